@@ -1,0 +1,81 @@
+# Copyright (c) 2026, the rdma.cluster authors
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Breaking and mending cables, from outside the host.
+
+A cable is a bridge port. Slow: a token bucket in each direction (the one from the node by way of an IFB, since only what
+leaves an interface can be shaped). Lossy: a random drop in the bridge's forward chain. Cut: no carrier at either end.
+"""
+
+from __future__ import annotations
+
+from lab import namespace
+from lab.plan import Plan, Rail
+from lab.shell import run
+
+TABLE = "lab_cables"
+
+
+def set_rate(plan: Plan, rail: Rail, rate: str) -> None:
+    """Limit both directions to `rate`, in tc(8)'s words: 20mbit, 1gbit."""
+    shaper = f"i{rail.cable}"
+    _forget_rate(plan, rail)
+    bucket = ["tbf", "rate", rate, "burst", "64kb", "latency", "50ms"]
+    _tc(plan, "qdisc", "add", "dev", rail.cable, "root", *bucket)
+    namespace.ip(plan.namespace, "link", "add", shaper, "type", "ifb")
+    namespace.ip(plan.namespace, "link", "set", shaper, "mtu", str(namespace.SWITCH_MTU_BYTES), "up")
+    _tc(plan, "qdisc", "add", "dev", shaper, "root", *bucket)
+    _tc(plan, "qdisc", "add", "dev", rail.cable, "ingress")
+    everything = ["protocol", "all", "u32", "match", "u32", "0", "0"]
+    _tc(plan, "filter", "add", "dev", rail.cable, "parent", "ffff:", *everything, "action", "mirred", "egress", "redirect", "dev", shaper)
+
+
+def set_loss(plan: Plan, rail: Rail, percent: int) -> None:
+    """Drop `percent` of the frames in each direction, at random."""
+    _forget_loss(plan, rail)
+    if not percent:
+        return
+    drop = f"numgen random mod 100 < {percent} counter drop"
+    rules = [
+        f"add table bridge {TABLE}_{rail.cable}",
+        f"add chain bridge {TABLE}_{rail.cable} forward {{ type filter hook forward priority 0 ; }}",
+        f"add rule bridge {TABLE}_{rail.cable} forward iifname {rail.cable} {drop}",
+        f"add rule bridge {TABLE}_{rail.cable} forward oifname {rail.cable} {drop}",
+    ]
+    _nft(plan, "\n".join(rules))
+
+
+def set_mtu(plan: Plan, rail: Rail, mtu_bytes: int) -> None:
+    """Drop larger frames towards the node, as a switch port with this MTU does."""
+    namespace.ip(plan.namespace, "link", "set", rail.cable, "mtu", str(mtu_bytes))
+
+
+def cut(plan: Plan, rail: Rail) -> None:
+    namespace.ip(plan.namespace, "link", "set", rail.cable, "down")
+
+
+def restore(plan: Plan, rail: Rail) -> None:
+    """A new cable: full rate, no loss, full MTU, both ends lit."""
+    _forget_rate(plan, rail)
+    _forget_loss(plan, rail)
+    set_mtu(plan, rail, namespace.SWITCH_MTU_BYTES)
+    namespace.ip(plan.namespace, "link", "set", rail.cable, "up")
+
+
+def _forget_rate(plan: Plan, rail: Rail) -> None:
+    # Each of these fails where there is nothing to take away.
+    for words in (["root"], ["ingress"]):
+        run(["tc", "-n", plan.namespace, "qdisc", "delete", "dev", rail.cable, *words], check=False)
+    run(["ip", "-n", plan.namespace, "link", "delete", f"i{rail.cable}"], check=False)
+
+
+def _forget_loss(plan: Plan, rail: Rail) -> None:
+    name = f"{TABLE}_{rail.cable}"
+    _nft(plan, f"add table bridge {name}\ndelete table bridge {name}")
+
+
+def _tc(plan: Plan, *words: str) -> None:
+    run(["tc", "-n", plan.namespace, *words])
+
+
+def _nft(plan: Plan, commands: str) -> None:
+    run(["ip", "netns", "exec", plan.namespace, "nft", "-f", "-"], stdin=commands)

@@ -1,0 +1,96 @@
+# Copyright (c) 2026, the rdma.cluster authors
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""The lab's command line."""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import signal
+import sys
+from types import FrameType
+
+from lab import cluster, namespace, remote
+from lab.errors import LabError
+from lab.plan import KINDS
+
+
+def parser() -> argparse.ArgumentParser:
+    """The whole command line."""
+    top = argparse.ArgumentParser(prog="lab", description=__import__("lab").__doc__)
+    common = argparse.ArgumentParser(add_help=False)
+    common.add_argument("--name", default="lab", help="which lab; several can be up side by side (default: lab)")
+    commands = top.add_subparsers(dest="command", required=True)
+
+    def command(name: str, text: str) -> argparse.ArgumentParser:
+        return commands.add_parser(name, help=text, description=text, parents=[common])
+
+    up = command("up", "bring a lab up and write its inventory")
+    up.add_argument("--nodes", type=int, default=4, help="how many (default: 4)")
+    up.add_argument("--kind", choices=KINDS, default="machine", help="machine: QEMU, own kernel, RDMA; container: nspawn")
+    up.add_argument("--port-base", type=int, help="node N answers on 127.0.0.1, port BASE+N (default: a free block)")
+    command("down", "remove a lab and all that belongs to it")
+    command("status", "show the nodes of a lab")
+    command("counters", "print the byte and packet counters of every cable as JSON")
+    ssh = command("ssh", "open a shell on a node, or run a command there")
+    ssh.add_argument("node")
+    ssh.add_argument("words", nargs=argparse.REMAINDER, metavar="command")
+    power = command("power", "switch a node off or on, as with its plug")
+    power.add_argument("node")
+    power.add_argument("action", choices=("off", "on", "cycle"))
+    cable = command("cable", "break or mend the cable of a node's rail")
+    cable.add_argument("node")
+    cable.add_argument("rail", type=int)
+    cable.add_argument("--rate", help="limit both directions, for example 20mbit")
+    cable.add_argument("--loss", type=int, choices=range(0, 101), metavar="PERCENT", help="drop frames at random")
+    cable.add_argument("--mtu", type=int, metavar="BYTES", help="drop larger frames towards the node")
+    cable.add_argument("--cut", action="store_true", default=None, help="no carrier")
+    cable.add_argument("--restore", action="store_true", default=None, help="a good cable again")
+    return top
+
+
+def dispatch(arguments: argparse.Namespace) -> None:
+    """Carry out one command."""
+    name = arguments.name
+    match arguments.command:
+        case "up":
+            cluster.up(name, arguments.kind, arguments.nodes, arguments.port_base)
+        case "down":
+            cluster.down(name)
+        case "status":
+            cluster.status(name)
+        case "counters":
+            print(json.dumps(namespace.counters(cluster.load(name).plan.namespace)))
+        case "power":
+            cluster.power(name, arguments.node, arguments.action)
+        case "ssh":
+            lab = cluster.load(name)
+            argv = remote.ssh_argv(lab.plan.node(arguments.node), lab.folder)
+            os.execvp(argv[0], argv + arguments.words)
+        case "cable":
+            names = ("rate", "loss", "mtu", "cut", "restore")
+            change = {key: getattr(arguments, key) for key in names if getattr(arguments, key) is not None}
+            if not change:
+                raise LabError("Say what to do to the cable: --rate, --loss, --mtu, --cut or --restore.")
+            cluster.cable(name, arguments.node, arguments.rail, change)
+
+
+def _interrupted(number: int, _frame: FrameType | None) -> None:
+    raise KeyboardInterrupt(signal.Signals(number).name)
+
+
+def main(words: list[str] | None = None) -> int:
+    """Entry point; 0 done, 1 one sentence on standard error, 130 interrupted (and cleaned up)."""
+    arguments = parser().parse_args(words)
+    for number in (signal.SIGTERM, signal.SIGHUP):
+        signal.signal(number, _interrupted)
+    try:
+        dispatch(arguments)
+    except LabError as error:
+        print(f"lab: {error}", file=sys.stderr)
+        return 1
+    except KeyboardInterrupt:
+        print("lab: interrupted; what had been started is removed.", file=sys.stderr)
+        return 130
+    return 0

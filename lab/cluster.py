@@ -1,0 +1,222 @@
+# Copyright (c) 2026, the rdma.cluster authors
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""One lab as a whole: up, down, status, power and cables. Every step can be undone without knowing how far it came."""
+
+from __future__ import annotations
+
+import fcntl
+import json
+import shutil
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from types import ModuleType
+
+import yaml
+
+from lab import cables, container, image, machine, namespace, paths, preflight, remote
+from lab.errors import LabError
+from lab.image import Image
+from lab.paths import LabFolder
+from lab.plan import Node, Plan, inventory, make_plan
+from lab.shell import log
+
+PORT_BASE = 22000
+PORTS_PER_LAB = 256
+#: An emulated machine on a shared core; four of them together took 60 s here.
+READY_SECONDS_PER_MACHINE = 90
+READY_SECONDS_PER_CONTAINER = 5
+
+
+@dataclass(frozen=True)
+class Lab:
+    """A lab that exists, as its state file tells."""
+
+    plan: Plan
+    folder: LabFolder
+    image: Image
+
+    @property
+    def host(self) -> ModuleType:
+        """The kind's module: create, start, stop, is_running, set_carrier."""
+        return machine if self.plan.kind == "machine" else container
+
+    def is_running(self, node: Node) -> bool:
+        return bool(self.host.is_running(self.folder.node(node.name)))
+
+
+@contextmanager
+def locked(name: str) -> Iterator[None]:
+    """One command at a time changes a lab."""
+    paths.labs().mkdir(parents=True, exist_ok=True)
+    with (paths.labs() / f".{name}.lock").open("w") as handle:
+        try:
+            fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            raise LabError(f"Another command is at work on lab '{name}'; wait for it.") from None
+        yield
+
+
+def load(name: str) -> Lab:
+    """The lab of this name; LabError if there is none, or only what an interrupted `up` has left."""
+    state = _state(name)
+    if state is None or state["phase"] != "up":
+        raise LabError(f"There is no lab '{name}'. Make one with: lab up" + ("" if name == "lab" else f" --name {name}"))
+    plan = make_plan(name, state["kind"], state["nodes"], state["port_base"])
+    return Lab(plan, LabFolder.of(name), Image(paths.images() / state["image"]))
+
+
+def _state(name: str) -> dict[str, object] | None:
+    try:
+        return dict(json.loads(LabFolder.of(name).state.read_text()))
+    except FileNotFoundError:
+        return None
+
+
+def _write_state(lab: Lab, phase: str) -> None:
+    state = {
+        "phase": phase, "kind": lab.plan.kind, "nodes": len(lab.plan.nodes), "port_base": lab.plan.port_base,
+        "image": lab.image.path.name,
+    }  # fmt: skip
+    new = lab.folder.state.with_suffix(".new")
+    new.write_text(json.dumps(state) + "\n")
+    new.rename(lab.folder.state)
+
+
+def up(name: str, kind: str, nodes: int, port_base: int | None) -> None:
+    """Bring a lab up; if it is up already, say so. An `up` that fails or is interrupted leaves nothing behind."""
+    preflight.need_root()
+    make_plan(name, kind, nodes, PORT_BASE)
+    with locked(name):
+        state = _state(name)
+        if state and state["phase"] == "up":
+            log(f"Lab '{name}' is up already: {state['nodes']} {state['kind']}s. (lab status; lab down)")
+            return
+        tear_down(name)
+        plan = make_plan(name, kind, nodes, port_base or _free_port_base())
+        preflight.check(plan)
+        lab = Lab(plan, LabFolder.of(name), image.ensure())
+        try:
+            _bring_up(lab)
+        except BaseException:
+            tear_down(name)
+            raise
+
+
+def _free_port_base() -> int:
+    taken = [_state(path.parent.name) or {} for path in paths.labs().glob("*/lab.json")]
+    bases = {state.get("port_base") for state in taken}
+    return next(base for base in range(PORT_BASE, 60000, PORTS_PER_LAB) if base not in bases)
+
+
+def _bring_up(lab: Lab) -> None:
+    started = time.monotonic()
+    folder, plan = lab.folder, lab.plan
+    folder.path.mkdir(parents=True)
+    _write_state(lab, "starting")
+    _write_access(lab)
+    namespace.create(plan)
+    lab.host.prepare(plan, folder.path)
+    log(f"nodes     starting {len(plan.nodes)} {plan.kind}s ...")
+    for node in plan.nodes:
+        lab.host.create(plan, node, folder.node(node.name), lab.image)
+        lab.host.start(plan, node, folder.node(node.name), lab.image)
+    wait_until_ready(lab, list(plan.nodes), started)
+    _write_state(lab, "up")
+    log(f"lab       '{plan.name}' is up after {time.monotonic() - started:.0f} s; inventory: {folder.inventory}")
+
+
+def _write_access(lab: Lab) -> None:
+    """The key, the known hosts and the inventory."""
+    shutil.copy2(lab.image.key, lab.folder.key)
+    lines = [f"[127.0.0.1]:{node.ssh_port} {lab.image.host_key}\n" for node in lab.plan.nodes]
+    lab.folder.known_hosts.write_text("".join(lines))
+    data = inventory(lab.plan, str(lab.folder.key), str(lab.folder.known_hosts))
+    lab.folder.inventory.write_text(yaml.safe_dump(data, sort_keys=False))
+
+
+def wait_until_ready(lab: Lab, nodes: list[Node], started: float) -> None:
+    each = READY_SECONDS_PER_MACHINE if lab.plan.kind == "machine" else READY_SECONDS_PER_CONTAINER
+    remote.wait_until_ready(
+        nodes,
+        lab.folder,
+        timeout_seconds=60 + each * len(nodes),
+        alive=lab.is_running,
+        ready=lambda node: log(f"nodes     {node.name} is ready ({time.monotonic() - started:.0f} s)"),
+    )
+
+
+def down(name: str) -> None:
+    """Remove a lab and everything that belongs to it; the cached image stays."""
+    preflight.need_root()
+    with locked(name):
+        there = tear_down(name)
+        log(f"Lab '{name}' is down." if there else f"There is no lab '{name}': nothing to do.")
+    (paths.labs() / f".{name}.lock").unlink(missing_ok=True)
+
+
+def tear_down(name: str) -> bool:
+    """End, unmount and remove whatever there is of a lab, also of one that never came up. True if there was anything."""
+    folder = LabFolder.of(name)
+    there = folder.path.exists() or namespace.exists(f"rdma-{name}")
+    nodes = [path for path in folder.path.glob("node*") if path.is_dir()] if folder.path.exists() else []
+    for path in nodes:
+        machine.stop(path)
+        container.stop(path)
+    for path in nodes:
+        container.remove(name, path)
+    container.stop_forwarder(folder.path)
+    namespace.delete(f"rdma-{name}")
+    if folder.path.exists():
+        shutil.rmtree(folder.path)
+    return there
+
+
+def status(name: str) -> None:
+    """Print each node: its SSH port, and whether it runs."""
+    lab = load(name)
+    log(f"Lab '{name}': {len(lab.plan.nodes)} {lab.plan.kind}s, inventory {lab.folder.inventory}")
+    for node in lab.plan.nodes:
+        rails = "  ".join(f"{rail.name} {rail.address}" for rail in node.rails)
+        log(f"  {node.name:8} {'running' if lab.is_running(node) else 'off':8} 127.0.0.1:{node.ssh_port}  {rails}")
+
+
+def power(name: str, node_name: str, action: str) -> None:
+    """Pull a node's plug, put it in again (and wait until it answers), or both."""
+    preflight.need_root()
+    with locked(name):
+        lab = load(name)
+        node = lab.plan.node(node_name)
+        folder = lab.folder.node(node.name)
+        if action in ("off", "cycle"):
+            lab.host.stop(folder)
+        if action in ("on", "cycle") and not lab.is_running(node):
+            started = time.monotonic()
+            lab.host.start(lab.plan, node, folder, lab.image)
+            wait_until_ready(lab, [node], started)
+        log(f"{node.name} is {'running' if lab.is_running(node) else 'off'}.")
+
+
+def cable(name: str, node_name: str, rail_index: int, change: dict[str, str | int | bool]) -> None:
+    """Apply one or more changes to a cable: rate, loss, mtu, cut, restore."""
+    preflight.need_root()
+    with locked(name):
+        lab = load(name)
+        node = lab.plan.node(node_name)
+        if not 0 <= rail_index < len(node.rails):
+            raise LabError(f"{node.name} has rails 0 to {len(node.rails) - 1}; got {rail_index}.")
+        rail = node.rails[rail_index]
+        if change.get("restore"):
+            cables.restore(lab.plan, rail)
+            lab.host.set_carrier(lab.folder.node(node.name), rail, up=True)
+        if "rate" in change:
+            cables.set_rate(lab.plan, rail, str(change["rate"]))
+        if "loss" in change:
+            cables.set_loss(lab.plan, rail, int(change["loss"]))
+        if "mtu" in change:
+            cables.set_mtu(lab.plan, rail, int(change["mtu"]))
+        if change.get("cut"):
+            cables.cut(lab.plan, rail)
+            lab.host.set_carrier(lab.folder.node(node.name), rail, up=False)
+        log(f"{node.name} rail {rail_index}: {', '.join(f'{key} {value}' for key, value in change.items())}")

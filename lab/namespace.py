@@ -1,0 +1,123 @@
+# Copyright (c) 2026, the rdma.cluster authors
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""The data plane: a network namespace with one bridge a rail, and one cable (a bridge port) for each NIC.
+
+Machines hang on TAPs, containers on veth pairs. A cable that is cut, slow, lossy or too narrow is made so here,
+outside the host, and its byte counters are evidence from outside.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import fcntl
+import json
+import os
+import struct
+from collections.abc import Callable
+from pathlib import Path
+from typing import TypeVar
+
+from lab.errors import LabError
+from lab.plan import MTU_BYTES, RAILS, Plan, Rail
+from lab.shell import run
+
+CLONE_NEWNET = 0x40000000
+# linux/if_tun.h
+TUNSETIFF = 0x400454CA
+IFF_TAP, IFF_NO_PI, IFF_VNET_HDR = 0x0002, 0x1000, 0x4000
+#: Room for the Ethernet header and a VLAN tag above the hosts' MTU.
+SWITCH_MTU_BYTES = MTU_BYTES + 216
+
+Result = TypeVar("Result")
+
+
+def path(namespace: str) -> Path:
+    return Path("/run/netns") / namespace
+
+
+def exists(namespace: str) -> bool:
+    return path(namespace).exists()
+
+
+def ip(namespace: str, *words: str) -> str:
+    return run(["ip", "-n", namespace, *words])
+
+
+def inside(namespace: str, work: Callable[[], Result]) -> Result:
+    """Call `work` with this process inside the namespace, and come back (setns(2))."""
+    libc = ctypes.CDLL(None, use_errno=True)
+
+    def enter(descriptor: int) -> None:
+        if libc.setns(descriptor, CLONE_NEWNET):
+            raise LabError(f"Cannot enter network namespace {namespace}: {os.strerror(ctypes.get_errno())}.")
+
+    home = os.open("/proc/self/ns/net", os.O_RDONLY)
+    there = os.open(path(namespace), os.O_RDONLY)
+    try:
+        enter(there)
+        try:
+            return work()
+        finally:
+            enter(home)
+    finally:
+        os.close(there)
+        os.close(home)
+
+
+def create(plan: Plan) -> None:
+    """The namespace with a bridge for each rail; the cables come with the nodes."""
+    run(["ip", "netns", "add", plan.namespace])
+    ip(plan.namespace, "link", "set", "lo", "up")
+    for rail in range(RAILS):
+        bridge = f"rail{rail}"
+        ip(plan.namespace, "link", "add", bridge, "type", "bridge", "mcast_snooping", "0", "forward_delay", "0")
+        ip(plan.namespace, "link", "set", bridge, "mtu", str(SWITCH_MTU_BYTES), "up")
+
+
+def add_tap(namespace: str, rail: Rail) -> None:
+    """A machine's cable: a TAP that outlives the machine, as a cable does, on the bridge of its rail."""
+    ip(namespace, "tuntap", "add", rail.cable, "mode", "tap", "vnet_hdr")
+    plug(namespace, rail)
+
+
+def plug(namespace: str, rail: Rail) -> None:
+    ip(namespace, "link", "set", rail.cable, "mtu", str(SWITCH_MTU_BYTES), "master", f"rail{rail.index}", "up")
+
+
+def open_tap(namespace: str, cable: str) -> int:
+    """Open a TAP of the namespace; the descriptor works wherever it is handed to."""
+
+    def attach() -> int:
+        descriptor = os.open("/dev/net/tun", os.O_RDWR | os.O_CLOEXEC)
+        request = struct.pack("16sH22x", cable.encode(), IFF_TAP | IFF_NO_PI | IFF_VNET_HDR)
+        fcntl.ioctl(descriptor, TUNSETIFF, request)
+        os.set_inheritable(descriptor, True)
+        return descriptor
+
+    return inside(namespace, attach)
+
+
+def delete(namespace: str) -> None:
+    """Delete the namespace and all links in it (links first: a namespace itself goes away later, by itself)."""
+    if not exists(namespace):
+        return
+    for link in json.loads(ip(namespace, "-j", "link", "show") or "[]"):
+        if link["ifname"] != "lo":
+            # A veth's other end may have taken it along already.
+            run(["ip", "-n", namespace, "link", "delete", link["ifname"]], check=False)
+    run(["ip", "netns", "delete", namespace])
+
+
+def counters(namespace: str) -> dict[str, dict[str, int]]:
+    """Bytes and packets of every cable, seen from the switch: {"n1r0": {"to_node_bytes": …, "from_node_bytes": …}}."""
+    found = {}
+    for link in json.loads(ip(namespace, "-j", "-s", "link", "show")):
+        if link["ifname"].startswith("n") and link.get("master", "").startswith("rail"):
+            stats = link["stats64"]
+            found[link["ifname"]] = {
+                "to_node_bytes": stats["tx"]["bytes"],
+                "from_node_bytes": stats["rx"]["bytes"],
+                "to_node_packets": stats["tx"]["packets"],
+                "from_node_packets": stats["rx"]["packets"],
+            }
+    return found

@@ -1,0 +1,141 @@
+# Copyright (c) 2026, the rdma.cluster authors
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""What a lab consists of: names, ports, MACs, PCI and IP addresses, all derived from the lab's name and size.
+
+Pure: nothing here reads the machine.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import re
+from dataclasses import dataclass
+from typing import Any
+
+from lab.errors import LabError
+
+RAILS = 2
+MAX_NODES = 200
+MTU_BYTES = 9000
+#: The PCI bus number of each rail's expander bridge; its root port is there, and the NIC is on the next bus.
+PCI_BUSES = (0x20, 0x40)
+MANAGEMENT_PCI = "0000:00:02.0"
+KINDS = ("machine", "container")
+
+
+@dataclass(frozen=True)
+class Rail:
+    """One NIC of a node and the cable that leads to its rail's switch."""
+
+    index: int
+    mac: str
+    pci: str
+    address: str
+    cable: str
+
+    @property
+    def name(self) -> str:
+        return f"rail{self.index}"
+
+
+@dataclass(frozen=True)
+class Node:
+    """One host of the lab; `ssh_port` is on 127.0.0.1."""
+
+    index: int
+    name: str
+    ssh_port: int
+    machine_id: str
+    management_mac: str
+    rails: tuple[Rail, ...]
+
+
+@dataclass(frozen=True)
+class Plan:
+    """A whole lab."""
+
+    name: str
+    kind: str
+    port_base: int
+    nodes: tuple[Node, ...]
+
+    @property
+    def namespace(self) -> str:
+        return f"rdma-{self.name}"
+
+    def node(self, name: str) -> Node:
+        for node in self.nodes:
+            if node.name == name:
+                return node
+        raise LabError(f"Lab '{self.name}' has no node '{name}'; it has {', '.join(n.name for n in self.nodes)}.")
+
+
+def make_plan(name: str, kind: str, nodes: int, port_base: int) -> Plan:
+    """Derive the whole plan; LabError for a name, kind or size that cannot be."""
+    if not re.fullmatch(r"[a-z][a-z0-9]{0,9}", name):
+        raise LabError(f"A lab's name is 1 to 10 lower-case letters and digits, beginning with a letter; got '{name}'.")
+    if kind not in KINDS:
+        raise LabError(f"A lab is made of {' or '.join(KINDS)}s; got '{kind}'.")
+    if not 1 <= nodes <= MAX_NODES:
+        raise LabError(f"A lab has 1 to {MAX_NODES} nodes; got {nodes}.")
+    if not 1024 <= port_base <= 65535 - MAX_NODES:
+        raise LabError(f"The first SSH port lies between 1024 and {65535 - MAX_NODES}; got {port_base}.")
+    return Plan(name, kind, port_base, tuple(_node(name, i, port_base) for i in range(1, nodes + 1)))
+
+
+def _node(lab: str, index: int, port_base: int) -> Node:
+    name = f"node{index}"
+    return Node(
+        index=index,
+        name=name,
+        ssh_port=port_base + index,
+        machine_id=hashlib.sha256(f"{lab}/{name}".encode()).hexdigest()[:32],
+        management_mac=f"52:54:00:fe:00:{index:02x}",
+        rails=tuple(_rail(index, rail) for rail in range(RAILS)),
+    )
+
+
+def _rail(node: int, rail: int) -> Rail:
+    return Rail(
+        index=rail,
+        mac=f"52:54:00:1a:{rail:02x}:{node:02x}",
+        pci=f"0000:{PCI_BUSES[rail] + 1:02x}:00.0",
+        address=f"192.168.{100 + rail}.{node}/24",
+        cable=f"n{node}r{rail}",
+    )
+
+
+def inventory(plan: Plan, key_file: str, known_hosts: str) -> dict[str, Any]:
+    """The Ansible inventory of a lab, as data: hosts, how to reach them, and the intent."""
+    return {
+        "all": {
+            "vars": {
+                "ansible_host": "127.0.0.1",
+                "ansible_user": "root",
+                "ansible_python_interpreter": "/usr/bin/python3",
+                "ansible_ssh_private_key_file": key_file,
+                "ansible_ssh_common_args": f"-o UserKnownHostsFile={known_hosts} -o GlobalKnownHostsFile=/dev/null",
+                "rdma_fabric": {"topology": "switched", "planes": {"lab": {}}},
+                "rdma_driver": {"stack": "inbox"},
+                # Emulated NICs on two cores: what a pair reaches says nothing about a product, zero would.
+                "rdma_pairs": {"duration_seconds": 3, "floor_gbps": 0.02},
+            },
+            "hosts": {node.name: {"ansible_port": node.ssh_port, "rdma_rails": _rails(plan, node)} for node in plan.nodes},
+        }
+    }
+
+
+def _rails(plan: Plan, node: Node) -> list[dict[str, Any]]:
+    by_pci = plan.kind == "machine"
+    return [
+        {
+            "name": rail.name,
+            "nic": {"pci": rail.pci} if by_pci else {"mac": rail.mac},
+            "link_layer": "roce",
+            "plane": "lab",
+            "address": rail.address,
+            "mtu_bytes": MTU_BYTES,
+            "soft": True,
+        }
+        for rail in node.rails
+    ]

@@ -1,0 +1,34 @@
+#!/bin/sh
+# Runs once, outside, on the finished root tree of an image: $1 root tree, $2 output folder, $3... driver packages.
+set -eu
+root=$1
+out=$2
+shift 2
+
+# The repository from which the driver stage installs: the packages and all that they need beyond the root tree.
+chroot "$root" apt-get clean
+chroot "$root" apt-get install --yes --quiet --no-install-recommends --download-only "$@"
+mkdir -p "$root/srv/packages"
+mv "$root"/var/cache/apt/archives/*.deb "$root/srv/packages/"
+(cd "$root/srv/packages" && dpkg-scanpackages --multiversion . > Packages)
+rm -rf "$root"/etc/apt/sources.list.d/* "$root"/var/lib/apt/lists/*
+echo 'deb [trusted=yes] file:/srv/packages ./' > "$root/etc/apt/sources.list"
+chroot "$root" apt-get update --quiet
+
+# One host key per image, so that SSH can be strict about it; one user key.
+rm -f "$root"/etc/ssh/ssh_host_*
+ssh-keygen -q -t ed25519 -N '' -C 'lab host' -f "$root/etc/ssh/ssh_host_ed25519_key"
+ssh-keygen -q -t ed25519 -N '' -C 'lab user' -f "$out/id_ed25519"
+install -d -m 0700 "$root/root/.ssh"
+install -m 0600 "$out/id_ed25519.pub" "$root/root/.ssh/authorized_keys"
+cp "$root/etc/ssh/ssh_host_ed25519_key.pub" "$out/host_key.pub"
+
+chroot "$root" systemctl --quiet enable systemd-networkd.service ssh.service
+chroot "$root" systemctl --quiet mask apt-daily.timer apt-daily-upgrade.timer dpkg-db-backup.timer e2scrub_all.timer \
+    e2scrub_reap.service fstrim.timer getty@tty1.service systemd-networkd-wait-online.service
+rm -f "$root/etc/hostname" "$root/etc/machine-id"
+touch "$root/etc/machine-id"
+for file in vmlinuz initrd.img; do
+    # Absent from an image for containers only.
+    [ ! -e "$root"/boot/$file-* ] || cp "$root"/boot/$file-* "$out/$file"
+done

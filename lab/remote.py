@@ -1,0 +1,93 @@
+# Copyright (c) 2026, the rdma.cluster authors
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Reaching the nodes over SSH on loopback: readiness and remote commands (paramiko), and a person's own session (ssh)."""
+
+from __future__ import annotations
+
+import logging
+import time
+from collections.abc import Callable
+from contextlib import closing
+from dataclasses import dataclass
+
+import paramiko
+
+from lab.errors import LabError
+from lab.paths import LabFolder
+from lab.plan import Node
+
+# What goes wrong while a node boots is expected, and said by us where it matters.
+logging.getLogger("paramiko").setLevel(logging.CRITICAL)
+
+#: What a node that is still on its way up answers with.
+NOT_YET = (OSError, EOFError, paramiko.SSHException)
+
+
+@dataclass(frozen=True)
+class Said:
+    """What a remote command left behind."""
+
+    status: int
+    stdout: str
+    stderr: str
+
+
+def connect(node: Node, folder: LabFolder, *, timeout_seconds: float = 10.0) -> paramiko.SSHClient:
+    """A connection as root; the host key must be the image's."""
+    client = paramiko.SSHClient()
+    client.load_host_keys(str(folder.known_hosts))
+    client.set_missing_host_key_policy(paramiko.RejectPolicy())
+    client.connect(
+        "127.0.0.1", port=node.ssh_port, username="root", key_filename=str(folder.key), timeout=timeout_seconds,
+        banner_timeout=timeout_seconds, auth_timeout=timeout_seconds, allow_agent=False, look_for_keys=False,
+    )  # fmt: skip
+    return client
+
+
+def execute(node: Node, folder: LabFolder, command: str, *, timeout_seconds: float = 60.0) -> Said:
+    """Run one command in the node's shell and wait for it."""
+    with closing(connect(node, folder)) as client:
+        _stdin, stdout, stderr = client.exec_command(command, timeout=timeout_seconds)
+        out, err = stdout.read().decode(), stderr.read().decode()
+        return Said(stdout.channel.recv_exit_status(), out, err)
+
+
+def wait_until_ready(
+    nodes: list[Node], folder: LabFolder, *, timeout_seconds: float, alive: Callable[[Node], bool], ready: Callable[[Node], None]
+) -> None:
+    """Wait until every node has finished booting; `ready` is called for each as it comes.
+
+    LabError names a node whose process has ended, and those that have not answered in time.
+    """
+    deadline = time.monotonic() + timeout_seconds
+    missing = list(nodes)
+    while missing:
+        for node in list(missing):
+            if not alive(node):
+                raise LabError(f"{node.name} has ended while it was starting; see {folder.node(node.name)}/console.log.")
+            if _answers(node, folder):
+                missing.remove(node)
+                ready(node)
+        if time.monotonic() > deadline:
+            names = ", ".join(node.name for node in missing)
+            raise LabError(f"No answer on SSH within {timeout_seconds:.0f} s from {names}; see {folder.path}/NODE/console.log.")
+        if missing:
+            time.sleep(0.1 if len(missing) > 4 else 0.3)
+
+
+def _answers(node: Node, folder: LabFolder) -> bool:
+    """True once the node takes our key and its boot has no job left to run."""
+    try:
+        with closing(connect(node, folder)) as client:
+            _stdin, stdout, _stderr = client.exec_command("systemctl is-system-running", timeout=20)
+            return stdout.read().decode().strip() in {"running", "degraded"}
+    except NOT_YET:
+        return False
+
+
+def ssh_argv(node: Node, folder: LabFolder) -> list[str]:
+    """The ssh command for a person's session."""
+    return [
+        "ssh", "-q", "-i", str(folder.key), "-p", str(node.ssh_port), "-o", f"UserKnownHostsFile={folder.known_hosts}",
+        "-o", "GlobalKnownHostsFile=/dev/null", "-o", "IdentitiesOnly=yes", "root@127.0.0.1",
+    ]  # fmt: skip

@@ -1,0 +1,42 @@
+# Copyright (c) 2026, the rdma.cluster authors
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Running the host's commands: list argv, C locale, errors that quote the command."""
+
+from __future__ import annotations
+
+import os
+import shlex
+import subprocess
+from collections.abc import Sequence
+from pathlib import Path
+
+from lab.errors import LabError
+
+ENVIRONMENT = {
+    "LC_ALL": "C",
+    "PATH": "/usr/sbin:/usr/bin:/sbin:/bin",
+    "HOME": os.environ.get("HOME", "/root"),
+    "DEBIAN_FRONTEND": "noninteractive",
+}
+
+
+def run(argv: Sequence[str | Path], *, timeout_seconds: float = 60.0, stdin: str | None = None, check: bool = True) -> str:
+    """Run a command and return its standard output; LabError with the command and its last line if it fails."""
+    words = [str(word) for word in argv]
+    try:
+        done = subprocess.run(
+            words, capture_output=True, text=True, timeout=timeout_seconds, env=ENVIRONMENT, input=stdin, check=False
+        )
+    except subprocess.TimeoutExpired:
+        raise LabError(f"`{shlex.join(words)}` did not end within {timeout_seconds:.0f} s.") from None
+    except FileNotFoundError:
+        raise LabError(f"The command `{words[0]}` is not installed on this machine.") from None
+    if check and done.returncode:
+        said = (done.stderr.strip() or done.stdout.strip() or "no output").splitlines()[-1]
+        raise LabError(f"`{shlex.join(words)}` failed with exit status {done.returncode}: {said}")
+    return done.stdout
+
+
+def log(message: str) -> None:
+    """A line of progress for the person."""
+    print(message, flush=True)
