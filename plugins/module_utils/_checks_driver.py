@@ -1,0 +1,69 @@
+# -*- coding: utf-8 -*-
+# Copyright (c) 2026, the rdma.cluster authors
+# GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""What the gate of the driver stage asks of a host."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
+
+from ansible_collections.rdma.cluster.plugins.module_utils._findings import ERROR, OK, Finding
+from ansible_collections.rdma.cluster.plugins.module_utils._rails import Facts, Rail, ResolvedRail, resolve
+
+STAGE = "driver"
+
+
+def check_driver(host: str, rails: Sequence[Rail], facts: Facts, modules: Sequence[str]) -> list[Finding]:
+    """Findings `driver.module`, `driver.nic` and `driver.device` for one host.
+
+    modules: names of the kernel modules that must be loaded.
+    """
+    loaded = facts["stack"]["modules"]
+    findings = [_module(host, name, loaded) for name in modules]
+    for rail in resolve(rails, facts):
+        findings += _rail(host, rail, facts)
+    return findings
+
+
+def _module(host: str, name: str, loaded: Mapping[str, Any]) -> Finding:
+    there = name in loaded
+    return Finding(
+        STAGE, "driver.module", host, f"kernel module {name}", OK if there else ERROR,
+        observed="loaded" if there else "not loaded",
+        expected="loaded",
+        remedy="" if there else f"Look for the reason with `modprobe {name}` and `dmesg` on {host}.",
+    )  # fmt: skip
+
+
+def _rail(host: str, rail: ResolvedRail, facts: Facts) -> Iterator[Finding]:
+    if rail.netdev is None and rail.device is None:
+        yield _no_nic(host, rail, facts)
+        return
+    yield Finding(STAGE, "driver.nic", host, rail.subject, OK, "present", "present")
+    wanted = "a Soft-RoCE device on it" if rail.rail["soft"] else "an RDMA device on it"
+    yield Finding(
+        STAGE, "driver.device", host, rail.subject, OK if rail.device else ERROR,
+        observed=f"RDMA device {rail.device}" if rail.device else "no RDMA device",
+        expected=wanted,
+        remedy="" if rail.device else _device_remedy(host, rail),
+    )  # fmt: skip
+
+
+def _no_nic(host: str, rail: ResolvedRail, facts: Facts) -> Finding:
+    key = next(iter(rail.rail["nic"]))
+    there = sorted(netdev[key] for netdev in facts["netdevs"].values() if netdev.get(key))
+    return Finding(
+        STAGE, "driver.nic", host, rail.subject, ERROR,
+        observed=f"no NIC with {key} {rail.nic}; there are {', '.join(there) or 'none'}",
+        expected="present",
+        remedy=f"Correct `nic` of {rail.name} in rdma_rails of {host}, or look for the card with `lspci` there.",
+    )  # fmt: skip
+
+
+def _device_remedy(host: str, rail: ResolvedRail) -> str:
+    if rail.rail["soft"]:
+        return f"Read `journalctl -u rdma-soft-links.service` on {host}."
+    return f"Look in `dmesg` on {host} for the driver of {rail.nic}."

@@ -1,0 +1,67 @@
+# -*- coding: utf-8 -*-
+# Copyright (c) 2026, the rdma.cluster authors
+# GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""The finding: one check on one subject, with what was observed, what was expected, and what to do."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import asdict, dataclass
+from typing import Any
+
+OK = "ok"
+WARNING = "warning"
+ERROR = "error"
+UNKNOWN = "unknown"
+NOT_APPLICABLE = "not_applicable"
+STATUSES = (OK, WARNING, ERROR, UNKNOWN, NOT_APPLICABLE)
+#: What stops a gate: something is wrong, or it could not be told whether it is.
+STOPPING = frozenset({ERROR, UNKNOWN})
+
+
+@dataclass(frozen=True)
+class Finding:
+    """One check on one subject of one host.
+
+    stage: the stage whose gate asks; check: stable dotted id ("link.state"); subject: what was looked at, in a person's
+    words ("rail 1 (rail1, ens2)"); status: one of STATUSES; observed and expected: sentences or values as text;
+    remedy: what to do, empty when nothing is to be done.
+    """
+
+    stage: str
+    check: str
+    host: str
+    subject: str
+    status: str
+    observed: str
+    expected: str
+    remedy: str = ""
+    silenced_by: str | None = None
+
+    def __post_init__(self) -> None:
+        if self.status not in STATUSES:
+            raise ValueError(f"finding {self.check}: status is one of {', '.join(STATUSES)}, got {self.status!r}")
+
+    def to_dict(self) -> dict[str, Any]:
+        return asdict(self)
+
+    @classmethod
+    def from_dict(cls, data: Mapping[str, Any]) -> Finding:
+        """The inverse of to_dict; unknown keys are an error (TypeError)."""
+        return cls(**data)
+
+
+def stopping(findings: Iterable[Finding]) -> list[Finding]:
+    """The findings that stop a gate: errors and unknowns that nobody has silenced."""
+    return [finding for finding in findings if finding.status in STOPPING and finding.silenced_by is None]
+
+
+def worst(findings: Iterable[Finding]) -> str:
+    """The status of a whole: error before unknown before warning before ok; not_applicable if there is nothing else."""
+    present = {finding.status for finding in findings if finding.silenced_by is None}
+    for status in (ERROR, UNKNOWN, WARNING, OK):
+        if status in present:
+            return status
+    return NOT_APPLICABLE

@@ -1,0 +1,68 @@
+# -*- coding: utf-8 -*-
+# Copyright (c) 2026, the rdma.cluster authors
+# GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""Kernel modules: loaded now, in order, and at every boot."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from ansible_collections.rdma.cluster.plugins.module_utils._command import Runner
+from ansible_collections.rdma.cluster.plugins.module_utils._errors import ApplyError
+from ansible_collections.rdma.cluster.plugins.module_utils._files import FileChange, ManagedFile, ensure_files
+from ansible_collections.rdma.cluster.plugins.module_utils._sysroot import SysRoot
+
+#: modules-load.d(5)
+LOAD_FILE = "/etc/modules-load.d/rdma-cluster.conf"
+HEADER = "# Managed by rdma.cluster: what nothing else loads at boot.\n"
+
+
+@dataclass(frozen=True)
+class ModulesResult:
+    """What was done, or would be in check mode."""
+
+    loaded: list[str]
+    files: list[FileChange]
+
+    @property
+    def changed(self) -> bool:
+        return bool(self.loaded or self.files)
+
+
+def ensure_modules(
+    wanted: Sequence[str], at_boot: Sequence[str], *, runner: Runner, sys: SysRoot, check_mode: bool
+) -> ModulesResult:
+    """Load what is not loaded, in the order given, and write the boot file.
+
+    wanted: all modules that must be in the kernel; at_boot: those of them that nothing else loads at boot (B23: udev and
+    rdma-core load the rest). Raises ApplyError for a module that is still not there after modprobe.
+    """
+    content = HEADER + "".join(f"{name}\n" for name in at_boot) if at_boot else None
+    files = ensure_files([ManagedFile(LOAD_FILE, content)], check_mode=check_mode)
+    missing = [name for name in wanted if not is_loaded(name, sys)]
+    if not check_mode:
+        for name in missing:
+            _load(name, runner, sys)
+    return ModulesResult(missing, files)
+
+
+def is_loaded(name: str, sys: SysRoot) -> bool:
+    """True if the module is in the running kernel, loaded or built in."""
+    if sys.exists(f"/sys/module/{name}"):
+        return True
+    kernel = (sys.read("/proc/sys/kernel/osrelease") or "").strip()
+    builtin = sys.read(f"/lib/modules/{kernel}/modules.builtin") or ""
+    return any(line.rsplit("/", 1)[-1].split(".")[0].replace("-", "_") == name for line in builtin.splitlines())
+
+
+def _load(name: str, runner: Runner, sys: SysRoot) -> None:
+    if is_loaded(name, sys):
+        # The one before it may have brought it along.
+        return
+    done = runner.run(["modprobe", name], timeout_seconds=60)
+    if done.rc or not is_loaded(name, sys):
+        said = done.stderr.strip() or f"exit status {done.rc}, and it is not in the kernel"
+        raise ApplyError(f"Cannot load kernel module {name}: {said}")

@@ -1,0 +1,131 @@
+# -*- coding: utf-8 -*-
+# Copyright (c) 2026, the rdma.cluster authors
+# GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""Rails' addresses and MTU through systemd-networkd: one file a rail, only that link reconfigured.
+
+The functions `files` and `ensure` are the interface that other network managers implement as well.
+Sources: systemd.network(5), networkctl(1), ip-address(8).
+"""
+
+from __future__ import annotations
+
+import json
+import time
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from ansible_collections.rdma.cluster.plugins.module_utils._command import Runner
+from ansible_collections.rdma.cluster.plugins.module_utils._errors import ApplyError
+from ansible_collections.rdma.cluster.plugins.module_utils._files import FileChange, ManagedFile, ensure_files
+
+FOLDER = "/etc/systemd/network"
+#: Ours are the files with this prefix; before distributions' 70- and 80-, so that they win.
+PREFIX = "60-rdma-"
+SETTLE_SECONDS = 20.0
+
+
+@dataclass(frozen=True)
+class NetworkRail:
+    """A rail as the network manager sees it. nic: {"pci"} or {"mac"}; address: "192.168.100.1/24"."""
+
+    name: str
+    nic: dict[str, str]
+    netdev: str
+    address: str | None
+    mtu_bytes: int
+
+
+@dataclass(frozen=True)
+class NetworkResult:
+    """What was done, or would be in check mode; live: interface → what differed there."""
+
+    files: list[FileChange]
+    live: dict[str, str]
+
+    @property
+    def changed(self) -> bool:
+        return bool(self.files or self.live)
+
+
+def render(rail: NetworkRail) -> str:
+    """The .network file of a rail."""
+    match = f"Path=pci-{rail.nic['pci'].lower()}" if "pci" in rail.nic else f"MACAddress={rail.nic['mac'].lower()}"
+    lines = [
+        f"# Managed by rdma.cluster: {rail.name}.",
+        "[Match]",
+        match,
+        "",
+        "[Link]",
+        f"MTUBytes={rail.mtu_bytes}",
+        "RequiredForOnline=no",
+        "",
+        "[Network]",
+        "DHCP=no",
+        "IPv6AcceptRA=no",
+        "ConfigureWithoutCarrier=yes",
+        *([f"Address={rail.address}"] if rail.address else []),
+    ]
+    return "\n".join(lines) + "\n"
+
+
+def files(rails: Sequence[NetworkRail], present: Sequence[str]) -> list[ManagedFile]:
+    """The files of these rails; of those present under our prefix, the ones of no rail shall go."""
+    wanted = [ManagedFile(f"{FOLDER}/{PREFIX}{rail.name}.network", render(rail)) for rail in rails]
+    kept = {file.path for file in wanted}
+    return wanted + [ManagedFile(path, None) for path in sorted(present) if path not in kept]
+
+
+def ensure(rails: Sequence[NetworkRail], *, runner: Runner, check_mode: bool) -> NetworkResult:
+    """Make files and live state agree with the rails; reconfigure only the links that differ.
+
+    Raises ApplyError if a link does not come to the wished state within SETTLE_SECONDS.
+    """
+    present = [str(path) for path in Path(FOLDER).glob(f"{PREFIX}*.network")]
+    changes = ensure_files(files(rails, present), check_mode=check_mode)
+    touched = {change.path for change in changes}
+    live = {rail.netdev: words for rail in rails if (words := live_difference(rail, _addresses(rail, runner)))}
+    if not check_mode:
+        if changes:
+            _networkctl(runner, "reload")
+        for rail in rails:
+            if rail.netdev in live or f"{FOLDER}/{PREFIX}{rail.name}.network" in touched:
+                _networkctl(runner, "reconfigure", rail.netdev)
+                _settle(rail, runner)
+    return NetworkResult(changes, live)
+
+
+def live_difference(rail: NetworkRail, shown: dict[str, Any]) -> str:
+    """What differs on a live interface, in words; "" if nothing. shown: one element of `ip -j address show`."""
+    words = []
+    if shown["mtu"] != rail.mtu_bytes:
+        words.append(f"MTU {shown['mtu']} instead of {rail.mtu_bytes} bytes")
+    there = [f"{item['local']}/{item['prefixlen']}" for item in shown["addr_info"] if item["family"] == "inet"]
+    if rail.address and rail.address not in there:
+        words.append(f"address {', '.join(there) or 'none'} instead of {rail.address}")
+    return "; ".join(words)
+
+
+def _addresses(rail: NetworkRail, runner: Runner) -> dict[str, Any]:
+    done = runner.run(["ip", "-j", "address", "show", "dev", rail.netdev])
+    if done.rc:
+        raise ApplyError(f"There is no interface {rail.netdev} for {rail.name}: {done.stderr.strip()}")
+    shown: dict[str, Any] = json.loads(done.stdout)[0]
+    return shown
+
+
+def _networkctl(runner: Runner, *words: str) -> None:
+    done = runner.run(["networkctl", *words], timeout_seconds=60)
+    if done.rc:
+        raise ApplyError(f"`networkctl {' '.join(words)}` failed: {done.stderr.strip() or done.rc}")
+
+
+def _settle(rail: NetworkRail, runner: Runner) -> None:
+    deadline = time.monotonic() + SETTLE_SECONDS
+    while difference := live_difference(rail, _addresses(rail, runner)):
+        if time.monotonic() > deadline:
+            raise ApplyError(f"systemd-networkd was told to configure {rail.netdev}, and after {SETTLE_SECONDS:.0f} s: {difference}.")
+        time.sleep(0.3)

@@ -1,0 +1,86 @@
+# -*- coding: utf-8 -*-
+# Copyright (c) 2026, the rdma.cluster authors
+# GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""Joining the plan's rails to what a host really has: NIC (PCI address or MAC) → network interface → RDMA device."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+#: One rail of the normalised intent: name, nic {pci | mac}, link_layer, plane, address, mtu_bytes, soft, …
+Rail = Mapping[str, Any]
+#: The tree of rdma_facts, or its digest.
+Facts = Mapping[str, Any]
+
+
+@dataclass(frozen=True)
+class ResolvedRail:
+    """A planned rail and what was found of it; None where it was not."""
+
+    index: int
+    rail: Rail
+    netdev: str | None
+    device: str | None
+    port: str | None
+
+    @property
+    def name(self) -> str:
+        return str(self.rail["name"])
+
+    @property
+    def nic(self) -> str:
+        """The NIC as the intent names it: "0000:21:00.0" or a MAC."""
+        return nic_label(self.rail["nic"])
+
+    @property
+    def subject(self) -> str:
+        """The rail in a person's words."""
+        where = [self.name, self.nic, *([self.netdev] if self.netdev else [])]
+        return f"rail {self.index} ({', '.join(where)})"
+
+
+def nic_label(nic: Mapping[str, str]) -> str:
+    return nic.get("pci") or nic["mac"]
+
+
+def soft_device_name(rail: Rail) -> str:
+    """The name of a rail's Soft-RoCE device."""
+    return f"rxe_{rail['name']}"
+
+
+def resolve(rails: Sequence[Rail], facts: Facts) -> list[ResolvedRail]:
+    """Each planned rail, in the plan's order, with its interface and its RDMA device."""
+    return [_resolve(index, rail, facts) for index, rail in enumerate(rails)]
+
+
+def _resolve(index: int, rail: Rail, facts: Facts) -> ResolvedRail:
+    netdev = find_netdev(rail["nic"], facts.get("netdevs", {}))
+    device, port = _find_port(rail, netdev, facts.get("devices", {}))
+    return ResolvedRail(index, rail, netdev, device, port)
+
+
+def find_netdev(nic: Mapping[str, str], netdevs: Mapping[str, Any]) -> str | None:
+    """The interface of a NIC; of several on one PCI function, the one with the lowest port."""
+    key, wanted = next(iter(nic.items()))
+    found = [
+        (netdev.get("dev_port") or 0, name)
+        for name, netdev in netdevs.items()
+        if (netdev.get(key) or "").lower() == wanted.lower()
+    ]
+    return min(found)[1] if found else None
+
+
+def _find_port(rail: Rail, netdev: str | None, devices: Mapping[str, Any]) -> tuple[str | None, str | None]:
+    """The RDMA device and port on an interface, or (InfiniBand without IPoIB) on the PCI function itself."""
+    pci = rail["nic"].get("pci")
+    for name, device in sorted(devices.items()):
+        for number, port in sorted(device["ports"].items()):
+            if netdev is not None and port["netdev"] == netdev:
+                return name, number
+            if port["netdev"] is None and pci and (device.get("pci") or {}).get("address") == pci.lower():
+                return name, number
+    return None, None

@@ -1,0 +1,113 @@
+# -*- coding: utf-8 -*-
+# Copyright (c) 2026, the rdma.cluster authors
+# GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""Soft-RoCE links as a service: one file, applied by one unit at boot and by us."""
+
+from __future__ import annotations
+
+import inspect
+import json
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from ansible_collections.rdma.cluster.plugins.module_utils import _soft_links
+from ansible_collections.rdma.cluster.plugins.module_utils._command import Runner
+from ansible_collections.rdma.cluster.plugins.module_utils._errors import ApplyError
+from ansible_collections.rdma.cluster.plugins.module_utils._files import FileChange, ManagedFile, ensure_files
+
+UNIT = "rdma-soft-links.service"
+UNIT_FILE = f"/etc/systemd/system/{UNIT}"
+SCRIPT = "/usr/local/lib/rdma-cluster/soft_links.py"
+UNIT_TEXT = f"""\
+# Managed by rdma.cluster: the Soft-RoCE links of {_soft_links.CONFIG}.
+[Unit]
+Description=Soft-RoCE links
+After=systemd-modules-load.service systemd-udevd.service
+Before=network-online.target
+
+[Service]
+Type=oneshot
+RemainAfterExit=yes
+ExecStart=/usr/bin/python3 {SCRIPT} --config {_soft_links.CONFIG}
+TimeoutStartSec=120
+
+[Install]
+WantedBy=multi-user.target
+"""
+
+
+@dataclass(frozen=True)
+class SoftLinksResult:
+    """What was done, or would be in check mode."""
+
+    files: list[FileChange]
+    created: list[str]
+    enabled: bool
+    started: bool
+
+    @property
+    def changed(self) -> bool:
+        return bool(self.files or self.created or self.enabled or self.started)
+
+
+def ensure_soft_links(links: Sequence[dict[str, Any]], *, runner: Runner, check_mode: bool) -> SoftLinksResult:
+    """Install the service for these links (none: remove it), and run it where a link is not as it shall be.
+
+    links: [{"name", "type", "nic": {"pci"} or {"mac"}}]. Raises ApplyError if the service fails or a link is still wrong.
+    """
+    files = ensure_files(_files(links), check_mode=check_mode)
+    wrong = [link["name"] for link in links if not _soft_links.is_right(link)]
+    if not links:
+        if files and not check_mode:
+            _systemctl(runner, "daemon-reload")
+        return SoftLinksResult(files, [], False, False)
+    state = _unit_state(runner)
+    enable = state["UnitFileState"] != "enabled"
+    start = bool(wrong) or state["ActiveState"] != "active"
+    if not check_mode:
+        _apply(runner, files, enable=enable, start=start)
+        _read_back(links)
+    return SoftLinksResult(files, wrong, enable, start)
+
+
+def _files(links: Sequence[dict[str, Any]]) -> list[ManagedFile]:
+    if not links:
+        return [ManagedFile(path, None) for path in (_soft_links.CONFIG, SCRIPT, UNIT_FILE)]
+    return [
+        ManagedFile(_soft_links.CONFIG, json.dumps(list(links), indent=2, sort_keys=True) + "\n"),
+        ManagedFile(SCRIPT, inspect.getsource(_soft_links), 0o755),
+        ManagedFile(UNIT_FILE, UNIT_TEXT),
+    ]
+
+
+def _unit_state(runner: Runner) -> dict[str, str]:
+    """ActiveState and UnitFileState of the unit, "" for one that is not there (systemctl(1), show)."""
+    done = runner.run(["systemctl", "show", "--property=ActiveState,UnitFileState", UNIT])
+    if done.rc:
+        raise ApplyError(f"systemctl cannot show {UNIT}: {done.stderr.strip()}")
+    pairs = dict(line.split("=", 1) for line in done.stdout.splitlines() if "=" in line)
+    return {"ActiveState": pairs.get("ActiveState", ""), "UnitFileState": pairs.get("UnitFileState", "")}
+
+
+def _apply(runner: Runner, files: list[FileChange], *, enable: bool, start: bool) -> None:
+    if any(change.path == UNIT_FILE for change in files):
+        _systemctl(runner, "daemon-reload")
+    if enable:
+        _systemctl(runner, "enable", UNIT)
+    if start:
+        _systemctl(runner, "restart", UNIT)
+
+
+def _systemctl(runner: Runner, *words: str) -> None:
+    done = runner.run(["systemctl", *words], timeout_seconds=150)
+    if done.rc:
+        raise ApplyError(f"`systemctl {' '.join(words)}` failed: {done.stderr.strip() or done.rc}")
+
+
+def _read_back(links: Sequence[dict[str, Any]]) -> None:
+    wrong = [link["name"] for link in links if not _soft_links.is_right(link)]
+    if wrong:
+        raise ApplyError(f"{UNIT} ran, and these Soft-RoCE links are still not there: {', '.join(wrong)}.")

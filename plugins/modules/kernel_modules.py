@@ -1,0 +1,83 @@
+#!/usr/bin/python
+# -*- coding: utf-8 -*-
+# Copyright (c) 2026, the rdma.cluster authors
+# GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+from __future__ import annotations
+
+DOCUMENTATION = r"""
+module: kernel_modules
+version_added: 0.1.0
+short_description: Load kernel modules in order, now and at boot
+description:
+  - Loads each module that is not in the running kernel, in the order given, and looks whether it is there afterwards.
+  - Writes those that nothing else loads at boot to C(/etc/modules-load.d/rdma-cluster.conf).
+  - Never unloads a module.
+author:
+  - the rdma.cluster authors (@rdma-cluster)
+extends_documentation_fragment:
+  - rdma.cluster._attributes
+attributes:
+  check_mode:
+    support: full
+  diff_mode:
+    support: full
+options:
+  names:
+    description: The modules that must be in the kernel, in the order in which they are to be loaded.
+    type: list
+    elements: str
+    required: true
+  at_boot:
+    description:
+      - Those of O(names) that are to be loaded at boot by C(systemd-modules-load).
+      - Leave out what udev and rdma-core load by themselves.
+    type: list
+    elements: str
+    default: []
+"""
+
+EXAMPLES = r"""
+- name: Load the modules of Soft-RoCE
+  rdma.cluster.kernel_modules:
+    names: [ib_core, ib_uverbs, rdma_cm, rdma_ucm, rdma_rxe]
+    at_boot: [rdma_rxe]
+"""
+
+RETURN = r"""
+loaded:
+  description: The modules that were loaded, or would be in check mode.
+  type: list
+  elements: str
+  returned: always
+  sample: [rdma_rxe]
+"""
+
+from ansible.module_utils.basic import AnsibleModule
+from ansible_collections.rdma.cluster.plugins.module_utils._command import SubprocessRunner
+from ansible_collections.rdma.cluster.plugins.module_utils._errors import ApplyError, CommandError
+from ansible_collections.rdma.cluster.plugins.module_utils._kernel_modules import ensure_modules
+from ansible_collections.rdma.cluster.plugins.module_utils._sysroot import SysRoot
+
+
+def main() -> None:
+    module = AnsibleModule(
+        argument_spec={
+            "names": {"type": "list", "elements": "str", "required": True},
+            "at_boot": {"type": "list", "elements": "str", "default": []},
+        },
+        supports_check_mode=True,
+    )
+    options = module.params
+    try:
+        result = ensure_modules(
+            options["names"], options["at_boot"], runner=SubprocessRunner(), sys=SysRoot(), check_mode=module.check_mode
+        )
+    except (ApplyError, CommandError, OSError) as error:
+        module.fail_json(msg=str(error))
+    module.exit_json(changed=result.changed, loaded=result.loaded, diff=[file.to_diff() for file in result.files])
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,91 @@
+#!/usr/bin/python
+# -*- coding: utf-8 -*-
+# Copyright (c) 2026, the rdma.cluster authors
+# GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+from __future__ import annotations
+
+DOCUMENTATION = r"""
+module: soft_links
+version_added: 0.1.0
+short_description: Keep Soft-RoCE links on NICs, now and at boot
+description:
+  - Installs C(rdma-soft-links.service) with one file that says which Soft-RoCE device sits on which NIC.
+  - Where a link is not as the file says, runs the service, and looks whether the link is there afterwards.
+  - The boot and this module thus apply the very same file. NICs are found by PCI address or MAC each time.
+author:
+  - the rdma.cluster authors (@rdma-cluster)
+extends_documentation_fragment:
+  - rdma.cluster._attributes
+attributes:
+  check_mode:
+    support: full
+  diff_mode:
+    support: full
+options:
+  links:
+    description: The links. With none, the service and its files are removed; links that exist stay until the next boot.
+    type: list
+    elements: dict
+    required: true
+    suboptions:
+      name:
+        description: The name of the RDMA device.
+        type: str
+        required: true
+      type:
+        description: The software driver.
+        type: str
+        choices: [rxe]
+        default: rxe
+      nic:
+        description: The NIC, named by exactly one of C(pci) (V(0000:21:00.0)) and C(mac).
+        type: dict
+        required: true
+"""
+
+EXAMPLES = r"""
+- name: A Soft-RoCE device on a NIC
+  rdma.cluster.soft_links:
+    links:
+      - name: rxe_rail0
+        nic:
+          pci: "0000:21:00.0"
+"""
+
+RETURN = r"""
+created:
+  description: The devices that were not as they shall be, and were made so (would be, in check mode).
+  type: list
+  elements: str
+  returned: always
+  sample: [rxe_rail0]
+"""
+
+from ansible.module_utils.basic import AnsibleModule
+from ansible_collections.rdma.cluster.plugins.module_utils._command import SubprocessRunner
+from ansible_collections.rdma.cluster.plugins.module_utils._errors import ApplyError, CommandError
+from ansible_collections.rdma.cluster.plugins.module_utils._soft_link_service import ensure_soft_links
+
+LINK_SPEC = {
+    "name": {"type": "str", "required": True},
+    "type": {"type": "str", "choices": ["rxe"], "default": "rxe"},
+    "nic": {"type": "dict", "required": True},
+}
+
+
+def main() -> None:
+    module = AnsibleModule(
+        argument_spec={"links": {"type": "list", "elements": "dict", "required": True, "options": LINK_SPEC}},
+        supports_check_mode=True,
+    )
+    try:
+        result = ensure_soft_links(module.params["links"], runner=SubprocessRunner(), check_mode=module.check_mode)
+    except (ApplyError, CommandError, OSError) as error:
+        module.fail_json(msg=str(error))
+    module.exit_json(changed=result.changed, created=result.created, diff=[file.to_diff() for file in result.files])
+
+
+if __name__ == "__main__":
+    main()

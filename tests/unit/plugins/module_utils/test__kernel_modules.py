@@ -1,0 +1,81 @@
+# Copyright (c) 2026, the rdma.cluster authors
+# GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""Kernel modules: order, boot file, and the look afterwards."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from ansible_collections.rdma.cluster.plugins.module_utils import _kernel_modules
+from ansible_collections.rdma.cluster.plugins.module_utils._command import Completed
+from ansible_collections.rdma.cluster.plugins.module_utils._errors import ApplyError
+from ansible_collections.rdma.cluster.plugins.module_utils._kernel_modules import ensure_modules, is_loaded
+from ansible_collections.rdma.cluster.plugins.module_utils._sysroot import SysRoot
+from tests.unit.fakes import FakeRunner
+from tests.unit.trees import write_tree
+
+
+class Kernel(FakeRunner):
+    """A scripted modprobe that, as the real one does, leaves a folder in /sys/module."""
+
+    def __init__(self, root: Path, names: list[str]) -> None:
+        super().__init__([(["modprobe", name], 0, "", "") for name in names])
+        self.root = root
+
+    def run(self, argv, *, timeout_seconds: float = 30.0) -> Completed:  # type: ignore[no-untyped-def]
+        done = super().run(argv, timeout_seconds=timeout_seconds)
+        (self.root / "sys/module" / argv[1]).mkdir(parents=True)
+        return done
+
+
+@pytest.fixture(autouse=True)
+def boot_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    path = tmp_path / "modules-load.d/rdma-cluster.conf"
+    monkeypatch.setattr(_kernel_modules, "LOAD_FILE", str(path))
+    return path
+
+
+def test_loads_what_is_missing_in_order_and_writes_the_boot_file(tmp_path: Path, boot_file: Path) -> None:
+    write_tree(tmp_path, "/sys/module/ib_core/srcversion: A")
+    runner = Kernel(tmp_path, ["ib_uverbs", "rdma_rxe"])
+    names = ["ib_core", "ib_uverbs", "rdma_rxe"]
+    result = ensure_modules(names, ["rdma_rxe"], runner=runner, sys=SysRoot(str(tmp_path)), check_mode=False)
+    runner.assert_done()
+    assert result.loaded == ["ib_uverbs", "rdma_rxe"]
+    assert boot_file.read_text().splitlines()[1:] == ["rdma_rxe"]
+    again = ensure_modules(names, ["rdma_rxe"], runner=FakeRunner([]), sys=SysRoot(str(tmp_path)), check_mode=False)
+    assert not again.changed
+
+
+def test_check_mode_runs_nothing(tmp_path: Path, boot_file: Path) -> None:
+    result = ensure_modules(["ib_core"], ["ib_core"], runner=FakeRunner([]), sys=SysRoot(str(tmp_path)), check_mode=True)
+    assert (result.loaded, result.changed) == (["ib_core"], True)
+    assert not boot_file.exists()
+
+
+def test_modprobe_that_fails_is_quoted(tmp_path: Path) -> None:
+    said = "modprobe: FATAL: Module rdma_rxe not found in directory /lib/modules/6.1.0-56-amd64"
+    runner = FakeRunner([(["modprobe", "rdma_rxe"], 1, "", said)])
+    with pytest.raises(ApplyError, match="rdma_rxe.*FATAL"):
+        ensure_modules(["rdma_rxe"], [], runner=runner, sys=SysRoot(str(tmp_path)), check_mode=False)
+
+
+def test_modprobe_that_claims_success_without_effect_is_an_error(tmp_path: Path) -> None:
+    runner = FakeRunner([(["modprobe", "rdma_rxe"], 0, "", "")])
+    with pytest.raises(ApplyError, match="it is not in the kernel"):
+        ensure_modules(["rdma_rxe"], [], runner=runner, sys=SysRoot(str(tmp_path)), check_mode=False)
+
+
+def test_a_module_that_is_built_in_counts_as_loaded(tmp_path: Path) -> None:
+    write_tree(
+        tmp_path,
+        """
+        /proc/sys/kernel/osrelease: 6.1.0-56-amd64
+        /lib/modules/6.1.0-56-amd64/modules.builtin: kernel/drivers/infiniband/core/ib_core.ko
+        """,
+    )
+    assert is_loaded("ib_core", SysRoot(str(tmp_path)))
+    assert not is_loaded("ib_cor", SysRoot(str(tmp_path)))

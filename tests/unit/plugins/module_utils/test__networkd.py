@@ -1,0 +1,113 @@
+# Copyright (c) 2026, the rdma.cluster authors
+# GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""systemd-networkd: the file of a rail, the comparison with the live interface, and which links are touched."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+from ansible_collections.rdma.cluster.plugins.module_utils import _networkd
+from ansible_collections.rdma.cluster.plugins.module_utils._errors import ApplyError
+from ansible_collections.rdma.cluster.plugins.module_utils._networkd import NetworkRail, ensure, live_difference, render
+from tests.unit.fakes import FakeRunner
+from tests.unit.hosts import FIXTURES
+
+RAIL = NetworkRail("rail0", {"pci": "0000:21:00.0"}, "ens1", "192.168.100.1/24", 9000)
+SHOW = ["ip", "-j", "address", "show", "dev", "ens1"]
+
+
+def shown(**changes: Any) -> dict[str, Any]:
+    """One element of `ip -j address show dev ens1` on a lab machine (iproute2 6.1), with changes."""
+    element: dict[str, Any] = json.loads((FIXTURES / "ip/address-ens1.json").read_text())[0]
+    return {**element, **changes}
+
+
+def said(**changes: Any) -> tuple[list[str], int, str, str]:
+    return (SHOW, 0, json.dumps([shown(**changes)]), "")
+
+
+@pytest.fixture(autouse=True)
+def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    monkeypatch.setattr(_networkd, "FOLDER", str(tmp_path))
+    return tmp_path
+
+
+def test_the_whole_file() -> None:
+    assert render(RAIL) == (
+        "# Managed by rdma.cluster: rail0.\n[Match]\nPath=pci-0000:21:00.0\n\n[Link]\nMTUBytes=9000\nRequiredForOnline=no\n\n"
+        "[Network]\nDHCP=no\nIPv6AcceptRA=no\nConfigureWithoutCarrier=yes\nAddress=192.168.100.1/24\n"
+    )
+
+
+def test_a_nic_named_by_mac_is_matched_by_mac() -> None:
+    assert "MACAddress=52:54:00:1a:00:01\n" in render(NetworkRail("rail0", {"mac": "52:54:00:1A:00:01"}, "ens1", None, 9000))
+
+
+DIFFERENCES = [
+    ({}, ""),
+    ({"mtu": 1500}, "MTU 1500 instead of 9000 bytes"),
+    ({"addr_info": []}, "address none instead of 192.168.100.1/24"),
+    (
+        {"addr_info": [{"family": "inet", "local": "192.168.100.1", "prefixlen": 16}]},
+        "address 192.168.100.1/16 instead of 192.168.100.1/24",
+    ),
+]
+
+
+@pytest.mark.parametrize(("changes", "expected"), DIFFERENCES)
+def test_live_difference(changes: dict[str, Any], expected: str) -> None:
+    assert live_difference(RAIL, shown(**changes)) == expected
+
+
+def test_first_run_writes_reloads_reconfigures_and_reads_back(folder: Path) -> None:
+    runner = FakeRunner(
+        [said(mtu=1500, addr_info=[]), (["networkctl", "reload"], 0, "", ""), (["networkctl", "reconfigure", "ens1"], 0, "", ""), said()]
+    )
+    result = ensure([RAIL], runner=runner, check_mode=False)
+    runner.assert_done()
+    assert result.changed
+    assert (folder / "60-rdma-rail0.network").read_text() == render(RAIL)
+    second = FakeRunner([said()])
+    assert not ensure([RAIL], runner=second, check_mode=False).changed
+    second.assert_done()
+
+
+def test_live_drift_touches_only_its_own_link(folder: Path) -> None:
+    other = NetworkRail("rail1", {"pci": "0000:41:00.0"}, "ens2", None, 9000)
+    for rail in (RAIL, other):
+        (folder / f"60-rdma-{rail.name}.network").write_text(render(rail))
+        (folder / f"60-rdma-{rail.name}.network").chmod(0o644)
+    show_other = (["ip", "-j", "address", "show", "dev", "ens2"], 0, json.dumps([shown(ifname="ens2")]), "")
+    runner = FakeRunner([said(mtu=1500), show_other, (["networkctl", "reconfigure", "ens1"], 0, "", ""), said()])
+    assert ensure([RAIL, other], runner=runner, check_mode=False).live == {"ens1": "MTU 1500 instead of 9000 bytes"}
+    runner.assert_done()
+
+
+def test_a_file_of_a_rail_that_is_no_longer_planned_goes(folder: Path) -> None:
+    (folder / "60-rdma-old.network").write_text("x")
+    (folder / "70-other.network").write_text("x")
+    runner = FakeRunner([(["networkctl", "reload"], 0, "", "")])
+    ensure([], runner=runner, check_mode=False)
+    runner.assert_done()
+    assert [path.name for path in folder.iterdir()] == ["70-other.network"]
+
+
+def test_check_mode_reads_and_changes_nothing(folder: Path) -> None:
+    runner = FakeRunner([said(mtu=1500)])
+    assert ensure([RAIL], runner=runner, check_mode=True).changed
+    runner.assert_done()
+    assert list(folder.iterdir()) == []
+
+
+def test_a_link_that_does_not_come_to_the_wished_state_is_an_error(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(_networkd, "SETTLE_SECONDS", -1.0)
+    runner = FakeRunner(
+        [said(mtu=1500), (["networkctl", "reload"], 0, "", ""), (["networkctl", "reconfigure", "ens1"], 0, "", ""), said(mtu=1500)]
+    )
+    with pytest.raises(ApplyError, match="ens1.*MTU 1500"):
+        ensure([RAIL], runner=runner, check_mode=False)

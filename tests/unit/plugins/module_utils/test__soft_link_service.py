@@ -1,0 +1,118 @@
+# Copyright (c) 2026, the rdma.cluster authors
+# GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""The Soft-RoCE service: its files, and when it runs."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+from ansible_collections.rdma.cluster.plugins.module_utils import _soft_link_service, _soft_links
+from ansible_collections.rdma.cluster.plugins.module_utils._errors import ApplyError
+from ansible_collections.rdma.cluster.plugins.module_utils._soft_link_service import UNIT, ensure_soft_links
+from tests.unit.fakes import FakeRunner
+from tests.unit.trees import write_tree
+
+LINK = {"name": "rxe_rail0", "type": "rxe", "nic": {"pci": "0000:21:00.0"}}
+SHOW = ["systemctl", "show", "--property=ActiveState,UnitFileState", UNIT]
+NEW = (SHOW, 0, "ActiveState=inactive\nUnitFileState=\n", "")
+RUNNING = (SHOW, 0, "ActiveState=active\nUnitFileState=enabled\n", "")
+
+
+def systemctl(*words: str, rc: int = 0, stderr: str = "") -> tuple[list[str], int, str, str]:
+    return (["systemctl", *words], rc, "", stderr)
+
+
+@pytest.fixture(autouse=True)
+def paths(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    monkeypatch.setattr(_soft_links, "CONFIG", str(tmp_path / "links.json"))
+    monkeypatch.setattr(_soft_link_service, "SCRIPT", str(tmp_path / "soft_links.py"))
+    monkeypatch.setattr(_soft_link_service, "UNIT_FILE", str(tmp_path / UNIT))
+    return tmp_path
+
+
+@pytest.fixture
+def state(monkeypatch: pytest.MonkeyPatch) -> dict[str, bool]:
+    """Whether the links are as they shall be, look by look."""
+    looks: dict[str, Any] = {"right": [False, True]}
+    monkeypatch.setattr(_soft_links, "is_right", lambda link: looks["right"].pop(0))
+    return looks
+
+
+def test_first_run_installs_enables_and_runs_the_service(paths: Path, state: dict[str, Any]) -> None:
+    runner = FakeRunner([NEW, systemctl("daemon-reload"), systemctl("enable", UNIT), systemctl("restart", UNIT)])
+    result = ensure_soft_links([LINK], runner=runner, check_mode=False)
+    runner.assert_done()
+    assert result.created == ["rxe_rail0"]
+    assert json.loads((paths / "links.json").read_text()) == [LINK]
+    assert (paths / "soft_links.py").read_text() == Path(_soft_links.__file__).read_text()
+    state["right"] = [True, True]
+    again = FakeRunner([RUNNING])
+    assert not ensure_soft_links([LINK], runner=again, check_mode=False).changed
+    again.assert_done()
+
+
+def test_a_deleted_link_runs_the_service_again(state: dict[str, Any]) -> None:
+    ensure_soft_links([LINK], runner=FakeRunner([NEW, systemctl("daemon-reload"), systemctl("enable", UNIT), systemctl("restart", UNIT)]), check_mode=False)
+    state["right"] = [False, True]
+    runner = FakeRunner([RUNNING, systemctl("restart", UNIT)])
+    assert ensure_soft_links([LINK], runner=runner, check_mode=False).created == ["rxe_rail0"]
+    runner.assert_done()
+
+
+def test_check_mode_writes_and_runs_nothing(paths: Path, state: dict[str, Any]) -> None:
+    runner = FakeRunner([NEW])
+    assert ensure_soft_links([LINK], runner=runner, check_mode=True).changed
+    assert list(paths.iterdir()) == []
+
+
+def test_a_service_that_fails_is_quoted(state: dict[str, Any]) -> None:
+    failed = systemctl("restart", UNIT, rc=1, stderr="Job for rdma-soft-links.service failed.")
+    runner = FakeRunner([NEW, systemctl("daemon-reload"), systemctl("enable", UNIT), failed])
+    with pytest.raises(ApplyError, match="Job for rdma-soft-links.service failed"):
+        ensure_soft_links([LINK], runner=runner, check_mode=False)
+
+
+def test_a_link_that_is_still_missing_is_an_error(state: dict[str, Any]) -> None:
+    state["right"] = [False, False]
+    runner = FakeRunner([NEW, systemctl("daemon-reload"), systemctl("enable", UNIT), systemctl("restart", UNIT)])
+    with pytest.raises(ApplyError, match="still not there: rxe_rail0"):
+        ensure_soft_links([LINK], runner=runner, check_mode=False)
+
+
+def test_no_links_removes_the_files(paths: Path, state: dict[str, Any]) -> None:
+    (paths / "links.json").write_text("[]")
+    runner = FakeRunner([systemctl("daemon-reload")])
+    assert ensure_soft_links([], runner=runner, check_mode=False).changed
+    assert list(paths.iterdir()) == []
+    assert not ensure_soft_links([], runner=FakeRunner([]), check_mode=False).changed
+
+
+TREE = """
+    /sys/bus/pci/devices/0000:21:00.0/virtio4/net/ens1/address: 52:54:00:1a:00:01
+    /sys/bus/pci/devices/0000:3d:00.0/net/eth7/address: a0:88:c2:00:00:01
+    /sys/class/net/ens1/address: 52:54:00:1a:00:01
+    /sys/class/infiniband/rxe_rail0/parent: ens1
+"""
+NICS = [
+    ({"pci": "0000:21:00.0"}, "ens1"),
+    ({"pci": "0000:3D:00.0"}, "eth7"),
+    ({"pci": "0000:99:00.0"}, None),
+    ({"mac": "52:54:00:1A:00:01"}, "ens1"),
+    ({"mac": "52:54:00:1a:00:99"}, None),
+]
+
+
+@pytest.mark.parametrize(("nic", "expected"), NICS)
+def test_find_netdev(tmp_path: Path, nic: dict[str, str], expected: str | None) -> None:
+    assert _soft_links.find_netdev(nic, write_tree(tmp_path, TREE)) == expected
+
+
+def test_parent_of(tmp_path: Path) -> None:
+    root = write_tree(tmp_path, TREE)
+    assert _soft_links.parent_of("rxe_rail0", root) == "ens1"
+    assert _soft_links.parent_of("rxe_rail9", root) is None
