@@ -1,0 +1,73 @@
+# `make` alone lists what there is. The work is done in tests/tools; the number beside a step is its budget in minutes.
+.DEFAULT_GOAL := help
+.NOTPARALLEL:
+export MAKE
+export VENV ?= .venv
+export LAB_NAME ?= lab
+PYTHON ?= python3
+tools := tests/tools
+steps := python3 $(tools)/steps.py
+
+help: ## this list
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-14s %s\n", $$1, $$2}' Makefile
+
+lab: ## from nothing to four machines with the site playbook run on them
+	@$(steps) --stop prepare=4 lab-up=6 site=6
+
+lab-up: prepare ## the lab's machines alone
+	@lab/lab up --name $(LAB_NAME)
+
+lab-down: ## remove the lab
+	@lab/lab down --name $(LAB_NAME)
+
+site: venv ## the site playbook on the lab that is up
+	@$(tools)/site.sh
+
+test: ## every check within half an hour (add PYTHON=python3.13 for the newest ansible-core)
+	@$(steps) prepare=4 unit=3 host-units=4 lint=3 build=1 sanity=3 molecule=18
+
+test-all: ## the checks of `test`, every scenario, and the newest ansible-core
+	@$(steps) prepare=4 unit=3 host-units=4 lint=3 build=1 sanity=3 molecule-all=60 newest=8
+
+prepare: ## packages of the distribution, and the virtual environment
+	@$(tools)/packages.sh lab/packages.txt tests/packages.txt
+	@$(tools)/venv.sh $(PYTHON)
+
+venv: ## the virtual environment alone
+	@$(tools)/venv.sh $(PYTHON)
+
+unit: venv ## unit tests
+	@$(tools)/run.sh pytest
+
+host-units: venv ## the unit tests of what runs on hosts, under the other Pythons that hosts have
+	@$(tools)/host_units.sh
+
+lint: venv ## ruff, mypy, yamllint, ansible-lint, changelog and documentation
+	@$(tools)/lint.sh
+
+build: venv ## build and install the collection, and find its site playbook
+	@$(tools)/build.sh
+
+sanity: venv ## ansible-test sanity
+	@$(tools)/sanity.sh
+
+molecule: prepare ## the scenario `default`
+	@$(tools)/run.sh molecule test --scenario-name default
+
+molecule-all: prepare ## every scenario
+	@$(tools)/run.sh molecule test --all
+
+newest: ## units, build and sanity under the newest supported ansible-core
+	@$(MAKE) --no-print-directory VENV=.venv/newest PYTHON=python3.13 unit build sanity
+
+format: venv ## let ruff mend and format
+	@$(tools)/run.sh ruff check --fix
+	@$(tools)/run.sh ruff format
+
+requirements: venv ## pin the newest of everything anew
+	@$(tools)/requirements.sh
+
+clean: ## remove what the tools made, but no lab and no evidence
+	rm -rf .venv .ansible .hypothesis .mypy_cache .pytest_cache .ruff_cache tests/output rdma-cluster-*.tar.gz
+
+.PHONY: help lab lab-up lab-down site test test-all prepare venv unit host-units lint build sanity molecule molecule-all newest format requirements clean

@@ -1,0 +1,27 @@
+#!/usr/bin/env bash
+# Runs the tests of what runs on hosts under every other Python that a host may have and this machine has.
+set -euo pipefail
+source "$(dirname "${BASH_SOURCE[0]}")/env.sh"
+
+# A module needs no more of Ansible than its module_utils, which run on older Pythons than Ansible itself.
+mkdir -p "$VENV/hosts/lib"
+ln -sfn "$(python -c 'import ansible, pathlib; print(pathlib.Path(ansible.__file__).parent)')" "$VENV/hosts/lib/ansible"
+
+status=0
+own=$(python -c 'import sys; print("%d.%d" % sys.version_info[:2])')
+missing=" ${host_pythons[*]} "
+while read -r version python; do
+    missing=${missing/ $version / }
+    [[ $version != "$own" ]] || continue # `make unit` runs these tests, and all others
+    venv=$VENV/hosts/$version
+    wanted="$python $(sha256sum tests/requirements-hosts.txt)"
+    if [[ $(cat "$venv/made" 2>/dev/null) != "$wanted" ]]; then
+        "$python" -m venv --clear "$venv"
+        install_requirements "$venv" tests/requirements-hosts.txt
+        echo "$wanted" > "$venv/made"
+    fi
+    echo "-- Python $version"
+    PYTHONPATH=$VENV/hosts/lib "$venv/bin/python" -m pytest --quiet tests/unit/plugins/module_utils tests/unit/plugins/modules </dev/null || status=1
+done < <(tests/tools/pythons.sh "${host_pythons[@]}")
+[[ $missing == " " ]] || echo "Not on this machine, so not tried: Python${missing% }"
+exit $status

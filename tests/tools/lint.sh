@@ -1,0 +1,25 @@
+#!/usr/bin/env bash
+# Every linter, also after one of them has found something.
+set -euo pipefail
+source "$(dirname "${BASH_SOURCE[0]}")/env.sh"
+
+status=0
+check() {
+    echo "-- $*"
+    "$@" || status=1
+}
+
+package=ansible_collections.rdma.cluster.plugins
+check ruff check --output-format concise
+check ruff format --check
+# Hosts have 3.9 at least; mypy knows nothing older than 3.10.
+check mypy --python-version 3.10 --package $package.module_utils
+controller=(--package lab)
+[[ ! -d plugins/plugin_utils ]] || controller+=(--package "$package.plugin_utils")
+check mypy --python-version 3.11 "${controller[@]}"
+check yamllint --strict .
+check ansible-lint --strict
+check antsibull-changelog lint
+# `all` instead of `dependent` would read the hundred collections that PyPI's ansible brings: two minutes.
+check antsibull-docs lint-collection-docs --plugin-docs --validate-collection-refs dependent --disallow-unknown-collection-refs .
+exit $status

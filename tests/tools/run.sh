@@ -1,0 +1,5 @@
+#!/usr/bin/env bash
+# Runs one program of the virtual environment: run.sh PROGRAM WORD...
+set -euo pipefail
+source "$(dirname "${BASH_SOURCE[0]}")/env.sh"
+exec "$@"
