@@ -43,7 +43,7 @@ def parser() -> argparse.ArgumentParser:
     cable.add_argument("node")
     cable.add_argument("rail", type=int)
     cable.add_argument("--rate", help="limit both directions, for example 20mbit")
-    cable.add_argument("--loss", type=int, choices=range(0, 101), metavar="PERCENT", help="drop frames at random")
+    cable.add_argument("--loss", type=int, choices=range(101), metavar="PERCENT", help="drop frames at random")
     cable.add_argument("--mtu", type=int, metavar="BYTES", help="drop larger frames towards the node")
     cable.add_argument("--cut", action="store_true", default=None, help="no carrier")
     cable.add_argument("--restore", action="store_true", default=None, help="a good cable again")
@@ -93,4 +93,7 @@ def main(words: list[str] | None = None) -> int:
     except KeyboardInterrupt:
         print("lab: interrupted; what had been started is removed.", file=sys.stderr)
         return 130
+    except BrokenPipeError:
+        # The reader has seen enough (| head); Python would complain once more at its own end.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
     return 0

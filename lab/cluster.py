@@ -12,6 +12,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from types import ModuleType
+from typing import Any
 
 import yaml
 
@@ -67,7 +68,7 @@ def load(name: str) -> Lab:
     return Lab(plan, LabFolder.of(name), Image(paths.images() / state["image"]))
 
 
-def _state(name: str) -> dict[str, object] | None:
+def _state(name: str) -> dict[str, Any] | None:
     try:
         return dict(json.loads(LabFolder.of(name).state.read_text()))
     except FileNotFoundError:
@@ -159,13 +160,12 @@ def down(name: str) -> None:
 def tear_down(name: str) -> bool:
     """End, unmount and remove whatever there is of a lab, also of one that never came up. True if there was anything."""
     folder = LabFolder.of(name)
-    there = folder.path.exists() or namespace.exists(f"rdma-{name}")
+    there = folder.path.exists()
     nodes = [path for path in folder.path.glob("node*") if path.is_dir()] if folder.path.exists() else []
     for path in nodes:
         machine.stop(path)
         container.stop(path)
-    for path in nodes:
-        container.remove(name, path)
+    container.remove(name, nodes)
     container.stop_forwarder(folder.path)
     namespace.delete(f"rdma-{name}")
     if folder.path.exists():
@@ -219,4 +219,5 @@ def cable(name: str, node_name: str, rail_index: int, change: dict[str, str | in
         if change.get("cut"):
             cables.cut(lab.plan, rail)
             lab.host.set_carrier(lab.folder.node(node.name), rail, up=False)
-        log(f"{node.name} rail {rail_index}: {', '.join(f'{key} {value}' for key, value in change.items())}")
+        done = (key if value is True else f"{key} {value}" for key, value in change.items())
+        log(f"{node.name} rail {rail_index}: {', '.join(done)}")

@@ -8,10 +8,12 @@ group of its own. A forwarder brings its SSH to 127.0.0.1.
 
 from __future__ import annotations
 
+import contextlib
 import os
 import signal
 import subprocess
 import sys
+import time
 from pathlib import Path
 
 from lab import namespace, process
@@ -24,6 +26,7 @@ CGROUPS = Path("/sys/fs/cgroup")
 #: systemd in a container watches files; the kernel's default of 128 ends at about 18 containers.
 INOTIFY_LIMIT = Path("/proc/sys/fs/inotify/max_user_instances")
 INOTIFY_INSTANCES_PER_NODE = 16
+GONE_SECONDS = 10.0
 
 
 def node_namespace(lab: str, node: str) -> str:
@@ -37,9 +40,6 @@ def prepare(plan: Plan, folder: Path) -> None:
     if before < needed:
         (folder / "inotify.before").write_text(str(before))
         INOTIFY_LIMIT.write_text(str(needed))
-    for node in plan.nodes:
-        run(["ip", "netns", "add", node_namespace(plan.name, node.name)])
-        namespace.ip(node_namespace(plan.name, node.name), "link", "set", "lo", "up")
     _start_forwarder(plan, folder)
 
 
@@ -49,8 +49,11 @@ def create(plan: Plan, node: Node, folder: Path, _image: Image) -> None:
         (folder / part).mkdir(parents=True)
     (folder / "upper/etc/hostname").write_text(f"{node.name}\n")
     (folder / "upper/etc/machine-id").write_text(f"{node.machine_id}\n")
+    inner = node_namespace(plan.name, node.name)
+    run(["ip", "netns", "add", inner])
+    namespace.ip(inner, "link", "set", "lo", "up")
     for rail in node.rails:
-        peer = ["peer", "name", f"eth{rail.index + 1}", "address", rail.mac, "netns", node_namespace(plan.name, node.name)]
+        peer = ["peer", "name", f"eth{rail.index + 1}", "address", rail.mac, "netns", inner]
         namespace.ip(plan.namespace, "link", "add", rail.cable, "type", "veth", *peer)
         namespace.plug(plan.namespace, rail)
 
@@ -61,10 +64,13 @@ def start(plan: Plan, node: Node, folder: Path, image: Image) -> None:
     if not os.path.ismount(root):
         layers = f"lowerdir={image.root},upperdir={folder / 'upper'},workdir={folder / 'work'}"
         run(["mount", "-t", "overlay", "overlay", "-o", layers, root])
-    groups = [_make_group(hierarchy, plan.name, node.name) for hierarchy in _hierarchies()]
+    groups = [_group(hierarchy, plan.name, node.name) for hierarchy in _hierarchies()]
+    for group in groups:
+        group.mkdir(parents=True, exist_ok=True)
     argv = [
         "systemd-nspawn", "--quiet", "--boot", "--keep-unit", "--register=no", f"--directory={root}", f"--machine={node.name}",
         f"--network-namespace-path={namespace.path(node_namespace(plan.name, node.name))}",
+        "--capability=CAP_NET_ADMIN,CAP_NET_RAW",
         "--resolv-conf=off", "--timezone=off", "--link-journal=no", "--console=pipe", "--kill-signal=SIGRTMIN+3",
     ]  # fmt: skip
 
@@ -75,7 +81,7 @@ def start(plan: Plan, node: Node, folder: Path, image: Image) -> None:
     with (folder / "console.log").open("ab") as console:
         started = subprocess.Popen(
             argv, stdin=subprocess.DEVNULL, stdout=console, stderr=console, env=ENVIRONMENT, start_new_session=True,
-            preexec_fn=enter_groups,
+            preexec_fn=enter_groups,  # noqa: PLW1509 (this program has one thread)
         )  # fmt: skip
     (folder / "pid").write_text(str(started.pid))
 
@@ -86,10 +92,18 @@ def _hierarchies() -> list[Path]:
     return hybrid or [CGROUPS]
 
 
-def _make_group(hierarchy: Path, lab: str, node: str) -> Path:
-    group = hierarchy / f"rdma-{lab}" / node
-    group.mkdir(parents=True, exist_ok=True)
-    return group
+def _group(hierarchy: Path, lab: str, node: str) -> Path:
+    return hierarchy / f"rdma-{lab}" / node
+
+
+def _processes(group: Path) -> list[int]:
+    """The processes in a control group and below it, as pids of this machine."""
+    pids: list[int] = []
+    for file in group.rglob("cgroup.procs"):
+        with contextlib.suppress(OSError):
+            # A group may go away while it is read.
+            pids += [int(word) for word in file.read_text().split() if word != "0"]
+    return pids
 
 
 def is_running(folder: Path) -> bool:
@@ -97,8 +111,17 @@ def is_running(folder: Path) -> bool:
 
 
 def stop(folder: Path) -> None:
-    """Pull the plug: nspawn's death takes the container along."""
+    """Pull the plug: end nspawn, and every process in the container's control groups (they outlive nspawn)."""
     process.end(folder / "pid", str(folder), first=signal.SIGKILL)
+    groups = [_group(hierarchy, folder.parent.name, folder.name) for hierarchy in _hierarchies()]
+    deadline = time.monotonic() + GONE_SECONDS
+    while pids := [pid for group in groups for pid in _processes(group)]:
+        if time.monotonic() > deadline:
+            raise LabError(f"Processes of {folder.name} do not end within {GONE_SECONDS:.0f} s of its power-off.")
+        for pid in pids:
+            with contextlib.suppress(ProcessLookupError):
+                os.kill(pid, signal.SIGKILL)
+        time.sleep(0.02)
 
 
 def set_carrier(_folder: Path, _rail: Rail, *, up: bool) -> None:
@@ -106,21 +129,19 @@ def set_carrier(_folder: Path, _rail: Rail, *, up: bool) -> None:
     del up
 
 
-def remove(lab: str, folder: Path) -> None:
-    """Take away what a stopped container leaves outside its folder: mount, namespace, control groups."""
-    root = folder / "root"
-    if os.path.ismount(root):
-        run(["umount", root])
-    namespace.delete(node_namespace(lab, folder.name))
+def remove(lab: str, folders: list[Path]) -> None:
+    """Take away what stopped containers leave outside their folders: mounts, namespaces, control groups."""
+    for folder in folders:
+        if os.path.ismount(folder / "root"):
+            run(["umount", folder / "root"])
+    for path in namespace.path(node_namespace(lab, "node1")).parent.glob(node_namespace(lab, "node*")):
+        namespace.delete(path.name)
     for hierarchy in _hierarchies():
-        _remove_groups(hierarchy / f"rdma-{lab}" / folder.name)
-        group = hierarchy / f"rdma-{lab}"
-        if group.is_dir() and not any(path.is_dir() for path in group.iterdir()):
-            group.rmdir()
+        _remove_groups(hierarchy / f"rdma-{lab}")
 
 
 def _remove_groups(group: Path) -> None:
-    """Remove a control group and those below it (they hold no processes any more)."""
+    """Remove a lab's control groups (they hold no processes any more)."""
     for path, _folders, _files in os.walk(group, topdown=False):
         os.rmdir(path)
 
@@ -131,8 +152,7 @@ def _start_forwarder(plan: Plan, folder: Path) -> None:
     listeners = [forward.listen(node.ssh_port) for node in plan.nodes]
     try:
         routes = [
-            f"{listener.fileno()}:{node_namespace(plan.name, node.name)}"
-            for listener, node in zip(listeners, plan.nodes, strict=True)
+            f"{listener.fileno()}:{node_namespace(plan.name, node.name)}" for listener, node in zip(listeners, plan.nodes, strict=True)
         ]
         with (folder / "forward.log").open("wb") as output:
             started = subprocess.Popen(

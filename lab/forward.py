@@ -8,6 +8,7 @@ A socket belongs to the namespace in which it was made, so it is made there and 
 from __future__ import annotations
 
 import asyncio
+import functools
 import os
 import signal
 import socket
@@ -61,7 +62,7 @@ async def _main(routes: list[str]) -> None:
     for route in routes:
         descriptor, there = route.split(":", 1)
         listener = socket.socket(fileno=int(descriptor))
-        await asyncio.start_server(lambda r, w, there=there: _serve(there, r, w), sock=listener)
+        await asyncio.start_server(functools.partial(_serve, there), sock=listener)
     await ended.wait()
     os._exit(0)
 

@@ -24,11 +24,27 @@ def is_ours(pid_file: Path, mark: str) -> bool:
     pid = read_pid(pid_file)
     if pid is None:
         return False
+    deadline = time.monotonic() + 1.0
+    while not (words := _command_line(pid)) and time.monotonic() < deadline:
+        # Between fork and exec a process has no command line yet; one that has ended never gets one.
+        if not _is_alive(pid):
+            return False
+        time.sleep(0.005)
+    return mark in words
+
+
+def _command_line(pid: int) -> str:
     try:
-        words = Path(f"/proc/{pid}/cmdline").read_bytes().replace(b"\0", b" ").decode(errors="replace")
+        return Path(f"/proc/{pid}/cmdline").read_bytes().replace(b"\0", b" ").decode(errors="replace")
+    except (FileNotFoundError, ProcessLookupError):
+        return ""
+
+
+def _is_alive(pid: int) -> bool:
+    try:
+        return Path(f"/proc/{pid}/stat").read_text().rsplit(")", 1)[1].split()[0] not in ("Z", "X")
     except (FileNotFoundError, ProcessLookupError):
         return False
-    return mark in words
 
 
 def end(pid_file: Path, mark: str, *, grace_seconds: float = 10.0, first: int = signal.SIGTERM) -> None:

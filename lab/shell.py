@@ -24,9 +24,7 @@ def run(argv: Sequence[str | Path], *, timeout_seconds: float = 60.0, stdin: str
     """Run a command and return its standard output; LabError with the command and its last line if it fails."""
     words = [str(word) for word in argv]
     try:
-        done = subprocess.run(
-            words, capture_output=True, text=True, timeout=timeout_seconds, env=ENVIRONMENT, input=stdin, check=False
-        )
+        done = subprocess.run(words, capture_output=True, text=True, timeout=timeout_seconds, env=ENVIRONMENT, input=stdin, check=False)
     except subprocess.TimeoutExpired:
         raise LabError(f"`{shlex.join(words)}` did not end within {timeout_seconds:.0f} s.") from None
     except FileNotFoundError:

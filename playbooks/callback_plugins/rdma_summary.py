@@ -1,4 +1,3 @@
-# -*- coding: utf-8 -*-
 # Copyright (c) 2026, the rdma.cluster authors
 # GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
@@ -11,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from ansible.plugins.callback import CallbackBase
+
 from ansible_collections.rdma.cluster.plugins.plugin_utils._gate import STAGES
 from ansible_collections.rdma.cluster.plugins.plugin_utils._run_folder import RunFolder
 from ansible_collections.rdma.cluster.plugins.plugin_utils._summary import render

@@ -1,4 +1,3 @@
-# -*- coding: utf-8 -*-
 # Copyright (c) 2026, the rdma.cluster authors
 # GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
@@ -10,6 +9,7 @@ from __future__ import annotations
 from typing import Any
 
 from ansible.plugins.action import ActionBase
+
 from ansible_collections.rdma.cluster.plugins.module_utils._facts import digest
 from ansible_collections.rdma.cluster.plugins.plugin_utils._run_folder import RunFolder
 

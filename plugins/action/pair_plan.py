@@ -1,4 +1,3 @@
-# -*- coding: utf-8 -*-
 # Copyright (c) 2026, the rdma.cluster authors
 # GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
@@ -11,6 +10,7 @@ import secrets
 from typing import Any
 
 from ansible.plugins.action import ActionBase
+
 from ansible_collections.rdma.cluster.plugins.plugin_utils._pair_plan import make_plan, runtime_max_seconds
 from ansible_collections.rdma.cluster.plugins.plugin_utils._run_folder import RunFolder, run_id
 
@@ -30,7 +30,5 @@ class ActionModule(ActionBase):
             {host: each["rdma"] for host, each in facts.items()},
         )
         RunFolder.current(variables).write_json("pairs/plan.json", plan)
-        result.update(
-            changed=False, plan=plan, token=secrets.token_hex(32), runtime_max_seconds=runtime_max_seconds(plan)
-        )
+        result.update(changed=False, plan=plan, token=secrets.token_hex(32), runtime_max_seconds=runtime_max_seconds(plan))
         return result

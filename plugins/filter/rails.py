@@ -1,4 +1,3 @@
-# -*- coding: utf-8 -*-
 # Copyright (c) 2026, the rdma.cluster authors
 # GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
@@ -29,12 +28,19 @@ def network_rails(intent: Mapping[str, Any], facts: Mapping[str, Any]) -> list[d
     ]
 
 
+def netdevs_down(intent: Mapping[str, Any], facts: Mapping[str, Any]) -> list[str]:
+    """The rails' interfaces that are administratively down."""
+    names = [rail.netdev for rail in resolve(intent["rails"], facts) if rail.netdev is not None]
+    return [name for name in names if not facts["netdevs"][name]["admin_up"]]
+
+
 class FilterModule:
     """The filters of this file."""
 
     def filters(self) -> dict[str, Callable[..., Any]]:
         return {
             "network_rails": network_rails,
+            "netdevs_down": netdevs_down,
             "needed_modules": _driver.needed_modules,
             "boot_modules": _driver.boot_modules,
             "soft_links": _driver.soft_links,

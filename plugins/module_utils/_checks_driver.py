@@ -1,4 +1,3 @@
-# -*- coding: utf-8 -*-
 # Copyright (c) 2026, the rdma.cluster authors
 # GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
@@ -10,22 +9,52 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
-from ansible_collections.rdma.cluster.plugins.module_utils._findings import ERROR, OK, Finding
+from ansible_collections.rdma.cluster.plugins.module_utils._findings import ERROR, OK, UNKNOWN, Finding
 from ansible_collections.rdma.cluster.plugins.module_utils._rails import Facts, Rail, ResolvedRail, resolve
 
 STAGE = "driver"
 
 
 def check_driver(host: str, rails: Sequence[Rail], facts: Facts, modules: Sequence[str]) -> list[Finding]:
-    """Findings `driver.module`, `driver.nic` and `driver.device` for one host.
+    """Findings `driver.package`, `driver.module`, `driver.nic` and `driver.device` for one host.
 
     modules: names of the kernel modules that must be loaded.
     """
     loaded = facts["stack"]["modules"]
-    findings = [_module(host, name, loaded) for name in modules]
+    findings = _packages(host, facts["stack"]["distribution"]["packages"])
+    findings += [_module(host, name, loaded) for name in modules]
     for rail in resolve(rails, facts):
         findings += _rail(host, rail, facts)
     return findings
+
+
+def _packages(host: str, packages: Mapping[str, str | None] | None) -> list[Finding]:
+    if packages is None:
+        return [
+            Finding(
+                STAGE,
+                "driver.package",
+                host,
+                "RDMA packages",
+                UNKNOWN,
+                "the package database cannot be read",
+                "installed",
+                f"Use a supported distribution on {host}.",
+            )
+        ]
+    return [
+        Finding(
+            STAGE,
+            "driver.package",
+            host,
+            f"package {name}",
+            OK if version else ERROR,
+            observed=version or "not installed",
+            expected="installed",
+            remedy="" if version else f"Run the driver stage for {host}, and see what apt says there.",
+        )
+        for name, version in packages.items()
+    ]
 
 
 def _module(host: str, name: str, loaded: Mapping[str, Any]) -> Finding:

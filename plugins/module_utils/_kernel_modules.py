@@ -1,4 +1,3 @@
-# -*- coding: utf-8 -*-
 # Copyright (c) 2026, the rdma.cluster authors
 # GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
@@ -32,9 +31,7 @@ class ModulesResult:
         return bool(self.loaded or self.files)
 
 
-def ensure_modules(
-    wanted: Sequence[str], at_boot: Sequence[str], *, runner: Runner, sys: SysRoot, check_mode: bool
-) -> ModulesResult:
+def ensure_modules(wanted: Sequence[str], at_boot: Sequence[str], *, runner: Runner, sys: SysRoot, check_mode: bool) -> ModulesResult:
     """Load what is not loaded, in the order given, and write the boot file.
 
     wanted: all modules that must be in the kernel; at_boot: those of them that nothing else loads at boot (B23: udev and

@@ -1,4 +1,3 @@
-# -*- coding: utf-8 -*-
 # Copyright (c) 2026, the rdma.cluster authors
 # GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
@@ -22,6 +21,7 @@ from ansible_collections.rdma.cluster.plugins.module_utils._command import Runne
 from ansible_collections.rdma.cluster.plugins.module_utils._errors import ApplyError
 from ansible_collections.rdma.cluster.plugins.module_utils._files import FileChange, ManagedFile, ensure_files
 
+SERVICE = "systemd-networkd.service"
 FOLDER = "/etc/systemd/network"
 #: Ours are the files with this prefix; before distributions' 70- and 80-, so that they win.
 PREFIX = "60-rdma-"
@@ -41,14 +41,15 @@ class NetworkRail:
 
 @dataclass(frozen=True)
 class NetworkResult:
-    """What was done, or would be in check mode; live: interface → what differed there."""
+    """What was done, or would be in check mode; live: interface → what differed there; service: networkd was not up."""
 
     files: list[FileChange]
     live: dict[str, str]
+    service: bool
 
     @property
     def changed(self) -> bool:
-        return bool(self.files or self.live)
+        return bool(self.files or self.live or self.service)
 
 
 def render(rail: NetworkRail) -> str:
@@ -88,14 +89,17 @@ def ensure(rails: Sequence[NetworkRail], *, runner: Runner, check_mode: bool) ->
     changes = ensure_files(files(rails, present), check_mode=check_mode)
     touched = {change.path for change in changes}
     live = {rail.netdev: words for rail in rails if (words := live_difference(rail, _addresses(rail, runner)))}
+    serve = not _is_serving(runner)
     if not check_mode:
+        if serve:
+            _run(runner, "systemctl", "enable", "--now", SERVICE)
         if changes:
             _networkctl(runner, "reload")
         for rail in rails:
             if rail.netdev in live or f"{FOLDER}/{PREFIX}{rail.name}.network" in touched:
                 _networkctl(runner, "reconfigure", rail.netdev)
                 _settle(rail, runner)
-    return NetworkResult(changes, live)
+    return NetworkResult(changes, live, serve)
 
 
 def live_difference(rail: NetworkRail, shown: dict[str, Any]) -> str:
@@ -117,10 +121,20 @@ def _addresses(rail: NetworkRail, runner: Runner) -> dict[str, Any]:
     return shown
 
 
+def _is_serving(runner: Runner) -> bool:
+    """True if networkd runs, now and at boot (systemctl(1), show)."""
+    done = runner.run(["systemctl", "show", "--property=ActiveState,UnitFileState", SERVICE])
+    return set(done.stdout.split()) == {"ActiveState=active", "UnitFileState=enabled"}
+
+
 def _networkctl(runner: Runner, *words: str) -> None:
-    done = runner.run(["networkctl", *words], timeout_seconds=60)
+    _run(runner, "networkctl", *words)
+
+
+def _run(runner: Runner, *argv: str) -> None:
+    done = runner.run(argv, timeout_seconds=60)
     if done.rc:
-        raise ApplyError(f"`networkctl {' '.join(words)}` failed: {done.stderr.strip() or done.rc}")
+        raise ApplyError(f"`{' '.join(argv)}` failed: {done.stderr.strip() or done.rc}")
 
 
 def _settle(rail: NetworkRail, runner: Runner) -> None:

@@ -1,4 +1,3 @@
-# -*- coding: utf-8 -*-
 # Copyright (c) 2026, the rdma.cluster authors
 # GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
@@ -18,9 +17,7 @@ from ansible_collections.rdma.cluster.plugins.module_utils._sysroot import SysRo
 IFF_UP = 0x1
 
 
-def ensure_up(
-    netdevs: Sequence[str], *, runner: Runner, sys: SysRoot, wait_seconds: float, check_mode: bool
-) -> list[str]:
+def ensure_up(netdevs: Sequence[str], *, runner: Runner, sys: SysRoot, wait_seconds: float, check_mode: bool) -> list[str]:
     """Set interfaces up that are down, wait until each has carrier, and return those that were down.
 
     A link that gets no carrier in wait_seconds is not an error here: the link gate says so, with the cable in question.

@@ -1,4 +1,3 @@
-# -*- coding: utf-8 -*-
 # Copyright (c) 2026, the rdma.cluster authors
 # GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
@@ -66,11 +65,7 @@ def _resolve(index: int, rail: Rail, facts: Facts) -> ResolvedRail:
 def find_netdev(nic: Mapping[str, str], netdevs: Mapping[str, Any]) -> str | None:
     """The interface of a NIC; of several on one PCI function, the one with the lowest port."""
     key, wanted = next(iter(nic.items()))
-    found = [
-        (netdev.get("dev_port") or 0, name)
-        for name, netdev in netdevs.items()
-        if (netdev.get(key) or "").lower() == wanted.lower()
-    ]
+    found = [(netdev.get("dev_port") or 0, name) for name, netdev in netdevs.items() if (netdev.get(key) or "").lower() == wanted.lower()]
     return min(found)[1] if found else None
 
 

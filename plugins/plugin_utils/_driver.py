@@ -1,4 +1,3 @@
-# -*- coding: utf-8 -*-
 # Copyright (c) 2026, the rdma.cluster authors
 # GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
@@ -32,6 +31,4 @@ def boot_modules(intent: Mapping[str, Any]) -> list[str]:
 
 def soft_links(intent: Mapping[str, Any]) -> list[dict[str, Any]]:
     """The Soft-RoCE links of a host, in the shape that rdma.cluster.soft_links takes."""
-    return [
-        {"name": soft_device_name(rail), "type": "rxe", "nic": rail["nic"]} for rail in intent["rails"] if rail["soft"]
-    ]
+    return [{"name": soft_device_name(rail), "type": "rxe", "nic": rail["nic"]} for rail in intent["rails"] if rail["soft"]]

@@ -1,4 +1,3 @@
-# -*- coding: utf-8 -*-
 # Copyright (c) 2026, the rdma.cluster authors
 # GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
@@ -64,6 +63,9 @@ PAIRS = {
     "size_bytes": Key((int,), 65536),
     "queue_pairs": Key((int,), 1),
     "duration_seconds": Key((int,), 5),
+    # Instead of a duration. For software devices: on a starved CPU perftest can count nothing within its duration.
+    "iterations": Key((int,)),
+    "deadline_seconds": Key((int,), 60),
     "floor_gbps": Key((int, float), 0.0),
     "software_fail_below": Key((int, float), 0.25),
     "fail_below": Key((int, float), 0.80),
@@ -80,7 +82,9 @@ def normalise(variables: Mapping[str, Any]) -> dict[str, Any]:
     problems: list[str] = []
     rails = variables.get("rdma_rails")
     if not isinstance(rails, list) or not rails:
-        raise IntentError(["rdma_rails is a list of this host's rails, one at least; it is " + ("empty" if rails == [] else "missing or no list")])
+        raise IntentError(
+            ["rdma_rails is a list of this host's rails, one at least; it is " + ("empty" if rails == [] else "missing or no list")]
+        )
     result: dict[str, Any] = {"rails": [_rail(f"rdma_rails[{i}]", rail, problems) for i, rail in enumerate(rails)]}
     for variable, schema in SECTIONS.items():
         result[variable.removeprefix("rdma_")] = _section(variable, variables.get(variable, {}), schema, problems)
@@ -160,5 +164,7 @@ def _check_rails(rails: list[dict[str, Any]], fabric: Mapping[str, Any], problem
     for rail in rails:
         network = str(ipaddress.IPv4Interface(rail["address"]).network) if rail["address"] else ""
         if network in networks and network and not fabric["shared_subnet"]:
-            problems.append(f"{rail['name']} and {networks[network]} are both in {network}; give each rail its own, or set rdma_fabric.shared_subnet")
+            problems.append(
+                f"{rail['name']} and {networks[network]} are both in {network}; give each rail its own, or set rdma_fabric.shared_subnet"
+            )
         networks[network] = rail["name"]

@@ -1,4 +1,3 @@
-# -*- coding: utf-8 -*-
 # Copyright (c) 2026, the rdma.cluster authors
 # GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
@@ -107,9 +106,15 @@ def check_pairs(
         if not found:
             found.append(
                 Finding(
-                    STAGE, CHECK, host, "all rails", UNKNOWN, "no pair of this host was planned", "one pair at least",
+                    STAGE,
+                    CHECK,
+                    host,
+                    "all rails",
+                    UNKNOWN,
+                    "no pair of this host was planned",
+                    "one pair at least",
                     f"Look at {host}'s findings of the driver and network stages: a rail without GID has no pairs.",
-                )  # fmt: skip
+                )
             )
     return findings
 

@@ -1,4 +1,3 @@
-# -*- coding: utf-8 -*-
 # Copyright (c) 2026, the rdma.cluster authors
 # GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
@@ -11,6 +10,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from ansible_collections.rdma.cluster.plugins.module_utils._facts import rocev2_gid_index
+from ansible_collections.rdma.cluster.plugins.module_utils._pair_runner import PERFTEST_OVERHEAD_SECONDS
 from ansible_collections.rdma.cluster.plugins.module_utils._rails import ResolvedRail, resolve
 
 RENDEZVOUS_PORT = 18500
@@ -18,8 +18,6 @@ PERFTEST_PORT = 18515
 #: A late host is not a dead one: what Ansible may need to start the last of the hosts after the first.
 START_SECONDS = 60
 START_SECONDS_PER_HOST = 5
-#: What perftest needs besides its duration (it sleeps 1 s, calibrates its clock), on a slow host.
-ROUND_OVERHEAD_SECONDS = 30
 
 
 def make_plan(sweep: str, intents: Mapping[str, Any], facts: Mapping[str, Any]) -> dict[str, Any]:
@@ -47,6 +45,8 @@ def make_plan(sweep: str, intents: Mapping[str, Any], facts: Mapping[str, Any]) 
             "size_bytes": pairs["size_bytes"],
             "queue_pairs": pairs["queue_pairs"],
             "duration_seconds": pairs["duration_seconds"],
+            "iterations": pairs["iterations"],
+            "deadline_seconds": max(pairs["deadline_seconds"], pairs["duration_seconds"] + PERFTEST_OVERHEAD_SECONDS),
             "mtu_bytes": None,
             "traffic_class": None,
             "port": PERFTEST_PORT,
@@ -59,7 +59,7 @@ def make_plan(sweep: str, intents: Mapping[str, Any], facts: Mapping[str, Any]) 
 def runtime_max_seconds(plan: Mapping[str, Any]) -> int:
     """How long the sweep may take at the most before systemd ends it."""
     rounds = len(plan["hosts"])
-    return int(plan["start_deadline_seconds"] + rounds * (plan["test"]["duration_seconds"] + ROUND_OVERHEAD_SECONDS))
+    return int(plan["start_deadline_seconds"] + rounds * plan["test"]["deadline_seconds"])
 
 
 def _endpoint(rail: ResolvedRail, facts: Mapping[str, Any]) -> dict[str, Any] | None:

@@ -1,4 +1,3 @@
-# -*- coding: utf-8 -*-
 # Copyright (c) 2026, the rdma.cluster authors
 # GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
@@ -16,9 +15,7 @@ from ansible_collections.rdma.cluster.plugins.module_utils._findings import Find
 NOT_REACHED = "-"
 
 
-def render(
-    run: str, stages: Sequence[str], findings: Sequence[Finding], pairs: Sequence[Mapping[str, Any]], evidence: str
-) -> str:
+def render(run: str, stages: Sequence[str], findings: Sequence[Finding], pairs: Sequence[Mapping[str, Any]], evidence: str) -> str:
     """The whole summary as lines of plain text. pairs: the elements of pairs/results.json."""
     parts = [f"RDMA cluster, run {run}", _table(stages, findings)]
     if pairs:
@@ -33,8 +30,8 @@ def render(
 def _table(stages: Sequence[str], findings: Sequence[Finding]) -> str:
     hosts = list(dict.fromkeys(finding.host for finding in findings))
     rows = [["host", *stages], *([host, *(_cell(findings, host, stage) for stage in stages)] for host in hosts)]
-    widths = [max(map(len, column)) for column in zip(*rows)]
-    lines = ("  ".join(cell.ljust(width) for cell, width in zip(row, widths)) for row in rows)
+    widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
+    lines = ("  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)) for row in rows)
     return "\n".join(line.rstrip() for line in lines)
 
 

@@ -7,6 +7,7 @@
 from __future__ import annotations
 
 import pytest
+
 from ansible_collections.rdma.cluster.plugins.module_utils._findings import Finding, stopping, worst
 
 
@@ -15,7 +16,7 @@ def finding(status: str, silenced_by: str | None = None) -> Finding:
 
 
 def test_an_unknown_status_is_refused() -> None:
-    with pytest.raises(ValueError, match="link.state.*'fine'"):
+    with pytest.raises(ValueError, match=r"link.state.*'fine'"):
         finding("fine")
 
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
+
 from ansible_collections.rdma.cluster.plugins.module_utils import _kernel_modules
 from ansible_collections.rdma.cluster.plugins.module_utils._command import Completed
 from ansible_collections.rdma.cluster.plugins.module_utils._errors import ApplyError
@@ -59,7 +60,7 @@ def test_check_mode_runs_nothing(tmp_path: Path, boot_file: Path) -> None:
 def test_modprobe_that_fails_is_quoted(tmp_path: Path) -> None:
     said = "modprobe: FATAL: Module rdma_rxe not found in directory /lib/modules/6.1.0-56-amd64"
     runner = FakeRunner([(["modprobe", "rdma_rxe"], 1, "", said)])
-    with pytest.raises(ApplyError, match="rdma_rxe.*FATAL"):
+    with pytest.raises(ApplyError, match=r"rdma_rxe.*FATAL"):
         ensure_modules(["rdma_rxe"], [], runner=runner, sys=SysRoot(str(tmp_path)), check_mode=False)
 
 

@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+
 from ansible_collections.rdma.cluster.plugins.module_utils import _networkd
 from ansible_collections.rdma.cluster.plugins.module_utils._errors import ApplyError
 from ansible_collections.rdma.cluster.plugins.module_utils._networkd import NetworkRail, ensure, live_difference, render
@@ -25,6 +26,18 @@ def shown(**changes: Any) -> dict[str, Any]:
     """One element of `ip -j address show dev ens1` on a lab machine (iproute2 6.1), with changes."""
     element: dict[str, Any] = json.loads((FIXTURES / "ip/address-ens1.json").read_text())[0]
     return {**element, **changes}
+
+
+SERVES = (
+    ["systemctl", "show", "--property=ActiveState,UnitFileState", "systemd-networkd.service"],
+    0,
+    "ActiveState=active\nUnitFileState=enabled\n",
+    "",
+)
+
+
+RELOAD = (["networkctl", "reload"], 0, "", "")
+RECONFIGURE = (["networkctl", "reconfigure", "ens1"], 0, "", "")
 
 
 def said(**changes: Any) -> tuple[list[str], int, str, str]:
@@ -66,13 +79,19 @@ def test_live_difference(changes: dict[str, Any], expected: str) -> None:
 
 def test_first_run_writes_reloads_reconfigures_and_reads_back(folder: Path) -> None:
     runner = FakeRunner(
-        [said(mtu=1500, addr_info=[]), (["networkctl", "reload"], 0, "", ""), (["networkctl", "reconfigure", "ens1"], 0, "", ""), said()]
+        [
+            said(mtu=1500, addr_info=[]),
+            SERVES,
+            RELOAD,
+            RECONFIGURE,
+            said(),
+        ]
     )
     result = ensure([RAIL], runner=runner, check_mode=False)
     runner.assert_done()
     assert result.changed
     assert (folder / "60-rdma-rail0.network").read_text() == render(RAIL)
-    second = FakeRunner([said()])
+    second = FakeRunner([said(), SERVES])
     assert not ensure([RAIL], runner=second, check_mode=False).changed
     second.assert_done()
 
@@ -83,7 +102,7 @@ def test_live_drift_touches_only_its_own_link(folder: Path) -> None:
         (folder / f"60-rdma-{rail.name}.network").write_text(render(rail))
         (folder / f"60-rdma-{rail.name}.network").chmod(0o644)
     show_other = (["ip", "-j", "address", "show", "dev", "ens2"], 0, json.dumps([shown(ifname="ens2")]), "")
-    runner = FakeRunner([said(mtu=1500), show_other, (["networkctl", "reconfigure", "ens1"], 0, "", ""), said()])
+    runner = FakeRunner([said(mtu=1500), show_other, SERVES, RECONFIGURE, said()])
     assert ensure([RAIL, other], runner=runner, check_mode=False).live == {"ens1": "MTU 1500 instead of 9000 bytes"}
     runner.assert_done()
 
@@ -91,14 +110,22 @@ def test_live_drift_touches_only_its_own_link(folder: Path) -> None:
 def test_a_file_of_a_rail_that_is_no_longer_planned_goes(folder: Path) -> None:
     (folder / "60-rdma-old.network").write_text("x")
     (folder / "70-other.network").write_text("x")
-    runner = FakeRunner([(["networkctl", "reload"], 0, "", "")])
+    runner = FakeRunner([SERVES, RELOAD])
     ensure([], runner=runner, check_mode=False)
     runner.assert_done()
     assert [path.name for path in folder.iterdir()] == ["70-other.network"]
 
 
+def test_networkd_that_is_off_is_started_and_enabled() -> None:
+    off = (SERVES[0], 0, "ActiveState=inactive\nUnitFileState=disabled\n", "")
+    start = (["systemctl", "enable", "--now", "systemd-networkd.service"], 0, "", "")
+    runner = FakeRunner([off, start])
+    assert ensure([], runner=runner, check_mode=False).service
+    runner.assert_done()
+
+
 def test_check_mode_reads_and_changes_nothing(folder: Path) -> None:
-    runner = FakeRunner([said(mtu=1500)])
+    runner = FakeRunner([said(mtu=1500), SERVES])
     assert ensure([RAIL], runner=runner, check_mode=True).changed
     runner.assert_done()
     assert list(folder.iterdir()) == []
@@ -106,8 +133,6 @@ def test_check_mode_reads_and_changes_nothing(folder: Path) -> None:
 
 def test_a_link_that_does_not_come_to_the_wished_state_is_an_error(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(_networkd, "SETTLE_SECONDS", -1.0)
-    runner = FakeRunner(
-        [said(mtu=1500), (["networkctl", "reload"], 0, "", ""), (["networkctl", "reconfigure", "ens1"], 0, "", ""), said(mtu=1500)]
-    )
-    with pytest.raises(ApplyError, match="ens1.*MTU 1500"):
+    runner = FakeRunner([said(mtu=1500), SERVES, RELOAD, RECONFIGURE, said(mtu=1500)])
+    with pytest.raises(ApplyError, match=r"ens1.*MTU 1500"):
         ensure([RAIL], runner=runner, check_mode=False)

@@ -9,6 +9,7 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
+
 from ansible_collections.rdma.cluster.plugins.module_utils._command import Completed
 from ansible_collections.rdma.cluster.plugins.module_utils._errors import ApplyError
 from ansible_collections.rdma.cluster.plugins.module_utils._rail_links import ensure_up
@@ -59,7 +60,7 @@ def test_check_mode_runs_nothing(root: Path) -> None:
 
 def test_a_link_that_stays_down_is_an_error(root: Path) -> None:
     runner = FakeRunner([(SET_UP, 0, "", "")])
-    with pytest.raises(ApplyError, match="ens2.*still down"):
+    with pytest.raises(ApplyError, match=r"ens2.*still down"):
         ensure_up(["ens2"], runner=runner, sys=SysRoot(str(root)), wait_seconds=5, check_mode=False)
 
 

@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+
 from ansible_collections.rdma.cluster.plugins.module_utils import _soft_link_service, _soft_links
 from ansible_collections.rdma.cluster.plugins.module_utils._errors import ApplyError
 from ansible_collections.rdma.cluster.plugins.module_utils._soft_link_service import UNIT, ensure_soft_links
@@ -57,7 +58,11 @@ def test_first_run_installs_enables_and_runs_the_service(paths: Path, state: dic
 
 
 def test_a_deleted_link_runs_the_service_again(state: dict[str, Any]) -> None:
-    ensure_soft_links([LINK], runner=FakeRunner([NEW, systemctl("daemon-reload"), systemctl("enable", UNIT), systemctl("restart", UNIT)]), check_mode=False)
+    ensure_soft_links(
+        [LINK],
+        runner=FakeRunner([NEW, systemctl("daemon-reload"), systemctl("enable", UNIT), systemctl("restart", UNIT)]),
+        check_mode=False,
+    )
     state["right"] = [False, True]
     runner = FakeRunner([RUNNING, systemctl("restart", UNIT)])
     assert ensure_soft_links([LINK], runner=runner, check_mode=False).created == ["rxe_rail0"]
@@ -73,7 +78,7 @@ def test_check_mode_writes_and_runs_nothing(paths: Path, state: dict[str, Any]) 
 def test_a_service_that_fails_is_quoted(state: dict[str, Any]) -> None:
     failed = systemctl("restart", UNIT, rc=1, stderr="Job for rdma-soft-links.service failed.")
     runner = FakeRunner([NEW, systemctl("daemon-reload"), systemctl("enable", UNIT), failed])
-    with pytest.raises(ApplyError, match="Job for rdma-soft-links.service failed"):
+    with pytest.raises(ApplyError, match=r"Job for rdma-soft-links.service failed"):
         ensure_soft_links([LINK], runner=runner, check_mode=False)
 
 

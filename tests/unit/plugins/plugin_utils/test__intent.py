@@ -10,6 +10,7 @@ import copy
 from typing import Any
 
 import pytest
+
 from ansible_collections.rdma.cluster.plugins.plugin_utils._intent import IntentError, normalise
 
 GOOD: dict[str, Any] = {

@@ -1,0 +1,66 @@
+# Copyright (c) 2026, the rdma.cluster authors
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Each node after the build, and after a reboot of its own: asked over SSH, not by our own facts."""
+
+from __future__ import annotations
+
+import json
+import time
+
+import pytest
+
+from lab import cluster, remote
+from lab.cluster import Lab
+from lab.plan import Node
+
+NODES = ["node1", "node2", "node3", "node4"]
+MODULES = ["ib_core", "ib_uverbs", "rdma_cm", "rdma_ucm", "rdma_rxe"]
+
+
+def say(lab: Lab, node: Node, command: str) -> str:
+    said = remote.execute(node, lab.folder, command)
+    assert said.status == 0, f"{node.name}: `{command}`: {said.stderr}"
+    return said.stdout
+
+
+def assert_rails(lab: Lab, node: Node) -> None:
+    links = {link["ifname"]: link for link in json.loads(say(lab, node, "rdma -j link show"))}
+    addresses = {item["address"]: item for item in json.loads(say(lab, node, "ip -j address show"))}
+    for rail in node.rails:
+        nic = addresses[rail.mac]
+        link = links[f"rxe_{rail.name}"]
+        assert (link["state"], link["physical_state"], link["netdev"]) == ("ACTIVE", "LINK_UP", nic["ifname"])
+        assert nic["mtu"] == 9000
+        there = [f"{item['local']}/{item['prefixlen']}" for item in nic["addr_info"] if item["family"] == "inet"]
+        assert there == [rail.address]
+
+
+def assert_modules(lab: Lab, node: Node) -> None:
+    loaded = {line.split()[0] for line in say(lab, node, "cat /proc/modules").splitlines()}
+    assert loaded >= set(MODULES)
+
+
+@pytest.mark.parametrize("name", NODES)
+def test_rails_and_modules(lab: Lab, name: str) -> None:
+    node = lab.plan.node(name)
+    assert_rails(lab, node)
+    assert_modules(lab, node)
+
+
+def test_after_a_reboot_everything_is_back_by_itself(lab: Lab) -> None:
+    node = lab.plan.node("node2")
+    before = say(lab, node, "cat /proc/sys/kernel/random/boot_id")
+    remote.execute(node, lab.folder, "systemctl reboot")
+    deadline = time.monotonic() + 180
+    while True:
+        try:
+            cluster.wait_until_ready(lab, [node], time.monotonic())
+            if say(lab, node, "cat /proc/sys/kernel/random/boot_id") != before:
+                break
+        except remote.NOT_YET:
+            pass
+        assert time.monotonic() < deadline, "node2 has not rebooted"
+        time.sleep(1)
+    assert say(lab, node, "systemctl is-system-running").strip() == "running"
+    assert_rails(lab, node)
+    assert_modules(lab, node)

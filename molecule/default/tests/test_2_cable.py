@@ -1,0 +1,52 @@
+# Copyright (c) 2026, the rdma.cluster authors
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""A cut cable stops the build at the link gate, by name; restored, the build goes through and changes nothing."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterator
+
+import pytest
+from conftest import Site
+from observers import Recorder, snapshot
+
+from lab import cluster, remote
+from lab.cluster import Lab
+
+WORDS = ("node3, rail 1 (rail1, 0000:41:00.0, ", "link.state is error (link stage)", "Check the cable of rail 1 on node3")
+
+
+@pytest.fixture
+def cut_cable() -> Iterator[None]:
+    cluster.cable("molecule", "node3", 1, {"cut": True})
+    yield
+    cluster.cable("molecule", "node3", 1, {"restore": True})
+
+
+@pytest.mark.usefixtures("cut_cable")
+def test_a_cut_cable_stops_the_run_at_the_link_gate(site: Site) -> None:
+    done = site.run()
+    assert done.returncode != 0
+    summary = (site.evidence / "summary.txt").read_text()
+    assert all(word in summary for word in WORDS), summary
+    assert summary in done.stdout
+    assert re.search(r"^node3 +ok +error +- +-$", summary, re.M), summary
+    assert not (site.evidence / "findings/network").exists()
+
+
+def test_restored_it_goes_through_and_changes_nothing(lab: Lab, site: Site) -> None:
+    before = {node.name: snapshot(lab, node) for node in lab.plan.nodes}
+    with Recorder(lab) as recorder:
+        done = site.run()
+    assert done.returncode == 0, done.stdout
+    recap = re.findall(r"^(node\d) .*?changed=(\d+) +unreachable=0 +failed=0", done.stdout, re.M)
+    assert recap == [(f"node{i}", "0") for i in range(1, 5)], done.stdout
+    for node in lab.plan.nodes:
+        assert snapshot(lab, node) == before[node.name]
+    results = json.loads((site.evidence / "pairs/results.json").read_text())
+    assert len(results) == 12
+    recorder.assert_bytes(results)
+    leftovers = remote.execute(lab.plan.node("node1"), lab.folder, "ls -A /run/rdma-cluster/pairs; pgrep -a 'ib_write|python3'")
+    assert leftovers.stdout == ""

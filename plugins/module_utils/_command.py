@@ -1,0 +1,107 @@
+# Copyright (c) 2026, the rdma.cluster authors
+# GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""Running commands: the one place on a host where a process is started for its output.
+
+Code that needs a command's output takes a Runner, so that a test can hand in a scripted one.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import signal
+import subprocess
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Protocol
+
+from ansible_collections.rdma.cluster.plugins.module_utils._errors import CommandError
+
+__all__ = ["CommandError", "Completed", "Runner", "SubprocessRunner"]
+
+SYSTEM_DIRECTORIES = ("/usr/local/sbin", "/usr/sbin", "/sbin", "/usr/local/bin", "/usr/bin", "/bin")
+
+
+@dataclass(frozen=True)
+class Completed:
+    """A command that ran to its end, whatever its exit status.
+
+    rc is negative when a signal ended the command (-9 for SIGKILL), as in subprocess.
+    """
+
+    argv: tuple[str, ...]
+    rc: int
+    stdout: str
+    stderr: str
+
+
+class Runner(Protocol):
+    """Runs one command and returns its whole output."""
+
+    def run(self, argv: Sequence[str], *, timeout_seconds: float = 30.0) -> Completed:
+        """Run argv without a shell. A non-zero exit status is a result, not an error.
+
+        Raises CommandError when the command does not exist, cannot be executed or does not end in time.
+        """
+        ...  # pylint: disable=unnecessary-ellipsis
+
+
+class SubprocessRunner:
+    """The Runner of a live host: untranslated output, no standard input, never a shell."""
+
+    def run(self, argv: Sequence[str], *, timeout_seconds: float = 30.0) -> Completed:
+        """Run argv with LC_ALL=C and the system directories on PATH; on timeout end it and what it started."""
+        command = tuple(argv)
+        if not command or isinstance(argv, str):
+            raise CommandError(f"a command is a non-empty list of arguments, got {argv!r}")
+        process = _start(command)
+        try:
+            stdout, stderr = process.communicate(timeout=timeout_seconds)
+        except subprocess.TimeoutExpired as exc:
+            raise CommandError(f"{_quote(command)} did not end within {timeout_seconds:g} seconds") from exc
+        finally:
+            if process.returncode is None:
+                _end(process)
+        return Completed(command, process.returncode, _decode(stdout), _decode(stderr))
+
+
+def _environment() -> dict[str, str]:
+    path = [entry for entry in os.environ.get("PATH", "").split(os.pathsep) if entry]
+    path += [entry for entry in SYSTEM_DIRECTORIES if entry not in path]
+    return {**os.environ, "LC_ALL": "C", "LANG": "C", "LANGUAGE": "C", "PATH": os.pathsep.join(path)}
+
+
+def _start(command: tuple[str, ...]) -> subprocess.Popen[bytes]:
+    try:
+        return subprocess.Popen(
+            command,
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            env=_environment(),
+            start_new_session=True,
+        )
+    except (FileNotFoundError, NotADirectoryError) as exc:
+        raise CommandError(f"command not found: {command[0]} (wanted to run {_quote(command)})") from exc
+    except (OSError, ValueError) as exc:
+        raise CommandError(f"cannot run {_quote(command)}: {exc}") from exc
+
+
+def _end(process: subprocess.Popen[bytes]) -> None:
+    """Kill the process with its whole session and reap it."""
+    with contextlib.suppress(ProcessLookupError):
+        os.killpg(process.pid, signal.SIGKILL)
+    process.wait()
+    for stream in (process.stdout, process.stderr):
+        if stream is not None:
+            stream.close()
+
+
+def _decode(output: bytes) -> str:
+    return output.decode("utf-8", "replace")
+
+
+def _quote(command: tuple[str, ...]) -> str:
+    return " ".join(repr(word) if not word or set(word) & set(" \t\n'\"") else word for word in command)

@@ -1,0 +1,19 @@
+# Copyright (c) 2026, the rdma.cluster authors
+# GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""The exceptions that parsers and readers raise."""
+
+from __future__ import annotations
+
+
+class ParseError(ValueError):
+    """A text does not have the form that its source promises; the message quotes the offending text."""
+
+
+class CommandError(RuntimeError):
+    """A command could not be run to its end: not found, not executable, or stopped at its timeout."""
+
+
+class ApplyError(RuntimeError):
+    """A change to a host could not be made, or did not stick; the message names what, and what was seen."""

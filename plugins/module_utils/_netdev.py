@@ -1,0 +1,97 @@
+# Copyright (c) 2026, the rdma.cluster authors
+# GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""Network interfaces in /sys/class/net, as net/core/net-sysfs.c of Linux prints them."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from pathlib import PurePosixPath
+
+from ansible_collections.rdma.cluster.plugins.module_utils._errors import ParseError
+from ansible_collections.rdma.cluster.plugins.module_utils._pci import address_of, find_function, parse_numa_node
+from ansible_collections.rdma.cluster.plugins.module_utils._sysroot import SysRoot
+
+_INTEGER = re.compile(r"[0-9]{1,10}")
+_FLAGS = re.compile(r"0x[0-9a-fA-F]{1,8}")
+# Six bytes on Ethernet, twenty on IP over InfiniBand.
+_MAC = re.compile(r"[0-9a-fA-F]{2}(?::[0-9a-fA-F]{2}){5,31}")
+_IFF_UP = 1
+
+
+@dataclass(frozen=True)
+class Netdev:
+    """One interface. type is the ARPHRD number (1 Ethernet, 32 InfiniBand); pci the address of its PCI function.
+
+    carrier is None while the interface is administratively down: the kernel does not know it then.
+    driver is that of the device below ("mlx5_core", "virtio_net"), None for a bond, VLAN or bridge.
+    """
+
+    mac: str | None
+    mtu_bytes: int | None
+    operstate: str | None
+    carrier: bool | None
+    admin_up: bool | None
+    type: int | None
+    dev_port: int | None
+    driver: str | None
+    pci: str | None
+    numa_node: int | None
+
+
+def parse_mac(text: str) -> str:
+    """address, "02:00:00:00:01:02", in lower case."""
+    if _MAC.fullmatch(text.strip()) is None:
+        raise ParseError(f"not a hardware address: {text[:200]!r}, expected the form '02:00:00:00:01:02'")
+    return text.strip().lower()
+
+
+def parse_integer(text: str) -> int:
+    """mtu, type, dev_port: a decimal number."""
+    if _INTEGER.fullmatch(text.strip()) is None:
+        raise ParseError(f"not a number: {text[:200]!r}, expected the form '1500'")
+    return int(text.strip())
+
+
+def parse_carrier(text: str) -> bool:
+    """carrier, "1" or "0"."""
+    if text.strip() not in ("0", "1"):
+        raise ParseError(f"not a carrier state: {text[:200]!r}, expected '0' or '1'")
+    return text.strip() == "1"
+
+
+def parse_admin_up(text: str) -> bool:
+    """flags, "0x1003": whether IFF_UP is set, which is what "ip link set up" does."""
+    if _FLAGS.fullmatch(text.strip()) is None:
+        raise ParseError(f"not interface flags: {text[:200]!r}, expected the form '0x1003'")
+    return bool(int(text.strip(), 16) & _IFF_UP)
+
+
+def read_netdevs(sys: SysRoot) -> dict[str, Netdev]:
+    """Every interface that has a device below it, by name."""
+    return {
+        name: read_netdev(sys, name)
+        for name in sys.list_dir("/sys/class/net")
+        if sys.link_target(f"/sys/class/net/{name}/device") is not None
+    }
+
+
+def read_netdev(sys: SysRoot, name: str) -> Netdev:
+    """One interface; None everywhere if it is not in the tree."""
+    base = f"/sys/class/net/{name}"
+    function = find_function(sys, f"{base}/device")
+    driver = sys.link_target(f"{base}/device/driver")
+    return Netdev(
+        mac=sys.value(f"{base}/address", parse_mac),
+        mtu_bytes=sys.value(f"{base}/mtu", parse_integer),
+        operstate=sys.text(f"{base}/operstate"),
+        carrier=sys.value(f"{base}/carrier", parse_carrier),
+        admin_up=sys.value(f"{base}/flags", parse_admin_up),
+        type=sys.value(f"{base}/type", parse_integer),
+        dev_port=sys.value(f"{base}/dev_port", parse_integer),
+        driver=PurePosixPath(driver).name if driver is not None else None,
+        pci=address_of(function) if function is not None else None,
+        numa_node=sys.value(f"{function}/numa_node", parse_numa_node) if function is not None else None,
+    )

@@ -1,0 +1,147 @@
+# Copyright (c) 2026, the rdma.cluster authors
+# GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""Reading /sys, /proc and /etc, of the running system or of a tree that was captured from another one.
+
+A path is always the one on the host that is read ("/sys/class/net/eth0/mtu"), whatever folder the tree lies in.
+"""
+
+from __future__ import annotations
+
+import errno
+import os
+from collections.abc import Callable
+from typing import TypeVar
+
+from ansible_collections.rdma.cluster.plugins.module_utils._errors import ParseError
+
+_T = TypeVar("_T")
+_ABSENT = (errno.ENOENT, errno.ENOTDIR)
+# The attribute is there, but the driver has nothing to say: reading carrier of an interface that is down (EINVAL),
+# an unused gid_attrs entry (EINVAL), phys_port_name of a driver without one (EOPNOTSUPP).
+_NO_VALUE = (errno.EINVAL, errno.ENODATA, errno.EOPNOTSUPP)
+_MAX_LINKS = 40
+
+
+class SysRoot:
+    """The files below one root. Symlinks are followed inside the root, as the kernel would after a chroot.
+
+    An absolute link of a captured tree ("/sys/devices/...") starts at the root again and ".." stops at it, so
+    that nothing of the machine that reads the capture gets into the result.
+    Every method raises OSError, naming the path on the host, for anything but absence: permission denied included.
+    Directories are looked up once: make a new SysRoot for a new look at the system.
+    """
+
+    def __init__(self, path: str = "/") -> None:
+        real = os.path.realpath(path)
+        self._root = "" if real == "/" else real
+        self._directories: dict[str, str] = {}
+
+    def read(self, path: str) -> str | None:
+        """The whole text of a file, or None if it is absent or its driver has no value for it."""
+        try:
+            with open(self._host(path), "rb", buffering=0) as stream:
+                return (stream.read() or b"").decode("utf-8", "replace")
+        except OSError as exc:
+            if exc.errno in _ABSENT or exc.errno in _NO_VALUE:
+                return None
+            raise _named(exc, path) from exc
+
+    def text(self, path: str) -> str | None:
+        """The text of a file without white space and NUL bytes around it; None if that leaves nothing."""
+        return (self.read(path) or "").strip(" \t\r\n\0") or None
+
+    def value(self, path: str, parser: Callable[[str], _T]) -> _T | None:
+        """What parser makes of text(path), or None if there is none. A ParseError gets the path in front."""
+        text = self.text(path)
+        if text is None:
+            return None
+        try:
+            return parser(text)
+        except ParseError as exc:
+            raise ParseError(f"{path}: {exc}") from exc
+
+    def list_dir(self, path: str) -> list[str]:
+        """The sorted names in a directory; none if there is no such directory."""
+        try:
+            return sorted(os.listdir(self._host(path)))
+        except OSError as exc:
+            if exc.errno in _ABSENT:
+                return []
+            raise _named(exc, path) from exc
+
+    def exists(self, path: str) -> bool:
+        """Whether there is something at the path, links followed."""
+        try:
+            os.stat(self._host(path))
+        except OSError as exc:
+            if exc.errno in _ABSENT:
+                return False
+            raise _named(exc, path) from exc
+        return True
+
+    def link_target(self, path: str) -> str | None:
+        """What a symlink says, unresolved ("../../bus/pci/drivers/mlx5_core"), or None if it is no symlink.
+
+        The target need not exist: a capture often has a link and not what it points to.
+        """
+        return self._read_link(self._locate(path, follow_last=False), path)
+
+    def resolve(self, path: str) -> str | None:
+        """The path with all links followed, inside the root ("/sys/devices/..."), or None if nothing is there.
+
+        The last link may dangle, as in link_target.
+        """
+        if self.link_target(path) is None and not self.exists(path):
+            return None
+        return self._locate(path)
+
+    def _host(self, path: str) -> str:
+        return path if not self._root else self._root + self._locate(path)
+
+    def _locate(self, path: str, *, follow_last: bool = True) -> str:
+        parent, name = os.path.split(path.rstrip("/"))
+        if parent not in self._directories:
+            self._directories[parent] = self._walk([], parent, path)
+        done = [part for part in self._directories[parent].split("/") if part]
+        if follow_last or name in (".", ".."):
+            return self._walk(done, name, path)
+        return "/" + "/".join([*done, name])
+
+    def _walk(self, done: list[str], path: str, asked: str) -> str:
+        """Append path to the resolved components, following links; asked is for the error message."""
+        pending = path.split("/")[::-1]
+        links = 0
+        while pending:
+            part = pending.pop()
+            if part in ("", "."):
+                continue
+            if part == "..":
+                done = done[:-1]
+                continue
+            here = "/" + "/".join([*done, part])
+            target = self._read_link(here, asked)
+            if target is None:
+                done = [*done, part]
+                continue
+            links += 1
+            if links > _MAX_LINKS:
+                raise OSError(errno.ELOOP, os.strerror(errno.ELOOP), asked)
+            if target.startswith("/"):
+                done = []
+            pending.extend(target.split("/")[::-1])
+        return "/" + "/".join(done)
+
+    def _read_link(self, path: str, asked: str) -> str | None:
+        try:
+            return os.readlink(self._root + path)
+        except OSError as exc:
+            if exc.errno in _ABSENT or exc.errno == errno.EINVAL:
+                return None
+            raise _named(exc, asked) from exc
+
+
+def _named(exc: OSError, path: str) -> OSError:
+    """The same error with the path on the host, which a failed read does not carry."""
+    return OSError(exc.errno, os.strerror(exc.errno or 0), path)

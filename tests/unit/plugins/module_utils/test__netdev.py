@@ -1,0 +1,114 @@
+# Copyright (c) 2026, the rdma.cluster authors
+# GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+from __future__ import annotations
+
+import contextlib
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from ansible_collections.rdma.cluster.plugins.module_utils import _netdev
+from ansible_collections.rdma.cluster.plugins.module_utils._errors import ParseError
+from ansible_collections.rdma.cluster.plugins.module_utils._netdev import Netdev, read_netdev, read_netdevs
+from ansible_collections.rdma.cluster.plugins.module_utils._sysroot import SysRoot
+from tests.unit.trees import soft_roce_machine, write_tree
+
+PARSERS = [getattr(_netdev, name) for name in dir(_netdev) if name.startswith("parse_") and name != "parse_numa_node"]
+IPOIB_MAC = "80:00:00:48:fe:80:00:00:00:00:00:00:00:02:c9:03:00:f9:bf:a1"
+
+
+@pytest.mark.parametrize(
+    ("parser", "text", "value"),
+    [
+        (_netdev.parse_mac, "A0:88:C2:00:00:01\n", "a0:88:c2:00:00:01"),
+        (_netdev.parse_mac, IPOIB_MAC, IPOIB_MAC),
+        (_netdev.parse_integer, "9000\n", 9000),
+        (_netdev.parse_carrier, "1\n", True),
+        (_netdev.parse_carrier, "0\n", False),
+        (_netdev.parse_admin_up, "0x1003\n", True),
+        (_netdev.parse_admin_up, "0x1002\n", False),
+    ],
+)
+def test_parses(parser, text: str, value: object) -> None:
+    assert parser(text) == value
+
+
+@pytest.mark.parametrize(
+    ("parser", "text"),
+    [
+        (_netdev.parse_mac, "a0:88:c2:00:00"),
+        (_netdev.parse_integer, "-1"),
+        (_netdev.parse_carrier, "2"),
+        (_netdev.parse_admin_up, "1003"),
+    ],
+)
+def test_another_text_is_an_error_that_quotes_it(parser, text: str) -> None:
+    with pytest.raises(ParseError, match=f"'{text}'"):
+        parser(text)
+
+
+@pytest.mark.parametrize("parser", PARSERS)
+@given(text=st.text() | st.from_regex(r"(0x)?[0-9a-f:]*"))
+def test_nothing_but_a_parse_error_escapes(parser, text: str) -> None:
+    with contextlib.suppress(ParseError):
+        parser(text)
+
+
+def test_reads_the_interfaces_that_have_a_device(tmp_path: Path) -> None:
+    write_tree(soft_roce_machine(tmp_path), "/sys/class/net/lo/mtu: 65536\n/sys/class/net/bonding_masters: bond0")
+
+    assert read_netdevs(SysRoot(str(tmp_path))) == {
+        "eth0": Netdev(
+            mac="52:54:00:00:00:01",
+            mtu_bytes=1500,
+            operstate="up",
+            carrier=True,
+            admin_up=True,
+            type=1,
+            dev_port=0,
+            driver="virtio_net",
+            pci="0000:00:03.0",
+            numa_node=None,
+        ),
+        "eth1": Netdev(
+            mac="52:54:00:00:01:01",
+            mtu_bytes=9000,
+            operstate="up",
+            carrier=True,
+            admin_up=True,
+            type=1,
+            dev_port=0,
+            driver="virtio_net",
+            pci="0000:01:00.0",
+            numa_node=1,
+        ),
+        "eth2": Netdev(
+            mac="52:54:00:00:02:01",
+            mtu_bytes=9000,
+            operstate="down",
+            carrier=None,
+            admin_up=False,
+            type=1,
+            dev_port=0,
+            driver="virtio_net",
+            pci="0000:02:00.0",
+            numa_node=None,
+        ),
+    }
+
+
+def test_reads_an_interface_without_device(tmp_path: Path) -> None:
+    write_tree(tmp_path, "/sys/class/net/bond0/mtu: 9000\n/sys/class/net/bond0/flags: 0x1403\n/sys/class/net/bond0/carrier: 0")
+
+    assert read_netdev(SysRoot(str(tmp_path)), "bond0") == Netdev(None, 9000, None, False, True, None, None, None, None, None)
+
+
+def test_a_file_that_makes_no_sense_is_named(tmp_path: Path) -> None:
+    write_tree(tmp_path, "/sys/class/net/eth0/mtu: lots")
+
+    with pytest.raises(ParseError, match=r"^/sys/class/net/eth0/mtu: not a number: 'lots'"):
+        read_netdev(SysRoot(str(tmp_path)), "eth0")

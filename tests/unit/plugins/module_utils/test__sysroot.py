@@ -1,0 +1,152 @@
+# Copyright (c) 2026, the rdma.cluster authors
+# GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+from __future__ import annotations
+
+import errno
+import io
+import os
+from pathlib import Path
+
+import pytest
+
+from ansible_collections.rdma.cluster.plugins.module_utils import _sysroot
+from ansible_collections.rdma.cluster.plugins.module_utils._errors import ParseError
+from ansible_collections.rdma.cluster.plugins.module_utils._sysroot import SysRoot
+from tests.unit.trees import write_tree
+
+
+def test_reads_the_file_below_the_root(tmp_path: Path) -> None:
+    write_tree(tmp_path, "/sys/class/net/eth0/mtu: 9000")
+
+    assert SysRoot(str(tmp_path)).read("/sys/class/net/eth0/mtu") == "9000\n"
+
+
+def test_reads_the_running_system() -> None:
+    assert SysRoot().text("/proc/sys/kernel/osrelease") == os.uname().release
+    assert (SysRoot("/").resolve("/proc/self") or "").startswith("/proc/")
+
+
+@pytest.mark.parametrize("path", ["/sys/none", "/sys/none/at/all", "/sys/file/below"])
+def test_what_is_absent_is_none(tmp_path: Path, path: str) -> None:
+    sys = SysRoot(str(write_tree(tmp_path, "/sys/file: x")))
+
+    assert (sys.read(path), sys.text(path), sys.link_target(path), sys.resolve(path)) == (None, None, None, None)
+    assert (sys.list_dir(path), sys.exists(path)) == ([], False)
+
+
+@pytest.mark.parametrize("number", [errno.EINVAL, errno.ENODATA, errno.EOPNOTSUPP])
+def test_an_attribute_without_a_value_is_none(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, number: int) -> None:
+    monkeypatch.setattr(_sysroot, "open", failing_open(number), raising=False)
+
+    assert SysRoot(str(tmp_path)).read("/sys/class/net/eth0/carrier") is None
+
+
+@pytest.mark.parametrize("number", [errno.EACCES, errno.EPERM, errno.EIO])
+def test_any_other_failure_is_an_error_with_the_path_on_the_host(
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    number: int,
+) -> None:
+    monkeypatch.setattr(_sysroot, "open", failing_open(number), raising=False)
+
+    with pytest.raises(OSError, match="/sys/class/net/eth0/carrier") as caught:
+        SysRoot(str(tmp_path)).read("/sys/class/net/eth0/carrier")
+    assert (caught.value.errno, caught.value.filename) == (number, "/sys/class/net/eth0/carrier")
+
+
+@pytest.mark.parametrize(("method", "call"), [("list_dir", "listdir"), ("exists", "stat"), ("link_target", "readlink")])
+def test_what_may_not_be_looked_at_is_not_absent(
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    method: str,
+    call: str,
+) -> None:
+    def refuse(path: str) -> None:
+        raise PermissionError(errno.EACCES, os.strerror(errno.EACCES), path)
+
+    sys = SysRoot(str(tmp_path))
+    monkeypatch.setattr(os, call, refuse)
+
+    with pytest.raises(PermissionError) as caught:
+        getattr(sys, method)("/sys/a")
+    assert caught.value.filename == "/sys/a"
+
+
+def test_lists_a_directory_in_order(tmp_path: Path) -> None:
+    sys = SysRoot(str(write_tree(tmp_path, "/sys/d/b: x\n/sys/d/a: x\n/sys/link -> d")))
+
+    assert sys.list_dir("/sys/d") == sys.list_dir("/sys/link/") == ["a", "b"]
+
+
+def test_follows_links_between_directories(tmp_path: Path) -> None:
+    tree = """
+        /sys/devices/pci0000:00/0000:00:03.0/virtio0/net/eth0/mtu: 1500
+        /sys/devices/pci0000:00/0000:00:03.0/virtio0/net/eth0/device -> ../../../virtio0
+        /sys/devices/pci0000:00/0000:00:03.0/virtio0/driver -> ../../../../bus/virtio/drivers/virtio_net
+        /sys/class/net/eth0 -> ../../devices/pci0000:00/0000:00:03.0/virtio0/net/eth0
+    """
+    sys = SysRoot(str(write_tree(tmp_path, tree)))
+
+    assert sys.text("/sys/class/net/eth0/mtu") == "1500"
+    assert sys.resolve("/sys/class/net/eth0/device") == "/sys/devices/pci0000:00/0000:00:03.0/virtio0"
+    assert sys.link_target("/sys/class/net/eth0/device/driver") == "../../../../bus/virtio/drivers/virtio_net"
+    assert not sys.exists("/sys/class/net/eth0/device/driver")
+    assert sys.resolve("/sys/class/net/eth0/device/driver") == "/sys/bus/virtio/drivers/virtio_net"
+
+
+def test_never_leaves_the_root(tmp_path: Path) -> None:
+    (tmp_path / "outside").write_text("secret\n")
+    tree = f"""
+        /etc/machine-id -> {tmp_path}/outside
+        /etc/up -> ../../../outside
+        /sys/absolute -> /sys/real
+        /sys/real/name: inside
+        /sys/real/back -> /sys/absolute/../real/name
+    """
+    sys = SysRoot(str(write_tree(tmp_path / "root", tree)))
+
+    assert sys.read("/etc/machine-id") is None
+    assert sys.read("/etc/up") is None
+    assert sys.read("/../outside") is None
+    assert sys.read("/etc/../../outside") is None
+    assert sys.text("/sys/absolute/name") == "inside"
+    assert sys.text("/sys/absolute/back") == "inside"
+    assert sys.resolve("/sys/absolute/back") == "/sys/real/name"
+
+
+def test_links_in_a_circle_are_an_error(tmp_path: Path) -> None:
+    sys = SysRoot(str(write_tree(tmp_path, "/sys/a -> b\n/sys/b -> a")))
+
+    with pytest.raises(OSError, match="/sys/a/name") as caught:
+        sys.read("/sys/a/name")
+    assert caught.value.errno == errno.ELOOP
+
+
+@pytest.mark.parametrize("content", ["", "\n", " \n\n", "\0"])
+def test_an_empty_file_has_no_text(tmp_path: Path, content: str) -> None:
+    (tmp_path / "fw_ver").write_text(content)
+
+    assert SysRoot(str(tmp_path)).text("/fw_ver") is None
+    assert SysRoot(str(tmp_path)).value("/fw_ver", int) is None
+
+
+def test_a_text_that_makes_no_sense_is_an_error_with_its_path(tmp_path: Path) -> None:
+    def parser(text: str) -> int:
+        raise ParseError(f"not a number: {text!r}")
+
+    sys = SysRoot(str(write_tree(tmp_path, "/sys/x: seven")))
+
+    with pytest.raises(ParseError, match=r"^/sys/x: not a number: 'seven'$"):
+        sys.value("/sys/x", parser)
+
+
+def failing_open(number: int):
+    """An open whose file can be opened and not be read, as it is with attributes in /sys."""
+
+    class Attribute(io.RawIOBase):
+        def read(self, size: int = -1) -> bytes:
+            raise OSError(number, os.strerror(number))
+
+    return lambda *arguments, **keywords: Attribute()
