@@ -1,0 +1,67 @@
+# Copyright (c) 2026, the rdma.cluster authors
+# GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""The command line: what is wrong is one sentence on standard error and a status other than 0."""
+
+from __future__ import annotations
+
+import os
+import socket
+from pathlib import Path
+
+import pytest
+from lab import cli, preflight
+from lab.errors import LabError
+from lab.plan import make_plan
+
+
+@pytest.fixture(autouse=True)
+def lab_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("RDMA_LAB_DIR", str(tmp_path))
+    monkeypatch.setattr(os, "geteuid", lambda: 0)
+
+
+WRONG = [
+    (["status"], "There is no lab 'lab'. Make one with: lab up"),
+    (["status", "--name", "x"], "There is no lab 'x'. Make one with: lab up --name x"),
+    (["up", "--nodes", "0"], "A lab has 1 to 200 nodes; got 0."),
+    (["up", "--name", "../etc"], "A lab's name is 1 to 10 lower-case letters and digits, beginning with a letter; got '../etc'."),
+    (["cable", "node1", "0"], "Say what to do to the cable: --rate, --loss, --mtu, --cut or --restore."),
+    (["power", "node1", "off"], "There is no lab 'lab'. Make one with: lab up"),
+]
+
+
+@pytest.mark.parametrize(("words", "sentence"), WRONG)
+def test_one_sentence(words: list[str], sentence: str, capsys: pytest.CaptureFixture[str]) -> None:
+    assert cli.main(words) == 1
+    assert capsys.readouterr().err == f"lab: {sentence}\n"
+
+
+def test_not_root(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+    monkeypatch.setattr(os, "geteuid", lambda: 1000)
+    assert cli.main(["up"]) == 1
+    assert capsys.readouterr().err == "lab: The lab makes network namespaces and mounts: run it as root.\n"
+
+
+def test_missing_programs_are_named_with_the_packages_to_install(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(preflight.ENVIRONMENT, "PATH", "/nowhere")
+    with pytest.raises(LabError, match=r"Missing on this machine: qemu-system-x86_64, .*apt-get install .*qemu-system-x86"):
+        preflight.check(make_plan("lab", "machine", 1, 22000))
+
+
+def test_a_busy_port(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(preflight, "COMMANDS", ())
+    with socket.socket() as other:
+        other.bind(("127.0.0.1", 0))
+        other.listen()
+        port = other.getsockname()[1]
+        with pytest.raises(LabError, match=f"Port {port} on 127.0.0.1 is in use"):
+            preflight.check(make_plan("lab", "container", 1, port - 1))
+
+
+def test_no_disk(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(preflight, "COMMANDS", ())
+    monkeypatch.setattr("lab.image.NEEDED_GIB", 10**9)
+    with pytest.raises(LabError, match=r"GiB free; an image and its machines need 1000000000 GiB"):
+        preflight.check(make_plan("lab", "container", 1, 22000))
