@@ -11,6 +11,7 @@ import socket
 from pathlib import Path
 
 import pytest
+
 from lab import cli, preflight
 from lab.errors import LabError
 from lab.plan import make_plan

@@ -10,6 +10,7 @@ from pathlib import Path
 
 import pytest
 import yaml
+
 from lab import cluster
 from lab.errors import LabError
 from lab.paths import LabFolder

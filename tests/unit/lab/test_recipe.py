@@ -10,6 +10,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
+
 from lab import image
 from lab.errors import LabError
 from lab.machine import qemu_arguments

@@ -10,6 +10,7 @@ import json
 from typing import Any
 
 import pytest
+
 from ansible_collections.rdma.cluster.plugins.plugin_utils._intent import PAIRS
 from ansible_collections.rdma.cluster.plugins.plugin_utils._pair_checks import check_pairs, collect
 from tests.unit.hosts import FIXTURES
@@ -72,7 +73,7 @@ def test_below_the_floor_is_an_error_though_all_are_alike(plan: dict[str, Any], 
 
 def test_an_average_of_zero_is_unknown_not_slow(plan: dict[str, Any], records: Records) -> None:
     for record in of_pair(records, "rail0", "node1", "node2"):
-        *_lines, row, end = record["stdout"].rstrip("\n").rsplit("\n", 2)
+        *_lines, _row, end = record["stdout"].rstrip("\n").rsplit("\n", 2)
         record["stdout"] = "\n".join([*_lines, "65536 0 0.000000 0.000000 0.000000", end]) + "\n"
     subject = "rail0 node2 to node1"
     assert offenders(plan, records) == {("node1", subject, "unknown"), ("node2", subject, "unknown")}
