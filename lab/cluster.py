@@ -144,6 +144,7 @@ def wait_until_ready(lab: Lab, nodes: list[Node], started: float) -> None:
         lab.folder,
         timeout_seconds=60 + each * len(nodes),
         alive=lab.is_running,
+        booted=lambda node: bool(lab.host.has_booted(lab.folder.node(node.name))),
         ready=lambda node: log(f"nodes     {node.name} is ready ({time.monotonic() - started:.0f} s)"),
     )
 

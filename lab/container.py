@@ -110,6 +110,11 @@ def is_running(folder: Path) -> bool:
     return process.is_ours(folder / "pid", str(folder))
 
 
+def has_booted(_folder: Path) -> bool:
+    """SSH tells: a container is there before one could look elsewhere."""
+    return True
+
+
 def stop(folder: Path) -> None:
     """Pull the plug: end nspawn, and every process in the container's control groups (they outlive nspawn)."""
     process.end(folder / "pid", str(folder), first=signal.SIGKILL)

@@ -128,7 +128,7 @@ def _qmp(path: Path, command: str, arguments: dict[str, Any]) -> None:
                 raise LabError(f"QEMU refuses {command}: {answer['error'].get('desc')}")
 
 
-def console_tail(folder: Path, lines: int = 5) -> str:
-    """The last lines of a machine's serial console."""
+def has_booted(folder: Path) -> bool:
+    """True once the serial console asks for a login: before that, asking over SSH only costs the machine time."""
     file = folder / "console.log"
-    return "\n".join(file.read_text(errors="replace").splitlines()[-lines:]) if file.exists() else ""
+    return file.exists() and "login:" in file.read_text(errors="replace")

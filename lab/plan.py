@@ -118,7 +118,7 @@ def inventory(plan: Plan, key_file: str, known_hosts: str) -> dict[str, Any]:
                 "rdma_fabric": {"topology": "switched", "planes": {"lab": {}}},
                 "rdma_driver": {"stack": "inbox"},
                 # Emulated machines on few cores: what a pair reaches there says nothing of a product, only of the path.
-                "rdma_pairs": {"iterations": 200, "floor_gbps": 0.005, "software_fail_below": 0.2},
+                "rdma_pairs": {"iterations": 200, "qp_timeout": 20, "floor_gbps": 0.005, "software_fail_below": 0.2},
             },
             "hosts": {node.name: {"ansible_port": node.ssh_port, "rdma_rails": _rails(plan, node)} for node in plan.nodes},
         }

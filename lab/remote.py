@@ -53,7 +53,13 @@ def execute(node: Node, folder: LabFolder, command: str, *, timeout_seconds: flo
 
 
 def wait_until_ready(
-    nodes: list[Node], folder: LabFolder, *, timeout_seconds: float, alive: Callable[[Node], bool], ready: Callable[[Node], None]
+    nodes: list[Node],
+    folder: LabFolder,
+    *,
+    timeout_seconds: float,
+    alive: Callable[[Node], bool],
+    booted: Callable[[Node], bool],
+    ready: Callable[[Node], None],
 ) -> None:
     """Wait until every node has finished booting; `ready` is called for each as it comes.
 
@@ -65,7 +71,7 @@ def wait_until_ready(
         for node in list(missing):
             if not alive(node):
                 raise LabError(f"{node.name} has ended while it was starting; see {folder.node(node.name)}/console.log.")
-            if _answers(node, folder):
+            if booted(node) and _answers(node, folder):
                 missing.remove(node)
                 ready(node)
         if time.monotonic() > deadline:

@@ -146,6 +146,8 @@ def perftest_argv(test: JsonDict, endpoint: JsonDict, tcp_port: int, server_addr
     argv += ["--report_gbits", "-F", "-p", str(tcp_port)]
     if test.get("mtu_bytes") is not None:
         argv += ["-m", str(test["mtu_bytes"])]
+    if test.get("qp_timeout") is not None:
+        argv += ["-u", str(test["qp_timeout"])]
     if test.get("traffic_class") is not None:
         argv.append(f"--tclass={test['traffic_class']}")
     return argv if server_address is None else [*argv, server_address]

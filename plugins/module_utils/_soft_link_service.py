@@ -92,10 +92,11 @@ def _unit_state(runner: Runner) -> dict[str, str]:
 
 
 def _apply(runner: Runner, files: list[FileChange], *, enable: bool, start: bool) -> None:
-    if any(change.path == UNIT_FILE for change in files):
-        _systemctl(runner, "daemon-reload")
     if enable:
+        # Reloads as well.
         _systemctl(runner, "enable", UNIT)
+    elif any(change.path == UNIT_FILE for change in files):
+        _systemctl(runner, "daemon-reload")
     if start:
         _systemctl(runner, "restart", UNIT)
 

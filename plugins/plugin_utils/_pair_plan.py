@@ -47,6 +47,7 @@ def make_plan(sweep: str, intents: Mapping[str, Any], facts: Mapping[str, Any]) 
             "duration_seconds": pairs["duration_seconds"],
             "iterations": pairs["iterations"],
             "deadline_seconds": max(pairs["deadline_seconds"], pairs["duration_seconds"] + PERFTEST_OVERHEAD_SECONDS),
+            "qp_timeout": pairs["qp_timeout"],
             "mtu_bytes": None,
             "traffic_class": None,
             "port": PERFTEST_PORT,

@@ -9,11 +9,11 @@ import re
 from collections.abc import Iterator
 
 import pytest
-from conftest import Site
-from observers import Recorder, snapshot
 
 from lab import cluster, remote
 from lab.cluster import Lab
+from tests.verify.observers import Recorder, snapshot
+from tests.verify.site import Site
 
 WORDS = ("node3, rail 1 (rail1, 0000:41:00.0, ", "link.state is error (link stage)", "Check the cable of rail 1 on node3")
 

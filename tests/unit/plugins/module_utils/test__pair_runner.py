@@ -425,10 +425,10 @@ def test_every_option_of_the_test_reaches_the_command_line() -> None:
 
 
 def test_iterations_take_the_place_of_the_duration() -> None:
-    test = {"command": "ib_write_bw", "size_bytes": 2, "queue_pairs": 1, "duration_seconds": 3, "iterations": 200}
+    test = {"command": "ib_write_bw", "size_bytes": 2, "queue_pairs": 1, "duration_seconds": 3, "iterations": 200, "qp_timeout": 20}
     endpoint = {"address": "192.0.2.1", "device": "mlx5_0", "port": 1, "gid_index": 3, "numa_node": None}
     argv = runner.perftest_argv(test, endpoint, 18515, "192.0.2.2")
-    assert " ".join(argv) == "ib_write_bw -d mlx5_0 -i 1 -x 3 -s 2 -q 1 -n 200 --report_gbits -F -p 18515 192.0.2.2"
+    assert " ".join(argv) == "ib_write_bw -d mlx5_0 -i 1 -x 3 -s 2 -q 1 -n 200 --report_gbits -F -p 18515 -u 20 192.0.2.2"
 
 
 def test_the_digest_is_of_the_content() -> None:

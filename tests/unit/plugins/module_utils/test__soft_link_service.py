@@ -45,7 +45,7 @@ def state(monkeypatch: pytest.MonkeyPatch) -> dict[str, bool]:
 
 
 def test_first_run_installs_enables_and_runs_the_service(paths: Path, state: dict[str, Any]) -> None:
-    runner = FakeRunner([NEW, systemctl("daemon-reload"), systemctl("enable", UNIT), systemctl("restart", UNIT)])
+    runner = FakeRunner([NEW, systemctl("enable", UNIT), systemctl("restart", UNIT)])
     result = ensure_soft_links([LINK], runner=runner, check_mode=False)
     runner.assert_done()
     assert result.created == ["rxe_rail0"]
@@ -60,12 +60,19 @@ def test_first_run_installs_enables_and_runs_the_service(paths: Path, state: dic
 def test_a_deleted_link_runs_the_service_again(state: dict[str, Any]) -> None:
     ensure_soft_links(
         [LINK],
-        runner=FakeRunner([NEW, systemctl("daemon-reload"), systemctl("enable", UNIT), systemctl("restart", UNIT)]),
+        runner=FakeRunner([NEW, systemctl("enable", UNIT), systemctl("restart", UNIT)]),
         check_mode=False,
     )
     state["right"] = [False, True]
     runner = FakeRunner([RUNNING, systemctl("restart", UNIT)])
     assert ensure_soft_links([LINK], runner=runner, check_mode=False).created == ["rxe_rail0"]
+    runner.assert_done()
+
+
+def test_a_changed_unit_that_is_enabled_is_reloaded(paths: Path, state: dict[str, Any]) -> None:
+    state["right"] = [True, True]
+    runner = FakeRunner([RUNNING, systemctl("daemon-reload")])
+    assert ensure_soft_links([LINK], runner=runner, check_mode=False).changed
     runner.assert_done()
 
 
@@ -77,14 +84,14 @@ def test_check_mode_writes_and_runs_nothing(paths: Path, state: dict[str, Any]) 
 
 def test_a_service_that_fails_is_quoted(state: dict[str, Any]) -> None:
     failed = systemctl("restart", UNIT, rc=1, stderr="Job for rdma-soft-links.service failed.")
-    runner = FakeRunner([NEW, systemctl("daemon-reload"), systemctl("enable", UNIT), failed])
+    runner = FakeRunner([NEW, systemctl("enable", UNIT), failed])
     with pytest.raises(ApplyError, match=r"Job for rdma-soft-links.service failed"):
         ensure_soft_links([LINK], runner=runner, check_mode=False)
 
 
 def test_a_link_that_is_still_missing_is_an_error(state: dict[str, Any]) -> None:
     state["right"] = [False, False]
-    runner = FakeRunner([NEW, systemctl("daemon-reload"), systemctl("enable", UNIT), systemctl("restart", UNIT)])
+    runner = FakeRunner([NEW, systemctl("enable", UNIT), systemctl("restart", UNIT)])
     with pytest.raises(ApplyError, match="still not there: rxe_rail0"):
         ensure_soft_links([LINK], runner=runner, check_mode=False)
 
