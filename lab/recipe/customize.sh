@@ -28,7 +28,5 @@ chroot "$root" systemctl --quiet mask apt-daily.timer apt-daily-upgrade.timer dp
     e2scrub_reap.service fstrim.timer getty@tty1.service systemd-networkd-wait-online.service
 rm -f "$root/etc/hostname" "$root/etc/machine-id"
 touch "$root/etc/machine-id"
-for file in vmlinuz initrd.img; do
-    # Absent from an image for containers only.
-    [ ! -e "$root"/boot/$file-* ] || cp "$root"/boot/$file-* "$out/$file"
-done
+cp "$root"/boot/vmlinuz-* "$out/vmlinuz"
+cp "$root"/boot/initrd.img-* "$out/initrd.img"

@@ -77,9 +77,9 @@ def main() -> int:
     deadline = time.monotonic() + NIC_WAIT_SECONDS
     failures = [reason for reason in (apply(link, deadline) for link in links) if reason]
     for reason in failures:
-        print(reason, file=sys.stderr)
+        sys.stderr.write(f"{reason}\n")
     return 1 if failures else 0
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    raise SystemExit(main())

@@ -108,17 +108,17 @@ def unpack_ttar(name: str, folder: Path) -> Path:
     """
     lines = iter(capture(name).read_text(encoding="utf-8").split("\n"))
     for line in lines:
-        key, _, value = line.partition(": ")
+        key, _colon, value = line.partition(": ")
         path = folder / value
         if key == "Directory":
             path.mkdir(parents=True, exist_ok=True)
         elif key == "Path":
             path.parent.mkdir(parents=True, exist_ok=True)
-            key, _, value = next(lines).partition(": ")
+            key, _colon, value = next(lines).partition(": ")
             if key == "SymlinkTo":
                 path.symlink_to(value)
             else:
-                content = "".join(next(lines) + "\n" for _ in range(int(value)))
+                content = "".join(next(lines) + "\n" for _number in range(int(value)))
                 content = re.sub(r"(?<!\\)EOF\n\Z", "", content)
                 content = re.sub(r"(?<!\\)NULLBYTE", "\0", content)
                 path.write_text(re.sub(r"\\(EOF|NULLBYTE)", r"\1", content), encoding="utf-8")

@@ -19,7 +19,7 @@ def write_tree(root: Path, text: str) -> Path:
     """
     for line in filter(None, (line.strip() for line in text.splitlines())):
         link, arrow, target = line.partition(" -> ")
-        name, _, content = (line + " ").partition(": ")
+        name, _colon, content = (line + " ").partition(": ")
         path = root / (link if arrow else name).lstrip("/")
         path.parent.mkdir(parents=True, exist_ok=True)
         if path.is_symlink() or (arrow and path.exists()):
