@@ -113,6 +113,7 @@ def inventory(plan: Plan, key_file: str, known_hosts: str) -> dict[str, Any]:
                 "ansible_host": "127.0.0.1",
                 "ansible_user": "root",
                 "ansible_python_interpreter": "/usr/bin/python3",
+                "ansible_ssh_pipelining": True,
                 "ansible_ssh_private_key_file": key_file,
                 "ansible_ssh_common_args": f"-o UserKnownHostsFile={known_hosts} -o GlobalKnownHostsFile=/dev/null",
                 "rdma_fabric": {"topology": "switched", "planes": {"lab": {}}},
