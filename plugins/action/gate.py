@@ -11,7 +11,7 @@ from typing import Any
 from ansible.plugins.action import ActionBase
 
 from ansible_collections.rdma.cluster.plugins.module_utils._findings import Finding, stopping, worst
-from ansible_collections.rdma.cluster.plugins.plugin_utils._gate import HOST_CHECKS, STAGES, judge_pairs, verdict
+from ansible_collections.rdma.cluster.plugins.plugin_utils._gate import HOST_CHECKS, STAGES, judge_pairs, not_measured, verdict
 from ansible_collections.rdma.cluster.plugins.plugin_utils._run_folder import RunFolder
 
 
@@ -36,8 +36,8 @@ class ActionModule(ActionBase):
 
     def _fleet(self, stage: str, folder: RunFolder, variables: dict[str, Any]) -> dict[str, Any]:
         """Checks that compare hosts: writes the findings of each, fails nobody."""
-        if stage in HOST_CHECKS:
-            return {"msg": f"{stage} gate: no checks that compare hosts."}
+        if stage in HOST_CHECKS or self._task.check_mode:
+            return {"msg": f"{stage} gate: nothing to compare between hosts."}
         by_host = judge_pairs(folder, variables["ansible_facts"]["rdma_intent"]["pairs"])
         for host, findings in by_host.items():
             folder.write_findings(stage, host, findings)
@@ -56,9 +56,12 @@ class ActionModule(ActionBase):
         }
 
     def _findings(self, stage: str, host: str, folder: RunFolder, variables: dict[str, Any]) -> list[Finding]:
-        if stage not in HOST_CHECKS:
-            return folder.read_findings(stage, host)
         facts = variables["ansible_facts"]
-        findings = HOST_CHECKS[stage](host, facts["rdma_intent"], facts["rdma"])
+        if stage in HOST_CHECKS:
+            findings = HOST_CHECKS[stage](host, facts["rdma_intent"], facts["rdma"])
+        elif self._task.check_mode:
+            findings = [not_measured(stage, host)]
+        else:
+            return folder.read_findings(stage, host)
         folder.write_findings(stage, host, findings)
         return findings

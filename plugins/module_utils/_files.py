@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import os
 import tempfile
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -37,6 +38,12 @@ class FileChange:
             "before": self.before or "",
             "after": self.after or "",
         }
+
+
+def listed_diff(header: str, items: Sequence[str]) -> list[dict[str, str]]:
+    """What is done beside files, in the same shape: a line for each item that comes to be; nothing for none."""
+    after = "".join(f"{item}\n" for item in items)
+    return [{"before_header": header, "after_header": header, "before": "", "after": after}] if items else []
 
 
 def ensure_files(files: list[ManagedFile], *, check_mode: bool) -> list[FileChange]:

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 
 from ansible_collections.rdma.cluster.plugins.module_utils._command import Runner
 from ansible_collections.rdma.cluster.plugins.module_utils._errors import ApplyError
-from ansible_collections.rdma.cluster.plugins.module_utils._files import FileChange, ManagedFile, ensure_files
+from ansible_collections.rdma.cluster.plugins.module_utils._files import FileChange, ManagedFile, ensure_files, listed_diff
 from ansible_collections.rdma.cluster.plugins.module_utils._sysroot import SysRoot
 
 #: modules-load.d(5)
@@ -29,6 +29,11 @@ class ModulesResult:
     @property
     def changed(self) -> bool:
         return bool(self.loaded or self.files)
+
+    @property
+    def diffs(self) -> list[dict[str, str]]:
+        """In the shape that Ansible's --diff prints."""
+        return [*(file.to_diff() for file in self.files), *listed_diff("loaded kernel modules", self.loaded)]
 
 
 def ensure_modules(wanted: Sequence[str], at_boot: Sequence[str], *, runner: Runner, sys: SysRoot, check_mode: bool) -> ModulesResult:

@@ -19,7 +19,7 @@ from typing import Any
 
 from ansible_collections.rdma.cluster.plugins.module_utils._command import Runner
 from ansible_collections.rdma.cluster.plugins.module_utils._errors import ApplyError
-from ansible_collections.rdma.cluster.plugins.module_utils._files import FileChange, ManagedFile, ensure_files
+from ansible_collections.rdma.cluster.plugins.module_utils._files import FileChange, ManagedFile, ensure_files, listed_diff
 
 SERVICE = "systemd-networkd.service"
 FOLDER = "/etc/systemd/network"
@@ -50,6 +50,13 @@ class NetworkResult:
     @property
     def changed(self) -> bool:
         return bool(self.files or self.live or self.service)
+
+    @property
+    def diffs(self) -> list[dict[str, str]]:
+        """In the shape that Ansible's --diff prints."""
+        live = [{"before_header": name, "after_header": name, "before": f"{words}\n", "after": ""} for name, words in self.live.items()]
+        service = ["enabled and started"] if self.service else []
+        return [*(file.to_diff() for file in self.files), *listed_diff(SERVICE, service), *live]
 
 
 def render(rail: NetworkRail) -> str:

@@ -15,7 +15,7 @@ from typing import Any
 from ansible_collections.rdma.cluster.plugins.module_utils import _soft_links
 from ansible_collections.rdma.cluster.plugins.module_utils._command import Runner
 from ansible_collections.rdma.cluster.plugins.module_utils._errors import ApplyError
-from ansible_collections.rdma.cluster.plugins.module_utils._files import FileChange, ManagedFile, ensure_files
+from ansible_collections.rdma.cluster.plugins.module_utils._files import FileChange, ManagedFile, ensure_files, listed_diff
 
 UNIT = "rdma-soft-links.service"
 UNIT_FILE = f"/etc/systemd/system/{UNIT}"
@@ -50,6 +50,16 @@ class SoftLinksResult:
     @property
     def changed(self) -> bool:
         return bool(self.files or self.created or self.enabled or self.started)
+
+    @property
+    def diffs(self) -> list[dict[str, str]]:
+        """In the shape that Ansible's --diff prints."""
+        service = [*(["enabled"] if self.enabled else []), *(["started"] if self.started else [])]
+        return [
+            *(file.to_diff() for file in self.files),
+            *listed_diff(UNIT, service),
+            *listed_diff("Soft-RoCE devices", self.created),
+        ]
 
 
 def ensure_soft_links(links: Sequence[dict[str, Any]], *, runner: Runner, check_mode: bool) -> SoftLinksResult:

@@ -76,7 +76,7 @@ def main() -> None:
         )
     except (ApplyError, CommandError, OSError) as error:
         module.fail_json(msg=str(error))
-    module.exit_json(changed=result.changed, loaded=result.loaded, diff=[file.to_diff() for file in result.files])
+    module.exit_json(changed=result.changed, loaded=result.loaded, diff=result.diffs)
 
 
 if __name__ == "__main__":

@@ -21,7 +21,7 @@ attributes:
   check_mode:
     support: full
   diff_mode:
-    support: none
+    support: full
 options:
   netdevs:
     description: The interfaces.
@@ -53,6 +53,7 @@ from ansible.module_utils.basic import AnsibleModule
 
 from ansible_collections.rdma.cluster.plugins.module_utils._command import SubprocessRunner
 from ansible_collections.rdma.cluster.plugins.module_utils._errors import ApplyError, CommandError
+from ansible_collections.rdma.cluster.plugins.module_utils._files import listed_diff
 from ansible_collections.rdma.cluster.plugins.module_utils._rail_links import ensure_up
 from ansible_collections.rdma.cluster.plugins.module_utils._sysroot import SysRoot
 
@@ -72,7 +73,7 @@ def main() -> None:
         )  # fmt: skip
     except (ApplyError, CommandError, OSError) as error:
         module.fail_json(msg=str(error))
-    module.exit_json(changed=bool(set_up), set_up=set_up)
+    module.exit_json(changed=bool(set_up), set_up=set_up, diff=listed_diff("interfaces that are up", set_up))
 
 
 if __name__ == "__main__":

@@ -105,9 +105,7 @@ def main() -> None:
         result = MANAGERS[module.params["manager"]].ensure(rails, runner=SubprocessRunner(), check_mode=module.check_mode)
     except (ApplyError, CommandError, OSError) as error:
         module.fail_json(msg=str(error))
-    diffs = [file.to_diff() for file in result.files]
-    diffs += [{"before_header": name, "after_header": name, "before": f"{words}\n", "after": ""} for name, words in result.live.items()]
-    module.exit_json(changed=result.changed, live=result.live, diff=diffs)
+    module.exit_json(changed=result.changed, live=result.live, diff=result.diffs)
 
 
 if __name__ == "__main__":

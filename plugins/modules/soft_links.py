@@ -84,7 +84,7 @@ def main() -> None:
         result = ensure_soft_links(module.params["links"], runner=SubprocessRunner(), check_mode=module.check_mode)
     except (ApplyError, CommandError, OSError) as error:
         module.fail_json(msg=str(error))
-    module.exit_json(changed=result.changed, created=result.created, diff=[file.to_diff() for file in result.files])
+    module.exit_json(changed=result.changed, created=result.created, diff=result.diffs)
 
 
 if __name__ == "__main__":

@@ -13,7 +13,7 @@ from typing import Any
 from ansible_collections.rdma.cluster.plugins.module_utils._checks_driver import check_driver
 from ansible_collections.rdma.cluster.plugins.module_utils._checks_link import check_link
 from ansible_collections.rdma.cluster.plugins.module_utils._checks_network import check_network
-from ansible_collections.rdma.cluster.plugins.module_utils._findings import Finding, stopping
+from ansible_collections.rdma.cluster.plugins.module_utils._findings import NOT_APPLICABLE, Finding, stopping
 from ansible_collections.rdma.cluster.plugins.plugin_utils._driver import needed_modules
 from ansible_collections.rdma.cluster.plugins.plugin_utils._pair_checks import check_pairs, collect
 from ansible_collections.rdma.cluster.plugins.plugin_utils._run_folder import RunFolder
@@ -42,6 +42,11 @@ def judge_pairs(folder: RunFolder, settings: Mapping[str, Any]) -> dict[str, lis
     results = collect(plan, records)
     folder.write_json("pairs/results.json", [result.to_dict() for result in results])
     return check_pairs(plan, results, settings, plan["hosts"])
+
+
+def not_measured(stage: str, host: str) -> Finding:
+    """What the gate of a measuring stage says in check mode, in which nothing is measured."""
+    return Finding(stage, "pair.bandwidth", host, "all rails", NOT_APPLICABLE, "nothing is measured in check mode", "a measurement")
 
 
 def verdict(stage: str, host: str, findings: list[Finding]) -> str:

@@ -126,7 +126,9 @@ def test_networkd_that_is_off_is_started_and_enabled() -> None:
 
 def test_check_mode_reads_and_changes_nothing(folder: Path) -> None:
     runner = FakeRunner([said(mtu=1500), SERVES])
-    assert ensure([RAIL], runner=runner, check_mode=True).changed
+    result = ensure([RAIL], runner=runner, check_mode=True)
+    assert result.changed
+    assert result.diffs[-1]["before"] == "MTU 1500 instead of 9000 bytes\n"
     runner.assert_done()
     assert list(folder.iterdir()) == []
 

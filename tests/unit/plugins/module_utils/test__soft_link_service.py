@@ -49,6 +49,10 @@ def test_first_run_installs_enables_and_runs_the_service(paths: Path, state: dic
     result = ensure_soft_links([LINK], runner=runner, check_mode=False)
     runner.assert_done()
     assert result.created == ["rxe_rail0"]
+    assert [(diff["after_header"], diff["after"]) for diff in result.diffs[-2:]] == [
+        (UNIT, "enabled\nstarted\n"),
+        ("Soft-RoCE devices", "rxe_rail0\n"),
+    ]
     assert json.loads((paths / "links.json").read_text()) == [LINK]
     assert (paths / "soft_links.py").read_text() == Path(_soft_links.__file__).read_text()
     state["right"] = [True, True]
