@@ -24,7 +24,7 @@ site: venv ## the site playbook on the lab that is up
 	@$(tools)/site.sh
 
 test: ## every check within half an hour (add PYTHON=python3.13 for the newest ansible-core)
-	@$(steps) prepare=4 unit=3 host-units=4 lint=3 build=1 sanity=3 molecule=18
+	@$(steps) prepare=4 unit=3 host-units=4 lint=3 build=1 sanity=3 molecule=16
 
 test-all: ## the checks of `test`, every scenario, and the newest ansible-core
 	@$(steps) prepare=4 unit=3 host-units=4 lint=3 build=1 sanity=3 molecule-all=60 newest=8

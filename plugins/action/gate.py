@@ -6,62 +6,51 @@
 
 from __future__ import annotations
 
-from typing import Any
-
-from ansible.plugins.action import ActionBase
+from collections.abc import Mapping
+from typing import Any, ClassVar
 
 from ansible_collections.rdma.cluster.plugins.module_utils._findings import Finding, stopping, worst
+from ansible_collections.rdma.cluster.plugins.plugin_utils._action import RunAction
 from ansible_collections.rdma.cluster.plugins.plugin_utils._gate import HOST_CHECKS, STAGES, judge_pairs, not_measured, verdict
-from ansible_collections.rdma.cluster.plugins.plugin_utils._run_folder import RunFolder
 
 
-class ActionModule(ActionBase):
-    TRANSFERS_FILES = False
+class ActionModule(RunAction):
     _requires_connection = False
+    ARGUMENTS: ClassVar[Mapping[str, Any]] = {
+        "stage": {"type": "str", "required": True, "choices": list(STAGES)},
+        "scope": {"type": "str", "required": True, "choices": ["fleet", "host"]},
+    }
 
-    def run(self, tmp: str | None = None, task_vars: dict[str, Any] | None = None) -> dict[str, Any]:
-        result = super().run(tmp, task_vars)
-        variables = task_vars or {}
-        _validation, options = self.validate_argument_spec(
-            {
-                "stage": {"type": "str", "required": True, "choices": list(STAGES)},
-                "scope": {"type": "str", "required": True, "choices": ["fleet", "host"]},
-            }
-        )
-        folder = RunFolder.current(variables)
-        work = self._fleet if options["scope"] == "fleet" else self._host
-        result.update(changed=False, run_folder=str(folder.path), stage=options["stage"])
-        result.update(work(options["stage"], folder, variables))
-        return result
+    def work(self, options: Mapping[str, Any]) -> dict[str, Any]:
+        ask = self._fleet if options["scope"] == "fleet" else self._host
+        return {"stage": options["stage"], **ask(options["stage"])}
 
-    def _fleet(self, stage: str, folder: RunFolder, variables: dict[str, Any]) -> dict[str, Any]:
+    def _fleet(self, stage: str) -> dict[str, Any]:
         """Checks that compare hosts: writes the findings of each, fails nobody."""
         if stage in HOST_CHECKS or self._task.check_mode:
             return {"msg": f"{stage} gate: nothing to compare between hosts."}
-        by_host = judge_pairs(folder, variables["ansible_facts"]["rdma_intent"]["pairs"])
+        by_host = judge_pairs(self.folder, self.variables["ansible_facts"]["rdma_intent"]["pairs"])
         for host, findings in by_host.items():
-            folder.write_findings(stage, host, findings)
+            self.folder.write_findings(stage, host, findings)
         return {"msg": f"{stage} gate: {len(by_host)} hosts compared."}
 
-    def _host(self, stage: str, folder: RunFolder, variables: dict[str, Any]) -> dict[str, Any]:
+    def _host(self, stage: str) -> dict[str, Any]:
         """This host's findings: recorded, and fatal for it unless in check mode."""
-        host = variables["inventory_hostname"]
-        findings = self._findings(stage, host, folder, variables)
-        failed = bool(stopping(findings)) and not self._task.check_mode
+        findings = self._findings(stage)
         return {
-            "failed": failed,
-            "msg": verdict(stage, host, findings),
+            "failed": bool(stopping(findings)) and not self._task.check_mode,
+            "msg": verdict(stage, self.host, findings),
             "status": worst(findings),
             "offenders": [finding.to_dict() for finding in stopping(findings)],
         }
 
-    def _findings(self, stage: str, host: str, folder: RunFolder, variables: dict[str, Any]) -> list[Finding]:
-        facts = variables["ansible_facts"]
+    def _findings(self, stage: str) -> list[Finding]:
+        facts = self.variables["ansible_facts"]
         if stage in HOST_CHECKS:
-            findings = HOST_CHECKS[stage](host, facts["rdma_intent"], facts["rdma"])
+            findings = HOST_CHECKS[stage](self.host, facts["rdma_intent"], facts["rdma"])
         elif self._task.check_mode:
-            findings = [not_measured(stage, host)]
+            findings = [not_measured(stage, self.host)]
         else:
-            return folder.read_findings(stage, host)
-        folder.write_findings(stage, host, findings)
+            return self.folder.read_findings(stage, self.host)
+        self.folder.write_findings(stage, self.host, findings)
         return findings

@@ -6,27 +6,19 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any
 
-from ansible.plugins.action import ActionBase
-
+from ansible_collections.rdma.cluster.plugins.plugin_utils._action import RunAction
 from ansible_collections.rdma.cluster.plugins.plugin_utils._intent import SECTIONS, IntentError, normalise
-from ansible_collections.rdma.cluster.plugins.plugin_utils._run_folder import RunFolder
 
 
-class ActionModule(ActionBase):
-    TRANSFERS_FILES = False
+class ActionModule(RunAction):
     _requires_connection = False
 
-    def run(self, tmp: str | None = None, task_vars: dict[str, Any] | None = None) -> dict[str, Any]:
-        result = super().run(tmp, task_vars)
-        variables = task_vars or {}
-        self.validate_argument_spec({})
-        given = {name: self._templar.template(variables[name]) for name in ("rdma_rails", *SECTIONS) if name in variables}
-        folder = RunFolder.current(variables)
-        result.update(changed=False, run_folder=str(folder.path))
+    def work(self, options: Mapping[str, Any]) -> dict[str, Any]:
+        given = {name: self._templar.template(self.variables[name]) for name in ("rdma_rails", *SECTIONS) if name in self.variables}
         try:
-            result["ansible_facts"] = {"rdma_intent": normalise(given)}
+            return {"ansible_facts": {"rdma_intent": normalise(given)}}
         except IntentError as error:
-            result.update(failed=True, msg=str(error), problems=error.problems)
-        return result
+            return {"failed": True, "msg": str(error), "problems": error.problems}

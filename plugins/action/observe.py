@@ -6,26 +6,18 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any
 
-from ansible.plugins.action import ActionBase
-
 from ansible_collections.rdma.cluster.plugins.module_utils._facts import digest
-from ansible_collections.rdma.cluster.plugins.plugin_utils._run_folder import RunFolder
+from ansible_collections.rdma.cluster.plugins.plugin_utils._action import RunAction
 
 
-class ActionModule(ActionBase):
-    TRANSFERS_FILES = False
-
-    def run(self, tmp: str | None = None, task_vars: dict[str, Any] | None = None) -> dict[str, Any]:
-        result = super().run(tmp, task_vars)
-        variables = task_vars or {}
-        self.validate_argument_spec({})
-        read = self._execute_module(module_name="rdma.cluster.rdma_facts", module_args={}, task_vars=variables)
-        if read.get("failed"):
-            return {**result, **read}
+class ActionModule(RunAction):
+    def work(self, options: Mapping[str, Any]) -> dict[str, Any]:
+        read = self.module("rdma_facts")
+        if read.get("failed") or read.get("unreachable"):
+            return read
         tree = read["ansible_facts"]["rdma"]
-        folder = RunFolder.current(variables)
-        stored = folder.write_json(f"facts/{variables['inventory_hostname']}.json", tree)
-        result.update(changed=False, stored=str(stored), ansible_facts={"rdma": digest(tree)})
-        return result
+        stored = self.folder.write_json(f"facts/{self.host}.json", tree)
+        return {"stored": str(stored), "ansible_facts": {"rdma": digest(tree)}}

@@ -7,29 +7,18 @@
 from __future__ import annotations
 
 import json
-from typing import Any
+from collections.abc import Mapping
+from typing import Any, ClassVar
 
-from ansible.plugins.action import ActionBase
-
-from ansible_collections.rdma.cluster.plugins.plugin_utils._run_folder import RunFolder
+from ansible_collections.rdma.cluster.plugins.plugin_utils._action import RunAction
 
 
-class ActionModule(ActionBase):
-    TRANSFERS_FILES = False
+class ActionModule(RunAction):
+    ARGUMENTS: ClassVar[Mapping[str, Any]] = {"sweep": {"type": "str", "required": True}, "wait_seconds": {"type": "int", "required": True}}
 
-    def run(self, tmp: str | None = None, task_vars: dict[str, Any] | None = None) -> dict[str, Any]:
-        result = super().run(tmp, task_vars)
-        variables = task_vars or {}
-        _validation, options = self.validate_argument_spec(
-            {"sweep": {"type": "str", "required": True}, "wait_seconds": {"type": "int", "required": True}}
-        )
-        collected = self._execute_module(
-            module_name="rdma.cluster.perftest_rounds",
-            module_args={"state": "collected", "sweep": options["sweep"], "wait_seconds": options["wait_seconds"]},
-            task_vars=variables,
-        )
+    def work(self, options: Mapping[str, Any]) -> dict[str, Any]:
+        collected = self.module("perftest_rounds", state="collected", **options)
         records = collected.pop("results", [])
-        host = variables["inventory_hostname"]
         lines = "".join(json.dumps(record, sort_keys=True) + "\n" for record in records)
-        stored = RunFolder.current(variables).write(f"pairs/{host}.jsonl", lines)
-        return {**result, **collected, "records": len(records), "stored": str(stored)}
+        stored = self.folder.write(f"pairs/{self.host}.jsonl", lines)
+        return {**collected, "records": len(records), "stored": str(stored)}

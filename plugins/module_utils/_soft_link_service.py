@@ -12,7 +12,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from ansible_collections.rdma.cluster.plugins.module_utils import _soft_links
+from ansible_collections.rdma.cluster.plugins.module_utils import _soft_link_runner
 from ansible_collections.rdma.cluster.plugins.module_utils._command import Runner
 from ansible_collections.rdma.cluster.plugins.module_utils._errors import ApplyError
 from ansible_collections.rdma.cluster.plugins.module_utils._files import FileChange, ManagedFile, ensure_files, listed_diff
@@ -21,7 +21,7 @@ UNIT = "rdma-soft-links.service"
 UNIT_FILE = f"/etc/systemd/system/{UNIT}"
 SCRIPT = "/usr/local/lib/rdma-cluster/soft_links.py"
 UNIT_TEXT = f"""\
-# Managed by rdma.cluster: the Soft-RoCE links of {_soft_links.CONFIG}.
+# Managed by rdma.cluster: the Soft-RoCE links of {_soft_link_runner.CONFIG}.
 [Unit]
 Description=Soft-RoCE links
 After=systemd-modules-load.service systemd-udevd.service
@@ -30,7 +30,7 @@ Before=network-online.target
 [Service]
 Type=oneshot
 RemainAfterExit=yes
-ExecStart=/usr/bin/python3 {SCRIPT} --config {_soft_links.CONFIG}
+ExecStart=/usr/bin/python3 {SCRIPT} --config {_soft_link_runner.CONFIG}
 TimeoutStartSec=120
 
 [Install]
@@ -68,7 +68,7 @@ def ensure_soft_links(links: Sequence[dict[str, Any]], *, runner: Runner, check_
     links: [{"name", "type", "nic": {"pci"} or {"mac"}}]. Raises ApplyError if the service fails or a link is still wrong.
     """
     files = ensure_files(_files(links), check_mode=check_mode)
-    wrong = [link["name"] for link in links if not _soft_links.is_right(link)]
+    wrong = [link["name"] for link in links if not _soft_link_runner.is_right(link)]
     if not links:
         if files and not check_mode:
             _systemctl(runner, "daemon-reload")
@@ -84,10 +84,10 @@ def ensure_soft_links(links: Sequence[dict[str, Any]], *, runner: Runner, check_
 
 def _files(links: Sequence[dict[str, Any]]) -> list[ManagedFile]:
     if not links:
-        return [ManagedFile(path, None) for path in (_soft_links.CONFIG, SCRIPT, UNIT_FILE)]
+        return [ManagedFile(path, None) for path in (_soft_link_runner.CONFIG, SCRIPT, UNIT_FILE)]
     return [
-        ManagedFile(_soft_links.CONFIG, json.dumps(list(links), indent=2, sort_keys=True) + "\n"),
-        ManagedFile(SCRIPT, inspect.getsource(_soft_links), 0o755),
+        ManagedFile(_soft_link_runner.CONFIG, json.dumps(list(links), indent=2, sort_keys=True) + "\n"),
+        ManagedFile(SCRIPT, inspect.getsource(_soft_link_runner), 0o755),
         ManagedFile(UNIT_FILE, UNIT_TEXT),
     ]
 
@@ -118,6 +118,6 @@ def _systemctl(runner: Runner, *words: str) -> None:
 
 
 def _read_back(links: Sequence[dict[str, Any]]) -> None:
-    wrong = [link["name"] for link in links if not _soft_links.is_right(link)]
+    wrong = [link["name"] for link in links if not _soft_link_runner.is_right(link)]
     if wrong:
         raise ApplyError(f"{UNIT} ran, and these Soft-RoCE links are still not there: {', '.join(wrong)}.")

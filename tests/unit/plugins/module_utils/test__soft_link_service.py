@@ -12,7 +12,7 @@ from typing import Any
 
 import pytest
 
-from ansible_collections.rdma.cluster.plugins.module_utils import _soft_link_service, _soft_links
+from ansible_collections.rdma.cluster.plugins.module_utils import _soft_link_runner, _soft_link_service
 from ansible_collections.rdma.cluster.plugins.module_utils._errors import ApplyError
 from ansible_collections.rdma.cluster.plugins.module_utils._soft_link_service import UNIT, ensure_soft_links
 from tests.unit.fakes import FakeRunner
@@ -30,7 +30,7 @@ def systemctl(*words: str, rc: int = 0, stderr: str = "") -> tuple[list[str], in
 
 @pytest.fixture(autouse=True)
 def paths(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    monkeypatch.setattr(_soft_links, "CONFIG", str(tmp_path / "links.json"))
+    monkeypatch.setattr(_soft_link_runner, "CONFIG", str(tmp_path / "links.json"))
     monkeypatch.setattr(_soft_link_service, "SCRIPT", str(tmp_path / "soft_links.py"))
     monkeypatch.setattr(_soft_link_service, "UNIT_FILE", str(tmp_path / UNIT))
     return tmp_path
@@ -40,7 +40,7 @@ def paths(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 def state(monkeypatch: pytest.MonkeyPatch) -> dict[str, bool]:
     """Whether the links are as they shall be, look by look."""
     looks: dict[str, Any] = {"right": [False, True]}
-    monkeypatch.setattr(_soft_links, "is_right", lambda link: looks["right"].pop(0))
+    monkeypatch.setattr(_soft_link_runner, "is_right", lambda link: looks["right"].pop(0))
     return looks
 
 
@@ -54,7 +54,7 @@ def test_first_run_installs_enables_and_runs_the_service(paths: Path, state: dic
         ("Soft-RoCE devices", "rxe_rail0\n"),
     ]
     assert json.loads((paths / "links.json").read_text()) == [LINK]
-    assert (paths / "soft_links.py").read_text() == Path(_soft_links.__file__).read_text()
+    assert (paths / "soft_links.py").read_text() == Path(_soft_link_runner.__file__).read_text()
     state["right"] = [True, True]
     again = FakeRunner([RUNNING])
     assert not ensure_soft_links([LINK], runner=again, check_mode=False).changed
@@ -125,10 +125,10 @@ NICS = [
 
 @pytest.mark.parametrize(("nic", "expected"), NICS)
 def test_find_netdev(tmp_path: Path, nic: dict[str, str], expected: str | None) -> None:
-    assert _soft_links.find_netdev(nic, write_tree(tmp_path, TREE)) == expected
+    assert _soft_link_runner.find_netdev(nic, write_tree(tmp_path, TREE)) == expected
 
 
 def test_parent_of(tmp_path: Path) -> None:
     root = write_tree(tmp_path, TREE)
-    assert _soft_links.parent_of("rxe_rail0", root) == "ens1"
-    assert _soft_links.parent_of("rxe_rail9", root) is None
+    assert _soft_link_runner.parent_of("rxe_rail0", root) == "ens1"
+    assert _soft_link_runner.parent_of("rxe_rail9", root) is None

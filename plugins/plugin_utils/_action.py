@@ -1,0 +1,43 @@
+# Copyright (c) 2026, the rdma.cluster authors
+# GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""What the action plugins share: arguments checked, the run's folder at hand, and where it is in every result."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, ClassVar
+
+from ansible.plugins.action import ActionBase
+
+from ansible_collections.rdma.cluster.plugins.plugin_utils._run_folder import RunFolder
+
+
+class RunAction(ActionBase):
+    """An action of this collection: give ARGUMENTS and `work`."""
+
+    TRANSFERS_FILES = False
+    ARGUMENTS: ClassVar[Mapping[str, Any]] = {}
+
+    def run(self, tmp: str | None = None, task_vars: dict[str, Any] | None = None) -> dict[str, Any]:
+        """Ansible's entry; the result says changed: false and run_folder unless `work` says otherwise."""
+        result: dict[str, Any] = super().run(tmp, task_vars)
+        self.variables: dict[str, Any] = task_vars or {}
+        _validation, options = self.validate_argument_spec(dict(self.ARGUMENTS))  # type: ignore[no-untyped-call]
+        self.folder = RunFolder.current(self.variables)
+        return {**result, "changed": False, "run_folder": str(self.folder.path), **self.work(options)}
+
+    @property
+    def host(self) -> str:
+        """The host's name in the inventory."""
+        return str(self.variables["inventory_hostname"])
+
+    def work(self, options: Mapping[str, Any]) -> dict[str, Any]:
+        """Do what the action is for and return what it adds to the result."""
+        raise NotImplementedError
+
+    def module(self, name: str, **arguments: Any) -> dict[str, Any]:
+        """Run a module of this collection on the host."""
+        done: dict[str, Any] = self._execute_module(module_name=f"rdma.cluster.{name}", module_args=arguments, task_vars=self.variables)
+        return done
