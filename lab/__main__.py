@@ -4,6 +4,9 @@
 
 import sys
 
-from lab.cli import main
+try:
+    from lab.cli import main
+except ModuleNotFoundError as error:
+    sys.exit(f"lab: the Python package {error.name} is missing; `make venv` makes an environment that has it.")
 
 sys.exit(main())

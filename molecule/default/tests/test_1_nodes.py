@@ -8,6 +8,7 @@ import json
 import time
 
 import pytest
+import testinfra
 
 from lab import cluster, remote
 from lab.cluster import Lab
@@ -45,6 +46,16 @@ def test_rails_and_modules(lab: Lab, name: str) -> None:
     node = lab.plan.node(name)
     assert_rails(lab, node)
     assert_modules(lab, node)
+
+
+def test_packages_units_and_files(lab: Lab) -> None:
+    # One node: each question is an SSH session of its own, seconds on an emulated machine.
+    host = testinfra.get_host(f"ansible://node4?ansible_inventory={lab.folder.inventory}")
+    assert host.package("perftest").is_installed
+    assert host.service("rdma-soft-links").is_running
+    assert host.service("rdma-soft-links").is_enabled
+    assert host.file("/etc/modules-load.d/rdma-cluster.conf").content_string.splitlines()[1:] == ["rdma_rxe"]
+    assert host.file("/etc/systemd/network/60-rdma-rail1.network").mode == 0o644
 
 
 def test_after_a_reboot_everything_is_back_by_itself(lab: Lab) -> None:
