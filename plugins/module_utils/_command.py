@@ -75,7 +75,7 @@ def _environment() -> dict[str, str]:
 
 def _start(command: tuple[str, ...]) -> subprocess.Popen[bytes]:
     try:
-        return subprocess.Popen(
+        return subprocess.Popen(  # pylint: disable=ansible-bad-function
             command,
             stdin=subprocess.DEVNULL,
             stdout=subprocess.PIPE,

@@ -241,7 +241,7 @@ class Perftest:
         environment = {**os.environ, "LC_ALL": "C"}
         pipe = subprocess.PIPE
         try:
-            self._process = subprocess.Popen(
+            self._process = subprocess.Popen(  # pylint: disable=ansible-bad-function
                 argv,
                 stdin=subprocess.DEVNULL,
                 stdout=pipe,

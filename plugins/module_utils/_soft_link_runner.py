@@ -63,7 +63,7 @@ def apply(link: dict[str, Any], deadline: float) -> str | None:
     if parent is not None:
         commands.insert(0, ["rdma", "link", "delete", link["name"]])
     for command in commands:
-        done = subprocess.run(command, capture_output=True, text=True, timeout=30, check=False)
+        done = subprocess.run(command, capture_output=True, text=True, timeout=30, check=False)  # pylint: disable=ansible-bad-function
         if done.returncode:
             return f"{link['name']}: `{' '.join(command)}`: {done.stderr.strip() or done.returncode}"
     return None
