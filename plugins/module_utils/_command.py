@@ -17,9 +17,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
-from ansible_collections.rdma.cluster.plugins.module_utils._errors import CommandError
+from ansible_collections.rdma.cluster.plugins.module_utils._errors import ApplyError, CommandError
 
-__all__ = ["CommandError", "Completed", "Runner", "SubprocessRunner"]
+__all__ = ["CommandError", "Completed", "Runner", "SubprocessRunner", "run_checked"]
 
 SYSTEM_DIRECTORIES = ("/usr/local/sbin", "/usr/sbin", "/sbin", "/usr/local/bin", "/usr/bin", "/bin")
 
@@ -46,6 +46,14 @@ class Runner(Protocol):
         Raises CommandError when the command does not exist, cannot be executed or does not end in time.
         """
         ...  # pylint: disable=unnecessary-ellipsis
+
+
+def run_checked(runner: Runner, *argv: str, timeout_seconds: float = 60.0) -> str:
+    """Run a command that must succeed and return its standard output. Raises ApplyError with the command and what it said."""
+    done = runner.run(argv, timeout_seconds=timeout_seconds)
+    if done.rc:
+        raise ApplyError(f"`{' '.join(argv)}` failed: {done.stderr.strip() or done.rc}")
+    return done.stdout
 
 
 class SubprocessRunner:

@@ -6,11 +6,13 @@
 
 from __future__ import annotations
 
+import inspect
 import os
 import tempfile
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from types import ModuleType
 
 
 @dataclass(frozen=True)
@@ -38,6 +40,11 @@ class FileChange:
             "before": self.before or "",
             "after": self.after or "",
         }
+
+
+def own_source(module: ModuleType) -> str:
+    """The text of one of our own files that is to be installed; also from within the archive in which Ansible sends a module."""
+    return inspect.getsource(module)
 
 
 def listed_diff(header: str, items: Sequence[str]) -> list[dict[str, str]]:

@@ -17,9 +17,10 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from ansible_collections.rdma.cluster.plugins.module_utils._command import Runner
+from ansible_collections.rdma.cluster.plugins.module_utils._command import Runner, run_checked
 from ansible_collections.rdma.cluster.plugins.module_utils._errors import ApplyError
 from ansible_collections.rdma.cluster.plugins.module_utils._files import FileChange, ManagedFile, ensure_files, listed_diff
+from ansible_collections.rdma.cluster.plugins.module_utils._systemd import UnitState, unit_state
 
 SERVICE = "systemd-networkd.service"
 FOLDER = "/etc/systemd/network"
@@ -96,15 +97,15 @@ def ensure(rails: Sequence[NetworkRail], *, runner: Runner, check_mode: bool) ->
     changes = ensure_files(files(rails, present), check_mode=check_mode)
     touched = {change.path for change in changes}
     live = {rail.netdev: words for rail in rails if (words := live_difference(rail, _addresses(rail, runner)))}
-    serve = not _is_serving(runner)
+    serve = unit_state(runner, SERVICE) != UnitState(active=True, enabled=True)
     if not check_mode:
         if serve:
-            _run(runner, "systemctl", "enable", "--now", SERVICE)
+            run_checked(runner, "systemctl", "enable", "--now", SERVICE)
         if changes:
-            _networkctl(runner, "reload")
+            run_checked(runner, "networkctl", "reload")
         for rail in rails:
             if rail.netdev in live or f"{FOLDER}/{PREFIX}{rail.name}.network" in touched:
-                _networkctl(runner, "reconfigure", rail.netdev)
+                run_checked(runner, "networkctl", "reconfigure", rail.netdev)
                 _settle(rail, runner)
     return NetworkResult(changes, live, serve)
 
@@ -126,22 +127,6 @@ def _addresses(rail: NetworkRail, runner: Runner) -> dict[str, Any]:
         raise ApplyError(f"There is no interface {rail.netdev} for {rail.name}: {done.stderr.strip()}")
     shown: dict[str, Any] = json.loads(done.stdout)[0]
     return shown
-
-
-def _is_serving(runner: Runner) -> bool:
-    """True if networkd runs, now and at boot (systemctl(1), show)."""
-    done = runner.run(["systemctl", "show", "--property=ActiveState,UnitFileState", SERVICE])
-    return set(done.stdout.split()) == {"ActiveState=active", "UnitFileState=enabled"}
-
-
-def _networkctl(runner: Runner, *words: str) -> None:
-    _run(runner, "networkctl", *words)
-
-
-def _run(runner: Runner, *argv: str) -> None:
-    done = runner.run(argv, timeout_seconds=60)
-    if done.rc:
-        raise ApplyError(f"`{' '.join(argv)}` failed: {done.stderr.strip() or done.rc}")
 
 
 def _settle(rail: NetworkRail, runner: Runner) -> None:

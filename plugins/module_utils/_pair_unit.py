@@ -21,6 +21,7 @@ from typing import Any
 from ansible_collections.rdma.cluster.plugins.module_utils import _pair_runner
 from ansible_collections.rdma.cluster.plugins.module_utils._command import Runner
 from ansible_collections.rdma.cluster.plugins.module_utils._errors import ParseError
+from ansible_collections.rdma.cluster.plugins.module_utils._files import own_source
 
 PAIRS_FOLDER = Path("/run/rdma-cluster/pairs")
 POLL_SECONDS = 1.0
@@ -46,13 +47,6 @@ class Collected:
     finished: bool
     results: list[dict[str, Any]]
     reason: str
-
-
-def runner_source() -> bytes:
-    """Return the pair runner's file, also from within the archive in which Ansible sends a module."""
-    spec = _pair_runner.__spec__
-    source: bytes = spec.loader.get_data(spec.origin)  # type: ignore[union-attr]
-    return source
 
 
 def parse_list_units(text: str) -> dict[str, str]:
@@ -175,7 +169,11 @@ class PairUnit:
         if self.folder.exists():
             shutil.rmtree(self.folder)  # of a runner that was killed
         self.folder.mkdir(mode=0o700)
-        files = {"runner.py": runner_source(), "plan.json": json.dumps(plan, sort_keys=True).encode(), "token": token.encode()}
+        files = {
+            "runner.py": own_source(_pair_runner).encode(),
+            "plan.json": json.dumps(plan, sort_keys=True).encode(),
+            "token": token.encode(),
+        }
         for name, content in files.items():
             with open(os.open(self.folder / name, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "wb") as file:
                 file.write(content)

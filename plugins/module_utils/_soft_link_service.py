@@ -6,16 +6,16 @@
 
 from __future__ import annotations
 
-import inspect
 import json
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
 from ansible_collections.rdma.cluster.plugins.module_utils import _soft_link_runner
-from ansible_collections.rdma.cluster.plugins.module_utils._command import Runner
+from ansible_collections.rdma.cluster.plugins.module_utils._command import Runner, run_checked
 from ansible_collections.rdma.cluster.plugins.module_utils._errors import ApplyError
-from ansible_collections.rdma.cluster.plugins.module_utils._files import FileChange, ManagedFile, ensure_files, listed_diff
+from ansible_collections.rdma.cluster.plugins.module_utils._files import FileChange, ManagedFile, ensure_files, listed_diff, own_source
+from ansible_collections.rdma.cluster.plugins.module_utils._systemd import unit_state
 
 UNIT = "rdma-soft-links.service"
 UNIT_FILE = f"/etc/systemd/system/{UNIT}"
@@ -73,9 +73,9 @@ def ensure_soft_links(links: Sequence[dict[str, Any]], *, runner: Runner, check_
         if files and not check_mode:
             _systemctl(runner, "daemon-reload")
         return SoftLinksResult(files, [], False, False)
-    state = _unit_state(runner)
-    enable = state["UnitFileState"] != "enabled"
-    start = bool(wrong) or state["ActiveState"] != "active"
+    state = unit_state(runner, UNIT)
+    enable = not state.enabled
+    start = bool(wrong) or not state.active
     if not check_mode:
         _apply(runner, files, enable=enable, start=start)
         _read_back(links)
@@ -87,18 +87,9 @@ def _files(links: Sequence[dict[str, Any]]) -> list[ManagedFile]:
         return [ManagedFile(path, None) for path in (_soft_link_runner.CONFIG, SCRIPT, UNIT_FILE)]
     return [
         ManagedFile(_soft_link_runner.CONFIG, json.dumps(list(links), indent=2, sort_keys=True) + "\n"),
-        ManagedFile(SCRIPT, inspect.getsource(_soft_link_runner), 0o755),
+        ManagedFile(SCRIPT, own_source(_soft_link_runner), 0o755),
         ManagedFile(UNIT_FILE, UNIT_TEXT),
     ]
-
-
-def _unit_state(runner: Runner) -> dict[str, str]:
-    """ActiveState and UnitFileState of the unit, "" for one that is not there (systemctl(1), show)."""
-    done = runner.run(["systemctl", "show", "--property=ActiveState,UnitFileState", UNIT])
-    if done.rc:
-        raise ApplyError(f"systemctl cannot show {UNIT}: {done.stderr.strip()}")
-    pairs = dict(line.split("=", 1) for line in done.stdout.splitlines() if "=" in line)
-    return {"ActiveState": pairs.get("ActiveState", ""), "UnitFileState": pairs.get("UnitFileState", "")}
 
 
 def _apply(runner: Runner, files: list[FileChange], *, enable: bool, start: bool) -> None:
@@ -112,9 +103,7 @@ def _apply(runner: Runner, files: list[FileChange], *, enable: bool, start: bool
 
 
 def _systemctl(runner: Runner, *words: str) -> None:
-    done = runner.run(["systemctl", *words], timeout_seconds=150)
-    if done.rc:
-        raise ApplyError(f"`systemctl {' '.join(words)}` failed: {done.stderr.strip() or done.rc}")
+    run_checked(runner, "systemctl", *words, timeout_seconds=150)
 
 
 def _read_back(links: Sequence[dict[str, Any]]) -> None:

@@ -15,12 +15,12 @@ import pytest
 
 from ansible_collections.rdma.cluster.plugins.module_utils import _pair_runner
 from ansible_collections.rdma.cluster.plugins.module_utils._errors import CommandError, ParseError
+from ansible_collections.rdma.cluster.plugins.module_utils._files import own_source
 from ansible_collections.rdma.cluster.plugins.module_utils._pair_unit import (
     PairUnit,
     SweepError,
     parse_list_units,
     parse_results,
-    runner_source,
 )
 from tests.unit.fakes import FakeRunner
 
@@ -90,7 +90,7 @@ def test_start_writes_private_files_and_starts_one_unit(host: Host) -> None:
     assert json.loads((home / "plan.json").read_text(encoding="utf-8")) == PLAN
     assert (home / "token").read_text(encoding="utf-8") == "secret"
     assert "secret" not in " ".join(launch(host.folder))
-    assert (home / "runner.py").read_bytes() == Path(_pair_runner.__file__).read_bytes() == runner_source()
+    assert (home / "runner.py").read_bytes() == Path(_pair_runner.__file__).read_bytes() == own_source(_pair_runner).encode()
 
 
 def test_a_running_sweep_is_adopted(host: Host) -> None:
