@@ -24,10 +24,10 @@ site: venv ## the site playbook on the lab that is up
 	@$(tools)/site.sh
 
 test: ## every check within half an hour (add PYTHON=python3.13 for the newest ansible-core)
-	@$(steps) prepare=4 unit=3 host-units=4 lint=3 build=1 sanity=3 molecule=16
+	@$(steps) prepare=2 unit=2 host-units=3 lint=1 build=1 sanity=2 molecule=22 policies=2
 
 test-all: ## the checks of `test`, every scenario, and the newest ansible-core
-	@$(steps) prepare=4 unit=3 host-units=4 lint=3 build=1 sanity=3 molecule-all=60 newest=8
+	@$(steps) prepare=4 unit=3 host-units=4 lint=3 build=1 sanity=3 molecule-all=45 newest=8
 
 prepare: ## packages of the distribution, and the virtual environment
 	@$(tools)/packages.sh lab/packages.txt tests/packages.txt
@@ -54,11 +54,17 @@ sanity: venv ## ansible-test sanity
 molecule: prepare ## the scenario `default`
 	@$(tools)/run.sh molecule test --scenario-name default
 
-molecule-all: prepare ## every scenario
-	@$(tools)/run.sh molecule test --all
+policies: prepare ## the scenario `policies`
+	@$(tools)/run.sh molecule test --scenario-name policies
+
+molecule-all: prepare ## every scenario, with 20 killed runs instead of 10
+	@RDMA_TEST_KILLS=20 $(tools)/run.sh molecule test --all
 
 newest: ## units, build and sanity under the newest supported ansible-core
 	@$(MAKE) --no-print-directory VENV=.venv/newest PYTHON=python3.13 unit build sanity
+
+bench: venv ## what the tools cost, against their bars; of the lab only if it is up
+	@$(tools)/bench.sh
 
 format: venv ## let ruff mend and format
 	@$(tools)/run.sh ruff check --fix
@@ -70,4 +76,4 @@ requirements: venv ## pin the newest of everything anew
 clean: ## remove what the tools made, but no lab and no evidence
 	rm -rf .venv .ansible .hypothesis .mypy_cache .pytest_cache .ruff_cache tests/output rdma-cluster-*.tar.gz
 
-.PHONY: help lab lab-up lab-down site test test-all prepare venv unit host-units lint build sanity molecule molecule-all newest format requirements clean
+.PHONY: help lab lab-up lab-down site test test-all prepare venv unit host-units lint build sanity molecule policies molecule-all newest bench format requirements clean

@@ -1,13 +1,15 @@
 # Copyright (c) 2026, the rdma.cluster authors
+# GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Settings for every test."""
+
+"""What holds for all tests."""
 
 from __future__ import annotations
 
-import os
+import pytest
 
-from hypothesis import settings
 
-# A busy machine is not a slow function; and what the continuous integration finds must be found again.
-settings.register_profile("project", deadline=None, derandomize="CI" in os.environ)
-settings.load_profile("project")
+@pytest.fixture(autouse=True)
+def own_locks(tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Runs that tests start leave their locks among the tests' own files."""
+    monkeypatch.setenv("RDMA_LOCK_DIR", str(tmp_path_factory.getbasetemp()))

@@ -2,29 +2,43 @@
 # GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""The run's summary. It stands beside the playbooks, so Ansible loads it with them, also from an installed collection."""
+"""What a run says, and what it leaves when it ends. It stands beside the playbooks, so Ansible loads it with them, also from an
+installed collection."""
 
 from __future__ import annotations
 
+import threading
+import time
 from pathlib import Path
 from typing import Any
 
+from ansible import constants, context
 from ansible.plugins.callback import CallbackBase
 
-from ansible_collections.rdma.cluster.plugins.plugin_utils._gate import STAGES
-from ansible_collections.rdma.cluster.plugins.plugin_utils._run_folder import RunFolder
-from ansible_collections.rdma.cluster.plugins.plugin_utils._summary import render
+from ansible_collections.rdma.cluster.plugins.module_utils._findings import stopping
+from ansible_collections.rdma.cluster.plugins.plugin_utils._drift import Difference, differences
+from ansible_collections.rdma.cluster.plugins.plugin_utils._progress import Progress
+from ansible_collections.rdma.cluster.plugins.plugin_utils._run_end import RunEnd
+from ansible_collections.rdma.cluster.plugins.plugin_utils._run_folder import RunFolder, run_id
+from ansible_collections.rdma.cluster.plugins.plugin_utils._stage_findings import is_under_way, lost
+from ansible_collections.rdma.cluster.plugins.plugin_utils._summary import stage_block
 
 DOCUMENTATION = r"""
 name: rdma_summary
 type: aggregate
 version_added: 0.1.0
-short_description: The summary of a run, for a person
+short_description: What a run says to a person, and the evidence that it leaves
 description:
-  - After the last play, also one that stopped at a gate, prints hosts × stages, what the pairs measured, what is to be
-    mended and how, and where the evidence is.
+  - As each stage ends, a line with its hosts, its time and how they fared, and every offender with what to do.
+  - While a task takes longer than ten seconds, a line that says for which hosts it waits.
+  - After the last play, also one that stopped at a gate, hosts × stages, what the pairs measured, what is to be mended and how, and
+    where the evidence is; in check mode every difference as a line of C(drift.jsonl).
+  - Prints nothing where the terminal belongs to a program (a JSON callback); the evidence is written all the same.
 author: the rdma.cluster authors (@rdma-cluster)
 """
+
+#: How often the thread looks whether a line of progress is due.
+TICK_SECONDS = 1.0
 
 
 class CallbackModule(CallbackBase):
@@ -35,25 +49,101 @@ class CallbackModule(CallbackBase):
     def __init__(self) -> None:
         super().__init__()
         self._folder: RunFolder | None = None
+        self._stage = ""
+        self._begun: dict[str, float] = {}
+        self._changes: list[Difference] = []
+        self._failed: set[str] = set()
+        self._progress = Progress()
+        self._ended = threading.Event()
+        self._speaks = "json" not in str(constants.DEFAULT_STDOUT_CALLBACK) and constants.DEFAULT_STDOUT_CALLBACK != "null"
 
-    def _remember(self, result: Any) -> None:
-        """Every action of ours says where the run's folder is."""
-        path = result.result.get("run_folder")
-        if path:
-            self._folder = RunFolder(Path(path))
+    def _say(self, text: str, color: str | None = None) -> None:
+        if self._speaks:
+            self._display.display(text, color=color)
+
+    # A task under way
+
+    def v2_playbook_on_start(self, playbook: Any) -> None:
+        # Asked here first, so that task workers inherit the answer.
+        run_id()
+        threading.Thread(target=self._tick, name="rdma_summary", daemon=True).start()
+
+    def _tick(self) -> None:
+        while not self._ended.wait(TICK_SECONDS):
+            line = self._progress.due(time.monotonic())
+            if line:
+                self._say(line)
+
+    def v2_playbook_on_task_start(self, task: Any, is_conditional: bool) -> None:
+        self._progress.begin(task.get_name(), time.monotonic())
+
+    def v2_playbook_on_handler_task_start(self, task: Any) -> None:
+        self._progress.begin(task.get_name(), time.monotonic())
+
+    def v2_runner_on_start(self, host: Any, task: Any) -> None:
+        self._progress.host_begins(host.get_name())
+
+    # A host's result
 
     def v2_runner_on_ok(self, result: Any) -> None:
-        self._remember(result)
+        self._take(result)
+        if self._folder and result.result.get("changed"):
+            for change in differences(result.host.get_name(), self._stage, result.result):
+                self._changes.append(change)
+                self._folder.append("changes.jsonl", change.to_dict())
+
+    def v2_runner_on_skipped(self, result: Any) -> None:
+        self._progress.host_ends(result.host.get_name())
 
     def v2_runner_on_failed(self, result: Any, ignore_errors: bool = False) -> None:
-        self._remember(result)
+        self._take(result)
+        # The decision to stop is reported on some host that may be well.
+        if not ignore_errors and result.result.get("scope") != "decide":
+            self._failed.add(result.host.get_name())
+            self._lost(result, f"task '{result.task.get_name()}' failed: {_first_line(result.result)}")
+
+    def v2_runner_on_unreachable(self, result: Any) -> None:
+        self._take(result)
+        self._lost(result, f"it cannot be reached: {_first_line(result.result)}")
+
+    def _take(self, result: Any) -> None:
+        """Every action of ours says where the run's folder is, and the first of a stage which stage it is."""
+        said = result.result
+        self._progress.host_ends(result.host.get_name())
+        if said.get("run_folder"):
+            self._folder = RunFolder(Path(said["run_folder"]))
+        if said.get("stage") and said["stage"] != self._stage:
+            self._stage = said["stage"]
+            self._begun.setdefault(self._stage, time.monotonic())
+        if said.get("scope") == "decide" and self._folder:
+            self._end_stage(self._folder, said["msg"])
+
+    def _lost(self, result: Any, why: str) -> None:
+        """A host that has begun a stage and will not come to its gate: the evidence gets the reason."""
+        host = result.host.get_name()
+        if self._folder and self._stage and is_under_way(self._folder.read_findings(self._stage, host)):
+            self._folder.write_findings(self._stage, host, [lost(self._stage, host, why)])
+
+    # The end of a stage, and of the run
+
+    def _end_stage(self, folder: RunFolder, decision: str) -> None:
+        findings = [finding for host in folder.hosts_of(self._stage) for finding in folder.read_findings(self._stage, host)]
+        seconds = time.monotonic() - self._begun[self._stage]
+        self._say(
+            stage_block(self._stage, findings, decision, seconds), color=constants.COLOR_ERROR if stopping(findings) else constants.COLOR_OK
+        )
 
     def v2_playbook_on_stats(self, stats: Any) -> None:
+        self._ended.set()
         if self._folder is None:
             return
-        findings = self._folder.all_findings()
-        pairs = self._folder.read_json("pairs/results.json") if (self._folder.path / "pairs/results.json").exists() else []
-        text = render(self._folder.path.name, STAGES, findings, pairs, str(self._folder.path))
-        self._folder.write("summary.txt", text + "\n")
-        self._display.banner("RDMA SUMMARY")
-        self._display.display(text)
+        end = RunEnd(self._folder, self._changes, check_mode=bool(context.CLIARGS.get("check")), unreachable=sorted(stats.dark))
+        end.failed = sorted(self._failed)
+        end.write()
+        if self._speaks:
+            self._display.banner("RDMA SUMMARY")
+        self._say(end.text)
+
+
+def _first_line(said: Any) -> str:
+    return next(iter(str(said.get("msg", "")).strip().splitlines()), "no reason given")

@@ -7,50 +7,95 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from datetime import UTC, datetime
 from typing import Any, ClassVar
 
 from ansible_collections.rdma.cluster.plugins.module_utils._findings import Finding, stopping, worst
 from ansible_collections.rdma.cluster.plugins.plugin_utils._action import RunAction
-from ansible_collections.rdma.cluster.plugins.plugin_utils._gate import HOST_CHECKS, STAGES, judge_pairs, not_measured, verdict
+from ansible_collections.rdma.cluster.plugins.plugin_utils._gate import FLEET_CHECKS, HOST_CHECKS, known_hosts, verdict
+from ansible_collections.rdma.cluster.plugins.plugin_utils._pair_gate import Fleet, judge
+from ansible_collections.rdma.cluster.plugins.plugin_utils._policy import REPORT, apply_rules, decide
+from ansible_collections.rdma.cluster.plugins.plugin_utils._run_folder import run_id
+from ansible_collections.rdma.cluster.plugins.plugin_utils._stage_findings import lost
+from ansible_collections.rdma.cluster.plugins.plugin_utils._stages import STAGES, up_to
 
 
 class ActionModule(RunAction):
     _requires_connection = False
     ARGUMENTS: ClassVar[Mapping[str, Any]] = {
         "stage": {"type": "str", "required": True, "choices": list(STAGES)},
-        "scope": {"type": "str", "required": True, "choices": ["fleet", "host"]},
+        "scope": {"type": "str", "required": True, "choices": ["fleet", "host", "decide"]},
+        "fail_host": {"type": "bool", "default": True},
     }
 
     def work(self, options: Mapping[str, Any]) -> dict[str, Any]:
-        ask = self._fleet if options["scope"] == "fleet" else self._host
-        return {"stage": options["stage"], **ask(options["stage"])}
+        self.options = options
+        ask = {"fleet": self._fleet, "host": self._host, "decide": self._decide}[options["scope"]]
+        return {"stage": options["stage"], "scope": options["scope"], **ask(options["stage"])}
 
     def _fleet(self, stage: str) -> dict[str, Any]:
         """Checks that compare hosts: writes the findings of each, fails nobody."""
-        if stage in HOST_CHECKS or self._task.check_mode:
+        if stage == "pairs":
+            by_host = self._judge_pairs()
+        elif stage in FLEET_CHECKS:
+            by_host = FLEET_CHECKS[stage](known_hosts(self.folder, stage))
+        else:
             return {"msg": f"{stage} gate: nothing to compare between hosts."}
-        by_host = judge_pairs(self.folder, self.variables["ansible_facts"]["rdma_intent"]["pairs"])
         for host, findings in by_host.items():
-            self.folder.write_findings(stage, host, findings)
+            self.folder.write_findings(stage, host, findings, of="fleet")
         return {"msg": f"{stage} gate: {len(by_host)} hosts compared."}
 
+    def _judge_pairs(self) -> dict[str, list[Finding]]:
+        fleet = Fleet.of(known_hosts(self.folder, "pairs"), run_id())
+        threshold = self.intent["checks"].get("pair.bandwidth", {}).get("threshold")
+        settings = self.intent["pairs"] if threshold is None else {**self.intent["pairs"], "software_fail_below": threshold}
+        return judge(self.folder, fleet, settings, self.proof_max_age_hours, check_mode=self._task.check_mode)
+
     def _host(self, stage: str) -> dict[str, Any]:
-        """This host's findings: recorded, and fatal for it unless in check mode."""
-        findings = self._findings(stage)
+        """This host's findings: recorded, and fatal for it unless the policy is to report, or in check mode."""
+        findings = apply_rules(self._findings(stage), self.intent["checks"], datetime.now(UTC).date())
+        self.folder.write_findings(stage, self.host, findings)
+        gentle = self._task.check_mode or self.intent["gate"]["policy"] == REPORT or not self.options["fail_host"]
         return {
-            "failed": bool(stopping(findings)) and not self._task.check_mode,
+            "failed": bool(stopping(findings)) and not gentle,
             "msg": verdict(stage, self.host, findings),
             "status": worst(findings),
             "offenders": [finding.to_dict() for finding in stopping(findings)],
         }
 
     def _findings(self, stage: str) -> list[Finding]:
-        facts = self.variables["ansible_facts"]
-        if stage in HOST_CHECKS:
-            findings = HOST_CHECKS[stage](self.host, facts["rdma_intent"], facts["rdma"])
-        elif self._task.check_mode:
-            findings = [not_measured(stage, self.host)]
-        else:
-            return self.folder.read_findings(stage, self.host)
-        self.folder.write_findings(stage, self.host, findings)
-        return findings
+        compared = self.folder.read_findings(stage, self.host, of="fleet")
+        if stage not in HOST_CHECKS:
+            return compared or [lost(stage, self.host, "the hosts were not compared: the fleet's part of the gate has not run")]
+        return [*compared, *HOST_CHECKS[stage](self.host, self.intent, self.facts)]
+
+    def _decide(self, stage: str) -> dict[str, Any]:
+        """Whether the build goes on: all hosts of the play against those that are still in it and pass this stage."""
+        playing = set(self.variables["ansible_play_hosts"])
+        gone = [host for host in self.variables["ansible_play_hosts_all"] if host not in playing]
+        out = {host: self._why(stage, host) for host in gone}
+        out.update(self._offences(stage))
+        hosts = len(self.variables["ansible_play_hosts_all"])
+        decision = decide(stage, self.intent["gate"], hosts, out, check_mode=self._task.check_mode)
+        self.folder.write_json(f"gates/{stage}.json", decision.to_dict())
+        return {"failed": decision.stops, "msg": decision.words, "decision": decision.to_dict()}
+
+    def _offences(self, stage: str) -> dict[str, str]:
+        """The hosts that do not pass a stage: host → its first offence."""
+        return {host: _words(found) for host in self.folder.hosts_of(stage) if (found := self._offence(stage, host))}
+
+    def _offence(self, stage: str, host: str) -> Finding | None:
+        return next(iter(stopping(self.folder.read_findings(stage, host))), None)
+
+    def _why(self, stage: str, host: str) -> str:
+        """Why a host is no longer in the play; a host that this stage has lost without a word gets a finding of its own."""
+        for earlier in reversed(up_to(stage)):
+            if found := self._offence(earlier, host):
+                return f"{earlier} stage, {_words(found)}"
+        finding = lost(stage, host, "it is no longer in the play, and nothing says why")
+        self.folder.write_findings(stage, host, [finding])
+        return _words(finding)
+
+
+def _words(finding: Finding) -> str:
+    return f"{finding.check}: {finding.observed}"

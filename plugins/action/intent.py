@@ -7,18 +7,57 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any
+from typing import Any, ClassVar
+
+from ansible.errors import AnsibleError
 
 from ansible_collections.rdma.cluster.plugins.plugin_utils._action import RunAction
-from ansible_collections.rdma.cluster.plugins.plugin_utils._intent import SECTIONS, IntentError, normalise
+from ansible_collections.rdma.cluster.plugins.plugin_utils._intent import IntentError, IntentProblem, findings, normalise
+from ansible_collections.rdma.cluster.plugins.plugin_utils._run_folder import run_id
+from ansible_collections.rdma.cluster.plugins.plugin_utils._run_lock import LockedError, claim, lock_file
+from ansible_collections.rdma.cluster.plugins.plugin_utils._stage_findings import under_way
+from ansible_collections.rdma.cluster.plugins.plugin_utils._stages import STAGES
+
+PREFIX = "rdma_"
 
 
 class ActionModule(RunAction):
     _requires_connection = False
+    ARGUMENTS: ClassVar[Mapping[str, Any]] = {"stage": {"type": "str", "choices": list(STAGES)}}
 
     def work(self, options: Mapping[str, Any]) -> dict[str, Any]:
-        given = {name: self._templar.template(self.variables[name]) for name in ("rdma_rails", *SECTIONS) if name in self.variables}
+        stage = options["stage"]
+        begun = {"stage": stage} if stage else {}
+        if stage:
+            self.folder.write_findings(stage, self.host, [under_way(stage, self.host)])
         try:
-            return {"ansible_facts": {"rdma_intent": normalise(given)}}
+            self._lock()
+            intent = normalise(self._given())
+        except LockedError as error:
+            return {**begun, "failed": True, "msg": str(error)}
         except IntentError as error:
-            return {"failed": True, "msg": str(error), "problems": error.problems}
+            if stage:
+                self.folder.write_findings(stage, self.host, findings(self.host, error.problems, stage))
+            return {**begun, "failed": True, "msg": str(error), "problems": [str(problem) for problem in error.problems]}
+        self.folder.write_json(self.folder.host_file("intent", self.host), intent)
+        return {**begun, "ansible_facts": {"rdma_intent": intent}}
+
+    def _given(self) -> dict[str, Any]:
+        """The host's variables that are ours, templated. Raises IntentError for those that cannot be."""
+        given, problems = {}, []
+        for name in self.variables:
+            if name.startswith(PREFIX):
+                try:
+                    given[name] = self._templar.template(self.variables[name])
+                except AnsibleError as error:
+                    problems.append(IntentProblem(name, f"cannot be templated: {error}", "intent.value", "a template that can be resolved"))
+        if problems:
+            raise IntentError(problems)
+        return given
+
+    def _lock(self) -> None:
+        """A run that changes hosts excludes another; looking is free."""
+        sources = self.variables.get("ansible_inventory_sources")
+        if sources and not self._task.check_mode:
+            claim(lock_file(sources), run_id(), sources, self.folder.path)
+        self.folder.link_latest()

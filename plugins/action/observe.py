@@ -6,18 +6,34 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Mapping
-from typing import Any
+from typing import Any, ClassVar
 
 from ansible_collections.rdma.cluster.plugins.module_utils._facts import digest
 from ansible_collections.rdma.cluster.plugins.plugin_utils._action import RunAction
+from ansible_collections.rdma.cluster.plugins.plugin_utils._host import sysctl_settings
 
 
 class ActionModule(RunAction):
+    ARGUMENTS: ClassVar[Mapping[str, Any]] = {"max_age_seconds": {"type": "float"}}
+
     def work(self, options: Mapping[str, Any]) -> dict[str, Any]:
-        read = self.module("rdma_facts")
+        most = options["max_age_seconds"]
+        if self._is_known(self.facts_max_age_seconds if most is None else most):
+            return {"read": False}
+        nccl = self.intent["nccl"]
+        files = [nccl["conf_file"], nccl["environment_file"]]
+        read = self.module("rdma_facts", sysctl=sorted(sysctl_settings(self.intent)), files=files)
         if read.get("failed") or read.get("unreachable"):
             return read
         tree = read["ansible_facts"]["rdma"]
-        stored = self.folder.write_json(f"facts/{self.host}.json", tree)
-        return {"stored": str(stored), "ansible_facts": {"rdma": digest(tree)}}
+        stored = self.folder.write_json(self.folder.host_file("facts", self.host), tree)
+        return {"read": True, "stored": str(stored), "ansible_facts": {"rdma": digest(tree)}}
+
+    def _is_known(self, max_age_seconds: float) -> bool:
+        """Whether this run has read the host a short while ago; whoever changed it since has read it again."""
+        stored = self.folder.path / self.folder.host_file("facts", self.host)
+        if "rdma" not in self.variables["ansible_facts"] or not stored.exists():
+            return False
+        return time.time() - stored.stat().st_mtime < max_age_seconds

@@ -20,5 +20,5 @@ class ActionModule(RunAction):
         collected = self.module("perftest_rounds", state="collected", **options)
         records = collected.pop("results", [])
         lines = "".join(json.dumps(record, sort_keys=True) + "\n" for record in records)
-        stored = self.folder.write(f"pairs/{self.host}.jsonl", lines)
+        stored = self.folder.write(self.folder.host_file("pairs", self.host, ".jsonl"), lines)
         return {**collected, "records": len(records), "stored": str(stored)}

@@ -10,22 +10,7 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 from ansible_collections.rdma.cluster.plugins.module_utils._rails import resolve
-from ansible_collections.rdma.cluster.plugins.plugin_utils import _driver
-
-
-def network_rails(intent: Mapping[str, Any], facts: Mapping[str, Any]) -> list[dict[str, Any]]:
-    """The rails that have an interface on this host, in the shape that rdma.cluster.rail_network takes."""
-    return [
-        {
-            "name": rail.name,
-            "nic": dict(rail.rail["nic"]),
-            "netdev": rail.netdev,
-            "address": rail.rail["address"],
-            "mtu_bytes": rail.rail["mtu_bytes"],
-        }
-        for rail in resolve(intent["rails"], facts)
-        if rail.netdev is not None
-    ]
+from ansible_collections.rdma.cluster.plugins.plugin_utils import _differences, _driver
 
 
 def netdevs_down(intent: Mapping[str, Any], facts: Mapping[str, Any]) -> list[str]:
@@ -39,8 +24,11 @@ class FilterModule:
 
     def filters(self) -> dict[str, Callable[..., Any]]:
         return {
-            "network_rails": network_rails,
+            "network_rails": _differences.network_rails,
+            "network_differs": _differences.network_differs,
             "netdevs_down": netdevs_down,
+            "modules_differ": _differences.modules_differ,
+            "soft_links_differ": _differences.soft_links_differ,
             "needed_modules": _driver.needed_modules,
             "boot_modules": _driver.boot_modules,
             "soft_links": _driver.soft_links,

@@ -10,7 +10,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from ansible_collections.rdma.cluster.plugins.module_utils._findings import ERROR, OK, UNKNOWN, Finding
-from ansible_collections.rdma.cluster.plugins.module_utils._rails import Facts, Rail, ResolvedRail, resolve
+from ansible_collections.rdma.cluster.plugins.module_utils._rails import Facts, Rail, ResolvedRail, no_nic_words, resolve
 
 STAGE = "driver"
 
@@ -82,11 +82,9 @@ def _rail(host: str, rail: ResolvedRail, facts: Facts) -> Iterator[Finding]:
 
 
 def _no_nic(host: str, rail: ResolvedRail, facts: Facts) -> Finding:
-    key = next(iter(rail.rail["nic"]))
-    there = sorted(netdev[key] for netdev in facts["netdevs"].values() if netdev.get(key))
     return Finding(
         STAGE, "driver.nic", host, rail.subject, ERROR,
-        observed=f"no NIC with {key} {rail.nic}; there are {', '.join(there) or 'none'}",
+        observed=no_nic_words(rail, facts),
         expected="present",
         remedy=f"Correct `nic` of {rail.name} in rdma_rails of {host}, or look for the card with `lspci` there.",
     )  # fmt: skip

@@ -10,15 +10,18 @@ its keys are the names of the fields here.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import asdict, dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass, replace
 from pathlib import PurePosixPath
 from typing import Any
 
+from ansible_collections.rdma.cluster.plugins.module_utils._command import Runner
 from ansible_collections.rdma.cluster.plugins.module_utils._distribution import (
     Distribution,
     read_distribution,
 )
+from ansible_collections.rdma.cluster.plugins.module_utils._files import managed_files
+from ansible_collections.rdma.cluster.plugins.module_utils._host_state import Limits, Sysctl, read_limits, read_sysctl, read_units
 from ansible_collections.rdma.cluster.plugins.module_utils._infiniband import (
     parse_counter,
     parse_gid,
@@ -29,6 +32,8 @@ from ansible_collections.rdma.cluster.plugins.module_utils._infiniband import (
     parse_rate,
     parse_state,
 )
+from ansible_collections.rdma.cluster.plugins.module_utils._ip_address import read_ip_addresses
+from ansible_collections.rdma.cluster.plugins.module_utils._load import Load, read_load
 from ansible_collections.rdma.cluster.plugins.module_utils._netdev import (
     Netdev,
     read_netdev,
@@ -41,6 +46,7 @@ from ansible_collections.rdma.cluster.plugins.module_utils._pci import (
     read_function,
 )
 from ansible_collections.rdma.cluster.plugins.module_utils._sysroot import SysRoot
+from ansible_collections.rdma.cluster.plugins.module_utils._systemd import UnitState
 
 SCHEMA = 1
 ROCE_V2 = "RoCE v2"
@@ -49,6 +55,14 @@ CLASS = "/sys/class/infiniband"
 ARPHRD_ETHERNET, ARPHRD_INFINIBAND = 1, 32
 # A setting in the directory of the hardware counters: how long, in ms, the kernel answers from its cache.
 NOT_COUNTERS = ("lifespan",)
+#: What roles, templates and checks do not ask for.
+NOT_IN_DIGEST = {
+    "devices": ("hca_type", "node_type", "sys_image_guid"),
+    "gids": ("gid", "netdev"),
+    "modules": ("holders",),
+    "netdevs": ("driver", "operstate", "type"),
+    "pci": ("device_id", "max_speed_gtps", "max_width", "vendor_id"),
+}
 SIW_DESCRIPTION = "Software iWARP stack"
 # mlx_compat is the layer below every module of MLNX_OFED and DOCA-OFED; no kernel has it.
 OFED_MODULE = "mlx_compat"
@@ -125,26 +139,33 @@ class Stack:
 
 @dataclass(frozen=True)
 class Boot:
-    """Which boot of which machine was read."""
+    """Which boot of which machine was read, and what it calls itself."""
 
     boot_id: str | None
     machine_id: str | None
+    hostname: str | None
 
 
 @dataclass(frozen=True)
 class Facts:
-    """The whole tree."""
+    """The whole tree. files: those of the collection, path → sha256 and mode; limits and units: None unless a system was asked."""
 
     schema: int
     devices: dict[str, Device]
     netdevs: dict[str, Netdev]
     stack: Stack
     boot: Boot
+    limits: Limits
+    sysctl: Sysctl
+    files: dict[str, dict[str, Any]]
+    units: dict[str, UnitState] | None
+    load: Load
 
 
-def gather(sys: SysRoot) -> Facts:
-    """Read everything.
+def gather(sys: SysRoot, runner: Runner | None = None, sysctl_keys: Sequence[str] = (), files: Sequence[str] = ()) -> Facts:
+    """Read everything. sysctl_keys, files: the kernel settings and further files to tell of.
 
+    runner: that of the system that sys is the root of; None for a tree that was captured, of which no command can be asked.
     Raises ParseError for a file of another form than the kernel's, and OSError for one that cannot be read;
     both name the path.
     """
@@ -153,8 +174,22 @@ def gather(sys: SysRoot) -> Facts:
     ports = [port for device in devices.values() for port in device.ports.values()]
     used = {name for port in ports for name in (port.netdev, *(gid.netdev for gid in port.gids)) if name is not None}
     netdevs.update({name: read_netdev(sys, name) for name in sorted(used - netdevs.keys())})
-    boot = Boot(boot_id=sys.text("/proc/sys/kernel/random/boot_id"), machine_id=sys.text("/etc/machine-id"))
-    return Facts(schema=SCHEMA, devices=devices, netdevs=netdevs, stack=_read_stack(sys), boot=boot)
+    return Facts(
+        schema=SCHEMA,
+        devices=devices,
+        netdevs=_with_addresses(netdevs, runner) if runner is not None else netdevs,
+        stack=_read_stack(sys),
+        boot=Boot(
+            boot_id=sys.text("/proc/sys/kernel/random/boot_id"),
+            machine_id=sys.text("/etc/machine-id"),
+            hostname=sys.text("/proc/sys/kernel/hostname"),
+        ),
+        limits=read_limits(sys, runner),
+        sysctl=read_sysctl(sys, sysctl_keys),
+        files=managed_files(sys, files),
+        units=read_units(runner),
+        load=read_load(sys),
+    )
 
 
 def to_dict(facts: Facts) -> dict[str, Any]:
@@ -165,13 +200,20 @@ def to_dict(facts: Facts) -> dict[str, Any]:
 def digest(facts: Mapping[str, Any]) -> dict[str, Any]:
     """What roles and templates use of the tree of to_dict: at most 10 KB of JSON for a host with 8 NICs.
 
-    Left out are the counters, and on Ethernet the GIDs that no traffic between hosts uses: RoCE v1 and link-local.
+    Left out are the counters, on Ethernet the LIDs and the GIDs that no traffic between hosts uses (RoCE v1 and link-local), and what
+    describes but decides nothing (NOT_IN_DIGEST).
     """
-    devices = {
-        name: {**device, "ports": {number: _digest_port(port) for number, port in device["ports"].items()}}
-        for name, device in facts["devices"].items()
-    }
-    return {**facts, "devices": devices}
+    parts = {part: {name: _digest_item(part, item) for name, item in facts[part].items()} for part in ("devices", "netdevs")}
+    modules = {name: _digest_item("modules", module) for name, module in facts["stack"]["modules"].items()}
+    return {**facts, **parts, "stack": {**facts["stack"], "modules": modules}}
+
+
+def _digest_item(part: str, item: Mapping[str, Any]) -> dict[str, Any]:
+    kept = {key: value for key, value in item.items() if key not in NOT_IN_DIGEST[part]}
+    if part == "devices":
+        kept["ports"] = {number: _digest_port(port) for number, port in item["ports"].items()}
+        kept["pci"] = item["pci"] and {key: value for key, value in item["pci"].items() if key not in NOT_IN_DIGEST["pci"]}
+    return kept
 
 
 def rocev2_gid_index(port: Mapping[str, Any], ipv4: str) -> int | None:
@@ -186,8 +228,18 @@ def rocev2_gid_index(port: Mapping[str, Any], ipv4: str) -> int | None:
 def _digest_port(port: Mapping[str, Any]) -> dict[str, Any]:
     kept = {key: value for key, value in port.items() if key not in ("counters", "hw_counters")}
     if port["link_layer"] == "Ethernet":
-        kept["gids"] = [gid for gid in port["gids"] if gid["type"] == ROCE_V2 and not gid["gid"].startswith(LINK_LOCAL)]
+        del kept["lid"], kept["sm_lid"]
+        used = [gid for gid in port["gids"] if gid["type"] == ROCE_V2 and not gid["gid"].startswith(LINK_LOCAL)]
+        kept["gids"] = [{key: value for key, value in gid.items() if key not in NOT_IN_DIGEST["gids"]} for gid in used]
     return kept
+
+
+def _with_addresses(netdevs: Mapping[str, Netdev], runner: Runner) -> dict[str, Netdev]:
+    said = read_ip_addresses(runner) or {}
+    return {
+        name: replace(netdev, max_mtu_bytes=said[name].max_mtu_bytes, ipv4=said[name].ipv4) if name in said else netdev
+        for name, netdev in netdevs.items()
+    }
 
 
 def _read_device(sys: SysRoot, name: str, netdevs: Mapping[str, Netdev]) -> Device:

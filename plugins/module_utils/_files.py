@@ -2,17 +2,39 @@
 # GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""Files that the collection owns on a host: compared, written only when they differ, replaced as a whole."""
+"""Files that the collection owns on a host: compared, written only when they differ, replaced as a whole.
+
+The control node compares too (`files_differ`), by what rdma_facts says of them (`managed_files`), so that a host on which
+nothing differs is not asked again.
+"""
 
 from __future__ import annotations
 
+import hashlib
 import inspect
 import os
 import tempfile
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from types import ModuleType
+from typing import Any
+
+from ansible_collections.rdma.cluster.plugins.module_utils._sysroot import SysRoot
+
+#: Where files of ours lie: folder, and what their names begin with.
+MANAGED = (
+    ("/etc", "nccl.conf"),
+    ("/etc/modules-load.d", "rdma-cluster.conf"),
+    ("/etc/rdma-cluster", ""),
+    ("/etc/security/limits.d", "90-rdma-cluster.conf"),
+    ("/etc/sysctl.d", "99-zz-rdma-cluster.conf"),
+    ("/etc/systemd/network", "60-rdma-"),
+    ("/etc/systemd/system", "rdma-"),
+    ("/etc/systemd/system.conf.d", "90-rdma-cluster.conf"),
+    ("/etc/systemd/user.conf.d", "90-rdma-cluster.conf"),
+    ("/usr/local/lib/rdma-cluster", ""),
+)
 
 
 @dataclass(frozen=True)
@@ -42,6 +64,40 @@ class FileChange:
         }
 
 
+def managed_files(sys: SysRoot, others: Sequence[str] = ()) -> dict[str, dict[str, Any]]:
+    """Each file of ours that a host has: path → {"sha256": of its bytes, in hex, "mode": permission bits, "owner": "0:0"}.
+
+    others: paths that the intent gives to files of ours, beside the places where they lie otherwise.
+    """
+    ours = [f"{folder}/{name}" for folder, prefix in MANAGED for name in sys.list_dir(folder) if name.startswith(prefix)]
+    found = {}
+    for path in sorted({*ours, *others}):
+        data = sys.read_bytes(path)
+        if data is not None:
+            found[path] = {"sha256": hashlib.sha256(data).hexdigest(), "mode": sys.mode(path), "owner": sys.owner(path)}
+    return found
+
+
+def differs(file: ManagedFile, facts: Mapping[str, Any]) -> bool:
+    """Whether a file is not as it shall be, by the facts of its host; True if they do not tell."""
+    there = facts.get("files")
+    if there is None:
+        return True
+    if file.content is None:
+        return bool(file.path in there)
+    return bool(there.get(file.path) != described(file.content, file.mode))
+
+
+def described(content: str, mode: int) -> dict[str, Any]:
+    """What facts say of a file that is as it shall be: modules run as root."""
+    return {"sha256": hashlib.sha256(content.encode()).hexdigest(), "mode": mode, "owner": "0:0"}
+
+
+def files_differ(files: Sequence[ManagedFile], facts: Mapping[str, Any]) -> bool:
+    """Whether any of them does."""
+    return any(differs(file, facts) for file in files)
+
+
 def own_source(module: ModuleType) -> str:
     """The text of one of our own files that is to be installed; also from within the archive in which Ansible sends a module."""
     return inspect.getsource(module)
@@ -67,12 +123,21 @@ def ensure_files(files: list[ManagedFile], *, check_mode: bool) -> list[FileChan
 
 def _difference(file: ManagedFile) -> FileChange | None:
     path = Path(file.path)
-    before = path.read_text(encoding="utf-8") if path.exists() else None
-    if before != file.content:
-        return FileChange(file.path, before, file.content)
-    if before is not None and path.stat().st_mode & 0o7777 != file.mode:
-        return FileChange(file.path, f"mode {path.stat().st_mode & 0o7777:04o}\n", f"mode {file.mode:04o}\n")
-    return None
+    before = path.read_bytes() if path.exists() else None
+    shown = None if before is None else before.decode("utf-8", "replace")
+    if before != (None if file.content is None else file.content.encode()):
+        return FileChange(file.path, shown, file.content)
+    if before is None:
+        return None
+    status = path.stat()
+    seen = attributes(status.st_mode & 0o7777, status.st_uid, status.st_gid)
+    wished = attributes(file.mode, os.geteuid(), os.getegid())
+    return FileChange(file.path, seen, wished) if seen != wished else None
+
+
+def attributes(mode: int, uid: int, gid: int) -> str:
+    """Mode and owner as lines of a diff."""
+    return f"mode {mode:04o}\nowner {uid}:{gid}\n"
 
 
 def _write(file: ManagedFile) -> None:
@@ -88,6 +153,7 @@ def _write(file: ManagedFile) -> None:
             handle.flush()
             os.fsync(handle.fileno())
         os.chmod(temporary, file.mode)
+        os.chown(temporary, os.geteuid(), os.getegid())
         os.replace(temporary, path)
     except BaseException:
         os.unlink(temporary)

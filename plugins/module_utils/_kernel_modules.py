@@ -36,14 +36,18 @@ class ModulesResult:
         return [*(file.to_diff() for file in self.files), *listed_diff("loaded kernel modules", self.loaded)]
 
 
+def boot_files(at_boot: Sequence[str]) -> list[ManagedFile]:
+    """The file that loads these modules at boot; it shall not be there for none."""
+    return [ManagedFile(LOAD_FILE, HEADER + "".join(f"{name}\n" for name in at_boot) if at_boot else None)]
+
+
 def ensure_modules(wanted: Sequence[str], at_boot: Sequence[str], *, runner: Runner, sys: SysRoot, check_mode: bool) -> ModulesResult:
     """Load what is not loaded, in the order given, and write the boot file.
 
     wanted: all modules that must be in the kernel; at_boot: those of them that nothing else loads at boot (B23: udev and
     rdma-core load the rest). Raises ApplyError for a module that is still not there after modprobe.
     """
-    content = HEADER + "".join(f"{name}\n" for name in at_boot) if at_boot else None
-    files = ensure_files([ManagedFile(LOAD_FILE, content)], check_mode=check_mode)
+    files = ensure_files(boot_files(at_boot), check_mode=check_mode)
     missing = [name for name in wanted if not is_loaded(name, sys)]
     if not check_mode:
         for name in missing:

@@ -27,6 +27,7 @@ class Netdev:
 
     carrier is None while the interface is administratively down: the kernel does not know it then.
     driver is that of the device below ("mlx5_core", "virtio_net"), None for a bond, VLAN or bridge.
+    max_mtu_bytes and ipv4 ("192.168.100.1/24") are not in sysfs: None unless the running system was asked.
     """
 
     mac: str | None
@@ -39,6 +40,8 @@ class Netdev:
     driver: str | None
     pci: str | None
     numa_node: int | None
+    max_mtu_bytes: int | None = None
+    ipv4: list[str] | None = None
 
 
 def parse_mac(text: str) -> str:

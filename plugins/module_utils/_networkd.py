@@ -15,7 +15,6 @@ import time
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 from ansible_collections.rdma.cluster.plugins.module_utils._command import Runner, run_checked
 from ansible_collections.rdma.cluster.plugins.module_utils._errors import ApplyError
@@ -42,10 +41,10 @@ class NetworkRail:
 
 @dataclass(frozen=True)
 class NetworkResult:
-    """What was done, or would be in check mode; live: interface → what differed there; service: networkd was not up."""
+    """What was done, or would be in check mode; live: interface → what differed there, (seen, wished); service: networkd was not up."""
 
     files: list[FileChange]
-    live: dict[str, str]
+    live: dict[str, list[tuple[str, str]]]
     service: bool
 
     @property
@@ -55,7 +54,11 @@ class NetworkResult:
     @property
     def diffs(self) -> list[dict[str, str]]:
         """In the shape that Ansible's --diff prints."""
-        live = [{"before_header": name, "after_header": name, "before": f"{words}\n", "after": ""} for name, words in self.live.items()]
+        live = [
+            {"before_header": name, "after_header": name, "before": f"{seen}\n", "after": f"{wished}\n"}
+            for name, differences in self.live.items()
+            for seen, wished in differences
+        ]
         service = ["enabled and started"] if self.service else []
         return [*(file.to_diff() for file in self.files), *listed_diff(SERVICE, service), *live]
 
@@ -81,22 +84,30 @@ def render(rail: NetworkRail) -> str:
     return "\n".join(lines) + "\n"
 
 
-def files(rails: Sequence[NetworkRail], present: Sequence[str]) -> list[ManagedFile]:
-    """The files of these rails; of those present under our prefix, the ones of no rail shall go."""
-    wanted = [ManagedFile(f"{FOLDER}/{PREFIX}{rail.name}.network", render(rail)) for rail in rails]
-    kept = {file.path for file in wanted}
+def path_of(rail: str) -> str:
+    """The file of a rail."""
+    return f"{FOLDER}/{PREFIX}{rail}.network"
+
+
+def files(rails: Sequence[NetworkRail], present: Sequence[str], planned: Sequence[str]) -> list[ManagedFile]:
+    """The files of these rails; of those present under our prefix, the ones of no planned rail shall go.
+
+    planned: the names of all rails, those included whose NIC is not there now.
+    """
+    wanted = [ManagedFile(path_of(rail.name), render(rail)) for rail in rails]
+    kept = {path_of(name) for name in planned}
     return wanted + [ManagedFile(path, None) for path in sorted(present) if path not in kept]
 
 
-def ensure(rails: Sequence[NetworkRail], *, runner: Runner, check_mode: bool) -> NetworkResult:
-    """Make files and live state agree with the rails; reconfigure only the links that differ.
+def ensure(rails: Sequence[NetworkRail], planned: Sequence[str], *, runner: Runner, check_mode: bool) -> NetworkResult:
+    """Make files and live state agree with the rails; reconfigure only the links that differ. planned: as in `files`.
 
     Raises ApplyError if a link does not come to the wished state within SETTLE_SECONDS.
     """
     present = [str(path) for path in Path(FOLDER).glob(f"{PREFIX}*.network")]
-    changes = ensure_files(files(rails, present), check_mode=check_mode)
+    changes = ensure_files(files(rails, present, planned), check_mode=check_mode)
     touched = {change.path for change in changes}
-    live = {rail.netdev: words for rail in rails if (words := live_difference(rail, _addresses(rail, runner)))}
+    live = {rail.netdev: found for rail in rails if (found := live_differences(rail, *_shown(rail, runner)))}
     serve = unit_state(runner, SERVICE) != UnitState(active=True, enabled=True)
     if not check_mode:
         if serve:
@@ -104,34 +115,35 @@ def ensure(rails: Sequence[NetworkRail], *, runner: Runner, check_mode: bool) ->
         if changes:
             run_checked(runner, "networkctl", "reload")
         for rail in rails:
-            if rail.netdev in live or f"{FOLDER}/{PREFIX}{rail.name}.network" in touched:
+            if rail.netdev in live or path_of(rail.name) in touched:
                 run_checked(runner, "networkctl", "reconfigure", rail.netdev)
                 _settle(rail, runner)
     return NetworkResult(changes, live, serve)
 
 
-def live_difference(rail: NetworkRail, shown: dict[str, Any]) -> str:
-    """What differs on a live interface, in words; "" if nothing. shown: one element of `ip -j address show`."""
-    words = []
-    if shown["mtu"] != rail.mtu_bytes:
-        words.append(f"MTU {shown['mtu']} instead of {rail.mtu_bytes} bytes")
-    there = [f"{item['local']}/{item['prefixlen']}" for item in shown["addr_info"] if item["family"] == "inet"]
-    if rail.address and rail.address not in there:
-        words.append(f"address {', '.join(there) or 'none'} instead of {rail.address}")
-    return "; ".join(words)
+def live_differences(rail: NetworkRail, mtu_bytes: int | None, ipv4: Sequence[str]) -> list[tuple[str, str]]:
+    """What differs on a live interface, (seen, wished) in words. ipv4: its addresses, "192.168.100.1/24"."""
+    found = []
+    if mtu_bytes != rail.mtu_bytes:
+        found.append((f"MTU {mtu_bytes} bytes", f"MTU {rail.mtu_bytes} bytes"))
+    if rail.address and rail.address not in ipv4:
+        found.append((f"address {', '.join(ipv4) or 'none'}", f"address {rail.address}"))
+    return found
 
 
-def _addresses(rail: NetworkRail, runner: Runner) -> dict[str, Any]:
+def _shown(rail: NetworkRail, runner: Runner) -> tuple[int | None, list[str]]:
+    """MTU and IPv4 addresses of a rail's interface, now."""
     done = runner.run(["ip", "-j", "address", "show", "dev", rail.netdev])
     if done.rc:
         raise ApplyError(f"There is no interface {rail.netdev} for {rail.name}: {done.stderr.strip()}")
-    shown: dict[str, Any] = json.loads(done.stdout)[0]
-    return shown
+    shown = json.loads(done.stdout)[0]
+    return shown["mtu"], [f"{item['local']}/{item['prefixlen']}" for item in shown["addr_info"] if item["family"] == "inet"]
 
 
 def _settle(rail: NetworkRail, runner: Runner) -> None:
     deadline = time.monotonic() + SETTLE_SECONDS
-    while difference := live_difference(rail, _addresses(rail, runner)):
+    while found := live_differences(rail, *_shown(rail, runner)):
         if time.monotonic() > deadline:
-            raise ApplyError(f"systemd-networkd was told to configure {rail.netdev}, and after {SETTLE_SECONDS:.0f} s: {difference}.")
+            words = "; ".join(f"{seen} instead of {wished}" for seen, wished in found)
+            raise ApplyError(f"systemd-networkd was told to configure {rail.netdev}, and after {SETTLE_SECONDS:.0f} s it has {words}.")
         time.sleep(0.3)

@@ -69,6 +69,13 @@ def find_netdev(nic: Mapping[str, str], netdevs: Mapping[str, Any]) -> str | Non
     return min(found)[1] if found else None
 
 
+def no_nic_words(rail: ResolvedRail, facts: Facts) -> str:
+    """That a rail's NIC is not there, and which are, named as the intent names it."""
+    key = next(iter(rail.rail["nic"]))
+    there = sorted(netdev[key] for netdev in facts.get("netdevs", {}).values() if netdev.get(key))
+    return f"no NIC with {key} {rail.nic}; there are {', '.join(there) or 'none'}"
+
+
 def _find_port(rail: Rail, netdev: str | None, devices: Mapping[str, Any]) -> tuple[str | None, str | None]:
     """The RDMA device and port on an interface, or (InfiniBand without IPoIB) on the PCI function itself."""
     pci = rail["nic"].get("pci")

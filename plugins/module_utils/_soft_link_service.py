@@ -67,22 +67,32 @@ def ensure_soft_links(links: Sequence[dict[str, Any]], *, runner: Runner, check_
 
     links: [{"name", "type", "nic": {"pci"} or {"mac"}}]. Raises ApplyError if the service fails or a link is still wrong.
     """
-    files = ensure_files(_files(links), check_mode=check_mode)
-    wrong = [link["name"] for link in links if not _soft_link_runner.is_right(link)]
     if not links:
-        if files and not check_mode:
-            _systemctl(runner, "daemon-reload")
-        return SoftLinksResult(files, [], False, False)
+        return _remove(runner, check_mode=check_mode)
+    files = ensure_files(service_files(links), check_mode=check_mode)
+    wrong = [link["name"] for link in links if not _soft_link_runner.is_right(link)]
     state = unit_state(runner, UNIT)
     enable = not state.enabled
-    start = bool(wrong) or not state.active
+    start = not state.active
     if not check_mode:
-        _apply(runner, files, enable=enable, start=start)
+        _apply(runner, files, enable=enable, start=start or bool(wrong))
         _read_back(links)
     return SoftLinksResult(files, wrong, enable, start)
 
 
-def _files(links: Sequence[dict[str, Any]]) -> list[ManagedFile]:
+def _remove(runner: Runner, *, check_mode: bool) -> SoftLinksResult:
+    """The service goes while its unit is still known, then its files. Devices stay until the next boot."""
+    state = unit_state(runner, UNIT)
+    if (state.active or state.enabled) and not check_mode:
+        _systemctl(runner, "disable", "--now", UNIT)
+    files = ensure_files(service_files([]), check_mode=check_mode)
+    if files and not check_mode:
+        _systemctl(runner, "daemon-reload")
+    return SoftLinksResult(files, [], False, False)
+
+
+def service_files(links: Sequence[dict[str, Any]]) -> list[ManagedFile]:
+    """The unit, its program and its list; for no links none of them shall be there."""
     if not links:
         return [ManagedFile(path, None) for path in (_soft_link_runner.CONFIG, SCRIPT, UNIT_FILE)]
     return [

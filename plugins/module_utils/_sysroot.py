@@ -40,13 +40,39 @@ class SysRoot:
 
     def read(self, path: str) -> str | None:
         """The whole text of a file, or None if it is absent or its driver has no value for it."""
+        data = self.read_bytes(path)
+        return None if data is None else data.decode("utf-8", "replace")
+
+    def read_bytes(self, path: str) -> bytes | None:
+        """The whole of a file, or None if it is absent, a directory, or its driver has no value for it."""
         try:
             with open(self._host(path), "rb", buffering=0) as stream:
-                return (stream.read() or b"").decode("utf-8", "replace")
+                return stream.read() or b""
+        except IsADirectoryError:
+            return None
         except OSError as exc:
             if exc.errno in _ABSENT or exc.errno in _NO_VALUE:
                 return None
             raise _named(exc, path) from exc
+
+    def mode(self, path: str) -> int | None:
+        """The permission bits of what is at the path, links followed, or None if there is nothing."""
+        try:
+            return os.stat(self._host(path)).st_mode & 0o7777
+        except OSError as exc:
+            if exc.errno in _ABSENT:
+                return None
+            raise _named(exc, path) from exc
+
+    def owner(self, path: str) -> str | None:
+        """User and group of what is at the path by number ("0:0"), links followed, or None if there is nothing."""
+        try:
+            status = os.stat(self._host(path))
+        except OSError as exc:
+            if exc.errno in _ABSENT:
+                return None
+            raise _named(exc, path) from exc
+        return f"{status.st_uid}:{status.st_gid}"
 
     def text(self, path: str) -> str | None:
         """The text of a file without white space and NUL bytes around it; None if that leaves nothing."""

@@ -9,6 +9,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from ansible_collections.rdma.cluster.plugins.module_utils._command import Runner, run_checked
+from ansible_collections.rdma.cluster.plugins.module_utils._errors import ParseError
 
 
 @dataclass(frozen=True)
@@ -19,8 +20,22 @@ class UnitState:
     enabled: bool
 
 
+def parse_show(text: str) -> dict[str, UnitState]:
+    """Each unit by its Id: the blocks of `systemctl show --property=Id,ActiveState,UnitFileState`, apart by an empty line."""
+    states = {}
+    for block in text.strip().split("\n\n"):
+        said = dict(line.partition("=")[::2] for line in block.splitlines())
+        if "Id" not in said:
+            raise ParseError(f"systemctl show names no unit in {block!r}")
+        states[said["Id"]] = UnitState(active=said.get("ActiveState") == "active", enabled=said.get("UnitFileState") == "enabled")
+    return states
+
+
+def unit_states(runner: Runner, *units: str) -> dict[str, UnitState]:
+    """Ask systemd about units. Raises ApplyError if it does not answer."""
+    return parse_show(run_checked(runner, "systemctl", "show", "--property=Id,ActiveState,UnitFileState", *units))
+
+
 def unit_state(runner: Runner, unit: str) -> UnitState:
-    """Ask systemd about a unit. Raises ApplyError if it does not answer."""
-    shown = run_checked(runner, "systemctl", "show", "--property=ActiveState,UnitFileState", unit)
-    said = set(shown.split())
-    return UnitState(active="ActiveState=active" in said, enabled="UnitFileState=enabled" in said)
+    """Ask systemd about one unit. Raises ApplyError if it does not answer."""
+    return unit_states(runner, unit)[unit]

@@ -10,9 +10,14 @@ module: gate
 version_added: 0.1.0
 short_description: Ask what must hold before the next stage may start
 description:
-  - Makes findings from intent and facts, records them in the run folder, and fails the hosts that do not pass.
-  - An C(error) stops a host, and so does an C(unknown), since what could not be checked is not known to be well.
-  - In check mode a gate records and prints and never fails a host.
+  - Makes findings from intent and facts, records them in the run folder, and decides whether the build goes on. A stage ends with
+    three calls, one for each O(scope).
+  - An C(error) stops a host, and so does an C(unknown), since what could not be checked is not known to be well. C(rdma_checks)
+    sets the severity of single checks, or silences them until a date.
+  - What happens to a host that does not pass says C(rdma_gate.policy). With V(stop) the build ends at the gate of this stage; with
+    V(quarantine) it goes on without the host while not more than C(max_failed_percent) of the hosts are out; with V(report) it
+    goes on with it.
+  - In check mode a gate records and never fails a host.
 author:
   - the rdma.cluster authors (@rdma-cluster)
 extends_documentation_fragment:
@@ -27,21 +32,41 @@ options:
     description: The stage that ends here.
     type: str
     required: true
-    choices: [driver, link, network, pairs]
+    choices: [preflight, driver, link, fabric, host, network, qos, gpu, nccl, pairs, collectives]
   scope:
     description:
       - V(fleet) makes the findings that compare hosts; it runs once and fails nobody.
-      - V(host) judges one host.
+      - V(host) judges one host, and fails it unless the policy is to report.
+      - V(decide) compares all hosts that have begun the stage, unreachable ones included, with policy and limit; it runs once, with
+        C(any_errors_fatal).
     type: str
     required: true
-    choices: [fleet, host]
+    choices: [fleet, host, decide]
+  fail_host:
+    description: Whether O(scope=host) fails a host that does not pass. A batch of a rolling stage is judged without that, since
+      Ansible ends the whole run when all hosts of a batch fail.
+    type: bool
+    default: true
 """
 
 EXAMPLES = r"""
-- name: Link gate
+- name: Compare the hosts
+  rdma.cluster.gate:
+    stage: link
+    scope: fleet
+  run_once: true
+
+- name: Judge each host
   rdma.cluster.gate:
     stage: link
     scope: host
+
+- name: Decide whether the build goes on
+  rdma.cluster.gate:
+    stage: link
+    scope: decide
+  run_once: true
+  any_errors_fatal: true
 """
 
 RETURN = r"""
@@ -55,6 +80,10 @@ offenders:
   type: list
   elements: dict
   returned: with O(scope=host)
+decision:
+  description: C(policy), C(limit_percent), the number of C(hosts), those that are C(out) and why, and whether the build C(stops).
+  type: dict
+  returned: with O(scope=decide)
 run_folder:
   description: The folder of this run on the control node.
   type: str

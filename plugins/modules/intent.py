@@ -12,7 +12,8 @@ short_description: Read what the inventory says the cluster should be
 description:
   - Validates the C(rdma_) variables of a host against a closed schema, fills in the defaults, and sets the normalised
     result as C(ansible_facts.rdma_intent). The first task of every stage.
-  - A key that the schema does not have is an error that names its nearest neighbour. All problems are reported at once.
+  - A key that the schema does not have is an error that names its nearest neighbour, with file and line where Ansible
+    knows them, and so is a variable beginning with C(rdma_) that nobody knows. All problems are reported at once.
   - Runs on the control node and touches no host.
 author:
   - the rdma.cluster authors (@rdma-cluster)
@@ -23,11 +24,18 @@ attributes:
     support: full
   diff_mode:
     support: none
+options:
+  stage:
+    description:
+      - The stage that begins here. Problems of the intent become its findings, and the host counts as one that has begun it.
+    type: str
+    choices: [preflight, driver, link, fabric, host, network, qos, gpu, nccl, pairs, collectives]
 """
 
 EXAMPLES = r"""
 - name: Read the intent
   rdma.cluster.intent:
+    stage: driver
 """
 
 RETURN = r"""
@@ -37,14 +45,57 @@ ansible_facts:
   returned: success
   contains:
     rdma_intent:
-      description: C(rails), C(fabric), C(driver) and C(pairs), complete with defaults.
+      description: Every section of the intent, complete with defaults; their keys are those of the C(rdma_) variables.
       type: dict
+      contains:
+        rails:
+          description: The rails of the host, in order.
+          type: list
+          elements: dict
+        fabric:
+          description: What joins the rails.
+          type: dict
+        driver:
+          description: The driver stack.
+          type: dict
+        host:
+          description: Settings of the operating system.
+          type: dict
+        roce:
+          description: The traffic classes of RoCE.
+          type: dict
+        partitions:
+          description: The partitions of an InfiniBand fabric.
+          type: list
+          elements: dict
+        gpudirect:
+          description: How NICs reach the memory of GPUs.
+          type: dict
+        nccl:
+          description: What NCCL is told.
+          type: dict
+        pairs:
+          description: How pairs of hosts are measured and judged.
+          type: dict
+        collectives:
+          description: What collectives must reach.
+          type: dict
+        gate:
+          description: What happens when hosts do not pass a gate.
+          type: dict
+        checks:
+          description: What the site makes of single checks, by their id.
+          type: dict
 run_folder:
   description: The folder of this run on the control node.
   type: str
   returned: always
+stage:
+  description: The stage.
+  type: str
+  returned: with O(stage)
 problems:
-  description: What is wrong with the intent, a sentence each.
+  description: What is wrong with the intent, a sentence each, with file and line where they are known.
   type: list
   elements: str
   returned: failure

@@ -12,6 +12,7 @@ short_description: Read a host and keep what was read in the run folder
 description:
   - Runs M(rdma.cluster.rdma_facts) on the host, stores the full tree as C(facts/HOST.json) in the folder of this run, and
     keeps a digest without counters as C(ansible_facts.rdma).
+  - Facts that this run has read before are kept if they are not older than O(max_age_seconds); the intent has to be read first.
 author:
   - the rdma.cluster authors (@rdma-cluster)
 extends_documentation_fragment:
@@ -21,6 +22,12 @@ attributes:
     support: full
   diff_mode:
     support: none
+options:
+  max_age_seconds:
+    description:
+      - Facts of this run that are older are read again; V(0) reads the host in any case, as after a change.
+      - Where it is not given, C(rdma_facts_max_age_seconds) holds.
+    type: float
 """
 
 EXAMPLES = r"""
@@ -37,8 +44,12 @@ ansible_facts:
     rdma:
       description: The facts without counters.
       type: dict
+read:
+  description: Whether the host was read now; V(false) if the facts of this run were kept.
+  type: bool
+  returned: success
 stored:
   description: The file with the full tree on the control node.
   type: str
-  returned: success
+  returned: when the host was read
 """

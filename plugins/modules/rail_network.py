@@ -12,7 +12,7 @@ short_description: Give rails their address and MTU, now and at boot
 description:
   - Writes one file a rail for the network manager of the host and compares the live interface with it.
   - Only an interface that differs is reconfigured, never the whole host's network; the result is read back.
-  - Files of ours for rails that are no longer planned are removed.
+  - Files of ours for rails that are no longer O(planned) are removed.
 author:
   - the rdma.cluster authors (@rdma-cluster)
 extends_documentation_fragment:
@@ -53,6 +53,11 @@ options:
         description: MTU of the interface in bytes.
         type: int
         required: true
+  planned:
+    description: The names of all rails of the host, also those whose NIC is not there now; the files of others are removed.
+    type: list
+    elements: str
+    required: true
 """
 
 EXAMPLES = r"""
@@ -65,15 +70,17 @@ EXAMPLES = r"""
         netdev: ens1
         address: 192.168.100.1/24
         mtu_bytes: 9000
+    planned: [rail0]
 """
 
 RETURN = r"""
 live:
-  description: What differed on each interface before it was reconfigured.
+  description: What differed on each interface before it was reconfigured, pairs of what was seen and what was wished.
   type: dict
   returned: always
   sample:
-    ens1: MTU 1500 instead of 9000 bytes
+    ens1:
+      - [MTU 1500 bytes, MTU 9000 bytes]
 """
 
 from ansible.module_utils.basic import AnsibleModule
@@ -97,12 +104,14 @@ def main() -> None:
         argument_spec={
             "manager": {"type": "str", "choices": list(MANAGERS), "default": "networkd"},
             "rails": {"type": "list", "elements": "dict", "required": True, "options": RAIL_SPEC},
+            "planned": {"type": "list", "elements": "str", "required": True},
         },
         supports_check_mode=True,
     )
     rails = [_networkd.NetworkRail(**rail) for rail in module.params["rails"]]
     try:
-        result = MANAGERS[module.params["manager"]].ensure(rails, runner=SubprocessRunner(), check_mode=module.check_mode)
+        manager = MANAGERS[module.params["manager"]]
+        result = manager.ensure(rails, module.params["planned"], runner=SubprocessRunner(), check_mode=module.check_mode)
     except (ApplyError, CommandError, OSError) as error:
         module.fail_json(msg=str(error))
     module.exit_json(changed=result.changed, live=result.live, diff=result.diffs)

@@ -15,7 +15,8 @@ author:
 description:
   - Reads what the kernel tells about RDMA devices, their ports, GIDs and counters, the PCI path to each device,
     network interfaces, and the loaded modules of the driver stack.
-  - It reads files below C(/sys), C(/proc) and C(/etc) and runs no command.
+  - It reads files below C(/sys), C(/proc) and C(/etc). Of the running system it also asks C(ip), C(systemctl) and, for the
+    limits that a service gets, C(systemd-run); what they do not tell is V(null).
   - What a host does not expose is V(null), never V(0).
 options:
   root:
@@ -25,6 +26,16 @@ options:
         Its symbolic links are followed inside the folder.
     type: path
     default: /
+  sysctl:
+    description: Kernel settings to read, live and as the next boot will set them.
+    type: list
+    elements: str
+    default: []
+  files:
+    description: Further files to tell of, beside those that the collection keeps in places of its own.
+    type: list
+    elements: path
+    default: []
 extends_documentation_fragment:
   - rdma.cluster._attributes
   - rdma.cluster._attributes.facts
@@ -222,6 +233,15 @@ ansible_facts:
               description: NUMA node of the PCI function.
               type: int
               returned: success
+            max_mtu_bytes:
+              description: Largest MTU that the driver takes. V(null) if it sets no bound, and for a captured tree.
+              type: int
+              returned: success
+            ipv4:
+              description: IPv4 addresses with prefix length. V(null) for a captured tree.
+              type: list
+              elements: str
+              returned: success
         stack:
           description: The driver stack.
           type: dict
@@ -242,7 +262,37 @@ ansible_facts:
               type: dict
               returned: success
         boot:
-          description: What was read, C(machine_id), and since which start of it, C(boot_id).
+          description: What was read, C(machine_id) and C(hostname), and since which start of it, C(boot_id).
+          type: dict
+          returned: success
+        limits:
+          description:
+            - C(service_memlock), the locked memory that a service gets, read inside a transient one, C(unlimited) or C(bytes).
+              V(null) for a captured tree.
+            - C(login_memlock), what logins of everybody (C(*)) and of C(root) get, C(unlimited), C(value) in KiB and the C(file) that
+              says so last; V(null) where none does.
+          type: dict
+          returned: success
+        sysctl:
+          description:
+            - Of the settings asked for, C(live), the value now, and C(boot), the value that the next boot sets and the file it comes
+              from, V(null) if none sets it.
+          type: dict
+          returned: success
+        files:
+          description:
+            - Files of this collection on the host, by their path, each with C(sha256), C(mode) and C(owner), the numbers of user
+              and group.
+          type: dict
+          returned: success
+        units:
+          description: Whether the units that the collection relies on are C(active) and C(enabled). V(null) for a captured tree.
+          type: dict
+          returned: success
+        load:
+          description:
+            - What works on the host already, C(gpu_processes), which hold a GPU open, and C(jobs), which a scheduler has placed here,
+              each with C(pid) and C(name).
           type: dict
           returned: success
 """
@@ -251,19 +301,28 @@ from pathlib import Path
 
 from ansible.module_utils.basic import AnsibleModule
 
-from ansible_collections.rdma.cluster.plugins.module_utils._errors import ParseError
+from ansible_collections.rdma.cluster.plugins.module_utils._command import SubprocessRunner
+from ansible_collections.rdma.cluster.plugins.module_utils._errors import ApplyError, CommandError, ParseError
 from ansible_collections.rdma.cluster.plugins.module_utils._facts import gather, to_dict
 from ansible_collections.rdma.cluster.plugins.module_utils._sysroot import SysRoot
 
 
 def main() -> None:
-    module = AnsibleModule(argument_spec={"root": {"type": "path", "default": "/"}}, supports_check_mode=True)
+    module = AnsibleModule(
+        argument_spec={
+            "root": {"type": "path", "default": "/"},
+            "sysctl": {"type": "list", "elements": "str", "default": []},
+            "files": {"type": "list", "elements": "path", "default": []},
+        },
+        supports_check_mode=True,
+    )
     root = module.params["root"]
+    runner = SubprocessRunner() if root == "/" else None
     if not Path(root).is_dir():
         module.fail_json(msg=f"root is not a folder: {root}. Name one that has sys/class/infiniband in it, or leave root out.")
     try:
-        facts = to_dict(gather(SysRoot(root)))
-    except (OSError, ParseError) as exc:
+        facts = to_dict(gather(SysRoot(root), runner, module.params["sysctl"], module.params["files"]))
+    except (OSError, ParseError, CommandError, ApplyError) as exc:
         module.fail_json(msg=f"cannot read the RDMA facts below {root}: {exc}")
     module.exit_json(ansible_facts={"rdma": facts})
 

@@ -25,13 +25,39 @@ class RunAction(ActionBase):
         result: dict[str, Any] = super().run(tmp, task_vars)
         self.variables: dict[str, Any] = task_vars or {}
         _validation, options = self.validate_argument_spec(dict(self.ARGUMENTS))  # type: ignore[no-untyped-call]
-        self.folder = RunFolder.current(self.variables)
+        self.folder = RunFolder.current(str(self._setting("rdma_run_dir", "")))
         return {**result, "changed": False, "run_folder": str(self.folder.path), **self.work(options)}
 
     @property
     def host(self) -> str:
         """The host's name in the inventory."""
         return str(self.variables["inventory_hostname"])
+
+    @property
+    def intent(self) -> dict[str, Any]:
+        """The host's normalised intent."""
+        intent: dict[str, Any] = self.variables["ansible_facts"]["rdma_intent"]
+        return intent
+
+    @property
+    def facts(self) -> dict[str, Any]:
+        """The digest of the host's facts."""
+        facts: dict[str, Any] = self.variables["ansible_facts"]["rdma"]
+        return facts
+
+    @property
+    def proof_max_age_hours(self) -> float:
+        """How long a measurement holds, if nothing that it depends on changes."""
+        return float(self._setting("rdma_proof_max_age_hours", 168))
+
+    @property
+    def facts_max_age_seconds(self) -> float:
+        """How long facts hold within a run."""
+        return float(self._setting("rdma_facts_max_age_seconds", 300))
+
+    def _setting(self, name: str, default: Any) -> Any:
+        """A variable of the run, as docs/intent.md lists them."""
+        return self._templar.template(self.variables[name]) if name in self.variables else default
 
     def work(self, options: Mapping[str, Any]) -> dict[str, Any]:
         """Do what the action is for and return what it adds to the result."""

@@ -2,171 +2,400 @@
 # GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""The intent: what the inventory says the cluster should be. One closed, typed schema; defaults live here.
-
-First slice: the keys that the driver, link, network and pairs stages use.
-"""
+"""The intent: what the inventory says the cluster should be, read by the closed schema of _intent_schema.py."""
 
 from __future__ import annotations
 
+import contextlib
 import difflib
 import ipaddress
-import re
-from collections.abc import Mapping
+import math
+import os
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from datetime import date
 from typing import Any
 
-NAME = re.compile(r"[A-Za-z][A-Za-z0-9_-]{0,31}")
-PCI = re.compile(r"[0-9a-fA-F]{4}:[0-9a-fA-F]{2}:[0-9a-fA-F]{2}\.[0-7]")
-MAC = re.compile(r"[0-9a-fA-F]{2}(:[0-9a-fA-F]{2}){5}")
-#: IPv6's minimum MTU; below it an interface is of no use to anything.
-MIN_MTU_BYTES = 1280
+from ansible_collections.rdma.cluster.plugins.module_utils._findings import ERROR, Finding
+from ansible_collections.rdma.cluster.plugins.plugin_utils._catalogue import CHECKS
+from ansible_collections.rdma.cluster.plugins.plugin_utils._intent_schema import OURS, OURS_PREFIX, RUN, SECTIONS, Form, Key
 
-
-class IntentError(ValueError):
-    """The inventory cannot be built as it stands; `problems` says each reason in a sentence."""
-
-    def __init__(self, problems: list[str]) -> None:
-        super().__init__("The intent cannot be built:\n" + "\n".join(f"  - {problem}" for problem in problems))
-        self.problems = problems
+KEY, TYPE, VALUE, RAILS, ADDRESS = "intent.key", "intent.type", "intent.value", "intent.rails", "intent.address"
+TYPE_WORDS = {str: "a string", int: "an integer", float: "a number", bool: "true or false", dict: "a dictionary", list: "a list"}
+IPOIB_MTU_BYTES = 2044
+#: How much of a value a message shows, in characters.
+SHOWN = 80
+#: The texts that `-e name=value` makes of a truth value, as Ansible reads them.
+TRUTHS = {"true": True, "yes": True, "on": True, "1": True, "false": False, "no": False, "off": False, "0": False}
 
 
 @dataclass(frozen=True)
-class Key:
-    """A key of the schema. types: what a value may be; default: its value if absent, None if it may be missing."""
+class IntentProblem:
+    """One thing that is wrong. where: the variable's path ("rdma_rails[0].name"); message goes on from there; check: its id.
 
-    types: tuple[type, ...]
-    default: Any = None
-    required: bool = False
-    choices: tuple[str, ...] = ()
+    expected and observed: the same for a finding; origin: "hosts.yml:12", or "" where it is not known.
+    """
+
+    where: str
+    message: str
+    check: str
+    expected: str = ""
+    observed: str = ""
+    origin: str = ""
+
+    def __str__(self) -> str:
+        return f"{self.where} {self.message}" + (f" ({self.origin})" if self.origin else "")
 
 
-RAIL = {
-    "name": Key((str,), required=True),
-    "nic": Key((dict,), required=True),
-    "link_layer": Key((str,), "roce", choices=("roce", "infiniband")),
-    "rate_gbps": Key((int, float)),
-    "plane": Key((str,), "default"),
-    "role": Key((str,), "compute", choices=("compute", "storage")),
-    "address": Key((str,)),
-    "mtu_bytes": Key((int,), 9000),
-    "soft": Key((bool,), False),
-}
-FABRIC = {
-    "topology": Key((str,), "switched", choices=("switched", "mesh", "single")),
-    "planes": Key((dict,), {}),
-    "shared_subnet": Key((bool,), False),
-}
-DRIVER = {"stack": Key((str,), "inbox", choices=("inbox",))}
-PAIRS = {
-    "command": Key((str,), "ib_write_bw", choices=("ib_write_bw",)),
-    "size_bytes": Key((int,), 65536),
-    "queue_pairs": Key((int,), 1),
-    "duration_seconds": Key((int,), 5),
-    # Instead of a duration. For software devices: on a starved CPU perftest can count nothing within its duration.
-    "iterations": Key((int,)),
-    "deadline_seconds": Key((int,), 60),
-    # 4.096 µs × 2^n until a queue pair sends again; perftest's own is 14. A starved CPU answers later than 67 ms.
-    "qp_timeout": Key((int,)),
-    "floor_gbps": Key((int, float), 0.0),
-    "software_fail_below": Key((int, float), 0.25),
-    "fail_below": Key((int, float), 0.80),
-    "warn_below": Key((int, float), 0.95),
-}
-SECTIONS = {"rdma_fabric": FABRIC, "rdma_driver": DRIVER, "rdma_pairs": PAIRS}
+class IntentError(ValueError):
+    """The inventory cannot be built as it stands; `problems` has every reason."""
+
+    def __init__(self, problems: Sequence[IntentProblem]) -> None:
+        super().__init__("The intent cannot be built:\n" + "\n".join(f"  - {problem}" for problem in problems))
+        self.problems = list(problems)
+
+
+def where_of(value: Any) -> str:
+    """Where the inventory has a value or a key: "hosts.yml:12", or "" where Ansible does not tell (before 2.19, or not from a file)."""
+    try:
+        from ansible._internal._datatag._tags import Origin
+
+        origin = Origin.get_tag(value)
+    except (ImportError, AttributeError, TypeError):
+        return ""
+    if origin is None or not origin.path:
+        return ""
+    path = os.path.relpath(origin.path)
+    path = origin.path if path.startswith("..") else path
+    return f"{path}:{origin.line_num}" if origin.line_num else path
 
 
 def normalise(variables: Mapping[str, Any]) -> dict[str, Any]:
-    """The normalised intent of one host: {"rails": [...], "fabric": {...}, "driver": {...}, "pairs": {...}}.
+    """The normalised intent of one host, complete with defaults: {"rails": [...], "fabric": {...}, "driver": {...}, ...}.
 
-    variables: the host's inventory variables, templated. Raises IntentError with every problem found.
+    variables: those of the host's variables whose names begin with rdma_, templated. The result has a key for each
+    section of the schema. Raises IntentError with every problem found.
     """
-    problems: list[str] = []
-    rails = variables.get("rdma_rails")
-    if not isinstance(rails, list) or not rails:
-        raise IntentError(
-            ["rdma_rails is a list of this host's rails, one at least; it is " + ("empty" if rails == [] else "missing or no list")]
-        )
-    result: dict[str, Any] = {"rails": [_rail(f"rdma_rails[{i}]", rail, problems) for i, rail in enumerate(rails)]}
-    for variable, schema in SECTIONS.items():
-        result[variable.removeprefix("rdma_")] = _section(variable, variables.get(variable, {}), schema, problems)
-    if not problems:
-        _check_rails(result["rails"], result["fabric"], problems)
-    if problems:
-        raise IntentError(problems)
+    reader = _Reader()
+    reader.top_level(variables)
+    reader.run(variables)
+    result = {name.removeprefix("rdma_"): reader.value(name, variables, name, section.key) for name, section in SECTIONS.items()}
+    _set_ipoib_mtu(result["rails"], variables)
+    rules = _Rules(result, variables, reader.problems)
+    rules.check()
+    if reader.problems:
+        raise IntentError(reader.problems)
     return result
 
 
-def _section(where: str, given: Any, schema: Mapping[str, Key], problems: list[str]) -> dict[str, Any]:
-    if not isinstance(given, Mapping):
-        problems.append(f"{where} is a dictionary; got {type(given).__name__}")
-        return {}
-    for name in given:
-        if name not in schema:
-            near = difflib.get_close_matches(str(name), schema, n=1)
-            hint = f"did you mean '{near[0]}'?" if near else f"the keys are {', '.join(schema)}"
-            problems.append(f"{where} has no key '{name}': {hint}")
-    return {name: _value(f"{where}.{name}", given, name, key, problems) for name, key in schema.items()}
+def _set_ipoib_mtu(rails: Any, variables: Mapping[str, Any]) -> None:
+    """The default of mtu_bytes is Ethernet's; IPoIB in datagram mode carries 2044 on any fabric."""
+    given = variables.get("rdma_rails")
+    for index, rail in enumerate(rails if isinstance(rails, list) else ()):
+        if isinstance(rail, dict) and rail.get("link_layer") == "infiniband" and given and given[index].get("mtu_bytes") is None:
+            rail["mtu_bytes"] = IPOIB_MTU_BYTES
 
 
-def _value(where: str, given: Mapping[str, Any], name: str, key: Key, problems: list[str]) -> Any:
-    value = given.get(name, key.default)
-    if value is None:
+def findings(host: str, problems: Iterable[IntentProblem], stage: str = "preflight") -> list[Finding]:
+    """One error for each problem of a host."""
+    return [
+        Finding(
+            stage, problem.check, host, problem.where, ERROR, problem.observed or problem.message, problem.expected,
+            f"Correct {problem.where} of {host} in {problem.origin or 'the inventory'}.",
+        )
+        for problem in problems
+    ]  # fmt: skip
+
+
+class _Reader:
+    """Reads values by their keys of the schema, and collects what is wrong."""
+
+    def __init__(self) -> None:
+        self.problems: list[IntentProblem] = []
+
+    def wrong(self, where: str, expected: str, value: Any, check: str, origin: str) -> None:
+        seen = _shown(value)
+        self.problems.append(IntentProblem(where, f"is {expected}; got {seen}", check, expected, seen, origin))
+
+    def top_level(self, variables: Mapping[str, Any]) -> None:
+        """Names beginning with rdma_ that nobody knows."""
+        known = (*SECTIONS, *RUN)
+        for name in variables:
+            text = str(name)
+            if text.startswith("rdma_") and text not in (*known, *OURS) and not text.startswith(OURS_PREFIX):
+                where = text if text.isprintable() else repr(text)
+                words = _hint(text, known, "variables")
+                self.problems.append(
+                    IntentProblem(where, f"is no variable of this collection: {words}", KEY, words, "not known", _origin(variables, name))
+                )
+
+    def run(self, variables: Mapping[str, Any]) -> None:
+        """The variables of a run, of which `-e name=value` makes texts. They are no part of the intent."""
+        for name, key in RUN.items():
+            if name in variables:
+                self.read(name, _from_text(variables[name], key), key, _origin(variables, name))
+
+    def value(self, where: str, given: Mapping[Any, Any], name: Any, key: Key) -> Any:
+        """The value of a key in a dictionary, or its default."""
+        return self.read(where, given.get(name), key, _origin(given, name))
+
+    def read(self, where: str, value: Any, key: Key, origin: str) -> Any:
+        """A value by its key. What is returned for a wrong one means nothing: there is a problem then."""
+        if value is None:
+            return self._absent(where, key, origin)
+        if not isinstance(value, key.types) or (isinstance(value, bool) and bool not in key.types):
+            self.wrong(where, _type_words(key), value, TYPE, origin)
+        elif isinstance(value, Mapping):
+            value = self._dictionary(where, value, key, origin)
+        elif isinstance(value, list) and key.each is not None:
+            value = self._list(where, value, key, origin)
+        elif isinstance(value, (int, float)) and not isinstance(value, bool):
+            self._number(where, value, key, origin)
+        elif isinstance(value, (str, date)):
+            value = self._text(where, value, key, origin)
+        return value
+
+    def _absent(self, where: str, key: Key, origin: str) -> Any:
         if key.required:
-            problems.append(f"{where} is missing")
-        return None
-    wrong_bool = isinstance(value, bool) and bool not in key.types
-    if wrong_bool or not isinstance(value, key.types):
-        problems.append(f"{where} is {' or '.join(kind.__name__ for kind in key.types)}; got {value!r}")
-    elif key.choices and value not in key.choices:
-        problems.append(f"{where} is one of {', '.join(key.choices)}; got '{value}'")
+            self.problems.append(IntentProblem(where, "is missing", KEY, key.meaning, "missing", origin))
+            return None
+        if key.keys is not None and not key.one_of:
+            return self._dictionary(where, {}, key, origin)
+        if key.each is not None:
+            return {} if key.names is not None else []
+        return key.default
+
+    def _dictionary(self, where: str, given: Mapping[Any, Any], key: Key, origin: str) -> dict[str, Any]:
+        if key.names is not None and key.each is not None:
+            return self._named(where, given, key.names, key.each)
+        closed = key.keys or {}
+        unknown = [name for name in given if name not in closed]
+        for name in unknown:
+            words = _hint(name, closed, "keys")
+            message = f"has no key {_shown(name)}: {words}"
+            self.problems.append(IntentProblem(where, message, KEY, words, f"a key {_shown(name)}", _origin(given, name) or origin))
+        if key.one_of:
+            return self._one(where, given, closed, origin) if not unknown else {}
+        return {name: self.value(f"{where}.{name}", given, name, inner) for name, inner in closed.items()}
+
+    def _one(self, where: str, given: Mapping[Any, Any], closed: Mapping[str, Key], origin: str) -> dict[str, Any]:
+        there = [name for name in closed if given.get(name) is not None]
+        if len(there) != 1:
+            self.wrong(where, f"one of {', '.join(closed)}", dict(given), VALUE, origin)
+            return {}
+        return {there[0]: self.value(f"{where}.{there[0]}", given, there[0], closed[there[0]])}
+
+    def _named(self, where: str, given: Mapping[Any, Any], names: Form, each: Key) -> dict[str, Any]:
+        result = {}
+        for name in given:
+            try:
+                known = names.parse(name)
+            except ValueError:
+                self.wrong(f"a name in {where}", names.words, name, VALUE, _origin(given, name))
+                continue
+            if given[name] is None and each.keys is None:
+                self.wrong(f"{where}.{known}", _type_words(each), None, TYPE, _origin(given, name))
+            result[known] = self.value(f"{where}.{known}", given, name, each)
+        return result
+
+    def _list(self, where: str, given: Sequence[Any], key: Key, origin: str) -> list[Any]:
+        if key.required and not given:
+            self.wrong(where, "a list of one at least", given, VALUE, origin)
+        each = key.each or key
+        result = []
+        for index, element in enumerate(given):
+            place = f"{where}[{index}]"
+            if element is None:
+                self.wrong(place, _type_words(each), None, TYPE, origin)
+            result.append(self.read(place, element, each, where_of(element) or origin) if element is not None else None)
+        return result
+
+    def _number(self, where: str, value: float, key: Key, origin: str) -> None:
+        if isinstance(value, float) and not math.isfinite(value):
+            self.wrong(where, "a finite number", value, VALUE, origin)
+        elif key.minimum is not None and value < key.minimum:
+            self.wrong(where, f"{key.minimum} at least", value, VALUE, origin)
+        elif key.maximum is not None and value > key.maximum:
+            self.wrong(where, f"{key.maximum} at most", value, VALUE, origin)
+
+    def _text(self, where: str, value: str | date, key: Key, origin: str) -> Any:
+        if key.choices:
+            if value not in key.choices:
+                self.wrong(where, f"one of {', '.join(key.choices)}", value, VALUE, origin)
+            return value
+        if key.form is None:
+            if not str(value).isprintable() or not str(value).strip():
+                self.wrong(where, "one line of printable text", value, VALUE, origin)
+            return value
+        try:
+            return key.form.parse(value)
+        except ValueError:
+            self.wrong(where, key.form.words, value, key.form.check, origin)
+            return value
+
+
+class _Rules:
+    """What shows only between the values of one host. A section with a problem of its own is left out."""
+
+    def __init__(self, intent: Mapping[str, Any], given: Mapping[str, Any], problems: list[IntentProblem]) -> None:
+        self.intent, self.given, self.problems = intent, given, problems
+        text = "\n".join(problem.where for problem in problems)
+        self.sound = {name for name in SECTIONS if name not in text}
+
+    def add(self, where: str, message: str, check: str, expected: str, place: Any = None) -> None:
+        self.problems.append(IntentProblem(where, message, check, expected, message, where_of(place)))
+
+    def check(self) -> None:
+        if "rdma_rails" in self.sound:
+            self.alike("name", RAILS)
+            self.alike("nic", RAILS)
+            self.rails()
+            if "rdma_fabric" in self.sound:
+                self.subnets()
+                self.planes()
+        for name in ("rdma_roce", "rdma_partitions", "rdma_gate", "rdma_checks", "rdma_pairs"):
+            if name in self.sound:
+                getattr(self, name.removeprefix("rdma_"))()
+
+    def place(self, index: int, key: str) -> Any:
+        """A rail's value as the inventory has it, for its origin."""
+        given = self.given["rdma_rails"][index]
+        return given.get(key, given)
+
+    def alike(self, key: str, check: str) -> None:
+        """Names and NICs that occur twice."""
+        seen: dict[str, int] = {}
+        for index, rail in enumerate(self.intent["rails"]):
+            value = next(iter(rail[key].values())) if key == "nic" else rail[key]
+            if value in seen:
+                message = f"is {value}, and so is that of rdma_rails[{seen[value]}]"
+                self.add(f"rdma_rails[{index}].{key}", message, check, "one of its own", self.place(index, key))
+            seen.setdefault(value, index)
+
+    def rails(self) -> None:
+        """RoCE needs an address, and Soft-RoCE is RoCE; an address occurs once."""
+        seen: dict[str, str] = {}
+        for index, rail in enumerate(self.intent["rails"]):
+            where = f"rdma_rails[{index}]"
+            if rail["soft"] and rail["link_layer"] != "roce":
+                self.add(f"{where}.soft", "is true, but Soft-RoCE is no InfiniBand", RAILS, "link_layer roce", self.place(index, "soft"))
+            if rail["address"] is None:
+                if rail["link_layer"] == "roce":
+                    self.add(f"{where}.address", f"is missing: {rail['name']} is RoCE", ADDRESS, "an address", self.place(index, "address"))
+                continue
+            address = rail["address"].split("/")[0]
+            if address in seen:
+                message = f"is {address}, and so is that of {seen[address]}"
+                self.add(f"{where}.address", message, ADDRESS, "one of its own", self.place(index, "address"))
+            seen.setdefault(address, rail["name"])
+
+    def subnets(self) -> None:
+        """Two rails of a host in one subnet: then the kernel answers and sends by any of them (ARP flux)."""
+        seen: dict[str, str] = {}
+        for index, rail in enumerate(self.intent["rails"]):
+            if rail["address"] is None or self.intent["fabric"]["shared_subnet"]:
+                continue
+            network = str(ipaddress.IPv4Interface(rail["address"]).network)
+            if network in seen:
+                message = f"is in {network}, and so is {seen[network]}; give each rail its own, or set rdma_fabric.shared_subnet"
+                self.add(f"rdma_rails[{index}].address", message, ADDRESS, "a subnet of its own", self.place(index, "address"))
+            seen.setdefault(network, rail["name"])
+
+    def planes(self) -> None:
+        """A rail's plane is one of the fabric's, where those are given."""
+        known = self.intent["fabric"]["planes"]
+        for index, rail in enumerate(self.intent["rails"]):
+            if known and rail["plane"] not in known:
+                words = _hint(rail["plane"], known, "planes")
+                message = f"is {rail['plane']}, which rdma_fabric.planes does not have: {words}"
+                self.add(f"rdma_rails[{index}].plane", message, RAILS, words, self.place(index, "plane"))
+
+    def roce(self) -> None:
+        roce = self.intent["roce"]
+        if roce["dscp"] == roce["cnp_dscp"] and roce["priority"] != roce["cnp_priority"]:
+            message = f"is {roce['dscp']}, as dscp is, with another priority: a DSCP has one"
+            self.add("rdma_roce.cnp_dscp", message, VALUE, "another DSCP than dscp, or the same priority", self.given["rdma_roce"])
+
+    def partitions(self) -> None:
+        for key in ("name", "key"):
+            seen: dict[Any, int] = {}
+            for index, partition in enumerate(self.intent["partitions"]):
+                first = seen.setdefault(partition[key], index)
+                if first != index:
+                    message = f"is {partition[key]}, and so is that of rdma_partitions[{first}]"
+                    place = self.given["rdma_partitions"][index]
+                    self.add(f"rdma_partitions[{index}].{key}", message, VALUE, "one of its own", place[key])
+
+    def gate(self) -> None:
+        gate, where = self.intent["gate"], "rdma_gate.max_failed_percent"
+        if gate["policy"] == "quarantine" and gate["max_failed_percent"] is None:
+            self.add(where, "is missing: the policy quarantine needs a limit", KEY, "a percentage", self.given["rdma_gate"])
+        if gate["policy"] == "stop" and gate["max_failed_percent"]:
+            message = f"is {gate['max_failed_percent']:g}, but the policy stop means 0; the policy with a limit is quarantine"
+            self.add(where, message, VALUE, "0, or the policy quarantine", self.given["rdma_gate"])
+
+    def checks(self) -> None:
+        for name, rule in self.intent["checks"].items():
+            place = _key(self.given["rdma_checks"], name)
+            if name not in CHECKS:
+                words = _hint(name, CHECKS, "checks")
+                self.add(f"rdma_checks.{name}", f"is no check of this collection: {words}", KEY, words, place)
+            elif CHECKS[name].fixed:
+                self.add(f"rdma_checks.{name}", "is a check that nothing can change", VALUE, "another check", place)
+            elif rule["threshold"] is not None and not CHECKS[name].threshold:
+                known = ", ".join(each for each, check in CHECKS.items() if check.threshold)
+                self.add(
+                    f"rdma_checks.{name}.threshold", "is given, but this check has none", VALUE, f"one of a check with one: {known}", place
+                )
+            for key in ("reason", "until"):
+                if rule["silenced_by"] is not None and rule[key] is None:
+                    where = f"rdma_checks.{name}.{key}"
+                    self.add(where, "is missing: who silences a check says why and until when", KEY, key, self.given["rdma_checks"][name])
+
+    def pairs(self) -> None:
+        pairs = self.intent["pairs"]
+        if pairs["fail_below"] > pairs["warn_below"]:
+            message = f"is {pairs['fail_below']:g}, which is more than warn_below, {pairs['warn_below']:g}"
+            self.add("rdma_pairs.fail_below", message, VALUE, "warn_below at most", self.given.get("rdma_pairs"))
+
+
+def _key(given: Mapping[Any, Any], name: str) -> Any:
+    """A key as the inventory has it, for its origin."""
+    return next((each for each in given if each == name), name)
+
+
+def _type_words(key: Key) -> str:
+    words = [TYPE_WORDS[kind] for kind in key.types if kind in TYPE_WORDS and not (kind is int and float in key.types)]
+    return " or ".join(words)
+
+
+def _from_text(value: Any, key: Key) -> Any:
+    """What `-e name=value` meant; a value that is no such text stays as it is."""
+    if key.choices and isinstance(value, (bool, str)):
+        truth = TRUTHS.get(str(value).lower())
+        return value if truth is None else str(truth).lower()
+    if bool in key.types and isinstance(value, str):
+        return TRUTHS.get(value.lower(), value)
+    if float in key.types and isinstance(value, str):
+        with contextlib.suppress(ValueError):
+            return float(value)
     return value
 
 
-def _rail(where: str, given: Any, problems: list[str]) -> dict[str, Any]:
-    rail = _section(where, given, RAIL, problems)
-    if isinstance(rail.get("name"), str) and not NAME.fullmatch(rail["name"]):
-        problems.append(f"{where}.name is letters, digits, _ and -, 32 at most, beginning with a letter; got {rail['name']!r}")
-    if isinstance(rail.get("nic"), dict):
-        rail["nic"] = _nic(f"{where}.nic", rail["nic"], problems)
-    if isinstance(rail.get("mtu_bytes"), int) and rail["mtu_bytes"] < MIN_MTU_BYTES:
-        problems.append(f"{where}.mtu_bytes is {MIN_MTU_BYTES} at least; got {rail['mtu_bytes']}")
-    if isinstance(rail.get("address"), str):
-        try:
-            rail["address"] = str(ipaddress.IPv4Interface(rail["address"]))
-        except ValueError:
-            problems.append(f"{where}.address is an IPv4 address with its prefix length (192.168.100.1/24); got {rail['address']!r}")
-    return rail
+def _hint(name: Any, known: Iterable[str], kind: str) -> str:
+    near = difflib.get_close_matches(str(name)[:SHOWN], list(known), n=1)
+    return f"did you mean '{near[0]}'?" if near else f"the {kind} are {', '.join(known)}"
 
 
-def _nic(where: str, nic: Mapping[str, Any], problems: list[str]) -> dict[str, str]:
-    patterns = {"pci": PCI, "mac": MAC}
-    if len(nic) != 1 or next(iter(nic)) not in patterns:
-        problems.append(f"{where} is either pci: 0000:21:00.0 or mac: 52:54:00:12:34:56; got {dict(nic)!r}")
-        return {}
-    key, value = next(iter(nic.items()))
-    if not isinstance(value, str) or not patterns[key].fullmatch(value):
-        problems.append(f"{where}.{key} is no {'PCI address (0000:21:00.0)' if key == 'pci' else 'MAC'}; got {value!r}")
-    return {key: str(value).lower()}
+def _shown(value: Any) -> str:
+    """A value for a message. An integer of thousands of digits has no text at all in Python."""
+    try:
+        words = repr(value)
+    except ValueError:
+        return "an integer too long to show"
+    return words if len(words) <= SHOWN else f"{words[:SHOWN]}…"
 
 
-def _check_rails(rails: list[dict[str, Any]], fabric: Mapping[str, Any], problems: list[str]) -> None:
-    """What only shows between the rails of one host."""
-    for key, label in (("name", "the name"), ("nic", "the NIC"), ("address", "the address")):
-        seen: dict[str, str] = {}
-        for rail in rails:
-            value = rail[key]
-            if value is not None and str(value) in seen:
-                problems.append(f"{rail['name']} and {seen[str(value)]} both have {label} {value}")
-            seen[str(value)] = rail["name"]
-    for rail in rails:
-        if rail["link_layer"] == "roce" and rail["address"] is None:
-            problems.append(f"{rail['name']} is RoCE and needs an address")
-    networks: dict[str, str] = {}
-    for rail in rails:
-        network = str(ipaddress.IPv4Interface(rail["address"]).network) if rail["address"] else ""
-        if network in networks and network and not fabric["shared_subnet"]:
-            problems.append(
-                f"{rail['name']} and {networks[network]} are both in {network}; give each rail its own, or set rdma_fabric.shared_subnet"
-            )
-        networks[network] = rail["name"]
+def _origin(given: Mapping[Any, Any], name: Any) -> str:
+    """Where a key stands: its value's place, or its own, or that of the dictionary."""
+    return where_of(given.get(name)) or next((where_of(key) for key in given if key == name), "") or where_of(given)

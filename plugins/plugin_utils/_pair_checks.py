@@ -26,7 +26,7 @@ CHECK = "pair.bandwidth"
 
 @dataclass(frozen=True)
 class PairResult:
-    """One pair on one rail, as its client measured it; average_gbps None: not measured, and why."""
+    """One pair on one rail, as its client measured it; average_gbps None: not measured, and why. run: the earlier run that proved it."""
 
     rail: str
     server: str
@@ -37,6 +37,7 @@ class PairResult:
     started: float | None
     seconds: float | None
     failure: str | None = None
+    run: str | None = None
 
     def to_dict(self) -> dict[str, Any]:
         return asdict(self)
@@ -86,37 +87,31 @@ def _failure(records: list[Mapping[str, Any]]) -> str | None:
     return None
 
 
-def check_pairs(
-    plan: Mapping[str, Any], results: list[PairResult], settings: Mapping[str, Any], hosts: Iterable[str]
-) -> dict[str, list[Finding]]:
-    """The findings of every host; a host with nothing to measure gets an `unknown`.
+def check_pairs(results: list[PairResult], settings: Mapping[str, Any], hosts: Iterable[str]) -> dict[str, list[Finding]]:
+    """The findings of every host; none for a host without a result.
 
     settings: the intent's rdma_pairs. Rates in Gb/s (1e9 bit/s).
     """
     findings: dict[str, list[Finding]] = {host: [] for host in hosts}
-    for rail in plan["rails"]:
-        of_rail = [result for result in results if result.rail == rail["name"]]
-        measured = [result.average_gbps for result in of_rail if result.average_gbps is not None]
-        median = statistics.median(measured) if measured else 0.0
-        least = max(settings["floor_gbps"], settings["software_fail_below"] * median)
+    for rail in dict.fromkeys(result.rail for result in results):
+        of_rail = [result for result in results if result.rail == rail]
+        least, median = _bounds(of_rail, settings)
         for result in of_rail:
             for host in (result.server, result.client):
                 findings[host].append(_judge(host, result, least, median))
-    for host, found in findings.items():
-        if not found:
-            found.append(
-                Finding(
-                    STAGE,
-                    CHECK,
-                    host,
-                    "all rails",
-                    UNKNOWN,
-                    "no pair of this host was planned",
-                    "one pair at least",
-                    f"Look at {host}'s findings of the driver and network stages: a rail without GID has no pairs.",
-                )
-            )
     return findings
+
+
+def judge_at(result: PairResult, results: list[PairResult], settings: Mapping[str, Any]) -> Finding:
+    """What check_pairs says of one result, as its client sees it."""
+    return _judge(result.client, result, *_bounds([each for each in results if each.rail == result.rail], settings))
+
+
+def _bounds(of_rail: list[PairResult], settings: Mapping[str, Any]) -> tuple[float, float]:
+    """What a pair of this rail must reach, and the rail's median, in Gb/s."""
+    measured = [result.average_gbps for result in of_rail if result.average_gbps is not None]
+    median = statistics.median(measured) if measured else 0.0
+    return max(settings["floor_gbps"], settings["software_fail_below"] * median), median
 
 
 def _judge(host: str, result: PairResult, least: float, median: float) -> Finding:
@@ -130,7 +125,11 @@ def _judge(host: str, result: PairResult, least: float, median: float) -> Findin
     good = result.average_gbps >= least
     return Finding(
         STAGE, CHECK, host, subject, OK if good else ERROR,
-        observed=f"{result.average_gbps:.3g} Gb/s (median of {result.rail}: {median:.3g})",
+        observed=f"{result.average_gbps:.3g} Gb/s (median of {result.rail}: {median:.3g}){_proven(result)}",
         expected=expected,
         remedy="" if good else f"Look at {result.rail} of both hosts, in this order: MTU, flow control, cable or optic, PCIe, NUMA.",
     )  # fmt: skip
+
+
+def _proven(result: PairResult) -> str:
+    return f", proven by run {result.run}" if result.run else ""

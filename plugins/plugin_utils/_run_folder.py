@@ -9,31 +9,48 @@ from __future__ import annotations
 import json
 import multiprocessing
 import os
+import re
 import time
-from collections.abc import Mapping
+from functools import cache
 from pathlib import Path
 from typing import Any
+from urllib.parse import quote, unquote
 
 from ansible_collections.rdma.cluster.plugins.module_utils._findings import Finding
 
 DEFAULT_FOLDER = "artifacts"
 
 
+@cache
 def run_id() -> str:
     """The id of this run, "20261120T120501Z-4711": start and pid of the ansible process that owns it.
 
     Task workers are children of that process, so that all of them, and the callback in the process itself, find the same
-    id without handing it around. Linux only (proc(5), /proc/PID/stat).
+    id without handing it around. The callback asks first, and workers inherit its answer, so that a step of the clock changes
+    nothing. Linux only (proc(5), /proc/PID/stat).
     """
     parent = multiprocessing.parent_process()
     pid = parent.pid if parent is not None and parent.pid is not None else os.getpid()
-    return f"{time.strftime('%Y%m%dT%H%M%SZ', time.gmtime(_started(pid)))}-{pid}"
-
-
-def _started(pid: int) -> float:
-    ticks = int(Path(f"/proc/{pid}/stat").read_text(encoding="utf-8").rsplit(")", 1)[1].split()[19])
     boot = next(line for line in Path("/proc/stat").read_text(encoding="utf-8").splitlines() if line.startswith("btime"))
-    return int(boot.split()[1]) + ticks / os.sysconf("SC_CLK_TCK")
+    started = int(boot.split()[1]) + int(_start_ticks(pid)) / os.sysconf("SC_CLK_TCK")
+    return f"{time.strftime('%Y%m%dT%H%M%SZ', time.gmtime(started))}-{pid}"
+
+
+def _start_ticks(pid: int) -> str:
+    return Path(f"/proc/{pid}/stat").read_text(encoding="utf-8").rsplit(")", 1)[1].split()[19]
+
+
+def process_of(pid: int) -> str | None:
+    """What tells a process from a later one of the same pid, whatever the clock does; None if there is none."""
+    try:
+        return f"{Path('/proc/sys/kernel/random/boot_id').read_text(encoding='utf-8').strip()} {_start_ticks(pid)}"
+    except (FileNotFoundError, ProcessLookupError):
+        return None
+
+
+def natural(name: str) -> list[tuple[str, int]]:
+    """The order in which a person counts: node2 before node10."""
+    return [(text, int(digits or 0)) for text, digits in re.findall(r"(\D*)(\d*)", name)]
 
 
 class RunFolder:
@@ -43,15 +60,19 @@ class RunFolder:
         self.path = path
 
     @classmethod
-    def current(cls, variables: Mapping[str, Any]) -> RunFolder:
-        """The folder of this run, made if it is not there; `rdma_run_dir` says where (default: artifacts/ here)."""
-        base = Path(str(variables.get("rdma_run_dir") or DEFAULT_FOLDER)).absolute()
-        folder = cls(base / run_id())
+    def current(cls, base: str) -> RunFolder:
+        """The folder of this run, made if it is not there; base: rdma_run_dir."""
+        folder = cls(Path(base or DEFAULT_FOLDER).absolute() / run_id())
         folder.path.mkdir(parents=True, exist_ok=True)
-        folder._link_latest()
         return folder
 
-    def _link_latest(self) -> None:
+    @staticmethod
+    def host_file(folder: str, host: str, suffix: str = ".json") -> str:
+        """The name of a host's file; an inventory's name of a host may hold anything."""
+        return f"{folder}/{quote(host, safe='')}{suffix}"
+
+    def link_latest(self) -> None:
+        """Let `latest` beside the runs be this one."""
         link = self.path.parent / "latest"
         if link.is_symlink() and os.readlink(link) == self.path.name:
             return
@@ -75,13 +96,29 @@ class RunFolder:
     def read_json(self, name: str) -> Any:
         return json.loads((self.path / name).read_text(encoding="utf-8"))
 
-    def write_findings(self, stage: str, host: str, findings: list[Finding]) -> Path:
-        return self.write_json(f"findings/{stage}/{host}.json", [finding.to_dict() for finding in findings])
+    def append(self, name: str, data: Any) -> None:
+        """Add a line of JSON to a file that one process alone writes."""
+        path = self.path / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        with path.open("a", encoding="utf-8") as stream:
+            stream.write(json.dumps(data, sort_keys=True) + "\n")
 
-    def read_findings(self, stage: str, host: str) -> list[Finding]:
-        """A host's findings of a stage; FileNotFoundError if its gate has not asked yet."""
-        return [Finding.from_dict(item) for item in self.read_json(f"findings/{stage}/{host}.json")]
+    def read_if_there(self, name: str) -> Any:
+        """The file, or None."""
+        return self.read_json(name) if (self.path / name).exists() else None
+
+    def hosts_of(self, stage: str) -> list[str]:
+        """The hosts that have begun a stage."""
+        return sorted((unquote(path.stem) for path in (self.path / "findings" / stage).glob("*.json")), key=natural)
+
+    def write_findings(self, stage: str, host: str, findings: list[Finding], of: str = "findings") -> Path:
+        """A host's findings of a stage; of: "fleet" for those that came of comparing hosts, which its gate takes over."""
+        return self.write_json(self.host_file(f"{of}/{stage}", host), [finding.to_dict() for finding in findings])
+
+    def read_findings(self, stage: str, host: str, of: str = "findings") -> list[Finding]:
+        """What was written; nothing if nothing was."""
+        return [Finding.from_dict(item) for item in self.read_if_there(self.host_file(f"{of}/{stage}", host)) or []]
 
     def all_findings(self) -> list[Finding]:
-        files = sorted((self.path / "findings").glob("*/*.json"))
+        files = sorted((self.path / "findings").glob("*/*.json"), key=lambda file: natural(file.stem))
         return [Finding.from_dict(item) for file in files for item in json.loads(file.read_text(encoding="utf-8"))]

@@ -2,42 +2,135 @@
 # GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""The summary of a run, for a person: hosts × stages, what the pairs measured, offenders with remedy, where the evidence is."""
+"""What a run says to a person, as plain lines: a block a stage as it ends, and at the end the table, the offenders, the evidence."""
 
 from __future__ import annotations
 
 import statistics
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
-from ansible_collections.rdma.cluster.plugins.module_utils._findings import Finding, stopping, worst
+from ansible_collections.rdma.cluster.plugins.module_utils._findings import NOT_APPLICABLE, OK, STATUSES, Finding, stopping, worst
 
 NOT_REACHED = "-"
+#: From so many hosts on, hosts that fared alike share a row.
+ROWS = 32
+#: So many hosts are named where more are meant.
+NAMES = 5
+#: So many offenders are told on the terminal; the evidence has all.
+OFFENDERS = 40
+STAGE_WIDTH = 12
+
+
+def stage_block(stage: str, findings: Sequence[Finding], decision: str, seconds: float) -> str:
+    """A stage that has ended: one line if all is well, else its offenders and what was decided."""
+    by_host: dict[str, list[Finding]] = {}
+    for finding in findings:
+        by_host.setdefault(finding.host, []).append(finding)
+    states = [worst(found) for found in by_host.values()]
+    counts = ", ".join(f"{states.count(status)} {_words(status)}" for status in STATUSES if status in states)
+    lines = [f"{stage:<{STAGE_WIDTH}}{len(by_host):>5} hosts  {seconds:>5.0f} s  {counts}{_reason(findings)}"]
+    bad = stopping(findings)
+    if bad:
+        lines += [*offender_lines(bad), decision]
+    return "\n".join(lines)
+
+
+def _words(status: str) -> str:
+    return status.replace("_", " ")
+
+
+def _reason(findings: Sequence[Finding]) -> str:
+    """Why a stage is not applicable, where all hosts say the same."""
+    reasons = {finding.observed for finding in findings}
+    if all(finding.status == NOT_APPLICABLE for finding in findings) and len(reasons) == 1:
+        return f": {reasons.pop()}"
+    return ""
+
+
+def offender_lines(bad: Sequence[Finding]) -> list[str]:
+    """Each offence once, with the hosts that share it, what was seen, what was expected, and what to do."""
+    shared: dict[tuple[str, str, str, str, str], list[Finding]] = {}
+    for finding in bad:
+        shared.setdefault((finding.check, finding.status, finding.subject, finding.observed, finding.expected), []).append(finding)
+    lines = []
+    for (check, status, subject, observed, expected), found in list(shared.items())[:OFFENDERS]:
+        lines += [
+            f"  {names([finding.host for finding in found])}, {subject}: {check} is {status} ({found[0].stage} stage)",
+            f"    seen:     {observed}",
+            f"    expected: {expected}",
+            f"    do:       {found[0].remedy}",
+        ]
+    if len(shared) > OFFENDERS:
+        lines.append(f"  and {len(shared) - OFFENDERS} more, in findings.jsonl of the evidence")
+    return lines
+
+
+def names(hosts: Sequence[str]) -> str:
+    """Hosts by name, the first few if there are many."""
+    listed = list(dict.fromkeys(hosts))
+    shown = ", ".join(listed[:NAMES])
+    return shown if len(listed) <= NAMES else f"{shown} and {len(listed) - NAMES} more"
 
 
 def render(run: str, stages: Sequence[str], findings: Sequence[Finding], pairs: Sequence[Mapping[str, Any]], evidence: str) -> str:
-    """The whole summary as lines of plain text. pairs: the elements of pairs/results.json."""
+    """The end of a run. stages: those to show as columns; pairs: the elements of pairs/results.json."""
     parts = [f"RDMA cluster, run {run}", _table(stages, findings)]
     if pairs:
         parts.append(_pair_lines(pairs))
     bad = stopping(findings)
     if bad:
-        parts.append(_offenders(bad))
+        parts.append("\n".join(["To be mended:", *offender_lines(bad)]))
+    silenced = [finding for finding in findings if finding.silenced_by]
+    if silenced:
+        told = (f"  {each.host}, {each.subject}: {each.check}, by {each.silenced_by}" for each in silenced)
+        parts.append("\n".join(["Silenced:", *told]))
     parts.append(f"Evidence: {evidence}")
     return "\n\n".join(parts)
 
 
+def drift_table(lines: Sequence[Mapping[str, str]]) -> str:
+    """Every difference on a line of its own, aligned."""
+    if not lines:
+        return "Drift: none."
+    rows = [("host", "stage", "subject", "was", "should be")]
+    rows += [(line["host"], line["stage"], line["subject"], _one_line(line["was"]), _one_line(line["should_be"])) for line in lines]
+    return f"Drift: {len(lines)} differences\n" + "\n".join(_aligned(rows))
+
+
+def _one_line(text: str, most: int = 60) -> str:
+    flat = " | ".join(part.strip() for part in text.splitlines() if part.strip()) or "-"
+    return flat if len(flat) <= most else f"{flat[: most - 1]}…"
+
+
 def _table(stages: Sequence[str], findings: Sequence[Finding]) -> str:
-    hosts = list(dict.fromkeys(finding.host for finding in findings))
-    rows = [["host", *stages], *([host, *(_cell(findings, host, stage) for stage in stages)] for host in hosts)]
+    by_host: dict[str, dict[str, list[Finding]]] = {}
+    for finding in findings:
+        by_host.setdefault(finding.host, {}).setdefault(finding.stage, []).append(finding)
+    cells = {host: tuple(_cell(of.get(stage, ())) for stage in stages) for host, of in by_host.items()}
+    rows = list(cells.items()) if len(cells) <= ROWS else _alike(cells)
+    return "\n".join(_aligned([("host", *stages), *((host, *row) for host, row in rows)]))
+
+
+def _alike(cells: Mapping[str, tuple[str, ...]]) -> list[tuple[str, tuple[str, ...]]]:
+    """A row for all hosts that fared alike; the rarest first."""
+    groups: dict[tuple[str, ...], list[str]] = {}
+    for host, row in cells.items():
+        groups.setdefault(row, []).append(host)
+    return [(names(hosts), row) for row, hosts in sorted(groups.items(), key=lambda item: len(item[1]))]
+
+
+def _aligned(rows: Sequence[Sequence[str]]) -> list[str]:
     widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
-    lines = ("  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)) for row in rows)
-    return "\n".join(line.rstrip() for line in lines)
+    return ["  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip() for row in rows]
 
 
-def _cell(findings: Sequence[Finding], host: str, stage: str) -> str:
-    here = [finding for finding in findings if finding.host == host and finding.stage == stage]
-    return worst(here) if here else NOT_REACHED
+def _cell(findings: Iterable[Finding]) -> str:
+    here = list(findings)
+    if not here:
+        return NOT_REACHED
+    status = worst(here)
+    return {OK: "ok", NOT_APPLICABLE: "n/a"}.get(status, status)
 
 
 def _pair_lines(pairs: Sequence[Mapping[str, Any]]) -> str:
@@ -45,20 +138,9 @@ def _pair_lines(pairs: Sequence[Mapping[str, Any]]) -> str:
     for rail in dict.fromkeys(pair["rail"] for pair in pairs):
         of_rail = [pair for pair in pairs if pair["rail"] == rail]
         rates = [pair["average_gbps"] for pair in of_rail if pair["average_gbps"] is not None]
-        words = f"{rail}: {len(rates)} of {len(of_rail)} pairs measured"
+        proven = sum(1 for pair in of_rail if pair.get("run"))
+        words = f"{rail}: {len(rates) - proven} of {len(of_rail)} pairs measured, {proven} proven before"
         if rates:
             words += f", median {statistics.median(rates):.3g} Gb/s (lowest {min(rates):.3g}, highest {max(rates):.3g})"
         lines.append(words)
-    return "\n".join(lines)
-
-
-def _offenders(bad: Sequence[Finding]) -> str:
-    lines = ["To be mended:"]
-    for finding in bad:
-        lines += [
-            f"  {finding.host}, {finding.subject}: {finding.check} is {finding.status} ({finding.stage} stage)",
-            f"    seen:     {finding.observed}",
-            f"    expected: {finding.expected}",
-            f"    do:       {finding.remedy}",
-        ]
     return "\n".join(lines)

@@ -1,35 +1,68 @@
 # Copyright (c) 2026, the rdma.cluster authors
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""The site playbook as a person runs it."""
+"""The playbooks as a person runs them."""
 
 from __future__ import annotations
 
+import json
 import os
+import signal
 import subprocess
 import time
 from pathlib import Path
-
-from lab.cluster import Lab
+from typing import Any
 
 ROOT = Path(__file__).parents[2]
+TIMEOUT_SECONDS = 900
 
 
 class Site:
-    """Runs the site playbook on the lab and keeps what it printed."""
+    """Runs playbooks of ours on an inventory and keeps what they print and leave."""
 
-    def __init__(self, lab: Lab, folder: Path) -> None:
-        self.lab = lab
+    def __init__(self, inventory: Path, folder: Path) -> None:
+        self.inventory = inventory
         self.run_dir = folder / "artifacts"
 
-    def run(self) -> subprocess.CompletedProcess[str]:
+    def argv(self, playbook: str, *words: str) -> list[str]:
+        """playbook: the name of one of ours, or the path of another."""
+        path = playbook if playbook.endswith(".yml") else f"playbooks/{playbook}.yml"
+        return ["ansible-playbook", "-i", str(self.inventory), path, "-e", f"rdma_run_dir={self.run_dir}", *words]
+
+    def start(self, playbook: str, *words: str) -> subprocess.Popen[str]:
+        """Begin a run in a process group of its own."""
+        return subprocess.Popen(
+            self.argv(playbook, *words), cwd=ROOT, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, start_new_session=True,
+            env={**os.environ, "ANSIBLE_NOCOLOR": "1"},
+        )  # fmt: skip
+
+    def run(self, playbook: str = "site", *words: str) -> subprocess.CompletedProcess[str]:
         begun = time.monotonic()
-        argv = ["ansible-playbook", "-i", str(self.lab.folder.inventory), "playbooks/site.yml", "-e", f"rdma_run_dir={self.run_dir}"]
-        done = subprocess.run(
-            argv, cwd=ROOT, capture_output=True, text=True, timeout=900, check=False, env={**os.environ, "ANSIBLE_NOCOLOR": "1"}
-        )
-        print(f"\nsite run: exit status {done.returncode} after {time.monotonic() - begun:.0f} s")
-        return done
+        with self.start(playbook, *words) as process:
+            said, _nothing = process.communicate(timeout=TIMEOUT_SECONDS)
+        print(f"\n{playbook} run: exit status {process.returncode} after {time.monotonic() - begun:.0f} s")
+        return subprocess.CompletedProcess(process.args, process.returncode, said, "")
+
+    def kill_after(self, seconds: float, playbook: str = "site") -> None:
+        """Begin a run and end it, and all that it has started, with SIGKILL."""
+        with self.start(playbook) as process:
+            time.sleep(seconds)
+            assert process.poll() is None, f"the run has ended before it could be killed after {seconds:.1f} s"
+            os.killpg(process.pid, signal.SIGKILL)
+            process.communicate()
+
+    def drift(self) -> list[dict[str, str]]:
+        """The lines of drift.jsonl of a drift run, which must end well whatever it finds."""
+        done = self.run("drift", "--check")
+        assert done.returncode == 0, done.stdout
+        return self.lines("drift.jsonl")
+
+    def lines(self, name: str) -> list[dict[str, str]]:
+        file = self.evidence / name
+        return [json.loads(line) for line in file.read_text().splitlines()] if file.exists() else []
+
+    def json(self, name: str) -> Any:
+        return json.loads((self.evidence / name).read_text())
 
     @property
     def evidence(self) -> Path:
-        return self.run_dir / "latest"
+        return (self.run_dir / "latest").resolve()

@@ -5,15 +5,20 @@
 from __future__ import annotations
 
 import copy
+import hashlib
 import json
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from ansible_collections.rdma.cluster.plugins.module_utils import _limits, _networkd
 from ansible_collections.rdma.cluster.plugins.module_utils._errors import ParseError
 from ansible_collections.rdma.cluster.plugins.module_utils._facts import digest, gather, rocev2_gid_index, to_dict
+from ansible_collections.rdma.cluster.plugins.module_utils._sysctl import sysctl_files
 from ansible_collections.rdma.cluster.plugins.module_utils._sysroot import SysRoot
+from tests.unit.fakes import Call, FakeRunner
+from tests.unit.hosts import FIXTURES, on_host
 from tests.unit.trees import ZERO_GID, mlx5_machine, soft_roce_machine, write_tree
 
 NOT_READ: dict[str, Any] = {
@@ -48,6 +53,19 @@ def read_port(root: Path, device: str = "mlx5_0") -> dict[str, Any]:
     return read(root)["devices"][device]["ports"]["1"]
 
 
+NO_LOGINS = {"*": None, "root": None}
+#: What a captured tree without our files tells of the rest.
+NOT_ASKED: dict[str, Any] = {
+    "limits": {"service_memlock": None, "login_memlock": NO_LOGINS},
+    "sysctl": {"live": {}, "boot": {}},
+    "files": {},
+    "units": None,
+    "load": {"gpu_processes": None, "jobs": []},
+}
+IP = ["ip", "-json", "-details", "address", "show"]
+SERVICE_LIMITS = ["systemd-run", "--quiet", "--wait", "--pipe", "--collect", "cat", "/proc/self/limits"]
+UNITS = ["systemctl", "show", "--property=Id,ActiveState,UnitFileState", "rdma-soft-links.service", "systemd-networkd.service"]
+ARP_IGNORE, RMEM, ABSENT = "net.ipv4.conf.all.arp_ignore", "net/ipv4/tcp_rmem", "net.ipv4.conf.eth9.rp_filter"
 NO_DISTRIBUTION = {"id": None, "version_id": None, "like": [], "packages": None}
 
 
@@ -57,7 +75,8 @@ def test_an_empty_tree_has_nothing(tmp_path: Path) -> None:
         "devices": {},
         "netdevs": {},
         "stack": {"kind": None, "kernel": None, "modules": {}, "distribution": NO_DISTRIBUTION},
-        "boot": {"boot_id": None, "machine_id": None},
+        "boot": {"boot_id": None, "machine_id": None, "hostname": None},
+        **NOT_ASKED,
     }
 
 
@@ -162,6 +181,7 @@ def test_the_stack_and_the_boot(tmp_path: Path) -> None:
     assert facts["boot"] == {
         "boot_id": "6f2f6d0e-4d6f-4d2a-9a43-0d2c3e3f5a11",
         "machine_id": "0123456789abcdef0123456789abcdef",
+        "hostname": None,
     }
 
 
@@ -309,7 +329,18 @@ def test_the_digest_has_neither_counters_nor_gids_that_nothing_uses(tmp_path: Pa
     expected = copy.deepcopy(facts)
     for device in expected["devices"].values():
         del device["ports"]["1"]["counters"], device["ports"]["1"]["hw_counters"]
-    expected["devices"]["mlx5_0"]["ports"]["1"]["gids"] = [MLX5_0_GIDS[3]]
+        del device["ports"]["1"]["lid"], device["ports"]["1"]["sm_lid"]
+    gid = {key: MLX5_0_GIDS[3][key] for key in ("index", "type", "ipv4")}
+    expected["devices"]["mlx5_0"]["ports"]["1"]["gids"] = [gid]
+    for part, names in (("devices", ("hca_type", "node_type", "sys_image_guid")), ("netdevs", ("driver", "operstate", "type"))):
+        for item in expected[part].values():
+            for name in names:
+                del item[name]
+    for device in expected["devices"].values():
+        for name in ("device_id", "max_speed_gtps", "max_width", "vendor_id"):
+            del device["pci"][name]
+    for module in expected["stack"]["modules"].values():
+        del module["holders"]
 
     assert digest(facts) == expected
     assert facts == before
@@ -322,8 +353,120 @@ def test_the_digest_keeps_infiniband_gids(tmp_path: Path) -> None:
     assert len(digest(read(tmp_path))["devices"]["mlx5_0"]["ports"]["1"]["gids"]) == 1
 
 
+def running(root: Path) -> Path:
+    """A machine that is up: a name, a first process, kernel settings, and a file of ours."""
+    return write_tree(
+        soft_roce_machine(root),
+        """
+        /proc/sys/kernel/hostname: node1
+        /proc/1/comm: systemd
+        /proc/sys/net/ipv4/conf/all/arp_ignore: 1
+        /proc/sys/net/ipv4/tcp_rmem: 4096\t131072\t6291456
+        /etc/sysctl.d/99-zz-rdma-cluster.conf: net.ipv4.conf.all.arp_ignore = 1
+        /etc/nccl.conf: NCCL_DEBUG=WARN
+        """,
+    )
+
+
+def script(*changes: Call) -> FakeRunner:
+    """What a machine answers, in the order in which it is asked; of changes, each replaces the answer to its command."""
+    shown = (FIXTURES / "ip/details-address-6.1.json").read_text(encoding="utf-8")
+    limits = (FIXTURES / "proc/limits-6.18.txt").read_text(encoding="utf-8")
+    states = "Id=rdma-soft-links.service\nActiveState=inactive\nUnitFileState=\n\n"
+    states += "Id=systemd-networkd.service\nActiveState=active\nUnitFileState=enabled\n"
+    calls: list[Call] = [(IP, 0, shown, ""), (SERVICE_LIMITS, 0, limits, ""), (UNITS, 0, states, "")]
+    changed = {tuple(call[0]): call for call in changes}
+    return FakeRunner([changed.get(tuple(call[0]), call) for call in calls])
+
+
+def ask(root: Path, runner: FakeRunner, *sysctl_keys: str) -> dict[str, Any]:
+    facts = to_dict(gather(SysRoot(str(root)), runner, sysctl_keys))
+    runner.assert_done()
+    return facts
+
+
+def test_a_running_system_is_asked_for_what_files_do_not_tell(tmp_path: Path) -> None:
+    facts = ask(running(tmp_path), script())
+
+    assert [facts["netdevs"]["eth0"][key] for key in ("max_mtu_bytes", "ipv4", "mtu_bytes")] == [65535, ["192.0.2.2/24"], 1500]
+    # ip has not named this one: not known, which is not the same as no address.
+    assert [facts["netdevs"]["eth1"][key] for key in ("max_mtu_bytes", "ipv4")] == [None, None]
+    assert facts["limits"] == {"service_memlock": {"unlimited": False, "bytes": 8388608}, "login_memlock": NO_LOGINS}
+    assert facts["units"] == {
+        "rdma-soft-links.service": {"active": False, "enabled": False},
+        "systemd-networkd.service": {"active": True, "enabled": True},
+    }
+    assert facts["boot"]["hostname"] == "node1"
+    assert facts["load"] == {"gpu_processes": [], "jobs": []}
+
+
+def test_of_a_captured_tree_nobody_is_asked(tmp_path: Path) -> None:
+    facts = read(running(tmp_path))
+
+    assert (facts["limits"], facts["units"]) == ({"service_memlock": None, "login_memlock": NO_LOGINS}, None)
+    assert {(netdev["max_mtu_bytes"], netdev["ipv4"]) for netdev in facts["netdevs"].values()} == {(None, None)}
+    assert (facts["boot"]["hostname"], sorted(facts["files"])) == ("node1", ["/etc/nccl.conf", "/etc/sysctl.d/99-zz-rdma-cluster.conf"])
+
+
+def test_a_system_that_answers_nothing_is_still_read(tmp_path: Path) -> None:
+    runner = script((IP, 255, "", "unknown"), (SERVICE_LIMITS, 1, "", "Host is down"), (UNITS, 1, "", "Host is down"))
+
+    facts = ask(running(tmp_path), runner)
+
+    assert (facts["limits"], facts["units"]) == ({"service_memlock": None, "login_memlock": NO_LOGINS}, None)
+    assert facts["netdevs"]["eth0"]["ipv4"] is None
+    assert list(facts["devices"]) == ["rxe0", "rxe1"]
+
+
+def test_kernel_settings_are_those_that_are_asked_for(tmp_path: Path) -> None:
+    facts = ask(running(tmp_path), script(), ARP_IGNORE, RMEM, ABSENT)
+
+    assert facts["sysctl"] == {
+        "live": {ARP_IGNORE: "1", RMEM: "4096 131072 6291456", ABSENT: None},
+        "boot": {ARP_IGNORE: {"value": "1", "file": "/etc/sysctl.d/99-zz-rdma-cluster.conf"}, RMEM: None, ABSENT: None},
+    }
+
+
+def test_a_file_of_ours_has_a_hash_and_a_mode(tmp_path: Path) -> None:
+    (running(tmp_path) / "etc/nccl.conf").chmod(0o600)
+
+    assert read(tmp_path)["files"]["/etc/nccl.conf"] == {
+        "sha256": hashlib.sha256(b"NCCL_DEBUG=WARN\n").hexdigest(),
+        "mode": 0o600,
+        "owner": "0:0",
+    }
+
+
+def test_files_in_other_places_are_those_that_are_asked_for(tmp_path: Path) -> None:
+    write_tree(tmp_path, "/opt/site/nccl.conf: NCCL_DEBUG=WARN\n/opt/site/other: x")
+
+    facts = to_dict(gather(SysRoot(str(tmp_path)), files=["/opt/site/nccl.conf", "/opt/site/absent"]))
+
+    assert list(facts["files"]) == ["/opt/site/nccl.conf"]
+
+
+def test_the_digest_keeps_what_roles_compare(tmp_path: Path) -> None:
+    facts = ask(running(tmp_path), script(), ARP_IGNORE)
+    kept = digest(facts)
+
+    for key in ("boot", "limits", "sysctl", "files", "units", "load"):
+        assert kept[key] == facts[key]
+    for name, netdev in facts["netdevs"].items():
+        assert kept["netdevs"][name] == {key: value for key, value in netdev.items() if key not in ("driver", "operstate", "type")}
+
+
 def test_the_digest_of_a_host_with_eight_nics_is_small(tmp_path: Path) -> None:
-    facts = read(mlx5_machine(tmp_path))
+    facts = ask(mlx5_machine(tmp_path), script())
+    for netdev in facts["netdevs"].values():
+        netdev.update(max_mtu_bytes=9978, ipv4=["192.168.100.100/24"])
+    settings = dict.fromkeys(("net.ipv4.conf.all.arp_ignore", "net.ipv4.conf.all.arp_announce", "net.ipv4.conf.all.rp_filter"), "1")
+    facts["sysctl"] = {"live": settings, "boot": {key: {"value": "1", "file": "/etc/sysctl.d/99-zz-rdma-cluster.conf"} for key in settings}}
+    rails = [_networkd.NetworkRail(f"rail{number}", {"pci": "0000:3d:00.0"}, "ens1", "10.0.0.1/24", 9000) for number in range(8)]
+    facts["files"] = on_host([*_networkd.files(rails, [], [rail.name for rail in rails]), *_limits.files(), *sysctl_files(settings)])
+    facts["files"].update(
+        {path: {"sha256": "0" * 64, "mode": 0o644, "owner": "0:0"} for path in ("/etc/nccl.conf", "/etc/rdma-cluster/nccl.env")}
+    )
+    facts["load"]["gpu_processes"] = [{"pid": 1000000 + number, "name": "python3"} for number in range(8)]
     facts["devices"] = {f"mlx5_{number}": facts["devices"]["mlx5_0"] for number in range(8)}
     facts["netdevs"] = {f"enp{number}f0np0": facts["netdevs"]["ens1f0np0"] for number in range(10)}
     facts["stack"]["modules"] = {f"module_{number}": facts["stack"]["modules"]["mlx5_core"] for number in range(15)}

@@ -2,13 +2,29 @@
 # GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""Files written only when they differ."""
+"""Files written only when they differ, and compared on the control node by what facts say of them."""
 
 from __future__ import annotations
 
+import hashlib
+import os
 from pathlib import Path
+from typing import Any
 
-from ansible_collections.rdma.cluster.plugins.module_utils._files import ManagedFile, ensure_files
+import pytest
+
+from ansible_collections.rdma.cluster.plugins.module_utils import _soft_link_runner
+from ansible_collections.rdma.cluster.plugins.module_utils._files import (
+    ManagedFile,
+    differs,
+    ensure_files,
+    files_differ,
+    listed_diff,
+    managed_files,
+    own_source,
+)
+from ansible_collections.rdma.cluster.plugins.module_utils._sysroot import SysRoot
+from tests.unit.trees import write_tree
 
 
 def test_writes_once_and_then_leaves_the_file_alone(tmp_path: Path) -> None:
@@ -34,12 +50,31 @@ def test_check_mode_reports_and_writes_nothing(tmp_path: Path) -> None:
     assert path.read_text() == "old\n"
 
 
+def test_a_wrong_owner_is_a_change_and_mended(tmp_path: Path) -> None:
+    path = tmp_path / "file"
+    path.write_text("a\n")
+    path.chmod(0o644)
+    os.chown(path, 65534, 65534)
+    (change,) = ensure_files([ManagedFile(str(path), "a\n", 0o644)], check_mode=False)
+    assert (change.before, change.after) == ("mode 0644\nowner 65534:65534\n", "mode 0644\nowner 0:0\n")
+    assert (path.stat().st_uid, path.stat().st_gid) == (0, 0)
+
+
+@pytest.mark.parametrize("there", [b"a\r\n", b"caf\xe9\n", b"\xef\xbb\xbfa\n"])
+def test_bytes_that_differ_are_a_change_whatever_they_are_as_text(tmp_path: Path, there: bytes) -> None:
+    path = tmp_path / "file"
+    path.write_bytes(there)
+    assert ensure_files([ManagedFile(str(path), "a\n")], check_mode=False)
+    assert path.read_bytes() == b"a\n"
+    assert ensure_files([ManagedFile(str(path), "a\n")], check_mode=False) == []
+
+
 def test_a_wrong_mode_is_a_change(tmp_path: Path) -> None:
     path = tmp_path / "file"
     path.write_text("a\n")
     path.chmod(0o600)
     (change,) = ensure_files([ManagedFile(str(path), "a\n", 0o644)], check_mode=False)
-    assert (change.before, change.after) == ("mode 0600\n", "mode 0644\n")
+    assert (change.before, change.after) == ("mode 0600\nowner 0:0\n", "mode 0644\nowner 0:0\n")
     assert path.stat().st_mode & 0o777 == 0o644
 
 
@@ -54,3 +89,75 @@ def test_a_file_that_shall_not_be_there_goes(tmp_path: Path) -> None:
 def test_nothing_is_left_beside_the_file(tmp_path: Path) -> None:
     ensure_files([ManagedFile(str(tmp_path / "file"), "a\n")], check_mode=False)
     assert [path.name for path in tmp_path.iterdir()] == ["file"]
+
+
+FILE = ManagedFile("/etc/nccl.conf", "NCCL_DEBUG=WARN\n")
+GONE = ManagedFile("/etc/nccl.conf", None)
+SHA256 = hashlib.sha256(b"NCCL_DEBUG=WARN\n").hexdigest()
+COMPARISONS = [
+    pytest.param(FILE, {"/etc/nccl.conf": {"sha256": SHA256, "mode": 0o644, "owner": "0:0"}}, False, id="the same"),
+    pytest.param(FILE, {"/etc/nccl.conf": {"sha256": SHA256, "mode": 0o600, "owner": "0:0"}}, True, id="another mode"),
+    pytest.param(FILE, {"/etc/nccl.conf": {"sha256": SHA256, "mode": 0o644, "owner": "65534:0"}}, True, id="another owner"),
+    pytest.param(FILE, {"/etc/nccl.conf": {"sha256": "00", "mode": 0o644}}, True, id="another content"),
+    pytest.param(FILE, {}, True, id="not there"),
+    pytest.param(FILE, None, True, id="nothing known"),
+    pytest.param(GONE, {}, False, id="gone as it shall be"),
+    pytest.param(GONE, {"/etc/nccl.conf": {"sha256": SHA256, "mode": 0o644, "owner": "0:0"}}, True, id="still there"),
+    pytest.param(GONE, None, True, id="gone or not is not known"),
+]
+
+
+@pytest.mark.parametrize(("file", "there", "expected"), COMPARISONS)
+def test_a_file_against_facts(file: ManagedFile, there: Any, expected: bool) -> None:
+    assert differs(file, {"files": there}) is expected
+    assert files_differ([file], {"files": there}) is expected
+    right = ManagedFile("/etc/x", None)
+    assert files_differ([right, file, right], {"files": there}) is expected
+
+
+def test_facts_without_files_prove_nothing() -> None:
+    assert differs(FILE, {}) is True
+    assert files_differ([], {}) is False
+
+
+def test_the_files_of_a_host_are_those_in_our_places(tmp_path: Path) -> None:
+    write_tree(
+        tmp_path,
+        """
+        /etc/nccl.conf: NCCL_DEBUG=WARN
+        /etc/nccl.conf.d/readme: a folder of this name is no file
+        /etc/nccl-topo.xml: not ours
+        /etc/rdma-cluster/soft-links.json: []
+        /etc/rdma-cluster/folder/file: not looked at
+        /etc/sysctl.d/99-sysctl.conf: not ours
+        /etc/systemd/network/60-rdma-rail0.network: a
+        /etc/systemd/network/70-other.network: not ours
+        /etc/systemd/system/ssh.service: not ours
+        """,
+    )
+    (tmp_path / "etc/nccl.conf").chmod(0o640)
+    found = managed_files(SysRoot(str(tmp_path)))
+    assert sorted(found) == ["/etc/nccl.conf", "/etc/rdma-cluster/soft-links.json", "/etc/systemd/network/60-rdma-rail0.network"]
+    assert found["/etc/nccl.conf"] == {"sha256": SHA256, "mode": 0o640, "owner": "0:0"}
+
+
+def test_a_file_that_is_not_utf_8_is_read_as_it_is(tmp_path: Path) -> None:
+    (tmp_path / "etc").mkdir()
+    (tmp_path / "etc/nccl.conf").write_bytes(b"\xff\x00\r\n")
+    assert managed_files(SysRoot(str(tmp_path)))["/etc/nccl.conf"]["sha256"] == hashlib.sha256(b"\xff\x00\r\n").hexdigest()
+
+
+def test_a_file_that_is_named_and_in_our_places_is_there_once(tmp_path: Path) -> None:
+    write_tree(tmp_path, "/etc/nccl.conf: NCCL_DEBUG=WARN")
+    assert list(managed_files(SysRoot(str(tmp_path)), ["/etc/nccl.conf"])) == ["/etc/nccl.conf"]
+
+
+def test_the_text_of_our_own_file() -> None:
+    assert own_source(_soft_link_runner) == Path(_soft_link_runner.__file__).read_text(encoding="utf-8")
+
+
+def test_what_is_done_beside_files_is_listed() -> None:
+    assert listed_diff("loaded kernel modules", ["ib_core", "rdma_rxe"]) == [
+        {"before_header": "loaded kernel modules", "after_header": "loaded kernel modules", "before": "", "after": "ib_core\nrdma_rxe\n"}
+    ]
+    assert listed_diff("loaded kernel modules", []) == []

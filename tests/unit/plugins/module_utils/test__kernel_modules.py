@@ -13,7 +13,8 @@ import pytest
 from ansible_collections.rdma.cluster.plugins.module_utils import _kernel_modules
 from ansible_collections.rdma.cluster.plugins.module_utils._command import Completed
 from ansible_collections.rdma.cluster.plugins.module_utils._errors import ApplyError
-from ansible_collections.rdma.cluster.plugins.module_utils._kernel_modules import ensure_modules, is_loaded
+from ansible_collections.rdma.cluster.plugins.module_utils._files import ManagedFile
+from ansible_collections.rdma.cluster.plugins.module_utils._kernel_modules import boot_files, ensure_modules, is_loaded
 from ansible_collections.rdma.cluster.plugins.module_utils._sysroot import SysRoot
 from tests.unit.fakes import FakeRunner
 from tests.unit.trees import write_tree
@@ -49,6 +50,19 @@ def test_loads_what_is_missing_in_order_and_writes_the_boot_file(tmp_path: Path,
     assert boot_file.read_text().splitlines()[1:] == ["rdma_rxe"]
     again = ensure_modules(names, ["rdma_rxe"], runner=FakeRunner([]), sys=SysRoot(str(tmp_path)), check_mode=False)
     assert not again.changed
+
+
+def test_the_boot_file_names_a_module_a_line(boot_file: Path) -> None:
+    header = "# Managed by rdma.cluster: what nothing else loads at boot.\n"
+    assert boot_files(["rdma_rxe", "siw"]) == [ManagedFile(str(boot_file), f"{header}rdma_rxe\nsiw\n", 0o644)]
+    assert boot_files([]) == [ManagedFile(str(boot_file), None)]
+
+
+def test_the_boot_file_goes_with_the_last_module(tmp_path: Path, boot_file: Path) -> None:
+    write_tree(tmp_path, "/sys/module/rdma_rxe/srcversion: A")
+    for at_boot in (["rdma_rxe"], []):
+        result = ensure_modules(["rdma_rxe"], at_boot, runner=FakeRunner([]), sys=SysRoot(str(tmp_path)), check_mode=False)
+        assert (result.loaded, len(result.files), boot_file.exists()) == ([], 1, bool(at_boot))
 
 
 def test_check_mode_runs_nothing(tmp_path: Path, boot_file: Path) -> None:

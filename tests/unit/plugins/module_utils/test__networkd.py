@@ -14,7 +14,7 @@ import pytest
 
 from ansible_collections.rdma.cluster.plugins.module_utils import _networkd
 from ansible_collections.rdma.cluster.plugins.module_utils._errors import ApplyError
-from ansible_collections.rdma.cluster.plugins.module_utils._networkd import NetworkRail, ensure, live_difference, render
+from ansible_collections.rdma.cluster.plugins.module_utils._networkd import NetworkRail, ensure, live_differences, render
 from tests.unit.fakes import FakeRunner
 from tests.unit.hosts import FIXTURES
 
@@ -29,9 +29,9 @@ def shown(**changes: Any) -> dict[str, Any]:
 
 
 SERVES = (
-    ["systemctl", "show", "--property=ActiveState,UnitFileState", "systemd-networkd.service"],
+    ["systemctl", "show", "--property=Id,ActiveState,UnitFileState", "systemd-networkd.service"],
     0,
-    "ActiveState=active\nUnitFileState=enabled\n",
+    "Id=systemd-networkd.service\nActiveState=active\nUnitFileState=enabled\n",
     "",
 )
 
@@ -62,19 +62,17 @@ def test_a_nic_named_by_mac_is_matched_by_mac() -> None:
 
 
 DIFFERENCES = [
-    ({}, ""),
-    ({"mtu": 1500}, "MTU 1500 instead of 9000 bytes"),
-    ({"addr_info": []}, "address none instead of 192.168.100.1/24"),
-    (
-        {"addr_info": [{"family": "inet", "local": "192.168.100.1", "prefixlen": 16}]},
-        "address 192.168.100.1/16 instead of 192.168.100.1/24",
-    ),
+    (9000, ["192.168.100.1/24"], []),
+    (9000, ["10.0.0.1/8", "192.168.100.1/24"], []),
+    (1500, ["192.168.100.1/24"], [("MTU 1500 bytes", "MTU 9000 bytes")]),
+    (9000, [], [("address none", "address 192.168.100.1/24")]),
+    (9000, ["192.168.100.1/16"], [("address 192.168.100.1/16", "address 192.168.100.1/24")]),
 ]
 
 
-@pytest.mark.parametrize(("changes", "expected"), DIFFERENCES)
-def test_live_difference(changes: dict[str, Any], expected: str) -> None:
-    assert live_difference(RAIL, shown(**changes)) == expected
+@pytest.mark.parametrize(("mtu_bytes", "ipv4", "expected"), DIFFERENCES)
+def test_live_differences(mtu_bytes: int, ipv4: list[str], expected: list[tuple[str, str]]) -> None:
+    assert live_differences(RAIL, mtu_bytes, ipv4) == expected
 
 
 def test_first_run_writes_reloads_reconfigures_and_reads_back(folder: Path) -> None:
@@ -87,12 +85,12 @@ def test_first_run_writes_reloads_reconfigures_and_reads_back(folder: Path) -> N
             said(),
         ]
     )
-    result = ensure([RAIL], runner=runner, check_mode=False)
+    result = ensure([RAIL], ["rail0"], runner=runner, check_mode=False)
     runner.assert_done()
     assert result.changed
     assert (folder / "60-rdma-rail0.network").read_text() == render(RAIL)
     second = FakeRunner([said(), SERVES])
-    assert not ensure([RAIL], runner=second, check_mode=False).changed
+    assert not ensure([RAIL], ["rail0"], runner=second, check_mode=False).changed
     second.assert_done()
 
 
@@ -103,32 +101,35 @@ def test_live_drift_touches_only_its_own_link(folder: Path) -> None:
         (folder / f"60-rdma-{rail.name}.network").chmod(0o644)
     show_other = (["ip", "-j", "address", "show", "dev", "ens2"], 0, json.dumps([shown(ifname="ens2")]), "")
     runner = FakeRunner([said(mtu=1500), show_other, SERVES, RECONFIGURE, said()])
-    assert ensure([RAIL, other], runner=runner, check_mode=False).live == {"ens1": "MTU 1500 instead of 9000 bytes"}
+    assert ensure([RAIL, other], ["rail0", "rail1"], runner=runner, check_mode=False).live == {
+        "ens1": [("MTU 1500 bytes", "MTU 9000 bytes")]
+    }
     runner.assert_done()
 
 
 def test_a_file_of_a_rail_that_is_no_longer_planned_goes(folder: Path) -> None:
     (folder / "60-rdma-old.network").write_text("x")
+    (folder / "60-rdma-rail1.network").write_text("planned, and its NIC is not there now")
     (folder / "70-other.network").write_text("x")
     runner = FakeRunner([SERVES, RELOAD])
-    ensure([], runner=runner, check_mode=False)
+    ensure([], ["rail1"], runner=runner, check_mode=False)
     runner.assert_done()
-    assert [path.name for path in folder.iterdir()] == ["70-other.network"]
+    assert sorted(path.name for path in folder.iterdir()) == ["60-rdma-rail1.network", "70-other.network"]
 
 
 def test_networkd_that_is_off_is_started_and_enabled() -> None:
-    off = (SERVES[0], 0, "ActiveState=inactive\nUnitFileState=disabled\n", "")
+    off = (SERVES[0], 0, "Id=systemd-networkd.service\nActiveState=inactive\nUnitFileState=disabled\n", "")
     start = (["systemctl", "enable", "--now", "systemd-networkd.service"], 0, "", "")
     runner = FakeRunner([off, start])
-    assert ensure([], runner=runner, check_mode=False).service
+    assert ensure([], [], runner=runner, check_mode=False).service
     runner.assert_done()
 
 
 def test_check_mode_reads_and_changes_nothing(folder: Path) -> None:
     runner = FakeRunner([said(mtu=1500), SERVES])
-    result = ensure([RAIL], runner=runner, check_mode=True)
+    result = ensure([RAIL], ["rail0"], runner=runner, check_mode=True)
     assert result.changed
-    assert result.diffs[-1]["before"] == "MTU 1500 instead of 9000 bytes\n"
+    assert (result.diffs[-1]["before"], result.diffs[-1]["after"]) == ("MTU 1500 bytes\n", "MTU 9000 bytes\n")
     runner.assert_done()
     assert list(folder.iterdir()) == []
 
@@ -137,4 +138,4 @@ def test_a_link_that_does_not_come_to_the_wished_state_is_an_error(monkeypatch: 
     monkeypatch.setattr(_networkd, "SETTLE_SECONDS", -1.0)
     runner = FakeRunner([said(mtu=1500), SERVES, RELOAD, RECONFIGURE, said(mtu=1500)])
     with pytest.raises(ApplyError, match=r"ens1.*MTU 1500"):
-        ensure([RAIL], runner=runner, check_mode=False)
+        ensure([RAIL], ["rail0"], runner=runner, check_mode=False)

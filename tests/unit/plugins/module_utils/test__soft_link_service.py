@@ -19,9 +19,9 @@ from tests.unit.fakes import FakeRunner
 from tests.unit.trees import write_tree
 
 LINK = {"name": "rxe_rail0", "type": "rxe", "nic": {"pci": "0000:21:00.0"}}
-SHOW = ["systemctl", "show", "--property=ActiveState,UnitFileState", UNIT]
-NEW = (SHOW, 0, "ActiveState=inactive\nUnitFileState=\n", "")
-RUNNING = (SHOW, 0, "ActiveState=active\nUnitFileState=enabled\n", "")
+SHOW = ["systemctl", "show", "--property=Id,ActiveState,UnitFileState", UNIT]
+NEW = (SHOW, 0, f"Id={UNIT}\nActiveState=inactive\nUnitFileState=\n", "")
+RUNNING = (SHOW, 0, f"Id={UNIT}\nActiveState=active\nUnitFileState=enabled\n", "")
 
 
 def systemctl(*words: str, rc: int = 0, stderr: str = "") -> tuple[list[str], int, str, str]:
@@ -102,10 +102,11 @@ def test_a_link_that_is_still_missing_is_an_error(state: dict[str, Any]) -> None
 
 def test_no_links_removes_the_files(paths: Path, state: dict[str, Any]) -> None:
     (paths / "links.json").write_text("[]")
-    runner = FakeRunner([systemctl("daemon-reload")])
+    runner = FakeRunner([RUNNING, systemctl("disable", "--now", UNIT), systemctl("daemon-reload")])
     assert ensure_soft_links([], runner=runner, check_mode=False).changed
+    runner.assert_done()
     assert list(paths.iterdir()) == []
-    assert not ensure_soft_links([], runner=FakeRunner([]), check_mode=False).changed
+    assert not ensure_soft_links([], runner=FakeRunner([NEW]), check_mode=False).changed
 
 
 TREE = """

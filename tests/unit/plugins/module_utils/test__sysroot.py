@@ -33,6 +33,7 @@ def test_what_is_absent_is_none(tmp_path: Path, path: str) -> None:
     sys = SysRoot(str(write_tree(tmp_path, "/sys/file: x")))
 
     assert (sys.read(path), sys.text(path), sys.link_target(path), sys.resolve(path)) == (None, None, None, None)
+    assert (sys.read_bytes(path), sys.mode(path)) == (None, None)
     assert (sys.list_dir(path), sys.exists(path)) == ([], False)
 
 
@@ -41,6 +42,7 @@ def test_an_attribute_without_a_value_is_none(tmp_path: Path, monkeypatch: pytes
     monkeypatch.setattr(_sysroot, "open", failing_open(number), raising=False)
 
     assert SysRoot(str(tmp_path)).read("/sys/class/net/eth0/carrier") is None
+    assert SysRoot(str(tmp_path)).read_bytes("/sys/class/net/eth0/carrier") is None
 
 
 @pytest.mark.parametrize("number", [errno.EACCES, errno.EPERM, errno.EIO])
@@ -56,7 +58,7 @@ def test_any_other_failure_is_an_error_with_the_path_on_the_host(
     assert (caught.value.errno, caught.value.filename) == (number, "/sys/class/net/eth0/carrier")
 
 
-@pytest.mark.parametrize(("method", "call"), [("list_dir", "listdir"), ("exists", "stat"), ("link_target", "readlink")])
+@pytest.mark.parametrize(("method", "call"), [("list_dir", "listdir"), ("exists", "stat"), ("mode", "stat"), ("link_target", "readlink")])
 def test_what_may_not_be_looked_at_is_not_absent(
     tmp_path: Path,
     monkeypatch: pytest.MonkeyPatch,
@@ -72,6 +74,31 @@ def test_what_may_not_be_looked_at_is_not_absent(
     with pytest.raises(PermissionError) as caught:
         getattr(sys, method)("/sys/a")
     assert caught.value.filename == "/sys/a"
+
+
+def test_bytes_are_those_of_the_file(tmp_path: Path) -> None:
+    data = b"\xff\xfe\x00\r\n"
+    (tmp_path / "file").write_bytes(data)
+    (tmp_path / "empty").touch()
+    sys = SysRoot(str(tmp_path))
+
+    assert (sys.read_bytes("/file"), sys.read_bytes("/empty")) == (data, b"")
+    assert sys.read("/file") == "\ufffd\ufffd\x00\r\n"
+
+
+def test_a_directory_has_no_bytes(tmp_path: Path) -> None:
+    sys = SysRoot(str(write_tree(tmp_path, "/sys/d/a: x\n/sys/link -> d")))
+
+    assert (sys.read_bytes("/sys/d"), sys.read_bytes("/sys/link"), sys.read("/sys/d")) == (None, None, None)
+
+
+@pytest.mark.parametrize("mode", [0o644, 0o600, 0o755, 0o4755, 0o1777])
+def test_the_permission_bits_are_those_at_the_end_of_a_link(tmp_path: Path, mode: int) -> None:
+    write_tree(tmp_path, "/etc/real: x\n/etc/link -> /etc/real\n/etc/dangling -> nowhere")
+    (tmp_path / "etc/real").chmod(mode)
+    sys = SysRoot(str(tmp_path))
+
+    assert (sys.mode("/etc/real"), sys.mode("/etc/link"), sys.mode("/etc/dangling")) == (mode, mode, None)
 
 
 def test_lists_a_directory_in_order(tmp_path: Path) -> None:

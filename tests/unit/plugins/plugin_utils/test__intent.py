@@ -7,26 +7,53 @@
 from __future__ import annotations
 
 import copy
+import datetime
+import json
+import re
+from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 import pytest
+from ansible.parsing.dataloader import DataLoader
+from hypothesis import given
+from hypothesis import strategies as st
 
-from ansible_collections.rdma.cluster.plugins.plugin_utils._intent import IntentError, normalise
+from ansible_collections.rdma.cluster.plugins.module_utils._findings import ERROR
+from ansible_collections.rdma.cluster.plugins.plugin_utils import _intent
+from ansible_collections.rdma.cluster.plugins.plugin_utils._intent import IntentError, IntentProblem, findings, normalise, where_of
+from ansible_collections.rdma.cluster.plugins.plugin_utils._intent_schema import RUN, SECTIONS, Key
 
+Change = Callable[[dict[str, Any]], Any]
 GOOD: dict[str, Any] = {
     "rdma_rails": [
         {"name": "rail0", "nic": {"pci": "0000:3D:00.0"}, "address": "192.168.100.1/24", "soft": True},
         {"name": "rail1", "nic": {"mac": "52:54:00:1A:01:01"}, "address": "192.168.101.1/24", "soft": True},
     ],
 }
+PARTITION = {"name": "a", "key": 1}
+RULE = {"silenced_by": "me", "reason": "on order", "until": "2026-12-31"}
 
 
-def problems(change: Any) -> list[str]:
-    variables = copy.deepcopy(GOOD)
-    change(variables)
+def rail(index: int, **changes: Any) -> Change:
+    return lambda variables: variables["rdma_rails"][index].update(changes)
+
+
+def also(more: dict[str, Any] | None = None, **changes: Any) -> Change:
+    return lambda variables: variables.update({**(more or {}), **changes})
+
+
+def problems_of(variables: Any) -> list[IntentProblem]:
     with pytest.raises(IntentError) as caught:
         normalise(variables)
+    assert all(str(problem) in str(caught.value) for problem in caught.value.problems)
     return caught.value.problems
+
+
+def problems(change: Change) -> list[IntentProblem]:
+    variables = copy.deepcopy(GOOD)
+    change(variables)
+    return problems_of(variables)
 
 
 def test_defaults_are_filled_in_and_nics_are_lower_case() -> None:
@@ -38,42 +65,134 @@ def test_defaults_are_filled_in_and_nics_are_lower_case() -> None:
     assert intent["rails"][1]["nic"] == {"mac": "52:54:00:1a:01:01"}
     assert intent["driver"] == {"stack": "inbox"}
     assert intent["fabric"] == {"topology": "switched", "planes": {}, "shared_subnet": False}
-    assert intent["pairs"]["command"] == "ib_write_bw"
+    assert intent["host"] == {"memlock_unlimited": True, "sysctl": {}}
+    assert intent["roce"] == {"priority": 3, "dscp": 26, "cnp_dscp": 48, "cnp_priority": 6, "ecn": True}
+    assert intent["partitions"] == []
+    assert intent["gpudirect"] == {"path": "auto"}
+    assert intent["nccl"] == {
+        "conf_file": "/etc/nccl.conf", "environment_file": "/etc/rdma-cluster/nccl.env", "version": None, "socket_ifname": None,
+        "variables": {},
+    }  # fmt: skip
+    assert intent["pairs"] == {
+        "command": "ib_write_bw", "size_bytes": 65536, "queue_pairs": 1, "duration_seconds": 5, "iterations": None, "deadline_seconds": 60,
+        "qp_timeout": None, "floor_gbps": 0.0, "software_fail_below": 0.25, "fail_below": 0.8, "warn_below": 0.95,
+    }  # fmt: skip
+    assert intent["collectives"] == {"min_busbw_gbps": None}
+    assert intent["gate"] == {"policy": "stop", "max_failed_percent": None}
+    assert intent["checks"] == {}
 
 
 def test_the_intent_is_not_changed_by_reading_it() -> None:
     variables = copy.deepcopy(GOOD)
-    normalise(variables)
+    intent = normalise(variables)
     assert variables == GOOD
+    intent["fabric"]["planes"]["x"] = {}
+    assert normalise(variables)["fabric"]["planes"] == {}
 
 
-PROBLEMS = [
-    (lambda v: v["rdma_rails"][0].update(adress="x"), "rdma_rails[0] has no key 'adress': did you mean 'address'?"),
-    (lambda v: v.update(rdma_driver={"stak": "inbox"}), "rdma_driver has no key 'stak': did you mean 'stack'?"),
-    (lambda v: v.update(rdma_driver={"stack": "latest"}), "rdma_driver.stack is one of inbox; got 'latest'"),
-    (lambda v: v.update(rdma_driver=["inbox"]), "rdma_driver is a dictionary; got list"),
-    (lambda v: v["rdma_rails"][0].pop("name"), "rdma_rails[0].name is missing"),
-    (lambda v: v["rdma_rails"][0].update(mtu_bytes="9000"), "rdma_rails[0].mtu_bytes is int; got '9000'"),
-    (lambda v: v["rdma_rails"][0].update(mtu_bytes=True), "rdma_rails[0].mtu_bytes is int; got True"),
-    (lambda v: v["rdma_rails"][0].update(mtu_bytes=1000), "rdma_rails[0].mtu_bytes is 1280 at least; got 1000"),
-    (lambda v: v["rdma_rails"][0].update(address="192.168.100.300/24"), "rdma_rails[0].address is an IPv4 address"),
-    (lambda v: v["rdma_rails"][0].update(nic={"pci": "3d:00.0"}), "rdma_rails[0].nic.pci is no PCI address"),
-    (lambda v: v["rdma_rails"][0].update(nic={"interface": "eth1"}), "rdma_rails[0].nic is either pci"),
-    (lambda v: v["rdma_rails"][0].update(name="rail 0; rm -rf /"), "rdma_rails[0].name is letters"),
-    (lambda v: v["rdma_rails"][0].update(name="rail\n"), "rdma_rails[0].name is letters"),
-    (lambda v: v["rdma_rails"][1].update(name="rail0"), "rail0 and rail0 both have the name rail0"),
-    (lambda v: v["rdma_rails"][1].update(address="192.168.100.1/24"), "rail1 and rail0 both have the address 192.168.100.1/24"),
-    (lambda v: v["rdma_rails"][1].update(address="192.168.100.9/24"), "rail1 and rail0 are both in 192.168.100.0/24"),
-    (lambda v: v["rdma_rails"][0].pop("address"), "rail0 is RoCE and needs an address"),
-    (lambda v: v.update(rdma_rails=[]), "rdma_rails is a list of this host's rails, one at least; it is empty"),
-    (lambda v: v.pop("rdma_rails"), "rdma_rails is a list of this host's rails, one at least; it is missing"),
-]
+def test_nested_keys_have_defaults_too() -> None:
+    given = {
+        "rdma_rails": [{**rail, "plane": "a"} for rail in GOOD["rdma_rails"]],
+        "rdma_fabric": {"planes": {"a": None, "b": {"ratio": 1.5}}},
+        "rdma_partitions": [PARTITION],
+        "rdma_host": {"sysctl": {"net/ipv4/conf/eth0/rp_filter": 2, "vm.x": "1 2"}},
+        "rdma_nccl": {"variables": {"NCCL_IB_TC": 106, "UCX_TLS": "rc,tcp"}},
+        "rdma_checks": {"link.state": {**RULE, "until": datetime.date(2026, 12, 31)}, "pair.bandwidth": {"threshold": 0.5}},
+    }
+    intent = normalise(given)
+    assert intent["fabric"]["planes"] == {
+        "a": {"subnet_manager": None, "ratio": None, "plan": None},
+        "b": {"subnet_manager": None, "ratio": 1.5, "plan": None},
+    }
+    assert intent["partitions"] == [{"name": "a", "key": 1, "members": [], "full": True, "ipoib": False}]
+    assert intent["host"]["sysctl"] == {"net/ipv4/conf/eth0/rp_filter": 2, "vm.x": "1 2"}
+    assert intent["nccl"]["variables"] == {"NCCL_IB_TC": 106, "UCX_TLS": "rc,tcp"}
+    assert intent["checks"]["link.state"] == {"severity": None, "threshold": None, **RULE}
+    json.dumps(intent)
 
 
-@pytest.mark.parametrize(("change", "expected"), PROBLEMS)
-def test_a_problem_is_named(change: Any, expected: str) -> None:
+PROBLEMS: list[tuple[Change, str, str]] = [
+    (rail(0, adress="x"), "intent.key", "rdma_rails[0] has no key 'adress': did you mean 'address'?"),
+    (also(rdma_driver={"stak": "inbox"}), "intent.key", "rdma_driver has no key 'stak': did you mean 'stack'?"),
+    (also(rdma_driver={5: 1}), "intent.key", "rdma_driver has no key 5: the keys are stack"),
+    (also(rdma_driver={"stack": "latest"}), "intent.value", "rdma_driver.stack is one of inbox; got 'latest'"),
+    (also(rdma_driver={"stack": "inbox\n"}), "intent.value", "rdma_driver.stack is one of inbox; got 'inbox\\n'"),
+    (also(rdma_driver=["inbox"]), "intent.type", "rdma_driver is a dictionary; got ['inbox']"),
+    (lambda v: v["rdma_rails"][0].pop("name"), "intent.key", "rdma_rails[0].name is missing"),
+    (rail(0, name=None), "intent.key", "rdma_rails[0].name is missing"),
+    (rail(0, mtu_bytes="9000"), "intent.type", "rdma_rails[0].mtu_bytes is an integer; got '9000'"),
+    (rail(0, mtu_bytes=True), "intent.type", "rdma_rails[0].mtu_bytes is an integer; got True"),
+    (rail(0, mtu_bytes=1000), "intent.value", "rdma_rails[0].mtu_bytes is 1280 at least; got 1000"),
+    (rail(0, mtu_bytes=16**5000), "intent.value", "rdma_rails[0].mtu_bytes is 65535 at most; got an integer too"),
+    (rail(0, rate_gbps=True), "intent.type", "rdma_rails[0].rate_gbps is a number; got True"),
+    (rail(0, rate_gbps=float("nan")), "intent.value", "rdma_rails[0].rate_gbps is a finite number; got nan"),
+    (rail(0, soft=1), "intent.type", "rdma_rails[0].soft is true or false; got 1"),
+    (rail(0, soft="yes"), "intent.type", "rdma_rails[0].soft is true or false; got 'yes'"),
+    (rail(0, address="192.168.100.300/24"), "intent.address", "rdma_rails[0].address is an IPv4 address"),
+    (rail(0, address="192.168.100.0/24"), "intent.address", "rdma_rails[0].address is an IPv4 address of a host"),
+    (rail(0, nic={"pci": "3d:00.0"}), "intent.value", "rdma_rails[0].nic.pci is a PCI address"),
+    (rail(0, nic={"interface": "eth1"}), "intent.key", "rdma_rails[0].nic has no key 'interface': the keys are pci"),
+    (rail(0, nic={}), "intent.value", "rdma_rails[0].nic is one of pci, mac; got {}"),
+    (lambda v: v["rdma_rails"][0]["nic"].update(mac="52:54:00:1a:01:02"), "intent.value", "rdma_rails[0].nic is one of pci, mac; got {"),
+    (rail(0, name="rail 0; rm -rf /"), "intent.value", "rdma_rails[0].name is letters"),
+    (rail(0, name="rail\n"), "intent.value", "rdma_rails[0].name is letters"),
+    (rail(1, name="rail0"), "intent.rails", "rdma_rails[1].name is rail0, and so is that of rdma_rails[0]"),
+    (rail(1, nic={"pci": "0000:3d:00.0"}), "intent.rails", "rdma_rails[1].nic is 0000:3d:00.0, and so is that of"),
+    (rail(1, address="192.168.100.1/25"), "intent.address", "rdma_rails[1].address is 192.168.100.1, and so is"),
+    (rail(1, address="192.168.100.9/24"), "intent.address", "rdma_rails[1].address is in 192.168.100.0/24, and so"),
+    (lambda v: v["rdma_rails"][0].pop("address"), "intent.address", "rdma_rails[0].address is missing: rail0 is RoCE"),
+    (rail(0, link_layer="infiniband"), "intent.rails", "rdma_rails[0].soft is true, but Soft-RoCE is no InfiniBand"),
+    (also(rdma_fabric={"planes": {"defalt": {}}}), "intent.rails", "rdma_rails[0].plane is default, which rdma_fabric.planes does"),
+    (also(rdma_rails=[]), "intent.value", "rdma_rails is a list of one at least; got []"),
+    (also(rdma_rails=[None]), "intent.type", "rdma_rails[0] is a dictionary; got None"),
+    (also(rdma_rails={}), "intent.type", "rdma_rails is a list; got {}"),
+    (lambda v: v.pop("rdma_rails"), "intent.key", "rdma_rails is missing"),
+    (also(rdma_fabric={"planes": {"a": {"ration": 1}}}), "intent.key", "rdma_fabric.planes.a has no key 'ration': did you mean"),
+    (also(rdma_fabric={"planes": {"a b": {}}}), "intent.value", "a name in rdma_fabric.planes is letters"),
+    (also(rdma_fabric={"planes": {"a": {"plan": "../x"}}}), "intent.value", "rdma_fabric.planes.a.plan is the path"),
+    (also(rdma_host={"sysctl": {"vm.x": True}}), "intent.type", "rdma_host.sysctl.vm.x is a string or an integer; got True"),
+    (also(rdma_host={"sysctl": {"vm.x": None}}), "intent.type", "rdma_host.sysctl.vm.x is a string or an integer; got None"),
+    (also(rdma_host={"sysctl": {"vm.x": "1\nkernel.panic=1"}}), "intent.value", "rdma_host.sysctl.vm.x is a number, or one line"),
+    (also(rdma_host={"sysctl": {"../../etc/x": 1}}), "intent.value", "a name in rdma_host.sysctl is the name of a kernel"),
+    (also(rdma_roce={"dscp": 64}), "intent.value", "rdma_roce.dscp is 63 at most; got 64"),
+    (also(rdma_roce={"cnp_dscp": 26}), "intent.value", "rdma_roce.cnp_dscp is 26, as dscp is, with another priority"),
+    (also(rdma_partitions=[{**PARTITION, "key": 0x8001}]), "intent.value", "rdma_partitions[0].key is 32767 at most; got 32769"),
+    (also(rdma_partitions=[PARTITION, {**PARTITION, "key": 2}]), "intent.value", "rdma_partitions[1].name is a, and so is that of"),
+    (also(rdma_partitions=[{**PARTITION, "members": ["a", None]}]), "intent.type", "rdma_partitions[0].members[1] is a string; got N"),
+    (also(rdma_partitions=[{**PARTITION, "members": "a"}]), "intent.type", "rdma_partitions[0].members is a list; got 'a'"),
+    (also(rdma_gpudirect={"path": None, "x": 1}), "intent.key", "rdma_gpudirect has no key 'x': the keys are path"),
+    (also(rdma_nccl={"version": 2.20}), "intent.type", "rdma_nccl.version is a string; got 2.2"),
+    (also(rdma_nccl={"variables": {"LD_PRELOAD": "x"}}), "intent.value", "a name in rdma_nccl.variables is the name of a variable"),
+    (also(rdma_nccl={"variables": {"NCCL_X": "a\nb"}}), "intent.value", "rdma_nccl.variables.NCCL_X is a number, or letters"),
+    (also(rdma_pairs={"fail_below": 0.99}), "intent.value", "rdma_pairs.fail_below is 0.99, which is more than warn_below, 0.95"),
+    (also(rdma_pairs={"queue_pairs": 0}), "intent.value", "rdma_pairs.queue_pairs is 1 at least; got 0"),
+    (also(rdma_collectives={"min_busbw_gbps": -1}), "intent.value", "rdma_collectives.min_busbw_gbps is 0 at least; got -1"),
+    (also(rdma_gate={"policy": "quarantine"}), "intent.key", "rdma_gate.max_failed_percent is missing: the policy quarantine"),
+    (also(rdma_gate={"max_failed_percent": 5}), "intent.value", "rdma_gate.max_failed_percent is 5, but the policy stop means 0"),
+    (also(rdma_gate={"max_failed_percent": 101}), "intent.value", "rdma_gate.max_failed_percent is 100 at most; got 101"),
+    (also(rdma_checks={"link.state": {"silenced_by": "me", "until": "2026-12-31"}}), "intent.key", "rdma_checks.link.state.reason"),
+    (also(rdma_checks={"link.state": {"silenced_by": "me", "reason": "x"}}), "intent.key", "rdma_checks.link.state.until is missing"),
+    (also(rdma_checks={"link.state": {"until": "2026-02-30"}}), "intent.value", "rdma_checks.link.state.until is a date"),
+    (also(rdma_checks={"link.state": {"until": datetime.datetime(2026, 1, 1)}}), "intent.value", "rdma_checks.link.state.until is a"),
+    (also(rdma_checks={"link.state": {"reason": "a\nb"}}), "intent.value", "rdma_checks.link.state.reason is one line of printable"),
+    (also(rdma_checks={"link.state": {"silenced_by": ""}}), "intent.value", "rdma_checks.link.state.silenced_by is one line"),
+    (also(rdma_checks={"link state": {}}), "intent.value", "a name in rdma_checks is the id of a check (link.state); got 'link state'"),
+    (also(rdma_checks={"link.stat": {}}), "intent.key", "rdma_checks.link.stat is no check of this collection: did you mean 'link.state'?"),
+    (also(rdma_checks={"link.state": {"threshold": 0.5}}), "intent.value", "rdma_checks.link.state.threshold is given, but"),
+    (also(rdma_checks={"link.state": {"severity": "none"}}), "intent.value", "rdma_checks.link.state.severity is one of error, warning"),
+    (also(rdma_ralis=[]), "intent.key", "rdma_ralis is no variable of this collection: did you mean 'rdma_rails'?"),
+    (also(rdma_load_alowed=1), "intent.key", "rdma_load_alowed is no variable of this collection: did you mean 'rdma_load_allowed'?"),
+    (also({"rdma_\n": 1}), "intent.key", "'rdma_\\n' is no variable of this collection: did you mean"),
+    (also(rdma_measure="maybe"), "intent.value", "rdma_measure is one of auto, true, false; got 'maybe'"),
+    (also(rdma_load_allowed="perhaps"), "intent.type", "rdma_load_allowed is true or false; got 'perhaps'"),
+    (also(rdma_proof_max_age_hours="nan"), "intent.value", "rdma_proof_max_age_hours is a finite number; got nan"),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("change", "check", "expected"), PROBLEMS)
+def test_a_problem_is_named(change: Change, check: str, expected: str) -> None:
     found = problems(change)
-    assert any(problem.startswith(expected) for problem in found), found
+    assert [problem.check for problem in found if str(problem).startswith(expected)] == [check], [str(problem) for problem in found]
 
 
 def test_all_problems_are_told_at_once() -> None:
@@ -81,8 +200,10 @@ def test_all_problems_are_told_at_once() -> None:
         variables["rdma_rails"][0]["mtu_bytes"] = 1
         variables["rdma_rails"][1]["adress"] = "x"
         variables["rdma_pairs"] = {"duration": 3}
+        variables["rdma_gate"] = {"policy": "quarantine"}
+        variables["rdma_ralis"] = []
 
-    assert len(problems(change)) == 3
+    assert len(problems(change)) == 5
 
 
 def test_rails_in_one_subnet_if_the_fabric_says_so() -> None:
@@ -90,3 +211,120 @@ def test_rails_in_one_subnet_if_the_fabric_says_so() -> None:
     variables["rdma_rails"][1]["address"] = "192.168.100.9/24"
     variables["rdma_fabric"] = {"shared_subnet": True}
     assert normalise(variables)["fabric"]["shared_subnet"] is True
+
+
+@pytest.mark.parametrize(
+    "more",
+    [
+        {"rdma_load_allowed": "False", "rdma_measure": "yes", "rdma_proof_max_age_hours": "24", "rdma_serial": "25%"},
+        {"rdma_load_allowed": False, "rdma_measure": True, "rdma_proof_max_age_hours": 24, "rdma_serial": [1, "10%"]},
+        {"rdma_hosts": "all:!gpu1", "rdma_run_dir": "/var/lib/runs", "rdma_stage": "driver", "rdma_intent": {}},
+        {"rdma_modules_reload_required": True, "ansible_user": "root"},
+    ],
+)
+def test_variables_of_a_run_and_our_own_are_known(more: dict[str, Any]) -> None:
+    assert normalise({**GOOD, **more}) == normalise(GOOD)
+
+
+def test_a_list_of_problems_becomes_findings() -> None:
+    found = findings(
+        "node1", [IntentProblem("rdma_rails[0].soft", "is true or false; got 5", "intent.type", "true or false", "5", "hosts.yml:12")]
+    )
+    assert [finding.to_dict() for finding in found] == [
+        {
+            "stage": "preflight", "check": "intent.type", "host": "node1", "subject": "rdma_rails[0].soft", "status": ERROR,
+            "observed": "5", "expected": "true or false",
+            "remedy": "Correct rdma_rails[0].soft of node1 in hosts.yml:12.", "silenced_by": None,
+        }
+    ]  # fmt: skip
+    assert findings("node1", [IntentProblem("rdma_x", "is wrong", "intent.key")], "driver")[0].remedy.endswith("in the inventory.")
+
+
+INVENTORY = """\
+rdma_rails:
+  - name: rail0
+    nic: {pci: 3d:00.0}
+    adress: x
+    soft: 5
+rdma_gate:
+  policy: quarantine
+"""
+
+
+def test_a_problem_says_where_it_stands(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "hosts.yml").write_text(INVENTORY)
+    monkeypatch.chdir(tmp_path)
+    found = {problem.where: problem.origin for problem in problems_of(DataLoader().load_from_file(str(tmp_path / "hosts.yml")))}
+    assert found == {
+        "rdma_rails[0]": "hosts.yml:4",
+        "rdma_rails[0].nic.pci": "hosts.yml:3",
+        "rdma_rails[0].soft": "hosts.yml:5",
+        "rdma_gate.max_failed_percent": "hosts.yml:7",
+    }
+
+
+def test_a_truth_value_has_the_place_of_its_key(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "hosts.yml").write_text("rdma_rails:\n  - name: rail0\n    nic: {pci: '0000:3d:00.0'}\n    mtu_bytes: true\n")
+    given = DataLoader().load_from_file(str(tmp_path / "hosts.yml"))
+    monkeypatch.chdir("/")
+    assert str(problems_of(given)[0]).endswith(f"got True ({str(tmp_path).lstrip('/')}/hosts.yml:4)")
+
+
+@pytest.mark.parametrize("value", ["text", 5, None, {}, [], True])
+def test_a_value_without_origin_is_nowhere(value: Any) -> None:
+    assert where_of(value) == ""
+
+
+def test_no_origin_where_ansible_has_none(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(__import__("sys").modules, "ansible._internal._datatag._tags", None)
+    assert where_of("text") == ""
+    assert _intent.normalise(GOOD)["driver"]["stack"] == "inbox"
+
+
+ANYTHING = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.floats() | st.text(max_size=20) | st.dates() | st.datetimes(),
+    lambda inner: st.lists(inner, max_size=4) | st.dictionaries(st.text(max_size=8) | st.integers(), inner, max_size=4),
+    max_leaves=10,
+)
+
+
+def near(key: Key) -> st.SearchStrategy[Any]:
+    """Values of about the right shape: what a person writes who has read half of the documentation."""
+    right: st.SearchStrategy[Any] = st.sampled_from([None, True, 0, 1, 5, 2.5, 9000, "a", "rail0", "192.168.1.1/24", *key.choices])
+    if key.keys is not None:
+        right = st.fixed_dictionaries({}, optional={name: near(inner) for name, inner in key.keys.items()})
+    elif key.each is not None and key.names is not None:
+        right = st.dictionaries(st.sampled_from(["a", "link.state", "vm.x", "NCCL_X", 5]), near(key.each), max_size=2)
+    elif key.each is not None:
+        right = st.lists(near(key.each), max_size=2)
+    return st.one_of(right, right, right, ANYTHING)
+
+
+VARIABLES = st.fixed_dictionaries(
+    {}, optional={**{name: near(section.key) for name, section in SECTIONS.items()}, **{name: near(key) for name, key in RUN.items()}}
+)
+
+
+def only_intent_errors(variables: dict[str, Any]) -> None:
+    """Either an intent, whose text JSON has, or problems in one line each."""
+    found: list[IntentProblem] = []
+    try:
+        intent = normalise(variables)
+    except IntentError as error:
+        found = error.problems
+    else:
+        assert json.loads(json.dumps(intent, allow_nan=False))["rails"]
+        return
+    assert found
+    assert all(str(problem).isprintable() for problem in found), found
+    assert all(re.fullmatch(r"intent\.[a-z]+", problem.check) for problem in found)
+
+
+@given(VARIABLES)
+def test_nothing_but_an_intent_error_on_what_is_nearly_right(variables: dict[str, Any]) -> None:
+    only_intent_errors({**GOOD, **variables})
+
+
+@given(st.dictionaries(st.sampled_from([*SECTIONS, *RUN]) | st.text(max_size=10).map("rdma_{}".format), ANYTHING, max_size=6))
+def test_nothing_but_an_intent_error_on_anything(variables: dict[str, Any]) -> None:
+    only_intent_errors(variables)

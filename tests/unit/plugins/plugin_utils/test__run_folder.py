@@ -6,13 +6,17 @@
 
 from __future__ import annotations
 
+import json
 import multiprocessing
 import os
 import re
+import subprocess
 from pathlib import Path
 
+import pytest
+
 from ansible_collections.rdma.cluster.plugins.module_utils._findings import Finding
-from ansible_collections.rdma.cluster.plugins.plugin_utils._run_folder import RunFolder, run_id
+from ansible_collections.rdma.cluster.plugins.plugin_utils._run_folder import RunFolder, process_of, run_id
 
 
 def test_workers_and_their_parent_find_the_same_id() -> None:
@@ -28,10 +32,22 @@ def _id(_number: int) -> str:
 
 def test_the_newest_run_is_linked(tmp_path: Path) -> None:
     (tmp_path / "latest").symlink_to("an-older-run")
-    folder = RunFolder.current({"rdma_run_dir": str(tmp_path)})
+    folder = RunFolder.current(str(tmp_path))
     assert folder.path == tmp_path / run_id()
+    assert os.readlink(tmp_path / "latest") == "an-older-run"
+    folder.link_latest()
     assert (tmp_path / "latest").resolve() == folder.path
-    assert RunFolder.current({"rdma_run_dir": str(tmp_path)}).path == folder.path
+    assert RunFolder.current(str(tmp_path)).path == folder.path
+
+
+@pytest.mark.parametrize("name", ["c/d", "../x", "node1.example.com", "a%2Fb", "näme", " "])
+def test_a_host_of_any_name_has_its_own_file_in_the_folder(tmp_path: Path, name: str) -> None:
+    folder = RunFolder(tmp_path)
+    finding = Finding("link", "link.state", name, "rail 0", "error", "DOWN", "ACTIVE", "Check the cable.")
+    file = folder.write_findings("link", name, [finding])
+    assert file.parent == tmp_path / "findings/link"
+    assert folder.hosts_of("link") == [name]
+    assert folder.read_findings("link", name) == [finding]
 
 
 def test_files_are_whole_and_nothing_else_is_left(tmp_path: Path) -> None:
@@ -48,3 +64,61 @@ def test_findings_come_back_as_they_were(tmp_path: Path) -> None:
     folder.write_findings("link", "node1", [finding])
     assert folder.read_findings("link", "node1") == [finding]
     assert folder.all_findings() == [finding]
+
+
+def test_what_tells_a_process_stays_the_same_and_goes_with_it() -> None:
+    process = subprocess.Popen(["sleep", "60"])
+    try:
+        assert process_of(process.pid) == process_of(process.pid) != process_of(os.getpid())
+    finally:
+        process.kill()
+        process.wait()
+    assert process_of(process.pid) is None
+
+
+def test_the_folder_is_artifacts_here_unless_told_otherwise(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    assert RunFolder.current("").path == tmp_path / "artifacts" / run_id()
+    assert RunFolder.current("evidence").path == tmp_path / "evidence" / run_id()
+
+
+def test_what_hosts_compare_to_is_kept_apart(tmp_path: Path) -> None:
+    folder = RunFolder(tmp_path)
+    own, compared = (Finding("link", check, "node1", "rail 0", "ok", "a", "b") for check in ("link.state", "link.alike"))
+    folder.write_findings("link", "node1", [own])
+    folder.write_findings("link", "node1", [compared], of="fleet")
+    assert folder.read_findings("link", "node1") == [own]
+    assert folder.read_findings("link", "node1", of="fleet") == [compared]
+    assert folder.all_findings() == [own]
+
+
+def test_what_was_not_written_is_not_there(tmp_path: Path) -> None:
+    folder = RunFolder(tmp_path)
+    assert folder.read_if_there("pairs/plan.json") is None
+    assert folder.read_findings("link", "node1") == []
+    assert folder.hosts_of("link") == []
+    assert folder.all_findings() == []
+
+
+def test_a_file_that_is_half_written_is_no_evidence(tmp_path: Path) -> None:
+    folder = RunFolder(tmp_path)
+    folder.write_findings("link", "node1.example.com", [])
+    (tmp_path / "findings/link/.node2.json.4711").write_text("[{")
+    assert folder.hosts_of("link") == ["node1.example.com"]
+    assert folder.all_findings() == []
+
+
+def test_the_hosts_of_a_stage_are_sorted(tmp_path: Path) -> None:
+    folder = RunFolder(tmp_path)
+    for host in ("b", "a", "c"):
+        folder.write_findings("link", host, [])
+    folder.write_findings("network", "d", [])
+    assert folder.hosts_of("link") == ["a", "b", "c"]
+
+
+def test_lines_are_added_one_by_one(tmp_path: Path) -> None:
+    folder = RunFolder(tmp_path)
+    for number in (1, 2):
+        folder.append("deep/changes.jsonl", {"number": number, "text": "ä\nb"})
+    lines = (tmp_path / "deep/changes.jsonl").read_text(encoding="utf-8").splitlines()
+    assert [json.loads(line) for line in lines] == [{"number": 1, "text": "ä\nb"}, {"number": 2, "text": "ä\nb"}]

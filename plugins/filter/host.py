@@ -1,0 +1,23 @@
+# Copyright (c) 2026, the rdma.cluster authors
+# GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""Filters of the host stage: what is asked for, and whether a host differs from it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from ansible_collections.rdma.cluster.plugins.plugin_utils import _host
+
+
+class FilterModule:
+    """The filters of this file."""
+
+    def filters(self) -> dict[str, Callable[..., Any]]:
+        return {
+            "memlock_differs": _host.memlock_differs,
+            "sysctl_settings": _host.sysctl_settings,
+            "sysctl_differs": _host.sysctl_differs,
+        }

@@ -1,0 +1,171 @@
+# Copyright (c) 2026, the rdma.cluster authors
+# GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""What the gate of the nccl stage asks: its files, the devices that they name, and that like hosts have like variables."""
+
+from __future__ import annotations
+
+import itertools
+import re
+from collections import defaultdict
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
+
+from ansible_collections.rdma.cluster.plugins.module_utils._files import ManagedFile, differs
+from ansible_collections.rdma.cluster.plugins.module_utils._findings import ERROR, NOT_APPLICABLE, OK, UNKNOWN, Finding
+from ansible_collections.rdma.cluster.plugins.module_utils._nccl_conf import parse_nccl_conf
+from ansible_collections.rdma.cluster.plugins.module_utils._rails import Facts
+
+STAGE = "nccl"
+HCA = "NCCL_IB_HCA"
+_NAMED = 3
+# A device in the value of NCCL_IB_HCA: what stands between the signs at the front, the commas and the ports.
+_DEVICE = re.compile(r"(?<![^,=^])[^,:=^]+")
+
+
+def check_nccl(host: str, files: Sequence[ManagedFile], facts: Facts) -> list[Finding]:
+    """Findings `nccl.file` for each file and `nccl.hca` for each device that they name.
+
+    files: as nccl_files gives them, nccl.conf first; none at all where NCCL uses no rail of the host.
+    """
+    if not files:
+        return [Finding(STAGE, "nccl.file", host, "NCCL's files", NOT_APPLICABLE, "no compute rail and no variable", "nothing")]
+    return [*(_file(host, file, facts) for file in files), *_hca(host, parse_nccl_conf(files[0].content or "").variables, facts)]
+
+
+def _file(host: str, file: ManagedFile, facts: Facts) -> Finding:
+    expected = f"as the intent has it, mode {file.mode:04o}"
+    there = facts.get("files")
+    if there is None:
+        return Finding(STAGE, "nccl.file", host, file.path, UNKNOWN, "the facts have no files", expected, _run(host))
+    if not differs(file, facts):
+        return Finding(STAGE, "nccl.file", host, file.path, OK, expected, expected)
+    seen = there.get(file.path)
+    observed = "not there" if seen is None else f"another content (sha256 {str(seen['sha256'])[:12]}…) or mode ({seen['mode']:04o})"
+    return Finding(STAGE, "nccl.file", host, file.path, ERROR, observed, expected, _run(host))
+
+
+def _run(host: str) -> str:
+    return f"Run the nccl stage for {host}."
+
+
+def _hca(host: str, variables: Mapping[str, str], facts: Facts) -> Iterator[Finding]:
+    """NCCL takes "dev", "dev:port", with "=" in front exactly these, without it prefixes, with "^" all but these."""
+    value = variables.get(HCA)
+    expected = "ACTIVE"
+    if value is None:
+        yield Finding(STAGE, "nccl.hca", host, HCA, UNKNOWN, "not set: no compute rail has an RDMA device", expected, _look(host))
+    elif value.startswith("^"):
+        why = f"{value} says which devices NCCL shall leave alone"
+        yield Finding(STAGE, "nccl.hca", host, HCA, NOT_APPLICABLE, why, expected)
+    else:
+        for entry in value.removeprefix("=").split(","):
+            yield _device(host, entry, value.startswith("="), facts)
+
+
+def _look(host: str) -> str:
+    return f"Run the driver stage for {host}; its gate says what is missing."
+
+
+def _device(host: str, entry: str, exact: bool, facts: Facts) -> Finding:
+    subject, expected = f"device {entry} of {HCA}", "ACTIVE"
+    devices = facts.get("devices")
+    if devices is None:
+        return Finding(STAGE, "nccl.hca", host, subject, UNKNOWN, "the facts have no devices", expected, _look(host))
+    states = _states(entry, exact, devices)
+    if not states:
+        observed = f"no such device; there are {', '.join(sorted(devices)) or 'none'}"
+        return Finding(STAGE, "nccl.hca", host, subject, ERROR, observed, expected, _run(host))
+    good = "ACTIVE" in states.values()
+    status = OK if good else UNKNOWN if None in states.values() else ERROR
+    observed = ", ".join(f"{port} is {state or 'in no known state'}" for port, state in states.items())
+    remedy = "" if good else f"Run the link stage for {host}; its gate says why the port is not ACTIVE."
+    return Finding(STAGE, "nccl.hca", host, subject, status, observed, expected, remedy)
+
+
+def _states(entry: str, exact: bool, devices: Mapping[str, Any]) -> dict[str, str | None]:
+    """The state of each port that an entry means, by "mlx5_0/1"."""
+    name, _colon, rest = entry.partition(":")
+    wanted = rest.partition(":")[0]
+    return {
+        f"{device}/{number}": port["state"]
+        for device, seen in sorted(devices.items())
+        if device == name or (not exact and device.startswith(name))
+        for number, port in sorted(seen["ports"].items())
+        if wanted in ("", number)
+    }
+
+
+def check_nccl_fleet(
+    hosts: Mapping[str, Mapping[str, str]], rail_names: Mapping[str, Sequence[str]] | None = None
+) -> dict[str, list[Finding]]:
+    """Finding `nccl.alike` for each host: its variables are those of the others; an error for each that is not.
+
+    hosts: host → its variables. Names of devices may differ, since kernels give them; how many there are, and which ports, may not,
+    between hosts whose rails have the same names (rail_names: host → names of its rails; without it, all hosts).
+    If no value is the most frequent one, none is taken for the right one, and every host gets the error.
+    """
+    odd: dict[str, list[Finding]] = {host: [] for host in hosts}
+    for name in sorted({name for variables in hosts.values() for name in variables}):
+        for group in _groups(name, hosts, rail_names or {}):
+            for finding in _compare(name, {host: hosts[host].get(name) for host in group}):
+                odd[finding.host].append(finding)
+    return {host: findings or [_alike(host, len(hosts) - 1)] for host, findings in odd.items()}
+
+
+def _alike(host: str, others: int) -> Finding:
+    if not others:
+        return Finding(STAGE, "nccl.alike", host, "NCCL variables", NOT_APPLICABLE, "there is no other host", "as on other hosts")
+    return Finding(STAGE, "nccl.alike", host, "NCCL variables", OK, f"as on {others} other hosts", "as on other hosts")
+
+
+def _groups(name: str, hosts: Mapping[str, Any], rail_names: Mapping[str, Sequence[str]]) -> list[list[str]]:
+    groups: dict[tuple[str, ...], list[str]] = defaultdict(list)
+    for host in hosts:
+        groups[tuple(rail_names.get(host, ())) if name == HCA else ()].append(host)
+    return list(groups.values())
+
+
+def _compare(name: str, values: Mapping[str, str | None]) -> Iterator[Finding]:
+    alike: dict[str | None, list[str]] = defaultdict(list)
+    for host, value in values.items():
+        alike[_shape(name, value)].append(host)
+    if len(alike) == 1:
+        return
+    first, second = sorted(alike.items(), key=lambda item: -len(item[1]))[:2]
+    usual = first if len(first[1]) > len(second[1]) else None
+    for host, value in values.items():
+        if usual is None or host not in usual[1]:
+            yield _odd(host, name, value, usual, alike)
+
+
+def _shape(name: str, value: str | None) -> str | None:
+    """What must be equal: of NCCL_IB_HCA all but the names of the devices."""
+    return _DEVICE.sub("*", value) if name == HCA and value is not None else value
+
+
+def _odd(
+    host: str, name: str, value: str | None, usual: tuple[str | None, list[str]] | None, alike: Mapping[str | None, list[str]]
+) -> Finding:
+    like = _shape(name, value)
+    others = ((shape, there) for shape, there in alike.items() if shape != like)
+    shown = [usual] if usual else list(itertools.islice(others, _NAMED))
+    there = "; ".join(f"{_value_words(name, shape)} on {_names(found)}" for shape, found in shown)
+    expected = f"as on other hosts: {there}" if usual else f"one value on all hosts; there is also {there}"
+    other = shown[0][1][0]
+    return Finding(
+        STAGE, "nccl.alike", host, name, ERROR, _value_words(name, value), expected,
+        f"Compare rdma_nccl and the rails of {host} with those of {other}.",
+    )  # fmt: skip
+
+
+def _value_words(name: str, value: str | None) -> str:
+    if value is None:
+        return "not set"
+    return f"{value} (* is a device)" if name == HCA and "*" in value else value
+
+
+def _names(hosts: Sequence[str]) -> str:
+    more = len(hosts) - _NAMED
+    return ", ".join(hosts[:_NAMED]) + (f" and {more} more" if more > 0 else "")

@@ -1,0 +1,68 @@
+# Copyright (c) 2026, the rdma.cluster authors
+# GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""How much memory a login may lock, by the files that pam_limits reads: the last one that says something wins.
+
+Source: limits.conf(5), pam_limits(8): limits.conf first, then limits.d/*.conf in the order of the C locale. Lines for single
+users and groups, which win over `*`, are not looked at.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from ansible_collections.rdma.cluster.plugins.module_utils._sysroot import SysRoot
+
+FIRST = "/etc/security/limits.conf"
+FOLDER = "/etc/security/limits.d"
+#: `*` is everybody but root.
+DOMAINS = ("*", "root")
+UNLIMITED = ("-1", "infinity", "unlimited")
+#: What a line's type sets.
+TYPES = {"-": ("soft", "hard"), "soft": ("soft",), "hard": ("hard",)}
+
+
+@dataclass(frozen=True)
+class Rule:
+    """One line about memlock. types: "soft", "hard" or both; value as it is written: KiB, or one of UNLIMITED."""
+
+    domain: str
+    types: tuple[str, ...]
+    value: str
+
+
+@dataclass(frozen=True)
+class LoginMemlock:
+    """What a login gets, and the file that says so; where that is not unlimited, the value as it is written there (KiB)."""
+
+    unlimited: bool
+    value: str
+    file: str
+
+
+def parse_limits_conf(text: str) -> list[Rule]:
+    """The lines about memlock for everybody and for root, in order; pam_limits leaves out what it does not understand, and so does this."""
+    rules = []
+    for line in text.splitlines():
+        words = line.partition("#")[0].split()
+        if len(words) == 4 and words[0] in DOMAINS and words[1] in TYPES and words[2] == "memlock":
+            rules.append(Rule(words[0], TYPES[words[1]], words[3]))
+    return rules
+
+
+def read_login_memlock(sys: SysRoot) -> dict[str, LoginMemlock | None]:
+    """What everybody ("*") and root get; None where no file says anything, so that the kernel's default holds."""
+    names = [f"{FOLDER}/{name}" for name in sys.list_dir(FOLDER) if name.endswith(".conf")]
+    last: dict[tuple[str, str], LoginMemlock] = {}
+    for path in (FIRST, *names):
+        for rule in parse_limits_conf(sys.read(path) or ""):
+            for kind in rule.types:
+                last[rule.domain, kind] = LoginMemlock(rule.value in UNLIMITED, rule.value, path)
+    return {domain: _least([last.get((domain, kind)) for kind in ("soft", "hard")]) for domain in DOMAINS}
+
+
+def _least(both: list[LoginMemlock | None]) -> LoginMemlock | None:
+    """Of soft and hard limit the one that binds; None if either is not said."""
+    said = [limit for limit in both if limit is not None]
+    return min(said, key=lambda limit: limit.unlimited) if len(said) == len(both) else None

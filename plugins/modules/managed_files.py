@@ -1,0 +1,82 @@
+#!/usr/bin/python
+# Copyright (c) 2026, the rdma.cluster authors
+# GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+from __future__ import annotations
+
+DOCUMENTATION = r"""
+module: managed_files
+version_added: 0.1.0
+short_description: Several files as they shall be, in one call
+description:
+  - Compares each file with what it shall be, and replaces as a whole those that differ; their folders are made.
+  - One call for a list of files, because a remote task costs the control node far more than the work that it does.
+author:
+  - the rdma.cluster authors (@rdma-cluster)
+extends_documentation_fragment:
+  - rdma.cluster._attributes
+attributes:
+  check_mode:
+    support: full
+  diff_mode:
+    support: full
+options:
+  files:
+    description: The files.
+    type: list
+    elements: dict
+    required: true
+    suboptions:
+      path:
+        description: Absolute path.
+        type: str
+        required: true
+      content:
+        description: The whole text. Without it, the file shall not be there.
+        type: str
+      mode:
+        description: Permission bits in octal digits.
+        type: str
+        default: "0644"
+"""
+
+EXAMPLES = r"""
+- name: NCCL's variables
+  rdma.cluster.managed_files:
+    files:
+      - path: /etc/nccl.conf
+        content: |
+          NCCL_IB_HCA==mlx5_0:1,mlx5_1:1
+"""
+
+RETURN = r"""
+written:
+  description: The files that were not as they shall be.
+  type: list
+  elements: str
+  returned: always
+"""
+
+from ansible.module_utils.basic import AnsibleModule
+
+from ansible_collections.rdma.cluster.plugins.module_utils._files import ManagedFile, ensure_files
+
+FILE_SPEC = {"path": {"type": "str", "required": True}, "content": {"type": "str"}, "mode": {"type": "str", "default": "0644"}}
+
+
+def main() -> None:
+    module = AnsibleModule(
+        argument_spec={"files": {"type": "list", "elements": "dict", "required": True, "options": FILE_SPEC}},
+        supports_check_mode=True,
+    )
+    try:
+        files = [ManagedFile(file["path"], file["content"], int(file["mode"], 8)) for file in module.params["files"]]
+        changes = ensure_files(files, check_mode=module.check_mode)
+    except (OSError, ValueError) as error:
+        module.fail_json(msg=str(error))
+    module.exit_json(changed=bool(changes), written=[change.path for change in changes], diff=[change.to_diff() for change in changes])
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,73 @@
+#!/usr/bin/python
+# Copyright (c) 2026, the rdma.cluster authors
+# GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+from __future__ import annotations
+
+DOCUMENTATION = r"""
+module: sysctl_settings
+version_added: 0.1.0
+short_description: Kernel settings, now and after a boot
+description:
+  - Writes all settings to C(/etc/sysctl.d/99-zz-rdma-cluster.conf), and to the running kernel those that differ there.
+  - A file in C(/etc) that comes after it and sets one of the keys otherwise gets that line commented out, which the diff shows.
+    Such a file elsewhere is never edited; the module fails, names it and says what to do.
+  - A line that was commented out stays so when its key is no longer among O(settings).
+  - Live values and those of the next boot are read back, the latter by the rules of C(systemd-sysctl).
+  - A key that is no longer among O(settings) leaves the file and keeps its value until the next boot.
+author:
+  - the rdma.cluster authors (@rdma-cluster)
+extends_documentation_fragment:
+  - rdma.cluster._attributes
+attributes:
+  check_mode:
+    support: full
+  diff_mode:
+    support: full
+options:
+  settings:
+    description:
+      - The value of each key. All settings that this module shall keep are named at once; with none, its file is removed.
+      - A key is written as in C(sysctl.d), with dots or slashes (V(net/ipv4/conf/eth0.100/rp_filter)), and is no pattern.
+      - A value is one line of letters, digits, spaces, dots, underscores, colons, slashes and hyphens.
+    type: dict
+    required: true
+"""
+
+EXAMPLES = r"""
+- name: Let each rail answer for its own address
+  rdma.cluster.sysctl_settings:
+    settings:
+      net.ipv4.conf.all.arp_ignore: 1
+      net.ipv4.conf.all.arp_announce: 2
+"""
+
+RETURN = r"""
+live:
+  description: What differed in the running kernel, with the value that each key had before; V(null) if there is no such key.
+  type: dict
+  returned: always
+  sample:
+    net.ipv4.conf.all.arp_ignore: "0"
+"""
+
+from ansible.module_utils.basic import AnsibleModule
+
+from ansible_collections.rdma.cluster.plugins.module_utils._errors import ApplyError, ParseError
+from ansible_collections.rdma.cluster.plugins.module_utils._sysctl import Writer, ensure_sysctl
+from ansible_collections.rdma.cluster.plugins.module_utils._sysroot import SysRoot
+
+
+def main() -> None:
+    module = AnsibleModule(argument_spec={"settings": {"type": "dict", "required": True}}, supports_check_mode=True)
+    settings = {str(key): str(value) for key, value in module.params["settings"].items()}
+    try:
+        result = ensure_sysctl(settings, sys=SysRoot(), writer=Writer(), check_mode=module.check_mode)
+    except (ApplyError, ParseError, OSError) as error:
+        module.fail_json(msg=str(error))
+    module.exit_json(changed=result.changed, live={change.key: change.before for change in result.live}, diff=result.diffs)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,78 @@
+# Copyright (c) 2026, the rdma.cluster authors
+# GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""Whether a role has something to do on a host: intent against facts, on the control node, so that a host in order is not asked again.
+
+Each says True when in doubt; the role's module then compares for itself, with the same functions.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from ansible_collections.rdma.cluster.plugins.module_utils import _networkd
+from ansible_collections.rdma.cluster.plugins.module_utils._files import files_differ
+from ansible_collections.rdma.cluster.plugins.module_utils._kernel_modules import boot_files
+from ansible_collections.rdma.cluster.plugins.module_utils._rails import resolve, soft_device_name
+from ansible_collections.rdma.cluster.plugins.module_utils._soft_link_service import UNIT, service_files
+from ansible_collections.rdma.cluster.plugins.plugin_utils._driver import boot_modules, needed_modules, soft_links
+
+Intent = Mapping[str, Any]
+Facts = Mapping[str, Any]
+RUNS = {"active": True, "enabled": True}
+
+
+def network_rails(intent: Intent, facts: Facts) -> list[dict[str, Any]]:
+    """The rails that have an interface on this host, in the shape that rdma.cluster.rail_network takes."""
+    return [
+        {
+            "name": rail.name,
+            "nic": dict(rail.rail["nic"]),
+            "netdev": rail.netdev,
+            "address": rail.rail["address"],
+            "mtu_bytes": rail.rail["mtu_bytes"],
+        }
+        for rail in resolve(intent["rails"], facts)
+        if rail.netdev is not None
+    ]
+
+
+def modules_differ(intent: Intent, facts: Facts) -> bool:
+    """A kernel module that the rails need is not loaded, or the file that loads them at boot is another."""
+    loaded = facts["stack"]["modules"]
+    return any(name not in loaded for name in needed_modules(intent)) or files_differ(boot_files(boot_modules(intent)), facts)
+
+
+def soft_links_differ(intent: Intent, facts: Facts) -> bool:
+    """A file of the service, its state, or a device is not as it shall be."""
+    links = soft_links(intent)
+    if files_differ(service_files(links), facts):
+        return True
+    return bool(links) and ((facts["units"] or {}).get(UNIT) != RUNS or not _soft_devices_right(intent, facts))
+
+
+def _soft_devices_right(intent: Intent, facts: Facts) -> bool:
+    """Each soft rail has the device of its name on its interface."""
+    return all(
+        rail.netdev is not None and [port["netdev"] for port in _ports(facts, soft_device_name(rail.rail))] == [rail.netdev]
+        for rail in resolve(intent["rails"], facts)
+        if rail.rail["soft"]
+    )
+
+
+def _ports(facts: Facts, device: str) -> list[Mapping[str, Any]]:
+    return list(facts["devices"].get(device, {}).get("ports", {}).values())
+
+
+def network_differs(intent: Intent, facts: Facts) -> bool:
+    """A rail's file, its live address or MTU, or the network manager is not as it shall be."""
+    rails = [_networkd.NetworkRail(**rail) for rail in network_rails(intent, facts)]
+    prefix = f"{_networkd.FOLDER}/{_networkd.PREFIX}"
+    present = [path for path in facts["files"] or () if path.startswith(prefix) and path.endswith(".network")]
+    planned = [rail["name"] for rail in intent["rails"]]
+    if files_differ(_networkd.files(rails, present, planned), facts) or (facts["units"] or {}).get(_networkd.SERVICE) != RUNS:
+        return True
+    seen = facts["netdevs"]
+    return any(_networkd.live_differences(rail, seen[rail.netdev]["mtu_bytes"], seen[rail.netdev].get("ipv4") or ()) for rail in rails)

@@ -1,0 +1,335 @@
+# Copyright (c) 2026, the rdma.cluster authors
+# GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""What only shows when hosts are laid side by side: duplicates, the odd one out, and a plan that the hardware cannot have.
+
+Every check passes over the hosts once, so that a thousand of them are compared in about a second.
+
+Like hosts are those that have compute rails, and those that have only storage rails. Where more than half of them agree, the
+others are wrong; without such a majority nobody can tell who is, and all get a warning. In a mesh a rail is a cable: it has two
+ends, which must agree, and there is no majority to ask.
+"""
+
+from __future__ import annotations
+
+import ipaddress
+import itertools
+import json
+from collections import defaultdict
+from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from ansible_collections.rdma.cluster.plugins.module_utils._findings import (
+    ERROR,
+    NOT_APPLICABLE,
+    OK,
+    UNKNOWN,
+    WARNING,
+    Finding,
+)
+from ansible_collections.rdma.cluster.plugins.module_utils._rails import ResolvedRail, nic_label, no_nic_words, resolve
+
+STAGE = "preflight"
+#: How many hosts a finding names; all of them in each finding would be the square of their number.
+NAMED = 4
+#: What like hosts have alike on a rail.
+ALIKE = ("link_layer", "mtu_bytes", "plane")
+#: Without it there is neither interface nor RDMA device, so that a missing NIC proves nothing yet.
+DRIVERS = {"roce": "mlx5_core", "infiniband": "mlx5_ib"}
+
+Known = Mapping[str, Mapping[str, Any]]
+Found = dict[str, list[Finding]]
+
+
+@dataclass(frozen=True)
+class Spot:
+    """One rail of one host."""
+
+    host: str
+    index: int
+    rail: Mapping[str, Any]
+
+    @property
+    def subject(self) -> str:
+        return f"rail {self.index} ({self.rail['name']}, {nic_label(self.rail['nic'])})"
+
+    @property
+    def address(self) -> str | None:
+        """Without its prefix length."""
+        address = self.rail["address"]
+        return None if address is None else str(address).split("/", maxsplit=1)[0]
+
+    @property
+    def network(self) -> str | None:
+        address = self.rail["address"]
+        return None if address is None else str(ipaddress.IPv4Interface(address).network)
+
+
+@dataclass(frozen=True)
+class Claim:
+    """What one host says of a thing that all should say the same of."""
+
+    host: str
+    subject: str
+    value: Any
+
+
+def check_fleet(hosts: Known) -> Found:
+    """The findings of every host: intent.hosts, intent.alike, intent.address, intent.rails, intent.nic, intent.mtu
+    and host.identity.
+
+    hosts: host → {"intent": its normalised intent or None, "facts": the digest of its facts or None}.
+    A check that a host passes is one `ok`.
+    """
+    planned = {host: known["intent"] for host, known in hosts.items() if known["intent"] is not None}
+    mesh = {host: intent for host, intent in planned.items() if intent["fabric"]["topology"] == "mesh"}
+    others = {host: intent for host, intent in planned.items() if host not in mesh}
+    found: Found = {host: [] for host in hosts}
+    for findings in (_hosts(planned), _run_wide(planned), _addresses(planned), _switched(others), _mesh(mesh), _identities(hosts)):
+        for finding in findings:
+            found[finding.host].append(finding)
+    for host, known in hosts.items():
+        if known["intent"] is None:
+            found[host].append(_no_intent(host))
+        else:
+            found[host] += _hardware(host, known["intent"]["rails"], known["facts"])
+            found[host] += _passed(host, found[host])
+    return found
+
+
+def _no_intent(host: str) -> Finding:
+    return Finding(
+        STAGE, "intent.rails", host, "rails", UNKNOWN, "no valid intent", "an intent to compare with the other hosts",
+        f"Mend the variables of {host}; the first task of the stage says what is wrong with them.",
+    )  # fmt: skip
+
+
+def _passed(host: str, found: Iterable[Finding]) -> Iterator[Finding]:
+    """What the comparisons did not find fault with."""
+    there = {finding.check for finding in found}
+    for check, subject, observed in (
+        ("intent.alike", "run-wide variables", "the same for all hosts"),
+        ("intent.address", "addresses", "each in its rail's subnet, and on one host only"),
+        ("intent.rails", "rails", "agree with those of the other hosts"),
+    ):
+        if check not in there:
+            yield Finding(STAGE, check, host, subject, OK, observed, observed)
+
+
+def _run_wide(planned: Mapping[str, Any]) -> Iterator[Finding]:
+    """What holds for all hosts at once and is taken from any of them: it must not differ."""
+    for section in ("gate", "pairs"):
+        groups: dict[str, list[str]] = {}
+        for host, intent in planned.items():
+            groups.setdefault(json.dumps(intent[section], sort_keys=True), []).append(host)
+        texts = [json.loads(text) for text in groups]
+        keys = sorted({key for each in texts for key in each if any(each.get(key) != other.get(key) for other in texts)})
+        sets = "; ".join(_some(group) for group in itertools.islice(groups.values(), 3))
+        for host in planned if len(groups) > 1 else ():
+            yield Finding(
+                STAGE, "intent.alike", host, f"rdma_{section}", ERROR, f"{', '.join(keys)} differ between {sets}"[:250],
+                "the same for all hosts", f"Set rdma_{section} for all hosts of the run alike.",
+            )  # fmt: skip
+
+
+def _hosts(planned: Mapping[str, Any]) -> Iterator[Finding]:
+    """One host alone has nobody to be measured with."""
+    for host in planned:
+        alone = len(planned) == 1
+        yield Finding(
+            STAGE, "intent.hosts", host, "hosts", WARNING if alone else OK,
+            "one host alone: there is nothing to measure a pair with" if alone else f"{len(planned)} hosts",
+            "two hosts at least",
+            "Add hosts to the inventory, or to rdma_hosts." if alone else "",
+        )  # fmt: skip
+
+
+def _spots(planned: Mapping[str, Any]) -> Iterator[Spot]:
+    return (Spot(host, index, rail) for host, intent in planned.items() for index, rail in enumerate(intent["rails"]))
+
+
+def _group(items: Iterable[Any], key: Callable[[Any], Hashable]) -> dict[Any, list[Any]]:
+    groups: dict[Any, list[Any]] = defaultdict(list)
+    for item in items:
+        groups[key(item)].append(item)
+    return dict(groups)
+
+
+def _some(names: Sequence[str], without: str | None = None) -> str:
+    """The first few of some names, "node1, node2 and 7 more"; one of them may be left out."""
+    shown = [name for name in names[: NAMED + 1] if name != without][:NAMED]
+    more = len(names) - len(shown) - (without is not None)
+    return ", ".join(shown) + (f" and {more} more" if more > 0 else "")
+
+
+def _odd(check: str, what: str, claims: Sequence[Claim]) -> Iterator[Finding]:
+    """The claims that are not as most of them are; all of them where there is no majority."""
+    groups = _group(claims, lambda claim: claim.value)
+    if len(groups) < 2:
+        return
+    most, those = max(groups.items(), key=lambda item: len(item[1]))
+    if 2 * len(those) > len(claims):
+        like = f"{most} on {len(those)} of {len(claims)} hosts ({_some([claim.host for claim in those])})"
+        for claim in (claim for claim in claims if claim.value != most):
+            remedy = f"Correct {what} of {claim.subject} in rdma_rails of {claim.host}."
+            yield Finding(STAGE, check, claim.host, claim.subject, ERROR, f"{what} {claim.value}; {like}", f"{what} {most}", remedy)
+        return
+    variety = _some([f"{value} on {_some([claim.host for claim in group])}" for value, group in groups.items()])
+    for claim in claims:
+        remedy = f"No majority tells which is right: correct {what} in rdma_rails of the one or the other."
+        yield Finding(STAGE, check, claim.host, claim.subject, WARNING, f"{what}: {variety}", f"the same {what} on all hosts", remedy)
+
+
+def _switched(planned: Mapping[str, Any]) -> Iterator[Finding]:
+    """Rails that meet in switches: the same ones on like hosts, and each the same on all of its hosts."""
+    alike = _group(planned, lambda host: any(rail["role"] == "compute" for rail in planned[host]["rails"]))
+    for hosts in alike.values():
+        if len(hosts) == 1:
+            yield Finding(
+                STAGE, "intent.rails", hosts[0], "rails", NOT_APPLICABLE, "no like host to compare with", "rails as on like hosts"
+            )
+        yield from _odd("intent.rails", "names", [Claim(host, "rails", _names(planned[host])) for host in hosts])
+    for spots in _group(_spots(planned), lambda spot: spot.rail["name"]).values():
+        for key in ALIKE:
+            yield from _odd("intent.rails", key, [Claim(spot.host, spot.subject, spot.rail[key]) for spot in spots])
+        subnets = [Claim(spot.host, spot.subject, spot.network) for spot in spots if spot.network is not None]
+        yield from _odd("intent.address", "subnet", subnets)
+
+
+def _names(intent: Mapping[str, Any]) -> str:
+    return ", ".join(rail["name"] for rail in intent["rails"])
+
+
+def _addresses(planned: Mapping[str, Any]) -> Iterator[Finding]:
+    """Addresses that two hosts have. (Within one host the intent has refused them.)"""
+    spots = [spot for spot in _spots(planned) if spot.address is not None]
+    for address, group in _group(spots, lambda spot: spot.address).items():
+        if len(group) > 1:
+            who = [f"{spot.rail['name']} of {spot.host}" for spot in group]
+            for spot, own in zip(group, who, strict=True):
+                yield Finding(
+                    STAGE, "intent.address", spot.host, spot.subject, ERROR,
+                    f"{address} is also that of {_some(who, own)}", "an address of its own",
+                    f"Give {own} another address in rdma_rails, or the other one.",
+                )  # fmt: skip
+
+
+def _mesh(planned: Mapping[str, Any]) -> Iterator[Finding]:
+    """Rails that are cables: two ends each, alike, in a subnet of their own."""
+    cables = _group(_spots(planned), lambda spot: spot.rail["name"])
+    for name, ends in cables.items():
+        where = _some([end.host for end in ends])
+        for end in ends:
+            if len(planned) == 1:
+                yield Finding(STAGE, "intent.rails", end.host, end.subject, NOT_APPLICABLE, "no other host", "two ends of each cable")
+            elif len(ends) != 2:
+                remedy = f"In a mesh a rail is a cable: name it alike at its two ends, and nowhere else, in rdma_rails of {end.host}."
+                seen = f"{name} is on {len(ends)} {'host' if len(ends) == 1 else 'hosts'} ({where})"
+                yield Finding(STAGE, "intent.rails", end.host, end.subject, ERROR, seen, "two ends of each cable", remedy)
+        if len(ends) == 2:
+            yield from _ends(*ends)
+    if not any(intent["fabric"]["shared_subnet"] for intent in planned.values()):
+        yield from _cable_subnets(cables)
+
+
+def _ends(one: Spot, other: Spot) -> Iterator[Finding]:
+    """Where the two ends of a cable do not agree."""
+    pairs = [("intent.rails", key, one.rail[key], other.rail[key]) for key in ALIKE]
+    for check, what, *values in (*pairs, ("intent.address", "subnet", one.network, other.network)):
+        if values[0] != values[1]:
+            for end in (one, other):
+                yield Finding(
+                    STAGE, check, end.host, end.subject, ERROR,
+                    f"{what} {values[0]} on {one.host}, {values[1]} on {other.host}", f"the same {what} at both ends of a cable",
+                    f"Correct {what} of {one.rail['name']} in rdma_rails of {one.host} or {other.host}.",
+                )  # fmt: skip
+
+
+def _cable_subnets(cables: Mapping[str, Sequence[Spot]]) -> Iterator[Finding]:
+    """Subnets of several cables: a host could not tell by which one it reaches an address."""
+    owners: dict[str, dict[str, None]] = defaultdict(dict)
+    for name, ends in cables.items():
+        for end in ends:
+            if end.network is not None:
+                owners[end.network][name] = None
+    shared = {network: list(names) for network, names in owners.items() if len(names) > 1}
+    for name, ends in cables.items():
+        for end in (end for end in ends if end.network in shared):
+            yield Finding(
+                STAGE, "intent.address", end.host, end.subject, ERROR,
+                f"{end.network} is also the subnet of {_some(shared[str(end.network)], name)}", "a subnet of its own for each cable",
+                f"Give {name} a subnet of its own at both ends, in rdma_rails.",
+            )  # fmt: skip
+
+
+def _identities(hosts: Known) -> Iterator[Finding]:
+    """Hostname and machine-id: two hosts with one are a cloned image, or one machine under two names."""
+    for key, subject in (("hostname", "hostname"), ("machine_id", "machine-id")):
+        said = {host: ((known["facts"] or {}).get("boot") or {}).get(key) or None for host, known in hosts.items()}
+        for value, group in _group(said.items(), lambda item: item[1]).items():
+            names = [host for host, _value in group]
+            for host in names:
+                yield _identity(host, subject, value, names)
+
+
+def _identity(host: str, subject: str, value: str | None, group: Sequence[str]) -> Finding:
+    expected = f"a {subject} of its own"
+    if value is None:
+        return Finding(STAGE, "host.identity", host, subject, UNKNOWN, "not read", expected, f"Look whether {host} can be reached.")
+    if len(group) == 1:
+        return Finding(STAGE, "host.identity", host, subject, OK, value, expected)
+    how = "hostnamectl set-hostname NAME" if subject == "hostname" else "rm /etc/machine-id && systemd-machine-id-setup"
+    return Finding(
+        STAGE, "host.identity", host, subject, ERROR, f"{value} is also that of {_some(group, host)}", expected,
+        f"See whether the inventory has one machine twice; if it was cloned, run `{how}` on {host} and reboot it.",
+    )  # fmt: skip
+
+
+def _hardware(host: str, rails: Sequence[Mapping[str, Any]], facts: Mapping[str, Any] | None) -> list[Finding]:
+    """intent.nic and intent.mtu of one host."""
+    if facts is None:
+        remedy = f"Look whether {host} can be reached."
+        return [
+            Finding(STAGE, check, host, "NICs", UNKNOWN, "no facts", "NICs as planned", remedy) for check in ("intent.nic", "intent.mtu")
+        ]
+    resolved = resolve(rails, facts)
+    nics = [_no_nic(host, rail, facts) for rail in resolved if rail.netdev is None and rail.device is None]
+    mtus = [finding for rail in resolved if (finding := _mtu(host, rail, facts)) is not None]
+    every = f"{len(rails)} {'NIC' if len(rails) == 1 else 'NICs'}"
+    return [
+        *(nics or [Finding(STAGE, "intent.nic", host, every, OK, "present", "present")]),
+        *(mtus or [Finding(STAGE, "intent.mtu", host, every, OK, "within what they carry", "within what they carry")]),
+    ]
+
+
+def _no_nic(host: str, rail: ResolvedRail, facts: Mapping[str, Any]) -> Finding:
+    """A NIC that is not there; only a warning as long as the driver that would show it is not loaded."""
+    observed = no_nic_words(rail, facts)
+    driver = DRIVERS[rail.rail["link_layer"]]
+    if not rail.rail["soft"] and driver not in ((facts.get("stack") or {}).get("modules") or {}):
+        remedy = f"The driver stage loads it; if its gate then says the same, correct `nic` of {rail.name} in rdma_rails of {host}."
+        return Finding(STAGE, "intent.nic", host, rail.subject, WARNING, f"{observed}; {driver} is not loaded", "present", remedy)
+    remedy = f"Correct `nic` of {rail.name} in rdma_rails of {host}, or look for the card with `lspci` there."
+    return Finding(STAGE, "intent.nic", host, rail.subject, ERROR, observed, "present", remedy)
+
+
+def _mtu(host: str, rail: ResolvedRail, facts: Mapping[str, Any]) -> Finding | None:
+    """A planned MTU that the NIC cannot have, or of which that is not known; None where it can."""
+    if rail.netdev is None:
+        if rail.device is not None:
+            return None
+        return Finding(STAGE, "intent.mtu", host, rail.subject, NOT_APPLICABLE, "there is no NIC to ask", _carries(rail))
+    largest = facts["netdevs"][rail.netdev].get("max_mtu_bytes")
+    if largest is None:
+        remedy = f"See whether `ip -d link show {rail.netdev}` says maxmtu on {host}."
+        return Finding(STAGE, "intent.mtu", host, rail.subject, UNKNOWN, "its largest MTU was not read", _carries(rail), remedy)
+    if rail.rail["mtu_bytes"] <= largest:
+        return None
+    remedy = f"Set mtu_bytes of {rail.name} to {largest} at most in rdma_rails, on all hosts."
+    return Finding(STAGE, "intent.mtu", host, rail.subject, ERROR, f"{largest} bytes at most", _carries(rail), remedy)
+
+
+def _carries(rail: ResolvedRail) -> str:
+    return f"an MTU of {rail.rail['mtu_bytes']} bytes"

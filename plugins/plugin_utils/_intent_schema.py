@@ -1,0 +1,317 @@
+# Copyright (c) 2026, the rdma.cluster authors
+# GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""The schema of the intent, as data: every variable, every key, its type, default, limits and meaning.
+
+_intent.py reads an inventory by it, _intent_docs.py writes docs/intent.md from it. Nothing else knows a default.
+"""
+
+from __future__ import annotations
+
+import ipaddress
+import re
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from datetime import date, datetime
+from typing import Any
+
+
+@dataclass(frozen=True)
+class Form:
+    """What a value looks like. words: for a person; parse: the value in its one spelling, or ValueError."""
+
+    words: str
+    parse: Callable[[Any], str]
+    check: str = "intent.value"
+
+
+@dataclass(frozen=True)
+class Key:
+    """One key. A value has one of `types`; None and a missing key are the same, and stand for `default`.
+
+    minimum, maximum: of a number. form: of a string; a string without form and choices is one line of printable text.
+    keys: the closed keys of a dictionary, of which exactly one is given where one_of is set.
+    names, each: what the free names of a dictionary look like, and its values; each alone: the elements of a list.
+    read: whether a stage reads it yet.
+    """
+
+    types: tuple[type, ...]
+    meaning: str
+    default: Any = None
+    required: bool = False
+    choices: tuple[str, ...] = ()
+    minimum: float | None = None
+    maximum: float | None = None
+    form: Form | None = None
+    keys: Mapping[str, Key] | None = None
+    one_of: bool = False
+    names: Form | None = None
+    each: Key | None = None
+    read: bool = True
+
+
+@dataclass(frozen=True)
+class Section:
+    """One variable of the intent. stages: who reads it, ("every",) for all of them, () for none yet."""
+
+    key: Key
+    stages: tuple[str, ...] = ()
+
+
+def matching(pattern: str, words: str, *, lower: bool = False) -> Form:
+    """A form by a regular expression for the whole value, ASCII only."""
+    compiled = re.compile(pattern, re.ASCII)
+
+    def parse(value: Any) -> str:
+        if not isinstance(value, str) or compiled.fullmatch(value) is None:
+            raise ValueError(words)
+        return str(value).lower() if lower else str(value)
+
+    return Form(words, parse)
+
+
+def parse_address(value: Any) -> str:
+    """ "192.168.100.1/24": an address that a host can have, with the length of its prefix."""
+    if not isinstance(value, str) or "/" not in value:
+        raise ValueError("no prefix length")
+    address = ipaddress.IPv4Interface(value)
+    inner = address.network.prefixlen < 31
+    if inner and address.ip in (address.network.network_address, address.network.broadcast_address):
+        raise ValueError("the address of the subnet itself, or its broadcast address")
+    if address.ip.is_loopback or address.ip.is_multicast or address.ip.is_unspecified or address.ip.is_reserved:
+        raise ValueError("no address of a host")
+    return str(address)
+
+
+def parse_date(value: Any) -> str:
+    """ "2026-12-31", which YAML reads as a date where it has no quotes."""
+    if isinstance(value, date) and not isinstance(value, datetime):
+        return value.isoformat()
+    if not isinstance(value, str) or re.fullmatch(r"[0-9]{4}-[0-9]{2}-[0-9]{2}", value) is None:
+        raise ValueError("no date")
+    return date.fromisoformat(value).isoformat()
+
+
+_SEGMENT = r"[A-Za-z0-9_-]+"
+NAME = matching(r"[A-Za-z][A-Za-z0-9_-]{0,31}", "letters, digits, _ and -, 32 at most, beginning with a letter")
+PCI = matching(r"[0-9a-fA-F]{4}:[0-9a-fA-F]{2}:[0-9a-fA-F]{2}\.[0-7]", "a PCI address (0000:21:00.0)", lower=True)
+MAC = matching(r"[0-9a-fA-F]{2}(:[0-9a-fA-F]{2}){5}", "a MAC (52:54:00:12:34:56)", lower=True)
+HOST = matching(r"[A-Za-z0-9][A-Za-z0-9._-]{0,254}", "the name of a host: letters, digits, ., _ and -")
+FILE = matching(r"/?[A-Za-z0-9_][A-Za-z0-9._-]*(/\.?[A-Za-z0-9_-][A-Za-z0-9._-]*)*", "the path of a file: letters, digits, /, ., _ and -")
+ABSOLUTE = matching(r"(/\.?[A-Za-z0-9_-][A-Za-z0-9._-]*)+", "the absolute path of a file: letters, digits, /, ., _ and -")
+INTERFACE = matching(r"[A-Za-z0-9][A-Za-z0-9._-]{0,14}", "the name of an interface: letters, digits, ., _ and -, 15 at most")
+VERSION = matching(r"[0-9]{1,3}\.[0-9]{1,4}(\.[0-9]{1,4})?", "a version in quotes ('2.20.5')")
+SYSCTL_NAME = matching(rf"{_SEGMENT}([./]{_SEGMENT})+", "the name of a kernel parameter (net.ipv4.conf.all.rp_filter)")
+SYSCTL_VALUE = matching(r"[A-Za-z0-9._:/-][A-Za-z0-9._:/ -]*", "a number, or one line of letters, digits, spaces and . _ : / -")
+# nccl:src/misc/param.cc: name and value have 1023 characters at most, and nothing is quoted.
+NCCL_NAME = matching(r"(NCCL|UCX)_[A-Z0-9_]{1,250}", "the name of a variable of NCCL or UCX (NCCL_IB_QPS_PER_CONNECTION)")
+NCCL_VALUE = matching(r"[A-Za-z0-9_.,:/=^%+@-]{0,1023}", "a number, or letters, digits and _ . , : / = ^ % + @ -")
+CHECK = matching(r"[a-z][a-z0-9_]*(\.[a-z][a-z0-9_]*)+", "the id of a check (link.state)")
+ADDRESS = Form("an IPv4 address of a host with its prefix length (192.168.100.1/24)", parse_address, "intent.address")
+DATE = Form("a date (2026-12-31)", parse_date)
+
+
+def text(meaning: str, form: Form | None = None, **more: Any) -> Key:
+    return Key((str,), meaning, form=form, **more)
+
+
+def choice(meaning: str, default: str | None, *choices: str, **more: Any) -> Key:
+    return Key((str,), meaning, default, choices=choices, **more)
+
+
+def flag(meaning: str, default: bool, **more: Any) -> Key:
+    return Key((bool,), meaning, default, **more)
+
+
+def integer(meaning: str, minimum: int, maximum: int, **more: Any) -> Key:
+    return Key((int,), meaning, minimum=minimum, maximum=maximum, **more)
+
+
+def number(meaning: str, minimum: float, maximum: float | None = None, **more: Any) -> Key:
+    return Key((int, float), meaning, minimum=minimum, maximum=maximum, **more)
+
+
+def keys(meaning: str, **of: Key) -> Key:
+    return Key((dict,), meaning, keys=of)
+
+
+def named(meaning: str, names: Form, each: Key) -> Key:
+    return Key((dict,), meaning, names=names, each=each)
+
+
+RAIL = keys(
+    "A rail of this host.",
+    name=text("The rail's name, the same on every host; in a mesh the cable's, the same at both ends.", NAME, required=True),
+    nic=Key(
+        (dict,),
+        "The NIC, by one of the two; never by a name that a reboot changes.",
+        required=True,
+        one_of=True,
+        keys={"pci": text("By where it is.", PCI), "mac": text("By what it is.", MAC)},
+    ),
+    link_layer=choice("What the port must be.", "roce", "roce", "infiniband"),
+    rate_gbps=number("The rate that it should have, in 10^9 bit/s.", 1, 10000, read=False),
+    plane=text("The set of rails that one fabric joins; one of `rdma_fabric.planes`, where those are given.", NAME, default="default"),
+    role=choice("What it is for.", "compute", "compute", "storage"),
+    address=text("IPv4 address with prefix length; RoCE needs one, InfiniBand has one where it carries IP.", ADDRESS),
+    # 1280 is IPv6's minimum; below it an interface is of no use to anything. 65535 is the largest that IPv4 can say.
+    mtu_bytes=integer(
+        "MTU of the interface. RoCE reaches its largest MTU of 4096 from 4192 on; InfiniBand's default is 2044, its most 4092 (IPoIB).",
+        1280,
+        65535,
+        default=9000,
+    ),
+    soft=flag("Put a Soft-RoCE device on this NIC.", False),
+)
+PLANE = keys(
+    "A plane.",
+    subnet_manager=text("The host that runs its subnet manager; InfiniBand only.", HOST, read=False),
+    ratio=number("Its oversubscription: bandwidth to the hosts over bandwidth to the spines.", 0.1, 64, read=False),
+    plan=text("The file on the control node that says how it is cabled.", FILE, read=False),
+)
+PARTITION = keys(
+    "A partition.",
+    name=text("Its name.", NAME, required=True),
+    key=integer("Its key, without the bit for full membership.", 1, 0x7FFF, required=True),
+    members=Key((list,), "The hosts in it.", each=text("A host.", HOST)),
+    full=flag("Its members may talk to each other, not only to full members.", True),
+    ipoib=flag("It carries IP over InfiniBand.", False),
+)
+RULE = keys(
+    "What this site makes of one check.",
+    severity=choice("What an error or a warning of it counts as.", None, "error", "warning"),
+    threshold=number("Replaces the check's own limit; so far `pair.bandwidth` has one: the fraction of its rail's median.", 0),
+    silenced_by=text("Who has silenced it; needs `reason` and `until`."),
+    reason=text("Why it is silenced."),
+    until=Key((str, date), "The last day of the silence.", form=DATE),
+)
+EVERY = ("every",)
+
+#: Every variable of the intent, in the order in which it is documented.
+SECTIONS: dict[str, Section] = {
+    "rdma_rails": Section(
+        Key((list,), "The rails of a host, in order, one at least.", required=True, each=RAIL),
+        ("preflight", "driver", "link", "network", "nccl", "pairs"),
+    ),
+    "rdma_fabric": Section(
+        keys(
+            "What joins the rails.",
+            topology=choice(
+                "`switched`: all hosts meet in every rail; `mesh`: a rail is a cable between two hosts; `single`: one switch.",
+                "switched",
+                "switched",
+                "mesh",
+                "single",
+            ),
+            planes=named("The planes by name.", NAME, PLANE),
+            shared_subnet=flag("Two rails of a host may be in one subnet, which is an error otherwise.", False),
+        ),
+        ("preflight", "host"),
+    ),
+    "rdma_driver": Section(
+        keys("The driver stack.", stack=choice("`inbox`: the distribution's own packages.", "inbox", "inbox")),
+        ("driver",),
+    ),
+    "rdma_host": Section(
+        keys(
+            "Settings of the operating system.",
+            memlock_unlimited=flag("Services and sessions may lock as much memory as they like; RDMA pins what it registers.", True),
+            sysctl=named(
+                "Kernel parameters, live and at boot; they win over those that the rails need.",
+                SYSCTL_NAME,
+                Key((str, int), "Its value.", form=SYSCTL_VALUE),
+            ),
+        ),
+        ("host",),
+    ),
+    "rdma_roce": Section(
+        keys(
+            "The traffic classes of RoCE: the same on every NIC and switch port.",
+            priority=integer("The priority of RDMA, which is lossless by PFC.", 0, 7, default=3),
+            dscp=integer("The DSCP of RDMA.", 0, 63, default=26),
+            cnp_dscp=integer("The DSCP of congestion notifications.", 0, 63, default=48),
+            cnp_priority=integer("The priority of congestion notifications.", 0, 7, default=6),
+            ecn=flag("Mark congestion, and slow down for it (DCQCN).", True),
+        ),
+    ),
+    "rdma_partitions": Section(Key((list,), "The partitions of an InfiniBand fabric.", each=PARTITION)),
+    "rdma_gpudirect": Section(
+        keys(
+            "How NICs reach the memory of GPUs.",
+            path=choice("`auto` takes the best that the host has.", "auto", "auto", "dmabuf", "peermem", "none"),
+        ),
+    ),
+    "rdma_nccl": Section(
+        keys(
+            "What NCCL is told.",
+            conf_file=text("Where NCCL's own file is.", ABSOLUTE, default="/etc/nccl.conf"),
+            environment_file=text("The same for units and shells.", ABSOLUTE, default="/etc/rdma-cluster/nccl.env"),
+            version=text("The version of NCCL in use; before 2.21 it must be told the GID index.", VERSION),
+            socket_ifname=text("The interface of NCCL's own connections; NCCL chooses where it is absent.", INTERFACE),
+            variables=named("Variables that win over those derived from rails.", NCCL_NAME, Key((str, int), "Its value.", form=NCCL_VALUE)),
+        ),
+        ("nccl",),
+    ),
+    "rdma_pairs": Section(
+        keys(
+            "How pairs of hosts are measured and judged.",
+            command=choice("The perftest program.", "ib_write_bw", "ib_write_bw"),
+            size_bytes=integer("The size of a message.", 1, 2**31 - 1, default=65536),
+            queue_pairs=integer("Queue pairs of a measurement.", 1, 16384, default=1),
+            duration_seconds=integer("How long a pair is measured (perftest's `-D`).", 1, 86400, default=5),
+            iterations=integer(
+                "Instead of a duration (`-n`): on a starved CPU a software device can count nothing within its duration.", 5, 100_000_000
+            ),
+            deadline_seconds=integer("After this a perftest is ended; at least the duration and 30 s.", 1, 86400, default=60),
+            qp_timeout=integer("perftest's `-u`: a queue pair sends again after 4.096 µs × 2^n; perftest's own is 14.", 0, 31),
+            floor_gbps=number("A pair below this is an error, in 10^9 bit/s.", 0, default=0.0),
+            software_fail_below=number("Of software devices: a pair below this fraction of its rail's median fails.", 0, 1, default=0.25),
+            fail_below=number("A pair below this fraction of what link and PCIe path allow is an error.", 0, 1, default=0.80, read=False),
+            warn_below=number("A pair below this fraction of it is a warning.", 0, 1, default=0.95, read=False),
+        ),
+        ("pairs",),
+    ),
+    "rdma_collectives": Section(
+        keys(
+            "What collectives must reach.",
+            min_busbw_gbps=number("busbw at the largest size, in 10^9 bit/s; nccl-tests prints GB/s, which are 8 of them.", 0),
+        ),
+    ),
+    "rdma_gate": Section(
+        keys(
+            "What happens when hosts do not pass a gate.",
+            policy=choice(
+                "`stop`: the build stops; `quarantine`: it goes on without them up to the limit; `report`: it goes on.",
+                "stop",
+                "stop",
+                "quarantine",
+                "report",
+            ),
+            max_failed_percent=number("The limit of `quarantine`, which needs one; `stop` means 0.", 0, 100),
+        ),
+        EVERY,
+    ),
+    "rdma_checks": Section(named("What this site makes of single checks, by their id (see [the checks](checks.md)).", CHECK, RULE), EVERY),
+}
+_ANY = (str, int, list)
+
+#: The variables of one run, given with -e or in the inventory.
+RUN: dict[str, Key] = {
+    "rdma_measure": Key(
+        (str, bool),
+        "`auto`: measure where a host has no valid proof; `true`: always; `false`: never.",
+        "auto",
+        choices=("auto", "true", "false"),
+    ),
+    "rdma_load_allowed": flag("Measure also on hosts with a running GPU process or job.", False),
+    "rdma_proof_max_age_hours": number("A proof older than this is not valid.", 0, default=168),
+    "rdma_facts_max_age_seconds": number("Facts of this run older than this are read again.", 0, default=300),
+    "rdma_serial": Key(_ANY, "How many hosts at a time a stage changes: a number, a percentage, or a list of them."),
+    "rdma_hosts": Key(_ANY, "Which hosts the run is about; give it with `-e`.", "all"),
+    "rdma_run_dir": text("Where evidence goes; below the working directory unless it is absolute.", default="artifacts"),
+    "rdma_stage": text("The stage that a playbook is about; the playbooks set it."),
+}
+#: What else begins with rdma_ among a host's variables: the fact that this very schema makes, and a role's own.
+OURS = ("rdma_intent",)
+OURS_PREFIX = "rdma_modules_"

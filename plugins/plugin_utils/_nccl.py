@@ -1,0 +1,127 @@
+# Copyright (c) 2026, the rdma.cluster authors
+# GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""What the nccl stage derives from intent and facts: NCCL's variables, and the files that hold them.
+
+Left alone is what NCCL finds better by itself, and NCCL_DEBUG, which is for a check and not for every job.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from typing import Any
+
+from ansible_collections.rdma.cluster.plugins.module_utils._checks_nccl import HCA, STAGE
+from ansible_collections.rdma.cluster.plugins.module_utils._facts import rocev2_gid_index
+from ansible_collections.rdma.cluster.plugins.module_utils._files import ManagedFile, differs, files_differ
+from ansible_collections.rdma.cluster.plugins.module_utils._findings import ERROR, NOT_APPLICABLE, OK, UNKNOWN, Finding
+from ansible_collections.rdma.cluster.plugins.module_utils._nccl_conf import render_environment, render_nccl_conf
+from ansible_collections.rdma.cluster.plugins.module_utils._rails import ResolvedRail, resolve
+
+Intent = Mapping[str, Any]
+#: The digest of rdma_facts.
+Facts = Mapping[str, Any]
+
+HEADER = "# Managed by rdma.cluster\n"
+GID_INDEX = "NCCL_IB_GID_INDEX"
+SOCKET_IFNAME = "NCCL_SOCKET_IFNAME"
+#: From here on NCCL looks for the RoCE v2 GID of each port; before, it takes index 0 unless told otherwise (B73).
+FINDS_GID_SINCE = (2, 21)
+
+
+def nccl_variables(intent: Intent, facts: Facts | None) -> dict[str, str]:
+    """NCCL's variables for a host, by name; those of the user (rdma_nccl.variables) win.
+
+    NCCL_IB_HCA names exactly the devices of the compute rails, in the order of the rails; it is absent if none has a device.
+    """
+    nccl = intent["nccl"]
+    derived: dict[str, str] = {}
+    if rails := _compute_rails(intent, facts):
+        derived[HCA] = "=" + ",".join(f"{rail.device}:{rail.port}" for rail in rails)
+    indexes = set(_gid_indexes(intent, facts).values()) if _needs_gid_index(nccl["version"]) else set()
+    if len(indexes) == 1 and None not in indexes:
+        derived[GID_INDEX] = str(indexes.pop())
+    if nccl["socket_ifname"]:
+        derived[SOCKET_IFNAME] = f"={nccl['socket_ifname']}"
+    return {**derived, **{name: str(value) for name, value in nccl["variables"].items()}}
+
+
+def nccl_files(intent: Intent, facts: Facts | None) -> list[ManagedFile]:
+    """nccl.conf and the environment file, in this order; none where no rail is NCCL's and the user sets nothing.
+
+    Raises ValueError for a variable that cannot be written to a file.
+    """
+    variables = nccl_variables(intent, facts)
+    if not variables and all(rail["role"] != "compute" for rail in intent["rails"]):
+        return []
+    return [
+        ManagedFile(intent["nccl"]["conf_file"], HEADER + render_nccl_conf(variables)),
+        ManagedFile(intent["nccl"]["environment_file"], HEADER + render_environment(variables)),
+    ]
+
+
+def nccl_differs(intent: Intent, facts: Facts | None) -> bool:
+    """Whether any of the files is not as it shall be, or the facts do not tell.
+
+    False where a compute rail has no device now: its files would say less than they shall, and the driver stage comes first.
+    """
+    if "devices" in (facts or {}) and any(rail.device is None for rail in _planned_rails(intent, facts)):
+        return False
+    return files_differ(nccl_files(intent, facts), facts or {})
+
+
+def files_to_write(intent: Intent, facts: Facts | None) -> list[dict[str, str]]:
+    """Those files that are not as they shall be, in the shape that rdma.cluster.managed_files takes: path, content, mode."""
+    wanted = [file for file in nccl_files(intent, facts) if differs(file, facts or {})]
+    return [{"path": file.path, "content": file.content or "", "mode": f"{file.mode:04o}"} for file in wanted]
+
+
+def check_gid_index(host: str, intent: Intent, facts: Facts | None) -> list[Finding]:
+    """Finding `nccl.gid_index`: NCCL before 2.21 takes one GID index for all rails of a host, so they must have the same."""
+    version, check, expected = intent["nccl"]["version"], "nccl.gid_index", "one GID index for all RoCE rails"
+    indexes = _gid_indexes(intent, facts)
+    why = ""
+    if not _needs_gid_index(version):
+        why = f"NCCL {version or 'is taken to be 2.21 or newer, and'} finds the GID by itself"
+    elif GID_INDEX in intent["nccl"]["variables"]:
+        why = "rdma_nccl.variables sets it"
+    elif all(rail["link_layer"] != "roce" for rail in intent["rails"] if rail["role"] == "compute"):
+        why = "no compute rail is RoCE"
+    if why:
+        return [Finding(STAGE, check, host, GID_INDEX, NOT_APPLICABLE, why, expected)]
+    seen = ", ".join(f"{rail}: {'none' if index is None else index}" for rail, index in indexes.items())
+    if not indexes:
+        remedy = f"Run the driver stage for {host}; its gate says what is missing."
+        return [Finding(STAGE, check, host, GID_INDEX, UNKNOWN, "no RDMA device", expected, remedy)]
+    if len(set(indexes.values())) == 1 and None not in indexes.values():
+        return [Finding(STAGE, check, host, GID_INDEX, OK, seen, expected)]
+    remedy = f"Use NCCL 2.21 or newer on {host} instead of {version}: it finds each rail's GID by itself."
+    return [Finding(STAGE, check, host, GID_INDEX, ERROR, seen, expected, remedy)]
+
+
+def _compute_rails(intent: Intent, facts: Facts | None) -> list[ResolvedRail]:
+    """The rails for NCCL that have a device."""
+    return [rail for rail in _planned_rails(intent, facts) if rail.device is not None]
+
+
+def _planned_rails(intent: Intent, facts: Facts | None) -> list[ResolvedRail]:
+    """The rails for NCCL; storage is not its business (B53)."""
+    return [rail for rail in resolve(intent["rails"], facts or {}) if rail.rail["role"] == "compute"]
+
+
+def _gid_indexes(intent: Intent, facts: Facts | None) -> dict[str, int | None]:
+    """The index of the RoCE v2 GID of each RoCE rail's address, by the rail's name; None if it has no such GID."""
+    indexes = {}
+    for rail in _compute_rails(intent, facts):
+        if facts is not None and rail.rail["link_layer"] == "roce" and rail.device and rail.port:
+            address = str(rail.rail["address"]).split("/", maxsplit=1)[0]
+            indexes[rail.name] = rocev2_gid_index(facts["devices"][rail.device]["ports"][rail.port], address)
+    return indexes
+
+
+def _needs_gid_index(version: str | None) -> bool:
+    """version: of NCCL ("2.20.5"); None is taken for a recent one."""
+    numbers = re.match(r"(\d+)\.(\d+)", version or "")
+    return numbers is not None and (int(numbers[1]), int(numbers[2])) < FINDS_GID_SINCE

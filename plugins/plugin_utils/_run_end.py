@@ -1,0 +1,86 @@
+# Copyright (c) 2026, the rdma.cluster authors
+# GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""The end of a run: what its many files say, merged, and its outcome in one word."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from functools import cached_property
+from typing import Any
+
+from ansible_collections.rdma.cluster.plugins.module_utils._findings import Finding, stopping, worst
+from ansible_collections.rdma.cluster.plugins.plugin_utils._drift import Difference, drift
+from ansible_collections.rdma.cluster.plugins.plugin_utils._run_folder import RunFolder
+from ansible_collections.rdma.cluster.plugins.plugin_utils._stages import STAGES
+from ansible_collections.rdma.cluster.plugins.plugin_utils._summary import drift_table, render
+
+CLEAN, DRIFTED, FAILED, UNREACHABLE = "clean", "drifted", "failed", "unreachable"
+
+
+class RunEnd:
+    """One run that has ended. failed, unreachable: hosts, as Ansible counts them."""
+
+    def __init__(self, folder: RunFolder, changes: Sequence[Difference], *, check_mode: bool, unreachable: Sequence[str]) -> None:
+        self.folder = folder
+        self.check_mode = check_mode
+        self.unreachable = list(unreachable)
+        self.failed: list[str] = []
+        self._changes = list(changes)
+
+    @cached_property
+    def findings(self) -> list[Finding]:
+        found = self.folder.all_findings()
+        return sorted(found, key=lambda finding: STAGES.index(finding.stage))
+
+    @cached_property
+    def drift(self) -> list[Difference]:
+        """What differs, in check mode; a run that changes hosts leaves none."""
+        return drift(self._changes, self.findings) if self.check_mode else []
+
+    @property
+    def outcome(self) -> str:
+        """clean, drifted, failed or unreachable: the worst that happened. A gate that fails nobody in check mode is drift."""
+        if self.failed or (stopping(self.findings) and not self.check_mode):
+            only_unreachable = {each.host for each in stopping(self.findings)} | set(self.failed) <= set(self.unreachable)
+            return UNREACHABLE if self.unreachable and only_unreachable else FAILED
+        if self.unreachable:
+            return UNREACHABLE
+        return DRIFTED if self.drift else CLEAN
+
+    @cached_property
+    def text(self) -> str:
+        """The run's summary, for a person."""
+        pairs = self.folder.read_if_there("pairs/results.json") or []
+        text = render(self.folder.path.name, STAGES, self.findings, pairs, str(self.folder.path))
+        return f"{drift_table([line.to_dict() for line in self.drift])}\n\n{text}" if self.check_mode else text
+
+    def summary(self) -> dict[str, Any]:
+        """The content of summary.json."""
+        hosts: dict[str, dict[str, list[Finding]]] = {}
+        for finding in self.findings:
+            hosts.setdefault(finding.host, {}).setdefault(finding.stage, []).append(finding)
+        return {
+            "run": self.folder.path.name,
+            "outcome": self.outcome,
+            "check_mode": self.check_mode,
+            "failed": self.failed,
+            "unreachable": self.unreachable,
+            "changes": len(self._changes),
+            "drift": len(self.drift),
+            "hosts": {host: {stage: worst(found) for stage, found in stages.items()} for host, stages in hosts.items()},
+        }
+
+    def write(self) -> None:
+        """Merge: findings.jsonl, drift.jsonl (check mode), summary.json and summary.txt."""
+        self.folder.write("findings.jsonl", _lines([finding.to_dict() for finding in self.findings]))
+        if self.check_mode:
+            self.folder.write("drift.jsonl", _lines([line.to_dict() for line in self.drift]))
+        self.folder.write_json("summary.json", self.summary())
+        self.folder.write("summary.txt", self.text + "\n")
+
+
+def _lines(items: Sequence[dict[str, Any]]) -> str:
+    return "".join(json.dumps(item, sort_keys=True) + "\n" for item in items)

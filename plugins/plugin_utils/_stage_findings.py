@@ -1,0 +1,51 @@
+# Copyright (c) 2026, the rdma.cluster authors
+# GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""Findings on a host's way through a stage, and those of stages that look at nothing yet."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from ansible_collections.rdma.cluster.plugins.module_utils._findings import NOT_APPLICABLE, UNKNOWN, Finding
+
+COMPLETED = "stage.completed"
+AT_GATE = "every task of the stage done, and the host at its gate"
+
+
+def under_way(stage: str, host: str) -> Finding:
+    """What stands in the evidence from a host's first task of a stage until its gate: all that is left of a host that is lost."""
+    return lost(stage, host, "the host has not come to its gate: a task failed, it could not be reached, or the run was ended")
+
+
+def lost(stage: str, host: str, why: str) -> Finding:
+    """A host that did not come to its gate, and why."""
+    remedy = f"Mend this on {host} and run again; what the stage had done before stays done."
+    return Finding(stage, COMPLETED, host, "stage", UNKNOWN, why, AT_GATE, remedy)
+
+
+def is_under_way(findings: list[Finding]) -> bool:
+    """Whether the findings of a host are no more than that it has begun."""
+    return len(findings) == 1 and findings[0].check == COMPLETED
+
+
+def not_looked_at(stage: str, host: str, intent: Mapping[str, Any]) -> list[Finding]:
+    """The stages whose checks are not built: each says so, and why that is no hindrance; nothing is claimed to hold."""
+    check, expected, why = {
+        "fabric": ("fabric.graph", "the discovered fabric is the planned one", "this version discovers no fabric"),
+        "qos": ("qos.chain", "DSCP, PFC and ECN as the profile says", _qos_reason(intent)),
+        "gpu": ("gpu.path", "a path between GPU and NIC that registers memory", "this version does not look at GPUs"),
+        "collectives": ("collective.busbw", "nccl-tests at the rate of the NICs", "this version runs no collectives"),
+    }[stage]
+    return [Finding(stage, check, host, "host", NOT_APPLICABLE, why, expected)]
+
+
+def _qos_reason(intent: Mapping[str, Any]) -> str:
+    rails = intent["rails"]
+    if all(rail["link_layer"] == "infiniband" for rail in rails):
+        return "InfiniBand has its own flow control: no PFC, DSCP or ECN"
+    if all(rail["soft"] for rail in rails):
+        return "Soft-RoCE has no queues of its own to set"
+    return "this version sets no quality of service"

@@ -1,0 +1,30 @@
+"""Writes the pages of docs/ that are made of the code; with --check, says which are not what would be written."""
+
+import argparse
+import sys
+from pathlib import Path
+
+ROOT = Path(__file__).parents[2]
+sys.path.insert(0, str(ROOT / ".venv/collections"))
+
+from ansible_collections.rdma.cluster.plugins.plugin_utils import _catalogue, _intent_docs  # noqa: E402
+
+PAGES = {"docs/intent.md": _intent_docs.render, "docs/checks.md": _catalogue.render}
+
+
+def main():
+    """Exit status 1 if --check finds another text."""
+    words = argparse.ArgumentParser(description=__doc__)
+    words.add_argument("--check", action="store_true", help="write nothing")
+    if not words.parse_args().check:
+        for name, render in PAGES.items():
+            (ROOT / name).write_text(render(), encoding="utf-8")
+        return 0
+    stale = [name for name, render in PAGES.items() if (ROOT / name).read_text(encoding="utf-8") != render()]
+    for name in stale:
+        print(f"{name} is not what the code says; run `python tests/tools/docs.py`.", file=sys.stderr)
+    return 1 if stale else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,52 @@
+# Copyright (c) 2026, the rdma.cluster authors
+# GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""How often a host is read, with real Ansible on this machine."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+
+from tests.unit.hosts import lab_rails
+
+ROOT = Path(__file__).parents[4]
+
+
+def reads(folder: Path, *arguments: dict[str, Any] | None, **variables: Any) -> list[bool]:
+    """Whether each observe in a row has read the host."""
+    tasks: list[dict[str, Any]] = [{"name": "Read the intent", "rdma.cluster.intent": None}]
+    for number, each in enumerate(arguments):
+        tasks.append({"name": "Read", "rdma.cluster.observe": each, "register": f"read{number}"})
+        tasks.append({"name": "Tell", "ansible.builtin.debug": {"var": f"read{number}.read"}})
+    (folder / "play.yml").write_text(yaml.safe_dump([{"name": "Test", "hosts": "all", "gather_facts": False, "tasks": tasks}]))
+    host = {"ansible_connection": "local", "ansible_python_interpreter": sys.executable, "rdma_rails": lab_rails(), **variables}
+    (folder / "hosts.yml").write_text(yaml.safe_dump({"all": {"hosts": {"node1": host}}}))
+    environment = {**os.environ, "ANSIBLE_COLLECTIONS_PATH": str(ROOT / ".venv/collections"), "ANSIBLE_NOCOLOR": "1"}
+    argv = [str(Path(sys.executable).parent / "ansible-playbook"), "-i", "hosts.yml", "play.yml"]
+    done = subprocess.run(argv, cwd=folder, capture_output=True, text=True, timeout=120, check=False, env=environment)
+    assert done.returncode == 0, done.stdout + done.stderr
+    return [": true" in line for line in done.stdout.splitlines() if ".read" in line]
+
+
+@pytest.mark.parametrize(
+    ("arguments", "variables", "expected"),
+    [
+        ((None, None), {}, [True, False]),
+        ((None, {"max_age_seconds": 0}, None), {}, [True, True, False]),
+        ((None, None), {"rdma_facts_max_age_seconds": 0}, [True, True]),
+        ((None, {"max_age_seconds": 60}), {"rdma_facts_max_age_seconds": 0}, [True, False]),
+    ],
+)
+def test_when_a_host_is_read(tmp_path: Path, arguments: Any, variables: dict[str, Any], expected: list[bool]) -> None:
+    assert reads(tmp_path, *arguments, **variables) == expected
+    stored = json.loads((tmp_path / "artifacts/latest/facts/node1.json").read_text())
+    assert stored["stack"]["kernel"] == os.uname().release

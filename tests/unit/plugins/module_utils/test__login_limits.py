@@ -1,0 +1,61 @@
+# Copyright (c) 2026, the rdma.cluster authors
+# GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""Which line about memlock wins for logins."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from ansible_collections.rdma.cluster.plugins.module_utils import _limits
+from ansible_collections.rdma.cluster.plugins.module_utils._login_limits import Rule, parse_limits_conf, read_login_memlock
+from ansible_collections.rdma.cluster.plugins.module_utils._sysroot import SysRoot
+
+LINES = [
+    ("* - memlock unlimited", [Rule("*", ("soft", "hard"), "unlimited")]),
+    ("root\thard  memlock\t65536  # why", [Rule("root", ("hard",), "65536")]),
+    ("# * - memlock unlimited", []),
+    ("* - nofile 1048576", []),
+    ("@hpc - memlock 1", []),
+    ("* both memlock 1", []),
+    ("* memlock 1", []),
+    ("", []),
+]
+
+
+@pytest.mark.parametrize(("text", "expected"), LINES)
+def test_lines(text: str, expected: list[Rule]) -> None:
+    assert parse_limits_conf(text) == expected
+
+
+def write(root: Path, **files: str) -> SysRoot:
+    folder = root / "etc/security/limits.d"
+    folder.mkdir(parents=True)
+    (root / "etc/security/limits.conf").write_text(files.pop("first", ""))
+    for name, text in files.items():
+        (folder / f"{name}.conf").write_text(text)
+    (folder / "99-not-read").write_text("* - memlock 1\n")
+    return SysRoot(str(root))
+
+
+def test_our_own_file_gives_everybody_all(tmp_path: Path) -> None:
+    (ours,) = [file for file in _limits.files() if "security" in file.path]
+    found = read_login_memlock(write(tmp_path, first="* - memlock 64\n", ours=ours.content or ""))
+    assert {who: limit and limit.unlimited for who, limit in found.items()} == {"*": True, "root": True}
+
+
+def test_the_last_file_wins_and_the_smaller_of_both_binds(tmp_path: Path) -> None:
+    found = read_login_memlock(write(tmp_path, a="* - memlock unlimited\nroot - memlock -1\n", b="* soft memlock 65536\n"))
+    limit = found["*"]
+    assert limit is not None
+    assert (limit.unlimited, limit.value, limit.file) == (False, "65536", "/etc/security/limits.d/b.conf")
+    assert found["root"] is not None
+    assert found["root"].unlimited
+
+
+@pytest.mark.parametrize("text", ["", "* soft memlock unlimited\n"])
+def test_what_no_file_says_is_not_known(tmp_path: Path, text: str) -> None:
+    assert read_login_memlock(write(tmp_path, a=text)) == {"*": None, "root": None}

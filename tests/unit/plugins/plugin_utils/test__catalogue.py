@@ -1,0 +1,31 @@
+# Copyright (c) 2026, the rdma.cluster authors
+# GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""Every check that the code makes is in the catalogue, and the page is made of it."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+from ansible_collections.rdma.cluster.plugins.plugin_utils._catalogue import CHECKS, render
+from ansible_collections.rdma.cluster.plugins.plugin_utils._stages import STAGES
+
+ROOT = Path(__file__).parents[4]
+#: A check's id, as code names it; "nccl.conf" is a file.
+ID = re.compile(r'"((?:preflight|intent|host|driver|link|fabric|network|qos|gpu|nccl|pair|collective|stage)\.(?!conf")[a-z_]+)"')
+
+
+def test_the_code_makes_these_checks_and_no_others() -> None:
+    files = [*(ROOT / "plugins/module_utils").glob("_*.py"), *(ROOT / "plugins/plugin_utils").glob("_*.py")]
+    texts = [file.read_text() for file in files if file.name not in ("_catalogue.py", "_drift.py", "_intent_schema.py")]
+    assert {found for text in texts for found in ID.findall(text)} == set(CHECKS)
+
+
+def test_each_stands_at_a_stage_that_is_there() -> None:
+    assert {check.stage for check in CHECKS.values()} <= {*STAGES, "every"}
+
+
+def test_the_page_is_what_is_generated() -> None:
+    assert (ROOT / "docs/checks.md").read_text(encoding="utf-8") == render(), "run `python tests/tools/docs.py`"

@@ -1,0 +1,127 @@
+# Copyright (c) 2026, the rdma.cluster authors
+# GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""Which checks a gate asks, what it knows of the hosts, and how it speaks."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from ansible_collections.rdma.cluster.plugins.module_utils._facts import digest
+from ansible_collections.rdma.cluster.plugins.module_utils._findings import Finding, stopping
+from ansible_collections.rdma.cluster.plugins.plugin_utils._gate import FLEET_CHECKS, HOST_CHECKS, known_hosts, verdict
+from ansible_collections.rdma.cluster.plugins.plugin_utils._run_folder import RunFolder
+from ansible_collections.rdma.cluster.plugins.plugin_utils._stages import STAGES, up_to
+from tests.unit.hosts import lab_facts, lab_intent, lab_rails
+
+NODES = (1, 2, 3, 4)
+
+
+def lab() -> dict[str, Any]:
+    """What a gate knows of the lab."""
+    return {f"node{node}": {"intent": lab_intent(node), "facts": lab_facts(node)} for node in NODES}
+
+
+def test_every_stage_has_checks_and_that_of_pairs_its_own() -> None:
+    assert set(HOST_CHECKS) == set(STAGES) - {"pairs"}
+    assert set(FLEET_CHECKS) <= set(HOST_CHECKS)
+
+
+@pytest.mark.parametrize("stage", HOST_CHECKS)
+def test_a_converged_host_passes_every_gate_with_findings_of_its_own(stage: str) -> None:
+    findings = HOST_CHECKS[stage]("node1", lab_intent(), digest(lab_facts()))
+    assert findings
+    assert {(finding.stage, finding.host) for finding in findings} == {(stage, "node1")}
+    assert stopping(findings) == []
+
+
+EMPTY: dict[str, Any] = {
+    "devices": {},
+    "netdevs": {},
+    "stack": {"kind": None, "kernel": None, "modules": {}, "distribution": {"id": None, "version_id": None, "like": [], "packages": None}},
+    "limits": {"service_memlock": None},
+    "sysctl": {"live": {}, "boot": {}},
+    "files": {},
+    "units": None,
+}
+LOOKING = ("preflight", "driver", "link", "host", "network", "nccl")
+
+
+@pytest.mark.parametrize("stage", LOOKING)
+def test_a_host_that_has_nothing_passes_no_gate_that_looks(stage: str) -> None:
+    assert stopping(HOST_CHECKS[stage]("node1", lab_intent(), EMPTY))
+
+
+@pytest.mark.parametrize("stage", FLEET_CHECKS)
+def test_hosts_that_are_alike_pass_the_comparison(stage: str) -> None:
+    by_host = FLEET_CHECKS[stage](lab())
+    assert sorted(by_host) == ["node1", "node2", "node3", "node4"]
+    assert [finding for findings in by_host.values() for finding in stopping(findings)] == []
+
+
+@pytest.mark.parametrize("known", [{"intent": None, "facts": None}, {"intent": lab_intent(4), "facts": None}])
+@pytest.mark.parametrize("stage", FLEET_CHECKS)
+def test_a_host_of_which_not_all_is_known_does_not_end_the_comparison(stage: str, known: dict[str, Any]) -> None:
+    """Its intent could not be read, or it was unreachable when its facts were: the others are compared all the same."""
+    by_host = FLEET_CHECKS[stage]({**lab(), "node4": known})
+    assert {"node1", "node2", "node3"} <= set(by_host)
+    assert [finding for host in ("node1", "node2", "node3") for finding in stopping(by_host[host])] == []
+
+
+def test_nccl_s_one_gid_index_for_all_rails_is_asked_for() -> None:
+    """NCCL before 2.21 takes one index for all rails; nccl.gid_index says so where they differ."""
+    facts = lab_facts()
+    facts["devices"]["rxe_rail1"]["ports"]["1"]["gids"][1]["index"] = 3
+    findings = HOST_CHECKS["nccl"]("node1", lab_intent(nccl={"version": "2.20.5"}), facts)
+    assert ("nccl.gid_index", "error") in {(finding.check, finding.status) for finding in findings}
+
+
+def test_the_hosts_of_a_stage_are_known_by_the_files_of_the_run(tmp_path: Path) -> None:
+    folder = RunFolder(tmp_path)
+    for host in ("node2", "node1", "node3"):
+        folder.write_findings("link", host, [])
+    folder.write_findings("network", "node4", [])
+    for node in (1, 2, 4):
+        folder.write_json(f"intent/node{node}.json", {"rails": lab_rails(node)})
+    folder.write_json("facts/node1.json", lab_facts())
+    known = known_hosts(folder, "link")
+    assert list(known) == ["node1", "node2", "node3"]
+    assert known["node1"] == {"intent": {"rails": lab_rails()}, "facts": digest(lab_facts())}
+    assert known["node2"] == {"intent": {"rails": lab_rails(2)}, "facts": None}
+    assert known["node3"] == {"intent": None, "facts": None}
+    assert "hw_counters" not in known["node1"]["facts"]["devices"]["rxe_rail0"]["ports"]["1"]
+
+
+def finding(status: str, subject: str = "rail 0", silenced_by: str | None = None) -> Finding:
+    return Finding("link", "link.state", "node1", subject, status, "DOWN", "ACTIVE", "Check the cable.", silenced_by)
+
+
+def test_the_verdict_on_a_good_host() -> None:
+    findings = [finding("ok"), finding("warning"), finding("not_applicable"), finding("error", silenced_by="ada")]
+    assert verdict("link", "node1", findings) == "link gate: node1 passes, 4 checks."
+
+
+def test_the_verdict_on_a_bad_host_names_every_offender() -> None:
+    assert verdict("link", "node1", [finding("ok"), finding("error"), finding("unknown", "rail 1")]) == "\n".join(
+        [
+            "link gate: node1 does not pass, 2 of 3 checks:",
+            "  error link.state: node1, rail 0",
+            "    seen:     DOWN",
+            "    expected: ACTIVE",
+            "    do:       Check the cable.",
+            "  unknown link.state: node1, rail 1",
+            "    seen:     DOWN",
+            "    expected: ACTIVE",
+            "    do:       Check the cable.",
+        ]
+    )
+
+
+def test_the_stages_up_to_one() -> None:
+    assert up_to("preflight") == ("preflight",)
+    assert up_to("link") == ("preflight", "driver", "link")
+    assert up_to("collectives") == STAGES

@@ -1,0 +1,210 @@
+# Copyright (c) 2026, the rdma.cluster authors
+# GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""NCCL's variables and files, from intent and facts."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from ansible_collections.rdma.cluster.plugins.filter.nccl import FilterModule
+from ansible_collections.rdma.cluster.plugins.module_utils._checks_nccl import check_nccl
+from ansible_collections.rdma.cluster.plugins.module_utils._files import described
+from ansible_collections.rdma.cluster.plugins.module_utils._nccl_conf import parse_nccl_conf
+from ansible_collections.rdma.cluster.plugins.plugin_utils._nccl import (
+    check_gid_index,
+    files_to_write,
+    nccl_differs,
+    nccl_files,
+    nccl_variables,
+)
+from tests.unit.hosts import lab_facts, lab_rails
+
+CONF_FILE, ENVIRONMENT_FILE = "/etc/nccl.conf", "/etc/rdma-cluster/nccl.env"
+LAB_HCA = "=rxe_rail0:1,rxe_rail1:1"
+
+
+def lab_intent(**nccl: Any) -> dict[str, Any]:
+    """The part of a lab machine's normalised intent that is read here."""
+    defaults = {"conf_file": CONF_FILE, "environment_file": ENVIRONMENT_FILE, "version": None, "socket_ifname": None, "variables": {}}
+    return {"rails": lab_rails(), "nccl": {**defaults, **nccl}}
+
+
+def mlx5_host(indexes: tuple[int | None, ...]) -> tuple[dict[str, Any], dict[str, Any]]:
+    """Intent and facts of a host with a ConnectX for each index; index: of the RoCE v2 GID of the rail's address, if it has one."""
+    rails, facts = [], {"devices": {}, "netdevs": {}}
+    for number, index in enumerate(indexes):
+        pci, address = f"0000:{number:02x}:00.0", f"192.168.{number}.1"
+        rails.append({**lab_rails()[0], "name": f"rail{number}", "nic": {"pci": pci}, "address": f"{address}/24", "soft": False})
+        gids = [{"index": index, "gid": "", "type": "RoCE v2", "netdev": f"eth{number}", "ipv4": address}] if index is not None else []
+        port = {"state": "ACTIVE", "netdev": f"eth{number}", "gids": gids}
+        facts["netdevs"][f"eth{number}"] = {"pci": pci, "dev_port": 0}
+        # The kernel's numbering need not be the plan's.
+        facts["devices"][f"mlx5_{len(indexes) - 1 - number}"] = {"pci": {"address": pci}, "ports": {"1": port}}
+    return {**lab_intent(), "rails": rails}, facts
+
+
+def with_files(facts: dict[str, Any], intent: dict[str, Any]) -> dict[str, Any]:
+    """The facts after the role has run."""
+    files = nccl_files(intent, facts)
+    seen = {file.path: described(file.content or "", file.mode) for file in files}
+    return {**facts, "files": seen}
+
+
+def test_software_devices_are_listed_like_any_other() -> None:
+    assert nccl_variables(lab_intent(), lab_facts()) == {"NCCL_IB_HCA": LAB_HCA}
+
+
+def test_devices_come_in_the_order_of_the_rails_and_not_of_their_names() -> None:
+    assert nccl_variables(*mlx5_host((3, 3, 3)))["NCCL_IB_HCA"] == "=mlx5_2:1,mlx5_1:1,mlx5_0:1"
+
+
+def test_storage_is_left_out() -> None:
+    intent = lab_intent()
+    intent["rails"][0]["role"] = "storage"
+    assert nccl_variables(intent, lab_facts()) == {"NCCL_IB_HCA": "=rxe_rail1:1"}
+
+
+@pytest.mark.parametrize("facts", [None, {}, {"devices": {}, "netdevs": {}}])
+def test_without_a_device_there_is_no_list_of_them(facts: dict[str, Any] | None) -> None:
+    assert nccl_variables(lab_intent(), facts) == {}
+
+
+def test_a_rail_without_device_is_left_out() -> None:
+    facts = lab_facts()
+    del facts["devices"]["rxe_rail0"]
+    assert nccl_variables(lab_intent(), facts) == {"NCCL_IB_HCA": "=rxe_rail1:1"}
+
+
+@pytest.mark.parametrize(
+    ("version", "index"), [("2.20.5", "1"), ("2.9.8", "1"), ("2.21.5", None), ("2.30.7", None), ("3.0", None), (None, None)]
+)
+def test_the_gid_index_is_for_old_nccl_only(version: str | None, index: str | None) -> None:
+    assert nccl_variables(lab_intent(version=version), lab_facts()).get("NCCL_IB_GID_INDEX") == index
+
+
+@pytest.mark.parametrize(
+    ("indexes", "value", "status", "observed"),
+    [
+        ((3, 3), "3", "ok", "rail0: 3, rail1: 3"),
+        ((0, 0), "0", "ok", "rail0: 0, rail1: 0"),
+        ((3, 5), None, "error", "rail0: 3, rail1: 5"),
+        ((3, None), None, "error", "rail0: 3, rail1: none"),
+        ((None, None), None, "error", "rail0: none, rail1: none"),
+        ((), None, "unknown", "no RDMA device"),
+    ],
+)
+def test_old_nccl_takes_one_index_for_all_rails(indexes: tuple[int | None, ...], value: str | None, status: str, observed: str) -> None:
+    intent, facts = mlx5_host(indexes)
+    intent["nccl"]["version"] = "2.20.5"
+    # A rail without device, so that there is a rail at all.
+    intent["rails"].append({**lab_rails()[0], "name": "rail9"})
+    assert nccl_variables(intent, facts).get("NCCL_IB_GID_INDEX") == value
+    (finding,) = check_gid_index("node1", intent, facts)
+    assert (finding.stage, finding.check, finding.status, finding.observed) == ("nccl", "nccl.gid_index", status, observed)
+    assert ("2.21 or newer on node1 instead of 2.20.5" in finding.remedy) == (status == "error")
+
+
+@pytest.mark.parametrize(
+    ("nccl", "link_layer", "why"),
+    [
+        ({"version": "2.22.3"}, "roce", "NCCL 2.22.3 finds the GID by itself"),
+        ({"version": None}, "roce", "NCCL is taken to be 2.21 or newer, and finds the GID by itself"),
+        ({"version": "2.20.5", "variables": {"NCCL_IB_GID_INDEX": 3}}, "roce", "rdma_nccl.variables sets it"),
+        ({"version": "2.20.5"}, "infiniband", "no compute rail is RoCE"),
+    ],
+)
+def test_where_no_gid_index_is_asked_for(nccl: dict[str, Any], link_layer: str, why: str) -> None:
+    intent = lab_intent(**nccl)
+    for rail in intent["rails"]:
+        rail["link_layer"] = link_layer
+    (finding,) = check_gid_index("node1", intent, lab_facts())
+    assert (finding.status, finding.observed) == ("not_applicable", why)
+
+
+def test_the_gid_index_of_storage_does_not_matter() -> None:
+    intent, facts = mlx5_host((3, 3, 7))
+    intent["rails"][2]["role"] = "storage"
+    intent["nccl"]["version"] = "2.20.5"
+    assert nccl_variables(intent, facts)["NCCL_IB_GID_INDEX"] == "3"
+
+
+def test_the_interface_of_sockets_is_exact_and_only_on_request() -> None:
+    assert nccl_variables(lab_intent(socket_ifname="eth0"), lab_facts())["NCCL_SOCKET_IFNAME"] == "=eth0"
+    assert "NCCL_SOCKET_IFNAME" not in nccl_variables(lab_intent(), lab_facts())
+
+
+def test_the_user_s_variables_win() -> None:
+    mine = {"NCCL_IB_HCA": "^mlx5_4", "NCCL_SOCKET_IFNAME": "^lo", "NCCL_IB_GID_INDEX": 5, "NCCL_IB_QPS_PER_CONNECTION": 4, "UCX_TLS": "rc"}
+    intent = lab_intent(version="2.20.5", socket_ifname="eth0", variables=mine)
+    assert nccl_variables(intent, lab_facts()) == {name: str(value) for name, value in mine.items()}
+
+
+def test_both_files_begin_with_whose_they_are() -> None:
+    conf, environment = nccl_files(lab_intent(variables={"NCCL_DEBUG_FILE": "/tmp/my log"}), lab_facts())
+    assert (conf.path, conf.mode) == (CONF_FILE, 0o644)
+    assert conf.content == f"# Managed by rdma.cluster\nNCCL_DEBUG_FILE=/tmp/my log\nNCCL_IB_HCA={LAB_HCA}\n"
+    assert (environment.path, environment.mode) == (ENVIRONMENT_FILE, 0o644)
+    assert environment.content == f'# Managed by rdma.cluster\nNCCL_DEBUG_FILE="/tmp/my log"\nNCCL_IB_HCA={LAB_HCA}\n'
+
+
+def test_nccl_reads_from_the_file_what_was_derived() -> None:
+    intent = lab_intent(version="2.20.5", socket_ifname="eth0")
+    conf = parse_nccl_conf(nccl_files(intent, lab_facts())[0].content or "")
+    assert (conf.variables, conf.ignored, conf.altered) == (nccl_variables(intent, lab_facts()), [], [])
+
+
+def test_the_order_of_the_inventory_does_not_change_a_file() -> None:
+    one, other = ({"NCCL_A": 1, "NCCL_B": 2}, {"NCCL_B": 2, "NCCL_A": 1})
+    assert nccl_files(lab_intent(variables=one), lab_facts()) == nccl_files(lab_intent(variables=other), lab_facts())
+
+
+def test_a_host_whose_rails_are_all_storage_gets_no_file() -> None:
+    intent = lab_intent()
+    for rail in intent["rails"]:
+        rail["role"] = "storage"
+    assert nccl_files(intent, lab_facts()) == []
+    assert nccl_differs(intent, lab_facts()) is False
+    intent["nccl"]["variables"] = {"NCCL_DEBUG": "WARN"}
+    assert [file.path for file in nccl_files(intent, lab_facts())] == [CONF_FILE, ENVIRONMENT_FILE]
+
+
+def test_a_host_that_misses_a_device_keeps_its_files() -> None:
+    facts = lab_facts()
+    del facts["devices"]["rxe_rail1"]
+    assert nccl_files(lab_intent(), facts)[0].content != nccl_files(lab_intent(), lab_facts())[0].content
+    assert nccl_differs(lab_intent(), facts) is False
+
+
+def test_a_value_that_breaks_the_line_is_refused() -> None:
+    with pytest.raises(ValueError, match="NCCL_A has a line break"):
+        nccl_files(lab_intent(variables={"NCCL_A": "1\nLD_PRELOAD=/tmp/x"}), lab_facts())
+
+
+@pytest.mark.parametrize("facts", [None, {}, {"files": None}, {"files": {}}])
+def test_what_is_not_known_differs(facts: dict[str, Any] | None) -> None:
+    assert nccl_differs(lab_intent(), facts) is True
+    assert [file["path"] for file in files_to_write(lab_intent(), facts)] == [CONF_FILE, ENVIRONMENT_FILE]
+
+
+def test_on_a_converged_host_there_is_nothing_to_do() -> None:
+    facts = with_files(lab_facts(), lab_intent())
+    assert nccl_differs(lab_intent(), facts) is False
+    assert files_to_write(lab_intent(), facts) == []
+    assert {finding.status for finding in check_nccl("node1", nccl_files(lab_intent(), facts), facts)} == {"ok"}
+
+
+def test_only_what_differs_is_written() -> None:
+    facts = with_files(lab_facts(), lab_intent())
+    facts["files"][CONF_FILE]["mode"] = 0o600
+    (file,) = files_to_write(lab_intent(), facts)
+    assert file == {"path": CONF_FILE, "content": f"# Managed by rdma.cluster\nNCCL_IB_HCA={LAB_HCA}\n", "mode": "0644"}
+
+
+def test_the_filters_have_these_names() -> None:
+    filters = FilterModule().filters()
+    assert filters["nccl_differs"](lab_intent(), {**lab_facts(), "files": {}}) is True
+    assert [file["path"] for file in filters["nccl_files"](lab_intent(), {**lab_facts(), "files": {}})] == [CONF_FILE, ENVIRONMENT_FILE]

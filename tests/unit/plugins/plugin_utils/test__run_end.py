@@ -1,0 +1,138 @@
+# Copyright (c) 2026, the rdma.cluster authors
+# GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""The end of a run: its outcome in one word, and the files that it leaves."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from ansible_collections.rdma.cluster.plugins.module_utils._findings import Finding
+from ansible_collections.rdma.cluster.plugins.plugin_utils._drift import Difference
+from ansible_collections.rdma.cluster.plugins.plugin_utils._run_end import RunEnd
+from ansible_collections.rdma.cluster.plugins.plugin_utils._run_folder import RunFolder
+
+CHANGE = Difference("node1", "host", "live sysctl", "a = 0", "a = 1")
+
+
+def finding(stage: str = "link", host: str = "node1", status: str = "ok", **more: Any) -> Finding:
+    return Finding(stage, f"{stage}.check", host, "rail 0", status, "seen", "wished", "Look." if status != "ok" else "", **more)
+
+
+def ended(
+    path: Path,
+    findings: Sequence[Finding] = (),
+    changes: Sequence[Difference] = (),
+    *,
+    check_mode: bool = False,
+    unreachable: Sequence[str] = (),
+    failed: Sequence[str] = (),
+) -> RunEnd:
+    folder = RunFolder(path / "R1")
+    by_place: dict[tuple[str, str], list[Finding]] = {}
+    for each in findings:
+        by_place.setdefault((each.stage, each.host), []).append(each)
+    for (stage, host), found in by_place.items():
+        folder.write_findings(stage, host, found)
+    end = RunEnd(folder, changes, check_mode=check_mode, unreachable=unreachable)
+    end.failed = list(failed)
+    return end
+
+
+BAD, UNKNOWN = finding(status="error"), finding(status="unknown")
+LOST = finding(host="node2", status="unknown")
+OUTCOMES = [
+    ("all is well", {"findings": [finding()]}, "clean"),
+    ("nothing was looked at", {}, "clean"),
+    ("a warning", {"findings": [finding(status="warning")]}, "clean"),
+    ("a silenced error", {"findings": [finding(status="error", silenced_by="ada")]}, "clean"),
+    ("hosts were changed", {"findings": [finding()], "changes": [CHANGE]}, "clean"),
+    ("an error", {"findings": [BAD]}, "failed"),
+    ("an unknown", {"findings": [UNKNOWN]}, "failed"),
+    ("a task that failed", {"findings": [finding()], "failed": ["node1"]}, "failed"),
+    ("an unreachable host without a finding", {"findings": [finding()], "unreachable": ["node2"]}, "unreachable"),
+    ("an unreachable host that is lost", {"findings": [finding(), LOST], "unreachable": ["node2"]}, "unreachable"),
+    ("one that cannot be reached and one that fails", {"findings": [BAD, LOST], "unreachable": ["node2"]}, "failed"),
+    ("one that cannot be reached and a task that fails", {"unreachable": ["node2"], "failed": ["node1"]}, "failed"),
+    ("check mode, nothing differs", {"findings": [finding()], "check_mode": True}, "clean"),
+    ("check mode, a task would change something", {"changes": [CHANGE], "check_mode": True}, "drifted"),
+    ("check mode, a gate finds something", {"findings": [BAD], "check_mode": True}, "drifted"),
+    ("check mode, a task that failed", {"changes": [CHANGE], "failed": ["node1"], "check_mode": True}, "failed"),
+    ("check mode, an unreachable host", {"changes": [CHANGE], "unreachable": ["node2"], "check_mode": True}, "unreachable"),
+]
+
+
+@pytest.mark.parametrize(("how", "outcome"), [case[1:] for case in OUTCOMES], ids=[case[0] for case in OUTCOMES])
+def test_the_outcome(tmp_path: Path, how: dict[str, Any], outcome: str) -> None:
+    end = ended(tmp_path, **how)
+    assert end.outcome == outcome
+    assert end.summary()["outcome"] == outcome
+
+
+def test_findings_are_in_the_order_of_the_build(tmp_path: Path) -> None:
+    end = ended(tmp_path, [finding("pairs"), finding("host"), finding("driver"), finding("fabric")])
+    assert [each.stage for each in end.findings] == ["driver", "fabric", "host", "pairs"]
+
+
+def test_a_run_that_changes_hosts_leaves_no_drift(tmp_path: Path) -> None:
+    end = ended(tmp_path, [BAD], [CHANGE])
+    end.write()
+    assert (end.drift, end.summary()["changes"], end.summary()["drift"]) == ([], 1, 0)
+    assert sorted(path.name for path in end.folder.path.iterdir() if path.is_file()) == ["findings.jsonl", "summary.json", "summary.txt"]
+
+
+def test_in_check_mode_drift_is_what_tasks_and_gates_say(tmp_path: Path) -> None:
+    end = ended(tmp_path, [BAD, finding("host", status="ok")], [CHANGE], check_mode=True)
+    end.write()
+    lines = [json.loads(line) for line in (end.folder.path / "drift.jsonl").read_text().splitlines()]
+    assert lines == [CHANGE.to_dict(), Difference("node1", "link", "link.check: rail 0", "seen", "wished").to_dict()]
+    assert end.summary()["drift"] == 2
+    text = (end.folder.path / "summary.txt").read_text()
+    assert text.startswith("Drift: 2 differences\nhost   stage  subject")
+    assert "\n\nRDMA cluster, run R1\n\n" in text
+
+
+def test_the_files_say_the_same_as_the_run(tmp_path: Path) -> None:
+    findings = [finding("driver"), finding("driver", "node2"), finding("link", "node2", "unknown"), finding("link", "node2")]
+    end = ended(tmp_path, findings, unreachable=["node3"], failed=["node2"])
+    end.folder.write_json("pairs/results.json", [{"rail": "rail0", "average_gbps": 0.2, "run": "R0"}])
+    end.write()
+    lines = (end.folder.path / "findings.jsonl").read_text().splitlines()
+    assert [Finding.from_dict(json.loads(line)) for line in lines] == end.findings
+    assert set(end.findings) == set(findings)
+    assert end.folder.read_json("summary.json") == {
+        "run": "R1",
+        "outcome": "failed",
+        "check_mode": False,
+        "failed": ["node2"],
+        "unreachable": ["node3"],
+        "changes": 0,
+        "drift": 0,
+        "hosts": {"node1": {"driver": "ok"}, "node2": {"driver": "ok", "link": "unknown"}},
+    }
+    text = (end.folder.path / "summary.txt").read_text()
+    assert text == end.text + "\n"
+    assert "rail0: 0 of 1 pairs measured, 1 proven before" in text
+    assert text.endswith(f"Evidence: {end.folder.path}\n")
+
+
+def test_a_run_that_did_nothing_still_leaves_files_that_parse(tmp_path: Path) -> None:
+    end = ended(tmp_path, check_mode=True)
+    end.write()
+    assert (end.folder.path / "findings.jsonl").read_text() == (end.folder.path / "drift.jsonl").read_text() == ""
+    assert end.folder.read_json("summary.json")["hosts"] == {}
+    assert (end.folder.path / "summary.txt").read_text().startswith("Drift: none.\n\nRDMA cluster, run R1\n")
+
+
+def test_writing_twice_leaves_the_same(tmp_path: Path) -> None:
+    end = ended(tmp_path, [BAD], check_mode=True)
+    end.write()
+    before = {path.name: path.read_bytes() for path in end.folder.path.iterdir() if path.is_file()}
+    end.write()
+    assert {path.name: path.read_bytes() for path in end.folder.path.iterdir() if path.is_file()} == before

@@ -1,0 +1,76 @@
+# Copyright (c) 2026, the rdma.cluster authors
+# GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""Findings on the way through a stage, and of stages that look at nothing."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from ansible_collections.rdma.cluster.plugins.module_utils._findings import Finding, stopping
+from ansible_collections.rdma.cluster.plugins.plugin_utils._stage_findings import is_under_way, lost, not_looked_at, under_way
+from tests.unit.hosts import lab_intent, lab_rails
+
+OTHER = Finding("link", "link.state", "node1", "rail 0", "ok", "ACTIVE", "ACTIVE")
+
+
+def test_a_host_under_way_stops_the_gate_until_it_has_come_there() -> None:
+    (found,) = stopping([under_way("link", "node1")])
+    assert (found.stage, found.check, found.host, found.status) == ("link", "stage.completed", "node1", "unknown")
+    assert found.expected == "every task of the stage done, and the host at its gate"
+
+
+def test_a_lost_host_says_why_and_what_to_do() -> None:
+    assert lost("link", "node1", "it cannot be reached: timed out") == Finding(
+        "link", "stage.completed", "node1", "stage", "unknown", "it cannot be reached: timed out",
+        "every task of the stage done, and the host at its gate",
+        "Mend this on node1 and run again; what the stage had done before stays done.",
+    )  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("findings", "expected"),
+    [
+        ([under_way("link", "node1")], True),
+        ([OTHER], False),
+        ([under_way("link", "node1"), OTHER], False),
+        ([], False),
+    ],
+)
+def test_only_a_host_that_has_no_more_than_begun_is_under_way(findings: list[Finding], expected: bool) -> None:
+    assert is_under_way(findings) is expected
+
+
+def intent(**rail: Any) -> dict[str, Any]:
+    return {**lab_intent(), "rails": [{**each, **rail} for each in lab_rails()]}
+
+
+STAGES = [
+    ("fabric", intent(), "fabric.graph", "this version discovers no fabric"),
+    ("gpu", intent(), "gpu.path", "this version does not look at GPUs"),
+    ("collectives", intent(), "collective.busbw", "this version runs no collectives"),
+    ("qos", intent(), "qos.chain", "Soft-RoCE has no queues of its own to set"),
+    ("qos", intent(soft=False), "qos.chain", "this version sets no quality of service"),
+    ("qos", intent(soft=False, link_layer="infiniband"), "qos.chain", "InfiniBand has its own flow control: no PFC, DSCP or ECN"),
+]
+
+
+@pytest.mark.parametrize(("stage", "of", "check", "why"), STAGES)
+def test_a_stage_that_looks_at_nothing_says_so_and_claims_nothing(stage: str, of: dict[str, Any], check: str, why: str) -> None:
+    (found,) = not_looked_at(stage, "node1", of)
+    assert (found.stage, found.check, found.host, found.status, found.observed) == (stage, check, "node1", "not_applicable", why)
+    assert found.expected
+
+
+def test_of_mixed_rails_none_is_excused() -> None:
+    mixed = intent()
+    mixed["rails"][0].update(soft=False)
+    assert not_looked_at("qos", "node1", mixed)[0].observed == "this version sets no quality of service"
+
+
+def test_a_stage_that_looks_has_no_excuse() -> None:
+    with pytest.raises(KeyError):
+        not_looked_at("link", "node1", lab_intent())

@@ -1,0 +1,42 @@
+# Copyright (c) 2026, the rdma.cluster authors
+# GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""Whatever a role writes, facts find again: the places of module_utils/_files.py and the roles agree."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from ansible_collections.rdma.cluster.plugins.module_utils import _limits, _networkd
+from ansible_collections.rdma.cluster.plugins.module_utils._files import ManagedFile, ensure_files, files_differ, managed_files
+from ansible_collections.rdma.cluster.plugins.module_utils._kernel_modules import boot_files
+from ansible_collections.rdma.cluster.plugins.module_utils._soft_link_service import service_files
+from ansible_collections.rdma.cluster.plugins.module_utils._sysctl import sysctl_files
+from ansible_collections.rdma.cluster.plugins.module_utils._sysroot import SysRoot
+from ansible_collections.rdma.cluster.plugins.plugin_utils._nccl import nccl_files
+from tests.unit.hosts import lab_facts, lab_intent, on_host
+
+
+def test_every_file_that_a_role_writes_is_found_again(tmp_path: Path) -> None:
+    wanted = [
+        *boot_files(["rdma_rxe"]),
+        *service_files([{"name": "rxe_rail0", "type": "rxe", "nic": {"pci": "0000:21:00.0"}}]),
+        *_networkd.files([_networkd.NetworkRail("rail0", {"pci": "0000:21:00.0"}, "ens1", "192.168.100.1/24", 9000)], [], []),
+        *_limits.files(unlimited=True),
+        *sysctl_files({"net.core.rmem_max": "1"}),
+        *nccl_files(lab_intent(), lab_facts()),
+    ]
+    ensure_files([ManagedFile(f"{tmp_path}{file.path}", file.content, file.mode) for file in wanted], check_mode=False)
+    found = managed_files(SysRoot(str(tmp_path)))
+    assert found == on_host(wanted)
+    assert not files_differ(wanted, {"files": found})
+
+
+def test_a_file_that_the_intent_puts_elsewhere_is_found_again(tmp_path: Path) -> None:
+    intent = lab_intent(nccl={"conf_file": "/opt/site/nccl.conf", "environment_file": "/opt/site/nccl.env"})
+    wanted = nccl_files(intent, lab_facts())
+    ensure_files([ManagedFile(f"{tmp_path}{file.path}", file.content, file.mode) for file in wanted], check_mode=False)
+    sys = SysRoot(str(tmp_path))
+    assert managed_files(sys) == {}
+    assert managed_files(sys, ["/opt/site/nccl.conf", "/opt/site/nccl.env", "/opt/site/absent", "/opt/site"]) == on_host(wanted)

@@ -1,0 +1,70 @@
+# Copyright (c) 2026, the rdma.cluster authors
+# GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""The playbooks as Ansible reads them, and what they say before they reach a host."""
+
+from __future__ import annotations
+
+import os
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+import yaml
+
+from ansible_collections.rdma.cluster.plugins.plugin_utils._stages import STAGES
+
+ROOT = Path(__file__).parents[2]
+LAB = ROOT / "inventories/lab/hosts.yml"
+
+
+def play(folder: Path, playbook: str, *words: str, inventory: Path = LAB) -> subprocess.CompletedProcess[str]:
+    environment = {**os.environ, "ANSIBLE_COLLECTIONS_PATH": str(ROOT / ".venv/collections"), "ANSIBLE_NOCOLOR": "1"}
+    argv = [str(Path(sys.executable).parent / "ansible-playbook"), "-i", str(inventory), str(ROOT / f"playbooks/{playbook}.yml"), *words]
+    return subprocess.run(argv, cwd=folder, capture_output=True, text=True, timeout=120, check=False, env=environment)
+
+
+def test_list_tasks_reads_as_the_story_of_the_build(tmp_path: Path) -> None:
+    listed = play(tmp_path, "site", "--list-tasks").stdout
+    plays = [name.lower() for name in re.findall(r"^  play #\d+ \(.*?\): (\w+): ", listed, re.M)]
+    assert plays == ["hosts", *STAGES], listed
+    by_stage: dict[str, list[str]] = {}
+    for words in listed.split("  play #")[2:]:
+        stage = re.findall(r"\): (\w+)", words)[0].lower()
+        by_stage.setdefault(stage, []).extend(line.split("\t")[0].strip() for line in words.splitlines()[2:] if "TAGS" in line)
+    assert list(by_stage) == list(STAGES)
+    for names in by_stage.values():
+        assert names[:2] == ["Read the intent", "Read the host"]
+        assert [name.split(":")[0] for name in names[-3:]] == ["Gate"] * 3
+    assert "rdma.cluster.soft_roce : Keep the Soft-RoCE devices of the rails" in by_stage["driver"]
+
+
+def test_no_play_takes_the_strategy_of_somebodys_configuration() -> None:
+    for file in (ROOT / "playbooks").glob("*.yml"):
+        for entry in yaml.safe_load(file.read_text()):
+            assert "import_playbook" in entry or entry["strategy"] == "ansible.builtin.linear", file
+
+
+def test_validate_has_every_gate_and_no_role_but_the_one_that_measures(tmp_path: Path) -> None:
+    listed = play(tmp_path, "validate", "--list-tasks").stdout
+    assert listed.count("Gate: decide whether the build goes on") == len(STAGES)
+    assert set(re.findall(r"rdma\.cluster\.(\w+) :", listed)) == {"pairs"}
+
+
+def test_drift_without_check_mode_touches_nothing_and_says_what_to_do(tmp_path: Path) -> None:
+    done = play(tmp_path, "drift")
+    assert done.returncode == 2
+    assert "Run `ansible-playbook rdma.cluster.drift --check`" in done.stdout
+    assert "Read the intent" not in done.stdout
+
+
+@pytest.mark.parametrize("words", [(), ("-e", "rdma_hosts=nobody")])
+def test_no_host_is_an_error_and_not_a_success(tmp_path: Path, words: tuple[str, ...]) -> None:
+    inventory = tmp_path / "hosts.yml"
+    inventory.write_text("all: {hosts: {}}\n" if not words else LAB.read_text())
+    done = play(tmp_path, "site", *words, inventory=inventory)
+    assert done.returncode == 2
+    assert f"'{'nobody' if words else 'all'}' names no host of the inventory ({inventory})." in done.stdout, done.stdout

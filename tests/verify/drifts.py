@@ -1,0 +1,67 @@
+# Copyright (c) 2026, the rdma.cluster authors
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Ways in which a node of the lab drifts from what the site run made of it, and the line of drift.jsonl that names each."""
+
+from __future__ import annotations
+
+import random
+from dataclasses import dataclass
+
+from lab.plan import Node
+
+UNIT = "rdma-soft-links.service"
+OURS = "/etc/sysctl.d/99-zz-rdma-cluster.conf"
+LATER = "/etc/sysctl.d/99-zzz-site.conf"
+LIMITS = "/etc/security/limits.d/90-rdma-cluster.conf"
+MANAGER = "/etc/systemd/system.conf.d/90-rdma-cluster.conf"
+NETWORK = "/etc/systemd/network"
+ENVIRONMENT = "/etc/rdma-cluster/nccl.env"
+#: Set in each command: the interface of the node's first rail.
+NETDEV = "netdev=$(basename $(dirname $(grep -li {mac} /sys/class/net/*/address)))"
+RESET_SERVICE_LIMIT = (
+    f"cp -a {MANAGER} /tmp/keep; echo '[Manager]\nDefaultLimitMEMLOCK=64M' > {MANAGER}; systemctl daemon-reexec; cat /tmp/keep > {MANAGER}"
+)
+
+
+@dataclass(frozen=True)
+class Kind:
+    """command: run by the node's shell; stage, subject: of the line that names it ("{netdev}" stands for the interface)."""
+
+    name: str
+    command: str
+    stage: str
+    subject: str
+
+
+KINDS = (
+    Kind("MTU", "ip link set dev $netdev mtu 1500", "network", "{netdev}"),
+    Kind("address", "ip address flush dev $netdev scope global", "network", "{netdev}"),
+    Kind("network file", f"sed -i s/9000/1500/ {NETWORK}/60-rdma-rail0.network", "network", f"{NETWORK}/60-rdma-rail0.network"),
+    Kind("leftover network file", f"echo > {NETWORK}/60-rdma-old.network", "network", f"{NETWORK}/60-rdma-old.network"),
+    Kind("interface down", "ip link set dev $netdev down", "link", "interfaces that are up"),
+    Kind("module unloaded", "modprobe -r rdma_ucm", "driver", "loaded kernel modules"),
+    Kind("boot file of modules", "rm /etc/modules-load.d/rdma-cluster.conf", "driver", "/etc/modules-load.d/rdma-cluster.conf"),
+    Kind("unit disabled", f"systemctl disable {UNIT}", "driver", UNIT),
+    Kind("unit stopped", f"systemctl stop {UNIT}", "driver", UNIT),
+    Kind("list of Soft-RoCE links", "echo '[]' > /etc/rdma-cluster/soft-links.json", "driver", "/etc/rdma-cluster/soft-links.json"),
+    Kind("Soft-RoCE link deleted", "rdma link delete rxe_rail1", "driver", "Soft-RoCE devices"),
+    Kind("package removed", "apt-get -qq -y remove mstflint", "driver", "driver.package: package mstflint"),
+    Kind("limits file", f"sed -i s/unlimited/64/ {LIMITS}", "host", LIMITS),
+    Kind("permissions of the limits file", f"chmod 0600 {LIMITS}", "host", LIMITS),
+    Kind("service limit alone", RESET_SERVICE_LIMIT, "host", "memlock of services"),
+    Kind("sysctl live", "sysctl -q -w net.ipv4.conf.all.arp_ignore=0", "host", "live sysctl"),
+    Kind("sysctl file", f"sed -i 's/arp_ignore = 1/arp_ignore = 0/' {OURS}", "host", OURS),
+    Kind("later sysctl file", f"echo net.ipv4.conf.all.arp_announce=0 > {LATER}", "host", LATER),
+    Kind("line of nccl.conf", "echo NCCL_IB_DISABLE=1 >> /etc/nccl.conf", "nccl", "/etc/nccl.conf"),
+    Kind("environment file", f"rm {ENVIRONMENT}", "nccl", ENVIRONMENT),
+)  # fmt: skip
+
+
+def draw(seed: int, nodes: list[Node], count: int) -> list[tuple[Node, Kind]]:
+    """So many different kinds, each on some node; the same for the same seed."""
+    chance = random.Random(seed)
+    return [(chance.choice(nodes), kind) for kind in chance.sample(KINDS, count)]
+
+
+def command(node: Node, kind: Kind) -> str:
+    return f"set -e; {NETDEV.format(mac=node.rails[0].mac)}; {kind.command}"
