@@ -22,6 +22,7 @@ from ansible_collections.rdma.cluster.plugins.plugin_utils._run_end import RunEn
 from ansible_collections.rdma.cluster.plugins.plugin_utils._run_folder import RunFolder, run_id
 from ansible_collections.rdma.cluster.plugins.plugin_utils._stage_findings import is_under_way, lost
 from ansible_collections.rdma.cluster.plugins.plugin_utils._summary import stage_block
+from ansible_collections.rdma.cluster.plugins.plugin_utils._unreachable import why_unreachable
 
 DOCUMENTATION = r"""
 name: rdma_summary
@@ -104,7 +105,7 @@ class CallbackModule(CallbackBase):
 
     def v2_runner_on_unreachable(self, result: Any) -> None:
         self._take(result)
-        self._lost(result, f"it cannot be reached: {_first_line(result.result)}")
+        self._lost(result, f"it cannot be reached: {why_unreachable(str(result.result.get('msg', '')))}")
 
     def _take(self, result: Any) -> None:
         """Every action of ours says where the run's folder is, and the first of a stage which stage it is."""
