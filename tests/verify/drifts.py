@@ -57,10 +57,15 @@ KINDS = (
 )  # fmt: skip
 
 
+#: What happens to one interface: networkd mends the others in passing when one of them is mended, so each is on a node of its own.
+APART = ("MTU", "address", "interface down")
+
+
 def draw(seed: int, nodes: list[Node], count: int) -> list[tuple[Node, Kind]]:
     """So many different kinds, each on some node; the same for the same seed."""
     chance = random.Random(seed)
-    return [(chance.choice(nodes), kind) for kind in chance.sample(KINDS, count)]
+    own = dict(zip(APART, chance.sample(nodes, len(APART)), strict=True))
+    return [(own.get(kind.name) or chance.choice(nodes), kind) for kind in chance.sample(KINDS, count)]
 
 
 def command(node: Node, kind: Kind) -> str:
