@@ -7,19 +7,25 @@
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import PurePosixPath
 
 from ansible_collections.rdma.cluster.plugins.module_utils._errors import ParseError
+from ansible_collections.rdma.cluster.plugins.module_utils._pci_config import PciConfig, read_config
+from ansible_collections.rdma.cluster.plugins.module_utils._pci_path import function_paths, payload_gbps
 from ansible_collections.rdma.cluster.plugins.module_utils._sysroot import SysRoot
 
-# A domain has more than four digits behind a VMD controller: 10000:e1:00.0.
-_ADDRESS = re.compile(r"[0-9a-f]{4,8}:[0-9a-f]{2}:[0-9a-f]{2}\.[0-7]")
 _LINK_SPEED = re.compile(r"([0-9]{1,4}(?:\.[0-9]{1,3})?) GT/s(?: PCIe)?")
 _LINK_WIDTH = re.compile(r"[0-9]{1,3}")
 _NUMA_NODE = re.compile(r"-?[0-9]{1,6}")
 _ID = re.compile(r"0x[0-9a-fA-F]{4}")
 _WIDTHS = (1, 2, 4, 8, 12, 16, 32)
+#: The last parts of the path of a subfunction's device: mlx5_core.sf.4 below its PCI function.
+_SUBFUNCTION = re.compile(r"[A-Za-z0-9_]{1,64}\.sf\.[0-9]{1,10}")
+#: Virtual functions of ConnectX and BlueField: in a virtual machine, their id is all that tells.
+_VIRTUAL_FUNCTIONS = {
+    "0x15b3": ("0x1002", "0x1004", "0x1012", "0x1014", "0x1016", "0x1018", "0x101a", "0x101c", "0x101e", "0xa2d3"),
+}
 
 
 @dataclass(frozen=True)
@@ -32,11 +38,32 @@ class PciLink:
 
 
 @dataclass(frozen=True)
+class PciHop:
+    """A bridge on the way to the root with its link, as negotiated and at most.
+
+    The link is that above an upstream port of a switch, that below a root port or a downstream port. mps_bytes: the
+    payload of a packet that is set, mps_max_bytes: the one that it could take. acs: the ACS controls that are enabled,
+    in lspci's words; [] if none is, None without that capability or where it may not be read.
+    """
+
+    address: str
+    speed_gtps: float | None
+    width: int | None
+    max_speed_gtps: float | None
+    max_width: int | None
+    mps_bytes: int | None
+    mps_max_bytes: int | None
+    acs: list[str] | None
+
+
+@dataclass(frozen=True)
 class PciFunction:
     """A PCI function, the negotiated and the greatest link of its own, and the narrowest link up to the root.
 
     vendor_id and device_id look like "0x15b3". What the kernel does not tell is None: a function without a link of
     its own (in a virtual machine, say) has no speed, and numa_node is None where the firmware names none (-1).
+    mps and mrrs (payload of a packet, size of a read request) are those that hold: a virtual function's physical
+    function sets them. hops: the bridges above, nearest first.
     """
 
     address: str
@@ -48,6 +75,10 @@ class PciFunction:
     max_speed_gtps: float | None
     max_width: int | None
     narrowest: PciLink | None
+    mps_bytes: int | None = None
+    mps_max_bytes: int | None = None
+    mrrs_bytes: int | None = None
+    hops: list[PciHop] = field(default_factory=list)
 
 
 def parse_link_speed(text: str) -> float | None:
@@ -93,10 +124,7 @@ def find_function(sys: SysRoot, device_link: str) -> str | None:
     A virtio NIC's device is virtio1, a child of the function; an auxiliary device is a child as well:
     ".../pci0000:00/0000:00:03.0/virtio1" -> ".../pci0000:00/0000:00:03.0".
     """
-    path = sys.resolve(device_link)
-    while path is not None and _ADDRESS.fullmatch(address_of(path)) is None:
-        path = str(PurePosixPath(path).parent) if path != "/" else None
-    return path
+    return next(iter(function_paths(sys.resolve(device_link) or "")), None)
 
 
 def address_of(path: str) -> str:
@@ -104,30 +132,94 @@ def address_of(path: str) -> str:
     return PurePosixPath(path).name
 
 
+def read_function_kind(sys: SysRoot, device_link: str) -> tuple[str | None, str | None]:
+    """What a device link ("/sys/class/infiniband/mlx5_0/device") leads to: "pf", "vf" or "sf"; and a VF's PF.
+
+    (None, None) for what is no PCI device. In a virtual machine a VF has no PF, and only one that is known by its id
+    is told from a PF.
+    """
+    device = sys.resolve(device_link) or ""
+    function = next(iter(function_paths(device)), None)
+    if function is None:
+        return None, None
+    if any(_SUBFUNCTION.fullmatch(part) for part in device[len(function) :].split("/")):
+        return "sf", None
+    physical = _physical_function(sys, function)
+    if physical is not None:
+        return "vf", address_of(physical)
+    vendor = sys.value(f"{function}/vendor", parse_id) or ""
+    virtual = sys.value(f"{function}/device", parse_id) in _VIRTUAL_FUNCTIONS.get(vendor, ())
+    return "vf" if virtual else "pf", None
+
+
+def _physical_function(sys: SysRoot, path: str) -> str | None:
+    return sys.resolve(f"{path}/physfn") if sys.link_target(f"{path}/physfn") is not None else None
+
+
 def read_function(sys: SysRoot, path: str) -> PciFunction:
-    """Everything about the function at a path of find_function."""
-    return PciFunction(
-        address=address_of(path),
-        vendor_id=sys.value(f"{path}/vendor", parse_id),
-        device_id=sys.value(f"{path}/device", parse_id),
-        numa_node=sys.value(f"{path}/numa_node", parse_numa_node),
-        speed_gtps=sys.value(f"{path}/current_link_speed", parse_link_speed),
-        width=sys.value(f"{path}/current_link_width", parse_link_width),
-        max_speed_gtps=sys.value(f"{path}/max_link_speed", parse_link_speed),
-        max_width=sys.value(f"{path}/max_link_width", parse_link_width),
-        narrowest=_narrowest(sys, path),
-    )
+    """Everything about the function at a path of find_function. To read several, make one PciReader."""
+    return PciReader(sys).function(path)
 
 
-def _narrowest(sys: SysRoot, path: str) -> PciLink | None:
-    """The link of least bandwidth; of equal ones the nearest to the function. Hops that tell nothing are left out."""
-    links = []
-    while path != "/":
-        if _ADDRESS.fullmatch(address_of(path)):
-            speed_gtps = sys.value(f"{path}/current_link_speed", parse_link_speed)
-            width = sys.value(f"{path}/current_link_width", parse_link_width)
-            if speed_gtps is not None and width is not None:
-                links.append(PciLink(address_of(path), speed_gtps, width))
-        path = str(PurePosixPath(path).parent)
-    # Line coding (8b/10b below 8 GT/s) takes at most a fifth, and so never changes the order of speeds times widths.
-    return min(links, key=lambda link: link.speed_gtps * link.width, default=None)
+class PciReader:
+    """Reads functions of one tree, and what they have in common (bridges above all) once."""
+
+    def __init__(self, sys: SysRoot) -> None:
+        self._sys = sys
+        self._functions: dict[str, PciFunction] = {}
+        self._hops: dict[str, PciHop] = {}
+        self._configs: dict[str, PciConfig | None] = {}
+
+    def function(self, path: str) -> PciFunction:
+        """Everything about the function at a path of find_function."""
+        if path not in self._functions:
+            self._functions[path] = self._read(path)
+        return self._functions[path]
+
+    def _read(self, path: str) -> PciFunction:
+        own, *hops = [self._hop(function) for function in function_paths(path)] or [self._hop(path)]
+        physical = _physical_function(self._sys, path)
+        config = self._config(physical or path)
+        pcie = config.pcie if config is not None else None
+        return PciFunction(
+            address=own.address,
+            vendor_id=self._sys.value(f"{path}/vendor", parse_id),
+            device_id=self._sys.value(f"{path}/device", parse_id),
+            numa_node=self._sys.value(f"{path}/numa_node", parse_numa_node),
+            speed_gtps=own.speed_gtps,
+            width=own.width,
+            max_speed_gtps=own.max_speed_gtps,
+            max_width=own.max_width,
+            narrowest=_narrowest([own, *hops]),
+            mps_bytes=pcie.mps_bytes if pcie is not None else None,
+            mps_max_bytes=pcie.mps_max_bytes if pcie is not None else None,
+            mrrs_bytes=pcie.mrrs_bytes if pcie is not None else None,
+            hops=hops,
+        )
+
+    def _hop(self, path: str) -> PciHop:
+        if path not in self._hops:
+            config = self._config(path)
+            pcie = config.pcie if config is not None else None
+            self._hops[path] = PciHop(
+                address=address_of(path),
+                speed_gtps=self._sys.value(f"{path}/current_link_speed", parse_link_speed),
+                width=self._sys.value(f"{path}/current_link_width", parse_link_width),
+                max_speed_gtps=self._sys.value(f"{path}/max_link_speed", parse_link_speed),
+                max_width=self._sys.value(f"{path}/max_link_width", parse_link_width),
+                mps_bytes=pcie.mps_bytes if pcie is not None else None,
+                mps_max_bytes=pcie.mps_max_bytes if pcie is not None else None,
+                acs=config.acs if config is not None else None,
+            )
+        return self._hops[path]
+
+    def _config(self, path: str) -> PciConfig | None:
+        if path not in self._configs:
+            self._configs[path] = read_config(self._sys, path)
+        return self._configs[path]
+
+
+def _narrowest(hops: list[PciHop]) -> PciLink | None:
+    """The link of least payload; of equal ones the nearest to the function. Hops that tell nothing are left out."""
+    links = [PciLink(hop.address, hop.speed_gtps, hop.width) for hop in hops if hop.speed_gtps is not None and hop.width is not None]
+    return min(links, key=lambda link: payload_gbps(link.speed_gtps, link.width), default=None)

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import errno
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import TypeVar
 
 from ansible_collections.rdma.cluster.plugins.module_utils._errors import ParseError
@@ -22,6 +22,9 @@ _ABSENT = (errno.ENOENT, errno.ENOTDIR)
 # an unused gid_attrs entry (EINVAL), phys_port_name of a driver without one (EOPNOTSUPP).
 _NO_VALUE = (errno.EINVAL, errno.ENODATA, errno.EOPNOTSUPP)
 _MAX_LINKS = 40
+# The most that a file of sysfs has, and what is read of others at a time.
+_PAGE, _CHUNK = 4096, 65536
+_PLAIN = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK
 
 
 class SysRoot:
@@ -46,12 +49,30 @@ class SysRoot:
     def read_bytes(self, path: str) -> bytes | None:
         """The whole of a file, or None if it is absent, a directory, or its driver has no value for it."""
         try:
-            with open(self._host(path), "rb", buffering=0) as stream:
-                return stream.read() or b""
+            file = self._open(path)
+            try:
+                return b"".join(iter(lambda: os.read(file, _CHUNK), b""))
+            finally:
+                os.close(file)
         except IsADirectoryError:
             return None
         except OSError as exc:
             if exc.errno in _ABSENT or exc.errno in _NO_VALUE:
+                return None
+            raise _named(exc, path) from exc
+
+    def use(self, path: str, use: Callable[[int], _T]) -> _T | None:
+        """What use makes of the open file, of which it need not read all; None if it is absent or no file."""
+        try:
+            file = self._open(path)
+            try:
+                return use(file)
+            finally:
+                os.close(file)
+        except IsADirectoryError:
+            return None
+        except OSError as exc:
+            if exc.errno in _ABSENT:
                 return None
             raise _named(exc, path) from exc
 
@@ -81,12 +102,7 @@ class SysRoot:
     def value(self, path: str, parser: Callable[[str], _T]) -> _T | None:
         """What parser makes of text(path), or None if there is none. A ParseError gets the path in front."""
         text = self.text(path)
-        if text is None:
-            return None
-        try:
-            return parser(text)
-        except ParseError as exc:
-            raise ParseError(f"{path}: {exc}") from exc
+        return None if text is None else named(path, parser, text)
 
     def list_dir(self, path: str) -> list[str]:
         """The sorted names in a directory; none if there is no such directory."""
@@ -96,6 +112,22 @@ class SysRoot:
             if exc.errno in _ABSENT:
                 return []
             raise _named(exc, path) from exc
+
+    def read_files(self, path: str) -> dict[str, str]:
+        """The texts of the files right in a directory; of those that are there but have no value, "". Links are left out.
+
+        One look-up for the whole directory: for tables of many small files (GIDs, counters).
+        """
+        try:
+            directory = os.open(self._host(path), os.O_RDONLY | os.O_DIRECTORY)
+        except OSError as exc:
+            if exc.errno in _ABSENT:
+                return {}
+            raise _named(exc, path) from exc
+        try:
+            return dict(_texts(directory, path))
+        finally:
+            os.close(directory)
 
     def exists(self, path: str) -> bool:
         """Whether there is something at the path, links followed."""
@@ -123,17 +155,49 @@ class SysRoot:
             return None
         return self._locate(path)
 
+    def space(self, path: str) -> tuple[int, int] | None:
+        """The bytes free, without those kept back for root, and in all on the filesystem that a path is on; None if nothing is there.
+
+        For a tree that was captured it is the filesystem of the machine that has the tree.
+        """
+        try:
+            status = os.statvfs(self._host(path))
+        except OSError as exc:
+            if exc.errno in _ABSENT:
+                return None
+            raise _named(exc, path) from exc
+        return status.f_bavail * status.f_frsize, status.f_blocks * status.f_frsize
+
+    def _open(self, path: str) -> int:
+        """A descriptor of a file. Most are no links, so the last part is looked up only if it is one."""
+        if not self._root:
+            return os.open(path, os.O_RDONLY)
+        parent, name = os.path.split(path.rstrip("/"))
+        try:
+            return os.open(f"{self._root}{self._directory(parent, path)}/{name}", os.O_RDONLY | os.O_NOFOLLOW)
+        except OSError as exc:
+            if exc.errno != errno.ELOOP:
+                raise
+            return os.open(self._host(path), os.O_RDONLY)
+
     def _host(self, path: str) -> str:
         return path if not self._root else self._root + self._locate(path)
 
     def _locate(self, path: str, *, follow_last: bool = True) -> str:
         parent, name = os.path.split(path.rstrip("/"))
-        if parent not in self._directories:
-            self._directories[parent] = self._walk([], parent, path)
-        done = [part for part in self._directories[parent].split("/") if part]
+        directory = self._directory(parent, path)
         if follow_last or name in (".", ".."):
-            return self._walk(done, name, path)
-        return "/" + "/".join([*done, name])
+            return self._walk([part for part in directory.split("/") if part], name, path)
+        return f"{directory.rstrip('/')}/{name}"
+
+    def _directory(self, parent: str, asked: str) -> str:
+        """A directory with all links followed; it begins where its own parent, looked up before, ends."""
+        if parent not in self._directories:
+            above, name = os.path.split(parent)
+            known = self._directories.get(above)
+            done = [] if known is None else [part for part in known.split("/") if part]
+            self._directories[parent] = self._walk(done, parent if known is None else name, asked)
+        return self._directories[parent]
 
     def _walk(self, done: list[str], path: str, asked: str) -> str:
         """Append path to the resolved components, following links; asked is for the error message."""
@@ -166,6 +230,32 @@ class SysRoot:
             if exc.errno in _ABSENT or exc.errno == errno.EINVAL:
                 return None
             raise _named(exc, asked) from exc
+
+
+def named(path: str, parser: Callable[[str], _T], text: str) -> _T:
+    """What parser makes of the text of a file. A ParseError gets the path in front."""
+    try:
+        return parser(text)
+    except ParseError as exc:
+        raise ParseError(f"{path}: {exc}") from exc
+
+
+def _texts(directory: int, path: str) -> Iterator[tuple[str, str]]:
+    """Names and texts of the files in an open directory; what is no file, or not there any more, is left out."""
+    for name in os.listdir(directory):
+        try:
+            file = os.open(name, _PLAIN, dir_fd=directory)
+            try:
+                yield name, os.read(file, _PAGE).decode("utf-8", "replace")
+            finally:
+                os.close(file)
+        except IsADirectoryError:
+            continue
+        except OSError as exc:
+            if exc.errno in _NO_VALUE:
+                yield name, ""
+            elif exc.errno not in (*_ABSENT, errno.ELOOP, errno.ENXIO):
+                raise _named(exc, f"{path}/{name}") from exc
 
 
 def _named(exc: OSError, path: str) -> OSError:

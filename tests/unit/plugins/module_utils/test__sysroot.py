@@ -5,13 +5,11 @@
 from __future__ import annotations
 
 import errno
-import io
 import os
 from pathlib import Path
 
 import pytest
 
-from ansible_collections.rdma.cluster.plugins.module_utils import _sysroot
 from ansible_collections.rdma.cluster.plugins.module_utils._errors import ParseError
 from ansible_collections.rdma.cluster.plugins.module_utils._sysroot import SysRoot
 from tests.unit.trees import write_tree
@@ -37,12 +35,16 @@ def test_what_is_absent_is_none(tmp_path: Path, path: str) -> None:
     assert (sys.list_dir(path), sys.exists(path)) == ([], False)
 
 
+CARRIER = "/sys/class/net/eth0/carrier"
+
+
 @pytest.mark.parametrize("number", [errno.EINVAL, errno.ENODATA, errno.EOPNOTSUPP])
 def test_an_attribute_without_a_value_is_none(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, number: int) -> None:
-    monkeypatch.setattr(_sysroot, "open", failing_open(number), raising=False)
+    sys = SysRoot(str(write_tree(tmp_path, f"{CARRIER}: 1")))
+    monkeypatch.setattr(os, "read", refusing(number))
 
-    assert SysRoot(str(tmp_path)).read("/sys/class/net/eth0/carrier") is None
-    assert SysRoot(str(tmp_path)).read_bytes("/sys/class/net/eth0/carrier") is None
+    assert (sys.read(CARRIER), sys.read_bytes(CARRIER)) == (None, None)
+    assert sys.read_files("/sys/class/net/eth0") == {"carrier": ""}
 
 
 @pytest.mark.parametrize("number", [errno.EACCES, errno.EPERM, errno.EIO])
@@ -51,11 +53,28 @@ def test_any_other_failure_is_an_error_with_the_path_on_the_host(
     monkeypatch: pytest.MonkeyPatch,
     number: int,
 ) -> None:
-    monkeypatch.setattr(_sysroot, "open", failing_open(number), raising=False)
+    sys = SysRoot(str(write_tree(tmp_path, f"{CARRIER}: 1")))
+    monkeypatch.setattr(os, "read", refusing(number))
 
-    with pytest.raises(OSError, match="/sys/class/net/eth0/carrier") as caught:
-        SysRoot(str(tmp_path)).read("/sys/class/net/eth0/carrier")
-    assert (caught.value.errno, caught.value.filename) == (number, "/sys/class/net/eth0/carrier")
+    for read in (lambda: sys.read(CARRIER), lambda: sys.read_files("/sys/class/net/eth0")):
+        with pytest.raises(OSError, match=CARRIER) as caught:
+            read()
+        assert (caught.value.errno, caught.value.filename) == (number, CARRIER)
+
+
+def test_all_files_of_a_directory_at_once(tmp_path: Path) -> None:
+    sys = SysRoot(str(write_tree(tmp_path, "/sys/a/1: x\n/sys/a/2: \n/sys/a/sub/3: y\n/sys/a/4 -> 1\n/sys/b -> a")))
+
+    assert sys.read_files("/sys/b") == {"1": "x\n", "2": ""}
+    assert sys.read_files("/sys/none") == sys.read_files("/sys/a/1") == {}
+
+
+def test_a_file_is_read_to_its_end_and_through_its_link(tmp_path: Path) -> None:
+    (tmp_path / "proc").mkdir()
+    (tmp_path / "proc/big").write_text("x" * 200_000)
+    (tmp_path / "proc/link").symlink_to("/proc/big")
+
+    assert len(SysRoot(str(tmp_path)).read("/proc/link") or "") == 200_000
 
 
 @pytest.mark.parametrize(("method", "call"), [("list_dir", "listdir"), ("exists", "stat"), ("mode", "stat"), ("link_target", "readlink")])
@@ -169,11 +188,36 @@ def test_a_text_that_makes_no_sense_is_an_error_with_its_path(tmp_path: Path) ->
         sys.value("/sys/x", parser)
 
 
-def failing_open(number: int):
-    """An open whose file can be opened and not be read, as it is with attributes in /sys."""
+def test_the_space_is_that_of_the_filesystem_at_the_end_of_a_link(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    sys = SysRoot(str(write_tree(tmp_path, "/real/x: x\n/var -> /real")))
+    asked: list[str] = []
 
-    class Attribute(io.RawIOBase):
-        def read(self, size: int = -1) -> bytes:
-            raise OSError(number, os.strerror(number))
+    def statvfs(path: str) -> os.statvfs_result:
+        asked.append(path)
+        # f_bsize f_frsize f_blocks f_bfree f_bavail f_files f_ffree f_favail f_flag f_namemax
+        return os.statvfs_result((65536, 4096, 1000, 300, 250, 0, 0, 0, 0, 255))
 
-    return lambda *arguments, **keywords: Attribute()
+    monkeypatch.setattr(os, "statvfs", statvfs)
+    assert sys.space("/var") == (250 * 4096, 1000 * 4096)
+    assert asked == [f"{tmp_path}/real"]
+
+
+def test_the_space_of_what_is_not_there_is_none(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    assert SysRoot(str(tmp_path)).space("/boot") is None
+
+    def refuse(path: str) -> None:
+        raise PermissionError(errno.EACCES, os.strerror(errno.EACCES), path)
+
+    monkeypatch.setattr(os, "statvfs", refuse)
+    with pytest.raises(PermissionError) as caught:
+        SysRoot(str(tmp_path)).space("/boot")
+    assert caught.value.filename == "/boot"
+
+
+def refusing(number: int):
+    """Reading of a file that can be opened and not be read, as it is with attributes in /sys."""
+
+    def read(file: int, size: int) -> bytes:
+        raise OSError(number, os.strerror(number))
+
+    return read

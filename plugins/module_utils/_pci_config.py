@@ -1,0 +1,198 @@
+# Copyright (c) 2026, the rdma.cluster authors
+# GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""The configuration space of a PCI function (/sys/bus/pci/devices/*/config): what sysfs has no file for.
+
+Registers as in include/uapi/linux/pci_regs.h; the words for ACS controls are those of lspci.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import TypeVar
+
+from ansible_collections.rdma.cluster.plugins.module_utils._errors import ParseError
+from ansible_collections.rdma.cluster.plugins.module_utils._sysroot import SysRoot
+
+_T = TypeVar("_T")
+#: All that a user without CAP_SYS_ADMIN may read.
+HEADER_BYTES = 64
+_STATUS, _HEADER_TYPE, _CAPABILITIES = 0x06, 0x0E, 0x34
+_STATUS_CAPABILITIES = 0x10
+_PCIE = 0x10
+_FIRST_EXTENDED, _END = 0x100, 0x1000
+_ACS = 0x0D
+_ACS_CONTROLS = ("SrcValid", "TransBlk", "ReqRedir", "CmpltRedir", "UpstreamFwd", "EgressCtrl", "DirectTrans")
+_SPEEDS_GTPS = {1: 2.5, 2: 5.0, 3: 8.0, 4: 16.0, 5: 32.0, 6: 64.0, 7: 128.0}
+_WIDTHS = (1, 2, 4, 8, 12, 16, 32)
+_PORT_TYPES = {
+    0: "endpoint",
+    1: "legacy endpoint",
+    4: "root port",
+    5: "upstream port",
+    6: "downstream port",
+    7: "bridge to PCI",
+    8: "bridge from PCI",
+    9: "integrated endpoint",
+    10: "event collector",
+}
+#: Those on the root complex itself have no link, whatever their registers hold.
+_WITHOUT_LINK = (9, 10)
+
+#: Reads (offset, number of bytes); fewer bytes come back at the end of what may be read.
+_Read = Callable[[int, int], bytes]
+
+
+@dataclass(frozen=True)
+class PcieCapability:
+    """The PCI Express capability: sizes in bytes, speeds in GT/s of a lane, widths in lanes.
+
+    mps, mrrs: the payload of a packet and the size of a read request that are set; mps_max: the payload it could take.
+    A virtual function has no settings of its own: those of its physical function hold, and 128 stands here.
+    """
+
+    port_type: str | None
+    mps_max_bytes: int | None
+    mps_bytes: int | None
+    mrrs_bytes: int | None
+    max_speed_gtps: float | None
+    max_width: int | None
+    speed_gtps: float | None
+    width: int | None
+
+
+@dataclass(frozen=True)
+class PciConfig:
+    """One function. gone: nothing answers but all bits set, as when it fell off the bus; then all else is None.
+
+    header_type: 0 of an endpoint, 1 of a bridge. pcie is None without that capability, and where it may not be read.
+    extended: the ids of the extended capabilities, None where they may not be read. acs: the controls that are
+    enabled, [] if none is, None without that capability or where it may not be read.
+    """
+
+    gone: bool
+    header_type: int | None
+    pcie: PcieCapability | None
+    extended: list[int] | None
+    acs: list[str] | None
+
+
+def parse_config(data: bytes) -> PciConfig:
+    """The bytes from 0 on, as far as they could be read: 64, 256 or 4096. Raises ParseError for fewer than 64."""
+    return _decode(data[:HEADER_BYTES], lambda offset, length: data[offset : offset + length])
+
+
+def read_config(sys: SysRoot, path: str) -> PciConfig | None:
+    """The configuration of the function at a path in /sys; None where the tree has no such file, or an empty one.
+
+    Only what is asked for is read: each word is a transaction on the bus, and 4096 bytes cost milliseconds.
+    """
+    try:
+        return sys.use(f"{path}/config", _decode_file)
+    except ParseError as exc:
+        raise ParseError(f"{path}/config: {exc}") from exc
+
+
+def _decode_file(file: int) -> PciConfig | None:
+    header = os.pread(file, HEADER_BYTES, 0)
+    return _decode(header, lambda offset, length: os.pread(file, length, offset)) if header else None
+
+
+def _decode(header: bytes, read: _Read) -> PciConfig:
+    if len(header) < HEADER_BYTES:
+        raise ParseError(f"not a configuration space: {len(header)} bytes {header[:16].hex(' ')!r}, expected 64 or more")
+    if header == b"\xff" * HEADER_BYTES:
+        return PciConfig(gone=True, header_type=None, pcie=None, extended=None, acs=None)
+    pcie = _find_capability(read, header, _PCIE)
+    extended = _extended_capabilities(read)
+    return PciConfig(
+        gone=False,
+        header_type=header[_HEADER_TYPE] & 0x7F,
+        pcie=_decode_pcie(read(pcie, 20)) if pcie is not None else None,
+        extended=[number for number, _offset in extended] if extended is not None else None,
+        acs=_decode_acs(read, extended or []),
+    )
+
+
+def _find_capability(read: _Read, header: bytes, wanted: int) -> int | None:
+    """Where a capability begins; None if it is not in the list, or the list cannot be followed to it."""
+    if not _word(header, _STATUS) & _STATUS_CAPABILITIES:
+        return None
+    offset = header[_CAPABILITIES] & 0xFC
+    seen: set[int] = set()
+    while offset >= HEADER_BYTES and offset not in seen:
+        seen.add(offset)
+        entry = read(offset, 2)
+        if len(entry) < 2 or entry[0] == 0xFF:
+            return None
+        if entry[0] == wanted:
+            return offset
+        offset = entry[1] & 0xFC
+    return None
+
+
+def _decode_pcie(data: bytes) -> PcieCapability | None:
+    """The first 20 bytes of the capability, up to Link Status; None if they are cut off."""
+    if len(data) < 20:
+        return None
+    kind = _word(data, 2) >> 4 & 0xF
+    control = _word(data, 8)
+    linked = kind not in _WITHOUT_LINK
+    return PcieCapability(
+        port_type=_PORT_TYPES.get(kind),
+        mps_max_bytes=_size(_word(data, 4)),
+        mps_bytes=_size(control >> 5),
+        mrrs_bytes=_size(control >> 12),
+        max_speed_gtps=_speed(_word(data, 12)) if linked else None,
+        max_width=_width(_word(data, 12)) if linked else None,
+        speed_gtps=_speed(_word(data, 18)) if linked else None,
+        width=_width(_word(data, 18)) if linked else None,
+    )
+
+
+def _extended_capabilities(read: _Read) -> list[tuple[int, int]] | None:
+    """Id and offset of each; None where they may not be read. None at all: the first entry is 0, or all bits set."""
+    found: list[tuple[int, int]] = []
+    seen: set[int] = set()
+    offset = _FIRST_EXTENDED
+    while _FIRST_EXTENDED <= offset < _END and offset not in seen:
+        seen.add(offset)
+        entry = read(offset, 4)
+        if len(entry) < 4:
+            return found or None
+        number = _word(entry, 0)
+        if number == 0xFFFF or not any(entry):
+            break
+        found.append((number, offset))
+        offset = _word(entry, 2) >> 4 & 0xFFC
+    return found
+
+
+def _decode_acs(read: _Read, extended: list[tuple[int, int]]) -> list[str] | None:
+    offset = next((offset for number, offset in extended if number == _ACS), None)
+    data = read(offset, 8) if offset is not None else b""
+    if len(data) < 8:
+        return None
+    return [name for bit, name in enumerate(_ACS_CONTROLS) if _word(data, 6) >> bit & 1]
+
+
+def _word(data: bytes, offset: int) -> int:
+    return int.from_bytes(data[offset : offset + 2], "little")
+
+
+def _size(register: int) -> int | None:
+    """Bits 2:0 of a register as a size in bytes; 6 and 7 are reserved."""
+    code = register & 7
+    return 128 << code if code < 6 else None
+
+
+def _speed(register: int) -> float | None:
+    return _SPEEDS_GTPS.get(register & 0xF)
+
+
+def _width(register: int) -> int | None:
+    width = register >> 4 & 0x3F
+    return width if width in _WIDTHS else None
