@@ -1,0 +1,129 @@
+# Copyright (c) 2026, the rdma.cluster authors
+# GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""What DKMS has built for which kernel: read in its tree, as `dkms status` reads it, or from the output of that command.
+
+Sources: dkms 2.8 to 3.2 (dkms.in: module_status, module_status_weak), dkms(8).
+"""
+
+from __future__ import annotations
+
+import re
+from collections import defaultdict
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+from ansible_collections.rdma.cluster.plugins.module_utils._errors import ParseError
+from ansible_collections.rdma.cluster.plugins.module_utils._modinfo import module_name
+from ansible_collections.rdma.cluster.plugins.module_utils._sysroot import SysRoot
+
+TREE = "/var/lib/dkms"
+MODULES = "/lib/modules"
+ADDED, BUILT, INSTALLED, BROKEN = "added", "built", "installed", "broken"
+#: Installed for another kernel, and linked into this one's weak-updates (RHEL's weak-modules).
+WEAK = "installed-weak"
+STATES = (ADDED, BUILT, INSTALLED, WEAK, BROKEN)
+
+_WORD = r"[^\s,:/]{1,200}"
+# "name/version, kernel, arch: state" since dkms 3.0; "name, version, kernel, arch: state" before, and for weak ones still.
+_PLACE = rf"({_WORD})(?:/|,[ \t]?)({_WORD})(?:,[ \t]?({_WORD}),[ \t]?({_WORD}))?"
+_LINE = re.compile(_PLACE + r":[ \t]*([A-Za-z-]*)(.*)")
+_CUT_LINE = re.compile(rf"{_WORD}(?:/|,[ \t]?){_WORD}(?:,[ \t]?(?:{_WORD})?){{0,2}}:?")
+# A mail breaks a line that is too long at a blank.
+_WRAPPED = re.compile(r"(,|:(?=[ \t]*\r?\n[ \t]*(?:added|built|installed|broken)))[ \t]*\r?\n[ \t]*")
+_KERNEL = re.compile(r"[0-9]+\..*")
+
+
+@dataclass(frozen=True)
+class DkmsModule:
+    """One version of a DKMS package, for one kernel as far as it is built. state: "added" (its source is there; kernel and arch are
+    None), "built", "installed", or "broken" where dkms says that the source is gone. note: what dkms adds to the state, such as
+    "(WARNING! Diff between built and installed module!)"; None where the tree was read."""
+
+    name: str
+    version: str
+    kernel: str | None
+    arch: str | None
+    state: str
+    note: str | None = None
+
+
+def parse_dkms_status(text: str) -> list[DkmsModule]:
+    """The lines of `dkms status` in its order, none for no text: it is silent when nothing was added.
+
+    Lines of another form (warnings) are left out. Raises ParseError if that leaves nothing, for a state that dkms does not have,
+    and for a last line that is cut off.
+    """
+    lines = [line.strip() for line in _WRAPPED.sub(r"\1 ", text).split("\n") if line.strip()]
+    found = [module for line in lines if (module := _parse_line(line)) is not None]
+    if lines and _CUT_LINE.fullmatch(lines[-1]):
+        raise ParseError(f"the output of `dkms status` is cut off: {lines[-1][:200]!r}")
+    if lines and not found:
+        raise ParseError(f"not the output of `dkms status`: {lines[0][:200]!r}, expected the form 'name/version, kernel, arch: installed'")
+    return found
+
+
+def read_dkms(sys: SysRoot) -> list[DkmsModule]:
+    """What is in DKMS's tree, by name and version; no process is started, and no dkms.conf is read.
+
+    Unlike `dkms status`, it does not look whether all modules of a package were built: one is enough.
+    """
+    built: list[DkmsModule] = []
+    for name in sys.list_dir(TREE):
+        for version in sys.list_dir(f"{TREE}/{name}"):
+            source = f"{TREE}/{name}/{version}/source"
+            if sys.link_target(source) is not None or sys.exists(source):
+                built += list(_read_built(sys, name, version)) or [DkmsModule(name, version, None, None, ADDED)]
+    return [*built, *_read_weak(sys, built)]
+
+
+def module_names(sys: SysRoot, dkms: Sequence[DkmsModule], kernel: str) -> frozenset[str]:
+    """The kernel modules that the packages of read_dkms have installed for a kernel, by their names in the kernel."""
+    entries = [entry for entry in dkms if entry.kernel == kernel and entry.state == INSTALLED]
+    return frozenset(name for entry in entries for name in _built_names(sys, entry.name, entry.version, kernel, entry.arch))
+
+
+def _parse_line(line: str) -> DkmsModule | None:
+    match = _LINE.fullmatch(line)
+    if match is None:
+        return None
+    name, version, kernel, arch, state, note = match.groups()
+    if state not in STATES:
+        if kernel is None and not (state and any(each.startswith(state) for each in STATES)):
+            return None
+        raise ParseError(f"not a state that dkms has: {line[:200]!r}, expected one of {', '.join(STATES)}")
+    note = f"weak{note}" if state == WEAK else note.strip()
+    return DkmsModule(name, version, kernel, arch, INSTALLED if state == WEAK else state, note or None)
+
+
+def _read_built(sys: SysRoot, name: str, version: str) -> Iterator[DkmsModule]:
+    """One for each kernel and architecture that has modules in the tree."""
+    for kernel in filter(_KERNEL.fullmatch, sys.list_dir(f"{TREE}/{name}/{version}")):
+        for arch in sys.list_dir(f"{TREE}/{name}/{version}/{kernel}"):
+            if _built_names(sys, name, version, kernel, arch):
+                link = f"{TREE}/{name}/kernel-{kernel}-{arch}"
+                own = sys.resolve(f"{TREE}/{name}/{version}/{kernel}/{arch}")
+                is_installed = sys.link_target(link) is not None and sys.resolve(link) == own
+                yield DkmsModule(name, version, kernel, arch, INSTALLED if is_installed else BUILT)
+
+
+def _built_names(sys: SysRoot, name: str, version: str, kernel: str, arch: str | None) -> frozenset[str]:
+    files = sys.list_dir(f"{TREE}/{name}/{version}/{kernel}/{arch}/module")
+    return frozenset(module_name(file) for file in files if ".ko" in file)
+
+
+def _read_weak(sys: SysRoot, built: Sequence[DkmsModule]) -> Iterator[DkmsModule]:
+    """What is installed for one kernel and linked into the weak-updates of another: all its modules, or it does not count."""
+    installed = [entry for entry in built if entry.state == INSTALLED]
+    if not installed:
+        return
+    for kernel in sys.list_dir(MODULES):
+        linked: dict[str, set[str]] = defaultdict(set)
+        for file in sys.list_dir(f"{MODULES}/{kernel}/weak-updates"):
+            target = (sys.resolve(f"{MODULES}/{kernel}/weak-updates/{file}") or "").partition("/lib/modules/")[2]
+            linked[target.partition("/")[0]].add(module_name(file))
+        for entry in installed:
+            names = _built_names(sys, entry.name, entry.version, str(entry.kernel), entry.arch)
+            if entry.kernel != kernel and names <= linked[str(entry.kernel)]:
+                yield DkmsModule(entry.name, entry.version, kernel, entry.arch, INSTALLED)

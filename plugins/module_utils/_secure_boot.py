@@ -1,0 +1,62 @@
+# Copyright (c) 2026, the rdma.cluster authors
+# GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""Secure Boot, and what the kernel locks because of it: it then loads no module that is not signed by a key it knows."""
+
+from __future__ import annotations
+
+import re
+
+from ansible_collections.rdma.cluster.plugins.module_utils._errors import ParseError
+from ansible_collections.rdma.cluster.plugins.module_utils._sysroot import SysRoot
+
+EFI = "/sys/firmware/efi"
+VARIABLES = f"{EFI}/efivars"
+#: UEFI, "Globally Defined Variables".
+SECURE_BOOT = "SecureBoot-8be4df61-93ca-11d2-aa0d-00e098032b8c"
+LOCKDOWN = "/sys/kernel/security/lockdown"
+_ATTRIBUTES_BYTES = 4
+_CHOSEN = re.compile(r"\[([a-z]+)\]")
+
+
+def parse_secure_boot(data: bytes) -> bool:
+    """A variable of efivarfs: its attributes, and one byte that is 1 if Secure Boot is on."""
+    if len(data) != _ATTRIBUTES_BYTES + 1 or data[_ATTRIBUTES_BYTES] > 1:
+        raise ParseError(f"not the variable SecureBoot: {data[:40]!r}, expected {_ATTRIBUTES_BYTES} bytes of attributes and a 0 or 1")
+    return data[_ATTRIBUTES_BYTES] == 1
+
+
+def parse_lockdown(text: str) -> str:
+    """/sys/kernel/security/lockdown (security/lockdown/lockdown.c): "none [integrity] confidentiality" → "integrity"."""
+    chosen = _CHOSEN.findall(text)
+    if len(chosen) != 1:
+        raise ParseError(f"not a state of lockdown: {text[:200]!r}, expected the form '[none] integrity confidentiality'")
+    return str(chosen[0])
+
+
+def read_secure_boot(sys: SysRoot) -> bool | None:
+    """Whether Secure Boot is on; None without EFI, and where its variables are not mounted or may not be read.
+
+    Firmware that has variables, but not this one, cannot do it.
+    """
+    path = f"{VARIABLES}/{SECURE_BOOT}"
+    try:
+        data = sys.read_bytes(path) if sys.exists(EFI) else None
+        has_variables = bool(sys.list_dir(VARIABLES))
+    except OSError:
+        return None
+    if data is None:
+        return False if has_variables else None
+    try:
+        return parse_secure_boot(data)
+    except ParseError as exc:
+        raise ParseError(f"{path}: {exc}") from exc
+
+
+def read_lockdown(sys: SysRoot) -> str | None:
+    """ "none", "integrity" (from there on no unsigned modules) or "confidentiality"; None where the kernel has no lockdown."""
+    try:
+        return sys.value(LOCKDOWN, parse_lockdown)
+    except OSError:
+        return None

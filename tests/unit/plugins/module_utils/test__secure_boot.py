@@ -1,0 +1,107 @@
+# Copyright (c) 2026, the rdma.cluster authors
+# GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""Secure Boot and lockdown, as efivarfs and securityfs tell them."""
+
+from __future__ import annotations
+
+import contextlib
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from ansible_collections.rdma.cluster.plugins.module_utils._errors import ParseError
+from ansible_collections.rdma.cluster.plugins.module_utils._secure_boot import (
+    parse_lockdown,
+    parse_secure_boot,
+    read_lockdown,
+    read_secure_boot,
+)
+from ansible_collections.rdma.cluster.plugins.module_utils._sysroot import SysRoot
+
+SECURE_BOOT = "sys/firmware/efi/efivars/SecureBoot-8be4df61-93ca-11d2-aa0d-00e098032b8c"
+
+
+def machine(root: Path, variables: dict[str, bytes]) -> SysRoot:
+    for path, data in variables.items():
+        (root / path).parent.mkdir(parents=True, exist_ok=True)
+        (root / path).write_bytes(data)
+    return SysRoot(str(root))
+
+
+@pytest.mark.parametrize(
+    ("variables", "expected"),
+    [
+        pytest.param({SECURE_BOOT: b"\x06\0\0\0\x01"}, True, id="on"),
+        pytest.param({SECURE_BOOT: b"\x06\0\0\0\0"}, False, id="off"),
+        pytest.param({"sys/firmware/efi/efivars/Boot0000-8be4df61-93ca-11d2-aa0d-00e098032b8c": b"x"}, False, id="no such variable"),
+        pytest.param({"sys/firmware/efi/fw_platform_size": b"64\n"}, None, id="variables not mounted"),
+        pytest.param({"sys/firmware/dmi/tables/DMI": b"x"}, None, id="no EFI"),
+    ],
+)
+def test_secure_boot(tmp_path: Path, variables: dict[str, bytes], expected: bool | None) -> None:
+    assert read_secure_boot(machine(tmp_path, variables)) is expected
+
+
+class Locked(SysRoot):
+    """A tree of which nothing may be read."""
+
+    def read_bytes(self, path: str) -> bytes | None:
+        raise PermissionError(13, "Permission denied", path)
+
+
+def test_what_may_not_be_read_is_not_known(tmp_path: Path) -> None:
+    machine(tmp_path, {SECURE_BOOT: b"\x06\0\0\0\x01"})
+    assert read_secure_boot(Locked(str(tmp_path))) is None
+    assert read_lockdown(Locked(str(tmp_path))) is None
+
+
+def test_another_form_is_an_error_with_the_path(tmp_path: Path) -> None:
+    with pytest.raises(ParseError, match=rf"^/{SECURE_BOOT}: not the variable SecureBoot: b'\\x01'"):
+        read_secure_boot(machine(tmp_path, {SECURE_BOOT: b"\x01"}))
+
+
+@pytest.mark.parametrize("data", [b"", b"\x01", b"\x06\0\0\0", b"\x06\0\0\0\x02", b"\x06\0\0\0\x01\0"])
+def test_another_variable_is_quoted(data: bytes) -> None:
+    with pytest.raises(ParseError) as caught:
+        parse_secure_boot(data)
+    assert repr(data) in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("[none] integrity confidentiality\n", "none"),
+        ("none [integrity] confidentiality\n", "integrity"),
+        ("none integrity [confidentiality]", "confidentiality"),
+    ],
+)
+def test_lockdown(text: str, expected: str) -> None:
+    assert parse_lockdown(text) == expected
+
+
+@pytest.mark.parametrize("text", ["none", "", "[none] [integrity]", "[]"])
+def test_another_lockdown_is_quoted(text: str) -> None:
+    with pytest.raises(ParseError) as caught:
+        parse_lockdown(text)
+    assert repr(text) in str(caught.value)
+
+
+def test_lockdown_is_read(tmp_path: Path) -> None:
+    sys = machine(tmp_path, {"sys/kernel/security/lockdown": b"none [integrity] confidentiality\n"})
+    assert read_lockdown(sys) == "integrity"
+
+
+def test_a_kernel_without_lockdown(tmp_path: Path) -> None:
+    assert read_lockdown(SysRoot(str(tmp_path))) is None
+
+
+@given(data=st.binary(max_size=20), text=st.text() | st.lists(st.sampled_from(["[", "]", "none", "[none]", " ", "²"])).map("".join))
+def test_nothing_but_a_parse_error_escapes(data: bytes, text: str) -> None:
+    with contextlib.suppress(ParseError):
+        parse_secure_boot(data)
+    with contextlib.suppress(ParseError):
+        parse_lockdown(text)
