@@ -10,7 +10,8 @@ import time
 from collections.abc import Mapping
 from typing import Any, ClassVar
 
-from ansible_collections.rdma.cluster.plugins.module_utils._facts import digest
+from ansible_collections.rdma.cluster.plugins.module_utils._counter_rates import since
+from ansible_collections.rdma.cluster.plugins.module_utils._digest import digest
 from ansible_collections.rdma.cluster.plugins.plugin_utils._action import RunAction
 from ansible_collections.rdma.cluster.plugins.plugin_utils._host import sysctl_settings
 
@@ -28,7 +29,10 @@ class ActionModule(RunAction):
         if read.get("failed") or read.get("unreachable"):
             return read
         tree = read["ansible_facts"]["rdma"]
-        stored = self.folder.write_json(self.folder.host_file("facts", self.host), tree)
+        name = self.folder.host_file("facts", self.host)
+        earlier = self.folder.earlier(name)
+        tree["since"] = since(earlier[1], tree, earlier[0]) if earlier is not None else None
+        stored = self.folder.write_json(name, tree)
         return {"read": True, "stored": str(stored), "ansible_facts": {"rdma": digest(tree)}}
 
     def _is_known(self, max_age_seconds: float) -> bool:

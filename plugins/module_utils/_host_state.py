@@ -6,19 +6,26 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from ansible_collections.rdma.cluster.plugins.module_utils._command import CommandError, Runner
-from ansible_collections.rdma.cluster.plugins.module_utils._errors import ApplyError
+from ansible_collections.rdma.cluster.plugins.module_utils._errors import ApplyError, ParseError
 from ansible_collections.rdma.cluster.plugins.module_utils._limits import Memlock, read_service_memlock
 from ansible_collections.rdma.cluster.plugins.module_utils._login_limits import LoginMemlock, read_login_memlock
+from ansible_collections.rdma.cluster.plugins.module_utils._nccl_conf import parse_nccl_conf
 from ansible_collections.rdma.cluster.plugins.module_utils._sysctl import BootValue, boot_values, live_values
 from ansible_collections.rdma.cluster.plugins.module_utils._sysroot import SysRoot
 from ansible_collections.rdma.cluster.plugins.module_utils._systemd import UnitState, unit_states
+from ansible_collections.rdma.cluster.plugins.module_utils._time_sync import read_synchronised
 
-#: Whose state decides whether a role has something to do.
-UNITS = ("rdma-soft-links.service", "systemd-networkd.service")
+UFW, UFW_CONF, UFW_ENABLED = "ufw.service", "/etc/ufw/ufw.conf", re.compile(r"^\s*ENABLED=[\"']?yes", re.MULTILINE | re.IGNORECASE)
+#: Whose state decides whether a role has something to do, and the firewalls.
+UNITS = ("rdma-soft-links.service", "systemd-networkd.service", "firewalld.service", UFW, "nftables.service")
+#: Of everybody, and of root's own jobs (nccl:src/misc/param.cc).
+NCCL_FILES = ("/etc/nccl.conf", "/root/.nccl.conf")
+NCCL_PREFIXES = ("NCCL_", "UCX_")
 
 
 @dataclass(frozen=True)
@@ -40,6 +47,54 @@ class Sysctl:
     boot: dict[str, BootValue | None]
 
 
+@dataclass(frozen=True)
+class Boot:
+    """Which boot of which machine was read, what it calls itself, and how long it has been up."""
+
+    boot_id: str | None
+    machine_id: str | None
+    hostname: str | None
+    uptime_seconds: float | None
+
+
+@dataclass(frozen=True)
+class Time:
+    """Whether the kernel's clock is kept by one that is right; None if it was not asked."""
+
+    synchronised: bool | None
+
+
+def parse_uptime(text: str) -> float:
+    """/proc/uptime: the first of "4711.08 1234.50" (proc(5)). Raises ParseError."""
+    found = re.match(r"([0-9]{1,12}(?:\.[0-9]{1,9})?) ", text)
+    if found is None:
+        raise ParseError(f"not an uptime: {text[:200]!r}, expected the form '4711.08 1234.50'")
+    return float(found[1])
+
+
+def read_boot(sys: SysRoot) -> Boot:
+    return Boot(
+        boot_id=sys.text("/proc/sys/kernel/random/boot_id"),
+        machine_id=sys.text("/etc/machine-id"),
+        hostname=sys.text("/proc/sys/kernel/hostname"),
+        uptime_seconds=sys.value("/proc/uptime", parse_uptime),
+    )
+
+
+def read_time(runner: Runner | None) -> Time:
+    return Time(read_synchronised(runner))
+
+
+def read_nccl_files(sys: SysRoot, files: Sequence[str]) -> dict[str, dict[str, str]]:
+    """The variables in NCCL's own places and in the files, as NCCL takes them; of files that are there."""
+    texts = {path: sys.read(path) for path in dict.fromkeys((*NCCL_FILES, *files))}
+    return {path: _nccl_variables(text) for path, text in texts.items() if text is not None}
+
+
+def _nccl_variables(text: str) -> dict[str, str]:
+    return {name: value for name, value in parse_nccl_conf(text).variables.items() if name.startswith(NCCL_PREFIXES)}
+
+
 def read_limits(sys: SysRoot, runner: Runner | None) -> Limits:
     return Limits(read_service_memlock(runner) if runner is not None else None, read_login_memlock(sys))
 
@@ -48,11 +103,17 @@ def read_sysctl(sys: SysRoot, keys: Sequence[str]) -> Sysctl:
     return Sysctl(live=live_values(sys, keys), boot=boot_values(sys, keys))
 
 
-def read_units(runner: Runner | None) -> dict[str, UnitState] | None:
-    """The units of UNITS, or None on a host whose systemd does not answer."""
+def read_units(sys: SysRoot, runner: Runner | None) -> dict[str, UnitState] | None:
+    """The units of UNITS, or None on a host whose systemd does not answer.
+
+    A stock Ubuntu has ufw.service active while ufw filters nothing: it counts as active where its own file says so.
+    """
     if runner is None:
         return None
     try:
-        return unit_states(runner, *UNITS)
+        states = unit_states(runner, *UNITS)
     except (ApplyError, CommandError):
         return None
+    if UFW in states and not UFW_ENABLED.search(sys.read(UFW_CONF) or ""):
+        states[UFW] = replace(states[UFW], active=False)
+    return states

@@ -11,7 +11,8 @@ from dataclasses import dataclass
 from pathlib import PurePosixPath
 
 from ansible_collections.rdma.cluster.plugins.module_utils._errors import ParseError
-from ansible_collections.rdma.cluster.plugins.module_utils._pci import address_of, find_function, parse_numa_node
+from ansible_collections.rdma.cluster.plugins.module_utils._ethtool import Ethtool
+from ansible_collections.rdma.cluster.plugins.module_utils._pci import address_of, find_function, parse_numa_node, read_function_kind
 from ansible_collections.rdma.cluster.plugins.module_utils._sysroot import SysRoot
 
 _INTEGER = re.compile(r"[0-9]{1,10}")
@@ -19,6 +20,8 @@ _FLAGS = re.compile(r"0x[0-9a-fA-F]{1,8}")
 # Six bytes on Ethernet, twenty on IP over InfiniBand.
 _MAC = re.compile(r"[0-9a-fA-F]{2}(?::[0-9a-fA-F]{2}){5,31}")
 _IFF_UP = 1
+#: phys_port_name of a VF's or SF's representor (devlink_port_phys_port_name_get of net/devlink): "pf0vf3", "c1pf0sf88".
+REPRESENTOR = re.compile(r"(?:c[0-9]{1,5})?pf[0-9]{1,5}(?:vf|sf)[0-9]{1,6}")
 
 
 @dataclass(frozen=True)
@@ -27,7 +30,10 @@ class Netdev:
 
     carrier is None while the interface is administratively down: the kernel does not know it then.
     driver is that of the device below ("mlx5_core", "virtio_net"), None for a bond, VLAN or bridge.
-    max_mtu_bytes and ipv4 ("192.168.100.1/24") are not in sysfs: None unless the running system was asked.
+    function: "pf", "vf", "sf", or "representor" (the switch's end of a VF or SF, on the PCI function of its PF); None: not told.
+    master: the bond, bridge or VRF that it is part of. carrier_downs: how often the link has gone since the interface was made.
+    max_mtu_bytes and ipv4 ("192.168.100.1/24") are not in sysfs: None unless the running system was asked; nor are managers,
+    which claim to configure it, and ethtool.
     """
 
     mac: str | None
@@ -40,8 +46,14 @@ class Netdev:
     driver: str | None
     pci: str | None
     numa_node: int | None
+    ifindex: int | None
+    function: str | None
+    master: str | None
+    carrier_downs: int | None
     max_mtu_bytes: int | None = None
     ipv4: list[str] | None = None
+    managers: list[str] | None = None
+    ethtool: Ethtool | None = None
 
 
 def parse_mac(text: str) -> str:
@@ -94,7 +106,22 @@ def read_netdev(sys: SysRoot, name: str) -> Netdev:
         admin_up=sys.value(f"{base}/flags", parse_admin_up),
         type=sys.value(f"{base}/type", parse_integer),
         dev_port=sys.value(f"{base}/dev_port", parse_integer),
-        driver=PurePosixPath(driver).name if driver is not None else None,
+        driver=_name_of(driver),
         pci=address_of(function) if function is not None else None,
         numa_node=sys.value(f"{function}/numa_node", parse_numa_node) if function is not None else None,
+        ifindex=sys.value(f"{base}/ifindex", parse_integer),
+        function=_function(sys, base) if function is not None else None,
+        master=_name_of(sys.link_target(f"{base}/master")),
+        carrier_downs=sys.value(f"{base}/carrier_down_count", parse_integer),
     )
+
+
+def _function(sys: SysRoot, base: str) -> str | None:
+    """A representor is told by the name of its port; all others by what they stand on."""
+    if REPRESENTOR.fullmatch(sys.text(f"{base}/phys_port_name") or ""):
+        return "representor"
+    return read_function_kind(sys, f"{base}/device")[0]
+
+
+def _name_of(link: str | None) -> str | None:
+    return PurePosixPath(link).name if link is not None else None

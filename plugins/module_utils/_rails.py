@@ -86,3 +86,9 @@ def _find_port(rail: Rail, netdev: str | None, devices: Mapping[str, Any]) -> tu
             if port["netdev"] is None and pci and (device.get("pci") or {}).get("address") == pci.lower():
                 return name, number
     return None, None
+
+
+def rocev2_gid_index(port: Mapping[str, Any], ipv4: str) -> int | None:
+    """The GID index for RoCE v2 on an IPv4 address of a port, or None. Never a constant (see Port.rocev2)."""
+    index: int | None = port["rocev2"].get(ipv4)
+    return index

@@ -26,6 +26,16 @@ options:
         Its symbolic links are followed inside the folder.
     type: path
     default: /
+  gather_subset:
+    description:
+      - What to read beside devices, their ports and PCIe paths and interfaces, which are always read and cost no process.
+      - V(all), V(min) for nothing else, or some of V(counters), V(gpus) (with GPUDirect and IOMMU), V(host) (limits, kernel settings,
+        files, units, load, time, file systems), V(netdevs) (addresses, who manages each interface, ethtool, the MTU of ports),
+        V(optics) (the modules in the cages) and V(stack) (kernel modules and their files, DKMS, kernels, headers, packages).
+      - A C(!) in front leaves one out.
+    type: list
+    elements: str
+    default: [all]
   sysctl:
     description: Kernel settings to read, live and as the next boot will set them.
     type: list
@@ -303,7 +313,7 @@ from ansible.module_utils.basic import AnsibleModule
 
 from ansible_collections.rdma.cluster.plugins.module_utils._command import SubprocessRunner
 from ansible_collections.rdma.cluster.plugins.module_utils._errors import ApplyError, CommandError, ParseError
-from ansible_collections.rdma.cluster.plugins.module_utils._facts import gather, to_dict
+from ansible_collections.rdma.cluster.plugins.module_utils._facts import Asked, gather, parse_subset, to_dict
 from ansible_collections.rdma.cluster.plugins.module_utils._sysroot import SysRoot
 
 
@@ -311,6 +321,7 @@ def main() -> None:
     module = AnsibleModule(
         argument_spec={
             "root": {"type": "path", "default": "/"},
+            "gather_subset": {"type": "list", "elements": "str", "default": ["all"]},
             "sysctl": {"type": "list", "elements": "str", "default": []},
             "files": {"type": "list", "elements": "path", "default": []},
         },
@@ -321,7 +332,8 @@ def main() -> None:
     if not Path(root).is_dir():
         module.fail_json(msg=f"root is not a folder: {root}. Name one that has sys/class/infiniband in it, or leave root out.")
     try:
-        facts = to_dict(gather(SysRoot(root), runner, module.params["sysctl"], module.params["files"]))
+        asked = Asked(parse_subset(module.params["gather_subset"]), module.params["sysctl"], module.params["files"])
+        facts = to_dict(gather(SysRoot(root), runner, asked))
     except (OSError, ParseError, CommandError, ApplyError) as exc:
         module.fail_json(msg=f"cannot read the RDMA facts below {root}: {exc}")
     module.exit_json(ansible_facts={"rdma": facts})

@@ -46,6 +46,12 @@ class RunAction(ActionBase):
         return facts
 
     @property
+    def all_facts(self) -> dict[str, Any]:
+        """The whole tree of the host's facts, of which Ansible keeps the digest only."""
+        tree: dict[str, Any] | None = self.folder.read_if_there(self.folder.host_file("facts", self.host))
+        return self.facts if tree is None else tree
+
+    @property
     def proof_max_age_hours(self) -> float:
         """How long a measurement holds, if nothing that it depends on changes."""
         return float(self._setting("rdma_proof_max_age_hours", 168))

@@ -14,11 +14,10 @@ from collections.abc import Mapping
 from typing import Any
 
 from ansible_collections.rdma.cluster.plugins.module_utils._checks_nccl import HCA, STAGE
-from ansible_collections.rdma.cluster.plugins.module_utils._facts import rocev2_gid_index
 from ansible_collections.rdma.cluster.plugins.module_utils._files import ManagedFile, differs, files_differ
 from ansible_collections.rdma.cluster.plugins.module_utils._findings import ERROR, NOT_APPLICABLE, OK, UNKNOWN, Finding
 from ansible_collections.rdma.cluster.plugins.module_utils._nccl_conf import render_environment, render_nccl_conf
-from ansible_collections.rdma.cluster.plugins.module_utils._rails import ResolvedRail, resolve
+from ansible_collections.rdma.cluster.plugins.module_utils._rails import ResolvedRail, resolve, rocev2_gid_index
 
 Intent = Mapping[str, Any]
 #: The digest of rdma_facts.

@@ -9,9 +9,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from ansible_collections.rdma.cluster.plugins.module_utils._facts import rocev2_gid_index
 from ansible_collections.rdma.cluster.plugins.module_utils._pair_runner import PERFTEST_OVERHEAD_SECONDS
-from ansible_collections.rdma.cluster.plugins.module_utils._rails import ResolvedRail, resolve
+from ansible_collections.rdma.cluster.plugins.module_utils._rails import ResolvedRail, resolve, rocev2_gid_index
 
 RENDEZVOUS_PORT = 18500
 PERFTEST_PORT = 18515

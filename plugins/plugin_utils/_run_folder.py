@@ -19,6 +19,7 @@ from urllib.parse import quote, unquote
 from ansible_collections.rdma.cluster.plugins.module_utils._findings import Finding
 
 DEFAULT_FOLDER = "artifacts"
+RUN_ID = re.compile(r"[0-9]{8}T[0-9]{6}Z-[0-9]+")
 
 
 @cache
@@ -106,6 +107,15 @@ class RunFolder:
     def read_if_there(self, name: str) -> Any:
         """The file, or None."""
         return self.read_json(name) if (self.path / name).exists() else None
+
+    def earlier(self, name: str) -> tuple[str, Any] | None:
+        """The newest of the earlier runs beside this one that has the file: its id, and what the file says; None if no run has it."""
+        runs = sorted((path.name for path in self.path.parent.iterdir() if RUN_ID.fullmatch(path.name)), reverse=True)
+        for run in runs:
+            file = self.path.parent / run / name
+            if run < self.path.name and file.exists():
+                return run, json.loads(file.read_text(encoding="utf-8"))
+        return None
 
     def hosts_of(self, stage: str) -> list[str]:
         """The hosts that have begun a stage."""

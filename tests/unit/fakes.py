@@ -40,3 +40,15 @@ class FakeRunner:
         """Fail when part of the script was never run."""
         left = [list(call.argv) for call in self._calls[len(self.ran) :]]
         assert not left, f"these expected commands were not run: {left}"
+
+
+class SilentPort:
+    """An EthtoolPort whose drivers tell nothing."""
+
+    def drvinfo(self, name: str) -> None:
+        """Nothing."""
+
+    link = rings = pause = statistics = drvinfo
+
+    def has_module(self, name: str) -> bool:
+        return False

@@ -73,6 +73,10 @@ def test_reads_the_interfaces_that_have_a_device(tmp_path: Path) -> None:
             driver="virtio_net",
             pci="0000:00:03.0",
             numa_node=None,
+            ifindex=None,
+            function="pf",
+            master=None,
+            carrier_downs=None,
         ),
         "eth1": Netdev(
             mac="52:54:00:00:01:01",
@@ -85,6 +89,10 @@ def test_reads_the_interfaces_that_have_a_device(tmp_path: Path) -> None:
             driver="virtio_net",
             pci="0000:01:00.0",
             numa_node=1,
+            ifindex=None,
+            function="pf",
+            master=None,
+            carrier_downs=None,
         ),
         "eth2": Netdev(
             mac="52:54:00:00:02:01",
@@ -97,6 +105,10 @@ def test_reads_the_interfaces_that_have_a_device(tmp_path: Path) -> None:
             driver="virtio_net",
             pci="0000:02:00.0",
             numa_node=None,
+            ifindex=None,
+            function="pf",
+            master=None,
+            carrier_downs=None,
         ),
     }
 
@@ -104,7 +116,26 @@ def test_reads_the_interfaces_that_have_a_device(tmp_path: Path) -> None:
 def test_reads_an_interface_without_device(tmp_path: Path) -> None:
     write_tree(tmp_path, "/sys/class/net/bond0/mtu: 9000\n/sys/class/net/bond0/flags: 0x1403\n/sys/class/net/bond0/carrier: 0")
 
-    assert read_netdev(SysRoot(str(tmp_path)), "bond0") == Netdev(None, 9000, None, False, True, None, None, None, None, None)
+    assert read_netdev(SysRoot(str(tmp_path)), "bond0") == Netdev(
+        mac=None, mtu_bytes=9000, operstate=None, carrier=False, admin_up=True, type=None, dev_port=None, driver=None, pci=None,
+        numa_node=None, ifindex=None, function=None, master=None, carrier_downs=None,
+    )  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("port_name", "function"), [("pf0vf3", "representor"), ("c1pf0sf88", "representor"), ("p0", "pf"), ("", "pf"), ("pf0", "pf")]
+)
+def test_a_representor_is_told_by_the_name_of_its_port(tmp_path: Path, port_name: str, function: str) -> None:
+    write_tree(soft_roce_machine(tmp_path), f"/sys/class/net/eth1/phys_port_name: {port_name}")
+
+    assert read_netdev(SysRoot(str(tmp_path)), "eth1").function == function
+
+
+def test_what_an_interface_is_part_of_and_how_often_its_link_went(tmp_path: Path) -> None:
+    text = "/sys/class/net/eth1/master -> ../bond0\n/sys/class/net/eth1/carrier_down_count: 3\n/sys/class/net/eth1/ifindex: 7"
+    netdev = read_netdev(SysRoot(str(write_tree(soft_roce_machine(tmp_path), text))), "eth1")
+
+    assert (netdev.master, netdev.carrier_downs, netdev.ifindex) == ("bond0", 3, 7)
 
 
 def test_a_file_that_makes_no_sense_is_named(tmp_path: Path) -> None:

@@ -39,8 +39,7 @@ def mlx5_host(indexes: tuple[int | None, ...]) -> tuple[dict[str, Any], dict[str
     for number, index in enumerate(indexes):
         pci, address = f"0000:{number:02x}:00.0", f"192.168.{number}.1"
         rails.append({**lab_rails()[0], "name": f"rail{number}", "nic": {"pci": pci}, "address": f"{address}/24", "soft": False})
-        gids = [{"index": index, "gid": "", "type": "RoCE v2", "netdev": f"eth{number}", "ipv4": address}] if index is not None else []
-        port = {"state": "ACTIVE", "netdev": f"eth{number}", "gids": gids}
+        port = {"state": "ACTIVE", "netdev": f"eth{number}", "rocev2": {} if index is None else {address: index}}
         facts["netdevs"][f"eth{number}"] = {"pci": pci, "dev_port": 0}
         # The kernel's numbering need not be the plan's.
         facts["devices"][f"mlx5_{len(indexes) - 1 - number}"] = {"pci": {"address": pci}, "ports": {"1": port}}

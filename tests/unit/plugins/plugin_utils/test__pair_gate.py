@@ -323,7 +323,7 @@ def test_one_host_alone_has_no_pair(first: RunFolder) -> None:
 
 def no_gids(known: Known) -> None:
     for device in known["node3"]["facts"]["devices"].values():
-        device["ports"]["1"]["gids"] = []
+        device["ports"]["1"]["rocev2"] = {}
 
 
 def test_a_host_without_endpoint_is_unknown_and_the_others_are_judged(second: RunFolder) -> None:
@@ -346,7 +346,7 @@ def test_a_rail_that_one_host_lacks_is_no_pass(second: RunFolder) -> None:
     """Every pair on every rail: where a planned rail has no endpoint, its pairs are not proven."""
 
     def change(known: Known) -> None:
-        known["node3"]["facts"]["devices"]["rxe_rail1"]["ports"]["1"]["gids"] = []
+        known["node3"]["facts"]["devices"]["rxe_rail1"]["ports"]["1"]["rocev2"] = {}
 
     assert "unknown" in {each.status for each in judged(second, fleet(change))["node3"]}
 

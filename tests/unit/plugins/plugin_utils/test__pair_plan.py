@@ -26,7 +26,7 @@ def test_the_endpoints_of_a_lab_machine() -> None:
 
 def test_a_rail_without_gid_has_no_endpoint() -> None:
     facts = lab_facts()
-    facts["devices"]["rxe_rail0"]["ports"]["1"]["gids"] = []
+    facts["devices"]["rxe_rail0"]["ports"]["1"]["rocev2"] = {}
     plan = make_plan("s1", {"node1": lab_intent()}, {"node1": facts})
     assert [list(rail["endpoints"]) for rail in plan["rails"]] == [[], ["node1"]]
 

@@ -1,0 +1,119 @@
+# Copyright (c) 2026, the rdma.cluster authors
+# GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""What the counters of errors and events did between two readings of one boot, and which counters those are."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+Facts = Mapping[str, Any]
+
+# The names are those of sysfs (ports/N/counters, drivers/infiniband/core/sysfs.c of Linux; ports/N/hw_counters of mlx5 and rxe), of
+# `ethtool -S` (ending in _phy and module_*, *_pci_*: mlx5, Documentation/networking/device_drivers/ethernet/mellanox/mlx5/counters.rst;
+# in .nic: ice; the others: bnxt_en), and carrier_downs, which is the facts' own.
+
+#: The link went down, or nearly did and recovered.
+FLAPS = frozenset({"link_downed", "link_error_recovery", "link_down_events_phy", "link_down_events", "carrier_downs"})
+#: What came over this cable was not what had been sent. Bits that error correction has mended are not counted here.
+CABLE_ERRORS = frozenset(
+    {
+        *("symbol_error", "port_rcv_errors", "local_link_integrity_errors", "excessive_buffer_overrun_errors"),
+        *("rx_crc_errors_phy", "rx_symbol_err_phy", "rx_pcs_symbol_err_phy"),
+        *("rx_pcs_symbol_err", "rx_fcs_err_frames", "rx_fec_uncorrectable_blocks", "rx_crc_errors.nic"),
+    }
+)
+#: A packet arrived that had been damaged before: a switch has marked it so.
+REMOTE_ERRORS = frozenset({"port_rcv_remote_physical_errors"})
+#: Packets were dropped for want of room, or a receiver has held its sender up for long.
+CONGESTION = frozenset(
+    {
+        *("port_xmit_discards", "rx_discards_phy", "tx_discards_phy", "rx_dropped.nic"),
+        *("tx_pause_storm_warning_events", "tx_pause_storm_error_events"),
+        *(f"rx_prio{priority}_{what}" for priority in range(8) for what in ("discards", "cong_discard")),
+    }
+)
+#: Frames came that are larger than the port takes.
+OVERSIZE = frozenset({"rx_oversize_pkts_phy", "rx_out_of_range_len_phy"})
+#: What the module in the cage has reported.
+MODULE = frozenset({"module_bus_stuck", "module_high_temp", "module_bad_shorted"})
+#: The PCIe link below the card had to be trained again.
+PCIE = frozenset({"rx_pci_signal_integrity", "tx_pci_signal_integrity"})
+#: The RDMA transport had to send again, or to wait for its peer; multipath makes some of them without any fault.
+TRANSPORT = frozenset(
+    {
+        *("out_of_sequence", "packet_seq_err", "implied_nak_seq_err", "local_ack_timeout_err", "rnr_nak_retry_err", "roce_adp_retrans"),
+        *("out_of_seq_request", "rcvd_seq_err", "retry_exceeded_err", "retry_rnr_exceeded_err", "send_err"),
+    }
+)
+COUNTERS = FLAPS | CABLE_ERRORS | REMOTE_ERRORS | CONGESTION | OVERSIZE | MODULE | PCIE | TRANSPORT
+
+
+def since(before: Facts, after: Facts, run: str) -> dict[str, Any] | None:
+    """What the counters of COUNTERS did from one reading of a host to a later one: the facts' part `since`.
+
+    before, after: whole trees of facts; run: the id of the run that has read the earlier one. None where they are not of one boot, in
+    order, or have no device in common. A device, port or interface that is not in both (by name and GUID or MAC) is left out, and so is a
+    counter that one of the two does not tell or that went down, for somebody has cleared it. One that stayed is left out of its port,
+    whose own entry says that it was compared.
+    """
+    seconds = _seconds(before.get("boot") or {}, after.get("boot") or {})
+    if seconds is None:
+        return None
+    earlier = before.get("devices") or {}
+    devices = {
+        name: _ports(earlier[name], device)
+        for name, device in (after.get("devices") or {}).items()
+        if _same("node_guid", earlier, name, device)
+    }
+    if earlier and not devices:
+        return None
+    netdevs = before.get("netdevs") or {}
+    return {
+        "run": run,
+        "seconds": seconds,
+        "devices": devices,
+        "netdevs": {
+            name: _risen(of_netdev(netdevs[name]), of_netdev(netdev))
+            for name, netdev in (after.get("netdevs") or {}).items()
+            if _same("mac", netdevs, name, netdev)
+        },
+    }
+
+
+def of_port(port: Mapping[str, Any]) -> dict[str, int]:
+    """The counters of COUNTERS that a port of the facts tells."""
+    return {**_told(port.get("hw_counters") or {}), **_told(port.get("counters") or {})}
+
+
+def of_netdev(netdev: Mapping[str, Any]) -> dict[str, int]:
+    """The counters of COUNTERS that an interface of the facts tells."""
+    return _told({**((netdev.get("ethtool") or {}).get("counters") or {}), "carrier_downs": netdev.get("carrier_downs")})
+
+
+def _told(counters: Mapping[str, int | None]) -> dict[str, int]:
+    return {name: value for name, value in counters.items() if name in COUNTERS and value is not None}
+
+
+def _seconds(before: Mapping[str, Any], after: Mapping[str, Any]) -> float | None:
+    """How long after the one reading of a boot the other was made."""
+    earlier, later = before.get("uptime_seconds"), after.get("uptime_seconds")
+    if earlier is None or later is None or before.get("boot_id") is None or before["boot_id"] != after.get("boot_id"):
+        return None
+    return float(later - earlier) if later > earlier else None
+
+
+def _same(identity: str, earlier: Mapping[str, Any], name: str, item: Mapping[str, Any]) -> bool:
+    return name in earlier and earlier[name].get(identity) == item.get(identity)
+
+
+def _ports(before: Mapping[str, Any], after: Mapping[str, Any]) -> dict[str, dict[str, int]]:
+    ports = after.get("ports") or {}
+    earlier = before.get("ports") or {}
+    return {number: _risen(of_port(earlier[number]), of_port(port)) for number, port in ports.items() if number in earlier}
+
+
+def _risen(before: Mapping[str, int], after: Mapping[str, int]) -> dict[str, int]:
+    return {name: value - before[name] for name, value in sorted(after.items()) if name in before and value > before[name]}

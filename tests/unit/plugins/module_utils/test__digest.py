@@ -1,0 +1,114 @@
+# Copyright (c) 2026, the rdma.cluster authors
+# GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+from __future__ import annotations
+
+import copy
+import json
+from pathlib import Path
+from typing import Any
+
+from ansible_collections.rdma.cluster.plugins.module_utils import _limits, _networkd
+from ansible_collections.rdma.cluster.plugins.module_utils._digest import comparable, digest
+from ansible_collections.rdma.cluster.plugins.module_utils._facts import gather, to_dict
+from ansible_collections.rdma.cluster.plugins.module_utils._sysctl import sysctl_files
+from ansible_collections.rdma.cluster.plugins.module_utils._sysroot import SysRoot
+from tests.unit.hosts import on_host
+from tests.unit.trees import mlx5_machine, write_tree
+
+
+def read(root: Path) -> dict[str, Any]:
+    return to_dict(gather(SysRoot(str(root))))
+
+
+def test_the_digest_has_what_roles_compare_and_no_more(tmp_path: Path) -> None:
+    facts = read(mlx5_machine(tmp_path))
+    before = copy.deepcopy(facts)
+
+    kept = digest(facts)
+
+    assert facts == before
+    for key in ("boot", "limits", "sysctl", "files", "units", "load", "gpudirect"):
+        assert kept[key] == facts[key]
+    assert set(facts) - set(kept) == {"subset", "gpu_driver", "distances", "iommu", "nccl_files", "time", "filesystems", "session"}
+    assert kept["devices"]["mlx5_0"] == {
+        "driver": "mlx5_core",
+        "software": False,
+        "firmware": "28.41.1000",
+        "board_id": "MT_0000000838",
+        "node_guid": "a088:c203:0000:0000",
+        "node_type": "CA",
+        "numa_node": 0,
+        "pci": {
+            "address": "0000:3d:00.0",
+            "speed_gtps": 32.0,
+            "width": 16,
+            "narrowest": {"address": "0000:3b:00.0", "speed_gtps": 32.0, "width": 8},
+        },
+        "ports": {
+            "1": {
+                "state": "ACTIVE",
+                "physical_state": "LinkUp",
+                "link_layer": "Ethernet",
+                "rate_gbps": 200.0,
+                "width": 2,
+                "netdev": "ens1f0np0",
+                "rocev2": {"10.10.1.2": 11},
+            }
+        },
+    }
+    assert kept["netdevs"]["ens1f0np0"] == {
+        "mac": "a0:88:c2:00:00:00",
+        "mtu_bytes": 9000,
+        "carrier": True,
+        "admin_up": True,
+        "dev_port": 0,
+        "pci": "0000:3d:00.0",
+        "function": "pf",
+        "max_mtu_bytes": None,
+        "ipv4": None,
+    }
+    assert kept["stack"]["modules"]["mlx5_core"] == {"version": "24.10-1.1.4", "srcversion": "MLX5_CORE0123"}
+    assert sorted(kept["stack"]) == ["distribution", "kernel", "kind", "modules"]
+
+
+def test_the_digest_keeps_the_lids_of_infiniband(tmp_path: Path) -> None:
+    port = "/sys/class/infiniband/mlx5_0/ports/1"
+    write_tree(tmp_path, f"{port}/link_layer: InfiniBand\n{port}/lid: 0x11\n{port}/sm_lid: 0x1")
+
+    kept = digest(read(tmp_path))["devices"]["mlx5_0"]["ports"]["1"]
+    assert (kept["lid"], kept["sm_lid"]) == (17, 1)
+
+
+def test_the_digest_of_a_host_with_eight_nics_is_small(tmp_path: Path) -> None:
+    facts = read(mlx5_machine(tmp_path))
+    ports = facts["devices"]["mlx5_0"]["ports"]
+    assert ports["1"]["rocev2"] == {"10.10.1.2": 11}
+    for netdev in facts["netdevs"].values():
+        netdev.update(max_mtu_bytes=9978, ipv4=["192.168.100.100/24"])
+    settings = dict.fromkeys(("net.ipv4.conf.all.arp_ignore", "net.ipv4.conf.all.arp_announce", "net.ipv4.conf.all.rp_filter"), "1")
+    facts["sysctl"] = {"live": settings, "boot": {key: {"value": "1", "file": "/etc/sysctl.d/99-zz-rdma-cluster.conf"} for key in settings}}
+    rails = [_networkd.NetworkRail(f"rail{number}", {"pci": "0000:3d:00.0"}, "ens1", "10.0.0.1/24", 9000) for number in range(8)]
+    facts["files"] = on_host([*_networkd.files(rails, [], [rail.name for rail in rails]), *_limits.files(), *sysctl_files(settings)])
+    facts["files"].update(
+        {path: {"sha256": "0" * 64, "mode": 0o644, "owner": "0:0"} for path in ("/etc/nccl.conf", "/etc/rdma-cluster/nccl.env")}
+    )
+    facts["gpus"] = [{"address": f"0000:{number:02x}:00.0"} for number in range(8)]
+    facts["load"]["gpu_processes"] = [{"pid": 1000000 + number, "name": "python3"} for number in range(8)]
+    facts["devices"] = {f"mlx5_{number}": facts["devices"]["mlx5_0"] for number in range(8)}
+    facts["netdevs"] = {f"enp{number}f0np0": facts["netdevs"]["ens1f0np0"] for number in range(10)}
+    facts["stack"]["modules"] = {f"module_{number}": facts["stack"]["modules"]["mlx5_core"] for number in range(15)}
+
+    assert len(json.dumps(digest(facts), separators=(",", ":"))) <= 10_000
+
+
+def test_hosts_are_compared_by_what_their_interfaces_can_do_as_well(tmp_path: Path) -> None:
+    facts = read(mlx5_machine(tmp_path))
+    facts["netdevs"]["ens1f0np0"]["ethtool"] = {"supported_speeds_mbps": [100_000, 400_000], "counters": {"rx_bytes": 1}}
+
+    seen = comparable(facts)
+
+    assert seen["netdevs"]["ens1f0np0"].pop("ethtool") == {"supported_speeds_mbps": [400_000]}
+    assert seen["netdevs"]["ens1f1np1"].pop("ethtool") == {"supported_speeds_mbps": []}
+    assert seen == digest(facts)
