@@ -12,7 +12,8 @@ from typing import Any, ClassVar
 
 from ansible_collections.rdma.cluster.plugins.module_utils._findings import Finding, stopping, worst
 from ansible_collections.rdma.cluster.plugins.plugin_utils._action import RunAction
-from ansible_collections.rdma.cluster.plugins.plugin_utils._gate import FLEET_CHECKS, HOST_CHECKS, known_hosts, verdict
+from ansible_collections.rdma.cluster.plugins.plugin_utils._gate import FLEET_CHECKS, known_hosts, verdict
+from ansible_collections.rdma.cluster.plugins.plugin_utils._host_checks import HOST_CHECKS, threshold
 from ansible_collections.rdma.cluster.plugins.plugin_utils._pair_gate import Fleet, judge
 from ansible_collections.rdma.cluster.plugins.plugin_utils._policy import REPORT, apply_rules, decide
 from ansible_collections.rdma.cluster.plugins.plugin_utils._run_folder import run_id
@@ -47,8 +48,8 @@ class ActionModule(RunAction):
 
     def _judge_pairs(self) -> dict[str, list[Finding]]:
         fleet = Fleet.of(known_hosts(self.folder, "pairs"), run_id())
-        threshold = self.intent["checks"].get("pair.bandwidth", {}).get("threshold")
-        settings = self.intent["pairs"] if threshold is None else {**self.intent["pairs"], "software_fail_below": threshold}
+        below = threshold(self.intent, "pair.bandwidth")
+        settings = self.intent["pairs"] if below is None else {**self.intent["pairs"], "software_fail_below": below}
         return judge(self.folder, fleet, settings, self.proof_max_age_hours, check_mode=self._task.check_mode)
 
     def _host(self, stage: str) -> dict[str, Any]:
@@ -67,7 +68,7 @@ class ActionModule(RunAction):
         compared = self.folder.read_findings(stage, self.host, of="fleet")
         if stage not in HOST_CHECKS:
             return compared or [lost(stage, self.host, "the hosts were not compared: the fleet's part of the gate has not run")]
-        return [*compared, *HOST_CHECKS[stage](self.host, self.intent, self.facts)]
+        return [*compared, *HOST_CHECKS[stage](self.host, self.intent, self.all_facts)]
 
     def _decide(self, stage: str) -> dict[str, Any]:
         """Whether the build goes on: all hosts of the play against those that are still in it and pass this stage."""

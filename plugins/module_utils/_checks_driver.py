@@ -9,10 +9,11 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
-from ansible_collections.rdma.cluster.plugins.module_utils._findings import ERROR, OK, UNKNOWN, Finding
+from ansible_collections.rdma.cluster.plugins.module_utils._findings import ERROR, NOT_APPLICABLE, OK, UNKNOWN, Finding
 from ansible_collections.rdma.cluster.plugins.module_utils._rails import Facts, Rail, ResolvedRail, no_nic_words, resolve
 
 STAGE = "driver"
+NODE = "/dev/infiniband/uverbsN"
 
 
 def check_driver(host: str, rails: Sequence[Rail], facts: Facts, modules: Sequence[str]) -> list[Finding]:
@@ -94,3 +95,31 @@ def _device_remedy(host: str, rail: ResolvedRail) -> str:
     if rail.rail["soft"]:
         return f"Read `journalctl -u rdma-soft-links.service` on {host}."
     return f"Look in `dmesg` on {host} for the driver of {rail.nic}."
+
+
+def check_nodes(host: str, rails: Sequence[Rail], facts: Facts) -> list[Finding]:
+    """Finding `driver.node` for each planned rail that has an RDMA device: programs can open it.
+
+    One for all where none is there: that is a container without /dev/infiniband. Nothing is said of devices whose facts do not tell,
+    nor, as `driver.module` does, where ib_uverbs is not loaded.
+    """
+    told = [(rail, facts["devices"][rail.device]) for rail in resolve(rails, facts) if rail.device is not None]
+    nodes = [(rail, device["uverbs"]) for rail, device in told if "uverbs" in device]
+    if nodes and not any(node for _rail, node in nodes):
+        return [_no_nodes(host, [rail for rail, _node in nodes], facts)]
+    return [
+        Finding(
+            STAGE, "driver.node", host, rail.subject, OK if node else ERROR, node or f"none for {rail.device}", NODE,
+            "" if node else f"Look at /sys/class/infiniband_verbs and `udevadm info --export-db | grep uverbs` on {host}.",
+        )
+        for rail, node in nodes
+    ]  # fmt: skip
+
+
+def _no_nodes(host: str, rails: Sequence[ResolvedRail], facts: Facts) -> Finding:
+    subject = rails[0].subject if len(rails) == 1 else "every rail"
+    if "ib_uverbs" not in facts["stack"]["modules"]:
+        return Finding(STAGE, "driver.node", host, subject, NOT_APPLICABLE, "ib_uverbs is not loaded: driver.module says so", NODE)
+    remedy = f"If {host} is a container, hand it /dev/infiniband; else `modprobe ib_uverbs`, and see `ls -l /dev/infiniband` there."
+    names = ", ".join(str(rail.device) for rail in rails)
+    return Finding(STAGE, "driver.node", host, subject, ERROR, f"none for {names}", NODE, remedy)

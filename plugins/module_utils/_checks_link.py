@@ -2,69 +2,182 @@
 # GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""What the gate of the link stage asks of a host: every planned port up, of the right kind."""
+"""What the gate of the link stage asks of a host: every planned port up, of the right kind, at its rate, width and MTU."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
-from ansible_collections.rdma.cluster.plugins.module_utils._findings import ERROR, OK, UNKNOWN, Finding
-from ansible_collections.rdma.cluster.plugins.module_utils._rails import Facts, Rail, ResolvedRail, resolve
+from ansible_collections.rdma.cluster.plugins.module_utils._checks_rail import LINK_LAYERS, RailPort, rail_ports
+from ansible_collections.rdma.cluster.plugins.module_utils._checks_rate import check_rate
+from ansible_collections.rdma.cluster.plugins.module_utils._findings import ERROR, OK, UNKNOWN, WARNING, Finding
+from ansible_collections.rdma.cluster.plugins.module_utils._rails import Facts, Rail
 
 STAGE = "link"
-#: The kernel's name of a port's link layer (sysfs ports/N/link_layer) for the intent's.
-LINK_LAYERS = {"roce": "Ethernet", "infiniband": "InfiniBand"}
+UP = "ACTIVE, LinkUp"
+#: What LINK_TYPE_P1 of a card that can be both is set to for the intent's link layer.
+LINK_TYPES = {"roce": "ETH(2)", "infiniband": "IB(1)"}
+BEST_MTU_BYTES = 4096
+
+#: What keeps an InfiniBand port from being up, by its state: what it means, and what to do.
+STATES = {
+    "INIT": (
+        "the link is there, and no subnet manager has configured it",
+        "Start a subnet manager for {plane}; see from {host} whether one answers: `sminfo -C {device} -P {number}`.",
+    ),
+    "ARMED": (
+        "the subnet manager has configured it, and not made it active",
+        "See the log of the subnet manager of {plane} (`sminfo -C {device} -P {number}` names it), and run again.",
+    ),
+    "ACTIVE_DEFER": (
+        "it was active, and its link has failed a moment ago",
+        "See {look}, then exchange {cable}: it loses the link.",
+    ),
+}
+TRAINING = (
+    "both ends see each other, and the link does not hold",
+    "Clean and reseat {cable} at both ends, then exchange cable or optic; {look} tells what the module says.",
+)
+#: The same for a port that is DOWN, by its physical state.
+PHYSICAL_STATES = {
+    "Polling": (
+        "it hears no partner",
+        "Check {cable}: seated at both ends, switch port enabled, optic lit ({look}).",
+    ),
+    "Disabled": (
+        "somebody has switched it off",
+        "Switch it on again on {host}: `ibportstate -C {device} -P {number} -D 0 {number} enable`.",
+    ),
+    "Sleep": (
+        "it sleeps",
+        "Wake it on {host}: `ibportstate -C {device} -P {number} -D 0 {number} enable`.",
+    ),
+    "PortConfigurationTraining": TRAINING,
+    "LinkErrorRecovery": TRAINING,
+    "Phy Test": (
+        "it is in a test of its physical layer",
+        "End the test on {host}: `mstlink -d {address} --port_state TG`, which switches the link off and on.",
+    ),
+}
+CABLE = ("", "Check {cable}: seated at both ends, switch port enabled, optic lit ({look}).")
+
+E800_REMEDY = (
+    "Make it a RoCE device on {host}: `devlink dev param set pci/{address} name enable_iwarp value false cmode runtime`, then the same "
+    "with enable_roce and true; Intel's own irdma takes the module option roce_ena=1 instead."
+)
+ONLY_IWARP = "This NIC speaks iWARP only: plan another one of {host} for this rail."
+#: What to do about a device that speaks iWARP, by its driver, or by the driver of the PCI function below it.
+IWARP_REMEDIES = {
+    "siw": "Remove the software iWARP device from {host}: `rdma link delete {device}`; the driver stage makes a Soft-RoCE one.",
+    "ice": E800_REMEDY,
+    "irdma": E800_REMEDY,
+    "i40e": ONLY_IWARP,
+    "i40iw": ONLY_IWARP,
+    "cxgb4": ONLY_IWARP,
+    "iw_cxgb4": ONLY_IWARP,
+}
+IWARP_REMEDY = "Set {address} of {host} to RoCE with its vendor's tool, or plan another NIC for this rail."
 
 
 def check_link(host: str, rails: Sequence[Rail], facts: Facts) -> list[Finding]:
-    """Findings `link.state` and `link.layer` for each planned rail of one host."""
-    return [finding for rail in resolve(rails, facts) for finding in _rail(host, rail, facts)]
+    """Findings `link.state`, `link.layer`, `link.iwarp`, `link.rate`, `link.width` and `link.mtu` for each planned rail of one host."""
+    return [finding for port in rail_ports(STAGE, host, rails, facts) for finding in _rail(port)]
 
 
-def _rail(host: str, rail: ResolvedRail, facts: Facts) -> Iterator[Finding]:
-    if rail.device is None or rail.port is None:
-        yield Finding(
-            STAGE, "link.state", host, rail.subject, UNKNOWN, "no RDMA device, so no port to look at", "ACTIVE, LinkUp",
-            f"Run the driver stage for {host}; its gate says what is missing.",
+def _rail(port: RailPort) -> Iterator[Finding]:
+    if not port.port:
+        yield port.finding(
+            "link.state", UNKNOWN, "no RDMA device, so no port to look at", UP,
+            f"Run the driver stage for {port.host}; its gate says what is missing.",
         )  # fmt: skip
         return
-    port = facts["devices"][rail.device]["ports"][rail.port]
-    netdev = facts["netdevs"].get(rail.netdev, {}) if rail.netdev else {}
-    yield _state(host, rail, port, netdev)
-    yield _layer(host, rail, port)
+    yield _state(port)
+    yield _layer(port)
+    yield _iwarp(port)
+    yield from check_rate(port)
+    yield _mtu(port)
 
 
-def _state(host: str, rail: ResolvedRail, port: Mapping[str, Any], netdev: Mapping[str, Any]) -> Finding:
-    good = port["state"] == "ACTIVE" and port["physical_state"] == "LinkUp"
-    observed = f"{rail.device}/{rail.port} is {port['state']}, {port['physical_state']}"
-    if not good and netdev:
-        observed += f"; {rail.netdev} is {_netdev_words(netdev)}"
-    return Finding(
-        STAGE, "link.state", host, rail.subject, OK if good else ERROR, observed, "ACTIVE, LinkUp",
-        "" if good else _state_remedy(host, rail, port, netdev),
+def _words(port: RailPort, template: str) -> str:
+    plane = port.rail.rail.get("plane")
+    return template.format(
+        host=port.host, device=port.rail.device, number=port.rail.port, address=port.address, cable=port.cable, look=port.look,
+        plane=f"plane {plane} (rail {port.rail.name})" if plane else f"the fabric of {port.rail.name}",
     )  # fmt: skip
+
+
+def _state(port: RailPort) -> Finding:
+    state, physical = port.port.get("state"), port.port.get("physical_state")
+    observed = f"{port.name} is {state}, {physical}"
+    if port.up:
+        return port.finding("link.state", OK, observed, UP)
+    if port.wrong_kind:
+        return port.skip("link.state", f"{observed}, of the wrong kind: link.layer says what to do", UP)
+    if state is None or physical is None:
+        remedy = f"Look on {port.host} at {port.sysfs}/state and phys_state, and `dmesg`."
+        return port.finding("link.state", UNKNOWN, f"{observed}: the kernel does not tell", UP, remedy)
+    if not port.infiniband:
+        return _ethernet_down(port, observed)
+    meaning, remedy = STATES.get(state) or PHYSICAL_STATES.get(physical) or CABLE
+    return port.finding("link.state", ERROR, ": ".join(filter(None, (observed, meaning))), UP, _words(port, remedy))
+
+
+def _ethernet_down(port: RailPort, observed: str) -> Finding:
+    """The port of an interface is what the interface is: DOWN, Disabled as well without carrier as without being up."""
+    netdev, name = port.netdev, port.rail.netdev
+    remedy = _words(port, CABLE[1])
+    if netdev:
+        observed += f"; {name} is {_netdev_words(netdev)}"
+    if netdev.get("admin_up") is False:
+        remedy = f"Something has set {name} down on {port.host}: run the site again (or `ip link set {name} up`), and find what manages it."
+    elif netdev.get("carrier"):
+        remedy = f"The interface is well and its RDMA port is not: see `rdma link show {port.name}` and `dmesg` on {port.host}."
+    return port.finding("link.state", ERROR, observed, UP, remedy)
 
 
 def _netdev_words(netdev: Mapping[str, Any]) -> str:
-    if not netdev["admin_up"]:
+    if netdev.get("admin_up") is False:
         return "administratively down"
-    carrier = {True: "up, with carrier", False: "up, without carrier", None: "up, carrier unknown"}
-    return carrier[netdev["carrier"]]
+    carrier: dict[bool | None, str] = {True: "up, with carrier", False: "up, without carrier"}
+    return carrier.get(netdev.get("carrier"), "up, carrier unknown")
 
 
-def _state_remedy(host: str, rail: ResolvedRail, port: Mapping[str, Any], netdev: Mapping[str, Any]) -> str:
-    if port["link_layer"] == "InfiniBand" and port["state"] == "INIT":
-        return f"The link is up and no subnet manager has configured it: start one for the fabric of {rail.name}."
-    if netdev and not netdev["admin_up"]:
-        return f"Something has set {rail.netdev} down on {host}: run the site again, and find what manages it."
-    return f"Check the cable of rail {rail.index} on {host}: seated at both ends, switch port enabled, optic lit; then run again."
+def _layer(port: RailPort) -> Finding:
+    planned, seen = port.rail.rail["link_layer"], port.port.get("link_layer")
+    expected = LINK_LAYERS[planned]
+    if seen is None:
+        remedy = f"Look at {port.sysfs}/link_layer on {port.host}."
+        return port.finding("link.layer", UNKNOWN, "the kernel does not tell", expected, remedy)
+    if seen == expected:
+        return port.finding("link.layer", OK, seen, expected)
+    remedy = f"Correct link_layer of {port.rail.name} of {port.host}"
+    if not port.software:
+        remedy += f", or set LINK_TYPE_P{port.rail.port} of {port.address} to {LINK_TYPES[planned]} with mstconfig and reboot {port.host}"
+    return port.finding("link.layer", ERROR, seen, expected, remedy + ".")
 
 
-def _layer(host: str, rail: ResolvedRail, port: Mapping[str, Any]) -> Finding:
-    expected = LINK_LAYERS[rail.rail["link_layer"]]
-    good = port["link_layer"] == expected
-    return Finding(
-        STAGE, "link.layer", host, rail.subject, OK if good else ERROR, str(port["link_layer"]), expected,
-        "" if good else f"Set LINK_TYPE of {rail.nic} with mstconfig and reboot {host}, or correct link_layer of {rail.name}.",
-    )  # fmt: skip
+def _iwarp(port: RailPort) -> Finding:
+    expected, kind = "RoCE or InfiniBand", port.device.get("node_type")
+    if kind is None:
+        return port.skip("link.iwarp", f"nothing tells what {port.rail.device} speaks", expected)
+    if kind != "RNIC":
+        return port.finding("link.iwarp", OK, f"{port.rail.device} is a {kind}", expected)
+    remedy = _words(port, IWARP_REMEDIES.get(port.device.get("driver") or "", IWARP_REMEDY))
+    return port.finding("link.iwarp", ERROR, f"{port.rail.device} speaks iWARP, which no RoCE peer understands", expected, remedy)
+
+
+def _mtu(port: RailPort) -> Finding:
+    expected, check = f"{BEST_MTU_BYTES} bytes", "link.mtu"
+    if not port.infiniband:
+        return port.skip(check, "on Ethernet it follows the interface's: the network stage looks at that", expected)
+    if not port.up or "active_mtu_bytes" not in port.port:
+        return port.skip(check, port.not_judged or "these facts do not tell the active MTU", expected)
+    mtu_bytes = port.port["active_mtu_bytes"]
+    look = f"`ibv_devinfo -d {port.rail.device} -i {port.rail.port}` on {port.host}"
+    if mtu_bytes is None:
+        return port.finding(check, UNKNOWN, "the active MTU could not be read", expected, f"See what {look} says.")
+    if mtu_bytes >= BEST_MTU_BYTES:
+        return port.finding(check, OK, f"{mtu_bytes} bytes", expected)
+    remedy = f"See max_mtu in {look} and the MTU of its switch port; then mtu=5 (4096) in the partitions of the subnet manager of "
+    return port.finding(check, WARNING, f"{mtu_bytes} bytes", expected, _words(port, remedy + "{plane}."))

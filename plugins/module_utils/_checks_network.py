@@ -6,13 +6,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
 
-from ansible_collections.rdma.cluster.plugins.module_utils._facts import rocev2_gid_index
-from ansible_collections.rdma.cluster.plugins.module_utils._findings import ERROR, NOT_APPLICABLE, OK, UNKNOWN, Finding
-from ansible_collections.rdma.cluster.plugins.module_utils._rails import Facts, Rail, ResolvedRail, resolve
+from ansible_collections.rdma.cluster.plugins.module_utils._findings import ERROR, NOT_APPLICABLE, OK, UNKNOWN, WARNING, Finding
+from ansible_collections.rdma.cluster.plugins.module_utils._rails import Facts, Rail, ResolvedRail, resolve, rocev2_gid_index
 
 STAGE = "network"
+#: From IBTA's header lengths: GRH 40, UDP 8, BTH 12, XRC 4, atomic 28, ICRC 4 (iboe_get_mtu, include/rdma/ib_addr.h of Linux).
+ROCE_HEADERS_BYTES = 96
+RDMA_MTUS_BYTES = (4096, 2048, 1024, 512, 256)
+#: What a RoCE v2 packet has on an Ethernet wire beside its payload, preamble and gap included (IPv4, no VLAN).
+ROCE_WIRE_BYTES = 82
 
 
 def check_network(host: str, rails: Sequence[Rail], facts: Facts) -> list[Finding]:
@@ -54,10 +59,62 @@ def _gid(host: str, rail: ResolvedRail, facts: Facts) -> Finding:
         return Finding(STAGE, "network.gid", host, rail.subject, UNKNOWN, "no RDMA device", expected, _look(host))
     port = facts["devices"][rail.device]["ports"][rail.port]
     index = rocev2_gid_index(port, address)
-    there = sorted({gid["ipv4"] for gid in port["gids"] if gid["ipv4"]})
+    there = sorted(port["rocev2"])
     return Finding(
         STAGE, "network.gid", host, rail.subject, ERROR if index is None else OK,
         observed=f"GID index {index}" if index is not None else f"none; the addresses in the table are {', '.join(there) or 'none'}",
         expected=expected,
         remedy="" if index is not None else f"See whether {rail.netdev} on {host} has {address} (`ip addr show {rail.netdev}`).",
     )  # fmt: skip
+
+
+def check_rdma_mtu(host: str, rails: Sequence[Rail], facts: Facts) -> list[Finding]:
+    """Finding `network.rdma_mtu` for each planned rail: RoCE reaches its largest MTU of 4096 only from an MTU of 4192 on (B2)."""
+    return [_rdma_mtu(host, rail, facts) for rail in resolve(rails, facts)]
+
+
+def rdma_mtu_bytes(mtu_bytes: int) -> int | None:
+    """The MTU of RoCE on an interface with this MTU, as the kernel derives it; None where not even the smallest fits."""
+    return next((size for size in RDMA_MTUS_BYTES if size <= mtu_bytes - ROCE_HEADERS_BYTES), None)
+
+
+def efficiency_percent(rdma_mtu: int) -> float:
+    """How much of the link's rate is payload."""
+    return 100.0 * rdma_mtu / (rdma_mtu + ROCE_WIRE_BYTES)
+
+
+def _rdma_mtu(host: str, rail: ResolvedRail, facts: Facts) -> Finding:
+    best = RDMA_MTUS_BYTES[0]
+
+    def finding(status: str, observed: str, remedy: str = "") -> Finding:
+        return Finding(STAGE, "network.rdma_mtu", host, rail.subject, status, observed, f"{best} bytes", remedy)
+
+    if rail.rail["link_layer"] != "roce":
+        return finding(NOT_APPLICABLE, "on InfiniBand it does not depend on the interface: link.mtu looks at it")
+    mtu_bytes = (facts["netdevs"].get(rail.netdev) or {}).get("mtu_bytes") if rail.netdev else None
+    if mtu_bytes is None:
+        return finding(NOT_APPLICABLE, "no interface whose MTU is known: network.mtu says so")
+    follows = rdma_mtu_bytes(mtu_bytes)
+    active = _port(rail, facts).get("active_mtu_bytes") or follows
+    if active is None:
+        return finding(WARNING, f"none: an MTU of {mtu_bytes} bytes is too small for RoCE", _raise_mtu(host, rail))
+    observed = f"{active} bytes with an MTU of {mtu_bytes}: {efficiency_percent(active):.1f} % of the rate is payload"
+    if active >= best:
+        return finding(OK, observed)
+    if follows == best:
+        return finding(WARNING, observed, f"The port has not followed its interface: set {rail.netdev} on {host} down and up again.")
+    return finding(WARNING, observed, _raise_mtu(host, rail))
+
+
+def _port(rail: ResolvedRail, facts: Facts) -> Mapping[str, Any]:
+    if rail.device is None or rail.port is None:
+        return {}
+    port: Mapping[str, Any] = facts["devices"][rail.device]["ports"][rail.port]
+    return port
+
+
+def _raise_mtu(host: str, rail: ResolvedRail) -> str:
+    least = RDMA_MTUS_BYTES[0] + ROCE_HEADERS_BYTES
+    words = f"Set mtu_bytes of {rail.name} to 9000 ({least} at least) on all hosts, and what the switches carry to more (9216)"
+    planned = rail.rail["mtu_bytes"]
+    return f"{words}." if planned < least else f"{words}; {planned} is planned already on {host}, network.mtu says why it is not there."

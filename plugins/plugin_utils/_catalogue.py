@@ -2,7 +2,7 @@
 # GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""The catalogue of checks: what each one looks at, where that is read, and what to do. docs/checks.md is made of it."""
+"""The catalogue of checks: what each one looks at, where that is read, and what to do. _catalogue_docs.py makes docs/checks.md of it."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ class Check:
 
 
 #: By the stable id that findings carry; in the order of the build.
-CHECKS = {
+CHECKS: dict[str, Check] = {
     "stage.completed": Check(
         "every", "a host that has begun a stage", "the run itself", "see the task that failed, or why it cannot be reached", fixed=True
     ),
@@ -59,6 +59,85 @@ CHECKS = {
         "preflight", "the distribution", "`/etc/os-release`", "install a supported one, or take the host out with `--limit`"
     ),
     "preflight.kernel": Check("preflight", "the running kernel", "`/proc/sys/kernel/osrelease`", "boot a newer one"),
+    "preflight.newest": Check(
+        "preflight",
+        "the running kernel against the installed ones of its flavour; an error only where modules are built for kernels",
+        "`/proc/sys/kernel/osrelease`, `/lib/modules`",
+        "reboot into the newest, or remove it",
+    ),
+    "preflight.headers": Check(
+        "preflight",
+        "the headers of the running kernel, where DKMS or the planned stack builds modules",
+        "`/lib/modules/RELEASE/build`",
+        "install the package named (`linux-headers-RELEASE`, `kernel-devel-RELEASE`)",
+    ),
+    "preflight.secure_boot": Check(
+        "preflight",
+        "Secure Boot against modules that nobody has signed",
+        "the EFI variable `SecureBoot`; `modinfo` (signer)",
+        "enrol the key that DKMS signs with (`mokutil --import`), or switch Secure Boot off",
+    ),
+    "preflight.disk": Check(
+        "preflight",
+        "free space of the file systems of `/`, `/var` and `/boot`",
+        "`statvfs`",
+        "`df -h`; clean caches and logs, remove old kernels, or enlarge it",
+        "GiB that must be free in `/` and `/var`, instead of 1 (`/boot` needs 0.1)",
+    ),
+    "preflight.ssh": Check(
+        "preflight",
+        "the interface that our own SSH session comes in by",
+        "`SSH_CONNECTION`, `ip address show`",
+        "reach the host by an interface that is no rail (`ansible_host`)",
+    ),
+    "preflight.firewall": Check(
+        "preflight",
+        "firewalld, nftables and ufw",
+        "`systemctl show`",
+        "let pass what is named: TCP of perftest and NCCL, UDP 4791 for Soft-RoCE",
+    ),
+    "pcie.link": Check(
+        "preflight",
+        "the PCIe link of each rail's card: speed and width against the most that the card can",
+        "`current_link_speed`, `current_link_width`, `max_link_*` of the PCI function",
+        "reseat the card; slot, riser, BIOS (bifurcation); a warning where it is no more than headroom, or where `pcie.path` is the error",
+    ),
+    "pcie.path": Check(
+        "preflight, link",
+        "the narrowest PCIe link from each rail's card up to the root, and links that several rails share",
+        "the same files of every bridge; the planned rate (preflight), or without one the port's own (link)",
+        "another slot, a mended link, or a lower `rate_gbps` in the plan",
+    ),
+    "pcie.payload": Check(
+        "preflight",
+        "the maximum payload size of the card and of every bridge above it",
+        "PCI configuration space",
+        "`pci=pcie_bus_safe` on the kernel's command line, or the BIOS",
+    ),
+    "pcie.mrrs": Check(
+        "preflight",
+        "the greatest read request of a card of mlx5",
+        "PCI configuration space",
+        "`setpci -s ADDRESS CAP_EXP+8.w=5000:7000` for every function, at every boot",
+    ),
+    "pcie.acs": Check(
+        "preflight",
+        "ACS controls on the bridges above each rail's card, on hosts with GPUs that are no virtual machine",
+        "PCI configuration space",
+        "BIOS, or `setpci` at every boot; on ConnectX-8 and boards with Grace see `rdma_topo check`",
+    ),
+    "pcie.distance": Check(
+        "preflight",
+        "how far each compute rail is from the nearest GPU",
+        "`/sys/devices`, `numa_node`",
+        "another slot, or a NIC that is nearer",
+    ),
+    "host.iommu": Check(
+        "preflight",
+        "the IOMMU of a host with GPUs that is no virtual machine",
+        "`/sys/class/iommu`, `/sys/kernel/iommu_groups`",
+        "`iommu=pt` on the kernel's command line, or off in the BIOS",
+    ),
     "driver.package": Check("driver", "each RDMA package", "`/var/lib/dpkg/status`", "run the driver stage; see what apt says on the host"),
     "driver.module": Check(
         "driver", "each kernel module that the rails need", "`/sys/module`", "`modprobe NAME` and `dmesg` tell the reason"
@@ -72,13 +151,115 @@ CHECKS = {
     "driver.device": Check(
         "driver", "the RDMA device on that NIC", "`/sys/class/infiniband`", "`journalctl -u rdma-soft-links.service` or `dmesg`"
     ),
+    "driver.node": Check(
+        "driver",
+        "the device node of each planned rail's RDMA device",
+        "`/sys/class/infiniband_verbs`, `/dev/infiniband`",
+        "`modprobe ib_uverbs`; hand a container /dev/infiniband",
+    ),
+    "driver.dkms": Check(
+        "driver",
+        "each DKMS module that RDMA or a GPU needs, for the running kernel",
+        "`/var/lib/dkms`",
+        "`dkms install`; read `/var/lib/dkms/NAME/VERSION/build/make.log`",
+    ),
+    "driver.stack": Check(
+        "driver",
+        "where the modules below the rails come from, against `rdma_driver.stack`",
+        "`modinfo` (filename)",
+        "remove the add-on, or see why the planned stack is not installed for this kernel",
+    ),
+    "driver.loaded": Check(
+        "driver",
+        "each loaded module of RDMA against its file: version and srcversion",
+        "`/sys/module/NAME`, `modinfo`",
+        "reload the driver or reboot; if it stays, an old copy is in the initramfs",
+    ),
+    "alike.firmware": Check(
+        "driver", "the firmware of all NICs that are the same board (PSID)", "`fw_ver`, `board_id`", "burn the same on the odd one"
+    ),
+    "alike.board": Check("driver", "the board (PSID) of each rail, on like hosts", "`board_id`", "see which card it is"),
+    "alike.driver": Check(
+        "driver",
+        "the loaded driver, on like hosts; the kernel's own where the kernel is the same",
+        "`/sys/module/NAME/version`, `srcversion`",
+        "run the driver stage for the odd one, reboot it",
+    ),
+    "alike.kernel": Check("driver", "the running kernel, on like hosts", "`/proc/sys/kernel/osrelease`", "install the same, and reboot"),
+    "alike.packages": Check(
+        "driver", "perftest and rdma-core, on like hosts", "`/var/lib/dpkg/status`", "install the same versions on the odd one"
+    ),
+    "alike.os": Check("driver", "the distribution, on like hosts", "`/etc/os-release`", "install the same on the odd one"),
     "link.state": Check(
         "link",
         "the port of each planned rail",
         "`ports/N/state`, `phys_state`; `carrier`, `flags` of the interface",
-        "cable, switch port, optic; or what set the interface down; or a missing subnet manager (INIT on InfiniBand)",
+        "cable, switch port, optic; or what set the interface down; on InfiniBand by its state: INIT lacks a subnet manager, "
+        "Disabled was switched off",
     ),
     "link.layer": Check("link", "the same port", "`ports/N/link_layer`", "`LINK_TYPE` of the NIC, or correct the intent"),
+    "link.iwarp": Check(
+        "link",
+        "what the device of each rail speaks",
+        "`node_type`",
+        "make an E800 a RoCE device with `devlink`, remove a siw device, or plan another NIC",
+    ),
+    "link.rate": Check(
+        "link",
+        "the rate of each rail's port, against `rate_gbps`, or on Ethernet without it against the most that the port can do",
+        "ethtool's speed, `ports/N/rate`",
+        "cable (type, length), autonegotiation, a forced speed at either end; or correct `rate_gbps`",
+    ),
+    "link.width": Check(
+        "link",
+        "its lanes",
+        "`ports/N/rate`",
+        "splitter cable, split switch port, a dead lane; plan `rate_gbps` where fewer lanes are meant (HDR100, NDR200)",
+    ),
+    "link.mtu": Check(
+        "link",
+        "the active MTU of each InfiniBand port",
+        "`ibv_devinfo`",
+        "`max_mtu`, the switch port, `mtu=5` of the subnet manager's partition",
+    ),
+    "link.flaps": Check(
+        "link",
+        "how often each rail's link went down since the last run",
+        "`link_downed`, `link_error_recovery`, `link_down_events_phy`, `carrier_down_count`",
+        "the kernel's log for when; then cable and optic",
+        "the times an hour from which on it is an error, instead of 3",
+    ),
+    "link.errors": Check(
+        "link",
+        "what the error counters of each rail's port did since the last run",
+        "`ports/N/counters`, `ethtool -S`",
+        "cable and optic; for packets damaged before, `ibqueryerrors`; for drops, PFC and ECN; clear a counter that is full",
+        "the errors of one counter an hour from which on it is an error, instead of 100",
+    ),
+    "link.optic": Check(
+        "link",
+        "the readings of each rail's module against the module's own limits",
+        "`ethtool -m`",
+        "clean and reseat both ends, exchange the module or its partner; cooling",
+    ),
+    "alike.rate": Check(
+        "link",
+        "rate and width of each rail that is up, on like hosts, where `link.rate` does not judge it already",
+        "`ports/N/rate`",
+        "cable, port speed, card, switch port of the odd one",
+    ),
+    "alike.names": Check(
+        "link",
+        "names of device and interface of each rail, on like hosts",
+        "`/sys/class/infiniband`, `/sys/class/net`",
+        "name NICs by PCI address or MAC in configurations, or give the interfaces the same names by .link files",
+    ),
+    "alike.pcie": Check(
+        "link",
+        "the PCIe link of each rail's NIC, on like hosts",
+        "`current_link_speed`, `current_link_width`",
+        "slot, riser, BIOS settings of the odd one",
+    ),
     "fabric.graph": Check("fabric", "the fabric", "nothing yet: always `not_applicable`", ""),
     "host.memlock": Check(
         "host",
@@ -87,9 +268,34 @@ CHECKS = {
         "see which drop-in of systemd overrides ours",
     ),
     "host.sysctl": Check("host", "each kernel setting, now and after a boot", "`/proc/sys`, `sysctl.d`", "see which later file sets it"),
+    "host.time": Check("host", "whether the clock is synchronised", "`adjtimex`", "`timedatectl set-ntp true`; `chronyc tracking`"),
     "network.mtu": Check("network", "the interface of each planned rail", "`/sys/class/net/IF/mtu`", "see what else manages the interface"),
     "network.gid": Check(
         "network", "the RoCE v2 GID of the rail's address", "`ports/N/gids`, `gid_attrs`", "see whether the interface has the address"
+    ),
+    "network.rdma_mtu": Check(
+        "network",
+        "the MTU of RoCE on each planned rail: 4096 needs an MTU of 4192 at least",
+        "the port's active MTU, `/sys/class/net/IF/mtu`",
+        "set `mtu_bytes` to 9000 on all hosts, and more on the switches",
+    ),
+    "network.address": Check(
+        "network",
+        "addresses of rails and other interfaces: each where it is planned, none in another rail's subnet",
+        "`ip address show`",
+        "`ip addr del`; find who adds it",
+    ),
+    "network.manager": Check(
+        "network",
+        "who claims the interface of each planned rail: one at most",
+        "systemd-networkd's, NetworkManager's and ifupdown's own state in `/run`",
+        "`networkctl`; `nmcli device set IF managed no`; `/etc/network/interfaces`",
+    ),
+    "alike.gid_index": Check(
+        "network",
+        "the index of each rail's RoCE v2 GID, on like hosts",
+        "`ports/N/gids`, `gid_attrs`",
+        "set no GID index by hand (NCCL 2.21 or newer finds it)",
     ),
     "qos.chain": Check("qos", "PFC, DSCP, ECN", "nothing yet: always `not_applicable`", ""),
     "gpu.path": Check("gpu", "the path between GPU and NIC", "nothing yet: always `not_applicable`", ""),
@@ -113,43 +319,3 @@ CHECKS = {
     ),
     "collective.busbw": Check("collectives", "nccl-tests", "nothing yet: always `not_applicable`", ""),
 }
-
-
-INTRODUCTION = """\
-# The checks
-
-<!-- Made by tests/tools/docs.py from plugins/plugin_utils/_catalogue.py. -->
-
-Each check makes a finding: `ok`, `warning`, `error`, `unknown` (it could not be told, which stops a gate as an error does) or
-`not_applicable` with the reason; with what was seen, what was expected and what to do.
-
-"""
-RULES = """
-## What a site makes of them
-
-`rdma_checks` in the inventory, by a check's id:
-
-```yaml
-rdma_checks:
-  intent.hosts: {severity: error}          # a warning counts as an error, or the other way round
-  link.state:                              # its errors and unknowns stop nobody until the day is over
-    silenced_by: ada
-    reason: cable of node7 ordered, ticket 4711
-    until: 2026-12-31
-```
-
-A silenced finding stays in the evidence and in the summary, under its own heading. When the day has passed, it counts again and says
-whose silence it was. An `unknown` has no severity to change: what could not be checked is not known to be well.
-
-A finding on a pair stands at both of its hosts, because one pair does not tell which end is to blame. A measurement that could not be
-made, or that gave an average of zero, is `unknown`.
-"""
-
-
-def render() -> str:
-    """The whole of docs/checks.md."""
-    lines = ["| check | stage | subject | read from | what to do |", "|---|---|---|---|---|"]
-    lines += [f"| `{name}` | {check.stage} | {check.subject} | {check.read_from} | {check.remedy} |" for name, check in CHECKS.items()]
-    thresholds = [f"* `{name}`: {check.threshold}." for name, check in CHECKS.items() if check.threshold]
-    table = "\n".join([*lines, "", "With a limit that `rdma_checks.ID.threshold` replaces:", "", *thresholds]) + "\n"
-    return INTRODUCTION + table + RULES

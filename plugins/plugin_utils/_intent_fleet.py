@@ -17,7 +17,7 @@ import ipaddress
 import itertools
 import json
 from collections import defaultdict
-from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -30,17 +30,13 @@ from ansible_collections.rdma.cluster.plugins.module_utils._findings import (
     Finding,
 )
 from ansible_collections.rdma.cluster.plugins.module_utils._rails import ResolvedRail, nic_label, no_nic_words, resolve
+from ansible_collections.rdma.cluster.plugins.plugin_utils._majority import Claim, Found, Known, group_by, odd_ones, some
 
 STAGE = "preflight"
-#: How many hosts a finding names; all of them in each finding would be the square of their number.
-NAMED = 4
 #: What like hosts have alike on a rail.
 ALIKE = ("link_layer", "mtu_bytes", "plane")
 #: Without it there is neither interface nor RDMA device, so that a missing NIC proves nothing yet.
 DRIVERS = {"roce": "mlx5_core", "infiniband": "mlx5_ib"}
-
-Known = Mapping[str, Mapping[str, Any]]
-Found = dict[str, list[Finding]]
 
 
 @dataclass(frozen=True)
@@ -65,15 +61,6 @@ class Spot:
     def network(self) -> str | None:
         address = self.rail["address"]
         return None if address is None else str(ipaddress.IPv4Interface(address).network)
-
-
-@dataclass(frozen=True)
-class Claim:
-    """What one host says of a thing that all should say the same of."""
-
-    host: str
-    subject: str
-    value: Any
 
 
 def check_fleet(hosts: Known) -> Found:
@@ -126,7 +113,7 @@ def _run_wide(planned: Mapping[str, Any]) -> Iterator[Finding]:
             groups.setdefault(json.dumps(intent[section], sort_keys=True), []).append(host)
         texts = [json.loads(text) for text in groups]
         keys = sorted({key for each in texts for key in each if any(each.get(key) != other.get(key) for other in texts)})
-        sets = "; ".join(_some(group) for group in itertools.islice(groups.values(), 3))
+        sets = "; ".join(some(group) for group in itertools.islice(groups.values(), 3))
         for host in planned if len(groups) > 1 else ():
             yield Finding(
                 STAGE, "intent.alike", host, f"rdma_{section}", ERROR, f"{', '.join(keys)} differ between {sets}"[:250],
@@ -150,48 +137,28 @@ def _spots(planned: Mapping[str, Any]) -> Iterator[Spot]:
     return (Spot(host, index, rail) for host, intent in planned.items() for index, rail in enumerate(intent["rails"]))
 
 
-def _group(items: Iterable[Any], key: Callable[[Any], Hashable]) -> dict[Any, list[Any]]:
-    groups: dict[Any, list[Any]] = defaultdict(list)
-    for item in items:
-        groups[key(item)].append(item)
-    return dict(groups)
-
-
-def _some(names: Sequence[str], without: str | None = None) -> str:
-    """The first few of some names, "node1, node2 and 7 more"; one of them may be left out."""
-    shown = [name for name in names[: NAMED + 1] if name != without][:NAMED]
-    more = len(names) - len(shown) - (without is not None)
-    return ", ".join(shown) + (f" and {more} more" if more > 0 else "")
-
-
 def _odd(check: str, what: str, claims: Sequence[Claim]) -> Iterator[Finding]:
     """The claims that are not as most of them are; all of them where there is no majority."""
-    groups = _group(claims, lambda claim: claim.value)
-    if len(groups) < 2:
-        return
-    most, those = max(groups.items(), key=lambda item: len(item[1]))
-    if 2 * len(those) > len(claims):
-        like = f"{most} on {len(those)} of {len(claims)} hosts ({_some([claim.host for claim in those])})"
-        for claim in (claim for claim in claims if claim.value != most):
-            remedy = f"Correct {what} of {claim.subject} in rdma_rails of {claim.host}."
-            yield Finding(STAGE, check, claim.host, claim.subject, ERROR, f"{what} {claim.value}; {like}", f"{what} {most}", remedy)
-        return
-    variety = _some([f"{value} on {_some([claim.host for claim in group])}" for value, group in groups.items()])
-    for claim in claims:
-        remedy = f"No majority tells which is right: correct {what} in rdma_rails of the one or the other."
-        yield Finding(STAGE, check, claim.host, claim.subject, WARNING, f"{what}: {variety}", f"the same {what} on all hosts", remedy)
+    for odd in odd_ones(claims):
+        host, subject, value = odd.claim.host, odd.claim.subject, odd.claim.value
+        if odd.has_majority:
+            remedy = f"Correct {what} of {subject} in rdma_rails of {host}."
+            yield Finding(STAGE, check, host, subject, ERROR, f"{what} {value}; {odd.others}", f"{what} {odd.usual}", remedy)
+        else:
+            remedy = f"No majority tells which is right: correct {what} in rdma_rails of the one or the other."
+            yield Finding(STAGE, check, host, subject, WARNING, f"{what}: {odd.others}", f"the same {what} on all hosts", remedy)
 
 
 def _switched(planned: Mapping[str, Any]) -> Iterator[Finding]:
     """Rails that meet in switches: the same ones on like hosts, and each the same on all of its hosts."""
-    alike = _group(planned, lambda host: any(rail["role"] == "compute" for rail in planned[host]["rails"]))
+    alike = group_by(planned, lambda host: any(rail["role"] == "compute" for rail in planned[host]["rails"]))
     for hosts in alike.values():
         if len(hosts) == 1:
             yield Finding(
                 STAGE, "intent.rails", hosts[0], "rails", NOT_APPLICABLE, "no like host to compare with", "rails as on like hosts"
             )
         yield from _odd("intent.rails", "names", [Claim(host, "rails", _names(planned[host])) for host in hosts])
-    for spots in _group(_spots(planned), lambda spot: spot.rail["name"]).values():
+    for spots in group_by(_spots(planned), lambda spot: spot.rail["name"]).values():
         for key in ALIKE:
             yield from _odd("intent.rails", key, [Claim(spot.host, spot.subject, spot.rail[key]) for spot in spots])
         subnets = [Claim(spot.host, spot.subject, spot.network) for spot in spots if spot.network is not None]
@@ -205,22 +172,22 @@ def _names(intent: Mapping[str, Any]) -> str:
 def _addresses(planned: Mapping[str, Any]) -> Iterator[Finding]:
     """Addresses that two hosts have. (Within one host the intent has refused them.)"""
     spots = [spot for spot in _spots(planned) if spot.address is not None]
-    for address, group in _group(spots, lambda spot: spot.address).items():
+    for address, group in group_by(spots, lambda spot: spot.address).items():
         if len(group) > 1:
             who = [f"{spot.rail['name']} of {spot.host}" for spot in group]
             for spot, own in zip(group, who, strict=True):
                 yield Finding(
                     STAGE, "intent.address", spot.host, spot.subject, ERROR,
-                    f"{address} is also that of {_some(who, own)}", "an address of its own",
+                    f"{address} is also that of {some(who, own)}", "an address of its own",
                     f"Give {own} another address in rdma_rails, or the other one.",
                 )  # fmt: skip
 
 
 def _mesh(planned: Mapping[str, Any]) -> Iterator[Finding]:
     """Rails that are cables: two ends each, alike, in a subnet of their own."""
-    cables = _group(_spots(planned), lambda spot: spot.rail["name"])
+    cables = group_by(_spots(planned), lambda spot: spot.rail["name"])
     for name, ends in cables.items():
-        where = _some([end.host for end in ends])
+        where = some([end.host for end in ends])
         for end in ends:
             if len(planned) == 1:
                 yield Finding(STAGE, "intent.rails", end.host, end.subject, NOT_APPLICABLE, "no other host", "two ends of each cable")
@@ -259,7 +226,7 @@ def _cable_subnets(cables: Mapping[str, Sequence[Spot]]) -> Iterator[Finding]:
         for end in (end for end in ends if end.network in shared):
             yield Finding(
                 STAGE, "intent.address", end.host, end.subject, ERROR,
-                f"{end.network} is also the subnet of {_some(shared[str(end.network)], name)}", "a subnet of its own for each cable",
+                f"{end.network} is also the subnet of {some(shared[str(end.network)], name)}", "a subnet of its own for each cable",
                 f"Give {name} a subnet of its own at both ends, in rdma_rails.",
             )  # fmt: skip
 
@@ -268,7 +235,7 @@ def _identities(hosts: Known) -> Iterator[Finding]:
     """Hostname and machine-id: two hosts with one are a cloned image, or one machine under two names."""
     for key, subject in (("hostname", "hostname"), ("machine_id", "machine-id")):
         said = {host: ((known["facts"] or {}).get("boot") or {}).get(key) or None for host, known in hosts.items()}
-        for value, group in _group(said.items(), lambda item: item[1]).items():
+        for value, group in group_by(said.items(), lambda item: item[1]).items():
             names = [host for host, _value in group]
             for host in names:
                 yield _identity(host, subject, value, names)
@@ -282,7 +249,7 @@ def _identity(host: str, subject: str, value: str | None, group: Sequence[str]) 
         return Finding(STAGE, "host.identity", host, subject, OK, value, expected)
     how = "hostnamectl set-hostname NAME" if subject == "hostname" else "rm /etc/machine-id && systemd-machine-id-setup"
     return Finding(
-        STAGE, "host.identity", host, subject, ERROR, f"{value} is also that of {_some(group, host)}", expected,
+        STAGE, "host.identity", host, subject, ERROR, f"{value} is also that of {some(group, host)}", expected,
         f"See whether the inventory has one machine twice; if it was cloned, run `{how}` on {host} and reboot it.",
     )  # fmt: skip
 

@@ -181,7 +181,7 @@ PARTITION = keys(
 RULE = keys(
     "What this site makes of one check.",
     severity=choice("What an error or a warning of it counts as.", None, "error", "warning"),
-    threshold=number("Replaces the check's own limit; so far `pair.bandwidth` has one: the fraction of its rail's median.", 0),
+    threshold=number("Replaces the check's own limit; [the checks](checks.md) says which have one.", 0),
     silenced_by=text("Who has silenced it; needs `reason` and `until`."),
     reason=text("Why it is silenced."),
     until=Key((str, date), "The last day of the silence.", form=DATE),

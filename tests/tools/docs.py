@@ -7,9 +7,9 @@ from pathlib import Path
 ROOT = Path(__file__).parents[2]
 sys.path.insert(0, str(ROOT / ".venv/collections"))
 
-from ansible_collections.rdma.cluster.plugins.plugin_utils import _catalogue, _intent_docs  # noqa: E402
+from ansible_collections.rdma.cluster.plugins.plugin_utils import _catalogue_docs, _intent_docs  # noqa: E402
 
-PAGES = {"docs/intent.md": _intent_docs.render, "docs/checks.md": _catalogue.render}
+PAGES = {"docs/intent.md": _intent_docs.render, "docs/checks.md": _catalogue_docs.render}
 
 
 def main():

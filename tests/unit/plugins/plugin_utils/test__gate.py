@@ -11,9 +11,10 @@ from typing import Any
 
 import pytest
 
-from ansible_collections.rdma.cluster.plugins.module_utils._facts import digest
+from ansible_collections.rdma.cluster.plugins.module_utils._digest import comparable
 from ansible_collections.rdma.cluster.plugins.module_utils._findings import Finding, stopping
-from ansible_collections.rdma.cluster.plugins.plugin_utils._gate import FLEET_CHECKS, HOST_CHECKS, known_hosts, verdict
+from ansible_collections.rdma.cluster.plugins.plugin_utils._gate import FLEET_CHECKS, known_hosts, verdict
+from ansible_collections.rdma.cluster.plugins.plugin_utils._host_checks import HOST_CHECKS
 from ansible_collections.rdma.cluster.plugins.plugin_utils._run_folder import RunFolder
 from ansible_collections.rdma.cluster.plugins.plugin_utils._stages import STAGES, up_to
 from tests.unit.hosts import lab_facts, lab_intent, lab_rails
@@ -33,7 +34,7 @@ def test_every_stage_has_checks_and_that_of_pairs_its_own() -> None:
 
 @pytest.mark.parametrize("stage", HOST_CHECKS)
 def test_a_converged_host_passes_every_gate_with_findings_of_its_own(stage: str) -> None:
-    findings = HOST_CHECKS[stage]("node1", lab_intent(), digest(lab_facts()))
+    findings = HOST_CHECKS[stage]("node1", lab_intent(), lab_facts())
     assert findings
     assert {(finding.stage, finding.host) for finding in findings} == {(stage, "node1")}
     assert stopping(findings) == []
@@ -75,7 +76,7 @@ def test_a_host_of_which_not_all_is_known_does_not_end_the_comparison(stage: str
 def test_nccl_s_one_gid_index_for_all_rails_is_asked_for() -> None:
     """NCCL before 2.21 takes one index for all rails; nccl.gid_index says so where they differ."""
     facts = lab_facts()
-    facts["devices"]["rxe_rail1"]["ports"]["1"]["gids"][1]["index"] = 3
+    facts["devices"]["rxe_rail1"]["ports"]["1"]["rocev2"] = {"192.168.101.1": 3}
     findings = HOST_CHECKS["nccl"]("node1", lab_intent(nccl={"version": "2.20.5"}), facts)
     assert ("nccl.gid_index", "error") in {(finding.check, finding.status) for finding in findings}
 
@@ -90,7 +91,7 @@ def test_the_hosts_of_a_stage_are_known_by_the_files_of_the_run(tmp_path: Path) 
     folder.write_json("facts/node1.json", lab_facts())
     known = known_hosts(folder, "link")
     assert list(known) == ["node1", "node2", "node3"]
-    assert known["node1"] == {"intent": {"rails": lab_rails()}, "facts": digest(lab_facts())}
+    assert known["node1"] == {"intent": {"rails": lab_rails()}, "facts": comparable(lab_facts())}
     assert known["node2"] == {"intent": {"rails": lab_rails(2)}, "facts": None}
     assert known["node3"] == {"intent": None, "facts": None}
     assert "hw_counters" not in known["node1"]["facts"]["devices"]["rxe_rail0"]["ports"]["1"]

@@ -1,0 +1,183 @@
+# Copyright (c) 2026, the rdma.cluster authors
+# GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""What the gate of the driver stage asks of the modules in the kernel: of the planned stack, and the same as on disk (B21)."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
+
+from ansible_collections.rdma.cluster.plugins.module_utils._checks_dkms import OFED, missing
+from ansible_collections.rdma.cluster.plugins.module_utils._checks_kernel import ADD_ONS, INBOX, lacks_headers, planned_stack
+from ansible_collections.rdma.cluster.plugins.module_utils._findings import (
+    ERROR,
+    NOT_APPLICABLE,
+    OK,
+    UNKNOWN,
+    WARNING,
+    Finding,
+)
+from ansible_collections.rdma.cluster.plugins.module_utils._rails import Facts, resolve
+
+STAGE = "driver"
+SUBJECT = "loaded modules"
+#: What modinfo says of a module that is part of the kernel's image: there is no file that could differ.
+BUILT_IN = "(builtin)"
+KERNELS_OWN = "kernel"
+CORE = ("ib_cm", "ib_core", "ib_ipoib", "ib_umad", "ib_uverbs", "iw_cm", "rdma_cm", "rdma_ucm")
+#: The modules of a NIC's driver, by the name of the driver on the PCI bus.
+DRIVERS = {
+    "bnxt_en": ("bnxt_en", "bnxt_re"),
+    "ice": ("ice", "irdma"),
+    "mlx4_core": ("mlx4_core", "mlx4_ib"),
+    "mlx5_core": ("mlx5_core", "mlx5_ib"),
+}
+#: Those of them that MLNX_OFED and DOCA-OFED bring.
+OFED_DRIVERS = ("mlx4_core", "mlx5_core")
+#: How many modules a finding names.
+NAMED = 6
+Modules = Mapping[str, Mapping[str, Any]]
+
+
+def check_modules(host: str, intent: Mapping[str, Any], facts: Facts) -> list[Finding]:
+    """Findings `driver.stack` (one) and `driver.loaded` (one for each cause where modules differ, else one) of one host.
+
+    Of one cause there is one error: what is loaded and differs from what is on disk is `driver.loaded` alone, and the kernel's own
+    modules in the place of those that DKMS has not built are `driver.dkms`.
+    """
+    return [_stack(host, intent, facts), *_loaded(host, facts["stack"])]
+
+
+def _stack(host: str, intent: Mapping[str, Any], facts: Facts) -> Finding:
+    planned = planned_stack(intent)
+
+    def finding(status: str, observed: str, remedy: str = "") -> Finding:
+        expected = "the kernel's own modules (inbox)" if planned == INBOX else f"the modules of {planned}"
+        return Finding(STAGE, "driver.stack", host, "driver stack", status, observed, expected, remedy)
+
+    modules: Modules = facts["stack"].get("modules") or {}
+    judged = {name: modules[name] for name in _of_rails(intent, facts) if name in modules}
+    if not judged:
+        return finding(NOT_APPLICABLE, "no module of the rails' drivers is loaded: driver.module says so")
+    same = {name: module for name, module in judged.items() if compare(module) != ERROR}
+    if not same:
+        return finding(NOT_APPLICABLE, "others are loaded than are on disk: driver.loaded says which")
+    told = {name: module for name, module in same.items() if module.get("provenance") is not None}
+    if planned == INBOX:
+        return finding(*_inbox(host, told, facts["stack"]))
+    return finding(*_add_on(host, planned, told, facts["stack"], is_read=any("provenance" in module for module in same.values())))
+
+
+def _inbox(host: str, told: Modules, stack: Mapping[str, Any]) -> tuple[str, ...]:
+    foreign = [name for name, module in told.items() if module["provenance"] in ADD_ONS]
+    if foreign or stack.get("kind") == "ofed":
+        version = stack.get("ofed_version") or "an add-on"
+        file = told[foreign[0]].get("file") if foreign else None
+        what = f"{_some(foreign or ['mlx_compat'])} of {version}" + (f" ({file})" if file else "")
+        todo = f"Remove it on {host} (`ofed_uninstall.sh`, or its packages) and reboot, or plan it as rdma_driver.stack."
+        return WARNING, f"{what} in the place of the kernel's own", todo
+    return (OK, f"{_some(told)} of the kernel") if told else (NOT_APPLICABLE, "it is not told where the modules come from")
+
+
+def _add_on(host: str, planned: str, told: Modules, stack: Mapping[str, Any], *, is_read: bool) -> tuple[str, ...]:
+    own = [name for name, module in told.items() if module["provenance"] == KERNELS_OWN]
+    if not told:
+        todo = f"Look at `modinfo -F filename mlx5_core` on {host}."
+        return (UNKNOWN, "it is not known where the modules come from", todo) if is_read else (NOT_APPLICABLE, "the facts do not tell")
+    if not own:
+        return OK, f"{_some(told)} of an add-on"
+    if not lacks_headers(stack) and any(each.name in OFED for each in missing(stack)):
+        return NOT_APPLICABLE, f"the kernel's own {_some(own)}: driver.dkms says why"
+    todo = f"See on {host} whether {planned} is installed for {stack.get('kernel')} (`modinfo -F filename {own[0]}`, `dkms status`)"
+    verb = "runs" if len(own) == 1 else "run"
+    return ERROR, f"the kernel's own {_some(own)} {verb}, not the installed one", f"{todo}; then reload the driver, or reboot."
+
+
+def _of_rails(intent: Mapping[str, Any], facts: Facts) -> list[str]:
+    """The modules below the rails of a host: those of RDMA itself, and of their NICs' drivers as far as the planned stack has them."""
+    rails = [rail for rail in resolve(intent["rails"], facts) if not rail.rail["soft"]]
+    known = {(facts["devices"][rail.device].get("driver") or "mlx5_core") if rail.device else "mlx5_core" for rail in rails}
+    drivers = known if planned_stack(intent) == INBOX else known & set(OFED_DRIVERS)
+    return [*CORE, *(name for driver in sorted(drivers) for name in DRIVERS.get(driver, (driver,)))]
+
+
+def compare(module: Mapping[str, Any]) -> str:
+    """Whether a loaded module is the one on disk: OK; ERROR for another; UNKNOWN; NOT_APPLICABLE where the facts do not tell the file's.
+
+    Modules of the kernel often declare neither version nor srcversion, loaded or on disk.
+    """
+    if not {"file", "file_version", "file_srcversion"} & set(module):
+        return NOT_APPLICABLE
+    if module.get("file") == BUILT_IN:
+        return OK
+    loaded, on_disk = (module.get("version"), module.get("srcversion")), (module.get("file_version"), module.get("file_srcversion"))
+    if module.get("file", "") is None and not any(on_disk):
+        return UNKNOWN
+    if loaded != on_disk:
+        return ERROR
+    return OK if any(loaded) or module.get("provenance") == KERNELS_OWN else UNKNOWN
+
+
+def _loaded(host: str, stack: Mapping[str, Any]) -> list[Finding]:
+    modules: Modules = stack.get("modules") or {}
+    by_status: dict[str, list[str]] = {}
+    for name, module in modules.items():
+        by_status.setdefault(compare(module), []).append(name)
+    if ERROR in by_status:
+        return [_different(host, group, stack) for group in causes(by_status[ERROR], modules)]
+    expected = "the same as on disk"
+    if UNKNOWN in by_status:
+        names = by_status[UNKNOWN]
+        remedy = f"Look at `modinfo {names[0]}` and /sys/module/{names[0]}/srcversion on {host}."
+        return [Finding(STAGE, "driver.loaded", host, SUBJECT, UNKNOWN, f"cannot be compared: {_some(names)}", expected, remedy)]
+    if OK in by_status:
+        return [Finding(STAGE, "driver.loaded", host, SUBJECT, OK, f"{len(by_status[OK])} modules, the same as on disk", expected)]
+    why = "no module of RDMA is loaded" if not modules else "the facts do not tell what is on disk"
+    return [Finding(STAGE, "driver.loaded", host, SUBJECT, NOT_APPLICABLE, why, expected)]
+
+
+def causes(names: Sequence[str], modules: Modules) -> list[list[str]]:
+    """The modules that differ, those together that are below or above each other; in each the lowest first.
+
+    Where the facts do not tell who holds whom, all are one.
+    """
+    if not any("holders" in modules[name] for name in names):
+        return [sorted(names)]
+    above = {name: set(modules[name].get("holders") or ()) & set(names) for name in names}
+    groups: list[set[str]] = []
+    for name in names:
+        touching = [group for group in groups if group & {name, *above[name]}]
+        groups = [group for group in groups if group not in touching]
+        groups.append({name, *above[name]}.union(*touching))
+    return [sorted(group, key=lambda name: (any(name in above[other] for other in group), name)) for group in groups]
+
+
+def _different(host: str, names: Sequence[str], stack: Mapping[str, Any]) -> Finding:
+    module = stack["modules"][names[0]]
+    own = f"{stack.get('kernel')}'s own"
+    from_kernel = module.get("provenance") == KERNELS_OWN
+    installed = _build(module.get("file_version"), module.get("file_srcversion"), own if from_kernel else "one without version")
+    loaded = _build(module.get("version"), module.get("srcversion"), "another build" if from_kernel else own)
+    others = f"; the same is true of {_some(names[1:])}" if len(names) > 1 else ""
+    return Finding(
+        STAGE, "driver.loaded", host, f"kernel module {names[0]}", ERROR,
+        observed=f"{installed} is installed, {loaded} is loaded{others}",
+        expected="the same as on disk",
+        remedy=(
+            f"Reload the driver on {host} (`systemctl restart openibd` where it is there) or reboot it; if it is the same after that, "
+            "an old copy is in the initramfs (`update-initramfs -u`, `dracut -f`)."
+        ),
+    )  # fmt: skip
+
+
+def _build(version: str | None, srcversion: str | None, nameless: str) -> str:
+    """A module in a person's words. nameless: what one is that declares no version, as the kernel's own often do."""
+    return f"{version or nameless} (srcversion {srcversion})" if srcversion else version or nameless
+
+
+def _some(names: Iterable[str]) -> str:
+    listed = list(names)
+    more = len(listed) - NAMED
+    return ", ".join(listed[:NAMED]) + (f" and {more} more" if more > 0 else "")

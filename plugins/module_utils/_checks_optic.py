@@ -1,0 +1,75 @@
+# Copyright (c) 2026, the rdma.cluster authors
+# GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""What the gate of the link stage asks of a rail's module (transceiver or cable): its readings inside its own limits."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from ansible_collections.rdma.cluster.plugins.module_utils._checks_rail import RailPort, rail_ports
+from ansible_collections.rdma.cluster.plugins.module_utils._findings import ERROR, OK, WARNING, Finding
+from ansible_collections.rdma.cluster.plugins.module_utils._optics import out_of_range
+from ansible_collections.rdma.cluster.plugins.module_utils._rails import Facts, Rail
+
+STAGE = "link"
+CHECK = "link.optic"
+EXPECTED = "every reading inside the module's own limits"
+READINGS = ("temperature_celsius", "voltage_volt")
+
+
+def check_optic(host: str, rails: Sequence[Rail], facts: Facts) -> list[Finding]:
+    """Finding `link.optic` for each planned rail of one host: an error beyond its module's alarm limits, else a warning."""
+    return [_optic(port) for port in rail_ports(STAGE, host, rails, facts)]
+
+
+def _optic(port: RailPort) -> Finding:
+    optic = port.ethtool.get("optic")
+    if not optic or not _has_diagnostics(optic):
+        why_not = port.not_judged or (
+            f"{_module(optic)} tells no readings, as a copper cable does" if optic else "no module that can be read"
+        )
+        return port.skip(CHECK, why_not, EXPECTED)
+    alarms, warnings = _troubles(optic)
+    words = "; ".join([*alarms, *warnings])
+    if port.not_judged is not None:
+        return port.skip(CHECK, port.not_judged + (f" ({_module(optic)}: {words})" if words else ""), EXPECTED)
+    if not words:
+        return port.finding(CHECK, OK, f"{_module(optic)} is inside its limits", EXPECTED)
+    return port.finding(CHECK, ERROR if alarms else WARNING, f"{_module(optic)}: {words}", EXPECTED, _remedy(port, words))
+
+
+def _module(optic: Mapping[str, Any]) -> str:
+    parts = [optic.get("vendor"), optic.get("part_number"), f"serial {optic['serial']}" if optic.get("serial") else None]
+    return " ".join(part for part in parts if part) or "the module"
+
+
+def _has_diagnostics(optic: Mapping[str, Any]) -> bool:
+    lanes = optic.get("lanes") or ()
+    return (
+        any(optic.get(name) for name in READINGS)
+        or any(reading for lane in lanes for reading in lane.values())
+        or bool(optic.get("alarms"))
+    )
+
+
+def _troubles(optic: Mapping[str, Any]) -> tuple[list[str], list[str]]:
+    """What is beyond alarm limits and what beyond warning limits, each in words.
+
+    A flag that the module has raised is a warning: it stands until somebody reads it, so that it may be of last week.
+    """
+    found = [(severity, f"{what} is {value:g}, {bound}") for what, severity, value, bound in out_of_range(optic)]
+    found += [("warning", f"it has raised {flag!r} since it was last read") for flag in optic.get("alarms") or ()]
+    alarms = [words for severity, words in found if severity == "alarm"]
+    return alarms, [words for severity, words in found if severity != "alarm"]
+
+
+def _remedy(port: RailPort, words: str) -> str:
+    look = f"`ethtool -m {port.rail.netdev}` on {port.host} shows all readings"
+    if "power" in words.lower() or "bias" in words.lower():
+        return f"Clean both ends of {port.cable} and seat the modules anew, then exchange the one that is named, or its partner; {look}."
+    if "temp" in words.lower():
+        return f"See to the cooling of {port.host} and its card {port.address}, then exchange the module of rail {port.rail.index}; {look}."
+    return f"Exchange the module of rail {port.rail.index} of {port.host}; {look}."

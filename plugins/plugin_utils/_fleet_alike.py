@@ -1,0 +1,137 @@
+# Copyright (c) 2026, the rdma.cluster authors
+# GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""The odd one out among like hosts, by their facts: firmware, boards, drivers, packages; rates, names, PCIe links; GID indexes.
+
+Like hosts are those that have compute rails, and those that have only storage rails; rails are compared by their names, in a mesh,
+where a rail is a cable, by their places.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Callable, Hashable, Iterator, Sequence
+from dataclasses import dataclass
+
+from ansible_collections.rdma.cluster.plugins.module_utils._findings import ERROR, NOT_APPLICABLE, OK, WARNING, Finding
+from ansible_collections.rdma.cluster.plugins.plugin_utils import _fleet_claims
+from ansible_collections.rdma.cluster.plugins.plugin_utils._fleet_claims import Host, Said
+from ansible_collections.rdma.cluster.plugins.plugin_utils._majority import Claim, Found, Known, Odd, group_by, odd_ones, some
+
+
+@dataclass(frozen=True)
+class Alike:
+    """One comparison. what: in a person's words; of: what each claim is about, in the plural; todo: how to mend the odd one;
+    severity: of an odd one, and of all where there is no majority a warning."""
+
+    check: str
+    what: str
+    claims: Callable[[Host], Iterator[Said]]
+    todo: str
+    nothing: str
+    severity: str = WARNING
+    of: str = "hosts"
+
+
+def check_alike(hosts: Known, stage: str) -> Found:
+    """The findings `alike.*` of every host at the gate of a stage: for each check one `ok`, or what is odd.
+
+    A host whose intent or facts are not known has none: it is lost already, and says so itself.
+    """
+    known = [Host(host, each["intent"], each["facts"]) for host, each in hosts.items() if each["intent"] and each["facts"]]
+    found: Found = {host: [] for host in hosts}
+    for alike in COMPARISONS[stage]:
+        for host, findings in _compare(stage, alike, known).items():
+            found[host] += findings
+    return found
+
+
+def _compare(stage: str, alike: Alike, hosts: Sequence[Host]) -> Found:
+    groups: dict[Hashable, list[Claim]] = defaultdict(list)
+    for host in hosts:
+        for key, subject, value in alike.claims(host):
+            groups[key].append(Claim(host.name, subject, value))
+    odd = group_by((each for claims in groups.values() for each in odd_ones(claims, alike.of)), lambda each: each.claim.host)
+    claiming = {claim.host for claims in groups.values() for claim in claims}
+    compared = {claim.host for claims in groups.values() if any(claim.host != claims[0].host for claim in claims) for claim in claims}
+    return {
+        host.name: list(_odd(stage, alike, host.name, odd[host.name]))
+        if host.name in odd
+        else [_not_odd(stage, alike, host.name, claims=host.name in claiming, compared=host.name in compared)]
+        for host in hosts
+    }
+
+
+def _odd(stage: str, alike: Alike, host: str, odd: Sequence[Odd]) -> Iterator[Finding]:
+    """What a host has odd; rails that are odd in the same way are one finding."""
+    for (value, others, has_majority), same in group_by(odd, lambda each: (each.claim.value, each.others, each.has_majority)).items():
+        subject = some(list(dict.fromkeys(each.claim.subject for each in same)))
+        if has_majority:
+            expected = f"{alike.what} {same[0].usual}"
+            seen, remedy = f"{alike.what} {value}; {others}", alike.todo.format(host=host)
+            yield Finding(stage, alike.check, host, subject, alike.severity, seen, expected, remedy)
+        else:
+            remedy = f"No majority tells which is right. {alike.todo.format(host=f'{host} or the others')}"
+            seen, expected = f"{alike.what} {value}; there are {others}", f"the same {alike.what} on like hosts"
+            yield Finding(stage, alike.check, host, subject, WARNING, seen, expected, remedy)
+
+
+def _not_odd(stage: str, alike: Alike, host: str, *, claims: bool, compared: bool) -> Finding:
+    expected = f"the same {alike.what} on like hosts"
+    if compared:
+        return Finding(stage, alike.check, host, alike.what, OK, "as on like hosts", expected)
+    why = "no like host to compare with" if claims else alike.nothing
+    return Finding(stage, alike.check, host, alike.what, NOT_APPLICABLE, why, expected)
+
+
+#: What is compared at the gate of which stage.
+COMPARISONS: dict[str, tuple[Alike, ...]] = {
+    "driver": (
+        Alike(
+            "alike.firmware", "firmware", _fleet_claims.firmware,
+            "Burn the same firmware on {host} (`mstflint -d ADDRESS query` tells it).", "no NIC with a board id", of="NICs",
+        ),
+        Alike(
+            "alike.board", "board", _fleet_claims.board,
+            "See on {host} whether it is the card that was ordered (`mstflint -d ADDRESS query`, PSID).", "no NIC with a board id",
+        ),
+        Alike(
+            "alike.driver", "driver", _fleet_claims.driver,
+            "Run the driver stage for {host}, and reboot it where another module is loaded than is on disk.", "no module of RDMA is loaded",
+        ),
+        Alike("alike.kernel", "kernel", _fleet_claims.kernel, "Install the same kernel on {host}, and reboot.", "the release was not read"),
+        Alike(
+            "alike.packages", "packages", _fleet_claims.packages,
+            "Install the same versions on {host}: versions of perftest that are far apart do not talk to each other.",
+            "the package database was not read",
+        ),
+        Alike("alike.os", "distribution", _fleet_claims.distribution, "Install the same one on {host}.", "os-release was not read"),
+    ),
+    "link": (
+        Alike(
+            "alike.rate", "rate", _fleet_claims.rate,
+            "Look at cable, port speed and card of this rail on {host} and at its switch port (`mlxlink -d DEVICE`, `ethtool IF`); plan "
+            "rate_gbps for it if it is meant.",
+            "no port to compare: Soft-RoCE, not up, or link.rate judges by the plan", severity=ERROR,
+        ),
+        Alike(
+            "alike.names", "names", _fleet_claims.names,
+            "A name in a configuration (NCCL_IB_HCA, an interface) means another NIC on {host}: use PCI addresses or MACs, or name the "
+            "interfaces alike with .link files.",
+            "no RDMA device",
+        ),
+        Alike(
+            "alike.pcie", "PCIe link", _fleet_claims.pcie,
+            "See slot, riser and BIOS settings of {host} (`lspci -vv`, LnkSta and LnkCap).", "no PCIe link was read",
+        ),
+    ),
+    "network": (
+        Alike(
+            "alike.gid_index", "GID index", _fleet_claims.gid_index,
+            "One number in a configuration (NCCL_IB_GID_INDEX, `-x`) means another GID on {host}: leave it out, or see which addresses "
+            "came and went there (`rdma link`, `show_gids`).",
+            "no RoCE v2 GID of a planned address",
+        ),
+    ),
+}  # fmt: skip

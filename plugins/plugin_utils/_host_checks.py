@@ -1,0 +1,105 @@
+# Copyright (c) 2026, the rdma.cluster authors
+# GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""Which checks the gate of each stage asks of one host: (host, normalised intent, the whole tree of its facts) → findings."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from functools import partial
+from typing import Any
+
+from ansible_collections.rdma.cluster.plugins.module_utils._checks_addressing import check_addressing
+from ansible_collections.rdma.cluster.plugins.module_utils._checks_counters import check_counters
+from ansible_collections.rdma.cluster.plugins.module_utils._checks_dkms import check_dkms
+from ansible_collections.rdma.cluster.plugins.module_utils._checks_driver import check_driver, check_nodes
+from ansible_collections.rdma.cluster.plugins.module_utils._checks_host import check_host
+from ansible_collections.rdma.cluster.plugins.module_utils._checks_kernel import check_kernels
+from ansible_collections.rdma.cluster.plugins.module_utils._checks_link import check_link
+from ansible_collections.rdma.cluster.plugins.module_utils._checks_modules import check_modules
+from ansible_collections.rdma.cluster.plugins.module_utils._checks_nccl import check_nccl
+from ansible_collections.rdma.cluster.plugins.module_utils._checks_network import check_network, check_rdma_mtu
+from ansible_collections.rdma.cluster.plugins.module_utils._checks_optic import check_optic
+from ansible_collections.rdma.cluster.plugins.module_utils._checks_pcie import check_pcie
+from ansible_collections.rdma.cluster.plugins.module_utils._checks_preflight import check_firewall, check_preflight, check_space, check_ssh
+from ansible_collections.rdma.cluster.plugins.module_utils._checks_time import check_time
+from ansible_collections.rdma.cluster.plugins.module_utils._findings import Finding
+from ansible_collections.rdma.cluster.plugins.plugin_utils._driver import needed_modules
+from ansible_collections.rdma.cluster.plugins.plugin_utils._host import sysctl_settings
+from ansible_collections.rdma.cluster.plugins.plugin_utils._nccl import check_gid_index, nccl_files
+from ansible_collections.rdma.cluster.plugins.plugin_utils._stage_findings import not_looked_at
+
+Intent = Mapping[str, Any]
+Facts = Mapping[str, Any]
+HostCheck = Callable[[str, Intent, Facts], list[Finding]]
+
+
+def threshold(intent: Intent, check: str) -> float | None:
+    """What a site has put in the place of a check's own limit, if anything."""
+    value: float | None = intent["checks"].get(check, {}).get("threshold")
+    return value
+
+
+def _preflight(host: str, intent: Intent, facts: Facts) -> list[Finding]:
+    rails = intent["rails"]
+    return [
+        *check_preflight(host, facts),
+        *check_kernels(host, intent, facts),
+        *check_space(host, facts, threshold(intent, "preflight.disk")),
+        *check_ssh(host, rails, facts),
+        *check_firewall(host, rails, facts),
+        *check_pcie(host, rails, facts, "preflight"),
+    ]
+
+
+def _driver(host: str, intent: Intent, facts: Facts) -> list[Finding]:
+    rails = intent["rails"]
+    return [
+        *check_driver(host, rails, facts, needed_modules(intent)),
+        *check_nodes(host, rails, facts),
+        *check_dkms(host, facts),
+        *check_modules(host, intent, facts),
+    ]
+
+
+def _link(host: str, intent: Intent, facts: Facts) -> list[Finding]:
+    rails = intent["rails"]
+    return [
+        *check_link(host, rails, facts),
+        *check_pcie(host, rails, facts, "link"),
+        *check_counters(host, rails, facts, threshold(intent, "link.errors"), threshold(intent, "link.flaps")),
+        *check_optic(host, rails, facts),
+    ]
+
+
+def _host(host: str, intent: Intent, facts: Facts) -> list[Finding]:
+    return [*check_host(host, intent, facts, sysctl_settings(intent)), *check_time(host, facts)]
+
+
+def _network(host: str, intent: Intent, facts: Facts) -> list[Finding]:
+    rails = intent["rails"]
+    return [*check_network(host, rails, facts), *check_rdma_mtu(host, rails, facts), *check_addressing(host, rails, facts)]
+
+
+def _nccl(host: str, intent: Intent, facts: Facts) -> list[Finding]:
+    return [*check_nccl(host, nccl_files(intent, facts), facts), *check_gid_index(host, intent, facts)]
+
+
+def _not_looked_at(stage: str, host: str, intent: Intent, _facts: Facts) -> list[Finding]:
+    return not_looked_at(stage, host, intent)
+
+
+#: By stage; that of the pairs judges measurements, which no host has alone.
+HOST_CHECKS: dict[str, HostCheck] = {
+    "preflight": _preflight,
+    "driver": _driver,
+    "link": _link,
+    "fabric": partial(_not_looked_at, "fabric"),
+    "host": _host,
+    "network": _network,
+    "qos": partial(_not_looked_at, "qos"),
+    "gpu": partial(_not_looked_at, "gpu"),
+    "nccl": _nccl,
+    "collectives": partial(_not_looked_at, "collectives"),
+}

@@ -1,0 +1,65 @@
+# Copyright (c) 2026, the rdma.cluster authors
+# GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Device nodes at the driver gate: programs can open what is there."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from ansible_collections.rdma.cluster.plugins.module_utils._checks_driver import check_nodes
+from tests.unit.hosts import lab_facts, lab_rails
+
+
+def check(*nodes: str | None, **modules: Any) -> list[tuple[str, str, str]]:
+    facts = lab_facts()
+    facts["stack"]["modules"] = modules or {"ib_uverbs": {}}
+    for rail, node in enumerate(nodes):
+        facts["devices"][f"rxe_rail{rail}"]["uverbs"] = node
+    found = check_nodes("node1", lab_rails(), facts)
+    assert {(finding.stage, finding.check, finding.host) for finding in found} <= {("driver", "driver.node", "node1")}
+    assert all(bool(finding.remedy) is (finding.status == "error") for finding in found)
+    return [(finding.subject, finding.status, finding.observed) for finding in found]
+
+
+RAILS = ["rail 0 (rail0, 0000:21:00.0, ens1)", "rail 1 (rail1, 0000:41:00.0, ens2)"]
+
+
+def test_nodes_that_are_there() -> None:
+    assert check("/dev/infiniband/uverbs0", "/dev/infiniband/uverbs1") == [
+        (RAILS[0], "ok", "/dev/infiniband/uverbs0"),
+        (RAILS[1], "ok", "/dev/infiniband/uverbs1"),
+    ]
+
+
+def test_one_that_is_not_there() -> None:
+    assert check("/dev/infiniband/uverbs0", None) == [
+        (RAILS[0], "ok", "/dev/infiniband/uverbs0"),
+        (RAILS[1], "error", "none for rxe_rail1"),
+    ]
+
+
+def test_a_container_without_any_is_one_error() -> None:
+    assert check(None, None) == [("every rail", "error", "none for rxe_rail0, rxe_rail1")]
+
+
+def test_without_ib_uverbs_it_is_the_finding_of_another_check() -> None:
+    assert check(None, None, ib_core={}) == [("every rail", "not_applicable", "ib_uverbs is not loaded: driver.module says so")]
+
+
+def test_only_what_the_facts_tell() -> None:
+    facts = lab_facts()
+    for device in facts["devices"].values():
+        device.pop("uverbs", None)
+    assert check_nodes("node1", lab_rails(), facts) == []
+
+
+@pytest.mark.parametrize("gone", ["rxe_rail0", "rxe_rail1"])
+def test_a_rail_without_device_is_the_finding_of_another_check(gone: str) -> None:
+    facts = lab_facts()
+    for name, device in facts["devices"].items():
+        device["uverbs"] = f"/dev/infiniband/{name}"
+    del facts["devices"][gone]
+    assert [finding.status for finding in check_nodes("node1", lab_rails(), facts)] == ["ok"]

@@ -1,0 +1,81 @@
+# Copyright (c) 2026, the rdma.cluster authors
+# GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""The MTU of RDMA at the network gate."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from ansible_collections.rdma.cluster.plugins.module_utils._checks_network import check_rdma_mtu, efficiency_percent, rdma_mtu_bytes
+from ansible_collections.rdma.cluster.plugins.module_utils._findings import Finding
+from tests.unit.hosts import lab_facts, lab_rails
+
+
+# iboe_get_mtu of Linux, and the boundaries of part B2.
+@pytest.mark.parametrize(
+    ("mtu_bytes", "rdma_mtu"),
+    [
+        (9000, 4096),
+        (4192, 4096),
+        (4191, 2048),
+        (2144, 2048),
+        (2143, 1024),
+        (1500, 1024),
+        (1280, 1024),
+        (1119, 512),
+        (352, 256),
+        (351, None),
+    ],
+)
+def test_the_mtu_of_rdma_by_that_of_the_interface(mtu_bytes: int, rdma_mtu: int | None) -> None:
+    assert rdma_mtu_bytes(mtu_bytes) == rdma_mtu
+
+
+@pytest.mark.parametrize(("rdma_mtu", "percent"), [(4096, 98.04), (2048, 96.15), (1024, 92.59)])
+def test_the_share_of_the_rate_that_is_payload(rdma_mtu: int, percent: float) -> None:
+    assert efficiency_percent(rdma_mtu) == pytest.approx(percent, abs=0.005)
+
+
+def check(seen_bytes: int | None = 9000, active: int | None = None, **rail: Any) -> Finding:
+    facts = lab_facts()
+    facts["netdevs"]["ens1"]["mtu_bytes"] = seen_bytes
+    facts["devices"]["rxe_rail0"]["ports"]["1"]["active_mtu_bytes"] = active
+    finding = check_rdma_mtu("node1", [{**lab_rails()[0], **rail}], facts)[0]
+    assert (finding.stage, finding.check, finding.host) == ("network", "network.rdma_mtu", "node1")
+    assert finding.subject.startswith("rail 0 (rail0, ")
+    return finding
+
+
+def test_the_largest_is_well() -> None:
+    assert [finding.status for finding in check_rdma_mtu("node1", lab_rails(), lab_facts())] == ["ok", "ok"]
+    assert check().observed == "4096 bytes with an MTU of 9000: 98.0 % of the rate is payload"
+
+
+@pytest.mark.parametrize("planned", [1500, 9000])
+def test_a_small_one_is_a_warning_even_if_it_is_planned(planned: int) -> None:
+    finding = check(1500, mtu_bytes=planned)
+    assert (finding.status, finding.observed) == ("warning", "1024 bytes with an MTU of 1500: 92.6 % of the rate is payload")
+    assert "Set mtu_bytes of rail0 to 9000 (4192 at least)" in finding.remedy
+    assert ("network.mtu says why" in finding.remedy) is (planned == 9000)
+
+
+def test_what_the_port_says_counts() -> None:
+    finding = check(9000, active=1024)
+    assert (finding.status, finding.observed) == ("warning", "1024 bytes with an MTU of 9000: 92.6 % of the rate is payload")
+    assert finding.remedy == "The port has not followed its interface: set ens1 on node1 down and up again."
+    assert check(9000, active=4096).status == "ok"
+
+
+def test_an_mtu_that_carries_no_roce() -> None:
+    finding = check(300)
+    assert (finding.status, finding.observed) == ("warning", "none: an MTU of 300 bytes is too small for RoCE")
+
+
+@pytest.mark.parametrize(
+    ("mtu_bytes", "rail"), [(9000, {"link_layer": "infiniband"}), (None, {}), (9000, {"nic": {"pci": "0000:99:00.0"}})]
+)
+def test_where_there_is_nothing_to_say(mtu_bytes: int | None, rail: dict[str, Any]) -> None:
+    assert check(mtu_bytes, **rail).status == "not_applicable"
