@@ -32,6 +32,7 @@ short_description: What a run says to a person, and the evidence that it leaves
 description:
   - As each stage ends, a line with its hosts, its time and how they fared, and every offender with what to do.
   - While a task takes longer than ten seconds, a line that says for which hosts it waits.
+  - What M(rdma.cluster.explain) has to say of a host, as it is.
   - After the last play, also one that stopped at a gate, hosts × stages, what the pairs measured, what is to be mended and how, and
     where the evidence is; in check mode every difference as a line of C(drift.jsonl).
   - Prints nothing where the terminal belongs to a program (a JSON callback); the evidence is written all the same.
@@ -88,6 +89,8 @@ class CallbackModule(CallbackBase):
 
     def v2_runner_on_ok(self, result: Any) -> None:
         self._take(result)
+        if result.result.get("explained"):
+            self._say(f"\n{result.result['explained']}")
         if self._folder and result.result.get("changed"):
             for change in differences(result.host.get_name(), self._stage, result.result):
                 self._changes.append(change)

@@ -75,7 +75,9 @@ def names(hosts: Sequence[str]) -> str:
 
 def render(run: str, stages: Sequence[str], findings: Sequence[Finding], pairs: Sequence[Mapping[str, Any]], evidence: str) -> str:
     """The end of a run. stages: those to show as columns; pairs: the elements of pairs/results.json."""
-    parts = [f"RDMA cluster, run {run}", _table(stages, findings)]
+    parts = [f"RDMA cluster, run {run}"]
+    if findings:
+        parts.append(_table(stages, findings))
     if pairs:
         parts.append(_pair_lines(pairs))
     bad = stopping(findings)

@@ -90,3 +90,27 @@ def test_colour_only_on_a_terminal(tmp_path: Path) -> None:
     argv = ["script", "-qec", "ansible-playbook -i inventory.yml play.yml", "/dev/null"]
     said = subprocess.run(argv, cwd=tmp_path, env=environment, capture_output=True, text=True, timeout=60, check=False).stdout
     assert re.search(r"\x1b\[[0-9;]*mlink +4 hosts", said), said
+
+
+EXPLAIN = {
+    "name": "Explain",
+    "hosts": "node1",
+    "gather_facts": False,
+    "tasks": [{"name": "Read the intent", "rdma.cluster.intent": None}, {"name": "Explain", "rdma.cluster.explain": None}],
+}
+
+
+def test_what_is_explained_is_said_as_it_is(tmp_path: Path) -> None:
+    write_inventory(tmp_path, STOP, "nothing")
+    said = run(tmp_path, [EXPLAIN]).stdout
+    text = (tmp_path / "artifacts/latest/explain/node1.txt").read_text()
+    assert text.startswith("node1: what matters to RDMA and NCCL\n")
+    assert said.count(f"\n\n{text}") == 1, said
+
+
+def test_what_is_explained_is_not_said_into_the_output_of_a_program(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("ANSIBLE_STDOUT_CALLBACK", "ansible.posix.json")
+    write_inventory(tmp_path, STOP, "nothing")
+    result = json.loads(run(tmp_path, [EXPLAIN]).stdout)["plays"][0]["tasks"][1]["hosts"]["node1"]
+    assert result["explained"] + "\n" == (tmp_path / "artifacts/latest/explain/node1.txt").read_text()
+    assert (result["changed"], result["stored"]) == (False, str((tmp_path / "artifacts/latest").resolve() / "explain/node1.txt"))

@@ -1,0 +1,38 @@
+# Copyright (c) 2026, the rdma.cluster authors
+# GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""Action plugin of rdma.cluster.explain; documented in plugins/modules/explain.py."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, ClassVar
+
+from ansible_collections.rdma.cluster.plugins.plugin_utils._action import RunAction
+from ansible_collections.rdma.cluster.plugins.plugin_utils._explain import explain
+
+
+class ActionModule(RunAction):
+    ARGUMENTS: ClassVar[Mapping[str, Any]] = {"problems": {"type": "list", "elements": "str", "default": []}}
+
+    def work(self, options: Mapping[str, Any]) -> dict[str, Any]:
+        failure = self._read_once()
+        if failure is not None:
+            return failure
+        problems = options["problems"]
+        intent = None if problems else self.variables["ansible_facts"].get("rdma_intent")
+        text = explain(self.host, intent, self.all_facts, problems)
+        stored = self.folder.write(self.folder.host_file("explain", self.host, ".txt"), text + "\n")
+        return {"explained": text, "stored": str(stored)}
+
+    def _read_once(self) -> dict[str, Any] | None:
+        """Read the host unless this run has: a host whose intent cannot be built has been read by nobody. Returns a failure."""
+        file = self.folder.host_file("facts", self.host)
+        if self.folder.read_if_there(file) is not None:
+            return None
+        read = self.module("rdma_facts")
+        if read.get("failed") or read.get("unreachable"):
+            return read
+        self.folder.write_json(file, read["ansible_facts"]["rdma"])
+        return None

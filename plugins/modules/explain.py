@@ -1,0 +1,67 @@
+#!/usr/bin/python
+# Copyright (c) 2026, the rdma.cluster authors
+# GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+from __future__ import annotations
+
+DOCUMENTATION = r"""
+module: explain
+version_added: 0.1.0
+short_description: Explain the RDMA and NCCL state of a host to a person
+description:
+  - Writes what is known of a host as plain text of at most 120 columns. Its parts are the system, the driver stack, each planned
+    rail, other RDMA devices, GPUs and GPUDirect RDMA, errors since the last run, limits, kernel settings, clock, disks and load,
+    and the variables of NCCL, with the value that holds, the file that it comes from, and its meaning.
+  - What differs from the intent, or is likely to cost throughput, is marked with C(!). It judges nothing; the gates do.
+  - Works on the intent and the facts that M(rdma.cluster.intent) and M(rdma.cluster.observe) have read in this run. Where there
+    are no such facts, it reads the host; where there is no intent, it compares with none.
+  - The text is stored as C(explain/HOST.txt) in the folder of this run. It changes nothing on the host.
+author:
+  - the rdma.cluster authors (@rdma-cluster)
+extends_documentation_fragment:
+  - rdma.cluster._attributes
+attributes:
+  check_mode:
+    support: full
+  diff_mode:
+    support: none
+options:
+  problems:
+    description:
+      - Why the intent of the host cannot be built, a sentence each, as M(rdma.cluster.intent) returns them. They stand at the
+        head of the text, and nothing is compared with an intent.
+    type: list
+    elements: str
+    default: []
+seealso:
+  - module: rdma.cluster.intent
+  - module: rdma.cluster.observe
+  - module: rdma.cluster.rdma_facts
+"""
+
+EXAMPLES = r"""
+- name: Read the intent
+  rdma.cluster.intent:
+
+- name: Read the host
+  rdma.cluster.observe:
+
+- name: Explain the host
+  rdma.cluster.explain:
+"""
+
+RETURN = r"""
+explained:
+  description: The text.
+  type: str
+  returned: success
+stored:
+  description: The file with the text on the control node.
+  type: str
+  returned: success
+run_folder:
+  description: The folder of this run on the control node.
+  type: str
+  returned: always
+"""

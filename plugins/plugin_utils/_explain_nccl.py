@@ -1,0 +1,175 @@
+# Copyright (c) 2026, the rdma.cluster authors
+# GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""NCCL's variables on a host: which value holds, which file it comes from, what it means, and where the intent has another.
+
+NCCL (src/misc/param.cc) reads, and the first that has a name wins: the process's environment; the file that NCCL_CONF_FILE of that
+environment names, or without it $HOME/.nccl.conf; /etc/nccl.conf.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from ansible_collections.rdma.cluster.plugins.module_utils._checks_nccl import HCA
+from ansible_collections.rdma.cluster.plugins.module_utils._rails import resolve
+from ansible_collections.rdma.cluster.plugins.plugin_utils._explain_nccl_names import (
+    DEAD,
+    MAIN,
+    NEVER_THERE,
+    default,
+    meaning,
+    name_trouble,
+    value_trouble,
+    value_words,
+)
+from ansible_collections.rdma.cluster.plugins.plugin_utils._explain_text import (
+    NOT_READ,
+    Item,
+    Row,
+    at,
+    items,
+    part,
+    section,
+    table,
+    text_lines,
+)
+from ansible_collections.rdma.cluster.plugins.plugin_utils._intent_schema import SECTIONS
+from ansible_collections.rdma.cluster.plugins.plugin_utils._nccl import nccl_variables
+
+Facts = Mapping[str, Any]
+Intent = Mapping[str, Any]
+#: Variables by the intent, name → value; None for one that cannot be derived now.
+Wanted = Mapping[str, "str | None"]
+SITE_FILE, ROOT_FILE = "/etc/nccl.conf", "/root/.nccl.conf"
+CONF_FILE = "NCCL_CONF_FILE"
+DEFAULT = "NCCL's default"
+TITLE = "NCCL"
+
+
+@dataclass(frozen=True)
+class Source:
+    """A file that NCCL takes variables from. label: for whom; variables: None if there is no such file."""
+
+    label: str
+    path: str
+    variables: Mapping[str, str] | None
+
+
+def nccl(intent: Intent | None, facts: Facts) -> str:
+    """The table of every variable that counts. Facts without nccl_files: none of the files was read."""
+    wanted = _wanted(intent, facts) if intent is not None else None
+    if at(facts, "nccl_files") is None:
+        rows = [_unread(name, wanted or {}) for name in _names(wanted or {}, [])]
+        return section(TITLE, text_lines("The files of NCCL's variables were not read."), _table(rows))
+    files = {path: _told(part(facts, "nccl_files", path)) for path in part(facts, "nccl_files")}
+    sources = order(_environment_file(intent), files)
+    listing = items([Item(source.label, f"{source.path}, {_count(source.variables)}") for source in sources], 4)
+    rows = [_row(name, sources, wanted) for name in _names(wanted or {}, sources)]
+    return section(TITLE, text_lines(_precedence(at(intent, "nccl", "version"))), listing, _left_over(files, sources), _table(rows))
+
+
+def _wanted(intent: Intent, facts: Facts) -> Wanted:
+    """The intent's variables; None for the list of devices while a rail has none: then it would be shorter than it shall be."""
+    derived: dict[str, str | None] = {**nccl_variables(intent, facts)}
+    compute = [rail for rail in resolve(intent["rails"], facts) if rail.rail["role"] == "compute"]
+    if any(rail.device is None for rail in compute) and HCA not in intent["nccl"]["variables"]:
+        derived[HCA] = None
+    return derived
+
+
+def _told(variables: Mapping[str, str | None]) -> dict[str, str]:
+    return {name: value for name, value in variables.items() if value is not None}
+
+
+def _precedence(version: str | None) -> str:
+    named = f"; the intent names NCCL {version}" if version else ""
+    return (
+        f"The first of these files that sets a variable counts, without one NCCL's default (that of 2.30{named}). "
+        "Containers see none that is not mounted."
+    )
+
+
+def _environment_file(intent: Intent | None) -> str:
+    keys = SECTIONS["rdma_nccl"].key.keys or {}
+    return str(at(intent, "nccl", "environment_file") or keys["environment_file"].default)
+
+
+def order(environment_file: str, files: Mapping[str, Mapping[str, str]]) -> list[Source]:
+    """The files in the order in which NCCL takes variables from them. files: path → its variables."""
+    environment = files.get(environment_file)
+    named = (environment or {}).get(CONF_FILE)
+    if named:
+        second = Source(f"{CONF_FILE} of that", named, files.get(named))
+    else:
+        second = Source("jobs of root; others have their own", ROOT_FILE, files.get(ROOT_FILE))
+    return [
+        Source("environment of what is started with it", environment_file, environment),
+        second,
+        Source("every job", SITE_FILE, files.get(SITE_FILE)),
+    ]
+
+
+def _count(variables: Mapping[str, str] | None) -> str:
+    return "not there" if variables is None else f"{len(variables)} variable{'' if len(variables) == 1 else 's'}"
+
+
+def _left_over(files: Mapping[str, Any], sources: Sequence[Source]) -> list[str]:
+    """Files that are there and that NCCL does not look at."""
+    read = {source.path for source in sources}
+    return [
+        line
+        for path in sorted(set(files) - read)
+        for line in text_lines(f"{path} is there, and NCCL does not read it unless {CONF_FILE} names it.", marked=True)
+    ]
+
+
+def _names(wanted: Wanted, sources: Sequence[Source]) -> list[str]:
+    """The variables that count: those that the intent derives or somebody sets, then the main ones."""
+    somewhere = {*wanted, *(name for source in sources for name in source.variables or ())}
+    return [*sorted(somewhere), *(name for name in (*MAIN, *NEVER_THERE) if name not in somewhere)]
+
+
+def _table(rows: Sequence[Row]) -> list[str]:
+    return table(("variable", "value", "from", "meaning"), rows, (33, 26, 26))
+
+
+def _row(name: str, sources: Sequence[Source], wanted: Wanted | None) -> Row:
+    setters = [source for source in sources if name in (source.variables or {})]
+    if not setters:
+        return _unset(name, wanted or {})
+    value = str((setters[0].variables or {})[name])
+    troubles = [each for each in (name_trouble(name), value_trouble(name, value), _difference(name, value, wanted)) if each]
+    if name == CONF_FILE and setters[0] is not sources[0]:
+        troubles.append("it has an effect in the environment only")
+    others = [(source.path, str((source.variables or {})[name])) for source in setters[1:]]
+    hidden = [f"this hides {said} of {path}" for path, said in others if said != value]
+    words = filter(None, [value_words(name, value)])
+    return Row((name, value or "(empty)", setters[0].path, meaning(name)), bool(troubles), (*troubles, *words, *hidden))
+
+
+def _unset(name: str, wanted: Wanted) -> Row:
+    if name in DEAD and name not in wanted:
+        return Row((name, "-", "-", DEAD[name]))
+    return Row((name, default(name), DEFAULT, meaning(name)), wanted.get(name) is not None, _intent_words(name, wanted))
+
+
+def _unread(name: str, wanted: Wanted) -> Row:
+    return Row((name, NOT_READ, "-", DEAD.get(name) or meaning(name)), notes=_intent_words(name, wanted))
+
+
+def _intent_words(name: str, wanted: Wanted) -> tuple[str, ...]:
+    if name not in wanted:
+        return ()
+    value = wanted[name]
+    return (f"the intent has {value}" if value is not None else "the intent derives it when every rail has its device",)
+
+
+def _difference(name: str, value: str, wanted: Wanted | None) -> str:
+    """How a value differs from the intent; "" without an intent."""
+    if wanted is None or wanted.get(name, "") is None or wanted.get(name) == value:
+        return ""
+    return f"the intent has {wanted[name]}" if name in wanted else "the intent does not set it"
