@@ -10,6 +10,9 @@ chroot "$root" apt-get clean
 chroot "$root" apt-get install --yes --quiet --no-install-recommends --download-only "$@"
 mkdir -p "$root/srv/packages"
 mv "$root"/var/cache/apt/archives/*.deb "$root/srv/packages/"
+# Of the kernel's headers the package itself, without the compiler that it depends on: for tests of what is built per kernel.
+kernel=$(ls "$root/lib/modules")
+chroot "$root" sh -c "cd /srv/packages && apt-get download --quiet 'linux-headers-$kernel'"
 (cd "$root/srv/packages" && dpkg-scanpackages --multiversion . > Packages)
 rm -rf "$root"/etc/apt/sources.list.d/* "$root"/var/lib/apt/lists/*
 echo 'deb [trusted=yes] file:/srv/packages ./' > "$root/etc/apt/sources.list"
