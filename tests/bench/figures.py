@@ -1,11 +1,12 @@
 # Copyright (c) 2026, the rdma.cluster authors
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""What the tools cost: each figure a line of JSON, then a table with the bars; exit status 1 if one is missed."""
+"""What the tools cost: each figure a line of artifacts/bench.jsonl, then a table with the bars; exit status 1 if one is missed."""
 
 from __future__ import annotations
 
 import json
 import os
+import platform
 import subprocess
 import sys
 import tempfile
@@ -15,15 +16,21 @@ from pathlib import Path
 from typing import Any
 
 from ansible_collections.rdma.cluster.plugins.plugin_utils._run_folder import RunFolder
-from lab.cluster import load
+from lab.cluster import Lab, load
 from lab.errors import LabError
-from tests.bench import fleet
+from tests.bench import fleet, on_node, tree
 from tests.bench.watch import Watched, executions, watch
 
 ROOT = Path(__file__).parents[2]
+OUTPUT = ROOT / "artifacts/bench.jsonl"
+MACHINE = f"{os.cpu_count()} cores, {platform.machine()}, Linux {platform.release()}, Python {platform.python_version()}"
 HOSTS = 1000
-#: Figure → unit, and the most that it may be.
+#: Metric → unit, and the most that it may be.
 TABLE: dict[str, tuple[str, float | None]] = {
+    "facts_cpu_ms": ("ms", 60.0),
+    "facts_processes": ("per host", None),
+    "facts_s": ("s", None),
+    "facts_speedup": ("times", None),
     "facts_kib_per_host": ("KiB", None),
     "gate_fleet_s_1000": ("s", 10.0),
     "gate_fleet_mib_1000": ("MiB", None),
@@ -35,29 +42,63 @@ TABLE: dict[str, tuple[str, float | None]] = {
 }
 GATE = ("python", "-m", "tests.bench.gate", "RUN_FOLDER")
 PLAYBOOK = ("ansible-playbook", "--inventory", "inventory.yml", "play.yml")
+FACTS_CPU = ("python", "-m", "tests.bench.facts_here", "cpu", "TREE")
+FACTS_PLAIN = ("python", "tests/bench/facts_here.py", "plain")
 SITE = ("env", "ANSIBLE_PIPELINING=1", "tests/tools/site.sh", "-vvv")
 Line = dict[str, Any]
 
 
-def figure(name: str, value: float | None, command: Sequence[str], reason: str = "") -> Line:
-    """One line. reason: why there is no value."""
-    rounded = None if value is None else float(f"{value:.4g}")
-    line = {"figure": name, "value": rounded, "unit": TABLE[name][0], "command": " ".join(command)}
-    return {**line, "when": datetime.now(UTC).strftime("%Y-%m-%dT%H:%M:%SZ"), **({"reason": reason} if reason else {})}
+def figure(name: str, value: float | None, command: Sequence[str], reason: str = "", baseline: float | None = None) -> Line:
+    """One line. baseline: what the value is held against, the bar unless given; reason: why there is no value."""
+    unit, most = TABLE[name]
+    return {
+        "metric": name,
+        "value": _rounded(value),
+        "unit": unit,
+        "baseline": _rounded(baseline if baseline is not None else most),
+        "machine": MACHINE,
+        "command": " ".join(command),
+        "when": datetime.now(UTC).strftime("%Y-%m-%dT%H:%M:%SZ"),
+        **({"skipped": reason} if reason else {}),
+    }
+
+
+def _rounded(value: float | None) -> float | None:
+    return None if value is None else float(f"{value:.4g}")
 
 
 def missed(line: Line) -> bool:
     """Whether a figure is above its bar, or is not there to be held against it."""
-    most = TABLE[line["figure"]][1]
+    most = TABLE[line["metric"]][1]
     return most is not None and (line["value"] is None or line["value"] > most)
 
 
 def table(lines: Sequence[Line]) -> str:
-    rows = [("figure", "value", "unit", "at most", "")]
+    rows = [("metric", "value", "unit", "at most", "")]
     for line in lines:
-        value, most = ("-" if number is None else f"{number:g}" for number in (line["value"], TABLE[line["figure"]][1]))
-        rows.append((line["figure"], value, line["unit"], most, "MISSED" if missed(line) else line.get("reason", "")))
+        value, most = ("-" if number is None else f"{number:g}" for number in (line["value"], TABLE[line["metric"]][1]))
+        rows.append((line["metric"], value, line["unit"], most, "MISSED" if missed(line) else _note(line)))
     return "\n".join(f"{row[0]:<28}{row[1]:>8} {row[2]:<9}{row[3]:>8}  {row[4]}".rstrip() for row in rows)
+
+
+def _note(line: Line) -> str:
+    return f"skipped: {line['skipped']}" if "skipped" in line else ""
+
+
+def facts(folder: Path) -> Iterator[Line]:
+    """Reading a host: the module's own work on a tree of 16 NICs, and everything on a lab machine against the plain commands."""
+    done = subprocess.run(
+        [sys.executable, *FACTS_CPU[1:4], str(tree.write(folder / "tree"))], stdout=subprocess.PIPE, text=True, check=True, cwd=ROOT
+    )
+    yield figure("facts_cpu_ms", json.loads(done.stdout)["cpu_ms"], FACTS_CPU)
+    said: dict[str, float] = {}
+    lab, reason = running_lab()
+    if lab is not None:
+        outcome = on_node.run(lab, lab.plan.nodes[0], ROOT)
+        said, reason = (json.loads(outcome.stdout), "") if outcome.status == 0 else ({}, (outcome.stderr or "no output").strip()[-200:])
+    yield figure("facts_s", said.get("facts_s"), FACTS_PLAIN, reason, said.get("plain_s"))
+    yield figure("facts_processes", said.get("processes"), FACTS_PLAIN, reason, said.get("plain"))
+    yield figure("facts_speedup", said["plain_s"] / said["facts_s"] if said else None, FACTS_PLAIN, reason, 1.0)
 
 
 def gate(folder: Path) -> Iterator[Line]:
@@ -98,20 +139,24 @@ def controller(folder: Path) -> Iterator[Line]:
     yield figure("controller_wall_s_1000", done.seconds, PLAYBOOK)
 
 
-def rerun(folder: Path) -> Iterator[Line]:
-    """The site playbook once more, on a lab that is converged."""
+def running_lab() -> tuple[Lab | None, str]:
+    """The lab named by LAB_NAME, if all of it is up; else None and why."""
     try:
         lab = load(os.environ.get("LAB_NAME", "lab"))
-        reason = "".join(f"{node.name} of lab '{lab.plan.name}' is not running. " for node in lab.plan.nodes if not lab.is_running(node))
     except LabError as error:
-        reason = str(error)
+        return None, str(error)
+    down = ", ".join(node.name for node in lab.plan.nodes if not lab.is_running(node))
+    return (None, f"{down} of lab '{lab.plan.name}' is not running") if down else (lab, "")
+
+
+def rerun(folder: Path) -> Iterator[Line]:
+    """The site playbook once more, on a lab that is converged."""
+    lab, reason = running_lab()
     values: tuple[float | None, float | None] = (None, None)
-    if not reason:
+    if lab is not None:
         done = watch(SITE, ROOT, folder / "site.log")
         reason = unfit(done, ROOT / "artifacts/latest/summary.json")
-    if reason:
-        print(f"bench: rerun_remote_executions and rerun_wall_s_per_host are left out: {reason}", file=sys.stderr)
-    else:
+    if lab is not None and not reason:
         values = (executions(done.output) / len(lab.plan.nodes), done.seconds / len(lab.plan.nodes))
     yield figure("rerun_remote_executions", values[0], SITE, reason)
     yield figure("rerun_wall_s_per_host", values[1], SITE, reason)
@@ -128,11 +173,12 @@ def unfit(done: Watched, summary: Path) -> str:
 def main() -> int:
     """Measure everything, then hold it against the bars."""
     lines = []
-    with tempfile.TemporaryDirectory(prefix="rdma-bench-") as name:
-        for line in (line for make in (gate, controller, rerun) for line in make(Path(name))):
+    OUTPUT.parent.mkdir(exist_ok=True)
+    with tempfile.TemporaryDirectory(prefix="rdma-bench-") as name, OUTPUT.open("w", encoding="utf-8") as stream:
+        for line in (line for make in (facts, gate, controller, rerun) for line in make(Path(name))):
+            print(json.dumps(line), file=stream, flush=True)
             print(json.dumps(line), flush=True)
             lines.append(line)
-    RunFolder(ROOT / "tests/output").write_json("bench.json", lines)
     print(f"\n{table(lines)}")
     return int(any(map(missed, lines)))
 

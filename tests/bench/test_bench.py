@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from ansible_collections.rdma.cluster.plugins.module_utils._facts import digest
+from ansible_collections.rdma.cluster.plugins.module_utils._digest import digest
 from ansible_collections.rdma.cluster.plugins.plugin_utils._gate import FLEET_CHECKS
 from ansible_collections.rdma.cluster.plugins.plugin_utils._intent import normalise
 from tests.bench import figures, fleet, watch
