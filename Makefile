@@ -24,10 +24,10 @@ site: venv ## the site playbook on the lab that is up
 	@$(tools)/site.sh
 
 test: ## every check within half an hour (add PYTHON=python3.13 for the newest ansible-core)
-	@$(steps) prepare=2 unit=2 host-units=3 lint=1 build=1 sanity=2 molecule=22 policies=2
+	@$(steps) prepare=1 unit=3 host-units=2 lint=1 build=1 sanity=2 molecule=23 policies=2
 
 test-all: ## the checks of `test`, every scenario, and the newest ansible-core
-	@$(steps) prepare=4 unit=3 host-units=4 lint=3 build=1 sanity=3 molecule-all=45 newest=8
+	@RDMA_TEST_EXAMPLES=new $(steps) prepare=4 unit=3 host-units=4 lint=3 build=1 sanity=3 molecule-all=45 newest=8
 
 prepare: ## packages of the distribution, and the virtual environment
 	@$(tools)/packages.sh lab/packages.txt tests/packages.txt
@@ -37,7 +37,7 @@ venv: ## the virtual environment alone
 	@$(tools)/venv.sh $(PYTHON)
 
 unit: venv ## unit tests
-	@$(tools)/run.sh pytest
+	@$(tools)/run.sh pytest --numprocesses auto --dist loadfile
 
 host-units: venv ## the unit tests of what runs on hosts, under the other Pythons that hosts have
 	@$(tools)/host_units.sh

@@ -6,7 +6,16 @@
 
 from __future__ import annotations
 
+import os
+
 import pytest
+from hypothesis import settings
+
+# The same examples each time, so that a check fails for what was changed and not by chance; `make test-all` draws new ones.
+# No deadline: the machines that run this have other work.
+settings.register_profile("same", derandomize=True, deadline=None)
+settings.register_profile("new", deadline=None)
+settings.load_profile(os.environ.get("RDMA_TEST_EXAMPLES", "same"))
 
 
 @pytest.fixture(autouse=True)

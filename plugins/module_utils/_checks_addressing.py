@@ -82,7 +82,7 @@ def _address(host: str, plan: Plan, plans: Sequence[Plan], facts: Facts) -> Iter
     own = [text for text in plan.there if planned is None or ipaddress.IPv4Interface(text).ip != planned.ip]
     faults = [fault for text in own if (fault := _fault(host, text, plan, plans)) is not None]
     if planned is not None and str(planned) not in plan.there:
-        wrong = next(text for text in plan.there if text not in own)
+        wrong = next((text for text in plan.there if text not in own), str(planned))
         remedy = f"Run `ip addr del {wrong} dev {rail.netdev}` on {host}, then the network stage for it."
         faults.insert(0, (ERROR, f"{wrong} on {rail.netdev}: another prefix than planned", remedy))
     if faults:

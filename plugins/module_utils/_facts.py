@@ -62,6 +62,9 @@ SUBSETS = {
     "optics": "the modules in the cages of interfaces",
     "stack": "modules and their files, DKMS, kernels, headers, Secure Boot, packages",
 }
+#: Those that only a running system has.
+LIVE = frozenset({"netdevs", "optics"})
+PCI_DEVICES = "/sys/bus/pci/devices"
 
 
 @dataclass(frozen=True)
@@ -139,15 +142,19 @@ def gather(sys: SysRoot, runner: Runner | None = None, asked: Asked = EVERYTHING
         devices = add_active_mtu(runner, devices)
     parts: dict[str, Any] = {}
     if "gpus" in asked.subset:
-        parts.update(_gpus(sys, pci, devices))
+        parts.update(_gpus(sys, pci, devices, running=runner is not None))
     if "stack" in asked.subset:
         parts["stack"] = read_stack(sys, runner)
     if "host" in asked.subset:
         parts.update(_host(sys, runner, asked, {name: said.ipv4 for name, said in addresses.items()}))
-    return Facts(SCHEMA, sorted(asked.subset), devices, netdevs, read_boot(sys), **parts)
+    subset = asked.subset - (LIVE if runner is None else frozenset())
+    return Facts(SCHEMA, sorted(subset), devices, netdevs, read_boot(sys), **parts)
 
 
-def _gpus(sys: SysRoot, pci: PciReader, devices: Mapping[str, Device]) -> dict[str, Any]:
+def _gpus(sys: SysRoot, pci: PciReader, devices: Mapping[str, Device], *, running: bool) -> dict[str, Any]:
+    iommu = read_iommu(sys, running=running)
+    if not running and not sys.exists(PCI_DEVICES):
+        return {"iommu": iommu}
     gpus, driver = read_gpus(sys, pci)
     peer = read_peer_memory(sys) if gpus else PeerMemory(symbol=None, peers=[])
     gpudirect = possible_paths(
@@ -160,7 +167,7 @@ def _gpus(sys: SysRoot, pci: PciReader, devices: Mapping[str, Device]) -> dict[s
         memory_peers=peer.peers,
     )
     distances = read_distances(sys, {gpu.address: gpu.pci for gpu in gpus}, {name: device.pci for name, device in devices.items()})
-    return {"gpus": gpus, "gpu_driver": driver, "gpudirect": gpudirect, "distances": distances, "iommu": read_iommu(sys)}
+    return {"gpus": gpus, "gpu_driver": driver, "gpudirect": gpudirect, "distances": distances, "iommu": iommu}
 
 
 def _host(sys: SysRoot, runner: Runner | None, asked: Asked, addresses: Mapping[str, list[str]]) -> dict[str, Any]:

@@ -31,9 +31,9 @@ _UUID = re.compile(r"GPU-[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}", re.IGNORE
 
 @dataclass(frozen=True)
 class GpuDriver:
-    """The loaded driver; open: whether it is the open one of the two that NVIDIA gives away."""
+    """The loaded driver; open: whether it is the open one of the two that NVIDIA gives away. Both are None where it does not tell."""
 
-    version: str
+    version: str | None
     open: bool | None
 
 
@@ -103,7 +103,8 @@ def read_gpus(sys: SysRoot, pci: PciReader | None = None) -> tuple[list[Gpu], Gp
 
 def read_gpu_driver(sys: SysRoot) -> GpuDriver | None:
     """The NVIDIA driver that is loaded, or None."""
-    return sys.value(f"{_DRIVER}/version", parse_nvrm_version)
+    told = sys.value(f"{_DRIVER}/version", parse_nvrm_version)
+    return GpuDriver(None, None) if told is None and sys.exists(_DRIVER) else told
 
 
 def _read_informations(sys: SysRoot) -> Iterable[tuple[str, GpuInformation]]:

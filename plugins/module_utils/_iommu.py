@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from ansible_collections.rdma.cluster.plugins.module_utils._sysroot import SysRoot
 
 _GROUPS = "/sys/kernel/iommu_groups"
+_CLASS = "/sys/class/iommu"
 _DMI = "/sys/class/dmi/id"
 #: iommu_group_show_type() of drivers/iommu/iommu.c. The rest ("unmanaged", "blocked") belongs to a virtual machine, or to none.
 _MODES = {"identity": "passthrough", "DMA": "translated", "DMA-FQ": "translated"}
@@ -30,22 +31,22 @@ _VIRTUAL = re.compile(
 class Iommu:
     """present: whether the kernel uses one. mode: "off", "passthrough" (identity), "translated" or "mixed".
 
-    mode is None where there are groups that do not tell (before Linux 4.11). virtual_machine is None where nothing tells.
+    Both are None for a captured tree without the folders that tell; mode also where there are groups that do not tell (before
+    Linux 4.11). virtual_machine is None where nothing tells.
     """
 
-    present: bool
+    present: bool | None
     mode: str | None
     virtual_machine: bool | None
 
 
-def read_iommu(sys: SysRoot) -> Iommu:
-    """What /sys and /proc say of it."""
+def read_iommu(sys: SysRoot, *, running: bool = False) -> Iommu:
+    """What /sys and /proc say of it. running: of the running system, where a folder that is not there says that there is none."""
+    virtual_machine = _read_virtual_machine(sys)
+    if not running and not any(sys.exists(path) for path in (_GROUPS, _CLASS)):
+        return Iommu(None, None, virtual_machine)
     groups = sys.list_dir(_GROUPS)
-    return Iommu(
-        present=bool(groups or sys.list_dir("/sys/class/iommu")),
-        mode=_read_mode(sys, groups) if groups else "off",
-        virtual_machine=_read_virtual_machine(sys),
-    )
+    return Iommu(bool(groups or sys.list_dir(_CLASS)), _read_mode(sys, groups) if groups else "off", virtual_machine)
 
 
 def _read_mode(sys: SysRoot, groups: list[str]) -> str | None:

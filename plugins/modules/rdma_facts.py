@@ -15,8 +15,9 @@ author:
 description:
   - Reads what the kernel tells about RDMA devices, their ports, GIDs and counters, the PCI path to each device,
     network interfaces, and the loaded modules of the driver stack.
-  - It reads files below C(/sys), C(/proc) and C(/etc). Of the running system it also asks C(ip), C(systemctl) and, for the
-    limits that a service gets, C(systemd-run); what they do not tell is V(null).
+  - It reads files below C(/sys), C(/proc), C(/etc), C(/lib/modules) and C(/var/lib), and asks drivers of interfaces by ethtool's ioctls.
+    Of the running system it also runs C(ip), C(ibv_devinfo), C(modinfo), C(systemctl) and, for the limits that a service gets,
+    C(systemd-run) once each, and C(ethtool -m) for each interface with a module in its cage; what they do not tell is V(null).
   - What a host does not expose is V(null), never V(0).
 options:
   root:
@@ -50,7 +51,8 @@ extends_documentation_fragment:
   - rdma.cluster._attributes
   - rdma.cluster._attributes.facts
 notes:
-  - Reading the running system needs no privileges. The counters of some drivers do.
+  - Reading the running system needs no privileges. PCI configuration space, optics, other people's processes and the counters of some
+    drivers do.
 """
 
 EXAMPLES = r"""
@@ -60,6 +62,10 @@ EXAMPLES = r"""
 - name: State of the first port
   ansible.builtin.debug:
     msg: "{{ ansible_facts.rdma.devices.mlx5_0.ports['1'].state }}"
+
+- name: Observe without starting a process
+  rdma.cluster.rdma_facts:
+    gather_subset: [min, counters]
 
 - name: Observe a system that was captured into a folder
   rdma.cluster.rdma_facts:
@@ -129,12 +135,28 @@ ansible_facts:
               description: NUMA node. V(null) if the firmware names none.
               type: int
               returned: success
+            function:
+              description: V(pf), V(vf) or V(sf), a physical, virtual or subfunction.
+              type: str
+              returned: success
+            parent_pci:
+              description: Of a virtual function, the PCI address of its physical one.
+              type: str
+              returned: success
+            uverbs:
+              description: The node that programs open. V(null) if it is not there.
+              type: str
+              returned: success
+              sample: /dev/infiniband/uverbs0
             pci:
               description:
                 - The PCI function with C(address), C(vendor_id), C(device_id), C(numa_node), the negotiated
                   C(speed_gtps) and C(width), and the greatest possible C(max_speed_gtps) and C(max_width).
                 - Its C(narrowest) is the link of least bandwidth between the device and the root, with C(address),
-                  C(speed_gtps) and C(width).
+                  C(speed_gtps) and C(width); C(hops) are the bridges up to the root, nearest first, each with its link, its payload
+                  and the ACS controls (C(acs)) that are enabled.
+                - C(mps_bytes), C(mps_max_bytes) and C(mrrs_bytes) are the payload of a packet and the size of a read request that
+                  are set, and the payload that is possible. Configuration space needs root; V(null) without.
                 - V(null) for a device that is not on PCI.
               type: dict
               returned: success
@@ -167,6 +189,11 @@ ansible_facts:
                   type: int
                   returned: success
                   sample: 4
+                speed:
+                  description: The kernel's word for the speed of a lane.
+                  type: str
+                  returned: success
+                  sample: NDR
                 lid:
                   description: Local identifier. V(null) if no subnet manager has assigned one.
                   type: int
@@ -179,6 +206,16 @@ ansible_facts:
                   description: Network interface of the port. V(null) if there is none, or more than one could be meant.
                   type: str
                   returned: success
+                active_mtu_bytes:
+                  description: MTU that the port uses, by C(ibv_devinfo). V(null) where that cannot be asked.
+                  type: int
+                  returned: success
+                  sample: 4096
+                rocev2:
+                  description: Of each IPv4 address in the GID table, the index to use for RoCE v2 on it.
+                  type: dict
+                  returned: success
+                  sample: {192.168.100.1: 3}
                 gids:
                   description:
                     - Used entries of the GID table, in order, each with C(index), C(gid), C(type) (V(RoCE v2) or
@@ -189,7 +226,7 @@ ansible_facts:
                 counters:
                   description:
                     - Counters of the port by their name; C(port_xmit_data) and C(port_rcv_data) count words of four bytes.
-                      V(null) where the driver has no value.
+                      V(null) where the driver has no value, and for all of them if they were not asked for.
                   type: dict
                   returned: success
                 hw_counters:
@@ -252,6 +289,37 @@ ansible_facts:
               type: list
               elements: str
               returned: success
+            ifindex:
+              description: The kernel's number of the interface.
+              type: int
+              returned: success
+            function:
+              description: V(pf), V(vf), V(sf), or V(representor), which is a switch's end of a virtual or subfunction.
+              type: str
+              returned: success
+            master:
+              description: The bond, bridge or VRF that it is part of.
+              type: str
+              returned: success
+            carrier_downs:
+              description: How often its link has gone since it was made.
+              type: int
+              returned: success
+            managers:
+              description: Who claims to configure it. V(null) for a captured tree.
+              type: list
+              elements: str
+              returned: success
+              sample: [systemd-networkd]
+            ethtool:
+              description:
+                - What its driver tells, V(null) for a captured tree. C(driver), C(version), C(firmware), C(bus_info), C(speed_mbps),
+                  C(duplex), C(autoneg), C(port), C(supported_speeds_mbps), C(rings), C(pause), C(counters) without those of single queues.
+                - C(optic) is the module in its cage with C(temperature_celsius), C(voltage_volt) and, for each of its C(lanes),
+                  C(rx_power_mw), C(tx_power_mw) and C(tx_bias_ma); each has its C(value) and the thresholds that the module itself
+                  names. C(alarms) are those that the module has raised.
+              type: dict
+              returned: success
         stack:
           description: The driver stack.
           type: dict
@@ -269,10 +337,44 @@ ansible_facts:
               description:
                 - Loaded modules that have to do with RDMA, by their name, each with C(version), C(srcversion)
                   and C(holders), the modules that use it.
+                - Of the file that would be loaded now, C(file), C(file_version), C(file_srcversion), C(signer), and C(provenance),
+                  V(kernel), V(dkms) or V(extra). V(null) for a captured tree.
               type: dict
               returned: success
+            distribution:
+              description: C(id), C(version_id), C(like), and C(packages) with the version of each RDMA package, V(null) if it is not there.
+              type: dict
+              returned: success
+            kernels:
+              description: Releases of the installed kernels, oldest first.
+              type: list
+              elements: str
+              returned: success
+            newest:
+              description: The newest of those that are of the running one's flavour.
+              type: str
+              returned: success
+            headers:
+              description: Of each installed kernel, whether modules can be built for it.
+              type: dict
+              returned: success
+            secure_boot:
+              description: Whether Secure Boot is on. V(null) without EFI.
+              type: bool
+              returned: success
+            dkms:
+              description: Modules that DKMS knows, each with C(name), C(version), C(kernel), C(arch) and C(state).
+              type: list
+              elements: dict
+              returned: success
+            ofed_version:
+              description: Version of the installed MLNX_OFED or DOCA-OFED.
+              type: str
+              returned: success
+              sample: MLNX_OFED_LINUX-24.10-1.1.4.0
         boot:
-          description: What was read, C(machine_id) and C(hostname), and since which start of it, C(boot_id).
+          description:
+            - What was read, C(machine_id) and C(hostname), since which start of it, C(boot_id), and for how long, C(uptime_seconds).
           type: dict
           returned: success
         limits:
@@ -297,6 +399,48 @@ ansible_facts:
           returned: success
         units:
           description: Whether the units that the collection relies on are C(active) and C(enabled). V(null) for a captured tree.
+          type: dict
+          returned: success
+        subset:
+          description: What was read beside that which always is. The parts below are V(null) where they were not asked for.
+          type: list
+          elements: str
+          returned: success
+        gpus:
+          description: NVIDIA GPUs, each with C(address), C(model), C(uuid), C(numa_node) and C(pci) as for a device.
+          type: list
+          elements: dict
+          returned: success
+        gpu_driver:
+          description: C(version) of the loaded NVIDIA driver and whether it is the C(open) one.
+          type: dict
+          returned: success
+        distances:
+          description: Of each GPU, by address, its distance to each RDMA device; V(PIX), V(PXB), V(PHB), V(NODE) or V(SYS).
+          type: dict
+          returned: success
+        gpudirect:
+          description: Whether C(dmabuf) and C(peermem) are each C(possible), and C(why_not).
+          type: dict
+          returned: success
+        iommu:
+          description: Whether there is one (C(present)), its C(mode), and whether this is a C(virtual_machine).
+          type: dict
+          returned: success
+        time:
+          description: Whether the clock is C(synchronised).
+          type: dict
+          returned: success
+        filesystems:
+          description: C(free_bytes) and C(size_bytes) of C(/), C(/boot) and C(/var).
+          type: dict
+          returned: success
+        session:
+          description: At which C(address) our own SSH session comes in, and on which interface (C(netdev)).
+          type: dict
+          returned: success
+        nccl_files:
+          description: NCCL's variables in C(/etc/nccl.conf), C(/root/.nccl.conf) and the files asked for, by path.
           type: dict
           returned: success
         load:

@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from ansible_collections.rdma.cluster.plugins.module_utils._gpu import Gpu, read_gpus
+from ansible_collections.rdma.cluster.plugins.module_utils._gpu import Gpu, GpuDriver, read_gpus
 from ansible_collections.rdma.cluster.plugins.module_utils._gpudirect import PeerMemory, read_peer_memory, read_rdma_core_version
 from ansible_collections.rdma.cluster.plugins.module_utils._iommu import Iommu, read_iommu
 from ansible_collections.rdma.cluster.plugins.module_utils._pci import PciFunction
@@ -55,8 +55,10 @@ def test_a_machine(name: str, tmp_path: Path) -> None:
         archive.extractall(tmp_path, members, filter="data")
     sys = SysRoot(str(tmp_path / top))
     gpus, virtual_machine = MACHINES[name]
-    assert read_gpus(sys) == (gpus, None)
-    assert read_iommu(sys) == Iommu(present=False, mode="off", virtual_machine=virtual_machine)
+    driver = GpuDriver(None, None) if "nvidia" in name else None
+    assert read_gpus(sys) == (gpus, driver)
+    assert read_iommu(sys) == Iommu(present=None, mode=None, virtual_machine=virtual_machine)
+    assert read_iommu(sys, running=True) == Iommu(present=False, mode="off", virtual_machine=virtual_machine)
     assert read_peer_memory(sys) == PeerMemory(symbol=None, peers=[])
     assert read_rdma_core_version(sys) is None
 

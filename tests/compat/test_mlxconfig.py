@@ -105,10 +105,15 @@ def test_the_whole_of_short_ones(name: str) -> None:
     assert parse_mlxconfig(capture(name)) == {WHOLE[name].device: WHOLE[name]}
 
 
+def only(adapters: dict[str | None, Mlxconfig]) -> Mlxconfig:
+    assert len(adapters) == 1
+    return next(iter(adapters.values()))
+
+
 @pytest.mark.parametrize("name", PARTS)
 def test_the_first_the_last_and_the_odd_rows_of_long_ones(name: str) -> None:
     count, rows = PARTS[name]
-    (adapter,) = parse_mlxconfig(capture(name)).values()
+    adapter = only(parse_mlxconfig(capture(name)))
     assert len(adapter.settings) == count
     assert {setting: adapter.settings[setting] for setting in rows} == rows
     (first, *_middle, last), (first_row, *_rows, last_row) = adapter.settings, rows
@@ -137,10 +142,10 @@ def test_the_adapters(name: str, device: str, device_type: str, board: str | Non
 
 
 def test_a_mark_alone_does_not_mean_that_a_reboot_is_pending() -> None:
-    (adapter,) = parse_mlxconfig(capture("sriov-operator-mstconfig-cx4lx-3col-template")).values()
+    adapter = only(parse_mlxconfig(capture("sriov-operator-mstconfig-cx4lx-3col-template")))
     pending = [name for name, setting in adapter.settings.items() if setting.reboot_pending]
     assert pending == ["ROCE_CONTROL", "LEGACY_BOOT_PROTOCOL"]
-    (adapter,) = parse_mlxconfig(capture("nicop-mlxconfig-q-array-row")).values()
+    adapter = only(parse_mlxconfig(capture("nicop-mlxconfig-q-array-row")))
     assert [adapter.settings[name].reboot_pending for name in ("KEEP_IB_LINK_UP_P2", "MEMIC_SIZE_LIMIT")] == [False, True]
 
 

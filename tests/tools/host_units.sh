@@ -8,6 +8,7 @@ mkdir -p "$VENV/hosts/lib"
 ln -sfn "$(python -c 'import ansible, pathlib; print(pathlib.Path(ansible.__file__).parent)')" "$VENV/hosts/lib/ansible"
 
 status=0
+running=()
 own=$(python -c 'import sys; print("%d.%d" % sys.version_info[:2])')
 missing=" ${host_pythons[*]} "
 while read -r version python; do
@@ -20,8 +21,20 @@ while read -r version python; do
         install_requirements "$venv" tests/requirements-hosts.txt
         echo "$wanted" > "$venv/made"
     fi
-    echo "-- Python $version"
-    PYTHONPATH=$VENV/hosts/lib "$venv/bin/python" -m pytest --quiet tests/unit/plugins/module_utils tests/unit/plugins/modules </dev/null || status=1
+    (
+        PYTHONPATH=$VENV/hosts/lib "$venv/bin/python" -m pytest --quiet -p no:cacheprovider \
+            tests/unit/plugins/module_utils tests/unit/plugins/modules </dev/null > "$VENV/hosts/$version.log" 2>&1 ||
+            echo failed >> "$VENV/hosts/$version.log"
+    ) &
+    running+=("$version")
+    # As many at a time as there are cores.
+    (( $(jobs -rp | wc -l) < $(nproc) )) || wait -n || true
 done < <(tests/tools/pythons.sh "${host_pythons[@]}")
+wait
+for version in "${running[@]}"; do
+    echo "-- Python $version"
+    sed '$ { /^failed$/d }' "$VENV/hosts/$version.log"
+    [[ $(tail -n 1 "$VENV/hosts/$version.log") != failed ]] || status=1
+done
 [[ $missing == " " ]] || echo "Not on this machine, so not tried: Python${missing% }"
 exit $status

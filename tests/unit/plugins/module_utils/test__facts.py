@@ -35,9 +35,9 @@ ARP_IGNORE, RMEM, ABSENT = "net.ipv4.conf.all.arp_ignore", "net/ipv4/tcp_rmem", 
 def test_an_empty_tree_has_nothing(tmp_path: Path) -> None:
     facts = read(tmp_path)
 
-    parts = {"schema", "subset", "boot", "stack", "limits", "sysctl", "gpudirect", "iommu", "load", "time", "session"}
+    parts = {"schema", "subset", "boot", "stack", "limits", "sysctl", "iommu", "load", "time", "session"}
     assert {name for name, part in facts.items() if part} == parts
-    assert (facts["devices"], facts["netdevs"], facts["gpus"], facts["files"], facts["nccl_files"]) == ({}, {}, [], {}, {})
+    assert (facts["devices"], facts["netdevs"], facts["gpus"], facts["files"], facts["nccl_files"]) == ({}, {}, None, {}, {})
     assert (facts["stack"]["kind"], facts["stack"]["kernel"], facts["stack"]["modules"]) == (None, None, {})
     assert facts["boot"] == {"boot_id": None, "machine_id": None, "hostname": None, "uptime_seconds": None}
     assert facts["limits"] == {"service_memlock": None, "login_memlock": NO_LOGINS}

@@ -25,59 +25,59 @@ from tests.unit.garbled import garbled
 
 DEVICE = """\
 CA 'mlx5_0'
-	CA type: MT4129
-	Number of ports: 2
-	Firmware version: 28.39.1002
-	Hardware version: 0
-	Node GUID: 0x0002c90300f9bfa0
-	System image GUID: 0x0002c90300f9bfa3
+\tCA type: MT4129
+\tNumber of ports: 2
+\tFirmware version: 28.39.1002
+\tHardware version: 0
+\tNode GUID: 0x0002c90300f9bfa0
+\tSystem image GUID: 0x0002c90300f9bfa3
 """
 PORT_1 = """\
-	Port 1:
-		State: Active
-		Physical state: LinkUp
-		Rate: 400
-		Base lid: 932
-		LMC: 1
-		SM lid: 1
-		Capability mask: 0xa751e848
-		Port GUID: 0x0002c90300f9bfa1
-		Link layer: InfiniBand
+\tPort 1:
+\t\tState: Active
+\t\tPhysical state: LinkUp
+\t\tRate: 400
+\t\tBase lid: 932
+\t\tLMC: 1
+\t\tSM lid: 1
+\t\tCapability mask: 0xa751e848
+\t\tPort GUID: 0x0002c90300f9bfa1
+\t\tLink layer: InfiniBand
 """
 PORT_2 = """\
-	Port 2:
-		State: Down
-		Physical state: Disabled
-		Rate: 40
-		Effective speed: 40
-		Base lid: 0
-		LMC: 0
-		SM lid: 65535
-		Capability mask: 0x00010000
-		Port GUID: 0x0000000000000000
-		Link layer: Ethernet
+\tPort 2:
+\t\tState: Down
+\t\tPhysical state: Disabled
+\t\tRate: 40
+\t\tEffective speed: 40
+\t\tBase lid: 0
+\t\tLMC: 0
+\t\tSM lid: 65535
+\t\tCapability mask: 0x00010000
+\t\tPort GUID: 0x0000000000000000
+\t\tLink layer: Ethernet
 """
 IBSTAT = DEVICE + PORT_1 + PORT_2
 UP = IbstatPort("ACTIVE", "LinkUp", 400.0, 932, 1, 1, 0xA751E848, "0002:c903:00f9:bfa1", "InfiniBand")
 DOWN = IbstatPort("DOWN", "Disabled", 40.0, None, 0, None, 0x00010000, None, "Ethernet")
 IBSTATUS = """\
 Infiniband device 'mlx5_0' port 1 status:
-	default gid:	 fe80:0000:0000:0000:0002:c903:00f9:bfa1
-	base lid:	 0x3a4
-	sm lid:		 0x1
-	state:		 4: ACTIVE
-	phys state:	 5: LinkUp
-	rate:		 400 Gb/sec (4X NDR)
-	link_layer:	 InfiniBand
+\tdefault gid:\t fe80:0000:0000:0000:0002:c903:00f9:bfa1
+\tbase lid:\t 0x3a4
+\tsm lid:\t\t 0x1
+\tstate:\t\t 4: ACTIVE
+\tphys state:\t 5: LinkUp
+\trate:\t\t 400 Gb/sec (4X NDR)
+\tlink_layer:\t InfiniBand
 
 Infiniband device 'mlx5_0' port 2 status:
-	default gid:	 unknown
-	base lid:	 0x0
-	sm lid:		 unknown
-	state:		 1: DOWN
-	phys state:	 3: Disabled
-	rate:		 40 Gb/sec (4X QDR)
-	link_layer:	 Ethernet
+\tdefault gid:\t unknown
+\tbase lid:\t 0x0
+\tsm lid:\t\t unknown
+\tstate:\t\t 1: DOWN
+\tphys state:\t 3: Disabled
+\trate:\t\t 40 Gb/sec (4X QDR)
+\tlink_layer:\t Ethernet
 
 """
 

@@ -21,7 +21,7 @@ def groups(*types: str) -> str:
 
 
 MODES = {
-    "none": ("", False, "off"),
+    "folders that were not captured": ("/sys/kernel/uevent_seqnum: 1", None, None),
     "there, and not used": (UNIT, True, "off"),
     "passthrough": (UNIT + groups("identity", "identity"), True, "passthrough"),
     "translated": (UNIT + groups("DMA", "DMA"), True, "translated"),
@@ -35,8 +35,17 @@ MODES = {
 
 
 @pytest.mark.parametrize(("text", "present", "mode"), MODES.values(), ids=MODES)
-def test_the_iommu(tmp_path: Path, text: str, present: bool, mode: str | None) -> None:
+def test_the_iommu(tmp_path: Path, text: str, present: bool | None, mode: str | None) -> None:
     assert read_iommu(SysRoot(str(write_tree(tmp_path, text)))) == Iommu(present, mode, None)
+
+
+def test_a_running_system_without_its_folders_has_none(tmp_path: Path) -> None:
+    assert read_iommu(SysRoot(str(tmp_path)), running=True) == Iommu(present=False, mode="off", virtual_machine=None)
+
+
+def test_folders_without_entries_are_no_iommu(tmp_path: Path) -> None:
+    (tmp_path / "sys/class/iommu").mkdir(parents=True)
+    assert read_iommu(SysRoot(str(tmp_path))) == Iommu(present=False, mode="off", virtual_machine=None)
 
 
 def dmi(vendor: str, product: str) -> str:

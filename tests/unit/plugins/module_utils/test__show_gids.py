@@ -16,18 +16,18 @@ from ansible_collections.rdma.cluster.plugins.module_utils._show_gids import Sho
 from tests.unit.garbled import garbled
 
 HEAD = """\
-DEV	PORT	INDEX	GID					IPv4  		VER	DEV
----	----	-----	---					------------  	---	---
+DEV\tPORT\tINDEX\tGID\t\t\t\t\tIPv4  \t\tVER\tDEV
+---\t----\t-----\t---\t\t\t\t\t------------  \t---\t---
 """
 LINK_LOCAL = "fe80:0000:0000:0000:0202:c9ff:fef9:bfa0"
 MAPPED = "0000:0000:0000:0000:0000:ffff:c0a8:0101"
 SHOWN = f"""\
-{HEAD}mlx5_0	1	0	{LINK_LOCAL}			v1	ens1np0
-mlx5_0	1	1	{LINK_LOCAL}			v2	ens1np0
-mlx5_0	1	10	{MAPPED}	192.168.1.1  	v2	ens1np0.43
-mlx5_1	2	0	fe80:0000:0000:0000:0002:c903:00f9:bfa1			v1	
+{HEAD}mlx5_0\t1\t0\t{LINK_LOCAL}\t\t\tv1\tens1np0
+mlx5_0\t1\t1\t{LINK_LOCAL}\t\t\tv2\tens1np0
+mlx5_0\t1\t10\t{MAPPED}\t192.168.1.1  \tv2\tens1np0.43
+mlx5_1\t2\t0\tfe80:0000:0000:0000:0002:c903:00f9:bfa1\t\t\tv1\t
 n_gids_found=4
-"""  # noqa: W291
+"""
 ROWS = [
     ShownGid("mlx5_0", 1, 0, LINK_LOCAL, None, "v1", "ens1np0"),
     ShownGid("mlx5_0", 1, 1, LINK_LOCAL, None, "v2", "ens1np0"),

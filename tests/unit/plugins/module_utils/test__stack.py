@@ -34,7 +34,7 @@ OFED_INFO = """\
 #!/bin/bash
 usage()
 {
-	cat <<EOF
+\tcat <<EOF
 Usage: $0 [options]
 
 Options:

@@ -512,7 +512,7 @@ def test_a_setting_that_nobody_asks_for_is_marked_if_a_boot_changes_it() -> None
 def test_without_an_intent_it_says_why_and_compares_with_none() -> None:
     problems = ["rdma_rails[0] has no key 'adress': did you mean 'address'? (hosts.yml:12)", "rdma_gate.policy is wrong"]
     text = explain("node1", None, healthy(), problems)
-    head = text.split("\n\n")[0].splitlines()
+    head = text.split("\n\n", maxsplit=1)[0].splitlines()
     assert head[2:] == ["! There is no intent to compare with, as it cannot be built:", *(f"    {problem}" for problem in problems)]
     assert marked(text) == ["There is no intent to compare with, as it cannot be built:"]
     assert part_of(text, "RAILS") == ["  No rail is planned."]
