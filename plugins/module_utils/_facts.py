@@ -44,7 +44,8 @@ from ansible_collections.rdma.cluster.plugins.module_utils._iommu import Iommu, 
 from ansible_collections.rdma.cluster.plugins.module_utils._load import Load, read_load
 from ansible_collections.rdma.cluster.plugins.module_utils._netdev import Netdev
 from ansible_collections.rdma.cluster.plugins.module_utils._netdev_live import add_live, read_addresses, read_used_netdevs
-from ansible_collections.rdma.cluster.plugins.module_utils._pci import PciReader
+from ansible_collections.rdma.cluster.plugins.module_utils._nics import read_nics
+from ansible_collections.rdma.cluster.plugins.module_utils._pci import PciFunction, PciReader
 from ansible_collections.rdma.cluster.plugins.module_utils._pci_distance import read_distances
 from ansible_collections.rdma.cluster.plugins.module_utils._rdma_device import Device, add_active_mtu, read_devices
 from ansible_collections.rdma.cluster.plugins.module_utils._session import Session, read_session
@@ -81,7 +82,7 @@ EVERYTHING = Asked()
 
 @dataclass(frozen=True)
 class Facts:
-    """The whole tree. subset: what was read; None for what was not.
+    """The whole tree. subset: what was read; None for what was not. nics: network cards that have no RDMA device, by PCI address.
 
     files: those of the collection, path → sha256 and mode. nccl_files: NCCL's variables in each file that has some.
     """
@@ -91,6 +92,7 @@ class Facts:
     devices: dict[str, Device]
     netdevs: dict[str, Netdev]
     boot: Boot
+    nics: dict[str, PciFunction]
     stack: Stack | None = None
     gpus: list[Gpu] | None = None
     gpu_driver: GpuDriver | None = None
@@ -148,7 +150,8 @@ def gather(sys: SysRoot, runner: Runner | None = None, asked: Asked = EVERYTHING
     if "host" in asked.subset:
         parts.update(_host(sys, runner, asked, {name: said.ipv4 for name, said in addresses.items()}))
     subset = asked.subset - (LIVE if runner is None else frozenset())
-    return Facts(SCHEMA, sorted(subset), devices, netdevs, read_boot(sys), **parts)
+    nics = read_nics(sys, pci, {device.pci.address for device in devices.values() if device.pci is not None})
+    return Facts(SCHEMA, sorted(subset), devices, netdevs, read_boot(sys), nics, **parts)
 
 
 def _gpus(sys: SysRoot, pci: PciReader, devices: Mapping[str, Device], *, running: bool) -> dict[str, Any]:

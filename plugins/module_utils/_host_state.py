@@ -86,9 +86,16 @@ def read_time(runner: Runner | None) -> Time:
 
 
 def read_nccl_files(sys: SysRoot, files: Sequence[str]) -> dict[str, dict[str, str]]:
-    """The variables in NCCL's own places and in the files, as NCCL takes them; of files that are there."""
-    texts = {path: sys.read(path) for path in dict.fromkeys((*NCCL_FILES, *files))}
+    """The variables in NCCL's own places and in the files, as NCCL takes them; of files that are there and may be read."""
+    texts = {path: _readable(sys, path) for path in dict.fromkeys((*NCCL_FILES, *files))}
     return {path: _nccl_variables(text) for path, text in texts.items() if text is not None}
+
+
+def _readable(sys: SysRoot, path: str) -> str | None:
+    try:
+        return sys.read(path)
+    except PermissionError:
+        return None
 
 
 def _nccl_variables(text: str) -> dict[str, str]:

@@ -320,6 +320,10 @@ ansible_facts:
                   names. C(alarms) are those that the module has raised.
               type: dict
               returned: success
+        nics:
+          description: Network cards that have no RDMA device (yet), by PCI address, each as C(pci) of a device.
+          type: dict
+          returned: success
         stack:
           description: The driver stack.
           type: dict

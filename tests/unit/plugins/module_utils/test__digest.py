@@ -31,7 +31,7 @@ def test_the_digest_has_what_roles_compare_and_no_more(tmp_path: Path) -> None:
     assert facts == before
     for key in ("boot", "limits", "sysctl", "files", "units", "load", "gpudirect"):
         assert kept[key] == facts[key]
-    assert set(facts) - set(kept) == {"subset", "gpu_driver", "distances", "iommu", "nccl_files", "time", "filesystems", "session"}
+    assert set(facts) - set(kept) == {"subset", "nics", "gpu_driver", "distances", "iommu", "nccl_files", "time", "filesystems", "session"}
     assert kept["devices"]["mlx5_0"] == {
         "driver": "mlx5_core",
         "software": False,

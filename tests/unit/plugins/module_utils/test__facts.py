@@ -39,6 +39,7 @@ def test_an_empty_tree_has_nothing(tmp_path: Path) -> None:
     assert {name for name, part in facts.items() if part} == parts
     assert (facts["devices"], facts["netdevs"], facts["gpus"], facts["files"], facts["nccl_files"]) == ({}, {}, None, {}, {})
     assert (facts["stack"]["kind"], facts["stack"]["kernel"], facts["stack"]["modules"]) == (None, None, {})
+    assert facts["nics"] == {}
     assert facts["boot"] == {"boot_id": None, "machine_id": None, "hostname": None, "uptime_seconds": None}
     assert facts["limits"] == {"service_memlock": None, "login_memlock": NO_LOGINS}
     assert facts["load"] == {"gpu_processes": None, "jobs": []}
@@ -203,3 +204,17 @@ def test_ufw_is_active_where_it_filters(tmp_path: Path, conf: str, active: bool)
     facts = ask(tmp_path, script((UNITS, 0, states, "")))
 
     assert facts["units"] == {"ufw.service": {"active": active, "enabled": True}}
+
+
+def test_a_file_of_root_s_own_is_left_out_where_it_may_not_be_read(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    root = write_tree(running(tmp_path), "/root/.nccl.conf: NCCL_DEBUG=INFO")
+    assert read(root)["nccl_files"]["/root/.nccl.conf"] == {"NCCL_DEBUG": "INFO"}
+    read_bytes = SysRoot.read_bytes
+
+    def refuse(sys: SysRoot, path: str) -> bytes | None:
+        if path.startswith("/root/"):
+            raise PermissionError(13, "Permission denied", path)
+        return read_bytes(sys, path)
+
+    monkeypatch.setattr(SysRoot, "read_bytes", refuse)
+    assert list(read(root)["nccl_files"]) == ["/etc/nccl.conf"]
