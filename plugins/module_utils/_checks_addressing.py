@@ -23,6 +23,8 @@ RELEASE = {
     "ifupdown": "remove its stanza from /etc/network/interfaces",
     "systemd-networkd": "see `networkctl status {netdev}` for its file",
 }
+#: DHCP clients that a manager starts for an interface of its own: it and its client are one.
+CLIENTS = {"ifupdown": {"dhclient", "dhcpcd"}, "NetworkManager": {"dhclient", "dhcpcd"}}
 
 
 @dataclass(frozen=True)
@@ -158,6 +160,8 @@ def _manager(host: str, plan: Plan, facts: Facts) -> Finding:
 
     if managers is None:
         return finding(NOT_APPLICABLE, "no interface: driver.nic says so" if netdev is None else "the facts do not tell")
+    started = set().union(*(CLIENTS.get(name, set()) for name in managers))
+    managers = [name for name in managers if name not in started]
     if len(managers) > 1:
         ways = ", or ".join(f"{name}: {RELEASE.get(name, 'tell it to leave it').format(netdev=netdev)}" for name in managers)
         return finding(ERROR, f"{', '.join(managers)} all claim {netdev}", f"Leave {netdev} on {host} to one of them. {ways}.")

@@ -11,7 +11,6 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from ansible_collections.rdma.cluster.plugins.module_utils._checks_kernel import lacks_headers
 from ansible_collections.rdma.cluster.plugins.module_utils._findings import ERROR, NOT_APPLICABLE, OK, Finding
 from ansible_collections.rdma.cluster.plugins.module_utils._rails import Facts
 
@@ -73,6 +72,12 @@ def check_dkms(host: str, facts: Facts) -> list[Finding]:
 def is_relevant(name: str) -> bool:
     """Whether RDMA or a GPU needs a DKMS module: others are not looked at."""
     return name in OFED or name in ON_OFED or name.startswith(RELEVANT)
+
+
+def lacks_headers(stack: Mapping[str, Any]) -> bool:
+    """Whether the headers of the running kernel are known not to be there."""
+    headers, kernel = stack.get("headers"), stack.get("kernel")
+    return headers is not None and kernel is not None and not headers.get(kernel)
 
 
 def missing(stack: Mapping[str, Any]) -> list[Missing]:

@@ -73,6 +73,9 @@ def _rail(host: str, rail: ResolvedRail, facts: Facts) -> Iterator[Finding]:
         yield _no_nic(host, rail, facts)
         return
     yield Finding(STAGE, "driver.nic", host, rail.subject, OK, "present", "present")
+    if rail.device is not None and not rail.rail["soft"] and facts["devices"][rail.device].get("software"):
+        yield _software(host, rail)
+        return
     wanted = "a Soft-RoCE device on it" if rail.rail["soft"] else "an RDMA device on it"
     yield Finding(
         STAGE, "driver.device", host, rail.subject, OK if rail.device else ERROR,
@@ -88,6 +91,14 @@ def _no_nic(host: str, rail: ResolvedRail, facts: Facts) -> Finding:
         observed=no_nic_words(rail, facts),
         expected="present",
         remedy=f"Correct `nic` of {rail.name} in rdma_rails of {host}, or look for the card with `lspci` there.",
+    )  # fmt: skip
+
+
+def _software(host: str, rail: ResolvedRail) -> Finding:
+    return Finding(
+        STAGE, "driver.device", host, rail.subject, ERROR, f"only {rail.device}, a software device", "the RDMA device of the NIC",
+        f"Look in `dmesg` on {host} for the driver of {rail.nic}, and remove what stands in for it: `rdma link delete {rail.device}`; "
+        f"if Soft-RoCE is meant, plan soft: true for {rail.name}.",
     )  # fmt: skip
 
 

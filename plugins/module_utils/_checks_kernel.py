@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
+from ansible_collections.rdma.cluster.plugins.module_utils._checks_dkms import is_relevant, lacks_headers
 from ansible_collections.rdma.cluster.plugins.module_utils._findings import ERROR, NOT_APPLICABLE, OK, UNKNOWN, WARNING, Finding
 from ansible_collections.rdma.cluster.plugins.module_utils._rails import Facts
 
@@ -36,14 +37,8 @@ def planned_stack(intent: Mapping[str, Any]) -> str:
 
 
 def builds_modules(intent: Mapping[str, Any], stack: Mapping[str, Any]) -> bool:
-    """Whether modules are built for the kernels of a host, or shall be."""
-    return bool(stack.get("dkms")) or planned_stack(intent) != INBOX
-
-
-def lacks_headers(stack: Mapping[str, Any]) -> bool:
-    """Whether the headers of the running kernel are known not to be there."""
-    headers, kernel = stack.get("headers"), stack.get("kernel")
-    return headers is not None and kernel is not None and not headers.get(kernel)
+    """Whether modules that RDMA or a GPU needs are built for the kernels of a host, or shall be."""
+    return any(is_relevant(str(entry["name"])) for entry in stack.get("dkms") or ()) or planned_stack(intent) != INBOX
 
 
 def _newest(host: str, stack: Mapping[str, Any], *, builds: bool) -> Finding:
@@ -67,7 +62,7 @@ def _headers(host: str, stack: Mapping[str, Any], *, builds: bool) -> Finding:
 
     kernel, newest, headers = stack.get("kernel"), stack.get("newest"), stack.get("headers")
     if not builds:
-        return finding(NOT_APPLICABLE, "nothing is built for it: the stack is inbox, and DKMS has no module")
+        return finding(NOT_APPLICABLE, "nothing is built for it: the stack is inbox, and DKMS has no module that RDMA or a GPU needs")
     if kernel is None:
         return finding(NOT_APPLICABLE, "preflight.kernel says that it is not known which one runs")
     if headers is None:

@@ -152,7 +152,7 @@ def _layer(port: RailPort) -> Finding:
     if seen == expected:
         return port.finding("link.layer", OK, seen, expected)
     remedy = f"Correct link_layer of {port.rail.name} of {port.host}"
-    if not port.software:
+    if port.device.get("driver") in ("mlx4_core", "mlx5_core"):
         remedy += f", or set LINK_TYPE_P{port.rail.port} of {port.address} to {LINK_TYPES[planned]} with mstconfig and reboot {port.host}"
     return port.finding("link.layer", ERROR, seen, expected, remedy + ".")
 

@@ -9,8 +9,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
-from ansible_collections.rdma.cluster.plugins.module_utils._checks_dkms import OFED, missing
-from ansible_collections.rdma.cluster.plugins.module_utils._checks_kernel import ADD_ONS, INBOX, lacks_headers, planned_stack
+from ansible_collections.rdma.cluster.plugins.module_utils._checks_dkms import OFED, lacks_headers, missing
+from ansible_collections.rdma.cluster.plugins.module_utils._checks_kernel import ADD_ONS, INBOX, planned_stack
 from ansible_collections.rdma.cluster.plugins.module_utils._findings import (
     ERROR,
     NOT_APPLICABLE,
@@ -124,7 +124,8 @@ def _loaded(host: str, stack: Mapping[str, Any]) -> list[Finding]:
     modules: Modules = stack.get("modules") or {}
     by_status: dict[str, list[str]] = {}
     for name, module in modules.items():
-        by_status.setdefault(compare(module), []).append(name)
+        status = compare(module)
+        by_status.setdefault(OK if status == UNKNOWN and _stands_on_add_on(name, modules) else status, []).append(name)
     if ERROR in by_status:
         return [_different(host, group, stack) for group in causes(by_status[ERROR], modules)]
     expected = "the same as on disk"
@@ -136,6 +137,17 @@ def _loaded(host: str, stack: Mapping[str, Any]) -> list[Finding]:
         return [Finding(STAGE, "driver.loaded", host, SUBJECT, OK, f"{len(by_status[OK])} modules, the same as on disk", expected)]
     why = "no module of RDMA is loaded" if not modules else "the facts do not tell what is on disk"
     return [Finding(STAGE, "driver.loaded", host, SUBJECT, NOT_APPLICABLE, why, expected)]
+
+
+def _stands_on_add_on(name: str, modules: Modules) -> bool:
+    """Whether a module of an add-on that declares nothing stands on one that is the same as on disk, which the kernel's own cannot.
+
+    Debian's kernels give no srcversion, and of OFED's modules only some have a version.
+    """
+    below = [module for module in modules.values() if name in (module.get("holders") or ())]
+    return modules[name].get("provenance") in ADD_ONS and any(
+        module.get("provenance") in ADD_ONS and module.get("version") and compare(module) == OK for module in below
+    )
 
 
 def causes(names: Sequence[str], modules: Modules) -> list[list[str]]:

@@ -26,7 +26,10 @@ def check_network(host: str, rails: Sequence[Rail], facts: Facts) -> list[Findin
 
 
 def _rail(host: str, rail: ResolvedRail, facts: Facts) -> Iterator[Finding]:
-    if rail.netdev is None:
+    if rail.netdev is None and rail.device is not None and rail.rail["link_layer"] == "infiniband" and rail.rail["address"] is None:
+        why = "no address is planned, and there is no IPoIB interface: RDMA needs none"
+        yield Finding(STAGE, "network.mtu", host, rail.subject, NOT_APPLICABLE, why, _mtu_words(rail))
+    elif rail.netdev is None:
         yield Finding(STAGE, "network.mtu", host, rail.subject, UNKNOWN, "no interface", _mtu_words(rail), _look(host))
     else:
         yield _mtu(host, rail, facts["netdevs"][rail.netdev]["mtu_bytes"])

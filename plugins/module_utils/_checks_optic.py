@@ -17,6 +17,8 @@ from ansible_collections.rdma.cluster.plugins.module_utils._rails import Facts, 
 STAGE = "link"
 CHECK = "link.optic"
 EXPECTED = "every reading inside the module's own limits"
+#: No light at all: modules say 0, or their smallest step, -40 dBm.
+DARK_MW = 0.0001
 READINGS = ("temperature_celsius", "voltage_volt")
 
 
@@ -26,7 +28,7 @@ def check_optic(host: str, rails: Sequence[Rail], facts: Facts) -> list[Finding]
 
 
 def _optic(port: RailPort) -> Finding:
-    optic = port.ethtool.get("optic")
+    optic = _used(port)
     if not optic or not _has_diagnostics(optic):
         why_not = port.not_judged or (
             f"{_module(optic)} tells no readings, as a copper cable does" if optic else "no module that can be read"
@@ -39,6 +41,14 @@ def _optic(port: RailPort) -> Finding:
     if not words:
         return port.finding(CHECK, OK, f"{_module(optic)} is inside its limits", EXPECTED)
     return port.finding(CHECK, ERROR if alarms else WARNING, f"{_module(optic)}: {words}", EXPECTED, _remedy(port, words))
+
+
+def _used(port: RailPort) -> Mapping[str, Any] | None:
+    """The module, without lanes that get no light because the link runs on fewer: a splitter cable has but some of them."""
+    optic: Mapping[str, Any] | None = port.ethtool.get("optic")
+    lanes, width = (optic or {}).get("lanes") or (), port.port.get("width")
+    lit = [lane for lane in lanes if (lane.get("rx_power_mw") or {}).get("value", DARK_MW + 1) > DARK_MW]
+    return {**optic, "lanes": lit} if optic and port.up and len(lit) == width else optic
 
 
 def _module(optic: Mapping[str, Any]) -> str:

@@ -7,6 +7,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
 from ansible_collections.rdma.cluster.plugins.module_utils._checks_pcie_settings import check_pcie_settings
@@ -31,11 +32,21 @@ def check_pcie(host: str, rails: Sequence[Rail], facts: Facts, stage: str) -> li
     `pcie.path` for each rail with a planned rate. link: `pcie.path` for the others, against the rate that the port has.
     """
     ports = rail_ports(stage, host, rails, facts)
+    if (facts.get("iommu") or {}).get("virtual_machine"):
+        ports = [_without_bridges(port) for port in ports]
     judged = [port for port in ports if (port.planned_gbps is not None) == (stage == PREFLIGHT)]
     paths = [*(_path(port) for port in judged), *_shared(judged)]
     if stage != PREFLIGHT:
         return paths
     return [*(_link(port) for port in ports), *paths, *check_pcie_settings(host, ports, facts)]
+
+
+def _without_bridges(port: RailPort) -> RailPort:
+    """As a virtual machine sees it: its bridges are the hypervisor's inventions (QEMU shows 2.5 GT/s x1 above a VF)."""
+    pci = port.pci
+    own = {name: pci.get(name) for name in ("address", "speed_gtps", "width")}
+    narrowest = own if pci.get("speed_gtps") and pci.get("width") else None
+    return replace(port, device={**port.device, "pci": {**pci, "narrowest": narrowest, "hops": []} if pci else None})
 
 
 def needed_gbps(rate_gbps: float) -> float:

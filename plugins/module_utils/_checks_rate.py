@@ -10,11 +10,17 @@ from collections.abc import Iterator
 
 from ansible_collections.rdma.cluster.plugins.module_utils._checks_rail import RailPort
 from ansible_collections.rdma.cluster.plugins.module_utils._findings import ERROR, OK, UNKNOWN, WARNING, Finding
+from ansible_collections.rdma.cluster.plugins.module_utils._pci_path import payload_gbps
 
 #: Rates are named roundly: the kernel's 56 Gb/s of 4X FDR is 56.25 by its lanes, and 54.5 of payload.
 TOLERANCE = 0.03
+#: A PCIe path that carries less than this of a port's rate caps it: then a lower rate is planned with reason.
+ENOUGH = 0.93
 #: The lanes of a whole port, of QSFP and OSFP modules; a port of more (400 Gb/s as 8 × 50) is judged by its rate.
 LANES = 4
+#: Speeds of a lane by their names, slowest first, and the best of an InfiniBand card by its PCI device: ConnectX-4, 5, 5 Ex, 6, 7, 8.
+SPEEDS = ("SDR", "DDR", "QDR", "FDR10", "FDR", "EDR", "HDR", "NDR", "XDR")
+BEST_SPEEDS = {"0x1013": "EDR", "0x1017": "EDR", "0x1019": "EDR", "0x101b": "HDR", "0x1021": "NDR", "0x1023": "XDR"}
 SOFTWARE = "a software device has no line rate"
 
 
@@ -26,7 +32,7 @@ def check_rate(port: RailPort) -> Iterator[Finding]:
         yield port.skip("link.rate", why_not, _rate_words(wanted_gbps))
         yield port.skip("link.width", why_not, f"{LANES} lanes")
     elif wanted_gbps is None:
-        yield port.skip("link.rate", f"{_seen(port)}; no rate is planned (rate_gbps){_cannot_tell(port)}", "the planned rate")
+        yield _unplanned_rate(port)
         yield _unplanned_width(port)
     else:
         yield from _against(port, wanted_gbps)
@@ -89,6 +95,10 @@ def _fast_enough(port: RailPort, gbps: float, wanted_gbps: float) -> Finding:
     expected = _expected(port, wanted_gbps)
     if _alike(gbps, wanted_gbps):
         return port.finding("link.rate", OK, _seen(port), expected)
+    narrowest = port.pci.get("narrowest")
+    carried_gbps = payload_gbps(narrowest["speed_gtps"], narrowest["width"]) if narrowest else gbps
+    if carried_gbps < ENOUGH * gbps:
+        return port.finding("link.rate", OK, f"{_seen(port)}, of which PCIe carries {carried_gbps:.0f}", expected)
     remedy = f"Correct rate_gbps of {port.rail.name} of {port.host} to {gbps:g}, or see which card and cable are in rail {port.rail.index}."
     return port.finding("link.rate", WARNING, f"{_seen(port)}, faster than planned", expected, remedy)
 
@@ -98,6 +108,19 @@ def _right_width(port: RailPort, width: int | None) -> Finding:
     if width is None:
         return port.skip("link.width", "the port tells no lanes; its rate is as it should be", "the lanes of its rate")
     return port.finding("link.width", OK, f"{width} lanes", "the lanes of its rate")
+
+
+def _unplanned_rate(port: RailPort) -> Finding:
+    """On InfiniBand the card's generation tells what it can do; there are boards that do less."""
+    best, speed = BEST_SPEEDS.get(port.pci.get("device_id") or "") if port.infiniband else None, port.port.get("speed")
+    seen = f"{_seen(port)}; no rate is planned (rate_gbps){_cannot_tell(port)}"
+    if best is None or speed not in SPEEDS or _width(port) != LANES or SPEEDS.index(speed) >= SPEEDS.index(best):
+        return port.skip("link.rate", seen, "the planned rate")
+    remedy = (
+        f"If it is meant (a board or a switch for {speed}), plan rate_gbps: {port.rate_gbps:g} for {port.rail.name} of {port.host}; else "
+        f"see whether {port.cable} and its switch port are made for {best} (`mstlink -d {port.address} -c`)."
+    )
+    return port.finding("link.rate", WARNING, seen, f"{best}, the best of this card's generation", remedy)
 
 
 def _unplanned_width(port: RailPort) -> Finding:

@@ -198,3 +198,20 @@ def test_facts_of_before_stop_nobody() -> None:
         for key in ("ipv4", "managers", "master"):
             netdev.pop(key, None)
     assert {finding.status for finding in check_addressing("node1", lab_rails(), facts)} == {"not_applicable"}
+
+
+@pytest.mark.parametrize(
+    ("managers", "status"),
+    [
+        (["ifupdown", "dhclient"], "ok"),
+        (["NetworkManager", "dhclient"], "ok"),
+        (["ifupdown", "dhcpcd"], "ok"),
+        (["systemd-networkd", "dhclient"], "error"),
+        (["systemd-networkd", "ifupdown", "dhclient"], "error"),
+        (["dhclient", "dhcpcd"], "error"),
+    ],
+)
+def test_a_manager_and_the_client_that_it_starts_are_one(managers: list[str], status: str) -> None:
+    facts = tree()
+    facts["netdevs"]["ens1"]["managers"] = managers
+    assert check(facts, of="network.manager")[0].status == status

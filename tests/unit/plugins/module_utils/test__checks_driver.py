@@ -9,7 +9,8 @@ from typing import Any
 
 import pytest
 
-from ansible_collections.rdma.cluster.plugins.module_utils._checks_driver import check_nodes
+from ansible_collections.rdma.cluster.plugins.module_utils._checks_driver import check_driver, check_nodes
+from ansible_collections.rdma.cluster.plugins.module_utils._findings import Finding
 from tests.unit.hosts import lab_facts, lab_rails
 
 
@@ -63,3 +64,19 @@ def test_a_rail_without_device_is_the_finding_of_another_check(gone: str) -> Non
         device["uverbs"] = f"/dev/infiniband/{name}"
     del facts["devices"][gone]
     assert [finding.status for finding in check_nodes("node1", lab_rails(), facts)] == ["ok"]
+
+
+def device(*, soft: bool) -> Finding:
+    """What is said of a NIC that has a Soft-RoCE device and no other."""
+    facts = lab_facts()
+    rails = [{**lab_rails()[0], "soft": soft}]
+    (finding,) = [finding for finding in check_driver("node1", rails, facts, []) if finding.check == "driver.device"]
+    assert finding.subject == RAILS[0]
+    return finding
+
+
+def test_a_software_device_is_none_of_a_real_nic() -> None:
+    assert device(soft=True).status == "ok"
+    finding = device(soft=False)
+    assert (finding.status, finding.observed) == ("error", "only rxe_rail0, a software device")
+    assert "`rdma link delete rxe_rail0`" in finding.remedy

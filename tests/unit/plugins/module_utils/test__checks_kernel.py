@@ -45,7 +45,11 @@ def by_check(intent: dict[str, Any], tree: dict[str, Any]) -> dict[str, tuple[st
 def test_a_good_host_without_add_ons() -> None:
     assert by_check(INBOX, facts()) == {
         "preflight.newest": ("ok", NEW, ""),
-        "preflight.headers": ("not_applicable", "nothing is built for it: the stack is inbox, and DKMS has no module", ""),
+        "preflight.headers": (
+            "not_applicable",
+            "nothing is built for it: the stack is inbox, and DKMS has no module that RDMA or a GPU needs",
+            "",
+        ),
         "preflight.secure_boot": ("not_applicable", "not told: no EFI, or a container", ""),
     }
 
@@ -161,3 +165,9 @@ def test_facts_of_before_tell_nothing_and_stop_nobody() -> None:
     for key in ("kernels", "newest", "headers", "secure_boot", "dkms"):
         tree["stack"].pop(key, None)
     assert stopping(check_kernels("node1", INBOX, tree)) == []
+
+
+def test_what_dkms_builds_for_others_asks_for_no_headers() -> None:
+    camera = {**KNEM, "name": "v4l2loopback", "kernel": OLD}
+    found = by_check(INBOX, facts(kernel=OLD, headers={OLD: False, NEW: False}, dkms=[camera]))
+    assert (found["preflight.newest"][0], found["preflight.headers"][0]) == ("warning", "not_applicable")

@@ -200,3 +200,10 @@ def test_facts_with_nothing_but_what_schema_1_began_with_do_not_raise() -> None:
         del netdev["ethtool"]
     assert bad(check_link(HOST, card_rails(), facts)) == []
     assert bad(check_link(HOST, card_rails(None), facts)) == []
+
+
+def test_only_cards_that_have_a_link_type_are_told_to_change_it() -> None:
+    facts = card_facts("InfiniBand")
+    assert "LINK_TYPE_P1" in of_first(check_link(HOST, card_rails(), facts))["link.layer"].remedy
+    facts["devices"]["mlx5_0"]["driver"] = "bnxt_en"
+    assert of_first(check_link(HOST, card_rails(), facts))["link.layer"].remedy == "Correct link_layer of rail0 of node1."

@@ -243,3 +243,18 @@ def test_facts_of_before_stop_nobody() -> None:
         ("driver.stack", "not_applicable"),
         ("driver.loaded", "not_applicable"),
     ]
+
+
+@pytest.mark.parametrize(
+    ("below", "status"),
+    [({}, "ok"), ({"provenance": "kernel"}, "unknown"), ({"holders": []}, "unknown"), ({"file_srcversion": "B"}, "error")],
+)
+def test_modules_that_declare_nothing_stand_on_one_that_does(below: dict[str, Any], status: str) -> None:
+    """Debian's kernels give no srcversion, and of OFED's modules ib_core and ib_uverbs have no version."""
+    nameless = {"version": None, "srcversion": None, "file_version": None, "file_srcversion": None}
+    modules = {
+        **all_of("dkms", ("ib_core", "ib_uverbs"), **nameless),
+        "mlx_compat": module("mlx_compat", **{"provenance": "dkms", **below}),
+    }
+    found = check(facts(modules), "doca")["driver.loaded"]
+    assert found[0].status == status

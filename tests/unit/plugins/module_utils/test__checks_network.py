@@ -9,8 +9,14 @@ from typing import Any
 
 import pytest
 
-from ansible_collections.rdma.cluster.plugins.module_utils._checks_network import check_rdma_mtu, efficiency_percent, rdma_mtu_bytes
+from ansible_collections.rdma.cluster.plugins.module_utils._checks_network import (
+    check_network,
+    check_rdma_mtu,
+    efficiency_percent,
+    rdma_mtu_bytes,
+)
 from ansible_collections.rdma.cluster.plugins.module_utils._findings import Finding
+from tests.unit.cards import card_facts, first_port, infiniband_rails
 from tests.unit.hosts import lab_facts, lab_rails
 
 
@@ -79,3 +85,19 @@ def test_an_mtu_that_carries_no_roce() -> None:
 )
 def test_where_there_is_nothing_to_say(mtu_bytes: int | None, rail: dict[str, Any]) -> None:
     assert check(mtu_bytes, **rail).status == "not_applicable"
+
+
+@pytest.mark.parametrize(
+    ("address", "device", "status"),
+    [(None, "mlx5_0", "not_applicable"), ("10.0.0.1/24", "mlx5_0", "unknown"), (None, None, "unknown")],
+    ids=["RDMA alone", "an address is planned", "no device either"],
+)
+def test_the_mtu_of_infiniband_without_ipoib(address: str | None, device: str | None, status: str) -> None:
+    facts = card_facts("InfiniBand")
+    first_port(facts)["netdev"] = None
+    del facts["netdevs"]["ens1np0"]
+    if device is None:
+        del facts["devices"]["mlx5_0"]
+    rails = [{**infiniband_rails()[0], "mtu_bytes": 2044, "address": address}]
+    (finding,) = [finding for finding in check_network("node1", rails, facts) if finding.check == "network.mtu"]
+    assert finding.status == status

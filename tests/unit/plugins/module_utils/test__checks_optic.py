@@ -127,3 +127,17 @@ def test_facts_of_before_do_not_raise() -> None:
     for netdev in facts["netdevs"].values():
         del netdev["ethtool"]
     assert {finding.status for finding in check_optic(HOST, card_rails(), facts)} == {"not_applicable"}
+
+
+@pytest.mark.parametrize(
+    ("powers_mw", "width", "status"),
+    [
+        ((1.0, 1.0, 0.0, 0.0), 2, "ok"),
+        ((1.0, 0.0, 0.0, 0.0), 2, "error"),
+        ((1.0, 1.0, 1.0, 0.0), 4, "error"),
+        ((0.01, 1.0, 0.0, 0.0), 2, "error"),
+    ],
+    ids=["split", "one of two", "one of four", "weak"],
+)
+def test_lanes_that_a_splitter_cable_leaves_dark(powers_mw: tuple[float, ...], width: int, status: str) -> None:
+    assert judged(optic(lanes=[lane(power) for power in powers_mw]), width=width).status == status

@@ -228,3 +228,20 @@ def test_what_a_path_must_carry() -> None:
 @pytest.mark.parametrize(("speed_gtps", "words"), [(2.5, "Gen1 x4"), (64.0, "Gen6 x4"), (12.0, "12 GT/s x4")])
 def test_links_in_words(speed_gtps: float, words: str) -> None:
     assert link_words(speed_gtps, 4) == words
+
+
+@pytest.mark.parametrize("stage", ["preflight", "link"])
+@pytest.mark.parametrize("own", [None, 32.0], ids=["VF", "PF"])
+def test_bridges_of_a_virtual_machine_are_not_judged(stage: str, own: float | None) -> None:
+    """Above a VF, which tells no link, QEMU's root port says 2.5 GT/s x1."""
+    facts = uplink(DOWNSTREAM, 2.5, 1)
+    first_pci(facts).update(speed_gtps=own, width=own and 16)
+    rate_gbps = 400 if stage == "preflight" else None
+    assert ("pcie.path", "error") in bad(list(links(facts, rate_gbps, stage).values()))
+    facts["iommu"] = {"present": False, "mode": "off", "virtual_machine": True}
+    assert links(facts, rate_gbps, stage)["pcie.path"].status == ("not_applicable" if own is None else "ok")
+
+
+def test_the_own_link_of_a_card_is_judged_in_a_virtual_machine() -> None:
+    facts = {**card(16.0, 8), "iommu": {"present": False, "mode": "off", "virtual_machine": True}}
+    assert links(facts)["pcie.path"].status == "error"

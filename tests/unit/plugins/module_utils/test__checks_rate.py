@@ -10,7 +10,7 @@ import pytest
 
 from ansible_collections.rdma.cluster.plugins.module_utils._checks_link import check_link
 from ansible_collections.rdma.cluster.plugins.module_utils._findings import Finding
-from tests.unit.cards import HOST, bad, card_facts, card_rails, first_netdev, first_port, infiniband_rails, of_first
+from tests.unit.cards import HOST, bad, card_facts, card_rails, first_netdev, first_pci, first_port, infiniband_rails, of_first
 
 
 def infiniband(gbps: float | None, width: int | None, speed: str, planned: float | None = None) -> dict[str, Finding]:
@@ -129,3 +129,34 @@ def test_ethernet_that_tells_nothing_is_not_judged_without_a_plan() -> None:
     found = of_first(check_link(HOST, card_rails(None), facts))
     assert judged(found) == ("not_applicable", "not_applicable")
     assert "does not tell what it can do" in found["link.rate"].observed
+
+
+@pytest.mark.parametrize(
+    ("gbps", "speed", "device_id", "status"),
+    [
+        (400, "NDR", "0x1021", "not_applicable"),
+        (200, "HDR", "0x1021", "warning"),
+        (200, "HDR", "0x101b", "not_applicable"),
+        (400, "NDR", "0x101b", "not_applicable"),
+        (200, "HDR", "0x101e", "not_applicable"),
+        (200, "XYZ", "0x1021", "not_applicable"),
+    ],
+    ids=["best", "ConnectX-7 at HDR", "ConnectX-6", "better than the best", "a VF", "a speed of the future"],
+)
+def test_infiniband_without_a_plan_is_judged_by_the_card_s_generation(gbps: float, speed: str, device_id: str, status: str) -> None:
+    facts = card_facts("InfiniBand")
+    first_port(facts).update(rate_gbps=float(gbps), width=4, speed=speed)
+    first_pci(facts)["device_id"] = device_id
+    finding = of_first(check_link(HOST, infiniband_rails(), facts))["link.rate"]
+    assert finding.status == status
+    assert ("plan rate_gbps: 200 for rail0 of node1" in finding.remedy) is (status == "warning")
+
+
+@pytest.mark.parametrize(("lanes", "status"), [(4, "ok"), (16, "warning")])
+def test_a_lower_rate_is_planned_with_reason_where_pcie_caps_the_port(lanes: int, status: str) -> None:
+    """DGX Spark: a port of 200 Gb/s is two functions of Gen5 x4, of which each says 200."""
+    facts = card_facts()
+    first_port(facts).update(rate_gbps=200.0, width=4, speed="HDR")
+    first_netdev(facts)["ethtool"]["speed_mbps"] = 200_000
+    first_pci(facts)["narrowest"] = {"address": "0000:3d:00.0", "speed_gtps": 32.0, "width": lanes}
+    assert of_first(check_link(HOST, card_rails(100), facts))["link.rate"].status == status
