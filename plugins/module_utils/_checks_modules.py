@@ -30,6 +30,7 @@ CORE = ("ib_cm", "ib_core", "ib_ipoib", "ib_umad", "ib_uverbs", "iw_cm", "rdma_c
 #: The modules of a NIC's driver, by the name of the driver on the PCI bus.
 DRIVERS = {
     "bnxt_en": ("bnxt_en", "bnxt_re"),
+    "i40e": ("i40e", "irdma"),
     "ice": ("ice", "irdma"),
     "mlx4_core": ("mlx4_core", "mlx4_ib"),
     "mlx5_core": ("mlx5_core", "mlx5_ib"),

@@ -45,7 +45,7 @@ def _optic(port: RailPort) -> Finding:
 
 def _used(port: RailPort) -> Mapping[str, Any] | None:
     """The module, without lanes that get no light because the link runs on fewer: a splitter cable has but some of them."""
-    optic: Mapping[str, Any] | None = port.ethtool.get("optic")
+    optic: Mapping[str, Any] | None = port.port.get("optic") or port.ethtool.get("optic")
     lanes, width = (optic or {}).get("lanes") or (), port.port.get("width")
     lit = [lane for lane in lanes if (lane.get("rx_power_mw") or {}).get("value", DARK_MW + 1) > DARK_MW]
     return {**optic, "lanes": lit} if optic and port.up and len(lit) == width else optic

@@ -17,7 +17,7 @@ from ansible_collections.rdma.cluster.plugins.module_utils._rails import Facts, 
 LINK_LAYERS = {"roce": "Ethernet", "infiniband": "InfiniBand"}
 NO_DEVICE = "no RDMA device, so no port to look at: link.state says what to do"
 WRONG_KIND = "the port is of the wrong kind: link.layer says what to do"
-NO_FUNCTION = "no PCI function of an RDMA device is known for this NIC"
+NO_FUNCTION = "no PCI function is known for this NIC"
 NOT_UP = "the port is not up: link.state says why"
 
 
@@ -25,7 +25,7 @@ NOT_UP = "the port is not up: link.state says why"
 class RailPort:
     """A rail of a host with what the facts tell of its device, its port and its interface; each is empty where there is none.
 
-    stage: whose gate asks.
+    stage: whose gate asks; card: its PCI function while it has no RDMA device.
     """
 
     stage: str
@@ -34,6 +34,7 @@ class RailPort:
     device: Mapping[str, Any]
     port: Mapping[str, Any]
     netdev: Mapping[str, Any]
+    card: Mapping[str, Any]
 
     @property
     def name(self) -> str:
@@ -64,8 +65,8 @@ class RailPort:
 
     @property
     def pci(self) -> Mapping[str, Any]:
-        """The PCI function below the device; empty for a software device."""
-        return self.device.get("pci") or {}
+        """The PCI function of the card, also before it has an RDMA device; empty for a software device."""
+        return self.device.get("pci") or ({} if self.software else self.card)
 
     @property
     def address(self) -> str:
@@ -133,4 +134,5 @@ def _rail_port(stage: str, host: str, rail: ResolvedRail, facts: Facts) -> RailP
     device = facts["devices"][rail.device] if rail.device is not None else {}
     port = device["ports"][rail.port] if rail.port is not None else {}
     netdev = facts["netdevs"].get(rail.netdev, {}) if rail.netdev is not None else {}
-    return RailPort(stage, host, rail, device, port, netdev)
+    card = (facts.get("nics") or {}).get(rail.rail["nic"].get("pci") or netdev.get("pci"), {})
+    return RailPort(stage, host, rail, device, port, netdev, card)

@@ -17,7 +17,7 @@ PCI = ("address", "speed_gtps", "width", "narrowest")
 PORT = ("state", "physical_state", "link_layer", "rate_gbps", "width", "netdev", "rocev2")
 #: Meaningless on Ethernet.
 LIDS = ("lid", "sm_lid")
-NETDEV = ("mac", "mtu_bytes", "carrier", "admin_up", "dev_port", "pci", "function", "max_mtu_bytes", "ipv4")
+NETDEV = ("driver", "mac", "mtu_bytes", "carrier", "admin_up", "dev_port", "pci", "function", "ipv4")
 MODULE = ("version", "srcversion")
 STACK = ("kind", "kernel", "distribution")
 #: Taken as they are.
@@ -37,10 +37,11 @@ def digest(facts: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def comparable(facts: Mapping[str, Any]) -> dict[str, Any]:
-    """The digest and what else is compared between hosts: how fast each interface can be."""
+    """The digest and what else is compared between hosts: how fast each interface can be, and its largest MTU."""
     kept = digest(facts)
     for name, netdev in facts["netdevs"].items():
         speeds = (netdev.get("ethtool") or {}).get("supported_speeds_mbps") or []
+        kept["netdevs"][name]["max_mtu_bytes"] = netdev.get("max_mtu_bytes")
         kept["netdevs"][name]["ethtool"] = {"supported_speeds_mbps": [max(speeds)] if speeds else []}
     return kept
 

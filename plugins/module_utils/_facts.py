@@ -47,7 +47,7 @@ from ansible_collections.rdma.cluster.plugins.module_utils._netdev_live import a
 from ansible_collections.rdma.cluster.plugins.module_utils._nics import read_nics
 from ansible_collections.rdma.cluster.plugins.module_utils._pci import PciFunction, PciReader
 from ansible_collections.rdma.cluster.plugins.module_utils._pci_distance import read_distances
-from ansible_collections.rdma.cluster.plugins.module_utils._rdma_device import Device, add_active_mtu, read_devices
+from ansible_collections.rdma.cluster.plugins.module_utils._rdma_device import Device, add_active_mtu, add_optics, read_devices
 from ansible_collections.rdma.cluster.plugins.module_utils._session import Session, read_session
 from ansible_collections.rdma.cluster.plugins.module_utils._stack import Stack, read_stack
 from ansible_collections.rdma.cluster.plugins.module_utils._sysroot import SysRoot
@@ -60,7 +60,7 @@ SUBSETS = {
     "gpus": "GPUs, their distance to each NIC, GPUDirect, IOMMU",
     "host": "limits, kernel settings, files, units, load, time, file systems, our own session",
     "netdevs": "what only the running system tells of interfaces: addresses, who manages them, ethtool; the MTU of ports",
-    "optics": "the modules in the cages of interfaces",
+    "optics": "the modules in the cages of interfaces and InfiniBand ports",
     "stack": "modules and their files, DKMS, kernels, headers, Secure Boot, packages",
 }
 #: Those that only a running system has.
@@ -142,6 +142,8 @@ def gather(sys: SysRoot, runner: Runner | None = None, asked: Asked = EVERYTHING
     if runner is not None and "netdevs" in asked.subset:
         netdevs = add_live(sys, runner, port or IoctlPort(), netdevs, addresses, subset=asked.subset)
         devices = add_active_mtu(runner, devices)
+    if runner is not None and "optics" in asked.subset:
+        devices = add_optics(runner, devices)
     parts: dict[str, Any] = {}
     if "gpus" in asked.subset:
         parts.update(_gpus(sys, pci, devices, running=runner is not None))

@@ -12,6 +12,8 @@ from typing import Any
 
 #: One rail of the normalised intent: name, nic {pci | mac}, link_layer, plane, address, mtu_bytes, soft, …
 Rail = Mapping[str, Any]
+#: Interfaces that stand on the PCI function of another one.
+PARTS = ("representor", "sf")
 #: The tree of rdma_facts, or its digest.
 Facts = Mapping[str, Any]
 
@@ -63,10 +65,10 @@ def _resolve(index: int, rail: Rail, facts: Facts) -> ResolvedRail:
 
 
 def find_netdev(nic: Mapping[str, str], netdevs: Mapping[str, Any]) -> str | None:
-    """The interface of a NIC; of several on one PCI function, the one with the lowest port."""
+    """The interface of a NIC; of several on one PCI function, that with the lowest port, and one of PARTS only if no other is there."""
     key, wanted = next(iter(nic.items()))
-    found = [(netdev.get("dev_port") or 0, name) for name, netdev in netdevs.items() if (netdev.get(key) or "").lower() == wanted.lower()]
-    return min(found)[1] if found else None
+    found = [name for name, netdev in netdevs.items() if (netdev.get(key) or "").lower() == wanted.lower()]
+    return min(found, key=lambda name: (netdevs[name].get("function") in PARTS, netdevs[name].get("dev_port") or 0, name), default=None)
 
 
 def no_nic_words(rail: ResolvedRail, facts: Facts) -> str:
@@ -79,7 +81,8 @@ def no_nic_words(rail: ResolvedRail, facts: Facts) -> str:
 def _find_port(rail: Rail, netdev: str | None, devices: Mapping[str, Any]) -> tuple[str | None, str | None]:
     """The RDMA device and port on an interface, or (InfiniBand without IPoIB) on the PCI function itself."""
     pci = rail["nic"].get("pci")
-    for name, device in sorted(devices.items()):
+    wanted = bool(rail.get("soft"))
+    for name, device in sorted(devices.items(), key=lambda item: (bool(item[1].get("software")) != wanted, item[0])):
         for number, port in sorted(device["ports"].items()):
             if netdev is not None and port["netdev"] == netdev:
                 return name, number

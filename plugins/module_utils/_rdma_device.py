@@ -24,6 +24,7 @@ from ansible_collections.rdma.cluster.plugins.module_utils._infiniband import (
     parse_state,
 )
 from ansible_collections.rdma.cluster.plugins.module_utils._netdev import Netdev
+from ansible_collections.rdma.cluster.plugins.module_utils._optics import Optic, parse_mlxlink_module
 from ansible_collections.rdma.cluster.plugins.module_utils._pci import (
     PciFunction,
     PciReader,
@@ -61,7 +62,7 @@ class Port:
     """One port. rate_gbps, width and speed ("NDR") are as negotiated; netdev is the interface that carries its IP addresses.
 
     active_mtu_bytes is not in sysfs: None unless the running system was asked. rocev2: IPv4 address → the GID index for RoCE v2 on it.
-    counters, hw_counters: None where they were not read.
+    counters, hw_counters: None where they were not read. optic: the module of an InfiniBand port; on Ethernet the interface has it.
     """
 
     state: str | None
@@ -78,6 +79,7 @@ class Port:
     counters: dict[str, int | None] | None
     hw_counters: dict[str, int | None] | None
     active_mtu_bytes: int | None = None
+    optic: Optic | None = None
 
 
 @dataclass(frozen=True)
@@ -131,6 +133,26 @@ def _read_devinfo(runner: Runner) -> dict[str, Devinfo]:
         return parse_ibv_devinfo(done.stdout) if done.rc == 0 else {}
     except (CommandError, ParseError):
         return {}
+
+
+def add_optics(runner: Runner, devices: Mapping[str, Device]) -> dict[str, Device]:
+    """The devices with what mstlink says of the module of each InfiniBand card; None where it cannot be asked, or makes no sense."""
+    return {name: _with_optic(runner, device) for name, device in devices.items()}
+
+
+def _with_optic(runner: Runner, device: Device) -> Device:
+    if device.pci is None or device.software or not any(port.link_layer == "InfiniBand" for port in device.ports.values()):
+        return device
+    optic = _read_optic(runner, device.pci.address)
+    return replace(device, ports={number: replace(port, optic=optic) for number, port in device.ports.items()})
+
+
+def _read_optic(runner: Runner, address: str) -> Optic | None:
+    try:
+        done = runner.run(("mstlink", "-d", address, "-m"))
+        return parse_mlxlink_module(done.stdout) if done.rc == 0 else None
+    except (CommandError, ParseError):
+        return None
 
 
 def _with_mtu(device: Device, told: Devinfo | None) -> dict[str, Port]:

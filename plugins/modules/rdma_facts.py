@@ -17,7 +17,8 @@ description:
     network interfaces, and the loaded modules of the driver stack.
   - It reads files below C(/sys), C(/proc), C(/etc), C(/lib/modules) and C(/var/lib), and asks drivers of interfaces by ethtool's ioctls.
     Of the running system it also runs C(ip), C(ibv_devinfo), C(modinfo), C(systemctl) and, for the limits that a service gets,
-    C(systemd-run) once each, and C(ethtool -m) for each interface with a module in its cage; what they do not tell is V(null).
+    C(systemd-run) once each, C(ethtool -m) for each interface with a module in its cage, and C(mstlink -m) for each InfiniBand card;
+    what they do not tell is V(null).
   - What a host does not expose is V(null), never V(0).
 options:
   root:
@@ -205,6 +206,10 @@ ansible_facts:
                 netdev:
                   description: Network interface of the port. V(null) if there is none, or more than one could be meant.
                   type: str
+                  returned: success
+                optic:
+                  description: Of an InfiniBand port, the module in its cage by C(mstlink), as C(optic) of an interface.
+                  type: dict
                   returned: success
                 active_mtu_bytes:
                   description: MTU that the port uses, by C(ibv_devinfo). V(null) where that cannot be asked.

@@ -42,7 +42,7 @@ def network_rails(intent: Intent, facts: Facts) -> list[dict[str, Any]]:
 def modules_differ(intent: Intent, facts: Facts) -> bool:
     """A kernel module that the rails need is not loaded, or the file that loads them at boot is another."""
     loaded = facts["stack"]["modules"]
-    return any(name not in loaded for name in needed_modules(intent)) or files_differ(boot_files(boot_modules(intent)), facts)
+    return any(name not in loaded for name in needed_modules(intent, facts)) or files_differ(boot_files(boot_modules(intent)), facts)
 
 
 def soft_links_differ(intent: Intent, facts: Facts) -> bool:

@@ -9,19 +9,31 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from ansible_collections.rdma.cluster.plugins.module_utils._rails import soft_device_name
+from ansible_collections.rdma.cluster.plugins.module_utils._checks_modules import DRIVERS
+from ansible_collections.rdma.cluster.plugins.module_utils._rails import ResolvedRail, resolve, soft_device_name
 
 #: What verbs and RDMA-CM need, in the order of their dependencies.
 CORE_MODULES = ("ib_core", "ib_uverbs", "rdma_cm", "rdma_ucm")
 SOFT_MODULES = ("rdma_rxe",)
-NVIDIA_MODULES = ("mlx5_core", "mlx5_ib")
+#: Taken where nothing tells of the card: its driver is not loaded yet.
+USUAL_DRIVER = "mlx5_core"
 
 
-def needed_modules(intent: Mapping[str, Any]) -> list[str]:
-    """The kernel modules that must be loaded for these rails, in order."""
+def needed_modules(intent: Mapping[str, Any], facts: Mapping[str, Any] | None = None) -> list[str]:
+    """The kernel modules that must be loaded for these rails, in order; those of a card by the driver that the facts name."""
     soft = any(rail["soft"] for rail in intent["rails"])
-    hard = any(not rail["soft"] for rail in intent["rails"])
-    return [*CORE_MODULES, *(NVIDIA_MODULES if hard else ()), *(SOFT_MODULES if soft else ())]
+    drivers = dict.fromkeys(_driver(rail, facts or {}) for rail in resolve(intent["rails"], facts or {}) if not rail.rail["soft"])
+    cards = [name for driver in drivers for name in DRIVERS.get(driver, (driver,))]
+    return [*CORE_MODULES, *cards, *(SOFT_MODULES if soft else ())]
+
+
+def _driver(rail: ResolvedRail, facts: Mapping[str, Any]) -> str:
+    """The driver of a rail's card: of its RDMA device, else of its interface if that is one for RDMA."""
+    device = facts["devices"][rail.device] if rail.device is not None else {}
+    netdev = facts["netdevs"][rail.netdev] if rail.netdev is not None else {}
+    if device.get("driver") and not device.get("software"):
+        return str(device["driver"])
+    return str(netdev["driver"]) if netdev.get("driver") in DRIVERS else USUAL_DRIVER
 
 
 def boot_modules(intent: Mapping[str, Any]) -> list[str]:

@@ -56,7 +56,7 @@ def _preflight(host: str, intent: Intent, facts: Facts) -> list[Finding]:
 def _driver(host: str, intent: Intent, facts: Facts) -> list[Finding]:
     rails = intent["rails"]
     return [
-        *check_driver(host, rails, facts, needed_modules(intent)),
+        *check_driver(host, rails, facts, needed_modules(intent, facts)),
         *check_nodes(host, rails, facts),
         *check_dkms(host, facts),
         *check_modules(host, intent, facts),

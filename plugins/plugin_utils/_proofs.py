@@ -34,7 +34,7 @@ def basis(intent: Mapping[str, Any], facts: Mapping[str, Any]) -> dict[str, str]
     rails = resolve(intent["rails"], facts)
     devices = [facts["devices"].get(rail.device, {}) for rail in rails]
     loaded = facts["stack"]["modules"]
-    modules = {name: (loaded[name]["version"], loaded[name]["srcversion"]) for name in needed_modules(intent) if name in loaded}
+    modules = {name: (loaded[name]["version"], loaded[name]["srcversion"]) for name in needed_modules(intent, facts) if name in loaded}
     return {
         "driver": _hash([facts["stack"]["kernel"], modules]),
         "firmware": _hash([(device.get("firmware"), device.get("board_id")) for device in devices]),

@@ -67,6 +67,7 @@ PORT: dict[str, Any] = {
     "counters": QUIET,
     "hw_counters": {},
     "active_mtu_bytes": None,
+    "optic": None,
 }
 DEVICE: dict[str, Any] = {
     "driver": None,

@@ -164,10 +164,20 @@ def test_a_function_that_tells_no_link_is_not_judged() -> None:
     assert {finding.status for finding in links(facts).values()} == {"not_applicable"}
 
 
+def test_a_card_is_judged_before_it_has_an_rdma_device() -> None:
+    facts = card_facts()
+    card = facts["devices"].pop("mlx5_0")["pci"]
+    link = {"speed_gtps": 16.0, "width": 8}
+    facts["nics"] = {card["address"]: {**card, **link, "narrowest": {**card["narrowest"], **link}}}
+    found = check_pcie(HOST, card_rails(400)[:1], facts, "preflight")
+    (path,) = [finding for finding in found if finding.check == "pcie.path" and "rail" in finding.subject]
+    assert (path.status, "Gen4 x8" in path.observed) == ("error", True), path
+
+
 def test_a_nic_without_an_rdma_device_tells_no_path() -> None:
     facts = card_facts()
     del facts["devices"]["mlx5_0"]
-    assert {finding.observed for finding in links(facts).values()} == {"no PCI function of an RDMA device is known for this NIC"}
+    assert {finding.observed for finding in links(facts).values()} == {"no PCI function is known for this NIC"}
 
 
 def shared(facts: dict[str, Any], rate_gbps: float | None = 400, stage: str = "preflight") -> list[Finding]:

@@ -39,3 +39,20 @@ def test_infiniband_port_without_interface_is_found_by_its_pci_function() -> Non
     facts = {"netdevs": {}, "devices": {"mlx5_0": {"pci": {"address": "0000:3d:00.0"}, "ports": {"1": port}}}}
     rail = {**lab_rails()[0], "nic": {"pci": "0000:3D:00.0"}}
     assert resolve([rail], facts)[0].device == "mlx5_0"
+
+
+def test_the_interface_of_a_part_is_taken_only_if_no_other_is_there() -> None:
+    kinds = {"en3f0pf0sf0": "representor", "p0": "pf"}
+    netdevs = {name: {"pci": "0000:03:00.0", "dev_port": 0, "function": kind} for name, kind in kinds.items()}
+    assert find_netdev({"pci": "0000:03:00.0"}, netdevs) == "p0"
+    del netdevs["p0"]
+    assert find_netdev({"pci": "0000:03:00.0"}, netdevs) == "en3f0pf0sf0"
+
+
+def test_a_rail_takes_the_device_of_its_kind() -> None:
+    facts = lab_facts()
+    facts["devices"]["a_card"] = {**facts["devices"]["rxe_rail0"], "software": False}
+    hard = {**lab_rails()[0], "soft": False}
+    assert [resolve([rail], facts)[0].device for rail in (lab_rails()[0], hard)] == ["rxe_rail0", "a_card"]
+    del facts["devices"]["a_card"]
+    assert resolve([hard], facts)[0].device == "rxe_rail0"

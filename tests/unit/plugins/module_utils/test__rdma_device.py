@@ -69,6 +69,7 @@ def test_soft_roce_devices(tmp_path: Path) -> None:
                 "width": 1,
                 "speed": "SDR",
                 "active_mtu_bytes": None,
+                "optic": None,
                 "rocev2": {"10.10.1.1": 1},
                 "lid": None,
                 "sm_lid": None,
@@ -134,6 +135,7 @@ def test_a_nic_with_two_ports(tmp_path: Path) -> None:
                 "width": 2,
                 "speed": "NDR",
                 "active_mtu_bytes": None,
+                "optic": None,
                 "rocev2": {"10.10.1.2": 11},
                 "lid": None,
                 "sm_lid": None,
@@ -187,6 +189,7 @@ def test_what_a_device_does_not_tell_is_none(tmp_path: Path) -> None:
         "gids": [],
         "rocev2": {},
         "active_mtu_bytes": None,
+        "optic": None,
         "counters": {},
         "hw_counters": {},
     }
@@ -336,3 +339,30 @@ def test_the_mtu_of_a_port_is_asked_of_libibverbs(tmp_path: Path, answer: tuple[
     runner.assert_done()
     ports = [device["ports"]["1"]["active_mtu_bytes"] for device in facts["devices"].values()]
     assert ports == [mtu_bytes, None]
+
+
+MSTLINK = ["mstlink", "-d", "0000:3d:00.0", "-m"]
+MODULE_INFO = """
+Module Info
+-----------
+Identifier                                  : OSFP
+Vendor Name                                 : NVIDIA
+Vendor Part Number                          : MMA4Z00-NS400
+Vendor Serial Number                        : MT2345
+Cable Type                                  : Optical Module (separated)
+Temperature [C]                             : 91 [0..70]
+"""
+
+
+@pytest.mark.parametrize(("answer", "value"), [((0, MODULE_INFO), 91.0), ((1, "-E- no device"), None), ((0, "-E- no module"), None)])
+def test_the_module_of_an_infiniband_card_is_asked_of_mstlink(tmp_path: Path, answer: tuple[int, str], value: float | None) -> None:
+    root = mlx5_machine(tmp_path)
+    write_tree(root, "/sys/class/infiniband/mlx5_0/ports/1/link_layer: InfiniBand")
+    runner = FakeRunner([(MSTLINK, *answer, "")])
+
+    facts = to_dict(gather(SysRoot(str(root)), runner, Asked(frozenset({"optics"}))))
+
+    runner.assert_done()
+    optic = facts["devices"]["mlx5_0"]["ports"]["1"]["optic"]
+    assert (optic and optic["temperature_celsius"]["value"]) == value
+    assert facts["devices"]["mlx5_1"]["ports"]["1"]["optic"] is None

@@ -1,0 +1,43 @@
+# Copyright (c) 2026, the rdma.cluster authors
+# GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from ansible_collections.rdma.cluster.plugins.plugin_utils._driver import CORE_MODULES, needed_modules
+from tests.unit.hosts import lab_facts, lab_intent, lab_rails
+
+
+def hard_intent() -> dict[str, Any]:
+    intent = lab_intent()
+    return {**intent, "rails": [{**rail, "soft": False} for rail in lab_rails()]}
+
+
+@pytest.mark.parametrize(
+    ("device", "netdev", "modules"),
+    [
+        ("mlx5_core", "mlx5_core", ["mlx5_core", "mlx5_ib"]),
+        ("bnxt_en", "bnxt_en", ["bnxt_en", "bnxt_re"]),
+        ("mlx4_core", "mlx4_en", ["mlx4_core", "mlx4_ib"]),
+        ("efa", None, ["efa"]),
+        (None, "ice", ["ice", "irdma"]),
+        (None, "virtio_net", ["mlx5_core", "mlx5_ib"]),
+        (None, None, ["mlx5_core", "mlx5_ib"]),
+    ],
+)
+def test_the_modules_of_a_card_are_those_of_its_driver(device: str | None, netdev: str | None, modules: list[str]) -> None:
+    facts = lab_facts()
+    for number in (0, 1):
+        facts["devices"][f"rxe_rail{number}"].update(driver=device, software=False)
+        facts["netdevs"][f"ens{number + 1}"]["driver"] = netdev
+    assert needed_modules(hard_intent(), facts) == [*CORE_MODULES, *modules]
+
+
+def test_a_software_device_on_a_card_says_nothing_of_the_card() -> None:
+    assert needed_modules(hard_intent(), lab_facts()) == [*CORE_MODULES, "mlx5_core", "mlx5_ib"]
+    assert needed_modules(lab_intent(), lab_facts()) == [*CORE_MODULES, "rdma_rxe"]
+    assert needed_modules(hard_intent()) == [*CORE_MODULES, "mlx5_core", "mlx5_ib"]
