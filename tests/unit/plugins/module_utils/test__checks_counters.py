@@ -184,7 +184,8 @@ def test_a_counter_beyond_the_classic_width_is_not_full() -> None:
 def test_soft_roce_has_flaps_and_no_error_counters() -> None:
     before, after = lab_facts(), lab_facts()
     before["boot"]["uptime_seconds"], after["boot"]["uptime_seconds"] = 100.0, 3700.0
-    after["devices"]["rxe_rail0"]["ports"]["1"]["hw_counters"]["link_downed"] = 2
+    for facts, downs in ((before, 1), (after, 2)):
+        facts["devices"]["rxe_rail0"]["ports"]["1"]["hw_counters"]["link_downed"] = downs
     after["since"] = since(before, after, "run-1")
     found = of_first(check_counters("node1", lab_rails(), after))
     assert (found["link.flaps"].status, found["link.errors"].status) == ("warning", "not_applicable")
