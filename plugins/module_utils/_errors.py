@@ -6,9 +6,19 @@
 
 from __future__ import annotations
 
+#: The most characters of a message, of which a person reads but the first.
+MESSAGE = 1000
+
 
 class ParseError(ValueError):
-    """A text does not have the form that its source promises; the message quotes the offending text."""
+    """A text does not have the form that its source promises; the message quotes the offending text.
+
+    What it quotes may be as long as a file: from MESSAGE characters on, the middle is left out.
+    """
+
+    def __init__(self, message: str) -> None:
+        half = MESSAGE // 2
+        super().__init__(message if len(message) <= MESSAGE else f"{message[:half]} … {message[-half:]}")
 
 
 class CommandError(RuntimeError):

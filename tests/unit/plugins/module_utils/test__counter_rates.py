@@ -103,6 +103,7 @@ def test_a_port_that_is_new_is_left_out() -> None:
 def test_soft_roce_counts_among_the_hardware_counters() -> None:
     before, after = lab_facts(), lab_facts()
     before["boot"]["uptime_seconds"], after["boot"]["uptime_seconds"] = 100.0, 160.0
+    before["devices"]["rxe_rail0"]["ports"]["1"]["hw_counters"].update(link_downed=1, sent_pkts=70)
     after["devices"]["rxe_rail0"]["ports"]["1"]["hw_counters"].update(link_downed=2, sent_pkts=77)
     found = since(before, after, "run-1")
     assert found is not None

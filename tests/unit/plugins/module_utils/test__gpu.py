@@ -4,7 +4,6 @@
 
 from __future__ import annotations
 
-import contextlib
 from pathlib import Path
 
 import pytest
@@ -23,6 +22,7 @@ from ansible_collections.rdma.cluster.plugins.module_utils._gpu import (
 )
 from ansible_collections.rdma.cluster.plugins.module_utils._pci import PciReader
 from ansible_collections.rdma.cluster.plugins.module_utils._sysroot import SysRoot
+from tests.unit.garbled import read_or_refused
 from tests.unit.trees import write_tree
 
 # Of a machine with an H200 and the open driver; the UUID is changed.
@@ -108,8 +108,7 @@ LINES = st.lists(st.sampled_from([*H200.splitlines(), *OPEN.splitlines(), *PROPR
 @given(text=st.text() | LINES.map("\n".join), cut=st.integers(0, 600), junk=st.text(max_size=5))
 def test_nothing_but_a_parse_error_escapes(text: str, cut: int, junk: str) -> None:
     for parser in (parse_nvrm_version, parse_gpu_information):
-        with contextlib.suppress(ParseError):
-            parser(text[:cut] + junk + text[cut + 1 :])
+        assert read_or_refused(parser, text[:cut] + junk + text[cut + 1 :])
 
 
 PORT = "/sys/devices/pci0000:17/0000:17:01.0"

@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 
 from ansible_collections.rdma.cluster.plugins.module_utils._errors import ParseError
 from ansible_collections.rdma.cluster.plugins.module_utils._ibv_devinfo import Devinfo, DevinfoGid, DevinfoPort, parse_ibv_devinfo
-from tests.unit.garbled import garbled
+from tests.unit.garbled import garbled, read_or_refused
 
 DEVICE = """\
 hca_id:\tmlx5_0
@@ -266,8 +266,7 @@ def test_anything_else_is_refused_and_the_line_quoted(text: str, quoted: str) ->
 
 @given(garbled(PLAIN) | garbled(DETAILED))
 def test_nothing_but_a_parse_error_escapes(text: str) -> None:
-    with contextlib.suppress(ParseError):
-        parse_ibv_devinfo(text)
+    assert read_or_refused(parse_ibv_devinfo, text)
 
 
 @given(st.integers(0, len(DETAILED)))
@@ -291,5 +290,4 @@ def test_a_text_that_ends_behind_a_gid_does_not_tell_its_type() -> None:
 
 @pytest.mark.parametrize("line", ["state: x", "GID[0]:", "." * 20000 + "x", "phys_state: " + "(" * 20000])
 def test_long_outputs_are_read_in_linear_time(line: str) -> None:
-    with contextlib.suppress(ParseError):
-        parse_ibv_devinfo("hca_id: mlx5_0\n" + line + "\nRESIZE_MAX_WR" * 20000)
+    assert read_or_refused(parse_ibv_devinfo, "hca_id: mlx5_0\n" + line + "\nRESIZE_MAX_WR" * 20000)

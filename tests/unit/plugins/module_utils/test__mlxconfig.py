@@ -6,7 +6,6 @@
 
 from __future__ import annotations
 
-import contextlib
 from collections.abc import Callable
 
 import pytest
@@ -14,7 +13,7 @@ from hypothesis import given
 
 from ansible_collections.rdma.cluster.plugins.module_utils._errors import ParseError
 from ansible_collections.rdma.cluster.plugins.module_utils._mlxconfig import Mlxconfig, Setting, Value, parse_mlxconfig
-from tests.unit.garbled import garbled
+from tests.unit.garbled import garbled, read_or_refused
 
 PLAIN = """
 Device #1:
@@ -223,5 +222,4 @@ def test_what_is_no_table_is_an_error_that_quotes_it(text: str, quoted: str) -> 
 
 @given(garbled(PLAIN) | garbled(VERBOSE) | garbled(PLAIN + VERBOSE))
 def test_nothing_but_a_parse_error_escapes(text: str) -> None:
-    with contextlib.suppress(ParseError):
-        parse_mlxconfig(text)
+    assert read_or_refused(parse_mlxconfig, text)

@@ -4,7 +4,6 @@
 
 from __future__ import annotations
 
-import contextlib
 from pathlib import Path
 
 import pytest
@@ -15,6 +14,7 @@ from ansible_collections.rdma.cluster.plugins.module_utils import _netdev
 from ansible_collections.rdma.cluster.plugins.module_utils._errors import ParseError
 from ansible_collections.rdma.cluster.plugins.module_utils._netdev import Netdev, read_netdev, read_netdevs
 from ansible_collections.rdma.cluster.plugins.module_utils._sysroot import SysRoot
+from tests.unit.garbled import read_or_refused
 from tests.unit.trees import soft_roce_machine, write_tree
 
 PARSERS = [getattr(_netdev, name) for name in dir(_netdev) if name.startswith("parse_") and name != "parse_numa_node"]
@@ -54,8 +54,7 @@ def test_another_text_is_an_error_that_quotes_it(parser, text: str) -> None:
 @pytest.mark.parametrize("parser", PARSERS)
 @given(text=st.text() | st.from_regex(r"(0x)?[0-9a-f:]*"))
 def test_nothing_but_a_parse_error_escapes(parser, text: str) -> None:
-    with contextlib.suppress(ParseError):
-        parser(text)
+    assert read_or_refused(parser, text)
 
 
 def test_reads_the_interfaces_that_have_a_device(tmp_path: Path) -> None:

@@ -6,8 +6,6 @@
 
 from __future__ import annotations
 
-import contextlib
-
 import pytest
 from hypothesis import given
 
@@ -19,7 +17,7 @@ from ansible_collections.rdma.cluster.plugins.module_utils._nvidia_smi import (
     parse_nvidia_smi_query_csv,
     told,
 )
-from tests.unit.garbled import garbled
+from tests.unit.garbled import garbled, read_or_refused
 
 CSV = """index, name, pci.bus_id, memory.total [MiB], power.draw [W], ecc.mode.current, pcie.link.gen.current, compute_cap
 0, NVIDIA H200, 00000000:1B:00.0, 143771 MiB, 76.32 W, Enabled, 5, 9.0
@@ -160,11 +158,9 @@ def test_another_text_is_no_list(text: str, quoted: str) -> None:
 
 @given(garbled(CSV) | garbled(NO_UNITS))
 def test_nothing_but_a_parse_error_escapes_from_csv(text: str) -> None:
-    with contextlib.suppress(ParseError):
-        parse_nvidia_smi_query_csv(text)
+    assert read_or_refused(parse_nvidia_smi_query_csv, text)
 
 
 @given(garbled(LISTED))
 def test_nothing_but_a_parse_error_escapes_from_the_list(text: str) -> None:
-    with contextlib.suppress(ParseError):
-        parse_nvidia_smi_list(text)
+    assert read_or_refused(parse_nvidia_smi_list, text)

@@ -17,7 +17,7 @@ from hypothesis import strategies as st
 
 from ansible_collections.rdma.cluster.plugins.module_utils._errors import ParseError
 from ansible_collections.rdma.cluster.plugins.module_utils._nvidia_smi_q import GpuLink, NvidiaGpu, NvidiaSmi, parse_nvidia_smi_q
-from tests.unit.garbled import garbled
+from tests.unit.garbled import garbled, read_or_refused
 
 H200 = (Path(__file__).parents[2] / "fixtures/h200/nvidia-smi-q.txt").read_text(encoding="utf-8")
 GPU = """    Product Name                                       : NVIDIA B300
@@ -226,5 +226,4 @@ def test_output_that_ends_early_is_refused_unless_only_processes_are_missing(cou
 
 @given(garbled(SHORT) | garbled(HEAD + ATTACHED.format(1)))
 def test_nothing_but_a_parse_error_escapes(text: str) -> None:
-    with contextlib.suppress(ParseError):
-        parse_nvidia_smi_q(text)
+    assert read_or_refused(parse_nvidia_smi_q, text)

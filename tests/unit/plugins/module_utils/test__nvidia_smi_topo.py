@@ -6,7 +6,6 @@
 
 from __future__ import annotations
 
-import contextlib
 from collections.abc import Callable
 from pathlib import Path
 
@@ -16,7 +15,7 @@ from hypothesis import strategies as st
 
 from ansible_collections.rdma.cluster.plugins.module_utils._errors import ParseError
 from ansible_collections.rdma.cluster.plugins.module_utils._nvidia_smi_topo import Topology, parse_nvidia_smi_topo
-from tests.unit.garbled import garbled
+from tests.unit.garbled import garbled, read_or_refused
 
 H200 = (Path(__file__).parents[2] / "fixtures/h200/nvidia-smi-topo-m.txt").read_text(encoding="utf-8")
 MATRIX = """\t\x1b[4mGPU0\tGPU1\tNIC0\tNIC1\tNIC2\tCPU Affinity\tNUMA Affinity\tGPU NUMA ID\x1b[0m
@@ -179,5 +178,4 @@ def test_a_matrix_that_was_cut_off_is_refused(end: int) -> None:
 
 @given(garbled(SHOWN) | garbled(OLD) | garbled(H200))
 def test_nothing_but_a_parse_error_escapes(text: str) -> None:
-    with contextlib.suppress(ParseError):
-        parse_nvidia_smi_topo(text)
+    assert read_or_refused(parse_nvidia_smi_topo, text)

@@ -24,6 +24,7 @@ from ansible_collections.rdma.cluster.plugins.module_utils._optics import (
     parse_ethtool_module,
     parse_mlxlink_module,
 )
+from tests.unit.garbled import read_or_refused
 
 
 def rows(*pairs: str) -> str:
@@ -535,8 +536,7 @@ def test_a_dark_lane_without_a_limit_is_no_alarm() -> None:
 )
 def test_nothing_but_a_parse_error_escapes(text: str) -> None:
     for parser in (parse_ethtool_module, parse_mlxlink_module):
-        with contextlib.suppress(ParseError):
-            parser(text)
+        assert read_or_refused(parser, text)
 
 
 @pytest.mark.parametrize(
@@ -567,13 +567,13 @@ def test_nothing_but_a_parse_error_escapes_a_damaged_output(parser, sample: str,
     )
 )
 def test_nothing_but_a_parse_error_escapes_other_json(data: Any) -> None:
-    with contextlib.suppress(ParseError):
-        parse_ethtool_module(json.dumps([{"identifier": 3, "module": data, **(data if isinstance(data, dict) else {})}]))
+    assert read_or_refused(
+        parse_ethtool_module, json.dumps([{"identifier": 3, "module": data, **(data if isinstance(data, dict) else {})}])
+    )
 
 
 @pytest.mark.parametrize("filler", [" ", "\t", ":", "a", "0", "(", "[", "{", '{"a":', "[0..", ","])
 @pytest.mark.parametrize("parser", [parse_ethtool_module, parse_mlxlink_module])
 def test_long_lines_are_read_in_no_time(parser, filler: str) -> None:
     for text in (filler * 100_000, f"Module Info\nTemperature [C] : {filler * 100_000}\nModule temperature : {filler * 100_000}\n"):
-        with contextlib.suppress(ParseError):
-            parser(text)
+        assert read_or_refused(parser, text)

@@ -4,7 +4,6 @@
 
 from __future__ import annotations
 
-import contextlib
 from pathlib import Path
 
 import pytest
@@ -20,6 +19,7 @@ from ansible_collections.rdma.cluster.plugins.module_utils._pci_distance import 
     read_distances,
 )
 from ansible_collections.rdma.cluster.plugins.module_utils._sysroot import SysRoot
+from tests.unit.garbled import read_or_refused
 from tests.unit.trees import write_tree
 
 
@@ -155,8 +155,7 @@ def test_what_is_no_list_of_nodes_is_quoted(text: str) -> None:
 
 @given(text=st.text() | st.from_regex(r"[0-9,-]*"))
 def test_nothing_but_a_parse_error_escapes(text: str) -> None:
-    with contextlib.suppress(ParseError):
-        parse_node_count(text)
+    assert read_or_refused(parse_node_count, text)
 
 
 PATHS = st.lists(st.from_regex(r"(0000:0[0-3]:0[0-3]\.[0-7]|pci0000:[08]0|virtio1)", fullmatch=True), max_size=8).map(

@@ -6,7 +6,6 @@
 
 from __future__ import annotations
 
-import contextlib
 import json
 from collections.abc import Callable
 from dataclasses import replace
@@ -23,7 +22,7 @@ from ansible_collections.rdma.cluster.plugins.module_utils._rdma_tool import (
     parse_rdma_link,
     parse_rdma_statistic,
 )
-from tests.unit.garbled import garbled
+from tests.unit.garbled import garbled, read_or_refused
 
 MLX5 = RdmaDevice(
     name="mlx5_0",
@@ -199,5 +198,4 @@ def test_what_was_cut_off_or_is_of_another_kind_is_quoted(parse: Callable[[str],
     text=garbled(DEVICES) | garbled(DEVICES_JSON) | garbled(LINKS) | garbled(LINKS_JSON) | garbled(STATISTICS) | garbled(STATISTICS_JSON)
 )
 def test_nothing_but_a_parse_error_escapes(parse: Callable[[str], object], text: str) -> None:
-    with contextlib.suppress(ParseError):
-        parse(text)
+    assert read_or_refused(parse, text)

@@ -6,7 +6,6 @@
 
 from __future__ import annotations
 
-import contextlib
 from pathlib import Path
 
 import pytest
@@ -21,6 +20,7 @@ from ansible_collections.rdma.cluster.plugins.module_utils._secure_boot import (
     read_secure_boot,
 )
 from ansible_collections.rdma.cluster.plugins.module_utils._sysroot import SysRoot
+from tests.unit.garbled import read_or_refused
 
 SECURE_BOOT = "sys/firmware/efi/efivars/SecureBoot-8be4df61-93ca-11d2-aa0d-00e098032b8c"
 
@@ -101,7 +101,5 @@ def test_a_kernel_without_lockdown(tmp_path: Path) -> None:
 
 @given(data=st.binary(max_size=20), text=st.text() | st.lists(st.sampled_from(["[", "]", "none", "[none]", " ", "²"])).map("".join))
 def test_nothing_but_a_parse_error_escapes(data: bytes, text: str) -> None:
-    with contextlib.suppress(ParseError):
-        parse_secure_boot(data)
-    with contextlib.suppress(ParseError):
-        parse_lockdown(text)
+    assert read_or_refused(parse_secure_boot, data)
+    assert read_or_refused(parse_lockdown, text)

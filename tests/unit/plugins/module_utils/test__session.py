@@ -6,7 +6,6 @@
 
 from __future__ import annotations
 
-import contextlib
 import os
 from pathlib import Path
 
@@ -18,6 +17,7 @@ from ansible_collections.rdma.cluster.plugins.module_utils._errors import ParseE
 from ansible_collections.rdma.cluster.plugins.module_utils._session import Session, find_netdev_of, parse_ssh_connection, read_session
 from ansible_collections.rdma.cluster.plugins.module_utils._sysroot import SysRoot
 from tests.unit.fakes import FakeRunner
+from tests.unit.garbled import read_or_refused
 
 CONNECTION = "192.0.2.9 50022 192.0.2.1 22"
 NETDEVS = {"lo": ["127.0.0.1/8"], "eth0": ["198.51.100.1/24", "192.0.2.1/24"], "eth1": ["192.0.2.10/24"], "eth2": [], "eth3": None}
@@ -45,8 +45,7 @@ def test_another_text_is_quoted(text: str) -> None:
 
 @given(text=st.text() | st.lists(st.sampled_from(["192.0.2.1", "fe80::1%", "UNKNOWN", "22", "٣", "1.2.3.²"]), max_size=5).map(" ".join))
 def test_nothing_but_a_parse_error_escapes(text: str) -> None:
-    with contextlib.suppress(ParseError):
-        parse_ssh_connection(text)
+    assert read_or_refused(parse_ssh_connection, text)
 
 
 @pytest.mark.parametrize(

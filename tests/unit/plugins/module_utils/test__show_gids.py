@@ -6,14 +6,12 @@
 
 from __future__ import annotations
 
-import contextlib
-
 import pytest
 from hypothesis import given
 
 from ansible_collections.rdma.cluster.plugins.module_utils._errors import ParseError
 from ansible_collections.rdma.cluster.plugins.module_utils._show_gids import ShownGid, parse_show_gids
-from tests.unit.garbled import garbled
+from tests.unit.garbled import garbled, read_or_refused
 
 HEAD = """\
 DEV\tPORT\tINDEX\tGID\t\t\t\t\tIPv4  \t\tVER\tDEV
@@ -111,8 +109,7 @@ def test_anything_else_is_refused_and_quoted(text: str, quoted: str) -> None:
 
 @given(garbled(SHOWN))
 def test_nothing_but_a_parse_error_escapes(text: str) -> None:
-    with contextlib.suppress(ParseError):
-        parse_show_gids(text)
+    assert read_or_refused(parse_show_gids, text)
 
 
 @pytest.mark.parametrize(
