@@ -135,6 +135,8 @@ def _judge(port: RailPort, check: str, kinds: Sequence[Kind], since: Mapping[str
     failed = any(kind.can_fail and any(limit.passed(counts[name], hours) for name in kind.counters & counts.keys()) for kind in seen)
     observed = ", ".join([f"{name} {count} ({_rate_words(count / hours)})" for name, count in counts.items()])
     remedies = [_words(port, kind.remedy) for kind in seen] + ([_clear(port)] if full else [])
+    if failed:
+        remedies.append("If that has been done since: run again, which counts from this run on.")
     return port.finding(check, ERROR if failed else WARNING, f"{observed} {time}{_full_words(full)}", limit.words, " ".join(remedies))
 
 

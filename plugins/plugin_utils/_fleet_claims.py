@@ -107,7 +107,10 @@ def distribution(host: Host) -> Iterator[Said]:
 
 
 def rate(host: Host) -> Iterator[Said]:
-    """Of ports that are up, and of which link.rate finds no fault: it judges by the plan, or by what the NIC can do."""
+    """Of ports that are up, and of which link.rate finds no fault: it judges by the plan, or by what the NIC can do.
+
+    Within one kind of board: of two kinds the slower one is no fault, and `alike.board` tells of them.
+    """
     for rail in host.rails:
         port = host.port(rail)
         rate_gbps = port.get("rate_gbps")
@@ -116,7 +119,7 @@ def rate(host: Host) -> Iterator[Said]:
         most_gbps = _most_gbps(host, rail)
         if most_gbps is None or rate_gbps >= most_gbps * (1 - RATE_TOLERANCE):
             width = f" ({port['width']}x)" if port.get("width") else ""
-            yield host.place(rail), rail.subject, f"{rate_gbps:g} Gb/s{width}"
+            yield (host.place(rail), host.device(rail).get("board_id")), rail.subject, f"{rate_gbps:g} Gb/s{width}"
 
 
 def _most_gbps(host: Host, rail: ResolvedRail) -> float | None:

@@ -282,6 +282,15 @@ RATES: list[Any] = [
 ]
 
 
+def test_two_kinds_of_boards_have_two_rates() -> None:
+    hosts = fleet(5)
+    for name in ("node1", "node2"):
+        for index in (0, 1):
+            of(name, index)(hosts)["ports"]["1"].update(rate_gbps=200.0)
+            of(name, index)(hosts)["board_id"] = "MT_0000000225"
+    assert "alike.rate" not in {finding.check for bad in found(hosts, "link").values() for finding in bad}
+
+
 @pytest.mark.parametrize("change", RATES)
 def test_a_rate_that_another_check_judges_is_no_second_error(change: Callable[[Fleet], None]) -> None:
     hosts = fleet(4)
