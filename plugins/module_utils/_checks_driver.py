@@ -76,6 +76,10 @@ def _rail(host: str, rail: ResolvedRail, facts: Facts) -> Iterator[Finding]:
     if rail.device is not None and not rail.rail["soft"] and facts["devices"][rail.device].get("software"):
         yield _software(host, rail)
         return
+    master = facts["netdevs"][rail.netdev].get("master") if rail.netdev is not None else None
+    if rail.device is None and master is not None:
+        yield _bonded(host, rail, master)
+        return
     wanted = "a Soft-RoCE device on it" if rail.rail["soft"] else "an RDMA device on it"
     yield Finding(
         STAGE, "driver.device", host, rail.subject, OK if rail.device else ERROR,
@@ -91,6 +95,15 @@ def _no_nic(host: str, rail: ResolvedRail, facts: Facts) -> Finding:
         observed=no_nic_words(rail, facts),
         expected="present",
         remedy=f"Correct `nic` of {rail.name} in rdma_rails of {host}, or look for the card with `lspci` there.",
+    )  # fmt: skip
+
+
+def _bonded(host: str, rail: ResolvedRail, master: str) -> Finding:
+    """The RDMA device of a NIC in a bond stands on the bond."""
+    return Finding(
+        STAGE, "driver.device", host, rail.subject, ERROR, f"no RDMA device of its own: {rail.netdev} is part of {master}",
+        "a NIC that is a rail by itself",
+        f"A bond cannot be a rail yet: take {rail.netdev} out of {master} on {host}, or plan other NICs as rails.",
     )  # fmt: skip
 
 

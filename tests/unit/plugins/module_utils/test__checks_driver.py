@@ -80,3 +80,14 @@ def test_a_software_device_is_none_of_a_real_nic() -> None:
     finding = device(soft=False)
     assert (finding.status, finding.observed) == ("error", "only rxe_rail0, a software device")
     assert "`rdma link delete rxe_rail0`" in finding.remedy
+
+
+def test_a_nic_in_a_bond_is_told_from_one_without_driver() -> None:
+    facts = lab_facts()
+    facts["devices"]["mlx5_bond_0"] = facts["devices"].pop("rxe_rail0")
+    facts["devices"]["mlx5_bond_0"]["ports"]["1"]["netdev"] = "bond0"
+    facts["netdevs"]["ens1"]["master"] = "bond0"
+    hard = [{**lab_rails()[0], "soft": False}]
+    (finding,) = [each for each in check_driver("node1", hard, facts, []) if each.check == "driver.device"]
+    assert (finding.status, finding.observed) == ("error", "no RDMA device of its own: ens1 is part of bond0")
+    assert "cannot be a rail yet" in finding.remedy
