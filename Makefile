@@ -24,7 +24,7 @@ site: venv ## the site playbook on the lab that is up
 	@$(tools)/site.sh
 
 test: ## every check within half an hour (add PYTHON=python3.13 for the newest ansible-core)
-	@$(steps) prepare=1 unit=3 host-units=2 lint=1 build=1 sanity=2 molecule=23 policies=2
+	@$(steps) prepare=1 unit=2 host-units=2 build=1 checks=2 molecule=25 policies=2
 
 test-all: ## the checks of `test`, every scenario, and the newest ansible-core
 	@RDMA_TEST_EXAMPLES=new $(steps) prepare=4 unit=3 host-units=4 lint=3 build=1 sanity=3 molecule-all=45 newest=8
@@ -47,6 +47,9 @@ lint: venv ## ruff, mypy, yamllint, ansible-lint, changelog and documentation
 
 build: venv ## build and install the collection, and find its site playbook
 	@$(tools)/build.sh
+
+checks: venv ## lint and sanity, side by side
+	@$(MAKE) --no-print-directory --jobs=2 --output-sync=target lint sanity
 
 sanity: venv ## ansible-test sanity
 	@$(tools)/sanity.sh
@@ -76,4 +79,4 @@ requirements: venv ## pin the newest of everything anew
 clean: ## remove what the tools made, but no lab and no evidence
 	rm -rf .venv .ansible .hypothesis .mypy_cache .pytest_cache .ruff_cache tests/output rdma-cluster-*.tar.gz
 
-.PHONY: help lab lab-up lab-down site test test-all prepare venv unit host-units lint build sanity molecule policies molecule-all newest bench format requirements clean
+.PHONY: help lab lab-up lab-down site test test-all prepare venv unit host-units lint build checks sanity molecule policies molecule-all newest bench format requirements clean
