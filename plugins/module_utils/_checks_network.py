@@ -10,7 +10,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from ansible_collections.rdma.cluster.plugins.module_utils._findings import ERROR, NOT_APPLICABLE, OK, UNKNOWN, WARNING, Finding
-from ansible_collections.rdma.cluster.plugins.module_utils._rails import Facts, Rail, ResolvedRail, resolve, rocev2_gid_index
+from ansible_collections.rdma.cluster.plugins.module_utils._rails import Facts, Rail, ResolvedRail, rail_ip, resolve, rocev2_gid_index
 
 STAGE = "network"
 #: From IBTA's header lengths: GRH 40, UDP 8, BTH 12, XRC 4, atomic 28, ICRC 4 (iboe_get_mtu, include/rdma/ib_addr.h of Linux).
@@ -56,7 +56,7 @@ def _gid(host: str, rail: ResolvedRail, facts: Facts) -> Finding:
     if rail.rail["link_layer"] != "roce":
         why = "InfiniBand addresses ports by LID, not by IP address"
         return Finding(STAGE, "network.gid", host, rail.subject, NOT_APPLICABLE, why, "a RoCE v2 GID")
-    address = str(rail.rail["address"]).split("/", maxsplit=1)[0]
+    address = rail_ip(rail.rail)
     expected = f"a RoCE v2 GID of {address}"
     if rail.device is None or rail.port is None:
         return Finding(STAGE, "network.gid", host, rail.subject, UNKNOWN, "no RDMA device", expected, _look(host))

@@ -11,7 +11,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from ansible_collections.rdma.cluster.plugins.module_utils._findings import ERROR, NOT_APPLICABLE, OK, UNKNOWN, WARNING, Finding
-from ansible_collections.rdma.cluster.plugins.module_utils._rails import Facts, Rail, ResolvedRail, resolve
+from ansible_collections.rdma.cluster.plugins.module_utils._rails import Facts, Rail, ResolvedRail, rail_ip, resolve
 
 STAGE = "preflight"
 #: os-release's ID → the VERSION_IDs whose packages are known.
@@ -130,7 +130,7 @@ def check_ssh(host: str, rails: Sequence[Rail], facts: Facts) -> list[Finding]:
 def _carries(rail: ResolvedRail, facts: Facts, address: str | None, netdev: str | None) -> bool:
     """Whether a session is on a rail: on its interface, a VLAN of it, what it is enslaved to, or by its planned address."""
     if netdev is None:
-        return address is not None and str(rail.rail["address"]).split("/", maxsplit=1)[0] == address
+        return address is not None and rail_ip(rail.rail) == address
     if rail.netdev is None:
         return False
     base = netdev.partition(".")[0]

@@ -42,10 +42,10 @@ from ansible_collections.rdma.cluster.plugins.module_utils._host_state import (
 )
 from ansible_collections.rdma.cluster.plugins.module_utils._iommu import Iommu, read_iommu
 from ansible_collections.rdma.cluster.plugins.module_utils._load import Load, read_load
-from ansible_collections.rdma.cluster.plugins.module_utils._netdev import Netdev
-from ansible_collections.rdma.cluster.plugins.module_utils._netdev_live import add_live, read_addresses, read_used_netdevs
+from ansible_collections.rdma.cluster.plugins.module_utils._netdev import Netdev, read_netdevs
+from ansible_collections.rdma.cluster.plugins.module_utils._netdev_live import add_live, add_named, read_addresses
 from ansible_collections.rdma.cluster.plugins.module_utils._nics import read_nics
-from ansible_collections.rdma.cluster.plugins.module_utils._pci import PciFunction, PciReader
+from ansible_collections.rdma.cluster.plugins.module_utils._pci import PCI_DEVICES, PciFunction, PciReader
 from ansible_collections.rdma.cluster.plugins.module_utils._pci_distance import read_distances
 from ansible_collections.rdma.cluster.plugins.module_utils._rdma_device import Device, add_active_mtu, add_optics, read_devices
 from ansible_collections.rdma.cluster.plugins.module_utils._session import Session, read_session
@@ -65,7 +65,6 @@ SUBSETS = {
 }
 #: Those that only a running system has.
 LIVE = frozenset({"netdevs", "optics"})
-PCI_DEVICES = "/sys/bus/pci/devices"
 
 
 @dataclass(frozen=True)
@@ -133,9 +132,9 @@ def gather(sys: SysRoot, runner: Runner | None = None, asked: Asked = EVERYTHING
     both name the path.
     """
     pci = PciReader(sys)
-    netdevs = read_used_netdevs(sys)
+    netdevs = read_netdevs(sys)
     devices = read_devices(sys, netdevs, pci, counters="counters" in asked.subset)
-    netdevs = read_used_netdevs(sys, devices, netdevs)
+    netdevs = add_named(sys, netdevs, devices)
     addresses = {}
     if runner is not None and asked.subset & {"netdevs", "host"}:
         addresses = read_addresses(runner)

@@ -14,11 +14,10 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 
 from ansible_collections.rdma.cluster.plugins.module_utils._errors import ParseError
-from ansible_collections.rdma.cluster.plugins.module_utils._pci import PciFunction, PciReader
+from ansible_collections.rdma.cluster.plugins.module_utils._pci import PCI_DEVICES, PciFunction, PciReader
 from ansible_collections.rdma.cluster.plugins.module_utils._pci_path import ADDRESS, parse_address
 from ansible_collections.rdma.cluster.plugins.module_utils._sysroot import SysRoot
 
-_DEVICES = "/sys/bus/pci/devices"
 _DRIVER = "/proc/driver/nvidia"
 # Vendor 0x10de; class 0x03 (display), subclass 0x00 (VGA) or 0x02 (3D).
 _MODALIAS = re.compile(r"pci:v000010DEd[0-9A-F]{8}sv[0-9A-F]{8}sd[0-9A-F]{8}bc03sc0[02]i[0-9A-F]{2}")
@@ -97,7 +96,7 @@ def read_gpus(sys: SysRoot, pci: PciReader | None = None) -> tuple[list[Gpu], Gp
     """
     reader = pci or PciReader(sys)
     known = {information.address or name: information for name, information in _read_informations(sys)}
-    present = {name for name in sys.list_dir(_DEVICES) if _is_gpu(sys, name)}
+    present = {name for name in sys.list_dir(PCI_DEVICES) if _is_gpu(sys, name)}
     return [_read_gpu(sys, reader, name, known.get(name)) for name in sorted(present | known.keys())], read_gpu_driver(sys)
 
 
@@ -115,17 +114,17 @@ def _read_informations(sys: SysRoot) -> Iterable[tuple[str, GpuInformation]]:
 
 
 def _is_gpu(sys: SysRoot, name: str) -> bool:
-    alias = sys.text(f"{_DEVICES}/{name}/modalias")
+    alias = sys.text(f"{PCI_DEVICES}/{name}/modalias")
     if alias is not None:
         found = _MODALIAS.fullmatch(alias) is not None
     else:
-        kind = sys.text(f"{_DEVICES}/{name}/class") or ""
-        found = kind.startswith(("0x0300", "0x0302")) and sys.text(f"{_DEVICES}/{name}/vendor") == "0x10de"
-    return found and sys.link_target(f"{_DEVICES}/{name}/physfn") is None
+        kind = sys.text(f"{PCI_DEVICES}/{name}/class") or ""
+        found = kind.startswith(("0x0300", "0x0302")) and sys.text(f"{PCI_DEVICES}/{name}/vendor") == "0x10de"
+    return found and sys.link_target(f"{PCI_DEVICES}/{name}/physfn") is None
 
 
 def _read_gpu(sys: SysRoot, reader: PciReader, address: str, information: GpuInformation | None) -> Gpu:
-    path = sys.resolve(f"{_DEVICES}/{address}") if ADDRESS.fullmatch(address) else None
+    path = sys.resolve(f"{PCI_DEVICES}/{address}") if ADDRESS.fullmatch(address) else None
     function = reader.function(path) if path is not None and sys.exists(path) else None
     return Gpu(
         address=address,

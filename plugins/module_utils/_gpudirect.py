@@ -16,6 +16,7 @@ from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 
 from ansible_collections.rdma.cluster.plugins.module_utils._gpu import Gpu, GpuDriver
+from ansible_collections.rdma.cluster.plugins.module_utils._stack import OFED_MODULE
 from ansible_collections.rdma.cluster.plugins.module_utils._sysroot import SysRoot
 
 #: nv_peer_mem is the older one, of a package of its own.
@@ -24,7 +25,6 @@ PEER_SYMBOL = "ib_register_peer_memory_client"
 #: uverbs registers DMA-BUFs; the libraries hand them on; the open GPU driver exports them.
 DMABUF_KERNEL, DMABUF_RDMA_CORE, DMABUF_GPU_DRIVER = (5, 12), (34,), (515,)
 _MEMORY_PEERS = "/sys/kernel/mm/memory_peers"
-_OFED_MODULE = "mlx_compat"
 _LIBRARY_FOLDERS = ("/usr/lib/x86_64-linux-gnu", "/usr/lib/aarch64-linux-gnu", "/usr/lib64", "/usr/lib", "/usr/local/lib")
 #: The library's number of two parts, then rdma-core's version: libibverbs.so.1.14.50.0.
 _LIBRARY = re.compile(r"libibverbs\.so\.1\.[0-9]{1,3}\.([0-9]{1,4}\.[0-9]{1,3})")
@@ -130,7 +130,7 @@ def read_peer_memory(sys: SysRoot) -> PeerMemory:
     if peers or any(sys.exists(f"/sys/module/{name}") for name in PEERMEM_MODULES):
         return PeerMemory(symbol=True, peers=peers)
     on_disk = _on_disk(sys)
-    if on_disk is False and not sys.exists(f"/sys/module/{_OFED_MODULE}"):
+    if on_disk is False and not sys.exists(f"/sys/module/{OFED_MODULE}"):
         return PeerMemory(symbol=False, peers=peers)
     loaded = _loaded(sys)
     return PeerMemory(symbol=loaded if loaded is not None else on_disk, peers=peers)

@@ -13,17 +13,13 @@ from ansible_collections.rdma.cluster.plugins.module_utils._command import Runne
 from ansible_collections.rdma.cluster.plugins.module_utils._ethtool import Ethtool, EthtoolPort, read_ethtool
 from ansible_collections.rdma.cluster.plugins.module_utils._ip_address import IpAddresses, read_ip_addresses
 from ansible_collections.rdma.cluster.plugins.module_utils._net_managers import read_managers
-from ansible_collections.rdma.cluster.plugins.module_utils._netdev import Netdev, read_netdev, read_netdevs
+from ansible_collections.rdma.cluster.plugins.module_utils._netdev import Netdev, read_netdev
 from ansible_collections.rdma.cluster.plugins.module_utils._rdma_device import Device
 from ansible_collections.rdma.cluster.plugins.module_utils._sysroot import SysRoot
 
 
-def read_used_netdevs(
-    sys: SysRoot, devices: Mapping[str, Device] | None = None, known: Mapping[str, Netdev] | None = None
-) -> dict[str, Netdev]:
-    """Every interface that has a device below it; and those known, with the ones that ports and GIDs of RDMA devices name."""
-    if devices is None or known is None:
-        return read_netdevs(sys)
+def add_named(sys: SysRoot, known: Mapping[str, Netdev], devices: Mapping[str, Device]) -> dict[str, Netdev]:
+    """The interfaces known, with those that ports and GIDs of RDMA devices name: a bond has no device below it."""
     ports = [port for device in devices.values() for port in device.ports.values()]
     used = {name for port in ports for name in (port.netdev, *(gid.netdev for gid in port.gids)) if name is not None}
     return {**known, **{name: read_netdev(sys, name) for name in sorted(used - known.keys())}}

@@ -8,10 +8,9 @@ from __future__ import annotations
 
 from collections.abc import Collection
 
-from ansible_collections.rdma.cluster.plugins.module_utils._pci import PciFunction, PciReader
+from ansible_collections.rdma.cluster.plugins.module_utils._pci import PCI_DEVICES, PciFunction, PciReader
 from ansible_collections.rdma.cluster.plugins.module_utils._sysroot import SysRoot
 
-DEVICES = "/sys/bus/pci/devices"
 #: PCI base class 0x02: Ethernet (0x0200) and InfiniBand (0x0207) among them.
 NETWORK = "0x02"
 
@@ -20,10 +19,10 @@ def read_nics(sys: SysRoot, pci: PciReader, known: Collection[str]) -> dict[str,
     """Functions of network cards by address, without those known and without virtual functions of a card that is here itself."""
     return {
         name: pci.function(path)
-        for name in sys.list_dir(DEVICES)
-        if name not in known and _is_nic(sys, name) and (path := sys.resolve(f"{DEVICES}/{name}")) is not None
+        for name in sys.list_dir(PCI_DEVICES)
+        if name not in known and _is_nic(sys, name) and (path := sys.resolve(f"{PCI_DEVICES}/{name}")) is not None
     }
 
 
 def _is_nic(sys: SysRoot, name: str) -> bool:
-    return (sys.text(f"{DEVICES}/{name}/class") or "").startswith(NETWORK) and sys.link_target(f"{DEVICES}/{name}/physfn") is None
+    return (sys.text(f"{PCI_DEVICES}/{name}/class") or "").startswith(NETWORK) and sys.link_target(f"{PCI_DEVICES}/{name}/physfn") is None

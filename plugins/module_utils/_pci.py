@@ -15,6 +15,7 @@ from ansible_collections.rdma.cluster.plugins.module_utils._pci_config import Pc
 from ansible_collections.rdma.cluster.plugins.module_utils._pci_path import function_paths, payload_gbps
 from ansible_collections.rdma.cluster.plugins.module_utils._sysroot import SysRoot
 
+PCI_DEVICES = "/sys/bus/pci/devices"
 _LINK_SPEED = re.compile(r"([0-9]{1,4}(?:\.[0-9]{1,3})?) GT/s(?: PCIe)?")
 _LINK_WIDTH = re.compile(r"[0-9]{1,3}")
 _NUMA_NODE = re.compile(r"-?[0-9]{1,6}")

@@ -10,7 +10,7 @@ import re
 from collections.abc import Mapping
 
 from ansible_collections.rdma.cluster.plugins.module_utils._errors import ParseError
-from ansible_collections.rdma.cluster.plugins.module_utils._pci import PciFunction
+from ansible_collections.rdma.cluster.plugins.module_utils._pci import PCI_DEVICES, PciFunction
 from ansible_collections.rdma.cluster.plugins.module_utils._pci_path import function_paths, host_bridge
 from ansible_collections.rdma.cluster.plugins.module_utils._sysroot import SysRoot
 
@@ -87,4 +87,4 @@ def read_distances(
 
 
 def _path(sys: SysRoot, function: PciFunction) -> str:
-    return sys.resolve(f"/sys/bus/pci/devices/{function.address}") or ""
+    return sys.resolve(f"{PCI_DEVICES}/{function.address}") or ""

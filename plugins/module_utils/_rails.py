@@ -48,6 +48,11 @@ def nic_label(nic: Mapping[str, str]) -> str:
     return nic.get("pci") or nic["mac"]
 
 
+def rail_ip(rail: Rail) -> str | None:
+    """A rail's planned address without the length of its prefix."""
+    return None if rail["address"] is None else str(rail["address"]).split("/", maxsplit=1)[0]
+
+
 def soft_device_name(rail: Rail) -> str:
     """The name of a rail's Soft-RoCE device."""
     return f"rxe_{rail['name']}"
@@ -91,7 +96,7 @@ def _find_port(rail: Rail, netdev: str | None, devices: Mapping[str, Any]) -> tu
     return None, None
 
 
-def rocev2_gid_index(port: Mapping[str, Any], ipv4: str) -> int | None:
+def rocev2_gid_index(port: Mapping[str, Any], ipv4: str | None) -> int | None:
     """The GID index for RoCE v2 on an IPv4 address of a port, or None. Never a constant (see Port.rocev2)."""
     index: int | None = port["rocev2"].get(ipv4)
     return index

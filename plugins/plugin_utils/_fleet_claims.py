@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
 
-from ansible_collections.rdma.cluster.plugins.module_utils._rails import ResolvedRail, resolve
+from ansible_collections.rdma.cluster.plugins.module_utils._rails import ResolvedRail, rail_ip, resolve
 
 PACKAGES = ("perftest", "rdma-core")
 #: A port is as fast as something if it lacks less than this of it: sysfs rounds.
@@ -147,7 +147,7 @@ def pcie(host: Host) -> Iterator[Said]:
 def gid_index(host: Host) -> Iterator[Said]:
     for rail in host.rails:
         if rail.rail["link_layer"] == "roce" and rail.rail["address"]:
-            address = str(rail.rail["address"]).split("/", maxsplit=1)[0]
+            address = rail_ip(rail.rail)
             index = (host.port(rail).get("rocev2") or {}).get(address)
             if index is not None:
                 yield host.place(rail), rail.subject, str(index)

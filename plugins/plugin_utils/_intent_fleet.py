@@ -29,7 +29,7 @@ from ansible_collections.rdma.cluster.plugins.module_utils._findings import (
     WARNING,
     Finding,
 )
-from ansible_collections.rdma.cluster.plugins.module_utils._rails import ResolvedRail, nic_label, no_nic_words, resolve
+from ansible_collections.rdma.cluster.plugins.module_utils._rails import ResolvedRail, nic_label, no_nic_words, rail_ip, resolve
 from ansible_collections.rdma.cluster.plugins.plugin_utils._majority import Claim, Found, Known, group_by, odd_ones, some
 
 STAGE = "preflight"
@@ -54,8 +54,7 @@ class Spot:
     @property
     def address(self) -> str | None:
         """Without its prefix length."""
-        address = self.rail["address"]
-        return None if address is None else str(address).split("/", maxsplit=1)[0]
+        return rail_ip(self.rail)
 
     @property
     def network(self) -> str | None:

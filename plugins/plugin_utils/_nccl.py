@@ -17,7 +17,7 @@ from ansible_collections.rdma.cluster.plugins.module_utils._checks_nccl import H
 from ansible_collections.rdma.cluster.plugins.module_utils._files import ManagedFile, differs, files_differ
 from ansible_collections.rdma.cluster.plugins.module_utils._findings import ERROR, NOT_APPLICABLE, OK, UNKNOWN, Finding
 from ansible_collections.rdma.cluster.plugins.module_utils._nccl_conf import render_environment, render_nccl_conf
-from ansible_collections.rdma.cluster.plugins.module_utils._rails import ResolvedRail, resolve, rocev2_gid_index
+from ansible_collections.rdma.cluster.plugins.module_utils._rails import ResolvedRail, rail_ip, resolve, rocev2_gid_index
 
 Intent = Mapping[str, Any]
 #: The digest of rdma_facts.
@@ -115,7 +115,7 @@ def _gid_indexes(intent: Intent, facts: Facts | None) -> dict[str, int | None]:
     indexes = {}
     for rail in _compute_rails(intent, facts):
         if facts is not None and rail.rail["link_layer"] == "roce" and rail.device and rail.port:
-            address = str(rail.rail["address"]).split("/", maxsplit=1)[0]
+            address = rail_ip(rail.rail)
             indexes[rail.name] = rocev2_gid_index(facts["devices"][rail.device]["ports"][rail.port], address)
     return indexes
 

@@ -10,7 +10,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from ansible_collections.rdma.cluster.plugins.module_utils._pair_runner import PERFTEST_OVERHEAD_SECONDS
-from ansible_collections.rdma.cluster.plugins.module_utils._rails import ResolvedRail, resolve, rocev2_gid_index
+from ansible_collections.rdma.cluster.plugins.module_utils._rails import ResolvedRail, rail_ip, resolve, rocev2_gid_index
 
 RENDEZVOUS_PORT = 18500
 PERFTEST_PORT = 18515
@@ -65,7 +65,7 @@ def runtime_max_seconds(plan: Mapping[str, Any]) -> int:
 def _endpoint(rail: ResolvedRail, facts: Mapping[str, Any]) -> dict[str, Any] | None:
     if rail.device is None or rail.port is None or not rail.rail["address"]:
         return None
-    address = str(rail.rail["address"]).split("/", maxsplit=1)[0]
+    address = rail_ip(rail.rail)
     device = facts["devices"][rail.device]
     index = rocev2_gid_index(device["ports"][rail.port], address)
     if index is None:
