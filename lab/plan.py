@@ -21,6 +21,17 @@ MTU_BYTES = 9000
 PCI_BUSES = (0x20, 0x40)
 MANAGEMENT_PCI = "0000:00:02.0"
 KINDS = ("machine", "container")
+#: rdma_pairs of a lab. Emulated machines on few cores: what a pair reaches there says nothing of a product, only of the path.
+PAIRS = {
+    "size_bytes": 65536,
+    "queue_pairs": 1,
+    "iterations": 200,
+    "qp_timeout": 20,
+    "deadline_seconds": 25,
+    "latency_command": "none",
+    "floor_gbps": 0.005,
+    "software_fail_below": 0.4,
+}
 
 
 @dataclass(frozen=True)
@@ -118,8 +129,7 @@ def inventory(plan: Plan, key_file: str, known_hosts: str) -> dict[str, Any]:
                 "ansible_ssh_common_args": f"-o UserKnownHostsFile={known_hosts} -o GlobalKnownHostsFile=/dev/null",
                 "rdma_fabric": {"topology": "switched", "planes": {"lab": {}}},
                 "rdma_driver": {"stack": "inbox"},
-                # Emulated machines on few cores: what a pair reaches there says nothing of a product, only of the path.
-                "rdma_pairs": {"iterations": 200, "qp_timeout": 20, "floor_gbps": 0.005, "software_fail_below": 0.2},
+                "rdma_pairs": PAIRS,
             },
             "hosts": {node.name: {"ansible_port": node.ssh_port, "rdma_rails": _rails(plan, node)} for node in plan.nodes},
         }

@@ -17,6 +17,7 @@ from ansible.plugins.callback import CallbackBase
 
 from ansible_collections.rdma.cluster.plugins.module_utils._findings import stopping
 from ansible_collections.rdma.cluster.plugins.plugin_utils._drift import Difference, differences
+from ansible_collections.rdma.cluster.plugins.plugin_utils._pair_watch import PairWatch
 from ansible_collections.rdma.cluster.plugins.plugin_utils._progress import Progress
 from ansible_collections.rdma.cluster.plugins.plugin_utils._run_end import RunEnd
 from ansible_collections.rdma.cluster.plugins.plugin_utils._run_folder import RunFolder, run_id
@@ -31,7 +32,8 @@ version_added: 0.1.0
 short_description: What a run says to a person, and the evidence that it leaves
 description:
   - As each stage ends, a line with its hosts, its time and how they fared, and every offender with what to do.
-  - While a task takes longer than ten seconds, a line that says for which hosts it waits.
+  - While a task takes longer than ten seconds, a line that says for which hosts it waits; while pairs are measured, how many of them are
+    done, failed and slow so far, and how long it will take.
   - What M(rdma.cluster.explain) has to say of a host, as it is.
   - After the last play, also one that stopped at a gate, hosts × stages, what the pairs measured, what is to be mended and how, and
     where the evidence is; in check mode every difference as a line of C(drift.jsonl).
@@ -39,6 +41,8 @@ description:
 author: the rdma.cluster authors (@rdma-cluster)
 """
 
+#: The action under which the results of a sweep come.
+PAIR_RESULTS = "rdma.cluster.pair_results"
 #: How often the thread looks whether a line of progress is due.
 TICK_SECONDS = 1.0
 
@@ -77,7 +81,8 @@ class CallbackModule(CallbackBase):
                 self._say(line)
 
     def v2_playbook_on_task_start(self, task: Any, is_conditional: bool) -> None:
-        self._progress.begin(task.get_name(), time.monotonic())
+        watch = PairWatch(self._folder).line if self._folder is not None and task.action == PAIR_RESULTS else None
+        self._progress.begin(task.get_name(), time.monotonic(), watch)
 
     def v2_playbook_on_handler_task_start(self, task: Any) -> None:
         self._progress.begin(task.get_name(), time.monotonic())

@@ -6,17 +6,19 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Mapping
 from datetime import UTC, datetime
 from typing import Any, ClassVar
 
 from ansible_collections.rdma.cluster.plugins.module_utils._findings import Finding, stopping, worst
+from ansible_collections.rdma.cluster.plugins.plugin_utils import _proofs
 from ansible_collections.rdma.cluster.plugins.plugin_utils._action import RunAction
 from ansible_collections.rdma.cluster.plugins.plugin_utils._gate import FLEET_CHECKS, known_hosts, verdict
 from ansible_collections.rdma.cluster.plugins.plugin_utils._host_checks import HOST_CHECKS, threshold
-from ansible_collections.rdma.cluster.plugins.plugin_utils._pair_gate import Fleet, judge
+from ansible_collections.rdma.cluster.plugins.plugin_utils._pair_fleet import Fleet
+from ansible_collections.rdma.cluster.plugins.plugin_utils._pair_gate import PairGate
 from ansible_collections.rdma.cluster.plugins.plugin_utils._policy import REPORT, apply_rules, decide
-from ansible_collections.rdma.cluster.plugins.plugin_utils._run_folder import run_id
 from ansible_collections.rdma.cluster.plugins.plugin_utils._stage_findings import lost
 from ansible_collections.rdma.cluster.plugins.plugin_utils._stages import STAGES, up_to
 
@@ -47,10 +49,21 @@ class ActionModule(RunAction):
         return {"msg": f"{stage} gate: {len(by_host)} hosts compared."}
 
     def _judge_pairs(self) -> dict[str, list[Finding]]:
-        fleet = Fleet.of(known_hosts(self.folder, "pairs"), run_id())
-        below = threshold(self.intent, "pair.bandwidth")
-        settings = self.intent["pairs"] if below is None else {**self.intent["pairs"], "software_fail_below": below}
-        return judge(self.folder, fleet, settings, self.proof_max_age_hours, check_mode=self._task.check_mode)
+        """Measurements and proofs. A host that was lost while it was measured has its findings too."""
+        fleet = Fleet.of(known_hosts(self.folder, "pairs"))
+        proofs = _proofs.read(self.folder.read_if_there(_proofs.FILE))
+        settings = {**self.intent["pairs"], **self._thresholds()}
+        check_mode, planned = bool(self._task.check_mode), len(self.variables["ansible_play_hosts_all"])
+        found = PairGate(self.folder, fleet, proofs, settings, self.proof_max_age_hours, check_mode, time.time(), planned).judge()
+        for host in set(found) - set(self.variables["ansible_play_hosts"]):
+            self.folder.write_findings("pairs", host, [*self.folder.read_findings("pairs", host), *found[host]])
+        return found
+
+    def _thresholds(self) -> dict[str, float]:
+        """What rdma_checks puts in the place of rdma_pairs' own limits."""
+        below, usec = threshold(self.intent, "pair.bandwidth"), threshold(self.intent, "pair.latency")
+        fractions = {} if below is None else {"software_fail_below": below, "fail_below": below}
+        return {**fractions, **({} if usec is None else {"latency_fail_usec": usec})}
 
     def _host(self, stage: str) -> dict[str, Any]:
         """This host's findings: recorded, and fatal for it unless the policy is to report, or in check mode."""

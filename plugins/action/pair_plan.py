@@ -6,41 +6,72 @@
 
 from __future__ import annotations
 
-import secrets
+import time
 from collections.abc import Mapping
 from typing import Any, ClassVar
 
 from ansible.module_utils.parsing.convert_bool import boolean
 
 from ansible_collections.rdma.cluster.plugins.module_utils._load import busy_words
-from ansible_collections.rdma.cluster.plugins.plugin_utils._action import RunAction
-from ansible_collections.rdma.cluster.plugins.plugin_utils._gate import known_hosts
-from ansible_collections.rdma.cluster.plugins.plugin_utils._pair_plan import make_plan, runtime_max_seconds
+from ansible_collections.rdma.cluster.plugins.plugin_utils._pair_action import PairAction
+from ansible_collections.rdma.cluster.plugins.plugin_utils._pair_choice import Choice
+from ansible_collections.rdma.cluster.plugins.plugin_utils._pair_plan import fingerprint, make_plan, pack, runtime_max_seconds, tests_of
 from ansible_collections.rdma.cluster.plugins.plugin_utils._run_folder import run_id
+from ansible_collections.rdma.cluster.plugins.plugin_utils._sweep_state import begun
 
 
-class ActionModule(RunAction):
-    _requires_connection = False
-    ARGUMENTS: ClassVar[Mapping[str, Any]] = {"hosts": {"type": "list", "elements": "str", "required": True}}
+class ActionModule(PairAction):
+    ARGUMENTS: ClassVar[Mapping[str, Any]] = {
+        "measure": {"type": "raw", "default": "auto"},
+        "outside": {"type": "list", "elements": "str", "default": []},
+    }
 
     def work(self, options: Mapping[str, Any]) -> dict[str, Any]:
-        known = {host: each for host, each in known_hosts(self.folder, "pairs").items() if host in options["hosts"] and each["facts"]}
-        blocked = {host: words for host, each in known.items() if (words := busy_words(each["facts"]["load"])) and not self._allowed(host)}
+        self.prepare()
+        self.beyond = {host: of for host, of in self.outside().items() if host in options["outside"]}
+        blocked = self._blocked()
         self.folder.write_json("pairs/blocked.json", blocked)
-        free = {host: each for host, each in known.items() if host not in blocked and host in self.variables["ansible_play_hosts"]}
-        if len(free) < 2:
-            return {"hosts": [], "blocked": blocked, "msg": f"Fewer than two hosts may be measured; at work: {blocked or 'none'}."}
-        plan = make_plan(
-            run_id(), {host: each["intent"] for host, each in free.items()}, {host: each["facts"] for host, each in free.items()}
-        )
+        gone = [host for host in self.fleet.hosts if host not in self.variables["ansible_play_hosts"]]
+        choice = self.choice(options["measure"], self.beyond, [*blocked, *gone])
+        if choice is None:
+            return {"hosts": [], "outside": [], "msg": f"There is nobody to be measured; at work: {', '.join(blocked) or 'none'}."}
+        return self._sweep(choice)
+
+    def _sweep(self, choice: Choice) -> dict[str, Any]:
+        """The plan of a sweep: of one that was begun and not collected if it is the same, else of a new one."""
+        plan = self._plan(choice, "", None)
+        limit = runtime_max_seconds(plan)
+        mark = fingerprint(plan)
+        state = begun(mark, run_id(), time.time(), limit)
+        plan = self._plan(choice, state.sweep, state.seed)
         self.folder.write_json("pairs/plan.json", plan)
+        self.folder.write_json("pairs/sweep.json", {"sweep": state.sweep, "fingerprint": mark, "outside": choice.outside})
         return {
-            "hosts": plan["hosts"],
-            "blocked": blocked,
-            "plan": plan,
-            "token": secrets.token_hex(32),
-            "runtime_max_seconds": runtime_max_seconds(plan),
+            "hosts": [host for host in choice.hosts if host not in choice.outside],
+            "outside": list(choice.outside),
+            "resumed": state.sweep != run_id(),
+            "sweep": state.sweep,
+            "plan": pack(plan),
+            "token": state.token,
+            "runtime_max_seconds": limit,
         }
+
+    def _plan(self, choice: Choice, sweep: str, seed: int | None) -> dict[str, Any]:
+        schedule = dict(choice.schedule)
+        if schedule["kind"] == "sample" and schedule["seed"] is None:
+            schedule["seed"] = seed
+        endpoints = {**self.beyond, **self.fleet.endpoints}
+        tests = tests_of(self.intent)
+        return make_plan(sweep, hosts=choice.hosts, rails=choice.rails, of=endpoints, tests=tests, schedule=schedule, forks=self.forks)
+
+    def _blocked(self) -> dict[str, str]:
+        """The hosts that are at work and may not be measured: host → what is at work there."""
+        loads = {host: facts["load"] for host, facts in self.fleet.facts.items()}
+        for host in self.beyond:
+            read = self.variables["hostvars"][host].get("ansible_facts", {}).get("rdma")
+            loads[host] = read and read["load"]
+        words = {host: busy_words(load) for host, load in loads.items() if not self._allowed(host)}
+        return {host: each for host, each in words.items() if each}
 
     def _allowed(self, host: str) -> bool:
         """Whether this host may be measured while it is at work."""

@@ -9,22 +9,17 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any, ClassVar
 
-from ansible.module_utils.parsing.convert_bool import boolean
-
-from ansible_collections.rdma.cluster.plugins.plugin_utils._action import RunAction
-from ansible_collections.rdma.cluster.plugins.plugin_utils._gate import known_hosts
-from ansible_collections.rdma.cluster.plugins.plugin_utils._pair_gate import Fleet, read_records, unproven_hosts
-from ansible_collections.rdma.cluster.plugins.plugin_utils._run_folder import run_id
+from ansible_collections.rdma.cluster.plugins.plugin_utils._pair_action import PairAction
 
 
-class ActionModule(RunAction):
-    _requires_connection = False
+class ActionModule(PairAction):
     ARGUMENTS: ClassVar[Mapping[str, Any]] = {"measure": {"type": "raw", "default": "auto"}}
 
     def work(self, options: Mapping[str, Any]) -> dict[str, Any]:
-        standings = Fleet.of(known_hosts(self.folder, "pairs"), run_id()).standings(read_records(self.folder), self.proof_max_age_hours)
-        # A word that is no truth value is an error: what is not understood must not put load on a fabric.
-        anew = None if options["measure"] == "auto" else boolean(options["measure"])
-        unproven = [] if anew is False else unproven_hosts(standings, anew=bool(anew))
-        valid = sum(each.valid for each in standings.values())
-        return {"unproven": unproven, "msg": f"{valid} of {len(standings)} pairs are proven; {len(unproven)} hosts are to be measured."}
+        self.prepare()
+        standings = [each for of in self.standings.values() for each in of.values()]
+        valid = sum(each.valid for each in standings)
+        choice = self.choice(options["measure"], self.outside())
+        hosts, outside = (list(choice.hosts), list(choice.outside)) if choice else ([], [])
+        words = f"{valid} of {len(standings)} ports are proven; {len(hosts)} hosts are to be measured."
+        return {"hosts": [host for host in hosts if host not in outside], "outside": outside, "msg": words}

@@ -7,18 +7,100 @@
 from __future__ import annotations
 
 import json
+import time
 from collections.abc import Mapping
 from typing import Any, ClassVar
 
+from ansible.errors import AnsibleError
+
 from ansible_collections.rdma.cluster.plugins.plugin_utils._action import RunAction
+from ansible_collections.rdma.cluster.plugins.plugin_utils._run_folder import RunFolder
+
+MODULE = "perftest_rounds"
+#: The raw output of so many failures is kept of each host.
+FAILURES = 32
+RETRY_SECONDS = 5.0
 
 
 class ActionModule(RunAction):
-    ARGUMENTS: ClassVar[Mapping[str, Any]] = {"sweep": {"type": "str", "required": True}, "wait_seconds": {"type": "int", "required": True}}
+    ARGUMENTS: ClassVar[Mapping[str, Any]] = {
+        "sweep": {"type": "str", "required": True},
+        "wait_seconds": {"type": "int", "required": True},
+        "poll_seconds": {"type": "int", "default": 15},
+        "folder": {"type": "str", "default": "pairs"},
+        "host": {"type": "str"},
+    }
 
     def work(self, options: Mapping[str, Any]) -> dict[str, Any]:
-        collected = self.module("perftest_rounds", state="collected", **options)
-        records = collected.pop("results", [])
-        lines = "".join(json.dumps(record, sort_keys=True) + "\n" for record in records)
-        stored = self.folder.write(self.folder.host_file("pairs", self.host, ".jsonl"), lines)
-        return {**collected, "records": len(records), "stored": str(stored)}
+        came = Arrivals(self.folder, options["folder"], options["host"] or self.host)
+        deadline = time.monotonic() + options["wait_seconds"]
+        poll_seconds = max(1, options["poll_seconds"])
+        while True:
+            left = deadline - time.monotonic()
+            wait_seconds = 0 if came.more else max(0, min(poll_seconds, round(left)))
+            said = self._ask_twice(sweep=options["sweep"], wait_seconds=wait_seconds, from_byte=came.next_byte)
+            if said.get("failed"):
+                return {**came.summary(), "finished": False, **self._trouble(f"{said['msg']} ({came.words()})", options["host"])}
+            came.take(said)
+            if not came.more and (not said["running"] or self._task.check_mode or time.monotonic() >= deadline):
+                break
+        return {**came.summary(), **{key: said[key] for key in ("running", "finished", "reason")}}
+
+    @staticmethod
+    def _trouble(words: str, outside: str | None) -> dict[str, Any]:
+        """A host of the play fails; one outside of it only helps, and its partners' results tell what came of it."""
+        return {"failed": True, "msg": words} if outside is None else {"warnings": [f"{outside}: {words}"]}
+
+    def _ask_twice(self, **arguments: Any) -> dict[str, Any]:
+        """What the module says, at the second attempt if the first one fails; failed and msg also of a host that cannot be reached."""
+        said = self._ask(state="collected", **arguments)
+        if said.get("failed"):
+            time.sleep(RETRY_SECONDS)
+            said = self._ask(state="collected", **arguments)
+        return said
+
+    def _ask(self, **arguments: Any) -> dict[str, Any]:
+        try:
+            said = self.module(MODULE, **arguments)
+        except AnsibleError as exc:
+            return {"failed": True, "msg": str(exc)}
+        return {**said, "failed": True} if said.get("unreachable") else said
+
+
+class Arrivals:
+    """What has come from one host, each piece added to its files as it comes."""
+
+    def __init__(self, folder: RunFolder, name: str, host: str) -> None:
+        self._folder = folder
+        self._results, self._failures, self._counters = (
+            folder.host_file(name, host, suffix) for suffix in (".jsonl", ".failures.jsonl", ".counters.json")
+        )
+        self.next_byte = 0
+        self.more = False
+        self._begun = False
+        self._records = self._evidence = self._unreadable = 0
+
+    def take(self, said: Mapping[str, Any]) -> None:
+        """Add a piece. The first one begins the files anew: it is from the beginning of the records."""
+        if not self._begun:
+            self._begun = True
+            for name in (self._results, self._failures):
+                self._folder.write(name, "")
+        self._folder.append_lines(self._results, (json.dumps(result, separators=(",", ":")) for result in said["results"]))
+        failures = said["failures"][: FAILURES - self._evidence]
+        self._folder.append_lines(self._failures, (json.dumps(failure, sort_keys=True) for failure in failures))
+        if said["counters"] is not None:
+            self._folder.write_json(self._counters, said["counters"])
+        self.next_byte, self.more = said["next_byte"], said["more"]
+        self._records += len(said["results"])
+        self._evidence += len(failures)
+        self._unreadable += said["unreadable"]
+
+    def words(self) -> str:
+        """What there is when no more comes."""
+        return f"{self._records} results had come before and are kept" if self._records else "nothing had come before"
+
+    def summary(self) -> dict[str, Any]:
+        """For the result of the task."""
+        stored = str(self._folder.path / self._results)
+        return {"records": self._records, "unreadable": self._unreadable, "stored": stored}

@@ -9,12 +9,16 @@ At most 10 KB of JSON for a host with 8 NICs, because Ansible keeps it for every
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from typing import Any
 
 DEVICE = ("driver", "software", "firmware", "board_id", "node_guid", "node_type", "numa_node")
 PCI = ("address", "speed_gtps", "width", "narrowest")
 PORT = ("state", "physical_state", "link_layer", "rate_gbps", "width", "netdev", "rocev2")
+#: Of a port, what bounds a measurement besides its rate.
+PORT_LIMITS = ("speed", "active_mtu_bytes")
+LINK = ("address", "speed_gtps", "width")
 #: Meaningless on Ethernet.
 LIDS = ("lid", "sm_lid")
 NETDEV = ("driver", "mac", "mtu_bytes", "carrier", "admin_up", "dev_port", "pci", "function", "ipv4")
@@ -37,13 +41,35 @@ def digest(facts: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def comparable(facts: Mapping[str, Any]) -> dict[str, Any]:
-    """The digest and what else is compared between hosts: how fast each interface can be, and its largest MTU."""
+    """The digest and what else is compared between hosts, or tells what a pair of them can reach.
+
+    Of each interface its speed, the most that it can do, and its largest MTU; of each port speed ("NDR") and active_mtu_bytes; of each
+    device the bridges ("hops") that it shares with another one; whether the host is a virtual machine, and where our session came in.
+    """
     kept = digest(facts)
     for name, netdev in facts["netdevs"].items():
-        speeds = (netdev.get("ethtool") or {}).get("supported_speeds_mbps") or []
-        kept["netdevs"][name]["max_mtu_bytes"] = netdev.get("max_mtu_bytes")
-        kept["netdevs"][name]["ethtool"] = {"supported_speeds_mbps": [max(speeds)] if speeds else []}
-    return kept
+        kept["netdevs"][name].update(max_mtu_bytes=netdev.get("max_mtu_bytes"), numa_node=netdev.get("numa_node"))
+        kept["netdevs"][name]["ethtool"] = _speeds(netdev.get("ethtool") or {})
+    shared = _shared_hops(facts["devices"])
+    for name, device in facts["devices"].items():
+        for number, port in device["ports"].items():
+            kept["devices"][name]["ports"][number].update(_kept(port, PORT_LIMITS))
+        if device["pci"]:
+            hops = [_kept(hop, LINK) for hop in device["pci"].get("hops") or () if hop["address"] in shared]
+            kept["devices"][name]["pci"].update({"hops": hops} if hops else {})
+    return {**kept, "iommu": _kept(facts.get("iommu") or {}, ("virtual_machine",)), "session": facts.get("session")}
+
+
+def _speeds(ethtool: Mapping[str, Any]) -> dict[str, Any]:
+    speeds = ethtool.get("supported_speeds_mbps") or []
+    return {**_kept(ethtool, ("speed_mbps",)), "supported_speeds_mbps": [max(speeds)] if speeds else []}
+
+
+def _shared_hops(devices: Mapping[str, Any]) -> set[str]:
+    """The addresses of the bridges that several devices have above them."""
+    paths = [device["pci"].get("hops") or () for device in devices.values() if device["pci"]]
+    users = Counter(hop["address"] for hops in paths for hop in hops)
+    return {address for address, count in users.items() if count > 1}
 
 
 def _device(device: Mapping[str, Any]) -> dict[str, Any]:

@@ -4,44 +4,63 @@
 
 """Measures one host's share of all pairs: meets each partner, runs perftest with it, records what came of it.
 
-This file travels alone to the hosts and needs nothing but Python 3.9 and Linux; it also runs by hand, under srun or mpirun:
+This file travels alone to the hosts and needs nothing but Python 3.9 and Linux; it also runs by hand:
 
     python3 _pair_runner.py --plan plan.json --token-file token --host node1 --results results.jsonl
 
+and under srun or mpirun, one task a host: the host finds its own name in the plan, the token comes from the environment
+(never from argv, which everybody sees), and where --results is a folder, each host writes HOST.jsonl in it:
+
+    RDMA_PAIRS_TOKEN=$(cat token) srun --ntasks-per-node=1 --export=ALL python3 _pair_runner.py --plan plan.json --results .
+    mpirun --map-by ppr:1:node -x RDMA_PAIRS_TOKEN python3 _pair_runner.py --plan plan.json --results .
+
 Every host gets the same plan. Each rail paces itself: in every round the host meets its partner there at
-(endpoint address, rendezvous_port), each message signed with the token of the sweep. The lower-indexed host of a pair
-starts perftest's server and, once that listens, lets the other start the client. The runner does not judge: it appends
-one JSON line per rail and round to the results, with the raw output.
+(endpoint address, rendezvous_port + its number), each message signed with the token of the sweep. Who serves starts perftest's server
+and, once that listens, lets the other start the client; so for each test of the plan. The runner does not judge: it appends
+one JSON line per rail, round and test to the results, with the raw output. With --resume it leaves out what the results
+hold already, unless it serves a client that has lost its own record, which is the one with the value. Nothing but the time in a
+record is taken from the wall clock.
 """
 
 from __future__ import annotations
 
 import argparse
 import contextlib
-import ctypes
+import errno
+import fcntl
+import gc
 import hashlib
 import hmac
 import json
 import os
-import secrets
-import selectors
+import select
 import signal
 import socket
-import subprocess
+import stat
+import struct
 import sys
 import threading
 import time
-from collections.abc import Iterator
+import zlib
+from collections.abc import Iterator, Mapping, Sequence
 from itertools import chain, repeat
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
+SCHEMA = 2
 CONNECT_TIMEOUT_SECONDS = 5.0
+RUMOUR_TIMEOUT_SECONDS = 1.0
+"""How long to try to connect to a host that was found dead before: by this host, or by one that told it."""
+RUMOURS = 32
+"""How many hosts a message may call dead: the last ones that were found so."""
 LATE_RETRY_SECONDS = 0.2
+RESUME_SHARE = 0.1
+"""For which part of the plan's start_deadline_seconds to wait for a partner that may only want to hear of a round that is good here."""
 PING_SECONDS = (0.5, 1.0, 2.0)
 """How long to wait for a partner before asking whether it lives, and again, and every further time."""
 LISTEN_TIMEOUT_SECONDS = 20.0
-LISTEN_POLL_SECONDS = 0.02
+POLL_SECONDS = (0.001, 0.02)
+"""What nobody tells is looked at after the first of these times, then ever more seldom, up to the second."""
 ENDING_SECONDS = 5.0
 """How long one perftest may go on after the other one has ended well."""
 FAILED_ENDING_SECONDS = 1.0
@@ -51,16 +70,27 @@ PERFTEST_OVERHEAD_SECONDS = 30.0
 OUTPUT_HEAD_BYTES = 16 * 1024
 OUTPUT_TAIL_BYTES = 48 * 1024
 MESSAGE_BYTES = 4096
+CALLERS = 512
+"""How many callers may be connected that have not said yet what they want."""
+COMMANDS = ("ib_write_bw", "ib_read_bw", "ib_send_bw", "ib_write_lat", "ib_read_lat", "ib_send_lat")
 ERROR_CLASSES = ("dead", "refused", "token", "plan", "timeout", "listen", "start", "signal")
+TEST_FAILED = ("timeout", "listen", "start")
+"""The error classes after which the partners go on with the next test; after any other the meeting is over."""
+TOKEN_VARIABLE = "RDMA_PAIRS_TOKEN"  # noqa: S105
 KEEPALIVE = (
     ((socket.SOL_SOCKET, socket.SO_KEEPALIVE), 1),
     ((socket.IPPROTO_TCP, socket.TCP_KEEPIDLE), 1),
     ((socket.IPPROTO_TCP, socket.TCP_KEEPINTVL), 1),
     ((socket.IPPROTO_TCP, socket.TCP_KEEPCNT), 5),
 )
-PR_SET_PDEATHSIG = 1
-_PRCTL = ctypes.CDLL(None, use_errno=True).prctl
+IP_BIND_ADDRESS_NO_PORT = 24
+NETLINK_SOCK_DIAG = 4
+SOCK_DIAG_BY_FAMILY = 20
+NLMSG_ERROR = 2
+TCP_LISTEN = 10
 JsonDict = dict[str, Any]
+Meetings = dict[int, tuple[int, bool]]
+"""Of one endpoint: round → (whom it meets there, whether it serves), in the order of the rounds."""
 
 
 def round_count(n: int) -> int:
@@ -85,17 +115,256 @@ def partner(index: int, round_number: int, n: int) -> int | None:
     return n - 1 if n % 2 == 0 else None
 
 
+def serves(index: int, other: int) -> bool:
+    """Say whether a host serves when it meets another one: the lower one does where the sum is even, else the higher one.
+
+    The client sends, so that every host sends in half of its meetings and receives in the other half.
+    """
+    return (index < other) == ((index + other) % 2 == 0)
+
+
+class Schedule:
+    """Who meets whom on one rail, in positions 0 to n-1; rounds: how many; meetings: of all hosts together.
+
+    Of three endpoints and more each one sends to some and receives from others, in every schedule but one that is listed. Two have
+    one partner only, so that they meet twice, in swapped roles (BothWays): or else one direction would never be measured.
+    """
+
+    n = 0
+    rounds = 0
+    meetings = 0
+
+    def meet(self, index: int, round_number: int) -> tuple[int, bool] | None:
+        """Return whom one meets in a round and whether one serves, None for a bye."""
+        raise NotImplementedError
+
+    def of(self, index: int) -> Meetings:
+        """Return all meetings of one endpoint."""
+        met = ((number, self.meet(index, number)) for number in range(self.rounds))
+        return {number: found for number, found in met if found is not None}
+
+    def pairs(self, round_number: int) -> Iterator[tuple[int, int]]:
+        """Yield the (server, client) of a round."""
+        for index in range(self.n):
+            found = self.meet(index, round_number)
+            if found is not None and found[1]:
+                yield index, found[0]
+
+
+class Full(Schedule):
+    """Everybody meets everybody once."""
+
+    def __init__(self, n: int) -> None:
+        self.n, self.rounds, self.meetings = n, round_count(n), n * (n - 1) // 2
+
+    def meet(self, index: int, round_number: int) -> tuple[int, bool] | None:
+        """See Schedule."""
+        other = partner(index, round_number, self.n)
+        return None if other is None else (other, serves(index, other))
+
+    def of(self, index: int) -> Meetings:
+        """As Schedule's, four times as fast: a sweep of thousands of hosts begins with it."""
+        odd, last = index % 2, self.n - 1
+        if self.n % 2 == 0 and index == last:
+            return super().of(index)
+        others = chain(range(self.rounds - index, self.rounds), range(self.rounds - index))
+        met = {number: (other, (index < other) == (other % 2 == odd)) for number, other in enumerate(others)}
+        alone = 2 * index % self.rounds if self.rounds else None
+        if alone is not None:
+            found = self.meet(index, alone)
+            if found is None:
+                del met[alone]
+            else:
+                met[alone] = found
+        return met
+
+
+class Ring(Schedule):
+    """Everybody serves the next one, the last one the first."""
+
+    def __init__(self, n: int) -> None:
+        self.n = n
+        self.rounds, self.meetings = (0, 0) if n < 2 else (2 + n % 2, n)
+
+    def _round_with_next(self, index: int) -> int:
+        return 2 if index == self.n - 1 and self.n % 2 else index % 2
+
+    def meet(self, index: int, round_number: int) -> tuple[int, bool] | None:
+        """See Schedule."""
+        before = (index - 1) % self.n
+        if self._round_with_next(index) == round_number:
+            return (index + 1) % self.n, True
+        return (before, False) if self._round_with_next(before) == round_number else None
+
+
+class Sample(Schedule):
+    """Some rounds of Full over a random order: the same ones for the same seed, on every Python."""
+
+    def __init__(self, n: int, partners: int, seed: int) -> None:
+        from random import Random  # noqa: PLC0415 # pylint: disable=import-outside-toplevel # only this kind needs it
+
+        draw = Random(seed).random  # noqa: S311
+        self._order = _shuffled(n, draw)
+        self._place = {position: place for place, position in enumerate(self._order)}
+        self._rounds = _shuffled(round_count(n), draw)[:partners]
+        self.n, self.rounds, self.meetings = n, len(self._rounds), len(self._rounds) * (n // 2)
+
+    def meet(self, index: int, round_number: int) -> tuple[int, bool] | None:
+        """See Schedule."""
+        place = self._place[index]
+        other = partner(place, self._rounds[round_number], self.n)
+        return None if other is None else (self._order[other], serves(place, other))
+
+
+def _shuffled(n: int, draw: Any) -> list[int]:
+    keys = [draw() for _number in range(n)]
+    return sorted(range(n), key=keys.__getitem__)
+
+
+class Against(Schedule):
+    """The first hosts, new or repaired, meet each of the proven others; nobody else meets."""
+
+    def __init__(self, n: int, new: int) -> None:
+        self._new, self._proven = new, n - new
+        self.n, self.meetings = n, new * (n - new)
+        self.rounds = max(new, n - new) if self.meetings else 0
+
+    def meet(self, index: int, round_number: int) -> tuple[int, bool] | None:
+        """See Schedule. New i and proven j meet when i + j = round (mod rounds)."""
+        is_new = index < self._new
+        other = (round_number - (index if is_new else index - self._new)) % self.rounds
+        if other >= (self._proven if is_new else self._new):
+            return None
+        other += self._new if is_new else 0
+        return other, serves(index, other)
+
+
+class BothWays(Schedule):
+    """The one meeting of two endpoints, and in a second round the same in swapped roles."""
+
+    def __init__(self, once: Schedule) -> None:
+        self._once = once
+        self.n, self.rounds, self.meetings = once.n, 2, 2
+
+    def meet(self, index: int, round_number: int) -> tuple[int, bool] | None:
+        """See Schedule."""
+        found = self._once.meet(index, 0)
+        return found if found is None or round_number == 0 else (found[0], not found[1])
+
+
+class Listed(Schedule):
+    """Meetings as a plan lists them: rounds of (server, client)."""
+
+    def __init__(self, n: int, rounds: Sequence[Sequence[Sequence[int]]]) -> None:
+        self._met: list[dict[int, tuple[int, bool]]] = []
+        for pairs in rounds:
+            met = {server: (client, True) for server, client in pairs}
+            met.update({client: (server, False) for server, client in pairs})
+            if len(met) != 2 * len(pairs) or not all(0 <= index < n for index in met):
+                raise ValueError(f"round {len(self._met)} of the listed meetings has a host twice, or one that is none")
+            self._met.append(met)
+        self.n, self.rounds, self.meetings = n, len(rounds), sum(map(len, rounds))
+
+    def meet(self, index: int, round_number: int) -> tuple[int, bool] | None:
+        """See Schedule."""
+        return self._met[round_number].get(index)
+
+
+def make_schedule(wanted: JsonDict, n: int, new: int = 0) -> Schedule:
+    """Return the schedule of a plan's kind for n endpoints; new: how many of the first ones, for "against".
+
+    Where two endpoints would meet once, they meet in both directions.
+    """
+    made = _make_schedule(wanted, n, new)
+    return BothWays(made) if n == 2 and made.rounds == 1 else made
+
+
+def _make_schedule(wanted: JsonDict, n: int, new: int) -> Schedule:
+    kind = wanted["kind"]
+    if kind == "full":
+        return Full(n)
+    if kind == "ring":
+        return Ring(n)
+    if kind == "sample":
+        return Sample(n, int(wanted["partners"]), int(wanted["seed"]))
+    if kind == "against":
+        return Against(n, new)
+    raise ValueError(f"no such kind of schedule: {kind!r}")
+
+
+class RailSchedule(NamedTuple):
+    """A rail's schedule over its own endpoints, and which of the plan's hosts they are (None: all, in their order)."""
+
+    schedule: Schedule
+    places: tuple[int, ...] | None
+
+    def of(self, host: int) -> Meetings:
+        """Return the meetings of a host, in positions of the plan's hosts."""
+        if self.places is None:
+            return self.schedule.of(host)
+        met = self.schedule.of(self.places.index(host)) if host in self.places else {}
+        return {number: (self.places[other], serving) for number, (other, serving) in met.items()}
+
+    def pairs(self, round_number: int) -> Iterator[tuple[int, int]]:
+        """Yield the (server, client) of a round, in positions of the plan's hosts."""
+        for server, client in self.schedule.pairs(round_number):
+            yield (server, client) if self.places is None else (self.places[server], self.places[client])
+
+
+def rail_schedules(plan: Mapping[str, Any]) -> list[RailSchedule]:
+    """Return the schedule of each rail of a plan; rails with the same endpoints have the same one. Raises ValueError."""
+    wanted, hosts = plan["schedule"], len(plan["hosts"])
+    if wanted["kind"] == "meetings":
+        listed = [*wanted["rails"], *repeat((), len(plan["rails"]) - len(wanted["rails"]))]
+        found = [RailSchedule(Listed(hosts, rounds), None) for rounds in listed]
+        for rail, schedule in zip(plan["rails"], found):
+            _check_listed(rail, schedule)
+        return found
+    made: dict[tuple[int, ...] | None, RailSchedule] = {}
+    return [_rail_schedule(wanted, rail["addresses"], made) for rail in plan["rails"]]
+
+
+def _check_listed(rail: JsonDict, schedule: RailSchedule) -> None:
+    for number in range(schedule.schedule.rounds):
+        for host in chain.from_iterable(schedule.pairs(number)):
+            if rail["addresses"][host] is None:
+                raise ValueError(f"a meeting is listed of host {host}, which has no endpoint on {rail['name']}")
+
+
+def _rail_schedule(wanted: JsonDict, addresses: list[str | None], made: dict[tuple[int, ...] | None, RailSchedule]) -> RailSchedule:
+    places = None
+    if None in addresses:
+        places = tuple(index for index, address in enumerate(addresses) if address is not None)
+    if places not in made:
+        here = range(len(addresses)) if places is None else places
+        new = sum(index < int(wanted.get("new", 0)) for index in here)
+        made[places] = RailSchedule(make_schedule(wanted, len(here), new), places)
+    return made[places]
+
+
+def own_meetings(plan: JsonDict, host: int) -> list[Meetings]:
+    """Return the meetings of one host on each rail; rails with the same schedule share them. Raises ValueError."""
+    schedules = rail_schedules(plan)
+    made = {id(schedule): schedule.of(host) for schedule in {id(each): each for each in schedules}.values()}
+    return [made[id(schedule)] for schedule in schedules]
+
+
 class MeetingError(Exception):
-    """A round that gives no measurement; error_class is one of ERROR_CLASSES."""
+    """A measurement that was not made; error_class is one of ERROR_CLASSES."""
 
     def __init__(self, error_class: str, detail: str) -> None:
         super().__init__(detail)
         self.error_class = error_class
         self.detail = detail
 
+    @property
+    def ends_meeting(self) -> bool:
+        """Whether the partners cannot go on with the next test."""
+        return self.error_class not in TEST_FAILED
 
-def _refusal(error: MeetingError) -> JsonDict:
-    return {"kind": "refused", "class": error.error_class, "detail": error.detail}
+    def told(self, kind: str = "refused", **more: Any) -> JsonDict:
+        """Return it as a message."""
+        return {"kind": kind, "class": self.error_class, "detail": self.detail, **more}
 
 
 def _refused(message: JsonDict, who: str) -> MeetingError:
@@ -104,53 +373,125 @@ def _refused(message: JsonDict, who: str) -> MeetingError:
     return MeetingError("dead" if error_class == "signal" else error_class, f"{who}: {message.get('detail')}")
 
 
-def load_plan(path: Path, host: str) -> JsonDict:
-    """Read the plan and check what would otherwise fail in the middle of a sweep. Raises ValueError."""
+class Plan(NamedTuple):
+    """What a sweep is about: the document, the SHA-256 of its bytes, this host's position and its meetings on each rail."""
+
+    content: JsonDict
+    digest: str
+    host: int
+    meetings: list[Meetings]
+
+
+def read_plan(path: Path) -> tuple[JsonDict, str]:
+    """Return a plan, plain or gzip, and the SHA-256 of its unpacked bytes. Raises OSError, ValueError."""
+    data = path.read_bytes()
+    if data[:2] == b"\x1f\x8b":
+        try:
+            data = zlib.decompress(data, 31)
+        except zlib.error as exc:
+            raise ValueError(f"{path}: {exc}") from exc
+    content = json.loads(data)
+    if not isinstance(content, dict) or content.get("schema") != SCHEMA:
+        found = content.get("schema") if isinstance(content, dict) else None
+        raise ValueError(f"{path}: this runner knows schema {SCHEMA}, the plan has {found!r}")
+    return content, hashlib.sha256(data).hexdigest()
+
+
+def load_plan(path: Path, names: Sequence[str]) -> Plan:
+    """Read the plan for the first of these names that is in it, and check what would otherwise fail in mid-sweep.
+
+    Raises OSError, ValueError.
+    """
+    plan, digest = read_plan(path)
     try:
-        plan: JsonDict = json.loads(path.read_text(encoding="utf-8"))
-        if plan["schema"] != 1:
-            raise ValueError(f"{path}: this runner knows schema 1, the plan has {plan['schema']!r}")
-        if host not in plan["hosts"] or len(set(plan["hosts"])) != len(plan["hosts"]):
-            raise ValueError(f"{path}: {host!r} is not among the plan's hosts, or a host stands there twice")
-        for number, rail in enumerate(plan["rails"]):
-            for endpoint in rail["endpoints"].values():
-                perftest_argv(plan["test"], endpoint, int(plan["test"]["port"]) + number, None)
-                str(endpoint["address"]), str(rail["name"])
-        str(plan["sweep"]), int(plan["rendezvous_port"]), float(plan["start_deadline_seconds"])
-    except (KeyError, TypeError, AttributeError) as exc:
+        host = _own_position(path, plan["hosts"], names)
+        meetings = own_meetings(plan, host)
+        _check_plan(plan, host)
+    except (KeyError, TypeError, AttributeError, IndexError) as exc:
         raise ValueError(f"{path}: not a plan of a sweep: {type(exc).__name__} {exc}") from exc
-    return plan
+    return Plan(plan, digest, host, meetings)
 
 
-def load_token(path: Path) -> bytes:
-    """Read the secret of the sweep. Raises ValueError."""
-    token = path.read_bytes().strip()
-    if not token:
-        raise ValueError(f"{path}: the token is empty")
-    return token
+def _own_position(path: Path, hosts: list[str], names: Sequence[str]) -> int:
+    if len(set(hosts)) != len(hosts):
+        raise ValueError(f"{path}: a host stands there twice")
+    for name in names:
+        if name in hosts:
+            return hosts.index(name)
+    raise ValueError(f"{path}: {' or '.join(map(repr, names))} is not among the plan's hosts")
 
 
-def plan_digest(plan: JsonDict) -> str:
-    """Return the SHA-256 of the plan's content, whatever its spacing and order of keys."""
-    return hashlib.sha256(json.dumps(plan, sort_keys=True, separators=(",", ":")).encode()).hexdigest()
+def _check_plan(plan: JsonDict, host: int) -> None:
+    str(plan["sweep"]), int(plan["rendezvous_port"]), int(plan["perftest_port"]), float(plan["start_deadline_seconds"])
+    tests = plan["tests"]
+    if not tests or len({test["name"] for test in tests}) != len(tests):
+        raise ValueError("the plan has no tests, or two of one name")
+    for rail in plan["rails"]:
+        if not len(rail["addresses"]) == len(rail["profiles"]) == len(plan["hosts"]):
+            raise ValueError(f"{rail['name']} of the plan has not one address and profile a host")
+        if rail["addresses"][host] is not None:
+            for test in tests:
+                allowed_seconds(test)
+                with contextlib.suppress(MeetingError):
+                    perftest_argv(test, plan["profiles"][rail["profiles"][host]], 0, None)
 
 
-def perftest_argv(test: JsonDict, endpoint: JsonDict, tcp_port: int, server_address: str | None) -> list[str]:
-    """Return perftest's command line; with a server_address, the client's."""
-    argv = [test["command"], "-d", endpoint["device"], "-i", str(endpoint["port"])]
-    if endpoint.get("gid_index") is not None:
-        argv += ["-x", str(endpoint["gid_index"])]
-    argv += ["-s", str(test["size_bytes"]), "-q", str(test["queue_pairs"])]
+def own_names() -> list[str]:
+    """Return the names under which this host may stand in a plan: Slurm's, the kernel's, and its first label."""
+    name = socket.gethostname()
+    return [found for found in (os.environ.get("SLURMD_NODENAME"), name, name.split(".")[0]) if found]
+
+
+def load_token(path: Path | None) -> bytes:
+    """Return the secret of the sweep, from a file or else from the environment, where it does not stay. Raises OSError, ValueError."""
+    kept = os.environ.pop(TOKEN_VARIABLE, "")
+    token = kept.encode() if path is None else path.read_bytes()
+    if not token.strip():
+        raise ValueError(f"{path or TOKEN_VARIABLE}: the token is empty" if path or kept else f"no --token-file, no {TOKEN_VARIABLE}")
+    return token.strip()
+
+
+def allowed_seconds(test: JsonDict) -> float:
+    """Return how long perftest may take for a test."""
+    if test.get("deadline_seconds") is not None:
+        return float(test["deadline_seconds"])
+    return float(test.get("duration_seconds") or 0) + PERFTEST_OVERHEAD_SECONDS
+
+
+def perftest_argv(test: JsonDict, profile: JsonDict, tcp_port: int, server_address: str | None) -> list[str]:
+    """Return perftest's command line; with a server_address, the client's.
+
+    Raises ValueError for a command that is none of COMMANDS, MeetingError where a GPU's memory is wanted and there is none.
+    """
+    command = test["command"]
+    if command not in COMMANDS:
+        raise ValueError(f"no such command: {command!r}")
+    bandwidth = command.endswith("_bw")
+    argv = [command, "-d", profile["device"], "-i", str(profile["port"])]
+    if profile.get("gid_index") is not None:
+        argv += ["-x", str(profile["gid_index"])]
+    argv += ["-s", str(test["size_bytes"])]
+    if bandwidth:
+        argv += ["-q", str(test["queue_pairs"])]
     amount = ("-D", "duration_seconds") if test.get("iterations") is None else ("-n", "iterations")
     argv += [amount[0], str(test[amount[1]])]
-    argv += ["--report_gbits", "-F", "-p", str(tcp_port)]
-    if test.get("mtu_bytes") is not None:
-        argv += ["-m", str(test["mtu_bytes"])]
-    if test.get("qp_timeout") is not None:
-        argv += ["-u", str(test["qp_timeout"])]
+    argv += [*(["--report_gbits"] if bandwidth else []), "-F", "-p", str(tcp_port)]
+    argv += ["-b"] if bandwidth and test.get("bidirectional") else []
+    for option, key in (("-m", "mtu_bytes"), ("-u", "qp_timeout")):
+        argv += [option, str(test[key])] if test.get(key) is not None else []
     if test.get("traffic_class") is not None:
         argv.append(f"--tclass={test['traffic_class']}")
+    argv += _memory_options(test, profile)
     return argv if server_address is None else [*argv, server_address]
+
+
+def _memory_options(test: JsonDict, profile: JsonDict) -> list[str]:
+    if test.get("memory", "host") == "host":
+        return []
+    gpu = profile.get("gpu")
+    if gpu is None:
+        raise MeetingError("start", f"{test['name']} wants a GPU's memory, and the plan names no GPU for {profile['device']}")
+    return [f"--use_cuda_bus_id={gpu['bus_id']}", *(["--use_cuda_dmabuf"] if gpu.get("dmabuf") else [])]
 
 
 def node_cpus(node: int | None, nodes: Path = Path("/sys/devices/system/node")) -> set[int]:
@@ -182,7 +523,7 @@ def _kernel_hex(packed: bytes) -> str:
     return "".join(f"{int.from_bytes(word, sys.byteorder):08X}" for word in words)
 
 
-def _listening_now(port: int, address: str) -> bool:
+def _tables_show(port: int, address: str) -> bool:
     texts = []
     for name in ("tcp", "tcp6"):
         with contextlib.suppress(FileNotFoundError):  # tcp6 is missing where IPv6 is off
@@ -190,8 +531,48 @@ def _listening_now(port: int, address: str) -> bool:
     return listens("\n".join(texts), port, address)
 
 
-def _ping_intervals() -> Iterator[float]:
-    return chain(PING_SECONDS, repeat(PING_SECONDS[-1]))
+class Listeners:
+    """Asks the kernel who listens, and never connects: sock_diag(7) for one socket, or else the whole tables of /proc/net.
+
+    The tables also hold every connection of the last minute; to ask for one socket costs the same however many there are.
+    """
+
+    def __init__(self) -> None:
+        self._netlink = socket.socket(socket.AF_NETLINK, socket.SOCK_RAW | socket.SOCK_CLOEXEC, NETLINK_SOCK_DIAG)
+        self._netlink.settimeout(CONNECT_TIMEOUT_SECONDS)
+        self._answers = False
+
+    def prove(self, port: int, address: str) -> None:
+        """Find out, by a port on which somebody listens, whether the kernel answers such questions here."""
+        with contextlib.suppress(OSError):
+            self._answers = self._ask(port, address)
+
+    def on(self, port: int, address: str) -> bool:
+        """Say whether somebody takes connections to address and port."""
+        return self._ask(port, address) if self._answers else _tables_show(port, address)
+
+    def _ask(self, port: int, address: str) -> bool:
+        family = socket.AF_INET6 if ":" in address else socket.AF_INET
+        packed = socket.inet_pton(family, address).ljust(16, b"\0")
+        wanted = struct.pack("=BBBBI", family, socket.IPPROTO_TCP, 0, 0, 1 << TCP_LISTEN)
+        wanted += struct.pack("!HH", port, 0) + packed + bytes(16) + struct.pack("=I", 0) + b"\xff" * 8
+        self._netlink.send(struct.pack("=IHHII", 16 + len(wanted), SOCK_DIAG_BY_FAMILY, 1, 0, 0) + wanted)
+        answer = self._netlink.recv(8192)
+        kind = struct.unpack_from("=H", answer, 4)[0]
+        if kind == NLMSG_ERROR and struct.unpack_from("=i", answer, 16)[0] != -errno.ENOENT:
+            raise OSError(-struct.unpack_from("=i", answer, 16)[0], "sock_diag")
+        return bool(kind == SOCK_DIAG_BY_FAMILY and answer[17] == TCP_LISTEN)
+
+
+def _ping_intervals(at_once: bool) -> Iterator[float]:
+    return chain([0.0] if at_once else [], PING_SECONDS, repeat(PING_SECONDS[-1]))
+
+
+def _poll_intervals() -> Iterator[float]:
+    seconds = POLL_SECONDS[0]
+    while True:
+        yield seconds
+        seconds = min(2 * seconds, POLL_SECONDS[1])
 
 
 class Captured:
@@ -211,9 +592,12 @@ class Captured:
         del self._tail[:excess]
         self._left_out += excess
 
-    def take(self, stream: Any) -> bool:
-        """Read what has come on a pipe; False at its end."""
-        piece: bytes = stream.read(65536) or b""
+    def take(self, pipe: int) -> bool:
+        """Read what has come on a pipe that does not block; False at its end."""
+        try:
+            piece = os.read(pipe, 65536)
+        except BlockingIOError:
+            return True
         self.add(piece)
         return bool(piece)
 
@@ -223,58 +607,75 @@ class Captured:
         return bytes(self._head + gap + self._tail).decode("utf-8", "replace")
 
 
+class Group:
+    """A process group for perftest: the kernel kills it when this process ends, however it ends.
+
+    Its leader is a process that has ended and stays unreaped, so that the group has its number before its first member.
+    Members' standard input is a pipe whose other end only this process holds; when that closes, the pipe signals SIGKILL
+    to the group (F_SETSIG of fcntl(2)). So nothing runs between fork and exec, and perftest can be spawned without a copy
+    of this process. To be made before there are threads, for it forks.
+    """
+
+    def __init__(self) -> None:
+        self.number = os.fork()
+        if self.number == 0:
+            os.setpgid(0, 0)
+            os._exit(0)
+        os.waitid(os.P_PID, self.number, os.WEXITED | os.WNOWAIT)
+        self.stdin, self._held = os.pipe()
+        fcntl.fcntl(self.stdin, fcntl.F_SETOWN, -self.number)
+        fcntl.fcntl(self.stdin, fcntl.F_SETSIG, signal.SIGKILL)
+        fcntl.fcntl(self.stdin, fcntl.F_SETFL, fcntl.fcntl(self.stdin, fcntl.F_GETFL) | os.O_ASYNC)
+
+    def kill(self) -> None:
+        """Kill all members."""
+        with contextlib.suppress(ProcessLookupError):
+            os.killpg(self.number, signal.SIGKILL)
+
+
 class Perftest:
-    """One running perftest in a process group of its own. It dies with the thread that started it."""
+    """One running perftest in a group of its own."""
 
-    def __init__(self, argv: list[str], cpus: set[int]) -> None:
-        parent = os.getpid()
-
-        def prepare() -> None:
-            _PRCTL(PR_SET_PDEATHSIG, signal.SIGKILL, 0, 0, 0)
-            if os.getppid() != parent:
-                os._exit(127)
-            if cpus:
-                with contextlib.suppress(OSError):
-                    os.sched_setaffinity(0, cpus)
-
+    def __init__(self, argv: list[str], group: Group, environment: dict[str, str]) -> None:
         self.stdout, self.stderr = Captured(), Captured()
-        environment = {**os.environ, "LC_ALL": "C"}
-        pipe = subprocess.PIPE
+        self._group = group
+        self._exit_code: int | None = None
+        ends = [os.pipe(), os.pipe()]
+        sources = (group.stdin, ends[0][1], ends[1][1])
         try:
-            self._process = subprocess.Popen(  # pylint: disable=ansible-bad-function
+            self._pid = os.posix_spawnp(
+                argv[0],
                 argv,
-                stdin=subprocess.DEVNULL,
-                stdout=pipe,
-                stderr=pipe,
-                bufsize=0,
-                env=environment,
-                start_new_session=True,
-                preexec_fn=prepare,  # noqa: PLW1509 # pylint: disable=subprocess-popen-preexec-fn
+                environment,
+                file_actions=[(os.POSIX_SPAWN_DUP2, source, target) for target, source in enumerate(sources)],
+                setpgroup=group.number,
+                setsigdef=[signal.SIGPIPE, signal.SIGXFSZ],
             )
-        except (OSError, ValueError, subprocess.SubprocessError) as exc:
+        except (OSError, ValueError) as exc:
+            for reader, _writer in ends:
+                os.close(reader)
             raise MeetingError("start", f"cannot start {argv[0]}: {exc}") from exc
-
-    @property
-    def streams(self) -> list[tuple[Any, Captured]]:
-        """The pipes with where their content goes."""
-        return [(self._process.stdout, self.stdout), (self._process.stderr, self.stderr)]
+        finally:
+            for _reader, writer in ends:
+                os.close(writer)
+        self.streams = {ends[0][0]: self.stdout, ends[1][0]: self.stderr}
+        for pipe in self.streams:
+            os.set_blocking(pipe, False)
 
     def ended(self) -> bool:
-        """Say whether the process has ended; it stays unreaped, so that its group keeps its number."""
+        """Say whether the process has ended."""
         flags = os.WEXITED | os.WNOHANG | os.WNOWAIT
-        return os.waitid(os.P_PID, self._process.pid, flags) is not None
+        return self._exit_code is not None or os.waitid(os.P_PID, self._pid, flags) is not None
 
     def end(self) -> int:
         """Kill what is left of the group, keep what it had printed, and return its exit code."""
-        if self._process.returncode is None:
-            with contextlib.suppress(ProcessLookupError):
-                os.killpg(self._process.pid, signal.SIGKILL)
-            self._process.wait()
-            for stream, captured in self.streams:
-                os.set_blocking(stream.fileno(), False)
-                captured.take(stream)
-                stream.close()
-        return self._process.returncode
+        if self._exit_code is None:
+            self._group.kill()
+            self._exit_code = os.waitstatus_to_exitcode(os.waitpid(self._pid, 0)[1])
+            for pipe, captured in self.streams.items():
+                captured.take(pipe)
+                os.close(pipe)
+        return self._exit_code
 
 
 class Wire:
@@ -287,9 +688,14 @@ class Wire:
         self.sock = sock
         self.nonce = ""
         self._token = token
+        self._came = b""
         sock.settimeout(CONNECT_TIMEOUT_SECONDS)
-        for option, value in KEEPALIVE:  # a host that loses its power says no goodbye
-            sock.setsockopt(*option, value)
+        sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+
+    def keep_alive(self) -> None:
+        """Notice within seconds when the partner's host goes: one that loses its power says no goodbye."""
+        for option, value in KEEPALIVE:
+            self.sock.setsockopt(*option, value)
 
     def send(self, message: JsonDict) -> None:
         """Send one signed message. Raises MeetingError when the partner is gone."""
@@ -299,21 +705,36 @@ class Wire:
         except OSError as exc:
             raise MeetingError("dead", f"the partner left the meeting: {exc}") from exc
 
+    @property
+    def has_message(self) -> bool:
+        """Whether receive() has something to return without waiting."""
+        return b"\n" in self._came
+
+    def take(self) -> None:
+        """Read what has come, or wait for it. Raises MeetingError when the partner is gone, or says too much."""
+        try:
+            piece = self.sock.recv(MESSAGE_BYTES)
+        except OSError as exc:
+            raise MeetingError("dead", f"no message from the partner: {exc}") from exc
+        self._came += piece
+        if not piece or (len(self._came) > MESSAGE_BYTES and not self.has_message):
+            raise MeetingError("dead", "the partner left the meeting")
+
     def receive(self) -> tuple[JsonDict, bool]:
         """Return the next message and whether it is signed with our token, for this connection.
 
         Raises MeetingError when the partner is gone or silent, or sends something else.
         """
-        line = b""
+        deadline = time.monotonic() + CONNECT_TIMEOUT_SECONDS
+        while not self.has_message:
+            self.take()
+            if time.monotonic() > deadline:
+                raise MeetingError("dead", "no whole message from the partner")
+        line, _end, self._came = self._came.partition(b"\n")
+        signature, _blank, body = line.strip().partition(b" ")
         try:
-            while not line.endswith(b"\n"):
-                piece = self.sock.recv(1)
-                if not piece or len(line) > MESSAGE_BYTES:
-                    raise MeetingError("dead", "the partner left the meeting")
-                line += piece
-            signature, _blank, body = line.strip().partition(b" ")
             message = json.loads(body)
-        except (OSError, ValueError, RecursionError) as exc:
+        except (ValueError, RecursionError) as exc:
             raise MeetingError("dead", f"no message from the partner: {exc}") from exc
         if not isinstance(message, dict):
             raise MeetingError("dead", "no message from the partner, but something else")
@@ -325,26 +746,103 @@ class Wire:
         self.sock.close()
 
     def _sign(self, body: bytes) -> bytes:
-        return hmac.new(self._token, body, hashlib.sha256).hexdigest().encode()
+        return hmac.digest(self._token, body, "sha256").hex().encode()
+
+
+class Results:
+    """The file of results: one JSON object a line, whole or not at all. A record that cannot be written is counted.
+
+    To be resumed, it is cut after its last record; good: (rail, round, test) of what need not be measured again. Raises
+    OSError, ValueError.
+    """
+
+    def __init__(self, path: Path, sweep: str, resume: bool) -> None:
+        self.good: set[tuple[str, int, str]] = set()
+        self.records = 0
+        self.lost = 0
+        self.reason: OSError | None = None
+        self._sweep = sweep
+        self._lock = threading.Lock()
+        self._file = os.open(path, os.O_RDWR | os.O_CREAT | os.O_APPEND, 0o644)
+        try:
+            fcntl.flock(self._file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError as exc:
+            raise ValueError(f"{path}: another runner writes to it") from exc
+        self._end = 0
+        if resume and stat.S_ISREG(os.fstat(self._file).st_mode):
+            self._take_up(path)
+        self._cut()
+
+    def _take_up(self, path: Path) -> None:
+        for line in path.read_bytes().splitlines(keepends=True):
+            record = _whole_record(line)
+            if record is None or "finished" in record:
+                break
+            if record.get("sweep") != self._sweep or record.get("schema") != SCHEMA:
+                raise ValueError(f"{path}: it holds results of sweep {record.get('sweep')}, not of {self._sweep}")
+            self._end += len(line)
+            self.records += 1
+            if record["exit_code"] == 0 and record["error"] is None:
+                self.good.add((record["rail"], record["round"], record["test"]))
+
+    def _cut(self) -> None:
+        with contextlib.suppress(OSError):  # what is no file cannot be cut, nor need be
+            os.ftruncate(self._file, self._end)
+
+    def write(self, record: JsonDict) -> None:
+        """Append one line, at once."""
+        line = json.dumps({"schema": SCHEMA, "sweep": self._sweep, **record}).encode() + b"\n"
+        with self._lock:
+            try:
+                if os.write(self._file, line) != len(line):
+                    raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+            except OSError as exc:
+                self.lost += 1
+                self.reason = exc
+                self._cut()
+                return
+            self._end += len(line)
+            self.records += 1
+
+    def close(self) -> None:
+        """Close the file. Raises OSError, also where a record was not written."""
+        os.close(self._file)
+        if self.reason is not None:
+            raise OSError(f"{self.lost} of {self.lost + self.records} lines of the results could not be written: {self.reason}")
+
+
+def _whole_record(line: bytes) -> JsonDict | None:
+    try:
+        record = json.loads(line) if line.endswith(b"\n") else None
+    except ValueError:
+        return None
+    return (
+        record
+        if isinstance(record, dict) and ("finished" in record or {"rail", "round", "test", "exit_code", "error"} <= set(record))
+        else None
+    )
 
 
 class Sweep:
-    """What the rails of one host share: the plan, the token, the results, and whether to stop."""
+    """What the rails of one host share: the plan, the token, the results, who is dead, and whether to stop."""
 
-    def __init__(self, plan: JsonDict, token: bytes, host: str, results: Path) -> None:
-        self.plan, self.token, self.host = plan, token, host
-        self.digest = plan_digest(plan)
-        self.hosts = [str(name) for name in plan["hosts"]]
-        self.index = self.hosts.index(host)
+    def __init__(self, plan: Plan, token: bytes, results: Results) -> None:
+        self.plan, self.digest, self.index, self.meetings = plan.content, plan.digest, plan.host, plan.meetings
+        self.token, self.results = token, results
+        self.hosts: list[str] = self.plan["hosts"]
+        self.host = self.hosts[self.index]
+        self.tests: list[JsonDict] = self.plan["tests"]
+        self.environment = {**os.environ, "LC_ALL": "C"}
         self.started = time.monotonic()
-        self.start_deadline = self.started + float(plan["start_deadline_seconds"])
-        self.seen: set[str] = set()
+        self.start_deadline = self.started + float(self.plan["start_deadline_seconds"])
+        self.resume_deadline = self.started + RESUME_SHARE * float(self.plan["start_deadline_seconds"])
+        self.seen: set[int] = set()
         self.failures: list[str] = []
         self.signal_number = 0
-        self.recorded = 0
-        self._stop_reader, self._stop_writer = os.pipe()
+        self._dead: dict[int, None] = {}
+        self._gone: set[int] = set()
         self._lock = threading.Lock()
-        self._results = results.open("w", encoding="utf-8")
+        self._stop_reader, self._stop_writer = os.pipe()
 
     @property
     def stopping(self) -> bool:
@@ -357,199 +855,509 @@ class Sweep:
             self.signal_number = number
             os.close(self._stop_writer)
 
-    def select(self, selector: selectors.BaseSelector, seconds: float) -> list[Any]:
-        """Return the data of what became readable. Raises MeetingError when a signal has come."""
-        if self._stop_reader not in selector.get_map():
-            selector.register(self._stop_reader, selectors.EVENT_READ)
-        ready = selector.select(max(0.0, seconds))
+    def poll(self, descriptors: Sequence[int], seconds: float, events: int = select.POLLIN) -> list[int]:
+        """Return those on which something has come, none when the time is over. Raises MeetingError when a signal has come."""
+        poll = select.poll()
+        for descriptor in descriptors:
+            poll.register(descriptor, events)
+        poll.register(self._stop_reader, select.POLLIN)
+        ready = poll.poll(max(0.0, seconds) * 1000)
         if self.stopping:
             raise MeetingError("signal", f"the runner was stopped by {signal.Signals(self.signal_number).name}")
-        return [key.data for key, _events in ready]
+        return [descriptor for descriptor, _events in ready]
 
-    def wait(self, seconds: float, sock: socket.socket | None = None) -> bool:
-        """Wait until sock is readable, or the time is over (then False). Raises MeetingError when a signal has come."""
-        with selectors.DefaultSelector() as selector:
-            if sock is not None:
-                selector.register(sock, selectors.EVENT_READ, sock)
-            return bool(self.select(selector, seconds))
+    def heard(self, wire: Wire, seconds: float) -> bool:
+        """Wait for a message on a wire; False when the time is over. Raises MeetingError when a signal has come."""
+        return wire.has_message or bool(self.poll([wire.sock.fileno()], seconds))
 
-    def write(self, record: JsonDict) -> None:
-        """Append one line to the results, at once."""
+    def saw(self, host: int) -> None:
+        """Remember that a host lives."""
         with self._lock:
-            self._results.write(json.dumps({"schema": 1, "sweep": self.plan["sweep"], **record}) + "\n")
-            self._results.flush()
-            self.recorded += 1
+            self.seen.add(host)
+            self._dead.pop(host, None)
+            self._gone.discard(host)
+
+    def found_dead(self, host: int) -> None:
+        """Remember that a host was found dead, here or elsewhere. That never keeps anybody from trying."""
+        with self._lock:
+            self._dead.pop(host, None)
+            self._dead[host] = None
+            if host in self.seen:
+                self._gone.add(host)
+
+    def may_be_late(self, host: int) -> bool:
+        """Whether a host that refuses connections may just not have started yet: nobody has seen it, and there is time left."""
+        return host not in self.seen and host not in self._gone and time.monotonic() < self.start_deadline
+
+    def is_called_dead(self, host: int) -> bool:
+        """Whether somebody found a host dead."""
+        return host in self._dead
+
+    def rumours(self) -> dict[str, list[int]]:
+        """Return, for a message, the last hosts that were found dead, and which of them are gone: they had been seen before."""
+        with self._lock:
+            dead = list(self._dead)[-RUMOURS:]
+            return {"dead": dead, "gone": [host for host in dead if host in self._gone]}
+
+    def hear_rumours(self, message: JsonDict) -> None:
+        """Take from a signed message who was found dead."""
+        dead, gone = (told[:RUMOURS] if isinstance(told, list) else [] for told in (message.get("dead"), message.get("gone")))
+        for host in dead:
+            if isinstance(host, int) and 0 <= host < len(self.hosts) and host != self.index:
+                if host not in self._dead:
+                    self.found_dead(host)
+                if host in gone:
+                    self._gone.add(host)
 
     def finish(self) -> None:
-        """Write the last line and close the results."""
+        """Write the last line and close the results. Raises OSError."""
+        if self.results.lost:
+            self.failures.append(f"{self.results.lost} records could not be written: {self.results.reason}")
         reason = signal.Signals(self.signal_number).name if self.stopping else "; ".join(self.failures) or None
         seconds = round(time.monotonic() - self.started, 3)
-        last = {"host": self.host, "records": self.recorded, "seconds": seconds, "reason": reason}
-        self.write({"finished": reason is None, **last})
-        self._results.close()
+        last = {"host": self.host, "records": self.results.records, "seconds": seconds, "reason": reason}
+        self.results.write({"finished": reason is None, **last})
+        self.results.close()
 
 
 class Rail(threading.Thread):
-    """One rail of this host: works through its rounds, and answers partners that are ahead of it."""
+    """One rail of this host: works through its rounds, and says what becomes of partners that call."""
 
     def __init__(self, sweep: Sweep, number: int) -> None:
         super().__init__(daemon=True)
         rail = sweep.plan["rails"][number]
-        self.sweep, self.rail_name = sweep, str(rail["name"])
-        self.endpoints: dict[str, JsonDict] = rail["endpoints"]
-        self.mine = self.endpoints.get(sweep.host, {})
-        self.perftest_port = int(sweep.plan["test"]["port"]) + number
-        self.rounds = round_count(len(sweep.hosts))
+        self.sweep, self.name_in_plan = sweep, str(rail["name"])
+        self.addresses: list[str | None] = rail["addresses"]
+        self.address = str(self.addresses[sweep.index])
+        self.profile: JsonDict = sweep.plan["profiles"][rail["profiles"][sweep.index]]
+        self.perftest_port = int(sweep.plan["perftest_port"]) + number
+        self.place = (self.address, int(sweep.plan["rendezvous_port"]) + number)
+        self.meetings = sweep.meetings[number]
         self.round = 0
-        self._parked: dict[int, Wire | MeetingError] = {}
+        self.group = Group()
+        self.listeners = Listeners()
+        self.listener: socket.socket | None = None
+        self.broken: MeetingError | None = None
+        self._end = max(self.meetings, default=-1) + 1
+        self._parked: dict[int, tuple[Wire, JsonDict] | MeetingError] = {}
         self._lock = threading.Lock()
         self._bell, self._rope = socket.socketpair()
-        self._listener: socket.socket | None = None
-        self._broken: MeetingError | None = None
-        self._closed = threading.Event()
 
     def open(self) -> None:
         """Listen for partners on this rail's own address, before any rail starts."""
-        place = (self.mine["address"], int(self.sweep.plan["rendezvous_port"]))
-        family = socket.AF_INET6 if ":" in place[0] else socket.AF_INET
+        family = socket.AF_INET6 if ":" in self.address else socket.AF_INET
         try:
-            self._listener = socket.create_server(place, family=family, backlog=128)
+            self.listener = socket.create_server(self.place, family=family, backlog=CALLERS)
         except OSError as exc:
-            self._broken = MeetingError("start", f"cannot listen on {place[0]} port {place[1]}: {exc}")
+            self.broken = MeetingError("start", f"cannot listen on {self.place[0]} port {self.place[1]}: {exc}")
             return
-        threading.Thread(target=self._answer_all, args=(self._listener,), daemon=True).start()
+        self.listeners.prove(self.place[1], self.address)
 
     def close(self) -> None:
         """Stop listening."""
-        self._closed.set()
-        if self._listener is not None:
-            with contextlib.suppress(OSError):
-                self._listener.shutdown(socket.SHUT_RDWR)
-            self._listener.close()
+        if self.listener is not None:
+            self.listener.close()
+
+    def lacking(self, number: int) -> list[int]:
+        """Return the tests of a round of which there is no good record; none are measured again where all are there."""
+        good = self.sweep.results.good
+        tests = enumerate(self.sweep.tests)
+        return [place for place, test in tests if not good or (self.name_in_plan, number, test["name"]) not in good]
 
     def run(self) -> None:
         """Work through the rounds."""
+        cpus = node_cpus(self.profile.get("numa_node"))
+        if cpus:
+            with contextlib.suppress(OSError):
+                os.sched_setaffinity(0, cpus)  # of this thread, and of the perftests that it starts
         try:
-            for number in range(self.rounds):
+            for number, (other, serving) in self.meetings.items():
                 self._enter(number)
-                other = self._partner(number)
-                if other is not None and not self.sweep.stopping:
-                    self._round(number, other)
+                due = self.lacking(number) or self._asked_for(number, other)
+                if due and not self.sweep.stopping:
+                    Meeting(self, number, other, serving, due).hold()
         except Exception as exc:  # noqa: BLE001 # pylint: disable=broad-exception-caught
-            self.sweep.failures.append(f"{self.rail_name}: {type(exc).__name__}: {exc}")
+            self.sweep.failures.append(f"{self.name_in_plan}: {type(exc).__name__}: {exc}")
         finally:
-            self._enter(self.rounds)
+            self._enter(self._end)
 
     def _enter(self, number: int) -> None:
         with self._lock:
             self.round = number
             for passed in [key for key in self._parked if key < number]:
                 parked = self._parked.pop(passed)
-                if isinstance(parked, Wire):
-                    with contextlib.closing(parked), contextlib.suppress(MeetingError):
-                        parked.send(_refusal(MeetingError("refused", f"round {passed} has passed")))
+                if not isinstance(parked, MeetingError):
+                    with contextlib.closing(parked[0]), contextlib.suppress(MeetingError):
+                        parked[0].send(MeetingError("refused", f"round {passed} has passed").told())
 
-    def _partner(self, number: int) -> str | None:
-        """Return the partner of a round, None without one or where it has no NIC on this rail."""
-        index = partner(self.sweep.index, number, len(self.sweep.hosts))
-        host = None if index is None else self.sweep.hosts[index]
-        return host if host in self.endpoints else None
+    def _asked_for(self, number: int, other: int) -> list[int]:
+        """Return the tests of a round that is good here in which this host has to serve, for the client lacks them.
 
-    def _serves(self, other: str) -> bool:
-        return self.sweep.index < self.sweep.hosts.index(other)
-
-    def _round(self, number: int, other: str) -> None:
-        serving = self._serves(other)
-        pair = (self.sweep.host, other) if serving else (other, self.sweep.host)
-        role = "server" if serving else "client"
-        record = {"rail": self.rail_name, "round": number, "server": pair[0], "client": pair[1], "role": role}
-        record.update(argv=[], exit_code=None, started=time.time(), seconds=0.0, stdout="", stderr="", error=None)
-        record["waited_seconds"] = 0.0
-        entered = time.monotonic()
+        The partner hears that the round is good here: a server that lacks it need not wait for a client that has gone on, nor for
+        one that has ended. A partner that is not there is waited for in the first RESUME_SHARE of the start: it may have ended.
+        """
         try:
-            if self._broken is not None:
-                raise self._broken
+            while (arrival := self.arrived(number, keep=True)) is None:
+                pong = self.ping(number, other)
+                if pong is not None:
+                    comes = self.meetings[number][1] and int(pong.get("at", -1)) <= number
+                    return self.known_tests(pong.get("lacks")) if comes else []
+                if time.monotonic() > self.sweep.resume_deadline:
+                    return []
+                self.sweep.poll([], LATE_RETRY_SECONDS)
+            return self.known_tests(arrival[1].get("lacks"))
+        except MeetingError:
+            return []
+
+    def known_tests(self, told: Any) -> list[int]:
+        """Return the tests of the plan that are in what a partner has told, in the plan's order."""
+        return [test for test in range(len(self.sweep.tests)) if isinstance(told, list) and test in told]
+
+    def await_client(self, number: int, other: int) -> tuple[Wire, JsonDict]:
+        """Return the connection of this round's client with its hello. While it has not come, ask now and then whether it lives."""
+        intervals = _ping_intervals(self.sweep.is_called_dead(other))
+        passed, ping_at = False, time.monotonic() + next(intervals)
+        while (arrival := self.arrived(number)) is None:
+            if passed:
+                raise MeetingError("refused", f"{self.sweep.hosts[other]} has gone on without this round")
+            if self.sweep.poll([self._bell.fileno()], ping_at - time.monotonic()):
+                self._bell.recv(64)
+                continue
             try:
-                wire = self._await_client(number, other) if serving else self._call_server(number, other)
-            finally:
-                record["waited_seconds"] = round(time.monotonic() - entered, 3)
-            with contextlib.closing(wire):
-                self._measure(record, wire, None if serving else self.endpoints[other]["address"])
-        except MeetingError as exc:
-            record["error"] = {"class": exc.error_class, "detail": exc.detail}
-        self.sweep.write(record)
+                pong = self.ping(number, other)
+            except MeetingError:
+                if (arrival := self.arrived(number)) is None:
+                    raise
+                return arrival
+            passed = pong is not None and (int(pong.get("at", -1)) > number or not pong.get("lacks", True))
+            ping_at = time.monotonic() + (0.0 if passed else next(intervals))
+        return arrival
 
-    def _measure(self, record: JsonDict, wire: Wire, server_address: str | None) -> None:
-        """Run perftest beside the partner's; whatever happens, tell the partner and leave no process."""
-        test: Perftest | None = None
-        record["started"], begun = time.time(), time.monotonic()
-        record["argv"] = perftest_argv(self.sweep.plan["test"], self.mine, self.perftest_port, server_address)
+    def arrived(self, number: int, keep: bool = False) -> tuple[Wire, JsonDict] | None:
+        """Return the caller that waits for a round, None if there is none. Raises MeetingError if it was turned away."""
+        with self._lock:
+            parked = self._parked.get(number) if keep else self._parked.pop(number, None)
+        if isinstance(parked, MeetingError):
+            raise parked
+        return parked
+
+    def last_word(self, number: int, error: MeetingError) -> MeetingError:
+        """Return what a partner that is gone had said of a round before it went, else the error that it is gone."""
         try:
-            if server_address is None:
-                self._check_port_is_free()
-            test = Perftest(record["argv"], node_cpus(self.mine.get("numa_node")))
-            if server_address is None:
-                self._await_listen(test)
-                wire.send({"kind": "ready"})
-            parting = self._supervise(test, wire)
-            wire.send({"kind": "done", "exit_code": test.end()})
-            if parting is None and self.sweep.wait(ENDING_SECONDS, wire.sock):
-                parting = self._parting(wire)[0]
-            if test.end() != 0 and parting is not None and parting.error_class == "dead":
+            arrival = self.arrived(number)
+        except MeetingError as said:
+            return said
+        if arrival is not None:
+            arrival[0].close()
+        return error
+
+    def call_server(self, number: int, other: int, lacking: list[int]) -> Wire:
+        """Return a connection to the server of this round, which has been asked to measure."""
+        while (wire := self._dial(other)) is None:
+            self.arrived(number)
+            self.sweep.poll([], LATE_RETRY_SECONDS)
+        wire.keep_alive()
+        try:
+            self._say(wire, "hello", number, lacking)
+        except MeetingError:
+            wire.close()
+            raise
+        return wire
+
+    def ping(self, number: int, other: int) -> JsonDict | None:
+        """Return what the partner says of a round, None if it may still be starting. Raises MeetingError if it is dead."""
+        wire = self._dial(other)
+        if wire is None:
+            return None
+        with contextlib.closing(wire):
+            self._say(wire, "ping", number, self.lacking(number))
+            return self.hear(wire, other)
+
+    def _dial(self, other: int) -> Wire | None:
+        """Connect to a partner. Returns None when it refuses and may just be late. Raises MeetingError if it is dead."""
+        place = (str(self.addresses[other]), self.place[1])
+        seconds = RUMOUR_TIMEOUT_SECONDS if self.sweep.is_called_dead(other) else CONNECT_TIMEOUT_SECONDS
+        sock = socket.socket(socket.AF_INET6 if ":" in place[0] else socket.AF_INET, socket.SOCK_STREAM)
+        try:
+            self._connect(sock, place, seconds)
+        except OSError as exc:
+            sock.close()
+            if isinstance(exc, ConnectionRefusedError) and self.sweep.may_be_late(other):
+                return None
+            self.sweep.found_dead(other)
+            raise MeetingError("dead", f"{self.sweep.hosts[other]} at {place[0]} port {place[1]}: {exc}") from exc
+        except MeetingError:
+            sock.close()
+            raise
+        return Wire(sock, self.sweep.token)
+
+    def _connect(self, sock: socket.socket, place: tuple[str, int], seconds: float) -> None:
+        with contextlib.suppress(OSError):
+            sock.setsockopt(socket.IPPROTO_IP, IP_BIND_ADDRESS_NO_PORT, 1)
+        sock.bind((self.address, 0))
+        sock.setblocking(False)
+        code = sock.connect_ex(place)
+        if code == errno.EINPROGRESS:
+            if not self.sweep.poll([sock.fileno()], seconds, select.POLLOUT):
+                raise TimeoutError(errno.ETIMEDOUT, f"no answer within {seconds:g} seconds")
+            code = sock.getsockopt(socket.SOL_SOCKET, socket.SO_ERROR)
+        if code:
+            raise OSError(code, os.strerror(code))
+
+    def _say(self, wire: Wire, kind: str, number: int, lacking: list[int]) -> None:
+        """Open a conversation: "hello" to be measured, "ping" to ask whether the partner lives."""
+        wire.nonce = os.urandom(16).hex()
+        about = {"rail": self.name_in_plan, "round": number, "host": self.sweep.host, "lacks": lacking, **self.sweep.rumours()}
+        wire.send({"kind": kind, "sweep": self.sweep.plan["sweep"], "plan": self.sweep.digest, **about})
+
+    def hear(self, wire: Wire, other: int) -> JsonDict:
+        """Return the answer. Raises MeetingError when it is forged, or a refusal."""
+        message, authentic = wire.receive()
+        if not authentic:
+            raise MeetingError("token", f"the answer of {self.sweep.hosts[other]} is not signed with this sweep's token")
+        self.sweep.saw(other)
+        self.sweep.hear_rumours(message)
+        if message.get("kind") == "refused":
+            raise _refused(message, self.sweep.hosts[other])
+        return message
+
+    def greet(self, wire: Wire, address: str) -> bool:
+        """Answer one caller; say whether it is kept waiting, for its round."""
+        message, authentic = wire.receive()
+        wire.nonce = str(message.get("nonce"))
+        number, host = message.get("round"), message.get("host")
+        number = number if isinstance(number, int) else -1
+        other, serving = self.meetings.get(number, (-1, False))
+        due = other >= 0 and self.sweep.hosts[other] == host
+        objection = self._objection(message, authentic, other if due else None, serving)
+        if objection is None and message["kind"] == "hello":
+            wire.keep_alive()
+            objection = self._park(number, (wire, message))
+            if objection is None:
+                return True
+        if objection is None:
+            lacking = self.lacking(number)
+            if serving and lacking and not message.get("lacks"):
+                self._park(number, MeetingError("refused", f"{host} holds a good record of round {number} already"))
+            wire.send({"kind": "pong", "at": self.round, "lacks": lacking, **self.sweep.rumours()})
+        else:
+            wire.send(objection.told())  # first, for this may be the last that our own round waits for
+            if due and (authentic or address == self.addresses[other]):
+                self._park(number, objection)
+        return False
+
+    def _objection(self, message: JsonDict, authentic: bool, other: int | None, serving: bool) -> MeetingError | None:
+        """Return why a caller is turned away, None if it is welcome. other: who it is, None if it has no such meeting."""
+        host, here = message.get("host"), self.sweep.host
+        if not authentic:
+            return MeetingError("token", f"a message in the name of {host} is not signed with the token that {here} has")
+        if other is not None:
+            self.sweep.saw(other)
+        theirs, ours = (message.get("sweep"), message.get("plan")), (self.sweep.plan["sweep"], self.sweep.digest)
+        if theirs != ours:
+            return MeetingError("plan", f"{host} has sweep {theirs[0]}, plan {theirs[1]}; {here} has {ours[0]}, {ours[1]}")
+        kind = message.get("kind")
+        if other is None or kind not in ("ping", "hello" if serving else "ping") or message.get("rail") != self.name_in_plan:
+            return MeetingError("refused", f"{here} has no such meeting with {host} on {self.name_in_plan}")
+        self.sweep.hear_rumours(message)
+        return None
+
+    def _park(self, number: int, arrival: tuple[Wire, JsonDict] | MeetingError) -> MeetingError | None:
+        """Keep what arrived for a round until the rail gets there. Returns why not if it cannot."""
+        with self._lock:
+            if number < self.round or number in self._parked:
+                return MeetingError("refused", f"round {number} has passed or has its caller, {self.sweep.host} says")
+            self._parked[number] = arrival
+        self._rope.send(b".")
+        return None
+
+
+class Meeting:
+    """One meeting of two hosts on a rail: all its tests, one after another, over one connection.
+
+    The client says hello. For each test, the server says "ready" once its perftest listens, and then each says "done" with
+    perftest's exit code when that has ended; "failed" stands for either. What these messages carry beside:
+    hello: which tests the client lacks; ready: which of them are left; both: whom the sender found dead; ready, done, failed: the
+    number of the test.
+    """
+
+    def __init__(self, rail: Rail, number: int, other: int, serving: bool, tests: list[int]) -> None:
+        self._rail, self._sweep = rail, rail.sweep
+        self._number, self._other, self._serving = number, other, serving
+        self._left = tests
+        self._waited_since: float | None = time.monotonic()
+        self._parted = False
+
+    def hold(self) -> None:
+        """Measure, and record every test, whatever comes."""
+        try:
+            if self._rail.broken is not None:
+                raise self._rail.broken
+            if self._serving:
+                wire, hello = self._rail.await_client(self._number, self._other)
+                with contextlib.closing(wire):
+                    self._serve(wire, hello)
+            else:
+                with contextlib.closing(self._rail.call_server(self._number, self._other, self._left)) as wire:
+                    self._follow(wire)
+        except MeetingError as exc:
+            error = self._rail.last_word(self._number, exc) if exc.error_class == "dead" else exc
+            if error is exc and exc.error_class == "dead":
+                self._sweep.found_dead(self._other)
+            for test in list(self._left):
+                self._record(self._blank(test), error)
+
+    def _serve(self, wire: Wire, hello: JsonDict) -> None:
+        """Measure what the client lacks: it has the values, whatever is good or lacking here."""
+        theirs = self._rail.known_tests(hello.get("lacks"))
+        self._refuse_all_but(theirs)
+        self._left = theirs
+        if not theirs:
+            wire.send(MeetingError("refused", f"{self._sweep.host} was asked for none of the plan's tests").told())
+        for test in list(self._left):
+            self._attempt(test, wire)
+
+    def _follow(self, wire: Wire) -> None:
+        while self._left:
+            message = self._await_ready(wire)
+            self._refuse_all_but(message.get("lacks"))
+            test = message.get("test")
+            if test not in self._left:
+                raise MeetingError("refused", f"{self._name} is at test {test!r}, which is not due")
+            if message.get("kind") == "ready":
+                self._attempt(test, wire)
+            else:
+                self._record(self._blank(test), _refused(message, self._name))
+
+    @property
+    def _name(self) -> str:
+        return self._sweep.hosts[self._other]
+
+    def _refuse_all_but(self, tests: Any) -> None:
+        for test in [test for test in self._left if test not in (tests if isinstance(tests, list) else ())]:
+            self._record(self._blank(test), MeetingError("refused", f"{self._name} holds a good record of this test already"))
+
+    def _await_ready(self, wire: Wire) -> JsonDict:
+        for seconds in _ping_intervals(False):
+            if self._sweep.heard(wire, seconds):
+                break
+            self._rail.ping(self._number, self._other)
+        return self._rail.hear(wire, self._other)
+
+    def _blank(self, test: int) -> JsonDict:
+        pair = (self._sweep.index, self._other) if self._serving else (self._other, self._sweep.index)
+        waited = 0.0 if self._waited_since is None else time.monotonic() - self._waited_since
+        self._waited_since = None if self._serving else time.monotonic()
+        return {
+            "rail": self._rail.name_in_plan,
+            "round": self._number,
+            "test": self._sweep.tests[test]["name"],
+            "server": self._sweep.hosts[pair[0]],
+            "client": self._sweep.hosts[pair[1]],
+            "role": "server" if self._serving else "client",
+            "argv": [],
+            "exit_code": None,
+            "started": time.time(),
+            "seconds": 0.0,
+            "waited_seconds": round(waited, 3),
+            "stdout": "",
+            "stderr": "",
+            "error": None,
+        }
+
+    def _record(self, record: JsonDict, error: MeetingError | None = None) -> None:
+        if error is not None:
+            record["error"] = {"class": error.error_class, "detail": error.detail}
+        self._left = [test for test in self._left if self._sweep.tests[test]["name"] != record["test"]]
+        self._sweep.results.write(record)
+
+    def _attempt(self, test: int, wire: Wire) -> None:
+        """Measure one test and record it. Raises MeetingError when the meeting is over."""
+        record, error = self._blank(test), None
+        try:
+            self._measure(record, test, wire)
+        except MeetingError as exc:
+            error = exc
+        self._record(record, error)
+        if not self._serving:
+            self._waited_since = time.monotonic()
+        if error is not None and error.ends_meeting:
+            raise error
+
+    def _measure(self, record: JsonDict, number: int, wire: Wire) -> None:
+        """Run perftest beside the partner's; whatever happens, tell the partner and leave no process."""
+        perftest: Perftest | None = None
+        begun = time.monotonic()
+        self._parted, under_way = False, not self._serving
+        try:
+            perftest = self._start(record, self._sweep.tests[number])
+            if self._serving:
+                self._await_listen(perftest)
+                wire.send({"kind": "ready", "test": number, "lacks": self._left, **self._sweep.rumours()})
+                under_way = True
+            parting = self._supervise(perftest, allowed_seconds(self._sweep.tests[number]), wire)
+            wire.send({"kind": "done", "test": number, "exit_code": perftest.end()})
+            parting = parting or self._await_parting(wire)
+            if perftest.end() != 0 and parting is not None and parting.error_class == "dead":
                 raise parting
         except MeetingError as exc:
             with contextlib.suppress(MeetingError):
-                wire.send(_refusal(exc))
+                wire.send(exc.told("failed", test=number, lacks=self._left))
+            if under_way and not self._parted and not exc.ends_meeting and len(self._left) > 1:
+                self._await_parting(wire)  # or else it would be taken for an answer about the next test
             raise
         finally:
             record["seconds"] = round(time.monotonic() - begun, 3)
-            if test is not None:
-                record.update(exit_code=test.end(), stdout=test.stdout.text(), stderr=test.stderr.text())
+            if perftest is not None:
+                record.update(exit_code=perftest.end(), stdout=perftest.stdout.text(), stderr=perftest.stderr.text())
 
-    def _check_port_is_free(self) -> None:
-        if _listening_now(self.perftest_port, self.mine["address"]):
-            raise MeetingError("listen", f"TCP port {self.perftest_port} is taken by another process")
+    def _start(self, record: JsonDict, test: JsonDict) -> Perftest:
+        rail = self._rail
+        record["argv"] = perftest_argv(test, rail.profile, rail.perftest_port, None if self._serving else rail.addresses[self._other])
+        if self._serving and rail.listeners.on(rail.perftest_port, rail.address):
+            raise MeetingError("listen", f"TCP port {rail.perftest_port} is taken by another process")
+        return Perftest(record["argv"], rail.group, self._sweep.environment)
 
-    def _await_listen(self, test: Perftest) -> None:
+    def _await_listen(self, perftest: Perftest) -> None:
         """Wait for perftest's server by looking, never by connecting: it takes one client and no other."""
         deadline = time.monotonic() + LISTEN_TIMEOUT_SECONDS
-        while not _listening_now(self.perftest_port, self.mine["address"]):
-            if test.ended():
-                raise MeetingError("listen", f"perftest's server ended with exit code {test.end()} before it listened")
+        for seconds in _poll_intervals():
+            if self._rail.listeners.on(self._rail.perftest_port, self._rail.address):
+                return
+            if perftest.ended():
+                raise MeetingError("listen", f"perftest's server ended with exit code {perftest.end()} before it listened")
             if time.monotonic() > deadline:
                 raise MeetingError("listen", f"perftest's server did not listen within {LISTEN_TIMEOUT_SECONDS:g} s")
-            self.sweep.wait(LISTEN_POLL_SECONDS)
+            self._sweep.poll([], seconds)
 
-    def _supervise(self, test: Perftest, wire: Wire) -> MeetingError | None:
+    def _supervise(self, perftest: Perftest, allowed: float, wire: Wire) -> MeetingError | None:
         """Collect the output until perftest ends. Returns the partner's parting if it was first.
 
         Raises MeetingError when perftest outlives its deadline, or its partner by more than ENDING_SECONDS.
         """
-        plan = self.sweep.plan["test"]
-        allowed = float(plan.get("deadline_seconds") or plan["duration_seconds"] + PERFTEST_OVERHEAD_SECONDS)
         deadline = time.monotonic() + allowed
         parting: MeetingError | None = None
-        with selectors.DefaultSelector() as selector:
-            selector.register(wire.sock, selectors.EVENT_READ, wire)
-            for stream in test.streams:
-                selector.register(stream[0], selectors.EVENT_READ, stream)
-            running = len(test.streams)
-            while running or not test.ended():
-                if time.monotonic() > deadline:
-                    raise parting or MeetingError("timeout", f"perftest did not end within {allowed:g} seconds")
-                for source in self.sweep.select(selector, min(deadline - time.monotonic(), 1 if running else 0.01)):
-                    if source is wire:
-                        selector.unregister(wire.sock)
-                        parting, ending_seconds = self._parting(wire)
-                        deadline = min(deadline, time.monotonic() + ending_seconds)
-                    elif not source[1].take(source[0]):
-                        selector.unregister(source[0])
-                        running -= 1
+        pipes = dict(perftest.streams)
+        looks = _poll_intervals()
+        while pipes or not perftest.ended():
+            if time.monotonic() > deadline:
+                raise parting or MeetingError("timeout", f"perftest did not end within {allowed:g} seconds")
+            watched = [*pipes, wire.sock.fileno()] if parting is None else list(pipes)
+            spare = deadline - time.monotonic()
+            ready = self._sweep.poll(watched, 0.0 if wire.has_message and parting is None else min(spare, 1.0 if pipes else next(looks)))
+            for pipe in [pipe for pipe in ready if pipe in pipes and not pipes[pipe].take(pipe)]:
+                del pipes[pipe]
+            if parting is None and (wire.has_message or wire.sock.fileno() in ready):
+                parting, ending_seconds = self._parting(wire)
+                deadline = min(deadline, time.monotonic() + ending_seconds)
         return parting
 
-    @staticmethod
-    def _parting(wire: Wire) -> tuple[MeetingError, float]:
+    def _await_parting(self, wire: Wire) -> MeetingError | None:
+        return self._parting(wire)[0] if self._sweep.heard(wire, ENDING_SECONDS) else None
+
+    def _parting(self, wire: Wire) -> tuple[MeetingError, float]:
         """Return what the partner's last message means for a perftest of ours that still runs, and how long it may."""
+        self._parted = True
         try:
             message, authentic = wire.receive()
         except MeetingError as exc:
@@ -560,161 +1368,95 @@ class Rail(threading.Thread):
         error = MeetingError("timeout", f"the partner's perftest ended with exit code {code} and ours went on")
         return error, FAILED_ENDING_SECONDS if code else ENDING_SECONDS
 
-    def _await_client(self, number: int, other: str) -> Wire:
-        """Return the connection of this round's client. While it has not come, ask now and then whether it lives."""
-        passed = False
-        for seconds in _ping_intervals():
-            wire = self._arrived(number)
-            if wire is not None:
-                return wire
-            if passed:
-                raise MeetingError("refused", f"{other} has gone on without this round")
-            if self.sweep.wait(seconds, self._bell):
-                self._bell.recv(64)
-            else:
-                passed = self._ping(number, other) > number
-        raise AssertionError("the intervals have no end")
 
-    def _arrived(self, number: int) -> Wire | None:
-        """Return the caller that waits for a round, None if there is none. Raises MeetingError if it was turned away."""
-        with self._lock:
-            parked = self._parked.pop(number, None)
-        if isinstance(parked, MeetingError):
-            raise parked
-        return parked
+class Reception(threading.Thread):
+    """Answers all who call, on all rails of this host; nobody who is slow to speak keeps others waiting."""
 
-    def _call_server(self, number: int, other: str) -> Wire:
-        """Return a connection on which the server of this round has said that its perftest listens."""
-        while (wire := self._dial(other)) is None:
-            self._arrived(number)
-            self.sweep.wait(LATE_RETRY_SECONDS)
-        try:
-            self._say(wire, "hello", number)
-            for seconds in _ping_intervals():
-                if self.sweep.wait(seconds, wire.sock):
-                    break
-                self._ping(number, other)
-            self._hear(wire, other)
-        except MeetingError:
-            wire.close()
-            raise
-        return wire
+    def __init__(self, rails: Sequence[Rail]) -> None:
+        super().__init__(daemon=True)
+        self._poll = select.poll()
+        self._doors = {rail.listener.fileno(): (rail, rail.listener) for rail in rails if rail.listener is not None}
+        self._callers: dict[int, tuple[Rail, Wire, str, float]] = {}
+        self._reader, self._writer = os.pipe()
+        for descriptor in (*self._doors, self._reader):
+            self._poll.register(descriptor, select.POLLIN)
 
-    def _ping(self, number: int, other: str) -> int:
-        """Return the round in which the partner is, -1 if it may still be starting. Raises MeetingError if it is dead."""
-        wire = self._dial(other)
-        if wire is None:
-            return -1
-        with contextlib.closing(wire):
-            self._say(wire, "ping", number)
-            return int(self._hear(wire, other)["at"])
+    def close(self) -> None:
+        """End the thread, and wait for that."""
+        os.close(self._writer)
+        self.join()
 
-    def _dial(self, other: str) -> Wire | None:
-        """Connect to a partner. Returns None when it refuses and may just be late. Raises MeetingError if it is dead."""
-        place = (self.endpoints[other]["address"], int(self.sweep.plan["rendezvous_port"]))
-        try:
-            sock = socket.create_connection(place, CONNECT_TIMEOUT_SECONDS, source_address=(self.mine["address"], 0))
-        except OSError as exc:
-            late = other not in self.sweep.seen and time.monotonic() < self.sweep.start_deadline
-            if late and isinstance(exc, ConnectionRefusedError):
-                return None
-            raise MeetingError("dead", f"{other} at {place[0]} port {place[1]}: {exc}") from exc
-        return Wire(sock, self.sweep.token)
-
-    def _say(self, wire: Wire, kind: str, number: int) -> None:
-        """Open a conversation: "hello" to be measured, "ping" to ask whether the partner lives."""
-        wire.nonce = secrets.token_hex(16)
-        about = {"rail": self.rail_name, "round": number, "host": self.sweep.host}
-        wire.send({"kind": kind, "sweep": self.sweep.plan["sweep"], "plan": self.sweep.digest, **about})
-
-    def _hear(self, wire: Wire, other: str) -> JsonDict:
-        """Return the answer. Raises MeetingError when it is forged, or a refusal."""
-        message, authentic = wire.receive()
-        if not authentic:
-            raise MeetingError("token", f"the answer of {other} is not signed with this sweep's token")
-        self.sweep.seen.add(other)
-        if message.get("kind") == "refused":
-            raise _refused(message, other)
-        return message
-
-    def _answer_all(self, listener: socket.socket) -> None:
+    def run(self) -> None:
+        """Answer until closed."""
         while True:
-            try:
-                sock, peer = listener.accept()
-            except OSError:
-                if self._closed.wait(LATE_RETRY_SECONDS):
-                    return
-                continue
-            threading.Thread(target=self._greet, args=(sock, peer[0]), daemon=True).start()
+            ready = [descriptor for descriptor, _events in self._poll.poll(1000 if self._callers else None)]
+            if self._reader in ready:
+                return
+            for descriptor in ready:
+                if descriptor in self._doors:
+                    self._accept(*self._doors[descriptor])
+                elif descriptor in self._callers:
+                    self._listen_to(descriptor)
+            now = time.monotonic()
+            for descriptor in [each for each, caller in self._callers.items() if caller[3] < now]:
+                self._dismiss(descriptor).close()
 
-    def _greet(self, sock: socket.socket, address: str) -> None:
-        """Answer one caller; the client of a round to come is kept waiting."""
-        wire = Wire(sock, self.sweep.token)
+    def _accept(self, rail: Rail, listener: socket.socket) -> None:
         try:
-            message, authentic = wire.receive()
-            wire.nonce = str(message.get("nonce"))
-            number, host = message.get("round"), str(message.get("host"))
-            if not isinstance(number, int) or not 0 <= number < self.rounds:
-                number = self.rounds
-            due = number < self.rounds and self._partner(number) == host
-            objection = self._objection(message, authentic, due)
-            if objection is None and message.get("kind") == "hello":
-                objection = self._park(number, wire)
-                if objection is None:
-                    return
-            if objection is None:
-                wire.send({"kind": "pong", "at": self.round})
-            else:
-                wire.send(_refusal(objection))  # first, for this may be the last that our own round waits for
-                if due and (authentic or address == self.endpoints[host]["address"]):
-                    self._park(number, objection)
-        except MeetingError:
-            pass
-        wire.close()
+            sock, peer = listener.accept()
+            wire = Wire(sock, rail.sweep.token)
+        except OSError:
+            time.sleep(LATE_RETRY_SECONDS)
+            return
+        if len(self._callers) >= CALLERS:
+            self._dismiss(next(iter(self._callers))).close()
+        deadline = time.monotonic() + CONNECT_TIMEOUT_SECONDS
+        self._callers[sock.fileno()] = (rail, wire, peer[0], deadline)
+        self._poll.register(sock.fileno(), select.POLLIN)
 
-    def _objection(self, message: JsonDict, authentic: bool, due: bool) -> MeetingError | None:
-        """Return why a caller is turned away, None if it is welcome."""
-        host, here = message.get("host"), self.sweep.host
-        if not authentic:
-            return MeetingError("token", f"a message in the name of {host} is not signed with the token that {here} has")
-        self.sweep.seen.add(str(host))
-        theirs, ours = (message.get("sweep"), message.get("plan")), (self.sweep.plan["sweep"], self.sweep.digest)
-        if theirs != ours:
-            return MeetingError("plan", f"{host} has sweep {theirs[0]}, plan {theirs[1]}; {here} has {ours[0]}, {ours[1]}")
-        wrong_way = message.get("kind") == "hello" and due and not self._serves(str(host))
-        if not due or wrong_way or message.get("rail") != self.rail_name:
-            return MeetingError("refused", f"{here} has no such meeting with {host} on {self.rail_name}")
-        return None
+    def _dismiss(self, descriptor: int) -> Wire:
+        self._poll.unregister(descriptor)
+        return self._callers.pop(descriptor)[1]
 
-    def _park(self, number: int, arrival: Wire | MeetingError) -> MeetingError | None:
-        """Keep what arrived for a round until the rail gets there. Returns why not if it cannot."""
-        with self._lock:
-            if number < self.round or number in self._parked:
-                return MeetingError("refused", f"round {number} has passed or has its caller, {self.sweep.host} says")
-            self._parked[number] = arrival
-        self._rope.send(b".")
-        return None
+    def _listen_to(self, descriptor: int) -> None:
+        rail, wire, address, _deadline = self._callers[descriptor]
+        waits = False
+        try:
+            wire.take()
+            if not wire.has_message:
+                return
+            self._dismiss(descriptor)
+            waits = rail.greet(wire, address)
+        except (MeetingError, OSError):
+            self._callers.pop(descriptor, None)
+            with contextlib.suppress(KeyError):
+                self._poll.unregister(descriptor)
+        if not waits:
+            wire.close()
 
 
 def run(sweep: Sweep) -> int:
     """Work through all rails, side by side, and return the exit code."""
-    mine = [number for number, rail in enumerate(sweep.plan["rails"]) if sweep.host in rail["endpoints"]]
-    rails = [Rail(sweep, number) for number in mine]
+    rails = [Rail(sweep, number) for number, rail in enumerate(sweep.plan["rails"]) if rail["addresses"][sweep.index] is not None]
     for number in (signal.SIGTERM, signal.SIGINT):
         signal.signal(number, sweep.stop)
     for rail in rails:
         rail.open()
+    reception = Reception(rails)
+    gc.freeze()  # a plan of thousands of hosts is not to be looked through again and again
+    reception.start()
     for rail in rails:
         rail.start()
     for rail in rails:
         while rail.is_alive():
             rail.join(1.0)
+    reception.close()
     for rail in rails:
         rail.close()
     try:
         sweep.finish()
     except OSError as exc:
-        sys.stderr.write(f"pair runner: the results cannot be written: {exc}\n")
+        sys.stderr.write(f"pair runner: {exc}\n")
         return 1
     if sweep.stopping:
         return 128 + sweep.signal_number
@@ -727,14 +1469,18 @@ def main() -> int:
     1: the recording failed; 2: plan, token or results file cannot be used; 128 + n: stopped by signal n.
     """
     parser = argparse.ArgumentParser(description="Run one host's share of a sweep of pairwise RDMA measurements.")
-    parser.add_argument("--plan", type=Path, required=True, help="the plan, the same on every host (JSON)")
-    parser.add_argument("--token-file", type=Path, required=True, help="a file with the secret of this sweep")
-    parser.add_argument("--host", required=True, help="this host's name in the plan")
-    parser.add_argument("--results", type=Path, required=True, help="the file to write, a JSON object a line")
+    parser.add_argument("--plan", type=Path, required=True, help="the plan, the same on every host (JSON, maybe gzipped)")
+    parser.add_argument("--token-file", type=Path, help=f"a file with the secret of this sweep; else it is in {TOKEN_VARIABLE}")
+    parser.add_argument("--host", help="this host's name in the plan; else Slurm's or the kernel's name, or its first label")
+    parser.add_argument("--results", type=Path, required=True, help="the file to write, a JSON object a line, or a folder for HOST.jsonl")
+    parser.add_argument("--resume", action="store_true", help="go on with the results that are there")
     arguments = parser.parse_args()
     try:
-        plan = load_plan(arguments.plan, arguments.host)
-        return run(Sweep(plan, load_token(arguments.token_file), arguments.host, arguments.results))
+        plan = load_plan(arguments.plan, [arguments.host] if arguments.host else own_names())
+        token = load_token(arguments.token_file)
+        path = arguments.results / f"{plan.content['hosts'][plan.host]}.jsonl" if arguments.results.is_dir() else arguments.results
+        results = Results(path, plan.content["sweep"], arguments.resume)
+        return run(Sweep(plan, token, results))
     except (OSError, ValueError) as exc:
         sys.stderr.write(f"pair runner: {exc}\n")
         return 2

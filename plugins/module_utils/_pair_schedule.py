@@ -4,27 +4,67 @@
 
 """Who measures against whom in which round.
 
-The closed form itself stands in the pair runner, which travels alone to the hosts; here is what plans need beside it.
+The schedules themselves stand in the pair runner, which travels alone to the hosts; here is what plans need beside them.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
+from typing import Any
 
-from ansible_collections.rdma.cluster.plugins.module_utils._pair_runner import partner, round_count
+from ansible_collections.rdma.cluster.plugins.module_utils._pair_runner import (
+    Meetings,
+    RailSchedule,
+    Schedule,
+    make_schedule,
+    own_meetings,
+    partner,
+    rail_schedules,
+    round_count,
+    serves,
+)
 
-__all__ = ["pairs_of_round", "partner", "round_count", "rounds_of"]
+__all__ = [
+    "Meetings",
+    "RailSchedule",
+    "Schedule",
+    "make_schedule",
+    "own_meetings",
+    "pairs_of_round",
+    "partner",
+    "plan_meetings",
+    "plan_rounds",
+    "planned_meetings",
+    "rail_schedules",
+    "round_count",
+    "rounds_of",
+    "serves",
+]
 
 
-def rounds_of(index: int, n: int) -> list[tuple[int, int]]:
-    """Return the (round, partner's index) of one host, in order; the round of a bye is left out."""
-    met = ((number, partner(index, number, n)) for number in range(round_count(n)))
-    return [(number, other) for number, other in met if other is not None]
+def rounds_of(schedule: Schedule, index: int) -> list[tuple[int, int, bool]]:
+    """Return the (round, whom one meets, whether one serves) of one endpoint, in order; the round of a bye is left out."""
+    return [(number, other, serving) for number, (other, serving) in schedule.of(index).items()]
 
 
-def pairs_of_round(round_number: int, n: int) -> Iterator[tuple[int, int]]:
-    """Yield the pairs of a round as (lower index, higher index); the lower one is perftest's server."""
-    for index in range(n):
-        other = partner(index, round_number, n)
-        if other is not None and index < other:
-            yield index, other
+def pairs_of_round(schedule: Schedule, round_number: int) -> Iterator[tuple[int, int]]:
+    """Yield the pairs of a round as (server, client)."""
+    return schedule.pairs(round_number)
+
+
+def plan_rounds(plan: Mapping[str, Any]) -> int:
+    """Return how many rounds a plan's longest rail has. Raises ValueError."""
+    return max((each.schedule.rounds for each in rail_schedules(plan)), default=0)
+
+
+def plan_meetings(plan: Mapping[str, Any]) -> int:
+    """Return how many meetings a plan has on all rails, each of all its tests. Raises ValueError."""
+    return sum(each.schedule.meetings for each in rail_schedules(plan))
+
+
+def planned_meetings(plan: Mapping[str, Any]) -> Iterator[tuple[int, int, int, int]]:
+    """Yield all (rail, round, server, client) of a plan, in positions of its rails and hosts. Raises ValueError."""
+    for rail, each in enumerate(rail_schedules(plan)):
+        for number in range(each.schedule.rounds):
+            for server, client in each.pairs(number):
+                yield rail, number, server, client

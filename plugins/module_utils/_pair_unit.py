@@ -2,33 +2,38 @@
 # GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""The pair runner as a transient systemd unit of a host: started, looked at, collected, removed."""
+"""The pair runner as a transient systemd unit of a host: started, looked at, collected, stopped, removed."""
 
 from __future__ import annotations
 
 import contextlib
 import fcntl
-import json
 import os
 import re
-import shutil
 import time
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from ansible_collections.rdma.cluster.plugins.module_utils import _pair_runner
 from ansible_collections.rdma.cluster.plugins.module_utils._command import Runner
 from ansible_collections.rdma.cluster.plugins.module_utils._errors import ParseError
-from ansible_collections.rdma.cluster.plugins.module_utils._files import own_source
+from ansible_collections.rdma.cluster.plugins.module_utils._pair_counters import ReadCounters, places_of, read_live
+from ansible_collections.rdma.cluster.plugins.module_utils._pair_files import Harvest, harvest, parse_plan, unpack_plan
+from ansible_collections.rdma.cluster.plugins.module_utils._pair_folder import SweepFolder
 
 PAIRS_FOLDER = Path("/run/rdma-cluster/pairs")
-POLL_SECONDS = 1.0
+#: How often the results are looked at while the end is waited for, and systemd is asked whether the runner lives.
+LOOK_SECONDS = 0.5
+ASK_SECONDS = 5.0
 STOP_TIMEOUT_SECONDS = 120.0
 _PREFIX, _SUFFIX = "rdma-pairs-", ".service"
 _RUNNING = ("active", "activating", "reloading", "deactivating")
 _NOT_RUNNING = ("inactive", "failed", "unknown")
+_HOW_TO_END = (
+    "Wait for its end, or end it with the playbook rdma.cluster.pairs_stop, which stops whichever sweep runs, "
+    "or with rdma.cluster.perftest_rounds, its name as sweep, and state=absent."
+)
 
 
 class SweepError(RuntimeError):
@@ -37,16 +42,22 @@ class SweepError(RuntimeError):
 
 @dataclass(frozen=True)
 class Collected:
-    """What a host has of a sweep.
+    """What a host has of a sweep after a byte of its results.
 
-    results: the runner's records, one for each rail and round. finished: the runner came to its end, so they are complete.
-    reason: why it is not finished; "" if it is.
+    results: compact ones (_pair_result). next_byte: where the next piece begins; more: there are whole lines after it already.
+    finished: the runner came to its end and everything is given out. reason: why it is not finished; "" if it is.
+    failures, unreadable: as Harvest has them. counters: rail → what rose since the start; None while the runner works, or if not read.
     """
 
     running: bool
     finished: bool
-    results: list[dict[str, Any]]
     reason: str
+    next_byte: int
+    more: bool
+    results: list[list[Any]]
+    failures: list[dict[str, Any]]
+    unreadable: int
+    counters: dict[str, dict[str, Any]] | None
 
 
 def parse_list_units(text: str) -> dict[str, str]:
@@ -61,25 +72,21 @@ def parse_list_units(text: str) -> dict[str, str]:
     return units
 
 
-def parse_results(text: str) -> tuple[list[dict[str, Any]], dict[str, Any] | None]:
-    """Parse a results file of the pair runner: its records, and its last line if the runner wrote one.
+def running_sweeps(runner: Runner) -> list[str]:
+    """The names of the sweeps that run on this host."""
+    text = _run(runner, "systemctl", "list-units", "--all", "--full", "--plain", "--no-legend", f"{_PREFIX}*{_SUFFIX}")
+    return [name[len(_PREFIX) : -len(_SUFFIX)] for name, state in parse_list_units(text).items() if state in _RUNNING]
 
-    A line that is still being written is left out. Raises ParseError.
-    """
-    records: list[dict[str, Any]] = []
-    for line in text.splitlines(keepends=True):
-        if line.endswith("\n"):
-            try:
-                records.append(dict(json.loads(line)))
-            except (ValueError, TypeError) as exc:
-                raise ParseError(f"not a record of the pair runner: {line[:200]!r}") from exc
-    if records and "finished" in records[-1]:
-        return records[:-1], records[-1]
-    return records, None
+
+def _run(runner: Runner, *argv: str, timeout_seconds: float = 30.0) -> str:
+    completed = runner.run(list(argv), timeout_seconds=timeout_seconds)
+    if completed.rc != 0:
+        raise SweepError(f"{' '.join(argv[:2])} failed with exit code {completed.rc}: {completed.stderr.strip()}")
+    return completed.stdout
 
 
 class PairUnit:
-    """One sweep on this host."""
+    """One sweep on this host. read_counters: a snapshot of the counters of some places, as _pair_counters takes it."""
 
     def __init__(
         self,
@@ -89,57 +96,74 @@ class PairUnit:
         folder: Path = PAIRS_FOLDER,
         sleep: Callable[[float], None] = time.sleep,
         clock: Callable[[], float] = time.monotonic,
+        read_counters: ReadCounters = read_live,
     ) -> None:
         if re.fullmatch(r"[A-Za-z0-9-]+", sweep) is None:
             raise SweepError(f"the name of a sweep has letters, digits and hyphens, got {sweep!r}")
         self.sweep = sweep
         self.unit = f"{_PREFIX}{sweep}{_SUFFIX}"
         self.folder = folder / sweep
+        self._files = SweepFolder(self.folder, read_counters)
         self._runner, self._sleep, self._clock = runner, sleep, clock
 
-    def start(self, plan: dict[str, Any], token: str, host: str, *, python: str, runtime_max_seconds: int, check_mode: bool) -> bool:
-        """Start the runner unless this sweep runs or has ended here already. Returns whether it was (or would be) started.
+    def start(self, packed: str, token: str, host: str, *, python: str, runtime_max_seconds: int, check_mode: bool) -> bool:
+        """Start the runner unless this sweep runs or has ended well here. Returns whether it was (or would be) started.
 
-        Raises SweepError while another sweep runs, and when the unit does not start.
+        packed: the plan, base64 of gzip of JSON. A sweep that was stopped, whose runner died, or that ended with failures, goes on:
+        what is not good is measured again. What is here of another plan is no part of this sweep, and is removed.
+        Raises SweepError while another sweep or plan runs, and when the unit does not start; ParseError for a plan that is none.
         """
+        content = unpack_plan(packed)
+        plan = parse_plan(content)
         if host not in plan.get("hosts", []) or plan.get("sweep") != self.sweep:
             raise SweepError(f"the plan is of sweep {plan.get('sweep')!r} and has to be of {self.sweep!r}, with the host {host!r}")
         with self._alone(check_mode):
-            if self._adopts():
+            if self._adopts(content):
                 return False
             if not check_mode:
-                self._write(plan, token)
-                self._launch(host, python, runtime_max_seconds)
+                self._files.remove_others()
+                if not self._files.has_plan(content):
+                    self._files.remove()
+                resume = self._files.has_results
+                self._files.write(content, token, places_of(plan, host), resume=resume)
+                self._launch(host, python, runtime_max_seconds, resume=resume)
         return True
 
-    def collect(self, wait_seconds: float, check_mode: bool) -> Collected:
-        """Wait for the end of the unit, at most wait_seconds, and return what there is. A finished sweep is then removed.
+    def collect(self, wait_seconds: float, from_byte: int, check_mode: bool) -> Collected:
+        """Wait for the end of the unit, at most wait_seconds, and return what there is after from_byte. Nothing is removed.
 
         Raises SweepError when this host knows nothing of the sweep; in check mode that is an empty result.
         """
-        deadline = self._clock() + wait_seconds
-        while (running := self._runs()) and not check_mode and self._clock() < deadline:
-            self._sleep(min(POLL_SECONDS, deadline - self._clock()))
-        if not self.folder.is_dir() and not running:
+        running = self._runs() if check_mode else self._wait(wait_seconds)
+        if not self.folder.is_dir():
             message = f"there is no sweep {self.sweep} on this host: it was never started, or is collected already"
             if check_mode:
-                return Collected(running=False, finished=False, results=[], reason=message)
+                return Collected(running, False, message, 0, False, [], [], 0, None)
             raise SweepError(message)
-        results, last = self._results()
-        finished = not running and last is not None and last["finished"] is True
-        if finished and not check_mode:
-            shutil.rmtree(self.folder)
-        return Collected(running, finished, results, "" if finished else self._reason(running, last))
+        start, piece, more = self._files.piece(from_byte)
+        found = harvest(piece, self._files.plan()) if piece.next_byte else Harvest([], [], 0)
+        finished = not running and not more and piece.last_word is not None and piece.last_word["finished"] is True
+        reason = "" if finished else self._reason(running, more, piece.last_word)
+        counters = None if running else self._files.counters()
+        return Collected(running, finished, reason, start + piece.next_byte, more, **vars(found), counters=counters)
+
+    def stop(self, check_mode: bool) -> bool:
+        """End the unit and keep the sweep's files, for it to go on later. Returns whether it ran."""
+        running = self._runs()
+        if running and not check_mode:
+            _run(self._runner, "systemctl", "stop", self.unit, timeout_seconds=STOP_TIMEOUT_SECONDS)
+        return running
 
     def remove(self, check_mode: bool) -> bool:
-        """Stop the unit and remove the sweep's files. Returns whether there was (and in check mode is) any of these."""
-        running, present = self._runs(), self.folder.exists()
+        """Stop the unit and remove the sweep's files. Returns whether a sweep was (in check mode: would be) lost by it.
+
+        Of one that has come to its end nothing is lost, and what it has left is no more a change than its start was.
+        """
+        running, present = self.stop(check_mode), self.folder.exists()
+        last_word = self._files.last_word() if present else None
         if not check_mode:
-            if running:
-                self._run("systemctl", "stop", self.unit, timeout_seconds=STOP_TIMEOUT_SECONDS)
-            if present:
-                shutil.rmtree(self.folder)
-        return running or present
+            self._files.remove()
+        return running or (present and (last_word is None or last_word["finished"] is not True))
 
     @contextlib.contextmanager
     def _alone(self, check_mode: bool) -> Iterator[None]:
@@ -156,37 +180,41 @@ class PairUnit:
         finally:
             os.close(descriptor)
 
-    def _adopts(self) -> bool:
-        """Say whether this sweep runs or has ended here. Raises SweepError while another one runs."""
-        text = self._run("systemctl", "list-units", "--all", "--full", "--plain", "--no-legend", f"{_PREFIX}*{_SUFFIX}")
-        running = [name for name, state in parse_list_units(text).items() if state in _RUNNING]
-        others = [name[len(_PREFIX) : -len(_SUFFIX)] for name in running if name != self.unit]
+    def _adopts(self, plan: bytes) -> bool:
+        """Say whether this sweep runs here or has ended well, by this plan. Raises SweepError while another one runs."""
+        running = running_sweeps(self._runner)
+        others = [sweep for sweep in running if sweep != self.sweep]
         if others:
-            raise SweepError(f"another sweep runs on this host: {', '.join(others)}. Wait for its end, or end it with state=absent.")
-        return self.unit in running or self._results()[1] is not None
+            raise SweepError(f"another sweep runs on this host: {', '.join(others)}. {_HOW_TO_END}")
+        same = self._files.has_plan(plan)
+        if self.sweep in running and not same:
+            raise SweepError(f"sweep {self.sweep} runs on this host by another plan. {_HOW_TO_END}")
+        return self.sweep in running or (same and self._files.ended_well)
 
-    def _write(self, plan: dict[str, Any], token: str) -> None:
-        if self.folder.exists():
-            shutil.rmtree(self.folder)  # of a runner that was killed
-        self.folder.mkdir(mode=0o700)
-        files = {
-            "runner.py": own_source(_pair_runner).encode(),
-            "plan.json": json.dumps(plan, sort_keys=True).encode(),
-            "token": token.encode(),
-        }
-        for name, content in files.items():
-            with open(os.open(self.folder / name, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "wb") as file:
-                file.write(content)
-
-    def _launch(self, host: str, python: str, runtime_max_seconds: int) -> None:
+    def _launch(self, host: str, python: str, runtime_max_seconds: int, *, resume: bool) -> None:
         properties = ("Type=exec", "LimitMEMLOCK=infinity", f"RuntimeMaxSec={runtime_max_seconds}")
         plan, token, results = (str(self.folder / name) for name in ("plan.json", "token", "results.jsonl"))
-        command = (python, str(self.folder / "runner.py"), "--plan", plan, "--token-file", token, "--host", host, "--results", results)
+        command = [python, str(self.folder / "runner.py"), "--plan", plan, "--token-file", token, "--host", host, "--results", results]
+        if resume:
+            command.append("--resume")
         try:
-            self._run("systemd-run", f"--unit={self.unit}", "--collect", *(f"--property={each}" for each in properties), *command)
+            given = [f"--property={each}" for each in properties]
+            _run(self._runner, "systemd-run", f"--unit={self.unit}", "--collect", *given, *command)
         except BaseException:
-            shutil.rmtree(self.folder)
+            if not resume:
+                self._files.remove()
             raise
+
+    def _wait(self, seconds: float) -> bool:
+        """Wait for the end of the unit. The runner's last word is seen at once, its death when systemd is asked."""
+        running, asked = self._runs(), self._clock()
+        deadline = asked + seconds
+        while running and self._clock() < deadline:
+            self._sleep(min(LOOK_SECONDS, deadline - self._clock()))
+            now = self._clock()
+            if now - asked >= ASK_SECONDS or now >= deadline or self._files.last_word() is not None:
+                running, asked = self._runs(), now
+        return running
 
     def _runs(self) -> bool:
         completed = self._runner.run(["systemctl", "is-active", self.unit], timeout_seconds=30.0)
@@ -195,21 +223,11 @@ class PairUnit:
             raise SweepError(f"systemctl is-active {self.unit} does not tell a state: {(completed.stderr or state).strip()!r}")
         return state in _RUNNING
 
-    def _results(self) -> tuple[list[dict[str, Any]], dict[str, Any] | None]:
-        try:
-            return parse_results((self.folder / "results.jsonl").read_text(encoding="utf-8"))
-        except FileNotFoundError:
-            return [], None
-
-    def _reason(self, running: bool, last: dict[str, Any] | None) -> str:
+    def _reason(self, running: bool, more: bool, last_word: dict[str, Any] | None) -> str:
         if running:
             return "the sweep still runs"
-        if last is not None:
-            return f"the pair runner was stopped: {last['reason']}"
+        if more:
+            return "there are more records than one answer takes"
+        if last_word is not None:
+            return f"the pair runner was stopped: {last_word.get('reason')}"
         return f"the pair runner ended without a last word; `journalctl --unit {self.unit}` on this host may have one"
-
-    def _run(self, *argv: str, timeout_seconds: float = 30.0) -> str:
-        completed = self._runner.run(list(argv), timeout_seconds=timeout_seconds)
-        if completed.rc != 0:
-            raise SweepError(f"{' '.join(argv[:2])} failed with exit code {completed.rc}: {completed.stderr.strip()}")
-        return completed.stdout

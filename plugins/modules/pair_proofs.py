@@ -8,10 +8,12 @@ from __future__ import annotations
 DOCUMENTATION = r"""
 module: pair_proofs
 version_added: 0.1.0
-short_description: Find the pairs that no earlier measurement proves
+short_description: Find the ports that no earlier measurement proves
 description:
-  - Holds the recorded proofs in C(rdma_run_dir) against the hosts as they are now. A proof holds while driver, firmware, ports and
-    intent of both hosts are what they were, and for C(rdma_proof_max_age_hours).
+  - Holds the recorded proofs in C(rdma_run_dir) against the hosts as they are now. The proof of a host's rail holds while its driver,
+    firmware, port and intent are what they were, and for C(rdma_proof_max_age_hours).
+  - Says who is to be measured. While nothing is proven that is every host. Later it is those that are new or have changed, against a few
+    that are proven; with C(--limit) those may be hosts outside of the play.
   - Runs on the control node, once for all hosts, and touches none.
 author:
   - the rdma.cluster authors (@rdma-cluster)
@@ -30,20 +32,21 @@ options:
 """
 
 EXAMPLES = r"""
-- name: Compare the pairs with the proofs of earlier runs
+- name: Compare the ports with the proofs of earlier runs
   rdma.cluster.pair_proofs:
   run_once: true
   register: __pairs_proofs
 """
 
 RETURN = r"""
-unproven:
-  description: The hosts that have a pair to be measured.
+hosts:
+  description: The hosts of the play that are to be measured.
   type: list
   elements: str
   returned: success
-run_folder:
-  description: The folder of this run on the control node.
-  type: str
-  returned: always
+outside:
+  description: The proven hosts outside of the play that are to be measured against.
+  type: list
+  elements: str
+  returned: success
 """

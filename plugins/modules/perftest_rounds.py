@@ -10,10 +10,10 @@ module: perftest_rounds
 version_added: 0.1.0
 short_description: Run a host's share of a sweep of pairwise measurements
 description:
-  - Starts, collects and removes the pair runner of this collection on a host. The runners of all hosts meet each other in
+  - Starts, collects, stops and removes the pair runner of this collection on a host. The runners of all hosts meet each other in
     rounds and measure every pair on every rail with perftest; the control node takes no part in that.
   - The runner works as the transient systemd unit C(rdma-pairs-SWEEP.service), so it goes on when the control node is lost.
-    Its files are in C(/run/rdma-cluster/pairs/SWEEP) and are removed with the collection of a finished sweep.
+    Its files are in C(/run/rdma-cluster/pairs/SWEEP) and stay there until O(state=absent), or until another sweep starts.
   - Measuring leaves nothing on a host, therefore O(state=started) and O(state=collected) are never reported as changed.
     They do put load on the fabric.
 author:
@@ -24,7 +24,7 @@ attributes:
   check_mode:
     support: full
     details:
-      - Nothing is started, waited for or removed.
+      - Nothing is started, waited for, stopped or removed.
   diff_mode:
     support: N/A
     details:
@@ -32,24 +32,27 @@ attributes:
 options:
   state:
     description:
-      - V(started) starts the sweep in the background. If the same sweep runs or has ended on this host already, it is adopted;
-        while another one runs, the module fails and names it.
-      - V(collected) returns what has been measured, and removes the sweep's files if the runner has come to its end.
-        A sweep that this host does not know, or has given away already, is an error.
-      - V(absent) stops the sweep and removes its files.
+      - V(started) starts the sweep in the background. If the same sweep runs by the same O(plan), or has ended here without a failure,
+        it is adopted; if it was stopped, its runner died, or something failed, it goes on and does not repeat what it has measured well.
+        While another one runs, or the same one by another plan, the module fails and names it; what an earlier sweep or plan has left
+        is removed.
+      - V(collected) returns what has been measured after O(from_byte), and removes nothing. A sweep that this host does not know is an
+        error.
+      - V(stopped) ends the runner and keeps its files, so that V(started) goes on with the sweep.
+      - V(absent) ends the runner and removes its files. What a sweep that has come to its end has left is not reported as a change.
     type: str
-    choices: [started, collected, absent]
+    choices: [started, collected, stopped, absent]
     default: started
   sweep:
     description:
       - The name of the sweep, of letters, digits and hyphens.
+      - Required unless O(state=stopped), which without it ends whichever sweep runs.
     type: str
-    required: true
   plan:
     description:
-      - The plan of the sweep, the same for every host. Its key C(sweep) has to be the O(sweep).
-      - Required for O(state=started).
-    type: dict
+      - The plan of the sweep, the same for every host, as JSON packed by gzip and base64. Its key C(sweep) has to be the O(sweep).
+      - Required for O(state=started). It is kept out of logs, for its size.
+    type: str
   host:
     description:
       - The name that the plan has for this host.
@@ -63,6 +66,11 @@ options:
   wait_seconds:
     description:
       - How long O(state=collected) waits for the end of the sweep.
+    type: int
+    default: 0
+  from_byte:
+    description:
+      - Where O(state=collected) begins to read the runner's records, which is RV(next_byte) of the call before.
     type: int
     default: 0
   runtime_max_seconds:
@@ -80,7 +88,7 @@ EXAMPLES = r"""
   rdma.cluster.perftest_rounds:
     state: started
     sweep: "{{ plan.sweep }}"
-    plan: "{{ plan }}"
+    plan: "{{ packed_plan }}"
     host: "{{ inventory_hostname }}"
     token: "{{ token }}"
     runtime_max_seconds: 600
@@ -91,6 +99,10 @@ EXAMPLES = r"""
     sweep: "{{ plan.sweep }}"
     wait_seconds: 600
   register: sweep
+
+- name: Leave the fabric alone for a while, whichever sweep runs
+  rdma.cluster.perftest_rounds:
+    state: stopped
 
 - name: End a sweep that is no longer wanted
   rdma.cluster.perftest_rounds:
@@ -103,12 +115,17 @@ started:
   description: Whether this call started the runner, or would have in check mode. V(false) if the sweep was adopted.
   type: bool
   returned: when O(state=started)
+stopped:
+  description: The sweeps that were running.
+  type: list
+  elements: str
+  returned: when O(state=stopped)
 running:
   description: Whether the runner still works.
   type: bool
   returned: when O(state=collected)
 finished:
-  description: Whether the runner has come to its end, so that RV(results) are complete.
+  description: Whether the runner has come to its end and everything has been given out.
   type: bool
   returned: when O(state=collected)
 reason:
@@ -116,67 +133,41 @@ reason:
   type: str
   returned: when O(state=collected)
   sample: the sweep still runs
+next_byte:
+  description: Where the next call begins to read.
+  type: int
+  returned: when O(state=collected)
+more:
+  description: Whether there are more records already than one answer takes.
+  type: bool
+  returned: when O(state=collected)
 results:
-  description: What this host saw of its measurements, one for each rail and round. They are not judged.
+  description:
+    - What this host has measured, one list for each measurement of which it was the client and for each one that failed.
+    - The positions of rail, server, client and test in the plan, and the number of the round come first, in the order rail, round, server,
+      client, test; then the role of this host (0 client, 1 server), the value (10^9 bit/s, or microseconds of a latency test; V(null) if it
+      failed), the seconds that perftest took, and those that the partner was waited for.
+    - Of a failure follow its kind and the line that says so. They are not judged.
+  type: list
+  elements: list
+  returned: when O(state=collected)
+  sample: [[0, 0, 1, 0, 0, 0, 392.1, 6.2, 0.01], [0, 1, 2, 0, 0, 0, null, 0.0, 5.0, dead, "node3 at 192.168.100.3 port 18500: timed out"]]
+failures:
+  description: The command line and raw output of what failed, of 32 measurements at most, and each output without its middle beyond 4 KiB.
   type: list
   elements: dict
   returned: when O(state=collected)
-  contains:
-    rail:
-      description: The rail's name.
-      type: str
-      returned: always
-    round:
-      description: The number of the round, from 0.
-      type: int
-      returned: always
-    server:
-      description: The host with perftest's server.
-      type: str
-      returned: always
-    client:
-      description: The host with perftest's client.
-      type: str
-      returned: always
-    role:
-      description: V(server) or V(client), whichever this host was.
-      type: str
-      returned: always
-    argv:
-      description: The command line.
-      type: list
-      elements: str
-      returned: always
-    exit_code:
-      description: The exit code of perftest, negative if a signal ended it, V(null) if it was not started.
-      type: int
-      returned: always
-    started:
-      description: When perftest was started, in seconds since 1970.
-      type: float
-      returned: always
-    seconds:
-      description: How long perftest took.
-      type: float
-      returned: always
-    waited_seconds:
-      description: How long the partner was waited for.
-      type: float
-      returned: always
-    stdout:
-      description: What perftest printed, without the middle if it is longer than 64 KiB.
-      type: str
-      returned: always
-    stderr:
-      description: What perftest complained about.
-      type: str
-      returned: always
-    error:
-      description:
-        - V(null), or why there is no measurement, with C(detail), a sentence, and C(class), one of C(dead), C(refused), C(token),
-          C(plan), C(timeout), C(listen), C(start) and C(signal).
-      type: dict
-      returned: always
+unreadable:
+  description: How many records were none, or of no meeting of the plan. They are in RV(failures), as C(record), and not in RV(results).
+  type: int
+  returned: when O(state=collected)
+counters:
+  description:
+    - For each rail the C(seconds) since the start and C(risen), the counters of errors and events of its port that went up by then.
+    - V(null) while the runner works, and where they cannot be read.
+  type: dict
+  returned: when O(state=collected)
+  sample: {rail0: {seconds: 61.2, risen: {symbol_error: 12}}}
 """
 
 import sys
@@ -185,21 +176,27 @@ from ansible.module_utils.basic import AnsibleModule
 
 from ansible_collections.rdma.cluster.plugins.module_utils._command import SubprocessRunner
 from ansible_collections.rdma.cluster.plugins.module_utils._errors import CommandError, ParseError
-from ansible_collections.rdma.cluster.plugins.module_utils._pair_unit import PairUnit, SweepError
+from ansible_collections.rdma.cluster.plugins.module_utils._pair_unit import PairUnit, SweepError, running_sweeps
 
 
 def main() -> None:
     module = AnsibleModule(
         argument_spec={
-            "state": {"type": "str", "choices": ["started", "collected", "absent"], "default": "started"},
-            "sweep": {"type": "str", "required": True},
-            "plan": {"type": "dict"},
+            "state": {"type": "str", "choices": ["started", "collected", "stopped", "absent"], "default": "started"},
+            "sweep": {"type": "str"},
+            # No secret, but AnsibleModule writes its other arguments into the journal, and this one has up to a megabyte.
+            "plan": {"type": "str", "no_log": True},
             "host": {"type": "str"},
             "token": {"type": "str", "no_log": True},
             "wait_seconds": {"type": "int", "default": 0},
+            "from_byte": {"type": "int", "default": 0},
             "runtime_max_seconds": {"type": "int", "default": 3600},
         },
-        required_if=[("state", "started", ("plan", "host", "token"))],
+        required_if=[
+            ("state", "started", ("sweep", "plan", "host", "token")),
+            ("state", "collected", ("sweep",)),
+            ("state", "absent", ("sweep",)),
+        ],
         supports_check_mode=True,
     )
     try:
@@ -210,11 +207,16 @@ def main() -> None:
 
 
 def apply(options: dict, check_mode: bool) -> dict:
-    unit = PairUnit(options["sweep"], SubprocessRunner())
+    runner = SubprocessRunner()
+    if options["state"] == "stopped":
+        sweeps = running_sweeps(runner) if options["sweep"] is None else [options["sweep"]]
+        stopped = [sweep for sweep in sweeps if PairUnit(sweep, runner).stop(check_mode)]
+        return {"changed": bool(stopped), "stopped": stopped}
+    unit = PairUnit(options["sweep"], runner)
     if options["state"] == "absent":
         return {"changed": unit.remove(check_mode)}
     if options["state"] == "collected":
-        found = unit.collect(options["wait_seconds"], check_mode)
+        found = unit.collect(options["wait_seconds"], options["from_byte"], check_mode)
         return {"changed": False, **vars(found)}
     started = unit.start(
         options["plan"],

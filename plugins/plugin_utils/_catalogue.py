@@ -312,10 +312,24 @@ CHECKS: dict[str, Check] = {
     ),
     "pair.bandwidth": Check(
         "pairs",
-        "each pair of hosts on each rail",
-        "perftest's own output; a proof of an earlier run",
-        "MTU, flow control, cable or optic, PCIe, NUMA, in this order",
-        "the fraction of the rail's median below which a pair fails, instead of `rdma_pairs.software_fail_below`",
+        "each rail of a host: what it reaches with good partners, and whether a verdict names it",
+        "perftest's own output; a proof of an earlier run; link, MTU and PCIe path for what it should reach",
+        "MTU, flow control, cable or optic, PCIe, NUMA, in this order; [the pairs](pairs.md) says how the culprit is found",
+        "the fraction of what link, MTU and PCIe path allow below which it is an error, instead of `rdma_pairs.fail_below`; of software "
+        "devices that of what the fleet reaches, instead of `rdma_pairs.software_fail_below`",
+    ),
+    "pair.latency": Check(
+        "pairs",
+        "each rail of a host: the median latency with good partners; not of software devices",
+        "`ib_write_lat` or another, 2 bytes",
+        "C-states, the NIC's NUMA node, the number of switches in between",
+        "µs from which on it is an error, instead of 5 (InfiniBand and RoCE; the double for `ib_read_lat`)",
+    ),
+    "pair.errors": Check(
+        "pairs",
+        "the counters of errors of each port that was measured: what they did under load; not of software devices",
+        "`/sys/class/infiniband/*/ports`, `ethtool -S`, before and after the sweep",
+        "as of `link.errors`",
     ),
     "collective.busbw": Check("collectives", "nccl-tests", "nothing yet: always `not_applicable`", ""),
 }

@@ -29,6 +29,7 @@ EXPLAINED_BY = {
     "nccl.hca": _PORT,
     "nccl.alike": _PORT,
     "pair.bandwidth": (*_PORT, "network"),
+    "pair.latency": (*_PORT, "network"),
 }
 
 

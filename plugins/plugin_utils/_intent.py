@@ -357,6 +357,10 @@ class _Rules:
         if pairs["fail_below"] > pairs["warn_below"]:
             message = f"is {pairs['fail_below']:g}, which is more than warn_below, {pairs['warn_below']:g}"
             self.add("rdma_pairs.fail_below", message, VALUE, "warn_below at most", self.given.get("rdma_pairs"))
+        mtu_bytes = pairs["mtu_bytes"]
+        if mtu_bytes is not None and mtu_bytes & (mtu_bytes - 1):
+            place = self.given.get("rdma_pairs")
+            self.add("rdma_pairs.mtu_bytes", f"is {mtu_bytes}, which no MTU of RDMA is", VALUE, "a power of two from 256 to 4096", place)
 
 
 def _key(given: Mapping[Any, Any], name: str) -> Any:

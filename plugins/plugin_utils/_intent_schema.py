@@ -228,12 +228,13 @@ SECTIONS: dict[str, Section] = {
     "rdma_roce": Section(
         keys(
             "The traffic classes of RoCE: the same on every NIC and switch port.",
-            priority=integer("The priority of RDMA, which is lossless by PFC.", 0, 7, default=3),
+            priority=integer("The priority of RDMA, which is lossless by PFC.", 0, 7, default=3, read=False),
             dscp=integer("The DSCP of RDMA.", 0, 63, default=26),
-            cnp_dscp=integer("The DSCP of congestion notifications.", 0, 63, default=48),
-            cnp_priority=integer("The priority of congestion notifications.", 0, 7, default=6),
+            cnp_dscp=integer("The DSCP of congestion notifications.", 0, 63, default=48, read=False),
+            cnp_priority=integer("The priority of congestion notifications.", 0, 7, default=6, read=False),
             ecn=flag("Mark congestion, and slow down for it (DCQCN).", True),
         ),
+        ("pairs",),
     ),
     "rdma_partitions": Section(Key((list,), "The partitions of an InfiniBand fabric.", each=PARTITION)),
     "rdma_gpudirect": Section(
@@ -256,19 +257,50 @@ SECTIONS: dict[str, Section] = {
     "rdma_pairs": Section(
         keys(
             "How pairs of hosts are measured and judged.",
-            command=choice("The perftest program.", "ib_write_bw", "ib_write_bw"),
-            size_bytes=integer("The size of a message.", 1, 2**31 - 1, default=65536),
-            queue_pairs=integer("Queue pairs of a measurement.", 1, 16384, default=1),
-            duration_seconds=integer("How long a pair is measured (perftest's `-D`).", 1, 86400, default=5),
+            command=choice(
+                "The perftest program that measures bandwidth; the client writes or sends, or reads what the server has.",
+                "ib_write_bw",
+                "ib_write_bw",
+                "ib_read_bw",
+                "ib_send_bw",
+            ),
+            bidirectional=flag("Both directions at once (perftest's `-b`): the sum of them is measured.", False),
+            latency_command=choice(
+                "The perftest program that measures latency after bandwidth, with 2 bytes; `none` measures none.",
+                "ib_write_lat",
+                "ib_write_lat",
+                "ib_send_lat",
+                "ib_read_lat",
+                "none",
+            ),
+            schedule=choice(
+                "Who meets whom: `full`: every pair; `ring`: each host the next one; `sample`: each host as many as `partners` says.",
+                "full",
+                "full",
+                "ring",
+                "sample",
+            ),
+            partners=integer(
+                "Partners of a host in a `sample`, and proven partners of a host that is new or has changed.", 2, 4096, default=4
+            ),
+            seed=integer("What a `sample` is drawn from; a new one is drawn and recorded where it is absent.", 0, 2**63 - 1),
+            size_bytes=integer("The size of a message.", 1, 2**31 - 1, default=1048576),
+            queue_pairs=integer("Queue pairs of a measurement; one alone may not fill 400 Gb/s.", 1, 16384, default=4),
+            duration_seconds=integer("How long a pair is measured (perftest's `-D`).", 1, 86400, default=10),
             iterations=integer(
                 "Instead of a duration (`-n`): on a starved CPU a software device can count nothing within its duration.", 5, 100_000_000
             ),
-            deadline_seconds=integer("After this a perftest is ended; at least the duration and 30 s.", 1, 86400, default=60),
+            deadline_seconds=integer(
+                "After this a perftest is ended; at least the duration and 30 s, unless `iterations` are given.", 1, 86400, default=60
+            ),
+            mtu_bytes=integer("The RDMA MTU of the measurement (`-m`), a power of two; that of the ports where it is absent.", 256, 4096),
             qp_timeout=integer("perftest's `-u`: a queue pair sends again after 4.096 µs × 2^n; perftest's own is 14.", 0, 31),
             floor_gbps=number("A pair below this is an error, in 10^9 bit/s.", 0, default=0.0),
-            software_fail_below=number("Of software devices: a pair below this fraction of its rail's median fails.", 0, 1, default=0.25),
-            fail_below=number("A pair below this fraction of what link and PCIe path allow is an error.", 0, 1, default=0.80, read=False),
-            warn_below=number("A pair below this fraction of it is a warning.", 0, 1, default=0.95, read=False),
+            software_fail_below=number(
+                "Of software devices, without a line rate: below this fraction of what the fleet reaches is an error.", 0, 1, default=0.25
+            ),
+            fail_below=number("A pair below this fraction of what link, MTU and PCIe path allow is an error.", 0, 1, default=0.80),
+            warn_below=number("A pair below this fraction of it is a warning.", 0, 1, default=0.95),
         ),
         ("pairs",),
     ),

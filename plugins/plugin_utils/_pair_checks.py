@@ -2,134 +2,129 @@
 # GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""What the gate of the pairs stage asks: every planned pair measured, on every rail, and none far below its like.
+"""What the gate of the pairs stage asks of each port: what it reached, how quickly it answers, and that it counted no errors under load.
 
-First slice: software devices have no line rate, so a pair is judged by the median of its rail and by the floor that the
-intent sets. A finding stands at both hosts of its pair, since one pair does not tell which end is to blame.
+Who is to blame is found in all measurements at once (_pair_verdict.py): a good port that met a bad one is not in error.
 """
 
 from __future__ import annotations
 
-import itertools
-import statistics
-from collections.abc import Iterable, Mapping
-from dataclasses import asdict, dataclass
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass
 from typing import Any
 
-from ansible_collections.rdma.cluster.plugins.module_utils._errors import ParseError
-from ansible_collections.rdma.cluster.plugins.module_utils._findings import ERROR, OK, UNKNOWN, Finding
-from ansible_collections.rdma.cluster.plugins.module_utils._perftest import classify_failure, parse_bandwidth
+from ansible_collections.rdma.cluster.plugins.module_utils._checks_counters import ERROR_KINDS, FEWEST_ERRORS, FEWEST_FLAPS, FLAP_KINDS
+from ansible_collections.rdma.cluster.plugins.module_utils._counter_rates import FLAPS
+from ansible_collections.rdma.cluster.plugins.module_utils._findings import ERROR, NOT_APPLICABLE, OK, UNKNOWN, WARNING, Finding
+from ansible_collections.rdma.cluster.plugins.plugin_utils._pair_endpoint import NoLimit
+from ansible_collections.rdma.cluster.plugins.plugin_utils._pair_expected import LatencyBounds, Limit, judge_bandwidth, judge_latency
+from ansible_collections.rdma.cluster.plugins.plugin_utils._pair_figures import Figure
+from ansible_collections.rdma.cluster.plugins.plugin_utils._pair_judged import Judged
 
 STAGE = "pairs"
-CHECK = "pair.bandwidth"
+BANDWIDTH_CHECK, LATENCY_CHECK, ERRORS_CHECK = "pair.bandwidth", "pair.latency", "pair.errors"
+ORDER = "Look at these, in this order: MTU, flow control, cable or optic, PCIe generation and lanes, NUMA."
+LATENCY_REMEDY = (
+    "Keep the CPUs of {host} from deep sleep (C-states), see that the test runs on the NIC's NUMA node, and count the switches in between."
+)
 
 
 @dataclass(frozen=True)
-class PairResult:
-    """One pair on one rail, as its client measured it; average_gbps None: not measured, and why. run: the earlier run that proved it."""
+class Port:
+    """One host's rail at the gate. limit: what it allows; figure: what it reached, in this run's sweep or its proof's (then run says
+    which); verdicts: those that name it; too_fast: measurements above what is possible."""
 
+    host: str
     rail: str
-    server: str
-    client: str
-    average_gbps: float | None
-    size_bytes: int | None
-    iterations: int | None
-    started: float | None
-    seconds: float | None
-    failure: str | None = None
-    run: str | None = None
-
-    def to_dict(self) -> dict[str, Any]:
-        return asdict(self)
+    limit: Limit | NoLimit
+    figure: Figure
+    verdicts: tuple[Judged, ...] = ()
+    too_fast: int = 0
+    run: str = ""
 
 
-def collect(plan: Mapping[str, Any], records: Iterable[Mapping[str, Any]]) -> list[PairResult]:
-    """One result for each planned pair and rail, from the runners' records."""
-    by_pair: dict[tuple[str, frozenset[str]], list[Mapping[str, Any]]] = {}
-    for record in records:
-        if "rail" in record:
-            key = (record["rail"], frozenset((record["server"], record["client"])))
-            by_pair.setdefault(key, []).append(record)
-    return [
-        _result(rail["name"], pair, by_pair.get((rail["name"], frozenset(pair)), []))
-        for rail in plan["rails"]
-        for pair in itertools.combinations([host for host in plan["hosts"] if host in rail["endpoints"]], 2)
-    ]
+def check_bandwidth(port: Port, settings: Mapping[str, Any]) -> Finding:
+    """settings: the intent's rdma_pairs."""
+    if port.verdicts and not port.too_fast:
+        worst = min(port.verdicts, key=lambda each: (ERROR, UNKNOWN, WARNING).index(each.status))
+        return Finding(STAGE, BANDWIDTH_CHECK, port.host, port.rail, worst.status, worst.observed, worst.expected, worst.remedy)
+    status, expected = _judge(port, settings)
+    remedy = "" if status == OK else _remedy(port, status)
+    return Finding(STAGE, BANDWIDTH_CHECK, port.host, port.rail, status, _observed(port), expected, remedy)
 
 
-def _result(rail: str, pair: tuple[str, str], records: list[Mapping[str, Any]]) -> PairResult:
-    client = next((record for record in records if record["role"] == "client"), None)
-    said = client or next(iter(records), None)
-    if said is None:
-        return PairResult(rail, *pair, None, None, None, None, None, "neither host has a record of it")
-    where = (rail, said["server"], said["client"])
-    failure = _failure(records)
-    if failure is None and client is not None:
-        try:
-            row = parse_bandwidth(client["stdout"]).rows[-1]
-        except ParseError as error:
-            failure = str(error)
-        else:
-            if row.average_gbps > 0:
-                return PairResult(*where, row.average_gbps, row.size_bytes, row.iterations, client["started"], client["seconds"])
-            failure = "perftest measured an average of zero, which is a failed measurement"
-    return PairResult(*where, None, None, None, said["started"], said["seconds"], failure or "the client has no record of it")
+def _judge(port: Port, settings: Mapping[str, Any]) -> tuple[str, str]:
+    figure, limit = port.figure, port.limit
+    if figure.median is None or figure.ratio is None:
+        return UNKNOWN, "a measurement with one good partner at least"
+    if port.too_fast and isinstance(limit, Limit):
+        return ERROR, f"at most {limit.ceiling_gbps:.4g} Gb/s; more is not possible ({limit.reason})"
+    if figure.missing:
+        return UNKNOWN, "a result of every planned meeting"
+    if isinstance(limit, Limit):
+        return _against(limit, figure.median, figure.ratio, settings)
+    if limit.status == UNKNOWN:
+        return UNKNOWN, f"a limit to hold it against: {limit.reason}"
+    least = max(settings["floor_gbps"], settings["software_fail_below"] * figure.median / figure.ratio)
+    return (OK if figure.median >= least else ERROR), f"at least {least:.3g} Gb/s ({limit.reason}: what the fleet reaches counts)"
 
 
-def _failure(records: list[Mapping[str, Any]]) -> str | None:
-    """Why a pair was not measured, from whichever end knows; None if both ends ended well."""
-    for record in sorted(records, key=lambda item: str(item["role"])):
-        if record["error"]:
-            return f"{record['error']['class']}: {record['error']['detail']}"
-        if record["exit_code"] != 0:
-            failure = classify_failure(record["stdout"], record["stderr"], record["exit_code"])
-            return f"{failure.kind}: {failure.line}"
-    return None
+def _against(limit: Limit, gbps: float, ratio: float, settings: Mapping[str, Any]) -> tuple[str, str]:
+    if gbps < settings["floor_gbps"]:
+        return ERROR, f"at least {settings['floor_gbps']:.3g} Gb/s (rdma_pairs.floor_gbps)"
+    return judge_bandwidth(ratio * limit.gbps, limit, settings["fail_below"], settings["warn_below"])
 
 
-def check_pairs(results: list[PairResult], settings: Mapping[str, Any], hosts: Iterable[str]) -> dict[str, list[Finding]]:
-    """The findings of every host; none for a host without a result.
-
-    settings: the intent's rdma_pairs. Rates in Gb/s (1e9 bit/s).
-    """
-    findings: dict[str, list[Finding]] = {host: [] for host in hosts}
-    for rail in dict.fromkeys(result.rail for result in results):
-        of_rail = [result for result in results if result.rail == rail]
-        least, median = _bounds(of_rail, settings)
-        for result in of_rail:
-            for host in (result.server, result.client):
-                findings[host].append(_judge(host, result, least, median))
-    return findings
-
-
-def judge_at(result: PairResult, results: list[PairResult], settings: Mapping[str, Any]) -> Finding:
-    """What check_pairs says of one result, as its client sees it."""
-    return _judge(result.client, result, *_bounds([each for each in results if each.rail == result.rail], settings))
+def _observed(port: Port) -> str:
+    figure = port.figure
+    if figure.median is None:
+        return f"nothing measured: {figure.failed} meetings failed, {figure.missing} left no record"
+    parts = [f"{figure.median:.4g} Gb/s with {figure.partners} partner{'s' if figure.partners != 1 else ''}"]
+    if figure.lowest != figure.highest:
+        parts.append(f"lowest {figure.lowest:.4g}, highest {figure.highest:.4g}")
+    if port.too_fast:
+        parts.append(f"{port.too_fast} of them above what is possible")
+    if figure.missing:
+        parts.append(f"{figure.missing} planned meetings left no record")
+    if port.run:
+        parts.append(f"proven by run {port.run}")
+    return ", ".join(parts)
 
 
-def _bounds(of_rail: list[PairResult], settings: Mapping[str, Any]) -> tuple[float, float]:
-    """What a pair of this rail must reach, and the rail's median, in Gb/s."""
-    measured = [result.average_gbps for result in of_rail if result.average_gbps is not None]
-    median = statistics.median(measured) if measured else 0.0
-    return max(settings["floor_gbps"], settings["software_fail_below"] * median), median
+def _remedy(port: Port, status: str) -> str:
+    if port.too_fast:
+        return f"It measured something else: see that {port.rail} of {port.host} is the device, and the wire, that it should be."
+    if status == UNKNOWN:
+        return f"Run the pairs stage again; if it stays so, look at {port.host}'s findings of the driver, link and network stages."
+    return f"It is so with every partner, so all of {port.rail} may be. {ORDER}"
 
 
-def _judge(host: str, result: PairResult, least: float, median: float) -> Finding:
-    subject = f"{result.rail} {result.client} to {result.server}"
-    expected = f"at least {least:.3g} Gb/s"
-    if result.average_gbps is None:
-        return Finding(
-            STAGE, CHECK, host, subject, UNKNOWN, f"not measured: {result.failure}", expected,
-            f"Run the pairs stage again; if it fails again, look at {result.rail} of both hosts.",
-        )  # fmt: skip
-    good = result.average_gbps >= least
-    return Finding(
-        STAGE, CHECK, host, subject, OK if good else ERROR,
-        observed=f"{result.average_gbps:.3g} Gb/s (median of {result.rail}: {median:.3g}){_proven(result)}",
-        expected=expected,
-        remedy="" if good else f"Look at {result.rail} of both hosts, in this order: MTU, flow control, cable or optic, PCIe, NUMA.",
-    )  # fmt: skip
+def check_latency(port: Port, usec: float | None, bounds: LatencyBounds | NoLimit) -> Finding:
+    """usec: the median of what the port measured with its good partners."""
+    status, expected = judge_latency(usec, bounds)
+    observed = "not measured" if usec is None else f"{usec:.3g} µs (median of {port.rail})"
+    remedy = "" if status in (OK, NOT_APPLICABLE) else LATENCY_REMEDY.format(host=port.host)
+    return Finding(STAGE, LATENCY_CHECK, port.host, port.rail, status, observed, expected, remedy)
 
 
-def _proven(result: PairResult) -> str:
-    return f", proven by run {result.run}" if result.run else ""
+def check_errors(host: str, counters: Mapping[str, Any], rails: Iterable[tuple[str, bool]]) -> Iterator[Finding]:
+    """What a host's ports counted during the sweep. counters: rail → {"seconds", "risen"}; rails: name, and whether it is software."""
+    for rail, software in rails:
+        of_rail = counters.get(rail)
+        expected = f"fewer than {FEWEST_ERRORS} of any counter of errors, and {FEWEST_FLAPS} of any of flaps, while it is measured"
+        if of_rail is None:
+            why = "its counters before and after the sweep cannot be compared"
+            yield Finding(STAGE, ERRORS_CHECK, host, rail, NOT_APPLICABLE, why, expected)
+            continue
+        risen = {name: count for name, count in of_rail["risen"].items() if count >= (FEWEST_FLAPS if name in FLAPS else FEWEST_ERRORS)}
+        observed = ", ".join(f"{name} {count}" for name, count in sorted(risen.items(), key=lambda each: -each[1])) or "none"
+        observed += f" in {of_rail['seconds']:.0f} s of load"
+        if software:
+            yield Finding(
+                STAGE, ERRORS_CHECK, host, rail, NOT_APPLICABLE, f"{observed}; a software device repeats what a busy CPU drops", expected
+            )
+            continue
+        kinds = [kind for kind in (*FLAP_KINDS, *ERROR_KINDS) if kind.counters & risen.keys()]
+        status = OK if not kinds else ERROR if any(kind.can_fail for kind in kinds) else WARNING
+        remedy = "" if status == OK else f"They rose under load. {ORDER}"
+        yield Finding(STAGE, ERRORS_CHECK, host, rail, status, observed, expected, remedy)

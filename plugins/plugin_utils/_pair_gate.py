@@ -2,150 +2,260 @@
 # GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""The pairs of a run: which are proven, which are to be measured, and what the gate says of all of them."""
+"""The fleet's part of the pairs gate: this run's sweep and valid proofs in one pass, findings for every host."""
 
 from __future__ import annotations
 
-import itertools
-import json
-import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any
 
-from ansible_collections.rdma.cluster.plugins.module_utils._findings import NOT_APPLICABLE, OK, UNKNOWN, WARNING, Finding
-from ansible_collections.rdma.cluster.plugins.plugin_utils._pair_checks import CHECK, STAGE, PairResult, check_pairs, collect, judge_at
-from ansible_collections.rdma.cluster.plugins.plugin_utils._pair_plan import make_plan
-from ansible_collections.rdma.cluster.plugins.plugin_utils._proofs import FILE, SCHEMA, Standing, basis, key, renewed, standing
+from ansible_collections.rdma.cluster.plugins.module_utils._checks_rail import LINK_LAYERS
+from ansible_collections.rdma.cluster.plugins.module_utils._findings import NOT_APPLICABLE, UNKNOWN, WARNING, Finding, stopping
+from ansible_collections.rdma.cluster.plugins.plugin_utils import _proofs
+from ansible_collections.rdma.cluster.plugins.plugin_utils._pair_checks import (
+    BANDWIDTH_CHECK,
+    STAGE,
+    Port,
+    check_bandwidth,
+    check_errors,
+    check_latency,
+)
+from ansible_collections.rdma.cluster.plugins.plugin_utils._pair_endpoint import NoLimit
+from ansible_collections.rdma.cluster.plugins.plugin_utils._pair_evidence import AGAIN, SWEEP, Evidence
+from ansible_collections.rdma.cluster.plugins.plugin_utils._pair_expected import LatencyBounds, Limit, latency_bounds
+from ansible_collections.rdma.cluster.plugins.plugin_utils._pair_figures import Figure, Where
+from ansible_collections.rdma.cluster.plugins.plugin_utils._pair_fleet import Fleet, Standings
+from ansible_collections.rdma.cluster.plugins.plugin_utils._pair_judged import Judged, after_again
+from ansible_collections.rdma.cluster.plugins.plugin_utils._pair_limits import is_software, limits
+from ansible_collections.rdma.cluster.plugins.plugin_utils._pair_plan import BANDWIDTH, LATENCY, tests_of
+from ansible_collections.rdma.cluster.plugins.plugin_utils._proofs import Proof, Proofs
 from ansible_collections.rdma.cluster.plugins.plugin_utils._run_folder import RunFolder
 
-Pair = tuple[str, str, str]
+EXPECTED = "a measurement that still holds"
 
 
 @dataclass(frozen=True)
-class Fleet:
-    """The hosts of a pairs stage: intents and digests by host, and the plan of all that could be measured between them."""
+class PairGate:
+    """What the gate has before it. settings: the intent's rdma_pairs; now: seconds since 1970; planned_hosts: of the play."""
 
-    intents: dict[str, Any]
-    facts: dict[str, Any]
-    plan: dict[str, Any]
+    folder: RunFolder
+    fleet: Fleet
+    proofs: Proofs
+    settings: Mapping[str, Any]
+    max_age_hours: float
+    check_mode: bool
+    now: float
+    planned_hosts: int
 
-    @classmethod
-    def of(cls, known: Mapping[str, Mapping[str, Any]], sweep: str) -> Fleet:
-        """known: host → {"intent", "facts"}; hosts without facts have no endpoint."""
-        with_facts = {host: each for host, each in known.items() if each["intent"] and each["facts"]}
-        intents = {host: each["intent"] for host, each in with_facts.items()}
-        facts = {host: each["facts"] for host, each in with_facts.items()}
-        plan = make_plan(sweep, intents, facts) if intents else {"hosts": [], "rails": []}
-        return cls(intents, facts, plan)
+    def judge(self) -> dict[str, list[Finding]]:
+        """Findings for every host; what was measured well is recorded as proven, and the figures go to pairs/summary.json."""
+        findings = {host: list(self._of_host(host)) or [_no_pair(host, self.planned_hosts)] for host in self.fleet.hosts}
+        self.folder.write_json("pairs/summary.json", self._summary())
+        if self.sweep is not None and not self.check_mode:
+            self.folder.write_json(_proofs.FILE, _proofs.write(self._renewed(findings)))
+        return findings
 
-    @property
-    def pairs(self) -> list[Pair]:
-        """Every (rail, host, host) that has two endpoints."""
-        return [
-            (rail["name"], *pair)
-            for rail in self.plan["rails"]
-            for pair in itertools.combinations([host for host in self.plan["hosts"] if host in rail["endpoints"]], 2)
-        ]
+    @cached_property
+    def sweep(self) -> Evidence | None:
+        return Evidence.of(self.folder, SWEEP, self.fleet.intents, self.fleet.facts)
 
-    def missing(self, host: str) -> list[str]:
-        """The host's own rails on which it has no endpoint; none for a host that is alone and has no pair anyway."""
-        own = [rail["name"] for rail in self.intents[host]["rails"]] if len(self.plan["hosts"]) > 1 else []
-        return [rail["name"] for rail in self.plan["rails"] if rail["name"] in own and host not in rail["endpoints"]]
+    @cached_property
+    def standings(self) -> Standings:
+        return self.fleet.standings(self.proofs, self.now, self.max_age_hours)
 
-    def standings(self, records: Mapping[str, Any], max_age_hours: float) -> dict[Pair, Standing]:
-        """What the records say of each pair now."""
-        bases = {host: basis(self.intents[host], self.facts[host]) for host in self.intents}
-        now = time.time()
-        return {pair: standing(records.get(key(pair[0], pair[1:])), bases, now, max_age_hours) for pair in self.pairs}
+    @cached_property
+    def verdicts(self) -> list[Judged]:
+        """Those of the sweep, held against what was measured again."""
+        if self.sweep is None:
+            return []
+        found = self.sweep.verdicts(self.settings, self.proofs)
+        again = Evidence.of(self.folder, AGAIN, self.fleet.intents, self.fleet.facts)
+        if again is None:
+            return found
+        return after_again(found, self.sweep.bandwidth, again.bandwidth, self.settings, software=self.sweep.software)
+
+    @cached_property
+    def blame(self) -> dict[str, dict[str, list[Judged]]]:
+        """host → rail → the verdicts that name it."""
+        found: dict[str, dict[str, list[Judged]]] = {}
+        if self.sweep is not None:
+            matrix = self.sweep.bandwidth
+            for each in self.verdicts:
+                for rail, host in _named(each, self.sweep):
+                    found.setdefault(matrix.hosts[host], {}).setdefault(matrix.rails[rail], []).append(each)
+        return found
+
+    @cached_property
+    def figures(self) -> dict[str, dict[str, dict[str, Figure]]]:
+        """test → host → rail → what was reached in this run's sweep."""
+        return {} if self.sweep is None else self.sweep.figures([each.verdict for each in self.verdicts])
+
+    @cached_property
+    def too_fast(self) -> dict[str, dict[str, int]]:
+        return {} if self.sweep is None else self.sweep.too_fast()
+
+    @cached_property
+    def limits(self) -> Mapping[str, Mapping[str, Limit | NoLimit]]:
+        """What each endpoint of the fleet allows."""
+        tests = tests_of(self.fleet.intents[self.fleet.hosts[0]]) if self.fleet.hosts else []
+        whole = {"hosts": self.fleet.hosts, "rails": [{"name": rail} for rail in self.fleet.rails], "tests": tests}
+        return limits(whole, self.fleet.intents, self.fleet.facts)
+
+    @cached_property
+    def blocked(self) -> Mapping[str, str]:
+        """The hosts that were at work, and at what."""
+        return self.folder.read_if_there("pairs/blocked.json") or {}
+
+    @cached_property
+    def counters(self) -> Mapping[str, Mapping[str, Any]]:
+        return {} if self.sweep is None else self.sweep.counters()
+
+    def attempted(self, host: str, rail: str) -> bool:
+        """Whether this run set out to prove an endpoint; one that was only to help another with it is judged by its own proof."""
+        return self.sweep is not None and self.sweep.has(host, rail) and not self.sweep.only_helps(host)
+
+    def _of_host(self, host: str) -> Iterator[Finding]:
+        measured = []
+        for rail in self.fleet.endpoints[host]:
+            if self.attempted(host, rail):
+                measured.append(rail)
+                yield from self._measured(host, rail)
+            elif self.standings[host][rail].valid:
+                yield from self._proven(host, rail)
+            elif len(self.fleet.having(rail)) > 1:
+                yield self._unmeasured(host, rail)
+            elif self.planned_hosts > 1:
+                yield self._alone(host, rail)
+        yield from (_no_endpoint(host, rail) for rail in self.fleet.missing(host))
+        if measured:
+            software = [(rail, is_software(self.limits[host][rail])) for rail in measured]
+            yield from check_errors(host, self.counters.get(host, {}), software)
+
+    def _measured(self, host: str, rail: str) -> Iterator[Finding]:
+        figure = self.figures[BANDWIDTH].get(host, {}).get(rail, NOTHING)
+        verdicts = tuple(self.blame.get(host, {}).get(rail, []))
+        port = Port(host, rail, self.limits[host][rail], figure, verdicts, self.too_fast.get(host, {}).get(rail, 0))
+        yield check_bandwidth(port, self.settings)
+        if LATENCY in self.figures and not any(each.verdict.failed for each in verdicts):
+            latency = self.figures[LATENCY].get(host, {}).get(rail, NOTHING)
+            usec = latency.median if latency.failed + latency.missing <= latency.measured else None
+            yield check_latency(port, usec, self._latency_bounds(host, rail))
+
+    def _proven(self, host: str, rail: str) -> Iterator[Finding]:
+        proof = self.standings[host][rail].proof
+        if proof is not None:
+            named = tuple(each for each in self.blame.get(host, {}).get(rail, []) if each.verdict.kind != "pair")
+            port = Port(host, rail, self.limits[host][rail], _figure_of(proof), named, run=proof.run)
+            yield check_bandwidth(port, self.settings)
+            if LATENCY in proof.medians:
+                yield check_latency(port, proof.medians[LATENCY], self._latency_bounds(host, rail))
+
+    def _latency_bounds(self, host: str, rail: str) -> LatencyBounds | NoLimit:
+        planned = next(each for each in self.fleet.intents[host]["rails"] if each["name"] == rail)
+        software = is_software(self.limits[host][rail])
+        layer = LINK_LAYERS[planned["link_layer"]]
+        bounds = latency_bounds(layer, software=software, command=self.settings["latency_command"])
+        fail_usec = self.settings.get("latency_fail_usec")
+        if isinstance(bounds, NoLimit) or fail_usec is None:
+            return bounds
+        return LatencyBounds(min(bounds.warn_usec, fail_usec), fail_usec)
+
+    def _alone(self, host: str, rail: str) -> Finding:
+        """An endpoint that no other host of this play can meet."""
+        others = [each for each in self.fleet.hosts if each != host and rail in (of["name"] for of in self.fleet.intents[each]["rails"])]
+        if not others and len(self.fleet.hosts) == self.planned_hosts:
+            return Finding(STAGE, BANDWIDTH_CHECK, host, rail, NOT_APPLICABLE, "no other host has this rail", EXPECTED)
+        why = "the other hosts of this rail are out of the play, or cannot be measured"
+        return Finding(STAGE, BANDWIDTH_CHECK, host, rail, UNKNOWN, why, EXPECTED, "Mend the others first, then run again.")
+
+    def _unmeasured(self, host: str, rail: str) -> Finding:
+        """An endpoint that has neither a valid proof nor a measurement of this run."""
+        standing = self.standings[host][rail]
+        if self.check_mode:
+            why = f"{standing.words}; nothing is measured in check mode"
+            return Finding(STAGE, BANDWIDTH_CHECK, host, rail, NOT_APPLICABLE, why, EXPECTED)
+        if host in self.blocked:
+            why = f"{standing.words}; not measured, at work: {self.blocked[host]}"
+            status = WARNING if standing.too_old else UNKNOWN
+            remedy = "Run again when the host is idle, or allow load with -e rdma_load_allowed=true."
+            return Finding(STAGE, BANDWIDTH_CHECK, host, rail, status, why, EXPECTED, remedy)
+        others = "; the others on this rail are at work" if self.blocked else ""
+        why = f"{standing.words}; not measured in this run{others}"
+        return Finding(STAGE, BANDWIDTH_CHECK, host, rail, UNKNOWN, why, EXPECTED, "Measure with -e rdma_measure=true.")
+
+    def _renewed(self, findings: Mapping[str, list[Finding]]) -> Proofs:
+        """The proofs after this sweep: what no verdict names and no check refuses is proven."""
+        attempted = {host: {rail for rail in of if self._tried(host, rail)} for host, of in self.fleet.endpoints.items()}
+        good: Proofs = {}
+        for host, rails in attempted.items():
+            bad = {each.subject for each in stopping(findings[host])}
+            for rail in rails - bad - set(self.blame.get(host, {})):
+                good.setdefault(host, {})[rail] = self._proof(host, rail)
+        return _proofs.renewed(self.proofs, attempted, good)
+
+    def _tried(self, host: str, rail: str) -> bool:
+        """Whether an endpoint has results of this run, good or bad, or a verdict: what a stopped sweep did not come to keeps its proof."""
+        figure = self.figures[BANDWIDTH].get(host, {}).get(rail, NOTHING)
+        if self.attempted(host, rail):
+            return bool(figure.measured or figure.failed)
+        return any(each.verdict.kind != "pair" for each in self.blame.get(host, {}).get(rail, []))
+
+    def _proof(self, host: str, rail: str) -> Proof:
+        of = {test: figure for test, by_host in self.figures.items() if (figure := by_host.get(host, {}).get(rail)) is not None}
+        bandwidth = of[BANDWIDTH]
+        medians = {test: figure.median for test, figure in of.items() if figure.median is not None}
+        endpoint = self.fleet.endpoints[host][rail]
+        basis = self.fleet.bases[host][rail]
+        return Proof(basis, self.now, self.folder.path.name, bandwidth.partners, medians, bandwidth.ratio or 0.0, endpoint)
+
+    def _summary(self) -> dict[str, Any]:
+        """A line a rail and a line a verdict, for a person."""
+        return {
+            "rails": [self._rail(rail) for rail in self.fleet.rails if self.fleet.having(rail)],
+            "verdicts": [each.words for each in self.verdicts],
+        }
+
+    def _rail(self, rail: str) -> dict[str, Any]:
+        having = self.fleet.having(rail)
+        proven = sum(self.standings[host][rail].valid and not self.attempted(host, rail) for host in having)
+        return {"rail": rail, "ports": len(having), "proven": proven, **(self.sweep.of_rail(rail) if self.sweep else NOT_SWEPT)}
 
 
-def read_records(folder: RunFolder) -> dict[str, Any]:
-    """The recorded proofs of earlier runs in the same rdma_run_dir; those of another schema do not count."""
-    data = folder.read_if_there(FILE) or {}
-    return dict(data["pairs"]) if data.get("schema") == SCHEMA else {}
+NOTHING = Figure(0, 0, 0, 0, None, None, None, None)
+NOT_SWEPT = {"planned": 0, "measured": 0, "median_gbps": None, "lowest_gbps": None, "highest_gbps": None, "median_usec": None}
 
 
-def unproven_hosts(standings: Mapping[Pair, Standing], *, anew: bool) -> list[str]:
-    """The hosts with a pair that has no valid proof; all of them if everything is to be measured anew."""
-    return list(dict.fromkeys(host for pair, each in standings.items() if anew or not each.valid for host in pair[1:]))
+def _figure_of(proof: Proof) -> Figure:
+    median = proof.medians[BANDWIDTH]
+    return Figure(proof.partners, 0, 0, proof.partners, median, median, median, proof.ratio)
 
 
-def measured_results(folder: RunFolder) -> tuple[list[PairResult], set[Pair]]:
-    """What this run has measured, and the pairs that it set out to measure."""
-    plan = folder.read_if_there("pairs/plan.json")
-    if plan is None:
-        return [], set()
-    records = []
-    for host in plan["hosts"]:
-        file = folder.path / folder.host_file("pairs", host, ".jsonl")
-        if file.exists():
-            records += [json.loads(line) for line in file.read_text(encoding="utf-8").splitlines()]
-    results = collect(plan, records)
-    return results, {_name((result.rail, result.server, result.client)) for result in results}
-
-
-def judge(
-    folder: RunFolder, fleet: Fleet, settings: Mapping[str, Any], max_age_hours: float, *, check_mode: bool
-) -> dict[str, list[Finding]]:
-    """The fleet's part of the pairs gate: this run's results and valid proofs in one pass, findings for every host.
-
-    settings: the intent's rdma_pairs. The results go to pairs/results.json; what was measured well is recorded as proven.
-    """
-    records = read_records(folder)
-    measured, attempted = measured_results(folder)
-    standings = fleet.standings(records, max_age_hours)
-    proven = [each.result for pair, each in standings.items() if each.valid and each.result and _name(pair) not in attempted]
-    results = [*measured, *proven]
-    folder.write_json("pairs/results.json", [result.to_dict() for result in results])
-    findings = check_pairs(results, settings, fleet.plan["hosts"])
-    blocked = folder.read_if_there("pairs/blocked.json") or {}
-    for pair, each in standings.items():
-        if not each.valid and _name(pair) not in attempted:
-            for host in pair[1:]:
-                findings[host].append(_unmeasured(host, pair, each, blocked, check_mode))
-    for host in fleet.plan["hosts"]:
-        findings[host] += [_no_endpoint(host, rail) for rail in fleet.missing(host)]
-    if measured and not check_mode:
-        good = [result for result in measured if judge_at(result, results, settings).status == OK]
-        bases = {host: basis(fleet.intents[host], fleet.facts[host]) for host in fleet.intents}
-        folder.write_json(FILE, {"schema": SCHEMA, "pairs": renewed(records, measured, good, bases, folder.path.name)})
-    return {host: found or [_no_pair(host, fleet)] for host, found in findings.items()}
-
-
-def _name(pair: Pair) -> Pair:
-    """A pair whichever of the two was the client."""
-    rail, one, other = pair
-    return rail, min(one, other), max(one, other)
-
-
-def _unmeasured(host: str, pair: Pair, standing_: Standing, blocked: Mapping[str, str], check_mode: bool) -> Finding:
-    """A pair that has neither a valid proof nor a measurement of this run."""
-    rail, one, other = pair
-    subject, expected = f"{rail} {one} to {other}", "a measurement that still holds"
-    why = standing_.changed or "its proof is older than rdma_proof_max_age_hours"
-    if check_mode:
-        return Finding(STAGE, CHECK, host, subject, NOT_APPLICABLE, f"{why}; nothing is measured in check mode", expected)
-    load = [f"{name}: {blocked[name]}" for name in (one, other) if name in blocked]
-    if load:
-        status = WARNING if standing_.too_old else UNKNOWN
-        remedy = "Run again when the hosts are idle, or allow load with -e rdma_load_allowed=true."
-        return Finding(STAGE, CHECK, host, subject, status, f"{why}; not measured, at work are {', '.join(load)}", expected, remedy)
-    remedy = "Measure with -e rdma_measure=true."
-    return Finding(STAGE, CHECK, host, subject, UNKNOWN, f"{why}; not measured in this run", expected, remedy)
+def _named(each: Judged, sweep: Evidence) -> list[Where]:
+    """The endpoints that a verdict names: both of a pair, all of a host or of a rail, those of a path's measurements."""
+    verdict, matrix = each.verdict, sweep.bandwidth
+    there = dict.fromkeys(matrix.endpoints())
+    if verdict.kind == "path":
+        at_fault = [(matrix.rail[at], host) for at in verdict.evidence for host in (matrix.server[at], matrix.client[at])]
+        return list(dict.fromkeys(at_fault))
+    hosts = {host for host in (verdict.host, verdict.other) if host is not None}
+    return [(rail, host) for rail, host in there if verdict.rail in (None, rail) and (not hosts or host in hosts)]
 
 
 def _no_endpoint(host: str, rail: str) -> Finding:
-    """A rail that other hosts have, and this one has planned but cannot be measured on."""
+    """A rail that is planned and cannot be measured on."""
     remedy = f"Look at {host}'s findings of the driver and network stages."
-    return Finding(STAGE, CHECK, host, rail, UNKNOWN, "no RDMA device, or no GID of its address", "an endpoint to measure", remedy)
+    return Finding(
+        STAGE, BANDWIDTH_CHECK, host, rail, UNKNOWN, "no RDMA device, or no GID of its address", "an endpoint to measure", remedy
+    )
 
 
-def _no_pair(host: str, fleet: Fleet) -> Finding:
+def _no_pair(host: str, planned_hosts: int) -> Finding:
     """A host of which no pair could be planned."""
-    others: Sequence[str] = [name for name in fleet.plan["hosts"] if name != host]
-    if not others:
+    if planned_hosts < 2:
         why = "one host alone has no pair"
-        return Finding(STAGE, CHECK, host, "all rails", NOT_APPLICABLE, why, "one pair at least")
+        return Finding(STAGE, BANDWIDTH_CHECK, host, "all rails", NOT_APPLICABLE, why, "one pair at least")
     remedy = f"Look at {host}'s findings of the driver and network stages: a rail without GID has no pairs."
-    return Finding(STAGE, CHECK, host, "all rails", UNKNOWN, "no pair of this host was planned", "one pair at least", remedy)
+    why = "no pair of this host was planned"
+    return Finding(STAGE, BANDWIDTH_CHECK, host, "all rails", UNKNOWN, why, "one pair at least", remedy)

@@ -6,71 +6,158 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import base64
+import gzip
+import hashlib
+import json
+import math
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from ansible_collections.rdma.cluster.plugins.module_utils._pair_runner import PERFTEST_OVERHEAD_SECONDS
+from ansible_collections.rdma.cluster.plugins.module_utils._pair_schedule import plan_rounds
 from ansible_collections.rdma.cluster.plugins.module_utils._rails import ResolvedRail, rail_ip, resolve, rocev2_gid_index
 
-RENDEZVOUS_PORT = 18500
+SCHEMA = 2
+RENDEZVOUS_PORT = 18600
 PERFTEST_PORT = 18515
 #: A late host is not a dead one: what Ansible may need to start the last of the hosts after the first.
 START_SECONDS = 60
-START_SECONDS_PER_HOST = 5
+START_SECONDS_PER_HOST = 10
+#: perftest's own number for latency (its default), which it measures in a second and a half.
+LATENCY_ITERATIONS = 1000
+LATENCY_BYTES = 2
+BANDWIDTH, LATENCY = "bandwidth", "latency"
+#: The two bits of ECN beside the DSCP in the traffic class: the packet may be marked (ECT(0), RFC 3168).
+ECN_CAPABLE = 0b10
+
+Endpoint = dict[str, Any]
+"""{"address", "device", "port", "gid_index", "numa_node", "gpu"}: where a host is met on a rail and what perftest is told of it."""
 
 
-def make_plan(sweep: str, intents: Mapping[str, Any], facts: Mapping[str, Any]) -> dict[str, Any]:
-    """The plan that the pair runner reads.
+def endpoints(intent: Mapping[str, Any], facts: Mapping[str, Any]) -> dict[str, Endpoint]:
+    """A host's rails that can be measured: rail → endpoint. intent: normalised; facts: comparable digest.
 
-    intents: host → normalised intent; facts: host → digest. Hosts in the order given; a rail that a host does not have,
-    or whose device or GID was not found there, has no endpoint of that host.
+    A rail whose device or GID was not found has none. On InfiniBand without IP on the rail partners meet where our own session came in.
     """
-    hosts = list(intents)
-    pairs = intents[hosts[0]]["pairs"]
-    rails: dict[str, dict[str, Any]] = {}
-    for host in hosts:
-        for rail in resolve(intents[host]["rails"], facts[host]):
-            endpoint = _endpoint(rail, facts[host])
-            rails.setdefault(rail.name, {})
-            if endpoint is not None:
-                rails[rail.name][host] = endpoint
-    return {
-        "schema": 1,
-        "sweep": sweep,
-        "rendezvous_port": RENDEZVOUS_PORT,
-        "start_deadline_seconds": START_SECONDS + START_SECONDS_PER_HOST * len(hosts),
-        "test": {
-            "command": pairs["command"],
-            "size_bytes": pairs["size_bytes"],
-            "queue_pairs": pairs["queue_pairs"],
-            "duration_seconds": pairs["duration_seconds"],
-            "iterations": pairs["iterations"],
-            "deadline_seconds": max(pairs["deadline_seconds"], pairs["duration_seconds"] + PERFTEST_OVERHEAD_SECONDS),
-            "qp_timeout": pairs["qp_timeout"],
-            "mtu_bytes": None,
-            "traffic_class": None,
-            "port": PERFTEST_PORT,
-        },
-        "hosts": hosts,
-        "rails": [{"name": name, "endpoints": endpoints} for name, endpoints in rails.items()],
-    }
+    found = ((rail.name, _endpoint(rail, facts)) for rail in resolve(intent["rails"], facts))
+    return {name: endpoint for name, endpoint in found if endpoint is not None}
 
 
-def runtime_max_seconds(plan: Mapping[str, Any]) -> int:
-    """How long the sweep may take at the most before systemd ends it."""
-    rounds = len(plan["hosts"])
-    return int(plan["start_deadline_seconds"] + rounds * plan["test"]["deadline_seconds"])
-
-
-def _endpoint(rail: ResolvedRail, facts: Mapping[str, Any]) -> dict[str, Any] | None:
-    if rail.device is None or rail.port is None or not rail.rail["address"]:
+def _endpoint(rail: ResolvedRail, facts: Mapping[str, Any]) -> Endpoint | None:
+    if rail.device is None or rail.port is None:
         return None
-    address = rail_ip(rail.rail)
     device = facts["devices"][rail.device]
-    index = rocev2_gid_index(device["ports"][rail.port], address)
-    if index is None:
+    address, index = rail_ip(rail.rail), None
+    if rail.rail["link_layer"] == "roce":
+        index = rocev2_gid_index(device["ports"][rail.port], address)
+        if index is None:
+            return None
+    elif address is None:
+        address = (facts.get("session") or {}).get("address")
+    if address is None:
         return None
     numa_node = device["numa_node"]
     if numa_node is None and rail.netdev is not None:
         numa_node = facts["netdevs"][rail.netdev].get("numa_node")
-    return {"address": address, "device": rail.device, "port": int(rail.port), "gid_index": index, "numa_node": numa_node}
+    return {"address": address, "device": rail.device, "port": int(rail.port), "gid_index": index, "numa_node": numa_node, "gpu": None}
+
+
+def make_plan(
+    sweep: str,
+    *,
+    hosts: Sequence[str],
+    rails: Sequence[str],
+    of: Mapping[str, Mapping[str, Endpoint]],
+    tests: Sequence[Mapping[str, Any]],
+    schedule: Mapping[str, Any],
+    forks: int = 1,
+) -> dict[str, Any]:
+    """The plan that the pair runner reads (schema 2). hosts: in the order that the schedule counts by; of: host → rail → endpoint.
+
+    forks: how many hosts Ansible starts at once.
+    """
+    profiles: list[dict[str, Any]] = []
+    columns = [_column(name, hosts, of, profiles) for name in rails]
+    return {
+        "schema": SCHEMA,
+        "sweep": sweep,
+        "rendezvous_port": RENDEZVOUS_PORT,
+        "perftest_port": PERFTEST_PORT,
+        "start_deadline_seconds": START_SECONDS + START_SECONDS_PER_HOST * math.ceil(len(hosts) / max(1, forks)),
+        "tests": [dict(test) for test in tests],
+        "hosts": list(hosts),
+        "schedule": dict(schedule),
+        "profiles": profiles,
+        "rails": columns,
+    }
+
+
+def _column(rail: str, hosts: Sequence[str], of: Mapping[str, Mapping[str, Endpoint]], profiles: list[dict[str, Any]]) -> dict[str, Any]:
+    addresses: list[str | None] = []
+    numbers: list[int | None] = []
+    for host in hosts:
+        endpoint = of[host].get(rail)
+        if endpoint is None:
+            addresses.append(None)
+            numbers.append(None)
+            continue
+        profile = {key: value for key, value in endpoint.items() if key != "address"}
+        if profile not in profiles:
+            profiles.append(profile)
+        addresses.append(endpoint["address"])
+        numbers.append(profiles.index(profile))
+    return {"name": rail, "addresses": addresses, "profiles": numbers}
+
+
+def tests_of(intent: Mapping[str, Any]) -> list[dict[str, Any]]:
+    """What is measured in each meeting, from the intent of a host; the same for all hosts."""
+    pairs = intent["pairs"]
+    common = {
+        "mtu_bytes": None if pairs["mtu_bytes"] is None else int(pairs["mtu_bytes"]),
+        "qp_timeout": pairs["qp_timeout"],
+        "traffic_class": traffic_class(intent),
+        "memory": "host",
+        "deadline_seconds": _deadline_seconds(pairs),
+    }
+    kept = ("command", "size_bytes", "queue_pairs", "duration_seconds", "iterations", "bidirectional")
+    tests = [{"name": BANDWIDTH, **{key: pairs[key] for key in kept}, **common}]
+    if pairs["latency_command"] != "none":
+        latency = {"command": pairs["latency_command"], "size_bytes": LATENCY_BYTES, "queue_pairs": 1, "duration_seconds": 0}
+        tests.append({"name": LATENCY, **latency, "iterations": LATENCY_ITERATIONS, "bidirectional": False, **common})
+    return tests
+
+
+def _deadline_seconds(pairs: Mapping[str, Any]) -> float:
+    """What a test may take; one that lasts as long as it is told to has that, and some time to start, at the least."""
+    lasts_seconds = pairs["duration_seconds"] + PERFTEST_OVERHEAD_SECONDS if pairs["iterations"] is None else 0
+    return float(max(pairs["deadline_seconds"], lasts_seconds))
+
+
+def traffic_class(intent: Mapping[str, Any]) -> int | None:
+    """The traffic class of RDMA: DSCP and the bits of ECN (106 for DSCP 26 with ECN). None where no rail is RoCE."""
+    if all(rail["link_layer"] != "roce" for rail in intent["rails"]):
+        return None
+    roce = intent["roce"]
+    return int(roce["dscp"]) << 2 | (ECN_CAPABLE if roce["ecn"] else 0)
+
+
+def runtime_max_seconds(plan: Mapping[str, Any]) -> int:
+    """How long the sweep may take at the most before systemd ends it: every test of every round at its deadline."""
+    each = sum(test["deadline_seconds"] for test in plan["tests"])
+    return int(plan["start_deadline_seconds"] + plan_rounds(plan) * each)
+
+
+def plain(plan: Mapping[str, Any]) -> bytes:
+    """The plan's bytes, of which partners compare the hash."""
+    return json.dumps(plan, separators=(",", ":")).encode()
+
+
+def pack(plan: Mapping[str, Any]) -> str:
+    """The plan as it travels to the hosts: the same text for each of them."""
+    return base64.b64encode(gzip.compress(plain(plan), mtime=0)).decode()
+
+
+def fingerprint(plan: Mapping[str, Any]) -> str:
+    """What tells this plan from another, whichever sweep it is for."""
+    return hashlib.sha256(plain({**plan, "sweep": ""})).hexdigest()

@@ -6,12 +6,18 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 from ansible_collections.rdma.cluster.plugins.plugin_utils._summary import names
 
 #: The first line after so long, and then again and again; less often once it has taken a minute.
 FIRST_SECONDS = 10.0
 LATER_SECONDS = 30.0
 SLOW_SECONDS = 60.0
+
+
+#: What else can tell how far a task is, at a time of the clock; None while it cannot.
+Watch = Callable[[float], str | None]
 
 
 class Progress:
@@ -23,10 +29,12 @@ class Progress:
         self._said = 0.0
         self._waiting: dict[str, None] = {}
         self._done = 0
+        self._watch: Watch | None = None
 
-    def begin(self, task: str, now: float) -> None:
+    def begin(self, task: str, now: float, watch: Watch | None = None) -> None:
         self._task, self._begun, self._said = task, now, now
         self._waiting, self._done = {}, 0
+        self._watch = watch
 
     def host_begins(self, host: str) -> None:
         self._waiting[host] = None
@@ -41,5 +49,6 @@ class Progress:
         if not self._waiting or now - self._said < interval:
             return None
         self._said = now
-        waiting = list(self._waiting)
-        return f"  … {self._task}: {elapsed:.0f} s, {self._done} hosts done, waiting for {names(waiting)}"
+        seen = self._watch(now) if self._watch is not None else None
+        known = seen or f"{self._done} hosts done, waiting for {names(list(self._waiting))}"
+        return f"  … {self._task}: {elapsed:.0f} s, {known}"

@@ -2,7 +2,7 @@
 # GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""Proofs: measurements that were found good, recorded with what they depend on, and valid while that has not changed.
+"""Proofs: what a sweep has shown to be good, by host and rail, with what it depends on; valid while that has not changed.
 
 They lie beside the runs (proofs/pairs.json in rdma_run_dir), so that a run which finds them valid puts no load on the fabric.
 """
@@ -11,35 +11,77 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass, field
 from typing import Any
 
 from ansible_collections.rdma.cluster.plugins.module_utils._rails import ResolvedRail, resolve
 from ansible_collections.rdma.cluster.plugins.plugin_utils._driver import needed_modules
-from ansible_collections.rdma.cluster.plugins.plugin_utils._pair_checks import PairResult
+from ansible_collections.rdma.cluster.plugins.plugin_utils._pair_plan import tests_of
 
 FILE = "../proofs/pairs.json"
-SCHEMA = 1
+SCHEMA = 2
 SECONDS_PER_HOUR = 3600.0
 #: Of the NIC's PCI function, what bounds a measurement.
 PCI_KEYS = ("address", "speed_gtps", "width", "narrowest")
 
-#: What the measurements of a host depend on: "driver", "firmware", "ports", "intent" → a hash of it.
+#: What the measurements of a host's rail depend on: "driver", "firmware", "port", "intent" → a hash of it.
 Basis = Mapping[str, str]
+#: host → rail → its proof.
+Proofs = dict[str, dict[str, "Proof"]]
 
 
-def basis(intent: Mapping[str, Any], facts: Mapping[str, Any]) -> dict[str, str]:
-    """What this host's measurements depend on. intent: normalised; facts: digest."""
-    rails = resolve(intent["rails"], facts)
-    devices = [facts["devices"].get(rail.device, {}) for rail in rails]
+@dataclass(frozen=True)
+class Proof:
+    """One rail of one host, found good. measured: seconds since 1970, by the control node's clock. run: which one measured it.
+
+    partners: how many it was measured with. medians: test → median of what it reached with them (Gb/s or µs); ratio: of what it should.
+    endpoint: where it was met, so that a run of other hosts can measure against it.
+    """
+
+    basis: Basis
+    measured: float
+    run: str
+    partners: int
+    medians: Mapping[str, float]
+    ratio: float
+    endpoint: Mapping[str, Any] = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
+class Standing:
+    """x: why its proof no longer holds, "" if it does; too_old: but for its age it would."""
+
+    proof: Proof | None
+    changed: str = ""
+    too_old: bool = False
+
+    @property
+    def valid(self) -> bool:
+        return self.proof is not None and not self.changed and not self.too_old
+
+    @property
+    def words(self) -> str:
+        """Why it is not valid."""
+        return self.changed or "its proof is older than rdma_proof_max_age_hours"
+
+
+def bases(intent: Mapping[str, Any], facts: Mapping[str, Any]) -> dict[str, Basis]:
+    """What the measurements of each rail of this host depend on. intent: normalised; facts: digest."""
     loaded = facts["stack"]["modules"]
     modules = {name: (loaded[name]["version"], loaded[name]["srcversion"]) for name in needed_modules(intent, facts) if name in loaded}
+    driver = _hash([facts["stack"]["kernel"], modules])
+    tests = [{key: value for key, value in test.items() if key != "deadline_seconds"} for test in tests_of(intent)]
+    return {rail.name: _basis(rail, facts, driver, tests) for rail in resolve(intent["rails"], facts)}
+
+
+def _basis(rail: ResolvedRail, facts: Mapping[str, Any], driver: str, tests: Sequence[Mapping[str, Any]]) -> Basis:
+    device = facts["devices"].get(rail.device, {})
     return {
-        "driver": _hash([facts["stack"]["kernel"], modules]),
-        "firmware": _hash([(device.get("firmware"), device.get("board_id")) for device in devices]),
-        "ports": _hash([_port(rail, facts) for rail in rails]),
-        "intent": _hash([intent["rails"], intent["pairs"]]),
+        "driver": driver,
+        "firmware": _hash((device.get("firmware"), device.get("board_id"))),
+        "port": _hash(_port(rail, facts)),
+        "intent": _hash([rail.rail, tests]),
     }
 
 
@@ -55,48 +97,36 @@ def _hash(data: Any) -> str:
     return hashlib.sha256(json.dumps(data, sort_keys=True).encode()).hexdigest()[:16]
 
 
-@dataclass(frozen=True)
-class Standing:
-    """What the records say of one pair on one rail: result, None without a record; changed: why it no longer holds, "" if it does;
-    too_old: it would hold, but for its age."""
-
-    result: PairResult | None
-    changed: str = ""
-    too_old: bool = False
-
-    @property
-    def valid(self) -> bool:
-        return self.result is not None and not self.changed and not self.too_old
-
-
-def standing(record: Mapping[str, Any] | None, bases: Mapping[str, Basis], now: float, max_age_hours: float) -> Standing:
-    """Hold a record against its two hosts as they are now. now: seconds since 1970."""
-    if record is None:
-        return Standing(None, "never measured")
-    result = PairResult(**record["result"])
-    then = record["bases"]
-    differ = [f"{part} of {host}" for host in then for part in bases[host] if bases[host][part] != then[host].get(part)]
+def standing(proof: Proof | None, basis: Basis, now: float, max_age_hours: float) -> Standing:
+    """Hold a proof against the endpoint as it is now. now: seconds since 1970."""
+    if proof is None:
+        return Standing(None, "never measured, or not found good")
+    differ = [part for part in basis if basis[part] != proof.basis.get(part)]
     if differ:
-        return Standing(result, f"changed since it was measured: {', '.join(differ)}")
-    age_hours = (now - (result.started or 0.0)) / SECONDS_PER_HOUR
-    return Standing(result, too_old=not 0 <= age_hours <= max_age_hours)
+        return Standing(proof, f"changed since it was measured: {', '.join(differ)}")
+    return Standing(proof, too_old=not is_young(proof, now, max_age_hours))
 
 
-def key(rail: str, pair: Iterable[str]) -> str:
-    """The name of a pair's record, whichever of the two was the client."""
-    return " ".join([rail, *sorted(pair)])
+def is_young(proof: Proof, now: float, max_age_hours: float) -> bool:
+    """Whether a proof's age alone does not end it."""
+    return 0 <= (now - proof.measured) / SECONDS_PER_HOUR <= max_age_hours
 
 
-def renewed(
-    records: Mapping[str, Any], measured: Iterable[PairResult], good: Iterable[PairResult], bases: Mapping[str, Basis], run: str
-) -> dict[str, Any]:
-    """The records after a sweep: what it measured well is recorded, what it did not is no longer proven."""
-    kept = dict(records)
-    for result in measured:
-        kept.pop(key(result.rail, (result.server, result.client)), None)
-    for result in good:
-        kept[key(result.rail, (result.server, result.client))] = {
-            "result": {**result.to_dict(), "run": run},
-            "bases": {host: dict(bases[host]) for host in (result.server, result.client)},
-        }
-    return kept
+def read(data: Mapping[str, Any] | None) -> Proofs:
+    """The proofs of FILE; those of another schema do not count."""
+    if data is None or data.get("schema") != SCHEMA:
+        return {}
+    return {host: {rail: Proof(**proof) for rail, proof in rails.items()} for host, rails in data["endpoints"].items()}
+
+
+def write(proofs: Proofs) -> dict[str, Any]:
+    """The content of FILE."""
+    return {"schema": SCHEMA, "endpoints": {host: {rail: asdict(proof) for rail, proof in of.items()} for host, of in proofs.items()}}
+
+
+def renewed(proofs: Proofs, attempted: Mapping[str, set[str]], good: Proofs) -> Proofs:
+    """The records after a sweep: what it found good is proven, what else it set out to measure (host → rails) no longer is."""
+    kept = {host: {rail: proof for rail, proof in of.items() if rail not in attempted.get(host, set())} for host, of in proofs.items()}
+    for host, of in good.items():
+        kept.setdefault(host, {}).update(of)
+    return {host: of for host, of in kept.items() if of}

@@ -53,7 +53,7 @@ class RunEnd:
     @cached_property
     def text(self) -> str:
         """The run's summary, for a person."""
-        pairs = self.folder.read_if_there("pairs/results.json") or []
+        pairs = self.folder.read_if_there("pairs/summary.json") or {}
         text = render(self.folder.path.name, STAGES, self.findings, pairs, str(self.folder.path))
         return f"{drift_table([line.to_dict() for line in self.drift])}\n\n{text}" if self.check_mode else text
 

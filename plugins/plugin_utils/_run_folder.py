@@ -11,6 +11,7 @@ import multiprocessing
 import os
 import re
 import time
+from collections.abc import Iterable
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -99,10 +100,14 @@ class RunFolder:
 
     def append(self, name: str, data: Any) -> None:
         """Add a line of JSON to a file that one process alone writes."""
+        self.append_lines(name, [json.dumps(data, sort_keys=True)])
+
+    def append_lines(self, name: str, lines: Iterable[str]) -> None:
+        """Add lines to a file that one process alone writes; who reads it meanwhile sees whole lines, and at most the last one in part."""
         path = self.path / name
         path.parent.mkdir(parents=True, exist_ok=True)
         with path.open("a", encoding="utf-8") as stream:
-            stream.write(json.dumps(data, sort_keys=True) + "\n")
+            stream.writelines(f"{line}\n" for line in lines)
 
     def read_if_there(self, name: str) -> Any:
         """The file, or None."""

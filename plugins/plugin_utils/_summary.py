@@ -6,7 +6,6 @@
 
 from __future__ import annotations
 
-import statistics
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
@@ -73,8 +72,8 @@ def names(hosts: Sequence[str]) -> str:
     return shown if len(listed) <= NAMES else f"{shown} and {len(listed) - NAMES} more"
 
 
-def render(run: str, stages: Sequence[str], findings: Sequence[Finding], pairs: Sequence[Mapping[str, Any]], evidence: str) -> str:
-    """The end of a run. stages: those to show as columns; pairs: the elements of pairs/results.json."""
+def render(run: str, stages: Sequence[str], findings: Sequence[Finding], pairs: Mapping[str, Any], evidence: str) -> str:
+    """The end of a run. stages: those to show as columns; pairs: pairs/summary.json, empty where no pairs were judged."""
     parts = [f"RDMA cluster, run {run}"]
     if findings:
         parts.append(_table(stages, findings))
@@ -135,14 +134,20 @@ def _cell(findings: Iterable[Finding]) -> str:
     return {OK: "ok", NOT_APPLICABLE: "n/a"}.get(status, status)
 
 
-def _pair_lines(pairs: Sequence[Mapping[str, Any]]) -> str:
-    lines = []
-    for rail in dict.fromkeys(pair["rail"] for pair in pairs):
-        of_rail = [pair for pair in pairs if pair["rail"] == rail]
-        rates = [pair["average_gbps"] for pair in of_rail if pair["average_gbps"] is not None]
-        proven = sum(1 for pair in of_rail if pair.get("run"))
-        words = f"{rail}: {len(rates) - proven} of {len(of_rail)} pairs measured, {proven} proven before"
-        if rates:
-            words += f", median {statistics.median(rates):.3g} Gb/s (lowest {min(rates):.3g}, highest {max(rates):.3g})"
-        lines.append(words)
+def _pair_lines(pairs: Mapping[str, Any]) -> str:
+    """What was measured, a line a rail, and who is to blame for what was not as it should be."""
+    lines = [_rail_line(rail) for rail in pairs["rails"]]
+    if pairs["verdicts"]:
+        lines += ["To blame:", *(f"  {words}" for words in pairs["verdicts"])]
     return "\n".join(lines)
+
+
+def _rail_line(rail: Mapping[str, Any]) -> str:
+    measured = f"{rail['measured']} of {rail['planned']} pairs measured" if rail["planned"] else "no pair measured"
+    parts = [f"{rail['rail']}: {measured}", *([f"{rail['proven']} of {rail['ports']} ports proven before"] if rail["proven"] else [])]
+    if rail["median_gbps"] is not None:
+        figures = (rail[key] for key in ("median_gbps", "lowest_gbps", "highest_gbps"))
+        parts.append("median {:.3g} Gb/s (lowest {:.3g}, highest {:.3g})".format(*figures))
+    if rail["median_usec"] is not None:
+        parts.append(f"latency {rail['median_usec']:.3g} µs")
+    return ", ".join(parts)

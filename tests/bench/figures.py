@@ -1,89 +1,36 @@
 # Copyright (c) 2026, the rdma.cluster authors
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""What the tools cost: each figure a line of artifacts/bench.jsonl, then a table with the bars; exit status 1 if one is missed."""
+"""What the tools cost: each figure a line of artifacts/bench.jsonl, then a table with the bars; exit status 1 if one is missed.
+
+python -m tests.bench.figures [GROUP …], all groups without a word.
+"""
 
 from __future__ import annotations
 
+import argparse
 import json
 import os
-import platform
 import subprocess
 import sys
 import tempfile
-from collections.abc import Iterator, Sequence
-from datetime import UTC, datetime
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
-from typing import Any
 
 from ansible_collections.rdma.cluster.plugins.plugin_utils._run_folder import RunFolder
 from lab.cluster import Lab, load
 from lab.errors import LabError
-from tests.bench import fleet, on_node, tree
+from tests.bench import fleet, on_node, pair_figures, tree
+from tests.bench.bars import Line, figure, missed, table
 from tests.bench.watch import Watched, executions, watch
 
 ROOT = Path(__file__).parents[2]
 OUTPUT = ROOT / "artifacts/bench.jsonl"
-MACHINE = f"{os.cpu_count()} cores, {platform.machine()}, Linux {platform.release()}, Python {platform.python_version()}"
 HOSTS = 1000
-#: Metric → unit, and the most that it may be.
-TABLE: dict[str, tuple[str, float | None]] = {
-    "facts_cpu_ms": ("ms", 60.0),
-    "facts_processes": ("per host", None),
-    "facts_s": ("s", None),
-    "facts_speedup": ("times", None),
-    "facts_all_speedup": ("times", None),
-    "facts_kib_per_host": ("KiB", None),
-    "gate_fleet_s_1000": ("s", 10.0),
-    "gate_fleet_mib_1000": ("MiB", None),
-    "controller_mib_1000": ("MiB", None),
-    "controller_worker_mib_1000": ("MiB", None),
-    "controller_wall_s_1000": ("s", None),
-    "rerun_remote_executions": ("per host", None),
-    "rerun_wall_s_per_host": ("s", None),
-}
 GATE = ("python", "-m", "tests.bench.gate", "RUN_FOLDER")
 PLAYBOOK = ("ansible-playbook", "--inventory", "inventory.yml", "play.yml")
 FACTS_CPU = ("python", "-m", "tests.bench.facts_here", "cpu", "TREE")
 FACTS_PLAIN = ("python", "tests/bench/facts_here.py", "plain")
 SITE = ("env", "ANSIBLE_PIPELINING=1", "tests/tools/site.sh", "-vvv")
-Line = dict[str, Any]
-
-
-def figure(name: str, value: float | None, command: Sequence[str], reason: str = "", baseline: float | None = None) -> Line:
-    """One line. baseline: what the value is held against, the bar unless given; reason: why there is no value."""
-    unit, most = TABLE[name]
-    return {
-        "metric": name,
-        "value": _rounded(value),
-        "unit": unit,
-        "baseline": _rounded(baseline if baseline is not None else most),
-        "machine": MACHINE,
-        "command": " ".join(command),
-        "when": datetime.now(UTC).strftime("%Y-%m-%dT%H:%M:%SZ"),
-        **({"skipped": reason} if reason else {}),
-    }
-
-
-def _rounded(value: float | None) -> float | None:
-    return None if value is None else float(f"{value:.4g}")
-
-
-def missed(line: Line) -> bool:
-    """Whether a figure is above its bar, or is not there to be held against it."""
-    most = TABLE[line["metric"]][1]
-    return most is not None and (line["value"] is None or line["value"] > most)
-
-
-def table(lines: Sequence[Line]) -> str:
-    rows = [("metric", "value", "unit", "at most", "")]
-    for line in lines:
-        value, most = ("-" if number is None else f"{number:g}" for number in (line["value"], TABLE[line["metric"]][1]))
-        rows.append((line["metric"], value, line["unit"], most, "MISSED" if missed(line) else _note(line)))
-    return "\n".join(f"{row[0]:<28}{row[1]:>8} {row[2]:<9}{row[3]:>8}  {row[4]}".rstrip() for row in rows)
-
-
-def _note(line: Line) -> str:
-    return f"skipped: {line['skipped']}" if "skipped" in line else ""
 
 
 def facts(folder: Path) -> Iterator[Line]:
@@ -119,6 +66,8 @@ def controller(folder: Path) -> Iterator[Line]:
 
     The gate's comparison reads facts from the run's folder; a link lays them there.
     """
+    if not (folder / "run").exists():
+        fleet.write_run(RunFolder(folder / "run"), HOSTS)
     facts = f"{{{{ lookup('file', '{folder}/run/digests/' ~ inventory_hostname ~ '.json') | from_json }}}}"
     link = {"src": f"{folder}/run/facts", "dest": f"{folder}/artifacts/latest/facts", "state": "link"}
     tasks = [
@@ -172,18 +121,49 @@ def unfit(done: Watched, summary: Path) -> str:
     return f"the site run made {changes} changes, so that the hosts were not converged: run again" if changes else ""
 
 
-def main() -> int:
-    """Measure everything, then hold it against the bars."""
-    lines = []
+GROUPS: dict[str, Callable[[Path], Iterator[Line]]] = {
+    "facts": facts,
+    "gate": gate,
+    "controller": controller,
+    "rerun": rerun,
+    "pairs": pair_figures.pairs,
+    "verdicts": pair_figures.verdicts,
+}
+
+
+def asked(words: Sequence[str]) -> list[str]:
+    """The groups that the words name, once each and in the order of GROUPS; all without words. Exits on a word that names none."""
+    parser = argparse.ArgumentParser(prog="python -m tests.bench.figures", description="What the tools cost, held against their bars.")
+    parser.add_argument("groups", nargs="*", metavar="GROUP", help=f"{', '.join(GROUPS)}; all of them unless named")
+    groups = parser.parse_args(words).groups
+    unknown = [group for group in groups if group not in GROUPS]
+    if unknown:
+        parser.error(f"no group {', '.join(unknown)}; there are {', '.join(GROUPS)}")
+    return [group for group in GROUPS if group in groups or not groups]
+
+
+def kept(file: Path, lines: Sequence[Line]) -> list[Line]:
+    """The lines of an earlier measuring whose metrics are not among these, then these."""
+    earlier = [json.loads(line) for line in file.read_text(encoding="utf-8").splitlines()] if file.exists() else []
+    measured = {line["metric"] for line in lines}
+    return [*(line for line in earlier if line["metric"] not in measured), *lines]
+
+
+def main(words: Sequence[str]) -> int:
+    """Measure what the words name, everything without words, then hold it against the bars."""
+    groups = asked(words)
+    lines: list[Line] = []
     OUTPUT.parent.mkdir(exist_ok=True)
-    with tempfile.TemporaryDirectory(prefix="rdma-bench-") as name, OUTPUT.open("w", encoding="utf-8") as stream:
-        for line in (line for make in (facts, gate, controller, rerun) for line in make(Path(name))):
-            print(json.dumps(line), file=stream, flush=True)
-            print(json.dumps(line), flush=True)
+    if len(groups) == len(GROUPS):
+        OUTPUT.unlink(missing_ok=True)
+    with tempfile.TemporaryDirectory(prefix="rdma-bench-") as name:
+        for line in (line for group in groups for line in GROUPS[group](Path(name))):
             lines.append(line)
+            OUTPUT.write_text("".join(f"{json.dumps(each)}\n" for each in kept(OUTPUT, lines)), encoding="utf-8")
+            print(json.dumps(line), flush=True)
     print(f"\n{table(lines)}")
     return int(any(map(missed, lines)))
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    sys.exit(main(sys.argv[1:]))

@@ -10,7 +10,14 @@ from pathlib import Path
 import pytest
 
 from ansible_collections.rdma.cluster.plugins.module_utils._errors import ParseError
-from ansible_collections.rdma.cluster.plugins.module_utils._perftest import Failure, classify_failure, parse_bandwidth
+from ansible_collections.rdma.cluster.plugins.module_utils._perftest import (
+    Failure,
+    classify_failure,
+    find_failure,
+    parse_bandwidth,
+    parse_latency,
+    parse_result,
+)
 
 CAPTURES = Path(__file__).parents[2].parent / "shared" / "fixtures" / "perftest"
 pytestmark = pytest.mark.skipif(not CAPTURES.is_dir(), reason=f"the captures are not at {CAPTURES}")
@@ -53,6 +60,21 @@ def test_several_runs_in_one_text_are_refused_and_each_alone_is_read() -> None:
 def test_a_latency_table_is_not_a_bandwidth() -> None:
     with pytest.raises(ParseError, match="t_typical"):
         parse_bandwidth(capture("ml-write_lat-rxe-loopback"))
+
+
+def test_a_latency_table_with_a_blank_line_between_its_rows() -> None:
+    result = parse_latency(capture("ml-write_lat-rxe-loopback"))
+    assert [row.size_bytes for row in result.rows] == [2**power for power in range(1, 13)]
+    assert (result.rows[0].typical_usec, result.rows[0].percentile_99_usec, result.rows[0].percentile_99_9_usec) == (1.84, 5.02, 9.65)
+    assert (result.size_bytes, result.iterations, result.usec, result.max_usec) == (4096, 1000, 2.58, 11.66)
+
+
+@pytest.mark.parametrize("name", [*RESULTS, "ml-write_lat-rxe-loopback"])
+def test_one_entry_reads_both_kinds(name: str) -> None:
+    text = capture(name)
+    parser = parse_latency if "_lat-" in name else parse_bandwidth
+    assert parse_result(text, report_gbits=False) == parser(text)
+    assert find_failure(text, "", 0) is None
 
 
 def test_a_failure_is_told_by_its_line() -> None:

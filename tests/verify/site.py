@@ -60,6 +60,11 @@ class Site:
         file = self.evidence / name
         return [json.loads(line) for line in file.read_text().splitlines()] if file.exists() else []
 
+    def results(self, folder: str = "pairs") -> list[list[Any]]:
+        """The lines of every host's results (docs/pairs.md) of the last run."""
+        files = sorted((self.evidence / folder).glob("*.jsonl"))
+        return [json.loads(line) for file in files if not file.name.endswith(".failures.jsonl") for line in file.read_text().splitlines()]
+
     def json(self, name: str) -> Any:
         return json.loads((self.evidence / name).read_text())
 

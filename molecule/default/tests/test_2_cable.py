@@ -45,8 +45,8 @@ def test_restored_it_goes_through_and_changes_nothing(lab: Lab, site: Site) -> N
     assert recap == [(f"node{i}", "0") for i in range(1, 5)], done.stdout
     for node in lab.plan.nodes:
         assert snapshot(lab, node) == before[node.name]
-    results = site.json("pairs/results.json")
+    results = site.results()
     assert len(results) == 12
-    recorder.assert_bytes(results)
+    recorder.assert_bytes(site.json("pairs/plan.json"), results)
     leftovers = remote.execute(lab.plan.node("node1"), lab.folder, "ls -A /run/rdma-cluster/pairs; pgrep -a 'ib_write|python3'")
     assert leftovers.stdout == ""

@@ -9,6 +9,8 @@ import json
 from pathlib import Path
 from typing import Any
 
+import pytest
+
 from ansible_collections.rdma.cluster.plugins.module_utils import _limits, _networkd
 from ansible_collections.rdma.cluster.plugins.module_utils._digest import comparable, digest
 from ansible_collections.rdma.cluster.plugins.module_utils._facts import gather, to_dict
@@ -105,11 +107,54 @@ def test_the_digest_of_a_host_with_eight_nics_is_small(tmp_path: Path) -> None:
 
 def test_hosts_are_compared_by_what_their_interfaces_can_do_as_well(tmp_path: Path) -> None:
     facts = read(mlx5_machine(tmp_path))
-    facts["netdevs"]["ens1f0np0"]["ethtool"] = {"supported_speeds_mbps": [100_000, 400_000], "counters": {"rx_bytes": 1}}
+    facts["netdevs"]["ens1f0np0"]["ethtool"] = {
+        "speed_mbps": 200_000,
+        "supported_speeds_mbps": [100_000, 400_000],
+        "counters": {"rx_bytes": 1},
+    }
 
     seen = comparable(facts)
 
-    assert seen["netdevs"]["ens1f0np0"].pop("ethtool") == {"supported_speeds_mbps": [400_000]}
+    assert seen["netdevs"]["ens1f0np0"].pop("ethtool") == {"speed_mbps": 200_000, "supported_speeds_mbps": [400_000]}
     assert seen["netdevs"]["ens1f1np1"].pop("ethtool") == {"supported_speeds_mbps": []}
     assert {netdev.pop("max_mtu_bytes") for netdev in seen["netdevs"].values()} == {None}
+    assert {netdev.pop("numa_node") for netdev in seen["netdevs"].values()} == {0}
+    assert seen.pop("session") == {"address": None, "netdev": None}
+    assert seen.pop("iommu") == {"virtual_machine": facts["iommu"]["virtual_machine"]}
+    for device in seen["devices"].values():
+        del device["ports"]["1"]["speed"], device["ports"]["1"]["active_mtu_bytes"], device["pci"]["hops"]
     assert seen == digest(facts)
+
+
+def test_what_bounds_a_pair_is_known_of_each_port_and_device(tmp_path: Path) -> None:
+    facts = read(mlx5_machine(tmp_path))
+    facts["devices"]["mlx5_0"]["ports"]["1"].update(active_mtu_bytes=4096, speed="NDR")
+
+    device = comparable(facts)["devices"]["mlx5_0"]
+
+    assert (device["ports"]["1"]["active_mtu_bytes"], device["ports"]["1"]["speed"]) == (4096, "NDR")
+    assert device["pci"]["hops"] == [
+        {"address": "0000:3c:00.0", "speed_gtps": 32.0, "width": 16},
+        {"address": "0000:3b:00.0", "speed_gtps": 32.0, "width": 8},
+        {"address": "0000:3a:01.0", "speed_gtps": 32.0, "width": 16},
+    ]
+
+
+def test_bridges_that_one_device_has_alone_are_left_out(tmp_path: Path) -> None:
+    facts = read(mlx5_machine(tmp_path))
+    del facts["devices"]["mlx5_1"]
+
+    assert "hops" not in comparable(facts)["devices"]["mlx5_0"]["pci"]
+
+
+@pytest.mark.parametrize("ethtool", [None, {}])
+def test_what_was_not_read_is_left_out_of_the_comparison(tmp_path: Path, ethtool: dict[str, Any] | None) -> None:
+    facts = read(mlx5_machine(tmp_path))
+    facts["iommu"] = None
+    facts["devices"]["mlx5_1"]["pci"] = None
+    facts["netdevs"]["ens1f0np0"]["ethtool"] = ethtool
+
+    seen = comparable(facts)
+
+    assert (seen["iommu"], seen["devices"]["mlx5_1"]["pci"]) == ({}, None)
+    assert seen["netdevs"]["ens1f0np0"]["ethtool"] == {"supported_speeds_mbps": []}

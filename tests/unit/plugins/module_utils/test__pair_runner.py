@@ -1,12 +1,18 @@
 # Copyright (c) 2026, the rdma.cluster authors
 # GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""The pair runner: real processes on loopback addresses, with a stand-in for perftest."""
+"""The pair runner: real processes on loopback addresses, with a stand-in for perftest.
+
+Of two hosts, node2 serves.
+"""
 
 from __future__ import annotations
 
+import gzip
 import json
 import os
+import re
+import resource
 import secrets
 import signal
 import socket
@@ -15,7 +21,9 @@ import sys
 import time
 import uuid
 from collections.abc import Iterator
-from itertools import combinations
+from contextlib import ExitStack
+from itertools import combinations, permutations, product
+from operator import itemgetter
 from pathlib import Path
 from typing import Any
 
@@ -26,10 +34,21 @@ from ansible_collections.rdma.cluster.plugins.module_utils._perftest import pars
 
 STANDIN = Path(__file__).parents[2] / "standins" / "ib_write_bw"
 FLEET_VARIABLE = "TEST_FLEET"
+STANDIN_SECONDS = 0.05
+BANDWIDTH = {"name": "bandwidth", "command": "ib_write_bw", "size_bytes": 65536, "queue_pairs": 1, "duration_seconds": 1}
+LATENCY = {"name": "latency", "command": "ib_send_lat", "size_bytes": 2, "duration_seconds": 1}
+ON_GPU = {**BANDWIDTH, "name": "gpu", "memory": "gpu"}
+SKEWED = """
+import itertools, runpy, sys, time
+real, jumps = time.time, itertools.cycle((3600, -86400, 7200))
+time.time = lambda: real() + next(jumps)
+sys.argv = sys.argv[1:]
+runpy.run_path(sys.argv[0], run_name="__main__")
+"""
 
 
 class Fleet:
-    """Hosts on loopback addresses of their own: addresses[rail][host]."""
+    """Hosts on loopback addresses of their own, the same for each rail but in the third byte."""
 
     def __init__(self, folder: Path, hosts: int, rails: int = 1) -> None:
         self.folder = folder
@@ -37,43 +56,59 @@ class Fleet:
         self.hosts = [f"node{number + 1}" for number in range(hosts)]
         self.prefix = f"127.{secrets.randbelow(200) + 20}.{secrets.randbelow(250) + 1}"
         self.started: dict[str, subprocess.Popen[str]] = {}
-        endpoints = [
-            {host: self.endpoint(f"{self.prefix}.{rail * 20 + number + 1}") for number, host in enumerate(self.hosts)}
-            for rail in range(rails)
-        ]
+        self.arguments: tuple[str, ...] = ()
+        self.environment: dict[str, str] = {}
+        every = [[f"{self.prefix}.{rail * 20 + number + 1}" for number in range(hosts)] for rail in range(rails)]
         self.plan: dict[str, Any] = {
-            "schema": 1,
+            "schema": 2,
             "sweep": "20261120T120000-123",
             "rendezvous_port": 18500,
+            "perftest_port": 18515,
             "start_deadline_seconds": 20,
-            "test": {"command": "ib_write_bw", "size_bytes": 65536, "queue_pairs": 1, "duration_seconds": 1, "port": 18515}
-            | {"mtu_bytes": None, "traffic_class": None},
+            "tests": [dict(BANDWIDTH)],
             "hosts": self.hosts,
-            "rails": [{"name": f"rail{number}", "endpoints": found} for number, found in enumerate(endpoints)],
+            "schedule": {"kind": "full"} if hosts > 2 else {"kind": "meetings", "rails": [[[[1, 0]]]] * rails},
+            "profiles": [self.profile(address) for addresses in every for address in addresses],
+            "rails": [
+                {"name": f"rail{rail}", "addresses": addresses, "profiles": [rail * hosts + number for number in range(hosts)]}
+                for rail, addresses in enumerate(every)
+            ],
         }
-        (folder / "bin").mkdir()
-        program = folder / "bin" / "ib_write_bw"
-        program.write_text(f"#!{sys.executable} -ISB\n" + STANDIN.read_text(encoding="utf-8"), encoding="utf-8")
-        program.chmod(0o755)
+        self.install("ib_write_bw", "ib_send_lat")
+
+    def install(self, *commands: str) -> None:
+        (self.folder / "bin").mkdir(exist_ok=True)
+        for command in commands:
+            program = self.folder / "bin" / command
+            program.write_text(f"#!{sys.executable} -ISB\n" + STANDIN.read_text(encoding="utf-8"), encoding="utf-8")
+            program.chmod(0o755)
 
     @staticmethod
-    def endpoint(address: str) -> dict[str, Any]:
-        return {"address": address, "device": f"standin_{address}", "port": 1, "gid_index": 1, "numa_node": 0}
+    def profile(address: str) -> dict[str, Any]:
+        return {"device": f"standin_{address}", "port": 1, "gid_index": 1, "numa_node": 0, "gpu": None}
+
+    def endpoint(self, host: str, rail: int = 0) -> dict[str, Any]:
+        profile: dict[str, Any] = self.plan["profiles"][self.plan["rails"][rail]["profiles"][self.hosts.index(host)]]
+        return profile
 
     def behave(self, host: str, behaviour: str, rail: int = 0) -> None:
-        self.plan["rails"][rail]["endpoints"][host]["device"] += f"_{behaviour}"
+        self.endpoint(host, rail)["device"] += f"_{behaviour}"
 
-    def start(self, host: str, token: str = "secret", plan: dict[str, Any] | None = None) -> subprocess.Popen[str]:
+    def move(self, host: str, address: str | None, rail: int = 0) -> None:
+        self.plan["rails"][rail]["addresses"][self.hosts.index(host)] = address
+
+    def start(self, host: str, token: str = "secret", plan: Any = None, how: tuple[str, ...] = (), **more: Any) -> subprocess.Popen[str]:
         plan_file, token_file = self.folder / f"{host}.plan", self.folder / f"{host}.token"
-        plan_file.write_text(json.dumps(plan or self.plan), encoding="utf-8")
+        plan_file.write_text(json.dumps(self.plan if plan is None else plan), encoding="utf-8")
         token_file.write_text(token + "\n", encoding="utf-8")
         path = f"{self.folder / 'bin'}{os.pathsep}{os.environ['PATH']}"
-        argv = [sys.executable, "-ISB", runner.__file__, "--plan", str(plan_file), "--token-file", str(token_file)]
+        argv = [sys.executable, "-ISB", *how, runner.__file__, "--plan", str(plan_file), "--token-file", str(token_file)]
         self.started[host] = subprocess.Popen(
-            [*argv, "--host", host, "--results", str(self.results_file(host))],
-            env={**os.environ, "PATH": path, "STANDIN_SECONDS": "0.2", FLEET_VARIABLE: self.name},
+            [*argv, "--host", host, "--results", str(self.results_file(host)), *self.arguments],
+            env={**os.environ, "PATH": path, "STANDIN_SECONDS": str(STANDIN_SECONDS), FLEET_VARIABLE: self.name, **self.environment},
             stderr=subprocess.PIPE,
             text=True,
+            **more,
         )
         return self.started[host]
 
@@ -125,13 +160,10 @@ class Fleet:
             except OSError:
                 continue
         listening = Path("/proc/net/tcp").read_text(encoding="ascii")
-        for rail in self.plan["rails"]:
-            for port in (18500, 18515, 18516):
-                found += [
-                    f"{endpoint['address']}:{port}"
-                    for endpoint in rail["endpoints"].values()
-                    if runner.listens(listening, port, endpoint["address"])
-                ]
+        rails = self.plan["rails"] or []
+        ports = [first + number for first in (18500, 18515) for number in range(len(rails))]
+        places = [(address, port) for rail in rails for address in rail.get("addresses", []) for port in ports]
+        found += [f"{address}:{port}" for address, port in places if address and runner.listens(listening, port, address)]
         return found
 
 
@@ -152,70 +184,153 @@ def fleet(tmp_path: Path, request: pytest.FixtureRequest) -> Iterator[Fleet]:
     eventually(lambda: not made.left_behind(), 5)
 
 
+@pytest.fixture
+def blackhole() -> Iterator[Any]:
+    """Makes an address take no more connections and refuse none: what listens there has a full queue."""
+    with ExitStack() as stack:
+
+        def make(address: str, port: int = 18500) -> None:
+            listener = stack.enter_context(socket.create_server((address, port), backlog=0))
+            for _number in range(3):
+                sock = stack.enter_context(socket.socket())
+                sock.setblocking(False)
+                sock.connect_ex(listener.getsockname())
+
+        yield make
+
+
 @pytest.mark.parametrize("fleet", [(4, 2)], indirect=True)
 def test_full_sweep_measures_every_pair_on_every_rail_once(fleet: Fleet) -> None:
     fleet.run()
     everything = [(host, record) for host in fleet.hosts for record in fleet.records(host)]
+    pairs = {("node3", "node1"), ("node2", "node4"), ("node1", "node4"), ("node2", "node1"), ("node3", "node2"), ("node4", "node3")}
+    pairs = {(server, client) if runner.serves(int(server[4]), int(client[4])) else (client, server) for server, client in pairs}
     for rail, role, place in [(rail, role, place) for rail in ("rail0", "rail1") for role, place in (("server", 0), ("client", 1))]:
         seen = [(record["server"], record["client"]) for host, record in everything if (record["rail"], record["role"]) == (rail, role)]
-        assert sorted(seen) == list(combinations(fleet.hosts, 2))
+        assert sorted(tuple(sorted(pair)) for pair in seen) == list(combinations(fleet.hosts, 2))
+        assert set(seen) == pairs
         assert all(host == (record["server"], record["client"])[place] for host, record in everything if record["role"] == role)
     for _host, record in everything:
-        assert (record["schema"], record["sweep"], record["exit_code"], record["error"]) == (1, fleet.plan["sweep"], 0, None), record
+        assert (record["schema"], record["sweep"], record["exit_code"], record["error"]) == (2, fleet.plan["sweep"], 0, None), record
+        assert record["test"] == "bandwidth"
         assert parse_bandwidth(record["stdout"]).average_gbps == 97.5
-        assert record["seconds"] > 0.2
+        assert record["seconds"] > STANDIN_SECONDS
         assert abs(record["started"] - time.time()) < 60
-    record = next(record for record in fleet.records("node2") if (record["rail"], record["server"]) == ("rail1", "node1"))
-    expected = f"ib_write_bw -d standin_{fleet.prefix}.22 -i 1 -x 1 -s 65536 -q 1 -D 1 --report_gbits -F -p 18516 {fleet.prefix}.21"
+    record = next(record for record in fleet.records("node1") if (record["rail"], record["server"]) == ("rail1", "node2"))
+    expected = f"ib_write_bw -d standin_{fleet.prefix}.21 -i 1 -x 1 -s 65536 -q 1 -D 1 --report_gbits -F -p 18516 {fleet.prefix}.22"
     assert record["argv"] == expected.split()
     assert not fleet.left_behind()
 
 
 @pytest.mark.parametrize("fleet", [(3, 2)], indirect=True)
 def test_odd_count_and_a_host_without_a_nic_on_one_rail(fleet: Fleet) -> None:
-    del fleet.plan["rails"][1]["endpoints"]["node2"]
+    fleet.move("node2", None, rail=1)
     fleet.run()
     assert fleet.errors("node1") == {("rail0", "node2"): None, ("rail0", "node3"): None, ("rail1", "node3"): None}
     assert fleet.errors("node2") == {("rail0", "node1"): None, ("rail0", "node3"): None}
+    assert [(record["round"], record["role"]) for record in fleet.records("node3") if record["rail"] == "rail1"] == [
+        (0, "server"),
+        (1, "client"),
+    ]
 
 
-def test_a_late_partner_is_waited_for_and_strangers_disturb_nothing(fleet: Fleet) -> None:
-    fleet.start("node1")
-    place = (f"{fleet.prefix}.1", 18500)
-    eventually(lambda: socket.socket().connect_ex(place) == 0)
-    for text in (b"GET / HTTP/1.0\r\n\r\n", b"0 {}\n", b"\n", b"0 [" * 3000, b'0 {"round": true, "host": ["x"]}\n'):
-        with socket.create_connection(place) as stranger:
-            stranger.sendall(text)
-    time.sleep(0.5)
+@pytest.mark.parametrize(
+    ("fleet", "schedule", "met"),
+    [
+        ((3, 1), {"kind": "ring"}, {("node1", "node2"), ("node2", "node3"), ("node3", "node1")}),
+        ((3, 1), {"kind": "against", "new": 1}, {("node2", "node1"), ("node1", "node3")}),
+        (
+            (4, 1),
+            {"kind": "meetings", "rails": [[[[0, 3]], [[3, 0], [1, 2]]]]},
+            {("node1", "node4"), ("node4", "node1"), ("node2", "node3")},
+        ),
+    ],
+    indirect=["fleet"],
+    ids=["ring", "against", "meetings"],
+)
+def test_other_schedules(fleet: Fleet, schedule: dict[str, Any], met: set[tuple[str, str]]) -> None:
+    fleet.plan["schedule"] = schedule
+    fleet.run()
+    records = [record for host in fleet.hosts for record in fleet.records(host)]
+    assert {record["exit_code"] for record in records} == {0}
+    assert sorted((record["server"], record["client"]) for record in records) == sorted([*met, *met])
+
+
+def test_several_tests_in_one_meeting(fleet: Fleet) -> None:
+    fleet.plan["tests"] = [dict(BANDWIDTH), dict(LATENCY), {**BANDWIDTH, "name": "both", "bidirectional": True}]
+    fleet.run()
+    for host in fleet.hosts:
+        records = fleet.records(host)
+        assert [(record["test"], record["exit_code"], record["error"]) for record in records] == [
+            ("bandwidth", 0, None),
+            ("latency", 0, None),
+            ("both", 0, None),
+        ]
+    assert "t_avg[usec]" in fleet.records("node1")[1]["stdout"]
+    assert "-b" in fleet.records("node1")[2]["argv"]
+
+
+@pytest.mark.parametrize("fleet", [(2, 2)], indirect=True)
+@pytest.mark.parametrize("host", ["node1", "node2"])
+def test_a_test_that_fails_does_not_keep_the_next_one_from_being_tried(fleet: Fleet, host: str) -> None:
+    """It has no GPU on rail0, and no CUDA on rail1."""
+    fleet.plan["tests"] = [dict(ON_GPU), dict(BANDWIDTH)]
+    for rail, gpu in enumerate((None, {"bus_id": "0000:1b:00.0", "dmabuf": True})):
+        for each in fleet.hosts:
+            fleet.endpoint(each, rail)["gpu"] = gpu if each == host else {"bus_id": "0000:2b:00.0", "dmabuf": False}
+        fleet.behave(host, "nogpu", rail)
+    fleet.run()
+    for each, rail in product(fleet.hosts, ("rail0", "rail1")):
+        first, second = (record for record in fleet.records(each) if record["rail"] == rail)
+        assert (first["test"], second["test"]) == ("gpu", "bandwidth")
+        assert first["seconds"] < runner.ENDING_SECONDS
+        assert (second["exit_code"], second["error"]) == (0, None)
+        assert first["exit_code"] != 0 or first["error"]
+    without_gpu, without_cuda = sorted((each for each in fleet.records(host) if each["test"] == "gpu"), key=itemgetter("rail"))
+    assert without_gpu["error"]["class"] == "start"
+    assert "the plan names no GPU" in without_gpu["error"]["detail"]
+    assert "unrecognized option" in without_cuda["stderr"]
+
+
+def test_a_late_client_is_waited_for_and_strangers_disturb_nothing(fleet: Fleet) -> None:
     fleet.start("node2")
-    assert [fleet.end("node1"), fleet.end("node2")] == [0, 0]
-    assert fleet.errors("node1") == {("rail0", "node2"): None}
-    assert fleet.records("node1")[0]["waited_seconds"] >= 0.5
+    place = (f"{fleet.prefix}.2", 18500)
+    eventually(lambda: socket.socket().connect_ex(place) == 0)
+    texts = (b"GET / HTTP/1.0\r\n\r\n", b"0 {}\n", b"\n", b"0 [" * 3000, b'0 {"round": true, "host": ["x"]}\n', b'0 {"round": 0}\n')
+    with ExitStack() as stack:
+        for text in (*texts, b"silence"):
+            stack.enter_context(socket.create_connection(place)).sendall(text)
+        time.sleep(0.5)
+        fleet.start("node1")
+        assert [fleet.end("node1"), fleet.end("node2")] == [0, 0]
+    assert fleet.errors("node2") == {("rail0", "node1"): None}
+    assert fleet.records("node2")[0]["waited_seconds"] >= 0.5
 
 
 def test_a_late_server_is_waited_for(fleet: Fleet) -> None:
+    fleet.start("node1")
+    eventually(lambda: socket.socket().connect_ex((f"{fleet.prefix}.1", 18500)) == 0)
+    time.sleep(0.3)
     fleet.start("node2")
-    time.sleep(0.7)
-    fleet.start("node1")
     assert [fleet.end("node1"), fleet.end("node2")] == [0, 0]
-    assert fleet.errors("node2") == {("rail0", "node1"): None}
+    assert fleet.errors("node1") == {("rail0", "node2"): None}
+    assert fleet.records("node1")[0]["waited_seconds"] >= 0.3
 
 
-def test_another_token_is_an_error_of_its_own_on_both_sides(fleet: Fleet) -> None:
-    fleet.start("node1")
-    fleet.start("node2", token="another")
-    assert [fleet.end("node1"), fleet.end("node2")] == [0, 0]
-    assert fleet.errors("node1") == {("rail0", "node2"): "token"}
-    assert fleet.errors("node2") == {("rail0", "node1"): "token"}
+@pytest.mark.parametrize("other", [{"token": "another"}, {"plan": {"start_deadline_seconds": 21}}], ids=["token", "plan"])
+@pytest.mark.parametrize("late", ["node1", "node2"])
+def test_another_token_or_plan_is_an_error_of_its_own_on_both_sides(fleet: Fleet, other: dict[str, Any], late: str) -> None:
+    kind = next(iter(other))
+    more = other if kind == "token" else {"plan": {**fleet.plan, **other["plan"]}}
+    begun = time.monotonic()
+    for host in sorted(fleet.hosts, key=late.__eq__):
+        time.sleep(0.2 if host == late else 0)
+        fleet.start(host, **(more if host == "node2" else {}))
+    assert [fleet.end(host) for host in fleet.hosts] == [0, 0]
+    assert time.monotonic() - begun < 5
+    assert fleet.errors("node1") == {("rail0", "node2"): kind}
+    assert fleet.errors("node2") == {("rail0", "node1"): kind}
     assert "secret" not in "".join(fleet.results_file(host).read_text(encoding="utf-8") for host in fleet.hosts)
-
-
-def test_another_plan_is_an_error_of_its_own_on_both_sides(fleet: Fleet) -> None:
-    fleet.start("node1", plan=fleet.plan | {"start_deadline_seconds": 21})
-    fleet.start("node2")
-    assert [fleet.end("node1"), fleet.end("node2")] == [0, 0]
-    assert fleet.errors("node1") == {("rail0", "node2"): "plan"}
-    assert fleet.errors("node2") == {("rail0", "node1"): "plan"}
 
 
 @pytest.mark.parametrize("fleet", [(4, 1)], indirect=True)
@@ -227,35 +342,84 @@ def test_a_host_that_never_starts_costs_its_own_pairs_only(fleet: Fleet, dead: s
     for host in living:
         fleet.start(host)
     assert [fleet.end(host) for host in living] == [0, 0, 0]
-    assert time.monotonic() - begun < 12
+    assert time.monotonic() - begun < 6
     for host in living:
         assert fleet.errors(host) == {("rail0", other): "dead" if other == dead else None for other in fleet.hosts if other != host}
 
 
 @pytest.mark.parametrize("fleet", [(4, 1)], indirect=True)
+def test_a_host_that_cannot_be_reached_costs_one_connect_timeout(fleet: Fleet, blackhole: Any) -> None:
+    """Who was told that it is dead tries it for a short time only."""
+    fleet.plan["start_deadline_seconds"] = 1
+    blackhole(f"{fleet.prefix}.4")
+    begun = time.monotonic()
+    for host in fleet.hosts[:3]:
+        fleet.start(host)
+    assert [fleet.end(host) for host in fleet.hosts[:3]] == [0, 0, 0]
+    assert time.monotonic() - begun < runner.CONNECT_TIMEOUT_SECONDS + 5
+    records = [record for host in fleet.hosts[:3] for record in fleet.records(host)]
+    dead = {record["round"]: record for record in records if "node4" in (record["server"], record["client"])}
+    assert [dead[number]["error"]["class"] for number in range(3)] == ["dead"] * 3
+    assert "no answer within 5 seconds" in dead[0]["error"]["detail"]
+    assert "no answer within 1 seconds" in dead[2]["error"]["detail"]
+    assert dead[2]["waited_seconds"] < 2
+    assert [record["error"] for record in records if "node4" not in (record["server"], record["client"])] == [None] * 6
+    fleet.started.clear()
+    fleet.plan["rails"] = []  # what listens at node4 is ours
+
+
+@pytest.mark.parametrize("fleet", [(3, 2)], indirect=True)
+def test_a_false_rumour_stops_no_measurement(fleet: Fleet) -> None:
+    """node3 answers on rail0 only: on rail1 its port is another's, who takes no connections.
+
+    node2 has found it dead there when they meet on rail0 again, and has told node1.
+    """
+    serving_2, serving_1, between = [[2, 1]], [[2, 0]], [[0, 1]]
+    on_rails = [[serving_2, *[between] * 4, serving_1, serving_2], [serving_2, between, serving_2, between]]
+    fleet.plan["schedule"] = {"kind": "meetings", "rails": on_rails}
+    with socket.socket() as other:
+        other.bind((f"{fleet.prefix}.23", 18501))
+        fleet.run()
+    ends = {
+        host: sorted((each["rail"], each["round"], each["error"] and each["error"]["class"]) for each in fleet.records(host))
+        for host in fleet.hosts
+    }
+    whole = [[("rail0", number, None) for number in rounds] for rounds in ((1, 2, 3, 4, 5), (0, 1, 2, 3, 4, 6), (0, 5, 6))]
+    assert ends["node1"] == [*whole[0], ("rail1", 1, None), ("rail1", 3, None)]
+    assert ends["node2"] == [*whole[1], ("rail1", 0, "dead"), ("rail1", 1, None), ("rail1", 2, "dead"), ("rail1", 3, None)]
+    assert ends["node3"] == [*whole[2], ("rail1", 0, "start"), ("rail1", 2, "start")]
+
+
+@pytest.mark.parametrize("fleet", [(4, 1)], indirect=True)
 def test_a_host_that_is_killed_in_mid_sweep(fleet: Fleet) -> None:
-    fleet.plan["start_deadline_seconds"] = 3
+    fleet.plan["start_deadline_seconds"] = 1.5  # until then, who has not met node4 takes it for late
     for host in fleet.hosts:
         fleet.start(host)
     eventually(lambda: fleet.lines("node4"))
     fleet.started["node4"].kill()
+    killed = time.monotonic()
     met = [(record["server"], record["client"]) for record in fleet.lines("node4")]
     assert [fleet.end(host) for host in fleet.hosts[:3]] == [0, 0, 0]
+    assert time.monotonic() - killed < runner.CONNECT_TIMEOUT_SECONDS + 3
     for host in fleet.hosts[:3]:
         errors = fleet.errors(host)
         assert set(errors) == {("rail0", other) for other in fleet.hosts if other != host}
-        assert [other for (_rail, other), error in errors.items() if error] == ([] if (host, "node4") in met else ["node4"])
+        bad = [other for (_rail, other), error in errors.items() if error]
+        assert bad == ([] if {(host, "node4"), ("node4", host)} & set(met) else ["node4"])
         assert set(errors.values()) <= {None, "dead"}
     assert not fleet.left_behind()
 
 
 @pytest.mark.parametrize("killed", ["node1", "node2"])
-def test_perftest_dies_with_its_runner(fleet: Fleet, killed: str) -> None:
+def test_perftest_dies_with_its_runner_and_the_tests_that_were_left_are_lost(fleet: Fleet, killed: str) -> None:
+    fleet.plan["tests"] = [dict(BANDWIDTH), dict(LATENCY)]
     fleet.hang()
     fleet.started[killed].kill()
     other = "node2" if killed == "node1" else "node1"
     assert fleet.end(other) == 0
-    assert fleet.errors(other) == {("rail0", killed): "dead"}
+    found = [(record["rail"], record["test"], record["error"]["class"]) for record in fleet.records(other)]
+    assert found == [("rail0", "bandwidth", "dead"), ("rail0", "latency", "dead")]
+    eventually(lambda: not fleet.left_behind(), 2)
 
 
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
@@ -274,50 +438,87 @@ def test_a_signal_ends_everything_and_says_so(fleet: Fleet, number: signal.Signa
 
 
 def test_a_perftest_that_hangs_is_killed_at_its_deadline(fleet: Fleet) -> None:
-    fleet.plan["test"]["deadline_seconds"] = 1
-    fleet.behave("node1", "hang")
+    fleet.plan["tests"][0]["deadline_seconds"] = 0.5
+    fleet.behave("node2", "hang")
     fleet.run()
-    server, client = (fleet.records(host)[0] for host in fleet.hosts)
+    client, server = (fleet.records(host)[0] for host in fleet.hosts)
     assert (server["error"]["class"], server["exit_code"]) == ("timeout", -signal.SIGKILL)
     assert client["exit_code"] != 0
-    assert all(0.9 < record["seconds"] < 4 for record in (server, client))
+    assert all(0.45 < record["seconds"] < 4 for record in (server, client))
 
 
 def test_a_server_that_ends_before_it_listens(fleet: Fleet) -> None:
-    fleet.behave("node1", "nodevice")
+    fleet.behave("node2", "nodevice")
     fleet.run()
-    server, client = fleet.records("node1")[0], fleet.records("node2")[0]
+    client, server = fleet.records("node1")[0], fleet.records("node2")[0]
     assert (server["error"]["class"], server["exit_code"]) == ("listen", 1)
     assert "Unable to find the Infiniband/RoCE device" in server["stderr"]
     assert (client["error"]["class"], client["exit_code"]) == ("listen", None)
 
 
+@pytest.mark.parametrize("fleet", [(2, 3)], indirect=True)
 def test_a_client_that_fails_does_not_leave_the_server_waiting(fleet: Fleet) -> None:
-    fleet.behave("node2", "nodevice")
+    """It fails in another way on each rail."""
+    for rail, behaviour in enumerate(("nodevice", "memory", "killed")):
+        fleet.behave("node1", behaviour, rail)
     fleet.run()
-    server, client = fleet.records("node1")[0], fleet.records("node2")[0]
-    assert (client["error"], client["exit_code"]) == (None, 1)
-    assert (server["error"]["class"], server["exit_code"]) == ("timeout", -signal.SIGKILL)
-    assert server["seconds"] < runner.FAILED_ENDING_SECONDS + 2
+    clients = sorted(fleet.records("node1"), key=itemgetter("rail"))
+    ends = [(1, "Unable to find the Infiniband/RoCE device"), (1, "Couldn't allocate MR"), (-signal.SIGKILL, "")]
+    for client, (exit_code, said) in zip(clients, ends):
+        assert (client["error"], client["exit_code"]) == (None, exit_code)
+        assert said in client["stderr"]
+    servers = fleet.records("node2")
+    assert len(servers) == 3
+    for server in servers:
+        assert server["exit_code"] != 0
+        assert server["seconds"] < runner.FAILED_ENDING_SECONDS + 2
+
+
+@pytest.mark.parametrize("old", ["node1", "node2"])
+def test_another_version_of_perftest_is_refused_by_perftest(fleet: Fleet, old: str) -> None:
+    fleet.behave(old, "old")
+    fleet.run()
+    new = "node1" if old == "node2" else "node2"
+    assert "not compatible with versions older than 5.70" in fleet.records(new)[0]["stderr"]
+    assert [fleet.records(host)[0]["exit_code"] != 0 for host in fleet.hosts] == [True, True]
+
+
+@pytest.mark.parametrize("fleet", [(3, 4)], indirect=True)
+def test_what_fails_on_one_host_costs_others_nothing(fleet: Fleet) -> None:
+    """It fails in another way on each rail."""
+    for rail, behaviour in enumerate(("nodevice", "memory", "killed", "old")):
+        fleet.behave("node3", behaviour, rail)
+    begun = time.monotonic()
+    fleet.run()
+    assert time.monotonic() - begun < runner.CONNECT_TIMEOUT_SECONDS + 3
+    records = [record for host in fleet.hosts for record in fleet.records(host)]
+    assert len(records) == 4 * 6
+    for record in records:
+        good = record["exit_code"] == 0 and record["error"] is None
+        assert good == ("node3" not in (record["server"], record["client"]))
 
 
 def test_a_port_that_is_taken(fleet: Fleet) -> None:
-    with socket.create_server((f"{fleet.prefix}.1", 18515)):
+    with socket.create_server((f"{fleet.prefix}.2", 18515)):
         fleet.run()
     assert fleet.errors("node1") == {("rail0", "node2"): "listen"}
     assert fleet.errors("node2") == {("rail0", "node1"): "listen"}
-    assert "18515" in fleet.records("node2")[0]["error"]["detail"]
+    assert "18515" in fleet.records("node1")[0]["error"]["detail"]
 
 
-def test_perftest_is_missing_and_the_rail_has_no_address(fleet: Fleet) -> None:
-    fleet.plan["test"]["command"] = "ib_no_such_bw"
-    fleet.run()
-    assert fleet.errors("node1") == {("rail0", "node2"): "start"}
-    assert fleet.errors("node2") == {("rail0", "node1"): "start"}
+@pytest.mark.parametrize("without", ["node1", "node2"])
+def test_perftest_is_missing_on_one_host(fleet: Fleet, without: str) -> None:
+    for host in fleet.hosts:
+        fleet.environment = {"PATH": "/nonexistent"} if host == without else {}
+        fleet.start(host)
+    assert [fleet.end(host) for host in fleet.hosts] == [0, 0]
+    assert fleet.records(without)[0]["error"]["class"] == "start"
+    assert "cannot start ib_write_bw" in fleet.records(without)[0]["error"]["detail"]
+    assert {error for host in fleet.hosts for error in fleet.errors(host).values()} == {"start"}
 
 
 def test_the_rails_own_address_is_missing(fleet: Fleet) -> None:
-    fleet.plan["rails"][0]["endpoints"]["node1"]["address"] = "192.0.2.1"
+    fleet.move("node1", "192.0.2.1")
     fleet.plan["start_deadline_seconds"] = 0
     fleet.start("node1")
     assert fleet.end("node1") == 0
@@ -325,34 +526,218 @@ def test_the_rails_own_address_is_missing(fleet: Fleet) -> None:
 
 
 def test_long_output_is_kept_at_both_ends(fleet: Fleet) -> None:
-    fleet.behave("node2", "flood")
+    fleet.behave("node1", "flood")
     fleet.run()
-    record = fleet.records("node2")[0]
+    record = fleet.records("node1")[0]
     assert record["exit_code"] == 0
     assert len(record["stdout"]) < 64 * 1024 + 100
     assert "bytes left out]" in record["stdout"]
     assert parse_bandwidth(record["stdout"]).average_gbps == 97.5
 
 
+@pytest.mark.parametrize("fleet", [(3, 1)], indirect=True)
+def test_a_clock_that_is_off_and_jumps_changes_nothing_but_the_time_in_the_records(fleet: Fleet) -> None:
+    begun = time.monotonic()
+    for host in fleet.hosts:
+        fleet.start(host, how=("-c", SKEWED) if host == "node2" else ())
+    assert [fleet.end(host) for host in fleet.hosts] == [0] * 3
+    assert time.monotonic() - begun < 8
+    assert {error for host in fleet.hosts for error in fleet.errors(host).values()} == {None}
+    records = fleet.records("node2")
+    assert [record["round"] for record in records] == sorted(record["round"] for record in records)
+    assert all(STANDIN_SECONDS < record["seconds"] < 5 and record["waited_seconds"] < 5 for record in records)
+    assert all(abs(record["started"] - time.time()) > 1800 for record in records)
+
+
+def test_the_host_and_the_token_come_from_the_environment(fleet: Fleet) -> None:
+    fleet.endpoint("node1")["numa_node"] = None
+    plan = fleet.folder / "plan.json.gz"
+    plan.write_bytes(gzip.compress(json.dumps(fleet.plan).encode()))
+    for host in fleet.hosts:
+        environment = {**os.environ, "SLURMD_NODENAME": host, "RDMA_PAIRS_TOKEN": "top-secret", "STANDIN_SECONDS": str(STANDIN_SECONDS)}
+        environment["PATH"] = f"{fleet.folder / 'bin'}{os.pathsep}{os.environ['PATH']}"
+        argv = [sys.executable, "-ISB", runner.__file__, "--plan", str(plan), "--results", str(fleet.folder)]
+        fleet.started[host] = subprocess.Popen(argv, env=environment, stderr=subprocess.PIPE, text=True)
+    assert [fleet.end(host) for host in fleet.hosts] == [0, 0]
+    assert fleet.errors("node1") == {("rail0", "node2"): None}
+
+
+def test_the_token_does_not_stay_in_the_environment(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("RDMA_PAIRS_TOKEN", " secret\n")
+    assert runner.load_token(None) == b"secret"
+    assert "RDMA_PAIRS_TOKEN" not in os.environ
+
+
+def test_no_token_at_all(fleet: Fleet) -> None:
+    plan = fleet.folder / "plan.json"
+    plan.write_text(json.dumps(fleet.plan), encoding="utf-8")
+    argv = [sys.executable, "-ISB", runner.__file__, "--plan", str(plan), "--results", str(fleet.folder), "--host", "node1"]
+    done = subprocess.run(argv, capture_output=True, text=True, check=False, timeout=20)
+    assert (done.returncode, done.stderr) == (2, "pair runner: no --token-file, no RDMA_PAIRS_TOKEN\n")
+
+
+@pytest.mark.parametrize(
+    ("slurm", "name", "expected"),
+    [("node1", "login", ["node1", "login", "login"]), (None, "node1.example.org", ["node1.example.org", "node1"]), ("", "n", ["n", "n"])],
+)
+def test_a_hosts_own_names(monkeypatch: pytest.MonkeyPatch, slurm: str | None, name: str, expected: list[str]) -> None:
+    monkeypatch.setattr(socket, "gethostname", lambda: name)
+    monkeypatch.delenv("SLURMD_NODENAME", raising=False)
+    if slurm is not None:
+        monkeypatch.setenv("SLURMD_NODENAME", slurm)
+    assert runner.own_names() == expected
+
+
+@pytest.mark.parametrize("fleet", [(3, 1)], indirect=True)
+def test_resume_measures_what_is_lacking_and_no_more(fleet: Fleet) -> None:
+    """All three were killed in the second round: whole lines stay, a torn one does not."""
+    fleet.plan["tests"] = [dict(BANDWIDTH), dict(LATENCY)]
+    fleet.run()
+    before = {host: [record for record in fleet.records(host) if record["round"] == 0] for host in fleet.hosts}
+    for host in fleet.hosts:
+        lines = fleet.results_file(host).read_bytes().splitlines(keepends=True)
+        kept = [line for line in lines if json.loads(line).get("round") == 0]
+        fleet.results_file(host).write_bytes(b"".join([*kept, lines[-2][:100]]))
+    fleet.arguments = ("--resume",)
+    fleet.run()
+    for host in fleet.hosts:
+        records = fleet.records(host)
+        assert records[: len(before[host])] == before[host]
+        measured = [(record["round"], record["test"]) for record in records]
+        assert sorted(set(measured)) == sorted(measured)
+        assert len(measured) == 4
+        assert {(record["exit_code"], record["error"]) for record in records} == {(0, None)}
+
+
+def test_resume_of_what_is_complete_measures_nothing_and_ends_soon(fleet: Fleet) -> None:
+    fleet.run()
+    before = {host: fleet.records(host) for host in fleet.hosts}
+    fleet.arguments = ("--resume",)
+    begun = time.monotonic()
+    fleet.run()
+    assert time.monotonic() - begun < 3
+    assert {host: fleet.records(host) for host in fleet.hosts} == before
+
+
+def test_resume_where_the_server_lost_its_record(fleet: Fleet) -> None:
+    """The client has the value: nobody measures, whoever of the two is late."""
+    lost, kept = "node2", "node1"
+    fleet.run()
+    before, text = fleet.records(kept), fleet.results_file(kept).read_bytes()
+    fleet.arguments = ("--resume",)
+    for early, late in permutations(fleet.hosts):
+        fleet.results_file(lost).write_bytes(b"")
+        fleet.results_file(kept).write_bytes(text)
+        fleet.start(early)
+        time.sleep(0.6)
+        begun = time.monotonic()
+        fleet.start(late)
+        assert [fleet.end(host) for host in fleet.hosts] == [0, 0]
+        assert time.monotonic() - begun < 2
+        assert fleet.records(kept) == before
+        assert fleet.errors(lost) == {("rail0", kept): "refused"}
+        assert "good record" in fleet.records(lost)[0]["error"]["detail"]
+
+
+@pytest.mark.parametrize("fleet", [(3, 1)], indirect=True)
+def test_resume_where_the_client_has_gone_on(fleet: Fleet) -> None:
+    """node2 lost its record of round 1, in which it serves node1; node1 waits in round 2 for node3."""
+    fleet.run()
+    for host, lost in (("node2", 1), ("node1", 2), ("node3", 2)):
+        kept = [record for record in fleet.records(host) if record["round"] != lost]
+        fleet.results_file(host).write_text("".join(json.dumps(record) + "\n" for record in kept), encoding="utf-8")
+    fleet.arguments = ("--resume",)
+    fleet.start("node1")
+    fleet.start("node2")
+    eventually(lambda: len(fleet.lines("node2")) > 1)
+    fleet.start("node3")
+    assert [fleet.end(host) for host in fleet.hosts] == [0, 0, 0]
+    assert fleet.errors("node2") == {("rail0", "node1"): "refused", ("rail0", "node3"): None}
+    assert fleet.records("node2")[-1]["waited_seconds"] < 2
+    assert {**fleet.errors("node1"), **fleet.errors("node3")} == {("rail0", f"node{number}"): None for number in (1, 2, 3)}
+
+
+def test_resume_where_one_of_two_lost_the_last_test(fleet: Fleet) -> None:
+    """They measure what the client lacks."""
+    fleet.plan["tests"] = [dict(BANDWIDTH), dict(LATENCY), {**BANDWIDTH, "name": "large"}]
+    fleet.run()
+    measured = {host: fleet.results_file(host).read_bytes().splitlines(keepends=True) for host in fleet.hosts}
+    fleet.arguments = ("--resume",)
+    for kept, lost in permutations(fleet.hosts):
+        fleet.results_file(kept).write_bytes(b"".join(measured[kept][:2]))
+        fleet.results_file(lost).write_bytes(measured[lost][0])
+        fleet.run()
+        again = ["latency"] if lost == "node1" else []
+        assert [record["test"] for record in fleet.records(kept)] == ["bandwidth", "latency", *again, "large"]
+        assert {record["exit_code"] for record in fleet.records(kept)} == {0}
+        found = [(record["test"], record["error"] and record["error"]["class"]) for record in fleet.records(lost)]
+        assert found == [("bandwidth", None), ("latency", None if again else "refused"), ("large", None)]
+
+
+def test_resume_refuses_the_results_of_another_sweep(fleet: Fleet) -> None:
+    text = json.dumps({"schema": 2, "sweep": "another", "rail": "rail0", "round": 0, "test": "x", "exit_code": 0, "error": None}) + "\n"
+    fleet.results_file("node1").write_text(text, encoding="utf-8")
+    fleet.arguments = ("--resume",)
+    process = fleet.start("node1")
+    assert "of sweep another" in process.communicate(timeout=20)[1]
+    assert process.returncode == 2
+    assert fleet.results_file("node1").read_text(encoding="utf-8") == text
+
+
+def test_two_runners_do_not_write_to_one_file(fleet: Fleet) -> None:
+    first = fleet.start("node1")
+    eventually(lambda: socket.socket().connect_ex((f"{fleet.prefix}.1", 18500)) == 0)
+    second = fleet.start("node1")
+    assert "another runner writes to it" in second.communicate(timeout=20)[1]
+    assert second.returncode == 2
+    first.kill()
+    first.communicate()
+
+
 @pytest.mark.parametrize(
     ("plan", "complaint"),
     [
-        ({"schema": 2}, "schema 1"),
+        ({"schema": 1}, "schema 2"),
         ({"hosts": ["node2"]}, "'node1' is not among"),
         ({"hosts": ["node1", "node1"]}, "twice"),
-        ({"test": {"port": 1}}, "KeyError 'command'"),
+        ({"tests": [{"name": "x"}]}, "KeyError 'command'"),
+        ({"tests": []}, "no tests"),
+        ({"tests": [BANDWIDTH, BANDWIDTH]}, "two of one name"),
+        ({"tests": [{**BANDWIDTH, "command": "rm"}]}, "no such command: 'rm'"),
         ({"rails": [{}]}, "KeyError"),
         ({"rails": None}, "TypeError"),
+        ({"rails": [{"name": "rail0", "addresses": ["127.0.0.1"] * 2, "profiles": [0]}]}, "one address and profile a host"),
+        ({"rails": [{"name": "rail0", "addresses": ["127.0.0.1"] * 2, "profiles": [9, 9]}]}, "IndexError"),
         ({"rendezvous_port": None}, "TypeError"),
+        ({"schedule": {"kind": "star"}}, "'star'"),
+        ({"schedule": {"kind": "meetings", "rails": [[[[0, 1], [1, 0]]]]}}, "a host twice"),
+        ({"schedule": {"kind": "meetings", "rails": [[[[0, 2]]]]}}, "one that is none"),
     ],
 )
-def test_a_bad_plan_is_refused_before_anything_starts(fleet: Fleet, plan: dict[str, Any], complaint: str) -> None:
-    process = fleet.start("node1", plan=fleet.plan | plan)
+def test_a_bad_plan_is_refused(tmp_path: Path, plan: dict[str, Any], complaint: str) -> None:
+    path = tmp_path / "plan.json"
+    path.write_text(json.dumps({**Fleet(tmp_path, 2).plan, **plan}), encoding="utf-8")
+    with pytest.raises(ValueError, match=re.escape(complaint)) as refused:
+        runner.load_plan(path, ["node1"])
+    assert len(str(refused.value).splitlines()) == 1
+
+
+@pytest.mark.parametrize(("plan", "complaint"), [({"schema": 1}, "schema 2"), ({"rails": None}, "TypeError")], ids=["schema", "rails"])
+def test_a_bad_plan_ends_the_runner_before_anything_starts(fleet: Fleet, plan: dict[str, Any], complaint: str) -> None:
+    process = fleet.start("node1", plan={**fleet.plan, **plan})
     _stdout, stderr = process.communicate(timeout=20)
     assert process.returncode == 2
     assert complaint in stderr
     assert len(stderr.splitlines()) == 1
     assert not fleet.results_file("node1").exists()
+
+
+@pytest.mark.parametrize("data", [b"", b"[]", b"\x1f\x8b\x08rubbish", b"{"])
+def test_what_is_no_plan_is_refused(tmp_path: Path, data: bytes) -> None:
+    path = tmp_path / "plan"
+    path.write_bytes(data)
+    with pytest.raises(ValueError, match=r"plan|Expecting"):
+        runner.load_plan(path, ["node1"])
 
 
 def test_an_empty_token_is_refused(fleet: Fleet) -> None:
@@ -361,14 +746,43 @@ def test_an_empty_token_is_refused(fleet: Fleet) -> None:
     assert process.returncode == 2
 
 
-def test_results_that_cannot_be_written(fleet: Fleet) -> None:
-    fleet.results_file("node1").symlink_to("/dev/full")
-    fleet.start("node1")
-    fleet.start("node2")
-    _stdout, stderr = fleet.started["node1"].communicate(timeout=30)
-    assert fleet.started["node1"].returncode == 1
-    assert "No space left" in stderr
-    assert fleet.end("node2") == 0
+def limit_files() -> None:
+    resource.setrlimit(resource.RLIMIT_FSIZE, (1500, 1500))
+
+
+@pytest.mark.parametrize("fleet", [(4, 1)], indirect=True)
+def test_a_full_disk_costs_no_partner_anything(fleet: Fleet) -> None:
+    """It is full from the start on node2, on node3 in the middle of a line."""
+    fleet.results_file("node2").symlink_to("/dev/full")
+    more: dict[str, dict[str, Any]] = {"node3": {"preexec_fn": limit_files}}
+    for host in fleet.hosts:
+        fleet.start(host, **more.get(host, {}))
+    for host in ("node2", "node3"):
+        _stdout, stderr = fleet.started[host].communicate(timeout=30)
+        assert fleet.started[host].returncode == 1
+        assert "lines of the results could not be written" in stderr
+        assert len(stderr.splitlines()) == 1
+    for host in ("node1", "node4"):
+        assert fleet.end(host) == 0
+        assert fleet.errors(host) == {("rail0", other): None for other in fleet.hosts if other != host}
+    *records, last = fleet.lines("node3")  # whole lines, for else they could not be read
+    assert [record["exit_code"] for record in records] == [0]
+    assert (last["finished"], last["records"]) == (False, 1)
+    assert "2 records could not be written" in last["reason"]
+
+
+def test_who_listens_is_asked_of_the_kernel() -> None:
+    with socket.create_server(("127.0.0.1", 0)) as listener, socket.create_server(("127.0.0.1", 0)) as other:
+        port, another = listener.getsockname()[1], other.getsockname()[1]
+        asked, read = runner.Listeners(), runner.Listeners()
+        asked.prove(port, "127.0.0.1")
+        other.close()
+        for listeners in (asked, read):
+            assert listeners.on(port, "127.0.0.1")
+            assert not listeners.on(port, "127.0.0.2")
+            assert not listeners.on(another, "127.0.0.1")
+            with socket.create_server(("0.0.0.0", another)):
+                assert listeners.on(another, "127.0.0.2")
 
 
 TCP = """\
@@ -417,19 +831,130 @@ def test_cpus_of_a_numa_node(tmp_path: Path, node: int | None, cpulist: str | No
     assert runner.node_cpus(node, tmp_path) == expected
 
 
-def test_every_option_of_the_test_reaches_the_command_line() -> None:
-    test = {"command": "ib_write_bw", "size_bytes": 2, "queue_pairs": 4, "duration_seconds": 3, "mtu_bytes": 4096, "traffic_class": 106}
-    endpoint = {"address": "192.0.2.1", "device": "mlx5_0", "port": 2, "gid_index": None, "numa_node": None}
-    argv = runner.perftest_argv(test, endpoint, 18520, None)
-    assert " ".join(argv) == "ib_write_bw -d mlx5_0 -i 2 -s 2 -q 4 -D 3 --report_gbits -F -p 18520 -m 4096 --tclass=106"
+PROFILE = {"device": "mlx5_0", "port": 2, "gid_index": 3, "numa_node": None, "gpu": {"bus_id": "0000:1b:00.0", "dmabuf": True}}
+PLAIN = {"name": "x", "command": "ib_write_bw", "size_bytes": 2, "queue_pairs": 4, "duration_seconds": 3, "iterations": None}
 
 
-def test_iterations_take_the_place_of_the_duration() -> None:
-    test = {"command": "ib_write_bw", "size_bytes": 2, "queue_pairs": 1, "duration_seconds": 3, "iterations": 200, "qp_timeout": 20}
-    endpoint = {"address": "192.0.2.1", "device": "mlx5_0", "port": 1, "gid_index": 3, "numa_node": None}
-    argv = runner.perftest_argv(test, endpoint, 18515, "192.0.2.2")
-    assert " ".join(argv) == "ib_write_bw -d mlx5_0 -i 1 -x 3 -s 2 -q 1 -n 200 --report_gbits -F -p 18515 -u 20 192.0.2.2"
+@pytest.mark.parametrize(
+    ("test", "profile", "expected"),
+    [
+        ({}, {"gid_index": None}, "ib_write_bw -d mlx5_0 -i 2 -s 2 -q 4 -D 3 --report_gbits -F -p 18520"),
+        (
+            {"mtu_bytes": 4096, "traffic_class": 106, "qp_timeout": 20},
+            {},
+            "ib_write_bw -d mlx5_0 -i 2 -x 3 -s 2 -q 4 -D 3 --report_gbits -F -p 18520 -m 4096 -u 20 --tclass=106",
+        ),
+        ({"iterations": 200}, {}, "ib_write_bw -d mlx5_0 -i 2 -x 3 -s 2 -q 4 -n 200 --report_gbits -F -p 18520"),
+        (
+            {"command": "ib_read_bw", "bidirectional": True},
+            {},
+            "ib_read_bw -d mlx5_0 -i 2 -x 3 -s 2 -q 4 -D 3 --report_gbits -F -p 18520 -b",
+        ),
+        ({"command": "ib_send_lat", "bidirectional": True}, {}, "ib_send_lat -d mlx5_0 -i 2 -x 3 -s 2 -D 3 -F -p 18520"),
+        ({"command": "ib_read_lat", "queue_pairs": None}, {}, "ib_read_lat -d mlx5_0 -i 2 -x 3 -s 2 -D 3 -F -p 18520"),
+        (
+            {"command": "ib_send_bw", "memory": "gpu"},
+            {},
+            "ib_send_bw -d mlx5_0 -i 2 -x 3 -s 2 -q 4 -D 3 --report_gbits -F -p 18520 --use_cuda_bus_id=0000:1b:00.0 --use_cuda_dmabuf",
+        ),
+        (
+            {"command": "ib_write_lat", "memory": "gpu"},
+            {"gpu": {"bus_id": "0000:1b:00.0", "dmabuf": False}},
+            "ib_write_lat -d mlx5_0 -i 2 -x 3 -s 2 -D 3 -F -p 18520 --use_cuda_bus_id=0000:1b:00.0",
+        ),
+    ],
+    ids=["plain, InfiniBand", "all options", "iterations", "bidirectional", "latency", "no queue pairs", "GPU, DMA-BUF", "GPU, peermem"],
+)
+def test_the_command_line_of_perftest(test: dict[str, Any], profile: dict[str, Any], expected: str) -> None:
+    both = {**PLAIN, **test}, {**PROFILE, **profile}
+    assert runner.perftest_argv(*both, 18520, None) == expected.split()
+    assert runner.perftest_argv(*both, 18520, "192.0.2.2") == [*expected.split(), "192.0.2.2"]
 
 
-def test_the_digest_is_of_the_content() -> None:
-    assert runner.plan_digest({"a": 1, "b": [2]}) == runner.plan_digest({"b": [2], "a": 1}) != runner.plan_digest({"a": 1, "b": [3]})
+def test_no_gpu_where_one_is_wanted() -> None:
+    with pytest.raises(runner.MeetingError, match="no GPU for mlx5_0"):
+        runner.perftest_argv({**PLAIN, "memory": "gpu"}, {**PROFILE, "gpu": None}, 18520, None)
+
+
+def test_the_digest_is_of_the_bytes(tmp_path: Path) -> None:
+    plain, packed, other = (tmp_path / name for name in ("plain", "packed", "other"))
+    plain.write_bytes(b'{"schema":2}')
+    packed.write_bytes(gzip.compress(b'{"schema":2}'))
+    other.write_bytes(b'{"schema": 2}')
+    assert runner.read_plan(plain) == runner.read_plan(packed)
+    assert runner.read_plan(plain)[1] != runner.read_plan(other)[1]
+
+
+def test_rumours_are_bounded_and_those_who_answer_are_no_longer_called_dead(tmp_path: Path) -> None:
+    content = {"hosts": [f"n{number}" for number in range(100)], "tests": [], "start_deadline_seconds": 1, "sweep": "x"}
+    sweep = runner.Sweep(runner.Plan(content, "", 0, []), b"x", runner.Results(tmp_path / "r", "x", False))
+    sweep.hear_rumours({"dead": [*range(20), -1, 100, "x", None, 1.5]})
+    for number in range(20, 60):
+        sweep.found_dead(number)
+    assert sweep.rumours()["dead"] == list(range(28, 60))
+    assert not sweep.is_called_dead(0)  # that is this host
+    sweep.saw(50)
+    assert sweep.rumours()["dead"] == [27, *range(28, 50), *range(51, 60)][-runner.RUMOURS :]
+    sweep.hear_rumours({"dead": "everybody"})
+    sweep.hear_rumours({"dead": [70, 71], "gone": [71, 72]})
+    assert [sweep.may_be_late(host) for host in (70, 71, 72)] == [True, False, True]
+    sweep.saw(72)
+    sweep.found_dead(72)
+    assert sweep.rumours()["gone"] == [71, 72]
+    sweep.saw(71)
+    assert sweep.rumours()["gone"] == [72]
+    assert not sweep.is_called_dead(99)
+    assert len(json.dumps(sweep.rumours())) < runner.MESSAGE_BYTES / 4
+
+
+def test_resume_where_the_client_lost_its_record(fleet: Fleet) -> None:
+    """Its value is measured again, whoever of the two is late, although the server has a good record."""
+    fleet.run()
+    text = fleet.results_file("node2").read_bytes()
+    fleet.arguments = ("--resume",)
+    for early, late in permutations(fleet.hosts):
+        fleet.results_file("node1").unlink()
+        fleet.results_file("node2").write_bytes(text)
+        fleet.start(early)
+        time.sleep(0.6)
+        begun = time.monotonic()
+        fleet.start(late)
+        assert [fleet.end(host) for host in fleet.hosts] == [0, 0]
+        assert time.monotonic() - begun < 2
+        assert [(record["role"], record["error"], record["exit_code"]) for record in fleet.records("node1")] == [("client", None, 0)]
+        assert [(record["role"], record["error"], record["exit_code"]) for record in fleet.records("node2")] == [("server", None, 0)] * 2
+
+
+@pytest.mark.parametrize("fleet", [(4, 2)], indirect=True)
+def test_resume_where_a_host_lost_everything(fleet: Fleet) -> None:
+    """What it sends is measured again; what it receives, its clients hold."""
+    fleet.run()
+    before = {host: len(fleet.records(host)) for host in fleet.hosts}
+    fleet.results_file("node2").unlink()
+    fleet.arguments = ("--resume",)
+    for host in reversed(fleet.hosts):
+        fleet.start(host)
+    assert [fleet.end(host) for host in fleet.hosts] == [0] * 4
+    found = {(record["role"], record["error"] and record["error"]["class"]) for record in fleet.records("node2")}
+    assert (len(fleet.records("node2")), found) == (6, {("client", None), ("server", "refused")})
+    again = sum(record["role"] == "client" for record in fleet.records("node2"))
+    assert sum(len(fleet.records(host)) - before[host] for host in ("node1", "node3", "node4")) == again
+
+
+def test_resume_ends_soon_where_nothing_is_lacking_and_the_partner_has_ended(fleet: Fleet) -> None:
+    fleet.run()
+    fleet.arguments = ("--resume",)
+    for host in fleet.hosts:
+        begun = time.monotonic()
+        fleet.start(host)
+        assert fleet.end(host) == 0
+        assert time.monotonic() - begun < 0.1 * fleet.plan["start_deadline_seconds"] + 1
+        assert len(fleet.records(host)) == 1
+
+
+def test_two_hosts_measure_both_directions(fleet: Fleet) -> None:
+    fleet.plan["schedule"] = {"kind": "full"}
+    fleet.run()
+    for host in fleet.hosts:
+        assert {record["role"] for record in fleet.records(host)} == {"server", "client"}
+        assert [record["exit_code"] for record in fleet.records(host)] == [0, 0]

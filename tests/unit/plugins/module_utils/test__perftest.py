@@ -124,6 +124,7 @@ ROW = " 65536  5000  92.42  92.40  0.176230"
         (output(" 65536.5  5000  92.42  92.40  0.1"), "65536.5"),
         (output() + output(ROW), "#bytes"),
         (output(ROW) + output(ROW.replace("92.40", "92.41")), "two different"),
+        (output(ROW) + output(ROW, header=GBITS.replace("Gb/sec", "MB/sec")), "two different"),
         (output(ROW, header=GBITS.replace("average[Gb/sec]", "average[MB/sec]")), "average[MB/sec]"),
         (output(ROW, header=GBITS.replace("Gb/sec", "furlongs")), "furlongs"),
         (output(ROW, header=" #bytes #iterations    t_min[usec]    t_max[usec]  t_typical[usec]"), "t_min[usec]"),

@@ -74,7 +74,9 @@ def test_defaults_are_filled_in_and_nics_are_lower_case() -> None:
         "variables": {},
     }  # fmt: skip
     assert intent["pairs"] == {
-        "command": "ib_write_bw", "size_bytes": 65536, "queue_pairs": 1, "duration_seconds": 5, "iterations": None, "deadline_seconds": 60,
+        "command": "ib_write_bw", "bidirectional": False, "latency_command": "ib_write_lat", "schedule": "full", "partners": 4,
+        "seed": None,
+        "size_bytes": 1048576, "queue_pairs": 4, "duration_seconds": 10, "iterations": None, "deadline_seconds": 60, "mtu_bytes": None,
         "qp_timeout": None, "floor_gbps": 0.0, "software_fail_below": 0.25, "fail_below": 0.8, "warn_below": 0.95,
     }  # fmt: skip
     assert intent["collectives"] == {"min_busbw_gbps": None}
@@ -165,6 +167,7 @@ PROBLEMS: list[tuple[Change, str, str]] = [
     (also(rdma_nccl={"variables": {"LD_PRELOAD": "x"}}), "intent.value", "a name in rdma_nccl.variables is the name of a variable"),
     (also(rdma_nccl={"variables": {"NCCL_X": "a\nb"}}), "intent.value", "rdma_nccl.variables.NCCL_X is a number, or letters"),
     (also(rdma_pairs={"fail_below": 0.99}), "intent.value", "rdma_pairs.fail_below is 0.99, which is more than warn_below, 0.95"),
+    (also(rdma_pairs={"mtu_bytes": 1500}), "intent.value", "rdma_pairs.mtu_bytes is 1500, which no MTU of RDMA is"),
     (also(rdma_pairs={"queue_pairs": 0}), "intent.value", "rdma_pairs.queue_pairs is 1 at least; got 0"),
     (also(rdma_collectives={"min_busbw_gbps": -1}), "intent.value", "rdma_collectives.min_busbw_gbps is 0 at least; got -1"),
     (also(rdma_gate={"policy": "quarantine"}), "intent.key", "rdma_gate.max_failed_percent is missing: the policy quarantine"),

@@ -68,3 +68,15 @@ def test_a_new_task_begins_anew() -> None:
     progress.host_begins("node3")
     assert progress.due(BEGUN + 67) is None
     assert progress.due(BEGUN + 68) == "  … Plan the sweep: 10 s, 0 hosts done, waiting for node3"
+
+
+def test_what_a_watch_sees_stands_in_place_of_the_hosts_waited_for() -> None:
+    seen = iter([None, "pairs: 4 of 6 measured"])
+    progress = Progress()
+    progress.begin("Collect", BEGUN, lambda now: next(seen))
+    progress.host_begins("node1")
+    assert progress.due(BEGUN + 10) == "  … Collect: 10 s, 0 hosts done, waiting for node1"
+    assert progress.due(BEGUN + 20) == "  … Collect: 20 s, pairs: 4 of 6 measured"
+    progress.begin("Read the host", BEGUN + 21)
+    progress.host_begins("node1")
+    assert progress.due(BEGUN + 31) == "  … Read the host: 10 s, 0 hosts done, waiting for node1"

@@ -8,199 +8,235 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable
+from dataclasses import replace
 from typing import Any
 
 import pytest
 
-from ansible_collections.rdma.cluster.plugins.plugin_utils._pair_checks import PairResult
-from ansible_collections.rdma.cluster.plugins.plugin_utils._proofs import basis, key, renewed, standing
+from ansible_collections.rdma.cluster.plugins.module_utils._digest import comparable
+from ansible_collections.rdma.cluster.plugins.plugin_utils._proofs import Proof, Proofs, bases, is_young, read, renewed, standing, write
 from tests.unit.hosts import lab_facts, lab_intent
 
 MEASURED = 1_795_179_125.0
 HOUR = 3600.0
-RESULT = PairResult("rail0", "node1", "node2", 0.04, 65536, 200, MEASURED, 8.6)
+#: (intent, comparable facts)
 Host = tuple[dict[str, Any], dict[str, Any]]
+Change = Callable[[Host], Any]
+RAILS = ("rail0", "rail1")
 
 
-def lab_host(node: int) -> Host:
-    return lab_intent(node), lab_facts(node)
+def lab_host(node: int = 1, **sections: Any) -> Host:
+    """A lab machine, with NICs whose facts have what Soft-RoCE has not."""
+    facts = lab_facts(node)
+    for rail, bus in enumerate(("21", "41")):
+        address, hop = f"0000:{bus}:00.0", {"address": f"0000:{bus}:01.0", "speed_gtps": 32.0, "width": 16}
+        pci = {"address": address, "speed_gtps": 32.0, "width": 16, "narrowest": hop, "hops": []}
+        facts["devices"][f"rxe_rail{rail}"].update(firmware="28.41.1000", board_id="MT_0000000838", pci=pci)
+    return lab_intent(node, **sections), comparable(facts)
 
 
-def bases(**changed: Host) -> dict[str, dict[str, str]]:
-    return {host: basis(*changed.get(host, lab_host(int(host[-1])))) for host in ("node1", "node2", "node3")}
+def of_module(name: str, **to: Any) -> Change:
+    return lambda host: host[1]["stack"]["modules"].setdefault(name, {"version": None, "srcversion": None}).update(to)
 
 
-def record(result: PairResult = RESULT) -> dict[str, Any]:
-    """A record as it comes out of its file."""
-    kept = renewed({}, [result], [result], bases(), "R0")
-    loaded: dict[str, Any] = json.loads(json.dumps(kept))[key(result.rail, (result.server, result.client))]
-    return loaded
-
-
-def hard(host: Host) -> Host:
-    """The host with a NIC whose facts have what Soft-RoCE has not."""
-    facts = host[1]
-    pci = {
-        "address": "0000:21:00.0",
-        "speed_gtps": 32.0,
-        "width": 16,
-        "narrowest": {"address": "0000:20:00.0", "speed_gtps": 32.0, "width": 16},
-    }
-    facts["devices"]["rxe_rail0"].update(firmware="28.41.1000", board_id="MT_0000000838", pci=pci)
-    return host
-
-
-def test_a_basis_is_the_same_for_the_same_host_and_names_four_parts() -> None:
-    assert basis(*lab_host(1)) == basis(*lab_host(1))
-    assert list(basis(*lab_host(1))) == ["driver", "firmware", "ports", "intent"]
-
-
-def of_module(name: str, **to: str) -> Callable[[Host], None]:
-    return lambda host: host[1]["stack"]["modules"][name].update(to)
-
-
-def of_device(**to: Any) -> Callable[[Host], None]:
+def of_device(**to: Any) -> Change:
     return lambda host: host[1]["devices"]["rxe_rail0"].update(to)
 
 
-def of_port(**to: Any) -> Callable[[Host], None]:
+def of_port(**to: Any) -> Change:
     return lambda host: host[1]["devices"]["rxe_rail0"]["ports"]["1"].update(to)
 
 
-def of_pci(**to: Any) -> Callable[[Host], None]:
+def of_pci(**to: Any) -> Change:
     return lambda host: host[1]["devices"]["rxe_rail0"]["pci"].update(to)
 
 
-CHANGES = [
-    ("another kernel", lambda host: host[1]["stack"].update(kernel="6.1.0-57-amd64"), {"driver"}),
-    ("another version of a module", of_module("rdma_rxe", version="24.10-1.1.4"), {"driver"}),
-    ("another build of a module", of_module("ib_core", srcversion="0123"), {"driver"}),
-    ("a module that no rail needs", lambda host: host[1]["stack"]["modules"].update(siw={"version": None, "srcversion": None}), set()),
-    ("another firmware", of_device(firmware="28.43.2566"), {"firmware"}),
-    ("another board", of_device(board_id="MT_0000000839"), {"firmware"}),
-    ("another NIC", of_device(node_guid="5054:00ff:fe1a:ffff"), {"ports"}),
-    ("another PCIe width", of_pci(width=8), {"ports"}),
-    ("a narrower hop", of_pci(narrowest={"address": "0000:20:00.0", "speed_gtps": 16.0, "width": 16}), {"ports"}),
-    ("another rate", of_port(rate_gbps=100.0), {"ports"}),
-    ("another width", of_port(width=2), {"ports"}),
-    ("another link layer", of_port(link_layer="InfiniBand"), {"ports"}),
-    ("another MTU", lambda host: host[1]["netdevs"]["ens1"].update(mtu_bytes=1500), {"ports"}),
-    ("no device", lambda host: host[1]["devices"].pop("rxe_rail0"), {"firmware", "ports"}),
-    ("another rail", lambda host: host[0]["rails"][0].update(plane="other"), {"intent"}),
-    ("another way to measure", lambda host: host[0]["pairs"].update(size_bytes=1024), {"intent"}),
-    # These say nothing of what a pair can carry.
-    ("the host has booted", lambda host: host[1]["boot"].update(boot_id="x"), set()),
-    ("counters have moved", of_port(hw_counters={"rcvd_pkts": 1}), set()),
-    ("the port is down", of_port(state="DOWN"), set()),
-    ("a holder of a module", lambda host: host[1]["stack"]["modules"]["ib_core"].update(holders=[]), set()),
-    ("a PCIe link that could be wider", of_pci(max_width=32), set()),
-    ("a file of ours", lambda host: host[1]["files"].clear(), set()),
-    ("another policy", lambda host: host[0]["gate"].update(policy="report"), set()),
-    ("somebody at work", lambda host: host[1]["load"]["jobs"].append({"pid": 1, "name": "slurmstepd"}), set()),
-]
+def of_rail(**to: Any) -> Change:
+    return lambda host: host[0]["rails"][0].update(to)
 
 
-@pytest.mark.parametrize(("change", "parts"), [case[1:] for case in CHANGES], ids=[case[0] for case in CHANGES])
-def test_what_a_measurement_depends_on(change: Callable[[Host], None], parts: set[str]) -> None:
-    before, host = basis(*hard(lab_host(1))), hard(lab_host(1))
+def of_pairs(**to: Any) -> Change:
+    return lambda host: host[0]["pairs"].update(to)
+
+
+NARROW = {"address": "0000:21:01.0", "speed_gtps": 16.0, "width": 16}
+#: What changes on rail0, or on the host, and which parts of its proof that ends.
+OF_RAIL0: dict[str, tuple[Change, set[str]]] = {
+    "another firmware": (of_device(firmware="28.43.2566"), {"firmware"}),
+    "another board": (of_device(board_id="MT_0000000839"), {"firmware"}),
+    "another NIC": (of_device(node_guid="5054:00ff:fe1a:ffff"), {"port"}),
+    "another slot": (of_pci(address="0000:22:00.0"), {"port"}),
+    "another PCIe width": (of_pci(width=8), {"port"}),
+    "another PCIe generation": (of_pci(speed_gtps=16.0), {"port"}),
+    "a narrower hop": (of_pci(narrowest=NARROW), {"port"}),
+    "no PCI function": (of_device(pci=None), {"port"}),
+    "another rate": (of_port(rate_gbps=100.0), {"port"}),
+    "another width": (of_port(width=2), {"port"}),
+    "another link layer": (of_port(link_layer="InfiniBand"), {"port"}),
+    "another MTU": (lambda host: host[1]["netdevs"]["ens1"].update(mtu_bytes=1500), {"port"}),
+    "no device": (lambda host: host[1]["devices"].pop("rxe_rail0"), {"firmware", "port"}),
+    "another plane": (of_rail(plane="other"), {"intent"}),
+    "another address": (of_rail(address="192.168.100.9/24"), {"intent"}),
+    "another planned MTU": (of_rail(mtu_bytes=1500), {"intent"}),
+}
+OF_BOTH: dict[str, tuple[Change, set[str]]] = {
+    "another kernel": (lambda host: host[1]["stack"].update(kernel="6.1.0-57-amd64"), {"driver"}),
+    "another version of a module": (of_module("rdma_rxe", version="24.10-1.1.4"), {"driver"}),
+    "another build of a module": (of_module("ib_core", srcversion="0123"), {"driver"}),
+    "another size of message": (of_pairs(size_bytes=1024), {"intent"}),
+    "another program": (of_pairs(command="ib_read_bw"), {"intent"}),
+    "no latency": (of_pairs(latency_command="none"), {"intent"}),
+    "another traffic class": (lambda host: host[0]["roce"].update(dscp=34), {"intent"}),
+}
+#: These say nothing of what a port can carry.
+OF_NOTHING: dict[str, Change] = {
+    "a module that no rail needs": of_module("siw"),
+    "the host has booted": lambda host: host[1]["boot"].update(boot_id="x"),
+    "the port is down": of_port(state="DOWN"),
+    "a file of ours": lambda host: host[1]["files"].clear(),
+    "another policy": lambda host: host[0]["gate"].update(policy="report"),
+    "somebody at work": lambda host: host[1]["load"]["jobs"].append({"pid": 1, "name": "slurmstepd"}),
+    "another way to judge": of_pairs(fail_below=0.5, warn_below=0.6, floor_gbps=1.0),
+    "another schedule": of_pairs(schedule="ring", partners=2, seed=1),
+    "another deadline": of_pairs(deadline_seconds=600),
+}
+
+
+def changed(change: Change) -> dict[str, set[str]]:
+    """Rail → the parts of its basis that a change of the host makes others."""
+    before, host = bases(*lab_host()), lab_host()
     change(host)
-    after = basis(*host)
-    assert {part for part in before if before[part] != after[part]} == parts
+    after = bases(*host)
+    return {rail: {part for part in before[rail] if before[rail][part] != after[rail][part]} for rail in RAILS}
+
+
+def test_a_basis_is_the_same_for_the_same_host_and_names_four_parts() -> None:
+    assert bases(*lab_host()) == bases(*lab_host())
+    assert {rail: list(of) for rail, of in bases(*lab_host()).items()} == {rail: ["driver", "firmware", "port", "intent"] for rail in RAILS}
+
+
+@pytest.mark.parametrize(("change", "parts"), OF_RAIL0.values(), ids=OF_RAIL0)
+def test_what_changes_on_a_rail_ends_the_proof_of_this_rail(change: Change, parts: set[str]) -> None:
+    assert changed(change) == {"rail0": parts, "rail1": set()}
+
+
+@pytest.mark.parametrize(("change", "parts"), OF_BOTH.values(), ids=OF_BOTH)
+def test_what_changes_on_a_host_ends_the_proofs_of_all_its_rails(change: Change, parts: set[str]) -> None:
+    assert changed(change) == {"rail0": parts, "rail1": parts}
+
+
+@pytest.mark.parametrize("change", OF_NOTHING.values(), ids=OF_NOTHING)
+def test_what_says_nothing_of_a_port_ends_no_proof(change: Change) -> None:
+    assert changed(change) == {"rail0": set(), "rail1": set()}
+
+
+def test_a_rail_more_ends_no_proof_of_the_others() -> None:
+    intent, facts = lab_host()
+    intent["rails"].append({**intent["rails"][1], "name": "rail2", "nic": {"pci": "0000:61:00.0"}, "address": "192.168.102.1/24"})
+    after = bases(intent, facts)
+    assert {rail: after[rail] for rail in RAILS} == bases(*lab_host())
+
+
+def proof(rail: str = "rail0", node: int = 1, measured: float = MEASURED, run: str = "R0") -> Proof:
+    endpoint = {"address": "192.168.100.1", "device": "rxe_rail0", "port": 1, "gid_index": 1, "numa_node": None, "gpu": None}
+    return Proof(bases(*lab_host(node))[rail], measured, run, 3, {"bandwidth": 0.2, "latency": 180.5}, 0.98, endpoint)
+
+
+NOW_BASIS = bases(*lab_host())["rail0"]
 
 
 def test_a_fresh_proof_holds() -> None:
-    found = standing(record(), bases(), MEASURED + HOUR, 168)
+    found = standing(proof(), NOW_BASIS, MEASURED + HOUR, 168)
     assert found.valid
-    assert found.result == PairResult(**{**RESULT.to_dict(), "run": "R0"})
+    assert found.proof == proof()
 
 
 def test_what_was_never_measured_is_not_proven() -> None:
-    found = standing(None, bases(), MEASURED, 168)
-    assert (found.valid, found.result, found.changed, found.too_old) == (False, None, "never measured", False)
+    found = standing(None, NOW_BASIS, MEASURED, 168)
+    assert (found.valid, found.proof, found.words, found.too_old) == (False, None, "never measured, or not found good", False)
 
 
-AGES = [(0.0, True), (168.0, True), (168.01, False), (100_000.0, False), (-0.5, False)]
-
-
-@pytest.mark.parametrize(("hours", "valid"), AGES)
-def test_a_proof_holds_for_so_long(hours: float, valid: bool) -> None:
-    found = standing(record(), bases(), MEASURED + hours * HOUR, 168)
-    assert (found.valid, found.too_old, found.changed) == (valid, not valid, "")
+@pytest.mark.parametrize(
+    ("hours", "young"),
+    [(0.0, True), (168.0, True), (168.01, False), (100_000.0, False), (-0.5, False)],
+    ids=["now", "of the last hour", "too old", "very old", "of the future"],
+)
+def test_a_proof_holds_for_so_long(hours: float, young: bool) -> None:
+    now = MEASURED + hours * HOUR
+    found = standing(proof(), NOW_BASIS, now, 168)
+    assert (found.valid, found.too_old, found.changed) == (young, not young, "")
+    assert is_young(proof(), now, 168) == young
+    assert young or found.words == "its proof is older than rdma_proof_max_age_hours"
 
 
 def test_a_proof_that_may_have_no_age_does_not_hold() -> None:
-    assert not standing(record(), bases(), MEASURED + 1, 0).valid
+    assert not standing(proof(), NOW_BASIS, MEASURED + 1, 0).valid
 
 
-def test_a_record_without_a_time_does_not_hold() -> None:
-    timeless = PairResult("rail0", "node1", "node2", 0.04, 65536, 200, None, None)
-    assert standing(record(timeless), bases(), MEASURED, 168).too_old
-
-
-FOUR = [
-    ("driver", of_module("rdma_rxe", version="24.10-1.1.4")),
-    ("firmware", of_device(firmware="28.43.2566")),
-    ("ports", of_port(rate_gbps=100.0)),
-    ("intent", lambda host: host[0]["rails"][0].update(mtu_bytes=1500)),
-]
-
-
-@pytest.mark.parametrize("name", ["node1", "node2"])
-@pytest.mark.parametrize(("part", "change"), FOUR)
-def test_a_change_on_either_host_ends_a_proof_and_is_named(name: str, part: str, change: Callable[[Host], None]) -> None:
-    host = lab_host(int(name[-1]))
-    change(host)
-    found = standing(record(), bases(**{name: host}), MEASURED + HOUR, 168)
-    assert (found.valid, found.too_old) == (False, False)
-    assert found.changed == f"changed since it was measured: {part} of {name}"
+@pytest.mark.parametrize("part", ["driver", "firmware", "port", "intent"])
+def test_each_part_that_has_changed_ends_a_proof_and_is_named(part: str) -> None:
+    found = standing(proof(), {**NOW_BASIS, part: "0123456789abcdef"}, MEASURED + HOUR, 168)
+    assert (found.valid, found.too_old, found.words) == (False, False, f"changed since it was measured: {part}")
 
 
 def test_all_that_has_changed_is_named_before_its_age() -> None:
-    one, other = lab_host(1), lab_host(2)
-    of_module("rdma_rxe", version="1")(one)
-    of_port(rate_gbps=100.0)(other)
-    found = standing(record(), bases(node1=one, node2=other), MEASURED + 1000 * HOUR, 168)
-    assert found.changed == "changed since it was measured: driver of node1, ports of node2"
+    host = lab_host()
+    of_module("rdma_rxe", version="1")(host)
+    of_port(rate_gbps=100.0)(host)
+    found = standing(proof(), bases(*host)["rail0"], MEASURED + 1000 * HOUR, 168)
+    assert found.changed == "changed since it was measured: driver, port"
     assert not found.too_old
 
 
-def test_a_change_on_a_third_host_is_none() -> None:
-    third = lab_host(3)
-    of_device(firmware="28.43.2566")(third)
-    assert standing(record(), bases(node3=third), MEASURED + HOUR, 168).valid
+def test_a_proof_without_a_part_does_not_hold() -> None:
+    old = replace(proof(), basis={part: value for part, value in NOW_BASIS.items() if part != "intent"})
+    assert standing(old, NOW_BASIS, MEASURED, 168).changed == "changed since it was measured: intent"
 
 
-def test_a_record_without_a_part_does_not_hold() -> None:
-    old = record()
-    del old["bases"]["node2"]["intent"]
-    assert standing(old, bases(), MEASURED, 168).changed == "changed since it was measured: intent of node2"
+def test_proofs_come_out_of_their_file_as_they_went_in() -> None:
+    proofs = {"node1": {"rail0": proof(), "rail1": proof("rail1")}, "node2": {"rail0": proof(node=2)}}
+    assert read(json.loads(json.dumps(write(proofs)))) == proofs
 
 
-def test_a_record_has_one_name_whoever_was_the_client() -> None:
-    assert key("rail0", ("node2", "node1")) == key("rail0", ("node1", "node2")) == "rail0 node1 node2"
-    assert key("rail1", ("node1", "node2")) != key("rail0", ("node1", "node2"))
+@pytest.mark.parametrize(
+    "data",
+    [None, {}, {"schema": 1, "records": {}}, {"schema": 3, "endpoints": {"node1": {}}}],
+    ids=["no file", "nothing", "older", "newer"],
+)
+def test_what_another_version_has_written_does_not_count(data: dict[str, Any] | None) -> None:
+    assert read(data) == {}
 
 
-def test_a_good_measurement_is_recorded_with_its_run_and_its_bases() -> None:
-    before: dict[str, Any] = {}
-    kept = renewed(before, [RESULT], [RESULT], bases(), "R1")
-    assert kept == {
-        "rail0 node1 node2": {
-            "result": {**RESULT.to_dict(), "run": "R1"},
-            "bases": {host: basis(*lab_host(int(host[-1]))) for host in ("node1", "node2")},
-        }
-    }
-    assert before == {}
+def test_a_proof_without_an_endpoint_can_be_read() -> None:
+    data = write({"node1": {"rail0": proof()}})
+    del data["endpoints"]["node1"]["rail0"]["endpoint"]
+    assert read(data)["node1"]["rail0"].endpoint == {}
 
 
-def test_a_bad_measurement_takes_the_earlier_proof_away() -> None:
-    other = PairResult("rail1", "node1", "node2", 0.04, 65536, 200, MEASURED, 8.6)
-    earlier = renewed({}, [RESULT, other], [RESULT, other], bases(), "R0")
-    again = PairResult("rail0", "node2", "node1", None, None, None, MEASURED, 1.0, "dead: node2")
-    assert list(renewed(earlier, [again], [], bases(), "R1")) == ["rail1 node1 node2"]
-    assert list(earlier) == ["rail0 node1 node2", "rail1 node1 node2"]
+BEFORE: Proofs = {"node1": {"rail0": proof(), "rail1": proof("rail1")}, "node2": {"rail0": proof(node=2)}}
+LATER = proof(measured=MEASURED + HOUR, run="R1")
+
+
+def test_a_good_measurement_is_recorded_beside_the_others() -> None:
+    assert renewed({}, {"node1": {"rail0"}}, {"node1": {"rail0": LATER}}) == {"node1": {"rail0": LATER}}
+    after = renewed(BEFORE, {"node1": {"rail0"}}, {"node1": {"rail0": LATER}})
+    assert after == {"node1": {"rail0": LATER, "rail1": BEFORE["node1"]["rail1"]}, "node2": BEFORE["node2"]}
+
+
+def test_a_bad_measurement_takes_the_earlier_proof_of_its_rail_away() -> None:
+    assert renewed(BEFORE, {"node1": {"rail0"}}, {}) == {"node1": {"rail1": BEFORE["node1"]["rail1"]}, "node2": BEFORE["node2"]}
+
+
+def test_a_host_without_a_proof_left_is_not_in_the_records() -> None:
+    assert renewed(BEFORE, {"node2": {"rail0", "rail1"}}, {}) == {"node1": BEFORE["node1"]}
 
 
 def test_what_was_not_measured_keeps_its_proof() -> None:
-    earlier = renewed({}, [RESULT], [RESULT], bases(), "R0")
-    assert renewed(earlier, [], [], bases(), "R1") == earlier
+    assert renewed(BEFORE, {}, {}) == BEFORE
+    assert renewed(BEFORE, {"node9": {"rail0"}}, {}) == BEFORE
+
+
+def test_the_records_that_were_given_are_left_as_they_are() -> None:
+    before = json.dumps(write(BEFORE))
+    renewed(BEFORE, {"node1": {"rail0"}}, {"node1": {"rail1": LATER}})
+    assert json.dumps(write(BEFORE)) == before

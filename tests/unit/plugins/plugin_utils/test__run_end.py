@@ -101,7 +101,9 @@ def test_in_check_mode_drift_is_what_tasks_and_gates_say(tmp_path: Path) -> None
 def test_the_files_say_the_same_as_the_run(tmp_path: Path) -> None:
     findings = [finding("driver"), finding("driver", "node2"), finding("link", "node2", "unknown"), finding("link", "node2")]
     end = ended(tmp_path, findings, unreachable=["node3"], failed=["node2"])
-    end.folder.write_json("pairs/results.json", [{"rail": "rail0", "average_gbps": 0.2, "run": "R0"}])
+    rail = {"rail": "rail0", "measured": 0, "planned": 0, "ports": 2, "proven": 2, "median_usec": None}
+    figures = dict.fromkeys(("median_gbps", "lowest_gbps", "highest_gbps"))
+    end.folder.write_json("pairs/summary.json", {"rails": [{**rail, **figures}], "verdicts": []})
     end.write()
     lines = (end.folder.path / "findings.jsonl").read_text().splitlines()
     assert [Finding.from_dict(json.loads(line)) for line in lines] == end.findings
@@ -118,7 +120,7 @@ def test_the_files_say_the_same_as_the_run(tmp_path: Path) -> None:
     }
     text = (end.folder.path / "summary.txt").read_text()
     assert text == end.text + "\n"
-    assert "rail0: 0 of 1 pairs measured, 1 proven before" in text
+    assert "rail0: no pair measured, 2 of 2 ports proven before" in text
     assert text.endswith(f"Evidence: {end.folder.path}\n")
 
 

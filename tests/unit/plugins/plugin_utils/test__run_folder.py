@@ -122,3 +122,10 @@ def test_lines_are_added_one_by_one(tmp_path: Path) -> None:
         folder.append("deep/changes.jsonl", {"number": number, "text": "ä\nb"})
     lines = (tmp_path / "deep/changes.jsonl").read_text(encoding="utf-8").splitlines()
     assert [json.loads(line) for line in lines] == [{"number": 1, "text": "ä\nb"}, {"number": 2, "text": "ä\nb"}]
+
+
+def test_lines_are_added_as_they_are(tmp_path: Path) -> None:
+    folder = RunFolder(tmp_path)
+    for lines in (["[0,1]", "[0,2]"], [], ["[1,1]"]):
+        folder.append_lines("pairs/node1.jsonl", lines)
+    assert (tmp_path / "pairs/node1.jsonl").read_text() == "[0,1]\n[0,2]\n[1,1]\n"

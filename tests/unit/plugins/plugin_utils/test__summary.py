@@ -115,13 +115,16 @@ def test_the_names_of_hosts(hosts: list[str], expected: str) -> None:
 FINDINGS = [good("node1", "driver"), good("node22", "driver"), bad("node22")]
 
 
-def pair(average_gbps: float | None, run: str | None = None, rail: str = "rail0") -> dict[str, Any]:
-    return {"rail": rail, "average_gbps": average_gbps, "run": run}
+def rail(name: str, measured: int, planned: int, proven: int, *gbps: float, usec: float | None = None) -> dict[str, Any]:
+    """gbps: median, lowest, highest."""
+    median, lowest, highest = gbps or (None, None, None)
+    figures = {"median_gbps": median, "lowest_gbps": lowest, "highest_gbps": highest, "median_usec": usec}
+    return {"rail": name, "measured": measured, "planned": planned, "ports": 3, "proven": proven, **figures}
 
 
 def test_the_whole_text_with_pairs() -> None:
-    pairs = [pair(0.2), pair(0.4, "R0"), pair(None), pair(0.3, "R0", "rail1")]
-    assert render("R1", STAGES, FINDINGS, pairs, "/e/R1") == "\n".join(
+    rails = [rail("rail0", 2, 3, 0, 0.3, 0.2, 0.4, usec=1.52), rail("rail1", 0, 0, 3), rail("rail2", 1, 1, 1, 0.3, 0.3, 0.3)]
+    assert render("R1", STAGES, FINDINGS, {"rails": rails, "verdicts": ["node22, rail0: slow"]}, "/e/R1") == "\n".join(
         [
             "RDMA cluster, run R1",
             "",
@@ -129,8 +132,11 @@ def test_the_whole_text_with_pairs() -> None:
             "node1   ok      -      -",
             "node22  ok      error  -",
             "",
-            "rail0: 1 of 3 pairs measured, 1 proven before, median 0.3 Gb/s (lowest 0.2, highest 0.4)",
-            "rail1: 0 of 1 pairs measured, 1 proven before, median 0.3 Gb/s (lowest 0.3, highest 0.3)",
+            "rail0: 2 of 3 pairs measured, median 0.3 Gb/s (lowest 0.2, highest 0.4), latency 1.52 µs",
+            "rail1: no pair measured, 3 of 3 ports proven before",
+            "rail2: 1 of 1 pairs measured, 1 of 3 ports proven before, median 0.3 Gb/s (lowest 0.3, highest 0.3)",
+            "To blame:",
+            "  node22, rail0: slow",
             "",
             "To be mended:",
             "  node22, rail 0: link.state is error (link stage)",
@@ -145,22 +151,23 @@ def test_the_whole_text_with_pairs() -> None:
 
 def test_the_whole_text_without_pairs_and_offences() -> None:
     findings = [good("node1"), not_applicable("node1", "why")]
-    assert render("R1", ("link", "fabric", "network"), findings, [], "/e/R1") == "\n".join(
+    assert render("R1", ("link", "fabric", "network"), findings, {}, "/e/R1") == "\n".join(
         ["RDMA cluster, run R1", "", "host   link  fabric  network", "node1  ok    n/a     -", "", "Evidence: /e/R1"]
     )
 
 
 def test_pairs_of_which_none_was_measured_have_no_median() -> None:
-    assert "\nrail0: 0 of 2 pairs measured, 0 proven before\n" in render("R1", STAGES, FINDINGS, [pair(None), pair(None)], "/e")
+    pairs = {"rails": [rail("rail0", 0, 2, 0)], "verdicts": []}
+    assert "\nrail0: 0 of 2 pairs measured\n" in render("R1", STAGES, FINDINGS, pairs, "/e")
 
 
 def test_what_is_silenced_is_told_apart_from_what_is_to_be_mended() -> None:
-    text = render("R1", STAGES, [bad("node1", silenced_by="ada until 2999-12-31: cable ordered")], [], "/e")
+    text = render("R1", STAGES, [bad("node1", silenced_by="ada until 2999-12-31: cable ordered")], {}, "/e")
     assert text.split("\n\n")[2:] == ["Silenced:\n  node1, rail 0: link.state, by ada until 2999-12-31: cable ordered", "Evidence: /e"]
 
 
 def table(findings: list[Finding]) -> list[str]:
-    return render("R1", STAGES, findings, [], "/e").split("\n\n")[1].splitlines()
+    return render("R1", STAGES, findings, {}, "/e").split("\n\n")[1].splitlines()
 
 
 def test_up_to_a_screen_of_hosts_has_a_row_each() -> None:

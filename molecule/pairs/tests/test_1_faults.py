@@ -1,0 +1,93 @@
+# Copyright (c) 2026, the rdma.cluster authors
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""A cable that is slow or loses packets, a machine that loses its power: each is named, and nothing else is."""
+
+from __future__ import annotations
+
+import re
+import time
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+
+from lab import cluster, namespace, remote
+from lab.cluster import Lab
+from tests.verify.site import Site
+
+#: One measurement: 200 messages of 64 KiB.
+A_PAIR_BYTES = 200 * 65536
+Cable = tuple[str, int, dict[str, Any]]
+
+
+@pytest.fixture(params=[("node2", 0, {"rate": "20mbit"}), ("node4", 0, {"loss": 5})], ids=["slow", "lossy"])
+def bad_cable(lab: Lab, request: pytest.FixtureRequest) -> Iterator[Cable]:
+    node, rail, change = request.param
+    cluster.cable(lab.plan.name, node, rail, change)
+    yield request.param
+    cluster.cable(lab.plan.name, node, rail, {"restore": True})
+
+
+def stopping(site: Site) -> set[tuple[str, str]]:
+    """(host, subject) of what stops the gate of the pairs."""
+    return {(line["host"], line["subject"]) for line in site.lines("findings.jsonl") if line["status"] in ("error", "unknown")}
+
+
+def blamed(said: str) -> list[str]:
+    """The verdicts that the summary tells."""
+    found = re.search(r"^To blame:\n((?:  .*\n)+)", said, re.M)
+    return [] if found is None else found.group(1).splitlines()
+
+
+def test_a_bad_cable_is_named_and_nothing_else(site: Site, bad_cable: Cable) -> None:
+    node, rail, _change = bad_cable
+    done = site.run("pairs", "-e", "rdma_measure=true")
+    print("\n".join(blamed(done.stdout)))
+    assert done.returncode != 0, done.stdout
+    assert stopping(site) == {(node, f"rail{rail}")}, done.stdout
+    (verdict,) = blamed(done.stdout)
+    assert verdict.startswith(f"  {node}, rail{rail}: 3 of 3 partners "), done.stdout
+    assert "confirmed" in verdict
+
+
+def test_a_machine_that_loses_its_power_in_mid_sweep(lab: Lab, site: Site) -> None:
+    begun = sent_bytes(lab)
+    with site.start("pairs", "-e", "rdma_measure=true") as run:
+        until(lambda: sent_bytes(lab) - begun > A_PAIR_BYTES)
+        cluster.power(lab.plan.name, "node3", "off")
+        try:
+            said, _nothing = run.communicate(timeout=600)
+        finally:
+            cluster.power(lab.plan.name, "node3", "on")
+    print(said[-3000:])
+    assert run.returncode != 0
+    assert {host for host, _subject in stopping(site)} == {"node3"}, said
+    assert blamed(said)
+    assert all(verdict.startswith("  node3") for verdict in blamed(said)), said
+    measured = {(row[0], *sorted(row[2:4])) for row in site.results() if row[6] is not None}
+    assert {(rail, *pair) for rail in (0, 1) for pair in ((0, 1), (0, 3), (1, 3))} <= measured
+    dead = [row for row in site.results() if row[6] is None]
+    assert {row[9] for row in dead} == {"dead"}, dead
+    assert all(2 in row[2:4] for row in dead), dead
+
+
+def sent_bytes(lab: Lab) -> int:
+    """What all nodes together have sent on their rails."""
+    return sum(of["from_node_bytes"] for of in namespace.counters(lab.plan.namespace).values())
+
+
+def until(condition: Any, seconds: float = 120.0) -> None:
+    deadline = time.monotonic() + seconds
+    while not condition():
+        assert time.monotonic() < deadline, "it did not happen in time"
+        time.sleep(0.2)
+
+
+def test_nothing_is_left_on_the_machines(lab: Lab) -> None:
+    for node in lab.plan.nodes:
+        left = remote.execute(
+            node,
+            lab.folder,
+            "ls -A /run/rdma-cluster/pairs 2>/dev/null; pgrep -a 'ib_write|python3'; ss -Hltn 'sport >= 18500 and sport < 18700'",
+        )
+        assert left.stdout == "", f"{node.name}: {left.stdout}"

@@ -1,0 +1,49 @@
+# Copyright (c) 2026, the rdma.cluster authors
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""A repaired host is measured against hosts that are proven, in the play or not; a sweep that was stopped goes on."""
+
+from __future__ import annotations
+
+import os
+import signal
+import time
+
+from lab.cluster import Lab
+from tests.verify.site import Site
+
+BUILD = ("-e", "rdma_proof_max_age_hours=24")
+
+
+def test_a_machine_that_was_repaired_is_measured_against_the_proven_ones(site: Site) -> None:
+    done = site.run("site", *BUILD)
+    assert done.returncode == 0, done.stdout
+    assert site.json("pairs/plan.json")["schedule"] == {"kind": "against", "new": 1}
+    assert {row[6] is not None for row in site.results()} == {True}
+
+
+def test_one_host_alone_is_measured_against_hosts_outside_of_the_play(lab: Lab, site: Site) -> None:
+    done = site.run("pairs", "--limit", "node2", "-e", "rdma_measure=true")
+    assert done.returncode == 0, done.stdout
+    plan = site.json("pairs/plan.json")
+    assert (plan["hosts"][0], plan["schedule"]) == ("node2", {"kind": "against", "new": 1})
+    assert sorted(plan["hosts"][1:]) == ["node1", "node3", "node4"]
+    assert len(site.results()) == 6
+    assert {line["host"] for line in site.lines("findings.jsonl")} == {"node2"}
+
+
+def test_a_sweep_that_was_stopped_goes_on(site: Site) -> None:
+    before = site.evidence
+    with site.start("pairs", "-e", "rdma_measure=true") as run:
+        deadline = time.monotonic() + 120
+        while site.evidence == before or not any((site.evidence / "pairs").glob("node*.jsonl")):
+            assert time.monotonic() < deadline
+            time.sleep(0.2)
+        sweep = site.json("pairs/plan.json")["sweep"]
+        os.killpg(run.pid, signal.SIGKILL)
+        run.communicate()
+    stopped = site.run("pairs_stop")
+    assert stopped.returncode == 0, stopped.stdout
+    done = site.run("pairs", "-e", "rdma_measure=true")
+    assert done.returncode == 0, done.stdout
+    assert site.json("pairs/plan.json")["sweep"] == sweep
+    assert len([row for row in site.results() if row[6] is not None]) == 12

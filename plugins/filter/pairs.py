@@ -1,0 +1,44 @@
+# Copyright (c) 2026, the rdma.cluster authors
+# GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""Filters of pairwise measurements: who meets whom."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from ansible_collections.rdma.cluster.plugins.module_utils._pair_schedule import make_schedule, pairs_of_round
+
+Rounds = list[list[dict[str, str]]]
+
+
+def pair_rounds(
+    hosts: Sequence[str], schedule: str = "full", partners: int = 8, seed: int = 0, against: Sequence[str] | None = None
+) -> Rounds:
+    """Return the rounds of a schedule over hosts: in each, pairs as {server, client}. Raises ValueError.
+
+    against: the proven hosts that the other ones are measured against, for the schedule of that name.
+    """
+    if len(set(hosts)) != len(hosts):
+        raise ValueError("pair_rounds: a host stands there twice")
+    proven = list(against or [])
+    strangers = [host for host in proven if host not in hosts]
+    if strangers:
+        raise ValueError(f"pair_rounds: {', '.join(strangers)} of against is not among the hosts")
+    known = set(proven)
+    order = [*(host for host in hosts if host not in known), *proven]
+    wanted = {"kind": schedule, "partners": partners, "seed": seed}
+    made = make_schedule(wanted, len(order), len(order) - len(proven))
+    return [
+        [{"server": order[server], "client": order[client]} for server, client in pairs_of_round(made, number)]
+        for number in range(made.rounds)
+    ]
+
+
+class FilterModule:
+    """The filters of this file."""
+
+    def filters(self) -> dict[str, Callable[..., Any]]:
+        return {"pair_rounds": pair_rounds}

@@ -1,0 +1,228 @@
+# Copyright (c) 2026, the rdma.cluster authors
+# GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""What one pairwise measurement came to, in one short line, and how the runner's raw record becomes it.
+
+A line is a JSON array without blanks: [rail, round, server, client, test, role, value, seconds, waited] of a measurement,
+with kind and line behind it of a failure, whose value is null.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from ansible_collections.rdma.cluster.plugins.module_utils._errors import ParseError
+from ansible_collections.rdma.cluster.plugins.module_utils._perftest import (
+    BandwidthResult,
+    Failure,
+    classify_failure,
+    find_sign,
+    parse_result,
+    values_of,
+)
+
+ROLES = ("client", "server")
+"""What the numbers 0 and 1 of a line's role mean."""
+RUNNER_KINDS = ("dead", "refused", "token", "plan", "timeout", "listen", "start", "signal")
+PERFTEST_KINDS = (
+    "no_device",
+    "refused",
+    "port_taken",
+    "qp",
+    "mtu",
+    "retry_exceeded",
+    "memory_registration",
+    "gpu_memory",
+    "version",
+    "no_perftest",
+    "timeout",
+    "signal",
+    "zero",
+    "unknown",
+)
+KINDS = frozenset((*RUNNER_KINDS, *PERFTEST_KINDS))
+"""Why a measurement failed: the runner's error classes and perftest's failures, one vocabulary."""
+LINE_CHARACTERS = 200
+_MEASURED_CELLS, _FAILED_CELLS = 9, 11
+_encode = json.JSONEncoder(separators=(",", ":"), allow_nan=False).encode
+_SAID_BY_PERFTEST = frozenset(("timeout", "listen"))
+"""The runner's error classes that perftest's own line explains better."""
+
+
+@dataclass(frozen=True)
+class Result:
+    """One end's result of one measurement.
+
+    rail, server, client and test are positions in the plan, role is "client" or "server". value is 10^9 bit/s for a
+    bandwidth and µs for a latency; None: it failed, and only then kind (one of KINDS) and line are given. seconds is how
+    long perftest ran, waited how long this end had waited for its partner, in seconds.
+    """
+
+    rail: int
+    round: int
+    server: int
+    client: int
+    test: int
+    role: str
+    value: float | None
+    seconds: float
+    waited: float
+    kind: str | None = None
+    line: str | None = None
+
+    def to_line(self) -> str:
+        """Return the array as text, without a newline. ASCII."""
+        place = [self.rail, self.round, self.server, self.client, self.test, ROLES.index(self.role)]
+        cells = [*place, self.value, self.seconds, self.waited]
+        return _encode(cells if self.kind is None else [*cells, self.kind, self.line])
+
+    @classmethod
+    def from_line(cls, text: str) -> Result:
+        """Read what to_line wrote. Raises ParseError, quoting the line."""
+        try:
+            cells = json.loads(text)
+        except (ValueError, RecursionError) as exc:
+            raise ParseError(f"not a result of a pair: {text!r}") from exc
+        if not isinstance(cells, list) or not _is_result(cells):
+            raise ParseError(f"not a result of a pair: {text!r}")
+        rail, number, server, client, test, role, *rest = cells
+        return cls(rail, number, server, client, test, ROLES[role], *rest)
+
+
+def _is_result(cells: list[Any]) -> bool:
+    """Say whether a line's array has a measurement's or a failure's form."""
+    if len(cells) not in (_MEASURED_CELLS, _FAILED_CELLS):
+        return False
+    places_fit = all(type(cell) is int and cell >= 0 for cell in cells[:6]) and cells[5] < len(ROLES)
+    if not places_fit or cells[2] == cells[3] or not _is_duration(cells[7]) or not _is_duration(cells[8]):
+        return False
+    if len(cells) == _MEASURED_CELLS:
+        return _is_duration(cells[6]) and cells[6] > 0
+    kind, line = cells[9:]
+    return cells[6] is None and isinstance(kind, str) and kind in KINDS and isinstance(line, str) and len(line) <= LINE_CHARACTERS
+
+
+def _is_duration(cell: Any) -> bool:
+    return type(cell) in (int, float) and 0 <= cell < math.inf
+
+
+@dataclass(frozen=True)
+class Positions:
+    """Where the names of a plan (schema 2) stand in it, made once for many records; commands in the order of the tests."""
+
+    sweep: str
+    hosts: Mapping[str, int]
+    rails: Mapping[str, int]
+    tests: Mapping[str, int]
+    commands: tuple[str, ...]
+
+    @classmethod
+    def of(cls, plan: Mapping[str, Any]) -> Positions:
+        """Return the positions of a plan's names. Raises ParseError when it is no plan."""
+        try:
+            names = [plan["hosts"], [rail["name"] for rail in plan["rails"]], [test["name"] for test in plan["tests"]]]
+            hosts, rails, tests = (dict(zip(some, range(len(some)))) for some in names)
+            return cls(str(plan["sweep"]), hosts, rails, tests, tuple(str(test["command"]) for test in plan["tests"]))
+        except (KeyError, TypeError) as exc:
+            raise ParseError(f"not a plan of a sweep: {type(exc).__name__} {exc}") from exc
+
+
+def result_of(record: Mapping[str, Any], plan: Mapping[str, Any] | Positions) -> Result | None:
+    """Judge one record of the runner; None: a server's good end, which its client reports.
+
+    For many records, hand in Positions.of(plan). Raises ParseError when it is no record, or one of a sweep, rail, host or
+    test that the plan does not have.
+    """
+    positions = plan if isinstance(plan, Positions) else Positions.of(plan)
+    try:
+        return _result_of(record, positions)
+    except (KeyError, TypeError, AttributeError) as exc:
+        raise ParseError(f"not a record of the plan {positions.sweep}: {type(exc).__name__} {exc}") from exc
+
+
+def _result_of(record: Mapping[str, Any], positions: Positions) -> Result | None:
+    role = record["role"]
+    test = positions.tests[record["test"]]
+    server, client = positions.hosts[record["server"]], positions.hosts[record["client"]]
+    _check(record, positions.sweep)
+    failure = _failure(record)
+    if failure is None and role == "server":
+        return None
+    value, failure = (None, failure) if failure else _measured(record, positions.commands[test])
+    return Result(
+        positions.rails[record["rail"]],
+        record["round"],
+        server,
+        client,
+        test,
+        role,
+        value,
+        round(record["seconds"], 2),
+        round(record["waited_seconds"], 2),
+        None if failure is None else failure.kind,
+        None if failure is None else _short(failure.line),
+    )
+
+
+def _check(record: Mapping[str, Any], sweep: str) -> None:
+    """Raise ParseError when what the record says beside names is not of the kind that the runner writes."""
+    problem = None
+    if record.get("sweep", sweep) != sweep:
+        problem = "another sweep's"
+    elif record["role"] not in ROLES or record["server"] == record["client"]:
+        problem = "neither a client's nor a server's"
+    elif type(record["round"]) is not int or record["round"] < 0:
+        problem = f"of round {record['round']!r}"
+    elif not _is_duration(record["seconds"]) or not _is_duration(record["waited_seconds"]):
+        problem = "of a duration that no clock shows"
+    elif not (record["exit_code"] is None or type(record["exit_code"]) is int):
+        problem = f"of exit code {record['exit_code']!r}"
+    elif not isinstance(record["stdout"], str) or not isinstance(record["stderr"], str):
+        problem = "of an output that is no text"
+    if problem is not None:
+        raise ParseError(f"a record that is {problem}, in the sweep {sweep}: {record.get('rail')!r} {record['test']!r}")
+
+
+def _failure(record: Mapping[str, Any]) -> Failure | None:
+    """Return why the record is no measurement, None if perftest ended well."""
+    said = (record["stdout"], record["stderr"])
+    argv = tuple(str(word) for word in record["argv"])
+    error = record["error"]
+    if error is None:
+        code = record["exit_code"]
+        return None if code == 0 else classify_failure(*said, code, argv=argv, stopped_by_caller=False)
+    kind, detail = error["class"], error["detail"]
+    if kind not in RUNNER_KINDS or not isinstance(detail, str):
+        raise ParseError(f"an error that the runner does not know: {error!r}")
+    if kind in _SAID_BY_PERFTEST:
+        return find_sign(*said, argv=argv) or Failure(kind, detail)
+    if kind == "start":
+        sign = find_sign("", detail)
+        return sign if sign and sign.kind == "no_perftest" else Failure(kind, detail)
+    return Failure(kind, detail)
+
+
+def _measured(record: Mapping[str, Any], command: str) -> tuple[float | None, Failure | None]:
+    """Return the value of a test that ended well, or why it has none."""
+    try:
+        result = parse_result(record["stdout"], report_gbits=True)
+    except ParseError as exc:
+        return None, Failure("unknown", str(exc))
+    if isinstance(result, BandwidthResult) != command.endswith("_bw"):
+        return None, Failure("unknown", f"{command} printed the table of another test")
+    values = values_of(result)
+    value = round(values[-1], 6)
+    if value == 0 or 0 in values:
+        return None, classify_failure(record["stdout"], record["stderr"], 0)
+    return value, None
+
+
+def _short(line: str) -> str:
+    """Return a line on one line, at most LINE_CHARACTERS long."""
+    text = " ".join(line.split())
+    return text if len(text) <= LINE_CHARACTERS else text[: LINE_CHARACTERS - 1] + "…"

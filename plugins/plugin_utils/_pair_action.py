@@ -1,0 +1,78 @@
+# Copyright (c) 2026, the rdma.cluster authors
+# GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""What the actions of the pairs stage share: the fleet, what is proven of it, and who is to be measured."""
+
+from __future__ import annotations
+
+import ipaddress
+import time
+from collections.abc import Iterable
+from typing import Any
+
+from ansible import context
+from ansible.module_utils.parsing.convert_bool import boolean
+
+from ansible_collections.rdma.cluster.plugins.plugin_utils import _proofs
+from ansible_collections.rdma.cluster.plugins.plugin_utils._action import RunAction
+from ansible_collections.rdma.cluster.plugins.plugin_utils._gate import known_hosts
+from ansible_collections.rdma.cluster.plugins.plugin_utils._pair_choice import Choice, Outside, choose
+from ansible_collections.rdma.cluster.plugins.plugin_utils._pair_fleet import Fleet
+from ansible_collections.rdma.cluster.plugins.plugin_utils._pair_plan import Endpoint
+
+
+class PairAction(RunAction):
+    """An action of the pairs stage, run once."""
+
+    _requires_connection = False
+
+    @property
+    def forks(self) -> int:
+        """How many hosts Ansible works on at once."""
+        return int(context.CLIARGS.get("forks") or 1)
+
+    def prepare(self) -> None:
+        """Read what is known of the hosts and what was proven of them."""
+        self.fleet = Fleet.of(known_hosts(self.folder, "pairs"))
+        self.proofs = _proofs.read(self.folder.read_if_there(_proofs.FILE))
+        self.standings = self.fleet.standings(self.proofs, time.time(), self.proof_max_age_hours)
+
+    def outside(self) -> Outside:
+        """Hosts of the inventory that are not in the play (--limit) and have proofs: host → rail → where they were met."""
+        now, playing = time.time(), set(self.variables["ansible_play_hosts_all"])
+        there = [host for host in self.variables["groups"]["all"] if host not in playing and host in self.proofs]
+        young = {
+            host: {
+                rail: dict(proof.endpoint)
+                for rail, proof in self.proofs[host].items()
+                if _proofs.is_young(proof, now, self.proof_max_age_hours)
+            }
+            for host in there
+        }
+        near = {host: {rail: each for rail, each in of.items() if self._is_near(rail, each)} for host, of in young.items()}
+        return {host: of for host, of in near.items() if of}
+
+    def _is_near(self, rail: str, endpoint: Endpoint) -> bool:
+        """Whether it is in a subnet that a host of this play has on that rail: another fabric may have a rail of that name."""
+        planned = [each["address"] for intent in self.fleet.intents.values() for each in intent["rails"] if each["name"] == rail]
+        address = ipaddress.ip_address(endpoint["address"])
+        return any(each is None or address in ipaddress.ip_interface(each).network for each in planned)
+
+    def choice(self, measure: Any, outside: Outside, left_out: Iterable[str] = ()) -> Choice | None:
+        """Who is to be measured with whom. measure: "auto", or whether; outside: see outside; left_out: hosts that may not be measured.
+
+        A word that is no truth value is an error: what is not understood must not put load on a fabric.
+        """
+        anew = None if measure == "auto" else boolean(measure)  # type: ignore[no-untyped-call]
+        if anew is False or not self.fleet.intents:
+            return None
+        rest = self.fleet.without(left_out)
+        standings = {host: self.standings[host] for host in rest.hosts}
+        return choose(
+            rest,
+            standings,
+            self.intent["pairs"],
+            anew=bool(anew),
+            outside={host: of for host, of in outside.items() if host not in set(left_out)},
+        )

@@ -1,0 +1,166 @@
+# Copyright (c) 2026, the rdma.cluster authors
+# GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""What a run has measured of pairs, as it lies in its folder."""
+
+from __future__ import annotations
+
+import json
+import math
+import statistics
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+from typing import Any, TypeVar
+
+from ansible_collections.rdma.cluster.plugins.module_utils._pair_schedule import plan_meetings, planned_meetings, rail_schedules
+from ansible_collections.rdma.cluster.plugins.plugin_utils._pair_beside_proven import beside_proven
+from ansible_collections.rdma.cluster.plugins.plugin_utils._pair_expected import CLOCK_TOLERANCE, Limit
+from ansible_collections.rdma.cluster.plugins.plugin_utils._pair_figures import Blame, Figure, Where, figures, too_fast
+from ansible_collections.rdma.cluster.plugins.plugin_utils._pair_judged import Judged, judged
+from ansible_collections.rdma.cluster.plugins.plugin_utils._pair_limits import Limits, grid, is_software, limits
+from ansible_collections.rdma.cluster.plugins.plugin_utils._pair_matrix import Matrix
+from ansible_collections.rdma.cluster.plugins.plugin_utils._pair_plan import BANDWIDTH, LATENCY
+from ansible_collections.rdma.cluster.plugins.plugin_utils._pair_verdict import Verdict, localise
+from ansible_collections.rdma.cluster.plugins.plugin_utils._proofs import Proofs
+from ansible_collections.rdma.cluster.plugins.plugin_utils._run_folder import RunFolder
+
+SWEEP, AGAIN = "pairs", "pairs/again"
+T = TypeVar("T")
+#: host → rail → {"seconds": of the sweep, "risen": counter → by how much}.
+Counters = dict[str, dict[str, Any]]
+
+
+@dataclass(frozen=True)
+class Evidence:
+    """One sweep: its plan and where its results lie. facts: host → comparable digest; intents likewise."""
+
+    folder: RunFolder
+    name: str
+    plan: Mapping[str, Any]
+    intents: Mapping[str, Any]
+    facts: Mapping[str, Any]
+
+    @classmethod
+    def of(cls, folder: RunFolder, name: str, intents: Mapping[str, Any], facts: Mapping[str, Any]) -> Evidence | None:
+        """The run's sweep of this name (SWEEP or AGAIN), None if it has none."""
+        plan = folder.read_if_there(f"{name}/plan.json")
+        return None if plan is None else cls(folder, name, plan, intents, facts)
+
+    @property
+    def tests(self) -> list[str]:
+        return [test["name"] for test in self.plan["tests"]]
+
+    @cached_property
+    def bandwidth(self) -> Matrix:
+        """What was measured, held against what links, MTU and PCIe paths allow, or software devices against one another."""
+        return self._matrix(BANDWIDTH)
+
+    @cached_property
+    def latency(self) -> Matrix | None:
+        """The same of latency, which nothing is held against here; None if it was not measured."""
+        return self._values(LATENCY) if LATENCY in self.tests else None
+
+    def _matrix(self, test: str) -> Matrix:
+        values = self._values(test)
+        return values.with_level() if self.software else values.with_limits(grid(self.plan, self.limits))
+
+    def _values(self, test: str) -> Matrix:
+        matrix = Matrix.read([(self.plan, self._files())], test)
+        return matrix.with_missing(planned_meetings(self.plan), plan_meetings(self.plan))
+
+    @cached_property
+    def limits(self) -> Limits:
+        """What each endpoint allows."""
+        return limits(self.plan, self.intents, self.facts)
+
+    @cached_property
+    def software(self) -> bool:
+        """Whether all devices here are software, which has no line rate, so that the fleet's own level counts."""
+        return all(is_software(limit) for of in self.limits.values() for limit in of.values())
+
+    def has(self, host: str, rail: str) -> bool:
+        """Whether a host takes part on a rail."""
+        column = next((each for each in self.plan["rails"] if each["name"] == rail), None)
+        return column is not None and host in self.plan["hosts"] and column["addresses"][self.plan["hosts"].index(host)] is not None
+
+    def only_helps(self, host: str) -> bool:
+        """Whether a host takes part as a proven partner of others."""
+        schedule = self.plan["schedule"]
+        return schedule["kind"] == "against" and host not in self.plan["hosts"][: schedule["new"]]
+
+    def verdicts(self, settings: Mapping[str, Any], proofs: Proofs) -> list[Judged]:
+        """Who is to blame, by this sweep alone, or by what proven partners have reached before."""
+        found = localise(self.bandwidth)
+        if self.plan["schedule"]["kind"] == "against":
+            bar = settings["software_fail_below"] if self.software else settings["fail_below"]
+            found = beside_proven(found, self.bandwidth, self.plan["schedule"]["new"], bar, self._proven_share(proofs))
+        return judged(found, self.bandwidth, settings, software=self.software)
+
+    def _proven_share(self, proofs: Proofs) -> float:
+        """What a ratio of 1 of this sweep is to what its proven partners have reached; 1 for cards, whose ratio is to their links."""
+        known = [
+            proof.medians[BANDWIDTH] for host in self.plan["hosts"] if self.only_helps(host) for proof in proofs.get(host, {}).values()
+        ]
+        if not self.software or not known:
+            return 1.0
+        level = next((value / ratio for value, ratio in zip(self.bandwidth.value, self.bandwidth.ratio, strict=True) if ratio > 0), 0.0)
+        return level / statistics.median(known)
+
+    def figures(self, verdicts: Sequence[Verdict]) -> dict[str, dict[str, dict[str, Figure]]]:
+        """test → host → rail → what it reached with partners that are not to blame."""
+        matrices = {BANDWIDTH: self.bandwidth, **({} if self.latency is None else {LATENCY: self.latency})}
+        blame = Blame.of(verdicts, self.bandwidth)
+        return {test: _by_name(matrix, figures(matrix, blame)) for test, matrix in matrices.items()}
+
+    def too_fast(self) -> dict[str, dict[str, int]]:
+        """host → rail → measurements above what is physically possible."""
+        hosts, rails = list(self.bandwidth.hosts), list(self.bandwidth.rails)
+        ceilings = {
+            (rails.index(rail), hosts.index(host)): limit.ceiling_gbps * (1 + CLOCK_TOLERANCE)
+            for host, of in self.limits.items()
+            for rail, limit in of.items()
+            if isinstance(limit, Limit)
+        }
+        return _by_name(self.bandwidth, too_fast(self.bandwidth, ceilings))
+
+    def of_rail(self, rail: str) -> dict[str, Any]:
+        """What a person reads first of a rail."""
+        at = list(self.bandwidth.rails).index(rail) if rail in self.bandwidth.rails else -1
+        planned = rail_schedules(self.plan)[at].schedule.meetings if at >= 0 else 0
+        gbps, usec = (_known(matrix, at) for matrix in (self.bandwidth, self.latency))
+        return {
+            "planned": planned,
+            "measured": len(gbps),
+            "median_gbps": statistics.median(gbps) if gbps else None,
+            "lowest_gbps": min(gbps, default=None),
+            "highest_gbps": max(gbps, default=None),
+            "median_usec": statistics.median(usec) if usec else None,
+        }
+
+    def _files(self) -> list[Path]:
+        paths = (self._file(host, ".jsonl") for host in self.plan["hosts"])
+        return [path for path in paths if path.exists()]
+
+    def _file(self, host: str, suffix: str) -> Path:
+        return self.folder.path / self.folder.host_file(self.name, host, suffix)
+
+    def counters(self) -> Counters:
+        """What the ports' counters did during the sweep."""
+        files = ((host, self._file(host, ".counters.json")) for host in self.plan["hosts"])
+        return {host: json.loads(path.read_text(encoding="utf-8")) for host, path in files if path.exists()}
+
+
+def _by_name(matrix: Matrix, found: Mapping[Where, T]) -> dict[str, dict[str, T]]:
+    named: dict[str, dict[str, T]] = {}
+    for (rail, host), each in found.items():
+        named.setdefault(matrix.hosts[host], {})[matrix.rails[rail]] = each
+    return named
+
+
+def _known(matrix: Matrix | None, rail: int) -> list[float]:
+    if matrix is None:
+        return []
+    return [value for on, value in zip(matrix.rail, matrix.value, strict=True) if on == rail and not math.isnan(value)]

@@ -1,0 +1,95 @@
+# Copyright (c) 2026, the rdma.cluster authors
+# GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""Who is measured again before the gate fails: each suspect with two good partners, on its rail and on another one."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Iterator, Sequence
+from dataclasses import dataclass
+
+from ansible_collections.rdma.cluster.plugins.plugin_utils._pair_matrix import Matrix
+from ansible_collections.rdma.cluster.plugins.plugin_utils._pair_verdict import Verdict
+
+PARTNERS = 2
+#: With more of them the trouble is not that of single suspects, and measuring again is a sweep of its own.
+MOST = 32
+
+#: (rail, server, client): names.
+Meeting = tuple[str, str, str]
+
+
+@dataclass(frozen=True)
+class Reach:
+    """Who can be met: rail → hosts that may be measured again; good: hosts (rail → those) that nothing is said against."""
+
+    available: dict[str, list[str]]
+    good: dict[str, list[str]]
+
+
+def reach(matrix: Matrix, verdicts: Iterable[Verdict], available: Collection[str]) -> Reach:
+    """available: hosts that may be measured again."""
+    accused = {(verdict.rail, host) for verdict in verdicts for host in (verdict.host, verdict.other) if host is not None}
+    there: dict[str, dict[str, None]] = {}
+    good: dict[str, dict[str, None]] = {}
+    for rail, host in dict.fromkeys(matrix.endpoints()):
+        name = matrix.hosts[host]
+        if name in available:
+            there.setdefault(matrix.rails[rail], {})[name] = None
+            if not {(rail, host), (None, host)} & accused:
+                good.setdefault(matrix.rails[rail], {})[name] = None
+    return Reach({rail: list(of) for rail, of in there.items()}, {rail: list(of) for rail, of in good.items()})
+
+
+def meetings(verdicts: Sequence[Verdict], matrix: Matrix, of: Reach) -> list[Meeting]:
+    """Each suspect with PARTNERS good ones, on its rail and on another; none if there are more than MOST suspects."""
+    if len(verdicts) > MOST:
+        return []
+    planned = dict.fromkeys(meeting for verdict in verdicts for meeting in _of(verdict, matrix, of))
+    # The matrix has who receives and who sends; a client that reads receives.
+    return [(rail, sender, receiver) if matrix.is_read else (rail, receiver, sender) for rail, receiver, sender in planned]
+
+
+def _of(verdict: Verdict, matrix: Matrix, of: Reach) -> Iterator[Meeting]:
+    rail = None if verdict.rail is None else matrix.rails[verdict.rail]
+    hosts = [matrix.hosts[host] for host in (verdict.host, verdict.other) if host is not None]
+    if verdict.kind == "rail" and rail is not None:
+        hosts = of.available.get(rail, [])[:1]
+    if verdict.kind == "pair":
+        one, other = hosts
+        for name in _rails(rail, hosts, of)[: None if rail is None else 1]:
+            yield from ((name, one, other), (name, other, one))
+    for host in hosts:
+        for name in _rails(rail, [host], of):
+            yield from _with_partners(name, host, hosts, of, verdict.direction)
+
+
+def _rails(rail: str | None, hosts: Collection[str], of: Reach) -> list[str]:
+    """The rails on which all of the hosts can be met again: that of the verdict and another one, of a verdict on all rails two."""
+    order = dict.fromkeys([*([] if rail is None else [rail]), *of.good, *of.available])
+    return [name for name in order if set(hosts) <= set(of.available.get(name, []))][:PARTNERS]
+
+
+def _with_partners(rail: str, host: str, hosts: Sequence[str], of: Reach, direction: str | None) -> Iterator[Meeting]:
+    """It receives from the first partner and sends to the second one, or to the only one; a suspect of one direction does that alone."""
+    candidates = [each for each in of.good.get(rail, []) if each not in hosts] or [each for each in of.available[rail] if each not in hosts]
+    partners = candidates[:PARTNERS]
+    if direction != "sends":
+        yield from ((rail, host, partner) for partner in (partners if direction else partners[:1]))
+    if direction != "receives":
+        yield from ((rail, partner, host) for partner in (partners if direction else partners[-1:]))
+
+
+def rounds(planned: Iterable[Meeting], hosts: Sequence[str], rails: Sequence[str]) -> list[list[list[list[int]]]]:
+    """The schedule of kind "meetings": rail → round → [server, client], positions in hosts; nobody twice in a round of a rail."""
+    at = {host: position for position, host in enumerate(hosts)}
+    table: dict[str, list[list[list[int]]]] = {rail: [] for rail in rails}
+    for rail, server, client in planned:
+        pair = [at[server], at[client]]
+        free = (each for each in table[rail] if not {*pair} & {host for meeting in each for host in meeting})
+        into = next(free, None)
+        if into is None:
+            table[rail].append(into := [])
+        into.append(pair)
+    return [table[rail] for rail in rails]

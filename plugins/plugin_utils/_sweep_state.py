@@ -1,0 +1,71 @@
+# Copyright (c) 2026, the rdma.cluster authors
+# GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""The name and the secret of a sweep that has begun and is not collected, so that a later run goes on with it.
+
+They lie in the user's own folder (ANSIBLE_HOME), readable by nobody else: the run folder holds nothing secret.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+import secrets
+import tempfile
+from dataclasses import asdict, dataclass
+from pathlib import Path
+
+from ansible import constants
+
+#: After the longest that a sweep may take, its results are still taken for measured now; later they are not, and it is begun anew.
+KEPT_SECONDS = 3600.0
+#: What was never collected is forgotten then.
+FORGOTTEN_SECONDS = 30 * 24 * 3600.0
+
+
+@dataclass(frozen=True)
+class Begun:
+    """sweep: its name; token: what its runners know each other by; seed: what a sample is drawn from; at: seconds since 1970."""
+
+    sweep: str
+    token: str
+    seed: int
+    at: float
+
+
+def _file(fingerprint: str) -> Path:
+    home = Path(constants.config.get_config_value("ANSIBLE_HOME")).expanduser()  # type: ignore[no-untyped-call]
+    return home / "rdma.cluster" / "sweeps" / f"{fingerprint}.json"
+
+
+def begun(fingerprint: str, sweep: str, now: float, runtime_max_seconds: float) -> Begun:
+    """The sweep of this plan that was begun and not collected, or a new one of this name. fingerprint: of the plan."""
+    file = _file(fingerprint)
+    earlier = _read(file)
+    if earlier is not None and 0 <= now - earlier.at <= runtime_max_seconds + KEPT_SECONDS:
+        return earlier
+    new = Begun(sweep, secrets.token_hex(32), secrets.randbelow(2**32), now)
+    file.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+    for old in file.parent.glob("*.json"):
+        if now - old.stat().st_mtime > FORGOTTEN_SECONDS:
+            old.unlink(missing_ok=True)
+    number, part = tempfile.mkstemp(prefix=f".{file.name}.", dir=file.parent)
+    with open(number, "w", encoding="utf-8") as stream:
+        json.dump(asdict(new), stream)
+    Path(part).replace(file)
+    return new
+
+
+def _read(file: Path) -> Begun | None:
+    """None if there is none, or another version has written it."""
+    try:
+        return Begun(**json.loads(file.read_text(encoding="utf-8")))
+    except (FileNotFoundError, ValueError, TypeError):
+        return None
+
+
+def collected(fingerprint: str) -> None:
+    """Forget a sweep: its results are here."""
+    if re.fullmatch(r"[0-9a-f]{64}", fingerprint):
+        _file(fingerprint).unlink(missing_ok=True)

@@ -1,0 +1,96 @@
+# Copyright (c) 2026, the rdma.cluster authors
+# GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""The counters of a sweep's ports, in captured trees."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from ansible_collections.rdma.cluster.plugins.module_utils._errors import ParseError
+from ansible_collections.rdma.cluster.plugins.module_utils._pair_counters import Place, places_of, read_live, read_snapshot, risen
+from ansible_collections.rdma.cluster.plugins.module_utils._sysroot import SysRoot
+from tests.unit.fakes import SilentPort
+from tests.unit.trees import mlx5_machine, write_tree
+
+PLACES = [Place("rail0", "mlx5_0", "1"), Place("rail1", "mlx5_1", "1"), Place("rail2", "mlx5_9", "1")]
+PORT = "/sys/class/infiniband/mlx5_0/ports/1"
+
+
+class Port(SilentPort):
+    """The driver of ens1f0np0 tells of damaged symbols, and of packets, which are no error."""
+
+    def __init__(self, symbols: int) -> None:
+        self._symbols = symbols
+
+    def statistics(self, name: str) -> Any:
+        return {"rx_symbol_err_phy": self._symbols, "rx_packets": 10**6 * self._symbols} if name == "ens1f0np0" else None
+
+
+def snapshot(root: Path, symbols: int = 1, **files: str) -> dict[str, Any]:
+    """What is kept of a machine: written to a file and read again."""
+    mlx5_machine(root)
+    write_tree(root, f"/proc/uptime: {files.pop('uptime', '100.00 1.0')}\n{PORT}/counters/symbol_error: 5\n")
+    write_tree(root, "".join(f"{PORT}/{path.replace('__', '/')}: {content}\n" for path, content in files.items()))
+    found: dict[str, Any] = json.loads(json.dumps(read_snapshot(PLACES, SysRoot(str(root)), Port(symbols))))
+    return found
+
+
+def test_what_rose_at_a_port_and_its_interface_is_told_of_the_rail(tmp_path: Path) -> None:
+    before = snapshot(tmp_path)
+    after = snapshot(tmp_path, 4, uptime="161.25 1.0", counters__symbol_error="17", hw_counters__out_of_sequence="9")
+    assert risen(PLACES, before, after) == {
+        "rail0": {"seconds": 61.25, "risen": {"out_of_sequence": 2, "rx_symbol_err_phy": 3, "symbol_error": 12}},
+        "rail1": {"seconds": 61.25, "risen": {}},
+    }
+
+
+def test_only_what_the_sweep_uses_is_kept(tmp_path: Path) -> None:
+    mlx5_machine(tmp_path)
+    kept = read_snapshot(PLACES[:1], SysRoot(str(tmp_path)), Port(1))
+    assert (list(kept["devices"]), list(kept["netdevs"])) == (["mlx5_0"], ["ens1f0np0"])
+    assert kept["devices"]["mlx5_0"]["ports"]["1"]["counters"] == {"out_of_sequence": 7}
+    assert kept["netdevs"]["ens1f0np0"]["ethtool"]["counters"] == {"rx_symbol_err_phy": 1}
+
+
+def test_another_boot_or_another_card_cannot_be_compared(tmp_path: Path) -> None:
+    before, after = snapshot(tmp_path), snapshot(tmp_path, uptime="200.0 1.0")
+    assert risen(PLACES, before, after)
+    assert risen(PLACES, {**before, "boot": {**before["boot"], "boot_id": "another"}}, after) == {}
+    after["devices"]["mlx5_0"]["node_guid"] = "another"
+    assert list(risen(PLACES, before, after)) == ["rail1"]
+
+
+def test_a_host_without_these_devices_has_no_counters(tmp_path: Path) -> None:
+    write_tree(tmp_path, "/proc/uptime: 1.0 1.0\n")
+    kept = read_snapshot(PLACES, SysRoot(str(tmp_path)), SilentPort())
+    assert (kept["devices"], kept["netdevs"], risen(PLACES, kept, kept)) == ({}, {}, {})
+
+
+def test_the_running_system_is_read_unless_told_otherwise() -> None:
+    assert read_live([])["boot"]["boot_id"] == SysRoot().text("/proc/sys/kernel/random/boot_id")
+
+
+PLAN = {
+    "hosts": ["node1", "node2"],
+    "profiles": [{"device": "mlx5_0", "port": 1}, {"device": "mlx5_4", "port": 2}],
+    "rails": [{"name": "rail0", "profiles": [0, 1]}, {"name": "rail1", "profiles": [1, None]}],
+}
+
+
+@pytest.mark.parametrize(
+    ("host", "expected"),
+    [("node1", [Place("rail0", "mlx5_0", "1"), Place("rail1", "mlx5_4", "2")]), ("node2", [Place("rail0", "mlx5_4", "2")])],
+)
+def test_the_places_of_a_host(host: str, expected: list[Place]) -> None:
+    assert places_of(PLAN, host) == expected
+
+
+@pytest.mark.parametrize("changes", [{"hosts": []}, {"rails": None}, {"profiles": []}, {"rails": [{"name": "rail0", "profiles": []}]}])
+def test_a_plan_that_does_not_say_where_a_host_is(changes: dict[str, Any]) -> None:
+    with pytest.raises(ParseError, match="the plan does not say where node1 is"):
+        places_of({**PLAN, **changes}, "node1")

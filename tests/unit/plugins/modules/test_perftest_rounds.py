@@ -1,0 +1,112 @@
+# Copyright (c) 2026, the rdma.cluster authors
+# GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""The arguments of perftest_rounds, and what it gives back."""
+
+from __future__ import annotations
+
+import io
+import json
+import runpy
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+from ansible.module_utils import basic
+
+from ansible_collections.rdma.cluster.plugins.module_utils import _command, _pair_unit
+
+MODULE = Path(__file__).parents[4] / "plugins/modules/perftest_rounds.py"
+LIST = "systemctl list-units --all --full --plain --no-legend rdma-pairs-*.service"
+UNITS = "rdma-pairs-a.service loaded active running x\nrdma-pairs-b.service loaded active running x\n"
+
+
+class Host:
+    """A stand-in for systemd: what it answers to each command; fails on any other."""
+
+    def __init__(self, **answers: str) -> None:
+        self._answers = answers
+        self.ran: list[str] = []
+
+    def run(self, argv: Any, *, timeout_seconds: float = 30.0) -> _command.Completed:
+        self.ran.append(" ".join(argv))
+        return _command.Completed(tuple(argv), 0, self._answers[self.ran[-1]], "")
+
+
+def call(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, systemd: Host | None = None, **options: Any
+) -> tuple[int, dict[str, Any]]:
+    """Run the module as Ansible does: options in, exit status and JSON out."""
+    arguments = json.dumps({"ANSIBLE_MODULE_ARGS": options}).encode()
+    monkeypatch.setattr(basic, "_ANSIBLE_ARGS", arguments, raising=False)
+    monkeypatch.setattr(basic, "_ANSIBLE_PROFILE", "legacy", raising=False)
+    monkeypatch.setattr(sys, "stdin", io.StringIO())
+    monkeypatch.setattr(_command, "SubprocessRunner", lambda: systemd)
+    with pytest.raises(SystemExit) as caught:
+        runpy.run_path(str(MODULE), run_name="__main__")
+    code = caught.value.code
+    assert isinstance(code, int)
+    return code, json.loads(capsys.readouterr().out)
+
+
+@pytest.mark.parametrize(
+    ("options", "missing"),
+    [
+        ({}, "sweep, plan, host, token"),
+        ({"state": "collected"}, "sweep"),
+        ({"state": "absent"}, "sweep"),
+        ({"sweep": "a", "plan": "x", "host": "node1"}, "token"),
+    ],
+)
+def test_what_each_state_needs(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, options: Any, missing: str) -> None:
+    code, result = call(capsys, monkeypatch, **options)
+    assert code == 1
+    assert result["msg"].endswith(f"missing: {missing}"), result["msg"]
+
+
+def test_stopped_without_a_name_ends_whichever_sweep_runs(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
+    ended = {
+        f"systemctl {verb} rdma-pairs-{name}.service": text for name in "ab" for verb, text in (("is-active", "active\n"), ("stop", ""))
+    }
+    host = Host(**{LIST: UNITS}, **ended)
+    code, result = call(capsys, monkeypatch, host, state="stopped")
+    assert (code, result["changed"], result["stopped"]) == (0, True, ["a", "b"])
+    assert host.ran == [LIST, *ended]
+
+
+def test_stopped_where_nothing_runs_changes_nothing(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
+    code, result = call(capsys, monkeypatch, Host(**{LIST: ""}), state="stopped")
+    assert (code, result["changed"], result["stopped"]) == (0, False, [])
+
+
+def test_the_plan_and_the_token_are_not_told_again(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
+    code, result = call(capsys, monkeypatch, sweep="a", plan="H4sIAAAAnoplan", host="node1", token="secret-token")
+    assert code == 1
+    assert "the plan is not" in result["msg"]
+    assert "H4sIAAAAnoplan" not in json.dumps(result)
+    assert "secret-token" not in json.dumps(result)
+
+
+def test_what_is_collected_has_the_shape_that_is_documented(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    monkeypatch.setattr(_pair_unit.PairUnit.__init__, "__kwdefaults__", {**_pair_unit.PairUnit.__init__.__kwdefaults__, "folder": tmp_path})
+    (tmp_path / "a").mkdir()
+    (tmp_path / "a" / "results.jsonl").write_text('{"finished": true, "reason": null}\n')
+    host = Host(**{"systemctl is-active rdma-pairs-a.service": "inactive\n"})
+    code, result = call(capsys, monkeypatch, host, state="collected", sweep="a")
+    result.pop("invocation")
+    assert code == 0
+    assert result == {
+        "changed": False,
+        "running": False,
+        "finished": True,
+        "reason": "",
+        "next_byte": 0,
+        "more": False,
+        "results": [],
+        "failures": [],
+        "unreadable": 0,
+        "counters": None,
+    }

@@ -1,0 +1,78 @@
+# Copyright (c) 2026, the rdma.cluster authors
+# GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Verdicts in words."""
+
+from __future__ import annotations
+
+import dataclasses
+from array import array
+
+import pytest
+
+from ansible_collections.rdma.cluster.plugins.module_utils._pair_result import KINDS
+from ansible_collections.rdma.cluster.plugins.plugin_utils._pair_matrix import Failure, Matrix
+from ansible_collections.rdma.cluster.plugins.plugin_utils._pair_verdict import Verdict, localise
+from ansible_collections.rdma.cluster.plugins.plugin_utils._pair_words import FAILED, describe, subject
+
+HOSTS = ["node1", "node2", "node3", "node4"]
+PAIRS = [(0, 1), (0, 2), (0, 3), (1, 2), (1, 3), (2, 3)]
+
+
+def lab(left: float | None, value: float = 0.11) -> Matrix:
+    """Four hosts, two rails of software devices; node2's NIC of rail0 has that share left, or fails."""
+    rows = [(rail, *pair, left if rail == 0 and 1 in pair else 1.0) for rail in (0, 1) for pair in PAIRS]
+    matrix = Matrix.of(HOSTS, ["rail0", "rail1"], rows)
+    return dataclasses.replace(matrix, value=array("d", [value * ratio for ratio in matrix.ratio]))
+
+
+def test_a_slow_nic() -> None:
+    matrix = lab(0.16)
+    (verdict,) = localise(matrix)
+    observed, expected, remedy = describe(verdict, matrix)
+    assert observed == "node2, rail0: 3 of 3 partners at 0.0176 of 0.11 Gb/s, with node1, node3, node4"
+    assert expected == "about 0.11 Gb/s, as healthy pairs reach in this sweep"
+    assert remedy.startswith("MTU and PFC")
+
+
+def test_a_nic_that_fails_says_why() -> None:
+    matrix = lab(None)
+    failure = Failure("retry_exceeded", "Failed status 12: transport retry counter exceeded")
+    matrix = dataclasses.replace(matrix, failures={at: failure for at in range(len(matrix)) if matrix.ratio[at] != matrix.ratio[at]})
+    (verdict,) = localise(matrix)
+    observed, expected, remedy = describe(verdict, matrix)
+    assert observed == "node2, rail0: 3 of 3 partners failed (retry_exceeded), with node1, node3, node4"
+    assert expected == "a measurement that succeeds, as others do"
+    assert remedy == f"{FAILED['retry_exceeded']}. It said: {failure.line}"
+    assert describe(verdict, lab(None))[0].endswith("partners failed, with node1, node3, node4")
+
+
+@pytest.mark.parametrize(
+    ("verdict", "words"),
+    [
+        (Verdict("host", 1), "node2"),
+        (Verdict("nic", 1, 0), "node2, rail0"),
+        (Verdict("rail", rail=1), "rail1"),
+        (Verdict("direction", 1, 0, "sends"), "node2, rail0, sends"),
+        (Verdict("direction", 1, None, "receives"), "node2, all rails, receives"),
+        (Verdict("pair", 1, 0, other=3), "node2 with node4, rail0"),
+        (Verdict("pair", 1, other=3), "node2 with node4"),
+        (Verdict("path", element="leaf7"), "leaf7"),
+    ],
+)
+def test_subjects(verdict: Verdict, words: str) -> None:
+    matrix = lab(0.5)
+    assert subject(verdict, matrix) == words
+    for failed in (True, False):
+        said = describe(dataclasses.replace(verdict, failed=failed, ratio=0.5, explained=1, measured=1, evidence=(0,)), matrix)
+        assert said[0].startswith(f"{words}: ")
+        assert all(said)
+
+
+def test_of_latencies_more_is_worse() -> None:
+    matrix = dataclasses.replace(lab(0.5), value=array("d", [4.0] * 12), is_latency=True)
+    assert "at 4 of 2 µs" in describe(Verdict("nic", 1, 0, ratio=0.5, evidence=(0,)), matrix)[0]
+
+
+def test_every_kind_of_failure_has_a_remedy() -> None:
+    assert set(FAILED) == KINDS
