@@ -72,8 +72,8 @@ class Arrivals:
 
     def __init__(self, folder: RunFolder, name: str, host: str) -> None:
         self._folder = folder
-        self._results, self._failures, self._counters = (
-            folder.host_file(name, host, suffix) for suffix in (".jsonl", ".failures.jsonl", ".counters.json")
+        self._results, self._failures, self._counters, self._end = (
+            folder.host_file(name, host, suffix) for suffix in (".jsonl", ".failures.jsonl", ".counters.json", ".end.json")
         )
         self.next_byte = 0
         self.more = False
@@ -89,6 +89,8 @@ class Arrivals:
         self._folder.append_lines(self._results, (json.dumps(result, separators=(",", ":")) for result in said["results"]))
         failures = said["failures"][: FAILURES - self._evidence]
         self._folder.append_lines(self._failures, (json.dumps(failure, sort_keys=True) for failure in failures))
+        if said["seconds"] is not None:
+            self._folder.write_json(self._end, {key: said[key] for key in ("finished", "seconds", "reason")})
         if said["counters"] is not None:
             self._folder.write_json(self._counters, said["counters"])
         self.next_byte, self.more = said["next_byte"], said["more"]

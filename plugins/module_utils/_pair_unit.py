@@ -47,6 +47,7 @@ class Collected:
     results: compact ones (_pair_result). next_byte: where the next piece begins; more: there are whole lines after it already.
     finished: the runner came to its end and everything is given out. reason: why it is not finished; "" if it is.
     failures, unreadable: as Harvest has them. counters: rail → what rose since the start; None while the runner works, or if not read.
+    seconds: how long the runner has worked, by its last word; None before that.
     """
 
     running: bool
@@ -58,6 +59,7 @@ class Collected:
     failures: list[dict[str, Any]]
     unreadable: int
     counters: dict[str, dict[str, Any]] | None
+    seconds: float | None = None
 
 
 def parse_list_units(text: str) -> dict[str, str]:
@@ -145,7 +147,8 @@ class PairUnit:
         finished = not running and not more and piece.last_word is not None and piece.last_word["finished"] is True
         reason = "" if finished else self._reason(running, more, piece.last_word)
         counters = None if running else self._files.counters()
-        return Collected(running, finished, reason, start + piece.next_byte, more, **vars(found), counters=counters)
+        seconds = None if piece.last_word is None else piece.last_word.get("seconds")
+        return Collected(running, finished, reason, start + piece.next_byte, more, **vars(found), counters=counters, seconds=seconds)
 
     def stop(self, check_mode: bool) -> bool:
         """End the unit and keep the sweep's files, for it to go on later. Returns whether it ran."""

@@ -161,6 +161,10 @@ unreadable:
   description: How many records were none, or of no meeting of the plan. They are in RV(failures), as C(record), and not in RV(results).
   type: int
   returned: when O(state=collected)
+seconds:
+  description: How long the runner has worked, by its last word.
+  type: float
+  returned: when O(state=collected); V(null) while it works
 counters:
   description:
     - For each rail the C(seconds) since the start and C(risen), the counters of errors and events of its port that went up by then.

@@ -30,8 +30,8 @@ class LabSweep:
     several tests in a meeting, the longest meeting. The clients' clocks count: a server's perftest, which has to listen before
     the client's may start, runs longer, and its time is not in the files. So what perftest's server needs to start counts
     as overhead, which is too much rather than too little.
-    at_most: the longest that any host says between its counters before the sweep and those after it. Reading them, starting
-    the unit and noticing its end are in it, so it is more than the runner took, whose own last line is not in the files.
+    at_most: the longest that any host's runner worked, by its own last word: that of the host that was started first, which waits for
+    the others. shortest: the least that any worked: that of the host that was started last, from when on nobody waits for Ansible.
     at_least: the longest chain of meetings that follow one another on a host, from the start of the host at its beginning: what
     clients waited for their partners and what perftest ran. What lies between perftest's end and the next meeting is not in it,
     nor another host's earlier start.
@@ -43,12 +43,18 @@ class LabSweep:
     rounds: int
     perftest_seconds: float
     at_most_seconds: float
+    shortest_seconds: float
     at_least_seconds: float
     late_seconds: float
 
     @property
     def overhead(self) -> float:
-        """Wall of the sweep over perftest's, at most. Hosts that start after one another: the first one's wall begins with waiting."""
+        """Wall of the sweep over perftest's, from the start of the host that was started last."""
+        return self.shortest_seconds / self.perftest_seconds
+
+    @property
+    def most_overhead(self) -> float:
+        """The same from the start of the first host: Ansible starts them one after another."""
         return max(self.at_most_seconds, self.at_least_seconds) / self.perftest_seconds
 
     @property
@@ -76,11 +82,11 @@ def read(run: Path) -> LabSweep:
         _check_plan(plan, run.name)
         results = [result for host in plan["hosts"] for result in _results(run / f"pairs/{host}.jsonl")]
         _check_whole(plan, results)
-        walls = [_host_seconds(run / f"pairs/{host}.counters.json") for host in plan["hosts"]]
+        walls = [_host_seconds(run / f"pairs/{host}.end.json") for host in plan["hosts"]]
     except (OSError, ParseError, KeyError, TypeError, ValueError) as error:
         raise error if isinstance(error, UnfitError) else UnfitError(f"{type(error).__name__} {error}") from error
     longest = rounds_seconds(results)
-    return LabSweep(run.name, len(longest), sum(longest.values()), max(walls), max(chains(results)), late_seconds(results))
+    return LabSweep(run.name, len(longest), sum(longest.values()), max(walls), min(walls), max(chains(results)), late_seconds(results))
 
 
 def _check_plan(plan: dict[str, Any], run: str) -> None:
@@ -108,11 +114,8 @@ def _check_whole(plan: dict[str, Any], results: Iterable[Result]) -> None:
 
 
 def _host_seconds(file: Path) -> float:
-    """The longest that a rail's counters of a host were watched."""
-    told = [float(rail["seconds"]) for rail in json.loads(file.read_text(encoding="utf-8")).values()]
-    if not told:
-        raise UnfitError(f"{file.name} does not say how long the sweep took")
-    return max(told)
+    """How long a host's runner worked, by its own last word."""
+    return float(json.loads(file.read_text(encoding="utf-8"))["seconds"])
 
 
 def rounds_seconds(results: Iterable[Result]) -> dict[int, float]:

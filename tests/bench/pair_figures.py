@@ -71,13 +71,13 @@ def _counted(failed: Mapping[str, int]) -> str:
 
 
 def lab(artifacts: Path) -> Line:
-    """The newest full sweep of the lab in which all went well. The bar holds for the most that it may have taken."""
+    """The newest full sweep of the lab in which all went well. The bar holds from the start of the last host on."""
     found, reason = lab_sweep.newest(artifacts)
     if found is None:
         return figure("pairs_overhead_lab", None, PAIRS, reason)
     shape = f"{found.rounds} rounds, perftest {found.perftest_seconds:.1f} s"
     late = f"{found.late_seconds:.1f} s of it for hosts that were started later"
-    note = f"run {found.run}: {shape}; at least {rounded(found.least_overhead):g} times, {late}"
+    note = f"run {found.run}: {shape}; from the first host's start on {rounded(found.most_overhead):g} times, {late}"
     return figure("pairs_overhead_lab", found.overhead, PAIRS, note=note)
 
 

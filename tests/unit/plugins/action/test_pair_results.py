@@ -25,7 +25,7 @@ def piece(number: int, *, running: bool = True, finished: bool = False, more: bo
     """An answer of perftest_rounds with one result, of this round."""
     result = [0, number, 0, 1, 0, 0, None, 0.0, 5.0, "dead", "gone"]
     said = {"running": running, "finished": finished, "more": more, "reason": "", "next_byte": 100 * (number + 1), "unreadable": 0}
-    return {**said, "results": [result], "failures": [{"round": number}], "counters": None, **changes}
+    return {**said, "results": [result], "failures": [{"round": number}], "counters": None, "seconds": None, **changes}
 
 
 class Run:
@@ -70,13 +70,14 @@ class Run:
 
 def test_pieces_are_added_until_the_end_and_nothing_is_removed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     counters = {"rail0": {"seconds": 30.0, "risen": {"symbol_error": 3}}}
-    run = Run(tmp_path, monkeypatch, [piece(0), piece(1, running=False, finished=True, counters=counters)])
+    run = Run(tmp_path, monkeypatch, [piece(0), piece(1, running=False, finished=True, counters=counters, seconds=17.5)])
     result = run.work()
     assert run.asked == [("collected", 15, 0), ("collected", 15, 100)]
     assert run.rounds() == [0, 1]
     assert (tmp_path / "pairs/node1.jsonl").read_text().splitlines()[0] == '[0,0,0,1,0,0,null,0.0,5.0,"dead","gone"]'
     assert (tmp_path / "pairs/node1.failures.jsonl").read_text() == '{"round": 0}\n{"round": 1}\n'
     assert json.loads((tmp_path / "pairs/node1.counters.json").read_text()) == counters
+    assert json.loads((tmp_path / "pairs/node1.end.json").read_text()) == {"finished": True, "reason": "", "seconds": 17.5}
     stored = str(tmp_path / "pairs/node1.jsonl")
     expected = {"records": 2, "unreadable": 0, "stored": stored, "running": False, "finished": True, "reason": ""}
     assert result == expected

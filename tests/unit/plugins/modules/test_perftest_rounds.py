@@ -109,4 +109,5 @@ def test_what_is_collected_has_the_shape_that_is_documented(
         "failures": [],
         "unreadable": 0,
         "counters": None,
+        "seconds": None,
     }
