@@ -8,21 +8,31 @@ import json
 import os
 import signal
 import time
+from typing import Any
 
 from lab.cluster import Lab
 from tests.verify.site import Site
 
 
 def test_a_machine_without_proof_is_measured_against_the_proven_ones(site: Site) -> None:
-    assert site.run("pairs").returncode == 0
     proofs = site.run_dir / "proofs/pairs.json"
-    recorded = json.loads(proofs.read_text())
+    recorded = all_proven(site)
     del recorded["endpoints"]["node3"]
     proofs.write_text(json.dumps(recorded))
     done = site.run("pairs")
     assert done.returncode == 0, done.stdout
     assert site.json("pairs/plan.json")["schedule"] == {"kind": "against", "new": 1}
     assert {row[6] is not None for row in site.results()} == {True}
+
+
+def all_proven(site: Site) -> dict[str, Any]:
+    """The proofs, once every port has one: perftest 6.06 counts nothing now and then, which is no proof."""
+    for _attempt in range(3):
+        assert site.run("pairs").returncode == 0
+        recorded: dict[str, Any] = json.loads((site.run_dir / "proofs/pairs.json").read_text())
+        if sum(map(len, recorded["endpoints"].values())) == 8:
+            return recorded
+    raise AssertionError("after three sweeps there are still ports without proof")
 
 
 def test_one_host_alone_is_measured_against_hosts_outside_of_the_play(lab: Lab, site: Site) -> None:
