@@ -94,11 +94,16 @@ class Result:
         return cls(rail, number, server, client, test, ROLES[role], *rest)
 
 
+def is_whole(value: object) -> bool:
+    """Say whether a value of a JSON document is a whole number; true and false are none."""
+    return isinstance(value, int) and not isinstance(value, bool)
+
+
 def _is_result(cells: list[Any]) -> bool:
     """Say whether a line's array has a measurement's or a failure's form."""
     if len(cells) not in (_MEASURED_CELLS, _FAILED_CELLS):
         return False
-    places_fit = all(type(cell) is int and cell >= 0 for cell in cells[:6]) and cells[5] < len(ROLES)
+    places_fit = all(is_whole(cell) and cell >= 0 for cell in cells[:6]) and cells[5] < len(ROLES)
     if not places_fit or cells[2] == cells[3] or not _is_duration(cells[7]) or not _is_duration(cells[8]):
         return False
     if len(cells) == _MEASURED_CELLS:
@@ -176,11 +181,11 @@ def _check(record: Mapping[str, Any], sweep: str) -> None:
         problem = "another sweep's"
     elif record["role"] not in ROLES or record["server"] == record["client"]:
         problem = "neither a client's nor a server's"
-    elif type(record["round"]) is not int or record["round"] < 0:
+    elif not is_whole(record["round"]) or record["round"] < 0:
         problem = f"of round {record['round']!r}"
     elif not _is_duration(record["seconds"]) or not _is_duration(record["waited_seconds"]):
         problem = "of a duration that no clock shows"
-    elif not (record["exit_code"] is None or type(record["exit_code"]) is int):
+    elif not (record["exit_code"] is None or is_whole(record["exit_code"])):
         problem = f"of exit code {record['exit_code']!r}"
     elif not isinstance(record["stdout"], str) or not isinstance(record["stderr"], str):
         problem = "of an output that is no text"

@@ -74,6 +74,6 @@ def _number(results: Mapping[str, Any], name: str) -> float:
 
 def _integers(results: Mapping[str, Any]) -> tuple[int, int]:
     size_bytes, iterations = results.get("MsgSize"), results.get("n_iterations")
-    if type(size_bytes) is not int or type(iterations) is not int:
-        raise ParseError(f"MsgSize is {size_bytes!r} and n_iterations {iterations!r} in perftest's JSON")
-    return size_bytes, iterations
+    if isinstance(size_bytes, int) and isinstance(iterations, int) and not {type(size_bytes), type(iterations)} & {bool}:
+        return size_bytes, iterations
+    raise ParseError(f"MsgSize is {size_bytes!r} and n_iterations {iterations!r} in perftest's JSON")

@@ -17,11 +17,11 @@ from ansible_collections.rdma.cluster.plugins.plugin_utils._pair_verdict import 
 EVIDENCE = 8
 
 
-def beside_proven(found: Sequence[Verdict], matrix: Matrix, new: int, bar: float, share: float) -> list[Verdict]:
+def beside_proven(found: Sequence[Verdict], matrix: Matrix, new: int, least_ratio: float, share: float) -> list[Verdict]:
     """The verdicts of a sweep of the first `new` hosts against proven ones.
 
-    found: those of the sweep by itself, of which a whole rail is none here: it is one of few. bar: the ratio below which a measurement is
-    bad; share: what a ratio of 1 is to what the partners have reached before. A new port most of whose measurements, with two partners or
+    found: those of the sweep by itself, of which a whole rail is none here: it is one of few. least_ratio: below it a measurement is bad;
+    share: what a ratio of 1 is to what the partners have reached before. A new port most of whose measurements, with two partners or
     with all, are bad is to blame: its partners have been shown to be well.
     """
     kept = [verdict for verdict in found if verdict.kind != "rail"]
@@ -29,16 +29,16 @@ def beside_proven(found: Sequence[Verdict], matrix: Matrix, new: int, bar: float
     added = []
     for rail in range(len(matrix.rails)):
         for host in range(new):
-            if not {(rail, host), (None, host)} & named and (verdict := _of_port(matrix, rail, host, bar, share)) is not None:
+            if not {(rail, host), (None, host)} & named and (verdict := _of_port(matrix, rail, host, least_ratio, share)) is not None:
                 added.append(verdict)
     convicted = {(verdict.rail, verdict.host) for verdict in added}
     return [*added, *(each for each in kept if each.kind != "pair" or (each.rail, each.host) not in convicted)]
 
 
-def _of_port(matrix: Matrix, rail: int, host: int, bar: float, share: float) -> Verdict | None:
+def _of_port(matrix: Matrix, rail: int, host: int, least_ratio: float, share: float) -> Verdict | None:
     ends = zip(matrix.rail, matrix.server, matrix.client, strict=True)
     own = [at for at, (on, server, client) in enumerate(ends) if on == rail and host in (server, client)]
-    bad = [at for at in own if math.isnan(matrix.ratio[at]) or matrix.ratio[at] * share < bar]
+    bad = [at for at in own if math.isnan(matrix.ratio[at]) or matrix.ratio[at] * share < least_ratio]
     if not own or len(bad) * 2 <= len(own):
         return None
     slow = [matrix.ratio[at] * share for at in bad if not math.isnan(matrix.ratio[at])]

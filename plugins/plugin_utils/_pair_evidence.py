@@ -95,8 +95,8 @@ class Evidence:
         """Who is to blame, by this sweep alone, or by what proven partners have reached before."""
         found = localise(self.bandwidth)
         if self.plan["schedule"]["kind"] == "against":
-            bar = settings["software_fail_below"] if self.software else settings["fail_below"]
-            found = beside_proven(found, self.bandwidth, self.plan["schedule"]["new"], bar, self._proven_share(proofs))
+            least_ratio = settings["software_fail_below"] if self.software else settings["fail_below"]
+            found = beside_proven(found, self.bandwidth, self.plan["schedule"]["new"], least_ratio, self._proven_share(proofs))
         return judged(found, self.bandwidth, settings, software=self.software)
 
     def _proven_share(self, proofs: Proofs) -> float:

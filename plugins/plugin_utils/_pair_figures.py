@@ -70,7 +70,7 @@ def figures(matrix: Matrix, blame: Blame) -> dict[Where, Figure]:
     failed: Counter[Where] = Counter()
     for at, (rail, server, client, value) in enumerate(zip(matrix.rail, matrix.server, matrix.client, matrix.value, strict=True)):
         ends = (rail, server), (rail, client)
-        if value != value:
+        if math.isnan(value):
             failed.update(ends)
             continue
         bad_path = bool(blame.pairs) and (rail, min(server, client), max(server, client)) in blame.pairs
@@ -111,7 +111,7 @@ def _median(ordered: Sequence[float]) -> float:
 def too_fast(matrix: Matrix, ceilings: Mapping[Where, float]) -> dict[Where, int]:
     """How many measurements of each endpoint are above what it can do. ceilings: Gb/s of each endpoint that has one."""
     found: Counter[Where] = Counter()
-    if max((value for value in matrix.value if value == value), default=0.0) <= min(ceilings.values(), default=math.inf):
+    if max((value for value in matrix.value if not math.isnan(value)), default=0.0) <= min(ceilings.values(), default=math.inf):
         return found
     for rail, server, client, value in zip(matrix.rail, matrix.server, matrix.client, matrix.value, strict=True):
         found.update(where for where in ((rail, server), (rail, client)) if value > ceilings.get(where, math.inf))

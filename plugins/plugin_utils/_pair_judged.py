@@ -59,14 +59,14 @@ def _status(verdict: Verdict, matrix: Matrix, settings: Mapping[str, Any], softw
 def after_again(suspects: Sequence[Judged], matrix: Matrix, again: Matrix, settings: Mapping[str, Any], *, software: bool) -> list[Judged]:
     """The verdicts after their suspects were measured again. matrix: the sweep, of which they are; again: with its own positions.
 
-    A suspect is cleared only if every measurement of it is well: nearer to healthy ones than to its own, and not below the bar.
+    A suspect is cleared only if every measurement of it is well: nearer to healthy ones than to its own, and not below the least_ratio.
     """
-    bar = settings["software_fail_below"] if software else settings["fail_below"]
+    least_ratio = settings["software_fail_below"] if software else settings["fail_below"]
     level = _level(matrix) if software else None
-    return [_after(suspect, matrix, again, bar, level) for suspect in suspects]
+    return [_after(suspect, matrix, again, least_ratio, level) for suspect in suspects]
 
 
-def _after(suspect: Judged, matrix: Matrix, again: Matrix, bar: float, level: float | None) -> Judged:
+def _after(suspect: Judged, matrix: Matrix, again: Matrix, least_ratio: float, level: float | None) -> Judged:
     found = _of_suspect(suspect.verdict, matrix, again)
     if not found:
         return suspect
@@ -74,7 +74,7 @@ def _after(suspect: Judged, matrix: Matrix, again: Matrix, bar: float, level: fl
     words = f"; again: {', '.join('failed' if math.isnan(value) else f'{value:.3g} Gb/s' for value in values[:8])}"
     ratios = [again.ratio[at] if level is None else again.value[at] / level for at in found]
     least = _between(suspect.verdict, matrix)
-    if all(value >= least and ratio >= bar for value, ratio in zip(values, ratios, strict=True)):
+    if all(value >= least and ratio >= least_ratio for value, ratio in zip(values, ratios, strict=True)):
         remedy = f"It was well when it was measured again; if it comes back: {suspect.remedy}"
         return replace(suspect, status=WARNING, observed=suspect.observed + words, remedy=remedy, again=CLEARED)
     return replace(suspect, observed=suspect.observed + words, again=CONFIRMED)

@@ -104,9 +104,9 @@ class Matrix:
         known = [[NAN if limit is None else limit for limit in row] for row in limits]
         ends = ((known[rail][server], known[rail][client]) for rail, server, client in self._where())
         if self.is_latency:
-            slower = (one if one > other or one != one else other for one, other in ends)
+            slower = (one if one > other or math.isnan(one) else other for one, other in ends)
             return self._filled(array("d", [limit / value for limit, value in zip(slower, self.value, strict=True)]))
-        least = (one if one < other or one != one else other for one, other in ends)
+        least = (one if one < other or math.isnan(one) else other for one, other in ends)
         return self._filled(array("d", [value / limit for limit, value in zip(least, self.value, strict=True)]))
 
     def with_expected(self, expected: Callable[[int, int, int], float | None]) -> Matrix:
@@ -117,7 +117,7 @@ class Matrix:
 
     def with_level(self) -> Matrix:
         """Fill ratio from the fleet's own level, the upper quartile of all (of latencies the lower): for devices without a line rate."""
-        known = sorted(value for value in self.value if value == value)
+        known = sorted(value for value in self.value if not math.isnan(value))
         if not known:
             return self._filled(self.value)
         level = known[len(known) // 4] if self.is_latency else known[(3 * len(known)) // 4]
@@ -157,7 +157,7 @@ class Matrix:
     def _filled(self, ratio: array[float]) -> Matrix:
         """With this ratio, without the measurements of which it says nothing although they are good."""
         matrix = replace(self, ratio=ratio)
-        lost = [at for at, (each, value) in enumerate(zip(ratio, self.value, strict=True)) if each != each and value == value]
+        lost = [at for at, (each, value) in enumerate(zip(ratio, self.value, strict=True)) if math.isnan(each) and not math.isnan(value)]
         return matrix._without(lost) if lost else matrix
 
     def _without(self, lost: Sequence[int]) -> Matrix:

@@ -140,6 +140,8 @@ def _is_cut(line: str) -> bool:
 
 def _check_positions(rows: list[Row], hosts: int, rails: int, file: Path) -> None:
     for column, most in ((RAIL, rails), (SERVER, hosts), (CLIENT, hosts)):
-        found = {row[column] for row in rows if type(row[column]) is not int or not 0 <= row[column] < most}
+        found = {
+            row[column] for row in rows if not isinstance(row[column], int) or isinstance(row[column], bool) or not 0 <= row[column] < most
+        }
         if found:
             raise ParseError(f"{file}: the plan has no position {sorted(map(str, found))[0]} ({'rail' if column == RAIL else 'host'})")

@@ -91,7 +91,9 @@ def _many(matrix: Matrix, cut: float) -> Scale:
     middle = rest[len(rest) // 2]
     down, up = math.log(middle / rest[len(rest) // 4]), math.log(rest[(3 * len(rest)) // 4] / middle)
     sigma = max(SIGMA_LEAST, max(down, up) / NORMAL.inv_cdf(0.75))
-    level = [middle * _upper_quartile([each for each in able[at : at + hosts] if each == each]) for at in range(0, len(able), hosts)]
+    level = [
+        middle * _upper_quartile([each for each in able[at : at + hosts] if not math.isnan(each)]) for at in range(0, len(able), hosts)
+    ]
     return _with_slow_rails(level, Counter(matrix.rail), sigma, cut)
 
 
@@ -115,8 +117,8 @@ def _upper_quartile(values: list[float]) -> float:
 
 
 def _with_slow_rails(level: list[float], measured: Mapping[int, int], sigma: float, cut: float) -> Scale:
-    known = sorted(each for each in level if each == each)
+    known = sorted(each for each in level if not math.isnan(each))
     healthy = known[math.ceil(0.75 * len(known)) - 1] if len(known) != 2 else known[1]
     enough = {rail: min(BLAMED_BELOW, math.exp(-RAIL_ERRORS * sigma / math.sqrt(number))) for rail, number in measured.items()}
     slow = {rail: each / healthy for rail, each in enumerate(level) if each < enough.get(rail, 0.0) * healthy}
-    return Scale([healthy if each != each else each for each in level], sigma, math.inf, cut, slow)
+    return Scale([healthy if math.isnan(each) else each for each in level], sigma, math.inf, cut, slow)

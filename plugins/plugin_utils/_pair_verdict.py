@@ -27,7 +27,6 @@ class Paths(Protocol):
 
     def elements(self, rail: int, server: int, client: int) -> Iterable[str]:
         """The elements between two endpoints of a rail, by their positions in the matrix; empty if unknown."""
-        ...
 
 
 def localise(matrix: Matrix, *, paths: Paths | None = None, scatter: float = 0.35) -> list[Verdict]:
@@ -59,7 +58,7 @@ def _weights(matrix: Matrix, scale: Scale) -> dict[int, float]:
 
 
 def _weight(z: float) -> float:
-    chance = 0.5 * math.erfc(-z / math.sqrt(2)) if z == z else 0.0
+    chance = 0.5 * math.erfc(-z / math.sqrt(2)) if not math.isnan(z) else 0.0
     return min(MOST_WEIGHT, -math.log(chance)) if chance > 0 else MOST_WEIGHT
 
 

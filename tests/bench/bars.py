@@ -72,18 +72,18 @@ def figure(
 
     Raises KeyError for a name that TABLE does not have.
     """
-    unit, bar = TABLE[name]
+    unit, limit = TABLE[name]
     return {
         "metric": name,
         "value": rounded(value),
         "unit": unit,
-        "baseline": rounded(bar.limit if baseline is None and bar is not None else baseline),
+        "baseline": rounded(limit.limit if baseline is None and limit is not None else baseline),
         "machine": MACHINE,
         "command": " ".join(command),
         "when": datetime.now(UTC).strftime("%Y-%m-%dT%H:%M:%SZ"),
         **({"skipped": reason} if reason else {}),
         **({"note": note} if note else {}),
-        **({"missed": True} if _misses(value, bar, reason) else {}),
+        **({"missed": True} if _misses(value, limit, reason) else {}),
     }
 
 
@@ -92,11 +92,11 @@ def rounded(value: float | None) -> float | None:
     return None if value is None else float(f"{value:.4g}")
 
 
-def _misses(value: float | None, bar: Bar | None, reason: str) -> bool:
+def _misses(value: float | None, limit: Bar | None, reason: str) -> bool:
     """Judged before rounding: 1.10004 is above 1.10."""
-    if bar is None:
+    if limit is None:
         return False
-    return not reason if value is None else not bar.holds(value)
+    return not reason if value is None else not limit.holds(value)
 
 
 def missed(line: Line) -> bool:

@@ -5,6 +5,7 @@
 from __future__ import annotations
 
 import json
+import os
 import subprocess
 import sys
 import tempfile
@@ -95,7 +96,8 @@ def verdict_1024x8(hosts: int = 1024, rails: int = 8) -> dict[str, Any]:
     with tempfile.TemporaryDirectory(prefix="rdma-verdict-") as name:
         written = verdict_fleet.write(Path(name), hosts, rails)
         argv = [sys.executable, "-m", "tests.bench.verdict_fleet", name]
-        done = subprocess.run(argv, stdout=subprocess.PIPE, text=True, check=True, cwd=ROOT)
+        environment = {**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)}
+        done = subprocess.run(argv, stdout=subprocess.PIPE, text=True, check=True, cwd=ROOT, env=environment)
     said: dict[str, Any] = json.loads(done.stdout)
     return {**said, "bytes_per_result": written["bytes"] / written["results"]}
 

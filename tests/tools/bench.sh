@@ -3,4 +3,4 @@
 set -euo pipefail
 source "$(dirname "${BASH_SOURCE[0]}")/env.sh"
 export PYTHONPATH=$root/.venv/collections
-exec python -m tests.bench.figures
+exec python -m tests.bench.figures "$@"

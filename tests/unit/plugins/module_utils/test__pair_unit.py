@@ -74,8 +74,8 @@ def measured(number: int, **changes: Any) -> dict[str, Any]:
     return record(number, **{"exit_code": 0, "error": None, **changes})
 
 
-def packed(plan: dict[str, Any] = PLAN) -> str:
-    return base64.b64encode(gzip.compress(json.dumps(plan).encode(), mtime=0)).decode()
+def packed(plan: dict[str, Any] | None = None) -> str:
+    return base64.b64encode(gzip.compress(json.dumps(PLAN if plan is None else plan).encode(), mtime=0)).decode()
 
 
 def rounds(found: Collected) -> list[int]:
@@ -110,9 +110,9 @@ class Host:
         devices = {place.device: {"node_guid": "a", "ports": {place.port: port}} for place in places}
         return {"boot": {"boot_id": "b", "uptime_seconds": 100.0 * self.readings}, "devices": devices, "netdevs": {}}
 
-    def write(self, *records: dict[str, Any], tail: str = "", plan: dict[str, Any] = PLAN) -> Path:
+    def write(self, *records: dict[str, Any], tail: str = "", plan: dict[str, Any] | None = None) -> Path:
         self.home.mkdir(parents=True)
-        (self.home / "plan.json").write_bytes(gzip.compress(json.dumps(plan).encode(), mtime=0))
+        (self.home / "plan.json").write_bytes(gzip.compress(json.dumps(PLAN if plan is None else plan).encode(), mtime=0))
         self.add(*records, tail=tail)
         return self.home
 

@@ -103,7 +103,7 @@ def swept(
     """Let a run have measured; usec: its latency, where the intent asks for it."""
     hosts, rails = of.hosts, of.rails
     tests = _pair_plan.tests_of(of.intents[hosts[0]])
-    plan = _pair_plan.make_plan("S1", hosts=hosts, rails=rails, of=of.endpoints, tests=tests, schedule=schedule)
+    plan = _pair_plan.make_plan("S1", hosts=hosts, rails=rails, of=of.endpoints, tests=tests, schedule=schedule or FULL)
     folder.write_json(f"{name}/plan.json", plan)
     lines: dict[str, list[list[Any]]] = {host: [] for host in hosts}
     for rail, number, server, client in planned_meetings(plan):

@@ -41,12 +41,14 @@ def plan_of(
     of: Endpoints | None = None,
     hosts: Sequence[str] | None = None,
     sweep: str = "s1",
-    schedule: Mapping[str, Any] = FULL,
+    schedule: Mapping[str, Any] | None = None,
     rails: Sequence[str] = ("rail0", "rail1"),
     **pairs: Any,
 ) -> dict[str, Any]:
     of = lab_endpoints() if of is None else of
-    return make_plan(sweep, hosts=hosts or list(of), rails=rails, of=of, tests=measured_of(lab_intent(pairs=pairs)), schedule=schedule)
+    return make_plan(
+        sweep, hosts=hosts or list(of), rails=rails, of=of, tests=measured_of(lab_intent(pairs=pairs)), schedule=schedule or FULL
+    )
 
 
 def cards(link_layer: str = "Ethernet") -> dict[str, Any]:

@@ -19,12 +19,14 @@ FULL = {"kind": "full"}
 NOW = 5000.0
 
 
-def plan(hosts: int = 4, schedule: dict[str, Any] = FULL, tests: int = 1, missing: int = 0, command: str = "ib_write_bw") -> dict[str, Any]:
+def plan(
+    hosts: int = 4, schedule: dict[str, Any] | None = None, tests: int = 1, missing: int = 0, command: str = "ib_write_bw"
+) -> dict[str, Any]:
     """Two rails; the first host has no endpoint on the second one if missing is 1."""
     addresses = [f"192.168.0.{number}" for number in range(hosts)]
     return {
         "hosts": [f"node{number}" for number in range(hosts)],
-        "schedule": schedule,
+        "schedule": schedule or FULL,
         "tests": [{"name": f"t{number}", "command": command} for number in range(tests)],
         "rails": [{"name": "rail0", "addresses": addresses}, {"name": "rail1", "addresses": [*[None] * missing, *addresses[missing:]]}],
     }

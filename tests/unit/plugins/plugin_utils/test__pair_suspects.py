@@ -18,7 +18,7 @@ from ansible_collections.rdma.cluster.plugins.plugin_utils._pair_matrix import M
 from ansible_collections.rdma.cluster.plugins.plugin_utils._pair_suspects import MOST, Meeting, meetings, reach, rounds
 from ansible_collections.rdma.cluster.plugins.plugin_utils._pair_verdict import Verdict
 
-HOSTS = ["a", "b", "c", "d", "e"]
+HOSTS = ("a", "b", "c", "d", "e")
 RAILS = ["rail0", "rail1", "rail2"]
 A, B, C, D, E = range(5)
 #: (rail, suspect, first partner, second one) → their meetings.
