@@ -98,7 +98,7 @@ def dead(host: str) -> Measured:
 
 
 def swept(
-    folder: RunFolder, of: Fleet, measured: Measured, *, schedule: Any = FULL, name: str = "pairs", usec: float | None = None
+    folder: RunFolder, of: Fleet, measured: Measured, *, schedule: Any = None, name: str = "pairs", usec: float | None = None
 ) -> None:
     """Let a run have measured; usec: its latency, where the intent asks for it."""
     hosts, rails = of.hosts, of.rails
