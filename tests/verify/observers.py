@@ -50,14 +50,15 @@ class Recorder:
             cable: {direction: count - self._before[cable][direction] for direction, count in of.items()} for cable, of in after.items()
         }
 
-    def assert_bytes(self, plan: dict[str, Any], results: list[list[Any]]) -> None:
-        """What the clients report to have sent has left by their cables and come in by the servers', within TOLERANCE."""
-        each = plan["tests"][0]["size_bytes"] * plan["tests"][0]["iterations"]
-        sent, received = (Counter((row[0], row[place]) for row in results) for place in (CLIENT, SERVER))
+    def assert_bytes(self, *sweeps: tuple[dict[str, Any], list[list[Any]]]) -> None:
+        """What the clients of all (plan, results) have sent has left by their cables and come in by the servers', within TOLERANCE."""
+        test = sweeps[0][0]["tests"][0]
+        each = test["size_bytes"] * test["iterations"]
+        sent, received = (Counter(_where(plan, row, place) for plan, rows in sweeps for row in rows) for place in (CLIENT, SERVER))
         wrong = []
         for node in self.lab.plan.nodes:
-            for number, rail in enumerate(node.rails):
-                where = (number, plan["hosts"].index(node.name))
+            for rail in node.rails:
+                where = (rail.name, node.name)
                 for direction, pairs in (("from_node_bytes", sent[where]), ("to_node_bytes", received[where])):
                     reported, grown = pairs * each, self.grown[rail.cable][direction]
                     words = f"{rail.name} of {node.name}: {reported} bytes reported in {pairs} pairs, {grown} {direction}"
@@ -65,3 +66,8 @@ class Recorder:
                     if not reported <= grown <= reported * (1 + TOLERANCE) + BESIDE_BYTES:
                         wrong.append(words)
         assert not wrong, "\n".join(wrong)
+
+
+def _where(plan: dict[str, Any], row: list[Any], place: int) -> tuple[str, str]:
+    """(rail, host) by name."""
+    return plan["rails"][row[0]]["name"], plan["hosts"][row[place]]

@@ -47,6 +47,9 @@ def test_restored_it_goes_through_and_changes_nothing(lab: Lab, site: Site) -> N
         assert snapshot(lab, node) == before[node.name]
     results = site.results()
     assert len(results) == 12
-    recorder.assert_bytes(site.json("pairs/plan.json"), results)
+    sweeps = [(site.json("pairs/plan.json"), results)]
+    if (site.evidence / "pairs/again").exists():  # perftest 6.06 counts nothing now and then, and is run again
+        sweeps.append((site.json("pairs/again/plan.json"), site.results("pairs/again")))
+    recorder.assert_bytes(*sweeps)
     leftovers = remote.execute(lab.plan.node("node1"), lab.folder, "ls -A /run/rdma-cluster/pairs; pgrep -a 'ib_write|python3'")
     assert leftovers.stdout == ""
