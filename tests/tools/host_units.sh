@@ -21,8 +21,11 @@ while read -r version python; do
         install_requirements "$venv" tests/requirements-hosts.txt
         echo "$wanted" > "$venv/made"
     fi
+    # The runner's tests wait for real processes most of their time: the oldest and the newest Python tell.
+    [[ $version == "${host_pythons[0]}" || $version == "${host_pythons[-1]}" ]] && less=() ||
+        less=(--ignore tests/unit/plugins/module_utils/test__pair_runner.py)
     (
-        PYTHONPATH=$VENV/hosts/lib "$venv/bin/python" -m pytest --quiet -p no:cacheprovider \
+        PYTHONPATH=$VENV/hosts/lib "$venv/bin/python" -m pytest --quiet -p no:cacheprovider ${less[@]+"${less[@]}"} \
             tests/unit/plugins/module_utils tests/unit/plugins/modules </dev/null > "$VENV/hosts/$version.log" 2>&1 ||
             echo failed >> "$VENV/hosts/$version.log"
     ) &

@@ -6,6 +6,7 @@
 from __future__ import annotations
 
 import math
+import sys
 
 import pytest
 from hypothesis import given
@@ -110,7 +111,10 @@ def test_a_cpu_utilisation_changes_nothing() -> None:
     ("text", "quoted"),
     [
         (BEFORE_24_01, "test_info: {"),
-        (BANDWIDTH.replace("0.186119", "0.186119,"), "}"),
+        (
+            BANDWIDTH.replace("0.186119", "0.186119,"),
+            "0.186119," if sys.version_info >= (3, 13) else "}",
+        ),  # 3.13 points at the comma itself
         (BANDWIDTH.replace('"n_iterations"', 'sl: 3,\n"n_iterations"'), "sl: 3"),
         (BANDWIDTH[:-40], "BW_a"),
         ("{", "{"),
