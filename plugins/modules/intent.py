@@ -56,7 +56,13 @@ ansible_facts:
           description: What joins the rails.
           type: dict
         driver:
-          description: The driver stack.
+          description: The driver stack, and how it is installed.
+          type: dict
+        firmware:
+          description: Settings in the firmware of the rails' NICs.
+          type: dict
+        gpudirect:
+          description: How NICs reach the memory of GPUs.
           type: dict
         host:
           description: Settings of the operating system.
@@ -68,9 +74,6 @@ ansible_facts:
           description: The partitions of an InfiniBand fabric.
           type: list
           elements: dict
-        gpudirect:
-          description: How NICs reach the memory of GPUs.
-          type: dict
         nccl:
           description: What NCCL is told.
           type: dict

@@ -18,7 +18,9 @@ from typing import Any
 
 from ansible_collections.rdma.cluster.plugins.module_utils._findings import ERROR, Finding
 from ansible_collections.rdma.cluster.plugins.plugin_utils._catalogue import CHECKS
-from ansible_collections.rdma.cluster.plugins.plugin_utils._intent_schema import OURS, OURS_PREFIX, RUN, SECTIONS, Form, Key
+from ansible_collections.rdma.cluster.plugins.plugin_utils._intent_keys import Form, Key
+from ansible_collections.rdma.cluster.plugins.plugin_utils._intent_rules_driver import driver_problems
+from ansible_collections.rdma.cluster.plugins.plugin_utils._intent_schema import OURS, OURS_PREFIX, RUN, SECTIONS
 
 KEY, TYPE, VALUE, RAILS, ADDRESS = "intent.key", "intent.type", "intent.value", "intent.rails", "intent.address"
 TYPE_WORDS = {str: "a string", int: "an integer", float: "a number", bool: "true or false", dict: "a dictionary", list: "a list"}
@@ -253,7 +255,7 @@ class _Rules:
             if "rdma_fabric" in self.sound:
                 self.subnets()
                 self.planes()
-        for name in ("rdma_roce", "rdma_partitions", "rdma_gate", "rdma_checks", "rdma_pairs"):
+        for name in ("rdma_driver", "rdma_roce", "rdma_partitions", "rdma_gate", "rdma_checks", "rdma_pairs"):
             if name in self.sound:
                 getattr(self, name.removeprefix("rdma_"))()
 
@@ -309,6 +311,10 @@ class _Rules:
                 words = _hint(rail["plane"], known, "planes")
                 message = f"is {rail['plane']}, which rdma_fabric.planes does not have: {words}"
                 self.add(f"rdma_rails[{index}].plane", message, RAILS, words, self.place(index, "plane"))
+
+    def driver(self) -> None:
+        for path, message, expected in driver_problems(self.intent["driver"]):
+            self.add(f"rdma_driver.{path}", message, VALUE, expected, self.given.get("rdma_driver"))
 
     def roce(self) -> None:
         roce = self.intent["roce"]

@@ -10,7 +10,8 @@ from collections.abc import Iterator, Mapping
 from datetime import date
 from typing import Any
 
-from ansible_collections.rdma.cluster.plugins.plugin_utils._intent_schema import RUN, SECTIONS, Key, Section
+from ansible_collections.rdma.cluster.plugins.plugin_utils._intent_keys import Key, Section
+from ansible_collections.rdma.cluster.plugins.plugin_utils._intent_schema import RUN, SECTIONS
 
 HEAD = """\
 # The intent

@@ -9,136 +9,35 @@ _intent.py reads an inventory by it, _intent_docs.py writes docs/intent.md from 
 
 from __future__ import annotations
 
-import ipaddress
-import re
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass
-from datetime import date, datetime
-from typing import Any
+from datetime import date
 
-
-@dataclass(frozen=True)
-class Form:
-    """What a value looks like. words: for a person; parse: the value in its one spelling, or ValueError."""
-
-    words: str
-    parse: Callable[[Any], str]
-    check: str = "intent.value"
-
-
-@dataclass(frozen=True)
-class Key:
-    """One key. A value has one of `types`; None and a missing key are the same, and stand for `default`.
-
-    minimum, maximum: of a number. form: of a string; a string without form and choices is one line of printable text.
-    keys: the closed keys of a dictionary, of which exactly one is given where one_of is set.
-    names, each: what the free names of a dictionary look like, and its values; each alone: the elements of a list.
-    read: whether a stage reads it yet.
-    """
-
-    types: tuple[type, ...]
-    meaning: str
-    default: Any = None
-    required: bool = False
-    choices: tuple[str, ...] = ()
-    minimum: float | None = None
-    maximum: float | None = None
-    form: Form | None = None
-    keys: Mapping[str, Key] | None = None
-    one_of: bool = False
-    names: Form | None = None
-    each: Key | None = None
-    read: bool = True
-
-
-@dataclass(frozen=True)
-class Section:
-    """One variable of the intent. stages: who reads it, ("every",) for all of them, () for none yet."""
-
-    key: Key
-    stages: tuple[str, ...] = ()
-
-
-def matching(pattern: str, words: str, *, lower: bool = False) -> Form:
-    """A form by a regular expression for the whole value, ASCII only."""
-    compiled = re.compile(pattern, re.ASCII)
-
-    def parse(value: Any) -> str:
-        if not isinstance(value, str) or compiled.fullmatch(value) is None:
-            raise ValueError(words)
-        return str(value).lower() if lower else str(value)
-
-    return Form(words, parse)
-
-
-def parse_address(value: Any) -> str:
-    """ "192.168.100.1/24": an address that a host can have, with the length of its prefix."""
-    if not isinstance(value, str) or "/" not in value:
-        raise ValueError("no prefix length")
-    address = ipaddress.IPv4Interface(value)
-    inner = address.network.prefixlen < 31
-    if inner and address.ip in (address.network.network_address, address.network.broadcast_address):
-        raise ValueError("the address of the subnet itself, or its broadcast address")
-    if address.ip.is_loopback or address.ip.is_multicast or address.ip.is_unspecified or address.ip.is_reserved:
-        raise ValueError("no address of a host")
-    return str(address)
-
-
-def parse_date(value: Any) -> str:
-    """ "2026-12-31", which YAML reads as a date where it has no quotes."""
-    if isinstance(value, date) and not isinstance(value, datetime):
-        return value.isoformat()
-    if not isinstance(value, str) or re.fullmatch(r"[0-9]{4}-[0-9]{2}-[0-9]{2}", value) is None:
-        raise ValueError("no date")
-    return date.fromisoformat(value).isoformat()
-
-
-_SEGMENT = r"[A-Za-z0-9_-]+"
-NAME = matching(r"[A-Za-z][A-Za-z0-9_-]{0,31}", "letters, digits, _ and -, 32 at most, beginning with a letter")
-PCI = matching(r"[0-9a-fA-F]{4}:[0-9a-fA-F]{2}:[0-9a-fA-F]{2}\.[0-7]", "a PCI address (0000:21:00.0)", lower=True)
-MAC = matching(r"[0-9a-fA-F]{2}(:[0-9a-fA-F]{2}){5}", "a MAC (52:54:00:12:34:56)", lower=True)
-HOST = matching(r"[A-Za-z0-9][A-Za-z0-9._-]{0,254}", "the name of a host: letters, digits, ., _ and -")
-FILE = matching(r"/?[A-Za-z0-9_][A-Za-z0-9._-]*(/\.?[A-Za-z0-9_-][A-Za-z0-9._-]*)*", "the path of a file: letters, digits, /, ., _ and -")
-ABSOLUTE = matching(r"(/\.?[A-Za-z0-9_-][A-Za-z0-9._-]*)+", "the absolute path of a file: letters, digits, /, ., _ and -")
-INTERFACE = matching(r"[A-Za-z0-9][A-Za-z0-9._-]{0,14}", "the name of an interface: letters, digits, ., _ and -, 15 at most")
-VERSION = matching(r"[0-9]{1,3}\.[0-9]{1,4}(\.[0-9]{1,4})?", "a version in quotes ('2.20.5')")
-SYSCTL_NAME = matching(rf"{_SEGMENT}([./]{_SEGMENT})+", "the name of a kernel parameter (net.ipv4.conf.all.rp_filter)")
-SYSCTL_VALUE = matching(r"[A-Za-z0-9._:/-][A-Za-z0-9._:/ -]*", "a number, or one line of letters, digits, spaces and . _ : / -")
-# nccl:src/misc/param.cc: name and value have 1023 characters at most, and nothing is quoted.
-NCCL_NAME = matching(r"(NCCL|UCX)_[A-Z0-9_]{1,250}", "the name of a variable of NCCL or UCX (NCCL_IB_QPS_PER_CONNECTION)")
-NCCL_VALUE = matching(r"[A-Za-z0-9_.,:/=^%+@-]{0,1023}", "a number, or letters, digits and _ . , : / = ^ % + @ -")
-CHECK = matching(r"[a-z][a-z0-9_]*(\.[a-z][a-z0-9_]*)+", "the id of a check (link.state)")
-ADDRESS = Form("an IPv4 address of a host with its prefix length (192.168.100.1/24)", parse_address, "intent.address")
-DATE = Form("a date (2026-12-31)", parse_date)
-
-
-def text(meaning: str, form: Form | None = None, **more: Any) -> Key:
-    return Key((str,), meaning, form=form, **more)
-
-
-def choice(meaning: str, default: str | None, *choices: str, **more: Any) -> Key:
-    return Key((str,), meaning, default, choices=choices, **more)
-
-
-def flag(meaning: str, default: bool, **more: Any) -> Key:
-    return Key((bool,), meaning, default, **more)
-
-
-def integer(meaning: str, minimum: int, maximum: int, **more: Any) -> Key:
-    return Key((int,), meaning, minimum=minimum, maximum=maximum, **more)
-
-
-def number(meaning: str, minimum: float, maximum: float | None = None, **more: Any) -> Key:
-    return Key((int, float), meaning, minimum=minimum, maximum=maximum, **more)
-
-
-def keys(meaning: str, **of: Key) -> Key:
-    return Key((dict,), meaning, keys=of)
-
-
-def named(meaning: str, names: Form, each: Key) -> Key:
-    return Key((dict,), meaning, names=names, each=each)
-
+from ansible_collections.rdma.cluster.plugins.plugin_utils._intent_keys import (
+    ABSOLUTE,
+    ADDRESS,
+    CHECK,
+    DATE,
+    FILE,
+    HOST,
+    INTERFACE,
+    MAC,
+    NAME,
+    NCCL_NAME,
+    NCCL_VALUE,
+    PCI,
+    SYSCTL_NAME,
+    SYSCTL_VALUE,
+    VERSION,
+    Key,
+    Section,
+    choice,
+    flag,
+    integer,
+    keys,
+    named,
+    number,
+    text,
+)
+from ansible_collections.rdma.cluster.plugins.plugin_utils._intent_schema_driver import SECTIONS as DRIVER_SECTIONS
 
 RAIL = keys(
     "A rail of this host.",
@@ -209,10 +108,7 @@ SECTIONS: dict[str, Section] = {
         ),
         ("preflight", "host"),
     ),
-    "rdma_driver": Section(
-        keys("The driver stack.", stack=choice("`inbox`: the distribution's own packages.", "inbox", "inbox")),
-        ("driver",),
-    ),
+    **DRIVER_SECTIONS,
     "rdma_host": Section(
         keys(
             "Settings of the operating system.",
@@ -237,12 +133,6 @@ SECTIONS: dict[str, Section] = {
         ("pairs",),
     ),
     "rdma_partitions": Section(Key((list,), "The partitions of an InfiniBand fabric.", each=PARTITION)),
-    "rdma_gpudirect": Section(
-        keys(
-            "How NICs reach the memory of GPUs.",
-            path=choice("`auto` takes the best that the host has.", "auto", "auto", "dmabuf", "peermem", "none"),
-        ),
-    ),
     "rdma_nccl": Section(
         keys(
             "What NCCL is told.",
@@ -340,6 +230,7 @@ RUN: dict[str, Key] = {
     "rdma_proof_max_age_hours": number("A proof older than this is not valid.", 0, default=168),
     "rdma_facts_max_age_seconds": number("Facts of this run older than this are read again.", 0, default=300),
     "rdma_serial": Key(_ANY, "How many hosts at a time a stage changes: a number, a percentage, or a list of them."),
+    "rdma_restart_serial": Key(_ANY, "How many hosts at a time reload their driver or reboot, in the same forms.", 1),
     "rdma_hosts": Key(_ANY, "Which hosts the run is about; give it with `-e`.", "all"),
     "rdma_run_dir": text("Where evidence goes; below the working directory unless it is absolute.", default="artifacts"),
     "rdma_stage": text("The stage that a playbook is about; the playbooks set it."),

@@ -22,7 +22,8 @@ from hypothesis import strategies as st
 from ansible_collections.rdma.cluster.plugins.module_utils._findings import ERROR
 from ansible_collections.rdma.cluster.plugins.plugin_utils import _intent
 from ansible_collections.rdma.cluster.plugins.plugin_utils._intent import IntentError, IntentProblem, findings, normalise, where_of
-from ansible_collections.rdma.cluster.plugins.plugin_utils._intent_schema import RUN, SECTIONS, Key
+from ansible_collections.rdma.cluster.plugins.plugin_utils._intent_keys import Key
+from ansible_collections.rdma.cluster.plugins.plugin_utils._intent_schema import RUN, SECTIONS
 
 Change = Callable[[dict[str, Any]], Any]
 GOOD: dict[str, Any] = {
@@ -32,6 +33,14 @@ GOOD: dict[str, Any] = {
     ],
 }
 PARTITION = {"name": "a", "key": 1}
+DRIVER = {
+    "stack": "inbox", "version": None, "source": None, "checksum": None, "add_kernel_support": True, "with_nvmf": False,
+    "without_fw_update": True, "force": True, "flags": [], "profile": "doca-ofed",
+    "repository": {"url": None, "key": None, "key_checksum": None}, "module_options": {}, "hold_kernel": False, "build_minutes": 60,
+}  # fmt: skip
+SUM = f"sha256:{'0a' * 32}"
+BUNDLE = {"stack": "mlnx_ofed", "version": "24.10-1.1.4.0", "source": {"file": "files/ofed.tgz"}, "checksum": SUM}
+DOCA = {"stack": "doca", "version": "3.2.0", "repository": {"key": {"file": "files/key.pub"}, "key_checksum": SUM}}
 RULE = {"silenced_by": "me", "reason": "on order", "until": "2026-12-31"}
 
 
@@ -63,12 +72,13 @@ def test_defaults_are_filled_in_and_nics_are_lower_case() -> None:
         "role": "compute", "address": "192.168.100.1/24", "mtu_bytes": 9000, "soft": True,
     }  # fmt: skip
     assert intent["rails"][1]["nic"] == {"mac": "52:54:00:1a:01:01"}
-    assert intent["driver"] == {"stack": "inbox"}
+    assert intent["driver"] == DRIVER
     assert intent["fabric"] == {"topology": "switched", "planes": {}, "shared_subnet": False}
     assert intent["host"] == {"memlock_unlimited": True, "sysctl": {}}
     assert intent["roce"] == {"priority": 3, "dscp": 26, "cnp_dscp": 48, "cnp_priority": 6, "ecn": True}
     assert intent["partitions"] == []
-    assert intent["gpudirect"] == {"path": "auto"}
+    assert intent["gpudirect"] == {"path": "auto", "driver_version": None}
+    assert intent["firmware"] == {"settings": {}, "link_type": True, "versions": {}}
     assert intent["nccl"] == {
         "conf_file": "/etc/nccl.conf", "environment_file": "/etc/rdma-cluster/nccl.env", "version": None, "socket_ifname": None,
         "variables": {},
@@ -113,12 +123,56 @@ def test_nested_keys_have_defaults_too() -> None:
     json.dumps(intent)
 
 
+@pytest.mark.parametrize(
+    "driver", [BUNDLE, {**BUNDLE, "source": {"url": "https://example.org/o/ofed.tgz"}, "flags": ["--without-dkms"]}, DOCA]
+)
+def test_a_driver_of_each_stack(driver: dict[str, Any]) -> None:
+    assert normalise({**GOOD, "rdma_driver": driver})["driver"] == {
+        **DRIVER,
+        **driver,
+        "repository": {**DRIVER["repository"], **driver.get("repository", {})},
+    }
+
+
+def driver(base: dict[str, Any], **changes: Any) -> Change:
+    return also(rdma_driver={**base, **changes})
+
+
+DRIVER_PROBLEMS: list[tuple[Change, str]] = [
+    (driver({"stack": "mlnx_ofed"}), "rdma_driver.version is missing: mlnx_ofed needs it"),
+    (driver({"stack": "mlnx_ofed"}), "rdma_driver.source is missing: mlnx_ofed needs it"),
+    (driver(BUNDLE, checksum=None), "rdma_driver.checksum is missing: mlnx_ofed needs it"),
+    (driver({"stack": "doca", "version": "3.2.0"}), "rdma_driver.repository.key is missing: doca needs it"),
+    (driver({"stack": "doca", "version": "3.2.0"}), "rdma_driver.repository.key_checksum is missing: doca needs it"),
+    (driver(BUNDLE, checksum="md5:1"), "rdma_driver.checksum is 'sha256:' and 64 hexadecimal digits"),
+    (driver(BUNDLE, checksum=f"sha256:{'0' * 63}"), "rdma_driver.checksum is 'sha256:' and 64 hexadecimal digits"),
+    (driver(BUNDLE, version="3.2.0"), "rdma_driver.version is 3.2.0, which is no version of mlnx_ofed"),
+    (driver(BUNDLE, version="latest"), "rdma_driver.version is a version in quotes"),
+    (driver(DOCA, version="24.10-1.1.4.0"), "rdma_driver.version is 24.10-1.1.4.0, which is no version of doca"),
+    (driver({}, version="3.2.0"), "rdma_driver.version is given, but the inbox stack is whatever the distribution has"),
+    (driver({}, source={"file": "a"}), "rdma_driver.source is given, but only the stack mlnx_ofed reads it"),
+    (driver(BUNDLE, source={"file": "a", "url": "https://a/b"}), "rdma_driver.source is one of file, host_file, url"),
+    (driver(BUNDLE, source={"url": "https://me:secret@example.org/b"}), "rdma_driver.source.url is a URL without a user or a query"),
+    (driver(BUNDLE, flags=["--force; reboot"]), "rdma_driver.flags[0] is one long option of mlnxofedinstall"),
+    (driver(BUNDLE, repository=DOCA["repository"]), "rdma_driver.repository.key is given, but only the stack doca reads it"),
+    (driver({}, hold_kernel=True), "rdma_driver.hold_kernel is true, but the inbox stack is built for no kernel"),
+    (driver({}, module_options={"mlx5_core": "prof_sel=3; reboot"}), "rdma_driver.module_options.mlx5_core is parameters of a module"),
+    (also(rdma_firmware={"settings": {"link_type": 1}}), "a name in rdma_firmware.settings is the name of a firmware setting"),
+    (also(rdma_firmware={"versions": {"MT_0000000838": 28.39}}), "rdma_firmware.versions.MT_0000000838 is a string; got 28.39"),
+]
+
+
+@pytest.mark.parametrize(("change", "words"), DRIVER_PROBLEMS, ids=[words for _change, words in DRIVER_PROBLEMS])
+def test_a_problem_of_the_driver_is_named(change: Change, words: str) -> None:
+    assert any(str(problem).startswith(words) for problem in problems(change)), problems(change)
+
+
 PROBLEMS: list[tuple[Change, str, str]] = [
     (rail(0, adress="x"), "intent.key", "rdma_rails[0] has no key 'adress': did you mean 'address'?"),
     (also(rdma_driver={"stak": "inbox"}), "intent.key", "rdma_driver has no key 'stak': did you mean 'stack'?"),
     (also(rdma_driver={5: 1}), "intent.key", "rdma_driver has no key 5: the keys are stack"),
-    (also(rdma_driver={"stack": "latest"}), "intent.value", "rdma_driver.stack is one of inbox; got 'latest'"),
-    (also(rdma_driver={"stack": "inbox\n"}), "intent.value", "rdma_driver.stack is one of inbox; got 'inbox\\n'"),
+    (also(rdma_driver={"stack": "latest"}), "intent.value", "rdma_driver.stack is one of inbox, doca, mlnx_ofed; got 'latest'"),
+    (also(rdma_driver={"stack": "inbox\n"}), "intent.value", "rdma_driver.stack is one of inbox, doca, mlnx_ofed; got 'inbox\\n'"),
     (also(rdma_driver=["inbox"]), "intent.type", "rdma_driver is a dictionary; got ['inbox']"),
     (lambda v: v["rdma_rails"][0].pop("name"), "intent.key", "rdma_rails[0].name is missing"),
     (rail(0, name=None), "intent.key", "rdma_rails[0].name is missing"),

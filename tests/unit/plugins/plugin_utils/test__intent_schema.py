@@ -14,7 +14,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from ansible_collections.rdma.cluster.plugins.plugin_utils import _intent_schema
-from ansible_collections.rdma.cluster.plugins.plugin_utils._intent_schema import RUN, SECTIONS, Form, Key
+from ansible_collections.rdma.cluster.plugins.plugin_utils._intent_keys import Form, Key
+from ansible_collections.rdma.cluster.plugins.plugin_utils._intent_schema import RUN, SECTIONS
 from ansible_collections.rdma.cluster.plugins.plugin_utils._stages import STAGES
 
 FORMS = {name: form for name, form in vars(_intent_schema).items() if isinstance(form, Form)}
