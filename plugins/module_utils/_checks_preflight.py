@@ -14,9 +14,16 @@ from ansible_collections.rdma.cluster.plugins.module_utils._findings import ERRO
 from ansible_collections.rdma.cluster.plugins.module_utils._rails import Facts, Rail, ResolvedRail, rail_ip, resolve
 
 STAGE = "preflight"
-#: os-release's ID → the VERSION_IDs whose packages are known.
-SUPPORTED = {"debian": ("12", "13"), "ubuntu": ("22.04", "24.04")}
-SUPPORTED_WORDS = "Debian 12 or 13, Ubuntu 22.04 or 24.04"
+#: os-release's ID → the VERSION_IDs whose packages are known, "9" for every 9.x.
+SUPPORTED = {"debian": ("12", "13"), "ubuntu": ("22.04", "24.04"), "rhel": ("9",), "rocky": ("9",)}
+SUPPORTED_WORDS = "Debian 12 or 13, Ubuntu 22.04 or 24.04, RHEL or Rocky 9"
+_RHEL_8 = "no ansible-core that rdma.cluster runs on can manage its packages: dnf's Python there is 3.6"
+#: Those that are named often and not supported, with the reason.
+REFUSED = {
+    ("rhel", "8"): _RHEL_8,
+    ("rocky", "8"): _RHEL_8,
+    ("ubuntu", "20.04"): "its standard support ended in May 2025",
+}
 OLDEST_KERNEL = (5, 4)
 GIB_BYTES = 2**30
 #: What must be free, in GiB: for packages and what they build, for logs and evidence, and for one more initramfs.
@@ -44,9 +51,13 @@ def _os(host: str, distribution: Mapping[str, Any]) -> Finding:
             SUPPORTED_WORDS,
             f"Look for /etc/os-release on {host}.",
         )
-    good = version in SUPPORTED.get(name, ())
+    # A distribution that counts minor versions is known by the major one.
+    known = {version, (version or "").partition(".")[0]} if name in ("rhel", "rocky") else {version}
+    good = bool(known & set(SUPPORTED.get(name, ())))
+    why = next((reason for (refused, of), reason in REFUSED.items() if refused == name and of in known), None)
+    observed = f"{name} {version}" + (f": {why}" if why else "")
     return Finding(
-        STAGE, "preflight.os", host, "distribution", OK if good else ERROR, f"{name} {version}", SUPPORTED_WORDS,
+        STAGE, "preflight.os", host, "distribution", OK if good else ERROR, observed, SUPPORTED_WORDS,
         "" if good else f"Take {host} out of the play with --limit, or install a supported distribution on it.",
     )  # fmt: skip
 

@@ -2,37 +2,72 @@
 # GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""Which distribution a host runs, and which of its RDMA packages are installed. Read, not asked of a package manager."""
+"""Which distribution a host runs, and which of its packages are installed that have to do with RDMA.
+
+dpkg's database is read; RPM's is asked for with rpm.
+"""
 
 from __future__ import annotations
 
 import re
 import shlex
-from collections.abc import Sequence
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
+from ansible_collections.rdma.cluster.plugins.module_utils._command import Runner
 from ansible_collections.rdma.cluster.plugins.module_utils._errors import ParseError
+from ansible_collections.rdma.cluster.plugins.module_utils._rpm import read_rpm_packages
 from ansible_collections.rdma.cluster.plugins.module_utils._sysroot import SysRoot
 
 OS_RELEASE = ("/etc/os-release", "/usr/lib/os-release")
 DPKG_STATUS = "/var/lib/dpkg/status"
 INSTALLED = "install ok installed"
 HELD = "hold ok installed"
-#: The packages whose presence the driver stage decides by.
-PACKAGES = ("ibverbs-utils", "infiniband-diags", "mstflint", "perftest", "rdma-core")
+DEBIAN, RPM = "debian", "rpm"
+#: os-release's ID, or one of ID_LIKE → how packages are kept there.
+FAMILIES = {"debian": DEBIAN, "ubuntu": DEBIAN, "centos": RPM, "fedora": RPM, "rhel": RPM, "suse": RPM}
+#: The packages whose presence the driver stage decides by, as each family names them.
+PACKAGES = {
+    DEBIAN: ("ibverbs-utils", "infiniband-diags", "mstflint", "perftest", "rdma-core"),
+    RPM: ("infiniband-diags", "libibverbs-utils", "mstflint", "perftest", "rdma-core"),
+}
+# The packages of MLNX_OFED and DOCA that tell which of them it is, and in which version; DOCA's many libraries do not.
+_VENDOR = re.compile(r"doca-(?!sdk-|samples).*|(?:kmod-)?mlnx-.*|ofed-scripts|(?:iser|isert|srp)-dkms|kmod-(?:iser|isert|srp)")
+# What brings the next kernel, and its headers: linux-image-amd64, linux-generic-hwe-24.04; a kernel itself has its release in its name.
+_KERNELS = re.compile(
+    r"linux-(?:(?:image|headers)-)?[a-z][a-z0-9]*(?:-hwe-[0-9.]+)?|linux-(?:image|headers)-[a-z]+-[a-z0-9]+|kernel(?:-[a-z]+)*"
+)
+_NO_KERNELS = re.compile(
+    r"linux-(?:base|firmware|libc-dev|perf|cpupower|source|tools.*|doc.*)|kernel-(?:tools.*|headers|srpm-macros|rpm-macros)"
+)
 
 
 @dataclass(frozen=True)
 class Distribution:
     """os-release(5): id "debian", version_id "12", like: the ids it is close to; packages: name → version, None if absent.
 
-    packages is None where the package database is of a kind that is not read here (it is not known what is installed).
+    vendor: name → version of what is installed of MLNX_OFED and DOCA, by their own names for it. held: what dpkg holds back from upgrades;
+    none on RPM's family, whose versionlock is not read. kernels: the installed packages that bring newer kernels.
+    family: "debian" or "rpm", by which packages are kept, None for another one.
+    packages, vendor, held and kernels are None where the package database cannot be read (it is not known what is installed).
     """
 
     id: str | None
     version_id: str | None
     like: list[str]
     packages: dict[str, str | None] | None
+    vendor: dict[str, str] | None = None
+    held: list[str] | None = None
+    family: str | None = None
+    kernels: list[str] | None = None
+
+
+@dataclass(frozen=True)
+class Dpkg:
+    """versions: of each package that is installed, by name; held: those of them that dpkg holds."""
+
+    versions: dict[str, str]
+    held: list[str]
 
 
 def parse_os_release(text: str) -> dict[str, str]:
@@ -52,25 +87,68 @@ def parse_os_release(text: str) -> dict[str, str]:
     return values
 
 
-def parse_dpkg_status(text: str, names: Sequence[str]) -> dict[str, str | None]:
-    """The version of each package that is installed, None for one that is not (deb-control(5), dpkg's status file)."""
-    found: dict[str, str | None] = dict.fromkeys(names)
-    for match in re.finditer(rf"^Package: ({'|'.join(map(re.escape, names))})$", text, re.MULTILINE):
-        stanza = text[match.start() :].split("\n\n", 1)[0]
-        fields = dict(re.findall(r"^(Status|Version): (.*)$", stanza, re.MULTILINE))
-        if fields.get("Status") in (INSTALLED, HELD):
-            found[match[1]] = fields.get("Version")
-    return found
+def parse_dpkg_status(text: str) -> Dpkg:
+    """All packages that are installed (deb-control(5), dpkg's status file). One for several architectures counts once.
+
+    A stanza that lacks a field is left out: its package is not there as far as dpkg would say.
+    """
+    versions, held = {}, set()
+    # Package is the first field that dpkg writes. The file is long: no regular expression.
+    for stanza in f"\n\n{text}".split("\n\nPackage: ")[1:]:
+        name = stanza.partition("\n")[0]
+        status, version = _field(stanza, "Status"), _field(stanza, "Version")
+        if status in (INSTALLED, HELD) and version:
+            versions[name] = version
+            if status == HELD:
+                held.add(name)
+    return Dpkg(versions, sorted(held))
 
 
-def read_distribution(sys: SysRoot) -> Distribution:
-    """Read os-release and, on Debian's family, dpkg's status file."""
+def _field(stanza: str, name: str) -> str:
+    return stanza.partition(f"\n{name}: ")[2].partition("\n")[0]
+
+
+def family_of(ids: Iterable[str]) -> str | None:
+    """How packages are kept, by os-release's ID and what it is like, in this order; None for what is not known here."""
+    return next((FAMILIES[name] for name in ids if name in FAMILIES), None)
+
+
+def read_distribution(sys: SysRoot, runner: Runner | None = None) -> Distribution:
+    """Read os-release and, on Debian's family, dpkg's status file.
+
+    runner: that of the system that sys is the root of, which is asked for RPM's packages; without one they are not known.
+    """
     text = next((text for path in OS_RELEASE if (text := sys.read(path)) is not None), None)
     release = parse_os_release(text) if text is not None else {}
-    status = sys.read(DPKG_STATUS)
+    like = release.get("ID_LIKE", "").split()
+    family = family_of([release.get("ID", ""), *like])
+    status = sys.read(DPKG_STATUS) if family != RPM else None
+    dpkg = parse_dpkg_status(status) if status is not None else None
+    if family is None and dpkg is not None:
+        family = DEBIAN
+    rpm = read_rpm_packages(runner) if family == RPM and runner is not None else None
+    versions = dpkg.versions if dpkg is not None else rpm
     return Distribution(
         id=release.get("ID"),
         version_id=release.get("VERSION_ID"),
-        like=release.get("ID_LIKE", "").split(),
-        packages=parse_dpkg_status(status, PACKAGES) if status is not None else None,
+        like=like,
+        packages=_named(versions, family),
+        vendor=_vendor(versions),
+        held=dpkg.held if dpkg is not None else [] if family == RPM else None,
+        family=family,
+        kernels=sorted(filter(_brings_kernels, versions)) if versions is not None else None,
     )
+
+
+def _named(versions: Mapping[str, str] | None, family: str | None) -> dict[str, str | None] | None:
+    if versions is None or family is None:
+        return None
+    return {name: versions.get(name) for name in PACKAGES[family]}
+
+
+def _brings_kernels(name: str) -> bool:
+    return _KERNELS.fullmatch(name) is not None and _NO_KERNELS.fullmatch(name) is None
+
+
+def _vendor(versions: Mapping[str, str] | None) -> dict[str, str] | None:
+    return None if versions is None else {name: versions[name] for name in sorted(versions) if _VENDOR.fullmatch(name)}

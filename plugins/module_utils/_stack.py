@@ -6,6 +6,7 @@
 
 from __future__ import annotations
 
+import platform
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -15,18 +16,26 @@ from ansible_collections.rdma.cluster.plugins.module_utils._distribution import 
 from ansible_collections.rdma.cluster.plugins.module_utils._dkms import DkmsModule, module_names, read_dkms
 from ansible_collections.rdma.cluster.plugins.module_utils._errors import ParseError
 from ansible_collections.rdma.cluster.plugins.module_utils._kernels import newest, read_headers, read_kernels
+from ansible_collections.rdma.cluster.plugins.module_utils._last_build import LastBuild, read_last_build
 from ansible_collections.rdma.cluster.plugins.module_utils._modinfo import ModuleFile, provenance, read_modinfo
+from ansible_collections.rdma.cluster.plugins.module_utils._modules_dep import read_module_files
+from ansible_collections.rdma.cluster.plugins.module_utils._mok import Mok, read_mok
 from ansible_collections.rdma.cluster.plugins.module_utils._secure_boot import read_secure_boot
+from ansible_collections.rdma.cluster.plugins.module_utils._storage_uses import StorageUse, read_storage_uses
 from ansible_collections.rdma.cluster.plugins.module_utils._sysroot import SysRoot
 
 # mlx_compat is the layer below every module of MLNX_OFED and DOCA-OFED; no kernel has it.
 OFED_MODULE = "mlx_compat"
-# Besides these, every module that holds ib_core counts as one for RDMA.
+# What the modules of RDMA stand on: besides MODULES, all that hold one of these, and what holds those, count as modules for RDMA.
+BASES = ("ib_core", "mlx5_core", OFED_MODULE)
 MODULES = (
     *("bnxt_en", "gdrdrv", "ib_core", "ib_ipoib", "ib_umad", "ib_uverbs", "ice", "irdma", "bnxt_re", "mlx4_core"),
     *("mlx5_core", "mlx5_ib", OFED_MODULE, "nv_peer_mem", "nvidia_peermem", "rdma_cm", "rdma_rxe", "rdma_ucm", "siw"),
 )
+#: The module that a stack is told by.
+DRIVER = "mlx5_core"
 OFED_INFO = "/usr/bin/ofed_info"
+_COUNT = re.compile(r"-?[0-9]{1,10}")
 # if [ "X$1" == "X-s" ]; then echo MLNX_OFED_LINUX-24.10-1.1.4.0:; exit 0; fi
 _SHORT_ANSWER = re.compile(
     r"-s[\"']?[ \t]{0,9}\]{1,2}[ \t]{0,9};[ \t]{0,9}then[ \t]{1,9}echo[ \t]{1,9}[\"']?([A-Za-z][\w.+-]{0,99}?):?[\"']?[ \t]{0,9};",
@@ -43,8 +52,10 @@ _HEADING = re.compile(
 class Module:
     """A loaded kernel module. version and srcversion: of what is loaded; modules of the kernel often declare neither.
 
+    holders: the modules that stand on it; refcount: how many use it, the holders, open files, mounts and sockets among them, None for
+    a part of the kernel itself.
     file, file_version, file_srcversion: of what modprobe would load now ("(builtin)" for a part of the kernel itself), and signer who
-    signed that, as in ModuleFile. provenance: "kernel", "dkms" or "extra", as _modinfo.provenance has it. All five are None for a tree
+    signed that, as in ModuleFile. provenance: "kernel", "dkms" or "extra", as _modinfo.provenance has it. These five are None for a tree
     that was captured, and where there is no such file.
     """
 
@@ -56,6 +67,7 @@ class Module:
     file_srcversion: str | None = None
     provenance: str | None = None
     signer: str | None = None
+    refcount: int | None = None
 
 
 @dataclass(frozen=True)
@@ -64,7 +76,10 @@ class Stack:
 
     kernel: the one that runs; kernels: the installed ones, oldest first; newest: of those the newest of the running one's flavour;
     headers: whether modules can be built for a kernel, the running one included. ofed_version: what `ofed_info -s` says, None where it
-    is not installed, or is no script that tells.
+    is not installed, or is no script that tells. mok: the key that DKMS signs with, None where Secure Boot is not on, and for a tree
+    that was captured. uses: what has its storage behind RDMA, None where that was not to be read. driver_files: what modprobe would
+    load as mlx5_core, for each kernel that depmod knows: "updates/dkms/mlx5_core.ko"; last_build: how the last installation
+    failed, None if it did not. arch: of the machine, as uname says it; None for a tree that was captured.
     """
 
     kind: str | None
@@ -77,6 +92,18 @@ class Stack:
     secure_boot: bool | None
     dkms: list[DkmsModule]
     ofed_version: str | None
+    mok: Mok | None = None
+    uses: list[StorageUse] | None = None
+    driver_files: dict[str, str | None] | None = None
+    last_build: LastBuild | None = None
+    arch: str | None = None
+
+
+def parse_refcount(text: str) -> int:
+    """/sys/module/NAME/refcnt (kernel/module/main.c): -1 while the module is being taken out."""
+    if not _COUNT.fullmatch(text):
+        raise ParseError(f"not a count of users: {text[:200]!r}, expected a number")
+    return int(text)
 
 
 def parse_ofed_script(text: str) -> str:
@@ -99,33 +126,52 @@ def read_ofed_version(sys: SysRoot) -> str | None:
 
 
 def read_stack(sys: SysRoot, runner: Runner | None) -> Stack:
-    """Read everything. runner: that of the system that sys is the root of, which is asked for the modules' files, in one run of modinfo.
+    """Read everything. runner: that of the system that sys is the root of, which is asked for the modules' files, in one run of modinfo,
+    for RPM's packages, and for the key of DKMS if Secure Boot is on.
 
     Raises ParseError for another form of file or output, and OSError for a file that cannot be read.
     """
     kernel = sys.text("/proc/sys/kernel/osrelease")
     kernels = read_kernels(sys)
+    running = kernels if kernel is None or kernel in kernels else [*kernels, kernel]
     dkms = read_dkms(sys)
     modules = _read_modules(sys, runner, dkms)
+    distribution = read_distribution(sys, runner)
+    secure_boot = read_secure_boot(sys)
     return Stack(
         kind="ofed" if OFED_MODULE in modules else None,
         kernel=kernel,
         modules=modules,
-        distribution=read_distribution(sys),
+        distribution=distribution,
         kernels=kernels,
         newest=newest(kernels, kernel),
-        headers=read_headers(sys, kernels if kernel is None or kernel in kernels else [*kernels, kernel]),
-        secure_boot=read_secure_boot(sys),
+        headers=read_headers(sys, running),
+        secure_boot=secure_boot,
         dkms=dkms,
         ofed_version=read_ofed_version(sys),
+        mok=read_mok(sys, runner, distribution, kernel) if secure_boot and runner is not None else None,
+        uses=read_storage_uses(sys),
+        driver_files=read_module_files(sys, running, DRIVER),
+        last_build=read_last_build(sys),
+        arch=platform.machine() if runner is not None else None,
     )
 
 
 def _read_modules(sys: SysRoot, runner: Runner | None, dkms: Sequence[DkmsModule]) -> dict[str, Module]:
-    wanted = {*MODULES, *sys.list_dir("/sys/module/ib_core/holders")}
-    loaded = [name for name in sorted(wanted) if sys.exists(f"/sys/module/{name}")]
+    loaded = [name for name in sorted({*MODULES, *_holders(sys)}) if sys.exists(f"/sys/module/{name}")]
     files = read_modinfo(runner, loaded) if runner is not None else {}
     return {name: _read_module(sys, name, files.get(name), dkms) for name in loaded}
+
+
+def _holders(sys: SysRoot) -> set[str]:
+    """All modules that hold one of BASES, directly or through another."""
+    found: set[str] = set()
+    pending = list(BASES)
+    while pending:
+        new = set(sys.list_dir(f"/sys/module/{pending.pop()}/holders")) - found
+        found |= new
+        pending += sorted(new)
+    return found
 
 
 def _read_module(sys: SysRoot, name: str, file: ModuleFile | None, dkms: Sequence[DkmsModule]) -> Module:
@@ -139,6 +185,7 @@ def _read_module(sys: SysRoot, name: str, file: ModuleFile | None, dkms: Sequenc
         file_srcversion=file.srcversion if file is not None else None,
         provenance=_provenance(sys, file.file, dkms) if file is not None else None,
         signer=file.signer if file is not None else None,
+        refcount=sys.value(f"{base}/refcnt", parse_refcount),
     )
 
 

@@ -32,9 +32,17 @@ PCI_DOMAINS = "hwloc-2pa-pcidomain32bits.tar.bz2"
 QIB = "hwloc-40intel64-qib-pcilocality.tar.bz2"
 XEON_PHI = "hwloc-32em64t-mlx4-mic-nvme-dax.tar.bz2"
 POWER9 = "hwloc-nvidiagpunumanodes.tar.bz2"
+#: Their /proc/mounts was captured, and names nothing that rides RDMA.
+NO_USES = {**NO_STACK, "uses": []}
 #: No function of these three has a link iommu_group.
 #: Whether there was one was not captured.
 NO_IOMMU = {"present": None, "mode": None}
+#: A client of three Lustre file systems over InfiniBand, beside NFS over UDP.
+LUSTRE = [
+    {"kind": "mount", "what": "/home1 from 192.168.65.1@o2ib:192.168.65.2@o2ib:/home-st by Lustre over RDMA"},
+    {"kind": "mount", "what": "/work from 192.168.65.3@o2ib:192.168.65.4@o2ib:/work-st by Lustre over RDMA"},
+    {"kind": "mount", "what": "/scratch from 192.168.65.5@o2ib:192.168.65.6@o2ib:/scratch by Lustre over RDMA"},
+]
 
 
 def test_qib_of_2013(tmp_path: Path) -> None:
@@ -97,7 +105,7 @@ def test_qib_of_2013(tmp_path: Path) -> None:
         "ib0": {**ETHERNET, **ib0},
     }
     assert part_of(facts, NO_GPU) == NO_GPU
-    assert (facts["iommu"], facts["stack"]) == ({**NO_IOMMU, "virtual_machine": False}, NO_STACK)
+    assert (facts["iommu"], facts["stack"]) == ({**NO_IOMMU, "virtual_machine": False}, NO_USES)
 
 
 def test_connectx_3_of_2013_beside_a_device_that_was_not_captured(tmp_path: Path) -> None:
@@ -163,7 +171,7 @@ def test_connectx_3_of_2013_beside_a_device_that_was_not_captured(tmp_path: Path
         "ib0": {**ETHERNET, **ib0},
     }
     assert part_of(facts, NO_GPU) == NO_GPU
-    assert (facts["iommu"], facts["stack"]) == ({**NO_IOMMU, "virtual_machine": False}, NO_STACK)
+    assert (facts["iommu"], facts["stack"]) == ({**NO_IOMMU, "virtual_machine": False}, {**NO_STACK, "uses": LUSTRE})
 
 
 def test_a_virtual_machine_without_rdma(tmp_path: Path) -> None:
@@ -174,7 +182,7 @@ def test_a_virtual_machine_without_rdma(tmp_path: Path) -> None:
     assert facts["devices"] == {}
     assert facts["netdevs"] == {"ens3": {**ETHERNET, **ens3}}
     assert part_of(facts, NO_GPU) == NO_GPU
-    assert (facts["iommu"], facts["stack"]) == ({**NO_IOMMU, "virtual_machine": True}, NO_STACK)
+    assert (facts["iommu"], facts["stack"]) == ({**NO_IOMMU, "virtual_machine": True}, NO_USES)
 
 
 @pytest.fixture(scope="module")
@@ -185,7 +193,7 @@ def power9(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Any]:
 def test_gpus_of_which_little_more_than_the_address_was_captured(power9: dict[str, Any]) -> None:
     addresses = ["0004:05:00.0", "0004:06:00.0", "0006:00:00.0", "0007:00:00.0", "0035:04:00.0", "0035:05:00.0"]
 
-    assert (power9["devices"], power9["netdevs"], power9["stack"]) == ({}, {}, NO_STACK)
+    assert (power9["devices"], power9["netdevs"], power9["stack"]) == ({}, {}, NO_USES)
     # Node 255 and so on in numa_status are what the memory on the GPUs is, and not what the GPUs are near to.
     assert power9["gpus"] == [
         {"address": address, "model": None, "uuid": None, "numa_node": None, "pci": {**FUNCTION, "address": address}}

@@ -132,13 +132,27 @@ NO_STACK: dict[str, Any] = {
     "kind": None,
     "kernel": None,
     "modules": {},
-    "distribution": {"id": None, "version_id": None, "like": [], "packages": None},
+    "distribution": {
+        "id": None,
+        "version_id": None,
+        "like": [],
+        "packages": None,
+        "vendor": None,
+        "held": None,
+        "family": None,
+        "kernels": None,
+    },
     "kernels": [],
     "newest": None,
     "headers": {},
     "secure_boot": None,
     "dkms": [],
     "ofed_version": None,
+    "mok": None,
+    "driver_files": {},
+    "last_build": None,
+    "arch": None,
+    "uses": None,
 }
 
 

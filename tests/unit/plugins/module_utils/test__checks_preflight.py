@@ -46,7 +46,16 @@ DISTRIBUTIONS = [
     ("ubuntu", "24.04", "ok"),
     ("ubuntu", "20.04", "error"),
     ("ubuntu", "12", "error"),
+    ("rhel", "9.4", "ok"),
+    ("rhel", "9", "ok"),
+    ("rocky", "9.6", "ok"),
     ("rhel", "8.10", "error"),
+    ("rocky", "8.9", "error"),
+    ("rhel", "10.0", "error"),
+    ("rhel", "90", "error"),
+    ("rhel", None, "error"),
+    ("debian", "12.1", "error"),
+    ("fedora", "9", "error"),
     ("opensuse-leap", "15.6", "error"),
     (None, None, "unknown"),
 ]
@@ -60,9 +69,19 @@ def test_the_distribution(name: str | None, version: str | None, status: str) ->
 
 
 def test_a_distribution_that_is_not_supported_is_named_with_what_is() -> None:
-    found = check(("ubuntu", "20.04"))[0]
-    assert (found.observed, found.expected) == ("ubuntu 20.04", "Debian 12 or 13, Ubuntu 22.04 or 24.04")
+    found = check(("opensuse-leap", "15.6"))[0]
+    assert (found.observed, found.expected) == ("opensuse-leap 15.6", "Debian 12 or 13, Ubuntu 22.04 or 24.04, RHEL or Rocky 9")
     assert found.remedy == "Take node1 out of the play with --limit, or install a supported distribution on it."
+
+
+@pytest.mark.parametrize(
+    ("name", "version", "reason"),
+    [("ubuntu", "20.04", "support ended"), ("rhel", "8.10", "ansible-core"), ("rocky", "8.9", "ansible-core"), ("rhel", "8", "3.6")],
+)
+def test_a_distribution_that_is_refused_has_its_reason(name: str, version: str, reason: str) -> None:
+    found = check((name, version))[0]
+    assert (found.status, found.observed.startswith(f"{name} {version}: ")) == ("error", True)
+    assert reason in found.observed
 
 
 KERNELS = [

@@ -7,6 +7,8 @@
 from __future__ import annotations
 
 import contextlib
+import shutil
+import subprocess
 from pathlib import Path
 
 import pytest
@@ -14,13 +16,18 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from ansible_collections.rdma.cluster.plugins.module_utils._distribution import (
-    PACKAGES,
+    DPKG_STATUS,
+    Dpkg,
+    family_of,
     parse_dpkg_status,
     parse_os_release,
     read_distribution,
 )
 from ansible_collections.rdma.cluster.plugins.module_utils._errors import ParseError
 from ansible_collections.rdma.cluster.plugins.module_utils._sysroot import SysRoot
+from tests.unit.fakes import FakeRunner
+from tests.unit.garbled import garbled
+from tests.unit.trees import write_tree
 
 # cat /etc/os-release on Debian 12
 OS_RELEASE = """\
@@ -78,18 +85,186 @@ def test_os_release_raises_nothing_but_parse_error(text: str) -> None:
         assert isinstance(parse_os_release(text), dict)
 
 
+def machine(root: Path, os_release: str, status: str | None = None) -> SysRoot:
+    (root / "etc").mkdir()
+    (root / "etc/os-release").write_text(os_release)
+    if status is not None:
+        (root / "var/lib/dpkg").mkdir(parents=True)
+        (root / "var/lib/dpkg/status").write_text(status)
+    return SysRoot(str(root))
+
+
 def test_dpkg_status() -> None:
-    assert parse_dpkg_status(STATUS, PACKAGES) == {
+    assert parse_dpkg_status(STATUS) == Dpkg({"rdma-core": "44.0-2", "mstflint": "4.21.0-1", "rdma-core-extra": "1"}, ["mstflint"])
+
+
+def test_a_package_of_two_architectures_counts_once() -> None:
+    other = "\nPackage: mstflint\nStatus: hold ok installed\nArchitecture: i386\nVersion: 4.21.0-1\n"
+    assert parse_dpkg_status(STATUS + other) == parse_dpkg_status(STATUS)
+
+
+@pytest.mark.parametrize("text", ["", "\n\n\n", "Package: perftest\nStatus: install ok installed\n", "Version: 1\n"])
+def test_a_status_without_anything_installed(text: str) -> None:
+    assert parse_dpkg_status(text) == Dpkg({}, [])
+
+
+@given(garbled(STATUS))
+def test_any_status_is_read(text: str) -> None:
+    dpkg = parse_dpkg_status(text)
+    assert set(dpkg.held) <= set(dpkg.versions)
+
+
+@pytest.mark.skipif(shutil.which("dpkg-query") is None, reason="this system has no dpkg to compare with")
+def test_as_dpkg_says_it() -> None:
+    command = ["dpkg-query", "--show", "--showformat=${Package} ${Version} ${db:Status-Want} ${db:Status-Status}\\n"]
+    lines = subprocess.run(command, stdout=subprocess.PIPE, text=True, check=True).stdout.splitlines()
+    said = [line.split(" ") for line in lines if line.endswith((" install installed", " hold installed"))]
+    dpkg = parse_dpkg_status(SysRoot().read(DPKG_STATUS) or "")
+    assert dpkg.versions == {name: version for name, version, *_want in said}
+    assert dpkg.held == sorted(name for name, _version, want, _status in said if want == "hold")
+
+
+OFED = """
+Package: mlnx-ofed-kernel-dkms
+Status: install ok installed
+Version: 24.10.OFED.24.10.1.1.4.1-1
+
+Package: ofed-scripts
+Status: hold ok installed
+Version: 24.10.OFED.24.10.1.1.4
+
+Package: doca-ofed
+Status: install ok installed
+Version: 3.2.0-125000
+
+Package: doca-sdk-common
+Status: install ok installed
+Version: 3.2.0125-1
+
+Package: libmlnx-dev
+Status: install ok installed
+Version: 1
+
+Package: mlnx-tools
+Status: deinstall ok config-files
+Version: 24.10.0.2410068
+
+Package: linux-image-amd64
+Status: hold ok installed
+Version: 6.1.123-1
+"""
+
+
+def test_a_host_with_dpkg(tmp_path: Path) -> None:
+    """No process is started."""
+    found = read_distribution(machine(tmp_path, OS_RELEASE, STATUS + OFED), FakeRunner([]))
+    assert (found.id, found.version_id, found.family) == ("debian", "12", "debian")
+    assert found.packages == {
         "ibverbs-utils": None,
         "infiniband-diags": None,
         "mstflint": "4.21.0-1",
         "perftest": None,
         "rdma-core": "44.0-2",
     }
+    assert found.vendor == {
+        "doca-ofed": "3.2.0-125000",
+        "mlnx-ofed-kernel-dkms": "24.10.OFED.24.10.1.1.4.1-1",
+        "ofed-scripts": "24.10.OFED.24.10.1.1.4",
+    }
+    assert found.held == ["linux-image-amd64", "mstflint", "ofed-scripts"]
 
 
-def test_a_host_without_dpkg_does_not_know_its_packages(tmp_path: Path) -> None:
-    (tmp_path / "etc").mkdir()
-    (tmp_path / "etc/os-release").write_text('ID="rocky"\nVERSION_ID="9.4"\nID_LIKE="rhel centos fedora"\n')
-    found = read_distribution(SysRoot(str(tmp_path)))
+ROCKY = 'ID="rocky"\nVERSION_ID="9.4"\nID_LIKE="rhel centos fedora"\n'
+RPM_QUERY = ["rpm", "-qa", "--queryformat", "%{NAME} %{EVR}\\n"]
+RPMS = """\
+bash 5.1.8-9.el9
+kmod-mlnx-ofa_kernel 24.10-OFED.24.10.1.1.4.1.rhel9u4
+mlnx-ofa_kernel 24.10-OFED.24.10.1.1.4.1.rhel9u4
+rdma-core 2410mlnx54-1.2410068
+libibverbs-utils 2410mlnx54-1.2410068
+kmod-iser 24.10-OFED.24.10.1.1.4.1.rhel9u4
+kmod 28-9.el9
+"""
+
+
+def test_a_host_with_rpm(tmp_path: Path) -> None:
+    """dpkg can be installed there, too, but keeps nothing."""
+    runner = FakeRunner([(RPM_QUERY, 0, RPMS, "")])
+    found = read_distribution(machine(tmp_path, ROCKY, ""), runner)
+    runner.assert_done()
+    version = "24.10-OFED.24.10.1.1.4.1.rhel9u4"
+    assert (found.family, found.held) == ("rpm", [])
+    assert found.packages == {
+        "infiniband-diags": None,
+        "libibverbs-utils": "2410mlnx54-1.2410068",
+        "mstflint": None,
+        "perftest": None,
+        "rdma-core": "2410mlnx54-1.2410068",
+    }
+    assert found.vendor == {"kmod-iser": version, "kmod-mlnx-ofa_kernel": version, "mlnx-ofa_kernel": version}
+
+
+def test_a_captured_host_with_rpm_does_not_know_its_packages(tmp_path: Path) -> None:
+    found = read_distribution(machine(tmp_path, ROCKY))
     assert (found.id, found.version_id, found.like, found.packages) == ("rocky", "9.4", ["rhel", "centos", "fedora"], None)
+    assert (found.vendor, found.held, found.family) == (None, [], "rpm")
+
+
+def test_an_rpm_that_does_not_answer_leaves_the_packages_unknown(tmp_path: Path) -> None:
+    found = read_distribution(machine(tmp_path, ROCKY), FakeRunner([(RPM_QUERY, 1, "", "error: cannot open Packages database")]))
+    assert (found.packages, found.vendor) == (None, None)
+
+
+def test_a_debian_without_its_database_does_not_know_its_packages(tmp_path: Path) -> None:
+    found = read_distribution(machine(tmp_path, OS_RELEASE), FakeRunner([]))
+    assert (found.packages, found.vendor, found.held, found.family) == (None, None, None, "debian")
+
+
+@pytest.mark.parametrize(
+    ("ids", "family"),
+    [
+        (["debian"], "debian"),
+        (["ubuntu", "debian"], "debian"),
+        (["linuxmint", "ubuntu", "debian"], "debian"),
+        (["rhel", "fedora"], "rpm"),
+        (["rocky", "rhel", "centos", "fedora"], "rpm"),
+        (["sles", "suse"], "rpm"),
+        (["arch"], None),
+        ([""], None),
+    ],
+)
+def test_the_family(ids: list[str], family: str | None) -> None:
+    assert family_of(ids) == family
+
+
+def test_an_unknown_distribution_with_dpkg_is_of_debians_family(tmp_path: Path) -> None:
+    found = read_distribution(machine(tmp_path, "ID=own\n", STATUS))
+    assert (found.family, (found.packages or {})["rdma-core"]) == ("debian", "44.0-2")
+
+
+@pytest.mark.parametrize(
+    ("name", "brings"),
+    [
+        ("linux-image-amd64", True),
+        ("linux-headers-cloud-arm64", True),
+        ("linux-generic", True),
+        ("linux-image-generic-hwe-24.04", True),
+        ("linux-virtual", True),
+        ("kernel", True),
+        ("kernel-core", True),
+        ("kernel-devel", True),
+        ("linux-image-6.1.0-10-amd64", False),
+        ("linux-headers-6.8.0-45-generic", False),
+        ("linux-base", False),
+        ("linux-libc-dev", False),
+        ("linux-firmware", False),
+        ("kernel-headers", False),
+        ("kernel-tools-libs", False),
+    ],
+)
+def test_what_brings_the_next_kernel(tmp_path: Path, name: str, brings: bool) -> None:
+    status = f"Package: {name}\nStatus: install ok installed\nVersion: 1\n\n"
+    write_tree(tmp_path, "/etc/os-release: ID=debian")
+    (tmp_path / "var/lib/dpkg").mkdir(parents=True)
+    (tmp_path / "var/lib/dpkg/status").write_text(status)
+    assert read_distribution(SysRoot(str(tmp_path))).kernels == ([name] if brings else [])

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import contextlib
 import dataclasses
+import platform
 from pathlib import Path
 
 import pytest
@@ -15,14 +16,17 @@ from hypothesis import given
 
 from ansible_collections.rdma.cluster.plugins.module_utils._dkms import DkmsModule
 from ansible_collections.rdma.cluster.plugins.module_utils._errors import ParseError
+from ansible_collections.rdma.cluster.plugins.module_utils._mok import Mok
 from ansible_collections.rdma.cluster.plugins.module_utils._stack import (
     Module,
     parse_ofed_script,
+    parse_refcount,
     read_ofed_version,
     read_stack,
 )
+from ansible_collections.rdma.cluster.plugins.module_utils._storage_uses import StorageUse
 from ansible_collections.rdma.cluster.plugins.module_utils._sysroot import SysRoot
-from tests.unit.fakes import FakeRunner
+from tests.unit.fakes import Call, FakeRunner
 from tests.unit.garbled import garbled
 from tests.unit.trees import mlx5_machine, soft_roce_machine, write_tree
 
@@ -135,6 +139,66 @@ def test_every_module_that_holds_ib_core_counts(tmp_path: Path) -> None:
     assert stack.kind is None
 
 
+ULPS = """
+    /sys/module/ib_core/holders/rdma_cm -> ../../rdma_cm
+    /sys/module/rdma_cm/holders/nvme_rdma -> ../../nvme_rdma
+    /sys/module/rdma_cm/refcnt: 3
+    /sys/module/nvme_rdma/refcnt: 2
+    /sys/module/nvme_rdma/holders/theirs -> ../../theirs
+    /sys/module/theirs/refcnt: -1
+    /sys/module/mlx5_core/holders/mlx5_vdpa -> ../../mlx5_vdpa
+    /sys/module/mlx5_vdpa/srcversion: 1
+    /sys/module/mlx_compat/holders/nvme_core -> ../../nvme_core
+    /sys/module/nvme_core/srcversion: 1
+    /sys/module/mlx5_core/refcnt: 0
+"""
+
+
+def test_what_stands_on_rdma_through_another_module_counts(tmp_path: Path) -> None:
+    """Round and round as well, which holders cannot be in a kernel; a holder that has just gone is none."""
+    text = "/sys/module/theirs/holders/rdma_cm -> ../../rdma_cm\n/sys/module/theirs/holders/gone -> ../../gone"
+    stack = read_stack(SysRoot(str(write_tree(mlx5_machine(tmp_path), ULPS + text))), None)
+    assert set(stack.modules) == {*LOADED, "mlx5_vdpa", "nvme_core", "nvme_rdma", "rdma_cm", "theirs"}
+    counts = {name: module.refcount for name, module in stack.modules.items() if module.refcount is not None}
+    assert counts == {"rdma_cm": 3, "nvme_rdma": 2, "theirs": -1, "mlx5_core": 0}
+    assert stack.modules["nvme_rdma"].holders == ["theirs"]
+
+
+@pytest.mark.parametrize("text", ["", "many", "1 2", "--1", "٣"])
+def test_another_count_of_users_is_quoted(text: str) -> None:
+    with pytest.raises(ParseError) as caught:
+        parse_refcount(text)
+    assert repr(text) in str(caught.value)
+
+
+SECURE_BOOT = "sys/firmware/efi/efivars/SecureBoot-8be4df61-93ca-11d2-aa0d-00e098032b8c"
+ENROLLED = (["mokutil", "--test-key", "/var/lib/dkms/mok.pub"], 1, "/var/lib/dkms/mok.pub is already enrolled\n", "")
+
+
+@pytest.mark.parametrize(("is_on", "calls"), [(True, [ENROLLED]), (False, [])])
+def test_the_key_of_dkms_is_asked_for_where_secure_boot_is_on(tmp_path: Path, is_on: bool, calls: list[Call]) -> None:
+    write_tree(tmp_path, "/var/lib/dkms/mok.pub: x")
+    (tmp_path / SECURE_BOOT).parent.mkdir(parents=True)
+    (tmp_path / SECURE_BOOT).write_bytes(bytes([6, 0, 0, 0, is_on]))
+    runner = FakeRunner(calls)
+    mok = read_stack(SysRoot(str(tmp_path)), runner).mok
+    runner.assert_done()
+    assert mok == (Mok("/var/lib/dkms/mok.pub", enrolled=True, said=calls[0][2].strip()) if is_on else None)
+    assert read_stack(SysRoot(str(tmp_path)), None).mok is None
+
+
+def test_a_host_with_rpm_is_asked_for_its_packages(tmp_path: Path) -> None:
+    runner = FakeRunner([(["rpm", "-qa", "--queryformat", "%{NAME} %{EVR}\\n"], 0, "perftest 4.5-1.el9\n", "")])
+    stack = read_stack(SysRoot(str(write_tree(tmp_path, "/etc/os-release: ID=rhel"))), runner)
+    assert (stack.distribution.packages or {})["perftest"] == "4.5-1.el9"
+
+
+def test_what_uses_rdma_for_storage(tmp_path: Path) -> None:
+    mount = "10.0.0.1:/export /data nfs rw,proto=rdma 0 0"
+    stack = read_stack(SysRoot(str(write_tree(tmp_path, f"/proc/mounts: {mount}"))), None)
+    assert stack.uses == [StorageUse("mount", "/data from 10.0.0.1:/export by NFS over RDMA")]
+
+
 def test_a_machine_without_anything(tmp_path: Path) -> None:
     """No module is loaded, so no process is started."""
     stack = read_stack(SysRoot(str(tmp_path)), FakeRunner([]))
@@ -142,13 +206,27 @@ def test_a_machine_without_anything(tmp_path: Path) -> None:
         "kind": None,
         "kernel": None,
         "modules": {},
-        "distribution": {"id": None, "version_id": None, "like": [], "packages": None},
+        "distribution": {
+            "id": None,
+            "version_id": None,
+            "like": [],
+            "packages": None,
+            "vendor": None,
+            "held": None,
+            "family": None,
+            "kernels": None,
+        },
         "kernels": [],
         "newest": None,
         "headers": {},
         "secure_boot": None,
         "dkms": [],
         "ofed_version": None,
+        "mok": None,
+        "driver_files": {},
+        "last_build": None,
+        "arch": platform.machine(),
+        "uses": None,
     }
 
 
