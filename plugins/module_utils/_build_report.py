@@ -1,0 +1,147 @@
+# Copyright (c) 2026, the rdma.cluster authors
+# GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""How far a build is, for whoever waits for it: it runs, it ended well, or it failed, with the lines that tell why."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+
+from ansible_collections.rdma.cluster.plugins.module_utils._build_logs import failed_builds, gather, read_tail
+from ansible_collections.rdma.cluster.plugins.module_utils._build_unit import LOST, NONE, OTHER, BuildUnit, Look
+from ansible_collections.rdma.cluster.plugins.module_utils._errors import ApplyError
+from ansible_collections.rdma.cluster.plugins.module_utils._ofed_codes import Meaning
+from ansible_collections.rdma.cluster.plugins.module_utils._ofed_log import build_failed, decisive, progress, tail
+
+#: So many lines of a failure's log go with the answer, and so many are quoted of one that has no decisive line.
+LOG_LINES = 200
+_LAST_LINES = 5
+_PROGRESS_BYTES = 64 * 1024
+
+
+@dataclass(frozen=True)
+class Report:
+    """changed: something was done, or would be (would: what, in check mode). started: by this call; running: it goes on.
+
+    finished: it has come to its end, whose rc, meaning and remedy are told; failed: and that is not good. seconds: since its start.
+    lines: those that tell why it failed; log: the end of its log; log_files: all logs that belong to it, its own first. note: what
+    else a person should know.
+    """
+
+    changed: bool = False
+    started: bool = False
+    running: bool = False
+    finished: bool = False
+    failed: bool = False
+    rc: int | None = None
+    meaning: str = ""
+    remedy: str = ""
+    progress: str | None = None
+    seconds: float | None = None
+    lines: list[str] = field(default_factory=list)
+    log: list[str] = field(default_factory=list)
+    log_files: list[str] = field(default_factory=list)
+    note: str | None = None
+    would: str | None = None
+
+    @property
+    def message(self) -> str:
+        """A failure in full."""
+        return "\n".join([f"{self.meaning[:1].upper()}{self.meaning[1:]}. {self.remedy}".strip(), *self.lines])
+
+
+#: What makes an end that looks good a failure: a reason and a remedy; None for one that is good.
+Judge = Callable[[], "Meaning | None"]
+
+
+def refuse_other(look: Look, unit: str, host: str) -> None:
+    """Raise ApplyError if something else runs in the unit."""
+    if look.phase == OTHER:
+        what = " ".join(look.argv) or "a program that is not known"
+        raise ApplyError(
+            f"{unit} runs on {host} with something else: {what}. Wait for its end, or end it with `systemctl stop {unit}` there."
+        )
+
+
+def follow(unit: BuildUnit, wait_seconds: float, host: str, explain: Callable[[Look], Meaning], judge: Judge) -> Report:
+    """Wait for the end, at most so long, and tell how far it is; what has ended is collected.
+
+    explain: what an end means. judge: asked only of an end that is good so far. Raises ApplyError if something else runs.
+    """
+    look = unit.wait(wait_seconds)
+    refuse_other(look, unit.job.unit, host)
+    if look.running:
+        text = read_tail(unit.job.log, _PROGRESS_BYTES) or ""
+        return Report(changed=True, running=True, progress=progress(text), seconds=look.seconds)
+    if look.phase in (NONE, LOST):
+        return _gone(unit, look, host)
+    unit.collect(look)
+    report = _ended(unit, look, explain(look), judge)
+    unit.remember({"meaning": report.meaning, "lines": report.lines} if report.failed else None)
+    return report
+
+
+def _gone(unit: BuildUnit, look: Look, host: str) -> Report:
+    remedy = "Run the playbook again, which starts it anew."
+    if look.phase == NONE:
+        why = f"nothing of the kind was started on {host}, or something else since"
+        return Report(finished=True, failed=True, meaning=why, remedy=remedy)
+    logs = gather(unit.job.log)
+    own = logs.get(str(unit.job.log), "")
+    return Report(
+        changed=True,
+        finished=True,
+        failed=True,
+        meaning=f"it was cut off: {cut_off(unit, host)}",
+        remedy=remedy,
+        lines=_why("\n".join(logs.values()), own),
+        log=tail(own, LOG_LINES),
+        log_files=list(logs),
+    )
+
+
+def cut_off(unit: BuildUnit, host: str) -> str:
+    """Why a unit that was started is not there."""
+    return f"{host} was started again meanwhile" if unit.rebooted() else f"somebody has removed {unit.job.unit} from {host}"
+
+
+def _ended(unit: BuildUnit, look: Look, meaning: Meaning, judge: Judge) -> Report:
+    logs = gather(unit.job.log, failed_builds(unit.started()))
+    text = "\n".join(logs.values())
+    good = look.rc == 0 and look.result in ("success", "")
+    if good:
+        wrong = judge() or _not_built(text)
+        if wrong is None:
+            return Report(changed=True, finished=True, rc=0, meaning=meaning.text, seconds=look.seconds, log_files=list(logs))
+        meaning = wrong
+    own = logs.get(str(unit.job.log), "")
+    return Report(
+        changed=True,
+        finished=True,
+        failed=True,
+        rc=look.rc,
+        meaning=meaning.text,
+        remedy=meaning.remedy,
+        seconds=look.seconds,
+        lines=_why(text, own),
+        log=tail(own, LOG_LINES),
+        log_files=list(logs),
+    )
+
+
+def _not_built(text: str) -> Meaning | None:
+    """An exit status of 0 does not tell of modules that DKMS could not build."""
+    said = build_failed(text)
+    if not said:
+        return None
+    return Meaning(
+        "it ended with 0, and DKMS could not build a module",
+        "Mend the cause that the lines below name, and run the playbook again; `dkms status` there shows what is built for which kernel.",
+    )
+
+
+def _why(text: str, own: str) -> list[str]:
+    """The decisive lines; if there is none, the last ones of its own log."""
+    return decisive(text) or [line for line in tail(own, LOG_LINES) if line][-_LAST_LINES:]

@@ -1,0 +1,105 @@
+# Copyright (c) 2026, the rdma.cluster authors
+# GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""What the installer of MLNX_OFED says by its exit status, and what to do then.
+
+0 to 173: "mlnxofedinstall Return Codes" of its manual (MLNX_OFED 24.10); 174: mlnxofedinstall of 5.9, which no manual tells.
+"""
+
+from __future__ import annotations
+
+import signal
+from dataclasses import dataclass
+
+_LOG = "read the lines below and the log of {host}"
+_CODES = {
+    0: ("the installation ended successfully", ""),
+    1: ("the installation failed", f"Look at the first cause: {_LOG}; then run the playbook again."),
+    2: (
+        "no firmware was found for the adapter device",
+        "The driver itself may be installed. Set without_fw_update for {host} (flag --without-fw-update), and run the playbook again.",
+    ),
+    22: (
+        "a parameter is not valid",
+        "Compare the flags with `mlnxofedinstall --help` of this very release, and correct driver.flags in the intent of {host}.",
+    ),
+    28: (
+        "there is not enough free space",
+        "Run `df -h / /tmp /var/tmp /var/lib` on {host}, make room or name a larger folder as tmpdir, and run the playbook again.",
+    ),
+    171: (
+        "it does not apply to this system: no adapter that it knows was found",
+        "Run `lspci -d 15b3:` on {host}: without a line the NIC is not there or not seated; with one, take a release that knows it.",
+    ),
+    172: (
+        "what it needs is not there: another distribution, release or architecture than the archive is for, or missing packages",
+        "Compare the archive's name with /etc/os-release of {host}, and install there the packages that the lines below name.",
+    ),
+    173: (
+        "the mst driver could not be started",
+        "Run `mst start` and `dmesg | tail` on {host}; Secure Boot refuses it if its key is not enrolled.",
+    ),
+    174: (
+        "other packages depend on the stack that is installed",
+        "Remove the packages that the lines below name from {host}, or set force, which removes them with the old stack.",
+    ),
+}
+#: What env exits with for a program that may not be run, and for one that is not there.
+_NO_PROGRAM = (126, 127)
+_CUT_OFF = "`dpkg --configure -a` or `rpm -qa --last` on {host} shows what is half done; then run the playbook again, it begins anew."
+
+
+@dataclass(frozen=True)
+class Meaning:
+    """What an end means, without a full stop, and the remedy as sentences; none for success."""
+
+    text: str
+    remedy: str
+
+
+def explain_end(rc: int | None, result: str, timeout_seconds: int, host: str) -> Meaning:
+    """What any program's end means. rc: negative for a signal; result: systemd's word for it (systemd.exec(5), $SERVICE_RESULT)."""
+    if result == "timeout":
+        return Meaning(
+            f"it did not end within {_span(timeout_seconds)} and was ended",
+            f"If its log shows that it was still at work, allow {host} more minutes (driver.build_minutes). {_CUT_OFF.format(host=host)}",
+        )
+    if result == "oom-kill":
+        return Meaning("the kernel ended it for want of memory", f"Make memory free on {host} (`free -m`). {_CUT_OFF.format(host=host)}")
+    if rc is None:
+        return Meaning(f"it could not be started ({result or 'systemd does not say why'})", f"Run `journalctl -b -n 50` on {host}.")
+    if rc < 0:
+        return Meaning(f"{_signal(-rc)} ended it from outside", f"Find out who stopped it. {_CUT_OFF.format(host=host)}")
+    return Meaning("it ended successfully", "") if rc == 0 else _explain_code(rc, host)
+
+
+def _explain_code(rc: int, host: str) -> Meaning:
+    if rc in _NO_PROGRAM:
+        return Meaning(f"the program could not be run (exit code {rc})", f"Look whether it is there on {host}, and may be executed.")
+    return Meaning(f"it failed with exit code {rc}", f"Look at the first cause: {_LOG.format(host=host)}; then run the playbook again.")
+
+
+def explain_installer(rc: int | None, result: str, timeout_seconds: int, host: str) -> Meaning:
+    """The same of mlnxofedinstall, whose exit statuses have meanings of their own."""
+    if rc is None or rc < 0 or result in ("timeout", "oom-kill"):
+        return explain_end(rc, result, timeout_seconds, host)
+    if rc not in _CODES:
+        told = ", ".join(str(code) for code in _CODES)
+        return Meaning(
+            f"the installer ended with {rc}, which mlnxofedinstall is not known to do (known: {told})",
+            f"Look at the first cause: {_LOG.format(host=host)}.",
+        )
+    text, remedy = _CODES[rc]
+    return Meaning(f"the installer ended with {rc}: {text}" if rc else text, remedy.format(host=host))
+
+
+def _span(seconds: int) -> str:
+    return f"{seconds} seconds" if seconds % 60 or seconds < 120 else f"{seconds // 60} minutes"
+
+
+def _signal(number: int) -> str:
+    try:
+        return signal.Signals(number).name
+    except ValueError:
+        return f"signal {number}"

@@ -1,0 +1,173 @@
+# Copyright (c) 2026, the rdma.cluster authors
+# GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Archives that are what they should be, and those that would reach further than they may."""
+
+from __future__ import annotations
+
+import hashlib
+import io
+import stat
+import tarfile
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from ansible_collections.rdma.cluster.plugins.module_utils import _ofed_archive as archive
+from ansible_collections.rdma.cluster.plugins.module_utils._errors import ApplyError
+
+VERSION = "24.10-1.1.4.0"
+TOP = f"MLNX_OFED_LINUX-{VERSION}-ubuntu22.04-x86_64"
+SCRIPT = b"#!/bin/sh\nexit 0\n"
+
+
+def member(
+    name: str, *, data: bytes = b"", kind: bytes = tarfile.REGTYPE, link: str = "", mode: int = 0o644
+) -> tuple[tarfile.TarInfo, bytes]:
+    info = tarfile.TarInfo(name)
+    info.size, info.type, info.linkname, info.mode, info.uid = len(data), kind, link, mode, 4711
+    return info, data
+
+
+def packed(folder: Path, *more: tuple[tarfile.TarInfo, bytes], top: str = TOP, installer: str = "mlnxofedinstall") -> Path:
+    path = folder / "ofed.tgz"
+    first = [member(top, kind=tarfile.DIRTYPE, mode=0o777), member(f"{top}/{installer}", data=SCRIPT, mode=0o777)]
+    with tarfile.open(path, "w:gz") as tar:
+        for info, data in (*first, *more):
+            tar.addfile(info, io.BytesIO(data))
+    return path
+
+
+def read_space(**free_mib: int) -> Callable[[Path], archive.Space]:
+    """A filesystem for each folder by its name."""
+    return lambda path: archive.Space(free_mib[path.name] * 2**20, list(free_mib).index(path.name))
+
+
+def test_a_good_archive_is_unpacked_as_a_whole_and_belongs_to_us(tmp_path: Path) -> None:
+    path = packed(
+        tmp_path,
+        member(f"./{TOP}/DEBS/a.deb", data=b"x" * 1000),
+        member(f"{TOP}/DEBS/b.deb", kind=tarfile.SYMTYPE, link="a.deb"),
+        member(f"{TOP}/c", kind=tarfile.LNKTYPE, link=f"{TOP}/DEBS/a.deb"),
+        member(f"{TOP}/DEBS/up", kind=tarfile.SYMTYPE, link="../mlnxofedinstall"),
+    )
+    archive.verify(path, "sha256:" + hashlib.sha256(path.read_bytes()).hexdigest().upper())
+    contents = archive.inspect_archive(path, VERSION)
+    assert (contents.top, contents.size_bytes, contents.members) == (TOP, 1000 + len(SCRIPT), 6)
+    folder = tmp_path / "ofed"
+    (folder / ".unpacking-old").mkdir(parents=True)
+    (folder / "unpacked").mkdir()
+    (folder / "unpacked" / "left-over").touch()
+    top = archive.unpack(path, contents, folder)
+    assert [each.name for each in folder.iterdir()] == ["unpacked"]
+    assert [each.name for each in (folder / "unpacked").iterdir()] == [TOP]
+    assert stat.S_IMODE((top / "mlnxofedinstall").stat().st_mode) == 0o755
+    assert (top / "mlnxofedinstall").stat().st_uid != 4711
+    assert (top / "DEBS/up").read_bytes() == SCRIPT
+    archive.remove_unpacked(folder)
+    assert not list(folder.iterdir())
+
+
+def test_an_interrupted_unpacking_leaves_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    path = packed(tmp_path)
+    contents = archive.inspect_archive(path, VERSION)
+
+    def fail(*_arguments: object) -> None:
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr(archive, "_extract", fail)
+    with pytest.raises(OSError, match="No space left"):
+        archive.unpack(path, contents, tmp_path / "ofed")
+    assert not list((tmp_path / "ofed").iterdir())
+
+
+@pytest.mark.parametrize(
+    ("bad", "words"),
+    [
+        (member("/etc/cron.d/x"), "'/etc/cron.d/x' has an absolute name"),
+        (member(f"{TOP}/../../etc/x"), "leaves the folder by '..'"),
+        (member(f"{TOP}/a", kind=tarfile.SYMTYPE, link="/etc"), "leaves the folder: '/etc'"),
+        (member(f"{TOP}/a", kind=tarfile.SYMTYPE, link="../other"), "is a link that leaves the folder"),
+        (member(f"{TOP}/d/a", kind=tarfile.SYMTYPE, link="../../other"), "is a link that leaves the folder"),
+        (member(f"{TOP}/a", kind=tarfile.SYMTYPE, link="d/l/../.."), "is a link that leaves the folder"),
+        (member(f"{TOP}/a", kind=tarfile.LNKTYPE, link="etc/shadow"), "is a link that leaves the folder"),
+        (member(f"{TOP}/a", kind=tarfile.LNKTYPE, link=f"{TOP}/../etc/shadow"), "is a link that leaves the folder"),
+        (member(f"{TOP}/a", kind=tarfile.CHRTYPE), "is a device or another special file"),
+        (member(f"{TOP}/a", kind=tarfile.FIFOTYPE), "is a device or another special file"),
+        (member(f"{TOP}/a", mode=0o4755), "has the setuid or setgid bit"),
+        (member(f"{TOP}/{'a' * 4200}"), "has a name of more than 4096 bytes"),
+        (member(f"{TOP}/mlnxofedinstall"), "is there twice"),
+    ],
+)
+def test_what_could_reach_further_is_refused(tmp_path: Path, bad: tuple[tarfile.TarInfo, bytes], words: str) -> None:
+    with pytest.raises(ApplyError) as raised:
+        archive.inspect_archive(packed(tmp_path, bad), VERSION)
+    assert words in str(raised.value)
+
+
+def test_what_lies_behind_a_link_is_refused(tmp_path: Path) -> None:
+    """A link within the folder is good, and what is put behind it is not where it seems to be."""
+    path = packed(tmp_path, member(f"{TOP}/l", kind=tarfile.SYMTYPE, link="DEBS"), member(f"{TOP}/l/x", data=b"x"))
+    with pytest.raises(ApplyError, match="lies behind a link"):
+        archive.inspect_archive(path, VERSION)
+
+
+def test_every_offender_is_counted(tmp_path: Path) -> None:
+    path = packed(tmp_path, *(member(f"/etc/{number}") for number in range(9)))
+    with pytest.raises(ApplyError, match="and 4 more"):
+        archive.inspect_archive(path, VERSION)
+
+
+@pytest.mark.parametrize(
+    ("options", "more", "words"),
+    [
+        ({"installer": "install"}, (), "has no MLNX_OFED_LINUX-.*/mlnxofedinstall"),
+        ({}, (member("other/x"),), "has 2 folders or files at its top"),
+        ({"top": TOP.replace("1.1.4", "2.1.8")}, (), "is MLNX_OFED 24.10-2.1.8.0 by its folder .*, expected 24.10-1.1.4.0"),
+    ],
+)
+def test_another_archive_is_refused(
+    tmp_path: Path, options: dict[str, str], more: tuple[tuple[tarfile.TarInfo, bytes], ...], words: str
+) -> None:
+    with pytest.raises(ApplyError, match=words):
+        archive.inspect_archive(packed(tmp_path, *more, **options), VERSION)
+
+
+def test_a_folder_of_another_form_tells_no_version(tmp_path: Path) -> None:
+    assert archive.inspect_archive(packed(tmp_path, top="ofed"), VERSION).top == "ofed"
+
+
+def test_a_damaged_archive(tmp_path: Path) -> None:
+    path = packed(tmp_path, member(f"{TOP}/big", data=bytes(range(256)) * 4000))
+    whole = path.read_bytes()
+    for damaged in (b"", b"<html>not found</html>", whole[: len(whole) // 2]):
+        path.write_bytes(damaged)
+        with pytest.raises(ApplyError, match="cannot be read as a tar archive"):
+            archive.inspect_archive(path, VERSION)
+    digest = "0" * 64
+    with pytest.raises(
+        ApplyError, match=f"its sha256 is {hashlib.sha256(path.read_bytes()).hexdigest()}, expected {digest}: the download is"
+    ):
+        archive.verify(path, f"sha256:{digest}")
+    with pytest.raises(ApplyError, match="is not there"):
+        archive.verify(tmp_path / "absent", f"sha256:{digest}")
+    with pytest.raises(ApplyError, match="64 hex digits, got 'md5:0'"):
+        archive.verify(path, "md5:0")
+
+
+def test_room_for_archive_and_build() -> None:
+    contents = archive.Contents(TOP, 1000 * 2**20, 10)
+    here, there = Path("/a/ofed"), Path("/b/tmp")
+    archive.check_space(contents, here, there, read_space(ofed=1100, tmp=2048))
+    with pytest.raises(
+        ApplyError, match=r"/a/ofed has 1099 MiB free, expected 1100 MiB to unpack the archive;.*/b/tmp has 2047 MiB free, expected 2048"
+    ):
+        archive.check_space(contents, here, there, read_space(ofed=1099, tmp=2047))
+    one = archive.Space(3147 * 2**20, 1)
+    with pytest.raises(ApplyError, match="expected 3148 MiB to unpack the archive and to build in"):
+        archive.check_space(contents, here, there, lambda _path: one)
+
+
+def test_the_room_of_a_folder_that_is_not_there_yet(tmp_path: Path) -> None:
+    assert archive.read_space(tmp_path / "a" / "b").filesystem == tmp_path.stat().st_dev
