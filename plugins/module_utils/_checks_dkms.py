@@ -47,9 +47,10 @@ class Missing:
         return f"{self.name}/{self.version} is {where}"
 
 
-def check_dkms(host: str, facts: Facts) -> list[Finding]:
+def check_dkms(host: str, facts: Facts, *, stack_judged: bool = False) -> list[Finding]:
     """Findings `driver.dkms` of one host: one for each cause where modules are missing, one for all where none is.
 
+    stack_judged: driver.stack speaks of OFED's own modules, where the kernel's are loaded in their place.
     Not one cause twice: what is built on OFED's modules is named with them, modules that DKMS has built for other kernels and not
     tried for this one are one finding, and missing headers are the finding `preflight.headers`.
     """
@@ -66,7 +67,10 @@ def check_dkms(host: str, facts: Facts) -> list[Finding]:
         return [Finding(STAGE, "driver.dkms", host, "DKMS modules", NOT_APPLICABLE, why, expected)]
     if not lacking:
         return [Finding(STAGE, "driver.dkms", host, "DKMS modules", OK, f"{', '.join(names)} installed", expected)]
-    return [_finding(host, cause, kernel) for cause in _causes(lacking)]
+    causes = [cause for cause in _causes(lacking) if not (stack_judged and cause[0].name in OFED)]
+    if not causes:
+        return [Finding(STAGE, "driver.dkms", host, "DKMS modules", NOT_APPLICABLE, f"{lacking[0].words}: driver.stack says why", expected)]
+    return [_finding(host, cause, kernel) for cause in causes]
 
 
 def is_relevant(name: str) -> bool:

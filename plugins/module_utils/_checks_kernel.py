@@ -9,39 +9,32 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from ansible_collections.rdma.cluster.plugins.module_utils._checks_dkms import is_relevant, lacks_headers
+from ansible_collections.rdma.cluster.plugins.module_utils._checks_dkms import lacks_headers
 from ansible_collections.rdma.cluster.plugins.module_utils._findings import ERROR, NOT_APPLICABLE, OK, UNKNOWN, WARNING, Finding
+from ansible_collections.rdma.cluster.plugins.module_utils._loaded_module import ADD_ONS
+from ansible_collections.rdma.cluster.plugins.module_utils._planned_stack import builds_modules, builds_planned, is_rpm, planned_stack
 from ansible_collections.rdma.cluster.plugins.module_utils._rails import Facts
 
 STAGE = "preflight"
-INBOX = "inbox"
-#: Where a module can come from beside the kernel of the distribution (stack.modules.NAME.provenance).
-ADD_ONS = frozenset({"dkms", "extra"})
-RPM_FAMILY = frozenset({"rhel", "fedora", "centos", "rocky"})
 NEWEST_SUBJECT, HEADERS_SUBJECT, SECURE_BOOT_SUBJECT = "running kernel", "headers of the running kernel", "Secure Boot"
 
 
-def check_kernels(host: str, intent: Mapping[str, Any], facts: Facts) -> list[Finding]:
+def check_kernels(host: str, intent: Mapping[str, Any], facts: Facts, *, reboot_allowed: bool = False) -> list[Finding]:
     """Findings `preflight.newest`, `preflight.headers` and `preflight.secure_boot` of one host.
 
     An older kernel that runs lacks its headers where those of the newest have replaced them: then only `preflight.newest` is an error.
+    What the driver stage will do itself is a warning: reboot, where that is allowed, and install headers for the planned stack.
     """
     stack = facts["stack"]
     builds = builds_modules(intent, stack)
-    return [_newest(host, stack, builds=builds), _headers(host, stack, builds=builds), _secure_boot(host, intent, stack)]
+    return [
+        _newest(host, stack, ERROR if builds and not reboot_allowed else WARNING, builds=builds),
+        _headers(host, intent, stack, builds=builds),
+        _secure_boot(host, intent, stack),
+    ]
 
 
-def planned_stack(intent: Mapping[str, Any]) -> str:
-    """rdma_driver.stack: "inbox", "doca", …"""
-    return str((intent.get("driver") or {}).get("stack") or INBOX)
-
-
-def builds_modules(intent: Mapping[str, Any], stack: Mapping[str, Any]) -> bool:
-    """Whether modules that RDMA or a GPU needs are built for the kernels of a host, or shall be."""
-    return any(is_relevant(str(entry["name"])) for entry in stack.get("dkms") or ()) or planned_stack(intent) != INBOX
-
-
-def _newest(host: str, stack: Mapping[str, Any], *, builds: bool) -> Finding:
+def _newest(host: str, stack: Mapping[str, Any], older: str, *, builds: bool) -> Finding:
     kernel, newest, installed = stack.get("kernel"), stack.get("newest"), stack.get("kernels") or []
     expected = "the newest of its flavour that is installed"
     if kernel is None or not installed:
@@ -53,10 +46,10 @@ def _newest(host: str, stack: Mapping[str, Any], *, builds: bool) -> Finding:
     observed = f"{kernel} runs; {there}" if kernel in installed else f"{kernel} runs and is not installed; {there}"
     todo = f"Reboot {host} into {newest}, or remove it" if kernel in installed else f"Reboot {host} into a kernel that is installed"
     why = "modules are built for one kernel, and the next boot takes another" if builds else "the next boot takes another than this one"
-    return Finding(STAGE, "preflight.newest", host, NEWEST_SUBJECT, ERROR if builds else WARNING, observed, expected, f"{todo}: {why}.")
+    return Finding(STAGE, "preflight.newest", host, NEWEST_SUBJECT, older, observed, expected, f"{todo}: {why}.")
 
 
-def _headers(host: str, stack: Mapping[str, Any], *, builds: bool) -> Finding:
+def _headers(host: str, intent: Mapping[str, Any], stack: Mapping[str, Any], *, builds: bool) -> Finding:
     def finding(status: str, observed: str, remedy: str = "") -> Finding:
         return Finding(STAGE, "preflight.headers", host, HEADERS_SUBJECT, status, observed, "there, to build modules for it", remedy)
 
@@ -65,20 +58,20 @@ def _headers(host: str, stack: Mapping[str, Any], *, builds: bool) -> Finding:
         return finding(NOT_APPLICABLE, "nothing is built for it: the stack is inbox, and DKMS has no module that RDMA or a GPU needs")
     if kernel is None:
         return finding(NOT_APPLICABLE, "preflight.kernel says that it is not known which one runs")
-    if headers is None:
-        return finding(UNKNOWN, "not read", f"Look at /lib/modules/{kernel}/build on {host}.")
-    if not lacks_headers(stack):
-        return finding(OK, f"/lib/modules/{kernel}/build")
+    place = f"/lib/modules/{kernel}/build"
+    if headers is None or not lacks_headers(stack):
+        return finding(OK, place) if headers is not None else finding(UNKNOWN, "not read", f"Look at {place} on {host}.")
     if newest not in {None, kernel} and headers.get(newest):
         return finding(NOT_APPLICABLE, f"those of {newest} are there: preflight.newest says to reboot into it")
     package = headers_package(kernel, stack.get("distribution") or {})
-    return finding(ERROR, f"nothing at /lib/modules/{kernel}/build", f"Install {package} on {host}.")
+    planned = builds_planned(intent, stack)
+    todo = f"The driver stage installs {package} on {host}." if planned else f"Install {package} on {host}."
+    return finding(WARNING if planned else ERROR, f"nothing at {place}", todo)
 
 
 def headers_package(kernel: str, distribution: Mapping[str, Any]) -> str:
     """The package with the headers of a release of `uname -r`; the kernels of RHEL's variants are named "5.14.0-427.el9.x86_64+rt"."""
-    names = {distribution.get("id"), *(distribution.get("like") or [])}
-    if names & RPM_FAMILY:
+    if is_rpm(distribution):
         release, plus, variant = kernel.partition("+")
         return f"kernel-{variant}-devel-{release}" if plus else f"kernel-devel-{release}"
     return f"linux-headers-{kernel}"
@@ -94,17 +87,43 @@ def _secure_boot(host: str, intent: Mapping[str, Any], stack: Mapping[str, Any])
         return finding(OK, "off")
     if not builds_modules(intent, stack):
         return finding(OK, "on; the modules of the kernel are signed by the distribution")
+    return finding(*_signing(host, intent, stack))
+
+
+def _signing(host: str, intent: Mapping[str, Any], stack: Mapping[str, Any]) -> tuple[str, ...]:
+    """Of a host with Secure Boot on, where modules are built: whether they are signed, and by a key that is enrolled."""
     built = {name: module for name, module in (stack.get("modules") or {}).items() if module.get("provenance") in ADD_ONS}
     unsigned = sorted(name for name, module in built.items() if module.get("signer") is None)
+    mok = stack.get("mok") if builds_planned(intent, stack) else None
     if unsigned:
-        return finding(ERROR, f"on, and nobody has signed {', '.join(unsigned)}", _enrol(host))
-    if not built and planned_stack(intent) != INBOX:
-        return finding(WARNING, f"on; what {planned_stack(intent)} builds will have to be signed", _enrol(host))
-    return finding(OK, f"on; {len(built)} modules that do not come with the kernel are signed")
+        return ERROR, f"on, and nobody has signed {', '.join(unsigned)}", enrolment(host, stack)
+    if mok is not None and not mok.get("enrolled"):
+        return (*key_trouble(mok), enrolment(host, stack))
+    if built:
+        return OK, f"on; {len(built)} modules that do not come with the kernel are signed"
+    if mok is not None:
+        return OK, f"on; the key that DKMS signs with ({mok.get('key')}) is enrolled"
+    if builds_planned(intent, stack):
+        return WARNING, f"on; what {planned_stack(intent)} builds will have to be signed", enrolment(host, stack)
+    return OK, "on; no module of an add-on is loaded"
 
 
-def _enrol(host: str) -> str:
+def key_trouble(mok: Mapping[str, Any]) -> tuple[str, str]:
+    """A status, and what is wrong with a key of DKMS that is not known to be enrolled. mok: stack.mok of the facts."""
+    if not mok.get("key"):
+        return ERROR, "on, and DKMS has no key yet that it could sign with"
+    key = f"the key that DKMS signs with ({mok['key']})"
+    if mok.get("enrolled") is None:
+        return UNKNOWN, f"on, and it is not known whether {key} is enrolled"
+    return ERROR, f"on, and {key} is not enrolled"
+
+
+def enrolment(host: str, stack: Mapping[str, Any]) -> str:
+    """What to do so that a host with Secure Boot on loads what DKMS builds: a key is made by dkms or by Ubuntu's shim-signed."""
+    key = (stack.get("mok") or {}).get("key")
+    file = f"`mokutil --import {key}`" if key else "`mokutil --import /var/lib/dkms/mok.pub` (Ubuntu: /var/lib/shim-signed/mok/MOK.der)"
+    make = "" if key else " If there is none yet, install dkms and run `dkms generate_mok` (Ubuntu: `update-secureboot-policy --new-key`)."
     return (
-        f"Enrol the key that DKMS signs with on {host}: `mokutil --import /var/lib/dkms/mok.pub` (Ubuntu: "
-        "/var/lib/shim-signed/mok/MOK.der), reboot, confirm it on the console, build the modules again; or switch Secure Boot off."
+        f"Enrol the key that DKMS signs with on {host}: {file}, reboot, confirm it on the console, build the modules again; "
+        f"or switch Secure Boot off.{make}"
     )

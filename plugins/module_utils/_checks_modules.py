@@ -9,8 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
-from ansible_collections.rdma.cluster.plugins.module_utils._checks_dkms import OFED, lacks_headers, missing
-from ansible_collections.rdma.cluster.plugins.module_utils._checks_kernel import ADD_ONS, INBOX, planned_stack
+from ansible_collections.rdma.cluster.plugins.module_utils._checks_dkms import OFED, missing
 from ansible_collections.rdma.cluster.plugins.module_utils._findings import (
     ERROR,
     NOT_APPLICABLE,
@@ -19,13 +18,13 @@ from ansible_collections.rdma.cluster.plugins.module_utils._findings import (
     WARNING,
     Finding,
 )
+from ansible_collections.rdma.cluster.plugins.module_utils._loaded_module import ADD_ONS, KERNELS_OWN, compare
+from ansible_collections.rdma.cluster.plugins.module_utils._ofed_state import DRIVER, has_version, ofed_state
+from ansible_collections.rdma.cluster.plugins.module_utils._planned_stack import INBOX, planned_modules
 from ansible_collections.rdma.cluster.plugins.module_utils._rails import Facts, resolve
 
 STAGE = "driver"
 SUBJECT = "loaded modules"
-#: What modinfo says of a module that is part of the kernel's image: there is no file that could differ.
-BUILT_IN = "(builtin)"
-KERNELS_OWN = "kernel"
 CORE = ("ib_cm", "ib_core", "ib_ipoib", "ib_umad", "ib_uverbs", "iw_cm", "rdma_cm", "rdma_ucm")
 #: The modules of a NIC's driver, by the name of the driver on the PCI bus.
 DRIVERS = {
@@ -39,6 +38,8 @@ DRIVERS = {
 OFED_DRIVERS = ("mlx4_core", "mlx5_core")
 #: How many modules a finding names.
 NAMED = 6
+#: How many lines of a log.
+LINES = 4
 Modules = Mapping[str, Mapping[str, Any]]
 
 
@@ -46,20 +47,23 @@ def check_modules(host: str, intent: Mapping[str, Any], facts: Facts) -> list[Fi
     """Findings `driver.stack` (one) and `driver.loaded` (one for each cause where modules differ, else one) of one host.
 
     Of one cause there is one error: what is loaded and differs from what is on disk is `driver.loaded` alone, and the kernel's own
-    modules in the place of those that DKMS has not built are `driver.dkms`.
+    modules in the place of those that DKMS has not built are `driver.stack`, which says why.
     """
     return [_stack(host, intent, facts), *_loaded(host, facts["stack"])]
 
 
 def _stack(host: str, intent: Mapping[str, Any], facts: Facts) -> Finding:
-    planned = planned_stack(intent)
+    planned = planned_modules(intent)
 
     def finding(status: str, observed: str, remedy: str = "") -> Finding:
-        expected = "the kernel's own modules (inbox)" if planned == INBOX else f"the modules of {planned}"
+        version = (intent.get("driver") or {}).get("version")
+        expected = (
+            "the kernel's own modules (inbox)" if planned == INBOX else f"the modules of {planned}" + (f" {version}" if version else "")
+        )
         return Finding(STAGE, "driver.stack", host, "driver stack", status, observed, expected, remedy)
 
     modules: Modules = facts["stack"].get("modules") or {}
-    judged = {name: modules[name] for name in _of_rails(intent, facts) if name in modules}
+    judged = {name: modules[name] for name in _judged(intent, facts) if name in modules}
     if not judged:
         return finding(NOT_APPLICABLE, "no module of the rails' drivers is loaded: driver.module says so")
     same = {name: module for name, module in judged.items() if compare(module) != ERROR}
@@ -68,7 +72,8 @@ def _stack(host: str, intent: Mapping[str, Any], facts: Facts) -> Finding:
     told = {name: module for name, module in same.items() if module.get("provenance") is not None}
     if planned == INBOX:
         return finding(*_inbox(host, told, facts["stack"]))
-    return finding(*_add_on(host, planned, told, facts["stack"], is_read=any("provenance" in module for module in same.values())))
+    is_read = any("provenance" in module for module in same.values())
+    return finding(*(_add_on(host, planned, told, facts["stack"], is_read=is_read) or _installed(host, intent, told, facts["stack"])))
 
 
 def _inbox(host: str, told: Modules, stack: Mapping[str, Any]) -> tuple[str, ...]:
@@ -83,42 +88,68 @@ def _inbox(host: str, told: Modules, stack: Mapping[str, Any]) -> tuple[str, ...
 
 
 def _add_on(host: str, planned: str, told: Modules, stack: Mapping[str, Any], *, is_read: bool) -> tuple[str, ...]:
-    own = [name for name, module in told.items() if module["provenance"] == KERNELS_OWN]
+    """Whether the modules are those of an add-on; () if they are."""
+    own = sorted((name for name, module in told.items() if module["provenance"] == KERNELS_OWN), key=lambda name: name != DRIVER)
     if not told:
         todo = f"Look at `modinfo -F filename mlx5_core` on {host}."
         return (UNKNOWN, "it is not known where the modules come from", todo) if is_read else (NOT_APPLICABLE, "the facts do not tell")
     if not own:
-        return OK, f"{_some(told)} of an add-on"
-    if not lacks_headers(stack) and any(each.name in OFED for each in missing(stack)):
-        return NOT_APPLICABLE, f"the kernel's own {_some(own)}: driver.dkms says why"
+        return ()
+    others = f"; the same is true of {_some(own[1:])}" if len(own) > 1 else ""
+    why = _why_stock(stack)
+    if why:
+        todo = f"Mend that on {host} and run the driver stage again. The log is driver/{host}.log in the folder of the run that failed"
+        return ERROR, f"the stock {own[0]} is running{others}: {why}", f"{todo}; see also /var/lib/dkms/*/*/build/make.log on {host}."
     todo = f"See on {host} whether {planned} is installed for {stack.get('kernel')} (`modinfo -F filename {own[0]}`, `dkms status`)"
-    verb = "runs" if len(own) == 1 else "run"
-    return ERROR, f"the kernel's own {_some(own)} {verb}, not the installed one", f"{todo}; then reload the driver, or reboot."
+    return ERROR, f"the stock {own[0]} is running, not the installed one{others}", f"{todo}; then reload the driver, or reboot."
 
 
-def _of_rails(intent: Mapping[str, Any], facts: Facts) -> list[str]:
-    """The modules below the rails of a host: those of RDMA itself, and of their NICs' drivers as far as the planned stack has them."""
-    rails = [rail for rail in resolve(intent["rails"], facts) if not rail.rail["soft"]]
-    known = {(facts["devices"][rail.device].get("driver") or "mlx5_core") if rail.device else "mlx5_core" for rail in rails}
-    drivers = known if planned_stack(intent) == INBOX else known & set(OFED_DRIVERS)
-    return [*CORE, *(name for driver in sorted(drivers) for name in DRIVERS.get(driver, (driver,)))]
+def _why_stock(stack: Mapping[str, Any]) -> str:
+    """Why the planned stack is not there: what DKMS has not built, and how the last installation failed, with the lines of its log."""
+    lacking = [each.words for each in missing(stack) if each.name in OFED]
+    failure = stack.get("last_build") or {}
+    return "; ".join([*lacking, *([str(failure["meaning"]), *failure["lines"][:LINES]] if failure else [])])
 
 
-def compare(module: Mapping[str, Any]) -> str:
-    """Whether a loaded module is the one on disk: OK; ERROR for another; UNKNOWN; NOT_APPLICABLE where the facts do not tell the file's.
+def _installed(host: str, intent: Mapping[str, Any], told: Modules, stack: Mapping[str, Any]) -> tuple[str, ...]:
+    """Whether the add-on is the planned one, in the planned version."""
+    wished, planned = (intent.get("driver") or {}).get("version"), planned_modules(intent)
+    state = ofed_state(stack)
+    has_it = has_version(state, planned, wished)
+    seen = " ".join(filter(None, (state.stack, state.version))) or "an add-on of another kind"
+    if has_it is False:
+        todo = f"Run the driver stage on {host}, or plan what is there (rdma_driver.stack and version)."
+        return ERROR, f"{seen} is installed, not {planned} {wished or ''}".rstrip(), todo
+    if has_it is None and wished:
+        return (
+            UNKNOWN,
+            f"{_of(told)}; it is not known whether that is {planned} {wished}",
+            f"Look at `ofed_info -s` and the packages on {host}.",
+        )
+    return OK, _of(told)
 
-    Modules of the kernel often declare neither version nor srcversion, loaded or on disk.
+
+def _of(told: Modules) -> str:
+    """The driver's file, version and srcversion; of a host without it the names of what is there."""
+    if DRIVER not in told:
+        return f"{_some(told)} of an add-on"
+    module = told[DRIVER]
+    marks = (f"{key} {module[key]}" for key in ("version", "srcversion") if module.get(key))
+    return ", ".join([f"{DRIVER} from {module.get('file') or 'a file that is not told'}", *marks])
+
+
+def _judged(intent: Mapping[str, Any], facts: Facts) -> list[str]:
+    """The modules below the rails of a host: those of RDMA itself, and of their NICs' drivers as far as the planned stack has them.
+
+    An add-on's driver is judged without such a rail too. Not the core: Soft-RoCE stands on the kernel's own.
     """
-    if not {"file", "file_version", "file_srcversion"} & set(module):
-        return NOT_APPLICABLE
-    if module.get("file") == BUILT_IN:
-        return OK
-    loaded, on_disk = (module.get("version"), module.get("srcversion")), (module.get("file_version"), module.get("file_srcversion"))
-    if module.get("file", "") is None and not any(on_disk):
-        return UNKNOWN
-    if loaded != on_disk:
-        return ERROR
-    return OK if any(loaded) or module.get("provenance") == KERNELS_OWN else UNKNOWN
+    planned = planned_modules(intent)
+    rails = [rail for rail in resolve(intent["rails"], facts) if not rail.rail["soft"]]
+    if not rails and planned != INBOX:
+        return [DRIVER]
+    known = {(facts["devices"][rail.device].get("driver") or DRIVER) if rail.device else DRIVER for rail in rails}
+    drivers = known if planned == INBOX else known & set(OFED_DRIVERS)
+    return [*CORE, *(name for driver in sorted(drivers) for name in DRIVERS.get(driver, (driver,)))]
 
 
 def _loaded(host: str, stack: Mapping[str, Any]) -> list[Finding]:

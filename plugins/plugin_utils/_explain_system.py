@@ -10,9 +10,9 @@ from collections.abc import Mapping
 from typing import Any
 
 from ansible_collections.rdma.cluster.plugins.module_utils._checks_dkms import missing
-from ansible_collections.rdma.cluster.plugins.module_utils._checks_kernel import INBOX
-from ansible_collections.rdma.cluster.plugins.module_utils._checks_modules import compare
 from ansible_collections.rdma.cluster.plugins.module_utils._findings import ERROR, OK, UNKNOWN
+from ansible_collections.rdma.cluster.plugins.module_utils._loaded_module import compare
+from ansible_collections.rdma.cluster.plugins.module_utils._planned_stack import INBOX
 from ansible_collections.rdma.cluster.plugins.plugin_utils._explain_text import (
     NOT_READ,
     Item,

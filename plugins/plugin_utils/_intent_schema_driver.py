@@ -39,7 +39,7 @@ SHA256 = matching(r"sha256:[0-9a-fA-F]{64}", "'sha256:' and 64 hexadecimal digit
 OPTION = matching(r"--[a-z][a-z0-9-]{0,63}(=[A-Za-z0-9_./:,+=-]{1,255})?", "one long option of mlnxofedinstall (--without-dkms)")
 MODULE = matching(r"[a-z][a-z0-9_]{0,54}", "the name of a kernel module (mlx5_core)")
 PARAMETERS = matching(r"[a-z0-9_]+=[A-Za-z0-9_.,:+-]*( [a-z0-9_]+=[A-Za-z0-9_.,:+-]*)*", "parameters of a module ('prof_sel=3 probe_vf=0')")
-FIRMWARE_NAME = matching(r"[A-Z][A-Z0-9_]{1,63}", "the name of a firmware setting without an index (LINK_TYPE_P1)")
+FIRMWARE_NAME = matching(r"[A-Z][A-Za-z0-9_]{1,63}", "the name of a firmware setting without an index (LINK_TYPE_P1)")
 FIRMWARE_VALUE = matching(r"[A-Za-z0-9_.]{1,64}", "a number, or the name of a value (DEVICE_DEFAULT)")
 PSID = matching(r"[A-Z0-9_]{6,16}", "the PSID of a board (MT_0000000838)")
 FIRMWARE_VERSION = matching(r"[0-9]{1,3}\.[0-9]{1,3}\.[0-9]{1,5}", "a version of firmware in quotes ('28.39.1002')")
@@ -69,9 +69,10 @@ SECTIONS: dict[str, Section] = {
                 url=text("From where each host fetches it.", URL),
             ),
             checksum=text("`mlnx_ofed` only, and needed there: the bundle's SHA-256.", SHA256),
-            add_kernel_support=flag(
-                "Build for the running kernel (`--add-kernel-support`; of DOCA before 3.2 `doca-kernel-support`; later ones always do).",
-                True,
+            add_kernel_support=Key(
+                (bool,),
+                "Build packages for the running kernel (`--add-kernel-support`; of DOCA before 3.2 `doca-kernel-support`). Where it is "
+                "absent that is done, but for `mlnx_ofed` on Debian and Ubuntu: there DKMS builds for every kernel, and the option ends that.",
             ),
             with_nvmf=flag("`mlnx_ofed` only: build NVMe over Fabrics too (`--with-nvmf`).", False),
             without_fw_update=flag("`mlnx_ofed` only: leave the NICs' firmware alone (`--without-fw-update`).", True),

@@ -98,9 +98,50 @@ def test_a_kernel_whose_release_is_not_known_is_the_finding_of_another_check() -
 
 @pytest.mark.parametrize("headers", [{OLD: True, NEW: False}, {OLD: True}, {}])
 def test_missing_headers_name_the_package(headers: dict[str, bool]) -> None:
-    (finding,) = stopping(check_kernels("node1", DOCA, facts(headers=headers)))
+    (finding,) = stopping(check_kernels("node1", INBOX, facts(headers=headers, dkms=[KNEM])))
     assert (finding.check, finding.status) == ("preflight.headers", "error")
     assert finding.remedy == f"Install linux-headers-{NEW} on node1."
+
+
+def test_the_driver_stage_installs_the_headers_that_the_planned_stack_needs() -> None:
+    found = by_check(DOCA, facts(headers={}))["preflight.headers"]
+    assert found == ("warning", f"nothing at /lib/modules/{NEW}/build", f"The driver stage installs linux-headers-{NEW} on node1.")
+
+
+@pytest.mark.parametrize("intent", [INBOX, DOCA])
+def test_an_older_kernel_is_a_warning_where_the_host_may_be_rebooted(intent: dict[str, Any]) -> None:
+    tree = facts(kernel=OLD, headers={OLD: True, NEW: True}, dkms=[KNEM])
+    (first, *_others) = check_kernels("node1", intent, tree, reboot_allowed=True)
+    assert (first.check, first.status) == ("preflight.newest", "warning")
+    assert check_kernels("node1", intent, tree)[0].status == "error"
+
+
+KEY = "/var/lib/dkms/mok.pub"
+SIGNED = {"mlx5_core": {"provenance": "dkms", "signer": "DKMS module signing key"}}
+ON = "on, and the key that DKMS signs with"
+KEYS = [
+    pytest.param(DOCA, True, {}, "ok", f"on; the key that DKMS signs with ({KEY}) is enrolled", id="enrolled"),
+    pytest.param(DOCA, False, SIGNED, "error", f"{ON} ({KEY}) is not enrolled", id="not enrolled"),
+    pytest.param(
+        DOCA, None, {}, "unknown", f"on, and it is not known whether the key that DKMS signs with ({KEY}) is enrolled", id="unknown"
+    ),
+    pytest.param(INBOX, False, SIGNED, "ok", "on; the modules of the kernel are signed by the distribution", id="inbox"),
+]
+
+
+def test_secure_boot_where_dkms_has_no_key_yet() -> None:
+    found = by_check(DOCA, facts(secure_boot=True, mok={"key": None, "enrolled": None}))["preflight.secure_boot"]
+    assert found[:2] == ("error", "on, and DKMS has no key yet that it could sign with")
+    assert "dkms generate_mok" in found[2]
+
+
+@pytest.mark.parametrize(("intent", "enrolled", "modules", "status", "observed"), KEYS)
+def test_secure_boot_and_the_key_of_dkms(
+    intent: dict[str, Any], enrolled: bool | None, modules: dict[str, Any], status: str, observed: str
+) -> None:
+    found = by_check(intent, facts(secure_boot=True, mok={"key": KEY, "enrolled": enrolled}, modules=modules))["preflight.secure_boot"]
+    assert found[:2] == (status, observed)
+    assert ("mokutil --import" in found[2]) is (status != "ok")
 
 
 def test_headers_that_a_newer_kernel_has_taken_along_are_one_error() -> None:

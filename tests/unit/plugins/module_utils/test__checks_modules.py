@@ -12,7 +12,7 @@ import pytest
 
 from ansible_collections.rdma.cluster.plugins.module_utils._checks_dkms import check_dkms
 from ansible_collections.rdma.cluster.plugins.module_utils._checks_kernel import check_kernels
-from ansible_collections.rdma.cluster.plugins.module_utils._checks_modules import causes, check_modules, compare
+from ansible_collections.rdma.cluster.plugins.module_utils._checks_modules import causes, check_modules
 from ansible_collections.rdma.cluster.plugins.module_utils._findings import Finding, stopping
 from tests.unit.hosts import lab_facts, lab_rails
 
@@ -87,14 +87,62 @@ def test_ofed_s_compatibility_layer_alone_tells_as_well() -> None:
 def test_the_kernel_s_own_in_the_place_of_the_planned() -> None:
     (finding,) = stopping(check_modules("node1", intent("doca"), facts(all_of("kernel", ["mlx5_core"]))))
     assert (finding.check, finding.status) == ("driver.stack", "error")
-    assert finding.observed == "the kernel's own mlx5_core runs, not the installed one"
+    assert finding.observed == "the stock mlx5_core is running, not the installed one"
     assert "`modinfo -F filename mlx5_core`" in finding.remedy
 
 
 def test_one_of_them_is_enough() -> None:
     mixed = {**all_of("dkms"), "mlx5_ib": module("mlx5_ib", "kernel")}
     (finding,) = stopping(check_modules("node1", intent("doca"), facts(mixed)))
-    assert finding.observed == "the kernel's own mlx5_ib runs, not the installed one"
+    assert finding.observed == "the stock mlx5_ib is running, not the installed one"
+
+
+def test_the_driver_is_named_first() -> None:
+    (finding,) = check(facts(all_of("kernel")), "doca")["driver.stack"]
+    assert finding.observed.startswith("the stock mlx5_core is running, not the installed one; the same is true of ")
+
+
+def test_which_file_version_and_srcversion_is_loaded() -> None:
+    (finding,) = check(facts(all_of("dkms")), "doca")["driver.stack"]
+    assert finding.observed == f"mlx5_core from /lib/modules/{KERNEL}/updates/dkms/mlx5_core.ko, version 24.10-1.1.4, srcversion ADD9"
+
+
+def planned(stack: str, version: str, **rail: Any) -> dict[str, Any]:
+    return {**intent(stack, **rail), "driver": {"stack": stack, "version": version}}
+
+
+VERSIONS = [
+    ("mlnx_ofed", "24.10-1.1.4.0", {"ofed_version": "MLNX_OFED_LINUX-24.10-1.1.4.0"}, "ok"),
+    ("mlnx_ofed", "24.10-2.1.8.0", {"ofed_version": "MLNX_OFED_LINUX-24.10-1.1.4.0"}, "error"),
+    ("mlnx_ofed", "24.10-1.1.4.0", {"ofed_version": "OFED-internal-24.10-1.1.4.0"}, "error"),
+    ("mlnx_ofed", "24.10-1.1.4.0", {"ofed_version": None}, "unknown"),
+    ("doca", "3.2.0", {"ofed_version": "OFED-internal-25.10-1.7.1", "distribution": {"vendor": {"doca-ofed": "3.2.0-125000"}}}, "ok"),
+    ("doca", "3.2.1", {"ofed_version": "OFED-internal-25.10-1.7.1", "distribution": {"vendor": {"doca-ofed": "3.2.0-125000"}}}, "error"),
+    ("doca", "3.2.0", {"ofed_version": "OFED-internal-25.10-1.7.1", "distribution": {"vendor": None}}, "unknown"),
+]
+
+
+@pytest.mark.parametrize(("stack", "version", "installed", "status"), VERSIONS)
+def test_the_wished_version_is_a_part_of_the_stack(stack: str, version: str, installed: dict[str, Any], status: str) -> None:
+    found = check_modules("node1", planned(stack, version), facts(all_of("dkms"), **installed))
+    assert [(finding.check, finding.status) for finding in found] == [("driver.stack", status), ("driver.loaded", "ok")]
+    assert found[0].expected == f"the modules of {stack} {version}"
+    assert (f"{stack} {version}" in found[0].observed) is (status in ("error", "unknown"))
+    assert ("node1" in found[0].remedy) is (status != "ok")
+
+
+@pytest.mark.parametrize(("provenance", "status"), [("dkms", "ok"), ("kernel", "error")])
+def test_an_add_on_is_judged_by_its_driver_where_all_rails_are_soft(provenance: str, status: str) -> None:
+    """Soft-RoCE stands on the kernel's own core."""
+    tree = facts({**all_of("kernel", ["ib_core", "ib_uverbs", "rdma_cm"]), "mlx5_core": module("mlx5_core", provenance)})
+    assert check(tree, "doca", soft=True)["driver.stack"][0].status == status
+    del tree["stack"]["modules"]["mlx5_core"]
+    assert check(tree, "doca", soft=True)["driver.stack"][0].status == "not_applicable"
+
+
+def test_docas_userspace_stands_on_the_kernels_own_modules() -> None:
+    wish = {**intent("doca"), "driver": {"stack": "doca", "version": "3.2.0", "profile": "doca-ofed-userspace"}}
+    assert check_modules("node1", wish, facts(all_of("kernel")))[0].status == "ok"
 
 
 def test_the_driver_of_another_vendor_s_nic_is_not_ofed_s() -> None:
@@ -153,27 +201,6 @@ def test_modules_that_have_nothing_to_do_with_each_other_are_an_error_each() -> 
 
 
 NONE = {"version": None, "srcversion": None, "file_version": None, "file_srcversion": None}
-SAME = {"version": "1", "srcversion": "A", "file_version": "1", "file_srcversion": "A", "file": "/x.ko"}
-COMPARED = [
-    pytest.param(SAME, "ok", id="the same"),
-    pytest.param({**SAME, "version": "2"}, "error", id="another version"),
-    pytest.param({**SAME, "srcversion": "B"}, "error", id="another srcversion"),
-    pytest.param({**SAME, "version": None}, "error", id="version of the file only"),
-    pytest.param({**SAME, "file_srcversion": None}, "error", id="srcversion of what is loaded only"),
-    pytest.param({**SAME, "version": None, "file_version": None}, "ok", id="srcversion alone"),
-    pytest.param({**NONE, "file": "/x.ko", "provenance": "kernel"}, "ok", id="the kernel's own declares nothing"),
-    pytest.param({**NONE, "file": "/x.ko", "provenance": "dkms"}, "unknown", id="an add-on declares nothing"),
-    pytest.param({**NONE, "file": "(builtin)"}, "ok", id="part of the kernel"),
-    pytest.param({**NONE, "srcversion": "A", "file": "(builtin)"}, "ok", id="part of the kernel, with a srcversion"),
-    pytest.param({**NONE, "file": None, "srcversion": "A"}, "unknown", id="no file was found"),
-    pytest.param({**NONE, "srcversion": "A", "provenance": "kernel"}, "error", id="only what is loaded declares something"),
-    pytest.param({"version": "1", "srcversion": "A", "holders": []}, "not_applicable", id="facts of before"),
-]
-
-
-@pytest.mark.parametrize(("seen", "status"), COMPARED)
-def test_a_module_against_its_file(seen: dict[str, Any], status: str) -> None:
-    assert compare(seen) == status
 
 
 def test_modules_that_cannot_be_compared_are_one_unknown() -> None:
@@ -206,7 +233,8 @@ def test_holders_that_hold_each_other_come_to_an_end() -> None:
 
 def everything(tree: dict[str, Any]) -> list[str]:
     """What all checks on the driver stack find wrong."""
-    found = [*check_kernels("node1", intent("doca"), tree), *check_dkms("node1", tree), *check_modules("node1", intent("doca"), tree)]
+    doca = intent("doca")
+    found = [*check_kernels("node1", doca, tree), *check_dkms("node1", tree, stack_judged=True), *check_modules("node1", doca, tree)]
     return [finding.check for finding in stopping(found)]
 
 
@@ -219,18 +247,31 @@ def test_one_cause_is_one_error() -> None:
     good = facts(all_of("dkms"), **BUILT)
     assert everything(good) == []
     not_built = {**BUILT, "dkms": [{**ENTRY, "state": "added", "kernel": None, "arch": None}]}
-    assert everything(facts(all_of("kernel"), **not_built)) == ["driver.dkms"]
+    assert everything(facts(all_of("kernel"), **not_built)) == ["driver.stack"]
+    others = [*not_built["dkms"], {**ENTRY, "name": "knem", "state": "built"}]
+    assert everything(facts(all_of("kernel"), **{**not_built, "dkms": others})) == ["driver.dkms", "driver.stack"]
     assert everything(facts(all_of("kernel"), **{**BUILT, "dkms": []})) == ["driver.stack"]
     assert everything(facts(all_of("dkms", **NEW), **BUILT)) == ["driver.loaded"]
-    assert everything(facts(all_of("dkms"), **{**BUILT, "headers": {KERNEL: False}})) == ["preflight.headers"]
+    assert everything(facts(all_of("dkms"), **{**BUILT, "headers": {KERNEL: False}})) == []
     assert everything(facts(all_of("dkms"), **{**BUILT, "secure_boot": True})) == ["preflight.secure_boot"]
     assert everything(facts(all_of("dkms"), **{**BUILT, "kernels": [KERNEL, NEXT], "newest": NEXT})) == ["preflight.newest"]
 
 
+def test_a_stock_driver_is_told_with_the_line_of_the_compiler() -> None:
+    """And not by a line of driver.dkms as well."""
+    failure = {"meaning": "the installation failed", "lines": ["mlx5_core.c:12:5: error: expected ';'", "b", "c", "d", "e"]}
+    not_built = {**BUILT, "dkms": [{**ENTRY, "state": "added", "kernel": None, "arch": None}], "last_build": failure}
+    found = stopping(check_modules("node1", intent("doca"), facts(all_of("kernel"), **not_built)))
+    assert [finding.check for finding in found] == ["driver.stack"]
+    assert "the stock mlx5_core is running" in found[0].observed
+    assert "mlnx-ofed-kernel/24.10 is added, and built for no kernel; the installation failed; mlx5_core.c:12:5: error" in found[0].observed
+    assert found[0].observed.endswith("; b; c; d")
+
+
 def test_that_nothing_was_built_for_want_of_headers_stops_the_driver_gate_too() -> None:
-    """Each gate stops on its own: a silenced preflight.headers does not let the kernel's own modules pass for the planned ones."""
+    """Each gate stops on its own: preflight.headers, a warning, does not let the kernel's own modules pass for the planned ones."""
     stack = {**BUILT, "headers": {KERNEL: False}, "dkms": [{**ENTRY, "state": "added", "kernel": None}]}
-    assert everything(facts(all_of("kernel"), **stack)) == ["preflight.headers", "driver.stack"]
+    assert everything(facts(all_of("kernel"), **stack)) == ["driver.stack"]
 
 
 def test_facts_of_before_stop_nobody() -> None:

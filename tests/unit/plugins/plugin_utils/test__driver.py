@@ -41,3 +41,16 @@ def test_a_software_device_on_a_card_says_nothing_of_the_card() -> None:
     assert needed_modules(hard_intent(), lab_facts()) == [*CORE_MODULES, "mlx5_core", "mlx5_ib"]
     assert needed_modules(lab_intent(), lab_facts()) == [*CORE_MODULES, "rdma_rxe"]
     assert needed_modules(hard_intent()) == [*CORE_MODULES, "mlx5_core", "mlx5_ib"]
+
+
+@pytest.mark.parametrize("stack", ["doca", "mlnx_ofed"])
+def test_an_add_on_is_loaded_whatever_the_cards_are(stack: str) -> None:
+    planned = {**lab_intent(), "driver": {"stack": stack, "profile": "doca-ofed"}}
+    assert needed_modules(planned, lab_facts()) == [*CORE_MODULES, "mlx5_core", "rdma_rxe"]
+    hard = {**hard_intent(), "driver": {"stack": stack, "profile": "doca-ofed"}}
+    assert needed_modules(hard, lab_facts()) == [*CORE_MODULES, "mlx5_core", "mlx5_ib"]
+
+
+def test_docas_userspace_brings_no_modules() -> None:
+    planned = {**lab_intent(), "driver": {"stack": "doca", "profile": "doca-ofed-userspace"}}
+    assert needed_modules(planned, lab_facts()) == needed_modules(lab_intent(), lab_facts())

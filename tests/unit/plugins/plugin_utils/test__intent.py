@@ -34,7 +34,7 @@ GOOD: dict[str, Any] = {
 }
 PARTITION = {"name": "a", "key": 1}
 DRIVER = {
-    "stack": "inbox", "version": None, "source": None, "checksum": None, "add_kernel_support": True, "with_nvmf": False,
+    "stack": "inbox", "version": None, "source": None, "checksum": None, "add_kernel_support": None, "with_nvmf": False,
     "without_fw_update": True, "force": True, "flags": [], "profile": "doca-ofed",
     "repository": {"url": None, "key": None, "key_checksum": None}, "module_options": {}, "hold_kernel": False, "build_minutes": 60,
 }  # fmt: skip

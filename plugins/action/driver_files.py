@@ -1,0 +1,70 @@
+# Copyright (c) 2026, the rdma.cluster authors
+# GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""Action plugin of rdma.cluster.driver_files; documented in plugins/modules/driver_files.py."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any, ClassVar
+
+from ansible.errors import AnsibleError
+from ansible.module_utils.urls import open_url
+
+from ansible_collections.rdma.cluster.plugins.module_utils._files import ManagedFile, differs
+from ansible_collections.rdma.cluster.plugins.plugin_utils._action import RunAction
+from ansible_collections.rdma.cluster.plugins.plugin_utils._doca_repository import KEY_OF, no_repository, repository_files
+from ansible_collections.rdma.cluster.plugins.plugin_utils._kernel_hook import hook_files
+
+FETCH_SECONDS = 60
+KEY_BYTES = 1_000_000
+
+
+class ActionModule(RunAction):
+    ARGUMENTS: ClassVar[Mapping[str, Any]] = {"plan": {"type": "dict", "required": True}}
+
+    def work(self, options: Mapping[str, Any]) -> dict[str, Any]:
+        wrong = [file for file in self._files(options["plan"]) if differs(file, self.facts)]
+        if not wrong:
+            return {"written": []}
+        files = [{"path": file.path, "content": file.content, "mode": f"{file.mode:04o}"} for file in wrong]
+        return self.module("managed_files", files=files)
+
+    def _files(self, plan: Mapping[str, Any]) -> list[ManagedFile]:
+        family = self.facts["stack"]["distribution"]["family"]
+        repository = no_repository() if plan["doca"] is None else self._repository(plan, family)
+        return [*repository, *hook_files(family, wished=plan["hook"])]
+
+    def _repository(self, plan: Mapping[str, Any], family: str) -> list[ManagedFile]:
+        driver = self.intent["driver"]
+        wanted = driver["repository"]["key_checksum"].partition(":")[2]
+        there = (self.facts.get("files") or {}).get(KEY_OF[family]) or {}
+        key = None if there.get("sha256") == wanted else self._key(driver["repository"]["key"], wanted)
+        return repository_files(family, url=plan["doca"]["repository"], version=driver["version"], profile=driver["profile"], key=key)
+
+    def _key(self, place: Mapping[str, str], wanted: str) -> str:
+        """The key's text, if it is the one that the intent means."""
+        name = place.get("file") or place["url"]
+        data = Path(self._find_needle("files", name)).read_bytes() if "file" in place else _fetch(name)
+        found = hashlib.sha256(data).hexdigest()
+        if found != wanted:
+            raise AnsibleError(
+                f"The key of DOCA's repository, {name}, has the SHA-256 {found}; rdma_driver.repository.key_checksum is {wanted}: it is "
+                "another key. Look at it with `gpg --show-keys` before you trust it."
+            )
+        try:
+            return data.decode("ascii")
+        except UnicodeDecodeError as exc:
+            raise AnsibleError(f"The key {name} is not armoured text: make it so with `gpg --armor --export`.") from exc
+
+
+def _fetch(url: str) -> bytes:
+    try:
+        with open_url(url, timeout=FETCH_SECONDS) as answer:
+            data: bytes = answer.read(KEY_BYTES)
+            return data
+    except OSError as exc:
+        raise AnsibleError(f"Cannot fetch the key of DOCA's repository from {url}: {exc}") from exc

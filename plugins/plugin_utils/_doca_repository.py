@@ -1,0 +1,74 @@
+# Copyright (c) 2026, the rdma.cluster authors
+# GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""The files that make NVIDIA's repository of DOCA one of a host: its key, the entry that is bound to that key, and what of it is kept out.
+
+Sources: sources.list(5) (deb822, Signed-By), apt_preferences(5), dnf.conf(5) (gpgcheck, priority, excludepkgs).
+"""
+
+from __future__ import annotations
+
+from urllib.parse import urlsplit
+
+from ansible_collections.rdma.cluster.plugins.module_utils._files import ManagedFile
+
+APT_KEY, APT_ENTRY, APT_PIN = (
+    "/etc/apt/keyrings/rdma-cluster-doca.asc",
+    "/etc/apt/sources.list.d/rdma-cluster-doca.sources",
+    "/etc/apt/preferences.d/rdma-cluster-doca",
+)
+DNF_KEY, DNF_ENTRY = "/etc/pki/rpm-gpg/RPM-GPG-KEY-rdma-cluster-doca", "/etc/yum.repos.d/rdma-cluster-doca.repo"
+PATHS = (APT_KEY, APT_ENTRY, APT_PIN, DNF_KEY, DNF_ENTRY)
+KEY_OF = {"debian": APT_KEY, "rpm": DNF_KEY}
+#: DOCA's own copies of what the distribution has: its dkms differs from the one that other modules were built with.
+KEPT_OUT = ("dkms",)
+#: doca-ofed itself depends on DOCA's openmpi; whoever takes less keeps the distribution's.
+MPI, NEEDS_MPI = "openmpi", ("doca-ofed", "doca-all", "doca-ofed-userspace", "doca-all-userspace")
+HEADER = "# Managed by rdma.cluster.\n"
+_APT_ENTRY = """\
+{header}Types: deb
+URIs: {url}
+Suites: ./
+Signed-By: {key}
+"""
+_APT_PIN = """\
+Package: {packages}
+Pin: origin "{origin}"
+Pin-Priority: -1
+"""
+# rdma-core of DOCA and of the distribution are packages of one name: the lower number wins.
+_DNF_ENTRY = """\
+{header}[rdma-cluster-doca]
+name=DOCA {version}
+baseurl={url}
+enabled=1
+gpgcheck=1
+gpgkey=file://{key}
+priority=50
+excludepkgs={packages}
+"""
+
+
+def kept_out(profile: str) -> list[str]:
+    """The packages of the repository that are not to be taken for a profile."""
+    return [*KEPT_OUT, *(() if profile in NEEDS_MPI else (MPI,))]
+
+
+def repository_files(family: str, *, url: str, version: str, profile: str, key: str | None) -> list[ManagedFile]:
+    """The files for the package manager of a family ("debian" | "rpm"). key: the text of the key; None where it is there already."""
+    packages = kept_out(profile)
+    if family == "rpm":
+        entry = _DNF_ENTRY.format(header=HEADER, version=version, url=url, key=DNF_KEY, packages=",".join(packages))
+        files = [ManagedFile(DNF_ENTRY, entry)]
+    else:
+        files = [
+            ManagedFile(APT_ENTRY, _APT_ENTRY.format(header=HEADER, url=url, key=APT_KEY)),
+            ManagedFile(APT_PIN, HEADER + _APT_PIN.format(packages=" ".join(packages), origin=urlsplit(url).hostname or "")),
+        ]
+    return [*([ManagedFile(KEY_OF[family], key)] if key is not None else []), *files]
+
+
+def no_repository() -> list[ManagedFile]:
+    """None of the files, of either package manager."""
+    return [ManagedFile(path, None) for path in PATHS]

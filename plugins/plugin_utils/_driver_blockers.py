@@ -1,0 +1,114 @@
+# Copyright (c) 2026, the rdma.cluster authors
+# GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""Swapping the driver in a running host: what has to be unloaded, in which order, and what stands in the way."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from typing import Any
+
+from ansible_collections.rdma.cluster.plugins.module_utils._checks_modules import CORE, DRIVERS, OFED_DRIVERS
+from ansible_collections.rdma.cluster.plugins.module_utils._findings import ERROR
+from ansible_collections.rdma.cluster.plugins.module_utils._gpudirect import PEERMEM_MODULES
+from ansible_collections.rdma.cluster.plugins.module_utils._load import busy_words
+from ansible_collections.rdma.cluster.plugins.module_utils._loaded_module import ADD_ONS, compare
+from ansible_collections.rdma.cluster.plugins.module_utils._module_swap import unload_order
+from ansible_collections.rdma.cluster.plugins.module_utils._planned_stack import INBOX, planned_modules
+
+COMPAT = "mlx_compat"
+#: What belongs to a stack and is loaded again with it.
+OWN = frozenset(
+    {
+        *(*CORE, COMPAT, "ib_ucm", "ib_uverbs", "memtrack", "mlx4_en", "mlx5_dpll", "mlx5_fwctl", "mlx5_vdpa", "mlxdevm", "mlxfw"),
+        *("rdma_rxe", "siw"),
+        *(name for driver in OFED_DRIVERS for name in DRIVERS[driver]),
+        *(name for names in DRIVERS.values() for name in names),
+    }
+)
+#: rdma-core loads them where there is any RDMA device (its rdma.conf): unused they may go.
+UNUSED_MAY_GO = frozenset({"ib_iser", "ib_isert", "ib_srpt", "rpcrdma"})
+USES = {"mount": "mounted", "nvme": "NVMe over RDMA", "iser": "iSCSI over RDMA"}
+Modules = Mapping[str, Mapping[str, Any]]
+
+
+def reload_plan(intent: Mapping[str, Any], facts: Mapping[str, Any], *, changes: bool) -> dict[str, Any]:
+    """What a reload of the driver is about: needed, why, live (nothing is in its way), obstacles in words, modules (top first).
+
+    changes: whether modules are about to be installed or removed; then it is told by what is loaded now, until facts are read again.
+    """
+    modules: Modules = facts["stack"].get("modules") or {}
+    swapped = _replaced(intent, modules) if changes else [name for name, module in modules.items() if compare(module) == ERROR]
+    if not swapped:
+        return {"needed": False, "why": "what is loaded is the same as on disk", "live": False, "obstacles": [], "modules": []}
+    order = unload_order({name: (modules.get(name) or {}).get("holders") or () for name in with_holders(swapped, modules)})
+    obstacles = list(_obstacles(order, facts))
+    verb = "will be replaced" if changes else f"{'is' if len(swapped) == 1 else 'are'} not the same as on disk"
+    return {"needed": True, "why": f"{', '.join(sorted(swapped))} {verb}", "live": not obstacles, "obstacles": obstacles, "modules": order}
+
+
+def _replaced(intent: Mapping[str, Any], modules: Modules) -> list[str]:
+    """The loaded modules that an installation or a removal will replace, as far as that can be told before it.
+
+    OFED's core stands on mlx_compat; where it does not, the core is the kernel's, Soft-RoCE stands on it, and it stays.
+    """
+    drivers = [name for name in (*OFED_DRIVERS, COMPAT) if name in modules]
+    core_stays = COMPAT in modules and "ib_core" not in (modules[COMPAT].get("holders") or ())
+    core = [] if core_stays or "ib_core" not in modules else ["ib_core"]
+    if planned_modules(intent) == INBOX:
+        return [name for name in (*drivers, *core) if modules[name].get("provenance") in ADD_ONS]
+    return [*drivers, *core] if drivers else []
+
+
+def with_holders(names: Collection[str], modules: Modules) -> set[str]:
+    """These modules and all that stand upon them."""
+    found, todo = set(names), list(names)
+    while todo:
+        above = set((modules.get(todo.pop()) or {}).get("holders") or ()) - found
+        found |= above
+        todo += above
+    return found
+
+
+def _obstacles(order: Sequence[str], facts: Mapping[str, Any]) -> Iterator[str]:
+    modules: Modules = facts["stack"].get("modules") or {}
+    for name in order:
+        yield from _holder(name, modules.get(name), order, modules)
+    uses = facts["stack"].get("uses")
+    if uses is None:
+        yield "it is not known whether storage goes over RDMA"
+    yield from (f"{USES.get(str(use['kind']), use['kind'])}: {use['what']}" for use in uses or ())
+    yield from filter(None, [busy_words(facts.get("load"))])
+    yield from _session(facts, set(order))
+
+
+def _holder(name: str, module: Mapping[str, Any] | None, order: Sequence[str], modules: Modules) -> Iterator[str]:
+    """What is against unloading one module. Each module above it is one of its references; more are connections and open devices."""
+    refcount = (module or {}).get("refcount")
+    below = ", ".join(other for other in order if name in ((modules.get(other) or {}).get("holders") or ())) or "the driver"
+    if name not in OWN | UNUSED_MAY_GO | set(PEERMEM_MODULES):
+        yield f"{name} holds {below} (refcount {'not known' if refcount is None else refcount}), and is no part of the stack"
+    elif refcount is None:
+        yield f"it is not known whether {name} is in use"
+    elif refcount > len((module or {}).get("holders") or ()):
+        yield f"{name} is in use (refcount {refcount})"
+
+
+def _session(facts: Mapping[str, Any], swapped: Collection[str]) -> Iterator[str]:
+    """Whether our own session would be cut: its interface, or those below a bond, a bridge or a VLAN, are of a driver that goes."""
+    session, netdevs = facts.get("session") or {}, facts.get("netdevs") or {}
+    name = session.get("netdev")
+    if name is None:
+        yield "it is not known by which interface our own session comes in"
+        return
+    base = name if name in netdevs else name.partition(".")[0]
+    below = [base] if base in netdevs else [each for each, netdev in netdevs.items() if netdev.get("master") in (base, name)]
+    if not below:
+        yield f"our own session comes in by {name}, and it is not known what that stands on"
+    for each in below:
+        driver = str(netdevs[each].get("driver") or "")
+        if not driver:
+            yield f"our own session comes in by {each}, whose driver is not known"
+        elif driver.partition(".")[0] in swapped:
+            yield f"our own session comes in by {each}, which is {driver.partition('.')[0]}'s"
