@@ -1,0 +1,23 @@
+# Copyright (c) 2026, the rdma.cluster authors
+# GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""Filters of the driver stage for the firmware of the rails' cards."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from ansible_collections.rdma.cluster.plugins.plugin_utils import _firmware_plan
+
+
+class FilterModule:
+    """The filters of this file."""
+
+    def filters(self) -> dict[str, Callable[..., Any]]:
+        return {
+            "firmware_wishes": _firmware_plan.firmware_wishes,
+            "firmware_differs": _firmware_plan.firmware_differs,
+            "firmware_pending": _firmware_plan.firmware_pending,
+        }
