@@ -11,6 +11,8 @@ from collections.abc import Mapping
 from datetime import UTC, datetime
 from typing import Any, ClassVar
 
+from ansible.module_utils.parsing.convert_bool import boolean
+
 from ansible_collections.rdma.cluster.plugins.module_utils._findings import Finding, stopping, worst
 from ansible_collections.rdma.cluster.plugins.plugin_utils import _proofs
 from ansible_collections.rdma.cluster.plugins.plugin_utils._action import RunAction
@@ -81,7 +83,8 @@ class ActionModule(RunAction):
         compared = self.folder.read_findings(stage, self.host, of="fleet")
         if stage not in HOST_CHECKS:
             return compared or [lost(stage, self.host, "the hosts were not compared: the fleet's part of the gate has not run")]
-        return [*compared, *HOST_CHECKS[stage](self.host, self.intent, self.all_facts)]
+        allowed = {"reboot": boolean(self._setting("reboot_allowed", False))}
+        return [*compared, *HOST_CHECKS[stage](self.host, {**self.intent, "allowed": allowed}, self.all_facts)]
 
     def _decide(self, stage: str) -> dict[str, Any]:
         """Whether the build goes on: all hosts of the play against those that are still in it and pass this stage."""

@@ -13,6 +13,7 @@ from typing import Any, ClassVar
 from ansible_collections.rdma.cluster.plugins.module_utils._counter_rates import since
 from ansible_collections.rdma.cluster.plugins.module_utils._digest import digest
 from ansible_collections.rdma.cluster.plugins.plugin_utils._action import RunAction
+from ansible_collections.rdma.cluster.plugins.plugin_utils._firmware_plan import firmware_names
 from ansible_collections.rdma.cluster.plugins.plugin_utils._host import sysctl_settings
 
 
@@ -25,7 +26,8 @@ class ActionModule(RunAction):
             return {"read": False}
         nccl = self.intent["nccl"]
         files = [nccl["conf_file"], nccl["environment_file"]]
-        read = self.module("rdma_facts", sysctl=sorted(sysctl_settings(self.intent)), files=files)
+        firmware = firmware_names(self.intent, self.variables["ansible_facts"].get("rdma"))
+        read = self.module("rdma_facts", sysctl=sorted(sysctl_settings(self.intent)), files=files, firmware=firmware)
         if read.get("failed") or read.get("unreachable"):
             return read
         tree = read["ansible_facts"]["rdma"]

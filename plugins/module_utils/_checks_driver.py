@@ -9,11 +9,14 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
+from ansible_collections.rdma.cluster.plugins.module_utils._device_nodes import RDMA_CM
 from ansible_collections.rdma.cluster.plugins.module_utils._findings import ERROR, NOT_APPLICABLE, OK, UNKNOWN, Finding
 from ansible_collections.rdma.cluster.plugins.module_utils._rails import Facts, Rail, ResolvedRail, no_nic_words, resolve
 
 STAGE = "driver"
 NODE = "/dev/infiniband/uverbsN"
+#: What anybody needs to open a node, as the kernel makes it (B24).
+OPEN_TO_ALL = 0o666
 
 
 def check_driver(host: str, rails: Sequence[Rail], facts: Facts, modules: Sequence[str]) -> list[Finding]:
@@ -122,7 +125,7 @@ def _device_remedy(host: str, rail: ResolvedRail) -> str:
 
 
 def check_nodes(host: str, rails: Sequence[Rail], facts: Facts) -> list[Finding]:
-    """Finding `driver.node` for each planned rail that has an RDMA device: programs can open it.
+    """Finding `driver.node` for each planned rail that has an RDMA device, and for RDMA-CM: programs can open it, whoever runs them.
 
     One for all where none is there: that is a container without /dev/infiniband. Nothing is said of devices whose facts do not tell,
     nor, as `driver.module` does, where ib_uverbs is not loaded.
@@ -131,13 +134,30 @@ def check_nodes(host: str, rails: Sequence[Rail], facts: Facts) -> list[Finding]
     nodes = [(rail, device["uverbs"]) for rail, device in told if "uverbs" in device]
     if nodes and not any(node for _rail, node in nodes):
         return [_no_nodes(host, [rail for rail, _node in nodes], facts)]
-    return [
-        Finding(
-            STAGE, "driver.node", host, rail.subject, OK if node else ERROR, node or f"none for {rail.device}", NODE,
-            "" if node else f"Look at /sys/class/infiniband_verbs and `udevadm info --export-db | grep uverbs` on {host}.",
-        )
-        for rail, node in nodes
-    ]  # fmt: skip
+    modes: Mapping[str, int] | None = facts.get("nodes")
+    found = [_node(host, rail.subject, node, f"none for {rail.device}", modes) for rail, node in nodes]
+    if nodes and modes is not None and "rdma_ucm" in facts["stack"]["modules"]:
+        found.append(_node(host, "RDMA-CM", RDMA_CM if RDMA_CM in modes else None, f"no {RDMA_CM}", modes))
+    return found
+
+
+def _node(host: str, subject: str, node: str | None, absent: str, modes: Mapping[str, int] | None) -> Finding:
+    expected = RDMA_CM if subject == "RDMA-CM" else NODE
+    if node is None:
+        name = expected.rpartition("/")[2].rstrip("N")
+        remedy = f"Look at /sys/class/infiniband_verbs and `udevadm info --export-db | grep {name}` on {host}."
+        return Finding(STAGE, "driver.node", host, subject, ERROR, absent, expected, remedy)
+    mode = (modes or {}).get(node)
+    if mode is None or mode & OPEN_TO_ALL == OPEN_TO_ALL:
+        return Finding(STAGE, "driver.node", host, subject, OK, node, expected)
+    name = node.rpartition("/")[2].rstrip("0123456789")
+    return Finding(
+        STAGE, "driver.node", host, subject, ERROR, f"{node} has mode {mode:04o}: not everybody may use it",
+        f"{expected}, mode {OPEN_TO_ALL:04o}",
+        f"The kernel makes it {OPEN_TO_ALL:04o}. Find the rule that changes that on {host} with "
+        f"`grep -rn {name} /etc/udev/rules.d /run/udev/rules.d /usr/lib/udev/rules.d`, take it out, then "
+        f"`udevadm trigger --action=change {node}`.",
+    )  # fmt: skip
 
 
 def _no_nodes(host: str, rails: Sequence[ResolvedRail], facts: Facts) -> Finding:

@@ -13,7 +13,7 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-DEVICE = ("driver", "software", "firmware", "board_id", "node_guid", "node_type", "numa_node")
+DEVICE = ("driver", "software", "firmware", "board_id", "node_guid", "node_type", "numa_node", "function")
 PCI = ("address", "speed_gtps", "width", "narrowest")
 PORT = ("state", "physical_state", "link_layer", "rate_gbps", "width", "netdev", "rocev2")
 #: Of a port, what bounds a measurement besides its rate.
@@ -23,9 +23,10 @@ LINK = ("address", "speed_gtps", "width")
 LIDS = ("lid", "sm_lid")
 NETDEV = ("driver", "mac", "mtu_bytes", "carrier", "admin_up", "dev_port", "pci", "function", "ipv4")
 MODULE = ("version", "srcversion")
-STACK = ("kind", "kernel", "distribution")
+STACK = ("kind", "kernel")
+DISTRIBUTION = ("id", "version_id", "like", "packages", "family")
 #: Taken as they are.
-WHOLE = ("schema", "boot", "limits", "sysctl", "files", "units", "load", "gpudirect")
+WHOLE = ("schema", "boot", "limits", "sysctl", "files", "units", "load", "gpudirect", "firmware")
 
 
 def digest(facts: Mapping[str, Any]) -> dict[str, Any]:
@@ -35,7 +36,11 @@ def digest(facts: Mapping[str, Any]) -> dict[str, Any]:
         **_kept(facts, WHOLE),
         "devices": {name: _device(device) for name, device in facts["devices"].items()},
         "netdevs": {name: _kept(netdev, NETDEV) for name, netdev in facts["netdevs"].items()},
-        "stack": {**_kept(stack, STACK), "modules": {name: _kept(module, MODULE) for name, module in stack["modules"].items()}},
+        "stack": {
+            **_kept(stack, STACK),
+            "distribution": _kept(stack["distribution"], DISTRIBUTION),
+            "modules": {name: _kept(module, MODULE) for name, module in stack["modules"].items()},
+        },
         "gpus": [gpu["address"] for gpu in facts.get("gpus") or ()],
     }
 

@@ -15,12 +15,15 @@ from dataclasses import asdict, dataclass
 from typing import Any
 
 from ansible_collections.rdma.cluster.plugins.module_utils._command import Runner
+from ansible_collections.rdma.cluster.plugins.module_utils._device_nodes import read_nodes
 from ansible_collections.rdma.cluster.plugins.module_utils._errors import ParseError
 from ansible_collections.rdma.cluster.plugins.module_utils._ethtool import EthtoolPort
 from ansible_collections.rdma.cluster.plugins.module_utils._ethtool_ioctl import IoctlPort
 from ansible_collections.rdma.cluster.plugins.module_utils._files import managed_files
 from ansible_collections.rdma.cluster.plugins.module_utils._filesystems import Filesystem, read_filesystems
+from ansible_collections.rdma.cluster.plugins.module_utils._firmware import cards_of, read_firmware
 from ansible_collections.rdma.cluster.plugins.module_utils._gpu import Gpu, GpuDriver, read_gpus
+from ansible_collections.rdma.cluster.plugins.module_utils._gpu_support import GpuSupport, read_gpu_support
 from ansible_collections.rdma.cluster.plugins.module_utils._gpudirect import (
     GpuDirect,
     PeerMemory,
@@ -42,6 +45,7 @@ from ansible_collections.rdma.cluster.plugins.module_utils._host_state import (
 )
 from ansible_collections.rdma.cluster.plugins.module_utils._iommu import Iommu, read_iommu
 from ansible_collections.rdma.cluster.plugins.module_utils._load import Load, read_load
+from ansible_collections.rdma.cluster.plugins.module_utils._module_parameters import read_parameters
 from ansible_collections.rdma.cluster.plugins.module_utils._netdev import Netdev, read_netdevs
 from ansible_collections.rdma.cluster.plugins.module_utils._netdev_live import add_live, add_named, read_addresses
 from ansible_collections.rdma.cluster.plugins.module_utils._nics import read_nics
@@ -69,11 +73,12 @@ LIVE = frozenset({"netdevs", "optics"})
 
 @dataclass(frozen=True)
 class Asked:
-    """What to read. subset: some of SUBSETS; sysctl: kernel settings; files: further files to tell of."""
+    """What to read. subset: some of SUBSETS; sysctl: kernel settings; files: further files to tell of; firmware: settings."""
 
     subset: frozenset[str] = frozenset(SUBSETS)
     sysctl: Sequence[str] = ()
     files: Sequence[str] = ()
+    firmware: Sequence[str] = ()
 
 
 EVERYTHING = Asked()
@@ -84,6 +89,9 @@ class Facts:
     """The whole tree. subset: what was read; None for what was not. nics: network cards that have no RDMA device, by PCI address.
 
     files: those of the collection, path → sha256 and mode. nccl_files: NCCL's variables in each file that has some.
+    firmware: of each card, by PCI address, the settings that were asked for.
+    module_parameters: of each module of stack, as the kernel shows them.
+    nodes: the nodes of /dev/infiniband that are open to all, path → permission bits; None for a captured tree.
     """
 
     schema: int
@@ -92,9 +100,13 @@ class Facts:
     netdevs: dict[str, Netdev]
     boot: Boot
     nics: dict[str, PciFunction]
+    nodes: dict[str, int] | None = None
     stack: Stack | None = None
+    module_parameters: dict[str, dict[str, str]] | None = None
+    firmware: dict[str, dict[str, Any]] | None = None
     gpus: list[Gpu] | None = None
     gpu_driver: GpuDriver | None = None
+    gpu_support: GpuSupport | None = None
     distances: dict[str, dict[str, str | None]] | None = None
     gpudirect: GpuDirect | None = None
     iommu: Iommu | None = None
@@ -143,11 +155,14 @@ def gather(sys: SysRoot, runner: Runner | None = None, asked: Asked = EVERYTHING
         devices = add_active_mtu(runner, devices)
     if runner is not None and "optics" in asked.subset:
         devices = add_optics(runner, devices)
-    parts: dict[str, Any] = {}
+    parts: dict[str, Any] = {"nodes": read_nodes(sys) if runner is not None else None}
+    if runner is not None and asked.firmware:
+        parts["firmware"] = read_firmware(runner, cards_of(devices), asked.firmware)
     if "gpus" in asked.subset:
-        parts.update(_gpus(sys, pci, devices, running=runner is not None))
+        parts.update(_gpus(sys, pci, devices, runner))
     if "stack" in asked.subset:
         parts["stack"] = read_stack(sys, runner)
+        parts["module_parameters"] = read_parameters(sys, parts["stack"].modules)
     if "host" in asked.subset:
         parts.update(_host(sys, runner, asked, {name: said.ipv4 for name, said in addresses.items()}))
     subset = asked.subset - (LIVE if runner is None else frozenset())
@@ -155,9 +170,9 @@ def gather(sys: SysRoot, runner: Runner | None = None, asked: Asked = EVERYTHING
     return Facts(SCHEMA, sorted(subset), devices, netdevs, read_boot(sys), nics, **parts)
 
 
-def _gpus(sys: SysRoot, pci: PciReader, devices: Mapping[str, Device], *, running: bool) -> dict[str, Any]:
-    iommu = read_iommu(sys, running=running)
-    if not running and not sys.exists(PCI_DEVICES):
+def _gpus(sys: SysRoot, pci: PciReader, devices: Mapping[str, Device], runner: Runner | None) -> dict[str, Any]:
+    iommu = read_iommu(sys, running=runner is not None)
+    if runner is None and not sys.exists(PCI_DEVICES):
         return {"iommu": iommu}
     gpus, driver = read_gpus(sys, pci)
     peer = read_peer_memory(sys) if gpus else PeerMemory(symbol=None, peers=[])
@@ -171,7 +186,15 @@ def _gpus(sys: SysRoot, pci: PciReader, devices: Mapping[str, Device], *, runnin
         memory_peers=peer.peers,
     )
     distances = read_distances(sys, {gpu.address: gpu.pci for gpu in gpus}, {name: device.pci for name, device in devices.items()})
-    return {"gpus": gpus, "gpu_driver": driver, "gpudirect": gpudirect, "distances": distances, "iommu": iommu}
+    support = read_gpu_support(sys, runner) if gpus else None
+    return {
+        "gpus": gpus,
+        "gpu_driver": driver,
+        "gpu_support": support,
+        "gpudirect": gpudirect,
+        "distances": distances,
+        "iommu": iommu,
+    }
 
 
 def _host(sys: SysRoot, runner: Runner | None, asked: Asked, addresses: Mapping[str, list[str]]) -> dict[str, Any]:

@@ -25,7 +25,15 @@ from ansible_collections.rdma.cluster.plugins.module_utils._sysroot import SysRo
 #: Where files of ours lie: folder, and what their names begin with.
 MANAGED = (
     ("/etc", "nccl.conf"),
-    ("/etc/modules-load.d", "rdma-cluster.conf"),
+    ("/etc/apt/keyrings", "rdma-cluster-"),
+    ("/etc/apt/preferences.d", "rdma-cluster-"),
+    ("/etc/apt/sources.list.d", "rdma-cluster-"),
+    ("/etc/kernel/header_postinst.d", "zz-rdma-cluster"),
+    ("/etc/kernel/install.d", "95-rdma-cluster"),
+    ("/etc/kernel/postinst.d", "zz-rdma-cluster"),
+    ("/etc/modprobe.d", "rdma-cluster"),
+    ("/etc/modules-load.d", "rdma-cluster"),
+    ("/etc/pki/rpm-gpg", "RPM-GPG-KEY-rdma-cluster"),
     ("/etc/rdma-cluster", ""),
     ("/etc/security/limits.d", "90-rdma-cluster.conf"),
     ("/etc/sysctl.d", "99-zz-rdma-cluster.conf"),
@@ -33,6 +41,7 @@ MANAGED = (
     ("/etc/systemd/system", "rdma-"),
     ("/etc/systemd/system.conf.d", "90-rdma-cluster.conf"),
     ("/etc/systemd/user.conf.d", "90-rdma-cluster.conf"),
+    ("/etc/yum.repos.d", "rdma-cluster-"),
     ("/usr/local/lib/rdma-cluster", ""),
 )
 

@@ -2,21 +2,25 @@
 # GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""Kernel modules: loaded now, in order, and at every boot."""
+"""Kernel modules: loaded now, in order, and at every boot; and with which options."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from ansible_collections.rdma.cluster.plugins.module_utils._command import Runner
 from ansible_collections.rdma.cluster.plugins.module_utils._errors import ApplyError
 from ansible_collections.rdma.cluster.plugins.module_utils._files import FileChange, ManagedFile, ensure_files, listed_diff
+from ansible_collections.rdma.cluster.plugins.module_utils._module_parameters import parse_options
 from ansible_collections.rdma.cluster.plugins.module_utils._sysroot import SysRoot
 
 #: modules-load.d(5)
 LOAD_FILE = "/etc/modules-load.d/rdma-cluster.conf"
 HEADER = "# Managed by rdma.cluster: what nothing else loads at boot.\n"
+#: modprobe.d(5)
+OPTIONS_FILE = "/etc/modprobe.d/rdma-cluster.conf"
+OPTIONS_HEADER = "# Managed by rdma.cluster: rdma_driver.module_options. A module that is loaded keeps what it was loaded with.\n"
 
 
 @dataclass(frozen=True)
@@ -41,13 +45,32 @@ def boot_files(at_boot: Sequence[str]) -> list[ManagedFile]:
     return [ManagedFile(LOAD_FILE, HEADER + "".join(f"{name}\n" for name in at_boot) if at_boot else None)]
 
 
-def ensure_modules(wanted: Sequence[str], at_boot: Sequence[str], *, runner: Runner, sys: SysRoot, check_mode: bool) -> ModulesResult:
-    """Load what is not loaded, in the order given, and write the boot file.
+def option_files(options: Mapping[str, str]) -> list[ManagedFile]:
+    """The file with the options of modules: name → "prof_sel=2 debug_mask=1". It shall not be there for none.
+
+    Raises ParseError for what the kernel would not take as options.
+    """
+    for text in options.values():
+        parse_options(text)
+    lines = "".join(f"options {name} {text.strip()}\n" for name, text in sorted(options.items()) if text.strip())
+    return [ManagedFile(OPTIONS_FILE, OPTIONS_HEADER + lines if lines else None)]
+
+
+def module_files(at_boot: Sequence[str], options: Mapping[str, str]) -> list[ManagedFile]:
+    """Both files."""
+    return [*option_files(options), *boot_files(at_boot)]
+
+
+def ensure_modules(
+    wanted: Sequence[str], at_boot: Sequence[str], options: Mapping[str, str], *, runner: Runner, sys: SysRoot, check_mode: bool
+) -> ModulesResult:
+    """Load what is not loaded, in the order given, and write the files for the boot and for the options, before that.
 
     wanted: all modules that must be in the kernel; at_boot: those of them that nothing else loads at boot (B23: udev and
-    rdma-core load the rest). Raises ApplyError for a module that is still not there after modprobe.
+    rdma-core load the rest); options: name → "prof_sel=2 debug_mask=1", for the next time that each is loaded.
+    Raises ApplyError for a module that is still not there after modprobe, and ParseError for options that are none.
     """
-    files = ensure_files(boot_files(at_boot), check_mode=check_mode)
+    files = ensure_files(module_files(at_boot, options), check_mode=check_mode)
     missing = [name for name in wanted if not is_loaded(name, sys)]
     if not check_mode:
         for name in missing:

@@ -12,7 +12,8 @@ short_description: Load kernel modules in order, now and at boot
 description:
   - Loads each module that is not in the running kernel, in the order given, and looks whether it is there afterwards.
   - Writes those that nothing else loads at boot to C(/etc/modules-load.d/rdma-cluster.conf).
-  - Never unloads a module.
+  - Writes O(options) to C(/etc/modprobe.d/rdma-cluster.conf), before anything is loaded.
+  - Never unloads a module. One that is loaded already keeps the options that it was loaded with.
 author:
   - the rdma.cluster authors (@rdma-cluster)
 extends_documentation_fragment:
@@ -35,6 +36,12 @@ options:
     type: list
     elements: str
     default: []
+  options:
+    description:
+      - The options of modules, each module's as one text (V(prof_sel=2 debug_mask=1)), for the next time that it is loaded.
+      - With none, the file is removed.
+    type: dict
+    default: {}
 """
 
 EXAMPLES = r"""
@@ -42,6 +49,12 @@ EXAMPLES = r"""
   rdma.cluster.kernel_modules:
     names: [ib_core, ib_uverbs, rdma_cm, rdma_ucm, rdma_rxe]
     at_boot: [rdma_rxe]
+
+- name: Load the driver of ConnectX with an option
+  rdma.cluster.kernel_modules:
+    names: [mlx5_core, mlx5_ib]
+    options:
+      mlx5_core: prof_sel=2
 """
 
 RETURN = r"""
@@ -56,7 +69,7 @@ loaded:
 from ansible.module_utils.basic import AnsibleModule
 
 from ansible_collections.rdma.cluster.plugins.module_utils._command import SubprocessRunner
-from ansible_collections.rdma.cluster.plugins.module_utils._errors import ApplyError, CommandError
+from ansible_collections.rdma.cluster.plugins.module_utils._errors import ApplyError, CommandError, ParseError
 from ansible_collections.rdma.cluster.plugins.module_utils._kernel_modules import ensure_modules
 from ansible_collections.rdma.cluster.plugins.module_utils._sysroot import SysRoot
 
@@ -66,15 +79,21 @@ def main() -> None:
         argument_spec={
             "names": {"type": "list", "elements": "str", "required": True},
             "at_boot": {"type": "list", "elements": "str", "default": []},
+            "options": {"type": "dict", "default": {}},
         },
         supports_check_mode=True,
     )
     options = module.params
     try:
         result = ensure_modules(
-            options["names"], options["at_boot"], runner=SubprocessRunner(), sys=SysRoot(), check_mode=module.check_mode
+            options["names"],
+            options["at_boot"],
+            {name: str(text) for name, text in options["options"].items()},
+            runner=SubprocessRunner(),
+            sys=SysRoot(),
+            check_mode=module.check_mode,
         )
-    except (ApplyError, CommandError, OSError) as error:
+    except (ApplyError, CommandError, ParseError, OSError) as error:
         module.fail_json(msg=str(error))
     module.exit_json(changed=result.changed, loaded=result.loaded, diff=result.diffs)
 

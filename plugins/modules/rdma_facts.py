@@ -18,7 +18,7 @@ description:
   - It reads files below C(/sys), C(/proc), C(/etc), C(/lib/modules) and C(/var/lib), and asks drivers of interfaces by ethtool's ioctls.
     Of the running system it also runs C(ip), C(ibv_devinfo), C(modinfo), C(systemctl) and, for the limits that a service gets,
     C(systemd-run) once each, C(ethtool -m) for each interface with a module in its cage, and C(mstlink -m) for each InfiniBand card;
-    what they do not tell is V(null).
+    on RHEL's family C(rpm), with Secure Boot C(mokutil). What they do not tell is V(null).
   - What a host does not expose is V(null), never V(0).
 options:
   root:
@@ -47,6 +47,11 @@ options:
     description: Further files to tell of, beside those that the collection keeps in places of its own.
     type: list
     elements: path
+    default: []
+  firmware:
+    description: Firmware settings to read of every NVIDIA card with C(mstconfig) or C(mlxconfig), which takes seconds for each card.
+    type: list
+    elements: str
     default: []
 extends_documentation_fragment:
   - rdma.cluster._attributes
@@ -406,6 +411,20 @@ ansible_facts:
               and group.
           type: dict
           returned: success
+        module_parameters:
+          description: The parameters that each kernel module of the stack shows, by module and name, as text.
+          type: dict
+          returned: success
+        firmware:
+          description:
+            - The firmware settings that were asked for, of each card by PCI address. C(settings) has C(current), C(next_boot) and
+              C(default) of each; V(null) for one that the card lacks. C(error) says why one is not told.
+          type: dict
+          returned: with O(firmware)
+        nodes:
+          description: The permission bits of the nodes in C(/dev/infiniband) that are open to all. V(null) for a captured tree.
+          type: dict
+          returned: success
         units:
           description: Whether the units that the collection relies on are C(active) and C(enabled). V(null) for a captured tree.
           type: dict
@@ -422,6 +441,12 @@ ansible_facts:
           returned: success
         gpu_driver:
           description: C(version) of the loaded NVIDIA driver and whether it is the C(open) one.
+          type: dict
+          returned: success
+        gpu_support:
+          description:
+            - Of a host with GPUs, the version of libcuda (C(cuda)), how many NVSwitches are on the bus (C(nvswitches)), and the version of
+              Fabric Manager (C(fabric_manager)).
           type: dict
           returned: success
         distances:
@@ -477,6 +502,7 @@ def main() -> None:
             "gather_subset": {"type": "list", "elements": "str", "default": ["all"]},
             "sysctl": {"type": "list", "elements": "str", "default": []},
             "files": {"type": "list", "elements": "path", "default": []},
+            "firmware": {"type": "list", "elements": "str", "default": []},
         },
         supports_check_mode=True,
     )
@@ -485,7 +511,8 @@ def main() -> None:
     if not Path(root).is_dir():
         module.fail_json(msg=f"root is not a folder: {root}. Name one that has sys/class/infiniband in it, or leave root out.")
     try:
-        asked = Asked(parse_subset(module.params["gather_subset"]), module.params["sysctl"], module.params["files"])
+        more = (module.params[name] for name in ("sysctl", "files", "firmware"))
+        asked = Asked(parse_subset(module.params["gather_subset"]), *more)
         facts = to_dict(gather(SysRoot(root), runner, asked))
     except (OSError, ParseError, CommandError, ApplyError) as exc:
         module.fail_json(msg=f"cannot read the RDMA facts below {root}: {exc}")

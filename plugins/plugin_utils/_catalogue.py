@@ -138,7 +138,9 @@ CHECKS: dict[str, Check] = {
         "`/sys/class/iommu`, `/sys/kernel/iommu_groups`",
         "`iommu=pt` on the kernel's command line, or off in the BIOS",
     ),
-    "driver.package": Check("driver", "each RDMA package", "`/var/lib/dpkg/status`", "run the driver stage; see what apt says on the host"),
+    "driver.package": Check(
+        "driver", "each RDMA package", "`/var/lib/dpkg/status`, `rpm -qa`", "run the driver stage; see what apt or dnf says on the host"
+    ),
     "driver.module": Check(
         "driver", "each kernel module that the rails need", "`/sys/module`", "`modprobe NAME` and `dmesg` tell the reason"
     ),
@@ -153,9 +155,9 @@ CHECKS: dict[str, Check] = {
     ),
     "driver.node": Check(
         "driver",
-        "the device node of each planned rail's RDMA device",
+        "the device node of each planned rail's RDMA device and its mode (0666), and that of `rdma_cm`",
         "`/sys/class/infiniband_verbs`, `/dev/infiniband`",
-        "`modprobe ib_uverbs`; hand a container /dev/infiniband",
+        "`modprobe ib_uverbs`; hand a container /dev/infiniband; find the udev rule that sets another mode",
     ),
     "driver.dkms": Check(
         "driver",
@@ -165,9 +167,33 @@ CHECKS: dict[str, Check] = {
     ),
     "driver.stack": Check(
         "driver",
-        "where the modules below the rails come from, against `rdma_driver.stack`",
-        "`modinfo` (filename)",
+        "where the modules below the rails come from and which version they are, against `rdma_driver`",
+        "`modinfo` (filename, version, srcversion), `ofed_info`; how the last installation ended",
         "remove the add-on, or see why the planned stack is not installed for this kernel",
+    ),
+    "driver.next_kernel": Check(
+        "driver",
+        "the installed kernels that a reboot may bring: the planned stack is built for them too",
+        "`/var/lib/dkms`, `/lib/modules`",
+        "install the headers of that kernel and `dkms autoinstall -k RELEASE`, or remove it",
+    ),
+    "driver.option": Check(
+        "driver",
+        "the parameters of kernel modules that the intent sets (`rdma_driver.module_options`)",
+        "`/sys/module/NAME/parameters`",
+        "reload the module or reboot; `modprobe --showconfig`; rebuild the initramfs",
+    ),
+    "firmware.setting": Check(
+        "driver",
+        "the firmware settings of each rail's card: as wished at the next boot, and in force",
+        "`mstconfig -d PCI -e q`",
+        "allow `firmware_write_allowed`; where it is pending, reboot or `mstfwreset`",
+    ),
+    "firmware.version": Check(
+        "driver",
+        "the firmware of each card whose PSID is in `rdma_firmware.versions`",
+        "`fw_ver`, `board_id`",
+        "burn it by hand: `mstflint … burn` or `mlxfwmanager -u`; never done by the build",
     ),
     "driver.loaded": Check(
         "driver",
@@ -298,7 +324,25 @@ CHECKS: dict[str, Check] = {
         "set no GID index by hand (NCCL 2.21 or newer finds it)",
     ),
     "qos.chain": Check("qos", "PFC, DSCP, ECN", "nothing yet: always `not_applicable`", ""),
-    "gpu.path": Check("gpu", "the path between GPU and NIC", "nothing yet: always `not_applicable`", ""),
+    "gpu.driver": Check(
+        "gpu",
+        "the NVIDIA driver, for every GPU on the bus",
+        "`/proc/driver/nvidia`, PCI",
+        "install the driver; `dmesg | grep -iE 'nvrm|xid'`",
+    ),
+    "gpu.fabricmanager": Check(
+        "gpu",
+        "Fabric Manager where there are NVSwitches",
+        "PCI class 0680 of NVIDIA, systemd, dpkg or `nv-fabricmanager --version`",
+        "install the driver's version; `systemctl enable --now nvidia-fabricmanager`",
+    ),
+    "gpu.cuda": Check("gpu", "libcuda is the driver's", "what `libcuda.so.1` leads to", "reboot after an upgrade; packages of one version"),
+    "gpu.path": Check(
+        "gpu",
+        "the path between GPU and NIC, and why it is that one",
+        "GPU driver, kernel, rdma-core, symbols of the RDMA stack, loaded modules",
+        "do what the finding says would help, or `rdma_gpudirect.path: none`",
+    ),
     "nccl.file": Check(
         "nccl", "nccl.conf and the environment file", "the files' SHA-256 and mode", "run the nccl stage; see what else writes the file"
     ),

@@ -13,8 +13,9 @@ from collections.abc import Mapping
 from typing import Any
 
 from ansible_collections.rdma.cluster.plugins.module_utils import _networkd
+from ansible_collections.rdma.cluster.plugins.module_utils._checks_options import module_options
 from ansible_collections.rdma.cluster.plugins.module_utils._files import files_differ
-from ansible_collections.rdma.cluster.plugins.module_utils._kernel_modules import boot_files
+from ansible_collections.rdma.cluster.plugins.module_utils._kernel_modules import module_files
 from ansible_collections.rdma.cluster.plugins.module_utils._rails import resolve, soft_device_name
 from ansible_collections.rdma.cluster.plugins.module_utils._soft_link_service import UNIT, service_files
 from ansible_collections.rdma.cluster.plugins.plugin_utils._driver import boot_modules, needed_modules, soft_links
@@ -42,7 +43,8 @@ def network_rails(intent: Intent, facts: Facts) -> list[dict[str, Any]]:
 def modules_differ(intent: Intent, facts: Facts) -> bool:
     """A kernel module that the rails need is not loaded, or the file that loads them at boot is another."""
     loaded = facts["stack"]["modules"]
-    return any(name not in loaded for name in needed_modules(intent, facts)) or files_differ(boot_files(boot_modules(intent)), facts)
+    files = module_files(boot_modules(intent), module_options(intent))
+    return any(name not in loaded for name in needed_modules(intent, facts)) or files_differ(files, facts)
 
 
 def soft_links_differ(intent: Intent, facts: Facts) -> bool:

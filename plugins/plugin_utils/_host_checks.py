@@ -2,7 +2,10 @@
 # GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""Which checks the gate of each stage asks of one host: (host, normalised intent, the whole tree of its facts) → findings."""
+"""Which checks the gate of each stage asks of one host: (host, normalised intent, the whole tree of its facts) → findings.
+
+Beside the intent's sections the gate puts `allowed` into it: {"reboot": whether the run may reboot hosts}.
+"""
 
 from __future__ import annotations
 
@@ -14,18 +17,24 @@ from ansible_collections.rdma.cluster.plugins.module_utils._checks_addressing im
 from ansible_collections.rdma.cluster.plugins.module_utils._checks_counters import check_counters
 from ansible_collections.rdma.cluster.plugins.module_utils._checks_dkms import check_dkms
 from ansible_collections.rdma.cluster.plugins.module_utils._checks_driver import check_driver, check_nodes
+from ansible_collections.rdma.cluster.plugins.module_utils._checks_firmware import check_firmware
+from ansible_collections.rdma.cluster.plugins.module_utils._checks_gpu import check_gpu
 from ansible_collections.rdma.cluster.plugins.module_utils._checks_host import check_host
 from ansible_collections.rdma.cluster.plugins.module_utils._checks_kernel import check_kernels
 from ansible_collections.rdma.cluster.plugins.module_utils._checks_link import check_link
 from ansible_collections.rdma.cluster.plugins.module_utils._checks_modules import check_modules
 from ansible_collections.rdma.cluster.plugins.module_utils._checks_nccl import check_nccl
 from ansible_collections.rdma.cluster.plugins.module_utils._checks_network import check_network, check_rdma_mtu
+from ansible_collections.rdma.cluster.plugins.module_utils._checks_next_kernel import check_next_kernel
 from ansible_collections.rdma.cluster.plugins.module_utils._checks_optic import check_optic
+from ansible_collections.rdma.cluster.plugins.module_utils._checks_options import check_options
 from ansible_collections.rdma.cluster.plugins.module_utils._checks_pcie import check_pcie
 from ansible_collections.rdma.cluster.plugins.module_utils._checks_preflight import check_firewall, check_preflight, check_space, check_ssh
 from ansible_collections.rdma.cluster.plugins.module_utils._checks_time import check_time
 from ansible_collections.rdma.cluster.plugins.module_utils._findings import Finding
+from ansible_collections.rdma.cluster.plugins.module_utils._planned_stack import INBOX, planned_modules
 from ansible_collections.rdma.cluster.plugins.plugin_utils._driver import needed_modules
+from ansible_collections.rdma.cluster.plugins.plugin_utils._gpudirect_plan import gpudirect_path
 from ansible_collections.rdma.cluster.plugins.plugin_utils._host import sysctl_settings
 from ansible_collections.rdma.cluster.plugins.plugin_utils._nccl import check_gid_index, nccl_files
 from ansible_collections.rdma.cluster.plugins.plugin_utils._stage_findings import not_looked_at
@@ -45,7 +54,7 @@ def _preflight(host: str, intent: Intent, facts: Facts) -> list[Finding]:
     rails = intent["rails"]
     return [
         *check_preflight(host, facts),
-        *check_kernels(host, intent, facts),
+        *check_kernels(host, intent, facts, reboot_allowed=(intent.get("allowed") or {}).get("reboot", False)),
         *check_space(host, facts, threshold(intent, "preflight.disk")),
         *check_ssh(host, rails, facts),
         *check_firewall(host, rails, facts),
@@ -58,8 +67,11 @@ def _driver(host: str, intent: Intent, facts: Facts) -> list[Finding]:
     return [
         *check_driver(host, rails, facts, needed_modules(intent, facts)),
         *check_nodes(host, rails, facts),
-        *check_dkms(host, facts),
+        *check_dkms(host, facts, stack_judged=planned_modules(intent) != INBOX),
         *check_modules(host, intent, facts),
+        *check_next_kernel(host, intent, facts),
+        *check_options(host, intent, facts),
+        *check_firmware(host, intent, facts),
     ]
 
 
@@ -82,6 +94,10 @@ def _network(host: str, intent: Intent, facts: Facts) -> list[Finding]:
     return [*check_network(host, rails, facts), *check_rdma_mtu(host, rails, facts), *check_addressing(host, rails, facts)]
 
 
+def _gpu(host: str, intent: Intent, facts: Facts) -> list[Finding]:
+    return check_gpu(host, intent, facts, gpudirect_path(intent, facts))
+
+
 def _nccl(host: str, intent: Intent, facts: Facts) -> list[Finding]:
     return [*check_nccl(host, nccl_files(intent, facts), facts), *check_gid_index(host, intent, facts)]
 
@@ -99,7 +115,7 @@ HOST_CHECKS: dict[str, HostCheck] = {
     "host": _host,
     "network": _network,
     "qos": partial(_not_looked_at, "qos"),
-    "gpu": partial(_not_looked_at, "gpu"),
+    "gpu": _gpu,
     "nccl": _nccl,
     "collectives": partial(_not_looked_at, "collectives"),
 }

@@ -72,7 +72,7 @@ SECTIONS: dict[str, Section] = {
             add_kernel_support=Key(
                 (bool,),
                 "Build packages for the running kernel (`--add-kernel-support`; of DOCA before 3.2 `doca-kernel-support`). Where it is "
-                "absent that is done, but for `mlnx_ofed` on Debian and Ubuntu: there DKMS builds for every kernel, and the option ends that.",
+                "absent that is done, but for `mlnx_ofed` on Debian and Ubuntu: DKMS builds for every kernel there, which it would end.",
             ),
             with_nvmf=flag("`mlnx_ofed` only: build NVMe over Fabrics too (`--with-nvmf`).", False),
             without_fw_update=flag("`mlnx_ofed` only: leave the NICs' firmware alone (`--without-fw-update`).", True),

@@ -36,7 +36,6 @@ def not_looked_at(stage: str, host: str, intent: Mapping[str, Any]) -> list[Find
     check, expected, why = {
         "fabric": ("fabric.graph", "the discovered fabric is the planned one", "this version discovers no fabric"),
         "qos": ("qos.chain", "DSCP, PFC and ECN as the profile says", _qos_reason(intent)),
-        "gpu": ("gpu.path", "a path between GPU and NIC that registers memory", "this version does not look at GPUs"),
         "collectives": ("collective.busbw", "nccl-tests at the rate of the NICs", "this version runs no collectives"),
     }[stage]
     return [Finding(stage, check, host, "host", NOT_APPLICABLE, why, expected)]

@@ -30,7 +30,7 @@ def play(folder: Path, playbook: str, *words: str, inventory: Path = LAB) -> sub
 def test_list_tasks_reads_as_the_story_of_the_build(tmp_path: Path) -> None:
     listed = play(tmp_path, "site", "--list-tasks").stdout
     plays = [name.lower() for name in re.findall(r"^  play #\d+ \(.*?\): (\w+): ", listed, re.M)]
-    assert plays == ["hosts", *STAGES], listed
+    assert list(dict.fromkeys(plays)) == ["hosts", *STAGES], listed
     by_stage: dict[str, list[str]] = {}
     for words in listed.split("  play #")[2:]:
         stage = re.findall(r"\): (\w+)", words)[0].lower()

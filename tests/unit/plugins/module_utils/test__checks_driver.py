@@ -66,6 +66,34 @@ def test_a_rail_without_device_is_the_finding_of_another_check(gone: str) -> Non
     assert [finding.status for finding in check_nodes("node1", lab_rails(), facts)] == ["ok"]
 
 
+NODES = {"/dev/infiniband/uverbs0": 0o666, "/dev/infiniband/uverbs1": 0o666, "/dev/infiniband/rdma_cm": 0o666}
+
+
+def nodes(modes: dict[str, int], *modules: str) -> list[Finding]:
+    facts = lab_facts()
+    facts["stack"]["modules"] = {name: {} for name in modules or ("ib_uverbs", "rdma_ucm")}
+    return check_nodes("node1", lab_rails(), {**facts, "nodes": modes})
+
+
+def test_modes_and_the_node_of_rdma_cm() -> None:
+    assert [(finding.subject, finding.status) for finding in nodes(NODES)] == [(RAILS[0], "ok"), (RAILS[1], "ok"), ("RDMA-CM", "ok")]
+    assert len(nodes(NODES, "ib_uverbs")) == 2
+
+
+def test_a_rule_that_closes_a_node_is_to_be_found() -> None:
+    closed = [finding for finding in nodes({**NODES, "/dev/infiniband/uverbs1": 0o660}) if finding.status == "error"]
+    assert [(finding.subject, finding.expected) for finding in closed] == [(RAILS[1], "/dev/infiniband/uverbsN, mode 0666")]
+    assert closed[0].observed == "/dev/infiniband/uverbs1 has mode 0660: not everybody may use it"
+    assert "grep -rn uverbs /etc/udev/rules.d" in closed[0].remedy
+    assert [finding.status for finding in nodes({**NODES, "/dev/infiniband/rdma_cm": 0o600})] == ["ok", "ok", "error"]
+
+
+def test_rdma_cm_without_its_node() -> None:
+    without = {path: mode for path, mode in NODES.items() if "rdma_cm" not in path}
+    finding = nodes(without)[-1]
+    assert (finding.subject, finding.status, finding.observed) == ("RDMA-CM", "error", "no /dev/infiniband/rdma_cm")
+
+
 def device(*, soft: bool) -> Finding:
     """What is said of a NIC that has a Soft-RoCE device and no other."""
     facts = lab_facts()

@@ -26,7 +26,7 @@ NO_LOGINS = {"*": None, "root": None}
 IP = ["ip", "-json", "-details", "address", "show"]
 SERVICE_LIMITS = ["systemd-run", "--quiet", "--wait", "--pipe", "--collect", "cat", "/proc/self/limits"]
 UNITS = ["systemctl", "show", "--property=Id,ActiveState,UnitFileState", "rdma-soft-links.service", "systemd-networkd.service"]
-UNITS += ["firewalld.service", "ufw.service", "nftables.service"]
+UNITS += ["firewalld.service", "ufw.service", "nftables.service", "nvidia-fabricmanager.service"]
 DEVINFO = ["ibv_devinfo"]
 MODINFO = ["modinfo", "ib_core", "ib_uverbs", "rdma_rxe"]
 ARP_IGNORE, RMEM, ABSENT = "net.ipv4.conf.all.arp_ignore", "net/ipv4/tcp_rmem", "net.ipv4.conf.eth9.rp_filter"
@@ -218,3 +218,22 @@ def test_a_file_of_root_s_own_is_left_out_where_it_may_not_be_read(tmp_path: Pat
 
     monkeypatch.setattr(SysRoot, "read_bytes", refuse)
     assert list(read(root)["nccl_files"]) == ["/etc/nccl.conf"]
+
+
+def test_parameters_of_modules_and_the_modes_of_nodes(tmp_path: Path) -> None:
+    write_tree(running(tmp_path), "/sys/module/ib_core/parameters/netns_mode: Y\\n\n/dev/infiniband/rdma_cm: x")
+    (tmp_path / "dev/infiniband/rdma_cm").chmod(0o600)
+
+    facts = ask(tmp_path, script())
+
+    assert facts["module_parameters"] == {"ib_core": {"netns_mode": "Y"}, "ib_uverbs": {}, "rdma_rxe": {}}
+    assert facts["nodes"] == {"/dev/infiniband/rdma_cm": 0o600}
+    assert read(tmp_path)["nodes"] is None
+    assert facts["gpu_support"] is None
+
+
+def test_a_gpu_brings_what_belongs_to_its_driver(tmp_path: Path) -> None:
+    gpu = "pci:v000010DEd00002335sv000010DEsd000018BEbc03sc02i00"
+    write_tree(running(tmp_path), f"/sys/bus/pci/devices/0000:1b:00.0/modalias: {gpu}\n/usr/lib64/libcuda.so.1 -> libcuda.so.580.159.04")
+
+    assert ask(tmp_path, script())["gpu_support"] == {"cuda": "580.159.04", "nvswitches": 0, "fabric_manager": None}

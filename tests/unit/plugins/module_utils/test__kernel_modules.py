@@ -12,9 +12,9 @@ import pytest
 
 from ansible_collections.rdma.cluster.plugins.module_utils import _kernel_modules
 from ansible_collections.rdma.cluster.plugins.module_utils._command import Completed
-from ansible_collections.rdma.cluster.plugins.module_utils._errors import ApplyError
+from ansible_collections.rdma.cluster.plugins.module_utils._errors import ApplyError, ParseError
 from ansible_collections.rdma.cluster.plugins.module_utils._files import ManagedFile
-from ansible_collections.rdma.cluster.plugins.module_utils._kernel_modules import boot_files, ensure_modules, is_loaded
+from ansible_collections.rdma.cluster.plugins.module_utils._kernel_modules import boot_files, ensure_modules, is_loaded, option_files
 from ansible_collections.rdma.cluster.plugins.module_utils._sysroot import SysRoot
 from tests.unit.fakes import FakeRunner
 from tests.unit.trees import write_tree
@@ -37,6 +37,7 @@ class Kernel(FakeRunner):
 def boot_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     path = tmp_path / "modules-load.d/rdma-cluster.conf"
     monkeypatch.setattr(_kernel_modules, "LOAD_FILE", str(path))
+    monkeypatch.setattr(_kernel_modules, "OPTIONS_FILE", str(tmp_path / "modprobe.d/rdma-cluster.conf"))
     return path
 
 
@@ -44,11 +45,11 @@ def test_loads_what_is_missing_in_order_and_writes_the_boot_file(tmp_path: Path,
     write_tree(tmp_path, "/sys/module/ib_core/srcversion: A")
     runner = Kernel(tmp_path, ["ib_uverbs", "rdma_rxe"])
     names = ["ib_core", "ib_uverbs", "rdma_rxe"]
-    result = ensure_modules(names, ["rdma_rxe"], runner=runner, sys=SysRoot(str(tmp_path)), check_mode=False)
+    result = ensure_modules(names, ["rdma_rxe"], {}, runner=runner, sys=SysRoot(str(tmp_path)), check_mode=False)
     runner.assert_done()
     assert result.loaded == ["ib_uverbs", "rdma_rxe"]
     assert boot_file.read_text().splitlines()[1:] == ["rdma_rxe"]
-    again = ensure_modules(names, ["rdma_rxe"], runner=FakeRunner([]), sys=SysRoot(str(tmp_path)), check_mode=False)
+    again = ensure_modules(names, ["rdma_rxe"], {}, runner=FakeRunner([]), sys=SysRoot(str(tmp_path)), check_mode=False)
     assert not again.changed
 
 
@@ -61,12 +62,12 @@ def test_the_boot_file_names_a_module_a_line(boot_file: Path) -> None:
 def test_the_boot_file_goes_with_the_last_module(tmp_path: Path, boot_file: Path) -> None:
     write_tree(tmp_path, "/sys/module/rdma_rxe/srcversion: A")
     for at_boot in (["rdma_rxe"], []):
-        result = ensure_modules(["rdma_rxe"], at_boot, runner=FakeRunner([]), sys=SysRoot(str(tmp_path)), check_mode=False)
+        result = ensure_modules(["rdma_rxe"], at_boot, {}, runner=FakeRunner([]), sys=SysRoot(str(tmp_path)), check_mode=False)
         assert (result.loaded, len(result.files), boot_file.exists()) == ([], 1, bool(at_boot))
 
 
 def test_check_mode_runs_nothing(tmp_path: Path, boot_file: Path) -> None:
-    result = ensure_modules(["ib_core"], ["ib_core"], runner=FakeRunner([]), sys=SysRoot(str(tmp_path)), check_mode=True)
+    result = ensure_modules(["ib_core"], ["ib_core"], {}, runner=FakeRunner([]), sys=SysRoot(str(tmp_path)), check_mode=True)
     assert (result.loaded, result.changed) == (["ib_core"], True)
     assert not boot_file.exists()
 
@@ -75,13 +76,13 @@ def test_modprobe_that_fails_is_quoted(tmp_path: Path) -> None:
     said = "modprobe: FATAL: Module rdma_rxe not found in directory /lib/modules/6.1.0-56-amd64"
     runner = FakeRunner([(["modprobe", "rdma_rxe"], 1, "", said)])
     with pytest.raises(ApplyError, match=r"rdma_rxe.*FATAL"):
-        ensure_modules(["rdma_rxe"], [], runner=runner, sys=SysRoot(str(tmp_path)), check_mode=False)
+        ensure_modules(["rdma_rxe"], [], {}, runner=runner, sys=SysRoot(str(tmp_path)), check_mode=False)
 
 
 def test_modprobe_that_claims_success_without_effect_is_an_error(tmp_path: Path) -> None:
     runner = FakeRunner([(["modprobe", "rdma_rxe"], 0, "", "")])
     with pytest.raises(ApplyError, match="it is not in the kernel"):
-        ensure_modules(["rdma_rxe"], [], runner=runner, sys=SysRoot(str(tmp_path)), check_mode=False)
+        ensure_modules(["rdma_rxe"], [], {}, runner=runner, sys=SysRoot(str(tmp_path)), check_mode=False)
 
 
 def test_a_module_that_is_built_in_counts_as_loaded(tmp_path: Path) -> None:
@@ -94,3 +95,27 @@ def test_a_module_that_is_built_in_counts_as_loaded(tmp_path: Path) -> None:
     )
     assert is_loaded("ib_core", SysRoot(str(tmp_path)))
     assert not is_loaded("ib_cor", SysRoot(str(tmp_path)))
+
+
+def test_options_are_written_before_anything_is_loaded(tmp_path: Path) -> None:
+    file = tmp_path / "modprobe.d/rdma-cluster.conf"
+
+    class Looking(Kernel):
+        def run(self, argv, *, timeout_seconds: float = 30.0) -> Completed:  # type: ignore[no-untyped-def]
+            assert file.read_text().splitlines()[1:] == ["options mlx5_core prof_sel=2 debug_mask=1"]
+            return super().run(argv, timeout_seconds=timeout_seconds)
+
+    sys, options = SysRoot(str(tmp_path)), {"mlx5_core": " prof_sel=2 debug_mask=1"}
+    result = ensure_modules(["mlx5_core"], [], options, runner=Looking(tmp_path, ["mlx5_core"]), sys=sys, check_mode=False)
+    assert [change.path for change in result.files] == [str(file)]
+    assert not ensure_modules(["mlx5_core"], [], options, runner=FakeRunner([]), sys=sys, check_mode=False).changed
+    assert ensure_modules(["mlx5_core"], [], {}, runner=FakeRunner([]), sys=sys, check_mode=True).changed
+    ensure_modules(["mlx5_core"], [], {}, runner=FakeRunner([]), sys=sys, check_mode=False)
+    assert not file.exists()
+
+
+def test_options_are_a_line_for_each_module_and_nothing_else() -> None:
+    (file,) = option_files({"mlx5_core": "prof_sel=2", "ib_ipoib": "recv_queue_size=512", "ib_umad": " "})
+    assert str(file.content).splitlines()[1:] == ["options ib_ipoib recv_queue_size=512", "options mlx5_core prof_sel=2"]
+    with pytest.raises(ParseError, match="no option of a kernel module"):
+        option_files({"mlx5_core": "prof_sel=2\ninstall x /bin/sh"})

@@ -15,7 +15,8 @@ from ansible_collections.rdma.cluster.plugins.plugin_utils._stages import STAGES
 
 ROOT = Path(__file__).parents[4]
 #: A check's id, as code names it; "nccl.conf" is a file.
-ID = re.compile(r'"((?:preflight|intent|host|driver|link|pcie|alike|fabric|network|qos|gpu|nccl|pair|collective|stage)\.(?!conf")[a-z_]+)"')
+PARTS = "preflight|intent|host|driver|firmware|link|pcie|alike|fabric|network|qos|gpu|nccl|pair|collective|stage"
+ID = re.compile(rf'"((?:{PARTS})\.(?!conf")[a-z_]+)"')
 
 
 def test_the_code_makes_these_checks_and_no_others() -> None:

@@ -50,7 +50,6 @@ def intent(**rail: Any) -> dict[str, Any]:
 
 STAGES = [
     ("fabric", intent(), "fabric.graph", "this version discovers no fabric"),
-    ("gpu", intent(), "gpu.path", "this version does not look at GPUs"),
     ("collectives", intent(), "collective.busbw", "this version runs no collectives"),
     ("qos", intent(), "qos.chain", "Soft-RoCE has no queues of its own to set"),
     ("qos", intent(soft=False), "qos.chain", "this version sets no quality of service"),

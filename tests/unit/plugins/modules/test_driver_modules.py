@@ -1,0 +1,63 @@
+# Copyright (c) 2026, the rdma.cluster authors
+# GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""peermem, driver_reload and kernel_modules as Ansible runs them: options in, JSON out. In check mode, on the machine of the test."""
+
+from __future__ import annotations
+
+import io
+import json
+import runpy
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+from ansible.module_utils import basic
+
+from ansible_collections.rdma.cluster.plugins.module_utils import _kernel_modules, _peermem
+
+MODULES = Path(__file__).parents[4] / "plugins/modules"
+ABSENT = "no_such_module_here"
+
+
+@pytest.fixture(autouse=True)
+def files(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(_peermem, "BOOT_FILE", str(tmp_path / "gpudirect.conf"))
+    monkeypatch.setattr(_kernel_modules, "LOAD_FILE", str(tmp_path / "load.conf"))
+    monkeypatch.setattr(_kernel_modules, "OPTIONS_FILE", str(tmp_path / "options.conf"))
+
+
+def run(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, name: str, **options: Any) -> tuple[int, dict[str, Any]]:
+    arguments = json.dumps({"ANSIBLE_MODULE_ARGS": {"_ansible_check_mode": True, **options}}).encode()
+    monkeypatch.setattr(basic, "_ANSIBLE_ARGS", arguments, raising=False)
+    monkeypatch.setattr(basic, "_ANSIBLE_PROFILE", "legacy", raising=False)
+    monkeypatch.setattr(sys, "stdin", io.StringIO())
+    with pytest.raises(SystemExit) as caught:
+        runpy.run_path(str(MODULES / f"{name}.py"), run_name="__main__")
+    code = caught.value.code
+    assert isinstance(code, int)
+    return code, json.loads(capsys.readouterr().out)
+
+
+def test_peermem(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
+    code, result = run(capsys, monkeypatch, "peermem")
+    assert (code, result["changed"], result["rebuilt"]) == (0, True, None)
+    code, result = run(capsys, monkeypatch, "peermem", state="not_at_boot")
+    assert (code, result["changed"], result["diff"]) == (0, False, [])
+
+
+def test_driver_reload(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
+    code, result = run(capsys, monkeypatch, "driver_reload", modules=[ABSENT], load=[ABSENT], service="none")
+    assert (code, result["unloaded"], result["loaded"], result["restarted"]) == (0, [], [ABSENT], None)
+    code, result = run(capsys, monkeypatch, "driver_reload", modules=[ABSENT], service="none")
+    assert (code, result["changed"]) == (0, False)
+
+
+def test_kernel_modules_with_options(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
+    code, result = run(capsys, monkeypatch, "kernel_modules", names=[ABSENT], options={ABSENT: "a=1"})
+    assert (code, result["loaded"]) == (0, [ABSENT])
+    assert result["diff"][0]["after"].endswith(f"options {ABSENT} a=1\n")
+    code, result = run(capsys, monkeypatch, "kernel_modules", names=[ABSENT], options={ABSENT: "="})
+    assert (code, "no option of a kernel module" in result["msg"]) == (1, True)
