@@ -20,13 +20,12 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
-from lab import paths
+from lab import kernels, paths
 from lab.errors import LabError
 from lab.shell import ENVIRONMENT, log, run
 
 RECIPE = Path(__file__).parent / "recipe"
-KERNEL_PACKAGES = {"debian": "linux-image-amd64", "ubuntu": "linux-image-generic"}
-DISK_GIB = 4
+DISK_GIB = 6
 NEEDED_GIB = 6
 
 
@@ -70,7 +69,7 @@ def distribution() -> tuple[str, str]:
     """This machine's distribution and its release: ("debian", "bookworm")."""
     release = platform.freedesktop_os_release()
     name, codename = release.get("ID", ""), release.get("VERSION_CODENAME", "")
-    if name not in KERNEL_PACKAGES or not codename:
+    if name not in kernels.META_PACKAGES or not codename:
         raise LabError(f"The lab is built from this machine's own distribution, Debian or Ubuntu; this one is '{name}'.")
     if platform.machine() != "x86_64":
         raise LabError(f"The lab's machines are x86_64; this machine is {platform.machine()}.")
@@ -80,7 +79,7 @@ def distribution() -> tuple[str, str]:
 def recipe_hash() -> str:
     """A hash of all that decides what the image holds, but for the packages' versions of the day."""
     digest = hashlib.sha256("\n".join(distribution()).encode())
-    for file in sorted(path for path in [Path(__file__), *RECIPE.rglob("*")] if path.is_file()):
+    for file in sorted(path for path in [Path(__file__), Path(kernels.__file__), *RECIPE.rglob("*")] if path.is_file()):
         digest.update(f"{file.name} {file.stat().st_mode & 0o111:o}\n".encode() + file.read_bytes())
     return digest.hexdigest()[:16]
 
@@ -135,8 +134,8 @@ def _build(folder: Path, image: Image) -> None:
 def _bootstrap(build: Path) -> None:
     """mmdebstrap into build/root, its log beside it; the log's errors are quoted if it fails."""
     name, codename = distribution()
-    packages = [*_words(RECIPE / "packages.txt"), KERNEL_PACKAGES[name]]
-    drivers = " ".join(_words(RECIPE / "driver_packages.txt"))
+    packages = [*_words(RECIPE / "packages.txt"), kernels.image_package(name)]
+    offered = " ".join([*_words(RECIPE / "driver_packages.txt"), *kernels.META_PACKAGES[name]])
     argv = [
         "mmdebstrap", "--variant=minbase", "--format=directory", f"--include={','.join(packages)}",
         '--aptopt=Acquire::Languages "none"',
@@ -145,7 +144,7 @@ def _bootstrap(build: Path) -> None:
         "--dpkgopt=path-exclude=/usr/share/man/*",
         "--dpkgopt=path-exclude=/usr/share/locale/*",
         f'--essential-hook=cp -rT {RECIPE / "files"} "$1"',
-        f'--customize-hook={RECIPE / "customize.sh"} "$1" {build} {drivers}',
+        f'--customize-hook={RECIPE / "customize.sh"} "$1" {build} {offered}',
         codename, str(build / "root"), *_sources(name),
     ]  # fmt: skip
     log_file = build.parent / "build.log"

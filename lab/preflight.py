@@ -18,7 +18,7 @@ from lab.shell import ENVIRONMENT
 PACKAGES = Path(__file__).parent / "packages.txt"
 #: One command of each package in packages.txt that has commands.
 COMMANDS = (
-    *("qemu-system-x86_64", "qemu-img", "mmdebstrap", "mke2fs", "dpkg-scanpackages", "systemd-nspawn"),
+    *("qemu-system-x86_64", "qemu-img", "mmdebstrap", "mke2fs", "dpkg-scanpackages", "systemd-nspawn", "gpg"),
     *("nft", "ip", "tc", "ssh", "ssh-keygen"),
 )
 

@@ -1,18 +1,16 @@
 #!/bin/sh
-# Runs once, outside, on the finished root tree of an image: $1 root tree, $2 output folder, $3... driver packages.
+# Runs once, outside, on the finished root tree of an image: $1 root tree, $2 output folder, $3... packages to offer.
 set -eu
 root=$1
 out=$2
 shift 2
 
-# The repository from which the driver stage installs: the packages and all that they need beyond the root tree.
+# The repository from which a machine installs: the packages, the headers of its own kernel, and all that they need beyond the root tree.
+kernel=$(ls "$root/lib/modules")
 chroot "$root" apt-get clean
-chroot "$root" apt-get install --yes --quiet --no-install-recommends --download-only "$@"
+chroot "$root" apt-get install --yes --quiet --no-install-recommends --download-only "$@" "linux-headers-$kernel"
 mkdir -p "$root/srv/packages"
 mv "$root"/var/cache/apt/archives/*.deb "$root/srv/packages/"
-# Of the kernel's headers the package itself, without the compiler that it depends on: for tests of what is built per kernel.
-kernel=$(ls "$root/lib/modules")
-chroot "$root" sh -c "cd /srv/packages && apt-get download --quiet 'linux-headers-$kernel'"
 (cd "$root/srv/packages" && dpkg-scanpackages --multiversion . > Packages)
 rm -rf "$root"/etc/apt/sources.list.d/* "$root"/var/lib/apt/lists/*
 echo 'deb [trusted=yes] file:/srv/packages ./' > "$root/etc/apt/sources.list"
@@ -28,7 +26,9 @@ cp "$root/etc/ssh/ssh_host_ed25519_key.pub" "$out/host_key.pub"
 
 chroot "$root" systemctl --quiet enable systemd-networkd.service ssh.service
 chroot "$root" systemctl --quiet mask apt-daily.timer apt-daily-upgrade.timer dpkg-db-backup.timer e2scrub_all.timer \
-    e2scrub_reap.service fstrim.timer getty@tty1.service systemd-networkd-wait-online.service
+    e2scrub_reap.service fstrim.timer getty@tty1.service systemd-networkd-wait-online.service kexec.service kexec-load.service
+# The initrd was made when kexec may not have been there yet.
+chroot "$root" update-initramfs -u -k "$kernel"
 rm -f "$root/etc/hostname" "$root/etc/machine-id"
 touch "$root/etc/machine-id"
 cp "$root"/boot/vmlinuz-* "$out/vmlinuz"

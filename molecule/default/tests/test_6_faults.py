@@ -17,7 +17,7 @@ from tests.verify.drifts import RESET_SERVICE_LIMIT
 from tests.verify.site import Site
 
 NETDEV = "netdev=$(basename $(dirname $(grep -li {mac} /sys/class/net/*/address)))"
-#: What `dkms add` of a module leaves (dkms 3.0); DKMS itself, and the compiler that it brings, are not in the lab.
+#: What `dkms add` of a module leaves (dkms 3.0): to install DKMS itself takes minutes on an emulated machine.
 DKMS_ADD = "mkdir -p /usr/src/knem-1.1.4 /var/lib/dkms/knem/1.1.4; ln -s /usr/src/knem-1.1.4 /var/lib/dkms/knem/1.1.4/source"
 OTHER = NETDEV.replace("{mac}", "{mac1}").replace("netdev=", "other=")
 ROUTABLE = "timeout 60 sh -c 'until networkctl status '$other' | grep -q routable; do sleep 1; done'"

@@ -1,0 +1,54 @@
+# Copyright (c) 2026, the rdma.cluster authors
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""What cannot work is refused before the driver that runs is touched."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+from tests.verify.driver import BUNDLES, NEWER, Driver, Hosts
+
+FULL = "/var/tmp/full"
+
+
+def wrong_sum(hosts: Hosts) -> dict[str, Any]:
+    return {**hosts.bundle("newer", NEWER), "checksum": f"sha256:{'0' * 64}"}
+
+
+def cut_off(hosts: Hosts) -> dict[str, Any]:
+    """Half of the archive, by its own checksum."""
+    whole = f"{BUNDLES}/newer/MLNX_OFED_LINUX-{NEWER}-debian12.1-x86_64.tgz"
+    hosts.run("node1", f"mkdir -p {BUNDLES}/half && head -c $(($(stat -c %s {whole}) / 2)) {whole} > {whole.replace('newer', 'half')}")
+    return hosts.bundle("half", NEWER)
+
+
+def no_room(hosts: Hosts) -> dict[str, Any]:
+    hosts.run("node1", f"fallocate -l $(($(df --output=avail -B1 /var | tail -1) - 800000000)) {FULL}")
+    return hosts.bundle("newer", NEWER)
+
+
+@pytest.mark.parametrize(
+    ("prepare", "words"),
+    [(wrong_sum, f"expected {'0' * 64}"), (cut_off, "half"), (no_room, "GiB")],
+    ids=["wrong checksum", "half an archive", "no room"],
+)
+def test_nothing_is_touched(driver: Driver, hosts: Hosts, prepare: Callable[[Hosts], dict[str, Any]], words: str) -> None:
+    before = hosts.driver("node1")
+    try:
+        done = driver.run(prepare(hosts), limit="node1")
+    finally:
+        hosts.run("node1", f"rm -rf {FULL} {BUNDLES}/half")
+    assert done.returncode == 2, done.stdout
+    assert words in done.stdout
+    assert hosts.driver("node1") == before
+    assert hosts.run("node1", "ls /var/lib/rdma-cluster/ofed | grep -c unpack || true") == "0"
+
+
+def test_a_bundle_for_another_distribution_is_said_by_its_installer(driver: Driver, hosts: Hosts) -> None:
+    before = hosts.driver("node1")
+    done = driver.run({**hosts.bundle("other", "24.10-1.1.4.0", "ubuntu22.04"), "version": "24.10-1.1.4.0"}, limit="node1")
+    assert done.returncode == 0, "the wished version is there already: which bundle it would come from does not matter"
+    assert hosts.driver("node1") == before

@@ -1,0 +1,61 @@
+# Copyright (c) 2026, the rdma.cluster authors
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""An upgrade, with a third party's module in the way; one that is cut off by a power failure."""
+
+from __future__ import annotations
+
+import os
+import signal
+import time
+
+from lab import cluster
+from lab.cluster import Lab
+from tests.verify.driver import NEWER, Driver, Hosts
+
+
+def test_an_upgrade_is_not_loaded_unasked(driver: Driver, hosts: Hosts) -> None:
+    before = hosts.driver("node1")["loaded"]
+    hosts.run("node1", "apt-get install --yes /srv/standins/ulp/*.deb && modprobe standin_ulp", timeout_seconds=600)
+    done = driver.run(hosts.bundle("newer", NEWER), limit="node1")
+    assert done.returncode == 2, done.stdout
+    assert driver.bad("node1") == ["driver.loaded"]
+    now = hosts.driver("node1")
+    assert now["loaded"] == before
+    assert now["on_disk"] not in ("", before)
+
+
+def test_a_holder_in_the_way_is_named_and_nothing_is_reloaded(driver: Driver, hosts: Hosts) -> None:
+    before = hosts.driver("node1")["loaded"]
+    done = driver.run(hosts.bundle("newer", NEWER), limit="node1", ofed_reload_allowed=True)
+    assert done.returncode == 2, done.stdout
+    assert "standin_ulp" in done.stdout
+    assert hosts.driver("node1")["loaded"] == before
+
+
+def test_without_it_the_driver_is_reloaded(driver: Driver, hosts: Hosts) -> None:
+    hosts.run("node1", "modprobe -r standin_ulp")
+    done = driver.run(hosts.bundle("newer", NEWER), limit="node1", ofed_reload_allowed=True)
+    assert done.returncode == 0, done.stdout
+    now = hosts.driver("node1")
+    assert now["loaded"] == now["on_disk"]
+    again = driver.run(hosts.bundle("newer", NEWER), limit="node1")
+    assert again.returncode == 0, again.stdout
+    assert driver.changed() == []
+
+
+def test_an_installation_that_was_cut_off_begins_anew(driver: Driver, hosts: Hosts, lab: Lab) -> None:
+    words = driver.words(hosts.bundle("slow", NEWER), "node2", ofed_reload_allowed=True)
+    with driver.site.start("driver", *words) as run:
+        deadline = time.monotonic() + 240
+        while hosts.run("node2", "systemctl is-active rdma-ofed-install.service || true") != "active":
+            assert time.monotonic() < deadline, "the installer was not started"
+            time.sleep(2)
+        time.sleep(25)
+        cluster.power(lab.plan.name, "node2", "cycle")
+        os.killpg(run.pid, signal.SIGKILL)
+        run.communicate()
+    done = driver.run(hosts.bundle("newer", NEWER), limit="node2", ofed_reload_allowed=True)
+    assert done.returncode == 0, done.stdout
+    now = hosts.driver("node2")
+    assert now["loaded"] == now["on_disk"] != ""
+    assert hosts.run("node2", "ofed_info -s") == f"MLNX_OFED_LINUX-{NEWER}:"

@@ -1,0 +1,53 @@
+# Copyright (c) 2026, the rdma.cluster authors
+# GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""Which kernel the image gets: the newest but one of the same flavour, by number and not by letter."""
+
+from __future__ import annotations
+
+import pytest
+
+from lab import kernels
+from lab.errors import LabError
+
+NEWEST = "linux-image-6.1.0-10-amd64"
+FOUND = """\
+linux-image-6.1.0-10-amd64 - Linux 6.1 for 64-bit PCs (signed)
+linux-image-6.1.0-8-amd64 - Linux 6.1 for 64-bit PCs (signed)
+linux-image-6.1.0-9-amd64 - Linux 6.1 for 64-bit PCs (signed)
+"""
+DEPENDS = """\
+linux-image-amd64
+  Depends: linux-image-6.1.0-10-amd64
+"""
+
+
+def test_the_newest_but_one_is_taken() -> None:
+    assert kernels.second_newest(NEWEST, FOUND) == "linux-image-6.1.0-9-amd64"
+
+
+@pytest.mark.parametrize("found", ["", "linux-image-6.1.0-10-amd64 - Linux\n", "linux-image-6.12.0-3-amd64 - a backport\n"])
+def test_a_kernel_alone_is_taken_itself(found: str) -> None:
+    assert kernels.second_newest(NEWEST, found) == NEWEST
+
+
+@pytest.mark.parametrize("name", ["linux-image-6.1.0-10-cloud-amd64", "linux-image-amd64", "linux-headers-6.1.0-10-amd64"])
+def test_other_names_are_refused(name: str) -> None:
+    with pytest.raises(LabError, match="is not the name of a kernel's package"):
+        kernels.abi_parts(name)
+
+
+def test_apt_is_asked_for_what_the_meta_package_stands_for(monkeypatch: pytest.MonkeyPatch) -> None:
+    answers = {
+        ("apt-cache", "depends", "--important", "linux-image-amd64"): DEPENDS,
+        ("apt-cache", "search", "--names-only", r"^linux\-image\-6\.1\.0\-[0-9]+\-amd64$"): FOUND,
+    }
+    monkeypatch.setattr(kernels, "run", lambda argv: answers[tuple(argv)])
+    assert kernels.image_package("debian") == "linux-image-6.1.0-9-amd64"
+
+
+def test_without_package_lists_it_says_what_to_run(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(kernels, "run", lambda argv: "")
+    with pytest.raises(LabError, match="apt-get update"):
+        kernels.image_package("ubuntu")
