@@ -35,8 +35,9 @@ class ActionModule(RunAction):
 
     def _files(self, plan: Mapping[str, Any]) -> list[ManagedFile]:
         family = self.facts["stack"]["distribution"]["family"]
-        repository = no_repository() if plan["doca"] is None else self._repository(plan, family)
-        return [*repository, *hook_files(family, wished=plan["hook"])]
+        doca = plan["doca"]
+        repository = no_repository() if doca is None else self._repository(plan, family) if doca["repository"] is not None else []
+        return [*repository, *hook_files(family, wished=plan["hook"], dkms=plan["hook_dkms"])]
 
     def _repository(self, plan: Mapping[str, Any], family: str) -> list[ManagedFile]:
         driver = self.intent["driver"]

@@ -18,17 +18,43 @@ class ActionModule(RunAction):
     ARGUMENTS: ClassVar[Mapping[str, Any]] = {
         "reload_allowed": {"type": "bool", "default": False},
         "reboot_allowed": {"type": "bool", "default": False},
+        "reboot_drained": {"type": "bool", "default": False},
         "group": {"type": "str"},
     }
 
     def work(self, options: Mapping[str, Any]) -> dict[str, Any]:
         decided = plan(self.intent, self.all_facts, reboot_allowed=options["reboot_allowed"])
-        if decided["refused"] is None:
-            return {"plan": decided, "msg": f"{self.host}: {decided['change']}. {decided['why']}", **self._group(decided, options)}
-        return {"plan": decided, "failed": not self._task.check_mode, "msg": f"{self.host}: refused. {decided['refused']}"}
+        if decided["refused"] is not None:
+            return {"plan": decided, "failed": not self._task.check_mode, "msg": f"{self.host}: refused. {decided['refused']}"}
+        reasons = restarts(decided, reboot_drained=options["reboot_drained"])
+        allowed = {"reload": options["reload_allowed"], "reboot": options["reboot_allowed"]}
+        done = {kind: why for kind, why in reasons.items() if why and allowed[kind]}
+        return {
+            "plan": decided,
+            "reload_reason": reasons["reload"],
+            # Not into a kernel for which the driver is still to be built: that comes first, and then the host is looked at again.
+            "reboot_reason": reasons["reboot"] if decided["reboot"]["build_first"] is None else "",
+            "msg": f"{self.host}: {decided['change']}. {decided['why']}",
+            "ansible_facts": _required({kind: why for kind, why in reasons.items() if not allowed[kind]}),
+            # Ansible reports it as a change that a host joins a group.
+            **({"add_group": options["group"], "parent_groups": []} if options["group"] and done else {}),
+        }
 
-    def _group(self, decided: Mapping[str, Any], options: Mapping[str, Any]) -> dict[str, Any]:
-        """The group that a host joins which has to be started again, and may be; Ansible reports that as a change."""
-        reload = decided["reload"]["needed"] and decided["reload"]["live"] and options["reload_allowed"]
-        reboot = decided["reboot"]["needed"] and options["reboot_allowed"]
-        return {"add_group": options["group"], "parent_groups": []} if options["group"] and (reload or reboot) else {}
+
+def restarts(decided: Mapping[str, Any], *, reboot_drained: bool) -> dict[str, str]:
+    """Why a host needs a reload or a reboot, "" if it does not, or not now. reboot_drained: whoever uses it is sent away before."""
+    reload, reboot = decided["reload"], decided["reboot"]
+    drained = reboot_drained and reboot["drainable"]
+    waits = reboot["withheld"] is not None and not drained
+    return {
+        "reload": reload["why"] if reload["needed"] and reload["live"] else "",
+        "reboot": reboot["why"] if reboot["needed"] and not waits else "",
+    }
+
+
+def _required(reasons: Mapping[str, str]) -> dict[str, Any]:
+    """What a play can ask for afterwards: ofed_reload_required, reboot_required, and why; also that nothing is required any more."""
+    names = {"reload": "ofed_reload_required", "reboot": "reboot_required"}
+    return {names[kind]: bool(why) for kind, why in reasons.items()} | {
+        f"{names[kind]}_reason": why for kind, why in reasons.items() if why
+    }

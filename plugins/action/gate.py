@@ -21,7 +21,7 @@ from ansible_collections.rdma.cluster.plugins.plugin_utils._host_checks import H
 from ansible_collections.rdma.cluster.plugins.plugin_utils._pair_fleet import Fleet
 from ansible_collections.rdma.cluster.plugins.plugin_utils._pair_gate import PairGate
 from ansible_collections.rdma.cluster.plugins.plugin_utils._policy import REPORT, apply_rules, decide
-from ansible_collections.rdma.cluster.plugins.plugin_utils._stage_findings import lost
+from ansible_collections.rdma.cluster.plugins.plugin_utils._stage_findings import is_under_way, lost
 from ansible_collections.rdma.cluster.plugins.plugin_utils._stages import STAGES, up_to
 
 
@@ -31,6 +31,7 @@ class ActionModule(RunAction):
         "stage": {"type": "str", "required": True, "choices": list(STAGES)},
         "scope": {"type": "str", "required": True, "choices": ["fleet", "host", "decide"]},
         "fail_host": {"type": "bool", "default": True},
+        "batch": {"type": "bool", "default": False},
     }
 
     def work(self, options: Mapping[str, Any]) -> dict[str, Any]:
@@ -99,7 +100,10 @@ class ActionModule(RunAction):
 
     def _offences(self, stage: str) -> dict[str, str]:
         """The hosts that do not pass a stage: host → its first offence."""
-        return {host: _words(found) for host in self.folder.hosts_of(stage) if (found := self._offence(stage, host))}
+        hosts = self.folder.hosts_of(stage)
+        if self.options["batch"]:
+            hosts = [host for host in hosts if not is_under_way(self.folder.read_findings(stage, host))]
+        return {host: _words(found) for host in hosts if (found := self._offence(stage, host))}
 
     def _offence(self, stage: str, host: str) -> Finding | None:
         return next(iter(stopping(self.folder.read_findings(stage, host))), None)

@@ -6,10 +6,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
-from ansible_collections.rdma.cluster.plugins.module_utils._checks_dkms import OFED, missing
 from ansible_collections.rdma.cluster.plugins.module_utils._findings import (
     ERROR,
     NOT_APPLICABLE,
@@ -22,6 +21,7 @@ from ansible_collections.rdma.cluster.plugins.module_utils._loaded_module import
 from ansible_collections.rdma.cluster.plugins.module_utils._ofed_state import DRIVER, has_version, ofed_state
 from ansible_collections.rdma.cluster.plugins.module_utils._planned_stack import INBOX, planned_modules
 from ansible_collections.rdma.cluster.plugins.module_utils._rails import Facts, resolve
+from ansible_collections.rdma.cluster.plugins.module_utils._stock_driver import left_over_modules, mend, some, still_loaded, why_stock
 
 STAGE = "driver"
 SUBJECT = "loaded modules"
@@ -36,10 +36,6 @@ DRIVERS = {
 }
 #: Those of them that MLNX_OFED and DOCA-OFED bring.
 OFED_DRIVERS = ("mlx4_core", "mlx5_core")
-#: How many modules a finding names.
-NAMED = 6
-#: How many lines of a log.
-LINES = 4
 Modules = Mapping[str, Mapping[str, Any]]
 
 
@@ -47,12 +43,13 @@ def check_modules(host: str, intent: Mapping[str, Any], facts: Facts) -> list[Fi
     """Findings `driver.stack` (one) and `driver.loaded` (one for each cause where modules differ, else one) of one host.
 
     Of one cause there is one error: what is loaded and differs from what is on disk is `driver.loaded` alone, and the kernel's own
-    modules in the place of those that DKMS has not built are `driver.stack`, which says why.
+    modules in the place of those that were not built are `driver.stack`, which says why, also while an older add-on is still loaded.
     """
-    return [_stack(host, intent, facts), *_loaded(host, facts["stack"])]
+    left_over = left_over_modules(intent, facts)
+    return [_stack(host, intent, facts, left_over), *_loaded(host, facts["stack"], told=left_over)]
 
 
-def _stack(host: str, intent: Mapping[str, Any], facts: Facts) -> Finding:
+def _stack(host: str, intent: Mapping[str, Any], facts: Facts, left_over: Modules) -> Finding:
     planned = planned_modules(intent)
 
     def finding(status: str, observed: str, remedy: str = "") -> Finding:
@@ -62,6 +59,8 @@ def _stack(host: str, intent: Mapping[str, Any], facts: Facts) -> Finding:
         )
         return Finding(STAGE, "driver.stack", host, "driver stack", status, observed, expected, remedy)
 
+    if left_over:
+        return finding(*still_loaded(host, intent, left_over, facts["stack"]))
     modules: Modules = facts["stack"].get("modules") or {}
     judged = {name: modules[name] for name in _judged(intent, facts) if name in modules}
     if not judged:
@@ -73,7 +72,7 @@ def _stack(host: str, intent: Mapping[str, Any], facts: Facts) -> Finding:
     if planned == INBOX:
         return finding(*_inbox(host, told, facts["stack"]))
     is_read = any("provenance" in module for module in same.values())
-    return finding(*(_add_on(host, planned, told, facts["stack"], is_read=is_read) or _installed(host, intent, told, facts["stack"])))
+    return finding(*(_add_on(host, intent, told, facts["stack"], is_read=is_read) or _installed(host, intent, told, facts["stack"])))
 
 
 def _inbox(host: str, told: Modules, stack: Mapping[str, Any]) -> tuple[str, ...]:
@@ -81,13 +80,13 @@ def _inbox(host: str, told: Modules, stack: Mapping[str, Any]) -> tuple[str, ...
     if foreign or stack.get("kind") == "ofed":
         version = stack.get("ofed_version") or "an add-on"
         file = told[foreign[0]].get("file") if foreign else None
-        what = f"{_some(foreign or ['mlx_compat'])} of {version}" + (f" ({file})" if file else "")
+        what = f"{some(foreign or ['mlx_compat'])} of {version}" + (f" ({file})" if file else "")
         todo = f"Remove it on {host} (`ofed_uninstall.sh`, or its packages) and reboot, or plan it as rdma_driver.stack."
         return WARNING, f"{what} in the place of the kernel's own", todo
-    return (OK, f"{_some(told)} of the kernel") if told else (NOT_APPLICABLE, "it is not told where the modules come from")
+    return (OK, f"{some(told)} of the kernel") if told else (NOT_APPLICABLE, "it is not told where the modules come from")
 
 
-def _add_on(host: str, planned: str, told: Modules, stack: Mapping[str, Any], *, is_read: bool) -> tuple[str, ...]:
+def _add_on(host: str, intent: Mapping[str, Any], told: Modules, stack: Mapping[str, Any], *, is_read: bool) -> tuple[str, ...]:
     """Whether the modules are those of an add-on; () if they are."""
     own = sorted((name for name, module in told.items() if module["provenance"] == KERNELS_OWN), key=lambda name: name != DRIVER)
     if not told:
@@ -95,20 +94,13 @@ def _add_on(host: str, planned: str, told: Modules, stack: Mapping[str, Any], *,
         return (UNKNOWN, "it is not known where the modules come from", todo) if is_read else (NOT_APPLICABLE, "the facts do not tell")
     if not own:
         return ()
-    others = f"; the same is true of {_some(own[1:])}" if len(own) > 1 else ""
-    why = _why_stock(stack)
+    others = f"; the same is true of {some(own[1:])}" if len(own) > 1 else ""
+    why = why_stock(intent, stack)
     if why:
-        todo = f"Mend that on {host} and run the driver stage again. The log is driver/{host}.log in the folder of the run that failed"
-        return ERROR, f"the stock {own[0]} is running{others}: {why}", f"{todo}; see also /var/lib/dkms/*/*/build/make.log on {host}."
+        return ERROR, f"the stock {own[0]} is running{others}: {why}", mend(host)
+    planned = planned_modules(intent)
     todo = f"See on {host} whether {planned} is installed for {stack.get('kernel')} (`modinfo -F filename {own[0]}`, `dkms status`)"
     return ERROR, f"the stock {own[0]} is running, not the installed one{others}", f"{todo}; then reload the driver, or reboot."
-
-
-def _why_stock(stack: Mapping[str, Any]) -> str:
-    """Why the planned stack is not there: what DKMS has not built, and how the last installation failed, with the lines of its log."""
-    lacking = [each.words for each in missing(stack) if each.name in OFED]
-    failure = stack.get("last_build") or {}
-    return "; ".join([*lacking, *([str(failure["meaning"]), *failure["lines"][:LINES]] if failure else [])])
 
 
 def _installed(host: str, intent: Mapping[str, Any], told: Modules, stack: Mapping[str, Any]) -> tuple[str, ...]:
@@ -132,7 +124,7 @@ def _installed(host: str, intent: Mapping[str, Any], told: Modules, stack: Mappi
 def _of(told: Modules) -> str:
     """The driver's file, version and srcversion; of a host without it the names of what is there."""
     if DRIVER not in told:
-        return f"{_some(told)} of an add-on"
+        return f"{some(told)} of an add-on"
     module = told[DRIVER]
     marks = (f"{key} {module[key]}" for key in ("version", "srcversion") if module.get(key))
     return ", ".join([f"{DRIVER} from {module.get('file') or 'a file that is not told'}", *marks])
@@ -152,19 +144,24 @@ def _judged(intent: Mapping[str, Any], facts: Facts) -> list[str]:
     return [*CORE, *(name for driver in sorted(drivers) for name in DRIVERS.get(driver, (driver,)))]
 
 
-def _loaded(host: str, stack: Mapping[str, Any]) -> list[Finding]:
+def _loaded(host: str, stack: Mapping[str, Any], told: Modules) -> list[Finding]:
+    """told: the modules of which driver.stack speaks, with all that differs in the same pile."""
     modules: Modules = stack.get("modules") or {}
     by_status: dict[str, list[str]] = {}
     for name, module in modules.items():
+        if name in told:
+            continue
         status = compare(module)
         by_status.setdefault(OK if status == UNKNOWN and _stands_on_add_on(name, modules) else status, []).append(name)
     if ERROR in by_status:
         return [_different(host, group, stack) for group in causes(by_status[ERROR], modules)]
     expected = "the same as on disk"
+    if told:
+        return [Finding(STAGE, "driver.loaded", host, SUBJECT, NOT_APPLICABLE, "driver.stack says why", expected)]
     if UNKNOWN in by_status:
         names = by_status[UNKNOWN]
         remedy = f"Look at `modinfo {names[0]}` and /sys/module/{names[0]}/srcversion on {host}."
-        return [Finding(STAGE, "driver.loaded", host, SUBJECT, UNKNOWN, f"cannot be compared: {_some(names)}", expected, remedy)]
+        return [Finding(STAGE, "driver.loaded", host, SUBJECT, UNKNOWN, f"cannot be compared: {some(names)}", expected, remedy)]
     if OK in by_status:
         return [Finding(STAGE, "driver.loaded", host, SUBJECT, OK, f"{len(by_status[OK])} modules, the same as on disk", expected)]
     why = "no module of RDMA is loaded" if not modules else "the facts do not tell what is on disk"
@@ -204,7 +201,7 @@ def _different(host: str, names: Sequence[str], stack: Mapping[str, Any]) -> Fin
     from_kernel = module.get("provenance") == KERNELS_OWN
     installed = _build(module.get("file_version"), module.get("file_srcversion"), own if from_kernel else "one without version")
     loaded = _build(module.get("version"), module.get("srcversion"), "another build" if from_kernel else own)
-    others = f"; the same is true of {_some(names[1:])}" if len(names) > 1 else ""
+    others = f"; the same is true of {some(names[1:])}" if len(names) > 1 else ""
     return Finding(
         STAGE, "driver.loaded", host, f"kernel module {names[0]}", ERROR,
         observed=f"{installed} is installed, {loaded} is loaded{others}",
@@ -219,9 +216,3 @@ def _different(host: str, names: Sequence[str], stack: Mapping[str, Any]) -> Fin
 def _build(version: str | None, srcversion: str | None, nameless: str) -> str:
     """A module in a person's words. nameless: what one is that declares no version, as the kernel's own often do."""
     return f"{version or nameless} (srcversion {srcversion})" if srcversion else version or nameless
-
-
-def _some(names: Iterable[str]) -> str:
-    listed = list(names)
-    more = len(listed) - NAMED
-    return ", ".join(listed[:NAMED]) + (f" and {more} more" if more > 0 else "")

@@ -18,6 +18,8 @@ USERSPACE = "-userspace"
 #: From this release on DOCA has sources only, which DKMS builds on the host (its guide "Installation and DKMS Management").
 DOCA_DKMS = (3, 2)
 RPM_FAMILY = frozenset({"rhel", "fedora", "centos", "rocky", "almalinux"})
+#: Options of mlnxofedinstall with which it leaves DKMS out on Debian's family.
+NO_DKMS = frozenset({"--add-kernel-support", "--without-dkms"})
 _NUMBERS = re.compile(r"[0-9]+")
 
 
@@ -57,6 +59,20 @@ def builds_planned(intent: Mapping[str, Any], stack: Mapping[str, Any]) -> bool:
     if not is_rpm(stack.get("distribution") or {}) or (planned == DOCA and is_dkms_release(driver.get("version"))):
         return True
     return driver.get("add_kernel_support") is not False
+
+
+def bypasses_dkms(intent: Mapping[str, Any], stack: Mapping[str, Any]) -> bool:
+    """Whether the planned stack's modules are built into packages for the kernel that runs, which DKMS neither signs nor builds again.
+
+    mlnxofedinstall has no DKMS on RPMs; on Debian's family --add-kernel-support installs again --without-dkms (mlnxofedinstall_deb.pl).
+    """
+    if not builds_planned(intent, stack):
+        return False
+    driver = intent["driver"]
+    if planned_stack(intent) == DOCA:
+        return not is_dkms_release(driver.get("version")) and driver.get("add_kernel_support") is not False
+    asked = driver.get("add_kernel_support") or bool(NO_DKMS & set(driver.get("flags") or ()))
+    return bool(asked) or is_rpm(stack.get("distribution") or {})
 
 
 def builds_modules(intent: Mapping[str, Any], stack: Mapping[str, Any]) -> bool:

@@ -72,12 +72,20 @@ plan:
       description: Why nothing may be changed, and what to do; none if nothing is refused.
       type: str
     remove:
-      description: The stack that is uninstalled first, if one is.
+      description: The stack that is uninstalled first by its own uninstaller, if one is.
       type: str
     distribution_packages:
-      description: Packages of the distribution to install first.
+      description:
+        - Packages of the distribution to install. Where another stack is removed first, all those of V(inbox), of which it takes its own
+          along.
       type: list
       elements: str
+    installer:
+      description: Whether C(mlnxofedinstall), or DOCA's packages, bring the change.
+      type: bool
+    dkms_build:
+      description: The kernel for which C(dkms autoinstall -k) builds again what is installed, in the place of the installer.
+      type: str
     flags:
       description: The options of C(mlnxofedinstall), in order.
       type: list
@@ -87,20 +95,33 @@ plan:
         - For V(doca) the C(packages) to install, the C(repository) that they are in, the C(generation) (V(dkms) since 3.2,
           V(packages) before), and whether packages for the running kernel are made first (C(kernel_support)).
       type: dict
+    busy:
+      description: Who uses the host, which keeps it from being reloaded or rebooted; an empty text for nobody.
+      type: str
     reload:
       description:
         - Whether what is loaded has to be replaced (C(needed)), C(why), the C(modules) to unload, top first, and the C(obstacles)
-          to doing that in the running host; C(live) if there is none. Where something is installed or removed, this is what is
-          expected; facts that were read after that tell what is so.
+          to doing that in the running host; C(live) if there is none. C(always) where an option of a module differs, which is then
+          reloaded although it is the one on disk.
+        - As long as something is to be installed or removed, nothing is needed, and the rest is what is expected after it. Facts that
+          were read after that tell what is so.
       type: dict
     reboot:
-      description: Whether a reboot is C(needed) and C(why); C(first) if it comes before anything is built.
+      description:
+        - Whether a reboot is C(needed) and C(why); C(first) if it comes before anything is built. As long as something is to be installed,
+          nothing else asks for one.
+        - C(withheld) tells why it must wait, none if it need not. C(drainable) where that is work on the host and nothing else.
+        - C(build_first) is the kernel for which C(dkms autoinstall -k) has to build before, none if it has the driver. What that has
+          come to, a plan from fresh facts tells.
       type: dict
     hold:
       description: The C(packages) to hold that would bring another kernel, and whether none of them is held (C(differs)).
       type: dict
     hook:
       description: Whether later kernels need modules built for them before they are booted.
+      type: bool
+    hook_dkms:
+      description: Whether DKMS builds them; else the hook can only warn.
       type: bool
 msg:
   description: The change in a sentence, or why it is refused.

@@ -47,6 +47,10 @@ options:
       Ansible ends the whole run when all hosts of a batch fail.
     type: bool
     default: true
+  batch:
+    description: Whether O(scope=decide) looks at the hosts that were judged so far alone. Those that wait for their batch do not count.
+    type: bool
+    default: false
 """
 
 EXAMPLES = r"""

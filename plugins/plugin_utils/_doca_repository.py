@@ -32,10 +32,11 @@ URIs: {url}
 Suites: ./
 Signed-By: {key}
 """
+# Below 500, which other repositories have: theirs is taken where there is one, and nothing is lost that comes from the same mirror.
 _APT_PIN = """\
 Package: {packages}
 Pin: origin "{origin}"
-Pin-Priority: -1
+Pin-Priority: 100
 """
 # rdma-core of DOCA and of the distribution are packages of one name: the lower number wins.
 _DNF_ENTRY = """\

@@ -10,12 +10,14 @@ from collections.abc import Collection, Iterator, Mapping, Sequence
 from typing import Any
 
 from ansible_collections.rdma.cluster.plugins.module_utils._checks_modules import CORE, DRIVERS, OFED_DRIVERS
+from ansible_collections.rdma.cluster.plugins.module_utils._checks_options import check_options
 from ansible_collections.rdma.cluster.plugins.module_utils._findings import ERROR
 from ansible_collections.rdma.cluster.plugins.module_utils._gpudirect import PEERMEM_MODULES
 from ansible_collections.rdma.cluster.plugins.module_utils._load import busy_words
 from ansible_collections.rdma.cluster.plugins.module_utils._loaded_module import ADD_ONS, compare
 from ansible_collections.rdma.cluster.plugins.module_utils._module_swap import unload_order
 from ansible_collections.rdma.cluster.plugins.module_utils._planned_stack import INBOX, planned_modules
+from ansible_collections.rdma.cluster.plugins.module_utils._rails import resolve
 
 COMPAT = "mlx_compat"
 #: What belongs to a stack and is loaded again with it.
@@ -37,15 +39,46 @@ def reload_plan(intent: Mapping[str, Any], facts: Mapping[str, Any], *, changes:
     """What a reload of the driver is about: needed, why, live (nothing is in its way), obstacles in words, modules (top first).
 
     changes: whether modules are about to be installed or removed; then it is told by what is loaded now, until facts are read again.
+    always: an option of a module differs, so that it is reloaded although it is the one on disk.
     """
     modules: Modules = facts["stack"].get("modules") or {}
-    swapped = _replaced(intent, modules) if changes else [name for name, module in modules.items() if compare(module) == ERROR]
-    if not swapped:
-        return {"needed": False, "why": "what is loaded is the same as on disk", "live": False, "obstacles": [], "modules": []}
-    order = unload_order({name: (modules.get(name) or {}).get("holders") or () for name in with_holders(swapped, modules)})
-    obstacles = list(_obstacles(order, facts))
+    swapped = _replaced(intent, modules) if changes else differing(modules)
+    options = {} if changes else options_that_differ(intent, facts)
+    found = {"needed": False, "always": bool(options), "live": False, "obstacles": [], "modules": []}
+    if not swapped and not options:
+        return {**found, "why": "what is loaded is the same as on disk"}
+    touched = with_holders({*swapped, *options}, modules)
+    order = unload_order({name: (modules.get(name) or {}).get("holders") or () for name in touched})
+    unsigned = [] if changes else unsigned_replacements(facts["stack"])
+    obstacles = [*unsigned, *_obstacles(order, intent, facts)]
     verb = "will be replaced" if changes else f"{'is' if len(swapped) == 1 else 'are'} not the same as on disk"
-    return {"needed": True, "why": f"{', '.join(sorted(swapped))} {verb}", "live": not obstacles, "obstacles": obstacles, "modules": order}
+    why = [*([f"{', '.join(sorted(swapped))} {verb}"] if swapped else []), *(words for each in options.values() for words in each)]
+    return {**found, "needed": True, "why": "; ".join(why), "live": not obstacles, "obstacles": obstacles, "modules": order}
+
+
+def differing(modules: Modules) -> list[str]:
+    """The modules that are loaded and not the ones on disk."""
+    return [name for name, module in modules.items() if compare(module) == ERROR]
+
+
+def options_that_differ(intent: Mapping[str, Any], facts: Mapping[str, Any]) -> dict[str, list[str]]:
+    """The loaded modules that have not taken the options of the intent: name → each in words, "mlx5_core.prof_sel is 2, expected 3"."""
+    modules: Modules = facts["stack"].get("modules") or {}
+    found: dict[str, list[str]] = {}
+    for each in check_options("", intent, facts):
+        name, dot, _option = each.subject.partition(".")
+        if each.status == ERROR and dot and name in modules:
+            found.setdefault(name, []).append(f"{each.subject} is {each.observed}, expected {each.expected}")
+    return found
+
+
+def unsigned_replacements(stack: Mapping[str, Any]) -> list[str]:
+    """One sentence, or none, of the modules on disk that are to replace loaded ones, and that Secure Boot would not let in."""
+    modules: Modules = stack.get("modules") or {}
+    if not stack.get("secure_boot"):
+        return []
+    names = [each for each in differing(modules) if modules[each].get("provenance") in ADD_ONS and modules[each].get("signer") is None]
+    return [f"Secure Boot is on, and nobody has signed {', '.join(sorted(names))} on disk"] if names else []
 
 
 def _replaced(intent: Mapping[str, Any], modules: Modules) -> list[str]:
@@ -71,7 +104,7 @@ def with_holders(names: Collection[str], modules: Modules) -> set[str]:
     return found
 
 
-def _obstacles(order: Sequence[str], facts: Mapping[str, Any]) -> Iterator[str]:
+def _obstacles(order: Sequence[str], intent: Mapping[str, Any], facts: Mapping[str, Any]) -> Iterator[str]:
     modules: Modules = facts["stack"].get("modules") or {}
     for name in order:
         yield from _holder(name, modules.get(name), order, modules)
@@ -81,6 +114,7 @@ def _obstacles(order: Sequence[str], facts: Mapping[str, Any]) -> Iterator[str]:
     yield from (f"{USES.get(str(use['kind']), use['kind'])}: {use['what']}" for use in uses or ())
     yield from filter(None, [busy_words(facts.get("load"))])
     yield from _session(facts, set(order))
+    yield from _others(intent, facts, set(order))
 
 
 def _holder(name: str, module: Mapping[str, Any] | None, order: Sequence[str], modules: Modules) -> Iterator[str]:
@@ -97,18 +131,49 @@ def _holder(name: str, module: Mapping[str, Any] | None, order: Sequence[str], m
 
 def _session(facts: Mapping[str, Any], swapped: Collection[str]) -> Iterator[str]:
     """Whether our own session would be cut: its interface, or those below a bond, a bridge or a VLAN, are of a driver that goes."""
-    session, netdevs = facts.get("session") or {}, facts.get("netdevs") or {}
-    name = session.get("netdev")
+    netdevs, name = facts.get("netdevs") or {}, (facts.get("session") or {}).get("netdev")
     if name is None:
         yield "it is not known by which interface our own session comes in"
         return
-    base = name if name in netdevs else name.partition(".")[0]
-    below = [base] if base in netdevs else [each for each, netdev in netdevs.items() if netdev.get("master") in (base, name)]
+    below = _below_session(facts)
     if not below:
         yield f"our own session comes in by {name}, and it is not known what that stands on"
     for each in below:
-        driver = str(netdevs[each].get("driver") or "")
+        driver = _driver(netdevs[each])
         if not driver:
             yield f"our own session comes in by {each}, whose driver is not known"
-        elif driver.partition(".")[0] in swapped:
-            yield f"our own session comes in by {each}, which is {driver.partition('.')[0]}'s"
+        elif driver in swapped:
+            yield f"our own session comes in by {each}, which is {driver}'s"
+
+
+def _below_session(facts: Mapping[str, Any]) -> list[str]:
+    netdevs, name = facts.get("netdevs") or {}, str((facts.get("session") or {}).get("netdev") or "")
+    base = name if name in netdevs else name.partition(".")[0]
+    return [base] if base in netdevs else [each for each, netdev in netdevs.items() if netdev.get("master") in (base, name)]
+
+
+def _driver(netdev: Mapping[str, Any]) -> str:
+    """The module: that of a subfunction's "mlx5_core.sf" is mlx5_core."""
+    return str(netdev.get("driver") or "").partition(".")[0]
+
+
+def _others(intent: Mapping[str, Any], facts: Mapping[str, Any], swapped: Collection[str]) -> Iterator[str]:
+    """The interfaces of a driver that goes which are up, carry an address, and are neither rails nor below our own session."""
+    netdevs = facts.get("netdevs") or {}
+    told = {*_below_session(facts), *(rail.netdev for rail in resolve(intent.get("rails") or [], facts))}
+    for name, netdev in netdevs.items():
+        if name not in told and _driver(netdev) in swapped and netdev.get("admin_up") is not False:
+            yield from _carried(name, netdev, netdevs)
+
+
+def _carried(name: str, netdev: Mapping[str, Any], netdevs: Mapping[str, Any]) -> Iterator[str]:
+    """What one interface carries. That of a bond or a bridge is in the facts only where it is read."""
+    what, master = f"{name} ({_driver(netdev)})", netdev.get("master")
+    above = [other for other in netdevs if other == master or other.startswith(f"{name}.")]
+    addresses = [str(each).partition("/")[0] for other in (name, *above) for each in netdevs[other].get("ipv4") or ()]
+    if addresses:
+        yield f"{what} carries {', '.join(addresses)}: storage or others use it"
+    elif master is not None and master not in netdevs:
+        yield f"{what} is part of {master}: storage or others may use it"
+    elif netdev.get("ipv4", ()) is None:
+        yield f"it is not known whether {what} carries an address"

@@ -12,11 +12,14 @@ from typing import Any
 
 from ansible_collections.rdma.cluster.plugins.module_utils._checks_kernel import enrolment, key_trouble
 from ansible_collections.rdma.cluster.plugins.module_utils._checks_preflight import OLDEST_KERNEL
+from ansible_collections.rdma.cluster.plugins.module_utils._ofed_state import DOCA_PACKAGES
 from ansible_collections.rdma.cluster.plugins.module_utils._planned_stack import (
     DOCA,
     INBOX,
     MLNX_OFED,
     builds_planned,
+    bypasses_dkms,
+    is_rpm,
     planned_modules,
     planned_stack,
 )
@@ -29,22 +32,48 @@ _BUNDLE = re.compile(r"MLNX_OFED_LINUX-([0-9.]+-[0-9.]+)-([a-z]+)[0-9._sp]*-(x86
 _FAMILY_NAMES = {"rhel": RHEL_LIKE, "debian": frozenset({"debian"}), "ubuntu": frozenset({"ubuntu"})}
 
 
-def refusals(intent: Mapping[str, Any], facts: Mapping[str, Any], *, touched: Mapping[str, str], reboot_allowed: bool) -> list[str]:
+def refusals(
+    intent: Mapping[str, Any],
+    facts: Mapping[str, Any],
+    *,
+    touched: Mapping[str, str],
+    reboot_allowed: bool,
+    removes: str | None = None,
+    by_dkms: bool = False,
+) -> list[str]:
     """Each reason against a change, in a sentence or two; none where nothing is changed.
 
-    touched: the packages of NVIDIA's that would be replaced or removed, name → version.
+    touched: the packages of NVIDIA's that would be replaced or removed, name → version. removes: the stack to uninstall, if one is.
+    by_dkms: DKMS builds again what is installed, and no installer runs.
     """
     stack = facts["stack"]
     host = str((facts.get("boot") or {}).get("hostname") or "the host")
-    found = list(_held(host, stack, touched))
+    found = [*_held(host, stack, touched), *_removal(host, stack, removes)]
     if planned_stack(intent) == INBOX:
         return found
-    found += [*_system(host, intent, stack), *_bundle(host, intent, stack)]
+    if not by_dkms:
+        found += [*_system(host, intent, stack), *_bundle(host, intent, stack)]
     if planned_modules(intent) != INBOX:
         found += list(_kernel(host, stack))
     if builds_planned(intent, stack):
-        found += [*_newer_kernel(host, stack, reboot_allowed=reboot_allowed), *_secure_boot(host, stack)]
+        found += list(_newer_kernel(host, stack, reboot_allowed=reboot_allowed))
+        bypasses = bypasses_dkms(intent, stack) and not by_dkms
+        found += list(_nobody_signs(host, intent, stack) if bypasses else _secure_boot(host, stack))
     return found
+
+
+def has_no_uninstaller(stack: Mapping[str, Any], removes: str | None) -> bool:
+    """Whether the stack to remove came without ofed-scripts, as DOCA's userspace does: then only its packages can be removed."""
+    return removes is not None and stack.get("ofed_version") is None
+
+
+def _removal(host: str, stack: Mapping[str, Any], removes: str | None) -> Iterator[str]:
+    if not has_no_uninstaller(stack, removes):
+        return
+    distribution = stack.get("distribution") or {}
+    names = " ".join(name for name in DOCA_PACKAGES if (distribution.get("vendor") or {}).get(name))
+    command = "dnf remove" if is_rpm(distribution) else "apt purge --autoremove"
+    yield f"{names} of {removes} came without an uninstaller: remove its packages on {host}, `{command} {names}`."
 
 
 def _held(host: str, stack: Mapping[str, Any], touched: Mapping[str, str]) -> Iterator[str]:
@@ -121,3 +150,16 @@ def _secure_boot(host: str, stack: Mapping[str, Any]) -> Iterator[str]:
         f"Secure Boot is {what}: the modules that are built would not be loaded. {enrolment(host, stack)} "
         "On the RHEL family DOCA before 3.2 without kernel support has modules that NVIDIA has signed."
     )
+
+
+def _nobody_signs(host: str, intent: Mapping[str, Any], stack: Mapping[str, Any]) -> Iterator[str]:
+    if not stack.get("secure_boot"):
+        return
+    if planned_stack(intent) == MLNX_OFED and not is_rpm(stack.get("distribution") or {}):
+        todo = f"unset rdma_driver.add_kernel_support for {host}, so that DKMS signs, and enrol its key; or switch Secure Boot off"
+    else:
+        todo = (
+            f"set rdma_driver.add_kernel_support to false for {host} where NVIDIA has signed packages for its kernel, plan doca 3.2 or "
+            "later, whose modules DKMS signs with an enrolled key, or switch Secure Boot off"
+        )
+    yield f"Secure Boot is on, and nobody signs modules that are built past DKMS: {todo}."

@@ -104,16 +104,21 @@ def _doca_system(distribution: Mapping[str, Any], *, dkms: bool) -> str | None:
     return None
 
 
-def distribution_packages(intent: Mapping[str, Any], stack: Stack, kernel: str | None, *, changes: bool) -> list[str]:
+def distribution_packages(
+    intent: Mapping[str, Any], stack: Stack, kernel: str | None, *, changes: bool, removes: bool = False
+) -> list[str]:
     """The packages of the distribution to install: those of inbox that are missing, headers that are, and tools where something is built.
 
     kernel: the one that modules shall be built for; changes: whether something is built now. Which tools are there, the facts do not tell.
+    removes: whether another stack is removed first: it takes its own rdma-core and perftest along, whatever is installed now.
     """
     distribution = stack.get("distribution") or {}
     rpm = is_rpm(distribution)
     if planned_stack(intent) == INBOX:
         known = distribution.get("packages")
-        return [name for name, version in known.items() if version is None] if known is not None else list(PACKAGES[RPM if rpm else DEBIAN])
+        if known is None or removes:
+            return list(PACKAGES[RPM if rpm else DEBIAN])
+        return [name for name, version in known.items() if version is None]
     if not builds_planned(intent, stack) or kernel is None:
         return []
     headers = [] if (stack.get("headers") or {}).get(kernel) else [headers_package(kernel, distribution)]

@@ -24,9 +24,9 @@ from tests.unit.hosts import lab_facts, lab_intent, on_host
 KEY = b"-----BEGIN PGP PUBLIC KEY BLOCK-----\nnot one\n-----END PGP PUBLIC KEY BLOCK-----\n"
 SUM = hashlib.sha256(KEY).hexdigest()
 URL = "https://example.org/doca/"
-INBOX = {"doca": None, "hook": False}
-BUNDLE = {"doca": None, "hook": True}
-DOCA = {"doca": {"repository": URL}, "hook": True}
+INBOX = {"doca": None, "hook": False, "hook_dkms": False}
+BUNDLE = {"doca": None, "hook": True, "hook_dkms": True}
+DOCA = {"doca": {"repository": URL}, "hook": True, "hook_dkms": True}
 
 
 def ask(
@@ -89,6 +89,10 @@ def test_only_what_differs_is_asked_for(monkeypatch: pytest.MonkeyPatch) -> None
 def test_another_stack_takes_the_repository_away(monkeypatch: pytest.MonkeyPatch) -> None:
     assert ask(monkeypatch, BUNDLE, complete()) == dict.fromkeys([doca.APT_KEY, doca.APT_ENTRY, doca.APT_PIN])
     assert ask(monkeypatch, INBOX, complete()) == dict.fromkeys([doca.APT_KEY, doca.APT_ENTRY, doca.APT_PIN, *DEBIAN])
+
+
+def test_a_repository_that_nobody_knows_is_not_written(monkeypatch: pytest.MonkeyPatch) -> None:
+    assert list(ask(monkeypatch, {**DOCA, "doca": {"repository": None}}, {}) or {}) == list(DEBIAN)
 
 
 def test_another_key_is_not_trusted(monkeypatch: pytest.MonkeyPatch) -> None:

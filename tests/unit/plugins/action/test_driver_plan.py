@@ -16,7 +16,7 @@ import pytest
 import yaml
 
 from ansible_collections.rdma.cluster.plugins.action import driver_plan
-from tests.unit.hosts import lab_facts, lab_rails
+from tests.unit.hosts import lab_facts, lab_intent, lab_rails
 
 ROOT = Path(__file__).parents[4]
 BUNDLE: dict[str, Any] = {
@@ -52,16 +52,59 @@ def test_a_plan(tmp_path: Path) -> None:
     assert "change=install flags=--without-fw-update,--force" in output
 
 
+RELOAD = {"needed": True, "live": True, "why": "another is on disk"}
+REBOOT: dict[str, Any] = {"needed": True, "withheld": None, "drainable": False, "build_first": None, "why": "an older kernel runs"}
+NEITHER: dict[str, Any] = {**REBOOT, "needed": False, "live": False, "why": ""}
+
+
 @pytest.mark.parametrize(
-    ("reload", "reboot", "live", "joins"),
-    [(True, False, True, True), (False, True, False, True), (False, False, True, False), (True, False, False, False)],
+    ("decided", "drained", "expected"),
+    [
+        ({"reload": RELOAD, "reboot": NEITHER}, False, {"reload": "another is on disk", "reboot": ""}),
+        ({"reload": {**RELOAD, "live": False}, "reboot": REBOOT}, False, {"reload": "", "reboot": "an older kernel runs"}),
+        ({"reload": NEITHER, "reboot": {**REBOOT, "withheld": "a job", "drainable": True}}, False, {"reload": "", "reboot": ""}),
+        ({"reload": NEITHER, "reboot": {**REBOOT, "withheld": "a job", "drainable": True}}, True, {"reload": "", "reboot": REBOOT["why"]}),
+        ({"reload": NEITHER, "reboot": {**REBOOT, "withheld": "unsigned"}}, True, {"reload": "", "reboot": ""}),
+        ({"reload": NEITHER, "reboot": NEITHER}, True, {"reload": "", "reboot": ""}),
+    ],
 )
-def test_a_host_joins_the_group_only_if_what_it_needs_is_allowed(reload: bool, reboot: bool, live: bool, joins: bool) -> None:
+def test_why_a_host_is_started_again(decided: dict[str, Any], drained: bool, expected: dict[str, str]) -> None:
+    assert driver_plan.restarts(decided, reboot_drained=drained) == expected
+
+
+def run(monkeypatch: pytest.MonkeyPatch, reload: Any = None, reboot: Any = None, **options: Any) -> dict[str, Any]:
+    """What the action returns for a host whose driver has to be reloaded, or another one."""
+    decided = {"refused": None, "change": "none", "why": "x", "reload": reload or RELOAD, "reboot": reboot or NEITHER}
     action = driver_plan.ActionModule.__new__(driver_plan.ActionModule)
-    decided = {"reload": {"needed": True, "live": live}, "reboot": {"needed": not live}}
-    options = {"reload_allowed": reload, "reboot_allowed": reboot, "group": "again"}
-    assert action._group(decided, options) == ({"add_group": "again", "parent_groups": []} if joins else {})
-    assert action._group(decided, {**options, "group": None}) == {}
+    action.variables = {"inventory_hostname": "node1", "ansible_facts": {"rdma_intent": lab_intent(), "rdma": lab_facts()}}
+    monkeypatch.setattr(driver_plan.ActionModule, "all_facts", lab_facts())
+    monkeypatch.setattr(driver_plan, "plan", lambda _intent, _facts, *, reboot_allowed: decided)
+    given = {"reload_allowed": False, "reboot_allowed": False, "reboot_drained": False, "group": None, **options}
+    return action.work(given)
+
+
+def test_what_is_withheld_is_said(monkeypatch: pytest.MonkeyPatch) -> None:
+    done = run(monkeypatch, group="again")
+    assert "add_group" not in done
+    assert done["ansible_facts"] == {
+        "ofed_reload_required": True,
+        "reboot_required": False,
+        "ofed_reload_required_reason": "another is on disk",
+    }
+
+
+def test_what_is_allowed_joins_the_group(monkeypatch: pytest.MonkeyPatch) -> None:
+    done = run(monkeypatch, group="again", reload_allowed=True)
+    assert done["add_group"] == "again"
+    assert done["ansible_facts"] == {"reboot_required": False}
+    assert "add_group" not in run(monkeypatch, reload_allowed=True)
+
+
+def test_a_kernel_for_which_the_driver_is_still_to_be_built_is_not_booted_yet(monkeypatch: pytest.MonkeyPatch) -> None:
+    waiting = {**REBOOT, "build_first": "6.1.0-11-amd64"}
+    done = run(monkeypatch, NEITHER, waiting, group="again", reboot_allowed=True)
+    assert (done["add_group"], done["reboot_reason"]) == ("again", "")
+    assert run(monkeypatch, NEITHER, REBOOT, reboot_allowed=True)["reboot_reason"] == REBOOT["why"]
 
 
 @pytest.mark.parametrize(("arguments", "status"), [((), 2), (("--check",), 0)])

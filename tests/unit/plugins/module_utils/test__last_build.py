@@ -12,30 +12,39 @@ from pathlib import Path
 import pytest
 
 from ansible_collections.rdma.cluster.plugins.module_utils._errors import ParseError
-from ansible_collections.rdma.cluster.plugins.module_utils._last_build import STATE, LastBuild, parse_last_build, read_last_build
+from ansible_collections.rdma.cluster.plugins.module_utils._last_build import STATES, LastBuild, parse_state, read_last_build
 from ansible_collections.rdma.cluster.plugins.module_utils._sysroot import SysRoot
 from tests.unit.trees import write_tree
 
 FAILURE = {"meaning": "the installation failed", "lines": ["mlx5_core.c:12:5: error: expected ';'"]}
 
 
+FAILED = LastBuild("the installation failed", ["mlx5_core.c:12:5: error: expected ';'"])
+
+
 def test_a_failure_is_told_with_its_lines() -> None:
-    assert parse_last_build(json.dumps({"rc": 1, "failure": FAILURE})) == LastBuild("the installation failed", FAILURE["lines"])  # type: ignore[arg-type]
+    assert parse_state(json.dumps({"rc": 1, "started": 5.5, "failure": FAILURE})) == (5.5, FAILED)
 
 
 @pytest.mark.parametrize("state", [{"rc": 0, "failure": None}, {"rc": None}])
 def test_what_did_not_fail_is_none(state: dict[str, object]) -> None:
-    assert parse_last_build(json.dumps(state)) is None
+    assert parse_state(json.dumps(state)) == (0, None)
 
 
 @pytest.mark.parametrize("text", ["", "{", "[]", '{"failure": 1}', '{"failure": {"meaning": "x"}}'])
 def test_another_text_is_refused(text: str) -> None:
     with pytest.raises(ParseError):
-        parse_last_build(text)
+        parse_state(text)
+
+
+@pytest.mark.parametrize(("second", "expected"), [({"started": 2, "failure": None}, None), ({"started": 0.5, "failure": None}, FAILED)])
+def test_the_newest_counts(tmp_path: Path, second: dict[str, object], expected: LastBuild | None) -> None:
+    write_tree(tmp_path, f"{STATES[0]}: {json.dumps({'started': 1, 'failure': FAILURE})}\n{STATES[1]}: {json.dumps(second)}")
+    assert read_last_build(SysRoot(str(tmp_path))) == expected
 
 
 @pytest.mark.parametrize("text", [None, "{", json.dumps({"failure": FAILURE})])
 def test_half_a_state_is_no_state(tmp_path: Path, text: str | None) -> None:
-    write_tree(tmp_path, f"{STATE}: {text}" if text is not None else "/etc/x: y")
+    write_tree(tmp_path, f"{STATES[0]}: {text}" if text is not None else "/etc/x: y")
     found = read_last_build(SysRoot(str(tmp_path)))
     assert (found is not None) is (text is not None and len(text) > 1)

@@ -10,7 +10,13 @@ from typing import Any
 
 import pytest
 
-from ansible_collections.rdma.cluster.plugins.module_utils._planned_stack import builds_planned, is_dkms_release, is_rpm, planned_modules
+from ansible_collections.rdma.cluster.plugins.module_utils._planned_stack import (
+    builds_planned,
+    bypasses_dkms,
+    is_dkms_release,
+    is_rpm,
+    planned_modules,
+)
 
 DEBIAN, RPM = {"id": "debian", "like": [], "family": "debian"}, {"id": "rocky", "like": ["rhel"], "family": "rpm"}
 
@@ -31,6 +37,24 @@ DEBIAN, RPM = {"id": "debian", "like": [], "family": "debian"}, {"id": "rocky", 
 )
 def test_whether_modules_are_built(driver: dict[str, Any], distribution: dict[str, Any], builds: bool) -> None:
     assert builds_planned({"driver": driver}, {"distribution": distribution}) is builds
+
+
+@pytest.mark.parametrize(
+    ("driver", "distribution", "bypasses"),
+    [
+        ({"stack": "inbox"}, DEBIAN, False),
+        ({"stack": "mlnx_ofed"}, DEBIAN, False),
+        ({"stack": "mlnx_ofed", "add_kernel_support": True}, DEBIAN, True),
+        ({"stack": "mlnx_ofed", "flags": ["--without-dkms"]}, DEBIAN, True),
+        ({"stack": "mlnx_ofed"}, RPM, True),
+        ({"stack": "mlnx_ofed", "add_kernel_support": False}, RPM, False),
+        ({"stack": "doca", "version": "3.2.0", "add_kernel_support": True}, RPM, False),
+        ({"stack": "doca", "version": "2.9.1"}, DEBIAN, True),
+        ({"stack": "doca", "version": "2.9.1", "add_kernel_support": False}, DEBIAN, False),
+    ],
+)
+def test_whether_dkms_is_passed_by(driver: dict[str, Any], distribution: dict[str, Any], bypasses: bool) -> None:
+    assert bypasses_dkms({"driver": driver}, {"distribution": distribution}) is bypasses
 
 
 def test_userspace_stands_on_the_kernels_own() -> None:

@@ -28,7 +28,7 @@ def test_apt_takes_the_repository_with_this_key_alone() -> None:
     there = files("debian")
     assert there[doca.APT_KEY] == "KEY\n"
     assert fields(there[doca.APT_ENTRY]) == {"Types": "deb", "URIs": URL, "Suites": "./", "Signed-By": doca.APT_KEY}
-    assert fields(there[doca.APT_PIN]) == {"Package": "dkms", "Pin": 'origin "linux.mellanox.com"', "Pin-Priority": "-1"}
+    assert fields(there[doca.APT_PIN]) == {"Package": "dkms", "Pin": 'origin "linux.mellanox.com"', "Pin-Priority": "100"}
 
 
 def test_dnf_verifies_packages_and_prefers_the_repository() -> None:

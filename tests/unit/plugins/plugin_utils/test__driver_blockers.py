@@ -30,7 +30,9 @@ def reload(tree: dict[str, Any], *, changes: bool = False, stack: str = "mlnx_of
 
 def test_nothing_to_reload() -> None:
     found = reload(host(modules=add_on()))
-    assert found == {"needed": False, "why": "what is loaded is the same as on disk", "live": False, "obstacles": [], "modules": []}
+    assert found == {
+        "needed": False, "always": False, "why": "what is loaded is the same as on disk", "live": False, "obstacles": [], "modules": [],
+    }  # fmt: skip
 
 
 def test_what_is_loaded_and_differs_is_swapped_with_all_that_stand_on_it() -> None:
@@ -166,3 +168,58 @@ def test_facts_of_a_real_host_that_tell_less() -> None:
     assert not found["live"]
     assert "it is not known whether ib_core is in use" in found["obstacles"]
     assert found["modules"].index("rpcrdma") < found["modules"].index("rdma_cm") < found["modules"].index("ib_core")
+
+
+RAIL = {"name": "rail0", "nic": {"pci": "0000:21:00.0"}, "link_layer": "roce", "address": "10.0.0.1/24", "soft": False}
+RAIL_PORT = {"driver": "mlx5_core", "pci": "0000:21:00.0", "master": None, "admin_up": True, "ipv4": ["10.0.0.1/24"]}
+OTHER = {"driver": "mlx5_core", "pci": "0000:41:00.1", "master": None, "admin_up": True, "ipv4": ["10.1.2.3/16"]}
+OTHERS = [
+    pytest.param({"ens5f1": OTHER}, ["ens5f1 (mlx5_core) carries 10.1.2.3: storage or others use it"], id="an address"),
+    pytest.param({"ens5f1": {**OTHER, "driver": "igb"}}, [], id="another driver"),
+    pytest.param({"ens5f1": {**OTHER, "admin_up": False}}, [], id="down"),
+    pytest.param({"ens5f1": {**OTHER, "ipv4": []}}, [], id="no address"),
+    pytest.param({"ens5f1": {**OTHER, "ipv4": None}}, ["it is not known whether ens5f1 (mlx5_core) carries an address"], id="not read"),
+    pytest.param(
+        {"ens5f1": {**OTHER, "ipv4": [], "master": "bond0"}, "bond0": {"driver": None, "ipv4": ["10.1.2.4/16"]}},
+        ["ens5f1 (mlx5_core) carries 10.1.2.4: storage or others use it"], id="below a bond",
+    ),
+    pytest.param(
+        {"ens5f1": {**OTHER, "ipv4": [], "master": "bond0"}},
+        ["ens5f1 (mlx5_core) is part of bond0: storage or others may use it"], id="below a bond that was not read",
+    ),
+    pytest.param(
+        {"ens5f1": {**OTHER, "ipv4": []}, "ens5f1.7": {"driver": None, "ipv4": ["10.1.2.5/16"]}},
+        ["ens5f1 (mlx5_core) carries 10.1.2.5: storage or others use it"], id="below a VLAN",
+    ),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("netdevs", "obstacles"), OTHERS)
+def test_interfaces_of_the_driver_that_are_no_rails(netdevs: dict[str, Any], obstacles: list[str]) -> None:
+    tree = host(modules=pending())
+    tree["netdevs"] = {"eno1": {"driver": "igb", "master": None, "ipv4": ["192.0.2.1/24"]}, "ens1": RAIL_PORT, **netdevs}
+    found = reload_plan({**driver(), "rails": [RAIL]}, tree, changes=False)
+    assert found["obstacles"] == obstacles
+
+
+@pytest.mark.parametrize(
+    ("secure_boot", "signer", "told"), [(True, None, True), (True, "node1 Secure Boot key", False), (False, None, False)]
+)
+def test_modules_on_disk_that_nobody_has_signed(secure_boot: bool, signer: str | None, told: bool) -> None:
+    modules = {name: {**each, "signer": signer} for name, each in pending().items()}
+    found = reload(host(modules=modules, secure_boot=secure_boot))
+    words = "Secure Boot is on, and nobody has signed ib_core, ib_uverbs, mlx5_core, mlx5_ib, rdma_cm on disk"
+    assert found["obstacles"] == ([words] if told else [])
+    assert found["live"] is not told
+    assert reload(host(modules=modules, secure_boot=secure_boot), changes=True)["obstacles"] == [], "the installation replaces them"
+
+
+def test_options_that_are_not_taken_reload_their_module_and_what_is_above_it() -> None:
+    intent = driver(module_options={"mlx5-core": "prof_sel=3 debug_mask=0", "knem": "x=1"})
+    tree = {**host(modules=add_on()), "module_parameters": {"mlx5_core": {"prof_sel": "2", "debug_mask": "0"}, "knem": {"x": "0"}}}
+    found = reload_plan(intent, tree, changes=False)
+    assert (found["needed"], found["always"], found["live"]) == (True, True, True)
+    assert found["modules"] == ["mlx5_ib", "mlx5_core"]
+    assert found["why"] == "mlx5_core.prof_sel is 2, expected 3"
+    tree["module_parameters"]["mlx5_core"]["prof_sel"] = "3"
+    assert reload_plan(intent, tree, changes=False)["needed"] is False

@@ -38,7 +38,7 @@ GOOD = [
         id="DOCA by a URL",
     ),
     pytest.param(driver("inbox", None), host(secure_boot=True, kernels=[]), id="inbox"),
-    pytest.param(driver(), host(secure_boot=True, mok=KEY), id="Secure Boot with an enrolled key"),
+    pytest.param(driver(add_kernel_support=None), host(secure_boot=True, mok=KEY), id="Secure Boot with an enrolled key"),
     pytest.param(driver(), host(secure_boot=False), id="Secure Boot off"),
     pytest.param(driver("doca", "3.2.0", profile="doca-ofed-userspace"), host(secure_boot=True, kernels=[]), id="userspace in a container"),
     pytest.param(
@@ -94,12 +94,21 @@ BAD = [
         driver(), host(kernels=["6.1.0-9-rt-amd64"], newest=None), ["runs and is not installed", "6.1.0-9-rt-amd64"], id="a removed kernel"
     ),
     pytest.param(
-        driver(), host(secure_boot=True, mok={**KEY, "enrolled": False}),
+        driver(add_kernel_support=None), host(secure_boot=True, mok={**KEY, "enrolled": False}),
         ["is not enrolled", "`mokutil --import /var/lib/dkms/mok.pub`", "node1", "switch Secure Boot off", "DOCA before 3.2"],
         id="not enrolled",
     ),
-    pytest.param(driver(), host(secure_boot=True, mok={**KEY, "enrolled": None}), ["not known whether"], id="not known to be enrolled"),
-    pytest.param(driver(), host(secure_boot=True), ["no key yet", "dkms generate_mok"], id="no key"),
+    pytest.param(
+        driver("doca", "3.2.0"), host(secure_boot=True, mok={**KEY, "enrolled": None}), ["not known whether"],
+        id="not known to be enrolled",
+    ),
+    pytest.param(driver(add_kernel_support=False), host(secure_boot=True), ["no key yet", "dkms generate_mok"], id="no key"),
+    pytest.param(driver(), host(secure_boot=True, mok=KEY), ["nobody signs", "add_kernel_support for node1"], id="past DKMS"),
+    pytest.param(
+        driver(add_kernel_support=None), host(system=ROCKY, kernel=EL9, kernels=[EL9], newest=EL9, secure_boot=True, mok=KEY),
+        ["nobody signs", "to false for node1", "switch Secure Boot off"], id="RPMs past DKMS",
+    ),
+    pytest.param(driver("doca", "2.9.1"), host(secure_boot=True, mok=KEY), ["nobody signs", "plan doca 3.2"], id="DOCA's packages"),
 ]  # fmt: skip
 
 
@@ -119,3 +128,19 @@ def test_packages_that_are_held_are_not_replaced() -> None:
         (sentence,) = refused(intent, tree, mlnx_ofed_kernel_dkms="24.10")
         assert "`apt-mark unhold mlnx-ofed-kernel-dkms` on node1" in sentence
     assert refused(driver(), tree) == []
+
+
+def test_a_stack_without_an_uninstaller_is_removed_by_hand() -> None:
+    tree = host(vendor={"doca-ofed-userspace": "3.2.0-125000", "doca-host": "3.2.0"})
+    (sentence,) = refusals(driver("inbox", None), tree, touched={}, reboot_allowed=False, removes="doca")
+    assert "on node1, `apt purge --autoremove doca-ofed-userspace`" in sentence
+    tree["stack"]["distribution"].update(ROCKY)
+    assert "`dnf remove doca-ofed-userspace`" in refusals(driver("inbox", None), tree, touched={}, reboot_allowed=False, removes="doca")[0]
+    tree["stack"]["ofed_version"] = "OFED-internal-25.10-1.7.1"
+    assert refusals(driver("inbox", None), tree, touched={}, reboot_allowed=False, removes="doca") == []
+
+
+def test_what_dkms_builds_again_needs_neither_a_bundle_nor_its_signing() -> None:
+    tree = host(system={"version_id": "13"}, secure_boot=True, mok=KEY)
+    assert refusals(driver(), tree, touched={}, reboot_allowed=False, by_dkms=True) == []
+    assert len(refusals(driver(), tree, touched={}, reboot_allowed=False)) == 2

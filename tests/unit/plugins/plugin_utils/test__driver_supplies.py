@@ -144,3 +144,11 @@ def test_the_packages_that_bring_the_next_kernel() -> None:
     ubuntu = kernel_packages(host(system=UBUNTU, kernel="6.8.0-45-generic")["stack"])
     assert {"linux-generic", "linux-image-generic", "linux-headers-generic-hwe-24.04"} <= set(ubuntu)
     assert "kernel-core" in kernel_packages(host(system=ROCKY, kernel=EL9)["stack"])
+
+
+def test_all_of_inbox_is_installed_where_another_stack_is_removed() -> None:
+    """Which takes its own rdma-core and perftest along."""
+    packages = {"perftest": "24.10", "rdma-core": "2410mlnx54", "mstflint": None}
+    stack = host(system={"packages": packages})["stack"]
+    found = distribution_packages(driver("inbox", None), stack, KERNEL, changes=True, removes=True)
+    assert found == ["ibverbs-utils", "infiniband-diags", "mstflint", "perftest", "rdma-core"]

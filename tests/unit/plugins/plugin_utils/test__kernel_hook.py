@@ -30,8 +30,10 @@ def commands(folder: Path, *, before: str, after: str) -> Path:
     return folder
 
 
-def run(tmp_path: Path, family: str, *arguments: str, before: str, after: str, headers: bool = True) -> tuple[str, list[str]]:
-    text = next(file.content for file in hook_files(family, wished=True) if file.content)
+def run(
+    tmp_path: Path, family: str, *arguments: str, before: str, after: str, headers: bool = True, dkms: bool = True
+) -> tuple[str, list[str]]:
+    text = next(file.content for file in hook_files(family, wished=True, dkms=dkms) if file.content)
     build = tmp_path / "modules/6.1.0-9/build"
     if headers:
         build.mkdir(parents=True)
@@ -66,6 +68,14 @@ def test_without_headers_nothing_is_tried(tmp_path: Path) -> None:
     said, called = run(tmp_path, "debian", "6.1.0-9", before=STOCK, after=STOCK, headers=False)
     assert "its headers are not installed" in said
     assert not any(line.startswith("dkms") for line in called)
+
+
+def test_without_dkms_nothing_is_tried_and_the_warning_says_what_to_do(tmp_path: Path) -> None:
+    said, called = run(tmp_path, "rpm", "add", "6.1.0-9", before=STOCK, after=ADD_ON, dkms=False)
+    assert "kernel 6.1.0-9 has no RDMA driver but the stock one" in said
+    assert "run the driver stage after the reboot, or hold the kernel" in said
+    assert not any(line.startswith("dkms") for line in called)
+    assert any(line.startswith("logger --priority kern.err") for line in called)
 
 
 def test_a_kernel_that_is_removed_is_none_of_its_business(tmp_path: Path) -> None:
