@@ -17,7 +17,7 @@ def image_package(distribution_name: str) -> str:
     """The package of the newest kernel but one ("linux-image-6.1.0-55-amd64"), or of the only one that there is."""
     meta = META_PACKAGES[distribution_name][0]
     newest = _newest(run(["apt-cache", "depends", "--important", meta]), meta)
-    stem, _, flavour = abi_parts(newest)
+    stem, _abi, flavour = abi_parts(newest)
     return second_newest(newest, run(["apt-cache", "search", "--names-only", f"^{re.escape(stem)}[0-9]+{re.escape(flavour)}$"]))
 
 

@@ -1,4 +1,4 @@
-#!/bin/bash
+#!/usr/bin/env bash
 # A stand-in of rdma.cluster's lab for mlnx_add_kernel_support.sh: builds the stand-in's modules for one kernel and packs them, without DKMS.
 set -u
 while [ $# -gt 0 ]; do
