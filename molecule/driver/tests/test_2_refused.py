@@ -32,7 +32,7 @@ def no_room(hosts: Hosts) -> dict[str, Any]:
 
 @pytest.mark.parametrize(
     ("prepare", "words"),
-    [(wrong_sum, f"expected {'0' * 64}"), (cut_off, "half"), (no_room, "GiB")],
+    [(wrong_sum, f"expected {'0' * 64}"), (cut_off, "half"), (no_room, "MiB free, expected")],
     ids=["wrong checksum", "half an archive", "no room"],
 )
 def test_nothing_is_touched(driver: Driver, hosts: Hosts, prepare: Callable[[Hosts], dict[str, Any]], words: str) -> None:
