@@ -7,11 +7,12 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
 from ansible_collections.rdma.cluster.plugins.module_utils._checks_modules import CORE, DRIVERS, OFED_DRIVERS
 from ansible_collections.rdma.cluster.plugins.module_utils._checks_options import check_options
-from ansible_collections.rdma.cluster.plugins.module_utils._findings import ERROR
+from ansible_collections.rdma.cluster.plugins.module_utils._findings import ERROR, Finding
 from ansible_collections.rdma.cluster.plugins.module_utils._gpudirect import PEERMEM_MODULES
 from ansible_collections.rdma.cluster.plugins.module_utils._load import busy_words
 from ansible_collections.rdma.cluster.plugins.module_utils._loaded_module import ADD_ONS, compare
@@ -54,6 +55,14 @@ def reload_plan(intent: Mapping[str, Any], facts: Mapping[str, Any], *, changes:
     verb = "will be replaced" if changes else f"{'is' if len(swapped) == 1 else 'are'} not the same as on disk"
     why = [*([f"{', '.join(sorted(swapped))} {verb}"] if swapped else []), *(words for each in options.values() for words in each)]
     return {**found, "needed": True, "why": "; ".join(why), "live": not obstacles, "obstacles": obstacles, "modules": order}
+
+
+def told_obstacles(findings: Sequence[Finding], intent: Mapping[str, Any], facts: Mapping[str, Any]) -> list[Finding]:
+    """The findings, with what is in the way of a reload added to the remedy of each error that asks for one (driver.loaded)."""
+    obstacles = reload_plan(intent, facts, changes=False)["obstacles"]
+    words = f" In the running host it cannot be reloaded: {'; '.join(obstacles)}."
+    asks = [bool(obstacles) and finding.check == "driver.loaded" and finding.status == ERROR for finding in findings]
+    return [replace(finding, remedy=finding.remedy + words) if ask else finding for finding, ask in zip(findings, asks, strict=True)]
 
 
 def differing(modules: Modules) -> list[str]:

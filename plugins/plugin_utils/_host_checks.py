@@ -34,6 +34,7 @@ from ansible_collections.rdma.cluster.plugins.module_utils._checks_time import c
 from ansible_collections.rdma.cluster.plugins.module_utils._findings import Finding
 from ansible_collections.rdma.cluster.plugins.module_utils._planned_stack import INBOX, planned_modules
 from ansible_collections.rdma.cluster.plugins.plugin_utils._driver import needed_modules
+from ansible_collections.rdma.cluster.plugins.plugin_utils._driver_blockers import told_obstacles
 from ansible_collections.rdma.cluster.plugins.plugin_utils._gpudirect_plan import gpudirect_path
 from ansible_collections.rdma.cluster.plugins.plugin_utils._host import sysctl_settings
 from ansible_collections.rdma.cluster.plugins.plugin_utils._nccl import check_gid_index, nccl_files
@@ -68,7 +69,7 @@ def _driver(host: str, intent: Intent, facts: Facts) -> list[Finding]:
         *check_driver(host, rails, facts, needed_modules(intent, facts)),
         *check_nodes(host, rails, facts),
         *check_dkms(host, facts, stack_judged=planned_modules(intent) != INBOX),
-        *check_modules(host, intent, facts),
+        *told_obstacles(check_modules(host, intent, facts), intent, facts),
         *check_next_kernel(host, intent, facts),
         *check_options(host, intent, facts),
         *check_firmware(host, intent, facts),

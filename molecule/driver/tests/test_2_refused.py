@@ -11,7 +11,7 @@ import pytest
 
 from tests.verify.driver import BUNDLES, NEWER, Driver, Hosts
 
-FULL = "/var/tmp/full"
+FOLDER = "/var/lib/rdma-cluster/ofed"
 
 
 def wrong_sum(hosts: Hosts) -> dict[str, Any]:
@@ -26,7 +26,8 @@ def cut_off(hosts: Hosts) -> dict[str, Any]:
 
 
 def no_room(hosts: Hosts) -> dict[str, Any]:
-    hosts.run("node1", f"fallocate -l $(($(df --output=avail -B1 /var | tail -1) - 800000000)) {FULL}")
+    """A file system of 20 MB where the bundle is unpacked."""
+    hosts.run("node1", f"mount -t tmpfs -o size=20m tmpfs {FOLDER}")
     return hosts.bundle("newer", NEWER)
 
 
@@ -40,11 +41,11 @@ def test_nothing_is_touched(driver: Driver, hosts: Hosts, prepare: Callable[[Hos
     try:
         done = driver.run(prepare(hosts), limit="node1")
     finally:
-        hosts.run("node1", f"rm -rf {FULL} {BUNDLES}/half")
+        hosts.run("node1", f"rm -rf {BUNDLES}/half; mountpoint --quiet {FOLDER} && umount {FOLDER} || true")
     assert done.returncode == 2, done.stdout
     assert words in done.stdout
     assert hosts.driver("node1") == before
-    assert hosts.run("node1", "ls /var/lib/rdma-cluster/ofed | grep -c unpack || true") == "0"
+    assert hosts.run("node1", f"ls {FOLDER} | grep -c unpack || true") == "0"
 
 
 def test_a_bundle_for_another_distribution_is_said_by_its_installer(driver: Driver, hosts: Hosts) -> None:

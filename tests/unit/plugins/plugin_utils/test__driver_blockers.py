@@ -10,7 +10,8 @@ from typing import Any
 
 import pytest
 
-from ansible_collections.rdma.cluster.plugins.plugin_utils._driver_blockers import reload_plan, with_holders
+from ansible_collections.rdma.cluster.plugins.module_utils._checks_modules import check_modules
+from ansible_collections.rdma.cluster.plugins.plugin_utils._driver_blockers import reload_plan, told_obstacles, with_holders
 from tests.unit.driver_hosts import add_on, driver, host, module, stock
 from tests.unit.hosts import lab_facts, lab_intent
 
@@ -223,3 +224,17 @@ def test_options_that_are_not_taken_reload_their_module_and_what_is_above_it() -
     assert found["why"] == "mlx5_core.prof_sel is 2, expected 3"
     tree["module_parameters"]["mlx5_core"]["prof_sel"] = "3"
     assert reload_plan(intent, tree, changes=False)["needed"] is False
+
+
+def test_the_gate_names_what_is_in_the_way() -> None:
+    modules = pending()
+    modules["third_party"] = {**module("third_party", "extra", holders=[]), "refcount": 0}
+    modules["ib_core"] = {**modules["ib_core"], "holders": [*modules["ib_core"]["holders"], "third_party"]}
+    tree = host(modules=modules)
+    intent = {**driver(), "rails": []}
+    (said,) = [each for each in told_obstacles(check_modules("node1", intent, tree), intent, tree) if each.check == "driver.loaded"]
+    assert said.status == "error"
+    assert "In the running host it cannot be reloaded: " in said.remedy
+    assert "third_party" in said.remedy.partition("reloaded: ")[2]
+    free = host(modules=pending())
+    assert told_obstacles(check_modules("node1", intent, free), intent, free) == check_modules("node1", intent, free)
