@@ -7,11 +7,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field
+from typing import Any
 
 from ansible_collections.rdma.cluster.plugins.module_utils._build_logs import failed_builds, gather, read_tail
 from ansible_collections.rdma.cluster.plugins.module_utils._build_unit import LOST, NONE, OTHER, BuildUnit, Look
 from ansible_collections.rdma.cluster.plugins.module_utils._errors import ApplyError
+from ansible_collections.rdma.cluster.plugins.module_utils._files import listed_diff
 from ansible_collections.rdma.cluster.plugins.module_utils._ofed_codes import Meaning
 from ansible_collections.rdma.cluster.plugins.module_utils._ofed_log import build_failed, decisive, progress, tail
 
@@ -19,6 +21,13 @@ from ansible_collections.rdma.cluster.plugins.module_utils._ofed_log import buil
 LOG_LINES = 200
 _LAST_LINES = 5
 _PROGRESS_BYTES = 64 * 1024
+#: What every module that runs a build is asked, and every action that waits for one.
+OPTIONS: dict[str, dict[str, Any]] = {
+    "timeout_seconds": {"type": "int", "default": 3600},
+    "poll_seconds": {"type": "int", "default": 10},
+    "collect": {"type": "bool", "default": False},
+    "host": {"type": "str"},
+}
 
 
 @dataclass(frozen=True)
@@ -45,6 +54,10 @@ class Report:
     log_files: list[str] = field(default_factory=list)
     note: str | None = None
     would: str | None = None
+
+    def told(self, header: str) -> dict[str, Any]:
+        """What a module returns of it. header: what the diff of check mode is about."""
+        return {**asdict(self), "diff": listed_diff(header, [self.would] if self.would else [])}
 
     @property
     def message(self) -> str:

@@ -142,16 +142,14 @@ would:
   returned: always
 """
 
-from dataclasses import asdict
 from pathlib import Path
 
 from ansible.module_utils.basic import AnsibleModule
 
-from ansible_collections.rdma.cluster.plugins.module_utils._build_report import Report
+from ansible_collections.rdma.cluster.plugins.module_utils._build_report import OPTIONS, Report
 from ansible_collections.rdma.cluster.plugins.module_utils._command import SubprocessRunner
 from ansible_collections.rdma.cluster.plugins.module_utils._driver_build import FOLDER, Build, DriverBuild
 from ansible_collections.rdma.cluster.plugins.module_utils._errors import ApplyError, CommandError, ParseError
-from ansible_collections.rdma.cluster.plugins.module_utils._files import listed_diff
 
 
 def main() -> None:
@@ -162,10 +160,7 @@ def main() -> None:
             "creates": {"type": "str"},
             "log": {"type": "str"},
             "folder": {"type": "str", "default": FOLDER},
-            "timeout_seconds": {"type": "int", "default": 3600},
-            "poll_seconds": {"type": "int", "default": 10},
-            "collect": {"type": "bool", "default": False},
-            "host": {"type": "str"},
+            **OPTIONS,
         },
         supports_check_mode=True,
     )
@@ -173,7 +168,7 @@ def main() -> None:
         report = apply(module.params, check_mode=module.check_mode)
     except (ApplyError, CommandError, ParseError, OSError) as error:
         module.fail_json(msg=str(error))
-    told = {**asdict(report), "diff": listed_diff(module.params["name"], [report.would] if report.would else [])}
+    told = report.told(module.params["name"])
     if report.failed:
         module.fail_json(msg=report.message, **told)
     module.exit_json(**told)

@@ -174,15 +174,13 @@ would:
   returned: always
 """
 
-from dataclasses import asdict
 from pathlib import Path
 
 from ansible.module_utils.basic import AnsibleModule
 
-from ansible_collections.rdma.cluster.plugins.module_utils._build_report import Report
+from ansible_collections.rdma.cluster.plugins.module_utils._build_report import OPTIONS, Report
 from ansible_collections.rdma.cluster.plugins.module_utils._command import SubprocessRunner
 from ansible_collections.rdma.cluster.plugins.module_utils._errors import ApplyError, CommandError, ParseError
-from ansible_collections.rdma.cluster.plugins.module_utils._files import listed_diff
 from ansible_collections.rdma.cluster.plugins.module_utils._ofed_installer import FOLDER, OfedInstaller, Wish
 from ansible_collections.rdma.cluster.plugins.module_utils._ofed_uninstaller import UNINSTALLER, OfedUninstaller, Removal
 
@@ -198,10 +196,7 @@ def main() -> None:
             "folder": {"type": "str", "default": FOLDER},
             "tmpdir": {"type": "str"},
             "uninstaller": {"type": "list", "elements": "str", "default": list(UNINSTALLER)},
-            "timeout_seconds": {"type": "int", "default": 3600},
-            "poll_seconds": {"type": "int", "default": 10},
-            "collect": {"type": "bool", "default": False},
-            "host": {"type": "str"},
+            **OPTIONS,
         },
         required_if=[("state", "present", ("archive", "checksum", "version"))],
         supports_check_mode=True,
@@ -210,7 +205,7 @@ def main() -> None:
         report = apply(module.params, check_mode=module.check_mode)
     except (ApplyError, CommandError, ParseError, OSError) as error:
         module.fail_json(msg=str(error))
-    told = {**asdict(report), "diff": listed_diff("MLNX_OFED", [report.would] if report.would else [])}
+    told = report.told("MLNX_OFED")
     if report.failed:
         module.fail_json(msg=report.message, **told)
     module.exit_json(**told)

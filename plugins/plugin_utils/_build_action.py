@@ -13,6 +13,7 @@ from typing import Any, ClassVar
 
 from ansible.errors import AnsibleError
 
+from ansible_collections.rdma.cluster.plugins.module_utils._build_report import OPTIONS
 from ansible_collections.rdma.cluster.plugins.plugin_utils._action import RunAction
 
 #: How often a line tells that it goes on.
@@ -30,13 +31,7 @@ class BuildAction(RunAction):
     MODULE: ClassVar[str]
     #: What is done, in words.
     WHAT: ClassVar[str]
-    COMMON: ClassVar[Mapping[str, Any]] = {
-        "timeout_seconds": {"type": "int", "default": 3600},
-        "poll_seconds": {"type": "int", "default": 10},
-        "collect": {"type": "bool", "default": False},
-        "host": {"type": "str"},
-        "folder": {"type": "str"},
-    }
+    COMMON: ClassVar[Mapping[str, Any]] = {**OPTIONS, "folder": {"type": "str"}}
 
     def work(self, options: Mapping[str, Any]) -> dict[str, Any]:
         given = {"host": self.host, **{name: value for name, value in options.items() if value is not None}}
