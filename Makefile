@@ -27,7 +27,7 @@ test: ## every check within half an hour (add PYTHON=python3.13 for the newest a
 	@$(steps) prepare=1 unit=2 host-units=2 build=1 checks=2 molecule=25 policies=2
 
 test-all: ## the checks of `test`, every scenario, and the newest ansible-core
-	@RDMA_TEST_EXAMPLES=new $(steps) prepare=4 unit=3 host-units=4 lint=3 build=1 sanity=3 molecule-all=45 newest=8
+	@RDMA_TEST_EXAMPLES=new RDMA_TEST_PYTHONS=all $(steps) prepare=4 unit=3 host-units=4 lint=3 build=1 sanity=3 molecule-all=45 newest=8
 
 prepare: ## packages of the distribution, and the virtual environment
 	@$(tools)/packages.sh lab/packages.txt tests/packages.txt
@@ -39,7 +39,7 @@ venv: ## the virtual environment alone
 unit: venv ## unit tests
 	@$(tools)/run.sh pytest --numprocesses auto --dist loadfile
 
-host-units: venv ## the unit tests of what runs on hosts, under the other Pythons that hosts have
+host-units: venv ## the unit tests of what runs on hosts, under the oldest and the newest Python that hosts have
 	@$(tools)/host_units.sh
 
 lint: venv ## ruff, mypy, yamllint, ansible-lint, changelog and documentation
