@@ -12,6 +12,7 @@ from typing import Any
 from ansible_collections.rdma.cluster.plugins.module_utils._checks_rail import LINK_LAYERS, RailPort, rail_ports
 from ansible_collections.rdma.cluster.plugins.module_utils._checks_rate import check_rate
 from ansible_collections.rdma.cluster.plugins.module_utils._findings import ERROR, OK, UNKNOWN, WARNING, Finding
+from ansible_collections.rdma.cluster.plugins.module_utils._firmware import DRIVERS, card_port
 from ansible_collections.rdma.cluster.plugins.module_utils._rails import Facts, Rail
 
 STAGE = "link"
@@ -152,8 +153,9 @@ def _layer(port: RailPort) -> Finding:
     if seen == expected:
         return port.finding("link.layer", OK, seen, expected)
     remedy = f"Correct link_layer of {port.rail.name} of {port.host}"
-    if port.device.get("driver") in ("mlx4_core", "mlx5_core"):
-        remedy += f", or set LINK_TYPE_P{port.rail.port} of {port.address} to {LINK_TYPES[planned]} with mstconfig and reboot {port.host}"
+    if port.device.get("driver") in DRIVERS and port.pci.get("address"):
+        card, number = card_port(str(port.pci["address"]), int(port.rail.port or 1))
+        remedy += f", or set LINK_TYPE_P{number} of {card} to {LINK_TYPES[planned]} with mstconfig and reboot {port.host}"
     return port.finding("link.layer", ERROR, seen, expected, remedy + ".")
 
 

@@ -43,6 +43,11 @@ def card_of(address: str) -> str:
     return f"{address.rpartition('.')[0]}.0"
 
 
+def card_port(address: str, port: int) -> tuple[str, int]:
+    """The card of a PCI function, and which of the card's ports, from 1, is RDMA port `port` of that function."""
+    return card_of(address), int(address.rpartition(".")[2], 16) + port
+
+
 def cards_of(devices: Mapping[str, Device]) -> list[str]:
     """The cards of a host's RDMA devices that have such settings, each by its function 0."""
     own = [device for device in devices.values() if device.driver in DRIVERS and not device.software and device.function != "vf"]

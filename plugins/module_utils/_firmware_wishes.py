@@ -16,7 +16,7 @@ from typing import Any, Optional
 
 from ansible_collections.rdma.cluster.plugins.module_utils._checks_link import LINK_TYPES
 from ansible_collections.rdma.cluster.plugins.module_utils._checks_rail import LINK_LAYERS
-from ansible_collections.rdma.cluster.plugins.module_utils._firmware import DRIVERS, card_of
+from ansible_collections.rdma.cluster.plugins.module_utils._firmware import DRIVERS, card_port
 from ansible_collections.rdma.cluster.plugins.module_utils._firmware_value import Wish, is_wished, read_value
 from ansible_collections.rdma.cluster.plugins.module_utils._rails import Facts, ResolvedRail, resolve
 
@@ -96,7 +96,7 @@ def _place(rail: ResolvedRail, facts: Facts) -> tuple[str, int]:
     """The card of a rail, and which of the card's ports it is, from 1."""
     address = str(_address(rail, facts))
     own = int(rail.port) if rail.port is not None else int(_netdev(rail, facts).get("dev_port") or 0) + 1
-    return card_of(address), int(address.rpartition(".")[2], 16) + own
+    return card_port(address, own)
 
 
 def _wants_link_type(intent: Mapping[str, Any], rail: ResolvedRail, facts: Facts, card: str, name: str) -> bool:

@@ -204,6 +204,10 @@ def test_facts_with_nothing_but_what_schema_1_began_with_do_not_raise() -> None:
 
 def test_only_cards_that_have_a_link_type_are_told_to_change_it() -> None:
     facts = card_facts("InfiniBand")
-    assert "LINK_TYPE_P1" in of_first(check_link(HOST, card_rails(), facts))["link.layer"].remedy
+    assert "set LINK_TYPE_P1 of 0000:3d:00.0" in of_first(check_link(HOST, card_rails(), facts))["link.layer"].remedy
+    facts["devices"]["mlx5_0"]["pci"]["address"] = "0000:3d:00.1"
+    assert "set LINK_TYPE_P2 of 0000:3d:00.0" in of_first(check_link(HOST, card_rails(), facts))["link.layer"].remedy
+    del facts["devices"]["mlx5_0"]["pci"]["address"]
+    assert "LINK_TYPE" not in of_first(check_link(HOST, card_rails(), facts))["link.layer"].remedy
     facts["devices"]["mlx5_0"]["driver"] = "bnxt_en"
     assert of_first(check_link(HOST, card_rails(), facts))["link.layer"].remedy == "Correct link_layer of rail0 of node1."
