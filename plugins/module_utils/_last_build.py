@@ -12,36 +12,43 @@ from dataclasses import dataclass
 from ansible_collections.rdma.cluster.plugins.module_utils._errors import ParseError
 from ansible_collections.rdma.cluster.plugins.module_utils._sysroot import SysRoot
 
-#: Of the bundle's installer, of DOCA's packages, and of what DKMS has built anew.
-STATES = tuple(f"/var/lib/rdma-cluster/{place}/state.json" for place in ("ofed", "builds/doca", "builds/dkms"))
+BUNDLE, DOCA, DKMS = "bundle", "doca", "dkms"
+#: Of the bundle's installer, of DOCA's packages, and of what DKMS has built anew, for a kernel.
+STATES = {
+    f"/var/lib/rdma-cluster/{place}/state.json": source
+    for place, source in (("ofed", BUNDLE), ("builds/doca", DOCA), ("builds/dkms", DKMS))
+}
 
 
 @dataclass(frozen=True)
 class LastBuild:
-    """An installation that failed: meaning of its exit status, and the lines of its logs that tell why."""
+    """An installation that failed: meaning of its exit status, the lines of its logs that tell why, and what was run: one of the three."""
 
     meaning: str
     lines: list[str]
+    source: str = BUNDLE
 
 
-def parse_state(text: str) -> tuple[float, LastBuild | None]:
+def parse_state(text: str, source: str = BUNDLE) -> tuple[float, LastBuild | None]:
     """When it was started, in seconds since 1970, and how it failed: None if it ended well, or runs. Raises ParseError for other text."""
     try:
         state = json.loads(text)
         failure, started = state.get("failure"), float(state.get("started") or 0)
-        return started, LastBuild(str(failure["meaning"]), [str(line) for line in failure["lines"]]) if failure is not None else None
+        if failure is None:
+            return started, None
+        return started, LastBuild(str(failure["meaning"]), [str(line) for line in failure["lines"]], source)
     except (ValueError, AttributeError, TypeError, LookupError) as exc:
         raise ParseError(f"not the state of an installation: {text[:200]!r}, expected a JSON object with 'failure'") from exc
 
 
 def read_last_build(sys: SysRoot) -> LastBuild | None:
     """The failure of the newest of them, None if that did not fail. One that may not be read, or is cut off, does not count."""
-    told = [state for path in STATES if (state := _state(sys, path)) is not None]
+    told = [state for path, source in STATES.items() if (state := _state(sys, path, source)) is not None]
     return max(told, key=lambda state: state[0])[1] if told else None
 
 
-def _state(sys: SysRoot, path: str) -> tuple[float, LastBuild | None] | None:
+def _state(sys: SysRoot, path: str, source: str) -> tuple[float, LastBuild | None] | None:
     try:
-        return sys.value(path, parse_state)
+        return sys.value(path, lambda text: parse_state(text, source))
     except (OSError, ParseError):
         return None

@@ -119,7 +119,7 @@ def check_space(contents: Contents, folder: Path, tmpdir: Path, read: Callable[[
         if space.free_bytes < need
     ]
     if short:
-        raise ApplyError(f"there is not enough room: {'; '.join(short)}. Make room there, or name other folders (folder, tmpdir).")
+        raise ApplyError(f"there is not enough room: {'; '.join(short)}. Make room there, or set ofed_tmpdir to a folder that has it.")
 
 
 def unpack(archive: Path, contents: Contents, folder: Path) -> Path:

@@ -10,6 +10,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from ansible_collections.rdma.cluster.plugins.module_utils._checks_kernel import headers_package
+from ansible_collections.rdma.cluster.plugins.module_utils._last_build import BUNDLE
 from ansible_collections.rdma.cluster.plugins.module_utils._load import busy_words
 from ansible_collections.rdma.cluster.plugins.module_utils._ofed_state import ofed_state
 from ansible_collections.rdma.cluster.plugins.module_utils._planned_stack import (
@@ -98,9 +99,12 @@ def _of_packages(planned: str, change: Change, packages: Sequence[str]) -> Chang
 
 
 def _can_build(stack: Mapping[str, Any], packages: Sequence[str]) -> bool:
-    """Whether DKMS can build for the kernel that runs, once the packages are there."""
-    kernel = stack.get("kernel")
-    if kernel is None or not can_build(stack, kernel):
+    """Whether DKMS can build for the kernel that runs, once the packages are there.
+
+    What an installer has left that failed is not built again: the next run of the installer brings it anew.
+    """
+    kernel, failed = stack.get("kernel"), stack.get("last_build")
+    if kernel is None or not can_build(stack, kernel) or (failed and failed.get("source") == BUNDLE):
         return False
     return bool((stack.get("headers") or {}).get(kernel)) or headers_package(kernel, stack.get("distribution") or {}) in packages
 

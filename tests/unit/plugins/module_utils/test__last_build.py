@@ -12,13 +12,12 @@ from pathlib import Path
 import pytest
 
 from ansible_collections.rdma.cluster.plugins.module_utils._errors import ParseError
-from ansible_collections.rdma.cluster.plugins.module_utils._last_build import STATES, LastBuild, parse_state, read_last_build
+from ansible_collections.rdma.cluster.plugins.module_utils._last_build import DKMS, STATES, LastBuild, parse_state, read_last_build
 from ansible_collections.rdma.cluster.plugins.module_utils._sysroot import SysRoot
 from tests.unit.trees import write_tree
 
+BUNDLE_STATE, DOCA_STATE, DKMS_STATE = STATES
 FAILURE = {"meaning": "the installation failed", "lines": ["mlx5_core.c:12:5: error: expected ';'"]}
-
-
 FAILED = LastBuild("the installation failed", ["mlx5_core.c:12:5: error: expected ';'"])
 
 
@@ -39,12 +38,22 @@ def test_another_text_is_refused(text: str) -> None:
 
 @pytest.mark.parametrize(("second", "expected"), [({"started": 2, "failure": None}, None), ({"started": 0.5, "failure": None}, FAILED)])
 def test_the_newest_counts(tmp_path: Path, second: dict[str, object], expected: LastBuild | None) -> None:
-    write_tree(tmp_path, f"{STATES[0]}: {json.dumps({'started': 1, 'failure': FAILURE})}\n{STATES[1]}: {json.dumps(second)}")
+    write_tree(tmp_path, f"{BUNDLE_STATE}: {json.dumps({'started': 1, 'failure': FAILURE})}\n{DOCA_STATE}: {json.dumps(second)}")
     assert read_last_build(SysRoot(str(tmp_path))) == expected
 
 
 @pytest.mark.parametrize("text", [None, "{", json.dumps({"failure": FAILURE})])
 def test_half_a_state_is_no_state(tmp_path: Path, text: str | None) -> None:
-    write_tree(tmp_path, f"{STATES[0]}: {text}" if text is not None else "/etc/x: y")
+    write_tree(tmp_path, f"{BUNDLE_STATE}: {text}" if text is not None else "/etc/x: y")
     found = read_last_build(SysRoot(str(tmp_path)))
     assert (found is not None) is (text is not None and len(text) > 1)
+
+
+def test_it_is_told_what_was_run(tmp_path: Path) -> None:
+    write_tree(
+        tmp_path,
+        f"{BUNDLE_STATE}: {json.dumps({'started': 1, 'failure': None})}\n{DKMS_STATE}: {json.dumps({'started': 2, 'failure': FAILURE})}",
+    )
+    found = read_last_build(SysRoot(str(tmp_path)))
+    assert found is not None
+    assert found.source == DKMS

@@ -46,7 +46,17 @@ def test_what_is_no_packed_plan(text: str) -> None:
 
 
 @pytest.mark.parametrize(
-    "content", [b"", b"{", b"[]", b'{"schema": 1}', gzip.compress(b"x", mtime=0), gzip.compress(b"{}" * 99, mtime=0)[:-9], b"\x1f\x8b\x08junk", b"[" * 20000]
+    "content",
+    [
+        b"",
+        b"{",
+        b"[]",
+        b'{"schema": 1}',
+        gzip.compress(b"x", mtime=0),
+        gzip.compress(b"{}" * 99, mtime=0)[:-9],
+        b"\x1f\x8b\x08junk",
+        b"[" * 20000,
+    ],
 )
 def test_what_is_no_plan(content: bytes) -> None:
     with pytest.raises(ParseError, match="plan of"):

@@ -158,6 +158,12 @@ def test_a_switch_to_inbox_installs_all_of_it() -> None:
 
 
 ADDED = [built(None, "added")]
+
+
+def failed(source: str) -> dict[str, Any]:
+    return {"meaning": "it failed", "lines": [], "source": source}
+
+
 AGAIN = [
     pytest.param(driver(), installed(modules=stock(), dkms=ADDED), KERNEL, id="MLNX_OFED"),
     pytest.param(driver("doca", "3.2.0"), host(**{**DOCA, "modules": {}, "dkms": ADDED}), KERNEL, id="DOCA"),
@@ -165,6 +171,11 @@ AGAIN = [
     pytest.param(driver(), installed(modules=stock(), dkms=[]), None, id="DKMS does not have it"),
     pytest.param(driver(), installed(modules=stock(), dkms=[built(None, "broken")]), None, id="its source is gone"),
     pytest.param(driver(), installed(modules=stock()), None, id="built, and not preferred"),
+    pytest.param(driver(), installed(modules=stock(), dkms=ADDED, last_build=failed("bundle")), None, id="its installer failed"),
+    pytest.param(driver(), installed(modules=stock(), dkms=ADDED, last_build=failed("dkms")), KERNEL, id="DKMS failed"),
+    pytest.param(
+        driver("doca", "3.2.0"), host(**{**DOCA, "modules": {}, "dkms": ADDED, "last_build": failed("doca")}), KERNEL, id="DOCA failed"
+    ),
 ]
 
 
