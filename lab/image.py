@@ -123,7 +123,7 @@ def _build(folder: Path, image: Image) -> None:
         _bootstrap(build)
         log("image     writing the disk ...")
         run(["truncate", f"--size={DISK_GIB}G", build / "disk.raw"])
-        # Without a journal a machine whose power was cut boots from a broken file system, and its kernel falls over that.
+        # A journal, since the tests cut the power of machines in the middle of installations.
         run(["mke2fs", "-q", "-t", "ext4", "-J", "size=32", "-d", build / "root", build / "disk.raw"], timeout_seconds=300)
         build.rename(image.path)
     finally:

@@ -12,9 +12,13 @@ from lab.shell import run
 #: The packages that always depend on the newest kernel and on its headers.
 META_PACKAGES = {"debian": ("linux-image-amd64", "linux-headers-amd64"), "ubuntu": ("linux-image-generic", "linux-headers-generic")}
 
+#: Kernels that no machine shall run. 6.1.192-1 follows a null pointer in ext4_mb_load_buddy_gfp once a machine is short of memory, after
+#: which whoever writes waits for ever; 6.1.190-1 and 6.1.192-2 do not.
+BROKEN = frozenset({"linux-image-6.1.0-55-amd64"})
+
 
 def image_package(distribution_name: str) -> str:
-    """The package of the newest kernel but one ("linux-image-6.1.0-55-amd64"), or of the only one that there is."""
+    """The package of the newest kernel but one ("linux-image-6.1.0-54-amd64"), or of the only one that there is."""
     meta = META_PACKAGES[distribution_name][0]
     newest = _newest(run(["apt-cache", "depends", "--important", meta]), meta)
     stem, _abi, flavour = abi_parts(newest)
@@ -24,10 +28,11 @@ def image_package(distribution_name: str) -> str:
 def second_newest(newest: str, found: str) -> str:
     """Of the kernel packages that `apt-cache search` lists ("NAME - summary", a line each), the one before `newest`.
 
-    Kernels differ in the number of their ABI alone: 6.1.0-9 comes before 6.1.0-10.
+    Kernels differ in the number of their ABI alone: 6.1.0-9 comes before 6.1.0-10. One that is known to be broken does not count.
     """
     stem, abi, flavour = abi_parts(newest)
-    parts = [abi_parts(line.split(" - ", 1)[0].strip()) for line in found.splitlines() if line.startswith("linux-image-")]
+    names = [line.split(" - ", 1)[0].strip() for line in found.splitlines() if line.startswith("linux-image-")]
+    parts = [abi_parts(name) for name in names if name not in BROKEN]
     older = [number for other_stem, number, other_flavour in parts if (other_stem, other_flavour) == (stem, flavour) and number < abi]
     return f"{stem}{max(older)}{flavour}" if older else newest
 

@@ -27,6 +27,11 @@ def test_the_newest_but_one_is_taken() -> None:
     assert kernels.second_newest(NEWEST, FOUND) == "linux-image-6.1.0-9-amd64"
 
 
+def test_a_kernel_that_is_known_to_be_broken_is_passed_over() -> None:
+    found = "".join(f"linux-image-6.1.0-{abi}-amd64 - Linux 6.1 for 64-bit PCs (signed)\n" for abi in (54, 55, 56))
+    assert kernels.second_newest("linux-image-6.1.0-56-amd64", found) == "linux-image-6.1.0-54-amd64"
+
+
 @pytest.mark.parametrize("found", ["", "linux-image-6.1.0-10-amd64 - Linux\n", "linux-image-6.12.0-3-amd64 - a backport\n"])
 def test_a_kernel_alone_is_taken_itself(found: str) -> None:
     assert kernels.second_newest(NEWEST, found) == NEWEST
