@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 
-from ansible_collections.rdma.cluster.plugins.module_utils._command import Completed
+from ansible_collections.rdma.cluster.plugins.module_utils._command import CommandError, Completed
 
 Call = tuple[Sequence[str], int, str, str]
 
@@ -40,6 +40,19 @@ class FakeRunner:
         """Fail when part of the script was never run."""
         left = [list(call.argv) for call in self._calls[len(self.ran) :]]
         assert not left, f"these expected commands were not run: {left}"
+
+
+class Without(FakeRunner):
+    """A FakeRunner of a host that lacks some tools."""
+
+    def __init__(self, missing: Sequence[str], calls: list[Call]) -> None:
+        super().__init__(calls)
+        self.missing = missing
+
+    def run(self, argv: Sequence[str], *, timeout_seconds: float = 30.0) -> Completed:
+        if argv[0] in self.missing:
+            raise CommandError(f"command not found: {argv[0]} (wanted to run {' '.join(argv)})")
+        return super().run(argv, timeout_seconds=timeout_seconds)
 
 
 class SilentPort:

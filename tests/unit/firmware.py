@@ -9,9 +9,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from ansible_collections.rdma.cluster.plugins.module_utils._command import CommandError, Completed
 from tests.unit.cards import card_facts, card_rails
-from tests.unit.fakes import Call, FakeRunner
 
 CARD = "0000:3d:00.0"
 ROWS: dict[str, tuple[str, str, str]] = {
@@ -45,19 +43,6 @@ def listing(rows: Mapping[str, tuple[str, str, str]], *, read_only: Sequence[str
 
 def query(tool: str = "mstconfig", device: str = CARD) -> tuple[str, ...]:
     return (tool, "-d", device, "-e", "q")
-
-
-class Without(FakeRunner):
-    """A FakeRunner of a host that lacks some tools."""
-
-    def __init__(self, missing: Sequence[str], calls: list[Call]) -> None:
-        super().__init__(calls)
-        self.missing = missing
-
-    def run(self, argv: Sequence[str], *, timeout_seconds: float = 30.0) -> Completed:
-        if argv[0] in self.missing:
-            raise CommandError(f"command not found: {argv[0]} (wanted to run {' '.join(argv)})")
-        return super().run(argv, timeout_seconds=timeout_seconds)
 
 
 def intent(

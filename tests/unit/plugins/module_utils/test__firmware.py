@@ -13,8 +13,8 @@ from ansible_collections.rdma.cluster.plugins.module_utils._netdev import read_n
 from ansible_collections.rdma.cluster.plugins.module_utils._pci import PciReader
 from ansible_collections.rdma.cluster.plugins.module_utils._rdma_device import read_devices
 from ansible_collections.rdma.cluster.plugins.module_utils._sysroot import SysRoot
-from tests.unit.fakes import FakeRunner
-from tests.unit.firmware import CARD, ROWS, Without, listing, query
+from tests.unit.fakes import FakeRunner, Without
+from tests.unit.firmware import CARD, ROWS, listing, query
 from tests.unit.trees import mlx5_machine, soft_roce_machine
 
 NAMES = ["LINK_TYPE_P1", "LINK_TYPE_P2", "ATS_ENABLED"]

@@ -13,8 +13,8 @@ import pytest
 from ansible_collections.rdma.cluster.plugins.module_utils._errors import ApplyError
 from ansible_collections.rdma.cluster.plugins.module_utils._mlxconfig_result import DeviceResult, MlxconfigResult
 from ansible_collections.rdma.cluster.plugins.module_utils._mlxconfig_set import ensure_settings
-from tests.unit.fakes import FakeRunner
-from tests.unit.firmware import CARD, ROWS, Without, listing, query
+from tests.unit.fakes import FakeRunner, Without
+from tests.unit.firmware import CARD, ROWS, listing, query
 
 DONE = "\n Apply new Configuration? (y/n) [n] : y\nApplying... Done!\n-I- Please reboot machine to load new configurations.\n"
 ETHERNET = {**ROWS, "LINK_TYPE_P1": ("IB(1)", "IB(1)", "ETH(2)")}
