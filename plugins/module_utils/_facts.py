@@ -51,6 +51,7 @@ from ansible_collections.rdma.cluster.plugins.module_utils._netdev_live import a
 from ansible_collections.rdma.cluster.plugins.module_utils._nics import read_nics
 from ansible_collections.rdma.cluster.plugins.module_utils._pci import PCI_DEVICES, PciFunction, PciReader
 from ansible_collections.rdma.cluster.plugins.module_utils._pci_distance import read_distances
+from ansible_collections.rdma.cluster.plugins.module_utils._qos_state import read_all_qos
 from ansible_collections.rdma.cluster.plugins.module_utils._rdma_device import Device, add_active_mtu, add_optics, read_devices
 from ansible_collections.rdma.cluster.plugins.module_utils._session import Session, read_session
 from ansible_collections.rdma.cluster.plugins.module_utils._stack import Stack, read_stack
@@ -65,10 +66,11 @@ SUBSETS = {
     "host": "limits, kernel settings, files, units, load, time, file systems, our own session",
     "netdevs": "what only the running system tells of interfaces: addresses, who manages them, ethtool; the MTU of ports",
     "optics": "the modules in the cages of interfaces and InfiniBand ports",
+    "qos": "RoCE quality of service of interfaces: DCBX, trust, PFC, ETS, congestion control, traffic class, RDMA-CM's defaults",
     "stack": "modules and their files, DKMS, kernels, headers, Secure Boot, packages",
 }
 #: Those that only a running system has.
-LIVE = frozenset({"netdevs", "optics"})
+LIVE = frozenset({"netdevs", "optics", "qos"})
 
 
 @dataclass(frozen=True)
@@ -91,6 +93,7 @@ class Facts:
     files: those of the collection, path → sha256 and mode. nccl_files: NCCL's variables in each file that has some.
     firmware: of each card, by PCI address, the settings that were asked for.
     module_parameters: of each module of stack, as the kernel shows them.
+    qos: of each interface with a RoCE port, the tree of _qos_state.QosState.
     nodes: the nodes of /dev/infiniband that are open to all, path → permission bits; None for a captured tree.
     """
 
@@ -101,6 +104,7 @@ class Facts:
     boot: Boot
     nics: dict[str, PciFunction]
     nodes: dict[str, int] | None = None
+    qos: dict[str, dict[str, Any]] | None = None
     stack: Stack | None = None
     module_parameters: dict[str, dict[str, str]] | None = None
     firmware: dict[str, dict[str, Any]] | None = None
@@ -156,6 +160,8 @@ def gather(sys: SysRoot, runner: Runner | None = None, asked: Asked = EVERYTHING
     if runner is not None and "optics" in asked.subset:
         devices = add_optics(runner, devices)
     parts: dict[str, Any] = {"nodes": read_nodes(sys) if runner is not None else None}
+    if runner is not None and "qos" in asked.subset:
+        parts["qos"] = read_all_qos(sys, runner, netdevs, devices)
     if runner is not None and asked.firmware:
         parts["firmware"] = read_firmware(runner, cards_of(devices), asked.firmware)
     if "gpus" in asked.subset:

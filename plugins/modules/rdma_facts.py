@@ -17,8 +17,9 @@ description:
     network interfaces, and the loaded modules of the driver stack.
   - It reads files below C(/sys), C(/proc), C(/etc), C(/lib/modules) and C(/var/lib), and asks drivers of interfaces by ethtool's ioctls.
     Of the running system it also runs C(ip), C(ibv_devinfo), C(modinfo), C(systemctl) and, for the limits that a service gets,
-    C(systemd-run) once each, C(ethtool -m) for each interface with a module in its cage, and C(mstlink -m) for each InfiniBand card;
-    on RHEL's family C(rpm), with Secure Boot C(mokutil). What they do not tell is V(null).
+    C(systemd-run) once each, C(ethtool -m) for each interface with a module in its cage, C(mstlink -m) for each InfiniBand card, and
+    C(mlnx_qos) once or C(dcb) up to five times for each interface with a RoCE port; on RHEL's family C(rpm), with Secure Boot
+    C(mokutil). What they do not tell is V(null).
   - What a host does not expose is V(null), never V(0).
 options:
   root:
@@ -33,7 +34,8 @@ options:
       - What to read beside devices, their ports and PCIe paths and interfaces, which are always read and cost no process.
       - V(all), V(min) for nothing else, or some of V(counters), V(gpus) (with GPUDirect and IOMMU), V(host) (limits, kernel settings,
         files, units, load, time, file systems), V(netdevs) (addresses, who manages each interface, ethtool, the MTU of ports),
-        V(optics) (the modules in the cages) and V(stack) (kernel modules and their files, DKMS, kernels, headers, packages).
+        V(optics) (the modules in the cages), V(qos) (RoCE quality of service of interfaces) and V(stack) (kernel modules and their
+        files, DKMS, kernels, headers, packages).
       - A C(!) in front leaves one out.
     type: list
     elements: str
@@ -57,8 +59,8 @@ extends_documentation_fragment:
   - rdma.cluster._attributes
   - rdma.cluster._attributes.facts
 notes:
-  - Reading the running system needs no privileges. PCI configuration space, optics, other people's processes and the counters of some
-    drivers do.
+  - Reading the running system needs no privileges. PCI configuration space, optics, C(mlnx_qos), C(debugfs), other people's processes
+    and the counters of some drivers do.
 """
 
 EXAMPLES = r"""
@@ -329,6 +331,97 @@ ansible_facts:
                   C(rx_power_mw), C(tx_power_mw) and C(tx_bias_ma); each has its C(value) and the thresholds that the module itself
                   names. C(alarms) are those that the module has raised.
               type: dict
+              returned: success
+        qos:
+          description: RoCE quality of service of each interface with a RoCE port, of the members of a bond. V(null) for a captured tree.
+          type: dict
+          returned: success
+          contains:
+            backend:
+              description: What was asked, V(mlnx_qos) or V(dcb). V(null) if neither answers.
+              type: str
+              returned: success
+            why:
+              description: Why it is this one, or none.
+              type: str
+              returned: success
+            device:
+              description: The RDMA device on the interface; C(port) is the number of its port.
+              type: str
+              returned: success
+            dcbx:
+              description: Whose the settings are, V(os) or V(firmware), whose peer may change them.
+              type: str
+              returned: success
+            trust:
+              description: Whether DSCP (V(dscp)) or the tag of the VLAN (V(pcp)) says which priority a packet has.
+              type: str
+              returned: success
+            dscp_to_priority:
+              description: Of each DSCP its priority, with C(dcb) of those that have an entry.
+              type: dict
+              returned: success
+              sample: {"26": 3, "48": 6}
+            pfc:
+              description: Of each priority whether it is lossless.
+              type: list
+              elements: bool
+              returned: success
+            priority_to_tc:
+              description: Of each priority its traffic class.
+              type: list
+              elements: int
+              returned: success
+            tsa:
+              description: Of each class V(ets), V(strict) or V(vendor). V(null) for one without a priority, which C(mlnx_qos) leaves out.
+              type: list
+              elements: str
+              returned: success
+            bandwidth_percent:
+              description: Of each class its share of what V(ets) gives out.
+              type: list
+              elements: int
+              returned: success
+            cable_length_m:
+              description: Length of the cable that the driver reckons with.
+              type: int
+              returned: success
+            priority_to_buffer:
+              description: Of each priority its receive buffer; C(buffer_bytes) has their sizes.
+              type: list
+              elements: int
+              returned: success
+            np:
+              description:
+                - Parameters of the notification point of congestion control, and C(rp) of the reaction point, by the names of
+                  MLNX_OFED's files; C(dcqcn_source) says whether they stand in V(sysfs) or V(debugfs).
+              type: dict
+              returned: success
+              sample: {cnp_802p_prio: 6, cnp_dscp: 48, min_time_between_cnps: 4}
+            ecn_np:
+              description: Of each priority whether the notification point is on; C(ecn_rp) of the reaction point.
+              type: list
+              elements: bool
+              returned: success
+            traffic_class:
+              description:
+                - The traffic class that the driver forces on all connections of the port. V(null) if none is set;
+                  C(traffic_class_settable) says whether one can be.
+              type: int
+              returned: success
+              sample: 106
+            rdma_cm:
+              description: C(mode) and C(tos) that RDMA-CM gives connections. V(null) while the kernel's defaults hold.
+              type: dict
+              returned: success
+            agents:
+              description: Daemons that may overwrite the settings, each with C(active) and C(enabled).
+              type: dict
+              returned: success
+            warnings:
+              description: What could not be read, and what the tools warn of.
+              type: list
+              elements: str
               returned: success
         nics:
           description: Network cards that have no RDMA device (yet), by PCI address, each as C(pci) of a device.

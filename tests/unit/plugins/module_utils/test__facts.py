@@ -15,7 +15,7 @@ from ansible_collections.rdma.cluster.plugins.module_utils._facts import SUBSETS
 from ansible_collections.rdma.cluster.plugins.module_utils._sysroot import SysRoot
 from tests.unit.fakes import Call, FakeRunner, SilentPort
 from tests.unit.hosts import FIXTURES
-from tests.unit.trees import soft_roce_machine, write_tree
+from tests.unit.trees import mlx5_machine, soft_roce_machine, write_tree
 
 
 def read(root: Path) -> dict[str, Any]:
@@ -28,6 +28,9 @@ SERVICE_LIMITS = ["systemd-run", "--quiet", "--wait", "--pipe", "--collect", "ca
 UNITS = ["systemctl", "show", "--property=Id,ActiveState,UnitFileState", "rdma-soft-links.service", "systemd-networkd.service"]
 UNITS += ["firewalld.service", "ufw.service", "nftables.service", "nvidia-fabricmanager.service"]
 DEVINFO = ["ibv_devinfo"]
+NO_DCB: list[Call] = [
+    (["dcb", "-N", "-j", "pfc", "show", "dev", name], 1, "\n", "Attribute read: Operation not supported\n") for name in ("eth1", "eth2")
+]
 MODINFO = ["modinfo", "ib_core", "ib_uverbs", "rdma_rxe"]
 ARP_IGNORE, RMEM, ABSENT = "net.ipv4.conf.all.arp_ignore", "net/ipv4/tcp_rmem", "net.ipv4.conf.eth9.rp_filter"
 
@@ -87,8 +90,8 @@ def script(*changes: Call) -> FakeRunner:
     states = "Id=rdma-soft-links.service\nActiveState=inactive\nUnitFileState=\n\n"
     states += "Id=systemd-networkd.service\nActiveState=active\nUnitFileState=enabled\n"
     modules = "".join(f"filename:       /lib/modules/6.1.0-28-amd64/kernel/{name}.ko\nname:           {name}\n" for name in MODINFO[1:])
-    calls: list[Call] = [(IP, 0, shown, ""), (DEVINFO, 255, "", "No IB devices found"), (MODINFO, 0, modules, "")]
-    calls += [(SERVICE_LIMITS, 0, limits, ""), (UNITS, 0, states, "")]
+    calls: list[Call] = [(IP, 0, shown, ""), (DEVINFO, 255, "", "No IB devices found"), *NO_DCB]
+    calls += [(MODINFO, 0, modules, ""), (SERVICE_LIMITS, 0, limits, ""), (UNITS, 0, states, "")]
     changed = {tuple(call[0]): call for call in changes}
     return FakeRunner([changed.get(tuple(call[0]), call) for call in calls])
 
@@ -237,3 +240,25 @@ def test_a_gpu_brings_what_belongs_to_its_driver(tmp_path: Path) -> None:
     write_tree(running(tmp_path), f"/sys/bus/pci/devices/0000:1b:00.0/modalias: {gpu}\n/usr/lib64/libcuda.so.1 -> libcuda.so.580.159.04")
 
     assert ask(tmp_path, script())["gpu_support"] == {"cuda": "580.159.04", "nvswitches": 0, "fabric_manager": None}
+
+
+def test_qos_is_asked_of_interfaces_with_roce_and_of_the_running_system_alone(tmp_path: Path) -> None:
+    everything = ask(running(tmp_path), script())["qos"]
+
+    assert {name: (state["backend"], state["device"]) for name, state in everything.items()} == {
+        "eth1": (None, "rxe0"),
+        "eth2": (None, "rxe1"),
+    }
+    runner = FakeRunner(NO_DCB)
+    facts = gather(SysRoot(str(tmp_path)), runner, Asked(frozenset({"qos"})), SilentPort())
+    runner.assert_done()
+    assert (facts.qos, facts.subset) == (everything, ["qos"])
+    captured = gather(SysRoot(str(tmp_path)), None, Asked(frozenset({"qos"})))
+    assert (captured.qos, captured.subset) == (None, [])
+
+
+def test_a_host_without_roce_starts_no_process_for_qos(tmp_path: Path) -> None:
+    tree = write_tree(mlx5_machine(tmp_path), "/sys/class/infiniband/mlx5_0/ports/1/link_layer: InfiniBand")
+    write_tree(tree, "/sys/class/infiniband/mlx5_1/ports/1/link_layer: InfiniBand")
+
+    assert gather(SysRoot(str(tree)), FakeRunner([]), Asked(frozenset({"qos"})), SilentPort()).qos == {}
