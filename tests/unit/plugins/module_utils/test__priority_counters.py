@@ -43,6 +43,7 @@ def test_a_pause_counter_that_is_missing_says_that_pfc_is_off_and_one_that_is_ze
     assert [priority for priority, counters in found.items() if counters.says_pfc_is_off()] == [0, 1, 2, 4, 5, 6, 7]
     assert (found[3].rx_pause, found[4].rx_pause) == (0, None)
     assert not PriorityCounters().says_pfc_is_off()
+    assert not PriorityCounters(rx_bytes=1, rx_pause=0, tx_pause=0).says_pfc_is_off()
 
 
 def test_bnxt_en() -> None:
