@@ -34,7 +34,7 @@ description:
   - As each stage ends, a line with its hosts, its time and how they fared, and every offender with what to do.
   - While a task takes longer than ten seconds, a line that says for which hosts it waits; while pairs are measured, how many of them are
     done, failed and slow so far, and how long it will take.
-  - What M(rdma.cluster.explain) has to say of a host, as it is.
+  - What M(rdma.cluster.explain) has to say of a host, and M(rdma.cluster.roce_plan) of all, as it is.
   - After the last play, also one that stopped at a gate, hosts × stages, what the pairs measured, what is to be mended and how, and
     where the evidence is; in check mode every difference as a line of C(drift.jsonl).
   - Prints nothing where the terminal belongs to a program (a JSON callback); the evidence is written all the same.

@@ -68,7 +68,7 @@ ansible_facts:
           description: Settings of the operating system.
           type: dict
         roce:
-          description: The traffic classes of RoCE.
+          description: How RoCE is told from other traffic; null where the inventory does not say.
           type: dict
         partitions:
           description: The partitions of an InfiniBand fabric.

@@ -76,7 +76,7 @@ OTHERS: dict[str, tuple[str, str]] = {
     "NCCL_IB_SPLIT_DATA_ON_QPS": ("0", "1 spreads each message over the queue pairs"),
     "NCCL_IB_SUBNET_AWARE_ROUTING": ("0", "1 pairs ports of one subnet, for a mesh of RoCE"),
     "NCCL_IB_SUBNET_PREFIX_LEN": ("24", "the length of those subnets' prefix"),
-    "NCCL_IB_TC": ("-1: 0", "traffic class: the DSCP times 4, as rdma_roce says"),
+    "NCCL_IB_TC": ("-1: 0", "traffic class: DSCP times 4, and 2 for ECN, as rdma_roce says"),
     "NCCL_IB_TIMEOUT": ("20", "a queue pair waits 4.096 µs × 2^n before it sends again"),
     "NCCL_IB_WARN_RAIL_LOCAL": ("0", "1 warns of a connection from one rail to another"),
     "NCCL_IGNORE_CPU_AFFINITY": ("0", "1 binds by GPU, whatever the job's own binding is"),

@@ -20,6 +20,7 @@ from ansible_collections.rdma.cluster.plugins.module_utils._findings import ERRO
 from ansible_collections.rdma.cluster.plugins.plugin_utils._catalogue import CHECKS
 from ansible_collections.rdma.cluster.plugins.plugin_utils._intent_keys import Form, Key
 from ansible_collections.rdma.cluster.plugins.plugin_utils._intent_rules_driver import driver_problems
+from ansible_collections.rdma.cluster.plugins.plugin_utils._intent_rules_roce import nccl_problems, rail_problems, roce_problems
 from ansible_collections.rdma.cluster.plugins.plugin_utils._intent_schema import OURS, OURS_PREFIX, RUN, SECTIONS
 
 KEY, TYPE, VALUE, RAILS, ADDRESS = "intent.key", "intent.type", "intent.value", "intent.rails", "intent.address"
@@ -161,7 +162,7 @@ class _Reader:
         if key.required:
             self.problems.append(IntentProblem(where, "is missing", KEY, key.meaning, "missing", origin))
             return None
-        if key.keys is not None and not key.one_of:
+        if key.keys is not None and not (key.one_of or key.optional):
             return self._dictionary(where, {}, key, origin)
         if key.each is not None:
             return {} if key.names is not None else []
@@ -318,9 +319,16 @@ class _Rules:
 
     def roce(self) -> None:
         roce = self.intent["roce"]
-        if roce["dscp"] == roce["cnp_dscp"] and roce["priority"] != roce["cnp_priority"]:
-            message = f"is {roce['dscp']}, as dscp is, with another priority: a DSCP has one"
-            self.add("rdma_roce.cnp_dscp", message, VALUE, "another DSCP than dscp, or the same priority", self.given["rdma_roce"])
+        if roce is None:
+            return
+        found = list(roce_problems(roce, self.given["rdma_roce"]))
+        if "rdma_rails" in self.sound:
+            found += rail_problems(self.intent)
+        for path, message, expected in found:
+            self.add(f"rdma_roce.{path}", message, VALUE, expected, self.given["rdma_roce"])
+        if {"rdma_rails", "rdma_nccl"} <= self.sound:
+            for name, message, expected in nccl_problems(self.intent):
+                self.add(f"rdma_nccl.variables.{name}", message, VALUE, expected, _key(self.given["rdma_nccl"]["variables"], name))
 
     def partitions(self) -> None:
         for key in ("name", "key"):

@@ -9,7 +9,7 @@ from __future__ import annotations
 import ipaddress
 import re
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import date, datetime
 from typing import Any
 
@@ -30,6 +30,7 @@ class Key:
     minimum, maximum: of a number. form: of a string; a string without form and choices is one line of printable text.
     keys: the closed keys of a dictionary, of which exactly one is given where one_of is set.
     names, each: what the free names of a dictionary look like, and its values; each alone: the elements of a list.
+    optional: a dictionary of closed keys that is None where it is absent, instead of one of defaults.
     read: whether a stage reads it yet.
     """
 
@@ -45,6 +46,7 @@ class Key:
     one_of: bool = False
     names: Form | None = None
     each: Key | None = None
+    optional: bool = False
     read: bool = True
 
 
@@ -131,6 +133,11 @@ def number(meaning: str, minimum: float, maximum: float | None = None, **more: A
 
 def keys(meaning: str, **of: Key) -> Key:
     return Key((dict,), meaning, keys=of)
+
+
+def optional(key: Key) -> Key:
+    """A dictionary of closed keys that may be absent as a whole."""
+    return replace(key, optional=True)
 
 
 def named(meaning: str, names: Form, each: Key) -> Key:

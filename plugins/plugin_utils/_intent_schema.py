@@ -38,6 +38,7 @@ from ansible_collections.rdma.cluster.plugins.plugin_utils._intent_keys import (
     text,
 )
 from ansible_collections.rdma.cluster.plugins.plugin_utils._intent_schema_driver import SECTIONS as DRIVER_SECTIONS
+from ansible_collections.rdma.cluster.plugins.plugin_utils._intent_schema_roce import SECTIONS as ROCE_SECTIONS
 
 RAIL = keys(
     "A rail of this host.",
@@ -121,17 +122,7 @@ SECTIONS: dict[str, Section] = {
         ),
         ("host",),
     ),
-    "rdma_roce": Section(
-        keys(
-            "The traffic classes of RoCE: the same on every NIC and switch port.",
-            priority=integer("The priority of RDMA, which is lossless by PFC.", 0, 7, default=3, read=False),
-            dscp=integer("The DSCP of RDMA.", 0, 63, default=26),
-            cnp_dscp=integer("The DSCP of congestion notifications.", 0, 63, default=48, read=False),
-            cnp_priority=integer("The priority of congestion notifications.", 0, 7, default=6, read=False),
-            ecn=flag("Mark congestion, and slow down for it (DCQCN).", True),
-        ),
-        ("pairs",),
-    ),
+    **ROCE_SECTIONS,
     "rdma_partitions": Section(Key((list,), "The partitions of an InfiniBand fabric.", each=PARTITION)),
     "rdma_nccl": Section(
         keys(

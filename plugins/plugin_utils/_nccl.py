@@ -4,7 +4,8 @@
 
 """What the nccl stage derives from intent and facts: NCCL's variables, and the files that hold them.
 
-Left alone is what NCCL finds better by itself, and NCCL_DEBUG, which is for a check and not for every job.
+Left alone is what NCCL finds better by itself, NCCL_IB_SL, which is the priority of a VLAN tag and nothing where DSCP is trusted, and
+NCCL_DEBUG, which is for a check and not for every job.
 """
 
 from __future__ import annotations
@@ -18,6 +19,7 @@ from ansible_collections.rdma.cluster.plugins.module_utils._files import Managed
 from ansible_collections.rdma.cluster.plugins.module_utils._findings import ERROR, NOT_APPLICABLE, OK, UNKNOWN, Finding
 from ansible_collections.rdma.cluster.plugins.module_utils._nccl_conf import render_environment, render_nccl_conf
 from ansible_collections.rdma.cluster.plugins.module_utils._rails import ResolvedRail, rail_ip, resolve, rocev2_gid_index
+from ansible_collections.rdma.cluster.plugins.plugin_utils._roce_profile import roce_profile
 
 Intent = Mapping[str, Any]
 #: The digest of rdma_facts.
@@ -26,6 +28,7 @@ Facts = Mapping[str, Any]
 HEADER = "# Managed by rdma.cluster\n"
 GID_INDEX = "NCCL_IB_GID_INDEX"
 SOCKET_IFNAME = "NCCL_SOCKET_IFNAME"
+TRAFFIC_CLASS = "NCCL_IB_TC"
 #: From here on NCCL looks for the RoCE v2 GID of each port; before, it takes index 0 unless told otherwise (B73).
 FINDS_GID_SINCE = (2, 21)
 
@@ -34,6 +37,7 @@ def nccl_variables(intent: Intent, facts: Facts | None) -> dict[str, str]:
     """NCCL's variables for a host, by name; those of the user (rdma_nccl.variables) win.
 
     NCCL_IB_HCA names exactly the devices of the compute rails, in the order of the rails; it is absent if none has a device.
+    NCCL_IB_TC is the traffic class of the RoCE profile, where there is one and a compute rail is RoCE.
     """
     nccl = intent["nccl"]
     derived: dict[str, str] = {}
@@ -42,6 +46,8 @@ def nccl_variables(intent: Intent, facts: Facts | None) -> dict[str, str]:
     indexes = set(_gid_indexes(intent, facts).values()) if _needs_gid_index(nccl["version"]) else set()
     if len(indexes) == 1 and None not in indexes:
         derived[GID_INDEX] = str(indexes.pop())
+    if (profile := roce_profile(intent)) and _roce_computes(intent):
+        derived[TRAFFIC_CLASS] = str(profile["traffic_class"])
     if nccl["socket_ifname"]:
         derived[SOCKET_IFNAME] = f"={nccl['socket_ifname']}"
     return {**derived, **{name: str(value) for name, value in nccl["variables"].items()}}
@@ -86,7 +92,7 @@ def check_gid_index(host: str, intent: Intent, facts: Facts | None) -> list[Find
         why = f"NCCL {version or 'is taken to be 2.21 or newer, and'} finds the GID by itself"
     elif GID_INDEX in intent["nccl"]["variables"]:
         why = "rdma_nccl.variables sets it"
-    elif all(rail["link_layer"] != "roce" for rail in intent["rails"] if rail["role"] == "compute"):
+    elif not _roce_computes(intent):
         why = "no compute rail is RoCE"
     if why:
         return [Finding(STAGE, check, host, GID_INDEX, NOT_APPLICABLE, why, expected)]
@@ -108,6 +114,11 @@ def _compute_rails(intent: Intent, facts: Facts | None) -> list[ResolvedRail]:
 def _planned_rails(intent: Intent, facts: Facts | None) -> list[ResolvedRail]:
     """The rails for NCCL; storage is not its business (B53)."""
     return [rail for rail in resolve(intent["rails"], facts or {}) if rail.rail["role"] == "compute"]
+
+
+def _roce_computes(intent: Intent) -> bool:
+    """Whether a rail for NCCL is RoCE."""
+    return any(rail["link_layer"] == "roce" for rail in intent["rails"] if rail["role"] == "compute")
 
 
 def _gid_indexes(intent: Intent, facts: Facts | None) -> dict[str, int | None]:

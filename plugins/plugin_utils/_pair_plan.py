@@ -17,6 +17,7 @@ from typing import Any
 from ansible_collections.rdma.cluster.plugins.module_utils._pair_runner import PERFTEST_OVERHEAD_SECONDS
 from ansible_collections.rdma.cluster.plugins.module_utils._pair_schedule import plan_rounds
 from ansible_collections.rdma.cluster.plugins.module_utils._rails import ResolvedRail, rail_ip, resolve, rocev2_gid_index
+from ansible_collections.rdma.cluster.plugins.plugin_utils._roce_profile import roce_profile
 
 SCHEMA = 2
 RENDEZVOUS_PORT = 18600
@@ -28,8 +29,6 @@ START_SECONDS_PER_HOST = 10
 LATENCY_ITERATIONS = 1000
 LATENCY_BYTES = 2
 BANDWIDTH, LATENCY = "bandwidth", "latency"
-#: The two bits of ECN beside the DSCP in the traffic class: the packet may be marked (ECT(0), RFC 3168).
-ECN_CAPABLE = 0b10
 
 Endpoint = dict[str, Any]
 """{"address", "device", "port", "gid_index", "numa_node", "gpu"}: where a host is met on a rail and what perftest is told of it."""
@@ -135,11 +134,11 @@ def _deadline_seconds(pairs: Mapping[str, Any]) -> float:
 
 
 def traffic_class(intent: Mapping[str, Any]) -> int | None:
-    """The traffic class of RDMA: DSCP and the bits of ECN (106 for DSCP 26 with ECN). None where no rail is RoCE."""
-    if all(rail["link_layer"] != "roce" for rail in intent["rails"]):
+    """The traffic class that perftest sets, that of the RoCE profile; None where no rail is RoCE, or rdma_roce is not given."""
+    profile = roce_profile(intent)
+    if profile is None or all(rail["link_layer"] != "roce" for rail in intent["rails"]):
         return None
-    roce = intent["roce"]
-    return int(roce["dscp"]) << 2 | (ECN_CAPABLE if roce["ecn"] else 0)
+    return int(profile["traffic_class"])
 
 
 def runtime_max_seconds(plan: Mapping[str, Any]) -> int:

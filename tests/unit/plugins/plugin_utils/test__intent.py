@@ -75,7 +75,7 @@ def test_defaults_are_filled_in_and_nics_are_lower_case() -> None:
     assert intent["driver"] == DRIVER
     assert intent["fabric"] == {"topology": "switched", "planes": {}, "shared_subnet": False}
     assert intent["host"] == {"memlock_unlimited": True, "sysctl": {}}
-    assert intent["roce"] == {"priority": 3, "dscp": 26, "cnp_dscp": 48, "cnp_priority": 6, "ecn": True}
+    assert intent["roce"] is None
     assert intent["partitions"] == []
     assert intent["gpudirect"] == {"path": "auto", "driver_version": None}
     assert intent["firmware"] == {"settings": {}, "link_type": True, "versions": {}}
@@ -92,6 +92,23 @@ def test_defaults_are_filled_in_and_nics_are_lower_case() -> None:
     assert intent["collectives"] == {"min_busbw_gbps": None}
     assert intent["gate"] == {"policy": "stop", "max_failed_percent": None}
     assert intent["checks"] == {}
+
+
+def test_an_empty_rdma_roce_has_every_default() -> None:
+    roce = normalise({**GOOD, "rdma_roce": {"dcqcn": {"rpg_ai_rate": 5}, "switches": {"leaf1": {"ports": ["swp1-4"]}}}})["roce"]
+    assert {name: value for name, value in roce.pop("dcqcn").items() if value is not None} == {"rpg_ai_rate": 5}
+    assert roce == {
+        "priority": 3, "dscp": 26, "pfc": True, "ecn": True, "cnp_dscp": 48, "cnp_priority": 6, "rdma_percent": 50, "dcbx": "os",
+        "cable_length_m": None,
+        "switches": {
+            "leaf1": {"syntax": "table", "ports": ["swp1-4"], "mtu_bytes": 9216, "cable_length_m": None, "rate_gbps": None},
+        },
+    }  # fmt: skip
+
+
+@pytest.mark.parametrize("absent", [{}, {"rdma_roce": None}], ids=["missing", "null"])
+def test_without_rdma_roce_there_is_none(absent: dict[str, Any]) -> None:
+    assert normalise({**GOOD, **absent})["roce"] is None
 
 
 def test_the_intent_is_not_changed_by_reading_it() -> None:
@@ -211,7 +228,16 @@ PROBLEMS: list[tuple[Change, str, str]] = [
     (also(rdma_host={"sysctl": {"vm.x": "1\nkernel.panic=1"}}), "intent.value", "rdma_host.sysctl.vm.x is a number, or one line"),
     (also(rdma_host={"sysctl": {"../../etc/x": 1}}), "intent.value", "a name in rdma_host.sysctl is the name of a kernel"),
     (also(rdma_roce={"dscp": 64}), "intent.value", "rdma_roce.dscp is 63 at most; got 64"),
+    (also(rdma_roce={"priorty": 3}), "intent.key", "rdma_roce has no key 'priorty': did you mean 'priority'?"),
+    (also(rdma_roce={"dcqcn": {"rpg_ai_rat": 5}}), "intent.key", "rdma_roce.dcqcn has no key 'rpg_ai_rat': did you mean 'rpg_ai_rate'?"),
+    (also(rdma_roce={"dcqcn": {"rpg_min_dec_fac": 101}}), "intent.value", "rdma_roce.dcqcn.rpg_min_dec_fac is 100 at most; got 101"),
+    (also(rdma_roce={"dcqcn": {"rpg_ai_rate": "5"}}), "intent.type", "rdma_roce.dcqcn.rpg_ai_rate is an integer; got '5'"),
+    (also(rdma_roce={"switches": {"leaf1": {}}}), "intent.key", "rdma_roce.switches.leaf1.ports is missing"),
+    (also(rdma_roce={"switches": {"a b": {"ports": ["swp1"]}}}), "intent.value", "a name in rdma_roce.switches is the name of a host"),
+    (also(rdma_roce={"switches": {"a": {"ports": ["a; b"]}}}), "intent.value", "rdma_roce.switches.a.ports[0] is a switch port, or"),
+    (also(rdma_roce={"switches": {"a": {"ports": ["p1"], "syntax": "nvu"}}}), "intent.value", "rdma_roce.switches.a.syntax is one of nvue"),
     (also(rdma_roce={"cnp_dscp": 26}), "intent.value", "rdma_roce.cnp_dscp is 26, as dscp is, with another priority"),
+    (also(rdma_roce={}, rdma_nccl={"variables": {"NCCL_IB_TC": 104}}), "intent.value", "rdma_nccl.variables.NCCL_IB_TC is 104, but from"),
     (also(rdma_partitions=[{**PARTITION, "key": 0x8001}]), "intent.value", "rdma_partitions[0].key is 32767 at most; got 32769"),
     (also(rdma_partitions=[PARTITION, {**PARTITION, "key": 2}]), "intent.value", "rdma_partitions[1].name is a, and so is that of"),
     (also(rdma_partitions=[{**PARTITION, "members": ["a", None]}]), "intent.type", "rdma_partitions[0].members[1] is a string; got N"),

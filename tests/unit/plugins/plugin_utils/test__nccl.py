@@ -22,6 +22,7 @@ from ansible_collections.rdma.cluster.plugins.plugin_utils._nccl import (
     nccl_variables,
 )
 from tests.unit.hosts import lab_facts, lab_rails
+from tests.unit.hosts import lab_intent as whole_intent
 
 CONF_FILE, ENVIRONMENT_FILE = "/etc/nccl.conf", "/etc/rdma-cluster/nccl.env"
 LAB_HCA = "=rxe_rail0:1,rxe_rail1:1"
@@ -30,7 +31,7 @@ LAB_HCA = "=rxe_rail0:1,rxe_rail1:1"
 def lab_intent(**nccl: Any) -> dict[str, Any]:
     """The part of a lab machine's normalised intent that is read here."""
     defaults = {"conf_file": CONF_FILE, "environment_file": ENVIRONMENT_FILE, "version": None, "socket_ifname": None, "variables": {}}
-    return {"rails": lab_rails(), "nccl": {**defaults, **nccl}}
+    return {"rails": lab_rails(), "roce": None, "nccl": {**defaults, **nccl}}
 
 
 def mlx5_host(indexes: tuple[int | None, ...]) -> tuple[dict[str, Any], dict[str, Any]]:
@@ -59,6 +60,25 @@ def test_software_devices_are_listed_like_any_other() -> None:
 
 def test_devices_come_in_the_order_of_the_rails_and_not_of_their_names() -> None:
     assert nccl_variables(*mlx5_host((3, 3, 3)))["NCCL_IB_HCA"] == "=mlx5_2:1,mlx5_1:1,mlx5_0:1"
+
+
+@pytest.mark.parametrize(
+    ("roce", "value"), [({}, "106"), ({"ecn": False}, "104"), ({"dscp": 46, "priority": 5}, "186"), (None, None)], ids=str
+)
+def test_the_traffic_class_is_that_of_the_profile_where_there_is_one(roce: dict[str, Any] | None, value: str | None) -> None:
+    """Without facts too: it follows from the intent alone. NCCL_IB_SL means nothing where DSCP is trusted."""
+    intent = whole_intent(roce=roce)
+    for facts in (lab_facts(), None):
+        assert nccl_variables(intent, facts).get("NCCL_IB_TC") == value
+        assert "NCCL_IB_SL" not in nccl_variables(intent, facts)
+
+
+@pytest.mark.parametrize(("compute", "storage", "value"), [("infiniband", "roce", None), ("roce", "infiniband", "106")])
+def test_storage_s_rails_make_no_traffic_class_for_nccl(compute: str, storage: str, value: str | None) -> None:
+    intent = whole_intent(roce={})
+    intent["rails"][0].update(link_layer=compute)
+    intent["rails"][1].update(link_layer=storage, role="storage")
+    assert nccl_variables(intent, lab_facts()).get("NCCL_IB_TC") == value
 
 
 def test_storage_is_left_out() -> None:

@@ -194,7 +194,8 @@ def test_a_rail_that_one_host_alone_has_has_one_endpoint() -> None:
 
 
 def test_what_is_measured_comes_from_the_intent() -> None:
-    bandwidth, latency = measured_of(lab_intent(pairs={"mtu_bytes": 1024, "qp_timeout": 20, "bidirectional": True, "duration_seconds": 7}))
+    pairs = {"mtu_bytes": 1024, "qp_timeout": 20, "bidirectional": True, "duration_seconds": 7}
+    bandwidth, latency = measured_of(lab_intent(roce={}, pairs=pairs))
     common = {"mtu_bytes": 1024, "qp_timeout": 20, "traffic_class": 106, "memory": "host", "deadline_seconds": 60}
     assert bandwidth == {
         "name": "bandwidth",
@@ -246,10 +247,11 @@ def test_a_measurement_has_its_whole_duration(duration: int, deadline: int, expe
         (("roce", "roce"), {"dscp": 0, "ecn": False}, 0),
         (("infiniband", "roce"), {}, 106),
         (("infiniband", "infiniband"), {}, None),
+        (("roce", "roce"), None, None),
     ],
-    ids=["with ECN", "without ECN", "another DSCP", "none", "one rail of two", "InfiniBand"],
+    ids=["with ECN", "without ECN", "another DSCP", "none", "one rail of two", "InfiniBand", "no rdma_roce"],
 )
-def test_the_traffic_class_is_dscp_and_ecn(layers: tuple[str, str], roce: dict[str, Any], expected: int | None) -> None:
+def test_the_traffic_class_is_dscp_and_ecn(layers: tuple[str, str], roce: dict[str, Any] | None, expected: int | None) -> None:
     intent = lab_intent(roce=roce)
     for rail, layer in zip(intent["rails"], layers, strict=True):
         rail["link_layer"] = layer

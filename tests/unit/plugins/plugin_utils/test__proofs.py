@@ -32,7 +32,7 @@ def lab_host(node: int = 1, **sections: Any) -> Host:
         address, hop = f"0000:{bus}:00.0", {"address": f"0000:{bus}:01.0", "speed_gtps": 32.0, "width": 16}
         pci = {"address": address, "speed_gtps": 32.0, "width": 16, "narrowest": hop, "hops": []}
         facts["devices"][f"rxe_rail{rail}"].update(firmware="28.41.1000", board_id="MT_0000000838", pci=pci)
-    return lab_intent(node, **sections), comparable(facts)
+    return lab_intent(node, **{"roce": {}, **sections}), comparable(facts)
 
 
 def of_module(name: str, **to: Any) -> Change:

@@ -1,0 +1,40 @@
+# Copyright (c) 2026, the rdma.cluster authors
+# GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""Action plugin of rdma.cluster.roce_plan; documented in plugins/modules/roce_plan.py."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from ansible_collections.rdma.cluster.plugins.plugin_utils._action import RunAction
+from ansible_collections.rdma.cluster.plugins.plugin_utils._roce_plan import RocePlan, make_plan, plan_text
+
+FOLDER = "plan"
+
+
+class ActionModule(RunAction):
+    _requires_connection = False
+
+    def work(self, options: Mapping[str, Any]) -> dict[str, Any]:
+        hosts = self.variables["ansible_play_hosts"]
+        intents = {host: self.folder.read_if_there(self.folder.host_file("intent", host)) for host in hosts}
+        unread = [host for host, intent in intents.items() if intent is None]
+        if unread:
+            return {"failed": True, "msg": f"The intent was not read in this run: {', '.join(unread)}. Call rdma.cluster.intent before."}
+        try:
+            plan = make_plan(intents)
+        except ValueError as error:
+            return {"failed": True, "msg": str(error)}
+        return {"explained": plan_text(plan), "stored": self._store(plan)}
+
+    def _store(self, plan: RocePlan) -> list[str]:
+        """Write the profiles, what was printed, and each switch's file; the paths."""
+        profiles = [{"hosts": hosts, "profile": profile} for profile, hosts in plan.profiles]
+        stored = [self.folder.write_json(f"{FOLDER}/roce.json", profiles), self.folder.write(f"{FOLDER}/roce.txt", plan_text(plan) + "\n")]
+        stored += [
+            self.folder.write(self.folder.host_file(FOLDER, f"switch-{file.name}", file.suffix), file.text) for file in plan.switches
+        ]
+        return [str(path) for path in stored]
