@@ -11,7 +11,7 @@ from typing import Any
 
 from ansible_collections.rdma.cluster.plugins.module_utils._boot_service import UNITS
 from ansible_collections.rdma.cluster.plugins.module_utils._checks_rail import NO_DEVICE, RailPort, rail_ports
-from ansible_collections.rdma.cluster.plugins.module_utils._files import differs, files_differ
+from ansible_collections.rdma.cluster.plugins.module_utils._files import differs
 from ansible_collections.rdma.cluster.plugins.module_utils._findings import ERROR, NOT_APPLICABLE, OK, UNKNOWN, WARNING, Finding
 from ansible_collections.rdma.cluster.plugins.module_utils._pcie_acs import AUTO, BARE_METAL, DATADIRECT, NO_GPU, THIS_PLATFORM
 from ansible_collections.rdma.cluster.plugins.module_utils._pcie_plan import (
@@ -70,35 +70,55 @@ def _not_tuned(port: RailPort) -> str | None:
 
 
 def _acs(host: str, intent: Mapping[str, Any], facts: Facts, wish: Wish) -> Finding:
-    state, planned, given = state_of(facts), planned_acs(intent, facts), intent["host"]["pcie"]["acs"]
+    state, planned = state_of(facts), planned_acs(intent, facts)
+    why_not = _acs_left(intent, facts, wish)
+    if why_not is not None:
+        return _acs_finding(host, NOT_APPLICABLE, why_not)
     bridges = redirecting_bridges(state, wish)
     words = f"{', '.join(bridges)} redirect" if bridges else "no bridge redirects"
-    if not wish.nics or not facts.get("gpus"):
-        return _acs_finding(host, NOT_APPLICABLE, "no rail has a card that is tuned" if facts.get("gpus") else NO_GPU)
     if planned is None:
         remedy = f"Say in rdma_host.pcie.acs what {host} is: bare_metal, vm, datadirect, or leave."
         return _acs_finding(host, UNKNOWN, f"{words}; {state['acs_why']}", remedy)
-    if planned != BARE_METAL:
-        why = state["acs_why"] if given == AUTO else f"rdma_host.pcie.acs is {given}: it is left as it is"
-        return _acs_finding(host, NOT_APPLICABLE, why)
     if state["acs_mode"] == DATADIRECT:
         return _acs_finding(host, ERROR, THIS_PLATFORM, f"Set rdma_host.pcie.acs of {host} to auto.")
-    if not bridges:
-        return _acs_finding(host, OK, words)
-    if not files_differ(service_files(wish), facts):
+    return _redirects(host, intent, facts, wish, words) if bridges else _acs_finding(host, OK, words)
+
+
+def _acs_left(intent: Mapping[str, Any], facts: Facts, wish: Wish) -> str | None:
+    """Why ACS is none that is tuned; None where it is, or where that is not known."""
+    if not facts.get("gpus"):
+        return NO_GPU
+    if not wish.nics:
+        return "no rail has a card that is tuned"
+    given = intent["host"]["pcie"]["acs"]
+    if planned_acs(intent, facts) in (BARE_METAL, None):
+        return None
+    why: str = state_of(facts)["acs_why"]
+    return why if given == AUTO else f"rdma_host.pcie.acs is {given}: it is left as it is"
+
+
+def _redirects(host: str, intent: Mapping[str, Any], facts: Facts, wish: Wish, words: str) -> Finding:
+    """Bridges redirect, and shall not: an error where it was planned in so many words, or was allowed; else it waits for leave."""
+    if _is_on_host(wish, facts):
         return _acs_finding(host, ERROR, words, f"Run the host stage for {host}.")
     remedy = f"It takes isolation away: allow it with `{ALLOW}` and run the host stage for {host}, or set rdma_host.pcie.acs to leave."
-    return _acs_finding(host, WARNING if given == AUTO else ERROR, words, remedy)
+    return _acs_finding(host, WARNING if intent["host"]["pcie"]["acs"] == AUTO else ERROR, words, remedy)
 
 
 def _acs_finding(host: str, status: str, observed: str, remedy: str = "") -> Finding:
     return Finding(STAGE, CHECK, host, ACS_SUBJECT, status, observed, "no bridge redirects", remedy)
 
 
+def _is_on_host(wish: Wish, facts: Facts) -> bool:
+    """Whether the host's file asks for this."""
+    config, *_others = service_files(wish)
+    return not differs(config, facts)
+
+
 def _boot(host: str, facts: Facts, allowed: Wish, withheld: Wish) -> Finding:
     expected = f"{UNIT} applies them"
     # Whether ACS may be switched off is the role's to know: the file with it is as good as the one without.
-    wish = allowed if not files_differ(service_files(allowed), facts) else withheld
+    wish = allowed if _is_on_host(allowed, facts) else withheld
     units = facts.get("units")
     if not wish:
         left = [file.path for file in service_files(wish) if differs(file, facts)] if facts.get("files") is not None else []

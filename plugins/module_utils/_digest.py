@@ -13,7 +13,7 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from ansible_collections.rdma.cluster.plugins.module_utils._pcie_acs import pcie_state
+from ansible_collections.rdma.cluster.plugins.module_utils._pcie_acs import brief, pcie_state
 
 DEVICE = ("driver", "software", "firmware", "board_id", "node_guid", "node_type", "numa_node", "function")
 PCI = ("address", "speed_gtps", "width", "narrowest")
@@ -44,7 +44,7 @@ def digest(facts: Mapping[str, Any]) -> dict[str, Any]:
             "modules": {name: _kept(module, MODULE) for name, module in stack["modules"].items()},
         },
         "gpus": [gpu["address"] for gpu in facts.get("gpus") or ()],
-        "pcie": pcie_state(facts),
+        "pcie": brief(pcie_state(facts)),
     }
 
 

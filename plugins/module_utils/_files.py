@@ -54,6 +54,11 @@ class ManagedFile:
     content: str | bytes | None
     mode: int = 0o644
 
+    @property
+    def text(self) -> str:
+        """The content of a file of text; "" for one that shall not exist."""
+        return self.content if isinstance(self.content, str) else ""
+
 
 @dataclass(frozen=True)
 class FileChange:

@@ -60,7 +60,7 @@ def redirecting(controls: Iterable[str] | None) -> list[str]:
 
 
 def pcie_state(facts: Mapping[str, Any]) -> dict[str, Any]:
-    """What tuning depends on, out of the whole tree of facts; the digest has it as "pcie".
+    """What tuning depends on, out of the whole tree of facts.
 
     {"acs_mode": what auto stands for, or None, "acs_why": why, "mrrs_bytes": {physical function of a NIC: bytes, or None},
     "redirecting": {a NIC's function: the bridges above it that redirect}, of those that have any, "gpu_redirecting": those above GPUs}
@@ -81,6 +81,15 @@ def pcie_state(facts: Mapping[str, Any]) -> dict[str, Any]:
         "redirecting": {address: bridges for address, bridges in blocked.items() if bridges},
         "gpu_redirecting": sorted({bridge for gpu in gpus for bridge in _redirecting_hops(gpu.get("pci") or {})}),
     }
+
+
+def brief(state: Mapping[str, Any]) -> dict[str, Any]:
+    """The same for the digest, as "pcie": "usual_mrrs_bytes" is that of all functions that "mrrs_bytes" does not name."""
+    sizes = state["mrrs_bytes"]
+    usual = max(sizes.values(), key=list(sizes.values()).count, default=None)
+    odd = {address: size for address, size in sizes.items() if size != usual}
+    told = {"mrrs_bytes": odd, "redirecting": state["redirecting"], "gpu_redirecting": state["gpu_redirecting"]}
+    return {"acs_mode": state["acs_mode"], "usual_mrrs_bytes": usual, **{name: value for name, value in told.items() if value}}
 
 
 def slot_of(address: str) -> str:

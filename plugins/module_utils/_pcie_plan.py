@@ -35,20 +35,22 @@ def planned_acs(intent: Intent, facts: Facts) -> str | None:
 
 
 def state_of(facts: Facts) -> dict[str, Any]:
-    """That of pcie_state, which the digest has made already."""
-    state: dict[str, Any] | None = facts.get("pcie")
-    return pcie_state(facts) if state is None else state
+    """That of pcie_state, which the digest has in brief."""
+    told: dict[str, Any] | None = facts.get("pcie")
+    return pcie_state(facts) if told is None else told
 
 
 def read_requests(state: Mapping[str, Any], nic: str) -> dict[str, int | None]:
-    """What each function of a NIC's card has set."""
-    return {address: size for address, size in state["mrrs_bytes"].items() if slot_of(address) == slot_of(nic)}
+    """What each function of a NIC's card has set; in brief, what the NIC has, and those functions that have something else."""
+    usual = {nic: state["usual_mrrs_bytes"]} if "usual_mrrs_bytes" in state else {}
+    named = {address: size for address, size in state.get("mrrs_bytes", {}).items() if slot_of(address) == slot_of(nic)}
+    return {**usual, **named}
 
 
 def redirecting_bridges(state: Mapping[str, Any], wish: Wish) -> list[str]:
     """The bridges above GPUs and a wish's NICs that redirect."""
-    above = {bridge for nic in wish.nics for bridge in state["redirecting"].get(nic, ())}
-    return sorted(above | set(state["gpu_redirecting"])) if wish.nics else []
+    above = {bridge for nic in wish.nics for bridge in state.get("redirecting", {}).get(nic, ())}
+    return sorted(above | set(state.get("gpu_redirecting", ()))) if wish.nics else []
 
 
 def _card(rail: ResolvedRail, facts: Facts) -> str | None:

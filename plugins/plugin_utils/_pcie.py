@@ -6,13 +6,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any
 
 from ansible_collections.rdma.cluster.plugins.module_utils._files import files_differ
 from ansible_collections.rdma.cluster.plugins.module_utils._pcie_acs import BARE_METAL, DATADIRECT
 from ansible_collections.rdma.cluster.plugins.module_utils._pcie_plan import (
-    Facts,
-    Intent,
     pcie_wish,
     read_requests,
     redirecting_bridges,
@@ -21,6 +20,8 @@ from ansible_collections.rdma.cluster.plugins.module_utils._pcie_plan import (
 from ansible_collections.rdma.cluster.plugins.module_utils._pcie_tuning_service import UNIT, service_files
 from ansible_collections.rdma.cluster.plugins.module_utils._pcie_wish import Wish
 
+Intent = Mapping[str, Any]
+Facts = Mapping[str, Any]
 RUNS = {"active": True, "enabled": True}
 
 
