@@ -12,6 +12,7 @@ names sorted, and nothing is compressed, for versions of zlib differ in what the
 from __future__ import annotations
 
 import ast
+import functools
 import importlib.util
 import io
 import zipfile
@@ -26,6 +27,7 @@ _MAIN = "from {package}.{name} import main\n\nraise SystemExit(main())\n"
 _TIME = (1980, 1, 1, 0, 0, 0)
 
 
+@functools.cache
 def host_program(name: str) -> bytes:
     """The program whose main() is that of one of our module_utils (`_pcie_tuning_runner`): int, taking its arguments from sys.argv.
 

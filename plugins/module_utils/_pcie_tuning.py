@@ -104,7 +104,7 @@ def _look_at_card(found: Survey, wish: Wish, address: str, port: ConfigPort, *, 
     if words is None:
         return
     if words.device is None:
-        if named:
+        if named and wish.mrrs_bytes is not None:
             found.problems.append(f"{address}: no PCI Express capability can be read")
         return
     control = word(port.read(address, words.device, 2))

@@ -170,3 +170,4 @@ def test_what_is_not_there_or_has_no_settings_of_its_own(tmp_path: Path) -> None
         f"{OTHER}: no PCI Express capability can be read",
     ]
     assert [setting.address for setting in found.settings] == [NIC]
+    assert survey(Wish((OTHER,), None, "bare_metal"), SysRoot(str(root)), SysfsPort(str(root))).problems == []
