@@ -18,6 +18,7 @@ from ansible_collections.rdma.cluster.plugins.module_utils._pcie_plan import (
     DRIVER,
     pcie_wish,
     planned_acs,
+    planned_mrrs_bytes,
     read_requests,
     redirecting_bridges,
     state_of,
@@ -38,7 +39,7 @@ def check_pcie_tuning(host: str, intent: Mapping[str, Any], facts: Facts) -> lis
     ports = rail_ports(STAGE, host, intent["rails"], facts)
     allowed, withheld = (pcie_wish(intent, facts, acs_allowed=each) for each in (True, False))
     return [
-        *(_read_requests(port, intent["host"]["pcie"]["mrrs_bytes"], state) for port in ports),
+        *(_read_requests(port, planned_mrrs_bytes(intent), state) for port in ports),
         _acs(host, intent, facts, allowed),
         _boot(host, facts, allowed, withheld),
     ]
@@ -46,7 +47,7 @@ def check_pcie_tuning(host: str, intent: Mapping[str, Any], facts: Facts) -> lis
 
 def _read_requests(port: RailPort, wished: int | None, state: Mapping[str, Any]) -> Finding:
     expected = "any" if wished is None else f"read requests of {wished} bytes by every function of the card"
-    why_not = _not_tuned(port) if wished is not None else "rdma_host.pcie.mrrs_bytes is null: they are left as they are"
+    why_not = _not_tuned(port) if wished is not None else "rdma_host.pcie.mrrs_bytes is leave: they are left as they are"
     if why_not is not None:
         return port.skip(CHECK, why_not, expected)
     found = read_requests(state, port.pci["address"])
@@ -56,7 +57,7 @@ def _read_requests(port: RailPort, wished: int | None, state: Mapping[str, Any])
         return port.finding(CHECK, UNKNOWN, f"not all could be read: {words or 'none'}", expected, remedy)
     if set(found.values()) == {wished}:
         return port.finding(CHECK, OK, words, expected)
-    remedy = f"Run the host stage for {port.host}; where the write does not stick, give another rdma_host.pcie.mrrs_bytes, or null."
+    remedy = f"Run the host stage for {port.host}; where the write does not stick, give another rdma_host.pcie.mrrs_bytes, or leave."
     return port.finding(CHECK, ERROR, words, expected, remedy)
 
 

@@ -22,10 +22,15 @@ def pcie_wish(intent: Intent, facts: Facts, *, acs_allowed: bool) -> Wish:
 
     acs_allowed: whether ACS may be switched off, which takes isolation away; without it, it is left as it is.
     """
-    wished = intent["host"]["pcie"]
     nics = [address for rail in resolve(intent["rails"], facts) if (address := _card(rail, facts)) is not None]
     acs = planned_acs(intent, facts) or LEAVE
-    return Wish(tuple(sorted(set(nics))), wished["mrrs_bytes"], LEAVE if acs == BARE_METAL and not acs_allowed else acs)
+    return Wish(tuple(sorted(set(nics))), planned_mrrs_bytes(intent), LEAVE if acs == BARE_METAL and not acs_allowed else acs)
+
+
+def planned_mrrs_bytes(intent: Intent) -> int | None:
+    """The size of read requests, None where they are left as they are: the intent's word for it is "leave", as for ACS."""
+    wished = intent["host"]["pcie"]["mrrs_bytes"]
+    return None if wished == LEAVE else wished
 
 
 def planned_acs(intent: Intent, facts: Facts) -> str | None:

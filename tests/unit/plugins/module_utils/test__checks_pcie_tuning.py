@@ -20,7 +20,7 @@ from tests.unit.hosts import on_host
 BRIDGE = "0000:3c:00.0"
 
 
-def intent(mrrs_bytes: int | None = 4096, acs: str = "auto", **rails: Any) -> dict[str, Any]:
+def intent(mrrs_bytes: int | str = 4096, acs: str = "auto", **rails: Any) -> dict[str, Any]:
     return {"rails": card_rails(**rails), "host": {"pcie": {"mrrs_bytes": mrrs_bytes, "acs": acs}}}
 
 
@@ -83,7 +83,7 @@ def test_rails_that_are_not_tuned(rail: dict[str, Any], device: dict[str, Any], 
 
 
 def test_nothing_wished_asks_nothing_and_leaves_nothing() -> None:
-    wish = intent(None, "leave")
+    wish = intent("leave", "leave")
     assert set(statuses(check(wish, converged(wish))).values()) == {"not_applicable"}
     found = check(wish, converged(intent()))["PCIe"]
     assert (found.status, found.observed) == ("error", "there still is /etc/rdma-cluster/pcie.json")

@@ -23,7 +23,7 @@ from tests.unit.hosts import on_host
 ROOT = Path(__file__).parents[4]
 
 
-def intent(mrrs_bytes: int | None = 4096, acs: str = "auto", **rails: Any) -> dict[str, Any]:
+def intent(mrrs_bytes: int | str = 4096, acs: str = "auto", **rails: Any) -> dict[str, Any]:
     return {"rails": card_rails(**rails), "host": {"pcie": {"mrrs_bytes": mrrs_bytes, "acs": acs}}}
 
 
@@ -50,7 +50,7 @@ def converged(wish: dict[str, Any], acs_allowed: bool = True, **of: Any) -> dict
 def test_what_is_asked_of_the_module() -> None:
     assert pcie_settings(intent(), host()) == {"nics": list(ADDRESSES), "mrrs_bytes": 4096, "acs": "leave"}
     assert pcie_settings(intent(), host(), True) == {"nics": list(ADDRESSES), "mrrs_bytes": 4096, "acs": "bare_metal"}
-    assert pcie_settings(intent(None, "bare_metal"), host()) == {"nics": list(ADDRESSES), "mrrs_bytes": None, "acs": "leave"}
+    assert pcie_settings(intent("leave", "bare_metal"), host()) == {"nics": list(ADDRESSES), "mrrs_bytes": None, "acs": "leave"}
     assert pcie_settings(intent(), host(model="NVIDIA GB200"), True)["acs"] == "datadirect"
     assert pcie_settings(intent(), host(model=None), True)["acs"] == "leave"
     assert pcie_settings(intent(acs="vm"), host(), True)["acs"] == "vm"
@@ -70,7 +70,7 @@ def test_cards_that_are_left_out(change: dict[str, Any]) -> None:
 
 @pytest.mark.parametrize("acs_allowed", [True, False])
 def test_a_converged_host_is_left_alone(acs_allowed: bool) -> None:
-    for wish in (intent(), intent(2048, "leave"), intent(None, "leave"), intent(soft=True)):
+    for wish in (intent(), intent(2048, "leave"), intent("leave", "leave"), intent(soft=True)):
         facts = converged(wish, acs_allowed)
         if wish["host"]["pcie"]["mrrs_bytes"] == 2048:
             facts["pcie"]["usual_mrrs_bytes"] = 2048
@@ -85,7 +85,7 @@ def test_what_is_not_there_differs(facts: dict[str, Any] | None) -> None:
 def test_each_thing_that_differs_is_seen() -> None:
     assert pcie_differs(intent(), converged(intent(), sibling_bytes=512), True) is True
     assert pcie_differs(intent(), converged(intent(), guarded=True), True) is True
-    assert pcie_differs(intent(None, "leave"), converged(intent()), True) is True
+    assert pcie_differs(intent("leave", "leave"), converged(intent()), True) is True
     for unit in ({}, {UNIT: {"active": False, "enabled": True}}, {UNIT: {"active": True, "enabled": False}}):
         assert pcie_differs(intent(), {**converged(intent()), "units": unit}, True) is True
     assert pcie_differs(intent(), {**converged(intent()), "units": None}, True) is True
