@@ -31,7 +31,7 @@ def check_nccl(host: str, files: Sequence[ManagedFile], facts: Facts) -> list[Fi
     """
     if not files:
         return [Finding(STAGE, "nccl.file", host, "NCCL's files", NOT_APPLICABLE, "no compute rail and no variable", "nothing")]
-    return [*(_file(host, file, facts) for file in files), *_hca(host, parse_nccl_conf(files[0].content or "").variables, facts)]
+    return [*(_file(host, file, facts) for file in files), *_hca(host, parse_nccl_conf(files[0].text).variables, facts)]
 
 
 def _file(host: str, file: ManagedFile, facts: Facts) -> Finding:

@@ -11,18 +11,19 @@ from typing import Any
 
 from ansible_collections.rdma.cluster.plugins.module_utils._checks_rail import RailPort
 from ansible_collections.rdma.cluster.plugins.module_utils._findings import NOT_APPLICABLE, OK, UNKNOWN, WARNING, Finding
+from ansible_collections.rdma.cluster.plugins.module_utils._pcie_acs import (
+    IN_A_VIRTUAL_MACHINE,
+    NO_GPU,
+    THIS_PLATFORM,
+    is_data_direct,
+    redirecting,
+)
 from ansible_collections.rdma.cluster.plugins.module_utils._rails import Facts
 
 STAGE = "preflight"
 BEST_MRRS_BYTES = 4096
-#: The ACS controls that send traffic between two devices up to the root complex, in lspci's words.
-REDIRECTING = ("SrcValid", "ReqRedir", "CmpltRedir", "UpstreamFwd")
-#: ConnectX-8 and ConnectX-9, with a PCIe path of their own to the GPU (Data Direct) that needs some of those controls.
-DATA_DIRECT = ("0x1023", "0x1025")
 #: From near to far: one PCIe switch, several, one host bridge, one NUMA node, between NUMA nodes (`nvidia-smi topo -m`).
 DISTANCES = ("PIX", "PXB", "PHB", "NODE", "SYS")
-NO_GPU = "this host has no GPU"
-IN_A_VIRTUAL_MACHINE = "in a virtual machine this is the hypervisor's"
 NOT_READ = "these facts do not tell it"
 
 
@@ -93,8 +94,7 @@ def _acs(port: RailPort, facts: Facts) -> Finding:
     if all(hop.get("acs") is None and hop.get("mps_bytes") is None for hop in hops):
         remedy = f"Read the facts of {port.host} as root; `lspci -vvv` there shows ACSCtl."
         return port.finding(check, UNKNOWN, "no configuration space could be read", expected, remedy)
-    redirecting = {hop["address"]: [name for name in hop.get("acs") or () if name in REDIRECTING] for hop in hops}
-    found = {address: names for address, names in redirecting.items() if names}
+    found = {hop["address"]: names for hop in hops if (names := redirecting(hop.get("acs")))}
     if not found:
         return port.finding(check, OK, "none on its way to the root", expected)
     commands = ", ".join(f"`setpci -s {address} ECAP_ACS+0x6.w=0000`" for address in found)
@@ -106,10 +106,8 @@ def _acs(port: RailPort, facts: Facts) -> Finding:
 
 def _other_platform(port: RailPort, facts: Facts) -> str | None:
     """ConnectX-8 and boards with Grace: ACS is part of how their direct path works."""
-    grace = any(str(gpu.get("model") or "").startswith(("NVIDIA GB", "NVIDIA GH")) for gpu in facts["gpus"])
-    if not grace and port.pci.get("device_id") not in DATA_DIRECT:
-        return None
-    return "this platform needs some of ACS: see `rdma_topo check` of rdma-core, and switch nothing off by hand"
+    models = [gpu.get("model") for gpu in facts["gpus"]]
+    return THIS_PLATFORM if is_data_direct(models, [port.pci.get("device_id")]) else None
 
 
 def _iommu(host: str, facts: Facts) -> Finding:

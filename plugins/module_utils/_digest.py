@@ -4,8 +4,7 @@
 
 """The digest of a host's facts: what roles, templates, proofs and comparisons between hosts use of the whole tree.
 
-At most 10 KB of JSON for a host with 8 NICs, because Ansible keeps it for every host, and 1.6 KB more for RoCE's quality of service of
-interfaces that are set alike. The checks on one host read the whole tree.
+At most 10 KB of JSON for a host with 8 NICs, because Ansible keeps it for every host. The checks on one host read the whole tree.
 """
 
 from __future__ import annotations
@@ -13,6 +12,9 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from typing import Any
+
+from ansible_collections.rdma.cluster.plugins.module_utils._pcie_acs import brief, pcie_state
+from ansible_collections.rdma.cluster.plugins.module_utils._qos_digest import pack_states
 
 DEVICE = ("driver", "software", "firmware", "board_id", "node_guid", "node_type", "numa_node", "function")
 PCI = ("address", "speed_gtps", "width", "narrowest")
@@ -26,9 +28,6 @@ NETDEV = ("driver", "mac", "mtu_bytes", "carrier", "admin_up", "dev_port", "pci"
 MODULE = ("version", "srcversion")
 STACK = ("kind", "kernel")
 DISTRIBUTION = ("id", "version_id", "like", "packages", "family")
-#: What can be set, and by what; not what says which port it is, and why.
-QOS = ("backend", "dcbx", "trust", "dscp_to_priority", "pfc", "priority_to_tc", "tsa", "bandwidth_percent", "cable_length_m")
-QOS_FILES = ("np", "rp", "ecn_np", "ecn_rp", "traffic_class", "traffic_class_settable", "rdma_cm")
 #: Taken as they are.
 WHOLE = ("schema", "boot", "limits", "sysctl", "files", "units", "load", "gpudirect", "firmware")
 
@@ -46,14 +45,9 @@ def digest(facts: Mapping[str, Any]) -> dict[str, Any]:
             "modules": {name: _kept(module, MODULE) for name, module in stack["modules"].items()},
         },
         "gpus": [gpu["address"] for gpu in facts.get("gpus") or ()],
-        "qos": _shared_qos(facts.get("qos")),
+        "qos": pack_states(facts.get("qos")),
+        "pcie": brief(pcie_state(facts)),
     }
-
-
-def qos_states(kept: Mapping[str, Any]) -> dict[str, dict[str, Any]] | None:
-    """Interface → its state of QOS and QOS_FILES, of a digest; None where it was not read."""
-    qos = kept.get("qos")
-    return None if qos is None else {name: qos["states"][number] for name, number in qos["netdevs"].items()}
 
 
 def comparable(facts: Mapping[str, Any]) -> dict[str, Any]:
@@ -74,20 +68,6 @@ def comparable(facts: Mapping[str, Any]) -> dict[str, Any]:
             hops = [_kept(hop, LINK) for hop in device["pci"].get("hops") or () if hop["address"] in shared]
             kept["devices"][name]["pci"].update({"hops": hops} if hops else {})
     return {**kept, "iommu": _kept(facts.get("iommu") or {}, ("virtual_machine",)), "session": facts.get("session")}
-
-
-def _shared_qos(qos: Mapping[str, Any] | None) -> dict[str, Any] | None:
-    """Interfaces that are set alike, as they all should be, share one state: eight of them would be 12 KB."""
-    if qos is None:
-        return None
-    states: list[dict[str, Any]] = []
-    netdevs = {}
-    for name, state in qos.items():
-        kept = _kept(state, (*QOS, *QOS_FILES))
-        if kept not in states:
-            states.append(kept)
-        netdevs[name] = states.index(kept)
-    return {"states": states, "netdevs": netdevs}
 
 
 def _speeds(ethtool: Mapping[str, Any]) -> dict[str, Any]:

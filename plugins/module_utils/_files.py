@@ -48,11 +48,16 @@ MANAGED = (
 
 @dataclass(frozen=True)
 class ManagedFile:
-    """A file as it shall be; content None: it shall not exist. mode: permission bits."""
+    """A file as it shall be; content None: it shall not exist; bytes of a program. mode: permission bits."""
 
     path: str
-    content: str | None
+    content: str | bytes | None
     mode: int = 0o644
+
+    @property
+    def text(self) -> str:
+        """The content of a file of text; "" for one that shall not exist."""
+        return self.content if isinstance(self.content, str) else ""
 
 
 @dataclass(frozen=True)
@@ -97,9 +102,14 @@ def differs(file: ManagedFile, facts: Mapping[str, Any]) -> bool:
     return bool(there.get(file.path) != described(file.content, file.mode))
 
 
-def described(content: str, mode: int) -> dict[str, Any]:
+def described(content: str | bytes, mode: int) -> dict[str, Any]:
     """What facts say of a file that is as it shall be: modules run as root."""
-    return {"sha256": hashlib.sha256(content.encode()).hexdigest(), "mode": mode, "owner": "0:0"}
+    return {"sha256": hashlib.sha256(as_bytes(content)).hexdigest(), "mode": mode, "owner": "0:0"}
+
+
+def as_bytes(content: str | bytes) -> bytes:
+    """What a file of this content holds."""
+    return content.encode() if isinstance(content, str) else content
 
 
 def files_differ(files: Sequence[ManagedFile], facts: Mapping[str, Any]) -> bool:
@@ -133,15 +143,22 @@ def ensure_files(files: list[ManagedFile], *, check_mode: bool) -> list[FileChan
 def _difference(file: ManagedFile) -> FileChange | None:
     path = Path(file.path)
     before = path.read_bytes() if path.exists() else None
-    shown = None if before is None else before.decode("utf-8", "replace")
-    if before != (None if file.content is None else file.content.encode()):
-        return FileChange(file.path, shown, file.content)
+    wanted = None if file.content is None else as_bytes(file.content)
+    if before != wanted:
+        return FileChange(file.path, _shown(before), _shown(wanted))
     if before is None:
         return None
     status = path.stat()
     seen = attributes(status.st_mode & 0o7777, status.st_uid, status.st_gid)
     wished = attributes(file.mode, os.geteuid(), os.getegid())
     return FileChange(file.path, seen, wished) if seen != wished else None
+
+
+def _shown(data: bytes | None) -> str | None:
+    """The text of a file; of one that is no text, which has NUL bytes, its sum."""
+    if data is None or b"\0" not in data:
+        return None if data is None else data.decode("utf-8", "replace")
+    return f"{len(data)} bytes, sha256 {hashlib.sha256(data).hexdigest()}\n"
 
 
 def attributes(mode: int, uid: int, gid: int) -> str:
@@ -157,8 +174,8 @@ def _write(file: ManagedFile) -> None:
     path.parent.mkdir(parents=True, exist_ok=True)
     descriptor, temporary = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")
     try:
-        with os.fdopen(descriptor, "w", encoding="utf-8") as handle:
-            handle.write(file.content)
+        with os.fdopen(descriptor, "wb") as handle:
+            handle.write(as_bytes(file.content))
             handle.flush()
             os.fsync(handle.fileno())
         os.chmod(temporary, file.mode)

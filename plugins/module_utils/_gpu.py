@@ -96,8 +96,13 @@ def read_gpus(sys: SysRoot, pci: PciReader | None = None) -> tuple[list[Gpu], Gp
     """
     reader = pci or PciReader(sys)
     known = {information.address or name: information for name, information in _read_informations(sys)}
-    present = {name for name in sys.list_dir(PCI_DEVICES) if _is_gpu(sys, name)}
+    present = set(gpu_addresses(sys))
     return [_read_gpu(sys, reader, name, known.get(name)) for name in sorted(present | known.keys())], read_gpu_driver(sys)
+
+
+def gpu_addresses(sys: SysRoot) -> list[str]:
+    """The GPUs on the bus, sorted; virtual functions of a GPU are none."""
+    return [name for name in sys.list_dir(PCI_DEVICES) if _is_gpu(sys, name)]
 
 
 def read_gpu_driver(sys: SysRoot) -> GpuDriver | None:

@@ -24,7 +24,15 @@ UFW, UFW_CONF, UFW_ENABLED = "ufw.service", "/etc/ufw/ufw.conf", re.compile(r"^\
 #: What sets up the switches between GPUs.
 FABRIC_MANAGER = "nvidia-fabricmanager.service"
 #: Whose state decides whether a role has something to do, the firewalls, and what a check asks for.
-UNITS = ("rdma-soft-links.service", "systemd-networkd.service", "firewalld.service", UFW, "nftables.service", FABRIC_MANAGER)
+UNITS = (
+    "rdma-soft-links.service",
+    "rdma-pcie.service",
+    "systemd-networkd.service",
+    "firewalld.service",
+    UFW,
+    "nftables.service",
+    FABRIC_MANAGER,
+)
 #: Of everybody, and of root's own jobs (nccl:src/misc/param.cc).
 NCCL_FILES = ("/etc/nccl.conf", "/root/.nccl.conf")
 NCCL_PREFIXES = ("NCCL_", "UCX_")

@@ -10,22 +10,33 @@ Registers as in include/uapi/linux/pci_regs.h; the words for ACS controls are th
 from __future__ import annotations
 
 import os
-from collections.abc import Callable
 from dataclasses import dataclass
 from typing import TypeVar
 
 from ansible_collections.rdma.cluster.plugins.module_utils._errors import ParseError
+from ansible_collections.rdma.cluster.plugins.module_utils._pci_capabilities import (
+    HEADER_BYTES,
+    PCIE,
+    Read,
+    acs_offset,
+    checked_header,
+    extended_capabilities,
+    find_capability,
+    is_gone,
+    word,
+)
+from ansible_collections.rdma.cluster.plugins.module_utils._pci_control import (
+    ACS_CONTROL,
+    DEVICE_CONTROL,
+    decode_acs,
+    decode_mps,
+    decode_mrrs,
+    size_of,
+)
 from ansible_collections.rdma.cluster.plugins.module_utils._sysroot import SysRoot
 
 _T = TypeVar("_T")
-#: All that a user without CAP_SYS_ADMIN may read.
-HEADER_BYTES = 64
-_STATUS, _HEADER_TYPE, _CAPABILITIES = 0x06, 0x0E, 0x34
-_STATUS_CAPABILITIES = 0x10
-_PCIE = 0x10
-_FIRST_EXTENDED, _END = 0x100, 0x1000
-_ACS = 0x0D
-_ACS_CONTROLS = ("SrcValid", "TransBlk", "ReqRedir", "CmpltRedir", "UpstreamFwd", "EgressCtrl", "DirectTrans")
+_HEADER_TYPE = 0x0E
 _SPEEDS_GTPS = {1: 2.5, 2: 5.0, 3: 8.0, 4: 16.0, 5: 32.0, 6: 64.0, 7: 128.0}
 _WIDTHS = (1, 2, 4, 8, 12, 16, 32)
 _PORT_TYPES = {
@@ -41,9 +52,6 @@ _PORT_TYPES = {
 }
 #: Those on the root complex itself have no link, whatever their registers hold.
 _WITHOUT_LINK = (9, 10)
-
-#: Reads (offset, number of bytes); fewer bytes come back at the end of what may be read.
-_Read = Callable[[int, int], bytes]
 
 
 @dataclass(frozen=True)
@@ -101,13 +109,11 @@ def _decode_file(file: int) -> PciConfig | None:
     return _decode(header, lambda offset, length: os.pread(file, length, offset)) if header else None
 
 
-def _decode(header: bytes, read: _Read) -> PciConfig:
-    if len(header) < HEADER_BYTES:
-        raise ParseError(f"not a configuration space: {len(header)} bytes {header[:16].hex(' ')!r}, expected 64 or more")
-    if header == b"\xff" * HEADER_BYTES:
+def _decode(header: bytes, read: Read) -> PciConfig:
+    if is_gone(checked_header(header)):
         return PciConfig(gone=True, header_type=None, pcie=None, extended=None, acs=None)
-    pcie = _find_capability(read, header, _PCIE)
-    extended = _extended_capabilities(read)
+    pcie = find_capability(read, header, PCIE)
+    extended = extended_capabilities(read)
     return PciConfig(
         gone=False,
         header_type=header[_HEADER_TYPE] & 0x7F,
@@ -117,76 +123,29 @@ def _decode(header: bytes, read: _Read) -> PciConfig:
     )
 
 
-def _find_capability(read: _Read, header: bytes, wanted: int) -> int | None:
-    """Where a capability begins; None if it is not in the list, or the list cannot be followed to it."""
-    if not _word(header, _STATUS) & _STATUS_CAPABILITIES:
-        return None
-    offset = header[_CAPABILITIES] & 0xFC
-    seen: set[int] = set()
-    while offset >= HEADER_BYTES and offset not in seen:
-        seen.add(offset)
-        entry = read(offset, 2)
-        if len(entry) < 2 or entry[0] == 0xFF:
-            return None
-        if entry[0] == wanted:
-            return offset
-        offset = entry[1] & 0xFC
-    return None
-
-
 def _decode_pcie(data: bytes) -> PcieCapability | None:
     """The first 20 bytes of the capability, up to Link Status; None if they are cut off."""
     if len(data) < 20:
         return None
-    kind = _word(data, 2) >> 4 & 0xF
-    control = _word(data, 8)
+    kind = word(data, 2) >> 4 & 0xF
+    control = word(data, DEVICE_CONTROL)
     linked = kind not in _WITHOUT_LINK
     return PcieCapability(
         port_type=_PORT_TYPES.get(kind),
-        mps_max_bytes=_size(_word(data, 4)),
-        mps_bytes=_size(control >> 5),
-        mrrs_bytes=_size(control >> 12),
-        max_speed_gtps=_speed(_word(data, 12)) if linked else None,
-        max_width=_width(_word(data, 12)) if linked else None,
-        speed_gtps=_speed(_word(data, 18)) if linked else None,
-        width=_width(_word(data, 18)) if linked else None,
+        mps_max_bytes=size_of(word(data, 4)),
+        mps_bytes=decode_mps(control),
+        mrrs_bytes=decode_mrrs(control),
+        max_speed_gtps=_speed(word(data, 12)) if linked else None,
+        max_width=_width(word(data, 12)) if linked else None,
+        speed_gtps=_speed(word(data, 18)) if linked else None,
+        width=_width(word(data, 18)) if linked else None,
     )
 
 
-def _extended_capabilities(read: _Read) -> list[tuple[int, int]] | None:
-    """Id and offset of each; None where they may not be read. None at all: the first entry is 0, or all bits set."""
-    found: list[tuple[int, int]] = []
-    seen: set[int] = set()
-    offset = _FIRST_EXTENDED
-    while _FIRST_EXTENDED <= offset < _END and offset not in seen:
-        seen.add(offset)
-        entry = read(offset, 4)
-        if len(entry) < 4:
-            return found or None
-        number = _word(entry, 0)
-        if number == 0xFFFF or not any(entry):
-            break
-        found.append((number, offset))
-        offset = _word(entry, 2) >> 4 & 0xFFC
-    return found
-
-
-def _decode_acs(read: _Read, extended: list[tuple[int, int]]) -> list[str] | None:
-    offset = next((offset for number, offset in extended if number == _ACS), None)
+def _decode_acs(read: Read, extended: list[tuple[int, int]]) -> list[str] | None:
+    offset = acs_offset(extended)
     data = read(offset, 8) if offset is not None else b""
-    if len(data) < 8:
-        return None
-    return [name for bit, name in enumerate(_ACS_CONTROLS) if _word(data, 6) >> bit & 1]
-
-
-def _word(data: bytes, offset: int) -> int:
-    return int.from_bytes(data[offset : offset + 2], "little")
-
-
-def _size(register: int) -> int | None:
-    """Bits 2:0 of a register as a size in bytes; 6 and 7 are reserved."""
-    code = register & 7
-    return 128 << code if code < 6 else None
+    return decode_acs(word(data, ACS_CONTROL)) if len(data) >= 8 else None
 
 
 def _speed(register: int) -> float | None:

@@ -80,7 +80,7 @@ def nccl_differs(intent: Intent, facts: Facts | None) -> bool:
 def files_to_write(intent: Intent, facts: Facts | None) -> list[dict[str, str]]:
     """Those files that are not as they shall be, in the shape that rdma.cluster.managed_files takes: path, content, mode."""
     wanted = [file for file in nccl_files(intent, facts) if differs(file, facts or {})]
-    return [{"path": file.path, "content": file.content or "", "mode": f"{file.mode:04o}"} for file in wanted]
+    return [{"path": file.path, "content": file.text, "mode": f"{file.mode:04o}"} for file in wanted]
 
 
 def check_gid_index(host: str, intent: Intent, facts: Facts | None) -> list[Finding]:

@@ -18,6 +18,12 @@ from pathlib import Path
 import pytest
 
 from ansible_collections.rdma.cluster.plugins.module_utils._pci_config import PciConfig, PcieCapability, parse_config, read_config
+from ansible_collections.rdma.cluster.plugins.module_utils._pci_control import (
+    decode_acs,
+    decode_mps,
+    decode_mrrs,
+    find_control_words,
+)
 from ansible_collections.rdma.cluster.plugins.module_utils._sysroot import SysRoot
 
 FIXTURES = Path(__file__).parents[2].parent / "shared" / "fixtures"
@@ -167,6 +173,23 @@ def test_what_lspci_prints_beside_the_bytes(name: str, address: str) -> None:
     # lspci of that time did not know Device 3, the last one of its capture.
     assert len(decoded.extended) == len(printed) + (name == "pciutils-cap-dev3")
     assert decoded.acs == ([word[:-1] for word in controls[1].split() if word.endswith("+")] if controls else None)
+
+
+@pytest.mark.parametrize("name", [name for name, count in FUNCTIONS.items() if count])
+def test_the_words_that_are_tuned_are_those_that_are_read(name: str) -> None:
+    tuned = 0
+    for data in dumps(name).values():
+        decoded = parse_config(data)
+        words = find_control_words(lambda offset, length, data=data: data[offset : offset + length])  # type: ignore[misc]
+        assert words is not None
+        assert (words.device is None, words.acs is None) == (decoded.pcie is None, decoded.acs is None)
+        if words.device is not None and decoded.pcie is not None:
+            control = int.from_bytes(data[words.device : words.device + 2], "little")
+            assert (decode_mrrs(control), decode_mps(control)) == (decoded.pcie.mrrs_bytes, decoded.pcie.mps_bytes)
+            tuned += 1
+        if words.acs is not None:
+            assert decode_acs(int.from_bytes(data[words.acs : words.acs + 2], "little")) == decoded.acs
+    assert tuned == len(DECODED.get(name, ASUS))
 
 
 #: Captured by a user without privileges: 64 bytes a function, enough to tell bridges.

@@ -12,10 +12,8 @@ from typing import Any
 import pytest
 
 from ansible_collections.rdma.cluster.plugins.module_utils import _limits, _networkd
-from ansible_collections.rdma.cluster.plugins.module_utils._digest import comparable, digest, qos_states
+from ansible_collections.rdma.cluster.plugins.module_utils._digest import comparable, digest
 from ansible_collections.rdma.cluster.plugins.module_utils._facts import gather, to_dict
-from ansible_collections.rdma.cluster.plugins.module_utils._qos_state import QosState, as_tree
-from ansible_collections.rdma.cluster.plugins.module_utils._qos_sysfs import NP_PARAMETERS, RP_PARAMETERS, RdmaCm
 from ansible_collections.rdma.cluster.plugins.module_utils._sysctl import sysctl_files
 from ansible_collections.rdma.cluster.plugins.module_utils._sysroot import SysRoot
 from tests.unit.hosts import on_host
@@ -36,6 +34,7 @@ def test_the_digest_has_what_roles_compare_and_no_more(tmp_path: Path) -> None:
     for key in ("boot", "limits", "sysctl", "files", "units", "load", "gpudirect"):
         assert kept[key] == facts[key]
     left_out = {"subset", "nics", "gpu_driver", "distances", "iommu", "nccl_files", "time", "filesystems", "session"}
+    assert kept["pcie"] == {"acs_mode": None, "usual_mrrs_bytes": None}
     assert set(facts) - set(kept) == {*left_out, "gpu_support", "module_parameters", "nodes"}
     assert kept["devices"]["mlx5_0"] == {
         "driver": "mlx5_core",
@@ -79,32 +78,6 @@ def test_the_digest_has_what_roles_compare_and_no_more(tmp_path: Path) -> None:
     assert sorted(kept["stack"]) == ["distribution", "kernel", "kind", "modules"]
 
 
-def qos(device: str, **changes: Any) -> dict[str, Any]:
-    """As much as facts can tell of an interface: what mlnx_qos and OFED's files say."""
-    told: dict[str, Any] = {"trust": "dscp", "dscp_to_priority": {code: code // 8 for code in range(64)}, "pfc": [False] * 8}
-    told.update(priority_to_tc=[0, 0, 0, 3, 0, 0, 6, 0], tsa=["strict"] * 8, bandwidth_percent=[50] * 8, cable_length_m=7)
-    told.update(np=dict.fromkeys(NP_PARAMETERS, 32767), rp=dict.fromkeys(RP_PARAMETERS, 32767), ecn_np=[False] * 8, ecn_rp=[False] * 8)
-    told.update(traffic_class=106, traffic_class_settable=True, rdma_cm=RdmaCm("RoCE v2", 106), warnings=["lldpad"], buffer_bytes=[1] * 8)
-    return as_tree(QosState(**{"backend": "mlnx_qos", "why": "it answers", "dcbx": "os", "device": device, **told, **changes}))
-
-
-def test_interfaces_that_are_set_alike_share_a_state(tmp_path: Path) -> None:
-    facts = read(mlx5_machine(tmp_path))
-    assert qos_states(digest(facts)) is None
-    facts["qos"] = {"eth1": qos("mlx5_0"), "eth2": qos("mlx5_1", trust="pcp"), "eth3": qos("mlx5_2")}
-
-    kept = digest(facts)
-
-    assert kept["qos"]["netdevs"] == {"eth1": 0, "eth2": 1, "eth3": 0}
-    states = qos_states(kept)
-    assert states is not None
-    for name, state in states.items():
-        assert state == {key: facts["qos"][name][key] for key in state}
-    assert set(facts["qos"]["eth1"]) - set(states["eth1"]) == {
-        *("why", "device", "port", "agents", "warnings", "dcqcn_source", "priority_to_buffer", "buffer_bytes")
-    }
-
-
 def test_the_digest_keeps_the_lids_of_infiniband(tmp_path: Path) -> None:
     port = "/sys/class/infiniband/mlx5_0/ports/1"
     write_tree(tmp_path, f"{port}/link_layer: InfiniBand\n{port}/lid: 0x11\n{port}/sm_lid: 0x1")
@@ -132,10 +105,8 @@ def test_the_digest_of_a_host_with_eight_nics_is_small(tmp_path: Path) -> None:
     facts["netdevs"] = {f"enp{number}f0np0": facts["netdevs"]["ens1f0np0"] for number in range(10)}
     facts["stack"]["modules"] = {f"module_{number}": facts["stack"]["modules"]["mlx5_core"] for number in range(15)}
 
-    size_bytes = len(json.dumps(digest(facts), separators=(",", ":")))
-    assert size_bytes <= 10_000
-    facts["qos"] = {f"enp{number}f0np0": qos(f"mlx5_{number}") for number in range(8)}
-    assert len(json.dumps(digest(facts), separators=(",", ":"))) <= size_bytes + 1_600
+    facts["qos"] = {f"enp{number}f0np0": mlx5_qos(f"mlx5_{number}") for number in range(8)}
+    assert len(json.dumps(digest(facts), separators=(",", ":"))) <= 10 * 1024
 
 
 def test_hosts_are_compared_by_what_their_interfaces_can_do_as_well(tmp_path: Path) -> None:

@@ -25,8 +25,8 @@ def read(root: Path) -> dict[str, Any]:
 NO_LOGINS = {"*": None, "root": None}
 IP = ["ip", "-json", "-details", "address", "show"]
 SERVICE_LIMITS = ["systemd-run", "--quiet", "--wait", "--pipe", "--collect", "cat", "/proc/self/limits"]
-UNITS = ["systemctl", "show", "--property=Id,ActiveState,UnitFileState", "rdma-soft-links.service", "systemd-networkd.service"]
-UNITS += ["firewalld.service", "ufw.service", "nftables.service", "nvidia-fabricmanager.service"]
+UNITS = ["systemctl", "show", "--property=Id,ActiveState,UnitFileState", "rdma-soft-links.service", "rdma-pcie.service"]
+UNITS += ["systemd-networkd.service", "firewalld.service", "ufw.service", "nftables.service", "nvidia-fabricmanager.service"]
 DEVINFO = ["ibv_devinfo"]
 NO_DCB: list[Call] = [
     (["dcb", "-N", "-j", "pfc", "show", "dev", name], 1, "\n", "Attribute read: Operation not supported\n") for name in ("eth1", "eth2")

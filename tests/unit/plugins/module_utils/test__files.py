@@ -86,6 +86,21 @@ def test_a_file_that_shall_not_be_there_goes(tmp_path: Path) -> None:
     assert ensure_files([ManagedFile(str(path), None)], check_mode=False) == []
 
 
+def test_a_program_is_bytes_and_shown_by_its_sum(tmp_path: Path) -> None:
+    path = tmp_path / "program.pyz"
+    data = b"#!/usr/bin/python3\nPK\x00\xff\r\n"
+    file = ManagedFile(str(path), data, 0o755)
+    (change,) = ensure_files([file], check_mode=False)
+    assert path.read_bytes() == data
+    assert (change.before, change.after) == (None, f"{len(data)} bytes, sha256 {hashlib.sha256(data).hexdigest()}\n")
+    assert ensure_files([file], check_mode=False) == []
+    (gone,) = ensure_files([ManagedFile(str(path), None)], check_mode=False)
+    assert (gone.before, gone.after) == (change.after, None)
+    there = {"sha256": hashlib.sha256(data).hexdigest(), "mode": 0o755, "owner": "0:0"}
+    assert not differs(file, {"files": {str(path): there}})
+    assert (file.text, FILE.text, GONE.text) == ("", "NCCL_DEBUG=WARN\n", "")
+
+
 def test_nothing_is_left_beside_the_file(tmp_path: Path) -> None:
     ensure_files([ManagedFile(str(tmp_path / "file"), "a\n")], check_mode=False)
     assert [path.name for path in tmp_path.iterdir()] == ["file"]

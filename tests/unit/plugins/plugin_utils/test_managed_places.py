@@ -8,9 +8,10 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from ansible_collections.rdma.cluster.plugins.module_utils import _limits, _networkd, _peermem
+from ansible_collections.rdma.cluster.plugins.module_utils import _limits, _networkd, _pcie_tuning_service, _peermem
 from ansible_collections.rdma.cluster.plugins.module_utils._files import ManagedFile, ensure_files, files_differ, managed_files
 from ansible_collections.rdma.cluster.plugins.module_utils._kernel_modules import module_files
+from ansible_collections.rdma.cluster.plugins.module_utils._pcie_wish import Wish
 from ansible_collections.rdma.cluster.plugins.module_utils._soft_link_service import service_files
 from ansible_collections.rdma.cluster.plugins.module_utils._sysctl import sysctl_files
 from ansible_collections.rdma.cluster.plugins.module_utils._sysroot import SysRoot
@@ -23,6 +24,7 @@ def test_every_file_that_a_role_writes_is_found_again(tmp_path: Path) -> None:
         *module_files(["rdma_rxe"], {"mlx5_core": "prof_sel=2"}),
         *_peermem.boot_files(at_boot=True),
         *service_files([{"name": "rxe_rail0", "type": "rxe", "nic": {"pci": "0000:21:00.0"}}]),
+        *_pcie_tuning_service.service_files(Wish(("0000:21:00.0",), 4096, "leave")),
         *_networkd.files([_networkd.NetworkRail("rail0", {"pci": "0000:21:00.0"}, "ens1", "192.168.100.1/24", 9000)], [], []),
         *_limits.files(unlimited=True),
         *sysctl_files({"net.core.rmem_max": "1"}),

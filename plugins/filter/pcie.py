@@ -1,0 +1,23 @@
+# Copyright (c) 2026, the rdma.cluster authors
+# GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""Filters of the host stage for PCIe: what is asked of cards and bridges, what is withheld, and whether anything differs."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from ansible_collections.rdma.cluster.plugins.plugin_utils import _pcie
+
+
+class FilterModule:
+    """The filters of this file."""
+
+    def filters(self) -> dict[str, Callable[..., Any]]:
+        return {
+            "pcie_settings": _pcie.pcie_settings,
+            "pcie_differs": _pcie.pcie_differs,
+            "pcie_acs_withheld": _pcie.pcie_acs_withheld,
+        }

@@ -1,0 +1,71 @@
+# Copyright (c) 2026, the rdma.cluster authors
+# GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""What vanishes at a reboot, as a service: its files, a unit that is enabled, and a run now where there is something to do."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from ansible_collections.rdma.cluster.plugins.module_utils._command import Runner, run_checked
+from ansible_collections.rdma.cluster.plugins.module_utils._files import FileChange, ManagedFile, ensure_files, listed_diff
+from ansible_collections.rdma.cluster.plugins.module_utils._systemd import unit_state
+
+#: Where units and their programs are installed.
+UNITS = "/etc/systemd/system"
+PROGRAMS = "/usr/local/lib/rdma-cluster"
+_TIMEOUT_SECONDS = 150.0
+
+
+@dataclass(frozen=True)
+class ServiceChange:
+    """What was not as it shall be of a service: files, and whether the unit is to be enabled and started."""
+
+    unit: str
+    files: list[FileChange]
+    enabled: bool
+    started: bool
+
+    def __bool__(self) -> bool:
+        return bool(self.files or self.enabled or self.started)
+
+    @property
+    def diffs(self) -> list[dict[str, str]]:
+        """In the shape that Ansible's --diff prints."""
+        states = [*(["enabled"] if self.enabled else []), *(["started"] if self.started else [])]
+        return [*(file.to_diff() for file in self.files), *listed_diff(self.unit, states)]
+
+
+def install_service(unit: str, files: Sequence[ManagedFile], *, runner: Runner, check_mode: bool) -> ServiceChange:
+    """Write the files of a service, the unit's among them, and look at the unit; run_service does the rest."""
+    written = ensure_files(list(files), check_mode=check_mode)
+    state = unit_state(runner, unit)
+    return ServiceChange(unit, written, enabled=not state.enabled, started=not state.active)
+
+
+def run_service(change: ServiceChange, *, runner: Runner, restart: bool = False) -> None:
+    """Enable the unit, and start it where it is not, or where restart says so. Raises ApplyError with what systemd said."""
+    if change.enabled:
+        # Reloads as well.
+        _systemctl(runner, "enable", change.unit)
+    elif any(file.path.endswith(f"/{change.unit}") for file in change.files):
+        _systemctl(runner, "daemon-reload")
+    if change.started or restart:
+        _systemctl(runner, "restart", change.unit)
+
+
+def remove_service(unit: str, paths: Sequence[str], *, runner: Runner, check_mode: bool) -> ServiceChange:
+    """The service goes while its unit is still known, then its files. What it has done stays until the next boot."""
+    state = unit_state(runner, unit)
+    if (state.active or state.enabled) and not check_mode:
+        _systemctl(runner, "disable", "--now", unit)
+    files = ensure_files([ManagedFile(path, None) for path in paths], check_mode=check_mode)
+    if files and not check_mode:
+        _systemctl(runner, "daemon-reload")
+    return ServiceChange(unit, files, enabled=False, started=False)
+
+
+def _systemctl(runner: Runner, *words: str) -> None:
+    run_checked(runner, "systemctl", *words, timeout_seconds=_TIMEOUT_SECONDS)

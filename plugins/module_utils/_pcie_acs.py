@@ -1,0 +1,107 @@
+# Copyright (c) 2026, the rdma.cluster authors
+# GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""Which ACS controls redirect traffic between GPU and NIC, and on which hosts they may be switched off.
+
+Sources: NCCL's user guide (troubleshooting: PCI Access Control Services), rdma-core's `rdma_topo`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+#: The ACS controls that send traffic between two devices up to the root complex, in lspci's words.
+REDIRECTING = ("SrcValid", "ReqRedir", "CmpltRedir", "UpstreamFwd")
+#: ConnectX-8 and ConnectX-9, with a PCIe path of their own to the GPU (Data Direct) that needs some of those controls.
+DATA_DIRECT = ("0x1023", "0x1025")
+#: How the names of GPUs on boards with Grace begin.
+GRACE = ("NVIDIA GB", "NVIDIA GH")
+#: auto: by what the host is. Only bare_metal switches anything off.
+AUTO, BARE_METAL, VM, DATADIRECT, LEAVE = MODES = ("auto", "bare_metal", "vm", "datadirect", "leave")
+NO_GPU = "this host has no GPU"
+IN_A_VIRTUAL_MACHINE = "in a virtual machine this is the hypervisor's"
+THIS_PLATFORM = "this platform needs some of ACS: see `rdma_topo check` of rdma-core, and switch nothing off by hand"
+
+
+@dataclass(frozen=True)
+class Platform:
+    """What auto stands for on a host, and why; mode is None where what is known does not tell."""
+
+    mode: str | None
+    why: str
+
+
+def is_data_direct(models: Iterable[str | None], device_ids: Iterable[str | None]) -> bool:
+    """Whether ACS is part of how GPUs and NICs reach each other, by the names of GPUs and the device ids of NICs."""
+    return any((model or "").startswith(GRACE) for model in models) or any(each in DATA_DIRECT for each in device_ids)
+
+
+def platform(models: Sequence[str | None], device_ids: Sequence[str | None], virtual_machine: bool | None) -> Platform:
+    """What the host is. models: of its GPUs, None for one whose driver does not tell. device_ids: of its NICs ("0x1021")."""
+    if not models:
+        return Platform(LEAVE, NO_GPU)
+    if virtual_machine:
+        return Platform(VM, IN_A_VIRTUAL_MACHINE)
+    if is_data_direct(models, device_ids):
+        return Platform(DATADIRECT, THIS_PLATFORM)
+    if virtual_machine is None:
+        return Platform(None, "nothing tells whether this is a virtual machine")
+    if None in models:
+        return Platform(None, "no driver tells which GPUs these are, and boards with Grace need ACS")
+    return Platform(BARE_METAL, "")
+
+
+def redirecting(controls: Iterable[str] | None) -> list[str]:
+    """Those of some controls that redirect."""
+    return [name for name in controls or () if name in REDIRECTING]
+
+
+def pcie_state(facts: Mapping[str, Any]) -> dict[str, Any]:
+    """What tuning depends on, out of the whole tree of facts.
+
+    {"acs_mode": what auto stands for, or None, "acs_why": why, "mrrs_bytes": {physical function of a NIC: bytes, or None},
+    "redirecting": {a NIC's function: the bridges above it that redirect}, of those that have any, "gpu_redirecting": those above GPUs}
+    """
+    own, gpus = _own_functions(facts), facts.get("gpus") or []
+    slots = {slot_of(address) for address in own}
+    beside = {address: pci for address, pci in (facts.get("nics") or {}).items() if slot_of(address) in slots}
+    found = platform(
+        [gpu.get("model") for gpu in gpus],
+        [pci.get("device_id") for pci in own.values()],
+        (facts.get("iommu") or {}).get("virtual_machine"),
+    )
+    blocked = {address: _redirecting_hops(pci) for address, pci in sorted(own.items())}
+    return {
+        "acs_mode": found.mode if facts.get("gpus") is not None else None,
+        "acs_why": found.why if facts.get("gpus") is not None else "GPUs were not looked for",
+        "mrrs_bytes": {address: pci.get("mrrs_bytes") for address, pci in sorted({**own, **beside}.items())},
+        "redirecting": {address: bridges for address, bridges in blocked.items() if bridges},
+        "gpu_redirecting": sorted({bridge for gpu in gpus for bridge in _redirecting_hops(gpu.get("pci") or {})}),
+    }
+
+
+def brief(state: Mapping[str, Any]) -> dict[str, Any]:
+    """The same for the digest, as "pcie": "usual_mrrs_bytes" is that of all functions that "mrrs_bytes" does not name."""
+    sizes = state["mrrs_bytes"]
+    usual = max(sizes.values(), key=list(sizes.values()).count, default=None)
+    odd = {address: size for address, size in sizes.items() if size != usual}
+    told = {"mrrs_bytes": odd, "redirecting": state["redirecting"], "gpu_redirecting": state["gpu_redirecting"]}
+    return {"acs_mode": state["acs_mode"], "usual_mrrs_bytes": usual, **{name: value for name, value in told.items() if value}}
+
+
+def slot_of(address: str) -> str:
+    """What all functions of a card have in common."""
+    return address.rpartition(".")[0]
+
+
+def _own_functions(facts: Mapping[str, Any]) -> dict[str, Mapping[str, Any]]:
+    """The physical functions of RDMA devices, by address."""
+    devices = [device for device in facts["devices"].values() if device.get("pci") and device.get("function") == "pf"]
+    return {device["pci"]["address"]: device["pci"] for device in devices}
+
+
+def _redirecting_hops(pci: Mapping[str, Any]) -> list[str]:
+    return [hop["address"] for hop in pci.get("hops") or () if redirecting(hop.get("acs"))]

@@ -1,0 +1,133 @@
+#!/usr/bin/python
+# Copyright (c) 2026, the rdma.cluster authors
+# GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+from __future__ import annotations
+
+DOCUMENTATION = r"""
+module: pcie_tuning
+version_added: 0.1.0
+short_description: Read requests of NICs and ACS between GPUs and NICs, now and at boot
+description:
+  - Sets the greatest read request (MRRS) of all functions of the given NICs' cards. Only bits 14:12 of Device Control are written, as
+    C(setpci -s ADDRESS CAP_EXP+8.w=5000:7000) does for 4096 bytes.
+  - On bare metal, switches off what redirects traffic on the bridges above GPUs and these NICs (C(SrcValid), C(ReqRedir), C(CmpltRedir)
+    and C(UpstreamFwd) of ACS Control). Other controls stay.
+  - Each word is read, written only where it differs, and read back; what does not stick is an error.
+  - The greatest payload (MPS) is told and never written. It must fit the whole way to the root, and is the firmware's or the kernel's.
+  - Installs C(rdma-pcie.service), which applies the very same file with the very same code at every boot, and fails where that fails.
+  - The settings are lost at a reset of the card too (C(mlxfwreset)); run the module again after one.
+  - Secure Boot may lock the kernel down, which then forbids every such write; that is an error.
+author:
+  - the rdma.cluster authors (@rdma-cluster)
+extends_documentation_fragment:
+  - rdma.cluster._attributes
+attributes:
+  check_mode:
+    support: full
+  diff_mode:
+    support: full
+options:
+  nics:
+    description:
+      - One function of each card, by PCI address. A virtual function has no such settings and is left out.
+      - With none, the service and its files are removed; settings stay until the next boot.
+    type: list
+    elements: str
+    required: true
+  mrrs_bytes:
+    description: The greatest read request. Without it, it is left as it is.
+    type: int
+    choices: [128, 256, 512, 1024, 2048, 4096]
+  acs:
+    description:
+      - V(bare_metal) switches off what redirects. On boards with Grace, and with ConnectX-8 and later, that is refused.
+      - V(vm) and V(datadirect) leave ACS on, which virtual machines and Data Direct need, and tell what is on.
+      - V(auto) is one of these three by what the host is, and V(leave) where nothing tells.
+      - V(leave) does not look at it.
+    type: str
+    choices: [auto, bare_metal, vm, datadirect, leave]
+    default: leave
+"""
+
+EXAMPLES = r"""
+- name: Read requests of 4096 bytes
+  rdma.cluster.pcie_tuning:
+    nics: ["0000:3d:00.0", "0000:5e:00.0"]
+    mrrs_bytes: 4096
+    acs: auto
+"""
+
+RETURN = r"""
+acs:
+  description: The mode, or what V(auto) stands for on this host.
+  type: str
+  returned: always
+  sample: bare_metal
+functions:
+  description: Each setting that was looked at.
+  type: list
+  elements: dict
+  returned: always
+  contains:
+    address:
+      description: The PCI address of a function of a card, or of a bridge.
+      type: str
+    setting:
+      description: V(mrrs_bytes), or V(acs).
+      type: str
+    old:
+      description: What was found - bytes, or the ACS controls that were enabled.
+      type: raw
+    new:
+      description: What it is now (would be, in check mode).
+      type: raw
+  sample:
+    - address: "0000:3d:00.0"
+      setting: mrrs_bytes
+      old: 512
+      new: 4096
+payload_bytes:
+  description: The greatest payload that is set, by the address of the function.
+  type: dict
+  returned: always
+  sample: {"0000:3d:00.0": 256}
+left:
+  description: What is not tuned, and the C(reason), by C(subject).
+  type: list
+  elements: dict
+  returned: always
+"""
+
+from ansible.module_utils.basic import AnsibleModule
+
+from ansible_collections.rdma.cluster.plugins.module_utils._command import SubprocessRunner
+from ansible_collections.rdma.cluster.plugins.module_utils._errors import ApplyError, CommandError, ParseError
+from ansible_collections.rdma.cluster.plugins.module_utils._pci_control import MRRS_BYTES
+from ansible_collections.rdma.cluster.plugins.module_utils._pci_port import SysfsPort
+from ansible_collections.rdma.cluster.plugins.module_utils._pcie_acs import LEAVE, MODES
+from ansible_collections.rdma.cluster.plugins.module_utils._pcie_tuning_service import ensure_pcie
+from ansible_collections.rdma.cluster.plugins.module_utils._pcie_wish import make_wish
+from ansible_collections.rdma.cluster.plugins.module_utils._sysroot import SysRoot
+
+
+def main() -> None:
+    module = AnsibleModule(
+        argument_spec={
+            "nics": {"type": "list", "elements": "str", "required": True},
+            "mrrs_bytes": {"type": "int", "choices": list(MRRS_BYTES)},
+            "acs": {"type": "str", "choices": list(MODES), "default": LEAVE},
+        },
+        supports_check_mode=True,
+    )
+    try:
+        wish = make_wish(**module.params)
+        result = ensure_pcie(wish, sys=SysRoot(), port=SysfsPort(), runner=SubprocessRunner(), check_mode=module.check_mode)
+    except (ApplyError, CommandError, ParseError, OSError) as error:
+        module.fail_json(msg=str(error))
+    module.exit_json(changed=result.changed, diff=result.diffs, **result.to_dict())
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,88 @@
+# Copyright (c) 2026, the rdma.cluster authors
+# GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""Programs made of our own files: they run without Ansible and without this clone, and are the same wherever they are made."""
+
+from __future__ import annotations
+
+import hashlib
+import io
+import os
+import subprocess
+import sys
+import zipfile
+from pathlib import Path
+
+import pytest
+
+from ansible_collections.rdma.cluster.plugins.module_utils import _host_program
+from ansible_collections.rdma.cluster.plugins.module_utils._errors import ParseError
+from ansible_collections.rdma.cluster.plugins.module_utils._host_program import PACKAGE, host_program
+
+FOLDER = Path(_host_program.__file__).parent
+ALONE = {"PATH": os.environ["PATH"]}
+
+
+def names(program: bytes) -> set[str]:
+    found = zipfile.ZipFile(io.BytesIO(program)).namelist()
+    assert found == sorted(found)
+    return {Path(name).stem for name in found if name.startswith(f"{PACKAGE.replace('.', '/')}/_") and "__init__" not in name}
+
+
+def test_it_holds_what_is_imported_and_no_more() -> None:
+    assert names(host_program("_soft_link_runner")) == {"_soft_link_runner"}
+    # _command imports _errors; with `from PACKAGE import _x` _soft_link_service has a module of ours too.
+    assert names(host_program("_systemd")) == {"_systemd", "_command", "_errors"}
+    assert {"_soft_link_runner", "_soft_link_service", "_boot_service", "_files"} <= names(host_program("_soft_link_service"))
+
+
+def test_it_runs_without_ansible_and_without_the_clone(tmp_path: Path) -> None:
+    (tmp_path / "program.pyz").write_bytes(host_program("_soft_link_runner"))
+    (tmp_path / "links.json").write_text("[]")
+    command = [sys.executable, "-I", str(tmp_path / "program.pyz"), "--config", str(tmp_path / "links.json")]
+    done = subprocess.run(command, cwd=tmp_path, env=ALONE, capture_output=True, text=True, check=False)
+    assert (done.returncode, done.stdout, done.stderr) == (0, "", "")
+
+
+def test_it_is_the_same_out_of_the_archive_in_which_a_module_is_sent(tmp_path: Path) -> None:
+    payload = tmp_path / "payload.zip"
+    with zipfile.ZipFile(payload, "w", zipfile.ZIP_DEFLATED) as packed:
+        packages = PACKAGE.split(".")
+        for end in range(len(packages)):
+            packed.writestr(f"{'/'.join(packages[: end + 1])}/__init__.py", "")
+        for file in FOLDER.glob("_*.py"):
+            packed.writestr(f"{PACKAGE.replace('.', '/')}/{file.name}", file.read_bytes())
+    code = f"""
+import hashlib, sys
+sys.path.insert(0, {str(payload)!r})
+from {PACKAGE}._host_program import host_program
+import {PACKAGE}._errors as used
+assert used.__file__.startswith({str(payload)!r})
+print(hashlib.sha256(host_program("_pcie_tuning_runner")).hexdigest())
+"""
+    done = subprocess.run([sys.executable, "-I", "-c", code], cwd=tmp_path, env=ALONE, capture_output=True, text=True, check=False)
+    assert (done.stdout, done.stderr) == (f"{hashlib.sha256(host_program('_pcie_tuning_runner')).hexdigest()}\n", "")
+
+
+def test_its_bytes_say_nothing_of_when_and_where_it_was_made() -> None:
+    program = host_program("_systemd")
+    # The control node makes it once for all hosts.
+    assert host_program("_systemd") is program
+    host_program.cache_clear()
+    assert host_program("_systemd") == program
+    assert program.startswith(b"#!/usr/bin/python3\n")
+    for entry in zipfile.ZipFile(io.BytesIO(program)).infolist():
+        told = (entry.date_time, entry.compress_type, entry.create_system, entry.external_attr >> 16)
+        assert told == ((1980, 1, 1, 0, 0, 0), zipfile.ZIP_STORED, 3, 0o100644)
+
+
+def test_what_needs_ansible_is_no_program(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(_host_program, "_source", lambda module: b"def main():\n    from ansible.module_utils.basic import AnsibleModule\n")
+    with pytest.raises(ParseError, match=r"_x imports ansible.module_utils.basic, which a host without Ansible lacks"):
+        host_program("_x")
+
+
+def test_a_module_that_is_none_is_refused() -> None:
+    with pytest.raises(ParseError, match=r"the source of .*_no_such_module is not to be had"):
+        host_program("_no_such_module")

@@ -1,0 +1,183 @@
+# Copyright (c) 2026, the rdma.cluster authors
+# GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""The PCIe service: one file, applied by the module and at boot by the same code; what is done, told, and refused."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from ansible_collections.rdma.cluster.plugins.module_utils import _pcie_tuning_runner, _pcie_tuning_service
+from ansible_collections.rdma.cluster.plugins.module_utils._errors import ApplyError, ParseError
+from ansible_collections.rdma.cluster.plugins.module_utils._pci_port import ConfigPort, SysfsPort
+from ansible_collections.rdma.cluster.plugins.module_utils._pcie_tuning_service import UNIT, PcieResult, ensure_pcie, service_files
+from ansible_collections.rdma.cluster.plugins.module_utils._pcie_wish import Wish, make_wish, parse_wish, write_wish
+from ansible_collections.rdma.cluster.plugins.module_utils._sysroot import SysRoot
+from tests.unit.fakes import Call, FakeRunner
+from tests.unit.pcie_host import ABOVE_NIC, CONTROL, NIC, SECOND, DeafPort, config_of, pcie_host
+
+SHOW = ["systemctl", "show", "--property=Id,ActiveState,UnitFileState", UNIT]
+NEW: Call = (SHOW, 0, f"Id={UNIT}\nActiveState=inactive\nUnitFileState=\n", "")
+RUNNING: Call = (SHOW, 0, f"Id={UNIT}\nActiveState=active\nUnitFileState=enabled\n", "")
+WISH = Wish((NIC,), 4096, "auto")
+
+
+def systemctl(*words: str, rc: int = 0, stderr: str = "") -> Call:
+    return (["systemctl", *words], rc, "", stderr)
+
+
+class Host:
+    """A tree that pcie_host made, with the service's files beside it."""
+
+    def __init__(self, folder: Path) -> None:
+        self.root = pcie_host(folder / "host")
+        self.files = folder / "files"
+
+    def ensure(self, *calls: Call, wish: Wish = WISH, port: ConfigPort | None = None, check_mode: bool = False) -> PcieResult:
+        runner = FakeRunner(calls)
+        port = port or SysfsPort(str(self.root))
+        result = ensure_pcie(wish, sys=SysRoot(str(self.root)), port=port, runner=runner, check_mode=check_mode)
+        runner.assert_done()
+        return result
+
+    def boot(self) -> subprocess.CompletedProcess[str]:
+        """What the unit runs, with nothing of this clone in reach."""
+        command = [sys.executable, "-I", str(self.files / "pcie_tuning.pyz"), "--config", str(self.files / "pcie.json")]
+        alone = {"PATH": os.environ["PATH"]}
+        return subprocess.run([*command, "--root", str(self.root)], cwd=self.root, env=alone, capture_output=True, text=True, check=False)
+
+
+@pytest.fixture
+def host(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Host:
+    found = Host(tmp_path)
+    monkeypatch.setattr(_pcie_tuning_runner, "CONFIG", str(found.files / "pcie.json"))
+    monkeypatch.setattr(_pcie_tuning_service, "PROGRAM", str(found.files / "pcie_tuning.pyz"))
+    monkeypatch.setattr(_pcie_tuning_service, "UNIT_FILE", str(found.files / UNIT))
+    return found
+
+
+def test_the_first_run_writes_files_and_settings_and_runs_the_unit(host: Host) -> None:
+    result = host.ensure(NEW, systemctl("enable", UNIT), systemctl("restart", UNIT))
+    assert result.changed
+    # What auto was found to be is what the boot applies.
+    assert json.loads((host.files / "pcie.json").read_text()) == {"nics": [NIC], "mrrs_bytes": 4096, "acs": "bare_metal"}
+    assert [(diff["before"], diff["after"]) for diff in result.diffs if diff["after_header"] == UNIT] == [("", "enabled\nstarted\n")]
+    (settings,) = [diff for diff in result.diffs if diff["after_header"] == "PCIe settings"]
+    assert settings["before"].splitlines()[:2] == [f"{NIC} read requests of 512 bytes", f"{SECOND} read requests of 512 bytes"]
+    assert settings["after"].splitlines()[:2] == [f"{NIC} read requests of 4096 bytes", f"{SECOND} read requests of 4096 bytes"]
+    assert settings["after"].splitlines()[3] == f"{ABOVE_NIC} ACS TransBlk"
+    told = result.to_dict()
+    assert (told["acs"], told["payload_bytes"], len(told["functions"])) == ("bare_metal", {NIC: 256, SECOND: 256}, 5)
+    again = host.ensure(RUNNING)
+    assert (again.changed, again.diffs) == (False, [])
+
+
+def test_the_boot_applies_the_same_file_with_the_same_code(host: Host) -> None:
+    host.ensure(NEW, systemctl("enable", UNIT), systemctl("restart", UNIT))
+    tuned = {address: config_of(host.root, address) for address in (NIC, SECOND, ABOVE_NIC)}
+    pcie_host(host.root)
+    assert config_of(host.root, NIC) != tuned[NIC]
+    first = host.boot()
+    assert (first.returncode, first.stderr) == (0, "")
+    assert first.stdout.splitlines()[0] == f"{NIC} read requests of 4096 bytes"
+    assert {address: config_of(host.root, address) for address in tuned} == tuned
+    assert host.boot().stdout == ""
+
+
+def test_the_boot_fails_where_a_card_is_gone_and_does_the_others(host: Host) -> None:
+    host.ensure(NEW, systemctl("enable", UNIT), systemctl("restart", UNIT))
+    pcie_host(host.root)
+    (host.files / "pcie.json").write_text(write_wish(Wish((NIC, "0000:99:00.0"), 4096, "leave")))
+    done = host.boot()
+    assert (done.returncode, done.stderr) == (1, "there is no PCI function 0000:99:00.0\n")
+    assert f"{NIC} read requests of 4096 bytes" in done.stdout
+    (host.files / "pcie.json").write_text("{}")
+    done = host.boot()
+    assert done.returncode == 1
+    assert "not the PCIe settings of a host" in done.stderr
+
+
+def test_drift_is_mended_without_touching_the_service(host: Host) -> None:
+    host.ensure(NEW, systemctl("enable", UNIT), systemctl("restart", UNIT))
+    SysfsPort(str(host.root)).write_word(SECOND, 0x68, CONTROL)
+    result = host.ensure(RUNNING)
+    assert [setting.address for setting in result.found.different] == [SECOND]
+    assert [diff["after_header"] for diff in result.diffs] == ["PCIe settings"]
+
+
+def test_another_wish_runs_the_unit_with_its_new_file(host: Host) -> None:
+    host.ensure(NEW, systemctl("enable", UNIT), systemctl("restart", UNIT))
+    result = host.ensure(RUNNING, systemctl("restart", UNIT), wish=Wish((NIC,), 2048, "auto"))
+    assert [change.path for change in result.service.files] == [str(host.files / "pcie.json")]
+
+
+def test_check_mode_writes_and_runs_nothing(host: Host) -> None:
+    before = {address: config_of(host.root, address) for address in (NIC, SECOND, ABOVE_NIC)}
+    result = host.ensure(NEW, check_mode=True)
+    assert result.changed
+    assert len(result.diffs) == 5
+    assert not host.files.exists()
+    assert {address: config_of(host.root, address) for address in before} == before
+
+
+def test_settings_that_do_not_stick_fail_with_all_that_did_not(host: Host) -> None:
+    with pytest.raises(ApplyError, match=rf"{NIC} read requests of 4096 bytes were written.*; {SECOND} read requests.*QEMU"):
+        host.ensure(NEW, port=DeafPort(str(host.root)))
+    assert host.ensure(NEW, port=DeafPort(str(host.root)), check_mode=True).changed
+
+
+def test_a_card_that_is_gone_is_an_error_and_the_others_are_done(host: Host) -> None:
+    with pytest.raises(ApplyError, match=r"^there is no PCI function 0000:99:00.0$"):
+        host.ensure(NEW, wish=Wish((NIC, "0000:99:00.0"), 4096, "leave"))
+    assert int.from_bytes(config_of(host.root, NIC)[0x68:0x6A], "little") == 0x593F
+
+
+def test_a_unit_that_fails_is_quoted(host: Host) -> None:
+    failed = systemctl("restart", UNIT, rc=1, stderr="Job for rdma-pcie.service failed.")
+    with pytest.raises(ApplyError, match=r"Job for rdma-pcie.service failed"):
+        host.ensure(NEW, systemctl("enable", UNIT), failed)
+
+
+@pytest.mark.parametrize("wish", [Wish((), 4096, "auto"), Wish((NIC,), None, "leave"), Wish((NIC,), None, "vm")])
+def test_a_wish_for_nothing_removes_the_service_and_leaves_the_settings(host: Host, wish: Wish) -> None:
+    host.ensure(NEW, systemctl("enable", UNIT), systemctl("restart", UNIT))
+    tuned = config_of(host.root, NIC)
+    removed = host.ensure(RUNNING, systemctl("disable", "--now", UNIT), systemctl("daemon-reload"), wish=wish)
+    assert removed.changed
+    assert list(host.files.iterdir()) == []
+    assert config_of(host.root, NIC) == tuned
+    assert not host.ensure(NEW, wish=wish).changed
+
+
+def test_the_unit_runs_what_is_installed() -> None:
+    config, program, unit = service_files(WISH)
+    assert isinstance(unit.content, str)
+    assert f"ExecStart=/usr/bin/python3 {program.path} --config {config.path}\n" in unit.content
+    assert (config.path, program.mode) == ("/etc/rdma-cluster/pcie.json", 0o755)
+    assert parse_wish(config.text) == WISH
+
+
+WRONG = [
+    ({"nics": ["0000:3d:00"]}, "not a PCI address: '0000:3d:00'"),
+    ({"mrrs_bytes": 300}, "no size of a read request: 300, expected one of 128, 256, 512, 1024, 2048, 4096"),
+    ({"acs": "off"}, "acs: 'off' is none of auto, bare_metal, vm, datadirect, leave"),
+]
+
+
+@pytest.mark.parametrize(("change", "message"), WRONG, ids=[next(iter(change)) for change, _message in WRONG])
+def test_a_wish_that_is_none_is_refused(change: dict[str, object], message: str) -> None:
+    with pytest.raises(ParseError, match=message):
+        make_wish(**{"nics": [NIC], "mrrs_bytes": 512, "acs": "leave", **change})  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize("text", ["", "[]", "null", "{}", '{"nics": 1, "mrrs_bytes": null, "acs": "leave"}', '{"more": 1}'])
+def test_a_file_that_says_no_wish_is_refused(text: str) -> None:
+    with pytest.raises(ParseError, match="not the PCIe settings of a host"):
+        parse_wish(text)

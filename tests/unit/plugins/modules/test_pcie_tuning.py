@@ -1,0 +1,80 @@
+# Copyright (c) 2026, the rdma.cluster authors
+# GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""The module as Ansible runs it, on a tree of its own: told in check mode, written, left alone, and refused."""
+
+from __future__ import annotations
+
+import io
+import json
+import runpy
+import sys
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import pytest
+from ansible.module_utils import basic
+
+from ansible_collections.rdma.cluster.plugins.module_utils import (
+    _command,
+    _pci_port,
+    _pcie_tuning_runner,
+    _pcie_tuning_service,
+    _sysroot,
+)
+from tests.unit.fakes import FakeRunner
+from tests.unit.pcie_host import NIC, SECOND, DeafPort, pcie_host
+
+MODULE = Path(__file__).parents[4] / "plugins/modules/pcie_tuning.py"
+UNIT = _pcie_tuning_service.UNIT
+SHOW = ["systemctl", "show", "--property=Id,ActiveState,UnitFileState", UNIT]
+NEW = (SHOW, 0, f"Id={UNIT}\nActiveState=inactive\nUnitFileState=\n", "")
+RUNNING = (SHOW, 0, f"Id={UNIT}\nActiveState=active\nUnitFileState=enabled\n", "")
+STARTED = [NEW, (["systemctl", "enable", UNIT], 0, "", ""), (["systemctl", "restart", UNIT], 0, "", "")]
+
+
+@pytest.fixture
+def call(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Any:
+    root = pcie_host(tmp_path / "host")
+    monkeypatch.setattr(_pcie_tuning_runner, "CONFIG", str(tmp_path / "pcie.json"))
+    monkeypatch.setattr(_pcie_tuning_service, "PROGRAM", str(tmp_path / "pcie_tuning.pyz"))
+    monkeypatch.setattr(_pcie_tuning_service, "UNIT_FILE", str(tmp_path / UNIT))
+    monkeypatch.setattr(_sysroot, "SysRoot", partial(_sysroot.SysRoot, str(root)))
+    port = _pci_port.SysfsPort
+
+    def run(calls: list[Any], *, deaf: bool = False, **given: Any) -> dict[str, Any]:
+        runner = FakeRunner(calls)
+        monkeypatch.setattr(_command, "SubprocessRunner", lambda: runner)
+        monkeypatch.setattr(_pci_port, "SysfsPort", partial(DeafPort if deaf else port, str(root)))
+        arguments = {"ANSIBLE_MODULE_ARGS": {"nics": [NIC], **given}}
+        monkeypatch.setattr(basic, "_ANSIBLE_ARGS", json.dumps(arguments).encode(), raising=False)
+        monkeypatch.setattr(basic, "_ANSIBLE_PROFILE", "legacy", raising=False)
+        monkeypatch.setattr(sys, "stdin", io.StringIO())
+        with pytest.raises(SystemExit):
+            runpy.run_path(str(MODULE), run_name="__main__")
+        runner.assert_done()
+        said: dict[str, Any] = json.loads(capsys.readouterr().out)
+        return said
+
+    return run
+
+
+def test_told_written_and_left_alone(call: Any) -> None:
+    shown = call([NEW], mrrs_bytes=4096, _ansible_check_mode=True, _ansible_diff=True)
+    assert shown["changed"]
+    assert shown["diff"][-1]["after"] == f"{NIC} read requests of 4096 bytes\n{SECOND} read requests of 4096 bytes\n"
+    written = call(STARTED, mrrs_bytes=4096)
+    assert written["changed"]
+    assert written["functions"] == [{"address": address, "setting": "mrrs_bytes", "old": 512, "new": 4096} for address in (NIC, SECOND)]
+    assert (written["acs"], written["payload_bytes"], written["left"]) == ("leave", {NIC: 256, SECOND: 256}, [])
+    assert call([RUNNING], mrrs_bytes=4096)["changed"] is False
+    told = call([RUNNING], mrrs_bytes=4096, acs="vm", _ansible_check_mode=True)
+    assert [each["reason"] for each in told["left"]] == ["ACS SrcValid, TransBlk, ReqRedir, CmpltRedir, UpstreamFwd stays: acs is vm"] * 3
+
+
+def test_refused(call: Any) -> None:
+    assert "read requests of 512 bytes are read back" in call([NEW], deaf=True, mrrs_bytes=4096)["msg"]
+    assert call([], nics=["eth0"], mrrs_bytes=4096)["msg"].startswith("not a PCI address: 'eth0'")
+    assert "value of mrrs_bytes must be one of: 128, 256" in call([], mrrs_bytes=300)["msg"]

@@ -1,0 +1,115 @@
+# Copyright (c) 2026, the rdma.cluster authors
+# GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""What the role asks of a host, and that it is left alone only if its facts prove that nothing differs."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+
+from ansible_collections.rdma.cluster.plugins.filter.pcie import FilterModule
+from ansible_collections.rdma.cluster.plugins.module_utils._pcie_acs import brief, pcie_state
+from ansible_collections.rdma.cluster.plugins.module_utils._pcie_tuning_service import UNIT, service_files
+from ansible_collections.rdma.cluster.plugins.module_utils._pcie_wish import make_wish
+from ansible_collections.rdma.cluster.plugins.plugin_utils._pcie import pcie_acs_withheld, pcie_differs, pcie_settings
+from tests.unit.cards import ADDRESSES, card_facts, card_rails, first_pci
+from tests.unit.hosts import on_host
+
+ROOT = Path(__file__).parents[4]
+
+
+def intent(mrrs_bytes: int | str = 4096, acs: str = "auto", **rails: Any) -> dict[str, Any]:
+    return {"rails": card_rails(**rails), "host": {"pcie": {"mrrs_bytes": mrrs_bytes, "acs": acs}}}
+
+
+def host(*, guarded: bool = False, model: str | None = "NVIDIA H100", sibling_bytes: int = 4096) -> dict[str, Any]:
+    """What a role knows of a host: its digest, before any service is there."""
+    facts = card_facts()
+    gpu = {
+        "address": "0000:3f:00.0",
+        "model": model,
+        "pci": {"hops": [{"address": "0000:3c:01.0", "acs": ["ReqRedir"] if guarded else []}]},
+    }
+    facts.update(gpus=[gpu], iommu={"virtual_machine": False}, nics={"0000:3d:00.1": {"mrrs_bytes": sibling_bytes}})
+    first_pci(facts)["hops"][0]["acs"] = ["SrcValid"] if guarded else []
+    return {**facts, "pcie": brief(pcie_state(facts)), "gpus": ["0000:3f:00.0"], "files": {}, "units": {}}
+
+
+def converged(wish: dict[str, Any], acs_allowed: bool = True, **of: Any) -> dict[str, Any]:
+    facts = host(**of)
+    facts["files"] = on_host(service_files(make_wish(**pcie_settings(wish, facts, acs_allowed))))
+    facts["units"] = {UNIT: {"active": True, "enabled": True}}
+    return facts
+
+
+def test_what_is_asked_of_the_module() -> None:
+    assert pcie_settings(intent(), host()) == {"nics": list(ADDRESSES), "mrrs_bytes": 4096, "acs": "leave"}
+    assert pcie_settings(intent(), host(), True) == {"nics": list(ADDRESSES), "mrrs_bytes": 4096, "acs": "bare_metal"}
+    assert pcie_settings(intent("leave", "bare_metal"), host()) == {"nics": list(ADDRESSES), "mrrs_bytes": None, "acs": "leave"}
+    assert pcie_settings(intent(), host(model="NVIDIA GB200"), True)["acs"] == "datadirect"
+    assert pcie_settings(intent(), host(model=None), True)["acs"] == "leave"
+    assert pcie_settings(intent(acs="vm"), host(), True)["acs"] == "vm"
+
+
+@pytest.mark.parametrize(
+    "change",
+    [{"software": True}, {"driver": "bnxt_en"}, {"function": "vf"}, {"pci": None}],
+    ids=["software", "driver", "virtual", "no pci"],
+)
+def test_cards_that_are_left_out(change: dict[str, Any]) -> None:
+    facts = host()
+    facts["devices"]["mlx5_0"].update(change)
+    assert pcie_settings(intent(), facts)["nics"] == [ADDRESSES[1]]
+    assert pcie_settings(intent(soft=True), facts)["nics"] == []
+
+
+@pytest.mark.parametrize("acs_allowed", [True, False])
+def test_a_converged_host_is_left_alone(acs_allowed: bool) -> None:
+    for wish in (intent(), intent(2048, "leave"), intent("leave", "leave"), intent(soft=True)):
+        facts = converged(wish, acs_allowed)
+        if wish["host"]["pcie"]["mrrs_bytes"] == 2048:
+            facts["pcie"]["usual_mrrs_bytes"] = 2048
+        assert pcie_differs(wish, facts, acs_allowed) is False
+
+
+@pytest.mark.parametrize("facts", [None, host()], ids=["no facts", "nothing there"])
+def test_what_is_not_there_differs(facts: dict[str, Any] | None) -> None:
+    assert pcie_differs(intent(), facts) is True
+
+
+def test_each_thing_that_differs_is_seen() -> None:
+    assert pcie_differs(intent(), converged(intent(), sibling_bytes=512), True) is True
+    assert pcie_differs(intent(), converged(intent(), guarded=True), True) is True
+    assert pcie_differs(intent("leave", "leave"), converged(intent()), True) is True
+    for unit in ({}, {UNIT: {"active": False, "enabled": True}}, {UNIT: {"active": True, "enabled": False}}):
+        assert pcie_differs(intent(), {**converged(intent()), "units": unit}, True) is True
+    assert pcie_differs(intent(), {**converged(intent()), "units": None}, True) is True
+    unread = converged(intent())
+    unread["pcie"]["usual_mrrs_bytes"] = None
+    assert pcie_differs(intent(), unread, True) is True
+    planned = intent(acs="bare_metal")
+    assert pcie_differs(planned, converged(planned, model="NVIDIA GB200"), True) is True
+
+
+def test_what_waits_for_leave() -> None:
+    assert pcie_acs_withheld(intent(), host(guarded=True)) == ["0000:3c:00.0", "0000:3c:01.0"]
+    assert pcie_acs_withheld(intent(), host()) == []
+    assert pcie_acs_withheld(intent(acs="leave"), host(guarded=True)) == []
+    assert pcie_acs_withheld(intent(), host(guarded=True, model="NVIDIA GB200")) == []
+    assert pcie_acs_withheld(intent(soft=True), host(guarded=True)) == []
+    # Without leave, ACS that stays on is no difference.
+    assert pcie_differs(intent(), converged(intent(), False, guarded=True), False) is False
+
+
+def test_each_filter_is_documented_and_the_role_knows_no_other() -> None:
+    filters = FilterModule().filters()
+    for name in filters:
+        documented = yaml.safe_load((ROOT / f"plugins/filter/{name}.yml").read_text())["DOCUMENTATION"]
+        assert documented["name"] == name
+    tasks = "".join(path.read_text() for path in (ROOT / "roles/pcie/tasks").iterdir())
+    assert {name for name in filters if f"rdma.cluster.{name}" in tasks} == set(filters)
