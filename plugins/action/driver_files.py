@@ -43,7 +43,7 @@ class ActionModule(RunAction):
         driver = self.intent["driver"]
         wanted = driver["repository"]["key_checksum"].partition(":")[2]
         there = (self.facts.get("files") or {}).get(KEY_OF[family]) or {}
-        key = None if there.get("sha256") == wanted else self._key(driver["repository"]["key"], wanted)
+        key = None if there.get("sha256") == wanted[:32] else self._key(driver["repository"]["key"], wanted)
         return repository_files(family, url=plan["doca"]["repository"], version=driver["version"], profile=driver["profile"], key=key)
 
     def _key(self, place: Mapping[str, str], wanted: str) -> str:

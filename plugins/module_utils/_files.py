@@ -78,8 +78,13 @@ class FileChange:
         }
 
 
+def told_sha256(data: bytes) -> str:
+    """The first 32 of the 64 hexadecimal digits, which is as many as facts tell: enough to see another content."""
+    return hashlib.sha256(data).hexdigest()[:32]
+
+
 def managed_files(sys: SysRoot, others: Sequence[str] = ()) -> dict[str, dict[str, Any]]:
-    """Each file of ours that a host has: path → {"sha256": of its bytes, in hex, "mode": permission bits, "owner": "0:0"}.
+    """Each file of ours that a host has: path → {"sha256": told_sha256 of its bytes, "mode": permission bits, "owner": "0:0"}.
 
     others: paths that the intent gives to files of ours, beside the places where they lie otherwise.
     """
@@ -88,7 +93,7 @@ def managed_files(sys: SysRoot, others: Sequence[str] = ()) -> dict[str, dict[st
     for path in sorted({*ours, *others}):
         data = sys.read_bytes(path)
         if data is not None:
-            found[path] = {"sha256": hashlib.sha256(data).hexdigest(), "mode": sys.mode(path), "owner": sys.owner(path)}
+            found[path] = {"sha256": told_sha256(data), "mode": sys.mode(path), "owner": sys.owner(path)}
     return found
 
 
@@ -104,7 +109,7 @@ def differs(file: ManagedFile, facts: Mapping[str, Any]) -> bool:
 
 def described(content: str | bytes, mode: int) -> dict[str, Any]:
     """What facts say of a file that is as it shall be: modules run as root."""
-    return {"sha256": hashlib.sha256(as_bytes(content)).hexdigest(), "mode": mode, "owner": "0:0"}
+    return {"sha256": told_sha256(as_bytes(content)), "mode": mode, "owner": "0:0"}
 
 
 def as_bytes(content: str | bytes) -> bytes:

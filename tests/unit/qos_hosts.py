@@ -16,7 +16,7 @@ from tests.unit.hosts import lab_intent
 
 def profile(**roce: Any) -> dict[str, Any]:
     """What rdma_roce asks for by default, but for what is given."""
-    found = roce_profile(lab_intent(rdma_roce=roce))
+    found = roce_profile(lab_intent(roce=roce))
     assert found is not None
     return found
 

@@ -17,6 +17,7 @@ from ansible_collections.rdma.cluster.plugins.module_utils._facts import gather,
 from ansible_collections.rdma.cluster.plugins.module_utils._sysctl import sysctl_files
 from ansible_collections.rdma.cluster.plugins.module_utils._sysroot import SysRoot
 from tests.unit.hosts import on_host
+from tests.unit.qos_hosts import mlx5_qos
 from tests.unit.trees import mlx5_machine, write_tree
 
 
@@ -97,7 +98,7 @@ def test_the_digest_of_a_host_with_eight_nics_is_small(tmp_path: Path) -> None:
     rails = [_networkd.NetworkRail(f"rail{number}", {"pci": "0000:3d:00.0"}, "ens1", "10.0.0.1/24", 9000) for number in range(8)]
     facts["files"] = on_host([*_networkd.files(rails, [], [rail.name for rail in rails]), *_limits.files(), *sysctl_files(settings)])
     facts["files"].update(
-        {path: {"sha256": "0" * 64, "mode": 0o644, "owner": "0:0"} for path in ("/etc/nccl.conf", "/etc/rdma-cluster/nccl.env")}
+        {path: {"sha256": "0" * 32, "mode": 0o644, "owner": "0:0"} for path in ("/etc/nccl.conf", "/etc/rdma-cluster/nccl.env")}
     )
     facts["gpus"] = [{"address": f"0000:{number:02x}:00.0"} for number in range(8)]
     facts["load"]["gpu_processes"] = [{"pid": 1000000 + number, "name": "python3"} for number in range(8)]

@@ -1,0 +1,128 @@
+# Copyright (c) 2026, the rdma.cluster authors
+# GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""What of a RoCE profile an interface does not have: the one comparison, of role, boot unit and gate.
+
+A profile is what roce_profile makes of the intent; a state is as_tree of QosState. What a host has no place for is no difference.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+#: In the order in which they are written: who owns the settings first, and global pause off before PFC, which shares its register.
+SETTINGS = (
+    *("dcbx", "global_pause", "trust", "dscp", "pfc", "ets", "cable_length", "ecn_np", "ecn_rp", "np", "rp", "traffic_class", "rdma_cm"),
+)
+#: Those that DCBX negotiates: where firmware owns them, nobody else writes them.
+NEGOTIATED = frozenset({"trust", "dscp", "pfc", "ets", "cable_length"})
+#: Writing these takes the link down and up (mlx5e_dcbnl_ieee_setpfc and mlx5e_set_pauseparam of Linux).
+TOGGLING = frozenset({"pfc", "global_pause"})
+#: What RDMA-CM gives as long as nobody has said otherwise (cma_add_one of drivers/infiniband/core/cma.c).
+RDMA_CM_DEFAULT = {"mode": "RoCE v2", "tos": 0}
+Profile = Mapping[str, Any]
+State = Mapping[str, Any]
+
+
+@dataclass(frozen=True)
+class Difference:
+    """setting: one of SETTINGS; subject: which of several ("26", "rpg_threshold"), else ""; was, wished: values as JSON has them."""
+
+    setting: str
+    subject: str
+    was: Any
+    wished: Any
+
+    @property
+    def name(self) -> str:
+        """For a person: "pfc", "dscp 26"."""
+        return f"{self.setting} {self.subject}".strip()
+
+    @property
+    def toggles(self) -> bool:
+        """Whether writing it takes the link down for a moment."""
+        return self.setting in TOGGLING
+
+
+def differences(profile: Profile, state: State, pause: Mapping[str, Any] | None) -> list[Difference]:
+    """What is to be written so that the interface is as the profile says, in the order of SETTINGS.
+
+    pause: {"rx", "tx"} of global pause, None where the driver has none. With trust in PCP, mlnx_qos tells no DSCP: those are compared
+    once trust is changed.
+    """
+    found = [*_interface(profile, state, pause), *_congestion(profile, state), *_device(profile, state)]
+    return sorted(found, key=lambda each: SETTINGS.index(each.setting))
+
+
+def _interface(profile: Profile, state: State, pause: Mapping[str, Any] | None) -> Iterator[Difference]:
+    if state.get("backend") is None:
+        return
+    yield from _scalar("dcbx", state.get("dcbx"), profile["dcbx"])
+    if pause is not None and (pause.get("rx") or pause.get("tx")) and not profile["global_pause"]:
+        yield Difference("global_pause", "", {"rx": pause.get("rx"), "tx": pause.get("tx")}, {"rx": False, "tx": False})
+    yield from _scalar("trust", state.get("trust"), profile["trust"])
+    yield from _dscp(profile, state)
+    yield from _scalar("pfc", state.get("pfc"), list(profile["pfc"]))
+    yield from _ets(profile, state)
+    if profile["cable_length_m"] is not None:
+        yield from _scalar("cable_length", state.get("cable_length_m"), profile["cable_length_m"])
+
+
+def _scalar(setting: str, was: Any, wished: Any) -> Iterator[Difference]:
+    if was is not None and was != wished:
+        yield Difference(setting, "", was, wished)
+
+
+def _dscp(profile: Profile, state: State) -> Iterator[Difference]:
+    """A DSCP without an entry of its own has the priority of its upper three bits, which is each NIC's default."""
+    codes, trusted = state.get("dscp_to_priority"), state.get("trust") == profile["trust"]
+    # Without an entry dcb would go on trusting PCP.
+    by_entries = state["backend"] == "dcb"
+    if codes is None or not (trusted or by_entries):
+        return
+    for code, wished in sorted(profile["dscp_to_priority"].items(), key=lambda item: int(item[0])):
+        was = codes.get(code, int(code) >> 3 if trusted else None)
+        if was != wished:
+            yield Difference("dscp", code, was, wished)
+
+
+def _ets(profile: Profile, state: State) -> Iterator[Difference]:
+    """Of classes without a priority nothing is asked: mlnx_qos does not tell of them."""
+    was, wished = _classes(state), _classes(profile)
+    if was is None or wished is None:
+        return
+    used = sorted(set(wished["priority_to_tc"]))
+    same = was["priority_to_tc"] == wished["priority_to_tc"] and all(
+        was[key][tc] == wished[key][tc] for key in ("tsa", "bandwidth_percent") for tc in used
+    )
+    if not same:
+        yield Difference("ets", "", was, wished)
+
+
+def _classes(told: Mapping[str, Any]) -> dict[str, list[Any]] | None:
+    keys = ("priority_to_tc", "tsa", "bandwidth_percent")
+    return None if any(told.get(key) is None for key in keys) else {key: list(told[key]) for key in keys}
+
+
+def _congestion(profile: Profile, state: State) -> Iterator[Difference]:
+    for setting in ("ecn_np", "ecn_rp"):
+        told = state.get(setting)
+        if told is not None and told[profile["priority"]] is not profile["ecn"]:
+            yield Difference(setting, str(profile["priority"]), told[profile["priority"]], profile["ecn"])
+    for setting in ("np", "rp"):
+        told = state.get(setting) or {}
+        for name, wished in sorted(profile[setting].items()):
+            if name in told and told[name] != wished:
+                yield Difference(setting, name, told[name], wished)
+
+
+def _device(profile: Profile, state: State) -> Iterator[Difference]:
+    if state.get("traffic_class_settable") and state.get("traffic_class") != profile["traffic_class"]:
+        yield Difference("traffic_class", "", state.get("traffic_class"), profile["traffic_class"])
+    told = state.get("rdma_cm") or RDMA_CM_DEFAULT
+    was = {key: told.get(key) for key in profile["rdma_cm"]}
+    if was != dict(profile["rdma_cm"]):
+        yield Difference("rdma_cm", "", was, dict(profile["rdma_cm"]))
