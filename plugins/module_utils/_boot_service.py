@@ -50,7 +50,7 @@ def run_service(change: ServiceChange, *, runner: Runner, restart: bool = False)
     if change.enabled:
         # Reloads as well.
         _systemctl(runner, "enable", change.unit)
-    elif any(file.path.endswith(f"/{change.unit}") for file in change.files):
+    elif any(file.path.startswith(f"{UNITS}/") for file in change.files):
         _systemctl(runner, "daemon-reload")
     if change.started or restart:
         _systemctl(runner, "restart", change.unit)

@@ -1,0 +1,147 @@
+# Copyright (c) 2026, the rdma.cluster authors
+# GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""A RoCE profile on an interface: read, compare, write what differs, read back. What module and boot unit both do."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from ansible_collections.rdma.cluster.plugins.module_utils._command import CommandError, Runner
+from ansible_collections.rdma.cluster.plugins.module_utils._errors import ApplyError
+from ansible_collections.rdma.cluster.plugins.module_utils._ethtool import EthtoolPort
+from ansible_collections.rdma.cluster.plugins.module_utils._pci import address_of, find_function
+from ansible_collections.rdma.cluster.plugins.module_utils._qos_backends import FIRMWARE
+from ansible_collections.rdma.cluster.plugins.module_utils._qos_differences import NEGOTIATED, Difference, differences
+from ansible_collections.rdma.cluster.plugins.module_utils._qos_state import as_tree, read_qos
+from ansible_collections.rdma.cluster.plugins.module_utils._qos_sysfs import Careful, find_places
+from ansible_collections.rdma.cluster.plugins.module_utils._qos_writes import Command, FileText, Target, writes
+from ansible_collections.rdma.cluster.plugins.module_utils._rdma_cm import Configfs, RdmaCm, apply_rdma_cm
+from ansible_collections.rdma.cluster.plugins.module_utils._sysroot import SysRoot
+
+#: Trust comes before what only a trusting interface tells, so one look is not enough.
+LOOKS = 3
+UP_SECONDS = 60.0
+_POLL_SECONDS = 0.2
+
+
+@dataclass(frozen=True)
+class QosPort:
+    """An interface and the RDMA port on it ("1")."""
+
+    interface: str
+    device: str
+    port: str
+
+
+@dataclass(frozen=True)
+class QosHost:
+    """What is read and written through. configfs writes every file of the kernel."""
+
+    sys: SysRoot
+    runner: Runner
+    ethtool: EthtoolPort
+    configfs: Configfs
+    sleep: Callable[[float], None] = time.sleep
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """What was written on an interface (would be, in check mode), and what was not, since its link would have gone down for it."""
+
+    interface: str
+    written: list[Difference]
+    withheld: list[Difference]
+
+
+def ensure_qos(profile: Mapping[str, Any], port: QosPort, host: QosHost, *, check_mode: bool, toggle_allowed: bool) -> Outcome:
+    """Make an interface as the profile says, as far as it can be set there.
+
+    toggle_allowed: whether its link may go down for a moment, after which it is waited for. Where DCBX is the firmware's, what DCBX
+    negotiates is not written. Raises ApplyError if a write is refused, has no effect, or the link does not come back.
+    """
+    written: list[Difference] = []
+    for _look in range(LOOKS):
+        found = _differences(profile, port, host)
+        withheld = [each for each in found if each.toggles and not toggle_allowed]
+        left = [each for each in found if each not in withheld and not _is_negotiated(each, profile)]
+        new = [each for each in left if each not in written]
+        if check_mode:
+            return Outcome(port.interface, left, withheld)
+        if not new:
+            break
+        _write(new, port, host)
+        written += new
+    if left:
+        raise ApplyError("; ".join(f"{each.name} of {port.interface} was written, and is not {_told(each.wished)}" for each in left))
+    return Outcome(port.interface, written, withheld)
+
+
+def _differences(profile: Mapping[str, Any], port: QosPort, host: QosHost) -> list[Difference]:
+    state = as_tree(read_qos(host.sys, host.runner, port.interface, port.device, port.port))
+    pause = host.ethtool.pause(port.interface)
+    return differences(profile, state, vars(pause) if pause is not None else None)
+
+
+def _is_negotiated(difference: Difference, profile: Mapping[str, Any]) -> bool:
+    return profile["dcbx"] == FIRMWARE and difference.setting in NEGOTIATED
+
+
+def _write(found: Sequence[Difference], port: QosPort, host: QosHost) -> None:
+    was_active = _is_active(port, host)
+    target = _target(port, host)
+    for each in found:
+        if each.setting == "rdma_cm":
+            wished = RdmaCm(each.wished["mode"], each.wished["tos"])
+            apply_rdma_cm(port.device, int(port.port), wished, sys=host.sys, configfs=host.configfs, check_mode=False)
+            continue
+        for write in writes(each, target):
+            _do(write, host)
+        if each.toggles and was_active:
+            _wait_until_active(each, port, host)
+
+
+def _target(port: QosPort, host: QosHost) -> Target:
+    function = find_function(host.sys, f"/sys/class/net/{port.interface}/device")
+    places = find_places(Careful(host.sys), port.interface, address_of(function) if function is not None else None)
+    backend = read_qos(host.sys, host.runner, port.interface, port.device, port.port).backend
+    return Target(port.interface, port.device, port.port, backend, places)
+
+
+def _do(write: Command | FileText, host: QosHost) -> None:
+    """mlnx_qos prints its errors where its answers go."""
+    try:
+        if isinstance(write, FileText):
+            host.configfs.write(write.path, f"{write.text}\n")
+            return
+        done = host.runner.run(write.argv)
+    except (OSError, CommandError) as exc:
+        raise ApplyError(str(exc)) from exc
+    if done.rc:
+        raise ApplyError(f"`{' '.join(write.argv)}` failed: {done.stderr.strip() or done.stdout.strip() or done.rc}")
+
+
+def _is_active(port: QosPort, host: QosHost) -> bool:
+    state = host.sys.text(f"/sys/class/infiniband/{port.device}/ports/{port.port}/state") or ""
+    return "ACTIVE" in state and host.sys.text(f"/sys/class/net/{port.interface}/carrier") == "1"
+
+
+def _wait_until_active(difference: Difference, port: QosPort, host: QosHost) -> None:
+    deadline = time.monotonic() + UP_SECONDS
+    # The link goes down a moment after the write has returned.
+    host.sleep(_POLL_SECONDS)
+    while not _is_active(port, host):
+        if time.monotonic() > deadline:
+            where = f"{port.interface} ({port.device}/{port.port})"
+            raise ApplyError(f"{difference.name} took the link of {where} down, and it is not ACTIVE again after {UP_SECONDS:.0f} s.")
+        host.sleep(_POLL_SECONDS)
+
+
+def _told(value: Any) -> str:
+    if isinstance(value, list) and all(isinstance(each, bool) for each in value):
+        return ",".join(str(int(each)) for each in value)
+    return str(value)

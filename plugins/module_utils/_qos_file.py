@@ -1,0 +1,43 @@
+# Copyright (c) 2026, the rdma.cluster authors
+# GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""The host's file of RoCE: the profile, and the NICs that it is for. Module, boot unit and gate read the very same."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from ansible_collections.rdma.cluster.plugins.module_utils._errors import ParseError
+
+CONFIG = "/etc/rdma-cluster/roce.json"
+SCHEMA = 1
+Nic = Mapping[str, str]
+
+
+@dataclass(frozen=True)
+class QosPlan:
+    """profile: as roce_profile makes it; nics: each {"pci": "0000:3d:00.0"} or {"mac": "02:00:00:00:01:02"}."""
+
+    profile: dict[str, Any]
+    nics: list[dict[str, str]]
+
+
+def write_plan(profile: Mapping[str, Any], nics: Sequence[Nic]) -> str:
+    """The file's text."""
+    return json.dumps({"schema": SCHEMA, "profile": dict(profile), "nics": [dict(nic) for nic in nics]}, indent=2, sort_keys=True) + "\n"
+
+
+def parse_plan(text: str) -> QosPlan:
+    """The text of write_plan. Raises ParseError for any other."""
+    try:
+        plan = json.loads(text)
+        schema, profile, nics = plan["schema"], plan["profile"], plan["nics"]
+    except (ValueError, KeyError, TypeError) as exc:
+        raise ParseError(f"not a plan of RoCE: {text[:200]!r}, expected an object with schema, profile and nics") from exc
+    if schema != SCHEMA or not isinstance(profile, dict) or not isinstance(nics, list):
+        raise ParseError(f"a plan of RoCE of schema {schema!r}, expected {SCHEMA}: run the QoS stage again")
+    return QosPlan(profile, nics)

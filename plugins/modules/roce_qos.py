@@ -1,0 +1,108 @@
+#!/usr/bin/python
+# Copyright (c) 2026, the rdma.cluster authors
+# GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+from __future__ import annotations
+
+DOCUMENTATION = r"""
+module: roce_qos
+version_added: 0.1.0
+short_description: Keep RoCE's quality of service on NICs, now and at boot
+description:
+  - Reads what the interface of each NIC is told to do, compares it with the profile, writes only what differs, and reads it back.
+  - Uses C(mlnx_qos) and OFED's files where they answer for an interface, else C(dcb) of iproute2 and the kernel's own files; never both.
+    What an interface has no place for is left alone; the gate of the QoS stage tells it.
+  - Installs one file with the profile, one program, and C(rdma-qos@INTERFACE.service), which applies the very same file by the very same
+    code at boot, after a reload of the driver, and when a NIC is plugged in.
+  - Several NICs are done one after the other.
+author:
+  - the rdma.cluster authors (@rdma-cluster)
+extends_documentation_fragment:
+  - rdma.cluster._attributes
+attributes:
+  check_mode:
+    support: full
+  diff_mode:
+    support: full
+options:
+  profile:
+    description: What filter P(rdma.cluster.roce_profile#filter) makes of the intent.
+    type: dict
+    required: true
+  nics:
+    description: The NICs, each named by exactly one of C(pci) (V(0000:21:00.0)) and C(mac).
+    type: list
+    elements: dict
+    required: true
+  toggle_allowed:
+    description:
+      - Whether a link may go down for a moment, which it does where PFC or global pause changes. The next NIC waits until it is
+        ACTIVE again.
+      - Where this is withheld, all other settings are written, and RV(withheld) names these.
+    type: bool
+    default: false
+"""
+
+EXAMPLES = r"""
+- name: The profile on two NICs
+  rdma.cluster.roce_qos:
+    profile: "{{ ansible_facts.rdma_intent | rdma.cluster.roce_profile }}"
+    nics:
+      - pci: "0000:21:00.0"
+      - pci: "0000:41:00.0"
+    toggle_allowed: true
+"""
+
+RETURN = r"""
+written:
+  description: What was not as the profile says and was written (would be, in check mode), by interface.
+  type: dict
+  returned: always
+  sample: {"ens1": ["trust", "pfc", "np cnp_dscp"]}
+withheld:
+  description: What was not written, since a link would have gone down for it, by interface.
+  type: dict
+  returned: always
+  sample: {"ens1": ["pfc"]}
+missing:
+  description: NICs that are not there.
+  type: list
+  elements: str
+  returned: always
+  sample: []
+"""
+
+from ansible.module_utils.basic import AnsibleModule
+
+from ansible_collections.rdma.cluster.plugins.module_utils._command import SubprocessRunner
+from ansible_collections.rdma.cluster.plugins.module_utils._errors import ApplyError, CommandError, ParseError
+from ansible_collections.rdma.cluster.plugins.module_utils._ethtool_ioctl import IoctlPort
+from ansible_collections.rdma.cluster.plugins.module_utils._qos_apply import QosHost
+from ansible_collections.rdma.cluster.plugins.module_utils._qos_service import ensure_service
+from ansible_collections.rdma.cluster.plugins.module_utils._rdma_cm import Configfs
+from ansible_collections.rdma.cluster.plugins.module_utils._sysroot import SysRoot
+
+
+def main() -> None:
+    module = AnsibleModule(
+        argument_spec={
+            "profile": {"type": "dict", "required": True},
+            "nics": {"type": "list", "elements": "dict", "required": True},
+            "toggle_allowed": {"type": "bool", "default": False},
+        },
+        supports_check_mode=True,
+    )
+    given = module.params
+    host = QosHost(SysRoot("/"), SubprocessRunner(), IoctlPort(), Configfs())
+    try:
+        result = ensure_service(given["profile"], given["nics"], host, check_mode=module.check_mode, toggle_allowed=given["toggle_allowed"])
+    except (ApplyError, CommandError, ParseError, OSError) as error:
+        module.fail_json(msg=str(error))
+    module.exit_json(
+        changed=result.changed, written=result.written, withheld=result.withheld, missing=result.ports.missing, diff=result.diffs
+    )
+
+
+if __name__ == "__main__":
+    main()
