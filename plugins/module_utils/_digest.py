@@ -4,7 +4,7 @@
 
 """The digest of a host's facts: what roles, templates, proofs and comparisons between hosts use of the whole tree.
 
-At most 10 KB of JSON for a host with 8 NICs, because Ansible keeps it for every host. The checks on one host read the whole tree.
+At most 12 KB of JSON for a host with 8 NICs, because Ansible keeps it for every host. The checks on one host read the whole tree.
 """
 
 from __future__ import annotations
@@ -26,7 +26,9 @@ MODULE = ("version", "srcversion")
 STACK = ("kind", "kernel")
 DISTRIBUTION = ("id", "version_id", "like", "packages", "family")
 #: Taken as they are.
-WHOLE = ("schema", "boot", "limits", "sysctl", "files", "units", "load", "gpudirect", "firmware")
+WHOLE = ("schema", "boot", "sysctl", "files", "units", "load", "cpu", "gpudirect", "firmware")
+#: Of what logins get, and of services that run, only checks judge.
+LIMITS = ("service_memlock", "service_open_files", "remove_ipc")
 
 
 def digest(facts: Mapping[str, Any]) -> dict[str, Any]:
@@ -34,8 +36,9 @@ def digest(facts: Mapping[str, Any]) -> dict[str, Any]:
     stack = facts["stack"]
     return {
         **_kept(facts, WHOLE),
+        **{name: facts[name] and _kept(facts[name], kept) for name, kept in (("limits", LIMITS), ("time", ("chrony",))) if name in facts},
         "devices": {name: _device(device) for name, device in facts["devices"].items()},
-        "netdevs": {name: _kept(netdev, NETDEV) for name, netdev in facts["netdevs"].items()},
+        "netdevs": {name: _netdev(netdev) for name, netdev in facts["netdevs"].items()},
         "stack": {
             **_kept(stack, STACK),
             "distribution": _kept(stack["distribution"], DISTRIBUTION),
@@ -75,6 +78,11 @@ def _shared_hops(devices: Mapping[str, Any]) -> set[str]:
     paths = [device["pci"].get("hops") or () for device in devices.values() if device["pci"]]
     users = Counter(hop["address"] for hops in paths for hop in hops)
     return {address for address, count in users.items() if count > 1}
+
+
+def _netdev(netdev: Mapping[str, Any]) -> dict[str, Any]:
+    rings = (netdev.get("ethtool") or {}).get("rings")
+    return {**_kept(netdev, NETDEV), **({"ethtool": {"rings": rings}} if rings else {})}
 
 
 def _device(device: Mapping[str, Any]) -> dict[str, Any]:

@@ -14,11 +14,10 @@ import re
 
 from ansible_collections.rdma.cluster.plugins.module_utils._errors import ParseError
 from ansible_collections.rdma.cluster.plugins.module_utils._sysroot import SysRoot
+from ansible_collections.rdma.cluster.plugins.module_utils._systemd import SLICES, service_group
 
 NETWORKD, NETWORK_MANAGER, IFUPDOWN, DHCLIENT, DHCPCD = "systemd-networkd", "NetworkManager", "ifupdown", "dhclient", "dhcpcd"
 UNMANAGED = "unmanaged"
-# Where systemd has the services' control groups; the first is version 2.
-_SLICES = ("/sys/fs/cgroup/system.slice", "/sys/fs/cgroup/systemd/system.slice", "/sys/fs/cgroup/unified/system.slice")
 _PID_FILES = {
     DHCLIENT: ("/run/dhclient.{}.pid", "/run/dhclient-{}.pid", "/run/dhclient6.{}.pid", "/run/dhclient6-{}.pid"),
     DHCPCD: ("/run/dhcpcd/{}.pid", "/run/dhcpcd/{}-4.pid", "/run/dhcpcd/{}-6.pid", "/run/dhcpcd-{}.pid"),
@@ -72,9 +71,8 @@ def _claims_by_index(sys: SysRoot, manager: str, folder: str, ifindex: int | Non
 
 
 def _is_active(sys: SysRoot, service: str) -> bool:
-    """Whether a service has a control group, which it has as long as it runs; true where the tree has no such groups to tell it."""
-    groups = next((folder for folder in _SLICES if sys.exists(folder)), None)
-    return groups is None or sys.exists(f"{groups}/{service}")
+    """Whether a service runs; true where the tree has no control groups to tell it."""
+    return service_group(sys, service) is not None or not any(sys.exists(folder) for folder in SLICES)
 
 
 def _runs(sys: SysRoot, pid_file: str, command: str) -> bool:

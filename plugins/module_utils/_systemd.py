@@ -2,7 +2,7 @@
 # GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""What systemd says of a unit (systemctl(1), show)."""
+"""What systemd says of a unit (systemctl(1), show), and where it keeps a service's processes (cgroups(7))."""
 
 from __future__ import annotations
 
@@ -10,6 +10,10 @@ from dataclasses import dataclass
 
 from ansible_collections.rdma.cluster.plugins.module_utils._command import Runner, run_checked
 from ansible_collections.rdma.cluster.plugins.module_utils._errors import ParseError
+from ansible_collections.rdma.cluster.plugins.module_utils._sysroot import SysRoot
+
+#: Where systemd has the services' control groups; the first is version 2.
+SLICES = ("/sys/fs/cgroup/system.slice", "/sys/fs/cgroup/systemd/system.slice", "/sys/fs/cgroup/unified/system.slice")
 
 
 @dataclass(frozen=True)
@@ -39,3 +43,9 @@ def unit_states(runner: Runner, *units: str) -> dict[str, UnitState]:
 def unit_state(runner: Runner, unit: str) -> UnitState:
     """Ask systemd about one unit. Raises ApplyError if it does not answer."""
     return unit_states(runner, unit)[unit]
+
+
+def service_group(sys: SysRoot, unit: str) -> str | None:
+    """The control group of a service, which it has as long as it runs; None if it does not. No process is started."""
+    slice_path = next((folder for folder in SLICES if sys.exists(folder)), None)
+    return f"{slice_path}/{unit}" if slice_path is not None and sys.exists(f"{slice_path}/{unit}") else None
