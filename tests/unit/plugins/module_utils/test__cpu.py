@@ -16,7 +16,7 @@ import pytest
 
 from ansible_collections.rdma.cluster.plugins.module_utils import _cpu_ensure, _cpu_runner
 from ansible_collections.rdma.cluster.plugins.module_utils._cpu import Cpu, IdleState, Tuned, read_cpu
-from ansible_collections.rdma.cluster.plugins.module_utils._cpu_ensure import CpuWish, cpu_files, ensure_cpu
+from ansible_collections.rdma.cluster.plugins.module_utils._cpu_ensure import CpuWish, cpu_files, deep_states, ensure_cpu
 from ansible_collections.rdma.cluster.plugins.module_utils._errors import ApplyError, ParseError
 from ansible_collections.rdma.cluster.plugins.module_utils._sysroot import SysRoot
 from tests.unit.fakes import FakeRunner
@@ -214,3 +214,9 @@ def test_the_files_are_the_units_or_tuneds(root: Path) -> None:
     assert there == [["cpu.json", "SCRIPT", "UNIT_FILE"], ["PROFILE_FILE"]]
     config = next(file for file in cpu_files(WISH, None) if file.path.endswith("cpu.json"))
     assert json.loads(config.content or "") == {"governor": "performance", "max_cstate_latency_us": 10}
+
+
+@pytest.mark.parametrize(("disabled", "deep"), [(0, ["C6"]), (1, ["C6"]), (2, [])])
+def test_a_state_counts_until_no_cpu_may_enter_it(root: Path, disabled: int, deep: list[str]) -> None:
+    write_tree(root, "\n".join(f"{CPUS}/cpu{number}/cpuidle/state2/disable: 1" for number in range(disabled)))
+    assert deep_states(CpuWish(None, 10), look(root)()) == deep
