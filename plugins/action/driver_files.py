@@ -14,7 +14,7 @@ from typing import Any, ClassVar
 from ansible.errors import AnsibleError
 from ansible.module_utils.urls import open_url
 
-from ansible_collections.rdma.cluster.plugins.module_utils._files import ManagedFile, differs
+from ansible_collections.rdma.cluster.plugins.module_utils._files import ManagedFile, differs, has_content
 from ansible_collections.rdma.cluster.plugins.plugin_utils._action import RunAction
 from ansible_collections.rdma.cluster.plugins.plugin_utils._doca_repository import KEY_OF, no_repository, repository_files
 from ansible_collections.rdma.cluster.plugins.plugin_utils._kernel_hook import hook_files
@@ -42,8 +42,8 @@ class ActionModule(RunAction):
     def _repository(self, plan: Mapping[str, Any], family: str) -> list[ManagedFile]:
         driver = self.intent["driver"]
         wanted = driver["repository"]["key_checksum"].partition(":")[2]
-        there = (self.facts.get("files") or {}).get(KEY_OF[family]) or {}
-        key = None if there.get("sha256") == wanted[:32] else self._key(driver["repository"]["key"], wanted)
+        there = (self.facts.get("files") or {}).get(KEY_OF[family])
+        key = None if has_content(there, wanted) else self._key(driver["repository"]["key"], wanted)
         return repository_files(family, url=plan["doca"]["repository"], version=driver["version"], profile=driver["profile"], key=key)
 
     def _key(self, place: Mapping[str, str], wanted: str) -> str:

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from ansible_collections.rdma.cluster.plugins.plugin_utils import _host
+from ansible_collections.rdma.cluster.plugins.plugin_utils import _host, _host_tuning
 
 
 class FilterModule:
@@ -17,7 +17,16 @@ class FilterModule:
 
     def filters(self) -> dict[str, Callable[..., Any]]:
         return {
-            "memlock_differs": _host.memlock_differs,
-            "sysctl_settings": _host.sysctl_settings,
+            "cpu_differs": _host_tuning.cpu_differs,
+            "irqbalance_differs": _host_tuning.irqbalance_differs,
+            "limits_differ": _host.limits_differ,
+            "limits_options": _host.limits_options,
+            "rdma_cm_differs": _host_tuning.rdma_cm_differs,
+            "rdma_cm_ports": _host_tuning.rdma_cm_ports,
+            "ring_settings": _host_tuning.ring_settings,
+            "rings_differ": _host_tuning.rings_differ,
             "sysctl_differs": _host.sysctl_differs,
+            "sysctl_settings": _host.sysctl_settings,
+            "time_content": _host_tuning.time_content,
+            "time_differs": _host_tuning.time_differs,
         }

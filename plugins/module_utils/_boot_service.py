@@ -6,8 +6,10 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 from dataclasses import dataclass
+from pathlib import PurePosixPath
 
 from ansible_collections.rdma.cluster.plugins.module_utils._command import Runner, run_checked
 from ansible_collections.rdma.cluster.plugins.module_utils._files import FileChange, ManagedFile, ensure_files, listed_diff
@@ -50,7 +52,7 @@ def run_service(change: ServiceChange, *, runner: Runner, restart: bool = False)
     if change.enabled:
         # Reloads as well.
         _systemctl(runner, "enable", change.unit)
-    elif any(file.path.startswith(f"{UNITS}/") for file in change.files):
+    elif any(PurePosixPath(file.path).name in (change.unit, _template(change.unit)) for file in change.files):
         _systemctl(runner, "daemon-reload")
     if change.started or restart:
         _systemctl(runner, "restart", change.unit)
@@ -65,6 +67,11 @@ def remove_service(unit: str, paths: Sequence[str], *, runner: Runner, check_mod
     if files and not check_mode:
         _systemctl(runner, "daemon-reload")
     return ServiceChange(unit, files, enabled=False, started=False)
+
+
+def _template(unit: str) -> str:
+    """rdma-qos@ens1.service is made of rdma-qos@.service."""
+    return re.sub(r"@.*(?=\.service$)", "@", unit)
 
 
 def _systemctl(runner: Runner, *words: str) -> None:

@@ -4,7 +4,7 @@
 
 """The digest of a host's facts: what roles, templates, proofs and comparisons between hosts use of the whole tree.
 
-At most 10 KB of JSON for a host with 8 NICs, because Ansible keeps it for every host. The checks on one host read the whole tree.
+At most 12 KB of JSON for a host with 8 NICs, because Ansible keeps it for every host. The checks on one host read the whole tree.
 """
 
 from __future__ import annotations
@@ -13,6 +13,7 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from ansible_collections.rdma.cluster.plugins.module_utils._files import brief_files
 from ansible_collections.rdma.cluster.plugins.module_utils._pcie_acs import brief, pcie_state
 from ansible_collections.rdma.cluster.plugins.module_utils._qos_digest import pack_states
 
@@ -25,11 +26,15 @@ LINK = ("address", "speed_gtps", "width")
 #: Meaningless on Ethernet.
 LIDS = ("lid", "sm_lid")
 NETDEV = ("driver", "mac", "mtu_bytes", "carrier", "admin_up", "dev_port", "pci", "function", "ipv4")
+#: A list in this order.
+RINGS = ("rx", "tx", "rx_max", "tx_max")
 MODULE = ("version", "srcversion")
 STACK = ("kind", "kernel")
 DISTRIBUTION = ("id", "version_id", "like", "packages", "family")
 #: Taken as they are.
-WHOLE = ("schema", "boot", "limits", "sysctl", "files", "units", "load", "gpudirect", "firmware")
+WHOLE = ("schema", "boot", "units", "load", "gpudirect", "firmware")
+#: Of what logins get, and of services that run, only checks judge.
+LIMITS = ("service_memlock", "service_open_files", "remove_ipc")
 
 
 def digest(facts: Mapping[str, Any]) -> dict[str, Any]:
@@ -37,17 +42,27 @@ def digest(facts: Mapping[str, Any]) -> dict[str, Any]:
     stack = facts["stack"]
     return {
         **_kept(facts, WHOLE),
+        **{name: facts[name] and _kept(facts[name], kept) for name, kept in (("limits", LIMITS), ("time", ("chrony",))) if name in facts},
         "devices": {name: _device(device) for name, device in facts["devices"].items()},
-        "netdevs": {name: _kept(netdev, NETDEV) for name, netdev in facts["netdevs"].items()},
+        "netdevs": {name: _netdev(netdev) for name, netdev in facts["netdevs"].items()},
         "stack": {
             **_kept(stack, STACK),
             "distribution": _kept(stack["distribution"], DISTRIBUTION),
             "modules": {name: _kept(module, MODULE) for name, module in stack["modules"].items()},
         },
+        "files": brief_files(facts["files"]) if facts.get("files") is not None else None,
+        "cpu": _cpu(facts.get("cpu")),
+        "sysctl": _sysctl(facts.get("sysctl")),
         "gpus": [gpu["address"] for gpu in facts.get("gpus") or ()],
         "qos": pack_states(facts.get("qos")),
         "pcie": brief(pcie_state(facts)),
     }
+
+
+def rings_of(netdev: Mapping[str, Any]) -> Mapping[str, Any]:
+    """The rings of an interface, of the whole tree or of a digest; {} where they are not told."""
+    packed = netdev.get("rings")
+    return dict(zip(RINGS, packed)) if packed else (netdev.get("ethtool") or {}).get("rings") or {}
 
 
 def comparable(facts: Mapping[str, Any]) -> dict[str, Any]:
@@ -80,6 +95,23 @@ def _shared_hops(devices: Mapping[str, Any]) -> set[str]:
     paths = [device["pci"].get("hops") or () for device in devices.values() if device["pci"]]
     users = Counter(hop["address"] for hops in paths for hop in hops)
     return {address for address, count in users.items() if count > 1}
+
+
+def _cpu(cpu: Mapping[str, Any] | None) -> dict[str, Any] | None:
+    """Each idle state as a list, in the order of IdleState's fields."""
+    return cpu and {**cpu, "idle_states": {name: list(state.values()) for name, state in cpu["idle_states"].items()}}
+
+
+def _sysctl(sysctl: Mapping[str, Any] | None) -> dict[str, Any] | None:
+    """Without the files that the values at boot come from."""
+    if sysctl is None:
+        return None
+    return {"live": sysctl["live"], "boot": {key: boot and {"value": boot["value"]} for key, boot in sysctl["boot"].items()}}
+
+
+def _netdev(netdev: Mapping[str, Any]) -> dict[str, Any]:
+    rings = (netdev.get("ethtool") or {}).get("rings")
+    return {**_kept(netdev, NETDEV), **({"rings": [rings[key] for key in RINGS]} if rings else {})}
 
 
 def _device(device: Mapping[str, Any]) -> dict[str, Any]:

@@ -15,6 +15,7 @@ from dataclasses import asdict, dataclass
 from typing import Any
 
 from ansible_collections.rdma.cluster.plugins.module_utils._command import Runner
+from ansible_collections.rdma.cluster.plugins.module_utils._cpu import Cpu, read_cpu
 from ansible_collections.rdma.cluster.plugins.module_utils._device_nodes import read_nodes
 from ansible_collections.rdma.cluster.plugins.module_utils._errors import ParseError
 from ansible_collections.rdma.cluster.plugins.module_utils._ethtool import EthtoolPort
@@ -63,7 +64,7 @@ SCHEMA = 1
 SUBSETS = {
     "counters": "the counters of ports, and of interfaces if they are asked",
     "gpus": "GPUs, their distance to each NIC, GPUDirect, IOMMU",
-    "host": "limits, kernel settings, files, units, load, time, file systems, our own session",
+    "host": "limits, kernel settings, files, units, load, time, CPUs, file systems, our own session",
     "netdevs": "what only the running system tells of interfaces: addresses, who manages them, ethtool; the MTU of ports",
     "optics": "the modules in the cages of interfaces and InfiniBand ports",
     "qos": "RoCE quality of service of interfaces: DCBX, trust, PFC, ETS, congestion control, traffic class, RDMA-CM's defaults",
@@ -121,6 +122,7 @@ class Facts:
     units: dict[str, UnitState] | None = None
     load: Load | None = None
     time: Time | None = None
+    cpu: Cpu | None = None
     filesystems: dict[str, Filesystem] | None = None
     session: Session | None = None
 
@@ -211,7 +213,8 @@ def _host(sys: SysRoot, runner: Runner | None, asked: Asked, addresses: Mapping[
         "nccl_files": read_nccl_files(sys, asked.files),
         "units": read_units(sys, runner),
         "load": read_load(sys),
-        "time": read_time(runner),
+        "time": read_time(sys, runner),
+        "cpu": read_cpu(sys, running=runner is not None),
         "filesystems": read_filesystems(sys, runner),
         "session": read_session(sys, runner, addresses),
     }

@@ -28,6 +28,7 @@ MANAGED = (
     ("/etc/apt/keyrings", "rdma-cluster-"),
     ("/etc/apt/preferences.d", "rdma-cluster-"),
     ("/etc/apt/sources.list.d", "rdma-cluster-"),
+    ("/etc/chrony/sources.d", "rdma-cluster"),
     ("/etc/kernel/header_postinst.d", "zz-rdma-cluster"),
     ("/etc/kernel/install.d", "95-rdma-cluster"),
     ("/etc/kernel/postinst.d", "zz-rdma-cluster"),
@@ -37,10 +38,13 @@ MANAGED = (
     ("/etc/rdma-cluster", ""),
     ("/etc/security/limits.d", "90-rdma-cluster.conf"),
     ("/etc/sysctl.d", "99-zz-rdma-cluster.conf"),
+    ("/etc/systemd/logind.conf.d", "90-rdma-cluster.conf"),
     ("/etc/systemd/network", "60-rdma-"),
     ("/etc/systemd/system", "rdma-"),
     ("/etc/systemd/system.conf.d", "90-rdma-cluster.conf"),
     ("/etc/systemd/user.conf.d", "90-rdma-cluster.conf"),
+    ("/etc/tuned/rdma-cluster", "tuned.conf"),
+    ("/etc/udev/rules.d", "90-rdma-cluster"),
     ("/etc/yum.repos.d", "rdma-cluster-"),
     ("/usr/local/lib/rdma-cluster", ""),
 )
@@ -78,13 +82,13 @@ class FileChange:
         }
 
 
-def told_sha256(data: bytes) -> str:
-    """The first 32 of the 64 hexadecimal digits, which is as many as facts tell: enough to see another content."""
-    return hashlib.sha256(data).hexdigest()[:32]
+#: 96 bits tell one content from another.
+_BRIEF_DIGITS = 24
+_USUAL: Mapping[str, Any] = {"mode": 0o644, "owner": "0:0"}
 
 
 def managed_files(sys: SysRoot, others: Sequence[str] = ()) -> dict[str, dict[str, Any]]:
-    """Each file of ours that a host has: path → {"sha256": told_sha256 of its bytes, "mode": permission bits, "owner": "0:0"}.
+    """Each file of ours that a host has: path → {"sha256": of its bytes, in hex, "mode": permission bits, "owner": "0:0"}.
 
     others: paths that the intent gives to files of ours, beside the places where they lie otherwise.
     """
@@ -93,7 +97,7 @@ def managed_files(sys: SysRoot, others: Sequence[str] = ()) -> dict[str, dict[st
     for path in sorted({*ours, *others}):
         data = sys.read_bytes(path)
         if data is not None:
-            found[path] = {"sha256": told_sha256(data), "mode": sys.mode(path), "owner": sys.owner(path)}
+            found[path] = {"sha256": hashlib.sha256(data).hexdigest(), "mode": sys.mode(path), "owner": sys.owner(path)}
     return found
 
 
@@ -104,12 +108,33 @@ def differs(file: ManagedFile, facts: Mapping[str, Any]) -> bool:
         return True
     if file.content is None:
         return bool(file.path in there)
-    return bool(there.get(file.path) != described(file.content, file.mode))
+    seen = there.get(file.path)
+    return seen is None or not _is_as_described(seen, described(file.content, file.mode))
+
+
+def brief_files(files: Mapping[str, Mapping[str, Any]]) -> dict[str, Any]:
+    """The same for a digest: the first digits alone, or with mode and owner where those are not the usual ones."""
+    brief: dict[str, Any] = {}
+    for path, file in files.items():
+        unusual = {key: file[key] for key, usual in _USUAL.items() if file[key] != usual}
+        digits = file["sha256"][:_BRIEF_DIGITS]
+        brief[path] = {"sha256": digits, **unusual} if unusual else digits
+    return brief
+
+
+def has_content(seen: Mapping[str, Any] | str | None, sha256: str) -> bool:
+    """Whether a file is there with this content, by its facts or by those of a digest."""
+    return seen is not None and sha256.startswith(seen if isinstance(seen, str) else seen["sha256"])
+
+
+def _is_as_described(seen: Mapping[str, Any] | str, wished: Mapping[str, Any]) -> bool:
+    told = {**_USUAL, **({} if isinstance(seen, str) else seen)}
+    return has_content(seen, wished["sha256"]) and all(told[key] == wished[key] for key in _USUAL)
 
 
 def described(content: str | bytes, mode: int) -> dict[str, Any]:
     """What facts say of a file that is as it shall be: modules run as root."""
-    return {"sha256": told_sha256(as_bytes(content)), "mode": mode, "owner": "0:0"}
+    return {"sha256": hashlib.sha256(as_bytes(content)).hexdigest(), "mode": mode, "owner": "0:0"}
 
 
 def as_bytes(content: str | bytes) -> bytes:

@@ -8,17 +8,20 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 
+from ansible_collections.rdma.cluster.plugins.module_utils._chrony import Chrony, read_chrony
 from ansible_collections.rdma.cluster.plugins.module_utils._command import CommandError, Runner
 from ansible_collections.rdma.cluster.plugins.module_utils._errors import ApplyError, ParseError
-from ansible_collections.rdma.cluster.plugins.module_utils._limits import Memlock, read_service_memlock
-from ansible_collections.rdma.cluster.plugins.module_utils._login_limits import LoginMemlock, read_login_memlock
+from ansible_collections.rdma.cluster.plugins.module_utils._limits import Memlock, read_service_limits
+from ansible_collections.rdma.cluster.plugins.module_utils._login_limits import LoginLimit, read_login_limits
+from ansible_collections.rdma.cluster.plugins.module_utils._logind import read_remove_ipc
 from ansible_collections.rdma.cluster.plugins.module_utils._nccl_conf import parse_nccl_conf
+from ansible_collections.rdma.cluster.plugins.module_utils._running_services import RunningService, read_running_services
 from ansible_collections.rdma.cluster.plugins.module_utils._sysctl import BootValue, boot_values, live_values
 from ansible_collections.rdma.cluster.plugins.module_utils._sysroot import SysRoot
 from ansible_collections.rdma.cluster.plugins.module_utils._systemd import UnitState, unit_states
-from ansible_collections.rdma.cluster.plugins.module_utils._time_sync import read_synchronised
+from ansible_collections.rdma.cluster.plugins.module_utils._time_sync import read_hardware_clocks, read_synchronised
 
 UFW, UFW_CONF, UFW_ENABLED = "ufw.service", "/etc/ufw/ufw.conf", re.compile(r"^\s*ENABLED=[\"']?yes", re.MULTILINE | re.IGNORECASE)
 #: What sets up the switches between GPUs.
@@ -32,6 +35,10 @@ UNITS = (
     UFW,
     "nftables.service",
     FABRIC_MANAGER,
+    "rdma-cpu.service",
+    "irqbalance.service",
+    "chrony.service",
+    "chronyd.service",
 )
 #: Of everybody, and of root's own jobs (nccl:src/misc/param.cc).
 NCCL_FILES = ("/etc/nccl.conf", "/root/.nccl.conf")
@@ -40,13 +47,18 @@ NCCL_PREFIXES = ("NCCL_", "UCX_")
 
 @dataclass(frozen=True)
 class Limits:
-    """service_memlock: what a service gets, read inside a transient one; None if nobody could be asked.
+    """service_memlock, service_open_files: what a service gets, read inside a transient one; None if nobody could be asked.
 
-    login_memlock: what logins get, "*" (everybody but root) and "root"; None where no file says it.
+    login_memlock, login_open_files: what logins get, "*" (everybody but root) and "root"; None where no file says it.
+    running: of the services that start jobs, by unit, those that run. remove_ipc: whether logind clears up behind users; None without it.
     """
 
     service_memlock: Memlock | None
-    login_memlock: dict[str, LoginMemlock | None]
+    login_memlock: dict[str, LoginLimit | None]
+    service_open_files: int | None
+    login_open_files: dict[str, LoginLimit | None]
+    running: dict[str, RunningService]
+    remove_ipc: bool | None
 
 
 @dataclass(frozen=True)
@@ -69,9 +81,14 @@ class Boot:
 
 @dataclass(frozen=True)
 class Time:
-    """Whether the kernel's clock is kept by one that is right; None if it was not asked."""
+    """Whether the kernel's clock is kept by one that is right, None if it was not asked; what chrony says of it, None where none runs.
+
+    hardware_clocks: interface → the clock of its NIC, of those that have one.
+    """
 
     synchronised: bool | None
+    chrony: Chrony | None = None
+    hardware_clocks: dict[str, str] = field(default_factory=dict)
 
 
 def parse_uptime(text: str) -> float:
@@ -91,8 +108,8 @@ def read_boot(sys: SysRoot) -> Boot:
     )
 
 
-def read_time(runner: Runner | None) -> Time:
-    return Time(read_synchronised(runner))
+def read_time(sys: SysRoot, runner: Runner | None) -> Time:
+    return Time(read_synchronised(runner), read_chrony(sys, runner), read_hardware_clocks(sys))
 
 
 def read_nccl_files(sys: SysRoot, files: Sequence[str]) -> dict[str, dict[str, str]]:
@@ -113,7 +130,15 @@ def _nccl_variables(text: str) -> dict[str, str]:
 
 
 def read_limits(sys: SysRoot, runner: Runner | None) -> Limits:
-    return Limits(read_service_memlock(runner) if runner is not None else None, read_login_memlock(sys))
+    service = read_service_limits(runner) if runner is not None else None
+    return Limits(
+        service_memlock=service.memlock if service is not None else None,
+        login_memlock=read_login_limits(sys, "memlock"),
+        service_open_files=service.open_files if service is not None else None,
+        login_open_files=read_login_limits(sys, "nofile"),
+        running=read_running_services(sys),
+        remove_ipc=read_remove_ipc(sys, runner) if runner is not None else None,
+    )
 
 
 def read_sysctl(sys: SysRoot, keys: Sequence[str]) -> Sysctl:

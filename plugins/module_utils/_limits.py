@@ -2,10 +2,12 @@
 # GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""How much memory a process may lock, which RDMA needs to register memory: for logins and for services.
+"""What processes may lock of memory, which RDMA needs to register it, and have open of files: for logins and for services.
 
-limits.conf(5) holds for PAM sessions only, and its `*` is not root; what a service may lock, and so a job that slurmd or
-containerd starts, comes from the manager's DefaultLimitMEMLOCK (systemd-system.conf(5)) or from its own unit.
+limits.conf(5) holds for PAM sessions only, and its `*` is not root; what a service gets, and so a job that slurmd or containerd starts,
+comes from the manager's DefaultLimit…= (systemd-system.conf(5)) or from its own unit. NVIDIA's guide to NCCL asks for no limit of
+locked memory and for 131072 open files (connections and pieces of shared memory take them), and against an unlimited stack, which is
+never set here.
 """
 
 from __future__ import annotations
@@ -13,21 +15,21 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass
 
-from ansible_collections.rdma.cluster.plugins.module_utils._command import CommandError, Runner, run_checked
-from ansible_collections.rdma.cluster.plugins.module_utils._errors import ApplyError, ParseError
-from ansible_collections.rdma.cluster.plugins.module_utils._files import FileChange, ManagedFile, ensure_files
-from ansible_collections.rdma.cluster.plugins.module_utils._sysroot import SysRoot
+from ansible_collections.rdma.cluster.plugins.module_utils._command import CommandError, Runner
+from ansible_collections.rdma.cluster.plugins.module_utils._errors import ParseError
+from ansible_collections.rdma.cluster.plugins.module_utils._files import ManagedFile
 
 NAME = "90-rdma-cluster.conf"
 LOGIN_FILE = f"/etc/security/limits.d/{NAME}"
 SYSTEM_FILE = f"/etc/systemd/system.conf.d/{NAME}"
 USER_FILE = f"/etc/systemd/user.conf.d/{NAME}"
+LOGIND_FILE = f"/etc/systemd/logind.conf.d/{NAME}"
 HEADER = "# Managed by rdma.cluster: RDMA locks the memory that it registers.\n"
-LOGIN_TEXT = f"{HEADER}* - memlock unlimited\nroot - memlock unlimited\n"
-MANAGER_TEXT = f"{HEADER}[Manager]\nDefaultLimitMEMLOCK=infinity\n"
-#: Where the system manager looks for drop-ins; a file hides those of its name in the folders after its own.
-DROP_INS = tuple(f"{folder}/systemd/system.conf.d" for folder in ("/etc", "/run", "/usr/local/lib", "/usr/lib"))
-DEFAULT_KEY = "DefaultLimitMEMLOCK"
+LOGIND_TEXT = "# Managed by rdma.cluster: a job's shared memory outlives the login that started it.\n[Login]\nRemoveIPC=no\n"
+#: The kernel's own ceiling (fs.nr_open); the soft limit may be raised to it. systemd's default of the hard one is half of it.
+OPEN_FILES_HARD = 1048576
+MEMLOCK_KEY, OPEN_FILES_KEY = "DefaultLimitMEMLOCK", "DefaultLimitNOFILE"
+MEMLOCK_ROW, OPEN_FILES_ROW = "Max locked memory", "Max open files"
 ASK = ("systemd-run", "--quiet", "--wait", "--pipe", "--collect", "cat", "/proc/self/limits")
 LIMIT_HEADER = ["Limit", "Soft", "Limit", "Hard", "Limit", "Units"]
 LIMIT_LINE = re.compile(r"(?P<name>\S.*?) {2,}(?P<soft>\d+|unlimited) +(?P<hard>\d+|unlimited)(?: +(?P<unit>\S+))? *")
@@ -55,22 +57,20 @@ class Memlock:
 
 
 @dataclass(frozen=True)
-class MemlockResult:
-    """What was done, or would be in check mode; live: what services were given before, None if that stays as it is."""
+class LimitsWish:
+    """memlock_unlimited: no limit of locked memory; open_files: files open at least, 0: as it is; keep_ipc: RemoveIPC=no."""
 
-    files: list[FileChange]
-    live: str | None
+    memlock_unlimited: bool
+    open_files: int
+    keep_ipc: bool
 
-    @property
-    def changed(self) -> bool:
-        return bool(self.files or self.live)
 
-    @property
-    def diffs(self) -> list[dict[str, str]]:
-        """In the shape that Ansible's --diff prints."""
-        header = {"before_header": "memlock of services", "after_header": "memlock of services"}
-        live = [{**header, "before": f"{self.live}\n", "after": "unlimited\n"}] if self.live else []
-        return [*(file.to_diff() for file in self.files), *live]
+@dataclass(frozen=True)
+class ServiceLimits:
+    """What a process has: its soft limits, with which the kernel compares. open_files is None if there is no limit."""
+
+    memlock: Memlock
+    open_files: int | None
 
 
 def parse_limits(text: str) -> dict[str, Limit]:
@@ -91,81 +91,49 @@ def _number(word: str) -> int | None:
     return None if word == "unlimited" else int(word)
 
 
-def read_service_memlock(runner: Runner) -> Memlock | None:
-    """What a service that starts now may lock, seen from inside one; None if systemd does not start one.
+def service_limits(text: str) -> ServiceLimits:
+    """The limits of RDMA in /proc/PID/limits. Raises ParseError if one of them is not there."""
+    found = parse_limits(text)
+    missing = [row for row in (MEMLOCK_ROW, OPEN_FILES_ROW) if row not in found]
+    if missing:
+        raise ParseError(f"the limits of a process show no limit {missing[0]!r}: {text!r}")
+    memlock = found[MEMLOCK_ROW].soft
+    return ServiceLimits(Memlock(unlimited=memlock is None, bytes=memlock), found[OPEN_FILES_ROW].soft)
 
-    It is the soft limit: the kernel compares with that one when memory is registered, and it is never above the hard one.
+
+def read_service_limits(runner: Runner) -> ServiceLimits | None:
+    """What a service that starts now gets, seen from inside one; None if systemd does not start one.
+
     Raises ParseError if what the service says makes no sense.
     """
     try:
         done = runner.run(ASK)
     except CommandError:
         return None
-    if done.rc:
-        return None
-    limit = parse_limits(done.stdout).get("Max locked memory")
-    if limit is None:
-        raise ParseError(f"`{' '.join(ASK)}` shows no limit 'Max locked memory': {done.stdout!r}")
-    return Memlock(unlimited=limit.soft is None, bytes=limit.soft)
+    return None if done.rc else service_limits(done.stdout)
 
 
-def files(*, unlimited: bool = True) -> list[ManagedFile]:
-    """The files that lift the limit for logins, services and users' services; unlimited False: that they shall go."""
-    wanted = {LOGIN_FILE: LOGIN_TEXT, SYSTEM_FILE: MANAGER_TEXT, USER_FILE: MANAGER_TEXT}
-    return [ManagedFile(path, text if unlimited else None) for path, text in wanted.items()]
+def files(wish: LimitsWish) -> list[ManagedFile]:
+    """The files of logins, services, users' services and logind; one that has nothing to say shall not be there."""
+    manager = [f"{MEMLOCK_KEY}=infinity"] if wish.memlock_unlimited else []
+    manager += [f"{OPEN_FILES_KEY}={wish.open_files}:{OPEN_FILES_HARD}"] if wish.open_files else []
+    manager_text = "\n".join([f"{HEADER}[Manager]", *manager, ""]) if manager else None
+    logins = [f"{who} - memlock unlimited" for who in ("*", "root") if wish.memlock_unlimited]
+    for who in ("*", "root") if wish.open_files else ():
+        logins += [f"{who} soft nofile {wish.open_files}", f"{who} hard nofile {OPEN_FILES_HARD}"]
+    return [
+        ManagedFile(LOGIN_FILE, HEADER + "\n".join([*logins, ""]) if logins else None),
+        ManagedFile(SYSTEM_FILE, manager_text),
+        ManagedFile(USER_FILE, manager_text),
+        ManagedFile(LOGIND_FILE, LOGIND_TEXT if wish.keep_ipc else None),
+    ]
 
 
-def ensure_memlock(*, runner: Runner, sys: SysRoot, check_mode: bool, unlimited: bool) -> MemlockResult:
-    """Write the files, and have systemd read them again if a service that starts now is still limited.
-
-    unlimited False: remove the files and leave the running manager alone, as nothing is known of what it should say.
-    Raises ApplyError if the limit cannot be seen or is still there afterwards.
-    """
-    changes = ensure_files(files(unlimited=unlimited), check_mode=check_mode)
-    before = read_service_memlock(runner) if unlimited else None
-    if not unlimited or (before is not None and before.unlimited):
-        return MemlockResult(changes, None)
-    if not check_mode:
-        if before is None:
-            raise ApplyError(f"Cannot see what services may lock: `{' '.join(ASK)}` does not work here.")
-        run_checked(runner, "systemctl", "daemon-reexec")
-        _read_back(runner, sys)
-    return MemlockResult(changes, before.words if before is not None else "unknown")
-
-
-def _read_back(runner: Runner, sys: SysRoot) -> None:
-    after = read_service_memlock(runner)
-    if after is not None and after.unlimited:
-        return
-    seen = after.words if after is not None else "unknown"
-    later = overriding_drop_in(sys)
-    if later is not None:
-        why = f"{later} comes after {NAME} and sets {DEFAULT_KEY} as well: take it out there."
-    else:
-        why = (
-            f"Look for what sets it with `systemd-analyze cat-config systemd/system.conf` and in `systemctl cat -- service.d`: not {NAME}."
-        )
-    raise ApplyError(f"systemd was told {DEFAULT_KEY}=infinity, and services may still lock {seen}. {why}")
-
-
-def overriding_drop_in(sys: SysRoot) -> str | None:
-    """The last file that the system manager reads after ours and that sets the default anew; None if there is none."""
-    chosen: dict[str, str] = {}
-    for folder in DROP_INS:
-        for name in sys.list_dir(folder):
-            chosen.setdefault(name, f"{folder}/{name}")
-    later = [chosen[name] for name in sorted(chosen) if name.endswith(".conf") and name > NAME]
-    setting = [path for path in later if parse_default_memlock(sys.read(path) or "") is not None]
-    return setting[-1] if setting else None
-
-
-def parse_default_memlock(text: str) -> str | None:
-    """DefaultLimitMEMLOCK of a manager's configuration file as it stands there ("64M"); None if it is not set."""
-    section, found = "", None
-    for line in (line.strip() for line in text.splitlines()):
-        if line.startswith("["):
-            section = line
-        key, equals, value = line.partition("=")
-        if equals and section == "[Manager]" and key.strip() == DEFAULT_KEY:
-            found = value.strip()
+def too_low(wish: LimitsWish, seen: ServiceLimits) -> list[tuple[str, str, str]]:
+    """What of a process's limits is less than wished: (what, seen, wished) in words."""
+    found = []
+    if wish.memlock_unlimited and not seen.memlock.unlimited:
+        found.append(("memlock of services", seen.memlock.words, "unlimited"))
+    if seen.open_files is not None and seen.open_files < wish.open_files:
+        found.append(("open files of services", str(seen.open_files), str(wish.open_files)))
     return found

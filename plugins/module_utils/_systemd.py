@@ -2,7 +2,7 @@
 # GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""What systemd says of a unit (systemctl(1), show), and what its control groups do without a process."""
+"""What systemd says of a unit (systemctl(1), show), and where it keeps a service's processes (cgroups(7))."""
 
 from __future__ import annotations
 
@@ -12,8 +12,8 @@ from ansible_collections.rdma.cluster.plugins.module_utils._command import Runne
 from ansible_collections.rdma.cluster.plugins.module_utils._errors import ParseError
 from ansible_collections.rdma.cluster.plugins.module_utils._sysroot import SysRoot
 
-# Where systemd has the services' control groups; the first is version 2.
-_SLICES = ("/sys/fs/cgroup/system.slice", "/sys/fs/cgroup/systemd/system.slice", "/sys/fs/cgroup/unified/system.slice")
+#: Where systemd has the services' control groups; the first is version 2.
+SLICES = ("/sys/fs/cgroup/system.slice", "/sys/fs/cgroup/systemd/system.slice", "/sys/fs/cgroup/unified/system.slice")
 
 
 @dataclass(frozen=True)
@@ -45,7 +45,12 @@ def unit_state(runner: Runner, unit: str) -> UnitState:
     return unit_states(runner, unit)[unit]
 
 
+def service_group(sys: SysRoot, unit: str) -> str | None:
+    """The control group of a service, which it has as long as it runs; None if it does not. No process is started."""
+    slice_path = next((folder for folder in SLICES if sys.exists(folder)), None)
+    return f"{slice_path}/{unit}" if slice_path is not None and sys.exists(f"{slice_path}/{unit}") else None
+
+
 def is_running(sys: SysRoot, service: str) -> bool | None:
-    """Whether a service has a control group, which it has as long as it runs; None where the tree has no such groups to tell it."""
-    groups = next((folder for folder in _SLICES if sys.exists(folder)), None)
-    return None if groups is None else sys.exists(f"{groups}/{service}")
+    """Whether a service has a control group; None where the tree has no such groups to tell it."""
+    return service_group(sys, service) is not None if any(sys.exists(folder) for folder in SLICES) else None

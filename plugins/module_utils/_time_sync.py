@@ -2,17 +2,24 @@
 # GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""Whether the kernel counts its clock as kept in step by chrony, ntpd, timesyncd or phc2sys (B79): adjtimex(2), read only."""
+"""Whether the kernel counts its clock as kept in step by chrony, ntpd, timesyncd or phc2sys (B79): adjtimex(2), read only.
+
+And which NICs have a clock of their own that stamps packets, which linuxptp could follow; chrony is what the collection sets up.
+"""
 
 from __future__ import annotations
 
 import ctypes
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 
 from ansible_collections.rdma.cluster.plugins.module_utils._command import Runner
+from ansible_collections.rdma.cluster.plugins.module_utils._files import ManagedFile
+from ansible_collections.rdma.cluster.plugins.module_utils._sysroot import SysRoot
 
 # linux/timex.h
 STA_UNSYNC = 0x0040
+#: A folder of chrony's own on Debian and Ubuntu (sourcedir of chrony.conf(5), chrony 4.0).
+SOURCES_FILE = "/etc/chrony/sources.d/rdma-cluster.sources"
 
 
 class Timex(ctypes.Structure):
@@ -51,3 +58,15 @@ def read_synchronised(runner: Runner | None, ask: Callable[[], int | None] = clo
     """Of the running system; None for a tree that was captured, which has no clock. No process is started."""
     status = ask() if runner is not None else None
     return None if status is None else is_synchronised(status)
+
+
+def time_files(servers: Sequence[str]) -> list[ManagedFile]:
+    """chrony's file of these servers; none: that it shall go. Servers that the distribution names stay where they are."""
+    lines = "".join(f"server {name} iburst\n" for name in servers)
+    return [ManagedFile(SOURCES_FILE, f"# Managed by rdma.cluster.\n{lines}" if servers else None)]
+
+
+def read_hardware_clocks(sys: SysRoot) -> dict[str, str]:
+    """Interface → the clock of its NIC ("ptp0"): drivers put it below the device (drivers/ptp/ptp_clock.c). No process is started."""
+    found = {name: sys.list_dir(f"/sys/class/net/{name}/device/ptp") for name in sys.list_dir("/sys/class/net")}
+    return {name: clocks[0] for name, clocks in found.items() if clocks}

@@ -500,7 +500,7 @@ ansible_facts:
           returned: success
         files:
           description:
-            - Files of this collection on the host, by their path, each with C(sha256) (its first 32 digits), C(mode) and C(owner), the numbers of user
+            - Files of this collection on the host, by their path, each with C(sha256), C(mode) and C(owner), the numbers of user
               and group.
           type: dict
           returned: success

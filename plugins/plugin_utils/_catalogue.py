@@ -294,7 +294,49 @@ CHECKS: dict[str, Check] = {
         "see which drop-in of systemd overrides ours",
     ),
     "host.sysctl": Check("host", "each kernel setting, now and after a boot", "`/proc/sys`, `sysctl.d`", "see which later file sets it"),
-    "host.time": Check("host", "whether the clock is synchronised", "`adjtimex`", "`timedatectl set-ntp true`; `chronyc tracking`"),
+    "host.files": Check(
+        "host",
+        "how many files a service and a login may have open",
+        "`/proc/self/limits` inside a transient service, `limits.d`",
+        "see which later file or drop-in sets less",
+    ),
+    "host.ipc": Check(
+        "host",
+        "whether logind removes the shared memory of users who have logged out",
+        "`RemoveIPC` of `org.freedesktop.login1`",
+        "see which later file sets it: `systemd-analyze cat-config systemd/logind.conf`",
+    ),
+    "host.services": Check(
+        "host",
+        "how much memory the services that start jobs may lock, of those that run: SSH, slurmd, containerd, Docker, kubelet",
+        "`/proc/PID/limits`",
+        "drain the host and restart the service",
+    ),
+    "host.rings": Check(
+        "host",
+        "the rings of each rail's NIC against the wish, or the most that it has",
+        "`ethtool -g`",
+        "`-e nic_rings_reset_allowed=true`, which takes the link down for a moment",
+    ),
+    "host.cpu": Check(
+        "host",
+        "governor and idle states of the CPUs, and irqbalance, as far as `rdma_host.cpu` asks",
+        "`/sys/devices/system/cpu`, `/dev/cpu_dma_latency`",
+        "see what sets it again: tuned, cpupower",
+    ),
+    "host.pcie": Check(
+        "host",
+        "read requests of each rail's card and ACS between GPUs and NICs as planned, and the service that sets them at boot",
+        "PCI configuration space, `systemctl show`, files of ours",
+        "run the host stage; `pcie_acs_write_allowed: true` or another `rdma_host.pcie`; `journalctl --unit rdma-pcie.service`",
+    ),
+    "host.time": Check(
+        "host",
+        "whether the clock is synchronised, and how far off chrony says it is",
+        "`adjtimex`, `chronyc tracking`",
+        "`timedatectl set-ntp true`; `chronyc tracking`",
+        threshold="the seconds that the clock may be off, instead of 0.1",
+    ),
     "network.mtu": Check("network", "the interface of each planned rail", "`/sys/class/net/IF/mtu`", "see what else manages the interface"),
     "network.gid": Check(
         "network", "the RoCE v2 GID of the rail's address", "`ports/N/gids`, `gid_attrs`", "see whether the interface has the address"

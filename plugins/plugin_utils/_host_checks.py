@@ -21,6 +21,7 @@ from ansible_collections.rdma.cluster.plugins.module_utils._checks_firmware impo
 from ansible_collections.rdma.cluster.plugins.module_utils._checks_gpu import check_gpu
 from ansible_collections.rdma.cluster.plugins.module_utils._checks_host import check_host
 from ansible_collections.rdma.cluster.plugins.module_utils._checks_kernel import check_kernels
+from ansible_collections.rdma.cluster.plugins.module_utils._checks_limits import check_limits
 from ansible_collections.rdma.cluster.plugins.module_utils._checks_link import check_link
 from ansible_collections.rdma.cluster.plugins.module_utils._checks_modules import check_modules
 from ansible_collections.rdma.cluster.plugins.module_utils._checks_nccl import check_nccl
@@ -29,14 +30,17 @@ from ansible_collections.rdma.cluster.plugins.module_utils._checks_next_kernel i
 from ansible_collections.rdma.cluster.plugins.module_utils._checks_optic import check_optic
 from ansible_collections.rdma.cluster.plugins.module_utils._checks_options import check_options
 from ansible_collections.rdma.cluster.plugins.module_utils._checks_pcie import check_pcie
+from ansible_collections.rdma.cluster.plugins.module_utils._checks_pcie_tuning import check_pcie_tuning
 from ansible_collections.rdma.cluster.plugins.module_utils._checks_preflight import check_firewall, check_preflight, check_space, check_ssh
 from ansible_collections.rdma.cluster.plugins.module_utils._checks_time import check_time
+from ansible_collections.rdma.cluster.plugins.module_utils._checks_tuning import check_cpu, check_rings
 from ansible_collections.rdma.cluster.plugins.module_utils._findings import Finding
 from ansible_collections.rdma.cluster.plugins.module_utils._planned_stack import INBOX, planned_modules
 from ansible_collections.rdma.cluster.plugins.plugin_utils._driver import needed_modules
 from ansible_collections.rdma.cluster.plugins.plugin_utils._driver_blockers import told_obstacles
 from ansible_collections.rdma.cluster.plugins.plugin_utils._gpudirect_plan import gpudirect_path
 from ansible_collections.rdma.cluster.plugins.plugin_utils._host import sysctl_settings
+from ansible_collections.rdma.cluster.plugins.plugin_utils._host_tuning import ring_settings
 from ansible_collections.rdma.cluster.plugins.plugin_utils._nccl import check_gid_index, nccl_files
 from ansible_collections.rdma.cluster.plugins.plugin_utils._stage_findings import not_looked_at
 
@@ -87,7 +91,15 @@ def _link(host: str, intent: Intent, facts: Facts) -> list[Finding]:
 
 
 def _host(host: str, intent: Intent, facts: Facts) -> list[Finding]:
-    return [*check_host(host, intent, facts, sysctl_settings(intent)), *check_time(host, facts)]
+    rings = ring_settings(intent, facts)
+    return [
+        *check_host(host, intent, facts, sysctl_settings(intent)),
+        *check_limits(host, intent, facts),
+        *check_rings(host, rings, facts, wished=any(intent["host"]["rings"].values())),
+        *check_cpu(host, intent, facts),
+        *check_pcie_tuning(host, intent, facts),
+        *check_time(host, facts, threshold(intent, "host.time")),
+    ]
 
 
 def _network(host: str, intent: Intent, facts: Facts) -> list[Finding]:

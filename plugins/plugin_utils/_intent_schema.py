@@ -114,10 +114,49 @@ SECTIONS: dict[str, Section] = {
         keys(
             "Settings of the operating system.",
             memlock_unlimited=flag("Services and sessions may lock as much memory as they like; RDMA pins what it registers.", True),
+            open_files=integer("Files that a process may have open at least; 0 leaves it as it is.", 0, 1048576, default=131072),
+            keep_ipc=flag("logind leaves the shared memory of users who have logged out, which their jobs may still use.", True),
             sysctl=named(
                 "Kernel parameters, live and at boot; they win over those that the rails need.",
                 SYSCTL_NAME,
                 Key((str, int), "Its value.", form=SYSCTL_VALUE),
+            ),
+            rings=keys(
+                "The rings of the rails' NICs, as far as the hardware goes; a change resets the interface.",
+                rx=integer("Descriptors in a receive ring; the driver's own choice where it is absent.", 16, 65536),
+                tx=integer("Descriptors in a transmit ring.", 16, 65536),
+            ),
+            cpu=keys(
+                "The CPUs; what is absent is left as it is.",
+                governor=choice("The frequency governor.", None, "performance", "powersave", "schedutil", "ondemand", "conservative"),
+                max_cstate_latency_us=integer("Idle states that take longer to wake up from, in µs, are not entered.", 0, 100_000),
+                irqbalance=choice("The service of this name, which moves interrupts between CPUs.", None, "enabled", "disabled"),
+            ),
+            pcie=keys(
+                "PCIe of the rails' NICs, live and at boot.",
+                mrrs_bytes=Key(
+                    (int, str),
+                    "The greatest read request of their cards, 128 to 4096 bytes; `leave`: as it is.",
+                    4096,
+                    choices=("leave",),
+                    minimum=128,
+                    maximum=4096,
+                ),
+                acs=choice(
+                    "ACS of the bridges above GPUs and NICs. `bare_metal` switches off what redirects (needs `pcie_acs_write_allowed`),"
+                    " `vm` and `datadirect` keep it, `auto`: by what the host is, `leave`: as it is.",
+                    "auto",
+                    "auto",
+                    "bare_metal",
+                    "vm",
+                    "datadirect",
+                    "leave",
+                ),
+            ),
+            time=keys(
+                "The clock.",
+                manage=flag("Install chrony and keep it running.", False),
+                servers=Key((list,), "Time servers, beside those that the distribution names.", each=text("A server.", HOST)),
             ),
         ),
         ("host",),

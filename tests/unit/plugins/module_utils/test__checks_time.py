@@ -27,3 +27,24 @@ def test_the_clock(facts: dict[str, Any], status: str) -> None:
     (finding,) = check_time("node1", facts)
     assert (finding.stage, finding.check, finding.host, finding.status) == ("host", "host.time", "node1", status)
     assert ("timedatectl set-ntp true` on node1" in finding.remedy) is (status == "warning")
+
+
+def in_step(offset_seconds: float) -> dict[str, Any]:
+    chrony = {"synchronised": True, "source": "ntp1", "stratum": 2, "offset_seconds": offset_seconds, "sources": {"ntp1": "*"}}
+    return {"time": {"synchronised": True, "chrony": chrony}}
+
+
+@pytest.mark.parametrize(
+    ("offset_seconds", "limit_seconds", "status"),
+    [(0.000001579, None, "ok"), (0.1, None, "ok"), (-0.11, None, "warning"), (0.11, 1.0, "ok"), (0.02, 0.01, "warning")],
+)
+def test_how_far_chrony_says_it_is_off(offset_seconds: float, limit_seconds: float | None, status: str) -> None:
+    (finding,) = check_time("node1", in_step(offset_seconds), limit_seconds)
+    assert finding.status == status
+    assert finding.observed == f"synchronised with ntp1, {abs(offset_seconds):.6f} s {'ahead' if offset_seconds > 0 else 'behind'}"
+
+
+def test_a_clock_out_of_step_names_the_servers_that_chrony_has() -> None:
+    chrony = {"synchronised": False, "source": None, "stratum": None, "offset_seconds": None, "sources": {"ntp1": "?", "ntp2": "?"}}
+    (finding,) = check_time("node1", {"time": {"synchronised": False, "chrony": chrony}})
+    assert (finding.status, finding.observed) == ("warning", "not synchronised; chrony has ntp1, ntp2 and follows none of them")

@@ -20,6 +20,8 @@ from tests.unit.hosts import on_host
 from tests.unit.qos_hosts import mlx5_qos
 from tests.unit.trees import mlx5_machine, write_tree
 
+LIMITS = _limits.LimitsWish(memlock_unlimited=True, open_files=131072, keep_ipc=True)
+
 
 def read(root: Path) -> dict[str, Any]:
     return to_dict(gather(SysRoot(str(root))))
@@ -32,9 +34,11 @@ def test_the_digest_has_what_roles_compare_and_no_more(tmp_path: Path) -> None:
     kept = digest(facts)
 
     assert facts == before
-    for key in ("boot", "limits", "sysctl", "files", "units", "load", "gpudirect"):
+    for key in ("boot", "sysctl", "files", "units", "load", "cpu", "gpudirect"):
         assert kept[key] == facts[key]
-    left_out = {"subset", "nics", "gpu_driver", "distances", "iommu", "nccl_files", "time", "filesystems", "session"}
+    assert kept["limits"] == {key: facts["limits"][key] for key in ("service_memlock", "service_open_files", "remove_ipc")}
+    assert kept["time"] == {"chrony": None}
+    left_out = {"subset", "nics", "gpu_driver", "distances", "iommu", "nccl_files", "filesystems", "session"}
     assert kept["pcie"] == {"acs_mode": None, "usual_mrrs_bytes": None}
     assert set(facts) - set(kept) == {*left_out, "gpu_support", "module_parameters", "nodes"}
     assert kept["devices"]["mlx5_0"] == {
@@ -95,8 +99,12 @@ def test_the_digest_of_a_host_with_eight_nics_is_small(tmp_path: Path) -> None:
         netdev.update(max_mtu_bytes=9978, ipv4=["192.168.100.100/24"])
     settings = dict.fromkeys(("net.ipv4.conf.all.arp_ignore", "net.ipv4.conf.all.arp_announce", "net.ipv4.conf.all.rp_filter"), "1")
     facts["sysctl"] = {"live": settings, "boot": {key: {"value": "1", "file": "/etc/sysctl.d/99-zz-rdma-cluster.conf"} for key in settings}}
+    for netdev in facts["netdevs"].values():
+        netdev["ethtool"] = {"rings": {"rx": 1024, "tx": 1024, "rx_max": 8192, "tx_max": 8192}, "counters": {}}
+    facts["time"]["chrony"] = {"synchronised": True, "sources": {f"ntp{number}.example.com": "+" for number in range(8)}}
+    facts["cpu"]["idle_states"] = {name: {"latency_us": 133, "cpus": 256, "disabled": 0} for name in ("POLL", "C1", "C1E", "C6")}
     rails = [_networkd.NetworkRail(f"rail{number}", {"pci": "0000:3d:00.0"}, "ens1", "10.0.0.1/24", 9000) for number in range(8)]
-    facts["files"] = on_host([*_networkd.files(rails, [], [rail.name for rail in rails]), *_limits.files(), *sysctl_files(settings)])
+    facts["files"] = on_host([*_networkd.files(rails, [], [rail.name for rail in rails]), *_limits.files(LIMITS), *sysctl_files(settings)])
     facts["files"].update(
         {path: {"sha256": "0" * 32, "mode": 0o644, "owner": "0:0"} for path in ("/etc/nccl.conf", "/etc/rdma-cluster/nccl.env")}
     )

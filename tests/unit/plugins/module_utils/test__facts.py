@@ -23,10 +23,17 @@ def read(root: Path) -> dict[str, Any]:
 
 
 NO_LOGINS = {"*": None, "root": None}
+NO_LIMITS = {
+    **dict.fromkeys(("service_memlock", "service_open_files", "remove_ipc")),
+    **dict.fromkeys(("login_memlock", "login_open_files"), NO_LOGINS),
+    "running": {},
+}
+NO_TIME = {"synchronised": None, "chrony": None, "hardware_clocks": {}}
 IP = ["ip", "-json", "-details", "address", "show"]
 SERVICE_LIMITS = ["systemd-run", "--quiet", "--wait", "--pipe", "--collect", "cat", "/proc/self/limits"]
 UNITS = ["systemctl", "show", "--property=Id,ActiveState,UnitFileState", "rdma-soft-links.service", "rdma-pcie.service"]
 UNITS += ["systemd-networkd.service", "firewalld.service", "ufw.service", "nftables.service", "nvidia-fabricmanager.service"]
+UNITS += ["rdma-cpu.service", "irqbalance.service", "chrony.service", "chronyd.service"]
 DEVINFO = ["ibv_devinfo"]
 NO_DCB: list[Call] = [
     (["dcb", "-N", "-j", "pfc", "show", "dev", name], 1, "\n", "Attribute read: Operation not supported\n") for name in ("eth1", "eth2")
@@ -38,15 +45,15 @@ ARP_IGNORE, RMEM, ABSENT = "net.ipv4.conf.all.arp_ignore", "net/ipv4/tcp_rmem", 
 def test_an_empty_tree_has_nothing(tmp_path: Path) -> None:
     facts = read(tmp_path)
 
-    parts = {"schema", "subset", "boot", "stack", "limits", "sysctl", "iommu", "load", "time", "session"}
+    parts = {"schema", "subset", "boot", "stack", "limits", "sysctl", "iommu", "load", "time", "cpu", "session"}
     assert {name for name, part in facts.items() if part} == parts
     assert (facts["devices"], facts["netdevs"], facts["gpus"], facts["files"], facts["nccl_files"]) == ({}, {}, None, {}, {})
     assert (facts["stack"]["kind"], facts["stack"]["kernel"], facts["stack"]["modules"]) == (None, None, {})
     assert facts["nics"] == {}
     assert facts["boot"] == {"boot_id": None, "machine_id": None, "hostname": None, "uptime_seconds": None}
-    assert facts["limits"] == {"service_memlock": None, "login_memlock": NO_LOGINS}
+    assert facts["limits"] == NO_LIMITS
     assert facts["load"] == {"gpu_processes": None, "jobs": []}
-    assert (facts["time"], facts["session"], facts["units"]) == ({"synchronised": None}, {"address": None, "netdev": None}, None)
+    assert (facts["time"], facts["session"], facts["units"]) == (NO_TIME, {"address": None, "netdev": None}, None)
 
 
 def test_the_stack_and_the_boot(tmp_path: Path) -> None:
@@ -108,7 +115,7 @@ def test_a_running_system_is_asked_for_what_files_do_not_tell(tmp_path: Path) ->
     assert [facts["netdevs"]["eth0"][key] for key in ("max_mtu_bytes", "ipv4", "mtu_bytes")] == [65535, ["192.0.2.2/24"], 1500]
     # ip has not named this one: not known, which is not the same as no address.
     assert [facts["netdevs"]["eth1"][key] for key in ("max_mtu_bytes", "ipv4")] == [None, None]
-    assert facts["limits"] == {"service_memlock": {"unlimited": False, "bytes": 8388608}, "login_memlock": NO_LOGINS}
+    assert facts["limits"] == {**NO_LIMITS, "service_memlock": {"unlimited": False, "bytes": 8388608}, "service_open_files": 20000}
     assert facts["units"] == {
         "rdma-soft-links.service": {"active": False, "enabled": False},
         "systemd-networkd.service": {"active": True, "enabled": True},
@@ -122,7 +129,7 @@ def test_a_running_system_is_asked_for_what_files_do_not_tell(tmp_path: Path) ->
 def test_of_a_captured_tree_nobody_is_asked(tmp_path: Path) -> None:
     facts = read(running(tmp_path))
 
-    assert (facts["limits"], facts["units"]) == ({"service_memlock": None, "login_memlock": NO_LOGINS}, None)
+    assert (facts["limits"], facts["units"]) == (NO_LIMITS, None)
     assert {(netdev["max_mtu_bytes"], netdev["ipv4"]) for netdev in facts["netdevs"].values()} == {(None, None)}
     assert (facts["boot"]["hostname"], sorted(facts["files"])) == ("node1", ["/etc/nccl.conf", "/etc/sysctl.d/99-zz-rdma-cluster.conf"])
 
@@ -132,7 +139,7 @@ def test_a_system_that_answers_nothing_is_still_read(tmp_path: Path) -> None:
 
     facts = ask(running(tmp_path), runner)
 
-    assert (facts["limits"], facts["units"]) == ({"service_memlock": None, "login_memlock": NO_LOGINS}, None)
+    assert (facts["limits"], facts["units"]) == (NO_LIMITS, None)
     assert facts["netdevs"]["eth0"]["ipv4"] is None
     assert list(facts["devices"]) == ["rxe0", "rxe1"]
 
@@ -191,7 +198,7 @@ def test_what_is_not_asked_for_is_none(tmp_path: Path, subset: str) -> None:
     everything = read(running(tmp_path))
     facts = to_dict(gather(SysRoot(str(tmp_path)), asked=Asked(frozenset({subset}))))
     parts = {"stack": ["stack"], "gpus": ["gpus", "gpudirect", "distances", "iommu"]}
-    parts["host"] = ["limits", "sysctl", "files", "nccl_files", "load", "time", "filesystems", "session"]
+    parts["host"] = ["limits", "sysctl", "files", "nccl_files", "load", "time", "cpu", "filesystems", "session"]
 
     for name, keys in parts.items():
         for key in keys:

@@ -16,6 +16,8 @@ import pytest
 from ansible_collections.rdma.cluster.plugins.module_utils import _soft_link_runner
 from ansible_collections.rdma.cluster.plugins.module_utils._files import (
     ManagedFile,
+    brief_files,
+    described,
     differs,
     ensure_files,
     files_differ,
@@ -96,7 +98,7 @@ def test_a_program_is_bytes_and_shown_by_its_sum(tmp_path: Path) -> None:
     assert ensure_files([file], check_mode=False) == []
     (gone,) = ensure_files([ManagedFile(str(path), None)], check_mode=False)
     assert (gone.before, gone.after) == (change.after, None)
-    there = {"sha256": hashlib.sha256(data).hexdigest()[:32], "mode": 0o755, "owner": "0:0"}
+    there = {"sha256": hashlib.sha256(data).hexdigest(), "mode": 0o755, "owner": "0:0"}
     assert not differs(file, {"files": {str(path): there}})
     assert (file.text, FILE.text, GONE.text) == ("", "NCCL_DEBUG=WARN\n", "")
 
@@ -108,7 +110,7 @@ def test_nothing_is_left_beside_the_file(tmp_path: Path) -> None:
 
 FILE = ManagedFile("/etc/nccl.conf", "NCCL_DEBUG=WARN\n")
 GONE = ManagedFile("/etc/nccl.conf", None)
-SHA256 = hashlib.sha256(b"NCCL_DEBUG=WARN\n").hexdigest()[:32]
+SHA256 = hashlib.sha256(b"NCCL_DEBUG=WARN\n").hexdigest()
 COMPARISONS = [
     pytest.param(FILE, {"/etc/nccl.conf": {"sha256": SHA256, "mode": 0o644, "owner": "0:0"}}, False, id="the same"),
     pytest.param(FILE, {"/etc/nccl.conf": {"sha256": SHA256, "mode": 0o600, "owner": "0:0"}}, True, id="another mode"),
@@ -159,7 +161,7 @@ def test_the_files_of_a_host_are_those_in_our_places(tmp_path: Path) -> None:
 def test_a_file_that_is_not_utf_8_is_read_as_it_is(tmp_path: Path) -> None:
     (tmp_path / "etc").mkdir()
     (tmp_path / "etc/nccl.conf").write_bytes(b"\xff\x00\r\n")
-    assert managed_files(SysRoot(str(tmp_path)))["/etc/nccl.conf"]["sha256"] == hashlib.sha256(b"\xff\x00\r\n").hexdigest()[:32]
+    assert managed_files(SysRoot(str(tmp_path)))["/etc/nccl.conf"]["sha256"] == hashlib.sha256(b"\xff\x00\r\n").hexdigest()
 
 
 def test_a_file_that_is_named_and_in_our_places_is_there_once(tmp_path: Path) -> None:
@@ -176,3 +178,18 @@ def test_what_is_done_beside_files_is_listed() -> None:
         {"before_header": "loaded kernel modules", "after_header": "loaded kernel modules", "before": "", "after": "ib_core\nrdma_rxe\n"}
     ]
     assert listed_diff("loaded kernel modules", []) == []
+
+
+def test_in_a_digest_a_file_is_compared_as_well() -> None:
+    usual, secret = ManagedFile("/etc/nccl.conf", "NCCL_DEBUG=WARN\n"), ManagedFile("/etc/key", "x", 0o600)
+    whole = {file.path: described(file.content or "", file.mode) for file in (usual, secret)}
+    brief = brief_files(whole)
+    assert brief == {"/etc/nccl.conf": SHA256[:24], "/etc/key": {"sha256": whole["/etc/key"]["sha256"][:24], "mode": 0o600}}
+    assert not files_differ([usual, secret], {"files": brief})
+    changes = {"/etc/nccl.conf": "0" * 24, "/etc/key": {"sha256": "0" * 24, "mode": 0o600}}
+    for path, change in [
+        *changes.items(),
+        ("/etc/key", brief["/etc/key"]["sha256"]),
+        ("/etc/nccl.conf", {"sha256": SHA256[:24], "owner": "1:0"}),
+    ]:
+        assert files_differ([usual, secret], {"files": {**brief, path: change}})

@@ -7,12 +7,21 @@
 from __future__ import annotations
 
 import ctypes
+from pathlib import Path
 
 import pytest
 
 from ansible_collections.rdma.cluster.plugins.module_utils import _time_sync
-from ansible_collections.rdma.cluster.plugins.module_utils._time_sync import Timex, clock_status, is_synchronised, read_synchronised
+from ansible_collections.rdma.cluster.plugins.module_utils._sysroot import SysRoot
+from ansible_collections.rdma.cluster.plugins.module_utils._time_sync import (
+    Timex,
+    clock_status,
+    is_synchronised,
+    read_hardware_clocks,
+    read_synchronised,
+)
 from tests.unit.fakes import FakeRunner
+from tests.unit.trees import write_tree
 
 
 # linux/timex.h: STA_PLL 1, STA_UNSYNC 0x40, STA_NANO 0x2000.
@@ -64,3 +73,17 @@ def test_the_status_counts_unless_the_call_failed(monkeypatch: pytest.MonkeyPatc
 
     monkeypatch.setattr(_time_sync.ctypes, "CDLL", lambda *arguments, **keywords: Library())
     assert clock_status() == expected
+
+
+def test_nics_with_a_clock_of_their_own(tmp_path: Path) -> None:
+    function = "/sys/devices/pci0000:3a/0000:3d:00.0"
+    write_tree(
+        tmp_path,
+        f"""
+        /sys/class/net/ens1 -> ../../devices/pci0000:3a/0000:3d:00.0/net/ens1
+        {function}/net/ens1/device -> ../../../0000:3d:00.0
+        {function}/ptp/ptp2/clock_name: mlx5_ptp
+        /sys/class/net/lo/mtu: 65536
+        """,
+    )
+    assert read_hardware_clocks(SysRoot(str(tmp_path))) == {"ens1": "ptp2"}

@@ -20,8 +20,9 @@ from tests.unit.hosts import lab_facts, lab_intent, lab_rails, on_host
 Facts = dict[str, Any]
 FILTERS = {name: call for module in (rails, host, nccl) for name, call in module.FilterModule().filters().items()}
 MODULES, LINKS, NETWORK = "modules_differ", "soft_links_differ", "network_differs"
-MEMLOCK, SYSCTL, NCCL = "memlock_differs", "sysctl_differs", "nccl_differs"
-EVERY = (MODULES, LINKS, NETWORK, MEMLOCK, SYSCTL, NCCL)
+MEMLOCK, SYSCTL, NCCL = "limits_differ", "sysctl_differs", "nccl_differs"
+RINGS, CPU, TIME, BALANCE = "rings_differ", "cpu_differs", "time_differs", "irqbalance_differs"
+EVERY = (MODULES, LINKS, NETWORK, MEMLOCK, SYSCTL, NCCL, RINGS, CPU, TIME, BALANCE)
 BOOT_FILE = "/etc/modules-load.d/rdma-cluster.conf"
 SCRIPT = "/usr/local/lib/rdma-cluster/soft_links.py"
 RAIL0 = "/etc/systemd/network/60-rdma-rail0.network"
@@ -97,11 +98,15 @@ DRIFTS = [
     ("the addresses are not known", lambda facts: facts["netdevs"]["ens2"].update(ipv4=None), {NETWORK}),
     ("the network manager is disabled", unit(NETWORKD, enabled=False), {NETWORK}),
     ("the network manager is not active", unit(NETWORKD, active=False), {NETWORK}),
-    ("no files are known", lambda facts: facts.update(files=None), set(EVERY)),
+    ("no files are known", lambda facts: facts.update(files=None), set(EVERY) - {TIME, BALANCE}),
     ("no units are known", lambda facts: facts.update(units=None), {LINKS, NETWORK}),
     ("services are limited", lambda facts: facts["limits"]["service_memlock"].update(unlimited=False, bytes=8388608), {MEMLOCK}),
     ("the limit of services is not known", lambda facts: facts["limits"].update(service_memlock=None), {MEMLOCK}),
     ("a file of limits is missing", without("files", "/etc/systemd/system.conf.d/90-rdma-cluster.conf"), {MEMLOCK}),
+    ("services may open few files", lambda facts: facts["limits"].update(service_open_files=1024), {MEMLOCK}),
+    ("logind removes shared memory", lambda facts: facts["limits"].update(remove_ipc=True), {MEMLOCK}),
+    ("a file of rings that nobody wants is left", with_file("/etc/udev/rules.d/90-rdma-cluster-rings.rules"), {RINGS}),
+    ("a file of CPUs that nobody wants is left", with_file("/etc/rdma-cluster/cpu.json"), {CPU}),
     ("a kernel setting is another", lambda facts: facts["sysctl"]["live"].update({ARP_IGNORE: "0"}), {SYSCTL}),
     ("a kernel setting was not read", without("sysctl", "live", ARP_IGNORE), {SYSCTL}),
     ("a kernel setting is overridden at boot", boot_value({"value": "0", "file": "/usr/lib/sysctl.d/zz.conf"}), {SYSCTL}),

@@ -18,18 +18,33 @@ from ansible_collections.rdma.cluster.plugins.module_utils import _limits
 from ansible_collections.rdma.cluster.plugins.module_utils._errors import ParseError
 from ansible_collections.rdma.cluster.plugins.module_utils._files import ManagedFile, described
 from ansible_collections.rdma.cluster.plugins.module_utils._sysctl import FILE, sysctl_files
-from ansible_collections.rdma.cluster.plugins.plugin_utils._host import MULTI_RAIL, memlock_differs, sysctl_differs, sysctl_settings
+from ansible_collections.rdma.cluster.plugins.plugin_utils._host import (
+    MULTI_RAIL,
+    limits_differ,
+    limits_wish,
+    neighbour_settings,
+    sysctl_differs,
+    sysctl_settings,
+)
 from tests.unit.hosts import lab_rails
 
 ROOT = Path(__file__).parents[4]
 DOTTED = "net/ipv4/conf/eth0.100/rp_filter"
 
 
-def intent(rails: int = 2, *, shared_subnet: bool = False, memlock: bool = True, sysctl: dict[str, Any] | None = None) -> dict[str, Any]:
+def intent(
+    rails: int = 2,
+    *,
+    shared_subnet: bool = False,
+    memlock: bool = True,
+    open_files: int = 0,
+    keep_ipc: bool = False,
+    sysctl: dict[str, Any] | None = None,
+) -> dict[str, Any]:
     return {
         "rails": lab_rails()[:rails],
         "fabric": {"shared_subnet": shared_subnet},
-        "host": {"memlock_unlimited": memlock, "sysctl": sysctl or {}},
+        "host": {"memlock_unlimited": memlock, "open_files": open_files, "keep_ipc": keep_ipc, "sysctl": sysctl or {}},
     }
 
 
@@ -42,9 +57,9 @@ def converged(wish: dict[str, Any]) -> dict[str, Any]:
     """The facts of a host that is as it should be."""
     settings = sysctl_settings(wish)
     return {
-        "files": on_host([*sysctl_files(settings), *_limits.files(unlimited=wish["host"]["memlock_unlimited"])]),
+        "files": on_host([*sysctl_files(settings), *_limits.files(limits_wish(wish))]),
         "sysctl": {"live": dict(settings), "boot": {key: {"value": value, "file": FILE} for key, value in settings.items()}},
-        "limits": {"service_memlock": {"unlimited": True, "bytes": None}},
+        "limits": {"service_memlock": {"unlimited": True, "bytes": None}, "service_open_files": 131072, "remove_ipc": False},
     }
 
 
@@ -90,13 +105,13 @@ def test_a_key_that_is_none_is_refused() -> None:
 @pytest.mark.parametrize("wish", [intent(), intent(1), intent(memlock=False), intent(sysctl={DOTTED: 2, "net.ipv4.tcp_rmem": "1 2 3"})])
 def test_a_converged_host_is_left_alone(wish: dict[str, Any]) -> None:
     assert sysctl_differs(wish, converged(wish)) is False
-    assert memlock_differs(wish, converged(wish)) is False
+    assert limits_differ(wish, converged(wish)) is False
 
 
 @pytest.mark.parametrize("facts", [None, {}, {"files": None, "sysctl": None, "limits": None}])
 def test_facts_that_do_not_tell_prove_nothing(facts: dict[str, Any] | None) -> None:
     assert sysctl_differs(intent(1), facts) is True
-    assert memlock_differs(intent(memlock=False), facts) is True
+    assert limits_differ(intent(memlock=False), facts) is True
 
 
 IGNORE = "net.ipv4.conf.all.arp_ignore"
@@ -145,17 +160,66 @@ MEMLOCKS = [
 
 @pytest.mark.parametrize(("limits", "expected"), MEMLOCKS)
 def test_the_limit_of_services(limits: dict[str, Any] | None, expected: bool) -> None:
-    assert memlock_differs(intent(), {**converged(intent()), "limits": limits}) is expected
+    assert limits_differ(intent(), {**converged(intent()), "limits": limits}) is expected
     unasked = intent(memlock=False)
-    assert memlock_differs(unasked, {**converged(unasked), "limits": limits}) is False
+    assert limits_differ(unasked, {**converged(unasked), "limits": limits}) is False
+
+
+OPEN_FILES = [
+    ({"service_open_files": 1024}, True),
+    ({"service_open_files": None}, True),
+    ({}, True),
+    ({"service_open_files": 262144}, False),
+]
+
+
+@pytest.mark.parametrize(("limits", "expected"), OPEN_FILES)
+def test_the_files_that_a_service_may_open(limits: dict[str, Any], expected: bool) -> None:
+    wish = intent(memlock=False, open_files=131072)
+    assert limits_differ(wish, {**converged(wish), "limits": limits}) is expected
+
+
+@pytest.mark.parametrize(("removed", "expected"), [(True, True), (False, False), (None, False)])
+def test_what_logind_removes(removed: bool | None, expected: bool) -> None:
+    wish = intent(memlock=False, keep_ipc=True)
+    assert limits_differ(wish, {**converged(wish), "limits": {"remove_ipc": removed}}) is expected
+
+
+def in_subnets(*addresses: str) -> dict[str, Any]:
+    return {**intent(0), "rails": [{**lab_rails()[0], "address": address} for address in addresses]}
+
+
+NEIGHBOURS = [
+    pytest.param(in_subnets(), None, id="no rails"),
+    pytest.param(in_subnets("10.0.0.1/24", "10.0.1.1/24"), None, id="508 fit"),
+    pytest.param(in_subnets("10.0.0.1/31"), None, id="a cable"),
+    pytest.param(in_subnets("10.0.0.1/23"), None, id="510 fit"),
+    pytest.param(in_subnets("10.0.0.1/24", "10.0.1.1/24", "10.0.2.1/24"), ("1024", "2048", "4096"), id="762"),
+    pytest.param(in_subnets(*(f"10.0.{rail}.1/24" for rail in range(8))), ("2048", "4096", "8192"), id="eight rails"),
+    pytest.param(in_subnets("10.0.0.1/20"), ("4096", "8192", "16384"), id="a large flat subnet"),
+    pytest.param(in_subnets("10.0.0.1/8"), ("65536", "131072", "262144"), id="more than any switch has"),
+]
+
+
+@pytest.mark.parametrize(("wish", "expected"), NEIGHBOURS)
+def test_the_table_of_neighbours(wish: dict[str, Any], expected: tuple[str, str, str] | None) -> None:
+    keys = [f"net.ipv4.neigh.default.gc_thresh{number}" for number in (1, 2, 3)]
+    assert neighbour_settings(wish) == (dict(zip(keys, expected, strict=True)) if expected else {})
+
+
+def test_the_users_size_of_the_table_wins() -> None:
+    wish = in_subnets("10.0.0.1/20")
+    wish["host"]["sysctl"] = {"net.ipv4.neigh.default.gc_thresh3": 9000}
+    found = sysctl_settings(wish)
+    assert (found["net.ipv4.neigh.default.gc_thresh3"], found["net.ipv4.neigh.default.gc_thresh1"]) == ("9000", "4096")
 
 
 @pytest.mark.parametrize("path", [_limits.LOGIN_FILE, _limits.SYSTEM_FILE, _limits.USER_FILE])
 def test_each_file_of_the_limit_counts(path: str) -> None:
     facts = converged(intent())
-    assert memlock_differs(intent(memlock=False), {**facts, "files": {path: facts["files"][path]}}) is True
+    assert limits_differ(intent(memlock=False), {**facts, "files": {path: facts["files"][path]}}) is True
     facts["files"][path]["sha256"] = "0"
-    assert memlock_differs(intent(), facts) is True
+    assert limits_differ(intent(), facts) is True
 
 
 def test_each_filter_is_documented_and_the_role_knows_no_other() -> None:
@@ -163,5 +227,6 @@ def test_each_filter_is_documented_and_the_role_knows_no_other() -> None:
     for name in filters:
         documented = yaml.safe_load((ROOT / f"plugins/filter/{name}.yml").read_text())["DOCUMENTATION"]
         assert documented["name"] == name
-    tasks = "".join(path.read_text() for path in (ROOT / "roles/host/tasks").iterdir())
+    roles = ("cpu", "limits", "nic_rings", "rdma_cm", "sysctl", "time_sync")
+    tasks = "".join(path.read_text() for role in roles for path in (ROOT / "roles" / role / "tasks").iterdir())
     assert {name for name in filters if f"rdma.cluster.{name}" in tasks} == set(filters)

@@ -74,7 +74,16 @@ def test_defaults_are_filled_in_and_nics_are_lower_case() -> None:
     assert intent["rails"][1]["nic"] == {"mac": "52:54:00:1a:01:01"}
     assert intent["driver"] == DRIVER
     assert intent["fabric"] == {"topology": "switched", "planes": {}, "shared_subnet": False}
-    assert intent["host"] == {"memlock_unlimited": True, "sysctl": {}}
+    assert intent["host"] == {
+        "memlock_unlimited": True,
+        "open_files": 131072,
+        "keep_ipc": True,
+        "sysctl": {},
+        "rings": {"rx": None, "tx": None},
+        "pcie": {"mrrs_bytes": 4096, "acs": "auto"},
+        "cpu": {"governor": None, "max_cstate_latency_us": None, "irqbalance": None},
+        "time": {"manage": False, "servers": []},
+    }
     assert intent["roce"] is None
     assert intent["partitions"] == []
     assert intent["gpudirect"] == {"path": "auto", "driver_version": None}

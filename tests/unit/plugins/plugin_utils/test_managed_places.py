@@ -9,14 +9,22 @@ from __future__ import annotations
 from pathlib import Path
 
 from ansible_collections.rdma.cluster.plugins.module_utils import _limits, _networkd, _pcie_tuning_service, _peermem
+from ansible_collections.rdma.cluster.plugins.module_utils._cpu import Tuned
+from ansible_collections.rdma.cluster.plugins.module_utils._cpu_ensure import CpuWish, cpu_files
 from ansible_collections.rdma.cluster.plugins.module_utils._files import ManagedFile, ensure_files, files_differ, managed_files
 from ansible_collections.rdma.cluster.plugins.module_utils._kernel_modules import module_files
 from ansible_collections.rdma.cluster.plugins.module_utils._pcie_wish import Wish
+from ansible_collections.rdma.cluster.plugins.module_utils._rings import RailRings, rules_file
 from ansible_collections.rdma.cluster.plugins.module_utils._soft_link_service import service_files
 from ansible_collections.rdma.cluster.plugins.module_utils._sysctl import sysctl_files
 from ansible_collections.rdma.cluster.plugins.module_utils._sysroot import SysRoot
+from ansible_collections.rdma.cluster.plugins.module_utils._time_sync import time_files
 from ansible_collections.rdma.cluster.plugins.plugin_utils._nccl import nccl_files
 from tests.unit.hosts import lab_facts, lab_intent, on_host
+
+
+def _is_there(file: ManagedFile) -> bool:
+    return file.content is not None
 
 
 def test_every_file_that_a_role_writes_is_found_again(tmp_path: Path) -> None:
@@ -26,7 +34,11 @@ def test_every_file_that_a_role_writes_is_found_again(tmp_path: Path) -> None:
         *service_files([{"name": "rxe_rail0", "type": "rxe", "nic": {"pci": "0000:21:00.0"}}]),
         *_pcie_tuning_service.service_files(Wish(("0000:21:00.0",), 4096, "leave")),
         *_networkd.files([_networkd.NetworkRail("rail0", {"pci": "0000:21:00.0"}, "ens1", "192.168.100.1/24", 9000)], [], []),
-        *_limits.files(unlimited=True),
+        *_limits.files(_limits.LimitsWish(memlock_unlimited=True, open_files=131072, keep_ipc=True)),
+        *rules_file([RailRings("rail0", {"pci": "0000:21:00.0"}, "ens1", 256, 256)]),
+        *filter(_is_there, cpu_files(CpuWish("performance", 10), None)),
+        *filter(_is_there, cpu_files(CpuWish("performance", 10), Tuned("balanced", "balanced"))),
+        *time_files(["ntp.example.com"]),
         *sysctl_files({"net.core.rmem_max": "1"}),
         *nccl_files(lab_intent(), lab_facts()),
     ]

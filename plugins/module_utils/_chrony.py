@@ -1,0 +1,87 @@
+# Copyright (c) 2026, the rdma.cluster authors
+# GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""What chrony says of the clock: `chronyc -N -c -m tracking "sources -a"` (chronyc(1), 4.0 to 4.6), lines of values apart by commas.
+
+The first line is that of tracking, 14 values: the source's id in hexadecimal and its name, stratum, time of the last update, correction
+of the clock that is still to come in seconds, last and RMS offset, frequency, residual frequency, skew, root delay, root dispersion,
+update interval, leap status. Each further line is a source: mode (^ server, = peer, # clock), state, name as it was configured (-N), …
+With -a those whose name has no address yet are there too.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+
+from ansible_collections.rdma.cluster.plugins.module_utils._command import CommandError, Runner
+from ansible_collections.rdma.cluster.plugins.module_utils._errors import ParseError
+from ansible_collections.rdma.cluster.plugins.module_utils._sysroot import SysRoot
+
+ASK = ("chronyc", "-N", "-c", "-m", "tracking", "sources -a")
+#: chronyd's own, on Debian, Ubuntu and RHEL; it goes when chronyd ends.
+PID_FILE = "/run/chrony/chronyd.pid"
+TRACKING_VALUES, SOURCE_VALUES = 14, 10
+LEAPS = ("Normal", "Insert second", "Delete second", "Not synchronised")
+MODES, STATES = "^=#", "*+-?x~"
+
+
+@dataclass(frozen=True)
+class Chrony:
+    """source: what the clock follows, None if nothing; offset_seconds: how far it is ahead of it. sources: name → its state's mark.
+
+    States: "*" followed, "+" combined with it, "-" left out, "?" not reached, "x" says another time than most, "~" varies too much.
+    """
+
+    synchronised: bool
+    source: str | None
+    stratum: int | None
+    offset_seconds: float | None
+    sources: dict[str, str]
+
+
+def parse_chrony(text: str) -> Chrony:
+    """The lines above. Raises ParseError, which quotes the line."""
+    lines = [line.split(",") for line in text.splitlines() if line]
+    tracking = lines[0] if lines else []
+    if len(tracking) != TRACKING_VALUES or tracking[-1] not in LEAPS:
+        raise ParseError(
+            f"not chronyc's line of tracking: {','.join(tracking)[:200]!r}, expected 14 values, the last of {', '.join(LEAPS)}"
+        )
+    synchronised = tracking[-1] != LEAPS[-1]
+    return Chrony(
+        synchronised=synchronised,
+        source=(tracking[1] or tracking[0]) if synchronised else None,
+        stratum=int(_number(tracking[2], tracking)) if synchronised else None,
+        # A correction below zero slows a clock that is ahead.
+        offset_seconds=0.0 - _number(tracking[4], tracking) if synchronised else None,
+        sources=dict(_source(line) for line in lines[1:]),
+    )
+
+
+def _source(values: list[str]) -> tuple[str, str]:
+    if len(values) != SOURCE_VALUES or values[0] not in tuple(MODES) or values[1] not in tuple(STATES):
+        raise ParseError(f"not a source of chronyc: {','.join(values)[:200]!r}, expected 10 values like '^,*,ntp.example.com,2,6,…'")
+    return values[2], values[1]
+
+
+def _number(word: str, values: list[str]) -> float:
+    try:
+        number = float(word)
+    except ValueError:
+        number = math.nan
+    if not math.isfinite(number):
+        raise ParseError(f"not a number: {word!r} in {','.join(values)[:200]!r}")
+    return number
+
+
+def read_chrony(sys: SysRoot, runner: Runner | None) -> Chrony | None:
+    """What chronyd says; None where none runs, or it does not answer. Where none runs, no process is started."""
+    if runner is None or sys.text(PID_FILE) is None:
+        return None
+    try:
+        done = runner.run(ASK, timeout_seconds=10.0)
+        return parse_chrony(done.stdout) if done.rc == 0 else None
+    except (CommandError, ParseError):
+        return None

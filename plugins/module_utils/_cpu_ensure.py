@@ -1,0 +1,174 @@
+# Copyright (c) 2026, the rdma.cluster authors
+# GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""The CPUs' governor and idle states, now and at boot: through tuned where it runs, as it would set both anew; else by a unit of ours.
+
+cpupower writes the very same files of sysfs and is not needed.
+"""
+
+from __future__ import annotations
+
+import json
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from ansible_collections.rdma.cluster.plugins.module_utils import _cpu_runner
+from ansible_collections.rdma.cluster.plugins.module_utils._command import Runner, run_checked
+from ansible_collections.rdma.cluster.plugins.module_utils._cpu import OUR_PROFILE, PROFILE_FILE, Cpu, Tuned
+from ansible_collections.rdma.cluster.plugins.module_utils._errors import ApplyError
+from ansible_collections.rdma.cluster.plugins.module_utils._files import FileChange, ManagedFile, ensure_files, listed_diff, own_source
+from ansible_collections.rdma.cluster.plugins.module_utils._systemd import unit_state
+
+UNIT = "rdma-cpu.service"
+UNIT_FILE = f"/etc/systemd/system/{UNIT}"
+SCRIPT = "/usr/local/lib/rdma-cluster/cpu.py"
+UNIT_TEXT = f"""\
+# Managed by rdma.cluster: the CPUs' governor and idle states of {_cpu_runner.CONFIG}.
+[Unit]
+Description=Governor and idle states of the CPUs for RDMA
+After=systemd-modules-load.service cpupower.service cpufrequtils.service
+
+[Service]
+Type=oneshot
+RemainAfterExit=yes
+ExecStart=/usr/bin/python3 {SCRIPT} --config {_cpu_runner.CONFIG}
+TimeoutStartSec=120
+
+[Install]
+WantedBy=multi-user.target
+"""
+SETTLE_SECONDS = 15.0
+
+
+@dataclass(frozen=True)
+class CpuWish:
+    """governor, max_cstate_latency_us: None to leave it as it is."""
+
+    governor: str | None
+    max_cstate_latency_us: int | None
+
+    @property
+    def is_empty(self) -> bool:
+        return self.governor is None and self.max_cstate_latency_us is None
+
+
+@dataclass(frozen=True)
+class CpuResult:
+    """What was done, or would be in check mode; live: (what, seen, wished); service: what became of the unit or of tuned's profile."""
+
+    files: list[FileChange]
+    live: list[tuple[str, str, str]]
+    service: list[str]
+
+    @property
+    def changed(self) -> bool:
+        return bool(self.files or self.live or self.service)
+
+    @property
+    def diffs(self) -> list[dict[str, str]]:
+        """In the shape that Ansible's --diff prints."""
+        live = [
+            {"before_header": what, "after_header": what, "before": f"{seen}\n", "after": f"{wished}\n"} for what, seen, wished in self.live
+        ]
+        return [*(file.to_diff() for file in self.files), *listed_diff("service of the CPUs' settings", self.service), *live]
+
+
+def cpu_differences(wish: CpuWish, seen: Cpu) -> list[tuple[str, str, str]]:
+    """What of a wish does not hold: (what, seen, wished). What this kernel does not have differs from nothing."""
+    found = []
+    if wish.governor is not None and seen.governors and set(seen.governors) != {wish.governor}:
+        found.append(("governor of the CPUs", ", ".join(seen.governors), wish.governor))
+    deeper = deep_states(wish, seen)
+    if deeper:
+        found.append(("idle states of the CPUs", f"{', '.join(deeper)} entered", f"at most {wish.max_cstate_latency_us} µs to wake up"))
+    return found
+
+
+def deep_states(wish: CpuWish, seen: Cpu) -> list[str]:
+    """The idle states that take too long to wake up from and may be entered."""
+    most_us = wish.max_cstate_latency_us
+    if most_us is None or (seen.latency_us is not None and seen.latency_us <= most_us):
+        return []
+    return [name for name, state in seen.idle_states.items() if state.latency_us > most_us and state.disabled < state.cpus]
+
+
+def cpu_files(wish: CpuWish, tuned: Tuned | None) -> list[ManagedFile]:
+    """tuned's profile where tuned runs, else the unit, its program and its file; the other's shall not be there, and none for no wish."""
+    ours = not wish.is_empty and tuned is None
+    config = {"governor": wish.governor, "max_cstate_latency_us": wish.max_cstate_latency_us}
+    return [
+        ManagedFile(PROFILE_FILE, profile_text(wish, tuned) if tuned is not None and not wish.is_empty else None),
+        ManagedFile(_cpu_runner.CONFIG, json.dumps(config, indent=2, sort_keys=True) + "\n" if ours else None),
+        ManagedFile(SCRIPT, own_source(_cpu_runner) if ours else None, 0o755),
+        ManagedFile(UNIT_FILE, UNIT_TEXT if ours else None),
+    ]
+
+
+def profile_text(wish: CpuWish, tuned: Tuned) -> str:
+    """A profile that is the one in force so far but for the wish (tuned-profiles(7), the plug-in cpu)."""
+    lines = ["# Managed by rdma.cluster.", "[main]", "summary=Governor and idle states for RDMA", f"include={tuned.base}", "", "[cpu]"]
+    lines += [f"governor={wish.governor}"] if wish.governor is not None else []
+    lines += [f"force_latency={wish.max_cstate_latency_us}"] if wish.max_cstate_latency_us is not None else []
+    return "\n".join(lines) + "\n"
+
+
+def ensure_cpu(wish: CpuWish, *, runner: Runner, look: Callable[[], Cpu], check_mode: bool) -> CpuResult:
+    """Make a wish hold now and after a boot. look: reads the CPUs' state, now.
+
+    With no wish, what is ours goes and values stay until the next boot. Raises ApplyError if they are not as wished afterwards.
+    """
+    seen = look()
+    state = unit_state(runner, UNIT)
+    leave = wish.is_empty or seen.tuned is not None
+    if leave and (state.active or state.enabled) and not check_mode:
+        _systemctl(runner, "disable", "--now", UNIT)
+    service = [*(["removed"] if leave and (state.active or state.enabled) else []), *_steps(wish, seen, state.active, state.enabled)]
+    former = seen.tuned.base if wish.is_empty and seen.tuned is not None and seen.tuned.profile == OUR_PROFILE else None
+    if former is not None:
+        service.append(f"tuned's profile {former}")
+        if not check_mode:
+            run_checked(runner, "tuned-adm", "profile", former)
+    files = ensure_files(cpu_files(wish, seen.tuned), check_mode=check_mode)
+    live = cpu_differences(wish, seen)
+    if not check_mode:
+        _apply(runner, files, service, live, seen)
+        _read_back(wish, look)
+    return CpuResult(files, live, service)
+
+
+def _steps(wish: CpuWish, seen: Cpu, active: bool, enabled: bool) -> list[str]:
+    if wish.is_empty:
+        return []
+    if seen.tuned is not None:
+        return [f"tuned's profile {OUR_PROFILE}"] if seen.tuned.profile != OUR_PROFILE else []
+    return [*(["enabled"] if not enabled else []), *(["started"] if not active else [])]
+
+
+def _apply(runner: Runner, files: list[FileChange], service: list[str], live: list[tuple[str, str, str]], seen: Cpu) -> None:
+    changed = {change.path for change in files if change.after is not None}
+    if "enabled" in service:
+        # Reloads as well.
+        _systemctl(runner, "enable", UNIT)
+    elif any(change.path == UNIT_FILE for change in files):
+        _systemctl(runner, "daemon-reload")
+    if seen.tuned is not None:
+        if live or PROFILE_FILE in changed or f"tuned's profile {OUR_PROFILE}" in service:
+            run_checked(runner, "tuned-adm", "profile", OUR_PROFILE)
+    elif live or "started" in service or changed:
+        _systemctl(runner, "restart", UNIT)
+
+
+def _read_back(wish: CpuWish, look: Callable[[], Cpu]) -> None:
+    """tuned answers before it is done."""
+    deadline = time.monotonic() + SETTLE_SECONDS
+    while left := cpu_differences(wish, look()):
+        if time.monotonic() > deadline:
+            words = "; ".join(f"{what}: {seen} instead of {wished}" for what, seen, wished in left)
+            raise ApplyError(f"The CPUs were set, and are not as wished: {words}. See `systemctl status {UNIT} tuned`.")
+        time.sleep(0.3)
+
+
+def _systemctl(runner: Runner, *words: str) -> None:
+    run_checked(runner, "systemctl", *words, timeout_seconds=150)

@@ -1,0 +1,117 @@
+# Copyright (c) 2026, the rdma.cluster authors
+# GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""Limits made to hold: the files, what the next service gets, and what logind does when a user logs out."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from ansible_collections.rdma.cluster.plugins.module_utils._command import Runner, run_checked
+from ansible_collections.rdma.cluster.plugins.module_utils._errors import ApplyError
+from ansible_collections.rdma.cluster.plugins.module_utils._files import FileChange, ensure_files
+from ansible_collections.rdma.cluster.plugins.module_utils._limits import (
+    ASK,
+    MEMLOCK_KEY,
+    NAME,
+    OPEN_FILES_KEY,
+    LimitsWish,
+    ServiceLimits,
+    files,
+    read_service_limits,
+    too_low,
+)
+from ansible_collections.rdma.cluster.plugins.module_utils._logind import keep_ipc, read_remove_ipc
+from ansible_collections.rdma.cluster.plugins.module_utils._sysroot import SysRoot
+
+#: Where the system manager looks for drop-ins; a file hides those of its name in the folders after its own.
+DROP_INS = tuple(f"{folder}/systemd/system.conf.d" for folder in ("/etc", "/run", "/usr/local/lib", "/usr/lib"))
+REMOVE_IPC = ("RemoveIPC of logind", "yes", "no")
+
+
+@dataclass(frozen=True)
+class LimitsResult:
+    """What was done, or would be in check mode; live: (what, seen, wished) of the running system beside files."""
+
+    files: list[FileChange]
+    live: list[tuple[str, str, str]]
+
+    @property
+    def changed(self) -> bool:
+        return bool(self.files or self.live)
+
+    @property
+    def diffs(self) -> list[dict[str, str]]:
+        """In the shape that Ansible's --diff prints."""
+        live = [
+            {"before_header": what, "after_header": what, "before": f"{seen}\n", "after": f"{wished}\n"} for what, seen, wished in self.live
+        ]
+        return [*(file.to_diff() for file in self.files), *live]
+
+
+def ensure_limits(wish: LimitsWish, *, runner: Runner, sys: SysRoot, check_mode: bool) -> LimitsResult:
+    """Write the files, and have systemd and logind read them again where what they do now is another thing.
+
+    What is not wished leaves the files; the running manager is then left alone, as nothing is known of what it should say.
+    Raises ApplyError if a limit cannot be seen or is still too low afterwards.
+    """
+    changes = ensure_files(files(wish), check_mode=check_mode)
+    live = _services(wish, runner, sys, check_mode=check_mode)
+    if wish.keep_ipc and read_remove_ipc(sys, runner):
+        live.append(REMOVE_IPC)
+        if not check_mode:
+            keep_ipc(sys, runner)
+    return LimitsResult(changes, live)
+
+
+def _services(wish: LimitsWish, runner: Runner, sys: SysRoot, *, check_mode: bool) -> list[tuple[str, str, str]]:
+    if not (wish.memlock_unlimited or wish.open_files):
+        return []
+    before = read_service_limits(runner)
+    if before is None and not check_mode:
+        raise ApplyError(f"Cannot see what services get: `{' '.join(ASK)}` does not work here.")
+    low = too_low(wish, before) if before is not None else [("limits of services", "unknown", "as wished")]
+    if low and not check_mode:
+        run_checked(runner, "systemctl", "daemon-reexec")
+        _read_back(wish, read_service_limits(runner), sys)
+    return low
+
+
+def _read_back(wish: LimitsWish, after: ServiceLimits | None, sys: SysRoot) -> None:
+    low = too_low(wish, after) if after is not None else [("limits of services", "unknown", "as wished")]
+    if not low:
+        return
+    words = "; ".join(f"{what}: {seen} instead of {wished}" for what, seen, wished in low)
+    later = overriding_drop_in(sys, [MEMLOCK_KEY] * wish.memlock_unlimited + [OPEN_FILES_KEY] * bool(wish.open_files))
+    if later is not None:
+        why = f"{later} comes after {NAME} and sets that as well: take it out there."
+    else:
+        why = (
+            f"Look for what sets it with `systemd-analyze cat-config systemd/system.conf` and in `systemctl cat -- service.d`: not {NAME}."
+        )
+    raise ApplyError(f"systemd was told the limits of {NAME}, and a service still has {words}. {why}")
+
+
+def overriding_drop_in(sys: SysRoot, keys: Sequence[str]) -> str | None:
+    """The last file that the system manager reads after ours and that sets one of the defaults anew; None if there is none."""
+    chosen: dict[str, str] = {}
+    for folder in DROP_INS:
+        for name in sys.list_dir(folder):
+            chosen.setdefault(name, f"{folder}/{name}")
+    later = [chosen[name] for name in sorted(chosen) if name.endswith(".conf") and name > NAME]
+    setting = [path for path in later if any(parse_manager_default(sys.read(path) or "", key) is not None for key in keys)]
+    return setting[-1] if setting else None
+
+
+def parse_manager_default(text: str, key: str) -> str | None:
+    """A key of [Manager] in a manager's configuration file as it stands there ("64M"); None if it is not set."""
+    section, found = "", None
+    for line in (line.strip() for line in text.splitlines()):
+        if line.startswith("["):
+            section = line
+        name, equals, value = line.partition("=")
+        if equals and section == "[Manager]" and name.strip() == key:
+            found = value.strip()
+    return found

@@ -1,0 +1,74 @@
+#!/usr/bin/python
+# Copyright (c) 2026, the rdma.cluster authors
+# GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+from __future__ import annotations
+
+DOCUMENTATION = r"""
+module: cpu_power
+version_added: 0.1.0
+short_description: Governor and idle states of the CPUs, now and at boot
+description:
+  - Where C(tuned) runs, makes a profile C(rdma-cluster) that includes the one in force, and has tuned take it, because tuned would set
+    both anew otherwise.
+  - Elsewhere installs C(rdma-cpu.service), which writes one file's values to sysfs at boot, and runs it where they differ now.
+  - What this kernel does not have, such as frequencies in most virtual machines, is left out; the gate of the host stage says so.
+  - With neither option, what is ours is removed and values stay until the next boot.
+author:
+  - the rdma.cluster authors (@rdma-cluster)
+extends_documentation_fragment:
+  - rdma.cluster._attributes
+attributes:
+  check_mode:
+    support: full
+  diff_mode:
+    support: full
+options:
+  governor:
+    description: The frequency governor of all CPUs, as C(scaling_available_governors) names it.
+    type: str
+  max_cstate_latency_us:
+    description: Idle states that take longer to wake up from, in microseconds, are not entered.
+    type: int
+"""
+
+EXAMPLES = r"""
+- name: Full speed, and no deep sleep
+  rdma.cluster.cpu_power:
+    governor: performance
+    max_cstate_latency_us: 10
+"""
+
+RETURN = r"""
+live:
+  description: What differed now, what was seen and what is wished.
+  type: list
+  elements: list
+  returned: always
+  sample:
+    - [governor of the CPUs, powersave, performance]
+"""
+
+from ansible.module_utils.basic import AnsibleModule
+
+from ansible_collections.rdma.cluster.plugins.module_utils._command import SubprocessRunner
+from ansible_collections.rdma.cluster.plugins.module_utils._cpu import read_cpu
+from ansible_collections.rdma.cluster.plugins.module_utils._cpu_ensure import CpuWish, ensure_cpu
+from ansible_collections.rdma.cluster.plugins.module_utils._errors import ApplyError, CommandError, ParseError
+from ansible_collections.rdma.cluster.plugins.module_utils._sysroot import SysRoot
+
+
+def main() -> None:
+    spec = {"governor": {"type": "str"}, "max_cstate_latency_us": {"type": "int"}}
+    module = AnsibleModule(argument_spec=spec, supports_check_mode=True)
+    wish = CpuWish(**{name: module.params[name] for name in spec})
+    try:
+        result = ensure_cpu(wish, runner=SubprocessRunner(), look=lambda: read_cpu(SysRoot(), running=True), check_mode=module.check_mode)
+    except (ApplyError, CommandError, ParseError, OSError) as error:
+        module.fail_json(msg=str(error))
+    module.exit_json(changed=result.changed, live=result.live, diff=result.diffs)
+
+
+if __name__ == "__main__":
+    main()

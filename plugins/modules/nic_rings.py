@@ -1,0 +1,127 @@
+#!/usr/bin/python
+# Copyright (c) 2026, the rdma.cluster authors
+# GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+from __future__ import annotations
+
+DOCUMENTATION = r"""
+module: nic_rings
+version_added: 0.1.0
+short_description: The length of the rings of rails' NICs, now and at boot
+description:
+  - Compares the rings of each interface with what they shall be, and sets those that differ with C(ethtool -G).
+  - Setting them resets the interface, and with many drivers its link goes for about a second. It is done one interface after the
+    other, and only with O(reset_allowed).
+  - Writes one file of C(udev) rules, which sets them whenever the interface appears - at boot, after a driver reload, after hot-plug.
+  - Rings matter to sockets; the queue pairs of RDMA have their own.
+author:
+  - the rdma.cluster authors (@rdma-cluster)
+extends_documentation_fragment:
+  - rdma.cluster._attributes
+attributes:
+  check_mode:
+    support: full
+  diff_mode:
+    support: full
+options:
+  rails:
+    description: The rails. With none, the file of rules is removed; rings stay as they are.
+    type: list
+    elements: dict
+    required: true
+    suboptions:
+      name:
+        description: The rail's name.
+        type: str
+        required: true
+      nic:
+        description: The NIC, named by exactly one of C(pci) (V(0000:21:00.0)) and C(mac).
+        type: dict
+        required: true
+      netdev:
+        description: The interface that this NIC has now.
+        type: str
+        required: true
+      rx:
+        description: Descriptors in a receive ring, not above what the hardware has; without it they stay as they are.
+        type: int
+      tx:
+        description: Descriptors in a transmit ring.
+        type: int
+  reset_allowed:
+    description: Whether interfaces may be reset. If V(false), the rules are written and the rings follow at the next boot.
+    type: bool
+    default: false
+"""
+
+EXAMPLES = r"""
+- name: Long rings
+  rdma.cluster.nic_rings:
+    rails:
+      - name: rail0
+        nic:
+          pci: "0000:21:00.0"
+        netdev: ens1
+        rx: 8192
+        tx: 8192
+    reset_allowed: true
+"""
+
+RETURN = r"""
+live:
+  description: Each interface whose rings were set (would be, in check mode), with what they were and what they shall be.
+  type: dict
+  returned: always
+  sample:
+    ens1: ["rx 1024, tx 1024", "rx 8192, tx 8192"]
+withheld:
+  description: The interfaces whose rings differ and were left, because O(reset_allowed) is V(false).
+  type: list
+  elements: str
+  returned: always
+  sample: ["ens1: rx 1024, tx 1024, wished rx 8192, tx 8192"]
+"""
+
+from ansible.module_utils.basic import AnsibleModule
+
+from ansible_collections.rdma.cluster.plugins.module_utils._command import SubprocessRunner
+from ansible_collections.rdma.cluster.plugins.module_utils._errors import ApplyError, CommandError, ParseError
+from ansible_collections.rdma.cluster.plugins.module_utils._ethtool_ioctl import IoctlPort
+from ansible_collections.rdma.cluster.plugins.module_utils._rings import RailRings, ensure_rings
+from ansible_collections.rdma.cluster.plugins.module_utils._sysroot import SysRoot
+
+RAIL_SPEC = {
+    "name": {"type": "str", "required": True},
+    "nic": {"type": "dict", "required": True},
+    "netdev": {"type": "str", "required": True},
+    "rx": {"type": "int"},
+    "tx": {"type": "int"},
+}
+
+
+def main() -> None:
+    module = AnsibleModule(
+        argument_spec={
+            "rails": {"type": "list", "elements": "dict", "required": True, "options": RAIL_SPEC},
+            "reset_allowed": {"type": "bool", "default": False},
+        },
+        supports_check_mode=True,
+    )
+    rails = [RailRings(**rail) for rail in module.params["rails"]]
+    try:
+        result = ensure_rings(
+            rails,
+            runner=SubprocessRunner(),
+            port=IoctlPort(),
+            sys=SysRoot(),
+            reset_allowed=module.params["reset_allowed"],
+            check_mode=module.check_mode,
+        )
+    except (ApplyError, CommandError, ParseError, OSError) as error:
+        module.fail_json(msg=str(error))
+    module.exit_json(changed=result.changed, live=result.live, withheld=result.withheld, diff=result.diffs)
+
+
+if __name__ == "__main__":
+    main()
