@@ -21,8 +21,6 @@ class FilterModule:
             "irqbalance_differs": _host_tuning.irqbalance_differs,
             "limits_differ": _host.limits_differ,
             "limits_options": _host.limits_options,
-            "rdma_cm_differs": _host_tuning.rdma_cm_differs,
-            "rdma_cm_ports": _host_tuning.rdma_cm_ports,
             "ring_settings": _host_tuning.ring_settings,
             "rings_differ": _host_tuning.rings_differ,
             "sysctl_differs": _host.sysctl_differs,

@@ -18,6 +18,7 @@ from typing import TypeVar
 
 from ansible_collections.rdma.cluster.plugins.module_utils._dcb import PRIORITIES
 from ansible_collections.rdma.cluster.plugins.module_utils._errors import ParseError
+from ansible_collections.rdma.cluster.plugins.module_utils._rdma_cm import RdmaCm, parse_mode, parse_tos, rdma_cm_folder
 from ansible_collections.rdma.cluster.plugins.module_utils._sysroot import SysRoot
 
 _T = TypeVar("_T")
@@ -47,7 +48,6 @@ RP_PARAMETERS = {
     "initial_alpha_value": "rp_initial_alpha_value",
 }
 SYSFS, DEBUGFS = "sysfs", "debugfs"
-RDMA_CM = "/sys/kernel/config/rdma_cm"
 _NUMBER = re.compile(r"[0-9]{1,10}")
 _TCLASS = re.compile(r"^Global tclass=([0-9]{1,3})$", re.MULTILINE)
 
@@ -64,14 +64,6 @@ class Places:
     rp: dict[str, str]
     enable_np: list[str]
     enable_rp: list[str]
-
-
-@dataclass(frozen=True)
-class RdmaCm:
-    """What RDMA-CM gives a connection that asks for nothing. mode: "RoCE v2" | "IB/RoCE v1"; tos: None before Linux 4.11."""
-
-    mode: str | None
-    tos: int | None
 
 
 def parse_number(text: str) -> int:
@@ -96,21 +88,9 @@ def parse_traffic_class(text: str) -> int | None:
     return int(match.group(1)) if match else None
 
 
-def parse_roce_mode(text: str) -> str:
-    """default_roce_mode: "RoCE v2" or "IB/RoCE v1"."""
-    if text.strip() not in ("RoCE v2", "IB/RoCE v1"):
-        raise ParseError(f"not a RoCE mode: {text[:200]!r}, expected 'RoCE v2' or 'IB/RoCE v1'")
-    return text.strip()
-
-
 def traffic_class_file(device: str, port: str) -> str:
     """Where OFED's driver has the traffic class that it forces on all connections of a port."""
     return f"/sys/class/infiniband/{device}/tc/{port}/traffic_class"
-
-
-def rdma_cm_folder(device: str, port: str) -> str:
-    """Where RDMA-CM's defaults of a port are, once somebody has made the device's folder."""
-    return f"{RDMA_CM}/{device}/ports/{port}"
 
 
 class Careful:
@@ -174,8 +154,8 @@ def read_rdma_cm(reader: Careful, device: str, port: str) -> RdmaCm | None:
     if not reader.exists(folder):
         return None
     return RdmaCm(
-        mode=reader.value(f"{folder}/default_roce_mode", parse_roce_mode),
-        tos=reader.value(f"{folder}/default_roce_tos", parse_number),
+        mode=reader.value(f"{folder}/default_roce_mode", parse_mode),
+        tos=reader.value(f"{folder}/default_roce_tos", parse_tos),
     )
 
 

@@ -13,7 +13,6 @@ NCCL, and perftest without -R, do not use RDMA-CM.
 from __future__ import annotations
 
 import os
-from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -30,33 +29,14 @@ MAX_TOS = 255
 
 @dataclass(frozen=True)
 class RdmaCm:
-    """mode: one of MODES; tos: 0 to 255, the DSCP in its upper six bits."""
+    """mode: one of MODES; tos: 0 to 255, the DSCP in its upper six bits, None before Linux 4.11."""
 
-    mode: str
-    tos: int
+    mode: str | None
+    tos: int | None
 
     @property
     def words(self) -> str:
         return f"mode {self.mode}, ToS {self.tos}"
-
-
-@dataclass(frozen=True)
-class RdmaCmResult:
-    """live: "device/port" → (seen, wished) in words, of what was not as it shall be."""
-
-    live: dict[str, tuple[str, str]]
-
-    @property
-    def changed(self) -> bool:
-        return bool(self.live)
-
-    @property
-    def diffs(self) -> list[dict[str, str]]:
-        """In the shape that Ansible's --diff prints."""
-        return [
-            {"before_header": f"RDMA-CM of {port}", "after_header": f"RDMA-CM of {port}", "before": f"{seen}\n", "after": f"{wished}\n"}
-            for port, (seen, wished) in self.live.items()
-        ]
 
 
 class Configfs:
@@ -90,7 +70,7 @@ def parse_tos(text: str) -> int:
 
 def read_rdma_cm(device: str, port: int, sys: SysRoot) -> RdmaCm | None:
     """What holds for a port; None where nobody has made the device's folder. A reader makes none. Raises ParseError."""
-    base = _folder(device, port)
+    base = rdma_cm_folder(device, port)
     mode, tos = sys.value(f"{base}/default_roce_mode", parse_mode), sys.value(f"{base}/default_roce_tos", parse_tos)
     return None if mode is None or tos is None else RdmaCm(mode, tos)
 
@@ -116,15 +96,8 @@ def apply_rdma_cm(device: str, port: int, wished: RdmaCm, *, sys: SysRoot, confi
     return _words(seen), wished.words
 
 
-def ensure_rdma_cm(ports: Sequence[tuple[str, int]], wished: RdmaCm, *, sys: SysRoot, configfs: Configfs, check_mode: bool) -> RdmaCmResult:
-    """apply_rdma_cm for several (device, port). Raises ApplyError for the first that does not hold."""
-    found = {
-        f"{device}/{port}": apply_rdma_cm(device, port, wished, sys=sys, configfs=configfs, check_mode=check_mode) for device, port in ports
-    }
-    return RdmaCmResult({name: difference for name, difference in found.items() if difference is not None})
-
-
-def _folder(device: str, port: int) -> str:
+def rdma_cm_folder(device: str, port: int | str) -> str:
+    """Where the values of a port are, once somebody has made the device's folder."""
     return f"{RDMA_CM}/{device}/ports/{port}"
 
 
@@ -151,7 +124,7 @@ def _why(sys: SysRoot) -> str:
 
 
 def _write(device: str, port: int, seen: RdmaCm, wished: RdmaCm, configfs: Configfs) -> None:
-    base = _folder(device, port)
+    base = rdma_cm_folder(device, port)
     for name, now, value in (("default_roce_mode", seen.mode, wished.mode), ("default_roce_tos", str(seen.tos), str(wished.tos))):
         if now == value:
             continue

@@ -116,23 +116,3 @@ def time_differs(intent: Intent, facts: Facts | None) -> bool:
     units = facts.get("units") or {}
     known = ((facts.get("time") or {}).get("chrony") or {}).get("sources") or {}
     return not any(units.get(name) == RUNS for name in CHRONY_UNITS.values()) or not set(wish["servers"]) <= set(known)
-
-
-def rdma_cm_ports(intent: Intent, facts: Facts) -> list[dict[str, Any]]:
-    """The port of each RoCE rail that has an RDMA device, in the shape that rdma.cluster.rdma_cm takes."""
-    rails = [rail for rail in resolve(intent["rails"], facts) if rail.rail["link_layer"] == "roce"]
-    return [{"device": rail.device, "port": int(rail.port)} for rail in rails if rail.device is not None and rail.port is not None]
-
-
-def rdma_cm_differs(intent: Intent, facts: Facts | None, wished: Mapping[str, Any] | None) -> bool:
-    """False where no profile says what RDMA-CM shall take; else True unless the facts prove it of each RoCE rail's port.
-
-    wished: {"mode": "RoCE v2", "tos": 106}, as a profile has it.
-    """
-    if wished is None:
-        return False
-    if facts is None:
-        return True
-    qos = facts.get("qos") or {}
-    rails = [rail for rail in resolve(intent["rails"], facts) if rail.rail["link_layer"] == "roce" and rail.device is not None]
-    return any(((qos.get(rail.netdev) or {}).get("rdma_cm") or {}) != dict(wished) for rail in rails)

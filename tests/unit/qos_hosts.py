@@ -9,7 +9,8 @@ from __future__ import annotations
 from typing import Any
 
 from ansible_collections.rdma.cluster.plugins.module_utils._qos_state import QosState, as_tree
-from ansible_collections.rdma.cluster.plugins.module_utils._qos_sysfs import NP_PARAMETERS, RP_PARAMETERS, RdmaCm
+from ansible_collections.rdma.cluster.plugins.module_utils._qos_sysfs import NP_PARAMETERS, RP_PARAMETERS
+from ansible_collections.rdma.cluster.plugins.module_utils._rdma_cm import RdmaCm
 from ansible_collections.rdma.cluster.plugins.plugin_utils._roce_profile import roce_profile
 from tests.unit.hosts import lab_intent
 

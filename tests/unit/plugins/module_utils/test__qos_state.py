@@ -13,7 +13,7 @@ from ansible_collections.rdma.cluster.plugins.module_utils._netdev import read_n
 from ansible_collections.rdma.cluster.plugins.module_utils._netdev_live import add_named
 from ansible_collections.rdma.cluster.plugins.module_utils._pci import PciReader
 from ansible_collections.rdma.cluster.plugins.module_utils._qos_state import as_tree, read_qos, roce_interfaces
-from ansible_collections.rdma.cluster.plugins.module_utils._qos_sysfs import RdmaCm
+from ansible_collections.rdma.cluster.plugins.module_utils._rdma_cm import RdmaCm
 from ansible_collections.rdma.cluster.plugins.module_utils._rdma_device import read_devices
 from ansible_collections.rdma.cluster.plugins.module_utils._sysroot import SysRoot
 from ansible_collections.rdma.cluster.plugins.module_utils._systemd import UnitState

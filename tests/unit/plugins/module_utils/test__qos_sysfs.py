@@ -23,12 +23,12 @@ from ansible_collections.rdma.cluster.plugins.module_utils._qos_sysfs import (
     RdmaCm,
     find_places,
     parse_number,
-    parse_roce_mode,
     parse_traffic_class,
     parse_trust,
     read_rdma_cm,
     read_switches,
 )
+from ansible_collections.rdma.cluster.plugins.module_utils._rdma_cm import parse_mode
 from ansible_collections.rdma.cluster.plugins.module_utils._sysroot import SysRoot
 from tests.unit.garbled import garbled, read_or_refused
 from tests.unit.trees import write_tree
@@ -135,7 +135,7 @@ def test_a_traffic_class(text: str, value: int | None) -> None:
     [
         (parse_traffic_class, "Global tclass=-1"),
         (parse_trust, "none"),
-        (parse_roce_mode, "RoCE v3"),
+        (parse_mode, "RoCE v3"),
         (parse_number, "-1"),
         (parse_number, ""),
     ],
@@ -148,7 +148,7 @@ def test_another_form_is_refused(parser: Callable[[str], Any], text: str) -> Non
 @given(data=st.data())
 @pytest.mark.parametrize(
     ("parser", "text"),
-    [(parse_traffic_class, RULES), (parse_trust, "dscp\n"), (parse_roce_mode, "IB/RoCE v1\n"), (parse_number, "32767\n")],
+    [(parse_traffic_class, RULES), (parse_trust, "dscp\n"), (parse_mode, "IB/RoCE v1\n"), (parse_number, "32767\n")],
     ids=["traffic class", "trust", "mode", "number"],
 )
 def test_damaged_files_are_read_or_refused(parser: Callable[[str], Any], text: str, data: st.DataObject) -> None:

@@ -2,7 +2,7 @@
 # GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""What the host stage derives for rings, CPUs, clock and RDMA-CM, over the facts of a lab machine."""
+"""What the host stage derives for rings, CPUs and clock, over the facts of a lab machine."""
 
 from __future__ import annotations
 
@@ -17,8 +17,6 @@ from ansible_collections.rdma.cluster.plugins.module_utils._time_sync import tim
 from ansible_collections.rdma.cluster.plugins.plugin_utils._host_tuning import (
     cpu_differs,
     irqbalance_differs,
-    rdma_cm_differs,
-    rdma_cm_ports,
     ring_settings,
     rings_differ,
     time_content,
@@ -129,25 +127,3 @@ def test_whether_the_clock_differs() -> None:
     stopped["units"]["chrony.service"] = {"active": False, "enabled": True}
     alone["files"].pop("/etc/chrony/sources.d/rdma-cluster.sources")
     assert [time_differs(TIME, facts) for facts in (unknown, stopped, alone)] == [True, True, True]
-
-
-CM = {"mode": "RoCE v2", "tos": 106}
-
-
-def test_the_ports_of_rdma_cm() -> None:
-    assert rdma_cm_ports(lab_intent(), lab_facts()) == [{"device": "rxe_rail0", "port": 1}, {"device": "rxe_rail1", "port": 1}]
-
-
-@pytest.mark.parametrize(
-    ("qos", "wished", "expected"),
-    [
-        ({"ens1": {"rdma_cm": CM}, "ens2": {"rdma_cm": CM}}, CM, False),
-        ({"ens1": {"rdma_cm": CM}, "ens2": {"rdma_cm": {**CM, "tos": 0}}}, CM, True),
-        ({"ens1": {"rdma_cm": CM}, "ens2": {"rdma_cm": None}}, CM, True),
-        (None, CM, True),
-        (None, None, False),
-    ],
-    ids=["as wished", "another", "not asked", "not read", "no profile"],
-)
-def test_whether_rdma_cm_differs(qos: dict[str, Any] | None, wished: dict[str, Any] | None, expected: bool) -> None:
-    assert rdma_cm_differs(lab_intent(), {**lab_facts(), "qos": qos}, wished) is expected
