@@ -52,7 +52,8 @@ from ansible_collections.rdma.cluster.plugins.module_utils._netdev_live import a
 from ansible_collections.rdma.cluster.plugins.module_utils._nics import read_nics
 from ansible_collections.rdma.cluster.plugins.module_utils._pci import PCI_DEVICES, PciFunction, PciReader
 from ansible_collections.rdma.cluster.plugins.module_utils._pci_distance import read_distances
-from ansible_collections.rdma.cluster.plugins.module_utils._qos_state import read_all_qos
+from ansible_collections.rdma.cluster.plugins.module_utils._qos_file import unit_of
+from ansible_collections.rdma.cluster.plugins.module_utils._qos_state import read_all_qos, roce_interfaces
 from ansible_collections.rdma.cluster.plugins.module_utils._rdma_device import Device, add_active_mtu, add_optics, read_devices
 from ansible_collections.rdma.cluster.plugins.module_utils._session import Session, read_session
 from ansible_collections.rdma.cluster.plugins.module_utils._stack import Stack, read_stack
@@ -172,7 +173,8 @@ def gather(sys: SysRoot, runner: Runner | None = None, asked: Asked = EVERYTHING
         parts["stack"] = read_stack(sys, runner)
         parts["module_parameters"] = read_parameters(sys, parts["stack"].modules)
     if "host" in asked.subset:
-        parts.update(_host(sys, runner, asked, {name: said.ipv4 for name, said in addresses.items()}))
+        units = [unit_of(name) for name in roce_interfaces(netdevs, devices)] if "qos" in asked.subset else []
+        parts.update(_host(sys, runner, asked, {name: said.ipv4 for name, said in addresses.items()}, units))
     subset = asked.subset - (LIVE if runner is None else frozenset())
     nics = read_nics(sys, pci, {device.pci.address for device in devices.values() if device.pci is not None})
     return Facts(SCHEMA, sorted(subset), devices, netdevs, read_boot(sys), nics, **parts)
@@ -205,13 +207,13 @@ def _gpus(sys: SysRoot, pci: PciReader, devices: Mapping[str, Device], runner: R
     }
 
 
-def _host(sys: SysRoot, runner: Runner | None, asked: Asked, addresses: Mapping[str, list[str]]) -> dict[str, Any]:
+def _host(sys: SysRoot, runner: Runner | None, asked: Asked, addresses: Mapping[str, list[str]], units: Sequence[str]) -> dict[str, Any]:
     return {
         "limits": read_limits(sys, runner),
         "sysctl": read_sysctl(sys, asked.sysctl),
         "files": managed_files(sys, asked.files),
         "nccl_files": read_nccl_files(sys, asked.files),
-        "units": read_units(sys, runner),
+        "units": read_units(sys, runner, units),
         "load": read_load(sys),
         "time": read_time(sys, runner),
         "cpu": read_cpu(sys, running=runner is not None),

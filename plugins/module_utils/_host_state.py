@@ -145,15 +145,15 @@ def read_sysctl(sys: SysRoot, keys: Sequence[str]) -> Sysctl:
     return Sysctl(live=live_values(sys, keys), boot=boot_values(sys, keys))
 
 
-def read_units(sys: SysRoot, runner: Runner | None) -> dict[str, UnitState] | None:
-    """The units of UNITS, or None on a host whose systemd does not answer.
+def read_units(sys: SysRoot, runner: Runner | None, others: Sequence[str] = ()) -> dict[str, UnitState] | None:
+    """The units of UNITS and others, or None on a host whose systemd does not answer.
 
     A stock Ubuntu has ufw.service active while ufw filters nothing: it counts as active where its own file says so.
     """
     if runner is None:
         return None
     try:
-        states = unit_states(runner, *UNITS)
+        states = unit_states(runner, *UNITS, *others)
     except (ApplyError, CommandError):
         return None
     if UFW in states and not UFW_ENABLED.search(sys.read(UFW_CONF) or ""):

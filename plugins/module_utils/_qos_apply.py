@@ -66,9 +66,9 @@ def ensure_qos(profile: Mapping[str, Any], port: QosPort, host: QosHost, *, chec
     """
     written: list[Difference] = []
     for _look in range(LOOKS):
-        found = _differences(profile, port, host)
-        withheld = [each for each in found if each.toggles and not toggle_allowed]
-        left = [each for each in found if each not in withheld and not _is_negotiated(each, profile)]
+        state = _state(port, host)
+        withheld = [each for each in differences(profile, state) if each.toggles and not toggle_allowed]
+        left = to_write(profile, state, toggle_allowed=toggle_allowed)
         new = [each for each in left if each not in written]
         if check_mode:
             return Outcome(port.interface, left, withheld)
@@ -81,14 +81,15 @@ def ensure_qos(profile: Mapping[str, Any], port: QosPort, host: QosHost, *, chec
     return Outcome(port.interface, written, withheld)
 
 
-def _differences(profile: Mapping[str, Any], port: QosPort, host: QosHost) -> list[Difference]:
-    state = as_tree(read_qos(host.sys, host.runner, port.interface, port.device, port.port))
-    pause = host.ethtool.pause(port.interface)
-    return differences(profile, state, vars(pause) if pause is not None else None)
+def to_write(profile: Mapping[str, Any], state: Mapping[str, Any], *, toggle_allowed: bool) -> list[Difference]:
+    """The differences that may be written: where DCBX is the firmware's, what DCBX negotiates is not ours."""
+    negotiated = NEGOTIATED if profile["dcbx"] == FIRMWARE else frozenset()
+    return [each for each in differences(profile, state) if each.setting not in negotiated and (toggle_allowed or not each.toggles)]
 
 
-def _is_negotiated(difference: Difference, profile: Mapping[str, Any]) -> bool:
-    return profile["dcbx"] == FIRMWARE and difference.setting in NEGOTIATED
+def _state(port: QosPort, host: QosHost) -> dict[str, Any]:
+    state = read_qos(host.sys, host.runner, port.interface, port.device, port.port)
+    return as_tree(state, host.ethtool.pause(port.interface))
 
 
 def _write(found: Sequence[Difference], port: QosPort, host: QosHost) -> None:

@@ -47,21 +47,21 @@ class Difference:
         return self.setting in TOGGLING
 
 
-def differences(profile: Profile, state: State, pause: Mapping[str, Any] | None) -> list[Difference]:
+def differences(profile: Profile, state: State) -> list[Difference]:
     """What is to be written so that the interface is as the profile says, in the order of SETTINGS.
 
-    pause: {"rx", "tx"} of global pause, None where the driver has none. With trust in PCP, mlnx_qos tells no DSCP: those are compared
-    once trust is changed.
+    With trust in PCP, mlnx_qos tells no DSCP: those are compared once trust is changed.
     """
-    found = [*_interface(profile, state, pause), *_congestion(profile, state), *_device(profile, state)]
+    found = [*_interface(profile, state), *_congestion(profile, state), *_device(profile, state)]
     return sorted(found, key=lambda each: SETTINGS.index(each.setting))
 
 
-def _interface(profile: Profile, state: State, pause: Mapping[str, Any] | None) -> Iterator[Difference]:
+def _interface(profile: Profile, state: State) -> Iterator[Difference]:
     if state.get("backend") is None:
         return
     yield from _scalar("dcbx", state.get("dcbx"), profile["dcbx"])
-    if pause is not None and (pause.get("rx") or pause.get("tx")) and not profile["global_pause"]:
+    pause = state.get("pause") or {}
+    if (pause.get("rx") or pause.get("tx")) and not profile["global_pause"]:
         yield Difference("global_pause", "", {"rx": pause.get("rx"), "tx": pause.get("tx")}, {"rx": False, "tx": False})
     yield from _scalar("trust", state.get("trust"), profile["trust"])
     yield from _dscp(profile, state)

@@ -46,6 +46,7 @@ def _pack(state: Mapping[str, Any]) -> dict[str, Any]:
     packed.update({key: [state[key].get(name) for name in names] for key, names in _PARAMETERS.items() if state.get(key)})
     codes = state.get("dscp_to_priority")
     packed["dscp"] = {code: priority for code, priority in codes.items() if priority != int(code) >> 3} if codes is not None else None
+    packed["pause"] = state.get("pause") if any((state.get("pause") or {}).values()) else None
     packed["settable"] = state.get("traffic_class_settable") or None
     return {key: value for key, value in packed.items() if value is not None}
 
@@ -55,7 +56,12 @@ def _unpack(packed: Mapping[str, Any]) -> dict[str, Any]:
     state.update({key: _flags(packed[key]) for key in _FLAGS if key in packed})
     for key, names in _PARAMETERS.items():
         state[key] = {name: value for name, value in zip(names, packed.get(key) or ()) if value is not None}
-    return {**state, "dscp_to_priority": packed.get("dscp"), "traffic_class_settable": bool(packed.get("settable"))}
+    return {
+        **state,
+        "pause": packed.get("pause"),
+        "dscp_to_priority": packed.get("dscp"),
+        "traffic_class_settable": bool(packed.get("settable")),
+    }
 
 
 def _bits(flags: Sequence[bool]) -> int:

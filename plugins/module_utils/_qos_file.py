@@ -2,7 +2,10 @@
 # GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""The host's file of RoCE: the profile, and the NICs that it is for. Module, boot unit and gate read the very same."""
+"""The host's file of RoCE: the profile, and the NICs that it is for; names of its units.
+
+Module, boot unit and gate read the very same.
+"""
 
 from __future__ import annotations
 
@@ -14,6 +17,8 @@ from typing import Any
 from ansible_collections.rdma.cluster.plugins.module_utils._errors import ParseError
 
 CONFIG = "/etc/rdma-cluster/roce.json"
+#: The unit of each interface is made of this.
+TEMPLATE = "rdma-qos@.service"
 SCHEMA = 1
 Nic = Mapping[str, str]
 
@@ -24,6 +29,11 @@ class QosPlan:
 
     profile: dict[str, Any]
     nics: list[dict[str, str]]
+
+
+def unit_of(interface: str) -> str:
+    """The name of an interface's unit; an interface's name has no characters that systemd escapes but "-"."""
+    return TEMPLATE.replace("@", "@" + interface.replace("-", "\\x2d"))
 
 
 def write_plan(profile: Mapping[str, Any], nics: Sequence[Nic]) -> str:

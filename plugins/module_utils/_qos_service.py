@@ -17,10 +17,9 @@ from ansible_collections.rdma.cluster.plugins.module_utils._files import Managed
 from ansible_collections.rdma.cluster.plugins.module_utils._host_program import host_program
 from ansible_collections.rdma.cluster.plugins.module_utils._qos_apply import Outcome, QosHost, ensure_qos
 from ansible_collections.rdma.cluster.plugins.module_utils._qos_differences import Difference
-from ansible_collections.rdma.cluster.plugins.module_utils._qos_file import CONFIG, write_plan
+from ansible_collections.rdma.cluster.plugins.module_utils._qos_file import CONFIG, TEMPLATE, unit_of, write_plan
 from ansible_collections.rdma.cluster.plugins.module_utils._qos_ports import QosPorts, find_ports
 
-TEMPLATE = "rdma-qos@.service"
 UNIT_FILE = f"{UNITS}/{TEMPLATE}"
 PROGRAM = f"{PROGRAMS}/roce_qos.pyz"
 #: The interface's device starts it again whenever the driver makes the interface anew.
@@ -69,11 +68,6 @@ class QosResult:
     def diffs(self) -> list[dict[str, str]]:
         """In the shape that Ansible's --diff prints."""
         return [*(diff for each in self.services for diff in each.diffs), *(_diff(each) for each in self.outcomes if each.written)]
-
-
-def unit_of(interface: str) -> str:
-    """The name of an interface's unit; an interface's name has no characters that systemd escapes but "-"."""
-    return TEMPLATE.replace("@", "@" + interface.replace("-", "\\x2d"))
 
 
 def ensure_service(

@@ -11,6 +11,7 @@ from dataclasses import asdict, dataclass, replace
 from typing import Any
 
 from ansible_collections.rdma.cluster.plugins.module_utils._command import Runner
+from ansible_collections.rdma.cluster.plugins.module_utils._ethtool import Pause
 from ansible_collections.rdma.cluster.plugins.module_utils._lldpad import read_agents
 from ansible_collections.rdma.cluster.plugins.module_utils._netdev import Netdev
 from ansible_collections.rdma.cluster.plugins.module_utils._pci import address_of, find_function
@@ -90,7 +91,8 @@ def read_qos(sys: SysRoot, runner: Runner, interface: str, device: str, port: st
 
 def read_all_qos(sys: SysRoot, runner: Runner, netdevs: Mapping[str, Netdev], devices: Mapping[str, Device]) -> dict[str, dict[str, Any]]:
     """as_tree of every interface that carries a RoCE port. Without such a port, no process is started."""
-    return {name: as_tree(read_qos(sys, runner, name, *port)) for name, port in sorted(roce_interfaces(netdevs, devices).items())}
+    ports = sorted(roce_interfaces(netdevs, devices).items())
+    return {name: as_tree(read_qos(sys, runner, name, *port), _pause(netdevs[name])) for name, port in ports}
 
 
 def roce_interfaces(netdevs: Mapping[str, Netdev], devices: Mapping[str, Device]) -> dict[str, tuple[str, str]]:
@@ -108,9 +110,13 @@ def roce_interfaces(netdevs: Mapping[str, Netdev], devices: Mapping[str, Device]
     return found
 
 
-def as_tree(state: QosState) -> dict[str, Any]:
-    """The state as JSON has it: the keys of dscp_to_priority are texts."""
-    tree = asdict(state)
+def _pause(netdev: Netdev) -> Pause | None:
+    return netdev.ethtool.pause if netdev.ethtool is not None else None
+
+
+def as_tree(state: QosState, pause: Pause | None) -> dict[str, Any]:
+    """The state as JSON has it: the keys of dscp_to_priority are texts. pause: global pause, {"rx", "tx"}, None where it is not told."""
+    tree = {**asdict(state), "pause": {"rx": pause.rx, "tx": pause.tx} if pause is not None else None}
     if state.dscp_to_priority is not None:
         tree["dscp_to_priority"] = {str(code): priority for code, priority in state.dscp_to_priority.items()}
     return tree

@@ -27,6 +27,13 @@ EXPLAINED_BY = {
     "host.sysctl": ("host",),
     "host.cpu": ("host",),
     "host.pcie": ("host",),
+    **dict.fromkeys(
+        (
+            *("qos.dcbx", "qos.pause", "qos.trust", "qos.dscp", "qos.pfc", "qos.ets", "qos.buffers", "qos.ecn", "qos.cnp", "qos.dcqcn"),
+            *("qos.traffic_class", "qos.rdma_cm", "qos.boot"),
+        ),
+        (*_PORT, "qos"),
+    ),
     "network.mtu": (*_PORT, "network"),
     "network.gid": (*_PORT, "network"),
     "nccl.file": (*_PORT, "nccl"),

@@ -32,6 +32,7 @@ from ansible_collections.rdma.cluster.plugins.module_utils._checks_options impor
 from ansible_collections.rdma.cluster.plugins.module_utils._checks_pcie import check_pcie
 from ansible_collections.rdma.cluster.plugins.module_utils._checks_pcie_tuning import check_pcie_tuning
 from ansible_collections.rdma.cluster.plugins.module_utils._checks_preflight import check_firewall, check_preflight, check_space, check_ssh
+from ansible_collections.rdma.cluster.plugins.module_utils._checks_qos import check_qos
 from ansible_collections.rdma.cluster.plugins.module_utils._checks_time import check_time
 from ansible_collections.rdma.cluster.plugins.module_utils._checks_tuning import check_cpu, check_rings
 from ansible_collections.rdma.cluster.plugins.module_utils._findings import Finding
@@ -42,6 +43,7 @@ from ansible_collections.rdma.cluster.plugins.plugin_utils._gpudirect_plan impor
 from ansible_collections.rdma.cluster.plugins.plugin_utils._host import sysctl_settings
 from ansible_collections.rdma.cluster.plugins.plugin_utils._host_tuning import ring_settings
 from ansible_collections.rdma.cluster.plugins.plugin_utils._nccl import check_gid_index, nccl_files
+from ansible_collections.rdma.cluster.plugins.plugin_utils._roce_profile import roce_profile
 from ansible_collections.rdma.cluster.plugins.plugin_utils._stage_findings import not_looked_at
 
 Intent = Mapping[str, Any]
@@ -107,6 +109,10 @@ def _network(host: str, intent: Intent, facts: Facts) -> list[Finding]:
     return [*check_network(host, rails, facts), *check_rdma_mtu(host, rails, facts), *check_addressing(host, rails, facts)]
 
 
+def _qos(host: str, intent: Intent, facts: Facts) -> list[Finding]:
+    return check_qos(host, intent, facts, roce_profile(intent))
+
+
 def _gpu(host: str, intent: Intent, facts: Facts) -> list[Finding]:
     return check_gpu(host, intent, facts, gpudirect_path(intent, facts))
 
@@ -115,8 +121,8 @@ def _nccl(host: str, intent: Intent, facts: Facts) -> list[Finding]:
     return [*check_nccl(host, nccl_files(intent, facts), facts), *check_gid_index(host, intent, facts)]
 
 
-def _not_looked_at(stage: str, host: str, intent: Intent, _facts: Facts) -> list[Finding]:
-    return not_looked_at(stage, host, intent)
+def _not_looked_at(stage: str, host: str, _intent: Intent, _facts: Facts) -> list[Finding]:
+    return not_looked_at(stage, host)
 
 
 #: By stage; that of the pairs judges measurements, which no host has alone.
@@ -127,7 +133,7 @@ HOST_CHECKS: dict[str, HostCheck] = {
     "fabric": partial(_not_looked_at, "fabric"),
     "host": _host,
     "network": _network,
-    "qos": partial(_not_looked_at, "qos"),
+    "qos": _qos,
     "gpu": _gpu,
     "nccl": _nccl,
     "collectives": partial(_not_looked_at, "collectives"),

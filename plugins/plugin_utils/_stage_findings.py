@@ -6,9 +6,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import Any
-
 from ansible_collections.rdma.cluster.plugins.module_utils._findings import NOT_APPLICABLE, UNKNOWN, Finding
 
 COMPLETED = "stage.completed"
@@ -31,20 +28,10 @@ def is_under_way(findings: list[Finding]) -> bool:
     return len(findings) == 1 and findings[0].check == COMPLETED
 
 
-def not_looked_at(stage: str, host: str, intent: Mapping[str, Any]) -> list[Finding]:
+def not_looked_at(stage: str, host: str) -> list[Finding]:
     """The stages whose checks are not built: each says so, and why that is no hindrance; nothing is claimed to hold."""
     check, expected, why = {
         "fabric": ("fabric.graph", "the discovered fabric is the planned one", "this version discovers no fabric"),
-        "qos": ("qos.chain", "DSCP, PFC and ECN as the profile says", _qos_reason(intent)),
         "collectives": ("collective.busbw", "nccl-tests at the rate of the NICs", "this version runs no collectives"),
     }[stage]
     return [Finding(stage, check, host, "host", NOT_APPLICABLE, why, expected)]
-
-
-def _qos_reason(intent: Mapping[str, Any]) -> str:
-    rails = intent["rails"]
-    if all(rail["link_layer"] == "infiniband" for rail in rails):
-        return "InfiniBand has its own flow control: no PFC, DSCP or ECN"
-    if all(rail["soft"] for rail in rails):
-        return "Soft-RoCE has no queues of its own to set"
-    return "this version sets no quality of service"

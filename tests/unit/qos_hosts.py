@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from ansible_collections.rdma.cluster.plugins.module_utils._ethtool import Pause
 from ansible_collections.rdma.cluster.plugins.module_utils._qos_state import QosState, as_tree
 from ansible_collections.rdma.cluster.plugins.module_utils._qos_sysfs import NP_PARAMETERS, RP_PARAMETERS
 from ansible_collections.rdma.cluster.plugins.module_utils._rdma_cm import RdmaCm
@@ -30,7 +31,8 @@ def mlx5_qos(device: str = "mlx5_0", **changes: Any) -> dict[str, Any]:
     told.update(np=dict.fromkeys(NP_PARAMETERS, 4), rp=dict.fromkeys(RP_PARAMETERS, 32767), ecn_np=[True] * 8, ecn_rp=[True] * 8)
     told["np"].update(cnp_dscp=48, cnp_802p_prio=6)
     told.update(rdma_cm=RdmaCm("RoCE v2", 106), warnings=["lldpad"], buffer_bytes=[1] * 8)
-    return as_tree(QosState(**{"backend": "mlnx_qos", "why": "it answers", "device": device, "port": "1", **told, **changes}))
+    pause = Pause(None, *changes.pop("pause", (False, False)))
+    return as_tree(QosState(**{"backend": "mlnx_qos", "why": "it answers", "device": device, "port": "1", **told, **changes}), pause)
 
 
 def dcb_qos(device: str = "mlx5_0", **changes: Any) -> dict[str, Any]:

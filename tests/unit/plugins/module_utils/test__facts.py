@@ -34,6 +34,7 @@ SERVICE_LIMITS = ["systemd-run", "--quiet", "--wait", "--pipe", "--collect", "ca
 UNITS = ["systemctl", "show", "--property=Id,ActiveState,UnitFileState", "rdma-soft-links.service", "rdma-pcie.service"]
 UNITS += ["systemd-networkd.service", "firewalld.service", "ufw.service", "nftables.service", "nvidia-fabricmanager.service"]
 UNITS += ["rdma-cpu.service", "irqbalance.service", "chrony.service", "chronyd.service"]
+UNITS += ["rdma-qos@eth1.service", "rdma-qos@eth2.service"]
 DEVINFO = ["ibv_devinfo"]
 NO_DCB: list[Call] = [
     (["dcb", "-N", "-j", "pfc", "show", "dev", name], 1, "\n", "Attribute read: Operation not supported\n") for name in ("eth1", "eth2")

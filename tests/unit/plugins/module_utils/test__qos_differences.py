@@ -13,12 +13,11 @@ import pytest
 from ansible_collections.rdma.cluster.plugins.module_utils._qos_differences import SETTINGS, Difference, differences
 from tests.unit.qos_hosts import dcb_qos, mlx5_qos, profile
 
-QUIET = {"rx": False, "tx": False}
 ONLY_3 = [False, False, False, True, False, False, False, False]
 
 
-def of(state: dict[str, Any], pause: dict[str, bool] | None = None, **roce: Any) -> list[tuple[str, str, Any, Any]]:
-    return [(each.setting, each.subject, each.was, each.wished) for each in differences(profile(**roce), state, pause or QUIET)]
+def of(state: dict[str, Any], **roce: Any) -> list[tuple[str, str, Any, Any]]:
+    return [(each.setting, each.subject, each.was, each.wished) for each in differences(profile(**roce), state)]
 
 
 @pytest.mark.parametrize("state", [mlx5_qos(), dcb_qos()], ids=["mlnx_qos", "dcb"])
@@ -70,10 +69,10 @@ def test_classes_without_a_priority_are_not_asked_for() -> None:
 
 
 def test_global_pause_goes_before_pfc_comes() -> None:
-    found = differences(profile(), mlx5_qos(pfc=[False] * 8), {"rx": True, "tx": False})
+    found = differences(profile(), mlx5_qos(pfc=[False] * 8, pause=(True, False)))
     assert [each.setting for each in found] == ["global_pause", "pfc"]
     assert [each.toggles for each in found] == [True, True]
-    assert differences(profile(), mlx5_qos(), None) == []
+    assert differences(profile(), {**mlx5_qos(), "pause": None}) == []
 
 
 def test_only_what_is_wished_and_there_is_compared() -> None:

@@ -27,6 +27,7 @@ CHANGED = [
     {"tsa": ["strict"] * 8},
     {"cable_length_m": 5},
     {"backend": None},
+    {"pause": (True, None)},
 ]
 
 
@@ -37,7 +38,7 @@ def test_what_differs_is_the_same_in_the_small_form(state: object, changes: dict
     small = unpack_states(json.loads(json.dumps(pack_states({"eth1": whole}))))
     assert small is not None
     wished = profile(dcqcn={"rpg_threshold": 5, "min_time_between_cnps": 4}, cable_length_m=7)
-    assert differences(wished, small["eth1"], None) == differences(wished, whole, None)
+    assert differences(wished, small["eth1"]) == differences(wished, whole)
 
 
 def test_interfaces_that_are_set_alike_share_a_state() -> None:

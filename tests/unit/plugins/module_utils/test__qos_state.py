@@ -92,7 +92,7 @@ def test_a_card_of_another_driver_is_not_asked_by_mlnx_qos(tmp_path: Path) -> No
 
 def test_the_tree_is_as_json_has_it(tmp_path: Path) -> None:
     sys = SysRoot(str(write_tree(mlx5_machine(tmp_path), OFED)))
-    tree = as_tree(read_qos(sys, FakeRunner([(("mlnx_qos", "-i", NAME), 0, DSCP, "")]), NAME, "mlx5_0", "1"))
+    tree = as_tree(read_qos(sys, FakeRunner([(("mlnx_qos", "-i", NAME), 0, DSCP, "")]), NAME, "mlx5_0", "1"), None)
 
     assert json.loads(json.dumps(tree)) == tree
     assert (tree["dscp_to_priority"]["48"], tree["rdma_cm"]) == (6, {"mode": "RoCE v2", "tos": 106})

@@ -33,7 +33,7 @@ FRESH: dict[str, Any] = {
 
 def words(backend: str, **roce: Any) -> dict[str, list[Any]]:
     target = Target("ens1", "mlx5_0", "1", backend, PLACES)
-    found = differences(profile(cable_length_m=30, **roce), mlx5_qos(backend=backend, **FRESH), {"rx": True, "tx": True})
+    found = differences(profile(cable_length_m=30, **roce), mlx5_qos(backend=backend, pause=(True, True), **FRESH))
     return {each.name: writes(each, target) for each in found}
 
 
