@@ -74,7 +74,7 @@ def ensure_qos(profile: Mapping[str, Any], port: QosPort, host: QosHost, *, chec
             return Outcome(port.interface, left, withheld)
         if not new:
             break
-        _write(new, port, host)
+        _write(new, port, host, state["backend"])
         written += new
     if left:
         raise ApplyError("; ".join(f"{each.name} of {port.interface} was written, and is not {_told(each.wished)}" for each in left))
@@ -92,9 +92,9 @@ def _state(port: QosPort, host: QosHost) -> dict[str, Any]:
     return as_tree(state, host.ethtool.pause(port.interface))
 
 
-def _write(found: Sequence[Difference], port: QosPort, host: QosHost) -> None:
+def _write(found: Sequence[Difference], port: QosPort, host: QosHost, backend: str | None) -> None:
     was_active = _is_active(port, host)
-    target = _target(port, host)
+    target = _target(port, host, backend)
     for each in found:
         if each.setting == "rdma_cm":
             wished = RdmaCm(each.wished["mode"], each.wished["tos"])
@@ -106,10 +106,9 @@ def _write(found: Sequence[Difference], port: QosPort, host: QosHost) -> None:
             _wait_until_active(each, port, host)
 
 
-def _target(port: QosPort, host: QosHost) -> Target:
+def _target(port: QosPort, host: QosHost, backend: str | None) -> Target:
     function = find_function(host.sys, f"/sys/class/net/{port.interface}/device")
     places = find_places(Careful(host.sys), port.interface, address_of(function) if function is not None else None)
-    backend = read_qos(host.sys, host.runner, port.interface, port.device, port.port).backend
     return Target(port.interface, port.device, port.port, backend, places)
 
 
