@@ -28,7 +28,7 @@ static int traffic_class(const struct sk_buff *skb)
 }
 
 /* With trust in PCP a frame without VLAN tag has priority 0, whatever its DSCP says. */
-int priority_of(const struct port *port, const struct sk_buff *skb)
+static int priority_of(const struct port *port, const struct sk_buff *skb)
 {
 	int class = READ_ONCE(port->trust) == TRUST_DSCP ? traffic_class(skb) : -1;
 
@@ -58,10 +58,10 @@ static unsigned int count(void *private, struct sk_buff *skb, const struct nf_ho
 	if (state->hook == NF_NETDEV_INGRESS) {
 		atomic64_add(bytes, &counters->rx_bytes[priority]);
 		atomic64_add(segments, &counters->rx_packets[priority]);
-	} else {
-		atomic64_add(bytes, &counters->tx_bytes[priority]);
-		atomic64_add(segments, &counters->tx_packets[priority]);
+		return congestion_in(port, skb, priority);
 	}
+	atomic64_add(bytes, &counters->tx_bytes[priority]);
+	atomic64_add(segments, &counters->tx_packets[priority]);
 	return NF_ACCEPT;
 }
 

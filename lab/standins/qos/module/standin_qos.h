@@ -15,6 +15,8 @@
 #define PRIORITIES 8
 #define DSCPS 64
 #define NP_VALUES 3
+#define NP_MIN_TIME_BETWEEN_CNPS 0
+#define NP_CNP_DSCP 1
 #define RP_VALUES 16
 
 enum trust { TRUST_PCP, TRUST_DSCP };
@@ -26,9 +28,9 @@ struct counters {
 	atomic64_t rx_bytes[PRIORITIES], rx_packets[PRIORITIES], tx_bytes[PRIORITIES], tx_packets[PRIORITIES];
 };
 
-/* Of the congestion control; of the device, as mlx5 has them. */
+/* What has been seen and said of congestion: the RDMA device's hw_counters. */
 struct congestion {
-	atomic64_t np_ecn_marked, np_cnp_sent, rp_cnp_handled;
+	atomic64_t np_ecn_marked, np_cnp_sent, rp_cnp_handled, rp_cnp_ignored;
 	ktime_t last_cnp;
 };
 
@@ -95,7 +97,7 @@ void ethtool_attach(struct port *port);
 void ethtool_detach(struct port *port);
 int count_attach(struct port *port);
 void count_detach(struct port *port);
-int priority_of(const struct port *port, const struct sk_buff *skb);
+unsigned int congestion_in(struct port *port, struct sk_buff *skb, int priority);
 int sysfs_attach(struct port *port);
 void sysfs_detach(struct port *port);
 void debugfs_attach(struct port *port);
