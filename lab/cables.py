@@ -3,7 +3,8 @@
 """Breaking and mending cables, from outside the host.
 
 A cable is a bridge port. Slow: a token bucket in each direction (the one from the node by way of an IFB, since only what
-leaves an interface can be shaped). Lossy: a random drop in the bridge's forward chain. Cut: no carrier at either end.
+leaves an interface can be shaped). Lossy: a random drop in the bridge's forward chain. Marking: congestion experienced (ECN) above a
+rate, of a token bucket in that chain, as of a queue that is too long. Cut: no carrier at either end.
 """
 
 from __future__ import annotations
@@ -13,6 +14,7 @@ from lab.plan import Plan, Rail
 from lab.shell import run
 
 TABLE = "lab_cables"
+MARKS = "lab_marks"
 
 
 def set_rate(plan: Plan, rail: Rail, rate: str) -> None:
@@ -44,6 +46,20 @@ def set_loss(plan: Plan, rail: Rail, percent: int) -> None:
     _nft(plan, "\n".join(rules))
 
 
+def set_mark(plan: Plan, rail: Rail, mbit: int) -> None:
+    """Towards the node, mark ECN-capable packets (ECT(0)) that come faster than `mbit` Mbit/s; 0 marks none."""
+    _forget_table(plan, f"{MARKS}_{rail.cable}")
+    if not mbit:
+        return
+    over = f"limit rate over {mbit * 125000} bytes/second burst 65536 bytes"
+    rules = [
+        f"add table bridge {MARKS}_{rail.cable}",
+        f"add chain bridge {MARKS}_{rail.cable} forward {{ type filter hook forward priority 0 ; }}",
+        f"add rule bridge {MARKS}_{rail.cable} forward oifname {rail.cable} ip ecn ect0 {over} ip ecn set ce",
+    ]
+    _nft(plan, "\n".join(rules))
+
+
 def set_mtu(plan: Plan, rail: Rail, mtu_bytes: int) -> None:
     """Drop larger frames towards the node, as a switch port with this MTU does."""
     namespace.ip(plan.namespace, "link", "set", rail.cable, "mtu", str(mtu_bytes))
@@ -57,6 +73,7 @@ def restore(plan: Plan, rail: Rail) -> None:
     """A new cable: full rate, no loss, full MTU, both ends lit."""
     _forget_rate(plan, rail)
     _forget_loss(plan, rail)
+    set_mark(plan, rail, 0)
     set_mtu(plan, rail, namespace.SWITCH_MTU_BYTES)
     namespace.ip(plan.namespace, "link", "set", rail.cable, "up")
 
@@ -69,7 +86,10 @@ def _forget_rate(plan: Plan, rail: Rail) -> None:
 
 
 def _forget_loss(plan: Plan, rail: Rail) -> None:
-    name = f"{TABLE}_{rail.cable}"
+    _forget_table(plan, f"{TABLE}_{rail.cable}")
+
+
+def _forget_table(plan: Plan, name: str) -> None:
     _nft(plan, f"add table bridge {name}\ndelete table bridge {name}")
 
 

@@ -44,6 +44,7 @@ def parser() -> argparse.ArgumentParser:
     cable.add_argument("rail", type=int)
     cable.add_argument("--rate", help="limit both directions, for example 20mbit")
     cable.add_argument("--loss", type=int, choices=range(101), metavar="PERCENT", help="drop frames at random")
+    cable.add_argument("--mark", type=int, metavar="MBIT", help="towards the node, mark what comes faster (ECN); 0: nothing")
     cable.add_argument("--mtu", type=int, metavar="BYTES", help="drop larger frames towards the node")
     cable.add_argument("--cut", action="store_true", default=None, help="no carrier")
     cable.add_argument("--restore", action="store_true", default=None, help="a good cable again")
@@ -69,10 +70,10 @@ def dispatch(arguments: argparse.Namespace) -> None:
             argv = remote.ssh_argv(lab.plan.node(arguments.node), lab.folder)
             os.execvp(argv[0], argv + arguments.words)
         case "cable":
-            names = ("rate", "loss", "mtu", "cut", "restore")
+            names = ("rate", "loss", "mark", "mtu", "cut", "restore")
             change = {key: getattr(arguments, key) for key in names if getattr(arguments, key) is not None}
             if not change:
-                raise LabError("Say what to do to the cable: --rate, --loss, --mtu, --cut or --restore.")
+                raise LabError("Say what to do to the cable: --rate, --loss, --mark, --mtu, --cut or --restore.")
             cluster.cable(name, arguments.node, arguments.rail, change)
 
 

@@ -200,7 +200,7 @@ def power(name: str, node_name: str, action: str) -> None:
 
 
 def cable(name: str, node_name: str, rail_index: int, change: dict[str, str | int | bool]) -> None:
-    """Apply one or more changes to a cable: rate, loss, mtu, cut, restore."""
+    """Apply one or more changes to a cable: rate, loss, mark, mtu, cut, restore."""
     preflight.need_root()
     with locked(name):
         lab = load(name)
@@ -215,6 +215,8 @@ def cable(name: str, node_name: str, rail_index: int, change: dict[str, str | in
             cables.set_rate(lab.plan, rail, str(change["rate"]))
         if "loss" in change:
             cables.set_loss(lab.plan, rail, int(change["loss"]))
+        if "mark" in change:
+            cables.set_mark(lab.plan, rail, int(change["mark"]))
         if "mtu" in change:
             cables.set_mtu(lab.plan, rail, int(change["mtu"]))
         if change.get("cut"):

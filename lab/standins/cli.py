@@ -1,6 +1,6 @@
 # Copyright (c) 2026, the rdma.cluster authors
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""The command line that makes the stand-ins for MLNX_OFED, DOCA-OFED and a third party's module."""
+"""The command line that makes the stand-ins for MLNX_OFED, DOCA-OFED, a third party's module and the quality of service of a NIC."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ import sys
 from pathlib import Path
 
 from lab.errors import LabError
-from lab.standins import doca, mlnx_ofed
+from lab.standins import doca, mlnx_ofed, qos
 from lab.standins.packages import ulp_package
 
 
@@ -25,6 +25,10 @@ def parser() -> argparse.ArgumentParser:
     host.add_argument("--release", default="3.2.0", choices=sorted(doca.OFED_OF_RELEASE), help="(default: %(default)s)")
     host.add_argument("--sabotage", default="", choices=("", "build"), help="build: the modules' source does not compile")
     kinds.add_parser("ulp", help="a third party's module on top of the stack, as a DKMS package")
+    nic = kinds.add_parser("qos", help="a kernel module that gives the lab's NICs DCB, priority counters and the files of mlx5")
+    nic.add_argument(
+        "--stack", default="ofed", choices=qos.STACKS, help="ofed: OFED's files and mlnx_qos; inbox: upstream's (default: %(default)s)"
+    )
     for kind in kinds.choices.values():
         kind.add_argument("--out", type=Path, required=True, help="the folder to write into; made if it is not there")
     return top
@@ -39,6 +43,8 @@ def make(arguments: argparse.Namespace) -> Path:
             return mlnx_ofed.make(arguments.version, out, distro=arguments.distro, sabotage=mlnx_ofed.parse_sabotage(arguments.sabotage))
         case "doca":
             return doca.make(arguments.release, out, breaks_build=arguments.sabotage == "build")
+        case "qos":
+            return qos.make(out, stack=arguments.stack)
         case _:
             return ulp_package().build(out)
 

@@ -21,8 +21,12 @@ MAINTAINER = "rdma.cluster's lab <root@localhost>"
 class File:
     """What a package or a tarball holds at a path."""
 
-    text: str
+    text: str | bytes
     mode: int = 0o644
+
+    @property
+    def data(self) -> bytes:
+        return self.text.encode() if isinstance(self.text, str) else self.text
 
 
 @dataclass(frozen=True)
@@ -66,7 +70,7 @@ def write_tree(root: Path, files: Mapping[str, File]) -> None:
     for path, content in files.items():
         target = root / path
         target.parent.mkdir(parents=True, exist_ok=True)
-        target.write_text(content.text)
+        target.write_bytes(content.data)
         target.chmod(content.mode)
 
 

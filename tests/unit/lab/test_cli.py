@@ -28,7 +28,7 @@ WRONG = [
     (["status", "--name", "x"], "There is no lab 'x'. Make one with: lab up --name x"),
     (["up", "--nodes", "0"], "A lab has 1 to 200 nodes; got 0."),
     (["up", "--name", "../etc"], "A lab's name is 1 to 10 lower-case letters and digits, beginning with a letter; got '../etc'."),
-    (["cable", "node1", "0"], "Say what to do to the cable: --rate, --loss, --mtu, --cut or --restore."),
+    (["cable", "node1", "0"], "Say what to do to the cable: --rate, --loss, --mark, --mtu, --cut or --restore."),
     (["power", "node1", "off"], "There is no lab 'lab'. Make one with: lab up"),
 ]
 
