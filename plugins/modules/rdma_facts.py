@@ -490,6 +490,8 @@ ansible_facts:
               V(null) for a captured tree.
             - C(login_memlock), what logins of everybody (C(*)) and of C(root) get, C(unlimited), C(value) in KiB and the C(file) that
               says so last; V(null) where none does.
+            - The same of open files, C(service_open_files) and C(login_open_files); C(running), the locked memory that services of ours
+              and of schedulers run with; C(remove_ipc), whether logind removes the shared memory of users who have logged out.
           type: dict
           returned: success
         sysctl:
@@ -555,7 +557,15 @@ ansible_facts:
           type: dict
           returned: success
         time:
-          description: Whether the clock is C(synchronised).
+          description:
+            - Whether the clock is C(synchronised); what C(chrony) says of it, V(null) where it does not run, with C(source),
+              C(offset_seconds) and C(sources); which interfaces have C(hardware_clocks).
+          type: dict
+          returned: success
+        cpu:
+          description:
+            - Of the CPUs their frequency C(driver), C(governors) and how many have each, those that are C(available), C(idle_states) and
+              how many may not enter each, C(latency_us) that processes allow, and the profile of C(tuned).
           type: dict
           returned: success
         filesystems:
