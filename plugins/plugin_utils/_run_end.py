@@ -7,11 +7,13 @@
 from __future__ import annotations
 
 import json
+import time
 from collections.abc import Sequence
 from functools import cached_property
 from typing import Any
 
 from ansible_collections.rdma.cluster.plugins.module_utils._findings import Finding, stopping, worst
+from ansible_collections.rdma.cluster.plugins.plugin_utils import _metrics, _proofs
 from ansible_collections.rdma.cluster.plugins.plugin_utils._drift import Difference, drift
 from ansible_collections.rdma.cluster.plugins.plugin_utils._run_folder import RunFolder
 from ansible_collections.rdma.cluster.plugins.plugin_utils._stages import STAGES
@@ -74,12 +76,18 @@ class RunEnd:
         }
 
     def write(self) -> None:
-        """Merge: findings.jsonl, drift.jsonl (check mode), summary.json and summary.txt."""
+        """Merge: findings.jsonl, drift.jsonl (check mode), summary.json, summary.txt and metrics.prom."""
         self.folder.write("findings.jsonl", _lines([finding.to_dict() for finding in self.findings]))
         if self.check_mode:
             self.folder.write("drift.jsonl", _lines([line.to_dict() for line in self.drift]))
         self.folder.write_json("summary.json", self.summary())
         self.folder.write("summary.txt", self.text + "\n")
+        self.folder.write(_metrics.FILE, self._metrics())
+
+    def _metrics(self) -> str:
+        proofs = _proofs.read(self.folder.read_if_there(_proofs.FILE))
+        drift_found = self.drift if self.check_mode else None
+        return _metrics.metrics(self.findings, drift_found, proofs, ended=time.time(), outcome=self.outcome, check_mode=self.check_mode)
 
 
 def _lines(items: Sequence[dict[str, Any]]) -> str:
