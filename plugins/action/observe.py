@@ -27,7 +27,10 @@ class ActionModule(RunAction):
         nccl = self.intent["nccl"]
         files = [nccl["conf_file"], nccl["environment_file"]]
         firmware = firmware_names(self.intent, self.variables["ansible_facts"].get("rdma"))
-        read = self.module("rdma_facts", sysctl=sorted(sysctl_settings(self.intent)), files=files, firmware=firmware)
+        # Of quality of service up to five processes tell, for each interface: it is read where it is planned.
+        subset = ["all"] if self.intent["roce"] is not None else ["!qos"]
+        settings = sorted(sysctl_settings(self.intent))
+        read = self.module("rdma_facts", gather_subset=subset, sysctl=settings, files=files, firmware=firmware)
         if read.get("failed") or read.get("unreachable"):
             return read
         tree = read["ansible_facts"]["rdma"]
