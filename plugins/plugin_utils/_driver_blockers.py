@@ -66,8 +66,9 @@ def told_obstacles(findings: Sequence[Finding], intent: Mapping[str, Any], facts
 
 
 def differing(modules: Modules) -> list[str]:
-    """The modules that are loaded and not the ones on disk."""
-    return [name for name, module in modules.items() if compare(module) == ERROR]
+    """The modules that are loaded and not the ones on disk, and OFED's base where OFED is gone from the disk."""
+    left = {COMPAT} if "file" in modules.get(COMPAT, {}) and modules[COMPAT]["file"] is None else set()
+    return [name for name, module in modules.items() if compare(module) == ERROR or name in left]
 
 
 def options_that_differ(intent: Mapping[str, Any], facts: Mapping[str, Any]) -> dict[str, list[str]]:
