@@ -247,3 +247,7 @@ def test_the_base_of_a_stack_that_is_gone_goes_too() -> None:
         "ib_core",
     ]
     assert differing({"other": gone}) == []
+    above = {**gone, "holders": ["mlx5_core"]}
+    assert differing({"mlx_compat": above, "mlx5_core": gone}) == [], "the kernel's whole folder may be gone"
+    replaced = {**gone, "file": "/lib/modules/x/mlx5_core.ko", "file_srcversion": "BBBB"}
+    assert differing({"mlx_compat": above, "mlx5_core": replaced}) == ["mlx_compat", "mlx5_core"]
