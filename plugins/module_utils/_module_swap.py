@@ -77,13 +77,13 @@ def reload_driver(
 ) -> SwapResult:
     """Unload modules, top first, restart openibd if service says so, and load others, lowest first.
 
-    service: "openibd", "none", or "auto": openibd where the unit is installed. always: also where each of load is loaded already, and
-    is the one on disk; without load, nothing is compared before. Raises ApplyError if a module is in use, before anything is changed,
+    service: "openibd", "none", or "auto": openibd where the unit is installed. always: also where all of them are loaded already, and
+    are those on disk; without load, nothing is compared before. Raises ApplyError if a module is in use, before anything is changed,
     and if what is loaded afterwards is not what is on disk.
     """
-    if load and not always and not missing_or_other(load, runner, sys):
-        return SwapResult([], None, [])
     present = [name for name in modules if is_present(name, sys)]
+    if load and not always and not missing_or_other([*load, *present], runner, sys):
+        return SwapResult([], None, [])
     refuse_if_used(present, sys)
     restarted = UNIT if service == OPENIBD or (service == AUTO and has_openibd(sys)) else None
     gone = {*present}

@@ -66,8 +66,14 @@ def told_obstacles(findings: Sequence[Finding], intent: Mapping[str, Any], facts
 
 
 def differing(modules: Modules) -> list[str]:
-    """The modules that are loaded and not the ones on disk."""
-    return [name for name, module in modules.items() if compare(module) == ERROR]
+    """The modules that are loaded and not the ones on disk, and OFED's base where it is gone from the disk.
+
+    The base stays where something on it has no file either: that could not be loaded again.
+    """
+    others = {name for name, module in modules.items() if compare(module) == ERROR}
+    base = modules.get(COMPAT) or {}
+    gone = base.get("file", "") is None and others.issuperset(base.get("holders") or ())
+    return [name for name in modules if name in others or (name == COMPAT and gone)]
 
 
 def options_that_differ(intent: Mapping[str, Any], facts: Mapping[str, Any]) -> dict[str, list[str]]:

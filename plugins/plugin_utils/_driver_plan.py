@@ -103,8 +103,8 @@ def _can_build(stack: Mapping[str, Any], packages: Sequence[str]) -> bool:
 
     What an installer has left that failed is not built again: the next run of the installer brings it anew.
     """
-    kernel, failed = stack.get("kernel"), stack.get("last_build")
-    if kernel is None or not can_build(stack, kernel) or (failed and failed.get("source") == BUNDLE):
+    kernel, failed = stack.get("kernel"), stack.get("last_build") or {}
+    if kernel is None or not can_build(stack, kernel) or failed.get("source") == BUNDLE:
         return False
     return bool((stack.get("headers") or {}).get(kernel)) or headers_package(kernel, stack.get("distribution") or {}) in packages
 

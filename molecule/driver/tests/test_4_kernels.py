@@ -9,15 +9,21 @@ from tests.verify.driver import NEWER, Driver, Hosts
 INSTALL = "DEBIAN_FRONTEND=noninteractive apt-get install --yes"
 
 
-def test_a_kernel_without_headers_is_told_before_it_is_booted(driver: Driver, hosts: Hosts) -> None:
+def test_a_kernel_without_headers_is_told_before_it_is_booted_and_gets_them(driver: Driver, hosts: Hosts) -> None:
     said = hosts.run("node2", f"{INSTALL} --no-install-recommends linux-image-amd64 2>&1", timeout_seconds=900)
     assert "has no RDMA driver but the stock one, which its boot would take: its headers are not installed" in said, said
     done = driver.run(hosts.bundle("newer", NEWER), "site", limit="node2")
     assert done.returncode == 2, done.stdout
     assert driver.bad("node2") == ["preflight.newest"]
-    done = driver.run(hosts.bundle("newer", NEWER), limit="node2")
-    assert done.returncode == 2, done.stdout
+    done = driver.site.run("driver", *driver.words(hosts.bundle("newer", NEWER), "node2"), "--check")
+    assert done.returncode == 0, done.stdout
     assert driver.bad("node2") == ["driver.next_kernel"]
+    assert "headers" in driver.findings("driver.next_kernel")["node2"]["remedy"]
+    done = driver.run(hosts.bundle("newer", NEWER), limit="node2")
+    assert done.returncode == 0, done.stdout
+    assert driver.findings("driver.next_kernel")["node2"]["status"] == "ok"
+    newest = hosts.run("node2", "ls /lib/modules | sort -V | tail -1")
+    assert "/updates/dkms/" in hosts.run("node2", f"modinfo -k {newest} -F filename mlx5_core")
 
 
 def test_with_headers_it_is_built_before_it_is_booted(driver: Driver, hosts: Hosts) -> None:

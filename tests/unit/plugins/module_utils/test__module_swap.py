@@ -95,9 +95,15 @@ def test_unloads_top_first_loads_lowest_first_and_looks(tmp_path: Path) -> None:
 
 
 def test_nothing_is_done_where_the_modules_are_those_on_disk(tmp_path: Path) -> None:
-    result = swap(host(tmp_path), FakeRunner([modinfo(mlx5_core=OLD)]), ["mlx5_ib", "mlx5_core"], ["mlx5_core"])
+    result = swap(host(tmp_path), FakeRunner([modinfo(mlx5_core=OLD, mlx5_ib=OLD)]), ["mlx5_ib", "mlx5_core"], ["mlx5_core"])
     assert not result.changed
     assert result.diffs == []
+
+
+def test_one_that_is_replaced_and_not_needed_any_more_goes(tmp_path: Path) -> None:
+    calls = [modinfo(ib_core=OLD, mlx5_ib=OLD, mlx5_core=NEW), unload("mlx5_ib"), unload("mlx5_core"), modinfo(ib_core=OLD)]
+    result = swap(host(tmp_path), Kernel(tmp_path, calls), ["mlx5_ib", "mlx5_core"], ["ib_core"])
+    assert result == SwapResult(["mlx5_ib", "mlx5_core"], None, [])
 
 
 def test_after_a_change_of_options_they_are_reloaded_all_the_same(tmp_path: Path) -> None:
@@ -113,14 +119,16 @@ def test_without_modules_to_load_it_only_unloads(tmp_path: Path) -> None:
 
 def test_check_mode_changes_nothing(tmp_path: Path) -> None:
     sys = host(tmp_path, "/lib/systemd/system/openibd.service: x")
-    result = swap(sys, FakeRunner([modinfo(mlx5_core=NEW)]), ["nvidia_peermem"], ["mlx5_core"], service="auto", check_mode=True)
+    result = swap(
+        sys, FakeRunner([modinfo(mlx5_core=NEW, nvidia_peermem=OLD)]), ["nvidia_peermem"], ["mlx5_core"], service="auto", check_mode=True
+    )
     assert result == SwapResult(["nvidia_peermem"], "openibd.service", [])
     assert sys.exists("/sys/module/nvidia_peermem")
 
 
 def test_openibd_swaps_its_own_and_others_are_taken_out_before(tmp_path: Path) -> None:
     sys = host(tmp_path, "/lib/systemd/system/openibd.service: x")
-    calls = [modinfo(mlx5_core=NEW), unload("nvidia_peermem"), (["systemctl", "restart", "openibd.service"], 0, "", "")]
+    calls = [modinfo(mlx5_core=NEW, nvidia_peermem=OLD), unload("nvidia_peermem"), (["systemctl", "restart", "openibd.service"], 0, "", "")]
     runner = Kernel(tmp_path, [*calls, modinfo(mlx5_core=NEW)])
     assert swap(sys, runner, ["nvidia_peermem"], ["mlx5_core"], service="auto").restarted == "openibd.service"
     assert runner.timeouts_seconds[2] >= 300
@@ -157,7 +165,9 @@ def test_a_module_that_went_along_with_another_is_not_unloaded_again(tmp_path: P
             return done
 
     calls = [unload("mlx5_ib"), load("mlx5_core"), modinfo(mlx5_core=NEW)]
-    swap(host(tmp_path), Greedy(tmp_path, calls), ["mlx5_ib", "mlx5_core"], ["mlx5_core"], always=True)
+    runner = Greedy(tmp_path, calls)
+    swap(host(tmp_path), runner, ["mlx5_ib", "mlx5_core"], ["mlx5_core"], always=True)
+    assert ("modprobe", "-r", "mlx5_core") not in runner.ran
 
 
 def test_one_that_does_not_load_is_the_end_and_the_kernel_is_quoted(tmp_path: Path) -> None:

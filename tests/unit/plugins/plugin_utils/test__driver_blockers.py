@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from ansible_collections.rdma.cluster.plugins.module_utils._checks_modules import check_modules
-from ansible_collections.rdma.cluster.plugins.plugin_utils._driver_blockers import reload_plan, told_obstacles, with_holders
+from ansible_collections.rdma.cluster.plugins.plugin_utils._driver_blockers import differing, reload_plan, told_obstacles, with_holders
 from tests.unit.driver_hosts import add_on, driver, host, module, stock
 from tests.unit.hosts import lab_facts, lab_intent
 
@@ -238,3 +238,16 @@ def test_the_gate_names_what_is_in_the_way() -> None:
     assert "third_party" in said.remedy.partition("reloaded: ")[2]
     free = host(modules=pending())
     assert told_obstacles(check_modules("node1", intent, free), intent, free) == check_modules("node1", intent, free)
+
+
+def test_the_base_of_a_stack_that_is_gone_goes_too() -> None:
+    gone = {"version": "24.10", "srcversion": "AAAA", "file": None, "file_version": None, "file_srcversion": None, "holders": []}
+    assert differing({"mlx_compat": gone, "ib_core": {**gone, "file": "/lib/modules/x/ib_core.ko", "file_srcversion": "AAAA"}}) == [
+        "mlx_compat",
+        "ib_core",
+    ]
+    assert differing({"other": gone}) == []
+    above = {**gone, "holders": ["mlx5_core"]}
+    assert differing({"mlx_compat": above, "mlx5_core": gone}) == [], "the kernel's whole folder may be gone"
+    replaced = {**gone, "file": "/lib/modules/x/mlx5_core.ko", "file_srcversion": "BBBB"}
+    assert differing({"mlx_compat": above, "mlx5_core": replaced}) == ["mlx_compat", "mlx5_core"]
