@@ -31,6 +31,7 @@ class RunEnd:
         self.unreachable = list(unreachable)
         self.failed: list[str] = []
         self._changes = list(changes)
+        self._ended = time.time()
 
     @cached_property
     def findings(self) -> list[Finding]:
@@ -87,7 +88,7 @@ class RunEnd:
     def _metrics(self) -> str:
         proofs = _proofs.read(self.folder.read_if_there(_proofs.FILE))
         drift_found = self.drift if self.check_mode else None
-        return _metrics.metrics(self.findings, drift_found, proofs, ended=time.time(), outcome=self.outcome, check_mode=self.check_mode)
+        return _metrics.metrics(self.findings, drift_found, proofs, ended=self._ended, outcome=self.outcome, check_mode=self.check_mode)
 
 
 def _lines(items: Sequence[dict[str, Any]]) -> str:

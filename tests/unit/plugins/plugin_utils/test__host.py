@@ -227,6 +227,6 @@ def test_each_filter_is_documented_and_the_role_knows_no_other() -> None:
     for name in filters:
         documented = yaml.safe_load((ROOT / f"plugins/filter/{name}.yml").read_text())["DOCUMENTATION"]
         assert documented["name"] == name
-    roles = ("cpu", "limits", "nic_rings", "rdma_cm", "sysctl", "time_sync")
+    roles = ("cpu", "limits", "nic_rings", "sysctl", "time_sync")
     tasks = "".join(path.read_text() for role in roles for path in (ROOT / "roles" / role / "tasks").iterdir())
     assert {name for name in filters if f"rdma.cluster.{name}" in tasks} == set(filters)

@@ -84,7 +84,9 @@ def test_a_run_that_changes_hosts_leaves_no_drift(tmp_path: Path) -> None:
     end = ended(tmp_path, [BAD], [CHANGE])
     end.write()
     assert (end.drift, end.summary()["changes"], end.summary()["drift"]) == ([], 1, 0)
-    assert sorted(path.name for path in end.folder.path.iterdir() if path.is_file()) == ["findings.jsonl", "summary.json", "summary.txt"]
+    assert sorted(path.name for path in end.folder.path.iterdir() if path.is_file()) == [
+        "findings.jsonl", "metrics.prom", "summary.json", "summary.txt",
+    ]  # fmt: skip
 
 
 def test_in_check_mode_drift_is_what_tasks_and_gates_say(tmp_path: Path) -> None:
