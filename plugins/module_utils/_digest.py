@@ -99,7 +99,9 @@ def _shared_hops(devices: Mapping[str, Any]) -> set[str]:
 
 def _cpu(cpu: Mapping[str, Any] | None) -> dict[str, Any] | None:
     """Each idle state as a list, in the order of IdleState's fields."""
-    return cpu and {**cpu, "idle_states": {name: list(state.values()) for name, state in cpu["idle_states"].items()}}
+    if cpu is None:
+        return None
+    return {**cpu, "idle_states": {name: list(state.values()) for name, state in cpu["idle_states"].items()}}
 
 
 def _sysctl(sysctl: Mapping[str, Any] | None) -> dict[str, Any] | None:

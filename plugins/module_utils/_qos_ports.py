@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from ansible_collections.rdma.cluster.plugins.module_utils._netdev import read_netdevs
+from ansible_collections.rdma.cluster.plugins.module_utils._pci import PciReader
 from ansible_collections.rdma.cluster.plugins.module_utils._qos_apply import QosPort
 from ansible_collections.rdma.cluster.plugins.module_utils._qos_state import roce_interfaces
 from ansible_collections.rdma.cluster.plugins.module_utils._rails import find_netdev
@@ -30,7 +31,7 @@ class QosPorts:
 def find_ports(sys: SysRoot, nics: Sequence[Mapping[str, str]]) -> QosPorts:
     """nics: each named by pci or mac."""
     netdevs = read_netdevs(sys)
-    ports = roce_interfaces(netdevs, read_devices(sys))
+    ports = roce_interfaces(netdevs, read_devices(sys, netdevs, PciReader(sys), counters=False))
     told: dict[str, Mapping[str, Any]] = {name: vars(netdev) for name, netdev in netdevs.items()}
     names = [(nic, find_netdev(nic, told)) for nic in nics]
     there = [name for _nic, name in names if name is not None]

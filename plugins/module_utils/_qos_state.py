@@ -19,7 +19,6 @@ from ansible_collections.rdma.cluster.plugins.module_utils._qos_backends import 
 from ansible_collections.rdma.cluster.plugins.module_utils._qos_sysfs import (
     Careful,
     Places,
-    RdmaCm,
     find_places,
     parse_traffic_class,
     parse_trust,
@@ -27,6 +26,7 @@ from ansible_collections.rdma.cluster.plugins.module_utils._qos_sysfs import (
     read_switches,
     traffic_class_file,
 )
+from ansible_collections.rdma.cluster.plugins.module_utils._rdma_cm import RdmaCm
 from ansible_collections.rdma.cluster.plugins.module_utils._rdma_device import Device
 from ansible_collections.rdma.cluster.plugins.module_utils._sysroot import SysRoot
 from ansible_collections.rdma.cluster.plugins.module_utils._systemd import UnitState

@@ -103,7 +103,7 @@ def irqbalance_differs(intent: Intent, facts: Facts | None) -> bool:
 def time_content(intent: Intent) -> str | None:
     """The text of chrony's file of our servers; None where there shall be none."""
     (file,) = time_files(intent["host"]["time"]["servers"])
-    return file.content
+    return file.text or None
 
 
 def time_differs(intent: Intent, facts: Facts | None) -> bool:
