@@ -5,8 +5,11 @@
 from __future__ import annotations
 
 import random
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
+from lab import remote
+from lab.cluster import Lab
 from lab.plan import Node
 
 UNIT = "rdma-soft-links.service"
@@ -16,7 +19,9 @@ LIMITS = "/etc/security/limits.d/90-rdma-cluster.conf"
 MANAGER = "/etc/systemd/system.conf.d/90-rdma-cluster.conf"
 NETWORK = "/etc/systemd/network"
 ENVIRONMENT = "/etc/rdma-cluster/nccl.env"
-#: Set in each command: the interface of the node's first rail.
+#: (host, stage, subject): what a line of drift.jsonl is known by.
+Line = tuple[str, str, str]
+#: Set in each command: the interface of one of the node's rails.
 NETDEV = "netdev=$(basename $(dirname $(grep -li {mac} /sys/class/net/*/address)))"
 RESET_SERVICE_LIMIT = (
     f"cp -a {MANAGER} /tmp/keep; echo '[Manager]\nDefaultLimitMEMLOCK=64M' > {MANAGER}; systemctl daemon-reexec; cat /tmp/keep > {MANAGER}"
@@ -25,12 +30,13 @@ RESET_SERVICE_LIMIT = (
 
 @dataclass(frozen=True)
 class Kind:
-    """command: run by the node's shell; stage, subject: of the line that names it ("{netdev}" stands for the interface)."""
+    """command: run by the node's shell; stage, subject: of the line that names it ("{netdev}" stands for the interface of this rail)."""
 
     name: str
     command: str
     stage: str
     subject: str
+    rail: int = 0
 
 
 KINDS = (
@@ -69,4 +75,21 @@ def draw(seed: int, nodes: list[Node], count: int) -> list[tuple[Node, Kind]]:
 
 
 def command(node: Node, kind: Kind) -> str:
-    return f"set -e; {NETDEV.format(mac=node.rails[0].mac)}; {kind.command}"
+    return f"set -e; {NETDEV.format(mac=node.rails[kind.rail].mac)}; {kind.command}"
+
+
+def inflict(lab: Lab, drawn: Iterable[tuple[Node, Kind]]) -> set[Line]:
+    """Each drift, done to its node; the line that has to name it."""
+    lines = set()
+    for node, kind in drawn:
+        done = remote.execute(node, lab.folder, f"{command(node, kind)}; echo netdev=$netdev")
+        assert done.status == 0, f"{kind.name} on {node.name}: {done.stdout}{done.stderr}"
+        netdev = done.stdout.rsplit("netdev=", 1)[1].strip()
+        print(f"{node.name}: {kind.name}")
+        lines.add((node.name, kind.stage, kind.subject.replace("{netdev}", netdev)))
+    return lines
+
+
+def named(lines: Sequence[dict[str, str]]) -> set[Line]:
+    """What the lines of a drift.jsonl or changes.jsonl are known by."""
+    return {(line["host"], line["stage"], line["subject"]) for line in lines}

@@ -7,16 +7,19 @@ from __future__ import annotations
 import hashlib
 import json
 import subprocess
+import time
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from lab import remote
+from lab import cluster, remote
 from lab.cluster import Lab
 from tests.verify.site import Site
 
 GOOD, NEWER = "24.10-1.1.4.0", "24.10-2.1.8.0"
 BUNDLES = "/srv/standins/mlnx_ofed"
+BOOT_ID = "cat /proc/sys/kernel/random/boot_id"
+REBOOT_SECONDS = 240.0
 
 
 class Hosts:
@@ -30,6 +33,21 @@ class Hosts:
         said = remote.execute(self.lab.plan.node(name), self.lab.folder, command, timeout_seconds=timeout_seconds)
         assert said.status == 0, f"{name}: {command}: {said.stdout}{said.stderr}"
         return said.stdout.strip()
+
+    def reboot(self, name: str) -> None:
+        """Until it answers again, booted anew."""
+        node, before = self.lab.plan.node(name), self.run(name, BOOT_ID)
+        remote.execute(node, self.lab.folder, "systemctl reboot")
+        deadline = time.monotonic() + REBOOT_SECONDS
+        while True:
+            try:
+                cluster.wait_until_ready(self.lab, [node], time.monotonic())
+                if self.run(name, BOOT_ID) != before:
+                    return
+            except (*remote.NOT_YET, AssertionError):
+                pass
+            assert time.monotonic() < deadline, f"{name} has not rebooted"
+            time.sleep(1)
 
     def driver(self, name: str) -> dict[str, str]:
         """What the machine's own tools say of mlx5_core: the file that modprobe takes, its version, and that of what is loaded."""

@@ -9,6 +9,7 @@ import os
 import signal
 import subprocess
 import time
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -19,14 +20,15 @@ TIMEOUT_SECONDS = 900
 class Site:
     """Runs playbooks of ours on an inventory and keeps what they print and leave."""
 
-    def __init__(self, inventory: Path, folder: Path) -> None:
-        self.inventory = inventory
+    def __init__(self, inventory: Path, folder: Path, words: Sequence[str] = ()) -> None:
+        """words: of every command line."""
+        self.inventory, self.words = inventory, list(words)
         self.run_dir = folder / "artifacts"
 
     def argv(self, playbook: str, *words: str) -> list[str]:
         """playbook: the name of one of ours, or the path of another."""
         path = playbook if playbook.endswith(".yml") else f"playbooks/{playbook}.yml"
-        return ["ansible-playbook", "-i", str(self.inventory), path, "-e", f"rdma_run_dir={self.run_dir}", *words]
+        return ["ansible-playbook", "-i", str(self.inventory), path, "-e", f"rdma_run_dir={self.run_dir}", *self.words, *words]
 
     def start(self, playbook: str, *words: str) -> subprocess.Popen[str]:
         """Begin a run in a process group of its own."""

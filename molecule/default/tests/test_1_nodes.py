@@ -5,14 +5,14 @@
 from __future__ import annotations
 
 import json
-import time
 
 import pytest
 import testinfra
 
-from lab import cluster, remote
+from lab import remote
 from lab.cluster import Lab
 from lab.plan import Node
+from tests.verify.driver import Hosts
 
 NODES = ["node1", "node2", "node3", "node4"]
 MODULES = ["ib_core", "ib_uverbs", "rdma_cm", "rdma_ucm", "rdma_rxe"]
@@ -60,18 +60,7 @@ def test_packages_units_and_files(lab: Lab) -> None:
 
 def test_after_a_reboot_everything_is_back_by_itself(lab: Lab) -> None:
     node = lab.plan.node("node2")
-    before = say(lab, node, "cat /proc/sys/kernel/random/boot_id")
-    remote.execute(node, lab.folder, "systemctl reboot")
-    deadline = time.monotonic() + 180
-    while True:
-        try:
-            cluster.wait_until_ready(lab, [node], time.monotonic())
-            if say(lab, node, "cat /proc/sys/kernel/random/boot_id") != before:
-                break
-        except remote.NOT_YET:
-            pass
-        assert time.monotonic() < deadline, "node2 has not rebooted"
-        time.sleep(1)
+    Hosts(lab).reboot("node2")
     assert say(lab, node, "systemctl is-system-running").strip() == "running"
     assert_rails(lab, node)
     assert_modules(lab, node)

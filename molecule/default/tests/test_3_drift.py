@@ -6,15 +6,13 @@ from __future__ import annotations
 
 import pytest
 
-from lab import remote
 from lab.cluster import Lab
 from lab.plan import Node
-from tests.verify.drifts import Kind, command, draw
+from tests.verify.drifts import Kind, Line, draw, inflict, named
 from tests.verify.observers import snapshot
 from tests.verify.site import Site
 
 COUNT = 4
-Line = tuple[str, str, str]
 
 
 @pytest.fixture(scope="module")
@@ -25,18 +23,7 @@ def drawn(lab: Lab, seed: int) -> list[tuple[Node, Kind]]:
 @pytest.fixture(scope="module")
 def expected(lab: Lab, drawn: list[tuple[Node, Kind]]) -> set[Line]:
     """Each drift, done to its node; and the line that has to name it."""
-    lines = set()
-    for node, kind in drawn:
-        done = remote.execute(node, lab.folder, f"{command(node, kind)}; echo netdev=$netdev")
-        assert done.status == 0, f"{kind.name} on {node.name}: {done.stderr}"
-        netdev = done.stdout.rsplit("netdev=", 1)[1].strip()
-        print(f"{node.name}: {kind.name}")
-        lines.add((node.name, kind.stage, kind.subject.replace("{netdev}", netdev)))
-    return lines
-
-
-def named(lines: list[dict[str, str]]) -> set[Line]:
-    return {(line["host"], line["stage"], line["subject"]) for line in lines}
+    return inflict(lab, drawn)
 
 
 def test_a_converged_cluster_has_no_drift(site: Site) -> None:
