@@ -32,6 +32,8 @@ PAIRS = {
     "floor_gbps": 0.005,
     "software_fail_below": 0.4,
 }
+#: rdma_host of a lab. QEMU's bridges and NICs do not keep what is written into their PCIe registers.
+HOST = {"pcie": {"mrrs_bytes": "leave", "acs": "leave"}}
 
 
 @dataclass(frozen=True)
@@ -129,6 +131,8 @@ def inventory(plan: Plan, key_file: str, known_hosts: str) -> dict[str, Any]:
                 "ansible_ssh_common_args": f"-o UserKnownHostsFile={known_hosts} -o GlobalKnownHostsFile=/dev/null",
                 "rdma_fabric": {"topology": "switched", "planes": {"lab": {}}},
                 "rdma_driver": {"stack": "inbox"},
+                "rdma_roce": {},
+                "rdma_host": HOST,
                 "rdma_pairs": PAIRS,
             },
             "hosts": {node.name: {"ansible_port": node.ssh_port, "rdma_rails": _rails(plan, node)} for node in plan.nodes},

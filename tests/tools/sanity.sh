@@ -34,5 +34,10 @@ if [[ ! -e $cache/pip-$pip_version-py3-none-any.whl ]]; then
 fi
 cp tests/tools/get_pip.py "$cache/get_pip_${pip_version//./_}.py"
 
+# The oldest and the newest Python that a host may have, as host_units.sh; with RDMA_TEST_PYTHONS=all every one.
+own=$(python -c 'import sys; print("%d.%d" % sys.version_info[:2])')
+where=(--venv)
+[[ ${RDMA_TEST_PYTHONS:-} == all ]] ||
+    where=(--controller "origin:python=venv/$own" --target-python "${host_pythons[0]}" --target-python "${host_pythons[-1]}")
 cd "$copy"
-exec ansible-test sanity --venv --color no "$@"
+exec ansible-test sanity "${where[@]}" --color no "$@"

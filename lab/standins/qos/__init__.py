@@ -43,7 +43,7 @@ def make(out: Path, *, stack: str, packages: Path | None = None) -> Path:
         **{f"usr/lib/standin-qos/{kernel}/standin_qos.ko": File(data) for kernel, data in modules.items()},
     }
     if stack == "ofed":
-        files["usr/bin/mlnx_qos"] = File((FOLDER / "mlnx_qos").read_text(), 0o755)
+        files["usr/bin/mlnx_qos"] = File("#!/usr/bin/python3\n" + (FOLDER / "mlnx_qos").read_text(), 0o755)
     scripts = {name: (FOLDER / name).read_text() for name in ("postinst", "prerm")}
     summary = "what an mlx5 NIC has for quality of service, on other NICs"
     return Deb("standin-qos", VERSION, summary, fields={"Depends": "kmod"}, files=files, scripts=scripts).build(out)

@@ -92,9 +92,7 @@ def test_tuned_counts_where_it_runs(root: Path) -> None:
     write_tree(root, "/etc/tuned/active_profile: balanced")
     assert look(root)().tuned is None
     assert look(write_tree(root, TUNED))().tuned == Tuned("balanced", "balanced")
-    write_tree(
-        root, r"/etc/tuned/active_profile: rdma-cluster" "\n" r"/etc/tuned/rdma-cluster/tuned.conf: [main]\ninclude=hpc-compute\n[cpu]"
-    )
+    write_tree(root, "/etc/tuned/active_profile: rdma-cluster\n/etc/tuned/rdma-cluster/tuned.conf: [main]\\ninclude=hpc-compute\\n[cpu]")
     assert look(root)().tuned == Tuned("rdma-cluster", "hpc-compute")
 
 

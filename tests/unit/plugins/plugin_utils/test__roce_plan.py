@@ -24,14 +24,14 @@ def intents(**roces: dict[str, Any] | None) -> dict[str, dict[str, Any]]:
 def test_hosts_with_one_profile_are_one_and_a_switch_has_one_file() -> None:
     roce = {"switches": {"leaf1": LEAF, "leaf2": {"ports": ["e1"]}}}
     plan = make_plan(intents(node1=roce, node2=roce, node3=None))
-    assert [hosts for _, hosts in plan.profiles] == [["node1", "node2"]]
+    assert [hosts for _profile, hosts in plan.profiles] == [["node1", "node2"]]
     assert plan.without == ["node3"]
     assert [(file.name, file.suffix) for file in plan.switches] == [("leaf1", ".nv"), ("leaf2", ".txt")]
 
 
 def test_two_profiles_have_a_switch_each() -> None:
     plan = make_plan(intents(node1={"switches": {"leaf1": LEAF}}, node2={"dscp": 27, "switches": {"leaf2": LEAF}}))
-    assert [hosts for _, hosts in plan.profiles] == [["node1"], ["node2"]]
+    assert [hosts for _profile, hosts in plan.profiles] == [["node1"], ["node2"]]
     text = plan_text(plan)
     assert text.count(".nv:") == 2
     assert text.index("leaf1.nv:") < text.index("  node1 ") < text.index("leaf2.nv:") < text.index("  node2 ")
