@@ -12,6 +12,7 @@ from __future__ import annotations
 import json
 import os
 import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -30,5 +31,5 @@ def test_replay(name: str, tmp_path: Path) -> None:
     path = tmp_path / "state.json"
     path.write_text(json.dumps(state_of(text)), encoding="utf-8")
     environment = {**os.environ, "MLNX_QOS_STATE": str(path)}
-    done = subprocess.run([str(STANDIN), "-i", "ens1"], env=environment, capture_output=True, text=True, check=True)
+    done = subprocess.run([sys.executable, str(STANDIN), "-i", "ens1"], env=environment, capture_output=True, text=True, check=True)
     assert done.stdout.expandtabs() == text.expandtabs()

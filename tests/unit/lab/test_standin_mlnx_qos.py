@@ -9,6 +9,7 @@ from __future__ import annotations
 import json
 import os
 import subprocess
+import sys
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -80,7 +81,7 @@ def state(tmp_path: Path) -> Path:
 def run(state: Path) -> Run:
     def call(*words: str) -> subprocess.CompletedProcess[str]:
         environment = {**os.environ, "MLNX_QOS_STATE": str(state)}
-        return subprocess.run([str(STANDIN), *words], env=environment, capture_output=True, text=True, check=False)
+        return subprocess.run([sys.executable, str(STANDIN), *words], env=environment, capture_output=True, text=True, check=False)
 
     return call
 
@@ -177,5 +178,5 @@ def test_it_wants_an_interface(run: Run) -> None:
 def test_an_interface_without_dcb() -> None:
     """The loopback of this very machine."""
     environment = {name: value for name, value in os.environ.items() if name != "MLNX_QOS_STATE"}
-    done = subprocess.run([str(STANDIN), "-i", "lo"], env=environment, capture_output=True, text=True, check=False)
+    done = subprocess.run([sys.executable, str(STANDIN), "-i", "lo"], env=environment, capture_output=True, text=True, check=False)
     assert (done.returncode, done.stdout.splitlines()[-1]) == (1, "ETS features are not supported on your system")
