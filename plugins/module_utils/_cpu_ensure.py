@@ -18,7 +18,14 @@ from ansible_collections.rdma.cluster.plugins.module_utils import _cpu_runner
 from ansible_collections.rdma.cluster.plugins.module_utils._command import Runner, run_checked
 from ansible_collections.rdma.cluster.plugins.module_utils._cpu import OUR_PROFILE, PROFILE_FILE, Cpu, Tuned
 from ansible_collections.rdma.cluster.plugins.module_utils._errors import ApplyError
-from ansible_collections.rdma.cluster.plugins.module_utils._files import FileChange, ManagedFile, ensure_files, listed_diff, own_source
+from ansible_collections.rdma.cluster.plugins.module_utils._files import (
+    FileChange,
+    ManagedFile,
+    ensure_files,
+    listed_diff,
+    own_source,
+    setting_diff,
+)
 from ansible_collections.rdma.cluster.plugins.module_utils._systemd import unit_state
 
 UNIT = "rdma-cpu.service"
@@ -69,9 +76,7 @@ class CpuResult:
     @property
     def diffs(self) -> list[dict[str, str]]:
         """In the shape that Ansible's --diff prints."""
-        live = [
-            {"before_header": what, "after_header": what, "before": f"{seen}\n", "after": f"{wished}\n"} for what, seen, wished in self.live
-        ]
+        live = [setting_diff(*each) for each in self.live]
         return [*(file.to_diff() for file in self.files), *listed_diff("service of the CPUs' settings", self.service), *live]
 
 

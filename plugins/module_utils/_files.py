@@ -158,6 +158,11 @@ def listed_diff(header: str, items: Sequence[str]) -> list[dict[str, str]]:
     return [{"before_header": header, "after_header": header, "before": "", "after": after}] if items else []
 
 
+def setting_diff(header: str, was: object, wished: object) -> dict[str, str]:
+    """One setting of the running system in the same shape: each setting that differs is a line of drift.jsonl."""
+    return {"before_header": header, "after_header": header, "before": f"{was}\n", "after": f"{wished}\n"}
+
+
 def ensure_files(files: list[ManagedFile], *, check_mode: bool) -> list[FileChange]:
     """Make the files as they shall be and return those that were not; in check mode only return them."""
     changes = []

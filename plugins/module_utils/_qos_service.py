@@ -13,10 +13,9 @@ from typing import Any
 from ansible_collections.rdma.cluster.plugins.module_utils import _qos_runner
 from ansible_collections.rdma.cluster.plugins.module_utils._boot_service import PROGRAMS, UNITS, ServiceChange, install_service, run_service
 from ansible_collections.rdma.cluster.plugins.module_utils._errors import ApplyError
-from ansible_collections.rdma.cluster.plugins.module_utils._files import ManagedFile
+from ansible_collections.rdma.cluster.plugins.module_utils._files import ManagedFile, setting_diff
 from ansible_collections.rdma.cluster.plugins.module_utils._host_program import host_program
-from ansible_collections.rdma.cluster.plugins.module_utils._qos_apply import Outcome, QosHost, ensure_qos
-from ansible_collections.rdma.cluster.plugins.module_utils._qos_differences import Difference
+from ansible_collections.rdma.cluster.plugins.module_utils._qos_apply import Outcome, QosHost, ensure_qos, told
 from ansible_collections.rdma.cluster.plugins.module_utils._qos_file import CONFIG, TEMPLATE, unit_of, write_plan
 from ansible_collections.rdma.cluster.plugins.module_utils._qos_ports import QosPorts, find_ports
 
@@ -67,7 +66,12 @@ class QosResult:
     @property
     def diffs(self) -> list[dict[str, str]]:
         """In the shape that Ansible's --diff prints."""
-        return [*(diff for each in self.services for diff in each.diffs), *(_diff(each) for each in self.outcomes if each.written)]
+        settings = [
+            setting_diff(f"{each.name} of {outcome.interface}", told(each.was), told(each.wished))
+            for outcome in self.outcomes
+            for each in outcome.written
+        ]
+        return [*(diff for each in self.services for diff in each.diffs), *settings]
 
 
 def ensure_service(
@@ -107,17 +111,3 @@ def service_files(profile: Mapping[str, Any], nics: Sequence[Mapping[str, str]])
         ManagedFile(PROGRAM, host_program(_qos_runner.__name__.rpartition(".")[2]), 0o755),
         ManagedFile(UNIT_FILE, UNIT_TEXT),
     ]
-
-
-def _diff(outcome: Outcome) -> dict[str, str]:
-    header = f"quality of service of {outcome.interface}"
-    return {
-        "before_header": header,
-        "after_header": header,
-        "before": "".join(f"{_line(each, each.was)}\n" for each in outcome.written),
-        "after": "".join(f"{_line(each, each.wished)}\n" for each in outcome.written),
-    }
-
-
-def _line(difference: Difference, value: Any) -> str:
-    return f"{difference.name}: {value}"
