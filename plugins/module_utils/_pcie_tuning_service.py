@@ -12,7 +12,6 @@ from typing import Any
 from ansible_collections.rdma.cluster.plugins.module_utils import _pcie_tuning_runner
 from ansible_collections.rdma.cluster.plugins.module_utils._boot_service import (
     PROGRAMS,
-    UNITS,
     ServiceChange,
     install_service,
     remove_service,
@@ -27,6 +26,7 @@ from ansible_collections.rdma.cluster.plugins.module_utils._pcie_acs import AUTO
 from ansible_collections.rdma.cluster.plugins.module_utils._pcie_tuning import Survey, apply, survey
 from ansible_collections.rdma.cluster.plugins.module_utils._pcie_wish import Wish, write_wish
 from ansible_collections.rdma.cluster.plugins.module_utils._sysroot import SysRoot
+from ansible_collections.rdma.cluster.plugins.module_utils._systemd import UNITS
 
 UNIT = "rdma-pcie.service"
 UNIT_FILE = f"{UNITS}/{UNIT}"
