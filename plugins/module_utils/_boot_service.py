@@ -15,29 +15,32 @@ from ansible_collections.rdma.cluster.plugins.module_utils._command import Runne
 from ansible_collections.rdma.cluster.plugins.module_utils._files import FileChange, ManagedFile, ensure_files, listed_diff
 from ansible_collections.rdma.cluster.plugins.module_utils._systemd import unit_state
 
-#: Where units and their programs are installed.
-UNITS = "/etc/systemd/system"
+#: Where the units' programs are installed.
 PROGRAMS = "/usr/local/lib/rdma-cluster"
 _TIMEOUT_SECONDS = 150.0
 
 
 @dataclass(frozen=True)
 class ServiceChange:
-    """What was not as it shall be of a service: files, and whether the unit is to be enabled and started."""
+    """What was not as it shall be of a service: files, and whether the unit is to be enabled and started.
+
+    removed: what a unit that shall go was so far, of "enabled" and "started".
+    """
 
     unit: str
     files: list[FileChange]
     enabled: bool
     started: bool
+    removed: tuple[str, ...] = ()
 
     def __bool__(self) -> bool:
-        return bool(self.files or self.enabled or self.started)
+        return bool(self.files or self.enabled or self.started or self.removed)
 
     @property
     def diffs(self) -> list[dict[str, str]]:
         """In the shape that Ansible's --diff prints."""
-        states = [*(["enabled"] if self.enabled else []), *(["started"] if self.started else [])]
-        return [*(file.to_diff() for file in self.files), *listed_diff(self.unit, states)]
+        states = _states(enabled=self.enabled, started=self.started)
+        return [*(file.to_diff() for file in self.files), *listed_diff(self.unit, states, gone=self.removed)]
 
 
 def install_service(unit: str, files: Sequence[ManagedFile], *, runner: Runner, check_mode: bool) -> ServiceChange:
@@ -63,10 +66,20 @@ def remove_service(unit: str, paths: Sequence[str], *, runner: Runner, check_mod
     state = unit_state(runner, unit)
     if (state.active or state.enabled) and not check_mode:
         _systemctl(runner, "disable", "--now", unit)
-    files = ensure_files([ManagedFile(path, None) for path in paths], check_mode=check_mode)
-    if files and not check_mode:
+    files = install_files([ManagedFile(path, None) for path in paths], runner=runner, check_mode=check_mode)
+    return ServiceChange(unit, files, enabled=False, started=False, removed=_states(enabled=state.enabled, started=state.active))
+
+
+def install_files(files: Sequence[ManagedFile], *, runner: Runner, check_mode: bool) -> list[FileChange]:
+    """Write, or remove, the files that several units share, and have systemd read its own again."""
+    changes = ensure_files(list(files), check_mode=check_mode)
+    if not check_mode and any(change.path.endswith(".service") for change in changes):
         _systemctl(runner, "daemon-reload")
-    return ServiceChange(unit, files, enabled=False, started=False)
+    return changes
+
+
+def _states(*, enabled: bool, started: bool) -> tuple[str, ...]:
+    return (*(("enabled",) if enabled else ()), *(("started",) if started else ()))
 
 
 def _template(unit: str) -> str:

@@ -9,7 +9,6 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from ansible_collections.rdma.cluster.plugins.module_utils._boot_service import UNITS
 from ansible_collections.rdma.cluster.plugins.module_utils._checks_rail import NO_DEVICE, RailPort, rail_ports
 from ansible_collections.rdma.cluster.plugins.module_utils._files import differs
 from ansible_collections.rdma.cluster.plugins.module_utils._findings import ERROR, NOT_APPLICABLE, OK, UNKNOWN, WARNING, Finding
@@ -27,6 +26,7 @@ from ansible_collections.rdma.cluster.plugins.module_utils._pcie_tuning import V
 from ansible_collections.rdma.cluster.plugins.module_utils._pcie_tuning_service import UNIT, service_files
 from ansible_collections.rdma.cluster.plugins.module_utils._pcie_wish import Wish
 from ansible_collections.rdma.cluster.plugins.module_utils._rails import Facts
+from ansible_collections.rdma.cluster.plugins.module_utils._systemd import UNITS
 
 STAGE, CHECK = "host", "host.pcie"
 ACS_SUBJECT, BOOT_SUBJECT = "ACS between GPUs and NICs", "PCIe settings at boot"

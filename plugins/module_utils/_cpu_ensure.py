@@ -15,15 +15,29 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from ansible_collections.rdma.cluster.plugins.module_utils import _cpu_runner
+from ansible_collections.rdma.cluster.plugins.module_utils._boot_service import (
+    PROGRAMS,
+    ServiceChange,
+    install_service,
+    remove_service,
+    run_service,
+)
 from ansible_collections.rdma.cluster.plugins.module_utils._command import Runner, run_checked
 from ansible_collections.rdma.cluster.plugins.module_utils._cpu import OUR_PROFILE, PROFILE_FILE, Cpu, Tuned
 from ansible_collections.rdma.cluster.plugins.module_utils._errors import ApplyError
-from ansible_collections.rdma.cluster.plugins.module_utils._files import FileChange, ManagedFile, ensure_files, listed_diff, own_source
-from ansible_collections.rdma.cluster.plugins.module_utils._systemd import unit_state
+from ansible_collections.rdma.cluster.plugins.module_utils._files import (
+    FileChange,
+    ManagedFile,
+    ensure_files,
+    listed_diff,
+    own_source,
+    setting_diff,
+)
+from ansible_collections.rdma.cluster.plugins.module_utils._systemd import UNITS
 
 UNIT = "rdma-cpu.service"
-UNIT_FILE = f"/etc/systemd/system/{UNIT}"
-SCRIPT = "/usr/local/lib/rdma-cluster/cpu.py"
+UNIT_FILE = f"{UNITS}/{UNIT}"
+SCRIPT = f"{PROGRAMS}/cpu.py"
 UNIT_TEXT = f"""\
 # Managed by rdma.cluster: the CPUs' governor and idle states of {_cpu_runner.CONFIG}.
 [Unit]
@@ -56,23 +70,23 @@ class CpuWish:
 
 @dataclass(frozen=True)
 class CpuResult:
-    """What was done, or would be in check mode; live: (what, seen, wished); service: what became of the unit or of tuned's profile."""
+    """What was done, or would be in check mode; live: (what, seen, wished); profile: tuned's file; taken: the profile that tuned takes."""
 
-    files: list[FileChange]
+    service: ServiceChange
+    profile: list[FileChange]
+    taken: str | None
     live: list[tuple[str, str, str]]
-    service: list[str]
 
     @property
     def changed(self) -> bool:
-        return bool(self.files or self.live or self.service)
+        return bool(self.service or self.profile or self.taken or self.live)
 
     @property
     def diffs(self) -> list[dict[str, str]]:
         """In the shape that Ansible's --diff prints."""
-        live = [
-            {"before_header": what, "after_header": what, "before": f"{seen}\n", "after": f"{wished}\n"} for what, seen, wished in self.live
-        ]
-        return [*(file.to_diff() for file in self.files), *listed_diff("service of the CPUs' settings", self.service), *live]
+        files = [file.to_diff() for file in self.profile]
+        taken = listed_diff("profile of tuned", [self.taken] if self.taken is not None else [])
+        return [*self.service.diffs, *files, *taken, *(setting_diff(*each) for each in self.live)]
 
 
 def cpu_differences(wish: CpuWish, seen: Cpu) -> list[tuple[str, str, str]]:
@@ -96,10 +110,17 @@ def deep_states(wish: CpuWish, seen: Cpu) -> list[str]:
 
 def cpu_files(wish: CpuWish, tuned: Tuned | None) -> list[ManagedFile]:
     """tuned's profile where tuned runs, else the unit, its program and its file; the other's shall not be there, and none for no wish."""
+    return [_profile_file(wish, tuned), *_service_files(wish, tuned)]
+
+
+def _profile_file(wish: CpuWish, tuned: Tuned | None) -> ManagedFile:
+    return ManagedFile(PROFILE_FILE, profile_text(wish, tuned) if tuned is not None and not wish.is_empty else None)
+
+
+def _service_files(wish: CpuWish, tuned: Tuned | None) -> list[ManagedFile]:
     ours = not wish.is_empty and tuned is None
     config = {"governor": wish.governor, "max_cstate_latency_us": wish.max_cstate_latency_us}
     return [
-        ManagedFile(PROFILE_FILE, profile_text(wish, tuned) if tuned is not None and not wish.is_empty else None),
         ManagedFile(_cpu_runner.CONFIG, json.dumps(config, indent=2, sort_keys=True) + "\n" if ours else None),
         ManagedFile(SCRIPT, own_source(_cpu_runner) if ours else None, 0o755),
         ManagedFile(UNIT_FILE, UNIT_TEXT if ours else None),
@@ -120,44 +141,37 @@ def ensure_cpu(wish: CpuWish, *, runner: Runner, look: Callable[[], Cpu], check_
     With no wish, what is ours goes and values stay until the next boot. Raises ApplyError if they are not as wished afterwards.
     """
     seen = look()
-    state = unit_state(runner, UNIT)
-    leave = wish.is_empty or seen.tuned is not None
-    if leave and (state.active or state.enabled) and not check_mode:
-        _systemctl(runner, "disable", "--now", UNIT)
-    service = [*(["removed"] if leave and (state.active or state.enabled) else []), *_steps(wish, seen, state.active, state.enabled)]
-    former = seen.tuned.base if wish.is_empty and seen.tuned is not None and seen.tuned.profile == OUR_PROFILE else None
-    if former is not None:
-        service.append(f"tuned's profile {former}")
-        if not check_mode:
-            run_checked(runner, "tuned-adm", "profile", former)
-    files = ensure_files(cpu_files(wish, seen.tuned), check_mode=check_mode)
-    live = cpu_differences(wish, seen)
-    if not check_mode:
-        _apply(runner, files, service, live, seen)
+    taken, live = _profile_to_take(wish, seen), cpu_differences(wish, seen)
+    if taken is not None and wish.is_empty and not check_mode:
+        # While its file is still there.
+        _take(taken, runner)
+    service = _service(wish, seen.tuned, runner, check_mode=check_mode)
+    profile = ensure_files([_profile_file(wish, seen.tuned)], check_mode=check_mode)
+    if not check_mode and not wish.is_empty:
+        if seen.tuned is None:
+            run_service(service, runner=runner, restart=bool(live or service.files))
+        elif taken is not None or profile or live:
+            _take(OUR_PROFILE, runner)
         _read_back(wish, look)
-    return CpuResult(files, live, service)
+    return CpuResult(service, profile, taken, live)
 
 
-def _steps(wish: CpuWish, seen: Cpu, active: bool, enabled: bool) -> list[str]:
-    if wish.is_empty:
-        return []
-    if seen.tuned is not None:
-        return [f"tuned's profile {OUR_PROFILE}"] if seen.tuned.profile != OUR_PROFILE else []
-    return [*(["enabled"] if not enabled else []), *(["started"] if not active else [])]
+def _profile_to_take(wish: CpuWish, seen: Cpu) -> str | None:
+    """The profile that tuned shall change to: ours, or with no wish the one before; None where it has the right one, or does not run."""
+    if seen.tuned is None or (seen.tuned.profile == OUR_PROFILE) != wish.is_empty:
+        return None
+    return seen.tuned.base if wish.is_empty else OUR_PROFILE
 
 
-def _apply(runner: Runner, files: list[FileChange], service: list[str], live: list[tuple[str, str, str]], seen: Cpu) -> None:
-    changed = {change.path for change in files if change.after is not None}
-    if "enabled" in service:
-        # Reloads as well.
-        _systemctl(runner, "enable", UNIT)
-    elif any(change.path == UNIT_FILE for change in files):
-        _systemctl(runner, "daemon-reload")
-    if seen.tuned is not None:
-        if live or PROFILE_FILE in changed or f"tuned's profile {OUR_PROFILE}" in service:
-            run_checked(runner, "tuned-adm", "profile", OUR_PROFILE)
-    elif live or "started" in service or changed:
-        _systemctl(runner, "restart", UNIT)
+def _service(wish: CpuWish, tuned: Tuned | None, runner: Runner, *, check_mode: bool) -> ServiceChange:
+    files = _service_files(wish, tuned)
+    if wish.is_empty or tuned is not None:
+        return remove_service(UNIT, [file.path for file in files], runner=runner, check_mode=check_mode)
+    return install_service(UNIT, files, runner=runner, check_mode=check_mode)
+
+
+def _take(profile: str, runner: Runner) -> None:
+    run_checked(runner, "tuned-adm", "profile", profile)
 
 
 def _read_back(wish: CpuWish, look: Callable[[], Cpu]) -> None:
@@ -168,7 +182,3 @@ def _read_back(wish: CpuWish, look: Callable[[], Cpu]) -> None:
             words = "; ".join(f"{what}: {seen} instead of {wished}" for what, seen, wished in left)
             raise ApplyError(f"The CPUs were set, and are not as wished: {words}. See `systemctl status {UNIT} tuned`.")
         time.sleep(0.3)
-
-
-def _systemctl(runner: Runner, *words: str) -> None:
-    run_checked(runner, "systemctl", *words, timeout_seconds=150)

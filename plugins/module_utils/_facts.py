@@ -52,13 +52,13 @@ from ansible_collections.rdma.cluster.plugins.module_utils._netdev_live import a
 from ansible_collections.rdma.cluster.plugins.module_utils._nics import read_nics
 from ansible_collections.rdma.cluster.plugins.module_utils._pci import PCI_DEVICES, PciFunction, PciReader
 from ansible_collections.rdma.cluster.plugins.module_utils._pci_distance import read_distances
-from ansible_collections.rdma.cluster.plugins.module_utils._qos_file import unit_of
+from ansible_collections.rdma.cluster.plugins.module_utils._qos_file import TEMPLATE, unit_of
 from ansible_collections.rdma.cluster.plugins.module_utils._qos_state import read_all_qos, roce_interfaces
 from ansible_collections.rdma.cluster.plugins.module_utils._rdma_device import Device, add_active_mtu, add_optics, read_devices
 from ansible_collections.rdma.cluster.plugins.module_utils._session import Session, read_session
 from ansible_collections.rdma.cluster.plugins.module_utils._stack import Stack, read_stack
 from ansible_collections.rdma.cluster.plugins.module_utils._sysroot import SysRoot
-from ansible_collections.rdma.cluster.plugins.module_utils._systemd import UnitState
+from ansible_collections.rdma.cluster.plugins.module_utils._systemd import UnitState, enabled_instances
 
 SCHEMA = 1
 #: What can be left out. Devices, their ports and PCI paths, interfaces, and which host this is are always read: they cost no process.
@@ -173,7 +173,8 @@ def gather(sys: SysRoot, runner: Runner | None = None, asked: Asked = EVERYTHING
         parts["stack"] = read_stack(sys, runner)
         parts["module_parameters"] = read_parameters(sys, parts["stack"].modules)
     if "host" in asked.subset:
-        units = [unit_of(name) for name in roce_interfaces(netdevs, devices)] if "qos" in asked.subset else []
+        planned = [unit_of(name) for name in roce_interfaces(netdevs, devices)] if "qos" in asked.subset else []
+        units = sorted({*planned, *enabled_instances(sys, TEMPLATE)})
         parts.update(_host(sys, runner, asked, {name: said.ipv4 for name, said in addresses.items()}, units))
     subset = asked.subset - (LIVE if runner is None else frozenset())
     nics = read_nics(sys, pci, {device.pci.address for device in devices.values() if device.pci is not None})

@@ -152,10 +152,15 @@ def own_source(module: ModuleType) -> str:
     return inspect.getsource(module)
 
 
-def listed_diff(header: str, items: Sequence[str]) -> list[dict[str, str]]:
-    """What is done beside files, in the same shape: a line for each item that comes to be; nothing for none."""
-    after = "".join(f"{item}\n" for item in items)
-    return [{"before_header": header, "after_header": header, "before": "", "after": after}] if items else []
+def listed_diff(header: str, items: Sequence[str], gone: Sequence[str] = ()) -> list[dict[str, str]]:
+    """What is done beside files, in the same shape: a line for each item that comes to be, or goes; nothing for none."""
+    before, after = ("".join(f"{item}\n" for item in each) for each in (gone, items))
+    return [{"before_header": header, "after_header": header, "before": before, "after": after}] if items or gone else []
+
+
+def setting_diff(header: str, was: object, wished: object) -> dict[str, str]:
+    """One setting of the running system in the same shape: each setting that differs is a line of drift.jsonl."""
+    return {"before_header": header, "after_header": header, "before": f"{was}\n", "after": f"{wished}\n"}
 
 
 def ensure_files(files: list[ManagedFile], *, check_mode: bool) -> list[FileChange]:

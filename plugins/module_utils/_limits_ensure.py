@@ -11,7 +11,7 @@ from dataclasses import dataclass
 
 from ansible_collections.rdma.cluster.plugins.module_utils._command import Runner, run_checked
 from ansible_collections.rdma.cluster.plugins.module_utils._errors import ApplyError
-from ansible_collections.rdma.cluster.plugins.module_utils._files import FileChange, ensure_files
+from ansible_collections.rdma.cluster.plugins.module_utils._files import FileChange, ensure_files, setting_diff
 from ansible_collections.rdma.cluster.plugins.module_utils._limits import (
     ASK,
     MEMLOCK_KEY,
@@ -45,10 +45,7 @@ class LimitsResult:
     @property
     def diffs(self) -> list[dict[str, str]]:
         """In the shape that Ansible's --diff prints."""
-        live = [
-            {"before_header": what, "after_header": what, "before": f"{seen}\n", "after": f"{wished}\n"} for what, seen, wished in self.live
-        ]
-        return [*(file.to_diff() for file in self.files), *live]
+        return [*(file.to_diff() for file in self.files), *(setting_diff(*each) for each in self.live)]
 
 
 def ensure_limits(wish: LimitsWish, *, runner: Runner, sys: SysRoot, check_mode: bool) -> LimitsResult:

@@ -18,7 +18,7 @@ from pathlib import Path
 
 from ansible_collections.rdma.cluster.plugins.module_utils._command import Runner, run_checked
 from ansible_collections.rdma.cluster.plugins.module_utils._errors import ApplyError
-from ansible_collections.rdma.cluster.plugins.module_utils._files import FileChange, ManagedFile, ensure_files, listed_diff
+from ansible_collections.rdma.cluster.plugins.module_utils._files import FileChange, ManagedFile, ensure_files, listed_diff, setting_diff
 from ansible_collections.rdma.cluster.plugins.module_utils._systemd import UnitState, unit_state
 
 SERVICE = "systemd-networkd.service"
@@ -54,11 +54,7 @@ class NetworkResult:
     @property
     def diffs(self) -> list[dict[str, str]]:
         """In the shape that Ansible's --diff prints."""
-        live = [
-            {"before_header": name, "after_header": name, "before": f"{seen}\n", "after": f"{wished}\n"}
-            for name, differences in self.live.items()
-            for seen, wished in differences
-        ]
+        live = [setting_diff(name, *each) for name, differences in self.live.items() for each in differences]
         service = ["enabled and started"] if self.service else []
         return [*(file.to_diff() for file in self.files), *listed_diff(SERVICE, service), *live]
 

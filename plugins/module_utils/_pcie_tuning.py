@@ -175,6 +175,6 @@ def _failures(settings: Sequence[Setting], port: ConfigPort) -> Iterator[str]:
         if after & setting.mask != setting.bits:
             seen = decode_mrrs(after) if setting.name == MRRS else decode_acs(after)
             yield (
-                f"{setting.words(setting.new)} were written, and {setting.words(seen)[len(setting.address) + 1 :]} are read back: "
+                f"{setting.words(setting.new)} were written, and {setting.shown(seen)} are read back: "
                 "the device ignores the write, as those that QEMU makes up do"
             )

@@ -12,7 +12,6 @@ from typing import Any
 from ansible_collections.rdma.cluster.plugins.module_utils import _pcie_tuning_runner
 from ansible_collections.rdma.cluster.plugins.module_utils._boot_service import (
     PROGRAMS,
-    UNITS,
     ServiceChange,
     install_service,
     remove_service,
@@ -20,13 +19,14 @@ from ansible_collections.rdma.cluster.plugins.module_utils._boot_service import 
 )
 from ansible_collections.rdma.cluster.plugins.module_utils._command import Runner
 from ansible_collections.rdma.cluster.plugins.module_utils._errors import ApplyError
-from ansible_collections.rdma.cluster.plugins.module_utils._files import ManagedFile
+from ansible_collections.rdma.cluster.plugins.module_utils._files import ManagedFile, setting_diff
 from ansible_collections.rdma.cluster.plugins.module_utils._host_program import host_program
 from ansible_collections.rdma.cluster.plugins.module_utils._pci_port import ConfigPort
 from ansible_collections.rdma.cluster.plugins.module_utils._pcie_acs import AUTO
 from ansible_collections.rdma.cluster.plugins.module_utils._pcie_tuning import Survey, apply, survey
-from ansible_collections.rdma.cluster.plugins.module_utils._pcie_wish import Setting, Wish, write_wish
+from ansible_collections.rdma.cluster.plugins.module_utils._pcie_wish import Wish, write_wish
 from ansible_collections.rdma.cluster.plugins.module_utils._sysroot import SysRoot
+from ansible_collections.rdma.cluster.plugins.module_utils._systemd import UNITS
 
 UNIT = "rdma-pcie.service"
 UNIT_FILE = f"{UNITS}/{UNIT}"
@@ -64,7 +64,8 @@ class PcieResult:
     @property
     def diffs(self) -> list[dict[str, str]]:
         """In the shape that Ansible's --diff prints."""
-        return [*self.service.diffs, *_settings_diff(self.found.different)]
+        settings = [setting_diff(each.subject, each.shown(each.old), each.shown(each.new)) for each in self.found.different]
+        return [*self.service.diffs, *settings]
 
     def to_dict(self) -> dict[str, Any]:
         """What the module returns."""
@@ -105,11 +106,3 @@ def service_files(wish: Wish) -> list[ManagedFile]:
         ManagedFile(PROGRAM, host_program("_pcie_tuning_runner"), 0o755),
         ManagedFile(UNIT_FILE, UNIT_TEXT),
     ]
-
-
-def _settings_diff(different: list[Setting]) -> list[dict[str, str]]:
-    if not different:
-        return []
-    before = "".join(f"{setting.words(setting.old)}\n" for setting in different)
-    after = "".join(f"{setting.words(setting.new)}\n" for setting in different)
-    return [{"before_header": "PCIe settings", "after_header": "PCIe settings", "before": before, "after": after}]

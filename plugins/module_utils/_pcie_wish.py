@@ -50,8 +50,16 @@ class Setting:
 
     def words(self, value: Any) -> str:
         """A value for a person: "0000:3d:00.0 read requests of 512 bytes"."""
-        shown = f"read requests of {value} bytes" if self.name == MRRS else f"ACS {', '.join(value) or 'off'}"
-        return f"{self.address} {shown}"
+        return f"{self.address} {self.shown(value)}"
+
+    def shown(self, value: Any) -> str:
+        """The same without its function: "read requests of 512 bytes", "ACS off"."""
+        return f"read requests of {value} bytes" if self.name == MRRS else f"ACS {', '.join(value) or 'off'}"
+
+    @property
+    def subject(self) -> str:
+        """For a person: "read requests of 0000:3d:00.0"."""
+        return f"{'read requests' if self.name == MRRS else 'ACS'} of {self.address}"
 
     def to_dict(self) -> dict[str, Any]:
         return {"address": self.address, "setting": self.name, "old": self.old, "new": self.new}

@@ -77,7 +77,7 @@ def ensure_qos(profile: Mapping[str, Any], port: QosPort, host: QosHost, *, chec
         _write(new, port, host, state["backend"])
         written += new
     if left:
-        raise ApplyError("; ".join(f"{each.name} of {port.interface} was written, and is not {_told(each.wished)}" for each in left))
+        raise ApplyError("; ".join(f"{each.name} of {port.interface} was written, and is not {told(each.wished)}" for each in left))
     return Outcome(port.interface, written, withheld)
 
 
@@ -141,7 +141,8 @@ def _wait_until_active(difference: Difference, port: QosPort, host: QosHost) -> 
         host.sleep(_POLL_SECONDS)
 
 
-def _told(value: Any) -> str:
+def told(value: Any) -> str:
+    """A value for a person: flags by priority as "0,0,0,1,0,0,0,0"."""
     if isinstance(value, list) and all(isinstance(each, bool) for each in value):
         return ",".join(str(int(each)) for each in value)
     return str(value)

@@ -19,6 +19,8 @@ from ansible_collections.rdma.cluster.plugins.module_utils._errors import ParseE
 CONFIG = "/etc/rdma-cluster/roce.json"
 #: The unit of each interface is made of this.
 TEMPLATE = "rdma-qos@.service"
+#: What the names of its units begin with.
+UNIT_PREFIX = TEMPLATE.partition(".")[0]
 SCHEMA = 1
 Nic = Mapping[str, str]
 

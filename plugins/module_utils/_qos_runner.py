@@ -11,19 +11,19 @@ from __future__ import annotations
 
 import argparse
 import sys
-import time
 
 from ansible_collections.rdma.cluster.plugins.module_utils._command import SubprocessRunner
 from ansible_collections.rdma.cluster.plugins.module_utils._errors import ApplyError, CommandError, ParseError
 from ansible_collections.rdma.cluster.plugins.module_utils._ethtool_ioctl import IoctlPort
-from ansible_collections.rdma.cluster.plugins.module_utils._qos_apply import QosHost, ensure_qos
-from ansible_collections.rdma.cluster.plugins.module_utils._qos_file import CONFIG, parse_plan
+from ansible_collections.rdma.cluster.plugins.module_utils._qos_apply import QosHost, ensure_qos, told
+from ansible_collections.rdma.cluster.plugins.module_utils._qos_differences import Difference
+from ansible_collections.rdma.cluster.plugins.module_utils._qos_file import CONFIG, parse_plan, unit_of
 from ansible_collections.rdma.cluster.plugins.module_utils._qos_ports import find_ports
 from ansible_collections.rdma.cluster.plugins.module_utils._rdma_cm import Configfs
 from ansible_collections.rdma.cluster.plugins.module_utils._sysroot import SysRoot
 
 #: The RDMA device comes a moment after its interface.
-DEVICE_SECONDS = 30.0
+DEVICE_SECONDS = 30
 
 
 def main() -> int:
@@ -32,22 +32,31 @@ def main() -> int:
     parser.add_argument("interface")
     parser.add_argument("--config", default=CONFIG)
     given = parser.parse_args()
-    host = QosHost(SysRoot("/"), SubprocessRunner(), IoctlPort(), Configfs())
     try:
-        plan = host.sys.value(given.config, parse_plan)
-        if plan is None:
-            raise ApplyError(f"{given.config} is not there.")
-        ports = find_ports(host.sys, plan.nics)
-        deadline = time.monotonic() + DEVICE_SECONDS
-        while given.interface in ports.waiting and time.monotonic() < deadline:
-            time.sleep(1)
-            ports = find_ports(host.sys, plan.nics)
-        if given.interface in ports.waiting:
-            raise ApplyError(f"{given.interface} has no RDMA device {DEVICE_SECONDS:.0f} s after it came.")
-        if given.interface in ports.found:
-            done = ensure_qos(plan.profile, ports.found[given.interface], host, check_mode=False, toggle_allowed=True)
-            sys.stdout.write("".join(f"{each.name}: {each.was} -> {each.wished}\n" for each in done.written))
+        written = apply(given.interface, given.config, QosHost(SysRoot("/"), SubprocessRunner(), IoctlPort(), Configfs()))
     except (ApplyError, CommandError, ParseError, OSError) as error:
         sys.stderr.write(f"{error}\n")
         return 1
+    sys.stdout.write("".join(f"{each.name}: {told(each.was)} -> {told(each.wished)}\n" for each in written))
     return 0
+
+
+def apply(interface: str, config: str, host: QosHost) -> list[Difference]:
+    """Make an interface as a file says, and return what was written; nothing for an interface that is none of the file's NICs.
+
+    Its link may go down for it. Raises ApplyError for what is not so afterwards, ParseError for a file that is none of ours.
+    """
+    plan = host.sys.value(config, parse_plan)
+    if plan is None:
+        raise ApplyError(f"{config} is not there: run the QoS stage again, or `systemctl disable {unit_of(interface)}`.")
+    ports = find_ports(host.sys, plan.nics)
+    for _second in range(DEVICE_SECONDS):
+        if interface not in ports.waiting:
+            break
+        host.sleep(1.0)
+        ports = find_ports(host.sys, plan.nics)
+    if interface in ports.waiting:
+        raise ApplyError(f"{interface} has no RDMA device {DEVICE_SECONDS} s after it came: `rdma link` shows none.")
+    if interface not in ports.found:
+        return []
+    return ensure_qos(plan.profile, ports.found[interface], host, check_mode=False, toggle_allowed=True).written

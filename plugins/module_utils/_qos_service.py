@@ -7,18 +7,25 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from ansible_collections.rdma.cluster.plugins.module_utils import _qos_runner
-from ansible_collections.rdma.cluster.plugins.module_utils._boot_service import PROGRAMS, UNITS, ServiceChange, install_service, run_service
-from ansible_collections.rdma.cluster.plugins.module_utils._errors import ApplyError
-from ansible_collections.rdma.cluster.plugins.module_utils._files import ManagedFile
+from ansible_collections.rdma.cluster.plugins.module_utils._boot_service import (
+    PROGRAMS,
+    ServiceChange,
+    install_files,
+    install_service,
+    remove_service,
+    run_service,
+)
+from ansible_collections.rdma.cluster.plugins.module_utils._errors import ApplyError, CommandError, ParseError
+from ansible_collections.rdma.cluster.plugins.module_utils._files import FileChange, ManagedFile, setting_diff
 from ansible_collections.rdma.cluster.plugins.module_utils._host_program import host_program
-from ansible_collections.rdma.cluster.plugins.module_utils._qos_apply import Outcome, QosHost, ensure_qos
-from ansible_collections.rdma.cluster.plugins.module_utils._qos_differences import Difference
+from ansible_collections.rdma.cluster.plugins.module_utils._qos_apply import Outcome, QosHost, ensure_qos, told
 from ansible_collections.rdma.cluster.plugins.module_utils._qos_file import CONFIG, TEMPLATE, unit_of, write_plan
 from ansible_collections.rdma.cluster.plugins.module_utils._qos_ports import QosPorts, find_ports
+from ansible_collections.rdma.cluster.plugins.module_utils._systemd import UNITS, enabled_instances
 
 UNIT_FILE = f"{UNITS}/{TEMPLATE}"
 PROGRAM = f"{PROGRAMS}/roce_qos.pyz"
@@ -44,15 +51,20 @@ WantedBy=sys-subsystem-net-devices-%i.device
 
 @dataclass(frozen=True)
 class QosResult:
-    """What was done, or would be in check mode: by service and by interface. missing: NICs that are not there."""
+    """What was done, or would be in check mode: to files that all units share, by unit, and by interface.
 
+    ports: what was found of the NICs; removed: nothing is planned any more, and what was ours has gone.
+    """
+
+    files: list[FileChange]
     services: list[ServiceChange]
     outcomes: list[Outcome]
     ports: QosPorts
+    removed: bool = False
 
     @property
     def changed(self) -> bool:
-        return any(self.services) or any(outcome.written for outcome in self.outcomes)
+        return bool(self.files) or any(self.services) or any(outcome.written for outcome in self.outcomes)
 
     @property
     def written(self) -> dict[str, list[str]]:
@@ -67,37 +79,68 @@ class QosResult:
     @property
     def diffs(self) -> list[dict[str, str]]:
         """In the shape that Ansible's --diff prints."""
-        return [*(diff for each in self.services for diff in each.diffs), *(_diff(each) for each in self.outcomes if each.written)]
+        settings = [
+            setting_diff(f"{each.name} of {outcome.interface}", told(each.was), told(each.wished))
+            for outcome in self.outcomes
+            for each in outcome.written
+        ]
+        return [*(file.to_diff() for file in self.files), *(diff for each in self.services for diff in each.diffs), *settings]
 
 
 def ensure_service(
-    profile: Mapping[str, Any], nics: Sequence[Mapping[str, str]], host: QosHost, *, check_mode: bool, toggle_allowed: bool
+    profile: Mapping[str, Any] | None, nics: Sequence[Mapping[str, str]], host: QosHost, *, check_mode: bool, toggle_allowed: bool
 ) -> QosResult:
-    """Make every NIC as the profile says, one after the other, now and at boot. Raises ApplyError with all that is not so afterwards."""
+    """Make every NIC as the profile says, one after the other, now and at boot; without profile or NICs, remove what is ours of the boot.
+
+    What a NIC has been set to is never set back. All that can be done is done before the first failure is raised: ApplyError with all that
+    is not as it shall be.
+    """
+    if profile is None or not nics:
+        return _remove(host, check_mode=check_mode)
     ports = find_ports(host.sys, nics)
-    outcomes, failures = [], []
+    outcomes, failures = [], {}
     for port in ports.found.values():
         try:
             outcomes.append(ensure_qos(profile, port, host, check_mode=check_mode, toggle_allowed=toggle_allowed))
-        except ApplyError as error:
-            failures.append(str(error))
-    services = _services(profile, nics, list(ports.found), host, check_mode=check_mode, run=not failures)
+        except (ApplyError, CommandError, ParseError, OSError) as error:
+            failures[port.interface] = str(error)
+    files = install_files(service_files(profile, nics), runner=host.runner, check_mode=check_mode)
+    services = _stale(ports, host, check_mode=check_mode)
+    for interface in ports.found:
+        try:
+            services.append(_service(interface, host, check_mode=check_mode, again=bool(files), works=interface not in failures))
+        except (ApplyError, CommandError) as error:
+            failures[unit_of(interface)] = str(error)
     if failures:
-        raise ApplyError("; ".join(failures))
-    return QosResult(services, outcomes, ports)
+        raise ApplyError("; ".join(failures.values()))
+    return QosResult(files, services, outcomes, ports)
 
 
-def _services(
-    profile: Mapping[str, Any], nics: Sequence[Mapping[str, str]], interfaces: Sequence[str], host: QosHost, *, check_mode: bool, run: bool
-) -> list[ServiceChange]:
-    """The files first, then each interface's unit, which finds nothing to do where all is as it shall be."""
-    changes = []
-    for interface in interfaces:
-        change = install_service(unit_of(interface), service_files(profile, nics), runner=host.runner, check_mode=check_mode)
-        if not check_mode and run:
-            run_service(change, runner=host.runner, restart=bool(change.files))
-        changes.append(change)
-    return changes
+def _service(interface: str, host: QosHost, *, check_mode: bool, again: bool, works: bool) -> ServiceChange:
+    """An interface's unit, which finds nothing to do where all is as it shall be; where that could not be made, it is left to the boot."""
+    change = install_service(unit_of(interface), [], runner=host.runner, check_mode=check_mode)
+    if not check_mode:
+        run_service(replace(change, started=change.started and works), runner=host.runner, restart=again and works)
+    return change
+
+
+def _stale(ports: QosPorts, host: QosHost, *, check_mode: bool) -> list[ServiceChange]:
+    """Remove the units of interfaces that are not planned any more; while a NIC is missing, any of them may be that of its interface."""
+    planned = {unit_of(interface) for interface in (*ports.found, *ports.waiting)}
+    units = [unit for unit in enabled_instances(host.sys, TEMPLATE) if unit not in planned and not ports.missing]
+    return [remove_service(unit, [], runner=host.runner, check_mode=check_mode) for unit in units]
+
+
+def _remove(host: QosHost, *, check_mode: bool) -> QosResult:
+    """The units while systemd still knows them, then their files."""
+    units = [remove_service(unit, [], runner=host.runner, check_mode=check_mode) for unit in enabled_instances(host.sys, TEMPLATE)]
+    files = install_files([ManagedFile(path, None) for path in own_paths()], runner=host.runner, check_mode=check_mode)
+    return QosResult(files, units, [], QosPorts({}, [], []), removed=bool(files or any(units)))
+
+
+def own_paths() -> list[str]:
+    """The files that all units share."""
+    return [CONFIG, PROGRAM, UNIT_FILE]
 
 
 def service_files(profile: Mapping[str, Any], nics: Sequence[Mapping[str, str]]) -> list[ManagedFile]:
@@ -107,17 +150,3 @@ def service_files(profile: Mapping[str, Any], nics: Sequence[Mapping[str, str]])
         ManagedFile(PROGRAM, host_program(_qos_runner.__name__.rpartition(".")[2]), 0o755),
         ManagedFile(UNIT_FILE, UNIT_TEXT),
     ]
-
-
-def _diff(outcome: Outcome) -> dict[str, str]:
-    header = f"quality of service of {outcome.interface}"
-    return {
-        "before_header": header,
-        "after_header": header,
-        "before": "".join(f"{_line(each, each.was)}\n" for each in outcome.written),
-        "after": "".join(f"{_line(each, each.wished)}\n" for each in outcome.written),
-    }
-
-
-def _line(difference: Difference, value: Any) -> str:
-    return f"{difference.name}: {value}"

@@ -15,13 +15,14 @@ shadows nothing. Sources: udev(7), ethtool(8), include/uapi/linux/ethtool.h.
 from __future__ import annotations
 
 import time
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from typing import Optional
 
 from ansible_collections.rdma.cluster.plugins.module_utils._command import Runner, run_checked
 from ansible_collections.rdma.cluster.plugins.module_utils._errors import ApplyError
 from ansible_collections.rdma.cluster.plugins.module_utils._ethtool import EthtoolPort, Rings
-from ansible_collections.rdma.cluster.plugins.module_utils._files import FileChange, ManagedFile, ensure_files
+from ansible_collections.rdma.cluster.plugins.module_utils._files import FileChange, ManagedFile, ensure_files, setting_diff
 from ansible_collections.rdma.cluster.plugins.module_utils._rail_links import has_carrier
 from ansible_collections.rdma.cluster.plugins.module_utils._sysroot import SysRoot
 
@@ -30,6 +31,8 @@ RULES_FILE = "/etc/udev/rules.d/90-rdma-cluster-rings.rules"
 ETHTOOL = "/usr/sbin/ethtool"
 HEADER = "# Managed by rdma.cluster: the length of the rings of the rails' NICs.\n"
 SETTLE_SECONDS = 20.0
+#: Way ("rx", "tx") → entries; None: unknown.
+Lengths = Mapping[str, Optional[int]]
 
 
 @dataclass(frozen=True)
@@ -49,10 +52,10 @@ class RailRings:
 
 @dataclass(frozen=True)
 class RingsResult:
-    """What was done, or would be in check mode; live: interface → (seen, wished) in words; withheld: those left as they are."""
+    """What was done, or would be in check mode; live: interface → (seen, wished); withheld: those left as they are."""
 
     files: list[FileChange]
-    live: dict[str, tuple[str, str]]
+    live: dict[str, tuple[Lengths, Lengths]]
     withheld: list[str]
 
     @property
@@ -63,15 +66,26 @@ class RingsResult:
     def diffs(self) -> list[dict[str, str]]:
         """In the shape that Ansible's --diff prints."""
         live = [
-            {"before_header": f"rings of {name}", "after_header": f"rings of {name}", "before": f"{seen}\n", "after": f"{wished}\n"}
+            setting_diff(f"{way} ring of {name}", _shown(seen[way]), wished[way])
             for name, (seen, wished) in self.live.items()
+            for way in wished
+            if seen[way] != wished[way]
         ]
         return [*(file.to_diff() for file in self.files), *live]
 
+    @property
+    def told(self) -> dict[str, tuple[str, str]]:
+        """live in words."""
+        return {name: (words(seen), words(wished)) for name, (seen, wished) in self.live.items()}
 
-def words(lengths: dict[str, int]) -> str:
-    """ "rx 8192, tx 8192", as ethtool takes and a person reads it."""
-    return ", ".join(f"{way} {length}" for way, length in lengths.items())
+
+def words(lengths: Lengths) -> str:
+    """ "rx 8192, tx 8192"."""
+    return ", ".join(f"{way} {_shown(length)}" for way, length in lengths.items())
+
+
+def _shown(length: int | None) -> str:
+    return "unknown" if length is None else str(length)
 
 
 def rules_file(rails: Sequence[RailRings]) -> list[ManagedFile]:
@@ -86,12 +100,10 @@ def _rule(rail: RailRings) -> str:
     return f'ACTION=="add", SUBSYSTEM=="net", {match}, RUN+="{ETHTOOL} -G $name {sizes}"\n'
 
 
-def ring_difference(rail: RailRings, seen: Rings | None) -> tuple[str, str] | None:
+def ring_difference(rail: RailRings, seen: Rings | None) -> tuple[Lengths, Lengths] | None:
     """(seen, wished) of the rings of a rail that are not as they shall be; None if they are."""
     now = {way: None if seen is None else getattr(seen, way) for way in rail.wished}
-    if now == rail.wished:
-        return None
-    return ", ".join(f"{way} {'unknown' if length is None else length}" for way, length in now.items()), words(rail.wished)
+    return None if now == rail.wished else (now, rail.wished)
 
 
 def ensure_rings(
@@ -104,7 +116,7 @@ def ensure_rings(
     """
     files = ensure_files(rules_file(rails), check_mode=check_mode)
     different = [(rail, found) for rail in rails if (found := ring_difference(rail, port.rings(rail.netdev))) is not None]
-    withheld = [f"{rail.netdev}: {seen}, wished {wished}" for rail, (seen, wished) in different if not reset_allowed]
+    withheld = [f"{rail.netdev}: {words(seen)}, wished {words(wished)}" for rail, (seen, wished) in different if not reset_allowed]
     if reset_allowed and not check_mode:
         for rail, _found in different:
             _set(rail, runner, port, sys)
@@ -119,7 +131,7 @@ def _set(rail: RailRings, runner: Runner, port: EthtoolPort, sys: SysRoot) -> No
     left = ring_difference(rail, port.rings(rail.netdev))
     if left is not None:
         raise ApplyError(
-            f"`ethtool -G {rail.netdev} {' '.join(sizes)}` succeeded, and the rings are {left[0]}. "
+            f"`ethtool -G {rail.netdev} {' '.join(sizes)}` succeeded, and the rings are {words(left[0])}. "
             "Drivers round lengths, often to a power of two: put a length that the driver takes into rdma_host.rings."
         )
     deadline = time.monotonic() + SETTLE_SECONDS

@@ -14,7 +14,6 @@ from typing import Any
 from ansible_collections.rdma.cluster.plugins.module_utils import _soft_link_runner
 from ansible_collections.rdma.cluster.plugins.module_utils._boot_service import (
     PROGRAMS,
-    UNITS,
     ServiceChange,
     install_service,
     remove_service,
@@ -23,6 +22,7 @@ from ansible_collections.rdma.cluster.plugins.module_utils._boot_service import 
 from ansible_collections.rdma.cluster.plugins.module_utils._command import Runner
 from ansible_collections.rdma.cluster.plugins.module_utils._errors import ApplyError
 from ansible_collections.rdma.cluster.plugins.module_utils._files import ManagedFile, listed_diff, own_source
+from ansible_collections.rdma.cluster.plugins.module_utils._systemd import UNITS
 
 UNIT = "rdma-soft-links.service"
 UNIT_FILE = f"{UNITS}/{UNIT}"

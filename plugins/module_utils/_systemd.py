@@ -12,6 +12,8 @@ from ansible_collections.rdma.cluster.plugins.module_utils._command import Runne
 from ansible_collections.rdma.cluster.plugins.module_utils._errors import ParseError
 from ansible_collections.rdma.cluster.plugins.module_utils._sysroot import SysRoot
 
+#: Where units of ours are installed.
+UNITS = "/etc/systemd/system"
 #: Where systemd has the services' control groups; the first is version 2.
 SLICES = ("/sys/fs/cgroup/system.slice", "/sys/fs/cgroup/systemd/system.slice", "/sys/fs/cgroup/unified/system.slice")
 
@@ -43,6 +45,17 @@ def unit_states(runner: Runner, *units: str) -> dict[str, UnitState]:
 def unit_state(runner: Runner, unit: str) -> UnitState:
     """Ask systemd about one unit. Raises ApplyError if it does not answer."""
     return unit_states(runner, unit)[unit]
+
+
+def enabled_instances(sys: SysRoot, template: str) -> list[str]:
+    """The units made of a template ("rdma-x@.service") that something starts, by the links of `systemctl enable`. No process is started.
+
+    Also those whose device is not there, of which systemd itself has not heard.
+    """
+    folders = [f"{UNITS}/{name}" for name in sys.list_dir(UNITS) if name.endswith((".wants", ".requires"))]
+    prefix, _at, suffix = template.partition("@")
+    names = {name for folder in folders for name in sys.list_dir(folder)}
+    return sorted(name for name in names - {template} if name.startswith(f"{prefix}@") and name.endswith(suffix))
 
 
 def service_group(sys: SysRoot, unit: str) -> str | None:

@@ -15,7 +15,9 @@ description:
     What an interface has no place for is left alone; the gate of the QoS stage tells it.
   - Installs one file with the profile, one program, and C(rdma-qos@INTERFACE.service), which applies the very same file by the very same
     code at boot, after a reload of the driver, and when a NIC is plugged in.
-  - Several NICs are done one after the other.
+  - Several NICs are done one after the other. What can be done is done before one that fails is told.
+  - Units of interfaces that are not planned any more are disabled. Without O(profile) or O(nics), all units, the file, the program and the
+    unit's template are removed. What NICs are set to is left in either case, until the next boot or reload of the driver.
 author:
   - the rdma.cluster authors (@rdma-cluster)
 extends_documentation_fragment:
@@ -27,9 +29,8 @@ attributes:
     support: full
 options:
   profile:
-    description: What filter P(rdma.cluster.roce_profile#filter) makes of the intent.
+    description: What filter P(rdma.cluster.roce_profile#filter) makes of the intent; none where nothing shall be set any more.
     type: dict
-    required: true
   nics:
     description: The NICs, each named by exactly one of C(pci) (V(0000:21:00.0)) and C(mac).
     type: list
@@ -71,6 +72,17 @@ missing:
   elements: str
   returned: always
   sample: []
+waiting:
+  description: Interfaces of NICs that have no RDMA device yet, and are left.
+  type: list
+  elements: str
+  returned: always
+  sample: []
+removed:
+  description: Whether units and files of earlier runs were removed (would be, in check mode), as nothing is planned any more.
+  type: bool
+  returned: always
+  sample: false
 """
 
 from ansible.module_utils.basic import AnsibleModule
@@ -87,7 +99,7 @@ from ansible_collections.rdma.cluster.plugins.module_utils._sysroot import SysRo
 def main() -> None:
     module = AnsibleModule(
         argument_spec={
-            "profile": {"type": "dict", "required": True},
+            "profile": {"type": "dict"},
             "nics": {"type": "list", "elements": "dict", "required": True},
             "toggle_allowed": {"type": "bool", "default": False},
         },
@@ -100,7 +112,13 @@ def main() -> None:
     except (ApplyError, CommandError, ParseError, OSError) as error:
         module.fail_json(msg=str(error))
     module.exit_json(
-        changed=result.changed, written=result.written, withheld=result.withheld, missing=result.ports.missing, diff=result.diffs
+        changed=result.changed,
+        written=result.written,
+        withheld=result.withheld,
+        missing=result.ports.missing,
+        waiting=result.ports.waiting,
+        removed=result.removed,
+        diff=result.diffs,
     )
 
 

@@ -47,7 +47,10 @@ CHECKS: dict[str, Check] = {
     "intent.nic": Check("preflight", "each planned NIC", "`/sys/class/net`", "correct `nic`; those that are there are named"),
     "intent.hosts": Check("preflight", "the hosts of the play", "the inventory", "add hosts: one alone has no pair"),
     "intent.alike": Check(
-        "preflight", "`rdma_gate` and `rdma_pairs`, which hold for all hosts at once", "the inventory", "set them for all hosts alike"
+        "preflight",
+        "`rdma_gate` and `rdma_pairs`, which hold for all hosts at once; `rdma_roce` of hosts whose RoCE rails share a plane",
+        "the inventory",
+        "set them for all hosts alike",
     ),
     "host.identity": Check(
         "preflight",

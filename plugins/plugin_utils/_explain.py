@@ -32,13 +32,13 @@ def explain(host: str, intent: Mapping[str, Any] | None, facts: Mapping[str, Any
             _head(host, intent, problems),
             system(tree),
             driver(intent, tree),
-            rails(ports, tree),
+            rails(intent, ports, tree),
             unplanned(ports, tree),
             gpus(intent, ports, tree),
             errors(tree),
             limits(intent, tree),
             settings(intent, tree),
-            time_and_load(tree),
+            time_and_load(intent, tree),
             nccl(intent, tree),
         ]
     )

@@ -40,9 +40,9 @@ REDIRECTING = ("ReqRedir", "CmpltRedir")
 WAYS = {"dmabuf": "by DMA-BUF", "peermem": "by nvidia_peermem"}
 
 
-def rails(ports: Sequence[RailPort], facts: Facts) -> str:
+def rails(intent: Intent | None, ports: Sequence[RailPort], facts: Facts) -> str:
     """A block for each planned rail."""
-    blocks = [line for port in ports for line in rail_block(port, facts)]
+    blocks = [line for port in ports for line in rail_block(port, intent, facts)]
     return section("RAILS", blocks or text_lines("No rail is planned."))
 
 

@@ -16,6 +16,7 @@ from ansible_collections.rdma.cluster.plugins.module_utils._optics import out_of
 from ansible_collections.rdma.cluster.plugins.module_utils._pci_distance import DISTANCES
 from ansible_collections.rdma.cluster.plugins.module_utils._pci_path import payload_gbps
 from ansible_collections.rdma.cluster.plugins.module_utils._rails import no_nic_words, rocev2_gid_index
+from ansible_collections.rdma.cluster.plugins.plugin_utils._explain_qos import qos_items
 from ansible_collections.rdma.cluster.plugins.plugin_utils._explain_text import (
     NOT_READ,
     Item,
@@ -33,7 +34,7 @@ BEST_RDMA_MTU_BYTES = 4096
 GIDS_READ = "gids_read"
 
 
-def rail_block(port: RailPort, facts: Facts) -> list[str]:
+def rail_block(port: RailPort, intent: Mapping[str, Any] | None, facts: Facts) -> list[str]:
     """Everything that is known of one planned rail."""
     rail = port.rail.rail
     kind = "Soft-RoCE" if rail["soft"] else {"roce": "RoCE", "infiniband": "InfiniBand"}[rail["link_layer"]]
@@ -45,7 +46,7 @@ def rail_block(port: RailPort, facts: Facts) -> list[str]:
         lines += [_mtu(port), _address(port)]
     if port.port:
         lines += [_pcie(port), _place(port, facts), _settings(port)]
-    return [*text_lines(title), *items([*lines, _optic(port)], indent=4)]
+    return [*text_lines(title), *items([*lines, _optic(port), *qos_items(port, intent, facts)], indent=4)]
 
 
 def _device(port: RailPort, facts: Facts) -> Item:

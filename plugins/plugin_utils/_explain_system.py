@@ -27,6 +27,7 @@ from ansible_collections.rdma.cluster.plugins.plugin_utils._explain_text import 
     table,
     text_lines,
 )
+from ansible_collections.rdma.cluster.plugins.plugin_utils._explain_tuning import clock, cpus, open_files
 from ansible_collections.rdma.cluster.plugins.plugin_utils._host import sysctl_settings
 
 Facts = Mapping[str, Any]
@@ -147,7 +148,7 @@ def _build(version: str | None, srcversion: str | None) -> str:
 
 
 def limits(intent: Intent | None, facts: Facts) -> str:
-    """How much memory may be locked, which is what RDMA registers."""
+    """How much memory may be locked, which is what RDMA registers, and how many files may be open."""
     wanted = at(intent, "host", "memlock_unlimited") is not False
     service = at(facts, "limits", "service_memlock")
     lines = [Item("a service", NOT_READ)]
@@ -157,7 +158,7 @@ def limits(intent: Intent | None, facts: Facts) -> str:
         lines = [Item("a service", words, wanted and not unlimited)]
     logins = part(facts, "limits", "login_memlock")
     lines += [_login(label, logins, who, wanted) for who, label in LOGINS.items()]
-    return section("MEMORY THAT MAY BE LOCKED", items(lines))
+    return section("LIMITS: LOCKED MEMORY, OPEN FILES", items([*lines, open_files(intent, facts)]))
 
 
 def _login(label: str, logins: Facts, who: str, wanted: bool) -> Item:
@@ -191,15 +192,14 @@ def _setting(key: str, wished: str | None, live: Facts, boot: Facts) -> Row:
     return Row((key, str(now), str(then), wished or "-", at(boot, key, "file") or "-"), wrong)
 
 
-def time_and_load(facts: Facts) -> str:
-    """Clock, room on the disks, and who is at work."""
-    clock = {True: "kept in step with a time server", False: "not in step with any time server"}
-    synchronised = at(facts, "time", "synchronised")
+def time_and_load(intent: Intent | None, facts: Facts) -> str:
+    """How CPUs and clock are set, room on the disks, and who is at work."""
     return section(
-        "CLOCK, DISKS, LOAD",
+        "CPUS, CLOCK, DISKS, LOAD",
         items(
             [
-                Item("clock", NOT_READ if synchronised is None else clock[bool(synchronised)], synchronised is False),
+                cpus(intent, facts),
+                clock(facts),
                 *(_disk(path, part(facts, "filesystems", path)) for path in sorted(part(facts, "filesystems"))),
                 Item("on GPUs", _processes(facts, "gpu_processes")),
                 Item("jobs", _processes(facts, "jobs")),

@@ -16,6 +16,7 @@ from dataclasses import dataclass
 from datetime import date
 from typing import Any
 
+from ansible_collections.rdma.cluster.plugins.module_utils._checks_network import ROCE_HEADERS_BYTES, rdma_mtu_bytes
 from ansible_collections.rdma.cluster.plugins.module_utils._findings import ERROR, Finding
 from ansible_collections.rdma.cluster.plugins.plugin_utils._catalogue import CHECKS
 from ansible_collections.rdma.cluster.plugins.plugin_utils._intent_keys import Form, Key
@@ -375,6 +376,18 @@ class _Rules:
         if mtu_bytes is not None and mtu_bytes & (mtu_bytes - 1):
             place = self.given.get("rdma_pairs")
             self.add("rdma_pairs.mtu_bytes", f"is {mtu_bytes}, which no MTU of RDMA is", VALUE, "a power of two from 256 to 4096", place)
+        elif mtu_bytes is not None and "rdma_rails" in self.sound:
+            self.carried(mtu_bytes)
+
+    def carried(self, mtu_bytes: int) -> None:
+        """An RDMA MTU that the interface of a RoCE rail cannot carry (B2); Soft-RoCE has headers of its own."""
+        for rail in self.intent["rails"]:
+            most = rdma_mtu_bytes(rail["mtu_bytes"])
+            if rail["link_layer"] == "roce" and not rail["soft"] and (most is None or most < mtu_bytes):
+                message = f"is {mtu_bytes}, and {rail['name']} has an MTU of {rail['mtu_bytes']}, which carries {most or 'no RoCE'}"
+                expected = f"an MTU of {mtu_bytes + ROCE_HEADERS_BYTES} at least on each RoCE rail, or a smaller one here"
+                self.add("rdma_pairs.mtu_bytes", message, VALUE, expected, self.given.get("rdma_pairs"))
+                return
 
 
 def _key(given: Mapping[Any, Any], name: str) -> Any:

@@ -30,10 +30,12 @@ from ansible_collections.rdma.cluster.plugins.module_utils._findings import (
     Finding,
 )
 from ansible_collections.rdma.cluster.plugins.module_utils._rails import ResolvedRail, nic_label, no_nic_words, rail_ip, resolve
-from ansible_collections.rdma.cluster.plugins.plugin_utils._majority import Claim, Found, Known, group_by, odd_ones, some
+from ansible_collections.rdma.cluster.plugins.plugin_utils._majority import Claim, Found, Known, Odd, group_by, odd_ones, some
 
 STAGE = "preflight"
 #: What like hosts have alike on a rail.
+#: What of rdma_roce both ends of a connection, and the switches between them, must agree on.
+ROCE_ALIKE = ("priority", "dscp", "cnp_priority", "cnp_dscp", "pfc", "ecn", "dcqcn")
 ALIKE = ("link_layer", "mtu_bytes", "plane")
 #: Without it there is neither interface nor RDMA device, so that a missing NIC proves nothing yet.
 DRIVERS = {"roce": "mlx5_core", "infiniband": "mlx5_ib"}
@@ -73,7 +75,15 @@ def check_fleet(hosts: Known) -> Found:
     mesh = {host: intent for host, intent in planned.items() if intent["fabric"]["topology"] == "mesh"}
     others = {host: intent for host, intent in planned.items() if host not in mesh}
     found: Found = {host: [] for host in hosts}
-    for findings in (_hosts(planned), _run_wide(planned), _addresses(planned), _switched(others), _mesh(mesh), _identities(hosts)):
+    for findings in (
+        _hosts(planned),
+        _run_wide(planned),
+        _marked(planned),
+        _addresses(planned),
+        _switched(others),
+        _mesh(mesh),
+        _identities(hosts),
+    ):
         for finding in findings:
             found[finding.host].append(finding)
     for host, known in hosts.items():
@@ -96,7 +106,7 @@ def _passed(host: str, found: Iterable[Finding]) -> Iterator[Finding]:
     """What the comparisons did not find fault with."""
     there = {finding.check for finding in found}
     for check, subject, observed in (
-        ("intent.alike", "run-wide variables", "the same for all hosts"),
+        ("intent.alike", "shared variables", "the same for all hosts that share them"),
         ("intent.address", "addresses", "each in its rail's subnet, and on one host only"),
         ("intent.rails", "rails", "agree with those of the other hosts"),
     ):
@@ -118,6 +128,32 @@ def _run_wide(planned: Mapping[str, Any]) -> Iterator[Finding]:
                 STAGE, "intent.alike", host, f"rdma_{section}", ERROR, f"{', '.join(keys)} differ between {sets}"[:250],
                 "the same for all hosts", f"Set rdma_{section} for all hosts of the run alike.",
             )  # fmt: skip
+
+
+def _marked(planned: Mapping[str, Any]) -> Iterator[Finding]:
+    """rdma_roce of hosts whose RoCE rails meet: what one marks and pauses the others must know. A key that differs is one finding."""
+    found: dict[tuple[str, str], tuple[Odd, list[str]]] = {}
+    roce = [spot for spot in _spots(planned) if spot.rail["link_layer"] == "roce"]
+    for plane, spots in group_by(roce, lambda spot: spot.rail["plane"]).items():
+        hosts = list(dict.fromkeys(spot.host for spot in spots))
+        marking = [host for host in hosts if planned[host]["roce"] is not None]
+        given = [Claim(host, "rdma_roce", "given" if host in marking else "not given") for host in hosts]
+        keys = [[Claim(host, f"rdma_roce.{key}", _said(planned[host]["roce"][key])) for host in marking] for key in ROCE_ALIKE]
+        for odd in (each for claims in (given, *keys) for each in odd_ones(claims)):
+            found.setdefault((odd.claim.host, odd.claim.subject), (odd, []))[1].append(plane)
+    for (host, subject), (odd, planes) in found.items():
+        where = f"{'planes' if len(planes) > 1 else 'plane'} {some(planes)}"
+        expected = f"{odd.usual}, as on most hosts of {where}" if odd.has_majority else f"the same on all hosts of {where}"
+        observed = f"{odd.claim.value}; {odd.others}" if odd.has_majority else f"{odd.claim.value}; there are {odd.others}"
+        remedy = f"Give {subject} to {host} as to the other hosts of {where}: they share switches, which know one profile."
+        yield Finding(STAGE, "intent.alike", host, subject, ERROR, observed[:250], expected, remedy)
+
+
+def _said(value: Any) -> str:
+    """A value as YAML has it; of DCQCN what is set, the rest is the firmware's."""
+    if isinstance(value, Mapping):
+        return ", ".join(f"{name} {each}" for name, each in value.items() if each is not None) or "the firmware's"
+    return json.dumps(value)
 
 
 def _hosts(planned: Mapping[str, Any]) -> Iterator[Finding]:

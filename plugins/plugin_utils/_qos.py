@@ -9,11 +9,11 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from ansible_collections.rdma.cluster.plugins.module_utils._files import files_differ
+from ansible_collections.rdma.cluster.plugins.module_utils._files import ManagedFile, files_differ
 from ansible_collections.rdma.cluster.plugins.module_utils._qos_apply import to_write
 from ansible_collections.rdma.cluster.plugins.module_utils._qos_digest import unpack_states
-from ansible_collections.rdma.cluster.plugins.module_utils._qos_file import unit_of
-from ansible_collections.rdma.cluster.plugins.module_utils._qos_service import service_files
+from ansible_collections.rdma.cluster.plugins.module_utils._qos_file import UNIT_PREFIX, unit_of
+from ansible_collections.rdma.cluster.plugins.module_utils._qos_service import own_paths, service_files
 from ansible_collections.rdma.cluster.plugins.module_utils._rails import resolve
 from ansible_collections.rdma.cluster.plugins.plugin_utils._roce_profile import roce_profile
 
@@ -30,15 +30,29 @@ def qos_nics(intent: Intent) -> list[dict[str, str]]:
 def qos_differs(intent: Intent, facts: Mapping[str, Any] | None, *, toggle_allowed: bool = False) -> bool:
     """Whether a NIC of the host is not as the profile says, or would not be after a boot; True where the facts do not prove it is.
 
-    facts: the digest. What is withheld, since a link would go down for it, is no reason to try.
+    facts: the digest. What is withheld, since a link would go down for it, is no reason to try. Where nothing is planned, only files or
+    units of ours that the facts show differ.
     """
     profile, nics = roce_profile(intent), qos_nics(intent)
     if profile is None or not nics:
-        return False
+        return facts is not None and (_has_files(facts) or bool(_enabled_units(facts)))
     if facts is None or files_differ(service_files(profile, nics), facts):
         return True
     states, units = unpack_states(facts.get("qos")), facts.get("units") or {}
-    netdevs = [rail.netdev for rail in resolve(intent["rails"], facts) if rail.rail["link_layer"] == "roce" and rail.netdev is not None]
+    rails = [rail for rail in resolve(intent["rails"], facts) if rail.rail["link_layer"] == "roce"]
+    netdevs = [rail.netdev for rail in rails if rail.netdev is not None]
+    stale = _enabled_units(facts) - {unit_of(name) for name in netdevs}
+    if stale and len(netdevs) == len(rails):
+        return True
     if states is None or any(name not in states for name in netdevs):
         return True
     return any(units.get(unit_of(name)) != RUNS or to_write(profile, states[name], toggle_allowed=toggle_allowed) for name in netdevs)
+
+
+def _has_files(facts: Mapping[str, Any]) -> bool:
+    return facts.get("files") is not None and files_differ([ManagedFile(path, None) for path in own_paths()], facts)
+
+
+def _enabled_units(facts: Mapping[str, Any]) -> set[str]:
+    """The units of interfaces that a boot or a hot-plug starts."""
+    return {name for name, state in (facts.get("units") or {}).items() if name.startswith(UNIT_PREFIX) and state.get("enabled")}

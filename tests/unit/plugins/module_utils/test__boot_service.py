@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from ansible_collections.rdma.cluster.plugins.module_utils._boot_service import install_service, remove_service, run_service
+from ansible_collections.rdma.cluster.plugins.module_utils._boot_service import install_files, install_service, remove_service, run_service
 from ansible_collections.rdma.cluster.plugins.module_utils._errors import ApplyError
 from ansible_collections.rdma.cluster.plugins.module_utils._files import ManagedFile
 from tests.unit.fakes import Call, FakeRunner
@@ -64,6 +64,22 @@ def test_a_service_is_removed_once(tmp_path: Path) -> None:
     runner.assert_done()
     assert not path.exists()
     assert not remove_service(UNIT, [str(path)], runner=FakeRunner([show("inactive", "")]), check_mode=False)
+
+
+def test_what_a_unit_was_is_told_when_it_goes() -> None:
+    change = remove_service(UNIT, [], runner=FakeRunner([show("active", "enabled")]), check_mode=True)
+    assert change.diffs == [{"before_header": UNIT, "after_header": UNIT, "before": "enabled\nstarted\n", "after": ""}]
+    assert not remove_service(UNIT, [], runner=FakeRunner([show("inactive", "")]), check_mode=True)
+
+
+def test_systemd_reads_again_where_a_unit_is_among_the_files(tmp_path: Path) -> None:
+    files = [ManagedFile(str(tmp_path / name), "a\n") for name in ("settings.json", "rdma-x@.service")]
+    assert len(install_files(files, runner=FakeRunner([]), check_mode=True)) == 2
+    runner = FakeRunner([(RELOAD, 0, "", "")])
+    assert len(install_files(files, runner=runner, check_mode=False)) == 2
+    runner.assert_done()
+    (tmp_path / "settings.json").unlink()
+    assert len(install_files(files, runner=FakeRunner([]), check_mode=False)) == 1
 
 
 def test_what_systemd_says_is_quoted() -> None:

@@ -55,8 +55,8 @@ def root(tmp_path: Path) -> Path:
 @pytest.fixture(autouse=True)
 def places(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(_cpu_runner, "CONFIG", str(tmp_path / "ours/cpu.json"))
-    for name in ("SCRIPT", "UNIT_FILE", "PROFILE_FILE"):
-        monkeypatch.setattr(_cpu_ensure, name, f"{tmp_path}/ours/{name}")
+    for name, file in (("SCRIPT", "SCRIPT"), ("UNIT_FILE", UNIT), ("PROFILE_FILE", "PROFILE_FILE")):
+        monkeypatch.setattr(_cpu_ensure, name, f"{tmp_path}/ours/{file}")
 
 
 def look(root: Path) -> Callable[[], Cpu]:
@@ -148,11 +148,7 @@ def test_a_drift_runs_the_unit_again(root: Path) -> None:
 def test_check_mode_shows_all_and_changes_nothing(root: Path) -> None:
     runner = FakeRunner([NEW])
     result = ensure_cpu(WISH, runner=runner, look=look(root), check_mode=True)
-    assert [diff["after_header"] for diff in result.diffs][-3:] == [
-        "service of the CPUs' settings",
-        "governor of the CPUs",
-        "idle states of the CPUs",
-    ]
+    assert [diff["after_header"] for diff in result.diffs][-3:] == [UNIT, "governor of the CPUs", "idle states of the CPUs"]
     assert not (root / "ours").exists()
 
 
@@ -168,7 +164,7 @@ def test_no_wish_takes_the_unit_out(root: Path) -> None:
     runner = FakeRunner([RUNNING, systemctl("disable", "--now", UNIT), systemctl("daemon-reload")])
     result = ensure_cpu(CpuWish(None, None), runner=runner, look=look(root), check_mode=False)
     runner.assert_done()
-    assert (result.service, len(result.files), list((root / "ours").iterdir())) == (["removed"], 3, [])
+    assert (result.service.removed, len(result.service.files), list((root / "ours").iterdir())) == (("enabled", "started"), 3, [])
     assert not ensure_cpu(CpuWish(None, None), runner=FakeRunner([NEW]), look=look(root), check_mode=False).changed
 
 
@@ -186,10 +182,28 @@ def test_where_tuned_runs_it_is_told(root: Path) -> None:
     runner = TunedAdm([NEW, (["tuned-adm", "profile", "rdma-cluster"], 0, "", "")])
     result = ensure_cpu(WISH, runner=runner, look=look(root), check_mode=False)
     runner.assert_done()
-    assert result.service == ["tuned's profile rdma-cluster"]
+    assert (result.taken, bool(result.service)) == ("rdma-cluster", False)
     text = (root / "ours/PROFILE_FILE").read_text()
     assert text.splitlines()[3:] == ["include=balanced", "", "[cpu]", "governor=performance", "force_latency=10"]
-    assert not (root / "ours/UNIT_FILE").exists()
+    assert not (root / "ours" / UNIT).exists()
+
+
+def test_with_no_wish_tuned_takes_what_it_had_before_its_profile_goes(root: Path) -> None:
+    write_tree(root, f"{TUNED}\n/etc/tuned/active_profile: rdma-cluster\n/etc/tuned/rdma-cluster/tuned.conf: include=balanced")
+    file = root / "ours/PROFILE_FILE"
+    file.parent.mkdir()
+    file.write_text("include=balanced\n")
+
+    class TunedAdm(FakeRunner):
+        def run(self, argv, *, timeout_seconds=30.0):  # type: ignore[no-untyped-def]
+            assert argv[0] != "tuned-adm" or file.exists()
+            return super().run(argv, timeout_seconds=timeout_seconds)
+
+    runner = TunedAdm([(["tuned-adm", "profile", "balanced"], 0, "", ""), NEW])
+    result = ensure_cpu(CpuWish(None, None), runner=runner, look=look(root), check_mode=False)
+    runner.assert_done()
+    assert (result.taken, file.exists()) == ("balanced", False)
+    assert [diff["after_header"] for diff in result.diffs] == [str(file), "profile of tuned"]
 
 
 def test_what_the_kernel_does_not_have_differs_from_nothing(tmp_path: Path) -> None:
@@ -209,7 +223,7 @@ def test_a_governor_that_the_kernel_refuses_is_said(root: Path, monkeypatch: pyt
 
 def test_the_files_are_the_units_or_tuneds(root: Path) -> None:
     there = [[file.path.rsplit("/", 1)[1] for file in cpu_files(WISH, tuned) if file.content] for tuned in (None, Tuned("a", "a"))]
-    assert there == [["cpu.json", "SCRIPT", "UNIT_FILE"], ["PROFILE_FILE"]]
+    assert there == [["cpu.json", "SCRIPT", UNIT], ["PROFILE_FILE"]]
     config = next(file for file in cpu_files(WISH, None) if file.path.endswith("cpu.json"))
     assert json.loads(config.content or "") == {"governor": "performance", "max_cstate_latency_us": 10}
 

@@ -127,6 +127,17 @@ def test_a_running_system_is_asked_for_what_files_do_not_tell(tmp_path: Path) ->
     assert facts["load"] == {"gpu_processes": [], "jobs": []}
 
 
+def test_units_that_are_enabled_for_an_interface_are_asked_about_also_without_it(tmp_path: Path) -> None:
+    """By this a host of which rdma_roce has gone is known to have units of ours."""
+    unit = "rdma-qos@ens9.service"
+    link = f"/etc/systemd/system/sys-subsystem-net-devices-ens9.device.wants/{unit} -> ../rdma-qos@.service"
+    answer = f"Id={unit}\nActiveState=inactive\nUnitFileState=enabled\n"
+    runner = FakeRunner([(IP, 255, "", ""), (SERVICE_LIMITS, 1, "", ""), ([*UNITS[:-2], unit], 0, answer, "")])
+    sys = SysRoot(str(write_tree(running(tmp_path), link)))
+    facts = to_dict(gather(sys, runner, Asked(subset=frozenset({"host"})), SilentPort()))
+    assert facts["units"] == {unit: {"active": False, "enabled": True}}
+
+
 def test_of_a_captured_tree_nobody_is_asked(tmp_path: Path) -> None:
     facts = read(running(tmp_path))
 

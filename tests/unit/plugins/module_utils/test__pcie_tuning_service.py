@@ -69,10 +69,11 @@ def test_the_first_run_writes_files_and_settings_and_runs_the_unit(host: Host) -
     # What auto was found to be is what the boot applies.
     assert json.loads((host.files / "pcie.json").read_text()) == {"nics": [NIC], "mrrs_bytes": 4096, "acs": "bare_metal"}
     assert [(diff["before"], diff["after"]) for diff in result.diffs if diff["after_header"] == UNIT] == [("", "enabled\nstarted\n")]
-    (settings,) = [diff for diff in result.diffs if diff["after_header"] == "PCIe settings"]
-    assert settings["before"].splitlines()[:2] == [f"{NIC} read requests of 512 bytes", f"{SECOND} read requests of 512 bytes"]
-    assert settings["after"].splitlines()[:2] == [f"{NIC} read requests of 4096 bytes", f"{SECOND} read requests of 4096 bytes"]
-    assert settings["after"].splitlines()[3] == f"{ABOVE_NIC} ACS TransBlk"
+    settings = [(diff["after_header"], diff["before"], diff["after"]) for diff in result.diffs if " of " in diff["after_header"]]
+    assert settings[:2] == [
+        (f"read requests of {address}", "read requests of 512 bytes\n", "read requests of 4096 bytes\n") for address in (NIC, SECOND)
+    ]
+    assert (settings[3][0], settings[3][2]) == (f"ACS of {ABOVE_NIC}", "ACS TransBlk\n")
     told = result.to_dict()
     assert (told["acs"], told["payload_bytes"], len(told["functions"])) == ("bare_metal", {NIC: 256, SECOND: 256}, 5)
     again = host.ensure(RUNNING)
@@ -109,7 +110,7 @@ def test_drift_is_mended_without_touching_the_service(host: Host) -> None:
     SysfsPort(str(host.root)).write_word(SECOND, 0x68, CONTROL)
     result = host.ensure(RUNNING)
     assert [setting.address for setting in result.found.different] == [SECOND]
-    assert [diff["after_header"] for diff in result.diffs] == ["PCIe settings"]
+    assert [diff["after_header"] for diff in result.diffs] == [f"read requests of {SECOND}"]
 
 
 def test_another_wish_runs_the_unit_with_its_new_file(host: Host) -> None:
@@ -122,7 +123,7 @@ def test_check_mode_writes_and_runs_nothing(host: Host) -> None:
     before = {address: config_of(host.root, address) for address in (NIC, SECOND, ABOVE_NIC)}
     result = host.ensure(NEW, check_mode=True)
     assert result.changed
-    assert len(result.diffs) == 5
+    assert len(result.diffs) == 3 + 1 + 5
     assert not host.files.exists()
     assert {address: config_of(host.root, address) for address in before} == before
 

@@ -59,7 +59,12 @@ def test_only_what_differs_is_set(rules: Path, sys: SysRoot) -> None:
     driver = Driver()
     result = ensure_rings([RAIL0, RAIL1], runner=driver, port=driver, sys=sys, reset_allowed=True, check_mode=False)
     assert driver.ran == [("ethtool", "-G", "ens1", "rx", "256", "tx", "1024"), ("ethtool", "-G", "ens2", "tx", "512")]
-    assert result.live == {"ens1": ("rx 256, tx 256", "rx 256, tx 1024"), "ens2": ("tx 256", "tx 512")}
+    assert result.told == {"ens1": ("rx 256, tx 256", "rx 256, tx 1024"), "ens2": ("tx 256", "tx 512")}
+    # rx of ens1 is as it shall be, and has no line.
+    assert [(diff["after_header"], diff["before"], diff["after"]) for diff in result.diffs[1:]] == [
+        ("tx ring of ens1", "256\n", "1024\n"),
+        ("tx ring of ens2", "256\n", "512\n"),
+    ]
     assert rules.read_text().splitlines()[1:] == [
         'ACTION=="add", SUBSYSTEM=="net", KERNELS=="0000:21:00.0", RUN+="/usr/sbin/ethtool -G $name rx 256 tx 1024"',
         'ACTION=="add", SUBSYSTEM=="net", ATTR{address}=="52:54:00:1a:01:01", RUN+="/usr/sbin/ethtool -G $name tx 512"',
@@ -81,7 +86,7 @@ def test_check_mode_shows_all_and_sets_nothing(rules: Path, sys: SysRoot, reset_
     driver = Driver()
     result = ensure_rings([RAIL0], runner=driver, port=driver, sys=sys, reset_allowed=reset_allowed, check_mode=True)
     assert (driver.ran, rules.exists()) == ([], False)
-    assert [diff["after_header"] for diff in result.diffs] == [str(rules), "rings of ens1"]
+    assert [diff["after_header"] for diff in result.diffs] == [str(rules), "tx ring of ens1"]
 
 
 def test_a_length_that_does_not_stick_is_an_error(sys: SysRoot) -> None:

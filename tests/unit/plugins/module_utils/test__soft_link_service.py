@@ -102,6 +102,7 @@ def test_a_link_that_is_still_missing_is_an_error(state: dict[str, Any]) -> None
 
 def test_no_links_removes_the_files(paths: Path, state: dict[str, Any]) -> None:
     (paths / "links.json").write_text("[]")
+    (paths / UNIT).write_text("[Unit]\n")
     runner = FakeRunner([RUNNING, systemctl("disable", "--now", UNIT), systemctl("daemon-reload")])
     assert ensure_soft_links([], runner=runner, check_mode=False).changed
     runner.assert_done()

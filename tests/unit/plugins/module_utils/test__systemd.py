@@ -6,11 +6,15 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import pytest
 
 from ansible_collections.rdma.cluster.plugins.module_utils._errors import ApplyError, ParseError
-from ansible_collections.rdma.cluster.plugins.module_utils._systemd import UnitState, parse_show, unit_state, unit_states
+from ansible_collections.rdma.cluster.plugins.module_utils._sysroot import SysRoot
+from ansible_collections.rdma.cluster.plugins.module_utils._systemd import UnitState, enabled_instances, parse_show, unit_state, unit_states
 from tests.unit.fakes import FakeRunner
+from tests.unit.trees import write_tree
 
 SHOW = ["systemctl", "show", "--property=Id,ActiveState,UnitFileState"]
 NETWORKD, LINKS = "systemd-networkd.service", "rdma-soft-links.service"
@@ -69,3 +73,18 @@ def test_a_systemd_that_does_not_answer_is_quoted() -> None:
     said = "System has not been booted with systemd as init system (PID 1). Can't operate.\nFailed to connect to bus: Host is down"
     with pytest.raises(ApplyError, match=r"`systemctl show .* systemd-networkd.service` failed: System has not been booted with systemd"):
         unit_states(FakeRunner([([*SHOW, NETWORKD], 1, "", said)]), NETWORKD)
+
+
+def test_units_made_of_a_template_are_known_by_their_links(tmp_path: Path) -> None:
+    base = "/etc/systemd/system"
+    tree = f"""
+        {base}/rdma-x@.service: [Unit]
+        {base}/sys-subsystem-net-devices-ens1.device.wants/rdma-x@ens1.service -> ../rdma-x@.service
+        {base}/multi-user.target.wants/rdma-x@ens2.service -> ../rdma-x@.service
+        {base}/multi-user.target.wants/rdma-x@ens1.service -> ../rdma-x@.service
+        {base}/multi-user.target.wants/rdma-xy@ens3.service -> ../rdma-xy@.service
+        {base}/multi-user.target.wants/rdma-x.service -> ../rdma-x.service
+    """
+    sys = SysRoot(str(write_tree(tmp_path, tree)))
+    assert enabled_instances(sys, "rdma-x@.service") == ["rdma-x@ens1.service", "rdma-x@ens2.service"]
+    assert enabled_instances(SysRoot(str(tmp_path / "sys")), "rdma-x@.service") == []

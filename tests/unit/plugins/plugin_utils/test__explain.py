@@ -19,6 +19,7 @@ from ansible_collections.rdma.cluster.plugins.plugin_utils._explain import expla
 from ansible_collections.rdma.cluster.plugins.plugin_utils._explain_text import WIDTH
 from ansible_collections.rdma.cluster.plugins.plugin_utils._intent import normalise
 from tests.unit.hosts import lab_facts, lab_intent
+from tests.unit.qos_hosts import dcb_qos, mlx5_qos
 
 Tree = dict[str, Any]
 KERNEL = "6.8.0-45-generic"
@@ -30,6 +31,8 @@ KEYS = {"net.ipv4.conf.all.arp_announce": "2", "net.ipv4.conf.all.arp_ignore": "
 
 def intent(**sections: Any) -> Tree:
     """Two rails of ConnectX-7, planned with 400 Gb/s. sections: rdma_ variables beside the rails, without their prefix."""
+    host = {"cpu": {"governor": "performance", "max_cstate_latency_us": 10}}
+    sections = {**sections, "host": {**host, **sections.get("host", {})}}
     rails = [
         {"name": f"rail{rail}", "nic": {"pci": f"0000:{bus}:00.0"}, "rate_gbps": 400, "plane": "blue", "address": f"192.168.{rail}.1/24"}
         for rail, bus in enumerate(("3d", "5e"))
@@ -147,15 +150,31 @@ def healthy() -> Tree:
         "distances": {"0000:1b:00.0": {"mlx5_0": "PIX", "mlx5_1": "SYS"}, "0000:4f:00.0": {"mlx5_0": "SYS", "mlx5_1": "PXB"}},
         "gpudirect": {"dmabuf": {"possible": True, "why_not": []}, "peermem": {"possible": False, "why_not": ["it is not loaded"]}},
         "iommu": {"present": True, "mode": "passthrough", "virtual_machine": False},
-        "time": {"synchronised": True},
+        "time": {"synchronised": True, "chrony": {"source": "ntp1", "offset_seconds": -0.0000123}},
+        "cpu": {
+            "driver": "intel_pstate",
+            "governors": {"performance": 64},
+            "idle_states": {
+                "C1": {"latency_us": 1, "cpus": 64, "disabled": 0},
+                "C6": {"latency_us": 133, "cpus": 64, "disabled": 64},
+            },
+            "latency_us": None,
+            "tuned": None,
+        },
+        "qos": {f"eth{rail}": mlx5_qos(f"mlx5_{rail}", dcqcn_source="sysfs") for rail in (0, 1)},
         "filesystems": {"/": {"free_bytes": 40 * 2**30, "size_bytes": 100 * 2**30}},
         "session": {"address": "10.0.0.15", "netdev": "eno1"},
         "boot": {"boot_id": "b", "machine_id": "m", "hostname": "node1", "uptime_seconds": 273600.0},
-        "limits": {"service_memlock": {"unlimited": True, "bytes": None}, "login_memlock": {"*": memlock, "root": dict(memlock)}},
+        "limits": {
+            "service_memlock": {"unlimited": True, "bytes": None},
+            "login_memlock": {"*": memlock, "root": dict(memlock)},
+            "service_open_files": 131072,
+            "login_open_files": {"*": {"unlimited": False, "value": "131072", "file": LIMITS_FILE}},
+        },
         "sysctl": {"live": dict(KEYS), "boot": {key: {"value": value, "file": SYSCTL_FILE} for key, value in KEYS.items()}},
         "files": {},
         "nccl_files": {path: {"NCCL_IB_HCA": "=mlx5_0:1,mlx5_1:1"} for path in ("/etc/nccl.conf", "/etc/rdma-cluster/nccl.env")},
-        "units": None,
+        "units": {f"rdma-qos@eth{rail}.service": {"active": True, "enabled": True} for rail in (0, 1)},
         "load": {"gpu_processes": [], "jobs": [{"pid": 4711, "name": "slurmstepd"}]},
         "since": {"run": "20261120T120501Z-4711", "seconds": 10980.0, "devices": {"mlx5_0": {"1": {}}}, "netdevs": {"eth0": {}}},
     }
@@ -204,6 +223,7 @@ RAILS
     place    NUMA node 0, nearest GPU 0000:1b:00.0 (PIX)
     card     read requests of 4096 bytes (MRRS), payloads of 256 bytes (MPS), at most 512
     optic    NVIDIA MMS4X00-NS OSFP, 45.5 °C
+    QoS      rdma_roce is not given: nothing is marked
   rail 1: rail1, RoCE, compute, plane blue
     device   mlx5_1/1 on eth1, PCI 0000:5e:00.0, mlx5_core, firmware 28.41.1000, board MT_0000000838
     state    ACTIVE, LinkUp
@@ -214,6 +234,7 @@ RAILS
     place    NUMA node 0, nearest GPU 0000:4f:00.0 (PXB)
     card     read requests of 4096 bytes (MRRS), payloads of 256 bytes (MPS), at most 512
     optic    NVIDIA MMS4X00-NS OSFP, 45.5 °C
+    QoS      rdma_roce is not given: nothing is marked
 
 RDMA DEVICES THAT NO RAIL PLANS
   none
@@ -233,10 +254,11 @@ ERRORS SINCE THE LAST RUN
   Since run 20261120T120501Z-4711, 3 h 3 min before this reading:
   none
 
-MEMORY THAT MAY BE LOCKED
+LIMITS: LOCKED MEMORY, OPEN FILES
   a service                     unlimited
   a login of any user but root  unlimited, by /etc/security/limits.d/90-rdma-cluster.conf
   a login of root               unlimited, by /etc/security/limits.d/90-rdma-cluster.conf
+  open files                    a service 131072, a login 131072
 
 KERNEL SETTINGS
   setting                         now  after a boot  intent  the file for the boot
@@ -244,8 +266,9 @@ KERNEL SETTINGS
   net.ipv4.conf.all.arp_ignore    1    1             1       /etc/sysctl.d/99-zz-rdma-cluster.conf
   net.ipv4.conf.all.rp_filter     2    2             2       /etc/sysctl.d/99-zz-rdma-cluster.conf
 
-CLOCK, DISKS, LOAD
-  clock    kept in step with a time server
+CPUS, CLOCK, DISKS, LOAD
+  CPUs     governor performance, idle states C1 (1 µs)
+  clock    kept in step with a time server, chrony follows ntp1, 12 µs off
   disk /   40.0 GiB free of 100.0
   on GPUs  none
   jobs     slurmstepd (4711)
@@ -301,6 +324,21 @@ def test_a_lab_machine() -> None:
         "    address  192.168.100.1/24, its RoCE v2 GID has index 1",
         "    place    NUMA node 0",
     ]
+
+
+def test_quality_of_service_that_is_not_planned_or_not_to_be_had() -> None:
+    def lines(**sections: Any) -> list[str]:
+        text = explain("node1", lab_intent(**sections), {**lab_facts(), "qos": qos})
+        return [" ".join(line.split()) for line in part_of(text, "RAILS") if line.split()[0] in ("QoS", "!QoS", "boot", "differs")]
+
+    qos: Any = None
+    assert lines() == ["QoS rdma_roce is not given: nothing is marked"] * 2
+    words = "QoS DSCP 26 in priority 3, PFC, ECN, CNPs DSCP 48 in priority 6, traffic class 106;"
+    assert lines(roce={}) == [f"{words} not read"] * 2
+    lossless = lines(roce={"ecn": False})
+    assert lossless[0] == "QoS DSCP 26 in priority 3, PFC, no ECN, traffic class 104; not read"
+    qos = {name: dcb_qos(f"rxe_rail{rail}", backend=None, why="no DCB") for rail, name in enumerate(("ens1", "ens2"))}
+    assert lines(roce={})[:2] == [f"{words} no way to set it: no DCB", "boot rdma-qos@ens1.service: not read"]
 
 
 # What is marked
@@ -372,6 +410,12 @@ PCI = ("devices", "mlx5_1", "pci")
         (put("0", "sysctl", "live", "net.ipv4.conf.all.arp_ignore"), f"net.ipv4.conf.all.arp_ignore 0 1 1 {SYSCTL_FILE}"),
         (put(None, "sysctl", "live", "net.ipv4.conf.all.arp_ignore"), f"net.ipv4.conf.all.arp_ignore no such key 1 1 {SYSCTL_FILE}"),
         (put(None, "sysctl", "boot", "net.ipv4.conf.all.rp_filter"), "net.ipv4.conf.all.rp_filter 2 as it is then 2 -"),
+        (put(64, "limits", "service_open_files"), "open files a service 64, a login 131072, planned 131072"),
+        (put({"powersave": 64}, "cpu", "governors"), "CPUs governor powersave, planned performance, idle states C1 (1 µs)"),
+        (
+            put(63, "cpu", "idle_states", "C6", "disabled"),
+            "idle states C1 (1 µs), C6 (133 µs), planned none that takes more than 10 µs",
+        ),
         (put(False, "time", "synchronised"), "clock not in step with any time server"),
         (put({}, "nccl_files"), "NCCL_IB_HCA every ACTIVE port NCCL's default"),
     ],
@@ -383,6 +427,55 @@ def test_a_mark_stands_before_what_differs_and_nothing_else(change: Callable[[Tr
     marks = marked(explain("node1", intent(), facts))
     assert len(marks) == 1, marks
     assert line in marks[0]
+
+
+def marking() -> Tree:
+    """A healthy host with rdma_roce."""
+    facts = healthy()
+    for variables in facts["nccl_files"].values():
+        variables["NCCL_IB_TC"] = "106"
+    return facts
+
+
+def test_quality_of_service_as_it_shall_be() -> None:
+    text = explain("node1", intent(roce={}), marking())
+    assert marked(text) == []
+    assert [line.strip() for line in part_of(text, "RAILS") if line.split()[0] in ("QoS", "boot")] == [
+        "QoS      DSCP 26 in priority 3, PFC, ECN, CNPs DSCP 48 in priority 6, traffic class 106; by mlnx_qos",
+        "boot     rdma-qos@eth0.service, active and enabled",
+        "QoS      DSCP 26 in priority 3, PFC, ECN, CNPs DSCP 48 in priority 6, traffic class 106; by mlnx_qos",
+        "boot     rdma-qos@eth1.service, active and enabled",
+    ]
+
+
+QOS = [
+    (
+        put([False] * 8, "qos", "eth1", "pfc"),
+        "differs pfc is 0,0,0,0,0,0,0,0 by mlnx_qos, wished 0,0,0,1,0,0,0,0 (rdma_roce: pfc, priority)",
+    ),
+    (
+        put(46, "qos", "eth0", "np", "cnp_dscp"),
+        "differs np cnp_dscp is 46 by sysfs, wished 48 (rdma_roce: cnp_dscp, cnp_priority, dcqcn)",
+    ),
+    (
+        put(None, "qos", "eth0", "rdma_cm"),
+        "differs rdma_cm is mode RoCE v2, tos 0 by configfs, wished mode RoCE v2, tos 106 (rdma_roce: dscp, ecn)",
+    ),
+    (put("firmware", "qos", "eth0", "dcbx"), "differs dcbx is firmware by mlnx_qos, wished os (rdma_roce: dcbx)"),
+    (put({"rx": True, "tx": True}, "qos", "eth0", "pause"), "by ethtool, wished rx False, tx False (so with every profile)"),
+    (put({"lldpad": {"active": True, "enabled": False}}, "qos", "eth0", "agents"), "agent lldpad would set PFC and ETS again"),
+    (put(False, "units", "rdma-qos@eth1.service", "enabled"), "boot rdma-qos@eth1.service, not enabled"),
+    (put(None, "qos", "eth1", "backend"), "no way to set it: it answers"),
+]
+
+
+@pytest.mark.parametrize(("change", "line"), QOS, ids=range(len(QOS)))
+def test_what_differs_of_quality_of_service_says_from_where_it_comes(change: Callable[[Tree], None], line: str) -> None:
+    facts = marking()
+    change(facts)
+    text = explain("node1", intent(roce={}), facts)
+    assert len(marked(text)) == 1, marked(text)
+    assert line in " ".join(text.split())
 
 
 class Hops(list[Tree]):
@@ -527,7 +620,7 @@ def test_without_an_intent_and_without_a_problem() -> None:
 def test_a_host_of_which_nothing_is_known(facts: Tree | None) -> None:
     text = explain("node1", intent(), facts)
     assert [line for line in marked(text) if "no NIC with pci" not in line] == []
-    for title in ("SYSTEM", "DRIVER STACK", "MEMORY THAT MAY BE LOCKED", "CLOCK, DISKS, LOAD"):
+    for title in ("SYSTEM", "DRIVER STACK", "LIMITS: LOCKED MEMORY, OPEN FILES", "CPUS, CLOCK, DISKS, LOAD"):
         assert all(line.endswith("not read") for line in part_of(text, title) if "planned" not in line), text
     assert part_of(text, "RDMA DEVICES THAT NO RAIL PLANS") == ["  not read"]
 
@@ -551,7 +644,13 @@ def without(tree: Tree, path: tuple[str | int, ...], *, null: bool) -> None:
             del place[path[-1]]
 
 
-PLACES = [path for path in places(healthy()) if isinstance(path[-1], str)]
+#: Of quality of service one interface and one parameter stand for all.
+PLACES = [
+    path
+    for path in places(healthy())
+    if isinstance(path[-1], str) and path[:2] != ("qos", "eth1") and path[2:3] not in (("dscp_to_priority",), ("rp",))
+]
+PLANNED = intent(roce={})
 READINGS = ("not read", "not told", "not known")
 
 
@@ -566,7 +665,7 @@ def test_any_part_may_be_missing(null: bool) -> None:
     for path in PLACES:
         facts = healthy()
         without(facts, path, null=null)
-        assert_text(explain("node1", intent(), facts))
+        assert_text(explain("node1", PLANNED, facts))
         assert_text(explain("node1", None, facts))
 
 
@@ -577,7 +676,7 @@ def test_any_parts_may_be_missing(cuts: list[tuple[tuple[str | int, ...], bool]]
     for path, null in cuts:
         without(facts, path, null=null)
     before = copy.deepcopy(facts)
-    assert_text(explain("node1", intent(), facts))
+    assert_text(explain("node1", PLANNED, facts))
     assert facts == before
 
 

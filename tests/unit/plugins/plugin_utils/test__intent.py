@@ -52,6 +52,19 @@ def also(more: dict[str, Any] | None = None, **changes: Any) -> Change:
     return lambda variables: variables.update({**(more or {}), **changes})
 
 
+def test_an_rdma_mtu_that_a_roce_rail_cannot_carry_is_refused() -> None:
+    """4096 needs 96 bytes more for headers (B2); on Soft-RoCE it is rxe's own affair."""
+    rails = [{"name": "rail0", "nic": {"pci": "0000:3d:00.0"}, "address": "192.168.0.1/24", "mtu_bytes": 4192}]
+    variables = {"rdma_rails": rails, "rdma_pairs": {"mtu_bytes": 4096}}
+    normalise(variables)
+    rails[0]["mtu_bytes"] = 4191
+    (problem,) = problems_of(variables)
+    assert str(problem) == "rdma_pairs.mtu_bytes is 4096, and rail0 has an MTU of 4191, which carries 2048"
+    assert problem.expected == "an MTU of 4192 at least on each RoCE rail, or a smaller one here"
+    rails[0]["soft"] = True
+    normalise(variables)
+
+
 def problems_of(variables: Any) -> list[IntentProblem]:
     with pytest.raises(IntentError) as caught:
         normalise(variables)

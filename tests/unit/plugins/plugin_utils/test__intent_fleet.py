@@ -91,6 +91,62 @@ def test_what_holds_for_the_whole_run_must_be_alike(section: str) -> None:
     assert said(found["node1"])[0][2] == "policy differ between node1, node2, node4; node3"
 
 
+def marked(count: int, **odd: Any) -> Fleet:
+    """Lab machines with rdma_roce, the last of them with other values; None for none at all."""
+    hosts = fleet(count)
+    for host, known in hosts.items():
+        roce = odd if host == f"node{count}" else {}
+        known["intent"] = normalise({"rdma_rails": lab_rails(int(host[4:])), **({} if roce.get("none") else {"rdma_roce": roce})})
+    return hosts
+
+
+ROCE = [
+    ({"dscp": 24}, "rdma_roce.dscp", "24; 26 on 3 of 4 hosts (node1, node2, node3)", "26"),
+    ({"priority": 4}, "rdma_roce.priority", "4; 3 on 3 of 4 hosts (node1, node2, node3)", "3"),
+    ({"pfc": False}, "rdma_roce.pfc", "false; true on 3 of 4 hosts (node1, node2, node3)", "true"),
+    ({"cnp_dscp": 50}, "rdma_roce.cnp_dscp", "50; 48 on 3 of 4 hosts (node1, node2, node3)", "48"),
+    ({"none": True}, "rdma_roce", "not given; given on 3 of 4 hosts (node1, node2, node3)", "given"),
+    (
+        {"dcqcn": {"rpg_threshold": 5}},
+        "rdma_roce.dcqcn",
+        "rpg_threshold 5; the firmware's on 3 of 4 hosts (node1, node2, node3)",
+        "the firmware's",
+    ),
+]
+
+
+@pytest.mark.parametrize(("odd", "subject", "observed", "usual"), ROCE, ids=[subject for _odd, subject, _seen, _usual in ROCE])
+def test_hosts_of_one_plane_have_one_rdma_roce(odd: dict[str, Any], subject: str, observed: str, usual: str) -> None:
+    found = bad(marked(4, **odd))
+    assert {host: said(each) for host, each in found.items()} == {"node4": [("intent.alike", ERROR, observed)]}
+    assert (found["node4"][0].subject, found["node4"][0].expected) == (subject, f"{usual}, as on most hosts of plane lab")
+    assert found["node4"][0].remedy.startswith(f"Give {subject} to node4 as to the other hosts of plane lab")
+
+
+def test_of_two_hosts_that_mark_differently_both_are_refused() -> None:
+    found = bad(marked(2, dscp=24))
+    assert {host: said(each) for host, each in found.items()} == {
+        "node1": [("intent.alike", ERROR, "26; there are 26 on node1, 24 on node2")],
+        "node2": [("intent.alike", ERROR, "24; there are 26 on node1, 24 on node2")],
+    }
+
+
+def test_what_only_the_own_nic_knows_may_differ_and_so_may_planes() -> None:
+    assert bad(marked(4, cable_length_m=30, dcbx="firmware")) == {}
+    hosts = marked(4, dscp=24)
+    for rail in rails(hosts, "node4"):
+        rail["plane"] = "other"
+    assert {finding.check for findings in bad(hosts).values() for finding in findings} == {"intent.rails"}
+
+
+def test_a_difference_on_several_planes_is_one_finding() -> None:
+    hosts = marked(4, dscp=24)
+    for host in hosts:
+        rails(hosts, host)[1]["plane"] = "second"
+    (finding,) = bad(hosts)["node4"]
+    assert finding.expected == "26, as on most hosts of planes lab, second"
+
+
 def test_an_address_that_two_hosts_have() -> None:
     hosts = fleet(4)
     rails(hosts, "node3")[1]["address"] = "192.168.101.1/24"
@@ -256,6 +312,7 @@ def test_two_cables_in_one_subnet() -> None:
 def big(count: int) -> Fleet:
     """Hosts with eight rails each, and facts to match."""
     hosts: Fleet = {}
+    roce = marked(1)["node1"]["intent"]["roce"]
     for node in range(count):
         planned = [
             {
@@ -268,7 +325,8 @@ def big(count: int) -> Fleet:
         ]
         netdevs = {f"eth{rail}": {"pci": f"0000:{rail:02x}:00.0", "max_mtu_bytes": 9216, "dev_port": 0} for rail in range(8)}
         facts = {"netdevs": netdevs, "devices": {}, "boot": {"hostname": f"h{node}", "machine_id": f"{node:032x}"}}
-        intent = {"rails": planned, "fabric": {"topology": "switched", "planes": {}, "shared_subnet": False}, "gate": {}, "pairs": {}}
+        fabric = {"topology": "switched", "planes": {}, "shared_subnet": False}
+        intent = {"rails": planned, "fabric": fabric, "gate": {}, "pairs": {}, "roce": roce}
         hosts[f"h{node}"] = {"intent": intent, "facts": facts}
     return hosts
 
@@ -280,6 +338,7 @@ def test_a_thousand_hosts_take_seconds(worst: bool) -> None:
         for node, known in enumerate(hosts.values()):
             known["facts"]["boot"] = {"hostname": "localhost", "machine_id": "0"}
             known["intent"] |= {"gate": {"max_failed_percent": node / 10}}
+            known["intent"]["roce"] = {**known["intent"]["roce"], "dscp": node % 64, "priority": node % 8}
             for rail in known["intent"]["rails"]:
                 rail |= {"address": "10.0.0.1/24", "mtu_bytes": 2000 + node}
     started = time.monotonic()

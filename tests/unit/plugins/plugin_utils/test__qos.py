@@ -61,6 +61,38 @@ def test_what_is_not_proven_differs() -> None:
     assert qos_differs(INTENT, None) is True
 
 
+UNITS = {"rdma-qos@ens1.service": {"active": True, "enabled": True}}
+NOTHING_PLANNED = [
+    ({}, False),
+    ({"files": None, "units": None}, False),
+    ({"files": {"/etc/rdma-cluster/roce.json": "0" * 24}}, True),
+    ({"files": {"/usr/local/lib/rdma-cluster/roce_qos.pyz": "0" * 24}}, True),
+    ({"files": {"/etc/rdma-cluster/pcie.json": "0" * 24}}, False),
+    ({"units": UNITS}, True),
+    ({"units": {name: {**state, "enabled": False} for name, state in UNITS.items()}}, False),
+]
+
+
+@pytest.mark.parametrize(("told", "differs"), NOTHING_PLANNED, ids=range(len(NOTHING_PLANNED)))
+def test_where_nothing_is_planned_what_is_left_of_us_differs(told: dict[str, Any], differs: bool) -> None:
+    known = {**digest(lab_facts()), **told}
+    assert qos_differs(lab_intent(), known) is differs
+    infiniband = {**INTENT, "rails": [{**rail, "link_layer": "infiniband"} for rail in INTENT["rails"]]}
+    assert qos_differs(infiniband, known) is differs, "nor is anything without a RoCE rail"
+
+
+def test_without_facts_and_plan_nobody_is_asked() -> None:
+    assert qos_differs(lab_intent(), None) is False
+
+
+def test_a_unit_of_an_interface_that_is_not_planned_any_more() -> None:
+    stale = facts()
+    stale["units"]["rdma-qos@ens9.service"] = {"active": False, "enabled": True}
+    assert qos_differs(INTENT, stale) is True
+    stale["units"]["rdma-qos@ens9.service"]["enabled"] = False
+    assert qos_differs(INTENT, stale) is False
+
+
 def test_each_nic_once() -> None:
     assert qos_nics(INTENT) == [{"pci": "0000:21:00.0"}, {"pci": "0000:41:00.0"}]
     assert qos_nics(lab_intent()) == []
