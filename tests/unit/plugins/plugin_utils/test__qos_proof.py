@@ -69,6 +69,11 @@ def test_what_else_the_port_carries_is_at_most_one_percent(other: float, status:
     assert judged(counted(p3={**WELL, "tx_bytes": int(10.2 * GB)}, p0={"tx_bytes": int(other * GB)})).status == status
 
 
+def test_a_little_that_is_elsewhere_must_not_be_missing_of_what_was_sent() -> None:
+    found = judged(counted(p3={**WELL, "tx_bytes": int(9.85 * GB)}, p0={"tx_bytes": int(0.06 * GB)}))
+    assert (found.status, "sent 9.85 GB in priority 3 (99.4% of what it sent), perftest 10 GB" in found.observed) == ("error", True)
+
+
 @pytest.mark.parametrize(
     ("most", "why"), [("0", "it is not marked, or DSCP is not trusted"), ("4", "it has another DSCP, or the map is another one")]
 )
