@@ -7,6 +7,7 @@
 from __future__ import annotations
 
 import math
+from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
@@ -31,16 +32,22 @@ def payloads(test: Mapping[str, Any], matrix: Matrix) -> dict[str, dict[str, dic
 
     test: of the plan; matrix: its measurements as they are. Known exactly where iterations are given, else from rate and duration.
     """
-    found: dict[str, dict[str, dict[str, float]]] = {}
-    ways = [("tx", "rx"), ("rx", "tx")] if matrix.is_bidirectional else [("tx", "rx")]
+    sent: defaultdict[tuple[int, int], float] = defaultdict(float)
+    received: defaultdict[tuple[int, int], float] = defaultdict(float)
+    ways = 2 if matrix.is_bidirectional else 1
     for rail, sink, source, gbps in zip(matrix.rail, matrix.server, matrix.client, matrix.value, strict=True):
         if math.isnan(gbps):
             continue
-        payload = _payload_bytes(test, gbps / len(ways))
-        for of_source, of_sink in ways:
-            for host, way in ((source, of_source), (sink, of_sink)):
-                of_rail = found.setdefault(matrix.hosts[host], {}).setdefault(matrix.rails[rail], {"tx": 0.0, "rx": 0.0})
-                of_rail[way] += payload
+        payload = _payload_bytes(test, gbps / ways)
+        sent[rail, source] += payload
+        received[rail, sink] += payload
+        if ways > 1:
+            sent[rail, sink] += payload
+            received[rail, source] += payload
+    found: dict[str, dict[str, dict[str, float]]] = {}
+    for rail, host in dict.fromkeys((*sent, *received)):
+        both = {"tx": sent.get((rail, host), 0.0), "rx": received.get((rail, host), 0.0)}
+        found.setdefault(matrix.hosts[host], {})[matrix.rails[rail]] = both
     return found
 
 
