@@ -6,14 +6,12 @@
 
 from __future__ import annotations
 
-import secrets
 from collections.abc import Mapping
 from typing import Any
 
-from ansible_collections.rdma.cluster.plugins.module_utils._findings import STOPPING
 from ansible_collections.rdma.cluster.plugins.plugin_utils._pair_action import PairAction
-from ansible_collections.rdma.cluster.plugins.plugin_utils._pair_evidence import AGAIN, SWEEP, Evidence
-from ansible_collections.rdma.cluster.plugins.plugin_utils._pair_plan import make_plan, pack, runtime_max_seconds, tests_of
+from ansible_collections.rdma.cluster.plugins.plugin_utils._pair_evidence import AGAIN, Evidence
+from ansible_collections.rdma.cluster.plugins.plugin_utils._pair_plan import make_plan, tests_of
 from ansible_collections.rdma.cluster.plugins.plugin_utils._pair_suspects import Meeting, meetings, reach, rounds
 from ansible_collections.rdma.cluster.plugins.plugin_utils._run_folder import run_id
 from ansible_collections.rdma.cluster.plugins.plugin_utils._sweep_state import collected
@@ -22,19 +20,19 @@ from ansible_collections.rdma.cluster.plugins.plugin_utils._sweep_state import c
 class ActionModule(PairAction):
     def work(self, options: Mapping[str, Any]) -> dict[str, Any]:
         self.prepare()
-        sweep = Evidence.of(self.folder, SWEEP, self.fleet.intents, self.fleet.facts)
+        sweep = self.sweep()
         if sweep is None:
             return {"hosts": [], "outside": [], "msg": "Nothing was measured."}
         if not self._is_over(sweep):
             return {"hosts": [], "outside": [], "msg": "The sweep was stopped; the next run goes on with it."}
-        suspects = [each.verdict for each in sweep.verdicts(self.intent["pairs"], self.proofs) if each.status in STOPPING]
+        suspects = self.suspects(sweep)
         matrix = sweep.bandwidth
         self.beyond = list(self.folder.read_json("pairs/sweep.json")["outside"])
         there = [*(host for host in sweep.plan["hosts"] if host in self.variables["ansible_play_hosts"]), *self.beyond]
         planned = meetings(suspects, matrix, reach(matrix, suspects, there))
         if not planned:
             return {"hosts": [], "outside": [], "msg": f"{len(suspects)} suspects, of which none can be measured again."}
-        return self._sweep(f"{run_id()}-again", planned)
+        return self._again(f"{run_id()}-again", planned)
 
     def _is_over(self, sweep: Evidence) -> bool:
         """Whether all results have come. A sweep that was stopped is not over; one that is, is no longer known."""
@@ -44,21 +42,11 @@ class ActionModule(PairAction):
             collected(self.folder.read_json("pairs/sweep.json")["fingerprint"])
         return over
 
-    def _sweep(self, name: str, planned: list[Meeting]) -> dict[str, Any]:
+    def _again(self, name: str, planned: list[Meeting]) -> dict[str, Any]:
         met = {host for meeting in planned for host in meeting[1:]}
         hosts = [host for host in (*self.fleet.hosts, *self.beyond) if host in met]
         rails = [rail for rail in self.fleet.rails if any(meeting[0] == rail for meeting in planned)]
         endpoints = {**self.outside(), **self.fleet.endpoints}
         schedule = {"kind": "meetings", "rails": rounds(planned, hosts, rails)}
         plan = make_plan(name, hosts=hosts, rails=rails, of=endpoints, tests=tests_of(self.intent)[:1], schedule=schedule, forks=self.forks)
-        self.folder.write_json(f"{AGAIN}/plan.json", plan)
-        limit = runtime_max_seconds(plan)
-        return {
-            "hosts": [host for host in hosts if host not in self.beyond],
-            "outside": [host for host in hosts if host in self.beyond],
-            "sweep": name,
-            "plan": pack(plan),
-            "token": secrets.token_hex(32),
-            "runtime_max_seconds": limit,
-            "msg": f"{len(planned)} meetings of {len(hosts)} hosts.",
-        }
+        return self.hand_out(AGAIN, plan, self.beyond, f"{len(planned)} meetings of {len(hosts)} hosts.")

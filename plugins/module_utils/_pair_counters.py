@@ -17,8 +17,17 @@ from ansible_collections.rdma.cluster.plugins.module_utils._ethtool_ioctl import
 from ansible_collections.rdma.cluster.plugins.module_utils._host_state import read_boot
 from ansible_collections.rdma.cluster.plugins.module_utils._netdev import read_netdev, read_netdevs
 from ansible_collections.rdma.cluster.plugins.module_utils._pci import PciReader
-from ansible_collections.rdma.cluster.plugins.module_utils._rdma_device import Device, read_devices
+from ansible_collections.rdma.cluster.plugins.module_utils._priority_counters import priority_counters
+from ansible_collections.rdma.cluster.plugins.module_utils._rdma_device import Device, Port, read_devices
 from ansible_collections.rdma.cluster.plugins.module_utils._sysroot import SysRoot
+
+#: What is kept of each priority: fields of PriorityCounters.
+PRIORITY_FIELDS = (
+    *("rx_bytes", "tx_bytes", "rx_pause", "tx_pause"),
+    *("rx_discards", "rx_buffer_discards", "rx_congestion_discards"),
+)
+#: Congestion notifications and what they are sent for, no errors: ports/N/hw_counters of mlx5 and ionic.
+CNPS = ("np_cnp_sent", "np_ecn_marked_roce_packets", "rp_cnp_handled", "rp_cnp_ignored")
 
 
 @dataclass(frozen=True)
@@ -65,9 +74,11 @@ def read_live(places: Sequence[Place]) -> dict[str, Any]:
 
 
 def risen(places: Iterable[Place], before: Mapping[str, Any], after: Mapping[str, Any]) -> dict[str, dict[str, Any]]:
-    """Rail → {"seconds": between the two snapshots, "risen": counter → by how much}.
+    """Rail → {"seconds": between the two snapshots, "risen": counter → by how much, "netdev", "priorities", "cnps"}.
 
-    A rail whose port cannot be compared (another boot, another card, gone) is not in it.
+    priorities: priority ("3") → each of PRIORITY_FIELDS → by how much it rose, None where the driver does not tell it or it went down;
+    empty where the driver counts no priority, None where its interface cannot be compared. cnps: those of CNPS that are told → by how
+    much they rose. A rail whose port cannot be compared (another boot, another card, gone) is not in it.
     """
     found = since(before, after, "")
     if found is None:
@@ -76,9 +87,31 @@ def risen(places: Iterable[Place], before: Mapping[str, Any], after: Mapping[str
     for place in places:
         rose = found["devices"].get(place.device, {}).get(place.port)
         if rose is not None:
-            netdev = after["devices"][place.device]["ports"][place.port]["netdev"]
-            rails[place.rail] = {"seconds": found["seconds"], "risen": {**rose, **found["netdevs"].get(netdev, {})}}
+            ports = [snapshot["devices"][place.device]["ports"][place.port] for snapshot in (before, after)]
+            netdev = ports[1]["netdev"]
+            rails[place.rail] = {
+                "seconds": found["seconds"],
+                "risen": {**rose, **found["netdevs"].get(netdev, {})},
+                "netdev": netdev,
+                "priorities": _of_priorities(before["netdevs"][netdev], after["netdevs"][netdev]) if netdev in found["netdevs"] else None,
+                "cnps": {name: by for name, by in _rose(*(port.get("cnps", {}) for port in ports)).items() if by is not None},
+            }
     return rails
+
+
+def _of_priorities(before: Mapping[str, Any], after: Mapping[str, Any]) -> dict[str, dict[str, int | None]] | None:
+    if "priorities" not in before:
+        return None
+    return {priority: _rose(before["priorities"].get(priority, {}), counters) for priority, counters in after["priorities"].items()}
+
+
+def _rose(before: Mapping[str, int | None], after: Mapping[str, int | None]) -> dict[str, int | None]:
+    """By how much each counter rose; None for one that is not told both times, or went down."""
+    return {name: _by(before.get(name), value) for name, value in after.items()}
+
+
+def _by(before: int | None, after: int | None) -> int | None:
+    return None if before is None or after is None or after < before else after - before
 
 
 def _numbers(places: Iterable[Place], device: str) -> list[str]:
@@ -92,11 +125,20 @@ def _netdevs(places: Iterable[Place], devices: Mapping[str, Device]) -> set[str]
 
 def _device(device: Device, numbers: Sequence[str]) -> dict[str, Any]:
     ports = {number: port for number, port in device.ports.items() if number in numbers}
-    told = {number: {"netdev": port.netdev, "counters": of_port(asdict(port))} for number, port in ports.items()}
-    return {"node_guid": device.node_guid, "ports": told}
+    return {"node_guid": device.node_guid, "ports": {number: _port(port) for number, port in ports.items()}}
+
+
+def _port(port: Port) -> dict[str, Any]:
+    told = port.hw_counters or {}
+    cnps = {name: told[name] for name in CNPS if told.get(name) is not None}
+    return {"netdev": port.netdev, "counters": of_port(asdict(port)), "cnps": cnps}
 
 
 def _netdev(sys: SysRoot, port: EthtoolPort, name: str) -> dict[str, Any]:
-    seen = read_netdev(sys, name)
-    told = of_netdev({"ethtool": {"counters": port.statistics(name)}, "carrier_downs": seen.carrier_downs})
-    return {"mac": seen.mac, "carrier_downs": seen.carrier_downs, "ethtool": {"counters": told}}
+    seen, statistics = read_netdev(sys, name), port.statistics(name) or {}
+    told = of_netdev({"ethtool": {"counters": statistics}, "carrier_downs": seen.carrier_downs})
+    priorities = {
+        str(priority): {field: getattr(counters, field) for field in PRIORITY_FIELDS}
+        for priority, counters in priority_counters(statistics).items()
+    }
+    return {"mac": seen.mac, "carrier_downs": seen.carrier_downs, "ethtool": {"counters": told}, "priorities": priorities}

@@ -168,10 +168,26 @@ seconds:
 counters:
   description:
     - For each rail the C(seconds) since the start and C(risen), the counters of errors and events of its port that went up by then.
+    - With them C(netdev), its interface, and by how much since then C(priorities), the bytes, pause frames and discards of each priority
+      (V(null) for a counter that the driver does not have, no priority where it has none), and C(cnps), the congestion notifications, rose.
     - V(null) while the runner works, and where they cannot be read.
   type: dict
   returned: when O(state=collected)
-  sample: {rail0: {seconds: 61.2, risen: {symbol_error: 12}}}
+  sample:
+    rail0:
+      seconds: 61.2
+      risen: {symbol_error: 12}
+      netdev: ens1
+      priorities:
+        "3":
+          rx_bytes: 8000
+          tx_bytes: 9000
+          rx_pause: 0
+          tx_pause: 2
+          rx_discards: 0
+          rx_buffer_discards: null
+          rx_congestion_discards: null
+      cnps: {np_cnp_sent: 4}
 """
 
 import sys

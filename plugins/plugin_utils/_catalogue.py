@@ -509,5 +509,17 @@ CHECKS: dict[str, Check] = {
         "`/sys/class/infiniband/*/ports`, `ethtool -S`, before and after the sweep",
         "as of `link.errors`",
     ),
+    "qos.traffic": Check(
+        "pairs",
+        "each RoCE rail that was measured: what perftest sent and received there, at least 99 % of it in the priority of `rdma_roce`",
+        "`ethtool -S` (bytes and pauses of each priority) before and after the sweep; what perftest was told to send, or its rate and time",
+        "run the QoS stage; `ethtool -S INTERFACE | grep prio` shows where it is counted",
+    ),
+    "qos.load": Check(
+        "pairs",
+        "one host of each RoCE rail while many send to it: pause frames or CNPs move, and nothing is discarded",
+        "`ethtool -S`, `ports/N/hw_counters` of all that take part, before and after",
+        "PFC, ECN, buffer and headroom of the switch ports: `plan.yml --tags roce`",
+    ),
     "collective.busbw": Check("collectives", "nccl-tests", "nothing yet: always `not_applicable`", ""),
 }

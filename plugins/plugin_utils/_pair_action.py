@@ -7,19 +7,23 @@
 from __future__ import annotations
 
 import ipaddress
+import secrets
 import time
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable, Mapping
 from typing import Any
 
 from ansible import context
 from ansible.module_utils.parsing.convert_bool import boolean
 
+from ansible_collections.rdma.cluster.plugins.module_utils._findings import STOPPING
 from ansible_collections.rdma.cluster.plugins.plugin_utils import _proofs
 from ansible_collections.rdma.cluster.plugins.plugin_utils._action import RunAction
 from ansible_collections.rdma.cluster.plugins.plugin_utils._gate import known_hosts
 from ansible_collections.rdma.cluster.plugins.plugin_utils._pair_choice import Choice, Outside, choose
+from ansible_collections.rdma.cluster.plugins.plugin_utils._pair_evidence import SWEEP, Evidence
 from ansible_collections.rdma.cluster.plugins.plugin_utils._pair_fleet import Fleet
-from ansible_collections.rdma.cluster.plugins.plugin_utils._pair_plan import Endpoint
+from ansible_collections.rdma.cluster.plugins.plugin_utils._pair_plan import Endpoint, pack, runtime_max_seconds
+from ansible_collections.rdma.cluster.plugins.plugin_utils._pair_verdict import Verdict
 
 
 class PairAction(RunAction):
@@ -76,3 +80,24 @@ class PairAction(RunAction):
             anew=bool(anew),
             outside={host: of for host, of in outside.items() if host not in set(left_out)},
         )
+
+    def sweep(self) -> Evidence | None:
+        """What this run has measured; None if it has measured nothing."""
+        return Evidence.of(self.folder, SWEEP, self.fleet.intents, self.fleet.facts)
+
+    def suspects(self, sweep: Evidence) -> list[Verdict]:
+        """What a sweep says is to blame."""
+        return [each.verdict for each in sweep.verdicts(self.intent["pairs"], self.proofs) if each.status in STOPPING]
+
+    def hand_out(self, folder: str, plan: Mapping[str, Any], outside: Collection[str], words: str) -> dict[str, Any]:
+        """What the tasks that measure need of a plan that no later run goes on with. The plan is recorded; the secret is a new one."""
+        self.folder.write_json(f"{folder}/plan.json", plan)
+        return {
+            "hosts": [host for host in plan["hosts"] if host not in outside],
+            "outside": [host for host in plan["hosts"] if host in outside],
+            "sweep": plan["sweep"],
+            "plan": pack(plan),
+            "token": secrets.token_hex(32),
+            "runtime_max_seconds": runtime_max_seconds(plan),
+            "msg": words,
+        }

@@ -9,7 +9,7 @@ from __future__ import annotations
 import json
 import math
 import statistics
-from collections.abc import Mapping, Sequence
+from collections.abc import Container, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
@@ -27,9 +27,10 @@ from ansible_collections.rdma.cluster.plugins.plugin_utils._pair_verdict import 
 from ansible_collections.rdma.cluster.plugins.plugin_utils._proofs import Proofs
 from ansible_collections.rdma.cluster.plugins.plugin_utils._run_folder import RunFolder
 
-SWEEP, AGAIN = "pairs", "pairs/again"
+#: The sweep itself, suspects that were measured again, and many that sent to one.
+SWEEP, AGAIN, LOAD = "pairs", "pairs/again", "pairs/qos"
 T = TypeVar("T")
-#: host → rail → {"seconds": of the sweep, "risen": counter → by how much}.
+#: host → rail → what rose during the sweep, as _pair_counters.risen has it.
 Counters = dict[str, dict[str, Any]]
 
 
@@ -45,7 +46,7 @@ class Evidence:
 
     @classmethod
     def of(cls, folder: RunFolder, name: str, intents: Mapping[str, Any], facts: Mapping[str, Any]) -> Evidence | None:
-        """The run's sweep of this name (SWEEP or AGAIN), None if it has none."""
+        """The run's sweep of this name (SWEEP, AGAIN or LOAD), None if it has none."""
         plan = folder.read_if_there(f"{name}/plan.json")
         return None if plan is None else cls(folder, name, plan, intents, facts)
 
@@ -54,18 +55,19 @@ class Evidence:
         return [test["name"] for test in self.plan["tests"]]
 
     @cached_property
+    def measured(self) -> Matrix:
+        """What was measured, held against nothing."""
+        return self._values(BANDWIDTH)
+
+    @cached_property
     def bandwidth(self) -> Matrix:
         """What was measured, held against what links, MTU and PCIe paths allow, or software devices against one another."""
-        return self._matrix(BANDWIDTH)
+        return self.measured.with_level() if self.software else self.measured.with_limits(grid(self.plan, self.limits))
 
     @cached_property
     def latency(self) -> Matrix | None:
         """The same of latency, which nothing is held against here; None if it was not measured."""
         return self._values(LATENCY) if LATENCY in self.tests else None
-
-    def _matrix(self, test: str) -> Matrix:
-        values = self._values(test)
-        return values.with_level() if self.software else values.with_limits(grid(self.plan, self.limits))
 
     def _values(self, test: str) -> Matrix:
         matrix = Matrix.read([(self.plan, self._files())], test)
@@ -85,6 +87,11 @@ class Evidence:
         """Whether a host takes part on a rail."""
         column = next((each for each in self.plan["rails"] if each["name"] == rail), None)
         return column is not None and host in self.plan["hosts"] and column["addresses"][self.plan["hosts"].index(host)] is not None
+
+    def is_over(self, hosts: Container[str]) -> bool:
+        """Whether the runner of each of these hosts that takes part has come to its end; a sweep that was stopped is not over."""
+        files = (self.folder.host_file(self.name, host, ".end.json") for host in self.plan["hosts"] if host in hosts)
+        return all((self.folder.read_if_there(file) or {}).get("finished") is True for file in files)
 
     def only_helps(self, host: str) -> bool:
         """Whether a host takes part as a proven partner of others."""

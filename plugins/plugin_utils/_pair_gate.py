@@ -30,6 +30,7 @@ from ansible_collections.rdma.cluster.plugins.plugin_utils._pair_fleet import Fl
 from ansible_collections.rdma.cluster.plugins.plugin_utils._pair_judged import Judged, after_again
 from ansible_collections.rdma.cluster.plugins.plugin_utils._pair_limits import is_software, limits
 from ansible_collections.rdma.cluster.plugins.plugin_utils._pair_plan import BANDWIDTH, LATENCY, tests_of
+from ansible_collections.rdma.cluster.plugins.plugin_utils._pair_qos import QosGate
 from ansible_collections.rdma.cluster.plugins.plugin_utils._proofs import Proof, Proofs
 from ansible_collections.rdma.cluster.plugins.plugin_utils._run_folder import RunFolder
 
@@ -112,6 +113,15 @@ class PairGate:
     def counters(self) -> Mapping[str, Mapping[str, Any]]:
         return {} if self.sweep is None else self.sweep.counters()
 
+    @cached_property
+    def qos(self) -> QosGate:
+        return QosGate(self.folder, self.fleet, self.sweep, self._line_gbps)
+
+    def _line_gbps(self, host: str, rail: str) -> float | None:
+        """What one port takes: as its limits say, or of software as much as it reached in the sweep."""
+        limit = self.limits.get(host, {}).get(rail)
+        return limit.gbps if isinstance(limit, Limit) else self.figures[BANDWIDTH].get(host, {}).get(rail, NOTHING).median
+
     def attempted(self, host: str, rail: str) -> bool:
         """Whether this run set out to prove an endpoint; one that was only to help another with it is judged by its own proof."""
         return self.sweep is not None and self.sweep.has(host, rail) and not self.sweep.only_helps(host)
@@ -132,6 +142,8 @@ class PairGate:
         if measured:
             software = [(rail, is_software(self.limits[host][rail])) for rail in measured]
             yield from check_errors(host, self.counters.get(host, {}), software)
+            yield from self.qos.traffic(host, measured, self.counters.get(host, {}))
+        yield from self.qos.load(host)
 
     def _measured(self, host: str, rail: str) -> Iterator[Finding]:
         figure = self.figures[BANDWIDTH].get(host, {}).get(rail, NOTHING)

@@ -40,6 +40,9 @@ def test_list_tasks_reads_as_the_story_of_the_build(tmp_path: Path) -> None:
         assert names[:2] == ["Read the intent", "Read the host"]
         assert [name.split(":")[0] for name in names[-3:]] == ["Gate"] * 3
     assert "rdma.cluster.soft_roce : Keep the Soft-RoCE devices of the rails" in by_stage["driver"]
+    assert by_stage["pairs"].index("rdma.cluster.qos_validation : Plan the load") > by_stage["pairs"].index(
+        "rdma.cluster.pairs : Plan the sweep"
+    )
 
 
 def test_no_play_takes_the_strategy_of_somebodys_configuration() -> None:

@@ -45,7 +45,7 @@ QOS_KINDS: dict[str, tuple[Kind, ...]] = {
         Kind("CNPs' DSCP upstream", f"echo 40 > {DEBUGFS}/np_cnp_dscp", "qos", "np cnp_dscp of {netdev}", rail=1),
         Kind("unit disabled", "systemctl disable rdma-qos@$netdev.service", "qos", "rdma-qos@{netdev}.service", rail=1),
         Kind("program gone", f"rm {PROGRAM}", "qos", PROGRAM),
-        Kind("rings", "ethtool -G $netdev rx 256", "host", "rings of {netdev}"),
+        Kind("rings", "ethtool -G $netdev rx 256", "host", "rx ring of {netdev}"),
         Kind("rule of rings", f"rm {RULES}", "host", RULES),
         Kind("time servers", f"rm {CHRONY}", "host", CHRONY),
     ),

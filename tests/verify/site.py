@@ -40,7 +40,12 @@ class Site:
     def run(self, playbook: str = "site", *words: str) -> subprocess.CompletedProcess[str]:
         begun = time.monotonic()
         with self.start(playbook, *words) as process:
-            said, _nothing = process.communicate(timeout=TIMEOUT_SECONDS)
+            try:
+                said, _nothing = process.communicate(timeout=TIMEOUT_SECONDS)
+            except subprocess.TimeoutExpired:
+                # It waits for somebody to read what it says, and we for its end.
+                os.killpg(process.pid, signal.SIGKILL)
+                raise
         print(f"\n{playbook} run: exit status {process.returncode} after {time.monotonic() - begun:.0f} s")
         return subprocess.CompletedProcess(process.args, process.returncode, said, "")
 

@@ -256,6 +256,23 @@ def test_other_schedules(fleet: Fleet, schedule: dict[str, Any], met: set[tuple[
     assert sorted((record["server"], record["client"]) for record in records) == sorted([*met, *met])
 
 
+@pytest.mark.parametrize("fleet", [(4, 3)], indirect=True)
+def test_a_host_serves_many_at_once_where_each_of_them_has_a_rail_of_its_own(fleet: Fleet) -> None:
+    first = fleet.plan["rails"][0]
+    of = list(zip(first["addresses"], first["profiles"]))
+    for number, rail in enumerate(fleet.plan["rails"]):
+        here = [each if host in (0, number + 1) else (None, None) for host, each in enumerate(of)]
+        rail["addresses"], rail["profiles"] = (list(column) for column in zip(*here))
+    fleet.plan["schedule"] = {"kind": "meetings", "rails": [[[[0, number + 1]]] * 2 for number in range(3)]}
+    fleet.environment["STANDIN_SECONDS"] = "1"
+    fleet.run()
+    records = [record for record in fleet.records("node1") if record["round"] == 1]
+    assert [record["error"] for record in records] == [None] * 3
+    assert max(record["started"] for record in records) < min(record["started"] + record["seconds"] for record in records)
+    assert {record["client"] for record in records} == {"node2", "node3", "node4"}
+    assert {record["argv"][record["argv"].index("-p") + 1] for record in records} == {"18515", "18516", "18517"}
+
+
 def test_several_tests_in_one_meeting(fleet: Fleet) -> None:
     fleet.plan["tests"] = [dict(BANDWIDTH), dict(LATENCY), {**BANDWIDTH, "name": "both", "bidirectional": True}]
     fleet.run()

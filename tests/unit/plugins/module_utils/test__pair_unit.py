@@ -419,7 +419,9 @@ def test_counters_that_rose_since_the_start(host: Host) -> None:
     start(unit)
     host.add(record(0), LAST)
     assert unit.collect(0, 0, check_mode=False).counters is None
-    assert unit.collect(0, 0, check_mode=False).counters == {"rail0": {"seconds": 100.0, "risen": {"symbol_error": 7}}}
+    assert unit.collect(0, 0, check_mode=False).counters == {
+        "rail0": {"seconds": 100.0, "risen": {"symbol_error": 7}, "netdev": None, "priorities": None, "cnps": {}}
+    }
 
 
 @pytest.mark.parametrize("content", [None, "", "{}", '{"places": [{}], "before": {}}'])

@@ -22,6 +22,7 @@ from ansible_collections.rdma.cluster.plugins.module_utils._pair_schedule import
 from ansible_collections.rdma.cluster.plugins.plugin_utils import _pair_plan, _proofs
 from ansible_collections.rdma.cluster.plugins.plugin_utils._pair_fleet import Fleet
 from ansible_collections.rdma.cluster.plugins.plugin_utils._pair_gate import PairGate
+from ansible_collections.rdma.cluster.plugins.plugin_utils._qos_load_plan import Funnel, load_plan
 from ansible_collections.rdma.cluster.plugins.plugin_utils._run_folder import RunFolder
 from tests.unit.hosts import lab_facts, lab_intent
 
@@ -396,6 +397,96 @@ def test_errors_under_load_and_bad_latency_are_no_proof(first: RunFolder) -> Non
     swept(slow_to_answer, cards, of_cards, usec=50.0)
     judged(slow_to_answer, cards)
     assert proven(slow_to_answer) == set()
+
+
+# Quality of service: marked traffic, and many that send to one
+
+
+def marked(each: Known) -> None:
+    """Cards whose traffic is marked."""
+    hard(each)
+    for of_host in each.values():
+        of_host["intent"]["roce"] = lab_intent(roce={})["roce"]
+
+
+def traffic(folder: RunFolder, host: str, priority: str, rails: Iterable[str] = ("rail0", "rail1")) -> None:
+    """A host counted all of a sweep of 200 times 64 KiB in one priority, three meetings on each rail, sent or received."""
+    none = {"rx_bytes": 0, "tx_bytes": 0, "rx_pause": None, "tx_pause": None}
+    told = {"0": dict(none), "3": {**none, "rx_pause": 0, "tx_pause": 0}}
+    told[priority].update(rx_bytes=10**10, tx_bytes=10**10)
+    port = {"seconds": 40.0, "risen": {}, "priorities": told, "cnps": {}}
+    folder.write_json(folder.host_file("pairs", host, ".counters.json"), {rail: {**port, "netdev": f"net-{rail}"} for rail in rails})
+
+
+def test_marked_traffic_is_asked_for_where_rdma_roce_is_given(first: RunFolder) -> None:
+    cards = fleet(marked)
+    swept(first, cards, of_cards)
+    for host in HOSTS[:3]:
+        traffic(first, host, "3")
+    traffic(first, "node4", "3", ["rail0"])
+    findings = judged(first, cards)
+    assert {of(findings, host, "rail0", "qos.traffic").status for host in HOSTS} == {"ok"}
+    assert of(findings, "node4", "rail1", "qos.traffic").status == "not_applicable"
+    assert proven(first) == EVERYWHERE
+    unmarked = judged(first, fleet(hard))
+    assert "qos.traffic" not in {each.check for found in unmarked.values() for each in found}
+
+
+def test_traffic_in_another_priority_is_no_proof(first: RunFolder) -> None:
+    cards = fleet(marked)
+    swept(first, cards, of_cards)
+    for host in HOSTS:
+        traffic(first, host, "0" if host == "node2" else "3")
+    findings = judged(first, cards)
+    assert offences(findings) == {("node2", rail, "qos.traffic", "error") for rail in ("rail0", "rail1")}
+    assert "100.0% in priority 0: it is not marked" in of(findings, "node2", "rail0", "qos.traffic").observed
+    assert proven(first) == {place for place in EVERYWHERE if place[0] != "node2"}
+
+
+def test_a_rail_of_infiniband_has_no_marks(first: RunFolder) -> None:
+    def change(each: Known) -> None:
+        marked(each)
+        for of_host in each.values():
+            of_host["intent"]["rails"][1]["link_layer"] = "infiniband"
+
+    cards = fleet(change)
+    swept(first, cards, of_cards)
+    subjects = {each.subject for each in judged(first, cards)["node1"] if each.check == "qos.traffic"}
+    assert subjects == {"rail0"}
+
+
+def loaded(folder: RunFolder, cards: Fleet, **of_target: int) -> None:
+    """node1 was the target of the others on rail0; of_target: counters of its priority."""
+    plan = load_plan("S1-qos", [Funnel("rail0", "node1", ("node2", "node3", "node4"))], cards.endpoints, cards.intents["node1"], forks=5)
+    folder.write_json("pairs/qos/plan.json", plan)
+    for number, host in enumerate(HOSTS[1:]):
+        lines = [[number, again, 0, number + 1, 0, 0, 32.0, 1.2, 0.1] for again in (0, 1)]
+        folder.write(folder.host_file("pairs/qos", host, ".jsonl"), "".join(json.dumps(line) + "\n" for line in lines))
+    port = {"seconds": 9.0, "risen": {}, "netdev": "ens1", "cnps": {}, "priorities": {"3": {"rx_bytes": 1, "rx_pause": 0, **of_target}}}
+    folder.write_json(folder.host_file("pairs/qos", "node1", ".counters.json"), {"rail0<node2": port})
+
+
+@pytest.mark.parametrize(
+    ("of_target", "status", "is_proven"),
+    [({"tx_pause": 9}, "ok", True), ({}, "warning", True), ({"rx_discards": 1}, "error", False)],
+    ids=["pauses", "nothing", "loss"],
+)
+def test_the_load_counts_against_its_target_alone(first: RunFolder, of_target: dict[str, int], status: str, is_proven: bool) -> None:
+    cards = fleet(marked)
+    swept(first, cards, of_cards)
+    loaded(first, cards, **of_target)
+    findings = judged(first, cards)
+    assert [(each.host, each.subject, each.status) for found in findings.values() for each in found if each.check == "qos.load"] == [
+        ("node1", "rail0", status)
+    ]
+    assert "3 of 3 sources sent 96 of 98.0" in of(findings, "node1", "rail0", "qos.load").observed
+    assert (("node1", "rail0") in proven(first)) is is_proven
+
+
+def test_a_load_without_a_sweep_of_this_run_is_nothing(second: RunFolder) -> None:
+    cards = fleet(marked)
+    loaded(second, cards, rx_discards=9)
+    assert "qos.load" not in {each.check for found in judged(second, cards).values() for each in found}
 
 
 # Nothing is measured

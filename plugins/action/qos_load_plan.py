@@ -1,0 +1,51 @@
+# Copyright (c) 2026, the rdma.cluster authors
+# GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""Action plugin of rdma.cluster.qos_load_plan; documented in plugins/modules/qos_load_plan.py."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, ClassVar
+
+from ansible.errors import AnsibleError
+
+from ansible_collections.rdma.cluster.plugins.plugin_utils._pair_action import PairAction
+from ansible_collections.rdma.cluster.plugins.plugin_utils._pair_evidence import LOAD, Evidence
+from ansible_collections.rdma.cluster.plugins.plugin_utils._pair_plan import traffic_class
+from ansible_collections.rdma.cluster.plugins.plugin_utils._pair_suspects import reach
+from ansible_collections.rdma.cluster.plugins.plugin_utils._qos_load_plan import FEWEST_SOURCES, Funnel, funnels, load_plan
+from ansible_collections.rdma.cluster.plugins.plugin_utils._run_folder import run_id
+
+
+class ActionModule(PairAction):
+    ARGUMENTS: ClassVar[Mapping[str, Any]] = {"sources": {"type": "int", "default": 8}}
+
+    def work(self, options: Mapping[str, Any]) -> dict[str, Any]:
+        if options["sources"] < FEWEST_SOURCES:
+            raise AnsibleError(f"sources is at least {FEWEST_SOURCES}: one alone is held back by nothing, got {options['sources']}")
+        self.prepare()
+        sweep = self.sweep()
+        playing = self.variables["ansible_play_hosts"]
+        why = self._why_not(sweep, playing)
+        planned = [] if sweep is None or why else self._funnels(sweep, playing, options["sources"])
+        if not planned:
+            return {"hosts": [], "outside": [], "msg": why or f"No rail has {FEWEST_SOURCES + 1} hosts that nothing is said against."}
+        words = "; ".join(f"{each.rail}: {len(each.sources)} to {each.target}" for each in planned)
+        plan = load_plan(f"{run_id()}-qos", planned, self.fleet.endpoints, self.intent, self.forks)
+        return self.hand_out(LOAD, plan, (), words)
+
+    def _why_not(self, sweep: Evidence | None, playing: list[str]) -> str:
+        """Why there is no load, "" if there is."""
+        if sweep is None:
+            return "Nothing was measured."
+        if traffic_class(self.intent) is None:
+            return "No traffic is marked: rdma_roce is not given, or no rail is RoCE."
+        return "" if sweep.is_over(playing) else "The sweep was stopped; the next run goes on with it."
+
+    def _funnels(self, sweep: Evidence, playing: list[str], sources: int) -> list[Funnel]:
+        here = [host for host in sweep.plan["hosts"] if host in self.fleet.endpoints and host in playing]
+        good = reach(sweep.bandwidth, self.suspects(sweep), here).good
+        roce = {rail["name"] for rail in self.intent["rails"] if rail["link_layer"] == "roce"}
+        return funnels([rail["name"] for rail in sweep.plan["rails"] if rail["name"] in roce], here, good, sources)

@@ -1,0 +1,121 @@
+# Copyright (c) 2026, the rdma.cluster authors
+# GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""The plan of a many-to-one load, from what a run has left in its folder."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+from ansible.errors import AnsibleError
+
+from ansible_collections.rdma.cluster.plugins.action import qos_load_plan
+from ansible_collections.rdma.cluster.plugins.module_utils._pair_files import parse_plan, unpack_plan
+from ansible_collections.rdma.cluster.plugins.module_utils._pair_schedule import planned_meetings
+from ansible_collections.rdma.cluster.plugins.plugin_utils import _pair_plan
+from ansible_collections.rdma.cluster.plugins.plugin_utils._gate import known_hosts
+from ansible_collections.rdma.cluster.plugins.plugin_utils._pair_fleet import Fleet
+from ansible_collections.rdma.cluster.plugins.plugin_utils._run_folder import RunFolder
+from tests.unit.hosts import lab_facts, lab_intent
+
+HOSTS = ["node1", "node2", "node3", "node4"]
+
+
+class Run:
+    """A run that knows its hosts, and may have measured."""
+
+    def __init__(self, path: Path, hosts: Iterable[str] = HOSTS, **sections: Any) -> None:
+        path.mkdir(exist_ok=True)
+        self.folder = RunFolder(path)
+        self.hosts = list(hosts)
+        for host in self.hosts:
+            number = int(host[-1])
+            self.intent = lab_intent(number, pairs={"latency_command": "none"}, **{"roce": {}, **sections})
+            self.folder.write_json(self.folder.host_file("intent", host), self.intent)
+            self.folder.write_json(self.folder.host_file("facts", host), lab_facts(number))
+            self.folder.write_findings("pairs", host, [])
+
+    def measure(self, slow: tuple[str, ...] = (), *, finished: bool = True) -> Run:
+        """Let it have measured all pairs; slow: hosts that reach a tenth."""
+        fleet = Fleet.of(known_hosts(self.folder, "pairs"))
+        tests = _pair_plan.tests_of(self.intent)
+        plan = _pair_plan.make_plan("S1", hosts=fleet.hosts, rails=fleet.rails, of=fleet.endpoints, tests=tests, schedule={"kind": "full"})
+        self.folder.write_json("pairs/plan.json", plan)
+        lines: dict[str, str] = dict.fromkeys(fleet.hosts, "")
+        for rail, number, server, client in planned_meetings(plan):
+            value = 0.01 if {fleet.hosts[server], fleet.hosts[client]} & set(slow) else 0.1
+            lines[fleet.hosts[client]] += json.dumps([rail, number, server, client, 0, 0, value, 1.2, 0.1]) + "\n"
+        for host, text in lines.items():
+            self.folder.write(self.folder.host_file("pairs", host, ".jsonl"), text)
+            self.folder.write_json(self.folder.host_file("pairs", host, ".end.json"), {"finished": finished, "seconds": 9.0, "reason": ""})
+        return self
+
+    def plan(self, playing: Iterable[str] | None = None, sources: int = 8) -> dict[str, Any]:
+        action = qos_load_plan.ActionModule.__new__(qos_load_plan.ActionModule)
+        action.folder = self.folder
+        action._templar = SimpleNamespace(template=lambda value: value)
+        hosts = self.hosts if playing is None else list(playing)
+        action.variables = {"ansible_play_hosts": hosts, "ansible_facts": {"rdma_intent": self.intent}, "inventory_hostname": hosts[0]}
+        return action.work({"sources": sources})
+
+
+def meetings(plan: dict[str, Any]) -> set[tuple[str, str]]:
+    """(rail of the plan, who serves)."""
+    return {(plan["rails"][rail]["name"], plan["hosts"][server]) for rail, _round, server, _client in planned_meetings(plan)}
+
+
+def test_after_a_sweep_all_send_to_the_first_host_of_each_rail(tmp_path: Path) -> None:
+    run = Run(tmp_path / "R1").measure()
+    said = run.plan()
+    assert (said["hosts"], said["outside"]) == (HOSTS, [])
+    assert said["msg"] == "rail0: 3 to node1; rail1: 3 to node1"
+    assert said["sweep"].endswith("-qos")
+    assert len(said["token"]) == 64
+    plan = parse_plan(unpack_plan(said["plan"]))
+    assert plan == run.folder.read_json("pairs/qos/plan.json")
+    assert meetings(plan) == {(f"{rail}<{source}", "node1") for rail in ("rail0", "rail1") for source in HOSTS[1:]}
+    assert said["runtime_max_seconds"] == plan["start_deadline_seconds"] + 2 * plan["tests"][0]["deadline_seconds"]
+
+
+def test_who_was_found_slow_is_no_target_and_no_source(tmp_path: Path) -> None:
+    said = Run(tmp_path / "R1").measure(slow=("node1",)).plan()
+    assert (said["hosts"], said["msg"]) == (HOSTS[1:], "rail0: 2 to node2; rail1: 2 to node2")
+
+
+def test_who_left_the_play_takes_no_part(tmp_path: Path) -> None:
+    run = Run(tmp_path / "R1").measure()
+    assert run.plan(playing=HOSTS[:3])["hosts"] == HOSTS[:3]
+    assert run.plan(playing=HOSTS[:2]) == {"hosts": [], "outside": [], "msg": "No rail has 3 hosts that nothing is said against."}
+
+
+def test_fewer_sources(tmp_path: Path) -> None:
+    run = Run(tmp_path / "R1").measure()
+    assert run.plan(sources=2)["hosts"] == HOSTS[:3]
+    with pytest.raises(AnsibleError, match="sources is at least 2: one alone is held back by nothing, got 1"):
+        run.plan(sources=1)
+
+
+def test_nothing_is_asked_where_nothing_was_measured(tmp_path: Path) -> None:
+    run = Run(tmp_path / "R1")
+    assert run.plan() == {"hosts": [], "outside": [], "msg": "Nothing was measured."}
+    assert not (run.folder.path / "pairs/qos").exists()
+
+
+def test_without_rdma_roce_there_is_no_load(tmp_path: Path) -> None:
+    said = Run(tmp_path / "R1", roce=None).measure().plan()
+    assert (said["hosts"], said["msg"]) == ([], "No traffic is marked: rdma_roce is not given, or no rail is RoCE.")
+
+
+def test_a_sweep_that_was_stopped_is_not_followed_by_a_load(tmp_path: Path) -> None:
+    run = Run(tmp_path / "R1").measure(finished=False)
+    assert run.plan()["msg"] == "The sweep was stopped; the next run goes on with it."
+    run.measure()
+    (run.folder.path / "pairs/node4.end.json").unlink()
+    assert run.plan()["hosts"] == []
+    assert run.plan(playing=HOSTS[:3])["hosts"] == HOSTS[:3]
