@@ -15,8 +15,16 @@ from ansible_collections.rdma.cluster.plugins.plugin_utils._pair_action import P
 from ansible_collections.rdma.cluster.plugins.plugin_utils._pair_evidence import LOAD, Evidence
 from ansible_collections.rdma.cluster.plugins.plugin_utils._pair_plan import traffic_class
 from ansible_collections.rdma.cluster.plugins.plugin_utils._pair_suspects import reach
-from ansible_collections.rdma.cluster.plugins.plugin_utils._qos_load_plan import FEWEST_SOURCES, Funnel, funnels, load_plan
+from ansible_collections.rdma.cluster.plugins.plugin_utils._qos_load_plan import (
+    FEWEST_SOURCES,
+    Funnel,
+    funnels,
+    load_plan,
+    rails_with_queues,
+)
 from ansible_collections.rdma.cluster.plugins.plugin_utils._run_folder import run_id
+
+NO_RAIL = f"No RoCE rail has {FEWEST_SOURCES + 1} hosts that nothing is said against, and whose NICs have queues to hold anybody back with."
 
 
 class ActionModule(PairAction):
@@ -31,7 +39,7 @@ class ActionModule(PairAction):
         why = self._why_not(sweep, playing)
         planned = [] if sweep is None or why else self._funnels(sweep, playing, options["sources"])
         if not planned:
-            return {"hosts": [], "outside": [], "msg": why or f"No rail has {FEWEST_SOURCES + 1} hosts that nothing is said against."}
+            return {"hosts": [], "outside": [], "msg": why or NO_RAIL}
         words = "; ".join(f"{each.rail}: {len(each.sources)} to {each.target}" for each in planned)
         plan = load_plan(f"{run_id()}-qos", planned, self.fleet.endpoints, self.intent, self.forks)
         return self.hand_out(LOAD, plan, (), words)
@@ -47,5 +55,6 @@ class ActionModule(PairAction):
     def _funnels(self, sweep: Evidence, playing: list[str], sources: int) -> list[Funnel]:
         here = [host for host in sweep.plan["hosts"] if host in self.fleet.endpoints and host in playing]
         good = reach(sweep.bandwidth, self.suspects(sweep), here).good
-        roce = {rail["name"] for rail in self.intent["rails"] if rail["link_layer"] == "roce"}
-        return funnels([rail["name"] for rail in sweep.plan["rails"] if rail["name"] in roce], here, good, sources)
+        able = {host: rails_with_queues(self.fleet.intents[host], self.fleet.facts[host]) for host in here}
+        fit = {rail: [host for host in hosts if rail in able.get(host, ())] for rail, hosts in good.items()}
+        return funnels([rail["name"] for rail in sweep.plan["rails"]], here, fit, sources)

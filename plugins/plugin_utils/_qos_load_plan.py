@@ -14,6 +14,8 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from ansible_collections.rdma.cluster.plugins.module_utils._qos_digest import unpack_states
+from ansible_collections.rdma.cluster.plugins.module_utils._rails import resolve
 from ansible_collections.rdma.cluster.plugins.plugin_utils._pair_plan import (
     PERFTEST_PORT,
     RENDEZVOUS_PORT,
@@ -36,6 +38,16 @@ class Funnel:
     rail: str
     target: str
     sources: tuple[str, ...]
+
+
+def rails_with_queues(intent: Mapping[str, Any], facts: Mapping[str, Any]) -> set[str]:
+    """The RoCE rails of a host whose NIC has priorities at all (DCB): on another one (Soft-RoCE) nobody would be held back.
+
+    facts: the digest.
+    """
+    states = unpack_states(facts.get("qos")) or {}
+    rails = [rail for rail in resolve(intent["rails"], facts) if rail.rail["link_layer"] == "roce"]
+    return {rail.name for rail in rails if (states.get(rail.netdev) or {}).get("backend") is not None}
 
 
 def funnels(rails: Sequence[str], hosts: Sequence[str], good: Mapping[str, Sequence[str]], most: int) -> list[Funnel]:

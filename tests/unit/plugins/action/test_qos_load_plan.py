@@ -23,14 +23,17 @@ from ansible_collections.rdma.cluster.plugins.plugin_utils._gate import known_ho
 from ansible_collections.rdma.cluster.plugins.plugin_utils._pair_fleet import Fleet
 from ansible_collections.rdma.cluster.plugins.plugin_utils._run_folder import RunFolder
 from tests.unit.hosts import lab_facts, lab_intent
+from tests.unit.qos_hosts import dcb_qos
 
 HOSTS = ["node1", "node2", "node3", "node4"]
+NOBODY = "No RoCE rail has 3 hosts that nothing is said against, and whose NICs have queues to hold anybody back with."
 
 
 class Run:
     """A run that knows its hosts, and may have measured."""
 
-    def __init__(self, path: Path, hosts: Iterable[str] = HOSTS, **sections: Any) -> None:
+    def __init__(self, path: Path, hosts: Iterable[str] = HOSTS, queues: Iterable[str] = ("ens1", "ens2"), **sections: Any) -> None:
+        """queues: interfaces with DCB; the others are known to have none."""
         path.mkdir(exist_ok=True)
         self.folder = RunFolder(path)
         self.hosts = list(hosts)
@@ -38,7 +41,8 @@ class Run:
             number = int(host[-1])
             self.intent = lab_intent(number, pairs={"latency_command": "none"}, **{"roce": {}, **sections})
             self.folder.write_json(self.folder.host_file("intent", host), self.intent)
-            self.folder.write_json(self.folder.host_file("facts", host), lab_facts(number))
+            qos = {name: dcb_qos() if name in queues else {"backend": None} for name in ("ens1", "ens2")}
+            self.folder.write_json(self.folder.host_file("facts", host), {**lab_facts(number), "qos": qos})
             self.folder.write_findings("pairs", host, [])
 
     def measure(self, slow: tuple[str, ...] = (), *, finished: bool = True) -> Run:
@@ -91,7 +95,12 @@ def test_who_was_found_slow_is_no_target_and_no_source(tmp_path: Path) -> None:
 def test_who_left_the_play_takes_no_part(tmp_path: Path) -> None:
     run = Run(tmp_path / "R1").measure()
     assert run.plan(playing=HOSTS[:3])["hosts"] == HOSTS[:3]
-    assert run.plan(playing=HOSTS[:2]) == {"hosts": [], "outside": [], "msg": "No rail has 3 hosts that nothing is said against."}
+    assert run.plan(playing=HOSTS[:2]) == {"hosts": [], "outside": [], "msg": NOBODY}
+
+
+def test_nics_without_queues_are_not_asked(tmp_path: Path) -> None:
+    assert Run(tmp_path / "R1", queues=["ens2"]).measure().plan()["msg"] == "rail1: 3 to node1"
+    assert Run(tmp_path / "R2", queues=[]).measure().plan() == {"hosts": [], "outside": [], "msg": NOBODY}
 
 
 def test_fewer_sources(tmp_path: Path) -> None:
