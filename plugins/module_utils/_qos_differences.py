@@ -47,6 +47,17 @@ class Difference:
         return self.setting in TOGGLING
 
 
+def told(value: Any) -> str:
+    """A value for a person: flags by priority as "0,0,0,1,0,0,0,0", what has several parts as "mode RoCE v2, tos 106"."""
+    if isinstance(value, Mapping):
+        return ", ".join(f"{name} {told(each)}" for name, each in value.items())
+    if isinstance(value, list):
+        return ",".join(str(int(each)) if isinstance(each, bool) else str(each) for each in value)
+    if isinstance(value, bool):
+        return "on" if value else "off"
+    return "none" if value is None else str(value)
+
+
 def differences(profile: Profile, state: State) -> list[Difference]:
     """What is to be written so that the interface is as the profile says, in the order of SETTINGS.
 

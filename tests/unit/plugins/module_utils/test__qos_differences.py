@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from ansible_collections.rdma.cluster.plugins.module_utils._qos_differences import SETTINGS, Difference, differences
+from ansible_collections.rdma.cluster.plugins.module_utils._qos_differences import SETTINGS, Difference, differences, told
 from tests.unit.qos_hosts import dcb_qos, mlx5_qos, profile
 
 ONLY_3 = [False, False, False, True, False, False, False, False]
@@ -92,3 +92,19 @@ def test_names_for_a_person() -> None:
     assert [Difference(setting, "26" if setting == "dscp" else "", 0, 1).name for setting in SETTINGS[:4]] == [
         "dcbx", "global_pause", "trust", "dscp 26",
     ]  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("value", "words"),
+    [
+        ([False, True], "0,1"),
+        ([50, 0], "50,0"),
+        ({"rx": True, "tx": False}, "rx on, tx off"),
+        ({"mode": "RoCE v2", "tos": 106}, "mode RoCE v2, tos 106"),
+        ({"tsa": ["ets", "strict"]}, "tsa ets,strict"),
+        (None, "none"),
+        (48, "48"),
+    ],
+)
+def test_a_value_in_words(value: object, words: str) -> None:
+    assert told(value) == words
