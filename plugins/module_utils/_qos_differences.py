@@ -88,14 +88,14 @@ def _scalar(setting: str, was: Any, wished: Any) -> Iterator[Difference]:
 
 
 def _dscp(profile: Profile, state: State) -> Iterator[Difference]:
-    """A DSCP without an entry of its own has the priority of its upper three bits, which is each NIC's default."""
+    """A DSCP without an entry of its own may have any priority: mlx5 gives it 0 when its entry goes (mlx5e_dcbnl_ieee_delapp)."""
     codes, trusted = state.get("dscp_to_priority"), state.get("trust") == profile["trust"]
     # Without an entry dcb would go on trusting PCP.
     by_entries = state["backend"] == "dcb"
     if codes is None or not (trusted or by_entries):
         return
     for code, wished in sorted(profile["dscp_to_priority"].items(), key=lambda item: int(item[0])):
-        was = codes.get(code, int(code) >> 3 if trusted else None)
+        was = codes.get(code)
         if was != wished:
             yield Difference("dscp", code, was, wished)
 
