@@ -29,7 +29,19 @@ EXPLAINED_BY = {
     "host.pcie": ("host",),
     **dict.fromkeys(
         (
-            *("qos.dcbx", "qos.pause", "qos.trust", "qos.dscp", "qos.pfc", "qos.ets", "qos.buffers", "qos.ecn", "qos.cnp", "qos.dcqcn"),
+            *(
+                "qos.backend",
+                "qos.dcbx",
+                "qos.pause",
+                "qos.trust",
+                "qos.dscp",
+                "qos.pfc",
+                "qos.ets",
+                "qos.buffers",
+                "qos.ecn",
+                "qos.cnp",
+                "qos.dcqcn",
+            ),
             *("qos.traffic_class", "qos.rdma_cm", "qos.boot"),
         ),
         (*_PORT, "qos"),
