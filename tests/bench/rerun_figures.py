@@ -2,8 +2,8 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """What a run costs that finds nothing to do: our stages, and beside them the plain form of the same, one stock task for each thing.
 
-All stages but those that measure, pairs and collectives. Both forms take turns on the lab that is up; PLAIN_QOS_BACKEND=mlnx_qos|dcb in
-the environment says what the stand-in gives its NICs.
+All stages but those that measure, pairs and collectives. Both forms take turns on the lab that is up and converged with MARKED;
+PLAIN_QOS_BACKEND=mlnx_qos|dcb in the environment says what the stand-in gives its NICs.
 """
 
 from __future__ import annotations
@@ -25,7 +25,9 @@ SUMMARY = ROOT / "artifacts/latest/summary.json"
 TURNS = 3
 RERUN = ("python", "-m", "tests.bench.figures", "rerun")
 _RUN = ("env", "ANSIBLE_PIPELINING=1", "tests/tools/lab_playbook.sh")
-OURS = (*_RUN, "tests/bench/rerun_site.yml", "-vvv")
+#: What the lab's inventory does not say, and the plain form does.
+MARKED = ("-e", '{"rdma_roce": {}}')
+OURS = (*_RUN, "tests/bench/rerun_site.yml", "-vvv", *MARKED)
 PLAIN = (*_RUN, "tests/bench/plain/site.yml", "-vvv", "-e", f"plain_qos_backend={os.environ.get('PLAIN_QOS_BACKEND', 'none')}")
 
 

@@ -39,12 +39,13 @@ from ansible_collections.rdma.cluster.plugins.plugin_utils._nccl import nccl_fil
 from ansible_collections.rdma.cluster.plugins.plugin_utils._qos import qos_nics
 from ansible_collections.rdma.cluster.plugins.plugin_utils._roce_profile import roce_profile
 from tests.unit import dcb_texts, mlnx_qos_texts
-from tests.unit.hosts import lab_facts
+from tests.unit.hosts import lab_facts, lab_intent
 from tests.unit.test_inventories import load
 
 PLAIN = Path(__file__).parent / "plain"
 VARIABLES: dict[str, Any] = yaml.safe_load((PLAIN / "variables.yml").read_text())
-INTENT, FACTS = load("lab")["node1"], lab_facts()
+#: The lab's own, and what rerun_figures.MARKED gives it.
+INTENT, FACTS = {**load("lab")["node1"], "roce": lab_intent(roce={})["roce"]}, lab_facts()
 PROFILE = roce_profile(INTENT) or {}
 NETDEV, DEVICE, PCI = "ens1", "rxe_rail0", "0000:21:00.0"
 #: What no file of a task has: how a task is run, and not what.
