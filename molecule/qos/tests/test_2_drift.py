@@ -50,7 +50,7 @@ if ALONE:
     @pytest.mark.parametrize(("name", "kind"), ALONE, ids=[f"{name}: {kind.name}" for name, kind in ALONE])
     def test_each_alone(lab: Lab, site: Site, name: str, kind: Kind) -> None:
         expected = inflict(lab, [(lab.plan.node(name), kind)])
-        assert named(site.drift()) == expected
+        assert named(site.drift("--limit", name)) == expected
         done = site.run(kind.stage, "--limit", name)
         assert done.returncode == 0, done.stdout
         assert named(site.lines("changes.jsonl")) == expected
