@@ -32,9 +32,10 @@ def expected(lab: Lab) -> set[Line]:
 
 
 def test_drift_names_exactly_what_was_done_and_changes_nothing(lab: Lab, site: Site, expected: set[Line]) -> None:
-    before = {node.name: snapshot(lab, node) for node in lab.plan.nodes}
+    nodes = [lab.plan.node(name) for name in QOS_KINDS]
+    before = {node.name: snapshot(lab, node) for node in nodes}
     assert named(site.drift()) == expected
-    for node in lab.plan.nodes:
+    for node in nodes:
         assert snapshot(lab, node) == before[node.name]
 
 
