@@ -9,8 +9,8 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
-from ansible_collections.rdma.cluster.plugins.module_utils._fabric_graph import AGGREGATION, End, Graph, Link, Node, Port
 from ansible_collections.rdma.cluster.plugins.module_utils._fabric_details import Build, Counters, add_counters, add_linkinfo
+from ansible_collections.rdma.cluster.plugins.module_utils._fabric_graph import AGGREGATION, End, Graph, Link, Node, Port
 from ansible_collections.rdma.cluster.plugins.module_utils._fabric_names import kind_of, name_of
 from ansible_collections.rdma.cluster.plugins.module_utils._fabric_words import rate_gbps
 from ansible_collections.rdma.cluster.plugins.module_utils._iblinkinfo import Linkinfo

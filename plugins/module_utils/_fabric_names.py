@@ -32,7 +32,7 @@ def kind_of(kind: str, description: str | None) -> str:
 def name_of(guid: str, kind: str, description: str | None, names: Mapping[str, str]) -> tuple[str, str | None]:
     """A node's name and, of an HCA, its device. names: the node-name map, by GUID; the name is the GUID where there is none.
 
-    What a maker writes into each of its devices is no name: 69 HCAs that are called "MT4129 ConnectX7   Mellanox Technologies" are not one host.
+    What a maker writes into each of its devices is no name: all HCAs called "MT4129 ConnectX7   Mellanox Technologies" are not one host.
     """
     told = (description or "").strip()
     hca = _HCA.fullmatch(names.get(guid, told)) if kind == HOST else None

@@ -18,8 +18,8 @@ from ansible_collections.rdma.cluster.plugins.module_utils._command import Comma
 from ansible_collections.rdma.cluster.plugins.module_utils._errors import ParseError
 from ansible_collections.rdma.cluster.plugins.module_utils._fabric_build import SOURCE, fabric_graph
 from ansible_collections.rdma.cluster.plugins.module_utils._fabric_graph import Graph
-from ansible_collections.rdma.cluster.plugins.module_utils._ibnetdiscover import Discovery, parse_ibnetdiscover
 from ansible_collections.rdma.cluster.plugins.module_utils._iblinkinfo import parse_iblinkinfo
+from ansible_collections.rdma.cluster.plugins.module_utils._ibnetdiscover import Discovery, parse_ibnetdiscover
 from ansible_collections.rdma.cluster.plugins.module_utils._ibqueryerrors import QueriedErrors, parse_ibqueryerrors
 from ansible_collections.rdma.cluster.plugins.module_utils._node_name_map import parse_node_name_map
 from ansible_collections.rdma.cluster.plugins.module_utils._sminfo import SmInfo, parse_sminfo
