@@ -37,9 +37,13 @@ def fabric_graph(
     told: dict[End, FoundPort] = {}
     for node in discovery.nodes:
         _add_node(build, told, node)
-    _add_missing(build, told)
+    missing = _add_missing(build, told)
     _add_links(build, told)
     _name_aggregation(build)
+    build.some(
+        f"{len(missing)} nodes are named at the other ends of links and not described: the output is cut off, or they did not answer",
+        [build.nodes[guid].name for guid in missing],
+    )
     if linkinfo is not None:
         add_linkinfo(build, linkinfo)
     add_counters(build, counters or {})
@@ -78,7 +82,7 @@ def _add_node(build: Build, told: dict[End, FoundPort], found: FoundNode) -> Non
             build.port_guids[port.guid] = (found.guid, port.number)
 
 
-def _add_missing(build: Build, told: Mapping[End, FoundPort]) -> None:
+def _add_missing(build: Build, told: Mapping[End, FoundPort]) -> list[str]:
     """Nodes that are only named as others' ends: so ends a text that was cut off, and so looks a node that did not answer."""
     missing: dict[str, FoundEnd] = {}
     for port in told.values():
@@ -89,10 +93,7 @@ def _add_missing(build: Build, told: Mapping[End, FoundPort]) -> None:
         name, device = name_of(guid, kind, end.description, build.names)
         lid = end.lid if kind == "switch" else None
         build.nodes[guid] = Node(guid, kind, name, end.description, device, lid=lid)
-    build.some(
-        f"{len(missing)} nodes are named at the other ends of links and not described: the output is cut off, or they did not answer",
-        [build.nodes[guid].name for guid in missing],
-    )
+    return list(missing)
 
 
 def _add_links(build: Build, told: Mapping[End, FoundPort]) -> None:

@@ -11,6 +11,7 @@ from collections.abc import Collection, Mapping, Sequence
 from dataclasses import replace
 
 from ansible_collections.rdma.cluster.plugins.module_utils._fabric_graph import HOST, SWITCH, End, Graph, Link, Node, Port
+from ansible_collections.rdma.cluster.plugins.module_utils._fabric_merge import shared_ends
 from ansible_collections.rdma.cluster.plugins.module_utils._lldpcli import Neighbour
 
 SOURCE = "lldp"
@@ -37,6 +38,7 @@ def lldp_graph(plane: str, views: Mapping[str, Sequence[Neighbour]], switches: C
             label = near.port_description if near.port_type == "mac" and near.port_description else near.port_id
             there = _end(nodes, near.system or near.chassis_id, near.chassis_id, _is_switch(near, views, switches), label)
             links[min(here, there), max(here, there)] = Link(min(here, there), max(here, there))
+    problems += shared_ends(nodes, links)
     ordered = {guid: nodes[guid] for guid in sorted(nodes)}
     return Graph(plane, ordered, [links[key] for key in sorted(links)], SOURCE, not problems, problems)
 
@@ -44,7 +46,9 @@ def lldp_graph(plane: str, views: Mapping[str, Sequence[Neighbour]], switches: C
 def _is_switch(near: Neighbour, views: Mapping[str, Sequence[Neighbour]], switches: Collection[str]) -> bool:
     if near.system in views:
         return near.system in switches
-    return any(near.capabilities.get(name) for name in ("Bridge", "Router"))
+    told = near.capabilities
+    # A host may route, too.
+    return bool(told.get("Bridge") or (told.get("Router") and not told.get("Station")))
 
 
 def _single(system: str, seen: Sequence[Neighbour], problems: list[str]) -> list[Neighbour]:

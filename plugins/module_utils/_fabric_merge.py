@@ -7,7 +7,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 
 from ansible_collections.rdma.cluster.plugins.module_utils._fabric_graph import End, Graph, Link, Node
@@ -26,11 +26,15 @@ def merged(plane: str, graphs: Sequence[Graph]) -> Graph:
         for link in graph.links:
             links.setdefault((link.a, link.b), link)
     problems = [problem for graph in graphs for problem in graph.problems]
-    ends = Counter(end for key in links for end in key)
-    twice = sorted(f"{nodes[end[0]].name} port {end[1]}" for end, count in ends.items() if count > 1)
-    if twice:
-        problems.append(f"several links end at one port: {', '.join(twice[:_SHOWN])}")
+    problems += shared_ends(nodes, links)
     source = graphs[0].source if graphs else "lldp"
     complete = bool(graphs) and not problems and all(graph.complete for graph in graphs)
     ordered = {guid: replace(nodes[guid], ports=dict(sorted(nodes[guid].ports.items()))) for guid in sorted(nodes)}
     return Graph(plane, ordered, [links[key] for key in sorted(links)], source, complete, problems)
+
+
+def shared_ends(nodes: Mapping[str, Node], links: Iterable[tuple[End, End]]) -> list[str]:
+    """A problem if several links end at one port, which takes one cable."""
+    ends = Counter(end for link in links for end in link)
+    twice = sorted(f"{nodes[end[0]].name} port {end[1]}" for end, count in ends.items() if count > 1)
+    return [f"several links end at one port: {', '.join(twice[:_SHOWN])}"] if twice else []

@@ -29,7 +29,7 @@ _SIGNALLED = {
     "53.125": "HDR", "50.0": "HDR", "106.25": "NDR", "100.0": "NDR", "212.5": "XDR", "200.0": "XDR",
 }  # fmt: skip
 _SPEED = re.compile(r"([0-9]{1,3}\.[0-9]{1,5}) Gbps(?: \((FDR10)\))?")
-_WIDTH = re.compile(r"(1|2|4|8|12)[xX]")
+_LANES = {f"{width}{mark}": width for width in (1, 2, 4, 8, 12) for mark in "xX"}
 _GUID = re.compile(r"(?:0x)?([0-9a-fA-F]{1,16})")
 _UNASSIGNED = (0, 0xFFFF)
 #: The most sentences that a text's problems give; what is broken throughout is not told line by line.
@@ -68,7 +68,12 @@ def plain_guid(text: str) -> str:
     match = _GUID.fullmatch(text)
     if match is None:
         raise ParseError(f"not a GUID: {text[:200]!r}, expected the form '0x2c5eab0300b87b40'")
-    return f"0x{match.group(1).lower():0>16}"
+    return padded_guid(match.group(1))
+
+
+def padded_guid(digits: str) -> str:
+    """The same of hexadecimal digits that a parser has seen to be such, of which a large fabric has many."""
+    return f"0x{digits.lower():0>16}"
 
 
 def assigned(lid: str | None) -> int | None:
@@ -79,8 +84,7 @@ def assigned(lid: str | None) -> int | None:
 
 def lanes(text: str) -> int | None:
     """The lanes of "4X" and "4x"; None for "??", "undefined (0)" and the like, which no port that answers has."""
-    match = _WIDTH.fullmatch(text.strip())
-    return int(match.group(1)) if match is not None else None
+    return _LANES.get(text.strip())
 
 
 def speed_name(text: str) -> str | None:

@@ -13,7 +13,14 @@ import re
 from dataclasses import dataclass, field
 
 from ansible_collections.rdma.cluster.plugins.module_utils._errors import ParseError
-from ansible_collections.rdma.cluster.plugins.module_utils._fabric_words import LANE_GBPS, Problems, assigned, lanes, plain_guid
+from ansible_collections.rdma.cluster.plugins.module_utils._fabric_words import (
+    LANE_GBPS,
+    Problems,
+    assigned,
+    lanes,
+    padded_guid,
+    plain_guid,
+)
 
 _END = r'"([SHR?])-([0-9a-fA-F]{1,16})"'
 _PORT = re.compile(
@@ -147,10 +154,10 @@ class _Reading:
             self.problems.line(number, line, "tells of a port that did not answer")
         self.rated = self.rated or width is not None
         end = FoundEnd(
-            plain_guid(far), _KINDS[letter], int(far_port), plain_guid(far_guid) if far_guid else None, assigned(far_lid), description
+            padded_guid(far), _KINDS[letter], int(far_port), padded_guid(far_guid) if far_guid else None, assigned(far_lid), description
         )
         known = speed if speed in LANE_GBPS else None
-        own = plain_guid(guid) if guid else None
+        own = padded_guid(guid) if guid else None
         self.nodes[-1].ports.append(
             FoundPort(int(port), own, assigned(lid), int(lmc) if lmc else None, end, lanes(width) if width else None, known)
         )

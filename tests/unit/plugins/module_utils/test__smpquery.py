@@ -102,7 +102,7 @@ def test_a_node_name_map() -> None:
 
 @pytest.mark.parametrize("line", ["leaf1 0x0008f10400410015", "0x0008f10400410015leaf", "0008f10400410015 x", "99999999999999999999 x"])
 def test_a_map_that_the_tools_refuse(line: str) -> None:
-    with pytest.raises(ParseError, match="of 64 bits|at line 9"):
+    with pytest.raises(ParseError, match=r"of 64 bits|at line 9"):
         parse_node_name_map(f"{MAP}\n{line}\n")
 
 
