@@ -6,7 +6,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import replace
 
 from ansible_collections.rdma.cluster.plugins.module_utils._fabric_details import Build, Counters, add_counters, add_linkinfo
@@ -38,7 +38,7 @@ def fabric_graph(
     for node in discovery.nodes:
         _add_node(build, told, node)
     missing = _add_missing(build, told)
-    _add_links(build, told)
+    _add_links(build, told, missing)
     _name_aggregation(build)
     build.some(
         f"{len(missing)} nodes are named at the other ends of links and not described: the output is cut off, or they did not answer",
@@ -96,28 +96,30 @@ def _add_missing(build: Build, told: Mapping[End, FoundPort]) -> list[str]:
     return list(missing)
 
 
-def _add_links(build: Build, told: Mapping[End, FoundPort]) -> None:
-    described = {guid for guid, _number in told}
+def _add_links(build: Build, told: Mapping[End, FoundPort], missing: Collection[str]) -> None:
     alone, contradicted, rated = [], [], []
     for here, port in told.items():
         if port.end is None:
             continue
         there = (port.end.guid, port.end.port)
+        key = (here, there) if here < there else (there, here)
+        if key in build.links:
+            continue
         back = told.get(there)
         back_end = (back.end.guid, back.end.port) if back is not None and back.end is not None else None
         if here == there or (back_end is not None and back_end != here):
             contradicted.append(f"{build.call(here)} names {build.call(there)}")
             continue
-        if back_end is None and there[0] in described:
+        if back_end is None and there[0] not in missing:
             alone.append(build.call(here))
         _add_far_port(build, port.end)
         rates = [
             (each.width, each.speed) for each in (port, back) if each is not None and each.width is not None and each.speed is not None
         ]
-        if len(set(rates)) > 1 and here < there:
+        if len(set(rates)) > 1:
             rated.append(build.call(here))
         width, speed = min(rates, key=lambda rate: rate_gbps(*rate) or 0.0) if rates else (port.width, port.speed)
-        build.links[min(here, there), max(here, there)] = Link(min(here, there), max(here, there), width, speed)
+        build.links[key] = Link(*key, width, speed)
     build.some("one end only tells of links", alone)
     build.some("the other ends of links name others in their turn", contradicted)
     build.some("the ends of links do not tell the same width and speed", rated)

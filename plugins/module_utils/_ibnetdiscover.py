@@ -32,6 +32,7 @@ _TOLD = re.compile(
     r"(?: ([0-9]{1,2}x|\?\?) ?([A-Z]{3}[0-9]{0,2}|\?\?\?))?(?: [a-z]{1,8}=[0-9]{1,4})*(?: slot [0-9]{1,3})?(?: \(scp\))?"
 )
 _NODE = re.compile(rf"(Switch|Ca|Rt|Router|\?\?\?)\s+([0-9]{{1,3}})\s+{_END}\s*(?:#\s*(.*))?")
+_NODE_STARTS = "SCR?"
 _NODE_TOLD = re.compile(r'"(.*)"(.*)')
 _LID = re.compile(r"\b(?:sma?)?lid ([0-9]{1,5})(?: lmc ([0-7]))?\b")
 _VALUE = re.compile(
@@ -179,12 +180,11 @@ def parse_ibnetdiscover(text: str) -> Discovery:
     for number, line in enumerate((raw.rstrip() for raw in text.split("\n")), 1):
         if not line:
             continue
-        if line[0] == "[":
-            match = _PORT.fullmatch(line)
-            use = reading.port
-        else:
-            match = _NODE.fullmatch(line)
-            use = reading.node
+        match, use = (
+            (_PORT.fullmatch(line), reading.port)
+            if line[0] == "["
+            else (_NODE.fullmatch(line) if line[0] in _NODE_STARTS else None, reading.node)
+        )
         if match is not None:
             use(number, line, match)
         else:

@@ -133,6 +133,13 @@ def test_counters_that_were_filtered_are_not_zero(sys: SysRoot, queried: str) ->
     assert facts.graph.nodes[SPINE1].ports[1].counters == {}
 
 
+def test_counters_of_a_tool_that_complains_are_not_zero(sys: SysRoot) -> None:
+    call = (ERRORS, 0, fabric_text("ibqueryerrors"), "ibwarn: [7] query_cap_mask: classportinfo query failed on spine1, Lid 4 port 0\n")
+    facts = read_fabric(FakeRunner([FOUND, LINKED, call, MASTER]), sys, ASKED)
+    assert facts.graph.nodes[SPINE1].ports[1].counters == {}
+    assert facts.graph.problems[0].startswith("ibqueryerrors complains: ibwarn: [7] query_cap_mask")
+
+
 def test_other_failures(sys: SysRoot) -> None:
     class Slow(FakeRunner):
         def run(self, argv: object, *, timeout_seconds: float = 30.0) -> Completed:

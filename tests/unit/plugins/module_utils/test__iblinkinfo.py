@@ -72,6 +72,13 @@ def test_rates(link: str, more: str, state: str, rate: tuple[int, str], could_be
     )
 
 
+def test_what_a_link_that_is_down_could_be_is_not_told() -> None:
+    """The numbers of a port that is down say nothing (C14-24.2.1 of the specification)."""
+    text = UP.replace(" 4X        53.125 Gbps Active/  LinkUp", "                Down/ Polling").format("Could be 12X")
+    (port,) = parse_iblinkinfo(f"Switch: {LEAF2} leaf2:\n{text}\n").ports
+    assert (port.state, port.width, port.could_be) == ("DOWN", None, None)
+
+
 def test_ports_that_do_not_answer_are_problems() -> None:
     found = parse_iblinkinfo(fabric_text("lossy-iblinkinfo"))
     assert len(found.problems) == 2

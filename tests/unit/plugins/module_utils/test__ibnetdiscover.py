@@ -111,6 +111,18 @@ def test_damage_is_a_problem(damaged: str) -> None:
     assert not graph.complete
 
 
+@pytest.mark.parametrize("last", ["Ca\t1", '[7]\t"S-2c5eab0300000400"[1]'], ids=["all ports of an HCA", "one port of a switch"])
+def test_a_link_that_one_end_only_tells_of(last: str) -> None:
+    """The line behind the last title, or one in the middle, is not there."""
+    lines = TOPOLOGY.rstrip().split("\n")
+    at = max(number for number, line in enumerate(lines) if line.startswith(last))
+    graph = fabric_graph(
+        "default", parse_ibnetdiscover("\n".join(lines[: at + 1] if last.startswith("Ca") else lines[:at] + lines[at + 1 :]))
+    )
+    assert len(graph.links) == 9
+    assert [problem.split(":")[0] for problem in graph.problems] == ["one end only tells of links"]
+
+
 def test_the_same_node_twice_is_one() -> None:
     """As chassis are with -g: a spine of a director is printed with the spines and again with all switches."""
     switch = TOPOLOGY[TOPOLOGY.index("vendid") : TOPOLOGY.index("vendid", 300)]
