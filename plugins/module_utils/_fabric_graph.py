@@ -137,7 +137,7 @@ class Graph:
         return found.label if found is not None and found.label is not None else str(port)
 
     def to_dict(self) -> dict[str, Any]:
-        """Plain JSON without what was not told; counters are lists behind the number of their list of names."""
+        """Plain JSON without what was not told; counters are lists behind the number of their list of names, without zeros at the end."""
         sets: dict[tuple[str, ...], int] = {}
         nodes = {guid: _node_dict(node, sets) for guid, node in self.nodes.items()}
         return {
@@ -179,9 +179,16 @@ def _node_dict(node: Node, sets: dict[tuple[str, ...], int]) -> dict[str, Any]:
     for number, port in node.ports.items():
         told = _told(port, _PORT_KEYS)
         if port.counters:
-            told["counters"] = [sets.setdefault(tuple(port.counters), len(sets)), *port.counters.values()]
+            told["counters"] = [sets.setdefault(tuple(port.counters), len(sets)), *_trimmed(list(port.counters.values()))]
         ports[str(number)] = told
     return {**_told(node, _NODE_KEYS), "ports": ports}
+
+
+def _trimmed(values: list[int]) -> list[int]:
+    """Without the zeros at the end: most ports have counted no error."""
+    while values and not values[-1]:
+        values.pop()
+    return values
 
 
 def _node(guid: str, told: Mapping[str, Any], names: list[list[str]]) -> Node:
@@ -191,6 +198,6 @@ def _node(guid: str, told: Mapping[str, Any], names: list[list[str]]) -> Node:
 
 def _port(number: int, told: Mapping[str, Any], names: list[list[str]]) -> Port:
     packed, could_be = told.get("counters"), told.get("could_be")
-    counters = dict(zip(names[packed[0]], packed[1:])) if packed else {}
+    counters = {**dict.fromkeys(names[packed[0]], 0), **dict(zip(names[packed[0]], packed[1:]))} if packed else {}
     rest = {key: told[key] for key in told if key not in ("counters", "could_be")}
     return Port(number=number, could_be=(could_be[0], could_be[1]) if could_be else None, counters=counters, **rest)

@@ -126,7 +126,8 @@ graph:
       elements: str
       returned: success
     counter_names:
-      description: Lists of names of counters. The C(counters) of a port are the number of its list and then its values.
+      description: Lists of names of counters. The C(counters) of a port are the number of its list and then its values, up to the last one
+        that is not zero.
       type: list
       elements: list
       returned: success

@@ -13,7 +13,7 @@ import pytest
 
 from ansible_collections.rdma.cluster.plugins.module_utils._errors import ParseError
 from ansible_collections.rdma.cluster.plugins.module_utils._fabric_build import fabric_graph
-from ansible_collections.rdma.cluster.plugins.module_utils._fabric_graph import Graph, Link, Node
+from ansible_collections.rdma.cluster.plugins.module_utils._fabric_graph import Graph, Link, Node, Port
 from ansible_collections.rdma.cluster.plugins.module_utils._fabric_merge import merged
 from ansible_collections.rdma.cluster.plugins.module_utils._fabric_names import kind_of, name_of
 from ansible_collections.rdma.cluster.plugins.module_utils._iblinkinfo import parse_iblinkinfo
@@ -62,6 +62,15 @@ def test_what_each_tool_adds_to_a_port() -> None:
 def test_json_and_back() -> None:
     graph = whole()
     assert Graph.from_dict(json.loads(json.dumps(graph.to_dict()))) == graph
+
+
+def test_counters_that_are_zero_come_back() -> None:
+    counters = {"SymbolErrorCounter": 0, "LinkDownedCounter": 3, "PortRcvErrors": 0, "VL15Dropped": 0}
+    ports = {1: Port(1, counters=counters), 2: Port(2, counters=dict.fromkeys(counters, 0)), 3: Port(3)}
+    graph = Graph("x", {LEAF1: Node(LEAF1, "switch", "leaf1", ports=ports)}, [], "ibnetdiscover")
+    tree = graph.to_dict()
+    assert [port.get("counters") for port in tree["nodes"][LEAF1]["ports"].values()] == [[0, 0, 3], [0], None]
+    assert Graph.from_dict(tree) == graph
 
 
 @pytest.mark.parametrize("change", [{"schema": 2}, {"nodes": {"x": {}}}, {"nodes": []}, {"links": [[1]]}, {"problems": None}], ids=str)
