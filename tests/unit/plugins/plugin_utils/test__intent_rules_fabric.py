@@ -71,7 +71,7 @@ MANAGERS = [
     ({"hosts": ["a"], "routing": "ftre"}, "routing is one of minhop, updn"),
     ({"hosts": ["a"], "lmc": 8}, "lmc is 7 at most"),
     ({"hosts": ["a"], "m_key": "0x1"}, "has no key 'm_key'"),
-    ({"hosts": ["a"], "subnet_prefix": "fe80"}, "subnet_prefix is a port GUID"),
+    ({"hosts": ["a"], "subnet_prefix": "fe80"}, "subnet_prefix is 64 bits in hexadecimal"),
 ]
 
 
