@@ -17,11 +17,11 @@ from datetime import date
 from typing import Any
 
 from ansible_collections.rdma.cluster.plugins.module_utils._findings import ERROR, Finding
+from ansible_collections.rdma.cluster.plugins.module_utils._ipoib import CONNECTED_MTU_BYTES
 from ansible_collections.rdma.cluster.plugins.plugin_utils._catalogue import CHECKS
 from ansible_collections.rdma.cluster.plugins.plugin_utils._intent_keys import Form, Key
 from ansible_collections.rdma.cluster.plugins.plugin_utils._intent_rules_driver import driver_problems
 from ansible_collections.rdma.cluster.plugins.plugin_utils._intent_rules_fabric import (
-    CONNECTED_MTU_BYTES,
     ipoib_problems,
     partition_problems,
     plane_problems,

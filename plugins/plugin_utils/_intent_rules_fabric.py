@@ -11,6 +11,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
+from ansible_collections.rdma.cluster.plugins.module_utils._ipoib import CONNECTED_MTU_BYTES, IPOIB_HEADER_BYTES
 from ansible_collections.rdma.cluster.plugins.plugin_utils._intent_rules_roce import Problem
 from ansible_collections.rdma.cluster.plugins.plugin_utils._intent_schema_fabric import ADAPTIVE_ENGINES, DEFAULT_KEY
 
@@ -19,9 +20,6 @@ OFED = ("doca", "mlnx_ofed")
 OF_HOSTS = {
     "routing": None, "lmc": 0, "m_key_protection_level": 0, "m_key_lease_seconds": 0, "partition_enforcement": "both", "sharp": False,
 }  # fmt: skip
-#: The header that IP over InfiniBand puts before a packet in datagram mode (RFC 4391).
-IPOIB_HEADER_BYTES = 4
-CONNECTED_MTU_BYTES = 65520
 LARGEST_DATAGRAM_BYTES = 4096 - IPOIB_HEADER_BYTES
 
 

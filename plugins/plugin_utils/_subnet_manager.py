@@ -6,12 +6,13 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from ansible_collections.rdma.cluster.plugins.module_utils._opensm_conf import render_conf
-from ansible_collections.rdma.cluster.plugins.module_utils._opensm_service import partitions_path
+from ansible_collections.rdma.cluster.plugins.module_utils._opensm_conf import KEYS, render_conf
+from ansible_collections.rdma.cluster.plugins.module_utils._opensm_service import config_path, partitions_path
 from ansible_collections.rdma.cluster.plugins.module_utils._partitions_conf import (
     DEFAULT_KEY,
     Partition,
@@ -31,6 +32,7 @@ from ansible_collections.rdma.cluster.plugins.plugin_utils._majority import Know
 
 #: Of the first host; those that stand by come after it. 15 is left to whoever must take over by hand.
 PRIORITY = 14
+SECRET = re.compile(r"0x[0-9a-fA-F]{16}")
 
 
 @dataclass(frozen=True)
@@ -65,13 +67,27 @@ def plan_managers(host: str, fleet: Known, inventory: Sequence[str], keys: Mappi
         return plan
     plan.problems += [f"rdma_fabric.{where} {message}: {do}" for where, message, do in manager_host_problems(_planes(intent), inventory)]
     plan.problems += [f"rdma_partitions.{where} {message}: {do}" for where, message, do in member_problems(intent["partitions"], inventory)]
-    plan.problems += _missing_keys(planes, keys)
+    plan.problems += _missing_keys(intent, planes, keys)
     if len(planes) > 1 and plan.flavour != "debian":
         words = f"{host} is to run the subnet managers of {some(list(planes))}, but its distribution's service runs one"
         plan.problems.append(f"{words}: give each plane hosts of its own")
     for name, manager in planes.items():
-        _add_plane(plan, host, name, manager, fleet, keys.get(name, {}))
+        ports = plane_ports(fleet[host], name)
+        if not ports:
+            plan.problems.append(f"{host} is to run the subnet manager of plane {name}, and has no InfiniBand port on it that is known")
+            continue
+        partitions, problems = plane_partitions(name, intent["partitions"], fleet)
+        plan.problems += [each for each in problems if each not in plan.problems]
+        plan.sharp = plan.sharp or (manager["sharp"] and manager["hosts"][0] == host)
+        instance = _instance(host, name, manager, ports[0], keys.get(name, {}))
+        plan.instances.append({**instance, "partitions": render_partitions(name, partitions)})
     return plan
+
+
+def runs_subnet_manager(intent: Mapping[str, Any], host: str, facts: Mapping[str, Any]) -> bool:
+    """Whether a host runs one by the intent, or has our files of one."""
+    planned = any(host in (plane["subnet_manager"] or {}).get("hosts", ()) for plane in _planes(intent).values())
+    return planned or any(path.startswith(config_path("")[: -len(".conf")]) for path in facts.get("files") or ())
 
 
 def _planes(intent: Mapping[str, Any]) -> Mapping[str, Mapping[str, Any]]:
@@ -86,35 +102,31 @@ def _flavour(intent: Mapping[str, Any], facts: Mapping[str, Any] | None) -> str:
     return "rhel" if distribution.get("family") == "rpm" else "debian"
 
 
-def _missing_keys(planes: Mapping[str, Mapping[str, Any]], keys: Mapping[str, Mapping[str, str | None]]) -> Iterator[str]:
+def _missing_keys(intent: Mapping[str, Any], planes: Mapping[str, Mapping[str, Any]], keys: Mapping[str, Any]) -> Iterator[str]:
     """A protection without a key protects nothing."""
     for name, manager in planes.items():
-        if manager["m_key_protection_level"] and not keys.get(name, {}).get("m_key"):
-            yield f"plane {name} has m_key_protection_level {manager['m_key_protection_level']}, but subnet_manager_keys.{name}.m_key is missing"
-    for name in keys:
-        if name not in planes:
-            yield f"subnet_manager_keys has {name}, which is no plane whose subnet manager runs here"
+        level = manager["m_key_protection_level"]
+        if level and not keys.get(name, {}).get("m_key"):
+            yield f"plane {name} has m_key_protection_level {level}, but subnet_manager_keys.{name}.m_key is missing"
+    for name, secrets in keys.items():
+        if name not in _planes(intent):
+            yield f"subnet_manager_keys has {name}, which is no plane of rdma_fabric"
+        for key, value in secrets.items():
+            if key not in KEYS:
+                yield f"subnet_manager_keys.{name} has {key}: the keys are {', '.join(KEYS)}"
+            elif value is not None and SECRET.fullmatch(str(value)) is None:
+                yield f"subnet_manager_keys.{name}.{key} is no text of 64 bits in hexadecimal (0x and 16 digits)"
 
 
-def _add_plane(plan: ManagerPlan, host: str, name: str, manager: Mapping[str, Any], fleet: Known, keys: Mapping[str, str | None]) -> None:  # pylint: disable=too-many-arguments
-    ports = plane_ports(fleet[host], name)
-    if not ports:
-        plan.problems.append(f"{host} is to run the subnet manager of plane {name}, and has no InfiniBand port on it that is known")
-        return
-    partitions, problems = plane_partitions(name, fleet[host]["intent"]["partitions"], fleet)
-    plan.problems += problems
-    plan.sharp = plan.sharp or (manager["sharp"] and manager["hosts"][0] == host)
-    plan.instances.append(
-        {
-            "plane": name,
-            "guid": ports[0].guid,
-            "device": ports[0].device,
-            "number": ports[0].number,
-            "priority": PRIORITY - manager["hosts"].index(host),
-            "config": render_conf(name, manager, keys, partitions_path(name)),
-            "partitions": render_partitions(name, partitions),
-        }
-    )
+def _instance(host: str, name: str, manager: Mapping[str, Any], port: PlanePort, keys: Mapping[str, str | None]) -> dict[str, Any]:
+    return {
+        "plane": name,
+        "guid": port.guid,
+        "device": port.device,
+        "number": port.number,
+        "priority": PRIORITY - manager["hosts"].index(host),
+        "config": render_conf(name, manager, keys, partitions_path(name)),
+    }
 
 
 def plane_ports(known: Mapping[str, Any], plane: str) -> list[PlanePort]:
