@@ -18,9 +18,15 @@ from typing import Any
 
 from ansible_collections.rdma.cluster.plugins.module_utils._checks_network import ROCE_HEADERS_BYTES, rdma_mtu_bytes
 from ansible_collections.rdma.cluster.plugins.module_utils._findings import ERROR, Finding
+from ansible_collections.rdma.cluster.plugins.module_utils._ipoib import CONNECTED_MTU_BYTES
 from ansible_collections.rdma.cluster.plugins.plugin_utils._catalogue import CHECKS
 from ansible_collections.rdma.cluster.plugins.plugin_utils._intent_keys import Form, Key
 from ansible_collections.rdma.cluster.plugins.plugin_utils._intent_rules_driver import driver_problems
+from ansible_collections.rdma.cluster.plugins.plugin_utils._intent_rules_fabric import (
+    ipoib_problems,
+    partition_problems,
+    plane_problems,
+)
 from ansible_collections.rdma.cluster.plugins.plugin_utils._intent_rules_roce import nccl_problems, rail_problems, roce_problems
 from ansible_collections.rdma.cluster.plugins.plugin_utils._intent_schema import OURS, OURS_PREFIX, RUN, SECTIONS
 
@@ -97,7 +103,8 @@ def _set_ipoib_mtu(rails: Any, variables: Mapping[str, Any]) -> None:
     given = variables.get("rdma_rails")
     for index, rail in enumerate(rails if isinstance(rails, list) else ()):
         if isinstance(rail, dict) and rail.get("link_layer") == "infiniband" and given and given[index].get("mtu_bytes") is None:
-            rail["mtu_bytes"] = IPOIB_MTU_BYTES
+            connected = isinstance(rail["ipoib"], dict) and rail["ipoib"].get("mode") == "connected"
+            rail["mtu_bytes"] = CONNECTED_MTU_BYTES if connected else IPOIB_MTU_BYTES
 
 
 def findings(host: str, problems: Iterable[IntentProblem], stage: str = "preflight") -> list[Finding]:
@@ -257,7 +264,7 @@ class _Rules:
             if "rdma_fabric" in self.sound:
                 self.subnets()
                 self.planes()
-        for name in ("rdma_driver", "rdma_roce", "rdma_partitions", "rdma_gate", "rdma_checks", "rdma_pairs"):
+        for name in ("rdma_fabric", "rdma_driver", "rdma_roce", "rdma_partitions", "rdma_gate", "rdma_checks", "rdma_pairs"):
             if name in self.sound:
                 getattr(self, name.removeprefix("rdma_"))()
 
@@ -331,15 +338,18 @@ class _Rules:
             for name, message, expected in nccl_problems(self.intent):
                 self.add(f"rdma_nccl.variables.{name}", message, VALUE, expected, _key(self.given["rdma_nccl"]["variables"], name))
 
+    def fabric(self) -> None:
+        stack = self.intent["driver"]["stack"] if "rdma_driver" in self.sound else None
+        for path, message, expected in plane_problems(self.intent["fabric"]["planes"], stack):
+            self.add(f"rdma_fabric.{path}", message, VALUE, expected, self.given.get("rdma_fabric"))
+
     def partitions(self) -> None:
-        for key in ("name", "key"):
-            seen: dict[Any, int] = {}
-            for index, partition in enumerate(self.intent["partitions"]):
-                first = seen.setdefault(partition[key], index)
-                if first != index:
-                    message = f"is {partition[key]}, and so is that of rdma_partitions[{first}]"
-                    place = self.given["rdma_partitions"][index]
-                    self.add(f"rdma_partitions[{index}].{key}", message, VALUE, "one of its own", place[key])
+        planes = self.intent["fabric"]["planes"] if "rdma_fabric" in self.sound else None
+        for path, message, expected in partition_problems(self.intent["partitions"], planes):
+            self.add(f"rdma_partitions.{path}", message, VALUE, expected, _key(self.given["rdma_partitions"], path.split(".")[0]))
+        if "rdma_rails" in self.sound:
+            for path, message, expected in ipoib_problems(self.intent):
+                self.add(f"rdma_rails{path}", message, VALUE, expected, self.given["rdma_rails"])
 
     def gate(self) -> None:
         gate, where = self.intent["gate"], "rdma_gate.max_failed_percent"

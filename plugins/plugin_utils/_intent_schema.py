@@ -16,7 +16,6 @@ from ansible_collections.rdma.cluster.plugins.plugin_utils._intent_keys import (
     ADDRESS,
     CHECK,
     DATE,
-    FILE,
     HOST,
     INTERFACE,
     MAC,
@@ -38,6 +37,8 @@ from ansible_collections.rdma.cluster.plugins.plugin_utils._intent_keys import (
     text,
 )
 from ansible_collections.rdma.cluster.plugins.plugin_utils._intent_schema_driver import SECTIONS as DRIVER_SECTIONS
+from ansible_collections.rdma.cluster.plugins.plugin_utils._intent_schema_fabric import IPOIB
+from ansible_collections.rdma.cluster.plugins.plugin_utils._intent_schema_fabric import SECTIONS as FABRIC_SECTIONS
 from ansible_collections.rdma.cluster.plugins.plugin_utils._intent_schema_roce import SECTIONS as ROCE_SECTIONS
 
 RAIL = keys(
@@ -63,20 +64,7 @@ RAIL = keys(
         default=9000,
     ),
     soft=flag("Put a Soft-RoCE device on this NIC.", False),
-)
-PLANE = keys(
-    "A plane.",
-    subnet_manager=text("The host that runs its subnet manager; InfiniBand only.", HOST, read=False),
-    ratio=number("Its oversubscription: bandwidth to the hosts over bandwidth to the spines.", 0.1, 64, read=False),
-    plan=text("The file on the control node that says how it is cabled.", FILE, read=False),
-)
-PARTITION = keys(
-    "A partition.",
-    name=text("Its name.", NAME, required=True),
-    key=integer("Its key, without the bit for full membership.", 1, 0x7FFF, required=True),
-    members=Key((list,), "The hosts in it.", each=text("A host.", HOST)),
-    full=flag("Its members may talk to each other, not only to full members.", True),
-    ipoib=flag("It carries IP over InfiniBand.", False),
+    ipoib=IPOIB,
 )
 RULE = keys(
     "What this site makes of one check.",
@@ -94,21 +82,7 @@ SECTIONS: dict[str, Section] = {
         Key((list,), "The rails of a host, in order, one at least.", required=True, each=RAIL),
         ("preflight", "driver", "link", "network", "nccl", "pairs"),
     ),
-    "rdma_fabric": Section(
-        keys(
-            "What joins the rails.",
-            topology=choice(
-                "`switched`: all hosts meet in every rail; `mesh`: a rail is a cable between two hosts; `single`: one switch.",
-                "switched",
-                "switched",
-                "mesh",
-                "single",
-            ),
-            planes=named("The planes by name.", NAME, PLANE),
-            shared_subnet=flag("Two rails of a host may be in one subnet, which is an error otherwise.", False),
-        ),
-        ("preflight", "host"),
-    ),
+    "rdma_fabric": FABRIC_SECTIONS["rdma_fabric"],
     **DRIVER_SECTIONS,
     "rdma_host": Section(
         keys(
@@ -162,7 +136,7 @@ SECTIONS: dict[str, Section] = {
         ("host",),
     ),
     **ROCE_SECTIONS,
-    "rdma_partitions": Section(Key((list,), "The partitions of an InfiniBand fabric.", each=PARTITION)),
+    "rdma_partitions": FABRIC_SECTIONS["rdma_partitions"],
     "rdma_nccl": Section(
         keys(
             "What NCCL is told.",

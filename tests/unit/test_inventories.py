@@ -59,8 +59,8 @@ def test_an_example_can_be_built(name: str, hosts: int, rails: int, planes: set[
 def test_the_examples_show_what_they_are_for() -> None:
     infiniband, roce, mesh = load("infiniband")["dgx01"], load("roce")["gpu01"], load("mesh")["spark1"]
     assert {rail["link_layer"] for rail in infiniband["rails"]} == {"infiniband"}
-    assert infiniband["partitions"][0]["key"] == 0x0101
-    assert set(infiniband["partitions"][0]["members"]) == set(load("infiniband"))
+    assert infiniband["partitions"]["training"]["key"] == 0x0101
+    assert set(infiniband["partitions"]["training"]["members"]) == set(load("infiniband"))
     assert roce["gate"] == {"policy": "quarantine", "max_failed_percent": 25}
     assert roce["roce"]["dscp"] == 26
     assert mesh["fabric"]["topology"] == "mesh"
