@@ -10,7 +10,7 @@ from collections import Counter, defaultdict
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
-from ansible_collections.rdma.cluster.plugins.module_utils._checks_rate import SPEEDS, TOLERANCE
+from ansible_collections.rdma.cluster.plugins.module_utils._checks_rate import LANES, SPEEDS, TOLERANCE
 from ansible_collections.rdma.cluster.plugins.module_utils._fabric_graph import Link
 from ansible_collections.rdma.cluster.plugins.module_utils._findings import ERROR, UNKNOWN, WARNING
 from ansible_collections.rdma.cluster.plugins.plugin_utils._fabric_told import Cause, Teller, counted
@@ -83,11 +83,14 @@ def words(rate: Rate) -> str:
 
 
 def _could_be(view: View, link: Link, rate: Rate) -> Rate | None:
-    """The better rate that iblinkinfo names at either end, where it is better."""
+    """The better rate that iblinkinfo names at either end, where it is better.
+
+    Ports that could do 12 lanes say so, and no cable of today has them: whole is a link of LANES.
+    """
     for end in (link.a, link.b):
         port = view.port(end)
         width, speed = (port.could_be if port is not None else None) or (None, None)
-        could = (width or rate[0], speed if speed in SPEEDS else rate[1])
+        could = (min(width or rate[0], max(LANES, rate[0])), speed if speed in SPEEDS else rate[1])
         if could[0] > rate[0] or SPEEDS.index(could[1]) > SPEEDS.index(rate[1]):
             return could
     return None

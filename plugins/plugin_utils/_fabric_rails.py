@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections import Counter, defaultdict
 from collections.abc import Collection
 
-from ansible_collections.rdma.cluster.plugins.module_utils._findings import ERROR
+from ansible_collections.rdma.cluster.plugins.module_utils._findings import ERROR, WARNING
 from ansible_collections.rdma.cluster.plugins.plugin_utils._fabric_told import Cause, Teller
 from ansible_collections.rdma.cluster.plugins.plugin_utils._fabric_view import End, View
 from ansible_collections.rdma.cluster.plugins.plugin_utils._majority import some
@@ -22,7 +22,7 @@ PURE = 0.8
 
 
 def check_rails(teller: Teller, planned: Collection[str] = ()) -> list[Cause]:
-    """Findings fabric.rails: the HCAs on a leaf of another rail, one finding a host. planned: HCAs that a plan has a place for."""
+    """Findings fabric.rails: the HCAs on a leaf of another rail, one a host; a warning where names tell the rail. planned: HCAs that a plan has a place for."""
     view = teller.view
     places = {guid: place for guid in view.hcas if (place := leaf_of(view, guid)) is not None and view.rail(guid) is not None}
     on_leaf: dict[str, Counter[str]] = defaultdict(Counter)
@@ -78,4 +78,5 @@ def _odd(teller: Teller, host: str, hcas: list[str], places: dict[str, tuple[End
     subject = some([view.name(hca) for hca in sorted(hcas, key=lambda guid: natural(view.name(guid)))])
     remedy = f"Move the cables of {subject}, or correct the rails of {host} in the intent."
     ends = [end for hca in hcas for end in places[hca]]
-    return teller.cause(CHECK, ERROR, subject, "; ".join(words), EXPECTED, remedy, host=host, nodes=hcas, ends=ends)
+    status = ERROR if all(view.planned(hca) for hca in hcas) else WARNING
+    return teller.cause(CHECK, status, subject, "; ".join(words), EXPECTED, remedy, host=host, nodes=hcas, ends=ends)

@@ -141,7 +141,8 @@ def check_ratio(shape: Shape, intended: float | None, named: Collection[str], te
     if worse:
         return [_worse(key, switches, expected, teller) for key, switches in worse.items()]
     figures = [
-        f"{tier} {_range([down / up for switch, (down, up) in ratios.items() if shape.tier[switch] == tier and up])}" for tier in TIERS[:-1]
+        f"{tier} {_range([down / up for switch, (down, up) in ratios.items() if shape.tier[switch] == tier and up and switch not in named])}"
+        for tier in TIERS[:-1]
     ]
     observed = ", ".join(figure for figure in figures if not figure.endswith(" "))
     return [

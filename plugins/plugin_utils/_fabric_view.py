@@ -117,7 +117,7 @@ class View:
         if node.kind != "host":
             return node.name
         planned = self.planned(guid)
-        device = node.device or (planned.device if planned is not None else None) or _rest(node)
+        device = node.device or (planned.device if planned is not None else None) or rest_of(node)
         return f"{self.host(guid)} {device}" if device else self.host(guid)
 
     def end(self, end: End) -> str:
@@ -125,7 +125,7 @@ class View:
         guid, number = end
         if self.is_host(guid) and number == 1:
             return self.name(guid)
-        return f"{self.name(guid)} port {number}"
+        return f"{self.name(guid)} port {self.graph.port_name(guid, number)}"
 
     def port(self, end: End) -> Port | None:
         return self.nodes[end[0]].ports.get(end[1]) if end[0] in self.nodes else None
@@ -185,7 +185,8 @@ def tiers_of(pairs: Iterable[tuple[End, End]], view: View, others: Mapping[str, 
     return tiers({guid: sorted(found) for guid, found in neighbours.items()}, hosts, names, view.planned_tiers)
 
 
-def _rest(node: Node) -> str:
+def rest_of(node: Node) -> str:
     """What an HCA's description has after the host's name: "HCA-4"."""
-    rest = node.description.removeprefix(node.name).strip()
-    return rest if node.description.startswith(node.name) and rest and " " not in rest else ""
+    description = node.description or ""
+    rest = description.removeprefix(node.name).strip()
+    return rest if description.startswith(node.name) and " " not in rest else ""

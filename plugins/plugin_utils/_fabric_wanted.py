@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 
 from ansible_collections.rdma.cluster.plugins.module_utils._fabric_graph import Graph
 from ansible_collections.rdma.cluster.plugins.plugin_utils._fabric_plan import Plan, Spot
-from ansible_collections.rdma.cluster.plugins.plugin_utils._fabric_view import End, View
+from ansible_collections.rdma.cluster.plugins.plugin_utils._fabric_view import End, View, rest_of
 
 
 @dataclass(frozen=True)
@@ -82,7 +82,7 @@ class _Finder:
         for guid in view.hcas:
             host = view.host(guid)
             self._of_host[host].append(guid)
-            rest = view.nodes[guid].description.removeprefix(view.nodes[guid].name).strip()
+            rest = rest_of(view.nodes[guid])
             planned = view.planned(guid)
             for device in {view.nodes[guid].device, rest, planned.device if planned else None, planned.rail if planned else None} - {
                 None,
@@ -120,4 +120,4 @@ class _Finder:
     def _told(self, guid: str) -> bool:
         """Whether an HCA tells which of its host's it is."""
         node = self.view.nodes[guid]
-        return bool(node.device or node.description.removeprefix(node.name).strip())
+        return bool(node.device or rest_of(node))

@@ -108,7 +108,7 @@ def test_the_bars_of_pairs_are_those_that_were_promised() -> None:
 @pytest.mark.parametrize(
     ("words", "groups"),
     [
-        ([], ["facts", "gate", "controller", "rerun", "pairs", "verdicts"]),
+        ([], ["facts", "gate", "controller", "rerun", "pairs", "verdicts", "fabric"]),
         (["pairs"], ["pairs"]),
         (["verdicts", "gate", "gate"], ["gate", "verdicts"]),
     ],

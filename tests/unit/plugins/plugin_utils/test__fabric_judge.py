@@ -386,3 +386,21 @@ def test_counters_give_their_link_by_name_and_not_twice() -> None:
     found = bad(judge(worse.graph(), Asked(baseline=first.baseline, seconds=4600.0, run="8")).findings)
     assert [(each.check, each.subject) for each in found] == [("fabric.counters", "leaf1 port 17 to spine1 port 1")]
     assert "SymbolErrorCounter 495 at leaf1 port 17 (495 an hour, a bit error rate of 3e-13 at least)" in found[0].observed
+
+
+def test_twelve_lanes_that_no_cable_has_are_no_finding() -> None:
+    fabric = leafspine()
+    for end in list(fabric.cables):
+        fabric.slow(end, 4, "NDR", (12, None))
+    assert troubles(fabric, fabric) == []
+    fabric.slow(("leaf1", 9), 1, "NDR", (12, None))
+    assert [each.observed for each in troubles(fabric, fabric)] == [
+        "leaf1 port 9 to spine1 port 1 runs at 1X NDR, both ends could do 4X NDR"
+    ]
+
+
+def test_without_rails_in_the_intent_names_of_devices_warn() -> None:
+    fabric = rail()
+    swapped_rails(fabric)
+    found = bad(judge(fabric.graph(), Asked()).findings)
+    assert [(each.check, each.status, each.host) for each in found] == [("fabric.rails", "warning", "node3")]
