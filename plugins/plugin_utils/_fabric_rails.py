@@ -22,7 +22,10 @@ PURE = 0.8
 
 
 def check_rails(teller: Teller, planned: Collection[str] = ()) -> list[Cause]:
-    """Findings fabric.rails: the HCAs on a leaf of another rail, one a host; a warning where names tell the rail. planned: HCAs that a plan has a place for."""
+    """Findings fabric.rails: the HCAs on a leaf of another rail, one a host; a warning where names tell the rail.
+
+    planned: HCAs that a plan has a place for.
+    """
     view = teller.view
     places = {guid: place for guid in view.hcas if (place := leaf_of(view, guid)) is not None and view.rail(guid) is not None}
     on_leaf: dict[str, Counter[str]] = defaultdict(Counter)

@@ -140,10 +140,8 @@ def check_ratio(shape: Shape, intended: float | None, named: Collection[str], te
             worse[shape.tier[switch], down, up].append(switch)
     if worse:
         return [_worse(key, switches, expected, teller) for key, switches in worse.items()]
-    figures = [
-        f"{tier} {_range([down / up for switch, (down, up) in ratios.items() if shape.tier[switch] == tier and up and switch not in named])}"
-        for tier in TIERS[:-1]
-    ]
+    told = {switch: down / up for switch, (down, up) in ratios.items() if up and switch not in named}
+    figures = [f"{tier} {_range([told[switch] for switch in told if shape.tier[switch] == tier])}" for tier in TIERS[:-1]]
     observed = ", ".join(figure for figure in figures if not figure.endswith(" "))
     return [
         teller.well(RATIO, observed or "none", expected)
