@@ -7,7 +7,6 @@
 from __future__ import annotations
 
 import contextlib
-import difflib
 import ipaddress
 import math
 import os
@@ -29,12 +28,11 @@ from ansible_collections.rdma.cluster.plugins.plugin_utils._intent_rules_fabric 
 )
 from ansible_collections.rdma.cluster.plugins.plugin_utils._intent_rules_roce import nccl_problems, rail_problems, roce_problems
 from ansible_collections.rdma.cluster.plugins.plugin_utils._intent_schema import OURS, OURS_PREFIX, RUN, SECTIONS
+from ansible_collections.rdma.cluster.plugins.plugin_utils._near import SHOWN, hint
 
 KEY, TYPE, VALUE, RAILS, ADDRESS = "intent.key", "intent.type", "intent.value", "intent.rails", "intent.address"
 TYPE_WORDS = {str: "a string", int: "an integer", float: "a number", bool: "true or false", dict: "a dictionary", list: "a list"}
 IPOIB_MTU_BYTES = 2044
-#: How much of a value a message shows, in characters.
-SHOWN = 80
 #: The texts that `-e name=value` makes of a truth value, as Ansible reads them.
 TRUTHS = {"true": True, "yes": True, "on": True, "1": True, "false": False, "no": False, "off": False, "0": False}
 
@@ -135,7 +133,7 @@ class _Reader:
             text = str(name)
             if text.startswith("rdma_") and text not in (*known, *OURS) and not text.startswith(OURS_PREFIX):
                 where = text if text.isprintable() else repr(text)
-                words = _hint(text, known, "variables")
+                words = hint(text, known, "variables")
                 self.problems.append(
                     IntentProblem(where, f"is no variable of this collection: {words}", KEY, words, "not known", _origin(variables, name))
                 )
@@ -182,7 +180,7 @@ class _Reader:
         closed = key.keys or {}
         unknown = [name for name in given if name not in closed]
         for name in unknown:
-            words = _hint(name, closed, "keys")
+            words = hint(name, closed, "keys")
             message = f"has no key {_shown(name)}: {words}"
             self.problems.append(IntentProblem(where, message, KEY, words, f"a key {_shown(name)}", _origin(given, name) or origin))
         if key.one_of:
@@ -317,7 +315,7 @@ class _Rules:
         known = self.intent["fabric"]["planes"]
         for index, rail in enumerate(self.intent["rails"]):
             if known and rail["plane"] not in known:
-                words = _hint(rail["plane"], known, "planes")
+                words = hint(rail["plane"], known, "planes")
                 message = f"is {rail['plane']}, which rdma_fabric.planes does not have: {words}"
                 self.add(f"rdma_rails[{index}].plane", message, RAILS, words, self.place(index, "plane"))
 
@@ -363,7 +361,7 @@ class _Rules:
         for name, rule in self.intent["checks"].items():
             place = _key(self.given["rdma_checks"], name)
             if name not in CHECKS:
-                words = _hint(name, CHECKS, "checks")
+                words = hint(name, CHECKS, "checks")
                 self.add(f"rdma_checks.{name}", f"is no check of this collection: {words}", KEY, words, place)
             elif CHECKS[name].fixed:
                 self.add(f"rdma_checks.{name}", "is a check that nothing can change", VALUE, "another check", place)
@@ -421,11 +419,6 @@ def _from_text(value: Any, key: Key) -> Any:
         with contextlib.suppress(ValueError):
             return float(value)
     return value
-
-
-def _hint(name: Any, known: Iterable[str], kind: str) -> str:
-    near = difflib.get_close_matches(str(name)[:SHOWN], list(known), n=1)
-    return f"did you mean '{near[0]}'?" if near else f"the {kind} are {', '.join(known)}"
 
 
 def _shown(value: Any) -> str:

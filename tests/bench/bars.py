@@ -64,6 +64,7 @@ TABLE: dict[str, tuple[str, Bar | None]] = {
     "result_bytes": ("bytes", at_most(120.0)),
     "fabric_parse_s_2048": ("s", at_most(0.3)),
     "fabric_peak_mib_2048": ("MiB", at_most(300.0)),
+    "fabric_findings_s_2048": ("s", at_most(2.0)),
 }
 
 

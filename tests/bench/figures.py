@@ -19,7 +19,7 @@ from pathlib import Path
 from ansible_collections.rdma.cluster.plugins.plugin_utils._run_folder import RunFolder
 from lab.cluster import Lab, load
 from lab.errors import LabError
-from tests.bench import fabric, fleet, on_node, pair_figures, tree
+from tests.bench import fabric_figures, fleet, on_node, pair_figures, tree
 from tests.bench.bars import Line, figure, missed, table
 from tests.bench.watch import Watched, executions, watch
 
@@ -128,7 +128,7 @@ GROUPS: dict[str, Callable[[Path], Iterator[Line]]] = {
     "rerun": rerun,
     "pairs": pair_figures.pairs,
     "verdicts": pair_figures.verdicts,
-    "fabric": fabric.fabric,
+    "fabric": fabric_figures.fabric,
 }
 
 

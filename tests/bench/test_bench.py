@@ -14,7 +14,7 @@ import pytest
 from ansible_collections.rdma.cluster.plugins.module_utils._digest import comparable
 from ansible_collections.rdma.cluster.plugins.plugin_utils._gate import FLEET_CHECKS
 from ansible_collections.rdma.cluster.plugins.plugin_utils._intent import normalise
-from tests.bench import bars, fabric, figures, fleet, pair_figures, watch
+from tests.bench import bars, fabric_parse, figures, fleet, pair_figures, watch
 from tests.bench.localisation import Compared
 from tests.bench.runners import Measured
 from tests.simulator.score import Score
@@ -212,7 +212,7 @@ def test_a_run_that_says_nothing_of_converged_hosts(tmp_path: Path, status: int,
 
 
 def test_a_fabric_is_read_whole_and_within_its_bars(tmp_path: Path) -> None:
-    seconds, peak = fabric.fabric(tmp_path)
+    seconds, peak = fabric_parse.parse(tmp_path)
     assert (seconds["metric"], seconds["baseline"], peak["metric"], peak["baseline"]) == (
         "fabric_parse_s_2048",
         0.3,
@@ -224,6 +224,6 @@ def test_a_fabric_is_read_whole_and_within_its_bars(tmp_path: Path) -> None:
 
 
 def test_a_fabric_that_was_not_read_whole_gives_no_figure(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(fabric, "LINKS", 4097)
+    monkeypatch.setattr(fabric_parse, "LINKS", 4097)
     with pytest.raises(RuntimeError, match="not read whole"):
-        list(fabric.fabric(tmp_path))
+        list(fabric_parse.parse(tmp_path))
