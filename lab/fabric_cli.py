@@ -5,9 +5,10 @@
 from __future__ import annotations
 
 import argparse
+from collections.abc import Callable
 from typing import TYPE_CHECKING
 
-from lab import fabric
+from lab import fabric, fabric_faults
 from lab.errors import LabError
 from lab.fabric_plan import KINDS, SWITCH_PORTS, Shape
 
@@ -35,8 +36,8 @@ def add(commands: Commands) -> None:
     swap.add_argument("links", nargs=2, metavar="LINK")
     degrade = verb("degrade", "make a cable narrower or slower")
     degrade.add_argument("link", metavar="LINK")
-    degrade.add_argument("--width", type=int, choices=sorted(fabric.WIDTHS), help="lanes")
-    degrade.add_argument("--speed", choices=tuple(fabric.SPEEDS))
+    degrade.add_argument("--width", type=int, choices=sorted(fabric_faults.WIDTHS), help="lanes")
+    degrade.add_argument("--speed", choices=tuple(fabric_faults.SPEEDS))
     counter = verb("counter", "set a performance counter of a port")
     counter.add_argument("node")
     counter.add_argument("port", type=int)
@@ -76,36 +77,35 @@ def _options(words: list[str]) -> dict[str, str]:
     return {key: value for key, _equals, value in pairs}
 
 
+def _up(name: str, arguments: argparse.Namespace) -> None:
+    rails = arguments.rails if arguments.rails is not None else 4 if arguments.plan == "rail" else 1
+    shape = Shape(arguments.plan, arguments.hosts, rails, arguments.spines, arguments.uplinks, arguments.ports)
+    fabric.up(name, shape, node=arguments.host, named=not arguments.unnamed, options=_options(arguments.set))
+
+
+def _run(name: str, arguments: argparse.Namespace) -> None:
+    words = arguments.words[1:] if arguments.words[:1] == ["--"] else arguments.words
+    if not words:
+        raise LabError("Say what to run, for example: lab fabric run -- ibnetdiscover")
+    fabric.run_tool(name, words, arguments.host)
+
+
+VERBS: dict[str, Callable[[str, argparse.Namespace], None]] = {
+    "up": _up,
+    "down": lambda name, _given: fabric.down(name),
+    "status": lambda name, _given: fabric.status(name),
+    "cut": lambda name, given: fabric_faults.cut(name, given.link),
+    "restore": lambda name, given: fabric_faults.restore(name, given.link),
+    "swap": lambda name, given: fabric_faults.swap(name, *given.links),
+    "degrade": lambda name, given: fabric_faults.degrade(name, given.link, given.width, given.speed),
+    "counter": lambda name, given: fabric_faults.counter(name, given.node, given.port, given.counter, given.value),
+    "console": lambda name, given: fabric_faults.console(name, given.line),
+    "second-sm": lambda name, given: fabric.second_manager(name, given.host, _options(given.set)),
+    "stop-sm": lambda name, given: fabric.stop_manager(name, given.number),
+    "run": _run,
+}
+
+
 def dispatch(arguments: argparse.Namespace) -> None:
     """Carry out one command."""
-    name = arguments.name
-    match arguments.verb:
-        case "up":
-            rails = arguments.rails if arguments.rails is not None else 4 if arguments.plan == "rail" else 1
-            shape = Shape(arguments.plan, arguments.hosts, rails, arguments.spines, arguments.uplinks, arguments.ports)
-            fabric.up(name, shape, node=arguments.host, named=not arguments.unnamed, options=_options(arguments.set))
-        case "down":
-            fabric.down(name)
-        case "status":
-            fabric.status(name)
-        case "cut":
-            fabric.cut(name, arguments.link)
-        case "restore":
-            fabric.restore(name, arguments.link)
-        case "swap":
-            fabric.swap(name, *arguments.links)
-        case "degrade":
-            fabric.degrade(name, arguments.link, arguments.width, arguments.speed)
-        case "counter":
-            fabric.counter(name, arguments.node, arguments.port, arguments.counter, arguments.value)
-        case "console":
-            fabric.console(name, arguments.line)
-        case "second-sm":
-            fabric.second_manager(name, arguments.host, _options(arguments.set))
-        case "stop-sm":
-            fabric.stop_manager(name, arguments.number)
-        case "run":
-            words = arguments.words[1:] if arguments.words[:1] == ["--"] else arguments.words
-            if not words:
-                raise LabError("Say what to run, for example: lab fabric run -- ibnetdiscover")
-            fabric.run_tool(name, words, arguments.host)
+    VERBS[arguments.verb](arguments.name, arguments)

@@ -22,9 +22,6 @@ SPEED, WIDTH = "HDR", 4
 SWITCH_PORTS = 64
 MAX_HCAS, MAX_RAILS = 4096, 16
 SWITCH_GUIDS, HCA_GUIDS, GUID_STEP = 0x506B4B0300000000, 0xA088C20300000000, 0x10
-MELLANOX, QUANTUM, CONNECTX6 = 0x2C9, 0xD2F0, 0x101B
-#: What a switch calls itself that nobody has named.
-UNNAMED = "Quantum Mellanox Technologies"
 
 
 @dataclass(frozen=True)
@@ -89,13 +86,17 @@ class FabricPlan:
     hcas: tuple[Hca, ...]
     trunks: tuple[Trunk, ...]
 
+    @property
+    def nodes(self) -> tuple[Switch | Hca, ...]:
+        return (*self.switches, *self.hcas)
+
     def cables(self) -> Iterator[tuple[End, End]]:
         for trunk in self.trunks:
             yield from trunk.cables()
 
     def guid(self, name: str) -> int:
         """The node GUID of a switch or an HCA; LabError if the fabric has none of that name."""
-        for node in (*self.switches, *self.hcas):
+        for node in self.nodes:
             if node.name == name:
                 return node.guid
         raise LabError(f"The fabric has no '{name}': its nodes are {self.switches[0].name} … and '{self.hcas[0].name}' ….")
@@ -129,10 +130,9 @@ def make(shape: Shape) -> FabricPlan:
         raise LabError(f"{total} leaves with {up} uplinks each do not fit on {spines} spines of {shape.ports} ports.")
     switches = _switches("leaf", total, 0) + _switches("spine", spines, total)
     hosts, trunks = _hosts(shape, leaves, per_leaf)
-    first = shape.ports - (shape.ports - down) + 1
     for leaf in range(total):
         for spine in range(spines):
-            at = End(f"leaf{leaf + 1}", first + spine * parallel)
+            at = End(f"leaf{leaf + 1}", down + 1 + spine * parallel)
             trunks.append(Trunk(at, End(f"spine{spine + 1}", 1 + leaf * parallel), parallel))
     return FabricPlan(shape, switches, hosts, tuple(trunks))
 
@@ -168,52 +168,6 @@ def _hosts(shape: Shape, leaves: int, per_leaf: int) -> tuple[tuple[Hca, ...], l
             port = place + 1 if on_rail else place * shape.rails + rail + 1
             trunks.append(Trunk(End(name, 1), End(f"leaf{leaf + 1}", port)))
     return tuple(hcas), trunks
-
-
-def topology(plan: FabricPlan, *, named: bool = True) -> str:
-    """The text that ibsim reads: ibnetdiscover's own format (width and speed stand behind each cable), node ids being our names.
-
-    `named` False: the switches describe themselves as factory-new ones do. Source: ibsim 0.10, sim_net.c.
-    """
-    far: dict[str, list[tuple[int, End]]] = {node.name: [] for node in (*plan.switches, *plan.hcas)}
-    for a, b in plan.cables():
-        far[a.node].append((a.port, b))
-        far[b.node].append((b.port, a))
-    parts = []
-    for switch in plan.switches:
-        said = switch.name if named else UNNAMED
-        head = f'Switch\t{plan.shape.ports} "{switch.name}"\t\t# "{said}" base port 0 lid 0 lmc 0'
-        parts.append(_record(switch.guid, QUANTUM, "switchguid", head, far[switch.name], "lid 0"))
-    for hca in plan.hcas:
-        head = f'Ca\t1 "{hca.name}"\t\t# "{hca.name}"'
-        parts.append(_record(hca.guid, CONNECTX6, "caguid", head, far[hca.name], "lid 0 lmc 0"))
-    return "\n".join(parts)
-
-
-def _record(guid: int, device: int, key: str, head: str, cables: list[tuple[int, End]], lid: str) -> str:
-    lines = [f"vendid={MELLANOX:#x}", f"devid={device:#x}", f"sysimgguid={guid:#x}", f"{key}={guid:#x}", head]
-    lines += [f'[{port}]\t"{end.node}"[{end.port}]\t\t# {lid} "{end.node}" lid 0 {WIDTH}x{SPEED}' for port, end in sorted(cables)]
-    return "\n".join(lines) + "\n"
-
-
-def cabling(plan: FabricPlan) -> str:
-    """The planned cabling as a person would keep it (YAML): the file of `rdma_fabric.planes.NAME.plan`."""
-    lines = ["switches:"]
-    lines += [f'  {switch.name}: {{guid: "{switch.guid:#018x}", tier: {switch.tier}}}' for switch in plan.switches]
-    lines += ["links:"]
-    lines += [f'  - {{from: "{_ports(trunk.a, trunk)}", to: "{_ports(trunk.b, trunk)}"}}' for trunk in plan.trunks]
-    return "\n".join(lines) + "\n"
-
-
-def _ports(end: End, trunk: Trunk) -> str:
-    if " " in end.node:
-        return end.node
-    return str(end) if trunk.count == 1 else f"{end}-{end.port + trunk.count - 1}"
-
-
-def name_map(plan: FabricPlan) -> str:
-    """The switches' names by GUID, as `--node-name-map` of the tools and `node_name_map_name` of opensm read them."""
-    return "".join(f'{switch.guid:#018x} "{switch.name}"\n' for switch in plan.switches)
 
 
 def end(word: str) -> End:

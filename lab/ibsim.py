@@ -127,6 +127,12 @@ def forget_the_dead(folder: FabricFolder) -> None:
             say(folder, f"X {number}")
 
 
+def rate(dump: str, port: int) -> tuple[int, str] | None:
+    """Width and speed ("25G": a lane's, as ibsim says it) of a node's port in its `Dump`; None if the port is down."""
+    said = re.search(rf"^[0-9a-f]+\t\[{port}\]\t\"[^\n]*? (\d+)x +([\d.]+G) ", dump, re.MULTILINE)
+    return (int(said[1]), said[2]) if said else None
+
+
 def peers(dump: str) -> dict[int, tuple[str, int]]:
     """Port → (node, port) at the other end, of one node's `Dump`; ports that are down are not in it."""
     return {int(port): (node, int(far)) for port, node, far in LINKED.findall(dump) if node != "Sma Port"}

@@ -12,6 +12,7 @@ from pathlib import Path
 
 from lab import ibsim, process
 from lab.errors import LabError
+from lab.fabric_plan import FabricPlan
 from lab.paths import FabricFolder
 
 UP, STANDBY = "SUBNET UP", "Entering STANDBY state"
@@ -37,23 +38,47 @@ def start(folder: FabricFolder, number: int, node: str, options: Mapping[str, st
     """Start a manager at a node and wait until it is master (then its subnet is up) or standby; which of them is returned."""
     home = folder.manager(number)
     home.mkdir()
-    config = home / "opensm.conf"
-    config.write_text(configuration(home, options))
+    (home / "opensm.conf").write_text(configuration(home, options))
+    (home / "node").write_text(node)
+    return again(folder, number, patience_seconds=patience_seconds)
+
+
+def again(folder: FabricFolder, number: int, *, patience_seconds: float) -> str:
+    """Start a manager that was stopped once more, as it was."""
+    home = folder.manager(number)
+    at = node(home)
+    (home / "log").unlink(missing_ok=True)
     place = {"OSM_CACHE_DIR": str(home), "OSM_TMP_DIR": str(home)}
     with (home / "stdout").open("wb") as output:
         started = subprocess.Popen(
-            ["nice", "-n", "10", "opensm", "-F", str(config)], cwd=home, stdin=subprocess.DEVNULL, stdout=output, stderr=output,
-            start_new_session=True, env={**ibsim.environment(folder, node), **place},
+            ["nice", "-n", "10", "opensm", "-F", str(home / "opensm.conf")], cwd=home, stdin=subprocess.DEVNULL, stdout=output,
+            stderr=output, start_new_session=True, env={**ibsim.environment(folder, at), **place},
         )  # fmt: skip
     (home / "pid").write_text(str(started.pid))
     deadline = time.monotonic() + patience_seconds
     while (role := role_of(read_log(home))) is None:
         if started.poll() is not None:
-            raise LabError(f"opensm at {node} has ended while it was starting; see {home}/stdout and {home}/log.")
+            raise LabError(f"opensm at {at} has ended while it was starting; see {home}/stdout and {home}/log.")
         if time.monotonic() > deadline:
-            raise LabError(f"opensm at {node} is neither master nor standby after {patience_seconds:.0f} s; see {home}/log.")
+            raise LabError(f"opensm at {at} is neither master nor standby after {patience_seconds:.0f} s; see {home}/log.")
         time.sleep(0.05)
     return role
+
+
+def node(home: Path) -> str:
+    """Where a manager runs."""
+    return (home / "node").read_text()
+
+
+def rank(options: Mapping[str, str], guid: int) -> tuple[int, int]:
+    """What decides who is master: the highest priority (opensm's default is 0), then the lowest port GUID (IBA 14.4.1)."""
+    return int(options.get("sm_priority", "0")), -guid
+
+
+def rank_of(home: Path, plan: FabricPlan) -> tuple[int, int]:
+    """The rank of a manager that has been started."""
+    pairs = (line.split(maxsplit=1) for line in (home / "opensm.conf").read_text().splitlines())
+    return rank(dict(pairs), plan.guid(node(home)))
 
 
 def role_of(log: str) -> str | None:
