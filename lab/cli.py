@@ -11,7 +11,7 @@ import signal
 import sys
 from types import FrameType
 
-from lab import cluster, namespace, remote
+from lab import cluster, fabric_cli, namespace, remote
 from lab.errors import LabError
 from lab.plan import KINDS
 
@@ -48,6 +48,7 @@ def parser() -> argparse.ArgumentParser:
     cable.add_argument("--mtu", type=int, metavar="BYTES", help="drop larger frames towards the node")
     cable.add_argument("--cut", action="store_true", default=None, help="no carrier")
     cable.add_argument("--restore", action="store_true", default=None, help="a good cable again")
+    fabric_cli.add(commands)
     return top
 
 
@@ -55,6 +56,8 @@ def dispatch(arguments: argparse.Namespace) -> None:
     """Carry out one command."""
     name = arguments.name
     match arguments.command:
+        case "fabric":
+            fabric_cli.dispatch(arguments)
         case "up":
             cluster.up(name, arguments.kind, arguments.nodes, arguments.port_base)
         case "down":

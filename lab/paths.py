@@ -22,6 +22,50 @@ def labs() -> Path:
     return base() / "labs"
 
 
+def fabrics() -> Path:
+    return base() / "fabrics"
+
+
+@dataclass(frozen=True)
+class FabricFolder:
+    """The folder of one simulated fabric; removed by `fabric down`."""
+
+    path: Path
+
+    @classmethod
+    def of(cls, name: str) -> FabricFolder:
+        return cls(fabrics() / name)
+
+    @property
+    def state(self) -> Path:
+        return self.path / "fabric.json"
+
+    @property
+    def topology(self) -> Path:
+        return self.path / "topology"
+
+    @property
+    def cabling(self) -> Path:
+        return self.path / "cabling.yml"
+
+    @property
+    def name_map(self) -> Path:
+        return self.path / "node-name-map"
+
+    @property
+    def simulator(self) -> Path:
+        return self.path / "ibsim"
+
+    @property
+    def clients(self) -> Path:
+        """Where the tools run: each leaves a folder of its own here while it works."""
+        return self.path / "clients"
+
+    def manager(self, number: int) -> Path:
+        """The folder of one subnet manager; the first has number 1."""
+        return self.path / f"opensm{number}"
+
+
 @dataclass(frozen=True)
 class LabFolder:
     """The folder of one lab; removed by `down`."""

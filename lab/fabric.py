@@ -1,0 +1,196 @@
+# Copyright (c) 2026, the rdma.cluster authors
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""One simulated InfiniBand fabric as a whole: up, down, status, its subnet managers, and the tools run on it.
+
+What is simulated is the hardware (ibsim answers for switches and HCAs); the subnet manager and the tools are the real ones.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import fcntl
+import json
+import os
+import re
+import shutil
+import time
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import Any
+
+from lab import fabric_plan, fabric_texts, ibsim, opensm, paths, preflight
+from lab.errors import LabError
+from lab.fabric_plan import FabricPlan, Shape
+from lab.paths import FabricFolder
+from lab.shell import log
+
+
+@dataclass(frozen=True)
+class Fabric:
+    """A fabric that exists, as its state file tells."""
+
+    plan: FabricPlan
+    folder: FabricFolder
+    manager_node: str
+
+    @property
+    def patience_seconds(self) -> float:
+        """How long its simulator and its manager may take: 3 s and 4 s for 2048 HCAs on one busy core, tenfold."""
+        return 20 + len(self.plan.hcas) / 40
+
+
+@contextmanager
+def locked(name: str) -> Iterator[None]:
+    """One command at a time on a fabric's console."""
+    paths.fabrics().mkdir(parents=True, exist_ok=True)
+    with (paths.fabrics() / f".{name}.lock").open("w") as handle:
+        fcntl.flock(handle, fcntl.LOCK_EX)
+        yield
+
+
+def _checked(name: str) -> str:
+    if not re.fullmatch(r"[a-z][a-z0-9]{0,9}", name):
+        raise LabError(f"A fabric's name is 1 to 10 lower-case letters and digits, beginning with a letter; got '{name}'.")
+    return name
+
+
+def load(name: str) -> Fabric:
+    """The fabric of this name; LabError if there is none, or only what an interrupted `up` has left."""
+    state = _state(_checked(name))
+    if state is None or state["phase"] != "up":
+        raise LabError(f"There is no fabric '{name}'. Make one with: lab fabric up --name {name}")
+    return Fabric(fabric_plan.make(Shape(**state["shape"])), FabricFolder.of(name), state["manager_node"])
+
+
+def _state(name: str) -> dict[str, Any] | None:
+    try:
+        return dict(json.loads(FabricFolder.of(name).state.read_text()))
+    except FileNotFoundError:
+        return None
+
+
+def _write_state(fabric: Fabric, phase: str) -> None:
+    state = {"phase": phase, "shape": dataclasses.asdict(fabric.plan.shape), "manager_node": fabric.manager_node}
+    new = fabric.folder.state.with_suffix(".new")
+    new.write_text(json.dumps(state) + "\n")
+    new.rename(fabric.folder.state)
+
+
+def up(name: str, shape: Shape, *, node: str | None = None, named: bool = True, options: Mapping[str, str] | None = None) -> None:
+    """Bring a fabric and its subnet manager up; an `up` that fails or is interrupted leaves nothing behind."""
+    folder = FabricFolder.of(_checked(name))
+    plan = fabric_plan.make(shape)
+    fabric = Fabric(plan, folder, node or plan.hcas[0].name)
+    plan.guid(fabric.manager_node)
+    preflight.check_fabric()
+    with locked(name):
+        state = _state(name)
+        if state and state["phase"] == "up":
+            log(f"Fabric '{name}' is up already. (lab fabric status; lab fabric down)")
+            return
+        _tear_down(folder)
+        try:
+            _bring_up(fabric, named=named, options=options or {})
+        except BaseException:
+            _tear_down(folder)
+            raise
+
+
+def _bring_up(fabric: Fabric, *, named: bool, options: Mapping[str, str]) -> None:
+    started = time.monotonic()
+    folder, plan = fabric.folder, fabric.plan
+    folder.clients.mkdir(parents=True)
+    _write_state(fabric, "starting")
+    folder.topology.write_text(fabric_texts.topology(plan, named=named))
+    folder.cabling.write_text(fabric_texts.cabling(plan))
+    folder.name_map.write_text(fabric_texts.name_map(plan))
+    ibsim.start(folder, plan, patience_seconds=fabric.patience_seconds)
+    simulated = time.monotonic()
+    role = opensm.start(folder, 1, fabric.manager_node, options, patience_seconds=fabric.patience_seconds)
+    ended = time.monotonic()
+    _write_state(fabric, "up")
+    log(f"fabric    {len(plan.hcas)} HCAs of {plan.shape.hosts} hosts, {len(plan.switches)} switches, {len(list(plan.cables()))} cables")
+    log(f"fabric    ibsim took {simulated - started:.1f} s, opensm {ended - simulated:.1f} s; it is {role} at {fabric.manager_node}")
+    log(f"fabric    '{folder.path.name}' is up; planned cabling: {folder.cabling}, names: {folder.name_map}")
+
+
+def down(name: str) -> None:
+    """Remove a fabric and everything that belongs to it."""
+    with locked(_checked(name)):
+        there = _tear_down(FabricFolder.of(name))
+        log(f"Fabric '{name}' is down." if there else f"There is no fabric '{name}': nothing to do.")
+    (paths.fabrics() / f".{name}.lock").unlink(missing_ok=True)
+
+
+def _tear_down(folder: FabricFolder) -> bool:
+    there = folder.path.exists()
+    for number in opensm.numbers(folder):
+        opensm.stop(folder, number)
+    ibsim.stop(folder)
+    if there:
+        shutil.rmtree(folder.path)
+    return there
+
+
+def status(name: str) -> None:
+    """Print the simulator and the managers: whether they run, as what, and their memory."""
+    fabric = load(name)
+    folder = fabric.folder
+    log(f"Fabric '{name}': {len(fabric.plan.hcas)} HCAs, {len(fabric.plan.switches)} switches, folder {folder.path}")
+    log(f"  ibsim    {'running' if ibsim.is_running(folder) else 'ended'}")
+    for number in opensm.numbers(folder):
+        role = opensm.role_of(opensm.read_log(folder.manager(number)))
+        log(f"  opensm{number}  {role if opensm.is_running(folder, number) else 'ended'}")
+
+
+def tool(fabric: Fabric, words: Sequence[str], *, node: str | None = None) -> tuple[list[str], dict[str, str]]:
+    """How a real tool is run on the fabric, seen from a node: its argv and environment; it must run in `folder.clients`."""
+    seen_from = node or fabric.manager_node
+    fabric.plan.guid(seen_from)
+    with locked(fabric.folder.path.name):
+        ibsim.forget_the_dead(fabric.folder)
+    return list(words), ibsim.environment(fabric.folder, seen_from)
+
+
+def run_tool(name: str, words: Sequence[str], node: str | None) -> None:
+    """Become the tool; its output and exit status are this program's."""
+    fabric = load(name)
+    argv, environment = tool(fabric, words, node=node)
+    os.chdir(fabric.folder.clients)
+    try:
+        os.execvpe(argv[0], argv, environment)
+    except FileNotFoundError:
+        raise LabError(f"The command `{argv[0]}` is not installed on this machine.") from None
+
+
+def second_manager(name: str, node: str | None, options: Mapping[str, str]) -> None:
+    """Start one more opensm, at another host than the first unless said; the one that must win is then master.
+
+    If that is the new one, the others are stopped before and started after it. ibsim tells a master of a new manager before that one is
+    ready, and opensm 3.3.23 may then hand over to a manager that is still discovering, whereupon nobody is master for good.
+    """
+    fabric = load(name)
+    folder = fabric.folder
+    at = node or next(hca.name for hca in fabric.plan.hcas if hca.name.split()[0] != fabric.manager_node.split()[0])
+    new = opensm.rank(options, fabric.plan.guid(at))
+    with locked(name):
+        ibsim.forget_the_dead(folder)
+        number = max(opensm.numbers(folder)) + 1
+        others = [n for n in opensm.numbers(folder) if opensm.is_running(folder, n)]
+        wins = all(new > opensm.rank_of(folder.manager(n), fabric.plan) for n in others)
+        for other in others if wins else []:
+            opensm.stop(folder, other)
+        role = opensm.start(folder, number, at, options, patience_seconds=fabric.patience_seconds)
+        for other in others if wins else []:
+            opensm.again(folder, other, patience_seconds=fabric.patience_seconds)
+    log(f"opensm{number} at {at} is {role}")
+
+
+def stop_manager(name: str, number: int) -> None:
+    """End one subnet manager, as if its host had lost it."""
+    fabric = load(name)
+    if number not in opensm.numbers(fabric.folder):
+        raise LabError(f"Fabric '{name}' has no opensm{number}; it has {', '.join(f'opensm{n}' for n in opensm.numbers(fabric.folder))}.")
+    opensm.stop(fabric.folder, number)
+    log(f"opensm{number} has ended")
