@@ -37,8 +37,8 @@ def inventory(graphs: Sequence[Graph], facts: Mapping[str, Mapping[str, Any]]) -
     if len(groups) == 1:
         return "\n".join([*lines, *_rails_lines(4, json.loads(next(iter(groups)))), "  hosts:", *_hosts_lines(4, list(by_host))]) + "\n"
     lines.append("  children:" if groups else "  hosts: {}")
-    for number, (rails, hosts) in enumerate(groups.items(), start=1):
-        own = _rails_lines(8, json.loads(rails))
+    for number, (text, hosts) in enumerate(groups.items(), start=1):
+        own = _rails_lines(8, json.loads(text))
         lines += [f"    like_{number}:", *(["      vars:", *own] if own else []), "      hosts:", *_hosts_lines(8, hosts)]
     return "\n".join(lines) + "\n"
 

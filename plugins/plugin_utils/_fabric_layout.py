@@ -64,12 +64,11 @@ class Layout:
 
 def host_names(graph: Graph) -> dict[str, list[str]]:
     """Host's name → the GUIDs of its HCAs, both in the order in which a person counts."""
-    found: dict[str, list[str]] = defaultdict(list)
-    for guid, node in graph.nodes.items():
-        if node.kind == "host":
-            found[node.name].append(guid)
-    order = sorted(found, key=natural)
-    return {name: sorted(found[name], key=lambda guid: (natural(graph.nodes[guid].device or ""), guid)) for name in order}
+    found = graph.hosts()
+    return {
+        name: sorted((node.guid for node in found[name]), key=lambda guid: (natural(graph.nodes[guid].device or ""), guid))
+        for name in sorted(found, key=natural)
+    }
 
 
 def lay_out(graph: Graph) -> Layout:
@@ -158,7 +157,7 @@ def _row(into: dict[str, Box], guids: Sequence[str], place: tuple[float, float, 
         row = guids[number : number + most]
         step = WIDTH + GAP if len(row) == most else max(WIDTH + GAP, min(width / len(row), 3 * WIDTH))
         start = x + (width - (len(row) - 1) * step - WIDTH) / 2
-        into.update({guid: Box(start + place * step, y) for place, guid in enumerate(row)})
+        into.update({guid: Box(start + at * step, y) for at, guid in enumerate(row)})
         y += HEIGHT + GAP
     return y - GAP
 

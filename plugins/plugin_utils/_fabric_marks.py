@@ -36,7 +36,7 @@ def end_words(graph: Graph, end: tuple[str, int]) -> str:
     """ "node17 mlx5_3 port 1"; a GUID where there is no such node."""
     node = graph.nodes.get(end[0])
     name = end[0] if node is None else " ".join(part for part in (node.name, node.device) if part)
-    return f"{name} port {end[1]}"
+    return f"{name} port {graph.port_name(*end)}"
 
 
 def rate_words(link: Link) -> str:

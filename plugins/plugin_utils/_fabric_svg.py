@@ -102,11 +102,12 @@ def _line(upper: Box, lower: Box, kind: str, width: float, words: str) -> str:
 
 def _bundles(graph: Graph, layout: Layout) -> Iterator[str]:
     """From each leaf to the frame of its hosts one line for all of their cables."""
+    host_of = _host_of(graph)
     below: dict[str, list[str]] = {guid: [] for guid in layout.switches}
     for link in graph.links:
         for one, other in ((link.a[0], link.b[0]), (link.b[0], link.a[0])):
-            if one in below and other in graph.nodes and graph.nodes[other].kind == "host":
-                below[one].append(graph.nodes[other].name)
+            if one in below and other in host_of:
+                below[one].append(host_of[other])
     for group in layout.groups:
         x, y, wide, high = group.frame
         if group.hosts:
@@ -125,7 +126,7 @@ def _switches(graph: Graph, layout: Layout, bad: Mapping[Ends, str]) -> Iterator
     at_bad = Counter(guid for ends in bad for guid, _port in ends)
     for guid, box in layout.switches.items():
         node = graph.nodes[guid]
-        words = [node.name, guid, *([node.description] if node.description not in ("", node.name) else [])]
+        words = [node.name, guid, *([str(node.description)] if node.description not in (None, "", node.name) else [])]
         words += [f"{_count(at_bad[guid], 'bad link')}"] if at_bad[guid] else []
         yield _box(box, "switch at-bad" if at_bad[guid] else "switch", node.name, "\n".join(words))
 
@@ -143,11 +144,17 @@ def _hosts(graph: Graph, layout: Layout, bad: Mapping[Ends, str]) -> Iterator[st
 
 def _bad_to_hosts(graph: Graph, layout: Layout, bad: Mapping[Ends, str]) -> Iterator[str]:
     """The bad links between a leaf and a host."""
+    host_of = _host_of(graph)
     for link in graph.links:
         ends = sorted((link.a, link.b), key=lambda end: end[0] not in layout.switches)
-        upper, lower = layout.switches.get(ends[0][0]), graph.nodes.get(ends[1][0])
-        if (link.a, link.b) in bad and upper is not None and lower is not None and lower.kind == "host":
-            yield _line(upper, layout.hosts[lower.name], "bad", 0, f"{link_words(graph, link)}: {bad[link.a, link.b]}")
+        upper, lower = layout.switches.get(ends[0][0]), host_of.get(ends[1][0])
+        if (link.a, link.b) in bad and upper is not None and lower is not None:
+            yield _line(upper, layout.hosts[lower], "bad", 0, f"{link_words(graph, link)}: {bad[link.a, link.b]}")
+
+
+def _host_of(graph: Graph) -> dict[str, str]:
+    """GUID of an HCA → its host's name."""
+    return {guid: name for name, guids in host_names(graph).items() for guid in guids}
 
 
 def _box(box: Box, kind: str, name: str, words: str) -> str:

@@ -50,9 +50,9 @@ class Ways:
     def tiers_between(self, start: str, goal: str) -> list[list[str]]:
         """The switches on the shortest ways between two, without both: those one hop away, two hops away, …; [] if there is no way."""
         near, far = self.hops(start), self.hops(goal)
-        length = near.get(goal)
-        tiers: list[list[str]] = [[] for _number in range((length or 1) - 1)]
-        for guid, hops in near.items() if length is not None else ():
+        length = near.get(goal, 0)
+        tiers: list[list[str]] = [[] for _number in range(max(0, length - 1))]
+        for guid, hops in near.items():
             if 0 < hops < length and hops + far.get(guid, length) == length:
                 tiers[hops - 1].append(guid)
         return [sorted(tier) for tier in tiers]

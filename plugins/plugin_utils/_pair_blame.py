@@ -16,7 +16,7 @@ from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
-from ansible_collections.rdma.cluster.plugins.plugin_utils._pair_crossings import PATH_LOW, Crossing, one_of
+from ansible_collections.rdma.cluster.plugins.plugin_utils._pair_crossings import PATH_LOW, RECEIVES, SENDS, Crossing, one_of
 from ansible_collections.rdma.cluster.plugins.plugin_utils._pair_matrix import Matrix
 from ansible_collections.rdma.cluster.plugins.plugin_utils._pair_scale_few import NEARLY_ALL_LOW
 
@@ -28,7 +28,6 @@ LEAST_SHARE = 0.15
 NEARLY_ALL = 0.8
 #: A rail of so many NICs whose shares of low ones are all at least so much of the rail's is bad as a whole, if that is at least so much.
 LOSSY_NICS, LOSSY_ALIKE, LOSSY_SHARE = 8, 0.75, 0.3
-SENDS, RECEIVES = 0, 1
 DIRECTIONS = ("sends", "receives")
 Cell = tuple[int, int, int]
 
@@ -84,6 +83,8 @@ class Court:
         found = []
         queue = [(-gain, *where) for where in self._suspects() if (gain := sum(each.gain for each in self._best(*where))) > 0]
         heapq.heapify(queue)
+        # What a group of spines explains may grow when a nearer cause is known.
+        groups = [(1, element) for element, crossing in self.crossed.items() if crossing.alternatives > 1]
         while queue:
             _gain, order, name = heapq.heappop(queue)
             best = self._best(order, name)
@@ -95,6 +96,9 @@ class Court:
                 continue
             found += best
             self._explained(at for each in best for at in each.lows)
+            for group in groups:
+                if (gain := sum(each.gain for each in self._best(*group))) > 0:
+                    heapq.heappush(queue, (-gain, *group))
         return _needed(self, _whole_rails(self, found))
 
     def _suspects(self) -> Iterator[tuple[int, int | str]]:
@@ -119,9 +123,27 @@ class Court:
         blamed = Blamed("path", 0, lows, element=name)
         if crossing.alternatives == 1:
             return self._shared(blamed, crossing.rest(lows), PATH_LOW)
-        gain, explained = one_of(crossing, self.matrix, self.weights, lows)
+        gain, explained = one_of(crossing, self.matrix, self.weights, self._uncontested(crossing, lows))
         gain -= self.need
         return [replace(blamed, gain=gain, lows=tuple(explained))] if gain > 0 and not self._have_one_end(explained) else []
+
+    def _uncontested(self, crossing: Crossing, lows: Sequence[int]) -> list[int]:
+        """Of a group's low ones those without a nearer cause: an element nearly all of which is low, or an end bad elsewhere too."""
+        taken: set[int] = set()
+        for other in self.crossed.values():
+            own = [at for at in other.lows if at in self.open] if other.alternatives == 1 else []
+            if own and len(own) >= PATH_LOW * other.rest(own):
+                taken.update(own)
+        rest = [at for at in lows if at not in taken]
+        low, low_rest = (Counter(cell for at in of for cell in self.cells(at)) for of in (lows, rest))
+        gone = Counter(cell for at in crossing.lows if at not in self.open for cell in self.cells(at))
+        bad = set()
+        for cell, number in low_rest.items():
+            crosses = crossing.ends[cell] - gone[cell]
+            beyond, low_beyond = self.n[cell] - crosses, len(self.lows[cell]) - low[cell]
+            if number >= PATH_LOW * (crosses - low[cell] + number) and low_beyond >= max(1, PATH_LOW * beyond):
+                bad.add(cell)
+        return [at for at in rest if not bad & {*self.cells(at)}]
 
     def _is_lossy(self, rail: int) -> bool:
         """Whether nearly all of many NICs of a rail have about the same share of low ones, as no few of them bring about."""

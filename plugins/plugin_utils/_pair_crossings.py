@@ -16,6 +16,7 @@ from ansible_collections.rdma.cluster.plugins.plugin_utils._pair_matrix import M
 
 #: Of what lies between endpoints so many are low.
 PATH_LOW = 0.8
+SENDS, RECEIVES = 0, 1
 #: Of what crosses one of a group at least so much is low, times the share that each of the group should have.
 GROUP_LEAST = 0.5
 #: Elements that the same measurements cross are one; so many of them are named.
@@ -34,12 +35,15 @@ class Paths(Protocol):
 
 @dataclass(frozen=True)
 class Crossing:
-    """How many measurements cross an element, and the positions of the low ones. received: of a group, (rail, server) → measurements."""
+    """How many measurements cross an element, and the positions of the low ones.
+
+    alternatives: see Paths; ends: of a group, (rail, host, direction) → how many cross it.
+    """
 
     total: int
     lows: Sequence[int]
     alternatives: int = 1
-    received: Mapping[tuple[int, int], int] = field(default_factory=dict)
+    ends: Mapping[tuple[int, int, int], int] = field(default_factory=dict)
 
     def rest(self, lows: Sequence[int]) -> int:
         """How many there are without the low ones that are explained. lows: those that are not."""
@@ -50,18 +54,19 @@ def crossings(matrix: Matrix, lows: Mapping[int, float], paths: Paths) -> dict[s
     """The elements that low measurements cross. Two of which the same low ones of as many cross cannot be told apart and are one."""
     total: Counter[str] = Counter()
     low: dict[str, list[int]] = defaultdict(list)
-    received: Counter[tuple[tuple[str, ...], int, int]] = Counter()
+    often: Counter[tuple[tuple[str, ...], int, int, int]] = Counter()
     for at, (rail, server, client) in enumerate(zip(matrix.rail, matrix.server, matrix.client, strict=True)):
         elements = tuple(paths.elements(rail, server, client))
-        received[elements, rail, server] += 1
+        often[elements, rail, client, SENDS] += 1
+        often[elements, rail, server, RECEIVES] += 1
         for element in elements if at in lows else ():
             low[element].append(at)
-    by_group: dict[str, Counter[tuple[int, int]]] = {element: Counter() for element in low if paths.alternatives(element) > 1}
-    for (elements, rail, server), number in received.items():
+    by_group: dict[str, Counter[tuple[int, int, int]]] = {element: Counter() for element in low if paths.alternatives(element) > 1}
+    for (elements, rail, host, direction), number in often.items():
         for element in elements:
-            total[element] += number
+            total[element] += number if direction == RECEIVES else 0
             if element in by_group:
-                by_group[element][rail, server] += number
+                by_group[element][rail, host, direction] += number
     alike: dict[tuple[int, ...], list[str]] = defaultdict(list)
     for element, own in low.items():
         alike[(total[element], paths.alternatives(element), *own)].append(element)
@@ -97,7 +102,8 @@ def _routed(
     gone = Counter((matrix.rail[at], matrix.server[at]) for at in crossing.lows)
     for at in lows:
         to[matrix.rail[at], matrix.server[at]].append(at)
-    left = {end: number - gone[end] + len(to.get(end, ())) for end, number in crossing.received.items()}
+    received = (((rail, host), number) for (rail, host, direction), number in crossing.ends.items() if direction == RECEIVES)
+    left = {end: number - gone[end] + len(to.get(end, ())) for end, number in received}
     bad = {end: own for end, own in to.items() if len(own) >= PATH_LOW * left[end]}
     known = sum(1 for number in left.values() if number)
     if len(bad) < max(2, least * known):
