@@ -21,8 +21,11 @@ MOST = 0.5
 
 def bad_links(graph: Graph) -> dict[Ends, str]:
     """The ends of each bad link → what is wrong with it, in the order of the links. The findings of the fabric stage say more."""
-    usual = _usual_rates(graph)
-    found = {(link.a, link.b): "; ".join(dict.fromkeys(_wrong(graph, link, usual[_kind(graph, link)]))) for link in graph.links}
+    usual, common = _usual_rates(graph), _could_be_usually(graph)
+    found = {}
+    for link in graph.links:
+        kind = _kind(graph, link)
+        found[link.a, link.b] = "; ".join(dict.fromkeys(_wrong(graph, link, usual[kind], tells_could_be=kind not in common)))
     return {ends: words for ends, words in found.items() if words}
 
 
@@ -44,7 +47,7 @@ def rate_words(link: Link) -> str:
     return f"{link.width}X" * bool(link.width) + "?" * (not link.width) + f" {link.speed or '?'}"
 
 
-def _wrong(graph: Graph, link: Link, usual_gbps: float | None) -> Iterator[str]:
+def _wrong(graph: Graph, link: Link, usual_gbps: float | None, *, tells_could_be: bool) -> Iterator[str]:
     for guid, number in (link.a, link.b):
         node = graph.nodes.get(guid)
         port = node.ports.get(number) if node is not None else None
@@ -54,10 +57,20 @@ def _wrong(graph: Graph, link: Link, usual_gbps: float | None) -> Iterator[str]:
             yield f"{end_words(graph, (guid, number))} is {port.state or port.physical}" + (
                 "" if port.physical in UP else f"/{port.physical}"
             )
-        if port.could_be is not None:
+        if tells_could_be and port.could_be is not None:
             yield f"{rate_words(link)}, could be {' '.join(_could_be(port.could_be))}"
     if usual_gbps is not None and link.rate_gbps is not None and link.rate_gbps < usual_gbps:
         yield f"{rate_words(link)} ({link.rate_gbps:g} Gb/s), others of its kind {usual_gbps:g} Gb/s"
+
+
+def _could_be_usually(graph: Graph) -> set[tuple[str, ...]]:
+    """The kinds of link most of which could be faster by what their ports tell: that is their cabling, as 4X in ports for 12X."""
+    all_of, could_be = Counter[tuple[str, ...]](), Counter[tuple[str, ...]]()
+    for link in graph.links:
+        ports = (graph.nodes[guid].ports.get(number) for guid, number in (link.a, link.b) if guid in graph.nodes)
+        all_of[_kind(graph, link)] += 1
+        could_be[_kind(graph, link)] += any(port is not None and port.could_be is not None for port in ports)
+    return {kind for kind, number in could_be.items() if number > MOST * all_of[kind]}
 
 
 def _could_be(could_be: tuple[int | None, str | None]) -> Iterator[str]:

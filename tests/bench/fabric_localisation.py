@@ -12,9 +12,9 @@ from ansible_collections.rdma.cluster.plugins.module_utils._fabric_graph import 
 from ansible_collections.rdma.cluster.plugins.plugin_utils._pair_paths import End, FabricPaths, Routes
 from ansible_collections.rdma.cluster.plugins.plugin_utils._pair_verdict import Verdict, localise
 from tests.bench.localisation import matrix_of
-from tests.simulator.fabrics import FabricSweep, FabricTruth, destination_spine, simulate_fabric
+from tests.simulator.fabrics import DEVELOPMENT_SEEDS, HELD_OUT_SEEDS, FabricSweep, FabricTruth, destination_spine, simulate_fabric
 from tests.simulator.score import Score
-from tests.simulator.sweeps import DEVELOPMENT_SEEDS, HELD_OUT_SEEDS, Truth
+from tests.simulator.sweeps import Truth
 
 LEAF, SPINE, HCA = 0x1 << 32, 0x2 << 32, 0x3 << 32
 #: Ports of a leaf from here on lead to spines.
@@ -43,7 +43,7 @@ def graph_of(fabric: FabricSweep) -> tuple[Graph, list[list[End | None]], Routes
     for rail, of in enumerate(fabric.leaf_of):
         ends.append([])
         for host, leaf in enumerate(of):
-            guid, port = _guid(HCA + rail * 1024 + host), 1 + (rail * 1024 + host) % UPLINKS
+            guid = _guid(HCA + rail * 1024 + host)
             links.append(Link((_guid(LEAF + leaf), rail * 1024 + host + 1000), (guid, 1), 4, "NDR"))
             ends[-1].append((guid, 1))
             name = f"node{host} mlx5_{rail}"
@@ -60,7 +60,6 @@ def graph_of(fabric: FabricSweep) -> tuple[Graph, list[list[End | None]], Routes
                 lid=None,
                 ports=ports,
             )
-            del port
             up = UPLINKS + destination_spine(rail, host, fabric.spines)
             for other in range(fabric.leaves):
                 routes[_guid(LEAF + other)][_lid(rail, host)] = rail * 1024 + host + 1000 if other == leaf else up
@@ -165,7 +164,7 @@ def fabric_localisation() -> dict[str, float]:
 def main(words: Sequence[str]) -> None:
     """Print what the words ask for; without any, the seeds that the method was developed on."""
     word = words[0] if words else "development"
-    seeds = {"development": DEVELOPMENT_SEEDS, "held-out": HELD_OUT_SEEDS}.get(word)
+    seeds: Sequence[int] | None = {"development": DEVELOPMENT_SEEDS, "held-out": HELD_OUT_SEEDS}.get(word)
     if seeds is None:
         first, _dash, last = word.partition("-")
         seeds = range(int(first), int(last or first) + 1)

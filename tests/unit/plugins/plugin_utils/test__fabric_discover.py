@@ -77,6 +77,15 @@ def test_what_a_link_could_be_is_said() -> None:
     assert words == "4X NDR, could be 4X XDR"
 
 
+def test_what_most_of_a_kind_could_be_is_no_fault() -> None:
+    graph = fabric(4)
+    nodes = {
+        each: replace(node, ports={number: replace(port, could_be=(12, None)) for number, port in node.ports.items()})
+        for each, node in graph.nodes.items()
+    }
+    assert bad_links(replace(graph, nodes=nodes)) == {}
+
+
 def drawing(graph: Graph) -> ElementTree.Element:
     return ElementTree.fromstring(svg(graph))  # noqa: S314 # ours
 
