@@ -15,14 +15,14 @@ from ansible_collections.rdma.cluster.plugins.plugin_utils._fabric_layout import
 from ansible_collections.rdma.cluster.plugins.plugin_utils._fabric_marks import Ends, bad_links, end_words, link_words
 
 STYLE = """
-text{font:11px sans-serif;fill:#1f2933}
+text{font:10px sans-serif;fill:#1f2933}
 .head{font-size:17px;font-weight:bold}.side{fill:#616e7c}.bad-text{fill:#b71c1c}
 .switch{fill:#dbe7f5;stroke:#34619b}.host{fill:#f5f5f2;stroke:#8a8a80}.frame{fill:none;stroke:#c9c9c0}
 .cable{stroke:#7f98b2}.bundle{stroke:#9fb3c8}
 .bad{stroke:#d32f2f;stroke-width:2.4}.at-bad{stroke:#d32f2f;stroke-width:2}.box-bad{fill:#fde0dc;stroke:#d32f2f;stroke-width:2}
 """
 #: A name longer than this is cut in front: the end tells nodes from one another.
-NAME_CHARACTERS = 10
+NAME_CHARACTERS = 9
 #: So many bad links stand below the drawing in words, a line each.
 LISTED, LINE = 40, 16
 ROWS = ("leaves", "spines", "core")
