@@ -9,18 +9,23 @@ from __future__ import annotations
 import time
 from collections.abc import Mapping
 from datetime import UTC, datetime
+from pathlib import Path
 from typing import Any, ClassVar
 
+from ansible.errors import AnsibleError
 from ansible.module_utils.parsing.convert_bool import boolean
 
+from ansible_collections.rdma.cluster.plugins.module_utils._errors import ParseError
 from ansible_collections.rdma.cluster.plugins.module_utils._findings import Finding, stopping, worst
 from ansible_collections.rdma.cluster.plugins.plugin_utils import _proofs
 from ansible_collections.rdma.cluster.plugins.plugin_utils._action import RunAction
-from ansible_collections.rdma.cluster.plugins.plugin_utils._gate import FLEET_CHECKS, known_hosts, verdict
+from ansible_collections.rdma.cluster.plugins.plugin_utils._fabric_gate import FabricGate
+from ansible_collections.rdma.cluster.plugins.plugin_utils._gate import FLEET_CHECKS, compared, known_hosts, verdict
 from ansible_collections.rdma.cluster.plugins.plugin_utils._host_checks import HOST_CHECKS, threshold
 from ansible_collections.rdma.cluster.plugins.plugin_utils._pair_fleet import Fleet
 from ansible_collections.rdma.cluster.plugins.plugin_utils._pair_gate import PairGate
 from ansible_collections.rdma.cluster.plugins.plugin_utils._policy import REPORT, apply_rules, decide
+from ansible_collections.rdma.cluster.plugins.plugin_utils._run_folder import PLANE, run_id
 from ansible_collections.rdma.cluster.plugins.plugin_utils._stage_findings import is_under_way, lost
 from ansible_collections.rdma.cluster.plugins.plugin_utils._stages import STAGES, up_to
 
@@ -43,13 +48,30 @@ class ActionModule(RunAction):
         """Checks that compare hosts: writes the findings of each, fails nobody."""
         if stage == "pairs":
             by_host = self._judge_pairs()
+        elif stage == "fabric":
+            by_host = self._judge_fabric()
         elif stage in FLEET_CHECKS:
-            by_host = FLEET_CHECKS[stage](known_hosts(self.folder, stage))
+            by_host = compared(stage, known_hosts(self.folder, stage), self.folder)
         else:
             return {"msg": f"{stage} gate: nothing to compare between hosts."}
         for host, findings in by_host.items():
             self.folder.write_findings(stage, host, findings, of="fleet")
         return {"msg": f"{stage} gate: {len(by_host)} hosts compared."}
+
+    def _judge_fabric(self) -> dict[str, list[Finding]]:
+        """The graph of each plane; findings on a plane as a whole have no host that could take them over, and are recorded here."""
+        found = FabricGate(self.folder, known_hosts(self.folder, "fabric"), run_id(), self._plan_text).judge()
+        for plane, findings in found.planes.items():
+            ruled = apply_rules(findings, self.intent["checks"], datetime.now(UTC).date())
+            self.folder.write_findings("fabric", f"{PLANE}{plane}", ruled)
+        return found.hosts
+
+    def _plan_text(self, name: str) -> str:
+        """A plan of cables on the control node: relative to the playbook's folder (or files/ there), or absolute. Raises ParseError."""
+        try:
+            return Path(self._find_needle("files", name)).read_text(encoding="utf-8")
+        except (AnsibleError, OSError, UnicodeDecodeError) as error:
+            raise ParseError(f"{name} cannot be read: {' '.join(str(error).split())[:300]}") from error
 
     def _judge_pairs(self) -> dict[str, list[Finding]]:
         """Measurements and proofs. A host that was lost while it was measured has its findings too."""
@@ -94,7 +116,8 @@ class ActionModule(RunAction):
         out = {host: self._why(stage, host) for host in gone}
         out.update(self._offences(stage))
         hosts = len(self.variables["ansible_play_hosts_all"])
-        decision = decide(stage, self.intent["gate"], hosts, out, check_mode=self._task.check_mode)
+        planes = {plane: _words(found) for plane in self.folder.planes_of(stage) if (found := self._offence(stage, plane))}
+        decision = decide(stage, self.intent["gate"], hosts, out, planes, check_mode=self._task.check_mode)
         self.folder.write_json(f"gates/{stage}.json", decision.to_dict())
         return {"failed": decision.stops, "msg": decision.words, "decision": decision.to_dict()}
 

@@ -12,8 +12,9 @@ version_added: 0.1.0
 author:
   - the rdma.cluster authors
 description:
-  - Asks one host for the whole InfiniBand fabric that one of its ports is on, by C(ibnetdiscover), C(iblinkinfo), C(ibqueryerrors) and
-    C(sminfo), and returns it as one graph of switches, HCAs, and links between their ports. Nothing is changed and no counter is reset.
+  - Asks one host for the whole InfiniBand fabric that one of its ports is on, by C(ibnetdiscover), C(iblinkinfo), C(ibqueryerrors),
+    C(sminfo) and C(saquery), and returns it as one graph of switches, HCAs, and links between their ports. Nothing is changed and no
+    counter is reset.
   - On Ethernet, asks C(lldpcli) for the neighbours of this host; the graphs of all hosts together are the fabric.
   - What could not be read leaves a graph that is not complete and says why. It never fails for that, and a graph that is not complete
     never means that the fabric is well.
@@ -38,6 +39,11 @@ options:
     description:
       - Port of the device to ask from.
     type: int
+  graph:
+    description:
+      - Whether to read the graph; without it O(source=infiniband) tells the subnet managers alone, which takes a second.
+    type: bool
+    default: true
   links:
     description:
       - Whether to read the states of all ports, and what their links could be.
@@ -99,7 +105,7 @@ EXAMPLES = r"""
 
 RETURN = r"""
 graph:
-  description: The graph. What was not told is left out.
+  description: The graph. What was not told is left out. V(null) with O(graph=false).
   returned: success
   type: dict
   contains:
@@ -170,8 +176,13 @@ subnet_manager:
       description: A count that grows while it lives.
       type: int
       returned: success
+subnet_managers:
+  description: All that take part in the plane, each as RV(subnet_manager), the master first. V(null) if that is not known.
+  returned: success
+  type: list
+  elements: dict
 no_subnet_manager:
-  description: Why there is no RV(subnet_manager), V(null) if there is one.
+  description: Why RV(subnet_managers) are not known, V(null) if they are.
   returned: success
   type: str
 read_at:
@@ -182,12 +193,15 @@ read_at:
 
 import time
 from dataclasses import asdict
+from typing import Any
 
 from ansible.module_utils.basic import AnsibleModule
 
 from ansible_collections.rdma.cluster.plugins.module_utils._command import SubprocessRunner
-from ansible_collections.rdma.cluster.plugins.module_utils._fabric_read import Asked, read_fabric
+from ansible_collections.rdma.cluster.plugins.module_utils._fabric_read import read_fabric
+from ansible_collections.rdma.cluster.plugins.module_utils._fabric_tools import Asked, Tools
 from ansible_collections.rdma.cluster.plugins.module_utils._lldp_read import read_lldp
+from ansible_collections.rdma.cluster.plugins.module_utils._managers_read import read_managers
 from ansible_collections.rdma.cluster.plugins.module_utils._sysroot import SysRoot
 
 
@@ -198,6 +212,7 @@ def main() -> None:
             "plane": {"type": "str", "default": "default"},
             "device": {"type": "str"},
             "port": {"type": "int"},
+            "graph": {"type": "bool", "default": True},
             "links": {"type": "bool", "default": True},
             "counters": {"type": "list", "elements": "str", "choices": ["errors", "data"], "default": ["errors"]},
             "node_name_map": {"type": "path"},
@@ -209,7 +224,7 @@ def main() -> None:
     params, read_at = module.params, time.time()
     if params["source"] == "lldp":
         graph = read_lldp(SubprocessRunner(), params["plane"], params["name"], params["timeout"])
-        module.exit_json(graph=graph.to_dict(), subnet_manager=None, no_subnet_manager=None, read_at=read_at)
+        module.exit_json(graph=graph.to_dict(), subnet_manager=None, subnet_managers=None, no_subnet_manager=None, read_at=read_at)
     asked = Asked(
         plane=params["plane"],
         device=params["device"],
@@ -220,9 +235,19 @@ def main() -> None:
         node_name_map=params["node_name_map"],
         timeout_seconds=params["timeout"],
     )
-    facts = read_fabric(SubprocessRunner(), SysRoot("/"), asked)
-    manager = asdict(facts.subnet_manager) if facts.subnet_manager is not None else None
-    module.exit_json(graph=facts.graph.to_dict(), subnet_manager=manager, no_subnet_manager=facts.why_not, read_at=read_at)
+    graph: dict[str, Any] | None = None
+    if params["graph"]:
+        facts = read_fabric(SubprocessRunner(), SysRoot("/"), asked)
+        graph, managers = facts.graph.to_dict(), facts.managers
+    else:
+        managers = read_managers(Tools(SubprocessRunner(), SysRoot("/"), asked))
+    module.exit_json(
+        graph=graph,
+        subnet_manager=asdict(managers.master) if managers.master is not None else None,
+        subnet_managers=[asdict(each) for each in managers.known] if managers.known is not None else None,
+        no_subnet_manager=managers.why_not,
+        read_at=read_at,
+    )
 
 
 if __name__ == "__main__":

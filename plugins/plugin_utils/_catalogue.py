@@ -271,6 +271,24 @@ CHECKS: dict[str, Check] = {
         "`ethtool -m`",
         "clean and reseat both ends, exchange the module or its partner; cooling",
     ),
+    "link.sm": Check(
+        "link",
+        "the subnet manager of each plane: one master, the intended one; who stands by; nobody else",
+        "`ports/N/sm_lid`, `lid`; `sminfo`, `saquery -s`",
+        "stop the other one, or see why the intended one does not run",
+    ),
+    "link.pkey": Check(
+        "link",
+        "the P_Keys of each InfiniBand rail's port",
+        "`ports/N/pkeys`",
+        "the link stage for the plane's subnet manager; a second manager; the switch's partitions",
+    ),
+    "link.partitions": Check(
+        "link",
+        "whether the default partition joins what others keep apart",
+        "the intent",
+        "leave 0x7fff out of `rdma_partitions`, or make it limited",
+    ),
     "alike.rate": Check(
         "link",
         "rate and width of each rail that is up, on like hosts, where `link.rate` does not judge it already",
@@ -567,6 +585,12 @@ CHECKS: dict[str, Check] = {
         "the counters of errors of each port that was measured: what they did under load; not of software devices",
         "`/sys/class/infiniband/*/ports`, `ethtool -S`, before and after the sweep",
         "as of `link.errors`",
+    ),
+    "pair.oversubscription": Check(
+        "pairs",
+        "all pairs across the spines at once: whether they reach what the uplinks allow",
+        "nothing yet: no play measures one pair alone and all of them at once",
+        "how flows are spread over the spines: routing engine, adaptive routing, `fabric.balance`; congestion control",
     ),
     "qos.traffic": Check(
         "pairs",

@@ -17,6 +17,7 @@ from ansible_collections.rdma.cluster.plugins.plugin_utils._majority import some
 from ansible_collections.rdma.cluster.plugins.plugin_utils._run_folder import natural
 
 CHECK = "fabric.graph"
+DISCOVERY = "discovery"
 EXPECTED = "a whole graph, in which every switch has a name of its own, and every port a GUID and LID of its own"
 #: What switches say of themselves before anybody has named them.
 DEFAULT_NAME = re.compile(
@@ -41,9 +42,9 @@ def _partial(teller: Teller) -> Iterator[Cause]:
     remedy = f"Discover {view.plane} again when this is mended; nothing that was not seen counts as well or as missing until then."
     if not graph.complete or graph.problems:
         observed = "; ".join(graph.problems[:4]) + (f"; and {len(graph.problems) - 4} more" if len(graph.problems) > 4 else "")
-        yield teller.cause(CHECK, UNKNOWN, "discovery", observed or "the discovery did not come to its end", EXPECTED, remedy)
+        yield teller.cause(CHECK, UNKNOWN, DISCOVERY, observed or "the discovery did not come to its end", EXPECTED, remedy)
     elif not view.switches:
-        yield teller.cause(CHECK, UNKNOWN, "discovery", f"{counted(view.hcas, 'HCA')} and no switch were seen", EXPECTED, remedy)
+        yield teller.cause(CHECK, UNKNOWN, DISCOVERY, f"{counted(view.hcas, 'HCA')} and no switch were seen", EXPECTED, remedy)
 
 
 def _names(teller: Teller) -> Iterator[Cause]:

@@ -11,14 +11,15 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from ansible_collections.rdma.cluster.plugins.module_utils._fabric_graph import Graph
+from ansible_collections.rdma.cluster.plugins.module_utils._fabric_tools import NO_MANAGER
 from ansible_collections.rdma.cluster.plugins.module_utils._findings import Finding
 from ansible_collections.rdma.cluster.plugins.plugin_utils._fabric_bisection import check_bisection
 from ansible_collections.rdma.cluster.plugins.plugin_utils._fabric_cabling import check_cabling
 from ansible_collections.rdma.cluster.plugins.plugin_utils._fabric_change import History, check_change
 from ansible_collections.rdma.cluster.plugins.plugin_utils._fabric_counters import Baseline, baseline, check_counters
-from ansible_collections.rdma.cluster.plugins.plugin_utils._fabric_identity import check_graph
+from ansible_collections.rdma.cluster.plugins.plugin_utils._fabric_identity import DISCOVERY, check_graph
 from ansible_collections.rdma.cluster.plugins.plugin_utils._fabric_links import CHECK as LINKS
-from ansible_collections.rdma.cluster.plugins.plugin_utils._fabric_links import check_links
+from ansible_collections.rdma.cluster.plugins.plugin_utils._fabric_links import check_links, waits_for_manager
 from ansible_collections.rdma.cluster.plugins.plugin_utils._fabric_mended import shape
 from ansible_collections.rdma.cluster.plugins.plugin_utils._fabric_plan import Plan
 from ansible_collections.rdma.cluster.plugins.plugin_utils._fabric_present import check_present
@@ -65,7 +66,8 @@ def judge(graph: Graph, asked: Asked) -> Judged:
     view.planned_tiers.update(plan.tiers if plan is not None else {})
     before = of_graph(asked.before, view) if asked.before is not None else None
     teller = Teller(view)
-    causes = [*check_graph(teller, plan), *_cabling(teller, asked, plan, before), *check_links(teller)]
+    links = check_links(teller)
+    causes = [*_once(teller, check_graph(teller, plan), links), *_cabling(teller, asked, plan, before), *links]
     history = dict(asked.history or {})
     if asked.before is not None and before is not None:
         found, history = check_change(
@@ -75,6 +77,13 @@ def judge(graph: Graph, asked: Asked) -> Judged:
     causes += _shape(teller, asked, plan, before, causes)
     causes += check_counters(teller, asked.baseline, asked.seconds, explained(causes)[1])
     return Judged([cause.finding for cause in causes], baseline(view, asked.seconds, asked.run), history)
+
+
+def _once(teller: Teller, causes: list[Cause], links: Sequence[Cause]) -> list[Cause]:
+    """Without a subnet manager some tools do not ask: where the links tell that, the graph does not tell it again."""
+    if any(waits_for_manager(cause) for cause in links) and all(NO_MANAGER in problem for problem in teller.view.graph.problems):
+        return [cause for cause in causes if cause.finding.subject != DISCOVERY]
+    return causes
 
 
 def _cabling(teller: Teller, asked: Asked, plan: Wanted | None, before: Wanted | None) -> list[Cause]:

@@ -19,6 +19,7 @@ from ansible_collections.rdma.cluster.plugins.plugin_utils._majority import some
 from ansible_collections.rdma.cluster.plugins.plugin_utils._run_folder import natural
 
 CHECK = "fabric.link"
+ALL = "all links"
 EXPECTED = "every link active, at the width and speed that its ends can do and its like have"
 #: Before a subnet manager has made a port active.
 NOT_ACTIVE = ("INIT", "ARMED")
@@ -155,7 +156,12 @@ def _of_link(teller: Teller, bad: Bad) -> Cause:
 def _no_manager(teller: Teller) -> Cause:
     remedy = f"Start a subnet manager on {teller.view.plane}; `sminfo` tells whether one answers."
     observed = "none of the links is active: no subnet manager has configured them"
-    return teller.cause(CHECK, ERROR, "all links", observed, EXPECTED, remedy)
+    return teller.cause(CHECK, ERROR, ALL, observed, EXPECTED, remedy)
+
+
+def waits_for_manager(cause: Cause) -> bool:
+    """Whether it says that no subnet manager has made any link active."""
+    return cause.finding.check == CHECK and cause.finding.subject == ALL
 
 
 def _untold(teller: Teller) -> Iterator[Cause]:

@@ -16,11 +16,12 @@ from typing import Any
 
 from ansible_collections.rdma.cluster.plugins.module_utils._findings import ERROR, NOT_APPLICABLE, OK, UNKNOWN, Finding
 from ansible_collections.rdma.cluster.plugins.module_utils._rails import ResolvedRail, resolve
+from ansible_collections.rdma.cluster.plugins.module_utils._sminfo import SmInfo
 from ansible_collections.rdma.cluster.plugins.plugin_utils._majority import Found, Known, some
 
 STAGE, CHECK = "link", "link.sm"
 #: Of SmInfo.state: one that takes part; the others are off.
-ALIVE = ("MASTER", "STANDBY", "DISCOVERING")
+ALIVE = ("MASTER", "STANDBY", "DISCOVER")
 
 
 @dataclass(frozen=True)
@@ -36,11 +37,19 @@ class View:
         return self.port.get("state") == "ACTIVE"
 
 
-def check_managers(hosts: Known, seen: Mapping[str, Sequence[Any]] | None = None) -> Found:
-    """Findings `link.sm` of every host, one for each of its planes whose subnet manager is planned.
+@dataclass(frozen=True)
+class Seen:
+    """What a host of a plane was told of its subnet managers. managers: all of them, None if they are not known: why_not says why."""
 
-    seen: plane → what sminfo told of each subnet manager (SmInfo: lid, guid, state, priority, activity), None where nobody was asked.
-    """
+    managers: Sequence[SmInfo] | None
+    why_not: str | None = None
+
+
+NOT_ASKED = Seen(None, "sminfo was not asked")
+
+
+def check_managers(hosts: Known, seen: Mapping[str, Seen]) -> Found:
+    """Findings `link.sm` of every host, one for each of its planes whose subnet manager is planned. seen: by plane."""
     found: Found = {host: [] for host in hosts}
     managers: dict[str, Mapping[str, Any]] = {}
     for known in hosts.values():
@@ -49,7 +58,7 @@ def check_managers(hosts: Known, seen: Mapping[str, Sequence[Any]] | None = None
                 managers.setdefault(name, plane["subnet_manager"])
     for name, manager in managers.items():
         views = [view for host, known in hosts.items() for view in _views(host, known, name)]
-        for finding in _plane(name, manager, views, None if seen is None else seen.get(name, ())):
+        for finding in _plane(name, manager, views, seen.get(name, NOT_ASKED)):
             found[finding.host].append(finding)
     return found
 
@@ -62,11 +71,10 @@ def _views(host: str, known: Mapping[str, Any], plane: str) -> Iterator[View]:
             yield View(host, rail, known["facts"]["devices"][rail.device]["ports"][rail.port])
 
 
-def _plane(name: str, manager: Mapping[str, Any], views: Sequence[View], seen: Sequence[Any] | None) -> Iterator[Finding]:
+def _plane(name: str, manager: Mapping[str, Any], views: Sequence[View], seen: Seen) -> Iterator[Finding]:
     kind = manager["kind"]
     expected = {"hosts": f"{manager['hosts'][0] if manager['hosts'] else '?'} as the one master", "switch": "a switch as the one master"}
-    told = Counter(view.port.get("sm_lid") for view in views if view.up and view.port.get("sm_lid"))
-    usual = told.most_common(1)[0][0] if told else None
+    usual = _usual(views)
     speaker = _speaker(manager, views)
     for host in dict.fromkeys(view.host for view in views):
         own = [view for view in views if view.host == host]
@@ -80,6 +88,12 @@ def _plane(name: str, manager: Mapping[str, Any], views: Sequence[View], seen: S
             yield from _others(finding, manager, views, seen)
         else:
             yield finding
+
+
+def _usual(views: Sequence[View]) -> int | None:
+    """The LID of the master that most ports have."""
+    told = Counter(view.port.get("sm_lid") for view in views if view.up and view.port.get("sm_lid"))
+    return told.most_common(1)[0][0] if told else None
 
 
 def _speaker(manager: Mapping[str, Any], views: Sequence[View]) -> str | None:
@@ -132,17 +146,20 @@ def _master(finding: Finding, manager: Mapping[str, Any], views: Sequence[View],
     return Finding(STAGE, CHECK, finding.host, finding.subject, ERROR, observed, finding.expected, remedy)
 
 
-def _others(finding: Finding, manager: Mapping[str, Any], views: Sequence[View], seen: Sequence[Any] | None) -> Iterator[Finding]:
-    """Those that stand by, and those that nobody planned."""
+def _others(finding: Finding, manager: Mapping[str, Any], views: Sequence[View], seen: Seen) -> Iterator[Finding]:
+    """Those that stand by, and those that nobody planned; of what stands by a switch the switches know."""
     if manager["kind"] != "hosts":
+        alive = [each for each in seen.managers or () if each.state in ALIVE and each.lid != _usual(views)]
+        yield from (_unplanned(finding, manager, each, who) for each in alive if (who := _of_lid(views, each.lid)) is not None)
         return
     standing = manager["hosts"][1:]
-    if seen is None:
-        if standing:
-            lid = next((view.port.get("lid") for view in views if view.host == standing[0]), None)
-            yield _about(finding, standing[0], UNKNOWN, "sminfo was not asked", "STANDBY", f"Run `sminfo {lid}` on {finding.host}.")
+    if seen.managers is None:
+        who = standing[0] if standing else "others"
+        expected = "STANDBY" if standing else "no other subnet manager"
+        remedy = f"See what `sminfo` and `saquery -s` say on {finding.host} (infiniband-diags, as root), then run again."
+        yield _about(finding, who, UNKNOWN, str(seen.why_not), expected, remedy)
         return
-    states = {_of_lid(views, each.lid): each for each in seen}
+    states = {_of_lid(views, each.lid): each for each in seen.managers}
     for host in standing:
         state = states[host].state if host in states else None
         remedy = f"See `systemctl status 'opensm*'` on {host}, and the end of /var/log/opensm.*.log."
@@ -150,12 +167,17 @@ def _others(finding: Finding, manager: Mapping[str, Any], views: Sequence[View],
             yield _about(finding, host, OK, str(state), "STANDBY")
         else:
             yield _about(finding, host, ERROR, str(state or "no subnet manager answers there"), "STANDBY", remedy)
-    for each in seen:
+    for each in seen.managers:
         who = _of_lid(views, each.lid)
         if each.state in ALIVE and who not in manager["hosts"]:
-            label = f"{who or each.guid} (LID {each.lid})"
-            remedy = f"Stop it, or plan it in rdma_fabric.planes: with other settings than {manager['hosts'][0]}'s it undoes them."
-            yield _about(finding, label, ERROR, f"{each.state}, priority {each.priority}", "no other subnet manager", remedy)
+            yield _unplanned(finding, manager, each, who)
+
+
+def _unplanned(finding: Finding, manager: Mapping[str, Any], each: SmInfo, who: str | None) -> Finding:
+    master = f"{manager['hosts'][0]}'s" if manager["hosts"] else "the switch's"
+    remedy = f"Stop it, or plan it in rdma_fabric.planes: with other settings than {master} it undoes them."
+    label = f"{who or each.guid} (LID {each.lid})"
+    return _about(finding, label, ERROR, f"{each.state}, priority {each.priority}", "no other subnet manager", remedy)
 
 
 def _about(finding: Finding, who: str, status: str, *words: str) -> Finding:

@@ -90,8 +90,11 @@ SUBNET_MANAGER = optional(
 PLANE = keys(
     "A plane.",
     subnet_manager=SUBNET_MANAGER,
-    ratio=number("Its oversubscription: bandwidth to the hosts over bandwidth to the spines.", 0.1, 64, read=False),
-    plan=text("The file on the control node that says how it is cabled.", FILE, read=False),
+    ratio=number("Its intended oversubscription: bandwidth to the hosts over bandwidth to the spines; more is an error.", 0.1, 64),
+    plan=text(
+        "The file on the control node that says how it is cabled ([the fabric](fabric.md)); relative to the playbook's folder.",
+        FILE,
+    ),
 )
 MEMBER = Key(
     (str, dict),
@@ -148,7 +151,7 @@ SECTIONS: dict[str, Section] = {
             planes=named("The planes by name.", NAME, PLANE),
             shared_subnet=flag("Two rails of a host may be in one subnet, which is an error otherwise.", False),
         ),
-        ("preflight", "link", "host"),
+        ("preflight", "link", "fabric", "host"),
     ),
     "rdma_partitions": Section(named("The partitions of InfiniBand planes, by name.", NAME, PARTITION), ("link", "network")),
 }

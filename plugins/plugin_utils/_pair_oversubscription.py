@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from ansible_collections.rdma.cluster.plugins.module_utils._fabric_graph import Graph
 from ansible_collections.rdma.cluster.plugins.module_utils._findings import ERROR, OK, UNKNOWN, WARNING, Finding
 
-STAGE, CHECK = "pairs", "pairs.oversubscription"
+STAGE, CHECK = "pairs", "pair.oversubscription"
 #: What all pairs at once may reach less than the graph allows: a fabric without adaptive routing does not spread its flows evenly.
 WARN_BELOW, FAIL_BELOW = 0.9, 0.7
 
@@ -51,7 +51,7 @@ def allowed_share(graph: Graph, leaf: str, ports: int) -> float | None:
 
 
 def oversubscription(host: str, subject: str, measured: Measured, allowed: float | None) -> Finding:
-    """The finding `pairs.oversubscription`. subject: of what ("default, rail0"); allowed: allowed_share, the least of all leaves."""
+    """The finding `pair.oversubscription`. subject: of what ("default, rail0"); allowed: allowed_share, the least of all leaves."""
     expected = "as much as the uplinks allow" if allowed is None else f"{_ratio(allowed)}, as the graph has it"
     if measured.share is None or allowed is None:
         why = "the graph does not tell the rates of all links" if measured.share is not None else "not all pairs were measured at once"

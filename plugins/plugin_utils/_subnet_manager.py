@@ -20,7 +20,7 @@ from ansible_collections.rdma.cluster.plugins.module_utils._partitions_conf impo
     everybody,
     render_partitions,
 )
-from ansible_collections.rdma.cluster.plugins.module_utils._rails import resolve
+from ansible_collections.rdma.cluster.plugins.module_utils._rails import ResolvedRail, resolve
 from ansible_collections.rdma.cluster.plugins.module_utils._rdma_device import port_guid
 from ansible_collections.rdma.cluster.plugins.plugin_utils._intent_rules_fabric import (
     OFED,
@@ -88,6 +88,28 @@ def runs_subnet_manager(intent: Mapping[str, Any], host: str, facts: Mapping[str
     """Whether a host runs one by the intent, or has our files of one."""
     planned = any(host in (plane["subnet_manager"] or {}).get("hosts", ()) for plane in _planes(intent).values())
     return planned or any(path.startswith(config_path("")[: -len(".conf")]) for path in facts.get("files") or ())
+
+
+def managers_of(intent: Mapping[str, Any]) -> list[str]:
+    """The hosts that run the subnet managers of the planes that a host has InfiniBand rails on."""
+    own = {rail["plane"] for rail in intent["rails"] if rail["link_layer"] == "infiniband"}
+    planes = _planes(intent)
+    return [host for name in sorted(own & set(planes)) for host in (planes[name]["subnet_manager"] or {}).get("hosts", ())]
+
+
+def waiting(intent: Mapping[str, Any], facts: Mapping[str, Any]) -> list[str]:
+    """The rails whose cable carries and whose port no subnet manager has made active yet, of planes that have one of ours."""
+    if not managers_of(intent):
+        return []
+    ports = {
+        rail.name: facts["devices"][rail.device]["ports"][rail.port] for rail in resolve(intent["rails"], facts) if _is_ours(rail, intent)
+    }
+    return [name for name, port in ports.items() if port.get("physical_state") == "LinkUp" and port.get("state") in ("INIT", "ARMED")]
+
+
+def _is_ours(rail: ResolvedRail, intent: Mapping[str, Any]) -> bool:
+    manager = (_planes(intent).get(rail.rail["plane"]) or {}).get("subnet_manager") or {}
+    return rail.rail["link_layer"] == "infiniband" and rail.port is not None and bool(manager.get("hosts"))
 
 
 def _planes(intent: Mapping[str, Any]) -> Mapping[str, Mapping[str, Any]]:

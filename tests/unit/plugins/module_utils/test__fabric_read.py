@@ -11,7 +11,8 @@ from pathlib import Path
 import pytest
 
 from ansible_collections.rdma.cluster.plugins.module_utils._command import CommandError, Completed
-from ansible_collections.rdma.cluster.plugins.module_utils._fabric_read import ERROR_COUNTERS, Asked, read_fabric
+from ansible_collections.rdma.cluster.plugins.module_utils._fabric_read import ERROR_COUNTERS, read_fabric
+from ansible_collections.rdma.cluster.plugins.module_utils._fabric_tools import Asked
 from ansible_collections.rdma.cluster.plugins.module_utils._sysroot import SysRoot
 from tests.unit.fabric_texts import LEAF1, SPINE1, fabric_text
 from tests.unit.fakes import Call, FakeRunner, Without
@@ -26,6 +27,8 @@ FOUND: Call = (DISCOVER, 0, fabric_text("cut-ibnetdiscover"), "")
 LINKED: Call = (LINKS, 0, fabric_text("cut-iblinkinfo-l"), "")
 COUNTED: Call = (ERRORS, 1, fabric_text("cut-ibqueryerrors"), "")
 MASTER: Call = (SMINFO, 0, fabric_text("sminfo"), "")
+ALONE = "IsSM ports\nPortInfoRecord dump:\n\t\tEndPortLid..............1\n\nIsSMdisabled ports\n"
+PORTS: Call = (("saquery", "-s", *WHERE), 0, ALONE, "")
 
 
 @pytest.fixture
@@ -40,14 +43,14 @@ def sys(tmp_path: Path) -> SysRoot:
 
 
 def test_a_whole_fabric(sys: SysRoot) -> None:
-    runner = FakeRunner([FOUND, LINKED, COUNTED, (DATA, 0, fabric_text("ibqueryerrors-counters"), ""), MASTER])
+    runner = FakeRunner([FOUND, LINKED, COUNTED, (DATA, 0, fabric_text("ibqueryerrors-counters"), ""), MASTER, PORTS])
     facts = read_fabric(runner, sys, Asked("rail0", "mlx5_0", 1, data=True, node_name_map="/map", timeout_seconds=7))
     runner.assert_done()
     graph = facts.graph
     assert (graph.plane, graph.complete, graph.problems, len(graph.links)) == ("rail0", True, [], 8)
     assert set(runner.timeouts_seconds) == {7}
-    assert facts.subnet_manager is not None
-    assert (facts.subnet_manager.state, facts.why_not) == ("MASTER", None)
+    assert facts.managers.master is not None
+    assert (facts.managers.master.state, facts.managers.why_not) == ("MASTER", None)
     assert graph.nodes[LEAF1].name == "the first leaf"
     leaf, spine = graph.nodes[LEAF1].ports[5].counters, graph.nodes[SPINE1].ports[1].counters
     assert (leaf["SymbolErrorCounter"], leaf["LinkErrorRecoveryCounter"], leaf["PortXmitPkts"] > 0) == (7, 0, True)
@@ -91,15 +94,15 @@ def test_a_port_that_cannot_be_asked_from(sys: SysRoot, device: str, port: int, 
 def test_tools_that_are_not_there(sys: SysRoot) -> None:
     facts = read_fabric(Without(["ibnetdiscover"], []), sys, ASKED)
     assert facts.graph.problems == ["ibnetdiscover is not installed on this host: install infiniband-diags"]
-    assert (facts.graph.nodes, facts.subnet_manager) == ({}, None)
-    facts = read_fabric(Without(["ibqueryerrors", "iblinkinfo"], [FOUND, MASTER]), sys, ASKED)
+    assert (facts.graph.nodes, facts.managers.master) == ({}, None)
+    facts = read_fabric(Without(["ibqueryerrors", "iblinkinfo"], [FOUND, MASTER, PORTS]), sys, ASKED)
     assert [problem.split(" is ")[0] for problem in facts.graph.problems] == ["iblinkinfo", "ibqueryerrors"]
     assert len(facts.graph.links) == 8
 
 
 def test_nodes_that_do_not_answer_while_the_tool_ends_well(sys: SysRoot) -> None:
     lossy = (DISCOVER, 0, fabric_text("lossy-ibnetdiscover"), fabric_text("lossy-ibnetdiscover.stderr"))
-    said = problems(sys, lossy, MASTER, asked=Asked("rail0", "mlx5_0", 1, links=False, errors=False))
+    said = problems(sys, lossy, MASTER, PORTS, asked=Asked("rail0", "mlx5_0", 1, links=False, errors=False))
     assert said[0].startswith("3 queries of ibnetdiscover were not answered, so that nodes or ports are missing: ./libibnetdisc/")
 
 
@@ -113,9 +116,9 @@ def test_no_subnet_manager(sys: SysRoot) -> None:
     ]
     facts = read_fabric(FakeRunner(calls), sys, ASKED)
     assert facts.graph.problems == ["ibqueryerrors found no subnet manager on mlx5_0 port 1, and asked nobody"]
-    assert facts.subnet_manager is None
-    assert facts.why_not is not None
-    assert facts.why_not.startswith("sminfo complains: ibwarn: [7] mad_rpc: _do_madrpc failed")
+    assert facts.managers.master is None
+    assert facts.managers.why_not is not None
+    assert facts.managers.why_not.startswith("sminfo complains: ibwarn: [7] mad_rpc: _do_madrpc failed")
     assert all(not port.counters for node in facts.graph.nodes.values() for port in node.ports.values())
 
 
@@ -129,13 +132,13 @@ def test_no_subnet_manager(sys: SysRoot) -> None:
     ids=["suppressed", "threshold", "failure"],
 )
 def test_counters_that_were_filtered_are_not_zero(sys: SysRoot, queried: str) -> None:
-    facts = read_fabric(FakeRunner([FOUND, LINKED, (ERRORS, 0, queried, ""), MASTER]), sys, ASKED)
+    facts = read_fabric(FakeRunner([FOUND, LINKED, (ERRORS, 0, queried, ""), MASTER, PORTS]), sys, ASKED)
     assert facts.graph.nodes[SPINE1].ports[1].counters == {}
 
 
 def test_counters_of_a_tool_that_complains_are_not_zero(sys: SysRoot) -> None:
     call = (ERRORS, 0, fabric_text("ibqueryerrors"), "ibwarn: [7] query_cap_mask: classportinfo query failed on spine1, Lid 4 port 0\n")
-    facts = read_fabric(FakeRunner([FOUND, LINKED, call, MASTER]), sys, ASKED)
+    facts = read_fabric(FakeRunner([FOUND, LINKED, call, MASTER, PORTS]), sys, ASKED)
     assert facts.graph.nodes[SPINE1].ports[1].counters == {}
     assert facts.graph.problems[0].startswith("ibqueryerrors complains: ibwarn: [7] query_cap_mask")
 
@@ -148,6 +151,9 @@ def test_other_failures(sys: SysRoot) -> None:
     assert read_fabric(Slow([]), sys, ASKED).graph.problems == ["ibnetdiscover did not end within 120 seconds"]
     assert problems(sys, (DISCOVER, 0, "", "")) == ["not the output of ibnetdiscover: ''"]
     assert problems(sys, (DISCOVER, 9, "", "")) == ["ibnetdiscover ended with exit status 9 and said nothing of it"]
-    assert "at line 1: 'leaf1'" in problems(sys, FOUND, LINKED, COUNTED, MASTER, asked=Asked("rail0", "mlx5_0", 1, node_name_map="/bad"))[0]
-    told = problems(sys, FOUND, LINKED, COUNTED, MASTER, asked=Asked("rail0", "mlx5_0", 1, node_name_map="/absent"))
+    assert (
+        "at line 1: 'leaf1'"
+        in problems(sys, FOUND, LINKED, COUNTED, MASTER, PORTS, asked=Asked("rail0", "mlx5_0", 1, node_name_map="/bad"))[0]
+    )
+    told = problems(sys, FOUND, LINKED, COUNTED, MASTER, PORTS, asked=Asked("rail0", "mlx5_0", 1, node_name_map="/absent"))
     assert told == ["there is no node-name map /absent on this host"]

@@ -35,6 +35,9 @@ def run(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, **o
     return said
 
 
+ALONE = "IsSM ports\nPortInfoRecord dump:\n\t\tEndPortLid..............1\n\nIsSMdisabled ports\n"
+
+
 @pytest.fixture
 def tools(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """A PATH that has stand-ins of the tools, and nothing else that is theirs."""
@@ -57,12 +60,21 @@ def test_the_graph_of_a_plane(tools: Path, capsys: pytest.CaptureFixture[str], m
     lay(tools, "iblinkinfo", fabric_text("iblinkinfo-l"), f"-l {where}")
     lay(tools, "ibqueryerrors", fabric_text("ibqueryerrors"), f"--threshold-file /dev/null {where}")
     lay(tools, "sminfo", fabric_text("sminfo"), where)
+    lay(tools, "saquery", ALONE, f"-s {where}")
     said = run(capsys, monkeypatch, plane="rail0", device="mlx5_0", port=1, _ansible_check_mode=check_mode)
     graph = Graph.from_dict(said["graph"])
     assert (graph.plane, graph.complete, graph.problems, len(graph.links)) == ("rail0", True, [], 9)
     assert (said["subnet_manager"]["state"], said["no_subnet_manager"], said.get("changed", False)) == ("MASTER", None, False)
     assert graph.nodes[LEAF1].ports[5].counters["SymbolErrorCounter"] == 0
+    assert said["subnet_managers"] == [said["subnet_manager"]]
     assert said["read_at"] > 1.7e9
+
+
+def test_the_subnet_managers_alone(tools: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
+    lay(tools, "sminfo", fabric_text("sminfo"), "")
+    lay(tools, "saquery", ALONE, "-s")
+    said = run(capsys, monkeypatch, graph=False)
+    assert (said["graph"], said["no_subnet_manager"], [each["state"] for each in said["subnet_managers"]]) == (None, None, ["MASTER"])
 
 
 def test_a_host_without_the_tools(tools: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:

@@ -119,6 +119,7 @@ def test_the_files_say_the_same_as_the_run(tmp_path: Path) -> None:
         "changes": 0,
         "drift": 0,
         "hosts": {"node1": {"driver": "ok"}, "node2": {"driver": "ok", "link": "unknown"}},
+        "planes": {},
     }
     text = (end.folder.path / "summary.txt").read_text()
     assert text == end.text + "\n"
