@@ -52,7 +52,7 @@ RAIL = keys(
         keys={"pci": text("By where it is.", PCI), "mac": text("By what it is.", MAC)},
     ),
     link_layer=choice("What the port must be.", "roce", "roce", "infiniband"),
-    rate_gbps=number("The rate that it should have, in 10^9 bit/s.", 1, 10000, read=False),
+    rate_gbps=number("The rate that it should have, in 10^9 bit/s.", 1, 10000),
     plane=text("The set of rails that one fabric joins; one of `rdma_fabric.planes`, where those are given.", NAME, default="default"),
     role=choice("What it is for.", "compute", "compute", "storage"),
     address=text("IPv4 address with prefix length; RoCE needs one, InfiniBand has one where it carries IP.", ADDRESS),
@@ -80,7 +80,7 @@ EVERY = ("every",)
 SECTIONS: dict[str, Section] = {
     "rdma_rails": Section(
         Key((list,), "The rails of a host, in order, one at least.", required=True, each=RAIL),
-        ("preflight", "driver", "link", "network", "nccl", "pairs"),
+        ("preflight", "driver", "link", "fabric", "network", "nccl", "pairs"),
     ),
     "rdma_fabric": FABRIC_SECTIONS["rdma_fabric"],
     **DRIVER_SECTIONS,
@@ -237,6 +237,17 @@ RUN: dict[str, Key] = {
     "rdma_restart_serial": Key(_ANY, "How many hosts at a time reload their driver or reboot, in the same forms.", 1),
     "rdma_hosts": Key(_ANY, "Which hosts the run is about; give it with `-e`.", "all"),
     "rdma_run_dir": text("Where evidence goes; below the working directory unless it is absolute.", default="artifacts"),
+    "rdma_discover_planes": Key(
+        (list,),
+        "What `discover` reads: for each plane its `plane`, and the `device` and `port` of the first host that are on it; by itself "
+        "one plane, by the first active port.",
+        each=keys(
+            "A plane.",
+            plane=text("Its name.", NAME, required=True),
+            device=text("RDMA device."),
+            port=integer("Its port.", 1, 255),
+        ),
+    ),
     "rdma_stage": text("The stage that a playbook is about; the playbooks set it."),
 }
 #: What else begins with rdma_ among a host's variables: the fact that this very schema makes, and a role's own.

@@ -65,6 +65,8 @@ TABLE: dict[str, tuple[str, Bar | None]] = {
     "fabric_parse_s_2048": ("s", at_most(0.3)),
     "fabric_peak_mib_2048": ("MiB", at_most(300.0)),
     "fabric_findings_s_2048": ("s", at_most(2.0)),
+    "fabric_localisation_precision": ("share", at_least(0.95)),
+    "fabric_localisation_recall": ("share", at_least(0.95)),
 }
 
 

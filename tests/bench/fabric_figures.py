@@ -13,8 +13,11 @@ from ansible_collections.rdma.cluster.plugins.plugin_utils._fabric_limits import
 from ansible_collections.rdma.cluster.plugins.plugin_utils._fabric_plan import parse_plan
 from tests.bench import fabric_parse
 from tests.bench.bars import Line, figure
+from tests.bench.fabric_localisation import compare
+from tests.simulator.fabrics import HELD_OUT_SEEDS
 from tests.unit.fabrics import rail
 
+LOCALISATION = ("python", "-m", "tests.bench.fabric_localisation", "held-out")
 FABRIC = ("python", "-m", "tests.bench.figures", "fabric")
 RUNS = 3
 
@@ -41,6 +44,10 @@ def findings_s() -> float:
 
 
 def fabric(folder: Path) -> Iterator[Line]:
-    """Reading such a fabric, in a process of its own, and judging it."""
+    """Reading such a fabric, in a process of its own, judging it, and naming what of simulated fabrics is wrong."""
     yield from fabric_parse.parse(folder)
     yield figure("fabric_findings_s_2048", findings_s(), FABRIC, note="2048 HCAs, 96 switches, plan, earlier graph and counters")
+    localised = compare(HELD_OUT_SEEDS).method
+    note = f"{localised.faults} leaves, spines, uplinks and endpoints in {len(HELD_OUT_SEEDS)} simulated sweeps"
+    yield figure("fabric_localisation_precision", localised.precision, LOCALISATION, note=note)
+    yield figure("fabric_localisation_recall", localised.recall, LOCALISATION, note=note)

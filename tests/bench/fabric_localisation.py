@@ -155,12 +155,6 @@ def compare(seeds: Iterable[int]) -> Compared:
     return compared
 
 
-def fabric_localisation() -> dict[str, float]:
-    """On the seeds that the method was not developed on."""
-    method = compare(HELD_OUT_SEEDS).method
-    return {"fabric_localisation_precision": method.precision, "fabric_localisation_recall": method.recall}
-
-
 def main(words: Sequence[str]) -> None:
     """Print what the words ask for; without any, the seeds that the method was developed on."""
     word = words[0] if words else "development"
