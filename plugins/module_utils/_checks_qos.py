@@ -10,7 +10,7 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from ansible_collections.rdma.cluster.plugins.module_utils._findings import ERROR, NOT_APPLICABLE, OK, UNKNOWN, WARNING, Finding
-from ansible_collections.rdma.cluster.plugins.module_utils._qos_differences import Difference, differences
+from ansible_collections.rdma.cluster.plugins.module_utils._qos_differences import Difference, differences, told
 from ansible_collections.rdma.cluster.plugins.module_utils._qos_file import unit_of
 from ansible_collections.rdma.cluster.plugins.module_utils._rails import Facts, ResolvedRail, resolve
 
@@ -100,8 +100,8 @@ class _Rail:
         keys, why_not = TOLD[check]
         wrong = [each for each in found if check_of(each) == check]
         if wrong:
-            observed = ", ".join(f"{each.name}: {each.was}" for each in wrong)
-            expected = ", ".join(f"{each.name}: {each.wished}" for each in wrong)
+            observed = ", ".join(f"{each.name}: {told(each.was)}" for each in wrong)
+            expected = ", ".join(f"{each.name}: {told(each.wished)}" for each in wrong)
             yield self._finding(check, ERROR, observed, expected, self._remedy(wrong))
         elif keys and all(not state.get(key) and state.get(key) != {} for key in keys):
             status = UNKNOWN if check in REQUIRED else NOT_APPLICABLE

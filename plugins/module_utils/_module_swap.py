@@ -12,7 +12,7 @@ from __future__ import annotations
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 
-from ansible_collections.rdma.cluster.plugins.module_utils._command import CommandError, Runner
+from ansible_collections.rdma.cluster.plugins.module_utils._command import CommandError, Completed, Runner
 from ansible_collections.rdma.cluster.plugins.module_utils._errors import ApplyError
 from ansible_collections.rdma.cluster.plugins.module_utils._files import listed_diff
 from ansible_collections.rdma.cluster.plugins.module_utils._findings import ERROR
@@ -25,6 +25,8 @@ UNIT = "openibd.service"
 UNIT_FOLDERS = ("/etc/systemd/system", "/run/systemd/system", "/usr/lib/systemd/system", "/lib/systemd/system")
 #: openibd waits for devices; a host with many functions takes minutes.
 SERVICE_SECONDS, MODULE_SECONDS = 600.0, 120.0
+#: kmod's modprobe of a module that is loaded and has no file: "FATAL: Module mlx_compat not found."
+NO_FILE = "not found"
 _LINES = 5
 
 
@@ -156,7 +158,7 @@ def _swap(planned: SwapResult, runner: Runner, sys: SysRoot) -> None:
     for name in planned.unloaded:
         # The one before it may have taken it along: modprobe -r removes what is no longer used.
         if is_present(name, sys):
-            _run(["modprobe", "-r", name], f"Cannot unload {name}", planned, runner, sys)
+            _unload(name, planned, runner, sys)
             if is_present(name, sys):
                 raise ApplyError(f"Cannot unload {name}: modprobe says nothing, and it is still there. {_state_of(planned, runner, sys)}")
     if planned.restarted:
@@ -166,12 +168,28 @@ def _swap(planned: SwapResult, runner: Runner, sys: SysRoot) -> None:
             _run(["modprobe", name], f"Cannot load {name}", planned, runner, sys)
 
 
+def _unload(name: str, planned: SwapResult, runner: Runner, sys: SysRoot) -> None:
+    """By modprobe, which minds `remove` lines of modprobe.d(5); by rmmod, which needs no file, where the file has gone with its package."""
+    failed = f"Cannot unload {name}"
+    done = _try(["modprobe", "-r", name], failed, planned, runner, sys)
+    if done.rc and NO_FILE in done.stderr:
+        done = _try(["rmmod", name], failed, planned, runner, sys)
+    _refuse_failed(done, failed, planned, runner, sys)
+
+
 def _run(argv: list[str], failed: str, planned: SwapResult, runner: Runner, sys: SysRoot) -> None:
     """Run a step; one that fails is the end: nothing is taken back, and the error says how things are now."""
+    _refuse_failed(_try(argv, failed, planned, runner, sys), failed, planned, runner, sys)
+
+
+def _try(argv: list[str], failed: str, planned: SwapResult, runner: Runner, sys: SysRoot) -> Completed:
     try:
-        done = runner.run(argv, timeout_seconds=SERVICE_SECONDS if argv[0] == "systemctl" else MODULE_SECONDS)
+        return runner.run(argv, timeout_seconds=SERVICE_SECONDS if argv[0] == "systemctl" else MODULE_SECONDS)
     except CommandError as error:
         raise ApplyError(f"{failed}: {error}. {_state_of(planned, runner, sys)}") from error
+
+
+def _refuse_failed(done: Completed, failed: str, planned: SwapResult, runner: Runner, sys: SysRoot) -> None:
     if done.rc:
         raise ApplyError(f"{failed}: {done.stderr.strip() or f'exit status {done.rc}'}. {_state_of(planned, runner, sys)}")
 

@@ -16,7 +16,7 @@ from ansible_collections.rdma.cluster.plugins.module_utils._errors import ApplyE
 from ansible_collections.rdma.cluster.plugins.module_utils._ethtool import EthtoolPort
 from ansible_collections.rdma.cluster.plugins.module_utils._pci import address_of, find_function
 from ansible_collections.rdma.cluster.plugins.module_utils._qos_backends import FIRMWARE
-from ansible_collections.rdma.cluster.plugins.module_utils._qos_differences import NEGOTIATED, Difference, differences
+from ansible_collections.rdma.cluster.plugins.module_utils._qos_differences import NEGOTIATED, Difference, differences, told
 from ansible_collections.rdma.cluster.plugins.module_utils._qos_state import as_tree, read_qos
 from ansible_collections.rdma.cluster.plugins.module_utils._qos_sysfs import Careful, find_places
 from ansible_collections.rdma.cluster.plugins.module_utils._qos_writes import Command, FileText, Target, writes
@@ -139,10 +139,3 @@ def _wait_until_active(difference: Difference, port: QosPort, host: QosHost) -> 
             where = f"{port.interface} ({port.device}/{port.port})"
             raise ApplyError(f"{difference.name} took the link of {where} down, and it is not ACTIVE again after {UP_SECONDS:.0f} s.")
         host.sleep(_POLL_SECONDS)
-
-
-def told(value: Any) -> str:
-    """A value for a person: flags by priority as "0,0,0,1,0,0,0,0"."""
-    if isinstance(value, list) and all(isinstance(each, bool) for each in value):
-        return ",".join(str(int(each)) for each in value)
-    return str(value)

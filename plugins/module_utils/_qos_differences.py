@@ -47,6 +47,17 @@ class Difference:
         return self.setting in TOGGLING
 
 
+def told(value: Any) -> str:
+    """A value for a person: flags by priority as "0,0,0,1,0,0,0,0", what has several parts as "mode RoCE v2, tos 106"."""
+    if isinstance(value, Mapping):
+        return ", ".join(f"{name} {told(each)}" for name, each in value.items())
+    if isinstance(value, list):
+        return ",".join(str(int(each)) if isinstance(each, bool) else str(each) for each in value)
+    if isinstance(value, bool):
+        return "on" if value else "off"
+    return "none" if value is None else str(value)
+
+
 def differences(profile: Profile, state: State) -> list[Difference]:
     """What is to be written so that the interface is as the profile says, in the order of SETTINGS.
 
@@ -77,14 +88,14 @@ def _scalar(setting: str, was: Any, wished: Any) -> Iterator[Difference]:
 
 
 def _dscp(profile: Profile, state: State) -> Iterator[Difference]:
-    """A DSCP without an entry of its own has the priority of its upper three bits, which is each NIC's default."""
+    """A DSCP without an entry of its own may have any priority: mlx5 gives it 0 when its entry goes (mlx5e_dcbnl_ieee_delapp)."""
     codes, trusted = state.get("dscp_to_priority"), state.get("trust") == profile["trust"]
     # Without an entry dcb would go on trusting PCP.
     by_entries = state["backend"] == "dcb"
     if codes is None or not (trusted or by_entries):
         return
     for code, wished in sorted(profile["dscp_to_priority"].items(), key=lambda item: int(item[0])):
-        was = codes.get(code, int(code) >> 3 if trusted else None)
+        was = codes.get(code)
         if was != wished:
             yield Difference("dscp", code, was, wished)
 

@@ -17,6 +17,7 @@ from ansible_collections.rdma.cluster.plugins.module_utils._dcb import PRIORITIE
 from ansible_collections.rdma.cluster.plugins.module_utils._qos_sysfs import NP_PARAMETERS, RP_PARAMETERS
 
 _SAME = ("backend", "dcbx", "trust", "priority_to_tc", "tsa", "bandwidth_percent", "cable_length_m", "traffic_class", "rdma_cm")
+DSCPS = 64
 _FLAGS = ("pfc", "ecn_np", "ecn_rp")
 _PARAMETERS = {"np": tuple(NP_PARAMETERS), "rp": tuple(RP_PARAMETERS)}
 
@@ -45,7 +46,9 @@ def _pack(state: Mapping[str, Any]) -> dict[str, Any]:
     packed.update({key: _bits(state[key]) for key in _FLAGS if state.get(key) is not None})
     packed.update({key: [state[key].get(name) for name in names] for key, names in _PARAMETERS.items() if state.get(key)})
     codes = state.get("dscp_to_priority")
-    packed["dscp"] = {code: priority for code, priority in codes.items() if priority != int(code) >> 3} if codes is not None else None
+    if codes is not None:
+        packed["dscp"] = {code: priority for code, priority in codes.items() if priority != int(code) >> 3}
+        packed["dscp_default"] = sum(1 << int(code) for code, priority in codes.items() if priority == int(code) >> 3)
     packed["pause"] = state.get("pause") if any((state.get("pause") or {}).values()) else None
     packed["settable"] = state.get("traffic_class_settable") or None
     return {key: value for key, value in packed.items() if value is not None}
@@ -59,9 +62,17 @@ def _unpack(packed: Mapping[str, Any]) -> dict[str, Any]:
     return {
         **state,
         "pause": packed.get("pause"),
-        "dscp_to_priority": packed.get("dscp"),
+        "dscp_to_priority": _codes(packed),
         "traffic_class_settable": bool(packed.get("settable")),
     }
+
+
+def _codes(packed: Mapping[str, Any]) -> dict[str, int] | None:
+    """Entries of a DSCP's upper three bits, which are most, are kept as one number; a DSCP without an entry is in neither."""
+    if "dscp" not in packed:
+        return None
+    defaults = {str(code): code >> 3 for code in range(DSCPS) if packed["dscp_default"] >> code & 1}
+    return {**defaults, **packed["dscp"]}
 
 
 def _bits(flags: Sequence[bool]) -> int:

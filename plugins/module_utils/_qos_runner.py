@@ -15,8 +15,8 @@ import sys
 from ansible_collections.rdma.cluster.plugins.module_utils._command import SubprocessRunner
 from ansible_collections.rdma.cluster.plugins.module_utils._errors import ApplyError, CommandError, ParseError
 from ansible_collections.rdma.cluster.plugins.module_utils._ethtool_ioctl import IoctlPort
-from ansible_collections.rdma.cluster.plugins.module_utils._qos_apply import QosHost, ensure_qos, told
-from ansible_collections.rdma.cluster.plugins.module_utils._qos_differences import Difference
+from ansible_collections.rdma.cluster.plugins.module_utils._qos_apply import QosHost, ensure_qos
+from ansible_collections.rdma.cluster.plugins.module_utils._qos_differences import Difference, told
 from ansible_collections.rdma.cluster.plugins.module_utils._qos_file import CONFIG, parse_plan, unit_of
 from ansible_collections.rdma.cluster.plugins.module_utils._qos_ports import find_ports
 from ansible_collections.rdma.cluster.plugins.module_utils._rdma_cm import Configfs

@@ -22,7 +22,8 @@ from ansible_collections.rdma.cluster.plugins.module_utils._boot_service import 
 from ansible_collections.rdma.cluster.plugins.module_utils._errors import ApplyError, CommandError, ParseError
 from ansible_collections.rdma.cluster.plugins.module_utils._files import FileChange, ManagedFile, setting_diff
 from ansible_collections.rdma.cluster.plugins.module_utils._host_program import host_program
-from ansible_collections.rdma.cluster.plugins.module_utils._qos_apply import Outcome, QosHost, ensure_qos, told
+from ansible_collections.rdma.cluster.plugins.module_utils._qos_apply import Outcome, QosHost, ensure_qos
+from ansible_collections.rdma.cluster.plugins.module_utils._qos_differences import told
 from ansible_collections.rdma.cluster.plugins.module_utils._qos_file import CONFIG, TEMPLATE, unit_of, write_plan
 from ansible_collections.rdma.cluster.plugins.module_utils._qos_ports import QosPorts, find_ports
 from ansible_collections.rdma.cluster.plugins.module_utils._systemd import UNITS, enabled_instances

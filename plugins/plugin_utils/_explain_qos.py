@@ -10,8 +10,7 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from ansible_collections.rdma.cluster.plugins.module_utils._checks_rail import RailPort
-from ansible_collections.rdma.cluster.plugins.module_utils._qos_apply import told
-from ansible_collections.rdma.cluster.plugins.module_utils._qos_differences import Difference, differences
+from ansible_collections.rdma.cluster.plugins.module_utils._qos_differences import Difference, differences, told
 from ansible_collections.rdma.cluster.plugins.module_utils._qos_file import unit_of
 from ansible_collections.rdma.cluster.plugins.plugin_utils._explain_text import NOT_READ, Item, at, part
 from ansible_collections.rdma.cluster.plugins.plugin_utils._roce_profile import roce_profile

@@ -47,7 +47,7 @@ def rails_with_queues(intent: Mapping[str, Any], facts: Mapping[str, Any]) -> se
     """
     states = unpack_states(facts.get("qos")) or {}
     rails = [rail for rail in resolve(intent["rails"], facts) if rail.rail["link_layer"] == "roce"]
-    return {rail.name for rail in rails if (states.get(rail.netdev) or {}).get("backend") is not None}
+    return {rail.name for rail in rails if (states.get(rail.netdev or "") or {}).get("backend") is not None}
 
 
 def funnels(rails: Sequence[str], hosts: Sequence[str], good: Mapping[str, Sequence[str]], most: int) -> list[Funnel]:

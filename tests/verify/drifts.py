@@ -24,19 +24,22 @@ Line = tuple[str, str, str]
 #: Set in each command: the interface of one of the node's rails.
 NETDEV = "netdev=$(basename $(dirname $(grep -li {mac} /sys/class/net/*/address)))"
 RESET_SERVICE_LIMIT = (
-    f"cp -a {MANAGER} /tmp/keep; echo '[Manager]\nDefaultLimitMEMLOCK=64M' > {MANAGER}; systemctl daemon-reexec; cat /tmp/keep > {MANAGER}"
+    f"cp -a {MANAGER} /tmp/keep; sed -i s/^DefaultLimitMEMLOCK=.*/DefaultLimitMEMLOCK=64M/ {MANAGER}; systemctl daemon-reexec;"
+    f" cat /tmp/keep > {MANAGER}"
 )
 
 
 @dataclass(frozen=True)
 class Kind:
-    """command: run by the node's shell; stage, subject: of the line that names it ("{netdev}" stands for the interface of this rail)."""
+    """command: run by the node's shell; stage, subject: of the line that names it ("{netdev}" stands for the interface of this rail);
+    also: what goes with it."""
 
     name: str
     command: str
     stage: str
     subject: str
     rail: int = 0
+    also: tuple[str, ...] = ()
 
 
 KINDS = (
@@ -86,7 +89,7 @@ def inflict(lab: Lab, drawn: Iterable[tuple[Node, Kind]]) -> set[Line]:
         assert done.status == 0, f"{kind.name} on {node.name}: {done.stdout}{done.stderr}"
         netdev = done.stdout.rsplit("netdev=", 1)[1].strip()
         print(f"{node.name}: {kind.name}")
-        lines.add((node.name, kind.stage, kind.subject.replace("{netdev}", netdev)))
+        lines |= {(node.name, kind.stage, subject.replace("{netdev}", netdev)) for subject in (kind.subject, *kind.also)}
     return lines
 
 

@@ -27,8 +27,9 @@ if len(OF_HOST) != len(SPARED):
 QOS_KINDS: dict[str, tuple[Kind, ...]] = {
     "node1": (
         Kind("trust", "mlnx_qos -i $netdev --trust pcp", "qos", "trust of {netdev}"),
-        Kind("global pause", "ethtool -A $netdev rx on tx on", "qos", "global_pause of {netdev}"),
-        Kind("RDMA-CM", f"{CONFIGFS}; echo 0 > $d/ports/1/default_roce_tos; rmdir $d", "qos", "rdma_cm of {netdev}"),
+        # A port has one or the other.
+        Kind("global pause", "ethtool -A $netdev rx on tx on", "qos", "global_pause of {netdev}", also=("pfc of {netdev}",)),
+        Kind("RDMA-CM", f"{CONFIGFS}; echo 0 > $d/ports/1/default_roce_tos", "qos", "rdma_cm of {netdev}"),
         Kind("PFC", "mlnx_qos -i $netdev --pfc 0,0,0,0,0,1,0,0", "qos", "pfc of {netdev}", rail=1),
         Kind("DSCP", "mlnx_qos -i $netdev --dscp2prio set,26,5", "qos", "dscp 26 of {netdev}", rail=1),
         Kind("shares", "mlnx_qos -i $netdev --tcbw 70,0,0,30,0,0,0,0", "qos", "ets of {netdev}", rail=1),

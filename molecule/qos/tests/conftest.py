@@ -14,7 +14,7 @@ from lab.cluster import Lab
 from tests.verify.driver import Hosts
 from tests.verify.site import Site
 
-VARIABLES = Path(__file__).parents[1] / "variables.yml"
+VARIABLES = Path(__file__).parents[1] / "vars/main.yml"
 
 
 @pytest.fixture(scope="session")

@@ -48,5 +48,5 @@ def test_ofed_says_so_where_it_is(hosts: Hosts) -> None:
 def test_rdma_cm_gives_the_type_of_service(hosts: Hosts) -> None:
     for name in ("node1", "node2"):
         folder = "/sys/kernel/config/rdma_cm/rxe_rail1"
-        read = f"mkdir -p {folder}; cat {folder}/ports/1/default_roce_tos {folder}/ports/1/default_roce_mode; rmdir {folder}"
+        read = f"mkdir -p {folder}; cat {folder}/ports/1/default_roce_tos {folder}/ports/1/default_roce_mode"
         assert hosts.run(name, read).split("\n")[0] == "106"

@@ -52,9 +52,9 @@ class Kernel(FakeRunner):
 
     def run(self, argv: Any, *, timeout_seconds: float = 30.0) -> Completed:
         done = super().run(argv, timeout_seconds=timeout_seconds)
-        if done.rc == 0 and argv[:2] == ["modprobe", "-r"]:
-            shutil.rmtree(self.root / "sys/module" / argv[2])
-            for holders in (self.root / "sys/module").glob(f"*/holders/{argv[2]}"):
+        if done.rc == 0 and (argv[:2] == ["modprobe", "-r"] or argv[0] == "rmmod"):
+            shutil.rmtree(self.root / "sys/module" / argv[-1])
+            for holders in (self.root / "sys/module").glob(f"*/holders/{argv[-1]}"):
                 holders.unlink()
         elif done.rc == 0 and argv[0] == "modprobe":
             self.bring(argv[1])
@@ -104,6 +104,13 @@ def test_one_that_is_replaced_and_not_needed_any_more_goes(tmp_path: Path) -> No
     calls = [modinfo(ib_core=OLD, mlx5_ib=OLD, mlx5_core=NEW), unload("mlx5_ib"), unload("mlx5_core"), modinfo(ib_core=OLD)]
     result = swap(host(tmp_path), Kernel(tmp_path, calls), ["mlx5_ib", "mlx5_core"], ["ib_core"])
     assert result == SwapResult(["mlx5_ib", "mlx5_core"], None, [])
+
+
+def test_one_whose_file_has_gone_goes_all_the_same(tmp_path: Path) -> None:
+    # What kmod 30 of Debian 12 says.
+    no_file = (["modprobe", "-r", "mlx5_ib"], 1, "", "modprobe: FATAL: Module mlx5_ib not found.\n")
+    calls = [modinfo(ib_core=OLD, mlx5_ib=NEW), no_file, (["rmmod", "mlx5_ib"], 0, "", ""), modinfo(ib_core=OLD)]
+    assert swap(host(tmp_path), Kernel(tmp_path, calls), ["mlx5_ib"], ["ib_core"]).unloaded == ["mlx5_ib"]
 
 
 def test_after_a_change_of_options_they_are_reloaded_all_the_same(tmp_path: Path) -> None:

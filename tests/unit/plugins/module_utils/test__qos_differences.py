@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from ansible_collections.rdma.cluster.plugins.module_utils._qos_differences import SETTINGS, Difference, differences
+from ansible_collections.rdma.cluster.plugins.module_utils._qos_differences import SETTINGS, Difference, differences, told
 from tests.unit.qos_hosts import dcb_qos, mlx5_qos, profile
 
 ONLY_3 = [False, False, False, True, False, False, False, False]
@@ -33,8 +33,8 @@ CASES: list[Any] = [
         [("trust", "", "pcp", "dscp"), ("dscp", "26", None, 3), ("dscp", "48", None, 6)],
         id="entries bring trust, by dcb",
     ),
-    pytest.param(dcb_qos(dscp_to_priority={46: 5}), [], id="no entry has the default"),
-    pytest.param(mlx5_qos(dscp_to_priority={26: 0}), [("dscp", "26", 0, 3)], id="DSCP in another priority"),
+    pytest.param(dcb_qos(dscp_to_priority={46: 5, 48: 6}), [("dscp", "26", None, 3)], id="an entry is gone"),
+    pytest.param(mlx5_qos(dscp_to_priority={26: 0, 48: 6}), [("dscp", "26", 0, 3)], id="DSCP in another priority"),
     pytest.param(mlx5_qos(pfc=[False] * 8), [("pfc", "", [False] * 8, ONLY_3)], id="PFC"),
     pytest.param(mlx5_qos(ecn_rp=[True] * 3 + [False] * 5), [("ecn_rp", "3", False, True)], id="ECN of the sender"),
     pytest.param(mlx5_qos(ecn_np=[True] * 4 + [False] * 4), [], id="ECN of other priorities"),
@@ -92,3 +92,19 @@ def test_names_for_a_person() -> None:
     assert [Difference(setting, "26" if setting == "dscp" else "", 0, 1).name for setting in SETTINGS[:4]] == [
         "dcbx", "global_pause", "trust", "dscp 26",
     ]  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("value", "words"),
+    [
+        ([False, True], "0,1"),
+        ([50, 0], "50,0"),
+        ({"rx": True, "tx": False}, "rx on, tx off"),
+        ({"mode": "RoCE v2", "tos": 106}, "mode RoCE v2, tos 106"),
+        ({"tsa": ["ets", "strict"]}, "tsa ets,strict"),
+        (None, "none"),
+        (48, "48"),
+    ],
+)
+def test_a_value_in_words(value: object, words: str) -> None:
+    assert told(value) == words

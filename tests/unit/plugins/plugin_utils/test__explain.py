@@ -462,7 +462,7 @@ QOS = [
         "differs rdma_cm is mode RoCE v2, tos 0 by configfs, wished mode RoCE v2, tos 106 (rdma_roce: dscp, ecn)",
     ),
     (put("firmware", "qos", "eth0", "dcbx"), "differs dcbx is firmware by mlnx_qos, wished os (rdma_roce: dcbx)"),
-    (put({"rx": True, "tx": True}, "qos", "eth0", "pause"), "by ethtool, wished rx False, tx False (so with every profile)"),
+    (put({"rx": True, "tx": True}, "qos", "eth0", "pause"), "by ethtool, wished rx off, tx off (so with every profile)"),
     (put({"lldpad": {"active": True, "enabled": False}}, "qos", "eth0", "agents"), "agent lldpad would set PFC and ETS again"),
     (put(False, "units", "rdma-qos@eth1.service", "enabled"), "boot rdma-qos@eth1.service, not enabled"),
     (put(None, "qos", "eth1", "backend"), "no way to set it: it answers"),
