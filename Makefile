@@ -60,8 +60,8 @@ molecule: prepare ## the scenario `default`
 policies: prepare ## the scenario `policies`
 	@$(tools)/run.sh molecule test --scenario-name policies
 
-molecule-all: prepare ## every scenario, with 20 killed runs instead of 10
-	@RDMA_TEST_KILLS=20 $(tools)/run.sh molecule test --all
+molecule-all: prepare ## every scenario, with 20 killed runs instead of 10, and each kind of drift alone
+	@RDMA_TEST_KILLS=20 RDMA_TEST_EACH=1 $(tools)/run.sh molecule test --all
 
 newest: ## units, build and sanity under the newest supported ansible-core
 	@$(MAKE) --no-print-directory VENV=.venv/newest PYTHON=python3.13 unit build sanity

@@ -131,7 +131,6 @@ def inventory(plan: Plan, key_file: str, known_hosts: str) -> dict[str, Any]:
                 "ansible_ssh_common_args": f"-o UserKnownHostsFile={known_hosts} -o GlobalKnownHostsFile=/dev/null",
                 "rdma_fabric": {"topology": "switched", "planes": {"lab": {}}},
                 "rdma_driver": {"stack": "inbox"},
-                "rdma_roce": {},
                 "rdma_host": HOST,
                 "rdma_pairs": PAIRS,
             },

@@ -62,6 +62,11 @@ def check_of(difference: Difference) -> str:
     return _CHECK_OF[difference.setting]
 
 
+def overwriting(state: Mapping[str, Any]) -> list[str]:
+    """The agents that run, or will after a boot, and would set PFC and ETS again."""
+    return [name for name, unit in (state.get("agents") or {}).items() if unit.get("active") or unit.get("enabled")]
+
+
 class _Rail:
     """One RoCE rail of a host."""
 
@@ -122,7 +127,7 @@ class _Rail:
         return f"mlnx_qos -i {name}" if state.get("backend") == "mlnx_qos" else f"dcb pfc show dev {name}"
 
     def _overwritten(self, state: Mapping[str, Any]) -> Iterator[Finding]:
-        agents = [name for name, unit in (state.get("agents") or {}).items() if unit.get("active") or unit.get("enabled")]
+        agents = overwriting(state)
         expected = "nothing else that sets PFC and ETS"
         if agents:
             remedy = f"On {self._host}: " + ", ".join(f"`systemctl disable --now {name}.socket {name}.service`" for name in agents) + "."

@@ -11,6 +11,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from typing import Any
 
+from ansible_collections.rdma.cluster.plugins.module_utils._checks_qos import TOLD
 from ansible_collections.rdma.cluster.plugins.module_utils._findings import Finding, stopping
 
 _PORT = ("driver", "link")
@@ -30,10 +31,7 @@ EXPLAINED_BY = {
     "host.cpu": ("host",),
     "host.pcie": ("host",),
     **dict.fromkeys(
-        (
-            *("qos.dcbx", "qos.pause", "qos.trust", "qos.dscp", "qos.pfc", "qos.ets", "qos.buffers", "qos.ecn", "qos.cnp", "qos.dcqcn"),
-            *("qos.traffic_class", "qos.rdma_cm", "qos.boot"),
-        ),
+        ("qos.backend", *TOLD, "qos.boot"),
         (*_PORT, "qos"),
     ),
     "network.mtu": (*_PORT, "network"),

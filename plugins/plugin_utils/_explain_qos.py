@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import Any
 
+from ansible_collections.rdma.cluster.plugins.module_utils._checks_qos import overwriting
 from ansible_collections.rdma.cluster.plugins.module_utils._checks_rail import RailPort
 from ansible_collections.rdma.cluster.plugins.module_utils._qos_differences import Difference, differences, told
 from ansible_collections.rdma.cluster.plugins.module_utils._qos_file import unit_of
@@ -54,13 +55,9 @@ def qos_items(port: RailPort, intent: Mapping[str, Any] | None, facts: Mapping[s
 
 def _profile_words(profile: Mapping[str, Any]) -> str:
     pfc, ecn = ("" if any(profile["pfc"]) else "no "), ("" if profile["ecn"] else "no ")
-    cnp = f"CNPs DSCP {profile['cnp_dscp']} in priority {profile['cnp_priority']}"
-    words = f"DSCP {profile['dscp']} in priority {profile['priority']}, {pfc}PFC, {ecn}ECN"
-    return (
-        f"{words}, {cnp}, traffic class {profile['traffic_class']}"
-        if profile["ecn"]
-        else f"{words}, traffic class {profile['traffic_class']}"
-    )
+    cnp = f"CNPs DSCP {profile['cnp_dscp']} in priority {profile['cnp_priority']}, " if profile["ecn"] else ""
+    marks = f"DSCP {profile['dscp']} in priority {profile['priority']}, {pfc}PFC, {ecn}ECN"
+    return f"{marks}, {cnp}traffic class {profile['traffic_class']}"
 
 
 def _difference(difference: Difference, state: Mapping[str, Any]) -> Item:
@@ -72,16 +69,12 @@ def _difference(difference: Difference, state: Mapping[str, Any]) -> Item:
 
 
 def _shown(value: Any) -> str:
-    if isinstance(value, Mapping):
-        return ", ".join(f"{name} {_shown(each)}" for name, each in value.items())
     return "not set" if value is None else told(value)
 
 
 def _agents(state: Mapping[str, Any]) -> Iterator[Item]:
-    for name in part(state, "agents"):
-        unit = part(state, "agents", name)
-        if unit.get("active") or unit.get("enabled"):
-            yield Item("agent", f"{name} would set PFC and ETS again", marked=True)
+    for name in overwriting(state):
+        yield Item("agent", f"{name} would set PFC and ETS again", marked=True)
 
 
 def _boot(netdev: str, facts: Mapping[str, Any]) -> Item:

@@ -35,10 +35,14 @@ def cpus(intent: Intent | None, facts: Facts) -> Item:
 
 def _entered(cpu: Facts) -> list[str]:
     """The idle states that some CPU may enter: "C6 (133 µs)"."""
+    return [name if latency_us is None else f"{name} ({latency_us} µs)" for name, latency_us in _waking_us(cpu).items()]
+
+
+def _waking_us(cpu: Facts) -> dict[str, int | None]:
+    """Idle state that some CPU may enter → how long it takes to wake up from it, None where that is not told."""
     states = part(cpu, "idle_states")
     entered = [name for name in states if (at(states, name, "disabled") or 0) < (at(states, name, "cpus") or 1)]
-    waking = {name: at(states, name, "latency_us") for name in entered}
-    return [name if latency_us is None else f"{name} ({latency_us} µs)" for name, latency_us in waking.items()]
+    return {name: at(states, name, "latency_us") for name in entered}
 
 
 def _deep(cpu: Facts, most_us: int | None) -> bool:
@@ -46,11 +50,7 @@ def _deep(cpu: Facts, most_us: int | None) -> bool:
     allowed = cpu.get("latency_us")
     if most_us is None or (allowed is not None and allowed <= most_us):
         return False
-    states = part(cpu, "idle_states")
-    return any(
-        (at(states, name, "latency_us") or 0) > most_us and (at(states, name, "disabled") or 0) < (at(states, name, "cpus") or 1)
-        for name in states
-    )
+    return any((latency_us or 0) > most_us for latency_us in _waking_us(cpu).values())
 
 
 def clock(facts: Facts) -> Item:

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import argparse
 import json
-import os
 import subprocess
 import sys
 import tempfile
@@ -17,11 +16,9 @@ from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 
 from ansible_collections.rdma.cluster.plugins.plugin_utils._run_folder import RunFolder
-from lab.cluster import Lab, load
-from lab.errors import LabError
-from tests.bench import fabric_figures, fleet, on_node, pair_figures, tree
+from tests.bench import fabric_figures, fleet, on_node, pair_figures, rerun_figures, tree
 from tests.bench.bars import Line, figure, missed, table
-from tests.bench.watch import Watched, executions, watch
+from tests.bench.watch import watch
 
 ROOT = Path(__file__).parents[2]
 OUTPUT = ROOT / "artifacts/bench.jsonl"
@@ -30,7 +27,6 @@ GATE = ("python", "-m", "tests.bench.gate", "RUN_FOLDER")
 PLAYBOOK = ("ansible-playbook", "--inventory", "inventory.yml", "play.yml")
 FACTS_CPU = ("python", "-m", "tests.bench.facts_here", "cpu", "TREE")
 FACTS_PLAIN = ("python", "tests/bench/facts_here.py", "plain")
-SITE = ("env", "ANSIBLE_PIPELINING=1", "tests/tools/site.sh", "-vvv")
 
 
 def facts(folder: Path) -> Iterator[Line]:
@@ -40,7 +36,7 @@ def facts(folder: Path) -> Iterator[Line]:
     )
     yield figure("facts_cpu_ms", json.loads(done.stdout)["cpu_ms"], FACTS_CPU)
     said: dict[str, float] = {}
-    lab, reason = running_lab()
+    lab, reason = rerun_figures.running_lab()
     if lab is not None:
         outcome = on_node.run(lab, lab.plan.nodes[0], ROOT)
         said, reason = (json.loads(outcome.stdout), "") if outcome.status == 0 else ({}, (outcome.stderr or "no output").strip()[-200:])
@@ -90,42 +86,11 @@ def controller(folder: Path) -> Iterator[Line]:
     yield figure("controller_wall_s_1000", done.seconds, PLAYBOOK)
 
 
-def running_lab() -> tuple[Lab | None, str]:
-    """The lab named by LAB_NAME, if all of it is up; else None and why."""
-    try:
-        lab = load(os.environ.get("LAB_NAME", "lab"))
-    except LabError as error:
-        return None, str(error)
-    down = ", ".join(node.name for node in lab.plan.nodes if not lab.is_running(node))
-    return (None, f"{down} of lab '{lab.plan.name}' is not running") if down else (lab, "")
-
-
-def rerun(folder: Path) -> Iterator[Line]:
-    """The site playbook once more, on a lab that is converged."""
-    lab, reason = running_lab()
-    values: tuple[float | None, float | None] = (None, None)
-    if lab is not None:
-        done = watch(SITE, ROOT, folder / "site.log")
-        reason = unfit(done, ROOT / "artifacts/latest/summary.json")
-    if lab is not None and not reason:
-        values = (executions(done.output) / len(lab.plan.nodes), done.seconds / len(lab.plan.nodes))
-    yield figure("rerun_remote_executions", values[0], SITE, reason)
-    yield figure("rerun_wall_s_per_host", values[1], SITE, reason)
-
-
-def unfit(done: Watched, summary: Path) -> str:
-    """Why a run says nothing of converged hosts; empty if it does."""
-    if done.status != 0:
-        return f"the site run ended with exit status {done.status}: {' '.join(done.output[-200:].split())}"
-    changes = json.loads(summary.read_text(encoding="utf-8"))["changes"]
-    return f"the site run made {changes} changes, so that the hosts were not converged: run again" if changes else ""
-
-
 GROUPS: dict[str, Callable[[Path], Iterator[Line]]] = {
     "facts": facts,
     "gate": gate,
     "controller": controller,
-    "rerun": rerun,
+    "rerun": rerun_figures.rerun,
     "pairs": pair_figures.pairs,
     "verdicts": pair_figures.verdicts,
     "fabric": fabric_figures.fabric,

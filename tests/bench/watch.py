@@ -15,6 +15,8 @@ SAMPLE_SECONDS = 0.2
 PROC = Path("/proc")
 #: With pipelining a module is one such line of -vvv: "<node1> EXEC" of the connection local, "<127.0.0.1> SSH: EXEC" of ssh.
 EXECUTION = re.compile(r"^<[^>\n]*> (?:SSH: )?EXEC ", re.MULTILINE)
+#: A host's line of the recap.
+RECAP = re.compile(r"^\S+ +: ok=\d+ +changed=(\d+) ", re.MULTILINE)
 
 
 @dataclass(frozen=True)
@@ -44,6 +46,14 @@ def watch(argv: Sequence[str], folder: Path, log: Path) -> Watched:
 def executions(output: str) -> int:
     """How many times something was executed on a host, by what -vvv has printed."""
     return len(EXECUTION.findall(output))
+
+
+def changes(output: str) -> int:
+    """How many tasks changed something, on all hosts together, by the recap. Raises ValueError if there is none."""
+    counts = RECAP.findall(output)
+    if not counts:
+        raise ValueError(f"no recap of a run: {output[-200:]!r}")
+    return sum(map(int, counts))
 
 
 def peak_mib(pid: int | str) -> float:

@@ -1,7 +1,4 @@
 #!/usr/bin/env bash
 # Runs the site playbook of the clone on the lab; further words go to ansible-playbook.
 set -euo pipefail
-source "$(dirname "${BASH_SOURCE[0]}")/env.sh"
-
-inventory=$(python -c 'import sys; from lab.paths import LabFolder; print(LabFolder.of(sys.argv[1]).inventory)' "${LAB_NAME:-lab}")
-exec ansible-playbook --inventory "$inventory" playbooks/site.yml "$@"
+exec "$(dirname "${BASH_SOURCE[0]}")/lab_playbook.sh" playbooks/site.yml "$@"

@@ -13,12 +13,26 @@ from ansible_collections.rdma.cluster.plugins.module_utils._qos_state import Qos
 from ansible_collections.rdma.cluster.plugins.module_utils._qos_sysfs import NP_PARAMETERS, RP_PARAMETERS
 from ansible_collections.rdma.cluster.plugins.module_utils._rdma_cm import RdmaCm
 from ansible_collections.rdma.cluster.plugins.plugin_utils._roce_profile import roce_profile
-from tests.unit.hosts import lab_intent
+
+#: rdma_roce as the intent has it where nothing is said; written down, since hosts' Pythons cannot read an intent (test__roce_profile).
+ROCE: dict[str, Any] = {
+    "priority": 3,
+    "dscp": 26,
+    "pfc": True,
+    "ecn": True,
+    "cnp_dscp": 48,
+    "cnp_priority": 6,
+    "rdma_percent": 50,
+    "dcbx": "os",
+    "cable_length_m": None,
+    "dcqcn": {},
+    "switches": {},
+}
 
 
 def profile(**roce: Any) -> dict[str, Any]:
     """What rdma_roce asks for by default, but for what is given."""
-    found = roce_profile(lab_intent(roce=roce))
+    found = roce_profile({"roce": {**ROCE, **roce}})
     assert found is not None
     return found
 

@@ -25,7 +25,7 @@ from ansible_collections.rdma.cluster.plugins.plugin_utils._run_folder import Ru
 from tests.unit.hosts import lab_facts, lab_intent
 from tests.unit.qos_hosts import dcb_qos
 
-HOSTS = ["node1", "node2", "node3", "node4"]
+HOSTS = ("node1", "node2", "node3", "node4")
 NOBODY = "No RoCE rail has 3 hosts that nothing is said against, and whose NICs have queues to hold anybody back with."
 
 
@@ -77,7 +77,7 @@ def meetings(plan: dict[str, Any]) -> set[tuple[str, str]]:
 def test_after_a_sweep_all_send_to_the_first_host_of_each_rail(tmp_path: Path) -> None:
     run = Run(tmp_path / "R1").measure()
     said = run.plan()
-    assert (said["hosts"], said["outside"]) == (HOSTS, [])
+    assert (said["hosts"], said["outside"]) == (list(HOSTS), [])
     assert said["msg"] == "rail0: 3 to node1; rail1: 3 to node1"
     assert said["sweep"].endswith("-qos")
     assert len(said["token"]) == 64
@@ -89,12 +89,12 @@ def test_after_a_sweep_all_send_to_the_first_host_of_each_rail(tmp_path: Path) -
 
 def test_who_was_found_slow_is_no_target_and_no_source(tmp_path: Path) -> None:
     said = Run(tmp_path / "R1").measure(slow=("node1",)).plan()
-    assert (said["hosts"], said["msg"]) == (HOSTS[1:], "rail0: 2 to node2; rail1: 2 to node2")
+    assert (said["hosts"], said["msg"]) == (list(HOSTS[1:]), "rail0: 2 to node2; rail1: 2 to node2")
 
 
 def test_who_left_the_play_takes_no_part(tmp_path: Path) -> None:
     run = Run(tmp_path / "R1").measure()
-    assert run.plan(playing=HOSTS[:3])["hosts"] == HOSTS[:3]
+    assert run.plan(playing=HOSTS[:3])["hosts"] == list(HOSTS[:3])
     assert run.plan(playing=HOSTS[:2]) == {"hosts": [], "outside": [], "msg": NOBODY}
 
 
@@ -105,7 +105,7 @@ def test_nics_without_queues_are_not_asked(tmp_path: Path) -> None:
 
 def test_fewer_sources(tmp_path: Path) -> None:
     run = Run(tmp_path / "R1").measure()
-    assert run.plan(sources=2)["hosts"] == HOSTS[:3]
+    assert run.plan(sources=2)["hosts"] == list(HOSTS[:3])
     with pytest.raises(AnsibleError, match="sources is at least 2: one alone is held back by nothing, got 1"):
         run.plan(sources=1)
 
@@ -127,4 +127,4 @@ def test_a_sweep_that_was_stopped_is_not_followed_by_a_load(tmp_path: Path) -> N
     run.measure()
     (run.folder.path / "pairs/node4.end.json").unlink()
     assert run.plan()["hosts"] == []
-    assert run.plan(playing=HOSTS[:3])["hosts"] == HOSTS[:3]
+    assert run.plan(playing=HOSTS[:3])["hosts"] == list(HOSTS[:3])

@@ -12,7 +12,7 @@ import pytest
 
 from ansible_collections.rdma.cluster.plugins.module_utils._checks_qos import TOLD, check_qos
 from ansible_collections.rdma.cluster.plugins.module_utils._findings import ERROR, NOT_APPLICABLE, OK, UNKNOWN, WARNING, Finding
-from tests.unit.hosts import lab_facts, lab_intent
+from tests.unit.hosts import lab_facts, lab_rails
 from tests.unit.qos_hosts import dcb_qos, mlx5_qos, profile
 
 UNITS = {f"rdma-qos@{name}.service": {"active": True, "enabled": True} for name in ("ens1", "ens2")}
@@ -23,7 +23,7 @@ def judged(state: dict[str, Any] | None, units: Any = UNITS, **roce: Any) -> dic
     facts = lab_facts()
     facts["qos"] = {"ens2": mlx5_qos("rxe_rail1"), **({"ens1": state} if state is not None else {})}
     facts["units"] = {**facts["units"], **(units or {})} if units is not None else None
-    found = check_qos("node1", lab_intent(roce=roce), facts, profile(**roce))
+    found = check_qos("node1", {"rails": lab_rails()}, facts, profile(**roce))
     assert {finding.stage for finding in found} == {"qos"}
     return {finding.check: finding for finding in found if "rail0" in finding.subject}
 
@@ -109,7 +109,6 @@ def test_the_boot_has_a_unit(units: Any, status: str, observed: str) -> None:
 
 
 def test_where_there_is_nothing_to_do() -> None:
-    for intent, why in ((lab_intent(), "rdma_roce is not given"),):
-        (finding,) = check_qos("node1", intent, lab_facts(), None)
-        assert finding.status == NOT_APPLICABLE
-        assert why in finding.observed
+    (finding,) = check_qos("node1", {"rails": lab_rails()}, lab_facts(), None)
+    assert finding.status == NOT_APPLICABLE
+    assert "rdma_roce is not given" in finding.observed

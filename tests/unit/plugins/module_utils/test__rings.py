@@ -39,7 +39,7 @@ class Driver(SilentPort, FakeRunner):
         program, flag, name, *sizes = argv
         assert (program, flag, len(sizes) % 2) == ("ethtool", "-G", 0)
         self.ran.append(tuple(argv))
-        for way, size in zip(sizes[::2], sizes[1::2], strict=True):
+        for way, size in zip(sizes[::2], sizes[1::2]):
             self.held[name][way] = 1 << (int(size) - 1).bit_length() if self.rounds else int(size)
         return Completed(tuple(argv), 0, "", "")
 

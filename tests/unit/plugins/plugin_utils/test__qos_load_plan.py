@@ -59,9 +59,7 @@ def test_each_source_has_a_rail_of_its_own_and_all_meet_the_target_in_the_same_r
     assert made["rails"][1]["addresses"] == ["192.168.100.1", None, "192.168.100.3", None]
     assert plan_rounds(made) == 2
     # The target (position 0) serves each source in every round.
-    assert {(rail, number, server, client) for rail, number, server, client in planned_meetings(made)} == {
-        (rail, number, 0, source) for number in (0, 1) for rail, source in enumerate((1, 2, 3, 1, 2))
-    }
+    assert set(planned_meetings(made)) == {(rail, number, 0, source) for number in (0, 1) for rail, source in enumerate((1, 2, 3, 1, 2))}
 
 
 def test_the_runner_of_the_target_serves_all_at_once_and_a_source_is_on_its_own_rails_alone() -> None:

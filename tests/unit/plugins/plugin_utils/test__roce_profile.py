@@ -15,6 +15,7 @@ from ansible_collections.rdma.cluster.plugins.filter.roce import FilterModule
 from ansible_collections.rdma.cluster.plugins.plugin_utils._intent_schema_roce import NP_PARAMETERS, RP_PARAMETERS
 from ansible_collections.rdma.cluster.plugins.plugin_utils._roce_profile import roce_profile
 from tests.unit.hosts import lab_intent
+from tests.unit.qos_hosts import ROCE, profile
 
 NO_PFC = [False] * 8
 
@@ -37,6 +38,11 @@ def test_the_default_is_what_nvidia_s_nics_and_switches_use() -> None:
         "np": {"cnp_dscp": 48, "cnp_802p_prio": 6}, "rp": {},
         "traffic_class": 106, "rdma_cm": {"mode": "RoCE v2", "tos": 106},
     }  # fmt: skip
+
+
+def test_what_tests_of_hosts_begin_with_is_the_default() -> None:
+    assert {**lab_intent(roce={})["roce"], "dcqcn": {}} == ROCE
+    assert profile() == profile_of()
 
 
 def test_without_rdma_roce_there_is_no_profile() -> None:
