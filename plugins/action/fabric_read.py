@@ -13,6 +13,7 @@ from ansible_collections.rdma.cluster.plugins.plugin_utils._action import RunAct
 from ansible_collections.rdma.cluster.plugins.plugin_utils._fabric_readings import (
     GRAPHS,
     LLDP,
+    LOADED,
     MANAGERS,
     ethernet,
     folder_of,
@@ -20,17 +21,20 @@ from ansible_collections.rdma.cluster.plugins.plugin_utils._fabric_readings impo
     reader,
     reading_of,
 )
+from ansible_collections.rdma.cluster.plugins.plugin_utils._pair_evidence import SWEEP
 
 
 class ActionModule(RunAction):
-    ARGUMENTS: ClassVar[Mapping[str, Any]] = {"what": {"type": "str", "required": True, "choices": [GRAPHS, MANAGERS]}}
+    ARGUMENTS: ClassVar[Mapping[str, Any]] = {"what": {"type": "str", "required": True, "choices": [GRAPHS, MANAGERS, LOADED]}}
 
     def work(self, options: Mapping[str, Any]) -> dict[str, Any]:
         what, stored = options["what"], []
+        if what == LOADED and self.folder.read_if_there(f"{SWEEP}/plan.json") is None:
+            return {"stored": [], "msg": "Nothing was measured in this run, so nothing was under load."}
         for plane, (device, port) in ports_of(self.intent, self.facts, what).items():
             if reader(self.folder, what, plane, self.variables["ansible_play_hosts"]) != self.host:
                 continue
-            asked = {"plane": plane, "device": device, "port": port, "graph": what == GRAPHS, "counters": ["errors", "data"]}
+            asked = {"plane": plane, "device": device, "port": port, "graph": what != MANAGERS, "counters": ["errors", "data"]}
             said = self.module("fabric_facts", **asked)
             if said.get("unreachable"):
                 return said

@@ -20,6 +20,7 @@ from ansible_collections.rdma.cluster.plugins.module_utils._findings import Find
 from ansible_collections.rdma.cluster.plugins.plugin_utils import _proofs
 from ansible_collections.rdma.cluster.plugins.plugin_utils._action import RunAction
 from ansible_collections.rdma.cluster.plugins.plugin_utils._fabric_gate import FabricGate
+from ansible_collections.rdma.cluster.plugins.plugin_utils._fabric_load import judge_load
 from ansible_collections.rdma.cluster.plugins.plugin_utils._gate import FLEET_CHECKS, compared, known_hosts, verdict
 from ansible_collections.rdma.cluster.plugins.plugin_utils._host_checks import HOST_CHECKS, threshold
 from ansible_collections.rdma.cluster.plugins.plugin_utils._pair_fleet import Fleet
@@ -61,10 +62,13 @@ class ActionModule(RunAction):
     def _judge_fabric(self) -> dict[str, list[Finding]]:
         """The graph of each plane; findings on a plane as a whole have no host that could take them over, and are recorded here."""
         found = FabricGate(self.folder, known_hosts(self.folder, "fabric"), run_id(), self._plan_text).judge()
-        for plane, findings in found.planes.items():
-            ruled = apply_rules(findings, self.intent["checks"], datetime.now(UTC).date())
-            self.folder.write_findings("fabric", f"{PLANE}{plane}", ruled)
+        self._write_planes("fabric", found.planes)
         return found.hosts
+
+    def _write_planes(self, stage: str, planes: Mapping[str, list[Finding]]) -> None:
+        for plane, findings in planes.items():
+            ruled = apply_rules(findings, self.intent["checks"], datetime.now(UTC).date())
+            self.folder.write_findings(stage, f"{PLANE}{plane}", ruled)
 
     def _plan_text(self, name: str) -> str:
         """A plan of cables on the control node: relative to the playbook's folder (or files/ there), or absolute. Raises ParseError."""
@@ -75,7 +79,9 @@ class ActionModule(RunAction):
 
     def _judge_pairs(self) -> dict[str, list[Finding]]:
         """Measurements and proofs. A host that was lost while it was measured has its findings too."""
-        fleet = Fleet.of(known_hosts(self.folder, "pairs"))
+        known = known_hosts(self.folder, "pairs")
+        self._write_planes("pairs", judge_load(self.folder, known))
+        fleet = Fleet.of(known)
         proofs = _proofs.read(self.folder.read_if_there(_proofs.FILE))
         settings = {**self.intent["pairs"], **self._thresholds()}
         check_mode, planned = bool(self._task.check_mode), len(self.variables["ansible_play_hosts_all"])

@@ -30,8 +30,10 @@ options:
     description:
       - V(graphs) for the graph of each plane with its counters.
       - V(managers) for the subnet managers of the planes whose subnet manager is planned.
+      - V(loaded) for the graph of each InfiniBand plane with its counters once more, if pairs were measured in this run: how they bore
+        that load.
     type: str
-    choices: [graphs, managers]
+    choices: [graphs, managers, loaded]
     required: true
 seealso:
   - module: rdma.cluster.fabric_facts

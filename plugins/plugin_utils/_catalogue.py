@@ -361,12 +361,6 @@ CHECKS: dict[str, Check] = {
         "`ibqueryerrors`, `perfquery`",
         "cable and optic of the link that is named; for congestion the receiver that is slow; clear a counter that is full",
     ),
-    "fabric.balance": Check(
-        "fabric",
-        "what each uplink of a leaf carried under test, against the mean of its like",
-        "`perfquery -x` before load and after it",
-        "routing engine, adaptive routing, more queue pairs",
-    ),
     "host.memlock": Check(
         "host",
         "how much memory a service may lock",
@@ -585,6 +579,18 @@ CHECKS: dict[str, Check] = {
         "the counters of errors of each port that was measured: what they did under load; not of software devices",
         "`/sys/class/infiniband/*/ports`, `ethtool -S`, before and after the sweep",
         "as of `link.errors`",
+    ),
+    "fabric.under_load": Check(
+        "pairs",
+        "what went, moved or got slower in a plane while pairs were measured",
+        "the graph before the load and after it",
+        "the cable or switch that is named: it does not bear load",
+    ),
+    "fabric.balance": Check(
+        "pairs",
+        "what each uplink of a leaf carried while pairs were measured, against the mean of its like",
+        "`perfquery -x` before the load and after it",
+        "routing engine, adaptive routing, more queue pairs",
     ),
     "pair.oversubscription": Check(
         "pairs",

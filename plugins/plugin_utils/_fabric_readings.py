@@ -4,8 +4,8 @@
 
 """What hosts have read of the fabrics in this run, as the run's folder keeps it: each reader a file of its own.
 
-fabric/PLANE/graphs/HOST.json and fabric/PLANE/managers/HOST.json are what fabric_facts returned of an InfiniBand plane; lldp/HOST.json of
-Ethernet.
+fabric/PLANE/graphs/HOST.json and fabric/PLANE/managers/HOST.json are what fabric_facts returned of an InfiniBand plane,
+fabric/PLANE/loaded/HOST.json what it returned after the load of the pairs stage; lldp/HOST.json of Ethernet.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from ansible_collections.rdma.cluster.plugins.module_utils._sminfo import SmInfo
 from ansible_collections.rdma.cluster.plugins.plugin_utils._fabric_managers import Seen
 from ansible_collections.rdma.cluster.plugins.plugin_utils._run_folder import RunFolder, natural
 
-GRAPHS, MANAGERS = "graphs", "managers"
+GRAPHS, MANAGERS, LOADED = "graphs", "managers", "loaded"
 LLDP = "lldp"
 #: So many hosts ask a plane, the second one if the first was not told all.
 READERS = 2
@@ -47,7 +47,7 @@ def readings(folder: RunFolder, name: str) -> dict[str, Reading]:
 
 def is_whole(what: str, reading: Reading) -> bool:
     """Whether a reading tells all that was asked for."""
-    return bool(reading["graph"]["complete"]) if what == GRAPHS else reading["subnet_managers"] is not None
+    return reading["subnet_managers"] is not None if what == MANAGERS else bool(reading["graph"]["complete"])
 
 
 def reading_of(what: str, plane: str, said: Mapping[str, Any]) -> dict[str, Any]:
@@ -55,7 +55,7 @@ def reading_of(what: str, plane: str, said: Mapping[str, Any]) -> dict[str, Any]
     if not said.get("failed"):
         return {key: said[key] for key in KEPT}
     why = str(said.get("msg") or "fabric_facts failed").strip().splitlines()[0]
-    graph = Graph(plane, {}, [], "ibnetdiscover", False, [why]).to_dict() if what == GRAPHS else None
+    graph = Graph(plane, {}, [], "ibnetdiscover", False, [why]).to_dict() if what != MANAGERS else None
     return {"graph": graph, "subnet_managers": None, "no_subnet_manager": why, "read_at": 0.0}
 
 

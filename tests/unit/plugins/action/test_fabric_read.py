@@ -129,3 +129,12 @@ def test_a_host_that_is_lost_says_so_and_keeps_nothing(site: Site) -> None:
     with pytest.raises(AssertionError):
         site.task("graphs", {"n1": lost, "n2": told()})
     assert readings(site.folder, "fabric/blue/graphs") == {}
+
+
+def test_after_load_it_is_read_once_more_if_there_was_load(site: Site) -> None:
+    assert site.task("graphs", {"n1": told()}) == ["n1"]
+    assert site.task("loaded", {}) == []
+    site.folder.write_json("pairs/plan.json", {})
+    assert site.task("loaded", {"n1": told()}) == ["n1"]
+    assert site.asked[-1][1]["graph"] is True
+    assert best_graph(readings(site.folder, "fabric/blue/loaded")) == (Graph.from_dict(told()["graph"]), 7.0)
