@@ -26,7 +26,8 @@ from ansible_collections.rdma.cluster.plugins.plugin_utils._host_checks import H
 from ansible_collections.rdma.cluster.plugins.plugin_utils._pair_fleet import Fleet
 from ansible_collections.rdma.cluster.plugins.plugin_utils._pair_gate import PairGate
 from ansible_collections.rdma.cluster.plugins.plugin_utils._policy import REPORT, apply_rules, decide
-from ansible_collections.rdma.cluster.plugins.plugin_utils._run_folder import PLANE, run_id
+from ansible_collections.rdma.cluster.plugins.plugin_utils._run_folder import PLANE, is_plane, run_id
+from ansible_collections.rdma.cluster.plugins.plugin_utils._spine_load import check_spines
 from ansible_collections.rdma.cluster.plugins.plugin_utils._stage_findings import is_under_way, lost
 from ansible_collections.rdma.cluster.plugins.plugin_utils._stages import STAGES, up_to
 
@@ -80,12 +81,18 @@ class ActionModule(RunAction):
     def _judge_pairs(self) -> dict[str, list[Finding]]:
         """Measurements and proofs. A host that was lost while it was measured has its findings too."""
         known = known_hosts(self.folder, "pairs")
-        self._write_planes("pairs", judge_load(self.folder, known))
         fleet = Fleet.of(known)
         proofs = _proofs.read(self.folder.read_if_there(_proofs.FILE))
         settings = {**self.intent["pairs"], **self._thresholds()}
         check_mode, planned = bool(self._task.check_mode), len(self.variables["ansible_play_hosts_all"])
         found = PairGate(self.folder, fleet, proofs, settings, self.proof_max_age_hours, check_mode, time.time(), planned).judge()
+        planes = judge_load(self.folder, known)
+        for finding in check_spines(self.folder, fleet):
+            if is_plane(finding.host):
+                planes.setdefault(finding.host.removeprefix(PLANE), []).append(finding)
+            else:
+                found[finding.host].append(finding)
+        self._write_planes("pairs", planes)
         for host in set(found) - set(self.variables["ansible_play_hosts"]):
             self.folder.write_findings("pairs", host, [*self.folder.read_findings("pairs", host), *found[host]])
         return found

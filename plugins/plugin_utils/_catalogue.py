@@ -594,8 +594,9 @@ CHECKS: dict[str, Check] = {
     ),
     "pair.oversubscription": Check(
         "pairs",
-        "all pairs across the spines at once: whether they reach what the uplinks allow",
-        "nothing yet: no play measures one pair alone and all of them at once",
+        "each rail of a plane: what all pairs across the spines reach at once, against one pair alone and what the uplinks leave to each; "
+        "an error below 0.7 of it, a warning below 0.9",
+        "perftest after the sweep, among hosts that it has found well; the rates in the graph of this run's fabric stage",
         "how flows are spread over the spines: routing engine, adaptive routing, `fabric.balance`; congestion control",
     ),
     "qos.traffic": Check(

@@ -29,8 +29,8 @@ from ansible_collections.rdma.cluster.plugins.plugin_utils._pair_verdict import 
 from ansible_collections.rdma.cluster.plugins.plugin_utils._proofs import Proofs
 from ansible_collections.rdma.cluster.plugins.plugin_utils._run_folder import RunFolder
 
-#: The sweep itself, suspects that were measured again, and many that sent to one.
-SWEEP, AGAIN, LOAD = "pairs", "pairs/again", "pairs/qos"
+#: The sweep itself, suspects that were measured again, many that sent to one, and all that sent across the spines.
+SWEEP, AGAIN, LOAD, SPINES = "pairs", "pairs/again", "pairs/qos", "pairs/spines"
 T = TypeVar("T")
 #: host → rail → what rose during the sweep, as _pair_counters.risen has it.
 Counters = dict[str, dict[str, Any]]
@@ -48,7 +48,7 @@ class Evidence:
 
     @classmethod
     def of(cls, folder: RunFolder, name: str, intents: Mapping[str, Any], facts: Mapping[str, Any]) -> Evidence | None:
-        """The run's sweep of this name (SWEEP, AGAIN or LOAD), None if it has none."""
+        """The run's sweep of this name (SWEEP, AGAIN, LOAD or SPINES), None if it has none."""
         plan = folder.read_if_there(f"{name}/plan.json")
         return None if plan is None else cls(folder, name, plan, intents, facts)
 

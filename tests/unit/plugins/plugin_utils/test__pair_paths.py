@@ -1,7 +1,7 @@
 # Copyright (c) 2026, the rdma.cluster authors
 # GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""What measurements cross, samples that cross spines first, and oversubscription."""
+"""What measurements cross, and samples that cross spines first."""
 
 from __future__ import annotations
 
@@ -17,12 +17,6 @@ from ansible_collections.rdma.cluster.plugins.module_utils._pair_schedule import
 from ansible_collections.rdma.cluster.plugins.plugin_utils._pair_crossing import crossing_rounds
 from ansible_collections.rdma.cluster.plugins.plugin_utils._pair_fabric import crossing_schedule, ends, paths_of
 from ansible_collections.rdma.cluster.plugins.plugin_utils._pair_matrix import Matrix
-from ansible_collections.rdma.cluster.plugins.plugin_utils._pair_oversubscription import (
-    Measured,
-    allowed_share,
-    alone_and_together,
-    oversubscription,
-)
 from ansible_collections.rdma.cluster.plugins.plugin_utils._pair_paths import FabricPaths
 from ansible_collections.rdma.cluster.plugins.plugin_utils._pair_suspects import meetings, reach
 from ansible_collections.rdma.cluster.plugins.plugin_utils._pair_verdict import localise
@@ -213,35 +207,3 @@ def test_a_plan_of_a_sample_becomes_listed_meetings() -> None:
     assert len(list(planned_meetings(listed))) >= 2 * 4 * 6
     assert crossing_schedule({"planes": [graph.to_dict()]}, wanted, {}) is None
     assert crossing_schedule({"planes": [graph.to_dict()]}, plan(16, {"kind": "full"}), known) is None
-
-
-@pytest.mark.parametrize(
-    ("each_gbps", "allowed", "status"),
-    [
-        (390.0, 1.0, "ok"),
-        (190.0, 0.5, "ok"),
-        (150.0, 0.5, "warning"),
-        (100.0, 0.5, "error"),
-        (None, 0.5, "unknown"),
-        (390.0, None, "unknown"),
-    ],
-)
-def test_oversubscription_is_measured_beside_the_graphs(each_gbps: float | None, allowed: float | None, status: str) -> None:
-    found = oversubscription("node1", "default, rail0", Measured(390.0, [each_gbps] * 4), allowed)
-    assert found.status == status
-    assert bool(found.remedy) is (status != "ok")
-
-
-def test_what_uplinks_allow() -> None:
-    graph = fabric(16, per_leaf=8, spines=2, cables=2)
-    assert allowed_share(graph, guid("leaf", 0), 8) == 0.5
-    assert allowed_share(graph, guid("leaf", 0), 2) == 1.0
-    assert allowed_share(graph, guid("spine", 0), 2) is None
-    assert allowed_share(replace(graph, links=[replace(link, speed=None) for link in graph.links]), guid("leaf", 0), 2) is None
-
-
-def test_one_pair_alone_and_all_at_once() -> None:
-    leaves = [f"leaf{host // 4}" for host in range(8)]
-    assert alone_and_together(leaves) == [[[0, 4]], [[0, 4], [1, 5], [2, 6], [3, 7]]]
-    assert alone_and_together(["leaf0"] * 4) == []
-    assert len(alone_and_together(leaves, most=2)[1]) == 2
