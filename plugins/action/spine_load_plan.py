@@ -37,5 +37,7 @@ class ActionModule(PairAction):
         rails = [rail["name"] for rail in sweep.plan["rails"]]
         if why := self.why_no_load(sweep):
             return dict.fromkeys(rails, why)
-        good, graphs = self.well(sweep), graphs_of(self.folder)
+        graphs = graphs_of(self.folder)
+        # To find out who is well takes a while; without a graph nobody is asked.
+        good = self.well(sweep) if graphs else {}
         return {rail: crossing(sweep, rail, graphs.get(plane_of(self.fleet.intents, rail)), good.get(rail, ())) for rail in rails}

@@ -105,9 +105,11 @@ def test_without_a_graph_there_is_nothing_to_hold_it_against(tmp_path: Path) -> 
     assert refused(blue.sweep()) == _spine_load_plan.NO_GRAPH
 
 
-def test_one_leaf_has_nothing_across(tmp_path: Path) -> None:
-    assert refused(FabricRun(tmp_path / "R1", leafspine(1, 2, 6)).sweep()) == _spine_load_plan.ONE_LEAF
-    assert refused(FabricRun(tmp_path / "R2", rail(hosts=6, rails=2, spines=2)).sweep()) == _spine_load_plan.ONE_LEAF
+@pytest.mark.parametrize(
+    "fabric", [leafspine(1, 0, 6), leafspine(1, 2, 6), rail(hosts=6, rails=2, spines=2)], ids=["one switch", "one leaf", "one of each rail"]
+)
+def test_one_leaf_has_nothing_across(tmp_path: Path, fabric: Fabric) -> None:
+    assert refused(FabricRun(tmp_path / "R1", fabric).sweep()) == _spine_load_plan.ONE_LEAF
 
 
 def test_neighbours_alone_tell_no_uplinks(tmp_path: Path) -> None:

@@ -51,10 +51,11 @@ def test_rails_on_one_leaf_share_its_uplinks() -> None:
     assert allowed_shares(fabric.graph(), {"rail0": one, "rail1": other}) == {"rail0": 0.5, "rail1": 0.5}
 
 
-def test_a_rail_with_leaves_of_its_own_has_its_own_share() -> None:
+@pytest.mark.parametrize("leaf", ["leaf1", "leaf3"], ids=["sends", "receives"])
+def test_a_rail_with_leaves_of_its_own_has_its_own_share(leaf: str) -> None:
     fabric = rail(8, 2, 2, 2, per_leaf=4)
     for port in (5, 6):
-        fabric.cut(("leaf1", port))
+        fabric.cut((leaf, port))
     both = {f"rail{number}": halves(fabric, 8, number) for number in range(2)}
     assert allowed_shares(fabric.graph(), both) == {"rail0": 0.5, "rail1": 1.0}
 
