@@ -39,7 +39,7 @@ venv: ## the virtual environment alone
 unit: venv ## unit tests
 	@$(tools)/run.sh pytest --numprocesses auto --dist loadfile
 
-host-units: venv ## the unit tests of what runs on hosts, under the oldest and the newest Python that hosts have
+host-units: venv ## the unit tests of what runs on hosts, under the oldest Python that hosts have
 	@$(tools)/host_units.sh
 
 lint: venv ## ruff, mypy, yamllint, ansible-lint, changelog and documentation

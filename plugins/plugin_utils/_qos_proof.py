@@ -93,7 +93,8 @@ class Traffic:
         if own.rx_bytes is None and own.tx_bytes is None:
             what = "counts no bytes of priorities" if counted else "counts nothing by priority"
             return self._not_applicable(f"the driver of {self.netdev} {what}")
-        ways = [_Way(way, self.priority, counted, self.payload[way]) for way in ("tx", "rx") if self.payload[way]]
+        cnps = int(self.profile["cnp_priority"])
+        ways = [_Way(way, self.priority, cnps, counted, self.payload[way]) for way in ("tx", "rx") if self.payload[way]]
         observed = "; ".join(way.words() for way in ways)
         if self.profile["pfc"][self.priority] and own.says_pfc_is_off():
             pfc = f"PFC is off there: the driver has no pause counters for priority {self.priority}"
@@ -119,16 +120,17 @@ class Traffic:
         return self._finding(NOT_APPLICABLE, why)
 
     def _finding(self, status: str, observed: str, remedy: str = "") -> Finding:
-        expected = f"{LEAST_SHARE:.0%} of what perftest sent, and of all that the port counts, in priority {self.priority}"
+        expected = f"{LEAST_SHARE:.0%} of what perftest sent, and of all that the port counts beside CNPs, in priority {self.priority}"
         return Finding(STAGE, TRAFFIC_CHECK, self.host, self.rail, status, observed, expected, remedy)
 
 
 @dataclass(frozen=True)
 class _Way:
-    """One direction of a port. counted: of all priorities; payload: what perftest sent there, in bytes."""
+    """One direction of a port. cnps: their priority; counted: of all priorities; payload: what perftest sent there, in bytes."""
 
     way: str
     priority: int
+    cnps: int
     counted: Mapping[int, PriorityCounters]
     payload: float
 
@@ -152,17 +154,26 @@ class _Way:
 
     @property
     def is_good(self) -> bool:
-        return self.own >= LEAST_SHARE * self.payload and self.own >= LEAST_SHARE * sum(self.by_priority.values())
+        return self.own >= LEAST_SHARE * self.payload and self.own >= LEAST_SHARE * self.beside_cnps
+
+    @property
+    def beside_cnps(self) -> int:
+        """All that was counted but in the priority of CNPs, which come by themselves where a switch marks."""
+        return self.own + sum(self.by_priority[priority] for priority in self._others - {self.cnps})
+
+    @property
+    def _others(self) -> set[int]:
+        return set(self.by_priority) - {self.priority}
 
     def words(self) -> str:
-        done, total = COUNTED[self.way], sum(self.by_priority.values())
-        share = f"{self.own / total:.1%} of what it {done}" if total else f"it {done} nothing"
+        done, total = COUNTED[self.way], self.beside_cnps
+        share = f"{self.own / total:.1%} of what it {done}" if total else f"it {done} nothing else"
         text = f"{done} {_size(self.own)} in priority {self.priority} ({share}), perftest {_size(self.payload)}"
-        return text if self.is_good or self.is_unseen or not self.is_told else f"{text}; {self._elsewhere(total)}"
+        return text if self.is_good or self.is_unseen or not self.is_told else f"{text}; {self._elsewhere()}"
 
-    def _elsewhere(self, total: int) -> str:
+    def _elsewhere(self) -> str:
         """Where most of the rest was counted."""
-        most = max((priority for priority in self.by_priority if priority != self.priority), key=self.by_priority.__getitem__)
+        most, total = max(self._others, key=self.by_priority.__getitem__), sum(self.by_priority.values())
         why = "it is not marked, or DSCP is not trusted" if most == 0 else "it has another DSCP, or the map is another one"
         return f"{self.by_priority[most] / total:.1%} in priority {most}: {why}"
 

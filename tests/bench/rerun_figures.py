@@ -3,7 +3,7 @@
 """What a run costs that finds nothing to do: our stages, and beside them the plain form of the same, one stock task for each thing.
 
 All stages but those that measure, pairs and collectives. Both forms take turns on the lab that is up and converged with MARKED;
-PLAIN_QOS_BACKEND=mlnx_qos|dcb in the environment says what the stand-in gives its NICs.
+PLAIN_QOS_BACKEND=mlnx_qos|dcb in the environment says what the stand-in gives its NICs, RERUN_TURNS how often each form is run (3).
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from tests.bench.watch import Watched, changes, executions, watch
 
 ROOT = Path(__file__).parents[2]
 SUMMARY = ROOT / "artifacts/latest/summary.json"
-TURNS = 3
+TURNS = int(os.environ.get("RERUN_TURNS", "3"))
 RERUN = ("python", "-m", "tests.bench.figures", "rerun")
 _RUN = ("env", "ANSIBLE_PIPELINING=1", "tests/tools/lab_playbook.sh")
 #: What the lab's inventory does not say, and the plain form does.

@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# Runs the tests of what runs on hosts under the oldest and the newest Python that a host may have, and this machine has;
-# with RDMA_TEST_PYTHONS=all under every one.
+# Runs the tests of what runs on hosts under the oldest Python that a host may have, and this machine has: the one that lacks most of
+# what we might use. With RDMA_TEST_PYTHONS=all under every one.
 set -euo pipefail
 source "$(dirname "${BASH_SOURCE[0]}")/env.sh"
 
@@ -11,9 +11,15 @@ ln -sfn "$(python -c 'import ansible, pathlib; print(pathlib.Path(ansible.__file
 status=0
 running=()
 own=$(python -c 'import sys; print("%d.%d" % sys.version_info[:2])')
-tried=("${host_pythons[0]}" "${host_pythons[-1]}")
-[[ ${RDMA_TEST_PYTHONS:-} != all ]] || tried=("${host_pythons[@]}")
+tried=("${host_pythons[@]}")
 missing=" ${tried[*]} "
+if [[ ${RDMA_TEST_PYTHONS:-} != all ]]; then
+    mapfile -t tried < <(tests/tools/pythons.sh "${host_pythons[@]}" | awk -v own="$own" '$1 != own { print $1; exit }')
+    # Those that are older are missing, those that are newer are not asked for.
+    missing="${missing%%" ${tried[0]:-none} "*} "
+fi
+# As many processes as there are cores, whether one Python is tried or several at once.
+each=$(( ${#tried[@]} > 1 ? 1 : $(nproc) ))
 while read -r version python; do
     missing=${missing/ $version / }
     [[ $version != "$own" ]] || continue # `make unit` runs these tests, and all others
@@ -28,7 +34,8 @@ while read -r version python; do
     [[ $version == "${host_pythons[0]}" || $version == "${host_pythons[-1]}" ]] && less=() ||
         less=(--ignore tests/unit/plugins/module_utils/test__pair_runner.py)
     (
-        PYTHONPATH=$VENV/hosts/lib "$venv/bin/python" -m pytest --quiet -p no:cacheprovider ${less[@]+"${less[@]}"} \
+        PYTHONPATH=$VENV/hosts/lib "$venv/bin/python" -m pytest --quiet -p no:cacheprovider \
+            --numprocesses "$each" --dist loadfile ${less[@]+"${less[@]}"} \
             tests/unit/plugins/module_utils tests/unit/plugins/modules </dev/null > "$VENV/hosts/$version.log" 2>&1 ||
             echo failed >> "$VENV/hosts/$version.log"
     ) &

@@ -34,7 +34,7 @@ if [[ ! -e $cache/pip-$pip_version-py3-none-any.whl ]]; then
 fi
 cp tests/tools/get_pip.py "$cache/get_pip_${pip_version//./_}.py"
 
-# The oldest and the newest Python that a host may have, as host_units.sh; with RDMA_TEST_PYTHONS=all every one.
+# The oldest and the newest Python that a host may have; with RDMA_TEST_PYTHONS=all every one.
 own=$(python -c 'import sys; print("%d.%d" % sys.version_info[:2])')
 where=(--venv)
 [[ ${RDMA_TEST_PYTHONS:-} == all ]] ||

@@ -57,9 +57,9 @@ class Site:
             os.killpg(process.pid, signal.SIGKILL)
             process.communicate()
 
-    def drift(self) -> list[dict[str, str]]:
+    def drift(self, *words: str) -> list[dict[str, str]]:
         """The lines of drift.jsonl of a drift run, which must end well whatever it finds."""
-        done = self.run("drift", "--check")
+        done = self.run("drift", "--check", *words)
         assert done.returncode == 0, done.stdout
         return self.lines("drift.jsonl")
 

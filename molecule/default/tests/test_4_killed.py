@@ -16,8 +16,8 @@ from tests.verify.drifts import KINDS, command
 from tests.verify.site import Site
 
 KILLS = int(os.environ.get("RDMA_TEST_KILLS") or 10)
-#: How many runs are killed before one may end: two in `make test`, where a run that ends costs a minute; one in `make test-all`.
-IN_A_ROW = 1 if "RDMA_TEST_KILLS" in os.environ else 2
+#: How many runs are killed before one may end: five in `make test`, where a run that ends costs a minute; one in `make test-all`.
+IN_A_ROW = 1 if "RDMA_TEST_KILLS" in os.environ else 5
 #: A run that has something to mend takes longer than that.
 LONGEST_SECONDS = 22.0
 #: Packages take a minute to come back on an emulated CPU, and dpkg must not be killed for a test's sake.

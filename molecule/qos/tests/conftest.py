@@ -25,7 +25,13 @@ def lab() -> Lab:
 
 @pytest.fixture(scope="session")
 def site(lab: Lab, tmp_path_factory: pytest.TempPathFactory) -> Site:
-    return Site(lab.folder.inventory, tmp_path_factory.mktemp("site"), ["-e", f"@{VARIABLES}"])
+    """Of two machines."""
+    return Site(lab.folder.inventory, tmp_path_factory.mktemp("site"), ["-e", f"@{VARIABLES}", "-e", "rdma_hosts=node1,node2"])
+
+
+@pytest.fixture(scope="session")
+def everyone(lab: Lab, tmp_path_factory: pytest.TempPathFactory) -> Site:
+    return Site(lab.folder.inventory, tmp_path_factory.mktemp("everyone"), ["-e", f"@{VARIABLES}"])
 
 
 @pytest.fixture(scope="session")

@@ -56,7 +56,7 @@ def test_traffic_that_is_counted_in_its_own_priority() -> None:
         "sent 10.2 GB in priority 3 (100.0% of what it sent), perftest 10 GB; received 5.1 GB in priority 3 (100.0% of what it received), "
         "perftest 5 GB"
     )
-    assert found.expected == "99% of what perftest sent, and of all that the port counts, in priority 3"
+    assert found.expected == "99% of what perftest sent, and of all that the port counts beside CNPs, in priority 3"
 
 
 def test_another_priority_of_the_profile() -> None:
@@ -67,6 +67,19 @@ def test_another_priority_of_the_profile() -> None:
 @pytest.mark.parametrize(("other", "status"), [(0.1, "ok"), (0.11, "error")])
 def test_what_else_the_port_carries_is_at_most_one_percent(other: float, status: str) -> None:
     assert judged(counted(p3={**WELL, "tx_bytes": int(10.2 * GB)}, p0={"tx_bytes": int(other * GB)})).status == status
+
+
+def test_cnps_are_no_traffic_that_is_marked_wrongly() -> None:
+    found = judged(counted(p3=WELL, p6={"tx_bytes": int(0.3 * GB), "rx_bytes": int(0.3 * GB)}))
+    assert (found.status, "(100.0% of what it sent)" in found.observed) == ("ok", True)
+    assert judged(counted(p3=WELL, p5={"tx_bytes": int(0.3 * GB)})).status == "error"
+    assert judged(counted(p3=WELL, p5={"tx_bytes": int(0.3 * GB)}), cnp_priority=5).status == "ok"
+
+
+def test_what_perftest_sent_does_not_pass_for_cnps() -> None:
+    found = judged(counted(p6=WELL))
+    assert found.status == "error"
+    assert "100.0% in priority 6: it has another DSCP, or the map is another one" in found.observed
 
 
 def test_a_little_that_is_elsewhere_must_not_be_missing_of_what_was_sent() -> None:
