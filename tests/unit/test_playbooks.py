@@ -40,7 +40,9 @@ def test_list_tasks_reads_as_the_story_of_the_build(tmp_path: Path) -> None:
         assert names[:2] == ["Read the intent", "Read the host"]
         assert [name.split(":")[0] for name in names[-3:]] == ["Gate"] * 3
     assert "rdma.cluster.soft_roce : Keep the Soft-RoCE devices of the rails" in by_stage["driver"]
-    loads = [f"rdma.cluster.{name}" for name in ("pairs : Measure it, and suspects again", "fabric_validation : Plan the load across spines")]
+    loads = [
+        f"rdma.cluster.{name}" for name in ("pairs : Measure it, and suspects again", "fabric_validation : Plan the load across spines")
+    ]
     in_order = [
         by_stage["pairs"].index(name)
         for name in (*loads, "rdma.cluster.qos_validation : Plan the load", "Fabric: one host of each plane reads it")
