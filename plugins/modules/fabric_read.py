@@ -30,8 +30,8 @@ options:
     description:
       - V(graphs) for the graph of each plane with its counters.
       - V(managers) for the subnet managers of the planes whose subnet manager is planned.
-      - V(loaded) for the graph of each InfiniBand plane with its counters once more, if pairs were measured in this run: how they bore
-        that load.
+      - V(loaded) for the graph of each InfiniBand plane with its counters once more, after the load of this run; nothing is read where no
+        pairs were measured in it.
     type: str
     choices: [graphs, managers, loaded]
     required: true
