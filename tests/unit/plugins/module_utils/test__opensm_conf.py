@@ -20,17 +20,10 @@ from ansible_collections.rdma.cluster.plugins.module_utils._opensm_conf import (
     restart_reasons,
     settings,
 )
-from ansible_collections.rdma.cluster.plugins.plugin_utils._intent import normalise
+from tests.unit.subnet_managers import manager
 
 DEFAULTS = Path(__file__).parents[2] / "fixtures/opensm/opensm-3.3.23-defaults.conf"
 PARTITIONS = "/etc/rdma-cluster/partitions-a.conf"
-
-
-def manager(**given: Any) -> dict[str, Any]:
-    rails = [{"name": "r", "nic": {"pci": "0000:18:00.0"}, "link_layer": "infiniband", "plane": "a"}]
-    planes = {"a": {"subnet_manager": {"hosts": ["n1"], **given}}}
-    found: dict[str, Any] = normalise({"rdma_rails": rails, "rdma_fabric": {"planes": planes}})
-    return dict(found["fabric"]["planes"]["a"]["subnet_manager"])
 
 
 def text(keys: dict[str, str | None] | None = None, **given: Any) -> str:

@@ -17,6 +17,7 @@ from ansible_collections.rdma.cluster.plugins.plugin_utils._intent_rules_fabric 
     members_of,
     plane_problems,
 )
+from tests.unit.subnet_managers import SUBNET_MANAGER, manager
 
 RAIL = {"name": "rail0", "nic": {"pci": "0000:18:00.0"}, "link_layer": "infiniband", "plane": "compute"}
 HOSTS = ["n1", "n2", "n3", "n4"]
@@ -33,6 +34,12 @@ def intent(manager: Any = None, partitions: Any = None, rail: Any = None, stack:
             **more,
         }
     )
+
+
+def test_what_is_written_down_for_hosts_tests_is_what_the_intent_says() -> None:
+    assert intent(manager={"hosts": ["n1"]})["fabric"]["planes"]["compute"]["subnet_manager"] == SUBNET_MANAGER
+    given: dict[str, Any] = {"hosts": ["n1"], "lmc": 2, "log": {"flags": 7}, "qos": {"enabled": True, "max_vls": 4}}
+    assert intent(manager=given)["fabric"]["planes"]["compute"]["subnet_manager"] == manager(**given)
 
 
 def problems(**given: Any) -> list[str]:
