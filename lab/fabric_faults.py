@@ -87,7 +87,7 @@ def degrade(name: str, link: str, width: int | None, speed: str | None) -> None:
         raise LabError("Say what the cable is to be: --width, --speed or both.")
     changes = [("width", WIDTHS[width])] if width else []
     changes += [("espeed", SPEEDS[speed])] if speed else []
-    for _ in range(ATTEMPTS):
+    for _attempt in range(ATTEMPTS):
         for end in (at, End(*there)):
             for what, number in changes:
                 words = ["ibportstate", "-G", f"{fabric.plan.port_guid(end):#x}", str(end.port), what, str(number)]

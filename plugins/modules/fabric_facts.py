@@ -10,7 +10,7 @@ module: fabric_facts
 short_description: Read the graph of a fabric
 version_added: 0.1.0
 author:
-  - the rdma.cluster authors
+  - the rdma.cluster authors (@rdma-cluster)
 description:
   - Asks one host for the whole InfiniBand fabric that one of its ports is on, by C(ibnetdiscover), C(iblinkinfo), C(ibqueryerrors),
     C(sminfo) and C(saquery), and returns it as one graph of switches, HCAs, and links between their ports. Nothing is changed and no

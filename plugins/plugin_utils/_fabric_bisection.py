@@ -9,11 +9,10 @@ from __future__ import annotations
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 
-import networkx as nx
-
 from ansible_collections.rdma.cluster.plugins.module_utils._findings import ERROR
 from ansible_collections.rdma.cluster.plugins.plugin_utils._fabric_mended import Shape
 from ansible_collections.rdma.cluster.plugins.plugin_utils._fabric_told import Cause, Teller
+from ansible_collections.rdma.cluster.plugins.plugin_utils._networkx import nx
 
 CHECK = "fabric.bisection"
 TOLERANCE = 0.03

@@ -9,10 +9,9 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-import networkx as nx
-
 from ansible_collections.rdma.cluster.plugins.module_utils._fabric_graph import Graph
 from ansible_collections.rdma.cluster.plugins.plugin_utils._fabric_marks import Ends, bad_links
+from ansible_collections.rdma.cluster.plugins.plugin_utils._networkx import nx
 
 NODE = ("kind", "name", "description", "device", "system_guid", "vendor_id", "device_id", "lid")
 

@@ -10,12 +10,11 @@ import itertools
 from collections import Counter, defaultdict
 from collections.abc import Collection, Iterator, Mapping, Sequence
 
-import networkx as nx
-
 from ansible_collections.rdma.cluster.plugins.module_utils._findings import ERROR, WARNING
 from ansible_collections.rdma.cluster.plugins.plugin_utils._fabric_mended import TIERS, Shape, matrix
 from ansible_collections.rdma.cluster.plugins.plugin_utils._fabric_told import Cause, Teller
 from ansible_collections.rdma.cluster.plugins.plugin_utils._majority import some
+from ansible_collections.rdma.cluster.plugins.plugin_utils._networkx import nx
 
 RATIO, SYMMETRY = "fabric.ratio", "fabric.symmetry"
 #: How much worse than intended a ratio may be.
@@ -58,8 +57,9 @@ def _uneven(shape: Shape, rows: Sequence[str], columns: Sequence[str], teller: T
         yield _of(teller, ERROR, column, observed, [column, *rows])
     odd = {row: [column for column in columns if column not in odd_columns and cells[row, column] != usual[row]] for row in rows}
     off = {row: tuple((column, sum(cells[row, column]) - sum(usual[row])) for column in those) for row, those in odd.items() if those}
-    while off:
-        row = next(iter(off))
+    for row in list(off):
+        if row not in off:
+            continue
         those = off.pop(row)
         other = next((other for other, its in off.items() if its == tuple((column, -gbps) for column, gbps in those)), None)
         off.pop(other or "", None)

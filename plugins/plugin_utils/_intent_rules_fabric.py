@@ -154,7 +154,7 @@ def _tenants(partitions: Mapping[str, Mapping[str, Any]]) -> Iterator[Problem]:
                 continue
             members = members_of(partition)
             common = sorted({each.label for each in members or () if each.label in first})
-            other = first[common[0]] if common else everybody or (next(iter(first.values())) if members is None and first else None)
+            other = first[common[0]] if common else everybody or (next(iter(first.values()), None) if members is None else None)
             if other is not None:
                 who = ", ".join(common[:4]) + (" …" if len(common) > 4 else "") if common else "every member"
                 expected = "nothing in common, or shared: true on one that serves both" if flag == "shared" else "index0 on one of them"

@@ -10,9 +10,8 @@ import statistics
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
 
-import networkx as nx
-
 from ansible_collections.rdma.cluster.plugins.module_utils._fabric_graph import HOST, SWITCH, End, Graph, Link
+from ansible_collections.rdma.cluster.plugins.plugin_utils._networkx import nx
 
 #: Who sends, and who receives: ports of HCAs.
 Pair = tuple[End, End]

@@ -119,7 +119,7 @@ def test_a_second_manager_stands_by_and_takes_over(folder: FabricFolder) -> None
 
 def test_a_killed_tool_does_not_keep_its_place(folder: FabricFolder) -> None:
     there = fabric.load(NAME)
-    for _ in range(12):
+    for _client in range(12):
         argv, environment = fabric.tool(there, ["saquery", "-p"])
         child = subprocess.Popen(argv, env=environment, cwd=folder.clients, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
         child.kill()
