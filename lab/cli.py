@@ -11,7 +11,7 @@ import signal
 import sys
 from types import FrameType
 
-from lab import cluster, fabric_cli, namespace, remote
+from lab import cluster, fabric, fabric_cli, namespace, remote
 from lab.errors import LabError
 from lab.plan import KINDS
 
@@ -61,6 +61,8 @@ def dispatch(arguments: argparse.Namespace) -> None:
         case "up":
             cluster.up(name, arguments.kind, arguments.nodes, arguments.port_base)
         case "down":
+            for standing in fabric.on_lab(name):
+                fabric.down(standing)
             cluster.down(name)
         case "status":
             cluster.status(name)

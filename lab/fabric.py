@@ -19,7 +19,8 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any
 
-from lab import fabric_plan, fabric_texts, ibsim, opensm, paths, preflight
+from lab import cluster, fabric_hosts, fabric_plan, fabric_refresh, fabric_texts, ibsim, opensm, paths, preflight
+from lab.cluster import Lab
 from lab.errors import LabError
 from lab.fabric_plan import FabricPlan, Shape
 from lab.paths import FabricFolder
@@ -33,6 +34,10 @@ class Fabric:
     plan: FabricPlan
     folder: FabricFolder
     manager_node: str
+    #: The lab whose containers are its hosts; "" for none.
+    lab: str = ""
+    #: Whether the lab runs a subnet manager itself, outside of its hosts.
+    own_manager: bool = True
 
     @property
     def patience_seconds(self) -> float:
@@ -60,7 +65,8 @@ def load(name: str) -> Fabric:
     state = _state(_checked(name))
     if state is None or state["phase"] != "up":
         raise LabError(f"There is no fabric '{name}'. Make one with: lab fabric up --name {name}")
-    return Fabric(fabric_plan.make(Shape(**state["shape"])), FabricFolder.of(name), state["manager_node"])
+    plan = fabric_plan.make(Shape(**state["shape"]))
+    return Fabric(plan, FabricFolder.of(name), state["manager_node"], state["lab"], state["own_manager"])
 
 
 def _state(name: str) -> dict[str, Any] | None:
@@ -71,19 +77,36 @@ def _state(name: str) -> dict[str, Any] | None:
 
 
 def _write_state(fabric: Fabric, phase: str) -> None:
-    state = {"phase": phase, "shape": dataclasses.asdict(fabric.plan.shape), "manager_node": fabric.manager_node}
+    told = {"manager_node": fabric.manager_node, "lab": fabric.lab, "own_manager": fabric.own_manager}
+    state = {"phase": phase, "shape": dataclasses.asdict(fabric.plan.shape), **told}
     new = fabric.folder.state.with_suffix(".new")
     new.write_text(json.dumps(state) + "\n")
     new.rename(fabric.folder.state)
 
 
-def up(name: str, shape: Shape, *, node: str | None = None, named: bool = True, options: Mapping[str, str] | None = None) -> None:
-    """Bring a fabric and its subnet manager up; an `up` that fails or is interrupted leaves nothing behind."""
+@dataclass(frozen=True)
+class Wishes:
+    """How a fabric is to be, beside its shape. node: where opensm runs; named: switches say their names; options: of opensm.conf.
+
+    lab: whose containers are to be its hosts; own_manager False: no opensm, one of the hosts is to run it.
+    """
+
+    node: str | None = None
+    named: bool = True
+    options: Mapping[str, str] = dataclasses.field(default_factory=dict)
+    lab: str = ""
+    own_manager: bool = True
+
+
+def up(name: str, shape: Shape, wishes: Wishes | None = None, **more: Any) -> None:
+    """Bring a fabric and its subnet manager up; an `up` that fails or is interrupted leaves nothing behind. more: as in Wishes."""
+    wishes = wishes or Wishes(**more)
     folder = FabricFolder.of(_checked(name))
     plan = fabric_plan.make(shape)
-    fabric = Fabric(plan, folder, node or plan.hcas[0].name)
+    fabric = Fabric(plan, folder, wishes.node or plan.hcas[0].name, wishes.lab, wishes.own_manager)
     plan.guid(fabric.manager_node)
     preflight.check_fabric()
+    hosts = _hosts(fabric)
     with locked(name):
         state = _state(name)
         if state and state["phase"] == "up":
@@ -91,27 +114,53 @@ def up(name: str, shape: Shape, *, node: str | None = None, named: bool = True, 
             return
         _tear_down(folder)
         try:
-            _bring_up(fabric, named=named, options=options or {})
+            _bring_up(fabric, wishes, hosts)
         except BaseException:
             _tear_down(folder)
             raise
 
 
-def _bring_up(fabric: Fabric, *, named: bool, options: Mapping[str, str]) -> None:
+def _hosts(fabric: Fabric) -> Lab | None:
+    if not fabric.lab:
+        return None
+    preflight.need_root()
+    lab = cluster.load(fabric.lab)
+    fabric_hosts.check(lab, fabric.plan)
+    if others := [name for name in on_lab(fabric.lab) if name != fabric.folder.path.name]:
+        raise LabError(f"Lab '{fabric.lab}' is on fabric '{others[0]}' already: lab fabric down --name {others[0]}")
+    return lab
+
+
+def on_lab(lab: str) -> list[str]:
+    """The fabrics whose hosts are the containers of a lab."""
+    names = [path.parent.name for path in paths.fabrics().glob("*/fabric.json")]
+    return [name for name in names if (_state(name) or {}).get("lab") == lab]
+
+
+def _bring_up(fabric: Fabric, wishes: Wishes, hosts: Lab | None) -> None:
     started = time.monotonic()
     folder, plan = fabric.folder, fabric.plan
     folder.clients.mkdir(parents=True)
     _write_state(fabric, "starting")
-    folder.topology.write_text(fabric_texts.topology(plan, named=named))
+    if hosts is not None:
+        folder.network.write_text(fabric_hosts.network(hosts))
+    folder.topology.write_text(fabric_texts.topology(plan, named=wishes.named))
     folder.cabling.write_text(fabric_texts.cabling(plan))
     folder.name_map.write_text(fabric_texts.name_map(plan))
     ibsim.start(folder, plan, patience_seconds=fabric.patience_seconds)
     simulated = time.monotonic()
-    role = opensm.start(folder, 1, fabric.manager_node, options, patience_seconds=fabric.patience_seconds)
+    role = None
+    if wishes.own_manager:
+        role = opensm.start(folder, 1, fabric.manager_node, wishes.options, patience_seconds=fabric.patience_seconds)
     ended = time.monotonic()
+    if hosts is not None:
+        fabric_hosts.attach(hosts, plan, folder, own_manager=wishes.own_manager)
     _write_state(fabric, "up")
+    if hosts is not None:
+        fabric_refresh.start(folder, fabric.lab)
     log(f"fabric    {len(plan.hcas)} HCAs of {plan.shape.hosts} hosts, {len(plan.switches)} switches, {len(list(plan.cables()))} cables")
-    log(f"fabric    ibsim took {simulated - started:.1f} s, opensm {ended - simulated:.1f} s; it is {role} at {fabric.manager_node}")
+    managed = f"opensm {ended - simulated:.1f} s; it is {role} at {fabric.manager_node}" if role else "and there is no subnet manager yet"
+    log(f"fabric    ibsim took {simulated - started:.1f} s, {managed}")
     log(f"fabric    '{folder.path.name}' is up; planned cabling: {folder.cabling}, names: {folder.name_map}")
 
 
@@ -125,6 +174,9 @@ def down(name: str) -> None:
 
 def _tear_down(folder: FabricFolder) -> bool:
     there = folder.path.exists()
+    fabric_refresh.stop(folder)
+    if lab := (_state(folder.path.name) or {}).get("lab"):
+        fabric_hosts.detach(lab)
     for number in opensm.numbers(folder):
         opensm.stop(folder, number)
     ibsim.stop(folder)
@@ -139,6 +191,9 @@ def status(name: str) -> None:
     folder = fabric.folder
     log(f"Fabric '{name}': {len(fabric.plan.hcas)} HCAs, {len(fabric.plan.switches)} switches, folder {folder.path}")
     log(f"  ibsim    {'running' if ibsim.is_running(folder) else 'ended'}")
+    if fabric.lab:
+        log(f"  hosts    the containers of lab '{fabric.lab}', inventory {folder.inventory}")
+        log(f"  refresh  {'running' if fabric_refresh.is_running(folder) else 'ended'}")
     for number in opensm.numbers(folder):
         role = opensm.role_of(opensm.read_log(folder.manager(number)))
         log(f"  opensm{number}  {role if opensm.is_running(folder, number) else 'ended'}")
@@ -150,7 +205,7 @@ def tool(fabric: Fabric, words: Sequence[str], *, node: str | None = None) -> tu
     fabric.plan.guid(seen_from)
     with locked(fabric.folder.path.name):
         ibsim.forget_the_dead(fabric.folder)
-    return list(words), ibsim.environment(fabric.folder, seen_from)
+    return [*fabric.folder.enter, *words], ibsim.environment(fabric.folder, seen_from)
 
 
 def run_tool(name: str, words: Sequence[str], node: str | None) -> None:
@@ -161,7 +216,7 @@ def run_tool(name: str, words: Sequence[str], node: str | None) -> None:
     try:
         os.execvpe(argv[0], argv, environment)
     except FileNotFoundError:
-        raise LabError(f"The command `{argv[0]}` is not installed on this machine.") from None
+        raise LabError(f"The command `{words[0]}` is not installed on this machine.") from None
 
 
 def second_manager(name: str, node: str | None, options: Mapping[str, str]) -> None:
@@ -176,7 +231,7 @@ def second_manager(name: str, node: str | None, options: Mapping[str, str]) -> N
     new = opensm.rank(options, fabric.plan.guid(at))
     with locked(name):
         ibsim.forget_the_dead(folder)
-        number = max(opensm.numbers(folder)) + 1
+        number = max(opensm.numbers(folder), default=0) + 1
         others = [n for n in opensm.numbers(folder) if opensm.is_running(folder, n)]
         wins = all(new > opensm.rank_of(folder.manager(n), fabric.plan) for n in others)
         for other in others if wins else []:
