@@ -24,11 +24,14 @@ from lab.shell import log
 PARTS = Path(__file__).parent / "fabric_host"
 #: In a container.
 PROGRAMS, BASE, UNITS = "usr/local/lib/lab-fabric", "var/lib/lab-fabric", "etc/systemd/system"
+LINKS = "usr/local/sbin"
 UNIT = "lab-fabric.service"
 TOOLS = (
     "ibaddr", "iblinkinfo", "ibnetdiscover", "ibping", "ibportstate", "ibqueryerrors", "ibroute", "ibstat", "ibtracert", "perfquery",
     "saquery", "sminfo", "smpdump", "smpquery",
 )  # fmt: skip
+#: Played, for nothing simulates verbs.
+DEVINFO = "ibv_devinfo"
 PACKAGES = "infiniband-diags ibsim-utils"
 INSTALL_SECONDS = 300.0
 DIVERT = "--local --quiet --rename --divert /usr/sbin/opensm.real"
@@ -85,16 +88,16 @@ def _programs(root: Path, node: Node, hcas: Mapping[str, Hca], folder: FabricFol
     """The program that the tools are run by, its links, and the unit that mounts the stand-ins."""
     programs = root / PROGRAMS
     programs.mkdir(parents=True, exist_ok=True)
-    for part in ("tool", "mount.sh"):
+    for part in ("tool", "mount.sh", DEVINFO):
         shutil.copy(PARTS / part, programs / part)
     shutil.copy(PARTS / UNIT, root / UNITS / UNIT)
     known = {device: {"node": hca.name, "port_guid": f"{hca.guid + 1:#018x}"} for device, hca in hcas.items()}
     host = {"name": node.name, "network": container.FABRIC_NETWORK, "socket": ibsim.socket_name(folder), "hcas": known}
     (programs / "host.json").write_text(json.dumps(host, indent=1) + "\n")
-    for name in TOOLS:
-        link = root / "usr/local/sbin" / name
+    for name in (*TOOLS, DEVINFO):
+        link = root / LINKS / name
         link.unlink(missing_ok=True)
-        link.symlink_to(f"/{PROGRAMS}/tool")
+        link.symlink_to(f"/{PROGRAMS}/{'tool' if name in TOOLS else name}")
 
 
 def _trees(root: Path, hcas: Mapping[str, Hca]) -> None:
@@ -141,10 +144,10 @@ def refresh_host(root: Path, hcas: Mapping[str, Hca], folder: FabricFolder) -> b
     return changed
 
 
-def detach(name: str) -> None:
+def detach(lab_name: str) -> None:
     """Take the fabric off the containers of a lab, as far as lab and containers are still there."""
     try:
-        lab = cluster.load(name)
+        lab = cluster.load(lab_name)
     except LabError:
         return
     for node in lab.plan.nodes:
@@ -152,8 +155,8 @@ def detach(name: str) -> None:
             log(f"fabric    {node.name} is off: what the fabric has laid there stays")
             continue
         remote.execute(node, lab.folder, UNDO)
-        for tool in TOOLS:
-            (lab.folder.node(node.name) / "root/usr/local/sbin" / tool).unlink(missing_ok=True)
+        for name in (*TOOLS, DEVINFO):
+            (lab.folder.node(node.name) / "root" / LINKS / name).unlink(missing_ok=True)
 
 
 def network(lab: Lab) -> str:

@@ -20,7 +20,7 @@ from lab.errors import LabError
 from lab.fabric_plan import FabricPlan
 from lab.paths import FabricFolder
 
-LOOK_SECONDS, SLOW_SECONDS = 0.5, 20.0
+LOOK_SECONDS, SLOW_SECONDS = 0.5, 5.0
 
 
 def start(folder: FabricFolder, lab: str) -> None:

@@ -31,6 +31,8 @@ COUNTERS = {
 #: The prefix of a port that no subnet manager has told another one.
 LINK_LOCAL = 0xFE80000000000000
 PORT = "ports/1"
+#: What ib_umad shows; Debian's opensm@.service does not start without it.
+MAD = "class/infiniband_mad"
 DRIVER = "bus/pci/drivers/mlx5_core"
 
 
@@ -46,8 +48,9 @@ def _function(rail: int) -> str:
 
 def fixed(devices: dict[str, int]) -> tuple[dict[str, str], dict[str, str]]:
     """Below /sys, what never changes: files with their text, and links with their target. devices: "mlx5_1" → its rail."""
-    files, links = {f"{DRIVER}/stand-in": "a stand-in of the lab\n"}, {}
+    files, links = {f"{DRIVER}/stand-in": "a stand-in of the lab\n", f"{MAD}/abi_version": "5\n"}, {}
     for device, rail in devices.items():
+        files.update({f"{MAD}/umad{rail}/ibdev": f"{device}\n", f"{MAD}/umad{rail}/port": "1\n"})
         base = _function(rail)
         up = "../" * (base.count("/") + 1)
         for each in (base.rpartition("/")[0], base):
