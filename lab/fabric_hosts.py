@@ -37,12 +37,12 @@ INSTALL_SECONDS = 300.0
 DIVERT = "--local --quiet --rename --divert /usr/sbin/opensm.real"
 #: opensm is diverted, since units name it by its path; installed later, it goes to where it is diverted to.
 PREPARE = (
-    f"apt-get install --yes --quiet --no-install-recommends {PACKAGES} && dpkg-divert {DIVERT} --add /usr/sbin/opensm "
+    f"depmod && apt-get install --yes --quiet --no-install-recommends {PACKAGES} && dpkg-divert {DIVERT} --add /usr/sbin/opensm "
     f"&& ln -sf /{PROGRAMS}/tool /usr/sbin/opensm && systemctl daemon-reload && systemctl --quiet enable {UNIT} && systemctl restart {UNIT}"
 )
 UNDO = (
     f"systemctl --quiet disable --now {UNIT}; systemctl stop 'opensm@*' opensm; rm -f /usr/sbin/opensm; "
-    f"dpkg-divert {DIVERT} --remove /usr/sbin/opensm; rm -rf /{PROGRAMS} /{BASE} /{UNITS}/{UNIT}; systemctl daemon-reload"
+    f"dpkg-divert {DIVERT} --remove /usr/sbin/opensm; rm -rf /{PROGRAMS} /{BASE} /{UNITS}/{UNIT} /lib/modules/$(uname -r); systemctl daemon-reload"
 )
 
 
@@ -109,6 +109,10 @@ def _trees(root: Path, hcas: Mapping[str, Hca]) -> None:
         link.parent.mkdir(parents=True, exist_ok=True)
         link.unlink(missing_ok=True)
         link.symlink_to(target)
+    built_in = root / "lib/modules" / os.uname().release
+    built_in.mkdir(exist_ok=True)
+    for name, text in fabric_tree.built_in().items():
+        (built_in / name).write_bytes(text)
     for device, hca in hcas.items():
         live = root / BASE / "live" / device
         write(live, root, fabric_tree.identity(hca))

@@ -33,6 +33,11 @@ LINK_LOCAL = 0xFE80000000000000
 PORT = "ports/1"
 #: What ib_umad shows; Debian's opensm@.service does not start without it.
 MAD = "class/infiniband_mad"
+VERBS = "class/infiniband_verbs"
+#: A container has the kernel of this machine: they are played as if that had them built in.
+MODULES = (
+    "ib_cm", "ib_core", "ib_ipoib", "ib_umad", "ib_uverbs", "iw_cm", "mlx5_core", "mlx5_ib", "rdma_cm", "rdma_ucm",
+)  # fmt: skip
 DRIVER = "bus/pci/drivers/mlx5_core"
 
 
@@ -49,8 +54,10 @@ def _function(rail: int) -> str:
 def fixed(devices: dict[str, int]) -> tuple[dict[str, str], dict[str, str]]:
     """Below /sys, what never changes: files with their text, and links with their target. devices: "mlx5_1" → its rail."""
     files, links = {f"{DRIVER}/stand-in": "a stand-in of the lab\n", f"{MAD}/abi_version": "5\n"}, {}
+    files.update({f"module/{name}/stand-in": "" for name in MODULES})
     for device, rail in devices.items():
         files.update({f"{MAD}/umad{rail}/ibdev": f"{device}\n", f"{MAD}/umad{rail}/port": "1\n"})
+        files.update({f"{VERBS}/uverbs{rail}/ibdev": f"{device}\n"})
         base = _function(rail)
         up = "../" * (base.count("/") + 1)
         for each in (base.rpartition("/")[0], base):
@@ -64,6 +71,13 @@ def fixed(devices: dict[str, int]) -> tuple[dict[str, str], dict[str, str]]:
         links[f"bus/pci/devices/{pci_address(rail)}"] = f"../../../{base}"
         links[f"class/infiniband/{device}"] = f"../../{base}/infiniband/{device}"
     return files, links
+
+
+def built_in() -> dict[str, bytes]:
+    """The files of /lib/modules/RELEASE by which kmod knows that modules are parts of the kernel (modules.builtin; depmod does the rest)."""
+    paths = [f"kernel/drivers/infiniband/{name}.ko" for name in MODULES]
+    told = b"".join(f"{name}.file=drivers/infiniband/{name}\0{name}.description=stand-in of the lab\0".encode() for name in MODULES)
+    return {"modules.builtin": "".join(f"{path}\n" for path in paths).encode(), "modules.builtin.modinfo": told, "modules.order": b""}
 
 
 def identity(hca: Hca) -> dict[str, str]:

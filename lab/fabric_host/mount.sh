@@ -6,9 +6,14 @@ base=/var/lib/lab-fabric
 under=/run/lab-sysfs
 mkdir -p "$under"
 mountpoint -q "$under" || mount -t sysfs -o ro sysfs "$under"
-for part in bus class devices; do
+for part in bus class devices module; do
     mount -t overlay -o ro,lowerdir="$base/sys/$part:$under/$part" overlay "/sys/$part"
 done
 for device in "$base"/live/*; do
     mount --bind -o ro "$device" "$(readlink -f "/sys/class/infiniband/${device##*/}")"
+done
+# What programs open for verbs. There is nothing behind them.
+mkdir -p /dev/infiniband
+for node in /sys/class/infiniband_verbs/uverbs* rdma_cm; do
+    install -m 0666 /dev/null "/dev/infiniband/${node##*/}"
 done
