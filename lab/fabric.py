@@ -8,80 +8,19 @@ What is simulated is the hardware (ibsim answers for switches and HCAs); the sub
 from __future__ import annotations
 
 import dataclasses
-import fcntl
-import json
 import os
-import re
 import shutil
 import time
-from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
 
 from lab import cluster, fabric_hosts, fabric_plan, fabric_refresh, fabric_texts, ibsim, opensm, paths, preflight
 from lab.cluster import Lab
 from lab.errors import LabError
-from lab.fabric_plan import FabricPlan, Shape
+from lab.fabric_plan import Shape
+from lab.fabric_state import Fabric, checked, load, locked, on_lab, state, write_state
 from lab.paths import FabricFolder
 from lab.shell import log
-
-
-@dataclass(frozen=True)
-class Fabric:
-    """A fabric that exists, as its state file tells."""
-
-    plan: FabricPlan
-    folder: FabricFolder
-    manager_node: str
-    #: The lab whose containers are its hosts; "" for none.
-    lab: str = ""
-    #: Whether the lab runs a subnet manager itself, outside of its hosts.
-    own_manager: bool = True
-
-    @property
-    def patience_seconds(self) -> float:
-        """How long its simulator and its manager may take: 3 s and 4 s for 2048 HCAs on one busy core, tenfold."""
-        return 20 + len(self.plan.hcas) / 40
-
-
-@contextmanager
-def locked(name: str) -> Iterator[None]:
-    """One command at a time on a fabric's console."""
-    paths.fabrics().mkdir(parents=True, exist_ok=True)
-    with (paths.fabrics() / f".{name}.lock").open("w") as handle:
-        fcntl.flock(handle, fcntl.LOCK_EX)
-        yield
-
-
-def _checked(name: str) -> str:
-    if not re.fullmatch(r"[a-z][a-z0-9]{0,9}", name):
-        raise LabError(f"A fabric's name is 1 to 10 lower-case letters and digits, beginning with a letter; got '{name}'.")
-    return name
-
-
-def load(name: str) -> Fabric:
-    """The fabric of this name; LabError if there is none, or only what an interrupted `up` has left."""
-    state = _state(_checked(name))
-    if state is None or state["phase"] != "up":
-        raise LabError(f"There is no fabric '{name}'. Make one with: lab fabric up --name {name}")
-    plan = fabric_plan.make(Shape(**state["shape"]))
-    return Fabric(plan, FabricFolder.of(name), state["manager_node"], state["lab"], state["own_manager"])
-
-
-def _state(name: str) -> dict[str, Any] | None:
-    try:
-        return dict(json.loads(FabricFolder.of(name).state.read_text()))
-    except FileNotFoundError:
-        return None
-
-
-def _write_state(fabric: Fabric, phase: str) -> None:
-    told = {"manager_node": fabric.manager_node, "lab": fabric.lab, "own_manager": fabric.own_manager}
-    state = {"phase": phase, "shape": dataclasses.asdict(fabric.plan.shape), **told}
-    new = fabric.folder.state.with_suffix(".new")
-    new.write_text(json.dumps(state) + "\n")
-    new.rename(fabric.folder.state)
 
 
 @dataclass(frozen=True)
@@ -98,18 +37,18 @@ class Wishes:
     own_manager: bool = True
 
 
-def up(name: str, shape: Shape, wishes: Wishes | None = None, **more: Any) -> None:
-    """Bring a fabric and its subnet manager up; an `up` that fails or is interrupted leaves nothing behind. more: as in Wishes."""
-    wishes = wishes or Wishes(**more)
-    folder = FabricFolder.of(_checked(name))
+def up(name: str, shape: Shape, wishes: Wishes | None = None) -> None:
+    """Bring a fabric and its subnet manager up; an `up` that fails or is interrupted leaves nothing behind."""
+    wishes = wishes or Wishes()
+    folder = FabricFolder.of(checked(name))
     plan = fabric_plan.make(shape)
     fabric = Fabric(plan, folder, wishes.node or plan.hcas[0].name, wishes.lab, wishes.own_manager)
     plan.guid(fabric.manager_node)
     preflight.check_fabric()
     hosts = _hosts(fabric)
     with locked(name):
-        state = _state(name)
-        if state and state["phase"] == "up":
+        known = state(name)
+        if known and known["phase"] == "up":
             log(f"Fabric '{name}' is up already. (lab fabric status; lab fabric down)")
             return
         _tear_down(folder)
@@ -131,17 +70,11 @@ def _hosts(fabric: Fabric) -> Lab | None:
     return lab
 
 
-def on_lab(lab: str) -> list[str]:
-    """The fabrics whose hosts are the containers of a lab."""
-    names = [path.parent.name for path in paths.fabrics().glob("*/fabric.json")]
-    return [name for name in names if (_state(name) or {}).get("lab") == lab]
-
-
 def _bring_up(fabric: Fabric, wishes: Wishes, hosts: Lab | None) -> None:
     started = time.monotonic()
     folder, plan = fabric.folder, fabric.plan
     folder.clients.mkdir(parents=True)
-    _write_state(fabric, "starting")
+    write_state(fabric, "starting")
     if hosts is not None:
         folder.network.write_text(fabric_hosts.network(hosts))
     folder.topology.write_text(fabric_texts.topology(plan, named=wishes.named))
@@ -155,7 +88,7 @@ def _bring_up(fabric: Fabric, wishes: Wishes, hosts: Lab | None) -> None:
     ended = time.monotonic()
     if hosts is not None:
         fabric_hosts.attach(hosts, plan, folder, own_manager=wishes.own_manager)
-    _write_state(fabric, "up")
+    write_state(fabric, "up")
     if hosts is not None:
         fabric_refresh.start(folder, fabric.lab)
     log(f"fabric    {len(plan.hcas)} HCAs of {plan.shape.hosts} hosts, {len(plan.switches)} switches, {len(list(plan.cables()))} cables")
@@ -166,7 +99,7 @@ def _bring_up(fabric: Fabric, wishes: Wishes, hosts: Lab | None) -> None:
 
 def down(name: str) -> None:
     """Remove a fabric and everything that belongs to it."""
-    with locked(_checked(name)):
+    with locked(checked(name)):
         there = _tear_down(FabricFolder.of(name))
         log(f"Fabric '{name}' is down." if there else f"There is no fabric '{name}': nothing to do.")
     (paths.fabrics() / f".{name}.lock").unlink(missing_ok=True)
@@ -175,7 +108,7 @@ def down(name: str) -> None:
 def _tear_down(folder: FabricFolder) -> bool:
     there = folder.path.exists()
     fabric_refresh.stop(folder)
-    if lab := (_state(folder.path.name) or {}).get("lab"):
+    if lab := (state(folder.path.name) or {}).get("lab"):
         fabric_hosts.detach(lab)
     for number in opensm.numbers(folder):
         opensm.stop(folder, number)

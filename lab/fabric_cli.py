@@ -84,7 +84,8 @@ def _options(words: list[str]) -> dict[str, str]:
 def _up(name: str, arguments: argparse.Namespace) -> None:
     few = RAILS if arguments.lab else 4
     rails = arguments.rails if arguments.rails is not None else few if arguments.plan == "rail" else 1
-    hosts = arguments.hosts or (len(cluster.load(arguments.lab).plan.nodes) if arguments.lab else 8)
+    all_hosts = len(cluster.load(arguments.lab).plan.nodes) if arguments.lab else 8
+    hosts = arguments.hosts if arguments.hosts is not None else all_hosts
     shape = Shape(arguments.plan, hosts, rails, arguments.spines, arguments.uplinks, arguments.ports)
     wishes = Wishes(arguments.host, not arguments.unnamed, _options(arguments.set), arguments.lab, not arguments.no_sm)
     fabric.up(name, shape, wishes)

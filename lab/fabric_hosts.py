@@ -42,7 +42,8 @@ PREPARE = (
 )
 UNDO = (
     f"systemctl --quiet disable --now {UNIT}; systemctl stop 'opensm@*' opensm; rm -f /usr/sbin/opensm; "
-    f"dpkg-divert {DIVERT} --remove /usr/sbin/opensm; rm -rf /{PROGRAMS} /{BASE} /{UNITS}/{UNIT} /lib/modules/$(uname -r); systemctl daemon-reload"
+    f"dpkg-divert {DIVERT} --remove /usr/sbin/opensm; rm -rf /{PROGRAMS} /{BASE} /{UNITS}/{UNIT} "
+    "/lib/modules/$(uname -r); systemctl daemon-reload"
 )
 
 
@@ -64,7 +65,7 @@ def check(lab: Lab, plan: FabricPlan) -> None:
 
 
 def attach(lab: Lab, plan: FabricPlan, folder: FabricFolder, *, own_manager: bool) -> None:
-    """Make the lab's containers hosts of a fabric that runs, and write their inventory; own_manager: the lab runs opensm outside of them."""
+    """Make the lab's containers hosts of a fabric that runs, and write their inventory. own_manager: opensm runs outside of them."""
     with ThreadPoolExecutor(max_workers=4) as pool:
         for done in [pool.submit(_attach, lab, node, plan, folder) for node in lab.plan.nodes]:
             done.result()

@@ -1,6 +1,8 @@
 # Copyright (c) 2026, the rdma.cluster authors
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Keeps the stand-ins in the containers' /sys what the simulated ports say: one process a fabric, `python -m lab.fabric_refresh FOLDER LAB`.
+"""Keeps the stand-ins in the containers' /sys what the simulated ports say.
+
+One process a fabric, `python -m lab.fabric_refresh FOLDER LAB`.
 
 Ports change when somebody speaks to ibsim's console or a subnet manager does something: both write, and files that have grown are the
 sign to ask all ports. Every SLOW_SECONDS it asks anyhow, for somebody may have used ibportstate.
@@ -11,10 +13,10 @@ from __future__ import annotations
 import subprocess
 import sys
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 
-from lab import cluster, fabric_hosts, process
+from lab import cluster, fabric_hosts, fabric_state, process
 from lab.cluster import Lab
 from lab.errors import LabError
 from lab.fabric_plan import FabricPlan
@@ -41,16 +43,16 @@ def is_running(folder: FabricFolder) -> bool:
     return process.is_ours(folder.path / "refresh.pid", str(folder.path))
 
 
-def signs(folder: FabricFolder, lab: Lab) -> list[tuple[str, int]]:
-    """The sizes of what grows when a port may have changed."""
-    return [(str(path), path.stat().st_size) for path in _written(folder, lab) if path.exists()]
+def signs(folder: FabricFolder, roots: Sequence[Path]) -> list[tuple[str, int]]:
+    """The sizes of what grows when a port may have changed. roots: of the containers."""
+    return [(str(path), path.stat().st_size) for path in _written(folder, roots) if path.exists()]
 
 
-def _written(folder: FabricFolder, lab: Lab) -> Iterator[Path]:
+def _written(folder: FabricFolder, roots: Sequence[Path]) -> Iterator[Path]:
     yield folder.simulator / "out"
     yield from sorted(folder.path.glob("opensm*/log"))
-    for node in lab.plan.nodes:
-        yield from sorted((lab.folder.node(node.name) / "root/var/log").glob("opensm*.log"))
+    for root in roots:
+        yield from sorted((root / "var/log").glob("opensm*.log"))
 
 
 def refresh(folder: FabricFolder, lab: Lab, plan: FabricPlan) -> None:
@@ -62,13 +64,12 @@ def refresh(folder: FabricFolder, lab: Lab, plan: FabricPlan) -> None:
 
 
 def main(path: str, name: str) -> None:
-    from lab import fabric
-
     folder = FabricFolder(Path(path))
-    lab, plan = cluster.load(name), fabric.load(folder.path.name).plan
+    lab, plan = cluster.load(name), fabric_state.load(folder.path.name).plan
+    roots = [lab.folder.node(node.name) / "root" for node in lab.plan.nodes]
     before, asked = None, 0.0
     while True:
-        now = signs(folder, lab)
+        now = signs(folder, roots)
         if now != before or time.monotonic() - asked > SLOW_SECONDS:
             before, asked = now, time.monotonic()
             try:

@@ -74,7 +74,7 @@ def fixed(devices: dict[str, int]) -> tuple[dict[str, str], dict[str, str]]:
 
 
 def built_in() -> dict[str, bytes]:
-    """The files of /lib/modules/RELEASE by which kmod knows that modules are parts of the kernel (modules.builtin; depmod does the rest)."""
+    """The files of /lib/modules/RELEASE by which kmod knows that modules are parts of the kernel, once depmod has run."""
     paths = [f"kernel/drivers/infiniband/{name}.ko" for name in MODULES]
     told = b"".join(f"{name}.file=drivers/infiniband/{name}\0{name}.description=stand-in of the lab\0".encode() for name in MODULES)
     return {"modules.builtin": "".join(f"{path}\n" for path in paths).encode(), "modules.builtin.modinfo": told, "modules.order": b""}

@@ -52,9 +52,7 @@ def socket_name(folder: FabricFolder) -> str:
 def ask(folder: FabricFolder, node: str, words: Sequence[str]) -> str | None:
     """What a real tool says, seen from a node; None if it fails. The fabric's clients are not counted anew."""
     argv = [*folder.enter, *words]
-    done = subprocess.run(
-        argv, cwd=folder.clients, env=environment(folder, node), capture_output=True, text=True, timeout=30, check=False
-    )
+    done = subprocess.run(argv, cwd=folder.clients, env=environment(folder, node), capture_output=True, text=True, timeout=30, check=False)
     return done.stdout if done.returncode == 0 else None
 
 
