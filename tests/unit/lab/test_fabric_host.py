@@ -6,6 +6,8 @@
 
 from __future__ import annotations
 
+import subprocess
+import sys
 from importlib.machinery import SourceFileLoader
 from importlib.util import module_from_spec, spec_from_loader
 from pathlib import Path
@@ -109,3 +111,24 @@ def test_what_grows_is_a_sign(tmp_path: Path) -> None:
     assert signs(folder, []) == [(str(log), 1)]
     log.write_text("xy")
     assert signs(folder, []) == [(str(log), 2)]
+
+
+TWICE = """
+import os, socket, sys
+from tests.unit.lab.test_fabric_host import program
+name = f"test-own-number-{os.getpid()}"
+tool = program("tool")
+tool.own_number(name)
+first = os.getpid()
+tool.own_number(name)
+print(first, os.getpid(), flush=True)
+os._exit(7)
+"""
+
+
+def test_a_number_that_is_taken_is_left_alone() -> None:
+    """The second tool of that pid runs as another process, and ends as it does."""
+    done = subprocess.run([sys.executable, "-c", TWICE], capture_output=True, text=True, timeout=30, check=False)
+    assert done.returncode == 7, done.stderr
+    first, second = done.stdout.split()
+    assert first != second
