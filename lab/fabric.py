@@ -42,7 +42,9 @@ def up(name: str, shape: Shape, wishes: Wishes | None = None) -> None:
     wishes = wishes or Wishes()
     folder = FabricFolder.of(checked(name))
     plan = fabric_plan.make(shape)
-    fabric = Fabric(plan, folder, wishes.node or plan.hcas[0].name, wishes.lab, wishes.own_manager)
+    # On a lab, whose inventory says that a switch runs it, it does.
+    usual = plan.switches[-1] if wishes.lab else plan.hcas[0]
+    fabric = Fabric(plan, folder, wishes.node or usual.name, wishes.lab, wishes.own_manager)
     plan.guid(fabric.manager_node)
     preflight.check_fabric()
     hosts = _hosts(fabric)

@@ -70,7 +70,10 @@ def _add_up(up: argparse.ArgumentParser) -> None:
 
 
 def _add_manager(command: argparse.ArgumentParser) -> None:
-    command.add_argument("--host", help="the HCA that opensm runs at (default: the first; of a second one: of the next host)")
+    command.add_argument(
+        "--host",
+        help="the HCA or switch that opensm runs at (default: the first HCA; with --lab the last switch; of a second one: the next host)",
+    )
     command.add_argument("--set", action="append", default=[], metavar="KEY=VALUE", help="a key of opensm.conf, for example sm_priority=5")
 
 
