@@ -73,7 +73,7 @@ def start(plan: Plan, node: Node, folder: Path, image: Image) -> None:
         "systemd-nspawn", "--quiet", "--boot", "--keep-unit", "--register=no", f"--directory={root}", f"--machine={node.name}",
         f"--network-namespace-path={namespace.path(node_namespace(plan.name, node.name))}",
         "--capability=CAP_NET_ADMIN,CAP_NET_RAW",
-        # Where a simulated InfiniBand fabric is, if one stands on this lab: the tools of the node join it (lab/stand_in_host.py).
+        # Where a simulated InfiniBand fabric is, if one stands on this lab: the tools of the node join it (lab/fabric_host/tool).
         f"--bind={namespace.path(plan.namespace)}:{FABRIC_NETWORK}",
         "--resolv-conf=off", "--timezone=off", "--link-journal=no", "--console=pipe", "--kill-signal=SIGRTMIN+3",
     ]  # fmt: skip
