@@ -8,116 +8,100 @@ What is simulated is the hardware (ibsim answers for switches and HCAs); the sub
 from __future__ import annotations
 
 import dataclasses
-import fcntl
-import json
 import os
-import re
 import shutil
 import time
-from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
 
-from lab import fabric_plan, fabric_texts, ibsim, opensm, paths, preflight
+from lab import cluster, fabric_hosts, fabric_plan, fabric_refresh, fabric_texts, ibsim, opensm, paths, preflight
+from lab.cluster import Lab
 from lab.errors import LabError
-from lab.fabric_plan import FabricPlan, Shape
+from lab.fabric_plan import Shape
+from lab.fabric_state import Fabric, checked, load, locked, on_lab, state, write_state
 from lab.paths import FabricFolder
 from lab.shell import log
 
 
 @dataclass(frozen=True)
-class Fabric:
-    """A fabric that exists, as its state file tells."""
+class Wishes:
+    """How a fabric is to be, beside its shape. node: where opensm runs; named: switches say their names; options: of opensm.conf.
 
-    plan: FabricPlan
-    folder: FabricFolder
-    manager_node: str
+    lab: whose containers are to be its hosts; own_manager False: no opensm, one of the hosts is to run it.
+    """
 
-    @property
-    def patience_seconds(self) -> float:
-        """How long its simulator and its manager may take: 3 s and 4 s for 2048 HCAs on one busy core, tenfold."""
-        return 20 + len(self.plan.hcas) / 40
-
-
-@contextmanager
-def locked(name: str) -> Iterator[None]:
-    """One command at a time on a fabric's console."""
-    paths.fabrics().mkdir(parents=True, exist_ok=True)
-    with (paths.fabrics() / f".{name}.lock").open("w") as handle:
-        fcntl.flock(handle, fcntl.LOCK_EX)
-        yield
+    node: str | None = None
+    named: bool = True
+    options: Mapping[str, str] = dataclasses.field(default_factory=dict)
+    lab: str = ""
+    own_manager: bool = True
 
 
-def _checked(name: str) -> str:
-    if not re.fullmatch(r"[a-z][a-z0-9]{0,9}", name):
-        raise LabError(f"A fabric's name is 1 to 10 lower-case letters and digits, beginning with a letter; got '{name}'.")
-    return name
-
-
-def load(name: str) -> Fabric:
-    """The fabric of this name; LabError if there is none, or only what an interrupted `up` has left."""
-    state = _state(_checked(name))
-    if state is None or state["phase"] != "up":
-        raise LabError(f"There is no fabric '{name}'. Make one with: lab fabric up --name {name}")
-    return Fabric(fabric_plan.make(Shape(**state["shape"])), FabricFolder.of(name), state["manager_node"])
-
-
-def _state(name: str) -> dict[str, Any] | None:
-    try:
-        return dict(json.loads(FabricFolder.of(name).state.read_text()))
-    except FileNotFoundError:
-        return None
-
-
-def _write_state(fabric: Fabric, phase: str) -> None:
-    state = {"phase": phase, "shape": dataclasses.asdict(fabric.plan.shape), "manager_node": fabric.manager_node}
-    new = fabric.folder.state.with_suffix(".new")
-    new.write_text(json.dumps(state) + "\n")
-    new.rename(fabric.folder.state)
-
-
-def up(name: str, shape: Shape, *, node: str | None = None, named: bool = True, options: Mapping[str, str] | None = None) -> None:
+def up(name: str, shape: Shape, wishes: Wishes | None = None) -> None:
     """Bring a fabric and its subnet manager up; an `up` that fails or is interrupted leaves nothing behind."""
-    folder = FabricFolder.of(_checked(name))
+    wishes = wishes or Wishes()
+    folder = FabricFolder.of(checked(name))
     plan = fabric_plan.make(shape)
-    fabric = Fabric(plan, folder, node or plan.hcas[0].name)
+    # On a lab, whose inventory says that a switch runs it, it does.
+    usual = plan.switches[-1] if wishes.lab else plan.hcas[0]
+    fabric = Fabric(plan, folder, wishes.node or usual.name, wishes.lab, wishes.own_manager)
     plan.guid(fabric.manager_node)
     preflight.check_fabric()
+    hosts = _hosts(fabric)
     with locked(name):
-        state = _state(name)
-        if state and state["phase"] == "up":
+        known = state(name)
+        if known and known["phase"] == "up":
             log(f"Fabric '{name}' is up already. (lab fabric status; lab fabric down)")
             return
         _tear_down(folder)
         try:
-            _bring_up(fabric, named=named, options=options or {})
+            _bring_up(fabric, wishes, hosts)
         except BaseException:
             _tear_down(folder)
             raise
 
 
-def _bring_up(fabric: Fabric, *, named: bool, options: Mapping[str, str]) -> None:
+def _hosts(fabric: Fabric) -> Lab | None:
+    if not fabric.lab:
+        return None
+    preflight.need_root()
+    lab = cluster.load(fabric.lab)
+    fabric_hosts.check(lab, fabric.plan)
+    if others := [name for name in on_lab(fabric.lab) if name != fabric.folder.path.name]:
+        raise LabError(f"Lab '{fabric.lab}' is on fabric '{others[0]}' already: lab fabric down --name {others[0]}")
+    return lab
+
+
+def _bring_up(fabric: Fabric, wishes: Wishes, hosts: Lab | None) -> None:
     started = time.monotonic()
     folder, plan = fabric.folder, fabric.plan
     folder.clients.mkdir(parents=True)
-    _write_state(fabric, "starting")
-    folder.topology.write_text(fabric_texts.topology(plan, named=named))
+    write_state(fabric, "starting")
+    if hosts is not None:
+        folder.network.write_text(fabric_hosts.network(hosts))
+    folder.topology.write_text(fabric_texts.topology(plan, named=wishes.named))
     folder.cabling.write_text(fabric_texts.cabling(plan))
     folder.name_map.write_text(fabric_texts.name_map(plan))
     ibsim.start(folder, plan, patience_seconds=fabric.patience_seconds)
     simulated = time.monotonic()
-    role = opensm.start(folder, 1, fabric.manager_node, options, patience_seconds=fabric.patience_seconds)
+    role = None
+    if wishes.own_manager:
+        role = opensm.start(folder, 1, fabric.manager_node, wishes.options, patience_seconds=fabric.patience_seconds)
     ended = time.monotonic()
-    _write_state(fabric, "up")
+    if hosts is not None:
+        fabric_hosts.attach(hosts, plan, folder, own_manager=wishes.own_manager)
+    write_state(fabric, "up")
+    if hosts is not None:
+        fabric_refresh.start(folder, fabric.lab)
     log(f"fabric    {len(plan.hcas)} HCAs of {plan.shape.hosts} hosts, {len(plan.switches)} switches, {len(list(plan.cables()))} cables")
-    log(f"fabric    ibsim took {simulated - started:.1f} s, opensm {ended - simulated:.1f} s; it is {role} at {fabric.manager_node}")
+    managed = f"opensm {ended - simulated:.1f} s; it is {role} at {fabric.manager_node}" if role else "and there is no subnet manager yet"
+    log(f"fabric    ibsim took {simulated - started:.1f} s, {managed}")
     log(f"fabric    '{folder.path.name}' is up; planned cabling: {folder.cabling}, names: {folder.name_map}")
 
 
 def down(name: str) -> None:
     """Remove a fabric and everything that belongs to it."""
-    with locked(_checked(name)):
+    with locked(checked(name)):
         there = _tear_down(FabricFolder.of(name))
         log(f"Fabric '{name}' is down." if there else f"There is no fabric '{name}': nothing to do.")
     (paths.fabrics() / f".{name}.lock").unlink(missing_ok=True)
@@ -125,6 +109,9 @@ def down(name: str) -> None:
 
 def _tear_down(folder: FabricFolder) -> bool:
     there = folder.path.exists()
+    fabric_refresh.stop(folder)
+    if lab := (state(folder.path.name) or {}).get("lab"):
+        fabric_hosts.detach(lab)
     for number in opensm.numbers(folder):
         opensm.stop(folder, number)
     ibsim.stop(folder)
@@ -139,6 +126,9 @@ def status(name: str) -> None:
     folder = fabric.folder
     log(f"Fabric '{name}': {len(fabric.plan.hcas)} HCAs, {len(fabric.plan.switches)} switches, folder {folder.path}")
     log(f"  ibsim    {'running' if ibsim.is_running(folder) else 'ended'}")
+    if fabric.lab:
+        log(f"  hosts    the containers of lab '{fabric.lab}', inventory {folder.inventory}")
+        log(f"  refresh  {'running' if fabric_refresh.is_running(folder) else 'ended'}")
     for number in opensm.numbers(folder):
         role = opensm.role_of(opensm.read_log(folder.manager(number)))
         log(f"  opensm{number}  {role if opensm.is_running(folder, number) else 'ended'}")
@@ -150,7 +140,7 @@ def tool(fabric: Fabric, words: Sequence[str], *, node: str | None = None) -> tu
     fabric.plan.guid(seen_from)
     with locked(fabric.folder.path.name):
         ibsim.forget_the_dead(fabric.folder)
-    return list(words), ibsim.environment(fabric.folder, seen_from)
+    return [*fabric.folder.enter, *words], ibsim.environment(fabric.folder, seen_from)
 
 
 def run_tool(name: str, words: Sequence[str], node: str | None) -> None:
@@ -161,7 +151,7 @@ def run_tool(name: str, words: Sequence[str], node: str | None) -> None:
     try:
         os.execvpe(argv[0], argv, environment)
     except FileNotFoundError:
-        raise LabError(f"The command `{argv[0]}` is not installed on this machine.") from None
+        raise LabError(f"The command `{words[0]}` is not installed on this machine.") from None
 
 
 def second_manager(name: str, node: str | None, options: Mapping[str, str]) -> None:
@@ -176,7 +166,7 @@ def second_manager(name: str, node: str | None, options: Mapping[str, str]) -> N
     new = opensm.rank(options, fabric.plan.guid(at))
     with locked(name):
         ibsim.forget_the_dead(folder)
-        number = max(opensm.numbers(folder)) + 1
+        number = max(opensm.numbers(folder), default=0) + 1
         others = [n for n in opensm.numbers(folder) if opensm.is_running(folder, n)]
         wins = all(new > opensm.rank_of(folder.manager(n), fabric.plan) for n in others)
         for other in others if wins else []:

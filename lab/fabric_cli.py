@@ -8,9 +8,11 @@ import argparse
 from collections.abc import Callable
 from typing import TYPE_CHECKING
 
-from lab import fabric, fabric_faults
+from lab import cluster, fabric, fabric_faults
 from lab.errors import LabError
+from lab.fabric import Wishes
 from lab.fabric_plan import KINDS, SWITCH_PORTS, Shape
+from lab.plan import RAILS
 
 if TYPE_CHECKING:
     Commands = argparse._SubParsersAction[argparse.ArgumentParser]
@@ -56,7 +58,9 @@ def _add_up(up: argparse.ArgumentParser) -> None:
     up.add_argument(
         "--plan", choices=KINDS, default="rail", help="rail: leaves of its own for each rail (default); leafspine: a host's HCAs on one"
     )
-    up.add_argument("--hosts", type=int, default=8, help="how many (default: 8)")
+    up.add_argument("--hosts", type=int, help="how many (default: 8, or as many as --lab has containers)")
+    up.add_argument("--lab", default="", help="the lab whose containers are to be hosts of the fabric")
+    up.add_argument("--no-sm", action="store_true", help="start no subnet manager: a host is to run it")
     up.add_argument("--rails", type=int, help="HCAs of a host (default: 4 of a rail plan, 1 of a leafspine)")
     up.add_argument("--spines", type=int, help="how many (default: as many as make it non-blocking)")
     up.add_argument("--uplinks", type=int, help="of a leaf, to all spines together (default: as many as it has HCAs)")
@@ -66,7 +70,10 @@ def _add_up(up: argparse.ArgumentParser) -> None:
 
 
 def _add_manager(command: argparse.ArgumentParser) -> None:
-    command.add_argument("--host", help="the HCA that opensm runs at (default: the first; of a second one: of the next host)")
+    command.add_argument(
+        "--host",
+        help="the HCA or switch that opensm runs at (default: the first HCA; with --lab the last switch; of a second one: the next host)",
+    )
     command.add_argument("--set", action="append", default=[], metavar="KEY=VALUE", help="a key of opensm.conf, for example sm_priority=5")
 
 
@@ -78,9 +85,13 @@ def _options(words: list[str]) -> dict[str, str]:
 
 
 def _up(name: str, arguments: argparse.Namespace) -> None:
-    rails = arguments.rails if arguments.rails is not None else 4 if arguments.plan == "rail" else 1
-    shape = Shape(arguments.plan, arguments.hosts, rails, arguments.spines, arguments.uplinks, arguments.ports)
-    fabric.up(name, shape, node=arguments.host, named=not arguments.unnamed, options=_options(arguments.set))
+    few = RAILS if arguments.lab else 4
+    rails = arguments.rails if arguments.rails is not None else few if arguments.plan == "rail" else 1
+    all_hosts = len(cluster.load(arguments.lab).plan.nodes) if arguments.lab else 8
+    hosts = arguments.hosts if arguments.hosts is not None else all_hosts
+    shape = Shape(arguments.plan, hosts, rails, arguments.spines, arguments.uplinks, arguments.ports)
+    wishes = Wishes(arguments.host, not arguments.unnamed, _options(arguments.set), arguments.lab, not arguments.no_sm)
+    fabric.up(name, shape, wishes)
 
 
 def _run(name: str, arguments: argparse.Namespace) -> None:

@@ -10,8 +10,9 @@ from contextlib import contextmanager
 
 from lab import fabric_plan, ibsim, opensm
 from lab.errors import LabError
-from lab.fabric import Fabric, load, locked, tool
+from lab.fabric import tool
 from lab.fabric_plan import End
+from lab.fabric_state import Fabric, load, locked
 from lab.paths import FabricFolder
 from lab.shell import log, run
 

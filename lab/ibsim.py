@@ -12,6 +12,7 @@ import os
 import re
 import subprocess
 import time
+from collections.abc import Sequence
 from pathlib import Path
 
 from lab import process
@@ -41,11 +42,18 @@ def library() -> Path:
 
 def environment(folder: FabricFolder, node: str) -> dict[str, str]:
     """The environment in which a real tool sees the fabric from a node; it must run in a folder that it may write to."""
-    return {**ENVIRONMENT, "LD_PRELOAD": str(library()), "IBSIM_SOCKNAME": _socket(folder), "SIM_HOST": node}
+    return {**ENVIRONMENT, "LD_PRELOAD": str(library()), "IBSIM_SOCKNAME": socket_name(folder), "SIM_HOST": node}
 
 
-def _socket(folder: FabricFolder) -> str:
+def socket_name(folder: FabricFolder) -> str:
     return f"rdma-fabric-{folder.path.name}"
+
+
+def ask(folder: FabricFolder, node: str, words: Sequence[str]) -> str | None:
+    """What a real tool says, seen from a node; None if it fails. The fabric's clients are not counted anew."""
+    argv = [*folder.enter, *words]
+    done = subprocess.run(argv, cwd=folder.clients, env=environment(folder, node), capture_output=True, text=True, timeout=30, check=False)
+    return done.stdout if done.returncode == 0 else None
 
 
 def start(folder: FabricFolder, plan: FabricPlan, *, patience_seconds: float) -> None:
@@ -59,8 +67,8 @@ def start(folder: FabricFolder, plan: FabricPlan, *, patience_seconds: float) ->
     try:
         with (home / "out").open("wb") as out, (home / "log").open("wb") as log:
             started = subprocess.Popen(
-                ["nice", "-n", "10", *arguments(plan), str(folder.topology)], cwd=home, stdin=stdin, stdout=out, stderr=log,
-                start_new_session=True, env={**ENVIRONMENT, "IBSIM_SOCKNAME": _socket(folder)},
+                [*folder.enter, "nice", "-n", "10", *arguments(plan), str(folder.topology)], cwd=home, stdin=stdin, stdout=out, stderr=log,
+                start_new_session=True, env={**ENVIRONMENT, "IBSIM_SOCKNAME": socket_name(folder)},
             )  # fmt: skip
     finally:
         os.close(stdin)
@@ -122,8 +130,11 @@ def _last_word(home: Path) -> str:
 
 def forget_the_dead(folder: FabricFolder) -> None:
     """Free the places of clients that were killed: ibsim itself notices only when it has a packet for them."""
-    for number, pid in CLIENT.findall(say(folder, "Attached")):
-        if not Path(f"/proc/{pid}").exists():
+    attached = CLIENT.findall(say(folder, "Attached"))
+    sockets = Path(f"/proc/{process.read_pid(folder.simulator / 'pid')}/net/unix").read_text()
+    for number, pid in attached:
+        # A client in a container has a pid of its own count; its socket is there as long as it is.
+        if not re.search(rf"@{socket_name(folder)}:ctl{pid}@?$", sockets, re.MULTILINE):
             say(folder, f"X {number}")
 
 

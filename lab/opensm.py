@@ -51,8 +51,8 @@ def again(folder: FabricFolder, number: int, *, patience_seconds: float) -> str:
     place = {"OSM_CACHE_DIR": str(home), "OSM_TMP_DIR": str(home)}
     with (home / "stdout").open("wb") as output:
         started = subprocess.Popen(
-            ["nice", "-n", "10", "opensm", "-F", str(home / "opensm.conf")], cwd=home, stdin=subprocess.DEVNULL, stdout=output,
-            stderr=output, start_new_session=True, env={**ibsim.environment(folder, at), **place},
+            [*folder.enter, "nice", "-n", "10", "opensm", "-F", str(home / "opensm.conf")], cwd=home, stdin=subprocess.DEVNULL,
+            stdout=output, stderr=output, start_new_session=True, env={**ibsim.environment(folder, at), **place},
         )  # fmt: skip
     (home / "pid").write_text(str(started.pid))
     deadline = time.monotonic() + patience_seconds

@@ -53,8 +53,23 @@ class FabricFolder:
         return self.path / "node-name-map"
 
     @property
+    def inventory(self) -> Path:
+        """Of the containers that are hosts of the fabric, if any are."""
+        return self.path / "inventory.yml"
+
+    @property
     def simulator(self) -> Path:
         return self.path / "ibsim"
+
+    @property
+    def network(self) -> Path:
+        """Names the network namespace that the fabric lives in; not there for this machine's own."""
+        return self.path / "network"
+
+    @property
+    def enter(self) -> list[str]:
+        """The words in front of a command that is to run in the fabric's network namespace."""
+        return ["nsenter", f"--net={self.network.read_text()}"] if self.network.exists() else []
 
     @property
     def clients(self) -> Path:

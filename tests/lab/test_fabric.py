@@ -14,6 +14,7 @@ from collections.abc import Iterator
 import pytest
 
 from lab import fabric, fabric_faults, preflight
+from lab.fabric import Wishes
 from lab.fabric_plan import Shape
 from lab.paths import FabricFolder
 from lab.shell import ENVIRONMENT
@@ -31,7 +32,7 @@ pytestmark = pytest.mark.skipif(
 def folder(tmp_path_factory: pytest.TempPathFactory) -> Iterator[FabricFolder]:
     patch = pytest.MonkeyPatch()
     patch.setenv("RDMA_LAB_DIR", str(tmp_path_factory.mktemp("lab")))
-    fabric.up(NAME, Shape("rail", 8, 2), named=False)
+    fabric.up(NAME, Shape("rail", 8, 2), Wishes(named=False))
     yield FabricFolder.of(NAME)
     fabric.down(NAME)
     patch.undo()

@@ -23,6 +23,7 @@ INVENTORIES = Path(__file__).parents[2] / "inventories"
 #: Name, hosts, rails of each host, planes.
 EXAMPLES = [
     ("infiniband", 4, 8, {"compute"}),
+    ("infiniband-lab", 4, 2, {"compute"}),
     ("lab", 4, 2, {"lab"}),
     ("mesh", 3, 2, {"cables"}),
     ("roce", 4, 8, {"a", "b"}),

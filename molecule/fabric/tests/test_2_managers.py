@@ -20,7 +20,7 @@ from ansible_collections.rdma.cluster.plugins.module_utils._partitions_conf impo
 from ansible_collections.rdma.cluster.plugins.module_utils._smpquery import parse_pkeys
 from ansible_collections.rdma.cluster.plugins.plugin_utils._fabric_managers import Seen, check_managers
 from lab import fabric, fabric_faults
-from lab.fabric import Fabric
+from lab.fabric import Fabric, Wishes
 from lab.fabric_plan import Shape
 from tests.verify.fabric import OnFabric, known, managers
 
@@ -33,12 +33,12 @@ TENANT = {"red": {"key": 0x101, "members": ["node1", "node2"], "membership": "fu
 def small(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Fabric]:
     """Four hosts; two of them are in a partition, by our own partitions.conf."""
     file = tmp_path_factory.mktemp("opensm") / "partitions.conf"
-    fabric.up(NAME, Shape("leafspine", 4, 1), options={"partition_config_file": str(file)})
+    fabric.up(NAME, Shape("leafspine", 4, 1), Wishes(options={"partition_config_file": str(file)}))
     there = fabric.load(NAME)
     ports = [PartitionPort(f"{there.plan.guid(f'{host} mlx5_0') + 1:#018x}", "full", host) for host in TENANT["red"]["members"]]
     fabric.down(NAME)
     file.write_text(render_partitions("default", [Partition("red", 0x101, ports)]))
-    fabric.up(NAME, Shape("leafspine", 4, 1), options={"partition_config_file": str(file)})
+    fabric.up(NAME, Shape("leafspine", 4, 1), Wishes(options={"partition_config_file": str(file)}))
     yield fabric.load(NAME)
     fabric.down(NAME)
 

@@ -37,6 +37,8 @@ WRONG = [
     (["fabric", "up", "--hosts", "1"], "A fabric has 2 hosts at least and 4096 HCAs at most; got 1 hosts of 4 rails."),
     (["fabric", "up", "--set", "lmc"], "--set takes KEY=VALUE; got 'lmc'."),
     (["fabric", "up", "--host", "node9 mlx5_0"], "The fabric has no 'node9 mlx5_0': its nodes are leaf1 … and 'node1 mlx5_0' …."),
+    (["fabric", "up", "--lab", "x"], "There is no lab 'x'. Make one with: lab up --name x"),
+    (["fabric", "up", "--hosts", "0"], "A fabric has 2 hosts at least and 4096 HCAs at most; got 0 hosts of 4 rails."),
     (["fabric", "run", "--"], "Say what to run, for example: lab fabric run -- ibnetdiscover"),
     (["power", "node1", "off"], "There is no lab 'lab'. Make one with: lab up"),
 ]

@@ -7,6 +7,7 @@
 from __future__ import annotations
 
 import os
+import socket
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -97,7 +98,11 @@ def test_a_simulator_that_has_ended_is_named_with_its_last_word(folder: FabricFo
 
 
 def test_places_of_dead_clients_are_freed(folder: FabricFolder) -> None:
-    ibsim.forget_the_dead(folder)
+    """Of client 0 there is the socket; of client 1 there is none."""
+    with socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) as control:
+        # ibsim's library binds the whole of sun_path but for the end: zeros follow the name.
+        control.bind(f"\0{ibsim.socket_name(folder)}:ctl{(folder.simulator / 'pid').read_text()}\0")
+        ibsim.forget_the_dead(folder)
     assert heard(folder) == ["Attached", "X 1"]
 
 
