@@ -11,7 +11,7 @@ import signal
 import sys
 from types import FrameType
 
-from lab import cluster, namespace, remote
+from lab import cluster, fabric, fabric_cli, fabric_state, namespace, remote
 from lab.errors import LabError
 from lab.plan import KINDS
 
@@ -48,6 +48,7 @@ def parser() -> argparse.ArgumentParser:
     cable.add_argument("--mtu", type=int, metavar="BYTES", help="drop larger frames towards the node")
     cable.add_argument("--cut", action="store_true", default=None, help="no carrier")
     cable.add_argument("--restore", action="store_true", default=None, help="a good cable again")
+    fabric_cli.add(commands)
     return top
 
 
@@ -55,10 +56,12 @@ def dispatch(arguments: argparse.Namespace) -> None:
     """Carry out one command."""
     name = arguments.name
     match arguments.command:
+        case "fabric":
+            fabric_cli.dispatch(arguments)
         case "up":
             cluster.up(name, arguments.kind, arguments.nodes, arguments.port_base)
         case "down":
-            cluster.down(name)
+            _down(name)
         case "status":
             cluster.status(name)
         case "counters":
@@ -75,6 +78,13 @@ def dispatch(arguments: argparse.Namespace) -> None:
             if not change:
                 raise LabError("Say what to do to the cable: --rate, --loss, --mark, --mtu, --cut or --restore.")
             cluster.cable(name, arguments.node, arguments.rail, change)
+
+
+def _down(name: str) -> None:
+    """A lab, and the fabrics whose hosts its containers are."""
+    for standing in fabric_state.on_lab(name):
+        fabric.down(standing)
+    cluster.down(name)
 
 
 def _interrupted(number: int, _frame: FrameType | None) -> None:

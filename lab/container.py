@@ -27,6 +27,8 @@ CGROUPS = Path("/sys/fs/cgroup")
 INOTIFY_LIMIT = Path("/proc/sys/fs/inotify/max_user_instances")
 INOTIFY_INSTANCES_PER_NODE = 16
 GONE_SECONDS = 10.0
+#: In a container: the network namespace of its lab.
+FABRIC_NETWORK = "/run/lab-network"
 
 
 def node_namespace(lab: str, node: str) -> str:
@@ -71,6 +73,8 @@ def start(plan: Plan, node: Node, folder: Path, image: Image) -> None:
         "systemd-nspawn", "--quiet", "--boot", "--keep-unit", "--register=no", f"--directory={root}", f"--machine={node.name}",
         f"--network-namespace-path={namespace.path(node_namespace(plan.name, node.name))}",
         "--capability=CAP_NET_ADMIN,CAP_NET_RAW",
+        # Where a simulated InfiniBand fabric is, if one stands on this lab: the tools of the node join it (lab/fabric_host/tool).
+        f"--bind={namespace.path(plan.namespace)}:{FABRIC_NETWORK}",
         "--resolv-conf=off", "--timezone=off", "--link-journal=no", "--console=pipe", "--kill-signal=SIGRTMIN+3",
     ]  # fmt: skip
 

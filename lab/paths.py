@@ -22,6 +22,65 @@ def labs() -> Path:
     return base() / "labs"
 
 
+def fabrics() -> Path:
+    return base() / "fabrics"
+
+
+@dataclass(frozen=True)
+class FabricFolder:
+    """The folder of one simulated fabric; removed by `fabric down`."""
+
+    path: Path
+
+    @classmethod
+    def of(cls, name: str) -> FabricFolder:
+        return cls(fabrics() / name)
+
+    @property
+    def state(self) -> Path:
+        return self.path / "fabric.json"
+
+    @property
+    def topology(self) -> Path:
+        return self.path / "topology"
+
+    @property
+    def cabling(self) -> Path:
+        return self.path / "cabling.yml"
+
+    @property
+    def name_map(self) -> Path:
+        return self.path / "node-name-map"
+
+    @property
+    def inventory(self) -> Path:
+        """Of the containers that are hosts of the fabric, if any are."""
+        return self.path / "inventory.yml"
+
+    @property
+    def simulator(self) -> Path:
+        return self.path / "ibsim"
+
+    @property
+    def network(self) -> Path:
+        """Names the network namespace that the fabric lives in; not there for this machine's own."""
+        return self.path / "network"
+
+    @property
+    def enter(self) -> list[str]:
+        """The words in front of a command that is to run in the fabric's network namespace."""
+        return ["nsenter", f"--net={self.network.read_text()}"] if self.network.exists() else []
+
+    @property
+    def clients(self) -> Path:
+        """Where the tools run: each leaves a folder of its own here while it works."""
+        return self.path / "clients"
+
+    def manager(self, number: int) -> Path:
+        """The folder of one subnet manager; the first has number 1."""
+        return self.path / f"opensm{number}"
+
+
 @dataclass(frozen=True)
 class LabFolder:
     """The folder of one lab; removed by `down`."""

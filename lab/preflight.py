@@ -22,20 +22,35 @@ COMMANDS = (
     *("nft", "ip", "tc", "ssh", "ssh-keygen"),
 )
 
+FABRIC_PACKAGES = Path(__file__).parent / "fabric-packages.txt"
+FABRIC_COMMANDS = ("ibsim", "opensm", "ibnetdiscover", "ibportstate")
+
 
 def check(plan: Plan) -> None:
     """LabError for the first thing that is missing."""
     need_root()
-    missing = [name for name in COMMANDS if shutil.which(name, path=ENVIRONMENT["PATH"]) is None]
-    if missing:
-        packages = " ".join(line for line in PACKAGES.read_text().splitlines() if line and not line.startswith("#"))
-        raise LabError(f"Missing on this machine: {', '.join(missing)}. Install them with: apt-get install {packages}")
+    _need_commands(COMMANDS, PACKAGES, "")
     paths.base().mkdir(parents=True, exist_ok=True)
     need_disk(paths.base())
     if plan.kind == "machine" and not os.access("/dev/net/tun", os.R_OK | os.W_OK):
         raise LabError("Machines need /dev/net/tun, and it cannot be opened here.")
     for node in plan.nodes:
         _need_port(node.ssh_port)
+
+
+def check_fabric() -> None:
+    """LabError unless the simulator, the subnet manager and the tools of a fabric are here; root is not needed.
+
+    Debian's opensm starts itself on every InfiniBand port of the machine, beside whatever manager that fabric has: hence the mask.
+    """
+    _need_commands(FABRIC_COMMANDS, FABRIC_PACKAGES, "systemctl mask opensm.service && ")
+
+
+def _need_commands(commands: tuple[str, ...], packages: Path, before: str) -> None:
+    missing = [name for name in commands if shutil.which(name, path=ENVIRONMENT["PATH"]) is None]
+    if missing:
+        names = " ".join(line for line in packages.read_text().splitlines() if line and not line.startswith("#"))
+        raise LabError(f"Missing on this machine: {', '.join(missing)}. Install them with: {before}apt-get install {names}")
 
 
 def need_root() -> None:

@@ -7,7 +7,7 @@ from __future__ import annotations
 import os
 import shlex
 import subprocess
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from lab.errors import LabError
@@ -20,11 +20,22 @@ ENVIRONMENT = {
 }
 
 
-def run(argv: Sequence[str | Path], *, timeout_seconds: float = 60.0, stdin: str | None = None, check: bool = True) -> str:
+def run(
+    argv: Sequence[str | Path],
+    *,
+    timeout_seconds: float = 60.0,
+    stdin: str | None = None,
+    check: bool = True,
+    environment: Mapping[str, str] | None = None,
+    folder: Path | None = None,
+) -> str:
     """Run a command and return its standard output; LabError with the command and its last line if it fails."""
     words = [str(word) for word in argv]
     try:
-        done = subprocess.run(words, capture_output=True, text=True, timeout=timeout_seconds, env=ENVIRONMENT, input=stdin, check=False)
+        done = subprocess.run(
+            words, capture_output=True, text=True, timeout=timeout_seconds, env=environment or ENVIRONMENT, input=stdin, check=False,
+            cwd=folder,
+        )  # fmt: skip
     except subprocess.TimeoutExpired:
         raise LabError(f"`{shlex.join(words)}` did not end within {timeout_seconds:.0f} s.") from None
     except FileNotFoundError:

@@ -136,7 +136,8 @@ class CallbackModule(CallbackBase):
     # The end of a stage, and of the run
 
     def _end_stage(self, folder: RunFolder, decision: str) -> None:
-        findings = [finding for host in folder.hosts_of(self._stage) for finding in folder.read_findings(self._stage, host)]
+        names = (*folder.hosts_of(self._stage), *folder.planes_of(self._stage))
+        findings = [finding for name in names for finding in folder.read_findings(self._stage, name)]
         seconds = time.monotonic() - self._begun[self._stage]
         self._say(
             stage_block(self._stage, findings, decision, seconds), color=constants.COLOR_ERROR if stopping(findings) else constants.COLOR_OK

@@ -9,18 +9,25 @@ from __future__ import annotations
 import time
 from collections.abc import Mapping
 from datetime import UTC, datetime
+from pathlib import Path
 from typing import Any, ClassVar
 
+from ansible.errors import AnsibleError
 from ansible.module_utils.parsing.convert_bool import boolean
 
+from ansible_collections.rdma.cluster.plugins.module_utils._errors import ParseError
 from ansible_collections.rdma.cluster.plugins.module_utils._findings import Finding, stopping, worst
 from ansible_collections.rdma.cluster.plugins.plugin_utils import _proofs
 from ansible_collections.rdma.cluster.plugins.plugin_utils._action import RunAction
-from ansible_collections.rdma.cluster.plugins.plugin_utils._gate import FLEET_CHECKS, known_hosts, verdict
+from ansible_collections.rdma.cluster.plugins.plugin_utils._fabric_gate import FabricGate
+from ansible_collections.rdma.cluster.plugins.plugin_utils._fabric_load import judge_load
+from ansible_collections.rdma.cluster.plugins.plugin_utils._gate import FLEET_CHECKS, compared, known_hosts, verdict
 from ansible_collections.rdma.cluster.plugins.plugin_utils._host_checks import HOST_CHECKS, threshold
 from ansible_collections.rdma.cluster.plugins.plugin_utils._pair_fleet import Fleet
 from ansible_collections.rdma.cluster.plugins.plugin_utils._pair_gate import PairGate
 from ansible_collections.rdma.cluster.plugins.plugin_utils._policy import REPORT, apply_rules, decide
+from ansible_collections.rdma.cluster.plugins.plugin_utils._run_folder import PLANE, is_plane, run_id
+from ansible_collections.rdma.cluster.plugins.plugin_utils._spine_load import check_spines
 from ansible_collections.rdma.cluster.plugins.plugin_utils._stage_findings import is_under_way, lost
 from ansible_collections.rdma.cluster.plugins.plugin_utils._stages import STAGES, up_to
 
@@ -43,21 +50,49 @@ class ActionModule(RunAction):
         """Checks that compare hosts: writes the findings of each, fails nobody."""
         if stage == "pairs":
             by_host = self._judge_pairs()
+        elif stage == "fabric":
+            by_host = self._judge_fabric()
         elif stage in FLEET_CHECKS:
-            by_host = FLEET_CHECKS[stage](known_hosts(self.folder, stage))
+            by_host = compared(stage, known_hosts(self.folder, stage), self.folder)
         else:
             return {"msg": f"{stage} gate: nothing to compare between hosts."}
         for host, findings in by_host.items():
             self.folder.write_findings(stage, host, findings, of="fleet")
         return {"msg": f"{stage} gate: {len(by_host)} hosts compared."}
 
+    def _judge_fabric(self) -> dict[str, list[Finding]]:
+        """The graph of each plane; findings on a plane as a whole have no host that could take them over, and are recorded here."""
+        found = FabricGate(self.folder, known_hosts(self.folder, "fabric"), run_id(), self._plan_text).judge()
+        self._write_planes("fabric", found.planes)
+        return found.hosts
+
+    def _write_planes(self, stage: str, planes: Mapping[str, list[Finding]]) -> None:
+        for plane, findings in planes.items():
+            ruled = apply_rules(findings, self.intent["checks"], datetime.now(UTC).date())
+            self.folder.write_findings(stage, f"{PLANE}{plane}", ruled)
+
+    def _plan_text(self, name: str) -> str:
+        """A plan of cables on the control node: relative to the playbook's folder (or files/ there), or absolute. Raises ParseError."""
+        try:
+            return Path(self._find_needle("files", name)).read_text(encoding="utf-8")
+        except (AnsibleError, OSError, UnicodeDecodeError) as error:
+            raise ParseError(f"{name} cannot be read: {' '.join(str(error).split())[:300]}") from error
+
     def _judge_pairs(self) -> dict[str, list[Finding]]:
         """Measurements and proofs. A host that was lost while it was measured has its findings too."""
-        fleet = Fleet.of(known_hosts(self.folder, "pairs"))
+        known = known_hosts(self.folder, "pairs")
+        fleet = Fleet.of(known)
         proofs = _proofs.read(self.folder.read_if_there(_proofs.FILE))
         settings = {**self.intent["pairs"], **self._thresholds()}
         check_mode, planned = bool(self._task.check_mode), len(self.variables["ansible_play_hosts_all"])
         found = PairGate(self.folder, fleet, proofs, settings, self.proof_max_age_hours, check_mode, time.time(), planned).judge()
+        planes = judge_load(self.folder, known)
+        for finding in check_spines(self.folder, fleet):
+            if is_plane(finding.host):
+                planes.setdefault(finding.host.removeprefix(PLANE), []).append(finding)
+            else:
+                found[finding.host].append(finding)
+        self._write_planes("pairs", planes)
         for host in set(found) - set(self.variables["ansible_play_hosts"]):
             self.folder.write_findings("pairs", host, [*self.folder.read_findings("pairs", host), *found[host]])
         return found
@@ -94,7 +129,8 @@ class ActionModule(RunAction):
         out = {host: self._why(stage, host) for host in gone}
         out.update(self._offences(stage))
         hosts = len(self.variables["ansible_play_hosts_all"])
-        decision = decide(stage, self.intent["gate"], hosts, out, check_mode=self._task.check_mode)
+        planes = {plane: _words(found) for plane in self.folder.planes_of(stage) if (found := self._offence(stage, plane))}
+        decision = decide(stage, self.intent["gate"], hosts, out, planes, check_mode=self._task.check_mode)
         self.folder.write_json(f"gates/{stage}.json", decision.to_dict())
         return {"failed": decision.stops, "msg": decision.words, "decision": decision.to_dict()}
 

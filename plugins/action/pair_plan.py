@@ -15,6 +15,7 @@ from ansible.module_utils.parsing.convert_bool import boolean
 from ansible_collections.rdma.cluster.plugins.module_utils._load import busy_words
 from ansible_collections.rdma.cluster.plugins.plugin_utils._pair_action import PairAction
 from ansible_collections.rdma.cluster.plugins.plugin_utils._pair_choice import Choice
+from ansible_collections.rdma.cluster.plugins.plugin_utils._pair_fabric import FABRIC, crossing_schedule
 from ansible_collections.rdma.cluster.plugins.plugin_utils._pair_plan import fingerprint, make_plan, pack, runtime_max_seconds, tests_of
 from ansible_collections.rdma.cluster.plugins.plugin_utils._run_folder import run_id
 from ansible_collections.rdma.cluster.plugins.plugin_utils._sweep_state import begun
@@ -62,7 +63,10 @@ class ActionModule(PairAction):
             schedule["seed"] = seed
         endpoints = {**self.beyond, **self.fleet.endpoints}
         tests = tests_of(self.intent)
-        return make_plan(sweep, hosts=choice.hosts, rails=choice.rails, of=endpoints, tests=tests, schedule=schedule, forks=self.forks)
+        plan = make_plan(sweep, hosts=choice.hosts, rails=choice.rails, of=endpoints, tests=tests, schedule=schedule, forks=self.forks)
+        fabric = self.folder.read_if_there(FABRIC)
+        crossing = crossing_schedule(fabric, plan, self.fleet.facts) if fabric is not None else None
+        return plan if crossing is None else {**plan, "schedule": crossing}
 
     def _blocked(self) -> dict[str, str]:
         """The hosts that are at work and may not be measured: host → what is at work there."""

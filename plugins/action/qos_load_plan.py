@@ -14,7 +14,6 @@ from ansible.errors import AnsibleError
 from ansible_collections.rdma.cluster.plugins.plugin_utils._pair_action import PairAction
 from ansible_collections.rdma.cluster.plugins.plugin_utils._pair_evidence import LOAD, Evidence
 from ansible_collections.rdma.cluster.plugins.plugin_utils._pair_plan import traffic_class
-from ansible_collections.rdma.cluster.plugins.plugin_utils._pair_suspects import reach
 from ansible_collections.rdma.cluster.plugins.plugin_utils._qos_load_plan import (
     FEWEST_SOURCES,
     Funnel,
@@ -35,26 +34,25 @@ class ActionModule(PairAction):
             raise AnsibleError(f"sources is at least {FEWEST_SOURCES}: one alone is held back by nothing, got {options['sources']}")
         self.prepare()
         sweep = self.sweep()
-        playing = self.variables["ansible_play_hosts"]
-        why = self._why_not(sweep, playing)
-        planned = [] if sweep is None or why else self._funnels(sweep, playing, options["sources"])
+        why = self._why_not(sweep)
+        planned = [] if sweep is None or why else self._funnels(sweep, options["sources"])
         if not planned:
             return {"hosts": [], "outside": [], "msg": why or NO_RAIL}
         words = "; ".join(f"{each.rail}: {len(each.sources)} to {each.target}" for each in planned)
         plan = load_plan(f"{run_id()}-qos", planned, self.fleet.endpoints, self.intent, self.forks)
         return self.hand_out(LOAD, plan, (), words)
 
-    def _why_not(self, sweep: Evidence | None, playing: list[str]) -> str:
+    def _why_not(self, sweep: Evidence | None) -> str:
         """Why there is no load, "" if there is."""
         if sweep is None:
             return "Nothing was measured."
         if traffic_class(self.intent) is None:
             return "No traffic is marked: rdma_roce is not given, or no rail is RoCE."
-        return "" if sweep.is_over(playing) else "The sweep was stopped; the next run goes on with it."
+        return self.why_no_load(sweep)
 
-    def _funnels(self, sweep: Evidence, playing: list[str], sources: int) -> list[Funnel]:
-        here = [host for host in sweep.plan["hosts"] if host in self.fleet.endpoints and host in playing]
-        good = reach(sweep.bandwidth, self.suspects(sweep), here).good
+    def _funnels(self, sweep: Evidence, sources: int) -> list[Funnel]:
+        good = self.well(sweep)
+        here = [host for host in sweep.plan["hosts"] if host in set().union(*good.values())]
         able = {host: rails_with_queues(self.fleet.intents[host], self.fleet.facts[host]) for host in here}
-        fit = {rail: [host for host in hosts if rail in able.get(host, ())] for rail, hosts in good.items()}
+        fit = {rail: [host for host in hosts if rail in able[host]] for rail, hosts in good.items()}
         return funnels([rail["name"] for rail in sweep.plan["rails"]], here, fit, sources)

@@ -46,9 +46,15 @@ def _look(host: str) -> str:
 
 def _mtu(host: str, rail: ResolvedRail, mtu_bytes: int | None) -> Finding:
     good = mtu_bytes == rail.rail["mtu_bytes"]
+    remedy = f"See what else manages {rail.netdev} on {host} (`networkctl status {rail.netdev}`)."
+    if rail.rail["link_layer"] == "infiniband" and mtu_bytes is not None and mtu_bytes < rail.rail["mtu_bytes"]:
+        remedy = (
+            f"IP over InfiniBand carries no more than its partition's multicast group ({mtu_bytes} bytes and 4 of header): set mtu of "
+            f"the partition in rdma_partitions, or mtu_bytes of {rail.name} on {host}. RDMA does not use it."
+        )
     return Finding(
         STAGE, "network.mtu", host, rail.subject, OK if good else ERROR, f"{mtu_bytes} bytes", _mtu_words(rail),
-        "" if good else f"See what else manages {rail.netdev} on {host} (`networkctl status {rail.netdev}`).",
+        "" if good else remedy,
     )  # fmt: skip
 
 

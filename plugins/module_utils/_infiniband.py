@@ -20,6 +20,7 @@ _NUMBERED = re.compile(r"[0-9]{1,10}: ?(\S.*)")
 _RATE = re.compile(r"([0-9]{1,9}(?:\.[0-9]{1,9})?) [Gg][Bb]/sec(?: \(([0-9]{1,3})X(?: ([A-Z]+[0-9]*))?\))?")
 _COUNTER = re.compile(r"[0-9]{1,20}")
 _LID = re.compile(r"0x[0-9a-fA-F]{1,8}|[0-9]{1,10}")
+_PKEY = re.compile(r"0x[0-9a-fA-F]{4}")
 _GUID = re.compile(r"[0-9a-fA-F]{4}(?::[0-9a-fA-F]{4}){3}|0x[0-9a-fA-F]{16}")
 _GID_EXAMPLE = "fe80:0000:0000:0000:0002:c903:00f9:bfa1"
 _UNKNOWN = ("<unknown>", "UNKNOWN")
@@ -108,6 +109,13 @@ def parse_gid(text: str) -> GidAddress:
     digits = format(int(address), "032x")
     gid = ":".join(digits[at : at + 4] for at in range(0, 32, 4))
     return GidAddress(gid, str(address.ipv4_mapped) if address.ipv4_mapped is not None else None)
+
+
+def parse_pkey(text: str) -> int:
+    """ports/N/pkeys/I, "0xffff" -> 65535: the bit 0x8000 is full membership; 0 is an entry that is not used."""
+    if _PKEY.fullmatch(text.strip()) is None:
+        raise _error("P_Key", text, "0xffff")
+    return int(text.strip(), 16)
 
 
 def parse_counter(text: str) -> int | None:

@@ -12,13 +12,24 @@ from __future__ import annotations
 
 import json
 import time
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 from ansible_collections.rdma.cluster.plugins.module_utils._command import Runner, run_checked
 from ansible_collections.rdma.cluster.plugins.module_utils._errors import ApplyError
 from ansible_collections.rdma.cluster.plugins.module_utils._files import FileChange, ManagedFile, ensure_files, listed_diff, setting_diff
+from ansible_collections.rdma.cluster.plugins.module_utils._ipoib import (
+    SUFFIXES,
+    Ipoib,
+    child_files,
+    from_options,
+    ipoib_differences,
+    is_child_of,
+    netdev_of,
+    parent_lines,
+)
 from ansible_collections.rdma.cluster.plugins.module_utils._systemd import UnitState, unit_state
 
 SERVICE = "systemd-networkd.service"
@@ -30,13 +41,14 @@ SETTLE_SECONDS = 20.0
 
 @dataclass(frozen=True)
 class NetworkRail:
-    """A rail as the network manager sees it. nic: {"pci"} or {"mac"}; address: "192.168.100.1/24"."""
+    """A rail as the network manager sees it. nic: {"pci"} or {"mac"}; address: "192.168.100.1/24"; ipoib: where more is said of it."""
 
     name: str
     nic: dict[str, str]
     netdev: str
     address: str | None
     mtu_bytes: int
+    ipoib: Ipoib | None = None
 
 
 @dataclass(frozen=True)
@@ -59,6 +71,11 @@ class NetworkResult:
         return [*(file.to_diff() for file in self.files), *listed_diff(SERVICE, service), *live]
 
 
+def make_rail(given: Mapping[str, Any]) -> NetworkRail:
+    """Of a module's options. Raises ApplyError for a child whose name would be too long."""
+    return NetworkRail(**{**given, "ipoib": from_options(given["netdev"], given.get("ipoib"))})
+
+
 def render(rail: NetworkRail) -> str:
     """The .network file of a rail."""
     match = f"Path=pci-{rail.nic['pci'].lower()}" if "pci" in rail.nic else f"MACAddress={rail.nic['mac'].lower()}"
@@ -76,6 +93,7 @@ def render(rail: NetworkRail) -> str:
         "IPv6AcceptRA=no",
         "ConfigureWithoutCarrier=yes",
         *([f"Address={rail.address}"] if rail.address else []),
+        *(parent_lines(rail.ipoib) if rail.ipoib else []),
     ]
     return "\n".join(lines) + "\n"
 
@@ -91,8 +109,13 @@ def files(rails: Sequence[NetworkRail], present: Sequence[str], planned: Sequenc
     planned: the names of all rails, those included whose NIC is not there now.
     """
     wanted = [ManagedFile(path_of(rail.name), render(rail)) for rail in rails]
-    kept = {path_of(name) for name in planned}
-    return wanted + [ManagedFile(path, None) for path in sorted(present) if path not in kept]
+    children = [
+        ManagedFile(f"{FOLDER}/{PREFIX}{name}", text) for rail in rails if rail.ipoib for name, text in child_files(rail.name, rail.ipoib)
+    ]
+    kept = {path_of(name) for name in planned} | {child.path for child in children}
+    absent = [name for name in planned if name not in [rail.name for rail in rails]]
+    gone = [path for path in sorted(present) if path not in kept and not is_child_of(path[len(f"{FOLDER}/{PREFIX}") :], absent)]
+    return [*wanted, *children, *(ManagedFile(path, None) for path in gone)]
 
 
 def ensure(rails: Sequence[NetworkRail], planned: Sequence[str], *, runner: Runner, check_mode: bool) -> NetworkResult:
@@ -100,18 +123,21 @@ def ensure(rails: Sequence[NetworkRail], planned: Sequence[str], *, runner: Runn
 
     Raises ApplyError if a link does not come to the wished state within SETTLE_SECONDS.
     """
-    present = [str(path) for path in Path(FOLDER).glob(f"{PREFIX}*.network")]
+    present = [str(path) for suffix in SUFFIXES for path in Path(FOLDER).glob(f"{PREFIX}*{suffix}")]
     changes = ensure_files(files(rails, present, planned), check_mode=check_mode)
     touched = {change.path for change in changes}
-    live = {rail.netdev: found for rail in rails if (found := live_differences(rail, *_shown(rail, runner)))}
+    live = {rail.netdev: found for rail in rails if (found := _differences(rail, runner))}
+    gone = [name for change in changes if change.after is None and (name := netdev_of(change))]
     serve = unit_state(runner, SERVICE) != UnitState(active=True, enabled=True)
     if not check_mode:
         if serve:
             run_checked(runner, "systemctl", "enable", "--now", SERVICE)
         if changes:
             run_checked(runner, "networkctl", "reload")
+        for name in gone:
+            _delete(name, runner)
         for rail in rails:
-            if rail.netdev in live or path_of(rail.name) in touched:
+            if rail.netdev in live or touched.intersection(_paths(rail)):
                 run_checked(runner, "networkctl", "reconfigure", rail.netdev)
                 _settle(rail, runner)
     return NetworkResult(changes, live, serve)
@@ -127,6 +153,23 @@ def live_differences(rail: NetworkRail, mtu_bytes: int | None, ipv4: Sequence[st
     return found
 
 
+def _paths(rail: NetworkRail) -> list[str]:
+    children = child_files(rail.name, rail.ipoib) if rail.ipoib else []
+    return [path_of(rail.name), *(f"{FOLDER}/{PREFIX}{name}" for name, _text in children)]
+
+
+def _differences(rail: NetworkRail, runner: Runner) -> list[tuple[str, str]]:
+    """Of the interface, and of its children on partitions."""
+    found = live_differences(rail, *_shown(rail, runner))
+    return [*found, *(ipoib_differences(rail.netdev, rail.ipoib, runner) if rail.ipoib else [])]
+
+
+def _delete(name: str, runner: Runner) -> None:
+    """A file that goes does not take its interface along."""
+    if runner.run(["ip", "-j", "address", "show", "dev", name]).rc == 0:
+        run_checked(runner, "ip", "link", "delete", "dev", name)
+
+
 def _shown(rail: NetworkRail, runner: Runner) -> tuple[int | None, list[str]]:
     """MTU and IPv4 addresses of a rail's interface, now."""
     done = runner.run(["ip", "-j", "address", "show", "dev", rail.netdev])
@@ -138,8 +181,11 @@ def _shown(rail: NetworkRail, runner: Runner) -> tuple[int | None, list[str]]:
 
 def _settle(rail: NetworkRail, runner: Runner) -> None:
     deadline = time.monotonic() + SETTLE_SECONDS
-    while found := live_differences(rail, *_shown(rail, runner)):
+    while found := _differences(rail, runner):
         if time.monotonic() > deadline:
             words = "; ".join(f"{seen} instead of {wished}" for seen, wished in found)
-            raise ApplyError(f"systemd-networkd was told to configure {rail.netdev}, and after {SETTLE_SECONDS:.0f} s it has {words}.")
+            hint = f" {rail.ipoib.hint}" if rail.ipoib else ""
+            raise ApplyError(
+                f"systemd-networkd was told to configure {rail.netdev}, and after {SETTLE_SECONDS:.0f} s it has {words}.{hint}"
+            )
         time.sleep(0.3)

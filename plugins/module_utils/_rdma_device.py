@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from pathlib import PurePosixPath
+from typing import Any
 
 from ansible_collections.rdma.cluster.plugins.module_utils._command import CommandError, Runner
 from ansible_collections.rdma.cluster.plugins.module_utils._errors import ParseError
@@ -20,6 +21,7 @@ from ansible_collections.rdma.cluster.plugins.module_utils._infiniband import (
     parse_lid,
     parse_node_type,
     parse_physical_state,
+    parse_pkey,
     parse_rate,
     parse_state,
 )
@@ -63,6 +65,7 @@ class Port:
 
     active_mtu_bytes is not in sysfs: None unless the running system was asked. rocev2: IPv4 address → the GID index for RoCE v2 on it.
     counters, hw_counters: None where they were not read. optic: the module of an InfiniBand port; on Ethernet the interface has it.
+    pkeys: the used entries of an InfiniBand port's table, index → key with the bit for full membership; None on Ethernet, which has none.
     """
 
     state: str | None
@@ -80,6 +83,7 @@ class Port:
     hw_counters: dict[str, int | None] | None
     active_mtu_bytes: int | None = None
     optic: Optic | None = None
+    pkeys: dict[str, int] | None = None
 
 
 @dataclass(frozen=True)
@@ -238,6 +242,7 @@ def _read_port(sys: SysRoot, device: str, number: str, siblings: Mapping[str, Ne
         rocev2=_rocev2(gids),
         counters=_read_counters(sys, f"{base}/counters") if counters else None,
         hw_counters=_read_counters(sys, f"{base}/hw_counters") if counters else None,
+        pkeys=_read_pkeys(sys, base) if link_layer == "InfiniBand" else None,
     )
 
 
@@ -284,6 +289,19 @@ def _read_gids(sys: SysRoot, base: str, link_layer: str | None) -> list[Gid]:
             )
         )
     return gids
+
+
+def _read_pkeys(sys: SysRoot, base: str) -> dict[str, int] | None:
+    """None where the tree has no table; a capture often lacks it."""
+    texts = {name: text for name, text in sys.read_files(f"{base}/pkeys").items() if name.isdecimal() and text.strip(BLANK)}
+    found = {name: named(f"{base}/pkeys/{name}", parse_pkey, texts[name]) for name in sorted(texts, key=int)}
+    return {name: key for name, key in found.items() if key} if found else None
+
+
+def port_guid(port: Mapping[str, Any]) -> str | None:
+    """The GUID of an InfiniBand port of the facts as tools have it, "0x0002c9030002fb05": the lower half of its first GID."""
+    first = next((each["gid"] for each in port.get("gids") or () if each["index"] == 0), None)
+    return None if first is None else "0x" + "".join(str(first).split(":")[4:])
 
 
 def _rocev2(gids: list[Gid]) -> dict[str, int]:

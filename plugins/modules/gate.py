@@ -85,7 +85,8 @@ offenders:
   elements: dict
   returned: with O(scope=host)
 decision:
-  description: C(policy), C(limit_percent), the number of C(hosts), those that are C(out) and why, and whether the build C(stops).
+  description: C(policy), C(limit_percent), the number of C(hosts), those that are C(out) and why, C(planes) that do not pass, and whether
+    the build C(stops).
   type: dict
   returned: with O(scope=decide)
 run_folder:

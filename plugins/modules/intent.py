@@ -71,9 +71,8 @@ ansible_facts:
           description: How RoCE is told from other traffic; null where the inventory does not say.
           type: dict
         partitions:
-          description: The partitions of an InfiniBand fabric.
-          type: list
-          elements: dict
+          description: The partitions of InfiniBand planes, by name.
+          type: dict
         nccl:
           description: What NCCL is told.
           type: dict

@@ -53,6 +53,32 @@ options:
         description: MTU of the interface in bytes.
         type: int
         required: true
+      ipoib:
+        description: IP over InfiniBand, where it is more than an address on the default partition.
+        type: dict
+        suboptions:
+          mode:
+            description: Its mode; drivers of ConnectX-4 and later have only V(datagram).
+            type: str
+            choices: [datagram, connected]
+            default: datagram
+          children:
+            description: Interfaces on other partitions.
+            type: list
+            elements: dict
+            default: []
+            suboptions:
+              key:
+                description: The partition's key, without the bit for full membership.
+                type: int
+                required: true
+              address:
+                description: IPv4 address with prefix length.
+                type: str
+              mtu_bytes:
+                description: MTU of the interface in bytes.
+                type: int
+                required: true
   planned:
     description: The names of all rails of the host, also those whose NIC is not there now; the files of others are removed.
     type: list
@@ -87,15 +113,27 @@ from ansible.module_utils.basic import AnsibleModule
 
 from ansible_collections.rdma.cluster.plugins.module_utils import _networkd
 from ansible_collections.rdma.cluster.plugins.module_utils._command import SubprocessRunner
-from ansible_collections.rdma.cluster.plugins.module_utils._errors import ApplyError, CommandError
+from ansible_collections.rdma.cluster.plugins.module_utils._errors import ApplyError, CommandError, ParseError
 
 MANAGERS = {"networkd": _networkd}
+CHILD_SPEC = {
+    "key": {"type": "int", "required": True, "no_log": False},
+    "address": {"type": "str"},
+    "mtu_bytes": {"type": "int", "required": True},
+}
 RAIL_SPEC = {
     "name": {"type": "str", "required": True},
     "nic": {"type": "dict", "required": True},
     "netdev": {"type": "str", "required": True},
     "address": {"type": "str"},
     "mtu_bytes": {"type": "int", "required": True},
+    "ipoib": {
+        "type": "dict",
+        "options": {
+            "mode": {"type": "str", "choices": ["datagram", "connected"], "default": "datagram"},
+            "children": {"type": "list", "elements": "dict", "default": [], "options": CHILD_SPEC},
+        },
+    },
 }
 
 
@@ -108,11 +146,11 @@ def main() -> None:
         },
         supports_check_mode=True,
     )
-    rails = [_networkd.NetworkRail(**rail) for rail in module.params["rails"]]
     try:
+        rails = [_networkd.make_rail(rail) for rail in module.params["rails"]]
         manager = MANAGERS[module.params["manager"]]
         result = manager.ensure(rails, module.params["planned"], runner=SubprocessRunner(), check_mode=module.check_mode)
-    except (ApplyError, CommandError, OSError) as error:
+    except (ApplyError, CommandError, ParseError, OSError) as error:
         module.fail_json(msg=str(error))
     module.exit_json(changed=result.changed, live=result.live, diff=result.diffs)
 

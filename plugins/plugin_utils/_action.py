@@ -69,7 +69,7 @@ class RunAction(ActionBase):
         """Do what the action is for and return what it adds to the result."""
         raise NotImplementedError
 
-    def module(self, name: str, **arguments: Any) -> dict[str, Any]:
+    def module(self, called: str, /, **arguments: Any) -> dict[str, Any]:
         """Run a module of this collection on the host."""
-        done: dict[str, Any] = self._execute_module(module_name=f"rdma.cluster.{name}", module_args=arguments, task_vars=self.variables)
+        done: dict[str, Any] = self._execute_module(module_name=f"rdma.cluster.{called}", module_args=arguments, task_vars=self.variables)
         return done

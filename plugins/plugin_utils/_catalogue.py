@@ -271,6 +271,24 @@ CHECKS: dict[str, Check] = {
         "`ethtool -m`",
         "clean and reseat both ends, exchange the module or its partner; cooling",
     ),
+    "link.sm": Check(
+        "link",
+        "the subnet manager of each plane: one master, the intended one; who stands by; nobody else",
+        "`ports/N/sm_lid`, `lid`; `sminfo`, `saquery -s`",
+        "stop the other one, or see why the intended one does not run",
+    ),
+    "link.pkey": Check(
+        "link",
+        "the P_Keys of each InfiniBand rail's port",
+        "`ports/N/pkeys`",
+        "the link stage for the plane's subnet manager; a second manager; the switch's partitions",
+    ),
+    "link.partitions": Check(
+        "link",
+        "whether the default partition joins what others keep apart",
+        "the intent",
+        "leave 0x7fff out of `rdma_partitions`, or make it limited",
+    ),
     "alike.rate": Check(
         "link",
         "rate and width of each rail that is up, on like hosts, where `link.rate` does not judge it already",
@@ -289,7 +307,60 @@ CHECKS: dict[str, Check] = {
         "`current_link_speed`, `current_link_width`",
         "slot, riser, BIOS settings of the odd one",
     ),
-    "fabric.graph": Check("fabric", "the fabric", "nothing yet: always `not_applicable`", ""),
+    "fabric.graph": Check(
+        "fabric",
+        "the graph of each plane: whether it is whole; names of switches, GUIDs and LIDs that are given twice",
+        "`ibnetdiscover`, `iblinkinfo`, the node-name map; `lldpcli` on Ethernet",
+        "what could not be read, then again; the node-name map; two subnet managers",
+    ),
+    "fabric.cabling": Check(
+        "fabric",
+        "every cable against the plan; without one every planned HCA: there, on its plane, with a link",
+        "the graph; `rdma_fabric.planes.NAME.plan`, `rdma_rails`",
+        "move the cable that is named, or correct the plan",
+    ),
+    "fabric.rails": Check(
+        "fabric",
+        "the HCAs of each rail on leaves of that rail, where a plan does not say it",
+        "the graph, `rdma_rails`",
+        "move the cable, or correct the rails in the intent",
+    ),
+    "fabric.link": Check(
+        "fabric",
+        "every link: active, at the width and speed that is planned, that both ends can do, and that its like have",
+        "`iblinkinfo`, `ibnetdiscover`",
+        "a forced speed or width, the cable's type, both ends; a subnet manager where no link is active",
+    ),
+    "fabric.change": Check(
+        "fabric",
+        "what went, moved or got slower since the last run; what came or came back is told too",
+        "the graphs of both runs",
+        "as of `fabric.cabling`; it is told once, and the next run compares with this one",
+    ),
+    "fabric.symmetry": Check(
+        "fabric",
+        "uplinks: as many and as fast from each leaf to each spine, and two ways at least",
+        "the graph, as if known faults were mended",
+        "the cables and ports of the leaf or spine that is named",
+    ),
+    "fabric.ratio": Check(
+        "fabric",
+        "the oversubscription of each leaf, and of each spine below core switches, against the intended one",
+        "the graph, as if known faults were mended; `rdma_fabric.planes.NAME.ratio`",
+        "add uplinks, move hosts, or correct `ratio`",
+    ),
+    "fabric.bisection": Check(
+        "fabric",
+        "what one half of the hosts can send to the other half",
+        "the graph, as if known faults were mended; `rdma_fabric.planes.NAME.ratio`",
+        "the tier that is short of links",
+    ),
+    "fabric.counters": Check(
+        "fabric",
+        "what the error and congestion counters of every port did since the last run",
+        "`ibqueryerrors`, `perfquery`",
+        "cable and optic of the link that is named; for congestion the receiver that is slow; clear a counter that is full",
+    ),
     "host.memlock": Check(
         "host",
         "how much memory a service may lock",
@@ -508,6 +579,25 @@ CHECKS: dict[str, Check] = {
         "the counters of errors of each port that was measured: what they did under load; not of software devices",
         "`/sys/class/infiniband/*/ports`, `ethtool -S`, before and after the sweep",
         "as of `link.errors`",
+    ),
+    "fabric.under_load": Check(
+        "pairs",
+        "what went, moved or got slower in a plane while pairs were measured",
+        "the graph before the load and after it",
+        "the cable or switch that is named: it does not bear load",
+    ),
+    "fabric.balance": Check(
+        "pairs",
+        "what each uplink of a leaf carried while pairs were measured, against the mean of its like",
+        "`perfquery -x` before the load and after it",
+        "routing engine, adaptive routing, more queue pairs",
+    ),
+    "pair.oversubscription": Check(
+        "pairs",
+        "each rail of a plane: what all pairs across the spines reach at once, against one pair alone and what the uplinks leave to each; "
+        "an error below 0.7 of it, a warning below 0.9",
+        "perftest after the sweep, among hosts that it has found well; the rates in the graph of this run's fabric stage",
+        "how flows are spread over the spines: routing engine, adaptive routing, `fabric.balance`; congestion control",
     ),
     "qos.traffic": Check(
         "pairs",

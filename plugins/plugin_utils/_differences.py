@@ -15,8 +15,9 @@ from typing import Any
 from ansible_collections.rdma.cluster.plugins.module_utils import _networkd
 from ansible_collections.rdma.cluster.plugins.module_utils._checks_options import module_options
 from ansible_collections.rdma.cluster.plugins.module_utils._files import files_differ
+from ansible_collections.rdma.cluster.plugins.module_utils._ipoib import CONNECTED_MTU_BYTES, IPOIB_HEADER_BYTES, SUFFIXES
 from ansible_collections.rdma.cluster.plugins.module_utils._kernel_modules import module_files
-from ansible_collections.rdma.cluster.plugins.module_utils._rails import resolve, soft_device_name
+from ansible_collections.rdma.cluster.plugins.module_utils._rails import ResolvedRail, resolve, soft_device_name
 from ansible_collections.rdma.cluster.plugins.module_utils._soft_link_service import UNIT, service_files
 from ansible_collections.rdma.cluster.plugins.plugin_utils._driver import boot_modules, needed_modules, soft_links
 
@@ -34,10 +35,24 @@ def network_rails(intent: Intent, facts: Facts) -> list[dict[str, Any]]:
             "netdev": rail.netdev,
             "address": rail.rail["address"],
             "mtu_bytes": rail.rail["mtu_bytes"],
+            "ipoib": _ipoib(rail, intent),
         }
         for rail in resolve(intent["rails"], facts)
         if rail.netdev is not None
     ]
+
+
+def _ipoib(rail: ResolvedRail, intent: Intent) -> dict[str, Any] | None:
+    """What is said of IP over InfiniBand beside address and MTU, with the keys of the partitions."""
+    said = rail.rail.get("ipoib")
+    if said is None:
+        return None
+    children = []
+    for name, child in said["children"].items():
+        partition = intent["partitions"][name]
+        mtu_bytes = child["mtu_bytes"] or (partition["mtu"] - IPOIB_HEADER_BYTES if said["mode"] == "datagram" else CONNECTED_MTU_BYTES)
+        children.append({"key": partition["key"], "address": child["address"], "mtu_bytes": mtu_bytes})
+    return {"mode": said["mode"], "children": children}
 
 
 def modules_differ(intent: Intent, facts: Facts) -> bool:
@@ -70,9 +85,13 @@ def _ports(facts: Facts, device: str) -> list[Mapping[str, Any]]:
 
 def network_differs(intent: Intent, facts: Facts) -> bool:
     """A rail's file, its live address or MTU, or the network manager is not as it shall be."""
-    rails = [_networkd.NetworkRail(**rail) for rail in network_rails(intent, facts)]
+    given = network_rails(intent, facts)
+    if any(rail["ipoib"] is not None for rail in given):
+        # Facts do not tell mode and partition of an interface.
+        return True
+    rails = [_networkd.make_rail(rail) for rail in given]
     prefix = f"{_networkd.FOLDER}/{_networkd.PREFIX}"
-    present = [path for path in facts["files"] or () if path.startswith(prefix) and path.endswith(".network")]
+    present = [path for path in facts["files"] or () if path.startswith(prefix) and path.endswith(SUFFIXES)]
     planned = [rail["name"] for rail in intent["rails"]]
     if files_differ(_networkd.files(rails, present, planned), facts) or (facts["units"] or {}).get(_networkd.SERVICE) != RUNS:
         return True

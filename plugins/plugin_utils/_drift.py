@@ -22,6 +22,8 @@ EXPLAINED_BY = {
     "driver.device": ("driver",),
     "link.state": _PORT,
     "link.layer": _PORT,
+    "link.sm": _PORT,
+    "link.pkey": _PORT,
     "host.memlock": ("host",),
     "host.files": ("host",),
     "host.ipc": ("host",),

@@ -12,6 +12,8 @@ from typing import Any
 from ansible_collections.rdma.cluster.plugins.module_utils._checks_nccl import check_nccl_fleet
 from ansible_collections.rdma.cluster.plugins.module_utils._digest import comparable
 from ansible_collections.rdma.cluster.plugins.module_utils._findings import Finding, stopping
+from ansible_collections.rdma.cluster.plugins.plugin_utils._fabric_managers import check_managers
+from ansible_collections.rdma.cluster.plugins.plugin_utils._fabric_readings import seen_managers
 from ansible_collections.rdma.cluster.plugins.plugin_utils._fleet_alike import check_alike
 from ansible_collections.rdma.cluster.plugins.plugin_utils._intent_fleet import check_fleet
 from ansible_collections.rdma.cluster.plugins.plugin_utils._nccl import nccl_variables
@@ -21,7 +23,7 @@ from ansible_collections.rdma.cluster.plugins.plugin_utils._run_folder import Ru
 Known = Mapping[str, Mapping[str, Any]]
 FleetCheck = Callable[[Known], Mapping[str, list[Finding]]]
 
-#: Checks that compare hosts, in one pass; the pairs stage has its own, which judges measurements.
+#: Checks that compare hosts, in one pass; the stages fabric and pairs have their own.
 FLEET_CHECKS: dict[str, FleetCheck] = {
     "preflight": check_fleet,
     "driver": lambda hosts: check_alike(hosts, "driver"),
@@ -32,6 +34,15 @@ FLEET_CHECKS: dict[str, FleetCheck] = {
         {host: [rail["name"] for rail in known["intent"]["rails"]] for host, known in hosts.items() if known["intent"] and known["facts"]},
     ),
 }
+
+
+def compared(stage: str, hosts: Known, folder: RunFolder) -> dict[str, list[Finding]]:
+    """The findings of every host that come of comparing hosts; the link stage's also of what was told of subnet managers."""
+    found = {host: list(findings) for host, findings in FLEET_CHECKS[stage](hosts).items()}
+    if stage == "link":
+        for host, findings in check_managers(hosts, seen_managers(folder)).items():
+            found[host] += findings
+    return found
 
 
 def known_hosts(folder: RunFolder, stage: str) -> dict[str, dict[str, Any]]:

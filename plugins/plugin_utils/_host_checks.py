@@ -31,6 +31,7 @@ from ansible_collections.rdma.cluster.plugins.module_utils._checks_optic import 
 from ansible_collections.rdma.cluster.plugins.module_utils._checks_options import check_options
 from ansible_collections.rdma.cluster.plugins.module_utils._checks_pcie import check_pcie
 from ansible_collections.rdma.cluster.plugins.module_utils._checks_pcie_tuning import check_pcie_tuning
+from ansible_collections.rdma.cluster.plugins.module_utils._checks_pkey import check_pkeys
 from ansible_collections.rdma.cluster.plugins.module_utils._checks_preflight import check_firewall, check_preflight, check_space, check_ssh
 from ansible_collections.rdma.cluster.plugins.module_utils._checks_qos import check_qos
 from ansible_collections.rdma.cluster.plugins.module_utils._checks_time import check_time
@@ -89,6 +90,7 @@ def _link(host: str, intent: Intent, facts: Facts) -> list[Finding]:
         *check_pcie(host, rails, facts, "link"),
         *check_counters(host, rails, facts, threshold(intent, "link.errors"), threshold(intent, "link.flaps")),
         *check_optic(host, rails, facts),
+        *check_pkeys(host, intent, facts),
     ]
 
 
@@ -125,12 +127,11 @@ def _not_looked_at(stage: str, host: str, _intent: Intent, _facts: Facts) -> lis
     return not_looked_at(stage, host)
 
 
-#: By stage; that of the pairs judges measurements, which no host has alone.
+#: By stage; those of the fabric and of the pairs judge graphs and measurements, which no host has alone.
 HOST_CHECKS: dict[str, HostCheck] = {
     "preflight": _preflight,
     "driver": _driver,
     "link": _link,
-    "fabric": partial(_not_looked_at, "fabric"),
     "host": _host,
     "network": _network,
     "qos": _qos,

@@ -7,7 +7,6 @@
 from __future__ import annotations
 
 import contextlib
-import difflib
 import ipaddress
 import math
 import os
@@ -18,17 +17,22 @@ from typing import Any
 
 from ansible_collections.rdma.cluster.plugins.module_utils._checks_network import ROCE_HEADERS_BYTES, rdma_mtu_bytes
 from ansible_collections.rdma.cluster.plugins.module_utils._findings import ERROR, Finding
+from ansible_collections.rdma.cluster.plugins.module_utils._ipoib import CONNECTED_MTU_BYTES
 from ansible_collections.rdma.cluster.plugins.plugin_utils._catalogue import CHECKS
 from ansible_collections.rdma.cluster.plugins.plugin_utils._intent_keys import Form, Key
 from ansible_collections.rdma.cluster.plugins.plugin_utils._intent_rules_driver import driver_problems
+from ansible_collections.rdma.cluster.plugins.plugin_utils._intent_rules_fabric import (
+    ipoib_problems,
+    partition_problems,
+    plane_problems,
+)
 from ansible_collections.rdma.cluster.plugins.plugin_utils._intent_rules_roce import nccl_problems, rail_problems, roce_problems
 from ansible_collections.rdma.cluster.plugins.plugin_utils._intent_schema import OURS, OURS_PREFIX, RUN, SECTIONS
+from ansible_collections.rdma.cluster.plugins.plugin_utils._near import SHOWN, hint
 
 KEY, TYPE, VALUE, RAILS, ADDRESS = "intent.key", "intent.type", "intent.value", "intent.rails", "intent.address"
 TYPE_WORDS = {str: "a string", int: "an integer", float: "a number", bool: "true or false", dict: "a dictionary", list: "a list"}
 IPOIB_MTU_BYTES = 2044
-#: How much of a value a message shows, in characters.
-SHOWN = 80
 #: The texts that `-e name=value` makes of a truth value, as Ansible reads them.
 TRUTHS = {"true": True, "yes": True, "on": True, "1": True, "false": False, "no": False, "off": False, "0": False}
 
@@ -97,7 +101,8 @@ def _set_ipoib_mtu(rails: Any, variables: Mapping[str, Any]) -> None:
     given = variables.get("rdma_rails")
     for index, rail in enumerate(rails if isinstance(rails, list) else ()):
         if isinstance(rail, dict) and rail.get("link_layer") == "infiniband" and given and given[index].get("mtu_bytes") is None:
-            rail["mtu_bytes"] = IPOIB_MTU_BYTES
+            connected = isinstance(rail["ipoib"], dict) and rail["ipoib"].get("mode") == "connected"
+            rail["mtu_bytes"] = CONNECTED_MTU_BYTES if connected else IPOIB_MTU_BYTES
 
 
 def findings(host: str, problems: Iterable[IntentProblem], stage: str = "preflight") -> list[Finding]:
@@ -128,7 +133,7 @@ class _Reader:
             text = str(name)
             if text.startswith("rdma_") and text not in (*known, *OURS) and not text.startswith(OURS_PREFIX):
                 where = text if text.isprintable() else repr(text)
-                words = _hint(text, known, "variables")
+                words = hint(text, known, "variables")
                 self.problems.append(
                     IntentProblem(where, f"is no variable of this collection: {words}", KEY, words, "not known", _origin(variables, name))
                 )
@@ -175,7 +180,7 @@ class _Reader:
         closed = key.keys or {}
         unknown = [name for name in given if name not in closed]
         for name in unknown:
-            words = _hint(name, closed, "keys")
+            words = hint(name, closed, "keys")
             message = f"has no key {_shown(name)}: {words}"
             self.problems.append(IntentProblem(where, message, KEY, words, f"a key {_shown(name)}", _origin(given, name) or origin))
         if key.one_of:
@@ -257,7 +262,7 @@ class _Rules:
             if "rdma_fabric" in self.sound:
                 self.subnets()
                 self.planes()
-        for name in ("rdma_driver", "rdma_roce", "rdma_partitions", "rdma_gate", "rdma_checks", "rdma_pairs"):
+        for name in ("rdma_fabric", "rdma_driver", "rdma_roce", "rdma_partitions", "rdma_gate", "rdma_checks", "rdma_pairs"):
             if name in self.sound:
                 getattr(self, name.removeprefix("rdma_"))()
 
@@ -310,7 +315,7 @@ class _Rules:
         known = self.intent["fabric"]["planes"]
         for index, rail in enumerate(self.intent["rails"]):
             if known and rail["plane"] not in known:
-                words = _hint(rail["plane"], known, "planes")
+                words = hint(rail["plane"], known, "planes")
                 message = f"is {rail['plane']}, which rdma_fabric.planes does not have: {words}"
                 self.add(f"rdma_rails[{index}].plane", message, RAILS, words, self.place(index, "plane"))
 
@@ -331,15 +336,18 @@ class _Rules:
             for name, message, expected in nccl_problems(self.intent):
                 self.add(f"rdma_nccl.variables.{name}", message, VALUE, expected, _key(self.given["rdma_nccl"]["variables"], name))
 
+    def fabric(self) -> None:
+        stack = self.intent["driver"]["stack"] if "rdma_driver" in self.sound else None
+        for path, message, expected in plane_problems(self.intent["fabric"]["planes"], stack):
+            self.add(f"rdma_fabric.{path}", message, VALUE, expected, self.given.get("rdma_fabric"))
+
     def partitions(self) -> None:
-        for key in ("name", "key"):
-            seen: dict[Any, int] = {}
-            for index, partition in enumerate(self.intent["partitions"]):
-                first = seen.setdefault(partition[key], index)
-                if first != index:
-                    message = f"is {partition[key]}, and so is that of rdma_partitions[{first}]"
-                    place = self.given["rdma_partitions"][index]
-                    self.add(f"rdma_partitions[{index}].{key}", message, VALUE, "one of its own", place[key])
+        planes = self.intent["fabric"]["planes"] if "rdma_fabric" in self.sound else None
+        for path, message, expected in partition_problems(self.intent["partitions"], planes):
+            self.add(f"rdma_partitions.{path}", message, VALUE, expected, _key(self.given["rdma_partitions"], path.split(".")[0]))
+        if "rdma_rails" in self.sound:
+            for path, message, expected in ipoib_problems(self.intent):
+                self.add(f"rdma_rails{path}", message, VALUE, expected, self.given["rdma_rails"])
 
     def gate(self) -> None:
         gate, where = self.intent["gate"], "rdma_gate.max_failed_percent"
@@ -353,7 +361,7 @@ class _Rules:
         for name, rule in self.intent["checks"].items():
             place = _key(self.given["rdma_checks"], name)
             if name not in CHECKS:
-                words = _hint(name, CHECKS, "checks")
+                words = hint(name, CHECKS, "checks")
                 self.add(f"rdma_checks.{name}", f"is no check of this collection: {words}", KEY, words, place)
             elif CHECKS[name].fixed:
                 self.add(f"rdma_checks.{name}", "is a check that nothing can change", VALUE, "another check", place)
@@ -411,11 +419,6 @@ def _from_text(value: Any, key: Key) -> Any:
         with contextlib.suppress(ValueError):
             return float(value)
     return value
-
-
-def _hint(name: Any, known: Iterable[str], kind: str) -> str:
-    near = difflib.get_close_matches(str(name)[:SHOWN], list(known), n=1)
-    return f"did you mean '{near[0]}'?" if near else f"the {kind} are {', '.join(known)}"
 
 
 def _shown(value: Any) -> str:

@@ -80,7 +80,7 @@ def _row(name: str, key: Key) -> str:
 
 def _type(key: Key) -> str:
     if key.choices:
-        return ", ".join(f"`{choice}`" for choice in key.choices)
+        return ", ".join(f"`{choice}`" for choice in key.choices) + (" or list" if list in key.types else "")
     kinds = [kind for kind in key.types if not (kind is int and float in key.types)]
     words = " or ".join(WORDS[kind] for kind in kinds)
     return f"{words} of {WORDS[key.each.types[0]]}s" if list in key.types and key.each and not key.each.keys else words

@@ -16,7 +16,6 @@ from ansible_collections.rdma.cluster.plugins.plugin_utils._intent_keys import (
     ADDRESS,
     CHECK,
     DATE,
-    FILE,
     HOST,
     INTERFACE,
     MAC,
@@ -38,6 +37,8 @@ from ansible_collections.rdma.cluster.plugins.plugin_utils._intent_keys import (
     text,
 )
 from ansible_collections.rdma.cluster.plugins.plugin_utils._intent_schema_driver import SECTIONS as DRIVER_SECTIONS
+from ansible_collections.rdma.cluster.plugins.plugin_utils._intent_schema_fabric import IPOIB
+from ansible_collections.rdma.cluster.plugins.plugin_utils._intent_schema_fabric import SECTIONS as FABRIC_SECTIONS
 from ansible_collections.rdma.cluster.plugins.plugin_utils._intent_schema_roce import SECTIONS as ROCE_SECTIONS
 
 RAIL = keys(
@@ -51,7 +52,7 @@ RAIL = keys(
         keys={"pci": text("By where it is.", PCI), "mac": text("By what it is.", MAC)},
     ),
     link_layer=choice("What the port must be.", "roce", "roce", "infiniband"),
-    rate_gbps=number("The rate that it should have, in 10^9 bit/s.", 1, 10000, read=False),
+    rate_gbps=number("The rate that it should have, in 10^9 bit/s.", 1, 10000),
     plane=text("The set of rails that one fabric joins; one of `rdma_fabric.planes`, where those are given.", NAME, default="default"),
     role=choice("What it is for.", "compute", "compute", "storage"),
     address=text("IPv4 address with prefix length; RoCE needs one, InfiniBand has one where it carries IP.", ADDRESS),
@@ -63,20 +64,7 @@ RAIL = keys(
         default=9000,
     ),
     soft=flag("Put a Soft-RoCE device on this NIC.", False),
-)
-PLANE = keys(
-    "A plane.",
-    subnet_manager=text("The host that runs its subnet manager; InfiniBand only.", HOST, read=False),
-    ratio=number("Its oversubscription: bandwidth to the hosts over bandwidth to the spines.", 0.1, 64, read=False),
-    plan=text("The file on the control node that says how it is cabled.", FILE, read=False),
-)
-PARTITION = keys(
-    "A partition.",
-    name=text("Its name.", NAME, required=True),
-    key=integer("Its key, without the bit for full membership.", 1, 0x7FFF, required=True),
-    members=Key((list,), "The hosts in it.", each=text("A host.", HOST)),
-    full=flag("Its members may talk to each other, not only to full members.", True),
-    ipoib=flag("It carries IP over InfiniBand.", False),
+    ipoib=IPOIB,
 )
 RULE = keys(
     "What this site makes of one check.",
@@ -92,23 +80,9 @@ EVERY = ("every",)
 SECTIONS: dict[str, Section] = {
     "rdma_rails": Section(
         Key((list,), "The rails of a host, in order, one at least.", required=True, each=RAIL),
-        ("preflight", "driver", "link", "network", "nccl", "pairs"),
+        ("preflight", "driver", "link", "fabric", "network", "nccl", "pairs"),
     ),
-    "rdma_fabric": Section(
-        keys(
-            "What joins the rails.",
-            topology=choice(
-                "`switched`: all hosts meet in every rail; `mesh`: a rail is a cable between two hosts; `single`: one switch.",
-                "switched",
-                "switched",
-                "mesh",
-                "single",
-            ),
-            planes=named("The planes by name.", NAME, PLANE),
-            shared_subnet=flag("Two rails of a host may be in one subnet, which is an error otherwise.", False),
-        ),
-        ("preflight", "host"),
-    ),
+    "rdma_fabric": FABRIC_SECTIONS["rdma_fabric"],
     **DRIVER_SECTIONS,
     "rdma_host": Section(
         keys(
@@ -162,7 +136,7 @@ SECTIONS: dict[str, Section] = {
         ("host",),
     ),
     **ROCE_SECTIONS,
-    "rdma_partitions": Section(Key((list,), "The partitions of an InfiniBand fabric.", each=PARTITION)),
+    "rdma_partitions": FABRIC_SECTIONS["rdma_partitions"],
     "rdma_nccl": Section(
         keys(
             "What NCCL is told.",
@@ -263,6 +237,17 @@ RUN: dict[str, Key] = {
     "rdma_restart_serial": Key(_ANY, "How many hosts at a time reload their driver or reboot, in the same forms.", 1),
     "rdma_hosts": Key(_ANY, "Which hosts the run is about; give it with `-e`.", "all"),
     "rdma_run_dir": text("Where evidence goes; below the working directory unless it is absolute.", default="artifacts"),
+    "rdma_discover_planes": Key(
+        (list,),
+        "What `discover` reads: for each plane its `plane`, and the `device` and `port` of the first host that are on it; by itself "
+        "one plane, by the first active port.",
+        each=keys(
+            "A plane.",
+            plane=text("Its name.", NAME, required=True),
+            device=text("RDMA device."),
+            port=integer("Its port.", 1, 255),
+        ),
+    ),
     "rdma_stage": text("The stage that a playbook is about; the playbooks set it."),
 }
 #: What else begins with rdma_ among a host's variables: the fact that this very schema makes, and a role's own.

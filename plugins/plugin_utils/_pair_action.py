@@ -23,6 +23,7 @@ from ansible_collections.rdma.cluster.plugins.plugin_utils._pair_choice import C
 from ansible_collections.rdma.cluster.plugins.plugin_utils._pair_evidence import SWEEP, Evidence
 from ansible_collections.rdma.cluster.plugins.plugin_utils._pair_fleet import Fleet
 from ansible_collections.rdma.cluster.plugins.plugin_utils._pair_plan import Endpoint, pack, runtime_max_seconds
+from ansible_collections.rdma.cluster.plugins.plugin_utils._pair_suspects import reach
 from ansible_collections.rdma.cluster.plugins.plugin_utils._pair_verdict import Verdict
 
 
@@ -88,6 +89,17 @@ class PairAction(RunAction):
     def suspects(self, sweep: Evidence) -> list[Verdict]:
         """What a sweep says is to blame."""
         return [each.verdict for each in sweep.verdicts(self.intent["pairs"], self.proofs) if each.status in STOPPING]
+
+    def why_no_load(self, sweep: Evidence) -> str:
+        """Why this play puts no other load on the fabric after its sweep, "" if it may."""
+        return "" if sweep.is_over(self.variables["ansible_play_hosts"]) else "The sweep was stopped; the next run goes on with it."
+
+    def well(self, sweep: Evidence) -> dict[str, list[str]]:
+        """Rail → the hosts still in this play that the sweep says nothing against."""
+        playing = self.variables["ansible_play_hosts"]
+        here = [host for host in sweep.plan["hosts"] if host in self.fleet.endpoints and host in playing]
+        good = reach(sweep.bandwidth, self.suspects(sweep), here).good
+        return {rail: [host for host in here if host in hosts] for rail, hosts in good.items()}
 
     def hand_out(self, folder: str, plan: Mapping[str, Any], outside: Collection[str], words: str) -> dict[str, Any]:
         """What the tasks that measure need of a plan that no later run goes on with. The plan is recorded; the secret is a new one."""

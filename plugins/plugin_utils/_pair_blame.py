@@ -14,8 +14,9 @@ import heapq
 import math
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
+from ansible_collections.rdma.cluster.plugins.plugin_utils._pair_crossings import PATH_LOW, RECEIVES, SENDS, Crossing, one_of
 from ansible_collections.rdma.cluster.plugins.plugin_utils._pair_matrix import Matrix
 from ansible_collections.rdma.cluster.plugins.plugin_utils._pair_scale_few import NEARLY_ALL_LOW
 
@@ -27,9 +28,6 @@ LEAST_SHARE = 0.15
 NEARLY_ALL = 0.8
 #: A rail of so many NICs whose shares of low ones are all at least so much of the rail's is bad as a whole, if that is at least so much.
 LOSSY_NICS, LOSSY_ALIKE, LOSSY_SHARE = 8, 0.75, 0.3
-#: Of what lies between endpoints so many are low.
-PATH_LOW = 0.8
-SENDS, RECEIVES = 0, 1
 DIRECTIONS = ("sends", "receives")
 Cell = tuple[int, int, int]
 
@@ -55,9 +53,9 @@ class Blamed:
 
 
 class Court:
-    """The low measurements that nobody explains yet. weights: position of a low one → w; crossed: element → (measurements, low ones)."""
+    """The low measurements that nobody explains yet. weights: position of a low one → w; crossed: by element."""
 
-    def __init__(self, matrix: Matrix, weights: Mapping[int, float], crossed: Mapping[str, tuple[int, Sequence[int]]]) -> None:
+    def __init__(self, matrix: Matrix, weights: Mapping[int, float], crossed: Mapping[str, Crossing]) -> None:
         self.matrix, self.weights, self.crossed = matrix, weights, crossed
         self.n = Counter(_cells(matrix))
         self.total = Counter(matrix.rail)
@@ -85,6 +83,8 @@ class Court:
         found = []
         queue = [(-gain, *where) for where in self._suspects() if (gain := sum(each.gain for each in self._best(*where))) > 0]
         heapq.heapify(queue)
+        # What a group of spines explains may grow when a nearer cause is known.
+        groups = [(1, element) for element, crossing in self.crossed.items() if crossing.alternatives > 1]
         while queue:
             _gain, order, name = heapq.heappop(queue)
             best = self._best(order, name)
@@ -96,6 +96,9 @@ class Court:
                 continue
             found += best
             self._explained(at for each in best for at in each.lows)
+            for group in groups:
+                if (gain := sum(each.gain for each in self._best(*group))) > 0:
+                    heapq.heappush(queue, (-gain, *group))
         return _needed(self, _whole_rails(self, found))
 
     def _suspects(self) -> Iterator[tuple[int, int | str]]:
@@ -112,9 +115,35 @@ class Court:
             lows = [at for cell, each in self.lows.items() if cell[0] == rail and cell[2] == SENDS for at in each]
             share = LOSSY_SHARE if self._is_lossy(rail) else NEARLY_ALL_LOW
             return self._shared(Blamed("rail", 0, tuple(lows), rail=rail), self.total[rail], share)
-        total, crossing = self.crossed[str(name)]
-        lows = [at for at in crossing if at in self.open]
-        return self._shared(Blamed("path", 0, tuple(lows), element=str(name)), total - len(crossing) + len(lows), PATH_LOW)
+        return self._best_of_element(str(name))
+
+    def _best_of_element(self, name: str) -> list[Blamed]:
+        crossing = self.crossed[name]
+        lows = tuple(at for at in crossing.lows if at in self.open)
+        blamed = Blamed("path", 0, lows, element=name)
+        if crossing.alternatives == 1:
+            return self._shared(blamed, crossing.rest(lows), PATH_LOW)
+        gain, explained = one_of(crossing, self.matrix, self.weights, self._uncontested(crossing, lows))
+        gain -= self.need
+        return [replace(blamed, gain=gain, lows=tuple(explained))] if gain > 0 and not self._have_one_end(explained) else []
+
+    def _uncontested(self, crossing: Crossing, lows: Sequence[int]) -> list[int]:
+        """Of a group's low ones those without a nearer cause: an element nearly all of which is low, or an end bad elsewhere too."""
+        taken: set[int] = set()
+        for other in self.crossed.values():
+            own = [at for at in other.lows if at in self.open] if other.alternatives == 1 else []
+            if own and len(own) >= PATH_LOW * other.rest(own):
+                taken.update(own)
+        rest = [at for at in lows if at not in taken]
+        low, low_rest = (Counter(cell for at in of for cell in self.cells(at)) for of in (lows, rest))
+        gone = Counter(cell for at in crossing.lows if at not in self.open for cell in self.cells(at))
+        bad = set()
+        for cell, number in low_rest.items():
+            crosses = crossing.ends[cell] - gone[cell]
+            beyond, low_beyond = self.n[cell] - crosses, len(self.lows[cell]) - low[cell]
+            if number >= PATH_LOW * (crosses - low[cell] + number) and low_beyond >= max(1, PATH_LOW * beyond):
+                bad.add(cell)
+        return [at for at in rest if not bad & {*self.cells(at)}]
 
     def _is_lossy(self, rail: int) -> bool:
         """Whether nearly all of many NICs of a rail have about the same share of low ones, as no few of them bring about."""
@@ -130,10 +159,14 @@ class Court:
     def _shared(self, blamed: Blamed, n: int, share: float) -> list[Blamed]:
         """What many endpoints share is to blame if nearly all is low and no endpoint is at an end of all that is."""
         lows = blamed.lows
-        if not lows or len(lows) < share * n or set.intersection(*({self.matrix.server[at], self.matrix.client[at]} for at in lows)):
+        if not lows or len(lows) < share * n or self._have_one_end(lows):
             return []
         gain = self.gain(lows, n) - self.need
-        return [Blamed(blamed.kind, gain, lows, rail=blamed.rail, element=blamed.element)] if gain > 0 else []
+        return [replace(blamed, gain=gain)] if gain > 0 else []
+
+    def _have_one_end(self, lows: Iterable[int]) -> bool:
+        """Whether one host is at an end of all of them."""
+        return bool(set.intersection(*({self.matrix.server[at], self.matrix.client[at]} for at in lows)))
 
     def gain(self, lows: Sequence[int], n: int) -> float:
         k = len(lows)

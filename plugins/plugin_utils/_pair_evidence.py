@@ -17,7 +17,9 @@ from typing import Any, TypeVar
 
 from ansible_collections.rdma.cluster.plugins.module_utils._pair_schedule import plan_meetings, planned_meetings, rail_schedules
 from ansible_collections.rdma.cluster.plugins.plugin_utils._pair_beside_proven import beside_proven
+from ansible_collections.rdma.cluster.plugins.plugin_utils._pair_crossings import Paths
 from ansible_collections.rdma.cluster.plugins.plugin_utils._pair_expected import CLOCK_TOLERANCE, Limit
+from ansible_collections.rdma.cluster.plugins.plugin_utils._pair_fabric import FABRIC, paths_of
 from ansible_collections.rdma.cluster.plugins.plugin_utils._pair_figures import Blame, Figure, Where, figures, too_fast
 from ansible_collections.rdma.cluster.plugins.plugin_utils._pair_judged import Judged, judged
 from ansible_collections.rdma.cluster.plugins.plugin_utils._pair_limits import Limits, grid, is_software, limits
@@ -27,8 +29,8 @@ from ansible_collections.rdma.cluster.plugins.plugin_utils._pair_verdict import 
 from ansible_collections.rdma.cluster.plugins.plugin_utils._proofs import Proofs
 from ansible_collections.rdma.cluster.plugins.plugin_utils._run_folder import RunFolder
 
-#: The sweep itself, suspects that were measured again, and many that sent to one.
-SWEEP, AGAIN, LOAD = "pairs", "pairs/again", "pairs/qos"
+#: The sweep itself, suspects that were measured again, many that sent to one, and all that sent across the spines.
+SWEEP, AGAIN, LOAD, SPINES = "pairs", "pairs/again", "pairs/qos", "pairs/spines"
 T = TypeVar("T")
 #: host → rail → what rose during the sweep, as _pair_counters.risen has it.
 Counters = dict[str, dict[str, Any]]
@@ -46,7 +48,7 @@ class Evidence:
 
     @classmethod
     def of(cls, folder: RunFolder, name: str, intents: Mapping[str, Any], facts: Mapping[str, Any]) -> Evidence | None:
-        """The run's sweep of this name (SWEEP, AGAIN or LOAD), None if it has none."""
+        """The run's sweep of this name (SWEEP, AGAIN, LOAD or SPINES), None if it has none."""
         plan = folder.read_if_there(f"{name}/plan.json")
         return None if plan is None else cls(folder, name, plan, intents, facts)
 
@@ -79,6 +81,12 @@ class Evidence:
         return limits(self.plan, self.intents, self.facts)
 
     @cached_property
+    def paths(self) -> Paths | None:
+        """What of the fabric measurements cross; None where this run has found none."""
+        fabric = self.folder.read_if_there(FABRIC)
+        return None if fabric is None else paths_of(fabric, self.plan, self.facts, bidirectional=self.bandwidth.is_bidirectional)
+
+    @cached_property
     def software(self) -> bool:
         """Whether all devices here are software, which has no line rate, so that the fleet's own level counts."""
         return all(is_software(limit) for of in self.limits.values() for limit in of.values())
@@ -100,7 +108,7 @@ class Evidence:
 
     def verdicts(self, settings: Mapping[str, Any], proofs: Proofs) -> list[Judged]:
         """Who is to blame, by this sweep alone, or by what proven partners have reached before."""
-        found = localise(self.bandwidth)
+        found = localise(self.bandwidth, paths=self.paths)
         if self.plan["schedule"]["kind"] == "against":
             least_ratio = settings["software_fail_below"] if self.software else settings["fail_below"]
             found = beside_proven(found, self.bandwidth, self.plan["schedule"]["new"], least_ratio, self._proven_share(proofs))

@@ -98,6 +98,9 @@ def _of_suspect(verdict: Verdict, matrix: Matrix, again: Matrix) -> list[int]:
     """The positions of what was measured again of a verdict's own subject."""
     rail = None if verdict.rail is None else matrix.rails[verdict.rail]
     host, other = (None if each is None else matrix.hosts[each] for each in (verdict.host, verdict.other))
+    if verdict.kind == "path":
+        own = {(matrix.rails[matrix.rail[at]], *_ends(matrix, at)) for at in verdict.evidence}
+        return [at for at in range(len(again)) if (again.rails[again.rail[at]], *_ends(again, at)) in own]
     found = []
     for at, (on, server, client) in enumerate(zip(again.rail, again.server, again.client, strict=True)):
         ends = (again.hosts[server], again.hosts[client])
@@ -107,3 +110,8 @@ def _of_suspect(verdict: Verdict, matrix: Matrix, again: Matrix) -> list[int]:
             continue
         found.append(at)
     return found
+
+
+def _ends(matrix: Matrix, at: int) -> tuple[str, str]:
+    """Who receives, and who sends."""
+    return matrix.hosts[matrix.server[at]], matrix.hosts[matrix.client[at]]

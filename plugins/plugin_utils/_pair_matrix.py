@@ -165,8 +165,11 @@ class Matrix:
         for ends in (self.server, self.client):
             unjudged.update((self.rail[at], ends[at]) for at in lost)
         left_out = frozenset(lost)
-        kept = [at for at in range(len(self)) if at not in left_out]
+        return replace(self.part([at for at in range(len(self)) if at not in left_out]), unjudged=unjudged)
+
+    def part(self, kept: Sequence[int]) -> Matrix:
+        """Of the measurements those at some positions."""
         failures = {new: self.failures[old] for new, old in enumerate(kept) if old in self.failures}
         columns = {name: getattr(self, name) for name in ("rail", "server", "client", "ratio", "value")}
         chosen: dict[str, Any] = {name: array(column.typecode, [column[at] for at in kept]) for name, column in columns.items()}
-        return replace(self, failures=failures, unjudged=unjudged, **chosen)
+        return replace(self, failures=failures, **chosen)

@@ -127,6 +127,11 @@ def tests_of(intent: Mapping[str, Any]) -> list[dict[str, Any]]:
     return tests
 
 
+def meeting(test: Mapping[str, Any], sends: int, receives: int) -> list[int]:
+    """[server, client] of a listed meeting in which the data goes that way: who reads receives."""
+    return [sends, receives] if test["command"].startswith("ib_read_") else [receives, sends]
+
+
 def _deadline_seconds(pairs: Mapping[str, Any]) -> float:
     """What a test may take; one that lasts as long as it is told to has that, and some time to start, at the least."""
     lasts_seconds = pairs["duration_seconds"] + PERFTEST_OVERHEAD_SECONDS if pairs["iterations"] is None else 0

@@ -15,7 +15,7 @@ import math
 from array import array
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from statistics import NormalDist
 
 from ansible_collections.rdma.cluster.plugins.plugin_utils._pair_matrix import Matrix
@@ -35,6 +35,8 @@ RAIL_ERRORS = 8
 CUT_LEAST, CUT_MOST = 2.0, 3.5
 #: From so many values on, a sample of them tells the scatter.
 SAMPLE = 200_000
+#: A level needs so many measurements; what is well between leaves scatters at most so many times as much as what is below one.
+LEAST_BELOW, RESTLESS = 20, 1.5
 
 
 @dataclass(frozen=True)
@@ -66,6 +68,32 @@ def scale_of(matrix: Matrix, scatter: float) -> Scale:
     good = sum(1 for ratio in matrix.ratio if ratio > 0)
     cut = -min(CUT_MOST, max(CUT_LEAST, -NORMAL.inv_cdf(min(0.4, 1 / max(good, 1)))))
     return _few(matrix, scatter, cut) if good <= EXACT_MOST else _many(matrix, cut)
+
+
+def calm_scale(below: Matrix, between: Matrix, scatter: float) -> Scale | None:
+    """The scale by what was measured below single leaves; None if what is well between them scatters more, or there is not enough.
+
+    Each endpoint has few partners there, of which the upper quartile is too high: the level is the median of what is not low.
+    """
+    if sum(1 for ratio in below.ratio if ratio > 0) < LEAST_BELOW:
+        return None
+    scale = scale_of(below, scatter)
+    level = list(scale.level)
+    for rail in range(len(level)):
+        well = _well(below, scale, rail)
+        level[rail] = well[len(well) // 2] if len(well) >= LEAST_BELOW else level[rail]
+    scale = replace(scale, level=level)
+    between_leaves = sorted(ratio / level[rail] for rail in range(len(level)) for ratio in _well(between, scale, rail))
+    if len(between_leaves) < LEAST_BELOW:
+        return None
+    middle, upper = (between_leaves[int(len(between_leaves) * share)] for share in (0.5, 0.9))
+    return scale if math.log(upper / middle) <= RESTLESS * scale.sigma * NORMAL.inv_cdf(0.9) else None
+
+
+def _well(matrix: Matrix, scale: Scale, rail: int) -> list[float]:
+    """The ratios of a rail that are not low, sorted."""
+    least = scale.low_below(rail)
+    return sorted(ratio for on, ratio in zip(matrix.rail, matrix.ratio, strict=True) if on == rail and ratio >= least)
 
 
 def _few(matrix: Matrix, scatter: float, cut: float) -> Scale:

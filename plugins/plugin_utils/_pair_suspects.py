@@ -52,6 +52,8 @@ def meetings(verdicts: Sequence[Verdict], matrix: Matrix, of: Reach) -> list[Mee
 
 
 def _of(verdict: Verdict, matrix: Matrix, of: Reach) -> Iterator[Meeting]:
+    if verdict.kind == "path":
+        yield from _of_path(verdict, matrix, of)
     rail = None if verdict.rail is None else matrix.rails[verdict.rail]
     hosts = [matrix.hosts[host] for host in (verdict.host, verdict.other) if host is not None]
     if verdict.kind == "rail" and rail is not None:
@@ -63,6 +65,13 @@ def _of(verdict: Verdict, matrix: Matrix, of: Reach) -> Iterator[Meeting]:
     for host in hosts:
         for name in _rails(rail, [host], of):
             yield from _with_partners(name, host, hosts, of, verdict.direction)
+
+
+def _of_path(verdict: Verdict, matrix: Matrix, of: Reach) -> Iterator[Meeting]:
+    """The first of its own measurements, as they were: no other pair is known to go the same way."""
+    named = ((matrix.rails[matrix.rail[at]], matrix.hosts[matrix.server[at]], matrix.hosts[matrix.client[at]]) for at in verdict.evidence)
+    there = [each for each in named if {each[1], each[2]} <= set(of.available.get(each[0], []))]
+    yield from there[:PARTNERS]
 
 
 def _rails(rail: str | None, hosts: Collection[str], of: Reach) -> list[str]:

@@ -7,26 +7,23 @@
 from __future__ import annotations
 
 import math
-from collections import Counter, defaultdict
-from collections.abc import Iterable, Mapping, Sequence
-from typing import Protocol
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 
 from ansible_collections.rdma.cluster.plugins.plugin_utils._pair_blame import Blamed, Court
+from ansible_collections.rdma.cluster.plugins.plugin_utils._pair_crossings import Crossing, Paths, crossings
 from ansible_collections.rdma.cluster.plugins.plugin_utils._pair_matrix import Matrix
-from ansible_collections.rdma.cluster.plugins.plugin_utils._pair_scale import NORMAL, Scale, scale_of
+from ansible_collections.rdma.cluster.plugins.plugin_utils._pair_scale import NORMAL, Scale, calm_scale, scale_of
 from ansible_collections.rdma.cluster.plugins.plugin_utils._pair_verdict_proof import Verdict, pairs_of, partners_of, verdict_of
 
 __all__ = ["Paths", "Verdict", "localise"]
 
 #: The most that one measurement can say, -ln of a chance: noise is never normal as far out as that.
 MOST_WEIGHT = 14.0
-
-
-class Paths(Protocol):
-    """What a measurement crosses besides its two endpoints: leaves, spines, links, each by a name of its own in the fabric."""
-
-    def elements(self, rail: int, server: int, client: int) -> Iterable[str]:
-        """The elements between two endpoints of a rail, by their positions in the matrix; empty if unknown."""
+#: So much less do measurements below one leaf scatter than all do, if those between leaves are not healthy.
+CALM = 0.75
+#: So many measurements may be low that nobody explains, of each that elements of the fabric do.
+UNEXPLAINED = 0.05
 
 
 def localise(matrix: Matrix, *, paths: Paths | None = None, scatter: float = 0.35) -> list[Verdict]:
@@ -36,18 +33,50 @@ def localise(matrix: Matrix, *, paths: Paths | None = None, scatter: float = 0.3
     """
     if not len(matrix):
         return []
-    scale = scale_of(matrix, scatter)
+    found = _explained(matrix, scale_of(matrix, scatter), paths)
+    if paths is not None:
+        found = _by_the_fabric(matrix, found, paths, scatter) or found
+    blamed, scale = found.blamed, found.scale
+    totals = partners_of(matrix, blamed)
+    verdicts = [verdict_of(matrix, scale, each, totals[number], found.crossed) for number, each in enumerate(blamed)]
+    return sorted(verdicts, key=lambda verdict: -verdict.explained) + pairs_of(matrix, scale, found.left)
+
+
+@dataclass(frozen=True)
+class Explained:
+    """Who is to blame by a scale; left: the low ones that nobody explains."""
+
+    scale: Scale
+    crossed: Mapping[str, Crossing]
+    blamed: list[Blamed]
+    left: list[int]
+
+
+def _explained(matrix: Matrix, scale: Scale, paths: Paths | None) -> Explained:
     weights = _weights(matrix, scale)
-    crossed = _crossed(matrix, weights, paths)
+    crossed = crossings(matrix, weights, paths) if paths is not None else {}
     blamed, left = _judged(matrix, weights, crossed)
     most = _most_weight(matrix, scale, left)
     if most < MOST_WEIGHT:
         weights = {at: min(weight, most) for at, weight in weights.items()}
         blamed, left = _judged(matrix, weights, crossed)
-    blamed = _slow_rails(matrix, scale, blamed) + blamed
-    totals = partners_of(matrix, blamed)
-    verdicts = [verdict_of(matrix, scale, each, totals[number], crossed) for number, each in enumerate(blamed)]
-    return sorted(verdicts, key=lambda verdict: -verdict.explained) + pairs_of(matrix, scale, left)
+    return Explained(scale, crossed, _slow_rails(matrix, scale, blamed) + blamed, left)
+
+
+def _by_the_fabric(matrix: Matrix, found: Explained, paths: Paths, scatter: float) -> Explained | None:
+    """What looks like noise may be the fabric: half of the spines bad is half of all measurements.
+
+    If measurements below single leaves scatter much less, those between leaves that are well scatter no more, and elements of the fabric
+    explain what is low by that scale: that.
+    """
+    is_below = [len(tuple(paths.elements(*where))) == 1 for where in zip(matrix.rail, matrix.server, matrix.client, strict=True)]
+    below, between = (matrix.part([at for at, each in enumerate(is_below) if each is wanted]) for wanted in (True, False))
+    scale = calm_scale(below, between, scatter)
+    if scale is None or scale.sigma > CALM * found.scale.sigma:
+        return None
+    other = _explained(matrix, scale, paths)
+    lows = sum(len(each.lows) for each in other.blamed if each.kind == "path")
+    return other if len(other.left) < UNEXPLAINED * lows else None
 
 
 def _weights(matrix: Matrix, scale: Scale) -> dict[int, float]:
@@ -62,27 +91,16 @@ def _weight(z: float) -> float:
     return min(MOST_WEIGHT, -math.log(chance)) if chance > 0 else MOST_WEIGHT
 
 
-def _crossed(matrix: Matrix, lows: Mapping[int, float], paths: Paths | None) -> dict[str, tuple[int, list[int]]]:
-    """Element → how many measurements cross it, and which low ones."""
-    if paths is None:
-        return {}
-    total: Counter[str] = Counter()
-    low: dict[str, list[int]] = defaultdict(list)
-    for at, where in enumerate(zip(matrix.rail, matrix.server, matrix.client, strict=True)):
-        elements = set(paths.elements(*where))
-        total.update(elements)
-        if at in lows:
-            for element in elements:
-                low[element].append(at)
-    return {element: (total[element], low[element]) for element in low}
-
-
-def _judged(
-    matrix: Matrix, weights: Mapping[int, float], crossed: Mapping[str, tuple[int, Sequence[int]]]
-) -> tuple[list[Blamed], list[int]]:
-    """Who is to blame, and the low measurements that nobody explains."""
-    court = Court(matrix, weights, crossed)
+def _judged(matrix: Matrix, weights: Mapping[int, float], crossed: Mapping[str, Crossing]) -> tuple[list[Blamed], list[int]]:
+    """Who is to blame, and the low ones that nobody explains: a group of spines only if all is explained better with it than without."""
+    single = {element: crossing for element, crossing in crossed.items() if crossing.alternatives == 1}
+    court = Court(matrix, weights, single)
     blamed = court.judge()
+    if len(single) < len(crossed):
+        other = Court(matrix, weights, crossed)
+        found = other.judge()
+        if sum(each.gain for each in found) > sum(each.gain for each in blamed):
+            court, blamed = other, found
     explained = {at for each in blamed for at in each.lows}
     left = [at for at in weights if at not in explained and not any(each.has(cell) for each in blamed for cell in court.cells(at))]
     return blamed, left

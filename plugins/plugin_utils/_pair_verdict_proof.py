@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from statistics import median
 
 from ansible_collections.rdma.cluster.plugins.plugin_utils._pair_blame import NEARLY_ALL, Blamed
+from ansible_collections.rdma.cluster.plugins.plugin_utils._pair_crossings import Crossing
 from ansible_collections.rdma.cluster.plugins.plugin_utils._pair_matrix import Matrix
 from ansible_collections.rdma.cluster.plugins.plugin_utils._pair_scale import NORMAL, Scale
 
@@ -63,12 +64,12 @@ def partners_of(matrix: Matrix, blamed: Sequence[Blamed]) -> list[set[int]]:
     return found
 
 
-def verdict_of(matrix: Matrix, scale: Scale, blamed: Blamed, met: set[int], crossed: Mapping[str, tuple[int, Sequence[int]]]) -> Verdict:
+def verdict_of(matrix: Matrix, scale: Scale, blamed: Blamed, met: set[int], crossed: Mapping[str, Crossing]) -> Verdict:
     pairs = {at: _pair(matrix, at) for at in blamed.lows}
     if blamed.host is not None:
         bad, total = len({other for pair in pairs.values() for other in pair if other != blamed.host}), len(met)
     elif blamed.kind == "path":
-        bad, total = len(blamed.lows), crossed[str(blamed.element)][0]
+        bad, total = len(blamed.lows), crossed[str(blamed.element)].total
     else:
         bad, total = len(blamed.lows), sum(1 for rail in matrix.rail if rail == blamed.rail)
     return Verdict(

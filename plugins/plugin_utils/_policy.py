@@ -7,7 +7,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, dataclass, field, replace
 from datetime import date
 from typing import Any
 
@@ -37,7 +37,10 @@ def _ruled(finding: Finding, rule: Mapping[str, Any], today: date) -> Finding:
 
 @dataclass(frozen=True)
 class Decision:
-    """Whether the build goes on after a stage. out: host → why it is out; hosts: how many the run is about."""
+    """Whether the build goes on after a stage. out: host → why it is out; hosts: how many the run is about.
+
+    planes: plane → what is wrong with it as a whole.
+    """
 
     stage: str
     policy: str
@@ -45,6 +48,7 @@ class Decision:
     hosts: int
     out: dict[str, str]
     stops: bool
+    planes: dict[str, str] = field(default_factory=dict)
 
     def to_dict(self) -> dict[str, Any]:
         return asdict(self)
@@ -52,6 +56,11 @@ class Decision:
     @property
     def words(self) -> str:
         """The decision in one line."""
+        if self.planes:
+            names = ", ".join(self.planes)
+            out = f", nor do {len(self.out)} of {self.hosts} hosts: {', '.join(self.out)}" if self.out else ""
+            whole = "no host can be left out for that. The build stops" if self.stops else "the build goes on"
+            return f"{self.stage} gate: {names} does not pass{out}; {whole}."
         if not self.out:
             return f"{self.stage} gate: all {self.hosts} hosts pass."
         share = f"{len(self.out)} of {self.hosts} hosts do not pass ({percent(len(self.out), self.hosts):.3g} %)"
@@ -63,16 +72,24 @@ class Decision:
         return f"{self.stage} gate: {share}; the build goes on: {names}."
 
 
-def decide(stage: str, settings: Mapping[str, Any], hosts: int, out: Mapping[str, str], *, check_mode: bool) -> Decision:
-    """Compare the hosts that are out with the limit of the policy.
+def decide(
+    stage: str,
+    settings: Mapping[str, Any],
+    hosts: int,
+    out: Mapping[str, str],
+    planes: Mapping[str, str] | None = None,
+    *,
+    check_mode: bool,
+) -> Decision:
+    """Compare the hosts that are out with the limit of the policy. A plane that does not pass is beyond any limit, and no host of them.
 
     settings: the intent's rdma_gate, {"policy", "max_failed_percent"}; stop means a limit of 0. report never stops, nor does
     check mode, in which every drift shall be reached.
     """
     policy = settings["policy"]
     limit = float(settings["max_failed_percent"] or 0) if policy == QUARANTINE else 0.0
-    beyond = bool(out) and (percent(len(out), hosts) > limit or len(out) >= hosts)
-    return Decision(stage, policy, limit, hosts, dict(out), stops=beyond and policy != REPORT and not check_mode)
+    beyond = bool(planes) or (bool(out) and (percent(len(out), hosts) > limit or len(out) >= hosts))
+    return Decision(stage, policy, limit, hosts, dict(out), stops=beyond and policy != REPORT and not check_mode, planes=dict(planes or {}))
 
 
 def percent(part: int, whole: int) -> float:

@@ -21,6 +21,7 @@ from ansible_collections.rdma.cluster.plugins.plugin_utils._pair_plan import (
     RENDEZVOUS_PORT,
     Endpoint,
     make_plan,
+    meeting,
     tests_of,
 )
 
@@ -67,16 +68,13 @@ def load_plan(
     """The plan of these funnels. of: host → rail → endpoint; intent: of a host, for the bandwidth test, which goes one way here."""
     tests = [{**tests_of(intent)[0], "bidirectional": False}]
     hosts = list(dict.fromkeys(host for each in planned for host in (each.target, *each.sources)))
-    is_read = tests[0]["command"].startswith("ib_read_")
     endpoints: dict[str, dict[str, Endpoint]] = {host: {} for host in hosts}
     meetings = []
     for each in planned:
         for source in each.sources:
             for host in (each.target, source):
                 endpoints[host][_name(each.rail, source)] = of[host][each.rail]
-            # Who reads receives.
-            server, client = (source, each.target) if is_read else (each.target, source)
-            meetings.append([[[hosts.index(server), hosts.index(client)]]] * ROUNDS)
+            meetings.append([[meeting(tests[0], hosts.index(source), hosts.index(each.target))]] * ROUNDS)
     rails = [_name(each.rail, source) for each in planned for source in each.sources]
     schedule = {"kind": "meetings", "rails": meetings}
     return make_plan(name, hosts=hosts, rails=rails, of=endpoints, tests=tests, schedule=schedule, forks=forks)

@@ -8,14 +8,14 @@ from __future__ import annotations
 
 import json
 import time
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from functools import cached_property
 from typing import Any
 
 from ansible_collections.rdma.cluster.plugins.module_utils._findings import Finding, stopping, worst
 from ansible_collections.rdma.cluster.plugins.plugin_utils import _metrics, _proofs
 from ansible_collections.rdma.cluster.plugins.plugin_utils._drift import Difference, drift
-from ansible_collections.rdma.cluster.plugins.plugin_utils._run_folder import RunFolder
+from ansible_collections.rdma.cluster.plugins.plugin_utils._run_folder import RunFolder, is_plane
 from ansible_collections.rdma.cluster.plugins.plugin_utils._stages import STAGES
 from ansible_collections.rdma.cluster.plugins.plugin_utils._summary import drift_table, render
 
@@ -73,7 +73,8 @@ class RunEnd:
             "unreachable": self.unreachable,
             "changes": len(self._changes),
             "drift": len(self.drift),
-            "hosts": {host: {stage: worst(found) for stage, found in stages.items()} for host, stages in hosts.items()},
+            "hosts": {host: worst_of(stages) for host, stages in hosts.items() if not is_plane(host)},
+            "planes": {plane: worst_of(stages) for plane, stages in hosts.items() if is_plane(plane)},
         }
 
     def write(self) -> None:
@@ -93,3 +94,8 @@ class RunEnd:
 
 def _lines(items: Sequence[dict[str, Any]]) -> str:
     return "".join(json.dumps(item, sort_keys=True) + "\n" for item in items)
+
+
+def worst_of(stages: Mapping[str, list[Finding]]) -> dict[str, str]:
+    """Stage → the worst of its findings."""
+    return {stage: worst(found) for stage, found in stages.items()}

@@ -20,6 +20,8 @@ from urllib.parse import quote, unquote
 from ansible_collections.rdma.cluster.plugins.module_utils._findings import Finding
 
 DEFAULT_FOLDER = "artifacts"
+#: In the place of a host's name, before that of a plane.
+PLANE = "plane "
 RUN_ID = re.compile(r"[0-9]{8}T[0-9]{6}Z-[0-9]+")
 
 
@@ -48,6 +50,11 @@ def process_of(pid: int) -> str | None:
         return f"{Path('/proc/sys/kernel/random/boot_id').read_text(encoding='utf-8').strip()} {_start_ticks(pid)}"
     except (FileNotFoundError, ProcessLookupError):
         return None
+
+
+def is_plane(name: str) -> bool:
+    """Whether what findings call their host is a plane: a switch is no host of the run. No host's name has a space."""
+    return name.startswith(PLANE)
 
 
 def natural(name: str) -> list[tuple[str, int]]:
@@ -122,8 +129,19 @@ class RunFolder:
                 return run, json.loads(file.read_text(encoding="utf-8"))
         return None
 
+    def of_run(self, run: str, name: str) -> Any:
+        """A file of another run beside this one, or None."""
+        return RunFolder(self.path.parent / run).read_if_there(name)
+
     def hosts_of(self, stage: str) -> list[str]:
         """The hosts that have begun a stage."""
+        return [name for name in self._named(stage) if not is_plane(name)]
+
+    def planes_of(self, stage: str) -> list[str]:
+        """The planes of which a stage has findings of their own: "plane default"."""
+        return [name for name in self._named(stage) if is_plane(name)]
+
+    def _named(self, stage: str) -> list[str]:
         return sorted((unquote(path.stem) for path in (self.path / "findings" / stage).glob("*.json")), key=natural)
 
     def write_findings(self, stage: str, host: str, findings: list[Finding], of: str = "findings") -> Path:

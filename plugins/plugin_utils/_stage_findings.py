@@ -31,7 +31,6 @@ def is_under_way(findings: list[Finding]) -> bool:
 def not_looked_at(stage: str, host: str) -> list[Finding]:
     """The stages whose checks are not built: each says so, and why that is no hindrance; nothing is claimed to hold."""
     check, expected, why = {
-        "fabric": ("fabric.graph", "the discovered fabric is the planned one", "this version discovers no fabric"),
         "collectives": ("collective.busbw", "nccl-tests at the rate of the NICs", "this version runs no collectives"),
     }[stage]
     return [Finding(stage, check, host, "host", NOT_APPLICABLE, why, expected)]

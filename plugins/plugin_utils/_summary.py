@@ -10,6 +10,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from ansible_collections.rdma.cluster.plugins.module_utils._findings import NOT_APPLICABLE, OK, STATUSES, Finding, stopping, worst
+from ansible_collections.rdma.cluster.plugins.plugin_utils._run_folder import is_plane
 
 NOT_REACHED = "-"
 #: From so many hosts on, hosts that fared alike share a row.
@@ -26,9 +27,10 @@ def stage_block(stage: str, findings: Sequence[Finding], decision: str, seconds:
     by_host: dict[str, list[Finding]] = {}
     for finding in findings:
         by_host.setdefault(finding.host, []).append(finding)
-    states = [worst(found) for found in by_host.values()]
+    states = [worst(found) for host, found in by_host.items() if not is_plane(host)]
+    planes = [f"{host} {_words(worst(found))}" for host, found in by_host.items() if is_plane(host)]
     counts = ", ".join(f"{states.count(status)} {_words(status)}" for status in STATUSES if status in states)
-    lines = [f"{stage:<{STAGE_WIDTH}}{len(by_host):>5} hosts  {seconds:>5.0f} s  {counts}{_reason(findings)}"]
+    lines = [f"{stage:<{STAGE_WIDTH}}{len(states):>5} hosts  {seconds:>5.0f} s  {', '.join([counts, *planes])}{_reason(findings)}"]
     bad = stopping(findings)
     if bad:
         lines += [*offender_lines(bad), decision]

@@ -66,6 +66,11 @@ TABLE: dict[str, tuple[str, Bar | None]] = {
     "verdict_seconds_1024x8": ("s", at_most(60.0)),
     "verdict_peak_mib_1024x8": ("MiB", at_most(2048.0)),
     "result_bytes": ("bytes", at_most(120.0)),
+    "fabric_parse_s_2048": ("s", at_most(0.3)),
+    "fabric_peak_mib_2048": ("MiB", at_most(300.0)),
+    "fabric_findings_s_2048": ("s", at_most(2.0)),
+    "fabric_localisation_precision": ("share", at_least(0.95)),
+    "fabric_localisation_recall": ("share", at_least(0.95)),
 }
 
 

@@ -14,7 +14,7 @@ import pytest
 from ansible_collections.rdma.cluster.plugins.module_utils._digest import comparable
 from ansible_collections.rdma.cluster.plugins.plugin_utils._gate import FLEET_CHECKS
 from ansible_collections.rdma.cluster.plugins.plugin_utils._intent import normalise
-from tests.bench import bars, figures, fleet, pair_figures, watch
+from tests.bench import bars, fabric_parse, figures, fleet, pair_figures, watch
 from tests.bench.localisation import Compared
 from tests.bench.runners import Measured
 from tests.simulator.score import Score
@@ -108,7 +108,7 @@ def test_the_bars_of_pairs_are_those_that_were_promised() -> None:
 @pytest.mark.parametrize(
     ("words", "groups"),
     [
-        ([], ["facts", "gate", "controller", "rerun", "pairs", "verdicts"]),
+        ([], ["facts", "gate", "controller", "rerun", "pairs", "verdicts", "fabric"]),
         (["pairs"], ["pairs"]),
         (["verdicts", "gate", "gate"], ["gate", "verdicts"]),
     ],
@@ -201,3 +201,21 @@ def test_a_large_fleet() -> None:
 def test_a_large_fleet_that_was_not_judged_rightly_gives_no_figure(wrong: dict[str, Any]) -> None:
     with pytest.raises(RuntimeError, match="something else was judged"):
         list(pair_figures.large_fleet({**JUDGED, "verdicts": NAMED, **wrong}, 1024, 8))
+
+
+def test_a_fabric_is_read_whole_and_within_its_bars(tmp_path: Path) -> None:
+    seconds, peak = fabric_parse.parse(tmp_path)
+    assert (seconds["metric"], seconds["baseline"], peak["metric"], peak["baseline"]) == (
+        "fabric_parse_s_2048",
+        0.3,
+        "fabric_peak_mib_2048",
+        300,
+    )
+    assert not bars.missed(peak)
+    assert seconds["value"] > 0
+
+
+def test_a_fabric_that_was_not_read_whole_gives_no_figure(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(fabric_parse, "LINKS", 4097)
+    with pytest.raises(RuntimeError, match="not read whole"):
+        list(fabric_parse.parse(tmp_path))

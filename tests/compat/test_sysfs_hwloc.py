@@ -52,6 +52,7 @@ def test_qib_of_2013(tmp_path: Path) -> None:
         "speed": "QDR",
         "lid": 298,
         "sm_lid": 1,
+        "pkeys": {"0": 0xFFFF},
         "netdev": "ib0",
         # Four more entries have the prefix and nothing else.
         "gids": [{"index": 0, "gid": "fe80:0000:0000:0000:0011:7500:0077:cfc8", "type": None, "netdev": None, "ipv4": None}],
@@ -121,6 +122,7 @@ def test_connectx_3_of_2013_beside_a_device_that_was_not_captured(tmp_path: Path
         "speed": "FDR",
         "lid": 932,
         "sm_lid": 1,
+        "pkeys": {"0": 0xFFFF},
         "netdev": "ib0",
         # 127 more entries have the prefix and nothing else.
         "gids": [{"index": 0, "gid": "fe80:0000:0000:0000:0002:c903:00f9:bfa1", "type": None, "netdev": None, "ipv4": None}],

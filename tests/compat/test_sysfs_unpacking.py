@@ -68,6 +68,7 @@ PORT: dict[str, Any] = {
     "hw_counters": {},
     "active_mtu_bytes": None,
     "optic": None,
+    "pkeys": None,
 }
 DEVICE: dict[str, Any] = {
     "driver": None,

@@ -23,6 +23,7 @@ INVENTORIES = Path(__file__).parents[2] / "inventories"
 #: Name, hosts, rails of each host, planes.
 EXAMPLES = [
     ("infiniband", 4, 8, {"compute"}),
+    ("infiniband-lab", 4, 2, {"compute"}),
     ("lab", 4, 2, {"lab"}),
     ("mesh", 3, 2, {"cables"}),
     ("roce", 4, 8, {"a", "b"}),
@@ -59,8 +60,8 @@ def test_an_example_can_be_built(name: str, hosts: int, rails: int, planes: set[
 def test_the_examples_show_what_they_are_for() -> None:
     infiniband, roce, mesh = load("infiniband")["dgx01"], load("roce")["gpu01"], load("mesh")["spark1"]
     assert {rail["link_layer"] for rail in infiniband["rails"]} == {"infiniband"}
-    assert infiniband["partitions"][0]["key"] == 0x0101
-    assert set(infiniband["partitions"][0]["members"]) == set(load("infiniband"))
+    assert infiniband["partitions"]["training"]["key"] == 0x0101
+    assert set(infiniband["partitions"]["training"]["members"]) == set(load("infiniband"))
     assert roce["gate"] == {"policy": "quarantine", "max_failed_percent": 25}
     assert roce["roce"]["dscp"] == 26
     assert mesh["fabric"]["topology"] == "mesh"

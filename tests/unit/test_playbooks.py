@@ -40,9 +40,14 @@ def test_list_tasks_reads_as_the_story_of_the_build(tmp_path: Path) -> None:
         assert names[:2] == ["Read the intent", "Read the host"]
         assert [name.split(":")[0] for name in names[-3:]] == ["Gate"] * 3
     assert "rdma.cluster.soft_roce : Keep the Soft-RoCE devices of the rails" in by_stage["driver"]
-    assert by_stage["pairs"].index("rdma.cluster.qos_validation : Plan the load") > by_stage["pairs"].index(
-        "rdma.cluster.pairs : Plan the sweep"
-    )
+    loads = [
+        f"rdma.cluster.{name}" for name in ("pairs : Measure it, and suspects again", "fabric_validation : Plan the load across spines")
+    ]
+    in_order = [
+        by_stage["pairs"].index(name)
+        for name in (*loads, "rdma.cluster.qos_validation : Plan the load", "Fabric: one host of each plane reads it")
+    ]
+    assert in_order == sorted(in_order)
 
 
 def test_no_play_takes_the_strategy_of_somebodys_configuration() -> None:
@@ -71,3 +76,25 @@ def test_no_host_is_an_error_and_not_a_success(tmp_path: Path, words: tuple[str,
     done = play(tmp_path, "site", *words, inventory=inventory)
     assert done.returncode == 2
     assert f"'{'nobody' if words else 'all'}' names no host of the inventory ({inventory})." in done.stdout, done.stdout
+
+
+def test_discover_needs_no_intent_and_asks_the_fabric_before_it_writes(tmp_path: Path) -> None:
+    inventory = tmp_path / "hosts.yml"
+    inventory.write_text("all: {hosts: {node1: {}}}\n")
+    listed = play(tmp_path, "discover", "--list-tasks", inventory=inventory).stdout
+    tasks = [line.split("\t")[0].strip() for line in listed.splitlines() if "TAGS" in line and "play #" not in line]
+    assert tasks == ["Read the host", "Read the fabric of each plane", "Write down what was found", "Say where it is"]
+
+
+@pytest.mark.parametrize(("stage", "what"), [("link", "managers"), ("fabric", "graphs")])
+def test_a_fabric_is_read_before_its_gate(stage: str, what: str) -> None:
+    """Twice: the second time by another host, if need be."""
+    (of_stage,) = yaml.safe_load((ROOT / f"playbooks/{stage}.yml").read_text())
+    (validate,) = yaml.safe_load((ROOT / "playbooks/validate.yml").read_text())
+    for tasks in ([*of_stage.get("tasks", []), *of_stage["post_tasks"]], validate["tasks"]):
+        reads = [at for at, task in enumerate(tasks) if task.get("vars", {}).get("__fabric_read_what") == what]
+        gates = [at for at, task in enumerate(tasks) if task["name"] in ("Gate", stage.capitalize())]
+        assert len(reads) == 1
+        assert reads[0] + 1 in gates
+    both = yaml.safe_load((ROOT / "playbooks/tasks/fabric_read.yml").read_text())
+    assert [task["rdma.cluster.fabric_read"]["what"] for task in both] == ["{{ __fabric_read_what }}"] * 2

@@ -29,6 +29,17 @@ WRONG = [
     (["up", "--nodes", "0"], "A lab has 1 to 200 nodes; got 0."),
     (["up", "--name", "../etc"], "A lab's name is 1 to 10 lower-case letters and digits, beginning with a letter; got '../etc'."),
     (["cable", "node1", "0"], "Say what to do to the cable: --rate, --loss, --mark, --mtu, --cut or --restore."),
+    (["fabric", "cut", "leaf1"], "There is no fabric 'fabric'. Make one with: lab fabric up --name fabric"),
+    (
+        ["fabric", "down", "--name", "../etc"],
+        "A fabric's name is 1 to 10 lower-case letters and digits, beginning with a letter; got '../etc'.",
+    ),
+    (["fabric", "up", "--hosts", "1"], "A fabric has 2 hosts at least and 4096 HCAs at most; got 1 hosts of 4 rails."),
+    (["fabric", "up", "--set", "lmc"], "--set takes KEY=VALUE; got 'lmc'."),
+    (["fabric", "up", "--host", "node9 mlx5_0"], "The fabric has no 'node9 mlx5_0': its nodes are leaf1 … and 'node1 mlx5_0' …."),
+    (["fabric", "up", "--lab", "x"], "There is no lab 'x'. Make one with: lab up --name x"),
+    (["fabric", "up", "--hosts", "0"], "A fabric has 2 hosts at least and 4096 HCAs at most; got 0 hosts of 4 rails."),
+    (["fabric", "run", "--"], "Say what to run, for example: lab fabric run -- ibnetdiscover"),
     (["power", "node1", "off"], "There is no lab 'lab'. Make one with: lab up"),
 ]
 
@@ -49,6 +60,16 @@ def test_missing_programs_are_named_with_the_packages_to_install(monkeypatch: py
     monkeypatch.setitem(preflight.ENVIRONMENT, "PATH", "/nowhere")
     with pytest.raises(LabError, match=r"Missing on this machine: qemu-system-x86_64, .*apt-get install .*qemu-system-x86"):
         preflight.check(make_plan("lab", "machine", 1, 22000))
+
+
+def test_missing_tools_of_a_fabric_are_named_and_a_manager_of_the_machines_own_ports_is_kept_from_starting(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setitem(preflight.ENVIRONMENT, "PATH", "/nowhere")
+    with pytest.raises(
+        LabError, match=r"ibsim, opensm.*systemctl mask opensm.service && apt-get install ibsim-utils infiniband-diags opensm"
+    ):
+        preflight.check_fabric()
 
 
 def test_a_busy_port(monkeypatch: pytest.MonkeyPatch) -> None:

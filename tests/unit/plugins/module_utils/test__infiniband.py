@@ -157,3 +157,14 @@ def test_an_error_quotes_no_more_than_a_line_of_a_long_text() -> None:
 @given(text=st.text() | st.from_regex(r"[0-9x: .a-fN/ATGb()sec]*") | st.from_regex(r"[0-9]*: .*"))
 def test_nothing_but_a_parse_error_escapes(parser, text: str) -> None:
     assert read_or_refused(parser, text)
+
+
+@pytest.mark.parametrize(("text", "key"), [("0xffff\n", 0xFFFF), ("0x7fff", 0x7FFF), ("0x0000", 0), ("0x8101", 0x8101)])
+def test_a_pkey(text: str, key: int) -> None:
+    assert _infiniband.parse_pkey(text) == key
+
+
+@pytest.mark.parametrize("text", ["ffff", "0xfffff", "0x", "65535", ""])
+def test_what_is_no_pkey(text: str) -> None:
+    with pytest.raises(ParseError, match="P_Key"):
+        _infiniband.parse_pkey(text)

@@ -273,6 +273,26 @@ def test_a_host_serves_many_at_once_where_each_of_them_has_a_rail_of_its_own(fle
     assert {record["argv"][record["argv"].index("-p") + 1] for record in records} == {"18515", "18516", "18517"}
 
 
+@pytest.mark.parametrize("fleet", [(6, 1)], indirect=True)
+def test_pairs_that_exchange_partners_before_measure_at_once_however_late_one_of_them_is(fleet: Fleet) -> None:
+    """The rounds that _spine_load_plan lists for three pairs: two exchanges, all at once, one alone."""
+    rounds = [[[0, 3], [1, 4], [2, 5]], [[0, 5], [1, 3], [2, 4]], [[3, 0], [4, 1], [5, 2]], [[4, 0]]]
+    fleet.plan["schedule"] = {"kind": "meetings", "rails": [rounds]}
+    fleet.environment["STANDIN_SECONDS"] = "1"
+    for host in fleet.hosts[:5]:
+        fleet.start(host)
+    time.sleep(2.5)
+    fleet.start("node6")
+    assert [fleet.end(host) for host in fleet.hosts] == [0] * 6
+    records = [record for host in fleet.hosts for record in fleet.records(host) if record["role"] == "client"]
+    spans = [[(each["started"], each["started"] + each["seconds"]) for each in records if each["round"] == number] for number in range(4)]
+    first, _second, together, alone = spans
+    assert [len(each) for each in spans] == [3, 3, 3, 1]
+    assert max(begun for begun, _ended in first) > min(ended for _begun, ended in first)
+    assert max(begun for begun, _ended in together) < min(ended for _begun, ended in together)
+    assert max(ended for _begun, ended in together) - alone[0][0] < 0.5
+
+
 def test_several_tests_in_one_meeting(fleet: Fleet) -> None:
     fleet.plan["tests"] = [dict(BANDWIDTH), dict(LATENCY), {**BANDWIDTH, "name": "both", "bidirectional": True}]
     fleet.run()

@@ -13,6 +13,7 @@ from ansible_collections.rdma.cluster.plugins.module_utils._digest import digest
 from ansible_collections.rdma.cluster.plugins.module_utils._errors import ParseError
 from ansible_collections.rdma.cluster.plugins.module_utils._facts import Asked, gather, to_dict
 from ansible_collections.rdma.cluster.plugins.module_utils._rails import rocev2_gid_index
+from ansible_collections.rdma.cluster.plugins.module_utils._rdma_device import port_guid
 from ansible_collections.rdma.cluster.plugins.module_utils._sysroot import SysRoot
 from tests.unit.fakes import FakeRunner, SilentPort
 from tests.unit.trees import ZERO_GID, mlx5_machine, soft_roce_machine, write_tree
@@ -70,6 +71,7 @@ def test_soft_roce_devices(tmp_path: Path) -> None:
                 "speed": "SDR",
                 "active_mtu_bytes": None,
                 "optic": None,
+                "pkeys": None,
                 "rocev2": {"10.10.1.1": 1},
                 "lid": None,
                 "sm_lid": None,
@@ -136,6 +138,7 @@ def test_a_nic_with_two_ports(tmp_path: Path) -> None:
                 "speed": "NDR",
                 "active_mtu_bytes": None,
                 "optic": None,
+                "pkeys": None,
                 "rocev2": {"10.10.1.2": 11},
                 "lid": None,
                 "sm_lid": None,
@@ -190,6 +193,7 @@ def test_what_a_device_does_not_tell_is_none(tmp_path: Path) -> None:
         "rocev2": {},
         "active_mtu_bytes": None,
         "optic": None,
+        "pkeys": None,
         "counters": {},
         "hw_counters": {},
     }
@@ -366,3 +370,16 @@ def test_the_module_of_an_infiniband_card_is_asked_of_mstlink(tmp_path: Path, an
     optic = facts["devices"]["mlx5_0"]["ports"]["1"]["optic"]
     assert (optic and optic["temperature_celsius"]["value"]) == value
     assert facts["devices"]["mlx5_1"]["ports"]["1"]["optic"] is None
+
+
+def test_the_used_p_keys_of_an_infiniband_port(tmp_path: Path) -> None:
+    base = "/sys/class/infiniband/mlx5_0/ports/1"
+    write_tree(tmp_path, f"{base}/link_layer: InfiniBand\n{base}/gids/0: fe80:0000:0000:0000:0002:c903:00f9:bfa1\n")
+    assert read(tmp_path)["devices"]["mlx5_0"]["ports"]["1"]["pkeys"] is None
+    write_tree(tmp_path, f"{base}/pkeys/0: 0x8101\n{base}/pkeys/1: 0x0000\n{base}/pkeys/10: 0x7fff\n{base}/pkeys/2: 0x0102\n")
+    port = read(tmp_path)["devices"]["mlx5_0"]["ports"]["1"]
+    assert port["pkeys"] == {"0": 0x8101, "2": 0x0102, "10": 0x7FFF}
+    assert port_guid(port) == "0x0002c90300f9bfa1"
+    assert port_guid({"gids": []}) is None
+    write_tree(tmp_path, f"{base}/link_layer: Ethernet\n")
+    assert read(tmp_path)["devices"]["mlx5_0"]["ports"]["1"]["pkeys"] is None

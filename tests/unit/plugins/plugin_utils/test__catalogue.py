@@ -14,9 +14,9 @@ from ansible_collections.rdma.cluster.plugins.plugin_utils._catalogue_docs impor
 from ansible_collections.rdma.cluster.plugins.plugin_utils._stages import STAGES
 
 ROOT = Path(__file__).parents[4]
-#: A check's id, as code names it; "nccl.conf" is a file.
+#: A check's id, as code names it; "nccl.conf" and "fabric.json" are files.
 PARTS = "preflight|intent|host|driver|firmware|link|pcie|alike|fabric|network|qos|gpu|nccl|pair|collective|stage"
-ID = re.compile(rf'"((?:{PARTS})\.(?!conf")[a-z_]+)"')
+ID = re.compile(rf'"((?:{PARTS})\.(?!conf"|json")[a-z_]+)"')
 
 
 def test_the_code_makes_these_checks_and_no_others() -> None:

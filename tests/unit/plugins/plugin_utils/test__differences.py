@@ -161,15 +161,15 @@ def test_the_rails_of_the_network_are_those_with_an_interface() -> None:
     facts = lab_facts()
     del facts["netdevs"]["ens1"]
     assert network_rails(lab_intent(), facts) == [
-        {"name": "rail1", "nic": {"pci": "0000:41:00.0"}, "netdev": "ens2", "address": "192.168.101.1/24", "mtu_bytes": 9000}
+        {"name": "rail1", "nic": {"pci": "0000:41:00.0"}, "netdev": "ens2", "address": "192.168.101.1/24", "mtu_bytes": 9000, "ipoib": None}
     ]
 
 
 def test_a_rail_without_address_asks_for_none() -> None:
-    rails = [{**rail, "address": None, "link_layer": "infiniband", "soft": False} for rail in lab_rails()]
+    rails = [{**rail, "address": None, "link_layer": "infiniband", "soft": False, "mtu_bytes": 2044} for rail in lab_rails()]
     intent, facts = normalise({"rdma_rails": rails}), lab_facts()
     for netdev in ("ens1", "ens2"):
-        facts["netdevs"][netdev]["ipv4"] = None
+        facts["netdevs"][netdev].update(ipv4=None, mtu_bytes=2044)
     network = FILTERS["network_rails"](intent, facts)
     assert [rail["address"] for rail in network] == [None, None]
 

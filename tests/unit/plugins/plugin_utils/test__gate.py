@@ -13,7 +13,7 @@ import pytest
 
 from ansible_collections.rdma.cluster.plugins.module_utils._digest import comparable
 from ansible_collections.rdma.cluster.plugins.module_utils._findings import Finding, stopping
-from ansible_collections.rdma.cluster.plugins.plugin_utils._gate import FLEET_CHECKS, known_hosts, verdict
+from ansible_collections.rdma.cluster.plugins.plugin_utils._gate import FLEET_CHECKS, compared, known_hosts, verdict
 from ansible_collections.rdma.cluster.plugins.plugin_utils._host_checks import HOST_CHECKS
 from ansible_collections.rdma.cluster.plugins.plugin_utils._run_folder import RunFolder
 from ansible_collections.rdma.cluster.plugins.plugin_utils._stages import STAGES, up_to
@@ -27,8 +27,8 @@ def lab() -> dict[str, Any]:
     return {f"node{node}": {"intent": lab_intent(node), "facts": lab_facts(node)} for node in NODES}
 
 
-def test_every_stage_has_checks_and_that_of_pairs_its_own() -> None:
-    assert set(HOST_CHECKS) == set(STAGES) - {"pairs"}
+def test_every_stage_has_checks_and_those_of_fabric_and_pairs_their_own() -> None:
+    assert set(HOST_CHECKS) == set(STAGES) - {"fabric", "pairs"}
     assert set(FLEET_CHECKS) <= set(HOST_CHECKS)
 
 
@@ -126,3 +126,20 @@ def test_the_stages_up_to_one() -> None:
     assert up_to("preflight") == ("preflight",)
     assert up_to("link") == ("preflight", "driver", "link")
     assert up_to("collectives") == STAGES
+
+
+def test_the_link_gate_compares_hosts_and_looks_at_subnet_managers(tmp_path: Path) -> None:
+    hosts = lab()
+    manager = {"kind": "hosts", "hosts": ["node1"]}
+    for known in hosts.values():
+        known["intent"]["fabric"] = {**known["intent"]["fabric"], "planes": {"default": {"subnet_manager": manager}}}
+        known["intent"]["rails"][0].update(link_layer="infiniband", plane="default")
+        port = known["facts"]["devices"]["rxe_rail0"]["ports"]["1"]
+        port.update(lid=1, sm_lid=1)
+    found = compared("link", hosts, RunFolder(tmp_path))
+    assert {each.check for each in found["node2"]} == {"alike.rate", "alike.names", "alike.pcie", "link.sm"}
+    assert [each.observed for each in found["node1"] if each.check == "link.sm"][1:] == ["sminfo was not asked"]
+    master = {"lid": 1, "guid": "0x1", "state": "MASTER", "priority": 14, "activity": 1}
+    reading = {"graph": None, "subnet_managers": [master], "no_subnet_manager": None, "read_at": 0.0}
+    RunFolder(tmp_path).write_json("fabric/default/managers/node2.json", reading)
+    assert [each.status for each in compared("link", hosts, RunFolder(tmp_path))["node1"] if each.check == "link.sm"] == ["ok"]

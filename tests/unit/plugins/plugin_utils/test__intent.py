@@ -32,7 +32,7 @@ GOOD: dict[str, Any] = {
         {"name": "rail1", "nic": {"mac": "52:54:00:1A:01:01"}, "address": "192.168.101.1/24", "soft": True},
     ],
 }
-PARTITION = {"name": "a", "key": 1}
+PARTITION = {"key": 1, "members": "all"}
 DRIVER = {
     "stack": "inbox", "version": None, "source": None, "checksum": None, "add_kernel_support": None, "with_nvmf": False,
     "without_fw_update": True, "force": True, "flags": [], "profile": "doca-ofed",
@@ -82,7 +82,7 @@ def test_defaults_are_filled_in_and_nics_are_lower_case() -> None:
     intent = normalise(GOOD)
     assert intent["rails"][0] == {
         "name": "rail0", "nic": {"pci": "0000:3d:00.0"}, "link_layer": "roce", "rate_gbps": None, "plane": "default",
-        "role": "compute", "address": "192.168.100.1/24", "mtu_bytes": 9000, "soft": True,
+        "role": "compute", "address": "192.168.100.1/24", "mtu_bytes": 9000, "soft": True, "ipoib": None,
     }  # fmt: skip
     assert intent["rails"][1]["nic"] == {"mac": "52:54:00:1a:01:01"}
     assert intent["driver"] == DRIVER
@@ -98,7 +98,7 @@ def test_defaults_are_filled_in_and_nics_are_lower_case() -> None:
         "time": {"manage": False, "servers": []},
     }
     assert intent["roce"] is None
-    assert intent["partitions"] == []
+    assert intent["partitions"] == {}
     assert intent["gpudirect"] == {"path": "auto", "driver_version": None}
     assert intent["firmware"] == {"settings": {}, "link_type": True, "versions": {}}
     assert intent["nccl"] == {
@@ -145,7 +145,7 @@ def test_nested_keys_have_defaults_too() -> None:
     given = {
         "rdma_rails": [{**rail, "plane": "a"} for rail in GOOD["rdma_rails"]],
         "rdma_fabric": {"planes": {"a": None, "b": {"ratio": 1.5}}},
-        "rdma_partitions": [PARTITION],
+        "rdma_partitions": {"a": PARTITION},
         "rdma_host": {"sysctl": {"net/ipv4/conf/eth0/rp_filter": 2, "vm.x": "1 2"}},
         "rdma_nccl": {"variables": {"NCCL_IB_TC": 106, "UCX_TLS": "rc,tcp"}},
         "rdma_checks": {"link.state": {**RULE, "until": datetime.date(2026, 12, 31)}, "pair.bandwidth": {"threshold": 0.5}},
@@ -155,7 +155,11 @@ def test_nested_keys_have_defaults_too() -> None:
         "a": {"subnet_manager": None, "ratio": None, "plan": None},
         "b": {"subnet_manager": None, "ratio": 1.5, "plan": None},
     }
-    assert intent["partitions"] == [{"name": "a", "key": 1, "members": [], "full": True, "ipoib": False}]
+    assert intent["partitions"] == {
+        "a": {
+            "key": 1, "members": "all", "membership": "full", "shared": False, "index0": False, "ipoib": False, "mtu": 2048, "sl": 0,
+        },
+    }  # fmt: skip
     assert intent["host"]["sysctl"] == {"net/ipv4/conf/eth0/rp_filter": 2, "vm.x": "1 2"}
     assert intent["nccl"]["variables"] == {"NCCL_IB_TC": 106, "UCX_TLS": "rc,tcp"}
     assert intent["checks"]["link.state"] == {"severity": None, "threshold": None, **RULE}
@@ -260,10 +264,12 @@ PROBLEMS: list[tuple[Change, str, str]] = [
     (also(rdma_roce={"switches": {"a": {"ports": ["p1"], "syntax": "nvu"}}}), "intent.value", "rdma_roce.switches.a.syntax is one of nvue"),
     (also(rdma_roce={"cnp_dscp": 26}), "intent.value", "rdma_roce.cnp_dscp is 26, as dscp is, with another priority"),
     (also(rdma_roce={}, rdma_nccl={"variables": {"NCCL_IB_TC": 104}}), "intent.value", "rdma_nccl.variables.NCCL_IB_TC is 104, but from"),
-    (also(rdma_partitions=[{**PARTITION, "key": 0x8001}]), "intent.value", "rdma_partitions[0].key is 32767 at most; got 32769"),
-    (also(rdma_partitions=[PARTITION, {**PARTITION, "key": 2}]), "intent.value", "rdma_partitions[1].name is a, and so is that of"),
-    (also(rdma_partitions=[{**PARTITION, "members": ["a", None]}]), "intent.type", "rdma_partitions[0].members[1] is a string; got N"),
-    (also(rdma_partitions=[{**PARTITION, "members": "a"}]), "intent.type", "rdma_partitions[0].members is a list; got 'a'"),
+    (also(rdma_partitions={"a": {**PARTITION, "key": 0x8001}}), "intent.value", "rdma_partitions.a.key is 32767 at most; got 32769"),
+    (also(rdma_partitions={"a": PARTITION, "b": PARTITION}), "intent.value", "rdma_partitions.b.key is 0x0001, and so is that of a"),
+    (also(rdma_partitions={"a": {**PARTITION, "members": ["a", None]}}), "intent.type", "rdma_partitions.a.members[1] is a string"),
+    (also(rdma_partitions={"a": {**PARTITION, "members": "al"}}), "intent.value", "rdma_partitions.a.members is one of all; got 'al'"),
+    (also(rdma_partitions={"a": {"key": 1}}), "intent.key", "rdma_partitions.a.members is missing"),
+    (also(rdma_fabric={"planes": {"default": {"subnet_manager": {}}}}), "intent.value", "rdma_fabric.planes.default.subnet_manager.hosts"),
     (also(rdma_gpudirect={"path": None, "x": 1}), "intent.key", "rdma_gpudirect has no key 'x': the keys are path"),
     (also(rdma_nccl={"version": 2.20}), "intent.type", "rdma_nccl.version is a string; got 2.2"),
     (also(rdma_nccl={"variables": {"LD_PRELOAD": "x"}}), "intent.value", "a name in rdma_nccl.variables is the name of a variable"),

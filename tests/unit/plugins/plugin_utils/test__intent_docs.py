@@ -41,7 +41,8 @@ def test_each_section_says_who_reads_it(name: str) -> None:
         "| `rdma_measure` | `auto`, `true`, `false` | `auto` |",
         "| `rdma_load_allowed` | boolean | `false` |",
         "| `variables.NAME` | text or integer | none |",
-        "| `members` | list of texts | empty |",
+        "| `ID.members` | `all` or list | required |",
+        "| `planes.NAME.subnet_manager.hosts` | list of texts | empty |",
     ],
 )
 def test_a_key_has_a_row(row: str) -> None:

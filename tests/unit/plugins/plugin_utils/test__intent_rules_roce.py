@@ -93,7 +93,7 @@ def test_a_variable_may_say_the_same(variables: dict[str, Any]) -> None:
 
 @pytest.mark.parametrize(("link_layer", "role"), [("infiniband", "compute"), ("roce", "storage")])
 def test_nccl_is_free_where_it_uses_no_roce(link_layer: str, role: str) -> None:
-    rails = [{**rail, "link_layer": link_layer, "role": role, "soft": False} for rail in lab_rails()]
+    rails = [{**rail, "link_layer": link_layer, "role": role, "soft": False, "mtu_bytes": 2044} for rail in lab_rails()]
     assert problems(rails=rails, roce={}, nccl={"variables": {"NCCL_IB_TC": 41}}) == []
 
 

@@ -13,12 +13,17 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ansible_collections.rdma.cluster.plugins.plugin_utils import _intent_schema
+from ansible_collections.rdma.cluster.plugins.plugin_utils import _intent_schema, _intent_schema_fabric
 from ansible_collections.rdma.cluster.plugins.plugin_utils._intent_keys import Form, Key
 from ansible_collections.rdma.cluster.plugins.plugin_utils._intent_schema import RUN, SECTIONS
 from ansible_collections.rdma.cluster.plugins.plugin_utils._stages import STAGES
 
-FORMS = {name: form for name, form in vars(_intent_schema).items() if isinstance(form, Form)}
+FORMS = {
+    name.lstrip("_"): form
+    for room in (_intent_schema, _intent_schema_fabric)
+    for name, form in vars(room).items()
+    if isinstance(form, Form)
+}
 GOOD = {
     "NAME": ["rail0", "a-b_c", "A" * 32],
     "PCI": ["0000:3d:00.0"],
@@ -34,6 +39,11 @@ GOOD = {
     "NCCL_VALUE": ["", "=mlx5_0:1,mlx5_1:1", "^docker0", "/etc/topo.xml", "0x10"],
     "CHECK": ["link.state", "pair.bandwidth", "host.memlock_x"],
     "ADDRESS": ["192.168.100.1/24", "10.0.0.0/31", "10.0.0.7/32"],
+    "GUID": ["0x0002c9030002fb05"],
+    "HEX64": ["0xfe80000000000001"],
+    "HOST_OR_GUID": ["node1", "0x0002c9030002fb05"],
+    "VL_TABLE": ["0:4", "0:4,1:255"],
+    "SL_TABLE": ["0,1,2,3,4,5,6,7,8,9,10,11,12,13,14,7"],
     "DATE": ["2026-12-31", "2028-02-29"],
 }
 LINES = ["a\n", "\na", "a\r", "a\x00", "a\x1b[0m", "a\u2028", "räil", "٣"]

@@ -250,6 +250,9 @@ class Leaves:
         spine = [f"rail{rail} spine{(server + client) % 2}"] if len(ends) > 1 else []
         return [f"rail{rail} leaf{end}" for end in ends] + spine
 
+    def alternatives(self, element: str) -> int:
+        return 1
+
 
 @pytest.mark.parametrize("left", [0.4, None], ids=["slow", "failed"])
 @pytest.mark.parametrize("element", ["rail1 leaf1", "rail1 spine0"])

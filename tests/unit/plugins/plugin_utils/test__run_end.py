@@ -119,6 +119,7 @@ def test_the_files_say_the_same_as_the_run(tmp_path: Path) -> None:
         "changes": 0,
         "drift": 0,
         "hosts": {"node1": {"driver": "ok"}, "node2": {"driver": "ok", "link": "unknown"}},
+        "planes": {},
     }
     text = (end.folder.path / "summary.txt").read_text()
     assert text == end.text + "\n"
@@ -140,3 +141,10 @@ def test_writing_twice_leaves_the_same(tmp_path: Path) -> None:
     before = {path.name: path.read_bytes() for path in end.folder.path.iterdir() if path.is_file()}
     end.write()
     assert {path.name: path.read_bytes() for path in end.folder.path.iterdir() if path.is_file()} == before
+
+
+def test_a_plane_is_no_host(tmp_path: Path) -> None:
+    end = ended(tmp_path, [finding("fabric"), finding("fabric", "plane default", "error")])
+    assert (end.summary()["hosts"], end.summary()["planes"]) == ({"node1": {"fabric": "ok"}}, {"plane default": {"fabric": "error"}})
+    assert end.outcome == "failed"
+    assert "plane default" in end.text

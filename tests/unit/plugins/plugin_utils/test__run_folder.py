@@ -129,3 +129,16 @@ def test_lines_are_added_as_they_are(tmp_path: Path) -> None:
     for lines in (["[0,1]", "[0,2]"], [], ["[1,1]"]):
         folder.append_lines("pairs/node1.jsonl", lines)
     assert (tmp_path / "pairs/node1.jsonl").read_text() == "[0,1]\n[0,2]\n[1,1]\n"
+
+
+def test_planes_are_no_hosts(tmp_path: Path) -> None:
+    folder = RunFolder(tmp_path)
+    for name in ("node1", "plane default", "plane1"):
+        folder.write_findings("fabric", name, [])
+    assert (folder.hosts_of("fabric"), folder.planes_of("fabric")) == (["node1", "plane1"], ["plane default"])
+
+
+def test_a_file_of_another_run(tmp_path: Path) -> None:
+    RunFolder(tmp_path / "one").write_json("fabric/default/baseline.json", {"a": 1})
+    assert RunFolder(tmp_path / "two").of_run("one", "fabric/default/baseline.json") == {"a": 1}
+    assert RunFolder(tmp_path / "two").of_run("one", "fabric/default/history.json") is None

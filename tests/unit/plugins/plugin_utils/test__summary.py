@@ -64,16 +64,22 @@ def not_applicable(host: str, why: str) -> Finding:
 
 
 def test_a_stage_that_is_not_applicable_says_why_once() -> None:
-    findings = [not_applicable(host, "this version discovers no fabric") for host in nodes(2)]
-    expected = "fabric          2 hosts      0 s  2 not applicable: this version discovers no fabric"
+    findings = [not_applicable(host, "no rail on a fabric") for host in nodes(2)]
+    expected = "fabric          2 hosts      0 s  2 not applicable: no rail on a fabric"
     assert stage_block("fabric", findings, "all pass", 0.0) == expected
 
 
 @pytest.mark.parametrize("other", [not_applicable("node2", "InfiniBand"), good("node2", "fabric")])
 def test_where_hosts_are_not_all_alike_no_reason_is_given_for_all(other: Finding) -> None:
-    text = stage_block("fabric", [not_applicable("node1", "this version discovers no fabric"), other], "x", 0.0)
+    text = stage_block("fabric", [not_applicable("node1", "no rail on a fabric"), other], "x", 0.0)
     assert text.startswith("fabric          2 hosts      0 s  ")
-    assert "discovers" not in text
+    assert "no rail" not in text
+
+
+def test_a_plane_is_told_beside_the_hosts() -> None:
+    lines = stage_block("fabric", [good("node1", "fabric"), bad("plane default")], "x", 0.0).splitlines()
+    assert lines[0] == "fabric          1 hosts      0 s  1 ok, plane default error"
+    assert lines[1].startswith("  plane default, rail 0: ")
 
 
 def test_an_offence_that_hosts_share_is_told_once() -> None:

@@ -1,0 +1,186 @@
+# Copyright (c) 2026, the rdma.cluster authors
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""One simulated InfiniBand fabric as a whole: up, down, status, its subnet managers, and the tools run on it.
+
+What is simulated is the hardware (ibsim answers for switches and HCAs); the subnet manager and the tools are the real ones.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import os
+import shutil
+import time
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+from lab import cluster, fabric_hosts, fabric_plan, fabric_refresh, fabric_texts, ibsim, opensm, paths, preflight
+from lab.cluster import Lab
+from lab.errors import LabError
+from lab.fabric_plan import Shape
+from lab.fabric_state import Fabric, checked, load, locked, on_lab, state, write_state
+from lab.paths import FabricFolder
+from lab.shell import log
+
+
+@dataclass(frozen=True)
+class Wishes:
+    """How a fabric is to be, beside its shape. node: where opensm runs; named: switches say their names; options: of opensm.conf.
+
+    lab: whose containers are to be its hosts; own_manager False: no opensm, one of the hosts is to run it.
+    """
+
+    node: str | None = None
+    named: bool = True
+    options: Mapping[str, str] = dataclasses.field(default_factory=dict)
+    lab: str = ""
+    own_manager: bool = True
+
+
+def up(name: str, shape: Shape, wishes: Wishes | None = None) -> None:
+    """Bring a fabric and its subnet manager up; an `up` that fails or is interrupted leaves nothing behind."""
+    wishes = wishes or Wishes()
+    folder = FabricFolder.of(checked(name))
+    plan = fabric_plan.make(shape)
+    # On a lab, whose inventory says that a switch runs it, it does.
+    usual = plan.switches[-1] if wishes.lab else plan.hcas[0]
+    fabric = Fabric(plan, folder, wishes.node or usual.name, wishes.lab, wishes.own_manager)
+    plan.guid(fabric.manager_node)
+    preflight.check_fabric()
+    hosts = _hosts(fabric)
+    with locked(name):
+        known = state(name)
+        if known and known["phase"] == "up":
+            log(f"Fabric '{name}' is up already. (lab fabric status; lab fabric down)")
+            return
+        _tear_down(folder)
+        try:
+            _bring_up(fabric, wishes, hosts)
+        except BaseException:
+            _tear_down(folder)
+            raise
+
+
+def _hosts(fabric: Fabric) -> Lab | None:
+    if not fabric.lab:
+        return None
+    preflight.need_root()
+    lab = cluster.load(fabric.lab)
+    fabric_hosts.check(lab, fabric.plan)
+    if others := [name for name in on_lab(fabric.lab) if name != fabric.folder.path.name]:
+        raise LabError(f"Lab '{fabric.lab}' is on fabric '{others[0]}' already: lab fabric down --name {others[0]}")
+    return lab
+
+
+def _bring_up(fabric: Fabric, wishes: Wishes, hosts: Lab | None) -> None:
+    started = time.monotonic()
+    folder, plan = fabric.folder, fabric.plan
+    folder.clients.mkdir(parents=True)
+    write_state(fabric, "starting")
+    if hosts is not None:
+        folder.network.write_text(fabric_hosts.network(hosts))
+    folder.topology.write_text(fabric_texts.topology(plan, named=wishes.named))
+    folder.cabling.write_text(fabric_texts.cabling(plan))
+    folder.name_map.write_text(fabric_texts.name_map(plan))
+    ibsim.start(folder, plan, patience_seconds=fabric.patience_seconds)
+    simulated = time.monotonic()
+    role = None
+    if wishes.own_manager:
+        role = opensm.start(folder, 1, fabric.manager_node, wishes.options, patience_seconds=fabric.patience_seconds)
+    ended = time.monotonic()
+    if hosts is not None:
+        fabric_hosts.attach(hosts, plan, folder, own_manager=wishes.own_manager)
+    write_state(fabric, "up")
+    if hosts is not None:
+        fabric_refresh.start(folder, fabric.lab)
+    log(f"fabric    {len(plan.hcas)} HCAs of {plan.shape.hosts} hosts, {len(plan.switches)} switches, {len(list(plan.cables()))} cables")
+    managed = f"opensm {ended - simulated:.1f} s; it is {role} at {fabric.manager_node}" if role else "and there is no subnet manager yet"
+    log(f"fabric    ibsim took {simulated - started:.1f} s, {managed}")
+    log(f"fabric    '{folder.path.name}' is up; planned cabling: {folder.cabling}, names: {folder.name_map}")
+
+
+def down(name: str) -> None:
+    """Remove a fabric and everything that belongs to it."""
+    with locked(checked(name)):
+        there = _tear_down(FabricFolder.of(name))
+        log(f"Fabric '{name}' is down." if there else f"There is no fabric '{name}': nothing to do.")
+    (paths.fabrics() / f".{name}.lock").unlink(missing_ok=True)
+
+
+def _tear_down(folder: FabricFolder) -> bool:
+    there = folder.path.exists()
+    fabric_refresh.stop(folder)
+    if lab := (state(folder.path.name) or {}).get("lab"):
+        fabric_hosts.detach(lab)
+    for number in opensm.numbers(folder):
+        opensm.stop(folder, number)
+    ibsim.stop(folder)
+    if there:
+        shutil.rmtree(folder.path)
+    return there
+
+
+def status(name: str) -> None:
+    """Print the simulator and the managers: whether they run, as what, and their memory."""
+    fabric = load(name)
+    folder = fabric.folder
+    log(f"Fabric '{name}': {len(fabric.plan.hcas)} HCAs, {len(fabric.plan.switches)} switches, folder {folder.path}")
+    log(f"  ibsim    {'running' if ibsim.is_running(folder) else 'ended'}")
+    if fabric.lab:
+        log(f"  hosts    the containers of lab '{fabric.lab}', inventory {folder.inventory}")
+        log(f"  refresh  {'running' if fabric_refresh.is_running(folder) else 'ended'}")
+    for number in opensm.numbers(folder):
+        role = opensm.role_of(opensm.read_log(folder.manager(number)))
+        log(f"  opensm{number}  {role if opensm.is_running(folder, number) else 'ended'}")
+
+
+def tool(fabric: Fabric, words: Sequence[str], *, node: str | None = None) -> tuple[list[str], dict[str, str]]:
+    """How a real tool is run on the fabric, seen from a node: its argv and environment; it must run in `folder.clients`."""
+    seen_from = node or fabric.manager_node
+    fabric.plan.guid(seen_from)
+    with locked(fabric.folder.path.name):
+        ibsim.forget_the_dead(fabric.folder)
+    return [*fabric.folder.enter, *words], ibsim.environment(fabric.folder, seen_from)
+
+
+def run_tool(name: str, words: Sequence[str], node: str | None) -> None:
+    """Become the tool; its output and exit status are this program's."""
+    fabric = load(name)
+    argv, environment = tool(fabric, words, node=node)
+    os.chdir(fabric.folder.clients)
+    try:
+        os.execvpe(argv[0], argv, environment)
+    except FileNotFoundError:
+        raise LabError(f"The command `{words[0]}` is not installed on this machine.") from None
+
+
+def second_manager(name: str, node: str | None, options: Mapping[str, str]) -> None:
+    """Start one more opensm, at another host than the first unless said; the one that must win is then master.
+
+    If that is the new one, the others are stopped before and started after it. ibsim tells a master of a new manager before that one is
+    ready, and opensm 3.3.23 may then hand over to a manager that is still discovering, whereupon nobody is master for good.
+    """
+    fabric = load(name)
+    folder = fabric.folder
+    at = node or next(hca.name for hca in fabric.plan.hcas if hca.name.split()[0] != fabric.manager_node.split()[0])
+    new = opensm.rank(options, fabric.plan.guid(at))
+    with locked(name):
+        ibsim.forget_the_dead(folder)
+        number = max(opensm.numbers(folder), default=0) + 1
+        others = [n for n in opensm.numbers(folder) if opensm.is_running(folder, n)]
+        wins = all(new > opensm.rank_of(folder.manager(n), fabric.plan) for n in others)
+        for other in others if wins else []:
+            opensm.stop(folder, other)
+        role = opensm.start(folder, number, at, options, patience_seconds=fabric.patience_seconds)
+        for other in others if wins else []:
+            opensm.again(folder, other, patience_seconds=fabric.patience_seconds)
+    log(f"opensm{number} at {at} is {role}")
+
+
+def stop_manager(name: str, number: int) -> None:
+    """End one subnet manager, as if its host had lost it."""
+    fabric = load(name)
+    if number not in opensm.numbers(fabric.folder):
+        raise LabError(f"Fabric '{name}' has no opensm{number}; it has {', '.join(f'opensm{n}' for n in opensm.numbers(fabric.folder))}.")
+    opensm.stop(fabric.folder, number)
+    log(f"opensm{number} has ended")

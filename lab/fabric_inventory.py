@@ -1,0 +1,40 @@
+# Copyright (c) 2026, the rdma.cluster authors
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""The inventory of containers on a simulated fabric, as data: how to reach them is the lab's, the intent is the fabric's. Pure."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from lab import fabric_tree, plan
+from lab.fabric_plan import FabricPlan
+from lab.paths import FabricFolder, LabFolder
+from lab.plan import Plan
+
+PLANE = "compute"
+RATE_GBPS = 200
+ACCESS = "ansible_"
+
+
+def inventory(lab: Plan, fabric: FabricPlan, lab_folder: LabFolder, folder: FabricFolder, *, own_manager: bool) -> dict[str, Any]:
+    """own_manager: opensm runs outside of the hosts, as on a switch; else the role is to run it on the first host."""
+    told = plan.inventory(lab, str(lab_folder.key), str(lab_folder.known_hosts))["all"]
+    manager = {"kind": "switch"} if own_manager else {"hosts": [lab.nodes[0].name]}
+    access = {key: value for key, value in told["vars"].items() if key.startswith(ACCESS)}
+    intent = {
+        "rdma_fabric": {"topology": "switched", "planes": {PLANE: {"subnet_manager": manager, "plan": str(folder.cabling), "ratio": 1}}},
+        "rdma_driver": {"stack": "inbox"},
+        "rdma_rails": [_rail(index) for index in range(fabric.shape.rails)],
+    }
+    hosts = {name: {"ansible_port": host["ansible_port"]} for name, host in told["hosts"].items()}
+    return {"all": {"vars": {**access, **intent}, "hosts": hosts}}
+
+
+def _rail(index: int) -> dict[str, Any]:
+    return {
+        "name": f"rail{index}",
+        "nic": {"pci": fabric_tree.pci_address(index)},
+        "link_layer": "infiniband",
+        "plane": PLANE,
+        "rate_gbps": RATE_GBPS,
+    }

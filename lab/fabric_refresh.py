@@ -1,0 +1,84 @@
+# Copyright (c) 2026, the rdma.cluster authors
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Keeps the stand-ins in the containers' /sys what the simulated ports say.
+
+One process a fabric, `python -m lab.fabric_refresh FOLDER LAB`.
+
+Ports change when somebody speaks to ibsim's console or a subnet manager does something: both write, and files that have grown are the
+sign to ask all ports. Every SLOW_SECONDS it asks anyhow, for somebody may have used ibportstate.
+"""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+import time
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+
+from lab import cluster, fabric_hosts, fabric_state, process
+from lab.cluster import Lab
+from lab.errors import LabError
+from lab.fabric_plan import FabricPlan
+from lab.paths import FabricFolder
+
+LOOK_SECONDS, SLOW_SECONDS = 0.5, 5.0
+
+
+def start(folder: FabricFolder, lab: str) -> None:
+    """Start it for a fabric that is up."""
+    with (folder.path / "refresh.log").open("wb") as output:
+        started = subprocess.Popen(
+            ["nice", "-n", "10", sys.executable, "-m", "lab.fabric_refresh", str(folder.path), lab], cwd=Path(__file__).parent.parent,
+            stdin=subprocess.DEVNULL, stdout=output, stderr=output, start_new_session=True,
+        )  # fmt: skip
+    (folder.path / "refresh.pid").write_text(str(started.pid))
+
+
+def stop(folder: FabricFolder) -> None:
+    process.end(folder.path / "refresh.pid", str(folder.path))
+
+
+def is_running(folder: FabricFolder) -> bool:
+    return process.is_ours(folder.path / "refresh.pid", str(folder.path))
+
+
+def signs(folder: FabricFolder, roots: Sequence[Path]) -> list[tuple[str, int]]:
+    """The sizes of what grows when a port may have changed. roots: of the containers."""
+    return [(str(path), path.stat().st_size) for path in _written(folder, roots) if path.exists()]
+
+
+def _written(folder: FabricFolder, roots: Sequence[Path]) -> Iterator[Path]:
+    yield folder.simulator / "out"
+    yield from sorted(folder.path.glob("opensm*/log"))
+    for root in roots:
+        yield from sorted((root / "var/log").glob("opensm*.log"))
+
+
+def refresh(folder: FabricFolder, lab: Lab, plan: FabricPlan) -> None:
+    """Ask all ports of all containers that run."""
+    for node in lab.plan.nodes:
+        root = lab.folder.node(node.name) / "root"
+        if (root / fabric_hosts.BASE).exists():
+            fabric_hosts.refresh_host(root, fabric_hosts.hcas_of(plan, node.name), folder)
+
+
+def main(path: str, name: str) -> None:
+    folder = FabricFolder(Path(path))
+    lab, plan = cluster.load(name), fabric_state.load(folder.path.name).plan
+    roots = [lab.folder.node(node.name) / "root" for node in lab.plan.nodes]
+    before, asked = None, 0.0
+    while True:
+        now = signs(folder, roots)
+        if now != before or time.monotonic() - asked > SLOW_SECONDS:
+            before, asked = now, time.monotonic()
+            try:
+                refresh(folder, lab, plan)
+            except LabError as error:
+                # A port that does not answer now will be asked again.
+                print(error, flush=True)
+        time.sleep(LOOK_SECONDS)
+
+
+if __name__ == "__main__":
+    main(*sys.argv[1:])

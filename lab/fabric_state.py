@@ -1,0 +1,82 @@
+# Copyright (c) 2026, the rdma.cluster authors
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""What is known of a simulated fabric between two commands: its state file, and the lock that lets one command at a time at its console."""
+
+from __future__ import annotations
+
+import dataclasses
+import fcntl
+import json
+import re
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import Any
+
+from lab import fabric_plan, paths
+from lab.errors import LabError
+from lab.fabric_plan import FabricPlan, Shape
+from lab.paths import FabricFolder
+
+
+@dataclass(frozen=True)
+class Fabric:
+    """A fabric that exists, as its state file tells."""
+
+    plan: FabricPlan
+    folder: FabricFolder
+    manager_node: str
+    #: The lab whose containers are its hosts; "" for none.
+    lab: str = ""
+    #: Whether the lab runs a subnet manager itself, outside of its hosts.
+    own_manager: bool = True
+
+    @property
+    def patience_seconds(self) -> float:
+        """How long its simulator and its manager may take: 3 s and 4 s for 2048 HCAs on one busy core, tenfold."""
+        return 20 + len(self.plan.hcas) / 40
+
+
+@contextmanager
+def locked(name: str) -> Iterator[None]:
+    """One command at a time on a fabric's console."""
+    paths.fabrics().mkdir(parents=True, exist_ok=True)
+    with (paths.fabrics() / f".{name}.lock").open("w") as handle:
+        fcntl.flock(handle, fcntl.LOCK_EX)
+        yield
+
+
+def checked(name: str) -> str:
+    if not re.fullmatch(r"[a-z][a-z0-9]{0,9}", name):
+        raise LabError(f"A fabric's name is 1 to 10 lower-case letters and digits, beginning with a letter; got '{name}'.")
+    return name
+
+
+def load(name: str) -> Fabric:
+    """The fabric of this name; LabError if there is none, or only what an interrupted `up` has left."""
+    known = state(checked(name))
+    if known is None or known["phase"] != "up":
+        raise LabError(f"There is no fabric '{name}'. Make one with: lab fabric up --name {name}")
+    plan = fabric_plan.make(Shape(**known["shape"]))
+    return Fabric(plan, FabricFolder.of(name), known["manager_node"], known["lab"], known["own_manager"])
+
+
+def state(name: str) -> dict[str, Any] | None:
+    try:
+        return dict(json.loads(FabricFolder.of(name).state.read_text()))
+    except FileNotFoundError:
+        return None
+
+
+def write_state(fabric: Fabric, phase: str) -> None:
+    told = {"manager_node": fabric.manager_node, "lab": fabric.lab, "own_manager": fabric.own_manager}
+    known = {"phase": phase, "shape": dataclasses.asdict(fabric.plan.shape), **told}
+    new = fabric.folder.state.with_suffix(".new")
+    new.write_text(json.dumps(known) + "\n")
+    new.rename(fabric.folder.state)
+
+
+def on_lab(lab: str) -> list[str]:
+    """The fabrics whose hosts are the containers of a lab."""
+    names = [path.parent.name for path in paths.fabrics().glob("*/fabric.json")]
+    return [name for name in names if (state(name) or {}).get("lab") == lab]

@@ -1,0 +1,59 @@
+# Copyright (c) 2026, the rdma.cluster authors
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""A fabric's plan as the texts that others read: ibsim, a person with a cabling plan, the tools' node-name map. Pure."""
+
+from __future__ import annotations
+
+from lab.fabric_plan import SPEED, WIDTH, End, FabricPlan, Trunk
+
+MELLANOX, QUANTUM, CONNECTX6 = 0x2C9, 0xD2F0, 0x101B
+#: What a switch calls itself that nobody has named.
+UNNAMED = "Quantum Mellanox Technologies"
+
+
+def topology(plan: FabricPlan, *, named: bool = True) -> str:
+    """The text that ibsim reads: ibnetdiscover's own format (width and speed stand behind each cable), node ids being our names.
+
+    `named` False: the switches describe themselves as factory-new ones do. Source: ibsim 0.10, sim_net.c.
+    """
+    far: dict[str, list[tuple[int, End]]] = {node.name: [] for node in plan.nodes}
+    for a, b in plan.cables():
+        far[a.node].append((a.port, b))
+        far[b.node].append((b.port, a))
+    parts = []
+    for switch in plan.switches:
+        said = switch.name if named else UNNAMED
+        head = f'Switch\t{plan.shape.ports} "{switch.name}"\t\t# "{said}" base port 0 lid 0 lmc 0'
+        parts.append([*_identity(switch.guid, QUANTUM, "switchguid"), head, *_cable_lines(far[switch.name], "lid 0")])
+    for hca in plan.hcas:
+        head = f'Ca\t1 "{hca.name}"\t\t# "{hca.name}"'
+        parts.append([*_identity(hca.guid, CONNECTX6, "caguid"), head, *_cable_lines(far[hca.name], "lid 0 lmc 0")])
+    return "\n\n".join("\n".join(part) for part in parts) + "\n"
+
+
+def _identity(guid: int, device: int, key: str) -> list[str]:
+    return [f"vendid={MELLANOX:#x}", f"devid={device:#x}", f"sysimgguid={guid:#x}", f"{key}={guid:#x}"]
+
+
+def _cable_lines(cables: list[tuple[int, End]], lid: str) -> list[str]:
+    return [f'[{port}]\t"{end.node}"[{end.port}]\t\t# {lid} "{end.node}" lid 0 {WIDTH}x{SPEED}' for port, end in sorted(cables)]
+
+
+def cabling(plan: FabricPlan) -> str:
+    """The planned cabling as a person would keep it (YAML): the file of `rdma_fabric.planes.NAME.plan`."""
+    lines = ["switches:"]
+    lines += [f'  {switch.name}: {{guid: "{switch.guid:#018x}", tier: {switch.tier}}}' for switch in plan.switches]
+    lines += ["links:"]
+    lines += [f'  - {{from: "{_ports(trunk.a, trunk)}", to: "{_ports(trunk.b, trunk)}"}}' for trunk in plan.trunks]
+    return "\n".join(lines) + "\n"
+
+
+def _ports(end: End, trunk: Trunk) -> str:
+    if " " in end.node:
+        return end.node
+    return str(end) if trunk.count == 1 else f"{end}-{end.port + trunk.count - 1}"
+
+
+def name_map(plan: FabricPlan) -> str:
+    """The switches' names by GUID, as `--node-name-map` of the tools and `node_name_map_name` of opensm read them."""
+    return "".join(f'{switch.guid:#018x} "{switch.name}"\n' for switch in plan.switches)

@@ -1,0 +1,190 @@
+# Copyright (c) 2026, the rdma.cluster authors
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Four containers as hosts of a simulated fabric: the playbooks as a person runs them, with the real opensm and the real tools on them.
+
+The HCAs are stand-ins (docs/lab.md); what the fabric says is ibsim's.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+import time
+import xml.etree.ElementTree as ET
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import networkx as nx
+import pytest
+import yaml
+
+from lab import cluster, fabric, fabric_faults, remote
+from lab.fabric import Wishes
+from lab.fabric_plan import Shape
+from tests.verify.site import ROOT, Site
+
+NAME = "mfabric3"
+HOSTS = ["node1", "node2", "node3", "node4"]
+RED = {"red": {"key": 0x0101, "members": ["node1", "node2"]}}
+SVG = "{http://www.w3.org/2000/svg}"
+#: How long the stand-ins may take to follow the simulated ports.
+FOLLOW_SECONDS = 30
+
+
+@pytest.fixture(scope="module")
+def site(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Site]:
+    """A lab of containers on a fabric with two rails, whose subnet manager the role is to run."""
+    cluster.up(NAME, "container", len(HOSTS), None)
+    try:
+        fabric.up(NAME, Shape("rail", len(HOSTS), 2, ports=8), Wishes(lab=NAME, own_manager=False))
+        yield Site(fabric.load(NAME).folder.inventory, tmp_path_factory.mktemp("site"))
+    finally:
+        fabric.down(NAME)
+        cluster.down(NAME)
+
+
+def on(host: str, command: str) -> str:
+    lab = cluster.load(NAME)
+    said = remote.execute(lab.plan.node(host), lab.folder, command)
+    assert said.status == 0, said.stderr
+    return said.stdout.strip()
+
+
+def state(host: str, device: str) -> str:
+    return on(host, f"cat /sys/class/infiniband/{device}/ports/1/state")
+
+
+def wait(what: Callable[[], bool]) -> None:
+    deadline = time.monotonic() + FOLLOW_SECONDS
+    while not what():
+        assert time.monotonic() < deadline, f"not within {FOLLOW_SECONDS} s"
+        time.sleep(0.5)
+
+
+def changed(said: str) -> dict[str, int]:
+    """Host → what a run has changed there, by its recap."""
+    return {host: int(count) for host, count in re.findall(r"^(\w+) +: ok=\d+ +changed=(\d+)", said, re.MULTILINE) if host in HOSTS}
+
+
+def build(site: Site, *words: str) -> tuple[int, str]:
+    """The link stage, and the fabric stage if that passes."""
+    both = site.run_dir.parent / "link_and_fabric.yml"
+    both.write_text(yaml.safe_dump([{"import_playbook": str(ROOT / f"playbooks/{stage}.yml")} for stage in ("link", "fabric")]))
+    done = site.run(str(both), *words)
+    return done.returncode, done.stdout
+
+
+def told(site: Site) -> list[tuple[str, str, str]]:
+    """What the last run's findings say that is an error or unknown: check, host or plane, subject."""
+    found = [json.loads(line) for line in (site.evidence / "findings.jsonl").read_text().splitlines()]
+    return sorted((each["check"], each["host"], each["subject"]) for each in found if each["status"] in ("error", "unknown"))
+
+
+def test_without_a_subnet_manager_every_port_waits(site: Site) -> None:
+    assert [state(host, "mlx5_1") for host in HOSTS] == ["2: INIT"] * 4
+
+
+def test_the_site_goes_through_its_fabric_stage(site: Site) -> None:
+    """Preflight, driver, link and fabric pass; the host stage needs a kernel of its own, which a container has not."""
+    done = site.run("site")
+    run = site.evidence
+    gates = {stage: json.loads((run / f"gates/{stage}.json").read_text()) for stage in ("preflight", "driver", "link", "fabric")}
+    assert [(gate["out"], gate["planes"], gate["stops"]) for gate in gates.values()] == [({}, {}, False)] * 4, done.stdout
+    assert "rdma.cluster.limits" in done.stdout
+    assert [state(host, "mlx5_1") for host in HOSTS] == ["4: ACTIVE"] * 4
+    assert "priority 14 state 3 SMINFO_MASTER" in on("node3", "sminfo -C mlx5_1")
+
+
+def test_a_second_run_changes_nothing(site: Site) -> None:
+    status, said = build(site)
+    assert status == 0, said
+    assert changed(said) == dict.fromkeys(HOSTS, 0)
+    assert told(site) == []
+
+
+def test_a_partition_is_in_the_ports_of_its_members(site: Site) -> None:
+    words = ["-e", json.dumps({"rdma_partitions": RED})]
+    status, said = build(site, *words)
+    assert status == 0, said
+    keys = {host: on(host, "grep -h 8101 /sys/class/infiniband/mlx5_*/ports/1/pkeys/* || true").split() for host in HOSTS}
+    assert keys == {"node1": ["0x8101"] * 2, "node2": ["0x8101"] * 2, "node3": [], "node4": []}
+    status, said = build(site, *words)
+    assert (status, changed(said)) == (0, dict.fromkeys(HOSTS, 0)), said
+    status, said = build(site)
+    assert status == 0, said
+
+
+def test_a_hosts_cable_that_is_cut_is_named(site: Site) -> None:
+    fabric_faults.cut(NAME, "node3 mlx5_1")
+    try:
+        wait(lambda: state("node3", "mlx5_1") == "1: DOWN")
+        status, said = build(site)
+    finally:
+        fabric_faults.restore(NAME, "node3 mlx5_1")
+    assert status == 2, said
+    assert told(site) == [("link.state", "node3", "rail 1 (rail1, 0000:31:00.0)")]
+    assert "mlx5_1/1 is DOWN, Polling" in said
+    wait(lambda: state("node3", "mlx5_1") == "4: ACTIVE")
+
+
+def test_an_uplink_that_is_cut_is_named(site: Site) -> None:
+    fabric_faults.cut(NAME, "leaf1/5")
+    try:
+        status, said = build(site)
+    finally:
+        fabric_faults.restore(NAME, "leaf1/5")
+    assert status == 2, said
+    assert told(site) == [("fabric.cabling", "plane compute", "leaf1 port 5 to spine1 port 1")]
+
+
+@pytest.fixture(scope="module")
+def discovered(site: Site) -> Path:
+    """The folder of a run of discover, from an inventory of names, while an uplink is narrow."""
+    inventory = yaml.safe_load(site.inventory.read_text())
+    variables = inventory["all"]["vars"]
+    inventory["all"]["vars"] = {key: value for key, value in variables.items() if not key.startswith("rdma_")}
+    names = site.run_dir.parent / "names.yml"
+    names.write_text(yaml.safe_dump(inventory))
+    fabric_faults.degrade(NAME, "leaf2/5", 1, None)
+    try:
+        done = Site(names, site.run_dir.parent / "discover").run("discover")
+    finally:
+        fabric_faults.restore(NAME, "leaf2/5")
+    assert done.returncode == 0, done.stdout
+    assert set(changed(done.stdout).values()) == {0}
+    (folder,) = [path.parent for path in (site.run_dir.parent / "discover/artifacts").glob("*/fabric.json") if not path.parent.is_symlink()]
+    return folder
+
+
+def test_the_graph_is_the_planned_fabric(discovered: Path) -> None:
+    (graph,) = json.loads((discovered / "fabric.json").read_text())["planes"]
+    assert (graph["complete"], graph["problems"]) == (True, [])
+    names = {guid: node["name"] if node["kind"] == "switch" else node["description"] for guid, node in graph["nodes"].items()}
+    found = {frozenset({f"{names[a]}/{port}", f"{names[b]}/{other}"}) for a, port, b, other, *_rate in graph["links"]}
+    assert found == {frozenset({str(a), str(b)}) for a, b in fabric.load(NAME).plan.cables()}
+
+
+def test_graphml_has_the_narrow_link_marked(discovered: Path) -> None:
+    graph = nx.read_graphml(discovered / "fabric/default.graphml")
+    names = nx.get_node_attributes(graph, "name")
+    assert sorted(names.values()) == sorted([*HOSTS, *HOSTS, "leaf1", "leaf2", "spine1", "spine2"])
+    bad = [(names[a], names[b], data["width"]) for a, b, data in graph.edges(data=True) if "bad" in data]
+    assert [({one, other}, width) for one, other, width in bad] == [({"leaf2", "spine1"}, 1)]
+    assert graph.number_of_edges() == 16
+
+
+def test_the_drawing_shows_every_switch_and_host_and_the_bad_link(discovered: Path) -> None:
+    top = ET.parse(discovered / "fabric/default.svg").getroot()  # noqa: S314 (our own)
+    texts = ["".join(each.itertext()) for each in top.iter(f"{SVG}text")]
+    assert {*HOSTS, "leaf1", "leaf2", "spine1", "spine2"} <= set(texts)
+    assert "4 hosts, 8 HCAs, 4 switches, 16 links, of which 1 bad" in texts
+    assert [text for text in texts if text.startswith("leaf2 port 5 to spine1 port 3, 1X HDR")]
+    assert len([each for each in top.iter(f"{SVG}line") if each.get("class") == "bad"]) == 1
+
+
+def test_the_proposal_has_the_rails(discovered: Path, site: Site) -> None:
+    proposed = yaml.safe_load((discovered / "fabric/inventory.yml").read_text())["all"]
+    ours: dict[str, Any] = yaml.safe_load(site.inventory.read_text())["all"]
+    assert proposed["vars"]["rdma_rails"] == [{**rail, "plane": "default"} for rail in ours["vars"]["rdma_rails"]]
+    assert list(proposed["hosts"]) == HOSTS

@@ -1,0 +1,54 @@
+# Copyright (c) 2026, the rdma.cluster authors
+# GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""Action plugin of rdma.cluster.fabric_discover; documented in plugins/modules/fabric_discover.py."""
+
+from __future__ import annotations
+
+import itertools
+import json
+from collections.abc import Mapping
+from typing import Any, ClassVar
+
+from ansible_collections.rdma.cluster.plugins.module_utils._fabric_graph import Graph
+from ansible_collections.rdma.cluster.plugins.plugin_utils._action import RunAction
+from ansible_collections.rdma.cluster.plugins.plugin_utils._fabric_graphml import graphml
+from ansible_collections.rdma.cluster.plugins.plugin_utils._fabric_inventory import inventory
+from ansible_collections.rdma.cluster.plugins.plugin_utils._fabric_marks import bad_links
+from ansible_collections.rdma.cluster.plugins.plugin_utils._fabric_svg import svg
+
+
+class ActionModule(RunAction):
+    _requires_connection = False
+    ARGUMENTS: ClassVar[Mapping[str, Any]] = {"graphs": {"type": "list", "elements": "dict", "required": True}}
+
+    def work(self, options: Mapping[str, Any]) -> dict[str, Any]:
+        # Ansible's own kinds of text are not what writers of files know.
+        plain = json.loads(json.dumps(options["graphs"]))
+        graphs = sorted(map(Graph.from_dict, plain), key=lambda graph: graph.plane)
+        if not graphs:
+            return {"failed": True, "msg": "There is no fabric: no host has told one. Its link stage says whether a port is up."}
+        twice = sorted({one.plane for one, other in itertools.pairwise(graphs) if one.plane == other.plane})
+        if twice:
+            return {"failed": True, "msg": f"There is more than one graph of plane {', '.join(twice)}; give each plane once."}
+        written = [self.folder.write_json("fabric.json", {"schema": 1, "planes": [graph.to_dict() for graph in graphs]})]
+        bad = {}
+        for graph in graphs:
+            marked = bad_links(graph)
+            bad[graph.plane] = len(marked)
+            written.append(self.folder.write(f"fabric/{graph.plane}.graphml", graphml(graph, marked)))
+            written.append(self.folder.write(f"fabric/{graph.plane}.svg", svg(graph, marked)))
+        written.append(self.folder.write("fabric/inventory.yml", inventory(graphs, self._facts())))
+        problems = [f"{graph.plane}: {problem}" for graph in graphs for problem in graph.problems]
+        return {"stored": [str(path) for path in written], "bad_links": bad, "problems": problems}
+
+    def _facts(self) -> dict[str, Any]:
+        """The facts of the hosts of the play that were read in this run: rdma_facts has set them, or observe has stored them."""
+        found = {}
+        for host in self.variables["ansible_play_hosts_all"]:
+            stored = self.folder.read_if_there(self.folder.host_file("facts", host))
+            facts = stored or self.variables["hostvars"][host].get("ansible_facts", {}).get("rdma")
+            if facts is not None:
+                found[host] = facts
+        return found

@@ -1,0 +1,51 @@
+# Copyright (c) 2026, the rdma.cluster authors
+# GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""Action plugin of rdma.cluster.fabric_read; documented in plugins/modules/fabric_read.py."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, ClassVar
+
+from ansible_collections.rdma.cluster.plugins.plugin_utils._action import RunAction
+from ansible_collections.rdma.cluster.plugins.plugin_utils._fabric_readings import (
+    GRAPHS,
+    LLDP,
+    LOADED,
+    MANAGERS,
+    ethernet,
+    folder_of,
+    ports_of,
+    reader,
+    reading_of,
+)
+from ansible_collections.rdma.cluster.plugins.plugin_utils._pair_evidence import SWEEP
+
+
+class ActionModule(RunAction):
+    ARGUMENTS: ClassVar[Mapping[str, Any]] = {"what": {"type": "str", "required": True, "choices": [GRAPHS, MANAGERS, LOADED]}}
+
+    def work(self, options: Mapping[str, Any]) -> dict[str, Any]:
+        what, stored = options["what"], []
+        if what == LOADED and self.folder.read_if_there(f"{SWEEP}/plan.json") is None:
+            return {"stored": [], "msg": "Nothing was measured in this run, so nothing was under load."}
+        for plane, (device, port) in ports_of(self.intent, self.facts, what).items():
+            if reader(self.folder, what, plane, self.variables["ansible_play_hosts"]) != self.host:
+                continue
+            asked = {"plane": plane, "device": device, "port": port, "graph": what != MANAGERS, "counters": ["errors", "data"]}
+            said = self.module("fabric_facts", **asked)
+            if said.get("unreachable"):
+                return said
+            reading = reading_of(what, plane, said)
+            stored.append(self.folder.write_json(self.folder.host_file(folder_of(what, plane), self.host), reading))
+        if what == GRAPHS and ethernet(self.intent, self.facts) and not self._has(LLDP):
+            said = self.module("fabric_facts", source="lldp", name=self.host)
+            if said.get("unreachable"):
+                return said
+            stored.append(self.folder.write_json(self.folder.host_file(LLDP, self.host), reading_of(what, LLDP, said)))
+        return {"stored": [str(path) for path in stored]}
+
+    def _has(self, folder: str) -> bool:
+        return (self.folder.path / self.folder.host_file(folder, self.host)).exists()

@@ -1,0 +1,48 @@
+# Copyright (c) 2026, the rdma.cluster authors
+# GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""Action plugin of rdma.cluster.subnet_manager_plan; documented in plugins/modules/subnet_manager_plan.py."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, ClassVar
+
+from ansible_collections.rdma.cluster.plugins.module_utils._opensm_service import Instance, ports_file
+from ansible_collections.rdma.cluster.plugins.plugin_utils._action import RunAction
+from ansible_collections.rdma.cluster.plugins.plugin_utils._subnet_manager import plan_managers
+
+
+class ActionModule(RunAction):
+    _requires_connection = False
+    ARGUMENTS: ClassVar[Mapping[str, Any]] = {"keys": {"type": "dict", "default": {}, "no_log": True}}
+
+    def work(self, options: Mapping[str, Any]) -> dict[str, Any]:
+        wanted = {self.host, *self._members()}
+        inventory = list(self.variables["groups"]["all"])
+        fleet = {name: self._known(name) for name in inventory if name in wanted}
+        plan = plan_managers(self.host, fleet, inventory, options["keys"])
+        if plan.problems:
+            return {"failed": True, "msg": "The subnet manager cannot be set up:\n" + "\n".join(f"  - {each}" for each in plan.problems)}
+        instances = [Instance(**each) for each in plan.instances]
+        ports = ports_file(instances)
+        return {
+            "flavour": plan.flavour,
+            "instances": plan.instances,
+            "sharp": plan.sharp,
+            "ports_file": {"path": ports.path, "content": ports.text},
+            # Keys are in opensm.conf.
+            "_ansible_no_log": bool(options["keys"]),
+        }
+
+    def _members(self) -> set[str]:
+        """The hosts whose ports are asked for by name."""
+        names = set()
+        for partition in self.intent["partitions"].values():
+            for each in partition["members"] if isinstance(partition["members"], list) else ():
+                names.add(each if isinstance(each, str) else each["host"])
+        return {name for name in names if name}
+
+    def _known(self, host: str) -> dict[str, Any]:
+        return {what: self.folder.read_if_there(self.folder.host_file(what, host)) for what in ("intent", "facts")}

@@ -1,0 +1,144 @@
+# Copyright (c) 2026, the rdma.cluster authors
+# GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""What the gate of the link stage asks of P_Keys: each in the table of its members' ports, and in no other (B41)."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+from ansible_collections.rdma.cluster.plugins.module_utils._checks_rail import RailPort, rail_ports
+from ansible_collections.rdma.cluster.plugins.module_utils._findings import ERROR, OK, UNKNOWN, WARNING, Finding
+from ansible_collections.rdma.cluster.plugins.module_utils._partitions_conf import DEFAULT_KEY, DEFAULT_NAME, FULL_BIT, table_key
+from ansible_collections.rdma.cluster.plugins.module_utils._rails import Facts
+from ansible_collections.rdma.cluster.plugins.module_utils._rdma_device import port_guid
+
+STAGE = "link"
+TABLE = "link.pkey"
+POLICY = "link.partitions"
+#: Partition → key with the bit for full membership, of one port.
+Keys = Mapping[str, int]
+
+
+def check_pkeys(host: str, intent: Mapping[str, Any], facts: Facts) -> list[Finding]:
+    """Findings `link.pkey` of each InfiniBand rail on a plane whose subnet manager is planned, and `link.partitions` of each such plane."""
+    planes = {name: plane["subnet_manager"] for name, plane in intent["fabric"]["planes"].items() if plane["subnet_manager"]}
+    ports = [port for port in rail_ports(STAGE, host, intent["rails"], facts) if _looked_at(port, planes)]
+    return [*(_table(port, intent, planes[port.rail.rail["plane"]]) for port in ports), *_policies(host, intent, planes, ports)]
+
+
+def _looked_at(port: RailPort, planes: Mapping[str, Mapping[str, Any]]) -> bool:
+    rail = port.rail.rail
+    return rail["link_layer"] == "infiniband" and planes.get(rail["plane"], {}).get("kind") in ("hosts", "switch")
+
+
+def planned_keys(host: str, guid: str | None, intent: Mapping[str, Any]) -> dict[str, int]:
+    """The keys that a port is to have, of the partitions of the intent. guid: its port GUID."""
+    found = {}
+    for name, partition in intent["partitions"].items():
+        membership = _membership(host, guid, partition)
+        if membership is not None:
+            found[name] = table_key(partition["key"], membership)
+    return found
+
+
+def _membership(host: str, guid: str | None, partition: Mapping[str, Any]) -> str | None:
+    """A port that is named by its GUID is what that says; opensm takes the last of two words on one port as well."""
+    if partition["members"] == "all":
+        return str(partition["membership"])
+    found = None
+    for each in partition["members"]:
+        member = {"host": each, "guid": each, "membership": None} if isinstance(each, str) else each
+        if (member["guid"] or "").lower() == (guid or "none"):
+            return member["membership"] or str(partition["membership"])
+        if member["host"] == host:
+            found = member["membership"] or str(partition["membership"])
+    return found
+
+
+def _table(port: RailPort, intent: Mapping[str, Any], manager: Mapping[str, Any]) -> Finding:
+    planned = planned_keys(port.host, port_guid(port.port), intent)
+    allowed = {**planned, **_default(intent, manager)}
+    expected = _words(allowed) if allowed else "no partition of rdma_partitions"
+    if port.not_judged:
+        return port.skip(TABLE, port.not_judged, expected)
+    seen = port.port.get("pkeys")
+    if seen is None:
+        remedy = f"Look at {port.sysfs}/pkeys on {port.host}."
+        return port.finding(TABLE, UNKNOWN, "the table of P_Keys was not read", expected, remedy)
+    problems = list(_problems(set(seen.values()), allowed, port.host, intent, manager))
+    if not problems:
+        return port.finding(TABLE, OK, ", ".join(f"0x{key:04x}" for key in seen.values()) or "an empty table", expected)
+    if manager["kind"] == "switch":
+        remedy = (
+            f"Set the partitions of the switch that runs the subnet manager of plane {port.rail.rail['plane']} as rdma_partitions says."
+        )
+    else:
+        first = manager["hosts"][0]
+        remedy = (
+            f"Run the link stage for {first}, which gives its opensm the partitions; if its files are as planned, look for `Partition "
+            f"configuration in error` in /var/log/opensm.*.log there, and with `sminfo -C {port.rail.device} -P {port.rail.port}` on "
+            f"{port.host} for another manager."
+        )
+    return port.finding(TABLE, ERROR, "; ".join(problems), expected, remedy)
+
+
+def _default(intent: Mapping[str, Any], manager: Mapping[str, Any]) -> dict[str, int]:
+    """What the port has of the default partition, as far as we make it; {} where a switch does."""
+    partitions = intent["partitions"]
+    if manager["kind"] == "switch" or any(each["key"] == DEFAULT_KEY for each in partitions.values()):
+        return {}
+    return {DEFAULT_NAME: table_key(DEFAULT_KEY, "limited" if partitions else "full")}
+
+
+def _problems(seen: set[int], allowed: Keys, host: str, intent: Mapping[str, Any], manager: Mapping[str, Any]) -> Iterator[str]:
+    # The master's own port is a full member of the default partition whatever is planned.
+    may_be_full = host in manager["hosts"]
+    names = {partition["key"]: name for name, partition in intent["partitions"].items()}
+    there = {key & ~FULL_BIT: key for key in sorted(seen)}
+    for name, key in allowed.items():
+        found = there.get(key & ~FULL_BIT)
+        if found is None:
+            yield f"not in {name} (0x{key & ~FULL_BIT:04x})"
+        elif found != key and not (may_be_full and key == DEFAULT_KEY):
+            yield f"in {name} as {_kind(found)} member, planned is {_kind(key)}"
+    planned = {key & ~FULL_BIT for key in allowed.values()}
+    for short in sorted(set(there) - planned):
+        if short in names:
+            yield f"in {names[short]} (0x{short:04x}), of which it is no member"
+        elif short != DEFAULT_KEY and manager["kind"] == "hosts":
+            yield f"in 0x{short:04x}, which is no partition of rdma_partitions"
+
+
+def _kind(key: int) -> str:
+    return "full" if key & FULL_BIT else "limited"
+
+
+def _words(keys: Keys) -> str:
+    return ", ".join(f"0x{key:04x} ({name})" for name, key in keys.items())
+
+
+def _policies(host: str, intent: Mapping[str, Any], planes: Mapping[str, Any], ports: list[RailPort]) -> Iterator[Finding]:
+    """Once a plane, by the host that is to be its master: whether the default partition joins what others keep apart."""
+    partitions = intent["partitions"]
+    tenants = [name for name, each in partitions.items() if each["key"] != DEFAULT_KEY and not each["shared"]]
+    said = next((each for each in partitions.values() if each["key"] == DEFAULT_KEY), None)
+    full = said["membership"] == "full" and said["members"] == "all" if said else not partitions
+    for plane in dict.fromkeys(port.rail.rail["plane"] for port in ports):
+        if host not in planes[plane]["hosts"][:1]:
+            continue
+        subject, expected = f"plane {plane}", "a default partition that does not join tenants"
+        if not full:
+            yield Finding(STAGE, POLICY, host, subject, OK, "its members are limited: they do not talk to each other on it", expected)
+        elif not tenants:
+            yield Finding(
+                STAGE, POLICY, host, subject, WARNING if said else OK, "everybody is a full member, and no tenants are planned", expected
+            )
+        else:
+            yield Finding(
+                STAGE, POLICY, host, subject, WARNING,
+                f"everybody is a full member of it: {', '.join(tenants[:4])} reach each other over it all the same", expected,
+                "Leave the partition 0x7fff out of rdma_partitions, or make its membership limited.",
+            )  # fmt: skip

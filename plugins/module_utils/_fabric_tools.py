@@ -1,0 +1,108 @@
+# Copyright (c) 2026, the rdma.cluster authors
+# GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""Running the tools of infiniband-diags on one host, and telling every reason for which one may not have told all."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import TypeVar
+
+from ansible_collections.rdma.cluster.plugins.module_utils._command import CommandError, Completed, Runner
+from ansible_collections.rdma.cluster.plugins.module_utils._errors import ParseError
+from ansible_collections.rdma.cluster.plugins.module_utils._sysroot import SysRoot
+
+T = TypeVar("T")
+_TIMED_OUT = re.compile(r"bad status 110|Connection timed out")
+_CLOSED = re.compile(r"can't open UMAD port|can't open MAD port|Failed to open")
+_NO_SM = "No SM/SA found"
+#: In the problems of a graph that was read while no subnet manager answered.
+NO_MANAGER = "found no subnet manager"
+_NO_MODULE = "is ib_umad module loaded"
+_PACKAGE = "infiniband-diags"
+_ENDED_WELL = {"ibqueryerrors": (0, 1)}
+
+
+@dataclass(frozen=True)
+class Asked:
+    """What to read. device and port: from where; the tools take the first active port where they are None.
+
+    links: states and what links could be, by iblinkinfo; errors and data: counters, by ibqueryerrors; timeout_seconds: of each tool.
+    """
+
+    plane: str = "default"
+    device: str | None = None
+    port: int | None = None
+    links: bool = True
+    errors: bool = True
+    data: bool = False
+    node_name_map: str | None = None
+    timeout_seconds: float = 120.0
+
+
+class Tools:
+    """Runs the tools, and collects what went wrong."""
+
+    def __init__(self, runner: Runner, sys: SysRoot, asked: Asked) -> None:
+        self._runner, self._sys, self._asked = runner, sys, asked
+        self.problems: list[str] = []
+        self.where = ["-C", asked.device] if asked.device is not None else []
+        self.where += ["-P", str(asked.port)] if asked.port is not None else []
+
+    def run(self, tool: str, options: Sequence[str], parse: Callable[[str], T]) -> T | None:
+        """What a tool tells, or None; every reason for which it may not have told all is a problem."""
+        try:
+            done = self._runner.run([tool, *options, *self.where], timeout_seconds=self._asked.timeout_seconds)
+        except CommandError as exc:
+            missing = str(exc).startswith("command not found")
+            self.problems.append(f"{tool} is not installed on this host: install {_PACKAGE}" if missing else str(exc))
+            return None
+        said = self._complaints(tool, done)
+        self.problems += said
+        if done.rc not in _ENDED_WELL.get(tool, (0,)):
+            self.problems += [] if said else [f"{tool} ended with exit status {done.rc} and said nothing of it"]
+            return None
+        try:
+            return parse(done.stdout)
+        except ParseError as exc:
+            self.problems += [] if said else [str(exc)]
+            return None
+
+    def _complaints(self, tool: str, done: Completed) -> list[str]:
+        failed = done.rc not in _ENDED_WELL.get(tool, (0,))
+        # IBEXIT prints "iberror: failed: …" on standard output.
+        lines = [line for line in done.stderr.splitlines() + (done.stdout.splitlines()[-1:] if failed else []) if line.strip()]
+        text = "\n".join(lines)
+        if _NO_MODULE in text:
+            return [f"{tool} cannot ask: the kernel module ib_umad is not loaded on this host (modprobe ib_umad)"]
+        if _CLOSED.search(text):
+            return [f"{tool} cannot ask: {self._why_closed()}"]
+        if _NO_SM in text:
+            return [f"{tool} {NO_MANAGER} on {self._port_words()}, and asked nobody"]
+        silent = [line for line in lines if _TIMED_OUT.search(line)]
+        other = [line for line in lines if line not in silent]
+        said = (
+            [f"{len(silent)} queries of {tool} were not answered, so that nodes or ports are missing: {silent[0].strip()}"]
+            if silent
+            else []
+        )
+        return [*said, f"{tool} complains: {'; '.join(line.strip() for line in other[:3])}"] if other else said
+
+    def _port_words(self) -> str:
+        device, port = self._asked.device, self._asked.port
+        return f"{device or 'the first device'} port {port}" if port is not None else device or "the first active port"
+
+    def _why_closed(self) -> str:
+        device, port = self._asked.device, self._asked.port
+        folder = f"/sys/class/infiniband/{device}"
+        if device is not None and not self._sys.exists(folder):
+            return f"there is no RDMA device {device}"
+        if device is not None and port is not None:
+            if not self._sys.exists(f"{folder}/ports/{port}"):
+                return f"{device} has no port {port}"
+            if self._sys.text(f"{folder}/ports/{port}/link_layer") == "Ethernet":
+                return f"{device} port {port} is an Ethernet port, behind which there is no InfiniBand fabric"
+        return f"it may not open /dev/infiniband/umad* for {self._port_words()} (permission denied: become root), or no port is active"

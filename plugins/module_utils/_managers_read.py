@@ -1,0 +1,38 @@
+# Copyright (c) 2026, the rdma.cluster authors
+# GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""Reading who the subnet managers of a plane are, from one of its hosts."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from ansible_collections.rdma.cluster.plugins.module_utils._fabric_tools import Tools
+from ansible_collections.rdma.cluster.plugins.module_utils._saquery import parse_manager_ports
+from ansible_collections.rdma.cluster.plugins.module_utils._sminfo import SmInfo, parse_sminfo
+
+
+@dataclass(frozen=True)
+class Managers:
+    """master: the one that the port knows, None if none answers; known: all of the plane, the master first, None if that is not known.
+
+    why_not: why they are not known, None if they are.
+    """
+
+    master: SmInfo | None
+    known: list[SmInfo] | None
+    why_not: str | None
+
+
+def read_managers(tools: Tools) -> Managers:
+    """Two commands, and one more for each manager beside the master. Never raises for what the fabric or the tools do."""
+    before = len(tools.problems)
+    master = tools.run("sminfo", [], parse_sminfo)
+    lids = tools.run("saquery", ["-s"], parse_manager_ports) if master is not None else None
+    known = [] if master is None else [master]
+    for lid in lids or ():
+        if master is not None and lid != master.lid and (other := tools.run("sminfo", [str(lid)], parse_sminfo)) is not None:
+            known.append(other)
+    why_not = "; ".join(tools.problems[before:]) or None
+    return Managers(master, known if why_not is None else None, why_not)

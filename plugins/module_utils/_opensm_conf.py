@@ -1,0 +1,96 @@
+# Copyright (c) 2026, the rdma.cluster authors
+# GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""opensm.conf: what the intent says of a plane's subnet manager, in the words of `opensm -c` (3.3.23).
+
+Every key that the intent has is always written, also with opensm's own default: when opensm reads the file again, a key that has gone
+keeps its old value. What belongs to one host (port, priority, log) is not in the file but on the command line, so that the file is the
+same on all hosts of a plane.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+NONE = "(null)"
+#: Secrets, with opensm's own values.
+KEYS = {"m_key": "0x0000000000000000", "sm_key": "0x0000000000000001", "sa_key": "0x0000000000000001"}
+#: What opensm takes over from the file in a heavy sweep (can_update of opt_tbl, osm_subnet.c of 3.3.24). part_enforce is left out: its
+#: text is taken over there, and what it means is reckoned at the start only.
+UPDATABLE = frozenset(
+    {
+        *KEYS, "m_key_lease_period", "m_key_protection_level", "sweep_interval", "qos", "qos_max_vls", "qos_high_limit", "qos_vlarb_high",
+        "qos_vlarb_low", "qos_sl2vl", "log_flags", "log_max_size", "force_log_flush",
+    }
+)  # fmt: skip
+
+
+def render_conf(plane: str, manager: Mapping[str, Any], keys: Mapping[str, str | None], partitions_path: str) -> str:
+    """The file. manager: planes.NAME.subnet_manager of the normalised intent; keys: some of KEYS, in hexadecimal."""
+    lines = [f"# Managed by rdma.cluster: the subnet manager of plane {plane}, the same on all hosts that run it."]
+    values = settings(manager, keys, partitions_path)
+    return "\n".join([*lines, *(f"{name} {value}" for name, value in values.items())]) + "\n"
+
+
+def settings(manager: Mapping[str, Any], keys: Mapping[str, str | None], partitions_path: str) -> dict[str, str]:
+    """Each key of opensm.conf that is ours with its value as text."""
+    qos, log = manager["qos"], manager["log"]
+    found = {
+        "subnet_prefix": manager["subnet_prefix"],
+        **{name: keys.get(name) or default for name, default in KEYS.items()},
+        "m_key_lease_period": manager["m_key_lease_seconds"],
+        "m_key_protection_level": manager["m_key_protection_level"],
+        "lmc": manager["lmc"],
+        "sweep_interval": manager["sweep_interval_seconds"],
+        "partition_config_file": partitions_path,
+        "part_enforce": manager["partition_enforcement"],
+        "routing_engine": manager["routing"],
+        "qos": qos["enabled"],
+        **{f"qos_{name}": qos[name] for name in ("max_vls", "high_limit", "vlarb_high", "vlarb_low", "sl2vl")},
+        "log_flags": f"0x{log['flags']:02x}",
+        "log_max_size": log["max_size_mb"],
+        "force_log_flush": log["flush"],
+        # Only NVIDIA's opensm has it; 2 is "on all switches that can".
+        **({"sharp_enabled": 2} if manager["sharp"] else {}),
+    }
+    return {name: _text(value) for name, value in found.items()}
+
+
+def _text(value: str | int | bool | None) -> str:
+    """Of a truth value opensm knows TRUE; all else is false to it."""
+    if value is None:
+        return NONE
+    return str(value).upper() if isinstance(value, bool) else str(value)
+
+
+def parse_conf(text: str) -> dict[str, str]:
+    """Key → value of an opensm.conf, read as opensm does: a comment begins anywhere, the last line of a key wins."""
+    found = {}
+    for line in text.splitlines():
+        words = line.split("#", maxsplit=1)[0].split(maxsplit=1)
+        if words:
+            found[words[0]] = words[1].strip().strip("\"'") if len(words) > 1 else ""
+    return found
+
+
+def restart_reasons(before: str, after: str) -> list[str]:
+    """The keys that differ between two files and that a running opensm does not take over, with both values."""
+    old, new = parse_conf(before), parse_conf(after)
+    names = [*new, *(name for name in old if name not in new)]
+    return [
+        f"{name} {old.get(name, 'absent')} → {new.get(name, 'absent')}"
+        for name in names
+        if old.get(name) != new.get(name) and (name not in UPDATABLE or name not in new)
+    ]
+
+
+def redacted(text: str, word: str) -> str:
+    """A file for a person: secrets that are not opensm's own are replaced by a word in brackets."""
+    return "".join(_redacted_line(line, word) for line in text.splitlines(keepends=True))
+
+
+def _redacted_line(line: str, word: str) -> str:
+    name, _space, value = line.strip().partition(" ")
+    return f"{name} ({word})\n" if name in KEYS and value != KEYS[name] else line

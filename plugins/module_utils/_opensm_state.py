@@ -1,0 +1,120 @@
+# Copyright (c) 2026, the rdma.cluster authors
+# GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""Whether a running opensm has read its files, and what makes it do so: nothing, a signal, or a new start.
+
+A heavy sweep reads partitions.conf and most of opensm.conf again (osm_state_mgr.c, osm_pkey_mgr.c of 3.3.24), and SIGHUP begins one
+(opensm(8)). What was signalled is remembered in /run, by the start of the service it was told to.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from ansible_collections.rdma.cluster.plugins.module_utils._command import Runner, run_checked
+from ansible_collections.rdma.cluster.plugins.module_utils._errors import ParseError
+from ansible_collections.rdma.cluster.plugins.module_utils._opensm_conf import restart_reasons
+
+START, RESTART, RELOAD, NOTHING = "start", "restart", "reload", "nothing"
+PROPERTIES = "Id,ActiveState,UnitFileState,MainPID,InvocationID,ExecMainStartTimestampMonotonic"
+MEMORY = "/run/rdma-cluster"
+
+
+@dataclass(frozen=True)
+class Service:
+    """A unit now. invocation: which start of it runs, None for one that does not; started_seconds: when, since the machine booted."""
+
+    active: bool
+    enabled: bool
+    invocation: str | None
+    started_seconds: float | None
+
+
+@dataclass(frozen=True)
+class Texts:
+    """The files of an instance: config, partitions, and the unit's drop-in; None for one that is not there."""
+
+    config: str | None
+    partitions: str | None
+    drop_in: str | None
+
+    @property
+    def sums(self) -> dict[str, str]:
+        return {name: _sum(text) for name, text in vars(self).items()}
+
+
+def parse_service(text: str) -> Service:
+    """`systemctl show --property=PROPERTIES UNIT`."""
+    said = dict(line.partition("=")[::2] for line in text.strip().splitlines())
+    if "Id" not in said:
+        raise ParseError(f"systemctl show names no unit in {text[:200]!r}")
+    microseconds = said.get("ExecMainStartTimestampMonotonic", "0")
+    if not microseconds.isdecimal():
+        raise ParseError(f"systemctl show: ExecMainStartTimestampMonotonic is {microseconds!r}, expected a number")
+    active = said.get("ActiveState") == "active"
+    return Service(
+        active=active,
+        enabled=said.get("UnitFileState") in ("enabled", "generated"),
+        invocation=(said.get("InvocationID") or None) if active else None,
+        started_seconds=int(microseconds) / 1e6 if active and int(microseconds) else None,
+    )
+
+
+def read_service(runner: Runner, unit: str) -> Service:
+    return parse_service(run_checked(runner, "systemctl", "show", f"--property={PROPERTIES}", unit))
+
+
+def memory_path(plane: str) -> str:
+    return f"{MEMORY}/opensm-{plane}.json"
+
+
+def memory_text(service: Service, texts: Texts) -> str:
+    """What is remembered after opensm was started or signalled."""
+    return json.dumps({"invocation": service.invocation, **texts.sums}) + "\n"
+
+
+def read_sums(service: Service, memory: str | None, there: Texts, changed_seconds: float | None) -> Mapping[str, str] | None:
+    """The sums of the files that the running opensm has read; None if nothing tells.
+
+    memory: what is remembered; there: the files now; changed_seconds: when the youngest of them was written, since the machine booted.
+    """
+    try:
+        known = json.loads(memory or "{}")
+    except ValueError:
+        known = {}
+    if service.invocation is not None and isinstance(known, dict) and known.get("invocation") == service.invocation:
+        return {name: str(known.get(name)) for name in there.sums}
+    if None not in (service.started_seconds, changed_seconds) and float(changed_seconds or 0) < float(service.started_seconds or 0):
+        return there.sums
+    return None
+
+
+def next_step(service: Service, sums: Mapping[str, str] | None, there: Texts, wished: Texts) -> tuple[str, list[str]]:
+    """START, RESTART, RELOAD or NOTHING, and for a RESTART why a signal is not enough."""
+    if not service.active:
+        return START, []
+    if sums is None:
+        return RESTART, ["nothing tells which files it has read"]
+    reasons = _reasons(sums, there, wished)
+    if reasons:
+        return RESTART, reasons
+    return (NOTHING if sums == wished.sums else RELOAD), []
+
+
+def _reasons(sums: Mapping[str, str], there: Texts, wished: Texts) -> list[str]:
+    """Why a signal is not enough."""
+    if sums["drop_in"] != wished.sums["drop_in"]:
+        return ["its command line"]
+    if sums["config"] == wished.sums["config"]:
+        return []
+    if sums["config"] != there.sums["config"]:
+        return ["opensm.conf is another than it has read"]
+    return restart_reasons(there.config or "", wished.config or "")
+
+
+def _sum(text: str | None) -> str:
+    return "absent" if text is None else hashlib.sha256(text.encode()).hexdigest()

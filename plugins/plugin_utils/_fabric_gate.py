@@ -1,0 +1,170 @@
+# Copyright (c) 2026, the rdma.cluster authors
+# GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""The fleet's part of the fabric gate: each plane's graph judged, and findings for every host and every plane."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from functools import cached_property
+from typing import Any
+
+from ansible_collections.rdma.cluster.plugins.module_utils._errors import ParseError
+from ansible_collections.rdma.cluster.plugins.module_utils._fabric_graph import Graph
+from ansible_collections.rdma.cluster.plugins.module_utils._findings import ERROR, NOT_APPLICABLE, OK, UNKNOWN, Finding
+from ansible_collections.rdma.cluster.plugins.plugin_utils._fabric_ethernet import ethernet_planes
+from ansible_collections.rdma.cluster.plugins.plugin_utils._fabric_expected import Known, expected_hcas
+from ansible_collections.rdma.cluster.plugins.plugin_utils._fabric_identity import CHECK, DISCOVERY, EXPECTED
+from ansible_collections.rdma.cluster.plugins.plugin_utils._fabric_judge import Asked, Judged, judge
+from ansible_collections.rdma.cluster.plugins.plugin_utils._fabric_plan import Plan, parse_plan
+from ansible_collections.rdma.cluster.plugins.plugin_utils._fabric_present import places
+from ansible_collections.rdma.cluster.plugins.plugin_utils._fabric_rails import leaf_of
+from ansible_collections.rdma.cluster.plugins.plugin_utils._fabric_readings import GRAPHS, best_graph, folder_of, readings
+from ansible_collections.rdma.cluster.plugins.plugin_utils._fabric_told import STAGE, by_host
+from ansible_collections.rdma.cluster.plugins.plugin_utils._fabric_view import Expected, View
+from ansible_collections.rdma.cluster.plugins.plugin_utils._run_folder import RunFolder
+
+#: In the run's folder: {"schema": 1, "planes": the graphs}; the pairs stage of the same run lays its sweep over it.
+FABRIC = "fabric.json"
+NO_FABRIC = "no rail on a fabric that could be discovered: Soft-RoCE has none of its own"
+NOBODY = "no host of the run has a port on it whose cable carries: nobody could be asked"
+
+
+@dataclass(frozen=True)
+class Plane:
+    """A plane to be judged. graph: None where nobody could be asked; why_not: why that is no trouble, None where it is one."""
+
+    expected: Sequence[Expected]
+    graph: Graph | None
+    read_at: float = 0.0
+    why_not: str | None = None
+    of_hosts: Mapping[str, str] = field(default_factory=dict)
+
+
+@dataclass
+class Found:
+    """Findings by host, and those on each plane as a whole; their host is "plane NAME"."""
+
+    hosts: dict[str, list[Finding]]
+    planes: dict[str, list[Finding]]
+
+
+@dataclass(frozen=True)
+class FabricGate:
+    """known: intent and facts of the hosts of the stage; run: this run's id; read_plan: the text of a plan's file, or ParseError."""
+
+    folder: RunFolder
+    known: Known
+    run: str
+    read_plan: Callable[[str], str]
+
+    def judge(self) -> Found:
+        """All findings. Graphs, baselines of counters and the history of changes are kept in the run's folder."""
+        found = Found({host: [] for host in self.known}, {})
+        for name, plane in self.planes.items():
+            hosts = list(dict.fromkeys(each.host for each in plane.expected))
+            if plane.graph is None:
+                self._not_read(name, plane, hosts, found)
+            else:
+                self._read(name, plane, plane.graph, hosts, found)
+        graphs = [plane.graph.to_dict() for plane in self.planes.values() if plane.graph is not None]
+        if graphs:
+            self.folder.write(FABRIC, json.dumps({"schema": 1, "planes": graphs}) + "\n")
+        for host, findings in found.hosts.items():
+            if not findings:
+                findings.append(Finding(STAGE, CHECK, host, "host", NOT_APPLICABLE, NO_FABRIC, EXPECTED))
+        return found
+
+    @cached_property
+    def planes(self) -> dict[str, Plane]:
+        """By name: of InfiniBand those that hosts have rails on, of Ethernet those whose hosts have interfaces to ask."""
+        found = {}
+        for name, expected in expected_hcas(self.known).items():
+            read = best_graph(readings(self.folder, folder_of(GRAPHS, name)))
+            found[name] = Plane(expected, *read) if read is not None else Plane(expected, None)
+        for name, ports in ethernet_planes(self.folder, self.known).items():
+            found.setdefault(name, Plane(ports.expected, ports.graph, ports.read_at, ports.why_not, ports.of_hosts))
+        return dict(sorted(found.items()))
+
+    def _not_read(self, name: str, plane: Plane, hosts: Sequence[str], found: Found) -> None:
+        if plane.why_not is None:
+            remedy = "See the link stage: a port of it must be up on a host of the run; then run again."
+            found.planes[name] = [Finding(STAGE, CHECK, f"plane {name}", DISCOVERY, UNKNOWN, NOBODY, EXPECTED, remedy)]
+        for host in hosts:
+            why = plane.of_hosts.get(host) or plane.why_not or f"plane {name} was not read: {NOBODY}"
+            found.hosts[host].append(Finding(STAGE, CHECK, host, f"plane {name}", NOT_APPLICABLE, why, EXPECTED))
+
+    def _read(self, name: str, plane: Plane, graph: Graph, hosts: Sequence[str], found: Found) -> None:
+        plan, wrong = self._plan(name)
+        judged = self._judged(name, plane, graph, plan)
+        of_hosts, others = by_host(judged.findings, hosts)
+        found.planes[name] = [*wrong, *(replace(each, host=f"plane {name}") for each in others)]
+        view = View(graph, plane.expected)
+        for host, findings in of_hosts.items():
+            found.hosts[host] += [*findings, _seen(view, host, plane)]
+        if graph.complete:
+            self._keep(name, graph, judged)
+
+    def _judged(self, name: str, plane: Plane, graph: Graph, plan: Plan | None) -> Judged:
+        before = self.folder.earlier(_file(name, "graph"))
+        run = before[0] if before is not None else ""
+        kept = {what: self.folder.of_run(run, _file(name, what)) if run else None for what in ("baseline", "history")}
+        elsewhere = {
+            guid: place
+            for other, its in self.planes.items()
+            if other != name and its.graph is not None
+            for guid, place in places(View(its.graph, its.expected)).items()
+        }
+        asked = Asked(
+            plan=plan,
+            expected=plane.expected,
+            ratio=self._setting(name, "ratio"),
+            elsewhere=elsewhere,
+            before=Graph.from_dict(before[1]) if before is not None else None,
+            before_run=run,
+            baseline=kept["baseline"],
+            history=kept["history"],
+            seconds=plane.read_at,
+            run=self.run,
+        )
+        return judge(graph, asked)
+
+    def _plan(self, name: str) -> tuple[Plan | None, list[Finding]]:
+        """The plan of a plane's cables, if the intent has one that can be read."""
+        file = self._setting(name, "plan")
+        if file is None:
+            return None, []
+        try:
+            return parse_plan(self.read_plan(file)), []
+        except ParseError as error:
+            subject, remedy = f"rdma_fabric.planes.{name}.plan", f"Correct {file} on the control node."
+            expected = "a plan of cables, as docs/fabric.md has it"
+            return None, [Finding(STAGE, "intent.value", f"plane {name}", subject, ERROR, str(error), expected, remedy)]
+
+    def _setting(self, plane: str, key: str) -> Any:
+        """What the intents say of a plane: that of the first host that says something."""
+        intents = [known["intent"] for known in self.known.values() if known["intent"]]
+        values = (intent["fabric"]["planes"].get(plane, {}).get(key) for intent in intents)
+        return next((value for value in values if value is not None), None)
+
+    def _keep(self, name: str, graph: Graph, judged: Judged) -> None:
+        for what, data in (("graph", graph.to_dict()), ("baseline", judged.baseline), ("history", judged.history)):
+            self.folder.write(_file(name, what), json.dumps(data) + "\n")
+
+
+def _file(plane: str, what: str) -> str:
+    return f"fabric/{plane}/{what}.json"
+
+
+def _seen(view: View, host: str, plane: Plane) -> Finding:
+    """Where the graph has a host: without it, nothing was said of one that is well."""
+    own = sorted((guid for guid in view.hcas if view.host(guid) == host), key=view.name)
+    spots = [f"{view.rail(guid) or view.name(guid)} on {view.end(place[1])}" for guid in own if (place := leaf_of(view, guid)) is not None]
+    subject = view.plane
+    if spots:
+        return Finding(STAGE, CHECK, host, subject, OK, ", ".join(spots), EXPECTED)
+    why = plane.of_hosts.get(host) or f"it was not seen: the findings of {view.plane} say why"
+    return Finding(STAGE, CHECK, host, subject, NOT_APPLICABLE, why, EXPECTED)

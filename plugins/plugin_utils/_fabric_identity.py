@@ -1,0 +1,94 @@
+# Copyright (c) 2026, the rdma.cluster authors
+# GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""Whether a discovered graph is whole, and tells its nodes apart: what could not be read, names, GUIDs and LIDs that are given twice."""
+
+from __future__ import annotations
+
+import re
+from collections import defaultdict
+from collections.abc import Iterator
+
+from ansible_collections.rdma.cluster.plugins.module_utils._findings import ERROR, UNKNOWN, WARNING
+from ansible_collections.rdma.cluster.plugins.plugin_utils._fabric_told import Cause, Teller, counted
+from ansible_collections.rdma.cluster.plugins.plugin_utils._fabric_wanted import Wanted
+from ansible_collections.rdma.cluster.plugins.plugin_utils._majority import some
+from ansible_collections.rdma.cluster.plugins.plugin_utils._run_folder import natural
+
+CHECK = "fabric.graph"
+DISCOVERY = "discovery"
+EXPECTED = "a whole graph, in which every switch has a name of its own, and every port a GUID and LID of its own"
+#: What switches say of themselves before anybody has named them.
+DEFAULT_NAME = re.compile(
+    r"(?:Infiniscale|InfiniScale|SwitchX|Switch ?IB|Quantum|MT[0-9]+|Mellanox|NVIDIA)\b.*|0x[0-9a-f]{16}|", re.IGNORECASE
+)
+
+
+def check_graph(teller: Teller, wanted: Wanted | None) -> list[Cause]:
+    """Findings fabric.graph."""
+    view = teller.view
+    causes = [*_partial(teller), *_names(teller), *_guids(teller), *_lids(teller)]
+    if wanted is not None and wanted.ambiguous:
+        names = some(sorted(wanted.ambiguous, key=natural))
+        remedy = "Give each its own name, or the plan their GUIDs."
+        causes.append(teller.cause(CHECK, UNKNOWN, names, f"planned once, and several in the graph: {names}", EXPECTED, remedy))
+    sizes = f"{counted(view.switches, 'switch').replace('switchs', 'switches')}, {counted(view.hcas, 'HCA')}, {counted(view.links, 'link')}"
+    return causes or [teller.well(CHECK, f"{sizes} (by {view.graph.source})", EXPECTED)]
+
+
+def _partial(teller: Teller) -> Iterator[Cause]:
+    graph, view = teller.view.graph, teller.view
+    remedy = f"Discover {view.plane} again when this is mended; nothing that was not seen counts as well or as missing until then."
+    if not graph.complete or graph.problems:
+        observed = "; ".join(graph.problems[:4]) + (f"; and {len(graph.problems) - 4} more" if len(graph.problems) > 4 else "")
+        yield teller.cause(CHECK, UNKNOWN, DISCOVERY, observed or "the discovery did not come to its end", EXPECTED, remedy)
+    elif not view.switches:
+        yield teller.cause(CHECK, UNKNOWN, DISCOVERY, f"{counted(view.hcas, 'HCA')} and no switch were seen", EXPECTED, remedy)
+
+
+def _names(teller: Teller) -> Iterator[Cause]:
+    view = teller.view
+    unnamed = [guid for guid in view.switches if DEFAULT_NAME.fullmatch(view.nodes[guid].name)]
+    if unnamed:
+        observed = f"{len(unnamed)} without a name of their own: {some(sorted(view.name(guid) for guid in unnamed))}"
+        remedy = "Name them in the node-name map (/etc/opensm/ib-node-name-map, a GUID and a name a line), or on the switch."
+        yield teller.cause(CHECK, WARNING, "switches without a name", observed, EXPECTED, remedy)
+    same: dict[str, list[str]] = defaultdict(list)
+    for guid in view.switches:
+        if guid not in unnamed:
+            same[view.nodes[guid].name].append(guid)
+    for name, guids in same.items():
+        if len(guids) > 1:
+            remedy = "Give each its own name in the node-name map (/etc/opensm/ib-node-name-map), or on the switch."
+            yield teller.cause(CHECK, WARNING, name, f"{len(guids)} switches are named {name}: {some(sorted(guids))}", EXPECTED, remedy)
+
+
+def _guids(teller: Teller) -> Iterator[Cause]:
+    view = teller.view
+    owners: dict[str, set[str]] = defaultdict(set)
+    for guid in view.hcas:
+        for port in view.nodes[guid].ports.values():
+            if port.guid is not None:
+                owners[port.guid].add(guid)
+    for port_guid, guids in sorted(owners.items()):
+        if len(guids) > 1:
+            names = sorted((view.name(guid) for guid in guids), key=natural)
+            hosts = sorted((view.host(guid) for guid in guids), key=natural)
+            remedy = "A card was burnt with the GUID of another: read them with `mstflint -d PCI query` and burn the right one (`sg`)."
+            yield teller.cause(
+                CHECK, ERROR, some(names), f"{some(names)} have the same port GUID {port_guid}", EXPECTED, remedy, host=hosts[0]
+            )
+
+
+def _lids(teller: Teller) -> Iterator[Cause]:
+    view = teller.view
+    owners: dict[int, set[str]] = defaultdict(set)
+    for guid, node in view.nodes.items():
+        for lid in {node.lid, *(port.lid for port in node.ports.values() if node.kind != "switch")} - {None, 0}:
+            owners[int(lid or 0)].add(guid)
+    twice = {lid: guids for lid, guids in owners.items() if len(guids) > 1}
+    if twice:
+        names = some([f"{lid} is of {some(sorted(map(view.name, guids), key=natural))}" for lid, guids in sorted(twice.items())])
+        remedy = "Two subnet managers give LIDs on one fabric, or two fabrics were joined: see `sminfo` and the log of each."
+        yield teller.cause(CHECK, ERROR, "LIDs", f"LIDs given twice: {names}", EXPECTED, remedy)

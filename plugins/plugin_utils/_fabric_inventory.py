@@ -1,0 +1,108 @@
+# Copyright (c) 2026, the rdma.cluster authors
+# GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""An inventory proposed from fabrics and facts: hosts with their rails, as YAML for a person to read, correct and take over."""
+
+from __future__ import annotations
+
+import json
+from collections import Counter, defaultdict
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
+
+from ansible_collections.rdma.cluster.plugins.module_utils._fabric_graph import Graph
+from ansible_collections.rdma.cluster.plugins.plugin_utils._fabric_layout import host_names
+from ansible_collections.rdma.cluster.plugins.plugin_utils._fabric_rail_ports import RailPort, find_ports, strange
+from ansible_collections.rdma.cluster.plugins.plugin_utils._majority import some
+from ansible_collections.rdma.cluster.plugins.plugin_utils._run_folder import natural
+
+Rail = dict[str, Any]
+
+
+def inventory(graphs: Sequence[Graph], facts: Mapping[str, Mapping[str, Any]]) -> str:
+    """The text. facts: host of the inventory → its facts; a host of the fabric without facts is named in a comment.
+
+    Hosts with the same rails share a group, or all of them have the rails once. A rail's rate is that of most of its ports.
+    """
+    ports = find_ports(graphs, facts)
+    by_host = {host: _rails(host, ports) for host in sorted(facts, key=natural)}
+    notes = [*_notes(graphs, facts, by_host), *strange(ports), *_slow(ports)]
+    groups: dict[str, list[str]] = defaultdict(list)
+    for host, rails in by_host.items():
+        groups[json.dumps(rails)].append(host)
+    planes = sorted({port.plane for port in ports} or {graph.plane for graph in graphs})
+    lines = ["---", *(f"# {note}" for note in notes), "all:", "  vars:", "    rdma_fabric:", "      topology: switched", "      planes:"]
+    lines += [f"        {plane}: {{}}" for plane in planes]
+    if len(groups) == 1:
+        return "\n".join([*lines, *_rails_lines(4, json.loads(next(iter(groups)))), "  hosts:", *_hosts_lines(4, list(by_host))]) + "\n"
+    lines.append("  children:" if groups else "  hosts: {}")
+    for number, (text, hosts) in enumerate(groups.items(), start=1):
+        own = _rails_lines(8, json.loads(text))
+        lines += [f"    like_{number}:", *(["      vars:", *own] if own else []), "      hosts:", *_hosts_lines(8, hosts)]
+    return "\n".join(lines) + "\n"
+
+
+def _rails(host: str, ports: Sequence[RailPort]) -> list[Rail]:
+    usual = _usual_rates(ports)
+    own = sorted((port for port in ports if port.host == host and port.pci is not None), key=lambda port: (port.rail, port.port))
+    double = Counter(port.rail for port in own)
+    return [_rail(port, usual[port.plane, port.rail], several=double[port.rail] > 1) for port in own]
+
+
+def _rail(port: RailPort, rate_gbps: float | None, *, several: bool) -> Rail:
+    rail: Rail = {"name": f"rail{port.rail}{f'_{port.port}' if several else ''}", "nic": {"pci": port.pci}, "link_layer": port.link_layer}
+    if rate_gbps is not None:
+        rail["rate_gbps"] = int(rate_gbps) if float(rate_gbps).is_integer() else rate_gbps
+    rail["plane"] = port.plane
+    return {**rail, **({"address": port.address} if port.address is not None else {})}
+
+
+def _usual_rates(ports: Sequence[RailPort]) -> dict[tuple[str, int], float | None]:
+    rates: dict[tuple[str, int], Counter[float]] = defaultdict(Counter)
+    for port in ports:
+        rates[port.plane, port.rail].update([port.rate_gbps] if port.rate_gbps else [])
+    return {rail: of.most_common(1)[0][0] if of else None for rail, of in rates.items()}
+
+
+def _slow(ports: Sequence[RailPort]) -> Iterator[str]:
+    usual = _usual_rates(ports)
+    for port in ports:
+        rate_gbps = usual[port.plane, port.rail]
+        if rate_gbps is not None and port.rate_gbps is not None and port.rate_gbps != rate_gbps:
+            yield f"{port.host} {port.device} runs at {port.rate_gbps:g} Gb/s; most of rail{port.rail} at {rate_gbps:g}, which is proposed"
+
+
+def _notes(graphs: Sequence[Graph], facts: Mapping[str, Any], by_host: Mapping[str, Sequence[Rail]]) -> Iterator[str]:
+    yield "Proposed by rdma.cluster.discover from what is cabled now: compare it with what was planned before taking it over."
+    if not all(graph.complete for graph in graphs):
+        yield "Not all of the fabric could be read: what is missing here may be there."
+    unread = [name for graph in graphs for name in host_names(graph) if name not in facts]
+    if unread:
+        yield f"In the fabric, and not read: {some(list(dict.fromkeys(unread)))}."
+    outside = [host for host, rails in by_host.items() if not rails]
+    if outside:
+        yield f"Read, and with no port in the fabric: {some(outside)}."
+    plain = [host for host, rails in by_host.items() if any(rail["link_layer"] == "roce" and "address" not in rail for rail in rails)]
+    if plain:
+        yield f"RoCE needs an address on each rail, which these have none of yet: {some(plain)}."
+
+
+def _rails_lines(indent: int, rails: Sequence[Rail]) -> list[str]:
+    if not rails:
+        return []
+    words = [", ".join(f"{key}: {_value(value)}" for key, value in rail.items()) for rail in rails]
+    return [f"{' ' * indent}rdma_rails:", *(f"{' ' * (indent + 2)}- {{{each}}}" for each in words)]
+
+
+def _hosts_lines(indent: int, hosts: Sequence[str]) -> list[str]:
+    return [f"{' ' * indent}{_value(host)}: {{}}" for host in hosts]
+
+
+def _value(value: Any) -> str:
+    """A value in YAML's flow style; a text in quotes unless it is a plain word."""
+    if isinstance(value, dict):
+        return "{" + ", ".join(f"{key}: {_value(each)}" for key, each in value.items()) + "}"
+    if not isinstance(value, str):
+        return str(value)
+    return value if value.replace("_", "a").replace("-", "a").isalnum() and value[0].isalpha() else "'" + value.replace("'", "''") + "'"

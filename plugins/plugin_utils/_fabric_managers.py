@@ -1,0 +1,185 @@
+# Copyright (c) 2026, the rdma.cluster authors
+# GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""What hosts see of each plane's subnet manager: one master, the intended one, and nobody beside it that was not planned.
+
+Every port tells the LID of its master (sysfs, ports/N/sm_lid), so that needs no tool; who stands by only sminfo tells.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from ansible_collections.rdma.cluster.plugins.module_utils._findings import ERROR, NOT_APPLICABLE, OK, UNKNOWN, Finding
+from ansible_collections.rdma.cluster.plugins.module_utils._rails import ResolvedRail, resolve
+from ansible_collections.rdma.cluster.plugins.module_utils._sminfo import SmInfo
+from ansible_collections.rdma.cluster.plugins.plugin_utils._majority import Found, Known, some
+
+STAGE, CHECK = "link", "link.sm"
+#: Of SmInfo.state: one that takes part; the others are off.
+ALIVE = ("MASTER", "STANDBY", "DISCOVER")
+
+
+@dataclass(frozen=True)
+class View:
+    """A rail of a host on the plane, and what its port tells."""
+
+    host: str
+    rail: ResolvedRail
+    port: Mapping[str, Any]
+
+    @property
+    def up(self) -> bool:
+        return self.port.get("state") == "ACTIVE"
+
+
+@dataclass(frozen=True)
+class Seen:
+    """What a host of a plane was told of its subnet managers. managers: all of them, None if they are not known: why_not says why."""
+
+    managers: Sequence[SmInfo] | None
+    why_not: str | None = None
+
+
+NOT_ASKED = Seen(None, "sminfo was not asked")
+
+
+def check_managers(hosts: Known, seen: Mapping[str, Seen]) -> Found:
+    """Findings `link.sm` of every host, one for each of its planes whose subnet manager is planned. seen: by plane."""
+    found: Found = {host: [] for host in hosts}
+    managers: dict[str, Mapping[str, Any]] = {}
+    for known in hosts.values():
+        for name, plane in ((known["intent"] or {}).get("fabric") or {"planes": {}})["planes"].items():
+            if plane["subnet_manager"] is not None:
+                managers.setdefault(name, plane["subnet_manager"])
+    for name, manager in managers.items():
+        views = [view for host, known in hosts.items() for view in _views(host, known, name)]
+        for finding in _plane(name, manager, views, seen.get(name, NOT_ASKED)):
+            found[finding.host].append(finding)
+    return found
+
+
+def _views(host: str, known: Mapping[str, Any], plane: str) -> Iterator[View]:
+    if not known["intent"] or not known["facts"]:
+        return
+    for rail in resolve(known["intent"]["rails"], known["facts"]):
+        if rail.rail["plane"] == plane and rail.rail["link_layer"] == "infiniband" and rail.device is not None and rail.port is not None:
+            yield View(host, rail, known["facts"]["devices"][rail.device]["ports"][rail.port])
+
+
+def _plane(name: str, manager: Mapping[str, Any], views: Sequence[View], seen: Seen) -> Iterator[Finding]:
+    kind = manager["kind"]
+    expected = {"hosts": f"{manager['hosts'][0] if manager['hosts'] else '?'} as the one master", "switch": "a switch as the one master"}
+    usual = _usual(views)
+    speaker = _speaker(manager, views)
+    for host in dict.fromkeys(view.host for view in views):
+        own = [view for view in views if view.host == host]
+        subject = f"plane {name}"
+        if kind == "none":
+            yield Finding(STAGE, CHECK, host, subject, NOT_APPLICABLE, "no subnet manager is planned", "none")
+            continue
+        finding = _host(host, subject, own, usual, expected[kind])
+        if finding.status == OK and host == speaker:
+            yield _master(finding, manager, views, usual)
+            yield from _others(finding, manager, views, seen)
+        else:
+            yield finding
+
+
+def _usual(views: Sequence[View]) -> int | None:
+    """The LID of the master that most ports have."""
+    told = Counter(view.port.get("sm_lid") for view in views if view.up and view.port.get("sm_lid"))
+    return told.most_common(1)[0][0] if told else None
+
+
+def _speaker(manager: Mapping[str, Any], views: Sequence[View]) -> str | None:
+    """Who has the findings on the plane as a whole: its intended master, else the first host with a port that is up."""
+    hosts = [view.host for view in views if view.up]
+    return next((host for host in manager["hosts"] if host in hosts), hosts[0] if hosts else None)
+
+
+def _host(host: str, subject: str, own: Sequence[View], usual: int | None, expected: str) -> Finding:
+    """Whether a host's ports have the master that all have."""
+    up = [view for view in own if view.up]
+    if not up:
+        return Finding(STAGE, CHECK, host, subject, NOT_APPLICABLE, "no port of it is up: link.state says why", expected)
+    untold = [view.rail.name for view in up if not view.port.get("sm_lid")]
+    if untold:
+        remedy = f"Look at ports/*/sm_lid of {some(untold)} below /sys/class/infiniband on {host}."
+        return Finding(STAGE, CHECK, host, subject, UNKNOWN, f"{some(untold)} does not tell its master's LID", expected, remedy)
+    odd = [view for view in up if view.port["sm_lid"] != usual]
+    if odd:
+        words = ", ".join(f"LID {view.port['sm_lid']} on {view.rail.name}" for view in odd)
+        first = odd[0].rail
+        return Finding(
+            STAGE, CHECK, host, subject, ERROR, f"its master is {words}; that of the plane is LID {usual}", "one master for the plane",
+            f"See with `sminfo -C {first.device} -P {first.port}` on {host} who that is, and whether the cable of {first.name} goes to a "
+            "switch of this plane.",
+        )  # fmt: skip
+    return Finding(STAGE, CHECK, host, subject, OK, f"LID {usual}", expected)
+
+
+def _of_lid(views: Sequence[View], lid: int | None) -> str | None:
+    """The host that has a LID."""
+    return next((view.host for view in views if view.port.get("lid") == lid), None)
+
+
+def _master(finding: Finding, manager: Mapping[str, Any], views: Sequence[View], usual: int | None) -> Finding:
+    who = _of_lid(views, usual)
+    observed = f"{who or 'a switch, or a host that is not in this run'} (LID {usual})"
+    if manager["kind"] == "switch":
+        if who is None:
+            return Finding(STAGE, CHECK, finding.host, finding.subject, OK, observed, finding.expected)
+        remedy = f"Stop opensm on {who}: `systemctl disable --now opensm` (opensmd of OFED)."
+        return Finding(STAGE, CHECK, finding.host, finding.subject, ERROR, observed, finding.expected, remedy)
+    wanted = manager["hosts"][0]
+    if who == wanted:
+        return Finding(STAGE, CHECK, finding.host, finding.subject, OK, observed, finding.expected)
+    if who in manager["hosts"]:
+        remedy = f"It stood by and has taken over: see why opensm of {wanted} does not run (`systemctl status 'opensm*'`)."
+    else:
+        remedy = f"Stop the subnet manager of {observed}, or plan it in rdma_fabric.planes; two with other settings undo each other's."
+    return Finding(STAGE, CHECK, finding.host, finding.subject, ERROR, observed, finding.expected, remedy)
+
+
+def _others(finding: Finding, manager: Mapping[str, Any], views: Sequence[View], seen: Seen) -> Iterator[Finding]:
+    """Those that stand by, and those that nobody planned; of what stands by a switch the switches know."""
+    if manager["kind"] != "hosts":
+        alive = [each for each in seen.managers or () if each.state in ALIVE and each.lid != _usual(views)]
+        yield from (_unplanned(finding, manager, each, who) for each in alive if (who := _of_lid(views, each.lid)) is not None)
+        return
+    standing = manager["hosts"][1:]
+    if seen.managers is None:
+        who = standing[0] if standing else "others"
+        expected = "STANDBY" if standing else "no other subnet manager"
+        remedy = f"See what `sminfo` and `saquery -s` say on {finding.host} (infiniband-diags, as root), then run again."
+        yield _about(finding, who, UNKNOWN, str(seen.why_not), expected, remedy)
+        return
+    states = {_of_lid(views, each.lid): each for each in seen.managers}
+    for host in standing:
+        state = states[host].state if host in states else None
+        remedy = f"See `systemctl status 'opensm*'` on {host}, and the end of /var/log/opensm.*.log."
+        if state in ("STANDBY", "MASTER"):
+            yield _about(finding, host, OK, str(state), "STANDBY")
+        else:
+            yield _about(finding, host, ERROR, str(state or "no subnet manager answers there"), "STANDBY", remedy)
+    for each in seen.managers:
+        who = _of_lid(views, each.lid)
+        if each.state in ALIVE and who not in manager["hosts"]:
+            yield _unplanned(finding, manager, each, who)
+
+
+def _unplanned(finding: Finding, manager: Mapping[str, Any], each: SmInfo, who: str | None) -> Finding:
+    master = f"{manager['hosts'][0]}'s" if manager["hosts"] else "the switch's"
+    remedy = f"Stop it, or plan it in rdma_fabric.planes: with other settings than {master} it undoes them."
+    label = f"{who or each.guid} (LID {each.lid})"
+    return _about(finding, label, ERROR, f"{each.state}, priority {each.priority}", "no other subnet manager", remedy)
+
+
+def _about(finding: Finding, who: str, status: str, *words: str) -> Finding:
+    """words: observed, expected, remedy."""
+    return Finding(STAGE, CHECK, finding.host, f"{finding.subject}, {who}", status, *words)

@@ -1,0 +1,130 @@
+# Copyright (c) 2026, the rdma.cluster authors
+# GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""What hosts have read of the fabrics in this run, as the run's folder keeps it: each reader a file of its own.
+
+fabric/PLANE/graphs/HOST.json and fabric/PLANE/managers/HOST.json are what fabric_facts returned of an InfiniBand plane,
+fabric/PLANE/loaded/HOST.json what it returned after the load of the pairs stage; lldp/HOST.json of Ethernet.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Iterator, Mapping
+from typing import Any
+from urllib.parse import unquote
+
+from ansible_collections.rdma.cluster.plugins.module_utils._fabric_graph import Graph
+from ansible_collections.rdma.cluster.plugins.module_utils._rails import ResolvedRail, resolve
+from ansible_collections.rdma.cluster.plugins.module_utils._sminfo import SmInfo
+from ansible_collections.rdma.cluster.plugins.plugin_utils._fabric_managers import Seen
+from ansible_collections.rdma.cluster.plugins.plugin_utils._run_folder import RunFolder, natural
+
+GRAPHS, MANAGERS, LOADED = "graphs", "managers", "loaded"
+LLDP = "lldp"
+#: So many hosts ask a plane, the second one if the first was not told all.
+READERS = 2
+#: So many hosts of a plane are looked at, in order, for one that can ask it.
+CANDIDATES = 8
+#: Kinds of subnet manager that somebody is to be.
+MANAGED = ("hosts", "switch")
+
+KEPT = ("graph", "subnet_managers", "no_subnet_manager", "read_at")
+
+Reading = Mapping[str, Any]
+
+
+def folder_of(what: str, plane: str) -> str:
+    return f"fabric/{plane}/{what}"
+
+
+def readings(folder: RunFolder, name: str) -> dict[str, Reading]:
+    """Host → what it has read, of one of the folders above."""
+    files = sorted((folder.path / name).glob("*.json"), key=lambda file: natural(file.stem))
+    return {unquote(file.stem): json.loads(file.read_text(encoding="utf-8")) for file in files}
+
+
+def is_whole(what: str, reading: Reading) -> bool:
+    """Whether a reading tells all that was asked for."""
+    return reading["subnet_managers"] is not None if what == MANAGERS else bool(reading["graph"]["complete"])
+
+
+def reading_of(what: str, plane: str, said: Mapping[str, Any]) -> dict[str, Any]:
+    """What to keep of what the module fabric_facts has returned; one that failed has read nothing, and its message says why."""
+    if not said.get("failed"):
+        return {key: said[key] for key in KEPT}
+    why = str(said.get("msg") or "fabric_facts failed").strip().splitlines()[0]
+    graph = Graph(plane, {}, [], "ibnetdiscover", False, [why]).to_dict() if what != MANAGERS else None
+    return {"graph": graph, "subnet_managers": None, "no_subnet_manager": why, "read_at": 0.0}
+
+
+def ports_of(intent: Mapping[str, Any], facts: Mapping[str, Any], what: str) -> dict[str, tuple[str, int]]:
+    """The InfiniBand planes of a host that can be asked from it: plane → device and port, one whose cable carries.
+
+    what: MANAGERS leaves out planes whose subnet manager nobody has planned.
+    """
+    found: dict[str, tuple[str, int]] = {}
+    for rail in _rails(intent, facts, "infiniband"):
+        plane = str(rail.rail["plane"])
+        manager = intent["fabric"]["planes"].get(plane, {}).get("subnet_manager") or {}
+        if rail.device is None or rail.port is None or (what == MANAGERS and manager.get("kind") not in MANAGED):
+            continue
+        if facts["devices"][rail.device]["ports"][rail.port].get("physical_state") == "LinkUp":
+            found.setdefault(plane, (rail.device, int(rail.port)))
+    return found
+
+
+def ethernet(intent: Mapping[str, Any], facts: Mapping[str, Any]) -> dict[str, list[ResolvedRail]]:
+    """Plane → the rails of a host on Ethernet that are no software and have an interface."""
+    found: dict[str, list[ResolvedRail]] = {}
+    for rail in _rails(intent, facts, "roce"):
+        if rail.netdev is not None:
+            found.setdefault(str(rail.rail["plane"]), []).append(rail)
+    return found
+
+
+def _rails(intent: Mapping[str, Any], facts: Mapping[str, Any], link_layer: str) -> Iterator[ResolvedRail]:
+    for rail in resolve(intent["rails"], facts):
+        software = facts.get("devices", {}).get(rail.device or "", {}).get("software")
+        if rail.rail["link_layer"] == link_layer and not rail.rail.get("soft") and not software:
+            yield rail
+
+
+def reader(folder: RunFolder, what: str, plane: str, playing: Iterable[str]) -> str | None:
+    """The host that is to ask a plane next, None if enough have; hosts of the run's folder are known by intent and facts."""
+    there = readings(folder, folder_of(what, plane))
+    if len(there) >= READERS or any(is_whole(what, each) for each in there.values()):
+        return None
+    candidates = 0
+    for host in playing:
+        intent = folder.read_if_there(folder.host_file("intent", host))
+        if host in there or intent is None or not any(rail["plane"] == plane for rail in intent["rails"]):
+            continue
+        candidates += 1
+        facts = folder.read_if_there(folder.host_file("facts", host))
+        if facts is not None and plane in ports_of(intent, facts, what):
+            return host
+        if candidates >= CANDIDATES:
+            break
+    return None
+
+
+def best_graph(there: Mapping[str, Reading]) -> tuple[Graph, float] | None:
+    """The graph that tells most, and when it was read, in seconds since 1970; None if nobody was asked."""
+    if not there:
+        return None
+    most = max(there.values(), key=lambda each: (each["graph"]["complete"], len(each["graph"]["links"])))
+    return Graph.from_dict(most["graph"]), float(most["read_at"])
+
+
+def seen_managers(folder: RunFolder) -> dict[str, Seen]:
+    """Plane → what was told of its subnet managers, by the host that was told all, or by the last one."""
+    found = {}
+    for path in sorted(folder.path.glob(f"fabric/*/{MANAGERS}")):
+        there = list(readings(folder, folder_of(MANAGERS, path.parent.name)).values())
+        there.sort(key=lambda each: is_whole(MANAGERS, each))
+        if there:
+            known = there[-1]["subnet_managers"]
+            found[path.parent.name] = Seen(None if known is None else [SmInfo(**each) for each in known], there[-1]["no_subnet_manager"])
+    return found

@@ -1,0 +1,180 @@
+# Copyright (c) 2026, the rdma.cluster authors
+# GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""What the shape of a fabric allows: oversubscription, symmetry, redundancy and bisection, each judged as if known faults were mended."""
+
+from __future__ import annotations
+
+import itertools
+from collections import Counter, defaultdict
+from collections.abc import Collection, Iterator, Mapping, Sequence
+
+from ansible_collections.rdma.cluster.plugins.module_utils._findings import ERROR, WARNING
+from ansible_collections.rdma.cluster.plugins.plugin_utils._fabric_mended import TIERS, Shape, matrix
+from ansible_collections.rdma.cluster.plugins.plugin_utils._fabric_told import Cause, Teller
+from ansible_collections.rdma.cluster.plugins.plugin_utils._majority import some
+from ansible_collections.rdma.cluster.plugins.plugin_utils._networkx import nx
+
+RATIO, SYMMETRY = "fabric.ratio", "fabric.symmetry"
+#: How much worse than intended a ratio may be.
+RATIO_TOLERANCE = 0.03
+#: From this share of pairs that are joined on, all of them should be.
+DENSE = 0.75
+EVEN = "the same number and rate of links from each leaf to each spine, two ways at least"
+
+
+def check_symmetry(shape: Shape, teller: Teller) -> list[Cause]:
+    """Findings fabric.symmetry: uplinks that are not as the others', and switches or cables that everything hangs on."""
+    causes = [cause for lower in TIERS[:-1] for rows, columns in matrix(shape, lower) for cause in _uneven(shape, rows, columns, teller)]
+    named = {name for cause in causes for name in cause.nodes}
+    causes += _single(shape, named, teller)
+    if causes:
+        return causes
+    if not shape.of_tier("spine"):
+        return [teller.skip(SYMMETRY, "no spines", EVEN)]
+    return [teller.well(SYMMETRY, f"{len(shape.of_tier('leaf'))} leaves, {len(shape.of_tier('spine'))} spines, all alike", EVEN)]
+
+
+def _uneven(shape: Shape, rows: Sequence[str], columns: Sequence[str], teller: Teller) -> Iterator[Cause]:
+    cells = {(row, column): shape.joined.get(row, {}).get(column, ()) for row in rows for column in columns}
+    if not columns or sum(bool(links) for links in cells.values()) < DENSE * len(cells):
+        return
+    usual = {row: _most([cells[row, column] for column in columns]) for row in rows}
+    of_all = _most(list(usual.values()))
+    odd_rows: dict[tuple[float, ...], list[str]] = defaultdict(list)
+    for row in rows:
+        if usual[row] != of_all:
+            odd_rows[usual[row]].append(row)
+    for links, those_rows in odd_rows.items():
+        less = sum(links) < sum(of_all)
+        observed = f"{some(those_rows)}: {_links(links)} to each of {len(columns)}, the others {_links(of_all)}"
+        yield _of(teller, ERROR if less else WARNING, some(those_rows), observed, those_rows)
+    odd_columns = [column for column in columns if len(rows) > 1 and 2 * sum(cells[row, column] != usual[row] for row in rows) > len(rows)]
+    for column in odd_columns:
+        links = _most([cells[row, column] for row in rows])
+        observed = f"{column}: {_links(links)} to each of {len(rows)}, the others above them {_links(of_all)}"
+        yield _of(teller, ERROR, column, observed, [column, *rows])
+    odd = {row: [column for column in columns if column not in odd_columns and cells[row, column] != usual[row]] for row in rows}
+    off = {row: tuple((column, sum(cells[row, column]) - sum(usual[row])) for column in those) for row, those in odd.items() if those}
+    for row in list(off):
+        if row not in off:
+            continue
+        those = off.pop(row)
+        other = next((other for other, its in off.items() if its == tuple((column, -gbps) for column, gbps in those)), None)
+        off.pop(other or "", None)
+        together = [row, *([other] if other is not None else [])]
+        observed = "; ".join(_cells(each, {column: cells[each, column] for column in odd[each]}, usual[each]) for each in together)
+        yield _of(teller, ERROR, f"{' and '.join(together)} to {some(odd[row])}", observed, [*together, *odd[row]])
+
+
+def _cells(row: str, odd: Mapping[str, tuple[float, ...]], usual: tuple[float, ...]) -> str:
+    found = some([f"{_links(links)} to {column}" for column, links in odd.items()])
+    return f"{row} has {found}, and {_links(usual)} to each other one"
+
+
+def _of(teller: Teller, status: str, subject: str, observed: str, names: Sequence[str]) -> Cause:
+    remedy = f"See the cables and ports of {subject}: whatever is missing or slow there makes the rest of its links the narrow place."
+    return teller.cause(SYMMETRY, status, subject, observed, EVEN, remedy, nodes=names, absence=True)
+
+
+def _most(values: Sequence[tuple[float, ...]]) -> tuple[float, ...]:
+    """The commonest; of equally common ones the greatest."""
+    return max(Counter(values).items(), key=lambda item: (item[1], sum(item[0]), item[0]))[0]
+
+
+def _links(rates: Sequence[float]) -> str:
+    if not rates:
+        return "no link"
+    kinds = " and ".join(f"{count} × {gbps:g} Gb/s" for gbps, count in sorted(Counter(rates).items(), reverse=True))
+    return kinds if any(rates) else f"{len(rates)} links"
+
+
+def _single(shape: Shape, named: Collection[str], teller: Teller) -> Iterator[Cause]:
+    """Switches, and cables, without which leaves with hosts would not reach each other."""
+    graph: nx.Graph[str] = nx.Graph((switch, other) for switch, others in shape.joined.items() for other in others)
+    ends = {switch for switch, rates in shape.hosts.items() if rates}
+    cut = sorted(node for node in nx.articulation_points(graph) if node not in named and _splits(graph, node, ends))
+    for node in cut:
+        observed = f"{node} is the only way between leaves"
+        yield teller.cause(
+            SYMMETRY, WARNING, node, observed, EVEN, f"Give the leaves below {node} another way.", nodes=[node], absence=True
+        )
+    for a, b in sorted(tuple(sorted(pair)) for pair in nx.bridges(graph)):
+        if len(shape.joined[a][b]) == 1 and not {a, b} & {*cut, *named} and not _hangs(graph, a, b, ends):
+            observed = f"one cable alone joins {a} and {b} to each other"
+            remedy = f"Give {a} and {b} a second cable."
+            yield teller.cause(SYMMETRY, WARNING, f"{a} to {b}", observed, EVEN, remedy, nodes=[a, b], absence=True)
+
+
+def _splits(graph: nx.Graph[str], node: str, ends: Collection[str]) -> bool:
+    rest = graph.subgraph(other for other in graph if other != node)
+    return sum(any(other in ends for other in part) for part in nx.connected_components(rest)) > 1
+
+
+def _hangs(graph: nx.Graph[str], a: str, b: str, ends: Collection[str]) -> bool:
+    """Whether one end of a bridge leads to no host."""
+    rest: nx.Graph[str] = nx.Graph(graph)
+    rest.remove_edge(a, b)
+    return any(not set(nx.node_connected_component(rest, end)) & set(ends) for end in (a, b))
+
+
+def check_ratio(shape: Shape, intended: float | None, named: Collection[str], teller: Teller) -> list[Cause]:
+    """Findings fabric.ratio: what comes from below over what goes up, of each leaf and spine, against the intended one.
+
+    named: switches of which another finding speaks already.
+    """
+    expected = (
+        f"an oversubscription of {intended:g} at most"
+        if intended is not None
+        else "the intended oversubscription (rdma_fabric.planes.NAME.ratio)"
+    )
+    ratios = dict(_ratios(shape))
+    if not ratios:
+        return [teller.skip(RATIO, "no switches above the leaves", expected)]
+    if not shape.known:
+        return [teller.skip(RATIO, "not all links tell a rate", expected)]
+    worse: dict[tuple[str, float, float], list[str]] = defaultdict(list)
+    for switch, (down, up) in ratios.items():
+        if intended is not None and switch not in named and down > intended * (1 + RATIO_TOLERANCE) * up:
+            worse[shape.tier[switch], down, up].append(switch)
+    if worse:
+        return [_worse(key, switches, expected, teller) for key, switches in worse.items()]
+    told = {switch: down / up for switch, (down, up) in ratios.items() if up and switch not in named}
+    figures = [f"{tier} {_range([told[switch] for switch in told if shape.tier[switch] == tier])}" for tier in TIERS[:-1]]
+    observed = ", ".join(figure for figure in figures if not figure.endswith(" "))
+    return [
+        teller.well(RATIO, observed or "none", expected)
+        if intended is not None
+        else teller.skip(RATIO, f"none is intended; found: {observed}", expected)
+    ]
+
+
+def _ratios(shape: Shape) -> Iterator[tuple[str, tuple[float, float]]]:
+    for lower, upper in itertools.pairwise(TIERS):
+        if not shape.of_tier(upper):
+            return
+        for switch in shape.of_tier(lower):
+            down = sum(shape.hosts.get(switch, ())) + shape.gbps(switch, shape.below(switch) if lower != "leaf" else ())
+            if down:
+                yield switch, (down, shape.gbps(switch, shape.above(switch)))
+
+
+def _worse(key: tuple[str, float, float], switches: Sequence[str], expected: str, teller: Teller) -> Cause:
+    _tier, down, up = key
+    ratio = f"{down / up:.3g}" if up else "without an uplink"
+    observed = f"{some(switches)}: {down:g} Gb/s from below, {up:g} Gb/s up: {ratio}"
+    remedy = "Add uplinks, or move hosts to other leaves; if it is meant, correct the intended ratio."
+    return teller.cause(RATIO, ERROR, some(switches), observed, expected, remedy, nodes=switches, absence=True)
+
+
+def _range(values: Sequence[float]) -> str:
+    if not values:
+        return ""
+    low, high = min(values), max(values)
+    return f"{low:.3g}" if f"{low:.3g}" == f"{high:.3g}" else f"{low:.3g} to {high:.3g}"
+
+
+def named_of(causes: Sequence[Cause], names: Mapping[str, str]) -> set[str]:
+    """The names of the switches that troubles speak of."""
+    return {names.get(node, node) for cause in causes if cause.is_trouble for node in cause.nodes}

@@ -1,0 +1,68 @@
+# Copyright (c) 2026, the rdma.cluster authors
+# GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""The roles of switches: leaf, spine or core, by their hops from hosts; what the plan says wins."""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from collections.abc import Iterable, Mapping
+
+TIERS = ("leaf", "spine", "core")
+#: A switch with hosts is taken for a spine if each of its neighbours, two at least, has so many times its hosts.
+FEW = 2
+
+
+def tiers(
+    neighbours: Mapping[str, Iterable[str]], hosts: Mapping[str, int], names: Mapping[str, str], planned: Mapping[str, str]
+) -> dict[str, str]:
+    """The tier of each switch that hosts can be reached from.
+
+    neighbours: switch → switches that it is joined to; hosts: switch → its cables to hosts; names: switch → its name for a person;
+    planned: switch → the tier that the plan gives it. A switch without hosts three hops away is a core switch, unless it is named as the
+    leaves are: then it is a leaf that has lost its hosts. A spine may have a host or two, one with a subnet manager say.
+    """
+    counts = {switch: hosts.get(switch, 0) for switch in neighbours}
+    leaves = {
+        switch
+        for switch, count in counts.items()
+        if planned.get(switch, "leaf") == "leaf" and count and not _is_spine(switch, counts, neighbours)
+    }
+    leaves |= {switch for switch, tier in planned.items() if tier == "leaf" and switch in neighbours}
+    hops = _hops(leaves, neighbours)
+    leaves |= _without_hosts(hops, names)
+    hops = _hops(leaves, neighbours)
+    found = {switch: TIERS[min(hop, len(TIERS) - 1)] for switch, hop in hops.items()}
+    return {**found, **{switch: tier for switch, tier in planned.items() if switch in neighbours}}
+
+
+def _is_spine(switch: str, counts: Mapping[str, int], neighbours: Mapping[str, Iterable[str]]) -> bool:
+    beside = set(neighbours[switch])
+    return len(beside) > 1 and all(counts.get(other, 0) >= FEW * counts[switch] for other in beside)
+
+
+def _hops(leaves: Iterable[str], neighbours: Mapping[str, Iterable[str]]) -> dict[str, int]:
+    hops = dict.fromkeys(leaves, 0)
+    at = list(hops)
+    while at:
+        following = []
+        for switch in at:
+            for other in neighbours[switch]:
+                if other not in hops:
+                    hops[other] = hops[switch] + 1
+                    following.append(other)
+        at = following
+    return hops
+
+
+def _without_hosts(hops: Mapping[str, int], names: Mapping[str, str]) -> set[str]:
+    """Switches two hops above leaves whose names are those of leaves, but for the number."""
+    stems = {tier: Counter(_stem(names[switch]) for switch, hop in hops.items() if hop == tier) for tier in (0, 1)}
+    far = [switch for switch, hop in hops.items() if hop == len(TIERS) - 1]
+    return {switch for switch in far if (stem := _stem(names[switch])) and stems[0][stem] and not stems[1][stem]}
+
+
+def _stem(name: str) -> str:
+    return re.sub(r"[0-9]+", "", name) if not name.startswith("0x") else ""

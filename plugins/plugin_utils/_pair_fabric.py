@@ -1,0 +1,88 @@
+# Copyright (c) 2026, the rdma.cluster authors
+# GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""A sweep's plan laid over the fabrics that this run has found: where each endpoint hangs, and what lies between two."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from ansible_collections.rdma.cluster.plugins.module_utils._fabric_graph import Graph
+from ansible_collections.rdma.cluster.plugins.plugin_utils._pair_crossing import crossing_rounds
+from ansible_collections.rdma.cluster.plugins.plugin_utils._pair_crossings import Paths
+from ansible_collections.rdma.cluster.plugins.plugin_utils._pair_paths import End, FabricPaths
+
+#: In the run folder: {"planes": graphs as of Graph.to_dict, "routes": plane → switch's GUID → LID → port, where tables were read}.
+FABRIC = "fabric.json"
+#: Fewer endpoints than these meet as a sample of any order has them.
+FEWEST = 4
+
+
+@dataclass(frozen=True)
+class PlanePaths:
+    """Several planes, none of which has a cable to another."""
+
+    planes: Sequence[FabricPaths]
+
+    def elements(self, rail: int, server: int, client: int) -> tuple[str, ...]:
+        """See Paths."""
+        return next((found for plane in self.planes if (found := plane.elements(rail, server, client))), ())
+
+    def alternatives(self, element: str) -> int:
+        """See Paths."""
+        return max((plane.alternatives(element) for plane in self.planes), default=1)
+
+
+def paths_of(fabric: Mapping[str, Any], plan: Mapping[str, Any], facts: Mapping[str, Any], *, bidirectional: bool = False) -> Paths:
+    """fabric: what FABRIC says; plan: of the sweep; facts: host → comparable digest."""
+    planes = []
+    for told in fabric["planes"]:
+        graph, routes = Graph.from_dict(told), fabric.get("routes", {}).get(told["plane"], {})
+        tables = {guid: {int(lid): port for lid, port in table.items()} for guid, table in routes.items()}
+        planes.append(FabricPaths(graph, ends(graph, plan, facts), tables, bidirectional=bidirectional))
+    return planes[0] if len(planes) == 1 else PlanePaths(planes)
+
+
+def ends(graph: Graph, plan: Mapping[str, Any], facts: Mapping[str, Any]) -> list[list[End | None]]:
+    """[rail][host] of a plan: the port of the HCA in the graph, by the GUID of the device; None where it is not in there."""
+    return [
+        [_end(graph, facts.get(host), plan["profiles"], number) for host, number in zip(plan["hosts"], rail["profiles"], strict=True)]
+        for rail in plan["rails"]
+    ]
+
+
+def crossing_schedule(fabric: Mapping[str, Any], plan: Mapping[str, Any], facts: Mapping[str, Any]) -> dict[str, Any] | None:
+    """The sample that a plan has asked for, listed so that it crosses spines first.
+
+    None unless each rail has FEWEST endpoints, and the graph has all of them, below several leaves.
+    """
+    schedule, graphs = plan["schedule"], [Graph.from_dict(told) for told in fabric["planes"]]
+    if schedule["kind"] != "sample" or schedule["seed"] is None:
+        return None
+    rails = []
+    for number, rail in enumerate(plan["rails"]):
+        planned = [host for host, profile in enumerate(rail["profiles"]) if profile is not None]
+        below = next(
+            (of for graph in graphs if all((of := leaves(graph, ends(graph, plan, facts)[number]))[host] for host in planned)), None
+        )
+        if below is None or len(planned) < FEWEST or len({below[host] for host in planned}) < 2:
+            return None
+        rails.append(crossing_rounds(below, int(schedule["partners"]), int(schedule["seed"])))
+    return {"kind": "meetings", "rails": rails}
+
+
+def leaves(graph: Graph, of: Sequence[End | None]) -> list[str | None]:
+    """The GUIDs of the switches that the ends of a rail hang on."""
+    peers = [None if end is None else graph.peer(*end) for end in of]
+    return [None if peer is None else peer[0] for peer in peers]
+
+
+def _end(graph: Graph, facts: Mapping[str, Any] | None, profiles: Sequence[Mapping[str, Any]], number: int | None) -> End | None:
+    if facts is None or number is None:
+        return None
+    device = facts["devices"].get(profiles[number]["device"]) or {}
+    end = "0x" + str(device.get("node_guid") or "").replace(":", ""), int(profiles[number]["port"])
+    return end if graph.peer(*end) is not None else None

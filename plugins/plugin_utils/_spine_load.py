@@ -1,0 +1,80 @@
+# Copyright (c) 2026, the rdma.cluster authors
+# GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""The pairs gate's part about the load across spines: what a run has planned and measured of it, rail by rail, beside its graph."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Mapping
+
+from ansible_collections.rdma.cluster.plugins.module_utils._fabric_graph import Graph
+from ansible_collections.rdma.cluster.plugins.module_utils._findings import Finding
+from ansible_collections.rdma.cluster.plugins.plugin_utils._pair_evidence import SPINES, SWEEP, Evidence
+from ansible_collections.rdma.cluster.plugins.plugin_utils._pair_fabric import FABRIC, ends
+from ansible_collections.rdma.cluster.plugins.plugin_utils._pair_fleet import Fleet
+from ansible_collections.rdma.cluster.plugins.plugin_utils._pair_oversubscription import Measured, not_measured, oversubscription
+from ansible_collections.rdma.cluster.plugins.plugin_utils._run_folder import PLANE, RunFolder
+from ansible_collections.rdma.cluster.plugins.plugin_utils._spine_load_plan import plane_of, planned_rounds
+from ansible_collections.rdma.cluster.plugins.plugin_utils._uplink_share import Pair, allowed_shares
+
+#: Rail → why it has no load across spines, as the plan of the load found it.
+WHY_NOT = f"{SPINES}.json"
+
+
+def graphs_of(folder: RunFolder) -> dict[str, Graph]:
+    """Plane → the graph that this run has of it."""
+    told = (folder.read_if_there(FABRIC) or {"planes": []})["planes"]
+    return {each["plane"]: Graph.from_dict(each) for each in told}
+
+
+def check_spines(folder: RunFolder, fleet: Fleet) -> Iterator[Finding]:
+    """A finding of each rail that this run has measured: of its plane, or where that has no graph of the first host with the rail."""
+    why_not, sweep = folder.read_if_there(WHY_NOT), Evidence.of(folder, SWEEP, fleet.intents, fleet.facts)
+    if why_not is None or sweep is None:
+        return
+    graphs = graphs_of(folder)
+    for rail, why in why_not.items():
+        host = next((host for host in fleet.hosts if sweep.has(host, rail)), None)
+        plane = plane_of(fleet.intents, rail)
+        if host is not None:
+            yield not_measured(f"{PLANE}{plane}" if plane in graphs else host, rail, why)
+    load = Evidence.of(folder, SPINES, fleet.intents, fleet.facts)
+    if load is not None:
+        yield from _measured(load, graphs)
+
+
+def _measured(load: Evidence, graphs: Mapping[str, Graph]) -> Iterator[Finding]:
+    planes = {rail: plane_of(load.intents, rail) for rail in planned_rounds(load.plan)}
+    results = _results(load)
+    for plane in dict.fromkeys(planes.values()):
+        rails = [rail for rail in planes if planes[rail] == plane]
+        graph = graphs.get(plane)
+        allowed = {} if graph is None else _allowed(load, graph, rails)
+        for rail in rails:
+            yield oversubscription(f"{PLANE}{plane}", rail, results[rail], allowed.get(rail))
+
+
+def _results(load: Evidence) -> dict[str, Measured]:
+    """Rail → what its pairs have measured; None where a pair failed or left no record."""
+    matrix = load.measured
+    rows = zip(matrix.rail, matrix.client, matrix.server, matrix.value, strict=True)
+    gbps = {(matrix.rails[rail], sends, receives): value for rail, sends, receives, value in rows if not math.isnan(value)}
+    return {
+        rail: Measured(gbps.get((rail, alone[0], alone[1])), [gbps.get((rail, sends, receives)) for sends, receives in together])
+        for rail, (together, (alone,)) in planned_rounds(load.plan).items()
+    }
+
+
+def _allowed(load: Evidence, graph: Graph, rails: list[str]) -> Mapping[str, float | None]:
+    """What the graph leaves to the pairs of each rail of one plane."""
+    places = dict(zip((rail["name"] for rail in load.plan["rails"]), ends(graph, load.plan, load.facts), strict=True))
+    rounds = planned_rounds(load.plan)
+    pairs: dict[str, list[Pair]] = {}
+    for rail in rails:
+        found = [(places[rail][sends], places[rail][receives]) for sends, receives in rounds[rail][0]]
+        known = [(one, other) for one, other in found if one is not None and other is not None]
+        if len(known) == len(found):
+            pairs[rail] = known
+    return allowed_shares(graph, pairs) if len(pairs) == len(rails) else {}

@@ -1,0 +1,206 @@
+# Copyright (c) 2026, the rdma.cluster authors
+# GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""What a host runs of the planes' subnet managers: from its intent, its facts, and for partitions from the facts of their members."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from ansible_collections.rdma.cluster.plugins.module_utils._opensm_conf import KEYS, render_conf
+from ansible_collections.rdma.cluster.plugins.module_utils._opensm_service import config_path, partitions_path
+from ansible_collections.rdma.cluster.plugins.module_utils._partitions_conf import (
+    DEFAULT_KEY,
+    Partition,
+    PartitionPort,
+    everybody,
+    render_partitions,
+)
+from ansible_collections.rdma.cluster.plugins.module_utils._rails import ResolvedRail, resolve
+from ansible_collections.rdma.cluster.plugins.module_utils._rdma_device import port_guid
+from ansible_collections.rdma.cluster.plugins.plugin_utils._intent_rules_fabric import (
+    OFED,
+    manager_host_problems,
+    member_problems,
+    members_of,
+)
+from ansible_collections.rdma.cluster.plugins.plugin_utils._majority import Known, some
+
+#: Of the first host; those that stand by come after it. 15 is left to whoever must take over by hand.
+PRIORITY = 14
+SECRET = re.compile(r"0x[0-9a-fA-F]{16}")
+
+
+@dataclass(frozen=True)
+class PlanePort:
+    """A port of a host on a plane."""
+
+    device: str
+    number: str
+    guid: str
+
+
+@dataclass
+class ManagerPlan:
+    """flavour: of _opensm_service.FLAVOURS; instances: in the shape of the module; problems: why it cannot be, as sentences."""
+
+    flavour: str
+    instances: list[dict[str, Any]] = field(default_factory=list)
+    sharp: bool = False
+    problems: list[str] = field(default_factory=list)
+
+
+def plan_managers(host: str, fleet: Known, inventory: Sequence[str], keys: Mapping[str, Mapping[str, str | None]]) -> ManagerPlan:
+    """The plan of one host. fleet: hosts of the run; inventory: all names; keys: plane → m_key, sm_key, sa_key."""
+    intent, facts = fleet[host]["intent"], fleet[host]["facts"]
+    plan = ManagerPlan(_flavour(intent, facts))
+    planes = {
+        name: plane["subnet_manager"]
+        for name, plane in intent["fabric"]["planes"].items()
+        if plane["subnet_manager"] is not None and host in plane["subnet_manager"]["hosts"]
+    }
+    if not planes:
+        return plan
+    plan.problems += [f"rdma_fabric.{where} {message}: {do}" for where, message, do in manager_host_problems(_planes(intent), inventory)]
+    plan.problems += [f"rdma_partitions.{where} {message}: {do}" for where, message, do in member_problems(intent["partitions"], inventory)]
+    plan.problems += _missing_keys(intent, planes, keys)
+    if len(planes) > 1 and plan.flavour != "debian":
+        words = f"{host} is to run the subnet managers of {some(list(planes))}, but its distribution's service runs one"
+        plan.problems.append(f"{words}: give each plane hosts of its own")
+    for name, manager in planes.items():
+        ports = plane_ports(fleet[host], name)
+        if not ports:
+            plan.problems.append(f"{host} is to run the subnet manager of plane {name}, and has no InfiniBand port on it that is known")
+            continue
+        partitions, problems = plane_partitions(name, intent["partitions"], fleet)
+        plan.problems += [each for each in problems if each not in plan.problems]
+        plan.sharp = plan.sharp or (manager["sharp"] and manager["hosts"][0] == host)
+        instance = _instance(host, name, manager, ports[0], keys.get(name, {}))
+        plan.instances.append({**instance, "partitions": render_partitions(name, partitions)})
+    return plan
+
+
+def runs_subnet_manager(intent: Mapping[str, Any], host: str, facts: Mapping[str, Any]) -> bool:
+    """Whether a host runs one by the intent, or has our files of one."""
+    planned = any(host in (plane["subnet_manager"] or {}).get("hosts", ()) for plane in _planes(intent).values())
+    return planned or any(path.startswith(config_path("")[: -len(".conf")]) for path in facts.get("files") or ())
+
+
+def managers_of(intent: Mapping[str, Any]) -> list[str]:
+    """The hosts that run the subnet managers of the planes that a host has InfiniBand rails on."""
+    own = {rail["plane"] for rail in intent["rails"] if rail["link_layer"] == "infiniband"}
+    planes = _planes(intent)
+    return [host for name in sorted(own & set(planes)) for host in (planes[name]["subnet_manager"] or {}).get("hosts", ())]
+
+
+def waiting(intent: Mapping[str, Any], facts: Mapping[str, Any]) -> list[str]:
+    """The rails whose cable carries and whose port no subnet manager has made active yet, of planes that have one of ours."""
+    if not managers_of(intent):
+        return []
+    ports = {
+        rail.name: facts["devices"][rail.device]["ports"][rail.port] for rail in resolve(intent["rails"], facts) if _is_ours(rail, intent)
+    }
+    return [name for name, port in ports.items() if port.get("physical_state") == "LinkUp" and port.get("state") in ("INIT", "ARMED")]
+
+
+def _is_ours(rail: ResolvedRail, intent: Mapping[str, Any]) -> bool:
+    manager = (_planes(intent).get(rail.rail["plane"]) or {}).get("subnet_manager") or {}
+    return rail.rail["link_layer"] == "infiniband" and rail.port is not None and bool(manager.get("hosts"))
+
+
+def _planes(intent: Mapping[str, Any]) -> Mapping[str, Mapping[str, Any]]:
+    planes: Mapping[str, Mapping[str, Any]] = intent["fabric"]["planes"]
+    return planes
+
+
+def _flavour(intent: Mapping[str, Any], facts: Mapping[str, Any] | None) -> str:
+    if intent["driver"]["stack"] in OFED:
+        return "ofed"
+    distribution = ((facts or {}).get("stack") or {}).get("distribution") or {}
+    return "rhel" if distribution.get("family") == "rpm" else "debian"
+
+
+def _missing_keys(intent: Mapping[str, Any], planes: Mapping[str, Mapping[str, Any]], keys: Mapping[str, Any]) -> Iterator[str]:
+    """A protection without a key protects nothing."""
+    for name, manager in planes.items():
+        level = manager["m_key_protection_level"]
+        if level and not keys.get(name, {}).get("m_key"):
+            yield f"plane {name} has m_key_protection_level {level}, but subnet_manager_keys.{name}.m_key is missing"
+    for name, secrets in keys.items():
+        if name not in _planes(intent):
+            yield f"subnet_manager_keys has {name}, which is no plane of rdma_fabric"
+        for key, value in secrets.items():
+            if key not in KEYS:
+                yield f"subnet_manager_keys.{name} has {key}: the keys are {', '.join(KEYS)}"
+            elif value is not None and SECRET.fullmatch(str(value)) is None:
+                yield f"subnet_manager_keys.{name}.{key} is no text of 64 bits in hexadecimal (0x and 16 digits)"
+
+
+def _instance(host: str, name: str, manager: Mapping[str, Any], port: PlanePort, keys: Mapping[str, str | None]) -> dict[str, Any]:
+    return {
+        "plane": name,
+        "guid": port.guid,
+        "device": port.device,
+        "number": port.number,
+        "priority": PRIORITY - manager["hosts"].index(host),
+        "config": render_conf(name, manager, keys, partitions_path(name)),
+    }
+
+
+def plane_ports(known: Mapping[str, Any], plane: str) -> list[PlanePort]:
+    """The InfiniBand ports of a host on a plane, in the order of its rails, as far as their GUIDs are known."""
+    if not known["intent"] or not known["facts"]:
+        return []
+    found = []
+    for rail in resolve(known["intent"]["rails"], known["facts"]):
+        if rail.rail["plane"] == plane and rail.rail["link_layer"] == "infiniband" and rail.device is not None and rail.port is not None:
+            guid = port_guid(known["facts"]["devices"][rail.device]["ports"][rail.port])
+            if guid is not None:
+                found.append(PlanePort(rail.device, rail.port, guid))
+    return found
+
+
+def plane_partitions(plane: str, partitions: Mapping[str, Mapping[str, Any]], fleet: Known) -> tuple[list[Partition], list[str]]:
+    """The partitions of a plane with the ports of their members, and whose ports are not known: those would silently be left out."""
+    found, unknown = [], []
+    for name, partition in partitions.items():
+        ports, hosts = _partition_ports(plane, partition, fleet)
+        unknown += [each for each in hosts if each not in unknown]
+        if ports:
+            found.append(
+                Partition(
+                    name, partition["key"], ports, ipoib=partition["ipoib"], mtu_bytes=partition["mtu"], sl=partition["sl"],
+                    index0=partition["index0"],
+                )
+            )  # fmt: skip
+    if not unknown:
+        return found, []
+    words = f"The ports of {some(unknown)} on plane {plane} are not known, so that the partitions cannot be written without losing members"
+    return found, [f"{words}: run the stage for all hosts, or name those by the GUIDs of their ports in rdma_partitions."]
+
+
+def _partition_ports(plane: str, partition: Mapping[str, Any], fleet: Known) -> tuple[list[PartitionPort], list[str]]:
+    members = members_of(partition)
+    if members is None:
+        default = partition["key"] == DEFAULT_KEY
+        return everybody(partition["membership"]) if default else [PartitionPort("ALL", partition["membership"])], []
+    ports: dict[str, PartitionPort] = {}
+    unknown = []
+    for member in (each for each in members if each.host is not None):
+        known = fleet.get(str(member.host))
+        theirs = plane_ports(known, plane) if known else []
+        if not theirs and (not known or not known["intent"] or not known["facts"] or _planned(known["intent"], plane)):
+            unknown.append(str(member.host))
+        ports.update({port.guid: PartitionPort(port.guid, member.membership, f"{member.host} {port.device}") for port in theirs})
+    for member in (each for each in members if each.guid is not None):
+        label = ports[str(member.guid)].label if member.guid in ports else ""
+        ports[str(member.guid)] = PartitionPort(str(member.guid), member.membership, label)
+    return list(ports.values()), unknown
+
+
+def _planned(intent: Mapping[str, Any], plane: str) -> bool:
+    return any(rail["plane"] == plane and rail["link_layer"] == "infiniband" for rail in intent["rails"])

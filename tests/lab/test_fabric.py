@@ -1,0 +1,141 @@
+# Copyright (c) 2026, the rdma.cluster authors
+# GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""A simulated fabric of eight hosts with the real ibsim, opensm and tools, where they are installed. No root, seconds."""
+
+from __future__ import annotations
+
+import re
+import shutil
+import subprocess
+from collections.abc import Iterator
+
+import pytest
+
+from lab import fabric, fabric_faults, preflight
+from lab.fabric import Wishes
+from lab.fabric_plan import Shape
+from lab.paths import FabricFolder
+from lab.shell import ENVIRONMENT
+
+NAME = "test"
+CABLE = re.compile(r"^(?:SW|CA) +\d+ +(\d+) 0x[0-9a-f]{16} (\d+x \w+) - .*? \d+ +(\d+) 0x[0-9a-f]{16} \( '(.*?)' - '(.*?)' \)$")
+
+pytestmark = pytest.mark.skipif(
+    any(shutil.which(name, path=ENVIRONMENT["PATH"]) is None for name in preflight.FABRIC_COMMANDS),
+    reason=f"not all of {', '.join(preflight.FABRIC_COMMANDS)} are installed",
+)
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Iterator[FabricFolder]:
+    patch = pytest.MonkeyPatch()
+    patch.setenv("RDMA_LAB_DIR", str(tmp_path_factory.mktemp("lab")))
+    fabric.up(NAME, Shape("rail", 8, 2), Wishes(named=False))
+    yield FabricFolder.of(NAME)
+    fabric.down(NAME)
+    patch.undo()
+
+
+def ask(*words: str, node: str | None = None, status: int = 0) -> str:
+    """What a real tool prints on the fabric; AssertionError with what it said if it ends otherwise."""
+    there = fabric.load(NAME)
+    argv, environment = fabric.tool(there, words, node=node)
+    done = subprocess.run(argv, env=environment, cwd=there.folder.clients, capture_output=True, text=True, timeout=30, check=False)
+    assert done.returncode == status, done.stdout + done.stderr
+    return done.stdout
+
+
+def cables(folder: FabricFolder) -> dict[str, str]:
+    """ "leaf1/9 spine1/1" → "4x HDR", as the real ibnetdiscover finds them, each cable from both sides."""
+    found = [CABLE.match(line) for line in ask("ibnetdiscover", "-p", "--node-name-map", str(folder.name_map)).splitlines()]
+    return {f"{m[4]}/{m[1]} {m[5]}/{m[3]}": m[2] for m in found if m}
+
+
+def test_what_is_discovered_is_what_was_planned(folder: FabricFolder) -> None:
+    plan = fabric.load(NAME).plan
+    both = {f"{a} {b}" for a, b in plan.cables()} | {f"{b} {a}" for a, b in plan.cables()}
+    assert len(both) == 64
+    assert cables(folder) == dict.fromkeys(both, "4x HDR")
+    assert "0 bad nodes found" in ask("ibqueryerrors")
+
+
+def test_the_real_manager_is_master_where_it_was_put(folder: FabricFolder) -> None:
+    guid = fabric.load(NAME).plan.guid("node1 mlx5_0") + 1
+    assert f"sm guid {guid:#x}" in ask("sminfo", node="node8 mlx5_1")
+    assert "SMINFO_MASTER" in ask("sminfo")
+
+
+def test_a_cable_is_cut_and_restored(folder: FabricFolder) -> None:
+    before = cables(folder)
+    fabric_faults.cut(NAME, "leaf1/9")
+    assert set(before) - set(cables(folder)) == {"leaf1/9 spine1/1", "spine1/1 leaf1/9"}
+    fabric_faults.restore(NAME, "leaf1/9")
+    assert cables(folder) == before
+
+
+def test_a_switch_is_cut_and_restored(folder: FabricFolder) -> None:
+    before = cables(folder)
+    fabric_faults.cut(NAME, "spine2")
+    assert not [cable for cable in cables(folder) if "spine2" in cable]
+    fabric_faults.restore(NAME, "spine2")
+    assert cables(folder) == before
+
+
+def test_a_cable_stays_degraded_through_a_sweep_until_it_is_restored(folder: FabricFolder) -> None:
+    before = cables(folder)
+    fabric_faults.degrade(NAME, "node3 mlx5_1", 1, "EDR")
+    fabric_faults.cut(NAME, "leaf1/9")
+    fabric_faults.restore(NAME, "leaf1/9")
+    changed = {cable: now for cable, now in cables(folder).items() if now != before[cable]}
+    assert changed == dict.fromkeys(("node3 mlx5_1/1 leaf2/3", "leaf2/3 node3 mlx5_1/1"), "1x EDR")
+    fabric_faults.restore(NAME, "node3 mlx5_1")
+    assert cables(folder) == before
+
+
+def test_two_cables_are_swapped_and_swapped_back(folder: FabricFolder) -> None:
+    before = cables(folder)
+    fabric_faults.swap(NAME, "node3 mlx5_0", "node4 mlx5_1")
+    assert {"node3 mlx5_0/1 leaf2/4", "node4 mlx5_1/1 leaf1/3"} <= set(cables(folder))
+    fabric_faults.swap(NAME, "node3 mlx5_0", "node4 mlx5_1")
+    assert cables(folder) == before
+
+
+def test_counters_are_what_they_were_set_to(folder: FabricFolder) -> None:
+    fabric_faults.counter(NAME, "leaf2", 3, "SymbolErrorCounter", 4711)
+    fabric_faults.counter(NAME, "node5 mlx5_0", 1, "PortUnicastXmitPkts", 12345678901)
+    assert "port 3: [SymbolErrorCounter == 4711]" in ask("ibqueryerrors", status=1)
+    guid = fabric.load(NAME).plan.guid("node5 mlx5_0") + 1
+    assert "PortUnicastXmitPkts:.............12345678901" in ask("perfquery", "-x", "-G", f"{guid:#x}", "1")
+
+
+def test_a_second_manager_stands_by_and_takes_over(folder: FabricFolder) -> None:
+    fabric.second_manager(NAME, None, {"sm_priority": "0"})
+    assert fabric.opensm.role_of(fabric.opensm.read_log(folder.manager(2))) == "standby"
+    fabric.second_manager(NAME, "node3 mlx5_0", {"sm_priority": "9"})
+    guid = fabric.load(NAME).plan.guid("node3 mlx5_0") + 1
+    assert f"sm guid {guid:#x}" in ask("sminfo")
+
+
+def test_a_killed_tool_does_not_keep_its_place(folder: FabricFolder) -> None:
+    there = fabric.load(NAME)
+    for _client in range(12):
+        argv, environment = fabric.tool(there, ["saquery", "-p"])
+        child = subprocess.Popen(argv, env=environment, cwd=folder.clients, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+        child.kill()
+        child.wait()
+    assert "SMINFO_MASTER" in ask("sminfo")
+
+
+def test_two_fabrics_are_up_side_by_side(folder: FabricFolder) -> None:
+    fabric.up("other", Shape("leafspine", 4, 1))
+    try:
+        argv, environment = fabric.tool(fabric.load("other"), ["ibnetdiscover", "-p"])
+        clients = FabricFolder.of("other").clients
+        said = subprocess.run(argv, env=environment, cwd=clients, capture_output=True, text=True, timeout=30, check=True).stdout
+        assert len([line for line in said.splitlines() if line.startswith("CA")]) == 4
+        assert len(cables(folder)) == 64
+    finally:
+        fabric.down("other")
+    assert not FabricFolder.of("other").path.exists()

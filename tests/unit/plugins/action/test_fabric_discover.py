@@ -1,0 +1,67 @@
+# Copyright (c) 2026, the rdma.cluster authors
+# GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""What is written of a discovered fabric, with real Ansible on this machine."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import yaml
+
+from ansible_collections.rdma.cluster.plugins.module_utils._fabric_graph import Graph
+from tests.unit.plugins.plugin_utils.test__fabric_discover import facts
+from tests.unit.small_fabrics import fabric
+
+ROOT = Path(__file__).parents[4]
+
+
+def discover(folder: Path, graphs: list[Graph], *words: str) -> subprocess.CompletedProcess[str]:
+    """The hosts node1 and node2 with facts, node3 without."""
+    hosts: dict[str, Any] = {f"node{number}": {"known": facts(number - 1)} for number in (1, 2)}
+    local = {"ansible_connection": "local", "ansible_python_interpreter": sys.executable}
+    (folder / "hosts.yml").write_text(yaml.safe_dump({"all": {"hosts": {**hosts, "node3": {}}, "vars": local}}))
+    tasks = [
+        {"name": "Know", "ansible.builtin.set_fact": {"rdma": "{{ known }}", "cacheable": True}, "when": "known is defined"},
+        {"name": "Write", "rdma.cluster.fabric_discover": {"graphs": [graph.to_dict() for graph in graphs]}, "run_once": True},
+    ]
+    (folder / "play.yml").write_text(json.dumps([{"name": "Test", "hosts": "all", "gather_facts": False, "tasks": tasks}]))
+    argv = [str(Path(sys.executable).parent / "ansible-playbook"), "-i", "hosts.yml", "play.yml", *words]
+    known = {**os.environ, "ANSIBLE_COLLECTIONS_PATH": str(ROOT / ".venv/collections"), "ANSIBLE_NOCOLOR": "1"}
+    return subprocess.run(argv, cwd=folder, capture_output=True, text=True, timeout=120, check=False, env=known)
+
+
+def run_folder(folder: Path) -> Path:
+    (run,) = [path for path in (folder / "artifacts").iterdir() if path.is_dir() and not path.is_symlink()]
+    return run
+
+
+def test_all_is_written_in_check_mode_too(tmp_path: Path) -> None:
+    graph = fabric(3, slow={"leaf1/2"})
+    done = discover(tmp_path, [graph, replace(graph, plane="second", problems=["no answer"], complete=False)], "--check", "-v")
+    assert done.returncode == 0, done.stdout + done.stderr
+    run = run_folder(tmp_path)
+    assert [Graph.from_dict(told).plane for told in json.loads((run / "fabric.json").read_text())["planes"]] == ["default", "second"]
+    assert sorted(path.name for path in (run / "fabric").iterdir()) == [
+        "default.graphml",
+        "default.svg",
+        "inventory.yml",
+        "second.graphml",
+        "second.svg",
+    ]
+    proposed = (run / "fabric/inventory.yml").read_text()
+    assert "not read: node3" in proposed
+    assert "rail1" in proposed
+    assert "second: no answer" in done.stdout
+
+
+def test_no_fabric_and_one_plane_twice_are_told(tmp_path: Path) -> None:
+    assert "There is no fabric" in discover(tmp_path, []).stdout
+    assert "more than one graph of plane default" in discover(tmp_path, [fabric(3), fabric(3)]).stdout

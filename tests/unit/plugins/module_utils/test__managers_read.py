@@ -1,0 +1,46 @@
+# Copyright (c) 2026, the rdma.cluster authors
+# GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""All subnet managers of a plane, or why they are not known."""
+
+from __future__ import annotations
+
+from ansible_collections.rdma.cluster.plugins.module_utils._fabric_tools import Asked, Tools
+from ansible_collections.rdma.cluster.plugins.module_utils._managers_read import Managers, read_managers
+from ansible_collections.rdma.cluster.plugins.module_utils._sysroot import SysRoot
+from tests.unit.fabric_texts import fabric_text
+from tests.unit.fakes import Call, FakeRunner
+
+MASTER: Call = (("sminfo", "-C", "mlx5_0"), 0, fabric_text("sminfo"), "")
+PORTS: Call = (("saquery", "-s", "-C", "mlx5_0"), 0, fabric_text("saquery-s"), "")
+OTHER = "sminfo: sm lid 4 sm guid 0xa088c20300000021, activity count 409 priority 0 state 2 SMINFO_STANDBY\n"
+STANDBY: Call = (("sminfo", "4", "-C", "mlx5_0"), 0, OTHER, "")
+
+
+def ask(*calls: Call) -> Managers:
+    runner = FakeRunner(calls)
+    found = read_managers(Tools(runner, SysRoot("/nowhere"), Asked(device="mlx5_0")))
+    runner.assert_done()
+    return found
+
+
+def test_one_stands_by() -> None:
+    found = ask(MASTER, PORTS, STANDBY)
+    assert [(each.lid, each.state) for each in found.known or ()] == [(1, "MASTER"), (4, "STANDBY")]
+    assert (found.master, found.why_not) == ((found.known or [None])[0], None)
+
+
+def test_one_that_does_not_answer_leaves_it_unknown() -> None:
+    found = ask(MASTER, PORTS, (STANDBY[0], 255, "sminfo: iberror: failed: query\n", ""))
+    assert found.master is not None
+    assert (found.known, found.why_not) == (None, "sminfo complains: sminfo: iberror: failed: query")
+
+
+def test_without_a_master_nobody_else_is_looked_for() -> None:
+    found = ask((MASTER[0], 255, "sminfo: iberror: failed: query\n", ""))
+    assert (found.master, found.known) == (None, None)
+
+
+def test_no_administration_to_ask() -> None:
+    assert ask(MASTER, (PORTS[0], 1, "", "")).why_not == "saquery ended with exit status 1 and said nothing of it"

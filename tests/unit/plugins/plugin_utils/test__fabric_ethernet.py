@@ -1,0 +1,94 @@
+# Copyright (c) 2026, the rdma.cluster authors
+# GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""Ethernet planes of what hosts were told by LLDP."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+from ansible_collections.rdma.cluster.plugins.module_utils._fabric_graph import Graph
+from ansible_collections.rdma.cluster.plugins.module_utils._fabric_lldp import lldp_graph
+from ansible_collections.rdma.cluster.plugins.module_utils._lldpcli import parse_lldpcli
+from ansible_collections.rdma.cluster.plugins.plugin_utils._fabric_ethernet import SILENT, ethernet_planes
+from ansible_collections.rdma.cluster.plugins.plugin_utils._fabric_gate import FabricGate
+from ansible_collections.rdma.cluster.plugins.plugin_utils._run_folder import RunFolder
+
+
+def known(count: int) -> dict[str, Any]:
+    rail = {"name": "rail0", "nic": {"pci": "0000:01:00.0"}, "link_layer": "roce", "plane": "eth", "soft": False, "rate_gbps": None}
+    port = {"netdev": "ens1", "physical_state": "LinkUp", "state": "ACTIVE"}
+    facts = {
+        "netdevs": {"ens1": {"pci": "0000:01:00.0"}},
+        "devices": {"mlx5_0": {"node_guid": "0002:c903:00f9:bfa0", "pci": {"address": "0000:01:00.0"}, "ports": {"1": port}}},
+    }
+    planes = {"eth": {"ratio": None, "plan": None}}
+    return {f"n{number}": {"intent": {"rails": [rail], "fabric": {"planes": planes}}, "facts": facts} for number in range(1, count + 1)}
+
+
+def neighbours(host: str, port: str, interface: str = "ens1") -> Graph:
+    text = (
+        f'{{"lldp": {{"interface": {{"{interface}": {{"via": "LLDP", "chassis": {{"leaf1": {{"id": {{"type": "mac", "value": '
+        f'"0c:42:a1:00:00:01"}}, "capability": {{"type": "Bridge", "enabled": true}}}}}}, "port": {{"id": {{"type": "ifname", "value": '
+        f'"{port}"}}}}}}}}}}}}'
+    )
+    return lldp_graph("lldp", {host: parse_lldpcli(text)})
+
+
+def read(folder: RunFolder, host: str, graph: Graph) -> None:
+    reading = {"graph": graph.to_dict(), "subnet_managers": None, "no_subnet_manager": None, "read_at": 7.0}
+    folder.write_json(f"lldp/{host}.json", reading)
+
+
+def silent(why: str) -> Graph:
+    return Graph("lldp", {}, [], "lldp", False, [why])
+
+
+def judge(folder: RunFolder, hosts: dict[str, Any]) -> dict[str, list[tuple[str, str, str]]]:
+    found = FabricGate(folder, hosts, "R1", str).judge()
+    by = {**found.hosts, **found.planes}
+    return {name: [(each.check, each.status, each.observed) for each in of if each.status != "ok"] for name, of in by.items()}
+
+
+def test_hosts_on_one_leaf(tmp_path: Path) -> None:
+    folder = RunFolder(tmp_path)
+    for number in (1, 2):
+        read(folder, f"n{number}", neighbours(f"n{number}", f"swp{number}"))
+    plane = ethernet_planes(folder, known(2))["eth"]
+    assert plane.graph is not None
+    assert (plane.graph.complete, len(plane.graph.links), plane.read_at) == (True, 2, 7.0)
+    said = judge(folder, known(2))
+    assert said["n1"] == said["n2"] == []
+    assert {status for _check, status, _observed in said["eth"]} == {"not_applicable"}
+
+
+def test_other_interfaces_are_none_of_the_planes(tmp_path: Path) -> None:
+    folder = RunFolder(tmp_path)
+    for number in (1, 2):
+        read(folder, f"n{number}", neighbours(f"n{number}", f"swp{number}", "eno1"))
+    plane = ethernet_planes(folder, known(2))["eth"]
+    assert (plane.graph, plane.why_not) == (None, SILENT)
+    assert judge(folder, known(2))["n1"] == [("fabric.graph", "not_applicable", SILENT)]
+
+
+def test_without_lldp_it_does_not_apply_and_says_why(tmp_path: Path) -> None:
+    folder = RunFolder(tmp_path)
+    for number in (1, 2):
+        read(folder, f"n{number}", silent("lldpcli is not installed on this host: install lldpd"))
+    said = judge(folder, known(2))
+    assert said == {
+        host: [("fabric.graph", "not_applicable", "lldpcli is not installed on this host: install lldpd")] for host in ("n1", "n2")
+    }
+
+
+def test_where_some_tell_and_some_do_not_the_plane_is_unknown(tmp_path: Path) -> None:
+    folder = RunFolder(tmp_path)
+    read(folder, "n1", neighbours("n1", "swp1"))
+    read(folder, "n2", silent("lldpcli is not installed on this host: install lldpd"))
+    said = judge(folder, known(3))
+    assert ("fabric.graph", "unknown", "2 hosts do not tell their neighbours: n2, n3") in said["eth"]
+    assert said["n1"] == []
+    assert {status for _check, status, _observed in said["n3"]} == {"not_applicable"}
+    assert said["n3"][-1] == ("fabric.graph", "not_applicable", "it was not asked for its neighbours")

@@ -1,0 +1,111 @@
+# Copyright (c) 2026, the rdma.cluster authors
+# GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""One master a plane, the intended one; who stands by, and who should not be there."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from ansible_collections.rdma.cluster.plugins.module_utils._findings import ERROR, NOT_APPLICABLE, OK, UNKNOWN
+from ansible_collections.rdma.cluster.plugins.module_utils._sminfo import SmInfo
+from ansible_collections.rdma.cluster.plugins.plugin_utils._fabric_managers import Seen, check_managers
+
+
+def sm(lid: int, state: str | None, priority: int = 0) -> SmInfo:
+    return SmInfo(lid, f"{lid:#x}", state, priority, 1)
+
+
+MANAGER = {"kind": "hosts", "hosts": ["n1", "n2"]}
+SEEN: dict[str, Sequence[SmInfo]] = {"blue": [sm(1, "MASTER", 14), sm(2, "STANDBY", 13)]}
+
+
+def host(lid: int, sm_lid: int | None, manager: Any, state: str = "ACTIVE") -> dict[str, Any]:
+    rail = {"name": "rail0", "nic": {"pci": "0000:18:00.0"}, "link_layer": "infiniband", "plane": "blue"}
+    port = {"state": state, "lid": lid, "sm_lid": sm_lid, "netdev": None}
+    facts = {"netdevs": {}, "devices": {"mlx5_0": {"pci": {"address": "0000:18:00.0"}, "ports": {"1": port}}}}
+    return {"intent": {"rails": [rail], "fabric": {"planes": {"blue": {"subnet_manager": manager}}}}, "facts": facts}
+
+
+def fleet(*sm_lids: int | None, manager: Any = None) -> dict[str, Any]:
+    return {f"n{lid}": host(lid, sm_lid, manager or MANAGER) for lid, sm_lid in enumerate(sm_lids, 1)}
+
+
+def check(hosts: Any, seen: dict[str, Sequence[SmInfo]] | None = None) -> Any:
+    return check_managers(hosts, {plane: Seen(managers) for plane, managers in (SEEN if seen is None else seen).items()})
+
+
+def told(hosts: Any, seen: Any = None) -> list[tuple[str, str, str, str]]:
+    """Host, subject, status and what was seen, of what is not ok."""
+    found = check(hosts, seen)
+    assert set(found) == set(hosts)
+    return [(name, each.subject, each.status, each.observed) for name, all_of in found.items() for each in all_of if each.status != OK]
+
+
+def test_all_have_the_intended_master_and_one_stands_by() -> None:
+    hosts = fleet(1, 1, 1, 1)
+    assert told(hosts) == []
+    found = check(hosts)
+    assert [(each.subject, each.observed) for each in found["n1"]] == [("plane blue", "n1 (LID 1)"), ("plane blue, n2", "STANDBY")]
+    assert [(each.subject, each.observed) for each in found["n3"]] == [("plane blue", "LID 1")]
+
+
+def test_one_that_stood_by_has_taken_over() -> None:
+    assert told(fleet(2, 2, 2), {"blue": [sm(2, "MASTER", 13)]}) == [("n1", "plane blue", ERROR, "n2 (LID 2)")]
+
+
+def test_another_host_or_a_switch_is_the_master() -> None:
+    assert told(fleet(3, 3, 3))[0] == ("n1", "plane blue", ERROR, "n3 (LID 3)")
+    assert told(fleet(9, 9, 9))[0] == ("n1", "plane blue", ERROR, "a switch, or a host that is not in this run (LID 9)")
+
+
+def test_two_masters_are_told_of_the_host_that_has_the_other_one() -> None:
+    assert told(fleet(1, 1, 9, 1)) == [("n3", "plane blue", ERROR, "its master is LID 9 on rail0; that of the plane is LID 1")]
+
+
+def test_one_that_does_not_stand_by() -> None:
+    seen = {"blue": [sm(1, "MASTER", 14)]}
+    assert told(fleet(1, 1, 1), seen) == [("n1", "plane blue, n2", ERROR, "no subnet manager answers there")]
+    seen["blue"].append(sm(2, "NOTACT"))
+    assert told(fleet(1, 1, 1), seen) == [("n1", "plane blue, n2", ERROR, "NOTACT")]
+
+
+def test_a_second_subnet_manager_that_nobody_planned() -> None:
+    seen = {"blue": [*SEEN["blue"], sm(3, "STANDBY"), sm(40, "DISCOVER", 15), sm(41, "NOTACT")]}
+    assert told(fleet(1, 1, 1), seen) == [
+        ("n1", "plane blue, n3 (LID 3)", ERROR, "STANDBY, priority 0"),
+        ("n1", "plane blue, 0x28 (LID 40)", ERROR, "DISCOVER, priority 15"),
+    ]
+
+
+def test_what_sminfo_was_not_asked_is_unknown() -> None:
+    assert told(fleet(1, 1), {}) == [("n1", "plane blue, n2", UNKNOWN, "sminfo was not asked")]
+    alone = fleet(1, 1, manager={"kind": "hosts", "hosts": ["n1"]})
+    assert told(alone, {}) == [("n1", "plane blue, others", UNKNOWN, "sminfo was not asked")]
+    assert told(alone, {"blue": [sm(1, "MASTER")]}) == []
+    found = check_managers(alone, {"blue": Seen(None, "saquery is not installed on this host: install infiniband-diags")})
+    assert "saquery is not installed" in found["n1"][1].observed
+
+
+def test_a_switch_that_should_be_the_master() -> None:
+    switch: dict[str, Any] = {"kind": "switch", "hosts": []}
+    assert told(fleet(9, 9, manager=switch), {}) == []
+    assert told(fleet(9, 9, manager=switch), {"blue": [sm(9, "MASTER"), sm(8, "STANDBY")]}) == []
+    second = [("n1", "plane blue, n2 (LID 2)", ERROR, "STANDBY, priority 3")]
+    assert told(fleet(9, 9, manager=switch), {"blue": [sm(9, "MASTER"), sm(2, "STANDBY", 3)]}) == second
+    assert told(fleet(2, 2, manager=switch), {}) == [("n1", "plane blue", ERROR, "n2 (LID 2)")]
+
+
+def test_ports_that_are_not_up_have_their_own_finding() -> None:
+    hosts = {**fleet(1, 1), "n3": host(3, None, MANAGER, "INIT"), "n4": {"intent": None, "facts": None}}
+    assert told(hosts) == [("n3", "plane blue", NOT_APPLICABLE, "no port of it is up: link.state says why")]
+    assert told({**fleet(1, 1), "n3": host(3, None, MANAGER)}) == [("n3", "plane blue", UNKNOWN, "rail0 does not tell its master's LID")]
+
+
+def test_a_plane_without_a_plan_is_not_looked_at() -> None:
+    assert told({"n1": host(1, 1, None)}) == []
+    assert check({"n1": host(1, 1, None)})["n1"] == []
+    nobody: dict[str, Any] = {"kind": "none", "hosts": []}
+    assert told(fleet(1, manager=nobody))[0][2] == NOT_APPLICABLE

@@ -1,0 +1,122 @@
+# Copyright (c) 2026, the rdma.cluster authors
+# GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""What a host runs of the planes' subnet managers."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from ansible_collections.rdma.cluster.plugins.module_utils._opensm_conf import parse_conf
+from ansible_collections.rdma.cluster.plugins.plugin_utils._intent import normalise
+from ansible_collections.rdma.cluster.plugins.plugin_utils._subnet_manager import ManagerPlan, plan_managers, runs_subnet_manager
+
+HOSTS = ["n1", "n2", "n3", "n4"]
+PCI = ("0000:18:00.0", "0000:40:00.0")
+M_KEY = "0x00000000000000ff"
+
+
+def guid(host: int, rail: int) -> str:
+    return f"0x0002c903000{host}000{rail}"
+
+
+def facts(host: int, family: str = "debian") -> dict[str, Any]:
+    def device(rail: int) -> dict[str, Any]:
+        digits = guid(host, rail)[2:]
+        gid = "fe80:0000:0000:0000:" + ":".join(digits[at : at + 4] for at in range(0, 16, 4))
+        return {"pci": {"address": PCI[rail]}, "ports": {"1": {"netdev": None, "gids": [{"index": 0, "gid": gid}]}}}
+
+    devices = {f"mlx5_{rail}": device(rail) for rail in range(2)}
+    return {"netdevs": {}, "devices": devices, "files": {}, "stack": {"distribution": {"family": family}}}
+
+
+def fleet(partitions: Any = None, *, family: str = "debian", planes: Any = None, one_plane: bool = True, **manager: Any) -> dict[str, Any]:
+    """Four hosts of two rails, with n1 as the master and n2 standing by."""
+    names = ("a", "a" if one_plane else "b")
+    rails = [{"name": f"r{i}", "nic": {"pci": PCI[i]}, "link_layer": "infiniband", "plane": names[i]} for i in range(2)]
+    every = {name: {"subnet_manager": {"hosts": HOSTS[:2], **manager}} for name in names}
+    intent = normalise({"rdma_rails": rails, "rdma_fabric": {"planes": planes or every}, "rdma_partitions": partitions or {}})
+    return {host: {"intent": intent, "facts": facts(index, family)} for index, host in enumerate(HOSTS, 1)}
+
+
+def plan(host: str, known: Any, keys: Any = None) -> ManagerPlan:
+    return plan_managers(host, known, HOSTS, keys or {})
+
+
+def test_both_hosts_have_the_same_files_and_their_own_port_and_priority() -> None:
+    known = fleet({"t": {"key": 1, "members": ["n3", "n4"]}}, routing="ftree")
+    one, two = (plan(host, known).instances[0] for host in HOSTS[:2])
+    assert (one["guid"], one["priority"], one["device"], one["number"]) == (guid(1, 0), 14, "mlx5_0", "1")
+    assert (two["guid"], two["priority"]) == (guid(2, 0), 13)
+    assert (one["config"], one["partitions"]) == (two["config"], two["partitions"])
+    assert parse_conf(one["config"])["routing_engine"] == "ftree"
+    assert plan("n3", known).instances == []
+
+
+def test_every_port_of_a_member_is_in_its_partition() -> None:
+    text = plan("n1", fleet({"t": {"key": 1, "members": ["n3", {"guid": guid(4, 1), "membership": "limited"}]}})).instances[0]["partitions"]
+    assert f"    {guid(3, 0)}=full,  # n3 mlx5_0\n    {guid(3, 1)}=full,  # n3 mlx5_1\n    {guid(4, 1)}=limited ;\n" in text
+    assert guid(4, 0) not in text
+
+
+def test_a_plane_has_only_the_ports_that_are_on_it() -> None:
+    known = fleet({"t": {"key": 1, "members": ["n3"]}}, one_plane=False)
+    first, second = plan("n1", known).instances
+    assert (first["guid"], second["guid"]) == (guid(1, 0), guid(1, 1))
+    assert (guid(3, 0) in first["partitions"], guid(3, 1) in first["partitions"]) == (True, False)
+    assert guid(3, 1) in second["partitions"]
+
+
+def test_a_member_whose_ports_are_not_known_stops_it() -> None:
+    """Written without it, it would lose its partition."""
+    partitions = {"t": {"key": 1, "members": ["n3", "n4"]}}
+    for lost in ({"intent": None, "facts": None}, {**fleet(partitions)["n4"], "facts": None}):
+        found = plan("n1", {**fleet(partitions), "n4": lost})
+        assert [each for each in found.problems if "n4 on plane a are not known" in each] == found.problems
+        assert len(found.problems) == 1
+    known = fleet(partitions)
+    known["n4"]["facts"]["devices"] = {}
+    assert len(plan("n1", known).problems) == 1
+    del known["n4"]
+    assert len(plan("n1", known).problems) == 1
+
+
+def test_everybody_in_a_partition_needs_no_ports() -> None:
+    text = plan("n1", fleet({"all": {"key": 1, "members": "all", "ipoib": True, "mtu": 4096}})).instances[0]["partitions"]
+    assert "\nall=0x0001, ipoib, mtu=5 :\n    ALL=full ;\n" in text
+    assert "    ALL=limited,\n    SELF=full ;\n" in text
+
+
+def test_secrets_are_given_beside_the_intent() -> None:
+    known = fleet(m_key_protection_level=2)
+    assert plan("n1", known).problems == ["plane a has m_key_protection_level 2, but subnet_manager_keys.a.m_key is missing"]
+    done = plan("n1", known, {"a": {"m_key": M_KEY}})
+    assert done.problems == []
+    assert parse_conf(done.instances[0]["config"])["m_key"] == M_KEY
+    wrong = {"a": {"m_key": "255", "sm": "x"}, "z": {"m_key": M_KEY}}
+    assert [each.split(" ")[0] for each in plan("n1", known, wrong).problems] == [
+        "subnet_manager_keys.a.m_key", "subnet_manager_keys.a", "subnet_manager_keys",
+    ]  # fmt: skip
+
+
+@pytest.mark.parametrize(("family", "flavour"), [("debian", "debian"), ("rpm", "rhel")])
+def test_whose_opensm_it_is(family: str, flavour: str) -> None:
+    assert plan("n1", fleet(family=family)).flavour == flavour
+    assert bool(plan("n1", fleet(family=family, one_plane=False)).problems) == (flavour == "rhel")
+
+
+def test_a_host_that_the_inventory_lacks_and_a_port_that_is_not_there() -> None:
+    assert "did you mean n4?" in plan("n1", fleet(hosts=["n1", "nn4"])).problems[0]
+    known = fleet()
+    known["n1"]["facts"]["devices"] = {}
+    assert "has no InfiniBand port on it" in plan("n1", known).problems[0]
+
+
+def test_who_has_something_to_do() -> None:
+    intent = fleet()["n1"]["intent"]
+    assert runs_subnet_manager(intent, "n2", {"files": {}})
+    assert not runs_subnet_manager(intent, "n3", {"files": {"/etc/rdma-cluster/nccl.env": "x"}})
+    assert runs_subnet_manager(intent, "n3", {"files": {"/etc/rdma-cluster/opensm-a.conf": "x"}})

@@ -1,0 +1,101 @@
+# Copyright (c) 2026, the rdma.cluster authors
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""A simulated fabric as the stages see it: read by the real tools, with our own reading, parsing and judging."""
+
+from __future__ import annotations
+
+import dataclasses
+import subprocess
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+from ansible_collections.rdma.cluster.plugins.module_utils._command import Completed
+from ansible_collections.rdma.cluster.plugins.module_utils._errors import ParseError
+from ansible_collections.rdma.cluster.plugins.module_utils._fabric_read import read_fabric
+from ansible_collections.rdma.cluster.plugins.module_utils._fabric_tools import Asked, Tools
+from ansible_collections.rdma.cluster.plugins.module_utils._findings import NOT_APPLICABLE, OK
+from ansible_collections.rdma.cluster.plugins.module_utils._managers_read import Managers, read_managers
+from ansible_collections.rdma.cluster.plugins.module_utils._sysroot import SysRoot
+from ansible_collections.rdma.cluster.plugins.plugin_utils._fabric_gate import FabricGate, Found
+from ansible_collections.rdma.cluster.plugins.plugin_utils._run_folder import RunFolder
+from lab import fabric
+from lab.fabric import Fabric
+
+PLANE = "default"
+#: HDR, as the lab makes its fabrics.
+RATE_GBPS = 200.0
+ATTEMPTS = 4
+
+
+class OnFabric:
+    """A Runner of the real tools, seen from one of the fabric's nodes."""
+
+    def __init__(self, there: Fabric, node: str | None = None) -> None:
+        self.there, self.node = there, node
+
+    def run(self, argv: Sequence[str], *, timeout_seconds: float = 30.0) -> Completed:
+        words, environment = fabric.tool(self.there, argv, node=self.node)
+        done = subprocess.run(
+            words, env=environment, cwd=self.there.folder.clients, capture_output=True, text=True, timeout=timeout_seconds, check=False
+        )
+        return Completed(tuple(argv), done.returncode, done.stdout, done.stderr)
+
+
+def managers(there: Fabric) -> Managers:
+    """Who the subnet managers are, as the link stage reads it."""
+    return read_managers(Tools(OnFabric(there), SysRoot("/"), Asked()))
+
+
+def known(there: Fabric, **settings: Any) -> dict[str, Any]:
+    """Intent and facts of every host, as far as the stage looks at them; settings: of the plane."""
+    hosts: dict[str, Any] = {}
+    planes = {PLANE: {"ratio": None, "plan": None, "subnet_manager": None, **settings}}
+    for hca in there.plan.hcas:
+        host, device = hca.name.split()
+        rail = int(device.rpartition("_")[2])
+        pci = f"0000:{rail + 1:02x}:00.0"
+        its = hosts.setdefault(host, {"intent": {"rails": [], "fabric": {"planes": planes}}, "facts": {"netdevs": {}, "devices": {}}})
+        nic = {"name": f"rail{rail}", "nic": {"pci": pci}, "link_layer": "infiniband", "plane": PLANE, "rate_gbps": RATE_GBPS}
+        its["intent"]["rails"].append(nic)
+        guid = f"{hca.guid:016x}"
+        port = {"netdev": None, "link_layer": "InfiniBand", "state": "ACTIVE", "physical_state": "LinkUp"}
+        grouped = ":".join(guid[at : at + 4] for at in range(0, 16, 4))
+        its["facts"]["devices"][device] = {"node_guid": grouped, "pci": {"address": pci}, "ports": {"1": port}}
+    return hosts
+
+
+@dataclasses.dataclass
+class Stage:
+    """The fabric stage, run after run. settings: of the plane; text: of the plan's file."""
+
+    folder: Path
+    there: Fabric
+    settings: dict[str, Any]
+    text: str | None = None
+    runs: int = 0
+
+    def run(self, attempts: int = ATTEMPTS) -> Found:
+        """Read the fabric, and judge it against the plan and the run before. While opensm sweeps a reading may not be whole."""
+        self.runs += 1
+        run = f"20261122T120000Z-{self.runs}"
+        folder = RunFolder(self.folder / run)
+        folder.path.mkdir(parents=True)
+        for _attempt in range(attempts):
+            facts = read_fabric(OnFabric(self.there), SysRoot("/"), Asked(PLANE, data=True))
+            if facts.graph.complete:
+                break
+        reading = {"graph": facts.graph.to_dict(), "subnet_managers": None, "no_subnet_manager": None, "read_at": 3600.0 * self.runs}
+        folder.write_json(f"fabric/{PLANE}/graphs/node1.json", reading)
+        return FabricGate(folder, known(self.there, **self.settings), run, self._plan).judge()
+
+    def _plan(self, name: str) -> str:
+        if self.text is None:
+            raise ParseError(f"there is no {name}")
+        return self.text
+
+
+def told(found: Found) -> list[tuple[str, str, str, str]]:
+    """What is not well: (host or plane, check, status, subject)."""
+    every = [each for findings in (*found.hosts.values(), *found.planes.values()) for each in findings]
+    return sorted((each.host, each.check, each.status, each.subject) for each in every if each.status not in (OK, NOT_APPLICABLE))
