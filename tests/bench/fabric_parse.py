@@ -19,6 +19,7 @@ from pathlib import Path
 from ansible_collections.rdma.cluster.plugins.module_utils._fabric_build import fabric_graph
 from ansible_collections.rdma.cluster.plugins.module_utils._ibnetdiscover import parse_ibnetdiscover
 from tests.bench.bars import Line, figure
+from tests.child import environment
 from tests.unit.fabric_texts import rail_fabric
 
 ROOT = Path(__file__).parents[2]
@@ -32,7 +33,9 @@ def parse(folder: Path) -> Iterator[Line]:
     folder.mkdir(parents=True, exist_ok=True)
     file = folder / "ibnetdiscover.txt"
     file.write_text(rail_fabric(hosts=256, rails=8, leaves_per_rail=8, spines=32, uplinks=1), encoding="utf-8")
-    done = subprocess.run([sys.executable, *PARSE[1:3], str(file)], stdout=subprocess.PIPE, text=True, check=True, cwd=ROOT)
+    done = subprocess.run(
+        [sys.executable, *PARSE[1:3], str(file)], stdout=subprocess.PIPE, text=True, check=True, cwd=ROOT, env=environment()
+    )
     said = json.loads(done.stdout)
     if (said["nodes"], said["links"], said["complete"]) != (HCAS + SWITCHES, LINKS, True):
         raise RuntimeError(f"The fabric was not read whole, so that something else was measured: {said}")

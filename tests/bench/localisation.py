@@ -5,7 +5,6 @@
 from __future__ import annotations
 
 import json
-import os
 import subprocess
 import sys
 import tempfile
@@ -17,6 +16,7 @@ from typing import Any
 from ansible_collections.rdma.cluster.plugins.plugin_utils._pair_matrix import Matrix
 from ansible_collections.rdma.cluster.plugins.plugin_utils._pair_verdict import Verdict, localise
 from tests.bench import verdict_fleet
+from tests.child import environment
 from tests.simulator.score import Score, score, threshold
 from tests.simulator.sweeps import DEVELOPMENT_KINDS, DEVELOPMENT_SEEDS, HELD_OUT_KINDS, HELD_OUT_SEEDS, Sweep, Truth, simulate
 
@@ -96,8 +96,7 @@ def verdict_1024x8(hosts: int = 1024, rails: int = 8) -> dict[str, Any]:
     with tempfile.TemporaryDirectory(prefix="rdma-verdict-") as name:
         written = verdict_fleet.write(Path(name), hosts, rails)
         argv = [sys.executable, "-m", "tests.bench.verdict_fleet", name]
-        environment = {**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)}
-        done = subprocess.run(argv, stdout=subprocess.PIPE, text=True, check=True, cwd=ROOT, env=environment)
+        done = subprocess.run(argv, stdout=subprocess.PIPE, text=True, check=True, cwd=ROOT, env=environment())
     said: dict[str, Any] = json.loads(done.stdout)
     return {**said, "bytes_per_result": written["bytes"] / written["results"]}
 

@@ -22,6 +22,7 @@ from lab.fabric_plan import Shape, make
 from lab.fabric_refresh import signs
 from lab.paths import FabricFolder, LabFolder
 from lab.plan import make_plan
+from tests.child import environment
 from tests.unit.lab.portinfo import PKEYS, PORTINFO
 from tests.unit.lab.test_fabric_tree import HCA, write
 
@@ -128,7 +129,7 @@ os._exit(7)
 
 def test_a_number_that_is_taken_is_left_alone() -> None:
     """The second tool of that pid runs as another process, and ends as it does."""
-    done = subprocess.run([sys.executable, "-c", TWICE], capture_output=True, text=True, timeout=30, check=False)
+    done = subprocess.run([sys.executable, "-c", TWICE], env=environment(), capture_output=True, text=True, timeout=30, check=False)
     assert done.returncode == 7, done.stderr
     first, second = done.stdout.split()
     assert first != second

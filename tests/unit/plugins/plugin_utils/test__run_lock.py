@@ -16,6 +16,7 @@ from pathlib import Path
 import pytest
 
 from ansible_collections.rdma.cluster.plugins.plugin_utils._run_lock import LockedError, claim, lock_file
+from tests.child import environment
 
 SOURCES = ["/srv/inventory.yml"]
 
@@ -82,8 +83,7 @@ def test_of_two_that_start_at_once_one_wins(tmp_path: Path) -> None:
         "time.sleep(5)\n"
     )
     begin = str(time.time() + 2)
-    environment = {**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)}
-    both = [subprocess.Popen([sys.executable, "-c", code, str(tmp_path / "lock"), begin], env=environment) for number in range(2)]
+    both = [subprocess.Popen([sys.executable, "-c", code, str(tmp_path / "lock"), begin], env=environment()) for number in range(2)]
     assert sorted(process.wait() for process in both) == [0, 3]
 
 
