@@ -18,6 +18,7 @@ from ansible_collections.rdma.cluster.plugins.module_utils._findings import ERRO
 from ansible_collections.rdma.cluster.plugins.module_utils._rails import ResolvedRail, resolve
 from ansible_collections.rdma.cluster.plugins.module_utils._sminfo import SmInfo
 from ansible_collections.rdma.cluster.plugins.plugin_utils._majority import Found, Known, some
+from ansible_collections.rdma.cluster.plugins.plugin_utils._subnet_manager import priority_of
 
 STAGE, CHECK = "link", "link.sm"
 #: Of SmInfo.state: one that takes part; the others are off.
@@ -160,10 +161,15 @@ def _others(finding: Finding, manager: Mapping[str, Any], views: Sequence[View],
         yield _about(finding, who, UNKNOWN, str(seen.why_not), expected, remedy)
         return
     states = {_of_lid(views, each.lid): each for each in seen.managers}
+    first = states.get(manager["hosts"][0])
+    if first is not None and first.state == "MASTER" and first.priority != priority_of(manager, manager["hosts"][0]):
+        yield _other_settings(finding, manager, manager["hosts"][0], first)
     for host in standing:
         state = states[host].state if host in states else None
         remedy = f"See `systemctl status 'opensm*'` on {host}, and the end of /var/log/opensm.*.log."
-        if state in ("STANDBY", "MASTER"):
+        if state == "STANDBY" and states[host].priority != priority_of(manager, host):
+            yield _other_settings(finding, manager, host, states[host])
+        elif state in ("STANDBY", "MASTER"):
             yield _about(finding, host, OK, str(state), "STANDBY")
         else:
             yield _about(finding, host, ERROR, str(state or "no subnet manager answers there"), "STANDBY", remedy)
@@ -171,6 +177,13 @@ def _others(finding: Finding, manager: Mapping[str, Any], views: Sequence[View],
         who = _of_lid(views, each.lid)
         if each.state in ALIVE and who not in manager["hosts"]:
             yield _unplanned(finding, manager, each, who)
+
+
+def _other_settings(finding: Finding, manager: Mapping[str, Any], host: str, its: SmInfo) -> Finding:
+    """Of one that took over nothing is said: NVIDIA's opensm gives a master another priority (master_sm_priority)."""
+    remedy = f"opensm of {host} does not run with its files: run the link stage with -e subnet_manager_restart_allowed=true on {host}."
+    words = f"{its.state}, priority {its.priority}", f"priority {priority_of(manager, host)}"
+    return _about(finding, host, ERROR, *words, remedy)
 
 
 def _unplanned(finding: Finding, manager: Mapping[str, Any], each: SmInfo, who: str | None) -> Finding:

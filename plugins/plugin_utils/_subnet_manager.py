@@ -54,6 +54,11 @@ class ManagerPlan:
     problems: list[str] = field(default_factory=list)
 
 
+def priority_of(manager: Mapping[str, Any], host: str) -> int:
+    """What one of a plane's manager hosts runs opensm with."""
+    return PRIORITY - list(manager["hosts"]).index(host)
+
+
 def plan_managers(host: str, fleet: Known, inventory: Sequence[str], keys: Mapping[str, Mapping[str, str | None]]) -> ManagerPlan:
     """The plan of one host. fleet: hosts of the run; inventory: all names; keys: plane → m_key, sm_key, sa_key."""
     intent, facts = fleet[host]["intent"], fleet[host]["facts"]
@@ -146,7 +151,7 @@ def _instance(host: str, name: str, manager: Mapping[str, Any], port: PlanePort,
         "guid": port.guid,
         "device": port.device,
         "number": port.number,
-        "priority": PRIORITY - manager["hosts"].index(host),
+        "priority": priority_of(manager, host),
         "config": render_conf(name, manager, keys, partitions_path(name)),
     }
 

@@ -33,12 +33,13 @@ TENANT = {"red": {"key": 0x101, "members": ["node1", "node2"], "membership": "fu
 def small(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Fabric]:
     """Four hosts; two of them are in a partition, by our own partitions.conf."""
     file = tmp_path_factory.mktemp("opensm") / "partitions.conf"
-    fabric.up(NAME, Shape("leafspine", 4, 1), Wishes(options={"partition_config_file": str(file)}))
+    options = {"partition_config_file": str(file), "sm_priority": "14"}
+    fabric.up(NAME, Shape("leafspine", 4, 1), Wishes(options=options))
     there = fabric.load(NAME)
     ports = [PartitionPort(f"{there.plan.guid(f'{host} mlx5_0') + 1:#018x}", "full", host) for host in TENANT["red"]["members"]]
     fabric.down(NAME)
     file.write_text(render_partitions("default", [Partition("red", 0x101, ports)]))
-    fabric.up(NAME, Shape("leafspine", 4, 1), Wishes(options={"partition_config_file": str(file)}))
+    fabric.up(NAME, Shape("leafspine", 4, 1), Wishes(options=options))
     yield fabric.load(NAME)
     fabric.down(NAME)
 
@@ -98,10 +99,10 @@ def test_a_wrong_partition_is_told_of_each_port_that_has_it(small: Fabric) -> No
 def test_one_manager_as_planned_and_a_second_one_that_nobody_planned(small: Fabric) -> None:
     assert sm(small, "node1") == []
     assert sm(small, "node1", "node2") == [("node1", "error", "plane default, node2", "no subnet manager answers there")]
-    fabric.second_manager(NAME, "node2 mlx5_0", {"sm_priority": "0"})
+    fabric.second_manager(NAME, "node2 mlx5_0", {"sm_priority": "13"})
     assert sm(small, "node1", "node2") == []
     lid = lids(small)["node2"]
-    assert sm(small, "node1") == [("node1", "error", f"plane default, node2 (LID {lid})", "STANDBY, priority 0")]
+    assert sm(small, "node1") == [("node1", "error", f"plane default, node2 (LID {lid})", "STANDBY, priority 13")]
 
 
 def stage(there: Fabric, folder: Path) -> tuple[subprocess.CompletedProcess[str], dict[str, Any]]:

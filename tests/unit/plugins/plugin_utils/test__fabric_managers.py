@@ -72,6 +72,17 @@ def test_one_that_does_not_stand_by() -> None:
     assert told(fleet(1, 1, 1), seen) == [("n1", "plane blue, n2", ERROR, "NOTACT")]
 
 
+def test_one_that_runs_with_other_settings_than_its_files() -> None:
+    """opensm's own priority is 0: with the files of the role nobody has it."""
+    seen = {"blue": [sm(1, "MASTER"), sm(2, "STANDBY", 13)]}
+    assert told(fleet(1, 1, 1), seen) == [("n1", "plane blue, n1", ERROR, "MASTER, priority 0")]
+    seen = {"blue": [sm(1, "MASTER", 14), sm(2, "STANDBY")]}
+    assert told(fleet(1, 1, 1), seen) == [("n1", "plane blue, n2", ERROR, "STANDBY, priority 0")]
+    found = check(fleet(1, 1, 1), seen)["n1"][1]
+    assert found.expected == "priority 13"
+    assert "subnet_manager_restart_allowed=true on n2" in found.remedy
+
+
 def test_a_second_subnet_manager_that_nobody_planned() -> None:
     seen = {"blue": [*SEEN["blue"], sm(3, "STANDBY"), sm(40, "DISCOVER", 15), sm(41, "NOTACT")]}
     assert told(fleet(1, 1, 1), seen) == [
@@ -84,7 +95,7 @@ def test_what_sminfo_was_not_asked_is_unknown() -> None:
     assert told(fleet(1, 1), {}) == [("n1", "plane blue, n2", UNKNOWN, "sminfo was not asked")]
     alone = fleet(1, 1, manager={"kind": "hosts", "hosts": ["n1"]})
     assert told(alone, {}) == [("n1", "plane blue, others", UNKNOWN, "sminfo was not asked")]
-    assert told(alone, {"blue": [sm(1, "MASTER")]}) == []
+    assert told(alone, {"blue": [sm(1, "MASTER", 14)]}) == []
     found = check_managers(alone, {"blue": Seen(None, "saquery is not installed on this host: install infiniband-diags")})
     assert "saquery is not installed" in found["n1"][1].observed
 
