@@ -22,6 +22,7 @@ from lab.plan import Node
 from lab.shell import log
 
 PARTS = Path(__file__).parent / "fabric_host"
+INTERPRETER = "#!/usr/bin/python3\n"
 #: In a container.
 PROGRAMS, BASE, UNITS = "usr/local/lib/lab-fabric", "var/lib/lab-fabric", "etc/systemd/system"
 LINKS = "usr/local/sbin"
@@ -89,8 +90,10 @@ def _programs(root: Path, node: Node, hcas: Mapping[str, Hca], folder: FabricFol
     """The program that the tools are run by, its links, and the unit that mounts the stand-ins."""
     programs = root / PROGRAMS
     programs.mkdir(parents=True, exist_ok=True)
-    for part in ("tool", "mount.sh", DEVINFO):
-        shutil.copy(PARTS / part, programs / part)
+    shutil.copy(PARTS / "mount.sh", programs / "mount.sh")
+    for name in ("tool", DEVINFO):
+        (programs / name).write_text(INTERPRETER + (PARTS / name).read_text(encoding="utf-8"), encoding="utf-8")
+        (programs / name).chmod(0o755)
     shutil.copy(PARTS / UNIT, root / UNITS / UNIT)
     known = {device: {"node": hca.name, "port_guid": f"{hca.guid + 1:#018x}"} for device, hca in hcas.items()}
     host = {"name": node.name, "network": container.FABRIC_NETWORK, "socket": ibsim.socket_name(folder), "hcas": known}
