@@ -177,4 +177,4 @@ def test_the_stage_under_ansible(small: Fabric, tmp_path: Path) -> None:
     assert decision["out"] == {}
     assert list(decision["planes"]) == ["plane default"]
     assert "fabric.cabling" in decision["planes"]["plane default"]
-    assert "The build stops" in done.stdout
+    assert "The build stops" in done.stdout + done.stderr
