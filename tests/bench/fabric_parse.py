@@ -8,7 +8,6 @@ python -m tests.bench.fabric_parse FILE: the file as ibnetdiscover printed it, p
 from __future__ import annotations
 
 import json
-import resource
 import statistics
 import subprocess
 import sys
@@ -19,6 +18,7 @@ from pathlib import Path
 from ansible_collections.rdma.cluster.plugins.module_utils._fabric_build import fabric_graph
 from ansible_collections.rdma.cluster.plugins.module_utils._ibnetdiscover import parse_ibnetdiscover
 from tests.bench.bars import Line, figure
+from tests.bench.watch import peak_mib
 from tests.child import environment
 from tests.unit.fabric_texts import rail_fabric
 
@@ -51,7 +51,7 @@ def main(file: str) -> None:
         graph = fabric_graph("default", parse_ibnetdiscover(text))
         spent.append(time.process_time() - begun)
     tree = json.dumps(graph.to_dict())
-    mib = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
+    mib = peak_mib("self")
     said = {"seconds": statistics.median(spent), "mib": mib, "nodes": len(graph.nodes), "links": len(graph.links)}
     print(json.dumps({**said, "complete": graph.complete, "kib": len(tree) / 1024}))
 
