@@ -13,7 +13,13 @@ from ansible_collections.rdma.cluster.plugins.plugin_utils._pair_action import P
 from ansible_collections.rdma.cluster.plugins.plugin_utils._pair_evidence import SPINES, Evidence
 from ansible_collections.rdma.cluster.plugins.plugin_utils._run_folder import run_id
 from ansible_collections.rdma.cluster.plugins.plugin_utils._spine_load import WHY_NOT, graphs_of
-from ansible_collections.rdma.cluster.plugins.plugin_utils._spine_load_plan import Crossing, crossing, plane_of, spine_load_plan
+from ansible_collections.rdma.cluster.plugins.plugin_utils._spine_load_plan import (
+    Crossing,
+    crossing,
+    not_crossed,
+    plane_of,
+    spine_load_plan,
+)
 
 
 class ActionModule(PairAction):
@@ -38,6 +44,6 @@ class ActionModule(PairAction):
         if why := self.why_no_load(sweep):
             return dict.fromkeys(rails, why)
         graphs = graphs_of(self.folder)
-        # To find out who is well takes a while; without a graph nobody is asked.
-        good = self.well(sweep) if graphs else {}
+        # To find out who is well takes a while; where nothing crosses a spine nobody is asked.
+        good = self.well(sweep) if any(not not_crossed(graph) for graph in graphs.values()) else {}
         return {rail: crossing(sweep, rail, graphs.get(plane_of(self.fleet.intents, rail)), good.get(rail, ())) for rail in rails}

@@ -51,11 +51,11 @@ def crossing(sweep: Evidence, rail: str, graph: Graph | None, good: Sequence[str
     """Who meets whom on a rail, or why nobody does. graph: of its plane; good: hosts that nothing is said against."""
     if any(is_software(of[rail]) for of in sweep.limits.values() if rail in of):
         return SOFTWARE
-    why = NO_GRAPH if graph is None else _not_crossed(graph)
+    why = NO_GRAPH if graph is None else not_crossed(graph)
     return _pairs(sweep, rail, graph, set(good)) if graph is not None and not why else why
 
 
-def _not_crossed(graph: Graph) -> str:
+def not_crossed(graph: Graph) -> str:
     """Why nothing can be held against this graph, "" if it can."""
     if len(graph.leaves()) < 2:
         return ONE_LEAF

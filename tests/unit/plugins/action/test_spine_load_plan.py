@@ -11,8 +11,10 @@ from typing import Any
 
 import pytest
 
+from ansible_collections.rdma.cluster.plugins.action import spine_load_plan
 from ansible_collections.rdma.cluster.plugins.module_utils._pair_files import parse_plan, unpack_plan
 from ansible_collections.rdma.cluster.plugins.plugin_utils import _spine_load_plan
+from ansible_collections.rdma.cluster.plugins.plugin_utils._pair_evidence import Evidence
 from ansible_collections.rdma.cluster.plugins.plugin_utils._spine_load_plan import planned_rounds
 from tests.unit.fabric_runs import FabricRun
 from tests.unit.fabrics import Fabric, leafspine, rail
@@ -116,6 +118,23 @@ def test_neighbours_alone_tell_no_uplinks(tmp_path: Path) -> None:
     run = FabricRun(tmp_path / "R1", small(), graph=False)
     run.saw(leafspine(leaves=2, spines=0, hosts_per_leaf=4), source="lldp")
     assert refused(run.sweep()) == _spine_load_plan.NO_UPLINKS
+
+
+def test_who_is_well_is_found_out_only_where_something_crosses_spines(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    asked: list[str] = []
+    well = spine_load_plan.ActionModule.well
+
+    def watched(self: spine_load_plan.ActionModule, sweep: Evidence) -> dict[str, list[str]]:
+        asked.append("well")
+        return well(self, sweep)
+
+    monkeypatch.setattr(spine_load_plan.ActionModule, "well", watched)
+    run = FabricRun(tmp_path / "R1", small(), graph=False)
+    run.saw(leafspine(leaves=2, spines=0, hosts_per_leaf=4), source="lldp")
+    assert refused(run.sweep()) == _spine_load_plan.NO_UPLINKS
+    assert asked == []
+    FabricRun(tmp_path / "R2", small()).sweep().plan()
+    assert asked == ["well"]
 
 
 def test_a_graph_that_is_not_whole_tells_nothing(tmp_path: Path) -> None:
