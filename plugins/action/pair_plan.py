@@ -13,9 +13,10 @@ from typing import Any, ClassVar
 from ansible.module_utils.parsing.convert_bool import boolean
 
 from ansible_collections.rdma.cluster.plugins.module_utils._load import busy_words
+from ansible_collections.rdma.cluster.plugins.plugin_utils._fabric_readings import FABRIC
 from ansible_collections.rdma.cluster.plugins.plugin_utils._pair_action import PairAction
 from ansible_collections.rdma.cluster.plugins.plugin_utils._pair_choice import Choice
-from ansible_collections.rdma.cluster.plugins.plugin_utils._pair_fabric import FABRIC, crossing_schedule
+from ansible_collections.rdma.cluster.plugins.plugin_utils._pair_fabric import crossing_schedule
 from ansible_collections.rdma.cluster.plugins.plugin_utils._pair_plan import fingerprint, make_plan, pack, runtime_max_seconds, tests_of
 from ansible_collections.rdma.cluster.plugins.plugin_utils._run_folder import run_id
 from ansible_collections.rdma.cluster.plugins.plugin_utils._sweep_state import begun

@@ -22,13 +22,11 @@ from ansible_collections.rdma.cluster.plugins.plugin_utils._fabric_judge import 
 from ansible_collections.rdma.cluster.plugins.plugin_utils._fabric_plan import Plan, parse_plan
 from ansible_collections.rdma.cluster.plugins.plugin_utils._fabric_present import places
 from ansible_collections.rdma.cluster.plugins.plugin_utils._fabric_rails import leaf_of
-from ansible_collections.rdma.cluster.plugins.plugin_utils._fabric_readings import GRAPHS, best_graph, folder_of, readings
+from ansible_collections.rdma.cluster.plugins.plugin_utils._fabric_readings import FABRIC, GRAPHS, best_graph, folder_of, readings
 from ansible_collections.rdma.cluster.plugins.plugin_utils._fabric_told import STAGE, by_host
 from ansible_collections.rdma.cluster.plugins.plugin_utils._fabric_view import Expected, View
 from ansible_collections.rdma.cluster.plugins.plugin_utils._run_folder import RunFolder
 
-#: In the run's folder: {"schema": 1, "planes": the graphs}; the pairs stage of the same run lays its sweep over it.
-FABRIC = "fabric.json"
 NO_FABRIC = "no rail on a fabric that could be discovered: Soft-RoCE has none of its own"
 NOBODY = "no host of the run has a port on it whose cable carries: nobody could be asked"
 

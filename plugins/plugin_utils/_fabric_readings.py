@@ -23,6 +23,9 @@ from ansible_collections.rdma.cluster.plugins.plugin_utils._run_folder import Ru
 
 GRAPHS, MANAGERS, LOADED = "graphs", "managers", "loaded"
 LLDP = "lldp"
+#: What the fabric stage leaves to the pairs stage of the same run: {"schema": 1, "planes": graphs as of Graph.to_dict}; paths_of also takes
+#: "routes": plane → switch's GUID → LID → port.
+FABRIC = "fabric.json"
 #: So many hosts ask a plane, the second one if the first was not told all.
 READERS = 2
 #: So many hosts of a plane are looked at, in order, for one that can ask it.

@@ -16,10 +16,11 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 from ansible_collections.rdma.cluster.plugins.module_utils._pair_schedule import plan_meetings, planned_meetings, rail_schedules
+from ansible_collections.rdma.cluster.plugins.plugin_utils._fabric_readings import FABRIC
 from ansible_collections.rdma.cluster.plugins.plugin_utils._pair_beside_proven import beside_proven
 from ansible_collections.rdma.cluster.plugins.plugin_utils._pair_crossings import Paths
 from ansible_collections.rdma.cluster.plugins.plugin_utils._pair_expected import CLOCK_TOLERANCE, Limit
-from ansible_collections.rdma.cluster.plugins.plugin_utils._pair_fabric import FABRIC, paths_of
+from ansible_collections.rdma.cluster.plugins.plugin_utils._pair_fabric import paths_of
 from ansible_collections.rdma.cluster.plugins.plugin_utils._pair_figures import Blame, Figure, Where, figures, too_fast
 from ansible_collections.rdma.cluster.plugins.plugin_utils._pair_judged import Judged, judged
 from ansible_collections.rdma.cluster.plugins.plugin_utils._pair_limits import Limits, grid, is_software, limits

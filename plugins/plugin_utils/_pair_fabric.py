@@ -15,8 +15,6 @@ from ansible_collections.rdma.cluster.plugins.plugin_utils._pair_crossing import
 from ansible_collections.rdma.cluster.plugins.plugin_utils._pair_crossings import Paths
 from ansible_collections.rdma.cluster.plugins.plugin_utils._pair_paths import End, FabricPaths
 
-#: In the run folder: {"planes": graphs as of Graph.to_dict, "routes": plane → switch's GUID → LID → port, where tables were read}.
-FABRIC = "fabric.json"
 #: Fewer endpoints than these meet as a sample of any order has them.
 FEWEST = 4
 

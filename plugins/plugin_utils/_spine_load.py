@@ -11,8 +11,9 @@ from collections.abc import Iterator, Mapping
 
 from ansible_collections.rdma.cluster.plugins.module_utils._fabric_graph import Graph
 from ansible_collections.rdma.cluster.plugins.module_utils._findings import Finding
+from ansible_collections.rdma.cluster.plugins.plugin_utils._fabric_readings import FABRIC
 from ansible_collections.rdma.cluster.plugins.plugin_utils._pair_evidence import SPINES, SWEEP, Evidence
-from ansible_collections.rdma.cluster.plugins.plugin_utils._pair_fabric import FABRIC, ends
+from ansible_collections.rdma.cluster.plugins.plugin_utils._pair_fabric import ends
 from ansible_collections.rdma.cluster.plugins.plugin_utils._pair_fleet import Fleet
 from ansible_collections.rdma.cluster.plugins.plugin_utils._pair_oversubscription import Measured, not_measured, oversubscription
 from ansible_collections.rdma.cluster.plugins.plugin_utils._run_folder import PLANE, RunFolder

@@ -16,7 +16,8 @@ from ansible_collections.rdma.cluster.plugins.module_utils._errors import ParseE
 from ansible_collections.rdma.cluster.plugins.module_utils._fabric_graph import Graph
 from ansible_collections.rdma.cluster.plugins.module_utils._fabric_tools import NO_MANAGER
 from ansible_collections.rdma.cluster.plugins.module_utils._findings import Finding
-from ansible_collections.rdma.cluster.plugins.plugin_utils._fabric_gate import FABRIC, NO_FABRIC, NOBODY, FabricGate, Found
+from ansible_collections.rdma.cluster.plugins.plugin_utils._fabric_gate import NO_FABRIC, NOBODY, FabricGate, Found
+from ansible_collections.rdma.cluster.plugins.plugin_utils._fabric_readings import FABRIC
 from ansible_collections.rdma.cluster.plugins.plugin_utils._run_folder import RunFolder
 from tests.unit.fabrics import Fabric, leafspine, rail
 
