@@ -25,7 +25,7 @@ from ansible_collections.rdma.cluster.plugins.plugin_utils._fabric_rails import 
 from ansible_collections.rdma.cluster.plugins.plugin_utils._fabric_readings import FABRIC, GRAPHS, best_graph, folder_of, readings
 from ansible_collections.rdma.cluster.plugins.plugin_utils._fabric_told import STAGE, by_host
 from ansible_collections.rdma.cluster.plugins.plugin_utils._fabric_view import Expected, View
-from ansible_collections.rdma.cluster.plugins.plugin_utils._run_folder import RunFolder
+from ansible_collections.rdma.cluster.plugins.plugin_utils._run_folder import PLANE, RunFolder
 
 NO_FABRIC = "no rail on a fabric that could be discovered: Soft-RoCE has none of its own"
 NOBODY = "no host of the run has a port on it whose cable carries: nobody could be asked"
@@ -90,7 +90,7 @@ class FabricGate:
     def _not_read(self, name: str, plane: Plane, hosts: Sequence[str], found: Found) -> None:
         if plane.why_not is None:
             remedy = "See the link stage: a port of it must be up on a host of the run; then run again."
-            found.planes[name] = [Finding(STAGE, CHECK, f"plane {name}", DISCOVERY, UNKNOWN, NOBODY, EXPECTED, remedy)]
+            found.planes[name] = [Finding(STAGE, CHECK, f"{PLANE}{name}", DISCOVERY, UNKNOWN, NOBODY, EXPECTED, remedy)]
         for host in hosts:
             why = plane.of_hosts.get(host) or plane.why_not or f"plane {name} was not read: {NOBODY}"
             found.hosts[host].append(Finding(STAGE, CHECK, host, f"plane {name}", NOT_APPLICABLE, why, EXPECTED))
@@ -99,7 +99,7 @@ class FabricGate:
         plan, wrong = self._plan(name)
         judged = self._judged(name, plane, graph, plan)
         of_hosts, others = by_host(judged.findings, hosts)
-        found.planes[name] = [*wrong, *(replace(each, host=f"plane {name}") for each in others)]
+        found.planes[name] = [*wrong, *(replace(each, host=f"{PLANE}{name}") for each in others)]
         view = View(graph, plane.expected)
         for host, findings in of_hosts.items():
             found.hosts[host] += [*findings, _seen(view, host, plane)]
@@ -140,7 +140,7 @@ class FabricGate:
         except ParseError as error:
             subject, remedy = f"rdma_fabric.planes.{name}.plan", f"Correct {file} on the control node."
             expected = "a plan of cables, as docs/fabric.md has it"
-            return None, [Finding(STAGE, "intent.value", f"plane {name}", subject, ERROR, str(error), expected, remedy)]
+            return None, [Finding(STAGE, "intent.value", f"{PLANE}{name}", subject, ERROR, str(error), expected, remedy)]
 
     def _setting(self, plane: str, key: str) -> Any:
         """What the intents say of a plane: that of the first host that says something."""
