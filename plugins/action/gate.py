@@ -23,6 +23,7 @@ from ansible_collections.rdma.cluster.plugins.plugin_utils._fabric_gate import F
 from ansible_collections.rdma.cluster.plugins.plugin_utils._fabric_load import judge_load
 from ansible_collections.rdma.cluster.plugins.plugin_utils._gate import FLEET_CHECKS, compared, known_hosts, verdict
 from ansible_collections.rdma.cluster.plugins.plugin_utils._host_checks import HOST_CHECKS, threshold
+from ansible_collections.rdma.cluster.plugins.plugin_utils._isolation import check_isolation
 from ansible_collections.rdma.cluster.plugins.plugin_utils._pair_fleet import Fleet
 from ansible_collections.rdma.cluster.plugins.plugin_utils._pair_gate import PairGate
 from ansible_collections.rdma.cluster.plugins.plugin_utils._policy import REPORT, apply_rules, decide
@@ -87,7 +88,7 @@ class ActionModule(RunAction):
         check_mode, planned = bool(self._task.check_mode), len(self.variables["ansible_play_hosts_all"])
         found = PairGate(self.folder, fleet, proofs, settings, self.proof_max_age_hours, check_mode, time.time(), planned).judge()
         planes = judge_load(self.folder, known)
-        for finding in check_spines(self.folder, fleet):
+        for finding in (*check_spines(self.folder, fleet), *check_isolation(self.folder, fleet)):
             if is_plane(finding.host):
                 planes.setdefault(finding.host.removeprefix(PLANE), []).append(finding)
             else:

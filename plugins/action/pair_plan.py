@@ -62,7 +62,7 @@ class ActionModule(PairAction):
         schedule = dict(choice.schedule)
         if schedule["kind"] == "sample" and schedule["seed"] is None:
             schedule["seed"] = seed
-        endpoints = {**self.beyond, **self.fleet.endpoints}
+        endpoints = choice.measured({**self.beyond, **self.fleet.endpoints})
         tests = tests_of(self.intent)
         plan = make_plan(sweep, hosts=choice.hosts, rails=choice.rails, of=endpoints, tests=tests, schedule=schedule, forks=self.forks)
         fabric = self.folder.read_if_there(FABRIC)

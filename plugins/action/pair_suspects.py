@@ -29,7 +29,7 @@ class ActionModule(PairAction):
         matrix = sweep.bandwidth
         self.beyond = list(self.folder.read_json("pairs/sweep.json")["outside"])
         there = [*(host for host in sweep.plan["hosts"] if host in self.variables["ansible_play_hosts"]), *self.beyond]
-        planned = meetings(suspects, matrix, reach(matrix, suspects, there))
+        planned = meetings(suspects, matrix, reach(matrix, suspects, there, sweep.partitions))
         if not planned:
             return {"hosts": [], "outside": [], "msg": f"{len(suspects)} suspects, of which none can be measured again."}
         return self._again(f"{run_id()}-again", planned)

@@ -20,8 +20,9 @@ from ansible_collections.rdma.cluster.plugins.module_utils._qos_digest import pa
 DEVICE = ("driver", "software", "firmware", "board_id", "node_guid", "node_type", "numa_node", "function")
 PCI = ("address", "speed_gtps", "width", "narrowest")
 PORT = ("state", "physical_state", "link_layer", "rate_gbps", "width", "netdev", "rocev2")
-#: Of a port, what bounds a measurement besides its rate.
+#: Of a port, what bounds a measurement besides its rate, and of InfiniBand whom it reaches.
 PORT_LIMITS = ("speed", "active_mtu_bytes")
+PARTITIONS = ("pkeys",)
 LINK = ("address", "speed_gtps", "width")
 #: Meaningless on Ethernet.
 LIDS = ("lid", "sm_lid")
@@ -68,8 +69,9 @@ def rings_of(netdev: Mapping[str, Any]) -> Mapping[str, Any]:
 def comparable(facts: Mapping[str, Any]) -> dict[str, Any]:
     """The digest and what else is compared between hosts, or tells what a pair of them can reach.
 
-    Of each interface its speed, the most that it can do, and its largest MTU; of each port speed ("NDR") and active_mtu_bytes; of each
-    device the bridges ("hops") that it shares with another one; whether the host is a virtual machine, and where our session came in.
+    Of each interface its speed, the most that it can do, and its largest MTU; of each port speed ("NDR") and active_mtu_bytes, on
+    InfiniBand its P_Keys; of each device the bridges ("hops") that it shares with another one; whether the host is a virtual machine, and
+    where our session came in.
     """
     kept = digest(facts)
     for name, netdev in facts["netdevs"].items():
@@ -78,7 +80,8 @@ def comparable(facts: Mapping[str, Any]) -> dict[str, Any]:
     shared = _shared_hops(facts["devices"])
     for name, device in facts["devices"].items():
         for number, port in device["ports"].items():
-            kept["devices"][name]["ports"][number].update(_kept(port, PORT_LIMITS))
+            more = (*PORT_LIMITS, *PARTITIONS) if port["link_layer"] == "InfiniBand" else PORT_LIMITS
+            kept["devices"][name]["ports"][number].update(_kept(port, more))
         if device["pci"]:
             hops = [_kept(hop, LINK) for hop in device["pci"].get("hops") or () if hop["address"] in shared]
             kept["devices"][name]["pci"].update({"hops": hops} if hops else {})

@@ -45,7 +45,7 @@ import zlib
 from collections.abc import Iterator, Mapping, Sequence
 from itertools import chain, repeat
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, Optional
 
 SCHEMA = 2
 CONNECT_TIMEOUT_SECONDS = 5.0
@@ -270,6 +270,27 @@ class Listed(Schedule):
         return self._met[round_number].get(index)
 
 
+class Apart(Schedule):
+    """Groups that do not reach one another, side by side, each with a schedule of its own; groups: [(schedule, its positions)]."""
+
+    def __init__(self, groups: Sequence[tuple[Schedule, Sequence[int]]]) -> None:
+        self._of = {index: (schedule, places, place) for schedule, places in groups for place, index in enumerate(places)}
+        self.n = len(self._of)
+        self.rounds = max((schedule.rounds for schedule, _places in groups), default=0)
+        self.meetings = sum(schedule.meetings for schedule, _places in groups)
+
+    def meet(self, index: int, round_number: int) -> tuple[int, bool] | None:
+        """See Schedule."""
+        schedule, places, place = self._of[index]
+        found = schedule.meet(place, round_number) if round_number < schedule.rounds else None
+        return None if found is None else (places[found[0]], found[1])
+
+    def of(self, index: int) -> Meetings:
+        """As Schedule's, by that of the group."""
+        schedule, places, place = self._of[index]
+        return {number: (places[other], serving) for number, (other, serving) in schedule.of(place).items()}
+
+
 def make_schedule(wanted: JsonDict, n: int, new: int = 0) -> Schedule:
     """Return the schedule of a plan's kind for n endpoints; new: how many of the first ones, for "against".
 
@@ -311,8 +332,14 @@ class RailSchedule(NamedTuple):
             yield (server, client) if self.places is None else (self.places[server], self.places[client])
 
 
+Made = dict[tuple[Optional[tuple[int, ...]], tuple[Optional[int], ...]], RailSchedule]
+
+
 def rail_schedules(plan: Mapping[str, Any]) -> list[RailSchedule]:
-    """Return the schedule of each rail of a plan; rails with the same endpoints have the same one. Raises ValueError."""
+    """Return the schedule of each rail of a plan; rails with the same endpoints have the same one. Raises ValueError.
+
+    But for what is listed, ports in different partitions (profile's pkey) do not meet.
+    """
     wanted, hosts = plan["schedule"], len(plan["hosts"])
     if wanted["kind"] == "meetings":
         listed = [*wanted["rails"], *repeat((), len(plan["rails"]) - len(wanted["rails"]))]
@@ -320,8 +347,8 @@ def rail_schedules(plan: Mapping[str, Any]) -> list[RailSchedule]:
         for rail, schedule in zip(plan["rails"], found):
             _check_listed(rail, schedule)
         return found
-    made: dict[tuple[int, ...] | None, RailSchedule] = {}
-    return [_rail_schedule(wanted, rail["addresses"], made) for rail in plan["rails"]]
+    made: Made = {}
+    return [_rail_schedule(wanted, rail["addresses"], _several(plan, rail), made) for rail in plan["rails"]]
 
 
 def _check_listed(rail: JsonDict, schedule: RailSchedule) -> None:
@@ -331,15 +358,31 @@ def _check_listed(rail: JsonDict, schedule: RailSchedule) -> None:
                 raise ValueError(f"a meeting is listed of host {host}, which has no endpoint on {rail['name']}")
 
 
-def _rail_schedule(wanted: JsonDict, addresses: list[str | None], made: dict[tuple[int, ...] | None, RailSchedule]) -> RailSchedule:
+def partitions(plan: Mapping[str, Any], rail: JsonDict) -> list[int | None]:
+    """Return the partition of each host's port on a rail; ports of different ones do not reach each other."""
+    return [None if profile is None else plan["profiles"][profile].get("pkey") for profile in rail["profiles"]]
+
+
+def _several(plan: Mapping[str, Any], rail: JsonDict) -> tuple[int | None, ...]:
+    """The partitions of a rail's ports, () where all ports are in the same one."""
+    keys = partitions(plan, rail)
+    there = {key for key, address in zip(keys, rail["addresses"]) if address is not None}
+    return tuple(keys) if len(there) > 1 else ()
+
+
+def _rail_schedule(wanted: JsonDict, addresses: list[str | None], apart: tuple[int | None, ...], made: Made) -> RailSchedule:
     places = None
     if None in addresses:
         places = tuple(index for index, address in enumerate(addresses) if address is not None)
-    if places not in made:
+    if (places, apart) not in made:
         here = range(len(addresses)) if places is None else places
-        new = sum(index < int(wanted.get("new", 0)) for index in here)
-        made[places] = RailSchedule(make_schedule(wanted, len(here), new), places)
-    return made[places]
+        groups: dict[int | None, list[int]] = {}
+        for place, index in enumerate(here):
+            groups.setdefault(apart[index] if apart else None, []).append(place)
+        first = [sum(here[place] < int(wanted.get("new", 0)) for place in group) for group in groups.values()]
+        found = [(make_schedule(wanted, len(group), new), group) for group, new in zip(groups.values(), first)]
+        made[places, apart] = RailSchedule(found[0][0] if len(found) == 1 else Apart(found), places)
+    return made[places, apart]
 
 
 def own_meetings(plan: JsonDict, host: int) -> list[Meetings]:
@@ -470,6 +513,8 @@ def perftest_argv(test: JsonDict, profile: JsonDict, tcp_port: int, server_addre
     argv = [command, "-d", profile["device"], "-i", str(profile["port"])]
     if profile.get("gid_index") is not None:
         argv += ["-x", str(profile["gid_index"])]
+    if profile.get("pkey_index"):
+        argv.append(f"--pkey_index={profile['pkey_index']}")
     argv += ["-s", str(test["size_bytes"])]
     if bandwidth:
         argv += ["-q", str(test["queue_pairs"])]

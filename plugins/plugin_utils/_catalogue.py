@@ -592,6 +592,13 @@ CHECKS: dict[str, Check] = {
         "`perfquery -x` before the load and after it",
         "routing engine, adaptive routing, more queue pairs",
     ),
+    "pair.isolation": Check(
+        "pairs",
+        "each rail whose InfiniBand ports are in several partitions: a host of each must not reach one of another, neither with their own "
+        "keys nor in a partition of which both are limited members",
+        "perftest after the sweep, among hosts that it has found well (`--pkey_index`); ok only if no packet is answered",
+        "the ports' P_Key tables; the partition enforcement of the switches; the files of the subnet manager",
+    ),
     "pair.oversubscription": Check(
         "pairs",
         "each rail of a plane: what all pairs across the spines reach at once, against one pair alone and what the uplinks leave to each; "

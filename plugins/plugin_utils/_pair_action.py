@@ -98,7 +98,7 @@ class PairAction(RunAction):
         """Rail → the hosts still in this play that the sweep says nothing against."""
         playing = self.variables["ansible_play_hosts"]
         here = [host for host in sweep.plan["hosts"] if host in self.fleet.endpoints and host in playing]
-        good = reach(sweep.bandwidth, self.suspects(sweep), here).good
+        good = reach(sweep.bandwidth, self.suspects(sweep), here, sweep.partitions).good
         return {rail: [host for host in here if host in hosts] for rail, hosts in good.items()}
 
     def hand_out(self, folder: str, plan: Mapping[str, Any], outside: Collection[str], words: str) -> dict[str, Any]:

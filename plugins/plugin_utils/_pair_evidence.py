@@ -15,7 +15,12 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any, TypeVar
 
-from ansible_collections.rdma.cluster.plugins.module_utils._pair_schedule import plan_meetings, planned_meetings, rail_schedules
+from ansible_collections.rdma.cluster.plugins.module_utils._pair_schedule import (
+    partitions,
+    plan_meetings,
+    planned_meetings,
+    rail_schedules,
+)
 from ansible_collections.rdma.cluster.plugins.plugin_utils._fabric_readings import FABRIC
 from ansible_collections.rdma.cluster.plugins.plugin_utils._pair_beside_proven import beside_proven
 from ansible_collections.rdma.cluster.plugins.plugin_utils._pair_crossings import Paths
@@ -31,7 +36,7 @@ from ansible_collections.rdma.cluster.plugins.plugin_utils._proofs import Proofs
 from ansible_collections.rdma.cluster.plugins.plugin_utils._run_folder import RunFolder
 
 #: The sweep itself, suspects that were measured again, many that sent to one, and all that sent across the spines.
-SWEEP, AGAIN, LOAD, SPINES = "pairs", "pairs/again", "pairs/qos", "pairs/spines"
+SWEEP, AGAIN, LOAD, SPINES, ISOLATION = "pairs", "pairs/again", "pairs/qos", "pairs/spines", "pairs/isolation"
 T = TypeVar("T")
 #: host → rail → what rose during the sweep, as _pair_counters.risen has it.
 Counters = dict[str, dict[str, Any]]
@@ -49,7 +54,7 @@ class Evidence:
 
     @classmethod
     def of(cls, folder: RunFolder, name: str, intents: Mapping[str, Any], facts: Mapping[str, Any]) -> Evidence | None:
-        """The run's sweep of this name (SWEEP, AGAIN, LOAD or SPINES), None if it has none."""
+        """The run's sweep of this name (SWEEP, AGAIN, LOAD, SPINES or ISOLATION), None if it has none."""
         plan = folder.read_if_there(f"{name}/plan.json")
         return None if plan is None else cls(folder, name, plan, intents, facts)
 
@@ -96,6 +101,15 @@ class Evidence:
         """Whether a host takes part on a rail."""
         column = next((each for each in self.plan["rails"] if each["name"] == rail), None)
         return column is not None and host in self.plan["hosts"] and column["addresses"][self.plan["hosts"].index(host)] is not None
+
+    @cached_property
+    def partitions(self) -> dict[tuple[str, str], int | None]:
+        """(rail, host) → the partition of its port, None where there is none; those of different ones do not meet."""
+        return {
+            (rail["name"], host): pkey
+            for rail in self.plan["rails"]
+            for host, pkey in zip(self.plan["hosts"], partitions(self.plan, rail), strict=True)
+        }
 
     def is_over(self, hosts: Container[str]) -> bool:
         """Whether the runner of each of these hosts that takes part has come to its end; a sweep that was stopped is not over."""

@@ -8,9 +8,11 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from itertools import chain, zip_longest
 from typing import Any
 
 from ansible_collections.rdma.cluster.plugins.module_utils._fabric_graph import Graph
+from ansible_collections.rdma.cluster.plugins.module_utils._pair_schedule import partitions
 from ansible_collections.rdma.cluster.plugins.plugin_utils._pair_crossing import crossing_rounds
 from ansible_collections.rdma.cluster.plugins.plugin_utils._pair_crossings import Paths
 from ansible_collections.rdma.cluster.plugins.plugin_utils._pair_paths import End, FabricPaths
@@ -55,7 +57,7 @@ def ends(graph: Graph, plan: Mapping[str, Any], facts: Mapping[str, Any]) -> lis
 def crossing_schedule(fabric: Mapping[str, Any], plan: Mapping[str, Any], facts: Mapping[str, Any]) -> dict[str, Any] | None:
     """The sample that a plan has asked for, listed so that it crosses spines first.
 
-    None unless each rail has FEWEST endpoints, and the graph has all of them, below several leaves.
+    None unless each rail has FEWEST endpoints in each of its partitions, and the graph has all of them, below several leaves.
     """
     schedule, graphs = plan["schedule"], [Graph.from_dict(told) for told in fabric["planes"]]
     if schedule["kind"] != "sample" or schedule["seed"] is None:
@@ -66,10 +68,20 @@ def crossing_schedule(fabric: Mapping[str, Any], plan: Mapping[str, Any], facts:
         below = next(
             (of for graph in graphs if all((of := leaves(graph, ends(graph, plan, facts)[number]))[host] for host in planned)), None
         )
-        if below is None or len(planned) < FEWEST or len({below[host] for host in planned}) < 2:
+        if below is None or len({below[host] for host in planned}) < 2:
             return None
-        rails.append(crossing_rounds(below, int(schedule["partners"]), int(schedule["seed"])))
+        groups = _by_partition(below, partitions(plan, dict(rail)))
+        if any(sum(leaf is not None for leaf in of) < FEWEST for of in groups):
+            return None
+        apart = [crossing_rounds(of, int(schedule["partners"]), int(schedule["seed"])) for of in groups]
+        rails.append([list(chain.from_iterable(of)) for of in zip_longest(*apart, fillvalue=[])])
     return {"kind": "meetings", "rails": rails}
+
+
+def _by_partition(below: Sequence[str | None], keys: Sequence[int | None]) -> list[list[str | None]]:
+    """The leaves of a rail's ports, once for each partition, without those of the others, which are not reached."""
+    there = dict.fromkeys(key for key, leaf in zip(keys, below, strict=True) if leaf is not None)
+    return [[leaf if key == one else None for leaf, key in zip(below, keys, strict=True)] for one in there]
 
 
 def leaves(graph: Graph, of: Sequence[End | None]) -> list[str | None]:

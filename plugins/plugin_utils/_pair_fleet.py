@@ -12,6 +12,8 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
 
+from ansible_collections.rdma.cluster.plugins.module_utils._rails import resolve
+from ansible_collections.rdma.cluster.plugins.plugin_utils._pair_partition import limited_only
 from ansible_collections.rdma.cluster.plugins.plugin_utils._pair_plan import Endpoint, endpoints
 from ansible_collections.rdma.cluster.plugins.plugin_utils._proofs import Basis, Proofs, Standing, bases, standing
 
@@ -63,6 +65,18 @@ class Fleet:
     def having(self, rail: str) -> list[str]:
         """The hosts with an endpoint on a rail."""
         return [host for host in self.intents if rail in self.endpoints[host]]
+
+    def reached(self, host: str, rail: str) -> list[str]:
+        """The hosts that an endpoint can meet on its rail, itself among them: those whose ports are in its partition."""
+        pkey = self.endpoints[host][rail].get("pkey")
+        return [each for each in self.having(rail) if self.endpoints[each][rail].get("pkey") == pkey]
+
+    def why_missing(self, host: str, rail: str) -> str:
+        """Why a port that is there cannot be measured for its partitions, "" if it is not for them."""
+        found = next((each for each in resolve(self.intents[host]["rails"], self.facts[host]) if each.name == rail), None)
+        if found is None or found.device is None or found.port is None:
+            return ""
+        return limited_only(self.facts[host]["devices"][found.device]["ports"][found.port], self.intents[host])
 
     def missing(self, host: str) -> list[str]:
         """The host's own rails that other hosts have as well, and on which it cannot be measured; none for a host that is alone."""

@@ -29,6 +29,7 @@ from ansible_collections.rdma.cluster.plugins.plugin_utils._pair_figures import 
 from ansible_collections.rdma.cluster.plugins.plugin_utils._pair_fleet import Fleet, Standings
 from ansible_collections.rdma.cluster.plugins.plugin_utils._pair_judged import Judged, after_again
 from ansible_collections.rdma.cluster.plugins.plugin_utils._pair_limits import is_software, limits
+from ansible_collections.rdma.cluster.plugins.plugin_utils._pair_partition import partition_words
 from ansible_collections.rdma.cluster.plugins.plugin_utils._pair_plan import BANDWIDTH, LATENCY, tests_of
 from ansible_collections.rdma.cluster.plugins.plugin_utils._pair_qos import QosGate
 from ansible_collections.rdma.cluster.plugins.plugin_utils._proofs import Proof, Proofs
@@ -134,11 +135,11 @@ class PairGate:
                 yield from self._measured(host, rail)
             elif self.standings[host][rail].valid:
                 yield from self._proven(host, rail)
-            elif len(self.fleet.having(rail)) > 1:
+            elif len(self.fleet.reached(host, rail)) > 1:
                 yield self._unmeasured(host, rail)
             elif self.planned_hosts > 1:
                 yield self._alone(host, rail)
-        yield from (_no_endpoint(host, rail) for rail in self.fleet.missing(host))
+        yield from (_no_endpoint(host, rail, self.fleet.why_missing(host, rail)) for rail in self.fleet.missing(host))
         if measured:
             software = [(rail, is_software(self.limits[host][rail])) for rail in measured]
             yield from check_errors(host, self.counters.get(host, {}), software)
@@ -176,6 +177,9 @@ class PairGate:
 
     def _alone(self, host: str, rail: str) -> Finding:
         """An endpoint that no other host of this play can meet."""
+        apart = partition_words(self.fleet.endpoints[host][rail].get("pkey"))
+        if apart and len(self.fleet.having(rail)) > 1 and len(self.fleet.hosts) == self.planned_hosts:
+            return Finding(STAGE, BANDWIDTH_CHECK, host, rail, NOT_APPLICABLE, f"no other host is in its {apart} on this rail", EXPECTED)
         others = [each for each in self.fleet.hosts if each != host and rail in (of["name"] for of in self.fleet.intents[each]["rails"])]
         if not others and len(self.fleet.hosts) == self.planned_hosts:
             return Finding(STAGE, BANDWIDTH_CHECK, host, rail, NOT_APPLICABLE, "no other host has this rail", EXPECTED)
@@ -255,12 +259,12 @@ def _named(each: Judged, sweep: Evidence) -> list[Where]:
     return [(rail, host) for rail, host in there if verdict.rail in (None, rail) and (not hosts or host in hosts)]
 
 
-def _no_endpoint(host: str, rail: str) -> Finding:
-    """A rail that is planned and cannot be measured on."""
-    remedy = f"Look at {host}'s findings of the driver and network stages."
-    return Finding(
-        STAGE, BANDWIDTH_CHECK, host, rail, UNKNOWN, "no RDMA device, or no GID of its address", "an endpoint to measure", remedy
-    )
+def _no_endpoint(host: str, rail: str, partitions: str) -> Finding:
+    """A rail that is planned and cannot be measured on. partitions: why its port's partitions do not let it, "" if they do."""
+    why, remedy = "no RDMA device, or no GID of its address", f"Look at {host}'s findings of the driver and network stages."
+    if partitions:
+        why, remedy = partitions, f"Make {host} a full member of a partition in rdma_partitions, then run the link stage."
+    return Finding(STAGE, BANDWIDTH_CHECK, host, rail, UNKNOWN, why, "an endpoint to measure", remedy)
 
 
 def _no_pair(host: str, planned_hosts: int) -> Finding:

@@ -17,6 +17,7 @@ from typing import Any
 from ansible_collections.rdma.cluster.plugins.module_utils._pair_runner import PERFTEST_OVERHEAD_SECONDS
 from ansible_collections.rdma.cluster.plugins.module_utils._pair_schedule import plan_rounds
 from ansible_collections.rdma.cluster.plugins.module_utils._rails import ResolvedRail, rail_ip, resolve, rocev2_gid_index
+from ansible_collections.rdma.cluster.plugins.plugin_utils._pair_partition import NO_PARTITION, partition_place
 from ansible_collections.rdma.cluster.plugins.plugin_utils._roce_profile import roce_profile
 
 SCHEMA = 2
@@ -31,35 +32,46 @@ LATENCY_BYTES = 2
 BANDWIDTH, LATENCY = "bandwidth", "latency"
 
 Endpoint = dict[str, Any]
-"""{"address", "device", "port", "gid_index", "numa_node", "gpu"}: where a host is met on a rail and what perftest is told of it."""
+"""{"address", "device", "port", "gid_index", "pkey", "pkey_index", "numa_node", "gpu"}: where a host is met on a rail and what perftest is
+told of it. pkey, only on InfiniBand: of 15 bits, the partition that a port is measured in; pkey_index: its place in the port's table."""
 
 
 def endpoints(intent: Mapping[str, Any], facts: Mapping[str, Any]) -> dict[str, Endpoint]:
     """A host's rails that can be measured: rail → endpoint. intent: normalised; facts: comparable digest.
 
-    A rail whose device or GID was not found has none. On InfiniBand without IP on the rail partners meet where our own session came in.
+    A rail whose device or GID was not found has none, nor has a port that is in no partition as a full member. On InfiniBand without IP
+    on the rail partners meet where our own session came in.
     """
-    found = ((rail.name, _endpoint(rail, facts)) for rail in resolve(intent["rails"], facts))
+    found = ((rail.name, _endpoint(rail, facts, intent)) for rail in resolve(intent["rails"], facts))
     return {name: endpoint for name, endpoint in found if endpoint is not None}
 
 
-def _endpoint(rail: ResolvedRail, facts: Mapping[str, Any]) -> Endpoint | None:
+def _endpoint(rail: ResolvedRail, facts: Mapping[str, Any], intent: Mapping[str, Any]) -> Endpoint | None:
     if rail.device is None or rail.port is None:
         return None
     device = facts["devices"][rail.device]
-    address, index = rail_ip(rail.rail), None
+    address, index, place = rail_ip(rail.rail), None, NO_PARTITION
     if rail.rail["link_layer"] == "roce":
         index = rocev2_gid_index(device["ports"][rail.port], address)
         if index is None:
             return None
-    elif address is None:
-        address = (facts.get("session") or {}).get("address")
-    if address is None:
+    else:
+        address = address or (facts.get("session") or {}).get("address")
+        place = partition_place(device["ports"][rail.port], intent)
+    if address is None or place is None:
         return None
     numa_node = device["numa_node"]
     if numa_node is None and rail.netdev is not None:
         numa_node = facts["netdevs"][rail.netdev].get("numa_node")
-    return {"address": address, "device": rail.device, "port": int(rail.port), "gid_index": index, "numa_node": numa_node, "gpu": None}
+    return {
+        "address": address,
+        "device": rail.device,
+        "port": int(rail.port),
+        "gid_index": index,
+        **({} if place is NO_PARTITION else place._asdict()),
+        "numa_node": numa_node,
+        "gpu": None,
+    }
 
 
 def make_plan(

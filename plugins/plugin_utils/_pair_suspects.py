@@ -6,8 +6,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
 
 from ansible_collections.rdma.cluster.plugins.plugin_utils._pair_matrix import Matrix
 from ansible_collections.rdma.cluster.plugins.plugin_utils._pair_verdict import Verdict
@@ -22,14 +22,24 @@ Meeting = tuple[str, str, str]
 
 @dataclass(frozen=True)
 class Reach:
-    """Who can be met: rail → hosts that may be measured again; good: hosts (rail → those) that nothing is said against."""
+    """Who can be met: rail → hosts that may be measured again; good: hosts (rail → those) that nothing is said against.
+
+    partitions: (rail, host) → the partition of its port; those of different ones do not meet.
+    """
 
     available: dict[str, list[str]]
     good: dict[str, list[str]]
+    partitions: Mapping[tuple[str, str], int | None] = field(default_factory=dict)
+
+    def apart(self, rail: str, hosts: Iterable[str]) -> bool:
+        """Whether hosts are in different partitions on a rail."""
+        return len({self.partitions.get((rail, host)) for host in hosts}) > 1
 
 
-def reach(matrix: Matrix, verdicts: Iterable[Verdict], available: Collection[str]) -> Reach:
-    """available: hosts that may be measured again."""
+def reach(
+    matrix: Matrix, verdicts: Iterable[Verdict], available: Collection[str], partitions: Mapping[tuple[str, str], int | None]
+) -> Reach:
+    """available: hosts that may be measured again; partitions: as Reach has them."""
     accused = {(verdict.rail, host) for verdict in verdicts for host in (verdict.host, verdict.other) if host is not None}
     there: dict[str, dict[str, None]] = {}
     good: dict[str, dict[str, None]] = {}
@@ -39,7 +49,7 @@ def reach(matrix: Matrix, verdicts: Iterable[Verdict], available: Collection[str
             there.setdefault(matrix.rails[rail], {})[name] = None
             if not {(rail, host), (None, host)} & accused:
                 good.setdefault(matrix.rails[rail], {})[name] = None
-    return Reach({rail: list(of) for rail, of in there.items()}, {rail: list(of) for rail, of in good.items()})
+    return Reach({rail: list(of) for rail, of in there.items()}, {rail: list(of) for rail, of in good.items()}, partitions)
 
 
 def meetings(verdicts: Sequence[Verdict], matrix: Matrix, of: Reach) -> list[Meeting]:
@@ -77,13 +87,16 @@ def _of_path(verdict: Verdict, matrix: Matrix, of: Reach) -> Iterator[Meeting]:
 def _rails(rail: str | None, hosts: Collection[str], of: Reach) -> list[str]:
     """The rails on which all of the hosts can be met again: that of the verdict and another one, of a verdict on all rails two."""
     order = dict.fromkeys([*([] if rail is None else [rail]), *of.good, *of.available])
-    return [name for name in order if set(hosts) <= set(of.available.get(name, []))][:PARTNERS]
+    return [name for name in order if set(hosts) <= set(of.available.get(name, [])) and not of.apart(name, hosts)][:PARTNERS]
 
 
 def _with_partners(rail: str, host: str, hosts: Sequence[str], of: Reach, direction: str | None) -> Iterator[Meeting]:
     """It receives from the first partner and sends to the second one, or to the only one; a suspect of one direction does that alone."""
-    candidates = [each for each in of.good.get(rail, []) if each not in hosts] or [each for each in of.available[rail] if each not in hosts]
-    partners = candidates[:PARTNERS]
+    good, available = (
+        [each for each in there if each not in hosts and not of.apart(rail, (host, each))]
+        for there in (of.good.get(rail, []), of.available[rail])
+    )
+    partners = (good or available)[:PARTNERS]
     if direction != "sends":
         yield from ((rail, host, partner) for partner in (partners if direction else partners[:1]))
     if direction != "receives":

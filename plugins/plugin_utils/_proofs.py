@@ -15,8 +15,10 @@ from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from typing import Any
 
+from ansible_collections.rdma.cluster.plugins.module_utils._partitions_conf import DEFAULT_KEY
 from ansible_collections.rdma.cluster.plugins.module_utils._rails import ResolvedRail, resolve
 from ansible_collections.rdma.cluster.plugins.plugin_utils._driver import needed_modules
+from ansible_collections.rdma.cluster.plugins.plugin_utils._pair_partition import partition_place
 from ansible_collections.rdma.cluster.plugins.plugin_utils._pair_plan import tests_of
 
 FILE = "../proofs/pairs.json"
@@ -72,15 +74,24 @@ def bases(intent: Mapping[str, Any], facts: Mapping[str, Any]) -> dict[str, Basi
     modules = {name: (loaded[name]["version"], loaded[name]["srcversion"]) for name in needed_modules(intent, facts) if name in loaded}
     driver = _hash([facts["stack"]["kernel"], modules])
     tests = [{key: value for key, value in test.items() if key != "deadline_seconds"} for test in tests_of(intent)]
-    return {rail.name: _basis(rail, facts, driver, tests) for rail in resolve(intent["rails"], facts)}
+    return {rail.name: _basis(rail, facts, driver, tests, _partition(rail, facts, intent)) for rail in resolve(intent["rails"], facts)}
 
 
-def _basis(rail: ResolvedRail, facts: Mapping[str, Any], driver: str, tests: Sequence[Mapping[str, Any]]) -> Basis:
+def _partition(rail: ResolvedRail, facts: Mapping[str, Any], intent: Mapping[str, Any]) -> list[int | None]:
+    """The partition that a port is measured in, where it is another one than everybody's."""
+    port = facts["devices"].get(rail.device, {}).get("ports", {}).get(rail.port, {})
+    place = partition_place(port, intent)
+    return [] if place is not None and place.pkey in (None, DEFAULT_KEY) else [place and place.pkey]
+
+
+def _basis(
+    rail: ResolvedRail, facts: Mapping[str, Any], driver: str, tests: Sequence[Mapping[str, Any]], partition: Sequence[int | None]
+) -> Basis:
     device = facts["devices"].get(rail.device, {})
     return {
         "driver": driver,
         "firmware": _hash((device.get("firmware"), device.get("board_id"))),
-        "port": _hash(_port(rail, facts)),
+        "port": _hash([*_port(rail, facts), *partition]),
         "intent": _hash([rail.rail, tests]),
     }
 

@@ -7,7 +7,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Mapping
+from collections.abc import Container, Iterator, Mapping
 
 from ansible_collections.rdma.cluster.plugins.module_utils._fabric_graph import Graph
 from ansible_collections.rdma.cluster.plugins.module_utils._findings import Finding
@@ -37,13 +37,17 @@ def check_spines(folder: RunFolder, fleet: Fleet) -> Iterator[Finding]:
         return
     graphs = graphs_of(folder)
     for rail, why in why_not.items():
-        host = next((host for host in fleet.hosts if sweep.has(host, rail)), None)
-        plane = plane_of(fleet.intents, rail)
-        if host is not None:
-            yield not_measured(f"{PLANE}{plane}" if plane in graphs else host, rail, why)
+        if any(sweep.has(host, rail) for host in fleet.hosts):
+            yield not_measured(place_of(fleet, rail, graphs), rail, why)
     load = Evidence.of(folder, SPINES, fleet.intents, fleet.facts)
     if load is not None:
         yield from _measured(load, graphs)
+
+
+def place_of(fleet: Fleet, rail: str, graphs: Container[str]) -> str:
+    """Whose a finding of a whole rail is: its plane's, or where this run has no graph of that the first host's with the rail."""
+    plane = plane_of(fleet.intents, rail)
+    return f"{PLANE}{plane}" if plane in graphs else fleet.having(rail)[0]
 
 
 def _measured(load: Evidence, graphs: Mapping[str, Graph]) -> Iterator[Finding]:

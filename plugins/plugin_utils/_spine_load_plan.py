@@ -34,7 +34,7 @@ Rounds = list[list[list[int]]]
 
 @dataclass(frozen=True)
 class Crossing:
-    """A rail whose pairs cross spines: names of the hosts that send, and of those that receive from them."""
+    """A rail whose pairs cross spines: names of the hosts that send, and of those that receive from them; all of one partition."""
 
     rail: str
     senders: tuple[str, ...]
@@ -70,7 +70,12 @@ def _pairs(sweep: Evidence, rail: str, graph: Graph, good: Container[str]) -> Cr
     below = leaves(graph, ends(graph, sweep.plan, sweep.facts)[number])
     if len({leaf for leaf in below if leaf is not None}) < 2:
         return ONE_LEAF if any(below) else NO_GRAPH
-    pairs = across([leaf if host in good else None for host, leaf in zip(hosts, below, strict=True)])
+    keys = [sweep.partitions[rail, host] for host in hosts]
+    groups = [
+        [leaf if host in good and key == one else None for host, leaf, key in zip(hosts, below, keys, strict=True)]
+        for one in dict.fromkeys(keys)
+    ]
+    pairs = max(map(across, groups), key=len)
     if len(pairs) < FEWEST_PAIRS:
         return TOO_FEW
     return Crossing(rail, tuple(hosts[one] for one, _other in pairs), tuple(hosts[other] for _one, other in pairs))

@@ -7,12 +7,12 @@ from __future__ import annotations
 
 import json
 from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
-from ansible_collections.rdma.cluster.plugins.action import gate, spine_load_plan
+from ansible_collections.rdma.cluster.plugins.action import gate, isolation_plan, spine_load_plan
 from ansible_collections.rdma.cluster.plugins.module_utils._findings import Finding
 from ansible_collections.rdma.cluster.plugins.module_utils._pair_schedule import planned_meetings
 from ansible_collections.rdma.cluster.plugins.plugin_utils import _pair_plan
@@ -29,8 +29,11 @@ GBPS = 390.0
 FACTS = lab_facts()
 
 
-def of_host(fabric: Fabric, host: str, **pairs: Any) -> tuple[dict[str, Any], dict[str, Any]]:
-    """Intent and facts of a host with the HCAs that a fabric has of it: NDR behind Gen5 x16, rails mlx5_0 → rail0 of plane "default"."""
+def of_host(fabric: Fabric, host: str, table: Sequence[int] | None = None, **pairs: Any) -> tuple[dict[str, Any], dict[str, Any]]:
+    """Intent and facts of a host with the HCAs that a fabric has of it: NDR behind Gen5 x16, rails mlx5_0 → rail0 of plane "default".
+
+    table: the P_Keys of its ports.
+    """
     rails, devices = [], {}
     for name, its in fabric.nodes.items():
         if its["kind"] == "host" and its["name"] == host:
@@ -38,7 +41,8 @@ def of_host(fabric: Fabric, host: str, **pairs: Any) -> tuple[dict[str, Any], di
             link = {"address": f"0000:{16 + len(rails):02x}:00.0", "speed_gtps": 32.0, "width": 16}
             told = {"link_layer": "InfiniBand", "netdev": None, "rate_gbps": 400.0, "width": 4, "speed": "NDR", "rocev2": {}, "gids": []}
             soft = FACTS["devices"]["rxe_rail0"]
-            port = {**soft["ports"]["1"], **told}
+            keys = None if table is None else {str(index): key for index, key in enumerate(table)}
+            port = {**soft["ports"]["1"], **told, "pkeys": keys}
             devices[device] = {
                 **soft, "software": False, "driver": "mlx5_core", "node_guid": ":".join(guid[at : at + 4] for at in range(0, 16, 4)),
                 "pci": {**link, "narrowest": link}, "ports": {"1": port},
@@ -49,14 +53,19 @@ def of_host(fabric: Fabric, host: str, **pairs: Any) -> tuple[dict[str, Any], di
 
 
 class FabricRun:
-    """A run that has begun the pairs stage. graph: whether its fabric stage has read the graph; pairs: of rdma_pairs."""
+    """A run that has begun the pairs stage. graph: whether its fabric stage has read the graph; pairs: of rdma_pairs.
 
-    def __init__(self, path: Path, fabric: Fabric, *, graph: bool = True, **pairs: Any) -> None:
+    tables: host → the P_Keys of its ports, where they have any.
+    """
+
+    def __init__(
+        self, path: Path, fabric: Fabric, *, graph: bool = True, tables: Mapping[str, Sequence[int]] | None = None, **pairs: Any
+    ) -> None:
         path.mkdir(exist_ok=True)
         self.folder, self.fabric = RunFolder(path), fabric
         self.hosts = list(dict.fromkeys(its["name"] for its in fabric.nodes.values() if its["kind"] == "host"))
         for host in self.hosts:
-            self.intent, facts = of_host(fabric, host, **pairs)
+            self.intent, facts = of_host(fabric, host, (tables or {}).get(host), **pairs)
             self.folder.write_json(self.folder.host_file("intent", host), self.intent)
             self.folder.write_json(self.folder.host_file("facts", host), facts)
             self.folder.write_findings("pairs", host, [])
@@ -95,6 +104,23 @@ class FabricRun:
         """What the action plans."""
         return self._action(spine_load_plan, playing).work({})
 
+    def part(self, playing: Iterable[str] | None = None) -> dict[str, Any]:
+        """What the action plans between partitions."""
+        return self._action(isolation_plan, playing).work({})
+
+    def tried(
+        self, through: Iterable[tuple[str, str]] = (), kind: str = "retry_exceeded", lost: Iterable[tuple[str, str]] = ()
+    ) -> FabricRun:
+        """Let what was planned between partitions be tried. through, lost: (column, server) of what succeeds, and of what has no record."""
+        plan = self.folder.read_json("pairs/isolation/plan.json")
+        rows = []
+        for where in planned_meetings(plan):
+            named = plan["rails"][where[0]]["name"], plan["hosts"][where[2]]
+            good, bad = [0, 0, GBPS, 9.0, 0.1], [0, 0, None, 9.0, 0.1, kind, "Failed status 12"]
+            rows += [] if named in lost else [[*where, *(good if named in through else bad)]]
+        self._write("pairs/isolation", plan, rows)
+        return self
+
     def _action(self, module: Any, playing: Iterable[str] | None = None) -> Any:
         action = module.ActionModule.__new__(module.ActionModule)
         action.folder, action._task = self.folder, SimpleNamespace(check_mode=False)
@@ -129,11 +155,11 @@ class FabricRun:
     def _leaf(self, plan: dict[str, Any], rail: int, host: int) -> str:
         return self.fabric.cables[f"{plan['hosts'][host]} mlx5_{plan['rails'][rail]['name'][-1]}", 1][0]
 
-    def judged(self) -> list[Finding]:
-        """What the gate of the pairs stage says of oversubscription, of hosts and then of planes."""
+    def judged(self, check: str = "pair.oversubscription") -> list[Finding]:
+        """What the gate of the pairs stage says of a whole rail, of hosts and then of planes."""
         by_host = self._action(gate)._judge_pairs()
         planes = [finding for plane in self.folder.planes_of("pairs") for finding in self.folder.read_findings("pairs", plane)]
-        return [each for each in (*(each for of in by_host.values() for each in of), *planes) if each.check == "pair.oversubscription"]
+        return [each for each in (*(each for of in by_host.values() for each in of), *planes) if each.check == check]
 
     def evidence(self, name: str) -> Evidence:
         found = Evidence.of(self.folder, name, self.fleet.intents, self.fleet.facts)

@@ -186,10 +186,12 @@ def test_new_hosts_meet_each_proven_one_and_nobody_else_meets(new: int, proven: 
 def plan_of(schedule: dict[str, Any], *rails: list[int], hosts: int = 4) -> dict[str, Any]:
     """A plan whose rails have the endpoints of some hosts."""
     addresses = [[f"10.{rail}.0.{host}" if host in there else None for host in range(hosts)] for rail, there in enumerate(rails)]
+    profiles = [[None if address is None else 0 for address in each] for each in addresses]
     return {
         "hosts": [f"n{number}" for number in range(hosts)],
         "schedule": schedule,
-        "rails": [{"name": f"rail{rail}", "addresses": each} for rail, each in enumerate(addresses)],
+        "profiles": [{"device": "mlx5_0"}],
+        "rails": [{"name": f"rail{rail}", "addresses": addresses[rail], "profiles": profiles[rail]} for rail in range(len(rails))],
     }
 
 
@@ -278,3 +280,35 @@ def test_the_filter_names_the_hosts_of_each_round() -> None:
 def test_the_filter_refuses_what_makes_no_sense(hosts: list[str], more: dict[str, Any], complaint: str) -> None:
     with pytest.raises(ValueError, match=complaint):
         pair_rounds(hosts, **more)
+
+
+def in_partitions(keys: list[int | None], schedule: dict[str, Any]) -> dict[str, Any]:
+    """A plan of one rail, whose ports are in these partitions; None: a host without an endpoint."""
+    there = [key for key in dict.fromkeys(keys) if key is not None]
+    addresses = [None if key is None else f"10.0.0.{host}" for host, key in enumerate(keys)]
+    rail = {"name": "rail0", "addresses": addresses, "profiles": [None if key is None else there.index(key) for key in keys]}
+    profiles = [{"pkey": key, "pkey_index": 1} for key in there]
+    return {"hosts": [f"node{host}" for host in range(len(keys))], "rails": [rail], "profiles": profiles, "schedule": schedule}
+
+
+@given(st.lists(st.one_of(st.none(), st.integers(min_value=1, max_value=3)), max_size=20), KINDS)
+def test_each_partition_meets_as_if_it_were_alone(keys: list[int | None], wanted: dict[str, Any]) -> None:
+    plan = in_partitions(keys, wanted)
+    expected = set()
+    for key in set(keys) - {None}:
+        members = [host for host, each in enumerate(keys) if each == key]
+        alone = make_schedule(wanted, len(members), sum(host < wanted.get("new", 0) for host in members))
+        expected |= {
+            (0, number, members[one], members[other]) for number in range(alone.rounds) for one, other in pairs_of_round(alone, number)
+        }
+    assert set(planned_meetings(plan)) == expected
+    assert plan_meetings(plan) == len(expected)
+    for host in range(len(keys)):
+        mine = {(number, other) for _rail, number, *ends in expected for one, other in (ends, ends[::-1]) if one == host}
+        assert {(number, other) for number, (other, _serving) in own_meetings(plan, host)[0].items()} == mine
+
+
+def test_two_ports_of_a_partition_meet_in_both_directions_beside_larger_ones() -> None:
+    plan = in_partitions([1, 2, 2, 1, 2], {"kind": "full"})
+    assert {(one, other) for _rail, _round, one, other in planned_meetings(plan) if {one, other} == {0, 3}} == {(0, 3), (3, 0)}
+    assert plan_rounds(plan) == 3

@@ -15,7 +15,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from ansible_collections.rdma.cluster.plugins.module_utils._pair_schedule import planned_meetings
-from ansible_collections.rdma.cluster.plugins.plugin_utils._pair_choice import Choice, choose
+from ansible_collections.rdma.cluster.plugins.plugin_utils._pair_choice import Choice, Lane, choose
 from ansible_collections.rdma.cluster.plugins.plugin_utils._pair_fleet import Fleet, Standings
 from ansible_collections.rdma.cluster.plugins.plugin_utils._pair_plan import make_plan
 from ansible_collections.rdma.cluster.plugins.plugin_utils._proofs import Proof, Standing
@@ -53,6 +53,11 @@ def chosen(
     return choose(fleet_of(rails), standings(rails, unproven), {**PAIRS, **pairs}, anew=anew, outside=met(outside or {}))
 
 
+def on(*rails: str) -> tuple[Lane, ...]:
+    """Rails without partitions."""
+    return tuple((rail, None) for rail in rails)
+
+
 def sure(choice: Choice | None) -> Choice:
     assert choice is not None
     return choice
@@ -87,7 +92,7 @@ MESH = {"a": ("ab", "ac", "ad"), "b": ("ab", "bc", "bd"), "c": ("ac", "bc", "cd"
 @pytest.mark.parametrize("schedule", ["full", "ring"])
 def test_the_first_run_measures_everybody_by_the_schedule_of_the_intent(schedule: str) -> None:
     rails = hosts(4)
-    assert chosen(rails, both(1, 2, 3, 4), schedule=schedule) == Choice(tuple(rails), ("rail0", "rail1"), {"kind": schedule})
+    assert chosen(rails, both(1, 2, 3, 4), schedule=schedule) == Choice(tuple(rails), on("rail0", "rail1"), {"kind": schedule})
 
 
 @pytest.mark.parametrize("seed", [None, 0, 4711])
@@ -111,7 +116,7 @@ def test_where_everything_is_proven_nothing_is_measured() -> None:
 
 def test_one_new_host_of_four_meets_each_of_the_others() -> None:
     choice = sure(chosen(hosts(4), both(3)))
-    assert choice == Choice(("node3", "node1", "node2", "node4"), ("rail0", "rail1"), {"kind": "against", "new": 1})
+    assert choice == Choice(("node3", "node1", "node2", "node4"), on("rail0", "rail1"), {"kind": "against", "new": 1})
     found = partners(choice, hosts(4))
     assert found["node3", "rail1"] == {"node1", "node2", "node4"}
     assert found["node1", "rail0"] == {"node3"}
@@ -135,7 +140,7 @@ def test_half_of_a_large_fleet_that_is_new_meets_the_other_half() -> None:
 
 
 def test_where_more_are_new_than_proven_everybody_is_measured() -> None:
-    assert sure(chosen(hosts(8), both(1, 2, 3, 4, 5))) == Choice(tuple(hosts(8)), ("rail0", "rail1"), {"kind": "full"})
+    assert sure(chosen(hosts(8), both(1, 2, 3, 4, 5))) == Choice(tuple(hosts(8)), on("rail0", "rail1"), {"kind": "full"})
 
 
 def test_where_one_alone_is_proven_the_new_ones_meet_one_another_as_well() -> None:
@@ -152,7 +157,7 @@ def test_a_rail_of_few_hosts_in_a_large_fleet_is_not_judged_by_the_one_that_is_p
 
 def test_a_rail_that_all_hosts_have_got_is_measured_alone() -> None:
     rails = hosts(4, "rail0", "rail1", "rail2")
-    assert chosen(rails, [(host, "rail2") for host in rails]) == Choice(tuple(rails), ("rail2",), {"kind": "full"})
+    assert chosen(rails, [(host, "rail2") for host in rails]) == Choice(tuple(rails), on("rail2"), {"kind": "full"})
 
 
 def test_a_rail_that_one_host_alone_has_does_not_measure_the_fleet_anew() -> None:
@@ -208,7 +213,7 @@ def test_a_part_of_one_host_meets_proven_ones_outside_of_it(anew: bool) -> None:
     """--limit node5; "anew" is rdma_measure=true."""
     one, outside = hosts(1, first=5), hosts(4)
     choice = sure(chosen(one, [] if anew else both(5), anew=anew, outside=outside, partners=2))
-    assert choice == Choice(("node5", "node1", "node3"), ("rail0", "rail1"), {"kind": "against", "new": 1}, ("node1", "node3"))
+    assert choice == Choice(("node5", "node1", "node3"), on("rail0", "rail1"), {"kind": "against", "new": 1}, ("node1", "node3"))
     assert partners(choice, one, outside)["node5", "rail1"] == {"node1", "node3"}
 
 
@@ -241,7 +246,7 @@ def test_nobody_outside_to_meet_is_nothing_to_measure(outside: Rails) -> None:
 
 
 def test_anew_measures_everybody_whatever_is_proven_and_whoever_is_outside() -> None:
-    assert chosen(hosts(4), [], anew=True, outside=hosts(9, first=5)) == Choice(tuple(hosts(4)), ("rail0", "rail1"), {"kind": "full"})
+    assert chosen(hosts(4), [], anew=True, outside=hosts(9, first=5)) == Choice(tuple(hosts(4)), on("rail0", "rail1"), {"kind": "full"})
 
 
 def test_a_changed_host_of_a_mesh_meets_the_other_end_of_each_of_its_cables() -> None:
@@ -308,3 +313,47 @@ def test_a_fleet_of_one_meets_those_outside(
     found = {} if choice is None else partners(choice, one, outside)
     for rail in one["h0"]:
         assert len(found.get(("h0", rail), ())) >= min(2, sum(rail in of for of in outside.values()))
+
+
+def tenants(keys: Mapping[str, int]) -> Fleet:
+    """Hosts with one rail, each in the partition of a tenant."""
+    met = {host: {"rail0": {**endpoint(host, "rail0"), "pkey": key, "pkey_index": 1}} for host, key in keys.items()}
+    return Fleet({host: {"rails": [{"name": "rail0"}]} for host in keys}, {host: {} for host in keys}, met)
+
+
+def test_a_new_host_meets_proven_ones_of_its_own_partition() -> None:
+    fleet = tenants({f"node{number}": 1 + number % 2 for number in range(1, 9)})
+    proven = {host: {"rail0": UNPROVEN if host == "node3" else PROVEN} for host in fleet.hosts}
+    choice = sure(choose(fleet, proven, PAIRS, anew=False, outside={}))
+    assert choice == Choice(("node3", "node1", "node5", "node7"), (("rail0", 2),), {"kind": "against", "new": 1})
+    assert choice.rails == ("rail0",)
+
+
+def test_who_is_alone_in_a_partition_is_not_measured() -> None:
+    fleet = tenants({"node1": 1, "node2": 2, "node3": 2, "node4": 2})
+    proven = {host: {"rail0": UNPROVEN} for host in fleet.hosts}
+    choice = sure(choose(fleet, proven, PAIRS, anew=False, outside={}))
+    assert choice == Choice(("node2", "node3", "node4"), (("rail0", 2),), {"kind": "full"})
+    assert list(choice.measured(fleet.endpoints)) == ["node2", "node3", "node4"]
+
+
+def test_who_is_alone_in_a_partition_of_one_rail_is_measured_on_the_others() -> None:
+    met = {host: {rail: endpoint(host, rail) for rail in ("rail0", "rail1")} for host in ("node1", "node2", "node3")}
+    for host, of in met.items():
+        of["rail1"].update(pkey=1 if host == "node1" else 2, pkey_index=1)
+    fleet = Fleet({host: {"rails": [{"name": rail} for rail in of]} for host, of in met.items()}, {host: {} for host in met}, met)
+    proven = {host: dict.fromkeys(of, UNPROVEN) for host, of in met.items()}
+    choice = sure(choose(fleet, proven, PAIRS, anew=False, outside={}))
+    assert (choice.hosts, choice.lanes) == (("node1", "node2", "node3"), (("rail0", None), ("rail1", 2)))
+    assert {host: list(of) for host, of in choice.measured(met).items()} == {
+        "node1": ["rail0"],
+        "node2": ["rail0", "rail1"],
+        "node3": ["rail0", "rail1"],
+    }
+
+
+def test_a_partner_outside_is_of_the_same_partition() -> None:
+    fleet = tenants({"node9": 2})
+    outside = tenants({f"node{number}": 1 + number % 2 for number in range(1, 5)}).endpoints
+    choice = sure(choose(fleet, {"node9": {"rail0": UNPROVEN}}, PAIRS, anew=False, outside=outside))
+    assert (choice.hosts, choice.outside) == (("node9", "node1", "node3"), ("node1", "node3"))

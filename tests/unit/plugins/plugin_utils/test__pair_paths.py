@@ -145,7 +145,7 @@ def test_a_path_is_measured_again_as_it_was() -> None:
     paths = FabricPaths(graph, all_ends(24), tables(graph, 24))
     matrix = measured("spine1", paths)
     found = localise(matrix, paths=paths)
-    planned = meetings(found, matrix, reach(matrix, found, matrix.hosts))
+    planned = meetings(found, matrix, reach(matrix, found, matrix.hosts, {}))
     assert len(planned) == 2
     for rail, server, client in planned:
         where = (int(rail[-1]), int(server.removeprefix("node")), int(client.removeprefix("node")))
@@ -207,3 +207,18 @@ def test_a_plan_of_a_sample_becomes_listed_meetings() -> None:
     assert len(list(planned_meetings(listed))) >= 2 * 4 * 6
     assert crossing_schedule({"planes": [graph.to_dict()]}, wanted, {}) is None
     assert crossing_schedule({"planes": [graph.to_dict()]}, plan(16, {"kind": "full"}), known) is None
+
+
+def test_a_sample_crosses_spines_within_each_partition() -> None:
+    graph, known = fabric(16, per_leaf=4), {f"node{number}": facts(number) for number in range(16)}
+    wanted = plan(16, {"kind": "sample", "partners": 4, "seed": 1})
+    wanted["profiles"] = [{"device": f"mlx5_{rail}", "port": 1, "pkey": pkey} for pkey in (1, 2) for rail in range(2)]
+    for rail, column in enumerate(wanted["rails"]):
+        column["profiles"] = [rail + 2 * (host % 2) for host in range(16)]
+    found = crossing_schedule({"planes": [graph.to_dict()]}, wanted, known)
+    assert found is not None
+    met = [(one % 2, other % 2) for _rail, _round, one, other in planned_meetings({**wanted, "schedule": found})]
+    assert {one == other for one, other in met} == {True}
+    assert {one for one, _other in met} == {0, 1}
+    few = [0 if host < 14 else 2 for host in range(16)]
+    assert crossing_schedule({"planes": [graph.to_dict()]}, {**wanted, "rails": [{**wanted["rails"][0], "profiles": few}]}, known) is None

@@ -352,3 +352,32 @@ def test_a_late_host_is_waited_for_as_long_as_ansible_may_need_to_start_the_last
         for forks in (1, 50)
     ]
     assert limits == [60 + 100 * 10, 60 + 2 * 10]
+
+
+def in_tables(*tables: dict[str, int] | None) -> dict[str, Any]:
+    """The facts of the InfiniBand cards with these tables of P_Keys."""
+    facts = cards("InfiniBand")
+    for device, table in zip(facts["devices"].values(), tables, strict=True):
+        device["ports"]["1"]["pkeys"] = table
+    return facts
+
+
+def test_an_infiniband_port_is_measured_in_its_partition() -> None:
+    intent = {"rails": infiniband_rails(), "partitions": {"red": {"key": 1}}}
+    found = endpoints(intent, in_tables({"0": 0x7FFF, "3": 0x8001}, {"0": 0xFFFF}))
+    assert [(each["pkey"], each["pkey_index"]) for each in found.values()] == [(1, 3), (0x7FFF, 0)]
+    kept = comparable({**lab_facts(), **in_tables({"0": 0x7FFF, "3": 0x8001}, {"0": 0xFFFF})})
+    assert endpoints(intent, kept) == found
+
+
+def test_a_port_that_reaches_nobody_like_itself_is_not_measured() -> None:
+    intent = {"rails": infiniband_rails(), "partitions": {"red": {"key": 1}}}
+    assert list(endpoints(intent, in_tables({"0": 0x7FFF}, {"0": 0x7FFF, "1": 0x8001}))) == ["rail1"]
+
+
+def test_perftest_is_told_of_another_entry_than_the_first() -> None:
+    test = measured_of(lab_intent())[0]
+    common = {"device": "mlx5_0", "port": 1, "gid_index": None}
+    commands = [perftest_argv(test, {**common, "pkey": 1, "pkey_index": index}, 18515, None) for index in (None, 0, 3)]
+    assert commands[0] == commands[1]
+    assert [each for each in commands[2] if each not in commands[0]] == ["--pkey_index=3"]

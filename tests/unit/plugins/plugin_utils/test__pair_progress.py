@@ -28,7 +28,15 @@ def plan(
         "hosts": [f"node{number}" for number in range(hosts)],
         "schedule": schedule or FULL,
         "tests": [{"name": f"t{number}", "command": command} for number in range(tests)],
-        "rails": [{"name": "rail0", "addresses": addresses}, {"name": "rail1", "addresses": [*[None] * missing, *addresses[missing:]]}],
+        "profiles": [{"device": "mlx5_0"}],
+        "rails": [
+            {"name": "rail0", "addresses": addresses, "profiles": [0] * hosts},
+            {
+                "name": "rail1",
+                "addresses": [*[None] * missing, *addresses[missing:]],
+                "profiles": [*[None] * missing, *[0] * (hosts - missing)],
+            },
+        ],
     }
 
 

@@ -36,8 +36,10 @@ def matrix_of(rails: dict[int, str] | None = None, hosts: str = "abcde") -> Matr
 WHOLE = matrix_of()
 
 
-def planned(*verdicts: Verdict, matrix: Matrix = WHOLE, available: Collection[str] = HOSTS) -> list[Meeting]:
-    return meetings(verdicts, matrix, reach(matrix, verdicts, available))
+def planned(*verdicts: Verdict, matrix: Matrix = WHOLE, available: Collection[str] = HOSTS, tenants: str = "") -> list[Meeting]:
+    """tenants: hosts whose ports are in a partition of their own on all rails."""
+    partitions = {(rail, host): 1 if host in tenants else 2 for rail in RAILS for host in HOSTS}
+    return meetings(verdicts, matrix, reach(matrix, verdicts, available, partitions))
 
 
 def both_ways(rail: str, one: str, *others: str) -> set[Meeting]:
@@ -192,7 +194,7 @@ def test_more_suspects_than_that_are_not_single_ones(suspects: int, is_measured:
 
 def test_who_is_there_and_who_is_good() -> None:
     matrix = matrix_of({0: "abc", 1: "ab"})
-    of = reach(matrix, [Verdict("nic", A, 0)], ["a", "b", "x"])
+    of = reach(matrix, [Verdict("nic", A, 0)], ["a", "b", "x"], {})
     assert (of.available, of.good) == ({"rail0": ["a", "b"], "rail1": ["a", "b"]}, {"rail0": ["b"], "rail1": ["a", "b"]})
 
 
@@ -227,3 +229,9 @@ def test_nobody_is_twice_in_a_round_and_everything_is_met_once(wanted: Iterable[
         "schedule": {"kind": "meetings", "rails": table},
     }
     assert len(list(planned_meetings(plan))) == len(list(wanted))
+
+
+def test_a_partner_is_of_the_same_partition() -> None:
+    found = planned(Verdict("nic", B, 1), tenants="bde")
+    assert set(found) == once_each_way("rail1", "b", "d", "e") | once_each_way("rail0", "b", "d", "e")
+    assert planned(Verdict("nic", B, 1), tenants="b") == []

@@ -73,6 +73,8 @@ OF_RAIL0: dict[str, tuple[Change, set[str]]] = {
     "another rate": (of_port(rate_gbps=100.0), {"port"}),
     "another width": (of_port(width=2), {"port"}),
     "another link layer": (of_port(link_layer="InfiniBand"), {"port"}),
+    "a tenant's partition": (of_port(pkeys={"0": 0x7FFF, "1": 0x8001}), {"port"}),
+    "no partition": (of_port(pkeys={"0": 0x7FFF}), {"port"}),
     "another MTU": (lambda host: host[1]["netdevs"]["ens1"].update(mtu_bytes=1500), {"port"}),
     "no device": (lambda host: host[1]["devices"].pop("rxe_rail0"), {"firmware", "port"}),
     "another plane": (of_rail(plane="other"), {"intent"}),
@@ -240,3 +242,12 @@ def test_the_records_that_were_given_are_left_as_they_are() -> None:
     before = json.dumps(write(BEFORE))
     renewed(BEFORE, {"node1": {"rail0"}}, {"node1": {"rail1": LATER}})
     assert json.dumps(write(BEFORE)) == before
+
+
+def test_another_place_in_the_table_ends_no_proof() -> None:
+    one, other = lab_host(), lab_host()
+    of_port(pkeys={"0": 0x7FFF, "1": 0x8001})(one)
+    of_port(pkeys={"0": 0x7FFF, "1": 0x0002, "5": 0x8001})(other)
+    assert bases(*one) == bases(*other)
+    of_port(pkeys={"0": 0xFFFF})(one)
+    assert bases(*one) == bases(*lab_host())
