@@ -7,7 +7,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any, ClassVar
@@ -69,8 +69,11 @@ class ActionModule(RunAction):
 
     def _write_planes(self, stage: str, planes: Mapping[str, list[Finding]]) -> None:
         for plane, findings in planes.items():
-            ruled = apply_rules(findings, self.intent["checks"], datetime.now(UTC).date())
-            self.folder.write_findings(stage, f"{PLANE}{plane}", ruled)
+            self.folder.write_findings(stage, f"{PLANE}{plane}", self._ruled(findings))
+
+    def _ruled(self, findings: Iterable[Finding]) -> list[Finding]:
+        """The findings under the intent's rdma_checks, as of today."""
+        return apply_rules(findings, self.intent["checks"], datetime.now(UTC).date())
 
     def _plan_text(self, name: str) -> str:
         """A plan of cables on the control node: relative to the playbook's folder (or files/ there), or absolute. Raises ParseError."""
@@ -86,9 +89,11 @@ class ActionModule(RunAction):
         proofs = _proofs.read(self.folder.read_if_there(_proofs.FILE))
         settings = {**self.intent["pairs"], **self._thresholds()}
         check_mode, planned = bool(self._task.check_mode), len(self.variables["ansible_play_hosts_all"])
-        found = PairGate(self.folder, fleet, proofs, settings, self.proof_max_age_hours, check_mode, time.time(), planned).judge()
-        planes = judge_load(self.folder, known)
-        for finding in (*check_spines(self.folder, fleet), *check_isolation(self.folder, fleet)):
+        loads = [*judge_load(self.folder, known), *check_spines(self.folder, fleet), *check_isolation(self.folder, fleet)]
+        doubts = [each for each in loads if stopping(self._ruled([each.finding]))]
+        found = PairGate(self.folder, fleet, proofs, settings, self.proof_max_age_hours, check_mode, time.time(), planned, doubts).judge()
+        planes: dict[str, list[Finding]] = {}
+        for finding in (each.finding for each in loads):
             if is_plane(finding.host):
                 planes.setdefault(finding.host.removeprefix(PLANE), []).append(finding)
             else:
@@ -106,7 +111,7 @@ class ActionModule(RunAction):
 
     def _host(self, stage: str) -> dict[str, Any]:
         """This host's findings: recorded, and fatal for it unless the policy is to report, or in check mode."""
-        findings = apply_rules(self._findings(stage), self.intent["checks"], datetime.now(UTC).date())
+        findings = self._ruled(self._findings(stage))
         self.folder.write_findings(stage, self.host, findings)
         gentle = self._task.check_mode or self.intent["gate"]["policy"] == REPORT or not self.options["fail_host"]
         return {

@@ -6,7 +6,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import replace
 
 from ansible_collections.rdma.cluster.plugins.module_utils._fabric_graph import Graph
@@ -15,9 +15,10 @@ from ansible_collections.rdma.cluster.plugins.plugin_utils._fabric_balance impor
 from ansible_collections.rdma.cluster.plugins.plugin_utils._fabric_change import UNDER_LOAD, check_under_load
 from ansible_collections.rdma.cluster.plugins.plugin_utils._fabric_expected import Known, expected_hcas
 from ansible_collections.rdma.cluster.plugins.plugin_utils._fabric_readings import GRAPHS, LOADED, best_graph, folder_of, readings
-from ansible_collections.rdma.cluster.plugins.plugin_utils._fabric_told import Teller
+from ansible_collections.rdma.cluster.plugins.plugin_utils._fabric_told import Cause, Teller
 from ansible_collections.rdma.cluster.plugins.plugin_utils._fabric_view import View
 from ansible_collections.rdma.cluster.plugins.plugin_utils._fabric_wanted import of_graph
+from ansible_collections.rdma.cluster.plugins.plugin_utils._pair_doubts import Doubt, Port
 from ansible_collections.rdma.cluster.plugins.plugin_utils._run_folder import PLANE, RunFolder
 
 STAGE = "pairs"
@@ -25,19 +26,25 @@ AGAIN = "See the fabric stage for who could read the plane; then run again with 
 NOT_BEFORE = "the fabric stage of this run has not read the plane: nothing is known of it before the load"
 
 
-def judge_load(folder: RunFolder, known: Known) -> dict[str, list[Finding]]:
-    """Plane → findings of the pairs stage, for each plane that was read after load in this run; their host is "plane NAME"."""
-    found = {}
+def judge_load(folder: RunFolder, known: Known) -> list[Doubt]:
+    """Findings of the pairs stage on each plane that was read after load in this run; their host is "plane NAME".
+
+    below: the planned ports on what a finding names, by the graph before the load; around: all that are planned in the plane.
+    """
+    found = []
     for name, expected in expected_hcas(known).items():
         after = best_graph(readings(folder, folder_of(LOADED, name)))
         if after is not None:
             before = best_graph(readings(folder, folder_of(GRAPHS, name)))
-            view = View(after[0], expected)
-            found[name] = [replace(each, stage=STAGE, host=f"{PLANE}{name}") for each in _findings(view, before, after[1])]
+            around = frozenset((each.host, each.rail) for each in expected)
+            earlier = None if before is None else View(before[0], expected)
+            for cause in _causes(View(after[0], expected), before, after[1]):
+                finding = replace(cause.finding, stage=STAGE, host=f"{PLANE}{name}")
+                found.append(Doubt(finding, frozenset() if earlier is None else _below(earlier, cause), around))
     return found
 
 
-def _findings(view: View, before: tuple[Graph, float] | None, read_at: float) -> Iterator[Finding]:
+def _causes(view: View, before: tuple[Graph, float] | None, read_at: float) -> Iterator[Cause]:
     if before is None:
         yield _not_compared(NOT_APPLICABLE, NOT_BEFORE)
     elif not (before[0].complete and view.graph.complete):
@@ -45,9 +52,24 @@ def _findings(view: View, before: tuple[Graph, float] | None, read_at: float) ->
         yield _not_compared(UNKNOWN, f"what was read {when} the load is not the whole plane", AGAIN)
     else:
         teller = Teller(view)
-        causes = [*check_under_load(teller, before[0], of_graph(before[0], view)), *check_balance(teller, before[0], read_at - before[1])]
-        yield from (cause.finding for cause in causes)
+        yield from check_under_load(teller, before[0], of_graph(before[0], view))
+        yield from check_balance(teller, before[0], read_at - before[1])
 
 
-def _not_compared(status: str, observed: str, remedy: str = "") -> Finding:
-    return Finding(STAGE, UNDER_LOAD.check, "", "discovery", status, observed, UNDER_LOAD.expected, remedy)
+def _not_compared(status: str, observed: str, remedy: str = "") -> Cause:
+    return Cause(Finding(STAGE, UNDER_LOAD.check, "", "discovery", status, observed, UNDER_LOAD.expected, remedy))
+
+
+def _below(before: View, cause: Cause) -> frozenset[Port]:
+    """The planned ports of the cables that a cause names, and of the switches that those between switches join."""
+    hcas = set[str]()
+    for cable in ((end[0], before.peers[end][0]) for end in cause.ends if end in before.peers):
+        hcas.update([guid for guid in cable if before.is_host(guid)] or _hcas_on(before, cable))
+    planned = (before.planned(guid) for guid in hcas)
+    return frozenset((each.host, each.rail) for each in planned if each is not None)
+
+
+def _hcas_on(view: View, switches: Iterable[str]) -> Iterator[str]:
+    for guid in switches:
+        peers = (view.peers[guid, number][0] for number in view.linked.get(guid, ()))
+        yield from (peer for peer in peers if view.is_host(peer))

@@ -13,6 +13,7 @@ from typing import Any
 from ansible_collections.rdma.cluster.plugins.module_utils._findings import ERROR, OK, UNKNOWN, Finding
 from ansible_collections.rdma.cluster.plugins.plugin_utils._isolation_plan import Attempt
 from ansible_collections.rdma.cluster.plugins.plugin_utils._majority import some
+from ansible_collections.rdma.cluster.plugins.plugin_utils._pair_doubts import Doubt
 from ansible_collections.rdma.cluster.plugins.plugin_utils._pair_evidence import ISOLATION, Evidence
 from ansible_collections.rdma.cluster.plugins.plugin_utils._pair_fleet import Fleet
 from ansible_collections.rdma.cluster.plugins.plugin_utils._pair_matrix import Failure, Matrix
@@ -29,8 +30,11 @@ Outcome = float | Failure | None
 """What an attempt came to: Gb/s of one that got through, why it failed, or None without a record."""
 
 
-def check_isolation(folder: RunFolder, fleet: Fleet) -> Iterator[Finding]:
-    """A finding `pair.isolation` of each rail with several partitions, if this run has measured it."""
+def check_isolation(folder: RunFolder, fleet: Fleet) -> Iterator[Doubt]:
+    """A finding `pair.isolation` of each rail with several partitions, if this run has measured it.
+
+    below: the ports of attempts that were not refused, and of partitions that nobody tried; around: all of the rail.
+    """
     told = folder.read_if_there(FILE)
     if told is None:
         return
@@ -40,7 +44,15 @@ def check_isolation(folder: RunFolder, fleet: Fleet) -> Iterator[Finding]:
     tried = [Attempt(**each) for each in told["attempts"]]
     for rail, unknown in told["rails"].items():
         of_rail = [(each, outcomes.get((each.column, each.server, each.client))) for each in tried if each.rail == rail]
-        yield Finding(STAGE, CHECK, place_of(fleet, rail, graphs), rail, *_judged(of_rail, unknown))
+        finding = Finding(STAGE, CHECK, place_of(fleet, rail, graphs), rail, *_judged(of_rail, unknown))
+        hosts = {host for each, outcome in of_rail if not _is_refused(outcome) for host in (each.server, each.client)}
+        around = frozenset((host, rail) for host in fleet.having(rail))
+        untried = {(host, rail) for host, rail in around if fleet.endpoints[host][rail].get("pkey") in unknown}
+        yield Doubt(finding, frozenset((host, rail) for host in hosts) | untried, around)
+
+
+def _is_refused(outcome: Outcome) -> bool:
+    return isinstance(outcome, Failure) and outcome.kind == UNANSWERED
 
 
 def _outcomes(matrix: Matrix) -> dict[tuple[str, str, str], Outcome]:
@@ -64,7 +76,7 @@ def _judged(tried: Sequence[tuple[Attempt, Outcome]], unknown: Sequence[int]) ->
             f"{first.client}; then partition_enforcement of the plane's subnet manager, and whether its files are those of the link stage."
         )
         return ERROR, f"{len(through)} of {len(tried)} attempts got through: {some(words)}", EXPECTED, remedy
-    unclear = [(each, outcome) for each, outcome in tried if not isinstance(outcome, Failure) or outcome.kind != UNANSWERED]
+    unclear = [(each, outcome) for each, outcome in tried if not _is_refused(outcome)]
     if unclear or unknown or not tried:
         return UNKNOWN, "; ".join(_unclear(unclear, unknown, len(tried))), EXPECTED, "Run the pairs stage again with -e rdma_measure=true."
     hosts = {host for each, _outcome in tried for host in (each.server, each.client)}

@@ -6,8 +6,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from datetime import UTC, datetime
 from functools import cached_property
 from typing import Any
 
@@ -22,6 +23,7 @@ from ansible_collections.rdma.cluster.plugins.plugin_utils._pair_checks import (
     check_errors,
     check_latency,
 )
+from ansible_collections.rdma.cluster.plugins.plugin_utils._pair_doubts import Doubt, in_doubt
 from ansible_collections.rdma.cluster.plugins.plugin_utils._pair_endpoint import NoLimit
 from ansible_collections.rdma.cluster.plugins.plugin_utils._pair_evidence import AGAIN, SWEEP, Evidence
 from ansible_collections.rdma.cluster.plugins.plugin_utils._pair_expected import LatencyBounds, Limit, latency_bounds
@@ -32,6 +34,7 @@ from ansible_collections.rdma.cluster.plugins.plugin_utils._pair_limits import i
 from ansible_collections.rdma.cluster.plugins.plugin_utils._pair_partition import partition_words
 from ansible_collections.rdma.cluster.plugins.plugin_utils._pair_plan import BANDWIDTH, LATENCY, tests_of
 from ansible_collections.rdma.cluster.plugins.plugin_utils._pair_qos import QosGate
+from ansible_collections.rdma.cluster.plugins.plugin_utils._policy import apply_rules
 from ansible_collections.rdma.cluster.plugins.plugin_utils._proofs import Proof, Proofs
 from ansible_collections.rdma.cluster.plugins.plugin_utils._run_folder import RunFolder
 
@@ -40,7 +43,10 @@ EXPECTED = "a measurement that still holds"
 
 @dataclass(frozen=True)
 class PairGate:
-    """What the gate has before it. settings: the intent's rdma_pairs; now: seconds since 1970; planned_hosts: of the play."""
+    """What the gate has before it. settings: the intent's rdma_pairs; now: seconds since 1970; planned_hosts: of the play.
+
+    doubts: what stops this gate on planes and whole rails; the ports that it puts in doubt are not proven by this run.
+    """
 
     folder: RunFolder
     fleet: Fleet
@@ -50,6 +56,7 @@ class PairGate:
     check_mode: bool
     now: float
     planned_hosts: int
+    doubts: Sequence[Doubt] = ()
 
     def judge(self) -> dict[str, list[Finding]]:
         """Findings for every host; what was measured well is recorded as proven, and the figures go to pairs/summary.json."""
@@ -202,14 +209,20 @@ class PairGate:
         return Finding(STAGE, BANDWIDTH_CHECK, host, rail, UNKNOWN, why, EXPECTED, "Measure with -e rdma_measure=true.")
 
     def _renewed(self, findings: Mapping[str, list[Finding]]) -> Proofs:
-        """The proofs after this sweep: what no verdict names and no check refuses is proven."""
+        """The proofs after this sweep: what no verdict names, no check refuses and nothing on its plane puts in doubt is proven."""
         attempted = {host: {rail for rail in of if self._tried(host, rail)} for host, of in self.fleet.endpoints.items()}
+        doubted = in_doubt(self.doubts, {(host, rail) for host, rails in attempted.items() for rail in rails})
         good: Proofs = {}
         for host, rails in attempted.items():
-            bad = {each.subject for each in stopping(findings[host])}
+            bad = {each.subject for each in self._refused(host, findings[host])} | {rail for rail in rails if (host, rail) in doubted}
             for rail in rails - bad - set(self.blame.get(host, {})):
                 good.setdefault(host, {})[rail] = self._proof(host, rail)
         return _proofs.renewed(self.proofs, attempted, good)
+
+    def _refused(self, host: str, findings: Sequence[Finding]) -> list[Finding]:
+        """What speaks against a proof: what stops the gate, by itself or by the intent's rules; a milder rule makes no port well."""
+        today = datetime.fromtimestamp(self.now, UTC).date()
+        return stopping([*findings, *apply_rules(findings, self.fleet.intents[host]["checks"], today)])
 
     def _tried(self, host: str, rail: str) -> bool:
         """Whether an endpoint has results of this run, good or bad, or a verdict: what a stopped sweep did not come to keeps its proof."""

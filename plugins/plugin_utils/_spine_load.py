@@ -10,8 +10,8 @@ import math
 from collections.abc import Container, Iterator, Mapping
 
 from ansible_collections.rdma.cluster.plugins.module_utils._fabric_graph import Graph
-from ansible_collections.rdma.cluster.plugins.module_utils._findings import Finding
 from ansible_collections.rdma.cluster.plugins.plugin_utils._fabric_readings import FABRIC
+from ansible_collections.rdma.cluster.plugins.plugin_utils._pair_doubts import Doubt
 from ansible_collections.rdma.cluster.plugins.plugin_utils._pair_evidence import SPINES, SWEEP, Evidence
 from ansible_collections.rdma.cluster.plugins.plugin_utils._pair_fabric import ends
 from ansible_collections.rdma.cluster.plugins.plugin_utils._pair_fleet import Fleet
@@ -30,18 +30,21 @@ def graphs_of(folder: RunFolder) -> dict[str, Graph]:
     return {each["plane"]: Graph.from_dict(each) for each in told}
 
 
-def check_spines(folder: RunFolder, fleet: Fleet) -> Iterator[Finding]:
-    """A finding of each rail that this run has measured: of its plane, or where that has no graph of the first host with the rail."""
+def check_spines(folder: RunFolder, fleet: Fleet) -> Iterator[Doubt]:
+    """A finding of each rail that this run has measured: of its plane, or where that has no graph of the first host with the rail.
+
+    around: the rail's ports.
+    """
     why_not, sweep = folder.read_if_there(WHY_NOT), Evidence.of(folder, SWEEP, fleet.intents, fleet.facts)
     if why_not is None or sweep is None:
         return
     graphs = graphs_of(folder)
     for rail, why in why_not.items():
         if any(sweep.has(host, rail) for host in fleet.hosts):
-            yield not_measured(place_of(fleet, rail, graphs), rail, why)
+            yield Doubt(not_measured(place_of(fleet, rail, graphs), rail, why))
     load = Evidence.of(folder, SPINES, fleet.intents, fleet.facts)
     if load is not None:
-        yield from _measured(load, graphs)
+        yield from _measured(load, graphs, fleet)
 
 
 def place_of(fleet: Fleet, rail: str, graphs: Container[str]) -> str:
@@ -50,7 +53,7 @@ def place_of(fleet: Fleet, rail: str, graphs: Container[str]) -> str:
     return f"{PLANE}{plane}" if plane in graphs else fleet.having(rail)[0]
 
 
-def _measured(load: Evidence, graphs: Mapping[str, Graph]) -> Iterator[Finding]:
+def _measured(load: Evidence, graphs: Mapping[str, Graph], fleet: Fleet) -> Iterator[Doubt]:
     planes = {rail: plane_of(load.intents, rail) for rail in planned_rounds(load.plan)}
     results = _results(load)
     for plane in dict.fromkeys(planes.values()):
@@ -58,7 +61,8 @@ def _measured(load: Evidence, graphs: Mapping[str, Graph]) -> Iterator[Finding]:
         graph = graphs.get(plane)
         allowed = {} if graph is None else _allowed(load, graph, rails)
         for rail in rails:
-            yield oversubscription(f"{PLANE}{plane}", rail, results[rail], allowed.get(rail))
+            ports = frozenset((host, rail) for host in fleet.having(rail))
+            yield Doubt(oversubscription(f"{PLANE}{plane}", rail, results[rail], allowed.get(rail)), around=ports)
 
 
 def _results(load: Evidence) -> dict[str, Measured]:

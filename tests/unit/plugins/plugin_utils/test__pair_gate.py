@@ -10,7 +10,7 @@ The results are written by these tests, in the form in which hosts' results come
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -20,6 +20,7 @@ from ansible_collections.rdma.cluster.plugins.module_utils._digest import compar
 from ansible_collections.rdma.cluster.plugins.module_utils._findings import Finding
 from ansible_collections.rdma.cluster.plugins.module_utils._pair_schedule import planned_meetings
 from ansible_collections.rdma.cluster.plugins.plugin_utils import _pair_plan, _proofs
+from ansible_collections.rdma.cluster.plugins.plugin_utils._pair_doubts import Doubt, Port
 from ansible_collections.rdma.cluster.plugins.plugin_utils._pair_fleet import Fleet
 from ansible_collections.rdma.cluster.plugins.plugin_utils._pair_gate import PairGate
 from ansible_collections.rdma.cluster.plugins.plugin_utils._qos_load_plan import Funnel, load_plan
@@ -31,6 +32,7 @@ PAIRS = {"iterations": 200, "floor_gbps": 0.005, "software_fail_below": 0.4, "la
 NOW = 1_795_179_000.0
 HOUR = 3600.0
 FULL = {"kind": "full"}
+AGAINST = {"kind": "against", "new": 1}
 Known = dict[str, dict[str, Any]]
 #: (rail, server, client) → what was measured, None if it failed.
 Measured = Callable[[str, str, str], float | None]
@@ -118,13 +120,19 @@ def swept(
 
 
 def judged(
-    folder: RunFolder, of: Fleet | None = None, *, hours: float = 0.0, check_mode: bool = False, planned: int | None = None
+    folder: RunFolder,
+    of: Fleet | None = None,
+    *,
+    hours: float = 0.0,
+    check_mode: bool = False,
+    planned: int | None = None,
+    doubts: Sequence[Doubt] = (),
 ) -> dict[str, list[Finding]]:
     """hours: after the first run; planned: hosts of the play."""
     of = of or fleet()
     proofs = _proofs.read(folder.read_if_there(_proofs.FILE))
     settings = next(iter(of.intents.values()))["pairs"] if of.intents else {}
-    return PairGate(folder, of, proofs, settings, 168, check_mode, NOW + hours * HOUR, planned or len(of.hosts)).judge()
+    return PairGate(folder, of, proofs, settings, 168, check_mode, NOW + hours * HOUR, planned or len(of.hosts), doubts).judge()
 
 
 def statuses(findings: dict[str, list[Finding]]) -> set[str]:
@@ -233,9 +241,60 @@ def test_what_a_stopped_sweep_did_not_come_to_keeps_its_proof(second: RunFolder)
     assert proven(second) == EVERYWHERE
 
 
-# New hosts against proven ones
+# What stops the gate on a plane
 
-AGAINST = {"kind": "against", "new": 1}
+RAIL0 = frozenset((host, "rail0") for host in HOSTS)
+STOPS = Finding("pairs", "fabric.under_load", "plane default", "leaf1", "error", "no link", "the fabric before the load", "Look.")
+
+
+def doubt(*below: Port, around: Iterable[Port] = RAIL0) -> Doubt:
+    return Doubt(STOPS, frozenset(below), frozenset(around))
+
+
+@pytest.mark.parametrize(
+    ("doubts", "lost"),
+    [
+        ([], set()),
+        ([doubt()], RAIL0),
+        ([doubt(("node2", "rail0"))], {("node2", "rail0")}),
+        ([doubt(("node9", "rail0"))], RAIL0),
+        ([doubt(("node1", "rail0")), doubt(("node2", "rail1"))], {("node1", "rail0"), ("node2", "rail1")}),
+        ([doubt(around=[("node9", "rail0")])], set()),
+    ],
+    ids=["none", "a rail", "a port", "nobody of the run below", "two", "another fleet"],
+)
+def test_what_a_plane_puts_in_doubt_is_not_proven_and_no_fault_of_its_hosts(
+    first: RunFolder, doubts: Sequence[Doubt], lost: set[Port]
+) -> None:
+    swept(first, fleet(), steady)
+    assert offences(judged(first, doubts=doubts)) == set()
+    assert proven(first) == EVERYWHERE - lost
+    following = run_folder(first.path.parent, "R2")
+    assert offences(judged(following)) == {(*port, "pair.bandwidth", "unknown") for port in lost}
+    swept(following, fleet(), steady)
+    judged(following)
+    assert proven(following) == EVERYWHERE
+
+
+def test_a_proof_of_an_earlier_run_is_gone_with_the_doubt(second: RunFolder) -> None:
+    swept(second, fleet(), steady)
+    judged(second, doubts=[doubt(("node3", "rail0"))])
+    assert proven(second) == EVERYWHERE - {("node3", "rail0")}
+
+
+def test_partners_that_only_help_keep_their_proofs(second: RunFolder) -> None:
+    swept(second, fleet(), steady, schedule=AGAINST)
+    judged(second, doubts=[doubt(("node2", "rail0"))])
+    assert proven(second) == EVERYWHERE - {("node1", "rail0")}
+
+
+def test_in_check_mode_nobody_loses_a_proof(second: RunFolder) -> None:
+    swept(second, fleet(), steady)
+    judged(second, check_mode=True, doubts=[doubt()])
+    assert proven(second) == EVERYWHERE
+
+
+# New hosts against proven ones
 
 
 @pytest.mark.parametrize("cards", [False, True], ids=["software", "cards"])
@@ -481,6 +540,28 @@ def test_the_load_counts_against_its_target_alone(first: RunFolder, of_target: d
     ]
     assert "3 of 3 sources sent 96 of 98.0" in of(findings, "node1", "rail0", "qos.load").observed
     assert (("node1", "rail0") in proven(first)) is is_proven
+
+
+@pytest.mark.parametrize(
+    ("rule", "of_target"),
+    [
+        ({"severity": "error"}, {}),
+        ({"severity": "warning"}, {"rx_discards": 1}),
+        ({"silenced_by": "ops", "reason": "known", "until": "2099-01-01"}, {"rx_discards": 1}),
+    ],
+    ids=["stricter", "milder", "silenced"],
+)
+def test_a_rule_can_take_a_proof_and_gives_none(first: RunFolder, rule: dict[str, str], of_target: dict[str, int]) -> None:
+    def change(each: Known) -> None:
+        marked(each)
+        for of_host in each.values():
+            of_host["intent"]["checks"] = {"qos.load": rule}
+
+    cards = fleet(change)
+    swept(first, cards, of_cards)
+    loaded(first, cards, **of_target)
+    judged(first, cards)
+    assert proven(first) == EVERYWHERE - {("node1", "rail0")}
 
 
 def test_a_load_without_a_sweep_of_this_run_is_nothing(second: RunFolder) -> None:
