@@ -65,3 +65,16 @@ def test_all_is_written_in_check_mode_too(tmp_path: Path) -> None:
 def test_no_fabric_and_one_plane_twice_are_told(tmp_path: Path) -> None:
     assert "There is no fabric" in discover(tmp_path, []).stdout
     assert "more than one graph of plane default" in discover(tmp_path, [fabric(3), fabric(3)]).stdout
+
+
+def test_the_run_that_others_judge_from_stays_the_latest(tmp_path: Path) -> None:
+    """The files are in a folder of the run's own, and named in its result; docs/discover.md says so."""
+    (tmp_path / "artifacts").mkdir()
+    latest = tmp_path / "artifacts/latest"
+    latest.symlink_to("20261101T000000Z-1")
+    done = discover(tmp_path, [fabric(3)], "-v")
+    assert latest.readlink() == Path("20261101T000000Z-1")
+    stored = [
+        run_folder(tmp_path) / name for name in ("fabric.json", "fabric/default.graphml", "fabric/default.svg", "fabric/inventory.yml")
+    ]
+    assert [path for path in stored if not (path.is_file() and str(path) in done.stdout)] == []
