@@ -10,9 +10,9 @@ from collections import Counter, defaultdict
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
-from ansible_collections.rdma.cluster.plugins.module_utils._checks_rate import LANES, SPEEDS, TOLERANCE
 from ansible_collections.rdma.cluster.plugins.module_utils._fabric_graph import Link
 from ansible_collections.rdma.cluster.plugins.module_utils._findings import ERROR, UNKNOWN, WARNING
+from ansible_collections.rdma.cluster.plugins.plugin_utils._fabric_faults import faults
 from ansible_collections.rdma.cluster.plugins.plugin_utils._fabric_told import Cause, Teller, counted
 from ansible_collections.rdma.cluster.plugins.plugin_utils._fabric_view import End, Rate, View, rate_of
 from ansible_collections.rdma.cluster.plugins.plugin_utils._majority import some
@@ -57,51 +57,25 @@ def link_name(view: View, link: Link) -> str:
 
 def judge(view: View, link: Link) -> Bad | None:
     """What is wrong with a link, if anything."""
-    states = [
-        f"{view.end(end)} is {port.state}" for end in (link.a, link.b) if (port := view.port(end)) is not None and port.state in NOT_ACTIVE
-    ]
+    found, rate = faults(view, link), rate_of(link)
+    states = [f"{view.end(end)} is {port.state}" for end, port in found.not_up if port.state in NOT_ACTIVE]
     if states:
         return Bad(link, ERROR, f"not active: {some(sorted(states, key=natural))}", waits=True)
-    rate = rate_of(link)
     if rate is None:
         return None
     seen = f"runs at {words(rate)}"
-    could = _could_be(view, link, rate)
-    if could is not None:
-        return Bad(link, ERROR, f"{seen}, both ends could do {words(could)}")
-    planned_gbps = _planned_gbps(view, link)
-    if planned_gbps is not None and link.rate_gbps is not None and link.rate_gbps < planned_gbps * (1 - TOLERANCE):
-        return Bad(link, ERROR, f"{seen}, {link.rate_gbps:g} Gb/s; planned {planned_gbps:g}")
-    usual = view.usual_rates.get(view.kind(link))
-    if planned_gbps is not None or usual is None or not (rate[0] < usual[0] or SPEEDS.index(rate[1]) < SPEEDS.index(usual[1])):
+    if found.could_be is not None:
+        return Bad(link, ERROR, f"{seen}, both ends could do {words(found.could_be)}")
+    if found.planned_gbps is not None:
+        return Bad(link, ERROR, f"{seen}, {link.rate_gbps:g} Gb/s; planned {found.planned_gbps:g}")
+    if found.usual is None:
         return None
-    of_host = "host" in view.kind(link) and rate[0] >= usual[0]
-    return Bad(link, WARNING if of_host else ERROR, f"{seen}, most of its like ({' to '.join(view.kind(link))}) at {words(usual)}")
+    of_host = "host" in view.kind(link) and rate[0] >= found.usual[0]
+    return Bad(link, WARNING if of_host else ERROR, f"{seen}, most of its like ({' to '.join(view.kind(link))}) at {words(found.usual)}")
 
 
 def words(rate: Rate) -> str:
     return f"{rate[0]}X {rate[1]}"
-
-
-def _could_be(view: View, link: Link, rate: Rate) -> Rate | None:
-    """The better rate that iblinkinfo names at either end, where it is better.
-
-    Ports that could do 12 lanes say so, and no cable of today has them: whole is a link of LANES.
-    """
-    for end in (link.a, link.b):
-        port = view.port(end)
-        width, speed = (port.could_be if port is not None else None) or (None, None)
-        could = (min(width or rate[0], max(LANES, rate[0])), speed if speed in SPEEDS else rate[1])
-        if could[0] > rate[0] or SPEEDS.index(could[1]) > SPEEDS.index(rate[1]):
-            return could
-    return None
-
-
-def _planned_gbps(view: View, link: Link) -> float | None:
-    for guid, _port in (link.a, link.b):
-        if (planned := view.planned(guid)) is not None:
-            return planned.rate_gbps
-    return None
 
 
 def _shared(teller: Teller, bad: Sequence[Bad]) -> Iterator[Cause]:

@@ -7,7 +7,7 @@
 from __future__ import annotations
 
 import re
-from collections import Counter
+from collections import Counter, deque
 from collections.abc import Iterable, Mapping
 
 TIERS = ("leaf", "spine", "core")
@@ -31,9 +31,9 @@ def tiers(
         if planned.get(switch, "leaf") == "leaf" and count and not _is_spine(switch, counts, neighbours)
     }
     leaves |= {switch for switch, tier in planned.items() if tier == "leaf" and switch in neighbours}
-    hops = _hops(leaves, neighbours)
+    hops = hops_of(leaves, neighbours)
     leaves |= _without_hosts(hops, names)
-    hops = _hops(leaves, neighbours)
+    hops = hops_of(leaves, neighbours)
     found = {switch: TIERS[min(hop, len(TIERS) - 1)] for switch, hop in hops.items()}
     return {**found, **{switch: tier for switch, tier in planned.items() if switch in neighbours}}
 
@@ -43,17 +43,16 @@ def _is_spine(switch: str, counts: Mapping[str, int], neighbours: Mapping[str, I
     return len(beside) > 1 and all(counts.get(other, 0) >= FEW * counts[switch] for other in beside)
 
 
-def _hops(leaves: Iterable[str], neighbours: Mapping[str, Iterable[str]]) -> dict[str, int]:
-    hops = dict.fromkeys(leaves, 0)
-    at = list(hops)
-    while at:
-        following = []
-        for switch in at:
-            for other in neighbours[switch]:
-                if other not in hops:
-                    hops[other] = hops[switch] + 1
-                    following.append(other)
-        at = following
+def hops_of(starts: Iterable[str], neighbours: Mapping[str, Iterable[str]]) -> dict[str, int]:
+    """Each switch that can be reached from some → how many hops away the nearest of them is, near ones first."""
+    hops = dict.fromkeys(starts, 0)
+    queue = deque(hops)
+    while queue:
+        switch = queue.popleft()
+        for other in neighbours[switch]:
+            if other not in hops:
+                hops[other] = hops[switch] + 1
+                queue.append(other)
     return hops
 
 

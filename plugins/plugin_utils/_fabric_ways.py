@@ -6,10 +6,8 @@
 
 from __future__ import annotations
 
-from collections import deque
-from collections.abc import Iterable
-
 from ansible_collections.rdma.cluster.plugins.module_utils._fabric_graph import Graph
+from ansible_collections.rdma.cluster.plugins.plugin_utils._fabric_tiers import hops_of
 
 HOSTS = ("host", "aggregation")
 
@@ -32,20 +30,8 @@ class Ways:
     def hops(self, start: str) -> dict[str, int]:
         """Each switch that can be reached from one → how many hops away it is."""
         if start not in self._hops:
-            self._hops[start] = self.hops_of([start])
+            self._hops[start] = hops_of([start], self.beside)
         return self._hops[start]
-
-    def hops_of(self, starts: Iterable[str]) -> dict[str, int]:
-        """Each switch → how far the nearest of some is."""
-        found = dict.fromkeys(starts, 0)
-        queue = deque(found)
-        while queue:
-            at = queue.popleft()
-            for other in self.beside[at]:
-                if other not in found:
-                    found[other] = found[at] + 1
-                    queue.append(other)
-        return found
 
     def tiers_between(self, start: str, goal: str) -> list[list[str]]:
         """The switches on the shortest ways between two, without both: those one hop away, two hops away, …; [] if there is no way."""
@@ -59,7 +45,7 @@ class Ways:
 
     def tiers(self) -> list[list[str]]:
         """All switches by their hops from the hosts: leaves, spines, core; last those that no host can reach, if there are any."""
-        hops = self.hops_of(sorted(self.leaves))
+        hops = hops_of(sorted(self.leaves), self.beside)
         found: list[list[str]] = [[] for _number in range(max(hops.values(), default=-1) + 1)]
         for guid, number in hops.items():
             found[number].append(guid)

@@ -17,7 +17,7 @@ End = tuple[str, int]
 
 @dataclass
 class Fabric:
-    """Nodes by name ("leaf1", "node1 mlx5_0"), cables by names and ports; GUIDs are drawn from a seed."""
+    """Nodes by name ("leaf1", "node1 mlx5_0"), cables by names and ports; GUIDs that are not given are drawn from a seed."""
 
     seed: int = 1
     nodes: dict[str, dict[str, Any]] = field(default_factory=dict)
@@ -28,9 +28,9 @@ class Fabric:
     complete: bool = True
     problems: list[str] = field(default_factory=list)
 
-    def node(self, name: str, kind: str) -> None:
-        guid = f"0x{random.Random(f'{self.seed} {name}').randrange(1 << 62, 1 << 63):016x}"
-        self.nodes[name] = {"guid": guid, "kind": kind, "name": name.split(maxsplit=1)[0]}
+    def node(self, name: str, kind: str, guid: str | None = None) -> None:
+        drawn = f"0x{random.Random(f'{self.seed} {name}').randrange(1 << 62, 1 << 63):016x}"
+        self.nodes[name] = {"guid": guid or drawn, "kind": kind, "name": name.split(maxsplit=1)[0]}
 
     def join(self, a: End, b: End) -> None:
         self.cables[a], self.cables[b] = b, a
