@@ -29,9 +29,9 @@ def unproven(run: FabricRun) -> set[Port]:
     return {(host, rail) for host, rails in run.fleet.endpoints.items() for rail in rails if rail not in proofs.get(host, {})}
 
 
-def next_choice(run: FabricRun) -> Choice | None:
+def next_choice(run: FabricRun, **options: Any) -> Choice | None:
     """What the run after this one measures."""
-    after = FabricRun(run.folder.path.parent / "R2", run.fabric)
+    after = FabricRun(run.folder.path.parent / "R2", run.fabric, **options)
     standings = after.fleet.standings(_proofs.read(after.folder.read_json(_proofs.FILE)), time.time(), 168)
     return choose(after.fleet, standings, run.intent["pairs"], anew=False, outside={})
 
@@ -133,3 +133,40 @@ def test_a_load_without_a_figure_puts_its_own_rail_in_doubt(tmp_path: Path) -> N
     choice = next_choice(run)
     assert choice is not None
     assert choice.rails == ("rail0",)
+
+
+TENANTS = {f"node{host}": (0x7FFF, 0x8001 if host <= 4 else 0x8002) for host in range(1, 9)}
+
+
+def test_who_gets_through_to_another_partition_tries_again(tmp_path: Path) -> None:
+    run = FabricRun(tmp_path / "R1", leafspine(1, 1, 8), tables=TENANTS).sweep()
+    run.part()
+    (found,) = run.tried(through=[("rail0", "node1")]).judged("pair.isolation")
+    assert (found.host, found.status) == ("plane default", "error")
+    assert unproven(run) == {("node1", "rail0"), ("node5", "rail0")}
+    choice = next_choice(run, tables=TENANTS)
+    assert choice is not None
+    assert {"node1", "node5"} <= set(choice.hosts)
+
+
+def test_a_rail_without_a_graph_is_in_doubt_by_the_finding_on_its_first_host(tmp_path: Path) -> None:
+    run = FabricRun(tmp_path / "R1", leafspine(1, 1, 8), graph=False, tables=TENANTS).sweep()
+    run.part()
+    (found,) = run.tried(lost=[("rail0", "node1")]).judged("pair.isolation")
+    assert (found.host, found.status) == ("node1", "unknown")
+    assert unproven(run) == {("node1", "rail0"), ("node5", "rail0")}
+
+
+def test_partitions_that_refuse_each_other_stay_proven(tmp_path: Path) -> None:
+    run = FabricRun(tmp_path / "R1", leafspine(1, 1, 8), tables=TENANTS).sweep()
+    run.part()
+    assert [each.status for each in run.tried().judged("pair.isolation")] == ["ok"]
+    assert unproven(run) == set()
+
+
+def test_a_partition_that_nobody_could_try_is_tried_again(tmp_path: Path) -> None:
+    run = FabricRun(tmp_path / "R1", leafspine(1, 1, 8), tables=TENANTS).sweep()
+    run.part(playing=[f"node{host}" for host in range(1, 5)])
+    (found,) = run.judged("pair.isolation")
+    assert found.observed == "no host is known to be well in partition 0x8002"
+    assert unproven(run) == {(f"node{host}", "rail0") for host in range(5, 9)}
