@@ -17,7 +17,7 @@ from typing import Any
 from ansible_collections.rdma.cluster.plugins.module_utils._pair_runner import PERFTEST_OVERHEAD_SECONDS
 from ansible_collections.rdma.cluster.plugins.module_utils._pair_schedule import plan_rounds
 from ansible_collections.rdma.cluster.plugins.module_utils._rails import ResolvedRail, rail_ip, resolve, rocev2_gid_index
-from ansible_collections.rdma.cluster.plugins.plugin_utils._pair_partition import NO_PARTITION, partition_place
+from ansible_collections.rdma.cluster.plugins.plugin_utils._pair_partition import NO_PARTITION, Place, partition_place
 from ansible_collections.rdma.cluster.plugins.plugin_utils._roce_profile import roce_profile
 
 SCHEMA = 2
@@ -50,7 +50,8 @@ def _endpoint(rail: ResolvedRail, facts: Mapping[str, Any], intent: Mapping[str,
     if rail.device is None or rail.port is None:
         return None
     device = facts["devices"][rail.device]
-    address, index, place = rail_ip(rail.rail), None, NO_PARTITION
+    address, index = rail_ip(rail.rail), None
+    place: Place | None = NO_PARTITION
     if rail.rail["link_layer"] == "roce":
         index = rocev2_gid_index(device["ports"][rail.port], address)
         if index is None:
