@@ -71,7 +71,7 @@ def comparable(facts: Mapping[str, Any]) -> dict[str, Any]:
 
     Of each interface its speed, the most that it can do, and its largest MTU; of each port speed ("NDR") and active_mtu_bytes, on
     InfiniBand its P_Keys; of each device the bridges ("hops") that it shares with another one; whether the host is a virtual machine, and
-    where our session came in.
+    where our session came in; how far each GPU is from each device, if there are GPUs.
     """
     kept = digest(facts)
     for name, netdev in facts["netdevs"].items():
@@ -85,6 +85,8 @@ def comparable(facts: Mapping[str, Any]) -> dict[str, Any]:
         if device["pci"]:
             hops = [_kept(hop, LINK) for hop in device["pci"].get("hops") or () if hop["address"] in shared]
             kept["devices"][name]["pci"].update({"hops": hops} if hops else {})
+    if facts.get("distances"):
+        kept["distances"] = facts["distances"]
     return {**kept, "iommu": _kept(facts.get("iommu") or {}, ("virtual_machine",)), "session": facts.get("session")}
 
 

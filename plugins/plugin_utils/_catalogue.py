@@ -592,6 +592,13 @@ CHECKS: dict[str, Check] = {
         "`perfquery -x` before the load and after it",
         "routing engine, adaptive routing, more queue pairs",
     ),
+    "pair.gpu": Check(
+        "pairs",
+        "each rail, with `rdma_pairs.gpu_memory`: what it reaches from the memory of its nearest GPU, at least 0.90 of what the same pairs "
+        "reach from the hosts' (`gpu_fail_below`); below a quarter data goes through the host",
+        "perftest with CUDA (`--use_cuda_bus_id`, `--use_cuda_dmabuf`), after the measurement from the host's memory",
+        "the path of the gpu stage; distance of GPU and NIC, ACS, IOMMU; a perftest that was built with CUDA",
+    ),
     "pair.isolation": Check(
         "pairs",
         "each rail whose InfiniBand ports are in several partitions: a host of each must not reach one of another, neither with their own "

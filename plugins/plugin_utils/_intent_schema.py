@@ -189,6 +189,16 @@ SECTIONS: dict[str, Section] = {
             ),
             mtu_bytes=integer("The RDMA MTU of the measurement (`-m`), a power of two; that of the ports where it is absent.", 256, 4096),
             qp_timeout=integer("perftest's `-u`: a queue pair sends again after 4.096 µs × 2^n; perftest's own is 14.", 0, 31),
+            gpu_memory=flag(
+                "Measure each pair from the memory of GPUs as well, by the path of `rdma_gpudirect`; needs a perftest built with CUDA.",
+                False,
+            ),
+            gpu_fail_below=number(
+                "A port that reaches less from a GPU's memory than this fraction of what it reaches from the host's is an error.",
+                0,
+                1,
+                default=0.90,
+            ),
             floor_gbps=number("A pair below this is an error, in 10^9 bit/s.", 0, default=0.0),
             software_fail_below=number(
                 "Of software devices, without a line rate: below this fraction of what the fleet reaches is an error.", 0, 1, default=0.25

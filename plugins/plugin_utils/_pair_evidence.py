@@ -27,10 +27,11 @@ from ansible_collections.rdma.cluster.plugins.plugin_utils._pair_crossings impor
 from ansible_collections.rdma.cluster.plugins.plugin_utils._pair_expected import CLOCK_TOLERANCE, Limit
 from ansible_collections.rdma.cluster.plugins.plugin_utils._pair_fabric import paths_of
 from ansible_collections.rdma.cluster.plugins.plugin_utils._pair_figures import Blame, Figure, Where, figures, too_fast
+from ansible_collections.rdma.cluster.plugins.plugin_utils._pair_gpu_shares import GpuShares
 from ansible_collections.rdma.cluster.plugins.plugin_utils._pair_judged import Judged, judged
 from ansible_collections.rdma.cluster.plugins.plugin_utils._pair_limits import Limits, grid, is_software, limits
 from ansible_collections.rdma.cluster.plugins.plugin_utils._pair_matrix import Matrix
-from ansible_collections.rdma.cluster.plugins.plugin_utils._pair_plan import BANDWIDTH, LATENCY
+from ansible_collections.rdma.cluster.plugins.plugin_utils._pair_plan import BANDWIDTH, GPU_BANDWIDTH, LATENCY
 from ansible_collections.rdma.cluster.plugins.plugin_utils._pair_verdict import Verdict, localise
 from ansible_collections.rdma.cluster.plugins.plugin_utils._proofs import Proofs
 from ansible_collections.rdma.cluster.plugins.plugin_utils._run_folder import RunFolder
@@ -76,6 +77,19 @@ class Evidence:
     def latency(self) -> Matrix | None:
         """The same of latency, which nothing is held against here; None if it was not measured."""
         return self._values(LATENCY) if LATENCY in self.tests else None
+
+    @cached_property
+    def gpu(self) -> GpuShares | None:
+        """What was reached from GPUs' memory, as shares of the same pairs' figures from the hosts'; None if it was not measured."""
+        if GPU_BANDWIDTH not in self.tests:
+            return None
+        without = {
+            (host, rail["name"])
+            for rail in self.plan["rails"]
+            for host, number in zip(self.plan["hosts"], rail["profiles"], strict=True)
+            if number is None or self.plan["profiles"][number]["gpu"] is None
+        }
+        return GpuShares.of(self._values(GPU_BANDWIDTH), self.measured, without)
 
     def _values(self, test: str) -> Matrix:
         matrix = Matrix.read([(self.plan, self._files())], test)

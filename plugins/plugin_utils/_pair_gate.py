@@ -162,6 +162,8 @@ class PairGate:
             latency = self.figures[LATENCY].get(host, {}).get(rail, NOTHING)
             usec = latency.median if latency.failed + latency.missing <= latency.measured else None
             yield check_latency(port, usec, self._latency_bounds(host, rail))
+        if self.sweep is not None and self.sweep.gpu is not None:
+            yield self.sweep.gpu.check(host, rail, self.fleet.endpoints[host][rail]["gpu"], self.settings["gpu_fail_below"])
 
     def _proven(self, host: str, rail: str) -> Iterator[Finding]:
         proof = self.standings[host][rail].proof

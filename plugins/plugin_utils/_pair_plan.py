@@ -17,6 +17,7 @@ from typing import Any
 from ansible_collections.rdma.cluster.plugins.module_utils._pair_runner import PERFTEST_OVERHEAD_SECONDS
 from ansible_collections.rdma.cluster.plugins.module_utils._pair_schedule import plan_rounds
 from ansible_collections.rdma.cluster.plugins.module_utils._rails import ResolvedRail, rail_ip, resolve, rocev2_gid_index
+from ansible_collections.rdma.cluster.plugins.plugin_utils._pair_gpu import gpus_of
 from ansible_collections.rdma.cluster.plugins.plugin_utils._pair_partition import NO_PARTITION, Place, partition_place
 from ansible_collections.rdma.cluster.plugins.plugin_utils._roce_profile import roce_profile
 
@@ -29,11 +30,12 @@ START_SECONDS_PER_HOST = 10
 #: perftest's own number for latency (its default), which it measures in a second and a half.
 LATENCY_ITERATIONS = 1000
 LATENCY_BYTES = 2
-BANDWIDTH, LATENCY = "bandwidth", "latency"
+BANDWIDTH, LATENCY, GPU_BANDWIDTH = "bandwidth", "latency", "gpu_bandwidth"
 
 Endpoint = dict[str, Any]
 """{"address", "device", "port", "gid_index", "pkey", "pkey_index", "numa_node", "gpu"}: where a host is met on a rail and what perftest is
-told of it. pkey, only on InfiniBand: of 15 bits, the partition that a port is measured in; pkey_index: its place in the port's table."""
+told of it. pkey, only on InfiniBand: of 15 bits, the partition that a port is measured in; pkey_index: its place in the port's table.
+gpu: as gpus_of has it, None where the intent asks for none, or the rail has none."""
 
 
 def endpoints(intent: Mapping[str, Any], facts: Mapping[str, Any]) -> dict[str, Endpoint]:
@@ -42,8 +44,10 @@ def endpoints(intent: Mapping[str, Any], facts: Mapping[str, Any]) -> dict[str, 
     A rail whose device or GID was not found has none, nor has a port that is in no partition as a full member. On InfiniBand without IP
     on the rail partners meet where our own session came in.
     """
-    found = ((rail.name, _endpoint(rail, facts, intent)) for rail in resolve(intent["rails"], facts))
-    return {name: endpoint for name, endpoint in found if endpoint is not None}
+    rails = resolve(intent["rails"], facts)
+    gpus = gpus_of(rails, intent, facts) if intent.get("pairs", {}).get("gpu_memory") else {}
+    found = ((rail.name, _endpoint(rail, facts, intent)) for rail in rails)
+    return {name: {**endpoint, "gpu": gpus.get(name)} for name, endpoint in found if endpoint is not None}
 
 
 def _endpoint(rail: ResolvedRail, facts: Mapping[str, Any], intent: Mapping[str, Any]) -> Endpoint | None:
@@ -71,7 +75,6 @@ def _endpoint(rail: ResolvedRail, facts: Mapping[str, Any], intent: Mapping[str,
         "gid_index": index,
         **({} if place is NO_PARTITION else place._asdict()),
         "numa_node": numa_node,
-        "gpu": None,
     }
 
 
@@ -137,6 +140,8 @@ def tests_of(intent: Mapping[str, Any]) -> list[dict[str, Any]]:
     if pairs["latency_command"] != "none":
         latency = {"command": pairs["latency_command"], "size_bytes": LATENCY_BYTES, "queue_pairs": 1, "duration_seconds": 0}
         tests.append({"name": LATENCY, **latency, "iterations": LATENCY_ITERATIONS, "bidirectional": False, **common})
+    if pairs["gpu_memory"]:
+        tests.append({**tests[0], "name": GPU_BANDWIDTH, "memory": "gpu"})
     return tests
 
 

@@ -81,8 +81,13 @@ class FabricRun:
     def fleet(self) -> Fleet:
         return Fleet.of(known_hosts(self.folder, "pairs"))
 
-    def sweep(self, slow: Iterable[str] = (), *, finished: bool = True, schedule: Any = None) -> FabricRun:
-        """Let it have measured all pairs, one after the other; slow: hosts that reach a tenth."""
+    def sweep(
+        self, slow: Iterable[str] = (), *, finished: bool = True, schedule: Any = None, gpu: Mapping[str, float | None] | None = None
+    ) -> FabricRun:
+        """Let it have measured all pairs, one after the other; slow: hosts that reach a tenth.
+
+        gpu: host → the share that it reaches from its GPU, None: registration is refused; 1 where it is not named.
+        """
         fleet = self.fleet
         tests = _pair_plan.tests_of(self.intent)
         plan = _pair_plan.make_plan(
@@ -91,6 +96,11 @@ class FabricRun:
         self.folder.write_json("pairs/plan.json", plan)
         bad = {fleet.hosts.index(host) for host in slow}
         rows = [[*where, 0, 0, GBPS * (0.1 if bad & {*where[2:]} else 1.0), 9.0, 0.1] for where in planned_meetings(plan)]
+        for where in planned_meetings(plan) if gpu is not None else ():
+            shares = [gpu.get(fleet.hosts[end], 1.0) for end in where[2:]]
+            least = None if None in shares else min(each for each in shares if each is not None)
+            refused = [None, 9.0, 0.1, "gpu_memory", "Couldn't allocate MR"]
+            rows.append([*where, 1, 0, *(refused if least is None else [GBPS * least, 9.0, 0.1])])
         self._write("pairs", plan, rows, finished=finished)
         return self
 

@@ -109,7 +109,8 @@ def test_defaults_are_filled_in_and_nics_are_lower_case() -> None:
         "command": "ib_write_bw", "bidirectional": False, "latency_command": "ib_write_lat", "schedule": "full", "partners": 4,
         "seed": None,
         "size_bytes": 1048576, "queue_pairs": 4, "duration_seconds": 10, "iterations": None, "deadline_seconds": 60, "mtu_bytes": None,
-        "qp_timeout": None, "floor_gbps": 0.0, "software_fail_below": 0.25, "fail_below": 0.8, "warn_below": 0.95,
+        "qp_timeout": None, "gpu_memory": False, "gpu_fail_below": 0.9, "floor_gbps": 0.0, "software_fail_below": 0.25, "fail_below": 0.8,
+            "warn_below": 0.95,
     }  # fmt: skip
     assert intent["collectives"] == {"min_busbw_gbps": None}
     assert intent["gate"] == {"policy": "stop", "max_failed_percent": None}
