@@ -23,8 +23,9 @@ from ansible_collections.rdma.cluster.plugins.module_utils._nccl_log_model impor
     NcclLog,
     Network,
 )
-from ansible_collections.rdma.cluster.plugins.module_utils._nccl_messages import Told
+from ansible_collections.rdma.cluster.plugins.module_utils._nccl_messages import read_message
 from ansible_collections.rdma.cluster.plugins.module_utils._nccl_process import Process
+from ansible_collections.rdma.cluster.plugins.module_utils._nccl_told import Told
 
 _VIA = " via "
 _CHANNEL = f"{INFO}Channel "
@@ -67,7 +68,7 @@ class _Reading:
             return
         via = message.find(_VIA) if message.startswith(_CHANNELS) else -1
         if via < DIRECTION:
-            self.told.message(process, message)
+            read_message(self.told, process, message)
             return
         tail = message[via - DIRECTION :]
         there = process.channels.get(tail)

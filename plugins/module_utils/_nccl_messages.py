@@ -8,12 +8,11 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable
-from typing import TypeVar
 
-from ansible_collections.rdma.cluster.plugins.module_utils._nccl_log_lines import Lines
 from ansible_collections.rdma.cluster.plugins.module_utils._nccl_log_model import NcclRank
 from ansible_collections.rdma.cluster.plugins.module_utils._nccl_networks import read_network, read_virtual
 from ansible_collections.rdma.cluster.plugins.module_utils._nccl_process import Process
+from ansible_collections.rdma.cluster.plugins.module_utils._nccl_told import Told
 
 _INIT = re.compile(
     r"comm (\S{1,40}) rank ([0-9]{1,9}) nranks ([0-9]{1,9}) cudaDev (-?[0-9]{1,5})(?: nvmlDev (-?[0-9]{1,5}))?(?: busId (\S{1,40}))?"
@@ -22,7 +21,6 @@ _INIT = re.compile(
 _COMM_ID = re.compile(r" commId (0x[0-9a-fA-F]{1,16})")
 _NODES = re.compile(r"comm \S+ rank [0-9]+ nRanks [0-9]+ nNodes ([0-9]{1,7}) ")
 _SET = re.compile(r"(?:\S+/Plugin: )?(NCCL_[A-Z0-9_]{1,80}) set (?:by environment )?to (.*)")
-_VERSION = re.compile(r"NCCL version ([0-9][0-9A-Za-z.+_-]{1,40})")
 _GPU_DIRECT = re.compile(
     r"(?:NET/[^:]{1,60} ?: )?GPU Direct RDMA (Enabled|Disabled) for "
     r"(?:GPU (\S{1,40}) / )?HCA ([0-9a-fA-F]{1,16})(?: '([^']{1,60})')?(?: \((.{1,100}?)\))?(?:, read [0-9].*)?\s*$"
@@ -33,69 +31,7 @@ _PLUGIN = re.compile(
 )
 _NVLS_CHANNELS = re.compile(r"[0-9]+ coll channels, (?:[0-9]+ collnet channels, )?([0-9]{1,5}) nvls channels")
 _BOOTSTRAP = re.compile(r"Bootstrap ?: Using (?:\[[0-9]+\])?([^\s:]{1,60}):")
-#: What NCCL tells at INFO and is a fault all the same; the names of calls are those that net_ib makes.
-_FAULT = re.compile(
-    r"\S+\.(?:cc|cu|h):[0-9]+ -> [1-9][0-9]*|NET/\S+ ?: No (?:device|IP interface|usable).*found|NET/\S+ ?: Unable to .+"
-    r"|Failed to initialize NET plugin .+|Could not open XML .+|Call to \S+ failed .+|.*[Gg]ot completion .*status=.+"
-    r"|.*unhandled \w+ error.*"
-)
-#: What frameworks and NCCL's callers print without NCCL's prefix.
-_PLAIN_FAULT = re.compile(
-    r"Call to (?:ibv|cuda)\S+ failed .+|local GID \S+, remote GID .+|unhandled (?:system|cuda) error.*"
-    r"|nccl(?:System|Remote|Internal|UnhandledCuda)Error\b.*|Test NCCL failure .+|Watchdog caught collective operation timeout.*|NCCL error in: .+"
-)
-_Key = TypeVar("_Key")
-_Value = TypeVar("_Value")
 _MOST_RANKS = 100_000
-_MOST_KINDS = 2000
-
-
-class Told:
-    """What the messages so far have said."""
-
-    def __init__(self) -> None:
-        self.versions: dict[str, None] = {}
-        self.ranks: dict[tuple[str | None, int | None, str], NcclRank] = {}
-        self.nnodes: int | None = None
-        self.in_use: dict[str, int] = {}
-        self.plugins: dict[str, None] = {}
-        self.gpu_direct: dict[tuple[str | None, bool, str, str | None, str | None], int] = {}
-        self.dmabuf: dict[str, None] = {}
-        self.nvls: bool | None = None
-        self.bootstrap: dict[str, None] = {}
-        self.environment: dict[tuple[str, str], dict[str, None]] = {}
-        self.errors = Lines()
-        self.left_out = 0
-
-    def message(self, process: Process, message: str) -> None:
-        """A message at INFO that names no channel."""
-        read = _BY_WORD.get(message.partition(" ")[0])
-        if read is None:
-            read = _network if message.startswith("NET/") else _variable if message.startswith("NCCL_") else _by_form
-        read(self, process, message)
-
-    def plain(self, line: str) -> None:
-        """A line that is not NCCL's."""
-        found = _PLAIN_FAULT.search(line)
-        if found is not None:
-            self.errors.add(found.group(), None)
-        elif "NCCL version " in line:
-            self.version(line)
-
-    def version(self, line: str) -> None:
-        found = _VERSION.search(line)
-        if found is not None and len(self.versions) < _MOST_KINDS:
-            self.versions[found[1]] = None
-
-    def fault(self, process: Process, message: str) -> None:
-        if _FAULT.match(message):
-            self.errors.add(message, process.host)
-
-    def room(self, kinds: dict[_Key, _Value], key: _Key, most: int = _MOST_KINDS) -> bool:
-        """Whether something may be kept under a key; if not, it is counted."""
-        there = key in kinds or len(kinds) < most
-        self.left_out += not there
-        return there
 
 
 def _init(told: Told, process: Process, message: str) -> None:
@@ -231,3 +167,11 @@ _BY_WORD: dict[str, Callable[[Told, Process, str], None]] = {
     "Ring": _nothing,
     "New": _nothing,
 }
+
+
+def read_message(told: Told, process: Process, message: str) -> None:
+    """A message at INFO that names no channel."""
+    read = _BY_WORD.get(message.partition(" ")[0])
+    if read is None:
+        read = _network if message.startswith("NET/") else _variable if message.startswith("NCCL_") else _by_form
+    read(told, process, message)
