@@ -51,15 +51,15 @@ def check_exit(outcome: Outcome) -> Finding:
     expected = "exit status 0, and the whole output"
     said = _said(outcome)
     if outcome.exit_status is None:
-        return _finding(outcome, EXIT_CHECK, UNKNOWN, outcome.problem or "it was not run to its end", expected, _look(outcome))
+        return _finding(outcome, EXIT_CHECK, UNKNOWN, outcome.problem or "it was not run to its end", expected, remedy=_look(outcome))
     observed = f"exit status {outcome.exit_status}{said}"
     if outcome.exit_status != 0:
-        return _finding(outcome, EXIT_CHECK, ERROR, observed, expected, _look(outcome))
+        return _finding(outcome, EXIT_CHECK, ERROR, observed, expected, remedy=_look(outcome))
     if outcome.test is None:
         why = outcome.problem or "no output of nccl-tests"
-        return _finding(outcome, EXIT_CHECK, UNKNOWN, f"exit status 0, {why}", expected, _look(outcome))
+        return _finding(outcome, EXIT_CHECK, UNKNOWN, f"exit status 0, {why}", expected, remedy=_look(outcome))
     if outcome.test.truncated:
-        return _finding(outcome, EXIT_CHECK, UNKNOWN, f"exit status 0, but the output is cut off{said}", expected, _look(outcome))
+        return _finding(outcome, EXIT_CHECK, UNKNOWN, f"exit status 0, but the output is cut off{said}", expected, remedy=_look(outcome))
     return _finding(outcome, EXIT_CHECK, OK, "exit status 0", expected)
 
 
@@ -79,19 +79,20 @@ def check_ranks(outcome: Outcome, expected: Expected) -> Finding:
     wanted = f"one run of {expected.ranks} rank{'s' if expected.ranks != 1 else ''} on {', '.join(sorted(expected.hosts)[:_NAMED])}"
     wanted += f" and {len(expected.hosts) - _NAMED} more" if len(expected.hosts) > _NAMED else ""
     test = outcome.test
-    told = {rank.nranks for rank in outcome.log.ranks} if outcome.log is not None else set()
+    # Communicators that were split off a larger one have fewer.
+    told = {max(rank.nranks for rank in outcome.log.ranks)} if outcome.log is not None and outcome.log.ranks else set()
     if test is not None and test.runs > 1:
         seen = f"{test.runs} separate runs, of {test.nranks or 'unknown'} ranks each: nccl-tests was built without MPI"
         remedy = f"Build nccl-tests on {outcome.host} with `make MPI=1`, and see that it is that build which the launcher starts."
-        return _finding(outcome, RANKS_CHECK, ERROR, seen, wanted, remedy)
+        return _finding(outcome, RANKS_CHECK, ERROR, seen, wanted, remedy=remedy)
     count = test.nranks if test is not None else None
     counts = told if count is None else told | {count}
     if counts - {expected.ranks}:
         seen = f"{' and '.join(map(str, sorted(counts)))} ranks"
         remedy = f"See the launcher's host file and slots on {outcome.host}, and -g and -t of nccl-tests."
-        return _finding(outcome, RANKS_CHECK, ERROR, seen, wanted, remedy)
+        return _finding(outcome, RANKS_CHECK, ERROR, seen, wanted, remedy=remedy)
     if not counts:
-        return _finding(outcome, RANKS_CHECK, UNKNOWN, "the output does not tell all ranks", wanted, _look(outcome))
+        return _finding(outcome, RANKS_CHECK, UNKNOWN, "the output does not tell all ranks", wanted, remedy=_look(outcome))
     return _placed(outcome, expected, wanted)
 
 
@@ -104,7 +105,7 @@ def _placed(outcome: Outcome, expected: Expected, wanted: str) -> Finding:
         parts = [f"ranks on {', '.join(strange[:_NAMED])}"] if strange else []
         parts += [f"none on {', '.join(absent[:_NAMED])}"] if absent else []
         remedy = f"See the launcher's host file on {outcome.host}: it starts ranks elsewhere."
-        return _finding(outcome, RANKS_CHECK, ERROR, f"{expected.ranks} ranks, {', '.join(parts)}", wanted, remedy)
+        return _finding(outcome, RANKS_CHECK, ERROR, f"{expected.ranks} ranks, {', '.join(parts)}", wanted, remedy=remedy)
     return _finding(outcome, RANKS_CHECK, OK, f"{expected.ranks} ranks on {len(planned)} hosts", wanted)
 
 
@@ -117,19 +118,19 @@ def check_wrong(outcome: Outcome) -> Finding:
     wanted = "values checked, none wrong"
     test = outcome.test
     if test is None or not test.rows:
-        return _finding(outcome, WRONG_CHECK, UNKNOWN, "no row of results", wanted, _look(outcome))
+        return _finding(outcome, WRONG_CHECK, UNKNOWN, "no row of results", wanted, remedy=_look(outcome))
     wrong = {row.size_bytes: half.wrong for row in test.rows for half in row.halves if half.wrong}
     if wrong or test.out_of_bounds or test.out_of_bounds_ok is False:
         sizes = ", ".join(f"{count} at {size} bytes" for size, count in list(wrong.items())[:_NAMED])
         seen = f"wrong values: {sizes or f'{test.out_of_bounds} sizes out of bounds'}"
         remedy = "Trust no result of these hosts: look for Xid and ECC errors of the GPUs (`dmesg`, `nvidia-smi -q`), then halve the hosts."
-        return _finding(outcome, WRONG_CHECK, ERROR, seen, wanted, remedy)
+        return _finding(outcome, WRONG_CHECK, ERROR, seen, wanted, remedy=remedy)
     unchecked = [row.size_bytes for row in test.rows if not any(_was_checked(half.wrong, half.deviation) for half in row.halves)]
     if unchecked or test.out_of_bounds is None:
         seen = (
             f"{len(unchecked)} of {len(test.rows)} sizes not checked" if unchecked else "the output ends before the count of wrong values"
         )
-        return _finding(outcome, WRONG_CHECK, UNKNOWN, seen, wanted, "Run it with -c 1.")
+        return _finding(outcome, WRONG_CHECK, UNKNOWN, seen, wanted, remedy="Run it with -c 1.")
     return _finding(outcome, WRONG_CHECK, OK, f"{len(test.rows)} sizes checked, none wrong", wanted)
 
 
@@ -145,7 +146,9 @@ def check_busbw(outcome: Outcome, expected: Expected) -> Finding:
     figures = _large(test, expected.large_bytes) if test is not None and test.runs == 1 else []
     if not figures:
         seen = f"no figure at {expected.large_bytes} bytes or more"
-        return _finding(outcome, BUSBW_CHECK, UNKNOWN, seen, wanted, f"Run it again on {outcome.host} with large sizes (-b 1G -e 8G).")
+        return _finding(
+            outcome, BUSBW_CHECK, UNKNOWN, seen, wanted, remedy=f"Run it again on {outcome.host} with large sizes (-b 1G -e 8G)."
+        )
     median = statistics.median(figures)
     seen = f"{median:.4g} GB/s at {expected.large_bytes} bytes and more"
     seen += f", lowest {min(figures):.4g}, highest {max(figures):.4g}" if len(figures) > 1 else ""
@@ -155,8 +158,8 @@ def check_busbw(outcome: Outcome, expected: Expected) -> Finding:
     if median >= expected.warn_below * limit:
         return _finding(outcome, BUSBW_CHECK, OK, seen, wanted)
     if median >= expected.fail_below * limit:
-        return _finding(outcome, BUSBW_CHECK, WARNING, seen, wanted, _slow(outcome))
-    return _finding(outcome, BUSBW_CHECK, ERROR, seen, f"at least {expected.fail_below:g} of {limit:.4g} GB/s", _slow(outcome))
+        return _finding(outcome, BUSBW_CHECK, WARNING, seen, wanted, remedy=_slow(outcome))
+    return _finding(outcome, BUSBW_CHECK, ERROR, seen, f"at least {expected.fail_below:g} of {limit:.4g} GB/s", remedy=_slow(outcome))
 
 
 def _large(test: NcclTestsResult, large_bytes: int) -> list[float]:
@@ -171,5 +174,5 @@ def _slow(outcome: Outcome) -> str:
     )
 
 
-def _finding(outcome: Outcome, check: str, status: str, observed: str, expected: str, remedy: str = "") -> Finding:
+def _finding(outcome: Outcome, check: str, status: str, observed: str, expected: str, *, remedy: str = "") -> Finding:
     return Finding(STAGE, check, outcome.host, outcome.subject, status, observed, expected, remedy)

@@ -25,7 +25,18 @@ def check_transport(outcome: Outcome, expected: Expected) -> list[Finding]:
 
     Sockets are an error in any case. What goes over no network between hosts (NVLink of several machines) proves no network: unknown.
     """
-    return [_transport(outcome, host, _of_host(outcome, name), expected) for host, name in sorted(expected.hosts.items())]
+    several = len(expected.hosts) > 1
+    wanted = (
+        f"NET/{expected.network}{' with GPUDirect RDMA' if expected.gdr else ''} between hosts, no sockets" if several else "no network"
+    )
+    found = []
+    for host, name in sorted(expected.hosts.items()):
+        channels = _of_host(outcome, name)
+        status, remedy = _transport(host, channels, expected)
+        seen = _counted(channels) or "no line of its channels"
+        socket = next((f": {channel.example}" for channel in channels if _is_socket(channel)), "")
+        found.append(Finding(STAGE, TRANSPORT_CHECK, host, outcome.subject, status, f"{seen}{socket}", wanted, remedy))
+    return found
 
 
 def _of_host(outcome: Outcome, name: str) -> list[Channel]:
@@ -33,26 +44,25 @@ def _of_host(outcome: Outcome, name: str) -> list[Channel]:
     return [channel for channel in outcome.log.channels if channel.host == short] if outcome.log is not None else []
 
 
-def _transport(outcome: Outcome, host: str, channels: Sequence[Channel], expected: Expected) -> Finding:
-    several = len(expected.hosts) > 1
-    wanted = (
-        f"NET/{expected.network}{' with GPUDirect RDMA' if expected.gdr else ''} between hosts, no sockets" if several else "no network"
-    )
-    if not channels:
-        return _transport_finding(outcome, host, UNKNOWN, "no line of its channels", wanted, _DEBUG)
-    seen = _counted(channels)
+def _is_socket(channel: Channel) -> bool:
+    """NET/Socket, and plugins that do the same (FastSocket)."""
+    return channel.transport in _NETWORKS and "socket" in channel.kind.lower()
+
+
+def _transport(host: str, channels: Sequence[Channel], expected: Expected) -> tuple[str, str]:
+    """The status of a host's channels, and what to do."""
+    if any(map(_is_socket, channels)):
+        return (
+            ERROR,
+            f"See why NCCL takes no RDMA device on {host}: its lines NET/IB, NCCL_IB_DISABLE, NCCL_IB_HCA, memlock, /dev/infiniband.",
+        )
+    if not channels or any(channel.transport == OTHER for channel in channels):
+        return UNKNOWN, _DEBUG
     network = [channel for channel in channels if channel.transport in _NETWORKS]
-    sockets = [channel for channel in network if "socket" in channel.kind.lower()]
-    if sockets:
-        remedy = f"See why NCCL takes no RDMA device on {host}: its lines NET/IB, NCCL_IB_DISABLE, NCCL_IB_HCA, memlock, /dev/infiniband."
-        return _transport_finding(outcome, host, ERROR, f"{seen}: {sockets[0].example}", wanted, remedy)
-    if any(channel.transport == OTHER for channel in channels):
-        return _transport_finding(outcome, host, UNKNOWN, f"{seen}, of which some are not known", wanted, _DEBUG)
-    status, remedy = _between(host, network, expected) if several else _within(host, network)
+    status, remedy = _between(host, network, expected) if len(expected.hosts) > 1 else _within(host, network)
     if status == OK and expected.p2p and any(channel.transport == "SHM" for channel in channels):
-        status = WARNING
-        remedy = f"GPUs of {host} talk through its memory: see NCCL_P2P_DISABLE, NCCL_P2P_LEVEL, ACS and `nvidia-smi topo -m`."
-    return _transport_finding(outcome, host, status, seen, wanted, remedy)
+        return WARNING, f"GPUs of {host} talk through its memory: see NCCL_P2P_DISABLE, NCCL_P2P_LEVEL, ACS and `nvidia-smi topo -m`."
+    return status, remedy
 
 
 def _between(host: str, network: Sequence[Channel], expected: Expected) -> tuple[str, str]:
@@ -76,14 +86,10 @@ def _within(host: str, network: Sequence[Channel]) -> tuple[str, str]:
 def _counted(channels: Iterable[Channel]) -> str:
     counts: Counter[str] = Counter()
     for channel in channels:
-        gdr = "" if channel.gdr is None or "socket" in channel.kind.lower() else " with" if channel.gdr else " without"
+        gdr = "" if channel.gdr is None or _is_socket(channel) else " with" if channel.gdr else " without"
         way = channel.kind if channel.transport == OTHER else f"{channel.transport}/{channel.kind}"
         counts[f"{way}{gdr}{' GPUDirect RDMA' if gdr else ''}"] += channel.count
     return ", ".join(f"{count} over {way}" for way, count in sorted(counts.items()))
-
-
-def _transport_finding(outcome: Outcome, host: str, status: str, observed: str, expected: str, remedy: str) -> Finding:
-    return Finding(STAGE, TRANSPORT_CHECK, host, outcome.subject, status, observed, expected, remedy if status != OK else "")
 
 
 def check_hcas(outcome: Outcome, expected: Expected) -> list[Finding]:

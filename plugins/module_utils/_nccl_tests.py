@@ -37,7 +37,7 @@ _RANK = re.compile(
 )
 _COLUMNS = re.compile(r"#\s+size\s+count\s+type\s.*\b(?:cpu)?time\s+algbw\s+busbw\s+(#wrong|error)")
 _OUT_OF_BOUNDS = re.compile(rf"# Out of bounds values\s*: {_INTEGER} (OK|FAILED)")
-_AVERAGE = re.compile(r"# Avg bus bandwidth\s*: ([0-9.]{1,30}(?:e[+-]?[0-9]{1,3})?|-?nan|-?inf)(?:\s+(OK|FAILED))?\s*$")
+_AVERAGE = re.compile(r"# Avg bus bandwidth\s*: ([0-9.]{1,30}(?:e[+-]?[0-9]{1,3})?|-?nan|-?inf)\s+(?:(OK|FAILED)\s*)?$")
 _LEFT_OUT = re.compile(r"(?:^|[\s:>|])\.\.\.\s*$")
 #: What nccl-tests itself says when it fails, from the first word that is its own.
 _OWN_ERROR = re.compile(
@@ -71,11 +71,14 @@ class _Reading:
         self.errors: dict[str, None] = {}
         self.own = False
         self.elided = False
+        self.ranks_end = True
 
     def line(self, line: str) -> None:
         """One line, with its end."""
         head = before_log(line)
         text = line if head is None else head
+        if line.endswith("\n"):
+            self.ranks_end = not ("#" in text and _RANK.search(text))
         if "#" in text and self._comment(text):
             self._drop_torn()
         elif begins_row(text):
@@ -99,7 +102,7 @@ class _Reading:
         self.torn = ""
 
     def _comment(self, text: str) -> bool:
-        for form, told in _COMMENTS:
+        for form, told in _COMMENTS if text.endswith("\n") else _COMMENTS_AT_AN_END:
             found = form.search(text)
             if found is not None:
                 told(self, found)
@@ -118,7 +121,7 @@ class _Reading:
     def result(self) -> NcclTestsResult:
         version, headers, library = self.version or (None, "0", "0")
         ranks = tuple(self.ranks)
-        nranks = whole_number_of_ranks(ranks)
+        nranks = whole_number_of_ranks(ranks) if self.ranks_end else None
         bounds, bounds_ok = self.out_of_bounds[-1] if self.out_of_bounds else (None, None)
         average, average_ok = self.averages[-1] if self.averages else (None, None)
         return NcclTestsResult(
@@ -179,14 +182,16 @@ def _average(reading: _Reading, found: re.Match[str]) -> None:
 
 
 _COMMENTS: tuple[tuple[re.Pattern[str], Callable[[_Reading, re.Match[str]], None]], ...] = (
+    (_OUT_OF_BOUNDS, _out_of_bounds),
+    (_AVERAGE, _average),
     (_RANK, _rank),
     (_COLUMNS, _columns),
     (_SETTINGS, _settings),
-    (_OUT_OF_BOUNDS, _out_of_bounds),
-    (_AVERAGE, _average),
     (_VERSION, _version),
     (_TEST, _test),
 )
+#: What can be seen to be whole on a line without an end.
+_COMMENTS_AT_AN_END = _COMMENTS[:2]
 
 
 def parse_nccl_tests(text: str) -> NcclTestsResult:

@@ -27,8 +27,7 @@ _TIME_OF_DAY = re.compile(r"\s[0-9]{4}-[0-9]{2}-[0-9]{2} [0-9]{2}:[0-9]{2}:[0-9]
 _ONLY_IN_PLACE = re.compile(r"\s{30,}")
 _HALF = 4
 _HALF_WITH_ITERATIONS = 8
-#: A cell that may follow on another line when a row was torn.
-_CELL = re.compile(rf"(?:{_NUMBER.pattern})|{_ROOT.pattern}")
+_RESTS = (_HALF, 2 * _HALF, 2 * _HALF_WITH_ITERATIONS)
 
 
 def begins_row(line: str) -> bool:
@@ -37,9 +36,9 @@ def begins_row(line: str) -> bool:
 
 
 def continues_row(line: str) -> bool:
-    """Whether a line holds nothing but what may be the rest of a torn row."""
+    """Whether a line holds nothing but what may be the rest of a torn row: a half or both, for a cell in two parts is not to be mended."""
     cells = _TIME_OF_DAY.sub("", line).split()
-    return bool(cells) and all(_CELL.fullmatch(cell) for cell in cells)
+    return len(cells) in _RESTS and all(_NUMBER.fullmatch(cell) for cell in cells)
 
 
 def read_row(line: str, deviations: bool | None) -> Row | None:
