@@ -34,15 +34,20 @@ def parse_nccl_tests_json(text: str) -> NcclTestsResult:
 
     Raises ParseError, also for a file that was cut off: it is no JSON then.
     """
-    try:
-        document = json.loads(words_of_json(text), object_pairs_hook=_without_environment)
-    except (ValueError, RecursionError) as exc:
-        # Neither the text nor the cause, whose own text is the file.
-        at = getattr(exc, "pos", 0)
-        raise ParseError(f"nccl-tests' JSON is cut off or damaged at character {at} of {len(text)}") from None
+    document = _read(text)
+    if isinstance(document, int):
+        raise ParseError(f"nccl-tests' JSON is cut off or damaged at character {document} of {len(text)}")
     if not isinstance(document, dict) or not isinstance(document.get("results"), list):
         raise ParseError(f"no results in what should be nccl-tests' JSON, {len(text)} characters")
     return _result(document)
+
+
+def _read(text: str) -> Any:
+    """The document, or the position up to which it is one: the error itself holds the whole text, and so is not passed on."""
+    try:
+        return json.loads(words_of_json(text), object_pairs_hook=_without_environment)
+    except (ValueError, RecursionError) as exc:
+        return int(getattr(exc, "pos", 0))
 
 
 def _without_environment(pairs: Iterable[tuple[str, Any]]) -> dict[str, Any]:
