@@ -211,6 +211,19 @@ def test_plugins() -> None:
     assert (log.networks_in_use, log.environment) == ({"IBext_v8": 1}, (EnvironmentValue("NCCL_TUNER_PLUGIN", "libx.so", ("a",)),))
 
 
+def test_the_plugin_of_aws_that_goes_without_gpudirect() -> None:
+    text = (
+        "a:1:2 [0] NCCL INFO NET/OFI Selected provider is efa, fabric is efa (found 1 nics)\n"
+        "a:1:2 [0] NCCL INFO NET/OFI Could not disable CUDA API usage for HMEM, disabling GDR\n"
+        "a:1:2 [0] NCCL INFO Successfully loaded external tuner plugin /opt/lib/libnccl-net.so\n"
+        "a:1:2 [0] NCCL INFO Channel 00/0 : 0[0] -> 1[0] [receive] via NET/Libfabric/0\n"
+    )
+    log = read(text)
+    assert log.plugins == ("provider is efa", "/opt/lib/libnccl-net.so")
+    assert log.gpu_direct == (GpuDirect("a", False, "OFI", None, "Could not disable CUDA API usage for HMEM, disabling GDR", 1),)
+    assert [(channel.kind, channel.adapter, channel.gdr) for channel in log.channels] == [("Libfabric", None, False)]
+
+
 def test_devices_that_nccl_has_merged() -> None:
     text = (
         "a:1:2 [0] NCCL INFO NET/IB : Using [0]mlx5_0:1/IB [1]mlx5_1:1/IB [RO]; OOB eth0:10.0.0.1<0>\n"
