@@ -278,6 +278,26 @@ def test_no_log_is_no_error() -> None:
     assert read("# nThread 1\nhello\n") == NOTHING
 
 
+@pytest.mark.parametrize(
+    ("head", "host"),
+    [
+        ("vm:1:2 [0] ", "vm"),
+        ("[2026-11-20 09:29:41] vm:1:2 [0] ", "vm"),
+        ("     8     2     float     sum      -1vm:1:2 [0] ", "vm"),
+        ("09:29:41 10-0-0-1:1:2 [0] ", "10-0-0-1"),
+        ("vm:1:2 ", "vm"),
+        ("", None),
+        (" ", None),
+    ],
+    ids=["plain", "time", "row", "digits", "no device", "nothing", "a blank"],
+)
+@pytest.mark.parametrize("times", [1, 3], ids=str)
+def test_hosts_of_channels(head: str, host: str | None, times: int) -> None:
+    line = f"{head}NCCL INFO Channel 00 : 0[0] -> 1[1] via SHM/direct\n"
+    log = parse_nccl_log([line] * times)
+    assert [(channel.host, channel.count) for channel in log.channels] == [(host, times)]
+
+
 def test_a_version_alone() -> None:
     assert read("NCCL version 2.18.3+cuda12.1\n") == replace(NOTHING, versions=("2.18.3+cuda12.1",))
 
