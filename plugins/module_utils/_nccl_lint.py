@@ -11,8 +11,8 @@ from typing import Any
 
 from ansible_collections.rdma.cluster.plugins.module_utils._findings import WARNING
 from ansible_collections.rdma.cluster.plugins.module_utils._nccl_lint_source import source_problems, unique
-from ansible_collections.rdma.cluster.plugins.module_utils._nccl_precedence import EVERYBODY, SITE_FILE, Job, Source, jobs
-from ansible_collections.rdma.cluster.plugins.module_utils._nccl_problem import SEVERITIES, Case, Plan, Problem, judged, shown
+from ansible_collections.rdma.cluster.plugins.module_utils._nccl_precedence import EVERYBODY, SITE_FILE, Job, Source, as_read, jobs
+from ansible_collections.rdma.cluster.plugins.module_utils._nccl_problem import SEVERITIES, Case, Plan, Problem, judged, presentable, shown
 from ansible_collections.rdma.cluster.plugins.module_utils._nccl_rules import RULES
 from ansible_collections.rdma.cluster.plugins.module_utils._nccl_rules_devices import DEVICE_RULES
 from ansible_collections.rdma.cluster.plugins.module_utils._nccl_rules_plan import PLAN_RULES
@@ -27,6 +27,7 @@ def lint(sources: Sequence[Source], facts: Mapping[str, Any], version: str | Non
     facts: the tree of rdma_facts or a part of it; what is not there is not judged, or unknown where something depends on it. "interfaces"
     beside it: the names of all interfaces, "modules": of all modules that are loaded. version: of NCCL ("2.21.5"); None: a recent one.
     """
+    sources = [as_read(source, version) for source in sources]
     found = [problem for source in unique(sources) for problem in source_problems(source, version)]
     all_jobs = jobs(sources, version)
     for job in all_jobs:
@@ -43,7 +44,7 @@ def _worst_first(problem: Problem) -> tuple[int, str, str, str, str]:
 
 def _once(problems: Iterable[Problem], owners: set[str]) -> Iterator[Problem]:
     """Each problem once; what nobody sets is told of everybody, and not again of each owner."""
-    every = dict.fromkeys(problems)
+    every = dict.fromkeys(map(presentable, problems))
     of_all = {_content(problem) for problem in every if problem.where == EVERYBODY}
     for problem in every:
         if problem.where == EVERYBODY or problem.where not in owners or _content(problem) not in of_all:
@@ -100,5 +101,5 @@ def winners(sources: Sequence[Source], version: str | None) -> list[dict[str, An
                 for name, setting in job.settings.items()
             },
         }
-        for job in jobs(sources, version)
+        for job in jobs([as_read(source, version) for source in sources], version)
     ]

@@ -48,7 +48,7 @@ def _problem(source: Source, kind: tuple[str, str, str], observed: str, expected
 
 def _lines(source: Source) -> Iterator[Problem]:
     for line in islice(source.lines, MOST):
-        what = f"line {line.number}, {shown(line.text)!r}: {line.why}" if line.number else line.why
+        what = f"line {line.number}, '{shown(line.text)}': {line.why}" if line.number else line.why
         remedy = f"Correct line {line.number} of {source.place}." if line.number else f"Look at {source.place}."
         expected = "NAME=VALUE, and nothing else" if line.number else "a file that NCCL reads"
         yield _problem(source, ("line", WARNING if line.number else ERROR, ""), what, expected, remedy)
@@ -83,7 +83,7 @@ def _nobodys(source: Source, name: str) -> Problem:
     words = f"did you mean {likely}?" if likely else "NCCL ignores it unless a plugin reads it"
     expected = likely or "one of NCCL's variables"
     if not _NAME.fullmatch(name):
-        observed = f"the name {shown(name)!r} is not made of letters, digits and _; {words}"
+        observed = f"the name '{shown(name)}' is not made of letters, digits and _; {words}"
         return _problem(source, ("name_form", ERROR, shown(name)), observed, expected, f"Correct the line in {source.place}.")
     remedy = f"Write {likely} in {source.place}." if likely else f"Take {shown(name)} out of {source.place}."
     return _problem(source, ("name_unknown", ERROR if likely else WARNING, shown(name)), f"no {shown(name)}: {words}", expected, remedy)

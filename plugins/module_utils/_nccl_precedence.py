@@ -11,7 +11,7 @@ without it .nccl.conf in $HOME; /etc/nccl.conf.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from ansible_collections.rdma.cluster.plugins.module_utils._nccl_conf import ConfLine
 from ansible_collections.rdma.cluster.plugins.module_utils._nccl_variable import is_older
@@ -20,6 +20,8 @@ from ansible_collections.rdma.cluster.plugins.module_utils._nccl_variable import
 ENVIRONMENT, NAMED_FILE, USER_FILE, SITE_FILE = KINDS = ("environment", "conf_file", "user_file", "site_file")
 CONF_FILE = "NCCL_CONF_FILE"
 NAMED_SINCE = "2.23.4"
+#: From here on NCCL takes a carriage return off the end of a line.
+CR_SINCE = "2.30.3"
 EVERYBODY = "every other job"
 
 
@@ -64,6 +66,13 @@ class Job:
     owner: str
     sources: tuple[Source, ...]
     settings: Mapping[str, Setting] = field(default_factory=dict)
+
+
+def as_read(source: Source, version: str | None) -> Source:
+    """A file's variables as this version of NCCL takes them: recent ones leave out a carriage return at the end of a line."""
+    if source.kind == ENVIRONMENT or is_older(version, CR_SINCE):
+        return source
+    return replace(source, variables={name: value[:-1] if value.endswith("\r") else value for name, value in source.variables.items()})
 
 
 def jobs(sources: Sequence[Source], version: str | None) -> list[Job]:

@@ -19,6 +19,8 @@ INFO = "info"
 SEVERITIES = (ERROR, UNKNOWN, WARNING, INFO)
 #: How much of a value a message shows, in characters.
 SHOWN = 120
+#: And of a whole sentence.
+SENTENCE = 600
 
 
 @dataclass(frozen=True)
@@ -100,10 +102,16 @@ def judged(rule: str, severity: str, case: Case, said: Iterator[Said]) -> Iterat
         yield Problem(rule, each.severity or severity, ", ".join(each.names), where, each.observed, each.expected, each.remedy)
 
 
-def shown(value: str) -> str:
-    """A value for a message: on one line, and not longer than a person reads."""
-    clean = value.encode("unicode_escape").decode("ascii") if not value.isprintable() else value
-    return clean if len(clean) <= SHOWN else f"{clean[:SHOWN]}…"
+def shown(value: str, most: int = SHOWN) -> str:
+    """A value for a message: on one line, of signs that a terminal shows as they are, and not longer than a person reads."""
+    start = value[:most]
+    clean = start if start.isprintable() else start.encode("unicode_escape").decode("ascii")
+    return clean if len(value) <= most else f"{clean}…"
+
+
+def presentable(problem: Problem) -> Problem:
+    """The problem, with whatever a file has put into its words made harmless."""
+    return Problem(**{name: shown(words, SENTENCE) for name, words in problem.to_dict().items()})
 
 
 def take_out(case: Case, names: Sequence[str]) -> str:
