@@ -38,7 +38,7 @@ class Source:
     path: str
     owner: str
     variables: Mapping[str, str]
-    lines: Sequence[ConfLine] = ()
+    lines: tuple[ConfLine, ...] = ()
     in_container: bool = False
 
     @property

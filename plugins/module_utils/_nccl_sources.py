@@ -12,8 +12,8 @@ from __future__ import annotations
 import os
 import re
 import stat
-from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import asdict, dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass, replace
 from typing import Any
 
 from ansible_collections.rdma.cluster.plugins.module_utils._command import Runner, run_checked
@@ -98,11 +98,11 @@ def _file(sys: SysRoot, kind: str, path: str | None, reader: _Reader) -> Source 
         return None
     text, why = _text(sys, f"{reader.root}{place}", reader)
     if text is None:
-        return Source(kind, place, reader.owner, {}, [ConfLine(0, "", why)]) if why else None
+        return Source(kind, place, reader.owner, {}, (ConfLine(0, "", why),)) if why else None
     conf = parse_nccl_conf(text)
     notes = [ConfLine(0, "", why)] if why else []
     lines = sorted((line for line in (*conf.ignored, *conf.altered) if _tellable(line.text)), key=lambda line: line.number)
-    return Source(kind, place, reader.owner, _ours(conf.variables), [*notes, *lines])
+    return Source(kind, place, reader.owner, _ours(conf.variables), (*notes, *lines))
 
 
 def _text(sys: SysRoot, path: str, reader: _Reader) -> tuple[str | None, str]:
@@ -163,7 +163,7 @@ def _environment(sys: SysRoot, words: str, variables: Mapping[str, str], reader:
 def _named(sys: SysRoot, path: str, reader: _Reader) -> Source:
     found = _file(sys, NAMED_FILE, path, reader) if path.startswith("/") else None
     why = f"{CONF_FILE} names it, and it is {'not there' if path.startswith('/') else 'no whole path, and was not looked at'}"
-    return found or Source(NAMED_FILE, path, reader.owner, {}, [ConfLine(0, "", why)])
+    return found or Source(NAMED_FILE, path, reader.owner, {}, (ConfLine(0, "", why),))
 
 
 def _service(sys: SysRoot, runner: Runner, unit: str) -> list[Source | None]:
@@ -196,8 +196,8 @@ def _site_in_container(sys: SysRoot, reader: _Reader) -> Source | None:
     if (inside and inside[0]) == (outside and outside[0]):
         return None
     source = _file(sys, SITE_FILE, SITE, reader)
-    lines: Iterable[ConfLine] = source.lines if source else ()
-    return Source(SITE_FILE, SITE, reader.owner, source.variables if source else {}, list(lines), in_container=True)
+    empty = Source(SITE_FILE, SITE, reader.owner, {})
+    return replace(source or empty, in_container=True)
 
 
 def _uid(status: str) -> int:

@@ -65,7 +65,7 @@ def nccl_lint(
     """Problems of variables by name, or of the text of an nccl.conf. path: the file that it is, or will be."""
     if isinstance(variables, str):
         conf = parse_nccl_conf(variables)
-        source = Source(SITE_FILE, path, "", conf.variables, [*conf.ignored, *conf.altered])
+        source = Source(SITE_FILE, path, "", conf.variables, (*conf.ignored, *conf.altered))
     else:
         source = Source(SITE_FILE, path, "", {name: str(value) for name, value in variables.items()})
     return [problem.to_dict() for problem in lint([source], facts or {}, version, Plan(**(plan or {})))]

@@ -28,7 +28,7 @@ def site(variables: Mapping[str, str]) -> Source:
 
 def written(text: str) -> Source:
     conf = parse_nccl_conf(text)
-    return Source(SITE_FILE, SITE, "", conf.variables, [*conf.ignored, *conf.altered])
+    return Source(SITE_FILE, SITE, "", conf.variables, (*conf.ignored, *conf.altered))
 
 
 def told(*sources: Source, version: str | None = None, facts: dict[str, Any] | None = None) -> list[tuple[str, str, str]]:
