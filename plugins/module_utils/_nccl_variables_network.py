@@ -65,7 +65,7 @@ VARIABLES = (
     integer("NCCL_GIN_IB_TC", -1, 255, "-1", "traffic class of queue pairs that GPUs drive", since="2.30.7"),
     integer("NCCL_GIN_NCONNECTIONS", -2, None, "-2: NCCL's choice", "connections to each peer", since="2.29.7"),
     text("NCCL_GIN_PLUGIN", "not set", "plugin for what GPUs send themselves", since="2.29.7"),
-    integer("NCCL_GIN_PLUGIN_REF_COUNT", 0, None, "0", "for plugin developers: keep the plugin loaded", since="2.29.7"),
+    integer("NCCL_GIN_PLUGIN_REF_COUNT", 0, None, "0", "for plugin developers: keep the plugin of NCCL_GIN_PLUGIN loaded", since="2.29.7"),
     integer("NCCL_GIN_PROXY_QUEUE_SIZE", -1, None, "-1: NCCL's choice", "requests in the queue between GPU and proxy", since="2.28.7"),
     integer("NCCL_GIN_TYPE", -1, None, "-1: NCCL's choice", "whether GPUs drive NICs themselves or through a proxy", since="2.28.7"),
     switch(
@@ -110,7 +110,7 @@ VARIABLES = (
     switch("NCCL_NET_OPTIONAL_RECV_COMPLETION", "1", "0 waits for the completion of every receive", since="2.24.3"),
     integer("NCCL_NET_OVERHEAD", -2, None, "-2: by platform", "cost of a network operation that tuning reckons with", since="2.18.1"),
     text("NCCL_NET_PLUGIN", "libnccl-net.so", "network plugin", since="2.11.4"),
-    integer("NCCL_NET_PLUGIN_REF_COUNT", 0, None, "0", "for plugin developers: keep the plugin loaded", since="2.26.2"),
+    integer("NCCL_NET_PLUGIN_REF_COUNT", 0, None, "0", "for plugin developers: keep the plugin of NCCL_NET_PLUGIN loaded", since="2.26.2"),
     integer(
         "NCCL_NET_SHARED_BUFFERS", -2, 1, "-2: NCCL's choice", "share buffers between channels and peers", since="2.8.3", debugging=True
     ),
@@ -126,7 +126,7 @@ VARIABLES = (
     switch("NCCL_PXN_DISABLE", "0", "1 reaches no NIC by way of another GPU", since="2.12.7", debugging=True),
     switch("NCCL_RMA_DISABLE", "0", "1 leaves out one-sided operations", since="2.30.7"),
     text("NCCL_RMA_PLUGIN", "not set", "plugin for one-sided operations", since="2.30.7"),
-    integer("NCCL_RMA_PLUGIN_REF_COUNT", 0, None, "0", "for plugin developers: keep the plugin loaded", since="2.30.7"),
+    integer("NCCL_RMA_PLUGIN_REF_COUNT", 0, None, "0", "for plugin developers: keep the plugin of NCCL_RMA_PLUGIN loaded", since="2.30.7"),
     integer("NCCL_RMA_PROXY_QUEUE_SIZE", -1, None, "-1: NCCL's choice", "requests in the queue of one-sided operations", since="2.29.2"),
     choice("NCCL_SOCKET_FAMILY", "AF_INET AF_INET6", "NCCL's choice", "AF_INET or AF_INET6", exact=True),
     Variable(

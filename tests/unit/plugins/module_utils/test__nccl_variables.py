@@ -58,6 +58,11 @@ def test_no_name_stands_in_two_places() -> None:
     assert not [name for name in VARIABLES if any(name.startswith(prefix) for prefix in PLUGINS)]
 
 
+def test_every_variable_has_its_own_meaning() -> None:
+    meanings = [variable.meaning for variable in VARIABLES.values() if variable.kind != GONE]
+    assert len(set(meanings)) == len(meanings)
+
+
 @pytest.mark.parametrize("name", sorted(VARIABLES))
 def test_what_must_be_true_of_all(name: str) -> None:
     variable = VARIABLES[name]
