@@ -69,7 +69,7 @@ class Case:
         return (setting.value or None) if setting is not None else None
 
     def number(self, name: str) -> int | None:
-        return read_number(self.value(name))
+        return read_number(self.value(name), self.version)
 
     def some(self, *names: str) -> list[str]:
         """Those of the names that have a value."""

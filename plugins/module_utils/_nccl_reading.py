@@ -12,6 +12,8 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass
 
+from ansible_collections.rdma.cluster.plugins.module_utils._nccl_variable import is_older
+
 #: How far apart NIC and GPU, or two GPUs, may be; case counts (src/graph/topo.cc).
 LEVELS = ("LOC", "NVL", "NVB", "C2C", "PIX", "PXB", "P2C", "PXN", "PHB", "SYS")
 #: By the number that stood for each; a greater one is the last (src/graph/paths.cc).
@@ -19,6 +21,8 @@ OLD_LEVELS = ("LOC", "PIX", "PXB", "PHB", "SYS")
 COLLECTIVES = ("broadcast", "reduce", "allgather", "reducescatter", "allreduce")
 ALGORITHM_NAMES = ("ring", "tree", "collnetdirect", "collnetchain", "nvls", "nvlstree", "pat")
 PROTOCOL_NAMES = ("ll", "ll128", "simple")
+#: From here on NCCL takes its default for a number without digits (tried with 2.30.7, 2.31.2 and 2.32.3).
+DIGITS_SINCE = "2.32.3"
 _LEADING = re.compile(r"[ \t\n\v\f\r]*([+-]?)(0[xX][0-9a-fA-F]{1,64}|[0-9]{1,64})")
 _LIMIT = 2**63
 
@@ -32,13 +36,13 @@ class Selection:
     names: tuple[str, ...]
 
 
-def read_number(value: str | None) -> int | None:
-    """The number that NCCL takes from a value, 0 where there is none; None where it takes its default: nothing set, or too large."""
+def read_number(value: str | None, version: str | None = None) -> int | None:
+    """The number that NCCL takes from a value; None where it takes its default: nothing set, too large, or, since 2.32, no digit."""
     if not value:
         return None
     found = _LEADING.match(value)
     if found is None:
-        return 0
+        return 0 if is_older(version, DIGITS_SINCE) else None
     sign, digits = found.groups()
     if digits[:2] in ("0x", "0X"):
         number = int(digits, 16)

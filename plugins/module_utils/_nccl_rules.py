@@ -21,8 +21,8 @@ from ansible_collections.rdma.cluster.plugins.module_utils._nccl_variables impor
 
 GID = "NCCL_IB_GID_INDEX"
 GID_CHOICE = ("NCCL_IB_ADDR_FAMILY", "NCCL_IB_ADDR_RANGE", "NCCL_IB_ROCE_VERSION_NUM")
-#: From here on NCCL looks for the GID itself, and an algorithm that a collective does not have is an error.
-FINDS_GID_SINCE, STRICT_SINCE = "2.21.5", "2.24.3"
+#: From here on NCCL looks for the GID itself, and an algorithm that a collective does not have is an error, and a P_Key may be given.
+FINDS_GID_SINCE, STRICT_SINCE, PKEY_VALUE_SINCE = "2.21.5", "2.24.3", "2.31.2"
 #: src/transport/net_socket.cc, MAX_SOCKETS.
 MOST_SOCKETS = 64
 #: No table of P_Keys is that long; every key but the shortest looks like this.
@@ -160,6 +160,12 @@ def pkey_is_no_index(case: Case) -> Iterator[Said]:
         )
 
 
+def pkey_index_dead(case: Case) -> Iterator[Said]:
+    names = ("NCCL_IB_PKEY_VALUE", "NCCL_IB_PKEY")
+    if (case.number(names[0]) or -1) >= 0 and case.value(names[1]) and not is_older(case.version, PKEY_VALUE_SINCE):
+        yield Said(names, f"{case.words(*names)}: the index is dead", "one of them", take_out(case, names[1:]))
+
+
 RULES = (
     Rule("gid_index_dead", WARNING, gid_index_dead),
     Rule("gid_index_fixed", WARNING, gid_index_fixed),
@@ -176,4 +182,5 @@ RULES = (
     Rule("prefix_length_dead", WARNING, prefix_length_dead),
     Rule("debug_dead", INFO, debug_dead),
     Rule("pkey_is_no_index", ERROR, pkey_is_no_index),
+    Rule("pkey_index_dead", WARNING, pkey_index_dead),
 )

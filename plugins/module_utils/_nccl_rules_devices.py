@@ -74,9 +74,9 @@ def hca_left_out(case: Case) -> Iterator[Said]:
 
 
 def hca_mixed(case: Case) -> Iterator[Said]:
-    devices = _devices(case)
+    devices = _devices(case) or {}
     kinds: dict[str, list[str]] = {}
-    for name, number in used_ports(devices, _hca(case)) if devices is not None else []:
+    for name, number in used_ports(devices, _hca(case)):
         kinds.setdefault(str(devices[name]["ports"][number]["link_layer"]), []).append(f"{name}/{number}")
     if len(kinds) > 1:
         seen = "; ".join(f"{kind}: {', '.join(ports)}" for kind, ports in sorted(kinds.items()))
@@ -160,7 +160,7 @@ def _is_roce(port: Mapping[str, Any]) -> bool:
 
 
 def _has_gid(port: Mapping[str, Any], index: int) -> bool:
-    return any(gid["index"] == index and gid["type"] == "RoCE v2" and gid["ipv4"] for gid in port["gids"])
+    return index in (port.get("rocev2") or {}).values()
 
 
 DEVICE_RULES = (

@@ -42,6 +42,8 @@ from ansible_collections.rdma.cluster.plugins.module_utils._nccl_variable import
     Variable,
 )
 
+#: A version that takes 0 for a number without digits.
+OLDEST_READ = "2.30.7"
 _POLICY_NAMES = ("default", "efficiency", "zero")
 _PLAIN = re.compile(r"[+-]?(?:0[xX][0-9a-fA-F]{1,16}|[1-9][0-9]{0,18}|0)")
 _OCTAL = re.compile(r"[+-]?0[0-7]{1,21}")
@@ -84,12 +86,11 @@ def _integer(variable: Variable, value: str) -> Trouble | None:
     expected = _range_words(variable)
     if _OCTAL.fullmatch(value):
         return Trouble("value_type", WARNING, f"{read_number(value)}, as a number of base 8", f"{expected}, without a 0 in front")
-    if not _PLAIN.fullmatch(value):
-        number = read_number(value)
-        return Trouble("value_type", ERROR, "its default" if number is None else str(number), expected)
     number = read_number(value)
-    if number is None:
-        return Trouble("value_type", ERROR, "its default", expected)
+    if number is None and read_number(value, OLDEST_READ) == 0:
+        return Trouble("value_type", ERROR, "its default since NCCL 2.32, and 0 before", expected)
+    if number is None or not _PLAIN.fullmatch(value):
+        return Trouble("value_type", ERROR, "its default" if number is None else str(number), expected)
     if (variable.low is not None and number < variable.low) or (variable.high is not None and number > variable.high):
         return Trouble("value_range", ERROR, f"{number}, which is out of range", expected)
     return None
@@ -108,7 +109,7 @@ def _bool(_variable: Variable, value: str) -> Trouble | None:
         return None
     if value.lower() in ("t", "f", "true", "false"):
         return Trouble("value_type", WARNING, "0 before NCCL 2.30", "0 or 1")
-    return Trouble("value_type", ERROR, f"its default since NCCL 2.30, and {read_number(value) or 0} before", "0 or 1")
+    return Trouble("value_type", ERROR, f"its default since NCCL 2.30, and {read_number(value, OLDEST_READ) or 0} before", "0 or 1")
 
 
 def _choice(variable: Variable, value: str) -> Trouble | None:

@@ -5,8 +5,10 @@
 """Every variable that NCCL reads or has read, and names that look like one and are somebody else's, or nobody's.
 
 Names, defaults, since and until: NCCL's public source, every tag from v2.3.5-1 to v2.30.7-1 compared (NCCL_PARAM, DEFINE_NCCL_PARAM and
-names in quotes below src/); a version that was not made public counts as the next one that was. Ranges, and which variables are for
-tests only: its guide's page on environment variables (docs/userguide/source/env.rst of v2.30.7-1), and what the source checks.
+names in quotes below src/); of 2.31.2 and 2.32.3 what the library itself asks for (nvidia-nccl-cu12 on PyPI, ncclLoadParam and ncclGetEnv),
+so that meanings and ranges of what is new there are told by the names and messages in it. A version that was not made public counts as the
+next one that was. Other ranges, and which variables are for tests only: the guide's page on environment variables
+(docs/userguide/source/env.rst of v2.30.7-1), and what the source checks. Defaults are those of 2.30.7.
 """
 
 from __future__ import annotations
@@ -23,7 +25,7 @@ from ansible_collections.rdma.cluster.plugins.module_utils._nccl_variables_tunin
 
 PREFIX = "NCCL_"
 #: The versions whose sources the table was made from.
-OLDEST, NEWEST = "2.3.5", "2.30.7"
+OLDEST, NEWEST = "2.3.5", "2.32.3"
 VARIABLES: dict[str, Variable] = {
     variable.name: variable for part in (_IB, _NETWORK, _TUNING, _HOST, _DEBUG, _REMOVED) for variable in part
 }

@@ -17,6 +17,7 @@ from ansible_collections.rdma.cluster.plugins.module_utils._nccl_variable import
     integer,
     path,
     switch,
+    text,
 )
 
 VARIABLES = (
@@ -47,6 +48,8 @@ VARIABLES = (
     switch("NCCL_IB_DEVICE_PCI_ORDER", "1", "order devices by PCI address", since="2.29.7"),
     switch("NCCL_IB_DISABLE", "0", "1 leaves RDMA alone: everything goes by TCP", debugging=True),
     switch("NCCL_IB_ECE_ENABLE", "1", "let both ends agree on enhanced connections", since="2.23.4", debugging=True),
+    switch("NCCL_IB_EVENT_BASED_LB", "0", "1 spreads messages over ports by events of the device", since="2.31.2"),
+    switch("NCCL_IB_EVENT_BASED_LB_REMOTE", "1", "with NCCL_IB_EVENT_BASED_LB: at the other end too", since="2.31.2"),
     integer("NCCL_IB_FIFO_TC", -1, 255, "-1: NCCL_IB_TC", "traffic class of control messages", since="2.22.3"),
     integer("NCCL_IB_GID_INDEX", -1, 255, "-1: found; 0 before 2.21", "index of the GID on every port; not needed from 2.21 on"),
     Variable("NCCL_IB_HCA", DEVICES, "every ACTIVE port", "RDMA devices and ports to use; = exactly these, ^ all but these, else prefixes"),
@@ -66,6 +69,9 @@ VARIABLES = (
         debugging=True,
     ),
     integer("NCCL_IB_PKEY", 0, 65535, "0", "index in the table of P_Keys, not the key", since="2.8.3"),
+    integer(
+        "NCCL_IB_PKEY_VALUE", -1, 65535, "-1: by NCCL_IB_PKEY", "the P_Key itself; wins over the index in NCCL_IB_PKEY", since="2.31.2"
+    ),
     integer(
         "NCCL_IB_PREPOST_RECEIVE_WORK_REQUESTS",
         -2,
@@ -89,6 +95,7 @@ VARIABLES = (
         "0 derives a port's speed from its width and rate and does not ask the library of verbs for it",
         since="2.30.7",
     ),
+    text("NCCL_IB_RAIL_POLICY", "not set", "which rail each port of a card belongs to: CX9, CX9:FLIP, CX9:ALT, CX9:BLOCK", since="2.32.3"),
     integer(
         "NCCL_IB_RECEIVER_SIDE_MATCHING_SCHEME",
         -2,
@@ -145,6 +152,7 @@ VARIABLES = (
         "NCCL_IB_ROUTABLE_FLID_GID_INDEX", 0, None, "1", "index of the GID for InfiniBand that is routed between subnets", since="2.22.3"
     ),
     integer("NCCL_IB_SL", -1, 15, "-1: 0", "service level; the priority in a VLAN tag"),
+    switch("NCCL_IB_SORT_MERGE_NICS", "1", "0 takes ports for one NIC in the order in which they are found", since="2.32.3"),
     switch("NCCL_IB_SPLIT_DATA_ON_QPS", "0", "1 spreads each message over the queue pairs", since="2.18.1", debugging=True),
     switch("NCCL_IB_SUBNET_AWARE_ROUTING", "0", "1 pairs ports of one subnet, for a mesh of RoCE", since="2.30.7"),
     integer("NCCL_IB_SUBNET_PREFIX_LEN", 1, 32, "24", "the length of those subnets' prefix", since="2.30.7"),
@@ -152,4 +160,6 @@ VARIABLES = (
     integer("NCCL_IB_TIMEOUT", 0, 31, "20", "a queue pair waits 4.096 µs × 2^n before it sends again"),
     switch("NCCL_IB_USE_INLINE", "0", "1 puts small control messages into the work request itself", since="2.8.3"),
     switch("NCCL_IB_WARN_RAIL_LOCAL", "0", "1 warns of a connection from one rail to another", since="2.24.3"),
+    switch("NCCL_IB_WQE_LATENCY_REPORT", "1", "0 does not report requests that took long", since="2.31.2"),
+    integer("NCCL_IB_WQE_LATENCY_THRESHOLD_NS", 0, None, "0", "nanoseconds from which on a request took long", since="2.31.2"),
 )

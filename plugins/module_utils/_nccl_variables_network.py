@@ -32,18 +32,22 @@ VARIABLES = (
         "whether a ring may change NICs between hosts: 0 for rails that do not meet, 1, 2 by choice",
         since="2.5.6",
     ),
+    integer("NCCL_DIAGNOSTICS_IB_BW_TIMEOUT", 0, None, "5", "seconds that the check of the bandwidth may take", since="2.32.3"),
     switch(
         "NCCL_DMABUF_ENABLE", "1", "0 keeps GPUDirect RDMA off DMA-BUF, so that it needs nvidia_peermem", since="2.13.4", debugging=True
     ),
+    switch("NCCL_GDAKI_FORCE_MCST", "0", "for GPUs that drive a NIC: order of their writes by force", since="2.32.3"),
     integer("NCCL_GDAKI_USE_RELIABLE_DB", 0, None, "0", "how GPUs ring the doorbell of a NIC", since="2.29.7"),
     switch("NCCL_GDRCOPY_ENABLE", "0", "1 uses GDRCopy, which needs its module gdrdrv", since="2.9.6"),
     switch("NCCL_GDRCOPY_FIFO_ENABLE", "1", "with GDRCopy: keep the queues of the proxy in GPU memory", since="2.9.6"),
     switch("NCCL_GDRCOPY_FLUSH_ENABLE", "0", "with GDRCopy: 1 flushes received data by a read of the CPU", since="2.9.6"),
     switch("NCCL_GDRCOPY_SYNC_ENABLE", "1", "with GDRCopy: keep the counters between GPU and proxy in GPU memory", since="2.12.7"),
+    switch("NCCL_GDRCOPY_USE_INTERNAL_DMABUF", "0", "with GDRCopy: 1 maps GPU memory by DMA-BUF", since="2.31.2"),
     switch("NCCL_GIN_ENABLE", "1", "0 lets no GPU drive a NIC by itself", since="2.28.7"),
     integer(
         "NCCL_GIN_ERROR_QUERY_SEC", 0, None, "10", "seconds between looks at the errors of queue pairs that GPUs drive", since="2.28.7"
     ),
+    switch("NCCL_GIN_GDAKI_LAG_AWARE_DISABLE", "0", "1 takes no notice of bonded ports where GPUs drive a NIC", since="2.32.3"),
     integer(
         "NCCL_GIN_GDAKI_MAX_DEST_RD_ATOMIC",
         -2,
@@ -62,18 +66,20 @@ VARIABLES = (
     ),
     integer("NCCL_GIN_GDAKI_NIC_HANDLER", 0, None, "0: NCCL's choice", "who rings the doorbell of such a queue pair", since="2.28.7"),
     integer("NCCL_GIN_GDAKI_QP_DEPTH", 1, None, "128", "requests that such a queue pair holds", since="2.28.7"),
+    integer("NCCL_GIN_IB_OOO_OPT", -1, None, "0", "out-of-order receiving where GPUs drive a NIC", since="2.31.2"),
     integer("NCCL_GIN_IB_TC", -1, 255, "-1", "traffic class of queue pairs that GPUs drive", since="2.30.7"),
     integer("NCCL_GIN_NCONNECTIONS", -2, None, "-2: NCCL's choice", "connections to each peer", since="2.29.7"),
     text("NCCL_GIN_PLUGIN", "not set", "plugin for what GPUs send themselves", since="2.29.7"),
     integer("NCCL_GIN_PLUGIN_REF_COUNT", 0, None, "0", "for plugin developers: keep the plugin of NCCL_GIN_PLUGIN loaded", since="2.29.7"),
+    integer("NCCL_GIN_PROXY_NTHREADS", 1, None, "1", "threads of the proxy between GPU and NIC", since="2.31.2"),
+    integer("NCCL_GIN_PROXY_POLL_BATCH", 1, None, "32", "completions that this proxy takes at a time", since="2.31.2"),
     integer("NCCL_GIN_PROXY_QUEUE_SIZE", -1, None, "-1: NCCL's choice", "requests in the queue between GPU and proxy", since="2.28.7"),
     integer("NCCL_GIN_TYPE", -1, None, "-1: NCCL's choice", "whether GPUs drive NICs themselves or through a proxy", since="2.28.7"),
     switch(
         "NCCL_IGNORE_COLLNET_MISMATCH", "0", "1 goes on where hosts have different networks for reduction", since="2.30.3", debugging=True
     ),
     switch("NCCL_IGNORE_NET_MISMATCH", "1", "0 stops where hosts have different networks", since="2.30.3", debugging=True),
-    switch("NCCL_MLOPART_RDMA_ENABLE", "0", "1 allows GPUDirect RDMA to partitions of a GPU", since="2.30.7"),
-    switch("NCCL_MNNVL_RAIL_PER_HOST", "0", "1 keeps rails within a host where NVLink joins hosts", since="2.28.7"),
+    integer("NCCL_MNNVL_RAIL_PER_HOST", -1, 1, "0", "1 keeps rails within a host where NVLink joins hosts", since="2.28.7"),
     switch("NCCL_MNNVL_SCATTER_NETS_ENABLE", "1", "0 uses NICs in order where NVLink joins hosts", since="2.27.5"),
     text("NCCL_NET", "NCCL's choice", "which network to use: IB, Socket, or a plugin's name", since="2.10.3"),
     Variable("NCCL_NETDEVS_POLICY", DEVPOLICY, "AUTO", "how many NICs a GPU uses: AUTO, MAX:n, ALL", since="2.28.3"),
@@ -89,7 +95,6 @@ VARIABLES = (
         since="2.4.2",
         debugging=True,
     ),
-    switch("NCCL_NET_GDR_MLOPART", "0", "1 allows GPUDirect RDMA for partitions of a GPU", since="2.30.7"),
     integer("NCCL_NET_GDR_READ", -2, 1, "-2: by platform", "send from GPU memory directly", debugging=True),
     choice(
         "NCCL_NET_MERGE_LEVEL",
@@ -119,12 +124,18 @@ VARIABLES = (
     ),
     integer("NCCL_NSOCKS_PERTHREAD", -2, 64, "by platform", "TCP connections of a thread; 64 in all threads at most", since="2.4.8"),
     integer("NCCL_NUM_RMA_CTX", 0, None, "NCCL's choice", "contexts of one-sided operations", since="2.29.2"),
+    integer(
+        "NCCL_NUM_RMA_INT_CTX", -1, None, "-1: NCCL's choice", "contexts of one-sided operations that NCCL uses itself", since="2.31.2"
+    ),
     switch("NCCL_OOB_NET_ENABLE", "0", "1 lets the bootstrap use the network of the data", since="2.23.4"),
     text("NCCL_OOB_NET_IFNAME", "NCCL's choice", "devices for that", since="2.23.4"),
     integer("NCCL_P2P_PXN_LEVEL", 0, 2, "2", "when to reach a NIC by way of another GPU", since="2.12.7", debugging=True),
     switch("NCCL_PXN_C2C", "1", "reach a NIC by way of another GPU over C2C", since="2.27.3", debugging=True),
     switch("NCCL_PXN_DISABLE", "0", "1 reaches no NIC by way of another GPU", since="2.12.7", debugging=True),
     switch("NCCL_RMA_DISABLE", "0", "1 leaves out one-sided operations", since="2.30.7"),
+    switch("NCCL_RMA_EAGER_INIT", "NCCL's choice", "1 prepares one-sided operations when a communicator is made", since="2.31.2"),
+    integer("NCCL_RMA_IB_WR_BATCHSIZE", 1, None, "64", "requests of one-sided operations that are posted at a time", since="2.32.3"),
+    integer("NCCL_RMA_MULTI_CTX_THRESHOLD", -1, None, "-1: NCCL's choice", "bytes from which on several contexts are used", since="2.31.2"),
     text("NCCL_RMA_PLUGIN", "not set", "plugin for one-sided operations", since="2.30.7"),
     integer("NCCL_RMA_PLUGIN_REF_COUNT", 0, None, "0", "for plugin developers: keep the plugin of NCCL_RMA_PLUGIN loaded", since="2.30.7"),
     integer("NCCL_RMA_PROXY_QUEUE_SIZE", -1, None, "-1: NCCL's choice", "requests in the queue of one-sided operations", since="2.29.2"),

@@ -26,8 +26,10 @@ VARIABLES = (
     gone("NCCL_IB_CUDA_SUPPORT", "2.4.2", instead="NCCL_NET_GDR_LEVEL"),
     gone("NCCL_IB_GDR_LEVEL", "2.4.2", instead="NCCL_NET_GDR_LEVEL"),
     gone("NCCL_LL_THRESHOLD", "2.5.6", instead="NCCL_PROTO"),
+    gone("NCCL_MLOPART_RDMA_ENABLE", "2.32.3", since="2.30.7"),
     gone("NCCL_MNNVL", "2.21.5", since="2.20.3", instead="NCCL_MNNVL_ENABLE"),
     gone("NCCL_NCCL_ALLOC_P2P_NET_LL_BUFFERS", "2.16.5", since="2.14.3", instead="NCCL_ALLOC_P2P_NET_LL_BUFFERS"),
+    gone("NCCL_NET_GDR_MLOPART", "2.32.3", since="2.30.7"),
     gone("NCCL_PROXY_PROFILE", "2.23.4", since="2.12.7", instead="NCCL_PROFILER_PLUGIN"),
     gone("NCCL_RINGS", "2.5.6", instead="NCCL_GRAPH_FILE"),
     gone("NCCL_SHARED_BUFF_COUNT", "2.9.6", since="2.8.3"),
@@ -35,6 +37,7 @@ VARIABLES = (
     gone("NCCL_SHM_USE_CUDA_MEMCPY", "2.30.7", since="2.13.4"),
     gone("NCCL_SINGLE_RING_THRESHOLD", "2.3.5", instead="NCCL_PROTO"),
     gone("NCCL_THREAD_THRESHOLD", "2.5.6", instead="NCCL_THREAD_THRESHOLDS"),
+    gone("NCCL_TOPO_SCATTER_START_NET", "2.32.3", since="2.31.2"),
     gone("NCCL_TREE_THRESHOLD", "2.5.6", since="2.4.2", instead="NCCL_ALGO"),
     gone("NCCL_WORK_FIFO_DEPTH", "2.22.3", since="2.13.4", instead="NCCL_WORK_FIFO_BYTES"),
 )

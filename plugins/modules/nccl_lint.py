@@ -10,8 +10,8 @@ module: nccl_lint
 version_added: 0.1.0
 short_description: Say what is wrong with NCCL's variables on a host, and which source of them counts
 description:
-  - NCCL ignores names that it does not know, reads a value that is no number as 0, takes names of devices for prefixes, and prefers a
-    user's file over the site's. It says nothing of all that.
+  - NCCL ignores names that it does not know, reads what it can of a number (V(yes) is 0 before NCCL 2.32), takes names of devices for
+    prefixes, and prefers a user's file over the site's. It says nothing of all that.
   - Reads every source of variables in NCCL's order, which is the environment of a process, the file that E(NCCL_CONF_FILE) names or else
     C(.nccl.conf) in its home, and C(/etc/nccl.conf). Compares them with all variables that NCCL reads, with each other, and with the
     devices and interfaces of the host.
@@ -128,11 +128,11 @@ problems:
       description: What to do.
       type: str
   sample:
-    - rule: value_type
+    - rule: value_range
       severity: error
       variable: NCCL_IB_TC
       where: /etc/nccl.conf
-      observed: "NCCL_IB_TC=yes: NCCL takes 0"
+      observed: "NCCL_IB_TC=300: NCCL takes 300, which is out of range"
       expected: a number from -1 to 255
       remedy: Correct NCCL_IB_TC in /etc/nccl.conf.
 jobs:

@@ -83,6 +83,7 @@ def test_names(name: str, version: str | None, severity: str, rule: str, observe
         ("NCCL_IB_FIFO_TC", "2.22.3"),
         ("NCCL_IB_FIFO_TC", "2.22"),
         ("NCCL_MAX_NCHANNELS", "2.16.5"),
+        ("NCCL_IB_QPS_PER_CONNECTION", None),
         ("NCCL_VERSION", None),
         ("OFI_NCCL_PROTOCOL", None),
         ("TORCH_NCCL_BLOCKING_WAIT", None),

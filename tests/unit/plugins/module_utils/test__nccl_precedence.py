@@ -6,8 +6,11 @@
 
 from __future__ import annotations
 
+import json
+
 import pytest
 
+from ansible_collections.rdma.cluster.plugins.module_utils._nccl_conf import parse_nccl_conf
 from ansible_collections.rdma.cluster.plugins.module_utils._nccl_precedence import (
     ENVIRONMENT,
     NAMED_FILE,
@@ -16,8 +19,10 @@ from ansible_collections.rdma.cluster.plugins.module_utils._nccl_precedence impo
     Job,
     Setting,
     Source,
+    as_read,
     jobs,
 )
+from tests.unit.hosts import FIXTURES
 
 SITE = Source(SITE_FILE, "/etc/nccl.conf", "", {"NCCL_DEBUG": "WARN", "NCCL_IB_TC": "106"})
 ALICE = Source(USER_FILE, "/home/alice/.nccl.conf", "alice", {"NCCL_DEBUG": "INFO"})
@@ -72,6 +77,20 @@ def test_a_container_has_its_own_file_in_the_place_of_the_hosts() -> None:
     job = jobs([SITE, process, inside], None)[0]
     assert job.sources == (process, inside)
     assert [source.place for source in job.sources] == ["the environment of process 7", "/etc/nccl.conf in the container of process 7"]
+
+
+READ = json.loads((FIXTURES / "nccl/read-by-nccl.json").read_text(encoding="utf-8"))
+
+
+@pytest.mark.parametrize("case", range(len(READ["files"])))
+@pytest.mark.parametrize("version", ["2.30.7", "2.31.2", "2.32.3", None])
+def test_the_source_that_counts_is_the_one_that_nccl_itself_has_taken(case: int, version: str | None) -> None:
+    seen = READ["files"][case]
+    texts = {USER_FILE: seen["user_file"], NAMED_FILE: seen["named_file"]}
+    files = [Source(kind, kind, "alice", parse_nccl_conf(text).variables) for kind, text in texts.items() if text is not None]
+    sources = [Source(ENVIRONMENT, "environment of alice", "alice", seen["environment"]), *files]
+    setting = jobs([as_read(source, version) for source in sources], version)[0].settings.get("NCCL_SOCKET_IFNAME")
+    assert (setting.value if setting else None) == seen["took"]
 
 
 def test_nothing_at_all() -> None:

@@ -19,8 +19,7 @@ SITE = "/etc/nccl.conf"
 
 
 def port(state: str = "ACTIVE", link_layer: str = "Ethernet", gids: tuple[int, ...] = (3,)) -> dict[str, Any]:
-    listed = [{"index": index, "type": "RoCE v2", "ipv4": "10.0.0.1"} for index in gids]
-    return {"state": state, "link_layer": link_layer, "gids": listed}
+    return {"state": state, "link_layer": link_layer, "rocev2": {f"10.0.{index}.1": index for index in gids}}
 
 
 def device(**ports: Any) -> dict[str, Any]:
@@ -206,6 +205,17 @@ SPEAKS: dict[str, Case] = {
             "NCCL_IB_PKEY=0x8001 looks like a P_Key",
             "the index of the key in the port's table",
             "Look for the key in /sys/class/infiniband/DEVICE/ports/1/pkeys, and set its index.",
+        ),
+    ),
+    "pkey_index_dead": (
+        {"NCCL_IB_PKEY": "1", "NCCL_IB_PKEY_VALUE": "0x8001"},
+        {"version": "2.31.2"},
+        (
+            "warning",
+            "NCCL_IB_PKEY_VALUE, NCCL_IB_PKEY",
+            "NCCL_IB_PKEY_VALUE=0x8001, NCCL_IB_PKEY=1: the index is dead",
+            "one of them",
+            f"Take NCCL_IB_PKEY out of {SITE}.",
         ),
     ),
     "devices_not_known": (
@@ -395,6 +405,11 @@ SILENT: dict[str, list[tuple[dict[str, str], dict[str, Any]]]] = {
     "prefix_length_dead": [({"NCCL_IB_SUBNET_PREFIX_LEN": "24", "NCCL_IB_SUBNET_AWARE_ROUTING": "1"}, {})],
     "debug_dead": [({"NCCL_DEBUG_SUBSYS": "NET", "NCCL_DEBUG": "info"}, {}), ({"NCCL_DEBUG": "WARN"}, {})],
     "pkey_is_no_index": [({"NCCL_IB_PKEY": "1"}, {})],
+    "pkey_index_dead": [
+        ({"NCCL_IB_PKEY": "1", "NCCL_IB_PKEY_VALUE": "-1"}, {}),
+        ({"NCCL_IB_PKEY": "1", "NCCL_IB_PKEY_VALUE": "0x8001"}, {"version": "2.30.7"}),
+        ({"NCCL_IB_PKEY_VALUE": "0x8001"}, {}),
+    ],
     "devices_not_known": [({}, {"facts": {}}), ({"NCCL_IB_HCA": "=mlx5_0"}, {})],
     "hca_missing": [({"NCCL_IB_HCA": "=mlx5_0:1,mlx5_1:1"}, {}), ({"NCCL_IB_HCA": "mlx5"}, {}), ({"NCCL_IB_HCA": "="}, {})],
     "hca_prefix": [
@@ -474,6 +489,14 @@ def test_what_should_be_set_and_is_not_is_a_warning_about_every_job(rule: str, p
 def test_the_devices_of_all_rails_are_judged_without_a_list_of_them_too() -> None:
     (problem,) = said("hca_left_out", {}, leave_out={"mlx5_1": "management"})
     assert (problem.severity, problem.observed) == ("error", "NCCL_IB_HCA is not set: NCCL uses mlx5_1 (management)")
+
+
+@pytest.mark.parametrize("known", [None, {}])
+def test_a_port_without_a_gid_of_roce_v2(known: dict[str, int] | None) -> None:
+    devices = {"mlx5_0": device()}
+    devices["mlx5_0"]["ports"]["1"]["rocev2"] = known
+    (problem,) = said("gid_index_missing", {"NCCL_IB_GID_INDEX": "3"}, {**FACTS, "devices": devices})
+    assert problem.severity == "error"
 
 
 def test_what_an_exclusion_does_not_find_is_a_warning() -> None:

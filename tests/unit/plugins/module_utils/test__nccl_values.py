@@ -6,6 +6,7 @@
 
 from __future__ import annotations
 
+import json
 import time
 
 import pytest
@@ -14,6 +15,9 @@ from ansible_collections.rdma.cluster.plugins.module_utils._nccl_devices import 
 from ansible_collections.rdma.cluster.plugins.module_utils._nccl_reading import Selection, parse_selections, read_level, read_number
 from ansible_collections.rdma.cluster.plugins.module_utils._nccl_values import Trouble, value_trouble
 from ansible_collections.rdma.cluster.plugins.module_utils._nccl_variables import VARIABLES
+from tests.unit.hosts import FIXTURES
+
+READ = json.loads((FIXTURES / "nccl/read-by-nccl.json").read_text(encoding="utf-8"))
 
 
 @pytest.mark.parametrize(
@@ -25,7 +29,7 @@ from ansible_collections.rdma.cluster.plugins.module_utils._nccl_variables impor
         ("-1", -1),
         (" 7", 7),
         ("3abc", 3),
-        ("yes", 0),
+        ("yes", None),
         ("08", 0),
         ("0x", 0),
         ("", None),
@@ -33,11 +37,17 @@ from ansible_collections.rdma.cluster.plugins.module_utils._nccl_variables impor
         ("9223372036854775807", 9223372036854775807),
         ("9223372036854775808", None),
         ("1" * 200, None),
-        ("\0", 0),
+        ("\0", None),
     ],
 )
-def test_numbers_are_read_as_by_strtoll(value: str | None, number: int | None) -> None:
+def test_numbers_are_read_as_by_strtoll_and_none_without_a_digit(value: str | None, number: int | None) -> None:
     assert read_number(value) == number
+
+
+@pytest.mark.parametrize("case", range(len(READ["numbers"])))
+def test_numbers_are_read_as_nccl_itself_has_read_them(case: int) -> None:
+    seen = READ["numbers"][case]
+    assert {version: read_number(seen["value"], version) for version in seen["took"]} == seen["took"]
 
 
 @pytest.mark.parametrize(
@@ -91,7 +101,7 @@ def test_good_values(name: str, value: str) -> None:
     ("name", "value", "rule", "takes"),
     [
         ("NCCL_IB_TC", "", "value_empty", "nothing, and it hides what a later file says"),
-        ("NCCL_IB_TC", "yes", "value_type", "0"),
+        ("NCCL_IB_TC", "yes", "value_type", "its default since NCCL 2.32, and 0 before"),
         ("NCCL_IB_TC", "106 # DSCP 26", "value_form", "the comment as part of the value"),
         ("NCCL_IB_TC", '"106"', "value_form", "the quotes as part of the value"),
         ("NCCL_IB_TC", "106 ", "value_form", "the blanks as part of the value"),
@@ -100,7 +110,7 @@ def test_good_values(name: str, value: str) -> None:
         ("NCCL_IB_TC", "300", "value_range", "300, which is out of range"),
         ("NCCL_IB_TIMEOUT", "32", "value_range", "32, which is out of range"),
         ("NCCL_IB_DISABLE", "2", "value_range", "2, which is out of range"),
-        ("NCCL_IB_DISABLE", "true", "value_type", "0"),
+        ("NCCL_IB_DISABLE", "true", "value_type", "its default since NCCL 2.32, and 0 before"),
         ("NCCL_BUFFSIZE", "9999999999999999999", "value_type", "its default"),
         ("NCCL_DEBUG", "WARNING", "value_choice", "its default"),
         ("NCCL_SOCKET_FAMILY", "af_inet", "value_choice", "its default"),

@@ -49,7 +49,8 @@ def test_what_it_says_of_some() -> None:
     assert VARIABLES["NCCL_CONF_FILE"].since == "2.23.4"
     assert (VARIABLES["NCCL_IB_GDR_LEVEL"].until, VARIABLES["NCCL_IB_GDR_LEVEL"].instead) == ("2.4.2", "NCCL_NET_GDR_LEVEL")
     assert (VARIABLES["NCCL_MAX_NRINGS"].deprecated, VARIABLES["NCCL_MAX_NRINGS"].instead) == (True, "NCCL_MAX_CTAS")
-    assert len(VARIABLES) == 270
+    assert (VARIABLES["NCCL_IB_PKEY_VALUE"].since, VARIABLES["NCCL_TOPO_SCATTER_START_NET"].until) == ("2.31.2", "2.32.3")
+    assert len(VARIABLES) == 306
 
 
 def test_no_name_stands_in_two_places() -> None:

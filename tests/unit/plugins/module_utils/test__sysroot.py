@@ -237,3 +237,11 @@ def test_the_beginning_of_a_regular_file_and_nothing_of_others(tmp_path: Path, p
     assert sys.read_regular(f"{base}/pipe", 4) is None
     assert sys.read_regular(f"{base}/nothing", 4) is None
     assert sys.read_regular(f"{base}/", 4) is None
+
+
+def test_a_pipe_is_not_opened(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    os.mkfifo(tmp_path / "pipe")
+    opened: list[str] = []
+    monkeypatch.setattr(os, "open", lambda path, _flags: opened.append(path))
+    assert SysRoot(str(tmp_path)).read_regular("/pipe", 4) is None
+    assert opened == []
