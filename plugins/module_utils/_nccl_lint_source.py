@@ -125,5 +125,5 @@ def _value(source: Source, variable: Variable, value: str) -> Iterator[Problem]:
 
 
 def unique(sources: Sequence[Source]) -> list[Source]:
-    """The sources, one of each place: a user's file may be that of several services."""
-    return list({source.place: source for source in sources}.values())
+    """The sources, one of each content and place: a user's file may be that of several services, and a container has its own."""
+    return list({(source.place, frozenset(source.variables.items()), source.lines): source for source in sources}.values())

@@ -179,6 +179,12 @@ def test_a_file_of_several_owners_is_judged_once() -> None:
     assert told(*home) == [("error", "value_choice", "NCCL_DEBUG")]
 
 
+def test_files_of_one_path_and_different_contents_are_judged_each() -> None:
+    """A container may have another file at the same place."""
+    home = [Source(USER_FILE, "/root/.nccl.conf", owner, {name: "1"}) for owner, name in (("root", "NCCL_FO"), ("process 7", "NCCL_QQQQ"))]
+    assert sorted(name for _severity, _rule, name in told(*home)) == ["NCCL_FO", "NCCL_QQQQ"]
+
+
 def test_the_worst_comes_first() -> None:
     found = told(site({"NCCL_DEBUG_SUBSYS": "NET", "NCCL_IB_TC": "", "NCCL_IB_SL": "99", "NCCL_DMABUF_ENABLE": "0"}), facts={})
     assert [severity for severity, _rule, _name in found] == ["error", "unknown", "warning", "warning", "info"]

@@ -429,6 +429,7 @@ SILENT: dict[str, list[tuple[dict[str, str], dict[str, Any]]]] = {
         ({"NCCL_SOCKET_IFNAME": "=eth0"}, {}),
         ({"NCCL_SOCKET_IFNAME": "eth"}, {}),
         ({"NCCL_SOCKET_IFNAME": "^lo"}, {}),
+        ({"NCCL_SOCKET_IFNAME": "=eth0:1"}, {}),
         ({"NCCL_SOCKET_IFNAME": "e"}, {"facts": {}}),
     ],
     "collnet_on_roce": [({"NCCL_COLLNET_ENABLE": "1"}, {"facts": INFINIBAND}), ({"NCCL_COLLNET_ENABLE": "0"}, {})],
