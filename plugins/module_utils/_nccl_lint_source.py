@@ -79,7 +79,7 @@ def _unknown(source: Source, name: str) -> Iterator[Problem]:
 
 
 def _nobodys(source: Source, name: str) -> Problem:
-    likely = nearest(name.rsplit(" ", maxsplit=1)[-1].upper(), VARIABLES, _LIKE)
+    likely = nearest((name.split() or [name])[-1].upper(), VARIABLES, _LIKE)
     words = f"did you mean {likely}?" if likely else "NCCL ignores it unless a plugin reads it"
     expected = likely or "one of NCCL's variables"
     if not _NAME.fullmatch(name):

@@ -56,6 +56,8 @@ def test_nothing_set_is_good() -> None:
         ("NCCL_QQQQ", None, "warning", "name_unknown", "no NCCL_QQQQ: NCCL ignores it unless a plugin reads it", "one of NCCL's variables"),
         ("export NCCL_DEBUG", None, "error", "name_form", "the name 'export NCCL_DEBUG' is not made of letters, digits and _; did you mean "
          "NCCL_DEBUG?", "NCCL_DEBUG"),
+        ("NCCL_DEBUG ", None, "error", "name_form", "the name 'NCCL_DEBUG ' is not made of letters, digits and _; did you mean NCCL_DEBUG?",
+         "NCCL_DEBUG"),
         ("NCCL_MESH_DEBUG", None, "info", "name_of_others", "NCCL_MESH_DEBUG is read by the mesh plugin (nccl-mesh-plugin), which needs "
          "NCCL_NET_PLUGIN=mesh", "the plugin is used"),
         ("NCCL_BLOCKING_WAIT", None, "warning", "name_of_others", "NCCL_BLOCKING_WAIT is PyTorch's, and NCCL does not read it",
