@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from ansible_collections.rdma.cluster.plugins.plugin_utils import _nccl
+from ansible_collections.rdma.cluster.plugins.plugin_utils import _nccl, _nccl_lint
 
 
 class FilterModule:
@@ -19,4 +19,6 @@ class FilterModule:
         return {
             "nccl_differs": _nccl.nccl_differs,
             "nccl_files": _nccl.files_to_write,
+            "nccl_lint": _nccl_lint.nccl_lint,
+            "nccl_lint_plan": _nccl_lint.nccl_lint_plan,
         }

@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import errno
 import os
+import stat
 from collections.abc import Callable, Iterator
 from typing import TypeVar
 
@@ -71,6 +72,26 @@ class SysRoot:
                 os.close(file)
         except IsADirectoryError:
             return None
+        except OSError as exc:
+            if exc.errno in _ABSENT:
+                return None
+            raise _named(exc, path) from exc
+
+    def read_regular(self, path: str, size_bytes: int) -> tuple[bytes, os.stat_result] | None:
+        """The first bytes of a file that somebody else may have put there, and what it is; None if it is absent or no regular file.
+
+        A pipe or a device is not opened, so that nobody waits. Links are followed: look at the owner before you tell what is in it.
+        """
+        try:
+            host = self._host(path)
+            if not stat.S_ISREG(os.stat(host).st_mode):
+                return None
+            file = os.open(host, os.O_RDONLY | os.O_NONBLOCK | os.O_NOCTTY)
+            try:
+                status = os.fstat(file)
+                return (os.read(file, size_bytes), status) if stat.S_ISREG(status.st_mode) else None
+            finally:
+                os.close(file)
         except OSError as exc:
             if exc.errno in _ABSENT:
                 return None

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 import yaml
 
 from ansible_collections.rdma.cluster.plugins.module_utils._errors import ParseError
-from ansible_collections.rdma.cluster.plugins.plugin_utils._near import hint
+from ansible_collections.rdma.cluster.plugins.module_utils._near import hint
 
 TIERS = ("leaf", "spine", "core")
 KEYS = ("switches", "links")

@@ -18,6 +18,7 @@ from typing import Any
 from ansible_collections.rdma.cluster.plugins.module_utils._checks_network import ROCE_HEADERS_BYTES, rdma_mtu_bytes
 from ansible_collections.rdma.cluster.plugins.module_utils._findings import ERROR, Finding
 from ansible_collections.rdma.cluster.plugins.module_utils._ipoib import CONNECTED_MTU_BYTES
+from ansible_collections.rdma.cluster.plugins.module_utils._near import SHOWN, hint
 from ansible_collections.rdma.cluster.plugins.plugin_utils._catalogue import CHECKS
 from ansible_collections.rdma.cluster.plugins.plugin_utils._intent_keys import Form, Key
 from ansible_collections.rdma.cluster.plugins.plugin_utils._intent_rules_driver import driver_problems
@@ -28,7 +29,6 @@ from ansible_collections.rdma.cluster.plugins.plugin_utils._intent_rules_fabric 
 )
 from ansible_collections.rdma.cluster.plugins.plugin_utils._intent_rules_roce import nccl_problems, rail_problems, roce_problems
 from ansible_collections.rdma.cluster.plugins.plugin_utils._intent_schema import OURS, OURS_PREFIX, RUN, SECTIONS
-from ansible_collections.rdma.cluster.plugins.plugin_utils._near import SHOWN, hint
 
 KEY, TYPE, VALUE, RAILS, ADDRESS = "intent.key", "intent.type", "intent.value", "intent.rails", "intent.address"
 TYPE_WORDS = {str: "a string", int: "an integer", float: "a number", bool: "true or false", dict: "a dictionary", list: "a list"}

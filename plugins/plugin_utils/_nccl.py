@@ -46,7 +46,7 @@ def nccl_variables(intent: Intent, facts: Facts | None) -> dict[str, str]:
     indexes = set(_gid_indexes(intent, facts).values()) if _needs_gid_index(nccl["version"]) else set()
     if len(indexes) == 1 and None not in indexes:
         derived[GID_INDEX] = str(indexes.pop())
-    if (profile := roce_profile(intent)) and _roce_computes(intent):
+    if (profile := roce_profile(intent)) and roce_computes(intent):
         derived[TRAFFIC_CLASS] = str(profile["traffic_class"])
     if nccl["socket_ifname"]:
         derived[SOCKET_IFNAME] = f"={nccl['socket_ifname']}"
@@ -92,7 +92,7 @@ def check_gid_index(host: str, intent: Intent, facts: Facts | None) -> list[Find
         why = f"NCCL {version or 'is taken to be 2.21 or newer, and'} finds the GID by itself"
     elif GID_INDEX in intent["nccl"]["variables"]:
         why = "rdma_nccl.variables sets it"
-    elif not _roce_computes(intent):
+    elif not roce_computes(intent):
         why = "no compute rail is RoCE"
     if why:
         return [Finding(STAGE, check, host, GID_INDEX, NOT_APPLICABLE, why, expected)]
@@ -116,7 +116,7 @@ def _planned_rails(intent: Intent, facts: Facts | None) -> list[ResolvedRail]:
     return [rail for rail in resolve(intent["rails"], facts or {}) if rail.rail["role"] == "compute"]
 
 
-def _roce_computes(intent: Intent) -> bool:
+def roce_computes(intent: Intent) -> bool:
     """Whether a rail for NCCL is RoCE."""
     return any(rail["link_layer"] == "roce" for rail in intent["rails"] if rail["role"] == "compute")
 

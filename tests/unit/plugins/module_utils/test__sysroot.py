@@ -221,3 +221,27 @@ def refusing(number: int):
         raise OSError(number, os.strerror(number))
 
     return read
+
+
+@pytest.mark.parametrize("prefix", ["", "/"])
+def test_the_beginning_of_a_regular_file_and_nothing_of_others(tmp_path: Path, prefix: str) -> None:
+    """With the root "/" the paths are those of the machine of the tests."""
+    (tmp_path / "file").write_bytes(b"0123456789")
+    (tmp_path / "link").symlink_to("file")
+    os.mkfifo(tmp_path / "pipe")
+    sys, base = (SysRoot("/"), str(tmp_path)) if prefix else (SysRoot(str(tmp_path)), "")
+    for name in ("file", "link"):
+        found = sys.read_regular(f"{base}/{name}", 4)
+        assert found is not None
+        assert (found[0], found[1].st_size) == (b"0123", 10)
+    assert sys.read_regular(f"{base}/pipe", 4) is None
+    assert sys.read_regular(f"{base}/nothing", 4) is None
+    assert sys.read_regular(f"{base}/", 4) is None
+
+
+def test_a_pipe_is_not_opened(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    os.mkfifo(tmp_path / "pipe")
+    opened: list[str] = []
+    monkeypatch.setattr(os, "open", lambda path, _flags: opened.append(path))
+    assert SysRoot(str(tmp_path)).read_regular("/pipe", 4) is None
+    assert opened == []

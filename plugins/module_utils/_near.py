@@ -15,9 +15,15 @@ SHOWN = 80
 NAMES = 40
 
 
+def nearest(name: object, known: Iterable[str], cutoff: float = 0.6) -> str | None:
+    """The name that is most like one; None if none is. cutoff: from 0, everything is like it, to 1, only itself."""
+    near = difflib.get_close_matches(str(name)[:SHOWN], list(known), n=1, cutoff=cutoff)
+    return near[0] if near else None
+
+
 def hint(name: object, known: Iterable[str], kind: str) -> str:
     """ "did you mean 'leaf3'?", or what there is where nothing is near. kind: what they are, in the plural."""
     known = list(known)
-    near = difflib.get_close_matches(str(name)[:SHOWN], known, n=1)
+    near = nearest(name, known)
     more = f" and {len(known) - NAMES} more" if len(known) > NAMES else ""
-    return f"did you mean '{near[0]}'?" if near else f"the {kind} are {', '.join(known[:NAMES])}{more}"
+    return f"did you mean '{near}'?" if near else f"the {kind} are {', '.join(known[:NAMES])}{more}"

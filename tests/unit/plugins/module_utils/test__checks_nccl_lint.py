@@ -1,0 +1,63 @@
+# Copyright (c) 2026, the rdma.cluster authors
+# GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""The finding of the nccl stage's gate on NCCL's variables."""
+
+from __future__ import annotations
+
+from ansible_collections.rdma.cluster.plugins.module_utils._checks_nccl_lint import check_lint
+from ansible_collections.rdma.cluster.plugins.module_utils._findings import Finding, stopping
+from ansible_collections.rdma.cluster.plugins.module_utils._nccl_lint import lint
+from ansible_collections.rdma.cluster.plugins.module_utils._nccl_precedence import SITE_FILE, Source
+from tests.unit.hosts import lab_facts
+
+EXPECTED = "variables that NCCL reads, and that agree with the host and each other"
+
+
+def found(variables: dict[str, str]) -> list[Finding]:
+    problems = lint([Source(SITE_FILE, "/etc/nccl.conf", "", variables)], lab_facts(), None)
+    return check_lint("node1", [problem.to_dict() for problem in problems])
+
+
+def test_good_variables() -> None:
+    assert found({"NCCL_IB_HCA": "=rxe_rail0:1,rxe_rail1:1"}) == [
+        Finding("nccl", "nccl.lint", "node1", "NCCL's variables", "ok", "nothing is wrong", EXPECTED)
+    ]
+
+
+def test_notes_stop_nobody_and_are_counted() -> None:
+    (finding,) = found({"NCCL_MESH_DEBUG": "1", "NCCL_IBEXT_DISABLE": "1"})
+    assert (finding.status, finding.observed) == ("ok", "nothing is wrong; 2 notes")
+
+
+def test_nobody_has_looked() -> None:
+    assert check_lint("node1", None) == [
+        Finding(
+            "nccl", "nccl.lint", "node1", "NCCL's variables", "unknown", "nobody has looked at them", EXPECTED,
+            "Run the nccl stage for node1, which lints them.",
+        )
+    ]  # fmt: skip
+
+
+def test_a_finding_for_each_problem() -> None:
+    findings = found({"NCCL_DEBUG": "WARNING", "NCCL_QQQQ": "1", "NCCL_MESH_DEBUG": "1"})
+    assert findings == [
+        Finding(
+            "nccl", "nccl.lint", "node1", "NCCL_DEBUG in /etc/nccl.conf (value_choice)", "error",
+            "NCCL_DEBUG=WARNING: NCCL takes its default", "one of VERSION, WARN, ATTN, INFO, ABORT, TRACE",
+            "On node1: correct NCCL_DEBUG in /etc/nccl.conf.",
+        ),
+        Finding(
+            "nccl", "nccl.lint", "node1", "NCCL_QQQQ in /etc/nccl.conf (name_unknown)", "warning",
+            "no NCCL_QQQQ: NCCL ignores it unless a plugin reads it", "one of NCCL's variables",
+            "On node1: take NCCL_QQQQ out of /etc/nccl.conf.",
+        ),
+    ]  # fmt: skip
+    assert [finding.status for finding in stopping(findings)] == ["error"]
+
+
+def test_what_could_not_be_judged_stops() -> None:
+    problems = lint([Source(SITE_FILE, "/etc/nccl.conf", "", {"NCCL_IB_HCA": "=mlx5_0"})], {}, None)
+    (finding,) = check_lint("node1", [problem.to_dict() for problem in problems])
+    assert (finding.status, finding.remedy) == ("unknown", "On node1: read the host with rdma.cluster.rdma_facts.")
