@@ -121,7 +121,20 @@ class Tools:
                 return f"{device} has no port {port}"
             if self._sys.text(f"{folder}/ports/{port}/link_layer") == "Ethernet":
                 return f"{device} port {port} is an Ethernet port, behind which there is no InfiniBand fabric"
-        return f"it may not open /dev/infiniband/umad* for {self._port_words()} (permission denied: become root), or no port is active"
+        node = self._umad_node()
+        if node is None:
+            return f"it may not open /dev/infiniband/umad* for {self._port_words()} (permission denied: become root), or no port is active"
+        if not self._sys.exists(node):
+            return f"there is no {node}, by which {self._port_words()} is asked: udev makes it, and a container has to be given it"
+        return f"it may not open {node}, by which {self._port_words()} is asked (permission denied): become root"
+
+    def _umad_node(self) -> str | None:
+        """What ib_umad has made for the port that is asked from; the tools do not tell why they cannot open it (rdma-core 44)."""
+        folder, wanted = "/sys/class/infiniband_mad", (self._asked.device, str(self._asked.port))
+        for name in self._sys.list_dir(folder):
+            if (self._sys.text(f"{folder}/{name}/ibdev"), self._sys.text(f"{folder}/{name}/port")) == wanted:
+                return f"/dev/infiniband/{name}"
+        return None
 
 
 def _twice(tool: str, lines: Sequence[str]) -> list[str]:

@@ -87,7 +87,7 @@ def _plane(name: str, manager: Mapping[str, Any], views: Sequence[View], seen: S
         finding = _host(host, subject, own, usual, expected[kind])
         if finding.status == OK and host == speaker:
             silent = _silent(finding, manager, views, usual, seen)
-            yield silent or _master(finding, manager, views, usual)
+            yield silent or _master(finding, manager, views, usual, seen)
             yield from _others(finding, manager, views, seen) if silent is None else ()
         else:
             yield finding
@@ -143,7 +143,7 @@ def _silent(finding: Finding, manager: Mapping[str, Any], views: Sequence[View],
     return Finding(STAGE, CHECK, finding.host, finding.subject, ERROR, observed, finding.expected, f"{remedy[:-1]}, then run again.")
 
 
-def _master(finding: Finding, manager: Mapping[str, Any], views: Sequence[View], usual: int | None) -> Finding:
+def _master(finding: Finding, manager: Mapping[str, Any], views: Sequence[View], usual: int | None, seen: Seen) -> Finding:
     who = _of_lid(views, usual)
     observed = f"{who or 'a switch, or a host that is not in this run'} (LID {usual})"
     if manager["kind"] == "switch":
@@ -155,7 +155,12 @@ def _master(finding: Finding, manager: Mapping[str, Any], views: Sequence[View],
     if who == wanted:
         return Finding(STAGE, CHECK, finding.host, finding.subject, OK, observed, finding.expected)
     if who in manager["hosts"]:
-        remedy = f"It stood by and has taken over: see why opensm of {wanted} does not run (`systemctl status 'opensm*'`)."
+        standing = {_of_lid(views, each.lid) for each in seen.managers or () if each.state == "STANDBY"}
+        remedy = (
+            f"opensm of {wanted} runs, and that of {who} has not handed over to it: `systemctl restart 'opensm@*'` on {who}."
+            if wanted in standing
+            else f"It stood by and has taken over: see why opensm of {wanted} does not run (`systemctl status 'opensm*'`)."
+        )
     else:
         remedy = f"Stop the subnet manager of {observed}, or plan it in rdma_fabric.planes; two with other settings undo each other's."
     return Finding(STAGE, CHECK, finding.host, finding.subject, ERROR, observed, finding.expected, remedy)

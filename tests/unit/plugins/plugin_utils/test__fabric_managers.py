@@ -56,6 +56,16 @@ def test_one_that_stood_by_has_taken_over() -> None:
     assert told(fleet(2, 2, 2), {"blue": [sm(2, "MASTER", 13)]}) == [("n1", "plane blue", ERROR, "n2 (LID 2)")]
 
 
+def test_one_that_does_not_hand_over_is_told_apart_from_one_that_does_not_run() -> None:
+    remedies = []
+    for first in ([], [sm(1, "STANDBY", 14)]):
+        (finding, *_others) = check(fleet(2, 2), {"blue": [sm(2, "MASTER", 13), *first]})["n1"]
+        assert (finding.status, finding.observed) == (ERROR, "n2 (LID 2)")
+        remedies.append(finding.remedy)
+    assert "why opensm of n1 does not run" in remedies[0]
+    assert "opensm of n1 runs, and that of n2 has not handed over to it: `systemctl restart 'opensm@*'` on n2" in remedies[1]
+
+
 def test_another_host_or_a_switch_is_the_master() -> None:
     assert told(fleet(3, 3, 3))[0] == ("n1", "plane blue", ERROR, "n3 (LID 3)")
     assert told(fleet(9, 9, 9))[0] == ("n1", "plane blue", ERROR, "a switch, or a host that is not in this run (LID 9)")
