@@ -17,8 +17,8 @@ from ansible_collections.rdma.cluster.plugins.module_utils._iblinkinfo import Li
 from ansible_collections.rdma.cluster.plugins.module_utils._ibnetdiscover import Discovery
 from ansible_collections.rdma.cluster.plugins.module_utils._smpquery import NodeInfo, parse_nodedesc, parse_nodeinfo
 
-#: So many ports are asked at most.
-ASKED_PORTS = 8
+#: So many ports are asked at most, and so many that do not answer: each takes the tool's time to give up.
+ASKED_PORTS, SILENT_PORTS = 8, 2
 #: A directed route has so many hops at most (IBA 14.2.2).
 MOST_HOPS = 62
 
@@ -26,20 +26,28 @@ Peers = dict[End, End]
 
 
 def find_doubles(reader: Tools, discovery: Discovery, linkinfo: Linkinfo, port: int | None) -> dict[str, list[Twin]]:
-    """GUID → the nodes that have it, each behind another port. port: of the HCA that asks, None for its first one with a link."""
+    """GUID → the nodes that have it, each behind another port. port: of the HCA that asks, None for its first one with a link.
+
+    What is not answered is no problem of its own: that the ports are lost is told of them anyhow.
+    """
     peers = {(node.guid, at.number): (at.end.guid, at.end.port) for node in discovery.nodes for at in node.ports if at.end is not None}
     switches = {node.guid for node in discovery.nodes if node.kind == "switch"}
     lost = [end for end in _lost(linkinfo) if end[0] in switches]
     routes = _routes(discovery.start, port, peers, switches) if lost else {}
     found: dict[str, list[Twin]] = {}
+    before, silent = len(reader.problems), 0
     for end in [end for end in lost if end[0] in routes][:ASKED_PORTS]:
+        if silent == SILENT_PORTS:
+            break
         there = _behind(reader, routes, end)
+        silent += there is None
         other = peers.get((there.guid, there.port)) if there is not None else None
         if there is None or other is None or other == end or there.guid in found or other[0] not in routes:
             continue
         again = _behind(reader, routes, other)
         if again is not None and again.guid == there.guid:
             found[there.guid] = [Twin(_description(reader, routes, each), each) for each in sorted((end, other))]
+    del reader.problems[before:]
     return found
 
 
