@@ -11,8 +11,10 @@ import dataclasses
 import os
 import shutil
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
+from pathlib import Path
 
 from lab import cluster, fabric_hosts, fabric_plan, fabric_refresh, fabric_texts, ibsim, opensm, paths, preflight
 from lab.cluster import Lab
@@ -155,32 +157,58 @@ def run_tool(name: str, words: Sequence[str], node: str | None) -> None:
 
 
 def second_manager(name: str, node: str | None, options: Mapping[str, str]) -> None:
-    """Start one more opensm, at another host than the first unless said; the one that must win is then master.
-
-    If that is the new one, the others are stopped before and started after it. ibsim tells a master of a new manager before that one is
-    ready, and opensm 3.3.23 may then hand over to a manager that is still discovering, whereupon nobody is master for good.
-    """
+    """Start one more opensm, at another host than the first unless said; the one that must win is then master."""
     fabric = load(name)
     folder = fabric.folder
     at = node or next(hca.name for hca in fabric.plan.hcas if hca.name.split()[0] != fabric.manager_node.split()[0])
-    new = opensm.rank(options, fabric.plan.guid(at))
-    with locked(name):
-        ibsim.forget_the_dead(folder)
+    with locked(name), _others_wait(fabric, opensm.rank(options, fabric.plan.guid(at))):
         number = max(opensm.numbers(folder), default=0) + 1
-        others = [n for n in opensm.numbers(folder) if opensm.is_running(folder, n)]
-        wins = all(new > opensm.rank_of(folder.manager(n), fabric.plan) for n in others)
-        for other in others if wins else []:
-            opensm.stop(folder, other)
         role = opensm.start(folder, number, at, options, patience_seconds=fabric.patience_seconds)
-        for other in others if wins else []:
-            opensm.again(folder, other, patience_seconds=fabric.patience_seconds)
     log(f"opensm{number} at {at} is {role}")
 
 
-def stop_manager(name: str, number: int) -> None:
-    """End one subnet manager, as if its host had lost it."""
+def start_manager(name: str, number: int) -> None:
+    """Start a subnet manager that has ended once more, as it was; the one that must win is then master."""
     fabric = load(name)
-    if number not in opensm.numbers(fabric.folder):
-        raise LabError(f"Fabric '{name}' has no opensm{number}; it has {', '.join(f'opensm{n}' for n in opensm.numbers(fabric.folder))}.")
-    opensm.stop(fabric.folder, number)
+    home = _manager(fabric, number)
+    if opensm.is_running(fabric.folder, number):
+        raise LabError(f"opensm{number} of fabric '{name}' runs.")
+    with locked(name), _others_wait(fabric, opensm.rank_of(home, fabric.plan)):
+        role = opensm.again(fabric.folder, number, patience_seconds=fabric.patience_seconds)
+    log(f"opensm{number} is {role}")
+
+
+@contextmanager
+def _others_wait(fabric: Fabric, new: tuple[int, int]) -> Iterator[None]:
+    """While a manager of this rank is started: if it must win, the others are stopped before and started after it.
+
+    ibsim tells a master of a new manager before that one is ready, and opensm 3.3.23 may then hand over to a manager that is still
+    discovering, whereupon nobody is master for good.
+    """
+    folder = fabric.folder
+    ibsim.forget_the_dead(folder)
+    others = [number for number in opensm.numbers(folder) if opensm.is_running(folder, number)]
+    wins = all(new > opensm.rank_of(folder.manager(number), fabric.plan) for number in others)
+    for other in others if wins else []:
+        opensm.stop(folder, other)
+    yield
+    for other in others if wins else []:
+        opensm.again(folder, other, patience_seconds=fabric.patience_seconds)
+
+
+def stop_manager(name: str, number: int, *, kill: bool = False) -> None:
+    """End one subnet manager, as if its host had lost it. kill: by a signal that it does not see."""
+    fabric = load(name)
+    _manager(fabric, number)
+    opensm.stop(fabric.folder, number, kill=kill)
     log(f"opensm{number} has ended")
+
+
+def _manager(fabric: Fabric, number: int) -> Path:
+    """The folder of a subnet manager that has been started; LabError if there is none of that number."""
+    there = opensm.numbers(fabric.folder)
+    if number not in there:
+        raise LabError(
+            f"Fabric '{fabric.folder.path.name}' has no opensm{number}; it has {', '.join(f'opensm{each}' for each in there) or 'none'}."
+        )
+    return fabric.folder.manager(number)

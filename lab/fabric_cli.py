@@ -48,7 +48,10 @@ def add(commands: Commands) -> None:
     verb("console", "say something else to ibsim").add_argument("line", help='for example: Guid "leaf2" 0x506b4b0300000010')
     second = verb("second-sm", "start one more subnet manager")
     _add_manager(second)
-    verb("stop-sm", "end a subnet manager").add_argument("number", type=int)
+    stop = verb("stop-sm", "end a subnet manager")
+    stop.add_argument("number", type=int)
+    stop.add_argument("--kill", action="store_true", help="by SIGKILL")
+    verb("start-sm", "start one again that has ended").add_argument("number", type=int)
     run = verb("run", "run a tool on the fabric: run [--host 'node17 mlx5_3'] -- ibnetdiscover -p")
     run.add_argument("--host", help="the HCA or switch it is run at (default: the subnet manager's)")
     run.add_argument("words", nargs=argparse.REMAINDER, metavar="command")
@@ -112,7 +115,8 @@ VERBS: dict[str, Callable[[str, argparse.Namespace], None]] = {
     "counter": lambda name, given: fabric_faults.counter(name, given.node, given.port, given.counter, given.value),
     "console": lambda name, given: fabric_faults.console(name, given.line),
     "second-sm": lambda name, given: fabric.second_manager(name, given.host, _options(given.set)),
-    "stop-sm": lambda name, given: fabric.stop_manager(name, given.number),
+    "stop-sm": lambda name, given: fabric.stop_manager(name, given.number, kill=given.kill),
+    "start-sm": lambda name, given: fabric.start_manager(name, given.number),
     "run": _run,
 }
 

@@ -5,7 +5,8 @@
 One process a fabric, `python -m lab.fabric_refresh FOLDER LAB`.
 
 Ports change when somebody speaks to ibsim's console or a subnet manager does something: both write, and files that have grown are the
-sign to ask all ports. Every SLOW_SECONDS it asks anyhow, for somebody may have used ibportstate.
+sign to ask all ports. Every SLOW_SECONDS it asks anyhow, for somebody may have used ibportstate, and lets ibsim
+forget the clients that are dead.
 """
 
 from __future__ import annotations
@@ -16,7 +17,7 @@ import time
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
-from lab import cluster, fabric_hosts, fabric_state, process
+from lab import cluster, fabric_hosts, fabric_state, ibsim, process
 from lab.cluster import Lab
 from lab.errors import LabError
 from lab.fabric_plan import FabricPlan
@@ -63,20 +64,30 @@ def refresh(folder: FabricFolder, lab: Lab, plan: FabricPlan) -> None:
             fabric_hosts.refresh_host(root, fabric_hosts.hcas_of(plan, node.name), folder)
 
 
+def forget(folder: FabricFolder) -> None:
+    """A host that lost its power leaves a dead client, for which ibsim keeps what is said to the next one on that port."""
+    with fabric_state.locked(folder.path.name):
+        ibsim.forget_the_dead(folder)
+
+
 def main(path: str, name: str) -> None:
     folder = FabricFolder(Path(path))
     lab, plan = cluster.load(name), fabric_state.load(folder.path.name).plan
     roots = [lab.folder.node(node.name) / "root" for node in lab.plan.nodes]
     before, asked = None, 0.0
     while True:
-        now = signs(folder, roots)
-        if now != before or time.monotonic() - asked > SLOW_SECONDS:
-            before, asked = now, time.monotonic()
-            try:
+        slow = time.monotonic() - asked > SLOW_SECONDS
+        try:
+            if slow:
+                forget(folder)
+            now = signs(folder, roots)
+            if slow or now != before:
+                before, asked = now, time.monotonic()
                 refresh(folder, lab, plan)
-            except LabError as error:
-                # A port that does not answer now will be asked again.
-                print(error, flush=True)
+        except LabError as error:
+            # A port that does not answer now will be asked again.
+            asked = time.monotonic()
+            print(error, flush=True)
         time.sleep(LOOK_SECONDS)
 
 

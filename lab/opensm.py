@@ -5,6 +5,7 @@
 from __future__ import annotations
 
 import re
+import signal
 import subprocess
 import time
 from collections.abc import Mapping
@@ -108,8 +109,9 @@ def is_running(folder: FabricFolder, number: int) -> bool:
     return process.is_ours(folder.manager(number) / "pid", str(folder.manager(number)))
 
 
-def stop(folder: FabricFolder, number: int) -> None:
-    process.end(folder.manager(number) / "pid", str(folder.manager(number)))
+def stop(folder: FabricFolder, number: int, *, kill: bool = False) -> None:
+    first = signal.SIGKILL if kill else signal.SIGTERM
+    process.end(folder.manager(number) / "pid", str(folder.manager(number)), first=first)
 
 
 def numbers(folder: FabricFolder) -> list[int]:

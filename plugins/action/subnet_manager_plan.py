@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any, ClassVar
 
-from ansible_collections.rdma.cluster.plugins.module_utils._opensm_service import Instance, ports_file
+from ansible_collections.rdma.cluster.plugins.module_utils._opensm_service import ports_file
 from ansible_collections.rdma.cluster.plugins.plugin_utils._action import RunAction
 from ansible_collections.rdma.cluster.plugins.plugin_utils._subnet_manager import plan_managers
 
@@ -25,13 +25,12 @@ class ActionModule(RunAction):
         plan = plan_managers(self.host, fleet, inventory, options["keys"])
         if plan.problems:
             return {"failed": True, "msg": "The subnet manager cannot be set up:\n" + "\n".join(f"  - {each}" for each in plan.problems)}
-        instances = [Instance(**each) for each in plan.instances]
-        ports = ports_file(instances)
+        none = ports_file([])
         return {
             "flavour": plan.flavour,
             "instances": plan.instances,
             "sharp": plan.sharp,
-            "ports_file": {"path": ports.path, "content": ports.text},
+            "ports_file": {"path": none.path, "none": none.text},
             # Keys are in opensm.conf.
             "_ansible_no_log": bool(options["keys"]),
         }

@@ -10,7 +10,7 @@ from collections.abc import Collection, Mapping, Sequence
 from dataclasses import replace
 
 from ansible_collections.rdma.cluster.plugins.module_utils._fabric_details import Build, Counters, add_counters, add_linkinfo
-from ansible_collections.rdma.cluster.plugins.module_utils._fabric_graph import AGGREGATION, End, Graph, Link, Node, Port
+from ansible_collections.rdma.cluster.plugins.module_utils._fabric_graph import AGGREGATION, End, Graph, Link, Node, Port, Twin
 from ansible_collections.rdma.cluster.plugins.module_utils._fabric_names import kind_of, name_of
 from ansible_collections.rdma.cluster.plugins.module_utils._fabric_words import rate_gbps
 from ansible_collections.rdma.cluster.plugins.module_utils._iblinkinfo import Linkinfo
@@ -27,8 +27,10 @@ def fabric_graph(
     counters: Counters | None = None,
     names: Mapping[str, str] | None = None,
     problems: Sequence[str] = (),
+    doubles: Mapping[str, Sequence[Twin]] | None = None,
 ) -> Graph:
-    """The graph of a plane. names: the node-name map; problems: what is known already to be missing, as sentences.
+    """The graph of a plane. names: the node-name map; problems: what is known already to be missing, as sentences;
+    doubles: nodes of one GUID, of which discovery and linkinfo have made one.
 
     Every link that only one end tells of, every node that is named and not described, and whatever the tools tell differently is a
     problem: the graph is not complete then.
@@ -45,12 +47,13 @@ def fabric_graph(
         [build.nodes[guid].name for guid in missing],
     )
     if linkinfo is not None:
-        add_linkinfo(build, linkinfo)
+        add_linkinfo(build, linkinfo, doubles=bool(doubles))
     add_counters(build, counters or {})
     said = [*problems, *discovery.problems, *(linkinfo.problems if linkinfo is not None else ()), *build.problems]
     nodes = {guid: build.nodes[guid] for guid in sorted(build.nodes)}
     links = [build.links[key] for key in sorted(build.links)]
-    return Graph(plane, nodes, links, SOURCE, not said, said)
+    twins = {guid: list(found) for guid, found in (doubles or {}).items()}
+    return Graph(plane, nodes, links, SOURCE, not said and not twins, said, twins)
 
 
 def _add_node(build: Build, told: dict[End, FoundPort], found: FoundNode) -> None:

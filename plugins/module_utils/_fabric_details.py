@@ -39,19 +39,24 @@ class Build:
         return f"{node.name if node is not None else end[0]} port {end[1]}"
 
 
-def add_linkinfo(build: Build, linkinfo: Linkinfo) -> None:
+def add_linkinfo(build: Build, linkinfo: Linkinfo, *, doubles: bool) -> None:
+    """doubles: whether nodes of one GUID are known: the tools lose cables of theirs."""
     lids = {node.lid: node.guid for node in build.nodes.values() if node.lid is not None}
     linked = {end for link in build.links for end in link}
-    strangers, changed = [], []
+    strangers, changed, lost = [], [], []
     for told in linkinfo.ports:
         end = _place(build, told.guid or lids.get(told.lid or 0, ""), told.number)
         if end is None:
             strangers.append(f"{told.description or told.guid} port {told.number}")
             continue
+        if told.lost:
+            lost.append(build.call(end))
         if told.answered and (told.end is not None) != (end in linked):
             changed.append(build.call(end))
         _merge_port(build, end, told)
     build.some("iblinkinfo tells of ports that ibnetdiscover did not find: the fabric changed in between", strangers)
+    if not doubles:
+        build.some("iblinkinfo was not told who is behind ports that are up", lost)
     build.some("ibnetdiscover and iblinkinfo do not tell the same of links: the fabric changed in between", changed)
 
 

@@ -80,8 +80,19 @@ class Link:
 
 
 @dataclass(frozen=True)
+class Twin:
+    """One of several nodes that have the same GUID. description: what it calls itself; behind: the switch's port that leads to it."""
+
+    description: str
+    behind: End
+
+
+@dataclass(frozen=True)
 class Graph:
-    """One plane. source: "ibnetdiscover" | "lldp"; problems: what could not be read, as sentences; complete is False then."""
+    """One plane. source: "ibnetdiscover" | "lldp"; problems: what could not be read, as sentences; complete is False then.
+
+    doubles: GUID → the nodes that have it, of which the graph has one with cables of both; complete is False then, too.
+    """
 
     plane: str
     nodes: dict[str, Node]
@@ -89,6 +100,7 @@ class Graph:
     source: str
     complete: bool = True
     problems: list[str] = field(default_factory=list)
+    doubles: dict[str, list[Twin]] = field(default_factory=dict)
 
     @cached_property
     def _peers(self) -> dict[End, End]:
@@ -146,6 +158,7 @@ class Graph:
             "source": self.source,
             "complete": self.complete,
             "problems": list(self.problems),
+            "doubles": {guid: [[twin.description, *twin.behind] for twin in twins] for guid, twins in self.doubles.items()},
             "counter_names": [list(names) for names in sets],
             "nodes": nodes,
             "links": [[*link.a, *link.b, link.width, link.speed] for link in self.links],
@@ -160,7 +173,10 @@ class Graph:
             names = data["counter_names"]
             nodes = {guid: _node(guid, told, names) for guid, told in data["nodes"].items()}
             links = [Link((link[0], link[1]), (link[2], link[3]), link[4], link[5]) for link in data["links"]]
-            return cls(data["plane"], nodes, links, data["source"], data["complete"], list(data["problems"]))
+            # Graphs of earlier versions, which an earlier run may have kept, have none.
+            told = data.get("doubles", {}).items()
+            doubles = {guid: [Twin(twin[0], (twin[1], twin[2])) for twin in twins] for guid, twins in told}
+            return cls(data["plane"], nodes, links, data["source"], data["complete"], list(data["problems"]), doubles)
         except (KeyError, IndexError, TypeError, ValueError, AttributeError) as exc:
             raise ParseError(f"not the tree of a graph: {type(exc).__name__} {exc}") from exc
 

@@ -14,8 +14,9 @@ from dataclasses import dataclass
 from ansible_collections.rdma.cluster.plugins.module_utils._command import Runner
 from ansible_collections.rdma.cluster.plugins.module_utils._errors import ParseError
 from ansible_collections.rdma.cluster.plugins.module_utils._fabric_build import SOURCE, fabric_graph
+from ansible_collections.rdma.cluster.plugins.module_utils._fabric_doubles import find_doubles
 from ansible_collections.rdma.cluster.plugins.module_utils._fabric_graph import Graph
-from ansible_collections.rdma.cluster.plugins.module_utils._fabric_tools import Asked, Tools
+from ansible_collections.rdma.cluster.plugins.module_utils._fabric_tools import SAME_GUID, Asked, Tools
 from ansible_collections.rdma.cluster.plugins.module_utils._iblinkinfo import parse_iblinkinfo
 from ansible_collections.rdma.cluster.plugins.module_utils._ibnetdiscover import Discovery, parse_ibnetdiscover
 from ansible_collections.rdma.cluster.plugins.module_utils._ibqueryerrors import QueriedErrors, parse_ibqueryerrors
@@ -49,11 +50,14 @@ def read_fabric(runner: Runner, sys: SysRoot, asked: Asked) -> FabricFacts:
     if discovery is None:
         return FabricFacts(Graph(asked.plane, {}, [], SOURCE, False, reader.problems), Managers(None, None, reader.problems[-1]))
     linkinfo = reader.run("iblinkinfo", ["-l"], parse_iblinkinfo) if asked.links else None
+    doubles = find_doubles(reader, discovery, linkinfo, asked.port) if linkinfo is not None else {}
     counters = _errors(reader, discovery) if asked.errors else {}
     if asked.data:
         for key, values in _data(reader).items():
             counters.setdefault(key, {}).update(values)
-    graph = fabric_graph(asked.plane, discovery, linkinfo=linkinfo, counters=counters, names=names, problems=reader.problems)
+    # What the library complains of in every tool is told once, by the names of the nodes.
+    problems = [each for each in reader.problems if not doubles or SAME_GUID not in each]
+    graph = fabric_graph(asked.plane, discovery, linkinfo=linkinfo, counters=counters, names=names, problems=problems, doubles=doubles)
     return FabricFacts(graph, read_managers(reader))
 
 

@@ -21,6 +21,16 @@ _CLOSED = re.compile(r"can't open UMAD port|can't open MAD port|Failed to open")
 _NO_SM = "No SM/SA found"
 #: In the problems of a graph that was read while no subnet manager answered.
 NO_MANAGER = "found no subnet manager"
+#: In what is told of a tool whose library has met one GUID twice.
+SAME_GUID = "was told one GUID by two ports"
+#: In what is told where the manager that the port knows does not answer, or its half that keeps records.
+SILENT_MANAGER = "no subnet manager answers"
+SILENT_RECORDS = "the subnet administrator, a part of the subnet manager, does not answer"
+_TWICE = re.compile(
+    r"Duplicate (?:Port|Node): (?:Port|Node) with guid (0x[0-9a-f]{16})|Error Occurred when trying to insert new (?:port|node)"
+)
+_RECORDS = re.compile(r"Query SA failed|sa call \w+ failed")
+_MANAGER = re.compile(r"_do_madrpc failed; dport \(Lid ([0-9]{1,5})\)")
 _NO_MODULE = "is ib_umad module loaded"
 _PACKAGE = "infiniband-diags"
 _ENDED_WELL = {"ibqueryerrors": (0, 1)}
@@ -82,9 +92,15 @@ class Tools:
             return [f"{tool} cannot ask: {self._why_closed()}"]
         if _NO_SM in text:
             return [f"{tool} {NO_MANAGER} on {self._port_words()}, and asked nobody"]
-        silent = [line for line in lines if _TIMED_OUT.search(line)]
-        other = [line for line in lines if line not in silent]
-        said = (
+        if tool == "sminfo" and (asked := _MANAGER.search(text)) is not None:
+            return [f"{SILENT_MANAGER} at LID {asked.group(1)}"]
+        twice = [line for line in lines if _TWICE.search(line)]
+        records = [line for line in lines if _RECORDS.search(line)]
+        silent = [line for line in lines if _TIMED_OUT.search(line) and line not in records]
+        other = [line for line in lines if line not in (*twice, *records, *silent)]
+        said = _twice(tool, twice)
+        said += [f"{SILENT_RECORDS} {tool}: {records[0].strip()}"] if records else []
+        said += (
             [f"{len(silent)} queries of {tool} were not answered, so that nodes or ports are missing: {silent[0].strip()}"]
             if silent
             else []
@@ -105,4 +121,22 @@ class Tools:
                 return f"{device} has no port {port}"
             if self._sys.text(f"{folder}/ports/{port}/link_layer") == "Ethernet":
                 return f"{device} port {port} is an Ethernet port, behind which there is no InfiniBand fabric"
-        return f"it may not open /dev/infiniband/umad* for {self._port_words()} (permission denied: become root), or no port is active"
+        node = self._umad_node()
+        if node is None:
+            return f"it may not open /dev/infiniband/umad* for {self._port_words()} (permission denied: become root), or no port is active"
+        if not self._sys.exists(node):
+            return f"there is no {node}, by which {self._port_words()} is asked: udev makes it, and a container has to be given it"
+        return f"it may not open {node}, by which {self._port_words()} is asked (permission denied): become root"
+
+    def _umad_node(self) -> str | None:
+        """What ib_umad has made for the port that is asked from; the tools do not tell why they cannot open it (rdma-core 44)."""
+        folder, wanted = "/sys/class/infiniband_mad", (self._asked.device, str(self._asked.port))
+        for name in self._sys.list_dir(folder):
+            if (self._sys.text(f"{folder}/{name}/ibdev"), self._sys.text(f"{folder}/{name}/port")) == wanted:
+                return f"/dev/infiniband/{name}"
+        return None
+
+
+def _twice(tool: str, lines: Sequence[str]) -> list[str]:
+    guids = dict.fromkeys(match.group(1) for line in lines if (match := _TWICE.search(line)) is not None and match.group(1))
+    return [f"{tool} {SAME_GUID}: {', '.join(guids) or lines[0].strip()}"] if lines else []

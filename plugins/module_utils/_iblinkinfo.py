@@ -62,6 +62,11 @@ class LinkinfoPort:
     could_be: tuple[int | None, str | None] | None
     answered: bool
 
+    @property
+    def lost(self) -> bool:
+        """Whether it is up and the tool was not told who is behind it."""
+        return not self.answered and self.state is not None
+
 
 @dataclass(frozen=True)
 class Linkinfo:
@@ -127,7 +132,7 @@ def _add(
             answered=not missing and state is not None,
         )
     )
-    if missing or state is None:
+    if state is None:
         problems.line(number, match.group(0), "tells of a port that did not answer")
 
 

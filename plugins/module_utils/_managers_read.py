@@ -26,10 +26,17 @@ class Managers:
 
 
 def read_managers(tools: Tools) -> Managers:
-    """Two commands, and one more for each manager beside the master. Never raises for what the fabric or the tools do."""
+    """Two commands, and one more for each manager beside the master. Never raises for what the fabric or the tools do.
+
+    A master that goes between the two is asked for again, so that it is told who has gone, or who has taken over.
+    """
     before = len(tools.problems)
     master = tools.run("sminfo", [], parse_sminfo)
     lids = tools.run("saquery", ["-s"], parse_manager_ports) if master is not None else None
+    if master is not None and lids is None:
+        again = tools.run("sminfo", [], parse_sminfo)
+        if again is not None and again.guid != master.guid:
+            tools.problems.append(f"the master was at LID {master.lid} and is now at LID {again.lid}: another has taken over in between")
     known = [] if master is None else [master]
     for lid in lids or ():
         if master is not None and lid != master.lid and (other := tools.run("sminfo", [str(lid)], parse_sminfo)) is not None:

@@ -24,6 +24,7 @@ from ansible_collections.rdma.cluster.plugins.module_utils._opensm_service impor
     SHARP_UNIT,
     UNIT_FOLDER,
     Instance,
+    at_boot_path,
     drop_in,
     drop_in_path,
     service_files,
@@ -36,6 +37,7 @@ from ansible_collections.rdma.cluster.plugins.module_utils._opensm_state import 
     Texts,
     memory_path,
     memory_text,
+    needed_paths,
     next_step,
     read_service,
     read_sums,
@@ -108,7 +110,8 @@ def ensure_managers(
 def ours() -> list[str]:
     """The files of ours that are on this host."""
     there = [*Path(FOLDER).glob("opensm-*.conf"), *Path(FOLDER).glob("partitions-*.conf")]
-    return [str(path) for path in [*there, *Path(UNIT_FOLDER).glob(f"opensm*.d/{DROP_IN}")]]
+    units = [*Path(UNIT_FOLDER).glob(f"opensm*.d/{DROP_IN}"), *(path for path in [Path(at_boot_path())] if path.exists())]
+    return [str(path) for path in [*there, *units]]
 
 
 def _plan(instance: Instance, flavour: str, host: ManagerHost) -> tuple[Instance, str, list[str]]:
@@ -139,7 +142,7 @@ def _do(step: str, instance: Instance, unit: str, host: ManagerHost) -> None:
         _settle(instance, unit, host)
     service = read_service(host.runner, unit)
     if not service.active:
-        raise ApplyError(f"{unit} does not run any more: see `journalctl -u {unit}` and /var/log/opensm.{instance.guid}.log.")
+        raise ApplyError(_why_ended(instance, unit, host))
     ensure_files([ManagedFile(memory_path(instance.plane), memory_text(service, _wished(instance)))], check_mode=False)
 
 
@@ -148,12 +151,24 @@ def _settle(instance: Instance, unit: str, host: ManagerHost) -> None:
     path = f"/sys/class/infiniband/{instance.device}/ports/{instance.number}/state"
     deadline = time.monotonic() + SETTLE_SECONDS
     while (state := host.sys.value(path, parse_state)) != "ACTIVE":
+        if read_service(host.runner, unit).ended:
+            raise ApplyError(_why_ended(instance, unit, host))
         if time.monotonic() > deadline:
             raise ApplyError(
                 f"{unit} was started, and after {SETTLE_SECONDS:.0f} s its port {instance.device}/{instance.number} is {state}: "
                 f"see /var/log/opensm.{instance.guid}.log."
             )
         time.sleep(0.5)
+
+
+def _why_ended(instance: Instance, unit: str, host: ManagerHost) -> str:
+    """A unit whose condition is not met is skipped, and systemctl calls that a success; it leaves no log and no failure."""
+    paths = needed_paths(run_checked(host.runner, "systemctl", "cat", unit))
+    missing = [path for path in paths if not host.sys.exists(path)]
+    if not missing:
+        return f"{unit} does not run any more: see `journalctl -u {unit}` and /var/log/opensm.{instance.guid}.log."
+    load = " It is there as soon as ib_umad is loaded: `modprobe ib_umad`." if "infiniband_mad" in missing[0] else ""
+    return f"{unit} was not started: its condition ConditionPathExists={missing[0]} is not met.{load}"
 
 
 def _stop_strays(instances: Sequence[Instance], flavour: str, host: ManagerHost, result: ManagerResult, *, check_mode: bool) -> None:

@@ -4,7 +4,8 @@
 
 """Where a distribution keeps opensm, and the files that make its own service run ours: one a plane.
 
-debian: opensm.service starts opensm@GUID.service for each port in /etc/default/opensm (opensm 3.3.23-2; ALL as installed).
+debian: opensm.service starts opensm@GUID.service for each port in /etc/default/opensm (opensm 3.3.23-2; ALL as installed, and nothing
+for NONE). It is wanted by network-online.target alone, which on a plain Debian nobody wants: so multi-user.target is made to want it.
 rhel: opensm.service; ofed: opensmd.service (NVIDIA's): one, so one plane a host. Neither of these two was seen by us on a machine.
 """
 
@@ -23,6 +24,7 @@ PORTS_FILE = "/etc/default/opensm"
 FOLDER = "/etc/rdma-cluster"
 UNIT_FOLDER = "/etc/systemd/system"
 DROP_IN = "rdma-cluster.conf"
+AT_BOOT = "multi-user.target.d/rdma-cluster-opensm.conf"
 SHARP_UNIT = "sharp_am.service"
 
 
@@ -87,6 +89,15 @@ def drop_in(instance: Instance) -> str:
     return "\n".join(lines) + "\n"
 
 
+def at_boot_path() -> str:
+    return f"{UNIT_FOLDER}/{AT_BOOT}"
+
+
+def at_boot(flavour: str) -> ManagedFile:
+    """Without it the service is enabled, and not started at boot where nobody asks for network-online.target."""
+    return ManagedFile(at_boot_path(), f"# Managed by rdma.cluster: subnet managers run from boot on.\n[Unit]\nWants={ENABLED[flavour]}\n")
+
+
 def ports_file(instances: Sequence[Instance]) -> ManagedFile:
     """/etc/default/opensm, which is there before the package is: installed without it, opensm starts on every port of the host."""
     ports = " ".join(instance.guid for instance in instances) or "NONE"
@@ -96,6 +107,7 @@ def ports_file(instances: Sequence[Instance]) -> ManagedFile:
 def service_files(instances: Sequence[Instance], flavour: str) -> list[ManagedFile]:
     """The files of all instances. Only root reads opensm.conf, which has keys."""
     files = [] if flavour != "debian" else [ports_file(instances)]
+    files += [at_boot(flavour)] if instances else []
     for instance in instances:
         files += [
             ManagedFile(instance.config_path, instance.config, 0o600),

@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 
@@ -22,16 +23,21 @@ from ansible_collections.rdma.cluster.plugins.module_utils._opensm_conf import r
 START, RESTART, RELOAD, NOTHING = "start", "restart", "reload", "nothing"
 PROPERTIES = "Id,ActiveState,UnitFileState,MainPID,InvocationID,ExecMainStartTimestampMonotonic"
 MEMORY = "/run/rdma-cluster"
+_NEEDED = re.compile(r"^ConditionPathExists=(/.*)$", re.MULTILINE)
 
 
 @dataclass(frozen=True)
 class Service:
-    """A unit now. invocation: which start of it runs, None for one that does not; started_seconds: when, since the machine booted."""
+    """A unit now. invocation: which start of it runs, None for one that does not; started_seconds: when, since the machine booted.
+
+    ended: it neither runs nor is about to.
+    """
 
     active: bool
     enabled: bool
     invocation: str | None
     started_seconds: float | None
+    ended: bool = False
 
 
 @dataclass(frozen=True)
@@ -61,7 +67,13 @@ def parse_service(text: str) -> Service:
         enabled=said.get("UnitFileState") in ("enabled", "generated"),
         invocation=(said.get("InvocationID") or None) if active else None,
         started_seconds=int(microseconds) / 1e6 if active and int(microseconds) else None,
+        ended=said.get("ActiveState") in ("inactive", "failed"),
     )
+
+
+def needed_paths(text: str) -> list[str]:
+    """The paths without which a unit is not started, of `systemctl cat`; those behind "!" or "|" are another matter."""
+    return [match.rstrip() for match in _NEEDED.findall(text)]
 
 
 def read_service(runner: Runner, unit: str) -> Service:

@@ -2,7 +2,7 @@
 # GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""What `smpquery nodeinfo`, `portinfo` and `pkeys` of infiniband-diags (rdma-core) say of one node or port."""
+"""What `smpquery nodeinfo`, `nodedesc`, `portinfo` and `pkeys` of infiniband-diags (rdma-core) say of one node or port."""
 
 from __future__ import annotations
 
@@ -22,6 +22,7 @@ from ansible_collections.rdma.cluster.plugins.module_utils._fabric_words import 
 _FIELD = re.compile(r"([A-Za-z][A-Za-z0-9 ]{1,40}):\.*(.*)")
 _NUMBER = re.compile(r"[0-9]{1,10}|0x[0-9a-fA-F]{1,16}")
 _KEYS = re.compile(r"([0-9]{1,5}):((?: 0x[0-9a-fA-F]{4}){8})")
+_DESCRIPTION = re.compile(r"Node Description:\.*(.*)")
 _CAPACITY = re.compile(r"([0-9]{1,5}) pkeys capacity for this port")
 _KINDS = {"Channel Adapter": "host", "Switch": "switch", "Router": "router"}
 #: An empty place of a table of P_Keys.
@@ -31,7 +32,10 @@ _FULL_MEMBER = 0x8000
 
 @dataclass(frozen=True)
 class NodeInfo:
-    """kind: "host" | "switch" | "router", None for another; the GUIDs as the graph has them; pkeys_total: places of its P_Key table."""
+    """kind: "host" | "switch" | "router", None for another; the GUIDs as the graph has them; pkeys_total: places of its P_Key table.
+
+    port: through which of its ports the question came.
+    """
 
     kind: str | None
     ports_total: int
@@ -41,6 +45,7 @@ class NodeInfo:
     pkeys_total: int
     device_id: int
     vendor_id: int
+    port: int
 
 
 @dataclass(frozen=True)
@@ -86,7 +91,16 @@ def parse_nodeinfo(text: str) -> NodeInfo:
         pkeys_total=_number(fields, "PartCap"),
         device_id=_number(fields, "DevId"),
         vendor_id=_number(fields, "VendorId"),
+        port=_number(fields, "LocalPort"),
     )
+
+
+def parse_nodedesc(text: str) -> str:
+    """`smpquery nodedesc`: what a node calls itself. Raises ParseError."""
+    match = _DESCRIPTION.fullmatch(text.strip())
+    if match is None:
+        raise ParseError(f"not what smpquery prints of a node's description: {text[:200]!r}")
+    return match.group(1)
 
 
 def parse_portinfo(text: str) -> PortInfo:

@@ -13,8 +13,8 @@ author:
   - the rdma.cluster authors (@rdma-cluster)
 description:
   - Asks one host for the whole InfiniBand fabric that one of its ports is on, by C(ibnetdiscover), C(iblinkinfo), C(ibqueryerrors),
-    C(sminfo) and C(saquery), and returns it as one graph of switches, HCAs, and links between their ports. Nothing is changed and no
-    counter is reset.
+    C(sminfo) and C(saquery), and C(smpquery) where two nodes may have one GUID, and returns it as one graph of switches, HCAs, and links
+    between their ports. Nothing is changed and no counter is reset.
   - On Ethernet, asks C(lldpcli) for the neighbours of this host; the graphs of all hosts together are the fabric.
   - What could not be read leaves a graph that is not complete and says why. It never fails for that, and a graph that is not complete
     never means that the fabric is well.
@@ -131,6 +131,13 @@ graph:
       type: list
       elements: str
       returned: success
+    doubles:
+      description:
+        - GUIDs that several nodes have, which the tools take for one node; RV(graph.complete) is then V(false). Each node as what it calls
+          itself, and GUID and port of the switch that lead to it.
+      type: dict
+      returned: success
+      sample: {"0x506b4b0300000010": [["leaf1", "0x506b4b0300000030", 1], ["leaf2", "0x506b4b0300000030", 2]]}
     counter_names:
       description: Lists of names of counters. The C(counters) of a port are the number of its list and then its values, up to the last one
         that is not zero.

@@ -53,7 +53,9 @@ sharp:
   type: bool
   returned: success
 ports_file:
-  description: C(path) and C(content) of the file that is there before Debian's package is installed, which starts opensm on every port.
+  description:
+    - The C(path) of Debian's file that says on which ports opensm runs, and its text for C(none). It has to be there before the package
+      is installed, which would start opensm on every port.
   type: dict
   returned: success
 run_folder:

@@ -275,7 +275,7 @@ CHECKS: dict[str, Check] = {
         "link",
         "the subnet manager of each plane: one master, the intended one; who stands by; nobody else",
         "`ports/N/sm_lid`, `lid`; `sminfo`, `saquery -s`",
-        "stop the other one, or see why the intended one does not run",
+        "stop the other one, see why the intended one does not run, or start anew the one that does not hand over",
     ),
     "link.pkey": Check(
         "link",
@@ -310,7 +310,7 @@ CHECKS: dict[str, Check] = {
     "fabric.graph": Check(
         "fabric",
         "the graph of each plane: whether it is whole; names of switches, GUIDs and LIDs that are given twice",
-        "`ibnetdiscover`, `iblinkinfo`, the node-name map; `lldpcli` on Ethernet",
+        "`ibnetdiscover`, `iblinkinfo`, `smpquery` where two nodes may have one GUID, `/etc/rdma/ib-node-name-map`; `lldpcli` on Ethernet",
         "what could not be read, then again; the node-name map; two subnet managers",
     ),
     "fabric.cabling": Check(

@@ -8,17 +8,21 @@ from __future__ import annotations
 
 import re
 from collections import defaultdict
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
 from ansible_collections.rdma.cluster.plugins.module_utils._findings import ERROR, UNKNOWN, WARNING
 from ansible_collections.rdma.cluster.plugins.plugin_utils._fabric_told import Cause, Teller, counted
+from ansible_collections.rdma.cluster.plugins.plugin_utils._fabric_view import View
 from ansible_collections.rdma.cluster.plugins.plugin_utils._fabric_wanted import Wanted
 from ansible_collections.rdma.cluster.plugins.plugin_utils._majority import some
 from ansible_collections.rdma.cluster.plugins.plugin_utils._run_folder import natural
 
 CHECK = "fabric.graph"
 DISCOVERY = "discovery"
+#: What the tools of rdma-core read without being told to.
+MAP = "/etc/rdma/ib-node-name-map of every host that may read the plane (a GUID and a name in quotes a line)"
 EXPECTED = "a whole graph, in which every switch has a name of its own, and every port a GUID and LID of its own"
+_BURNT = "A card was burnt with the GUID of another: read them with `mstflint -d PCI query` and burn the right one (`sg`)."
 #: What switches say of themselves before anybody has named them.
 DEFAULT_NAME = re.compile(
     r"(?:Infiniscale|InfiniScale|SwitchX|Switch ?IB|Quantum|MT[0-9]+|Mellanox|NVIDIA)\b.*|0x[0-9a-f]{16}|", re.IGNORECASE
@@ -28,7 +32,7 @@ DEFAULT_NAME = re.compile(
 def check_graph(teller: Teller, wanted: Wanted | None) -> list[Cause]:
     """Findings fabric.graph."""
     view = teller.view
-    causes = [*_partial(teller), *_names(teller), *_guids(teller), *_lids(teller)]
+    causes = [*_partial(teller), *_names(teller, not_told(view, wanted)), *_twins(teller), *_guids(teller), *_lids(teller)]
     if wanted is not None and wanted.ambiguous:
         names = some(sorted(wanted.ambiguous, key=natural))
         remedy = "Give each its own name, or the plan their GUIDs."
@@ -40,19 +44,37 @@ def check_graph(teller: Teller, wanted: Wanted | None) -> list[Cause]:
 def _partial(teller: Teller) -> Iterator[Cause]:
     graph, view = teller.view.graph, teller.view
     remedy = f"Discover {view.plane} again when this is mended; nothing that was not seen counts as well or as missing until then."
-    if not graph.complete or graph.problems:
+    if graph.problems or not (graph.complete or graph.doubles):
         observed = "; ".join(graph.problems[:4]) + (f"; and {len(graph.problems) - 4} more" if len(graph.problems) > 4 else "")
         yield teller.cause(CHECK, UNKNOWN, DISCOVERY, observed or "the discovery did not come to its end", EXPECTED, remedy)
     elif not view.switches:
         yield teller.cause(CHECK, UNKNOWN, DISCOVERY, f"{counted(view.hcas, 'HCA')} and no switch were seen", EXPECTED, remedy)
 
 
-def _names(teller: Teller) -> Iterator[Cause]:
+def _unnamed(view: View) -> list[str]:
+    return [guid for guid in view.switches if DEFAULT_NAME.fullmatch(view.nodes[guid].name)]
+
+
+def not_told(view: View, wanted: Wanted | None) -> list[str]:
+    """The switches that a plan knows by their names alone, where most of its switches may be among those that have none."""
+    if wanted is None:
+        return []
+    gone = [guid for guid in wanted.switches if guid not in view.nodes]
+    by_name = sorted((wanted.names[key] for key in gone if not key.startswith("0x")), key=natural)
+    return by_name if 2 * len(gone) > len(wanted.switches) and 0 < len(by_name) <= len(_unnamed(view)) else []
+
+
+def _names(teller: Teller, planned: Sequence[str]) -> Iterator[Cause]:
+    """planned: names of a plan whose switches cannot be told."""
     view = teller.view
-    unnamed = [guid for guid in view.switches if DEFAULT_NAME.fullmatch(view.nodes[guid].name)]
-    if unnamed:
+    unnamed = _unnamed(view)
+    if unnamed and planned:
+        observed = f"{len(unnamed)} switches have no name of their own, so that the plan's {some(planned)} cannot be told among them"
+        remedy = f"Give the plan their GUIDs, or them their names: on the switch, or in {MAP}."
+        yield teller.cause(CHECK, UNKNOWN, "switches without a name", observed, EXPECTED, remedy)
+    elif unnamed:
         observed = f"{len(unnamed)} without a name of their own: {some(sorted(view.name(guid) for guid in unnamed))}"
-        remedy = "Name them in the node-name map (/etc/opensm/ib-node-name-map, a GUID and a name a line), or on the switch."
+        remedy = f"Name them on the switch, or in {MAP}."
         yield teller.cause(CHECK, WARNING, "switches without a name", observed, EXPECTED, remedy)
     same: dict[str, list[str]] = defaultdict(list)
     for guid in view.switches:
@@ -60,8 +82,22 @@ def _names(teller: Teller) -> Iterator[Cause]:
             same[view.nodes[guid].name].append(guid)
     for name, guids in same.items():
         if len(guids) > 1:
-            remedy = "Give each its own name in the node-name map (/etc/opensm/ib-node-name-map), or on the switch."
+            remedy = f"Give each its own name on the switch, or in {MAP}."
             yield teller.cause(CHECK, WARNING, name, f"{len(guids)} switches are named {name}: {some(sorted(guids))}", EXPECTED, remedy)
+
+
+def _twins(teller: Teller) -> Iterator[Cause]:
+    """Nodes of one GUID that the tools have taken for one."""
+    view = teller.view
+    for guid, twins in sorted(view.graph.doubles.items()):
+        names = [twin.description or f"that behind {view.end(twin.behind)}" for twin in twins]
+        places = [f"{name} behind {view.end(twin.behind)}" if twin.description else name for name, twin in zip(names, twins, strict=True)]
+        observed = f"{' and '.join(places)} have the same GUID {guid}: the tools take them for one node, and lose cables of both"
+        if view.is_host(guid):
+            yield teller.cause(CHECK, ERROR, some(names), observed, EXPECTED, _BURNT, host=names[0].split()[0], nodes=[guid])
+        else:
+            remedy = "Unplug one: there is no way to either. Compare the GUID that each tells with its label, and burn the right one."
+            yield teller.cause(CHECK, ERROR, some(names), observed, EXPECTED, remedy, nodes=[guid])
 
 
 def _guids(teller: Teller) -> Iterator[Cause]:
@@ -75,9 +111,8 @@ def _guids(teller: Teller) -> Iterator[Cause]:
         if len(guids) > 1:
             names = sorted((view.name(guid) for guid in guids), key=natural)
             hosts = sorted((view.host(guid) for guid in guids), key=natural)
-            remedy = "A card was burnt with the GUID of another: read them with `mstflint -d PCI query` and burn the right one (`sg`)."
             yield teller.cause(
-                CHECK, ERROR, some(names), f"{some(names)} have the same port GUID {port_guid}", EXPECTED, remedy, host=hosts[0]
+                CHECK, ERROR, some(names), f"{some(names)} have the same port GUID {port_guid}", EXPECTED, _BURNT, host=hosts[0]
             )
 
 

@@ -14,10 +14,11 @@ from ansible_collections.rdma.cluster.plugins.module_utils._fabric_graph import 
 from ansible_collections.rdma.cluster.plugins.module_utils._fabric_tools import NO_MANAGER
 from ansible_collections.rdma.cluster.plugins.module_utils._findings import Finding
 from ansible_collections.rdma.cluster.plugins.plugin_utils._fabric_bisection import check_bisection
-from ansible_collections.rdma.cluster.plugins.plugin_utils._fabric_cabling import check_cabling
+from ansible_collections.rdma.cluster.plugins.plugin_utils._fabric_cabling import CHECK as CABLING
+from ansible_collections.rdma.cluster.plugins.plugin_utils._fabric_cabling import PLANNED, check_cabling
 from ansible_collections.rdma.cluster.plugins.plugin_utils._fabric_change import History, check_change
 from ansible_collections.rdma.cluster.plugins.plugin_utils._fabric_counters import Baseline, baseline, check_counters
-from ansible_collections.rdma.cluster.plugins.plugin_utils._fabric_identity import DISCOVERY, check_graph
+from ansible_collections.rdma.cluster.plugins.plugin_utils._fabric_identity import DISCOVERY, check_graph, not_told
 from ansible_collections.rdma.cluster.plugins.plugin_utils._fabric_links import CHECK as LINKS
 from ansible_collections.rdma.cluster.plugins.plugin_utils._fabric_links import check_links, waits_for_manager
 from ansible_collections.rdma.cluster.plugins.plugin_utils._fabric_mended import shape
@@ -66,17 +67,27 @@ def judge(graph: Graph, asked: Asked) -> Judged:
     view.planned_tiers.update(plan.tiers if plan is not None else {})
     before = of_graph(asked.before, view) if asked.before is not None else None
     teller = Teller(view)
-    links = check_links(teller)
-    causes = [*_once(teller, check_graph(teller, plan), links), *_cabling(teller, asked, plan, before), *links]
+    twins = set(graph.doubles)
+    links = _apart(check_links(teller), twins)
+    causes = _once(teller, check_graph(teller, plan), links)
+    if not_told(view, plan):
+        plan = None
+        causes.append(teller.skip(CABLING, "the plan's switches cannot be told among those without a name", PLANNED.expected))
+    causes += [*_apart(_cabling(teller, asked, plan, before), twins), *links]
     history = dict(asked.history or {})
     if asked.before is not None and before is not None:
         found, history = check_change(
             teller, asked.before, before, asked.before_run, history=asked.history, named=explained(causes), planned=plan is not None
         )
-        causes += found
+        causes += _apart(found, twins)
     causes += _shape(teller, asked, plan, before, causes)
     causes += check_counters(teller, asked.baseline, asked.seconds, explained(causes)[1])
     return Judged([cause.finding for cause in causes], baseline(view, asked.seconds, asked.run), history)
+
+
+def _apart(causes: list[Cause], twins: set[str]) -> list[Cause]:
+    """Without what seems to befall nodes that have one GUID: the graph has mixed up their cables."""
+    return [cause for cause in causes if not (cause.is_trouble and twins & {*cause.nodes, *(guid for guid, _port in cause.ends)})]
 
 
 def _once(teller: Teller, causes: list[Cause], links: Sequence[Cause]) -> list[Cause]:

@@ -14,6 +14,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from ansible_collections.rdma.cluster.plugins.module_utils._fabric_tools import SILENT_MANAGER
 from ansible_collections.rdma.cluster.plugins.module_utils._findings import ERROR, NOT_APPLICABLE, OK, UNKNOWN, Finding
 from ansible_collections.rdma.cluster.plugins.module_utils._rails import ResolvedRail, resolve
 from ansible_collections.rdma.cluster.plugins.module_utils._sminfo import SmInfo
@@ -85,8 +86,9 @@ def _plane(name: str, manager: Mapping[str, Any], views: Sequence[View], seen: S
             continue
         finding = _host(host, subject, own, usual, expected[kind])
         if finding.status == OK and host == speaker:
-            yield _master(finding, manager, views, usual)
-            yield from _others(finding, manager, views, seen)
+            silent = _silent(finding, manager, views, usual, seen)
+            yield silent or _master(finding, manager, views, usual, seen)
+            yield from _others(finding, manager, views, seen) if silent is None else ()
         else:
             yield finding
 
@@ -129,7 +131,19 @@ def _of_lid(views: Sequence[View], lid: int | None) -> str | None:
     return next((view.host for view in views if view.port.get("lid") == lid), None)
 
 
-def _master(finding: Finding, manager: Mapping[str, Any], views: Sequence[View], usual: int | None) -> Finding:
+def _silent(finding: Finding, manager: Mapping[str, Any], views: Sequence[View], usual: int | None, seen: Seen) -> Finding | None:
+    """That the master which the ports know does not answer: they keep its LID until another one gives them its own."""
+    if seen.why_not is None or f"{SILENT_MANAGER} at LID {usual}" not in seen.why_not.split("; "):
+        return None
+    who = _of_lid(views, usual)
+    observed = f"{who or 'a switch, or a host that is not in this run'} (LID {usual}), which answers no more"
+    standing = [host for host in manager["hosts"] if host != who]
+    wait = f"; {some(standing)} should take over within a minute" if standing else ""
+    remedy = f"See why it has ended (`systemctl status 'opensm*'` on {who}){wait}." if who else "See whether that switch or host runs."
+    return Finding(STAGE, CHECK, finding.host, finding.subject, ERROR, observed, finding.expected, f"{remedy[:-1]}, then run again.")
+
+
+def _master(finding: Finding, manager: Mapping[str, Any], views: Sequence[View], usual: int | None, seen: Seen) -> Finding:
     who = _of_lid(views, usual)
     observed = f"{who or 'a switch, or a host that is not in this run'} (LID {usual})"
     if manager["kind"] == "switch":
@@ -141,7 +155,12 @@ def _master(finding: Finding, manager: Mapping[str, Any], views: Sequence[View],
     if who == wanted:
         return Finding(STAGE, CHECK, finding.host, finding.subject, OK, observed, finding.expected)
     if who in manager["hosts"]:
-        remedy = f"It stood by and has taken over: see why opensm of {wanted} does not run (`systemctl status 'opensm*'`)."
+        standing = {_of_lid(views, each.lid) for each in seen.managers or () if each.state == "STANDBY"}
+        remedy = (
+            f"opensm of {wanted} runs, and that of {who} has not handed over to it: `systemctl restart 'opensm@*'` on {who}."
+            if wanted in standing
+            else f"It stood by and has taken over: see why opensm of {wanted} does not run (`systemctl status 'opensm*'`)."
+        )
     else:
         remedy = f"Stop the subnet manager of {observed}, or plan it in rdma_fabric.planes; two with other settings undo each other's."
     return Finding(STAGE, CHECK, finding.host, finding.subject, ERROR, observed, finding.expected, remedy)

@@ -9,7 +9,7 @@ import random
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-from ansible_collections.rdma.cluster.plugins.module_utils._fabric_graph import Graph, Link, Node, Port
+from ansible_collections.rdma.cluster.plugins.module_utils._fabric_graph import Graph, Link, Node, Port, Twin
 from ansible_collections.rdma.cluster.plugins.plugin_utils._fabric_view import Expected
 
 End = tuple[str, int]
@@ -17,7 +17,10 @@ End = tuple[str, int]
 
 @dataclass
 class Fabric:
-    """Nodes by name ("leaf1", "node1 mlx5_0"), cables by names and ports; GUIDs that are not given are drawn from a seed."""
+    """Nodes by name ("leaf1", "node1 mlx5_0"), cables by names and ports; GUIDs that are not given are drawn from a seed.
+
+    doubles: a node that others have the GUID of → each of them, and the switch's port that leads to it.
+    """
 
     seed: int = 1
     nodes: dict[str, dict[str, Any]] = field(default_factory=dict)
@@ -27,6 +30,7 @@ class Fabric:
     planned: dict[End, End] = field(default_factory=dict)
     complete: bool = True
     problems: list[str] = field(default_factory=list)
+    doubles: dict[str, dict[str, End]] = field(default_factory=dict)
 
     def node(self, name: str, kind: str, guid: str | None = None) -> None:
         drawn = f"0x{random.Random(f'{self.seed} {name}').randrange(1 << 62, 1 << 63):016x}"
@@ -70,7 +74,11 @@ class Fabric:
             random.Random(shuffled).shuffle(names)
             random.Random(shuffled).shuffle(cables)
         nodes = {self.guid(name): self._node(name) for name in names}
-        return Graph("default", nodes, [self._link(a, b) for a, b in cables], "ibnetdiscover", self.complete, list(self.problems))
+        links = [self._link(a, b) for a, b in cables]
+        doubles = {
+            self.guid(name): [Twin(twin, (self.guid(end[0]), end[1])) for twin, end in its.items()] for name, its in self.doubles.items()
+        }
+        return Graph("default", nodes, links, "ibnetdiscover", self.complete, list(self.problems), doubles)
 
     def _node(self, name: str) -> Node:
         device = name.partition(" ")[2]

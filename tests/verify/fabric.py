@@ -6,7 +6,7 @@ from __future__ import annotations
 
 import dataclasses
 import subprocess
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -42,9 +42,22 @@ class OnFabric:
         return Completed(tuple(argv), done.returncode, done.stdout, done.stderr)
 
 
-def managers(there: Fabric) -> Managers:
+class Meanwhile(OnFabric):
+    """Does something to the fabric just before a tool is run for the first time."""
+
+    def __init__(self, there: Fabric, tool: str, do: Callable[[], object], node: str | None = None) -> None:
+        super().__init__(there, node)
+        self.tool, self.do = tool, [do]
+
+    def run(self, argv: Sequence[str], *, timeout_seconds: float = 30.0) -> Completed:
+        if argv[0] == self.tool and self.do:
+            self.do.pop()()
+        return super().run(argv, timeout_seconds=timeout_seconds)
+
+
+def managers(there: Fabric, runner: OnFabric | None = None) -> Managers:
     """Who the subnet managers are, as the link stage reads it."""
-    return read_managers(Tools(OnFabric(there), SysRoot("/"), Asked()))
+    return read_managers(Tools(runner or OnFabric(there), SysRoot("/"), Asked()))
 
 
 def known(there: Fabric, **settings: Any) -> dict[str, Any]:

@@ -8,6 +8,7 @@ import json
 import os
 import subprocess
 import sys
+import time
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -16,16 +17,23 @@ import pytest
 import yaml
 
 from ansible_collections.rdma.cluster.plugins.module_utils._checks_pkey import check_pkeys
+from ansible_collections.rdma.cluster.plugins.module_utils._fabric_read import read_fabric
+from ansible_collections.rdma.cluster.plugins.module_utils._fabric_tools import SILENT_MANAGER, SILENT_RECORDS, Asked
 from ansible_collections.rdma.cluster.plugins.module_utils._partitions_conf import Partition, PartitionPort, render_partitions
 from ansible_collections.rdma.cluster.plugins.module_utils._smpquery import parse_pkeys
+from ansible_collections.rdma.cluster.plugins.module_utils._sysroot import SysRoot
+from ansible_collections.rdma.cluster.plugins.plugin_utils._fabric_judge import Asked as Judging
+from ansible_collections.rdma.cluster.plugins.plugin_utils._fabric_judge import judge
 from ansible_collections.rdma.cluster.plugins.plugin_utils._fabric_managers import Seen, check_managers
-from lab import fabric, fabric_faults
+from lab import fabric, fabric_faults, opensm
 from lab.fabric import Fabric, Wishes
 from lab.fabric_plan import Shape
-from tests.verify.fabric import OnFabric, known, managers
+from tests.verify.fabric import Meanwhile, OnFabric, known, managers
 
 NAME = "mfabric2"
 ROOT = Path(__file__).parents[3]
+#: How soon one that stands by takes over, instead of after 40 s.
+QUICK = {"sminfo_polling_timeout": "500", "polling_retry_number": "2"}
 TENANT = {"red": {"key": 0x101, "members": ["node1", "node2"], "membership": "full", "shared": False}}
 
 
@@ -33,7 +41,7 @@ TENANT = {"red": {"key": 0x101, "members": ["node1", "node2"], "membership": "fu
 def small(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Fabric]:
     """Four hosts; two of them are in a partition, by our own partitions.conf."""
     file = tmp_path_factory.mktemp("opensm") / "partitions.conf"
-    options = {"partition_config_file": str(file), "sm_priority": "14"}
+    options = {"partition_config_file": str(file), "sm_priority": "14", **QUICK}
     fabric.up(NAME, Shape("leafspine", 4, 1), Wishes(options=options))
     there = fabric.load(NAME)
     ports = [PartitionPort(f"{there.plan.guid(f'{host} mlx5_0') + 1:#018x}", "full", host) for host in TENANT["red"]["members"]]
@@ -44,27 +52,26 @@ def small(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Fabric]:
     fabric.down(NAME)
 
 
-def lids(there: Fabric) -> dict[str, int]:
-    """Host → its LID."""
+def lids(there: Fabric, field: str = "Lid") -> dict[str, int]:
+    """Host → its LID, or SMLid: that of its master."""
     found = {}
     for hca in there.plan.hcas:
         said = OnFabric(there, hca.name).run(["smpquery", "portinfo", "-D", "0", "1"]).stdout
-        found[hca.name.split()[0]] = int(said.split("\nLid:")[1].split("\n")[0].strip(". "))
+        found[hca.name.split()[0]] = int(said.split(f"\n{field}:")[1].split("\n")[0].strip(". "))
     return found
 
 
 def fleet(there: Fabric, manager: dict[str, Any]) -> dict[str, Any]:
-    """The hosts with the LIDs that their ports have been given."""
-    hosts, of = known(there, subnet_manager=manager), lids(there)
-    master = managers(there).master
+    """The hosts with the LIDs that their ports have been given, and those of their master."""
+    hosts, of, masters = known(there, subnet_manager=manager), lids(there), lids(there, "SMLid")
     for host, its in hosts.items():
-        its["facts"]["devices"]["mlx5_0"]["ports"]["1"].update(lid=of[host], sm_lid=master.lid if master is not None else None)
+        its["facts"]["devices"]["mlx5_0"]["ports"]["1"].update(lid=of[host], sm_lid=masters[host])
     return hosts
 
 
-def sm(there: Fabric, *hosts: str) -> list[tuple[str, str, str, str]]:
+def sm(there: Fabric, *hosts: str, runner: OnFabric | None = None) -> list[tuple[str, str, str, str]]:
     """What link.sm says that is not ok, where these hosts are to run the managers."""
-    seen = managers(there)
+    seen = managers(there, runner)
     found = check_managers(fleet(there, {"kind": "hosts", "hosts": list(hosts)}), {"default": Seen(seen.known, seen.why_not)})
     return [(each.host, each.status, each.subject, each.observed) for of in found.values() for each in of if each.status != "ok"]
 
@@ -99,10 +106,61 @@ def test_a_wrong_partition_is_told_of_each_port_that_has_it(small: Fabric) -> No
 def test_one_manager_as_planned_and_a_second_one_that_nobody_planned(small: Fabric) -> None:
     assert sm(small, "node1") == []
     assert sm(small, "node1", "node2") == [("node1", "error", "plane default, node2", "no subnet manager answers there")]
-    fabric.second_manager(NAME, "node2 mlx5_0", {"sm_priority": "13"})
+    fabric.second_manager(NAME, "node2 mlx5_0", {"sm_priority": "13", **QUICK})
     assert sm(small, "node1", "node2") == []
     lid = lids(small)["node2"]
     assert sm(small, "node1") == [("node1", "error", f"plane default, node2 (LID {lid})", "STANDBY, priority 13")]
+
+
+def wait_for_master(there: Fabric, number: int) -> None:
+    deadline = time.monotonic() + 20
+    while opensm.role_of(opensm.read_log(there.folder.manager(number))) != "master":
+        assert time.monotonic() < deadline, f"opensm{number} is not the master after 20 s"
+        time.sleep(0.1)
+
+
+def test_a_master_that_dies_between_two_questions_is_named(small: Fabric) -> None:
+    """And its successor, once it has taken over; two managers run since the test before."""
+    dies = Meanwhile(small, "saquery", lambda: fabric.stop_manager(NAME, 1, kill=True), node="node3 mlx5_0")
+    assert sm(small, "node1", "node2", runner=dies) == [
+        ("node1", "error", "plane default", f"node1 (LID {lids(small)['node1']}), which answers no more")
+    ]
+    wait_for_master(small, 2)
+    assert sm(small, "node1", "node2", runner=OnFabric(small, "node3 mlx5_0")) == [
+        ("node1", "error", "plane default", f"node2 (LID {lids(small)['node2']})")
+    ]
+
+
+def test_the_first_one_is_the_master_again_when_it_is_back(small: Fabric) -> None:
+    fabric.start_manager(NAME, 1)
+    assert sm(small, "node1", "node2") == []
+    fabric.stop_manager(NAME, 2)
+
+
+def test_without_anybody_to_take_over_the_dead_one_is_named_and_no_graph_is_whole(small: Fabric) -> None:
+    fabric.stop_manager(NAME, 1, kill=True)
+    try:
+        assert sm(small, "node1") == [("node1", "error", "plane default", f"node1 (LID {lids(small)['node1']}), which answers no more")]
+        facts = read_fabric(OnFabric(small), SysRoot("/"), Asked("default", data=True))
+    finally:
+        fabric.start_manager(NAME, 1)
+    assert not facts.graph.complete
+    assert [each.partition(" ibqueryerrors")[0] for each in facts.graph.problems] == [SILENT_RECORDS] * 2
+    assert sm(small, "node1") == []
+
+
+def test_a_master_that_dies_while_the_graph_is_read_leaves_it_unknown(small: Fabric) -> None:
+    dies = Meanwhile(small, "iblinkinfo", lambda: fabric.stop_manager(NAME, 1, kill=True), node="node3 mlx5_0")
+    try:
+        facts = read_fabric(dies, SysRoot("/"), Asked("default", data=True))
+    finally:
+        fabric.start_manager(NAME, 1)
+    assert not facts.graph.complete
+    assert facts.managers.why_not == f"{SILENT_MANAGER} at LID {lids(small)['node1']}"
+    found = judge(facts.graph, Judging()).findings
+    assert [(each.check, each.status, each.subject) for each in found if each.status in ("error", "unknown", "warning")] == [
+        ("fabric.graph", "unknown", "discovery")
+    ]
 
 
 def stage(there: Fabric, folder: Path) -> tuple[subprocess.CompletedProcess[str], dict[str, Any]]:

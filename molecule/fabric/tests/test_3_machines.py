@@ -26,6 +26,10 @@ from tests.verify.site import ROOT, Site
 
 NAME = "mfabric3"
 HOSTS = ["node1", "node2", "node3", "node4"]
+TWO = ["node1", "node2"]
+#: How long one that stands by waits for a master that says nothing (opensm polls it four times, 10 s apart) and a sweep.
+TAKE_OVER_SECONDS = 90
+MAD = "/sys/class/infiniband_mad"
 RED = {"red": {"key": 0x0101, "members": ["node1", "node2"]}}
 SVG = "{http://www.w3.org/2000/svg}"
 #: How long the stand-ins may take to follow the simulated ports.
@@ -55,10 +59,10 @@ def state(host: str, device: str) -> str:
     return on(host, f"cat /sys/class/infiniband/{device}/ports/1/state")
 
 
-def wait(what: Callable[[], bool]) -> None:
-    deadline = time.monotonic() + FOLLOW_SECONDS
+def wait(what: Callable[[], bool], seconds: float = FOLLOW_SECONDS) -> None:
+    deadline = time.monotonic() + seconds
     while not what():
-        assert time.monotonic() < deadline, f"not within {FOLLOW_SECONDS} s"
+        assert time.monotonic() < deadline, f"not within {seconds} s"
         time.sleep(0.5)
 
 
@@ -188,3 +192,107 @@ def test_the_proposal_has_the_rails(discovered: Path, site: Site) -> None:
     ours: dict[str, Any] = yaml.safe_load(site.inventory.read_text())["all"]
     assert proposed["vars"]["rdma_rails"] == [{**rail, "plane": "default"} for rail in ours["vars"]["rdma_rails"]]
     assert list(proposed["hosts"]) == HOSTS
+
+
+def asked_as_nobody(site: Site) -> dict[str, Any]:
+    """What fabric_facts returns to a user without rights, on the real tools: nothing of the lab's stands before them."""
+    said = site.run_dir.parent / "nobody.json"
+    read = {"rdma.cluster.fabric_facts": {"plane": "compute", "device": "mlx5_1", "port": 1}, "register": "__said"}
+    write = {"ansible.builtin.copy": {"content": "{{ __said | to_json }}", "dest": str(said), "mode": "0644"}, "delegate_to": "localhost"}
+    nobody = {"become": True, "become_user": "nobody", "environment": {"PATH": "/usr/sbin:/usr/bin"}}
+    tasks = [{"name": "Read", **read, **nobody}, {"name": "Keep", **write, "vars": {"ansible_connection": "local"}}]
+    book = site.run_dir.parent / "nobody.yml"
+    book.write_text(yaml.safe_dump([{"name": "Ask as nobody", "hosts": "node4", "gather_facts": False, "tasks": tasks}]))
+    done = site.run(str(book))
+    assert done.returncode == 0, done.stdout
+    return dict(json.loads(said.read_text()))
+
+
+def test_a_user_who_may_not_open_umad_is_told_so(site: Site) -> None:
+    """The node is a stand-in that belongs to root, as udev's does; libibumad and its refusal are real."""
+    node = "/dev/infiniband/umad1"
+    on("node4", f"install -m 0600 /dev/null {node}")
+    refused = asked_as_nobody(site)["graph"]
+    on("node4", f"rm {node}")
+    missing = asked_as_nobody(site)["graph"]
+    assert refused["problems"] == [
+        f"ibnetdiscover cannot ask: it may not open {node}, by which mlx5_1 port 1 is asked (permission denied): become root"
+    ]
+    assert (refused["nodes"], refused["complete"]) == ({}, False)
+    (why,) = missing["problems"]
+    assert why.startswith(f"ibnetdiscover cannot ask: there is no {node}, by which mlx5_1 port 1 is asked")
+
+
+def link(site: Site, *words: str) -> tuple[int, str]:
+    """The link stage where two hosts are to run the subnet managers."""
+    fabric_of = yaml.safe_load(site.inventory.read_text())["all"]["vars"]["rdma_fabric"]
+    fabric_of["planes"]["compute"]["subnet_manager"] = {"hosts": TWO}
+    done = site.run("link", "-e", json.dumps({"rdma_fabric": fabric_of}), *words)
+    return done.returncode, done.stdout
+
+
+def lid(host: str) -> int:
+    return int(on(host, "cat /sys/class/infiniband/mlx5_0/ports/1/lid"), 16)
+
+
+def managers() -> list[str]:
+    """State and priority of each opensm, as its own host tells them."""
+    return [on(host, f"sminfo -C mlx5_0 {lid(host)}").partition("priority ")[2] for host in TWO]
+
+
+def managers_of(host: str) -> str:
+    """What the master of a host's port says of itself; empty while there is none."""
+    return on(host, "sminfo -C mlx5_0 2>/dev/null || true")
+
+
+def test_two_hosts_run_it_by_the_same_files_and_the_first_is_the_master(site: Site) -> None:
+    status, said = link(site)
+    assert (status, told(site)) == (0, []), said
+    assert managers() == ["14 state 3 SMINFO_MASTER", "13 state 2 SMINFO_STANDBY"]
+    sums = [on(host, "cat /etc/rdma-cluster/opensm-compute.conf /etc/rdma-cluster/partitions-compute.conf | sha256sum") for host in TWO]
+    assert sums[0] == sums[1]
+    status, said = link(site)
+    assert (status, changed(said)) == (0, dict.fromkeys(HOSTS, 0)), said
+
+
+def test_the_package_has_started_nothing_by_itself(site: Site) -> None:
+    """With PORTS=NONE Debian's service is skipped; so the first opensm that ever ran there had our files."""
+    for host in TWO:
+        assert "opensm is disabled via PORTS=NONE." in on(host, "journalctl -u opensm -o cat --no-pager")
+        first = on(host, "journalctl -o cat --no-pager -u 'opensm@*' | grep -m1 -A1 '^OpenSM 3'")
+        assert "/etc/rdma-cluster/opensm-compute.conf" in first
+
+
+def test_the_second_one_takes_over_and_the_gate_says_who_is_missing(site: Site) -> None:
+    on("node1", "systemctl stop 'opensm@*'")
+    _status, said = link(site, "--check")
+    assert f"node1 (LID {lid('node1')}), which answers no more" in said, said
+    assert told(site) == [("link.sm", "node1", "plane compute")]
+    wait(lambda: managers_of("node2").endswith("priority 13 state 3 SMINFO_MASTER"), TAKE_OVER_SECONDS)
+    _status, said = link(site, "--check")
+    assert f"node2 (LID {lid('node2')})" in said, said
+    assert "It stood by and has taken over" in said
+    assert told(site) == [("link.sm", "node1", "plane compute")]
+
+
+def test_a_service_that_its_condition_keeps_from_starting_is_told_at_once(site: Site) -> None:
+    """Also starts them anew: the first one first, since ibsim does not let a master hand over (docs/lab.md)."""
+    on("node2", "systemctl stop 'opensm@*'")
+    on("node2", f"mount -t tmpfs -o ro tmpfs {MAD}")
+    try:
+        status, said = link(site)
+    finally:
+        on("node2", f"umount {MAD}")
+    assert status == 2, said
+    assert f"its condition ConditionPathExists={MAD}/abi_version is not met" in said
+    assert "`modprobe ib_umad`" in said
+    status, said = link(site)
+    assert (status, told(site)) == (0, []), said
+    assert managers() == ["14 state 3 SMINFO_MASTER", "13 state 2 SMINFO_STANDBY"]
+
+
+def test_it_runs_after_a_reboot(site: Site) -> None:
+    """Debian's service is wanted by network-online.target alone, which nobody wants here."""
+    cluster.power(NAME, "node2", "cycle")
+    wait(lambda: on("node2", "systemctl list-units --plain --no-legend --state=running 'opensm@*' || true") != "")
+    assert on("node2", "systemctl is-active network-online.target || true") == "inactive"

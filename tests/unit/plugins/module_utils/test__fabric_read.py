@@ -91,6 +91,25 @@ def test_a_port_that_cannot_be_asked_from(sys: SysRoot, device: str, port: int, 
     assert why in said[0]
 
 
+def test_why_a_port_cannot_be_opened_where_its_node_is_known(sys: SysRoot, tmp_path: Path) -> None:
+    """libibumad says the same of a node that is missing and of one that it may not open."""
+    for name, port in (("umad0", "2"), ("umad1", "1")):
+        folder = tmp_path / f"sys/class/infiniband_mad/{name}"
+        folder.mkdir(parents=True)
+        (folder / "ibdev").write_text("mlx5_0\n")
+        (folder / "port").write_text(f"{port}\n")
+    closed: Call = (DISCOVER, 255, "", CLOSED)
+    assert problems(sys, closed) == [
+        "ibnetdiscover cannot ask: there is no /dev/infiniband/umad1, by which mlx5_0 port 1 is asked: "
+        "udev makes it, and a container has to be given it"
+    ]
+    (tmp_path / "dev/infiniband").mkdir(parents=True)
+    (tmp_path / "dev/infiniband/umad1").touch()
+    assert problems(sys, closed) == [
+        "ibnetdiscover cannot ask: it may not open /dev/infiniband/umad1, by which mlx5_0 port 1 is asked (permission denied): become root"
+    ]
+
+
 def test_tools_that_are_not_there(sys: SysRoot) -> None:
     facts = read_fabric(Without(["ibnetdiscover"], []), sys, ASKED)
     assert facts.graph.problems == ["ibnetdiscover is not installed on this host: install infiniband-diags"]

@@ -79,11 +79,14 @@ def test_what_a_link_that_is_down_could_be_is_not_told() -> None:
     assert (port.state, port.width, port.could_be) == ("DOWN", None, None)
 
 
-def test_ports_that_do_not_answer_are_problems() -> None:
+def test_ports_behind_which_nobody_is_told_are_lost() -> None:
     found = parse_iblinkinfo(fabric_text("lossy-iblinkinfo"))
-    assert len(found.problems) == 2
-    assert all("did not answer" in problem for problem in found.problems)
+    assert found.problems == []
     assert [port.number for port in found.ports if not port.answered] == [5, 6]
+    assert [port.number for port in found.ports if port.lost] == [5, 6]
+    assert [(port.description, port.number) for port in parse_iblinkinfo(fabric_text("double-iblinkinfo-l")).ports if port.lost] == [
+        ("spine2", 1), ("spine1", 1),
+    ]  # fmt: skip
 
 
 @pytest.mark.parametrize("text", ["", "Failed to open mlx5_0 port 1\n", "Switch: 0x2c5eab0300000200 leaf2:\n"])

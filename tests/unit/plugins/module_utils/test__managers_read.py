@@ -43,4 +43,29 @@ def test_without_a_master_nobody_else_is_looked_for() -> None:
 
 
 def test_no_administration_to_ask() -> None:
-    assert ask(MASTER, (PORTS[0], 1, "", "")).why_not == "saquery ended with exit status 1 and said nothing of it"
+    assert ask(MASTER, (PORTS[0], 1, "", ""), MASTER).why_not == "saquery ended with exit status 1 and said nothing of it"
+
+
+#: What the real ones print where opensm was killed (infiniband-diags 44 over ibsim).
+GONE: Call = (MASTER[0], 255, "sminfo: iberror: failed: query\n", "ibwarn: [27] mad_rpc: _do_madrpc failed; dport (Lid 1)\n")
+UNANSWERED: Call = (PORTS[0], 110, "", "Query SA failed: Connection timed out\n")
+SILENT = "the subnet administrator, a part of the subnet manager, does not answer saquery: Query SA failed: Connection timed out"
+
+
+def test_a_master_that_is_dead_is_told_by_its_lid() -> None:
+    assert ask(GONE).why_not == "no subnet manager answers at LID 1"
+
+
+def test_a_master_that_dies_while_it_is_asked() -> None:
+    assert ask(MASTER, UNANSWERED, GONE).why_not == f"{SILENT}; no subnet manager answers at LID 1"
+
+
+def test_another_that_takes_over_while_it_is_asked() -> None:
+    other: Call = (MASTER[0], 0, OTHER.replace("state 2 SMINFO_STANDBY", "state 3 SMINFO_MASTER"), "")
+    found = ask(MASTER, UNANSWERED, other)
+    assert found.why_not == f"{SILENT}; the master was at LID 1 and is now at LID 4: another has taken over in between"
+    assert found.known is None
+
+
+def test_a_master_that_is_too_busy_for_records() -> None:
+    assert ask(MASTER, UNANSWERED, MASTER).why_not == SILENT

@@ -21,6 +21,7 @@ from ansible_collections.rdma.cluster.plugins.module_utils._sysroot import SysRo
 from tests.unit.fakes import Call, FakeRunner
 
 GUID = "0x0002c9030002fb05"
+UMAD = "/sys/class/infiniband_mad/abi_version"
 UNIT = f"opensm@{GUID}.service"
 INSTANCE = Instance(
     "a", GUID, "mlx5_0", "1", 14, "lmc 0\nsweep_interval 10\nm_key 0x00000000000000ff\n", "Default=0x7fff :\n    ALL=full ;\n"
@@ -32,6 +33,11 @@ class Ports(SysRoot):
     """The running system, but for one port."""
 
     state: str | None = "ACTIVE"
+    umad = True
+
+    def exists(self, path: str) -> bool:
+        assert path == UMAD
+        return self.umad
 
     def value(self, path: str, parser: Callable[[str], Any]) -> Any:
         assert path == "/sys/class/infiniband/mlx5_0/ports/1/state"
@@ -64,14 +70,26 @@ def units(pattern: str = "opensm@*.service", *running: str) -> Call:
     return ([*LIST, pattern], 0, "".join(f"{unit} loaded active running x\n" for unit in running), "")
 
 
+#: Debian's unit and our drop-in.
+CAT: Call = (
+    ["systemctl", "cat", UNIT],
+    0,
+    f"# /lib/x\n[Unit]\nConditionPathExists={UMAD}\nConditionPathExists=!/x\n\n{drop_in(INSTANCE)}",
+    "",
+)
 ENABLED = show("opensm.service", "active", "enabled")
 
 
 def ensure(
-    calls: list[Call], *instances: Instance, check_mode: bool = False, allowed: bool = False, state: str | None = "ACTIVE"
+    calls: list[Call],
+    *instances: Instance,
+    check_mode: bool = False,
+    allowed: bool = False,
+    state: str | None = "ACTIVE",
+    umad: bool = True,
 ) -> ManagerResult:
-    runner, sys = FakeRunner(calls), Ports()
-    sys.state = state
+    sys = Ports()
+    sys.state, sys.umad = state, umad
     sharp = [] if instances else [show("sharp_am.service", "inactive", "")]
     runner = FakeRunner([*calls, *sharp])
     done = ensure_managers(instances, "debian", ManagerHost(sys, runner), sharp=False, restart_allowed=allowed, check_mode=check_mode)
@@ -90,7 +108,7 @@ def set_up() -> None:
         [*steps, show("opensm.service", "active", "disabled"), ran("enable", "opensm.service"), ran("restart", UNIT), show(UNIT)], INSTANCE
     )
     assert done.steps == ["stop opensm@0x1.service", "enable opensm.service", f"start {UNIT}"]
-    assert len(done.files) == 4
+    assert len(done.files) == 5
 
 
 QUIET = [show(UNIT), units("opensm@*.service", UNIT), ENABLED]
@@ -100,6 +118,7 @@ def test_it_is_set_up_and_then_nothing_is_left_to_do(tmp_path: Path) -> None:
     set_up()
     assert f'PORTS="{GUID}"' in (tmp_path / "default-opensm").read_text()
     assert (tmp_path / "FOLDER/opensm-a.conf").stat().st_mode & 0o777 == 0o600
+    assert "[Unit]\nWants=opensm.service\n" in (tmp_path / "UNIT_FOLDER/multi-user.target.d/rdma-cluster-opensm.conf").read_text()
     text = (tmp_path / f"UNIT_FOLDER/{UNIT}.d/rdma-cluster.conf").read_text()
     assert f"--guid {GUID} --priority 14" in text
     assert "\nRestart=on-failure\n" in text
@@ -141,22 +160,37 @@ def test_keys_are_not_in_the_diff() -> None:
 
 
 def test_a_port_that_does_not_come_up_is_an_error() -> None:
-    calls = [show(UNIT, "inactive"), ran("daemon-reload"), units(), ENABLED, ran("restart", UNIT)]
+    calls = [show(UNIT, "inactive"), ran("daemon-reload"), units(), ENABLED, ran("restart", UNIT), show(UNIT)]
     with pytest.raises(ApplyError, match=r"its port mlx5_0/1 is INIT: see /var/log/opensm.0x0002c9030002fb05.log"):
         ensure(calls, INSTANCE, state="INIT")
 
 
 def test_one_that_dies_is_an_error() -> None:
-    calls = [show(UNIT, "inactive"), ran("daemon-reload"), units(), ENABLED, ran("restart", UNIT), show(UNIT, "failed")]
+    calls = [show(UNIT, "inactive"), ran("daemon-reload"), units(), ENABLED, ran("restart", UNIT), show(UNIT, "failed"), CAT]
     with pytest.raises(ApplyError, match=r"does not run any more"):
         ensure(calls, INSTANCE)
+
+
+@pytest.mark.parametrize("state", ["INIT", "ACTIVE"])
+def test_one_that_its_condition_keeps_from_starting_is_told_at_once(monkeypatch: pytest.MonkeyPatch, state: str) -> None:
+    """systemctl calls it a success. The port may be active by another manager."""
+    monkeypatch.setattr(_opensm_ensure, "SETTLE_SECONDS", 60.0)
+    calls = [show(UNIT, "inactive"), ran("daemon-reload"), units(), ENABLED, ran("restart", UNIT), show(UNIT, "inactive"), CAT]
+    with pytest.raises(ApplyError, match=rf"its condition ConditionPathExists={UMAD} is not met\. .*`modprobe ib_umad`"):
+        ensure(calls, INSTANCE, state=state, umad=False)
+
+
+def test_one_that_is_about_to_start_again_is_waited_for() -> None:
+    calls = [show(UNIT, "inactive"), ran("daemon-reload"), units(), ENABLED, ran("restart", UNIT), show(UNIT, "activating")]
+    with pytest.raises(ApplyError, match="after 0 s its port"):
+        ensure(calls, INSTANCE, state="INIT")
 
 
 def test_a_host_that_runs_none_any_more_is_cleared(tmp_path: Path) -> None:
     set_up()
     calls = [ran("daemon-reload"), units("opensm@*.service", UNIT), ran("stop", UNIT), ENABLED, ran("disable", "opensm.service")]
     done = ensure(calls)
-    assert sorted(file.after is None for file in done.files) == [False, True, True, True]
+    assert sorted(file.after is None for file in done.files) == [False, True, True, True, True]
     assert 'PORTS="NONE"' in (tmp_path / "default-opensm").read_text()
     assert not list((tmp_path / "FOLDER").iterdir())
 

@@ -20,6 +20,7 @@ from ansible_collections.rdma.cluster.plugins.module_utils._opensm_state import 
     Service,
     Texts,
     memory_text,
+    needed_paths,
     next_step,
     parse_service,
     read_sums,
@@ -38,8 +39,16 @@ THERE = Texts("lmc 0\nsweep_interval 10\n", "Default=0x7fff : ALL=full ;\n", "[S
 
 def test_a_service_that_runs() -> None:
     assert Service(True, False, "5f0e6ac1f2a5449d9a7ab0b2d6a51c6f", 81.5) == RUNS
-    assert parse_service("Id=opensm.service\nActiveState=inactive\nMainPID=0\nInvocationID=\n") == Service(False, False, None, None)
+    assert parse_service("Id=opensm.service\nActiveState=inactive\nMainPID=0\nInvocationID=\n") == Service(False, False, None, None, True)
     assert parse_service(SHOWN.replace("static", "generated")).enabled
+    states = {"activating": False, "failed": True, "deactivating": False}
+    assert {state: parse_service(SHOWN.replace("=active", f"={state}")).ended for state in states} == states
+
+
+def test_what_a_unit_needs() -> None:
+    """Debian's of opensm 3.3.23, and forms that are met in other ways."""
+    text = "[Unit]\nConditionPathExists=!/a\n#ConditionPathExists=/b\nConditionPathExists=/sys/class/infiniband_mad/abi_version\n"
+    assert needed_paths(text) == ["/sys/class/infiniband_mad/abi_version"]
 
 
 @pytest.mark.parametrize("text", ["", "ActiveState=active\n", SHOWN.replace("81500000", "soon")])

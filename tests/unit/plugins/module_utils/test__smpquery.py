@@ -13,7 +13,14 @@ from hypothesis import strategies as st
 from ansible_collections.rdma.cluster.plugins.module_utils._errors import ParseError
 from ansible_collections.rdma.cluster.plugins.module_utils._node_name_map import parse_node_name_map
 from ansible_collections.rdma.cluster.plugins.module_utils._sminfo import SmInfo, parse_sminfo
-from ansible_collections.rdma.cluster.plugins.module_utils._smpquery import NodeInfo, PKey, parse_nodeinfo, parse_pkeys, parse_portinfo
+from ansible_collections.rdma.cluster.plugins.module_utils._smpquery import (
+    NodeInfo,
+    PKey,
+    parse_nodedesc,
+    parse_nodeinfo,
+    parse_pkeys,
+    parse_portinfo,
+)
 from tests.unit.fabric_texts import NODE1_MLX5_0, fabric_text
 from tests.unit.garbled import garbled, read_or_refused
 
@@ -38,7 +45,16 @@ def test_what_sminfo_does_not_say(text: str) -> None:
 
 
 def test_nodeinfo() -> None:
-    assert parse_nodeinfo(NODEINFO) == NodeInfo("host", 2, NODE1_MLX5_0, NODE1_MLX5_0, "0xe09d730300000011", 64, 0x101B, 0x2C9)
+    assert parse_nodeinfo(NODEINFO) == NodeInfo("host", 2, NODE1_MLX5_0, NODE1_MLX5_0, "0xe09d730300000011", 64, 0x101B, 0x2C9, 1)
+
+
+def test_nodedesc() -> None:
+    text = fabric_text("double-smpquery-nodedesc")
+    assert parse_nodedesc(text) == "leaf1"
+    assert parse_nodedesc(text.replace("leaf1", "Quantum: Mellanox Technologies")) == "Quantum: Mellanox Technologies"
+    for wrong in ("", "smpquery: iberror: failed: operation nodedesc: node desc query failed\n", text * 2):
+        with pytest.raises(ParseError):
+            parse_nodedesc(wrong)
 
 
 def test_portinfo() -> None:

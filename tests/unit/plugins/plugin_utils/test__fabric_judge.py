@@ -6,6 +6,7 @@
 from __future__ import annotations
 
 import copy
+import re
 from collections.abc import Callable
 
 import pytest
@@ -114,6 +115,25 @@ def unnamed(fabric: Fabric) -> None:
     fabric.nodes["spine3"]["name"] = "Quantum Mellanox Technologies"
 
 
+def twins(fabric: Fabric) -> None:
+    """leaf2 has the GUID of leaf1: the graph has one leaf, on the cables of both."""
+    fabric.doubles = {"leaf1": {"leaf1": ("spine1", 1), "leaf2": ("spine1", 5)}}
+    for end in [end for end in fabric.cables if end[0] == "leaf2"]:
+        there = fabric.cut(end)
+        if there[0].startswith("spine"):
+            fabric.cut(("leaf1", end[1]))
+            fabric.join(("leaf1", end[1]), there)
+    for name in [name for name in fabric.nodes if name.endswith("mlx5_1") or name == "leaf2"]:
+        del fabric.nodes[name]
+    fabric.complete = False
+
+
+def twin_hcas(fabric: Fabric) -> None:
+    fabric.doubles = {"node5 mlx5_0": {"node3 mlx5_0": ("leaf1", 3), "node5 mlx5_0": ("leaf1", 5)}}
+    fabric.remove("node3 mlx5_0")
+    fabric.complete = False
+
+
 def partial(fabric: Fabric) -> None:
     missing_spine(fabric)
     fabric.complete, fabric.problems = False, ["line 99: the output is cut off"]
@@ -133,6 +153,9 @@ Told = tuple[str, str, str, str, str]
 PLANE = "plane default"
 SWAPPED_HOSTS = "swapped: node3 mlx5_1 is on leaf2 port 5, planned leaf2 port 3; node5 mlx5_1 is on leaf2 port 3, planned leaf2 port 5"
 SWAPPED_RAILS = "node3 mlx5_1 is on leaf3 port 3, planned leaf2 port 3: a leaf of rail2, not of rail1"
+GUID = re.compile(r"0x[0-9a-f]{16}")
+TWINS = "leaf1 behind spine1 port 1 and leaf2 behind spine1 port 5 have the same GUID 0x"
+TWIN_HCAS = "node3 mlx5_0 behind leaf1 port 3 and node5 mlx5_0 behind leaf1 port 5 have the same GUID 0x"
 GONE = "is gone, with 16 cables"
 FAULTS: list[tuple[Callable[[Fabric], None], Told, Told | None]] = [
     (
@@ -253,6 +276,12 @@ FAULTS: list[tuple[Callable[[Fabric], None], Told, Told | None]] = [
         ("fabric.graph", "warning", PLANE, "switches without a name", "1 without a name of their own: Quantum Mellanox Technologies"),
         ("fabric.graph", "warning", PLANE, "switches without a name", "1 without a name of their own: Quantum Mellanox Technologies"),
     ),
+    (twins, ("fabric.graph", "error", PLANE, "leaf1, leaf2", TWINS), ("fabric.graph", "error", PLANE, "leaf1, leaf2", TWINS)),
+    (
+        twin_hcas,
+        ("fabric.graph", "error", "node3", "node3 mlx5_0, node5 mlx5_0", TWIN_HCAS),
+        ("fabric.graph", "error", "node3", "node3 mlx5_0, node5 mlx5_0", TWIN_HCAS),
+    ),
     (
         partial,
         ("fabric.graph", "unknown", PLANE, "discovery", "line 99: the output is cut off"),
@@ -316,9 +345,8 @@ def test_other_guids_and_another_order_change_no_finding(
     for drawn, order in ((1, None), (seed, shuffled)):
         clean, fabric = rail(seed=drawn), rail(seed=drawn)
         fault(fabric)
-        found.append(
-            [(each.check, each.status, each.host, each.subject, each.observed) for each in troubles(fabric, clean, shuffled=order)]
-        )
+        said = troubles(fabric, clean, shuffled=order)
+        found.append([(each.check, each.status, each.host, each.subject, GUID.sub("GUID", each.observed)) for each in said])
     assert found[0] == found[1]
 
 
@@ -359,6 +387,21 @@ def test_two_switches_of_one_name_are_told_apart() -> None:
     fabric.nodes["leaf2"]["name"] = "leaf1"
     found = bad(judge(fabric.graph(), Asked(expected=fabric.expected())).findings)
     assert [(each.check, each.status, each.subject) for each in found] == [("fabric.graph", "warning", "leaf1")]
+
+
+def test_switches_that_nobody_has_named_are_told_by_the_guids_of_the_plan_or_not_at_all() -> None:
+    clean, fabric = rail(), rail()
+    for name, node in fabric.nodes.items():
+        if node["kind"] == "switch":
+            node["name"] = fabric.guid(name)
+    (by_guid,) = troubles(fabric, clean)
+    assert (by_guid.status, by_guid.subject) == ("warning", "switches without a name")
+    nameless = re.sub(r"guid: '\w+'", "", clean.plan_text())
+    findings = judge(fabric.graph(), Asked(parse_plan(nameless), clean.expected(), 1.0)).findings
+    (unknown,) = bad(findings)
+    assert (unknown.check, unknown.status, unknown.subject) == ("fabric.graph", "unknown", "switches without a name")
+    assert "so that the plan's leaf1, leaf2" in unknown.observed
+    assert [each.status for each in findings if each.check == "fabric.cabling"] == ["not_applicable", "ok"]
 
 
 def test_an_empty_graph_is_unknown_and_nothing_is_well() -> None:

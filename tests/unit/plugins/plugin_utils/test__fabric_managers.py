@@ -56,6 +56,16 @@ def test_one_that_stood_by_has_taken_over() -> None:
     assert told(fleet(2, 2, 2), {"blue": [sm(2, "MASTER", 13)]}) == [("n1", "plane blue", ERROR, "n2 (LID 2)")]
 
 
+def test_one_that_does_not_hand_over_is_told_apart_from_one_that_does_not_run() -> None:
+    remedies = []
+    for first in ([], [sm(1, "STANDBY", 14)]):
+        (finding, *_others) = check(fleet(2, 2), {"blue": [sm(2, "MASTER", 13), *first]})["n1"]
+        assert (finding.status, finding.observed) == (ERROR, "n2 (LID 2)")
+        remedies.append(finding.remedy)
+    assert "why opensm of n1 does not run" in remedies[0]
+    assert "opensm of n1 runs, and that of n2 has not handed over to it: `systemctl restart 'opensm@*'` on n2" in remedies[1]
+
+
 def test_another_host_or_a_switch_is_the_master() -> None:
     assert told(fleet(3, 3, 3))[0] == ("n1", "plane blue", ERROR, "n3 (LID 3)")
     assert told(fleet(9, 9, 9))[0] == ("n1", "plane blue", ERROR, "a switch, or a host that is not in this run (LID 9)")
@@ -89,6 +99,33 @@ def test_a_second_subnet_manager_that_nobody_planned() -> None:
         ("n1", "plane blue, n3 (LID 3)", ERROR, "STANDBY, priority 0"),
         ("n1", "plane blue, 0x28 (LID 40)", ERROR, "DISCOVER, priority 15"),
     ]
+
+
+def silent(lid: int, hosts: Any) -> list[tuple[str, str, str, str, str]]:
+    why = f"the subnet administrator, a part of the subnet manager, does not answer saquery: x; no subnet manager answers at LID {lid}"
+    found = check_managers(hosts, {"blue": Seen(None, why)})
+    return [
+        (each.host, each.subject, each.status, each.observed, each.remedy)
+        for all_of in found.values()
+        for each in all_of
+        if each.status != OK
+    ]
+
+
+def test_a_master_that_answers_no_more_is_an_error() -> None:
+    """Ports keep the LID of a master that has died until another one gives them its own."""
+    ((host, subject, status, observed, remedy),) = silent(1, fleet(1, 1, 1))
+    assert (host, subject, status, observed) == ("n1", "plane blue", ERROR, "n1 (LID 1), which answers no more")
+    assert "on n1); n2 should take over within a minute" in remedy
+    ((_host, _subject, status, observed, remedy),) = silent(2, fleet(2, 2, 2))
+    assert (status, observed) == (ERROR, "n2 (LID 2), which answers no more")
+    assert "n1 should take over" in remedy
+    alone = silent(9, fleet(9, 9, manager={"kind": "switch", "hosts": []}))
+    assert [(each[2], each[3]) for each in alone] == [(ERROR, "a switch, or a host that is not in this run (LID 9), which answers no more")]
+
+
+def test_one_that_stands_by_and_does_not_answer_leaves_it_unknown() -> None:
+    assert [(each[1], each[2]) for each in silent(2, fleet(1, 1, 1))] == [("plane blue, n2", UNKNOWN)]
 
 
 def test_what_sminfo_was_not_asked_is_unknown() -> None:
