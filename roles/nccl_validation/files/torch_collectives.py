@@ -27,6 +27,7 @@ import sys
 import time
 from collections import deque
 from datetime import timedelta
+from functools import partial
 from itertools import zip_longest
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -203,7 +204,7 @@ class Cpu:
         return time.clock_gettime_ns(time.CLOCK_MONOTONIC_RAW)
 
     def usec(self, before: Any, after: Any) -> float:
-        return (after - before) / 1e3
+        return float(after - before) / 1e3
 
     def done(self, mark: Any) -> bool:
         return bool(mark)
@@ -337,6 +338,11 @@ def chosen_backend(members: Sequence[Mapping[str, Any]], wanted: str) -> str:
     return "nccl"
 
 
+def exchange(ways: Sequence[Callable[..., Any]], buffer: Any, other: int, group: Any) -> None:
+    for send_or_receive in ways:
+        send_or_receive(buffer, other, group=group)
+
+
 def measure_p2p(job: Job, size_bytes: int, turns: int, batch: int = 20, batches: int = 5) -> dict[str, Any]:
     """Halves of round trips: batches of ping-pong between pairs of ranks, all pairs of a turn at once."""
     buffer = job.torch.zeros(max(1, size_bytes // 4), device=job.timer.device)
@@ -347,7 +353,7 @@ def measure_p2p(job: Job, size_bytes: int, turns: int, batch: int = 20, batches:
         if other is None:
             continue
         ways = [job.dist.send, job.dist.recv][:: 1 if job.rank < other else -1] * batch
-        spans = job.timer.spans(lambda ways=ways, other=other: [way(buffer, other, group=job.group) for way in ways], batches)
+        spans = job.timer.spans(partial(exchange, ways, buffer, other, job.group), batches)
         if job.rank < other:
             own.append((job.rank, other, statistics.median(spans) / batch / 2, min(spans) / batch / 2))
     found = [{"ranks": [a, b], "usec": round(c, 3), "least_usec": round(d, 3)} for part in job.everybody(own) for a, b, c, d in part]
@@ -405,7 +411,8 @@ class Times:
 
     def __init__(self, every: int = 100, keep: int = 512, tell: Callable[[dict[str, Any]], Any] | None = None) -> None:
         torch, self.dist = load_torch()
-        self.timer = Gpu(torch.cuda.current_device()) if self.dist.get_backend() == "nccl" else Cpu()
+        on_gpu = torch.cuda.is_available() and self.dist.get_backend() != "gloo"
+        self.timer = Gpu(torch.cuda.current_device()) if on_gpu else Cpu()
         self.every, self.keep, self.tell = every, keep, tell or (lambda report: print(json.dumps(report), flush=True))
         self.control = self.dist.new_group(backend="gloo")
         self.steps = self.lost = self.calls = self.own_ns = 0

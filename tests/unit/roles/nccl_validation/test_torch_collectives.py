@@ -308,6 +308,40 @@ def test_launches_are_not_in_the_times_or_it_is_told(monkeypatch: pytest.MonkeyP
     assert timer.hidden is holds
 
 
+def alone(stream: Stream) -> SimpleNamespace:
+    """A stand-in for torch.distributed with one rank."""
+    stream.cuda.is_available, stream.cuda.current_device = lambda: True, lambda: 0
+    gather = lambda own, found, group: found.__setitem__(0, own)  # noqa: E731
+    names: dict[str, Any] = {"get_backend": lambda: "nccl", "new_group": lambda backend: backend, "gather_object": gather}
+    return SimpleNamespace(get_rank=lambda: 0, get_world_size=lambda: 1, **names)
+
+
+def test_a_loop_s_times_are_taken_when_they_are_through_and_nothing_is_waited_for(monkeypatch: pytest.MonkeyPatch) -> None:
+    stream = Stream(holds=True)
+    monkeypatch.setattr(program, "load_torch", lambda: (stream, alone(stream)))
+    monkeypatch.setattr(program, "time", SimpleNamespace(monotonic_ns=lambda: stream.host_ns))
+    told: list[Any] = []
+    times = program.Times(every=2, keep=5, tell=told.append)
+    stream.hold(400_000)
+    for _call in range(8):
+        with program.timed_collective("gradients", times):
+            stream.launch()
+    assert times.step() is None
+    assert (len(times.pending), times.kept, stream.host_ns) == (8, {}, 64_000), "the stream is held, and the host went on"
+    stream.synchronize()
+    report = times.step()
+    assert told == [report]
+    assert report is not None
+    # Of eight times the last five are kept.
+    assert report["names"]["gradients"]["ranks"] == [{"rank": 0, "usec": {"samples": 5, "median": 3.0, "p95": 3.0, "max": 3.0}}]
+    assert (report["lost"], len(times.pending), times.kept) == ([0], 0, {})
+    stream.hold(2_000_000_000)
+    for _call in range(30):
+        with program.timed_collective("gradients", times):
+            stream.launch()
+    assert (len(times.pending), times.lost) == (20, 10), "no more than 4 keep are under way"
+
+
 def test_without_torch_it_says_so(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "torch", None)
     with pytest.raises(SystemExit, match="torch is not installed"):
