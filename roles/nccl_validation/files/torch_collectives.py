@@ -377,7 +377,7 @@ def measure_collective(job: Job, collective: str, size_bytes: int, iterations: i
     steps = by_step(job.everybody(job.timer.spans(call, iterations)))
     usec = summary([statistics.mean(step) for step in steps])
     spread = statistics.median([max(step) - min(step) for step in steps])
-    algbw, busbw = (round(one, 4) for one in bandwidths(collective, size_bytes, job.ranks, usec["median"]))
+    algbw, busbw = (float(f"{one:.5g}") for one in bandwidths(collective, size_bytes, job.ranks, usec["median"]))
     row = {"usec": usec, "spread_usec": round(spread, 3), "algbw_gbytes": algbw, "busbw_gbytes": busbw}
     return {"bytes": size_bytes, **row, "wrong": wrong}
 
