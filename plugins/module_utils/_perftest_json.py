@@ -7,11 +7,11 @@
 from __future__ import annotations
 
 import json
-import re
 from collections.abc import Mapping
 from typing import Any
 
 from ansible_collections.rdma.cluster.plugins.module_utils._errors import ParseError
+from ansible_collections.rdma.cluster.plugins.module_utils._json_of_c import words_of_json
 from ansible_collections.rdma.cluster.plugins.module_utils._perftest_bandwidth import BandwidthResult, bandwidth_result, bandwidth_row
 from ansible_collections.rdma.cluster.plugins.module_utils._perftest_latency import LatencyResult, latency_result, latency_row
 
@@ -26,8 +26,6 @@ _LATENCIES = {
     "percentile_99.9": "percentile_99_9_usec",
     "tps_average": "transactions_per_second",
 }
-_C_NOT_A_NUMBER = re.compile(r'(":\s*)-?(nan|inf)\b')
-"""How C prints what JSON has no word for; Python knows NaN and Infinity."""
 
 
 def parse_json(text: str, *, report_gbits: bool) -> BandwidthResult | LatencyResult:
@@ -49,7 +47,7 @@ def parse_json(text: str, *, report_gbits: bool) -> BandwidthResult | LatencyRes
 
 def _results(text: str) -> Mapping[str, Any]:
     try:
-        document = json.loads(_C_NOT_A_NUMBER.sub(lambda match: match[1] + {"nan": "NaN", "inf": "Infinity"}[match[2]], text))
+        document = json.loads(words_of_json(text))
     except (ValueError, RecursionError) as exc:
         number = getattr(exc, "lineno", 1)
         line = [*text.split("\n"), ""][number - 1].strip()

@@ -71,6 +71,8 @@ TABLE: dict[str, tuple[str, Bar | None]] = {
     "fabric_findings_s_2048": ("s", at_most(2.0)),
     "fabric_localisation_precision": ("share", at_least(0.95)),
     "fabric_localisation_recall": ("share", at_least(0.95)),
+    "nccl_log_parse_s": ("s", at_most(10.0)),
+    "nccl_log_peak_mib": ("MiB", at_most(500.0)),
 }
 
 

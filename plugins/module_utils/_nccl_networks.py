@@ -1,0 +1,52 @@
+# Copyright (c) 2026, the rdma.cluster authors
+# GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""Lists of adapters in NCCL's log: "NET/IB : Using [0]mlx5_0:1/IB [1]mlx5_1:1/IB [RO]; OOB eth0:10.0.0.1<0>" and the like of others."""
+
+from __future__ import annotations
+
+import re
+
+from ansible_collections.rdma.cluster.plugins.module_utils._nccl_log_model import Adapter
+
+_LIST = re.compile(r"NET/([^:]{1,60}?) ?: Using ?(.*)")
+_ENTRY = re.compile(r"\[([0-9]{1,5})\]([^\s[]\S*)")
+#: An HCA with its port, since 2.30 with its rail and its plane where NCCL knows them, and its link layer. The SHARP plugin adds a word.
+_HCA = re.compile(r"([^\s:/]+):([0-9]{1,3})(?::([0-9]{0,5}))?(?::([0-9]{1,5}))?/(IB|RoCE)(/SHARP)?", re.IGNORECASE)
+_INTERFACE = re.compile(r"([^\s:]+):(.+?)(?:<[0-9]+>)?")
+_OOB = re.compile(r"; OOB ([^\s:]+):")
+#: A device that NCCL 2.22 and newer make of several.
+_VIRTUAL = re.compile(r"NET/(\S+) : Made virtual device \[([0-9]{1,5})\] name=(\S+)")
+
+
+def read_network(message: str) -> tuple[str, tuple[Adapter, ...], str | None] | None:
+    """The network's name, its adapters and the interface of its own connections; None for a message that lists none."""
+    found = _LIST.match(message)
+    if found is None or "threads and" in message:
+        return None
+    name, rest = found.groups()
+    oob = _OOB.search(rest)
+    adapters = tuple(_adapter(int(number), words) for number, words in _ENTRY.findall(rest.partition("; OOB")[0]))
+    return name.strip(), adapters, None if oob is None else oob[1]
+
+
+def read_virtual(message: str) -> tuple[str, Adapter] | None:
+    """The network's name and the device that it made of several; None for a message that tells of none."""
+    found = _VIRTUAL.match(message)
+    return None if found is None else (found[1], Adapter(int(found[2]), found[3]))
+
+
+def _adapter(index: int, words: str) -> Adapter:
+    hca = _HCA.fullmatch(words)
+    if hca is not None:
+        name, port, rail, plane, layer, sharp = hca.groups()
+        return Adapter(index, name, int(port), layer, _whole(rail), _whole(plane), sharp is not None)
+    interface = _INTERFACE.fullmatch(words)
+    if interface is not None:
+        return Adapter(index, interface[1], address=interface[2])
+    return Adapter(index, words)
+
+
+def _whole(digits: str | None) -> int | None:
+    return int(digits) if digits else None

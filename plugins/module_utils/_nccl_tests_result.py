@@ -1,0 +1,109 @@
+# Copyright (c) 2026, the rdma.cluster authors
+# GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""What a run of nccl-tests has said, be it in text or in JSON."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True)
+class Rank:
+    """One rank as the list of devices has it. group: of NCCL_TESTS_SPLIT, None before version 2.13; device: CUDA's number of the GPU;
+    bus_id: as printed, "0000:c1:00" (domain, bus, device), "0xc1" (the bus alone) before version 2.17."""
+
+    rank: int
+    group: int | None
+    pid: int
+    host: str
+    device: int
+    bus_id: str
+    name: str
+
+
+@dataclass(frozen=True)
+class Settings:
+    """The line of options. threads and gpus: of one process each; validation: 0 where nothing was checked. None: not told."""
+
+    threads: int
+    gpus: int
+    min_bytes: int
+    max_bytes: int
+    warmup: int | None
+    iterations: int | None
+    validation: int | None
+
+
+@dataclass(frozen=True)
+class Measured:
+    """One half of a row. GB/s are 10^9 bytes a second, as printed. wrong: values that are wrong, None where nothing was checked.
+
+    deviation: before version 2.13 the greatest deviation of a value stands where later versions count the wrong ones.
+    """
+
+    time_usec: float | None
+    algbw_gbytes_per_s: float | None
+    busbw_gbytes_per_s: float | None
+    wrong: int | None
+    deviation: float | None = None
+
+
+@dataclass(frozen=True)
+class Row:
+    """One size. redop and root: as printed ("none", -1), None where the collective has no such column; a half is None if it was not run."""
+
+    size_bytes: int
+    count: int
+    type: str
+    redop: str | None
+    root: int | None
+    out_of_place: Measured | None
+    in_place: Measured | None
+
+    @property
+    def halves(self) -> tuple[Measured, ...]:
+        return tuple(half for half in (self.out_of_place, self.in_place) if half is not None)
+
+
+@dataclass(frozen=True)
+class NcclTestsResult:
+    """What is not told is None. version, headers_version, library_version: of nccl-tests, of NCCL when it was built, and when it ran.
+
+    test: the program ("all_reduce_perf"); nranks: how many ranks took part, None if the list of devices is not whole;
+    average_busbw_gbytes_per_s: over all sizes, both halves; average_ok: held against NCCL_TESTS_MIN_BW, None without it;
+    out_of_bounds: how many checks failed, with its OK; errors: lines that tell of a failure, without what the launcher puts before them;
+    runs: how many programs have printed: more than one are as many tests of their own, as a build without MPI makes them;
+    truncated: the end is not there; elided: something before it is not.
+    """
+
+    version: str | None
+    headers_version: str | None
+    library_version: str | None
+    test: str | None
+    settings: Settings | None
+    ranks: tuple[Rank, ...]
+    nranks: int | None
+    rows: tuple[Row, ...]
+    average_busbw_gbytes_per_s: float | None
+    average_ok: bool | None
+    out_of_bounds: int | None
+    out_of_bounds_ok: bool | None
+    errors: tuple[str, ...]
+    runs: int
+    truncated: bool
+    elided: bool
+
+
+def nccl_version(code: int) -> str | None:
+    """NCCL_VERSION_CODE as text: 22809 → "2.28.9", and before 2.9 2804 → "2.8.4". None for what is no such code (0: not told)."""
+    if code >= 10000:
+        return f"{code // 10000}.{code // 100 % 100}.{code % 100}"
+    return f"{code // 1000}.{code // 100 % 10}.{code % 100}" if code >= 1000 else None
+
+
+def whole_number_of_ranks(ranks: tuple[Rank, ...]) -> int | None:
+    """How many ranks a list names, None if one is missing in between or there is none."""
+    numbers = {rank.rank for rank in ranks}
+    return len(numbers) if numbers and len(numbers) == max(numbers) + 1 else None
