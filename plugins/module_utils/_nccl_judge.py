@@ -76,7 +76,7 @@ def _look(outcome: Outcome) -> str:
 
 def check_ranks(outcome: Outcome, expected: Expected) -> Finding:
     """`collective.ranks`: as many as planned, in one run, on the planned hosts (B93)."""
-    wanted = f"one run of {expected.ranks} rank{'s' if expected.ranks != 1 else ''} on {', '.join(sorted(expected.hosts)[:_NAMED])}"
+    wanted = f"one run of {_many(expected.ranks, 'rank')} on {', '.join(sorted(expected.hosts)[:_NAMED])}"
     wanted += f" and {len(expected.hosts) - _NAMED} more" if len(expected.hosts) > _NAMED else ""
     test = outcome.test
     # Communicators that were split off a larger one have fewer.
@@ -106,7 +106,11 @@ def _placed(outcome: Outcome, expected: Expected, wanted: str) -> Finding:
         parts += [f"none on {', '.join(absent[:_NAMED])}"] if absent else []
         remedy = f"See the launcher's host file on {outcome.host}: it starts ranks elsewhere."
         return _finding(outcome, RANKS_CHECK, ERROR, f"{expected.ranks} ranks, {', '.join(parts)}", wanted, remedy=remedy)
-    return _finding(outcome, RANKS_CHECK, OK, f"{expected.ranks} ranks on {len(planned)} hosts", wanted)
+    return _finding(outcome, RANKS_CHECK, OK, f"{_many(expected.ranks, 'rank')} on {_many(len(planned), 'host')}", wanted)
+
+
+def _many(number: int, noun: str) -> str:
+    return f"{number} {noun}{'s' if number != 1 else ''}"
 
 
 def _short(name: str) -> str:

@@ -42,10 +42,12 @@ def _init(told: Told, process: Process, message: str) -> None:
             told.nnodes = max(told.nnodes or 0, int(nodes[1]))
         return
     pointer, rank, nranks, cuda, nvml, bus_id, state = found.groups()
-    key = (process.host, process.pid, pointer)
+    comm_id = _COMM_ID.search(message)
+    # A pointer is used again for a later communicator.
+    key = (process.host, process.pid, pointer, None if comm_id is None else comm_id[1])
     if not told.room(told.ranks, key, _MOST_RANKS):
         return
-    comm_id = _COMM_ID.search(message)
+    before = told.ranks.get(key)
     told.ranks[key] = NcclRank(
         process.host,
         process.pid,
@@ -54,8 +56,8 @@ def _init(told: Told, process: Process, message: str) -> None:
         int(cuda),
         None if nvml is None else int(nvml),
         _bus_id(bus_id),
-        None if comm_id is None else comm_id[1],
-        state == "COMPLETE",
+        key[3],
+        state == "COMPLETE" or (before is not None and before.complete),
     )
 
 

@@ -36,7 +36,7 @@ class Told:
 
     def __init__(self) -> None:
         self.versions: dict[str, None] = {}
-        self.ranks: dict[tuple[str | None, int | None, str], NcclRank] = {}
+        self.ranks: dict[tuple[str | None, int | None, str, str | None], NcclRank] = {}
         self.nnodes: int | None = None
         self.in_use: dict[str, int] = {}
         self.plugins: dict[str, None] = {}
