@@ -7,18 +7,19 @@
 from __future__ import annotations
 
 import os
+import statistics
 import tempfile
 import time
 from collections import Counter
-from collections.abc import Iterator
-from dataclasses import asdict, dataclass
+from collections.abc import Iterator, Mapping
+from dataclasses import asdict, dataclass, fields
 from typing import Any
 
 from ansible_collections.rdma.cluster.plugins.module_utils._command import Spooler
 from ansible_collections.rdma.cluster.plugins.module_utils._errors import CommandError, ParseError
-from ansible_collections.rdma.cluster.plugins.module_utils._findings import Finding
+from ansible_collections.rdma.cluster.plugins.module_utils._findings import Finding, stopping
 from ansible_collections.rdma.cluster.plugins.module_utils._nccl_command import NcclRun, command, deadline_seconds, environment
-from ansible_collections.rdma.cluster.plugins.module_utils._nccl_judge import judge
+from ansible_collections.rdma.cluster.plugins.module_utils._nccl_judge import judge, large_busbw
 from ansible_collections.rdma.cluster.plugins.module_utils._nccl_line import before_log
 from ansible_collections.rdma.cluster.plugins.module_utils._nccl_log import parse_nccl_log
 from ansible_collections.rdma.cluster.plugins.module_utils._nccl_log_model import NcclLog
@@ -39,6 +40,43 @@ class Ran:
     outcome: Outcome
     seconds: float
     findings: tuple[Finding, ...]
+
+
+def run_of(options: Mapping[str, Any]) -> NcclRun:
+    """A run from the module's options, whose names are those of its fields; as_root is allow_root there."""
+    names = {field.name for field in fields(NcclRun)}
+    given = {name: value for name, value in options.items() if name in names and value is not None}
+    given["environment"] = {name: str(value) for name, value in (options.get("environment") or {}).items()}
+    lists = {name: tuple(options.get(name) or ()) for name in ("hosts", "launcher_arguments")}
+    return NcclRun(**{**given, **lists, "as_root": bool(options.get("allow_root"))})
+
+
+def expected_of(options: Mapping[str, Any], run: NcclRun, host: str) -> Expected:
+    """What the run is held against, from the module's option `expected`. host: whose run it is, where that does not name any."""
+    names = options.get("names") or {host: os.uname().nodename}
+    return Expected(
+        ranks=run.ranks,
+        hosts=names,
+        gbytes_per_s=options.get("gbytes_per_s"),
+        no_limit=options.get("no_limit") or "",
+        hcas={name: frozenset(devices) for name, devices in (options.get("hcas") or {}).items()},
+        gdr=options.get("gdr"),
+        **{name: options[name] for name in ("fail_below", "warn_below", "large_bytes") if options.get(name) is not None},
+    )
+
+
+def described(ran: Ran, expected: Expected) -> dict[str, Any]:
+    """A run for the module's result, without its findings."""
+    test = ran.outcome.test
+    figures = large_busbw(test, expected.large_bytes) if test is not None else []
+    return {
+        "passed": not stopping(ran.findings),
+        "exit_status": ran.outcome.exit_status,
+        "seconds": ran.seconds,
+        "busbw_gbytes_per_s": statistics.median(figures) if figures else None,
+        "result": None if test is None else asdict(test),
+        "log": log_summary(ran.outcome.log),
+    }
 
 
 def run_nccl(run: NcclRun, expected: Expected, *, host: str, subject: str, spooler: Spooler, output_file: str | None = None) -> Ran:

@@ -212,17 +212,14 @@ findings:
   returned: when something was run
 """
 
+import os
 from dataclasses import asdict
 
 from ansible.module_utils.basic import AnsibleModule
 
 from ansible_collections.rdma.cluster.plugins.module_utils._command import SubprocessRunner
-from ansible_collections.rdma.cluster.plugins.module_utils._findings import stopping
-from ansible_collections.rdma.cluster.plugins.module_utils._nccl_command import LAUNCHERS, PROGRAMS, NcclRun, command, environment
-from ansible_collections.rdma.cluster.plugins.module_utils._nccl_judge import large_busbw
-from ansible_collections.rdma.cluster.plugins.module_utils._nccl_run import Expected
-from ansible_collections.rdma.cluster.plugins.module_utils._nccl_start import Ran, log_summary, run_nccl
-from ansible_collections.rdma.cluster.plugins.module_utils._node_name import node_name
+from ansible_collections.rdma.cluster.plugins.module_utils._nccl_command import LAUNCHERS, PROGRAMS, command, environment
+from ansible_collections.rdma.cluster.plugins.module_utils._nccl_start import described, expected_of, run_nccl, run_of
 
 EXPECTED_SPEC = {
     "names": {"type": "dict"},
@@ -256,3 +253,28 @@ SPEC = {
     "subject": {"type": "str"},
     "expected": {"type": "dict", "default": {}, "apply_defaults": True, "options": EXPECTED_SPEC},
 }
+
+
+def main() -> None:
+    module = AnsibleModule(argument_spec=SPEC, supports_check_mode=True)
+    try:
+        result = apply(module.params, module.check_mode)
+    except (ValueError, OSError) as error:
+        module.fail_json(msg=str(error))
+    module.exit_json(changed=False, **result)
+
+
+def apply(options: dict, check_mode: bool) -> dict:
+    run = run_of(options)
+    told = {"ran": not check_mode, "argv": command(run), "variables": sorted(environment(run))}
+    if check_mode:
+        return told
+    host = options["host"] or os.uname().nodename
+    subject = options["subject"] or f"{PROGRAMS[run.operation]} on {run.nhosts} host{'s' if run.nhosts > 1 else ''}"
+    expected = expected_of(options["expected"], run, host)
+    ran = run_nccl(run, expected, host=host, subject=subject, spooler=SubprocessRunner(), output_file=options["output_file"])
+    return {**told, **described(ran, expected), "findings": [asdict(finding) for finding in ran.findings]}
+
+
+if __name__ == "__main__":
+    main()
