@@ -100,7 +100,7 @@ def _mpirun(run: NcclRun) -> list[str]:
     """
     words = [run.program or "mpirun", *(["--allow-run-as-root"] if run.as_root else []), *run.launcher_arguments]
     words += ["--host", ",".join(f"{host}:{run.gpus}" for host in run.hosts), "-np", str(run.ranks)]
-    words += ["--map-by", f"ppr:{run.gpus}:node", "--bind-to", "none", "--timeout", str(run.timeout_seconds)]
+    words += ["--map-by", f"ppr:{run.gpus}:node", "--bind-to", "none", "--timeout", str(run.timeout_seconds), "--tag-output"]
     words += ["--mca", "pml", "ob1", "--mca", "btl", "self,tcp"]
     if run.interface:
         words += ["--mca", "btl_tcp_if_include", run.interface, "--mca", "oob_tcp_if_include", run.interface]

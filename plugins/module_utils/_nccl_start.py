@@ -18,6 +18,7 @@ from typing import Any
 from ansible_collections.rdma.cluster.plugins.module_utils._command import Spooler
 from ansible_collections.rdma.cluster.plugins.module_utils._errors import CommandError, ParseError
 from ansible_collections.rdma.cluster.plugins.module_utils._findings import Finding, stopping
+from ansible_collections.rdma.cluster.plugins.module_utils._launcher_lines import untangled
 from ansible_collections.rdma.cluster.plugins.module_utils._nccl_command import NcclRun, command, deadline_seconds, environment
 from ansible_collections.rdma.cluster.plugins.module_utils._nccl_judge import judge, large_busbw
 from ansible_collections.rdma.cluster.plugins.module_utils._nccl_line import before_log
@@ -104,9 +105,9 @@ def _start(run: NcclRun, argv: list[str], path: str, spooler: Spooler) -> tuple[
 def read_output(path: str, *, host: str, subject: str, exit_status: int | None, problem: str = "") -> Outcome:
     """What the output of a run says, which may be a gigabyte of log."""
     with open(path, encoding="utf-8", errors="replace") as lines:
-        log = parse_nccl_log(lines)
+        log = parse_nccl_log(untangled(lines))
     with open(path, encoding="utf-8", errors="replace") as lines:
-        text = "".join(_not_log(lines))
+        text = "".join(_not_log(untangled(lines)))
     try:
         test: NcclTestsResult | None = parse_nccl_tests(text)
     except ParseError as error:

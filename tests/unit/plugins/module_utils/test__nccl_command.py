@@ -23,9 +23,8 @@ def test_one_host_runs_one_process_for_all_gpus() -> None:
 
 
 def test_open_mpi_starts_a_process_for_each_gpu() -> None:
-    words = (
-        "mpirun --host 192.0.2.1:8,gpu-2.example:8 -np 16 --map-by ppr:8:node --bind-to none --timeout 300 --mca pml ob1 --mca btl self,tcp"
-    )
+    words = "mpirun --host 192.0.2.1:8,gpu-2.example:8 -np 16 --map-by ppr:8:node --bind-to none --timeout 300 --tag-output"
+    words += " --mca pml ob1 --mca btl self,tcp"
     names = "-x LD_LIBRARY_PATH -x NCCL_DEBUG -x NCCL_DEBUG_SUBSYS"
     rest = ["--mca", "plm_rsh_args", "-o BatchMode=yes", *names.split()]
     assert command(TWO) == [*words.split(), *rest, *f"all_gather_perf {SIZES} -g 1 -n 20 -w 5 -c 1".split()]
