@@ -22,12 +22,19 @@ from ansible_collections.rdma.cluster.plugins.module_utils._findings import (
 )
 from ansible_collections.rdma.cluster.plugins.module_utils._nccl_run import BUSBW_CHECK, HCAS_CHECK, STAGE, TRANSPORT_CHECK
 from ansible_collections.rdma.cluster.plugins.plugin_utils import _proofs
-from ansible_collections.rdma.cluster.plugins.plugin_utils._collective_blame import CONNECTION, HOST, NO_MORE, Blame
+from ansible_collections.rdma.cluster.plugins.plugin_utils._collective_blame import CONNECTION, EVERYWHERE, HOST, NO_MORE, SETUP, Blame
 from ansible_collections.rdma.cluster.plugins.plugin_utils._collective_figures import check_jitter, check_pairs, climbed
-from ansible_collections.rdma.cluster.plugins.plugin_utils._collective_plan import ALONE_FOLDER, BLOCKED, FILE, LADDER, CollectivePlan
+from ansible_collections.rdma.cluster.plugins.plugin_utils._collective_plan import (
+    ALONE_FOLDER,
+    ALONE_ONLY,
+    BLOCKED,
+    FILE,
+    LADDER,
+    CollectivePlan,
+)
 from ansible_collections.rdma.cluster.plugins.plugin_utils._collective_record import Record, blame_of, findings_of
 from ansible_collections.rdma.cluster.plugins.plugin_utils._collective_runs import WELL
-from ansible_collections.rdma.cluster.plugins.plugin_utils._proofs import Proof, Proofs
+from ansible_collections.rdma.cluster.plugins.plugin_utils._proofs import Proof, Proofs, Standing
 from ansible_collections.rdma.cluster.plugins.plugin_utils._run_folder import RunFolder
 
 LADDER_CHECK = "collective.ladder"
@@ -100,7 +107,7 @@ class CollectiveGate:
             yield from findings_of(self.alone[host])
         if host in self.well:
             yield from self._climbed(host)
-        elif any(host in run["hosts"] for run in self._runs):
+        elif self.ladder and host in self.ladder["left_out"]:
             yield from self._fallen(host)
         elif host not in self.alone or (self.several and self.alone[host]["status"] == WELL):
             yield self._unmeasured(host)
@@ -138,21 +145,24 @@ class CollectiveGate:
         runs = [run for run in self._runs if host in run["hosts"] and run["status"] != WELL]
         if runs:
             yield from stopping(_of_run(runs[-1], host))
+        yield self._left_out(host)
+
+    def _left_out(self, host: str) -> Finding:
+        """Why the ladder went on without a host. One that it did not come to is not in error."""
         blame = next((blame for blame in self.blames if host in blame.left_out), None)
-        if blame is None or blame.kind == NO_MORE:
-            problem = (self.ladder or {}).get("problem") or (blame.words if blame else "the ladder was broken off")
-            yield Finding(STAGE, LADDER_CHECK, host, "ladder", UNKNOWN, problem, TOGETHER, "Run the collectives stage again.")
-            return
-        remedy = f"Run the pairs stage for {host} with -e rdma_measure=true; then see the findings of its pcie, gpu and nccl checks."
-        if blame.kind != HOST:
-            remedy = "Run the pairs stage for these with -e rdma_measure=true, and see the findings of the fabric stage."
-        yield Finding(STAGE, LADDER_CHECK, host, "ladder", ERROR, blame.words, TOGETHER, remedy)
+        if blame is None:
+            problem = (self.ladder or {}).get("problem") or "the ladder was broken off"
+            return Finding(STAGE, LADDER_CHECK, host, "ladder", UNKNOWN, problem, TOGETHER, "Run the collectives stage again.")
+        ran = blame.kind != NO_MORE and any(host in run["hosts"] for run in self._runs)
+        return Finding(STAGE, LADDER_CHECK, host, "ladder", ERROR if ran else UNKNOWN, blame.words, TOGETHER, _remedy(blame, host))
 
     def _unmeasured(self, host: str) -> Finding:
         """A host that was not run with others."""
         standing = self.plan.standings[host]
-        if standing.valid and standing.proof is not None:
-            proof = standing.proof
+        proof = standing.proof
+        if proof is not None and standing.valid and self.several and not proof.partners:
+            standing = Standing(proof, ALONE_ONLY)
+        if proof is not None and standing.valid:
             figure = f"{proof.medians['busbw']:.4g} GB/s" if "busbw" in proof.medians else "well"
             seen = f"{figure} with {proof.partners} other{'s' if proof.partners != 1 else ''}, proven by run {proof.run}"
             return Finding(STAGE, BUSBW_CHECK, host, self.plan.operation(host), OK, seen, EXPECTED)
@@ -190,6 +200,15 @@ class CollectiveGate:
         partners = max(0, len(self.well) - 1) if host in self.well else 0
         medians = {} if figure is None else {"busbw": figure}
         return Proof(self.plan.basis(host), self.plan.now, self.folder.path.name, partners, medians, 0.0)
+
+
+def _remedy(blame: Blame, host: str) -> str:
+    return {
+        HOST: f"Run the pairs stage for {host} with -e rdma_measure=true; then see the findings of its pcie, gpu and nccl checks.",
+        SETUP: "See collective.exit and collective.ranks of this run: how nccl-tests was built, and the launcher's hosts and slots.",
+        EVERYWHERE: "See what the other findings of these runs say: the same is wrong on all of them.",
+        NO_MORE: "Mend what is named, and run the collectives stage again.",
+    }.get(blame.kind, "Run the pairs stage for these with -e rdma_measure=true, and see the findings of the fabric stage.")
 
 
 def _of_run(run: Record, host: str) -> list[Finding]:

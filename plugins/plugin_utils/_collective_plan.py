@@ -24,6 +24,8 @@ from ansible_collections.rdma.cluster.plugins.plugin_utils._proofs import Basis,
 FILE = "../proofs/collectives.json"
 #: A file of the run folder: the ladder; and a folder: a file for each host that was run alone.
 LADDER, ALONE_FOLDER, BLOCKED = "collectives.json", "collectives", "collectives/blocked.json"
+#: Why a proof does not hold for several hosts.
+ALONE_ONLY = "run alone only"
 #: Of rdma_collectives, what does not change what a run shows.
 _NO_MATTER = ("repeats", "timeout_seconds", "address", "also")
 
@@ -57,7 +59,7 @@ class CollectivePlan:
     def _standing(self, host: str) -> Standing:
         proof = self.proofs.get(host, {}).get(self.operation(host))
         if proof is not None and not proof.partners and len(self.able) > 1:
-            return Standing(proof, "run alone only")
+            return Standing(proof, ALONE_ONLY)
         return standing(proof, self.basis(host), self.now, self.max_age_hours)
 
     def basis(self, host: str) -> Basis:
