@@ -22,6 +22,7 @@ from ansible_collections.rdma.cluster.plugins.module_utils._nccl_run import (
     WRONG_CHECK,
     Expected,
     Outcome,
+    short_name,
 )
 from ansible_collections.rdma.cluster.plugins.module_utils._nccl_tests_result import NcclTestsResult
 
@@ -98,8 +99,8 @@ def check_ranks(outcome: Outcome, expected: Expected) -> Finding:
 
 def _placed(outcome: Outcome, expected: Expected, wanted: str) -> Finding:
     """Whether the ranks are on the hosts that they should be on, where the output tells it."""
-    names = Counter(_short(rank.host) for rank in outcome.test.ranks) if outcome.test is not None else Counter()
-    planned = {_short(name) for name in expected.hosts.values()}
+    names = Counter(short_name(rank.host) for rank in outcome.test.ranks) if outcome.test is not None else Counter()
+    planned = {short_name(name) for name in expected.hosts.values()}
     strange, absent = sorted(names.keys() - planned), sorted(planned - names.keys())
     if names and (strange or absent):
         parts = [f"ranks on {', '.join(strange[:_NAMED])}"] if strange else []
@@ -111,10 +112,6 @@ def _placed(outcome: Outcome, expected: Expected, wanted: str) -> Finding:
 
 def _many(number: int, noun: str) -> str:
     return f"{number} {noun}{'s' if number != 1 else ''}"
-
-
-def _short(name: str) -> str:
-    return name.partition(".")[0]
 
 
 def check_wrong(outcome: Outcome) -> Finding:

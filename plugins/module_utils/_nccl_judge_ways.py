@@ -12,7 +12,14 @@ from collections.abc import Iterable, Sequence
 from ansible_collections.rdma.cluster.plugins.module_utils._findings import ERROR, NOT_APPLICABLE, OK, UNKNOWN, WARNING, Finding
 from ansible_collections.rdma.cluster.plugins.module_utils._nccl_channels import OTHER
 from ansible_collections.rdma.cluster.plugins.module_utils._nccl_log_model import Channel
-from ansible_collections.rdma.cluster.plugins.module_utils._nccl_run import HCAS_CHECK, STAGE, TRANSPORT_CHECK, Expected, Outcome
+from ansible_collections.rdma.cluster.plugins.module_utils._nccl_run import (
+    HCAS_CHECK,
+    STAGE,
+    TRANSPORT_CHECK,
+    Expected,
+    Outcome,
+    short_name,
+)
 
 _NETWORKS = ("NET", "COLLNET")
 #: What NCCL adds to the name of a device that reaches the GPU's memory by itself (Data Direct).
@@ -30,8 +37,7 @@ def check_transport(outcome: Outcome, expected: Expected) -> list[Finding]:
         f"NET/{expected.network}{' with GPUDirect RDMA' if expected.gdr else ''} between hosts, no sockets" if several else "no network"
     )
     found = []
-    for host, name in sorted(expected.hosts.items()):
-        channels = _of_host(outcome, name)
+    for host, channels in sorted(_of_hosts(outcome, expected).items()):
         status, remedy = _transport(host, channels, expected)
         seen = _counted(channels) or "no line of its channels"
         socket = next((f": {channel.example}" for channel in channels if _is_socket(channel)), "")
@@ -39,9 +45,15 @@ def check_transport(outcome: Outcome, expected: Expected) -> list[Finding]:
     return found
 
 
-def _of_host(outcome: Outcome, name: str) -> list[Channel]:
-    short = name.partition(".")[0]
-    return [channel for channel in outcome.log.channels if channel.host == short] if outcome.log is not None else []
+def _of_hosts(outcome: Outcome, expected: Expected) -> dict[str, list[Channel]]:
+    """The channels of each planned host; NCCL's names and those of the plan may have a domain."""
+    names = {short_name(name): host for host, name in expected.hosts.items()}
+    found: dict[str, list[Channel]] = {host: [] for host in expected.hosts}
+    for channel in outcome.log.channels if outcome.log is not None else ():
+        host = names.get(short_name(channel.host or ""))
+        if host is not None:
+            found[host].append(channel)
+    return found
 
 
 def _is_socket(channel: Channel) -> bool:
@@ -94,16 +106,16 @@ def _counted(channels: Iterable[Channel]) -> str:
 
 def check_hcas(outcome: Outcome, expected: Expected) -> list[Finding]:
     """`collective.hcas` for each planned host: the HCAs that its channels used are those that were planned."""
-    return [_hcas(outcome, host, name, expected) for host, name in sorted(expected.hosts.items())]
+    return [_hcas(outcome, host, channels, expected) for host, channels in sorted(_of_hosts(outcome, expected).items())]
 
 
-def _hcas(outcome: Outcome, host: str, name: str, expected: Expected) -> Finding:
+def _hcas(outcome: Outcome, host: str, channels: Sequence[Channel], expected: Expected) -> Finding:
     planned = expected.hcas.get(host)
     if planned is None or len(expected.hosts) < 2:
         why = "one host: nothing crosses its NICs" if planned is not None else "no HCA is planned for it"
         return Finding(STAGE, HCAS_CHECK, host, outcome.subject, NOT_APPLICABLE, why, "the planned HCAs")
     wanted = ", ".join(sorted(planned))
-    network = [channel for channel in _of_host(outcome, name) if channel.transport in _NETWORKS]
+    network = [channel for channel in channels if channel.transport in _NETWORKS]
     if not network:
         return Finding(STAGE, HCAS_CHECK, host, outcome.subject, UNKNOWN, "no line of its channels over the network", wanted, _DEBUG)
     if any(channel.adapter is None for channel in network):

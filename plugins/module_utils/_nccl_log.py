@@ -31,7 +31,7 @@ _VIA = " via "
 _CHANNEL = f"{INFO}Channel "
 _CHANNELS = ("Channel", "CollNet", "Coll ", "Ring ")
 _MOST_PROCESSES = 65_536
-#: Heads of lines whose process is known; times of day make each one different.
+#: Heads of lines whose process is known; what a launcher puts before them may make each one different.
 _MOST_HEADS = 65_536
 _LONGEST_LINE = 16_384
 
@@ -52,7 +52,7 @@ class _Reading:
         at = line.find(INFO)
         if at >= 0:
             self.lines += 1
-            self._info(self._process(line[:at]), line[at + len(INFO) :])
+            self._info(self._process(_head(line, at)), line[at + len(INFO) :])
         elif WARN in line:
             self.lines += 1
             head, _warn, text = line.partition(WARN)
@@ -98,6 +98,13 @@ class _Reading:
         return process
 
 
+def _head(line: str, at: int) -> str:
+    """What stands before a message, without a time, which differs in each line: its last two words, unless a row may be glued to them."""
+    device = line.rfind(" ", 0, at - 1) if at else -1
+    start = line.rfind(" ", 0, device) + 1 if device >= 0 else 0
+    return line[start:at] if line[start] > "9" else line[:at]
+
+
 def parse_nccl_log(lines: Iterable[str]) -> NcclLog:
     """Read a log once. Lines that are not NCCL's are passed over, but for errors of its callers; a log without any has lines 0."""
     reading = _Reading()
@@ -107,7 +114,7 @@ def parse_nccl_log(lines: Iterable[str]) -> NcclLog:
         # Nearly all lines of a long log are channels' that have come before, but for their numbers.
         at = line.find(_CHANNEL)
         via = line.find(_VIA, at) if at >= 0 else -1
-        process = heads.get(line[:at]) if via >= 0 else None
+        process = heads.get(_head(line, at)) if via >= 0 else None
         there = process.channels.get(line[via - DIRECTION :]) if process is not None else None
         if there is None:
             reading.line(line)

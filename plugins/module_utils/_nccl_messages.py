@@ -25,9 +25,11 @@ _GPU_DIRECT = re.compile(
     r"(?:NET/[^:]{1,60} ?: )?GPU Direct RDMA (Enabled|Disabled) for "
     r"(?:GPU (\S{1,40}) / )?HCA ([0-9a-fA-F]{1,16})(?: '([^']{1,60})')?(?: \((.{1,100}?)\))?(?:, read [0-9].*)?\s*$"
 )
+#: The plugin of AWS says it in sentences of its own.
+_NO_GPU_DIRECT = re.compile(r"NET/(OFI) (.*(?:disabling GDR|GDR not supported|GDR disabled).{0,100})")
 _PLUGIN = re.compile(
-    r"(?:[A-Z]{2,10}/Plugin: )?(?:Successfully loaded external (?:network )?plugin|Loaded (?:net|collnet|gin|rma)? ?plugin"
-    r"|Plugin name set by env to) (.{1,80})|NET/OFI Initializing (aws-ofi-nccl \S{1,40})"
+    r"(?:[A-Z]{2,10}/Plugin: )?(?:Successfully loaded external (?:[a-z]+ )?plugin|Loaded (?:net|collnet|gin|rma)? ?plugin"
+    r"|Plugin name set by env to) (.{1,80})|NET/OFI (?:Initializing (aws-ofi-nccl \S{1,40})|Selected (provider is [^\s,]{1,40}))"
 )
 _NVLS_CHANNELS = re.compile(r"[0-9]+ coll channels, (?:[0-9]+ collnet channels, )?([0-9]{1,5}) nvls channels")
 _BOOTSTRAP = re.compile(r"Bootstrap ?: Using (?:\[[0-9]+\])?([^\s:]{1,60}):")
@@ -75,18 +77,21 @@ def _network(told: Told, process: Process, message: str) -> None:
         process.network(*listed)
     elif virtual is not None:
         process.adapters.setdefault(virtual[0], {})[virtual[1].index] = virtual[1]
-    elif "GPU Direct RDMA " in message:
+    elif "GPU Direct RDMA " in message or "GDR" in message:
         _gpu_direct(told, process, message)
     else:
         _by_form(told, process, message)
 
 
 def _gpu_direct(told: Told, process: Process, message: str) -> None:
-    found = _GPU_DIRECT.match(message)
-    if found is None:
+    found, refused = _GPU_DIRECT.match(message), _NO_GPU_DIRECT.match(message)
+    if found is not None:
+        state, gpu, number, name, reason = found.groups()
+        key = (process.host, state == "Enabled", name or number, gpu, reason)
+    elif refused is not None:
+        key = (process.host, False, refused[1], None, refused[2].strip())
+    else:
         return
-    state, gpu, number, name, reason = found.groups()
-    key = (process.host, state == "Enabled", name or number, gpu, reason)
     if told.room(told.gpu_direct, key, _MOST_RANKS):
         told.gpu_direct[key] = told.gpu_direct.get(key, 0) + 1
 
@@ -137,7 +142,7 @@ def _by_form(told: Told, process: Process, message: str) -> None:
         told.nvls = told.nvls or int(channels[1]) > 0
         return
     plugin = _PLUGIN.match(message)
-    name = "" if plugin is None else (plugin[1] or plugin[2]).strip()
+    name = "" if plugin is None else (plugin[1] or plugin[2] or plugin[3]).strip()
     if name and told.room(told.plugins, name):
         told.plugins[name] = None
     elif " set to " in message and "NCCL_" in message:

@@ -53,3 +53,8 @@ class Outcome:
     test: NcclTestsResult | None
     log: NcclLog | None
     problem: str = ""
+
+
+def short_name(host: str) -> str:
+    """A host's name without its domain, as NCCL and nccl-tests print it."""
+    return host.partition(".")[0]

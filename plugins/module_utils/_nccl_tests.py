@@ -60,7 +60,7 @@ class _Reading:
 
     def __init__(self) -> None:
         self.version: tuple[str, str, str] | None = None
-        self.test: str | None = None
+        self.tests: dict[str, None] = {}
         self.settings: list[Settings] = []
         self.ranks: list[Rank] = []
         self.headers: list[str] = []
@@ -122,24 +122,24 @@ class _Reading:
         version, headers, library = self.version or (None, "0", "0")
         ranks = tuple(self.ranks)
         nranks = whole_number_of_ranks(ranks) if self.ranks_end else None
-        bounds, bounds_ok = self.out_of_bounds[-1] if self.out_of_bounds else (None, None)
-        average, average_ok = self.averages[-1] if self.averages else (None, None)
+        runs = max(len(self.settings), len(self.headers), 1)
+        average, average_ok = self.averages[0] if len(self.averages) == 1 else (None, None)
         return NcclTestsResult(
             version=version,
             headers_version=nccl_version(int(headers)),
             library_version=nccl_version(int(library)),
-            test=self.test,
-            settings=self.settings[-1] if self.settings else None,
+            test=next(iter(self.tests)) if len(self.tests) == 1 else None,
+            settings=self.settings[0] if len(set(self.settings)) == 1 else None,
             ranks=ranks,
             nranks=nranks,
             rows=tuple(self.rows),
             average_busbw_gbytes_per_s=average,
             average_ok=average_ok,
-            out_of_bounds=bounds,
-            out_of_bounds_ok=bounds_ok,
+            out_of_bounds=sum(count for count, _well in self.out_of_bounds) if self.out_of_bounds else None,
+            out_of_bounds_ok=all(well for _count, well in self.out_of_bounds) if self.out_of_bounds else None,
             errors=tuple(self.errors),
-            runs=max(len(self.settings), len(self.headers), 1),
-            truncated=not (self.averages and self.out_of_bounds),
+            runs=runs,
+            truncated=min(len(self.averages), len(self.out_of_bounds)) < runs,
             elided=self.elided or not self.settings or nranks is None or bool(self.rows and not self.headers),
         )
 
@@ -149,7 +149,7 @@ def _version(reading: _Reading, found: re.Match[str]) -> None:
 
 
 def _test(reading: _Reading, found: re.Match[str]) -> None:
-    reading.test = found[1].rpartition("/")[2]
+    reading.tests[found[1].rpartition("/")[2]] = None
 
 
 def _settings(reading: _Reading, found: re.Match[str]) -> None:

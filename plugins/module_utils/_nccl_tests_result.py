@@ -74,8 +74,9 @@ class NcclTestsResult:
     test: the program ("all_reduce_perf"); nranks: how many ranks took part, None if the list of devices is not whole;
     average_busbw_gbytes_per_s: over all sizes, both halves; average_ok: held against NCCL_TESTS_MIN_BW, None without it;
     out_of_bounds: how many checks failed, with its OK; errors: lines that tell of a failure, without what the launcher puts before them;
-    runs: how many programs have printed: more than one are as many tests of their own, as a build without MPI makes them;
-    truncated: the end is not there; elided: something before it is not.
+    runs: how many programs have printed: more than one are as many tests of their own, as a build without MPI makes them. ranks and rows
+    are those of all then, out_of_bounds is their sum, and what only one can have is None unless all say the same;
+    truncated: an end is not there; elided: something before it is not.
     """
 
     version: str | None

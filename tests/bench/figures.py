@@ -16,7 +16,7 @@ from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 
 from ansible_collections.rdma.cluster.plugins.plugin_utils._run_folder import RunFolder
-from tests.bench import fabric_figures, fleet, on_node, pair_figures, rerun_figures, tree
+from tests.bench import fabric_figures, fleet, nccl_log, on_node, pair_figures, rerun_figures, tree
 from tests.bench.bars import Line, figure, missed, table
 from tests.bench.watch import watch
 
@@ -94,6 +94,7 @@ GROUPS: dict[str, Callable[[Path], Iterator[Line]]] = {
     "pairs": pair_figures.pairs,
     "verdicts": pair_figures.verdicts,
     "fabric": fabric_figures.fabric,
+    "nccl": nccl_log.read,
 }
 
 

@@ -14,10 +14,11 @@ import pytest
 from ansible_collections.rdma.cluster.plugins.module_utils._digest import comparable
 from ansible_collections.rdma.cluster.plugins.plugin_utils._gate import FLEET_CHECKS
 from ansible_collections.rdma.cluster.plugins.plugin_utils._intent import normalise
-from tests.bench import bars, fabric_parse, figures, fleet, pair_figures, watch
+from tests.bench import bars, fabric_parse, figures, fleet, nccl_log, pair_figures, watch
 from tests.bench.localisation import Compared
 from tests.bench.runners import Measured
 from tests.simulator.score import Score
+from tests.unit.nccl_texts import Job
 
 LOG = """<127.0.0.1> SSH: EXEC ssh -o ControlMaster=auto 127.0.0.1 '/bin/sh -c /usr/bin/python3'
 <node1> EXEC /bin/sh -c '/usr/bin/python3 && sleep 0'
@@ -108,7 +109,7 @@ def test_the_bars_of_pairs_are_those_that_were_promised() -> None:
 @pytest.mark.parametrize(
     ("words", "groups"),
     [
-        ([], ["facts", "gate", "controller", "rerun", "pairs", "verdicts", "fabric"]),
+        ([], ["facts", "gate", "controller", "rerun", "pairs", "verdicts", "fabric", "nccl"]),
         (["pairs"], ["pairs"]),
         (["verdicts", "gate", "gate"], ["gate", "verdicts"]),
     ],
@@ -213,6 +214,23 @@ def test_a_fabric_is_read_whole_and_within_its_bars(tmp_path: Path) -> None:
     )
     assert not bars.missed(peak)
     assert seconds["value"] > 0
+
+
+def test_a_log_of_nccl_is_read_whole_and_within_its_bars(tmp_path: Path) -> None:
+    seconds, peak = nccl_log.read(tmp_path, Job(hosts=4, gpus=8), 4000)
+    assert (seconds["metric"], seconds["baseline"], peak["metric"], peak["baseline"]) == (
+        "nccl_log_parse_s",
+        10.0,
+        "nccl_log_peak_mib",
+        500.0,
+    )
+    assert not bars.missed(peak)
+    assert not list(tmp_path.iterdir())
+
+
+def test_a_log_of_nccl_that_is_too_short_gives_no_figure(tmp_path: Path) -> None:
+    with pytest.raises(RuntimeError, match="not read whole"):
+        list(nccl_log.read(tmp_path, Job(hosts=2, gpus=1), 4000))
 
 
 def test_a_fabric_that_was_not_read_whole_gives_no_figure(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

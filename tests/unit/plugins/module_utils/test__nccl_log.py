@@ -211,6 +211,19 @@ def test_plugins() -> None:
     assert (log.networks_in_use, log.environment) == ({"IBext_v8": 1}, (EnvironmentValue("NCCL_TUNER_PLUGIN", "libx.so", ("a",)),))
 
 
+def test_the_plugin_of_aws_that_goes_without_gpudirect() -> None:
+    text = (
+        "a:1:2 [0] NCCL INFO NET/OFI Selected provider is efa, fabric is efa (found 1 nics)\n"
+        "a:1:2 [0] NCCL INFO NET/OFI Could not disable CUDA API usage for HMEM, disabling GDR\n"
+        "a:1:2 [0] NCCL INFO Successfully loaded external tuner plugin /opt/lib/libnccl-net.so\n"
+        "a:1:2 [0] NCCL INFO Channel 00/0 : 0[0] -> 1[0] [receive] via NET/Libfabric/0\n"
+    )
+    log = read(text)
+    assert log.plugins == ("provider is efa", "/opt/lib/libnccl-net.so")
+    assert log.gpu_direct == (GpuDirect("a", False, "OFI", None, "Could not disable CUDA API usage for HMEM, disabling GDR", 1),)
+    assert [(channel.kind, channel.adapter, channel.gdr) for channel in log.channels] == [("Libfabric", None, False)]
+
+
 def test_devices_that_nccl_has_merged() -> None:
     text = (
         "a:1:2 [0] NCCL INFO NET/IB : Using [0]mlx5_0:1/IB [1]mlx5_1:1/IB [RO]; OOB eth0:10.0.0.1<0>\n"
@@ -263,6 +276,26 @@ def test_torn_lines_say_nothing_and_are_counted() -> None:
 
 def test_no_log_is_no_error() -> None:
     assert read("# nThread 1\nhello\n") == NOTHING
+
+
+@pytest.mark.parametrize(
+    ("head", "host"),
+    [
+        ("vm:1:2 [0] ", "vm"),
+        ("[2026-11-20 09:29:41] vm:1:2 [0] ", "vm"),
+        ("     8     2     float     sum      -1vm:1:2 [0] ", "vm"),
+        ("09:29:41 10-0-0-1:1:2 [0] ", "10-0-0-1"),
+        ("vm:1:2 ", "vm"),
+        ("", None),
+        (" ", None),
+    ],
+    ids=["plain", "time", "row", "digits", "no device", "nothing", "a blank"],
+)
+@pytest.mark.parametrize("times", [1, 3], ids=str)
+def test_hosts_of_channels(head: str, host: str | None, times: int) -> None:
+    line = f"{head}NCCL INFO Channel 00 : 0[0] -> 1[1] via SHM/direct\n"
+    log = parse_nccl_log([line] * times)
+    assert [(channel.host, channel.count) for channel in log.channels] == [(host, times)]
 
 
 def test_a_version_alone() -> None:

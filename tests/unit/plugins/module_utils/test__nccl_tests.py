@@ -167,6 +167,20 @@ def test_separate_runs_are_counted() -> None:
     text = "".join(CLEAN.replace("Rank  1", "Rank  0") for _process in range(16))
     result = parse_nccl_tests(text)
     assert (result.runs, result.nranks, len(result.ranks), len(result.rows)) == (16, 1, 32, 96)
+    assert (result.test, result.settings, result.average_busbw_gbytes_per_s, result.out_of_bounds) == (
+        "all_reduce_perf",
+        parse_nccl_tests(CLEAN).settings,
+        None,
+        0,
+    )
+    assert (result.truncated, parse_nccl_tests(text[:-60]).truncated) == (False, True)
+
+
+def test_different_runs_have_no_name_in_common() -> None:
+    other = h200("all_gather_perf.txt").replace("maxBytes 1073741824", "maxBytes 4").replace("values : 0 OK", "values : 3 FAILED")
+    result = parse_nccl_tests(CLEAN + other)
+    assert (result.runs, result.test, result.settings, len(result.rows)) == (2, None, None, 12)
+    assert (result.out_of_bounds, result.out_of_bounds_ok, result.average_busbw_gbytes_per_s) == (3, False, None)
 
 
 def test_a_list_of_devices_with_a_gap_tells_no_number_of_ranks() -> None:

@@ -13,6 +13,7 @@ from typing import Any
 import pytest
 from hypothesis import given
 
+from ansible_collections.rdma.cluster.plugins.module_utils import _nccl_tests_json
 from ansible_collections.rdma.cluster.plugins.module_utils._errors import ParseError
 from ansible_collections.rdma.cluster.plugins.module_utils._nccl_tests_json import parse_nccl_tests_json
 from ansible_collections.rdma.cluster.plugins.module_utils._nccl_tests_result import Measured, NcclTestsResult, Rank, Row, Settings
@@ -59,10 +60,17 @@ def test_two_h200() -> None:
     assert parse_nccl_tests_json(FILE) == RESULT
 
 
-def test_the_environment_is_nowhere() -> None:
+def test_the_environment_is_nowhere_not_even_while_the_rest_is_read() -> None:
     text = changed(env=[f"AWS_SECRET_ACCESS_KEY={SECRET}"])
     assert SECRET in text
+    assert SECRET not in repr(_nccl_tests_json._read(text))
     assert SECRET not in repr(parse_nccl_tests_json(text))
+
+
+@pytest.mark.parametrize("end", [0, 1, 500, len(FILE) - 2])
+def test_a_file_that_was_cut_off_says_where(end: int) -> None:
+    with pytest.raises(ParseError, match=f"nccl-tests' JSON is cut off or damaged at character [0-9]+ of {end}"):
+        parse_nccl_tests_json(FILE[:end])
 
 
 @pytest.mark.parametrize(
