@@ -72,20 +72,15 @@ def _within(runs: Runs, well: Hosts, slow: Hosts) -> Blame:
 
     Where one half is well it is taken that the other is not, which saves a run in each step and is looked at where it turns out wrong.
     """
-    path, seen = [slow], 0
+    path = [slow]
     while len(path[-1]) > 1:
         one, other = _halves(path[-1])
-        if _is_bad(runs, well, one):
-            path.append(one)
-            seen = len(path) - 1
-        else:
-            path.append(other)
+        path.append(one if _is_bad(runs, well, one) else other)
     blame = convict(runs, path[-1][0], well)
     if blame is not None:
         return blame
-    whole = path[seen]
-    part = whole
-    for part in path[seen + 1 :]:
+    whole = part = slow
+    for part in path[1:]:
         if not _is_bad(runs, well, part):
             break
         whole = part

@@ -26,6 +26,8 @@ FILE = "../proofs/collectives.json"
 LADDER, ALONE_FOLDER, BLOCKED = "collectives.json", "collectives", "collectives/blocked.json"
 #: Why a proof does not hold for several hosts.
 ALONE_ONLY = "run alone only"
+#: How the names of the variables of NCCL's log begin.
+LOG = "NCCL_DEBUG"
 #: Of rdma_collectives, what does not change what a run shows.
 _NO_MATTER = ("repeats", "timeout_seconds", "address", "also")
 
@@ -71,7 +73,7 @@ class CollectivePlan:
         return {
             "rails": _hash(rails),
             "gpu": _hash([facts.get("gpus"), facts.get("gpudirect"), intent.get("gpudirect")]),
-            "nccl": _hash([nccl_variables(intent, facts), intent["nccl"]["version"], facts.get("nccl")]),
+            "nccl": _hash([_told(intent, facts), intent["nccl"]["version"], facts.get("nccl")]),
             "intent": _hash(settings),
         }
 
@@ -123,6 +125,11 @@ class CollectivePlan:
             "subject": self.subject(hosts, operation),
             "expected": self.expectations.expected(hosts, operation, gpus),
         }
+
+
+def _told(intent: Mapping[str, Any], facts: Mapping[str, Any]) -> dict[str, str]:
+    """What NCCL is told on a host, without its log, which a run sets for itself."""
+    return {name: value for name, value in nccl_variables(intent, facts).items() if not name.startswith(LOG)}
 
 
 def _hash(data: Mapping[str, Any] | Sequence[Any]) -> str:

@@ -160,6 +160,21 @@ def test_a_ladder_that_was_broken_off_leaves_what_it_did_not_reach_unknown(folde
     assert one(found["node3"], "collective.busbw").observed.endswith("not run with another host: node1: no route to host")
 
 
+def test_another_operation_that_is_not_well_on_the_last_set_proves_nobody(folder: RunFolder) -> None:
+    climbed(folder)
+    data = folder.read_json(LADDER)
+    data["also"] = [run(HOSTS, lambda hosts: {"wrong": (hosts[0], "error", "3 at 8589934592 bytes")})]
+    folder.write_json(LADDER, data)
+    assert told(judged(folder)) == [(host, "collective.wrong", "error") for host in HOSTS]
+    assert json.loads((folder.path / FILE).read_text())["endpoints"] == {}
+
+
+def test_a_host_that_was_well_alone_and_met_nobody_is_not_proven(folder: RunFolder) -> None:
+    folder.write_json(folder.host_file(ALONE_FOLDER, "node1"), run(["node1"]))
+    assert ("node1", "collective.busbw", "unknown") in told(judged(folder))
+    assert json.loads((folder.path / FILE).read_text())["endpoints"] == {}
+
+
 def test_a_busy_host_is_not_run_and_an_old_proof_of_it_is_a_warning(folder: RunFolder) -> None:
     folder.write_json(BLOCKED, {"node2": "GPU process 4711 (python3)"})
     found = judged(folder)

@@ -113,6 +113,7 @@ def test_what_nccl_is_told_ends_a_proof_and_how_often_it_is_repeated_does_not() 
     assert plan(known(repeats=7, timeout_seconds=9), proofs).chosen(None) == []
     changed = known()
     changed["node2"]["intent"]["nccl"]["variables"] = {"NCCL_ALGO": "Ring"}
+    changed["node3"]["intent"]["nccl"]["variables"] = {"NCCL_DEBUG": "WARN"}
     assert plan(changed, proofs).standings["node2"].changed == "changed since it was measured: nccl"
     assert plan(changed, proofs).chosen(None) == ["node1", "node3", "node2"]
     assert plan(known(operation="alltoall"), proofs).chosen(None) == HOSTS
