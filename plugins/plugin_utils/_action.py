@@ -67,10 +67,15 @@ class RunAction(ActionBase):
         """A variable of the run, as docs/intent.md lists them."""
         return self._templar.template(self.variables[name]) if name in self.variables else default
 
+    @staticmethod
+    def _load_allowed(variables: Mapping[str, Any]) -> bool:
+        """Whether a host may be measured while it is at work."""
+        return bool(boolean(variables.get("rdma_load_allowed", False)))  # type: ignore[no-untyped-call]
+
     def at_work(self, loads: Mapping[str, Mapping[str, Any] | None]) -> dict[str, str]:
         """The hosts that are at work and may not be measured: host → what is at work there. loads: of the facts, by host."""
         hostvars = self.variables["hostvars"]
-        idle_only = [host for host in loads if not boolean(hostvars[host].get("rdma_load_allowed", False))]
+        idle_only = [host for host in loads if not self._load_allowed(hostvars[host])]
         words = {host: busy_words(loads[host]) for host in idle_only}
         return {host: each for host, each in words.items() if each}
 

@@ -99,7 +99,7 @@ class _Climb:
 _PAIR = 2
 
 
-def _pairs(hosts: Hosts) -> list[Hosts]:
+def _pairs(hosts: Hosts) -> Sequence[Hosts]:
     """The pairs that are tried, in order: all three of the first three hosts, then others of which none was met before."""
     places = [(0, 1), (0, 2), (1, 2), *((at, at + 1) for at in range(3, len(hosts) - 1, 2))]
     return [(hosts[one], hosts[other]) for one, other in places if other < len(hosts)][:PAIRS]
