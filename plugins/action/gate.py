@@ -19,6 +19,9 @@ from ansible_collections.rdma.cluster.plugins.module_utils._errors import ParseE
 from ansible_collections.rdma.cluster.plugins.module_utils._findings import Finding, stopping, worst
 from ansible_collections.rdma.cluster.plugins.plugin_utils import _proofs
 from ansible_collections.rdma.cluster.plugins.plugin_utils._action import RunAction
+from ansible_collections.rdma.cluster.plugins.plugin_utils._collective_gate import CollectiveGate
+from ansible_collections.rdma.cluster.plugins.plugin_utils._collective_plan import FILE as COLLECTIVE_PROOFS
+from ansible_collections.rdma.cluster.plugins.plugin_utils._collective_plan import CollectivePlan
 from ansible_collections.rdma.cluster.plugins.plugin_utils._fabric_gate import FabricGate
 from ansible_collections.rdma.cluster.plugins.plugin_utils._fabric_load import judge_load
 from ansible_collections.rdma.cluster.plugins.plugin_utils._gate import FLEET_CHECKS, compared, known_hosts, verdict
@@ -53,6 +56,8 @@ class ActionModule(RunAction):
             by_host = self._judge_pairs()
         elif stage == "fabric":
             by_host = self._judge_fabric()
+        elif stage == "collectives":
+            by_host = self._judge_collectives()
         elif stage in FLEET_CHECKS:
             by_host = compared(stage, known_hosts(self.folder, stage), self.folder)
         else:
@@ -99,9 +104,22 @@ class ActionModule(RunAction):
             else:
                 found[finding.host].append(finding)
         self._write_planes("pairs", planes)
-        for host in set(found) - set(self.variables["ansible_play_hosts"]):
-            self.folder.write_findings("pairs", host, [*self.folder.read_findings("pairs", host), *found[host]])
+        self._write_lost("pairs", found)
         return found
+
+    def _judge_collectives(self) -> dict[str, list[Finding]]:
+        """The ladder and proofs. A host that was lost while it ran has its findings too."""
+        proofs = _proofs.read(self.folder.read_if_there(COLLECTIVE_PROOFS))
+        plan = CollectivePlan(Fleet.of(known_hosts(self.folder, "collectives")), proofs, time.time(), self.proof_max_age_hours)
+        planned = len(self.variables["ansible_play_hosts_all"])
+        found = CollectiveGate(self.folder, plan, bool(self._task.check_mode), planned).judge()
+        self._write_lost("collectives", found)
+        return found
+
+    def _write_lost(self, stage: str, found: Mapping[str, list[Finding]]) -> None:
+        """The findings of hosts that are no longer in the play, whose gate will not take them over."""
+        for host in set(found) - set(self.variables["ansible_play_hosts"]):
+            self.folder.write_findings(stage, host, [*self.folder.read_findings(stage, host), *found[host]])
 
     def _thresholds(self) -> dict[str, float]:
         """What rdma_checks puts in the place of rdma_pairs' own limits."""

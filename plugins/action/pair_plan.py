@@ -10,9 +10,6 @@ import time
 from collections.abc import Mapping
 from typing import Any, ClassVar
 
-from ansible.module_utils.parsing.convert_bool import boolean
-
-from ansible_collections.rdma.cluster.plugins.module_utils._load import busy_words
 from ansible_collections.rdma.cluster.plugins.plugin_utils._fabric_readings import FABRIC
 from ansible_collections.rdma.cluster.plugins.plugin_utils._pair_action import PairAction
 from ansible_collections.rdma.cluster.plugins.plugin_utils._pair_choice import Choice
@@ -75,9 +72,4 @@ class ActionModule(PairAction):
         for host in self.beyond:
             read = self.variables["hostvars"][host].get("ansible_facts", {}).get("rdma")
             loads[host] = read and read["load"]
-        words = {host: busy_words(load) for host, load in loads.items() if not self._allowed(host)}
-        return {host: each for host, each in words.items() if each}
-
-    def _allowed(self, host: str) -> bool:
-        """Whether this host may be measured while it is at work."""
-        return bool(boolean(self.variables["hostvars"][host].get("rdma_load_allowed", False)))
+        return self.at_work(loads)

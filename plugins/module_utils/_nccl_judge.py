@@ -144,7 +144,7 @@ def check_busbw(outcome: Outcome, expected: Expected) -> Finding:
     limit = expected.gbytes_per_s
     wanted = f"at least {expected.warn_below:g} of {limit:.4g} GB/s" if limit else expected.no_limit or "a rate to hold it against"
     test = outcome.test
-    figures = _large(test, expected.large_bytes) if test is not None and test.runs == 1 else []
+    figures = large_busbw(test, expected.large_bytes) if test is not None and test.runs == 1 else []
     if not figures:
         seen = f"no figure at {expected.large_bytes} bytes or more"
         return _finding(
@@ -163,7 +163,8 @@ def check_busbw(outcome: Outcome, expected: Expected) -> Finding:
     return _finding(outcome, BUSBW_CHECK, ERROR, seen, f"at least {expected.fail_below:g} of {limit:.4g} GB/s", remedy=_slow(outcome))
 
 
-def _large(test: NcclTestsResult, large_bytes: int) -> list[float]:
+def large_busbw(test: NcclTestsResult, large_bytes: int) -> list[float]:
+    """busbw of the large sizes in GB/s, both halves."""
     halves = [half for row in test.rows if row.size_bytes >= large_bytes for half in row.halves]
     return [half.busbw_gbytes_per_s for half in halves if half.busbw_gbytes_per_s is not None]
 

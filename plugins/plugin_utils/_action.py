@@ -9,8 +9,10 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any, ClassVar
 
+from ansible.module_utils.parsing.convert_bool import boolean
 from ansible.plugins.action import ActionBase
 
+from ansible_collections.rdma.cluster.plugins.module_utils._load import busy_words
 from ansible_collections.rdma.cluster.plugins.plugin_utils._run_folder import RunFolder
 
 
@@ -64,6 +66,18 @@ class RunAction(ActionBase):
     def _setting(self, name: str, default: Any) -> Any:
         """A variable of the run, as docs/intent.md lists them."""
         return self._templar.template(self.variables[name]) if name in self.variables else default
+
+    @staticmethod
+    def _load_allowed(variables: Mapping[str, Any]) -> bool:
+        """Whether a host may be measured while it is at work."""
+        return bool(boolean(variables.get("rdma_load_allowed", False)))  # type: ignore[no-untyped-call]
+
+    def at_work(self, loads: Mapping[str, Mapping[str, Any] | None]) -> dict[str, str]:
+        """The hosts that are at work and may not be measured: host → what is at work there. loads: of the facts, by host."""
+        hostvars = self.variables["hostvars"]
+        idle_only = [host for host in loads if not self._load_allowed(hostvars[host])]
+        words = {host: busy_words(loads[host]) for host in idle_only}
+        return {host: each for host, each in words.items() if each}
 
     def work(self, options: Mapping[str, Any]) -> dict[str, Any]:
         """Do what the action is for and return what it adds to the result."""

@@ -631,5 +631,60 @@ CHECKS: dict[str, Check] = {
         "`ethtool -S`, `ports/N/hw_counters` of all that take part, before and after",
         "PFC, ECN, buffer and headroom of the switch ports: `plan.yml --tags roce`",
     ),
-    "collective.busbw": Check("collectives", "nccl-tests", "nothing yet: always `not_applicable`", ""),
+    "collective.exit": Check(
+        "collectives",
+        "each run: exit status 0, and the whole output",
+        "nccl-tests through Open MPI, srun or alone",
+        "the first warning of its output; is the program there, and can the launcher reach all hosts",
+    ),
+    "collective.ranks": Check(
+        "collectives",
+        "each run: one run of as many ranks as planned, on the planned hosts",
+        "nccl-tests' list of devices; NCCL's log",
+        "nccl-tests built with `MPI=1`; the launcher's hosts and slots",
+    ),
+    "collective.wrong": Check(
+        "collectives",
+        "each run: every size was checked, and no value is wrong",
+        "nccl-tests",
+        "trust no result of these hosts: Xid and ECC errors of the GPUs",
+    ),
+    "collective.busbw": Check(
+        "collectives",
+        "each host: busbw of the large sizes of the last set of hosts that is well, or a proof of an earlier run; on one host alone it is "
+        "judged only where `rdma_collectives.nvlink_busbw_gbps` is given",
+        "nccl-tests; for what it should reach, the payload of all NICs of a host: link, MTU and PCIe path",
+        "`collective.transport` and `collective.hcas` first, then the pairs stage",
+    ),
+    "collective.transport": Check(
+        "collectives",
+        "each host: all channels between hosts on NET/IB, with GPUDirect RDMA where it is planned; sockets are an error however fast",
+        "NCCL's log (`NCCL_DEBUG=INFO`)",
+        "why NCCL takes no RDMA device: NET/IB in its log, `NCCL_IB_HCA`, `NCCL_IB_DISABLE`, memlock; GPUDirect: the gpu stage",
+    ),
+    "collective.hcas": Check(
+        "collectives",
+        "each host: its channels use the devices of its compute rails, all of them",
+        "NCCL's log",
+        "`NCCL_IB_HCA` (the nccl stage); which NIC is near which GPU",
+    ),
+    "collective.ladder": Check(
+        "collectives",
+        "each host: whether it is well together with the others, or what of it or of its connections is to blame; a warning for the well "
+        "side of a bad connection",
+        "runs on 2, 4, 8 … hosts, and on halves of what is not well",
+        "the pairs stage for the host or connection that is named",
+    ),
+    "collective.jitter": Check(
+        "collectives",
+        "the last set of hosts: how far its repeats lie apart; a warning only where one of them is not well",
+        "`rdma_collectives.repeats` runs",
+        "other load on hosts or fabric",
+    ),
+    "collective.pairs": Check(
+        "collectives",
+        "the first two hosts of the ladder: at least 0.8 of what perftest reached between them, else a warning",
+        "the proofs of the pairs stage, all compute rails together",
+        "GPUDirect, ACS, the channels of NCCL: the network is well, NCCL does not use it",
+    ),
 }

@@ -10,7 +10,6 @@ Beside the intent's sections the gate puts `allowed` into it: {"reboot": whether
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from functools import partial
 from typing import Any
 
 from ansible_collections.rdma.cluster.plugins.module_utils._checks_addressing import check_addressing
@@ -47,7 +46,6 @@ from ansible_collections.rdma.cluster.plugins.plugin_utils._host_tuning import r
 from ansible_collections.rdma.cluster.plugins.plugin_utils._nccl import check_gid_index, nccl_files
 from ansible_collections.rdma.cluster.plugins.plugin_utils._nccl_lint import host_problems
 from ansible_collections.rdma.cluster.plugins.plugin_utils._roce_profile import roce_profile
-from ansible_collections.rdma.cluster.plugins.plugin_utils._stage_findings import not_looked_at
 
 Intent = Mapping[str, Any]
 Facts = Mapping[str, Any]
@@ -129,11 +127,7 @@ def _nccl(host: str, intent: Intent, facts: Facts) -> list[Finding]:
     ]
 
 
-def _not_looked_at(stage: str, host: str, _intent: Intent, _facts: Facts) -> list[Finding]:
-    return not_looked_at(stage, host)
-
-
-#: By stage; those of the fabric and of the pairs judge graphs and measurements, which no host has alone.
+#: By stage; those of the fabric, of the pairs and of the collectives judge graphs and measurements, which no host has alone.
 HOST_CHECKS: dict[str, HostCheck] = {
     "preflight": _preflight,
     "driver": _driver,
@@ -143,5 +137,4 @@ HOST_CHECKS: dict[str, HostCheck] = {
     "qos": _qos,
     "gpu": _gpu,
     "nccl": _nccl,
-    "collectives": partial(_not_looked_at, "collectives"),
 }

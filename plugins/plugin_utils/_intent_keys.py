@@ -106,6 +106,7 @@ SYSCTL_VALUE = matching(r"[A-Za-z0-9._:/-][A-Za-z0-9._:/ -]*", "a number, or one
 # nccl:src/misc/param.cc: name and value have 1023 characters at most, and nothing is quoted.
 NCCL_NAME = matching(r"(NCCL|UCX)_[A-Z0-9_]{1,250}", "the name of a variable of NCCL or UCX (NCCL_IB_QPS_PER_CONNECTION)")
 NCCL_VALUE = matching(r"[A-Za-z0-9_.,:/=^%+@-]{0,1023}", "a number, or letters, digits and _ . , : / = ^ % + @ -")
+ENVIRONMENT_NAME = matching(r"[A-Za-z_][A-Za-z0-9_]{0,254}", "the name of a variable (LD_LIBRARY_PATH)")
 CHECK = matching(r"[a-z][a-z0-9_]*(\.[a-z][a-z0-9_]*)+", "the id of a check (link.state)")
 ADDRESS = Form("an IPv4 address of a host with its prefix length (192.168.100.1/24)", parse_address, "intent.address")
 DATE = Form("a date (2026-12-31)", parse_date)

@@ -36,6 +36,7 @@ from ansible_collections.rdma.cluster.plugins.plugin_utils._intent_keys import (
     number,
     text,
 )
+from ansible_collections.rdma.cluster.plugins.plugin_utils._intent_schema_collectives import COLLECTIVES
 from ansible_collections.rdma.cluster.plugins.plugin_utils._intent_schema_driver import SECTIONS as DRIVER_SECTIONS
 from ansible_collections.rdma.cluster.plugins.plugin_utils._intent_schema_fabric import IPOIB
 from ansible_collections.rdma.cluster.plugins.plugin_utils._intent_schema_fabric import SECTIONS as FABRIC_SECTIONS
@@ -208,12 +209,7 @@ SECTIONS: dict[str, Section] = {
         ),
         ("pairs",),
     ),
-    "rdma_collectives": Section(
-        keys(
-            "What collectives must reach.",
-            min_busbw_gbps=number("busbw at the largest size, in 10^9 bit/s; nccl-tests prints GB/s, which are 8 of them.", 0),
-        ),
-    ),
+    "rdma_collectives": COLLECTIVES,
     "rdma_gate": Section(
         keys(
             "What happens when hosts do not pass a gate.",

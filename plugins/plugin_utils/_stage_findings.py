@@ -2,11 +2,11 @@
 # GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""Findings on a host's way through a stage, and those of stages that look at nothing yet."""
+"""Findings on a host's way through a stage."""
 
 from __future__ import annotations
 
-from ansible_collections.rdma.cluster.plugins.module_utils._findings import NOT_APPLICABLE, UNKNOWN, Finding
+from ansible_collections.rdma.cluster.plugins.module_utils._findings import UNKNOWN, Finding
 
 COMPLETED = "stage.completed"
 AT_GATE = "every task of the stage done, and the host at its gate"
@@ -26,11 +26,3 @@ def lost(stage: str, host: str, why: str) -> Finding:
 def is_under_way(findings: list[Finding]) -> bool:
     """Whether the findings of a host are no more than that it has begun."""
     return len(findings) == 1 and findings[0].check == COMPLETED
-
-
-def not_looked_at(stage: str, host: str) -> list[Finding]:
-    """The stages whose checks are not built: each says so, and why that is no hindrance; nothing is claimed to hold."""
-    check, expected, why = {
-        "collectives": ("collective.busbw", "nccl-tests at the rate of the NICs", "this version runs no collectives"),
-    }[stage]
-    return [Finding(stage, check, host, "host", NOT_APPLICABLE, why, expected)]

@@ -7,9 +7,11 @@ from __future__ import annotations
 import os
 import sys
 import time
+from pathlib import Path
 
 import pytest
 
+from ansible_collections.rdma.cluster.plugins.module_utils import _command
 from ansible_collections.rdma.cluster.plugins.module_utils._command import CommandError, Completed, SubprocessRunner
 from tests.unit.fakes import FakeRunner
 
@@ -124,3 +126,37 @@ def test_the_fake_fails_on_one_command_too_many() -> None:
 def test_the_fake_fails_on_leftovers() -> None:
     with pytest.raises(AssertionError, match="not run"):
         FakeRunner([(["a"], 0, "", "")]).assert_done()
+
+
+def test_output_goes_into_a_file_of_the_owners_alone_with_errors_in_their_place(tmp_path: Path) -> None:
+    code = "import os, sys; print(os.environ['HERE'], flush=True); print('err', file=sys.stderr); sys.exit(3)"
+    path = tmp_path / "output"
+    rc = SubprocessRunner().run_into([sys.executable, "-c", code], str(path), environment={"HERE": "it is"}, timeout_seconds=30)
+    assert (rc, path.read_text(), path.stat().st_mode & 0o777) == (3, "it is\nerr\n", 0o600)
+
+
+def test_a_launcher_that_takes_too_long_is_asked_to_end_and_what_it_leaves_is_killed(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(_command, "GRACE_SECONDS", 2.0)
+    pid, asked = tmp_path / "pid", tmp_path / "asked"
+    # As Open MPI does, it puts its child into a process group of its own, which a signal to the launcher's group does not reach.
+    child = f"import os, time; os.setpgid(0, 0); open({str(pid)!r}, 'w').write(str(os.getpid())); time.sleep(60)"
+    code = f"""
+import signal, subprocess, sys
+signal.signal(signal.SIGTERM, lambda *_: (open({str(asked)!r}, 'w').close(), sys.exit(1)))
+subprocess.Popen([sys.executable, '-c', {child!r}]).wait()
+"""
+    with pytest.raises(CommandError, match="did not end within 3 seconds"):
+        SubprocessRunner().run_into([sys.executable, "-c", code], str(tmp_path / "output"), environment={}, timeout_seconds=3)
+    assert asked.exists()
+    stat = Path(f"/proc/{pid.read_text()}/stat")
+    deadline = time.monotonic() + 10
+    while stat.exists() and stat.read_text().rpartition(")")[2].split()[0] != "Z":
+        assert time.monotonic() < deadline, "the launcher's child still runs"
+        time.sleep(0.05)
+
+
+def test_a_command_that_is_not_there_has_no_output(tmp_path: Path) -> None:
+    with pytest.raises(CommandError, match="command not found: no_such_command"):
+        SubprocessRunner().run_into(["no_such_command"], str(tmp_path / "output"), environment={}, timeout_seconds=1)

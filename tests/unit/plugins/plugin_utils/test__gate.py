@@ -27,8 +27,8 @@ def lab() -> dict[str, Any]:
     return {f"node{node}": {"intent": lab_intent(node), "facts": lab_facts(node)} for node in NODES}
 
 
-def test_every_stage_has_checks_and_those_of_fabric_and_pairs_their_own() -> None:
-    assert set(HOST_CHECKS) == set(STAGES) - {"fabric", "pairs"}
+def test_every_stage_has_checks_and_those_of_fabric_pairs_and_collectives_their_own() -> None:
+    assert set(HOST_CHECKS) == set(STAGES) - {"fabric", "pairs", "collectives"}
     assert set(FLEET_CHECKS) <= set(HOST_CHECKS)
 
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 import pytest
 
 from ansible_collections.rdma.cluster.plugins.module_utils._findings import Finding, stopping
-from ansible_collections.rdma.cluster.plugins.plugin_utils._stage_findings import is_under_way, lost, not_looked_at, under_way
+from ansible_collections.rdma.cluster.plugins.plugin_utils._stage_findings import is_under_way, lost, under_way
 
 OTHER = Finding("link", "link.state", "node1", "rail 0", "ok", "ACTIVE", "ACTIVE")
 
@@ -39,21 +39,3 @@ def test_a_lost_host_says_why_and_what_to_do() -> None:
 )
 def test_only_a_host_that_has_no_more_than_begun_is_under_way(findings: list[Finding], expected: bool) -> None:
     assert is_under_way(findings) is expected
-
-
-STAGES = [
-    ("collectives", "collective.busbw", "this version runs no collectives"),
-]
-
-
-@pytest.mark.parametrize(("stage", "check", "why"), STAGES)
-def test_a_stage_that_looks_at_nothing_says_so_and_claims_nothing(stage: str, check: str, why: str) -> None:
-    (found,) = not_looked_at(stage, "node1")
-    assert (found.stage, found.check, found.host, found.status, found.observed) == (stage, check, "node1", "not_applicable", why)
-    assert found.expected
-
-
-@pytest.mark.parametrize("stage", ["link", "fabric", "qos"])
-def test_a_stage_that_looks_has_no_excuse(stage: str) -> None:
-    with pytest.raises(KeyError):
-        not_looked_at(stage, "node1")

@@ -1,0 +1,85 @@
+# Copyright (c) 2026, the rdma.cluster authors
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""The containers of a lab as hosts of collectives: real Open MPI that reaches them by real SSH, and a stand-in for all_reduce_perf."""
+
+from __future__ import annotations
+
+import json
+import shutil
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+from typing import Any
+
+from lab import remote
+from lab.cluster import Lab
+from lab.errors import LabError
+from lab.plan import Node
+from lab.shell import run
+
+STANDIN = Path(__file__).parent / "standins/all_reduce_perf"
+#: In a container.
+FOLDER, STATE = "opt/lab-nccl-tests", "etc/lab-nccl.json"
+PACKAGES = ("openmpi-bin", "python3-mpi4py", "openssh-client")
+#: The addresses by which the hosts reach each other, on the first rail's cable.
+SUBNET, INTERFACE = "10.98.0", "eth1"
+INSTALL_SECONDS = 400.0
+CONFIG = "Host *\\n  StrictHostKeyChecking accept-new\\n  LogLevel ERROR\\n  IdentityFile /root/.ssh/id_lab\\n"
+
+
+def address(node: Node) -> str:
+    return f"{SUBNET}.{node.index}"
+
+
+def attach(lab: Lab) -> None:
+    """Make the containers of a lab reach each other and have what a collective needs."""
+    if lab.plan.kind != "container":
+        raise LabError(f"Lab '{lab.plan.name}' is made of machines; the stand-in for all_reduce_perf is for containers.")
+    packages = _packages(lab)
+    with ThreadPoolExecutor(max_workers=4) as pool:
+        keys = list(pool.map(lambda node: _prepare(lab, node, packages), lab.plan.nodes))
+    for node in lab.plan.nodes:
+        _do(lab, node, f"printf '%s\\n' {' '.join(repr(key) for key in keys)} >> /root/.ssh/authorized_keys")
+
+
+def _packages(lab: Lab) -> list[Path]:
+    """What the containers lack, fetched by this machine's apt for all of them: the image does not offer it, and they reach no network."""
+    cache = lab.folder.path / "nccl-packages"
+    (cache / "partial").mkdir(parents=True, exist_ok=True)
+    status = lab.folder.node(lab.plan.nodes[0].name) / "root/var/lib/dpkg/status"
+    options = [f"Dir::State::status={status}", f"Dir::Cache::archives={cache}", "Debug::NoLocking=1"]
+    words = ["apt-get", "--quiet", "--yes", "--download-only", "--no-install-recommends"]
+    run([*words, *(word for option in options for word in ("-o", option)), "install", *PACKAGES], timeout_seconds=INSTALL_SECONDS)
+    return sorted(cache.glob("*.deb"))
+
+
+def _prepare(lab: Lab, node: Node, packages: list[Path]) -> str:
+    """One container; its public key."""
+    root = lab.folder.node(node.name) / "root"
+    (root / FOLDER).mkdir(parents=True, exist_ok=True)
+    shutil.copy(STANDIN, root / FOLDER / STANDIN.name)
+    set_state(lab, node)
+    offered = root / "srv/nccl"
+    offered.mkdir(exist_ok=True)
+    for package in packages:
+        shutil.copy(package, offered / package.name)
+    hosts = "".join(f"{address(each)} {each.name}\\n" for each in lab.plan.nodes)
+    return _do(
+        lab, node,
+        "apt-get install --yes --quiet --no-install-recommends /srv/nccl/*.deb > /dev/null && "
+        f"ip link set {INTERFACE} up && ip address replace {address(node)}/24 dev {INTERFACE} && "
+        f"printf '{hosts}' >> /etc/hosts && printf '{CONFIG}' > /root/.ssh/config && "
+        "(test -f /root/.ssh/id_lab || ssh-keygen -q -t ed25519 -N '' -f /root/.ssh/id_lab) && cat /root/.ssh/id_lab.pub",
+        INSTALL_SECONDS,
+    ).strip()  # fmt: skip
+
+
+def set_state(lab: Lab, node: Node, **state: Any) -> None:
+    """What the stand-in of a host is to be, see there; a host without any is well."""
+    (lab.folder.node(node.name) / "root" / STATE).write_text(json.dumps(state))
+
+
+def _do(lab: Lab, node: Node, command: str, timeout_seconds: float = 60.0) -> str:
+    said = remote.execute(node, lab.folder, command, timeout_seconds=timeout_seconds)
+    if said.status:
+        raise LabError(f"{node.name} cannot be made a host of collectives: {(said.stderr or said.stdout).strip()[-500:]}")
+    return said.stdout

@@ -1,0 +1,85 @@
+# Copyright (c) 2026, the rdma.cluster authors
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""The collectives stage as a person runs it, over real Open MPI; all_reduce_perf is a stand-in (docs/lab.md), and so are HCAs and GPUs."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+from lab import nccl_hosts
+from lab.cluster import Lab
+from tests.verify.site import Site
+
+HOSTS = ["node1", "node2", "node3", "node4"]
+ANEW = ["-e", "rdma_measure=true"]
+
+
+def told(site: Site) -> list[tuple[str, str, str]]:
+    """What the last run's findings say that is not well: check, host, status."""
+    found = [json.loads(line) for line in (site.evidence / "findings.jsonl").read_text().splitlines()]
+    return sorted((each["check"], each["host"], each["status"]) for each in found if each["status"] in ("error", "unknown", "warning"))
+
+
+def run(site: Site, lab: Lab, faults: dict[str, dict[str, Any]], *words: str) -> tuple[int, str]:
+    """The stage with faults of hosts: host → what its stand-in is told."""
+    for node in lab.plan.nodes:
+        nccl_hosts.set_state(lab, node, **faults.get(node.name, {}))
+    done = site.run("collectives", *words)
+    return done.returncode, done.stdout
+
+
+def test_a_dry_run_runs_nothing_and_says_so(site: Site, lab: Lab) -> None:
+    status, said = run(site, lab, {}, "--check")
+    assert status == 0, said
+    assert not (site.evidence / "collectives.json").exists()
+    assert told(site) == []
+
+
+def test_a_clean_ladder_is_climbed_and_every_host_proven(site: Site, lab: Lab) -> None:
+    status, said = run(site, lab, {})
+    assert (status, told(site)) == (0, []), said
+    ladder = site.json("collectives.json")
+    assert [(len(each["hosts"]), each["status"]) for each in ladder["runs"]] == [(2, "well"), (4, "well"), (4, "well")]
+    assert (ladder["well"], ladder["launcher"], ladder["ended"]) == (HOSTS, "node1", True)
+    findings = {each["check"]: each["observed"] for each in site.json("findings/collectives/node3.json") if "4 hosts" in each["subject"]}
+    assert findings["collective.ranks"] == "8 ranks on 4 hosts"
+    assert findings["collective.transport"] == "4 over NET/IB with GPUDirect RDMA, 2 over P2P/CUMEM"
+    assert findings["collective.hcas"] == "mlx5_0, mlx5_1"
+
+
+def test_a_second_run_measures_nothing(site: Site, lab: Lab) -> None:
+    status, said = run(site, lab, {})
+    assert (status, told(site)) == (0, []), said
+    assert not (site.evidence / "collectives.json").exists()
+    assert "proven by run" in site.json("findings/collectives/node2.json")[0]["observed"]
+
+
+def test_a_slow_host_is_named_by_bisection(site: Site, lab: Lab) -> None:
+    status, said = run(site, lab, {"node3": {"slow": 0.4}}, *ANEW)
+    assert status != 0, said
+    assert told(site) == [("collective.busbw", "node3", "error"), ("collective.ladder", "node3", "error")], said
+    ladder = site.json("collectives.json")
+    assert [each["words"] for each in ladder["blames"]] == ["node3: not well with either of two hosts that are"]
+    assert ladder["well"] == ["node1", "node2", "node4"]
+
+
+def test_after_the_mend_it_is_run_beside_proven_ones_alone(site: Site, lab: Lab) -> None:
+    status, said = run(site, lab, {})
+    assert (status, told(site)) == (0, []), said
+    assert site.json("collectives.json")["well"] == ["node1", "node2", "node3"]
+
+
+def test_a_run_over_sockets_is_refused_however_fast(site: Site, lab: Lab) -> None:
+    status, said = run(site, lab, {host: {"socket": True} for host in HOSTS}, *ANEW)
+    assert status != 0, said
+    assert ("collective.transport", "node1", "error") in told(site)
+    assert not [each for each in told(site) if each[0] == "collective.busbw"]
+    assert site.json("collectives.json")["well"] == []
+
+
+def test_a_build_without_mpi_stops_the_ladder(site: Site, lab: Lab) -> None:
+    status, said = run(site, lab, {host: {"no_mpi": True} for host in HOSTS}, *ANEW)
+    assert status != 0, said
+    assert ("collective.ranks", "node1", "error") in told(site)
+    assert len(site.json("collectives.json")["runs"]) == 1

@@ -1,0 +1,136 @@
+# Copyright (c) 2026, the rdma.cluster authors
+# GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""Action plugin of rdma.cluster.collectives; documented in plugins/modules/collectives.py."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, ClassVar
+
+from ansible.errors import AnsibleError
+from ansible.module_utils.parsing.convert_bool import boolean
+from ansible.utils.display import Display
+
+from ansible_collections.rdma.cluster.plugins.module_utils._digest import comparable
+from ansible_collections.rdma.cluster.plugins.plugin_utils import _proofs
+from ansible_collections.rdma.cluster.plugins.plugin_utils._action import RunAction
+from ansible_collections.rdma.cluster.plugins.plugin_utils._collective_ladder import Ladder, climb
+from ansible_collections.rdma.cluster.plugins.plugin_utils._collective_plan import ALONE_FOLDER, BLOCKED, FILE, LADDER, CollectivePlan
+from ansible_collections.rdma.cluster.plugins.plugin_utils._collective_record import Record, ladder_data, record, result_of
+from ansible_collections.rdma.cluster.plugins.plugin_utils._collective_runs import WELL
+from ansible_collections.rdma.cluster.plugins.plugin_utils._gate import known_hosts
+from ansible_collections.rdma.cluster.plugins.plugin_utils._pair_fleet import Fleet
+
+STAGE, MODULE = "collectives", "nccl_test"
+PLAN_FILE = f"{ALONE_FOLDER}/plan.json"
+display = Display()
+
+
+class ActionModule(RunAction):
+    _requires_connection = False
+    ARGUMENTS: ClassVar[Mapping[str, Any]] = {
+        "scope": {"type": "str", "required": True, "choices": ["plan", "alone", "choose", "ladder"]},
+        "measure": {"type": "raw", "default": "auto"},
+        "launcher": {"type": "str"},
+    }
+
+    def work(self, options: Mapping[str, Any]) -> dict[str, Any]:
+        asked: dict[str, Callable[[Mapping[str, Any]], dict[str, Any]]] = {
+            "plan": self._plan_scope,
+            "alone": self._alone_scope,
+            "choose": self._choose_scope,
+            "ladder": self._ladder_scope,
+        }
+        return asked[options["scope"]](options)
+
+    def _plan(self, fleet: Fleet) -> CollectivePlan:
+        proofs = _proofs.read(self.folder.read_if_there(FILE))
+        return CollectivePlan(fleet, proofs, time.time(), self.proof_max_age_hours)
+
+    def _whole(self) -> CollectivePlan:
+        return self._plan(Fleet.of(known_hosts(self.folder, STAGE)))
+
+    def _plan_scope(self, options: Mapping[str, Any]) -> dict[str, Any]:
+        """Who is to be run. A word that is no truth value is an error: what is not understood must not put load on a fabric."""
+        measure = options["measure"]
+        plan = self._whole()
+        blocked = self.at_work({host: plan.fleet.facts[host]["load"] for host in plan.able})
+        self.folder.write_json(BLOCKED, blocked)
+        gone = [host for host in plan.able if host not in self.variables["ansible_play_hosts"]]
+        hosts = plan.chosen(None if measure == "auto" else boolean(measure), [*blocked, *gone])
+        self.folder.write_json(PLAN_FILE, {"hosts": hosts})
+        valid = sum(each.valid for each in plan.standings.values())
+        words = f"{valid} of {len(plan.able)} hosts with GPUs are proven; {len(hosts)} are to be run"
+        return {"hosts": hosts, "msg": f"{words}; at work: {', '.join(blocked)}." if blocked else f"{words}."}
+
+    def _alone_scope(self, _options: Mapping[str, Any]) -> dict[str, Any]:
+        """This host by itself; with one GPU there is nothing that it could show."""
+        known = {self.host: {"intent": self.intent, "facts": comparable(self.all_facts)}}
+        plan = self._plan(Fleet.of(known))
+        if self._task.check_mode or plan.expectations.gpus(self.host) < 2:
+            return {"run": False}
+        run = self._run(plan, [self.host], self.host, plan.operation(self.host))
+        if isinstance(run, str):
+            return {"failed": True, "msg": run}
+        self.folder.write_json(self.folder.host_file(ALONE_FOLDER, self.host), run)
+        return {"run": True, "status": run["status"], "msg": _words(run)}
+
+    def _choose_scope(self, _options: Mapping[str, Any]) -> dict[str, Any]:
+        """The hosts that climb: those that are still in the play, and well alone; the first of them launches."""
+        hosts = [host for host in self.folder.read_json(PLAN_FILE)["hosts"] if self._climbs(host)]
+        return {"hosts": hosts, "launcher": hosts[0] if hosts else ""}
+
+    def _climbs(self, host: str) -> bool:
+        run = self.folder.read_if_there(self.folder.host_file(ALONE_FOLDER, host))
+        return host in self.variables["ansible_play_hosts"] and (run is None or run["status"] == WELL)
+
+    def _ladder_scope(self, options: Mapping[str, Any]) -> dict[str, Any]:
+        plan, hosts = self._whole(), self._choose_scope(options)["hosts"]
+        launcher = options["launcher"] or self.host
+        if self._task.check_mode or len(hosts) < 2:
+            return {"runs": 0}
+        operation, settings = plan.operation(launcher), plan.fleet.intents[launcher]["collectives"]
+        runs: list[Record] = []
+        others: list[Record] = []
+        problem = ""
+        ladder = climb(hosts, [], settings["repeats"])
+        while ladder.step is not None:
+            run = self._run(plan, ladder.step, launcher, operation)
+            if isinstance(run, str):
+                problem = run
+                break
+            runs.append(run)
+            ladder = climb(hosts, [result_of(each) for each in runs], settings["repeats"])
+            self.folder.write_json(LADDER, ladder_data(ladder, runs, others, launcher))
+        for other in settings["also"] if ladder.well and not problem else ():
+            run = self._run(plan, ladder.well, launcher, other)
+            others += [] if isinstance(run, str) else [run]
+        self.folder.write_json(LADDER, ladder_data(ladder, runs, others, launcher, problem))
+        return {"runs": len(runs) + len(others), "well": list(ladder.well), "msg": problem or _summary(ladder, len(runs))}
+
+    def _run(self, plan: CollectivePlan, hosts: Sequence[str], launcher: str, operation: str) -> Record | str:
+        """One run, or why there is none."""
+        try:
+            said = self.module(MODULE, **plan.arguments(hosts, launcher, operation))
+        except AnsibleError as error:
+            return f"{launcher}: {error}"
+        if said.get("failed") or said.get("unreachable"):
+            return f"{launcher}: {said.get('msg', 'the run could not be started')}"
+        run = record(hosts, operation, said)
+        display.display(f"  … {_words(run)}")
+        return run
+
+
+def _words(run: Record) -> str:
+    """A run in a line, for a person who waits."""
+    figure = "no figure" if run["gbytes_per_s"] is None else f"{run['gbytes_per_s']:.4g} GB/s"
+    hosts = f"{len(run['hosts'])} hosts" if len(run["hosts"]) > 1 else run["hosts"][0]
+    return f"{run['operation']} on {hosts}: {figure}, {run['status']} ({run['seconds']:.0f} s)"
+
+
+def _summary(ladder: Ladder, runs: int) -> str:
+    named = "; ".join(blame.words for blame in ladder.blames)
+    return f"{len(ladder.well)} hosts are well together after {runs} runs{f'; {named}' if named else ''}."

@@ -1,0 +1,217 @@
+# Copyright (c) 2026, the rdma.cluster authors
+# GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""The fleet's part of the collectives gate: this run's ladder and valid proofs in one pass, findings for every host."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property
+from typing import Any
+
+from ansible_collections.rdma.cluster.plugins.module_utils._findings import (
+    ERROR,
+    NOT_APPLICABLE,
+    OK,
+    UNKNOWN,
+    WARNING,
+    Finding,
+    stopping,
+)
+from ansible_collections.rdma.cluster.plugins.module_utils._nccl_run import BUSBW_CHECK, HCAS_CHECK, STAGE, TRANSPORT_CHECK
+from ansible_collections.rdma.cluster.plugins.plugin_utils import _proofs
+from ansible_collections.rdma.cluster.plugins.plugin_utils._collective_blame import CONNECTION, EVERYWHERE, HOST, NO_MORE, SETUP, Blame
+from ansible_collections.rdma.cluster.plugins.plugin_utils._collective_figures import check_jitter, check_pairs, climbed
+from ansible_collections.rdma.cluster.plugins.plugin_utils._collective_plan import (
+    ALONE_FOLDER,
+    ALONE_ONLY,
+    BLOCKED,
+    FILE,
+    LADDER,
+    CollectivePlan,
+)
+from ansible_collections.rdma.cluster.plugins.plugin_utils._collective_record import Record, blame_of, findings_of
+from ansible_collections.rdma.cluster.plugins.plugin_utils._collective_runs import WELL
+from ansible_collections.rdma.cluster.plugins.plugin_utils._proofs import Proof, Proofs, Standing
+from ansible_collections.rdma.cluster.plugins.plugin_utils._run_folder import RunFolder
+
+LADDER_CHECK = "collective.ladder"
+EXPECTED = "a run that still holds"
+TOGETHER = "well together with the other hosts"
+#: Findings of a run that are about one of its hosts, the others being about all of them.
+_OF_A_HOST = (TRANSPORT_CHECK, HCAS_CHECK)
+
+
+@dataclass(frozen=True)
+class CollectiveGate:
+    """What the gate has before it. planned_hosts: of the play."""
+
+    folder: RunFolder
+    plan: CollectivePlan
+    check_mode: bool
+    planned_hosts: int
+
+    def judge(self) -> dict[str, list[Finding]]:
+        """Findings for every host; what was well is recorded as proven."""
+        findings = {host: list(self._of_host(host)) for host in self.plan.fleet.hosts}
+        if (self.ladder or self.alone) and not self.check_mode:
+            self.folder.write_json(FILE, _proofs.write(self._renewed(findings)))
+        return findings
+
+    @cached_property
+    def several(self) -> bool:
+        """Whether there is another host to run with, or one of the play may be it."""
+        return len(self.plan.able) > 1 or len(self.plan.fleet.hosts) < self.planned_hosts
+
+    @cached_property
+    def ladder(self) -> Mapping[str, Any] | None:
+        found: Mapping[str, Any] | None = self.folder.read_if_there(LADDER)
+        return found
+
+    @cached_property
+    def alone(self) -> dict[str, Record]:
+        """host → its run by itself."""
+        found = {host: self.folder.read_if_there(self.folder.host_file(ALONE_FOLDER, host)) for host in self.plan.able}
+        return {host: run for host, run in found.items() if run is not None}
+
+    @cached_property
+    def well(self) -> list[str]:
+        """The hosts that this run has found well together."""
+        return list(self.ladder["well"]) if self.ladder else []
+
+    @cached_property
+    def blames(self) -> list[Blame]:
+        return [blame_of(each) for each in self.ladder["blames"]] if self.ladder else []
+
+    @cached_property
+    def blocked(self) -> Mapping[str, str]:
+        """The hosts that were at work, and at what."""
+        return self.folder.read_if_there(BLOCKED) or {}
+
+    @cached_property
+    def last(self) -> Record | None:
+        """The run on the last set that is well."""
+        return next((run for run in self._runs if set(run["hosts"]) == set(self.well) and run["status"] == WELL), None)
+
+    @property
+    def _runs(self) -> Sequence[Record]:
+        return self.ladder["runs"] if self.ladder else ()
+
+    def _of_host(self, host: str) -> Iterator[Finding]:
+        if host not in self.plan.able:
+            yield Finding(STAGE, BUSBW_CHECK, host, "host", NOT_APPLICABLE, "no GPU that a collective could use", EXPECTED)
+            return
+        if host in self.alone:
+            yield from findings_of(self.alone[host])
+        if host in self.well:
+            yield from self._climbed(host)
+        elif self.ladder and host in self.ladder["left_out"]:
+            yield from self._fallen(host)
+        elif host not in self.alone or (self.several and self.alone[host]["status"] == WELL):
+            yield self._unmeasured(host)
+
+    def _climbed(self, host: str) -> Iterator[Finding]:
+        """A host of the last set."""
+        ladder = self.ladder or {}
+        for run in [*([self.last] if self.last else []), *ladder["also"]]:
+            yield from _of_run(run, host)
+        sides = [blame for blame in self.blames if blame.kind == CONNECTION and host in (*blame.hosts, *blame.others)]
+        steps = climbed(self._runs, self.well)
+        if sides:
+            remedy = "Measure these with the pairs stage (-e rdma_measure=true): cables, switch ports and uplinks between them."
+            yield Finding(STAGE, LADDER_CHECK, host, "ladder", WARNING, f"{steps}; {sides[0].words}", TOGETHER, remedy)
+        else:
+            yield Finding(STAGE, LADDER_CHECK, host, "ladder", OK, steps, TOGETHER)
+        if host == ladder["launcher"] or (ladder["launcher"] not in self.well and host == self.well[0]):
+            yield check_jitter(host, self._runs, self.well)
+            yield from check_pairs(host, self._runs, self._pair_gbps)
+
+    def _pair_gbps(self, hosts: Sequence[str]) -> float | None:
+        """What perftest has reached between two hosts over all compute rails, by the proofs of the pairs stage; None without them all."""
+        proven = _proofs.read(self.folder.read_if_there(_proofs.FILE))
+        sums = []
+        for host in hosts:
+            rails = [rail["name"] for rail in self.plan.fleet.intents[host]["rails"] if rail["role"] == "compute"]
+            figures = [proof.medians.get("bandwidth") for rail in rails if (proof := proven.get(host, {}).get(rail)) is not None]
+            if not rails or len(figures) < len(rails) or None in figures:
+                return None
+            sums.append(sum(figure for figure in figures if figure is not None))
+        return min(sums)
+
+    def _fallen(self, host: str) -> Iterator[Finding]:
+        """A host that ran and is not in the last set: what its last run says of it, and why the ladder went on without it."""
+        runs = [run for run in self._runs if host in run["hosts"] and run["status"] != WELL]
+        if runs:
+            yield from stopping(_of_run(runs[-1], host))
+        yield self._left_out(host)
+
+    def _left_out(self, host: str) -> Finding:
+        """Why the ladder went on without a host. One that it did not come to is not in error."""
+        blame = next((blame for blame in self.blames if host in blame.left_out), None)
+        if blame is None:
+            problem = (self.ladder or {}).get("problem") or "the ladder was broken off"
+            return Finding(STAGE, LADDER_CHECK, host, "ladder", UNKNOWN, problem, TOGETHER, "Run the collectives stage again.")
+        ran = blame.kind != NO_MORE and any(host in run["hosts"] for run in self._runs)
+        return Finding(STAGE, LADDER_CHECK, host, "ladder", ERROR if ran else UNKNOWN, blame.words, TOGETHER, _remedy(blame, host))
+
+    def _unmeasured(self, host: str) -> Finding:
+        """A host that was not run with others."""
+        standing = self.plan.standings[host]
+        proof = standing.proof
+        if proof is not None and standing.valid and self.several and not proof.partners:
+            standing = Standing(proof, ALONE_ONLY)
+        if proof is not None and standing.valid:
+            figure = f"{proof.medians['busbw']:.4g} GB/s" if "busbw" in proof.medians else "well"
+            seen = f"{figure} with {proof.partners} other{'s' if proof.partners != 1 else ''}, proven by run {proof.run}"
+            return Finding(STAGE, BUSBW_CHECK, host, self.plan.operation(host), OK, seen, EXPECTED)
+        if self.check_mode:
+            why = f"{standing.words}; nothing is run in check mode"
+            return Finding(STAGE, BUSBW_CHECK, host, self.plan.operation(host), NOT_APPLICABLE, why, EXPECTED)
+        if host in self.blocked:
+            why, status = f"{standing.words}; not run, at work: {self.blocked[host]}", WARNING if standing.too_old else UNKNOWN
+            remedy = "Run again when the host is idle, or allow load with -e rdma_load_allowed=true."
+            return Finding(STAGE, BUSBW_CHECK, host, self.plan.operation(host), status, why, EXPECTED, remedy)
+        if not self.several:
+            why = "one GPU of one host alone moves nothing"
+            return Finding(STAGE, BUSBW_CHECK, host, self.plan.operation(host), NOT_APPLICABLE, why, EXPECTED)
+        why = f"{standing.words}; not run with another host{' (they are at work)' if self.blocked else ''}"
+        problem = (self.ladder or {}).get("problem")
+        remedy = "Measure with -e rdma_measure=true."
+        return Finding(
+            STAGE, BUSBW_CHECK, host, self.plan.operation(host), UNKNOWN, f"{why}{f': {problem}' if problem else ''}", EXPECTED, remedy
+        )
+
+    def _renewed(self, findings: Mapping[str, list[Finding]]) -> Proofs:
+        """The proofs after this run: what took part and has no finding that stops is proven."""
+        ran = {host for run in self._runs for host in run["hosts"]} | set(self.alone)
+        attempted = {host: {self.plan.operation(host)} for host in ran if host in self.plan.able}
+        good: Proofs = {}
+        for host in attempted:
+            is_whole = host in self.well or not self.several
+            if is_whole and not stopping(findings[host]):
+                good[host] = {self.plan.operation(host): self._proof(host)}
+        return _proofs.renewed(self.plan.proofs, attempted, good)
+
+    def _proof(self, host: str) -> Proof:
+        run = self.last if host in self.well else self.alone.get(host)
+        figure = run["gbytes_per_s"] if run else None
+        partners = max(0, len(self.well) - 1) if host in self.well else 0
+        medians = {} if figure is None else {"busbw": figure}
+        return Proof(self.plan.basis(host), self.plan.now, self.folder.path.name, partners, medians, 0.0)
+
+
+def _remedy(blame: Blame, host: str) -> str:
+    return {
+        HOST: f"Run the pairs stage for {host} with -e rdma_measure=true; then see the findings of its pcie, gpu and nccl checks.",
+        SETUP: "See collective.exit and collective.ranks of this run: how nccl-tests was built, and the launcher's hosts and slots.",
+        EVERYWHERE: "See what the other findings of these runs say: the same is wrong on all of them.",
+        NO_MORE: "Mend what is named, and run the collectives stage again.",
+    }.get(blame.kind, "Run the pairs stage for these with -e rdma_measure=true, and see the findings of the fabric stage.")
+
+
+def _of_run(run: Record, host: str) -> list[Finding]:
+    """What a run says of one of its hosts: what is about it, and what is about all of them."""
+    found = findings_of(run)
+    return [replace(each, host=host) for each in found if each.check not in _OF_A_HOST or each.host == host]

@@ -1,0 +1,91 @@
+# Copyright (c) 2026, the rdma.cluster authors
+# GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""The runs of a ladder: what they said of a set of hosts, and which set has to be run before more can be said."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+Hosts = tuple[str, ...]
+#: What a run said of its hosts. SETUP_FAULT: of none of them, but of how it was launched, which no other set of hosts does away with.
+WELL, SLOW, FAILED, SETUP_FAULT = "well", "slow", "failed", "setup"
+
+
+@dataclass(frozen=True)
+class Result:
+    """One run. gbytes_per_s: busbw of its large sizes; named: hosts that its own output accuses (sockets, wrong devices); why: in words."""
+
+    hosts: Hosts
+    status: str
+    gbytes_per_s: float | None = None
+    named: frozenset[str] = frozenset()
+    why: str = ""
+
+
+class MissingResultError(Exception):
+    """This set has to be run first."""
+
+    def __init__(self, hosts: Hosts) -> None:
+        super().__init__(", ".join(hosts))
+        self.hosts = hosts
+
+
+class SetupFaultError(Exception):
+    """A run that says nothing of its hosts."""
+
+    def __init__(self, hosts: Hosts) -> None:
+        super().__init__(", ".join(hosts))
+        self.hosts = hosts
+
+
+class TooManyRunsError(Exception):
+    """More runs would be needed than the ladder may cost."""
+
+
+class Runs:
+    """What there is until now. order: of all hosts; most: how many runs there may be."""
+
+    def __init__(self, results: Sequence[Result], order: Hosts, most: int) -> None:
+        self._of: dict[frozenset[str], list[Result]] = {}
+        for result in results:
+            self._of.setdefault(frozenset(result.hosts), []).append(result)
+        self._place = {host: place for place, host in enumerate(order)}
+        self._left = most - len(results)
+
+    def is_well(self, hosts: Hosts) -> bool:
+        """Whether a set was well in any of its runs. Raises MissingResultError."""
+        return any(result.status == WELL for result in self.of(hosts))
+
+    def rung(self, hosts: Hosts) -> bool:
+        """The same of a set by which much is decided: one that is not well is run twice, for once may be chance."""
+        return self.is_well(hosts) or any(result.status == WELL for result in self.repeated(hosts, 2))
+
+    def repeated(self, hosts: Hosts, times: int) -> list[Result]:
+        """The results of a set that is run so many times. Raises MissingResultError."""
+        told = self.of(hosts)
+        if len(told) < times:
+            self._need(hosts)
+        return told
+
+    def of(self, hosts: Hosts) -> list[Result]:
+        """The results of a set, one at least. Raises MissingResultError, and SetupFaultError for one that is of no set."""
+        told = self._of.get(frozenset(hosts))
+        if not told:
+            self._need(hosts)
+            return []
+        if any(result.status == SETUP_FAULT for result in told):
+            raise SetupFaultError(hosts)
+        return told
+
+    def named(self, hosts: Hosts, among: Hosts) -> Hosts:
+        """Those of `among` that the run of a set accuses by itself, none if it accuses all of the set."""
+        accused = {host for result in self.of(hosts) for host in result.named}
+        return tuple(host for host in among if host in accused) if set(hosts) - accused else ()
+
+    def _need(self, hosts: Hosts) -> None:
+        if self._left <= 0:
+            raise TooManyRunsError
+        raise MissingResultError(tuple(sorted(hosts, key=self._place.__getitem__)))

@@ -1,0 +1,120 @@
+# Copyright (c) 2026, the rdma.cluster authors
+# GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""The module as Ansible runs it, against the stand-in for all_reduce_perf: one host, what it says, and what is made of it."""
+
+from __future__ import annotations
+
+import io
+import json
+import os
+import runpy
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+from ansible.module_utils import basic
+
+ROOT = Path(__file__).parents[4]
+MODULE = ROOT / "plugins/modules/nccl_test.py"
+FOLDER = ROOT / "lab/standins"
+HERE = os.uname().nodename.partition(".")[0]
+#: mpirun as far as these tests need it: it starts one process, and says that it is not alone.
+MPIRUN = """#!/bin/sh
+while [ "$1" != all_reduce_perf ] && [ "${1##*/}" != all_reduce_perf ]; do shift; done
+"$@"; exec "$@"
+"""
+
+
+@pytest.fixture
+def call(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Any:
+    monkeypatch.setenv("STANDIN_NCCL", str(tmp_path / "state.json"))
+
+    def run(state: dict[str, Any], **options: Any) -> dict[str, Any]:
+        (tmp_path / "state.json").write_text(json.dumps(state), encoding="utf-8")
+        given = {
+            "gpus": 2,
+            "folder": str(FOLDER),
+            "host": "node1",
+            "expected": {"names": {"node1": HERE}, "gbytes_per_s": 300.0},
+            **options,
+        }
+        monkeypatch.setattr(basic, "_ANSIBLE_ARGS", json.dumps({"ANSIBLE_MODULE_ARGS": given}).encode(), raising=False)
+        monkeypatch.setattr(basic, "_ANSIBLE_PROFILE", "legacy", raising=False)
+        monkeypatch.setattr(sys, "stdin", io.StringIO())
+        with pytest.raises(SystemExit):
+            runpy.run_path(str(MODULE), run_name="__main__")
+        said: dict[str, Any] = json.loads(capsys.readouterr().out)
+        return said
+
+    return run
+
+
+def statuses(said: dict[str, Any]) -> dict[str, str]:
+    return {each["check"].removeprefix("collective."): each["status"] for each in said["findings"]}
+
+
+def test_a_clean_run(call: Any, tmp_path: Path) -> None:
+    said = call({}, output_file=str(tmp_path / "kept"))
+    assert statuses(said) == {"exit": "ok", "ranks": "ok", "wrong": "ok", "busbw": "ok", "transport": "ok", "hcas": "not_applicable"}
+    assert (said["changed"], said["ran"], said["passed"], said["exit_status"]) == (False, True, True, 0)
+    assert said["busbw_gbytes_per_s"] == pytest.approx(299, abs=1)
+    assert [row["size_bytes"] for row in said["result"]["rows"]] == [2**30, 2**31, 2**32, 2**33]
+    assert [(rank["rank"], rank["host"], rank["bus_id"]) for rank in said["result"]["ranks"]] == [
+        (0, HERE, "0000:10:00"),
+        (1, HERE, "0000:20:00"),
+    ]
+    assert said["log"]["networks_in_use"] == {"IB": 2}
+    assert said["log"]["channels"] == {"P2P/CUMEM": 4}
+    assert said["variables"] == ["NCCL_DEBUG", "NCCL_DEBUG_SUBSYS"]
+    assert (tmp_path / "kept").read_text().startswith("# nccl-tests version 2.19.6")
+
+
+def test_nothing_is_run_in_check_mode(call: Any, tmp_path: Path) -> None:
+    said = call({}, _ansible_check_mode=True, output_file=str(tmp_path / "kept"))
+    assert (said["ran"], said["argv"][:1], "findings" in said) == (False, [f"{FOLDER}/all_reduce_perf"], False)
+    assert not (tmp_path / "kept").exists()
+
+
+FAULTS: dict[str, tuple[dict[str, Any], dict[str, str]]] = {
+    "slow": ({"slow": 0.5}, {"busbw": "error"}),
+    "wrong values": ({"wrong": 3}, {"exit": "error", "wrong": "error"}),
+    "an error": ({"exit": 3}, {"exit": "error", "wrong": "unknown", "busbw": "unknown"}),
+}
+
+
+@pytest.mark.parametrize("fault", FAULTS)
+def test_faults(call: Any, fault: str) -> None:
+    state, expected = FAULTS[fault]
+    said = call(state)
+    assert not said["passed"]
+    assert {check: status for check, status in statuses(said).items() if status not in ("ok", "not_applicable")} == expected
+
+
+def test_a_run_that_takes_too_long_is_ended(call: Any) -> None:
+    said = call({"sleep_seconds": 60}, timeout_seconds=2)
+    assert (said["exit_status"], statuses(said)["exit"], said["result"], said["busbw_gbytes_per_s"]) == (None, "unknown", None, None)
+    assert "did not end within 2 seconds" in said["findings"][0]["observed"]
+    assert said["seconds"] < 20
+
+
+def test_a_program_that_is_not_there_is_no_failure_of_the_task(call: Any) -> None:
+    said = call({}, folder="/nowhere")
+    assert "failed" not in said
+    assert said["findings"][0]["observed"].startswith("command not found: /nowhere/all_reduce_perf")
+
+
+def test_a_build_without_mpi_is_no_run_of_two_ranks(call: Any, tmp_path: Path) -> None:
+    (tmp_path / "mpirun").write_text(MPIRUN)
+    (tmp_path / "mpirun").chmod(0o755)
+    names = {"names": {"node1": HERE, "node2": "other"}, "gbytes_per_s": 300.0}
+    said = call({"no_mpi": True}, gpus=1, launcher="mpirun", program=str(tmp_path / "mpirun"), hosts=["node1", "node2"], expected=names)
+    ranks = next(each for each in said["findings"] if each["check"] == "collective.ranks")
+    assert (ranks["status"], ranks["observed"]) == ("error", "2 separate runs, of 1 ranks each: nccl-tests was built without MPI")
+
+
+def test_what_is_no_run_fails(call: Any) -> None:
+    said = call({}, hosts=["node1", "node2"])
+    assert (said["failed"], said["msg"]) == (True, "2 hosts need a launcher: mpirun or srun")
