@@ -10,6 +10,7 @@ from collections.abc import Callable
 from typing import Any
 
 from ansible_collections.rdma.cluster.plugins.plugin_utils import _nccl
+from ansible_collections.rdma.cluster.plugins.plugin_utils._nccl_install import nccl_install
 
 
 class FilterModule:
@@ -19,4 +20,6 @@ class FilterModule:
         return {
             "nccl_differs": _nccl.nccl_differs,
             "nccl_files": _nccl.files_to_write,
+            "nccl_install": nccl_install,
+            "nccl_passed": _nccl.nccl_passed,
         }

@@ -126,8 +126,10 @@ def read_ofed_version(sys: SysRoot) -> str | None:
 
 
 def read_stack(sys: SysRoot, runner: Runner | None, packages: Sequence[str] = ()) -> Stack:
-    """Read everything. packages: those of which the distribution is asked beside its own. runner: that of the system that sys is the root of, which is asked for the modules' files, in one run of modinfo,
-    for RPM's packages, and for the key of DKMS if Secure Boot is on.
+    """Read everything. packages: those that the distribution is asked for beside its own.
+
+    runner: that of the system that sys is the root of, which is asked for the modules' files, in one run of modinfo, for RPM's packages,
+    and for the key of DKMS if Secure Boot is on.
 
     Raises ParseError for another form of file or output, and OSError for a file that cannot be read.
     """

@@ -25,6 +25,7 @@ from ansible_collections.rdma.cluster.plugins.module_utils._checks_limits import
 from ansible_collections.rdma.cluster.plugins.module_utils._checks_link import check_link
 from ansible_collections.rdma.cluster.plugins.module_utils._checks_modules import check_modules
 from ansible_collections.rdma.cluster.plugins.module_utils._checks_nccl import check_nccl
+from ansible_collections.rdma.cluster.plugins.module_utils._checks_nccl_host import check_install, check_topology, check_version
 from ansible_collections.rdma.cluster.plugins.module_utils._checks_network import check_network, check_rdma_mtu
 from ansible_collections.rdma.cluster.plugins.module_utils._checks_next_kernel import check_next_kernel
 from ansible_collections.rdma.cluster.plugins.module_utils._checks_optic import check_optic
@@ -43,7 +44,8 @@ from ansible_collections.rdma.cluster.plugins.plugin_utils._driver_blockers impo
 from ansible_collections.rdma.cluster.plugins.plugin_utils._gpudirect_plan import gpudirect_path
 from ansible_collections.rdma.cluster.plugins.plugin_utils._host import sysctl_settings
 from ansible_collections.rdma.cluster.plugins.plugin_utils._host_tuning import ring_settings
-from ansible_collections.rdma.cluster.plugins.plugin_utils._nccl import check_gid_index, nccl_files
+from ansible_collections.rdma.cluster.plugins.plugin_utils._nccl import check_gid_index, check_pkey, nccl_files, nccl_variables
+from ansible_collections.rdma.cluster.plugins.plugin_utils._nccl_profiles import TOPOLOGY
 from ansible_collections.rdma.cluster.plugins.plugin_utils._roce_profile import roce_profile
 from ansible_collections.rdma.cluster.plugins.plugin_utils._stage_findings import not_looked_at
 
@@ -120,7 +122,15 @@ def _gpu(host: str, intent: Intent, facts: Facts) -> list[Finding]:
 
 
 def _nccl(host: str, intent: Intent, facts: Facts) -> list[Finding]:
-    return [*check_nccl(host, nccl_files(intent, facts), facts), *check_gid_index(host, intent, facts)]
+    nccl = intent["nccl"]
+    return [
+        *check_nccl(host, nccl_files(intent, facts), facts),
+        *check_gid_index(host, intent, facts),
+        *check_pkey(host, intent, facts),
+        *check_topology(host, nccl_variables(intent, facts).get(TOPOLOGY), facts),
+        *check_version(host, nccl, facts),
+        *check_install(host, nccl, facts),
+    ]
 
 
 def _not_looked_at(stage: str, host: str, _intent: Intent, _facts: Facts) -> list[Finding]:
