@@ -72,7 +72,7 @@ def packages_to_install(nccl: Nccl, facts: Facts) -> list[str]:
     return [name for name, package in wanted.items() if installed is None or not _has(installed.get(name), package["version"])]
 
 
-def tests_to_install(nccl: Nccl, facts: Facts) -> bool:
+def nccl_tests_due(nccl: Nccl, facts: Facts) -> bool:
     """Whether nccl-tests are planned and not there as planned, or the facts do not tell."""
     tests = nccl["install"]["tests"]
     there = ((facts.get("nccl") or {}).get("tests") or {}).get("wish")
@@ -121,7 +121,7 @@ def _tests(host: str, nccl: Nccl, facts: Facts) -> Iterator[Finding]:
     if facts.get("nccl") is None:
         why = "the facts do not tell"
         yield Finding(STAGE, "nccl.install", host, "nccl-tests", UNKNOWN, why, expected, READ_AGAIN.format(host=host))
-    elif tests_to_install(nccl, facts):
+    elif nccl_tests_due(nccl, facts):
         other = f"{seen}, from another archive or made otherwise" if seen == expected else seen
         yield Finding(STAGE, "nccl.install", host, "nccl-tests", ERROR, other, expected, f"Run the nccl stage for {host}.")
     else:

@@ -102,7 +102,7 @@ def lacking(wish: Wish, sys: SysRoot) -> list[str]:
     nccl = wish.nccl_home or "/usr"
     needed = (
         ((f"{wish.cuda_home}/bin/nvcc",), "CUDA's compiler (package cuda-nvcc-…), or another cuda_home"),
-        ((f"{wish.mpi_home}/include/mpi.h",), "MPI's headers, which come with mpicc (libopenmpi-dev, openmpi-devel), or another mpi_home"),
+        ((f"{wish.mpi_home}/include/mpi.h",), "MPI's headers and mpicc (libopenmpi-dev, openmpi-devel), or another mpi_home"),
         ((f"{nccl}/include/nccl.h",), "NCCL's headers (libnccl-dev, libnccl-devel), or another nccl_home"),
         (("/usr/bin/make", "/bin/make"), "make"),
         (("/usr/bin/g++", "/usr/local/bin/g++"), "g++"),

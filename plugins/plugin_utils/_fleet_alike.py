@@ -136,7 +136,7 @@ COMPARISONS: dict[str, tuple[Alike, ...]] = {
     ),
     "nccl": (
         Alike(
-            "alike.nccl", "NCCL", _fleet_claims.nccl,
+            "alike.nccl", "versions", _fleet_claims.nccl,
             "Install the same versions on {host} (rdma_nccl.install): ranks of different versions of NCCL do not talk to each other.",
             "what is installed of NCCL was not read",
         ),

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from ansible_collections.rdma.cluster.plugins.module_utils._checks_nccl_host import packages_to_install, tests_to_install
+from ansible_collections.rdma.cluster.plugins.module_utils._checks_nccl_host import nccl_tests_due, packages_to_install
 from ansible_collections.rdma.cluster.plugins.module_utils._distribution import RPM
 from ansible_collections.rdma.cluster.plugins.module_utils._nccl_tests_install import PARTS
 
@@ -29,7 +29,7 @@ def nccl_install(intent: Mapping[str, Any], facts: Mapping[str, Any]) -> dict[st
     of_files = install["kind"] == "files"
     packages = [] if of_files else [_specification(name, install["packages"][name]["version"], family) for name in names]
     files = [_file(install["packages"][name]) for name in names] if of_files else []
-    tests = _tests(install["tests"]) if tests_to_install(nccl, facts) else None
+    tests = _tests(install["tests"]) if nccl_tests_due(nccl, facts) else None
     return {
         "differs": bool(packages or files or tests),
         "family": family,
