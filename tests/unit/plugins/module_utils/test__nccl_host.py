@@ -85,6 +85,17 @@ def test_a_stamp_of_another_form_is_none(tmp_path: Path, stamp: str) -> None:
             parse_stamp(stamp)
 
 
+def test_what_only_root_may_read_is_not_told_to_others(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    write_stamp(tmp_path, render_stamp(TESTS))
+
+    def refuse(_sys: SysRoot, path: str, _parser: object) -> None:
+        raise PermissionError(13, "Permission denied", path)
+
+    monkeypatch.setattr(SysRoot, "value", refuse)
+    sys = SysRoot(str(tmp_path))
+    assert read_nccl_host(sys, read_distribution(sys, None, list(MPI_PACKAGES.values()))).tests is None
+
+
 def test_programs_that_are_gone_are_not_installed(tmp_path: Path) -> None:
     write_stamp(tmp_path, render_stamp(TESTS))
     assert read(tmp_path).tests is None
