@@ -53,6 +53,13 @@ def test_what_a_profile_sets(nccl: dict[str, Any], more: dict[str, str]) -> None
     assert nccl_variables(lab_intent(nccl=nccl), lab_facts()) == {**BASE, **more}
 
 
+def test_an_nccl_that_does_not_know_a_variable_is_not_told_it() -> None:
+    """The intent refuses a mesh with this one; here only that nothing is written which NCCL would not say a word about."""
+    intent = lab_intent(nccl={"profile": "mesh"})
+    intent["nccl"]["version"] = "2.29.7"
+    assert nccl_variables(intent, lab_facts()) == BASE
+
+
 def test_the_subnets_of_a_mesh_are_those_of_its_addresses() -> None:
     intent = lab_intent(nccl={"profile": "mesh"})
     for rail in intent["rails"]:
