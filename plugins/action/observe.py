@@ -15,6 +15,7 @@ from ansible_collections.rdma.cluster.plugins.module_utils._digest import digest
 from ansible_collections.rdma.cluster.plugins.plugin_utils._action import RunAction
 from ansible_collections.rdma.cluster.plugins.plugin_utils._firmware_plan import firmware_names
 from ansible_collections.rdma.cluster.plugins.plugin_utils._host import sysctl_settings
+from ansible_collections.rdma.cluster.plugins.plugin_utils._nccl import files_to_ask
 
 
 class ActionModule(RunAction):
@@ -24,13 +25,12 @@ class ActionModule(RunAction):
         most = options["max_age_seconds"]
         if self._is_known(self.facts_max_age_seconds if most is None else most):
             return {"read": False}
-        nccl = self.intent["nccl"]
-        files = [nccl["conf_file"], nccl["environment_file"]]
+        asked = {"files": files_to_ask(self.intent), "packages": sorted(self.intent["nccl"]["install"]["packages"])}
         firmware = firmware_names(self.intent, self.variables["ansible_facts"].get("rdma"))
         # Of quality of service up to five processes tell, for each interface: it is read where it is planned.
         subset = ["all"] if self.intent["roce"] is not None else ["!qos"]
         settings = sorted(sysctl_settings(self.intent))
-        read = self.module("rdma_facts", gather_subset=subset, sysctl=settings, files=files, firmware=firmware)
+        read = self.module("rdma_facts", gather_subset=subset, sysctl=settings, firmware=firmware, **asked)
         if read.get("failed") or read.get("unreachable"):
             return read
         tree = read["ansible_facts"]["rdma"]

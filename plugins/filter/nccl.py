@@ -10,6 +10,7 @@ from collections.abc import Callable
 from typing import Any
 
 from ansible_collections.rdma.cluster.plugins.plugin_utils import _nccl, _nccl_lint
+from ansible_collections.rdma.cluster.plugins.plugin_utils._nccl_install import nccl_install
 
 
 class FilterModule:
@@ -21,4 +22,6 @@ class FilterModule:
             "nccl_files": _nccl.files_to_write,
             "nccl_lint": _nccl_lint.nccl_lint,
             "nccl_lint_plan": _nccl_lint.nccl_lint_plan,
+            "nccl_install": nccl_install,
+            "nccl_passed": _nccl.nccl_passed,
         }

@@ -27,22 +27,35 @@ _DEVICE = re.compile(r"(?<![^,=^])[^,:=^]+")
 def check_nccl(host: str, files: Sequence[ManagedFile], facts: Facts) -> list[Finding]:
     """Findings `nccl.file` for each file and `nccl.hca` for each device that they name.
 
-    files: as nccl_files gives them, nccl.conf first; none at all where NCCL uses no rail of the host.
+    files: as nccl_files gives them, nccl.conf first; none at all where NCCL uses no rail of the host, and those that shall go last.
     """
-    if not files:
-        return [Finding(STAGE, "nccl.file", host, "NCCL's files", NOT_APPLICABLE, "no compute rail and no variable", "nothing")]
-    return [*(_file(host, file, facts) for file in files), *_hca(host, parse_nccl_conf(files[0].text).variables, facts)]
+    wanted = [file for file in files if file.content is not None]
+    gone = [_file(host, file, facts) for file in files if file.content is None]
+    if not wanted:
+        return [*gone, *_nothing(host)]
+    hcas = _hca(host, parse_nccl_conf(wanted[0].text).variables, facts)
+    return [*(_file(host, file, facts) for file in wanted), *gone, *hcas]
+
+
+def _nothing(host: str) -> list[Finding]:
+    return [Finding(STAGE, "nccl.file", host, "NCCL's files", NOT_APPLICABLE, "no compute rail and no variable", "nothing")]
 
 
 def _file(host: str, file: ManagedFile, facts: Facts) -> Finding:
-    expected = f"as the intent has it, mode {file.mode:04o}"
+    expected = "not there" if file.content is None else f"as the intent has it, mode {file.mode:04o}"
     there = facts.get("files")
     if there is None:
         return Finding(STAGE, "nccl.file", host, file.path, UNKNOWN, "the facts have no files", expected, _run(host))
     if not differs(file, facts):
         return Finding(STAGE, "nccl.file", host, file.path, OK, expected, expected)
     seen = there.get(file.path)
-    observed = "not there" if seen is None else f"another content (sha256 {str(seen['sha256'])[:12]}…) or mode ({seen['mode']:04o})"
+    observed = (
+        "not there"
+        if seen is None
+        else "there"
+        if file.content is None
+        else f"another content (sha256 {str(seen['sha256'])[:12]}…) or mode ({seen['mode']:04o})"
+    )
     return Finding(STAGE, "nccl.file", host, file.path, ERROR, observed, expected, _run(host))
 
 

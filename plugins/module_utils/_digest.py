@@ -20,12 +20,11 @@ from ansible_collections.rdma.cluster.plugins.module_utils._qos_digest import pa
 DEVICE = ("driver", "software", "firmware", "board_id", "node_guid", "node_type", "numa_node", "function")
 PCI = ("address", "speed_gtps", "width", "narrowest")
 PORT = ("state", "physical_state", "link_layer", "rate_gbps", "width", "netdev", "rocev2")
-#: Of a port, what bounds a measurement besides its rate, and of InfiniBand whom it reaches.
+#: Of a port, what bounds a measurement besides its rate.
 PORT_LIMITS = ("speed", "active_mtu_bytes")
-PARTITIONS = ("pkeys",)
 LINK = ("address", "speed_gtps", "width")
-#: Meaningless on Ethernet.
-LIDS = ("lid", "sm_lid")
+#: Meaningless on Ethernet; the P_Keys tell whom a port reaches.
+INFINIBAND = ("lid", "sm_lid", "pkeys")
 NETDEV = ("driver", "mac", "mtu_bytes", "carrier", "admin_up", "dev_port", "pci", "function", "ipv4")
 #: A list in this order.
 RINGS = ("rx", "tx", "rx_max", "tx_max")
@@ -34,6 +33,7 @@ STACK = ("kind", "kernel")
 DISTRIBUTION = ("id", "version_id", "like", "packages", "family")
 #: Taken as they are.
 WHOLE = ("schema", "boot", "units", "load", "gpudirect", "firmware")
+IOMMU = ("virtual_machine",)
 #: Of what logins get, and of services that run, only checks judge.
 LIMITS = ("service_memlock", "service_open_files", "remove_ipc")
 
@@ -48,7 +48,7 @@ def digest(facts: Mapping[str, Any]) -> dict[str, Any]:
         "netdevs": {name: _netdev(netdev) for name, netdev in facts["netdevs"].items()},
         "stack": {
             **_kept(stack, STACK),
-            "distribution": _kept(stack["distribution"], DISTRIBUTION),
+            "distribution": {**_kept(stack["distribution"], DISTRIBUTION), **_asked(stack["distribution"])},
             "modules": {name: _kept(module, MODULE) for name, module in stack["modules"].items()},
         },
         "files": brief_files(facts["files"]) if facts.get("files") is not None else None,
@@ -57,6 +57,8 @@ def digest(facts: Mapping[str, Any]) -> dict[str, Any]:
         "gpus": [gpu["address"] for gpu in facts.get("gpus") or ()],
         "qos": pack_states(facts.get("qos")),
         "pcie": brief(pcie_state(facts)),
+        "nccl": _told(facts["nccl"]) if facts.get("nccl") is not None else None,
+        "iommu": _told(_kept(facts.get("iommu") or {}, IOMMU)),
     }
 
 
@@ -70,8 +72,8 @@ def comparable(facts: Mapping[str, Any]) -> dict[str, Any]:
     """The digest and what else is compared between hosts, or tells what a pair of them can reach.
 
     Of each interface its speed, the most that it can do, and its largest MTU; of each port speed ("NDR") and active_mtu_bytes, on
-    InfiniBand its P_Keys; of each device the bridges ("hops") that it shares with another one; whether the host is a virtual machine, and
-    where our session came in; how far each GPU is from each device, if there are GPUs.
+    InfiniBand its P_Keys; of each device the bridges ("hops") that it shares with another one; where our session came in; how far each
+    GPU is from each device, if there are GPUs.
     """
     kept = digest(facts)
     for name, netdev in facts["netdevs"].items():
@@ -80,14 +82,13 @@ def comparable(facts: Mapping[str, Any]) -> dict[str, Any]:
     shared = _shared_hops(facts["devices"])
     for name, device in facts["devices"].items():
         for number, port in device["ports"].items():
-            more = (*PORT_LIMITS, *PARTITIONS) if port["link_layer"] == "InfiniBand" else PORT_LIMITS
-            kept["devices"][name]["ports"][number].update(_kept(port, more))
+            kept["devices"][name]["ports"][number].update(_kept(port, PORT_LIMITS))
         if device["pci"]:
             hops = [_kept(hop, LINK) for hop in device["pci"].get("hops") or () if hop["address"] in shared]
             kept["devices"][name]["pci"].update({"hops": hops} if hops else {})
     if facts.get("distances"):
         kept["distances"] = facts["distances"]
-    return {**kept, "iommu": _kept(facts.get("iommu") or {}, ("virtual_machine",)), "session": facts.get("session")}
+    return {**kept, "session": facts.get("session")}
 
 
 def _speeds(ethtool: Mapping[str, Any]) -> dict[str, Any]:
@@ -126,9 +127,20 @@ def _device(device: Mapping[str, Any]) -> dict[str, Any]:
         **_kept(device, DEVICE),
         "pci": device["pci"] and _kept(device["pci"], PCI),
         "ports": {
-            number: _kept(port, (*PORT, *LIDS) if port["link_layer"] == "InfiniBand" else PORT) for number, port in device["ports"].items()
+            number: _kept(port, (*PORT, *INFINIBAND) if port["link_layer"] == "InfiniBand" else PORT)
+            for number, port in device["ports"].items()
         },
     }
+
+
+def _asked(distribution: Mapping[str, Any]) -> dict[str, Any]:
+    """Of the packages that were asked for, those that are installed."""
+    asked = distribution.get("asked")
+    return {} if asked is None else {"asked": _told(asked)}
+
+
+def _told(item: Mapping[str, Any]) -> dict[str, Any]:
+    return {name: value for name, value in item.items() if value is not None}
 
 
 def _kept(item: Mapping[str, Any], names: Sequence[str]) -> dict[str, Any]:

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import re
 import shlex
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 from ansible_collections.rdma.cluster.plugins.module_utils._command import Runner
@@ -49,7 +49,8 @@ class Distribution:
     vendor: name → version of what is installed of MLNX_OFED and DOCA, by their own names for it. held: what dpkg holds back from upgrades;
     none on RPM's family, whose versionlock is not read. kernels: the installed packages that bring newer kernels.
     family: "debian" or "rpm", by which packages are kept, None for another one.
-    packages, vendor, held and kernels are None where the package database cannot be read (it is not known what is installed).
+    asked: of packages that somebody asked for, name → version, None if absent.
+    packages, vendor, held, kernels and asked are None where the package database cannot be read (it is not known what is installed).
     """
 
     id: str | None
@@ -60,6 +61,7 @@ class Distribution:
     held: list[str] | None = None
     family: str | None = None
     kernels: list[str] | None = None
+    asked: dict[str, str | None] | None = None
 
 
 @dataclass(frozen=True)
@@ -113,8 +115,8 @@ def family_of(ids: Iterable[str]) -> str | None:
     return next((FAMILIES[name] for name in ids if name in FAMILIES), None)
 
 
-def read_distribution(sys: SysRoot, runner: Runner | None = None) -> Distribution:
-    """Read os-release and, on Debian's family, dpkg's status file.
+def read_distribution(sys: SysRoot, runner: Runner | None = None, asked: Sequence[str] = ()) -> Distribution:
+    """Read os-release and, on Debian's family, dpkg's status file. asked: further packages to tell of.
 
     runner: that of the system that sys is the root of, which is asked for RPM's packages; without one they are not known.
     """
@@ -137,6 +139,7 @@ def read_distribution(sys: SysRoot, runner: Runner | None = None) -> Distributio
         held=dpkg.held if dpkg is not None else [] if family == RPM else None,
         family=family,
         kernels=sorted(filter(_brings_kernels, versions)) if versions is not None else None,
+        asked={name: versions.get(name) for name in asked} if versions is not None else None,
     )
 
 

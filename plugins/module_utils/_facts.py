@@ -47,6 +47,7 @@ from ansible_collections.rdma.cluster.plugins.module_utils._host_state import (
 from ansible_collections.rdma.cluster.plugins.module_utils._iommu import Iommu, read_iommu
 from ansible_collections.rdma.cluster.plugins.module_utils._load import Load, read_load
 from ansible_collections.rdma.cluster.plugins.module_utils._module_parameters import read_parameters
+from ansible_collections.rdma.cluster.plugins.module_utils._nccl_host import MPI_PACKAGES, NcclHost, read_nccl_host
 from ansible_collections.rdma.cluster.plugins.module_utils._netdev import Netdev, read_netdevs
 from ansible_collections.rdma.cluster.plugins.module_utils._netdev_live import add_live, add_named, read_addresses
 from ansible_collections.rdma.cluster.plugins.module_utils._nics import read_nics
@@ -69,7 +70,7 @@ SUBSETS = {
     "netdevs": "what only the running system tells of interfaces: addresses, who manages them, ethtool; the MTU of ports",
     "optics": "the modules in the cages of interfaces and InfiniBand ports",
     "qos": "RoCE quality of service of interfaces: DCBX, trust, PFC, ETS, congestion control, traffic class, RDMA-CM's defaults",
-    "stack": "modules and their files, DKMS, kernels, headers, Secure Boot, packages",
+    "stack": "modules and their files, DKMS, kernels, headers, Secure Boot, packages, NCCL",
 }
 #: Those that only a running system has.
 LIVE = frozenset({"netdevs", "optics", "qos"})
@@ -77,12 +78,16 @@ LIVE = frozenset({"netdevs", "optics", "qos"})
 
 @dataclass(frozen=True)
 class Asked:
-    """What to read. subset: some of SUBSETS; sysctl: kernel settings; files: further files to tell of; firmware: settings."""
+    """What to read. subset: some of SUBSETS; sysctl: kernel settings; files: further files to tell of; firmware: settings;
+
+    packages: further packages to tell of, in stack.distribution.asked.
+    """
 
     subset: frozenset[str] = frozenset(SUBSETS)
     sysctl: Sequence[str] = ()
     files: Sequence[str] = ()
     firmware: Sequence[str] = ()
+    packages: Sequence[str] = ()
 
 
 EVERYTHING = Asked()
@@ -109,6 +114,7 @@ class Facts:
     qos: dict[str, dict[str, Any]] | None = None
     stack: Stack | None = None
     module_parameters: dict[str, dict[str, str]] | None = None
+    nccl: NcclHost | None = None
     firmware: dict[str, dict[str, Any]] | None = None
     gpus: list[Gpu] | None = None
     gpu_driver: GpuDriver | None = None
@@ -170,7 +176,8 @@ def gather(sys: SysRoot, runner: Runner | None = None, asked: Asked = EVERYTHING
     if "gpus" in asked.subset:
         parts.update(_gpus(sys, pci, devices, runner))
     if "stack" in asked.subset:
-        parts["stack"] = read_stack(sys, runner)
+        parts["stack"] = read_stack(sys, runner, sorted({*MPI_PACKAGES.values(), *asked.packages}))
+        parts["nccl"] = read_nccl_host(sys, parts["stack"].distribution)
         parts["module_parameters"] = read_parameters(sys, parts["stack"].modules)
     if "host" in asked.subset:
         planned = [unit_of(name) for name in roce_interfaces(netdevs, devices)] if "qos" in asked.subset else []

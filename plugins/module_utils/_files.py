@@ -35,6 +35,7 @@ MANAGED = (
     ("/etc/modprobe.d", "rdma-cluster"),
     ("/etc/modules-load.d", "rdma-cluster"),
     ("/etc/pki/rpm-gpg", "RPM-GPG-KEY-rdma-cluster"),
+    ("/etc/profile.d", "rdma-cluster-"),
     ("/etc/rdma-cluster", ""),
     ("/etc/security/limits.d", "90-rdma-cluster.conf"),
     ("/etc/sysctl.d", "99-zz-rdma-cluster.conf"),

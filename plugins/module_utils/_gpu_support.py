@@ -19,7 +19,8 @@ from ansible_collections.rdma.cluster.plugins.module_utils._pci import PCI_DEVIC
 from ansible_collections.rdma.cluster.plugins.module_utils._sysroot import SysRoot
 
 FABRIC_MANAGER = "/usr/bin/nv-fabricmanager"
-_LIBRARY_FOLDERS = ("/usr/lib/x86_64-linux-gnu", "/usr/lib/aarch64-linux-gnu", "/usr/lib64", "/usr/lib", "/usr/local/lib")
+#: Where the loader finds libraries, without reading its cache.
+LIBRARY_FOLDERS = ("/usr/lib/x86_64-linux-gnu", "/usr/lib/aarch64-linux-gnu", "/usr/lib64", "/usr/lib", "/usr/local/lib")
 # Vendor 0x10de; class 0x06 (bridge), subclass 0x80 (other).
 _NVSWITCH = re.compile(r"pci:v000010DEd[0-9A-F]{8}sv[0-9A-F]{8}sd[0-9A-F]{8}bc06sc80i[0-9A-F]{2}")
 _NUMBERS = r"[0-9]{1,4}(?:\.[0-9]{1,4}){1,3}"
@@ -69,7 +70,7 @@ def read_gpu_support(sys: SysRoot, runner: Runner | None) -> GpuSupport:
 
 def read_cuda_version(sys: SysRoot) -> str | None:
     """The version that the file name ends with to which libcuda.so.1 leads, through Debian's alternatives too."""
-    files = (sys.resolve(f"{folder}/libcuda.so.1") for folder in _LIBRARY_FOLDERS)
+    files = (sys.resolve(f"{folder}/libcuda.so.1") for folder in LIBRARY_FOLDERS)
     matches = (_CUDA.fullmatch(file.rpartition("/")[2]) for file in files if file is not None)
     return next((match[1] for match in matches if match is not None), None)
 

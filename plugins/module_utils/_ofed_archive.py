@@ -2,40 +2,25 @@
 # GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""The archive of MLNX_OFED: checked by its sum, looked through before anything of it is on the disk, and unpacked as a whole."""
+"""The archive of MLNX_OFED: whether it is one, of the right version, and whether there is room for it."""
 
 from __future__ import annotations
 
-import hashlib
 import os
 import re
-import shutil
-import tarfile
-import tempfile
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
+from ansible_collections.rdma.cluster.plugins.module_utils._archive import Contents, contents_of, read_members
+from ansible_collections.rdma.cluster.plugins.module_utils._archive_members import member_name
 from ansible_collections.rdma.cluster.plugins.module_utils._errors import ApplyError
-from ansible_collections.rdma.cluster.plugins.module_utils._ofed_members import member_name, wrong_members
 
 INSTALLER = "mlnxofedinstall"
 #: What the build of the modules needs besides the unpacked archive.
 BUILD_BYTES = 2 * 1024**3
-_BLOCK_BYTES = 1024 * 1024
-_UNPACKING, _UNPACKED = ".unpacking-", "unpacked"
-_SHOWN = 5
 # MLNX_OFED_LINUX-24.10-1.1.4.0-ubuntu22.04-x86_64
 _NAME = re.compile(r"MLNX_OFED(?:_LINUX)?-([0-9]+\.[0-9]+-[0-9]+(?:\.[0-9]+)*)(?:-.*)?", re.ASCII)
-
-
-@dataclass(frozen=True)
-class Contents:
-    """What an archive has: its one top folder, the bytes of all its files, and how many members."""
-
-    top: str
-    size_bytes: int
-    members: int
 
 
 @dataclass(frozen=True)
@@ -46,56 +31,21 @@ class Space:
     filesystem: int
 
 
-def verify(archive: Path, checksum: str) -> None:
-    """Compare a file with "sha256:<64 hex digits>". Raises ApplyError if it is another one or not there."""
-    wish = checksum.partition(":")[2].lower()
-    if not re.fullmatch(r"sha256:[0-9a-fA-F]{64}", checksum):
-        raise ApplyError(f"the checksum of {archive} has to be sha256: and 64 hex digits, got {checksum[:100]!r}")
-    try:
-        found = _sha256(archive)
-    except FileNotFoundError as exc:
-        raise ApplyError(f"{archive} is not there, expected the archive with sha256 {wish}") from exc
-    if found != wish:
-        raise ApplyError(f"{archive}: its sha256 is {found}, expected {wish}: the download is damaged, or it is another file")
-
-
-def _sha256(path: Path) -> str:
-    digest = hashlib.sha256()
-    with open(path, "rb") as handle:
-        for block in iter(lambda: handle.read(_BLOCK_BYTES), b""):
-            digest.update(block)
-    return digest.hexdigest()
-
-
 def inspect_archive(archive: Path, version: str) -> Contents:
     """Look through an archive, of which nothing is unpacked yet. version: the one that it shall have ("24.10-1.1.4.0").
 
     Raises ApplyError if it is no tar, has a member that could reach outside of its own folder or get rights, has not just one top
     folder with the installer, or says by its name that it is another version.
     """
-    try:
-        with tarfile.open(archive) as tar:
-            members = list(tar)
-    except (tarfile.TarError, EOFError, OSError) as exc:
-        raise ApplyError(f"{archive} cannot be read as a tar archive ({exc}), expected MLNX_OFED's .tgz") from exc
-    wrong = list(wrong_members(members))
-    if wrong:
-        more = f" and {len(wrong) - _SHOWN} more" if len(wrong) > _SHOWN else ""
-        raise ApplyError(f"{archive} is not unpacked: {'; '.join(wrong[:_SHOWN])}{more}")
-    top = _top(archive, members)
+    members = read_members(archive, "MLNX_OFED's .tgz")
+    contents = contents_of(archive, members)
+    top = contents.top
+    if not any(member_name(member) == f"{top}/{INSTALLER}" and member.isreg() for member in members):
+        raise ApplyError(f"{archive} has no {top}/{INSTALLER}: it is not the archive of MLNX_OFED's installer")
     named = _NAME.fullmatch(top)
     if named and named[1] != version:
         raise ApplyError(f"{archive} is MLNX_OFED {named[1]} by its folder {top}, expected {version}")
-    return Contents(top, sum(member.size for member in members if member.isreg()), len(members))
-
-
-def _top(archive: Path, members: list[tarfile.TarInfo]) -> str:
-    tops = sorted({member_name(member).partition("/")[0] for member in members} - {"."})
-    if len(tops) != 1:
-        raise ApplyError(f"{archive} has {len(tops)} folders or files at its top ({', '.join(tops[:_SHOWN])}), expected just one folder")
-    if not any(member_name(member) == f"{tops[0]}/{INSTALLER}" and member.isreg() for member in members):
-        raise ApplyError(f"{archive} has no {tops[0]}/{INSTALLER}: it is not the archive of MLNX_OFED's installer")
-    return tops[0]
+    return contents
 
 
 def read_space(path: Path) -> Space:
@@ -120,39 +70,3 @@ def check_space(contents: Contents, folder: Path, tmpdir: Path, read: Callable[[
     ]
     if short:
         raise ApplyError(f"there is not enough room: {'; '.join(short)}. Make room there, or set ofed_tmpdir to a folder that has it.")
-
-
-def unpack(archive: Path, contents: Contents, folder: Path) -> Path:
-    """Unpack an archive that was looked through, and return its top folder. What an earlier run has left goes first.
-
-    It is under another name until it is complete. Files belong to whoever runs this, and nobody else may write them.
-    """
-    remove_unpacked(folder)
-    folder.mkdir(mode=0o700, parents=True, exist_ok=True)
-    new = Path(tempfile.mkdtemp(dir=folder, prefix=_UNPACKING))
-    try:
-        with tarfile.open(archive) as tar:
-            for member in tar:
-                _extract(tar, member, new)
-        os.replace(new, folder / _UNPACKED)
-    except BaseException:
-        shutil.rmtree(new, ignore_errors=True)
-        raise
-    return folder / _UNPACKED / contents.top
-
-
-def _extract(tar: tarfile.TarFile, member: tarfile.TarInfo, folder: Path) -> None:
-    member.uid = member.gid = 0
-    member.uname = member.gname = ""
-    member.mode = (member.mode & 0o755) | (0o700 if member.isdir() else 0o400)
-    # Not in the first releases of Python 3.9 to 3.11; what it refuses was refused before already.
-    if hasattr(tarfile, "data_filter"):
-        tar.extract(member, folder, filter="data")
-    else:
-        tar.extract(member, folder)
-
-
-def remove_unpacked(folder: Path) -> None:
-    """Remove what was unpacked, and what an interrupted run has left of it."""
-    for path in (folder / _UNPACKED, *folder.glob(f"{_UNPACKING}*")):
-        shutil.rmtree(path, ignore_errors=False) if path.is_dir() and not path.is_symlink() else path.unlink(missing_ok=True)

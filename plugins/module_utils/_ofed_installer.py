@@ -11,20 +11,14 @@ from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 
+from ansible_collections.rdma.cluster.plugins.module_utils._archive import remove_unpacked, unpack, verify
 from ansible_collections.rdma.cluster.plugins.module_utils._build_report import Report, cut_off, follow, refuse_other
 from ansible_collections.rdma.cluster.plugins.module_utils._build_unit import ENDED, LOST, BuildUnit, Job, Look, alone
 from ansible_collections.rdma.cluster.plugins.module_utils._command import Runner
 from ansible_collections.rdma.cluster.plugins.module_utils._dkms import module_names
 from ansible_collections.rdma.cluster.plugins.module_utils._loaded_module import ADD_ONS
 from ansible_collections.rdma.cluster.plugins.module_utils._modinfo import provenance, read_modinfo
-from ansible_collections.rdma.cluster.plugins.module_utils._ofed_archive import (
-    INSTALLER,
-    check_space,
-    inspect_archive,
-    remove_unpacked,
-    unpack,
-    verify,
-)
+from ansible_collections.rdma.cluster.plugins.module_utils._ofed_archive import INSTALLER, check_space, inspect_archive
 from ansible_collections.rdma.cluster.plugins.module_utils._ofed_codes import Meaning, explain_installer
 from ansible_collections.rdma.cluster.plugins.module_utils._ofed_state import DRIVER, OfedState, ofed_state
 from ansible_collections.rdma.cluster.plugins.module_utils._planned_stack import MLNX_OFED

@@ -125,9 +125,11 @@ def read_ofed_version(sys: SysRoot) -> str | None:
         return None
 
 
-def read_stack(sys: SysRoot, runner: Runner | None) -> Stack:
-    """Read everything. runner: that of the system that sys is the root of, which is asked for the modules' files, in one run of modinfo,
-    for RPM's packages, and for the key of DKMS if Secure Boot is on.
+def read_stack(sys: SysRoot, runner: Runner | None, packages: Sequence[str] = ()) -> Stack:
+    """Read everything. packages: those that the distribution is asked for beside its own.
+
+    runner: that of the system that sys is the root of, which is asked for the modules' files, in one run of modinfo, for RPM's packages,
+    and for the key of DKMS if Secure Boot is on.
 
     Raises ParseError for another form of file or output, and OSError for a file that cannot be read.
     """
@@ -136,7 +138,7 @@ def read_stack(sys: SysRoot, runner: Runner | None) -> Stack:
     running = kernels if kernel is None or kernel in kernels else [*kernels, kernel]
     dkms = read_dkms(sys)
     modules = _read_modules(sys, runner, dkms)
-    distribution = read_distribution(sys, runner)
+    distribution = read_distribution(sys, runner, packages)
     secure_boot = read_secure_boot(sys)
     return Stack(
         kind="ofed" if OFED_MODULE in modules else None,

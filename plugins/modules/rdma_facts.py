@@ -55,6 +55,11 @@ options:
     type: list
     elements: str
     default: []
+  packages:
+    description: Further packages of the distribution to tell the versions of.
+    type: list
+    elements: str
+    default: []
 extends_documentation_fragment:
   - rdma.cluster._attributes
   - rdma.cluster._attributes.facts
@@ -576,6 +581,13 @@ ansible_facts:
           description: At which C(address) our own SSH session comes in, and on which interface (C(netdev)).
           type: dict
           returned: success
+        nccl:
+          description:
+            - What is installed of NCCL. C(library), the file that C(libnccl.so.2) leads to, and its C(version); C(tests), what the
+              collection has installed of nccl-tests (C(folder), C(version), C(wish)); C(openmpi), the version of the distribution's
+              package. Each is V(null) where it is not there. What frameworks and containers bring is not looked for.
+          type: dict
+          returned: success
         nccl_files:
           description: NCCL's variables in C(/etc/nccl.conf), C(/root/.nccl.conf) and the files asked for, by path.
           type: dict
@@ -606,6 +618,7 @@ def main() -> None:
             "sysctl": {"type": "list", "elements": "str", "default": []},
             "files": {"type": "list", "elements": "path", "default": []},
             "firmware": {"type": "list", "elements": "str", "default": []},
+            "packages": {"type": "list", "elements": "str", "default": []},
         },
         supports_check_mode=True,
     )
@@ -614,7 +627,7 @@ def main() -> None:
     if not Path(root).is_dir():
         module.fail_json(msg=f"root is not a folder: {root}. Name one that has sys/class/infiniband in it, or leave root out.")
     try:
-        more = (module.params[name] for name in ("sysctl", "files", "firmware"))
+        more = (module.params[name] for name in ("sysctl", "files", "firmware", "packages"))
         asked = Asked(parse_subset(module.params["gather_subset"]), *more)
         facts = to_dict(gather(SysRoot(root), runner, asked))
     except (OSError, ParseError, CommandError, ApplyError) as exc:

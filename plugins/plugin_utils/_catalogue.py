@@ -549,7 +549,10 @@ CHECKS: dict[str, Check] = {
         "do what the finding says would help, or `rdma_gpudirect.path: none`",
     ),
     "nccl.file": Check(
-        "nccl", "nccl.conf and the environment file", "the files' SHA-256 and mode", "run the nccl stage; see what else writes the file"
+        "nccl",
+        "nccl.conf, the environment file, and those of launchers",
+        "the files' SHA-256 and mode",
+        "run the nccl stage; see what else writes the file",
     ),
     "nccl.hca": Check("nccl", "each device that `NCCL_IB_HCA` names", "`/sys/class/infiniband`", "run the driver and link stages"),
     "nccl.gid_index": Check("nccl", "`NCCL_IB_GID_INDEX`, where NCCL is older than 2.21", "`ports/N/gids`", "use NCCL 2.21 or newer"),
@@ -558,6 +561,30 @@ CHECKS: dict[str, Check] = {
         "every variable that NCCL's files set: known, of a value that NCCL takes, in agreement with the others and the host",
         "`/etc/nccl.conf`, root's `.nccl.conf`, the environment file",
         "see `rdma.cluster.nccl_lint` on the host, which reads users' files and services too",
+    ),
+    "nccl.pkey": Check(
+        "nccl",
+        "`NCCL_IB_PKEY`, on InfiniBand",
+        "`ports/N/pkeys`, by the partition that ports are measured in",
+        "`index0: true` in `rdma_partitions`",
+    ),
+    "nccl.topology": Check(
+        "nccl", "the file that `NCCL_TOPO_FILE` names", "whether it is there", "put it there, or take `topology_file` out"
+    ),
+    "nccl.version": Check(
+        "nccl",
+        "the host's NCCL against `rdma_nccl.version`; not what frameworks bring",
+        "the name of the file that `libnccl.so.2` leads to",
+        "install that version, or correct `rdma_nccl.version`",
+    ),
+    "nccl.install": Check(
+        "nccl",
+        "each package of `rdma_nccl.install`, and nccl-tests",
+        "the package database; what the collection has noted in `/var/lib/rdma-cluster/nccl-tests.json`",
+        "run the nccl stage",
+    ),
+    "alike.nccl": Check(
+        "nccl", "NCCL, nccl-tests and Open MPI of like hosts", "as of `nccl.version` and `nccl.install`", "install the same versions"
     ),
     "nccl.alike": Check(
         "nccl",

@@ -118,11 +118,11 @@ def _count(variables: Mapping[str, str] | None) -> str:
 
 
 def _left_over(files: Mapping[str, Any], sources: Sequence[Source]) -> list[str]:
-    """Files that are there and that NCCL does not look at."""
+    """Files with variables that are there and that NCCL does not look at."""
     read = {source.path for source in sources}
     return [
         line
-        for path in sorted(set(files) - read)
+        for path in sorted(path for path, variables in files.items() if variables and path not in read)
         for line in text_lines(f"{path} is there, and NCCL does not read it unless {CONF_FILE} names it.", marked=True)
     ]
 

@@ -134,4 +134,11 @@ COMPARISONS: dict[str, tuple[Alike, ...]] = {
             "no RoCE v2 GID of a planned address",
         ),
     ),
+    "nccl": (
+        Alike(
+            "alike.nccl", "versions", _fleet_claims.nccl,
+            "Install the same versions on {host} (rdma_nccl.install): ranks of different versions of NCCL do not talk to each other.",
+            "what is installed of NCCL was not read",
+        ),
+    ),
 }  # fmt: skip

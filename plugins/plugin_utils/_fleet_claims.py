@@ -100,6 +100,18 @@ def packages(host: Host) -> Iterator[Said]:
         yield host.is_compute, "packages", ", ".join(f"{name} {installed.get(name) or 'not installed'}" for name in PACKAGES)
 
 
+def nccl(host: Host) -> Iterator[Said]:
+    """Of what is installed on the host; what frameworks bring is theirs."""
+    there = host.facts.get("nccl")
+    if there is not None:
+        said = {
+            "NCCL": there.get("version") or there.get("library"),
+            "nccl-tests": (there.get("tests") or {}).get("version"),
+            "Open MPI": there.get("openmpi"),
+        }
+        yield host.is_compute, "NCCL", ", ".join(f"{name} {version or 'not installed'}" for name, version in said.items())
+
+
 def distribution(host: Host) -> Iterator[Said]:
     said = host.stack.get("distribution") or {}
     if said.get("id"):

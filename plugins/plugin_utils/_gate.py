@@ -16,12 +16,20 @@ from ansible_collections.rdma.cluster.plugins.plugin_utils._fabric_managers impo
 from ansible_collections.rdma.cluster.plugins.plugin_utils._fabric_readings import seen_managers
 from ansible_collections.rdma.cluster.plugins.plugin_utils._fleet_alike import check_alike
 from ansible_collections.rdma.cluster.plugins.plugin_utils._intent_fleet import check_fleet
-from ansible_collections.rdma.cluster.plugins.plugin_utils._nccl import nccl_variables
+from ansible_collections.rdma.cluster.plugins.plugin_utils._nccl import alike_variables
 from ansible_collections.rdma.cluster.plugins.plugin_utils._run_folder import RunFolder
 
 #: What the gate knows of a host when it compares hosts: its normalised intent and its facts, None where there are none.
 Known = Mapping[str, Mapping[str, Any]]
 FleetCheck = Callable[[Known], Mapping[str, list[Finding]]]
+
+
+def _nccl(hosts: Known) -> dict[str, list[Finding]]:
+    known = {host: each for host, each in hosts.items() if each["intent"] and each["facts"]}
+    variables = {host: alike_variables(each["intent"], each["facts"]) for host, each in known.items()}
+    told = check_nccl_fleet(variables, {host: [rail["name"] for rail in each["intent"]["rails"]] for host, each in known.items()})
+    return {host: [*told[host], *found] for host, found in check_alike(known, "nccl").items()}
+
 
 #: Checks that compare hosts, in one pass; the stages fabric and pairs have their own.
 FLEET_CHECKS: dict[str, FleetCheck] = {
@@ -29,10 +37,7 @@ FLEET_CHECKS: dict[str, FleetCheck] = {
     "driver": lambda hosts: check_alike(hosts, "driver"),
     "link": lambda hosts: check_alike(hosts, "link"),
     "network": lambda hosts: check_alike(hosts, "network"),
-    "nccl": lambda hosts: check_nccl_fleet(
-        {host: nccl_variables(known["intent"], known["facts"]) for host, known in hosts.items() if known["intent"] and known["facts"]},
-        {host: [rail["name"] for rail in known["intent"]["rails"]] for host, known in hosts.items() if known["intent"] and known["facts"]},
-    ),
+    "nccl": _nccl,
 }
 
 

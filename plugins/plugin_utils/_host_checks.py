@@ -24,6 +24,7 @@ from ansible_collections.rdma.cluster.plugins.module_utils._checks_limits import
 from ansible_collections.rdma.cluster.plugins.module_utils._checks_link import check_link
 from ansible_collections.rdma.cluster.plugins.module_utils._checks_modules import check_modules
 from ansible_collections.rdma.cluster.plugins.module_utils._checks_nccl import check_nccl
+from ansible_collections.rdma.cluster.plugins.module_utils._checks_nccl_host import check_install, check_topology, check_version
 from ansible_collections.rdma.cluster.plugins.module_utils._checks_nccl_lint import check_lint
 from ansible_collections.rdma.cluster.plugins.module_utils._checks_network import check_network, check_rdma_mtu
 from ansible_collections.rdma.cluster.plugins.module_utils._checks_next_kernel import check_next_kernel
@@ -43,8 +44,9 @@ from ansible_collections.rdma.cluster.plugins.plugin_utils._driver_blockers impo
 from ansible_collections.rdma.cluster.plugins.plugin_utils._gpudirect_plan import gpudirect_path
 from ansible_collections.rdma.cluster.plugins.plugin_utils._host import sysctl_settings
 from ansible_collections.rdma.cluster.plugins.plugin_utils._host_tuning import ring_settings
-from ansible_collections.rdma.cluster.plugins.plugin_utils._nccl import check_gid_index, nccl_files
+from ansible_collections.rdma.cluster.plugins.plugin_utils._nccl import check_gid_index, check_pkey, nccl_files, nccl_variables
 from ansible_collections.rdma.cluster.plugins.plugin_utils._nccl_lint import host_problems
+from ansible_collections.rdma.cluster.plugins.plugin_utils._nccl_profiles import TOPOLOGY
 from ansible_collections.rdma.cluster.plugins.plugin_utils._roce_profile import roce_profile
 
 Intent = Mapping[str, Any]
@@ -120,9 +122,14 @@ def _gpu(host: str, intent: Intent, facts: Facts) -> list[Finding]:
 
 
 def _nccl(host: str, intent: Intent, facts: Facts) -> list[Finding]:
+    nccl = intent["nccl"]
     return [
         *check_nccl(host, nccl_files(intent, facts), facts),
         *check_gid_index(host, intent, facts),
+        *check_pkey(host, intent, facts),
+        *check_topology(host, nccl_variables(intent, facts).get(TOPOLOGY), facts),
+        *check_version(host, nccl, facts),
+        *check_install(host, nccl, facts),
         *check_lint(host, host_problems(intent, facts)),
     ]
 

@@ -27,10 +27,13 @@ from ansible_collections.rdma.cluster.plugins.plugin_utils._intent_rules_fabric 
     partition_problems,
     plane_problems,
 )
+from ansible_collections.rdma.cluster.plugins.plugin_utils._intent_rules_nccl import nccl_rail_problems, nccl_section_problems
 from ansible_collections.rdma.cluster.plugins.plugin_utils._intent_rules_roce import nccl_problems, rail_problems, roce_problems
 from ansible_collections.rdma.cluster.plugins.plugin_utils._intent_schema import OURS, OURS_PREFIX, RUN, SECTIONS
 
 KEY, TYPE, VALUE, RAILS, ADDRESS = "intent.key", "intent.type", "intent.value", "intent.rails", "intent.address"
+#: The sections with rules of their own, each by a method of _Rules.
+RULED = ("rdma_fabric", "rdma_driver", "rdma_roce", "rdma_partitions", "rdma_nccl", "rdma_gate", "rdma_checks", "rdma_pairs")
 TYPE_WORDS = {str: "a string", int: "an integer", float: "a number", bool: "true or false", dict: "a dictionary", list: "a list"}
 IPOIB_MTU_BYTES = 2044
 #: The texts that `-e name=value` makes of a truth value, as Ansible reads them.
@@ -262,7 +265,7 @@ class _Rules:
             if "rdma_fabric" in self.sound:
                 self.subnets()
                 self.planes()
-        for name in ("rdma_fabric", "rdma_driver", "rdma_roce", "rdma_partitions", "rdma_gate", "rdma_checks", "rdma_pairs"):
+        for name in RULED:
             if name in self.sound:
                 getattr(self, name.removeprefix("rdma_"))()
 
@@ -348,6 +351,13 @@ class _Rules:
         if "rdma_rails" in self.sound:
             for path, message, expected in ipoib_problems(self.intent):
                 self.add(f"rdma_rails{path}", message, VALUE, expected, self.given["rdma_rails"])
+
+    def nccl(self) -> None:
+        found = list(nccl_section_problems(self.intent["nccl"]))
+        if {"rdma_rails", "rdma_fabric"} <= self.sound:
+            found += nccl_rail_problems(self.intent)
+        for path, message, expected in found:
+            self.add(f"rdma_nccl.{path}", message, VALUE, expected, _key(self.given["rdma_nccl"], path.split(".")[0]))
 
     def gate(self) -> None:
         gate, where = self.intent["gate"], "rdma_gate.max_failed_percent"

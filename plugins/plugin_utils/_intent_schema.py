@@ -12,20 +12,15 @@ from __future__ import annotations
 from datetime import date
 
 from ansible_collections.rdma.cluster.plugins.plugin_utils._intent_keys import (
-    ABSOLUTE,
     ADDRESS,
     CHECK,
     DATE,
     HOST,
-    INTERFACE,
     MAC,
     NAME,
-    NCCL_NAME,
-    NCCL_VALUE,
     PCI,
     SYSCTL_NAME,
     SYSCTL_VALUE,
-    VERSION,
     Key,
     Section,
     choice,
@@ -40,6 +35,7 @@ from ansible_collections.rdma.cluster.plugins.plugin_utils._intent_schema_collec
 from ansible_collections.rdma.cluster.plugins.plugin_utils._intent_schema_driver import SECTIONS as DRIVER_SECTIONS
 from ansible_collections.rdma.cluster.plugins.plugin_utils._intent_schema_fabric import IPOIB
 from ansible_collections.rdma.cluster.plugins.plugin_utils._intent_schema_fabric import SECTIONS as FABRIC_SECTIONS
+from ansible_collections.rdma.cluster.plugins.plugin_utils._intent_schema_nccl import SECTIONS as NCCL_SECTIONS
 from ansible_collections.rdma.cluster.plugins.plugin_utils._intent_schema_roce import SECTIONS as ROCE_SECTIONS
 
 RAIL = keys(
@@ -138,17 +134,7 @@ SECTIONS: dict[str, Section] = {
     ),
     **ROCE_SECTIONS,
     "rdma_partitions": FABRIC_SECTIONS["rdma_partitions"],
-    "rdma_nccl": Section(
-        keys(
-            "What NCCL is told.",
-            conf_file=text("Where NCCL's own file is.", ABSOLUTE, default="/etc/nccl.conf"),
-            environment_file=text("The same for units and shells.", ABSOLUTE, default="/etc/rdma-cluster/nccl.env"),
-            version=text("The version of NCCL in use; before 2.21 it must be told the GID index.", VERSION),
-            socket_ifname=text("The interface of NCCL's own connections; NCCL chooses where it is absent.", INTERFACE),
-            variables=named("Variables that win over those derived from rails.", NCCL_NAME, Key((str, int), "Its value.", form=NCCL_VALUE)),
-        ),
-        ("nccl",),
-    ),
+    **NCCL_SECTIONS,
     "rdma_pairs": Section(
         keys(
             "How pairs of hosts are measured and judged.",

@@ -45,7 +45,7 @@ PSID = matching(r"[A-Z0-9_]{6,16}", "the PSID of a board (MT_0000000838)")
 FIRMWARE_VERSION = matching(r"[0-9]{1,3}\.[0-9]{1,3}\.[0-9]{1,5}", "a version of firmware in quotes ('28.39.1002')")
 
 
-def _from(meaning: str, **places: Key) -> Key:
+def one_place(meaning: str, **places: Key) -> Key:
     """A file by one of several places."""
     return Key((dict,), meaning, one_of=True, keys=places)
 
@@ -62,7 +62,7 @@ SECTIONS: dict[str, Section] = {
                 *STACKS,
             ),
             version=text("The bundle's version (`mlnx_ofed`) or the release (`doca`), which both need; never the latest.", STACK_VERSION),
-            source=_from(
+            source=one_place(
                 "`mlnx_ofed` only: where the bundle is, `MLNX_OFED_LINUX-VERSION-DISTRIBUTION-ARCHITECTURE.tgz`.",
                 file=ON_CONTROL_NODE,
                 host_file=text("A file that is on the hosts already.", ABSOLUTE),
@@ -82,7 +82,7 @@ SECTIONS: dict[str, Section] = {
             repository=keys(
                 "`doca` only: the repository.",
                 url=text("Where it is, if not on linux.mellanox.com by release, distribution and architecture.", URL),
-                key=_from(
+                key=one_place(
                     "The key that it is signed with.", file=ON_CONTROL_NODE, url=text("From where the control node fetches it.", URL)
                 ),
                 key_checksum=text("The SHA-256 of the key's file: from then on it is trusted.", SHA256),

@@ -5,27 +5,38 @@
 """What the nccl stage derives from intent and facts: NCCL's variables, and the files that hold them.
 
 Left alone is what NCCL finds better by itself, NCCL_IB_SL, which is the priority of a VLAN tag and nothing where DSCP is trusted, and
-NCCL_DEBUG, which is for a check and not for every job.
+NCCL_DEBUG, which is for a check and not for every job (the profile debug_first_run sets it until one has passed).
 """
 
 from __future__ import annotations
 
-import re
 from collections.abc import Mapping
 from typing import Any
 
 from ansible_collections.rdma.cluster.plugins.module_utils._checks_nccl import HCA, STAGE
-from ansible_collections.rdma.cluster.plugins.module_utils._files import ManagedFile, differs, files_differ
+from ansible_collections.rdma.cluster.plugins.module_utils._files import ManagedFile, described, differs, files_differ
 from ansible_collections.rdma.cluster.plugins.module_utils._findings import ERROR, NOT_APPLICABLE, OK, UNKNOWN, Finding
 from ansible_collections.rdma.cluster.plugins.module_utils._nccl_conf import render_environment, render_nccl_conf
 from ansible_collections.rdma.cluster.plugins.module_utils._rails import ResolvedRail, rail_ip, resolve, rocev2_gid_index
+from ansible_collections.rdma.cluster.plugins.plugin_utils import _nccl_fabric
+from ansible_collections.rdma.cluster.plugins.plugin_utils._nccl_fabric import COLLNET, PKEY, collnet, pkey_index
+from ansible_collections.rdma.cluster.plugins.plugin_utils._nccl_launchers import HEADER, LAUNCHERS, launcher_file
+from ansible_collections.rdma.cluster.plugins.plugin_utils._nccl_profiles import (
+    DEBUG,
+    DEBUG_SUBSYS,
+    FIRST_RUN,
+    PASSED,
+    TOPOLOGY,
+    has_passed,
+    profile_settings,
+)
+from ansible_collections.rdma.cluster.plugins.plugin_utils._nccl_version import knows
 from ansible_collections.rdma.cluster.plugins.plugin_utils._roce_profile import roce_profile
 
 Intent = Mapping[str, Any]
 #: The digest of rdma_facts.
 Facts = Mapping[str, Any]
 
-HEADER = "# Managed by rdma.cluster\n"
 GID_INDEX = "NCCL_IB_GID_INDEX"
 SOCKET_IFNAME = "NCCL_SOCKET_IFNAME"
 TRAFFIC_CLASS = "NCCL_IB_TC"
@@ -38,11 +49,20 @@ def nccl_variables(intent: Intent, facts: Facts | None) -> dict[str, str]:
 
     NCCL_IB_HCA names exactly the devices of the compute rails, in the order of the rails; it is absent if none has a device.
     NCCL_IB_TC is the traffic class of the RoCE profile, where there is one and a compute rail is RoCE.
+    NCCL_IB_PKEY is the index of the ports' partition, where it is not the first and the same on all rails; NCCL_COLLNET_ENABLE is 1
+    where SHARP runs on the planes of all rails. NCCL_TOPO_FILE is for virtual machines: elsewhere NCCL sees the PCI tree itself.
+    What the profile (rdma_nccl.profile) sets comes on top.
     """
     nccl = intent["nccl"]
     derived: dict[str, str] = {}
     if rails := _compute_rails(intent, facts):
         derived[HCA] = "=" + ",".join(f"{rail.device}:{rail.port}" for rail in rails)
+    if facts is not None and (index := pkey_index(intent, facts, rails)):
+        derived[PKEY] = index
+    if collnet(intent):
+        derived[COLLNET] = "1"
+    if nccl["topology_file"] and ((facts or {}).get("iommu") or {}).get("virtual_machine"):
+        derived[TOPOLOGY] = nccl["topology_file"]
     indexes = set(_gid_indexes(intent, facts).values()) if _needs_gid_index(nccl["version"]) else set()
     if len(indexes) == 1 and None not in indexes:
         derived[GID_INDEX] = str(indexes.pop())
@@ -50,21 +70,54 @@ def nccl_variables(intent: Intent, facts: Facts | None) -> dict[str, str]:
         derived[TRAFFIC_CLASS] = str(profile["traffic_class"])
     if nccl["socket_ifname"]:
         derived[SOCKET_IFNAME] = f"={nccl['socket_ifname']}"
+    derived.update((setting.name, value) for setting, value in profile_settings(intent, facts or {}))
     return {**derived, **{name: str(value) for name, value in nccl["variables"].items()}}
 
 
-def nccl_files(intent: Intent, facts: Facts | None) -> list[ManagedFile]:
-    """nccl.conf and the environment file, in this order; none where no rail is NCCL's and the user sets nothing.
+def files_to_ask(intent: Intent) -> list[str]:
+    """The files that the facts shall tell of, beside those in places of the collection's own."""
+    nccl = intent["nccl"]
+    topology = nccl["variables"].get(TOPOLOGY) or nccl["topology_file"]
+    return [nccl["conf_file"], nccl["environment_file"], *([str(topology)] if topology else [])]
 
+
+def alike_variables(intent: Intent, facts: Facts) -> dict[str, str]:
+    """Those of them that like hosts have alike: whether its first collectives have passed each host knows for itself."""
+    own = (DEBUG, DEBUG_SUBSYS) if intent["nccl"]["profile"] == FIRST_RUN else ()
+    return {name: value for name, value in nccl_variables(intent, facts).items() if name not in own}
+
+
+def nccl_files(intent: Intent, facts: Facts | None) -> list[ManagedFile]:
+    """nccl.conf, the environment file and those of launchers, in this order; none where no rail is NCCL's and the user sets nothing.
+
+    Files of launchers that are not wanted any more, and the mark of a first run, shall not be there (content None).
     Raises ValueError for a variable that cannot be written to a file.
     """
-    variables = nccl_variables(intent, facts)
-    if not variables and all(rail["role"] != "compute" for rail in intent["rails"]):
+    nccl, variables = intent["nccl"], nccl_variables(intent, facts)
+    files: list[ManagedFile] = []
+    if variables or any(rail["role"] == "compute" for rail in intent["rails"]):
+        files = [
+            ManagedFile(nccl["conf_file"], HEADER + render_nccl_conf(variables)),
+            ManagedFile(nccl["environment_file"], HEADER + render_environment(variables)),
+            *(launcher_file(name, variables, nccl["conf_file"]) for name in LAUNCHERS if name in nccl["launchers"]),
+        ]
+    ours = [*(launcher.path for launcher in LAUNCHERS.values()), *([] if nccl["profile"] == FIRST_RUN else [PASSED])]
+    wanted, there = {file.path for file in files}, (facts or {}).get("files") or {}
+    return [*files, *(ManagedFile(path, None) for path in ours if path in there and path not in wanted)]
+
+
+def passed_files(intent: Intent, facts: Facts) -> list[ManagedFile]:
+    """What is written when the collectives of a host with the profile debug_first_run have passed for the first time; nothing else."""
+    if intent["nccl"]["profile"] != FIRST_RUN or has_passed(facts):
         return []
-    return [
-        ManagedFile(intent["nccl"]["conf_file"], HEADER + render_nccl_conf(variables)),
-        ManagedFile(intent["nccl"]["environment_file"], HEADER + render_environment(variables)),
-    ]
+    mark = ManagedFile(PASSED, HEADER)
+    later = {**facts, "files": {**(facts.get("files") or {}), mark.path: described(HEADER, mark.mode)}}
+    return [mark, *(file for file in nccl_files(intent, later) if differs(file, later))]
+
+
+def nccl_passed(intent: Intent, facts: Facts) -> list[dict[str, Any]]:
+    """The same in the shape that rdma.cluster.managed_files takes."""
+    return [_as_options(file) for file in passed_files(intent, facts)]
 
 
 def nccl_differs(intent: Intent, facts: Facts | None) -> bool:
@@ -77,10 +130,18 @@ def nccl_differs(intent: Intent, facts: Facts | None) -> bool:
     return files_differ(nccl_files(intent, facts), facts or {})
 
 
-def files_to_write(intent: Intent, facts: Facts | None) -> list[dict[str, str]]:
+def files_to_write(intent: Intent, facts: Facts | None) -> list[dict[str, Any]]:
     """Those files that are not as they shall be, in the shape that rdma.cluster.managed_files takes: path, content, mode."""
-    wanted = [file for file in nccl_files(intent, facts) if differs(file, facts or {})]
-    return [{"path": file.path, "content": file.text, "mode": f"{file.mode:04o}"} for file in wanted]
+    return [_as_options(file) for file in nccl_files(intent, facts) if differs(file, facts or {})]
+
+
+def _as_options(file: ManagedFile) -> dict[str, Any]:
+    return {"path": file.path, "content": file.content, "mode": f"{file.mode:04o}"}
+
+
+def check_pkey(host: str, intent: Intent, facts: Facts) -> list[Finding]:
+    """Finding `nccl.pkey`, as _nccl_fabric has it."""
+    return _nccl_fabric.check_pkey(host, intent, facts, _compute_rails(intent, facts))
 
 
 def check_gid_index(host: str, intent: Intent, facts: Facts | None) -> list[Finding]:
@@ -133,5 +194,4 @@ def _gid_indexes(intent: Intent, facts: Facts | None) -> dict[str, int | None]:
 
 def _needs_gid_index(version: str | None) -> bool:
     """version: of NCCL ("2.20.5"); None is taken for a recent one."""
-    numbers = re.match(r"(\d+)\.(\d+)", version or "")
-    return numbers is not None and (int(numbers[1]), int(numbers[2])) < FINDS_GID_SINCE
+    return not knows(version, FINDS_GID_SINCE)

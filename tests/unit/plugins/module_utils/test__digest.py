@@ -38,8 +38,9 @@ def test_the_digest_has_what_roles_compare_and_no_more(tmp_path: Path) -> None:
         assert kept[key] == facts[key]
     assert kept["limits"] == {key: facts["limits"][key] for key in ("service_memlock", "service_open_files", "remove_ipc")}
     assert kept["time"] == {"chrony": None}
-    left_out = {"subset", "nics", "gpu_driver", "distances", "iommu", "nccl_files", "filesystems", "session"}
+    left_out = {"subset", "nics", "gpu_driver", "distances", "nccl_files", "filesystems", "session"}
     assert kept["pcie"] == {"acs_mode": None, "usual_mrrs_bytes": None}
+    assert (kept["nccl"], kept["iommu"], "asked" in kept["stack"]["distribution"]) == ({}, {}, False)
     assert set(facts) - set(kept) == {*left_out, "gpu_support", "module_parameters", "nodes"}
     assert kept["devices"]["mlx5_0"] == {
         "driver": "mlx5_core",
@@ -91,6 +92,23 @@ def test_the_digest_keeps_the_lids_of_infiniband(tmp_path: Path) -> None:
     assert (kept["lid"], kept["sm_lid"]) == (17, 1)
 
 
+def test_the_digest_has_what_is_there_of_nccl_of_packages_and_of_p_keys(tmp_path: Path) -> None:
+    """What is absent is not named: each word is kept for every host."""
+    port = "/sys/class/infiniband/mlx5_0/ports/1"
+    facts = read(
+        write_tree(tmp_path, f"{port}/link_layer: InfiniBand\n{port}/pkeys/0: 0x7fff\n{port}/pkeys/1: 0x8101\n{port}/pkeys/2: 0x0000")
+    )
+    facts["nccl"].update(library="/usr/lib64/libnccl.so.2.30.7", version="2.30.7")
+    facts["iommu"]["virtual_machine"] = True
+    facts["stack"]["distribution"]["asked"] = {"libnccl2": "2.30.7-1+cuda13.0", "openmpi": None}
+
+    kept = digest(facts)
+    assert kept["nccl"] == {"library": "/usr/lib64/libnccl.so.2.30.7", "version": "2.30.7"}
+    assert kept["iommu"] == {"virtual_machine": True}
+    assert kept["stack"]["distribution"]["asked"] == {"libnccl2": "2.30.7-1+cuda13.0"}
+    assert kept["devices"]["mlx5_0"]["ports"]["1"]["pkeys"] == {"0": 0x7FFF, "1": 0x8101}
+
+
 def test_the_digest_of_a_host_with_eight_nics_is_small(tmp_path: Path) -> None:
     facts = read(mlx5_machine(tmp_path))
     ports = facts["devices"]["mlx5_0"]["ports"]
@@ -133,7 +151,6 @@ def test_hosts_are_compared_by_what_their_interfaces_can_do_as_well(tmp_path: Pa
     assert {netdev.pop("max_mtu_bytes") for netdev in seen["netdevs"].values()} == {None}
     assert {netdev.pop("numa_node") for netdev in seen["netdevs"].values()} == {0}
     assert seen.pop("session") == {"address": None, "netdev": None}
-    assert seen.pop("iommu") == {"virtual_machine": facts["iommu"]["virtual_machine"]}
     for device in seen["devices"].values():
         del device["ports"]["1"]["speed"], device["ports"]["1"]["active_mtu_bytes"], device["pci"]["hops"]
     assert seen == digest(facts)

@@ -46,7 +46,7 @@ ARP_IGNORE, RMEM, ABSENT = "net.ipv4.conf.all.arp_ignore", "net/ipv4/tcp_rmem", 
 def test_an_empty_tree_has_nothing(tmp_path: Path) -> None:
     facts = read(tmp_path)
 
-    parts = {"schema", "subset", "boot", "stack", "limits", "sysctl", "iommu", "load", "time", "cpu", "session"}
+    parts = {"schema", "subset", "boot", "stack", "nccl", "limits", "sysctl", "iommu", "load", "time", "cpu", "session"}
     assert {name for name, part in facts.items() if part} == parts
     assert (facts["devices"], facts["netdevs"], facts["gpus"], facts["files"], facts["nccl_files"]) == ({}, {}, None, {}, {})
     assert (facts["stack"]["kind"], facts["stack"]["kernel"], facts["stack"]["modules"]) == (None, None, {})

@@ -14,6 +14,7 @@ from pathlib import Path
 
 import pytest
 
+from ansible_collections.rdma.cluster.plugins.module_utils import _archive
 from ansible_collections.rdma.cluster.plugins.module_utils import _ofed_archive as archive
 from ansible_collections.rdma.cluster.plugins.module_utils._errors import ApplyError
 
@@ -52,20 +53,20 @@ def test_a_good_archive_is_unpacked_as_a_whole_and_belongs_to_us(tmp_path: Path)
         member(f"{TOP}/c", kind=tarfile.LNKTYPE, link=f"{TOP}/DEBS/a.deb"),
         member(f"{TOP}/DEBS/up", kind=tarfile.SYMTYPE, link="../mlnxofedinstall"),
     )
-    archive.verify(path, "sha256:" + hashlib.sha256(path.read_bytes()).hexdigest().upper())
+    _archive.verify(path, "sha256:" + hashlib.sha256(path.read_bytes()).hexdigest().upper())
     contents = archive.inspect_archive(path, VERSION)
     assert (contents.top, contents.size_bytes, contents.members) == (TOP, 1000 + len(SCRIPT), 6)
     folder = tmp_path / "ofed"
     (folder / ".unpacking-old").mkdir(parents=True)
     (folder / "unpacked").mkdir()
     (folder / "unpacked" / "left-over").touch()
-    top = archive.unpack(path, contents, folder)
+    top = _archive.unpack(path, contents, folder)
     assert [each.name for each in folder.iterdir()] == ["unpacked"]
     assert [each.name for each in (folder / "unpacked").iterdir()] == [TOP]
     assert stat.S_IMODE((top / "mlnxofedinstall").stat().st_mode) == 0o755
     assert (top / "mlnxofedinstall").stat().st_uid != 4711
     assert (top / "DEBS/up").read_bytes() == SCRIPT
-    archive.remove_unpacked(folder)
+    _archive.remove_unpacked(folder)
     assert not list(folder.iterdir())
 
 
@@ -76,9 +77,9 @@ def test_an_interrupted_unpacking_leaves_nothing(tmp_path: Path, monkeypatch: py
     def fail(*_arguments: object) -> None:
         raise OSError(28, "No space left on device")
 
-    monkeypatch.setattr(archive, "_extract", fail)
+    monkeypatch.setattr(_archive, "_extract", fail)
     with pytest.raises(OSError, match="No space left"):
-        archive.unpack(path, contents, tmp_path / "ofed")
+        _archive.unpack(path, contents, tmp_path / "ofed")
     assert not list((tmp_path / "ofed").iterdir())
 
 
@@ -149,11 +150,11 @@ def test_a_damaged_archive(tmp_path: Path) -> None:
     with pytest.raises(
         ApplyError, match=f"its sha256 is {hashlib.sha256(path.read_bytes()).hexdigest()}, expected {digest}: the download is"
     ):
-        archive.verify(path, f"sha256:{digest}")
+        _archive.verify(path, f"sha256:{digest}")
     with pytest.raises(ApplyError, match="is not there"):
-        archive.verify(tmp_path / "absent", f"sha256:{digest}")
+        _archive.verify(tmp_path / "absent", f"sha256:{digest}")
     with pytest.raises(ApplyError, match="64 hex digits, got 'md5:0'"):
-        archive.verify(path, "md5:0")
+        _archive.verify(path, "md5:0")
 
 
 def test_room_for_archive_and_build() -> None:

@@ -102,7 +102,9 @@ def test_defaults_are_filled_in_and_nics_are_lower_case() -> None:
     assert intent["gpudirect"] == {"path": "auto", "driver_version": None}
     assert intent["firmware"] == {"settings": {}, "link_type": True, "versions": {}}
     assert intent["nccl"] == {
-        "conf_file": "/etc/nccl.conf", "environment_file": "/etc/rdma-cluster/nccl.env", "version": None, "socket_ifname": None,
+        "conf_file": "/etc/nccl.conf", "environment_file": "/etc/rdma-cluster/nccl.env", "version": None,
+        "profile": "default", "launchers": [], "socket_ifname": None, "topology_file": None,
+        "install": {"kind": "none", "packages": {}, "tests": None},
         "variables": {},
     }  # fmt: skip
     assert intent["pairs"] == {

@@ -13,14 +13,14 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ansible_collections.rdma.cluster.plugins.plugin_utils import _intent_schema, _intent_schema_fabric
+from ansible_collections.rdma.cluster.plugins.plugin_utils import _intent_schema, _intent_schema_fabric, _intent_schema_nccl
 from ansible_collections.rdma.cluster.plugins.plugin_utils._intent_keys import Form, Key
 from ansible_collections.rdma.cluster.plugins.plugin_utils._intent_schema import RUN, SECTIONS
 from ansible_collections.rdma.cluster.plugins.plugin_utils._stages import STAGES
 
 FORMS = {
     name.lstrip("_"): form
-    for room in (_intent_schema, _intent_schema_fabric)
+    for room in (_intent_schema, _intent_schema_fabric, _intent_schema_nccl)
     for name, form in vars(room).items()
     if isinstance(form, Form)
 }
@@ -37,6 +37,8 @@ GOOD = {
     "SYSCTL_VALUE": ["1", "4096 87380 6291456", "cubic"],
     "NCCL_NAME": ["NCCL_IB_TC", "UCX_TLS"],
     "NCCL_VALUE": ["", "=mlx5_0:1,mlx5_1:1", "^docker0", "/etc/topo.xml", "0x10"],
+    "PACKAGE": ["libnccl2", "libnccl-dev", "libstdc++6"],
+    "PACKAGE_VERSION": ["2.30.7-1+cuda13.0", "1:4.1.4-3", "4.1.4-3.el9_2"],
     "CHECK": ["link.state", "pair.bandwidth", "host.memlock_x"],
     "ADDRESS": ["192.168.100.1/24", "10.0.0.0/31", "10.0.0.7/32"],
     "GUID": ["0x0002c9030002fb05"],

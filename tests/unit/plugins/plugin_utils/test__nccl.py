@@ -29,9 +29,10 @@ LAB_HCA = "=rxe_rail0:1,rxe_rail1:1"
 
 
 def lab_intent(**nccl: Any) -> dict[str, Any]:
-    """The part of a lab machine's normalised intent that is read here."""
-    defaults = {"conf_file": CONF_FILE, "environment_file": ENVIRONMENT_FILE, "version": None, "socket_ifname": None, "variables": {}}
-    return {"rails": lab_rails(), "roce": None, "nccl": {**defaults, **nccl}}
+    """A lab machine's normalised intent; nccl: keys of rdma_nccl as they are, also such as the schema refuses."""
+    intent = whole_intent()
+    intent["nccl"].update(nccl)
+    return intent
 
 
 def mlx5_host(indexes: tuple[int | None, ...]) -> tuple[dict[str, Any], dict[str, Any]]:
