@@ -1,0 +1,76 @@
+# Copyright (c) 2026, the rdma.cluster authors
+# GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""Lists of devices and interfaces as NCCL takes them: [^][=]name[:port[:rail[:plane]]],… (NCCL src/misc/utils.cc, parseStringList).
+
+Names are prefixes unless there is a = in front: mlx5_1 also means mlx5_10. With a ^ it is all but these.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+#: More devices NCCL does not take (src/transport/net_ib/common.h, MAX_IB_DEVS), and more entries it does not look at.
+MAX_DEVICES = 32
+_NUMBER = re.compile(r"[0-9]{1,9}")
+
+
+@dataclass(frozen=True)
+class Entry:
+    """One entry. port: None for every port; well_formed: False where a port, rail or plane is no number, or there are too many."""
+
+    name: str
+    port: int | None
+    well_formed: bool = True
+
+    def __str__(self) -> str:
+        return self.name if self.port is None else f"{self.name}:{self.port}"
+
+
+@dataclass(frozen=True)
+class DeviceList:
+    """excluded: all but these; exact: whole names."""
+
+    excluded: bool
+    exact: bool
+    entries: tuple[Entry, ...]
+
+    def named(self, entry: Entry, name: str) -> bool:
+        """Whether an entry means a device or interface, whatever its port."""
+        return name == entry.name if self.exact else name.startswith(entry.name)
+
+    def has(self, name: str, port: int | None = None) -> bool:
+        """Whether NCCL may use a port; a list without entries allows everything, and with a ^ nothing."""
+        listed = not self.entries or any(self.named(entry, name) and entry.port in (None, port) for entry in self.entries)
+        return listed != self.excluded
+
+
+def parse_list(value: str) -> DeviceList:
+    """A value of NCCL_IB_HCA or NCCL_SOCKET_IFNAME; what NCCL does not understand stays in it as entries that are not well formed."""
+    excluded = value.startswith("^")
+    rest = value[1:] if excluded else value
+    exact = rest.startswith("=")
+    words = (rest[1:] if exact else rest).split(",")
+    return DeviceList(excluded, exact, tuple(_entry(word) for word in words if word and not word.startswith(":")))
+
+
+def _entry(word: str) -> Entry:
+    name, *fields = word.split(":")
+    well_formed = len(fields) <= 3 and all(not field or _NUMBER.fullmatch(field) for field in fields)
+    found = _NUMBER.match(fields[0]) if fields else None
+    port = None if not fields or not fields[0] else int(found[0]) if found else 0
+    return Entry(name, port, well_formed)
+
+
+def used_ports(devices: Mapping[str, Any], listed: DeviceList | None) -> list[tuple[str, str]]:
+    """The ports that NCCL uses: (device, port) of each that is ACTIVE and allowed. devices: of the facts; None: every port is allowed."""
+    return [
+        (name, number)
+        for name, device in sorted(devices.items())
+        for number, port in sorted(device["ports"].items())
+        if port["state"] == "ACTIVE" and (listed is None or listed.has(name, int(number)))
+    ]
