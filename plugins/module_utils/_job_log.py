@@ -26,8 +26,12 @@ SIGNATURES: tuple[Signature, ...] = (*CUDA_SIGNATURES, *NCCL_SIGNATURES, *JOB_SI
 #: Of each kind of line so many hosts and ranks are told, and of each field so many values.
 MOST_PLACES = 4096
 MOST_VALUES = 16
+#: Of so many lines of a kind the fields are read.
+_MOST_READ = 1000
 #: What in NCCL's own log is no failure, and long: channels. Nearly all lines of a large job's log are of this kind.
 _CHANNEL = "NCCL INFO Channel "
+_OF_ANY = tuple((signature.needle, signature) for signature in SIGNATURES)
+_OF_INFO = tuple((signature.needle, signature) for signature in SIGNATURES if signature.info)
 
 
 @dataclass(frozen=True)
@@ -99,8 +103,6 @@ class _Reader:
         self.context = Context()
         self.lines = 0
         self.last = "\n"
-        self._everything = [(signature.needle, signature) for signature in SIGNATURES]
-        self._info = [(signature.needle, signature) for signature in SIGNATURES if signature.info]
 
     def line(self, line: str) -> None:
         self.lines += 1
@@ -108,20 +110,31 @@ class _Reader:
         if _CHANNEL in line:
             return
         info = INFO in line
-        for needle, signature in self._info if info else self._everything:
-            if needle in line and self._fits(signature, line[:LONGEST_LINE]):
-                return
-        self.context.line(self.lines, line[:LONGEST_LINE], info=info)
+        line = line[:LONGEST_LINE]
+        found = find_signature(line, info=info)
+        if found is None:
+            self.context.line(self.lines, line, info=info)
+        else:
+            self._add(line, *found)
 
-    def _fits(self, signature: Signature, line: str) -> bool:
-        found = signature.regex.search(line) if signature.regex is not None else None
-        if signature.regex is not None and found is None:
-            return False
+    def _add(self, line: str, signature: Signature, values: Mapping[str, str]) -> None:
         said = self.context.placed(read(line))
-        own = found.groupdict() if found is not None else {}
-        kept = self.kept.setdefault(signature.name, _Kept(signature, self.lines, said))
-        kept.add(said, [*((name, value) for name, value in own.items() if value is not None), *fields(line)])
-        return True
+        kept = self.kept.get(signature.name)
+        if kept is None:
+            kept = self.kept[signature.name] = _Kept(signature, self.lines, said)
+        more = fields(line) if kept.count < _MOST_READ else ()
+        kept.add(said, [*values.items(), *more])
+
+
+def find_signature(line: str, *, info: bool) -> tuple[Signature, dict[str, str]] | None:
+    """The first of SIGNATURES that a line fits, and its named groups. info: whether NCCL wrote the line at level INFO."""
+    for needle, signature in _OF_INFO if info else _OF_ANY:
+        if needle in line:
+            found = signature.regex.search(line) if signature.regex is not None else None
+            if found is not None or signature.regex is None:
+                groups = found.groupdict() if found is not None else {}
+                return signature, {name: value for name, value in groups.items() if value is not None}
+    return None
 
 
 def read_job_log(lines: Iterable[str]) -> JobLog:
