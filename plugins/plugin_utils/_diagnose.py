@@ -26,7 +26,10 @@ _ORDER = (ERROR, SYMPTOM, REMARK, CONSEQUENCE)
 
 @dataclass(frozen=True)
 class Checked:
-    """One likely cause. name: of CAUSES; verdict: the strongest that a host gives; answers: by host, "" for the log; remedy: "" for what is excluded."""
+    """One likely cause.
+
+    name: of CAUSES; verdict: the strongest that a host gives; answers: by host, "" for the log; remedy: "" for what is excluded.
+    """
 
     name: str
     says: str

@@ -50,7 +50,7 @@ from ansible_collections.rdma.cluster.plugins.plugin_utils._diagnose_scene impor
 
 
 class Cause(NamedTuple):
-    """says: for a person; test: whether it holds; remedy: the command and the host; of_log: whether the log alone tells it, for all hosts."""
+    """says: for a person; test: whether it holds; remedy: the command and the host; of_log: whether the log alone tells it."""
 
     says: str
     test: Test

@@ -10,6 +10,7 @@ _LOST = ("earlier", "port.down", "port.flaps", "ended")
 _REACH = (
     "earlier",
     "port.down",
+    "port.planned",
     "gid.index",
     "gid.subnet",
     "mtu",
