@@ -87,7 +87,9 @@ CAUSES: dict[str, Cause] = {
         "the IOMMU translates what devices send to each other", iommu, "Boot {host} with `iommu=pt`, or turn the IOMMU off in its BIOS."
     ),
     "acs": Cause(
-        "ACS sends what GPUs and NICs say to each other through the root", judged("host", "host.pcie"), "Run the host stage for {host}."
+        "ACS sends what GPUs and NICs say to each other through the root",
+        judged("preflight", "pcie.acs"),
+        "Run the host stage for {host} with rdma_host.pcie; its gate says which bridge.",
     ),
     # devices
     "hca.none": Cause("the host has no RDMA device", no_device, "Run the driver stage for {host}; its gate says what is missing."),
