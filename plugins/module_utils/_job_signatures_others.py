@@ -85,9 +85,9 @@ JOB_SIGNATURES: tuple[Signature, ...] = (
     # Slurm
     Signature("host.memory", "oom_kill event", _SLURM),
     Signature("host.memory", "Out Of Memory", _SLURM, r"error: (?P<host>\S+): tasks? (?P<rank>\d+)"),
-    Signature("slurm.node", "DUE TO NODE FAILURE", _SLURM),
+    Signature("slurm.node", "DUE TO NODE FAILURE", _SLURM, r" ON (?P<host>\S+) CANCELLED"),
     Signature("slurm.node", "Node failure on", _SLURM, r"Node failure on (?P<host>\S+)"),
-    Signature("slurm.time", "DUE TO TIME LIMIT", _SLURM),
+    Signature("slurm.time", "DUE TO TIME LIMIT", _SLURM, r" ON (?P<host>\S+) CANCELLED"),
     Signature(
         "slurm.task", "srun: error:", _SLURM, r"error: (?P<host>\S+): tasks? (?P<rank>\d+)\S*: (?P<how>Killed|Segmentation|Bus|Abort)"
     ),

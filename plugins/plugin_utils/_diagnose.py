@@ -169,7 +169,7 @@ class _Words(dict[str, str]):
     """What a remedy names, in words where the line does not tell it."""
 
     def __missing__(self, name: str) -> str:
-        return {"host": "the hosts of the job", "device": "the device", "file": "the file", "peer": "the other end"}[name]
+        return {"host": "the hosts of the job", "device": "DEVICE", "file": "FILE", "peer": "PEER"}[name]
 
 
 def _remedy(template: str, hosts: Iterable[str], occurrence: Occurrence) -> str:

@@ -6,7 +6,7 @@
 
 from __future__ import annotations
 
-_LOST = ("earlier", "port.down", "port.flaps", "ended")
+_LOST = ("earlier", "ended")
 _REACH = (
     "earlier",
     "port.down",

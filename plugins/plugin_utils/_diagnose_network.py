@@ -7,12 +7,14 @@
 from __future__ import annotations
 
 import ipaddress
+import re
 from collections.abc import Iterator, Mapping
 from typing import Any
 
 from ansible_collections.rdma.cluster.plugins.module_utils._nccl_devices import parse_list
 from ansible_collections.rdma.cluster.plugins.plugin_utils._diagnose_scene import Answer, Scene, confirmed, excluded, unknown
 from ansible_collections.rdma.cluster.plugins.plugin_utils._explain_text import at, elements, listed, part
+from ansible_collections.rdma.cluster.plugins.plugin_utils._nccl import FINDS_GID_SINCE
 
 _ROCE_V2 = "RoCE v2"
 #: Addresses that no other host can reach, and those of Docker's own bridge.
@@ -33,19 +35,32 @@ def gid_index(scene: Scene) -> Answer:
     """Whether the GID that is taken by its index is one for RoCE v2 on an IPv4 address."""
     if at(scene.facts, "devices") is None:
         return unknown("the GIDs were not read")
-    forced = [
+    set_to = [
         (int(value), f"NCCL_IB_GID_INDEX={value} by {where}") for value, where in scene.variable("NCCL_IB_GID_INDEX") if _number(value)
     ]
-    indexes = forced or [(int(value), f"the line says index {value}") for value in scene.told("gid_index") if _number(value)]
-    if not indexes:
-        return excluded("nothing sets NCCL_IB_GID_INDEX, and NCCL finds the GID by itself since 2.21")
+    told = set_to or [(int(value), f"the line says index {value}") for value in scene.told("gid_index") if _number(value)]
     ethernet = [(name, port) for name, port in _ports(scene) if port.get("link_layer") == "Ethernet"]
     if not ethernet:
-        return unknown(f"{indexes[0][1]}; no RoCE port was read")
-    wrong = [f"{name} has {words}" for name, port in ethernet for index, _why in indexes for words in [_bad_gid(port, index)] if words]
+        layers = {port.get("link_layer") for _name, port in _ports(scene)}
+        return excluded("there is no RoCE port") if layers == {"InfiniBand"} else unknown("no RoCE port was read")
+    if not told:
+        version = _version(scene)
+        if version is None:
+            return unknown("nothing sets it; NCCL before 2.21 takes index 0, and which NCCL it is, the log does not tell")
+        if version >= FINDS_GID_SINCE:
+            return excluded(f"nothing sets it, and NCCL {version[0]}.{version[1]} finds the GID by itself")
+        told = [(0, f"nothing sets it, so that NCCL {version[0]}.{version[1]} takes index 0")]
+    wrong = [f"{name} has {words}" for name, port in ethernet for index, _why in told for words in [_bad_gid(port, index)] if words]
     if wrong:
-        return confirmed(f"{indexes[0][1]}, and {listed(wrong)}")
-    return excluded(f"{indexes[0][1]}, which is for RoCE v2 on an IPv4 address of {listed([name for name, _port in ethernet])}")
+        return confirmed(f"{told[0][1]}, and {listed(wrong)}")
+    return excluded(f"{told[0][1]}, which is for RoCE v2 on an IPv4 address of {listed([name for name, _port in ethernet])}")
+
+
+def _version(scene: Scene) -> tuple[int, int] | None:
+    """The oldest NCCL that the log tells of, else the one that the intent names."""
+    said = [*scene.log.context.versions] or [str(at(scene.host.intent, "nccl", "version") or "")]
+    numbers = [(int(major), int(minor)) for each in said for major, minor in re.findall(r"^([0-9]+)\.([0-9]+)", each)]
+    return min(numbers, default=None)
 
 
 def _number(value: str) -> bool:

@@ -94,16 +94,17 @@ def judged(stage: str, *checks: str) -> Test:
             findings = HOST_CHECKS[stage](scene.host.name, scene.host.intent, scene.facts)
         except (KeyError, TypeError) as error:
             return unknown(f"the facts lack what the {stage} stage needs: {error}")
-        return _of_findings([finding for finding in findings if finding.check in checks], checks)
+        return _of_findings([finding for finding in findings if finding.check in checks])
 
     return test
 
 
-def _of_findings(findings: list[Finding], checks: tuple[str, ...]) -> Answer:
+def _of_findings(findings: list[Finding]) -> Answer:
     wrong = [finding for finding in findings if finding.status in (ERROR, WARNING)]
     if wrong:
         return confirmed("; ".join(f"{finding.subject}: {finding.observed}, expected {finding.expected}" for finding in wrong[:3]))
     open_ones = [finding for finding in findings if finding.status == UNKNOWN]
     if open_ones or not findings:
         return unknown("; ".join(f"{finding.subject}: {finding.observed}" for finding in open_ones[:3]) or "nothing was looked at")
-    return excluded(f"{', '.join(checks)}: {findings[0].observed}" if len(findings) == 1 else f"{', '.join(checks)} hold now")
+    told = sorted({finding.check for finding in findings})
+    return excluded(f"{told[0]}: {findings[0].observed}" if len(findings) == 1 else f"nothing wrong by {', '.join(told)}")

@@ -13,6 +13,8 @@ from ansible_collections.rdma.cluster.plugins.plugin_utils._diagnose import Diag
 from ansible_collections.rdma.cluster.plugins.plugin_utils._diagnose_scene import CONFIRMED, EXCLUDED, NOT_CHECKABLE, VERDICTS, Answer
 from ansible_collections.rdma.cluster.plugins.plugin_utils._explain_text import Item, items, listed, section, text_lines
 
+#: So many causes of a kind of line are told at length; the others are in diagnosis.json.
+MOST_TOLD = 4
 _TITLES = {
     ERROR: "FURTHER ERRORS, WHICH MAY FOLLOW FROM IT",
     SYMPTOM: "FAILURES WITHOUT A CAUSE OF THEIR OWN",
@@ -76,12 +78,13 @@ def _causes(finding: Finding) -> Iterator[Item]:
     """What was confirmed, with what to do. If nothing was, what could not be checked, with what to try; and the rest in short."""
     by_verdict = {verdict: [cause for cause in finding.causes if cause.verdict == verdict] for verdict in VERDICTS}
     told = by_verdict[CONFIRMED] or by_verdict[NOT_CHECKABLE]
-    for cause in told:
+    rest = [cause for cause in by_verdict[NOT_CHECKABLE] if cause not in told[:MOST_TOLD]]
+    for cause in told[:MOST_TOLD]:
         yield Item(cause.verdict, cause.says)
         yield Item("", "; ".join(_seen(cause.answers, cause.verdict)))
         yield Item("do" if cause.verdict == CONFIRMED else "try", cause.remedy)
-    if told is not by_verdict[NOT_CHECKABLE] and by_verdict[NOT_CHECKABLE] and finding.first:
-        yield Item(NOT_CHECKABLE, "; ".join(cause.says for cause in by_verdict[NOT_CHECKABLE]))
+    if rest and finding.first:
+        yield Item(NOT_CHECKABLE, "; ".join(cause.says for cause in rest))
     for cause in by_verdict[EXCLUDED] if finding.first else ():
         yield Item(EXCLUDED, f"{cause.says}: {'; '.join(_seen(cause.answers, cause.verdict))}")
 

@@ -113,6 +113,7 @@ def test_every_line_is_diagnosed_whatever_is_known() -> None:
 
 LOCKED_LOG = WARN.format("node1", LOCKED)
 GID_LOG = WARN.format("node1", INVALID)
+OLD_GID = "Call to ibv_modify_qp failed with error Invalid argument"
 IFNAME = INFO.format("node1", "NCCL_SOCKET_IFNAME set by environment to {}") + WARN.format("node1", "Bootstrap : no socket interface found")
 HCA = INFO.format("node1", "NCCL_IB_HCA set to {}") + INFO.format("node1", "NET/IB : No device found.")
 MTU_LOG = WARN.format("node1", RETRY)
@@ -203,6 +204,21 @@ PORT = ("devices", "rxe_rail0", "ports", "1")
             CONFIRMED,
             "NCCL_IB_GID_INDEX=0 by /etc/nccl.conf, and rxe_rail0/1 has a link-local or IPv6 GID at index 0",
         ),
+        (
+            INFO.format("node1", "NCCL version 2.20.5+cuda12.2") + WARN.format("node1", OLD_GID),
+            as_it_is,
+            "gid.index",
+            CONFIRMED,
+            "nothing sets it, so that NCCL 2.20 takes index 0, and rxe_rail0/1 has a link-local or IPv6 GID at index 0, rxe_rail1/1 has",
+        ),
+        (
+            INFO.format("node1", "NCCL version 2.28.9+cuda12.2") + WARN.format("node1", OLD_GID),
+            as_it_is,
+            "gid.index",
+            EXCLUDED,
+            "nothing sets it, and NCCL 2.28 finds the GID by itself",
+        ),
+        (WARN.format("node1", OLD_GID), as_it_is, "gid.index", NOT_CHECKABLE, "nothing sets it; NCCL before 2.21 takes index 0"),
         (GID_LOG.format(1), by_path(*PORT, "rocev2", value={}), "gid.none", CONFIRMED, "no RoCE v2 GID on IPv4 at rxe_rail0/1"),
         (
             WARN.format("node1", TIMEOUT.format("192.168.101.3")),
