@@ -44,9 +44,9 @@ class DeviceList:
         return name == entry.name if self.exact else name.startswith(entry.name)
 
     def has(self, name: str, port: int | None = None) -> bool:
-        """Whether NCCL may use a port; a list without entries allows everything, and with a ^ nothing."""
-        listed = not self.entries or any(self.named(entry, name) and entry.port in (None, port) for entry in self.entries)
-        return listed != self.excluded
+        """Whether NCCL may use a port, or any of a device or interface; without entries all are allowed, and with a ^ none."""
+        listed = any(self.named(entry, name) and (port is None or entry.port in (None, port)) for entry in self.entries)
+        return (listed or not self.entries) != self.excluded
 
 
 def parse_list(value: str) -> DeviceList:
