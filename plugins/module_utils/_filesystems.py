@@ -2,7 +2,7 @@
 # GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""How much room is left where packages, kernels and module builds are put."""
+"""How much room is left where packages, kernels and module builds are put, and in shared memory."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from ansible_collections.rdma.cluster.plugins.module_utils._command import Runner
 from ansible_collections.rdma.cluster.plugins.module_utils._sysroot import SysRoot
 
-PATHS = ("/", "/boot", "/var")
+PATHS = ("/", "/boot", "/var", "/dev/shm")  # noqa: S108 - shared memory
 
 
 @dataclass(frozen=True)

@@ -574,7 +574,7 @@ ansible_facts:
           type: dict
           returned: success
         filesystems:
-          description: C(free_bytes) and C(size_bytes) of C(/), C(/boot) and C(/var).
+          description: C(free_bytes) and C(size_bytes) of C(/), C(/boot), C(/var) and C(/dev/shm).
           type: dict
           returned: success
         session:

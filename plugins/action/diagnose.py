@@ -1,0 +1,79 @@
+# Copyright (c) 2026, the rdma.cluster authors
+# GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""Action plugin of rdma.cluster.diagnose; documented in plugins/modules/diagnose.py."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import Any, ClassVar, TextIO
+
+from ansible.errors import AnsibleError
+
+from ansible_collections.rdma.cluster.plugins.module_utils._job_line import LONGEST_LINE
+from ansible_collections.rdma.cluster.plugins.module_utils._job_log import JobLog, read_job_log
+from ansible_collections.rdma.cluster.plugins.plugin_utils._action import RunAction
+from ansible_collections.rdma.cluster.plugins.plugin_utils._diagnose import Fleet, confirmed, diagnose
+from ansible_collections.rdma.cluster.plugins.plugin_utils._diagnose_scene import Known
+from ansible_collections.rdma.cluster.plugins.plugin_utils._diagnose_text import text
+
+FILE, TEXT_FILE = "diagnosis.json", "diagnosis.txt"
+
+
+class ActionModule(RunAction):
+    _requires_connection = False
+    ARGUMENTS: ClassVar[Mapping[str, Any]] = {
+        "log": {"type": "str", "required": True},
+        "hosts": {"type": "dict", "default": {}},
+    }
+
+    def work(self, options: Mapping[str, Any]) -> dict[str, Any]:
+        read = self._read(options["log"])
+        if isinstance(read, str):
+            return {"failed": True, "msg": f"The log {options['log']} cannot be read on the control node: {read}"}
+        names = {str(name): str(host) for name, host in options["hosts"].items()}
+        play = list(self.variables["ansible_play_hosts_all"])
+        nowhere = sorted(f"{name}: {host}" for name, host in names.items() if host not in play)
+        if nowhere:
+            return {"failed": True, "msg": f"Of rdma_job_hosts, these name no host of the play: {', '.join(nowhere)}"}
+        found = diagnose(read, Fleet({host: self._brief(host) for host in play}, self._known, names))
+        told = text(found, options["log"])
+        stored = self.folder.write_json(FILE, {"log": options["log"], **found.to_dict()})
+        self.folder.write(TEXT_FILE, told + "\n")
+        said = found.to_dict()
+        return {
+            "explained": told,
+            "stored": str(stored),
+            "first_cause": read.cause,
+            "findings": said["findings"],
+            "confirmed": [cause.name for cause in confirmed(found)],
+            "unknown_hosts": said["unknown_hosts"],
+        }
+
+    def _read(self, name: str) -> JobLog | str:
+        """The log, or why it cannot be read. A path that is not absolute is one of the working directory, or of the playbook's files/."""
+        try:
+            path = Path(name).expanduser()
+            if not path.is_file():
+                path = Path(self._find_needle("files", name))
+            with path.open(encoding="utf-8", errors="replace") as handle:
+                return read_job_log(_lines(handle))
+        except (AnsibleError, OSError) as error:
+            return " ".join(str(error).split())[:300]
+
+    def _brief(self, host: str) -> Mapping[str, Any]:
+        facts: Mapping[str, Any] = self.variables["hostvars"][host].get("ansible_facts", {}).get("rdma") or {}
+        return facts
+
+    def _known(self, host: str) -> Known:
+        """The whole tree of what was read in this run, or what Ansible has kept of it."""
+        tree = self.folder.read_if_there(self.folder.host_file("facts", host)) or self._brief(host) or None
+        return Known(host, tree, self.variables["hostvars"][host].get("ansible_facts", {}).get("rdma_intent"))
+
+
+def _lines(handle: TextIO) -> Iterator[str]:
+    """The lines of a log; one that is longer than any sense comes in pieces."""
+    while line := handle.readline(4 * LONGEST_LINE):
+        yield line

@@ -1,0 +1,103 @@
+# Copyright (c) 2026, the rdma.cluster authors
+# GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""A diagnosis as plain text for a person: the likely cause first, what follows from it last."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+
+from ansible_collections.rdma.cluster.plugins.module_utils._job_signature import CONSEQUENCE, ERROR, REMARK, SYMPTOM
+from ansible_collections.rdma.cluster.plugins.plugin_utils._diagnose import Diagnosis, Finding
+from ansible_collections.rdma.cluster.plugins.plugin_utils._diagnose_scene import CONFIRMED, EXCLUDED, NOT_CHECKABLE, VERDICTS, Answer
+from ansible_collections.rdma.cluster.plugins.plugin_utils._explain_text import Item, items, listed, section, text_lines
+
+#: So many causes of a kind of line are told at length; the others are in diagnosis.json.
+MOST_TOLD = 4
+_TITLES = {
+    ERROR: "FURTHER ERRORS, WHICH MAY FOLLOW FROM IT",
+    SYMPTOM: "FAILURES WITHOUT A CAUSE OF THEIR OWN",
+    REMARK: "REMARKS: NO FAILURES BY THEMSELVES",
+    CONSEQUENCE: "WHAT FOLLOWED",
+}
+
+
+def text(diagnosis: Diagnosis, name: str) -> str:
+    """Lines of at most 120 columns, without a line break at the end. name: of the log."""
+    parts = ["\n".join(_head(diagnosis, name))]
+    parts += ["\n".join(["LIKELY CAUSE", *_lines(finding)]) for finding in diagnosis.findings if finding.first]
+    for kind, title in _TITLES.items():
+        rest = [finding for finding in diagnosis.findings if finding.occurrence.kind == kind and not finding.first]
+        if rest:
+            parts.append(section(title, *(list(_lines(finding)) for finding in rest)))
+    return "\n\n".join(parts)
+
+
+def _head(diagnosis: Diagnosis, name: str) -> Iterator[str]:
+    log = diagnosis.log
+    yield from text_lines(f"{name}: why the job failed", 0)
+    told = [f"{log.lines} lines", *([f"{log.context.nranks} ranks"] if log.context.nranks else [])]
+    told += [f"hosts {listed(log.context.hosts)}"] if log.context.hosts else []
+    told += [f"NCCL {listed(sorted(log.context.versions))}"] if log.context.versions else []
+    yield from text_lines("; ".join(told), 0)
+    if log.cut:
+        yield from text_lines("The last line has no end: the log is cut off, or the job still runs.", marked=True)
+    if not log.lines:
+        yield from text_lines("The log is empty.", marked=True)
+    elif log.cause is None:
+        yield from text_lines("It has no line that tells of a failure.", 0)
+    if diagnosis.strangers:
+        yield from text_lines(
+            f"This play does not know {listed(diagnosis.strangers)}: nothing could be checked there. "
+            "Run it on an inventory that has them, or say who they are: rdma_job_hosts.",
+            marked=True,
+        )
+
+
+def _lines(finding: Finding) -> Iterator[str]:
+    each = finding.occurrence
+    yield from text_lines(each.says, marked=finding.first or each.kind == ERROR)
+    yield from text_lines(f"{_times(each.count, each.line)}{_places(finding)} ({each.source})", 4)
+    yield from text_lines(f"> {each.first.text}", 4)
+    yield from items([Item(f"{line.label:<13}", line.text) for line in _causes(finding)], 4)
+
+
+def _times(count: int, line: int) -> str:
+    return f"line {line}" if count == 1 else f"{count} times, first in line {line}"
+
+
+def _places(finding: Finding) -> str:
+    each = finding.occurrence
+    hosts = f", on {listed(each.hosts)}" if each.hosts else ""
+    ranks = f", rank {listed([str(rank) for rank in each.ranks], 8)}" if each.ranks else ""
+    return hosts + ranks
+
+
+def _causes(finding: Finding) -> Iterator[Item]:
+    """What was confirmed, with what to do. If nothing was, what could not be checked, with what to try; and the rest in short."""
+    by_verdict = {verdict: [cause for cause in finding.causes if cause.verdict == verdict] for verdict in VERDICTS}
+    told = by_verdict[CONFIRMED] or by_verdict[NOT_CHECKABLE]
+    rest = [cause for cause in by_verdict[NOT_CHECKABLE] if cause not in told[:MOST_TOLD]]
+    for cause in told[:MOST_TOLD]:
+        yield Item(cause.verdict, cause.says)
+        yield Item("", "; ".join(_seen(cause.answers, cause.verdict)))
+        yield Item("do" if cause.verdict == CONFIRMED else "try", cause.remedy)
+    if rest and finding.first:
+        yield Item(NOT_CHECKABLE, "; ".join(cause.says for cause in rest))
+    for cause in by_verdict[EXCLUDED] if finding.first else ():
+        yield Item(EXCLUDED, f"{cause.says}: {'; '.join(_seen(cause.answers, cause.verdict))}")
+
+
+def _seen(answers: Mapping[str, Answer], verdict: str) -> Iterator[str]:
+    """What hosts of a verdict have shown; those that say the same in one."""
+    alike: dict[str, list[str]] = {}
+    for host, answer in answers.items():
+        if answer.verdict == verdict:
+            alike.setdefault(answer.seen, []).append(host)
+    for seen, hosts in list(alike.items())[:3]:
+        # What is not known of any host needs no names.
+        named = [host for host in hosts if host] if verdict != NOT_CHECKABLE or len(alike) > 1 else []
+        yield f"{listed(named)}: {seen}" if named else seen
+    if len(alike) > 3:
+        yield f"and {len(alike) - 3} more like these"

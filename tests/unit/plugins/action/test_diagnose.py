@@ -1,0 +1,75 @@
+# Copyright (c) 2026, the rdma.cluster authors
+# GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""The playbook that diagnoses a job, with real Ansible on this machine: what it prints and leaves, and when alone it fails."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import yaml
+
+from tests.unit.hosts import lab_rails
+
+ROOT = Path(__file__).parents[4]
+H200 = ROOT / "tests/unit/fixtures/h200/all_reduce_perf_no_ib_device_failed.txt"
+LOCKED = "{}:100:200 [0] misc/ibvwrap.cc:278 NCCL WARN Call to ibv_reg_mr failed with error Cannot allocate memory\n"
+
+
+def diagnose(folder: Path, log: str, hosts: dict[str, Any], *words: str) -> subprocess.CompletedProcess[str]:
+    local = {"ansible_connection": "local", "ansible_python_interpreter": sys.executable}
+    inventory = {"all": {"hosts": {name: {**local, **variables} for name, variables in hosts.items()}}}
+    (folder / "hosts.yml").write_text(yaml.safe_dump(inventory))
+    known = {**os.environ, "ANSIBLE_COLLECTIONS_PATH": str(ROOT / ".venv/collections"), "ANSIBLE_NOCOLOR": "1"}
+    playbook = str(ROOT / "playbooks/diagnose.yml")
+    argv = [str(Path(sys.executable).parent / "ansible-playbook"), "-i", "hosts.yml", playbook, "-e", f"rdma_job_log={log}", *words]
+    return subprocess.run(argv, cwd=folder, capture_output=True, text=True, timeout=120, check=False, env=known)
+
+
+def stored(folder: Path) -> dict[str, Any]:
+    told: dict[str, Any] = json.loads((folder / "artifacts/latest/diagnosis.json").read_text(encoding="utf-8"))
+    return told
+
+
+def test_a_job_is_diagnosed_without_an_intent(tmp_path: Path) -> None:
+    done = diagnose(tmp_path, str(H200), {"here": {}}, "-e", json.dumps({"rdma_job_hosts": {"vm": "here"}}))
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert "changed=0" in done.stdout
+    text = (tmp_path / "artifacts/latest/diagnosis.txt").read_text(encoding="utf-8")
+    assert text.startswith(f"{H200}: why the job failed\n")
+    assert f"\n{text}" in done.stdout
+    told = stored(tmp_path)
+    assert (told["schema"], told["log"], told["first_cause"], told["unknown_hosts"]) == (1, str(H200), "ib.no_device", [])
+    first = told["findings"][0]
+    assert (first["kind"], first["is"], first["first_cause"]) == ("ib.no_device", "remark", True)
+    assert all(list(cause["hosts"]) == ["here"] for cause in first["causes"])
+
+
+def test_with_an_intent_a_relative_log_and_a_host_that_is_not_there(tmp_path: Path) -> None:
+    (tmp_path / "job.log").write_text(LOCKED.format("node2"))
+    away = {"ansible_connection": "ssh", "ansible_host": "127.0.0.1", "ansible_port": 1}
+    done = diagnose(tmp_path, "job.log", {"node1": {"rdma_rails": lab_rails()}, "node2": away})
+    assert "job.log: why the job failed" in done.stdout, done.stdout + done.stderr
+    told = stored(tmp_path)
+    assert told["first_cause"] == "memory.locked"
+    memlock = told["findings"][0]["causes"][0]
+    assert memlock["hosts"] == {"node2": {"verdict": "not checkable", "seen": "the limits were not read"}}
+    assert memlock["remedy"].startswith("Run the host stage for node2,")
+
+
+def test_a_log_that_cannot_be_read_is_a_failure(tmp_path: Path) -> None:
+    done = diagnose(tmp_path, "nowhere.log", {"here": {}})
+    assert done.returncode == 2
+    assert "The log nowhere.log cannot be read on the control node: " in done.stdout + done.stderr
+
+
+def test_a_name_for_no_host_of_the_play_is_a_failure(tmp_path: Path) -> None:
+    done = diagnose(tmp_path, str(H200), {"here": {}}, "-e", json.dumps({"rdma_job_hosts": {"vm": "there"}}))
+    assert done.returncode == 2
+    assert "Of rdma_job_hosts, these name no host of the play: vm: there" in done.stdout + done.stderr
