@@ -16,6 +16,7 @@ from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 
 from ansible_collections.rdma.cluster.plugins.module_utils._gpu import Gpu, GpuDriver
+from ansible_collections.rdma.cluster.plugins.module_utils._gpu_support import LIBRARY_FOLDERS
 from ansible_collections.rdma.cluster.plugins.module_utils._stack import OFED_MODULE
 from ansible_collections.rdma.cluster.plugins.module_utils._sysroot import SysRoot
 
@@ -25,7 +26,6 @@ PEER_SYMBOL = "ib_register_peer_memory_client"
 #: uverbs registers DMA-BUFs; the libraries hand them on; the open GPU driver exports them.
 DMABUF_KERNEL, DMABUF_RDMA_CORE, DMABUF_GPU_DRIVER = (5, 12), (34,), (515,)
 _MEMORY_PEERS = "/sys/kernel/mm/memory_peers"
-_LIBRARY_FOLDERS = ("/usr/lib/x86_64-linux-gnu", "/usr/lib/aarch64-linux-gnu", "/usr/lib64", "/usr/lib", "/usr/local/lib")
 #: The library's number of two parts, then rdma-core's version: libibverbs.so.1.14.50.0.
 _LIBRARY = re.compile(r"libibverbs\.so\.1\.[0-9]{1,3}\.([0-9]{1,4}\.[0-9]{1,3})")
 _NUMBER = re.compile(r"[0-9]{1,6}")
@@ -153,6 +153,6 @@ def _loaded(sys: SysRoot) -> bool | None:
 
 def read_rdma_core_version(sys: SysRoot) -> str | None:
     """rdma-core's version ("50.0"), which the file name of libibverbs ends with; None if there is no such library."""
-    targets = (sys.link_target(f"{folder}/libibverbs.so.1") for folder in _LIBRARY_FOLDERS)
+    targets = (sys.link_target(f"{folder}/libibverbs.so.1") for folder in LIBRARY_FOLDERS)
     matches = (_LIBRARY.fullmatch(target.rsplit("/", 1)[-1]) for target in targets if target is not None)
     return next((match[1] for match in matches if match is not None), None)

@@ -142,6 +142,7 @@ NO_STACK: dict[str, Any] = {
         "held": None,
         "family": None,
         "kernels": None,
+        "asked": None,
     },
     "kernels": [],
     "newest": None,

@@ -215,6 +215,7 @@ def test_a_machine_without_anything(tmp_path: Path) -> None:
             "held": None,
             "family": None,
             "kernels": None,
+            "asked": None,
         },
         "kernels": [],
         "newest": None,
