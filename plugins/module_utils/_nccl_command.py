@@ -22,6 +22,8 @@ PROGRAMS = {name: f"{name}_perf" for name in ("all_reduce", "all_gather", "reduc
 DEBUG = {"NCCL_DEBUG": "INFO", "NCCL_DEBUG_SUBSYS": "INIT,NET,ENV"}
 _HOST = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,254}")
 _VARIABLE = re.compile(r"[A-Za-z_][A-Za-z0-9_]{0,254}")
+#: With this status mpirun of Open MPI 4 ends after its --timeout (ETIMEDOUT).
+TIMED_OUT = 110
 #: By this much a launcher's own limit comes before the one by which it is ended.
 SPARE_SECONDS = 10
 

@@ -19,7 +19,14 @@ from ansible_collections.rdma.cluster.plugins.module_utils._command import Spool
 from ansible_collections.rdma.cluster.plugins.module_utils._errors import CommandError, ParseError
 from ansible_collections.rdma.cluster.plugins.module_utils._findings import Finding, stopping
 from ansible_collections.rdma.cluster.plugins.module_utils._launcher_lines import untangled
-from ansible_collections.rdma.cluster.plugins.module_utils._nccl_command import NcclRun, command, deadline_seconds, environment
+from ansible_collections.rdma.cluster.plugins.module_utils._nccl_command import (
+    MPIRUN,
+    TIMED_OUT,
+    NcclRun,
+    command,
+    deadline_seconds,
+    environment,
+)
 from ansible_collections.rdma.cluster.plugins.module_utils._nccl_judge import judge, large_busbw
 from ansible_collections.rdma.cluster.plugins.module_utils._nccl_line import before_log
 from ansible_collections.rdma.cluster.plugins.module_utils._nccl_log import parse_nccl_log
@@ -96,10 +103,14 @@ def run_nccl(run: NcclRun, expected: Expected, *, host: str, subject: str, spool
 
 
 def _start(run: NcclRun, argv: list[str], path: str, spooler: Spooler) -> tuple[int | None, str]:
+    """Exit status and problem. A launcher that has ended the run for its time has not run it to its end."""
     try:
-        return spooler.run_into(argv, path, environment=environment(run), timeout_seconds=deadline_seconds(run)), ""
+        status = spooler.run_into(argv, path, environment=environment(run), timeout_seconds=deadline_seconds(run))
     except CommandError as error:
         return None, str(error)
+    if run.launcher == MPIRUN and status == TIMED_OUT:
+        return None, f"{argv[0]} has ended it after {run.timeout_seconds} seconds"
+    return status, ""
 
 
 def read_output(path: str, *, host: str, subject: str, exit_status: int | None, problem: str = "") -> Outcome:

@@ -7,6 +7,7 @@ from __future__ import annotations
 import json
 import os
 from collections.abc import Iterator
+from typing import Any
 
 import pytest
 
@@ -27,6 +28,11 @@ COLLECTIVES = {
     "repeats": 2,
     "timeout_seconds": 60,
 }
+
+
+@pytest.fixture
+def settings() -> dict[str, Any]:
+    return dict(COLLECTIVES)
 
 
 @pytest.fixture(scope="session")

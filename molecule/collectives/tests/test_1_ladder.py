@@ -7,7 +7,7 @@ from __future__ import annotations
 import json
 from typing import Any
 
-from lab import nccl_hosts
+from lab import nccl_hosts, remote
 from lab.cluster import Lab
 from tests.verify.site import Site
 
@@ -83,3 +83,13 @@ def test_a_build_without_mpi_stops_the_ladder(site: Site, lab: Lab) -> None:
     assert status != 0, said
     assert ("collective.ranks", "node1", "error") in told(site)
     assert len(site.json("collectives.json")["runs"]) == 1
+
+
+def test_a_host_that_hangs_is_named_and_nothing_is_left_running(site: Site, lab: Lab, settings: dict[str, Any]) -> None:
+    short = json.dumps({"rdma_collectives": {**settings, "gpus": 1, "repeats": 1, "timeout_seconds": 8}})
+    status, said = run(site, lab, {"node2": {"sleep_seconds": 600}}, *ANEW, "-e", short)
+    assert status != 0, said
+    assert site.json("collectives.json")["well"] == ["node1", "node3", "node4"]
+    assert ("collective.ladder", "node2", "error") in told(site)
+    left = [remote.execute(node, lab.folder, "pgrep -f '[a]ll_reduce_perf|[o]rted|[m]pirun'").stdout for node in lab.plan.nodes]
+    assert left == [""] * len(HOSTS)

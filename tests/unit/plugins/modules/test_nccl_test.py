@@ -100,6 +100,13 @@ def test_a_run_that_takes_too_long_is_ended(call: Any) -> None:
     assert said["seconds"] < 20
 
 
+def test_a_run_that_the_launcher_has_ended_for_its_time_was_not_run_to_its_end(call: Any, tmp_path: Path) -> None:
+    (tmp_path / "mpirun").write_text("#!/bin/sh\nexit 110\n")
+    (tmp_path / "mpirun").chmod(0o755)
+    said = call({}, launcher="mpirun", program=str(tmp_path / "mpirun"), hosts=["node1", "node2"], timeout_seconds=8)
+    assert (said["exit_status"], said["findings"][0]["observed"]) == (None, f"{tmp_path}/mpirun has ended it after 8 seconds")
+
+
 def test_a_program_that_is_not_there_is_no_failure_of_the_task(call: Any) -> None:
     said = call({}, folder="/nowhere")
     assert "failed" not in said

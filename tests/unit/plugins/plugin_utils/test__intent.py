@@ -114,7 +114,12 @@ def test_defaults_are_filled_in_and_nics_are_lower_case() -> None:
         "qp_timeout": None, "gpu_memory": False, "gpu_fail_below": 0.9, "floor_gbps": 0.0, "software_fail_below": 0.25, "fail_below": 0.8,
             "warn_below": 0.95,
     }  # fmt: skip
-    assert intent["collectives"] == {"min_busbw_gbps": None}
+    assert intent["collectives"] == {
+        "operation": "all_reduce", "also": [], "gpus": None, "launcher": "mpirun", "launcher_program": None, "launcher_arguments": [],
+        "allow_root": False, "address": None, "interface": None, "folder": None, "environment": {}, "min_bytes": 2**30,
+        "max_bytes": 2**33, "iterations": 20, "timeout_seconds": 300, "repeats": 3, "min_busbw_gbps": None, "nvlink_busbw_gbps": None,
+        "fail_below": 0.8, "warn_below": 0.9,
+    }  # fmt: skip
     assert intent["gate"] == {"policy": "stop", "max_failed_percent": None}
     assert intent["checks"] == {}
 
