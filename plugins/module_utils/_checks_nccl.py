@@ -24,17 +24,23 @@ _NAMED = 3
 _DEVICE = re.compile(r"(?<![^,=^])[^,:=^]+")
 
 
-def check_nccl(host: str, files: Sequence[ManagedFile], facts: Facts) -> list[Finding]:
+def check_nccl(host: str, files: Sequence[ManagedFile], facts: Facts, *, computes: bool = True) -> list[Finding]:
     """Findings `nccl.file` for each file and `nccl.hca` for each device that they name.
 
     files: as nccl_files gives them, nccl.conf first; none at all where NCCL uses no rail of the host, and those that shall go last.
+    computes: whether a compute rail is planned; without one nobody expects a device.
     """
     wanted = [file for file in files if file.content is not None]
     gone = [_file(host, file, facts) for file in files if file.content is None]
     if not wanted:
         return [*gone, *_nothing(host)]
-    hcas = _hca(host, parse_nccl_conf(wanted[0].text).variables, facts)
+    variables = parse_nccl_conf(wanted[0].text).variables
+    hcas = _hca(host, variables, facts) if computes or HCA in variables else [_no_hca(host)]
     return [*(_file(host, file, facts) for file in wanted), *gone, *hcas]
+
+
+def _no_hca(host: str) -> Finding:
+    return Finding(STAGE, "nccl.hca", host, HCA, NOT_APPLICABLE, "not set: no compute rail is planned", "ACTIVE")
 
 
 def _nothing(host: str) -> list[Finding]:

@@ -124,7 +124,7 @@ def _gpu(host: str, intent: Intent, facts: Facts) -> list[Finding]:
 def _nccl(host: str, intent: Intent, facts: Facts) -> list[Finding]:
     nccl = intent["nccl"]
     return [
-        *check_nccl(host, nccl_files(intent, facts), facts),
+        *check_nccl(host, nccl_files(intent, facts), facts, computes=any(rail["role"] == "compute" for rail in intent["rails"])),
         *check_gid_index(host, intent, facts),
         *check_pkey(host, intent, facts),
         *check_topology(host, nccl_variables(intent, facts).get(TOPOLOGY), facts),

@@ -123,6 +123,14 @@ def test_no_device_in_the_file_is_unknown_and_stops() -> None:
     assert (finding.check, finding.observed) == ("nccl.hca", "not set: no compute rail has an RDMA device")
 
 
+def test_without_a_compute_rail_no_device_is_expected() -> None:
+    files = [ManagedFile("/etc/nccl.conf", "# Managed by rdma.cluster\nNCCL_NVLS_ENABLE=0\n")]
+    found = {each.check: each for each in check_nccl("node1", files, facts_with(files), computes=False)}
+    assert (found["nccl.hca"].status, found["nccl.hca"].observed) == ("not_applicable", "not set: no compute rail is planned")
+    named = [ManagedFile("/etc/nccl.conf", "# Managed by rdma.cluster\nNCCL_IB_HCA==mlx5_9:1\n")]
+    assert [each.status for each in check_nccl("node1", named, facts_with(named), computes=False) if each.check == "nccl.hca"] == ["error"]
+
+
 def test_where_nccl_has_no_rail_nothing_is_asked() -> None:
     (finding,) = check_nccl("node1", [], lab_facts())
     assert (finding.check, finding.status) == ("nccl.file", "not_applicable")
