@@ -21,7 +21,9 @@ ID = re.compile(rf'"((?:{PARTS})\.(?!conf"|json")[a-z_]+)"')
 
 def test_the_code_makes_these_checks_and_no_others() -> None:
     files = [*(ROOT / "plugins/module_utils").glob("_*.py"), *(ROOT / "plugins/plugin_utils").glob("_*.py")]
-    texts = [file.read_text() for file in files if file.name not in ("_catalogue.py", "_drift.py", "_intent_schema.py")]
+    # What a job's log says, and why, is named in the same way and is no check.
+    others = ("_catalogue.py", "_drift.py", "_intent_schema.py")
+    texts = [file.read_text() for file in files if file.name not in others and not file.name.startswith(("_diagnose", "_job_"))]
     assert {found for text in texts for found in ID.findall(text)} == set(CHECKS)
 
 
