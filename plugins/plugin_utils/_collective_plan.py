@@ -118,13 +118,19 @@ class CollectivePlan:
             "operation": operation,
             "gpus": gpus,
             **(of_launcher if several else {"launcher": ALONE}),
-            "folder": settings["folder"],
+            "folder": settings["folder"] or _installed(self.fleet.intents[launcher]),
             "environment": {name: str(value) for name, value in settings["environment"].items()},
             **{key: settings[key] for key in ("min_bytes", "max_bytes", "iterations", "timeout_seconds")},
             "host": launcher,
             "subject": self.subject(hosts, operation),
             "expected": self.expectations.expected(hosts, operation, gpus),
         }
+
+
+def _installed(intent: Mapping[str, Any]) -> str | None:
+    """Where rdma_nccl.install has put nccl-tests, None if it installs none."""
+    tests = (intent["nccl"].get("install") or {}).get("tests")
+    return f"{tests['folder']}/build" if tests else None
 
 
 def _told(intent: Mapping[str, Any], facts: Mapping[str, Any]) -> dict[str, str]:

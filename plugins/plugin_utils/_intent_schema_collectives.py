@@ -36,7 +36,10 @@ COLLECTIVES = Section(
         allow_root=flag("Tell Open MPI that root may run it; without it, a run needs a user whose key all hosts know.", False),
         address=text("Where the launcher reaches this host; by itself where our own session came in, else its name.", HOST),
         interface=text("The interface of Open MPI's own connections; `rdma_nccl.socket_ifname` where it is absent.", INTERFACE),
-        folder=text("Where the programs of nccl-tests are; on the path of the session where it is absent.", ABSOLUTE),
+        folder=text(
+            "Where the programs of nccl-tests are; by itself where `rdma_nccl.install` has put them, else on the path of the session.",
+            ABSOLUTE,
+        ),
         environment=named(
             "Variables of a run beside those of the host, no secrets among them.",
             ENVIRONMENT_NAME,

@@ -143,6 +143,21 @@ def test_the_arguments_of_a_run_on_two_hosts() -> None:
     assert expected["names"] == {"node1": "node1", "node2": "node2"}
 
 
+@pytest.mark.parametrize(
+    ("given", "tests", "folder"),
+    [
+        (None, None, None),
+        (None, {"folder": "/opt/nccl-tests"}, "/opt/nccl-tests/build"),
+        ("/srv/mine", {"folder": "/opt/nccl-tests"}, "/srv/mine"),
+    ],
+    ids=["on the path", "installed", "given"],
+)
+def test_where_the_programs_are(given: str | None, tests: dict[str, str] | None, folder: str | None) -> None:
+    of = known(folder=given)
+    of["node1"]["intent"]["nccl"]["install"] = {"tests": tests}
+    assert plan(of).arguments(("node1",), "node1", "all_reduce")["folder"] == folder
+
+
 def test_a_host_alone_needs_no_launcher() -> None:
     arguments = plan().arguments(("node3",), "node3", "all_gather")
     assert (arguments["launcher"], arguments["subject"], "hosts" in arguments) == ("none", "all_gather_perf on one host", False)
