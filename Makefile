@@ -23,8 +23,8 @@ lab-down: ## remove the lab
 site: venv ## the site playbook on the lab that is up
 	@$(tools)/site.sh
 
-test: ## every check within half an hour (add PYTHON=python3.13 for the newest ansible-core)
-	@$(steps) prepare=1 unit=3 host-units=2 build=1 checks=5 molecule=21 policies=2
+test: ## every check, each unit test once (add PYTHON=python3.13 for the newest ansible-core)
+	@RDMA_TEST_ONCE=yes $(steps) prepare=1 unit=3 host-units=2 build=1 checks=5 molecule=21 policies=2
 
 test-all: ## the checks of `test`, every scenario, and the newest ansible-core
 	@RDMA_TEST_EXAMPLES=new RDMA_TEST_PYTHONS=all $(steps) prepare=4 unit=3 host-units=4 lint=3 build=1 sanity=3 molecule-all=52 newest=8
@@ -37,7 +37,7 @@ venv: ## the virtual environment alone
 	@$(tools)/venv.sh $(PYTHON)
 
 unit: venv ## unit tests
-	@$(tools)/run.sh pytest --numprocesses auto --dist loadfile
+	@$(tools)/units.sh
 
 host-units: venv ## the unit tests of what runs on hosts, under the oldest Python that hosts have
 	@$(tools)/host_units.sh
