@@ -25,6 +25,7 @@ def write_sweep(run: Path, **changes: Any) -> Path:
         "hosts": ["node1", "node2", "node3"],
         "tests": [{"name": "bandwidth", "command": "ib_write_bw"}],
         "schedule": {"kind": "full"},
+        "profiles": [{"device": "rxe_rail0", "port": 1}],
         "rails": [{"name": "rail0", "addresses": ["127.0.0.1", "127.0.0.2", "127.0.0.3"], "profiles": [0, 0, 0]}],
     }
     files: dict[str, str] = dict.fromkeys(plan["hosts"], "")

@@ -37,7 +37,7 @@ from ansible_collections.rdma.cluster.plugins.module_utils._nccl_variables impor
     reader,
 )
 
-CAPTURES = Path(__file__).parents[4] / "../shared/fixtures"
+FIXTURES = Path(__file__).parents[2] / "fixtures"
 
 
 def test_what_it_says_of_some() -> None:
@@ -91,7 +91,7 @@ def test_what_must_be_true_of_all(name: str) -> None:
 
 def test_every_variable_that_nccl_was_seen_to_read_is_there() -> None:
     """NCCL says which of its variables somebody has set."""
-    logs = sorted(CAPTURES.glob("h200/*debug_info*"))
+    logs = sorted(FIXTURES.glob("h200/*debug_info*.txt"))
     assert logs
     seen = {name for log in logs for name in re.findall(r"(NCCL_[A-Z0-9_]+) set by environment to", log.read_text(errors="replace"))}
     assert seen
