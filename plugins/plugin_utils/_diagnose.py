@@ -109,7 +109,7 @@ class Fleet:
     def _hostnames(briefs: Mapping[str, Mapping[str, Any]]) -> dict[str, str]:
         """Host names as kernels tell them, also without their domain; of several hosts with one name, none has it."""
         told = [(name, host) for host, facts in briefs.items() for name in [at(facts, "boot", "hostname")] if name]
-        names = [(each, host) for name, host in told for each in {name, _short(name)}]
+        names = [(each, host) for name, host in told for each in sorted({name, _short(name)})]
         uses = Counter(name for name, _host in names)
         return {name: host for name, host in names if uses[name] == 1}
 

@@ -173,7 +173,7 @@ def wrong_address(scene: Scene) -> Answer:
 
 def _owner(host: str, facts: Mapping[str, Any] | None, address: str) -> Iterator[str]:
     for name, netdev in part(facts, "netdevs").items():
-        if any(str(ip).split("/")[0] == address for ip in elements(netdev, "ipv4")):
+        if any(str(ip).partition("/")[0] == address for ip in elements(netdev, "ipv4")):
             yield f"{name} of {host}"
 
 

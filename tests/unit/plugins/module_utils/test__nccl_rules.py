@@ -32,10 +32,10 @@ INFINIBAND = {**FACTS, "devices": {"mlx5_0": device(link_layer="InfiniBand")}}
 MANY = {**FACTS, "devices": {**ROCE, "mlx5_10": device()}}
 
 
-def said(rule: str, variables: Mapping[str, str], facts: Mapping[str, Any] = FACTS, **more: Any) -> list[Problem]:
+def said(rule: str, variables: Mapping[str, str], facts: Mapping[str, Any] | None = None, **more: Any) -> list[Problem]:
     """What a rule says of a host whose /etc/nccl.conf has these variables. more: the plan's, and version."""
     version = more.pop("version", None)
-    problems = lint([Source(SITE_FILE, SITE, "", variables)], facts, version, Plan(**more))
+    problems = lint([Source(SITE_FILE, SITE, "", variables)], FACTS if facts is None else facts, version, Plan(**more))
     return [problem for problem in problems if problem.rule == rule]
 
 

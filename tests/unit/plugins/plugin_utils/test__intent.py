@@ -112,7 +112,7 @@ def test_defaults_are_filled_in_and_nics_are_lower_case() -> None:
         "seed": None,
         "size_bytes": 1048576, "queue_pairs": 4, "duration_seconds": 10, "iterations": None, "deadline_seconds": 60, "mtu_bytes": None,
         "qp_timeout": None, "gpu_memory": False, "gpu_fail_below": 0.9, "floor_gbps": 0.0, "software_fail_below": 0.25, "fail_below": 0.8,
-            "warn_below": 0.95,
+        "warn_below": 0.95,
     }  # fmt: skip
     assert intent["collectives"] == {
         "operation": "all_reduce", "also": [], "gpus": None, "launcher": "mpirun", "launcher_program": None, "launcher_arguments": [],

@@ -24,8 +24,10 @@ REFUSED = {"possible": False, "why_not": ["its driver is not the open one"]}
 NEAR = {"0000:18:00.0": {"mlx5_0": "PIX", "mlx5_1": "SYS"}, "0000:c0:00.0": {"mlx5_0": "SYS", "mlx5_1": "PXB"}}
 
 
-def with_gpus(distances: dict[str, dict[str, str | None]], dmabuf: Any = POSSIBLE, peermem: Any = POSSIBLE) -> dict[str, Any]:
-    return {"gpus": [{"address": each} for each in distances], "gpudirect": {"dmabuf": dmabuf, "peermem": peermem}, "distances": distances}
+def with_gpus(distances: dict[str, dict[str, str | None]], dmabuf: Any = None, peermem: Any = None) -> dict[str, Any]:
+    """dmabuf, peermem: what is said of either path, possible where nothing is."""
+    paths = {"dmabuf": dmabuf or POSSIBLE, "peermem": peermem or POSSIBLE}
+    return {"gpus": [{"address": each} for each in distances], "gpudirect": paths, "distances": distances}
 
 
 def rails(*devices: str | None) -> list[ResolvedRail]:

@@ -311,7 +311,10 @@ def test_launches_are_not_in_the_times_or_it_is_told(monkeypatch: pytest.MonkeyP
 def alone(stream: Stream) -> SimpleNamespace:
     """A stand-in for torch.distributed with one rank."""
     stream.cuda.is_available, stream.cuda.current_device = lambda: True, lambda: 0
-    gather = lambda own, found, group: found.__setitem__(0, own)  # noqa: E731
+
+    def gather(own: Any, found: list[Any], group: Any) -> None:
+        found[0] = own
+
     names: dict[str, Any] = {"get_backend": lambda: "nccl", "new_group": lambda backend: backend, "gather_object": gather}
     return SimpleNamespace(get_rank=lambda: 0, get_world_size=lambda: 1, **names)
 
