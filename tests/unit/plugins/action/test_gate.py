@@ -40,6 +40,9 @@ CELLS = [
     *[(policy, kind, True, HOSTS) for policy in (STOP, WITHIN, BEYOND, REPORT) for kind in (ERROR, UNKNOWN)],
     *[(policy, kind, True, REST) for policy in (STOP, WITHIN, BEYOND, REPORT) for kind in (TASK, UNREACHABLE)],
 ]
+if os.environ.get("RDMA_TEST_ONCE") == "yes":
+    # Each is a start of ansible-playbook. Of what our policy decides, and of what Ansible does, one of either kind.
+    CELLS = [cell for cell in CELLS if (cell[1] in (ERROR, UNREACHABLE)) is not cell[2] and cell[1] != TASK]
 
 
 def facts_of(host: str, kind: str) -> dict[str, Any]:
