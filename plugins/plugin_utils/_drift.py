@@ -38,6 +38,7 @@ EXPLAINED_BY = {
     "network.gid": (*_PORT, "network"),
     "nccl.file": (*_PORT, "nccl"),
     "nccl.hca": _PORT,
+    "nccl.lint": (*_PORT, "nccl"),
     "nccl.pkey": _PORT,
     "nccl.version": ("nccl",),
     "nccl.install": ("nccl",),
