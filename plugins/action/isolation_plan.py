@@ -22,14 +22,14 @@ class ActionModule(PairAction):
         sweep = self.sweep()
         why = "Nothing was measured." if sweep is None else self.why_no_load(sweep)
         if sweep is None or why:
-            return {"hosts": [], "outside": [], "msg": why}
+            return self.nobody(why)
         if len({each.get("pkey") for of in self.fleet.endpoints.values() for each in of.values()} - {None}) < 2:
-            return {"hosts": [], "outside": [], "msg": "All ports are in one partition."}
+            return self.nobody("All ports are in one partition.")
         rails = apart(self.fleet.endpoints, self._well(sweep))
         planned = [attempt for each in rails for attempt in attempts(each, self.fleet.endpoints, self.fleet.facts)]
         self.folder.write_json(FILE, record({each.rail: each.unknown for each in rails}, planned))
         if not planned:
-            return {"hosts": [], "outside": [], "msg": "In no two partitions of a rail there is a host that is known to be well."}
+            return self.nobody("In no two partitions of a rail there is a host that is known to be well.")
         plan = isolation_plan(f"{run_id()}-isolation", planned, self.fleet.endpoints, self.intent, self.forks)
         return self.hand_out(ISOLATION, plan, (), f"{len(planned)} attempts that must fail.")
 

@@ -33,7 +33,7 @@ class ActionModule(PairAction):
         gone = [host for host in self.fleet.hosts if host not in self.variables["ansible_play_hosts"]]
         choice = self.choice(options["measure"], self.beyond, [*blocked, *gone])
         if choice is None:
-            return {"hosts": [], "outside": [], "msg": f"There is nobody to be measured; at work: {', '.join(blocked) or 'none'}."}
+            return self.nobody(f"There is nobody to be measured; at work: {', '.join(blocked) or 'none'}.")
         return self._sweep(choice)
 
     def _sweep(self, choice: Choice) -> dict[str, Any]:

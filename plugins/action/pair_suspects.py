@@ -22,16 +22,16 @@ class ActionModule(PairAction):
         self.prepare()
         sweep = self.sweep()
         if sweep is None:
-            return {"hosts": [], "outside": [], "msg": "Nothing was measured."}
+            return self.nobody("Nothing was measured.")
         if not self._is_over(sweep):
-            return {"hosts": [], "outside": [], "msg": "The sweep was stopped; the next run goes on with it."}
+            return self.nobody("The sweep was stopped; the next run goes on with it.")
         suspects = self.suspects(sweep)
         matrix = sweep.bandwidth
         self.beyond = list(self.folder.read_json("pairs/sweep.json")["outside"])
         there = [*(host for host in sweep.plan["hosts"] if host in self.variables["ansible_play_hosts"]), *self.beyond]
         planned = meetings(suspects, matrix, reach(matrix, suspects, there, sweep.partitions))
         if not planned:
-            return {"hosts": [], "outside": [], "msg": f"{len(suspects)} suspects, of which none can be measured again."}
+            return self.nobody(f"{len(suspects)} suspects, of which none can be measured again.")
         return self._again(f"{run_id()}-again", planned)
 
     def _is_over(self, sweep: Evidence) -> bool:

@@ -37,7 +37,7 @@ class ActionModule(PairAction):
         why = self._why_not(sweep)
         planned = [] if sweep is None or why else self._funnels(sweep, options["sources"])
         if not planned:
-            return {"hosts": [], "outside": [], "msg": why or NO_RAIL}
+            return self.nobody(why or NO_RAIL)
         words = "; ".join(f"{each.rail}: {len(each.sources)} to {each.target}" for each in planned)
         plan = load_plan(f"{run_id()}-qos", planned, self.fleet.endpoints, self.intent, self.forks)
         return self.hand_out(LOAD, plan, (), words)

@@ -27,14 +27,14 @@ class ActionModule(PairAction):
         self.prepare()
         sweep = self.sweep()
         if sweep is None:
-            return {"hosts": [], "outside": [], "msg": "Nothing was measured."}
+            return self.nobody("Nothing was measured.")
         found = self._rails(sweep)
         planned = [each for each in found.values() if isinstance(each, Crossing)]
         why_not = {rail: each for rail, each in found.items() if not isinstance(each, Crossing)}
         self.folder.write_json(WHY_NOT, why_not)
         words = [f"{each.rail}: {len(each.senders)} pairs" for each in planned] + [f"{rail}: {why}" for rail, why in why_not.items()]
         if not planned:
-            return {"hosts": [], "outside": [], "msg": "; ".join(words)}
+            return self.nobody("; ".join(words))
         plan = spine_load_plan(f"{run_id()}-spines", planned, self.fleet.endpoints, self.intent, self.forks)
         return self.hand_out(SPINES, plan, (), "; ".join(words))
 

@@ -101,6 +101,11 @@ class PairAction(RunAction):
         good = reach(sweep.bandwidth, self.suspects(sweep), here, sweep.partitions).good
         return {rail: [host for host in here if host in hosts] for rail, hosts in good.items()}
 
+    @staticmethod
+    def nobody(words: str) -> dict[str, Any]:
+        """What the tasks that measure need to know where nothing is to be measured, and why."""
+        return {"hosts": [], "outside": [], "msg": words}
+
     def hand_out(self, folder: str, plan: Mapping[str, Any], outside: Collection[str], words: str) -> dict[str, Any]:
         """What the tasks that measure need of a plan that no later run goes on with. The plan is recorded; the secret is a new one."""
         self.folder.write_json(f"{folder}/plan.json", plan)
