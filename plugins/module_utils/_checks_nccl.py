@@ -15,6 +15,7 @@ from typing import Any
 from ansible_collections.rdma.cluster.plugins.module_utils._files import ManagedFile, differs
 from ansible_collections.rdma.cluster.plugins.module_utils._findings import ERROR, NOT_APPLICABLE, OK, UNKNOWN, Finding
 from ansible_collections.rdma.cluster.plugins.module_utils._nccl_conf import parse_nccl_conf
+from ansible_collections.rdma.cluster.plugins.module_utils._nccl_devices import DeviceList, Entry, parse_list
 from ansible_collections.rdma.cluster.plugins.module_utils._rails import Facts
 
 STAGE = "nccl"
@@ -70,29 +71,29 @@ def _run(host: str) -> str:
 
 
 def _hca(host: str, variables: Mapping[str, str], facts: Facts) -> Iterator[Finding]:
-    """NCCL takes "dev", "dev:port", with "=" in front exactly these, without it prefixes, with "^" all but these."""
     value = variables.get(HCA)
     expected = "ACTIVE"
     if value is None:
         yield Finding(STAGE, "nccl.hca", host, HCA, UNKNOWN, "not set: no compute rail has an RDMA device", expected, _look(host))
-    elif value.startswith("^"):
-        why = f"{value} says which devices NCCL shall leave alone"
+        return
+    listed = parse_list(value)
+    if listed.excluded or not listed.entries:
+        why = f"{value} says which devices NCCL shall leave alone" if listed.excluded else f"{value!r} names no device: NCCL takes any"
         yield Finding(STAGE, "nccl.hca", host, HCA, NOT_APPLICABLE, why, expected)
     else:
-        for entry in value.removeprefix("=").split(","):
-            yield _device(host, entry, value.startswith("="), facts)
+        yield from (_device(host, entry, listed, facts) for entry in listed.entries)
 
 
 def _look(host: str) -> str:
     return f"Run the driver stage for {host}; its gate says what is missing."
 
 
-def _device(host: str, entry: str, exact: bool, facts: Facts) -> Finding:
+def _device(host: str, entry: Entry, listed: DeviceList, facts: Facts) -> Finding:
     subject, expected = f"device {entry} of {HCA}", "ACTIVE"
     devices = facts.get("devices")
     if devices is None:
         return Finding(STAGE, "nccl.hca", host, subject, UNKNOWN, "the facts have no devices", expected, _look(host))
-    states = _states(entry, exact, devices)
+    states = _states(entry, listed, devices)
     if not states:
         observed = f"no such device; there are {', '.join(sorted(devices)) or 'none'}"
         return Finding(STAGE, "nccl.hca", host, subject, ERROR, observed, expected, _run(host))
@@ -103,16 +104,14 @@ def _device(host: str, entry: str, exact: bool, facts: Facts) -> Finding:
     return Finding(STAGE, "nccl.hca", host, subject, status, observed, expected, remedy)
 
 
-def _states(entry: str, exact: bool, devices: Mapping[str, Any]) -> dict[str, str | None]:
+def _states(entry: Entry, listed: DeviceList, devices: Mapping[str, Any]) -> dict[str, str | None]:
     """The state of each port that an entry means, by "mlx5_0/1"."""
-    name, _colon, rest = entry.partition(":")
-    wanted = rest.partition(":")[0]
     return {
         f"{device}/{number}": port["state"]
         for device, seen in sorted(devices.items())
-        if device == name or (not exact and device.startswith(name))
+        if listed.named(entry, device)
         for number, port in sorted(seen["ports"].items())
-        if wanted in ("", number)
+        if entry.port in (None, int(number))
     }
 
 
