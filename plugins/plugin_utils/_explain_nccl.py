@@ -2,19 +2,26 @@
 # GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""NCCL's variables on a host: which value holds, which file it comes from, what it means, and where the intent has another.
-
-NCCL (src/misc/param.cc) reads, and the first that has a name wins: the process's environment; the file that NCCL_CONF_FILE of that
-environment names, or without it $HOME/.nccl.conf; /etc/nccl.conf.
-"""
+"""NCCL's variables on a host: which value holds, which file it comes from, what it means, and where the intent has another."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any
 
 from ansible_collections.rdma.cluster.plugins.module_utils._checks_nccl import HCA
+from ansible_collections.rdma.cluster.plugins.module_utils._nccl_precedence import (
+    CONF_FILE,
+    ENVIRONMENT,
+    NAMED_FILE,
+    SITE_FILE,
+    USER_FILE,
+    Job,
+    Setting,
+    Source,
+    jobs,
+)
+from ansible_collections.rdma.cluster.plugins.module_utils._nccl_sources import SITE
 from ansible_collections.rdma.cluster.plugins.module_utils._rails import resolve
 from ansible_collections.rdma.cluster.plugins.plugin_utils._explain_nccl_names import (
     DEAD,
@@ -41,35 +48,34 @@ from ansible_collections.rdma.cluster.plugins.plugin_utils._intent_schema import
 from ansible_collections.rdma.cluster.plugins.plugin_utils._nccl import nccl_variables
 
 Facts = Mapping[str, Any]
+Files = Mapping[str, Mapping[str, str]]
 Intent = Mapping[str, Any]
 #: Variables by the intent, name → value; None for one that cannot be derived now.
 Wanted = Mapping[str, "str | None"]
-SITE_FILE, ROOT_FILE = "/etc/nccl.conf", "/root/.nccl.conf"
-CONF_FILE = "NCCL_CONF_FILE"
+ROOT_FILE = "/root/.nccl.conf"
+#: Whose files they are, by the kind of source.
+LABELS = {
+    ENVIRONMENT: "environment of what is started with it",
+    NAMED_FILE: f"{CONF_FILE} of that",
+    USER_FILE: "jobs of root; others have their own",
+    SITE_FILE: "every job",
+}
 DEFAULT = "NCCL's default"
 TITLE = "NCCL"
-
-
-@dataclass(frozen=True)
-class Source:
-    """A file that NCCL takes variables from. label: for whom; variables: None if there is no such file."""
-
-    label: str
-    path: str
-    variables: Mapping[str, str] | None
 
 
 def nccl(intent: Intent | None, facts: Facts) -> str:
     """The table of every variable that counts. Facts without nccl_files: none of the files was read."""
     wanted = _wanted(intent, facts) if intent is not None else None
     if at(facts, "nccl_files") is None:
-        rows = [_unread(name, wanted or {}) for name in _names(wanted or {}, [])]
+        rows = [_unread(name, wanted or {}) for name in _names(wanted or {}, {})]
         return section(TITLE, text_lines("The files of NCCL's variables were not read."), _table(rows))
     files = {path: _told(part(facts, "nccl_files", path)) for path in part(facts, "nccl_files")}
-    sources = order(_environment_file(intent), files)
-    listing = items([Item(source.label, f"{source.path}, {_count(source.variables)}") for source in sources], 4)
-    rows = [_row(name, sources, wanted) for name in _names(wanted or {}, sources)]
-    return section(TITLE, text_lines(_precedence(at(intent, "nccl", "version"))), listing, _left_over(files, sources), _table(rows))
+    version = at(intent, "nccl", "version")
+    job = started_with(_environment_file(intent), files, version)
+    listing = items([Item(LABELS[source.kind], f"{source.path}, {_count(files.get(source.path))}") for source in job.sources], 4)
+    rows = [_row(name, job.settings.get(name), wanted) for name in _names(wanted or {}, job.settings)]
+    return section(TITLE, text_lines(_precedence(version)), listing, _left_over(files, job.sources), _table(rows))
 
 
 def _wanted(intent: Intent, facts: Facts) -> Wanted:
@@ -98,26 +104,18 @@ def _environment_file(intent: Intent | None) -> str:
     return str(at(intent, "nccl", "environment_file") or keys["environment_file"].default)
 
 
-def order(environment_file: str, files: Mapping[str, Mapping[str, str]]) -> list[Source]:
-    """The files in the order in which NCCL takes variables from them. files: path → its variables."""
-    environment = files.get(environment_file)
-    named = (environment or {}).get(CONF_FILE)
-    if named:
-        second = Source(f"{CONF_FILE} of that", named, files.get(named))
-    else:
-        second = Source("jobs of root; others have their own", ROOT_FILE, files.get(ROOT_FILE))
-    return [
-        Source("environment of what is started with it", environment_file, environment),
-        second,
-        Source("every job", SITE_FILE, files.get(SITE_FILE)),
-    ]
+def started_with(environment_file: str, files: Files, version: str | None) -> Job:
+    """A job of root that has this environment, and what it takes from where. files: path → its variables, of those that are there."""
+    named = files.get(environment_file, {}).get(CONF_FILE, "")
+    places = ((ENVIRONMENT, environment_file, "root"), (NAMED_FILE, named, "root"), (USER_FILE, ROOT_FILE, "root"), (SITE_FILE, SITE, ""))
+    return jobs([Source(kind, path, owner, files.get(path, {})) for kind, path, owner in places if path], version)[0]
 
 
 def _count(variables: Mapping[str, str] | None) -> str:
     return "not there" if variables is None else f"{len(variables)} variable{'' if len(variables) == 1 else 's'}"
 
 
-def _left_over(files: Mapping[str, Any], sources: Sequence[Source]) -> list[str]:
+def _left_over(files: Files, sources: Sequence[Source]) -> list[str]:
     """Files with variables that are there and that NCCL does not look at."""
     read = {source.path for source in sources}
     return [
@@ -127,9 +125,9 @@ def _left_over(files: Mapping[str, Any], sources: Sequence[Source]) -> list[str]
     ]
 
 
-def _names(wanted: Wanted, sources: Sequence[Source]) -> list[str]:
+def _names(wanted: Wanted, settings: Mapping[str, Setting]) -> list[str]:
     """The variables that count: those that the intent derives or somebody sets, then the main ones."""
-    somewhere = {*wanted, *(name for source in sources for name in source.variables or ())}
+    somewhere = {*wanted, *settings}
     return [*sorted(somewhere), *(name for name in (*MAIN, *NEVER_THERE) if name not in somewhere)]
 
 
@@ -137,18 +135,16 @@ def _table(rows: Sequence[Row]) -> list[str]:
     return table(("variable", "value", "from", "meaning"), rows, (33, 26, 26))
 
 
-def _row(name: str, sources: Sequence[Source], wanted: Wanted | None) -> Row:
-    setters = [source for source in sources if name in (source.variables or {})]
-    if not setters:
+def _row(name: str, setting: Setting | None, wanted: Wanted | None) -> Row:
+    if setting is None:
         return _unset(name, wanted or {})
-    value = str((setters[0].variables or {})[name])
+    value = setting.value
     troubles = [each for each in (name_trouble(name), value_trouble(name, value), _difference(name, value, wanted)) if each]
-    if name == CONF_FILE and setters[0] is not sources[0]:
+    if name == CONF_FILE and setting.source.kind != ENVIRONMENT:
         troubles.append("it has an effect in the environment only")
-    others = [(source.path, str((source.variables or {})[name])) for source in setters[1:]]
-    hidden = [f"this hides {said} of {path}" for path, said in others if said != value]
     words = filter(None, [value_words(name, value)])
-    return Row((name, value or "(empty)", setters[0].path, meaning(name)), bool(troubles), (*troubles, *words, *hidden))
+    hidden = [f"this hides {said} of {source.path}" for source, said in setting.hidden if said != value]
+    return Row((name, value or "(empty)", setting.source.path, meaning(name)), bool(troubles), (*troubles, *words, *hidden))
 
 
 def _unset(name: str, wanted: Wanted) -> Row:

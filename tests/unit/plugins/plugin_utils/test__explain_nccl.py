@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from ansible_collections.rdma.cluster.plugins.plugin_utils._explain import explain
-from ansible_collections.rdma.cluster.plugins.plugin_utils._explain_nccl import ROOT_FILE, SITE_FILE, nccl, order
+from ansible_collections.rdma.cluster.plugins.plugin_utils._explain_nccl import ROOT_FILE, SITE, nccl, started_with
 from ansible_collections.rdma.cluster.plugins.plugin_utils._explain_nccl_names import MAIN, meaning, name_trouble, value_trouble
 from tests.unit.hosts import lab_facts, lab_intent
 
@@ -59,8 +59,8 @@ def test_all_that_the_script_prints_is_there_with_default_and_meaning() -> None:
 
 def test_the_environment_comes_before_the_user_s_file_and_that_before_the_host_s() -> None:
     mine = "NCCL_IB_TIMEOUT"
-    files = {ENVIRONMENT: {mine: "22"}, ROOT_FILE: {mine: "21"}, SITE_FILE: {mine: "20"}}
-    for path in (ENVIRONMENT, ROOT_FILE, SITE_FILE):
+    files = {ENVIRONMENT: {mine: "22"}, ROOT_FILE: {mine: "21"}, SITE: {mine: "20"}}
+    for path in (ENVIRONMENT, ROOT_FILE, SITE):
         row, *notes = rows(lab(files, variables={mine: files[path][mine]}))[mine]
         assert row.startswith(f"{mine} {files[path][mine]} {path} ")
         assert notes == [f"this hides {said[mine]} of {hidden}" for hidden, said in files.items() if hidden != path]
@@ -71,11 +71,8 @@ def test_the_environment_comes_before_the_user_s_file_and_that_before_the_host_s
 
 def test_a_file_that_the_environment_names_takes_the_place_of_the_user_s_own() -> None:
     files = {ENVIRONMENT: {"NCCL_CONF_FILE": "/opt/nccl.conf"}, "/opt/nccl.conf": {"NCCL_DEBUG": "WARN"}, ROOT_FILE: {"NCCL_DEBUG": "INFO"}}
-    assert [(source.path, source.variables) for source in order(ENVIRONMENT, files)] == [
-        (ENVIRONMENT, files[ENVIRONMENT]),
-        ("/opt/nccl.conf", files["/opt/nccl.conf"]),
-        (SITE_FILE, None),
-    ]
+    read = [(source.path, dict(source.variables)) for source in started_with(ENVIRONMENT, files, None).sources]
+    assert read == [(ENVIRONMENT, files[ENVIRONMENT]), ("/opt/nccl.conf", files["/opt/nccl.conf"]), (SITE, {})]
     text = lab(files)
     assert f"! {ROOT_FILE} is there, and NCCL does not read it unless NCCL_CONF_FILE names it." in text.splitlines()
     assert rows(text)["NCCL_DEBUG"][0].startswith("NCCL_DEBUG WARN /opt/nccl.conf ")
@@ -83,9 +80,14 @@ def test_a_file_that_the_environment_names_takes_the_place_of_the_user_s_own() -
 
 
 def test_the_name_of_a_file_has_no_effect_within_a_file() -> None:
-    files = {SITE_FILE: {"NCCL_CONF_FILE": "/opt/nccl.conf"}}
+    files = {SITE: {"NCCL_CONF_FILE": "/opt/nccl.conf"}}
     assert "it has an effect in the environment only" in rows(lab(files))["NCCL_CONF_FILE"]
-    assert order(ENVIRONMENT, files)[1].path == ROOT_FILE
+    assert started_with(ENVIRONMENT, files, None).sources[1].path == ROOT_FILE
+
+
+def test_an_nccl_that_is_older_than_the_name_of_a_file_reads_the_user_s_own() -> None:
+    files = {ENVIRONMENT: {"NCCL_CONF_FILE": "/opt/nccl.conf"}, "/opt/nccl.conf": {"NCCL_DEBUG": "WARN"}, ROOT_FILE: {"NCCL_DEBUG": "INFO"}}
+    assert rows(lab(files, version="2.22.3"))["NCCL_DEBUG"][0].startswith(f"NCCL_DEBUG INFO {ROOT_FILE} ")
 
 
 def test_a_file_of_the_intent_where_nccl_does_not_look() -> None:
@@ -97,7 +99,7 @@ def test_a_file_of_the_intent_where_nccl_does_not_look() -> None:
 
 def test_as_the_intent_has_it_nothing_is_marked() -> None:
     variables = {"NCCL_IB_HCA": LAB_HCA, "NCCL_IB_QPS_PER_CONNECTION": "4"}
-    text = lab({SITE_FILE: variables, ENVIRONMENT: variables}, variables={"NCCL_IB_QPS_PER_CONNECTION": 4})
+    text = lab({SITE: variables, ENVIRONMENT: variables}, variables={"NCCL_IB_QPS_PER_CONNECTION": 4})
     assert not [line for line in text.splitlines() if line.startswith("!")]
     assert list(rows(text))[:2] == ["NCCL_IB_HCA", "NCCL_IB_QPS_PER_CONNECTION"]
 
@@ -132,13 +134,13 @@ def test_as_the_intent_has_it_nothing_is_marked() -> None:
     ],
 )
 def test_one_mark_for_one_thing(said: dict[str, str], section: dict[str, Any], note: str) -> None:
-    text = lab({SITE_FILE: said}, **section)
+    text = lab({SITE: said}, **section)
     (line,) = [line for line in text.splitlines() if line.startswith("!")]
     assert rows(text)[line.split()[1]][1:] == [note]
 
 
 def test_an_old_number_of_a_level_is_said_in_words_and_not_marked() -> None:
-    text = lab({SITE_FILE: {"NCCL_IB_HCA": LAB_HCA, "NCCL_P2P_LEVEL": "5"}}, variables={"NCCL_P2P_LEVEL": 5})
+    text = lab({SITE: {"NCCL_IB_HCA": LAB_HCA, "NCCL_P2P_LEVEL": "5"}}, variables={"NCCL_P2P_LEVEL": 5})
     assert rows(text)["NCCL_P2P_LEVEL"][1:] == ["5 is the old spelling of SYS"]
     assert not [line for line in text.splitlines() if line.startswith("!")]
 
@@ -177,14 +179,14 @@ def test_files_that_were_not_read_are_not_taken_for_empty_ones() -> None:
 
 
 def test_without_an_intent_there_is_nothing_to_differ_from() -> None:
-    text = nccl(None, {"nccl_files": {SITE_FILE: {"NCCL_DEBUG": "INFO"}, ENVIRONMENT: {"NCCL_ALGO": "Tree"}}})
+    text = nccl(None, {"nccl_files": {SITE: {"NCCL_DEBUG": "INFO"}, ENVIRONMENT: {"NCCL_ALGO": "Tree"}}})
     assert not [line for line in text.splitlines() if line.startswith("!")]
     found = rows(text)
-    assert found["NCCL_DEBUG"][0].startswith(f"NCCL_DEBUG INFO {SITE_FILE} ")
+    assert found["NCCL_DEBUG"][0].startswith(f"NCCL_DEBUG INFO {SITE} ")
     assert found["NCCL_ALGO"][0].startswith(f"NCCL_ALGO Tree {ENVIRONMENT} ")
 
 
-@pytest.mark.parametrize("files", [None, {}, {SITE_FILE: {"NCCL_IB_HCA": LAB_HCA}}])
+@pytest.mark.parametrize("files", [None, {}, {SITE: {"NCCL_IB_HCA": LAB_HCA}}])
 def test_while_a_rail_has_no_device_the_list_of_devices_is_not_compared(files: Files | None) -> None:
     facts = {**lab_facts(), "nccl_files": files}
     del facts["devices"]["rxe_rail1"]
@@ -206,6 +208,6 @@ def test_old_nccl_wants_its_gid_index() -> None:
     facts = lab_facts()
     for rail in (0, 1):
         facts["devices"][f"rxe_rail{rail}"]["ports"]["1"]["rocev2"] = {f"192.168.{100 + rail}.1": 1}
-    facts["nccl_files"] = {SITE_FILE: {"NCCL_IB_GID_INDEX": "3", "NCCL_IB_HCA": LAB_HCA}}
+    facts["nccl_files"] = {SITE: {"NCCL_IB_GID_INDEX": "3", "NCCL_IB_HCA": LAB_HCA}}
     text = explain("node1", lab_intent(nccl={"version": "2.20.5"}), facts)
     assert rows(text)["NCCL_IB_GID_INDEX"][1:] == ["the intent has 1"]
