@@ -27,13 +27,14 @@ def lint(sources: Sequence[Source], facts: Mapping[str, Any], version: str | Non
     facts: the tree of rdma_facts or a part of it; what is not there is not judged, or unknown where something depends on it. "interfaces"
     beside it: the names of all interfaces, "modules": of all modules that are loaded. version: of NCCL ("2.21.5"); None: a recent one.
     """
+    plan = plan or Plan()
     sources = [as_read(source, version) for source in sources]
-    found = [problem for source in unique(sources) for problem in source_problems(source, version)]
+    found = [problem for source in unique(sources) for problem in source_problems(source, version, plan.asked_for)]
     all_jobs = jobs(sources, version)
     for job in all_jobs:
         found += _hidden(job)
         found += _not_read(job, sources)
-        case = Case(job, facts, plan or Plan(), version)
+        case = Case(job, facts, plan, version)
         found += [problem for rule in ALL_RULES.values() for problem in judged(rule.name, rule.severity, case, rule.judge(case))]
     return sorted(_once(found, {job.owner for job in all_jobs}), key=_worst_first)
 

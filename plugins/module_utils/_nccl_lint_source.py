@@ -7,7 +7,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from itertools import islice
 
 from ansible_collections.rdma.cluster.plugins.module_utils._findings import ERROR, WARNING
@@ -25,8 +25,11 @@ _LIKE = 0.8
 _NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 
 
-def source_problems(source: Source, version: str | None) -> Iterator[Problem]:
-    """In the order of lines, then names. version: of NCCL ("2.21.5"); None: a recent one, for which no name is too new."""
+def source_problems(source: Source, version: str | None, asked_for: Collection[str] = ()) -> Iterator[Problem]:
+    """In the order of lines, then names.
+
+    version: of NCCL ("2.21.5"); None: a recent one, for which no name is too new. asked_for: as in Plan.
+    """
     yield from _lines(source)
     unknown = [name for name in sorted(source.variables) if not _known(name)]
     for name in unknown[:MOST]:
@@ -37,6 +40,7 @@ def source_problems(source: Source, version: str | None) -> Iterator[Problem]:
     for name, value in sorted(source.variables.items()):
         if name in VARIABLES:
             yield from _name(source, VARIABLES[name], version)
+            yield from _for_tests(source, VARIABLES[name], name in asked_for)
             yield from _value(source, VARIABLES[name], value)
 
 
@@ -103,9 +107,14 @@ def _name(source: Source, variable: Variable, version: str | None) -> Iterator[P
     if name == CONF_FILE and source.kind != ENVIRONMENT:
         observed = f"{name} has an effect in the environment only"
         yield _problem(source, ("conf_file_in_file", ERROR, name), observed, f"{name} in the environment", take_out)
+
+
+def _for_tests(source: Source, variable: Variable, asked_for: bool) -> Iterator[Problem]:
     if variable.debugging and not variable.deprecated and source.kind == SITE_FILE:
-        observed = f"{name} is for tests, and {source.path} is for every job"
-        yield _problem(source, ("for_tests_only", WARNING, name), observed, "set for the job that needs it", take_out)
+        name, expected = variable.name, "set for the job that needs it"
+        observed = f"{name} is for tests, and {source.path} is for every job" + (", as rdma_nccl.variables asks" if asked_for else "")
+        kind = ("for_tests_only", INFO if asked_for else WARNING, name)
+        yield _problem(source, kind, observed, expected, f"Take {name} out of {source.place}.")
 
 
 def _replaced(variable: Variable, version: str | None) -> bool:

@@ -44,7 +44,8 @@ class Plan:
     """What the host shall be, as far as NCCL's variables depend on it; None: not known, and not judged.
 
     leave_out: devices that are not NCCL's → why ("storage"). traffic_class: the byte of IP that RoCE has; trust: "dscp" or "pcp".
-    rails_apart: no network joins a NIC to one of another rail. gpudirect: "dmabuf", "peermem" or "none".
+    rails_apart: no network joins a NIC to one of another rail. gpudirect: "dmabuf", "peermem" or "none". asked_for: variables that
+    somebody wants set for every job, though they are for tests.
     """
 
     leave_out: Mapping[str, str] = field(default_factory=dict)
@@ -52,6 +53,7 @@ class Plan:
     trust: str | None = None
     rails_apart: bool | None = None
     gpudirect: str | None = None
+    asked_for: Sequence[str] = ()
 
 
 @dataclass(frozen=True)

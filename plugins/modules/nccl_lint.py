@@ -79,6 +79,11 @@ options:
         description: The planned path to GPU memory.
         type: str
         choices: [dmabuf, peermem, none]
+      asked_for:
+        description: Variables that somebody wants set for every job, though they are for tests.
+        type: list
+        elements: str
+        default: []
 seealso:
   - plugin: rdma.cluster.nccl_lint
     plugin_type: filter
@@ -168,6 +173,7 @@ PLAN = {
     "trust": {"type": "str", "choices": ["dscp", "pcp"]},
     "rails_apart": {"type": "bool"},
     "gpudirect": {"type": "str", "choices": ["dmabuf", "peermem", "none"]},
+    "asked_for": {"type": "list", "elements": "str", "default": []},
 }
 ASKED = {
     "users": {"type": "list", "elements": "str", "default": ["root"]},

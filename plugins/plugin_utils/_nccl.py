@@ -19,7 +19,7 @@ from ansible_collections.rdma.cluster.plugins.module_utils._findings import ERRO
 from ansible_collections.rdma.cluster.plugins.module_utils._nccl_conf import render_environment, render_nccl_conf
 from ansible_collections.rdma.cluster.plugins.module_utils._rails import ResolvedRail, rail_ip, resolve, rocev2_gid_index
 from ansible_collections.rdma.cluster.plugins.plugin_utils import _nccl_fabric
-from ansible_collections.rdma.cluster.plugins.plugin_utils._nccl_fabric import COLLNET, PKEY, collnet, pkey_index
+from ansible_collections.rdma.cluster.plugins.plugin_utils._nccl_fabric import COLLNET, CROSS_NIC, PKEY, collnet, pkey_index, rails_apart
 from ansible_collections.rdma.cluster.plugins.plugin_utils._nccl_launchers import HEADER, LAUNCHERS, launcher_file
 from ansible_collections.rdma.cluster.plugins.plugin_utils._nccl_profiles import (
     DEBUG,
@@ -50,7 +50,8 @@ def nccl_variables(intent: Intent, facts: Facts | None) -> dict[str, str]:
     NCCL_IB_HCA names exactly the devices of the compute rails, in the order of the rails; it is absent if none has a device.
     NCCL_IB_TC is the traffic class of the RoCE profile, where there is one and a compute rail is RoCE.
     NCCL_IB_PKEY is the index of the ports' partition, where it is not the first and the same on all rails; NCCL_COLLNET_ENABLE is 1
-    where SHARP runs on the planes of all rails. NCCL_TOPO_FILE is for virtual machines: elsewhere NCCL sees the PCI tree itself.
+    where SHARP runs on the planes of all rails; NCCL_CROSS_NIC is 0 where no network joins the compute rails. NCCL_TOPO_FILE is for
+    virtual machines: elsewhere NCCL sees the PCI tree itself.
     What the profile (rdma_nccl.profile) sets comes on top.
     """
     nccl = intent["nccl"]
@@ -61,6 +62,8 @@ def nccl_variables(intent: Intent, facts: Facts | None) -> dict[str, str]:
         derived[PKEY] = index
     if collnet(intent):
         derived[COLLNET] = "1"
+    if rails_apart(intent):
+        derived[CROSS_NIC] = "0"
     if nccl["topology_file"] and ((facts or {}).get("iommu") or {}).get("virtual_machine"):
         derived[TOPOLOGY] = nccl["topology_file"]
     indexes = set(_gid_indexes(intent, facts).values()) if _needs_gid_index(nccl["version"]) else set()

@@ -2,7 +2,7 @@
 # GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""What NCCL must be told of an InfiniBand fabric: the entry of the P_Key table, and whether switches reduce (SHARP)."""
+"""What NCCL must be told of a fabric: whether rails meet, the entry of the P_Key table, and whether switches reduce (SHARP)."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from ansible_collections.rdma.cluster.plugins.plugin_utils._pair_partition impor
 
 Intent = Mapping[str, Any]
 Facts = Mapping[str, Any]
-PKEY, COLLNET = "NCCL_IB_PKEY", "NCCL_COLLNET_ENABLE"
+PKEY, COLLNET, CROSS_NIC = "NCCL_IB_PKEY", "NCCL_COLLNET_ENABLE", "NCCL_CROSS_NIC"
 #: The entry of the table that a queue pair takes unless it is told another one.
 FIRST = 0
 
@@ -35,6 +35,11 @@ def collnet(intent: Intent) -> bool:
     planes = {rail["plane"] for rail in intent["rails"] if rail["role"] == "compute"}
     managers = [(intent["fabric"]["planes"].get(plane) or {}).get("subnet_manager") or {} for plane in planes]
     return bool(managers) and all(manager.get("sharp") for manager in managers)
+
+
+def rails_apart(intent: Intent) -> bool:
+    """Whether no network joins the NICs of different compute rails: they are on different planes, and not cables of a mesh."""
+    return intent["fabric"]["topology"] != "mesh" and len({rail["plane"] for rail in intent["rails"] if rail["role"] == "compute"}) > 1
 
 
 def check_pkey(host: str, intent: Intent, facts: Facts, rails: Sequence[ResolvedRail]) -> list[Finding]:

@@ -18,6 +18,7 @@ from ansible_collections.rdma.cluster.plugins.module_utils._nccl_problem import 
 from ansible_collections.rdma.cluster.plugins.module_utils._rails import resolve
 from ansible_collections.rdma.cluster.plugins.plugin_utils._gpudirect_plan import NONE, gpudirect_path
 from ansible_collections.rdma.cluster.plugins.plugin_utils._nccl import roce_computes
+from ansible_collections.rdma.cluster.plugins.plugin_utils._nccl_fabric import rails_apart
 from ansible_collections.rdma.cluster.plugins.plugin_utils._roce_profile import roce_profile
 
 Intent = Mapping[str, Any]
@@ -29,13 +30,13 @@ def nccl_lint_plan(intent: Intent, facts: Facts | None) -> dict[str, Any]:
     """What NCCL's variables of a host depend on, in the shape that rdma.cluster.nccl_lint takes as plan; None: not known or not planned."""
     rails = intent["rails"]
     profile = roce_profile(intent) if roce_computes(intent) else None
-    planes = {rail["plane"] for rail in rails if rail["role"] == "compute"}
     return {
         "leave_out": _leave_out(intent, facts or {}),
         "traffic_class": profile["traffic_class"] if profile else None,
         "trust": profile["trust"] if profile else None,
-        "rails_apart": len(planes) > 1 if rails else None,
+        "rails_apart": rails_apart(intent) if rails else None,
         "gpudirect": _gpudirect(intent, facts or {}),
+        "asked_for": sorted(intent["nccl"]["variables"]),
     }
 
 

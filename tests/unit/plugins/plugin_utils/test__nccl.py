@@ -157,6 +157,21 @@ def test_the_interface_of_sockets_is_exact_and_only_on_request() -> None:
     assert "NCCL_SOCKET_IFNAME" not in nccl_variables(lab_intent(), lab_facts())
 
 
+@pytest.mark.parametrize(
+    ("planes", "topology", "value"),
+    [(("a", "b"), "switched", "0"), (("a", "a"), "switched", None), (("a", "b"), "mesh", None)],
+    ids=["two planes", "one plane", "cables of a mesh"],
+)
+def test_rings_stay_on_a_rail_where_no_network_joins_the_rails(planes: tuple[str, str], topology: str, value: str | None) -> None:
+    intent = lab_intent()
+    intent["fabric"]["topology"] = topology
+    for rail, plane in zip(intent["rails"], planes, strict=True):
+        rail["plane"] = plane
+    assert nccl_variables(intent, lab_facts()).get("NCCL_CROSS_NIC") == value
+    intent["rails"][1]["role"] = "storage"
+    assert "NCCL_CROSS_NIC" not in nccl_variables(intent, lab_facts())
+
+
 def test_the_user_s_variables_win() -> None:
     mine = {"NCCL_IB_HCA": "^mlx5_4", "NCCL_SOCKET_IFNAME": "^lo", "NCCL_IB_GID_INDEX": 5, "NCCL_IB_QPS_PER_CONNECTION": 4, "UCX_TLS": "rc"}
     intent = lab_intent(version="2.20.5", socket_ifname="eth0", variables=mine)

@@ -58,6 +58,7 @@ def test_the_plan_of_a_lab_machine() -> None:
         "trust": None,
         "rails_apart": False,
         "gpudirect": None,
+        "asked_for": [],
     }
 
 
@@ -71,6 +72,7 @@ def test_the_plan_of_a_host_with_storage_and_a_profile() -> None:
         "trust": "dscp",
         "rails_apart": False,
         "gpudirect": None,
+        "asked_for": [],
     }
 
 
@@ -89,6 +91,17 @@ def test_rails_of_two_planes_and_no_gpudirect() -> None:
 @pytest.mark.parametrize("facts", [None, {}])
 def test_without_facts_nothing_is_left_out(facts: dict[str, Any] | None) -> None:
     assert nccl_lint_plan(lab_intent(), facts)["leave_out"] == {}
+
+
+def test_what_the_intent_asks_for_is_a_note_and_no_warning() -> None:
+    intent = lab_intent(nccl={"variables": {"NCCL_IB_QPS_PER_CONNECTION": 4}})
+    problems = nccl_lint({"NCCL_IB_QPS_PER_CONNECTION": "4", "NCCL_MAX_CTAS": "8"}, plan=nccl_lint_plan(intent, lab_facts()))
+    tests = {each["variable"]: (each["severity"], each["observed"]) for each in problems if each["rule"] == "for_tests_only"}
+    assert tests["NCCL_IB_QPS_PER_CONNECTION"] == (
+        "info",
+        "NCCL_IB_QPS_PER_CONNECTION is for tests, and /etc/nccl.conf is for every job, as rdma_nccl.variables asks",
+    )
+    assert tests["NCCL_MAX_CTAS"][0] == "warning"
 
 
 def test_the_files_that_the_stage_writes_are_good() -> None:
