@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from roles.nccl_validation.files import torch_collectives as program
+from roles.nccl_validation.files.torch_straggler import measures
 
 CAPTURES = Path(__file__).parents[2].parent / "shared" / "fixtures"
 pytestmark = pytest.mark.skipif(not CAPTURES.is_dir(), reason=f"the captures are not at {CAPTURES}")
@@ -38,7 +38,7 @@ def test_bandwidths_are_those_of_nccl_tests(file: str, collective: str, ranks: i
     rows = [match for match in ROW.finditer(text) if float(match["busbw"]) > 1]
     assert len(rows) > 5
     for row in rows:
-        algbw, busbw = program.bandwidths(collective, int(row["bytes"]), ranks, float(row["usec"]))
+        algbw, busbw = measures.bandwidths(collective, int(row["bytes"]), ranks, float(row["usec"]))
         # Printed are two decimals of each bandwidth, and four or five digits of the time.
         assert algbw == pytest.approx(float(row["algbw"]), rel=6e-3)
         assert busbw == pytest.approx(float(row["busbw"]), rel=6e-3)
