@@ -12,25 +12,29 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Iterator
 
-#: Open MPI 4: "[1,3]<stdout>:"; with the name of the launcher before an @, as newer ones have it, a space belongs to the tag.
-_STREAM = r"\]<std(?:out|err|diag)>:"
-_TAG = re.compile(rf"\[(?:[0-9]{{1,10}},([0-9]{{1,9}}){_STREAM}|[\w.-]{{1,200}}@[0-9]{{1,10}},([0-9]{{1,9}}){_STREAM} )")
+#: "[1,3]<stdout>:", with the name of the launcher before an @ in some versions. Open MPI 5 puts a space behind it.
+_TAG = re.compile(r"\[(?:[\w.-]{1,200}@)?[0-9]{1,10},([0-9]{1,9})\]<std(?:out|err|diag)>:")
 #: A rank that never ends its line is not waited for.
 _LONGEST = 65_536
 
 
 def untangled(lines: Iterable[str]) -> Iterator[str]:
-    """Whole lines without their tags; what has no tag is passed on as it is. A piece that has no end comes last, without one."""
+    """Whole lines without their tags; what has no tag is passed on as it is. A piece that has no end comes last, without one.
+
+    The first tag says whether a space belongs to it: neither nccl-tests nor NCCL begins with one.
+    """
     pending: dict[str, str] = {}
+    spaced: bool | None = None
     for line in lines:
-        pieces = _TAG.split(line) if ">:" in line else [line]
-        if pieces[0]:
-            yield pieces[0]
-        for rank, named_rank, piece in zip(pieces[1::3], pieces[2::3], pieces[3::3]):
-            owner = rank or named_rank
-            whole = pending.pop(owner, "") + piece
+        before, *pieces = _TAG.split(line) if ">:" in line else [line]
+        if before:
+            yield before
+        for rank, tagged in zip(pieces[::2], pieces[1::2]):
+            if spaced is None and tagged != "\n":
+                spaced = tagged.startswith(" ")
+            whole = pending.pop(rank, "") + (tagged.removeprefix(" ") if spaced else tagged)
             if whole.endswith("\n") or len(whole) > _LONGEST:
                 yield whole
             elif whole:
-                pending[owner] = whole
+                pending[rank] = whole
     yield from pending.values()

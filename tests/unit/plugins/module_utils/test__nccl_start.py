@@ -22,6 +22,7 @@ EXPECTED = Expected(2, {"gpu1": "vm"}, gbytes_per_s=300.0)
     ("name", "runs", "rows", "average", "channels"),
     [
         ("with", 1, 3, 315.28, {"P2P/CUMEM": 48}),
+        ("5", 1, 3, 313.773, {"P2P/CUMEM": 48}),
         ("sockets", 1, 3, 3.46175, {"NET/Socket": 8}),
         ("without", 2, 6, None, {}),
     ],
@@ -42,6 +43,7 @@ def test_a_run_of_two_gpus_by_open_mpi(name: str, runs: int, rows: int, average:
     ("name", "verdicts"),
     [
         ("with", {"ranks": "ok", "busbw": "ok", "transport": "ok"}),
+        ("5", {"ranks": "ok", "busbw": "ok", "transport": "ok"}),
         ("sockets", {"ranks": "ok", "busbw": "error", "transport": "error"}),
         ("without", {"ranks": "error", "busbw": "unknown", "transport": "unknown"}),
     ],
