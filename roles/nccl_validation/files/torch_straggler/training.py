@@ -22,8 +22,8 @@ if TYPE_CHECKING:
 class Times:
     """The times of a training loop's collectives, taken without stopping the GPU. All ranks make one, at the same place, and call step().
 
-    Every `every` steps each rank sends its last `keep` times of each name over gloo to rank 0, which compares the calls that are through on
-    all and gives the result to tell(). Without calibrate() it cannot know how small a difference means nothing, and names nobody.
+    Every `every` steps each rank sends its last `keep` times of each name over gloo to rank 0, of the calls that are through on all, and
+    that gives the comparison to tell(). Without calibrate() it cannot know how small a difference means nothing, and names nobody.
     """
 
     def __init__(self, every: int = 100, keep: int = 512, tell: Callable[[dict[str, Any]], Any] | None = None) -> None:
@@ -56,6 +56,19 @@ class Times:
             else:
                 self.lost += 1
 
+    def through_on_all(self) -> dict[str, int]:
+        """Of each name the last call that is through on all ranks: the host of a rank that waits runs ahead of its GPU."""
+        found: list[Any] = [None] * self.dist.get_world_size()
+        self.dist.all_gather_object(found, self.numbers, group=self.control)
+        return {name: min(numbers[name] for numbers in found) for name in set.intersection(*map(set, found))}
+
+    def take(self, last: Mapping[str, int]) -> dict[str, dict[int, float]]:
+        """The times of each name up to its last call here; later ones stay for the next meeting."""
+        taken = {name: {number: usec for number, usec in times if number <= last.get(name, 0)} for name, times in self.kept.items()}
+        for name, times in self.kept.items():
+            self.kept[name] = deque(((number, usec) for number, usec in times if number not in taken[name]), maxlen=self.keep)
+        return taken
+
     def step(self) -> dict[str, Any] | None:
         """At the end of each training step; at every `every`th all ranks meet here, and the result is rank 0's."""
         before = time.monotonic_ns()
@@ -64,10 +77,9 @@ class Times:
         self.steps += 1
         if self.steps % self.every:
             return None
-        own = {"times": {name: dict(times) for name, times in self.kept.items()}, "lost": self.lost, "ns": self.own_ns / max(1, self.calls)}
+        own = {"times": self.take(self.through_on_all()), "lost": self.lost, "ns": self.own_ns / max(1, self.calls)}
         found: list[Any] | None = [None] * self.dist.get_world_size() if self.dist.get_rank() == 0 else None
         self.dist.gather_object(own, found, group=self.control)
-        self.kept.clear()
         self.calls = self.own_ns = 0
         report = {"schema": 1, "step": self.steps, **window(found, self.error_usec)} if found else None
         if report:

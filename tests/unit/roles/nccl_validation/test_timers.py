@@ -73,6 +73,7 @@ def alone(stream: Stream) -> SimpleNamespace:
         found[0] = own
 
     names: dict[str, Any] = {"get_backend": lambda: "nccl", "new_group": lambda backend: backend, "gather_object": gather}
+    names["all_gather_object"] = lambda found, own, group: gather(own, found, group)
     return SimpleNamespace(get_rank=lambda: 0, get_world_size=lambda: 1, **names)
 
 
@@ -95,12 +96,41 @@ def test_a_loop_s_times_are_taken_when_they_are_through_and_nothing_is_waited_fo
     assert report is not None
     # Of eight times the last five are kept.
     assert report["names"]["gradients"]["ranks"] == [{"rank": 0, "usec": {"samples": 5, "median": 3.0, "p95": 3.0, "max": 3.0}}]
-    assert (report["lost"], len(times.pending), times.kept) == ([0], 0, {})
+    assert (report["lost"], len(times.pending), sum(map(len, times.kept.values()))) == ([0], 0, 0)
     stream.hold(2_000_000_000)
     for _call in range(30):
         with training.timed_collective("gradients", times):
             stream.launch()
     assert (len(times.pending), times.lost) == (20, 10), "no more than 4 keep are under way"
+
+
+def test_a_rank_that_runs_ahead_of_its_gpu_is_compared_at_the_next_meeting(monkeypatch: pytest.MonkeyPatch) -> None:
+    stream = Stream(holds=True)
+    both = alone(stream)
+    others: list[Any] = []
+
+    def gather(own: Any, found: list[Any], group: Any) -> None:
+        found[:] = [own, others.pop(0)]
+
+    both.get_world_size, both.gather_object = lambda: 2, gather
+    both.all_gather_object = lambda found, own, group: gather(own, found, group)
+    for module in (timers, training):
+        monkeypatch.setattr(module, "load_torch", lambda: (stream, both))
+        monkeypatch.setattr(module, "time", SimpleNamespace(monotonic_ns=lambda: stream.host_ns))
+    told: list[Any] = []
+    times = training.Times(every=1, tell=told.append)
+    stream.hold(1_000_000)
+    for reached, through in ((3, {}), (4, dict.fromkeys((1, 2, 3), 1.0))):
+        for _call in range(3):
+            with training.timed_collective("gradients", times):
+                stream.launch()
+        others += [{"gradients": reached}, {"times": {"gradients": through}, "lost": 0, "ns": 0.0}]
+        times.step()
+        stream.synchronize()
+    # The host had made three calls when none was through; the second time five are, and on the other rank four.
+    assert [each["names"].keys() for each in told] == [{}.keys(), {"gradients": 0}.keys()]
+    assert [rank["usec"]["samples"] for rank in told[1]["names"]["gradients"]["ranks"]] == [3, 3]
+    assert [number for number, _usec in times.kept["gradients"]] == [5]
 
 
 def test_without_torch_it_says_so(monkeypatch: pytest.MonkeyPatch) -> None:
