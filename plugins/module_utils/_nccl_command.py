@@ -32,7 +32,7 @@ SPARE_SECONDS = 10
 class NcclRun:
     """hosts: as the launcher reaches them, none for the host itself; gpus: of each host, a rank each; folder: where the programs are.
 
-    program: the launcher's own, "" for the first on PATH; launcher_arguments: put before all others; interface: of MPI's own connections;
+    program: the launcher's own, "" for the first on PATH; launcher_arguments: more of them; interface: of MPI's own connections;
     as_root: whether Open MPI is told that root may run it; environment: variables for every rank beside DEBUG.
     """
 
@@ -112,8 +112,12 @@ def _mpirun(run: NcclRun) -> list[str]:
 
 
 def _srun(run: NcclRun) -> list[str]:
-    """Of srun each task has the environment of srun itself (--export=ALL)."""
-    words = [run.program or "srun", *run.launcher_arguments, "--nodelist", ",".join(run.hosts), "--nodes", str(run.nhosts)]
+    """Of srun each task has the environment of srun itself (--export=ALL).
+
+    Whole hosts and no binding, unless launcher_arguments say otherwise: by itself srun gives each task, NCCL's threads with it, one core.
+    """
+    words = [run.program or "srun", "--exclusive", "--mem=0", "--cpu-bind=none", *run.launcher_arguments]
+    words += ["--nodelist", ",".join(run.hosts), "--nodes", str(run.nhosts)]
     words += ["--ntasks", str(run.ranks), "--ntasks-per-node", str(run.gpus), "--export=ALL", "--kill-on-bad-exit=1"]
     return [*words, "--time", str(math.ceil(run.timeout_seconds / 60))]
 
