@@ -22,8 +22,10 @@ PROGRAMS = {name: f"{name}_perf" for name in ("all_reduce", "all_gather", "reduc
 DEBUG = {"NCCL_DEBUG": "INFO", "NCCL_DEBUG_SUBSYS": "INIT,NET,ENV"}
 _HOST = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,254}")
 _VARIABLE = re.compile(r"[A-Za-z_][A-Za-z0-9_]{0,254}")
-#: With this status mpirun of Open MPI 4 ends after its --timeout (ETIMEDOUT).
-TIMED_OUT = 110
+#: With these mpirun ends after its --timeout: 4.1.4 with ETIMEDOUT, 5.0.11 with 256 - 15.
+TIMED_OUT = (110, 241)
+#: So long srun waits for hosts: one that is drained or at work would keep it until it is ended.
+WAIT_SECONDS = 60
 #: By this much a launcher's own limit comes before the one by which it is ended.
 SPARE_SECONDS = 10
 
@@ -116,7 +118,7 @@ def _srun(run: NcclRun) -> list[str]:
 
     Whole hosts and no binding, unless launcher_arguments say otherwise: by itself srun gives each task, NCCL's threads with it, one core.
     """
-    words = [run.program or "srun", "--exclusive", "--mem=0", "--cpu-bind=none", *run.launcher_arguments]
+    words = [run.program or "srun", "--exclusive", "--mem=0", "--cpu-bind=none", f"--immediate={WAIT_SECONDS}", *run.launcher_arguments]
     words += ["--nodelist", ",".join(run.hosts), "--nodes", str(run.nhosts)]
     words += ["--ntasks", str(run.ranks), "--ntasks-per-node", str(run.gpus), "--export=ALL", "--kill-on-bad-exit=1"]
     return [*words, "--time", str(math.ceil(run.timeout_seconds / 60))]

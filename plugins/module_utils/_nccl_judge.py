@@ -52,7 +52,8 @@ def check_exit(outcome: Outcome) -> Finding:
     expected = "exit status 0, and the whole output"
     said = _said(outcome)
     if outcome.exit_status is None:
-        return _finding(outcome, EXIT_CHECK, UNKNOWN, outcome.problem or "it was not run to its end", expected, remedy=_look(outcome))
+        observed = f"{outcome.problem or 'it was not run to its end'}{said}"
+        return _finding(outcome, EXIT_CHECK, UNKNOWN, observed, expected, remedy=_look(outcome))
     observed = f"exit status {outcome.exit_status}{said}"
     if outcome.exit_status != 0:
         return _finding(outcome, EXIT_CHECK, ERROR, observed, expected, remedy=_look(outcome))
@@ -68,7 +69,7 @@ def _said(outcome: Outcome) -> str:
     lines = [*(outcome.test.errors if outcome.test else ())]
     if outcome.log is not None:
         lines += [line.text for line in (*outcome.log.warnings, *outcome.log.errors)]
-    return "".join(f"; {line}" for line in lines[:_NAMED])
+    return "".join(f"; {line}" for line in lines[:_NAMED] or filter(None, [outcome.launcher]))
 
 
 def _look(outcome: Outcome) -> str:

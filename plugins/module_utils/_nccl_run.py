@@ -44,7 +44,8 @@ class Expected:
 class Outcome:
     """One run. host: where it was launched; subject: "all_reduce_perf on 4 hosts"; exit_status: None if it was not run to its end.
 
-    test, log: None where there is no output, or none that can be read; problem: why.
+    test, log: None where there is no output, or none that can be read; problem: why. launcher: what that has said, of a run that did not
+    end well.
     """
 
     host: str
@@ -53,6 +54,7 @@ class Outcome:
     test: NcclTestsResult | None
     log: NcclLog | None
     problem: str = ""
+    launcher: str = ""
 
 
 def short_name(host: str) -> str:

@@ -19,6 +19,7 @@ from ansible_collections.rdma.cluster.plugins.module_utils._command import Spool
 from ansible_collections.rdma.cluster.plugins.module_utils._errors import CommandError, ParseError
 from ansible_collections.rdma.cluster.plugins.module_utils._findings import Finding, stopping
 from ansible_collections.rdma.cluster.plugins.module_utils._launcher_lines import untangled
+from ansible_collections.rdma.cluster.plugins.module_utils._launcher_words import launcher_words
 from ansible_collections.rdma.cluster.plugins.module_utils._nccl_command import (
     MPIRUN,
     TIMED_OUT,
@@ -104,11 +105,12 @@ def run_nccl(run: NcclRun, expected: Expected, *, host: str, subject: str, spool
 
 def _start(run: NcclRun, argv: list[str], path: str, spooler: Spooler) -> tuple[int | None, str]:
     """Exit status and problem. A launcher that has ended the run for its time has not run it to its end."""
+    began = time.monotonic()
     try:
         status = spooler.run_into(argv, path, environment=environment(run), timeout_seconds=deadline_seconds(run))
     except CommandError as error:
-        return None, str(error)
-    if run.launcher == MPIRUN and status == TIMED_OUT:
+        return None, str(error).replace(" ".join(argv), argv[0])
+    if run.launcher == MPIRUN and status in TIMED_OUT and time.monotonic() - began >= run.timeout_seconds:
         return None, f"{argv[0]} has ended it after {run.timeout_seconds} seconds"
     return status, ""
 
@@ -123,7 +125,8 @@ def read_output(path: str, *, host: str, subject: str, exit_status: int | None, 
         test: NcclTestsResult | None = parse_nccl_tests(text)
     except ParseError as error:
         test, problem = None, problem or str(error)
-    return Outcome(host, subject, exit_status, test, log if log.lines else None, problem)
+    launcher = launcher_words(text) if exit_status != 0 else ""
+    return Outcome(host, subject, exit_status, test, log if log.lines else None, problem, launcher)
 
 
 def _not_log(lines: Iterator[str]) -> Iterator[str]:

@@ -20,7 +20,7 @@ from ansible_collections.rdma.cluster.plugins.module_utils._findings import (
     Finding,
     stopping,
 )
-from ansible_collections.rdma.cluster.plugins.module_utils._nccl_run import BUSBW_CHECK, HCAS_CHECK, STAGE, TRANSPORT_CHECK
+from ansible_collections.rdma.cluster.plugins.module_utils._nccl_run import BUSBW_CHECK, EXIT_CHECK, HCAS_CHECK, STAGE, TRANSPORT_CHECK
 from ansible_collections.rdma.cluster.plugins.plugin_utils import _proofs
 from ansible_collections.rdma.cluster.plugins.plugin_utils._collective_blame import CONNECTION, EVERYWHERE, HOST, NO_MORE, SETUP, Blame
 from ansible_collections.rdma.cluster.plugins.plugin_utils._collective_figures import check_jitter, check_pairs, climbed
@@ -40,6 +40,7 @@ from ansible_collections.rdma.cluster.plugins.plugin_utils._run_folder import Ru
 LADDER_CHECK = "collective.ladder"
 EXPECTED = "a run that still holds"
 TOGETHER = "well together with the other hosts"
+NOT_STARTED = "See what collective.exit of {host} says: whether the launcher reaches it, its GPUs are free and its programs start there."
 #: Findings of a run that are about one of its hosts, the others being about all of them.
 _OF_A_HOST = (TRANSPORT_CHECK, HCAS_CHECK)
 
@@ -154,7 +155,13 @@ class CollectiveGate:
             problem = (self.ladder or {}).get("problem") or "the ladder was broken off"
             return Finding(STAGE, LADDER_CHECK, host, "ladder", UNKNOWN, problem, TOGETHER, "Run the collectives stage again.")
         ran = blame.kind != NO_MORE and any(host in run["hosts"] for run in self._runs)
-        return Finding(STAGE, LADDER_CHECK, host, "ladder", ERROR if ran else UNKNOWN, blame.words, TOGETHER, _remedy(blame, host))
+        remedy = NOT_STARTED.format(host=host) if blame.kind == HOST and self._never_ended(host) else _remedy(blame, host)
+        return Finding(STAGE, LADDER_CHECK, host, "ladder", ERROR if ran else UNKNOWN, blame.words, TOGETHER, remedy)
+
+    def _never_ended(self, host: str) -> bool:
+        """Whether no run with a host came to an end: then it says nothing of the network."""
+        runs = [stopping(findings_of(run)) for run in self._runs if host in run["hosts"] and run["status"] != WELL]
+        return bool(runs) and all(any(each.check == EXIT_CHECK for each in found) for found in runs)
 
     def _unmeasured(self, host: str) -> Finding:
         """A host that was not run with others."""

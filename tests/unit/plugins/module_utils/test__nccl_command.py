@@ -41,8 +41,8 @@ def test_open_mpi_with_everything_that_a_site_may_say() -> None:
 
 def test_slurm() -> None:
     run = replace(TWO, launcher="srun", hosts=("gpu-1", "gpu-2"), launcher_arguments=("--mpi=pmix",), timeout_seconds=301)
-    words = "srun --exclusive --mem=0 --cpu-bind=none --mpi=pmix --nodelist gpu-1,gpu-2 --nodes 2 --ntasks 16 --ntasks-per-node 8"
-    words += " --export=ALL --kill-on-bad-exit=1 --time 6"
+    words = "srun --exclusive --mem=0 --cpu-bind=none --immediate=60 --mpi=pmix --nodelist gpu-1,gpu-2 --nodes 2"
+    words += " --ntasks 16 --ntasks-per-node 8 --export=ALL --kill-on-bad-exit=1 --time 6"
     assert command(run) == [*words.split(), *f"all_gather_perf {SIZES} -g 1 -n 20 -w 5 -c 1".split()]
 
 

@@ -92,8 +92,8 @@ def test_a_run_that_failed() -> None:
 @pytest.mark.parametrize(
     ("change", "status", "observed"),
     [
-        ({"exit_status": None, "problem": "it ran longer than 600 s"}, "unknown", "it ran longer than 600 s"),
-        ({"exit_status": None}, "unknown", "it was not run to its end"),
+        ({"exit_status": None, "problem": "it ran longer than 600 s", "log": None}, "unknown", "it ran longer than 600 s"),
+        ({"exit_status": None, "log": None, "launcher": "srun: killed"}, "unknown", "it was not run to its end; srun: killed"),
         ({"test": None, "problem": "not the output of nccl-tests: ''"}, "unknown", "exit status 0, not the output of nccl-tests: ''"),
         ({"test": replace(TEST, truncated=True), "log": None}, "unknown", "exit status 0, but the output is cut off"),
         ({"exit_status": 1, "log": None}, "error", "exit status 1"),

@@ -100,11 +100,22 @@ def test_a_run_that_takes_too_long_is_ended(call: Any) -> None:
     assert said["seconds"] < 20
 
 
-def test_a_run_that_the_launcher_has_ended_for_its_time_was_not_run_to_its_end(call: Any, tmp_path: Path) -> None:
-    (tmp_path / "mpirun").write_text("#!/bin/sh\nexit 110\n")
+@pytest.mark.parametrize(
+    ("script", "status", "observed"),
+    [
+        ("sleep 1; exit 110", None, "{folder}/mpirun has ended it after 1 seconds"),
+        ("sleep 1; exit 241", None, "{folder}/mpirun has ended it after 1 seconds"),
+        ("echo no; exit 110", 110, "exit status 110; no"),
+    ],
+    ids=["Open MPI 4", "Open MPI 5", "at once"],
+)
+def test_a_run_that_the_launcher_has_ended_for_its_time_was_not_run_to_its_end(
+    call: Any, tmp_path: Path, script: str, status: int | None, observed: str
+) -> None:
+    (tmp_path / "mpirun").write_text(f"#!/bin/sh\n{script}\n")
     (tmp_path / "mpirun").chmod(0o755)
-    said = call({}, launcher="mpirun", program=str(tmp_path / "mpirun"), hosts=["node1", "node2"], timeout_seconds=8)
-    assert (said["exit_status"], said["findings"][0]["observed"]) == (None, f"{tmp_path}/mpirun has ended it after 8 seconds")
+    said = call({}, launcher="mpirun", program=str(tmp_path / "mpirun"), hosts=["node1", "node2"], timeout_seconds=1)
+    assert (said["exit_status"], said["findings"][0]["observed"]) == (status, observed.format(folder=tmp_path))
 
 
 def test_a_program_that_is_not_there_is_no_failure_of_the_task(call: Any) -> None:

@@ -113,6 +113,7 @@ def test_a_slow_host_is_named_and_loses_its_proof_and_the_others_keep_theirs(fol
     found = judged(folder)
     assert told(found) == [("node3", "collective.busbw", "error"), ("node3", "collective.ladder", "error")]
     assert one(found["node3"], "collective.ladder").observed == "node3: not well with either of two hosts that are"
+    assert one(found["node3"], "collective.ladder").remedy.startswith("Run the pairs stage for node3")
     assert sorted(json.loads((folder.path / FILE).read_text())["endpoints"]) == ["node1", "node2", "node4"]
 
 
@@ -128,6 +129,14 @@ def test_a_bad_connection_is_an_error_of_who_was_left_out_and_a_warning_of_the_o
 def test_a_host_over_sockets_is_named_by_its_own_output(folder: RunFolder) -> None:
     climbed(folder, lambda hosts: {"transport": ("node4", "error", "2 over NET/Socket")} if "node4" in hosts else {})
     assert told(judged(folder)) == [("node4", "collective.transport", "error"), ("node4", "collective.ladder", "error")]
+
+
+def test_a_host_on_which_nothing_starts_is_no_matter_of_the_network(folder: RunFolder) -> None:
+    said = "srun did not end within 70 seconds; srun: Required node not available"
+    climbed(folder, lambda hosts: {"exit": (hosts[0], "unknown", said)} if "node4" in hosts else {})
+    found = judged(folder)
+    assert told(found) == [("node4", "collective.exit", "unknown"), ("node4", "collective.ladder", "error")]
+    assert one(found["node4"], "collective.ladder").remedy.startswith("See what collective.exit of node4 says: whether the launcher")
 
 
 def test_a_build_without_mpi_stops_all_and_accuses_nobody(folder: RunFolder) -> None:

@@ -154,6 +154,8 @@ import json, os
 from torch_straggler import job, place
 job = job.Job(place.place(os.environ), "gloo", 60)
 print(json.dumps([clock[1:] for clock in job.everybody(job.read_clocks())]))
+job.dist.barrier(group=job.control)
+job.dist.destroy_process_group()
 """
     read = json.loads(together(by_torchrun, 3, "-c", worker).splitlines()[-1])
     assert read[0] == [0, 0]
