@@ -27,7 +27,7 @@ test: ## every check, each unit test once (add PYTHON=python3.13 for the newest 
 	@RDMA_TEST_ONCE=yes $(steps) prepare=1 unit=3 host-units=2 build=1 checks=5 molecule=21 policies=2
 
 test-all: ## the checks of `test`, every scenario, and the newest ansible-core
-	@RDMA_TEST_EXAMPLES=new RDMA_TEST_PYTHONS=all $(steps) prepare=4 unit=3 host-units=4 lint=3 build=1 sanity=3 molecule-all=52 newest=8
+	@RDMA_TEST_EXAMPLES=new RDMA_TEST_PYTHONS=all $(steps) prepare=4 unit=3 host-units=4 lint=3 build=1 sanity=3 molecule-all=56 newest=8
 
 prepare: ## packages of the distribution, and the virtual environment
 	@$(tools)/packages.sh lab/packages.txt tests/packages.txt

@@ -6,6 +6,7 @@ from __future__ import annotations
 
 import json
 import shutil
+from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
@@ -23,6 +24,7 @@ PACKAGES = ("openmpi-bin", "python3-mpi4py", "openssh-client")
 #: The addresses by which the hosts reach each other, on the first rail's cable.
 SUBNET, INTERFACE = "10.98.0", "eth1"
 INSTALL_SECONDS = 400.0
+INSTALL = "apt-get install --yes --quiet --no-install-recommends"
 CONFIG = "Host *\\n  StrictHostKeyChecking accept-new\\n  LogLevel ERROR\\n  IdentityFile /root/.ssh/id_lab\\n"
 
 
@@ -34,38 +36,47 @@ def attach(lab: Lab) -> None:
     """Make the containers of a lab reach each other and have what a collective needs."""
     if lab.plan.kind != "container":
         raise LabError(f"Lab '{lab.plan.name}' is made of machines; the stand-in for all_reduce_perf is for containers.")
-    packages = _packages(lab)
+    packages = offer(lab, "nccl", PACKAGES)
     with ThreadPoolExecutor(max_workers=4) as pool:
         keys = list(pool.map(lambda node: _prepare(lab, node, packages), lab.plan.nodes))
     for node in lab.plan.nodes:
-        _do(lab, node, f"printf '%s\\n' {' '.join(repr(key) for key in keys)} >> /root/.ssh/authorized_keys")
+        do(lab, node, f"printf '%s\\n' {' '.join(repr(key) for key in keys)} >> /root/.ssh/authorized_keys")
 
 
-def _packages(lab: Lab) -> list[Path]:
-    """What the containers lack, fetched by this machine's apt for all of them: the image does not offer it, and they reach no network."""
-    cache = lab.folder.path / "nccl-packages"
+def offer(lab: Lab, name: str, packages: Sequence[str]) -> str:
+    """Put what the containers lack of these packages under one path in all of them, which is returned.
+
+    This machine's apt fetches it: the image does not offer it, and the containers reach no network.
+    """
+    cache = lab.folder.path / f"{name}-packages"
     (cache / "partial").mkdir(parents=True, exist_ok=True)
     status = lab.folder.node(lab.plan.nodes[0].name) / "root/var/lib/dpkg/status"
     options = [f"Dir::State::status={status}", f"Dir::Cache::archives={cache}", "Debug::NoLocking=1"]
     words = ["apt-get", "--quiet", "--yes", "--download-only", "--no-install-recommends"]
-    run([*words, *(word for option in options for word in ("-o", option)), "install", *PACKAGES], timeout_seconds=INSTALL_SECONDS)
-    return sorted(cache.glob("*.deb"))
+    run([*words, *(word for option in options for word in ("-o", option)), "install", *packages], timeout_seconds=INSTALL_SECONDS)
+    for node in lab.plan.nodes:
+        offered = root_of(lab, node) / "srv" / name
+        offered.mkdir(exist_ok=True)
+        for package in cache.glob("*.deb"):
+            shutil.copy(package, offered / package.name)
+    return f"/srv/{name}"
 
 
-def _prepare(lab: Lab, node: Node, packages: list[Path]) -> str:
-    """One container; its public key."""
-    root = lab.folder.node(node.name) / "root"
+def root_of(lab: Lab, node: Node) -> Path:
+    """The file system of a container, seen from outside."""
+    return Path(lab.folder.node(node.name) / "root")
+
+
+def _prepare(lab: Lab, node: Node, packages: str) -> str:
+    """One container; its public key. packages: the folder in it."""
+    root = root_of(lab, node)
     (root / FOLDER).mkdir(parents=True, exist_ok=True)
     shutil.copy(STANDIN, root / FOLDER / STANDIN.name)
     set_state(lab, node)
-    offered = root / "srv/nccl"
-    offered.mkdir(exist_ok=True)
-    for package in packages:
-        shutil.copy(package, offered / package.name)
     hosts = "".join(f"{address(each)} {each.name}\\n" for each in lab.plan.nodes)
-    return _do(
+    return do(
         lab, node,
-        "apt-get install --yes --quiet --no-install-recommends /srv/nccl/*.deb > /dev/null && "
+        f"{INSTALL} {packages}/*.deb > /dev/null && "
         f"ip link set {INTERFACE} up && ip address replace {address(node)}/24 dev {INTERFACE} && "
         f"printf '{hosts}' >> /etc/hosts && printf '{CONFIG}' > /root/.ssh/config && "
         "(test -f /root/.ssh/id_lab || ssh-keygen -q -t ed25519 -N '' -f /root/.ssh/id_lab) && cat /root/.ssh/id_lab.pub",
@@ -75,10 +86,11 @@ def _prepare(lab: Lab, node: Node, packages: list[Path]) -> str:
 
 def set_state(lab: Lab, node: Node, **state: Any) -> None:
     """What the stand-in of a host is to be, see there; a host without any is well."""
-    (lab.folder.node(node.name) / "root" / STATE).write_text(json.dumps(state))
+    (root_of(lab, node) / STATE).write_text(json.dumps(state))
 
 
-def _do(lab: Lab, node: Node, command: str, timeout_seconds: float = 60.0) -> str:
+def do(lab: Lab, node: Node, command: str, timeout_seconds: float = 60.0) -> str:
+    """What a command in a container prints; LabError if it fails."""
     said = remote.execute(node, lab.folder, command, timeout_seconds=timeout_seconds)
     if said.status:
         raise LabError(f"{node.name} cannot be made a host of collectives: {(said.stderr or said.stdout).strip()[-500:]}")

@@ -7,26 +7,9 @@ from __future__ import annotations
 import json
 from typing import Any
 
-from lab import nccl_hosts, remote
 from lab.cluster import Lab
+from tests.verify.collective_runs import ANEW, HOSTS, assert_nothing_runs, run, told
 from tests.verify.site import Site
-
-HOSTS = ["node1", "node2", "node3", "node4"]
-ANEW = ["-e", "rdma_measure=true"]
-
-
-def told(site: Site) -> list[tuple[str, str, str]]:
-    """What the last run's findings say that is not well: check, host, status."""
-    found = [json.loads(line) for line in (site.evidence / "findings.jsonl").read_text().splitlines()]
-    return sorted((each["check"], each["host"], each["status"]) for each in found if each["status"] in ("error", "unknown", "warning"))
-
-
-def run(site: Site, lab: Lab, faults: dict[str, dict[str, Any]], *words: str) -> tuple[int, str]:
-    """The stage with faults of hosts: host → what its stand-in is told."""
-    for node in lab.plan.nodes:
-        nccl_hosts.set_state(lab, node, **faults.get(node.name, {}))
-    done = site.run("collectives", *words)
-    return done.returncode, done.stdout
 
 
 def test_a_dry_run_runs_nothing_and_says_so(site: Site, lab: Lab) -> None:
@@ -91,5 +74,4 @@ def test_a_host_that_hangs_is_named_and_nothing_is_left_running(site: Site, lab:
     assert status != 0, said
     assert site.json("collectives.json")["well"] == ["node1", "node3", "node4"]
     assert ("collective.ladder", "node2", "error") in told(site)
-    left = [remote.execute(node, lab.folder, "pgrep -f '[a]ll_reduce_perf|[o]rted|[m]pirun'").stdout for node in lab.plan.nodes]
-    assert left == [""] * len(HOSTS)
+    assert_nothing_runs(lab)

