@@ -1,12 +1,16 @@
 # Copyright (c) 2026, the rdma.cluster authors
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""A site run that is killed at a random moment leaves readable evidence, and the next one converges."""
+"""Site runs that are killed at random moments leave readable evidence, and the next one converges; beside it no other may run."""
 
 from __future__ import annotations
 
 import json
 import os
 import random
+import re
+import subprocess
+import time
+from pathlib import Path
 
 import pytest
 
@@ -16,8 +20,8 @@ from tests.verify.drifts import KINDS, command
 from tests.verify.site import Site
 
 KILLS = int(os.environ.get("RDMA_TEST_KILLS") or 10)
-#: How many runs are killed before one may end: five in `make test`, where a run that ends costs a minute; one in `make test-all`.
-IN_A_ROW = 1 if "RDMA_TEST_KILLS" in os.environ else 5
+#: How many runs are killed before one may end: all in `make test`, where a run that ends costs minutes; one in `make test-all`.
+IN_A_ROW = 1 if "RDMA_TEST_KILLS" in os.environ else KILLS
 #: A run that has something to mend takes longer than that.
 LONGEST_SECONDS = 22.0
 #: Packages take a minute to come back on an emulated CPU, and dpkg must not be killed for a test's sake.
@@ -40,17 +44,36 @@ def kill(site: Site, moment: float) -> None:
         assert_readable(site)
 
 
+def begun(site: Site, before: Path) -> str:
+    """The name of a run that has just been started."""
+    deadline = time.monotonic() + 60
+    while site.evidence == before:
+        assert time.monotonic() < deadline
+        time.sleep(0.2)
+    return site.evidence.name
+
+
+def assert_refused(site: Site, run: str, first: subprocess.Popen[str]) -> None:
+    second = site.run()
+    assert second.returncode != 0
+    assert re.search(rf"Run {run} of \w+ \(pid {first.pid}, ", second.stdout), second.stdout
+    assert "Read the host" not in second.stdout
+
+
 @pytest.mark.parametrize("round_number", range(KILLS // IN_A_ROW))
-def test_killed_and_run_again(lab: Lab, site: Site, seed: int, round_number: int) -> None:
+def test_killed_and_run_again_and_a_second_run_beside_that_names_it(lab: Lab, site: Site, seed: int, round_number: int) -> None:
     chance = random.Random(f"{seed} {round_number}")
-    node, kind = chance.choice(lab.plan.nodes), chance.choice(DRIFTS)
-    done = remote.execute(node, lab.folder, command(node, kind))
-    assert done.status == 0, done.stderr
-    print(f"{node.name}: {kind.name}")
+    for node, kind in zip(chance.sample(lab.plan.nodes, 2), chance.sample(DRIFTS, 2), strict=True):
+        done = remote.execute(node, lab.folder, command(node, kind))
+        assert done.status == 0, done.stderr
+        print(f"{node.name}: {kind.name}")
     for _kill in range(IN_A_ROW):
         kill(site, chance.uniform(1.0, LONGEST_SECONDS))
-    again = site.run()
-    assert again.returncode == 0, again.stdout
+    before = site.evidence
+    with site.start("site") as again:
+        assert_refused(site, begun(site, before), again)
+        said, _nothing = again.communicate()
+    assert again.returncode == 0, said
 
 
 def test_after_all_of_that_nothing_differs(site: Site) -> None:

@@ -1,12 +1,11 @@
 # Copyright (c) 2026, the rdma.cluster authors
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Two runs at once, proofs, and load."""
+"""Proofs, and load."""
 
 from __future__ import annotations
 
 import json
 import re
-import time
 
 from lab import remote
 from lab.cluster import Lab
@@ -18,22 +17,6 @@ STANDIN = (
     "mknod -m 666 /dev/nvidia0 c 1 3 2>/dev/null; "
     "systemd-run --quiet --unit=standin-gpu-process python3 -c 'import time; f = open(\"/dev/nvidia0\"); time.sleep(600)'"
 )
-
-
-def test_the_second_of_two_runs_names_the_first_and_stops(site: Site) -> None:
-    before = site.evidence
-    with site.start("site") as first:
-        deadline = time.monotonic() + 60
-        while site.evidence == before:
-            assert time.monotonic() < deadline
-            time.sleep(0.2)
-        run = site.evidence.name
-        second = site.run()
-        said, _nothing = first.communicate()
-    assert first.returncode == 0, said
-    assert second.returncode != 0
-    assert re.search(rf"Run {run} of \w+ \(pid {first.pid}, ", second.stdout), second.stdout
-    assert "Read the host" not in second.stdout
 
 
 def test_validate_judges_the_proofs_and_measures_nothing(site: Site) -> None:
@@ -48,7 +31,7 @@ def test_a_host_at_work_is_not_measured_and_it_is_said_why(lab: Lab, site: Site)
     assert remote.execute(node, lab.folder, STANDIN).status == 0
     try:
         # Another number of iterations is another intent: no proof holds any longer.
-        done = site.run("site", "-e", json.dumps({"rdma_pairs": {**PAIRS, "iterations": 201}}))
+        done = site.run("pairs", "-e", json.dumps({"rdma_pairs": {**PAIRS, "iterations": 201}}))
     finally:
         remote.execute(node, lab.folder, "systemctl stop standin-gpu-process; rm -f /dev/nvidia0")
     assert done.returncode != 0
