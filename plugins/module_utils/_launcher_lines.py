@@ -12,8 +12,8 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Iterator
 
-#: "[1,3]<stdout>:", with the name of the launcher before an @ in some versions. Open MPI 5 puts a space behind it.
-_TAG = re.compile(r"\[(?:[\w.-]{1,200}@)?[0-9]{1,10},([0-9]{1,9})\]<std(?:out|err|diag)>:")
+#: "[1,3]<stdout>:", with the name of the launcher before an @ in some versions. Open MPI 5 puts a space behind it, and WILDCARD for itself.
+_TAG = re.compile(r"\[(?:[\w.-]{1,200}@)?[0-9]{1,10},([0-9]{1,9}|WILDCARD)\]<std(?:out|err|diag)>:")
 #: A rank that never ends its line is not waited for.
 _LONGEST = 65_536
 

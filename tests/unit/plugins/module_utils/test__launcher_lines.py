@@ -37,6 +37,10 @@ def test_what_has_no_end_is_not_lost_and_gets_none() -> None:
     assert list(untangled(["[1,0]<stdout>:a[1,1]<stdout>:b\n", "mpirun: killed\n"])) == ["b\n", "mpirun: killed\n", "a"]
 
 
+def test_what_open_mpi_5_says_itself_has_no_tag_either() -> None:
+    assert list(untangled(["[1,WILDCARD]<stderr>:   Timeout: 4 seconds\n", "[1,WILDCARD]<stderr>: \n"])) == ["  Timeout: 4 seconds\n", "\n"]
+
+
 def test_a_line_that_never_ends_is_not_waited_for() -> None:
     pieces = ["[1,0]<stdout>:" + "x" * 40_000 + "[1,1]<stdout>:\n"] * 3
     assert max(map(len, untangled(pieces))) <= 80_000
