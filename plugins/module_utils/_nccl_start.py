@@ -99,20 +99,19 @@ def run_nccl(run: NcclRun, expected: Expected, *, host: str, subject: str, spool
         began = time.monotonic()
         status, problem = _start(run, argv, path, spooler)
         seconds = time.monotonic() - began
+        if run.launcher == MPIRUN and status in TIMED_OUT and seconds >= run.timeout_seconds:
+            # A launcher that has ended the run for its time has not run it to its end.
+            status, problem = None, f"{argv[0]} has ended it after {run.timeout_seconds} seconds"
         outcome = read_output(path, host=host, subject=subject, exit_status=status, problem=problem)
     return Ran(outcome, seconds, tuple(judge(outcome, expected)))
 
 
 def _start(run: NcclRun, argv: list[str], path: str, spooler: Spooler) -> tuple[int | None, str]:
-    """Exit status and problem. A launcher that has ended the run for its time has not run it to its end."""
-    began = time.monotonic()
+    """Exit status and problem."""
     try:
-        status = spooler.run_into(argv, path, environment=environment(run), timeout_seconds=deadline_seconds(run))
+        return spooler.run_into(argv, path, environment=environment(run), timeout_seconds=deadline_seconds(run)), ""
     except CommandError as error:
         return None, str(error).replace(" ".join(argv), argv[0])
-    if run.launcher == MPIRUN and status in TIMED_OUT and time.monotonic() - began >= run.timeout_seconds:
-        return None, f"{argv[0]} has ended it after {run.timeout_seconds} seconds"
-    return status, ""
 
 
 def read_output(path: str, *, host: str, subject: str, exit_status: int | None, problem: str = "") -> Outcome:

@@ -10,6 +10,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from ansible_collections.rdma.cluster.plugins.module_utils._checks_nccl import HCA
+from ansible_collections.rdma.cluster.plugins.module_utils._host_state import NCCL_FILES
 from ansible_collections.rdma.cluster.plugins.module_utils._nccl_precedence import (
     CONF_FILE,
     ENVIRONMENT,
@@ -21,7 +22,6 @@ from ansible_collections.rdma.cluster.plugins.module_utils._nccl_precedence impo
     Source,
     jobs,
 )
-from ansible_collections.rdma.cluster.plugins.module_utils._nccl_sources import SITE
 from ansible_collections.rdma.cluster.plugins.module_utils._rails import resolve
 from ansible_collections.rdma.cluster.plugins.plugin_utils._explain_nccl_names import (
     DEAD,
@@ -52,7 +52,7 @@ Files = Mapping[str, Mapping[str, str]]
 Intent = Mapping[str, Any]
 #: Variables by the intent, name → value; None for one that cannot be derived now.
 Wanted = Mapping[str, "str | None"]
-ROOT_FILE = "/root/.nccl.conf"
+SITE, ROOT_FILE = NCCL_FILES
 #: Whose files they are, by the kind of source.
 LABELS = {
     ENVIRONMENT: "environment of what is started with it",

@@ -12,6 +12,7 @@ from typing import Any
 from ansible_collections.rdma.cluster.plugins.module_utils._checks_nccl import STAGE
 from ansible_collections.rdma.cluster.plugins.module_utils._findings import ERROR, NOT_APPLICABLE, OK, UNKNOWN, Finding
 from ansible_collections.rdma.cluster.plugins.module_utils._rails import ResolvedRail
+from ansible_collections.rdma.cluster.plugins.plugin_utils._nccl_profiles import MESH
 from ansible_collections.rdma.cluster.plugins.plugin_utils._pair_partition import partition_place, partition_words
 
 Intent = Mapping[str, Any]
@@ -39,7 +40,7 @@ def collnet(intent: Intent) -> bool:
 
 def rails_apart(intent: Intent) -> bool:
     """Whether no network joins the NICs of different compute rails: they are on different planes, and not cables of a mesh."""
-    return intent["fabric"]["topology"] != "mesh" and len({rail["plane"] for rail in intent["rails"] if rail["role"] == "compute"}) > 1
+    return intent["fabric"]["topology"] != MESH and len({rail["plane"] for rail in intent["rails"] if rail["role"] == "compute"}) > 1
 
 
 def check_pkey(host: str, intent: Intent, facts: Facts, rails: Sequence[ResolvedRail]) -> list[Finding]:
