@@ -16,7 +16,7 @@ from tests.verify.site import Site
 @pytest.fixture(scope="session")
 def lab() -> Lab:
     """The scenario's own; RDMA_TEST_LAB names another one that is up and built, to try a test by hand."""
-    return cluster.load(os.environ.get("RDMA_TEST_LAB", "molecule-pairs"))
+    return cluster.load(os.environ.get("RDMA_TEST_LAB", "mpairs"))
 
 
 @pytest.fixture(scope="session")
