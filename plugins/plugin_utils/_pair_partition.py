@@ -35,7 +35,7 @@ def partition_place(port: Mapping[str, Any], intent: Mapping[str, Any]) -> Place
     table = port.get("pkeys")
     if table is None:
         return NO_PARTITION
-    full = {key & ~FULL_BIT: int(index) for index, key in reversed(table.items()) if key & FULL_BIT}
+    full = {key & ~FULL_BIT: int(index) for index, key in reversed(list(table.items())) if key & FULL_BIT}
     named = [partition["key"] for partition in intent["partitions"].values()]
     order = [*([] if DEFAULT_KEY in named else [DEFAULT_KEY]), *named, *sorted(full)]
     return next((Place(key, full[key]) for key in order if key in full), None)
@@ -43,7 +43,7 @@ def partition_place(port: Mapping[str, Any], intent: Mapping[str, Any]) -> Place
 
 def limited_places(port: Mapping[str, Any]) -> dict[int, int]:
     """The partitions of which a port is a limited member: key of 15 bits → where its table has it. port: of the facts."""
-    return {key: int(index) for index, key in reversed((port.get("pkeys") or {}).items()) if not key & FULL_BIT}
+    return {key: int(index) for index, key in reversed(list((port.get("pkeys") or {}).items())) if not key & FULL_BIT}
 
 
 def limited_only(port: Mapping[str, Any], intent: Mapping[str, Any]) -> str:

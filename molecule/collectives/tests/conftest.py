@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from lab import cluster, fabric, nccl_hosts
+from lab import cluster, fabric, nccl_hosts, nccl_launchers
 from lab.cluster import Lab
 from lab.fabric import Wishes
 from lab.fabric_plan import Shape
@@ -56,3 +56,15 @@ def lab() -> Iterator[Lab]:
 def site(lab: Lab, tmp_path_factory: pytest.TempPathFactory) -> Site:
     words = ["-e", json.dumps({"rdma_collectives": COLLECTIVES})]
     return Site(fabric.load(lab.plan.name).folder.inventory, tmp_path_factory.mktemp("site"), words)
+
+
+@pytest.fixture(scope="session")
+def slurm(lab: Lab) -> dict[str, Any]:
+    nccl_launchers.add_slurm(lab)
+    return {"launcher": "srun", "launcher_arguments": ["--mpi=pmix", "--gpus-per-node=2"]}
+
+
+@pytest.fixture(scope="session")
+def openmpi5(lab: Lab) -> dict[str, Any]:
+    program = nccl_launchers.add_openmpi5(lab)
+    return {"launcher_program": program, "environment": {"PYTHONPATH": nccl_launchers.python_path()}}

@@ -7,9 +7,7 @@ from __future__ import annotations
 import json
 from typing import Any
 
-import pytest
-
-from lab import nccl_hosts, nccl_launchers
+from lab import nccl_hosts
 from lab.cluster import Lab
 from tests.verify.collective_runs import ANEW, assert_nothing_runs, run, told
 from tests.verify.site import Site
@@ -17,18 +15,6 @@ from tests.verify.site import Site
 
 def words(settings: dict[str, Any], **more: Any) -> list[str]:
     return [*ANEW, "-e", json.dumps({"rdma_collectives": {**settings, **more}})]
-
-
-@pytest.fixture(scope="module")
-def slurm(lab: Lab) -> dict[str, Any]:
-    nccl_launchers.add_slurm(lab)
-    return {"launcher": "srun", "launcher_arguments": ["--mpi=pmix", "--gpus-per-node=2"]}
-
-
-@pytest.fixture(scope="module")
-def openmpi5(lab: Lab) -> dict[str, Any]:
-    program = nccl_launchers.add_openmpi5(lab)
-    return {"launcher_program": program, "environment": {"PYTHONPATH": nccl_launchers.python_path()}}
 
 
 def assert_all_proven(site: Site) -> None:
