@@ -7,7 +7,6 @@
 from __future__ import annotations
 
 import hashlib
-import ipaddress
 import json
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
@@ -19,6 +18,7 @@ from ansible_collections.rdma.cluster.plugins.plugin_utils._collective_expected 
 from ansible_collections.rdma.cluster.plugins.plugin_utils._nccl import nccl_variables
 from ansible_collections.rdma.cluster.plugins.plugin_utils._pair_fleet import Fleet
 from ansible_collections.rdma.cluster.plugins.plugin_utils._proofs import Basis, Proofs, Standing, standing
+from ansible_collections.rdma.cluster.plugins.plugin_utils._session_address import session_address
 
 #: Beside the runs, in the form of the proofs of pairs; in the place of a rail stands the operation.
 FILE = "../proofs/collectives.json"
@@ -94,8 +94,7 @@ class CollectivePlan:
     def address(self, host: str) -> str:
         """Where a launcher reaches a host."""
         told = self.fleet.intents[host]["collectives"]["address"]
-        came_in = (self.fleet.facts[host].get("session") or {}).get("address")
-        return str(told or (came_in if came_in and not ipaddress.ip_address(came_in.partition("%")[0]).is_loopback else host))
+        return str(told or session_address(self.fleet.facts[host]) or host)
 
     def subject(self, hosts: Sequence[str], operation: str) -> str:
         """What findings call a run."""

@@ -12,10 +12,14 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
 
-from ansible_collections.rdma.cluster.plugins.module_utils._rails import resolve
+from ansible_collections.rdma.cluster.plugins.module_utils._rails import rail_ip, resolve
 from ansible_collections.rdma.cluster.plugins.plugin_utils._pair_partition import limited_only
 from ansible_collections.rdma.cluster.plugins.plugin_utils._pair_plan import Endpoint, endpoints
 from ansible_collections.rdma.cluster.plugins.plugin_utils._proofs import Basis, Proofs, Standing, bases, standing
+from ansible_collections.rdma.cluster.plugins.plugin_utils._session_address import session_address
+
+NOWHERE = "it has no address on this rail, and our own session comes in where no other host can meet it (loopback, or a local connection)"
+REACH = "Give the host an address on the rail (IP over InfiniBand), or an ansible_host by which the other hosts reach it as well."
 
 Standings = Mapping[str, Mapping[str, Standing]]
 
@@ -71,12 +75,17 @@ class Fleet:
         pkey = self.endpoints[host][rail].get("pkey")
         return [each for each in self.having(rail) if self.endpoints[each][rail].get("pkey") == pkey]
 
-    def why_missing(self, host: str, rail: str) -> str:
-        """Why a port that is there cannot be measured for its partitions, "" if it is not for them."""
+    def why_missing(self, host: str, rail: str) -> tuple[str, str] | None:
+        """Why a port that is there cannot be measured, and what to do: its partitions, or nobody can meet it. None for another reason."""
         found = next((each for each in resolve(self.intents[host]["rails"], self.facts[host]) if each.name == rail), None)
         if found is None or found.device is None or found.port is None:
-            return ""
-        return limited_only(self.facts[host]["devices"][found.device]["ports"][found.port], self.intents[host])
+            return None
+        partitions = limited_only(self.facts[host]["devices"][found.device]["ports"][found.port], self.intents[host])
+        if partitions:
+            return partitions, f"Make {host} a full member of a partition in rdma_partitions, then run the link stage."
+        if rail_ip(found.rail) is None and session_address(self.facts[host]) is None:
+            return NOWHERE, REACH
+        return None
 
     def missing(self, host: str) -> list[str]:
         """The host's own rails that other hosts have as well, and on which it cannot be measured; none for a host that is alone."""

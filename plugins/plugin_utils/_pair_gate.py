@@ -274,11 +274,9 @@ def _named(each: Judged, sweep: Evidence) -> list[Where]:
     return [(rail, host) for rail, host in there if verdict.rail in (None, rail) and (not hosts or host in hosts)]
 
 
-def _no_endpoint(host: str, rail: str, partitions: str) -> Finding:
-    """A rail that is planned and cannot be measured on. partitions: why its port's partitions do not let it, "" if they do."""
-    why, remedy = "no RDMA device, or no GID of its address", f"Look at {host}'s findings of the driver and network stages."
-    if partitions:
-        why, remedy = partitions, f"Make {host} a full member of a partition in rdma_partitions, then run the link stage."
+def _no_endpoint(host: str, rail: str, told: tuple[str, str] | None) -> Finding:
+    """A rail that is planned and cannot be measured on. told: why a port that is there cannot, and what to do, if that is known."""
+    why, remedy = told or ("no RDMA device, or no GID of its address", f"Look at {host}'s findings of the driver and network stages.")
     return Finding(STAGE, BANDWIDTH_CHECK, host, rail, UNKNOWN, why, "an endpoint to measure", remedy)
 
 

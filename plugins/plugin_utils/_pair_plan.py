@@ -20,6 +20,7 @@ from ansible_collections.rdma.cluster.plugins.module_utils._rails import Resolve
 from ansible_collections.rdma.cluster.plugins.plugin_utils._pair_gpu import gpus_of
 from ansible_collections.rdma.cluster.plugins.plugin_utils._pair_partition import NO_PARTITION, Place, partition_place
 from ansible_collections.rdma.cluster.plugins.plugin_utils._roce_profile import roce_profile
+from ansible_collections.rdma.cluster.plugins.plugin_utils._session_address import session_address
 
 SCHEMA = 2
 RENDEZVOUS_PORT = 18600
@@ -42,7 +43,7 @@ def endpoints(intent: Mapping[str, Any], facts: Mapping[str, Any]) -> dict[str, 
     """A host's rails that can be measured: rail → endpoint. intent: normalised; facts: comparable digest.
 
     A rail whose device or GID was not found has none, nor has a port that is in no partition as a full member. On InfiniBand without IP
-    on the rail partners meet where our own session came in.
+    on the rail partners meet where our own session came in, if they can.
     """
     rails = resolve(intent["rails"], facts)
     gpus = gpus_of(rails, intent, facts) if intent.get("pairs", {}).get("gpu_memory") else {}
@@ -61,7 +62,7 @@ def _endpoint(rail: ResolvedRail, facts: Mapping[str, Any], intent: Mapping[str,
         if index is None:
             return None
     else:
-        address = address or (facts.get("session") or {}).get("address")
+        address = address or session_address(facts)
         place = partition_place(device["ports"][rail.port], intent)
     if address is None or place is None:
         return None

@@ -1,7 +1,7 @@
 # Copyright (c) 2026, the rdma.cluster authors
 # GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Variables as ansible-core hands them to filters and action plugins since 2.19: containers whose values are made when they are asked for."""
+"""Variables as ansible-core hands them to filters since 2.19: in containers whose values are made when they are asked for."""
 
 from __future__ import annotations
 

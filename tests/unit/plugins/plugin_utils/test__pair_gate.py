@@ -21,7 +21,7 @@ from ansible_collections.rdma.cluster.plugins.module_utils._findings import Find
 from ansible_collections.rdma.cluster.plugins.module_utils._pair_schedule import planned_meetings
 from ansible_collections.rdma.cluster.plugins.plugin_utils import _pair_plan, _proofs
 from ansible_collections.rdma.cluster.plugins.plugin_utils._pair_doubts import Doubt, Port
-from ansible_collections.rdma.cluster.plugins.plugin_utils._pair_fleet import Fleet
+from ansible_collections.rdma.cluster.plugins.plugin_utils._pair_fleet import NOWHERE, REACH, Fleet
 from ansible_collections.rdma.cluster.plugins.plugin_utils._pair_gate import PairGate
 from ansible_collections.rdma.cluster.plugins.plugin_utils._qos_load_plan import Funnel, load_plan
 from ansible_collections.rdma.cluster.plugins.plugin_utils._run_folder import RunFolder
@@ -690,6 +690,18 @@ def test_a_host_without_endpoint_is_unknown_and_the_others_are_judged(second: Ru
     seen = [(found.status, found.subject, found.observed) for found in findings["node3"]]
     assert seen == [("unknown", rail, "no RDMA device, or no GID of its address") for rail in ("rail0", "rail1")]
     assert {each[0] for each in offences(findings)} == {"node3"}
+
+
+def infiniband_by_a_forwarded_port(of: Known) -> None:
+    for rail in of["node3"]["intent"]["rails"]:
+        rail.update(link_layer="infiniband", address=None)
+    of["node3"]["facts"]["session"] = {"address": "127.0.0.1", "netdev": "lo"}
+
+
+def test_a_host_that_nobody_can_meet_is_told_so(second: RunFolder) -> None:
+    findings = judged(second, fleet(infiniband_by_a_forwarded_port))
+    seen = {(found.status, found.subject, found.observed, found.remedy) for found in findings["node3"]}
+    assert seen == {("unknown", rail, NOWHERE, REACH) for rail in ("rail0", "rail1")}
 
 
 def test_a_fleet_of_nobody(first: RunFolder) -> None:

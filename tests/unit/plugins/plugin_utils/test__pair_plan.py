@@ -133,7 +133,11 @@ def test_infiniband_with_an_address_meets_there() -> None:
     assert [(of["address"], of["gid_index"]) for of in found.values()] == [("192.168.0.1", None), ("192.168.1.1", None)]
 
 
-@pytest.mark.parametrize("session", [None, {}, {"address": None, "netdev": None}], ids=["none", "empty", "no address"])
+@pytest.mark.parametrize(
+    "session",
+    [None, {}, {"address": None, "netdev": None}, {"address": "127.0.0.1", "netdev": "lo"}, {"address": "::1", "netdev": None}],
+    ids=["none", "empty", "no address", "loopback", "loopback, IPv6"],
+)
 def test_infiniband_without_any_address_cannot_meet(session: Any) -> None:
     assert endpoints({"rails": infiniband_rails()}, {**cards("InfiniBand"), "session": session}) == {}
 
