@@ -19,6 +19,7 @@ from ansible_collections.rdma.cluster.plugins.module_utils._job_meanings import 
 from ansible_collections.rdma.cluster.plugins.module_utils._job_signature import ERROR, REMARK, SYMPTOM, Signature
 from ansible_collections.rdma.cluster.plugins.module_utils._job_signatures_nccl import NCCL_SIGNATURES
 from ansible_collections.rdma.cluster.plugins.module_utils._job_signatures_others import CUDA_SIGNATURES, JOB_SIGNATURES
+from ansible_collections.rdma.cluster.plugins.module_utils._launcher_lines import whole_sentences
 from ansible_collections.rdma.cluster.plugins.module_utils._nccl_line import INFO
 
 #: The first that a line fits counts.
@@ -140,7 +141,7 @@ def find_signature(line: str, *, info: bool) -> tuple[Signature, dict[str, str]]
 def read_job_log(lines: Iterable[str]) -> JobLog:
     """Read a log, of whatever is in it; lines with their ends, so that a last one without tells that the log was cut off."""
     reader = _Reader()
-    for line in lines:
+    for line in whole_sentences(lines):
         reader.line(line)
     found = [_occurrence(kept, reader.context) for kept in reader.kept.values()]
     occurrences = tuple(sorted([*found, *_made(reader, {each.name for each in found})], key=lambda each: each.line))

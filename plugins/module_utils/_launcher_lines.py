@@ -14,6 +14,8 @@ from collections.abc import Iterable, Iterator
 
 #: "[1,3]<stdout>:", with the name of the launcher before an @ in some versions. Open MPI 5 puts a space behind it, and WILDCARD for itself.
 _TAG = re.compile(r"\[(?:[\w.-]{1,200}@)?[0-9]{1,10},([0-9]{1,9}|WILDCARD)\]<std(?:out|err|diag)>:")
+#: A sentence that Open MPI 5 breaks off in its box: its end stands on the next line.
+_BROKEN_OFF = re.compile(r"(?:mpirun|mpiexec|prterun) noticed that process rank [^\n]{1,400} exited on\s*$")
 #: A rank that never ends its line is not waited for.
 _LONGEST = 65_536
 
@@ -38,3 +40,19 @@ def untangled(lines: Iterable[str]) -> Iterator[str]:
             elif whole:
                 pending[rank] = whole
     yield from pending.values()
+
+
+def whole_sentences(lines: Iterable[str]) -> Iterator[str]:
+    """As many lines, but a sentence that Open MPI has broken off stands on its second one, and nothing on the first."""
+    begun = ""
+    for line in lines:
+        if begun:
+            yield "\n"
+            yield f"{begun.rstrip()} {line}"
+            begun = ""
+        elif _BROKEN_OFF.match(line):
+            begun = line
+        else:
+            yield line
+    if begun:
+        yield begun

@@ -156,7 +156,8 @@ def check_busbw(outcome: Outcome, expected: Expected) -> Finding:
     seen += f", lowest {min(figures):.4g}, highest {max(figures):.4g}" if len(figures) > 1 else ""
     if not limit:
         status = NOT_APPLICABLE if expected.no_limit else UNKNOWN
-        return _finding(outcome, BUSBW_CHECK, status, seen, wanted)
+        remedy = "" if expected.no_limit else "Give the compute rails rate_gbps, or a rate by rdma_collectives.min_busbw_gbps."
+        return _finding(outcome, BUSBW_CHECK, status, seen, wanted, remedy=remedy)
     if median >= expected.warn_below * limit:
         return _finding(outcome, BUSBW_CHECK, OK, seen, wanted)
     if median >= expected.fail_below * limit:

@@ -114,23 +114,34 @@ def _hcas(outcome: Outcome, host: str, channels: Sequence[Channel], expected: Ex
     if planned is None or len(expected.hosts) < 2:
         why = "one host: nothing crosses its NICs" if planned is not None else "no HCA is planned for it"
         return Finding(STAGE, HCAS_CHECK, host, outcome.subject, NOT_APPLICABLE, why, "the planned HCAs")
-    wanted = ", ".join(sorted(planned))
     network = [channel for channel in channels if channel.transport in _NETWORKS]
-    if not network:
-        return Finding(STAGE, HCAS_CHECK, host, outcome.subject, UNKNOWN, "no line of its channels over the network", wanted, _DEBUG)
-    if any(channel.adapter is None for channel in network):
-        seen = "the log does not tell which devices NCCL's numbers mean"
-        return Finding(STAGE, HCAS_CHECK, host, outcome.subject, UNKNOWN, seen, wanted, _DEBUG)
-    used = {device for channel in network for device in _devices(channel.adapter or "")}
-    seen = ", ".join(sorted(used))
+    if not planned:
+        status, seen = UNKNOWN, "no device of its compute rails is known"
+        remedy = f"Run the driver and link stages for {host}: none of its compute rails has a device."
+    elif any(map(_is_socket, network)):
+        status, seen, remedy = NOT_APPLICABLE, "not all went over an HCA, see collective.transport", ""
+    elif not network:
+        status, seen, remedy = UNKNOWN, "no line of its channels over the network", _DEBUG
+    elif any(channel.adapter is None for channel in network):
+        status, seen, remedy = UNKNOWN, "the log does not tell which devices NCCL's numbers mean", _DEBUG
+    else:
+        used = frozenset(device for channel in network for device in _devices(channel.adapter or ""))
+        seen, remedy = ", ".join(sorted(used)), _mend(host, planned, used)
+        status = ERROR if remedy else OK
+    wanted = ", ".join(sorted(planned)) or "the devices of its compute rails"
+    return Finding(STAGE, HCAS_CHECK, host, outcome.subject, status, seen, wanted, remedy)
+
+
+def _mend(host: str, planned: frozenset[str], used: frozenset[str]) -> str:
+    """What to do about HCAs that are not as planned; "" if they are."""
     strange, idle = sorted(used - planned), sorted(planned - used)
     if strange:
-        remedy = f"Run the nccl stage for {host}: NCCL_IB_HCA should name {wanted}, and {', '.join(strange)} is not of them."
-    elif idle:
-        remedy = f"See on {host} that {', '.join(idle)} is ACTIVE and near a GPU that took part (`nvidia-smi topo -m`), and NCCL_IB_HCA."
-    else:
-        return Finding(STAGE, HCAS_CHECK, host, outcome.subject, OK, seen, wanted)
-    return Finding(STAGE, HCAS_CHECK, host, outcome.subject, ERROR, seen, wanted, remedy)
+        return (
+            f"Run the nccl stage for {host}: NCCL_IB_HCA should name {', '.join(sorted(planned))}, and {', '.join(strange)} is not of them."
+        )
+    if idle:
+        return f"See on {host} that {', '.join(idle)} is ACTIVE and near a GPU that took part (`nvidia-smi topo -m`), and NCCL_IB_HCA."
+    return ""
 
 
 def _devices(adapter: str) -> list[str]:

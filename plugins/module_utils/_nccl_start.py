@@ -18,7 +18,7 @@ from typing import Any
 from ansible_collections.rdma.cluster.plugins.module_utils._command import Spooler
 from ansible_collections.rdma.cluster.plugins.module_utils._errors import CommandError, ParseError
 from ansible_collections.rdma.cluster.plugins.module_utils._findings import Finding, stopping
-from ansible_collections.rdma.cluster.plugins.module_utils._launcher_lines import untangled
+from ansible_collections.rdma.cluster.plugins.module_utils._launcher_lines import untangled, whole_sentences
 from ansible_collections.rdma.cluster.plugins.module_utils._launcher_words import launcher_words
 from ansible_collections.rdma.cluster.plugins.module_utils._nccl_command import (
     MPIRUN,
@@ -119,7 +119,7 @@ def read_output(path: str, *, host: str, subject: str, exit_status: int | None, 
     with open(path, encoding="utf-8", errors="replace") as lines:
         log = parse_nccl_log(untangled(lines))
     with open(path, encoding="utf-8", errors="replace") as lines:
-        text = "".join(_not_log(untangled(lines)))
+        text = "".join(_not_log(whole_sentences(untangled(lines))))
     try:
         test: NcclTestsResult | None = parse_nccl_tests(text)
     except ParseError as error:

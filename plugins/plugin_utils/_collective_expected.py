@@ -82,7 +82,7 @@ class Expectations:
             "names": {host: self.node_name(host) for host in hosts},
             "gbytes_per_s": None if rate.gbps is None else rate.gbps / BITS_PER_BYTE,
             "no_limit": rate.no_limit,
-            "hcas": {host: self.devices(host) for host in hosts} if len(hosts) > 1 else {},
+            "hcas": {host: self.devices(host) for host in hosts if self._rails[host]} if len(hosts) > 1 else {},
             "gdr": planned.pop() if len(planned) == 1 else None,
             "fail_below": 1.0 if rate.given else settings["fail_below"],
             "warn_below": 1.0 if rate.given else max(settings["warn_below"], settings["fail_below"]),

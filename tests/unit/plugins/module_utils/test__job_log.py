@@ -27,6 +27,7 @@ from tests.unit.garbled import garbled
 from tests.unit.job_lines import CAPTURED, DERIVED
 
 H200 = Path(__file__).parents[2] / "fixtures" / "h200"
+H100 = H200.parent / "h100"
 ALL = (*CAPTURED, *DERIVED)
 WARN = "[2026-11-20 09:{}:41] {}:100:200 [0] misc/ibvwrap.cc:278 NCCL WARN {}\n"
 LOCKED = "Call to ibv_reg_mr failed with error Cannot allocate memory"
@@ -138,6 +139,19 @@ def test_a_rank_that_was_killed() -> None:
     line = "mpirun noticed that process rank 3 with PID 4711 on node node2 exited on signal 9 (Killed).\n"
     [killed] = read_job_log([line]).occurrences
     assert (killed.hosts, killed.ranks, killed.fields) == (("node2",), (3,), {"signal": ("9",)})
+
+
+def test_a_rank_that_was_killed_as_open_mpi_5_says_it() -> None:
+    """Its box breaks the sentence off; two H100, the rank on nodeb was killed."""
+    log = read_job_log((H100 / "two_hosts_killed.txt").read_text(encoding="utf-8").splitlines(keepends=True))
+    assert log.cause == "mpi.signal"
+    killed = next(each for each in log.occurrences if each.name == "mpi.signal")
+    assert (killed.hosts, killed.ranks, killed.fields, killed.line) == (("nodeb",), (1,), {"signal": ("9",)}, 104)
+    assert (log.lines, log.cut) == (105, False)
+
+
+def test_a_sentence_that_is_broken_off_at_the_end_of_the_log_is_nothing() -> None:
+    assert read_job_log(["prterun noticed that process rank 1 with PID 1 on node node2 exited on\n"]).occurrences == ()
 
 
 def test_versions_that_differ() -> None:

@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ansible_collections.rdma.cluster.plugins.module_utils._launcher_lines import untangled
+from ansible_collections.rdma.cluster.plugins.module_utils._launcher_lines import untangled, whole_sentences
 
 FIRST = "node1:801:811 [0] NCCL INFO Channel 01/0 : 0[0] -> 1[1] via P2P/CUMEM\n"
 SECOND = "node3:735:746 [1] NCCL INFO NCCL version 2.28.9+cuda13.0\n"
@@ -39,6 +39,14 @@ def test_what_has_no_end_is_not_lost_and_gets_none() -> None:
 
 def test_what_open_mpi_5_says_itself_has_no_tag_either() -> None:
     assert list(untangled(["[1,WILDCARD]<stderr>:   Timeout: 4 seconds\n", "[1,WILDCARD]<stderr>: \n"])) == ["  Timeout: 4 seconds\n", "\n"]
+
+
+@pytest.mark.parametrize("end", ["\n", ""])
+def test_a_sentence_that_open_mpi_5_breaks_off_is_whole_again(end: str) -> None:
+    box = ["-----\n", "prterun noticed that process rank 1 with PID 1503 on node nodeb exited on\n", f"signal 9 (Killed).{end}"]
+    sentence = f"prterun noticed that process rank 1 with PID 1503 on node nodeb exited on signal 9 (Killed).{end}"
+    assert list(whole_sentences(box)) == ["-----\n", "\n", sentence]
+    assert list(whole_sentences(box[:2])) == box[:2]
 
 
 def test_a_line_that_never_ends_is_not_waited_for() -> None:

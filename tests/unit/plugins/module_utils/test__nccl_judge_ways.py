@@ -126,5 +126,19 @@ def test_hcas(change: Callable[[str], str], planned: frozenset[str], status: str
     assert remedy in second.remedy
 
 
+def test_sockets_are_no_hcas_and_one_finding() -> None:
+    run = outcome(change=lambda text: text.replace("NET/IB", "NET/Socket"))
+    assert statuses(check_transport(run, EXPECTED)) == ["error", "error"]
+    assert {(each.status, each.observed) for each in check_hcas(run, EXPECTED)} == {
+        ("not_applicable", "not all went over an HCA, see collective.transport")
+    }
+
+
+def test_rails_without_a_device_are_told() -> None:
+    _first, second = check_hcas(outcome(), replace(EXPECTED, hcas={"node1": HCAS, "node2": frozenset()}))
+    assert (second.status, second.observed) == ("unknown", "no device of its compute rails is known")
+    assert second.remedy == "Run the driver and link stages for node2: none of its compute rails has a device."
+
+
 def test_a_host_without_planned_hcas_is_not_asked() -> None:
     assert statuses(check_hcas(outcome(), replace(EXPECTED, hcas={"node1": HCAS}))) == ["ok", "not_applicable"]

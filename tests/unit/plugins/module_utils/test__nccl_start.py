@@ -39,6 +39,30 @@ def test_a_run_of_two_gpus_by_open_mpi(name: str, runs: int, rows: int, average:
     assert summary["channels"] == channels
 
 
+def test_two_hosts_over_sockets() -> None:
+    outcome = read_output(str(H100 / "two_hosts_sockets.txt"), host="nodea", subject="two", exit_status=0)
+    expected = Expected(2, {"node1": "nodea", "node2": "nodeb"}, gbytes_per_s=2.0, hcas={"node1": frozenset(["mlx5_0"])}, gdr=True)
+    found = {(each.check, each.host): (each.status, each.observed) for each in judge(outcome, expected)}
+    away = "Channel 00/0 : {0}[{0}] -> {1}[{1}] [receive] via NET/Socket/0"
+    assert found == {
+        ("collective.exit", "nodea"): ("ok", "exit status 0"),
+        ("collective.ranks", "nodea"): ("ok", "2 ranks on 2 hosts"),
+        ("collective.wrong", "nodea"): ("ok", "3 sizes checked, none wrong"),
+        ("collective.busbw", "nodea"): ("ok", "2.325 GB/s at 268435456 bytes and more, lowest 2.14, highest 2.51"),
+        ("collective.transport", "node1"): ("error", f"4 over NET/Socket: {away.format(1, 0)}"),
+        ("collective.transport", "node2"): ("error", f"4 over NET/Socket: {away.format(0, 1)}"),
+        ("collective.hcas", "node1"): ("not_applicable", "not all went over an HCA, see collective.transport"),
+        ("collective.hcas", "node2"): ("not_applicable", "no HCA is planned for it"),
+    }
+
+
+def test_two_hosts_of_which_one_s_rank_is_killed() -> None:
+    outcome = read_output(str(H100 / "two_hosts_killed.txt"), host="nodea", subject="two", exit_status=137)
+    found = {each.check: each for each in judge(outcome, Expected(2, {"nodea": "nodea", "nodeb": "nodeb"}, gbytes_per_s=2.0))}
+    assert found["collective.exit"].status == "error"
+    assert "process rank 1 with PID 1503 on node nodeb exited on signal 9 (Killed)" in found["collective.exit"].observed
+
+
 @pytest.mark.parametrize(
     ("name", "verdicts"),
     [
