@@ -38,11 +38,20 @@ def check_transport(outcome: Outcome, expected: Expected) -> list[Finding]:
     )
     found = []
     for host, channels in sorted(_of_hosts(outcome, expected).items()):
+        if not channels and not several and _by_nvls(outcome):
+            found.append(Finding(STAGE, TRANSPORT_CHECK, host, outcome.subject, OK, "NVLS alone: the switches of NVLink reduce", wanted))
+            continue
         status, remedy = _transport(host, channels, expected)
         seen = _counted(channels) or "no line of its channels"
         socket = next((f": {channel.example}" for channel in channels if _is_socket(channel)), "")
         found.append(Finding(STAGE, TRANSPORT_CHECK, host, outcome.subject, status, f"{seen}{socket}", wanted, remedy))
     return found
+
+
+def _by_nvls(outcome: Outcome) -> bool:
+    """Whether NVLink SHARP was set up. Since 2.22 NCCL connects what an algorithm needs when it is first used (NCCL_RUNTIME_CONNECT), and
+    where NVLS takes all sizes of one host no channel is ever connected."""
+    return outcome.log is not None and outcome.log.nvls is True
 
 
 def _of_hosts(outcome: Outcome, expected: Expected) -> dict[str, list[Channel]]:
@@ -126,20 +135,20 @@ def _hcas(outcome: Outcome, host: str, channels: Sequence[Channel], expected: Ex
         status, seen, remedy = UNKNOWN, "the log does not tell which devices NCCL's numbers mean", _DEBUG
     else:
         used = frozenset(device for channel in network for device in _devices(channel.adapter or ""))
-        seen, remedy = ", ".join(sorted(used)), _mend(host, planned, used)
+        seen, remedy = ", ".join(sorted(used)), _mend(host, planned, used, all_of_them=expected.all_hcas)
         status = ERROR if remedy else OK
     wanted = ", ".join(sorted(planned)) or "the devices of its compute rails"
     return Finding(STAGE, HCAS_CHECK, host, outcome.subject, status, seen, wanted, remedy)
 
 
-def _mend(host: str, planned: frozenset[str], used: frozenset[str]) -> str:
+def _mend(host: str, planned: frozenset[str], used: frozenset[str], *, all_of_them: bool) -> str:
     """What to do about HCAs that are not as planned; "" if they are."""
     strange, idle = sorted(used - planned), sorted(planned - used)
     if strange:
         return (
             f"Run the nccl stage for {host}: NCCL_IB_HCA should name {', '.join(sorted(planned))}, and {', '.join(strange)} is not of them."
         )
-    if idle:
+    if idle and all_of_them:
         return f"See on {host} that {', '.join(idle)} is ACTIVE and near a GPU that took part (`nvidia-smi topo -m`), and NCCL_IB_HCA."
     return ""
 

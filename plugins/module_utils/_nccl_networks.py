@@ -11,7 +11,10 @@ import re
 from ansible_collections.rdma.cluster.plugins.module_utils._nccl_log_model import Adapter
 
 _LIST = re.compile(r"NET/([^:]{1,60}?) ?: Using ?(.*)")
-_ENTRY = re.compile(r"\[([0-9]{1,5})\]([^\s[]\S*)")
+_ENTRY = re.compile(r"\[([0-9]{1,5})\](={[^{}]{0,2000}}|[^\s[]\S*)")
+#: The ports of a card as NCCL 2.20 to 2.23 list them after having merged them: "[0]={[0] mlx5_0:1/RoCE, [1] mlx5_1:1/RoCE}".
+_MERGED = "={"
+_PART = re.compile(r"\[[0-9]{1,5}\] ([^\s,{}]+)")
 #: An HCA with its port, since 2.30 with its rail and its plane where NCCL knows them, and its link layer. The SHARP plugin adds a word.
 _HCA = re.compile(r"([^\s:/]+):([0-9]{1,3})(?::([0-9]{0,5}))?(?::([0-9]{1,5}))?/(IB|RoCE)(/SHARP)?", re.IGNORECASE)
 _INTERFACE = re.compile(r"([^\s:]+):(.+?)(?:<[0-9]+>)?")
@@ -27,7 +30,10 @@ def read_network(message: str) -> tuple[str, tuple[Adapter, ...], str | None] | 
         return None
     name, rest = found.groups()
     oob = _OOB.search(rest)
-    adapters = tuple(_adapter(int(number), words) for number, words in _ENTRY.findall(rest.partition("; OOB")[0]))
+    entries = _ENTRY.findall(rest.partition("; OOB")[0])
+    # These versions number what they have merged by its place, and call the rest by the number that it had before.
+    merged = any(words.startswith(_MERGED) for _number, words in entries)
+    adapters = tuple(_adapter(place if merged else int(number), words) for place, (number, words) in enumerate(entries))
     return name.strip(), adapters, None if oob is None else oob[1]
 
 
@@ -38,6 +44,10 @@ def read_virtual(message: str) -> tuple[str, Adapter] | None:
 
 
 def _adapter(index: int, words: str) -> Adapter:
+    if words.startswith(_MERGED):
+        parts = [_adapter(index, part) for part in _PART.findall(words)]
+        layers = {part.layer for part in parts}
+        return Adapter(index, "+".join(part.name for part in parts), layer=layers.pop() if len(layers) == 1 else None)
     hca = _HCA.fullmatch(words)
     if hca is not None:
         name, port, rail, plane, layer, sharp = hca.groups()

@@ -6,7 +6,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 
 from ansible_collections.rdma.cluster.plugins.module_utils._nccl_channels import Way, read_way
@@ -15,6 +15,7 @@ from ansible_collections.rdma.cluster.plugins.module_utils._nccl_log_model impor
 #: How many different texts of channels are held before they are read and added up.
 _MOST_TEXTS = 2048
 _LONGEST_EXAMPLE = 200
+_IB, _OF_IB = "IB", ("IB", "SHARP")
 
 
 @dataclass
@@ -62,9 +63,16 @@ class Process:
     def told(self, of_host: dict[str, dict[int, Adapter]]) -> Iterator[Channel]:
         """Its channels, each with the adapter that its number means. of_host: those of the host, for a process that lists none."""
         for way, told in self.ways.items():
-            listed = self.adapters.get(way.kind) or of_host.get(way.kind) or {}
+            listed = _listed(way.kind, self.adapters) or _listed(way.kind, of_host)
             adapter = None if way.device is None else listed.get(way.device)
             name = None if adapter is None else adapter.name
             yield Channel(
                 self.host, way.transport, way.kind, way.direction, way.device, name, way.proxied, way.gdr, told.count, told.example
             )
+
+
+def _listed(kind: str, lists: Mapping[str, Mapping[int, Adapter]]) -> dict[int, Adapter]:
+    """The adapters of a channel's network. NVIDIA's plugin (HPC-X) lists its own as "NET/IB", and channels go "via NET/IBext_v8/0", or
+    "via COLLNET/SHARP/0", by the same numbers."""
+    own = lists.get(kind, {})
+    return {**lists.get(_IB, {}), **own} if kind.startswith(_OF_IB) else dict(own)

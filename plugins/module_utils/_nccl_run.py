@@ -23,8 +23,9 @@ class Expected:
 
     gbytes_per_s: what busbw is held against in 10^9 bytes a second, the sum of the payload rates of one host's NICs, or NVLink's on
     one host (B95); None where there is no such figure, and no_limit says why. hcas: host → its planned devices; a host that is not in it
-    is not asked. gdr: whether GPUDirect RDMA is planned, None where the intent leaves it open; p2p: the same of GPUs within a host.
-    network: what NCCL's network is called, or how its name begins ("IB" is also IBext); large_bytes: from this size on busbw counts.
+    is not asked; all_hcas: whether each of them must be used. gdr: whether GPUDirect RDMA is planned, None where the intent leaves it
+    open; p2p: the same of GPUs within a host. network: what NCCL's network is called, or how its name begins ("IB" is also IBext);
+    large_bytes: from this size on busbw counts.
     """
 
     ranks: int
@@ -32,6 +33,7 @@ class Expected:
     gbytes_per_s: float | None = None
     no_limit: str = ""
     hcas: Mapping[str, frozenset[str]] = field(default_factory=dict)
+    all_hcas: bool = True
     gdr: bool | None = None
     p2p: bool | None = None
     network: str = "IB"

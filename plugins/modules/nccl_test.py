@@ -124,6 +124,10 @@ options:
         description: Host → the RDMA devices that it should use.
         type: dict
         default: {}
+      all_hcas:
+        description: Whether a run has to use each of them; else only a device that is not of them is an error.
+        type: bool
+        default: true
       gdr:
         description: Whether GPUDirect RDMA is planned between hosts; not judged as an error where it is absent.
         type: bool
@@ -226,6 +230,7 @@ EXPECTED_SPEC = {
     "gbytes_per_s": {"type": "float"},
     "no_limit": {"type": "str", "default": ""},
     "hcas": {"type": "dict", "default": {}},
+    "all_hcas": {"type": "bool", "default": True},
     "gdr": {"type": "bool"},
     "fail_below": {"type": "float", "default": 0.8},
     "warn_below": {"type": "float", "default": 0.9},

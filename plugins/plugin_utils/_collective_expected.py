@@ -16,15 +16,21 @@ from typing import Any
 
 from ansible_collections.rdma.cluster.plugins.module_utils._findings import NOT_APPLICABLE
 from ansible_collections.rdma.cluster.plugins.module_utils._rails import ResolvedRail, resolve
-from ansible_collections.rdma.cluster.plugins.plugin_utils._gpudirect_plan import gpudirect_path
+from ansible_collections.rdma.cluster.plugins.plugin_utils._gpudirect_plan import NONE, gpudirect_path
+from ansible_collections.rdma.cluster.plugins.plugin_utils._nccl_profiles import MESH
 from ansible_collections.rdma.cluster.plugins.plugin_utils._pair_endpoint import NoLimit, endpoints
 from ansible_collections.rdma.cluster.plugins.plugin_utils._pair_expected import Limit, pair_limit
 from ansible_collections.rdma.cluster.plugins.plugin_utils._pair_fleet import Fleet
+from ansible_collections.rdma.cluster.plugins.plugin_utils._pair_gpu import gpus_of
 
 BITS_PER_BYTE = 8
 #: Their busbw is defined so that it is the rate of what bounds them: between hosts, of all NICs of a host (nccl-tests, PERFORMANCE.md).
 BOUND_BY_ALL_NICS = ("all_reduce", "all_gather", "reduce_scatter", "broadcast", "reduce")
 ALLTOALL = "alltoall"
+#: Each rank of theirs has data for other hosts, so that NCCL uses all NICs; of sendrecv only the last rank of a host has.
+BY_ALL_RANKS = (*BOUND_BY_ALL_NICS, ALLTOALL)
+#: How far a NIC may be from a GPU for NCCL to use GPUDirect RDMA by itself (NCCL_NET_GDR_LEVEL, by default PXB).
+BELOW_SWITCHES = ("PIX", "PXB")
 
 
 @dataclass(frozen=True)
@@ -53,16 +59,41 @@ class Expectations:
         """What NCCL calls a host."""
         return str((self.fleet.facts[host].get("boot") or {}).get("hostname") or host).partition(".")[0]
 
+    def rails(self, host: str, hosts: Sequence[str]) -> list[ResolvedRail]:
+        """The compute rails of a host by which it reaches others of a set: in a mesh the cables that lead to one of them, else all."""
+        if self.fleet.intents[host]["fabric"]["topology"] != MESH:
+            return self._rails[host]
+        there = {rail.name for other in hosts if other != host for rail in self._rails[other]}
+        return [rail for rail in self._rails[host] if rail.name in there]
+
     def devices(self, host: str) -> list[str]:
         """The RDMA devices of its compute rails."""
         return [rail.device for rail in self._rails[host] if rail.device is not None]
 
     def gpudirect(self, host: str) -> bool | None:
-        """Whether GPUDirect RDMA is planned, None where that is left open, or the host has no GPU that facts know of."""
-        plan = gpudirect_path(self.fleet.intents[host], self.fleet.facts[host])
-        if plan["path"] is not None:
-            return True
-        return False if str((self.fleet.intents[host].get("gpudirect") or {}).get("path")) == "none" else None
+        """Whether GPUDirect RDMA is planned, None where that is left open, or the host has no GPU that facts know of.
+
+        Where the path was not asked for, but is possible, NCCL takes it by itself for a NIC behind the PCIe switches of a GPU alone.
+        """
+        path = gpudirect_path(self.fleet.intents[host], self.fleet.facts[host])["path"]
+        asked = str((self.fleet.intents[host].get("gpudirect") or {}).get("path"))
+        if path is None:
+            return False if asked == NONE else None
+        return True if asked == path or self._near_gpus(host) else None
+
+    def _near_gpus(self, host: str) -> bool:
+        """Whether each compute NIC has a GPU behind the same PCIe switches."""
+        distances = self.fleet.facts[host].get("distances") or {}
+        return all(any(of.get(device) in BELOW_SWITCHES for of in distances.values()) for device in self.devices(host))
+
+    def taking_part(self, host: str, hosts: Sequence[str], gpus: int) -> list[ResolvedRail] | None:
+        """The rails of the GPUs that take part: all, or, of some GPUs, those near them; None where that is not known."""
+        rails, there = self.rails(host, hosts), len(self.fleet.facts[host].get("gpus") or ())
+        if gpus >= there:
+            return rails
+        near = gpus_of(rails, self.fleet.intents[host], self.fleet.facts[host])
+        first = sorted(self.fleet.facts[host].get("distances") or {})[:gpus]
+        return [rail for rail in rails if near.get(rail.name, {}).get("bus_id") in first] or None
 
     def rate(self, hosts: Sequence[str], operation: str, gpus: int) -> Rate:
         """What busbw should be. gpus: of each host."""
@@ -71,7 +102,7 @@ class Expectations:
             return _alone(settings["nvlink_busbw_gbps"], gpus)
         if settings["min_busbw_gbps"]:
             return Rate(settings["min_busbw_gbps"], reason="rdma_collectives.min_busbw_gbps", given=True)
-        least = min((self._of_nics[host] for host in hosts), key=_order)
+        least = min((self._nics(host, hosts, gpus) for host in hosts), key=_order)
         return least if least.gbps is None else _between(least, operation, len(hosts), gpus)
 
     def expected(self, hosts: Sequence[str], operation: str, gpus: int) -> dict[str, Any]:
@@ -83,11 +114,17 @@ class Expectations:
             "gbytes_per_s": None if rate.gbps is None else rate.gbps / BITS_PER_BYTE,
             "no_limit": rate.no_limit,
             "hcas": {host: self.devices(host) for host in hosts if self._rails[host]} if len(hosts) > 1 else {},
+            "all_hcas": operation in BY_ALL_RANKS and all(self._all_rails(host, gpus) for host in hosts),
             "gdr": planned.pop() if len(planned) == 1 else None,
             "fail_below": 1.0 if rate.given else settings["fail_below"],
             "warn_below": 1.0 if rate.given else max(settings["warn_below"], settings["fail_below"]),
             "large_bytes": min(settings["max_bytes"], max(settings["min_bytes"], 2**28)),
         }
+
+    def _all_rails(self, host: str, gpus: int) -> bool:
+        """Whether a run has to use all NICs of a host: not in a mesh, where NCCL's log does not tell which port of several it takes."""
+        everybody = gpus >= len(self.fleet.facts[host].get("gpus") or ())
+        return everybody and self.fleet.intents[host]["fabric"]["topology"] != MESH
 
     @cached_property
     def _rails(self) -> Mapping[str, list[ResolvedRail]]:
@@ -97,15 +134,26 @@ class Expectations:
             for host, intent in self.fleet.intents.items()
         }
 
-    @cached_property
-    def _of_nics(self) -> Mapping[str, Rate]:
-        """What all NICs of a host carry together."""
-        return {host: self._nics(host) for host in self.fleet.intents}
-
-    def _nics(self, host: str) -> Rate:
-        rails = self._rails[host]
-        if not rails:
+    def _nics(self, host: str, hosts: Sequence[str], gpus: int) -> Rate:
+        """What the NICs of a host carry together to the others of a set."""
+        if not self._rails[host]:
             return Rate(None, reason=f"{host} has no compute rail")
+        rails = self.taking_part(host, hosts, gpus)
+        if rails is None:
+            return Rate(None, f"{gpus} of the GPUs of {host} take part, and which NICs are near them is not known")
+        if not rails:
+            return Rate(None, reason=f"no cable leads from {host} to another of them")
+        key = (host, *(rail.name for rail in rails))
+        if key not in self._sums:
+            self._sums[key] = self._sum(host, rails)
+        return self._sums[key]
+
+    @cached_property
+    def _sums(self) -> dict[tuple[str, ...], Rate]:
+        """What has been added up: host and rails → rate."""
+        return {}
+
+    def _sum(self, host: str, rails: Sequence[ResolvedRail]) -> Rate:
         found = [pair_limit(end, end) for end in endpoints(rails, self.fleet.facts[host])]
         missing = [limit for limit in found if isinstance(limit, NoLimit)]
         if missing:

@@ -130,11 +130,11 @@ class CollectiveGate:
             yield from check_pairs(host, self._runs, self._pair_gbps)
 
     def _pair_gbps(self, hosts: Sequence[str]) -> float | None:
-        """What perftest has reached between two hosts over all compute rails, by the proofs of the pairs stage; None without them all."""
+        """What perftest has reached between two hosts over all rails between them, by the pairs stage's proofs; None without them all."""
         proven = _proofs.read(self.folder.read_if_there(_proofs.FILE))
         sums = []
         for host in hosts:
-            rails = [rail["name"] for rail in self.plan.fleet.intents[host]["rails"] if rail["role"] == "compute"]
+            rails = [rail.name for rail in self.plan.expectations.rails(host, hosts)]
             figures = [proof.medians.get("bandwidth") for rail in rails if (proof := proven.get(host, {}).get(rail)) is not None]
             if not rails or len(figures) < len(rails) or None in figures:
                 return None

@@ -126,6 +126,45 @@ def test_hcas(change: Callable[[str], str], planned: frozenset[str], status: str
     assert remedy in second.remedy
 
 
+def by_nvidia_s_plugin(text: str) -> str:
+    """HPC-X and NGC: the plugin lists devices under NCCL's own name, and channels have its own."""
+    return text.replace("via NET/IB/", "via NET/IBext_v8/").replace("Using network IB", "Using network IBext_v8")
+
+
+def test_the_devices_of_nvidia_s_plugin_are_those_that_it_lists() -> None:
+    found = check_hcas(outcome(change=by_nvidia_s_plugin), EXPECTED)
+    assert [(each.status, each.observed) for each in found] == [("ok", "mlx5_0, mlx5_1")] * 2
+
+
+def test_a_device_of_a_collnet_is_one_of_them_too() -> None:
+    def change(text: str) -> str:
+        return by_nvidia_s_plugin(text).replace("via NET/IBext_v8/1", "via COLLNET/SHARP/1")
+
+    assert statuses(check_hcas(outcome(change=change), EXPECTED)) == ["ok", "ok"]
+
+
+def test_where_not_each_hca_has_to_be_used_only_others_are_an_error() -> None:
+    some = replace(EXPECTED, all_hcas=False)
+    assert statuses(check_hcas(outcome(change=on_second("NET/IB/1", "NET/IB/0")), some)) == ["ok", "ok"]
+    assert statuses(check_hcas(outcome(change=on_second("[1]mlx5_1:", "[1]mlx5_9:")), some)) == ["ok", "error"]
+
+
+def test_on_one_host_nvls_alone_connects_no_channel() -> None:
+    alone = Expected(2, {"node1": "gpu001"})
+
+    def change(text: str) -> str:
+        return "".join(line for line in text.splitlines(keepends=True) if " via " not in line)
+
+    job = Job(hosts=1, gpus=2)
+    without = outcome(job, change=change)
+    assert statuses(check_transport(without, alone)) == ["unknown"]
+    assert without.log is not None
+    [found] = check_transport(replace(without, log=replace(without.log, nvls=True)), alone)
+    assert (found.status, found.observed) == ("ok", "NVLS alone: the switches of NVLink reduce")
+    of_two = replace(outcome(change=change), log=replace(without.log, nvls=True))
+    assert statuses(check_transport(of_two, EXPECTED)) == ["unknown", "unknown"]
+
+
 def test_sockets_are_no_hcas_and_one_finding() -> None:
     run = outcome(change=lambda text: text.replace("NET/IB", "NET/Socket"))
     assert statuses(check_transport(run, EXPECTED)) == ["error", "error"]

@@ -41,12 +41,16 @@ from ansible_collections.rdma.cluster.plugins.module_utils._nccl_networks import
             "NET/Socket : Using [0]eth0:10.0.0.1<0> [1]eth1:fe80::2%eth1<0>",
             ("Socket", (Adapter(0, "eth0", address="10.0.0.1"), Adapter(1, "eth1", address="fe80::2%eth1")), None),
         ),
+        (
+            "NET/IB : Using [0]={[0] mlx5_0:1/RoCE, [1] mlx5_1:1/RoCE} [2]mlx5_2:1/RoCE [RO]; OOB eth0:10.0.0.1<0>",
+            ("IB", (Adapter(0, "mlx5_0+mlx5_1", layer="RoCE"), Adapter(1, "mlx5_2", 1, "RoCE")), "eth0"),
+        ),
         ("NET/FastSocket : Using [0]ibs108:10.0.19.12<0>", ("FastSocket", (Adapter(0, "ibs108", address="10.0.19.12"),), None)),
         ("NET/Socket: Using 2 threads and 8 sockets per thread", None),
         ("NET/OFI Using Libfabric version 1.22", None),
         ("NET/IB : No device found.", None),
     ],
-    ids=["RoCE and IB", "old", "none", "SHARP", "rails and planes", "sockets", "another", "threads", "OFI", "no list"],
+    ids=["RoCE and IB", "old", "none", "SHARP", "rails and planes", "sockets", "merged", "another", "threads", "OFI", "no list"],
 )
 def test_lists(message: str, expected: object) -> None:
     assert read_network(message) == expected

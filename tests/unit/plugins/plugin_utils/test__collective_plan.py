@@ -70,6 +70,7 @@ def test_the_option_expected_is_whole() -> None:
         "gbytes_per_s": pytest.approx(NICS_GBPS / 8),
         "no_limit": "",
         "hcas": {"node1": ["rxe_rail0", "rxe_rail1"], "node2": ["rxe_rail0", "rxe_rail1"]},
+        "all_hcas": True,
         "gdr": None,
         "fail_below": 0.8,
         "warn_below": 0.9,
