@@ -691,7 +691,7 @@ CHECKS: dict[str, Check] = {
     ),
     "collective.hcas": Check(
         "collectives",
-        "each host: its channels use the devices of its compute rails, all of them",
+        "each host: its channels use the devices of its compute rails; all of them, but of sendrecv, with a part of its GPUs and in a mesh",
         "NCCL's log",
         "`NCCL_IB_HCA` (the nccl stage); which NIC is near which GPU",
     ),
