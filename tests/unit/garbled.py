@@ -6,7 +6,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from typing import Any
 
 from hypothesis import strategies as st
@@ -30,9 +32,20 @@ def garbled(sample: str) -> st.SearchStrategy[str]:
 
 
 def read_or_refused(parser: Callable[..., Any], *arguments: Any) -> bool:
-    """Whether a parser takes a text, or refuses it with a ParseError that says something and not too much. Anything else escapes."""
+    """True, as a parser takes a text, or refuses it with a ParseError that says something and not too much. Anything else escapes."""
+    said = None
     try:
         parser(*arguments)
     except ParseError as error:
-        return 0 < len(str(error)) <= MESSAGE + len(" … ")
+        said = str(error)
+    assert said is None or 0 < len(said) <= MESSAGE + len(" … "), f"an error of {len(said)} characters: {said[:200]!r}"
     return True
+
+
+@contextmanager
+def no_time(seconds: float = 2.0) -> Iterator[None]:
+    """AssertionError for what takes this process more CPU time: what is quadratic in a long text, as what is linear takes milliseconds."""
+    begun = time.process_time()
+    yield
+    took = time.process_time() - begun
+    assert took < seconds, f"it took {took:.1f} s of CPU time, expected less than {seconds} s"

@@ -27,7 +27,7 @@ from ansible_collections.rdma.cluster.plugins.module_utils._stack import (
 from ansible_collections.rdma.cluster.plugins.module_utils._storage_uses import StorageUse
 from ansible_collections.rdma.cluster.plugins.module_utils._sysroot import SysRoot
 from tests.unit.fakes import Call, FakeRunner
-from tests.unit.garbled import garbled
+from tests.unit.garbled import garbled, no_time
 from tests.unit.trees import mlx5_machine, soft_roce_machine, write_tree
 
 KERNEL = "6.8.0-51-generic"
@@ -324,5 +324,5 @@ def test_nothing_but_a_parse_error_escapes(text: str) -> None:
     "text", ["OFED" * 30_000, "-s" + " " * 100_000, "_" * 100_000, "OFED-1" + "." * 100_000, "-s]; then echo " + "a" * 100_000]
 )
 def test_long_texts_take_no_time(text: str) -> None:
-    with pytest.raises(ParseError):
+    with no_time(), pytest.raises(ParseError):
         parse_ofed_script(text)
