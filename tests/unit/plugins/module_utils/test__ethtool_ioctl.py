@@ -148,7 +148,7 @@ def test_masks_that_are_cut_short() -> None:
 
 
 @pytest.mark.parametrize("decode", DECODERS)
-@given(data=st.binary(max_size=300))
+@given(data=st.binary(max_size=300) | st.binary(min_size=200, max_size=300))
 def test_nothing_but_a_parse_error_escapes(decode, data: bytes) -> None:
     assert read_or_refused(decode, data)
 

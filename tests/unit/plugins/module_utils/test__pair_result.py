@@ -291,6 +291,15 @@ def test_any_output_is_a_result(run: dict[str, Any]) -> None:
         assert Result.from_line(result.to_line()) == result
 
 
+@given(OUTPUTS, OUTPUTS, st.sampled_from(["client", "server"]), st.sampled_from(["bandwidth", "latency"]))
+def test_any_output_of_a_good_end_is_a_result(stdout: str, stderr: str, role: str, test: str) -> None:
+    result = result_of(record(stdout=stdout, stderr=stderr, exit_code=0, error=None, role=role, test=test), plan())
+    assert (result is None) == (role == "server")
+    if result is not None:
+        assert (result.value is None) == (result.kind in KINDS)
+        assert Result.from_line(result.to_line()) == result
+
+
 @given(
     st.dictionaries(
         st.sampled_from(sorted(record())),

@@ -23,7 +23,7 @@ from ansible_collections.rdma.cluster.plugins.module_utils._perftest import (
     find_failure,
     parse_bandwidth,
 )
-from tests.unit.garbled import read_or_refused
+from tests.unit.garbled import garbled, read_or_refused
 
 FIXTURES = Path(__file__).parents[2] / "fixtures" / "perftest"
 LINE = "-" * 87 + "\n"
@@ -163,7 +163,11 @@ WORDS = st.sampled_from(
 )
 
 
-@given(st.lists(WORDS | st.text(max_size=8)).map("".join), st.text(max_size=40), st.none() | st.integers(-15, 130))
+#: Anything, a table that is damaged anywhere, and a whole one of which a row is: of a whole output, nearly all of it is before the table.
+TEXTS = st.lists(WORDS | st.text(max_size=8)).map("".join) | garbled(f"{GBITS}\n{ROW}\n{LINE}") | garbled(ROW).map(output)
+
+
+@given(TEXTS, st.text(max_size=40), st.none() | st.integers(-15, 130))
 def test_nothing_but_a_parse_error_escapes(text: str, stderr: str, exit_code: int | None) -> None:
     assert read_or_refused(parse_bandwidth, text)
     find_failure(text, stderr, exit_code)

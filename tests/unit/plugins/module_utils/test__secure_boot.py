@@ -99,7 +99,12 @@ def test_a_kernel_without_lockdown(tmp_path: Path) -> None:
     assert read_lockdown(SysRoot(str(tmp_path))) is None
 
 
-@given(data=st.binary(max_size=20), text=st.text() | st.lists(st.sampled_from(["[", "]", "none", "[none]", " ", "²"])).map("".join))
+#: Its attributes and its value.
+VARIABLES = st.tuples(st.binary(min_size=4, max_size=4), st.sampled_from([b"", b"\0", b"\1", b"\2"])).map(b"".join)
+LOCKDOWNS = st.lists(st.sampled_from(["[", "]", "none", "[none]", " ", "²"])).map("".join)
+
+
+@given(data=st.binary(max_size=20) | VARIABLES, text=st.text() | LOCKDOWNS)
 def test_nothing_but_a_parse_error_escapes(data: bytes, text: str) -> None:
     assert read_or_refused(parse_secure_boot, data)
     assert read_or_refused(parse_lockdown, text)
