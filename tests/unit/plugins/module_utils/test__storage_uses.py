@@ -140,4 +140,6 @@ def test_another_form_is_an_error_with_the_path(tmp_path: Path) -> None:
 
 
 def test_the_mounts_of_this_system() -> None:
+    text = Path("/proc/mounts").read_text(encoding="utf-8")
+    assert len(parse_mounts(text)) == text.count("\n") > 0
     assert read_storage_uses(SysRoot("/")) is not None
