@@ -42,7 +42,7 @@ def test_the_example_is_planned_without_its_hosts(tmp_path: Path, words: tuple[s
     done = plan(tmp_path, ROCE, *words)
     assert done.returncode == 0, done.stdout + done.stderr
     assert done.stdout.count("unreachable=0") == 4
-    assert "changed=1" not in done.stdout
+    assert done.stdout.count("changed=0") == 4, done.stdout
     folder = tmp_path / "artifacts/latest/plan"
     assert sorted(path.name for path in folder.iterdir()) == [
         "roce.json", "roce.txt", "switch-leaf-a.nv", "switch-leaf-b.nv", "switch-spine1.txt",
