@@ -22,10 +22,8 @@ from lab.shell import ENVIRONMENT
 NAME = "test"
 CABLE = re.compile(r"^(?:SW|CA) +\d+ +(\d+) 0x[0-9a-f]{16} (\d+x \w+) - .*? \d+ +(\d+) 0x[0-9a-f]{16} \( '(.*?)' - '(.*?)' \)$")
 
-pytestmark = pytest.mark.skipif(
-    any(shutil.which(name, path=ENVIRONMENT["PATH"]) is None for name in preflight.FABRIC_COMMANDS),
-    reason=f"not all of {', '.join(preflight.FABRIC_COMMANDS)} are installed",
-)
+MISSING = [name for name in preflight.FABRIC_COMMANDS if shutil.which(name, path=ENVIRONMENT["PATH"]) is None]
+pytestmark = pytest.mark.skipif(bool(MISSING), reason=f"not installed: {', '.join(MISSING)}")
 
 
 @pytest.fixture(scope="module")

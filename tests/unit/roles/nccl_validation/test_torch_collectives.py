@@ -2,7 +2,10 @@
 # GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""The PyTorch program: what needs no PyTorch, and where that is installed itself, with four processes over gloo."""
+"""The PyTorch program: what needs no PyTorch, and where that is installed itself, with four processes over gloo.
+
+No target of the Makefile installs it: `pip install torch` into the virtual environment, and run this file by hand.
+"""
 
 from __future__ import annotations
 
