@@ -58,14 +58,19 @@ class Site:
             process.communicate()
 
     def drift(self, *words: str) -> list[dict[str, str]]:
-        """The lines of drift.jsonl of a drift run, which must end well whatever it finds."""
+        """The lines of drift.jsonl of a drift run, which must end well whatever it finds, and leave evidence of its own."""
+        before = self.evidence
         done = self.run("drift", "--check", *words)
         assert done.returncode == 0, done.stdout
+        assert self.evidence != before, f"the run left nothing beside {before}: {done.stdout}"
         return self.lines("drift.jsonl")
 
     def lines(self, name: str) -> list[dict[str, str]]:
+        """Of a file that a run always leaves, or of changes.jsonl, which is begun at its first change."""
         file = self.evidence / name
-        return [json.loads(line) for line in file.read_text().splitlines()] if file.exists() else []
+        if name == "changes.jsonl" and self.evidence.is_dir() and not file.exists():
+            return []
+        return [json.loads(line) for line in file.read_text().splitlines()]
 
     def results(self, folder: str = "pairs") -> list[list[Any]]:
         """The lines of every host's results (docs/pairs.md) of the last run."""
@@ -77,4 +82,5 @@ class Site:
 
     @property
     def evidence(self) -> Path:
+        """The folder of the last run; before the first one, a path that does not exist."""
         return (self.run_dir / "latest").resolve()

@@ -97,9 +97,12 @@ def test_each_cause_is_one_error(site: Site, faults: tuple[Fault, ...]) -> None:
         assert line["remedy"], line
 
 
-def test_a_mended_cluster_validates(site: Site) -> None:
-    site.run("validate")
-    assert stopping(site) == []
+def test_a_mended_cluster_validates(lab: Lab, site: Site) -> None:
+    done = site.run("validate")
+    assert stopping(site) == [], done.stdout
+    # A host that left before would have none.
+    judged = {line["host"] for line in site.lines("findings.jsonl") if (line["stage"], line["status"]) == ("network", "ok")}
+    assert judged == {node.name for node in lab.plan.nodes}, done.stdout
 
 
 def stopping(site: Site) -> list[dict[str, str]]:

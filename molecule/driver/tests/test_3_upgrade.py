@@ -38,7 +38,7 @@ def test_without_it_the_driver_is_reloaded(driver: Driver, hosts: Hosts) -> None
     done = driver.run(hosts.bundle("newer", NEWER), limit="node1", ofed_reload_allowed=True)
     assert done.returncode == 0, done.stdout
     now = hosts.driver("node1")
-    assert now["loaded"] == now["on_disk"]
+    assert now["loaded"] == now["on_disk"] != ""
     again = driver.run(hosts.bundle("newer", NEWER), limit="node1")
     assert again.returncode == 0, again.stdout
     assert driver.changed() == []
