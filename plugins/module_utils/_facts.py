@@ -48,7 +48,7 @@ from ansible_collections.rdma.cluster.plugins.module_utils._iommu import Iommu, 
 from ansible_collections.rdma.cluster.plugins.module_utils._load import Load, read_load
 from ansible_collections.rdma.cluster.plugins.module_utils._module_parameters import read_parameters
 from ansible_collections.rdma.cluster.plugins.module_utils._nccl_host import MPI_PACKAGES, NcclHost, read_nccl_host
-from ansible_collections.rdma.cluster.plugins.module_utils._netdev import Netdev, read_netdevs
+from ansible_collections.rdma.cluster.plugins.module_utils._netdev import Interface, Netdev, read_interfaces, read_netdevs
 from ansible_collections.rdma.cluster.plugins.module_utils._netdev_live import add_live, add_named, read_addresses
 from ansible_collections.rdma.cluster.plugins.module_utils._nics import read_nics
 from ansible_collections.rdma.cluster.plugins.module_utils._pci import PCI_DEVICES, PciFunction, PciReader
@@ -97,6 +97,7 @@ EVERYTHING = Asked()
 class Facts:
     """The whole tree. subset: what was read; None for what was not. nics: network cards that have no RDMA device, by PCI address.
 
+    interfaces: all of them, also bonds, VLANs and bridges, which are no NICs and not in netdevs.
     files: those of the collection, path → sha256 and mode. nccl_files: NCCL's variables in each file that has some.
     firmware: of each card, by PCI address, the settings that were asked for.
     module_parameters: of each module of stack, as the kernel shows them.
@@ -108,6 +109,7 @@ class Facts:
     subset: list[str]
     devices: dict[str, Device]
     netdevs: dict[str, Netdev]
+    interfaces: dict[str, Interface] | None
     boot: Boot
     nics: dict[str, PciFunction]
     nodes: dict[str, int] | None = None
@@ -184,8 +186,9 @@ def gather(sys: SysRoot, runner: Runner | None = None, asked: Asked = EVERYTHING
         units = sorted({*planned, *enabled_instances(sys, TEMPLATE)})
         parts.update(_host(sys, runner, asked, {name: said.ipv4 for name, said in addresses.items()}, units))
     subset = asked.subset - (LIVE if runner is None else frozenset())
+    ipv4 = {name: said.ipv4 for name, said in addresses.items()}
     nics = read_nics(sys, pci, {device.pci.address for device in devices.values() if device.pci is not None})
-    return Facts(SCHEMA, sorted(subset), devices, netdevs, read_boot(sys), nics, **parts)
+    return Facts(SCHEMA, sorted(subset), devices, netdevs, read_interfaces(sys, ipv4), read_boot(sys), nics, **parts)
 
 
 def _gpus(sys: SysRoot, pci: PciReader, devices: Mapping[str, Device], runner: Runner | None) -> dict[str, Any]:

@@ -24,8 +24,9 @@ ALL_RULES = {rule.name: rule for rule in (*RULES, *DEVICE_RULES, *PLAN_RULES)}
 def lint(sources: Sequence[Source], facts: Mapping[str, Any], version: str | None, plan: Plan | None = None) -> list[Problem]:
     """What is wrong, the worst first.
 
-    facts: the tree of rdma_facts or a part of it; what is not there is not judged, or unknown where something depends on it. "interfaces"
-    beside it: the names of all interfaces, "modules": of all modules that are loaded. version: of NCCL ("2.21.5"); None: a recent one.
+    facts: the tree of rdma_facts or a part of it; what is not there is not judged, or unknown where something depends on it. "interfaces":
+    all of them, and not only NICs; "modules" beside the tree: the names of all that are loaded. version: of NCCL ("2.21.5"); None: a
+    recent one.
     """
     plan = plan or Plan()
     sources = [as_read(source, version) for source in sources]

@@ -58,7 +58,7 @@ class Plan:
 
 @dataclass(frozen=True)
 class Case:
-    """Jobs whose variables are judged together. facts: the tree of rdma_facts or a part of it, with all "interfaces" if they were read."""
+    """Jobs whose variables are judged together. facts: the tree of rdma_facts or a part of it, "interfaces" being all of them."""
 
     job: Job
     facts: Mapping[str, Any]

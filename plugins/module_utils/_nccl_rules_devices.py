@@ -100,21 +100,15 @@ def gid_index_missing(case: Case) -> Iterator[Said]:
 
 
 def interface_missing(case: Case) -> Iterator[Said]:
-    value = case.value(INTERFACES)
-    there = case.facts.get("interfaces")
-    known = there if there is not None else case.facts.get("netdevs")
-    if value is None or len(value) < 2:
-        return
-    if known is None:
-        yield Said((INTERFACES,), "the facts have no interfaces", "interfaces to compare it with", _READ, UNKNOWN)
+    """Only of all interfaces: among NICs there are no bonds, VLANs and bridges."""
+    value, there = case.value(INTERFACES), case.facts.get("interfaces")
+    if value is None or len(value) < 2 or there is None:
         return
     listed = parse_list(value)
-    if any(listed.has(name) for name in known):
+    if any(listed.has(name) for name in there):
         return
-    observed = f"{case.words(INTERFACES)}: there is none; there are {_names(known)}"
-    # Facts of NICs have no bonds and bridges.
-    severity = None if there is not None else UNKNOWN
-    yield Said((INTERFACES,), observed, "an interface that is there", f"Correct {INTERFACES} in {case.places(INTERFACES)}.", severity)
+    observed = f"{case.words(INTERFACES)}: there is none; there are {_names(there)}"
+    yield Said((INTERFACES,), observed, "an interface that is there", f"Correct {INTERFACES} in {case.places(INTERFACES)}.")
 
 
 def collnet_on_roce(case: Case) -> Iterator[Said]:

@@ -33,7 +33,7 @@ from ansible_collections.rdma.cluster.plugins.module_utils._nccl_precedence impo
     USER_FILE,
     Source,
 )
-from ansible_collections.rdma.cluster.plugins.module_utils._netdev import read_netdevs
+from ansible_collections.rdma.cluster.plugins.module_utils._netdev import read_interfaces, read_netdevs
 from ansible_collections.rdma.cluster.plugins.module_utils._pci import PciReader
 from ansible_collections.rdma.cluster.plugins.module_utils._rdma_device import read_devices
 from ansible_collections.rdma.cluster.plugins.module_utils._sysroot import SysRoot
@@ -213,9 +213,10 @@ def read_host(sys: SysRoot) -> dict[str, Any]:
     """What variables are compared with, without a process: devices and NICs as in the facts, all interfaces, and the modules loaded."""
     netdevs = read_netdevs(sys)
     devices = read_devices(sys, netdevs, PciReader(sys), counters=False)
+    interfaces = read_interfaces(sys)
     return {
         "devices": {name: asdict(device) for name, device in devices.items()},
         "netdevs": {name: asdict(netdev) for name, netdev in netdevs.items()},
-        "interfaces": sys.list_dir("/sys/class/net"),
+        "interfaces": None if interfaces is None else sorted(interfaces),
         "modules": sys.list_dir("/sys/module"),
     }

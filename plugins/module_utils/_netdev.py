@@ -7,6 +7,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import PurePosixPath
 
@@ -56,6 +57,17 @@ class Netdev:
     ethtool: Ethtool | None = None
 
 
+@dataclass(frozen=True)
+class Interface:
+    """One interface of whatever kind, a bond, VLAN or bridge as well. admin_up: None if the kernel does not tell.
+
+    ipv4: ["192.168.100.1/24"]; None unless the running system was asked.
+    """
+
+    admin_up: bool | None
+    ipv4: list[str] | None = None
+
+
 def parse_mac(text: str) -> str:
     """address, "02:00:00:00:01:02", in lower case."""
     if _MAC.fullmatch(text.strip()) is None:
@@ -91,6 +103,21 @@ def read_netdevs(sys: SysRoot) -> dict[str, Netdev]:
         for name in sys.list_dir("/sys/class/net")
         if sys.link_target(f"/sys/class/net/{name}/device") is not None
     }
+
+
+def read_interfaces(sys: SysRoot, addresses: Mapping[str, Sequence[str]] | None = None) -> dict[str, Interface] | None:
+    """Every interface by name, lo among them; None for a tree without any. addresses: name → its IPv4 addresses, if they were asked for.
+
+    Beside the interfaces, which are links to folders, there are files for all of one kind, such as bonding_masters.
+    """
+    places = {name: f"/sys/class/net/{name}" for name in sys.list_dir("/sys/class/net")}
+    names = [name for name, place in places.items() if sys.link_target(place) is not None or sys.list_dir(place)]
+    ups = {name: sys.value(f"{places[name]}/flags", parse_admin_up) for name in names}
+    return {name: Interface(up, _addresses(name, addresses)) for name, up in ups.items()} or None
+
+
+def _addresses(name: str, addresses: Mapping[str, Sequence[str]] | None) -> list[str] | None:
+    return list(addresses[name]) if addresses is not None and name in addresses else None
 
 
 def read_netdev(sys: SysRoot, name: str) -> Netdev:

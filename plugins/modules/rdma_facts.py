@@ -337,6 +337,23 @@ ansible_facts:
                   names. C(alarms) are those that the module has raised.
               type: dict
               returned: success
+        interfaces:
+          description:
+            - Every network interface by its name, also those that are no NIC's, such as V(lo), bonds, VLANs and bridges.
+              V(null) for a captured tree without any.
+          type: dict
+          returned: success
+          contains:
+            admin_up:
+              description: Whether the interface is administratively up.
+              type: bool
+              returned: success
+            ipv4:
+              description: IPv4 addresses with prefix length. V(null) for a captured tree, or with neither V(host) nor V(netdevs) read.
+              type: list
+              elements: str
+              returned: success
+              sample: [10.0.0.1/24]
         qos:
           description: RoCE quality of service of each interface with a RoCE port, of the members of a bond. V(null) for a captured tree.
           type: dict

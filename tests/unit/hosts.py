@@ -25,9 +25,16 @@ def lab_facts(node: int = 1) -> dict[str, Any]:
         text = text.replace(f"c0a8:{100 + rail:02x}01", f"c0a8:{100 + rail:02x}{node:02x}")
         text = text.replace(f"fe1a:{rail:02x}01", f"fe1a:{rail:02x}{node:02x}").replace(f":1a:{rail:02x}:01", f":1a:{rail:02x}:{node:02x}")
     facts: dict[str, Any] = json.loads(text)
+    facts["interfaces"] = all_interfaces(facts)
     if node != 1:
         facts["boot"].update(hostname=f"node{node}", machine_id=f"{node:032x}")
     return facts
+
+
+def all_interfaces(facts: dict[str, Any], **others: dict[str, Any]) -> dict[str, Any]:
+    """What facts say of all interfaces of a host that has lo, its NICs and these others; the recorded facts are older than that part."""
+    lo = {"admin_up": True, "ipv4": ["127.0.0.1/8"]}
+    return {"lo": lo, **{name: {key: netdev[key] for key in lo} for name, netdev in facts["netdevs"].items()}, **others}
 
 
 def lab_rails(node: int = 1) -> list[dict[str, Any]]:

@@ -38,7 +38,7 @@ def test_the_digest_has_what_roles_compare_and_no_more(tmp_path: Path) -> None:
         assert kept[key] == facts[key]
     assert kept["limits"] == {key: facts["limits"][key] for key in ("service_memlock", "service_open_files", "remove_ipc")}
     assert kept["time"] == {"chrony": None}
-    left_out = {"subset", "nics", "gpu_driver", "distances", "nccl_files", "filesystems", "session"}
+    left_out = {"subset", "nics", "gpu_driver", "distances", "nccl_files", "filesystems", "session", "interfaces"}
     assert kept["pcie"] == {"acs_mode": None, "usual_mrrs_bytes": None}
     assert (kept["nccl"], kept["iommu"], "asked" in kept["stack"]["distribution"]) == ({}, {}, False)
     assert set(facts) - set(kept) == {*left_out, "gpu_support", "module_parameters", "nodes"}

@@ -49,6 +49,7 @@ def test_an_empty_tree_has_nothing(tmp_path: Path) -> None:
     parts = {"schema", "subset", "boot", "stack", "nccl", "limits", "sysctl", "iommu", "load", "time", "cpu", "session"}
     assert {name for name, part in facts.items() if part} == parts
     assert (facts["devices"], facts["netdevs"], facts["gpus"], facts["files"], facts["nccl_files"]) == ({}, {}, None, {}, {})
+    assert facts["interfaces"] is None
     assert (facts["stack"]["kind"], facts["stack"]["kernel"], facts["stack"]["modules"]) == (None, None, {})
     assert facts["nics"] == {}
     assert facts["boot"] == {"boot_id": None, "machine_id": None, "hostname": None, "uptime_seconds": None}
@@ -116,6 +117,7 @@ def test_a_running_system_is_asked_for_what_files_do_not_tell(tmp_path: Path) ->
     assert [facts["netdevs"]["eth0"][key] for key in ("max_mtu_bytes", "ipv4", "mtu_bytes")] == [65535, ["192.0.2.2/24"], 1500]
     # ip has not named this one: not known, which is not the same as no address.
     assert [facts["netdevs"]["eth1"][key] for key in ("max_mtu_bytes", "ipv4")] == [None, None]
+    assert facts["interfaces"]["eth0"] == {"admin_up": True, "ipv4": ["192.0.2.2/24"]}
     assert facts["limits"] == {**NO_LIMITS, "service_memlock": {"unlimited": False, "bytes": 8388608}, "service_open_files": 20000}
     assert facts["units"] == {
         "rdma-soft-links.service": {"active": False, "enabled": False},
@@ -125,6 +127,18 @@ def test_a_running_system_is_asked_for_what_files_do_not_tell(tmp_path: Path) ->
     assert facts["stack"]["modules"]["rdma_rxe"]["provenance"] == "kernel"
     assert facts["nccl_files"] == {"/etc/nccl.conf": {"NCCL_DEBUG": "WARN"}}
     assert facts["load"] == {"gpu_processes": [], "jobs": []}
+
+
+@pytest.mark.parametrize(("subset", "addresses"), [({"netdevs"}, ["127.0.0.1/8"]), (set(), None)])
+def test_all_interfaces_are_told_of_by_what_is_asked_anyway(tmp_path: Path, subset: set[str], addresses: list[str] | None) -> None:
+    sys = SysRoot(str(write_tree(running(tmp_path), "/sys/class/net/lo/flags: 0x9\n/sys/class/net/bond0/flags: 0x1402")))
+    facts = to_dict(gather(sys, script(), Asked(subset=frozenset(subset)), SilentPort()))
+    assert sorted(facts["interfaces"]) == ["bond0", "eth0", "eth1", "eth2", "lo"]
+    assert (facts["interfaces"]["lo"], facts["interfaces"]["bond0"]) == (
+        {"admin_up": True, "ipv4": addresses},
+        {"admin_up": False, "ipv4": None},
+    )
+    assert "lo" not in facts["netdevs"]
 
 
 def test_units_that_are_enabled_for_an_interface_are_asked_about_also_without_it(tmp_path: Path) -> None:

@@ -209,4 +209,4 @@ def test_what_variables_are_compared_with(tmp_path: Path) -> None:
     assert "nvidia_peermem" in seen["modules"]
     assert {port["link_layer"] for device in seen["devices"].values() for port in device["ports"].values()}
     shutil.rmtree(tmp_path / "sys")
-    assert read_host(SysRoot(str(tmp_path))) == {"devices": {}, "netdevs": {}, "interfaces": [], "modules": []}
+    assert read_host(SysRoot(str(tmp_path))) == {"devices": {}, "netdevs": {}, "interfaces": None, "modules": []}

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from ansible_collections.rdma.cluster.plugins.module_utils import _netdev
 from ansible_collections.rdma.cluster.plugins.module_utils._errors import ParseError
-from ansible_collections.rdma.cluster.plugins.module_utils._netdev import Netdev, read_netdev, read_netdevs
+from ansible_collections.rdma.cluster.plugins.module_utils._netdev import Interface, Netdev, read_interfaces, read_netdev, read_netdevs
 from ansible_collections.rdma.cluster.plugins.module_utils._sysroot import SysRoot
 from tests.unit.garbled import read_or_refused
 from tests.unit.trees import soft_roce_machine, write_tree
@@ -55,6 +55,30 @@ def test_another_text_is_an_error_that_quotes_it(parser, text: str) -> None:
 @given(text=st.text() | st.from_regex(r"(0x)?[0-9a-f:]*"))
 def test_nothing_but_a_parse_error_escapes(parser, text: str) -> None:
     assert read_or_refused(parser, text)
+
+
+def test_reads_all_interfaces_and_no_file_beside_them(tmp_path: Path) -> None:
+    """As of Linux 6.1: bonding_masters is a file, a bond and a VLAN have no device."""
+    tree = """
+        /sys/class/net/bond0/flags: 0x1403
+        /sys/class/net/bond0.10/flags: 0x1002
+        /sys/class/net/lo/flags: 0x9
+        /sys/class/net/lost -> ../../devices/virtual/net/lost
+        /sys/class/net/bonding_masters: bond0
+    """
+    sys = SysRoot(str(write_tree(soft_roce_machine(tmp_path), tree)))
+
+    seen = read_interfaces(sys, {"bond0": ["10.0.0.1/24"], "eth0": []})
+    assert seen is not None
+    assert set(read_netdevs(sys)) < set(seen)
+    assert (seen["bond0"], seen["bond0.10"]) == (Interface(admin_up=True, ipv4=["10.0.0.1/24"]), Interface(admin_up=False))
+    assert (seen["lo"], seen["eth0"]) == (Interface(admin_up=True), Interface(admin_up=True, ipv4=[]))
+    assert seen["lost"] == Interface(admin_up=None)
+    assert "bonding_masters" not in seen
+
+
+def test_a_tree_without_interfaces_tells_nothing_of_them(tmp_path: Path) -> None:
+    assert read_interfaces(SysRoot(str(tmp_path))) is None
 
 
 def test_reads_the_interfaces_that_have_a_device(tmp_path: Path) -> None:

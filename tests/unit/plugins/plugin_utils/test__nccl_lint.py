@@ -126,6 +126,23 @@ def test_a_host_as_the_facts_tell_of_it() -> None:
     ]
 
 
+@pytest.mark.parametrize(
+    ("interfaces", "found"),
+    [
+        ({"bond0": {"admin_up": True, "ipv4": ["10.0.0.1/24"]}}, []),
+        ({"bond0.10": {"admin_up": True, "ipv4": None}}, ["interface_missing"]),
+        (None, []),
+    ],
+)
+def test_an_interface_that_is_no_nic_may_be_named(interfaces: dict[str, Any] | None, found: list[str]) -> None:
+    """A bond, VLAN or bridge is no NIC of the facts; older facts tell of NICs alone."""
+    intent, facts = lab_intent(nccl={"socket_ifname": "bond0"}), {**lab_facts(), "interfaces": interfaces}
+    files = {path: {"NCCL_SOCKET_IFNAME": "=bond0"} for path in ("/etc/nccl.conf",)}
+    problems = host_problems(intent, {**facts, "nccl_files": files})
+    assert problems is not None
+    assert [problem["rule"] for problem in problems if problem["severity"] != "info"] == found
+
+
 def test_facts_without_files_are_not_good() -> None:
     assert host_problems(lab_intent(), {**lab_facts(), "nccl_files": None}) is None
 
