@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import ipaddress
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from ansible_collections.rdma.cluster.plugins.module_utils._nccl_devices import parse_list
@@ -139,21 +139,32 @@ def mtu_differs(scene: Scene) -> Answer:
 
 def socket_interface(scene: Scene) -> Answer:
     """Whether NCCL_SOCKET_IFNAME names an interface of the host that is up and has an address."""
-    netdevs = part(scene.facts, "netdevs")
-    if not netdevs:
-        return unknown("the interfaces were not read")
-    ready = [name for name, told in sorted(netdevs.items()) if told.get("admin_up") and told.get("ipv4") and name != "lo"]
+    there = part(scene.facts, "interfaces")
+    if not there:
+        return unknown("the interfaces that are no NIC's, such as bonds and bridges, were not read")
     values = list(scene.variable("NCCL_SOCKET_IFNAME"))
     for value, where in values:
+        if not any(parse_list(value).has(name) for name in there):
+            return confirmed(f"NCCL_SOCKET_IFNAME={value} by {where} names no interface; there are {listed(sorted(there), 8)}")
+    if all(told.get("ipv4") is None for told in there.values()):
+        return unknown("the addresses of the interfaces were not read")
+    return _socket_address(
+        values, [name for name, told in sorted(there.items()) if told.get("admin_up") and told.get("ipv4") and name != "lo"]
+    )
+
+
+def _socket_address(values: Sequence[tuple[str, str]], ready: Sequence[str]) -> Answer:
+    """values: of NCCL_SOCKET_IFNAME, and where each comes from. ready: the interfaces that are up with an IPv4 address."""
+    for value, where in values:
         wanted = parse_list(value)
-        if not any(wanted.has(name) for name in netdevs):
-            return confirmed(f"NCCL_SOCKET_IFNAME={value} by {where} names no interface; there are {listed(sorted(netdevs), 8)}")
         if not any(wanted.has(name) for name in ready):
             return confirmed(f"NCCL_SOCKET_IFNAME={value} by {where} names none that is up with an IPv4 address; {listed(ready)} would do")
     if values:
         return excluded(f"NCCL_SOCKET_IFNAME={values[0][0]} names {listed([name for name in ready if parse_list(values[0][0]).has(name)])}")
     return (
-        excluded(f"NCCL_SOCKET_IFNAME is not set; {listed(ready)} would do") if ready else confirmed("no interface is up with an address")
+        excluded(f"NCCL_SOCKET_IFNAME is not set; {listed(ready)} would do")
+        if ready
+        else confirmed("no interface is up with an IPv4 address")
     )
 
 
@@ -172,7 +183,7 @@ def wrong_address(scene: Scene) -> Answer:
 
 
 def _owner(host: str, facts: Mapping[str, Any] | None, address: str) -> Iterator[str]:
-    for name, netdev in part(facts, "netdevs").items():
+    for name, netdev in {**part(facts, "netdevs"), **part(facts, "interfaces")}.items():
         if any(str(ip).partition("/")[0] == address for ip in elements(netdev, "ipv4")):
             yield f"{name} of {host}"
 

@@ -114,6 +114,7 @@ def test_every_line_is_diagnosed_whatever_is_known() -> None:
 LOCKED_LOG = WARN.format("node1", LOCKED)
 GID_LOG = WARN.format("node1", INVALID)
 OLD_GID = "Call to ibv_modify_qp failed with error Invalid argument"
+BOND = {"admin_up": True, "ipv4": ["10.0.0.1/24"]}
 IFNAME = INFO.format("node1", "NCCL_SOCKET_IFNAME set by environment to {}") + WARN.format("node1", "Bootstrap : no socket interface found")
 HCA = INFO.format("node1", "NCCL_IB_HCA set to {}") + INFO.format("node1", "NET/IB : No device found.")
 MTU_LOG = WARN.format("node1", RETRY)
@@ -261,10 +262,45 @@ PORT = ("devices", "rxe_rail0", "ports", "1")
         (IFNAME.format("ens"), as_it_is, "socket.name", EXCLUDED, "NCCL_SOCKET_IFNAME=ens names ens1, ens2"),
         (
             IFNAME.format("=ens1"),
-            by_path("netdevs", "ens1", "ipv4", value=[]),
+            by_path("interfaces", "ens1", "ipv4", value=[]),
             "socket.name",
             CONFIRMED,
             "names none that is up with an IPv4 address",
+        ),
+        (
+            IFNAME.format("=bond0"),
+            by_path("interfaces", "bond0", value=BOND),
+            "socket.name",
+            EXCLUDED,
+            "NCCL_SOCKET_IFNAME==bond0 names bond0",
+        ),
+        (
+            IFNAME.format("=bond0"),
+            by_path("interfaces", value={"bond0": {"admin_up": True, "ipv4": None}}),
+            "socket.name",
+            NOT_CHECKABLE,
+            "the addresses of the interfaces were not read",
+        ),
+        (
+            IFNAME.format("=bond0"),
+            by_path("interfaces", value=None),
+            "socket.name",
+            NOT_CHECKABLE,
+            "such as bonds and bridges, were not read",
+        ),
+        (
+            WARN.format("node1", "Bootstrap : no socket interface found"),
+            by_path("interfaces", value={"bond0": BOND}),
+            "socket.name",
+            EXCLUDED,
+            "bond0 would do",
+        ),
+        (
+            WARN.format("node1", "Bootstrap : no socket interface found"),
+            by_path("interfaces", value={"bond0": {**BOND, "admin_up": False}}),
+            "socket.name",
+            CONFIRMED,
+            "no interface is up with an IPv4 address",
         ),
         (TOPO.format("/x.xml"), as_it_is, "topo.variable", CONFIRMED, "NCCL_TOPO_FILE=/x.xml by the log"),
         (
