@@ -25,18 +25,21 @@ _NAMED = 3
 _DEVICE = re.compile(r"(?<![^,=^])[^,:=^]+")
 
 
-def check_nccl(host: str, files: Sequence[ManagedFile], facts: Facts, *, computes: bool = True) -> list[Finding]:
+def check_nccl(
+    host: str, files: Sequence[ManagedFile], facts: Facts, *, computes: bool = True, asks_for_hca: bool = False
+) -> list[Finding]:
     """Findings `nccl.file` for each file and `nccl.hca` for each device that they name.
 
     files: as nccl_files gives them, nccl.conf first; none at all where NCCL uses no rail of the host, and those that shall go last.
-    computes: whether a compute rail is planned; without one nobody expects a device.
+    computes: whether a compute rail is planned; without one nobody expects a device. asks_for_hca: whether rdma_nccl.variables names the
+    devices, and they do not follow from the rails.
     """
     wanted = [file for file in files if file.content is not None]
     gone = [_file(host, file, facts) for file in files if file.content is None]
     if not wanted:
         return [*gone, *_nothing(host)]
     variables = parse_nccl_conf(wanted[0].text).variables
-    hcas = _hca(host, variables, facts) if computes or HCA in variables else [_no_hca(host)]
+    hcas = _hca(host, variables, facts, _correct(host) if asks_for_hca else _run(host)) if computes or HCA in variables else [_no_hca(host)]
     return [*(_file(host, file, facts) for file in wanted), *gone, *hcas]
 
 
@@ -70,7 +73,12 @@ def _run(host: str) -> str:
     return f"Run the nccl stage for {host}."
 
 
-def _hca(host: str, variables: Mapping[str, str], facts: Facts) -> Iterator[Finding]:
+def _correct(host: str) -> str:
+    return f"Correct rdma_nccl.variables.{HCA} of {host}, or leave it out."
+
+
+def _hca(host: str, variables: Mapping[str, str], facts: Facts, correct: str) -> Iterator[Finding]:
+    """correct: the remedy for a device that is not there."""
     value = variables.get(HCA)
     expected = "ACTIVE"
     if value is None:
@@ -81,14 +89,14 @@ def _hca(host: str, variables: Mapping[str, str], facts: Facts) -> Iterator[Find
         why = f"{value} says which devices NCCL shall leave alone" if listed.excluded else f"{value!r} names no device: NCCL takes any"
         yield Finding(STAGE, "nccl.hca", host, HCA, NOT_APPLICABLE, why, expected)
     else:
-        yield from (_device(host, entry, listed, facts) for entry in listed.entries)
+        yield from (_device(host, entry, listed, facts, correct) for entry in listed.entries)
 
 
 def _look(host: str) -> str:
     return f"Run the driver stage for {host}; its gate says what is missing."
 
 
-def _device(host: str, entry: Entry, listed: DeviceList, facts: Facts) -> Finding:
+def _device(host: str, entry: Entry, listed: DeviceList, facts: Facts, correct: str) -> Finding:
     subject, expected = f"device {entry} of {HCA}", "ACTIVE"
     devices = facts.get("devices")
     if devices is None:
@@ -96,7 +104,7 @@ def _device(host: str, entry: Entry, listed: DeviceList, facts: Facts) -> Findin
     states = _states(entry, listed, devices)
     if not states:
         observed = f"no such device; there are {', '.join(sorted(devices)) or 'none'}"
-        return Finding(STAGE, "nccl.hca", host, subject, ERROR, observed, expected, _run(host))
+        return Finding(STAGE, "nccl.hca", host, subject, ERROR, observed, expected, correct)
     good = "ACTIVE" in states.values()
     status = OK if good else UNKNOWN if None in states.values() else ERROR
     observed = ", ".join(f"{port} is {state or 'in no known state'}" for port, state in states.items())

@@ -13,6 +13,8 @@ from ansible_collections.rdma.cluster.plugins.module_utils._findings import ERRO
 
 CHECK = "nccl.lint"
 _SUBJECT = "NCCL's variables"
+#: What a place in the intent of a host begins with.
+_INTENT = "rdma_"
 _EXPECTED = "variables that NCCL reads, and that agree with the host and each other"
 
 
@@ -33,5 +35,6 @@ def check_lint(host: str, problems: Sequence[Mapping[str, str]] | None) -> list[
 def _finding(host: str, problem: Mapping[str, str]) -> Finding:
     named = f"{problem['variable']} in " if problem["variable"] else ""
     subject = f"{named}{problem['where']} ({problem['rule']})"
-    remedy = f"On {host}: {problem['remedy'][:1].lower()}{problem['remedy'][1:]}"
+    where = "Of" if problem["where"].startswith(_INTENT) else "On"
+    remedy = f"{where} {host}: {problem['remedy'][:1].lower()}{problem['remedy'][1:]}"
     return Finding(STAGE, CHECK, host, subject, problem["severity"], problem["observed"], problem["expected"], remedy)

@@ -47,7 +47,7 @@ def source_problems(source: Source, version: str | None, asked_for: Collection[s
 def _problem(source: Source, kind: tuple[str, str, str], observed: str, expected: str, remedy: str) -> Problem:
     """kind: rule, severity, variable."""
     rule, severity, name = kind
-    return Problem(rule, severity, name, source.place, observed, expected, remedy)
+    return Problem(rule, severity, name, source.place_of(name), observed, expected, remedy)
 
 
 def _lines(source: Source) -> Iterator[Problem]:
@@ -69,12 +69,13 @@ def _known(name: str) -> bool:
 
 def _unknown(source: Source, name: str) -> Iterator[Problem]:
     whose = reader(name)
-    take_out = f"Take {shown(name)} out of {source.place}."
+    place = source.place_of(name)
+    take_out = f"Take {shown(name)} out of {place}."
     if name in NEVER:
         yield _problem(source, ("name_never", ERROR, name), f"{name}: {NEVER[name]}", "one of NCCL's variables", take_out)
     elif name in PYTORCH:
         observed = f"{name} is PyTorch's, and NCCL does not read it"
-        yield _problem(source, ("name_of_others", WARNING, name), observed, f"TORCH_{name}", f"Write TORCH_{name} in {source.place}.")
+        yield _problem(source, ("name_of_others", WARNING, name), observed, f"TORCH_{name}", f"Write TORCH_{name} in {place}.")
     elif whose is not None:
         needs = f", which needs {whose.needs}" if whose.needs else ""
         yield _problem(source, ("name_of_others", INFO, name), f"{name} is read by {whose.name}{needs}", "the plugin is used", take_out)
@@ -89,12 +90,13 @@ def _nobodys(source: Source, name: str) -> Problem:
     if not _NAME.fullmatch(name):
         observed = f"the name '{shown(name)}' is not made of letters, digits and _; {words}"
         return _problem(source, ("name_form", ERROR, shown(name)), observed, expected, f"Correct the line in {source.place}.")
-    remedy = f"Write {likely} in {source.place}." if likely else f"Take {shown(name)} out of {source.place}."
+    remedy = f"Write {likely} in {source.place_of(name)}." if likely else f"Take {shown(name)} out of {source.place_of(name)}."
     return _problem(source, ("name_unknown", ERROR if likely else WARNING, shown(name)), f"no {shown(name)}: {words}", expected, remedy)
 
 
 def _name(source: Source, variable: Variable, version: str | None) -> Iterator[Problem]:
-    name, take_out = variable.name, f"Take {variable.name} out of {source.place}."
+    name, place = variable.name, source.place_of(variable.name)
+    take_out = f"Take {name} out of {place}."
     instead = f"{variable.instead}" if variable.instead else f"no {name}"
     if variable.until and is_at_least(version or NEWEST, variable.until):
         observed = f"{name}: no longer read since NCCL {variable.until}"
@@ -103,7 +105,7 @@ def _name(source: Source, variable: Variable, version: str | None) -> Iterator[P
         observed = f"{name}: read since NCCL {variable.since}, and this is {version}"
         yield _problem(source, ("name_too_new", ERROR, name), observed, f"NCCL {variable.since}, or no {name}", take_out)
     elif variable.deprecated and _replaced(variable, version):
-        yield _problem(source, ("name_old", WARNING, name), f"{name} is out of use", instead, f"Write {instead} in {source.place}.")
+        yield _problem(source, ("name_old", WARNING, name), f"{name} is out of use", instead, f"Write {instead} in {place}.")
     if name == CONF_FILE and source.kind != ENVIRONMENT:
         observed = f"{name} has an effect in the environment only"
         yield _problem(source, ("conf_file_in_file", ERROR, name), observed, f"{name} in the environment", take_out)
@@ -114,7 +116,7 @@ def _for_tests(source: Source, variable: Variable, asked_for: bool) -> Iterator[
         name, expected = variable.name, "set for the job that needs it"
         observed = f"{name} is for tests, and {source.path} is for every job" + (", as rdma_nccl.variables asks" if asked_for else "")
         kind = ("for_tests_only", INFO if asked_for else WARNING, name)
-        yield _problem(source, kind, observed, expected, f"Take {name} out of {source.place}.")
+        yield _problem(source, kind, observed, expected, f"Take {name} out of {source.place_of(name)}.")
 
 
 def _replaced(variable: Variable, version: str | None) -> bool:
@@ -130,7 +132,9 @@ def _value(source: Source, variable: Variable, value: str) -> Iterator[Problem]:
     if trouble is not None:
         name = variable.name
         observed = f"{name}={shown(value)}: NCCL takes {trouble.takes}"
-        yield _problem(source, (trouble.rule, trouble.severity, name), observed, trouble.expected, f"Correct {name} in {source.place}.")
+        yield _problem(
+            source, (trouble.rule, trouble.severity, name), observed, trouble.expected, f"Correct {name} in {source.place_of(name)}."
+        )
 
 
 def unique(sources: Sequence[Source]) -> list[Source]:

@@ -31,7 +31,8 @@ class Source:
 
     path: of the file; of an environment, in words ("environment of slurmd.service"). owner: whose jobs it is for ("slurmd.service",
     "alice", "process 4711"), "" for everybody's. lines: those that do not do what they say; of number 0: something about the whole file.
-    in_container: a container has this in the place of the host's file.
+    in_container: a container has this in the place of the host's file. origins: of variables that somebody else writes here, where that
+    one takes them from ("rdma_nccl.variables"); there they are corrected.
     """
 
     kind: str
@@ -40,6 +41,7 @@ class Source:
     variables: Mapping[str, str]
     lines: tuple[ConfLine, ...] = ()
     in_container: bool = False
+    origins: Mapping[str, str] = field(default_factory=dict)
 
     @property
     def place(self) -> str:
@@ -47,6 +49,10 @@ class Source:
         if self.kind == ENVIRONMENT:
             return f"the {self.path}"
         return f"{self.path} in the container of {self.owner}" if self.in_container else self.path
+
+    def place_of(self, name: str) -> str:
+        """Where a variable of it is corrected, as an end of a sentence."""
+        return self.origins.get(name, self.place)
 
 
 @dataclass(frozen=True)

@@ -83,7 +83,7 @@ class Case:
 
     def places(self, *names: str) -> str:
         """Where the names are set; where nothing sets them, whose jobs it is about."""
-        places = dict.fromkeys(self.job.settings[name].source.place for name in self.some(*names))
+        places = dict.fromkeys(self.job.settings[name].source.place_of(name) for name in self.some(*names))
         return " and ".join(places) or self.job.owner
 
 

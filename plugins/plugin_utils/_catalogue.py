@@ -554,13 +554,18 @@ CHECKS: dict[str, Check] = {
         "the files' SHA-256 and mode",
         "run the nccl stage; see what else writes the file",
     ),
-    "nccl.hca": Check("nccl", "each device that `NCCL_IB_HCA` names", "`/sys/class/infiniband`", "run the driver and link stages"),
+    "nccl.hca": Check(
+        "nccl",
+        "each device that `NCCL_IB_HCA` names",
+        "`/sys/class/infiniband`",
+        "run the driver and link stages; correct `NCCL_IB_HCA` in `rdma_nccl.variables`",
+    ),
     "nccl.gid_index": Check("nccl", "`NCCL_IB_GID_INDEX`, where NCCL is older than 2.21", "`ports/N/gids`", "use NCCL 2.21 or newer"),
     "nccl.lint": Check(
         "nccl",
         "every variable that NCCL's files set: known, of a value that NCCL takes, in agreement with the others and the host",
         "`/etc/nccl.conf`, root's `.nccl.conf`, the environment file",
-        "see `rdma.cluster.nccl_lint` on the host, which reads users' files and services too",
+        "correct it where the finding says, intent or file; `rdma.cluster.nccl_lint` on the host reads users' files and services too",
     ),
     "nccl.pkey": Check(
         "nccl",

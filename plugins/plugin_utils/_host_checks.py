@@ -23,7 +23,7 @@ from ansible_collections.rdma.cluster.plugins.module_utils._checks_kernel import
 from ansible_collections.rdma.cluster.plugins.module_utils._checks_limits import check_limits
 from ansible_collections.rdma.cluster.plugins.module_utils._checks_link import check_link
 from ansible_collections.rdma.cluster.plugins.module_utils._checks_modules import check_modules
-from ansible_collections.rdma.cluster.plugins.module_utils._checks_nccl import check_nccl
+from ansible_collections.rdma.cluster.plugins.module_utils._checks_nccl import HCA, check_nccl
 from ansible_collections.rdma.cluster.plugins.module_utils._checks_nccl_host import check_install, check_topology, check_version
 from ansible_collections.rdma.cluster.plugins.module_utils._checks_nccl_lint import check_lint
 from ansible_collections.rdma.cluster.plugins.module_utils._checks_network import check_network, check_rdma_mtu
@@ -123,8 +123,9 @@ def _gpu(host: str, intent: Intent, facts: Facts) -> list[Finding]:
 
 def _nccl(host: str, intent: Intent, facts: Facts) -> list[Finding]:
     nccl = intent["nccl"]
+    computes, asks_for_hca = any(rail["role"] == "compute" for rail in intent["rails"]), HCA in nccl["variables"]
     return [
-        *check_nccl(host, nccl_files(intent, facts), facts, computes=any(rail["role"] == "compute" for rail in intent["rails"])),
+        *check_nccl(host, nccl_files(intent, facts), facts, computes=computes, asks_for_hca=asks_for_hca),
         *check_gid_index(host, intent, facts),
         *check_pkey(host, intent, facts),
         *check_topology(host, nccl_variables(intent, facts).get(TOPOLOGY), facts),

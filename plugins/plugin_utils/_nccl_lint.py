@@ -6,24 +6,39 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
 from typing import Any
 
+from ansible_collections.rdma.cluster.plugins.module_utils._checks_nccl import HCA
 from ansible_collections.rdma.cluster.plugins.module_utils._environment_file import unquoted
-from ansible_collections.rdma.cluster.plugins.module_utils._host_state import NCCL_FILES
+from ansible_collections.rdma.cluster.plugins.module_utils._host_state import NCCL_FILES, NCCL_PREFIXES
 from ansible_collections.rdma.cluster.plugins.module_utils._nccl_conf import parse_nccl_conf
+from ansible_collections.rdma.cluster.plugins.module_utils._nccl_devices import parse_list
 from ansible_collections.rdma.cluster.plugins.module_utils._nccl_lint import lint
-from ansible_collections.rdma.cluster.plugins.module_utils._nccl_precedence import ENVIRONMENT, NAMED_FILE, SITE_FILE, USER_FILE, Source
-from ansible_collections.rdma.cluster.plugins.module_utils._nccl_problem import Plan
+from ansible_collections.rdma.cluster.plugins.module_utils._nccl_precedence import (
+    ENVIRONMENT,
+    EVERYBODY,
+    NAMED_FILE,
+    SITE_FILE,
+    USER_FILE,
+    Source,
+)
+from ansible_collections.rdma.cluster.plugins.module_utils._nccl_problem import INFO, SEVERITIES, Plan, Problem
 from ansible_collections.rdma.cluster.plugins.module_utils._rails import resolve
 from ansible_collections.rdma.cluster.plugins.plugin_utils._gpudirect_plan import NONE, gpudirect_path
 from ansible_collections.rdma.cluster.plugins.plugin_utils._nccl import roce_computes
 from ansible_collections.rdma.cluster.plugins.plugin_utils._nccl_fabric import rails_apart
+from ansible_collections.rdma.cluster.plugins.plugin_utils._nccl_origins import origins, written
 from ansible_collections.rdma.cluster.plugins.plugin_utils._roce_profile import roce_profile
 
 Intent = Mapping[str, Any]
 Facts = Mapping[str, Any]
 SITE, ROOTS = NCCL_FILES
+#: Rules that the finding nccl.hca has too, of each device that NCCL_IB_HCA names.
+_OF_HCA = ("devices_not_known", "hca_missing", "hca_unused")
+#: Rules about which file is read, whatever is in it.
+_OF_FILES = ("shadowed", "not_read")
 
 
 def nccl_lint_plan(intent: Intent, facts: Facts | None) -> dict[str, Any]:
@@ -73,17 +88,70 @@ def nccl_lint(
 
 
 def host_problems(intent: Intent, facts: Facts) -> list[dict[str, str]] | None:
-    """Problems of the files that rdma_facts has read on a host; None if it has read none of them."""
+    """Problems of the files that rdma_facts has read on a host; None if it has read none of them.
+
+    What other findings of the gate tell is worth a note only. What the intent has is corrected there, and told once of all our files.
+    """
     files = facts.get("nccl_files")
     if files is None:
         return None
-    plan = Plan(**nccl_lint_plan(intent, facts))
-    return [problem.to_dict() for problem in lint(_sources(intent, files), facts, intent["nccl"]["version"], plan)]
+    plan, ours = Plan(**nccl_lint_plan(intent, facts)), _Ours.of(intent, facts)
+    sources = [ours.marked(_source(path, variables, ours.environment), variables) for path, variables in sorted(files.items())]
+    problems = lint(sources, facts, intent["nccl"]["version"], plan)
+    found = [replace(each, severity=INFO) if ours.told_elsewhere(each, sources) else each for each in problems]
+    return [problem.to_dict() for problem in sorted(found, key=lambda each: SEVERITIES.index(each.severity))]
 
 
-def _sources(intent: Intent, files: Mapping[str, Mapping[str, str]]) -> list[Source]:
-    environment = intent["nccl"]["environment_file"]
-    return [_source(path, variables, environment) for path, variables in sorted(files.items())]
+@dataclass(frozen=True)
+class _Ours:
+    """What the nccl stage writes: path → name → value, as the file has it. origins: name → what of the intent says so.
+
+    stale: whether a file of it is not as it shall be, which is the finding nccl.file.
+    """
+
+    written: Mapping[str, Mapping[str, str]]
+    origins: Mapping[str, str]
+    environment: str
+    stale: bool
+
+    @classmethod
+    def of(cls, intent: Intent, facts: Facts) -> _Ours:
+        """facts: with nccl_files."""
+        files = {path: _shown_by_facts(variables) for path, variables in written(intent, facts).items()}
+        stale = any(facts["nccl_files"].get(path) != variables for path, variables in files.items())
+        return cls(files, origins(intent, facts), intent["nccl"]["environment_file"], stale)
+
+    def marked(self, source: Source, there: Mapping[str, str]) -> Source:
+        """A source whose variables that are as the intent has them are known to come from it, so that two files say one thing once."""
+        wanted = self.written.get(_file_of(source), {})
+        same = {name for name, value in there.items() if wanted.get(name) == value}
+        return replace(source, origins={name: self.origins.get(name, "rdma_nccl") for name in sorted(same)})
+
+    def told_elsewhere(self, problem: Problem, sources: Sequence[Source]) -> bool:
+        """Whether another finding of the gate has it: nccl.hca of devices that are named, nccl.file of what the stage writes anew."""
+        if problem.rule in _OF_HCA and problem.where == self.origins[HCA]:
+            return any(_names_devices(source.variables[HCA]) for source in sources if HCA in source.origins)
+        return self.stale and problem.rule not in _OF_FILES and self._is_written_anew(problem, sources)
+
+    def _is_written_anew(self, problem: Problem, sources: Sequence[Source]) -> bool:
+        """Whether it is about what a file of ours has and the intent does not, or about what none has and the intent does."""
+        ours = {source.place for source in sources if _file_of(source) in self.written}
+        owners = {EVERYBODY, *(source.owner for source in sources)}
+        wanted, names = {name for variables in self.written.values() for name in variables}, set(problem.variable.split(", "))
+        return bool(problem.variable) and (problem.where in ours or (problem.where in owners and names <= wanted))
+
+
+def _file_of(source: Source) -> str:
+    return source.owner if source.kind == ENVIRONMENT else source.path
+
+
+def _shown_by_facts(variables: Mapping[str, str]) -> dict[str, str]:
+    return {name: value for name, value in variables.items() if name.startswith(NCCL_PREFIXES)}
+
+
+def _names_devices(value: str) -> bool:
+    listed = parse_list(value)
+    return bool(listed.entries) and not listed.excluded
 
 
 def _source(path: str, variables: Mapping[str, str], environment: str) -> Source:

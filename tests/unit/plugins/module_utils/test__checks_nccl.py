@@ -81,6 +81,17 @@ def test_a_device_that_is_not_there_names_those_that_are() -> None:
     assert finding.observed == "no such device; there are rxe_rail0, rxe_rail1"
 
 
+@pytest.mark.parametrize(
+    ("asked", "remedy"),
+    [(False, "Run the nccl stage for node1."), (True, "Correct rdma_nccl.variables.NCCL_IB_HCA of node1, or leave it out.")],
+)
+def test_a_device_that_the_intent_names_is_corrected_there(asked: bool, remedy: str) -> None:
+    """Another run of the stage would write it again."""
+    files = [ManagedFile("/etc/nccl.conf", "NCCL_IB_HCA==mlx5_0:1\n")]
+    (finding,) = stopping(check_nccl("node1", files, facts_with(files), asks_for_hca=asked))
+    assert (finding.check, finding.remedy) == ("nccl.hca", remedy)
+
+
 def test_a_port_that_is_not_active() -> None:
     facts = lab_facts()
     facts["devices"]["rxe_rail1"]["ports"]["1"]["state"] = "DOWN"

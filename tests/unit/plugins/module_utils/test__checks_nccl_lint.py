@@ -9,7 +9,7 @@ from __future__ import annotations
 from ansible_collections.rdma.cluster.plugins.module_utils._checks_nccl_lint import check_lint
 from ansible_collections.rdma.cluster.plugins.module_utils._findings import Finding, stopping
 from ansible_collections.rdma.cluster.plugins.module_utils._nccl_lint import lint
-from ansible_collections.rdma.cluster.plugins.module_utils._nccl_precedence import SITE_FILE, Source
+from ansible_collections.rdma.cluster.plugins.module_utils._nccl_precedence import SITE_FILE, USER_FILE, Source
 from tests.unit.hosts import lab_facts
 
 EXPECTED = "variables that NCCL reads, and that agree with the host and each other"
@@ -55,6 +55,20 @@ def test_a_finding_for_each_problem() -> None:
         ),
     ]  # fmt: skip
     assert [finding.status for finding in stopping(findings)] == ["error"]
+
+
+def test_a_variable_that_comes_from_elsewhere_is_corrected_there() -> None:
+    """Of the files that have it each says the same, and one of two variables may come from elsewhere."""
+    variables = {"NCCL_DEBUG": "WARNING", "NCCL_IBB_TC": "1", "NCCL_IB_SL": "99"}
+    origins = dict.fromkeys(("NCCL_DEBUG", "NCCL_IBB_TC"), "rdma_nccl.variables")
+    sources = [Source(kind, f"/{kind}", owner, variables, origins=origins) for kind, owner in ((SITE_FILE, ""), (USER_FILE, "root"))]
+    findings = check_lint("node1", [problem.to_dict() for problem in lint(sources, {}, None)])
+    assert [(each.subject, each.remedy) for each in findings] == [
+        ("NCCL_IB_SL in /site_file (value_range)", "On node1: correct NCCL_IB_SL in /site_file."),
+        ("NCCL_IB_SL in /user_file (value_range)", "On node1: correct NCCL_IB_SL in /user_file."),
+        ("NCCL_IBB_TC in rdma_nccl.variables (name_unknown)", "Of node1: write NCCL_IB_TC in rdma_nccl.variables."),
+        ("NCCL_DEBUG in rdma_nccl.variables (value_choice)", "Of node1: correct NCCL_DEBUG in rdma_nccl.variables."),
+    ]
 
 
 def test_what_could_not_be_judged_stops() -> None:

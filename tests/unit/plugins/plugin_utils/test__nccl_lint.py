@@ -11,12 +11,19 @@ from typing import Any
 import pytest
 
 from ansible_collections.rdma.cluster.plugins.filter.nccl import FilterModule
-from ansible_collections.rdma.cluster.plugins.plugin_utils._nccl import nccl_files
+from ansible_collections.rdma.cluster.plugins.module_utils._findings import stopping
+from ansible_collections.rdma.cluster.plugins.module_utils._nccl_conf import parse_nccl_conf
+from ansible_collections.rdma.cluster.plugins.plugin_utils._host_checks import HOST_CHECKS
+from ansible_collections.rdma.cluster.plugins.plugin_utils._nccl import nccl_files, nccl_variables
 from ansible_collections.rdma.cluster.plugins.plugin_utils._nccl_lint import host_problems, nccl_lint, nccl_lint_plan
-from tests.unit.hosts import lab_facts, lab_intent, lab_rails
+from ansible_collections.rdma.cluster.plugins.plugin_utils._nccl_origins import origins
+from ansible_collections.rdma.cluster.plugins.plugin_utils._nccl_profiles import PROFILES
+from tests.unit.hosts import lab_facts, lab_intent, lab_rails, on_host
 
 ENVIRONMENT = "/etc/rdma-cluster/nccl.env"
+PLACES = {"site": "/etc/nccl.conf", "root": "/root/.nccl.conf", "environment": ENVIRONMENT}
 ROCE = {"priority": 3, "dscp": 26}
+UNUSED = "Of node1: run the link stage; its gate says why a port is not ACTIVE."
 
 
 def rules(problems: list[dict[str, str]] | None) -> list[tuple[str, str, str]]:
@@ -110,20 +117,103 @@ def test_the_files_that_the_stage_writes_are_good() -> None:
         assert nccl_lint(file.content or "", facts, plan=nccl_lint_plan(intent, facts), path=file.path) == []
 
 
+def after_the_stage(intent: dict[str, Any], **there: dict[str, str]) -> dict[str, Any]:
+    """Facts of a host whose files are as the stage has written them. there: further variables by the word for a file that has them."""
+    facts = lab_facts()
+    files = nccl_files(intent, facts)
+    facts["files"].update(on_host(files))
+    facts["nccl_files"] = {file.path: dict(parse_nccl_conf(file.text).variables) for file in files}
+    for word, variables in there.items():
+        facts["nccl_files"].setdefault(PLACES[word], {}).update(variables)
+    return facts
+
+
+def stops(intent: dict[str, Any], facts: dict[str, Any]) -> list[tuple[str, str, str]]:
+    """What stops the gate: check, subject and remedy."""
+    return [(each.check, each.subject, each.remedy) for each in stopping(HOST_CHECKS["nccl"]("node1", intent, facts))]
+
+
 def test_a_host_as_the_facts_tell_of_it() -> None:
     assert host_problems(lab_intent(), lab_facts()) == []
-    files = {
-        "/etc/nccl.conf": {"NCCL_IB_HCA": "=rxe_rail0:1,rxe_rail1:1"},
-        "/root/.nccl.conf": {"NCCL_IB_HCA": "=rxe_rail0:1"},
-        ENVIRONMENT: {"NCCL_CONF_FILE": '"/opt/nccl.conf"', "NCCL_DEBUG": "WARNING"},
-        "/opt/nccl.conf": {"NCCL_IB_SL": "99"},
-    }
-    intent = lab_intent(nccl={"conf_file": "/opt/nccl.conf"})
-    assert rules(host_problems(intent, {**lab_facts(), "nccl_files": files})) == [
-        ("error", "value_range", "/opt/nccl.conf"),
-        ("error", "value_choice", f"the environment of what is started with {ENVIRONMENT}"),
+    intent = lab_intent(nccl={"conf_file": "/opt/nccl.conf", "variables": {"NCCL_CONF_FILE": "/opt/nccl.conf", "NCCL_IB_SL": 99}})
+    others = {"site": {"NCCL_IB_HCA": "=rxe_rail0:1,rxe_rail1:1", "NCCL_DEBUG": "WARNING"}, "root": {"NCCL_IB_HCA": "=rxe_rail0:1"}}
+    assert rules(host_problems(intent, after_the_stage(intent, **others))) == [
+        ("error", "value_choice", "/etc/nccl.conf"),
+        ("error", "conf_file_in_file", "rdma_nccl.variables"),
+        ("error", "value_range", "rdma_nccl.variables"),
         ("warning", "shadowed", "/etc/nccl.conf"),
     ]
+
+
+def test_what_the_intent_has_is_told_once_and_corrected_there() -> None:
+    """It stands in two files of ours, which every run of the stage writes anew."""
+    intent = lab_intent(nccl={"socket_ifname": "bond9", "variables": {"NCCL_IB_SL": 99, "NCCL_DEBUG": "WARNING"}})
+    assert stops(intent, after_the_stage(intent)) == [
+        (
+            "nccl.lint",
+            "NCCL_SOCKET_IFNAME in rdma_nccl.socket_ifname (interface_missing)",
+            "Of node1: correct NCCL_SOCKET_IFNAME in rdma_nccl.socket_ifname.",
+        ),
+        ("nccl.lint", "NCCL_DEBUG in rdma_nccl.variables (value_choice)", "Of node1: correct NCCL_DEBUG in rdma_nccl.variables."),
+        ("nccl.lint", "NCCL_IB_SL in rdma_nccl.variables (value_range)", "Of node1: correct NCCL_IB_SL in rdma_nccl.variables."),
+    ]
+
+
+@pytest.mark.parametrize(
+    ("value", "found"),
+    [
+        (
+            "=mlx5_99:1",
+            [("nccl.hca", "device mlx5_99:1 of NCCL_IB_HCA", "Correct rdma_nccl.variables.NCCL_IB_HCA of node1, or leave it out.")],
+        ),
+        ("^mlx5_99", []),
+        ("^rxe", [("nccl.lint", "NCCL_IB_HCA in rdma_nccl.variables (hca_unused)", UNUSED)]),
+    ],
+)
+def test_a_device_that_is_not_there_is_one_error(value: str, found: list[tuple[str, str, str]]) -> None:
+    intent = lab_intent(nccl={"variables": {"NCCL_IB_HCA": value}})
+    assert stops(intent, after_the_stage(intent)) == found
+
+
+def test_ports_that_are_down_are_told_of_one_by_one() -> None:
+    intent = lab_intent()
+    facts = after_the_stage(intent)
+    for device in facts["devices"].values():
+        device["ports"]["1"]["state"] = "DOWN"
+    assert [check for check, _subject, _remedy in stops(intent, facts)] == ["nccl.hca", "nccl.hca"]
+    facts["nccl_files"]["/root/.nccl.conf"] = {"NCCL_IB_HCA": "=rxe_rail0"}
+    assert ("nccl.lint", "NCCL_IB_HCA in /root/.nccl.conf (hca_unused)") in [each[:2] for each in stops(intent, facts)]
+
+
+@pytest.mark.parametrize("file", ["site", "environment"])
+def test_what_the_stage_writes_anew_is_the_files_own_finding(file: str) -> None:
+    intent = lab_intent(roce=ROCE)
+    facts = after_the_stage(intent, **{file: {"NCCL_IB_TC": "3", "NCCL_IB_SL": "99", "NCCL_IB_TCC": "1"}})
+    facts["files"][PLACES[file]]["sha256"] = "0" * 64
+    assert [each[:2] for each in stops(intent, facts)] == [("nccl.file", PLACES[file])]
+
+
+def test_of_files_that_are_not_there_yet_nothing_else_is_said() -> None:
+    intent = lab_intent(roce=ROCE)
+    facts = {**lab_facts(), "nccl_files": {}, "files": {}}
+    assert [each[0] for each in stops(intent, facts)] == ["nccl.file", "nccl.file"]
+    root = {**facts, "nccl_files": {"/root/.nccl.conf": {"NCCL_IB_SL": "99"}}}
+    assert [each[1] for each in stops(intent, root)][2:] == ["NCCL_IB_SL in /root/.nccl.conf (value_range)"]
+
+
+def test_a_file_where_the_intent_has_none_is_somebodys_own() -> None:
+    intent, facts = {**lab_intent(), "rails": []}, {**lab_facts(), "nccl_files": {"/etc/nccl.conf": {"NCCL_IB_SL": "99"}}}
+    assert rules(host_problems(intent, facts)) == [("error", "value_range", "/etc/nccl.conf")]
+
+
+@pytest.mark.parametrize(("profile", "version"), [*((profile, None) for profile in PROFILES), ("default", "2.19.3")])
+def test_every_variable_has_a_place_in_the_intent(profile: str, version: str | None) -> None:
+    told = {"profile": profile, "socket_ifname": "enp0s2", "topology_file": "/t.xml", "variables": {"NCCL_DEBUG": "WARN"}}
+    intent = lab_intent(roce=ROCE, nccl={**told, **({"version": version} if version else {})})
+    places = origins(intent, lab_facts())
+    assert set(nccl_variables(intent, lab_facts())) <= set(places)
+    assert (places["NCCL_DEBUG"], places["NCCL_SOCKET_IFNAME"]) == ("rdma_nccl.variables", "rdma_nccl.socket_ifname")
+    assert all(place.startswith("rdma_") for place in places.values())
 
 
 @pytest.mark.parametrize(
@@ -136,18 +226,15 @@ def test_a_host_as_the_facts_tell_of_it() -> None:
 )
 def test_an_interface_that_is_no_nic_may_be_named(interfaces: dict[str, Any] | None, found: list[str]) -> None:
     """A bond, VLAN or bridge is no NIC of the facts; older facts tell of NICs alone."""
-    intent, facts = lab_intent(nccl={"socket_ifname": "bond0"}), {**lab_facts(), "interfaces": interfaces}
-    files = {path: {"NCCL_SOCKET_IFNAME": "=bond0"} for path in ("/etc/nccl.conf",)}
-    problems = host_problems(intent, {**facts, "nccl_files": files})
-    assert problems is not None
-    assert [problem["rule"] for problem in problems if problem["severity"] != "info"] == found
+    intent = lab_intent(nccl={"socket_ifname": "bond0"})
+    assert [each[1] for each in rules(host_problems(intent, {**after_the_stage(intent), "interfaces": interfaces}))] == found
 
 
 def test_facts_without_files_are_not_good() -> None:
     assert host_problems(lab_intent(), {**lab_facts(), "nccl_files": None}) is None
 
 
-def test_the_version_of_the_intent_is_used() -> None:
-    facts = {**lab_facts(), "nccl_files": {"/etc/nccl.conf": {"NCCL_IB_FIFO_TC": "106"}}}
-    assert rules(host_problems(lab_intent(nccl={"version": "2.22.3"}), facts)) == []
-    assert rules(host_problems(lab_intent(nccl={"version": "2.21.5"}), facts)) == [("error", "name_too_new", "/etc/nccl.conf")]
+@pytest.mark.parametrize(("version", "found"), [("2.22.3", []), ("2.21.5", [("error", "name_too_new", "rdma_nccl.variables")])])
+def test_the_version_of_the_intent_is_used(version: str, found: list[tuple[str, str, str]]) -> None:
+    intent = lab_intent(nccl={"version": version, "variables": {"NCCL_IB_FIFO_TC": "106"}})
+    assert rules(host_problems(intent, after_the_stage(intent))) == found
