@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
 ALONE, MPIRUN, SRUN = "none", "mpirun", "srun"
@@ -26,6 +26,10 @@ _VARIABLE = re.compile(r"[A-Za-z_][A-Za-z0-9_]{0,254}")
 TIMED_OUT = (110, 241)
 #: So long srun waits for hosts: one that is drained or at work would keep it until it is ended.
 WAIT_SECONDS = 60
+#: From this size on busbw counts, where a run goes so far.
+LARGE_BYTES = 2**28
+#: Each rank has its own part of the data, of whole lines; elsewhere it is of whole elements (GetCollByteCount of all_gather.cu and others).
+PARTED, LINE_BYTES, ELEMENT_BYTES = ("all_gather", "reduce_scatter", "alltoall"), 16, 4
 #: By this much a launcher's own limit comes before the one by which it is ended.
 SPARE_SECONDS = 10
 
@@ -63,6 +67,26 @@ class NcclRun:
     def ranks(self) -> int:
         """Of all hosts together."""
         return self.nhosts * self.gpus
+
+
+def run_sizes(min_bytes: int, max_bytes: int, step_factor: int = 2) -> list[int]:
+    """The sizes in bytes that nccl-tests steps through (-b, -e, -f), the smallest first; none if min_bytes is the larger one."""
+    sizes = []
+    size = min_bytes
+    while size <= max_bytes:
+        sizes.append(size)
+        size *= step_factor
+    return sizes
+
+
+def large_bytes(sizes: Sequence[int], operation: str, ranks: int) -> int:
+    """From which size on busbw counts: the first of a run's that is large, else its largest, as nccl-tests prints it.
+
+    sizes: in bytes, as of run_sizes; at least one. It rounds down to what its ranks can share.
+    """
+    size = next((size for size in sizes if size >= LARGE_BYTES), sizes[-1])
+    unit_bytes = LINE_BYTES * ranks if operation in PARTED else ELEMENT_BYTES
+    return size - size % unit_bytes or size
 
 
 def environment(run: NcclRun) -> dict[str, str]:

@@ -15,6 +15,7 @@ from functools import cached_property
 from typing import Any
 
 from ansible_collections.rdma.cluster.plugins.module_utils._findings import NOT_APPLICABLE
+from ansible_collections.rdma.cluster.plugins.module_utils._nccl_command import large_bytes, run_sizes
 from ansible_collections.rdma.cluster.plugins.module_utils._rails import ResolvedRail, resolve
 from ansible_collections.rdma.cluster.plugins.plugin_utils._gpudirect_plan import NONE, gpudirect_path
 from ansible_collections.rdma.cluster.plugins.plugin_utils._nccl_profiles import MESH
@@ -118,7 +119,7 @@ class Expectations:
             "gdr": planned.pop() if len(planned) == 1 else None,
             "fail_below": 1.0 if rate.given else settings["fail_below"],
             "warn_below": 1.0 if rate.given else max(settings["warn_below"], settings["fail_below"]),
-            "large_bytes": min(settings["max_bytes"], max(settings["min_bytes"], 2**28)),
+            "large_bytes": large_bytes(run_sizes(settings["min_bytes"], settings["max_bytes"]), operation, len(hosts) * gpus),
         }
 
     def _all_rails(self, host: str, gpus: int) -> bool:

@@ -33,7 +33,10 @@ from ansible_collections.rdma.cluster.plugins.plugin_utils._intent_schema import
 
 KEY, TYPE, VALUE, RAILS, ADDRESS = "intent.key", "intent.type", "intent.value", "intent.rails", "intent.address"
 #: The sections with rules of their own, each by a method of _Rules.
-RULED = ("rdma_fabric", "rdma_driver", "rdma_roce", "rdma_partitions", "rdma_nccl", "rdma_gate", "rdma_checks", "rdma_pairs")
+RULED = (
+    "rdma_fabric", "rdma_driver", "rdma_roce", "rdma_partitions", "rdma_nccl", "rdma_gate", "rdma_checks", "rdma_pairs",
+    "rdma_collectives",
+)  # fmt: skip
 TYPE_WORDS = {str: "a string", int: "an integer", float: "a number", bool: "true or false", dict: "a dictionary", list: "a list"}
 IPOIB_MTU_BYTES = 2044
 #: The texts that `-e name=value` makes of a truth value, as Ansible reads them.
@@ -396,6 +399,17 @@ class _Rules:
             self.add("rdma_pairs.mtu_bytes", f"is {mtu_bytes}, which no MTU of RDMA is", VALUE, "a power of two from 256 to 4096", place)
         elif mtu_bytes is not None and "rdma_rails" in self.sound:
             self.carried(mtu_bytes)
+
+    def collectives(self) -> None:
+        """Sizes of a run; one that is not given has a default."""
+        given, sizes = self.given.get("rdma_collectives") or {}, self.intent["collectives"]
+        if sizes["min_bytes"] <= sizes["max_bytes"]:
+            return
+        name, other, relation = ("min_bytes", "max_bytes", "more") if given.get("min_bytes") else ("max_bytes", "min_bytes", "less")
+        default = "" if given.get(other) else " by default"
+        message = f"is {sizes[name]}, which is {relation} than {other}, {sizes[other]}{default}"
+        expected = f"min_bytes of {sizes['max_bytes']} at most, or max_bytes of {sizes['min_bytes']} at least"
+        self.add(f"rdma_collectives.{name}", message, VALUE, expected, given.get(name))
 
     def carried(self, mtu_bytes: int) -> None:
         """An RDMA MTU that the interface of a RoCE rail cannot carry (B2); Soft-RoCE has headers of its own."""

@@ -46,7 +46,7 @@ COLLECTIVES = Section(
             Key((str, int), "Its value.", form=NCCL_VALUE),
         ),
         min_bytes=integer("The smallest size of a run.", 1, 2**40, default=2**30),
-        max_bytes=integer("The largest size of a run.", 1, 2**40, default=2**33),
+        max_bytes=integer("No size of a run is larger; each is twice the one before.", 1, 2**40, default=2**33),
         iterations=integer("How often each size is measured.", 1, 1_000_000, default=20),
         timeout_seconds=integer("After this a run is ended.", 1, 86400, default=300),
         repeats=integer("How often the last set of the ladder is run, to see how far its figures lie apart.", 1, 100, default=3),

@@ -10,7 +10,14 @@ from dataclasses import replace
 
 import pytest
 
-from ansible_collections.rdma.cluster.plugins.module_utils._nccl_command import NcclRun, command, deadline_seconds, environment
+from ansible_collections.rdma.cluster.plugins.module_utils._nccl_command import (
+    NcclRun,
+    command,
+    deadline_seconds,
+    environment,
+    large_bytes,
+    run_sizes,
+)
 
 SIZES = "-b 1073741824 -e 8589934592 -f 2"
 ALONE = NcclRun("all_reduce", 8, folder="/opt/nccl-tests/build/")
@@ -71,3 +78,30 @@ def test_the_log_is_switched_on_whatever_else_is_set_and_no_value_is_on_the_comm
 def test_what_is_no_run_is_refused(run: NcclRun, why: str) -> None:
     with pytest.raises(ValueError, match=why):
         command(run)
+
+
+def test_the_sizes_of_a_run_are_those_that_nccl_tests_steps_through() -> None:
+    """for (size = minbytes; size <= maxbytes; size *= stepfactor): the last one need not be max_bytes."""
+    assert run_sizes(2**30, 2**33) == [2**30, 2**31, 2**32, 2**33]
+    assert run_sizes(2**20, 100_000_000)[-1] == 2**26
+    assert run_sizes(1000, 1000) == [1000]
+    assert run_sizes(1, 100, 10) == [1, 10, 100]
+
+
+@pytest.mark.parametrize(
+    ("sizes", "operation", "ranks", "expected"),
+    [
+        (run_sizes(2**30, 2**33), "all_reduce", 24, 2**30),
+        (run_sizes(2**20, 2**33), "all_reduce", 16, 2**28),
+        (run_sizes(2**20, 100_000_000), "all_reduce", 16, 2**26),
+        (run_sizes(1_000_000, 2**33), "all_reduce", 16, 512_000_000),
+        (run_sizes(2**30 + 3, 2**30 + 3), "all_reduce", 16, 2**30),
+        # Of 1 GiB each of 24 ranks has 44739242 bytes and two thirds, of which whole lines of 16 bytes are used.
+        (run_sizes(2**30, 2**30), "all_gather", 24, 24 * 44739232),
+        (run_sizes(2**30, 2**30), "alltoall", 24, 24 * 44739232),
+        (run_sizes(2**30, 2**30), "reduce_scatter", 16, 2**30),
+        (run_sizes(8, 8), "alltoall", 16, 8),
+    ],
+)
+def test_a_rate_counts_from_a_size_on_that_the_run_prints(sizes: list[int], operation: str, ranks: int, expected: int) -> None:
+    assert large_bytes(sizes, operation, ranks) == expected

@@ -83,6 +83,12 @@ def test_a_figure_of_the_intent_is_meant_as_it_is_given() -> None:
     assert (found["gbytes_per_s"], found["fail_below"], found["warn_below"], found["large_bytes"]) == (20, 1.0, 1.0, 2**20)
 
 
+def test_a_rate_counts_from_a_size_on_that_is_really_run() -> None:
+    """From 1 MiB on by a factor of 2 no size of 100 MB is met."""
+    found = Expectations(Fleet.of(known(min_bytes=2**20, max_bytes=100_000_000))).expected(HOSTS[:2], "all_reduce", 2)
+    assert found["large_bytes"] == 2**26
+
+
 @pytest.mark.parametrize(
     ("proven", "anew", "left_out", "expected"),
     [

@@ -286,6 +286,21 @@ PROBLEMS: list[tuple[Change, str, str]] = [
     (also(rdma_pairs={"mtu_bytes": 1500}), "intent.value", "rdma_pairs.mtu_bytes is 1500, which no MTU of RDMA is"),
     (also(rdma_pairs={"queue_pairs": 0}), "intent.value", "rdma_pairs.queue_pairs is 1 at least; got 0"),
     (also(rdma_collectives={"min_busbw_gbps": -1}), "intent.value", "rdma_collectives.min_busbw_gbps is 0 at least; got -1"),
+    (
+        also(rdma_collectives={"max_bytes": 2**28}),
+        "intent.value",
+        "rdma_collectives.max_bytes is 268435456, which is less than min_bytes, 1073741824 by default",
+    ),
+    (
+        also(rdma_collectives={"min_bytes": 2**34}),
+        "intent.value",
+        "rdma_collectives.min_bytes is 17179869184, which is more than max_bytes, 8589934592 by default",
+    ),
+    (
+        also(rdma_collectives={"min_bytes": 9, "max_bytes": 8}),
+        "intent.value",
+        "rdma_collectives.min_bytes is 9, which is more than max_bytes, 8",
+    ),
     (also(rdma_gate={"policy": "quarantine"}), "intent.key", "rdma_gate.max_failed_percent is missing: the policy quarantine"),
     (also(rdma_gate={"max_failed_percent": 5}), "intent.value", "rdma_gate.max_failed_percent is 5, but the policy stop means 0"),
     (also(rdma_gate={"max_failed_percent": 101}), "intent.value", "rdma_gate.max_failed_percent is 100 at most; got 101"),
