@@ -8,17 +8,18 @@ from __future__ import annotations
 
 import ipaddress
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 from ansible_collections.rdma.cluster.plugins.module_utils._nccl_devices import parse_list
-from ansible_collections.rdma.cluster.plugins.plugin_utils._diagnose_scene import Answer, Scene, confirmed, excluded, unknown
+from ansible_collections.rdma.cluster.plugins.plugin_utils._diagnose_scene import Answer, Known, Scene, confirmed, excluded, unknown
 from ansible_collections.rdma.cluster.plugins.plugin_utils._explain_text import at, elements, listed, part
 from ansible_collections.rdma.cluster.plugins.plugin_utils._nccl import FINDS_GID_SINCE
 
 _ROCE_V2 = "RoCE v2"
-#: Addresses that no other host can reach, and those of Docker's own bridge.
-_LOCAL = ("127.0.0.0/8", "169.254.0.0/16", "172.17.0.0/16", "::1/128")
+#: Addresses that no other host can reach; those of links without any other, and of Docker's own bridge, which a site may have given to rails.
+_LOOPBACK = ("127.0.0.0/8", "::1/128")
+_LOCAL = ("169.254.0.0/16", "172.17.0.0/16")
 
 
 def _ports(scene: Scene) -> Iterator[tuple[str, Mapping[str, Any]]]:
@@ -173,19 +174,24 @@ def wrong_address(scene: Scene) -> Answer:
     peers = [peer for peer in scene.told("peer") if _ipv4(peer)]
     if not peers:
         return unknown("the line does not tell the address")
+    owners = {peer: [name for known in (scene.host, *scene.others.values()) for name in _owner(known, peer)] for peer in peers}
     for peer in peers:
-        if any(ipaddress.ip_address(peer) in ipaddress.ip_network(network) for network in _LOCAL):
+        if _within(peer, _LOOPBACK) or (len(owners[peer]) != 1 and _within(peer, _LOCAL)):
             return confirmed(f"{peer} is an address within a host: loopback, link-local or Docker's bridge")
-    owners = [name for known in (scene.host, *scene.others.values()) for name in _owner(known.name, known.facts, peers[0])]
-    if owners:
-        return excluded(f"{peers[0]} is {owners[0]}")
+    if owners[peers[0]]:
+        return excluded(f"{peers[0]} is {owners[peers[0]][0]}")
     return unknown(f"{peers[0]} is no address of a host that was read")
 
 
-def _owner(host: str, facts: Mapping[str, Any] | None, address: str) -> Iterator[str]:
-    for name, netdev in {**part(facts, "netdevs"), **part(facts, "interfaces")}.items():
-        if any(str(ip).partition("/")[0] == address for ip in elements(netdev, "ipv4")):
-            yield f"{name} of {host}"
+def _within(address: str, networks: Iterable[str]) -> bool:
+    return any(ipaddress.ip_address(address) in ipaddress.ip_network(network) for network in networks)
+
+
+def _owner(known: Known, address: str) -> Iterator[str]:
+    """The interface of a host that has an address; Docker's bridge has the same one on every host."""
+    for name, netdev in {**part(known.facts, "netdevs"), **part(known.facts, "interfaces")}.items():
+        if name != "docker0" and any(str(ip).partition("/")[0] == address for ip in elements(netdev, "ipv4")):
+            yield f"{name} of {known.name}"
 
 
 def firewall(scene: Scene) -> Answer:

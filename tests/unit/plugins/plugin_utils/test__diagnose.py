@@ -425,6 +425,36 @@ def test_the_peer_of_a_line_is_asked_too() -> None:
     assert {host: answer.verdict for host, answer in checked.answers.items()} == {"node1": EXCLUDED, "node2": CONFIRMED}
 
 
+CONNECTING = "[node1:7] The client socket has timed out after 600000ms while trying to connect to ({}, 46229).\n"
+
+
+def with_address(name: str, address: str) -> Change:
+    return lambda facts: facts["netdevs"].update({name: {**copy.deepcopy(facts["netdevs"]["enp0s2"]), "ipv4": [address]}})
+
+
+@pytest.mark.parametrize(
+    ("peer", "interfaces", "verdict", "seen"),
+    [
+        ("172.17.0.9", ("eth7", "172.17.0.9/16"), EXCLUDED, "172.17.0.9 is eth7 of node2"),
+        ("169.254.10.2", ("enp1s0f1np1", "169.254.10.2/16"), EXCLUDED, "169.254.10.2 is enp1s0f1np1 of node2"),
+        ("172.17.0.1", ("docker0", "172.17.0.1/16"), CONFIRMED, "172.17.0.1 is an address within a host"),
+        ("127.0.0.1", ("lo", "127.0.0.1/8"), CONFIRMED, "127.0.0.1 is an address within a host"),
+        ("127.0.1.1", ("dummy0", "127.0.1.1/8"), CONFIRMED, "127.0.1.1 is an address within a host"),
+        ("192.0.2.77", ("eth7", "172.17.0.9/16"), NOT_CHECKABLE, "192.0.2.77 is no address of a host that was read"),
+    ],
+    ids=lambda value: None,
+)
+def test_an_address_that_a_host_has_is_not_taken_for_docker_s(peer: str, interfaces: tuple[str, str], verdict: str, seen: str) -> None:
+    answer = cause(CONNECTING.format(peer), fleet(as_it_is, with_address(*interfaces)), "socket.address").answers["node1"]
+    assert (answer.verdict, answer.seen[: len(seen)]) == (verdict, seen)
+
+
+def test_an_address_that_every_host_has_is_of_none() -> None:
+    """The bridge may have another name (docker's option `bridge`)."""
+    hosts = fleet(with_address("bridge0", "172.17.0.1/16"), with_address("bridge0", "172.17.0.1/16"))
+    assert cause(CONNECTING.format("172.17.0.1"), hosts, "socket.address").answers["node1"].verdict == CONFIRMED
+
+
 def test_mtus_are_compared_between_hosts() -> None:
     checked = cause(WARN.format("node1", RETRY), fleet(as_it_is, by_path(*PORT, "active_mtu_bytes", value=1024)), "mtu")
     assert checked.answers["node1"].seen.startswith("1024 bytes at node2 rxe_rail0/1; 4096 bytes at node1 rxe_rail0/1")
