@@ -8,14 +8,16 @@ from __future__ import annotations
 
 import itertools
 import re
-from collections import defaultdict
-from collections.abc import Iterator, Mapping, Sequence
+from collections import Counter, defaultdict
+from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 from ansible_collections.rdma.cluster.plugins.module_utils._files import ManagedFile, differs
 from ansible_collections.rdma.cluster.plugins.module_utils._findings import ERROR, NOT_APPLICABLE, OK, UNKNOWN, Finding
 from ansible_collections.rdma.cluster.plugins.module_utils._nccl_conf import parse_nccl_conf
 from ansible_collections.rdma.cluster.plugins.module_utils._nccl_devices import DeviceList, Entry, parse_list
+from ansible_collections.rdma.cluster.plugins.module_utils._nccl_variable import OF_HOST
 from ansible_collections.rdma.cluster.plugins.module_utils._rails import Facts
 
 STAGE = "nccl"
@@ -123,33 +125,55 @@ def _states(entry: Entry, listed: DeviceList, devices: Mapping[str, Any]) -> dic
     }
 
 
-def check_nccl_fleet(
-    hosts: Mapping[str, Mapping[str, str]], rail_names: Mapping[str, Sequence[str]] | None = None
-) -> dict[str, list[Finding]]:
-    """Finding `nccl.alike` for each host: its variables are those of the others; an error for each that is not.
+@dataclass(frozen=True)
+class Kind:
+    """What a host's variables follow from, of its compute rails: their link layers, none of a host without such rails; their planes; whether
+    no network joins them; and the names of those that have a device."""
 
-    hosts: host → its variables. Names of devices may differ, since kernels give them; how many there are, and which ports, may not,
-    between hosts whose rails have the same names (rail_names: host → names of its rails; without it, all hosts).
+    link_layers: frozenset[str] = frozenset()
+    planes: frozenset[str] = frozenset()
+    rails_apart: bool = False
+    devices_of: tuple[str, ...] = ()
+
+
+#: A job runs on hosts of the same link layers, so that all variables are compared among these; and some of them only where
+#: the same follows from the rails.
+FOLLOWS_FROM: dict[str, Callable[[Kind], Hashable]] = {
+    HCA: lambda kind: kind.devices_of,
+    "NCCL_CROSS_NIC": lambda kind: kind.rails_apart,
+    "NCCL_COLLNET_ENABLE": lambda kind: kind.planes,
+}
+
+
+def check_nccl_fleet(hosts: Mapping[str, Mapping[str, str]], kinds: Mapping[str, Kind] | None = None) -> dict[str, list[Finding]]:
+    """Finding `nccl.alike` for each host: its variables are those of like hosts; an error for each that is not.
+
+    hosts: host → its variables; kinds: host → what it is like, without it all are alike. Variables of OF_HOST may differ; of NCCL_IB_HCA
+    only the names of devices may, since kernels give them, and not how many there are, and which ports.
     If no value is the most frequent one, none is taken for the right one, and every host gets the error.
     """
+    of_kind = {host: (kinds or {}).get(host, Kind()) for host in hosts}
     odd: dict[str, list[Finding]] = {host: [] for host in hosts}
-    for name in sorted({name for variables in hosts.values() for name in variables}):
-        for group in _groups(name, hosts, rail_names or {}):
+    for name in sorted({name for variables in hosts.values() for name in variables} - (OF_HOST - {HCA})):
+        for group in _groups(name, of_kind):
             for finding in _compare(name, {host: hosts[host].get(name) for host in group}):
                 odd[finding.host].append(finding)
-    return {host: findings or [_alike(host, len(hosts) - 1)] for host, findings in odd.items()}
+    like = Counter(kind.link_layers for kind in of_kind.values())
+    return {host: findings or [_alike(host, like[of_kind[host].link_layers] - 1)] for host, findings in odd.items()}
 
 
 def _alike(host: str, others: int) -> Finding:
     if not others:
-        return Finding(STAGE, "nccl.alike", host, "NCCL variables", NOT_APPLICABLE, "there is no other host", "as on other hosts")
+        why = "there is no other host with such rails"
+        return Finding(STAGE, "nccl.alike", host, "NCCL variables", NOT_APPLICABLE, why, "as on other hosts")
     return Finding(STAGE, "nccl.alike", host, "NCCL variables", OK, f"as on {others} other hosts", "as on other hosts")
 
 
-def _groups(name: str, hosts: Mapping[str, Any], rail_names: Mapping[str, Sequence[str]]) -> list[list[str]]:
-    groups: dict[tuple[str, ...], list[str]] = defaultdict(list)
-    for host in hosts:
-        groups[tuple(rail_names.get(host, ())) if name == HCA else ()].append(host)
+def _groups(name: str, kinds: Mapping[str, Kind]) -> list[list[str]]:
+    """The hosts that must have the same value of a variable."""
+    groups: dict[Hashable, list[str]] = defaultdict(list)
+    for host, kind in kinds.items():
+        groups[kind.link_layers, FOLLOWS_FROM[name](kind) if name in FOLLOWS_FROM else None].append(host)
     return list(groups.values())
 
 

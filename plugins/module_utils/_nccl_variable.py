@@ -18,6 +18,10 @@ PATH, DEVICES, INTERFACES, SUBNET = "path", "devices", "interfaces", "subnet"
 DEVPOLICY, POLICIES, ALGORITHMS, PROTOCOLS = "devpolicy", "policies", "algorithms", "protocols"
 #: Read by no version that is still made.
 GONE = "gone"
+#: Variables that may have another value on the next host: they name what it has, or count in its own tables.
+OF_HOST = frozenset(
+    ("NCCL_IB_HCA", "NCCL_IB_GID_INDEX", "NCCL_IB_PKEY", "NCCL_SOCKET_IFNAME", "NCCL_OOB_NET_IFNAME", "NCCL_TOPO_FILE", "UCX_NET_DEVICES")
+)
 _VERSION = re.compile(r"v?([0-9]{1,4})\.([0-9]{1,4})(?:\.([0-9]{1,4}))?")
 
 

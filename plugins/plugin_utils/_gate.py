@@ -16,7 +16,7 @@ from ansible_collections.rdma.cluster.plugins.plugin_utils._fabric_managers impo
 from ansible_collections.rdma.cluster.plugins.plugin_utils._fabric_readings import seen_managers
 from ansible_collections.rdma.cluster.plugins.plugin_utils._fleet_alike import check_alike
 from ansible_collections.rdma.cluster.plugins.plugin_utils._intent_fleet import check_fleet
-from ansible_collections.rdma.cluster.plugins.plugin_utils._nccl import alike_variables
+from ansible_collections.rdma.cluster.plugins.plugin_utils._nccl import alike_kind, alike_variables
 from ansible_collections.rdma.cluster.plugins.plugin_utils._run_folder import RunFolder
 
 #: What the gate knows of a host when it compares hosts: its normalised intent and its facts, None where there are none.
@@ -27,7 +27,7 @@ FleetCheck = Callable[[Known], Mapping[str, list[Finding]]]
 def _nccl(hosts: Known) -> dict[str, list[Finding]]:
     known = {host: each for host, each in hosts.items() if each["intent"] and each["facts"]}
     variables = {host: alike_variables(each["intent"], each["facts"]) for host, each in known.items()}
-    told = check_nccl_fleet(variables, {host: [rail["name"] for rail in each["intent"]["rails"]] for host, each in known.items()})
+    told = check_nccl_fleet(variables, {host: alike_kind(each["intent"], each["facts"]) for host, each in known.items()})
     return {host: [*told[host], *found] for host, found in check_alike(known, "nccl").items()}
 
 

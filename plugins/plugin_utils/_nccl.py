@@ -13,7 +13,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from ansible_collections.rdma.cluster.plugins.module_utils._checks_nccl import HCA, STAGE
+from ansible_collections.rdma.cluster.plugins.module_utils._checks_nccl import HCA, STAGE, Kind
 from ansible_collections.rdma.cluster.plugins.module_utils._files import ManagedFile, described, differs, files_differ
 from ansible_collections.rdma.cluster.plugins.module_utils._findings import ERROR, NOT_APPLICABLE, OK, UNKNOWN, Finding
 from ansible_collections.rdma.cluster.plugins.module_utils._nccl_conf import render_environment, render_nccl_conf
@@ -88,6 +88,17 @@ def alike_variables(intent: Intent, facts: Facts) -> dict[str, str]:
     """Those of them that like hosts have alike: whether its first collectives have passed each host knows for itself."""
     own = (DEBUG, DEBUG_SUBSYS) if intent["nccl"]["profile"] == FIRST_RUN else ()
     return {name: value for name, value in nccl_variables(intent, facts).items() if name not in own}
+
+
+def alike_kind(intent: Intent, facts: Facts) -> Kind:
+    """What of a host's rails decides which hosts its variables are compared with."""
+    compute = [rail for rail in intent["rails"] if rail["role"] == "compute"]
+    return Kind(
+        link_layers=frozenset(rail["link_layer"] for rail in compute),
+        planes=frozenset(rail["plane"] for rail in compute),
+        rails_apart=rails_apart(intent),
+        devices_of=tuple(rail.name for rail in _compute_rails(intent, facts)),
+    )
 
 
 def nccl_files(intent: Intent, facts: Facts | None) -> list[ManagedFile]:

@@ -15,12 +15,9 @@ from dataclasses import dataclass
 
 from ansible_collections.rdma.cluster.plugins.module_utils._files import ManagedFile
 from ansible_collections.rdma.cluster.plugins.module_utils._nccl_conf import render_environment
+from ansible_collections.rdma.cluster.plugins.module_utils._nccl_variable import OF_HOST
 
 HEADER = "# Managed by rdma.cluster\n"
-#: What may be another value on the next host.
-OF_HOST = frozenset(
-    ("NCCL_IB_HCA", "NCCL_IB_GID_INDEX", "NCCL_IB_PKEY", "NCCL_SOCKET_IFNAME", "NCCL_OOB_NET_IFNAME", "NCCL_TOPO_FILE", "UCX_NET_DEVICES")
-)
 SITE_FILE = "/etc/nccl.conf"
 
 

@@ -12,9 +12,10 @@ from typing import Any
 
 import pytest
 
-from ansible_collections.rdma.cluster.plugins.module_utils._checks_nccl import check_nccl, check_nccl_fleet
+from ansible_collections.rdma.cluster.plugins.module_utils._checks_nccl import Kind, check_nccl, check_nccl_fleet
 from ansible_collections.rdma.cluster.plugins.module_utils._files import ManagedFile
 from ansible_collections.rdma.cluster.plugins.module_utils._findings import Finding, stopping
+from ansible_collections.rdma.cluster.plugins.module_utils._nccl_variable import OF_HOST
 from tests.unit.hosts import lab_facts
 
 CONF = "# Managed by rdma.cluster\nNCCL_IB_HCA==rxe_rail0:1,rxe_rail1:1\n"
@@ -188,17 +189,50 @@ def test_without_a_most_frequent_value_nobody_is_taken_to_be_right() -> None:
     assert found["node2"][0].expected == "one value on all hosts; there is also 106 on node1"
 
 
-def test_hosts_with_other_rails_may_have_another_number_of_devices() -> None:
-    hosts = {
-        "node1": {"NCCL_IB_HCA": "=mlx5_0:1,mlx5_1:1", "NCCL_IB_TC": "106"},
-        "node2": {"NCCL_IB_HCA": "=mlx5_0:1,mlx5_1:1", "NCCL_IB_TC": "106"},
-        "node3": {"NCCL_IB_HCA": "=mlx5_0:1", "NCCL_IB_TC": "106"},
+TWO_RAILS = Kind(frozenset(("roce",)), frozenset(("a", "b")), rails_apart=True, devices_of=("rail0", "rail1"))
+ONE_RAIL = Kind(frozenset(("roce",)), frozenset(("a",)), rails_apart=False, devices_of=("rail0",))
+STORAGE = Kind(frozenset(), frozenset(), rails_apart=False, devices_of=())
+USUAL = {"NCCL_IB_HCA": "=mlx5_0:1,mlx5_1:1", "NCCL_IB_TC": "106", "NCCL_CROSS_NIC": "0", "NCCL_COLLNET_ENABLE": "1"}
+
+
+def odd_among_usual(other: dict[str, str], kind: Kind) -> list[str]:
+    """What is odd on a host beside three of two rails, on which nothing is."""
+    hosts = {**{f"node{number}": USUAL for number in (1, 2, 3)}, "node9": other}
+    found = check_nccl_fleet(hosts, {**{host: TWO_RAILS for host in hosts}, "node9": kind})
+    assert not [finding for host in hosts if host != "node9" for finding in stopping(found[host])]
+    return [finding.subject for finding in stopping(found["node9"])]
+
+
+def test_hosts_with_other_rails_may_have_what_follows_from_them() -> None:
+    other = {"NCCL_IB_HCA": "=mlx5_0:1", "NCCL_IB_TC": "106"}
+    assert odd_among_usual(other, TWO_RAILS) == ["NCCL_COLLNET_ENABLE", "NCCL_CROSS_NIC", "NCCL_IB_HCA"]
+    assert odd_among_usual(other, ONE_RAIL) == []
+    assert odd_among_usual({**other, "NCCL_IB_TC": "104", "NCCL_IB_TIMEOUT": "22"}, ONE_RAIL) == ["NCCL_IB_TC", "NCCL_IB_TIMEOUT"]
+
+
+def test_hosts_without_compute_rails_are_like_each_other_only() -> None:
+    assert odd_among_usual({}, STORAGE) == []
+    assert odd_among_usual({"NCCL_IB_TC": "0"}, STORAGE) == []
+    hosts = {"node1": USUAL, "nfs1": {}, "nfs2": {}, "nfs3": {"NCCL_DEBUG": "INFO"}}
+    found = check_nccl_fleet(hosts, {host: STORAGE if host.startswith("nfs") else TWO_RAILS for host in hosts})
+    assert {host: findings[0].observed for host, findings in found.items()} == {
+        "node1": "there is no other host with such rails",
+        "nfs1": "as on 2 other hosts",
+        "nfs2": "as on 2 other hosts",
+        "nfs3": "INFO",
     }
-    rail_names = {"node1": ["rail0", "rail1"], "node2": ["rail0", "rail1"], "node3": ["rail0"]}
-    assert [finding.host for findings in check_nccl_fleet(hosts).values() for finding in stopping(findings)] == ["node3"]
-    assert not [finding for findings in check_nccl_fleet(hosts, rail_names).values() for finding in stopping(findings)]
-    hosts["node3"]["NCCL_IB_TC"] = "104"
-    assert [finding.subject for finding in stopping(check_nccl_fleet(hosts, rail_names)["node3"])] == ["NCCL_IB_TC"]
+
+
+def test_hosts_of_two_kinds_of_fabric_are_not_like_each_other() -> None:
+    infiniband = Kind(frozenset(("infiniband",)), frozenset(("a", "b")), rails_apart=True, devices_of=("rail0", "rail1"))
+    assert odd_among_usual({"NCCL_IB_SL": "1"}, infiniband) == []
+
+
+@pytest.mark.parametrize("name", sorted(OF_HOST - {"NCCL_IB_HCA"}))
+@pytest.mark.parametrize("value", ["2", None])
+def test_what_is_a_host_s_own_may_differ(name: str, value: str | None) -> None:
+    hosts = {"node1": {name: "1"}, "node2": {name: "1"}, "node3": {} if value is None else {name: value}}
+    assert not [finding for findings in check_nccl_fleet(hosts).values() for finding in stopping(findings)]
 
 
 def test_one_host_alone_has_nobody_to_be_like() -> None:

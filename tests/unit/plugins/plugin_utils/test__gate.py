@@ -73,6 +73,58 @@ def test_a_host_of_which_not_all_is_known_does_not_end_the_comparison(stage: str
     assert [finding for host in ("node1", "node2", "node3") for finding in stopping(by_host[host])] == []
 
 
+ROCE = {"priority": 3, "dscp": 26, "pfc": True, "ecn": True}
+
+
+def two_planes(node: int, nccl: dict[str, Any] | None = None, *, role: str = "compute", planes: str = "ab") -> dict[str, Any]:
+    """A lab machine whose rails are on planes of their own: NCCL_CROSS_NIC and NCCL_IB_TC follow."""
+    rails = [{**rail, "role": role, "plane": plane} for rail, plane in zip(lab_rails(node), planes, strict=False)]
+    fabric = {"planes": {"a": {}, "b": {}}}
+    return {"intent": lab_intent(node, rails=rails, fabric=fabric, roce=ROCE, nccl=nccl or {}), "facts": lab_facts(node)}
+
+
+def odd(*hosts: dict[str, Any]) -> list[tuple[str, str]]:
+    """What nccl.alike finds beside three hosts that are alike."""
+    known = {f"node{node}": each for node, each in enumerate((*map(two_planes, (1, 2, 3)), *hosts), start=1)}
+    found = FLEET_CHECKS["nccl"](known)
+    return [(each.host, each.subject) for findings in found.values() for each in findings if each.check == "nccl.alike" and each.status == "error"]
+
+
+def test_hosts_of_storage_alone_are_not_asked_for_variables_of_nccl() -> None:
+    assert odd(*(two_planes(node, role="storage") for node in (4, 5))) == []
+
+
+def test_a_host_with_rails_on_one_plane_does_not_keep_them_apart() -> None:
+    assert odd(two_planes(4, planes="aa"), two_planes(5, planes="a")) == []
+
+
+@pytest.mark.parametrize(
+    "nccl",
+    [
+        {"socket_ifname": "bond0"},
+        {"variables": {"NCCL_IB_GID_INDEX": 5}},
+        {"variables": {"NCCL_IB_PKEY": 2}},
+        {"profile": "cloud", "topology_file": "/opt/topology.xml"},
+    ],
+)
+def test_what_is_a_host_s_own_is_not_compared(nccl: dict[str, Any]) -> None:
+    assert odd(two_planes(4, nccl)) == []
+
+
+def test_a_host_that_misses_a_device_is_not_odd_and_nobody_else_is() -> None:
+    """Its own findings say so."""
+    one = two_planes(4)
+    del one["facts"]["devices"]["rxe_rail1"]
+    assert odd(one) == []
+
+
+def test_a_host_that_is_told_something_else_is_odd_whatever_its_rails_are() -> None:
+    told = {"variables": {"NCCL_IB_QPS_PER_CONNECTION": 4}}
+    assert odd(two_planes(4, told, planes="aa")) == [("node4", "NCCL_IB_QPS_PER_CONNECTION")]
+    assert odd(two_planes(4, {"variables": {"NCCL_CROSS_NIC": 1}})) == [("node4", "NCCL_CROSS_NIC")]
+    assert odd(two_planes(4, {"variables": {"NCCL_IB_HCA": "=rxe_rail0:1"}})) == [("node4", "NCCL_IB_HCA")]
+
+
 def test_nccl_s_one_gid_index_for_all_rails_is_asked_for() -> None:
     """NCCL before 2.21 takes one index for all rails; nccl.gid_index says so where they differ."""
     facts = lab_facts()
