@@ -127,8 +127,8 @@ def _states(entry: Entry, listed: DeviceList, devices: Mapping[str, Any]) -> dic
 
 @dataclass(frozen=True)
 class Kind:
-    """What a host's variables follow from, of its compute rails: their link layers, none of a host without such rails; their planes; whether
-    no network joins them; and the names of those that have a device."""
+    """What a host's variables follow from, of its compute rails: their link layers, none where there is no such rail; their planes;
+    whether no network joins them; and the names of those that have a device."""
 
     link_layers: frozenset[str] = frozenset()
     planes: frozenset[str] = frozenset()

@@ -17,8 +17,9 @@ from ansible_collections.rdma.cluster.plugins.plugin_utils._explain_text import 
 from ansible_collections.rdma.cluster.plugins.plugin_utils._nccl import FINDS_GID_SINCE
 
 _ROCE_V2 = "RoCE v2"
-#: Addresses that no other host can reach; those of links without any other, and of Docker's own bridge, which a site may have given to rails.
+#: Addresses that no other host can reach.
 _LOOPBACK = ("127.0.0.0/8", "::1/128")
+#: Those of links, and of Docker's own bridge, which a site may have given to rails.
 _LOCAL = ("169.254.0.0/16", "172.17.0.0/16")
 
 

@@ -44,7 +44,13 @@ from ansible_collections.rdma.cluster.plugins.plugin_utils._driver_blockers impo
 from ansible_collections.rdma.cluster.plugins.plugin_utils._gpudirect_plan import gpudirect_path
 from ansible_collections.rdma.cluster.plugins.plugin_utils._host import sysctl_settings
 from ansible_collections.rdma.cluster.plugins.plugin_utils._host_tuning import ring_settings
-from ansible_collections.rdma.cluster.plugins.plugin_utils._nccl import check_gid_index, check_pkey, nccl_files, nccl_variables
+from ansible_collections.rdma.cluster.plugins.plugin_utils._nccl import (
+    check_gid_index,
+    check_pkey,
+    nccl_files,
+    nccl_variables,
+    told_missing,
+)
 from ansible_collections.rdma.cluster.plugins.plugin_utils._nccl_lint import host_problems
 from ansible_collections.rdma.cluster.plugins.plugin_utils._nccl_profiles import TOPOLOGY
 from ansible_collections.rdma.cluster.plugins.plugin_utils._roce_profile import roce_profile
@@ -144,5 +150,5 @@ HOST_CHECKS: dict[str, HostCheck] = {
     "network": _network,
     "qos": _qos,
     "gpu": _gpu,
-    "nccl": _nccl,
+    "nccl": lambda host, intent, facts: told_missing(_nccl(host, intent, facts), host, intent, facts),
 }

@@ -10,16 +10,26 @@ NCCL_DEBUG, which is for a check and not for every job (the profile debug_first_
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
 from ansible_collections.rdma.cluster.plugins.module_utils._checks_nccl import HCA, STAGE, Kind
 from ansible_collections.rdma.cluster.plugins.module_utils._files import ManagedFile, described, differs, files_differ
-from ansible_collections.rdma.cluster.plugins.module_utils._findings import ERROR, NOT_APPLICABLE, OK, UNKNOWN, Finding
+from ansible_collections.rdma.cluster.plugins.module_utils._findings import ERROR, NOT_APPLICABLE, OK, UNKNOWN, Finding, stopping
 from ansible_collections.rdma.cluster.plugins.module_utils._nccl_conf import render_environment, render_nccl_conf
 from ansible_collections.rdma.cluster.plugins.module_utils._rails import ResolvedRail, rail_ip, resolve, rocev2_gid_index
 from ansible_collections.rdma.cluster.plugins.plugin_utils import _nccl_fabric
-from ansible_collections.rdma.cluster.plugins.plugin_utils._nccl_fabric import COLLNET, CROSS_NIC, PKEY, collnet, pkey_index, rails_apart
+from ansible_collections.rdma.cluster.plugins.plugin_utils._nccl_fabric import (
+    COLLNET,
+    CROSS_NIC,
+    PKEY,
+    SAID_BY_HCA,
+    collnet,
+    no_device_words,
+    pkey_index,
+    rails_apart,
+)
 from ansible_collections.rdma.cluster.plugins.plugin_utils._nccl_launchers import HEADER, LAUNCHERS, launcher_file
 from ansible_collections.rdma.cluster.plugins.plugin_utils._nccl_profiles import (
     DEBUG,
@@ -139,9 +149,36 @@ def nccl_differs(intent: Intent, facts: Facts | None) -> bool:
 
     False where a compute rail has no device now: its files would say less than they shall, and the driver stage comes first.
     """
-    if "devices" in (facts or {}) and any(rail.device is None for rail in _planned_rails(intent, facts)):
+    if facts is not None and missing_devices(intent, facts):
         return False
     return files_differ(nccl_files(intent, facts), facts or {})
+
+
+def missing_devices(intent: Intent, facts: Facts) -> list[str]:
+    """The names of the compute rails that have no device; none where the facts do not tell of devices."""
+    return [rail.name for rail in _planned_rails(intent, facts) if rail.device is None] if "devices" in facts else []
+
+
+def told_missing(findings: Sequence[Finding], host: str, intent: Intent, facts: Facts) -> list[Finding]:
+    """The findings of a gate, and that devices of compute rails are missing: that alone is what is wrong with files that wait for them.
+
+    Where the user names the devices (rdma_nccl.variables), an error of one of these says it already.
+    """
+    names = missing_devices(intent, facts)
+    if not names:
+        return list(findings)
+    words = no_device_words(names)
+    rest = [_waiting(each, words) for each in findings if (each.check, each.subject, each.status) != ("nccl.hca", HCA, UNKNOWN)]
+    if HCA in intent["nccl"]["variables"] and any(each.check == "nccl.hca" for each in stopping(rest)):
+        return rest
+    remedy = f"Run the driver stage for {host}; its gate says what is missing."
+    return [Finding(STAGE, "nccl.hca", host, HCA, UNKNOWN, words, "a device for each compute rail", remedy), *rest]
+
+
+def _waiting(finding: Finding, words: str) -> Finding:
+    if (finding.check, finding.status) != ("nccl.file", ERROR):
+        return finding
+    return replace(finding, status=NOT_APPLICABLE, observed=f"left as it is: {words}", remedy="")
 
 
 def files_to_write(intent: Intent, facts: Facts | None) -> list[dict[str, Any]]:
@@ -173,8 +210,7 @@ def check_gid_index(host: str, intent: Intent, facts: Facts | None) -> list[Find
         return [Finding(STAGE, check, host, GID_INDEX, NOT_APPLICABLE, why, expected)]
     seen = ", ".join(f"{rail}: {'none' if index is None else index}" for rail, index in indexes.items())
     if not indexes:
-        remedy = f"Run the driver stage for {host}; its gate says what is missing."
-        return [Finding(STAGE, check, host, GID_INDEX, UNKNOWN, "no RDMA device", expected, remedy)]
+        return [Finding(STAGE, check, host, GID_INDEX, NOT_APPLICABLE, f"no RDMA device: {SAID_BY_HCA}", expected)]
     if len(set(indexes.values())) == 1 and None not in indexes.values():
         return [Finding(STAGE, check, host, GID_INDEX, OK, seen, expected)]
     remedy = f"Use NCCL 2.21 or newer on {host} instead of {version}: it finds each rail's GID by itself."

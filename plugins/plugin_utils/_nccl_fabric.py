@@ -20,6 +20,8 @@ Facts = Mapping[str, Any]
 PKEY, COLLNET, CROSS_NIC = "NCCL_IB_PKEY", "NCCL_COLLNET_ENABLE", "NCCL_CROSS_NIC"
 #: The entry of the table that a queue pair takes unless it is told another one.
 FIRST = 0
+#: Of what cannot be told without a device: one cause is one finding.
+SAID_BY_HCA = "nccl.hca says what to do"
 
 
 def pkey_index(intent: Intent, facts: Facts, rails: Sequence[ResolvedRail]) -> str | None:
@@ -56,7 +58,8 @@ def check_pkey(host: str, intent: Intent, facts: Facts, rails: Sequence[Resolved
     if PKEY in intent["nccl"]["variables"]:
         return found(NOT_APPLICABLE, "rdma_nccl.variables sets it")
     indexes = _indexes(intent, facts, rails)
-    if len(indexes) < len(planned):
+    absent = [rail["name"] for rail in planned if rail["name"] not in {each.name for each in rails}]
+    if len(indexes) < len(planned) - len(absent):
         known = ", ".join(indexes) or "none"
         return found(UNKNOWN, f"of {len(planned)} rails the P_Key table of {known} was read", f"Run the driver and link stages for {host}.")
     seen = ", ".join(f"{name}: {_words(intent, facts, rail)}" for name, rail in ((rail.name, rail) for rail in rails) if name in indexes)
@@ -67,7 +70,12 @@ def check_pkey(host: str, intent: Intent, facts: Facts, rails: Sequence[Resolved
             f"Set index0 for that partition in rdma_partitions, and run the link stage: it is first in the table of every port of {host}."
         )
         return found(ERROR, seen, remedy)
-    return found(OK, seen)
+    return found(NOT_APPLICABLE, f"{no_device_words(absent)}: {SAID_BY_HCA}") if absent else found(OK, seen)
+
+
+def no_device_words(rails: Sequence[str]) -> str:
+    """rails: their names."""
+    return f"{', '.join(rails)} {'has' if len(rails) == 1 else 'have'} no RDMA device"
 
 
 def _words(intent: Intent, facts: Facts, rail: ResolvedRail) -> str:

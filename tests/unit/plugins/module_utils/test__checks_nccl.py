@@ -198,7 +198,7 @@ USUAL = {"NCCL_IB_HCA": "=mlx5_0:1,mlx5_1:1", "NCCL_IB_TC": "106", "NCCL_CROSS_N
 def odd_among_usual(other: dict[str, str], kind: Kind) -> list[str]:
     """What is odd on a host beside three of two rails, on which nothing is."""
     hosts = {**{f"node{number}": USUAL for number in (1, 2, 3)}, "node9": other}
-    found = check_nccl_fleet(hosts, {**{host: TWO_RAILS for host in hosts}, "node9": kind})
+    found = check_nccl_fleet(hosts, {**dict.fromkeys(hosts, TWO_RAILS), "node9": kind})
     assert not [finding for host in hosts if host != "node9" for finding in stopping(found[host])]
     return [finding.subject for finding in stopping(found["node9"])]
 

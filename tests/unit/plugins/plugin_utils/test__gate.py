@@ -15,9 +15,10 @@ from ansible_collections.rdma.cluster.plugins.module_utils._digest import compar
 from ansible_collections.rdma.cluster.plugins.module_utils._findings import Finding, stopping
 from ansible_collections.rdma.cluster.plugins.plugin_utils._gate import FLEET_CHECKS, compared, known_hosts, verdict
 from ansible_collections.rdma.cluster.plugins.plugin_utils._host_checks import HOST_CHECKS
+from ansible_collections.rdma.cluster.plugins.plugin_utils._nccl import nccl_differs, nccl_files
 from ansible_collections.rdma.cluster.plugins.plugin_utils._run_folder import RunFolder
 from ansible_collections.rdma.cluster.plugins.plugin_utils._stages import STAGES, up_to
-from tests.unit.hosts import lab_facts, lab_intent, lab_rails
+from tests.unit.hosts import lab_facts, lab_intent, lab_rails, on_host
 
 NODES = (1, 2, 3, 4)
 
@@ -87,7 +88,9 @@ def odd(*hosts: dict[str, Any]) -> list[tuple[str, str]]:
     """What nccl.alike finds beside three hosts that are alike."""
     known = {f"node{node}": each for node, each in enumerate((*map(two_planes, (1, 2, 3)), *hosts), start=1)}
     found = FLEET_CHECKS["nccl"](known)
-    return [(each.host, each.subject) for findings in found.values() for each in findings if each.check == "nccl.alike" and each.status == "error"]
+    told = [each for findings in found.values() for each in stopping(findings)]
+    assert {each.check for each in told} <= {"nccl.alike"}
+    return [(each.host, each.subject) for each in told]
 
 
 def test_hosts_of_storage_alone_are_not_asked_for_variables_of_nccl() -> None:
@@ -123,6 +126,58 @@ def test_a_host_that_is_told_something_else_is_odd_whatever_its_rails_are() -> N
     assert odd(two_planes(4, told, planes="aa")) == [("node4", "NCCL_IB_QPS_PER_CONNECTION")]
     assert odd(two_planes(4, {"variables": {"NCCL_CROSS_NIC": 1}})) == [("node4", "NCCL_CROSS_NIC")]
     assert odd(two_planes(4, {"variables": {"NCCL_IB_HCA": "=rxe_rail0:1"}})) == [("node4", "NCCL_IB_HCA")]
+
+
+def without(*devices: str, files: bool = False, **nccl: Any) -> tuple[list[tuple[str, str, str]], list[Finding]]:
+    """What stops at the gate of nccl on a host that misses devices, as (check, status, observed), and all that is found.
+
+    files: whether those of a host with all devices are there; else there are none yet. What they say is nccl.lint's.
+    """
+    intent, facts = lab_intent(nccl=nccl), {**lab_facts(), "nccl_files": {}}
+    facts["nccl"] = {"library": "/usr/lib/libnccl.so.2", "version": nccl.get("version"), "tests": None, "openmpi": None}
+    facts["files"] = on_host(nccl_files(intent, facts)) if files else {}
+    for device in devices:
+        del facts["devices"][device]
+    assert not nccl_differs(intent, facts)
+    findings = HOST_CHECKS["nccl"]("node1", intent, facts)
+    return [(each.check, each.status, each.observed) for each in stopping(findings)], findings
+
+
+@pytest.mark.parametrize("files", [False, True], ids=["fresh", "written before"])
+@pytest.mark.parametrize("version", [None, "2.20.5"])
+def test_a_device_that_is_missing_is_one_finding_of_nccl(version: str | None, files: bool) -> None:
+    stops, findings = without("rxe_rail1", files=files, version=version)
+    assert stops == [("nccl.hca", "unknown", "rail1 has no RDMA device")]
+    assert stopping(findings)[0].remedy == "Run the driver stage for node1; its gate says what is missing."
+    told = [each for each in findings if each.check == "nccl.file"]
+    assert [(each.status, each.observed, each.remedy) for each in told] == [
+        ("not_applicable", "left as it is: rail1 has no RDMA device", "")
+    ] * 2
+
+
+@pytest.mark.parametrize("version", [None, "2.20.5"])
+def test_no_device_at_all_is_one_finding_of_nccl(version: str | None) -> None:
+    stops, findings = without("rxe_rail0", "rxe_rail1", version=version)
+    assert stops == [("nccl.hca", "unknown", "rail0, rail1 have no RDMA device")]
+    assert {each.status for each in findings if each.check == "nccl.gid_index"} == {"not_applicable"}
+
+
+def test_a_missing_device_that_the_user_names_is_told_once() -> None:
+    (stop,), _findings = without("rxe_rail1", variables={"NCCL_IB_HCA": "=rxe_rail0:1,rxe_rail1:1"})
+    assert stop == ("nccl.hca", "error", "no such device; there are rxe_rail0")
+    stops, _findings = without("rxe_rail1", variables={"NCCL_IB_HCA": "=rxe_rail0:1"})
+    assert stops == [("nccl.hca", "unknown", "rail1 has no RDMA device")]
+
+
+def test_another_port_that_is_down_is_told_beside_a_missing_device() -> None:
+    intent, facts = lab_intent(), {**lab_facts(), "nccl_files": {}}
+    del facts["devices"]["rxe_rail1"]
+    facts["devices"]["rxe_rail0"]["ports"]["1"]["state"] = "DOWN"
+    stops = stopping(HOST_CHECKS["nccl"]("node1", intent, facts))
+    assert [(each.status, each.subject) for each in stops] == [
+        ("unknown", "NCCL_IB_HCA"),
+        ("error", "device rxe_rail0:1 of NCCL_IB_HCA"),
+    ]
 
 
 def test_nccl_s_one_gid_index_for_all_rails_is_asked_for() -> None:

@@ -114,7 +114,7 @@ def test_the_gid_index_is_for_old_nccl_only(version: str | None, index: str | No
         ((3, 5), None, "error", "rail0: 3, rail1: 5"),
         ((3, None), None, "error", "rail0: 3, rail1: none"),
         ((None, None), None, "error", "rail0: none, rail1: none"),
-        ((), None, "unknown", "no RDMA device"),
+        ((), None, "not_applicable", "no RDMA device: nccl.hca says what to do"),
     ],
 )
 def test_old_nccl_takes_one_index_for_all_rails(indexes: tuple[int | None, ...], value: str | None, status: str, observed: str) -> None:

@@ -18,7 +18,7 @@ LIMITED, FULL, OURS = 0x7FFF, 0xFFFF, 0x8101
 
 
 def infiniband(*tables: tuple[int, ...] | None, **sections: Any) -> tuple[dict[str, Any], dict[str, Any]]:
-    """Intent and facts of a host with an InfiniBand rail for each table of P_Keys; None: a port without device."""
+    """Intent and facts of a host with an InfiniBand rail for each table of P_Keys; (): one not read; None: a port without device."""
     rails = [
         {"name": f"rail{number}", "nic": {"pci": f"0000:{number:02x}:00.0"}, "link_layer": "infiniband", "plane": f"p{number % 2}"}
         for number in range(len(tables))
@@ -29,7 +29,7 @@ def infiniband(*tables: tuple[int, ...] | None, **sections: Any) -> tuple[dict[s
             "state": "ACTIVE",
             "netdev": None,
             "link_layer": "InfiniBand",
-            "pkeys": {str(at): key for at, key in enumerate(table or ())},
+            "pkeys": {str(at): key for at, key in enumerate(table or ())} or None,
         }
         if table is not None:
             facts["devices"][f"mlx5_{number}"] = {"pci": {"address": f"0000:{number:02x}:00.0"}, "ports": {"1": port}}
@@ -45,9 +45,12 @@ def infiniband(*tables: tuple[int, ...] | None, **sections: Any) -> tuple[dict[s
         ([(LIMITED, OURS)] * 2, "1", "ok", "rail0: 1 (partition 0x8101), rail1: 1 (partition 0x8101)"),
         ([(LIMITED, OURS), (OURS, LIMITED)], None, "error", "rail0: 1 (partition 0x8101), rail1: 0 (partition 0x8101)"),
         ([(LIMITED, OURS), (LIMITED,)], None, "error", "rail0: 1 (partition 0x8101), rail1: a full member of none"),
-        ([(LIMITED, OURS), None], "1", "unknown", "of 2 rails the P_Key table of rail0 was read"),
+        ([(LIMITED, OURS), ()], "1", "unknown", "of 2 rails the P_Key table of rail0 was read"),
+        ([(LIMITED, OURS), None], "1", "not_applicable", "rail1 has no RDMA device: nccl.hca says what to do"),
+        ([None, None], None, "not_applicable", "rail0, rail1 have no RDMA device: nccl.hca says what to do"),
+        ([(LIMITED,), None], None, "error", "rail0: a full member of none"),
     ],
-    ids=["default", "first", "second", "differ", "limited", "absent"],
+    ids=["default", "first", "second", "differ", "limited", "not read", "absent", "none", "limited beside absent"],
 )
 def test_the_index_is_told_where_it_is_one_and_not_the_first(
     tables: list[tuple[int, ...] | None], value: str | None, status: str, observed: str
@@ -57,8 +60,7 @@ def test_the_index_is_told_where_it_is_one_and_not_the_first(
     (finding,) = check_pkey("node1", intent, facts)
     assert (finding.stage, finding.check, finding.subject) == ("nccl", "nccl.pkey", "NCCL_IB_PKEY")
     assert (finding.status, finding.observed) == (status, observed)
-    assert bool(finding.remedy) == (status != "ok")
-    assert "node1" in finding.remedy or status == "ok"
+    assert ("node1" in finding.remedy) == bool(finding.remedy) == (status in ("error", "unknown"))
 
 
 def test_the_storage_s_partition_is_its_own_affair() -> None:
