@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import ipaddress
 import re
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from ansible_collections.rdma.cluster.plugins.module_utils._nccl_devices import parse_list
@@ -184,7 +184,7 @@ def wrong_address(scene: Scene) -> Answer:
     return unknown(f"{peers[0]} is no address of a host that was read")
 
 
-def _within(address: str, networks: Iterable[str]) -> bool:
+def _within(address: str, networks: tuple[str, ...]) -> bool:
     return any(ipaddress.ip_address(address) in ipaddress.ip_network(network) for network in networks)
 
 

@@ -80,7 +80,7 @@ ROCE = {"priority": 3, "dscp": 26, "pfc": True, "ecn": True}
 def two_planes(node: int, nccl: dict[str, Any] | None = None, *, role: str = "compute", planes: str = "ab") -> dict[str, Any]:
     """A lab machine whose rails are on planes of their own: NCCL_CROSS_NIC and NCCL_IB_TC follow."""
     rails = [{**rail, "role": role, "plane": plane} for rail, plane in zip(lab_rails(node), planes, strict=False)]
-    fabric = {"planes": {"a": {}, "b": {}}}
+    fabric: dict[str, Any] = {"planes": {"a": {}, "b": {}}}
     return {"intent": lab_intent(node, rails=rails, fabric=fabric, roce=ROCE, nccl=nccl or {}), "facts": lab_facts(node)}
 
 
