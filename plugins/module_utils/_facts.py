@@ -181,12 +181,12 @@ def gather(sys: SysRoot, runner: Runner | None = None, asked: Asked = EVERYTHING
         parts["stack"] = read_stack(sys, runner, sorted({*MPI_PACKAGES.values(), *asked.packages}))
         parts["nccl"] = read_nccl_host(sys, parts["stack"].distribution)
         parts["module_parameters"] = read_parameters(sys, parts["stack"].modules)
+    ipv4 = {name: said.ipv4 for name, said in addresses.items()}
     if "host" in asked.subset:
         planned = [unit_of(name) for name in roce_interfaces(netdevs, devices)] if "qos" in asked.subset else []
         units = sorted({*planned, *enabled_instances(sys, TEMPLATE)})
-        parts.update(_host(sys, runner, asked, {name: said.ipv4 for name, said in addresses.items()}, units))
+        parts.update(_host(sys, runner, asked, ipv4, units))
     subset = asked.subset - (LIVE if runner is None else frozenset())
-    ipv4 = {name: said.ipv4 for name, said in addresses.items()}
     nics = read_nics(sys, pci, {device.pci.address for device in devices.values() if device.pci is not None})
     return Facts(SCHEMA, sorted(subset), devices, netdevs, read_interfaces(sys, ipv4), read_boot(sys), nics, **parts)
 

@@ -69,9 +69,8 @@ def expected_of(options: Mapping[str, Any], run: NcclRun, host: str) -> Expected
         gbytes_per_s=options.get("gbytes_per_s"),
         no_limit=options.get("no_limit") or "",
         hcas={name: frozenset(devices) for name, devices in (options.get("hcas") or {}).items()},
-        all_hcas=bool(options.get("all_hcas", True)),
         gdr=options.get("gdr"),
-        **{name: options[name] for name in ("fail_below", "warn_below", "large_bytes") if options.get(name) is not None},
+        **{name: options[name] for name in ("all_hcas", "fail_below", "warn_below", "large_bytes") if options.get(name) is not None},
     )
 
 

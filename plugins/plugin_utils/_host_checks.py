@@ -130,7 +130,7 @@ def _gpu(host: str, intent: Intent, facts: Facts) -> list[Finding]:
 def _nccl(host: str, intent: Intent, facts: Facts) -> list[Finding]:
     nccl = intent["nccl"]
     computes, asks_for_hca = any(rail["role"] == "compute" for rail in intent["rails"]), HCA in nccl["variables"]
-    return [
+    found = [
         *check_nccl(host, nccl_files(intent, facts), facts, computes=computes, asks_for_hca=asks_for_hca),
         *check_gid_index(host, intent, facts),
         *check_pkey(host, intent, facts),
@@ -139,6 +139,7 @@ def _nccl(host: str, intent: Intent, facts: Facts) -> list[Finding]:
         *check_install(host, nccl, facts),
         *check_lint(host, host_problems(intent, facts)),
     ]
+    return told_missing(found, host, intent, facts)
 
 
 #: By stage; those of the fabric, of the pairs and of the collectives judge graphs and measurements, which no host has alone.
@@ -150,5 +151,5 @@ HOST_CHECKS: dict[str, HostCheck] = {
     "network": _network,
     "qos": _qos,
     "gpu": _gpu,
-    "nccl": lambda host, intent, facts: told_missing(_nccl(host, intent, facts), host, intent, facts),
+    "nccl": _nccl,
 }
