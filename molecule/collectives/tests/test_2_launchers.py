@@ -9,7 +9,8 @@ from typing import Any
 
 from lab import nccl_hosts
 from lab.cluster import Lab
-from tests.verify.collective_runs import ANEW, assert_nothing_runs, run, told
+from tests.verify.collective_runs import ANEW, END_SECONDS, assert_nothing_runs, run, told
+from tests.verify.patience import until
 from tests.verify.site import Site
 
 
@@ -43,7 +44,7 @@ def test_slurm_s_job_is_gone_when_a_run_is_ended(site: Site, lab: Lab, settings:
     status, said = run(site, lab, {"node3": {"sleep_seconds": 600}}, *words(settings, **short))
     assert status != 0, said
     assert ("collective.ladder", "node3", "error") in told(site)
-    assert nccl_hosts.do(lab, lab.plan.nodes[0], "squeue --noheader") == ""
+    until(lambda: nccl_hosts.do(lab, lab.plan.nodes[0], "squeue --noheader") == "", END_SECONDS, "a queue of Slurm without our job")
     assert_nothing_runs(lab)
 
 

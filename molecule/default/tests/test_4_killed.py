@@ -9,7 +9,6 @@ import os
 import random
 import re
 import subprocess
-import time
 from pathlib import Path
 
 import pytest
@@ -17,6 +16,7 @@ import pytest
 from lab import remote
 from lab.cluster import Lab
 from tests.verify.drifts import KINDS, command
+from tests.verify.patience import until
 from tests.verify.site import Site
 
 KILLS = int(os.environ.get("RDMA_TEST_KILLS") or 10)
@@ -46,10 +46,7 @@ def kill(site: Site, moment: float) -> None:
 
 def begun(site: Site, before: Path) -> str:
     """The name of a run that has just been started."""
-    deadline = time.monotonic() + 60
-    while site.evidence == before:
-        assert time.monotonic() < deadline
-        time.sleep(0.2)
+    until(lambda: site.evidence != before, 60, "a run that begins")
     return site.evidence.name
 
 

@@ -11,6 +11,7 @@ import time
 from lab import cluster
 from lab.cluster import Lab
 from tests.verify.driver import NEWER, Driver, Hosts
+from tests.verify.patience import until
 
 
 def test_an_upgrade_is_not_loaded_unasked(driver: Driver, hosts: Hosts) -> None:
@@ -47,10 +48,8 @@ def test_without_it_the_driver_is_reloaded(driver: Driver, hosts: Hosts) -> None
 def test_an_installation_that_was_cut_off_begins_anew(driver: Driver, hosts: Hosts, lab: Lab) -> None:
     words = driver.words(hosts.bundle("slow", NEWER), "node2", ofed_reload_allowed=True)
     with driver.site.start("driver", *words) as run:
-        deadline = time.monotonic() + 240
-        while hosts.run("node2", "systemctl is-active rdma-ofed-install.service || true") != "active":
-            assert time.monotonic() < deadline, "the installer was not started"
-            time.sleep(2)
+        state = "systemctl is-active rdma-ofed-install.service || true"
+        until(lambda: hosts.run("node2", state) == "active", 240, "the installer", pause=2)
         time.sleep(25)
         cluster.power(lab.plan.name, "node2", "cycle")
         os.killpg(run.pid, signal.SIGKILL)

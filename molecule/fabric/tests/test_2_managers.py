@@ -8,7 +8,6 @@ import json
 import os
 import subprocess
 import sys
-import time
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -29,6 +28,7 @@ from lab import fabric, fabric_faults, opensm
 from lab.fabric import Fabric, Wishes
 from lab.fabric_plan import Shape
 from tests.verify.fabric import Meanwhile, OnFabric, known, managers
+from tests.verify.patience import until
 
 NAME = "mfabric2"
 ROOT = Path(__file__).parents[3]
@@ -113,10 +113,8 @@ def test_one_manager_as_planned_and_a_second_one_that_nobody_planned(small: Fabr
 
 
 def wait_for_master(there: Fabric, number: int) -> None:
-    deadline = time.monotonic() + 20
-    while opensm.role_of(opensm.read_log(there.folder.manager(number))) != "master":
-        assert time.monotonic() < deadline, f"opensm{number} is not the master after 20 s"
-        time.sleep(0.1)
+    log = there.folder.manager(number)
+    until(lambda: opensm.role_of(opensm.read_log(log)) == "master", 20, f"opensm{number} as the master")
 
 
 def test_a_master_that_dies_between_two_questions_is_named(small: Fabric) -> None:

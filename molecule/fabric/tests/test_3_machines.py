@@ -9,9 +9,8 @@ from __future__ import annotations
 
 import json
 import re
-import time
 import xml.etree.ElementTree as ET
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -22,6 +21,7 @@ import yaml
 from lab import cluster, fabric, fabric_faults, remote
 from lab.fabric import Wishes
 from lab.fabric_plan import Shape
+from tests.verify.patience import until
 from tests.verify.site import ROOT, Site
 
 NAME = "mfabric3"
@@ -57,13 +57,6 @@ def on(host: str, command: str) -> str:
 
 def state(host: str, device: str) -> str:
     return on(host, f"cat /sys/class/infiniband/{device}/ports/1/state")
-
-
-def wait(what: Callable[[], bool], seconds: float = FOLLOW_SECONDS) -> None:
-    deadline = time.monotonic() + seconds
-    while not what():
-        assert time.monotonic() < deadline, f"not within {seconds} s"
-        time.sleep(0.5)
 
 
 def changed(said: str) -> dict[str, int]:
@@ -122,14 +115,14 @@ def test_a_partition_is_in_the_ports_of_its_members(site: Site) -> None:
 def test_a_hosts_cable_that_is_cut_is_named(site: Site) -> None:
     fabric_faults.cut(NAME, "node3 mlx5_1")
     try:
-        wait(lambda: state("node3", "mlx5_1") == "1: DOWN")
+        until(lambda: state("node3", "mlx5_1") == "1: DOWN", FOLLOW_SECONDS, "a port that is down")
         status, said = build(site)
     finally:
         fabric_faults.restore(NAME, "node3 mlx5_1")
     assert status == 2, said
     assert told(site) == [("link.state", "node3", "rail 1 (rail1, 0000:31:00.0)")]
     assert "mlx5_1/1 is DOWN, Polling" in said
-    wait(lambda: state("node3", "mlx5_1") == "4: ACTIVE")
+    until(lambda: state("node3", "mlx5_1") == "4: ACTIVE", FOLLOW_SECONDS, "an active port")
 
 
 def test_an_uplink_that_is_cut_is_named(site: Site) -> None:
@@ -268,7 +261,7 @@ def test_the_second_one_takes_over_and_the_gate_says_who_is_missing(site: Site) 
     _status, said = link(site, "--check")
     assert f"node1 (LID {lid('node1')}), which answers no more" in said, said
     assert told(site) == [("link.sm", "node1", "plane compute")]
-    wait(lambda: managers_of("node2").endswith("priority 13 state 3 SMINFO_MASTER"), TAKE_OVER_SECONDS)
+    until(lambda: managers_of("node2").endswith("priority 13 state 3 SMINFO_MASTER"), TAKE_OVER_SECONDS, "node2 as the master")
     _status, said = link(site, "--check")
     assert f"node2 (LID {lid('node2')})" in said, said
     assert "It stood by and has taken over" in said
@@ -294,5 +287,6 @@ def test_a_service_that_its_condition_keeps_from_starting_is_told_at_once(site: 
 def test_it_runs_after_a_reboot(site: Site) -> None:
     """Debian's service is wanted by network-online.target alone, which nobody wants here."""
     cluster.power(NAME, "node2", "cycle")
-    wait(lambda: on("node2", "systemctl list-units --plain --no-legend --state=running 'opensm@*' || true") != "")
+    running = "systemctl list-units --plain --no-legend --state=running 'opensm@*' || true"
+    until(lambda: on("node2", running) != "", FOLLOW_SECONDS, "opensm on node2")
     assert on("node2", "systemctl is-active network-online.target || true") == "inactive"

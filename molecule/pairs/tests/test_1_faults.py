@@ -5,7 +5,6 @@
 from __future__ import annotations
 
 import re
-import time
 from collections.abc import Iterator
 from typing import Any
 
@@ -13,6 +12,7 @@ import pytest
 
 from lab import cluster, namespace, remote
 from lab.cluster import Lab
+from tests.verify.patience import until
 from tests.verify.site import Site
 
 #: One measurement: 200 messages of 64 KiB.
@@ -53,7 +53,7 @@ def test_a_bad_cable_is_named_and_nothing_else(site: Site, bad_cable: Cable) -> 
 def test_a_machine_that_loses_its_power_in_mid_sweep(lab: Lab, site: Site) -> None:
     begun = sent_bytes(lab)
     with site.start("pairs", "-e", "rdma_measure=true") as run:
-        until(lambda: sent_bytes(lab) - begun > A_PAIR_BYTES)
+        until(lambda: sent_bytes(lab) - begun > A_PAIR_BYTES, 120, "more than a measurement has been sent")
         cluster.power(lab.plan.name, "node3", "off")
         try:
             said, _nothing = run.communicate(timeout=600)
@@ -74,13 +74,6 @@ def test_a_machine_that_loses_its_power_in_mid_sweep(lab: Lab, site: Site) -> No
 def sent_bytes(lab: Lab) -> int:
     """What all nodes together have sent on their rails."""
     return sum(of["from_node_bytes"] for of in namespace.counters(lab.plan.namespace).values())
-
-
-def until(condition: Any, seconds: float = 120.0) -> None:
-    deadline = time.monotonic() + seconds
-    while not condition():
-        assert time.monotonic() < deadline, "it did not happen in time"
-        time.sleep(0.2)
 
 
 def test_nothing_is_left_on_the_machines(lab: Lab) -> None:

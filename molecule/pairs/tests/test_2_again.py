@@ -7,10 +7,10 @@ from __future__ import annotations
 import json
 import os
 import signal
-import time
 from typing import Any
 
 from lab.cluster import Lab
+from tests.verify.patience import until
 from tests.verify.site import Site
 
 
@@ -48,10 +48,7 @@ def test_one_host_alone_is_measured_against_hosts_outside_of_the_play(lab: Lab, 
 def test_a_sweep_that_was_stopped_goes_on(site: Site) -> None:
     before = site.evidence
     with site.start("pairs", "-e", "rdma_measure=true") as run:
-        deadline = time.monotonic() + 120
-        while site.evidence == before or not any((site.evidence / "pairs").glob("node*.jsonl")):
-            assert time.monotonic() < deadline
-            time.sleep(0.2)
+        until(lambda: site.evidence != before and any((site.evidence / "pairs").glob("node*.jsonl")), 120, "a first pair's result")
         sweep = site.json("pairs/plan.json")["sweep"]
         os.killpg(run.pid, signal.SIGKILL)
         run.communicate()
