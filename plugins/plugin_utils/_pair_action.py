@@ -22,8 +22,9 @@ from ansible_collections.rdma.cluster.plugins.plugin_utils._gate import known_ho
 from ansible_collections.rdma.cluster.plugins.plugin_utils._pair_choice import Choice, Outside, choose
 from ansible_collections.rdma.cluster.plugins.plugin_utils._pair_evidence import SWEEP, Evidence
 from ansible_collections.rdma.cluster.plugins.plugin_utils._pair_fleet import Fleet
+from ansible_collections.rdma.cluster.plugins.plugin_utils._pair_low import low_ports
 from ansible_collections.rdma.cluster.plugins.plugin_utils._pair_plan import Endpoint, pack, runtime_max_seconds
-from ansible_collections.rdma.cluster.plugins.plugin_utils._pair_suspects import reach
+from ansible_collections.rdma.cluster.plugins.plugin_utils._pair_suspects import MOST, reach
 from ansible_collections.rdma.cluster.plugins.plugin_utils._pair_verdict import Verdict
 
 
@@ -87,8 +88,11 @@ class PairAction(RunAction):
         return Evidence.of(self.folder, SWEEP, self.fleet.intents, self.fleet.facts)
 
     def suspects(self, sweep: Evidence) -> list[Verdict]:
-        """What a sweep says is to blame."""
-        return [each.verdict for each in sweep.verdicts(self.intent["pairs"], self.proofs) if each.status in STOPPING]
+        """What a sweep says is to blame, and the ports that their own figures refuse, unless these make too many of them."""
+        found = sweep.verdicts(self.intent["pairs"], self.proofs)
+        blamed = [each.verdict for each in found if each.status in STOPPING]
+        low = [each.verdict for each in low_ports(sweep, found, self.intent["pairs"])]
+        return blamed if len(blamed) + len(low) > MOST else blamed + low
 
     def why_no_load(self, sweep: Evidence) -> str:
         """Why this play puts no other load on the fabric after its sweep, "" if it may."""

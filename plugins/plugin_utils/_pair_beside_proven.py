@@ -13,8 +13,7 @@ from dataclasses import replace
 
 from ansible_collections.rdma.cluster.plugins.plugin_utils._pair_matrix import Matrix
 from ansible_collections.rdma.cluster.plugins.plugin_utils._pair_verdict import Verdict
-
-EVIDENCE = 8
+from ansible_collections.rdma.cluster.plugins.plugin_utils._pair_verdict_proof import EVIDENCE
 
 
 def beside_proven(found: Sequence[Verdict], matrix: Matrix, new: int, least_ratio: float, share: float) -> list[Verdict]:

@@ -143,6 +143,19 @@ class Evidence:
             found = beside_proven(found, self.bandwidth, self.plan["schedule"]["new"], least_ratio, self._proven_share(proofs))
         return judged(found, self.bandwidth, settings, software=self.software)
 
+    def named(self, verdict: Verdict) -> list[Where]:
+        """The endpoints that a verdict names: both of a pair, all of a host or of a rail, those of a path's measurements."""
+        matrix = self.bandwidth
+        if verdict.kind == "path":
+            at_fault = [(matrix.rail[at], host) for at in verdict.evidence for host in (matrix.server[at], matrix.client[at])]
+            return list(dict.fromkeys(at_fault))
+        hosts = {host for host in (verdict.host, verdict.other) if host is not None}
+        return [(rail, host) for rail, host in self._endpoints if verdict.rail in (None, rail) and (not hosts or host in hosts)]
+
+    @cached_property
+    def _endpoints(self) -> list[Where]:
+        return list(dict.fromkeys(self.bandwidth.endpoints()))
+
     def _proven_share(self, proofs: Proofs) -> float:
         """What a ratio of 1 of this sweep is to what its proven partners have reached; 1 for cards, whose ratio is to their links."""
         known = [

@@ -17,6 +17,7 @@ from ansible_collections.rdma.cluster.plugins.plugin_utils._pair_verdict import 
 
 #: (rail, host): positions in the matrix.
 Where = tuple[int, int]
+Meetings = defaultdict[Where, "array[int]"]
 
 
 @dataclass(frozen=True)
@@ -66,7 +67,24 @@ class Blame:
 def figures(matrix: Matrix, blame: Blame) -> dict[Where, Figure]:
     """Of every endpoint that was measured, failed or should have been. A meeting whose partner or path is to blame says nothing of an
     endpoint, unless it had no other."""
-    clean, spoilt = defaultdict[Where, "array[int]"](_positions), defaultdict[Where, "array[int]"](_positions)
+    clean, spoilt, failed = _meetings(matrix, blame)
+    missing = _missing(matrix, blame)
+    nothing = _positions()
+    return {
+        where: _figure(matrix, clean.get(where, nothing), spoilt.get(where, nothing), failed[where], missing[where])
+        for where in dict.fromkeys([*clean, *spoilt, *failed, *missing])
+    }
+
+
+def positions(matrix: Matrix, blame: Blame) -> dict[Where, Sequence[int]]:
+    """Of every endpoint that was measured the measurements that its figure is from."""
+    clean, spoilt, _failed = _meetings(matrix, blame)
+    return {**spoilt, **clean}
+
+
+def _meetings(matrix: Matrix, blame: Blame) -> tuple[Meetings, Meetings, Counter[Where]]:
+    """Those of each endpoint that tell of it, those that tell of a partner or path, and how many failed."""
+    clean, spoilt = Meetings(_positions), Meetings(_positions)
     failed: Counter[Where] = Counter()
     for at, (rail, server, client, value) in enumerate(zip(matrix.rail, matrix.server, matrix.client, matrix.value, strict=True)):
         ends = (rail, server), (rail, client)
@@ -76,12 +94,7 @@ def figures(matrix: Matrix, blame: Blame) -> dict[Where, Figure]:
         bad_path = bool(blame.pairs) and (rail, min(server, client), max(server, client)) in blame.pairs
         for where, partner in (ends, ends[::-1]):
             (spoilt if bad_path or partner in blame.endpoints else clean)[where].append(at)
-    missing = _missing(matrix, blame)
-    nothing = _positions()
-    return {
-        where: _figure(matrix, clean.get(where, nothing), spoilt.get(where, nothing), failed[where], missing[where])
-        for where in dict.fromkeys([*clean, *spoilt, *failed, *missing])
-    }
+    return clean, spoilt, failed
 
 
 def _missing(matrix: Matrix, blame: Blame) -> Counter[Where]:

@@ -27,10 +27,11 @@ from ansible_collections.rdma.cluster.plugins.plugin_utils._pair_doubts import D
 from ansible_collections.rdma.cluster.plugins.plugin_utils._pair_endpoint import NoLimit
 from ansible_collections.rdma.cluster.plugins.plugin_utils._pair_evidence import AGAIN, SWEEP, Evidence
 from ansible_collections.rdma.cluster.plugins.plugin_utils._pair_expected import LatencyBounds, Limit, latency_bounds
-from ansible_collections.rdma.cluster.plugins.plugin_utils._pair_figures import Figure, Where
+from ansible_collections.rdma.cluster.plugins.plugin_utils._pair_figures import Figure
 from ansible_collections.rdma.cluster.plugins.plugin_utils._pair_fleet import Fleet, Standings
 from ansible_collections.rdma.cluster.plugins.plugin_utils._pair_judged import Judged, after_again
 from ansible_collections.rdma.cluster.plugins.plugin_utils._pair_limits import is_software, limits
+from ansible_collections.rdma.cluster.plugins.plugin_utils._pair_low import low_ports
 from ansible_collections.rdma.cluster.plugins.plugin_utils._pair_partition import partition_words
 from ansible_collections.rdma.cluster.plugins.plugin_utils._pair_plan import BANDWIDTH, LATENCY, tests_of
 from ansible_collections.rdma.cluster.plugins.plugin_utils._pair_qos import QosGate
@@ -77,22 +78,21 @@ class PairGate:
     @cached_property
     def verdicts(self) -> list[Judged]:
         """Those of the sweep, held against what was measured again."""
-        if self.sweep is None:
-            return []
-        found = self.sweep.verdicts(self.settings, self.proofs)
+        return [] if self.sweep is None else self._after_again(self.sweep, self.sweep.verdicts(self.settings, self.proofs))
+
+    def _after_again(self, sweep: Evidence, found: list[Judged]) -> list[Judged]:
         again = Evidence.of(self.folder, AGAIN, self.fleet.intents, self.fleet.facts)
-        if again is None:
-            return found
-        return after_again(found, self.sweep.bandwidth, again.bandwidth, self.settings, software=self.sweep.software)
+        return found if again is None else after_again(found, sweep.bandwidth, again.bandwidth, self.settings, software=sweep.software)
 
     @cached_property
     def blame(self) -> dict[str, dict[str, list[Judged]]]:
-        """host → rail → the verdicts that name it."""
+        """host → rail → the verdicts that name it, or what its own figure says against it."""
         found: dict[str, dict[str, list[Judged]]] = {}
         if self.sweep is not None:
             matrix = self.sweep.bandwidth
-            for each in self.verdicts:
-                for rail, host in _named(each, self.sweep):
+            low = self._after_again(self.sweep, low_ports(self.sweep, self.verdicts, self.settings))
+            for each in (*self.verdicts, *low):
+                for rail, host in self.sweep.named(each.verdict):
                     found.setdefault(matrix.hosts[host], {}).setdefault(matrix.rails[rail], []).append(each)
         return found
 
@@ -261,17 +261,6 @@ NOT_SWEPT = {"planned": 0, "measured": 0, "median_gbps": None, "lowest_gbps": No
 def _figure_of(proof: Proof) -> Figure:
     median = proof.medians[BANDWIDTH]
     return Figure(proof.partners, 0, 0, proof.partners, median, median, median, proof.ratio)
-
-
-def _named(each: Judged, sweep: Evidence) -> list[Where]:
-    """The endpoints that a verdict names: both of a pair, all of a host or of a rail, those of a path's measurements."""
-    verdict, matrix = each.verdict, sweep.bandwidth
-    there = dict.fromkeys(matrix.endpoints())
-    if verdict.kind == "path":
-        at_fault = [(matrix.rail[at], host) for at in verdict.evidence for host in (matrix.server[at], matrix.client[at])]
-        return list(dict.fromkeys(at_fault))
-    hosts = {host for host in (verdict.host, verdict.other) if host is not None}
-    return [(rail, host) for rail, host in there if verdict.rail in (None, rail) and (not hosts or host in hosts)]
 
 
 def _no_endpoint(host: str, rail: str, told: tuple[str, str] | None) -> Finding:

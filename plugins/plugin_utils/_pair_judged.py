@@ -10,7 +10,7 @@ import math
 import statistics
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, NamedTuple
 
 from ansible_collections.rdma.cluster.plugins.module_utils._findings import ERROR, OK, UNKNOWN, WARNING
 from ansible_collections.rdma.cluster.plugins.plugin_utils._pair_matrix import Matrix
@@ -59,22 +59,30 @@ def _status(verdict: Verdict, matrix: Matrix, settings: Mapping[str, Any], softw
 def after_again(suspects: Sequence[Judged], matrix: Matrix, again: Matrix, settings: Mapping[str, Any], *, software: bool) -> list[Judged]:
     """The verdicts after their suspects were measured again. matrix: the sweep, of which they are; again: with its own positions.
 
-    A suspect is cleared only if every measurement of it is well: nearer to healthy ones than to its own, and not below the least_ratio.
+    A suspect is cleared only if every measurement of it is well: nearer to healthy ones than to its own, and below none of the bars.
     """
     least_ratio = settings["software_fail_below"] if software else settings["fail_below"]
-    level = _level(matrix) if software else None
-    return [_after(suspect, matrix, again, least_ratio, level) for suspect in suspects]
+    bars = _Bars(settings["floor_gbps"], least_ratio, _level(matrix) if software else None)
+    return [_after(suspect, matrix, again, bars) for suspect in suspects]
 
 
-def _after(suspect: Judged, matrix: Matrix, again: Matrix, least_ratio: float, level: float | None) -> Judged:
+class _Bars(NamedTuple):
+    """What a suspect has to reach: Gb/s, a share of what should be, and what that is where the fleet's own level counts."""
+
+    floor_gbps: float
+    least_ratio: float
+    level: float | None
+
+
+def _after(suspect: Judged, matrix: Matrix, again: Matrix, bars: _Bars) -> Judged:
     found = _of_suspect(suspect.verdict, matrix, again)
     if not found:
         return suspect
     values = [again.value[at] for at in found]
     words = f"; again: {', '.join('failed' if math.isnan(value) else f'{value:.3g} Gb/s' for value in values[:8])}"
-    ratios = [again.ratio[at] if level is None else again.value[at] / level for at in found]
-    least = _between(suspect.verdict, matrix)
-    if all(value >= least and ratio >= least_ratio for value, ratio in zip(values, ratios, strict=True)):
+    ratios = [again.ratio[at] if bars.level is None else again.value[at] / bars.level for at in found]
+    least = max(bars.floor_gbps, _between(suspect.verdict, matrix))
+    if all(value >= least and ratio >= bars.least_ratio for value, ratio in zip(values, ratios, strict=True)):
         remedy = f"It was well when it was measured again; if it comes back: {suspect.remedy}"
         return replace(suspect, status=WARNING, observed=suspect.observed + words, remedy=remedy, again=CLEARED)
     return replace(suspect, observed=suspect.observed + words, again=CONFIRMED)

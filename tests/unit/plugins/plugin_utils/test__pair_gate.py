@@ -368,6 +368,41 @@ def test_a_suspect_that_fails_again_is_confirmed(first: RunFolder) -> None:
     assert (found.status, "again: failed" in found.observed) == ("unknown", True)
 
 
+# Ports that no verdict names, though they are below their bar
+
+
+def slow_everywhere(rail: str, server: str, client: str) -> float:
+    return 75.0
+
+
+def test_a_port_that_its_figure_alone_refused_and_that_is_well_again_is_a_warning_and_not_proven(first: RunFolder) -> None:
+    cards = fleet(hard)
+    swept(first, cards, slow_everywhere)
+    swept(first, cards, of_cards, schedule=AGAIN, name="pairs/again")
+    findings = judged(first, cards)
+    found = of(findings, "node2", "rail0")
+    assert (found.status, found.observed) == ("warning", "75 Gb/s with 3 partners; again: 97.5 Gb/s, 97.5 Gb/s, 97.5 Gb/s, 97.5 Gb/s")
+    assert of(findings, "node4", "rail1").status == "error", "it was not measured again"
+    assert proven(first) == set()
+    assert first.read_json("pairs/summary.json")["verdicts"] == []
+
+
+@pytest.mark.parametrize("again", [75.0, 78.0, None], ids=["as slow", "below the bar", "failed"])
+def test_a_port_that_its_figure_alone_refused_and_that_is_not_well_again_stays_refused(first: RunFolder, again: float | None) -> None:
+    cards = fleet(hard)
+    swept(first, cards, slow_everywhere)
+    swept(first, cards, lambda rail, server, client: again, schedule=AGAIN, name="pairs/again")
+    found = of(judged(first, cards), "node2", "rail0")
+    assert (found.status, "; again: " in found.observed) == ("error", True)
+
+
+def test_nothing_measured_again_clears_what_is_below_the_floor(first: RunFolder) -> None:
+    cards = fleet(hard, floor_gbps=98.0)
+    swept(first, cards, slow_everywhere)
+    swept(first, cards, of_cards, schedule=AGAIN, name="pairs/again")
+    assert of(judged(first, cards), "node2", "rail0").status == "error"
+
+
 # Cards, which have a line rate
 
 

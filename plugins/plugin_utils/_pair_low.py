@@ -1,0 +1,62 @@
+# Copyright (c) 2026, the rdma.cluster authors
+# GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""Ports that the gate's bars refuse though no verdict names them: they too are measured again before the gate fails."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
+
+from ansible_collections.rdma.cluster.plugins.module_utils._findings import ERROR
+from ansible_collections.rdma.cluster.plugins.plugin_utils._pair_checks import Port, check_bandwidth
+from ansible_collections.rdma.cluster.plugins.plugin_utils._pair_evidence import Evidence
+from ansible_collections.rdma.cluster.plugins.plugin_utils._pair_figures import Blame, Figure, Where, figures, positions
+from ansible_collections.rdma.cluster.plugins.plugin_utils._pair_judged import Judged
+from ansible_collections.rdma.cluster.plugins.plugin_utils._pair_verdict import Verdict
+from ansible_collections.rdma.cluster.plugins.plugin_utils._pair_verdict_proof import EVIDENCE
+
+
+def low_ports(sweep: Evidence, found: Sequence[Judged], settings: Mapping[str, Any]) -> list[Judged]:
+    """Each such port as a NIC that is to be measured again, in the words that the gate has for it.
+
+    found: the sweep's verdicts; settings: the intent's rdma_pairs. Of a port that left no figure, or one above what is possible, measuring
+    it again says nothing.
+    """
+    matrix = sweep.bandwidth
+    blame = Blame.of([each.verdict for each in found], matrix)
+    named = {where for each in found for where in sweep.named(each.verdict)}
+    used = positions(matrix, blame)
+    low = []
+    for where, figure, port in _unnamed(sweep, figures(matrix, blame), named):
+        finding = check_bandwidth(port, settings)
+        if finding.status == ERROR and figure.ratio is not None and figure.ratio < 1:
+            low.append(Judged(_verdict(where, figure, used[where]), ERROR, finding.observed, finding.expected, finding.remedy))
+    return low
+
+
+def _unnamed(sweep: Evidence, known: Mapping[Where, Figure], named: set[Where]) -> Iterator[tuple[Where, Figure, Port]]:
+    matrix, too_fast = sweep.bandwidth, sweep.too_fast()
+    for (rail, host), figure in known.items():
+        name, of_rail = matrix.hosts[host], matrix.rails[rail]
+        limit = sweep.limits.get(name, {}).get(of_rail)
+        if (rail, host) in named or limit is None or sweep.only_helps(name) or too_fast.get(name, {}).get(of_rail):
+            continue
+        yield (rail, host), figure, Port(name, of_rail, limit, figure)
+
+
+def _verdict(where: Where, figure: Figure, at: Sequence[int]) -> Verdict:
+    rail, host = where
+    confidence = (figure.partners + 1) / (figure.partners + 2)
+    return Verdict(
+        "nic",
+        host,
+        rail,
+        ratio=figure.ratio,
+        confidence=confidence,
+        partners=figure.partners,
+        explained=len(at),
+        evidence=tuple(at[:EVIDENCE]),
+        measured=figure.partners,
+    )
