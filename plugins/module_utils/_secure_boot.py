@@ -15,8 +15,11 @@ EFI = "/sys/firmware/efi"
 VARIABLES = f"{EFI}/efivars"
 #: UEFI, "Globally Defined Variables".
 SECURE_BOOT = "SecureBoot-8be4df61-93ca-11d2-aa0d-00e098032b8c"
+#: shim's word for "validate nothing" (`mokutil --disable-validation`), as it shows it to the running system.
+SHIM_INSECURE = "MokSBStateRT-605dab50-e046-4300-abb6-3dd810dd8b23"
 LOCKDOWN = "/sys/kernel/security/lockdown"
 _ATTRIBUTES_BYTES = 4
+_NON_VOLATILE = 1
 _CHOSEN = re.compile(r"\[([a-z]+)\]")
 
 
@@ -25,6 +28,14 @@ def parse_secure_boot(data: bytes) -> bool:
     if len(data) != _ATTRIBUTES_BYTES + 1 or data[_ATTRIBUTES_BYTES] > 1:
         raise ParseError(f"not the variable SecureBoot: {data[:40]!r}, expected {_ATTRIBUTES_BYTES} bytes of attributes and a 0 or 1")
     return data[_ATTRIBUTES_BYTES] == 1
+
+
+def parse_shim_insecure(data: bytes) -> bool:
+    """Whether the kernel honours shim's word: one byte that is 1, of a variable that does not outlive a boot, as shim alone makes it.
+
+    Anything else it takes for a variable that somebody has forged (efi_get_secureboot in drivers/firmware/efi/libstub of Linux).
+    """
+    return len(data) == _ATTRIBUTES_BYTES + 1 and data[_ATTRIBUTES_BYTES] == 1 and not data[0] & _NON_VOLATILE
 
 
 def parse_lockdown(text: str) -> str:
@@ -36,20 +47,21 @@ def parse_lockdown(text: str) -> str:
 
 
 def read_secure_boot(sys: SysRoot) -> bool | None:
-    """Whether Secure Boot is on; None without EFI, and where its variables are not mounted or may not be read.
+    """Whether Secure Boot is on, as the kernel takes it; None without EFI, and where its variables are not mounted or may not be read.
 
-    Firmware that has variables, but not this one, cannot do it.
+    Firmware that has variables, but not this one, cannot do it. Where shim was told to validate nothing, the kernel takes it for off.
     """
     path = f"{VARIABLES}/{SECURE_BOOT}"
     try:
         data = sys.read_bytes(path) if sys.exists(EFI) else None
+        insecure = parse_shim_insecure(sys.read_bytes(f"{VARIABLES}/{SHIM_INSECURE}") or b"")
         has_variables = bool(sys.list_dir(VARIABLES))
     except OSError:
         return None
     if data is None:
         return False if has_variables else None
     try:
-        return parse_secure_boot(data)
+        return parse_secure_boot(data) and not insecure
     except ParseError as exc:
         raise ParseError(f"{path}: {exc}") from exc
 

@@ -488,7 +488,7 @@ ansible_facts:
               type: dict
               returned: success
             secure_boot:
-              description: Whether Secure Boot is on. V(null) without EFI.
+              description: Whether Secure Boot is on, as the kernel takes it. V(null) without EFI.
               type: bool
               returned: success
             dkms:

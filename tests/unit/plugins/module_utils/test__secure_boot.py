@@ -16,6 +16,7 @@ from ansible_collections.rdma.cluster.plugins.module_utils._errors import ParseE
 from ansible_collections.rdma.cluster.plugins.module_utils._secure_boot import (
     parse_lockdown,
     parse_secure_boot,
+    parse_shim_insecure,
     read_lockdown,
     read_secure_boot,
 )
@@ -23,6 +24,8 @@ from ansible_collections.rdma.cluster.plugins.module_utils._sysroot import SysRo
 from tests.unit.garbled import read_or_refused
 
 SECURE_BOOT = "sys/firmware/efi/efivars/SecureBoot-8be4df61-93ca-11d2-aa0d-00e098032b8c"
+SHIM = "sys/firmware/efi/efivars/MokSBStateRT-605dab50-e046-4300-abb6-3dd810dd8b23"
+ON = b"\x06\0\0\0\x01"
 
 
 def machine(root: Path, variables: dict[str, bytes]) -> SysRoot:
@@ -37,6 +40,9 @@ def machine(root: Path, variables: dict[str, bytes]) -> SysRoot:
     [
         pytest.param({SECURE_BOOT: b"\x06\0\0\0\x01"}, True, id="on"),
         pytest.param({SECURE_BOOT: b"\x06\0\0\0\0"}, False, id="off"),
+        pytest.param({SECURE_BOOT: ON, SHIM: ON}, False, id="shim validates nothing"),
+        pytest.param({SECURE_BOOT: ON, SHIM: b"\x06\0\0\0\0"}, True, id="shim validates"),
+        pytest.param({SECURE_BOOT: ON, SHIM: b"\x07\0\0\0\x01"}, True, id="not shim's own word"),
         pytest.param({"sys/firmware/efi/efivars/Boot0000-8be4df61-93ca-11d2-aa0d-00e098032b8c": b"x"}, False, id="no such variable"),
         pytest.param({"sys/firmware/efi/fw_platform_size": b"64\n"}, None, id="variables not mounted"),
         pytest.param({"sys/firmware/dmi/tables/DMI": b"x"}, None, id="no EFI"),
@@ -69,6 +75,11 @@ def test_another_variable_is_quoted(data: bytes) -> None:
     with pytest.raises(ParseError) as caught:
         parse_secure_boot(data)
     assert repr(data) in str(caught.value)
+
+
+@given(st.binary(max_size=8))
+def test_only_shim_s_own_word_counts(data: bytes) -> None:
+    assert parse_shim_insecure(data) is (len(data) == 5 and data[4] == 1 and data[0] % 2 == 0)
 
 
 @pytest.mark.parametrize(
