@@ -51,7 +51,10 @@ def newest(kernels: Sequence[str], running: str | None) -> str | None:
 
 
 def read_kernels(sys: SysRoot) -> list[str]:
-    """The releases of the installed kernels, oldest first: what has modules, and not only headers or what DKMS left behind."""
+    """The releases of the installed kernels, oldest first: what has modules, and not only headers or what DKMS left behind.
+
+    The lists of modules show no kernel: dpkg leaves them where a kernel was removed.
+    """
     names = {name for folder in FOLDERS for name in sys.list_dir(folder) if _is_kernel(sys, f"{folder}/{name}")}
     return sorted(names, key=version_key)
 
@@ -66,7 +69,7 @@ def read_headers(sys: SysRoot, kernels: Sequence[str]) -> dict[str, bool]:
 
 
 def _is_kernel(sys: SysRoot, folder: str) -> bool:
-    return sys.exists(f"{folder}/modules.dep") or sys.exists(f"{folder}/kernel")
+    return sys.exists(f"{folder}/kernel")
 
 
 def _rank(character: str) -> int:

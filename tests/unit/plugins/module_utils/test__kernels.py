@@ -90,7 +90,11 @@ def test_newest(kernels: list[str], running: str | None, expected: str | None) -
 
 
 MACHINE = """
+    /lib/modules/6.1.0-11-amd64/modules.dep: x
+    /lib/modules/6.1.0-11-amd64/modules.builtin: x
+    /lib/modules/6.1.0-11-amd64/modules.order: x
     /lib/modules/6.1.0-10-amd64/modules.dep: x
+    /lib/modules/6.1.0-10-amd64/kernel/net/x.ko: x
     /lib/modules/6.1.0-10-amd64/build -> /usr/src/linux-headers-6.1.0-10-amd64
     /usr/src/linux-headers-6.1.0-10-amd64/Makefile: x
     /lib/modules/6.1.0-9-amd64/kernel/net/x.ko: x

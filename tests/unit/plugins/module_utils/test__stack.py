@@ -65,9 +65,12 @@ DKMS = f"""
 """
 OFED_MACHINE = f"""
     {LIB}/modules.dep: x
+    {LIB}/kernel/net/x.ko: x
     {LIB}/build/Makefile: x
     /lib/modules/6.8.0-60-generic/modules.dep: x
+    /lib/modules/6.8.0-60-generic/kernel/net/x.ko: x
     /lib/modules/6.8.0-1013-aws/modules.dep: x
+    /lib/modules/6.8.0-1013-aws/kernel/net/x.ko: x
     /usr/bin/ofed_info: {OFED_INFO.replace(chr(10), chr(92) + "n")}
     /etc/os-release: ID=ubuntu
     {DKMS}
