@@ -86,13 +86,22 @@ def _driver(host: str, facts: Facts, least: str | None) -> Finding:
     return _finding("gpu.driver", host, OK, version, expected)
 
 
+def switch_words(support: Mapping[str, Any] | None) -> str | None:
+    """What of NVSwitches a host has: "4 NVSwitches"; "" where it has none; None where that was not read. support: gpu_support."""
+    told = support or {}
+    if told.get("nvswitches") is None:
+        return None
+    counts = {"NVSwitches": told["nvswitches"], "bridges to NVSwitches": told.get("nvswitch_bridges")}
+    return next((f"{count} {what}" for what, count in counts.items() if count), "")
+
+
 def _fabric_manager(host: str, facts: Facts) -> Finding:
-    check, switches = "gpu.fabricmanager", (facts.get("gpu_support") or {}).get("nvswitches")
+    check, switches = "gpu.fabricmanager", switch_words(facts.get("gpu_support"))
     expected = f"active, enabled, and of the driver's version, {facts['gpu_driver'].get('version')}"
     if switches is None:
         return _finding(check, host, UNKNOWN, "whether there are NVSwitches was not read", expected, f"Read {host} with the subset gpus.")
-    if switches == 0:
-        return _finding(check, host, NOT_APPLICABLE, "no NVSwitch on the PCI bus", expected)
+    if not switches:
+        return _finding(check, host, NOT_APPLICABLE, "no NVSwitch on the PCI bus, and no NIC that leads to one", expected)
     unit = (facts.get("units") or {}).get(FABRIC_MANAGER)
     if unit is None:
         return _finding(
@@ -102,7 +111,7 @@ def _fabric_manager(host: str, facts: Facts) -> Finding:
     return _finding(check, host, status, observed, expected, remedy)
 
 
-def _of_switches(host: str, switches: int, unit: Mapping[str, bool], facts: Facts) -> tuple[str, str, str]:
+def _of_switches(host: str, switches: str, unit: Mapping[str, bool], facts: Facts) -> tuple[str, str, str]:
     """Status, what was observed, and the remedy, on a host with NVSwitches."""
     installed, version = facts["gpu_support"].get("fabric_manager"), facts["gpu_driver"].get("version")
     if installed is not None and version is not None and installed != version:
@@ -112,7 +121,7 @@ def _of_switches(host: str, switches: int, unit: Mapping[str, bool], facts: Fact
         remedy = (
             f"Without it no program gets a GPU. Read `journalctl -u {FABRIC_MANAGER}` on {host}; `systemctl enable --now {FABRIC_MANAGER}`."
         )
-        return ERROR, f"not active, with {switches} NVSwitches", remedy
+        return ERROR, f"not active, with {switches}", remedy
     if installed is None or version is None:
         remedy = f"Compare `nv-fabricmanager --version` and /proc/driver/nvidia/version on {host}."
         return UNKNOWN, "active, of unknown version", remedy

@@ -23,6 +23,10 @@ FABRIC_MANAGER = "/usr/bin/nv-fabricmanager"
 LIBRARY_FOLDERS = ("/usr/lib/x86_64-linux-gnu", "/usr/lib/aarch64-linux-gnu", "/usr/lib64", "/usr/lib", "/usr/local/lib")
 # Vendor 0x10de; class 0x06 (bridge), subclass 0x80 (other).
 _NVSWITCH = re.compile(r"pci:v000010DEd[0-9A-F]{8}sv[0-9A-F]{8}sd[0-9A-F]{8}bc06sc80i[0-9A-F]{2}")
+# Vendor 0x15b3 (NVIDIA's NICs); class 0x02 (network), subclass 0x07 (InfiniBand).
+_INFINIBAND = re.compile(r"pci:v000015B3d[0-9A-F]{8}sv[0-9A-F]{8}sd[0-9A-F]{8}bc02sc07i[0-9A-F]{2}")
+#: In the vital product data of a ConnectX-7 that manages NVSwitches, the field SMDL; nvidia-fabricmanager-start.sh looks for it too.
+SWITCH_MANAGEMENT = b"SW_MNG"
 _NUMBERS = r"[0-9]{1,4}(?:\.[0-9]{1,4}){1,3}"
 _CUDA = re.compile(rf"libcuda\.so\.({_NUMBERS})")
 _PACKAGE = re.compile(r"^Package: nvidia-fabricmanager(?:-[0-9]{3})?$", re.MULTILINE)
@@ -36,11 +40,13 @@ class GpuSupport:
     """cuda: the version of the libcuda that programs find ("580.159.04"), None without one. nvswitches: on the PCI bus.
 
     fabric_manager: the version of Fabric Manager, None where it is not installed, does not tell or was not asked (no NVSwitch).
+    nvswitch_bridges: the ConnectX-7 by which a host reaches NVSwitches that are not on its bus (HGX B200 and B300).
     """
 
     cuda: str | None
     nvswitches: int
     fabric_manager: str | None
+    nvswitch_bridges: int = 0
 
 
 def parse_fabric_manager(text: str) -> str:
@@ -65,7 +71,9 @@ def parse_fabric_manager_package(text: str) -> str | None:
 def read_gpu_support(sys: SysRoot, runner: Runner | None) -> GpuSupport:
     """Read on a host that has GPUs. runner: asked for Fabric Manager's version where no package database tells it, once."""
     nvswitches = sum(_is_nvswitch(sys, name) for name in sys.list_dir(PCI_DEVICES))
-    return GpuSupport(read_cuda_version(sys), nvswitches, _read_fabric_manager(sys, runner) if nvswitches else None)
+    bridges = 0 if nvswitches else sum(_is_nvswitch_bridge(sys, name) for name in sys.list_dir(PCI_DEVICES))
+    version = _read_fabric_manager(sys, runner) if nvswitches or bridges else None
+    return GpuSupport(read_cuda_version(sys), nvswitches, version, bridges)
 
 
 def read_cuda_version(sys: SysRoot) -> str | None:
@@ -77,6 +85,16 @@ def read_cuda_version(sys: SysRoot) -> str | None:
 
 def _is_nvswitch(sys: SysRoot, name: str) -> bool:
     return _NVSWITCH.fullmatch(sys.text(f"{PCI_DEVICES}/{name}/modalias") or "") is not None
+
+
+def _is_nvswitch_bridge(sys: SysRoot, name: str) -> bool:
+    """Whether a NIC is there for NVSwitches; one whose product data cannot be read is not known to be."""
+    if not _INFINIBAND.fullmatch(sys.text(f"{PCI_DEVICES}/{name}/modalias") or ""):
+        return False
+    try:
+        return SWITCH_MANAGEMENT in (sys.read_bytes(f"{PCI_DEVICES}/{name}/vpd") or b"")
+    except OSError:
+        return False
 
 
 def _read_fabric_manager(sys: SysRoot, runner: Runner | None) -> str | None:

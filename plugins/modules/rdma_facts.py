@@ -562,8 +562,8 @@ ansible_facts:
           returned: success
         gpu_support:
           description:
-            - Of a host with GPUs, the version of libcuda (C(cuda)), how many NVSwitches are on the bus (C(nvswitches)), and the version of
-              Fabric Manager (C(fabric_manager)).
+            - Of a host with GPUs, the version of libcuda (C(cuda)), how many NVSwitches are on the bus (C(nvswitches)) or how many NICs
+              lead to others (C(nvswitch_bridges)), and the version of Fabric Manager (C(fabric_manager)).
           type: dict
           returned: success
         distances:

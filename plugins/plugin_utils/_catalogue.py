@@ -538,7 +538,7 @@ CHECKS: dict[str, Check] = {
     "gpu.fabricmanager": Check(
         "gpu",
         "Fabric Manager where there are NVSwitches",
-        "PCI class 0680 of NVIDIA, systemd, dpkg or `nv-fabricmanager --version`",
+        "PCI class 0680 of NVIDIA, product data (VPD) of InfiniBand NICs, systemd, dpkg or `nv-fabricmanager --version`",
         "install the driver's version; `systemctl enable --now nvidia-fabricmanager`",
     ),
     "gpu.cuda": Check("gpu", "libcuda is the driver's", "what `libcuda.so.1` leads to", "reboot after an upgrade; packages of one version"),

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import re
 
+from ansible_collections.rdma.cluster.plugins.module_utils._checks_gpu import switch_words
 from ansible_collections.rdma.cluster.plugins.module_utils._gpudirect import PEERMEM_MODULES
 from ansible_collections.rdma.cluster.plugins.module_utils._host_state import FABRIC_MANAGER
 from ansible_collections.rdma.cluster.plugins.plugin_utils._diagnose_scene import Answer, Scene, confirmed, excluded, unknown
@@ -65,14 +66,14 @@ def gpu_driver(scene: Scene) -> Answer:
 
 
 def fabric_manager(scene: Scene) -> Answer:
-    switches, unit = at(scene.facts, "gpu_support", "nvswitches"), at(scene.facts, "units", FABRIC_MANAGER)
+    switches, unit = switch_words(at(scene.facts, "gpu_support")), at(scene.facts, "units", FABRIC_MANAGER)
     if switches is None or (switches and unit is None):
         return unknown("NVSwitches and Fabric Manager were not read")
     if not switches:
-        return excluded("no NVSwitch is on the PCI bus")
+        return excluded("no NVSwitch is on the PCI bus, and no NIC leads to one")
     versions = at(scene.facts, "gpu_support", "fabric_manager"), at(scene.facts, "gpu_driver", "version")
     if not unit["active"]:
-        return confirmed(f"{FABRIC_MANAGER} is not active, with {switches} NVSwitches")
+        return confirmed(f"{FABRIC_MANAGER} is not active, with {switches}")
     if None not in versions and versions[0] != versions[1]:
         return confirmed(f"Fabric Manager {versions[0]} beside driver {versions[1]}")
     return excluded(f"{FABRIC_MANAGER} is active")

@@ -14,6 +14,8 @@ from ansible_collections.rdma.cluster.plugins.module_utils._findings import Find
 VERSION = "580.159.04"
 CHOSEN = {"path": "dmabuf", "why": "DMA-BUF can work, and needs no further module", "refused": None}
 FABRIC_MANAGER = "nvidia-fabricmanager.service"
+#: HGX B200 reaches its NVSwitches by ConnectX-7.
+BRIDGED = {"nvswitches": 0, "nvswitch_bridges": 4}
 GPU = {"address": "0000:1b:00.0", "model": "NVIDIA H200", "pci": {"address": "0000:1b:00.0"}}
 
 
@@ -100,7 +102,13 @@ def test_a_driver_that_does_not_tell() -> None:
 @pytest.mark.parametrize(
     ("changes", "status", "observed"),
     [
-        ({"support": {"nvswitches": 0, "fabric_manager": None}, "units": {}}, "not_applicable", "no NVSwitch on the PCI bus"),
+        (
+            {"support": {"nvswitches": 0, "fabric_manager": None}, "units": {}},
+            "not_applicable",
+            "no NVSwitch on the PCI bus, and no NIC that leads to one",
+        ),
+        ({"support": BRIDGED}, "ok", f"{VERSION}, active"),
+        ({"support": BRIDGED, "unit": {"active": False}}, "error", "not active, with 4 bridges to NVSwitches"),
         ({"support": {"fabric_manager": "580.95.05"}}, "error", f"version 580.95.05 beside driver {VERSION}"),
         ({"support": {"fabric_manager": "580.95.05"}, "unit": {"active": False}}, "error", f"version 580.95.05 beside driver {VERSION}"),
         ({"unit": {"active": False}}, "error", "not active, with 4 NVSwitches"),

@@ -272,7 +272,12 @@ def test_a_gpu_brings_what_belongs_to_its_driver(tmp_path: Path) -> None:
     gpu = "pci:v000010DEd00002335sv000010DEsd000018BEbc03sc02i00"
     write_tree(running(tmp_path), f"/sys/bus/pci/devices/0000:1b:00.0/modalias: {gpu}\n/usr/lib64/libcuda.so.1 -> libcuda.so.580.159.04")
 
-    assert ask(tmp_path, script())["gpu_support"] == {"cuda": "580.159.04", "nvswitches": 0, "fabric_manager": None}
+    assert ask(tmp_path, script())["gpu_support"] == {
+        "cuda": "580.159.04",
+        "nvswitches": 0,
+        "fabric_manager": None,
+        "nvswitch_bridges": 0,
+    }
 
 
 def test_qos_is_asked_of_interfaces_with_roce_and_of_the_running_system_alone(tmp_path: Path) -> None:

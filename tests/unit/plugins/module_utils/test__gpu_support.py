@@ -28,6 +28,7 @@ ASKED = ["/usr/bin/nv-fabricmanager", "--version"]
 ANSWER = "\n\n\n\tFabric Manager version is : 535.161.08\n\n"
 SWITCH = "pci:v000010DEd00001AF1sv000010DEsd00000000bc06sc80i00"
 GPU = "pci:v000010DEd000020B5sv000010DEsd00001533bc03sc02i00"
+NIC = "pci:v000015B3d00001021sv000015B3sd00000041bc02sc07i00"
 STANZA = "Package: nvidia-fabricmanager-550\nStatus: {status}\nVersion: {version}\n\nPackage: zlib1g\nVersion: 1.3\n"
 
 
@@ -52,6 +53,38 @@ def test_a_package_answers_without_a_process(tmp_path: Path) -> None:
 @pytest.mark.parametrize("answer", [(ASKED, 127, "", "error while loading shared libraries"), (ASKED, 0, "", "")])
 def test_one_that_does_not_tell_is_unknown(tmp_path: Path, answer: tuple[list[str], int, str, str]) -> None:
     assert read_gpu_support(host(tmp_path, "/usr/bin/nv-fabricmanager: x"), FakeRunner([answer])).fabric_manager is None
+
+
+BRIDGES = {
+    "two of the four NICs lead to NVSwitches": (["SMDL=SW_MNG", "SMDL=SW_MNG", "SMDL=MCX75310AAS", ""], 2),
+    "NICs alone": (["SMDL=MCX75310AAS"], 0),
+}
+
+
+@pytest.mark.parametrize("name", BRIDGES)
+def test_nvswitches_that_are_not_on_the_bus_are_told_by_the_nics_that_lead_to_them(tmp_path: Path, name: str) -> None:
+    products, bridges = BRIDGES[name]
+    base = "/sys/bus/pci/devices"
+    nics = "".join(f"{base}/0000:0{at}:00.0/modalias: {NIC}\n{base}/0000:0{at}:00.0/vpd: {text}\n" for at, text in enumerate(products))
+    ethernet = f"{base}/0000:0a:00.0/modalias: {NIC.replace('sc07', 'sc00')}\n{base}/0000:0a:00.0/vpd: SW_MNG\n"
+    text = f"{nics}{ethernet}{base}/0001:00:00.0/modalias: {GPU}\n/usr/bin/nv-fabricmanager: x"
+    runner = FakeRunner([(ASKED, 0, ANSWER, "")] if bridges else [])
+    found = read_gpu_support(SysRoot(str(write_tree(tmp_path, text))), runner)
+    assert found == GpuSupport(None, 0, "535.161.08" if bridges else None, bridges)
+    runner.assert_done()
+
+
+def test_product_data_that_cannot_be_read_tells_of_no_nvswitch(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    sys = SysRoot(str(write_tree(tmp_path, f"/sys/bus/pci/devices/0000:01:00.0/modalias: {NIC}")))
+    read_bytes = SysRoot.read_bytes
+
+    def refuse(sys: SysRoot, path: str) -> bytes | None:
+        if path.endswith("/vpd"):
+            raise OSError(5, "Input/output error", path)
+        return read_bytes(sys, path)
+
+    monkeypatch.setattr(SysRoot, "read_bytes", refuse)
+    assert read_gpu_support(sys, FakeRunner([])) == GpuSupport(None, 0, None)
 
 
 def test_without_nvswitch_nobody_is_asked(tmp_path: Path) -> None:
