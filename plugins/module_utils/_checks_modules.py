@@ -39,6 +39,11 @@ OFED_DRIVERS = ("mlx4_core", "mlx5_core")
 Modules = Mapping[str, Mapping[str, Any]]
 
 
+def module_of(driver: str) -> str:
+    """The kernel module of a driver as the bus names it: that of a subfunction's "mlx5_core.sf" is mlx5_core."""
+    return driver.partition(".")[0]
+
+
 def check_modules(host: str, intent: Mapping[str, Any], facts: Facts) -> list[Finding]:
     """Findings `driver.stack` (one) and `driver.loaded` (one for each cause where modules differ, else one) of one host.
 
@@ -139,7 +144,7 @@ def _judged(intent: Mapping[str, Any], facts: Facts) -> list[str]:
     rails = [rail for rail in resolve(intent["rails"], facts) if not rail.rail["soft"]]
     if not rails and planned != INBOX:
         return [DRIVER]
-    known = {(facts["devices"][rail.device].get("driver") or DRIVER) if rail.device else DRIVER for rail in rails}
+    known = {module_of(facts["devices"][rail.device].get("driver") or DRIVER) if rail.device else DRIVER for rail in rails}
     drivers = known if planned == INBOX else known & set(OFED_DRIVERS)
     return [*CORE, *(name for driver in sorted(drivers) for name in DRIVERS.get(driver, (driver,)))]
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from ansible_collections.rdma.cluster.plugins.module_utils._checks_modules import DRIVERS
+from ansible_collections.rdma.cluster.plugins.module_utils._checks_modules import DRIVERS, module_of
 from ansible_collections.rdma.cluster.plugins.module_utils._planned_stack import INBOX, planned_modules
 from ansible_collections.rdma.cluster.plugins.module_utils._rails import ResolvedRail, resolve, soft_device_name
 
@@ -40,7 +40,7 @@ def _driver(rail: ResolvedRail, facts: Mapping[str, Any]) -> str:
     device = facts["devices"][rail.device] if rail.device is not None else {}
     netdev = facts["netdevs"][rail.netdev] if rail.netdev is not None else {}
     if device.get("driver") and not device.get("software"):
-        return str(device["driver"])
+        return module_of(str(device["driver"]))
     return str(netdev["driver"]) if netdev.get("driver") in DRIVERS else USUAL_DRIVER
 
 

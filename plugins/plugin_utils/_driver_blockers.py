@@ -10,7 +10,7 @@ from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
-from ansible_collections.rdma.cluster.plugins.module_utils._checks_modules import CORE, DRIVERS, OFED_DRIVERS
+from ansible_collections.rdma.cluster.plugins.module_utils._checks_modules import CORE, DRIVERS, OFED_DRIVERS, module_of
 from ansible_collections.rdma.cluster.plugins.module_utils._checks_options import check_options
 from ansible_collections.rdma.cluster.plugins.module_utils._findings import ERROR, Finding
 from ansible_collections.rdma.cluster.plugins.module_utils._gpudirect import PEERMEM_MODULES
@@ -168,8 +168,8 @@ def _below_session(facts: Mapping[str, Any]) -> list[str]:
 
 
 def _driver(netdev: Mapping[str, Any]) -> str:
-    """The module: that of a subfunction's "mlx5_core.sf" is mlx5_core."""
-    return str(netdev.get("driver") or "").partition(".")[0]
+    """The module."""
+    return module_of(str(netdev.get("driver") or ""))
 
 
 def _others(intent: Mapping[str, Any], facts: Mapping[str, Any], swapped: Collection[str]) -> Iterator[str]:

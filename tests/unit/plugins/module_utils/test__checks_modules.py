@@ -72,6 +72,12 @@ def test_a_good_host(stack: str, provenance: str) -> None:
     assert found["driver.loaded"][0].observed == "5 modules, the same as on disk"
 
 
+def test_a_rail_on_a_subfunction_is_judged_by_the_same_driver() -> None:
+    tree = facts({**all_of("kernel"), "mlx5_core": module("mlx5_core", "extra")})
+    tree["devices"]["mlx5_0"]["driver"] = "mlx5_core.sf"
+    assert [finding.status for finding in check(tree)["driver.stack"]] == ["warning"]
+
+
 def test_an_add_on_where_inbox_is_planned_is_a_warning() -> None:
     (finding,) = check(facts(all_of("dkms"), ofed_version="MLNX_OFED_LINUX-24.10-1.1.4.0"))["driver.stack"]
     assert finding.status == "warning"

@@ -21,6 +21,7 @@ def hard_intent() -> dict[str, Any]:
     ("device", "netdev", "modules"),
     [
         ("mlx5_core", "mlx5_core", ["mlx5_core", "mlx5_ib"]),
+        ("mlx5_core.sf", "mlx5_core.sf", ["mlx5_core", "mlx5_ib"]),
         ("bnxt_en", "bnxt_en", ["bnxt_en", "bnxt_re"]),
         ("mlx4_core", "mlx4_en", ["mlx4_core", "mlx4_ib"]),
         ("efa", None, ["efa"]),
