@@ -31,7 +31,8 @@ _HELP = {
 def gpudirect_path(intent: Mapping[str, Any], facts: Mapping[str, Any]) -> dict[str, str | None]:
     """The path of a host: {"path": "dmabuf", "peermem" or None, "why": a sentence, "refused": None, or the sentence why not}.
 
-    What is not known to be possible is refused as what is known not to be. A host without GPUs has no path, and that is no error.
+    What is not known to be possible is refused as what is known not to be. A host without GPUs has no path, and that is no error;
+    nor is it one of storage rails alone where none can work and none is asked for by name: nothing of GPUs goes over those.
     """
     wished = str((intent.get("gpudirect") or {}).get("path") or AUTO)
     judged = facts.get("gpudirect")
@@ -43,6 +44,8 @@ def gpudirect_path(intent: Mapping[str, Any], facts: Mapping[str, Any]) -> dict[
         return _plan(None, "not known", refused="The facts do not tell of GPUs: read the host with the subset gpus.")
     candidates = PATHS if wished == AUTO else (wished,)
     chosen = next((path for path in candidates if judged[path]["possible"]), None)
+    if chosen is None and wished == AUTO and not _computes(intent):
+        return _plan(None, "none can work, and no compute rail needs one")
     if chosen is None:
         return _plan(None, "none can work", refused=_refusal(wished, candidates, judged))
     return _plan(chosen, _why(chosen, wished, judged))
@@ -55,6 +58,12 @@ def gpudirect_differs(intent: Mapping[str, Any], facts: Mapping[str, Any]) -> bo
     others = any(name in loaded for name in PEERMEM_MODULES if name != MODULE)
     present = MODULE in loaded or others
     return (needed and not present) or files_differ(boot_files(at_boot=needed and not others), facts)
+
+
+def _computes(intent: Mapping[str, Any]) -> bool:
+    """Whether a host has compute rails, as far as its rails are known."""
+    rails = intent.get("rails") or ()
+    return not rails or any(rail["role"] == "compute" for rail in rails)
 
 
 def _plan(path: str | None, why: str, refused: str | None = None) -> dict[str, str | None]:

@@ -73,6 +73,20 @@ def test_what_cannot_work_is_refused_with_every_reason_and_what_would_help(path:
     assert [word for word in words if word not in str(found["refused"])] == []
 
 
+def test_a_host_of_storage_rails_alone_needs_no_path_unless_one_is_asked_for() -> None:
+    """A login node with a graphics card, NVIDIA's closed driver and the distribution's RDMA stack."""
+
+    def storage(path: str, *roles: str, **host: Any) -> dict[str, str | None]:
+        rails = [{"role": role} for role in ("storage", *roles)]
+        return gpudirect_path({"gpudirect": {"path": path}, "rails": rails}, facts(**host))
+
+    closed = {"gpu_driver": CLOSED}
+    assert storage("auto", **closed) == {"path": None, "why": "none can work, and no compute rail needs one", "refused": None}
+    assert storage("auto")["path"] == "dmabuf"
+    assert storage("dmabuf", **closed)["refused"] is not None
+    assert storage("auto", "compute", **closed)["refused"] is not None
+
+
 def test_every_reason_that_is_certain_has_something_that_helps() -> None:
     """The words of _gpudirect and those looked for here belong together."""
     worst = plan("auto", kernel="5.4.0", rdma_core_version="28.0", gpu_driver=CLOSED)
