@@ -121,7 +121,7 @@ def _iommu(host: str, facts: Facts) -> Finding:
         return Finding(STAGE, "host.iommu", host, "IOMMU", UNKNOWN, "its mode could not be read", expected, remedy)
     good = mode in ("off", "passthrough")
     observed = {"translated": "it translates what devices send", "mixed": "it translates for some devices"}.get(mode, mode)
-    remedy = f"Boot {host} with iommu=pt on the kernel's command line, or switch VT-d or AMD-Vi off in its BIOS."
+    remedy = f"Boot {host} with iommu.passthrough=1 on the kernel's command line (x86: iommu=pt), or switch it off in its BIOS."
     return Finding(STAGE, "host.iommu", host, "IOMMU", OK if good else WARNING, observed, expected, "" if good else remedy)
 
 

@@ -139,7 +139,7 @@ CHECKS: dict[str, Check] = {
         "preflight",
         "the IOMMU of a host with GPUs that is no virtual machine",
         "`/sys/class/iommu`, `/sys/kernel/iommu_groups`",
-        "`iommu=pt` on the kernel's command line, or off in the BIOS",
+        "`iommu.passthrough=1` (on x86 also `iommu=pt`) on the kernel's command line, or off in the BIOS",
     ),
     "driver.package": Check(
         "driver", "each RDMA package", "`/var/lib/dpkg/status`, `rpm -qa`", "run the driver stage; see what apt or dnf says on the host"

@@ -84,7 +84,9 @@ CAUSES: dict[str, Cause] = {
     ),
     "gpu.intent": Cause("the planned way to GPU memory is not there", judged("gpu", "gpu.path"), "Run the gpu stage for {host}."),
     "iommu": Cause(
-        "the IOMMU translates what devices send to each other", iommu, "Boot {host} with `iommu=pt`, or turn the IOMMU off in its BIOS."
+        "the IOMMU translates what devices send to each other",
+        iommu,
+        "Boot {host} with `iommu.passthrough=1` (on x86 also `iommu=pt`), or turn the IOMMU off in its BIOS.",
     ),
     "acs": Cause(
         "ACS sends what GPUs and NICs say to each other through the root",
