@@ -17,7 +17,8 @@ from ansible_collections.rdma.cluster.plugins.module_utils._rails import Facts, 
 STAGE = "network"
 #: How an interface is taken from what manages it; {netdev} is its name.
 RELEASE = {
-    "NetworkManager": "`nmcli device set {netdev} managed no`",
+    "NetworkManager": "`nmcli device set {netdev} managed no` until the next boot, and for good a file in /etc/NetworkManager/conf.d "
+    "with the lines `[keyfile]` and `unmanaged-devices=interface-name:{netdev}`",
     "dhclient": "`dhclient -x {netdev}`",
     "dhcpcd": "`dhcpcd -x {netdev}`",
     "ifupdown": "remove its stanza from /etc/network/interfaces",

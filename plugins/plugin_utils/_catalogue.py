@@ -431,7 +431,7 @@ CHECKS: dict[str, Check] = {
         "network",
         "who claims the interface of each planned rail: one at most",
         "systemd-networkd's, NetworkManager's and ifupdown's own state in `/run`",
-        "`networkctl`; `nmcli device set IF managed no`; `/etc/network/interfaces`",
+        "`networkctl`; `unmanaged-devices` of NetworkManager, `nmcli device set IF managed no` until a boot; `/etc/network/interfaces`",
     ),
     "alike.gid_index": Check(
         "network",

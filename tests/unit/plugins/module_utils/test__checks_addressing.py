@@ -184,7 +184,8 @@ def test_who_manages_a_rail(managers: Any, ipv4: dict[str, Any], status: str, ob
 def test_two_managers_are_told_how_to_let_go() -> None:
     remedy = managed(["NetworkManager", "ifupdown", "systemd-networkd", "connman"]).remedy
     for words in (
-        "`nmcli device set ens1 managed no`",
+        "`nmcli device set ens1 managed no` until the next boot",
+        "`unmanaged-devices=interface-name:ens1`",
         "/etc/network/interfaces",
         "`networkctl status ens1`",
         "connman: tell it to leave it",
