@@ -11,6 +11,7 @@ Sources: systemd.network(5), networkctl(1), ip-address(8).
 from __future__ import annotations
 
 import json
+import re
 import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -37,6 +38,9 @@ FOLDER = "/etc/systemd/network"
 #: Ours are the files with this prefix; before distributions' 70- and 80-, so that they win.
 PREFIX = "60-rdma-"
 SETTLE_SECONDS = 20.0
+#: Where netplan puts what it makes of /etc/netplan: "10-netplan-ens1.network", which comes before ours.
+NETPLAN = "/run/systemd/network/10-netplan-"
+_NETWORK_FILE = re.compile(r"^[ \t]*Network File: (/\S+)", re.MULTILINE)
 
 
 @dataclass(frozen=True)
@@ -186,6 +190,22 @@ def _settle(rail: NetworkRail, runner: Runner) -> None:
             words = "; ".join(f"{seen} instead of {wished}" for seen, wished in found)
             hint = f" {rail.ipoib.hint}" if rail.ipoib else ""
             raise ApplyError(
-                f"systemd-networkd was told to configure {rail.netdev}, and after {SETTLE_SECONDS:.0f} s it has {words}.{hint}"
+                f"systemd-networkd was told to configure {rail.netdev}, and after {SETTLE_SECONDS:.0f} s it has {words}."
+                f"{_in_the_way(rail, runner)}{hint}"
             )
         time.sleep(0.3)
+
+
+def _in_the_way(rail: NetworkRail, runner: Runner) -> str:
+    """A sentence on a file that systemd-networkd takes for a rail's interface in the place of ours; "" where it takes ours."""
+    file = parse_network_file(runner.run(["networkctl", "status", rail.netdev]).stdout)
+    if file is None or file == path_of(rail.name):
+        return ""
+    source = "/etc/netplan, run `netplan generate`" if file.startswith(NETPLAN) else "it"
+    return f" It takes {file} in the place of {path_of(rail.name)}: take {rail.netdev} out of {source}, then `networkctl reload`."
+
+
+def parse_network_file(text: str) -> str | None:
+    """The .network file that `networkctl status IF` names (systemd 249 to 257); None for an interface without one ("n/a")."""
+    found = _NETWORK_FILE.search(text)
+    return found[1] if found is not None else None

@@ -14,7 +14,13 @@ import pytest
 
 from ansible_collections.rdma.cluster.plugins.module_utils import _networkd
 from ansible_collections.rdma.cluster.plugins.module_utils._errors import ApplyError
-from ansible_collections.rdma.cluster.plugins.module_utils._networkd import NetworkRail, ensure, live_differences, render
+from ansible_collections.rdma.cluster.plugins.module_utils._networkd import (
+    NetworkRail,
+    ensure,
+    live_differences,
+    parse_network_file,
+    render,
+)
 from tests.unit.fakes import FakeRunner
 from tests.unit.hosts import FIXTURES
 
@@ -134,8 +140,35 @@ def test_check_mode_reads_and_changes_nothing(folder: Path) -> None:
     assert list(folder.iterdir()) == []
 
 
-def test_a_link_that_does_not_come_to_the_wished_state_is_an_error(monkeypatch: pytest.MonkeyPatch) -> None:
+#: `networkctl status` of systemd 252, its first lines.
+STATUS = """\
+● 3: ens1
+                     Link File: /usr/lib/systemd/network/99-default.link
+                  Network File: {file}
+                         State: degraded (configured)
+"""
+#: Which file it names → what the error says of it.
+FILES = {
+    "{folder}/60-rdma-rail0.network": "",
+    "n/a": "",
+    "/run/systemd/network/10-netplan-ens1.network": " It takes /run/systemd/network/10-netplan-ens1.network in the place of "
+    "{folder}/60-rdma-rail0.network: take ens1 out of /etc/netplan, run `netplan generate`, then `networkctl reload`.",
+    "/etc/systemd/network/50-site.network": " It takes /etc/systemd/network/50-site.network in the place of "
+    "{folder}/60-rdma-rail0.network: take ens1 out of it, then `networkctl reload`.",
+}
+
+
+@pytest.mark.parametrize("file", FILES)
+def test_a_link_that_does_not_come_to_the_wished_state_is_an_error(folder: Path, monkeypatch: pytest.MonkeyPatch, file: str) -> None:
     monkeypatch.setattr(_networkd, "SETTLE_SECONDS", -1.0)
-    runner = FakeRunner([said(mtu=1500), SERVES, RELOAD, RECONFIGURE, said(mtu=1500)])
-    with pytest.raises(ApplyError, match=r"ens1.*MTU 1500"):
+    status = (["networkctl", "status", "ens1"], 0, STATUS.format(file=file.format(folder=folder)), "")
+    runner = FakeRunner([said(mtu=1500), SERVES, RELOAD, RECONFIGURE, said(mtu=1500), status])
+    with pytest.raises(ApplyError, match=r"ens1.*MTU 1500") as caught:
         ensure([RAIL], ["rail0"], runner=runner, check_mode=False)
+    runner.assert_done()
+    assert str(caught.value).partition("9000 bytes.")[2] == FILES[file].format(folder=folder)
+
+
+@pytest.mark.parametrize("text", ["", "n/a\n", "Network File: n/a\n", "no Network File: /etc/x.network\n"])
+def test_an_interface_without_a_file(text: str) -> None:
+    assert parse_network_file(text) is None
