@@ -81,8 +81,8 @@ def make_rail(given: Mapping[str, Any]) -> NetworkRail:
 
 
 def render(rail: NetworkRail) -> str:
-    """The .network file of a rail."""
-    match = f"Path=pci-{rail.nic['pci'].lower()}" if "pci" in rail.nic else f"MACAddress={rail.nic['mac'].lower()}"
+    """The .network file of a rail. A VLAN, bridge or bond on a NIC has its MAC too, and another type."""
+    match = f"Path=pci-{rail.nic['pci'].lower()}" if "pci" in rail.nic else f"MACAddress={rail.nic['mac'].lower()}\nType=ether"
     lines = [
         f"# Managed by rdma.cluster: {rail.name}.",
         "[Match]",

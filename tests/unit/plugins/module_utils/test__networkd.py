@@ -63,8 +63,9 @@ def test_the_whole_file() -> None:
     )
 
 
-def test_a_nic_named_by_mac_is_matched_by_mac() -> None:
-    assert "MACAddress=52:54:00:1a:00:01\n" in render(NetworkRail("rail0", {"mac": "52:54:00:1A:00:01"}, "ens1", None, 9000))
+def test_a_nic_named_by_mac_is_matched_by_mac_and_not_a_vlan_on_it() -> None:
+    rail = NetworkRail("rail0", {"mac": "52:54:00:1A:00:01"}, "ens1", None, 9000)
+    assert "[Match]\nMACAddress=52:54:00:1a:00:01\nType=ether\n\n" in render(rail)
 
 
 DIFFERENCES = [
