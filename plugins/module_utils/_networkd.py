@@ -34,6 +34,8 @@ from ansible_collections.rdma.cluster.plugins.module_utils._ipoib import (
 from ansible_collections.rdma.cluster.plugins.module_utils._systemd import UnitState, unit_state
 
 SERVICE = "systemd-networkd.service"
+#: What is enabled along with it. It waits until a link is online that is required, which none of ours is: 120 s at each boot, and fails.
+WAIT_ONLINE = "systemd-networkd-wait-online.service"
 FOLDER = "/etc/systemd/network"
 #: Ours are the files with this prefix; before distributions' 70- and 80-, so that they win.
 PREFIX = "60-rdma-"
@@ -132,10 +134,11 @@ def ensure(rails: Sequence[NetworkRail], planned: Sequence[str], *, runner: Runn
     touched = {change.path for change in changes}
     live = {rail.netdev: found for rail in rails if (found := _differences(rail, runner))}
     gone = [name for change in changes if change.after is None and (name := netdev_of(change))]
-    serve = unit_state(runner, SERVICE) != UnitState(active=True, enabled=True)
+    state = unit_state(runner, SERVICE)
+    serve = state != UnitState(active=True, enabled=True)
     if not check_mode:
         if serve:
-            run_checked(runner, "systemctl", "enable", "--now", SERVICE)
+            _serve(runner, was_enabled=state.enabled)
         if changes:
             run_checked(runner, "networkctl", "reload")
         for name in gone:
@@ -145,6 +148,13 @@ def ensure(rails: Sequence[NetworkRail], planned: Sequence[str], *, runner: Runn
                 run_checked(runner, "networkctl", "reconfigure", rail.netdev)
                 _settle(rail, runner)
     return NetworkResult(changes, live, serve)
+
+
+def _serve(runner: Runner, *, was_enabled: bool) -> None:
+    """Where nobody had systemd-networkd enabled, another manager has the other links, and waits for them."""
+    run_checked(runner, "systemctl", "enable", "--now", SERVICE)
+    if not was_enabled and unit_state(runner, WAIT_ONLINE).enabled:
+        run_checked(runner, "systemctl", "disable", WAIT_ONLINE)
 
 
 def live_differences(rail: NetworkRail, mtu_bytes: int | None, ipv4: Sequence[str]) -> list[tuple[str, str]]:

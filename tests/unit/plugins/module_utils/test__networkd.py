@@ -124,10 +124,27 @@ def test_a_file_of_a_rail_that_is_no_longer_planned_goes(folder: Path) -> None:
     assert sorted(path.name for path in folder.iterdir()) == ["60-rdma-rail1.network", "70-other.network"]
 
 
-def test_networkd_that_is_off_is_started_and_enabled() -> None:
-    off = (SERVES[0], 0, "Id=systemd-networkd.service\nActiveState=inactive\nUnitFileState=disabled\n", "")
+def unit(name: str, active: str, file: str) -> tuple[list[str], int, str, str]:
+    show = ["systemctl", "show", "--property=Id,ActiveState,UnitFileState", name]
+    return show, 0, f"Id={name}\nActiveState={active}\nUnitFileState={file}\n", ""
+
+
+WAIT = "systemd-networkd-wait-online.service"
+NO_WAIT = (["systemctl", "disable", WAIT], 0, "", "")
+
+
+@pytest.mark.parametrize(
+    ("before", "then"),
+    [
+        pytest.param("enabled", [], id="stopped"),
+        pytest.param("disabled", [unit(WAIT, "inactive", "enabled"), NO_WAIT], id="not used so far"),
+        pytest.param("disabled", [unit(WAIT, "inactive", "masked")], id="not used so far, and nobody waits for it"),
+    ],
+)
+def test_networkd_that_is_off_is_started_and_enabled(before: str, then: list[Any]) -> None:
+    """Where another manager has the other links, no boot waits for one of systemd-networkd's: none of ours is required."""
     start = (["systemctl", "enable", "--now", "systemd-networkd.service"], 0, "", "")
-    runner = FakeRunner([off, start])
+    runner = FakeRunner([unit("systemd-networkd.service", "inactive", before), start, *then])
     assert ensure([], [], runner=runner, check_mode=False).service
     runner.assert_done()
 
