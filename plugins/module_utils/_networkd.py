@@ -82,13 +82,23 @@ def make_rail(given: Mapping[str, Any]) -> NetworkRail:
     return NetworkRail(**{**given, "ipoib": from_options(given["netdev"], given.get("ipoib"))})
 
 
+def _match(nic: Mapping[str, str]) -> str:
+    """What tells a NIC. A VLAN, bridge or bond on it has its MAC too, and another type.
+
+    Hyper-V gives what it hands to a machine a PCI domain above 0, and the path begins with its bus: acpi-VMBUS:00-pci-0101:00:00.0.
+    """
+    if "mac" in nic:
+        return f"MACAddress={nic['mac'].lower()}\nType=ether"
+    path = f"pci-{nic['pci'].lower()}"
+    return f"Path={path}" if path.startswith("pci-0000:") else f"Path={path} *-{path}"
+
+
 def render(rail: NetworkRail) -> str:
-    """The .network file of a rail. A VLAN, bridge or bond on a NIC has its MAC too, and another type."""
-    match = f"Path=pci-{rail.nic['pci'].lower()}" if "pci" in rail.nic else f"MACAddress={rail.nic['mac'].lower()}\nType=ether"
+    """The .network file of a rail."""
     lines = [
         f"# Managed by rdma.cluster: {rail.name}.",
         "[Match]",
-        match,
+        _match(rail.nic),
         "",
         "[Link]",
         f"MTUBytes={rail.mtu_bytes}",

@@ -63,6 +63,11 @@ def test_the_whole_file() -> None:
     )
 
 
+def test_a_nic_that_hyper_v_has_handed_on_is_matched_behind_its_bus() -> None:
+    """Azure: udev's ID_PATH is acpi-VMBUS:00-pci-0101:00:00.0."""
+    assert "\nPath=pci-0101:00:00.0 *-pci-0101:00:00.0\n" in render(NetworkRail("rail0", {"pci": "0101:00:00.0"}, "ib0", None, 2044))
+
+
 def test_a_nic_named_by_mac_is_matched_by_mac_and_not_a_vlan_on_it() -> None:
     rail = NetworkRail("rail0", {"mac": "52:54:00:1A:00:01"}, "ens1", None, 9000)
     assert "[Match]\nMACAddress=52:54:00:1a:00:01\nType=ether\n\n" in render(rail)
