@@ -29,7 +29,7 @@ OFED_MODULE = "mlx_compat"
 # What the modules of RDMA stand on: besides MODULES, all that hold one of these, and what holds those, count as modules for RDMA.
 BASES = ("ib_core", "mlx5_core", OFED_MODULE)
 MODULES = (
-    *("bnxt_en", "gdrdrv", "ib_core", "ib_ipoib", "ib_umad", "ib_uverbs", "ice", "irdma", "bnxt_re", "mlx4_core"),
+    *("bnxt_en", "gdrdrv", "i40e", "ib_core", "ib_ipoib", "ib_umad", "ib_uverbs", "ice", "irdma", "bnxt_re", "mlx4_core"),
     *("mlx5_core", "mlx5_ib", OFED_MODULE, "nv_peer_mem", "nvidia_peermem", "rdma_cm", "rdma_rxe", "rdma_ucm", "siw"),
 )
 #: The module that a stack is told by.
