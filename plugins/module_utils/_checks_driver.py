@@ -55,7 +55,7 @@ def _packages(host: str, packages: Mapping[str, str | None] | None) -> list[Find
             OK if version else ERROR,
             observed=version or "not installed",
             expected="installed",
-            remedy="" if version else f"Run the driver stage for {host}, and see what apt says there.",
+            remedy="" if version else f"Run the driver stage for {host}, and see what apt or dnf says there.",
         )
         for name, version in packages.items()
     ]

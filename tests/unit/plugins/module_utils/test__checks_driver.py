@@ -119,3 +119,11 @@ def test_a_nic_in_a_bond_is_told_from_one_without_driver() -> None:
     (finding,) = [each for each in check_driver("node1", hard, facts, []) if each.check == "driver.device"]
     assert (finding.status, finding.observed) == ("error", "no RDMA device of its own: ens1 is part of bond0")
     assert "cannot be a rail yet" in finding.remedy
+
+
+def test_a_package_that_is_missing_on_either_family() -> None:
+    facts = lab_facts()
+    facts["stack"]["distribution"]["packages"] = {"perftest": None, "rdma-core": "48.0-1.el9"}
+    found = {finding.subject: finding for finding in check_driver("node1", [], facts, []) if finding.check == "driver.package"}
+    assert {subject: finding.status for subject, finding in found.items()} == {"package perftest": "error", "package rdma-core": "ok"}
+    assert found["package perftest"].remedy == "Run the driver stage for node1, and see what apt or dnf says there."
