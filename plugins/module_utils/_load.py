@@ -18,9 +18,14 @@ from ansible_collections.rdma.cluster.plugins.module_utils._sysroot import SysRo
 
 #: The kernel cuts a process's name to 15 characters (TASK_COMM_LEN).
 COMM_CHARS = 15
-#: They have GPUs open on an idle host, and put no load on them.
+#: They have GPUs open on an idle host, and put no load on them: NVIDIA's services, NVSM of DGX OS and the device plugin of Kubernetes
+#: among them, and a desktop that waits for somebody to log in.
 GPU_DAEMONS = frozenset(
-    name[:COMM_CHARS] for name in ("nvidia-persistenced", "nv-hostengine", "dcgm-exporter", "nv-fabricmanager", "nvidia-smi", "Xorg")
+    name[:COMM_CHARS]
+    for name in (
+        *("nvidia-persistenced", "nv-hostengine", "dcgm-exporter", "nv-fabricmanager", "nvidia-smi", "nvsm_core", "nvidia-device-plugin"),
+        *("Xorg", "Xwayland", "gnome-shell"),
+    )
 )
 #: Processes that live as long as a job (or a step of one) does on this host: Slurm, Grid Engine. Not known are the jobs of PBS and
 #: LSF, whose daemon and whose process for a job have one name, and an allocation of Slurm that has started nothing here.

@@ -51,7 +51,13 @@ def test_a_gpu_process_is_one_that_has_a_gpu_open(tmp_path: Path, file: str, use
     assert load(tmp_path, text).gpu_processes == ([Process(4711, "python3")] if uses_gpu else [])
 
 
-@pytest.mark.parametrize("comm", ["nvidia-persiste", "nv-hostengine", "dcgm-exporter", "nv-fabricmanage", "nvidia-smi", "Xorg"])
+@pytest.mark.parametrize(
+    "comm",
+    [
+        *("nvidia-persiste", "nv-hostengine", "dcgm-exporter", "nv-fabricmanage", "nvidia-smi", "Xorg"),
+        *("nvsm_core", "nvidia-device-p", "gnome-shell", "Xwayland"),
+    ],
+)
 def test_daemons_that_hold_gpus_put_no_load_on_them(tmp_path: Path, comm: str) -> None:
     assert load(tmp_path, DRIVER + INIT + process(900, comm, "/dev/nvidia0")) == Load([], [])
 
