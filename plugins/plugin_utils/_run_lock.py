@@ -55,11 +55,18 @@ def claim(path: Path, run: str, sources: Sequence[str], evidence: Path) -> None:
                 f"Run {holder['run']} of {holder['user']} (pid {holder['pid']}, evidence in {holder['evidence']}) is at work on this "
                 f"inventory ({', '.join(sources)}). Wait for its end, or end it; this run has touched nothing."
             )
-        user = pwd.getpwuid(os.getuid()).pw_name
         pid = int(run.rsplit("-", 1)[1])
-        _write(descriptor, {"run": run, "pid": pid, "process": process_of(pid), "user": user, "evidence": str(evidence)})
+        _write(descriptor, {"run": run, "pid": pid, "process": process_of(pid), "user": _user(), "evidence": str(evidence)})
     finally:
         os.close(descriptor)
+
+
+def _user() -> str:
+    """Who we are. A container may run under a number that its /etc/passwd does not have."""
+    try:
+        return pwd.getpwuid(os.getuid()).pw_name
+    except KeyError:
+        return f"uid {os.getuid()}"
 
 
 def _open(path: Path) -> int:

@@ -46,6 +46,12 @@ def test_a_run_keeps_its_own_lock_and_another_is_named_and_stopped(tmp_path: Pat
         claim(lock, my_run(), SOURCES, tmp_path)
 
 
+def test_a_user_without_a_name_is_a_number(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(os, "getuid", lambda: 2**31 - 7)
+    claim(tmp_path / "lock", my_run(), SOURCES, tmp_path)
+    assert json.loads((tmp_path / "lock").read_text())["user"] == "uid 2147483641"
+
+
 def test_the_lock_of_a_killed_run_is_taken_over(tmp_path: Path, other: subprocess.Popen[bytes]) -> None:
     lock = tmp_path / "lock"
     claim(lock, run_of(other.pid), SOURCES, tmp_path)
