@@ -515,6 +515,7 @@ def perftest_argv(test: JsonDict, profile: JsonDict, tcp_port: int, server_addre
         argv += ["-x", str(profile["gid_index"])]
     if profile.get("pkey_index"):
         argv.append(f"--pkey_index={profile['pkey_index']}")
+    argv += ["--ipv6-addr"] if profile.get("ipv6") else []
     argv += ["-s", str(test["size_bytes"])]
     if bandwidth:
         argv += ["-q", str(test["queue_pairs"])]

@@ -50,6 +50,7 @@ _SIGNS: tuple[tuple[str, tuple[str, ...], str], ...] = (
     ("refused", ("Couldn't connect to ", "Unable to init the socket connection", "Unable to connect (retries"), ""),
     ("refused", ("Unable to open file descriptor for socket connection",), ""),
     ("version", ("not compatible with versions older than", " mismatch: local=", "Failed to negotiate parameters"), ""),
+    ("version", ("unrecognized option '--ipv6-addr'",), ""),
     ("gpu_memory", ("unrecognized option '--use_cuda", "unrecognized option '--use_rocm", "CUDA DMA-BUF cannot be used without CUDA"), ""),
     ("gpu_memory", ("cu",), r"\bcu[A-Z]\w*(?:\(\d*\))? (?:error=|returned |failed )"),
     ("gpu_memory", ("hip",), r"\bhip[A-Z]\w*(?:\(\))? (?:error=|returned )"),

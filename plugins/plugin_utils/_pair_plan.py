@@ -34,9 +34,10 @@ LATENCY_BYTES = 2
 BANDWIDTH, LATENCY, GPU_BANDWIDTH = "bandwidth", "latency", "gpu_bandwidth"
 
 Endpoint = dict[str, Any]
-"""{"address", "device", "port", "gid_index", "pkey", "pkey_index", "numa_node", "gpu"}: where a host is met on a rail and what perftest is
-told of it. pkey, only on InfiniBand: of 15 bits, the partition that a port is measured in; pkey_index: its place in the port's table.
-gpu: as gpus_of has it, None where the intent asks for none, or the rail has none."""
+"""{"address", "ipv6", "device", "port", "gid_index", "pkey", "pkey_index", "numa_node", "gpu"}: where a host is met on a rail and what
+perftest is told of it. ipv6, only with such an address: perftest has to be told at both ends (since 23.07). pkey, only on InfiniBand: of
+15 bits, the partition that a port is measured in; pkey_index: its place in the port's table. gpu: as gpus_of has it, None where the intent
+asks for none, or the rail has none."""
 
 
 def endpoints(intent: Mapping[str, Any], facts: Mapping[str, Any]) -> dict[str, Endpoint]:
@@ -71,6 +72,7 @@ def _endpoint(rail: ResolvedRail, facts: Mapping[str, Any], intent: Mapping[str,
         numa_node = facts["netdevs"][rail.netdev].get("numa_node")
     return {
         "address": address,
+        **({"ipv6": True} if ":" in address else {}),
         "device": rail.device,
         "port": int(rail.port),
         "gid_index": index,

@@ -40,7 +40,7 @@ FAILED = {
     "retry_exceeded": "MTU (ping -M do), then PFC and drops in the switch, then cable or optic: packets are lost",
     "memory_registration": "Locked memory there: ulimit -l, LimitMEMLOCK",
     "gpu_memory": "GPUDirect there: nvidia-peermem or DMA-BUF, and perftest built with CUDA",
-    "version": "perftest's version: make it the same everywhere",
+    "version": "perftest's version: make it the same everywhere, and 23.07 or newer where hosts meet by IPv6 addresses",
     "no_perftest": "Install perftest there",
     "zero": "Load of the host: it measured nothing in the time it had; measure again",
     "unknown": "perftest's own output in the run's folder (pairs/*.failures.jsonl)",

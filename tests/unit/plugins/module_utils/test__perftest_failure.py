@@ -45,6 +45,11 @@ SIGNS = [
     ("version", "Current implementation is not compatible with versions older than 5.70\n", "Current implementation is not compatible"),
     ("version", " num_of_qps mismatch: local=4, remote=1\n Failed to negotiate parameters\n", "num_of_qps mismatch: local=4, remote=1"),
     ("version", " verb mismatch: local=WRITE, remote=READ\n Failed to negotiate parameters\n", "verb mismatch: local=WRITE, remote=READ"),
+    (
+        "version",
+        "ib_write_bw: unrecognized option '--ipv6-addr'\n Invalid Command or flag.\n",
+        "ib_write_bw: unrecognized option '--ipv6-addr'",
+    ),
     ("timeout", " Did not get Message for 120 Seconds, exiting..\n Total Received=7, Total Iters Required=5000\n", "Did not get Message"),
     (
         "gpu_memory",

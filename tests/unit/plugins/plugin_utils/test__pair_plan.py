@@ -127,6 +127,18 @@ def test_infiniband_without_an_address_meets_where_our_session_came_in_and_has_n
     ]
 
 
+def test_perftest_is_told_of_an_ipv6_address_at_both_ends() -> None:
+    """It connects by IPv4 unless it is told otherwise, and does not take an IPv6 address then."""
+    facts = {**cards("InfiniBand"), "session": {"address": "2001:db8::7", "netdev": "eno1"}}
+    found = endpoints({"rails": infiniband_rails()}, facts)
+    assert [of["address"] for of in found.values()] == ["2001:db8::7"] * 2
+    [by_ipv4, *_rest] = endpoints({"rails": infiniband_rails()}, cards("InfiniBand")).values()
+    for test in measured_of(lab_intent()):
+        for server_address in (None, "2001:db8::8"):
+            assert all("--ipv6-addr" in perftest_argv(test, profile, 18515, server_address) for profile in found.values())
+        assert "--ipv6-addr" not in perftest_argv(test, by_ipv4, 18515, None)
+
+
 def test_infiniband_with_an_address_meets_there() -> None:
     rails = card_rails(link_layer="infiniband", mtu_bytes=2044)
     found = endpoints({"rails": rails}, cards("InfiniBand"))
