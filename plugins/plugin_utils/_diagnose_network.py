@@ -9,6 +9,7 @@ from __future__ import annotations
 import ipaddress
 import re
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
 from ansible_collections.rdma.cluster.plugins.module_utils._nccl_devices import parse_list
@@ -26,10 +27,19 @@ _LOCAL = ("169.254.0.0/16", "172.17.0.0/16")
 def _ports(scene: Scene) -> Iterator[tuple[str, Mapping[str, Any]]]:
     """The ports that the line or NCCL_IB_HCA names, else all that are ACTIVE, by "mlx5_0/1"."""
     named = [device.removesuffix("_dma") for device in scene.told("device")]
+    if not named:
+        yield from _usable(scene)
+    for name in sorted(set(named) & set(part(scene.facts, "devices"))):
+        for number, port in sorted(part(scene.facts, "devices", name, "ports").items()):
+            yield f"{name}/{number}", port
+
+
+def _usable(scene: Scene) -> Iterator[tuple[str, Mapping[str, Any]]]:
+    """The ports of the host that are ACTIVE, of those that NCCL_IB_HCA names where it is set, by "mlx5_0/1"."""
     lists = [parse_list(value) for value, _where in scene.variable("NCCL_IB_HCA")]
     for name, device in sorted(part(scene.facts, "devices").items()):
         for number, port in sorted(part(device, "ports").items()):
-            if name in named or (not named and port.get("state") == "ACTIVE" and all(each.has(name, int(number)) for each in lists)):
+            if port.get("state") == "ACTIVE" and all(each.has(name, int(number)) for each in lists):
                 yield f"{name}/{number}", port
 
 
@@ -123,20 +133,27 @@ def _ipv4(gid: str) -> str | None:
 
 
 def mtu_differs(scene: Scene) -> Answer:
-    """Whether the RDMA ports of the hosts have one MTU."""
-    hosts = {scene.host.name: scene.facts, **{name: known.facts for name, known in scene.others.items() if known.facts is not None}}
-    said: dict[int, list[str]] = {}
-    for host, facts in hosts.items():
-        for name, device in sorted(part(facts, "devices").items()):
-            for number, port in sorted(part(device, "ports").items()):
-                if port.get("state") == "ACTIVE" and port.get("active_mtu_bytes"):
-                    said.setdefault(port["active_mtu_bytes"], []).append(f"{host} {name}/{number}")
-    if len(said) > 1:
-        return confirmed("; ".join(f"{mtu} bytes at {listed(ports, 3)}" for mtu, ports in sorted(said.items())))
-    if not said:
+    """Whether the RDMA ports that the job may use have one MTU. Ports of InfiniBand and of Ethernet do not meet."""
+    scenes = [scene, *(replace(scene, host=known) for known in scene.others.values() if known.facts is not None)]
+    layers: dict[str, dict[int, list[str]]] = {}
+    for each in scenes:
+        for name, port in _usable(each):
+            if port.get("active_mtu_bytes"):
+                said = layers.setdefault(str(port.get("link_layer")), {})
+                said.setdefault(port["active_mtu_bytes"], []).append(f"{each.host.name} {name}")
+    differing = next((said for said in layers.values() if len(said) > 1), None)
+    if differing is not None:
+        words = _mtu_words(differing)
+        named = all(any(each.variable("NCCL_IB_HCA")) for each in scenes)
+        return confirmed(words) if named else unknown(f"{words}; which ports the job uses, neither the log nor NCCL's files say")
+    if not layers:
         return unknown("the MTU of no RDMA port was read")
-    mtu, ports = said.popitem()
-    return excluded(f"{mtu} bytes at {listed(ports, 3)}; switches between them were not asked")
+    words = "; ".join(f"{layer}: {_mtu_words(said)}" for layer, said in sorted(layers.items()))
+    return excluded(f"{words}; switches between them were not asked")
+
+
+def _mtu_words(said: Mapping[int, Sequence[str]]) -> str:
+    return "; ".join(f"{mtu} bytes at {listed(ports, 3)}" for mtu, ports in sorted(said.items()))
 
 
 def socket_interface(scene: Scene) -> Answer:

@@ -460,6 +460,40 @@ def test_mtus_are_compared_between_hosts() -> None:
     assert checked.answers["node1"].seen.startswith("1024 bytes at node2 rxe_rail0/1; 4096 bytes at node1 rxe_rail0/1")
 
 
+def with_management_nic(link_layer: str, *, listed: bool) -> Change:
+    """A DGX has ConnectX-7 for management and storage beside its rails, with MTU 1500 and so 1024 bytes of RDMA."""
+
+    def change(facts: Facts) -> None:
+        port = {**copy.deepcopy(facts["devices"]["rxe_rail0"]["ports"]["1"]), "netdev": "ens9", "active_mtu_bytes": 1024}
+        facts["devices"]["mlx5_8"] = {**copy.deepcopy(facts["devices"]["rxe_rail0"]), "ports": {"1": {**port, "link_layer": "Ethernet"}}}
+        for rail in ("rxe_rail0", "rxe_rail1"):
+            facts["devices"][rail]["ports"]["1"]["link_layer"] = link_layer
+        if not listed:
+            facts["nccl_files"] = {}
+
+    return change
+
+
+@pytest.mark.parametrize(
+    ("link_layer", "listed", "verdict", "seen"),
+    [
+        ("InfiniBand", True, EXCLUDED, "InfiniBand: 4096 bytes at node1 rxe_rail0/1, node1 rxe_rail1/1"),
+        (
+            "InfiniBand",
+            False,
+            EXCLUDED,
+            "Ethernet: 1024 bytes at node1 mlx5_8/1, node2 mlx5_8/1; InfiniBand: 4096 bytes at node1 rxe_rail0/1",
+        ),
+        ("Ethernet", True, EXCLUDED, "Ethernet: 4096 bytes at node1 rxe_rail0/1, node1 rxe_rail1/1"),
+        ("Ethernet", False, NOT_CHECKABLE, "1024 bytes at node1 mlx5_8/1, node2 mlx5_8/1; 4096 bytes at node1 rxe_rail0/1"),
+    ],
+)
+def test_the_mtu_of_a_nic_that_the_job_does_not_use_is_no_cause(link_layer: str, listed: bool, verdict: str, seen: str) -> None:
+    change = with_management_nic(link_layer, listed=listed)
+    answer = cause(WARN.format("node1", RETRY), fleet(change, change), "mtu").answers["node1"]
+    assert (answer.verdict, answer.seen[: len(seen)]) == (verdict, seen)
+
+
 @pytest.mark.parametrize(
     ("name", "names"),
     [("node1", {}), ("node1.example.org", {}), ("trainer-0", {"trainer-0": "node1"}), ("gpu-17", {})],
