@@ -104,7 +104,7 @@ CAUSES: dict[str, Cause] = {
     "port.planned": Cause("a planned rail is not up", judged("link", "link.state"), "Run the link stage for {host}."),
     "port.flaps": Cause(
         "the link goes down, or has errors",
-        judged("link", "link.flaps", "link.errors"),
+        judged("link", "link.flaps", "link.errors", must_apply=True),
         "Check cable and optic of {device} on {host}: `mlxlink -d {device} -m -c -e`.",
     ),
     "ib.node": Cause(

@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
-from ansible_collections.rdma.cluster.plugins.module_utils._findings import ERROR, UNKNOWN, WARNING, Finding
+from ansible_collections.rdma.cluster.plugins.module_utils._findings import ERROR, NOT_APPLICABLE, UNKNOWN, WARNING, Finding
 from ansible_collections.rdma.cluster.plugins.module_utils._job_log import JobLog, Occurrence
 from ansible_collections.rdma.cluster.plugins.plugin_utils._explain_devices import complete
 from ansible_collections.rdma.cluster.plugins.plugin_utils._explain_text import part
@@ -84,8 +84,11 @@ def nothing_tells(why: str) -> Test:
     return lambda _scene: unknown(why)
 
 
-def judged(stage: str, *checks: str) -> Test:
-    """The test that a check of a gate makes: what its findings are by the facts of now."""
+def judged(stage: str, *checks: str, must_apply: bool = False) -> Test:
+    """The test that a check of a gate makes: what its findings are by the facts of now.
+
+    must_apply: a finding that does not apply, as of counters without an earlier reading, excludes nothing.
+    """
 
     def test(scene: Scene) -> Answer:
         if scene.host.facts is None or scene.host.intent is None:
@@ -94,17 +97,18 @@ def judged(stage: str, *checks: str) -> Test:
             findings = HOST_CHECKS[stage](scene.host.name, scene.host.intent, scene.facts)
         except (KeyError, TypeError) as error:
             return unknown(f"the facts lack what the {stage} stage needs: {error}")
-        return _of_findings([finding for finding in findings if finding.check in checks])
+        return _of_findings([finding for finding in findings if finding.check in checks], must_apply)
 
     return test
 
 
-def _of_findings(findings: list[Finding]) -> Answer:
+def _of_findings(findings: list[Finding], must_apply: bool) -> Answer:
     wrong = [finding for finding in findings if finding.status in (ERROR, WARNING)]
     if wrong:
         return confirmed("; ".join(f"{finding.subject}: {finding.observed}, expected {finding.expected}" for finding in wrong[:3]))
-    open_ones = [finding for finding in findings if finding.status == UNKNOWN]
+    open_ones = [finding for finding in findings if finding.status in ((UNKNOWN, NOT_APPLICABLE) if must_apply else (UNKNOWN,))]
     if open_ones or not findings:
-        return unknown("; ".join(f"{finding.subject}: {finding.observed}" for finding in open_ones[:3]) or "nothing was looked at")
+        why = list(dict.fromkeys(f"{finding.subject}: {finding.observed}" for finding in open_ones))
+        return unknown("; ".join(why[:3]) or "nothing was looked at")
     told = sorted({finding.check for finding in findings})
     return excluded(f"{told[0]}: {findings[0].observed}" if len(findings) == 1 else f"nothing wrong by {', '.join(told)}")

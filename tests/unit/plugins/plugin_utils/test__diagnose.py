@@ -403,6 +403,33 @@ def test_a_cause(log: str, change: Change, name: str, verdict: str, seen: str) -
     assert answer.seen.startswith(seen) or seen in answer.seen
 
 
+def with_card(**since: Any) -> Change:
+    """A card on rail 0, with the counters that an interface of mlx5 has; since: what they did since the last run."""
+
+    def change(facts: Facts) -> None:
+        for netdev in ("ens1", "ens2"):
+            facts["netdevs"][netdev]["ethtool"]["counters"] = {"link_down_events_phy": 2, "rx_crc_errors_phy": 7}
+        facts["since"] = since or None
+
+    return change
+
+
+@pytest.mark.parametrize(
+    ("risen", "verdict", "seen"),
+    [
+        (None, NOT_CHECKABLE, "no earlier run of this boot to compare with"),
+        ({}, EXCLUDED, "nothing wrong by link.errors, link.flaps"),
+        ({"link_down_events_phy": 3}, CONFIRMED, "link_down_events_phy 3"),
+    ],
+    ids=["first run", "still", "flaps"],
+)
+def test_a_first_run_does_not_tell_whether_a_link_goes_down(risen: dict[str, int] | None, verdict: str, seen: str) -> None:
+    since = {"run": "r", "seconds": 60.0, "devices": {}, "netdevs": {"ens1": risen, "ens2": risen}} if risen is not None else {}
+    answer = cause(WARN.format("node1", RETRY), fleet(with_card(**since)), "port.flaps").answers["node1"]
+    assert answer.verdict == verdict
+    assert seen in answer.seen
+
+
 def test_a_remedy_names_command_and_host() -> None:
     log = WARN.format("node2", LOCKED)
     low = by_path("limits", "service_memlock", value={"unlimited": False, "bytes": 65536})
