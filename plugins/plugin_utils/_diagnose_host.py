@@ -6,10 +6,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
-from ansible_collections.rdma.cluster.plugins.module_utils._nccl_devices import parse_list
+from ansible_collections.rdma.cluster.plugins.module_utils._nccl_devices import DeviceList, parse_list
 from ansible_collections.rdma.cluster.plugins.plugin_utils._diagnose_scene import Answer, Scene, Test, confirmed, excluded, unknown
 from ansible_collections.rdma.cluster.plugins.plugin_utils._explain_text import at, listed, part
 
@@ -100,25 +100,34 @@ def names_file(name: str) -> Test:
 
 
 def ports_down(scene: Scene) -> Answer:
-    """Whether a port that the job wants is not ACTIVE: that of the line, else those of NCCL_IB_HCA, else any at all."""
+    """Whether a port that the job wants is not ACTIVE: that of the line, else those of NCCL_IB_HCA, else any at all.
+
+    NCCL passes over a port that is down: one that neither the line nor the list calls by its whole name may never have had a cable.
+    """
     devices = at(scene.facts, "devices")
     if devices is None:
         return unknown("the RDMA devices were not read")
     named = [device.removesuffix("_dma") for device in scene.told("device")]
     lists = [parse_list(value) for value, _where in scene.variable("NCCL_IB_HCA")]
     wanted = [
-        (f"{name}/{port}", told.get("state"))
+        (f"{name}/{port}", told.get("state"), name in named or _is_named(name, lists))
         for name, port, told in _ports(devices)
         if (name in named if named else all(each.has(name, int(port)) for each in lists))
     ]
-    down = [f"{port} is {state or 'in no known state'}" for port, state in wanted if state != "ACTIVE"]
+    down = {f"{port} is {state or 'in no known state'}": is_named for port, state, is_named in wanted if state != "ACTIVE"}
+    missed = [words for words, is_named in down.items() if is_named]
     if not wanted:
         return confirmed(f"no RDMA device {listed(named)}; there are {listed(sorted(devices))}") if named else unknown("there is no port")
-    if down and (named or lists or len(down) == len(wanted)):
-        return confirmed(listed(down))
+    if missed or (down and len(down) == len(wanted)):
+        return confirmed(listed(missed or list(down)))
     if down:
-        return unknown(f"{listed(down)}; which ports the job uses, the log does not say")
-    return excluded(f"{listed([port for port, _state in wanted])} {'is' if len(wanted) == 1 else 'are'} ACTIVE now")
+        return unknown(f"{listed(list(down))}; which ports the job uses, the log does not say")
+    return excluded(f"{listed([port for port, *_told in wanted])} {'is' if len(wanted) == 1 else 'are'} ACTIVE now")
+
+
+def _is_named(name: str, lists: Sequence[DeviceList]) -> bool:
+    """Whether each value of NCCL_IB_HCA, of which there must be one, has the whole name of a device: "mlx5" and "^mlx5_7" have not."""
+    return bool(lists) and all(not each.excluded and any(entry.name == name for entry in each.entries) for each in lists)
 
 
 def no_node(scene: Scene) -> Answer:

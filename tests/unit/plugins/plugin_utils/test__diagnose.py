@@ -452,6 +452,24 @@ def test_the_peer_of_a_line_is_asked_too() -> None:
     assert {host: answer.verdict for host, answer in checked.answers.items()} == {"node1": EXCLUDED, "node2": CONFIRMED}
 
 
+@pytest.mark.parametrize(
+    ("value", "verdict", "seen"),
+    [
+        ("rxe", NOT_CHECKABLE, "rxe_rail1/1 is DOWN; which ports the job uses, the log does not say"),
+        ("^rxe_rail7", NOT_CHECKABLE, "rxe_rail1/1 is DOWN; which ports the job uses, the log does not say"),
+        ("rxe_rail0,rxe_rail1", CONFIRMED, "rxe_rail1/1 is DOWN"),
+        ("=rxe_rail0:1,rxe_rail1:1", CONFIRMED, "rxe_rail1/1 is DOWN"),
+        ("=rxe_rail0:1", EXCLUDED, "rxe_rail0/1 is ACTIVE now"),
+    ],
+)
+def test_a_port_without_a_cable_is_missed_only_if_it_is_named(value: str, verdict: str, seen: str) -> None:
+    """Of "mlx5" NCCL takes what is ACTIVE: the second port of a card may never have had a cable."""
+    log = INFO.format("node1", f"NCCL_IB_HCA set by environment to {value}") + WARN.format("node1", RETRY.partition(" hca ")[0])
+    down = by_path("devices", "rxe_rail1", "ports", "1", "state", value="DOWN")
+    answer = cause(log, fleet(down), "port.down").answers["node1"]
+    assert (answer.verdict, answer.seen) == (verdict, seen)
+
+
 CONNECTING = "[node1:7] The client socket has timed out after 600000ms while trying to connect to ({}, 46229).\n"
 
 
