@@ -33,10 +33,10 @@ _HOSTS = tuple(
         r"(?:^|\s)\[([A-Za-z][A-Za-z0-9_.-]{0,253}):([0-9]{1,10})\]\s",  # Open MPI
     )
 )
-#: Of NCCL's warnings, and of glog as PyTorch uses it ("[E1218 20:27:21.426415540 …"), which has no year.
+#: Of NCCL's warnings, and of PyTorch's own log ("[E1218 20:27:21.426415540 …"), which has no year, and no zero before a month: "[E810 …".
 _TIMES = (
     re.compile(r"\[[0-9]{4}-([0-9]{2})-([0-9]{2}) ([0-9:]{8})\] "),
-    re.compile(r"\[[EWF]([0-9]{2})([0-9]{2}) ([0-9:]{8}\.[0-9]{1,9}) "),
+    re.compile(r"\[[EWF]([0-9]{1,2})([0-9]{2}) ([0-9:]{8}\.[0-9]{1,9}) "),
 )
 _ADDRESS = r"(?P<{}>[0-9a-fA-F:.]{{3,45}})"
 #: What many kinds of lines tell, by name.
@@ -105,7 +105,7 @@ def _time(text: str) -> str | None:
     for pattern in _TIMES:
         found = pattern.search(text[:400])
         if found is not None:
-            return f"{found[1]}-{found[2]} {found[3]}"
+            return f"{found[1]:0>2}-{found[2]} {found[3]}"
     return None
 
 

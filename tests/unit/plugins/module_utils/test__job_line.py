@@ -55,6 +55,11 @@ def test_the_time_of_pytorch_is_of_the_form_of_nccl() -> None:
     assert (said.rank, said.time) == (0, "12-18 20:27:21.426415540")
 
 
+def test_pytorch_puts_no_zero_before_a_month() -> None:
+    said = read("[rank2]:[E810 03:05:11.145572903 ProcessGroupNCCL.cpp:758] [Rank 2] To avoid data inconsistency\n")
+    assert said.time == "08-10 03:05:11.145572903"
+
+
 def test_a_long_text_is_cut() -> None:
     assert len(read("x" * 5000).text) <= 300
 
