@@ -50,6 +50,7 @@ _FIELDS = tuple(
         r"local ?G[iI][dD] " + _ADDRESS.format("gid"),
         r"remote ?G[iI][dD]s? ?" + _ADDRESS.format("remote_gid"),
         r"vendor[ _]err[ =](?P<vendor_error>[0-9]{1,5})",
+        r"\[PG (?:ID [0-9]{1,7} PG GUID )?(?P<group>[^\s(\]]{1,100})[^\]]{0,200} Rank [0-9]{1,7}\]",  # PyTorch since 2.3
         r"(?:peer|connect to|from|send to) (?P<peer>[0-9A-Za-z:._-]{2,253})<[0-9]{1,5}>",
         r"connect to \[?\(?(?P<peer>[0-9A-Za-z:._-]{2,253}?)(?:, |\]:|:)[0-9]{2,5}\b",  # TCPStore
     )
@@ -115,7 +116,7 @@ def _cut(text: str) -> str:
 
 
 def fields(text: str) -> Iterator[tuple[str, str]]:
-    """What a line tells beside what it is: device, port, gid, gid_index, remote_gid, vendor_error, peer, each with its value."""
+    """What a line tells beside what it is: device, port, gid, gid_index, remote_gid, vendor_error, group, peer, each with its value."""
     for pattern in _FIELDS:
         found = pattern.search(text)
         if found is not None:

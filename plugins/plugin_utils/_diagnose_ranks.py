@@ -24,6 +24,9 @@ def earlier_error(scene: Scene) -> Answer:
 def different_collectives(scene: Scene) -> Answer:
     """Whether ranks wait in different places of the program."""
     operations, numbers = scene.told("operation"), scene.told("sequence")
+    groups = dict.fromkeys(group for each in scene.log.occurrences for group in each.fields.get("group", ()))
+    if len(groups) > 1 and max(len(operations), len(numbers)) > 1:
+        return unknown(f"ranks wait in process groups {listed(list(groups))}, each of which counts collectives of its own")
     if len(operations) > 1:
         return confirmed(f"ranks wait in {', '.join(operations)}")
     if len(numbers) > 1:

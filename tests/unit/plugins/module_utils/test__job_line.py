@@ -85,10 +85,13 @@ def test_the_fields_of_a_queue_pair() -> None:
         ("NET/IB : mlx5_1:2 GID table changed", {"device": "mlx5_1", "port": "2"}),
         ("NET/IB : No device found.", {}),
         ("timed out after 600000ms while trying to connect to (172.17.0.9, 46229).", {"peer": "172.17.0.9"}),
+        ("[PG ID 2 PG GUID 19(TENSOR_MODEL_PARALLEL_GROUP) Rank 1] Process group watchdog thread terminated", {"group": "19"}),
+        ("[PG ID 0 PG GUID 0 Rank 1] Process group watchdog thread terminated", {"group": "0"}),
+        ("[PG 7 Rank 9] Process group watchdog thread terminated", {"group": "7"}),
         ("failed to connect to [node1]:29500 (errno: 111)", {"peer": "node1"}),
         ("Connection closed by remote peer node2<4000>", {"peer": "node2"}),
     ],
-    ids=["ucx", "event", "no-device", "store", "store-name", "closed"],
+    ids=["ucx", "event", "no-device", "store", "group", "group-without-words", "group-2.3", "store-name", "closed"],
 )
 def test_fields(line: str, expected: dict[str, str]) -> None:
     assert dict(fields(line)) == expected

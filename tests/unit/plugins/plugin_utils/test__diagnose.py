@@ -126,6 +126,10 @@ OLD_CUDA = (
     + "node1: Test CUDA failure common.cu:1 'CUDA driver version is insufficient for CUDA runtime version'\n"
 )
 WATCHDOG = "[rank{}]: [Rank {}] Watchdog caught collective operation timeout: WorkNCCL(SeqNum={}, OpType={}, NumelIn=1)\n"
+ENDED = (
+    "[rank{}]:[E810 03:05:11.149121725 ProcessGroupNCCL.cpp:2057] [PG ID {} PG GUID {} Rank {}] Process group watchdog thread terminated "
+    "with exception: Watchdog caught collective operation timeout\n"
+)
 RANKS = "".join(
     INFO.format(f"node{rank + 1}", f"ncclCommInitRank comm 0x1 rank {rank} nranks 3 cudaDev 0 busId 60 - Init START") for rank in range(3)
 )
@@ -376,6 +380,26 @@ PORT = ("devices", "rxe_rail0", "ports", "1")
             "hang.program",
             CONFIRMED,
             "ranks wait in ALLREDUCE, ALLGATHER",
+        ),
+        (
+            WATCHDOG.format(0, 0, 7, "ALLREDUCE")
+            + WATCHDOG.format(1, 1, 30, "COALESCED")
+            + ENDED.format(0, 0, "0(default_pg)", 0)
+            + ENDED.format(1, 2, "19(PIPELINE_MODEL_PARALLEL_GROUP)", 1),
+            as_it_is,
+            "hang.program",
+            NOT_CHECKABLE,
+            "ranks wait in process groups 0, 19, each of which counts collectives of its own",
+        ),
+        (
+            WATCHDOG.format(0, 0, 7, "ALLREDUCE")
+            + WATCHDOG.format(1, 1, 8, "ALLREDUCE")
+            + ENDED.format(0, 0, "0(default_pg)", 0)
+            + ENDED.format(1, 0, "0(default_pg)", 1),
+            as_it_is,
+            "hang.program",
+            CONFIRMED,
+            "ranks wait in collectives number 7, 8",
         ),
         (WATCHDOG.format(0, 0, 7, "ALLREDUCE") * 2, as_it_is, "hang.program", EXCLUDED, "all that tell wait in ALLREDUCE, number 7"),
         (
