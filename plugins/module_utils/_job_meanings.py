@@ -29,6 +29,7 @@ MEANINGS: dict[str, Meaning] = {
     "ib.layers": Meaning(ERROR, "RoCE and InfiniBand devices are to talk to each other"),
     "ib.fatal": Meaning(ERROR, "an RDMA device or queue has failed"),
     "ib.gids_changed": Meaning(REMARK, "addresses of an RDMA device changed while the job ran"),
+    "ib.managed": Meaning(REMARK, "the subnet manager has set up an RDMA port anew while the job ran"),
     "ib.event": Meaning(REMARK, "an RDMA port changed its state while the job ran", explains=("ib.retry", "ib.flushed", "ib.completion")),
     "memory.dmabuf": Meaning(ERROR, "GPU memory cannot be registered by DMA-BUF"),
     "memory.locked": Meaning(ERROR, "memory for RDMA cannot be locked"),

@@ -24,6 +24,13 @@ _COMPLETIONS = (
     ("ib.flushed", "5"),
     ("ib.completion", "[0-9]+"),
 )
+_EVENT = r"Got (?:non-fatal )?async event ?: (?P<event>{})"
+#: By the words of ibv_event_type_str. Every port has those of the second line when a subnet manager starts, and goes on as it was.
+_EVENTS = (
+    ("ib.gids_changed", "GID table change"),
+    ("ib.managed", "client reregistration|SM change"),
+    ("ib.event", "[^(]+"),
+)
 _NO_INTERFACE = (
     ("Bootstrap : no socket interface found", "NCCL src/bootstrap.cc"),
     ("No usable listening interface found", "NCCL src/bootstrap.cc"),
@@ -42,7 +49,7 @@ NCCL_SIGNATURES: tuple[Signature, ...] = (
     Signature("ib.layers", "incompatible", _IB, r"NET/IB : .{0,80}incompatible"),
     Signature("ib.fatal", "async fatal event", _IB, r"async fatal event.{0,200}: (?P<event>[^:]+)$"),
     Signature("ib.gids_changed", "GID table changed", _IB),
-    Signature("ib.event", "async event", _IB, r"Got (?:non-fatal )?async event ?: (?P<event>[^(]+)"),
+    *(Signature(name, "async event", _IB, _EVENT.format(event)) for name, event in _EVENTS),
     # RDMA: registering memory, and queues
     Signature("memory.dmabuf", "Call to ibv_reg_dmabuf_mr", _WRAP, r"failed with error (?P<error>[A-Za-z ]+)"),
     Signature(

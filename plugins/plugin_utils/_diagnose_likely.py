@@ -39,6 +39,7 @@ LIKELY: dict[str, tuple[str, ...]] = {
     "ib.layers": ("ib.layers", "hca.list"),
     "ib.fatal": ("port.down", "gpu.lost", "iommu", "firmware"),
     "ib.gids_changed": ("gid.none", "gid.planned"),
+    "ib.managed": ("port.flaps", "ib.pkey"),
     "ib.event": ("port.down", "port.flaps"),
     "memory.dmabuf": _REGISTER,
     "memory.locked": ("memlock", "memlock.container"),

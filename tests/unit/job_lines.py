@@ -108,6 +108,9 @@ DERIVED: tuple[tuple[str, bool, str], ...] = (
     ),
     ("ib.fatal", False, f"{_IB}NET/IB : mlx5_0:1 async fatal event: local catastrophic error"),
     ("ib.gids_changed", False, f"{_IB}NET/IB : mlx5_0:1 GID table changed"),
+    ("ib.gids_changed", False, f"{_IB}NET/IB : Got async event : GID table change"),  # v2.18.3
+    ("ib.managed", False, f"{_IB}NET/IB : mlx5_0:1 Got non-fatal async event: client reregistration(17)"),
+    ("ib.managed", False, f"{_IB}NET/IB : mlx5_0:1 Got non-fatal async event: SM change(13)"),
     ("ib.event", False, f"{_IB}NET/IB : mlx5_0:1 Got non-fatal async event: port error(10)"),
     ("ib.event", False, f"{_IB}NET/IB : Got async event : port error"),  # v2.18.3
     ("memory.dmabuf", False, f"{_IB}Call to ibv_reg_dmabuf_mr failed with error Operation not supported"),

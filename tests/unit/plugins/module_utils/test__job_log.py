@@ -122,6 +122,16 @@ def test_a_port_that_went_down_explains_retries_that_follow_it() -> None:
     assert read_job_log([retry, event]).cause == "ib.retry"
 
 
+@pytest.mark.parametrize("event", ["client reregistration(17)", "SM change(13)"])
+def test_a_subnet_manager_that_starts_anew_explains_no_retries(event: str) -> None:
+    """Every port of the fabric has such events when the subnet manager is taken over by another one."""
+    reregistered = WARN.format(28, "node1", f"NET/IB : mlx5_0:1 Got non-fatal async event: {event}")
+    down = WARN.format(28, "node1", "NET/IB : mlx5_0:1 Got non-fatal async event: port error(10)")
+    retry = WARN.format(29, "node2", RETRY)
+    assert read_job_log([reregistered, retry]).cause == "ib.retry"
+    assert read_job_log([down, reregistered, retry]).cause == "ib.event"
+
+
 def test_ranks_are_put_on_hosts() -> None:
     init = "node{}:{}:1 [0] NCCL INFO ncclCommInitRank comm 0x1 rank {} nranks 2 cudaDev 0 nvmlDev 0 busId 60 commId 0x2 - Init START\n"
     timeout = (
