@@ -60,7 +60,7 @@ JOB_SIGNATURES: tuple[Signature, ...] = (
     Signature("shm.loader", "insufficient shared memory (shm)", "PyTorch DataLoader"),
     # Open MPI and UCX
     Signature("mpi.slots", "There are not enough slots available", _OMPI),
-    Signature("mpi.daemon", "ORTE was unable to reliably start", _OMPI),
+    Signature("mpi.daemon", "was unable to reliably start one or more daemons", _OMPI),
     Signature("mpi.lost", "ORTE has lost communication with a remote daemon", _OMPI),
     Signature("mpi.lost", "PRTE has lost communication with a remote daemon", _OMPI),
     Signature("mpi.daemon", "Host key verification failed", _OMPI),
@@ -84,6 +84,7 @@ JOB_SIGNATURES: tuple[Signature, ...] = (
     Signature("tests.failed", ": Test failure", "nccl-tests"),
     # Slurm
     Signature("host.memory", "oom_kill event", _SLURM),
+    Signature("host.memory", "oom-kill event", _SLURM),
     Signature("host.memory", "Out Of Memory", _SLURM, r"error: (?P<host>\S+): tasks? (?P<rank>\d+)"),
     Signature("slurm.node", "DUE TO NODE FAILURE", _SLURM, r" ON (?P<host>\S+) CANCELLED"),
     Signature("slurm.node", "Node failure on", _SLURM, r"Node failure on (?P<host>\S+)"),

@@ -265,6 +265,7 @@ DERIVED: tuple[tuple[str, bool, str], ...] = (
     # Open MPI 4.1 and 5.0, UCX 1.17
     ("mpi.slots", False, "There are not enough slots available in the system to satisfy the 16"),
     ("mpi.daemon", False, "ORTE was unable to reliably start one or more daemons."),
+    ("mpi.daemon", False, "prterun was unable to reliably start one or more daemons."),  # openpmix/prrte#1392
     ("mpi.daemon", False, "Host key verification failed."),
     ("mpi.lost", False, "ORTE has lost communication with a remote daemon."),
     ("mpi.lost", False, "PRTE has lost communication with a remote daemon."),
@@ -301,6 +302,11 @@ DERIVED: tuple[tuple[str, bool, str], ...] = (
     ("tests.failed", False, " .. node1 pid 1674: Test failure common.cu:1620"),
     # Slurm 23 and the kernel
     ("host.memory", False, "slurmstepd: error: Detected 1 oom_kill event in StepId=77.0. Some of the step tasks have been OOM Killed."),
+    (  # before Slurm 22
+        "host.memory", False,
+        "slurmstepd: error: Detected 1 oom-kill event(s) in StepId=77.batch. Some of your processes may have been killed by the cgroup "
+        "out-of-memory handler.",
+    ),
     ("host.memory", False, "srun: error: node2: task 12: Out Of Memory"),
     ("host.memory", False, "Nov 22 18:00:00 node1 kernel: Out of memory: Killed process 4711 (python) total-vm:1kB"),
     (
