@@ -12,7 +12,8 @@ from dataclasses import replace
 from ansible_collections.rdma.cluster.plugins.module_utils._job_line import Said, read
 
 _RANK = re.compile(r"\brank ([0-9]{1,7}) nranks ([0-9]{1,7}) cudaDev ([0-9]{1,3})\b")
-_VERSION = re.compile(r"\bNCCL version ([0-9]{1,2}\.[0-9]{1,3}\.[0-9]{1,3}[\w.+-]{0,40})")
+#: As NCCL says it. PyTorch puts it behind an error in words of its own: ", NCCL version 2.18.1", and of 2.10.3 ", NCCL version 21.0.3".
+_VERSION = re.compile(r"(?<!, )\bNCCL version ([0-9]{1,2}\.[0-9]{1,3}\.[0-9]{1,3}[\w.+-]{0,40})")
 _VARIABLE = re.compile(r"\b(NCCL_[A-Z0-9_]{1,60}) set (?:by environment )?to (.{1,1024}?)\.?\s*$")
 _TESTS_RANK = re.compile(r"#\s{1,9}Rank\s{1,9}([0-9]{1,7})\s.{0,60}?\bPid\s{1,9}([0-9]{1,10}) on\s{1,60}(\S{1,253})\s{1,60}device")
 _TESTS_END = "# Avg bus bandwidth"

@@ -38,6 +38,8 @@ _NO_INTERFACE = (
     ("NET/Socket : no interface found", "NCCL src/transport/net_socket.cc"),
     ("No interface found in the same subnet", _SOCKET),
 )
+#: What older NCCLs say without more.
+_OLD_RESULTS = (("nccl.internal", "internal error"), ("nccl.usage", "invalid usage"), ("nccl.argument", "invalid argument"))
 
 NCCL_SIGNATURES: tuple[Signature, ...] = (
     # RDMA: devices
@@ -143,4 +145,5 @@ NCCL_SIGNATURES: tuple[Signature, ...] = (
     Signature("nccl.internal", "internal error - please report", "NCCL src/init.cc"),
     Signature("nccl.usage", "invalid usage (run with NCCL_DEBUG=WARN", "NCCL src/init.cc"),
     Signature("nccl.argument", "invalid argument (run with NCCL_DEBUG=WARN", "NCCL src/init.cc"),
+    *(Signature(name, f"{words}, NCCL version", "NCCL src/init.cc, in a line of PyTorch") for name, words in _OLD_RESULTS),
 )

@@ -214,6 +214,10 @@ DERIVED: tuple[tuple[str, bool, str], ...] = (
     ),
     ("nccl.usage", False, "node1: Test NCCL failure common.cu:222 'invalid usage (run with NCCL_DEBUG=WARN for details) / '"),
     ("nccl.argument", False, "node1: Test NCCL failure common.cu:222 'invalid argument (run with NCCL_DEBUG=WARN for details) / '"),
+    *(
+        (name, False, f"RuntimeError: NCCL error in: ../torch/csrc/distributed/c10d/ProcessGroupNCCL.cpp:957, {words}, NCCL version 21.0.3")
+        for name, words in (("nccl.internal", "internal error"), ("nccl.usage", "invalid usage"), ("nccl.argument", "invalid argument"))
+    ),
     # cudaGetErrorString of CUDA 12, in the lines of NCCL (checks.h) and of PyTorch
     ("cuda.old_driver", False, "node1: Test CUDA failure common.cu:1289 'CUDA driver version is insufficient for CUDA runtime version'"),
     ("cuda.mismatch", False, "Failed to initialize NVML: Driver/library version mismatch"),

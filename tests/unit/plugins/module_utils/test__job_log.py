@@ -172,6 +172,14 @@ def test_versions_that_differ() -> None:
     assert differs.first.text == "NCCL version 2.21.5+cuda12.4, 2.28.9+cuda13.0"
 
 
+@pytest.mark.parametrize("words", ["invalid usage", "something new"])
+def test_pytorch_has_other_words_for_the_version(words: str) -> None:
+    said = "node1:1:1 [0] NCCL INFO NCCL version 2.10.3+cuda11.3\n"
+    log = read_job_log([said, f"RuntimeError: NCCL error in: ProcessGroupNCCL.cpp:957, {words}, NCCL version 21.0.3\n"])
+    assert list(log.context.versions) == ["2.10.3+cuda11.3"]
+    assert log.cause == ("nccl.usage" if words == "invalid usage" else None)
+
+
 def test_processes_that_are_jobs_of_their_own() -> None:
     """nccl-tests without MPI under mpirun: B93."""
     head = "#  Rank  0 Group  0 Pid   {} on      node{} device  0 [0000:00:06] NVIDIA H200\n"
