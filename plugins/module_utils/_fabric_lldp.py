@@ -15,7 +15,7 @@ from ansible_collections.rdma.cluster.plugins.module_utils._fabric_merge import 
 from ansible_collections.rdma.cluster.plugins.module_utils._lldpcli import Neighbour
 
 SOURCE = "lldp"
-_NUMBERS = re.compile(r"[0-9]+(?:[^0-9a-zA-Z]+[0-9]+|s[0-9]+)*$")
+_NUMBERS = re.compile(r"([0-9]+(?:[^0-9a-zA-Z]+[0-9]+|s[0-9]+)*)([a-h]?)$")
 _MAC = re.compile(r"(?:[0-9a-fA-F]{2}:){5}[0-9a-fA-F]{2}")
 _PROTOCOL = "LLDP"
 
@@ -75,11 +75,17 @@ def _end(nodes: dict[str, Node], system: str, chassis: str | None, switch: bool,
 
 
 def port_number(label: str) -> int:
-    """A number for what a switch calls a port, the same in every run: "swp14" → 14, "swp1s2" → 1002, "25GE1/0/39" → 1000039."""
+    """A number for what a switch calls a port, the same in every run: "swp14" → 14, "swp1s2" → 1002, "25GE1/0/39" → 1000039.
+
+    A part of a split port may have a letter, as SONiC calls it: "etp1b" → 1002.
+    """
     if _MAC.fullmatch(label):
         return int(label.replace(":", ""), 16)
     match = _NUMBERS.search(label)
+    if match is None:
+        return 0
+    told, letter = match.groups()
     number = 0
-    for digits in re.findall(r"[0-9]+", match.group(0) if match is not None else ""):
+    for digits in [*re.findall(r"[0-9]+", told), *([str("abcdefgh".index(letter) + 1)] if letter else [])]:
         number = number * 1000 + int(digits[-9:])
     return number

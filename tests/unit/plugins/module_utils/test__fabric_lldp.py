@@ -109,10 +109,20 @@ def test_several_neighbours_on_one_interface_are_a_problem() -> None:
 
 @pytest.mark.parametrize(
     ("label", "number"),
-    [("swp14", 14), ("swp1s2", 1002), ("25GE1/0/39", 1000039), ("Ethernet1/2/3", 1002003), ("00:00:00:00:01:02", 258), ("Management", 0)],
+    [
+        *(("swp14", 14), ("swp1s2", 1002), ("25GE1/0/39", 1000039), ("Ethernet1/2/3", 1002003), ("etp1a", 1001), ("etp12b", 12002)),
+        *(("00:00:00:00:01:02", 258), ("Management", 0)),
+    ],
 )
 def test_numbers_of_ports(label: str, number: int) -> None:
     assert port_number(label) == number
+
+
+def test_the_parts_of_a_split_port_of_sonic_are_ports_of_their_own() -> None:
+    hosts = {name: parse_lldpcli(json_form(("ens1", "leaf1", f"etp1{part}"))) for name, part in (("node1", "a"), ("node2", "b"))}
+    graph = merged("eth", [lldp_graph("eth", {name: seen}) for name, seen in hosts.items()])
+    assert graph.problems == []
+    assert [graph.port_name(*end) for name in hosts if (end := graph.peer(f"{name} ens1", 1)) is not None] == ["etp1a", "etp1b"]
 
 
 JSON0_ARGV = ("lldpcli", "show", "neighbors", "-f", "json0")
