@@ -100,6 +100,7 @@ def test_the_rate_of_a_link_is_the_kernels() -> None:
         ("host", "node17 mlx5_3", "node17", "mlx5_3"),
         ("host", "node17 HCA-4", "node17", "HCA-4"),
         ("host", "a08-p1-dgx-04-c01 ibp11s0f0", "a08-p1-dgx-04-c01", "ibp11s0f0"),
+        ("host", "gb200-03 ibP22p3s0", "gb200-03", "ibP22p3s0"),
         ("host", "MT4129 ConnectX7   Mellanox Technologies", "0x1", None),
         ("host", "localhost HCA-1", "localhost HCA-1", "HCA-1"),
         ("host", "", "0x1", None),
