@@ -24,7 +24,8 @@ PURE = 0.8
 def check_rails(teller: Teller, planned: Collection[str] = ()) -> list[Cause]:
     """Findings fabric.rails: the HCAs on a leaf of another rail, one a host; a warning where names tell the rail.
 
-    planned: HCAs that a plan has a place for.
+    A rail whose HCAs are all on leaves of others has no leaf to be on: so hang a few servers for storage or logins, one where a port was
+    free. planned: HCAs that a plan has a place for.
     """
     view = teller.view
     places = {guid: place for guid in view.hcas if (place := leaf_of(view, guid)) is not None and view.rail(guid) is not None}
@@ -35,9 +36,11 @@ def check_rails(teller: Teller, planned: Collection[str] = ()) -> list[Cause]:
     if why_not is not None:
         return [teller.skip(CHECK, why_not, EXPECTED)]
     rail_of = {leaf: rail for leaf, rails in on_leaf.items() if (rail := _majority(rails)) is not None}
+    away = [guid for guid, (_here, (leaf, _port)) in places.items() if rail_of.get(leaf, view.rail(guid)) != view.rail(guid)]
+    at_home = {view.rail(guid) for guid in places.keys() - set(away)}
     odd: dict[str, list[str]] = defaultdict(list)
-    for guid, (_here, (leaf, _port)) in places.items():
-        if guid not in planned and rail_of.get(leaf, view.rail(guid)) != view.rail(guid):
+    for guid in away:
+        if guid not in planned and view.rail(guid) in at_home:
             odd[view.host(guid)].append(guid)
     if not odd:
         return [teller.well(CHECK, f"{len(places)} HCAs of {len(set(rail_of.values()))} rails on {len(on_leaf)} leaves", EXPECTED)]

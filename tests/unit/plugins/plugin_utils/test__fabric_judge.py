@@ -442,6 +442,17 @@ def test_twelve_lanes_that_no_cable_has_are_no_finding() -> None:
     ]
 
 
+def test_servers_on_leaves_of_rails_that_they_have_not_are_where_a_port_was_free() -> None:
+    fabric = rail()
+    for number in range(1, 5):
+        name = f"storage{number} mlx5_9"
+        fabric.node(name, "host")
+        fabric.join((name, 1), (f"leaf{number % 2 + 1}", 60 + number))
+    assert troubles(fabric, fabric, plan=False, ratio=None) == []
+    swapped_rails(fabric)
+    assert [(each.check, each.host) for each in troubles(fabric, fabric, plan=False, ratio=None)] == [("fabric.rails", "node3")]
+
+
 def test_without_rails_in_the_intent_names_of_devices_warn() -> None:
     fabric = rail()
     swapped_rails(fabric)
