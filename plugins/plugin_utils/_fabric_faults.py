@@ -22,8 +22,8 @@ UP = (None, "LinkUp")
 class Faults:
     """What speaks against a link; of one that is well nothing. not_up: ends with their ports.
 
-    could_be: what both ends could do, and the link does not; planned_gbps: what it is planned to reach, and does not;
-    usual: what most of its like run at, if it has fewer lanes or is slower, and no rate is planned.
+    could_be: what both ends could do, and the link does not, unless it reaches its planned rate; planned_gbps: what it is planned to
+    reach, and does not; usual: what most of its like run at, if it has fewer lanes or is slower, and no rate is planned.
     """
 
     not_up: tuple[tuple[End, Port], ...] = ()
@@ -42,7 +42,8 @@ def faults(view: View, link: Link) -> Faults:
     short = planned_gbps is not None and link.rate_gbps is not None and link.rate_gbps < planned_gbps * (1 - TOLERANCE)
     usual = view.usual_rates.get(view.kind(link)) if planned_gbps is None else None
     less = usual is not None and (rate[0] < usual[0] or SPEEDS.index(rate[1]) < SPEEDS.index(usual[1]))
-    return Faults(not_up, _could_be(view, link, rate), planned_gbps if short else None, usual if less else None)
+    could_be = _could_be(view, link, rate) if short or planned_gbps is None else None
+    return Faults(not_up, could_be, planned_gbps if short else None, usual if less else None)
 
 
 def _not_up(view: View, link: Link) -> Iterator[tuple[End, Port]]:

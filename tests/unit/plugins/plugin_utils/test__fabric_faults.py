@@ -84,6 +84,18 @@ def test_a_plan_counts_before_the_like() -> None:
         assert faults(view, link_of(view, found, HOST)) == expected
 
 
+def test_a_plan_counts_before_what_both_ends_could_do() -> None:
+    """A cable for HDR between ports for NDR."""
+    found = fabric(lambda each: each.slow(HOST, 4, "HDR", (None, "NDR")))
+    graph, (name, _port) = found.graph(), HOST
+    better = (4, "NDR")
+    for planned, expected in ((200.0, Faults()), (400.0, Faults(could_be=better, planned_gbps=400.0))):
+        view = View(graph, [Expected("node1", "rail0", found.guid(name), "mlx5_0", rate_gbps=planned)])
+        assert faults(view, link_of(view, found, HOST)) == expected
+    view = View(graph)
+    assert faults(view, link_of(view, found, HOST)).could_be == better
+
+
 def test_what_most_could_be_is_a_finding_and_no_mark() -> None:
     def change(each: Fabric) -> None:
         for leaf in range(1, 5):
