@@ -17,7 +17,10 @@ Known = Mapping[str, Mapping[str, Any]]
 
 
 def expected_hcas(hosts: Known, link_layer: str = "infiniband") -> dict[str, list[Expected]]:
-    """Plane → the rails of this link layer that the hosts plan there; a host without facts has them without GUID and device."""
+    """Plane → the rails of this link layer that the hosts plan there; a host without facts has them without GUID and device.
+
+    A virtual function is left out: the fabric's node is its physical one, which the machine that has it may plan.
+    """
     found: dict[str, list[Expected]] = {}
     for host, known in hosts.items():
         facts = known["facts"] or {}
@@ -25,6 +28,8 @@ def expected_hcas(hosts: Known, link_layer: str = "infiniband") -> dict[str, lis
             if each.rail["link_layer"] != link_layer or each.rail.get("soft"):
                 continue
             device = (facts.get("devices") or {}).get(each.device or "") or {}
+            if is_virtual(device):
+                continue
             plane = str(each.rail.get("plane") or "default")
             found.setdefault(plane, []).append(
                 Expected(
@@ -38,6 +43,11 @@ def expected_hcas(hosts: Known, link_layer: str = "infiniband") -> dict[str, lis
                 )
             )
     return found
+
+
+def is_virtual(device: Mapping[str, Any]) -> bool:
+    """Whether an RDMA device of the facts is a virtual function: no node of an InfiniBand fabric, and it may not ask by directed routes."""
+    return device.get("function") == "vf"
 
 
 def graph_guid(guid: str | None) -> str | None:

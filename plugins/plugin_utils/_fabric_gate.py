@@ -27,7 +27,7 @@ from ansible_collections.rdma.cluster.plugins.plugin_utils._fabric_told import S
 from ansible_collections.rdma.cluster.plugins.plugin_utils._fabric_view import Expected, View
 from ansible_collections.rdma.cluster.plugins.plugin_utils._run_folder import PLANE, RunFolder
 
-NO_FABRIC = "no rail on a fabric that could be discovered: Soft-RoCE has none of its own"
+NO_FABRIC = "no rail on a fabric that could be discovered: Soft-RoCE has none of its own, and a virtual function is no node of InfiniBand's"
 NOBODY = "no host of the run has a port on it whose cable carries: nobody could be asked"
 
 

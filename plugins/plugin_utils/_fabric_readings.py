@@ -18,6 +18,7 @@ from urllib.parse import unquote
 from ansible_collections.rdma.cluster.plugins.module_utils._fabric_graph import Graph
 from ansible_collections.rdma.cluster.plugins.module_utils._rails import ResolvedRail, resolve
 from ansible_collections.rdma.cluster.plugins.module_utils._sminfo import SmInfo
+from ansible_collections.rdma.cluster.plugins.plugin_utils._fabric_expected import is_virtual
 from ansible_collections.rdma.cluster.plugins.plugin_utils._fabric_managers import Seen
 from ansible_collections.rdma.cluster.plugins.plugin_utils._run_folder import RunFolder, natural
 
@@ -73,7 +74,8 @@ def ports_of(intent: Mapping[str, Any], facts: Mapping[str, Any], what: str) -> 
         manager = intent["fabric"]["planes"].get(plane, {}).get("subnet_manager") or {}
         if rail.device is None or rail.port is None or (what == MANAGERS and manager.get("kind") not in MANAGED):
             continue
-        if facts["devices"][rail.device]["ports"][rail.port].get("physical_state") == "LinkUp":
+        device = facts["devices"][rail.device]
+        if device["ports"][rail.port].get("physical_state") == "LinkUp" and not is_virtual(device):
             found.setdefault(plane, (rail.device, int(rail.port)))
     return found
 

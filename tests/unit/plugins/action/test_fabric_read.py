@@ -102,6 +102,11 @@ def test_a_host_whose_cable_does_not_carry_is_not_asked(site: Site) -> None:
     assert site.task("graphs", {"n2": told()}) == ["n2"]
 
 
+def test_a_virtual_function_may_not_ask(site: Site) -> None:
+    site.facts["n1"]["devices"]["mlx5_0"]["function"] = "vf"
+    assert site.task("graphs", {"n2": told()}) == ["n2"]
+
+
 @pytest.mark.parametrize("soft", [True, False])
 def test_only_rails_of_hardware_are_asked_by_lldp(site: Site, soft: bool) -> None:
     for host in HOSTS:

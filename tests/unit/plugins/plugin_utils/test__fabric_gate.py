@@ -189,6 +189,16 @@ def test_an_hca_on_another_plane_is_told_by_the_planes_together(folder: Path) ->
     assert any("plane default (leaf1 port 30)" in word for word in words), words
 
 
+def test_virtual_machines_on_infiniband_have_no_fabric_to_ask(folder: Path) -> None:
+    hosts = known(leafspine())
+    for its in hosts.values():
+        for device in its["facts"]["devices"].values():
+            device["function"] = "vf"
+    found = judge(folder, hosts)
+    assert found.planes == {}
+    assert {(each.status, each.observed) for of in found.hosts.values() for each in of} == {("not_applicable", NO_FABRIC)}
+
+
 def test_hosts_without_a_fabric_say_so(folder: Path) -> None:
     rails = [{"name": "rail0", "nic": {"mac": "02:00:00:00:00:01"}, "link_layer": "roce", "plane": "default", "soft": True}]
     hosts = {"node1": {"intent": {"rails": rails, "fabric": {"planes": {}}}, "facts": {"netdevs": {}, "devices": {}}}}

@@ -109,3 +109,5 @@ def test_expected_hcas_come_of_intent_and_facts() -> None:
             Expected("node2", "rail0", None, None, 1, 400, "compute"),
         ]
     }
+    device["function"] = "vf"
+    assert expected_hcas({"node1": known["node1"]}) == {}
