@@ -40,8 +40,9 @@ class ActionModule(RunAction):
                 return said
             reading = reading_of(what, plane, said)
             stored.append(self.folder.write_json(self.folder.host_file(folder_of(what, plane), self.host), reading))
-        if what == GRAPHS and ethernet(self.intent, self.facts) and not self._has(LLDP):
-            said = self.module("fabric_facts", source="lldp", name=self.host)
+        interfaces = sorted({str(rail.netdev) for rails in ethernet(self.intent, self.facts).values() for rail in rails})
+        if what == GRAPHS and interfaces and not self._has(LLDP):
+            said = self.module("fabric_facts", source="lldp", name=self.host, interfaces=interfaces)
             if said.get("unreachable"):
                 return said
             stored.append(self.folder.write_json(self.folder.host_file(LLDP, self.host), reading_of(what, LLDP, said)))

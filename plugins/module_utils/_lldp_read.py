@@ -6,6 +6,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection
+
 from ansible_collections.rdma.cluster.plugins.module_utils._command import CommandError, Runner
 from ansible_collections.rdma.cluster.plugins.module_utils._errors import ParseError
 from ansible_collections.rdma.cluster.plugins.module_utils._fabric_graph import Graph
@@ -17,14 +19,18 @@ _SHOW = ("lldpcli", "show", "neighbors", "-f")
 _FORMS = ("json0", "json")
 
 
-def read_lldp(runner: Runner, plane: str, system: str, timeout_seconds: float) -> Graph:
-    """The host's own part of the graph; _fabric_build.merged joins those of all hosts. system: what to call this host."""
+def read_lldp(runner: Runner, plane: str, system: str, timeout_seconds: float, interfaces: Collection[str] | None = None) -> Graph:
+    """The host's own part of the graph; _fabric_build.merged joins those of all hosts. system: what to call this host.
+
+    interfaces: those that count, None for all.
+    """
     why = ""
     for form in _FORMS:
         try:
             done = runner.run([*_SHOW, form], timeout_seconds=timeout_seconds)
             if done.rc == 0:
-                return lldp_graph(plane, {system: parse_lldpcli(done.stdout)})
+                seen = parse_lldpcli(done.stdout)
+                return lldp_graph(plane, {system: [near for near in seen if interfaces is None or near.interface in interfaces]})
             why = f"lldpcli failed: {(done.stderr or done.stdout).strip()[:300] or done.rc} (is lldpd running?)"
         except CommandError as exc:
             missing = str(exc).startswith("command not found")

@@ -65,6 +65,11 @@ options:
       - What to call this host with O(source=lldp), where C(inventory_hostname) fits.
     type: str
     default: localhost
+  interfaces:
+    description:
+      - With O(source=lldp), the interfaces that count; without it, all do.
+    type: list
+    elements: str
   timeout:
     description:
       - How many seconds each tool may take.
@@ -224,13 +229,14 @@ def main() -> None:
             "counters": {"type": "list", "elements": "str", "choices": ["errors", "data"], "default": ["errors"]},
             "node_name_map": {"type": "path"},
             "name": {"type": "str", "default": "localhost"},
+            "interfaces": {"type": "list", "elements": "str"},
             "timeout": {"type": "float", "default": 120.0},
         },
         supports_check_mode=True,
     )
     params, read_at = module.params, time.time()
     if params["source"] == "lldp":
-        graph = read_lldp(SubprocessRunner(), params["plane"], params["name"], params["timeout"])
+        graph = read_lldp(SubprocessRunner(), params["plane"], params["name"], params["timeout"], params["interfaces"])
         module.exit_json(graph=graph.to_dict(), subnet_manager=None, subnet_managers=None, no_subnet_manager=None, read_at=read_at)
     asked = Asked(
         plane=params["plane"],

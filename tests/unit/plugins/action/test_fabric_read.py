@@ -114,7 +114,7 @@ def test_only_rails_of_hardware_are_asked_by_lldp(site: Site, soft: bool) -> Non
     assert site.task("graphs", {host: told() for host in HOSTS}) == ([] if soft else list(HOSTS))
     assert site.task("graphs", {}) == []
     assert site.task("managers", {}) == []
-    assert all(arguments == {"source": "lldp", "name": host} for host, arguments in site.asked)
+    assert all(arguments == {"source": "lldp", "name": host, "interfaces": ["ens1"]} for host, arguments in site.asked)
 
 
 def test_managers_are_asked_for_where_one_is_planned(site: Site) -> None:

@@ -137,6 +137,14 @@ def test_reading() -> None:
     assert read_lldp(old, "eth", "node1", 9.0).complete
 
 
+def test_other_interfaces_than_those_asked_for_are_no_problem() -> None:
+    """Behind a switch that nobody manages, each host sees all others."""
+    text = json_form(("ens1", "leaf1", "swp1"), ("eno1", "node2", "1"), ("eno1", "node3", "1"))
+    runner = FakeRunner([(JSON0_ARGV, 0, text, "")])
+    graph = read_lldp(runner, "eth", "node1", 9.0, ["ens1"])
+    assert (graph.problems, len(graph.links)) == ([], 1)
+
+
 def test_reading_fails_by_name() -> None:
     assert read_lldp(Without(["lldpcli"], []), "eth", "node1", 9.0).problems == ["lldpcli is not installed on this host: install lldpd"]
     down = FakeRunner([(argv, 1, "", "unable to connect to socket") for argv in (JSON0_ARGV, JSON_ARGV)])
