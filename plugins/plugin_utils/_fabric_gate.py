@@ -7,7 +7,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Any
@@ -24,7 +24,8 @@ from ansible_collections.rdma.cluster.plugins.plugin_utils._fabric_present impor
 from ansible_collections.rdma.cluster.plugins.plugin_utils._fabric_rails import leaf_of
 from ansible_collections.rdma.cluster.plugins.plugin_utils._fabric_readings import FABRIC, GRAPHS, best_graph, folder_of, readings
 from ansible_collections.rdma.cluster.plugins.plugin_utils._fabric_told import STAGE, by_host
-from ansible_collections.rdma.cluster.plugins.plugin_utils._fabric_view import Expected, View
+from ansible_collections.rdma.cluster.plugins.plugin_utils._fabric_view import End, Expected, View
+from ansible_collections.rdma.cluster.plugins.plugin_utils._nccl_profiles import MESH
 from ansible_collections.rdma.cluster.plugins.plugin_utils._run_folder import PLANE, RunFolder
 
 NO_FABRIC = "no rail on a fabric that could be discovered: Soft-RoCE has none of its own, and a virtual function is no node of InfiniBand's"
@@ -100,7 +101,7 @@ class FabricGate:
         judged = self._judged(name, plane, graph, plan)
         of_hosts, others = by_host(judged.findings, hosts)
         found.planes[name] = [*wrong, *(replace(each, host=f"{PLANE}{name}") for each in others)]
-        view = View(graph, plane.expected)
+        view = View(graph, plane.expected, mesh=self._mesh(hosts))
         for host, findings in of_hosts.items():
             found.hosts[host] += [*findings, _seen(view, host, plane)]
         if graph.complete:
@@ -127,8 +128,13 @@ class FabricGate:
             history=kept["history"],
             seconds=plane.read_at,
             run=self.run,
+            mesh=self._mesh({each.host for each in plane.expected}),
         )
         return judge(graph, asked)
+
+    def _mesh(self, hosts: Iterable[str]) -> bool:
+        """Whether the rails of a plane's hosts are cables between them."""
+        return any(self.known[host]["intent"]["fabric"].get("topology") == MESH for host in hosts)
 
     def _plan(self, name: str) -> tuple[Plan | None, list[Finding]]:
         """The plan of a plane's cables, if the intent has one that can be read."""
@@ -157,10 +163,18 @@ def _file(plane: str, what: str) -> str:
     return f"fabric/{plane}/{what}.json"
 
 
+def _there(view: View, hca: str) -> End | None:
+    """The leaf's port that an HCA hangs on; in a mesh also the other host's."""
+    place = leaf_of(view, hca)
+    if place is None and view.mesh:
+        return next((view.peers[hca, number] for number in view.linked.get(hca, ())), None)
+    return None if place is None else place[1]
+
+
 def _seen(view: View, host: str, plane: Plane) -> Finding:
     """Where the graph has a host: without it, nothing was said of one that is well."""
     own = sorted((guid for guid in view.hcas if view.host(guid) == host), key=view.name)
-    spots = [f"{view.rail(guid) or view.name(guid)} on {view.end(place[1])}" for guid in own if (place := leaf_of(view, guid)) is not None]
+    spots = [f"{view.rail(guid) or view.name(guid)} on {view.end(there)}" for guid in own if (there := _there(view, guid)) is not None]
     subject = view.plane
     if spots:
         return Finding(STAGE, CHECK, host, subject, OK, ", ".join(spots), EXPECTED)

@@ -47,8 +47,9 @@ def _partial(teller: Teller) -> Iterator[Cause]:
     if graph.problems or not (graph.complete or graph.doubles):
         observed = "; ".join(graph.problems[:4]) + (f"; and {len(graph.problems) - 4} more" if len(graph.problems) > 4 else "")
         yield teller.cause(CHECK, UNKNOWN, DISCOVERY, observed or "the discovery did not come to its end", EXPECTED, remedy)
-    elif not view.switches:
-        yield teller.cause(CHECK, UNKNOWN, DISCOVERY, f"{counted(view.hcas, 'HCA')} and no switch were seen", EXPECTED, remedy)
+    elif not view.seen:
+        missing = "cable" if view.mesh else "switch"
+        yield teller.cause(CHECK, UNKNOWN, DISCOVERY, f"{counted(view.hcas, 'HCA')} and no {missing} were seen", EXPECTED, remedy)
 
 
 def _unnamed(view: View) -> list[str]:

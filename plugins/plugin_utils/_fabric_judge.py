@@ -35,6 +35,8 @@ from ansible_collections.rdma.cluster.plugins.plugin_utils._fabric_wanted import
 class Asked:
     """What a plane is held against. plan: its cables, if there is a file; expected: the hosts' rails; ratio: the intended oversubscription.
 
+    mesh: whether the intent has cables between hosts, and no switch.
+
     elsewhere: HCA → its place on another plane, in words; before, before_run: the graph of an earlier run and that run's id; baseline,
     history: what the earlier run has kept; seconds, run: the time of this reading since 1970, and this run's id.
     """
@@ -49,6 +51,7 @@ class Asked:
     history: History | None = None
     seconds: float = 0.0
     run: str = ""
+    mesh: bool = False
 
 
 @dataclass(frozen=True)
@@ -62,7 +65,7 @@ class Judged:
 
 def judge(graph: Graph, asked: Asked) -> Judged:
     """The findings fabric.* of one plane's graph, but for fabric.balance, which needs a snapshot before load and one after it."""
-    view = View(graph, asked.expected)
+    view = View(graph, asked.expected, mesh=asked.mesh)
     plan = of_plan(asked.plan, view) if asked.plan is not None else None
     view.planned_tiers.update(plan.tiers if plan is not None else {})
     before = of_graph(asked.before, view) if asked.before is not None else None

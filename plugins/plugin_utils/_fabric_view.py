@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from functools import cached_property
 
 from ansible_collections.rdma.cluster.plugins.module_utils._checks_rate import SPEEDS
+from ansible_collections.rdma.cluster.plugins.module_utils._fabric_build import SOURCE as IBNETDISCOVER
 from ansible_collections.rdma.cluster.plugins.module_utils._fabric_graph import Graph, Link, Node, Port
 from ansible_collections.rdma.cluster.plugins.plugin_utils._fabric_tiers import tiers
 from ansible_collections.rdma.cluster.plugins.plugin_utils._run_folder import natural
@@ -42,10 +43,15 @@ class Expected:
 
 
 class View:
-    """One graph, indexed. expected: the rails that hosts have in this plane; planned_tiers: switch's GUID → tier of the plan."""
+    """One graph, indexed. expected: the rails that hosts have in this plane; planned_tiers: switch's GUID → tier of the plan.
 
-    def __init__(self, graph: Graph, expected: Sequence[Expected] = (), planned_tiers: Mapping[str, str] | None = None) -> None:
-        self.graph = graph
+    mesh: whether it is one of cables between hosts, which has no switch.
+    """
+
+    def __init__(
+        self, graph: Graph, expected: Sequence[Expected] = (), planned_tiers: Mapping[str, str] | None = None, *, mesh: bool = False
+    ) -> None:
+        self.graph, self.mesh = graph, mesh
         self.nodes: Mapping[str, Node] = {guid: node for guid, node in graph.nodes.items() if node.kind in CABLED}
         self.links: list[Link] = sorted(
             (link for link in graph.links if link.a[0] in self.nodes and link.b[0] in self.nodes), key=lambda link: (link.a, link.b)
@@ -65,8 +71,16 @@ class View:
 
     @property
     def whole(self) -> bool:
-        """Whether the discovery has come to its end, and seen a fabric: else what was not seen may be there."""
-        return self.graph.complete and not self.graph.problems and bool(self.switches)
+        """Whether the discovery has come to its end, and seen a fabric: else what was not seen may be there.
+
+        In a mesh of InfiniBand each cable is a subnet, and the tools see one of them.
+        """
+        return self.graph.complete and not self.graph.problems and self.seen and not (self.mesh and self.graph.source == IBNETDISCOVER)
+
+    @property
+    def seen(self) -> bool:
+        """Whether there is what makes a fabric: a switch, or in a mesh a cable."""
+        return bool(self.switches) or (self.mesh and bool(self.links))
 
     @cached_property
     def switches(self) -> list[str]:

@@ -11,7 +11,7 @@ from typing import Any
 
 from ansible_collections.rdma.cluster.plugins.module_utils._fabric_graph import Graph
 from ansible_collections.rdma.cluster.plugins.module_utils._fabric_lldp import lldp_graph
-from ansible_collections.rdma.cluster.plugins.module_utils._lldpcli import parse_lldpcli
+from ansible_collections.rdma.cluster.plugins.module_utils._lldpcli import Neighbour, parse_lldpcli
 from ansible_collections.rdma.cluster.plugins.plugin_utils._fabric_ethernet import SILENT, ethernet_planes
 from ansible_collections.rdma.cluster.plugins.plugin_utils._fabric_gate import FabricGate
 from ansible_collections.rdma.cluster.plugins.plugin_utils._run_folder import RunFolder
@@ -62,6 +62,21 @@ def test_hosts_on_one_leaf(tmp_path: Path) -> None:
     said = judge(folder, known(2))
     assert said["n1"] == said["n2"] == []
     assert {status for _check, status, _observed in said["eth"]} == {"not_applicable"}
+
+
+def test_a_mesh_of_cables_between_hosts_has_no_switch(tmp_path: Path) -> None:
+    folder, hosts = RunFolder(tmp_path), known(2)
+    for host, other in (("n1", "n2"), ("n2", "n1")):
+        mac, able = f"52:54:00:00:00:0{other[1]}", {"Bridge": False, "Router": False, "Station": True}
+        near = Neighbour("ens1", "mac", mac, other, None, "mac", mac, "ens1", able, [], None, "LLDP")
+        read(folder, host, lldp_graph("lldp", {host: [near]}))
+    assert judge(folder, hosts)["eth"][0] == ("fabric.graph", "unknown", "2 HCAs and no switch were seen")
+    for its in hosts.values():
+        its["intent"]["fabric"]["topology"] = "mesh"
+    said = judge(folder, hosts)
+    assert said["n1"] == said["n2"] == []
+    assert {status for _check, status, _observed in said["eth"]} == {"not_applicable"}
+    assert [each.observed for each in FabricGate(folder, hosts, "R1", str).judge().hosts["n1"]] == ["rail0 on n2 ens1"]
 
 
 def test_other_interfaces_are_none_of_the_planes(tmp_path: Path) -> None:

@@ -453,6 +453,20 @@ def test_servers_on_leaves_of_rails_that_they_have_not_are_where_a_port_was_free
     assert [(each.check, each.host) for each in troubles(fabric, fabric, plan=False, ratio=None)] == [("fabric.rails", "node3")]
 
 
+def test_in_a_mesh_of_infiniband_one_cable_is_seen_and_no_other_is_missing() -> None:
+    fabric = Fabric()
+    for name in ("node1 mlx5_0", "node2 mlx5_0", "node2 mlx5_1", "node3 mlx5_0"):
+        fabric.node(name, "host")
+    fabric.join(("node1 mlx5_0", 1), ("node2 mlx5_0", 1))
+    expected = fabric.expected()
+    for name in ("node2 mlx5_1", "node3 mlx5_0"):
+        fabric.remove(name)
+    found = judge(fabric.graph(), Asked(None, expected, mesh=True)).findings
+    assert bad(found) == []
+    assert any(each.check == "fabric.cabling" and each.status == "not_applicable" for each in found)
+    assert [each.observed for each in bad(judge(fabric.graph(), Asked(None, expected)).findings)] == ["2 HCAs and no switch were seen"]
+
+
 def test_without_rails_in_the_intent_names_of_devices_warn() -> None:
     fabric = rail()
     swapped_rails(fabric)
