@@ -167,22 +167,29 @@ class Comparison:
             if guid not in self.known and plans[self.view.nodes[guid].kind]:
                 by_owner[self._owner(guid)].append(guid)
         extra = {guid for nodes in by_owner.values() for guid in nodes}
+        at: dict[str, set[Pair]] = defaultdict(set)
+        for pair in odd:
+            for node, _port in pair:
+                at[node].add(pair)
         for nodes in by_owner.values():
-            self._add("extra node", nodes, (), [pair for pair in odd if {pair[0][0], pair[1][0]} & set(nodes)])
+            self._add("extra node", nodes, (), sorted(set[Pair]().union(*(at[node] for node in nodes))))
         unplanned = {guid for guid in self.view.nodes if guid not in self.known}
         return [pair for pair in odd if not {pair[0][0], pair[1][0]} & (extra | unplanned)]
 
     def _bundles(self, wrong: list[Pair], odd: list[Pair]) -> tuple[list[Pair], list[Pair]]:
         """Cables between the right switches, on other ports than wanted."""
         seen = _by_nodes(odd)
+        wanted: list[Pair] = []
+        found: list[Pair] = []
         for nodes, cables in _by_nodes(wrong).items():
             if not set(nodes) <= self.switches or nodes not in seen:
                 continue
             linked = sorted(cables, key=lambda pair: (not any(end in self.view.peers for end in pair), pair))
             count = min(len(linked), len(seen[nodes]))
             self._add("ports", nodes, linked[:count], seen[nodes][:count])
-            wrong, odd = _without(wrong, linked[:count]), _without(odd, seen[nodes][:count])
-        return wrong, odd
+            wanted += linked[:count]
+            found += seen[nodes][:count]
+        return _without(wrong, wanted), _without(odd, found)
 
     def _swaps(self, wrong: list[Pair], odd: list[Pair]) -> tuple[list[Pair], list[Pair]]:
         """Two cables each of which has an end of the other; those of the same two hosts or switches are one cause."""

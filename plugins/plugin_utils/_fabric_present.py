@@ -78,7 +78,7 @@ def _gone(teller: Teller, gone: list[Expected], expected: Sequence[Expected], be
     for leaf, those in by_leaf.items():
         name = before.names[leaf] if before is not None else leaf
         yield _together(teller, those, name, f"{name} is gone, and with it {counted(those, 'HCA')}", [leaf])
-        gone = [each for each in gone if each not in those]
+        gone = _without(gone, those)
     of_rail: dict[str, list[Expected]] = defaultdict(list)
     for each in gone:
         of_rail[each.rail].append(each)
@@ -89,7 +89,7 @@ def _gone(teller: Teller, gone: list[Expected], expected: Sequence[Expected], be
             and not _whole_hosts(those, gone, expected)
         ):
             yield _together(teller, those, rail, f"{counted(those, 'HCA')} of {rail} are not in the fabric", [])
-            gone = [each for each in gone if each not in those]
+            gone = _without(gone, those)
     of_host: dict[str, list[Expected]] = defaultdict(list)
     for each in gone:
         of_host[each.host].append(each)
@@ -99,6 +99,11 @@ def _gone(teller: Teller, gone: list[Expected], expected: Sequence[Expected], be
         yield teller.cause(
             CHECK, ERROR, words, f"{words} is not in the fabric", EXPECTED, remedy, host=host, nodes=_guids(those), absence=True
         )
+
+
+def _without(gone: Sequence[Expected], those: Collection[Expected]) -> list[Expected]:
+    taken = set(those)
+    return [each for each in gone if each not in taken]
 
 
 def _whole_hosts(those: Sequence[Expected], gone: Sequence[Expected], expected: Sequence[Expected]) -> bool:
