@@ -173,7 +173,7 @@ def _there(view: View, hca: str) -> End | None:
 
 def _seen(view: View, host: str, plane: Plane) -> Finding:
     """Where the graph has a host: without it, nothing was said of one that is well."""
-    own = sorted((guid for guid in view.hcas if view.host(guid) == host), key=view.name)
+    own = sorted(view.of_host.get(host, ()), key=view.name)
     spots = [f"{view.rail(guid) or view.name(guid)} on {view.end(there)}" for guid in own if (there := _there(view, guid)) is not None]
     subject = view.plane
     if spots:

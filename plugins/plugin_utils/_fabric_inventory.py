@@ -26,7 +26,11 @@ def inventory(graphs: Sequence[Graph], facts: Mapping[str, Mapping[str, Any]]) -
     Hosts with the same rails share a group, or all of them have the rails once. A rail's rate is that of most of its ports.
     """
     ports = find_ports(graphs, facts)
-    by_host = {host: _rails(host, ports) for host in sorted(facts, key=natural)}
+    of_host: dict[str, list[RailPort]] = defaultdict(list)
+    for port in ports:
+        of_host[port.host].append(port)
+    usual = _usual_rates(ports)
+    by_host = {host: _rails(of_host[host], usual) for host in sorted(facts, key=natural)}
     notes = [*_notes(graphs, facts, by_host), *strange(ports), *_slow(ports)]
     groups: dict[str, list[str]] = defaultdict(list)
     for host, rails in by_host.items():
@@ -43,9 +47,9 @@ def inventory(graphs: Sequence[Graph], facts: Mapping[str, Mapping[str, Any]]) -
     return "\n".join(lines) + "\n"
 
 
-def _rails(host: str, ports: Sequence[RailPort]) -> list[Rail]:
-    usual = _usual_rates(ports)
-    own = sorted((port for port in ports if port.host == host and port.pci is not None), key=lambda port: (port.rail, port.port))
+def _rails(ports: Sequence[RailPort], usual: Mapping[tuple[str, int], float | None]) -> list[Rail]:
+    """The rails of a host's ports; usual: the rates of all hosts' ports, of _usual_rates."""
+    own = sorted((port for port in ports if port.pci is not None), key=lambda port: (port.rail, port.port))
     double = Counter(port.rail for port in own)
     return [_rail(port, usual[port.plane, port.rail], several=double[port.rail] > 1) for port in own]
 

@@ -70,9 +70,9 @@ def _guid(graph: Graph, host: str, device: Mapping[str, Any], interface: str) ->
     guid = "0x" + str(device.get("node_guid") or "").replace(":", "").lower()
     if guid in graph.nodes:
         return guid
-    if graph.source != "lldp":
-        return None
-    return next((each for each, node in graph.nodes.items() if node.name == host and node.device == interface), None)
+    # As lldp_graph knows a host's interface.
+    known = f"{host} {interface}"
+    return known if graph.source == "lldp" and known in graph.nodes else None
 
 
 def _by_leaves(ports: Sequence[RailPort]) -> list[RailPort]:

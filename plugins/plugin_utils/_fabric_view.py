@@ -93,6 +93,14 @@ class View:
         return sorted((guid for guid, node in self.nodes.items() if node.kind == "host"), key=lambda guid: (natural(self.name(guid)), guid))
 
     @cached_property
+    def of_host(self) -> dict[str, list[str]]:
+        """Host → its HCAs, in order."""
+        found: dict[str, list[str]] = defaultdict(list)
+        for guid in self.hcas:
+            found[self.host(guid)].append(guid)
+        return dict(found)
+
+    @cached_property
     def _switch_names(self) -> Counter[str]:
         return Counter(node.name for node in self.nodes.values() if node.kind == "switch")
 
