@@ -98,6 +98,9 @@ class _Rail:
             return self._finding("qos.backend", OK, f"{state['backend']}: {why}", expected)
         if self._rail.rail["soft"]:
             return self._finding("qos.backend", NOT_APPLICABLE, f"Soft-RoCE, and {why}", expected)
+        if self._facts["netdevs"][self._rail.netdev].get("function") == "vf":
+            whose = "a virtual function, whose trust, PFC and classes are those of its card: the machine that has it sets them"
+            return self._finding("qos.backend", NOT_APPLICABLE, f"{whose}; {why}", expected)
         remedy = f"Install iproute2's dcb or mlnx-tools on {self._host}; a NIC whose driver has no DCB cannot carry lossless RoCE."
         return self._finding("qos.backend", ERROR, why, expected, remedy)
 

@@ -83,6 +83,19 @@ def test_an_interface_without_dcb() -> None:
     assert set(found) == {"qos.backend", "qos.rdma_cm", "qos.boot"}
 
 
+@pytest.mark.parametrize(("function", "status"), [("pf", ERROR), ("vf", NOT_APPLICABLE)])
+def test_a_virtual_function_has_the_settings_of_its_card(function: str, status: str) -> None:
+    facts = lab_facts()
+    nothing = {**mlx5_qos(), "backend": None, "why": "the driver of ens1 has no DCB (Operation not supported)"}
+    facts.update(qos={"ens1": nothing, "ens2": nothing}, units={**facts["units"], **UNITS})
+    for netdev in facts["netdevs"].values():
+        netdev["function"] = function
+    rails = [{**rail, "soft": False} for rail in lab_rails()]
+    found = check_qos("node1", {"rails": rails}, facts, profile())
+    assert {finding.status for finding in found if finding.check == "qos.backend"} == {status}
+    assert {finding.status for finding in found if finding.check != "qos.backend"} == {OK}
+
+
 def test_a_state_that_was_not_read() -> None:
     assert {check: finding.status for check, finding in judged(None).items()} == {"qos.backend": UNKNOWN}
 
