@@ -23,9 +23,9 @@ DISCOVERY = "discovery"
 MAP = "/etc/rdma/ib-node-name-map of every host that may read the plane (a GUID and a name in quotes a line)"
 EXPECTED = "a whole graph, in which every switch has a name of its own, and every port a GUID and LID of its own"
 _BURNT = "A card was burnt with the GUID of another: read them with `mstflint -d PCI query` and burn the right one (`sg`)."
-#: What switches say of themselves before anybody has named them.
+#: What switches say of themselves before anybody has named them; "quantum-leaf1" is a name.
 DEFAULT_NAME = re.compile(
-    r"(?:Infiniscale|InfiniScale|SwitchX|Switch ?IB|Quantum|MT[0-9]+|Mellanox|NVIDIA)\b.*|0x[0-9a-f]{16}|", re.IGNORECASE
+    r"(?:Infiniscale|SwitchX|Switch[- ]?IB|Quantum|MT[0-9]+|Mellanox|NVIDIA)(?:-[0-9IVX]{1,4})?(?: .*)?|0x[0-9a-f]{16}|", re.IGNORECASE
 )
 
 

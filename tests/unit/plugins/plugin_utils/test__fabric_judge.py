@@ -382,6 +382,16 @@ def test_a_host_on_another_plane_is_told_by_its_place() -> None:
     ]
 
 
+def test_a_name_may_begin_with_the_maker_s() -> None:
+    clean, fabric = rail(), rail()
+    for number, name in enumerate(("quantum-spine1", "nvidia-spine2", "mellanox-s3"), start=1):
+        fabric.nodes[f"spine{number}"]["name"] = name
+    assert troubles(fabric, clean) == []
+    for name in ("Infiniscale-IV Mellanox Technologies", "SwitchX -  Mellanox Technologies", "Quantum-2", "Switch-IB 2", "MT54000"):
+        fabric.nodes["spine1"]["name"] = name
+        assert [each.subject for each in troubles(fabric, clean)] == ["switches without a name"]
+
+
 def test_two_switches_of_one_name_are_told_apart() -> None:
     fabric = rail()
     fabric.nodes["leaf2"]["name"] = "leaf1"
