@@ -118,8 +118,16 @@ def _shape(teller: Teller, asked: Asked, plan: Wanted | None, before: Wanted | N
     slow, odd = (explained(cause for cause in causes if (cause.finding.check == LINKS) == links)[1] for links in (True, False))
     mended = shape(view, plan or before, slow, odd)
     names = {guid: view.name(guid) for guid in view.switches}
-    symmetry = check_symmetry(mended, teller)
+    symmetry = check_symmetry(mended, teller, _planned_switches(view, plan))
     named = named_of(symmetry, names)
     ratio = check_ratio(mended, asked.ratio, named, teller)
     named |= named_of(ratio, names)
     return [*symmetry, *ratio, *check_bisection(mended, shape(view), asked.ratio, named, teller)]
+
+
+def _planned_switches(view: View, plan: Wanted | None) -> set[str]:
+    """The names of the switches whose cables to other switches a plan has."""
+    if plan is None:
+        return set()
+    guids = {end[0] for end, other in plan.peers.items() if {end[0], other[0]} <= plan.switches}
+    return {view.name(guid) if guid in view.nodes else plan.names[guid] for guid in guids}

@@ -9,6 +9,7 @@ from __future__ import annotations
 import itertools
 from collections import Counter, defaultdict
 from collections.abc import Collection, Iterator, Mapping, Sequence
+from dataclasses import replace
 
 from ansible_collections.rdma.cluster.plugins.module_utils._findings import ERROR, WARNING
 from ansible_collections.rdma.cluster.plugins.plugin_utils._fabric_mended import TIERS, Shape, matrix
@@ -24,9 +25,15 @@ DENSE = 0.75
 EVEN = "the same number and rate of links from each leaf to each spine, two ways at least"
 
 
-def check_symmetry(shape: Shape, teller: Teller) -> list[Cause]:
-    """Findings fabric.symmetry: uplinks that are not as the others', and switches or cables that everything hangs on."""
-    causes = [cause for lower in TIERS[:-1] for rows, columns in matrix(shape, lower) for cause in _uneven(shape, rows, columns, teller)]
+def check_symmetry(shape: Shape, teller: Teller, planned: Collection[str] = ()) -> list[Cause]:
+    """Findings fabric.symmetry: uplinks that are not as the others', and switches or cables that everything hangs on.
+
+    planned: switches whose cables to others a plan has, so that another number of them is meant, and no more than a warning.
+    """
+    causes = list(_all_uneven(shape, teller))
+    if causes and planned:
+        uneven = {cause.finding.subject for cause in _all_uneven(_by_number(shape), teller) if cause.nodes <= set(planned)}
+        causes = [_meant(cause) if cause.finding.subject in uneven else cause for cause in causes]
     named = {name for cause in causes for name in cause.nodes}
     causes += _single(shape, named, teller)
     if causes:
@@ -34,6 +41,25 @@ def check_symmetry(shape: Shape, teller: Teller) -> list[Cause]:
     if not shape.of_tier("spine"):
         return [teller.skip(SYMMETRY, "no spines", EVEN)]
     return [teller.well(SYMMETRY, f"{len(shape.of_tier('leaf'))} leaves, {len(shape.of_tier('spine'))} spines, all alike", EVEN)]
+
+
+def _all_uneven(shape: Shape, teller: Teller) -> Iterator[Cause]:
+    for lower in TIERS[:-1]:
+        for rows, columns in matrix(shape, lower):
+            yield from _uneven(shape, rows, columns, teller)
+
+
+def _by_number(shape: Shape) -> Shape:
+    """As if all cables between switches had one rate: a plan tells none."""
+    joined = {switch: {other: (1.0,) * len(rates) for other, rates in others.items()} for switch, others in shape.joined.items()}
+    return replace(shape, joined=joined)
+
+
+def _meant(cause: Cause) -> Cause:
+    if cause.finding.status != ERROR:
+        return cause
+    remedy = f"It is as planned. If it is not meant, correct the plan: {cause.finding.subject} is the narrow place of its tier."
+    return replace(cause, finding=replace(cause.finding, status=WARNING, remedy=remedy))
 
 
 def _uneven(shape: Shape, rows: Sequence[str], columns: Sequence[str], teller: Teller) -> Iterator[Cause]:

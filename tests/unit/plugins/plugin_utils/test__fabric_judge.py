@@ -365,6 +365,22 @@ def test_what_is_planned_too_thin_is_told_once() -> None:
     assert troubles(fabric, fabric, ratio=2.0) == []
 
 
+def test_another_number_of_uplinks_may_be_planned_and_another_rate_may_not() -> None:
+    planned = leafspine(5, 2, 4, 4)
+    for port in (7, 8, 11, 12):
+        planned.cut(("leaf5", port))
+    told = ("fabric.symmetry", "leaf5", "leaf5: 2 × 400 Gb/s to each of 2, the others 4 × 400 Gb/s")
+    for plan, status in ((True, "warning"), (False, "error")):
+        found = troubles(planned, planned, plan=plan, ratio=None)
+        assert [(each.status, (each.check, each.subject, each.observed)) for each in found] == [(status, told)]
+        assert ("It is as planned" in found[0].remedy) is plan
+    half = leafspine(2, 2, 4, 4)
+    for leaf in (1, 2):
+        for port in range(9, 13):
+            half.slow((f"leaf{leaf}", port), 4, "HDR")
+    assert ("fabric.symmetry", "error") in [(each.check, each.status) for each in troubles(half, half, ratio=None)]
+
+
 def test_one_spine_alone_is_the_only_way() -> None:
     fabric = leafspine(3, 1, 4, 4)
     assert [(each.check, each.status, each.observed) for each in troubles(fabric, fabric)] == [
