@@ -22,6 +22,7 @@ from ansible_collections.rdma.cluster.plugins.plugin_utils._gate import known_ho
 from ansible_collections.rdma.cluster.plugins.plugin_utils._pair_choice import Choice, Outside, choose
 from ansible_collections.rdma.cluster.plugins.plugin_utils._pair_evidence import SWEEP, Evidence
 from ansible_collections.rdma.cluster.plugins.plugin_utils._pair_fleet import Fleet
+from ansible_collections.rdma.cluster.plugins.plugin_utils._pair_judged import Judged
 from ansible_collections.rdma.cluster.plugins.plugin_utils._pair_low import low_ports
 from ansible_collections.rdma.cluster.plugins.plugin_utils._pair_plan import Endpoint, pack, runtime_max_seconds
 from ansible_collections.rdma.cluster.plugins.plugin_utils._pair_suspects import MOST, reach
@@ -88,10 +89,9 @@ class PairAction(RunAction):
         return Evidence.of(self.folder, SWEEP, self.fleet.intents, self.fleet.facts)
 
     def suspects(self, sweep: Evidence) -> list[Verdict]:
-        """What a sweep says is to blame, and the ports that their own figures refuse, unless these make too many of them."""
+        """Whom to measure again: what a sweep says is to blame, and the ports that their own figures refuse, unless these make too many."""
         found = sweep.verdicts(self.intent["pairs"], self.proofs)
-        blamed = [each.verdict for each in found if each.status in STOPPING]
-        low = [each.verdict for each in low_ports(sweep, found, self.intent["pairs"])]
+        blamed, low = _stopping(found), _stopping(low_ports(sweep, found, self.intent["pairs"]))
         return blamed if len(blamed) + len(low) > MOST else blamed + low
 
     def why_no_load(self, sweep: Evidence) -> str:
@@ -99,10 +99,11 @@ class PairAction(RunAction):
         return "" if sweep.is_over(self.variables["ansible_play_hosts"]) else "The sweep was stopped; the next run goes on with it."
 
     def well(self, sweep: Evidence) -> dict[str, list[str]]:
-        """Rail → the hosts still in this play that the sweep says nothing against."""
+        """Rail → the hosts still in this play that no verdict of the sweep is against."""
         playing = self.variables["ansible_play_hosts"]
         here = [host for host in sweep.plan["hosts"] if host in self.fleet.endpoints and host in playing]
-        good = reach(sweep.bandwidth, self.suspects(sweep), here, sweep.partitions).good
+        blamed = _stopping(sweep.verdicts(self.intent["pairs"], self.proofs))
+        good = reach(sweep.bandwidth, blamed, here, sweep.partitions).good
         return {rail: [host for host in here if host in hosts] for rail, hosts in good.items()}
 
     @staticmethod
@@ -122,3 +123,7 @@ class PairAction(RunAction):
             "runtime_max_seconds": runtime_max_seconds(plan),
             "msg": words,
         }
+
+
+def _stopping(found: Iterable[Judged]) -> list[Verdict]:
+    return [each.verdict for each in found if each.status in STOPPING]
