@@ -42,6 +42,7 @@ PERFTEST_KINDS = (
     "no_perftest",
     "timeout",
     "signal",
+    "clock",
     "zero",
     "unknown",
 )

@@ -42,6 +42,7 @@ import sys
 import threading
 import time
 import zlib
+from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from itertools import chain, repeat
 from pathlib import Path
@@ -67,6 +68,10 @@ FAILED_ENDING_SECONDS = 1.0
 """How long it may go on after the other one has failed, or the other host has gone."""
 PERFTEST_OVERHEAD_SECONDS = 30.0
 """What perftest may take beside its measuring time, unless the plan's test says deadline_seconds."""
+LOST_CLOCK = "Correlation coefficient r^2"
+"""What perftest says on standard error when it could not tell how fast its CPU counts: what it has measured is lost (get_clock.c)."""
+ATTEMPTS = 3
+"""How often two partners measure a test at the most, if the client's clock is lost."""
 OUTPUT_HEAD_BYTES = 16 * 1024
 OUTPUT_TAIL_BYTES = 48 * 1024
 MESSAGE_BYTES = 4096
@@ -1222,7 +1227,8 @@ class Meeting:
     """One meeting of two hosts on a rail: all its tests, one after another, over one connection.
 
     The client says hello. For each test, the server says "ready" once its perftest listens, and then each says "done" with
-    perftest's exit code when that has ended; "failed" stands for either. What these messages carry beside:
+    perftest's exit code when that has ended; "failed" stands for either. A client that has lost its clock says so with "done", and
+    where both were done, the same test comes again. What these messages carry beside:
     hello: which tests the client lacks; ready: which of them are left; both: whom the sender found dead; ready, done, failed: the
     number of the test.
     """
@@ -1231,6 +1237,9 @@ class Meeting:
         self._rail, self._sweep = rail, rail.sweep
         self._number, self._other, self._serving = number, other, serving
         self._left = tests
+        self._attempts: Counter[int] = Counter()
+        self._again = False
+        self._done: JsonDict | None = None
         self._waited_since: float | None = time.monotonic()
         self._parted = False
 
@@ -1260,8 +1269,8 @@ class Meeting:
         self._left = theirs
         if not theirs:
             wire.send(MeetingError("refused", f"{self._sweep.host} was asked for none of the plan's tests").told())
-        for test in list(self._left):
-            self._attempt(test, wire)
+        while self._left:
+            self._attempt(self._left[0], wire)
 
     def _follow(self, wire: Wire) -> None:
         while self._left:
@@ -1318,13 +1327,15 @@ class Meeting:
         self._sweep.results.write(record)
 
     def _attempt(self, test: int, wire: Wire) -> None:
-        """Measure one test and record it. Raises MeetingError when the meeting is over."""
+        """Measure one test and record it, unless it is to come again. Raises MeetingError when the meeting is over."""
         record, error = self._blank(test), None
+        self._attempts[test] += 1
         try:
             self._measure(record, test, wire)
         except MeetingError as exc:
             error = exc
-        self._record(record, error)
+        if error is not None or not self._again:
+            self._record(record, error)
         if not self._serving:
             self._waited_since = time.monotonic()
         if error is not None and error.ends_meeting:
@@ -1334,7 +1345,7 @@ class Meeting:
         """Run perftest beside the partner's; whatever happens, tell the partner and leave no process."""
         perftest: Perftest | None = None
         begun = time.monotonic()
-        self._parted, under_way = False, not self._serving
+        self._parted, self._done, self._again, under_way = False, None, False, not self._serving
         try:
             perftest = self._start(record, self._sweep.tests[number])
             if self._serving:
@@ -1342,10 +1353,13 @@ class Meeting:
                 wire.send({"kind": "ready", "test": number, "lacks": self._left, **self._sweep.rumours()})
                 under_way = True
             parting = self._supervise(perftest, allowed_seconds(self._sweep.tests[number]), wire)
-            wire.send({"kind": "done", "test": number, "exit_code": perftest.end()})
+            lost = not self._serving and perftest.end() == 0 and LOST_CLOCK in perftest.stderr.text()
+            wire.send({"kind": "done", "test": number, "exit_code": perftest.end(), "again": lost})
             parting = parting or self._await_parting(wire)
             if perftest.end() != 0 and parting is not None and parting.error_class == "dead":
                 raise parting
+            asked = lost or (self._serving and self._done is not None and self._done.get("again") is True)
+            self._again = asked and self._done is not None and self._attempts[number] < ATTEMPTS
         except MeetingError as exc:
             with contextlib.suppress(MeetingError):
                 wire.send(exc.told("failed", test=number, lacks=self._left))
@@ -1410,6 +1424,7 @@ class Meeting:
             return exc, FAILED_ENDING_SECONDS
         if not authentic or message.get("kind") != "done":
             return _refused(message, "the partner"), FAILED_ENDING_SECONDS
+        self._done = message
         code = message.get("exit_code")
         error = MeetingError("timeout", f"the partner's perftest ended with exit code {code} and ours went on")
         return error, FAILED_ENDING_SECONDS if code else ENDING_SECONDS

@@ -32,14 +32,16 @@ class Failure:
 
     kind: no_device, refused, port_taken, qp, mtu, retry_exceeded, memory_registration, gpu_memory, version (the two ends
     are of versions or options that do not go together), no_perftest (it is not installed, or cannot be loaded), timeout,
-    signal (something else than the caller killed it; SIGKILL: most likely for want of memory), zero (it ended well and
-    measured nothing) or unknown.
+    signal (something else than the caller killed it; SIGKILL: most likely for want of memory), clock (it could not tell how fast
+    its CPU counts, and so no rate), zero (it ended well and measured nothing) or unknown.
     """
 
     kind: str
     line: str
 
 
+#: get_clock.c: it fits the CPU's counter against the clock, and gives up where the fit is poor; every rate is zero then.
+_LOST_CLOCK = re.compile(r"^Correlation coefficient r\^2: .*", re.MULTILINE)
 _MR_REFUSED = ("Couldn't allocate MR", "failed to create mr", "Failed to create mr", "Failed to create MR")
 _SIGNS: tuple[tuple[str, tuple[str, ...], str], ...] = (
     ("retry_exceeded", ("Failed status",), r"Failed status(?: 12\b|-.{0,99}\(12\))"),
@@ -104,7 +106,7 @@ def _value(row: BandwidthRow | LatencyRow) -> float:
 
 def find_failure(stdout: str, stderr: str, exit_code: int | None, *, argv: Sequence[str] = ()) -> Failure | None:
     """Return why a test gave no result, None if it gave one. Arguments as in classify_failure."""
-    return _unmeasured(stdout) if exit_code == 0 else classify_failure(stdout, stderr, exit_code, argv=argv)
+    return _unmeasured(stdout, stderr) if exit_code == 0 else classify_failure(stdout, stderr, exit_code, argv=argv)
 
 
 def find_sign(stdout: str, stderr: str, *, argv: Sequence[str] = ()) -> Failure | None:
@@ -143,7 +145,7 @@ def classify_failure(
     kind; for an unknown failure, the first line of stderr; for a timeout without a sign, what it said last.
     """
     if exit_code == 0:
-        return _unmeasured(stdout) or Failure("unknown", "")
+        return _unmeasured(stdout, stderr) or Failure("unknown", "")
     sign = find_sign(stdout, stderr, argv=argv)
     if sign is not None:
         return sign
@@ -174,7 +176,12 @@ def _line_at(text: str, place: int) -> str:
     return text[text.rfind("\n", 0, place) + 1 : text.find("\n", place)].strip()
 
 
-def _unmeasured(stdout: str) -> Failure | None:
+def _unmeasured(stdout: str, stderr: str) -> Failure | None:
+    failure, lost = _no_value(stdout), _LOST_CLOCK.search(stderr)
+    return failure if failure is None or lost is None else Failure("clock", lost.group().strip())
+
+
+def _no_value(stdout: str) -> Failure | None:
     try:
         result = parse_result(stdout, report_gbits=True)
     except ParseError as exc:

@@ -34,6 +34,7 @@ from ansible_collections.rdma.cluster.plugins.module_utils._perftest import pars
 
 STANDIN = Path(__file__).parents[2] / "standins" / "ib_write_bw"
 FLEET_VARIABLE = "TEST_FLEET"
+CLOCKS_VARIABLE = "STANDIN_CLOCKS"
 STANDIN_SECONDS = 0.05
 BANDWIDTH = {"name": "bandwidth", "command": "ib_write_bw", "size_bytes": 65536, "queue_pairs": 1, "duration_seconds": 1}
 LATENCY = {"name": "latency", "command": "ib_send_lat", "size_bytes": 2, "duration_seconds": 1}
@@ -482,6 +483,42 @@ def test_a_perftest_that_hangs_is_killed_at_its_deadline(fleet: Fleet) -> None:
     assert (server["error"]["class"], server["exit_code"]) == ("timeout", -signal.SIGKILL)
     assert client["exit_code"] != 0
     assert all(0.45 < record["seconds"] < 4 for record in (server, client))
+
+
+@pytest.mark.parametrize(("times", "measured"), [(0, 1), (1, 2), (2, 3)])
+def test_a_client_that_lost_its_clock_measures_again_at_once(fleet: Fleet, times: int, measured: int) -> None:
+    clocks = fleet.folder / "clocks"
+    fleet.environment[CLOCKS_VARIABLE] = str(clocks)
+    fleet.plan["tests"].append({**BANDWIDTH, "name": "both", "bidirectional": True})
+    fleet.behave("node1", f"clock{times}")
+    fleet.run()
+    for host in fleet.hosts:
+        assert [(record["test"], record["exit_code"], record["error"]) for record in fleet.records(host)] == [
+            ("bandwidth", 0, None),
+            ("both", 0, None),
+        ]
+    assert [parse_bandwidth(record["stdout"]).average_gbps for record in fleet.records("node1")] == [97.5, 97.5]
+    assert len(clocks.read_text()) == measured + 1
+
+
+def test_a_clock_that_stays_lost_is_recorded_after_the_last_attempt(fleet: Fleet) -> None:
+    clocks = fleet.folder / "clocks"
+    fleet.environment[CLOCKS_VARIABLE] = str(clocks)
+    fleet.behave("node1", "clock9")
+    fleet.run()
+    (client,), (server,) = (fleet.records(host) for host in fleet.hosts)
+    assert (client["exit_code"], client["error"], server["exit_code"], server["error"]) == (0, None, 0, None)
+    assert runner.LOST_CLOCK in client["stderr"]
+    assert len(clocks.read_text()) == runner.ATTEMPTS
+
+
+def test_the_server_s_clock_is_not_asked(fleet: Fleet) -> None:
+    clocks = fleet.folder / "clocks"
+    fleet.environment[CLOCKS_VARIABLE] = str(clocks)
+    fleet.behave("node2", "clock9")
+    fleet.run()
+    assert parse_bandwidth(fleet.records("node1")[0]["stdout"]).average_gbps == 97.5
+    assert len(clocks.read_text()) == 1
 
 
 def test_a_server_that_ends_before_it_listens(fleet: Fleet) -> None:

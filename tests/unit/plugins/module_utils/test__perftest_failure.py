@@ -191,6 +191,22 @@ def test_a_zero_latency_or_bandwidth_is_a_failure() -> None:
     assert find_failure(text, "", 0) == Failure("zero", "2       0            0.00        0.00")
 
 
+def of_bandwidth(row: str) -> str:
+    return f" #bytes     #iterations    BW peak[Gb/sec]    BW average[Gb/sec]   MsgRate[Mpps]\n {row}\n"
+
+
+def test_a_zero_of_a_lost_clock_is_told_by_its_line() -> None:
+    """perftest 6.06 on a busy machine: it ends well, and all rates are zero."""
+    text = of_bandwidth("65536      200              0.000000           0.000000           0.000000")
+    line = "Correlation coefficient r^2: 0.423822 < 0.9"
+    assert find_failure(text, f"{line}\n", 0) == classify_failure(text, f"{line}\n", 0) == Failure("clock", line)
+
+
+def test_a_lost_clock_takes_no_result_that_is_there() -> None:
+    text = of_bandwidth("65536      200              97.50              97.50              0.185966")
+    assert find_failure(text, "Correlation coefficient r^2: 0.423822 < 0.9\n", 0) is None
+
+
 def test_the_zero_among_several_sizes_is_quoted() -> None:
     text = (
         " #bytes     #iterations    BW peak[Gb/sec]    BW average[Gb/sec]   MsgRate[Mpps]\n"
