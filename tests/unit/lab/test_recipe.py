@@ -60,3 +60,10 @@ def test_each_rail_of_a_machine_has_its_own_numa_node_and_root_port() -> None:
     assert "tap,id=rail1,fd=8" in words
     assert "virtio-net-pci,id=nic1,netdev=rail1,bus=port1,mac=52:54:00:1a:01:02,host_mtu=9000,romfile=" in words
     assert "user,id=management,hostfwd=tcp:127.0.0.1:22002-:22" in words
+
+
+def test_a_barrier_of_the_guest_is_one_for_its_devices() -> None:
+    """An emulated processor keeps LOCK prefixes only where a second processor can come."""
+    words = qemu_arguments(make_plan("lab", "machine", 1, 22000).nodes[0], Path("/labs/lab/node1"), image.Image(Path("/images/x")), [7, 8])
+    assert words[words.index("-smp") + 1] == "1,maxcpus=2"
+    assert [word.split(",")[1:3] for word in words if word.startswith("node,nodeid")] == [["nodeid=0", "cpus=0"], ["nodeid=1", "cpus=1"]]
