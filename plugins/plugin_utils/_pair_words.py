@@ -77,15 +77,17 @@ def _figures(verdict: Verdict, matrix: Matrix) -> tuple[str, str]:
     values = [matrix.value[at] for at in verdict.evidence if matrix.value[at] > 0]
     unit = "µs" if matrix.is_latency else "Gb/s"
     if verdict.failed or not values or not verdict.ratio:
-        kinds = Counter(matrix.failures[at].kind for at in verdict.evidence if at in matrix.failures)
-        return f"failed{f' ({_kind(kinds)})' if kinds else ''}", "a measurement that succeeds, as others do"
+        return _failed(verdict, matrix, bool(values)), "a measurement that succeeds, as others do"
     reached = median(values)
     healthy = reached * verdict.ratio if matrix.is_latency else reached / verdict.ratio
     return f"at {reached:.3g} of {healthy:.3g} {unit}", f"about {healthy:.3g} {unit}, as healthy pairs reach in this sweep"
 
 
-def _kind(kinds: Counter[str]) -> str:
-    return ", ".join(kind for kind, _number in kinds.most_common(2))
+def _failed(verdict: Verdict, matrix: Matrix, some_slow: bool) -> str:
+    """ "failed (dead, timeout)", "failed or are slow (dead)"."""
+    kinds = Counter(matrix.failures[at].kind for at in verdict.evidence if at in matrix.failures)
+    words = ", ".join(kind for kind, _number in kinds.most_common(2))
+    return f"failed{' or are slow' if some_slow else ''}{f' ({words})' if words else ''}"
 
 
 def _with(verdict: Verdict, matrix: Matrix) -> str:

@@ -47,6 +47,18 @@ def test_a_nic_that_fails_says_why() -> None:
     assert describe(verdict, lab(None))[0].endswith("partners failed, with node1, node3, node4")
 
 
+def test_a_slow_one_among_those_that_failed_is_not_said_to_have_failed() -> None:
+    matrix = lab(None)
+    slow = next(at for at in range(len(matrix)) if matrix.ratio[at] != matrix.ratio[at])
+    ratio = array("d", matrix.ratio)
+    ratio[slow] = 0.1
+    value = array("d", matrix.value)
+    value[slow] = 0.011
+    matrix = dataclasses.replace(matrix, ratio=ratio, value=value)
+    (verdict,) = localise(matrix)
+    assert describe(verdict, matrix)[0] == "node2, rail0: 3 of 3 partners failed or are slow, with node1, node3, node4"
+
+
 @pytest.mark.parametrize(
     ("verdict", "words"),
     [
