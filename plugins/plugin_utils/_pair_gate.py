@@ -29,7 +29,7 @@ from ansible_collections.rdma.cluster.plugins.plugin_utils._pair_evidence import
 from ansible_collections.rdma.cluster.plugins.plugin_utils._pair_expected import LatencyBounds, Limit, latency_bounds
 from ansible_collections.rdma.cluster.plugins.plugin_utils._pair_figures import Figure
 from ansible_collections.rdma.cluster.plugins.plugin_utils._pair_fleet import Fleet, Standings
-from ansible_collections.rdma.cluster.plugins.plugin_utils._pair_judged import Judged, after_again
+from ansible_collections.rdma.cluster.plugins.plugin_utils._pair_judged import CLEARED, Judged, after_again
 from ansible_collections.rdma.cluster.plugins.plugin_utils._pair_limits import is_software, limits
 from ansible_collections.rdma.cluster.plugins.plugin_utils._pair_low import low_ports
 from ansible_collections.rdma.cluster.plugins.plugin_utils._pair_partition import partition_words
@@ -242,10 +242,11 @@ class PairGate:
         return Proof(basis, self.now, self.folder.path.name, bandwidth.partners, medians, bandwidth.ratio or 0.0, endpoint)
 
     def _summary(self) -> dict[str, Any]:
-        """A line a rail and a line a verdict, for a person."""
+        """A line a rail and a line a verdict, for a person; apart from them those whose suspect was well when it was measured again."""
         return {
             "rails": [self._rail(rail) for rail in self.fleet.rails if self.fleet.having(rail)],
-            "verdicts": [each.words for each in self.verdicts],
+            "verdicts": [each.words for each in self.verdicts if each.again != CLEARED],
+            "cleared": [each.words for each in self.verdicts if each.again == CLEARED],
         }
 
     def _rail(self, rail: str) -> dict[str, Any]:

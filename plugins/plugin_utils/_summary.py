@@ -139,8 +139,9 @@ def _cell(findings: Iterable[Finding]) -> str:
 def _pair_lines(pairs: Mapping[str, Any]) -> str:
     """What was measured, a line a rail, and who is to blame for what was not as it should be."""
     lines = [_rail_line(rail) for rail in pairs["rails"]]
-    if pairs["verdicts"]:
-        lines += ["To blame:", *(f"  {words}" for words in pairs["verdicts"])]
+    for title, key in (("To blame:", "verdicts"), ("Bad once, well when measured again:", "cleared")):
+        if pairs[key]:
+            lines += [title, *(f"  {words}" for words in pairs[key])]
     return "\n".join(lines)
 
 

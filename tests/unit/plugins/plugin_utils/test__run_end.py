@@ -105,7 +105,7 @@ def test_the_files_say_the_same_as_the_run(tmp_path: Path) -> None:
     end = ended(tmp_path, findings, unreachable=["node3"], failed=["node2"])
     rail = {"rail": "rail0", "measured": 0, "planned": 0, "ports": 2, "proven": 2, "median_usec": None}
     figures = dict.fromkeys(("median_gbps", "lowest_gbps", "highest_gbps"))
-    end.folder.write_json("pairs/summary.json", {"rails": [{**rail, **figures}], "verdicts": []})
+    end.folder.write_json("pairs/summary.json", {"rails": [{**rail, **figures}], "verdicts": [], "cleared": []})
     end.write()
     lines = (end.folder.path / "findings.jsonl").read_text().splitlines()
     assert [Finding.from_dict(json.loads(line)) for line in lines] == end.findings

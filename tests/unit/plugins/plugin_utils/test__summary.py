@@ -130,7 +130,8 @@ def rail(name: str, measured: int, planned: int, proven: int, *gbps: float, usec
 
 def test_the_whole_text_with_pairs() -> None:
     rails = [rail("rail0", 2, 3, 0, 0.3, 0.2, 0.4, usec=1.52), rail("rail1", 0, 0, 3), rail("rail2", 1, 1, 1, 0.3, 0.3, 0.3)]
-    assert render("R1", STAGES, FINDINGS, {"rails": rails, "verdicts": ["node22, rail0: slow"]}, "/e/R1") == "\n".join(
+    pairs = {"rails": rails, "verdicts": ["node22, rail0: slow"], "cleared": ["node1, rail2: slow once"]}
+    assert render("R1", STAGES, FINDINGS, pairs, "/e/R1") == "\n".join(
         [
             "RDMA cluster, run R1",
             "",
@@ -143,6 +144,8 @@ def test_the_whole_text_with_pairs() -> None:
             "rail2: 1 of 1 pairs measured, 1 of 3 ports proven before, median 0.3 Gb/s (lowest 0.3, highest 0.3)",
             "To blame:",
             "  node22, rail0: slow",
+            "Bad once, well when measured again:",
+            "  node1, rail2: slow once",
             "",
             "To be mended:",
             "  node22, rail 0: link.state is error (link stage)",
@@ -163,7 +166,7 @@ def test_the_whole_text_without_pairs_and_offences() -> None:
 
 
 def test_pairs_of_which_none_was_measured_have_no_median() -> None:
-    pairs = {"rails": [rail("rail0", 0, 2, 0)], "verdicts": []}
+    pairs = {"rails": [rail("rail0", 0, 2, 0)], "verdicts": [], "cleared": []}
     assert "\nrail0: 0 of 2 pairs measured\n" in render("R1", STAGES, FINDINGS, pairs, "/e")
 
 
