@@ -66,4 +66,5 @@ def test_a_barrier_of_the_guest_is_one_for_its_devices() -> None:
     """An emulated processor keeps LOCK prefixes only where a second processor can come."""
     words = qemu_arguments(make_plan("lab", "machine", 1, 22000).nodes[0], Path("/labs/lab/node1"), image.Image(Path("/images/x")), [7, 8])
     assert words[words.index("-smp") + 1] == "1,maxcpus=2"
+    assert "nr_cpus=1" in words[words.index("-append") + 1].split()
     assert [word.split(",")[1:3] for word in words if word.startswith("node,nodeid")] == [["nodeid=0", "cpus=0"], ["nodeid=1", "cpus=1"]]
