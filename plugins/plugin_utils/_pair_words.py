@@ -42,7 +42,8 @@ FAILED = {
     "gpu_memory": "GPUDirect there: nvidia-peermem or DMA-BUF, and perftest built with CUDA",
     "version": "perftest's version: make it the same everywhere, and 23.07 or newer where hosts meet by IPv6 addresses",
     "no_perftest": "Install perftest there",
-    "clock": "Load of the host, three times: perftest could not tell how fast its CPU counts; end what runs there, then measure again",
+    "clock": "Load of the host, three times, or a kernel that reads another clock than its CPU's counter: perftest could not tell how fast "
+    "that counts. End what runs there; see whether /sys/devices/system/clocksource/clocksource0/current_clocksource is hpet instead of tsc",
     "zero": "Load of the host: it measured nothing in the time it had; measure again",
     "unknown": "perftest's own output in the run's folder (pairs/*.failures.jsonl)",
 }
