@@ -18,6 +18,7 @@ from ansible_collections.rdma.cluster.plugins.module_utils._findings import (
     Finding,
 )
 from ansible_collections.rdma.cluster.plugins.module_utils._loaded_module import ADD_ONS, KERNELS_OWN, compare
+from ansible_collections.rdma.cluster.plugins.module_utils._nic_drivers import DRIVERS, OFED_DRIVERS, module_of
 from ansible_collections.rdma.cluster.plugins.module_utils._ofed_state import DRIVER, has_version, ofed_state
 from ansible_collections.rdma.cluster.plugins.module_utils._planned_stack import INBOX, planned_modules
 from ansible_collections.rdma.cluster.plugins.module_utils._rails import Facts, resolve
@@ -26,22 +27,7 @@ from ansible_collections.rdma.cluster.plugins.module_utils._stock_driver import 
 STAGE = "driver"
 SUBJECT = "loaded modules"
 CORE = ("ib_cm", "ib_core", "ib_ipoib", "ib_umad", "ib_uverbs", "iw_cm", "rdma_cm", "rdma_ucm")
-#: The modules of a NIC's driver, by the name of the driver on the PCI bus.
-DRIVERS = {
-    "bnxt_en": ("bnxt_en", "bnxt_re"),
-    "i40e": ("i40e", "irdma"),
-    "ice": ("ice", "irdma"),
-    "mlx4_core": ("mlx4_core", "mlx4_ib"),
-    "mlx5_core": ("mlx5_core", "mlx5_ib"),
-}
-#: Those of them that MLNX_OFED and DOCA-OFED bring.
-OFED_DRIVERS = ("mlx4_core", "mlx5_core")
 Modules = Mapping[str, Mapping[str, Any]]
-
-
-def module_of(driver: str) -> str:
-    """The kernel module of a driver as the bus names it: that of a subfunction's "mlx5_core.sf" is mlx5_core."""
-    return driver.partition(".")[0]
 
 
 def check_modules(host: str, intent: Mapping[str, Any], facts: Facts) -> list[Finding]:

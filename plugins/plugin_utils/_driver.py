@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from ansible_collections.rdma.cluster.plugins.module_utils._checks_modules import DRIVERS, module_of
+from ansible_collections.rdma.cluster.plugins.module_utils._nic_drivers import DRIVERS, module_of
 from ansible_collections.rdma.cluster.plugins.module_utils._planned_stack import INBOX, planned_modules
 from ansible_collections.rdma.cluster.plugins.module_utils._rails import ResolvedRail, resolve, soft_device_name
 

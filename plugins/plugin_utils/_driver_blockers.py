@@ -10,13 +10,14 @@ from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
-from ansible_collections.rdma.cluster.plugins.module_utils._checks_modules import CORE, DRIVERS, OFED_DRIVERS, module_of
+from ansible_collections.rdma.cluster.plugins.module_utils._checks_modules import CORE
 from ansible_collections.rdma.cluster.plugins.module_utils._checks_options import check_options
 from ansible_collections.rdma.cluster.plugins.module_utils._findings import ERROR, Finding
 from ansible_collections.rdma.cluster.plugins.module_utils._gpudirect import PEERMEM_MODULES
 from ansible_collections.rdma.cluster.plugins.module_utils._load import busy_words
 from ansible_collections.rdma.cluster.plugins.module_utils._loaded_module import ADD_ONS, compare
 from ansible_collections.rdma.cluster.plugins.module_utils._module_swap import unload_order
+from ansible_collections.rdma.cluster.plugins.module_utils._nic_drivers import DRIVERS, OFED_DRIVERS, module_of
 from ansible_collections.rdma.cluster.plugins.module_utils._planned_stack import INBOX, planned_modules
 from ansible_collections.rdma.cluster.plugins.module_utils._rails import resolve
 
@@ -26,7 +27,6 @@ OWN = frozenset(
     {
         *(*CORE, COMPAT, "ib_ucm", "ib_uverbs", "memtrack", "mlx4_en", "mlx5_dpll", "mlx5_fwctl", "mlx5_vdpa", "mlxdevm", "mlxfw"),
         *("rdma_rxe", "siw"),
-        *(name for driver in OFED_DRIVERS for name in DRIVERS[driver]),
         *(name for names in DRIVERS.values() for name in names),
     }
 )

@@ -14,12 +14,11 @@ from pathlib import Path
 import pytest
 from hypothesis import given
 
-from ansible_collections.rdma.cluster.plugins.module_utils._checks_modules import DRIVERS
 from ansible_collections.rdma.cluster.plugins.module_utils._dkms import DkmsModule
 from ansible_collections.rdma.cluster.plugins.module_utils._errors import ParseError
 from ansible_collections.rdma.cluster.plugins.module_utils._mok import Mok
+from ansible_collections.rdma.cluster.plugins.module_utils._nic_drivers import DRIVERS
 from ansible_collections.rdma.cluster.plugins.module_utils._stack import (
-    MODULES,
     Module,
     parse_ofed_script,
     parse_refcount,
@@ -97,9 +96,12 @@ def ofed_machine(root: Path) -> SysRoot:
     return SysRoot(str(write_tree(mlx5_machine(root), OFED_MACHINE)))
 
 
-def test_what_a_rail_s_driver_must_have_loaded_is_looked_at() -> None:
-    """What holds a module of RDMA is looked at in any case; an Ethernet driver below irdma or bnxt_re holds none."""
-    assert set(DRIVERS) <= set(MODULES)
+@pytest.mark.parametrize(("ethernet", "rdma"), sorted(DRIVERS.values()))
+def test_what_a_rail_s_driver_must_have_loaded_is_looked_at(tmp_path: Path, ethernet: str, rdma: str) -> None:
+    """Both are read, though an Ethernet driver holds no module of RDMA, and a tree of a capture may tell no holders."""
+    loaded = (f"/sys/module/{name}/srcversion: {name.upper()}" for name in (ethernet, rdma))
+    tree = SysRoot(str(write_tree(tmp_path, "\n".join(loaded))))
+    assert read_stack(tree, None).modules == {name: Module(None, name.upper(), []) for name in (ethernet, rdma)}
 
 
 def test_a_machine_with_ofed(tmp_path: Path) -> None:
