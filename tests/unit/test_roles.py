@@ -6,13 +6,15 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 from typing import Any
 
 import pytest
 import yaml
 
-ROLES = sorted(path for path in (Path(__file__).parents[2] / "roles").iterdir() if path.is_dir())
+COLLECTION = Path(__file__).parents[2]
+ROLES = sorted(path for path in (COLLECTION / "roles").iterdir() if path.is_dir())
 
 
 def load(path: Path) -> dict[str, Any]:
@@ -30,3 +32,11 @@ def test_defaults_are_the_argument_specs(role: Path) -> None:
 def test_private_variables_carry_the_role_s_name(role: Path) -> None:
     for name in load(role / "vars/main.yml"):
         assert name.startswith(f"__{role.name}_")
+
+
+@pytest.mark.parametrize("role", ROLES, ids=lambda path: path.name)
+def test_each_file_of_tasks_is_taken_in_somewhere(role: Path) -> None:
+    """By its role's tasks and handlers, or by name of the role with tasks_from, where the file is named without its ending."""
+    takers = [*role.glob("tasks/*.yml"), *role.glob("handlers/*.yml"), *COLLECTION.glob("playbooks/**/*.yml")]
+    taken = set(re.findall(r"(?:_tasks|tasks_from): ([\w-]+)(?:\.yml)?$", "\n".join(path.read_text() for path in takers), re.MULTILINE))
+    assert {path.stem for path in role.glob("tasks/*.yml")} - {"main"} <= taken
