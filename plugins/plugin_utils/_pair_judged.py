@@ -22,7 +22,10 @@ CONFIRMED, CLEARED = "confirmed", "cleared"
 
 @dataclass(frozen=True)
 class Judged:
-    """A verdict with what stands in a finding of it. again: what measuring it again said, CONFIRMED, CLEARED or "" where nothing did."""
+    """A verdict with what stands in a finding of it. again: what measuring it again said, CONFIRMED, CLEARED or "" where nothing did.
+
+    stands_out: it was found by what sets it apart from the others; False where it is below a bar and nothing more.
+    """
 
     verdict: Verdict
     status: str
@@ -30,6 +33,7 @@ class Judged:
     expected: str
     remedy: str
     again: str = ""
+    stands_out: bool = True
 
     @property
     def words(self) -> str:
@@ -59,7 +63,8 @@ def _status(verdict: Verdict, matrix: Matrix, settings: Mapping[str, Any], softw
 def after_again(suspects: Sequence[Judged], matrix: Matrix, again: Matrix, settings: Mapping[str, Any], *, software: bool) -> list[Judged]:
     """The verdicts after their suspects were measured again. matrix: the sweep, of which they are; again: with its own positions.
 
-    A suspect is cleared only if every measurement of it is well: nearer to healthy ones than to its own, and below none of the bars.
+    A suspect is cleared only if every measurement of it is well: below none of the bars and, where it stood out among the others, nearer
+    to healthy ones than to its own.
     """
     least_ratio = settings["software_fail_below"] if software else settings["fail_below"]
     bars = _Bars(settings["floor_gbps"], least_ratio, _level(matrix) if software else None)
@@ -81,7 +86,7 @@ def _after(suspect: Judged, matrix: Matrix, again: Matrix, bars: _Bars) -> Judge
     values = [again.value[at] for at in found]
     words = f"; again: {', '.join('failed' if math.isnan(value) else f'{value:.3g} Gb/s' for value in values[:8])}"
     ratios = [again.ratio[at] if bars.level is None else again.value[at] / bars.level for at in found]
-    least = max(bars.floor_gbps, _between(suspect.verdict, matrix))
+    least = max(bars.floor_gbps, _between(suspect.verdict, matrix) if suspect.stands_out else 0.0)
     if all(value >= least and ratio >= bars.least_ratio for value, ratio in zip(values, ratios, strict=True)):
         remedy = f"It was well when it was measured again; if it comes back: {suspect.remedy}"
         return replace(suspect, status=WARNING, observed=suspect.observed + words, remedy=remedy, again=CLEARED)

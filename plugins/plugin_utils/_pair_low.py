@@ -32,7 +32,8 @@ def low_ports(sweep: Evidence, found: Sequence[Judged], settings: Mapping[str, A
     for where, figure, port in _unnamed(sweep, figures(matrix, blame), named):
         finding = check_bandwidth(port, settings)
         if finding.status == ERROR and figure.ratio is not None and figure.ratio < 1:
-            low.append(Judged(_verdict(where, figure, used[where]), ERROR, finding.observed, finding.expected, finding.remedy))
+            verdict, words = _verdict(where, figure, used[where]), (finding.observed, finding.expected, finding.remedy)
+            low.append(Judged(verdict, ERROR, *words, stands_out=False))
     return low
 
 
