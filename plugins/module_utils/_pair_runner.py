@@ -694,7 +694,7 @@ class Perftest:
         ends = [os.pipe(), os.pipe()]
         sources = (group.stdin, ends[0][1], ends[1][1])
         try:
-            self._pid = os.posix_spawnp(
+            self._pid = os.posix_spawnp(  # pylint: disable=ansible-bad-function
                 argv[0],
                 argv,
                 environment,
