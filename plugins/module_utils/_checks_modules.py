@@ -18,7 +18,7 @@ from ansible_collections.rdma.cluster.plugins.module_utils._findings import (
     Finding,
 )
 from ansible_collections.rdma.cluster.plugins.module_utils._loaded_module import ADD_ONS, KERNELS_OWN, compare
-from ansible_collections.rdma.cluster.plugins.module_utils._nic_drivers import DRIVERS, OFED_DRIVERS, module_of
+from ansible_collections.rdma.cluster.plugins.module_utils._nic_drivers import OFED_DRIVERS, module_of, modules_of
 from ansible_collections.rdma.cluster.plugins.module_utils._ofed_state import DRIVER, has_version, ofed_state
 from ansible_collections.rdma.cluster.plugins.module_utils._planned_stack import INBOX, planned_modules
 from ansible_collections.rdma.cluster.plugins.module_utils._rails import Facts, resolve
@@ -132,7 +132,7 @@ def _judged(intent: Mapping[str, Any], facts: Facts) -> list[str]:
         return [DRIVER]
     known = {module_of(facts["devices"][rail.device].get("driver") or DRIVER) if rail.device else DRIVER for rail in rails}
     drivers = known if planned == INBOX else known & set(OFED_DRIVERS)
-    return [*CORE, *(name for driver in sorted(drivers) for name in DRIVERS.get(driver, (driver,)))]
+    return [*CORE, *(name for driver in sorted(drivers) for name in modules_of(driver))]
 
 
 def _loaded(host: str, stack: Mapping[str, Any], told: Modules) -> list[Finding]:

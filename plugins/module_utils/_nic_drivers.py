@@ -9,7 +9,6 @@ drivers/net/ethernet and drivers/infiniband/hw).
 from __future__ import annotations
 
 #: The modules of a NIC's driver, by the name of the driver on the PCI bus: that of its interfaces, then that of its RDMA devices.
-#: A driver of RDMA alone (efa, erdma) is a module of that name.
 DRIVERS = {
     "bnxt_en": ("bnxt_en", "bnxt_re"),
     "cxgb4": ("cxgb4", "iw_cxgb4"),
@@ -22,10 +21,17 @@ DRIVERS = {
     "mlx5_core": ("mlx5_core", "mlx5_ib"),
     "qede": ("qede", "qedr"),
 }
-#: Those of them that MLNX_OFED and DOCA-OFED bring.
+#: All of these modules.
+DRIVER_MODULES = tuple(name for names in DRIVERS.values() for name in names)
+#: Those of the drivers that MLNX_OFED and DOCA-OFED bring.
 OFED_DRIVERS = ("mlx4_core", "mlx5_core")
 
 
 def module_of(driver: str) -> str:
     """The kernel module of a driver as the bus names it: that of a subfunction's "mlx5_core.sf" is mlx5_core."""
     return driver.partition(".")[0]
+
+
+def modules_of(driver: str) -> tuple[str, ...]:
+    """All modules of a driver, by what module_of makes of its name; one of RDMA alone (efa, erdma) is a module of that name."""
+    return DRIVERS.get(driver, (driver,))

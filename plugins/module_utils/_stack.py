@@ -20,7 +20,7 @@ from ansible_collections.rdma.cluster.plugins.module_utils._last_build import La
 from ansible_collections.rdma.cluster.plugins.module_utils._modinfo import ModuleFile, provenance, read_modinfo
 from ansible_collections.rdma.cluster.plugins.module_utils._modules_dep import read_module_files
 from ansible_collections.rdma.cluster.plugins.module_utils._mok import Mok, read_mok
-from ansible_collections.rdma.cluster.plugins.module_utils._nic_drivers import DRIVERS
+from ansible_collections.rdma.cluster.plugins.module_utils._nic_drivers import DRIVER_MODULES
 from ansible_collections.rdma.cluster.plugins.module_utils._secure_boot import read_secure_boot
 from ansible_collections.rdma.cluster.plugins.module_utils._storage_uses import StorageUse, read_storage_uses
 from ansible_collections.rdma.cluster.plugins.module_utils._sysroot import SysRoot
@@ -30,7 +30,7 @@ OFED_MODULE = "mlx_compat"
 # What the modules of RDMA stand on: besides MODULES, all that hold one of these, and what holds those, count as modules for RDMA.
 BASES = ("ib_core", "mlx5_core", OFED_MODULE)
 MODULES = (
-    *(name for names in DRIVERS.values() for name in names),
+    *DRIVER_MODULES,
     *("gdrdrv", "ib_core", "ib_ipoib", "ib_umad", "ib_uverbs", OFED_MODULE, "nv_peer_mem", "nvidia_peermem", "rdma_cm"),
     *("rdma_rxe", "rdma_ucm", "siw"),
 )

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from ansible_collections.rdma.cluster.plugins.module_utils._nic_drivers import DRIVERS, module_of
+from ansible_collections.rdma.cluster.plugins.module_utils._nic_drivers import DRIVERS, module_of, modules_of
 from ansible_collections.rdma.cluster.plugins.module_utils._planned_stack import INBOX, planned_modules
 from ansible_collections.rdma.cluster.plugins.module_utils._rails import ResolvedRail, resolve, soft_device_name
 
@@ -28,7 +28,7 @@ def needed_modules(intent: Mapping[str, Any], facts: Mapping[str, Any] | None = 
     """The kernel modules that must be loaded for these rails, in order; those of a card by the driver that the facts name."""
     soft = any(rail["soft"] for rail in intent["rails"])
     drivers = dict.fromkeys(_driver(rail, facts or {}) for rail in resolve(intent["rails"], facts or {}) if not rail.rail["soft"])
-    cards = [name for driver in drivers for name in DRIVERS.get(driver, (driver,))]
+    cards = [name for driver in drivers for name in modules_of(driver)]
     add_on = ADD_ON_MODULES if planned_modules(intent) != INBOX else ()
     infiniband = any(rail["link_layer"] == "infiniband" and not rail["soft"] for rail in intent["rails"])
     kinds = [*(INFINIBAND_MODULES if infiniband else ()), *(SOFT_MODULES if soft else ())]

@@ -17,7 +17,7 @@ from ansible_collections.rdma.cluster.plugins.module_utils._gpudirect import PEE
 from ansible_collections.rdma.cluster.plugins.module_utils._load import busy_words
 from ansible_collections.rdma.cluster.plugins.module_utils._loaded_module import ADD_ONS, compare
 from ansible_collections.rdma.cluster.plugins.module_utils._module_swap import unload_order
-from ansible_collections.rdma.cluster.plugins.module_utils._nic_drivers import DRIVERS, OFED_DRIVERS, module_of
+from ansible_collections.rdma.cluster.plugins.module_utils._nic_drivers import DRIVER_MODULES, OFED_DRIVERS, module_of
 from ansible_collections.rdma.cluster.plugins.module_utils._planned_stack import INBOX, planned_modules
 from ansible_collections.rdma.cluster.plugins.module_utils._rails import resolve
 
@@ -27,7 +27,7 @@ OWN = frozenset(
     {
         *(*CORE, COMPAT, "ib_ucm", "ib_uverbs", "memtrack", "mlx4_en", "mlx5_dpll", "mlx5_fwctl", "mlx5_vdpa", "mlxdevm", "mlxfw"),
         *("rdma_rxe", "siw"),
-        *(name for names in DRIVERS.values() for name in names),
+        *DRIVER_MODULES,
     }
 )
 #: rdma-core loads them where there is any RDMA device (its rdma.conf): unused they may go.

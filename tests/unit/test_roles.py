@@ -36,7 +36,7 @@ def test_private_variables_carry_the_role_s_name(role: Path) -> None:
 
 @pytest.mark.parametrize("role", ROLES, ids=lambda path: path.name)
 def test_each_file_of_tasks_is_taken_in_somewhere(role: Path) -> None:
-    """By its role's tasks and handlers, or by name of the role with tasks_from, where the file is named without its ending."""
+    """By its role's tasks and handlers, or by a playbook's tasks_from, which may leave the ending out."""
     takers = [*role.glob("tasks/*.yml"), *role.glob("handlers/*.yml"), *COLLECTION.glob("playbooks/**/*.yml")]
     taken = set(re.findall(r"(?:_tasks|tasks_from): ([\w-]+)(?:\.yml)?$", "\n".join(path.read_text() for path in takers), re.MULTILINE))
     assert {path.stem for path in role.glob("tasks/*.yml")} - {"main"} <= taken
