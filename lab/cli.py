@@ -30,6 +30,7 @@ def parser() -> argparse.ArgumentParser:
     up.add_argument("--nodes", type=int, default=4, help="how many (default: 4)")
     up.add_argument("--kind", choices=KINDS, default="machine", help="machine: QEMU, own kernel, RDMA; container: nspawn")
     up.add_argument("--port-base", type=int, help="node N answers on 127.0.0.1, port BASE+N (default: a free block)")
+    up.add_argument("--kernel-args", default="", metavar="WORDS", help="for each machine's kernel, for example lockdown=integrity")
     command("down", "remove a lab and all that belongs to it")
     command("status", "show the nodes of a lab")
     command("counters", "print the byte and packet counters of every cable as JSON")
@@ -59,7 +60,7 @@ def dispatch(arguments: argparse.Namespace) -> None:
         case "fabric":
             fabric_cli.dispatch(arguments)
         case "up":
-            cluster.up(name, arguments.kind, arguments.nodes, arguments.port_base)
+            cluster.up(name, arguments.kind, arguments.nodes, arguments.port_base, arguments.kernel_args)
         case "down":
             _down(name)
         case "status":

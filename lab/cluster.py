@@ -64,7 +64,7 @@ def load(name: str) -> Lab:
     state = _state(name)
     if state is None or state["phase"] != "up":
         raise LabError(f"There is no lab '{name}'. Make one with: lab up" + ("" if name == "lab" else f" --name {name}"))
-    plan = make_plan(name, state["kind"], state["nodes"], state["port_base"])
+    plan = make_plan(name, state["kind"], state["nodes"], state["port_base"], state.get("kernel_arguments", ""))
     return Lab(plan, LabFolder.of(name), Image(paths.images() / state["image"]))
 
 
@@ -78,24 +78,24 @@ def _state(name: str) -> dict[str, Any] | None:
 def _write_state(lab: Lab, phase: str) -> None:
     state = {
         "phase": phase, "kind": lab.plan.kind, "nodes": len(lab.plan.nodes), "port_base": lab.plan.port_base,
-        "image": lab.image.path.name,
+        "image": lab.image.path.name, "kernel_arguments": lab.plan.kernel_arguments,
     }  # fmt: skip
     new = lab.folder.state.with_suffix(".new")
     new.write_text(json.dumps(state) + "\n")
     new.rename(lab.folder.state)
 
 
-def up(name: str, kind: str, nodes: int, port_base: int | None) -> None:
+def up(name: str, kind: str, nodes: int, port_base: int | None, kernel_arguments: str = "") -> None:
     """Bring a lab up; if it is up already, say so. An `up` that fails or is interrupted leaves nothing behind."""
     preflight.need_root()
-    make_plan(name, kind, nodes, PORT_BASE)
+    make_plan(name, kind, nodes, PORT_BASE, kernel_arguments)
     with locked(name):
         state = _state(name)
         if state and state["phase"] == "up":
             log(f"Lab '{name}' is up already: {state['nodes']} {state['kind']}s. (lab status; lab down)")
             return
         tear_down(name)
-        plan = make_plan(name, kind, nodes, port_base or _free_port_base())
+        plan = make_plan(name, kind, nodes, port_base or _free_port_base(), kernel_arguments)
         preflight.check(plan)
         lab = Lab(plan, LabFolder.of(name), image.ensure())
         try:

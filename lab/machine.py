@@ -22,10 +22,13 @@ MEMORY_MIB = 768
 #: LOCK prefix without one: the guest's memory barrier is then none to the thread of its devices, and now and then a NIC is not
 #: told of a packet and sends no more, until it is reset (QEMU 7.2; virtio's event index). The kernel is told that there is one
 #: (nr_cpus): for two it would take HPET's clock, which is emulated slowly, and perftest loses its own.
+#: On a loaded computer the watchdog of clock sources finds the emulated counter of the CPU (TSC) late and marks it unstable for good:
+#: perftest could then never calibrate again. So the watchdog is off, and the counter is trusted from the beginning: two words, as the
+#: kernel takes one value from each `tsc=` (arch/x86/kernel/tsc.c).
 PROCESSORS = "1,maxcpus=2"
 KERNEL_ARGUMENTS = (
     "root=/dev/vda rw rootflags=noatime,barrier=0 console=ttyS0 quiet loglevel=4 systemd.show_status=0 mitigations=off nowatchdog "
-    "nr_cpus=1 systemd.hostname={name} systemd.machine_id={machine_id}"
+    "nr_cpus=1 tsc=nowatchdog tsc=reliable systemd.hostname={name} systemd.machine_id={machine_id}"
 )
 
 
@@ -51,10 +54,10 @@ def create(plan: Plan, node: Node, folder: Path, image: Image) -> None:
         namespace.add_tap(plan.namespace, rail)
 
 
-def qemu_arguments(node: Node, folder: Path, image: Image, taps: list[int]) -> list[str]:
-    """The whole command line of a node; `taps` are open descriptors, one a rail."""
+def qemu_arguments(node: Node, folder: Path, image: Image, taps: list[int], kernel_arguments: str = "") -> list[str]:
+    """The whole command line of a node; `taps` are open descriptors, one a rail; `kernel_arguments` come after our own."""
     half_mib = MEMORY_MIB // 2
-    kernel = KERNEL_ARGUMENTS.format(name=node.name, machine_id=node.machine_id)
+    kernel = f"{KERNEL_ARGUMENTS.format(name=node.name, machine_id=node.machine_id)} {kernel_arguments}".strip()
     accel = acceleration()
     # Emulated, an instruction for whole strings goes byte by byte: without them the kernel clears memory six times as fast.
     cpu = "host" if accel == "kvm" else "max,la57=off,erms=off,fsrm=off"
@@ -94,7 +97,12 @@ def start(plan: Plan, node: Node, folder: Path, image: Image) -> None:
     taps = [namespace.open_tap(plan.namespace, rail.cable) for rail in node.rails]
     try:
         done = subprocess.run(
-            qemu_arguments(node, folder, image, taps), pass_fds=taps, capture_output=True, text=True, timeout=60, check=False
+            qemu_arguments(node, folder, image, taps, plan.kernel_arguments),
+            pass_fds=taps,
+            capture_output=True,
+            text=True,
+            timeout=60,
+            check=False,
         )
     finally:
         for descriptor in taps:

@@ -65,12 +65,13 @@ class Node:
 
 @dataclass(frozen=True)
 class Plan:
-    """A whole lab."""
+    """A whole lab. `kernel_arguments`: for the command line of each machine's kernel, after the lab's own."""
 
     name: str
     kind: str
     port_base: int
     nodes: tuple[Node, ...]
+    kernel_arguments: str = ""
 
     @property
     def namespace(self) -> str:
@@ -83,7 +84,7 @@ class Plan:
         raise LabError(f"Lab '{self.name}' has no node '{name}'; it has {', '.join(n.name for n in self.nodes)}.")
 
 
-def make_plan(name: str, kind: str, nodes: int, port_base: int) -> Plan:
+def make_plan(name: str, kind: str, nodes: int, port_base: int, kernel_arguments: str = "") -> Plan:
     """Derive the whole plan; LabError for a name, kind or size that cannot be."""
     if not re.fullmatch(r"[a-z][a-z0-9]{0,9}", name):
         raise LabError(f"A lab's name is 1 to 10 lower-case letters and digits, beginning with a letter; got '{name}'.")
@@ -93,7 +94,11 @@ def make_plan(name: str, kind: str, nodes: int, port_base: int) -> Plan:
         raise LabError(f"A lab has 1 to {MAX_NODES} nodes; got {nodes}.")
     if not 1024 <= port_base <= 65535 - MAX_NODES:
         raise LabError(f"The first SSH port lies between 1024 and {65535 - MAX_NODES}; got {port_base}.")
-    return Plan(name, kind, port_base, tuple(_node(name, i, port_base) for i in range(1, nodes + 1)))
+    if kernel_arguments and kind != "machine":
+        raise LabError("Only a machine has a kernel of its own to give arguments to; a container has this computer's.")
+    if not re.fullmatch(r"[!-~ ]{0,512}", kernel_arguments):
+        raise LabError("Kernel arguments are at most 512 printable ASCII characters.")
+    return Plan(name, kind, port_base, tuple(_node(name, i, port_base) for i in range(1, nodes + 1)), kernel_arguments)
 
 
 def _node(lab: str, index: int, port_base: int) -> Node:

@@ -20,10 +20,10 @@ from ansible_collections.rdma.cluster.plugins.plugin_utils._drift import Differe
 from ansible_collections.rdma.cluster.plugins.plugin_utils._pair_watch import PairWatch
 from ansible_collections.rdma.cluster.plugins.plugin_utils._progress import Progress
 from ansible_collections.rdma.cluster.plugins.plugin_utils._run_end import RunEnd
-from ansible_collections.rdma.cluster.plugins.plugin_utils._run_folder import RunFolder, run_id
+from ansible_collections.rdma.cluster.plugins.plugin_utils._run_folder import RunFolder, RunFolderError, run_id
 from ansible_collections.rdma.cluster.plugins.plugin_utils._stage_findings import is_under_way, lost
 from ansible_collections.rdma.cluster.plugins.plugin_utils._summary import stage_block
-from ansible_collections.rdma.cluster.plugins.plugin_utils._unreachable import why_unreachable
+from ansible_collections.rdma.cluster.plugins.plugin_utils._unreachable import remedy_of, remedy_of_failure, why_unreachable
 
 DOCUMENTATION = r"""
 name: rdma_summary
@@ -109,11 +109,13 @@ class CallbackModule(CallbackBase):
         # The decision to stop is reported on some host that may be well.
         if not ignore_errors and result.result.get("scope") != "decide":
             self._failed.add(result.host.get_name())
-            self._lost(result, f"task '{result.task.get_name()}' failed: {_first_line(result.result)}")
+            remedy = remedy_of_failure(_output(result.result), result.host.get_name())
+            self._lost(result, f"task '{result.task.get_name()}' failed: {_first_line(result.result)}", remedy)
 
     def v2_runner_on_unreachable(self, result: Any) -> None:
         self._take(result)
-        self._lost(result, f"it cannot be reached: {why_unreachable(str(result.result.get('msg', '')))}")
+        message = str(result.result.get("msg", ""))
+        self._lost(result, f"it cannot be reached: {why_unreachable(message)}", remedy_of(message, result.host.get_name()))
 
     def _take(self, result: Any) -> None:
         """Every action of ours says where the run's folder is, and the first of a stage which stage it is."""
@@ -127,11 +129,11 @@ class CallbackModule(CallbackBase):
         if said.get("scope") == "decide" and self._folder:
             self._end_stage(self._folder, said["msg"])
 
-    def _lost(self, result: Any, why: str) -> None:
+    def _lost(self, result: Any, why: str, remedy: str) -> None:
         """A host that has begun a stage and will not come to its gate: the evidence gets the reason."""
         host = result.host.get_name()
         if self._folder and self._stage and is_under_way(self._folder.read_findings(self._stage, host)):
-            self._folder.write_findings(self._stage, host, [lost(self._stage, host, why)])
+            self._folder.write_findings(self._stage, host, [lost(self._stage, host, why, remedy)])
 
     # The end of a stage, and of the run
 
@@ -149,10 +151,18 @@ class CallbackModule(CallbackBase):
             return
         end = RunEnd(self._folder, self._changes, check_mode=bool(context.CLIARGS.get("check")), unreachable=sorted(stats.dark))
         end.failed = sorted(self._failed)
-        end.write()
         if self._speaks:
             self._display.banner("RDMA SUMMARY")
         self._say(end.text)
+        try:
+            end.write()
+        except RunFolderError as error:
+            self._say(str(error), color=constants.COLOR_ERROR)
+
+
+def _output(result: Any) -> str:
+    """A failed task's message, and what the host's shell printed where no module could run."""
+    return "\n".join(str(result.get(key, "")) for key in ("msg", "module_stderr", "module_stdout"))
 
 
 def _first_line(said: Any) -> str:

@@ -6,7 +6,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import Any, ClassVar, TextIO
 
@@ -18,6 +18,7 @@ from ansible_collections.rdma.cluster.plugins.plugin_utils._action import RunAct
 from ansible_collections.rdma.cluster.plugins.plugin_utils._diagnose import Fleet, confirmed, diagnose
 from ansible_collections.rdma.cluster.plugins.plugin_utils._diagnose_scene import Known
 from ansible_collections.rdma.cluster.plugins.plugin_utils._diagnose_text import text
+from ansible_collections.rdma.cluster.plugins.plugin_utils._intent_schema import SECTIONS
 
 FILE, TEXT_FILE = "diagnosis.json", "diagnosis.txt"
 
@@ -27,6 +28,7 @@ class ActionModule(RunAction):
     ARGUMENTS: ClassVar[Mapping[str, Any]] = {
         "log": {"type": "str", "required": True},
         "hosts": {"type": "dict", "default": {}},
+        "problems": {"type": "dict", "default": {}},
     }
 
     def work(self, options: Mapping[str, Any]) -> dict[str, Any]:
@@ -38,7 +40,12 @@ class ActionModule(RunAction):
         nowhere = sorted(f"{name}: {host}" for name, host in names.items() if host not in play)
         if nowhere:
             return {"failed": True, "msg": f"Of rdma_job_hosts, these name no host of the play: {', '.join(nowhere)}"}
-        found = diagnose(read, Fleet({host: self._brief(host) for host in play}, self._known, names))
+        problems = {host: [str(each) for each in options["problems"].get(host) or ()] for host in play}
+        wrong = [host for host in play if problems[host]]
+        refused = {host: problems[host] for host in wrong if not self._is_absent(host, problems[host])}
+        self._unusable = set(wrong)
+        briefs = {host: self._brief(host) for host in play}
+        found = diagnose(read, Fleet(briefs, self._known, names, refused, [host for host in wrong if host not in refused]))
         told = text(found, options["log"])
         stored = self.folder.write_json(FILE, {"log": options["log"], **found.to_dict()})
         self.folder.write(TEXT_FILE, told + "\n")
@@ -50,6 +57,7 @@ class ActionModule(RunAction):
             "findings": said["findings"],
             "confirmed": [cause.name for cause in confirmed(found)],
             "unknown_hosts": said["unknown_hosts"],
+            "refused_intents": said["refused_intents"],
         }
 
     def _read(self, name: str) -> JobLog | str:
@@ -68,9 +76,15 @@ class ActionModule(RunAction):
         return facts
 
     def _known(self, host: str) -> Known:
-        """The whole tree of what was read in this run, or what Ansible has kept of it."""
+        """The whole tree of what was read in this run, or what Ansible has kept of it; no intent that was refused, or of an earlier run."""
         tree = self.folder.read_if_there(self.folder.host_file("facts", host)) or self._brief(host) or None
-        return Known(host, tree, self.variables["hostvars"][host].get("ansible_facts", {}).get("rdma_intent"))
+        facts = self.variables["hostvars"][host].get("ansible_facts", {})
+        return Known(host, tree, None if host in self._unusable else facts.get("rdma_intent"))
+
+    def _is_absent(self, host: str, problems: Iterable[str]) -> bool:
+        """Whether the inventory gives the host no part of an intent, and nothing else is wrong."""
+        variables = self.variables["hostvars"][host]
+        return not any(name in variables for name in SECTIONS) and all(each.startswith("rdma_rails is missing") for each in problems)
 
 
 def _lines(handle: TextIO) -> Iterator[str]:

@@ -27,6 +27,8 @@ class ActionModule(RunAction):
     ARGUMENTS: ClassVar[Mapping[str, Any]] = {"plan": {"type": "dict", "required": True}}
 
     def work(self, options: Mapping[str, Any]) -> dict[str, Any]:
+        if not options["plan"]["files"]:
+            return {"written": []}
         wrong = [file for file in self._files(options["plan"]) if differs(file, self.facts)]
         if not wrong:
             return {"written": []}

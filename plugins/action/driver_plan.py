@@ -11,6 +11,10 @@ from typing import Any, ClassVar
 
 from ansible_collections.rdma.cluster.plugins.plugin_utils._action import RunAction
 from ansible_collections.rdma.cluster.plugins.plugin_utils._driver_plan import plan
+from ansible_collections.rdma.cluster.plugins.plugin_utils._withheld import Withheld, allow_words, reason_words, record
+
+#: What a restart is called in EFFECT_allowed and EFFECT_required.
+EFFECTS = {"reload": "driver_reload", "reboot": "reboot"}
 
 
 class ActionModule(RunAction):
@@ -19,26 +23,49 @@ class ActionModule(RunAction):
         "reload_allowed": {"type": "bool", "default": False},
         "reboot_allowed": {"type": "bool", "default": False},
         "reboot_drained": {"type": "bool", "default": False},
+        "switch_allowed": {"type": "bool", "default": False},
+        "removal": {"type": "dict"},
         "group": {"type": "str"},
     }
 
     def work(self, options: Mapping[str, Any]) -> dict[str, Any]:
-        decided = plan(self.intent, self.all_facts, reboot_allowed=options["reboot_allowed"])
+        removal = options["removal"]
+        decided = plan(
+            self.intent,
+            self.all_facts,
+            reboot_allowed=options["reboot_allowed"],
+            switch_allowed=options["switch_allowed"],
+            removal=removal,
+        )
         if decided["refused"] is not None:
             return {"plan": decided, "failed": not self._task.check_mode, "msg": f"{self.host}: refused. {decided['refused']}"}
         reasons = restarts(decided, reboot_drained=options["reboot_drained"])
         allowed = {"reload": options["reload_allowed"], "reboot": options["reboot_allowed"]}
         done = {kind: why for kind, why in reasons.items() if why and allowed[kind]}
+        if options["group"]:
+            self._record(decided, {kind: why for kind, why in reasons.items() if why and not allowed[kind]})
         return {
             "plan": decided,
             "reload_reason": reasons["reload"],
             # Not into a kernel for which the driver is still to be built: that comes first, and then the host is looked at again.
             "reboot_reason": reasons["reboot"] if decided["reboot"]["build_first"] is None else "",
-            "msg": f"{self.host}: {decided['change']}. {decided['why']}",
-            "ansible_facts": _required({kind: why for kind, why in reasons.items() if not allowed[kind]}),
+            "msg": f"{self.host}: {decided['change']}. {decided['switch']['reason'] or decided['why']}",
+            "ansible_facts": {
+                **_required({kind: why for kind, why in reasons.items() if not allowed[kind]}),
+                **_switch_required(decided["switch"], is_read=removal is not None),
+            },
             # Ansible reports it as a change that a host joins a group.
             **({"add_group": options["group"], "parent_groups": []} if options["group"] and done else {}),
         }
+
+    def _record(self, decided: Mapping[str, Any], reasons: Mapping[str, str]) -> None:
+        """Have the summary name the restarts that are not allowed, and a reboot that has to wait."""
+        reboot = decided["reboot"]
+        found = [(EFFECTS[kind], why, allow_words(EFFECTS[kind])) for kind, why in reasons.items()]
+        if reboot["needed"] and reboot["withheld"] is not None and "reboot" not in reasons:
+            found.append((EFFECTS["reboot"], f"{reboot['why']} ({reboot['withheld']})", "remove this cause, then rerun"))
+        for effect, why, allow in found:
+            record(self.folder, Withheld(self.host, effect, "driver", reason_words(why), (self.host,), allow))
 
 
 def restarts(decided: Mapping[str, Any], *, reboot_drained: bool) -> dict[str, str]:
@@ -52,9 +79,16 @@ def restarts(decided: Mapping[str, Any], *, reboot_drained: bool) -> dict[str, s
     }
 
 
+def _switch_required(switch: Mapping[str, Any], *, is_read: bool) -> dict[str, Any]:
+    """driver_switch_required and driver_switch_reason; nothing as long as the host was not asked what would be removed."""
+    if switch["needed"] and not is_read:
+        return {}
+    withheld = switch["withheld"] is not None
+    return {"driver_switch_required": withheld} | ({"driver_switch_reason": switch["reason"]} if withheld else {})
+
+
 def _required(reasons: Mapping[str, str]) -> dict[str, Any]:
-    """What a play can ask for afterwards: ofed_reload_required, reboot_required, and why; also that nothing is required any more."""
-    names = {"reload": "ofed_reload_required", "reboot": "reboot_required"}
-    return {names[kind]: bool(why) for kind, why in reasons.items()} | {
-        f"{names[kind]}_reason": why for kind, why in reasons.items() if why
+    """What a play can ask for afterwards: driver_reload_required, reboot_required, and why; also that nothing is required any more."""
+    return {f"{EFFECTS[kind]}_required": bool(why) for kind, why in reasons.items()} | {
+        f"{EFFECTS[kind]}_reason": why for kind, why in reasons.items() if why
     }

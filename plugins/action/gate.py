@@ -32,8 +32,11 @@ from ansible_collections.rdma.cluster.plugins.plugin_utils._pair_gate import Pai
 from ansible_collections.rdma.cluster.plugins.plugin_utils._policy import REPORT, apply_rules, decide
 from ansible_collections.rdma.cluster.plugins.plugin_utils._run_folder import PLANE, is_plane, run_id
 from ansible_collections.rdma.cluster.plugins.plugin_utils._spine_load import check_spines
-from ansible_collections.rdma.cluster.plugins.plugin_utils._stage_findings import is_under_way, lost
+from ansible_collections.rdma.cluster.plugins.plugin_utils._stage_findings import is_under_way, lost, mark_symptoms
 from ansible_collections.rdma.cluster.plugins.plugin_utils._stages import STAGES, up_to
+
+#: The effects of roles whose permission decides what a check expects: their variables are EFFECT_allowed.
+ALLOWED = ("reboot", "pcie_mrrs", "pcie_acs_write")
 
 
 class ActionModule(RunAction):
@@ -129,7 +132,7 @@ class ActionModule(RunAction):
 
     def _host(self, stage: str) -> dict[str, Any]:
         """This host's findings: recorded, and fatal for it unless the policy is to report, or in check mode."""
-        findings = self._ruled(self._findings(stage))
+        findings = self._marked(stage, self._ruled(self._findings(stage)))
         self.folder.write_findings(stage, self.host, findings)
         gentle = self._task.check_mode or self.intent["gate"]["policy"] == REPORT or not self.options["fail_host"]
         return {
@@ -139,11 +142,18 @@ class ActionModule(RunAction):
             "offenders": [finding.to_dict() for finding in stopping(findings)],
         }
 
+    def _marked(self, stage: str, findings: list[Finding]) -> list[Finding]:
+        """The findings; those that follow from an error of this or an earlier stage say so."""
+        if not stopping(findings):
+            return findings
+        earlier = [each for before in up_to(stage) if before != stage for each in self.folder.read_findings(before, self.host)]
+        return mark_symptoms(findings, earlier)
+
     def _findings(self, stage: str) -> list[Finding]:
         compared = self.folder.read_findings(stage, self.host, of="fleet")
         if stage not in HOST_CHECKS:
             return compared or [lost(stage, self.host, "the hosts were not compared: the fleet's part of the gate has not run")]
-        allowed = {"reboot": boolean(self._setting("reboot_allowed", False))}
+        allowed = {effect: boolean(self._setting(f"{effect}_allowed", False)) for effect in ALLOWED}
         return [*compared, *HOST_CHECKS[stage](self.host, {**self.intent, "allowed": allowed}, self.all_facts)]
 
     def _decide(self, stage: str) -> dict[str, Any]:

@@ -30,13 +30,20 @@ class ActionModule(RunAction):
         # Of quality of service up to five processes tell, for each interface: it is read where it is planned.
         subset = ["all"] if self.intent["roce"] is not None else ["!qos"]
         settings = sorted(sysctl_settings(self.intent))
+        before = time.time()
         read = self.module("rdma_facts", gather_subset=subset, sysctl=settings, firmware=firmware, **asked)
+        after = time.time()
         if read.get("failed") or read.get("unreachable"):
             return read
         tree = read["ansible_facts"]["rdma"]
+        if tree.get("time"):
+            # By the control node's clock; the host's own was read in between (host.clock).
+            tree["time"]["between_seconds"] = [before, after]
         name = self.folder.host_file("facts", self.host)
         earlier = self.folder.earlier(name)
         tree["since"] = since(earlier[1], tree, earlier[0]) if earlier is not None else None
+        # By a loopback address a port is forwarded, and other hosts do not reach this one where our session comes in.
+        tree["reached_at"] = str(self._templar.template(self.variables.get("ansible_host") or self.host))
         stored = self.folder.write_json(name, tree)
         return {"read": True, "stored": str(stored), "ansible_facts": {"rdma": digest(tree)}}
 

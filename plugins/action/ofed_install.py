@@ -24,4 +24,5 @@ class ActionModule(BuildAction):
         "flags": {"type": "list", "elements": "str"},
         "tmpdir": {"type": "str"},
         "uninstaller": {"type": "list", "elements": "str"},
+        "may_remove": {"type": "list", "elements": "str"},
     }

@@ -11,6 +11,7 @@ from typing import Any
 
 from ansible_collections.rdma.cluster.plugins.plugin_utils._pair_action import PairAction
 from ansible_collections.rdma.cluster.plugins.plugin_utils._pair_evidence import AGAIN, Evidence
+from ansible_collections.rdma.cluster.plugins.plugin_utils._pair_low import suspects_of
 from ansible_collections.rdma.cluster.plugins.plugin_utils._pair_plan import make_plan, tests_of
 from ansible_collections.rdma.cluster.plugins.plugin_utils._pair_suspects import Meeting, meetings, reach, rounds
 from ansible_collections.rdma.cluster.plugins.plugin_utils._run_folder import run_id
@@ -25,11 +26,11 @@ class ActionModule(PairAction):
             return self.nobody("Nothing was measured.")
         if not self._is_over(sweep):
             return self.nobody("The sweep was stopped; the next run goes on with it.")
-        suspects = self.suspects(sweep)
+        suspects = suspects_of(sweep, self.intent["pairs"], self.proofs)
         matrix = sweep.bandwidth
         self.beyond = list(self.folder.read_json("pairs/sweep.json")["outside"])
         there = [*(host for host in sweep.plan["hosts"] if host in self.variables["ansible_play_hosts"]), *self.beyond]
-        planned = meetings(suspects, matrix, reach(matrix, suspects, there, sweep.partitions))
+        planned = meetings(suspects, matrix, reach(matrix, suspects, there, sweep.partitions), controls=sweep.software)
         if not planned:
             return self.nobody(f"{len(suspects)} suspects, of which none can be measured again.")
         return self._again(f"{run_id()}-again", planned)
@@ -49,4 +50,6 @@ class ActionModule(PairAction):
         endpoints = {**self.outside(), **self.fleet.endpoints}
         schedule = {"kind": "meetings", "rails": rounds(planned, hosts, rails)}
         plan = make_plan(name, hosts=hosts, rails=rails, of=endpoints, tests=tests_of(self.intent)[:1], schedule=schedule, forks=self.forks)
+        # Each meeting that fails again is followed by a probe of the partner's address.
+        plan["probe"] = True
         return self.hand_out(AGAIN, plan, self.beyond, f"{len(planned)} meetings of {len(hosts)} hosts.")

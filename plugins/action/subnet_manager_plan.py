@@ -11,25 +11,33 @@ from typing import Any, ClassVar
 
 from ansible_collections.rdma.cluster.plugins.module_utils._opensm_service import ports_file
 from ansible_collections.rdma.cluster.plugins.plugin_utils._action import RunAction
-from ansible_collections.rdma.cluster.plugins.plugin_utils._subnet_manager import plan_managers
+from ansible_collections.rdma.cluster.plugins.plugin_utils._subnet_manager import busy_hosts, fleet_ports, plan_managers
 
 
 class ActionModule(RunAction):
     _requires_connection = False
-    ARGUMENTS: ClassVar[Mapping[str, Any]] = {"keys": {"type": "dict", "default": {}, "no_log": True}}
+    ARGUMENTS: ClassVar[Mapping[str, Any]] = {
+        "keys": {"type": "dict", "default": {}, "no_log": True},
+        "load": {"type": "bool", "default": False},
+    }
 
     def work(self, options: Mapping[str, Any]) -> dict[str, Any]:
-        wanted = {self.host, *self._members()}
         inventory = list(self.variables["groups"]["all"])
+        playing = list(self.variables.get("ansible_play_hosts_all") or inventory)
+        wanted = {self.host, *self._members(), *playing}
         fleet = {name: self._known(name) for name in inventory if name in wanted}
         plan = plan_managers(self.host, fleet, inventory, options["keys"])
         if plan.problems:
             return {"failed": True, "msg": "The subnet manager cannot be set up:\n" + "\n".join(f"  - {each}" for each in plan.problems)}
-        none = ports_file([])
+        none = ports_file()
         return {
             "flavour": plan.flavour,
             "instances": plan.instances,
             "sharp": plan.sharp,
+            "ports": fleet_ports(fleet),
+            "busy": busy_hosts(fleet, [name for name in inventory if name not in playing and self._has_rails(name)])
+            if options["load"]
+            else {},
             "ports_file": {"path": none.path, "none": none.text},
             # Keys are in opensm.conf.
             "_ansible_no_log": bool(options["keys"]),
@@ -42,6 +50,9 @@ class ActionModule(RunAction):
             for each in partition["members"] if isinstance(partition["members"], list) else ():
                 names.add(each if isinstance(each, str) else each["host"])
         return {name for name in names if name}
+
+    def _has_rails(self, host: str) -> bool:
+        return "rdma_rails" in self.variables["hostvars"].get(host, {})
 
     def _known(self, host: str) -> dict[str, Any]:
         return {what: self.folder.read_if_there(self.folder.host_file(what, host)) for what in ("intent", "facts")}

@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
+from ansible_collections.rdma.cluster.plugins.module_utils._load import busy_words
 from ansible_collections.rdma.cluster.plugins.plugin_utils import _host, _host_tuning
 
 
@@ -17,6 +18,7 @@ class FilterModule:
 
     def filters(self) -> dict[str, Callable[..., Any]]:
         return {
+            "in_use": lambda facts: busy_words((facts or {}).get("load")),
             "cpu_differs": _host_tuning.cpu_differs,
             "irqbalance_differs": _host_tuning.irqbalance_differs,
             "limits_differ": _host.limits_differ,

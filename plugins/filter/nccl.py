@@ -20,6 +20,7 @@ class FilterModule:
         return {
             "nccl_differs": _nccl.nccl_differs,
             "nccl_files": _nccl.files_to_write,
+            "nccl_kept": _nccl.kept_words,
             "nccl_lint": _nccl_lint.nccl_lint,
             "nccl_lint_plan": _nccl_lint.nccl_lint_plan,
             "nccl_install": nccl_install,

@@ -2,7 +2,7 @@
 # GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""Filters of the host stage for PCIe: what is asked of cards and bridges, what is withheld, and whether anything differs."""
+"""Filters of the host stage for PCIe: the settings to make, what is withheld, and whether anything differs."""
 
 from __future__ import annotations
 
@@ -19,5 +19,5 @@ class FilterModule:
         return {
             "pcie_settings": _pcie.pcie_settings,
             "pcie_differs": _pcie.pcie_differs,
-            "pcie_acs_withheld": _pcie.pcie_acs_withheld,
+            "pcie_withheld": _pcie.pcie_withheld,
         }

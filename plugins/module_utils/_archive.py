@@ -12,7 +12,8 @@ import re
 import shutil
 import tarfile
 import tempfile
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -21,6 +22,7 @@ from ansible_collections.rdma.cluster.plugins.module_utils._errors import ApplyE
 
 _BLOCK_BYTES = 1024 * 1024
 _UNPACKING, _UNPACKED = ".unpacking-", "unpacked"
+_COPY = ".own-"
 _SHOWN = 5
 
 
@@ -33,15 +35,12 @@ class Contents:
     members: int
 
 
-def verify(archive: Path, checksum: str) -> None:
-    """Compare a file with "sha256:<64 hex digits>". Raises ApplyError if it is another one or not there."""
+def verify(file: Path, checksum: str, archive: Path) -> None:
+    """Compare a copy of an archive with "sha256:<64 hex digits>". Raises ApplyError, which names the archive, if it is another one."""
     wish = checksum.partition(":")[2].lower()
     if not re.fullmatch(r"sha256:[0-9a-fA-F]{64}", checksum):
         raise ApplyError(f"the checksum of {archive} has to be sha256: and 64 hex digits, got {checksum[:100]!r}")
-    try:
-        found = _sha256(archive)
-    except FileNotFoundError as exc:
-        raise ApplyError(f"{archive} is not there, expected the archive with sha256 {wish}") from exc
+    found = _sha256(file)
     if found != wish:
         raise ApplyError(f"{archive}: its sha256 is {found}, expected {wish}: the download is damaged, or it is another file")
 
@@ -52,6 +51,24 @@ def _sha256(path: Path) -> str:
         for block in iter(lambda: handle.read(_BLOCK_BYTES), b""):
             digest.update(block)
     return digest.hexdigest()
+
+
+@contextmanager
+def own_copy(archive: Path, checksum: str, folder: Path) -> Iterator[Path]:
+    """Copy a file into a folder of ours (0700), compare the copy with its checksum, and lend the copy, which is removed afterwards.
+
+    Whoever may write to the original's folder can exchange the file between two looks. So the copy is what is checked and unpacked.
+    It has the original's name. Raises ApplyError if the file is another one, or not there.
+    """
+    folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+    with tempfile.TemporaryDirectory(dir=folder, prefix=_COPY) as own:
+        copy = Path(own) / archive.name
+        try:
+            shutil.copyfile(archive, copy)
+        except FileNotFoundError as exc:
+            raise ApplyError(f"{archive} is not there, expected the archive with {checksum[:100]}") from exc
+        verify(copy, checksum, archive)
+        yield copy
 
 
 def read_members(archive: Path, what: str) -> list[tarfile.TarInfo]:
@@ -92,6 +109,9 @@ def unpack(archive: Path, contents: Contents, folder: Path) -> Path:
             for member in tar:
                 _extract(tar, member, new)
         os.replace(new, folder / _UNPACKED)
+    except (tarfile.TarError, EOFError, OSError) as exc:
+        shutil.rmtree(new, ignore_errors=True)
+        raise ApplyError(f"{archive} is not unpacked: {exc}") from exc
     except BaseException:
         shutil.rmtree(new, ignore_errors=True)
         raise
@@ -102,7 +122,7 @@ def _extract(tar: tarfile.TarFile, member: tarfile.TarInfo, folder: Path) -> Non
     member.uid = member.gid = 0
     member.uname = member.gname = ""
     member.mode = (member.mode & 0o755) | (0o700 if member.isdir() else 0o400)
-    # Not in the first releases of Python 3.9 to 3.11; what it refuses was refused before already.
+    # Not in the first releases of Python 3.9 to 3.11. wrong_members refuses the same members on every Python.
     if hasattr(tarfile, "data_filter"):
         tar.extract(member, folder, filter="data")
     else:

@@ -27,6 +27,9 @@ def wrong_members(members: Iterable[tarfile.TarInfo]) -> Iterator[str]:
     for member in members:
         name = member_name(member)
         reason = _reason(member)
+        if reason is None and member.islnk() and kinds.get(posixpath.normpath(member.linkname)) not in tarfile.REGULAR_TYPES:
+            # A hard link to a symbolic link is that link under another name, and what lies behind it leaves the folder.
+            reason = f"is a hard link to {member.linkname[:200]!r}, which is no file before it in the archive"
         if reason is None and name in kinds and not (member.isdir() and kinds[name] == tarfile.DIRTYPE):
             reason = "is there twice"
         if reason is None and any(parent in links for parent in _parents(name)):
@@ -51,6 +54,8 @@ def _reason(member: tarfile.TarInfo) -> str | None:
 def _wrong_name(member: tarfile.TarInfo) -> str | None:
     if len(os.fsencode(member.name)) > LONGEST_NAME_BYTES or len(os.fsencode(member.linkname)) > LONGEST_NAME_BYTES:
         return f"has a name of more than {LONGEST_NAME_BYTES} bytes"
+    if not member.name.isprintable() or not member.linkname.isprintable():
+        return "has a name with characters that cannot be printed"
     if member.name.startswith("/"):
         return "has an absolute name"
     return "leaves the folder by '..'" if ".." in member.name.split("/") else None

@@ -187,7 +187,7 @@ class BuildUnit:
         """What was written; nothing of a file that a power cut has left half."""
         try:
             state = json.loads(self._state_file.read_bytes())
-        except (FileNotFoundError, ValueError):
+        except (FileNotFoundError, ValueError, RecursionError):
             return {}
         return state if isinstance(state, dict) else {}
 

@@ -22,7 +22,7 @@ from ansible_collections.rdma.cluster.plugins.module_utils._counter_rates import
     of_netdev,
     of_port,
 )
-from ansible_collections.rdma.cluster.plugins.module_utils._findings import ERROR, OK, WARNING, Finding
+from ansible_collections.rdma.cluster.plugins.module_utils._findings import ERROR, OK, UNKNOWN, WARNING, Finding
 from ansible_collections.rdma.cluster.plugins.module_utils._rails import Facts, Rail
 
 STAGE = "link"
@@ -119,6 +119,10 @@ def _rail(port: RailPort, since: Mapping[str, Any] | None, flaps: Limit, errors:
 
 def _judge(port: RailPort, check: str, kinds: Sequence[Kind], since: Mapping[str, Any] | None, limit: Limit) -> Finding:
     names = frozenset().union(*(kind.counters for kind in kinds))
+    failed = (port.ethtool.get("unread") or {}).get("statistics")
+    if failed and port.not_judged is None:
+        remedy = f"Run `ethtool -S {port.rail.netdev}` on {port.host}; then see `dmesg` there for the driver of {port.address}."
+        return port.finding(check, UNKNOWN, f"the counters of {port.rail.netdev} could not be read: {failed}", limit.words, remedy)
     why_not = port.not_judged or _not_told(port, names)
     if why_not is not None:
         return port.skip(check, why_not, limit.words)

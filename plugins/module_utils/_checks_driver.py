@@ -25,14 +25,21 @@ def check_driver(host: str, rails: Sequence[Rail], facts: Facts, modules: Sequen
     modules: names of the kernel modules that must be loaded.
     """
     loaded = facts["stack"]["modules"]
-    findings = _packages(host, facts["stack"]["distribution"]["packages"])
+    findings = _packages(host, facts["stack"]["distribution"])
     findings += [_module(host, name, loaded) for name in modules]
     for rail in resolve(rails, facts):
         findings += _rail(host, rail, facts)
     return findings
 
 
-def _packages(host: str, packages: Mapping[str, str | None] | None) -> list[Finding]:
+def _packages(host: str, distribution: Mapping[str, Any]) -> list[Finding]:
+    packages: Mapping[str, str | None] | None = distribution["packages"]
+    # The driver stage mixes no package of the distribution into the stack of a vendor.
+    help_words = (
+        f"Install it on {host} from the repository or bundle of the installed driver stack. The driver stage adds none to that stack."
+        if distribution.get("vendor")
+        else f"Run the driver stage for {host}, and see what apt or dnf says there."
+    )
     if packages is None:
         return [
             Finding(
@@ -55,7 +62,7 @@ def _packages(host: str, packages: Mapping[str, str | None] | None) -> list[Find
             OK if version else ERROR,
             observed=version or "not installed",
             expected="installed",
-            remedy="" if version else f"Run the driver stage for {host}, and see what apt or dnf says there.",
+            remedy="" if version else help_words,
         )
         for name, version in packages.items()
     ]

@@ -7,13 +7,14 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from ansible_collections.rdma.cluster.plugins.module_utils._findings import ERROR, NOT_APPLICABLE, OK, UNKNOWN, WARNING, Finding
 from ansible_collections.rdma.cluster.plugins.module_utils._gpudirect import DMABUF_GPU_DRIVER, PEERMEM_MODULES
 from ansible_collections.rdma.cluster.plugins.module_utils._host_state import FABRIC_MANAGER
-from ansible_collections.rdma.cluster.plugins.module_utils._rails import Facts
+from ansible_collections.rdma.cluster.plugins.module_utils._pci_distance import DISTANCES
+from ansible_collections.rdma.cluster.plugins.module_utils._rails import Facts, resolve
 
 STAGE = "gpu"
 SUBJECTS = {
@@ -22,14 +23,21 @@ SUBJECTS = {
     "gpu.fabricmanager": "Fabric Manager",
     "gpu.cuda": "libcuda",
 }
+#: NICs may differ by so many GPUs; a GPU that is as near to several NICs counts as a part for each.
+_UNEVEN = 0.5
+_NAMED = 8
 _NUMBER = re.compile(r"[0-9]{1,6}")
 
 
 def check_gpu(host: str, intent: Mapping[str, Any], facts: Facts, plan: Mapping[str, str | None]) -> list[Finding]:
-    """Findings `gpu.path`, `gpu.driver`, `gpu.fabricmanager` and `gpu.cuda` of one host.
+    """Findings `gpu.path`, `gpu.driver`, `gpu.fabricmanager`, `gpu.cuda` and `gpu.nics` of one host.
 
     plan: what gpudirect_path makes of intent and facts. Of one cause there is one error: without the driver, the rest is not looked at.
     """
+    return [*_parts(host, intent, facts, plan), check_nics(host, intent, facts)]
+
+
+def _parts(host: str, intent: Mapping[str, Any], facts: Facts, plan: Mapping[str, str | None]) -> list[Finding]:
     gpus = facts.get("gpus")
     if gpus is None:
         todo = f"Read {host} with the subset gpus."
@@ -46,6 +54,57 @@ def check_gpu(host: str, intent: Mapping[str, Any], facts: Facts, plan: Mapping[
     return [_path(host, facts, plan), driver, *(check(host, facts) for check in others)]
 
 
+def check_nics(host: str, intent: Mapping[str, Any], facts: Facts) -> Finding:
+    """Finding `gpu.nics`: each GPU reaches a NIC of a compute rail within its NUMA node, and the NICs serve as many GPUs each."""
+    expected = "for each GPU a NIC of a compute rail on its NUMA node, and as many GPUs for each NIC"
+    gpus, devices = facts.get("gpus"), facts.get("devices")
+    if gpus is None or devices is None:
+        what = "GPUs" if gpus is None else "devices"
+        return _nics(host, UNKNOWN, f"the {what} were not read", expected, f"Read {host} with the subset gpus.")
+    rails = [rail for rail in resolve(intent.get("rails") or (), facts) if rail.rail["role"] == "compute"]
+    nics = [rail.device for rail in rails if rail.device is not None and not devices[rail.device].get("software")]
+    if not gpus or not nics:
+        return _nics(host, NOT_APPLICABLE, "no NVIDIA GPU" if not gpus else "no compute rail has a NIC", expected)
+    nearest = {gpu["address"]: _nearest_nics((facts.get("distances") or {}).get(gpu["address"]) or {}, nics) for gpu in gpus}
+    untold = [gpu for gpu, near in nearest.items() if near is None]
+    if untold:
+        remedy = f"Run `nvidia-smi topo -m` on {host}; the BIOS may not tell the NUMA nodes of PCI devices."
+        return _nics(host, UNKNOWN, f"how far {_some(untold)} is from the NICs is not known", expected, remedy)
+    near = {gpu: each for gpu, each in nearest.items() if each is not None}
+    shares = {nic: sum(1 / len(names) for _far, names in near.values() if nic in names) for nic in nics}
+    served = ", ".join(f"{nic} {share:.3g}" for nic, share in sorted(shares.items()))
+    far = [gpu for gpu, (distance, _names) in near.items() if distance == "SYS"]
+    if far:
+        observed = f"{len(far)} of {len(gpus)} GPUs reach all NICs across sockets only (SYS): {_some(far)}; GPUs for each NIC: {served}"
+        remedy = f"1. See the distances: `nvidia-smi topo -m` on {host}. 2. Plan NICs at the socket of these GPUs, or move cards there."
+        return _nics(host, WARNING, observed, expected, remedy)
+    if max(shares.values()) - min(shares.values()) > _UNEVEN:
+        observed = f"the NICs serve GPUs unevenly, by distance: {served}"
+        remedy = f"1. See which NIC is near which GPU: `nvidia-smi topo -m` on {host}. 2. Plan the nearest NICs as rails."
+        return _nics(host, WARNING, observed, expected, remedy)
+    worst = max((distance for distance, _names in near.values()), key=DISTANCES.index)
+    return _nics(host, OK, f"{worst} at most from each GPU to its nearest NIC; GPUs for each NIC: {served}", expected)
+
+
+def _nics(host: str, *status_and_words: str) -> Finding:
+    return Finding(STAGE, "gpu.nics", host, "GPUs and their NICs", *status_and_words)
+
+
+def _nearest_nics(distances: Mapping[str, str | None], nics: Sequence[str]) -> tuple[str, list[str]] | None:
+    """How far the nearest NICs are from a GPU, and which; None where a distance is not known and could be nearer."""
+    known = {nic: distance for nic in nics if (distance := distances.get(nic)) in DISTANCES}
+    if not known:
+        return None
+    least = min(known.values(), key=lambda each: DISTANCES.index(str(each)))
+    if len(known) < len(nics) and least == DISTANCES[-1]:
+        return None
+    return str(least), [nic for nic, distance in known.items() if distance == least]
+
+
+def _some(names: Sequence[str]) -> str:
+    return ", ".join(names[:_NAMED]) + (f" and {len(names) - _NAMED} more" if len(names) > _NAMED else "")
+
+
 def _finding(check: str, host: str, *status_and_words: str) -> Finding:
     """The words: observed, expected, and the remedy if there is one."""
     return Finding(STAGE, check, host, SUBJECTS[check], *status_and_words)
@@ -56,7 +115,8 @@ def _path(host: str, facts: Facts, plan: Mapping[str, str | None]) -> Finding:
     path, why, refused = plan["path"], str(plan["why"]), plan["refused"]
     if refused is not None:
         remedy = f"Do on {host} what would help, or set rdma_gpudirect.path: none for it, which makes NCCL copy through the host's memory."
-        return _finding("gpu.path", host, ERROR, refused, expected, remedy)
+        status = UNKNOWN if " is not known to work: " in refused and " cannot work: " not in refused else ERROR
+        return _finding("gpu.path", host, status, refused, expected, remedy)
     if path is None:
         return _finding("gpu.path", host, NOT_APPLICABLE, why, expected)
     if path == "peermem" and not set(PEERMEM_MODULES) & set(facts["stack"]["modules"]):

@@ -2,21 +2,33 @@
 # GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""What the gate of the host stage asks of a host: the memory that services may lock, and kernel settings."""
+"""The host gate's checks on memory and kernel settings: lockable memory, free memory, /dev/shm, sysctl."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 from typing import Any
 
-from ansible_collections.rdma.cluster.plugins.module_utils._findings import ERROR, NOT_APPLICABLE, OK, UNKNOWN, Finding
+from ansible_collections.rdma.cluster.plugins.module_utils._findings import ERROR, NOT_APPLICABLE, OK, UNKNOWN, WARNING, Finding
+from ansible_collections.rdma.cluster.plugins.module_utils._limits import LOGIN_FILE, NAME
 from ansible_collections.rdma.cluster.plugins.module_utils._rails import Facts
 from ansible_collections.rdma.cluster.plugins.module_utils._sysctl import FILE, remedy
 
 STAGE = "host"
 MEMLOCK_SUBJECT = "memory that a service may lock"
+MEMORY_SUBJECT = "available memory"
+SHM, SHM_SUBJECT = "/dev/shm", "shared memory (/dev/shm)"  # noqa: S108 - it is judged, and nothing is put there
 #: Whose logins are looked at, as limits.conf names them.
 LOGINS = {"*": "any user", "root": "root"}
+MIB_BYTES, GIB_BYTES = 2**20, 2**30
+#: Less available memory than this is an error, and below the second one a warning: the smaller of GiB and a part of all memory.
+EXHAUSTED, SCARCE = (1.0, 0.05), (4.0, 0.10)
+#: NCCL puts about 10 MB into /dev/shm for each connection between GPUs of a host. Free: the smaller of GiB and a part of its size.
+SHM_FREE = (0.5, 0.10)
+#: Smaller is too small for a job on 8 GPUs, unless the host has little memory at all; the kernel's default is half of the memory.
+SHM_SIZE = (1.0, 0.25)
+#: One segment is one inode.
+SHM_INODES = 1024
 
 
 def check_host(host: str, intent: Mapping[str, Any], facts: Facts, settings: Mapping[str, str]) -> list[Finding]:
@@ -27,42 +39,156 @@ def check_host(host: str, intent: Mapping[str, Any], facts: Facts, settings: Map
     return [*_memlock(host, intent, facts), *(_setting(host, key, value, facts) for key, value in settings.items())]
 
 
+def check_memory(host: str, facts: Facts, memory_gib: float | None = None, shm_gib: float | None = None) -> list[Finding]:
+    """Findings `host.memory` and `host.shm`. memory_gib, shm_gib: other limits of the memory that must be free."""
+    return [_memory(host, facts, memory_gib), _shm(host, facts, shm_gib)]
+
+
+def _memory(host: str, facts: Facts, limit_gib: float | None) -> Finding:
+    memory = facts.get("memory") or {}
+    available, total = memory.get("available_bytes"), memory.get("total_bytes")
+    if available is None or not total:
+        remedy = f"On {host}, see `cat /proc/meminfo`."
+        return Finding(
+            STAGE, "host.memory", host, MEMORY_SUBJECT, UNKNOWN, "/proc/meminfo was not read, or has no MemAvailable", "known", remedy
+        )
+    exhausted = _part(EXHAUSTED, total) if limit_gib is None else limit_gib * GIB_BYTES
+    scarce = max(exhausted, _part(SCARCE, total)) if limit_gib is None else exhausted
+    expected = f"{_gib(scarce)} or more"
+    holders = [
+        f"{what} {_gib(held)}"
+        for what, held in (("huge pages hold", memory.get("huge_bytes")), ("shared memory and tmpfs hold", memory.get("shared_bytes")))
+        if held and held >= total / 10
+    ]
+    observed = "; ".join([f"{_gib(available)} of {_gib(total)}", *holders])
+    if available >= scarce:
+        return Finding(STAGE, "host.memory", host, MEMORY_SUBJECT, OK, observed, expected)
+    status = ERROR if available < exhausted else WARNING
+    return Finding(STAGE, "host.memory", host, MEMORY_SUBJECT, status, observed, expected, _free_memory(host, memory))
+
+
+def _free_memory(host: str, memory: Mapping[str, Any]) -> str:
+    """The largest holder comes first."""
+    steps = {
+        f"On {host}, `ps -eo pid,rss,comm --sort=-rss | head` shows the largest processes: stop those that do not belong there.": (
+            memory["total_bytes"] - memory["available_bytes"] - (memory.get("huge_bytes") or 0) - (memory.get("shared_bytes") or 0)
+        ),
+        f"On {host}, `grep -i huge /proc/meminfo` shows unused huge pages: lower vm.nr_hugepages.": memory.get("huge_free_bytes") or 0,
+        f"On {host}, `du -ah {SHM} | sort -h | tail` shows files in memory: remove those of ended jobs.": memory.get("shared_bytes") or 0,
+    }
+    first = [step for step, held in sorted(steps.items(), key=lambda item: -item[1]) if held > 0]
+    return " ".join(f"{number}. {step}" for number, step in enumerate(first or list(steps), start=1))
+
+
+def _shm(host: str, facts: Facts, limit_gib: float | None) -> Finding:
+    def finding(status: str, observed: str, remedy: str = "") -> Finding:
+        return Finding(STAGE, "host.shm", host, SHM_SUBJECT, status, observed, "room for the shared memory of NCCL", remedy)
+
+    filesystems = facts.get("filesystems")
+    if not filesystems:
+        return finding(UNKNOWN, "file systems were not read", f"On {host}, see `df -h {SHM}`.")
+    shm = filesystems.get(SHM)
+    if shm is None:
+        return finding(ERROR, f"{SHM} does not exist", f"On {host}, run `mkdir {SHM} && mount -t tmpfs -o mode=1777 tmpfs {SHM}`.")
+    free, size = shm["free_bytes"], shm["size_bytes"]
+    needed = _part(SHM_FREE, size) if limit_gib is None else limit_gib * GIB_BYTES
+    observed = f"{_gib(free)} of {_gib(size)} free"
+    clean = f"On {host}, `du -ah {SHM} | sort -h | tail` shows the largest files: remove those of ended jobs."
+    few_inodes = shm.get("inodes") and shm.get("free_inodes", 0) < SHM_INODES
+    if free < needed or few_inodes:
+        observed += f"; {shm.get('free_inodes', 0)} of {shm['inodes']} inodes free" if few_inodes else ""
+        return finding(ERROR, observed, f"1. {clean}{_enlarge(host, 2)}")
+    total = (facts.get("memory") or {}).get("total_bytes")
+    if size >= (_part(SHM_SIZE, total) if total else SHM_SIZE[0] * GIB_BYTES):
+        return finding(OK, observed)
+    if total:
+        return finding(WARNING, f"{observed}; this host has {_gib(total)} of memory", _enlarge(host, 1).strip())
+    why = f"{observed}; whether that is enough is not known: /proc/meminfo was not read"
+    return finding(UNKNOWN, why, f"On {host}, see `cat /proc/meminfo`.")
+
+
+def _enlarge(host: str, step: int) -> str:
+    return f" {step}. If it is too small, run `mount -o remount,size=50% {SHM}` on {host}, and correct its line in /etc/fstab."
+
+
+def _part(limit: tuple[float, float], of_bytes: float) -> float:
+    """The smaller of some GiB and a part of a size."""
+    return min(limit[0] * GIB_BYTES, limit[1] * of_bytes)
+
+
+def _gib(size_bytes: float) -> str:
+    return f"{size_bytes / GIB_BYTES:.1f} GiB" if size_bytes >= GIB_BYTES else f"{size_bytes / MIB_BYTES:.0f} MiB"
+
+
 def _memlock(host: str, intent: Mapping[str, Any], facts: Facts) -> list[Finding]:
     if not intent["host"]["memlock_unlimited"]:
         why = "rdma_host.memlock_unlimited is false: the limit is left as it is"
         return [Finding(STAGE, "host.memlock", host, MEMLOCK_SUBJECT, NOT_APPLICABLE, why, "any")]
     limits = facts.get("limits") or {}
     logins = limits.get("login_memlock") or {}
-    return [_service_memlock(host, limits.get("service_memlock")), *(_login_memlock(host, who, logins.get(who)) for who in LOGINS)]
+    source = (limits.get("service_sources") or {}).get("memlock")
+    return [
+        _service_memlock(host, limits.get("service_memlock"), source),
+        *(_login_memlock(host, who, logins.get(who)) for who in LOGINS),
+    ]
 
 
 def _login_memlock(host: str, who: str, seen: Mapping[str, Any] | None) -> Finding:
     subject = f"memory that a login of {LOGINS[who]} may lock"
     if seen is None:
         todo = f"Run the host stage for {host}."
-        return Finding(STAGE, "host.memlock", host, subject, ERROR, "no file says it: the kernel's default", "unlimited", todo)
+        return Finding(STAGE, "host.memlock", host, subject, ERROR, "no file sets it: the kernel's default", "unlimited", todo)
     good = seen["unlimited"]
     return Finding(
         STAGE, "host.memlock", host, subject, OK if good else ERROR,
-        observed="unlimited" if good else f"{seen['value']} KiB by {seen['file']}",
+        observed="unlimited" if good else f"{seen['value']} KiB by {place(seen)}",
         expected="unlimited",
-        remedy="" if good else f"Take the line out of {seen['file']} on {host}: it comes after ours and wins. Then log in anew.",
+        remedy="" if good else login_remedy(host, seen),
     )  # fmt: skip
 
 
-def _service_memlock(host: str, seen: Mapping[str, Any] | None) -> Finding:
+def _service_memlock(host: str, seen: Mapping[str, Any] | None, source: Mapping[str, Any] | None) -> Finding:
     if seen is None:
         return Finding(
             STAGE, "host.memlock", host, MEMLOCK_SUBJECT, UNKNOWN, "no service could be asked", "unlimited",
             f"See on {host} whether `systemd-run --wait --pipe cat /proc/self/limits` works.",
         )  # fmt: skip
     good = seen["unlimited"]
+    by = f" by {place(source)}" if source is not None and is_foreign(source) else ""
     return Finding(
         STAGE, "host.memlock", host, MEMLOCK_SUBJECT, OK if good else ERROR,
-        observed="unlimited" if good else f"{seen['bytes']} bytes",
+        observed="unlimited" if good else f"{seen['bytes']} bytes{by}",
         expected="unlimited",
-        remedy="" if good else f"Run the host stage for {host}, and restart the services there that start jobs: they keep theirs.",
+        remedy="" if good else service_remedy(host, source),
     )  # fmt: skip
+
+
+def place(source: Mapping[str, Any]) -> str:
+    """The line of a file that sets a limit."""
+    return f"line {source['line']} of {source['file']}" if source.get("line") else str(source["file"])
+
+
+def is_foreign(source: Mapping[str, Any] | None) -> bool:
+    """Whether a setting of a limit is not ours; None: no file sets it."""
+    return source is not None and not source["file"].endswith(f"/{NAME}")
+
+
+def login_remedy(host: str, seen: Mapping[str, Any]) -> str:
+    """What to do about a limit of logins: pam_limits reads files in the order of their names, and the last line wins."""
+    if seen["file"].rpartition("/")[2] <= NAME or not seen["file"].startswith(LOGIN_FILE.rpartition("/")[0]):
+        return f"Run the host stage for {host}: its {LOGIN_FILE} wins over {seen['file']}. Then log in again."
+    return f"1. On {host}, remove {place(seen)}: pam_limits reads it after {LOGIN_FILE}, and the last line wins. 2. Log in again."
+
+
+def service_remedy(host: str, source: Mapping[str, Any] | None) -> str:
+    """What to do about a limit of services. source: the line that sets it, where that is known."""
+    restart = "restart the services that start jobs when no job runs: they keep their limit"
+    if source is None or not is_foreign(source):
+        return f"1. Run the host stage for {host}. 2. On {host}, {restart}."
+    return (
+        f"1. On {host}, remove {place(source)}: it wins over the host stage's setting. "
+        f"2. Run `systemctl daemon-reexec` there, then the host stage for {host}. 3. On {host}, {restart}."
+    )
 
 
 def _setting(host: str, key: str, value: str, facts: Facts) -> Finding:

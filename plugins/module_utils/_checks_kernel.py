@@ -12,29 +12,44 @@ from typing import Any
 from ansible_collections.rdma.cluster.plugins.module_utils._checks_dkms import lacks_headers
 from ansible_collections.rdma.cluster.plugins.module_utils._findings import ERROR, NOT_APPLICABLE, OK, UNKNOWN, WARNING, Finding
 from ansible_collections.rdma.cluster.plugins.module_utils._loaded_module import ADD_ONS
-from ansible_collections.rdma.cluster.plugins.module_utils._planned_stack import builds_modules, builds_planned, is_rpm, planned_stack
+from ansible_collections.rdma.cluster.plugins.module_utils._ofed_state import DRIVER
+from ansible_collections.rdma.cluster.plugins.module_utils._planned_stack import (
+    builds_modules,
+    builds_planned,
+    headers_package,
+    is_kept,
+    planned_stack,
+)
 from ansible_collections.rdma.cluster.plugins.module_utils._rails import Facts
+from ansible_collections.rdma.cluster.plugins.module_utils._secure_boot import LOCKED_DOWN
+from ansible_collections.rdma.cluster.plugins.module_utils._stock_driver import build_steps, lacks_planned
 
 STAGE = "preflight"
 NEWEST_SUBJECT, HEADERS_SUBJECT, SECURE_BOOT_SUBJECT = "running kernel", "headers of the running kernel", "Secure Boot"
+LOCKDOWN_SUBJECT = "kernel lockdown"
 
 
 def check_kernels(host: str, intent: Mapping[str, Any], facts: Facts, *, reboot_allowed: bool = False) -> list[Finding]:
-    """Findings `preflight.newest`, `preflight.headers` and `preflight.secure_boot` of one host.
+    """Findings `preflight.newest`, `preflight.headers`, `preflight.secure_boot` and `preflight.lockdown` of one host.
 
     An older kernel that runs lacks its headers where those of the newest have replaced them: then only `preflight.newest` is an error.
     What the driver stage will do itself is a warning: reboot, where that is allowed, and install headers for the planned stack.
+    A kept stack that the newest kernel has too is a warning as well: nothing is built for it.
     """
     stack = facts["stack"]
     builds = builds_modules(intent, stack)
+    lacks = lacks_planned(intent, stack, str(stack.get("newest")))
+    asks = builds and (not reboot_allowed or is_kept(intent)) and not (is_kept(intent) and lacks is False)
     return [
-        _newest(host, stack, ERROR if builds and not reboot_allowed else WARNING, builds=builds),
+        _newest(host, stack, ERROR if asks else WARNING, builds=builds, lacks=bool(lacks)),
         _headers(host, intent, stack, builds=builds),
         _secure_boot(host, intent, stack),
+        _lockdown(host, stack),
     ]
 
 
-def _newest(host: str, stack: Mapping[str, Any], older: str, *, builds: bool) -> Finding:
+def _newest(host: str, stack: Mapping[str, Any], older: str, *, builds: bool, lacks: bool) -> Finding:
+    """lacks: the newest kernel would load its own driver in the place of the planned, or kept, stack's."""
     kernel, newest, installed = stack.get("kernel"), stack.get("newest"), stack.get("kernels") or []
     expected = "the newest of its flavour that is installed"
     if kernel is None or not installed:
@@ -44,6 +59,9 @@ def _newest(host: str, stack: Mapping[str, Any], older: str, *, builds: bool) ->
         return Finding(STAGE, "preflight.newest", host, NEWEST_SUBJECT, OK, kernel, expected)
     there = f"{newest} is the newest of its flavour" if newest else f"there are {', '.join(installed[-3:])}"
     observed = f"{kernel} runs; {there}" if kernel in installed else f"{kernel} runs and is not installed; {there}"
+    if lacks and newest is not None:
+        observed += f", and would load its own {DRIVER}"
+        return Finding(STAGE, "preflight.newest", host, NEWEST_SUBJECT, older, observed, expected, build_steps(host, [newest], stack))
     todo = f"Reboot {host} into {newest}, or remove it" if kernel in installed else f"Reboot {host} into a kernel that is installed"
     why = "modules are built for one kernel, and the next boot takes another" if builds else "the next boot takes another than this one"
     return Finding(STAGE, "preflight.newest", host, NEWEST_SUBJECT, older, observed, expected, f"{todo}: {why}.")
@@ -69,14 +87,6 @@ def _headers(host: str, intent: Mapping[str, Any], stack: Mapping[str, Any], *, 
     return finding(WARNING if planned else ERROR, f"nothing at {place}", todo)
 
 
-def headers_package(kernel: str, distribution: Mapping[str, Any]) -> str:
-    """The package with the headers of a release of `uname -r`; the kernels of RHEL's variants are named "5.14.0-427.el9.x86_64+rt"."""
-    if is_rpm(distribution):
-        release, plus, variant = kernel.partition("+")
-        return f"kernel-{variant}-devel-{release}" if plus else f"kernel-devel-{release}"
-    return f"linux-headers-{kernel}"
-
-
 def _secure_boot(host: str, intent: Mapping[str, Any], stack: Mapping[str, Any]) -> Finding:
     def finding(status: str, observed: str, remedy: str = "") -> Finding:
         return Finding(STAGE, "preflight.secure_boot", host, SECURE_BOOT_SUBJECT, status, observed, "no obstacle to the driver", remedy)
@@ -87,7 +97,29 @@ def _secure_boot(host: str, intent: Mapping[str, Any], stack: Mapping[str, Any])
         return finding(OK, "off")
     if not builds_modules(intent, stack):
         return finding(OK, "on; the modules of the kernel are signed by the distribution")
+    modules = stack.get("modules") or {}
+    untold = sorted(name for name, module in modules.items() if "file" in module and module["file"] is None)
+    if untold and not any(module.get("provenance") in ADD_ONS for module in modules.values()):
+        words = f"on, and it is not known whether the loaded modules are signed: modinfo tells nothing of {', '.join(untold[:3])}"
+        return finding(UNKNOWN, words, f"Run `modinfo -F signer {untold[0]}` on {host}.")
     return finding(*_signing(host, intent, stack))
+
+
+def _lockdown(host: str, stack: Mapping[str, Any]) -> Finding:
+    """Lockdown is no fault. The stage that it keeps from writing a setting says so: host.pcie, qos.cnp, qos.dcqcn."""
+    state, expected = stack.get("lockdown"), "known"
+    if state is None:
+        why = "/sys/kernel/security/lockdown could not be read: this kernel has no lockdown, or securityfs is not mounted (container)"
+        return Finding(STAGE, "preflight.lockdown", host, LOCKDOWN_SUBJECT, NOT_APPLICABLE, why, expected)
+    if state not in LOCKED_DOWN:
+        return Finding(STAGE, "preflight.lockdown", host, LOCKDOWN_SUBJECT, OK, state, expected)
+    cause = "Secure Boot is on" if stack.get("secure_boot") else "set by the kernel command line or configuration"
+    observed = (
+        f"{state} ({cause}): the kernel refuses writes to PCI configuration space (MRRS, ACS, `setpci`; mstconfig may fail), "
+        "writes to debugfs (congestion control of RoCE without MLNX_OFED or DOCA-OFED) and modules without a valid signature; "
+        "the build withholds MRRS and ACS"
+    )
+    return Finding(STAGE, "preflight.lockdown", host, LOCKDOWN_SUBJECT, OK, observed, expected)
 
 
 def _signing(host: str, intent: Mapping[str, Any], stack: Mapping[str, Any]) -> tuple[str, ...]:

@@ -9,7 +9,9 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
+from ansible_collections.rdma.cluster.plugins.module_utils._checks_host import login_remedy, place, service_remedy
 from ansible_collections.rdma.cluster.plugins.module_utils._findings import ERROR, NOT_APPLICABLE, OK, UNKNOWN, WARNING, Finding
+from ansible_collections.rdma.cluster.plugins.module_utils._login_limits import UNLIMITED
 from ansible_collections.rdma.cluster.plugins.module_utils._rails import Facts
 
 STAGE = "host"
@@ -37,7 +39,8 @@ def _service_files(host: str, wished: int, limits: Facts) -> Finding:
     if seen is None:
         remedy = f"See on {host} whether `systemd-run --wait --pipe cat /proc/self/limits` works."
         return Finding(STAGE, "host.files", host, SERVICE_SUBJECT, UNKNOWN, "no service could be asked", f"{wished} at least", remedy)
-    remedy = "" if seen >= wished else f"Run the host stage for {host}, and restart the services there that start jobs: they keep theirs."
+    source = (limits.get("service_sources") or {}).get("nofile")
+    remedy = "" if seen >= wished else service_remedy(host, source)
     return Finding(STAGE, "host.files", host, SERVICE_SUBJECT, ERROR if remedy else OK, str(seen), f"{wished} at least", remedy)
 
 
@@ -47,8 +50,8 @@ def _login_files(host: str, wished: int, who: str, seen: Mapping[str, Any] | Non
         todo = f"Run the host stage for {host}."
         return Finding(STAGE, "host.files", host, subject, ERROR, "no file says it: the kernel's default", expected, todo)
     good = seen["unlimited"] or (seen["value"].isdecimal() and int(seen["value"]) >= wished)
-    remedy = "" if good else f"Take the line out of {seen['file']} on {host}: it comes after ours and wins. Then log in anew."
-    return Finding(STAGE, "host.files", host, subject, OK if good else ERROR, f"{seen['value']} by {seen['file']}", expected, remedy)
+    remedy = "" if good else login_remedy(host, seen)
+    return Finding(STAGE, "host.files", host, subject, OK if good else ERROR, f"{seen['value']} by {place(seen)}", expected, remedy)
 
 
 def _ipc(host: str, intent: Mapping[str, Any], limits: Facts) -> Finding:
@@ -77,8 +80,13 @@ def _service(host: str, unit: str, seen: Mapping[str, Any], expected: str) -> Fi
     subject = f"memory that {unit} may lock"
     if seen["memlock"]["unlimited"]:
         return Finding(STAGE, "host.services", host, subject, OK, "unlimited", expected)
-    remedy = (
-        f"Drain {host} and run `systemctl restart {unit}` there: it started before the limit was lifted, or its unit sets LimitMEMLOCK."
-    )
+    source = seen.get("source")
     observed = f"{seen['memlock']['bytes']} bytes (process {seen['pid']})"
+    if source is not None and source["value"] not in UNLIMITED:
+        observed += f" by {place(source)}"
+        remedy = (
+            f"1. On {host}, remove {place(source)} and run `systemctl daemon-reload`. 2. Drain {host}, then `systemctl restart {unit}`."
+        )
+    else:
+        remedy = f"Drain {host} and run `systemctl restart {unit}` there: it started before the limit was lifted."
     return Finding(STAGE, "host.services", host, subject, WARNING, observed, expected, remedy)

@@ -20,7 +20,7 @@ from ansible_collections.rdma.cluster.plugins.module_utils._findings import (
 from ansible_collections.rdma.cluster.plugins.module_utils._loaded_module import ADD_ONS, KERNELS_OWN, compare
 from ansible_collections.rdma.cluster.plugins.module_utils._nic_drivers import OFED_DRIVERS, module_of, modules_of
 from ansible_collections.rdma.cluster.plugins.module_utils._ofed_state import DRIVER, has_version, ofed_state
-from ansible_collections.rdma.cluster.plugins.module_utils._planned_stack import INBOX, planned_modules
+from ansible_collections.rdma.cluster.plugins.module_utils._planned_stack import ADD_ON, INBOX, is_kept, planned_modules, planned_stack
 from ansible_collections.rdma.cluster.plugins.module_utils._rails import Facts, resolve
 from ansible_collections.rdma.cluster.plugins.module_utils._stock_driver import left_over_modules, mend, some, still_loaded, why_stock
 
@@ -44,12 +44,11 @@ def _stack(host: str, intent: Mapping[str, Any], facts: Facts, left_over: Module
     planned = planned_modules(intent)
 
     def finding(status: str, observed: str, remedy: str = "") -> Finding:
-        version = (intent.get("driver") or {}).get("version")
-        expected = (
-            "the kernel's own modules (inbox)" if planned == INBOX else f"the modules of {planned}" + (f" {version}" if version else "")
-        )
-        return Finding(STAGE, "driver.stack", host, "driver stack", status, observed, expected, remedy)
+        return Finding(STAGE, "driver.stack", host, "driver stack", status, observed, _expected(intent, facts["stack"]), remedy)
 
+    installed = ofed_state(facts["stack"])
+    if planned_stack(intent) == INBOX and not is_kept(intent) and installed.stack is not None:
+        return finding(ERROR, f"{installed.stack} {installed.version or ''}".rstrip() + " is installed", _switch(host))
     if left_over:
         return finding(*still_loaded(host, intent, left_over, facts["stack"]))
     modules: Modules = facts["stack"].get("modules") or {}
@@ -61,19 +60,41 @@ def _stack(host: str, intent: Mapping[str, Any], facts: Facts, left_over: Module
         return finding(NOT_APPLICABLE, "others are loaded than are on disk: driver.loaded says which")
     told = {name: module for name, module in same.items() if module.get("provenance") is not None}
     if planned == INBOX:
-        return finding(*_inbox(host, told, facts["stack"]))
+        return finding(*_inbox(host, told, facts["stack"], kept=is_kept(intent)))
     is_read = any("provenance" in module for module in same.values())
     return finding(*(_add_on(host, intent, told, facts["stack"], is_read=is_read) or _installed(host, intent, told, facts["stack"])))
 
 
-def _inbox(host: str, told: Modules, stack: Mapping[str, Any]) -> tuple[str, ...]:
+def _expected(intent: Mapping[str, Any], stack: Mapping[str, Any]) -> str:
+    planned, version = planned_modules(intent), (intent.get("driver") or {}).get("version")
+    if is_kept(intent):
+        found = ofed_state(stack)
+        seen = {INBOX: "the kernel's own modules", ADD_ON: "add-on modules"}.get(planned) or f"{found.stack} {found.version or ''}".rstrip()
+        return f"the installed stack, kept as it is: {seen}"
+    return "the kernel's own modules (inbox)" if planned == INBOX else f"the modules of {planned}" + (f" {version}" if version else "")
+
+
+def _switch(host: str) -> str:
+    """How to reach the planned stack on a host that has another."""
+    return (
+        f"1. To keep what {host} has, set `rdma_driver: {{stack: keep}}`. 2. To switch, first list what is removed: "
+        f"`ansible-playbook rdma.cluster.driver --limit {host} --check`. "
+        f"3. Drain {host}, then run it without --check and with `-e driver_switch_allowed=true`."
+    )
+
+
+def _inbox(host: str, told: Modules, stack: Mapping[str, Any], *, kept: bool) -> tuple[str, ...]:
     foreign = [name for name, module in told.items() if module["provenance"] in ADD_ONS]
     if foreign or stack.get("kind") == "ofed":
         version = stack.get("ofed_version") or "an add-on"
         file = told[foreign[0]].get("file") if foreign else None
         what = f"{some(foreign or ['mlx_compat'])} of {version}" + (f" ({file})" if file else "")
-        todo = f"Remove it on {host} (`ofed_uninstall.sh`, or its packages) and reboot, or plan it as rdma_driver.stack."
-        return WARNING, f"{what} in the place of the kernel's own", todo
+        if kept:
+            return OK, what
+        todo = f"1. To keep it, set `rdma_driver: {{stack: keep}}` for {host}. 2. Or remove its packages on {host}, then reboot it."
+        # Another vendor's driver is no other stack: it is said, and stops nothing.
+        another = stack.get("kind") == "ofed" or bool({DRIVER, "ib_core"} & set(foreign))
+        return ERROR if another else WARNING, f"{what} in the place of the kernel's own", todo
     return (OK, f"{some(told)} of the kernel") if told else (NOT_APPLICABLE, "it is not told where the modules come from")
 
 
@@ -101,8 +122,7 @@ def _installed(host: str, intent: Mapping[str, Any], told: Modules, stack: Mappi
     has_it = has_version(state, planned, wished)
     seen = " ".join(filter(None, (state.stack, state.version))) or "an add-on of another kind"
     if has_it is False:
-        todo = f"Run the driver stage on {host}, or plan what is there (rdma_driver.stack and version)."
-        return ERROR, f"{seen} is installed, not {planned} {wished or ''}".rstrip(), todo
+        return ERROR, f"{seen} is installed, not {planned} {wished or ''}".rstrip(), _switch(host)
     if has_it is None and wished:
         return (
             UNKNOWN,

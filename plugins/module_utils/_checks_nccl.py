@@ -9,12 +9,12 @@ from __future__ import annotations
 import itertools
 import re
 from collections import Counter, defaultdict
-from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Hashable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from ansible_collections.rdma.cluster.plugins.module_utils._files import ManagedFile, differs
-from ansible_collections.rdma.cluster.plugins.module_utils._findings import ERROR, NOT_APPLICABLE, OK, UNKNOWN, Finding
+from ansible_collections.rdma.cluster.plugins.module_utils._files import ManagedFile, differs, others_of
+from ansible_collections.rdma.cluster.plugins.module_utils._findings import ERROR, NOT_APPLICABLE, OK, UNKNOWN, WARNING, Finding
 from ansible_collections.rdma.cluster.plugins.module_utils._nccl_conf import parse_nccl_conf
 from ansible_collections.rdma.cluster.plugins.module_utils._nccl_devices import DeviceList, Entry, parse_list
 from ansible_collections.rdma.cluster.plugins.module_utils._nccl_variable import OF_HOST
@@ -28,11 +28,18 @@ _DEVICE = re.compile(r"(?<![^,=^])[^,:=^]+")
 
 
 def check_nccl(
-    host: str, files: Sequence[ManagedFile], facts: Facts, *, computes: bool = True, asks_for_hca: bool = False
+    host: str,
+    files: Sequence[ManagedFile],
+    facts: Facts,
+    variables: Mapping[str, str] | None = None,
+    *,
+    computes: bool = True,
+    asks_for_hca: bool = False,
 ) -> list[Finding]:
     """Findings `nccl.file` for each file and `nccl.hca` for each device that they name.
 
     files: as nccl_files gives them, nccl.conf first; none at all where NCCL uses no rail of the host, and those that shall go last.
+    variables: those that jobs get; without, those of the first file.
     computes: whether a compute rail is planned; without one nobody expects a device. asks_for_hca: whether rdma_nccl.variables names the
     devices, and they do not follow from the rails.
     """
@@ -40,7 +47,7 @@ def check_nccl(
     gone = [_file(host, file, facts) for file in files if file.content is None]
     if not wanted:
         return [*gone, *_nothing(host)]
-    variables = parse_nccl_conf(wanted[0].text).variables
+    variables = parse_nccl_conf(wanted[0].text).variables if variables is None else variables
     hcas = _hca(host, variables, facts, _correct(host) if asks_for_hca else _run(host)) if computes or HCA in variables else [_no_hca(host)]
     return [*(_file(host, file, facts) for file in wanted), *gone, *hcas]
 
@@ -55,12 +62,21 @@ def _nothing(host: str) -> list[Finding]:
 
 def _file(host: str, file: ManagedFile, facts: Facts) -> Finding:
     expected = "not there" if file.content is None else f"as the intent has it, mode {file.mode:04o}"
+    expected = "the block as the intent has it" if file.block else expected
     there = facts.get("files")
     if there is None:
         return Finding(STAGE, "nccl.file", host, file.path, UNKNOWN, "the facts have no files", expected, _run(host))
-    if not differs(file, facts):
-        return Finding(STAGE, "nccl.file", host, file.path, OK, expected, expected)
     seen = there.get(file.path)
+    if not differs(file, facts):
+        unread = file.block and not int(_mode(seen)) & 0o004
+        if not unread:
+            return Finding(STAGE, "nccl.file", host, file.path, OK, expected, expected)
+        observed = f"mode {_mode(seen):04o}: jobs of other users than root cannot read it"
+        remedy = f"Run `chmod a+r {file.path}` on {host}."
+        return Finding(STAGE, "nccl.file", host, file.path, WARNING, observed, "readable for all", remedy)
+    if file.block and isinstance(seen, Mapping):
+        observed = "no block of rdma.cluster" if not seen.get("block") else "the block has another content"
+        return Finding(STAGE, "nccl.file", host, file.path, ERROR, observed, expected, _run(host))
     observed = (
         "not there"
         if seen is None
@@ -69,6 +85,36 @@ def _file(host: str, file: ManagedFile, facts: Facts) -> Finding:
         else f"another content (sha256 {str(seen['sha256'])[:12]}…) or mode ({seen['mode']:04o})"
     )
     return Finding(STAGE, "nccl.file", host, file.path, ERROR, observed, expected, _run(host))
+
+
+def _mode(seen: Any) -> int:
+    """The mode of a file by its facts, where a digest leaves out the usual one."""
+    return int(seen.get("mode", 0o644)) if isinstance(seen, Mapping) else 0o644
+
+
+def check_others(host: str, path: str, kept: Mapping[str, tuple[str, str]], asked_for: Collection[str], facts: Facts) -> list[Finding]:
+    """Finding `nccl.user_lines`: the lines of others in nccl.conf agree with the intent.
+
+    kept: the variables that do not, name → (theirs, the intent's); asked_for: the names in rdma_nccl.variables.
+    """
+    check, expected = "nccl.user_lines", "no line outside of the block that sets a variable of the intent to another value"
+    if facts.get("files") is None:
+        return [Finding(STAGE, check, host, path, UNKNOWN, "the facts have no files", expected, _run(host))]
+    others = others_of(facts, path)
+    if not others:
+        return [Finding(STAGE, check, host, path, NOT_APPLICABLE, "it has no variables of others", expected)]
+    if not kept:
+        return [Finding(STAGE, check, host, path, OK, f"{len(others)} variables of others, none differs", expected)]
+    return [
+        Finding(
+            STAGE, check, host, f"{name} in {path}", ERROR if name in asked_for else WARNING,
+            f"{name}={theirs}, set outside of the block; it is kept, and jobs use it",
+            f"{name}={ours}, as the intent has it",
+            f"1. Remove the line from {path} on {host}, then run the nccl stage; or allow that with -e nccl_conf_replace_allowed=true."
+            f" 2. To keep it, set rdma_nccl.variables.{name} of {host} to its value.",
+        )
+        for name, (theirs, ours) in kept.items()
+    ]  # fmt: skip
 
 
 def _run(host: str) -> str:

@@ -11,7 +11,7 @@ from typing import Any
 
 from ansible_collections.rdma.cluster.plugins.module_utils._checks_nccl import STAGE
 from ansible_collections.rdma.cluster.plugins.module_utils._findings import ERROR, NOT_APPLICABLE, OK, UNKNOWN, Finding
-from ansible_collections.rdma.cluster.plugins.module_utils._nccl_host import LIBRARY
+from ansible_collections.rdma.cluster.plugins.module_utils._nccl_host import LIBRARY, STAMP
 from ansible_collections.rdma.cluster.plugins.module_utils._nccl_tests_install import wish_id
 
 #: Of the normalised intent, what rdma_nccl says.
@@ -73,7 +73,9 @@ def packages_to_install(nccl: Nccl, facts: Facts) -> list[str]:
 
 
 def nccl_tests_due(nccl: Nccl, facts: Facts) -> bool:
-    """Whether nccl-tests are planned and not there as planned, or the facts do not tell."""
+    """Whether nccl-tests are planned and not there as planned, or the facts do not tell; what could not be read is left alone."""
+    if (facts.get("nccl") or {}).get("tests_unread"):
+        return False
     tests = nccl["install"]["tests"]
     there = ((facts.get("nccl") or {}).get("tests") or {}).get("wish")
     return tests is not None and there != wish_id(tests)
@@ -121,6 +123,9 @@ def _tests(host: str, nccl: Nccl, facts: Facts) -> Iterator[Finding]:
     if facts.get("nccl") is None:
         why = "the facts do not tell"
         yield Finding(STAGE, "nccl.install", host, "nccl-tests", UNKNOWN, why, expected, READ_AGAIN.format(host=host))
+    elif facts["nccl"].get("tests_unread"):
+        remedy = f"Remove {STAMP} on {host} and run the nccl stage, which installs nccl-tests again."
+        yield Finding(STAGE, "nccl.install", host, "nccl-tests", UNKNOWN, facts["nccl"]["tests_unread"], expected, remedy)
     elif nccl_tests_due(nccl, facts):
         other = f"{seen}, from another archive or made otherwise" if seen == expected else seen
         yield Finding(STAGE, "nccl.install", host, "nccl-tests", ERROR, other, expected, f"Run the nccl stage for {host}.")

@@ -2,14 +2,16 @@
 # GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""What the gate of the network stage asks of a host: MTU, address, and the GID that belongs to it."""
+"""What the gate of the network stage asks of a host: MTU, address, and the GID that belongs to it, now and at the next boot."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
 from ansible_collections.rdma.cluster.plugins.module_utils._findings import ERROR, NOT_APPLICABLE, OK, UNKNOWN, WARNING, Finding
+from ansible_collections.rdma.cluster.plugins.module_utils._load import rail_users
 from ansible_collections.rdma.cluster.plugins.module_utils._rails import Facts, Rail, ResolvedRail, rail_ip, resolve, rocev2_gid_index
 
 STAGE = "network"
@@ -32,8 +34,21 @@ def _rail(host: str, rail: ResolvedRail, facts: Facts) -> Iterator[Finding]:
     elif rail.netdev is None:
         yield Finding(STAGE, "network.mtu", host, rail.subject, UNKNOWN, "no interface", _mtu_words(rail), _look(host))
     else:
-        yield _mtu(host, rail, facts["netdevs"][rail.netdev]["mtu_bytes"])
-    yield _gid(host, rail, facts)
+        yield with_users(_mtu(host, rail, facts["netdevs"][rail.netdev]["mtu_bytes"]), rail, facts)
+    yield with_users(_gid(host, rail, facts), rail, facts)
+
+
+def with_users(finding: Finding, rail: ResolvedRail, facts: Facts) -> Finding:
+    """The finding; if it stops the gate and the rail is in use, with the users and what the network stage withholds."""
+    users = rail_users(facts["load"], rail.device, rail.port) if facts.get("load") is not None else ""
+    if finding.status != ERROR or not users:
+        return finding
+    words = (
+        f"The network stage withholds changes of the MTU and removals of addresses while the rail is in use: {users}. "
+        f"1. Wait until it ends, or drain {finding.host}. "
+        f"2. Run `ansible-playbook rdma.cluster.network --limit {finding.host}` on the control node."
+    )
+    return replace(finding, remedy=f"{words} If that does not fix it: {finding.remedy}")
 
 
 def _mtu_words(rail: ResolvedRail) -> str:
@@ -45,6 +60,9 @@ def _look(host: str) -> str:
 
 
 def _mtu(host: str, rail: ResolvedRail, mtu_bytes: int | None) -> Finding:
+    if mtu_bytes is None:
+        remedy = f"Run `cat /sys/class/net/{rail.netdev}/mtu` on {host}."
+        return Finding(STAGE, "network.mtu", host, rail.subject, UNKNOWN, "the MTU was not read", _mtu_words(rail), remedy)
     good = mtu_bytes == rail.rail["mtu_bytes"]
     remedy = f"See what else manages {rail.netdev} on {host} (`networkctl status {rail.netdev}`)."
     if rail.rail["link_layer"] == "infiniband" and mtu_bytes is not None and mtu_bytes < rail.rail["mtu_bytes"]:
@@ -101,18 +119,27 @@ def _rdma_mtu(host: str, rail: ResolvedRail, facts: Facts) -> Finding:
     if rail.rail["link_layer"] != "roce":
         return finding(NOT_APPLICABLE, "on InfiniBand it does not depend on the interface: link.mtu looks at it")
     mtu_bytes = (facts["netdevs"].get(rail.netdev) or {}).get("mtu_bytes") if rail.netdev else None
-    if mtu_bytes is None:
-        return finding(NOT_APPLICABLE, "no interface whose MTU is known: network.mtu says so")
+    if mtu_bytes is None or rail.device is None:
+        missing = "interface whose MTU is known: network.mtu" if mtu_bytes is None else "RDMA device: network.gid"
+        return finding(NOT_APPLICABLE, f"no {missing} says so")
     follows = rdma_mtu_bytes(mtu_bytes)
-    active = _port(rail, facts).get("active_mtu_bytes") or follows
-    if active is None:
+    if follows is None:
         return finding(WARNING, f"none: an MTU of {mtu_bytes} bytes is too small for RoCE", _raise_mtu(host, rail))
+    active = _port(rail, facts).get("active_mtu_bytes")
+    if active is None:
+        return finding(UNKNOWN, *_not_read(host, rail, facts))
     observed = f"{active} bytes with an MTU of {mtu_bytes}: {efficiency_percent(active):.1f} % of the rate is payload"
     if active >= best:
         return finding(OK, observed)
-    if follows == best:
-        return finding(WARNING, observed, f"The port has not followed its interface: set {rail.netdev} on {host} down and up again.")
-    return finding(WARNING, observed, _raise_mtu(host, rail))
+    not_followed = f"The port has not followed its interface: set {rail.netdev} on {host} down and up again."
+    return finding(WARNING, observed, not_followed if follows == best else _raise_mtu(host, rail))
+
+
+def _not_read(host: str, rail: ResolvedRail, facts: Facts) -> tuple[str, str]:
+    """That the active MTU of a port was not read, and why; and what to do."""
+    why = _port(rail, facts).get("active_mtu_error") or "the facts do not have it"
+    steps = f"1. Run `ibv_devinfo -d {rail.device} -i {rail.port}` on {host}. 2. If it is missing, run the driver stage for {host}."
+    return f"the active MTU of {rail.device}/{rail.port} was not read: {why}", steps
 
 
 def _port(rail: ResolvedRail, facts: Facts) -> Mapping[str, Any]:

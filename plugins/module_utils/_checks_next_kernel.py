@@ -9,14 +9,13 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from ansible_collections.rdma.cluster.plugins.module_utils._checks_dkms import INSTALLED, OFED
-from ansible_collections.rdma.cluster.plugins.module_utils._checks_kernel import headers_package
+from ansible_collections.rdma.cluster.plugins.module_utils._checks_dkms import OFED
 from ansible_collections.rdma.cluster.plugins.module_utils._findings import ERROR, NOT_APPLICABLE, OK, UNKNOWN, Finding
 from ansible_collections.rdma.cluster.plugins.module_utils._kernels import flavour, version_key
-from ansible_collections.rdma.cluster.plugins.module_utils._modules_dep import is_stock
 from ansible_collections.rdma.cluster.plugins.module_utils._ofed_state import DRIVER, ofed_state
-from ansible_collections.rdma.cluster.plugins.module_utils._planned_stack import INBOX, planned_modules
+from ansible_collections.rdma.cluster.plugins.module_utils._planned_stack import INBOX, is_kept, planned_modules
 from ansible_collections.rdma.cluster.plugins.module_utils._rails import Facts
+from ansible_collections.rdma.cluster.plugins.module_utils._stock_driver import build_steps, dkms_versions, lacks_planned
 
 STAGE, SUBJECT = "driver", "kernels that a reboot may bring"
 
@@ -25,33 +24,34 @@ def check_next_kernel(host: str, intent: Mapping[str, Any], facts: Facts) -> lis
     """Finding `driver.next_kernel` of one host; the kernel that runs is the business of `driver.dkms` and `driver.stack`."""
     stack, planned = facts["stack"], planned_modules(intent)
     expected = f"the modules of {planned} installed for each newer one" if planned != INBOX else "nothing has to be built for them"
-    found = _not_asked(stack, planned) or _judged(host, stack, next_kernels(stack))
+    found = _not_asked(stack, planned, kept=is_kept(intent)) or _judged(host, intent, stack, next_kernels(stack))
     return [Finding(STAGE, "driver.next_kernel", host, SUBJECT, found[0], found[1], expected, *found[2:])]
 
 
-def _not_asked(stack: Mapping[str, Any], planned: str) -> tuple[str, ...]:
+def _not_asked(stack: Mapping[str, Any], planned: str, *, kept: bool) -> tuple[str, ...]:
     if planned == INBOX:
         return NOT_APPLICABLE, "each kernel has its own modules"
     if stack.get("kernel") is None or not stack.get("kernels"):
         return NOT_APPLICABLE, "no kernel is installed here that could be booted"
     if not next_kernels(stack):
         return OK, f"none is newer than {stack['kernel']}"
-    return (NOT_APPLICABLE, f"{planned} is not installed: driver.stack says so") if ofed_state(stack).stack is None else ()
+    absent = not kept and ofed_state(stack).stack is None
+    return (NOT_APPLICABLE, f"{planned} is not installed: driver.stack says so") if absent else ()
 
 
-def _judged(host: str, stack: Mapping[str, Any], kernels: list[str]) -> tuple[str, ...]:
+def _judged(host: str, intent: Mapping[str, Any], stack: Mapping[str, Any], kernels: list[str]) -> tuple[str, ...]:
     files = stack.get("driver_files") or {}
     if not any(entry["name"] in OFED for entry in stack.get("dkms") or ()) and not set(kernels) <= set(files):
         todo = f"Look at `modinfo -k {kernels[-1]} -F filename {DRIVER}` on {host}."
         return UNKNOWN, f"DKMS does not have it, so that it is not known what {', '.join(kernels)} would load", todo
-    versions, running = {kernel: _versions(stack, kernel) for kernel in kernels}, _versions(stack, stack["kernel"])
-    lacking = [kernel for kernel in kernels if (_is_stock(files[kernel]) if kernel in files else not versions[kernel])]
+    versions, running = {kernel: dkms_versions(stack, kernel) for kernel in kernels}, dkms_versions(stack, stack["kernel"])
+    lacking = [kernel for kernel in kernels if lacks_planned(intent, stack, kernel)]
     if lacking:
-        return ERROR, f"a reboot into {', '.join(lacking)} takes the stock {DRIVER}", _todo(host, lacking, stack)
+        return ERROR, f"a reboot into {', '.join(lacking)} takes the stock {DRIVER}", build_steps(host, lacking, stack)
     other = [kernel for kernel in kernels if running and versions[kernel] and not versions[kernel] & running]
     if other:
         seen = f"a reboot into {other[0]} takes {DRIVER} of {', '.join(sorted(versions[other[0]]))}, not of {', '.join(sorted(running))}"
-        return ERROR, seen, _todo(host, other, stack)
+        return ERROR, seen, build_steps(host, other, stack)
     return OK, f"installed for {', '.join(kernels)} too"
 
 
@@ -62,25 +62,3 @@ def next_kernels(stack: Mapping[str, Any]) -> list[str]:
     found = {str(each) for each in alike if version_key(each) > version_key(kernel)}
     newest = stack.get("newest")
     return sorted(found if newest in {None, kernel} else {*found, str(newest)}, key=version_key)
-
-
-def _is_stock(path: str | None) -> bool:
-    """Whether a kernel would load its own driver, or has none at all."""
-    return path is None or is_stock(path)
-
-
-def _versions(stack: Mapping[str, Any], kernel: str) -> set[str]:
-    """The versions of OFED's modules that DKMS has installed, or linked, for a kernel."""
-    return {
-        str(entry.get("version"))
-        for entry in stack.get("dkms") or ()
-        if entry["name"] in OFED and entry.get("kernel") == kernel and str(entry.get("state")).startswith(INSTALLED)
-    }
-
-
-def _todo(host: str, kernels: list[str], stack: Mapping[str, Any]) -> str:
-    headers = stack.get("headers") or {}
-    packages = [headers_package(kernel, stack.get("distribution") or {}) for kernel in kernels if not headers.get(kernel)]
-    install = f"install {' and '.join(packages)}, then " if packages else ""
-    builds = " and ".join(f"`dkms autoinstall -k {kernel}`" for kernel in kernels)
-    return f"On {host} {install}run {builds}, or remove what shall not be booted."

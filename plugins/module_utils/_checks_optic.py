@@ -10,7 +10,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from ansible_collections.rdma.cluster.plugins.module_utils._checks_rail import RailPort, rail_ports
-from ansible_collections.rdma.cluster.plugins.module_utils._findings import ERROR, OK, WARNING, Finding
+from ansible_collections.rdma.cluster.plugins.module_utils._findings import ERROR, NOT_APPLICABLE, OK, UNKNOWN, WARNING, Finding
 from ansible_collections.rdma.cluster.plugins.module_utils._optics import out_of_range
 from ansible_collections.rdma.cluster.plugins.module_utils._rails import Facts, Rail
 
@@ -19,6 +19,8 @@ CHECK = "link.optic"
 EXPECTED = "every reading inside the module's own limits"
 #: No light at all: modules say 0, or their smallest step, -40 dBm.
 DARK_MW = 0.0001
+#: The program that reads a module, and its package: by whether the port is InfiniBand's.
+TOOLS = {False: ("ethtool", "ethtool"), True: ("mstlink", "mstflint")}
 READINGS = ("temperature_celsius", "voltage_volt")
 
 
@@ -28,11 +30,14 @@ def check_optic(host: str, rails: Sequence[Rail], facts: Facts) -> list[Finding]
 
 
 def _optic(port: RailPort) -> Finding:
-    optic = _used(port)
+    optic, unread = _used(port), _unread(port)
+    if not optic and unread and port.not_judged is None:
+        if unread.startswith("command not found"):
+            return _no_tool(port)
+        remedy = f"Run {port.look} on {port.host} as root: it says the same, or more."
+        return port.finding(CHECK, UNKNOWN, f"the module could not be read: {unread}", EXPECTED, remedy)
     if not optic or not _has_diagnostics(optic):
-        why_not = port.not_judged or (
-            f"{_module(optic)} tells no readings, as a copper cable does" if optic else "no module that can be read"
-        )
+        why_not = port.not_judged or (f"{_module(optic)} tells no readings, as a copper cable does" if optic else _no_module(port))
         return port.skip(CHECK, why_not, EXPECTED)
     alarms, warnings = _troubles(optic)
     words = "; ".join([*alarms, *warnings])
@@ -41,6 +46,29 @@ def _optic(port: RailPort) -> Finding:
     if not words:
         return port.finding(CHECK, OK, f"{_module(optic)} is inside its limits", EXPECTED)
     return port.finding(CHECK, ERROR if alarms else WARNING, f"{_module(optic)}: {words}", EXPECTED, _remedy(port, words))
+
+
+def _no_tool(port: RailPort) -> Finding:
+    """Debian installs none of them by default, and a module that nobody reads keeps no build from going on."""
+    tool, package = TOOLS[port.infiniband]
+    remedy = f"1. Install the package {package} on {port.host}. 2. Run `ansible-playbook rdma.cluster.link --limit {port.host}`."
+    return port.finding(CHECK, NOT_APPLICABLE, f"{tool} is not installed, and nothing else reads the module", EXPECTED, remedy)
+
+
+def _unread(port: RailPort) -> str | None:
+    """Why the module could not be read; None where it was, or the driver or tool says that there is none."""
+    if port.software or port.device.get("function") == "vf":
+        return None
+    if port.infiniband:
+        unread: str | None = port.port.get("optic_unread")
+        return unread
+    return (port.ethtool.get("unread") or {}).get("module")
+
+
+def _no_module(port: RailPort) -> str:
+    if port.software or port.device.get("function") == "vf":
+        return "no cage of its own: " + ("a software device" if port.software else "a virtual function")
+    return "no module: the port's driver tells of none"
 
 
 def _used(port: RailPort) -> Mapping[str, Any] | None:

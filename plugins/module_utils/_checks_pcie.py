@@ -25,11 +25,12 @@ EXPECTED_LINK = "as fast and as wide as the card can"
 EXPECTED_PATH = "every PCIe link up to the root carries the port's rate"
 
 
-def check_pcie(host: str, rails: Sequence[Rail], facts: Facts, stage: str) -> list[Finding]:
+def check_pcie(host: str, rails: Sequence[Rail], facts: Facts, stage: str, *, mrrs_planned: bool = False) -> list[Finding]:
     """The findings on PCIe that belong to a stage, preflight or link.
 
     preflight: `pcie.link`, `pcie.payload`, `pcie.mrrs`, `pcie.acs`, `pcie.distance` for each planned rail, `host.iommu` for the host, and
     `pcie.path` for each rail with a planned rate. link: `pcie.path` for the others, against the rate that the port has.
+    mrrs_planned: whether the host stage sets MRRS, whose gate then judges it.
     """
     ports = rail_ports(stage, host, rails, facts)
     if (facts.get("iommu") or {}).get("virtual_machine"):
@@ -38,7 +39,7 @@ def check_pcie(host: str, rails: Sequence[Rail], facts: Facts, stage: str) -> li
     paths = [*(_path(port) for port in judged), *_shared(judged)]
     if stage != PREFLIGHT:
         return paths
-    return [*(_link(port) for port in ports), *paths, *check_pcie_settings(host, ports, facts)]
+    return [*(_link(port) for port in ports), *paths, *check_pcie_settings(host, ports, facts, mrrs_planned=mrrs_planned)]
 
 
 def _without_bridges(port: RailPort) -> RailPort:

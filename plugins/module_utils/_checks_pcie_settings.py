@@ -18,23 +18,26 @@ from ansible_collections.rdma.cluster.plugins.module_utils._pcie_acs import (
     is_data_direct,
     redirecting,
 )
+from ansible_collections.rdma.cluster.plugins.module_utils._pcie_plan import BEST_MRRS_BYTES, FAST_GBPS, rate_gbps
 from ansible_collections.rdma.cluster.plugins.module_utils._rails import Facts
 
 STAGE = "preflight"
-BEST_MRRS_BYTES = 4096
 #: From near to far: one PCIe switch, several, one host bridge, one NUMA node, between NUMA nodes (`nvidia-smi topo -m`).
 DISTANCES = ("PIX", "PXB", "PHB", "NODE", "SYS")
 NOT_READ = "these facts do not tell it"
 
 
-def check_pcie_settings(host: str, ports: Sequence[RailPort], facts: Facts) -> list[Finding]:
-    """Findings `pcie.payload`, `pcie.mrrs`, `pcie.acs` and `pcie.distance` for each rail, and `host.iommu`: warnings at most."""
-    return [*(finding for port in ports for finding in _rail(port, facts)), _iommu(host, facts)]
+def check_pcie_settings(host: str, ports: Sequence[RailPort], facts: Facts, *, mrrs_planned: bool = False) -> list[Finding]:
+    """Findings `pcie.payload`, `pcie.mrrs`, `pcie.acs` and `pcie.distance` for each rail, and `host.iommu`: warnings at most.
+
+    mrrs_planned: whether the host stage sets MRRS, whose gate then judges it.
+    """
+    return [*(finding for port in ports for finding in _rail(port, facts, mrrs_planned=mrrs_planned)), _iommu(host, facts)]
 
 
-def _rail(port: RailPort, facts: Facts) -> Iterator[Finding]:
+def _rail(port: RailPort, facts: Facts, *, mrrs_planned: bool) -> Iterator[Finding]:
     yield _payload(port)
-    yield _mrrs(port)
+    yield _mrrs(port, facts, mrrs_planned=mrrs_planned)
     yield _acs(port, facts)
     yield _distance(port, facts)
 
@@ -58,9 +61,11 @@ def _payload(port: RailPort) -> Finding:
     return port.finding(check, WARNING, words, expected, remedy)
 
 
-def _mrrs(port: RailPort) -> Finding:
+def _mrrs(port: RailPort, facts: Facts, *, mrrs_planned: bool) -> Finding:
     check, expected, mrrs_bytes = "pcie.mrrs", f"{BEST_MRRS_BYTES} bytes", port.pci.get("mrrs_bytes")
     why_not = port.no_pci
+    if why_not is None and mrrs_planned:
+        why_not = "rdma_host.pcie.mrrs_bytes requests a value: host.pcie judges it in the host stage"
     if why_not is None and port.device.get("driver") != "mlx5_core":
         why_not = f"asked of mlx5 only, this is {port.device.get('driver')}"
     if why_not is None and port.device.get("function") == "vf" and not port.device.get("parent_pci"):
@@ -71,8 +76,13 @@ def _mrrs(port: RailPort) -> Finding:
         return port.skip(check, why_not or "", expected)
     if mrrs_bytes >= BEST_MRRS_BYTES:
         return port.finding(check, OK, f"{mrrs_bytes} bytes", expected)
-    address = port.device.get("parent_pci") or port.pci["address"]
-    remedy = f"On {port.host}: `setpci -s {address} CAP_EXP+8.w=5000:7000`, for every function of the card and at every boot."
+    address, known = port.device.get("parent_pci") or port.pci["address"], rate_gbps(port.rail, facts)
+    if known is not None and known < FAST_GBPS:
+        return port.finding(check, OK, f"{mrrs_bytes} bytes, enough for {known:g} Gb/s", expected)
+    remedy = (
+        f"1. On {port.host}, see `lspci -vvv -s {address}` (MaxReadReq). 2. Set rdma_host.pcie.mrrs_bytes to auto and "
+        f"pcie_mrrs_allowed: true in the inventory. 3. Run the host stage while {port.host} is idle."
+    )
     return port.finding(check, WARNING, f"{mrrs_bytes} bytes", expected, remedy)
 
 

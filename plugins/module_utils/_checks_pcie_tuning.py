@@ -2,7 +2,7 @@
 # GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""What the gate of the host stage asks of PCIe: read requests and ACS as planned, now and at the next boot."""
+"""The host gate's checks on PCIe: MRRS and ACS as requested, now and at the next boot, and the changes that are withheld."""
 
 from __future__ import annotations
 
@@ -12,53 +12,110 @@ from typing import Any
 from ansible_collections.rdma.cluster.plugins.module_utils._checks_rail import NO_DEVICE, RailPort, rail_ports
 from ansible_collections.rdma.cluster.plugins.module_utils._files import differs
 from ansible_collections.rdma.cluster.plugins.module_utils._findings import ERROR, NOT_APPLICABLE, OK, UNKNOWN, WARNING, Finding
-from ansible_collections.rdma.cluster.plugins.module_utils._pcie_acs import AUTO, BARE_METAL, DATADIRECT, NO_GPU, THIS_PLATFORM
+from ansible_collections.rdma.cluster.plugins.module_utils._load import busy_words
+from ansible_collections.rdma.cluster.plugins.module_utils._pcie_acs import AUTO, BARE_METAL, DATADIRECT, LEAVE, NO_GPU, THIS_PLATFORM
 from ansible_collections.rdma.cluster.plugins.module_utils._pcie_plan import (
     DRIVER,
+    FAST_GBPS,
+    Withheld,
+    lockdown_of,
+    mrrs_of,
+    mrrs_setting,
     pcie_wish,
     planned_acs,
-    planned_mrrs_bytes,
-    read_requests,
+    rate_gbps,
     redirecting_bridges,
+    requested,
     state_of,
+    withheld,
 )
 from ansible_collections.rdma.cluster.plugins.module_utils._pcie_tuning import VIRTUAL_FUNCTION
 from ansible_collections.rdma.cluster.plugins.module_utils._pcie_tuning_service import UNIT, service_files
-from ansible_collections.rdma.cluster.plugins.module_utils._pcie_wish import Wish
+from ansible_collections.rdma.cluster.plugins.module_utils._pcie_wish import ACS_EFFECT, MRRS_EFFECT, Wish
 from ansible_collections.rdma.cluster.plugins.module_utils._rails import Facts
+from ansible_collections.rdma.cluster.plugins.module_utils._secure_boot import LOCKED_DOWN
 from ansible_collections.rdma.cluster.plugins.module_utils._systemd import UNITS
 
 STAGE, CHECK = "host", "host.pcie"
 ACS_SUBJECT, BOOT_SUBJECT = "ACS between GPUs and NICs", "PCIe settings at boot"
-ALLOW = "pcie_acs_write_allowed: true"
 
 
 def check_pcie_tuning(host: str, intent: Mapping[str, Any], facts: Facts) -> list[Finding]:
-    """Findings `host.pcie`: of each rail its read requests, of the host ACS, and whether the next boot brings both again."""
-    state = state_of(facts)
-    ports = rail_ports(STAGE, host, intent["rails"], facts)
-    allowed, withheld = (pcie_wish(intent, facts, acs_allowed=each) for each in (True, False))
+    """Findings `host.pcie`: MRRS of each rail, ACS of the host, and whether the next boot applies both again.
+
+    A requested value that is not set is an error. It is a warning while a job withholds it, and where the value is only our default
+    (auto) and it is not allowed, or kernel lockdown forbids it.
+    """
+    allowed = intent.get("allowed") or {}
+    permits = {"acs_allowed": bool(allowed.get("pcie_acs_write")), "mrrs_allowed": bool(allowed.get("pcie_mrrs"))}
+    load = facts.get("load")
+    reasons = withheld(intent, facts, **permits, busy=busy_words(load) if load is not None else "")
+    wish = pcie_wish(intent, facts, **permits)
     return [
-        *(_read_requests(port, planned_mrrs_bytes(intent), state) for port in ports),
-        _acs(host, intent, facts, allowed),
-        _boot(host, facts, allowed, withheld),
+        *(_mrrs(port, intent, facts, reasons.get(MRRS_EFFECT)) for port in rail_ports(STAGE, host, intent["rails"], facts)),
+        _acs(host, intent, facts, reasons.get(ACS_EFFECT)),
+        _boot(host, facts, wish, next(iter(reasons.values()), None)),
     ]
 
 
-def _read_requests(port: RailPort, wished: int | None, state: Mapping[str, Any]) -> Finding:
-    expected = "any" if wished is None else f"read requests of {wished} bytes by every function of the card"
-    why_not = _not_tuned(port) if wished is not None else "rdma_host.pcie.mrrs_bytes is leave: they are left as they are"
+def _mrrs(port: RailPort, intent: Mapping[str, Any], facts: Facts, reason: Withheld | None) -> Finding:
+    setting, wish = mrrs_setting(intent), requested(intent, facts)
+    expected = "any" if wish.mrrs_bytes is None else f"MRRS of {wish.mrrs_bytes} bytes on every function of the card"
+    why_not = "rdma_host.pcie.mrrs_bytes is leave: MRRS is not judged" if setting == LEAVE else _not_tuned(port)
+    if why_not is None and port.pci["address"] not in wish.mrrs_cards:
+        why_not = _not_fast(port, facts)
     if why_not is not None:
         return port.skip(CHECK, why_not, expected)
-    found = read_requests(state, port.pci["address"])
+    found = mrrs_of(state_of(facts), port.pci["address"])
     words = ", ".join(f"{address} {size} bytes" for address, size in found.items() if size is not None)
     if not found or None in found.values():
         remedy = f"Read the facts of {port.host} as root; `lspci -vvv -s {port.address}` there shows MaxReadReq."
-        return port.finding(CHECK, UNKNOWN, f"not all could be read: {words or 'none'}", expected, remedy)
-    if set(found.values()) == {wished}:
+        return port.finding(CHECK, UNKNOWN, f"MRRS of some functions could not be read; read: {words or 'none'}", expected, remedy)
+    if set(found.values()) == {wish.mrrs_bytes}:
         return port.finding(CHECK, OK, words, expected)
-    remedy = f"Run the host stage for {port.host}; where the write does not stick, give another rdma_host.pcie.mrrs_bytes, or leave."
+    if reason is not None:
+        return port.finding(
+            CHECK,
+            _withheld_status(setting, facts),
+            f"{words}; withheld: {reason.reason}",
+            expected,
+            _mrrs_remedy(port.host, facts, reason.reason),
+        )
+    remedy = (
+        f"Run the host stage for {port.host}; where the write does not stick, set rdma_host.pcie.mrrs_bytes to another size or to leave."
+    )
     return port.finding(CHECK, ERROR, words, expected, remedy)
+
+
+def _withheld_status(setting: int | str, facts: Facts) -> str:
+    """A warning for our own default, and while a job is there; an error for what the intent requests by name."""
+    return WARNING if setting == AUTO or _is_busy(facts) else ERROR
+
+
+def _is_busy(facts: Facts) -> bool:
+    return lockdown_of(facts) not in LOCKED_DOWN and facts.get("load") is not None and bool(busy_words(facts["load"]))
+
+
+def _mrrs_remedy(host: str, facts: Facts, reason: str) -> str:
+    if lockdown_of(facts) in LOCKED_DOWN:
+        return (
+            f"1. If the pairs stage finds {host} fast enough, set rdma_host.pcie.mrrs_bytes to leave. 2. Else disable Secure Boot in the "
+            f"BIOS of {host}, or remove lockdown= from its kernel command line, reboot it and run the host stage."
+        )
+    if "_allowed is false" in reason:
+        return (
+            f"1. Set pcie_mrrs_allowed: true for {host} in the inventory and run the host stage while {host} is idle. "
+            "2. Or set rdma_host.pcie.mrrs_bytes to leave."
+        )
+    return f"Run the host stage when {host} is idle."
+
+
+def _not_fast(port: RailPort, facts: Facts) -> str:
+    """Why auto does not judge a card."""
+    known = rate_gbps(port.rail, facts)
+    if known is None:
+        return port.not_judged or f"{port.name} reports no rate, and none is planned"
+    return f"{known:g} Gb/s: MRRS does not limit cards below {FAST_GBPS:g} Gb/s"
 
 
 def _not_tuned(port: RailPort) -> str | None:
@@ -70,19 +127,27 @@ def _not_tuned(port: RailPort) -> str | None:
     return port.no_pci if port.device.get("driver") == DRIVER else f"asked of mlx5 only, this is {port.device.get('driver')}"
 
 
-def _acs(host: str, intent: Mapping[str, Any], facts: Facts, wish: Wish) -> Finding:
-    state, planned = state_of(facts), planned_acs(intent, facts)
+def _acs(host: str, intent: Mapping[str, Any], facts: Facts, reason: Withheld | None) -> Finding:
+    state, planned, wish = state_of(facts), planned_acs(intent, facts), requested(intent, facts)
     why_not = _acs_left(intent, facts, wish)
     if why_not is not None:
         return _acs_finding(host, NOT_APPLICABLE, why_not)
     bridges = redirecting_bridges(state, wish)
+    if not bridges and not _are_read(facts):
+        return _acs_finding(host, UNKNOWN, "the configuration space of no bridge could be read", f"Run `lspci -vvv` on {host} as root.")
     words = f"{', '.join(bridges)} redirect" if bridges else "no bridge redirects"
     if planned is None:
-        remedy = f"Say in rdma_host.pcie.acs what {host} is: bare_metal, vm, datadirect, or leave."
+        remedy = f"Set rdma_host.pcie.acs of {host} to what the host is: bare_metal, vm, datadirect, or leave."
         return _acs_finding(host, UNKNOWN, f"{words}; {state['acs_why']}", remedy)
     if state["acs_mode"] == DATADIRECT:
         return _acs_finding(host, ERROR, THIS_PLATFORM, f"Set rdma_host.pcie.acs of {host} to auto.")
-    return _redirects(host, intent, facts, wish, words) if bridges else _acs_finding(host, OK, words)
+    return _redirects(host, intent, facts, words, reason) if bridges else _acs_finding(host, OK, words)
+
+
+def _are_read(facts: Facts) -> bool:
+    """Whether the configuration of a bridge was read, if there are bridges."""
+    hops = [hop for device in facts["devices"].values() for hop in (device.get("pci") or {}).get("hops") or ()]
+    return not hops or any(hop.get("acs") is not None or hop.get("mps_bytes") is not None for hop in hops)
 
 
 def _acs_left(intent: Mapping[str, Any], facts: Facts, wish: Wish) -> str | None:
@@ -98,40 +163,45 @@ def _acs_left(intent: Mapping[str, Any], facts: Facts, wish: Wish) -> str | None
     return why if given == AUTO else f"rdma_host.pcie.acs is {given}: it is left as it is"
 
 
-def _redirects(host: str, intent: Mapping[str, Any], facts: Facts, wish: Wish, words: str) -> Finding:
-    """Bridges redirect, and shall not: an error where it was planned in so many words, or was allowed; else it waits for leave."""
-    if _is_on_host(wish, facts):
+def _redirects(host: str, intent: Mapping[str, Any], facts: Facts, words: str, reason: Withheld | None) -> Finding:
+    """Bridges that redirect: see check_pcie_tuning for the status."""
+    if reason is None:
         return _acs_finding(host, ERROR, words, f"Run the host stage for {host}.")
-    remedy = f"It takes isolation away: allow it with `{ALLOW}` and run the host stage for {host}, or set rdma_host.pcie.acs to leave."
-    return _acs_finding(host, WARNING if intent["host"]["pcie"]["acs"] == AUTO else ERROR, words, remedy)
+    status = _withheld_status(intent["host"]["pcie"]["acs"], facts)
+    remedy = f"Run the host stage when {host} is idle."
+    if lockdown_of(facts) in LOCKED_DOWN:
+        remedy = f"Disable ACS in the BIOS of {host}, or Secure Boot, and rerun; or set rdma_host.pcie.acs to leave."
+    elif "_allowed is false" in reason.reason:
+        remedy = (
+            f"1. Set pcie_acs_write_allowed: true for {host} in the inventory and run the host stage while {host} is idle; it removes "
+            "isolation between devices. 2. Or set rdma_host.pcie.acs to leave."
+        )
+    return _acs_finding(host, status, f"{words}; withheld: {reason.reason}", remedy)
 
 
 def _acs_finding(host: str, status: str, observed: str, remedy: str = "") -> Finding:
     return Finding(STAGE, CHECK, host, ACS_SUBJECT, status, observed, "no bridge redirects", remedy)
 
 
-def _is_on_host(wish: Wish, facts: Facts) -> bool:
-    """Whether the host's file asks for this."""
-    config, *_others = service_files(wish)
-    return not differs(config, facts)
-
-
-def _boot(host: str, facts: Facts, allowed: Wish, withheld: Wish) -> Finding:
-    expected = f"{UNIT} applies them"
-    # Whether ACS may be switched off is the role's to know: the file with it is as good as the one without.
-    wish = allowed if _is_on_host(allowed, facts) else withheld
-    units = facts.get("units")
-    if not wish:
-        left = [file.path for file in service_files(wish) if differs(file, facts)] if facts.get("files") is not None else []
-        return _boot_finding(host, ERROR if left else NOT_APPLICABLE, f"there still is {left[0]}" if left else "nothing is wished", "none")
+def _boot(host: str, facts: Facts, wish: Wish, reason: Withheld | None) -> Finding:
+    """Whether the service is there for the settings that may be made, and for no others."""
+    expected = f"{UNIT} applies them" if wish else "no service"
+    units, files = facts.get("units"), service_files(wish)
     if units is None or facts.get("files") is None:
-        return _boot_finding(host, UNKNOWN, "systemd or the files were not asked", expected)
+        return _boot_finding(host, UNKNOWN, "systemd or the files could not be read", expected)
+    wrong = [file.path for file in files if differs(file, facts)]
+    if not wish:
+        if wrong:
+            return _boot_finding(host, ERROR, f"{wrong[0]} exists and applies settings that the plan does not allow", expected)
+        return _boot_finding(host, NOT_APPLICABLE, f"withheld: {reason.reason}" if reason else "no setting is requested", expected)
     unit = units.get(UNIT) or {}
-    wrong = [f"{file.path} is another" for file in service_files(wish) if differs(file, facts)]
-    wrong += [word for word, good in (("not enabled", unit.get("enabled")), ("did not run well", unit.get("active"))) if not good]
-    return _boot_finding(host, ERROR if wrong else OK, "; ".join(wrong) or expected, expected)
+    seen = [f"{path} differs from the plan" for path in wrong]
+    seen += [word for word, good in (("not enabled", unit.get("enabled")), ("did not run or failed", unit.get("active"))) if not good]
+    if seen and reason is not None and _is_busy(facts):
+        return _boot_finding(host, WARNING, f"{'; '.join(seen)}; withheld: {reason.reason}", expected)
+    return _boot_finding(host, ERROR if seen else OK, "; ".join(seen) or expected, expected)
 
 
 def _boot_finding(host: str, status: str, observed: str, expected: str) -> Finding:
-    todo = f"Run the host stage for {host}; `journalctl --unit {UNIT}` there says what failed, {UNITS}/{UNIT} what runs."
-    return Finding(STAGE, CHECK, host, BOOT_SUBJECT, status, observed, expected, todo if status in (ERROR, UNKNOWN) else "")
+    todo = f"Run the host stage for {host}. If it stays, see `journalctl --unit {UNIT}` and {UNITS}/{UNIT} on {host}."
+    return Finding(STAGE, CHECK, host, BOOT_SUBJECT, status, observed, expected, "" if status in (OK, NOT_APPLICABLE) else todo)

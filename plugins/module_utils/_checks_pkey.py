@@ -78,31 +78,33 @@ def _table(port: RailPort, intent: Mapping[str, Any], manager: Mapping[str, Any]
     else:
         first = manager["hosts"][0]
         remedy = (
-            f"Run the link stage for {first}, which gives its opensm the partitions; if its files are as planned, look for `Partition "
-            f"configuration in error` in /var/log/opensm.*.log there, and with `sminfo -C {port.rail.device} -P {port.rail.port}` on "
-            f"{port.host} for another manager."
+            f"1. Run the link stage for {first}, which gives its opensm the partitions. If that reports "
+            "subnet_manager_partition_change_required, allow it with `-e subnet_manager_partition_change_allowed=true`. "
+            f"2. On {first}, search /var/log/opensm.*.log for `Partition configuration in error`. "
+            f"3. On {port.host}, run `sminfo -C {port.rail.device} -P {port.rail.port}` and look for another manager."
         )
     return port.finding(TABLE, ERROR, "; ".join(problems), expected, remedy)
 
 
 def _default(intent: Mapping[str, Any], manager: Mapping[str, Any]) -> dict[str, int]:
-    """What the port has of the default partition, as far as we make it; {} where a switch does."""
-    partitions = intent["partitions"]
-    if manager["kind"] == "switch" or any(each["key"] == DEFAULT_KEY for each in partitions.values()):
+    """What the port has of the default partition, as far as we make it; {} where a switch does. Not given: a full member, or as it was."""
+    if manager["kind"] == "switch" or any(each["key"] == DEFAULT_KEY for each in intent["partitions"].values()):
         return {}
-    return {DEFAULT_NAME: table_key(DEFAULT_KEY, "limited" if partitions else "full")}
+    return {DEFAULT_NAME: table_key(DEFAULT_KEY, manager.get("default_membership") or "full")}
 
 
 def _problems(seen: set[int], allowed: Keys, host: str, intent: Mapping[str, Any], manager: Mapping[str, Any]) -> Iterator[str]:
     # The master's own port is a full member of the default partition whatever is planned.
     may_be_full = host in manager["hosts"]
+    # Without default_membership the default partition stays as it is, also where it was made limited before.
+    may_be_limited = not manager.get("default_membership") and not any(each["key"] == DEFAULT_KEY for each in intent["partitions"].values())
     names = {partition["key"]: name for name, partition in intent["partitions"].items()}
     there = {key & ~FULL_BIT: key for key in sorted(seen)}
     for name, key in allowed.items():
         found = there.get(key & ~FULL_BIT)
         if found is None:
             yield f"not in {name} (0x{key & ~FULL_BIT:04x})"
-        elif found != key and not (may_be_full and key == DEFAULT_KEY):
+        elif found != key and not (key & ~FULL_BIT == DEFAULT_KEY and (may_be_full if found & FULL_BIT else may_be_limited)):
             yield f"in {name} as {_kind(found)} member, planned is {_kind(key)}"
     planned = {key & ~FULL_BIT for key in allowed.values()}
     for short in sorted(set(there) - planned):
@@ -124,21 +126,23 @@ def _policies(host: str, intent: Mapping[str, Any], planes: Mapping[str, Any], p
     """Once a plane, by the host that is to be its master: whether the default partition joins what others keep apart."""
     partitions = intent["partitions"]
     tenants = [name for name, each in partitions.items() if each["key"] != DEFAULT_KEY and not each["shared"]]
-    said = next((each for each in partitions.values() if each["key"] == DEFAULT_KEY), None)
-    full = said["membership"] == "full" and said["members"] == "all" if said else not partitions
+    named = next((each for each in partitions.values() if each["key"] == DEFAULT_KEY), None)
     for plane in dict.fromkeys(port.rail.rail["plane"] for port in ports):
         if host not in planes[plane]["hosts"][:1]:
             continue
         subject, expected = f"plane {plane}", "a default partition that does not join tenants"
+        given = planes[plane].get("default_membership")
+        full = (named["membership"] == "full" and named["members"] == "all") if named else given != "limited"
         if not full:
             yield Finding(STAGE, POLICY, host, subject, OK, "its members are limited: they do not talk to each other on it", expected)
         elif not tenants:
-            yield Finding(
-                STAGE, POLICY, host, subject, WARNING if said else OK, "everybody is a full member, and no tenants are planned", expected
-            )
+            status = WARNING if named else OK
+            yield Finding(STAGE, POLICY, host, subject, status, "everybody is a full member, and no tenants are planned", expected)
         else:
+            who = f"{', '.join(tenants[:4])} reach each other over it all the same"
+            unless = "" if named or given else ", unless it was limited before: default_membership is not given"
             yield Finding(
-                STAGE, POLICY, host, subject, WARNING,
-                f"everybody is a full member of it: {', '.join(tenants[:4])} reach each other over it all the same", expected,
-                "Leave the partition 0x7fff out of rdma_partitions, or make its membership limited.",
+                STAGE, POLICY, host, subject, WARNING, f"everybody is a full member of it: {who}{unless}", expected,
+                f"Set `default_membership: limited` in rdma_fabric.planes.{plane}.subnet_manager, and run the link stage with "
+                "`-e subnet_manager_partition_change_allowed=true` while no job runs.",
             )  # fmt: skip

@@ -10,8 +10,10 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from ansible_collections.rdma.cluster.plugins.module_utils._findings import ERROR, NOT_APPLICABLE, OK, UNKNOWN, WARNING, Finding
+from ansible_collections.rdma.cluster.plugins.module_utils._qos_backends import NOT_MLX5
 from ansible_collections.rdma.cluster.plugins.module_utils._qos_differences import Difference, differences, told
 from ansible_collections.rdma.cluster.plugins.module_utils._qos_file import unit_of
+from ansible_collections.rdma.cluster.plugins.module_utils._qos_sysfs import NP_PARAMETERS, RP_PARAMETERS
 from ansible_collections.rdma.cluster.plugins.module_utils._rails import Facts, ResolvedRail, resolve
 
 STAGE = "qos"
@@ -53,6 +55,11 @@ def check_qos(host: str, intent: Mapping[str, Any], facts: Facts, profile: Mappi
         why = "no rail is RoCE: InfiniBand has its own flow control" if not rails else "rdma_roce is not given: no traffic is marked"
         return [Finding(STAGE, "qos.backend", host, "host", NOT_APPLICABLE, why, "the profile of rdma_roce")]
     return [finding for rail in rails for finding in _Rail(host, rail, facts, profile).findings()]
+
+
+def _is_answer(why: str) -> bool:
+    """Whether a part of QosState.why says that there is no such tool or no DCB, and not that a tool has failed."""
+    return why.endswith("is not installed") or " has no DCB (" in why or why == NOT_MLX5
 
 
 def check_of(difference: Difference) -> str:
@@ -101,13 +108,20 @@ class _Rail:
         if self._facts["netdevs"][self._rail.netdev].get("function") == "vf":
             whose = "a virtual function, whose trust, PFC and classes are those of its card: the machine that has it sets them"
             return self._finding("qos.backend", NOT_APPLICABLE, f"{whose}; {why}", expected)
+        if not all(_is_answer(each) for each in why.split("; ")):
+            remedy = f"Run `mlnx_qos -i {self._rail.netdev}` and `dcb pfc show dev {self._rail.netdev}` on {self._host} as root."
+            return self._finding("qos.backend", UNKNOWN, why, expected, remedy)
         remedy = f"Install iproute2's dcb or mlnx-tools on {self._host}; a NIC whose driver has no DCB cannot carry lossless RoCE."
         return self._finding("qos.backend", ERROR, why, expected, remedy)
 
     def _judged(self, check: str, state: Mapping[str, Any], found: list[Difference]) -> Iterator[Finding]:
         keys, why_not = TOLD[check]
         wrong = [each for each in found if check_of(each) == check]
-        if wrong:
+        unread = self._unread(check, state)
+        if unread:
+            remedy = f"Read the files on {self._host} as root; a kernel that is locked down shows nothing of debugfs."
+            yield self._finding(check, UNKNOWN, f"could not be read: {'; '.join(unread)}", "as the profile says", remedy)
+        elif wrong:
             observed = ", ".join(f"{each.name}: {told(each.was)}" for each in wrong)
             expected = ", ".join(f"{each.name}: {told(each.wished)}" for each in wrong)
             yield self._finding(check, ERROR, observed, expected, self._remedy(wrong))
@@ -118,6 +132,18 @@ class _Rail:
             yield self._finding(check, status, observed, "as the profile says", remedy)
         else:
             yield self._finding(check, OK, "as the profile says", "as the profile says")
+
+    def _unread(self, check: str, state: Mapping[str, Any]) -> list[str]:
+        """What of a check's own files could not be read, and why; [] for what the driver does not have."""
+        wished = {name: setting for setting in ("np", "rp") for name in self._profile[setting]}
+        missing = [name for name, setting in wished.items() if name not in (state.get(setting) or {})]
+        names = [name for name in missing if (check == "qos.cnp") == (name in CNP)] if check in ("qos.cnp", "qos.dcqcn") else []
+        words = {"qos.traffic_class": ("/traffic_class",), "qos.rdma_cm": ("/rdma_cm/",), "qos.ecn": ("/enable/",)}
+        files = tuple({**NP_PARAMETERS, **RP_PARAMETERS}[name] for name in names) + tuple(names) + words.get(check, ())
+        if check == "qos.pause":
+            failed = (self._facts["netdevs"][self._rail.netdev].get("ethtool") or {}).get("unread") or {}
+            return [f"global pause: {failed['pause']}"] if "pause" in failed else []
+        return [each for each in state.get("warnings") or () if any(file in each for file in files)]
 
     def _remedy(self, wrong: list[Difference]) -> str:
         if any(each.toggles for each in wrong):

@@ -76,12 +76,14 @@ def _number(word: str, values: list[str]) -> float:
     return number
 
 
-def read_chrony(sys: SysRoot, runner: Runner | None) -> Chrony | None:
-    """What chronyd says; None where none runs, or it does not answer. Where none runs, no process is started."""
-    if runner is None or sys.text(PID_FILE) is None:
-        return None
+def read_chrony(sys: SysRoot, runner: Runner | None) -> tuple[Chrony | None, str | None]:
+    """What chronyd says, or why it does not answer; both None where none runs, for which no process is started."""
+    if runner is None or not sys.exists(PID_FILE):
+        return None, None
     try:
         done = runner.run(ASK, timeout_seconds=10.0)
-        return parse_chrony(done.stdout) if done.rc == 0 else None
-    except (CommandError, ParseError):
-        return None
+        if done.rc == 0:
+            return parse_chrony(done.stdout), None
+    except (CommandError, ParseError) as error:
+        return None, str(error)
+    return None, f"`chronyc tracking` fails: {(done.stderr.strip() or done.stdout.strip())[-200:] or f'exit status {done.rc}'}"

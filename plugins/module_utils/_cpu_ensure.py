@@ -70,16 +70,27 @@ class CpuWish:
 
 @dataclass(frozen=True)
 class CpuResult:
-    """What was done, or would be in check mode; live: (what, seen, wished); profile: tuned's file; taken: the profile that tuned takes."""
+    """What was done, or would be in check mode; live: (what, seen, wished); profile: tuned's file; taken: the profile that tuned takes.
+
+    withheld: what was left as it is, because the host is in use; nothing at all was done then.
+    """
 
     service: ServiceChange
     profile: list[FileChange]
     taken: str | None
     live: list[tuple[str, str, str]]
+    withheld: tuple[str, ...] = ()
 
     @property
     def changed(self) -> bool:
         return bool(self.service or self.profile or self.taken or self.live)
+
+    @property
+    def effects(self) -> tuple[str, ...]:
+        """What the change does to the CPUs, or to the unit or the profile that sets them, in words."""
+        settings = [f"{what}: {seen} to {wished}" for what, seen, wished in self.live]
+        profile = [f"profile of tuned: {self.taken}"] if self.taken is not None else []
+        return (*settings, *profile) or (f"{UNIT} and its files",)
 
     @property
     def diffs(self) -> list[dict[str, str]]:
@@ -135,13 +146,18 @@ def profile_text(wish: CpuWish, tuned: Tuned) -> str:
     return "\n".join(lines) + "\n"
 
 
-def ensure_cpu(wish: CpuWish, *, runner: Runner, look: Callable[[], Cpu], check_mode: bool) -> CpuResult:
+def ensure_cpu(wish: CpuWish, *, runner: Runner, look: Callable[[], Cpu], check_mode: bool, refused: str = "") -> CpuResult:
     """Make a wish hold now and after a boot. look: reads the CPUs' state, now.
 
-    With no wish, what is ours goes and values stay until the next boot. Raises ApplyError if they are not as wished afterwards.
+    With no wish, what is ours goes and values stay until the next boot. refused: why the CPUs must not be changed now, "" if they may;
+    then nothing is done, neither now nor for the next boot. Raises ApplyError if they are not as wished afterwards.
     """
     seen = look()
     taken, live = _profile_to_take(wish, seen), cpu_differences(wish, seen)
+    if refused and not check_mode:
+        planned = ensure_cpu(wish, runner=runner, look=lambda: seen, check_mode=True)
+        nothing = ServiceChange(UNIT, [], enabled=False, started=False)
+        return CpuResult(nothing, [], None, [], planned.effects) if planned.changed else planned
     if taken is not None and wish.is_empty and not check_mode:
         # While its file is still there.
         _take(taken, runner)

@@ -16,6 +16,7 @@ from typing import Any
 from ansible_collections.rdma.cluster.plugins.module_utils._files import brief_files
 from ansible_collections.rdma.cluster.plugins.module_utils._pcie_acs import brief, pcie_state
 from ansible_collections.rdma.cluster.plugins.module_utils._qos_digest import pack_states
+from ansible_collections.rdma.cluster.plugins.module_utils._secure_boot import LOCKED_DOWN
 
 DEVICE = ("driver", "software", "firmware", "board_id", "node_guid", "node_type", "numa_node", "function")
 PCI = ("address", "speed_gtps", "width", "narrowest")
@@ -32,10 +33,15 @@ MODULE = ("version", "srcversion")
 STACK = ("kind", "kernel")
 DISTRIBUTION = ("id", "version_id", "like", "packages", "family")
 #: Taken as they are.
-WHOLE = ("schema", "boot", "units", "load", "gpudirect", "firmware")
+WHOLE = ("schema", "boot", "units", "gpudirect", "firmware")
 IOMMU = ("virtual_machine",)
+#: The host's time of day, and the control node's before and after it was read.
+CLOCK = ("clock_seconds", "between_seconds")
 #: Of what logins get, and of services that run, only checks judge.
 LIMITS = ("service_memlock", "service_open_files", "remove_ipc")
+#: Queue pairs of a host at work are many; the checks and plans that need them read the whole tree.
+LOAD = ("gpu_processes", "jobs")
+PARTLY = (("limits", LIMITS), ("load", LOAD), ("time", ("chrony",)))
 
 
 def digest(facts: Mapping[str, Any]) -> dict[str, Any]:
@@ -43,11 +49,12 @@ def digest(facts: Mapping[str, Any]) -> dict[str, Any]:
     stack = facts["stack"]
     return {
         **_kept(facts, WHOLE),
-        **{name: facts[name] and _kept(facts[name], kept) for name, kept in (("limits", LIMITS), ("time", ("chrony",))) if name in facts},
+        **{name: facts[name] and _kept(facts[name], kept) for name, kept in PARTLY if name in facts},
         "devices": {name: _device(device) for name, device in facts["devices"].items()},
         "netdevs": {name: _netdev(netdev) for name, netdev in facts["netdevs"].items()},
         "stack": {
             **_kept(stack, STACK),
+            **(_kept(stack, ("lockdown",)) if stack.get("lockdown") in LOCKED_DOWN else {}),
             "distribution": {**_kept(stack["distribution"], DISTRIBUTION), **_asked(stack["distribution"])},
             "modules": {name: _kept(module, MODULE) for name, module in stack["modules"].items()},
         },
@@ -58,8 +65,15 @@ def digest(facts: Mapping[str, Any]) -> dict[str, Any]:
         "qos": pack_states(facts.get("qos")),
         "pcie": brief(pcie_state(facts)),
         "nccl": _told(facts["nccl"]) if facts.get("nccl") is not None else None,
+        **_session(facts),
         "iommu": _told(_kept(facts.get("iommu") or {}, IOMMU)),
     }
+
+
+def _session(facts: Mapping[str, Any]) -> dict[str, Any]:
+    """Where our session comes in, and by which name or address the control node reaches the host; nothing without a session."""
+    session = facts.get("session") or {}
+    return {**_kept(facts, ("session", "reached_at"))} if session.get("address") else {}
 
 
 def rings_of(netdev: Mapping[str, Any]) -> Mapping[str, Any]:
@@ -72,8 +86,8 @@ def comparable(facts: Mapping[str, Any]) -> dict[str, Any]:
     """The digest and what else is compared between hosts, or tells what a pair of them can reach.
 
     Of each interface its speed, the most that it can do, and its largest MTU; of each port speed ("NDR") and active_mtu_bytes, on
-    InfiniBand its P_Keys; of each device the bridges ("hops") that it shares with another one; where our session came in; how far each
-    GPU is from each device, if there are GPUs.
+    InfiniBand its P_Keys; of each device the bridges ("hops") that it shares with another one; the host's clock; how far each GPU is from
+    each device, if there are GPUs; the addresses of all interfaces but lo.
     """
     kept = digest(facts)
     for name, netdev in facts["netdevs"].items():
@@ -88,7 +102,12 @@ def comparable(facts: Mapping[str, Any]) -> dict[str, Any]:
             kept["devices"][name]["pci"].update({"hops": hops} if hops else {})
     if facts.get("distances"):
         kept["distances"] = facts["distances"]
-    return {**kept, "session": facts.get("session")}
+    interfaces = {name: each.get("ipv4") for name, each in (facts.get("interfaces") or {}).items() if name != "lo" and each.get("ipv4")}
+    return {**kept, "session": facts.get("session"), "addresses": interfaces, **_clock(facts.get("time") or {})}
+
+
+def _clock(time: Mapping[str, Any]) -> dict[str, Any]:
+    return {"clock": _kept(time, CLOCK)} if time.get("clock_seconds") is not None else {}
 
 
 def _speeds(ethtool: Mapping[str, Any]) -> dict[str, Any]:

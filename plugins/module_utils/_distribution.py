@@ -12,17 +12,20 @@ from __future__ import annotations
 import re
 import shlex
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from ansible_collections.rdma.cluster.plugins.module_utils._command import Runner
 from ansible_collections.rdma.cluster.plugins.module_utils._errors import ParseError
+from ansible_collections.rdma.cluster.plugins.module_utils._lines import lines_of
 from ansible_collections.rdma.cluster.plugins.module_utils._rpm import read_rpm_packages
-from ansible_collections.rdma.cluster.plugins.module_utils._sysroot import SysRoot
+from ansible_collections.rdma.cluster.plugins.module_utils._sysroot import SysRoot, named
 
 OS_RELEASE = ("/etc/os-release", "/usr/lib/os-release")
 DPKG_STATUS = "/var/lib/dpkg/status"
 INSTALLED = "install ok installed"
 HELD = "hold ok installed"
+#: The last word of Status of a package whose installation did not end (dpkg(1)).
+PARTIAL = frozenset({"half-installed", "unpacked", "half-configured", "triggers-awaited", "triggers-pending"})
 DEBIAN, RPM = "debian", "rpm"
 #: os-release's ID, or one of ID_LIKE → how packages are kept there.
 FAMILIES = {"debian": DEBIAN, "ubuntu": DEBIAN, "centos": RPM, "fedora": RPM, "rhel": RPM, "suse": RPM}
@@ -66,16 +69,18 @@ class Distribution:
 
 @dataclass(frozen=True)
 class Dpkg:
-    """versions: of each package that is installed, by name; held: those of them that dpkg holds."""
+    """versions: of each package that is installed, by name; held: those of them that dpkg holds; partial: versions of packages whose
+    installation did not end."""
 
     versions: dict[str, str]
     held: list[str]
+    partial: dict[str, str] = field(default_factory=dict)
 
 
 def parse_os_release(text: str) -> dict[str, str]:
     """The variables of os-release(5). Raises ParseError that quotes a line that is no assignment."""
     values = {}
-    for line in text.splitlines():
+    for line in lines_of(text):
         if not line.strip() or line.lstrip().startswith("#"):
             continue
         name, equals, value = line.strip().partition("=")
@@ -92,9 +97,11 @@ def parse_os_release(text: str) -> dict[str, str]:
 def parse_dpkg_status(text: str) -> Dpkg:
     """All packages that are installed (deb-control(5), dpkg's status file). One for several architectures counts once.
 
-    A stanza that lacks a field is left out: its package is not there as far as dpkg would say.
+    A stanza that lacks a field is left out: its package is not there as far as dpkg would say. Raises ParseError for a text without any.
     """
-    versions, held = {}, set()
+    if text.strip() and not f"\n{text}".count("\nPackage: "):
+        raise ParseError(f"not dpkg's status file: {text[:200]!r}, expected paragraphs that begin with 'Package: '")
+    versions, partial, held = {}, {}, set()
     # Package is the first field that dpkg writes. The file is long: no regular expression.
     for stanza in f"\n\n{text}".split("\n\nPackage: ")[1:]:
         name = stanza.partition("\n")[0]
@@ -103,7 +110,9 @@ def parse_dpkg_status(text: str) -> Dpkg:
             versions[name] = version
             if status == HELD:
                 held.add(name)
-    return Dpkg(versions, sorted(held))
+        elif status.rpartition(" ")[2] in PARTIAL and version:
+            partial[name] = version
+    return Dpkg(versions, sorted(held), partial)
 
 
 def _field(stanza: str, name: str) -> str:
@@ -120,12 +129,12 @@ def read_distribution(sys: SysRoot, runner: Runner | None = None, asked: Sequenc
 
     runner: that of the system that sys is the root of, which is asked for RPM's packages; without one they are not known.
     """
-    text = next((text for path in OS_RELEASE if (text := sys.read(path)) is not None), None)
-    release = parse_os_release(text) if text is not None else {}
+    path, text = next(((path, text) for path in OS_RELEASE if (text := sys.read(path)) is not None), ("", None))
+    release = named(path, parse_os_release, text) if text is not None else {}
     like = release.get("ID_LIKE", "").split()
     family = family_of([release.get("ID", ""), *like])
     status = sys.read(DPKG_STATUS) if family != RPM else None
-    dpkg = parse_dpkg_status(status) if status is not None else None
+    dpkg = named(DPKG_STATUS, parse_dpkg_status, status) if status is not None else None
     if family is None and dpkg is not None:
         family = DEBIAN
     rpm = read_rpm_packages(runner) if family == RPM and runner is not None else None
@@ -154,4 +163,9 @@ def _brings_kernels(name: str) -> bool:
 
 
 def _vendor(versions: Mapping[str, str] | None) -> dict[str, str] | None:
-    return None if versions is None else {name: versions[name] for name in sorted(versions) if _VENDOR.fullmatch(name)}
+    return None if versions is None else {name: versions[name] for name in sorted(versions) if is_vendors(name)}
+
+
+def is_vendors(name: str) -> bool:
+    """Whether a package is of MLNX_OFED or DOCA by its name."""
+    return _VENDOR.fullmatch(name) is not None

@@ -14,9 +14,12 @@ import shlex
 from dataclasses import dataclass
 
 from ansible_collections.rdma.cluster.plugins.module_utils._errors import ParseError
+from ansible_collections.rdma.cluster.plugins.module_utils._lines import lines_of
 
 #: What systemctl is asked for.
 PROPERTIES = "Id,LoadState,MainPID,User,Environment,EnvironmentFiles"
+#: All variables of a unit are one line.
+_LONGEST_ENVIRONMENT = 65536
 _ASSIGNMENT = re.compile(r"\s*(?:export\s+)?([A-Za-z_][A-Za-z0-9_]*)=(.*)", re.DOTALL)
 _FILE = re.compile(r"(.+?)(?: \(ignore_errors=(?:yes|no)\))?")
 _ESCAPE = re.compile(r'\\(["\\$`])')
@@ -60,14 +63,14 @@ def parse_environ(data: bytes) -> dict[str, str]:
 
 def parse_service_environment(text: str) -> ServiceEnvironment:
     """`systemctl show --property=PROPERTIES UNIT`. Raises ParseError, also for a unit that systemd does not have."""
-    lines = [line.partition("=")[::2] for line in text.strip().splitlines()]
+    lines = [line.partition("=")[::2] for line in lines_of(text.strip(), _LONGEST_ENVIRONMENT)]
     said = dict(lines)
     if "Id" not in said:
         raise ParseError(f"systemctl show names no unit in {text[:200]!r}")
     if said.get("LoadState") == "not-found":
         raise ParseError(f"systemd has no unit {said['Id']}")
     pid = said.get("MainPID", "0")
-    if not pid.isdecimal():
+    if not re.fullmatch(r"[0-9]{1,10}", pid):
         raise ParseError(f"systemctl show: MainPID is {pid!r}, expected a number")
     try:
         words = [word.partition("=") for name, value in lines if name == "Environment" for word in shlex.split(value)]

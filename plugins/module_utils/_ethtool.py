@@ -11,7 +11,7 @@ decoding of three standards, which the program ethtool does: it is run once for 
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Protocol
 
 from ansible_collections.rdma.cluster.plugins.module_utils._command import CommandError, Runner
@@ -34,6 +34,10 @@ __all__ = [
 
 #: bnxt_en answers EOPNOTSUPP not only for no module, but also for one after CMIS, which `ethtool -m` reads all the same.
 MODULE_NOT_TOLD = ("bnxt_en",)
+#: Kinds of connectors (LinkSettings.port) that are cages with something in them.
+PLUGGED = ("FIBRE", "Direct Attach Copper")
+#: What `ethtool -m` ends with where the driver knows no modules, or the cage is empty.
+NO_MODULE = ("Operation not supported", "No such device", "No such device or address")
 # A number up to 64, as rx_64_bytes_phy counts frames of 64 bytes, and so do rx_65_to_127_bytes_phy and rx_64_or_less.
 _INDEX = r"(?!64_)[0-9]{1,3}_(?!to_|or_|[0-9])"
 _PER_QUEUE = re.compile(
@@ -94,7 +98,11 @@ class Pause:
 
 @dataclass(frozen=True)
 class Ethtool:
-    """One port; counters without those of single queues and CPUs, none where the driver has none."""
+    """One port; counters without those of single queues and CPUs, none where the driver has none.
+
+    optic: None where there is no module, or it could not be read: then unread has the reason under "module". unread: of what was asked
+    and could not be told, by request ("statistics", "rings", "pause", "link", "module"), in the words of the kernel or the tool.
+    """
 
     driver: str | None
     version: str | None
@@ -109,6 +117,7 @@ class Ethtool:
     pause: Pause | None
     counters: dict[str, int]
     optic: Optic | None
+    unread: dict[str, str] = field(default_factory=dict)
 
 
 class EthtoolPort(Protocol):
@@ -132,6 +141,9 @@ class EthtoolPort(Protocol):
     def has_module(self, name: str) -> bool:
         """Whether the driver knows of a module in its cage; False also where it does not tell."""
 
+    def failed(self, name: str) -> dict[str, str]:
+        """Of what has been asked, what could not be answered, and why: request ("statistics", "module") → reason."""
+
 
 def is_per_queue(name: str) -> bool:
     """Whether a counter is that of one queue, ring, channel or CPU; those of priorities and lanes are not."""
@@ -142,7 +154,10 @@ def read_ethtool(port: EthtoolPort, runner: Runner | None, name: str) -> Ethtool
     """Everything about one interface; None if it is not there. Without a runner the module in it is not read."""
     driver, link, counters = port.drvinfo(name), port.link(name), port.statistics(name)
     rings, pause = port.rings(name), port.pause(name)
-    if all(answer is None for answer in (driver, link, counters, rings, pause)):
+    optic, why_not = _read_optic(port, runner, name, driver, link)
+    failed = {request: reason for request, reason in port.failed(name).items() if request != "module"}
+    unread = {**failed, **({"module": why_not} if why_not else {})}
+    if not unread and all(answer is None for answer in (driver, link, counters, rings, pause)):
         return None
     return Ethtool(
         driver=driver.driver if driver else None,
@@ -157,17 +172,31 @@ def read_ethtool(port: EthtoolPort, runner: Runner | None, name: str) -> Ethtool
         rings=rings,
         pause=pause,
         counters={key: value for key, value in (counters or {}).items() if not is_per_queue(key)},
-        optic=_read_optic(port, runner, name, driver),
+        optic=optic,
+        unread=unread,
     )
 
 
-def _read_optic(port: EthtoolPort, runner: Runner | None, name: str, driver: DriverInfo | None) -> Optic | None:
-    """The module; None also where what it says makes no sense, as a bad EEPROM is no reason to know nothing of the host."""
+def _read_optic(
+    port: EthtoolPort, runner: Runner | None, name: str, driver: DriverInfo | None, link: LinkSettings | None
+) -> tuple[Optic | None, str | None]:
+    """The module, and why it could not be read; both None where there is none.
+
+    mlx5 says EIO for an empty cage (mlx5_query_mcia of Linux), and other drivers for one that does not answer: for a port whose link
+    tells of a connector the latter is meant. A bad EEPROM is no reason to know nothing of the host.
+    """
+    if runner is None:
+        return None, None
     asked = port.has_module(name) or (driver is not None and driver.driver in MODULE_NOT_TOLD)
-    if runner is None or not asked:
-        return None
+    failed = port.failed(name).get("module")
+    if not asked:
+        return None, failed if failed and link is not None and link.port in PLUGGED else None
     try:
         done = runner.run(("ethtool", "-m", name))
-        return parse_ethtool_module(done.stdout) if done.rc == 0 else None
-    except (CommandError, ParseError):
-        return None
+        if done.rc == 0:
+            return parse_ethtool_module(done.stdout), None
+    except (CommandError, ParseError) as error:
+        return None, str(error)
+    said = (done.stderr.strip() or done.stdout.strip()).splitlines()
+    last = said[-1].strip() if said else f"exit status {done.rc}"
+    return (None, None) if last.endswith(NO_MODULE) else (None, f"`ethtool -m {name}` fails: {last[:200]}")

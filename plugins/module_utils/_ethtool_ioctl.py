@@ -26,6 +26,17 @@ SIOCETHTOOL = 0x8946
 GDRVINFO, GRINGPARAM, GPAUSEPARAM, GSTRINGS, GSTATS = 0x03, 0x10, 0x12, 0x1B, 0x1D
 GSSET_INFO, GMODULEINFO, GLINKSETTINGS = 0x37, 0x42, 0x4C
 SS_STATS = 1
+#: What each command asks for, in the words of EthtoolPort.
+_REQUESTS = {
+    GDRVINFO: "drvinfo",
+    GRINGPARAM: "rings",
+    GPAUSEPARAM: "pause",
+    GMODULEINFO: "module",
+    GLINKSETTINGS: "link",
+    **dict.fromkeys((GSTRINGS, GSTATS, GSSET_INFO), "statistics"),
+}
+#: The driver has no such thing, or the interface is not there (net/ethtool/ioctl.c of Linux, and drivers that say EINVAL for it).
+_ANSWERS = (errno.EOPNOTSUPP, errno.ENODEV, errno.EINVAL)
 #: Lets the driver of an interface answer in the message, which begins with the command. Raises OSError.
 Exchange = Callable[[str, bytearray], None]
 
@@ -151,10 +162,18 @@ def _ask_kernel(name: str, message: bytearray) -> None:
 
 
 class IoctlPort:
-    """The EthtoolPort of a live host. Whatever the reason is that a driver gives for not answering, that is None."""
+    """The EthtoolPort of a live host. Whatever the reason is that a driver gives for not answering, that is None; failed says which."""
 
     def __init__(self, exchange: Exchange | None = None) -> None:
         self._exchange = exchange or _ask_kernel
+        self._failures: dict[str, dict[str, str]] = {}
+
+    def failed(self, name: str) -> dict[str, str]:
+        """The requests that could not be answered, with the kernel's reason: "statistics" → "Input/output error".
+
+        What a driver does not have, and an interface that is not there, are answers.
+        """
+        return dict(self._failures.get(name, {}))
 
     def drvinfo(self, name: str) -> DriverInfo | None:
         """Who drives it."""
@@ -197,6 +216,7 @@ class IoctlPort:
         try:
             self._exchange(name, bytearray(_MODULE.pack(GMODULEINFO, *(0,) * 10)))
         except OSError as exc:
+            self._note(name, GMODULEINFO, exc)
             return exc.errno == errno.EINVAL
         return True
 
@@ -206,6 +226,11 @@ class IoctlPort:
     def _send(self, name: str, message: bytearray) -> bytes | None:
         try:
             self._exchange(name, message)
-        except OSError:
+        except OSError as exc:
+            self._note(name, int.from_bytes(message[:4], sys.byteorder), exc)
             return None
         return bytes(message)
+
+    def _note(self, name: str, command: int, exc: OSError) -> None:
+        if exc.errno not in _ANSWERS and command in _REQUESTS:
+            self._failures.setdefault(name, {})[_REQUESTS[command]] = exc.strerror or str(exc)

@@ -33,7 +33,7 @@ def fabric_graph(
     doubles: nodes of one GUID, of which discovery and linkinfo have made one.
 
     Every link that only one end tells of, every node that is named and not described, and whatever the tools tell differently is a
-    problem: the graph is not complete then.
+    problem, and so is a discovery without a link: the graph is not complete then.
     """
     build = Build(names or {})
     told: dict[End, FoundPort] = {}
@@ -49,6 +49,9 @@ def fabric_graph(
     if linkinfo is not None:
         add_linkinfo(build, linkinfo, doubles=bool(doubles))
     add_counters(build, counters or {})
+    if not build.links:
+        seen = ", ".join(node.name for node in build.nodes.values()) or "no node"
+        build.problems.append(f"the discovery saw no link, only {seen}: the port is down, or nothing beyond it answered")
     said = [*problems, *discovery.problems, *(linkinfo.problems if linkinfo is not None else ()), *build.problems]
     nodes = {guid: build.nodes[guid] for guid in sorted(build.nodes)}
     links = [build.links[key] for key in sorted(build.links)]

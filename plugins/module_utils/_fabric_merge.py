@@ -27,6 +27,8 @@ def merged(plane: str, graphs: Sequence[Graph]) -> Graph:
             links.setdefault((link.a, link.b), link)
     problems = [problem for graph in graphs for problem in graph.problems]
     problems += shared_ends(nodes, links)
+    if graphs and not links:
+        problems.append("no host saw a link of its own")
     source = graphs[0].source if graphs else "lldp"
     complete = bool(graphs) and not problems and all(graph.complete for graph in graphs)
     ordered = {guid: replace(nodes[guid], ports=dict(sorted(nodes[guid].ports.items()))) for guid in sorted(nodes)}

@@ -36,6 +36,17 @@ _PACKAGE = "infiniband-diags"
 _ENDED_WELL = {"ibqueryerrors": (0, 1)}
 
 
+def keys_path(plane: str) -> str:
+    """The file with a plane's M_Key and SA_Key for the tools (their option -z); only root reads it, and no key is on a command line."""
+    return f"/etc/rdma-cluster/diags-{plane}.conf"
+
+
+def keys_text(m_key: str | None, sa_key: str | None) -> str | None:
+    """That file, in the form of /etc/infiniband-diags/ibdiag.conf; None where there is no key to write."""
+    keys = [f"{name}={value}\n" for name, value in (("m_key", m_key), ("sa_key", sa_key)) if value]
+    return "".join(["# Managed by rdma.cluster: keys of the fabric, for the tools of infiniband-diags.\n", *keys]) if keys else None
+
+
 @dataclass(frozen=True)
 class Asked:
     """What to read. device and port: from where; the tools take the first active port where they are None.
@@ -61,6 +72,8 @@ class Tools:
         self.problems: list[str] = []
         self.where = ["-C", asked.device] if asked.device is not None else []
         self.where += ["-P", str(asked.port)] if asked.port is not None else []
+        keys = keys_path(asked.plane)
+        self.where += ["-z", keys] if sys.exists(keys) else []
 
     def run(self, tool: str, options: Sequence[str], parse: Callable[[str], T]) -> T | None:
         """What a tool tells, or None; every reason for which it may not have told all is a problem."""

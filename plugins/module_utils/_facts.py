@@ -20,7 +20,7 @@ from ansible_collections.rdma.cluster.plugins.module_utils._device_nodes import 
 from ansible_collections.rdma.cluster.plugins.module_utils._errors import ParseError
 from ansible_collections.rdma.cluster.plugins.module_utils._ethtool import EthtoolPort
 from ansible_collections.rdma.cluster.plugins.module_utils._ethtool_ioctl import IoctlPort
-from ansible_collections.rdma.cluster.plugins.module_utils._files import managed_files
+from ansible_collections.rdma.cluster.plugins.module_utils._files import managed_files, shared_files
 from ansible_collections.rdma.cluster.plugins.module_utils._filesystems import Filesystem, read_filesystems
 from ansible_collections.rdma.cluster.plugins.module_utils._firmware import cards_of, read_firmware
 from ansible_collections.rdma.cluster.plugins.module_utils._gpu import Gpu, GpuDriver, read_gpus
@@ -43,9 +43,11 @@ from ansible_collections.rdma.cluster.plugins.module_utils._host_state import (
     read_sysctl,
     read_time,
     read_units,
+    variables_in,
 )
 from ansible_collections.rdma.cluster.plugins.module_utils._iommu import Iommu, read_iommu
 from ansible_collections.rdma.cluster.plugins.module_utils._load import Load, read_load
+from ansible_collections.rdma.cluster.plugins.module_utils._memory import Memory, read_memory
 from ansible_collections.rdma.cluster.plugins.module_utils._module_parameters import read_parameters
 from ansible_collections.rdma.cluster.plugins.module_utils._nccl_host import MPI_PACKAGES, NcclHost, read_nccl_host
 from ansible_collections.rdma.cluster.plugins.module_utils._netdev import Interface, Netdev, read_interfaces, read_netdevs
@@ -66,7 +68,7 @@ SCHEMA = 1
 SUBSETS = {
     "counters": "the counters of ports, and of interfaces if they are asked",
     "gpus": "GPUs, their distance to each NIC, GPUDirect, IOMMU",
-    "host": "limits, kernel settings, files, units, load, time, CPUs, file systems, our own session",
+    "host": "limits, kernel settings, files, units, load, time, CPUs, memory, file systems, our own session",
     "netdevs": "what only the running system tells of interfaces: addresses, who manages them, ethtool; the MTU of ports",
     "optics": "the modules in the cages of interfaces and InfiniBand ports",
     "qos": "RoCE quality of service of interfaces: DCBX, trust, PFC, ETS, congestion control, traffic class, RDMA-CM's defaults",
@@ -98,7 +100,8 @@ class Facts:
     """The whole tree. subset: what was read; None for what was not. nics: network cards that have no RDMA device, by PCI address.
 
     interfaces: all of them, also bonds, VLANs and bridges, which are no NICs and not in netdevs.
-    files: those of the collection, path → sha256 and mode. nccl_files: NCCL's variables in each file that has some.
+    files: those of the collection, path → sha256 and mode; of nccl.conf also our block and what lines of others set.
+    nccl_files: NCCL's variables in each file that has some.
     firmware: of each card, by PCI address, the settings that were asked for.
     module_parameters: of each module of stack, as the kernel shows them.
     qos: of each interface with a RoCE port, the tree of _qos_state.QosState.
@@ -133,6 +136,7 @@ class Facts:
     time: Time | None = None
     cpu: Cpu | None = None
     filesystems: dict[str, Filesystem] | None = None
+    memory: Memory | None = None
     session: Session | None = None
 
 
@@ -222,13 +226,14 @@ def _host(sys: SysRoot, runner: Runner | None, asked: Asked, addresses: Mapping[
     return {
         "limits": read_limits(sys, runner),
         "sysctl": read_sysctl(sys, asked.sysctl),
-        "files": managed_files(sys, asked.files),
+        "files": managed_files(sys, asked.files, shared_files(asked.files), variables_in),
         "nccl_files": read_nccl_files(sys, asked.files),
         "units": read_units(sys, runner, units),
-        "load": read_load(sys),
+        "load": read_load(sys, runner),
         "time": read_time(sys, runner),
         "cpu": read_cpu(sys, running=runner is not None),
         "filesystems": read_filesystems(sys, runner),
+        "memory": read_memory(sys),
         "session": read_session(sys, runner, addresses),
     }
 

@@ -2,7 +2,9 @@
 # GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""Files that the collection owns on a host: compared, written only when they differ, replaced as a whole.
+"""Files that the collection manages on a host: compared, and written only when they differ.
+
+Files of the collection alone are replaced as a whole. In a file that others write too, such as nccl.conf, only a marked block is managed.
 
 The control node compares too (`files_differ`), by what rdma_facts says of them (`managed_files`), so that a host on which
 nothing differs is not asked again.
@@ -14,7 +16,7 @@ import hashlib
 import inspect
 import os
 import tempfile
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from types import ModuleType
@@ -47,17 +49,34 @@ MANAGED = (
     ("/etc/tuned/rdma-cluster", "tuned.conf"),
     ("/etc/udev/rules.d", "90-rdma-cluster"),
     ("/etc/yum.repos.d", "rdma-cluster-"),
+    ("/run/rdma-cluster", "network-reload"),
     ("/usr/local/lib/rdma-cluster", ""),
 )
 
 
+#: The folder that is the collection's alone.
+OWN_FOLDER = "/etc/rdma-cluster/"
+#: The lines around a managed block, and what stood at the top of such files when they were replaced as a whole.
+BEGIN = "# BEGIN rdma.cluster: do not edit this block; all other lines are kept"
+END = "# END rdma.cluster"
+WHOLE_HEADER = "# Managed by rdma.cluster"
+#: What stands before a line that the block replaces.
+REPLACED = "# replaced by rdma.cluster: "
+
+
 @dataclass(frozen=True)
 class ManagedFile:
-    """A file as it shall be; content None: it shall not exist; bytes of a program. mode: permission bits."""
+    """The planned state of a file; content None: it is removed; bytes of a program. mode: permission bits.
+
+    block: content is a marked block, all other lines are kept, and so are the mode and owner of a file that exists. replaced: the names
+    of variables whose lines outside of the block become comments.
+    """
 
     path: str
     content: str | bytes | None
     mode: int = 0o644
+    block: bool = False
+    replaced: Sequence[str] = ()
 
     @property
     def text(self) -> str:
@@ -88,8 +107,50 @@ _BRIEF_DIGITS = 24
 _USUAL: Mapping[str, Any] = {"mode": 0o644, "owner": "0:0"}
 
 
-def managed_files(sys: SysRoot, others: Sequence[str] = ()) -> dict[str, dict[str, Any]]:
+def is_shared(path: str) -> bool:
+    """Whether others may write a file as well, so that only a block of it is managed."""
+    return not path.startswith(OWN_FOLDER)
+
+
+def shared_files(others: Sequence[str] = ()) -> list[str]:
+    """The files with a managed block. others: paths that the intent gives to files of ours."""
+    return [path for path in dict.fromkeys(("/etc/nccl.conf", *others)) if is_shared(path)]
+
+
+def split_block(text: str) -> tuple[list[str], str | None]:
+    """The lines of a file outside of its managed block, without their ends, and the block's text, None where there is none.
+
+    A file that begins as those that were replaced as a whole has no lines of others. A block without its end is none.
+    """
+    lines = text.split("\n")
+    if not lines[-1]:
+        lines.pop()
+    ends = lines.index(END) if BEGIN in lines and END in lines else -1
+    begins = lines.index(BEGIN) if ends >= 0 else -1
+    if 0 <= begins < ends:
+        return [*lines[:begins], *lines[ends + 1 :]], "".join(f"{line}\n" for line in lines[begins + 1 : ends])
+    return ([] if lines[:1] == [WHOLE_HEADER] else lines), None
+
+
+def with_block(text: str, block: str, replaced: Collection[str] = ()) -> str:
+    """The text of a file with this block at its end. replaced: variables whose lines outside of the block become comments."""
+    lines, _block = split_block(text)
+    kept = [f"{REPLACED}{line}" if line.partition("=")[0] in replaced else line for line in lines]
+    return "".join(f"{line}\n" for line in [*kept, BEGIN]) + block + f"{END}\n"
+
+
+def outside_block(text: str) -> str:
+    """The lines of others in a file with a managed block."""
+    return "".join(f"{line}\n" for line in split_block(text)[0])
+
+
+def managed_files(
+    sys: SysRoot, others: Sequence[str] = (), shared: Sequence[str] = (), read_shared: Callable[[str], Any] | None = None
+) -> dict[str, dict[str, Any]]:
     """Each file of ours that a host has: path → {"sha256": of its bytes, in hex, "mode": permission bits, "owner": "0:0"}.
+
+    Of the files in shared also "block", the SHA-256 of the managed block, None where there is none, and "others", what read_shared makes
+    of the lines of others.
 
     others: paths that the intent gives to files of ours, beside the places where they lie otherwise.
     """
@@ -99,7 +160,16 @@ def managed_files(sys: SysRoot, others: Sequence[str] = ()) -> dict[str, dict[st
         data = sys.read_bytes(path)
         if data is not None:
             found[path] = {"sha256": hashlib.sha256(data).hexdigest(), "mode": sys.mode(path), "owner": sys.owner(path)}
+            if path in shared and read_shared is not None:
+                text = data.decode("utf-8", "surrogateescape")
+                block = split_block(text)[1]
+                told = {"block": None if block is None else _digest_of(block), "others": read_shared(outside_block(text))}
+                found[path].update(told)
     return found
+
+
+def _digest_of(content: str | bytes) -> str:
+    return hashlib.sha256(as_bytes(content)).hexdigest()
 
 
 def differs(file: ManagedFile, facts: Mapping[str, Any]) -> bool:
@@ -110,7 +180,22 @@ def differs(file: ManagedFile, facts: Mapping[str, Any]) -> bool:
     if file.content is None:
         return bool(file.path in there)
     seen = there.get(file.path)
+    if file.block:
+        return not _has_block(seen, file)
     return seen is None or not _is_as_described(seen, described(file.content, file.mode))
+
+
+def _has_block(seen: Mapping[str, Any] | str | None, file: ManagedFile) -> bool:
+    """Whether a file has the block of a managed file, and no line of others that it replaces."""
+    told = seen if isinstance(seen, Mapping) else {}
+    sum_of_block = str(told.get("block") or "")
+    return bool(sum_of_block) and _digest_of(file.text).startswith(sum_of_block) and not set(file.replaced) & set(told.get("others") or ())
+
+
+def others_of(facts: Mapping[str, Any], path: str) -> Mapping[str, str]:
+    """The variables that lines of others set in a file with a managed block, by its facts or by those of a digest."""
+    seen = (facts.get("files") or {}).get(path)
+    return (seen.get("others") or {}) if isinstance(seen, Mapping) else {}
 
 
 def brief_files(files: Mapping[str, Mapping[str, Any]]) -> dict[str, Any]:
@@ -118,6 +203,10 @@ def brief_files(files: Mapping[str, Mapping[str, Any]]) -> dict[str, Any]:
     brief: dict[str, Any] = {}
     for path, file in files.items():
         unusual = {key: file[key] for key, usual in _USUAL.items() if file[key] != usual}
+        if file.get("block"):
+            unusual["block"] = file["block"][:_BRIEF_DIGITS]
+        if file.get("others"):
+            unusual["others"] = file["others"]
         digits = file["sha256"][:_BRIEF_DIGITS]
         brief[path] = {"sha256": digits, **unusual} if unusual else digits
     return brief
@@ -136,6 +225,13 @@ def _is_as_described(seen: Mapping[str, Any] | str, wished: Mapping[str, Any]) -
 def described(content: str | bytes, mode: int) -> dict[str, Any]:
     """What facts say of a file that is as it shall be: modules run as root."""
     return {"sha256": hashlib.sha256(as_bytes(content)).hexdigest(), "mode": mode, "owner": "0:0"}
+
+
+def described_file(file: ManagedFile) -> dict[str, Any]:
+    """What facts say of a file that was just written: one with a block had no lines of others."""
+    if not file.block:
+        return described(file.content or "", file.mode)
+    return {**described(with_block("", file.text), file.mode), "block": _digest_of(file.text), "others": {}}
 
 
 def as_bytes(content: str | bytes) -> bytes:
@@ -179,15 +275,23 @@ def ensure_files(files: list[ManagedFile], *, check_mode: bool) -> list[FileChan
 def _difference(file: ManagedFile) -> FileChange | None:
     path = Path(file.path)
     before = path.read_bytes() if path.exists() else None
-    wanted = None if file.content is None else as_bytes(file.content)
+    wanted = _wanted(file, before)
     if before != wanted:
         return FileChange(file.path, _shown(before), _shown(wanted))
-    if before is None:
+    if before is None or file.block:
         return None
     status = path.stat()
     seen = attributes(status.st_mode & 0o7777, status.st_uid, status.st_gid)
     wished = attributes(file.mode, os.geteuid(), os.getegid())
     return FileChange(file.path, seen, wished) if seen != wished else None
+
+
+def _wanted(file: ManagedFile, before: bytes | None) -> bytes | None:
+    """The bytes that the file gets. before: what it has now."""
+    if file.content is None or not file.block:
+        return None if file.content is None else as_bytes(file.content)
+    text = (before or b"").decode("utf-8", "surrogateescape")
+    return with_block(text, file.text, file.replaced).encode("utf-8", "surrogateescape")
 
 
 def _shown(data: bytes | None) -> str | None:
@@ -207,15 +311,19 @@ def _write(file: ManagedFile) -> None:
     if file.content is None:
         path.unlink()
         return
+    # A file that others write too may be a link to theirs, with a mode and owner of their choice.
+    path = Path(os.path.realpath(path)) if file.block else path
+    status = path.stat() if file.block and path.exists() else None
     path.parent.mkdir(parents=True, exist_ok=True)
+    wanted = _wanted(file, path.read_bytes() if status is not None else None) or b""
     descriptor, temporary = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")
     try:
         with os.fdopen(descriptor, "wb") as handle:
-            handle.write(as_bytes(file.content))
+            handle.write(wanted)
             handle.flush()
             os.fsync(handle.fileno())
-        os.chmod(temporary, file.mode)
-        os.chown(temporary, os.geteuid(), os.getegid())
+        os.chmod(temporary, file.mode if status is None else status.st_mode & 0o7777)
+        os.chown(temporary, *((os.geteuid(), os.getegid()) if status is None else (status.st_uid, status.st_gid)))
         os.replace(temporary, path)
     except BaseException:
         os.unlink(temporary)

@@ -17,10 +17,15 @@ PATHS = ("/", "/boot", "/var", "/dev/shm")  # noqa: S108 - shared memory
 
 @dataclass(frozen=True)
 class Filesystem:
-    """The one that a path is on, its own or that of a folder above. free_bytes: without what is kept back for root."""
+    """The one that a path is on, its own or that of a folder above. free_bytes, free_inodes: without what is kept back for root.
+
+    inodes: 0 on a file system that does not limit them.
+    """
 
     free_bytes: int
     size_bytes: int
+    free_inodes: int = 0
+    inodes: int = 0
 
 
 def read_filesystems(sys: SysRoot, runner: Runner | None, paths: Sequence[str] = PATHS) -> dict[str, Filesystem]:

@@ -26,7 +26,8 @@ class Finding:
 
     stage: the stage whose gate asks; check: stable dotted id ("link.state"); subject: what was looked at, in a person's
     words ("rail 1 (rail1, ens2)"); status: one of STATUSES; observed and expected: sentences or values as text;
-    remedy: what to do, empty when nothing is to be done.
+    remedy: what to do, empty when nothing is to be done; caused_by: the check whose error on the same host explains this
+    finding, None if none does.
     """
 
     stage: str
@@ -38,6 +39,7 @@ class Finding:
     expected: str
     remedy: str = ""
     silenced_by: str | None = None
+    caused_by: str | None = None
 
     def __post_init__(self) -> None:
         if self.status not in STATUSES:

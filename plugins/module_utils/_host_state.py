@@ -7,12 +7,14 @@
 from __future__ import annotations
 
 import re
+import time
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 
 from ansible_collections.rdma.cluster.plugins.module_utils._chrony import Chrony, read_chrony
 from ansible_collections.rdma.cluster.plugins.module_utils._command import CommandError, Runner
 from ansible_collections.rdma.cluster.plugins.module_utils._errors import ApplyError, ParseError
+from ansible_collections.rdma.cluster.plugins.module_utils._limit_sources import LimitSource, service_source
 from ansible_collections.rdma.cluster.plugins.module_utils._limits import Memlock, read_service_limits
 from ansible_collections.rdma.cluster.plugins.module_utils._login_limits import LoginLimit, read_login_limits
 from ansible_collections.rdma.cluster.plugins.module_utils._logind import read_remove_ipc
@@ -21,9 +23,15 @@ from ansible_collections.rdma.cluster.plugins.module_utils._running_services imp
 from ansible_collections.rdma.cluster.plugins.module_utils._sysctl import BootValue, boot_values, live_values
 from ansible_collections.rdma.cluster.plugins.module_utils._sysroot import SysRoot
 from ansible_collections.rdma.cluster.plugins.module_utils._systemd import UnitState, unit_states
-from ansible_collections.rdma.cluster.plugins.module_utils._time_sync import read_hardware_clocks, read_synchronised
+from ansible_collections.rdma.cluster.plugins.module_utils._time_sync import (
+    ClockSource,
+    read_clocksource,
+    read_hardware_clocks,
+    read_synchronised,
+)
 
 UFW, UFW_CONF, UFW_ENABLED = "ufw.service", "/etc/ufw/ufw.conf", re.compile(r"^\s*ENABLED=[\"']?yes", re.MULTILINE | re.IGNORECASE)
+_MACHINE_ID, _HOSTNAME = re.compile(r"[0-9a-f]{32}"), re.compile(r"[!-~]{1,64}")
 #: What sets up the switches between GPUs.
 FABRIC_MANAGER = "nvidia-fabricmanager.service"
 #: Whose state decides whether a role has something to do, the firewalls, and what a check asks for.
@@ -51,6 +59,7 @@ class Limits:
 
     login_memlock, login_open_files: what logins get, "*" (everybody but root) and "root"; None where no file says it.
     running: of the services that start jobs, by unit, those that run. remove_ipc: whether logind clears up behind users; None without it.
+    service_sources: "memlock", "nofile" → the line of systemd's configuration that sets it for services; None where no file sets it.
     """
 
     service_memlock: Memlock | None
@@ -59,6 +68,7 @@ class Limits:
     login_open_files: dict[str, LoginLimit | None]
     running: dict[str, RunningService]
     remove_ipc: bool | None
+    service_sources: dict[str, LimitSource | None] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)
@@ -81,14 +91,18 @@ class Boot:
 
 @dataclass(frozen=True)
 class Time:
-    """Whether the kernel's clock is kept by one that is right, None if it was not asked; what chrony says of it, None where none runs.
+    """Whether the kernel counts its clock as synchronised, None if that was not read; what chrony reports, None where none runs.
 
-    hardware_clocks: interface → the clock of its NIC, of those that have one.
+    hardware_clocks: interface → the clock of its NIC, of those that have one. chrony_unread: why a chrony that runs does not answer.
+    clock_seconds: the time of day, since 1970; None for a captured tree. clocksource: what the kernel counts time with.
     """
 
     synchronised: bool | None
     chrony: Chrony | None = None
     hardware_clocks: dict[str, str] = field(default_factory=dict)
+    chrony_unread: str | None = None
+    clock_seconds: float | None = None
+    clocksource: ClockSource | None = None
 
 
 def parse_uptime(text: str) -> float:
@@ -100,22 +114,26 @@ def parse_uptime(text: str) -> float:
 
 
 def read_boot(sys: SysRoot) -> Boot:
+    """A machine-id that is none ("uninitialized" before the first boot has ended), and a hostname that no host can have, are None."""
+    machine_id, hostname = sys.text("/etc/machine-id"), sys.text("/proc/sys/kernel/hostname")
     return Boot(
         boot_id=sys.text("/proc/sys/kernel/random/boot_id"),
-        machine_id=sys.text("/etc/machine-id"),
-        hostname=sys.text("/proc/sys/kernel/hostname"),
+        machine_id=machine_id if _MACHINE_ID.fullmatch(machine_id or "") else None,
+        hostname=hostname if _HOSTNAME.fullmatch(hostname or "") else None,
         uptime_seconds=sys.value("/proc/uptime", parse_uptime),
     )
 
 
 def read_time(sys: SysRoot, runner: Runner | None) -> Time:
-    return Time(read_synchronised(runner), read_chrony(sys, runner), read_hardware_clocks(sys))
+    clock_seconds = time.time() if runner is not None else None
+    chrony, unread = read_chrony(sys, runner)
+    return Time(read_synchronised(runner), chrony, read_hardware_clocks(sys), unread, clock_seconds, read_clocksource(sys))
 
 
 def read_nccl_files(sys: SysRoot, files: Sequence[str]) -> dict[str, dict[str, str]]:
     """The variables in NCCL's own places and in the files, as NCCL takes them; of files that are there and may be read."""
     texts = {path: _readable(sys, path) for path in dict.fromkeys((*NCCL_FILES, *files))}
-    return {path: _nccl_variables(text) for path, text in texts.items() if text is not None}
+    return {path: variables_in(text) for path, text in texts.items() if text is not None}
 
 
 def _readable(sys: SysRoot, path: str) -> str | None:
@@ -125,8 +143,13 @@ def _readable(sys: SysRoot, path: str) -> str | None:
         return None
 
 
-def _nccl_variables(text: str) -> dict[str, str]:
-    return {name: value for name, value in parse_nccl_conf(text).variables.items() if name.startswith(NCCL_PREFIXES)}
+def variables_in(text: str) -> dict[str, str]:
+    """The variables of NCCL and UCX in a text, as NCCL takes them; also names that NCCL does not read, such as "export NCCL_IB_HCA"."""
+    return {name: value for name, value in parse_nccl_conf(text).variables.items() if _is_meant(name)}
+
+
+def _is_meant(name: str) -> bool:
+    return (name.split() or [""])[-1].startswith(NCCL_PREFIXES)
 
 
 def read_limits(sys: SysRoot, runner: Runner | None) -> Limits:
@@ -138,6 +161,7 @@ def read_limits(sys: SysRoot, runner: Runner | None) -> Limits:
         login_open_files=read_login_limits(sys, "nofile"),
         running=read_running_services(sys),
         remove_ipc=read_remove_ipc(sys, runner) if runner is not None else None,
+        service_sources={name: service_source(sys, name.upper()) for name in ("memlock", "nofile")},
     )
 
 

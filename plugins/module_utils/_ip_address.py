@@ -34,7 +34,7 @@ def parse_ip_address(text: str) -> dict[str, IpAddresses]:
             for item in json.loads(text)
             if item
         }
-    except (ValueError, KeyError, TypeError) as exc:
+    except (ValueError, KeyError, TypeError, AttributeError, RecursionError) as exc:
         raise ParseError(f"not the JSON of `{' '.join(COMMAND)}`: {exc!r} in {text[:200]!r}") from exc
 
 

@@ -135,5 +135,5 @@ def parse_interface(text: str) -> dict[str, Any]:
         data = (shown.get("linkinfo") or {}).get("info_data") or {}
         ipv4 = [f"{each['local']}/{each['prefixlen']}" for each in shown["addr_info"] if each["family"] == "inet"]
         return {"mtu": shown["mtu"], "ipv4": ipv4, "mode": data.get("mode"), "key": data.get("key", data.get("pkey"))}
-    except (ValueError, KeyError, TypeError, AttributeError, StopIteration) as exc:
+    except (ValueError, KeyError, TypeError, AttributeError, StopIteration, RecursionError) as exc:
         raise ParseError(f"ip -j -d address: not an interface: {text[:200]!r}") from exc

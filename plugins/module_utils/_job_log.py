@@ -10,6 +10,7 @@ _job_signatures_others.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 
@@ -20,13 +21,19 @@ from ansible_collections.rdma.cluster.plugins.module_utils._job_signature import
 from ansible_collections.rdma.cluster.plugins.module_utils._job_signatures_nccl import NCCL_SIGNATURES
 from ansible_collections.rdma.cluster.plugins.module_utils._job_signatures_others import CUDA_SIGNATURES, JOB_SIGNATURES
 from ansible_collections.rdma.cluster.plugins.module_utils._launcher_lines import whole_sentences
-from ansible_collections.rdma.cluster.plugins.module_utils._nccl_line import INFO
+from ansible_collections.rdma.cluster.plugins.module_utils._nccl_line import INFO, WARN, origin
 
 #: The first that a line fits counts.
 SIGNATURES: tuple[Signature, ...] = (*CUDA_SIGNATURES, *NCCL_SIGNATURES, *JOB_SIGNATURES)
 #: Of each kind of line so many hosts and ranks are told, and of each field so many values.
 MOST_PLACES = 4096
 MOST_VALUES = 16
+#: So many kinds of unknown warnings are kept apart; the rest is one kind.
+MOST_UNKNOWN = 64
+UNKNOWN_WARNING = "nccl.unknown"
+_SOURCE = "NCCL"
+#: What differs between warnings of one kind: addresses, numbers, and the names of files in shared memory.
+_VARYING = re.compile(r"nccl-\w{4,}|0x[0-9a-fA-F]+|[0-9a-fA-F]*(?::[0-9a-fA-F]*){2,}|[0-9]+(?:\.[0-9]+)*")
 #: Of so many lines of a kind the fields are read.
 _MOST_READ = 1000
 #: What in NCCL's own log is no failure, and long: channels. Nearly all lines of a large job's log are of this kind.
@@ -37,7 +44,7 @@ _OF_INFO = tuple((signature.needle, signature) for signature in SIGNATURES if si
 
 @dataclass(frozen=True)
 class Occurrence:
-    """All lines of one kind.
+    """All lines of one kind; of unknown warnings, which have one name, those of one text.
 
     name: of MEANINGS; line: number of the first one, from 1; first: what it says, and who; hosts: as they call themselves, in the order in
     which they came, with those of ranks that another line places on a host; fields: name → values, the first ones.
@@ -101,6 +108,7 @@ class _Kept:
 class _Reader:
     def __init__(self) -> None:
         self.kept: dict[str, _Kept] = {}
+        self.unknown: dict[str, _Kept] = {}
         self.context = Context()
         self.lines = 0
         self.last = "\n"
@@ -115,14 +123,28 @@ class _Reader:
         found = find_signature(line, info=info)
         if found is None:
             self.context.line(self.lines, line, info=info)
+            if not info and WARN in line:
+                self._add_unknown(line)
         else:
             self._add(line, *found)
 
+    def _add_unknown(self, line: str) -> None:
+        """Keep a warning that fits no signature, by its text without what varies."""
+        head, _warn, text = line.partition(WARN)
+        key = _VARYING.sub("#", text.strip())
+        if key not in self.unknown and len(self.unknown) >= MOST_UNKNOWN:
+            key = ""
+        place = origin(head).file
+        self._keep(self.unknown, key, line, Signature(UNKNOWN_WARNING, WARN, f"{_SOURCE} {place}" if place else _SOURCE), {})
+
     def _add(self, line: str, signature: Signature, values: Mapping[str, str]) -> None:
+        self._keep(self.kept, signature.name, line, signature, values)
+
+    def _keep(self, where: dict[str, _Kept], key: str, line: str, signature: Signature, values: Mapping[str, str]) -> None:
         said = self.context.placed(read(line))
-        kept = self.kept.get(signature.name)
+        kept = where.get(key)
         if kept is None:
-            kept = self.kept[signature.name] = _Kept(signature, self.lines, said)
+            kept = where[key] = _Kept(signature, self.lines, said)
         more = fields(line) if kept.count < _MOST_READ else ()
         kept.add(said, [*values.items(), *more])
 
@@ -143,7 +165,7 @@ def read_job_log(lines: Iterable[str]) -> JobLog:
     reader = _Reader()
     for line in whole_sentences(lines):
         reader.line(line)
-    found = [_occurrence(kept, reader.context) for kept in reader.kept.values()]
+    found = [_occurrence(kept, reader.context) for kept in (*reader.kept.values(), *reader.unknown.values())]
     occurrences = tuple(sorted([*found, *_made(reader, {each.name for each in found})], key=lambda each: each.line))
     cut = reader.lines > 0 and not reader.last.endswith(("\n", "\r"))
     return JobLog(reader.lines, cut, occurrences, first_cause(occurrences), reader.context)

@@ -6,7 +6,7 @@
 
 from __future__ import annotations
 
-from ansible_collections.rdma.cluster.plugins.module_utils._job_signature import CONSEQUENCE, ERROR, REMARK, SYMPTOM, Meaning
+from ansible_collections.rdma.cluster.plugins.module_utils._job_signature import CONSEQUENCE, ERROR, REMARK, SYMPTOM, UNKNOWN, Meaning
 
 MEANINGS: dict[str, Meaning] = {
     "cuda.old_driver": Meaning(ERROR, "the NVIDIA driver is older than the job's CUDA needs"),
@@ -109,6 +109,7 @@ MEANINGS: dict[str, Meaning] = {
     "kernel.completion": Meaning(ERROR, "a NIC reports an error"),
     "kernel.link": Meaning(ERROR, "the link of a NIC went down"),
     "iommu.fault": Meaning(ERROR, "the IOMMU stops accesses of a device"),
-    # made of many lines: _job_log
+    # made by _job_log: of lines that fit no signature, and of many lines
+    "nccl.unknown": Meaning(UNKNOWN, "a warning of NCCL that this collection does not know"),
     "mpi.absent": Meaning(ERROR, "every process is a job of its own, with one rank"),
 }

@@ -9,8 +9,9 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass, field
 
-#: Something failed here; something failed, and the reason stands elsewhere; something failed because of another failure; no failure.
-ERROR, SYMPTOM, CONSEQUENCE, REMARK = KINDS = ("error", "symptom", "consequence", "remark")
+#: Something failed here; something failed, and the reason stands elsewhere; something failed because of another failure; no failure;
+#: a warning whose text is in no table.
+ERROR, SYMPTOM, CONSEQUENCE, REMARK, UNKNOWN = KINDS = ("error", "symptom", "consequence", "remark", "unknown")
 
 
 @dataclass(frozen=True)

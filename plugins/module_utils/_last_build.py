@@ -37,7 +37,7 @@ def parse_state(text: str, source: str = BUNDLE) -> tuple[float, LastBuild | Non
         if failure is None:
             return started, None
         return started, LastBuild(str(failure["meaning"]), [str(line) for line in failure["lines"]], source)
-    except (ValueError, AttributeError, TypeError, LookupError) as exc:
+    except (ValueError, AttributeError, TypeError, LookupError, RecursionError, OverflowError) as exc:
         raise ParseError(f"not the state of an installation: {text[:200]!r}, expected a JSON object with 'failure'") from exc
 
 

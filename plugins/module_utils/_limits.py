@@ -18,6 +18,8 @@ from dataclasses import dataclass
 from ansible_collections.rdma.cluster.plugins.module_utils._command import CommandError, Runner
 from ansible_collections.rdma.cluster.plugins.module_utils._errors import ParseError
 from ansible_collections.rdma.cluster.plugins.module_utils._files import ManagedFile
+from ansible_collections.rdma.cluster.plugins.module_utils._lines import lines_of
+from ansible_collections.rdma.cluster.plugins.module_utils._sysroot import named
 
 NAME = "90-rdma-cluster.conf"
 LOGIN_FILE = f"/etc/security/limits.d/{NAME}"
@@ -32,7 +34,8 @@ MEMLOCK_KEY, OPEN_FILES_KEY = "DefaultLimitMEMLOCK", "DefaultLimitNOFILE"
 MEMLOCK_ROW, OPEN_FILES_ROW = "Max locked memory", "Max open files"
 ASK = ("systemd-run", "--quiet", "--wait", "--pipe", "--collect", "cat", "/proc/self/limits")
 LIMIT_HEADER = ["Limit", "Soft", "Limit", "Hard", "Limit", "Units"]
-LIMIT_LINE = re.compile(r"(?P<name>\S.*?) {2,}(?P<soft>\d+|unlimited) +(?P<hard>\d+|unlimited)(?: +(?P<unit>\S+))? *")
+_LONGEST_LINE = 200
+LIMIT_LINE = re.compile(r"(?P<name>\S.*?) {2,}(?P<soft>[0-9]{1,20}|unlimited) +(?P<hard>[0-9]{1,20}|unlimited)(?: +(?P<unit>\S+))? *")
 
 
 @dataclass(frozen=True)
@@ -75,7 +78,7 @@ class ServiceLimits:
 
 def parse_limits(text: str) -> dict[str, Limit]:
     """The limits in /proc/PID/limits (proc(5)) by their names ("Max locked memory"). Raises ParseError."""
-    lines = text.splitlines()
+    lines = lines_of(text, _LONGEST_LINE)
     if not lines or lines[0].split() != LIMIT_HEADER:
         raise ParseError(f"not the limits of a process: {(lines or [''])[0]!r}, expected the line {' '.join(LIMIT_HEADER)!r}")
     limits = {}
@@ -110,7 +113,7 @@ def read_service_limits(runner: Runner) -> ServiceLimits | None:
         done = runner.run(ASK)
     except CommandError:
         return None
-    return None if done.rc else service_limits(done.stdout)
+    return None if done.rc else named("`systemd-run … cat /proc/self/limits`", service_limits, done.stdout)
 
 
 def files(wish: LimitsWish) -> list[ManagedFile]:

@@ -6,17 +6,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 
 from ansible_collections.rdma.cluster.plugins.module_utils._command import Runner, run_checked
 from ansible_collections.rdma.cluster.plugins.module_utils._errors import ApplyError
 from ansible_collections.rdma.cluster.plugins.module_utils._files import FileChange, ensure_files, setting_diff
+from ansible_collections.rdma.cluster.plugins.module_utils._limit_sources import service_source
 from ansible_collections.rdma.cluster.plugins.module_utils._limits import (
     ASK,
-    MEMLOCK_KEY,
     NAME,
-    OPEN_FILES_KEY,
     LimitsWish,
     ServiceLimits,
     files,
@@ -26,8 +24,6 @@ from ansible_collections.rdma.cluster.plugins.module_utils._limits import (
 from ansible_collections.rdma.cluster.plugins.module_utils._logind import keep_ipc, read_remove_ipc
 from ansible_collections.rdma.cluster.plugins.module_utils._sysroot import SysRoot
 
-#: Where the system manager looks for drop-ins; a file hides those of its name in the folders after its own.
-DROP_INS = tuple(f"{folder}/systemd/system.conf.d" for folder in ("/etc", "/run", "/usr/local/lib", "/usr/lib"))
 REMOVE_IPC = ("RemoveIPC of logind", "yes", "no")
 
 
@@ -81,34 +77,10 @@ def _read_back(wish: LimitsWish, after: ServiceLimits | None, sys: SysRoot) -> N
     if not low:
         return
     words = "; ".join(f"{what}: {seen} instead of {wished}" for what, seen, wished in low)
-    later = overriding_drop_in(sys, [MEMLOCK_KEY] * wish.memlock_unlimited + [OPEN_FILES_KEY] * bool(wish.open_files))
-    if later is not None:
-        why = f"{later} comes after {NAME} and sets that as well: take it out there."
+    items = ["MEMLOCK"] * wish.memlock_unlimited + ["NOFILE"] * bool(wish.open_files)
+    foreign = [source for item in items if (source := service_source(sys, item)) is not None and not source.file.endswith(f"/{NAME}")]
+    if foreign:
+        why = " ".join(f"Line {each.line} of {each.file} sets {each.value} and wins over {NAME}: remove it." for each in foreign)
     else:
-        why = (
-            f"Look for what sets it with `systemd-analyze cat-config systemd/system.conf` and in `systemctl cat -- service.d`: not {NAME}."
-        )
-    raise ApplyError(f"systemd was told the limits of {NAME}, and a service still has {words}. {why}")
-
-
-def overriding_drop_in(sys: SysRoot, keys: Sequence[str]) -> str | None:
-    """The last file that the system manager reads after ours and that sets one of the defaults anew; None if there is none."""
-    chosen: dict[str, str] = {}
-    for folder in DROP_INS:
-        for name in sys.list_dir(folder):
-            chosen.setdefault(name, f"{folder}/{name}")
-    later = [chosen[name] for name in sorted(chosen) if name.endswith(".conf") and name > NAME]
-    setting = [path for path in later if any(parse_manager_default(sys.read(path) or "", key) is not None for key in keys)]
-    return setting[-1] if setting else None
-
-
-def parse_manager_default(text: str, key: str) -> str | None:
-    """A key of [Manager] in a manager's configuration file as it stands there ("64M"); None if it is not set."""
-    section, found = "", None
-    for line in (line.strip() for line in text.splitlines()):
-        if line.startswith("["):
-            section = line
-        name, equals, value = line.partition("=")
-        if equals and section == "[Manager]" and name.strip() == key:
-            found = value.strip()
-    return found
+        why = f"Look for other settings than {NAME} in `systemd-analyze cat-config systemd/system.conf` and `systemctl cat -- service.d`."
+    raise ApplyError(f"systemd has reloaded {NAME}, and a service still has {words}. {why}")

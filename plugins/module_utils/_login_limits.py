@@ -25,30 +25,32 @@ TYPES = {"-": ("soft", "hard"), "soft": ("soft",), "hard": ("hard",)}
 
 @dataclass(frozen=True)
 class Rule:
-    """One line. types: "soft", "hard" or both; item: "memlock", "nofile", …; value as it is written, or one of UNLIMITED."""
+    """One line. types: "soft", "hard" or both; item: "memlock", "nofile", …; value as it is written; line: its number, from 1."""
 
     domain: str
     types: tuple[str, ...]
     item: str
     value: str
+    line: int = 1
 
 
 @dataclass(frozen=True)
 class LoginLimit:
-    """What a login gets, and the file that says so; where that is not unlimited, the value as it is written there (memlock: KiB)."""
+    """The limit of a login, and the line that sets it; where that is not unlimited, the value as it is written there (memlock: KiB)."""
 
     unlimited: bool
     value: str
     file: str
+    line: int | None = None
 
 
 def parse_limits_conf(text: str) -> list[Rule]:
     """The lines for everybody and for root, in order; pam_limits leaves out what it does not understand, and so does this."""
     rules = []
-    for line in text.splitlines():
+    for number, line in enumerate(text.splitlines(), start=1):
         words = line.partition("#")[0].split()
         if len(words) == 4 and words[0] in DOMAINS and words[1] in TYPES:
-            rules.append(Rule(words[0], TYPES[words[1]], words[2], words[3]))
+            rules.append(Rule(words[0], TYPES[words[1]], words[2], words[3], number))
     return rules
 
 
@@ -59,7 +61,7 @@ def read_login_limits(sys: SysRoot, item: str) -> dict[str, LoginLimit | None]:
     for path in (FIRST, *names):
         for rule in parse_limits_conf(sys.read(path) or ""):
             for kind in rule.types if rule.item == item else ():
-                last[rule.domain, kind] = LoginLimit(rule.value in UNLIMITED, rule.value, path)
+                last[rule.domain, kind] = LoginLimit(rule.value in UNLIMITED, rule.value, path, rule.line)
     return {domain: _least([last.get((domain, kind)) for kind in ("soft", "hard")]) for domain in DOMAINS}
 
 

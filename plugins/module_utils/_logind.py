@@ -14,7 +14,7 @@ import time
 
 from ansible_collections.rdma.cluster.plugins.module_utils._command import CommandError, Runner, run_checked
 from ansible_collections.rdma.cluster.plugins.module_utils._errors import ApplyError, ParseError
-from ansible_collections.rdma.cluster.plugins.module_utils._sysroot import SysRoot
+from ansible_collections.rdma.cluster.plugins.module_utils._sysroot import SysRoot, named
 from ansible_collections.rdma.cluster.plugins.module_utils._systemd import service_group
 
 SERVICE = "systemd-logind.service"
@@ -40,7 +40,7 @@ def read_remove_ipc(sys: SysRoot, runner: Runner) -> bool | None:
         done = runner.run(ASK)
     except CommandError:
         return None
-    return None if done.rc else parse_bool_property(done.stdout)
+    return None if done.rc else named("`busctl get-property`", parse_bool_property, done.stdout)
 
 
 def keep_ipc(sys: SysRoot, runner: Runner) -> None:

@@ -6,11 +6,12 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from ansible_collections.rdma.cluster.plugins.module_utils._fabric_tools import Tools
 from ansible_collections.rdma.cluster.plugins.module_utils._saquery import parse_manager_ports
 from ansible_collections.rdma.cluster.plugins.module_utils._sminfo import SmInfo, parse_sminfo
+from ansible_collections.rdma.cluster.plugins.module_utils._smpquery import parse_nodedesc, parse_nodeinfo
 
 
 @dataclass(frozen=True)
@@ -25,10 +26,12 @@ class Managers:
     why_not: str | None
 
 
-def read_managers(tools: Tools) -> Managers:
-    """Two commands, and one more for each manager beside the master. Never raises for what the fabric or the tools do.
+def read_managers(tools: Tools, *, identify: bool = False) -> Managers:
+    """Two commands, one more for each manager beside the master, and two for the node of each where it is to be identified.
 
-    A master that goes between the two is asked for again, so that it is told who has gone, or who has taken over.
+    Never raises for what the fabric or the tools do.
+
+    If the master disappears between the two, sminfo is run again, so that the reason says which one disappeared or took over.
     """
     before = len(tools.problems)
     master = tools.run("sminfo", [], parse_sminfo)
@@ -42,4 +45,16 @@ def read_managers(tools: Tools) -> Managers:
         if master is not None and lid != master.lid and (other := tools.run("sminfo", [str(lid)], parse_sminfo)) is not None:
             known.append(other)
     why_not = "; ".join(tools.problems[before:]) or None
-    return Managers(master, known if why_not is None else None, why_not)
+    known = [identified(tools, each) for each in known] if identify else known
+    return Managers(known[0] if known else None, known if why_not is None else None, why_not)
+
+
+def identified(tools: Tools, manager: SmInfo) -> SmInfo:
+    """The manager with kind and description of its node, as far as that node answers; one that does not is no problem of theirs."""
+    if manager.lid is None:
+        return manager
+    before = len(tools.problems)
+    info = tools.run("smpquery", ["nodeinfo", str(manager.lid)], parse_nodeinfo)
+    description = tools.run("smpquery", ["nodedesc", str(manager.lid)], parse_nodedesc)
+    del tools.problems[before:]
+    return replace(manager, kind=info.kind if info is not None else None, description=description or None)

@@ -12,9 +12,11 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 
-from ansible_collections.rdma.cluster.plugins.module_utils._sysroot import SysRoot
+from ansible_collections.rdma.cluster.plugins.module_utils._errors import ParseError
+from ansible_collections.rdma.cluster.plugins.module_utils._sysroot import SysRoot, named
 
 FILE = "/lib/modules/{release}/modules.dep"
+_ENTRY = re.compile(r"^[^\s:]{1,4000}\.ko(?:\.(?:gz|xz|zst))?:", re.MULTILINE)
 #: The folder of the kernel's own modules, at the beginning of their paths.
 _KERNELS_OWN = "kernel/"
 
@@ -22,8 +24,11 @@ _KERNELS_OWN = "kernel/"
 def parse_modules_dep(text: str, module: str) -> str | None:
     """The path of a module, relative to the kernel's folder or absolute: "updates/dkms/mlx5_core.ko"; None if it is not in the file.
 
-    module: as the kernel names it; its file may have hyphens in the place of underscores, and be compressed.
+    module: as the kernel names it; its file may have hyphens in the place of underscores, and be compressed. Raises ParseError for a text
+    that lists no module.
     """
+    if text.strip() and _ENTRY.search(text) is None:
+        raise ParseError(f"not a list of modules: {text[:200]!r}, expected lines of the form 'kernel/drivers/net/mlx5_core.ko: …'")
     name = re.escape(module).replace("_", "[_-]")
     found = re.search(rf"^((?:[^\s:]{{1,4000}}/)?{name}\.ko(?:\.(?:gz|xz|zst))?):", text, re.MULTILINE)
     return found[1] if found is not None else None
@@ -36,5 +41,10 @@ def is_stock(path: str) -> bool:
 
 def read_module_files(sys: SysRoot, releases: Sequence[str], module: str) -> dict[str, str | None]:
     """The path of a module for each of these kernels; a kernel without modules.dep is left out."""
-    texts = {release: sys.read(FILE.format(release=release)) for release in releases}
-    return {release: parse_modules_dep(text, module) for release, text in texts.items() if text is not None}
+    files = {release: FILE.format(release=release) for release in releases}
+    texts = {release: sys.read(file) for release, file in files.items()}
+    return {
+        release: named(files[release], lambda told: parse_modules_dep(told, module), text)
+        for release, text in texts.items()
+        if text is not None
+    }

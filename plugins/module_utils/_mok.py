@@ -17,6 +17,7 @@ from dataclasses import dataclass
 from ansible_collections.rdma.cluster.plugins.module_utils._command import CommandError, Runner
 from ansible_collections.rdma.cluster.plugins.module_utils._distribution import Distribution
 from ansible_collections.rdma.cluster.plugins.module_utils._errors import ParseError
+from ansible_collections.rdma.cluster.plugins.module_utils._lines import lines_of
 from ansible_collections.rdma.cluster.plugins.module_utils._sysroot import SysRoot, named
 
 FRAMEWORK = "/etc/dkms/framework.conf"
@@ -50,7 +51,7 @@ def parse_framework(text: str) -> dict[str, str]:
     The file is a script of the shell: what it computes is not known here. Raises ParseError for a value that is no single word.
     """
     found = {}
-    for name, value in _SETTING.findall(text):
+    for name, value in _SETTING.findall("\n".join(lines_of(text))):
         try:
             words = shlex.split(value, comments=True)
         except ValueError as exc:

@@ -49,12 +49,16 @@ class DeviceList:
         return (listed or not self.entries) != self.excluded
 
 
+#: NCCL itself takes 32 devices (MAX_IB_DEVS of nccl:src/transport/net_ib.cc).
+_MOST_ENTRIES = 1024
+
+
 def parse_list(value: str) -> DeviceList:
     """A value of NCCL_IB_HCA or NCCL_SOCKET_IFNAME; what NCCL does not understand stays in it as entries that are not well formed."""
     excluded = value.startswith("^")
     rest = value[1:] if excluded else value
     exact = rest.startswith("=")
-    words = (rest[1:] if exact else rest).split(",")
+    words = (rest[1:] if exact else rest).split(",", _MOST_ENTRIES)[:_MOST_ENTRIES]
     return DeviceList(excluded, exact, tuple(_entry(word) for word in words if word and not word.startswith(":")))
 
 
@@ -64,6 +68,18 @@ def _entry(word: str) -> Entry:
     found = _NUMBER.match(fields[0]) if fields else None
     port = None if not fields or not fields[0] else int(found[0]) if found else 0
     return Entry(name, port, well_formed)
+
+
+def missing_entries(listed: DeviceList, devices: Mapping[str, Any]) -> list[str]:
+    """The entries that mean no port of a host, of whatever state; none of a list that excludes."""
+    if listed.excluded:
+        return []
+    ports = [(name, int(number)) for name, device in devices.items() for number in device.get("ports") or ()]
+    return [
+        str(entry)
+        for entry in listed.entries
+        if not any(listed.named(entry, name) and entry.port in (None, number) for name, number in ports)
+    ]
 
 
 def used_ports(devices: Mapping[str, Any], listed: DeviceList | None) -> list[tuple[str, str]]:

@@ -45,13 +45,14 @@ class NcclHost:
     """library: the file that programs find as libnccl.so.2, None without one; version: of it ("2.30.7"), None where nothing tells.
 
     tests: None where the collection has installed none, or its programs are gone. openmpi: the version of the distribution's package
-    ("4.1.4"), None where it is not installed.
+    ("4.1.4"), None where it is not installed. tests_unread: why it is not known which nccl-tests the collection has installed.
     """
 
     library: str | None
     version: str | None
     tests: NcclTests | None
     openmpi: str | None
+    tests_unread: str | None = None
 
 
 def render_stamp(tests: NcclTests) -> str:
@@ -64,7 +65,7 @@ def parse_stamp(text: str) -> NcclTests:
     expected = 'expected {"folder": …, "version": …, "wish": …}'
     try:
         told = json.loads(text)
-    except ValueError as exc:
+    except (ValueError, RecursionError) as exc:
         raise ParseError(f"{STAMP}: {exc} in {text[:200]!r}, {expected}") from exc
     if not isinstance(told, dict) or set(told) != {"folder", "version", "wish"} or not all(isinstance(each, str) for each in told.values()):
         raise ParseError(f"{STAMP}: {text[:200]!r}, {expected}")
@@ -81,7 +82,8 @@ def read_nccl_host(sys: SysRoot, distribution: Distribution) -> NcclHost:
     """distribution: read with those of MPI_PACKAGES asked for."""
     library = next((file for folder in LIBRARY_FOLDERS if (file := sys.resolve(f"{folder}/{LIBRARY}")) is not None), None)
     mpi = (distribution.asked or {}).get(MPI_PACKAGES.get(distribution.family or "", ""))
-    return NcclHost(library, _version(library), _read_tests(sys), upstream_version(mpi))
+    tests, unread = _read_tests(sys)
+    return NcclHost(library, _version(library), tests, upstream_version(mpi), unread)
 
 
 def _version(library: str | None) -> str | None:
@@ -90,10 +92,10 @@ def _version(library: str | None) -> str | None:
     return match[1] if match else None
 
 
-def _read_tests(sys: SysRoot) -> NcclTests | None:
-    """A stamp of another form is none: whoever installs then does it anew. Its folder may be open to root only."""
+def _read_tests(sys: SysRoot) -> tuple[NcclTests | None, str | None]:
+    """What is installed, or why that is not known: the stamp has another form, or its folder is open to root only."""
     try:
         tests = sys.value(STAMP, parse_stamp)
-        return tests if tests is not None and sys.exists(f"{tests.folder}/{BUILD}/{PROGRAM}") else None
-    except (ParseError, PermissionError):
-        return None
+        return (tests if tests is not None and sys.exists(f"{tests.folder}/{BUILD}/{PROGRAM}") else None), None
+    except (ParseError, PermissionError) as error:
+        return None, str(error)

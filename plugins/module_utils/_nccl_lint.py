@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
-from ansible_collections.rdma.cluster.plugins.module_utils._findings import WARNING
+from ansible_collections.rdma.cluster.plugins.module_utils._findings import ERROR, WARNING
 from ansible_collections.rdma.cluster.plugins.module_utils._nccl_lint_source import source_problems, unique
 from ansible_collections.rdma.cluster.plugins.module_utils._nccl_precedence import EVERYBODY, SITE_FILE, Job, Source, as_read, jobs
 from ansible_collections.rdma.cluster.plugins.module_utils._nccl_problem import SEVERITIES, Case, Plan, Problem, judged, presentable, shown
@@ -17,6 +17,8 @@ from ansible_collections.rdma.cluster.plugins.module_utils._nccl_rules import RU
 from ansible_collections.rdma.cluster.plugins.module_utils._nccl_rules_devices import DEVICE_RULES
 from ansible_collections.rdma.cluster.plugins.module_utils._nccl_rules_plan import PLAN_RULES
 
+#: The rule of values with quotes, comments or blanks.
+_FORM = "value_form"
 #: Every rule over the variables of one job, by name.
 ALL_RULES = {rule.name: rule for rule in (*RULES, *DEVICE_RULES, *PLAN_RULES)}
 
@@ -37,6 +39,9 @@ def lint(sources: Sequence[Source], facts: Mapping[str, Any], version: str | Non
         found += _not_read(job, sources)
         case = Case(job, facts, plan, version)
         found += [problem for rule in ALL_RULES.values() for problem in judged(rule.name, rule.severity, case, rule.judge(case))]
+    literal = {(each.variable, each.where) for each in found if each.rule == _FORM and each.severity == ERROR}
+    # What follows from quotes and comments in a value is not told again.
+    found = [each for each in found if each.rule == _FORM or (each.variable, each.where) not in literal]
     return sorted(_once(found, {job.owner for job in all_jobs}), key=_worst_first)
 
 

@@ -45,7 +45,7 @@ class Plan:
 
     leave_out: devices that are not NCCL's → why ("storage"). traffic_class: the byte of IP that RoCE has; trust: "dscp" or "pcp".
     rails_apart: no network joins a NIC to one of another rail. gpudirect: "dmabuf", "peermem" or "none". asked_for: variables that
-    somebody wants set for every job, though they are for tests.
+    somebody wants set for every job, though they are for tests. rail_interfaces: interface → rail.
     """
 
     leave_out: Mapping[str, str] = field(default_factory=dict)
@@ -54,6 +54,7 @@ class Plan:
     rails_apart: bool | None = None
     gpudirect: str | None = None
     asked_for: Sequence[str] = ()
+    rail_interfaces: Mapping[str, str] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)

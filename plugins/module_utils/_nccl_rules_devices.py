@@ -16,6 +16,8 @@ from ansible_collections.rdma.cluster.plugins.module_utils._nccl_rules import GI
 
 HCA = "NCCL_IB_HCA"
 INTERFACES = "NCCL_SOCKET_IFNAME"
+#: How the names of interfaces begin that no other host reaches.
+WITHIN_HOST = ("docker", "br-", "veth", "virbr", "cni", "cali", "flannel", "podman", "lxcbr", "lxdbr", "dummy")
 _READ = "Read the host with rdma.cluster.rdma_facts."
 
 
@@ -111,6 +113,32 @@ def interface_missing(case: Case) -> Iterator[Said]:
     yield Said((INTERFACES,), observed, "an interface that is there", f"Correct {INTERFACES} in {case.places(INTERFACES)}.")
 
 
+def interface_inside(case: Case) -> Iterator[Said]:
+    """Interfaces within a host: loopback, and the bridges and ends of containers and virtual machines."""
+    inside = [name for name in _interfaces(case) if name == "lo" or name.startswith(WITHIN_HOST)]
+    if inside and len(inside) == len(_interfaces(case)):
+        observed = f"{case.words(INTERFACES)}: {_names(inside)} leads to no other host"
+        remedy = f"Name an interface that the other hosts reach in {case.places(INTERFACES)}; `ip -br address` lists them."
+        yield Said((INTERFACES,), observed, "an interface that leads to the other hosts", remedy)
+
+
+def interface_of_rail(case: Case) -> Iterator[Said]:
+    rails = [f"{name} ({case.plan.rail_interfaces[name]})" for name in _interfaces(case) if name in case.plan.rail_interfaces]
+    if rails:
+        observed = f"{case.words(INTERFACES)}: the traffic that sets jobs up uses the data plane, {_names(rails)}"
+        remedy = f"Name the management interface in {INTERFACES} in {case.places(INTERFACES)}, if the other hosts reach it."
+        yield Said((INTERFACES,), observed, "an interface that is no rail", remedy)
+
+
+def _interfaces(case: Case) -> list[str]:
+    """The interfaces of the host that NCCL_SOCKET_IFNAME names; none of a list that excludes."""
+    value, there = case.value(INTERFACES), case.facts.get("interfaces")
+    listed = parse_list(value) if value else None
+    if listed is None or listed.excluded or not there:
+        return []
+    return [name for name in sorted(there) if listed.has(name)]
+
+
 def collnet_on_roce(case: Case) -> Iterator[Said]:
     name, devices = "NCCL_COLLNET_ENABLE", _devices(case)
     if not case.number(name) or devices is None:
@@ -166,5 +194,7 @@ DEVICE_RULES = (
     Rule("hca_mixed", ERROR, hca_mixed),
     Rule("gid_index_missing", ERROR, gid_index_missing),
     Rule("interface_missing", ERROR, interface_missing),
+    Rule("interface_inside", ERROR, interface_inside),
+    Rule("interface_of_rail", WARNING, interface_of_rail),
     Rule("collnet_on_roce", ERROR, collnet_on_roce),
 )

@@ -13,6 +13,7 @@ import re
 from collections.abc import Callable
 
 from ansible_collections.rdma.cluster.plugins.module_utils._errors import ParseError
+from ansible_collections.rdma.cluster.plugins.module_utils._lines import lines_of
 from ansible_collections.rdma.cluster.plugins.module_utils._nccl_line import before_log
 from ansible_collections.rdma.cluster.plugins.module_utils._nccl_tests_result import (
     NcclTestsResult,
@@ -201,7 +202,7 @@ def parse_nccl_tests(text: str) -> NcclTestsResult:
     Raises ParseError for a text in which nccl-tests says nothing.
     """
     reading = _Reading()
-    for line in text.splitlines(keepends=True):
+    for line in lines_of(text, keepends=True):
         reading.line(line)
     if not (reading.own or reading.rows):
         raise ParseError(f"not the output of nccl-tests: {text[:200]!r}")

@@ -16,11 +16,11 @@ import re
 import shutil
 import tempfile
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
-from ansible_collections.rdma.cluster.plugins.module_utils._archive import contents_of, read_members, remove_unpacked, unpack, verify
+from ansible_collections.rdma.cluster.plugins.module_utils._archive import contents_of, own_copy, read_members, remove_unpacked, unpack
 from ansible_collections.rdma.cluster.plugins.module_utils._command import Runner
 from ansible_collections.rdma.cluster.plugins.module_utils._errors import ApplyError
 from ansible_collections.rdma.cluster.plugins.module_utils._files import ManagedFile, ensure_files, setting_diff
@@ -125,9 +125,9 @@ def ensure_tests(wish: Wish, *, runner: Runner, sys: SysRoot, check_mode: bool) 
         return Result(True, before, after, lacks)
     if lacks:
         raise ApplyError(f"nccl-tests cannot be made here: {'; '.join(lacks)}")
-    verify(wish.archive, wish.checksum)
     try:
-        _put(_programs(wish, _made(wish, runner)), wish.folder)
+        with own_copy(wish.archive, wish.checksum, wish.work) as archive:
+            _put(_programs(wish, _made(replace(wish, archive=archive), runner)), wish.folder)
     finally:
         remove_unpacked(wish.work)
     ensure_files([ManagedFile(wish.stamp, render_stamp(after))], check_mode=False)

@@ -68,14 +68,25 @@ def value_trouble(variable: Variable, value: str) -> Trouble | None:
 
 
 def _form(variable: Variable, value: str) -> Trouble | None:
-    """NCCL and the files for it know no quotes, no comments behind a value, and no blanks that are not part of it."""
-    if len(value) > 1 and value[0] == value[-1] and value[0] in "\"'":
-        return Trouble("value_form", ERROR, "the quotes as part of the value", "no quotes")
+    """NCCL and the files for it know no quotes, no comments after a value, and no blanks that are not part of it."""
+    meant = literal_meaning(value)
+    if _is_quoted(value) or (variable.kind in (DEVICES, INTERFACES) and set("\"'") & set(value)):
+        return Trouble("value_form", ERROR, "the quotes as part of the value", f"{meant or 'a value'}, without quotes")
     if re.search(r"\s#", value):
-        return Trouble("value_form", ERROR, "the comment as part of the value", "a comment in a line of its own")
+        expected = f"{meant or 'a value'}, and the comment in a line of its own"
+        return Trouble("value_form", ERROR, "the comment as part of the value", expected)
     if value.strip() != value and variable.kind != TEXT:
         return Trouble("value_form", ERROR, "the blanks as part of the value", "no blanks around it")
     return None
+
+
+def literal_meaning(value: str) -> str:
+    """The value that its writer meant: without a comment after it, and without blanks and quotes, also those after the signs of a list."""
+    return re.split(r"\s#", value, maxsplit=1)[0].replace('"', "").replace("'", "").strip()
+
+
+def _is_quoted(value: str) -> bool:
+    return len(value) > 1 and value[0] == value[-1] and value[0] in "\"'"
 
 
 def _any(_variable: Variable, _value: str) -> None:

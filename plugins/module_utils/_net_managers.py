@@ -11,6 +11,7 @@ ifupdown 0.8, and the pid files that ifupdown and RHEL's scripts give dhclient a
 from __future__ import annotations
 
 import re
+from dataclasses import dataclass
 
 from ansible_collections.rdma.cluster.plugins.module_utils._errors import ParseError
 from ansible_collections.rdma.cluster.plugins.module_utils._sysroot import SysRoot
@@ -18,6 +19,7 @@ from ansible_collections.rdma.cluster.plugins.module_utils._systemd import is_ru
 
 NETWORKD, NETWORK_MANAGER, IFUPDOWN, DHCLIENT, DHCPCD = "systemd-networkd", "NetworkManager", "ifupdown", "dhclient", "dhcpcd"
 UNMANAGED = "unmanaged"
+LINKS = "/run/systemd/netif/links"
 _PID_FILES = {
     DHCLIENT: ("/run/dhclient.{}.pid", "/run/dhclient-{}.pid", "/run/dhclient6.{}.pid", "/run/dhclient6-{}.pid"),
     DHCPCD: ("/run/dhcpcd/{}.pid", "/run/dhcpcd/{}-4.pid", "/run/dhcpcd/{}-6.pid", "/run/dhcpcd-{}.pid"),
@@ -25,12 +27,30 @@ _PID_FILES = {
 _PID = re.compile(r"[0-9]{1,10}")
 
 
-def parse_networkd_link(text: str) -> bool:
-    """/run/systemd/netif/links/INDEX: whether systemd-networkd has a .network file for the interface and leaves it not alone."""
+@dataclass(frozen=True)
+class NetworkdLink:
+    """What systemd-networkd makes of an interface. state: "configured", "configuring", "unmanaged", …; file: its .network file."""
+
+    state: str
+    file: str | None
+
+    @property
+    def is_managed(self) -> bool:
+        return self.state != UNMANAGED and self.file is not None
+
+
+def parse_networkd_link(text: str) -> NetworkdLink:
+    """/run/systemd/netif/links/INDEX."""
     values = _assignments(text.split("\n"))
     if "ADMIN_STATE" not in values:
         raise ParseError(f"not the state of a link of systemd-networkd: {text[:200]!r}, expected a line 'ADMIN_STATE=configured'")
-    return values["ADMIN_STATE"] != UNMANAGED and bool(values.get("NETWORK_FILE"))
+    return NetworkdLink(values["ADMIN_STATE"], values.get("NETWORK_FILE") or None)
+
+
+def read_networkd_link(sys: SysRoot, name: str) -> NetworkdLink | None:
+    """The same of an interface by its name, None where systemd-networkd does not know it."""
+    ifindex = sys.text(f"/sys/class/net/{name}/ifindex")
+    return sys.value(f"{LINKS}/{ifindex}", parse_networkd_link) if ifindex else None
 
 
 def parse_nm_device(text: str) -> bool:
@@ -52,22 +72,30 @@ def parse_ifstate(text: str) -> list[str]:
     return list(_assignments(text.split("\n")))
 
 
-def read_managers(sys: SysRoot, name: str, ifindex: int | None) -> list[str]:
-    """Those that claim an interface. What a daemon has written does not count once it has stopped: it leaves its files behind."""
+def read_managers(sys: SysRoot, name: str, ifindex: int | None) -> list[str] | None:
+    """Those that claim an interface; None if it is not known whether any does, as its index is not told, by which daemons name it.
+
+    What a daemon has written does not count once it has stopped: it leaves its files behind.
+    """
     claims = {
-        NETWORKD: _claims_by_index(sys, NETWORKD, "/run/systemd/netif/links", ifindex),
+        NETWORKD: _claims_by_index(sys, NETWORKD, LINKS, ifindex),
         NETWORK_MANAGER: _claims_by_index(sys, NETWORK_MANAGER, "/run/NetworkManager/devices", ifindex),
         IFUPDOWN: sys.text(f"/run/network/ifstate.{name}") is not None or name in parse_ifstate(sys.read("/run/network/ifstate") or ""),
         **{client: any(_runs(sys, path.format(name), client) for path in paths) for client, paths in _PID_FILES.items()},
     }
-    return [manager for manager, is_claimed in claims.items() if is_claimed]
+    found = [manager for manager, is_claimed in claims.items() if is_claimed]
+    return found if found or ifindex is not None else None
 
 
 def _claims_by_index(sys: SysRoot, manager: str, folder: str, ifindex: int | None) -> bool:
     if ifindex is None:
         return False
-    claims = sys.value(f"{folder}/{ifindex}", parse_networkd_link if manager == NETWORKD else parse_nm_device)
-    return bool(claims) and is_running(sys, f"{manager}.service") is not False
+    if manager == NETWORKD:
+        link = sys.value(f"{folder}/{ifindex}", parse_networkd_link)
+        claims = link is not None and link.is_managed
+    else:
+        claims = bool(sys.value(f"{folder}/{ifindex}", parse_nm_device))
+    return claims and is_running(sys, f"{manager}.service") is not False
 
 
 def _runs(sys: SysRoot, pid_file: str, command: str) -> bool:

@@ -13,6 +13,7 @@ from pathlib import PurePosixPath
 
 from ansible_collections.rdma.cluster.plugins.module_utils._errors import ParseError
 from ansible_collections.rdma.cluster.plugins.module_utils._ethtool import Ethtool
+from ansible_collections.rdma.cluster.plugins.module_utils._network_files import BootNetwork
 from ansible_collections.rdma.cluster.plugins.module_utils._pci import address_of, find_function, parse_numa_node, read_function_kind
 from ansible_collections.rdma.cluster.plugins.module_utils._sysroot import SysRoot
 
@@ -34,7 +35,7 @@ class Netdev:
     function: "pf", "vf", "sf", or "representor" (the switch's end of a VF or SF, on the PCI function of its PF); None: not told.
     master: the bond, bridge or VRF that it is part of. carrier_downs: how often the link has gone since the interface was made.
     max_mtu_bytes and ipv4 ("192.168.100.1/24") are not in sysfs: None unless the running system was asked; nor are managers,
-    which claim to configure it, and ethtool.
+    which claim to configure it, boot, what systemd-networkd does with it at the next boot, and ethtool.
     """
 
     mac: str | None
@@ -54,6 +55,7 @@ class Netdev:
     max_mtu_bytes: int | None = None
     ipv4: list[str] | None = None
     managers: list[str] | None = None
+    boot: BootNetwork | None = None
     ethtool: Ethtool | None = None
 
 

@@ -14,6 +14,7 @@ from ansible_collections.rdma.cluster.plugins.module_utils._ethtool import Ethto
 from ansible_collections.rdma.cluster.plugins.module_utils._ip_address import IpAddresses, read_ip_addresses
 from ansible_collections.rdma.cluster.plugins.module_utils._net_managers import read_managers
 from ansible_collections.rdma.cluster.plugins.module_utils._netdev import Netdev, read_netdev
+from ansible_collections.rdma.cluster.plugins.module_utils._network_files import read_boot_networks
 from ansible_collections.rdma.cluster.plugins.module_utils._rdma_device import Device
 from ansible_collections.rdma.cluster.plugins.module_utils._sysroot import SysRoot
 
@@ -39,13 +40,18 @@ def add_live(
     *,
     subset: Collection[str],
 ) -> dict[str, Netdev]:
-    """The interfaces with addresses, who claims them, and what their drivers tell; subset: whether counters and optics are wanted."""
+    """The interfaces with addresses, who claims them, now and at boot, and what their drivers report.
+
+    subset: whether counters and optics are wanted.
+    """
+    boot = read_boot_networks(sys, netdevs)
     return {
         name: replace(
             netdev,
             max_mtu_bytes=addresses[name].max_mtu_bytes if name in addresses else None,
             ipv4=addresses[name].ipv4 if name in addresses else None,
             managers=read_managers(sys, name, netdev.ifindex),
+            boot=boot[name],
             ethtool=_ethtool(port, runner, name, subset),
         )
         for name, netdev in netdevs.items()

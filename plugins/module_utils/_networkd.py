@@ -2,10 +2,14 @@
 # GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""Rails' addresses and MTU through systemd-networkd: one file a rail, only that link reconfigured.
+"""Rails' addresses and MTU: what differs is changed with `ip`, and a file a rail lets systemd-networkd do the same at boot.
 
+A live rail is never reconfigured as a whole. systemd-networkd is told of a file by `networkctl reload`, which reconfigures the links
+whose file has changed: up to 251 it removes their addresses and adds them again, from 252 on it removes those that are not in the file,
+unless KeepConfiguration=static stands there (seen on 252 and 257). As long as somebody uses a rail, the reload is therefore put off:
+PENDING, which a boot removes, says so to the next run.
 The functions `files` and `ensure` are the interface that other network managers implement as well.
-Sources: systemd.network(5), networkctl(1), ip-address(8).
+Sources: systemd.network(5), networkctl(1), ip-address(8); networkd-link.c of systemd 249 to 257.
 """
 
 from __future__ import annotations
@@ -14,7 +18,7 @@ import json
 import re
 import time
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -31,6 +35,11 @@ from ansible_collections.rdma.cluster.plugins.module_utils._ipoib import (
     netdev_of,
     parent_lines,
 )
+from ansible_collections.rdma.cluster.plugins.module_utils._load import host_users, rail_users, read_load
+from ansible_collections.rdma.cluster.plugins.module_utils._net_managers import read_networkd_link
+from ansible_collections.rdma.cluster.plugins.module_utils._network_files import applied_files
+from ansible_collections.rdma.cluster.plugins.module_utils._rail_steps import RECONFIGURES, Step, Target, keeping, steps
+from ansible_collections.rdma.cluster.plugins.module_utils._sysroot import SysRoot
 from ansible_collections.rdma.cluster.plugins.module_utils._systemd import UnitState, unit_state
 
 SERVICE = "systemd-networkd.service"
@@ -40,14 +49,23 @@ FOLDER = "/etc/systemd/network"
 #: Ours are the files with this prefix; before distributions' 70- and 80-, so that they win.
 PREFIX = "60-rdma-"
 SETTLE_SECONDS = 20.0
+#: How long systemd-networkd may take to see that a file has changed, before another file on the interface means that ours is not used.
+LOAD_SECONDS = 2.0
+#: There while systemd-networkd has not loaded our files: a reload was put off.
+PENDING = "/run/rdma-cluster/network-reload"
+_PASSES = 5
 #: Where netplan puts what it makes of /etc/netplan: "10-netplan-ens1.network", which comes before ours.
 NETPLAN = "/run/systemd/network/10-netplan-"
+_ADDRESS = re.compile(r"^Address=(\S+)[ \t]*$", re.MULTILINE)
 _NETWORK_FILE = re.compile(r"^[ \t]*Network File: (/\S+)", re.MULTILINE)
 
 
 @dataclass(frozen=True)
 class NetworkRail:
-    """A rail as the network manager sees it. nic: {"pci"} or {"mac"}; address: "192.168.100.1/24"; ipoib: where more is said of it."""
+    """A rail as the network manager sees it. nic: {"pci"} or {"mac"}; address: "192.168.100.1/24"; ipoib: where more is said of it.
+
+    device, port: its RDMA port, by which its users are found; None for a rail without one.
+    """
 
     name: str
     nic: dict[str, str]
@@ -55,19 +73,41 @@ class NetworkRail:
     address: str | None
     mtu_bytes: int
     ipoib: Ipoib | None = None
+    device: str | None = None
+    port: int | None = None
+
+
+@dataclass(frozen=True)
+class Withheld:
+    """A change that is withheld because somebody uses the rail. rail: its name; netdev: None for one that is no longer planned."""
+
+    rail: str
+    netdev: str | None
+    change: str
+    users: str
+
+    @property
+    def words(self) -> str:
+        where = f"{self.rail} ({self.netdev})" if self.netdev else self.rail
+        return f"{where}: {self.change}; withheld because of {self.users}"
 
 
 @dataclass(frozen=True)
 class NetworkResult:
-    """What was done, or would be in check mode; live: interface → what differed there, (seen, wished); service: networkd was not up."""
+    """What was done, or would be in check mode.
+
+    live: interface → what differed there, (seen, planned); service: systemd-networkd was not up; withheld: what was not done.
+    """
 
     files: list[FileChange]
     live: dict[str, list[tuple[str, str]]]
     service: bool
+    withheld: list[Withheld] = field(default_factory=list)
+    reloaded: bool = False
 
     @property
     def changed(self) -> bool:
-        return bool(self.files or self.live or self.service)
+        return bool(self.files or self.live or self.service or self.reloaded)
 
     @property
     def diffs(self) -> list[dict[str, str]]:
@@ -108,6 +148,7 @@ def render(rail: NetworkRail) -> str:
         "DHCP=no",
         "IPv6AcceptRA=no",
         "ConfigureWithoutCarrier=yes",
+        "KeepConfiguration=static",
         *([f"Address={rail.address}"] if rail.address else []),
         *(parent_lines(rail.ipoib) if rail.ipoib else []),
     ]
@@ -134,41 +175,161 @@ def files(rails: Sequence[NetworkRail], present: Sequence[str], planned: Sequenc
     return [*wanted, *children, *(ManagedFile(path, None) for path in gone)]
 
 
-def ensure(rails: Sequence[NetworkRail], planned: Sequence[str], *, runner: Runner, check_mode: bool) -> NetworkResult:
-    """Make files and live state agree with the rails; reconfigure only the links that differ. planned: as in `files`.
+def ensure(
+    rails: Sequence[NetworkRail], planned: Sequence[str], *, runner: Runner, sys: SysRoot, check_mode: bool, change_allowed: bool = False
+) -> NetworkResult:
+    """Make files and live state agree with the rails, and change only what differs. planned: as in `files`.
 
-    Raises ApplyError if a link does not come to the wished state within SETTLE_SECONDS.
+    Who uses a rail is read here and now. What would harm them is withheld unless change_allowed; the rail then keeps its file as well, so
+    that no restart of systemd-networkd does what was withheld. Raises ApplyError if an interface does not come to the planned state.
     """
-    present = [str(path) for suffix in SUFFIXES for path in Path(FOLDER).glob(f"{PREFIX}*{suffix}")]
-    changes = ensure_files(files(rails, present, planned), check_mode=check_mode)
-    touched = {change.path for change in changes}
-    live = {rail.netdev: found for rail in rails if (found := _differences(rail, runner))}
-    gone = [name for change in changes if change.after is None and (name := netdev_of(change))]
-    state = unit_state(runner, SERVICE)
-    serve = state != UnitState(active=True, enabled=True)
-    if not check_mode:
-        if serve:
-            _serve(runner, was_enabled=state.enabled)
-        if changes:
-            run_checked(runner, "networkctl", "reload")
-        for name in gone:
-            _delete(name, runner)
-        for rail in rails:
-            if rail.netdev in live or touched.intersection(_paths(rail)):
-                run_checked(runner, "networkctl", "reconfigure", rail.netdev)
-                _settle(rail, runner)
-    return NetworkResult(changes, live, serve)
+    return _Change(rails, planned, runner, sys, change_allowed).run(check_mode=check_mode)
 
 
-def _serve(runner: Runner, *, was_enabled: bool) -> None:
-    """Where nobody had systemd-networkd enabled, another manager has the other links, and waits for them."""
-    run_checked(runner, "systemctl", "enable", "--now", SERVICE)
-    if not was_enabled and unit_state(runner, WAIT_ONLINE).enabled:
+class _Change:
+    """One call of `ensure`."""
+
+    def __init__(self, rails: Sequence[NetworkRail], planned: Sequence[str], runner: Runner, sys: SysRoot, allowed: bool) -> None:
+        self.rails, self.planned, self.runner, self.sys, self.allowed = rails, planned, runner, sys, allowed
+        self.withheld: list[Withheld] = []
+        self._load: dict[str, Any] | None = None
+
+    def run(self, *, check_mode: bool) -> NetworkResult:
+        present = [str(path) for suffix in SUFFIXES for path in Path(FOLDER).glob(f"{PREFIX}*{suffix}")]
+        targets = {rail.name: self._target(rail) for rail in self.rails}
+        todo = {rail.name: self._steps(rail, targets[rail.name]) for rail in self.rails}
+        held = {rail.name for rail in self.rails if self._is_held(rail, todo[rail.name])}
+        wanted = self._wanted(files(self.rails, present, self.planned), held)
+        changes = ensure_files(wanted, check_mode=check_mode)
+        pending = Path(PENDING).exists()
+        state = unit_state(self.runner, SERVICE)
+        serve = state != UnitState(active=True, enabled=True)
+        foreign = self._foreign(state)
+        put_off = bool(foreign) or self._puts_off(changes, pending=pending, starts=not state.active)
+        allowed = {name: [step for step in each if name not in held or not step.harm] for name, each in todo.items()}
+        shown = todo if check_mode else allowed
+        live = {rail.netdev: [(step.was, step.planned) for step in shown[rail.name]] for rail in self.rails if shown[rail.name]}
+        reloads = bool(changes or pending) and not put_off
+        if not check_mode:
+            if serve and not foreign:
+                _serve(self.runner, state, start=not put_off)
+            if put_off:
+                ensure_files([ManagedFile(PENDING, "systemd-networkd has not loaded the files of the rails.\n")], check_mode=False)
+            elif reloads:
+                run_checked(self.runner, "networkctl", "reload")
+                Path(PENDING).unlink(missing_ok=True)
+                self._wait_until_loaded({change.path for change in changes}, everything=pending)
+            for name in [name for change in changes if change.after is None and (name := netdev_of(change))]:
+                _delete(name, self.runner)
+            for rail in self.rails:
+                if allowed[rail.name] or reloads:
+                    self._apply(rail, targets[rail.name], harmless=rail.name in held)
+        return NetworkResult(changes, live, serve, self.withheld, reloads)
+
+    def _target(self, rail: NetworkRail) -> Target:
+        """With what the interface has beside the plan: addresses that our file gave it before go, and those of others stay."""
+        file = Path(path_of(rail.name))
+        former = _ADDRESS.findall(file.read_text(encoding="utf-8", errors="replace")) if file.exists() else []
+        target = Target(rail.netdev, rail.mtu_bytes, rail.address, former=frozenset(former))
+        return keeping(target, _shown(rail, self.runner)[1])
+
+    def _steps(self, rail: NetworkRail, target: Target) -> list[Step]:
+        """Of the interface, and of its children on partitions."""
+        argv = ("networkctl", "reconfigure", rail.netdev)
+        children = ipoib_differences(rail.netdev, rail.ipoib, self.runner) if rail.ipoib else []
+        return [*steps(target, *_shown(rail, self.runner)), *(Step(rail.netdev, *each, argv, RECONFIGURES) for each in children)]
+
+    def _users(self, rail: NetworkRail | None) -> str:
+        """Who uses a rail now, or anything of the host; read once."""
+        if self.allowed:
+            return ""
+        if self._load is None:
+            self._load = asdict(read_load(self.sys, self.runner))
+        return host_users(self._load) if rail is None else rail_users(self._load, rail.device, rail.port)
+
+    def _is_held(self, rail: NetworkRail, todo: Sequence[Step]) -> bool:
+        harmful = [step.words for step in todo if step.harm]
+        users = self._users(rail) if harmful else ""
+        if users:
+            self.withheld.append(Withheld(rail.name, rail.netdev, "; ".join(harmful), users))
+        return bool(users)
+
+    def _wanted(self, every: Sequence[ManagedFile], held: set[str]) -> list[ManagedFile]:
+        """The files, without those of rails that keep theirs, and those that go as long as anything of the host is in use."""
+        kept = {path for rail in self.rails if rail.name in held for path in _paths(rail)}
+        gone = [file.path for file in every if file.content is None]
+        users = self._users(None) if gone else ""
+        if users:
+            change = f"removal of {', '.join(gone)} (systemd-networkd removes the addresses that it has set)"
+            self.withheld.append(Withheld("rails that are no longer planned", None, change, users))
+            kept |= set(gone)
+        return [file for file in every if file.path not in kept]
+
+    def _puts_off(self, changes: Sequence[FileChange], *, pending: bool, starts: bool) -> bool:
+        """Whether systemd-networkd must not load files, or must not be started, now."""
+        touched = {change.path for change in changes}
+        gone = any(change.after is None for change in changes)
+        every = pending or starts or gone
+        affected = [rail for rail in self.rails if every or touched.intersection(_paths(rail))]
+        users = {rail.netdev: who for rail in affected if (who := self._users(rail))}
+        verb = "start of systemd-networkd" if starts else "`networkctl reload`, which loads the files of the rails"
+        names = {rail.netdev: rail.name for rail in affected}
+        self.withheld += [Withheld(names[netdev], netdev, verb, who) for netdev, who in users.items()]
+        return bool(users)
+
+    def _foreign(self, state: UnitState) -> dict[str, str]:
+        """The interfaces that are no rails, and that systemd-networkd would take over if it were enabled: name → file."""
+        if self.allowed or (state.active and state.enabled):
+            return {}
+        found = applied_files(self.sys, {rail.netdev for rail in self.rails})
+        verb = "start of systemd-networkd, at boot as well"
+        self.withheld += [Withheld("no rail", name, verb, f"{file} would apply to it") for name, file in found.items()]
+        return found
+
+    def _wait_until_loaded(self, touched: set[str], *, everything: bool) -> None:
+        """Until systemd-networkd has configured the interfaces of these files, or evidently uses another file for them."""
+        began = time.monotonic()
+        for rail in self.rails:
+            while everything or touched.intersection(_paths(rail)):
+                seen = read_networkd_link(self.sys, rail.netdev)
+                passed = time.monotonic() - began
+                is_ours = seen is not None and seen.file == path_of(rail.name)
+                if (is_ours and seen is not None and seen.state == "configured") or passed > (SETTLE_SECONDS if is_ours else LOAD_SECONDS):
+                    break
+                time.sleep(0.2)
+
+    def _apply(self, rail: NetworkRail, target: Target, *, harmless: bool) -> None:
+        """Take the steps and read back. harmless: only those that harm nobody."""
+        deadline, passes, reconfigured = time.monotonic() + SETTLE_SECONDS, 0, False
+        while todo := [step for step in self._steps(rail, target) if not (harmless and step.harm)]:
+            if time.monotonic() > deadline or passes > _PASSES:
+                raise ApplyError(_failed(rail, todo, self.runner))
+            for step in todo:
+                if step.argv[0] != "networkctl":
+                    run_checked(self.runner, *step.argv)
+                elif not reconfigured:
+                    reconfigured = True
+                    run_checked(self.runner, *step.argv)
+            passes += not reconfigured
+            if reconfigured:
+                time.sleep(0.3)
+
+
+def _serve(runner: Runner, state: UnitState, *, start: bool) -> None:
+    """Where systemd-networkd was not enabled, another manager has the other links, and boots must not wait for those."""
+    run_checked(runner, "systemctl", "enable", *(["--now"] if start else []), SERVICE)
+    if not state.enabled and unit_state(runner, WAIT_ONLINE).enabled:
         run_checked(runner, "systemctl", "disable", WAIT_ONLINE)
 
 
+def _failed(rail: NetworkRail, todo: Sequence[Step], runner: Runner) -> str:
+    words = "; ".join(f"{step.was} instead of {step.planned}" for step in todo)
+    hint = f" {rail.ipoib.hint}" if rail.ipoib else ""
+    return f"{rail.netdev} was configured, and still has {words}.{_in_the_way(rail, runner)}{hint}"
+
+
 def live_differences(rail: NetworkRail, mtu_bytes: int | None, ipv4: Sequence[str]) -> list[tuple[str, str]]:
-    """What differs on a live interface, (seen, wished) in words. ipv4: its addresses, "192.168.100.1/24"."""
+    """What differs on a live interface, (seen, planned) in words. ipv4: its addresses, "192.168.100.1/24"."""
     found = []
     if mtu_bytes != rail.mtu_bytes:
         found.append((f"MTU {mtu_bytes} bytes", f"MTU {rail.mtu_bytes} bytes"))
@@ -180,12 +341,6 @@ def live_differences(rail: NetworkRail, mtu_bytes: int | None, ipv4: Sequence[st
 def _paths(rail: NetworkRail) -> list[str]:
     children = child_files(rail.name, rail.ipoib) if rail.ipoib else []
     return [path_of(rail.name), *(f"{FOLDER}/{PREFIX}{name}" for name, _text in children)]
-
-
-def _differences(rail: NetworkRail, runner: Runner) -> list[tuple[str, str]]:
-    """Of the interface, and of its children on partitions."""
-    found = live_differences(rail, *_shown(rail, runner))
-    return [*found, *(ipoib_differences(rail.netdev, rail.ipoib, runner) if rail.ipoib else [])]
 
 
 def _delete(name: str, runner: Runner) -> None:
@@ -201,19 +356,6 @@ def _shown(rail: NetworkRail, runner: Runner) -> tuple[int | None, list[str]]:
         raise ApplyError(f"There is no interface {rail.netdev} for {rail.name}: {done.stderr.strip()}")
     shown = json.loads(done.stdout)[0]
     return shown["mtu"], [f"{item['local']}/{item['prefixlen']}" for item in shown["addr_info"] if item["family"] == "inet"]
-
-
-def _settle(rail: NetworkRail, runner: Runner) -> None:
-    deadline = time.monotonic() + SETTLE_SECONDS
-    while found := _differences(rail, runner):
-        if time.monotonic() > deadline:
-            words = "; ".join(f"{seen} instead of {wished}" for seen, wished in found)
-            hint = f" {rail.ipoib.hint}" if rail.ipoib else ""
-            raise ApplyError(
-                f"systemd-networkd was told to configure {rail.netdev}, and after {SETTLE_SECONDS:.0f} s it has {words}."
-                f"{_in_the_way(rail, runner)}{hint}"
-            )
-        time.sleep(0.3)
 
 
 def _in_the_way(rail: NetworkRail, runner: Runner) -> str:

@@ -69,4 +69,4 @@ def check_space(contents: Contents, folder: Path, tmpdir: Path, read: Callable[[
         if space.free_bytes < need
     ]
     if short:
-        raise ApplyError(f"there is not enough room: {'; '.join(short)}. Make room there, or set ofed_tmpdir to a folder that has it.")
+        raise ApplyError(f"there is not enough room: {'; '.join(short)}. Make room there, or set driver_tmpdir to a folder that has it.")

@@ -26,7 +26,7 @@ _CODES = {
     ),
     28: (
         "there is not enough free space",
-        "Run `df -h / /tmp /var/tmp /var/lib` on {host}, make room or set ofed_tmpdir to a folder that has it, and run the playbook again.",
+        "Run `df -h / /tmp /var/tmp /var/lib` on {host}, make room or set driver_tmpdir to a folder that has it, then run it again.",
     ),
     171: (
         "it does not apply to this system: no adapter that it knows was found",

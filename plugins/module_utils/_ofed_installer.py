@@ -11,7 +11,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 
-from ansible_collections.rdma.cluster.plugins.module_utils._archive import remove_unpacked, unpack, verify
+from ansible_collections.rdma.cluster.plugins.module_utils._archive import own_copy, remove_unpacked, unpack
 from ansible_collections.rdma.cluster.plugins.module_utils._build_report import Report, cut_off, follow, refuse_other
 from ansible_collections.rdma.cluster.plugins.module_utils._build_unit import ENDED, LOST, BuildUnit, Job, Look, alone
 from ansible_collections.rdma.cluster.plugins.module_utils._command import Runner
@@ -22,7 +22,8 @@ from ansible_collections.rdma.cluster.plugins.module_utils._ofed_archive import 
 from ansible_collections.rdma.cluster.plugins.module_utils._ofed_codes import Meaning, explain_installer
 from ansible_collections.rdma.cluster.plugins.module_utils._ofed_state import DRIVER, OfedState, ofed_state
 from ansible_collections.rdma.cluster.plugins.module_utils._planned_stack import MLNX_OFED
-from ansible_collections.rdma.cluster.plugins.module_utils._stack import read_stack
+from ansible_collections.rdma.cluster.plugins.module_utils._stack import read_ofed_version, read_stack
+from ansible_collections.rdma.cluster.plugins.module_utils._stack_removal import refuse_unless_safe
 from ansible_collections.rdma.cluster.plugins.module_utils._sysroot import SysRoot
 
 UNIT = "rdma-ofed-install.service"
@@ -37,7 +38,7 @@ class Wish:
     """version: "24.10-1.1.4.0". checksum: "sha256:<64 hex digits>" of the archive. flags: of mlnxofedinstall.
 
     folder: where it is unpacked, and where log and state are; tmpdir: where it builds, None for a folder of ours in folder.
-    host: how messages call this host.
+    host: how messages call this host. may_remove: the packages that the removal of an installed stack may remove, None: not checked.
     """
 
     archive: Path
@@ -48,6 +49,7 @@ class Wish:
     tmpdir: Path | None
     timeout_seconds: int
     host: str
+    may_remove: Sequence[str] | None = None
 
 
 class OfedInstaller:
@@ -61,7 +63,8 @@ class OfedInstaller:
     def present(self, wait_seconds: float, *, check_mode: bool) -> Report:
         """Start the installer, or take over the one that runs or has ended unseen, unless the wished version is there already.
 
-        Raises ApplyError if something else runs, and if the archive or the room for it is not as it should be.
+        Raises ApplyError if something else runs, if the archive or the room for it is not as it should be, and if an installed stack, which
+        the installer removes, is in use.
         """
         unit = self._unit(self._wish.folder)
         if check_mode:
@@ -95,11 +98,13 @@ class OfedInstaller:
 
     def _start(self) -> None:
         wish = self._wish
-        verify(wish.archive, wish.checksum)
-        contents = inspect_archive(wish.archive, wish.version)
-        self._clean()
-        check_space(contents, wish.folder, self._tmpdir)
-        top = unpack(wish.archive, contents, wish.folder)
+        with own_copy(wish.archive, wish.checksum, wish.folder) as archive:
+            contents = inspect_archive(archive, wish.version)
+            if read_ofed_version(self._root()) is not None:
+                refuse_unless_safe(wish.host, wish.may_remove, self._root(), self._runner)
+            self._clean()
+            check_space(contents, wish.folder, self._tmpdir)
+            top = unpack(archive, contents, wish.folder)
         self._tmpdir.mkdir(mode=0o700, parents=True, exist_ok=True)
         self._unit(top).start()
 

@@ -11,11 +11,11 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from ansible_collections.rdma.cluster.plugins.module_utils._checks_dkms import INSTALLED, OFED
+from ansible_collections.rdma.cluster.plugins.module_utils._checks_dkms import BROKEN, INSTALLED, OFED
 from ansible_collections.rdma.cluster.plugins.module_utils._findings import ERROR, OK
 from ansible_collections.rdma.cluster.plugins.module_utils._loaded_module import ADD_ONS, KERNELS_OWN, compare
 from ansible_collections.rdma.cluster.plugins.module_utils._modules_dep import is_stock
-from ansible_collections.rdma.cluster.plugins.module_utils._planned_stack import DOCA, MLNX_OFED
+from ansible_collections.rdma.cluster.plugins.module_utils._planned_stack import ADD_ON, DOCA, INBOX, KEEP, MLNX_OFED
 
 #: The module that all is judged by: each stack has it, and no host with a ConnectX NIC does without.
 DRIVER = "mlx5_core"
@@ -25,6 +25,8 @@ DOCA_PACKAGES = (
     *("doca-ofed-userspace", "doca-roce-userspace", "doca-networking-userspace", "doca-all-userspace"),
 )
 _NUMBER = re.compile(r"[0-9][\w.-]*")
+#: Packages with an add-on's modules or scripts; doca-host, mlnx-tools and mlnx-fw-updater alone are no stack.
+_ADD_ON_PACKAGES = re.compile(r"ofed-scripts|mlnx-ofed-kernel.*|kmod-.*|.*-dkms|mlnx-ofa_kernel.*")
 _EPOCH = re.compile(r"[0-9]+:")
 
 
@@ -79,6 +81,41 @@ def _installed(stack: Mapping[str, Any]) -> tuple[str | None, str | None, bool]:
     number = _NUMBER.search(said)
     of_ofed = number[0] if number else None
     return (MLNX_OFED, of_ofed, False) if said.startswith("MLNX_OFED") else (DOCA, package or of_ofed, package is not None)
+
+
+def kept_stack(stack: Mapping[str, Any]) -> tuple[str, str | None]:
+    """The stack that a host has, and of DOCA the installed profile: "mlnx_ofed", "doca", "inbox", or "add_on" for add-on modules of another
+    kind."""
+    name = ofed_state(stack).stack
+    vendor: Mapping[str, str] = (stack.get("distribution") or {}).get("vendor") or {}
+    if name == DOCA:
+        return DOCA, next((each for each in DOCA_PACKAGES if vendor.get(each)), None)
+    if name is not None:
+        return name, None
+    return (ADD_ON if _has_add_on(stack, vendor) else INBOX), None
+
+
+def with_kept_stack(intent: Mapping[str, Any], stack: Mapping[str, Any]) -> Mapping[str, Any]:
+    """The intent in which `stack: keep` is replaced by the stack that the host has; any other intent as it is."""
+    driver = intent.get("driver") or {}
+    if driver.get("stack") != KEEP:
+        return intent
+    name, profile = kept_stack(stack)
+    return {**intent, "driver": {**driver, "stack": name, "profile": profile or driver.get("profile"), "version": None, "kept": True}}
+
+
+def _has_add_on(stack: Mapping[str, Any], vendor: Mapping[str, str]) -> bool:
+    """Whether anything shows that a host's RDMA modules are not the kernel's, or not meant to be."""
+    modules = stack.get("modules") or {}
+    loaded = {name for name, module in modules.items() if module.get("provenance") in ADD_ONS}
+    file = (stack.get("driver_files") or {}).get(stack.get("kernel"))
+    return (
+        stack.get("kind") == "ofed"
+        or bool({DRIVER, "ib_core"} & loaded)
+        or (file is not None and not is_stock(file))
+        or any(entry["name"] in OFED and entry.get("state") != BROKEN for entry in stack.get("dkms") or ())
+        or any(_ADD_ON_PACKAGES.fullmatch(each) for each in vendor)
+    )
 
 
 def bare_version(version: str) -> str:

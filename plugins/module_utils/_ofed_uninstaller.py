@@ -17,6 +17,7 @@ from ansible_collections.rdma.cluster.plugins.module_utils._errors import ApplyE
 from ansible_collections.rdma.cluster.plugins.module_utils._ofed_codes import Meaning, explain_end
 from ansible_collections.rdma.cluster.plugins.module_utils._ofed_installer import UNIT, MakeRoot, MakeUnit
 from ansible_collections.rdma.cluster.plugins.module_utils._stack import read_ofed_version
+from ansible_collections.rdma.cluster.plugins.module_utils._stack_removal import refuse_unless_safe
 from ansible_collections.rdma.cluster.plugins.module_utils._sysroot import SysRoot
 
 UNINSTALLER = ("/usr/sbin/ofed_uninstall.sh", "--force")
@@ -24,19 +25,21 @@ UNINSTALLER = ("/usr/sbin/ofed_uninstall.sh", "--force")
 
 @dataclass(frozen=True)
 class Removal:
-    """argv: the uninstaller. folder: where log and state are. host: how messages call this host."""
+    """argv: the uninstaller. folder: where log and state are. host: how messages call this host. may_remove: the packages that may be
+    removed, None: not checked."""
 
     argv: Sequence[str]
     folder: Path
     timeout_seconds: int
     host: str
+    may_remove: Sequence[str] | None = None
 
 
 class OfedUninstaller:
     """What removes the installed OFED from this host. root: makes a SysRoot for each new look at the system."""
 
     def __init__(self, wish: Removal, runner: Runner, *, root: MakeRoot = SysRoot, make_unit: MakeUnit | None = None) -> None:
-        self._wish, self._root = wish, root
+        self._wish, self._root, self._runner = wish, root, runner
         argv = list(wish.argv)
         key = {"what": "uninstall", "argv": argv}
         job = Job(UNIT, argv, key, wish.folder, Path("/"), wish.folder / "uninstall.log", wish.timeout_seconds)
@@ -45,7 +48,7 @@ class OfedUninstaller:
     def absent(self, wait_seconds: float, *, check_mode: bool) -> Report:
         """Start the uninstaller, or take over the one that runs or has ended unseen; nothing where no OFED is installed.
 
-        Raises ApplyError if something else runs, or there is no uninstaller.
+        Raises ApplyError if something else runs, there is no uninstaller, the stack is in use, or other packages would be removed too.
         """
         if check_mode:
             return self._forecast()
@@ -78,6 +81,7 @@ class OfedUninstaller:
                 f"{self._version()} is installed on {self._wish.host}, and its uninstaller {program} is not there. "
                 f"Find it there with `ls /usr/sbin/*uninstall*`, and name it as uninstaller; or remove the packages by hand."
             )
+        refuse_unless_safe(self._wish.host, self._wish.may_remove, self._root(), self._runner)
         self._unit.start()
 
     def _explain(self, look: Look) -> Meaning:

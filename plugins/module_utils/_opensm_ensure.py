@@ -2,38 +2,47 @@
 # GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""opensm on a host as it shall be: files, service, and what the running one has read; compared, changed, and looked at again."""
+"""opensm on a host as planned: files, service, and what the running one has read; compared, guarded, changed, and verified."""
 
 from __future__ import annotations
 
 import contextlib
 import time
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from ansible_collections.rdma.cluster.plugins.module_utils._command import Runner, run_checked
 from ansible_collections.rdma.cluster.plugins.module_utils._errors import ApplyError
+from ansible_collections.rdma.cluster.plugins.module_utils._fabric_tools import keys_path
 from ansible_collections.rdma.cluster.plugins.module_utils._files import FileChange, ManagedFile, ensure_files, listed_diff
 from ansible_collections.rdma.cluster.plugins.module_utils._infiniband import parse_state
 from ansible_collections.rdma.cluster.plugins.module_utils._opensm_conf import redacted
+from ansible_collections.rdma.cluster.plugins.module_utils._opensm_guard import Fleet, Guard, Losses
 from ansible_collections.rdma.cluster.plugins.module_utils._opensm_service import (
     DROP_IN,
-    ENABLED,
     FOLDER,
+    MARK,
+    PATTERNS,
+    PORTS_FILE,
     SHARP_UNIT,
     UNIT_FOLDER,
     Instance,
+    at_boot,
     at_boot_path,
+    config_path,
     drop_in,
     drop_in_path,
-    service_files,
-    stale,
+    instance_files,
+    partitions_path,
+    plane_of,
+    ports_file,
 )
 from ansible_collections.rdma.cluster.plugins.module_utils._opensm_state import (
     NOTHING,
     RELOAD,
     RESTART,
+    Service,
     Texts,
     memory_path,
     memory_text,
@@ -42,11 +51,16 @@ from ansible_collections.rdma.cluster.plugins.module_utils._opensm_state import 
     read_service,
     read_sums,
 )
+from ansible_collections.rdma.cluster.plugins.module_utils._partitions_conf import with_default_of
 from ansible_collections.rdma.cluster.plugins.module_utils._sysroot import SysRoot
 
 #: How long the port of a new subnet manager may take to become active.
 SETTLE_SECONDS = 60.0
 _SYSTEMCTL_SECONDS = 150.0
+#: How often and at which interval the P_Key tables are read before a second subnet manager is refused because of them.
+TABLE_READS, TABLE_SECONDS = 4, 5.0
+#: What this role does to a live fabric, each only where it is allowed by name.
+RESTARTS, TAKEOVER, PARTITION_CHANGE, STOP = EFFECTS = ("restart", "takeover", "partition_change", "stop")
 
 
 @dataclass(frozen=True)
@@ -59,11 +73,16 @@ class ManagerHost:
 
 @dataclass
 class ManagerResult:
-    """What was done, or would be in check mode. withheld: plane → why it has to be started again, and was not."""
+    """What was done, or would be in check mode. withheld: effect → plane → why it is needed and was not done.
+
+    losses: plane → the ports that lose a partition or full membership, done or withheld; foreign: units that are not ours, left alone.
+    """
 
     files: list[FileChange] = field(default_factory=list)
     steps: list[str] = field(default_factory=list)
-    withheld: dict[str, list[str]] = field(default_factory=dict)
+    withheld: dict[str, dict[str, list[str]]] = field(default_factory=lambda: {effect: {} for effect in EFFECTS})
+    losses: dict[str, list[str]] = field(default_factory=dict)
+    foreign: list[str] = field(default_factory=list)
 
     @property
     def changed(self) -> bool:
@@ -73,57 +92,183 @@ class ManagerResult:
     def diffs(self) -> list[dict[str, str]]:
         """In the shape that Ansible's --diff prints; keys are not in it."""
         hidden = [
-            replace(file, before=_hidden(file.before, "secret"), after=_hidden(file.after, "secret as wished")) for file in self.files
+            replace(file, before=_hidden(file, file.before, "secret"), after=_hidden(file, file.after, "planned secret"))
+            for file in self.files
         ]
-        return [*(file.to_diff() for file in hidden), *listed_diff("opensm", self.steps)]
+        steps = [*self.steps, *(f"plane {plane}, {each}" for plane, lost in self.losses.items() for each in lost)]
+        return [*(each.to_diff() for each in hidden), *listed_diff("opensm", steps)]
 
 
-def _hidden(text: str | None, word: str) -> str | None:
+def _hidden(file: FileChange, text: str | None, word: str) -> str | None:
+    if text is not None and Path(file.path).name.startswith("diags-"):
+        return f"({word})\n"
     return None if text is None else redacted(text, word)
 
 
+@dataclass(frozen=True)
+class _Plan:
+    """One instance that may be changed, and how."""
+
+    instance: Instance
+    unit: str
+    step: str
+    reasons: Sequence[str]
+
+
+class _Host:
+    """The subnet managers of a host, one run. allowed: the effects of EFFECTS that the user allows."""
+
+    def __init__(self, flavour: str, host: ManagerHost, fleet: Fleet, allowed: Sequence[str], *, check_mode: bool) -> None:
+        self.flavour, self.host, self.fleet, self.allowed, self.check_mode = flavour, host, fleet, allowed, check_mode
+        self.result = ManagerResult()
+
+    def withhold(self, effect: str, plane: str, reasons: Sequence[str], busy: Mapping[str, str] | None = None) -> bool:
+        """True where an effect is not allowed, or refused because a host is in use. busy: of the hosts that it touches; None: of all."""
+        touched = self.fleet.busy if busy is None else busy
+        refusal = [f"refused while hosts are in use: {'; '.join(f'{name}: {words}' for name, words in touched.items())}"] if touched else []
+        if effect in self.allowed and not refusal:
+            return False
+        self.result.withheld[effect][plane] = [*reasons, *(refusal if effect in self.allowed else [])]
+        return True
+
+    def plan(self, instance: Instance) -> _Plan | None:
+        """What to do for one instance; None where nothing of it may be touched. A converged instance reads nothing of the fabric."""
+        unit = instance.unit(self.flavour)
+        paths = (instance.config_path, instance.partitions_path, drop_in_path(unit))
+        there = Texts(*(self.host.sys.read(path) for path in paths))
+        service = read_service(self.host.runner, unit)
+        sums = read_sums(service, self.host.sys.read(memory_path(instance.plane)), there, _written_seconds(paths))
+        if not instance.default_given and there.partitions is not None and there.drop_in is not None:
+            instance = replace(instance, partitions=with_default_of(instance.partitions, there.partitions))
+        step, reasons = next_step(service, sums, there, _planned(instance))
+        differs = bool(ensure_files(instance_files(instance, self.flavour), check_mode=True))
+        if differs or step not in (NOTHING, RESTART) or (step == RESTART and RESTARTS in self.allowed):
+            guarded = self._guarded(instance, service, there)
+            if guarded is None:
+                return None
+            if guarded != instance:
+                instance = guarded
+                step, reasons = next_step(service, sums, there, _planned(instance))
+        if step == RESTART and there.drop_in is not None and self.withhold(RESTARTS, instance.plane, reasons):
+            step = NOTHING
+        return _Plan(instance, unit, step, reasons)
+
+    def _guarded(self, instance: Instance, service: Service, there: Texts) -> Instance | None:
+        """The instance as far as it may be changed now; None: not at all."""
+        guard = Guard(instance, self.fleet, self.host.runner, self.host.sys)
+        ours = there.drop_in is not None
+        reading = guard.read_master()
+        foreign = guard.takeover_reasons(reading, active=service.active, ours=ours)
+        if foreign and self.withhold(TAKEOVER, instance.plane, foreign):
+            return None
+        # Our file is what the plane has as long as no other subnet manager is the master.
+        if ours and there.partitions is not None and not foreign:
+            return self._partitions_allowed(instance, guard.losses_between(there.partitions), there.partitions)
+        lost = guard.losses_from_tables(reading)
+        # A master that was started a moment ago, as on the other host of the plane, may not have written all tables yet.
+        for _again in range(TABLE_READS - 1):
+            if foreign or reading.master is None or not (lost.words or lost.unknown):
+                break
+            time.sleep(TABLE_SECONDS)
+            lost = guard.losses_from_tables(reading)
+        return self._partitions_allowed(instance, lost, None)
+
+    def _partitions_allowed(self, instance: Instance, lost: Losses, present: str | None) -> Instance | None:
+        """present: the partitions that the plane may keep while ours are withheld; None: ours does not start without its own."""
+        if not lost.words and not lost.unknown:
+            return instance
+        words = [*lost.words, *lost.unknown]
+        self.result.losses[instance.plane] = words
+        busy = {name: self.fleet.busy[name] for name in lost.hosts if name in self.fleet.busy}
+        if not self.withhold(PARTITION_CHANGE, instance.plane, words, busy):
+            return instance
+        return None if present is None else replace(instance, partitions=present)
+
+    def apply(self, plans: Sequence[_Plan], held: Sequence[Instance]) -> None:
+        """Files first, then units that run our files no more, then the services. held: instances that are not to be touched."""
+        result, host = self.result, self.host
+        gone = self._stale_units([*(plan.unit for plan in plans), *(each.unit(self.flavour) for each in held)])
+        kept = {*(plan.instance.plane for plan in plans), *(each.plane for each in held)}
+        stopped = [(unit, plane) for unit, plane, active in gone if not active or not self._withhold_stop(unit, plane)]
+        kept |= {plane for unit, plane, _active in gone if (unit, plane) not in stopped}
+        left = [each.unit(self.flavour) for each in held if host.sys.read(drop_in_path(each.unit(self.flavour)))]
+        left += [unit for unit, plane, _active in gone if (unit, plane) not in stopped]
+        wanted = [file for plan in plans for file in instance_files(plan.instance, self.flavour)]
+        at_start = [*(plan.unit for plan in plans), *left]
+        wanted += [at_boot(at_start) if at_start else ManagedFile(at_boot_path(), None)]
+        if (host.sys.read(PORTS_FILE) or "").startswith(MARK):
+            wanted.append(ports_file())
+        there = (path.name[len("opensm-") : -len(".conf")] for path in sorted(Path(FOLDER).glob("opensm-*.conf")))
+        removed = [each(plane) for plane in there if plane not in kept for each in (config_path, partitions_path, keys_path)]
+        wanted += [ManagedFile(path, None) for path in (*removed, *(drop_in_path(unit) for unit, _plane in stopped))]
+        running = {unit for unit, _plane, active in gone if active}
+        for unit in (unit for unit, _plane in stopped if unit in running):
+            result.steps.append(f"stop {unit}")
+            if not self.check_mode:
+                _systemctl(host, "stop", unit)
+        result.files = ensure_files(wanted, check_mode=self.check_mode)
+        if result.files and not self.check_mode:
+            _systemctl(host, "daemon-reload")
+        self._enable_single([plan.unit for plan in plans], [unit for unit, _plane in stopped])
+        for plan in plans:
+            if plan.step != NOTHING:
+                result.steps.append(f"{plan.step} {plan.unit}{f' ({chr(44).join(plan.reasons)})' if plan.reasons else ''}")
+                if not self.check_mode:
+                    _do(plan.step, plan.instance, plan.unit, host)
+        if stopped and read_service(host.runner, SHARP_UNIT).enabled:
+            self.enable(SHARP_UNIT, wished=False, run=True)
+
+    def _withhold_stop(self, unit: str, plane: str) -> bool:
+        return self.withhold(STOP, plane, [f"{unit} runs with our files, and rdma_fabric no longer gives plane {plane} to this host"])
+
+    def _stale_units(self, wanted: Sequence[str]) -> list[tuple[str, str, bool]]:
+        """Our units that are no longer planned: unit, plane, and whether it runs."""
+        found = []
+        for path in sorted(Path(UNIT_FOLDER).glob(f"opensm*.d/{DROP_IN}")):
+            unit, plane = path.parent.name[: -len(".d")], plane_of(self.host.sys.read(str(path)))
+            if plane is not None and unit not in wanted:
+                found.append((unit, plane, read_service(self.host.runner, unit).active))
+        return found
+
+    def report_foreign(self, ours: Sequence[str]) -> None:
+        """The running units of opensm that are not ours; they may be the managers of other planes."""
+        argv = ["systemctl", "list-units", "--plain", "--no-legend", "--state=active", *PATTERNS[self.flavour]]
+        running = [line.split()[0] for line in run_checked(self.host.runner, *argv).splitlines() if line.strip()]
+        self.result.foreign = [unit for unit in running if unit not in ours and plane_of(self.host.sys.read(drop_in_path(unit))) is None]
+
+    def _enable_single(self, units: Sequence[str], stopped: Sequence[str]) -> None:
+        """Where the distribution has one service for opensm, that service at boot; Debian's instances are wanted by our own file."""
+        if self.flavour == "debian":
+            return
+        for unit, wished in (*((unit, True) for unit in units), *((unit, False) for unit in stopped)):
+            self.enable(unit, wished=wished)
+
+    def enable(self, unit: str, *, wished: bool, run: bool = False) -> None:
+        """At boot; run: and now as well."""
+        state = read_service(self.host.runner, unit)
+        if state.enabled == wished and (not run or state.active == wished):
+            return
+        word = "enable" if wished else "disable"
+        self.result.steps.append(f"{word} {unit}")
+        if not self.check_mode:
+            _systemctl(self.host, word, *(["--now"] if run else []), unit)
+
+
 def ensure_managers(
-    instances: Sequence[Instance], flavour: str, host: ManagerHost, *, sharp: bool, restart_allowed: bool, check_mode: bool
+    instances: Sequence[Instance], flavour: str, host: ManagerHost, *, fleet: Fleet, allowed: Sequence[str], sharp: bool, check_mode: bool
 ) -> ManagerResult:
-    """Make this host run these subnet managers and no others of ours. Raises ApplyError for what did not come to be."""
-    result = ManagerResult()
-    plans = [_plan(instance, flavour, host) for instance in instances]
-    wanted = service_files(instances, flavour)
-    result.files = ensure_files([*wanted, *stale(ours(), wanted)], check_mode=check_mode)
-    if result.files and not check_mode:
-        _systemctl(host, "daemon-reload")
-    _stop_strays(instances, flavour, host, result, check_mode=check_mode)
-    _enable(ENABLED[flavour], host, result, wished=bool(instances), check_mode=check_mode)
-    for instance, step, reasons in plans:
-        unit = instance.unit(flavour)
-        if step == RESTART and not restart_allowed:
-            result.withheld[instance.plane] = reasons
-        elif step != NOTHING:
-            result.steps.append(f"{step} {unit}{f' ({chr(44).join(reasons)})' if reasons else ''}")
-            if not check_mode:
-                _do(step, instance, unit, host)
-    if sharp or (not instances and read_service(host.runner, SHARP_UNIT).enabled):
-        _enable(SHARP_UNIT, host, result, wished=sharp, check_mode=check_mode, run=True)
-    return result
+    """Make this host run these subnet managers, as far as that is allowed. Raises ApplyError for a change that failed."""
+    here = _Host(flavour, host, fleet, allowed, check_mode=check_mode)
+    here.report_foreign([])
+    plans = [plan for plan in map(here.plan, instances) if plan is not None]
+    planned = {plan.instance.plane for plan in plans}
+    here.apply(plans, [each for each in instances if each.plane not in planned])
+    if sharp and plans:
+        here.enable(SHARP_UNIT, wished=True, run=True)
+    return here.result
 
 
-def ours() -> list[str]:
-    """The files of ours that are on this host."""
-    there = [*Path(FOLDER).glob("opensm-*.conf"), *Path(FOLDER).glob("partitions-*.conf")]
-    units = [*Path(UNIT_FOLDER).glob(f"opensm*.d/{DROP_IN}"), *(path for path in [Path(at_boot_path())] if path.exists())]
-    return [str(path) for path in [*there, *units]]
-
-
-def _plan(instance: Instance, flavour: str, host: ManagerHost) -> tuple[Instance, str, list[str]]:
-    unit = instance.unit(flavour)
-    paths = (instance.config_path, instance.partitions_path, drop_in_path(unit))
-    there = Texts(*(host.sys.read(path) for path in paths))
-    service = read_service(host.runner, unit)
-    sums = read_sums(service, host.sys.read(memory_path(instance.plane)), there, _written_seconds(paths))
-    return (instance, *next_step(service, sums, there, _wished(instance)))
-
-
-def _wished(instance: Instance) -> Texts:
+def _planned(instance: Instance) -> Texts:
     return Texts(instance.config, instance.partitions, drop_in(instance))
 
 
@@ -143,7 +288,7 @@ def _do(step: str, instance: Instance, unit: str, host: ManagerHost) -> None:
     service = read_service(host.runner, unit)
     if not service.active:
         raise ApplyError(_why_ended(instance, unit, host))
-    ensure_files([ManagedFile(memory_path(instance.plane), memory_text(service, _wished(instance)))], check_mode=False)
+    ensure_files([ManagedFile(memory_path(instance.plane), memory_text(service, _planned(instance)))], check_mode=False)
 
 
 def _settle(instance: Instance, unit: str, host: ManagerHost) -> None:
@@ -169,29 +314,6 @@ def _why_ended(instance: Instance, unit: str, host: ManagerHost) -> str:
         return f"{unit} does not run any more: see `journalctl -u {unit}` and /var/log/opensm.{instance.guid}.log."
     load = " It is there as soon as ib_umad is loaded: `modprobe ib_umad`." if "infiniband_mad" in missing[0] else ""
     return f"{unit} was not started: its condition ConditionPathExists={missing[0]} is not met.{load}"
-
-
-def _stop_strays(instances: Sequence[Instance], flavour: str, host: ManagerHost, result: ManagerResult, *, check_mode: bool) -> None:
-    """Debian's package starts opensm on every port; those that are not planned would be managers of other planes."""
-    wanted = {instance.unit(flavour) for instance in instances}
-    pattern = "opensm@*.service" if flavour == "debian" else ENABLED[flavour]
-    shown = run_checked(host.runner, "systemctl", "list-units", "--plain", "--no-legend", "--state=active", pattern)
-    running = [line.split()[0] for line in shown.splitlines() if line.strip()]
-    for unit in (unit for unit in running if unit not in wanted):
-        result.steps.append(f"stop {unit}")
-        if not check_mode:
-            _systemctl(host, "stop", unit)
-
-
-def _enable(unit: str, host: ManagerHost, result: ManagerResult, *, wished: bool, check_mode: bool, run: bool = False) -> None:
-    """At boot; run: and now as well."""
-    state = read_service(host.runner, unit)
-    if state.enabled == wished and (not run or state.active == wished):
-        return
-    word = "enable" if wished else "disable"
-    result.steps.append(f"{word} {unit}")
-    if not check_mode:
-        _systemctl(host, word, *(["--now"] if run else []), unit)
 
 
 def _systemctl(host: ManagerHost, *words: str) -> None:

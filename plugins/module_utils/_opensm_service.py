@@ -5,25 +5,35 @@
 """Where a distribution keeps opensm, and the files that make its own service run ours: one a plane.
 
 debian: opensm.service starts opensm@GUID.service for each port in /etc/default/opensm (opensm 3.3.23-2; ALL as installed, and nothing
-for NONE). It is wanted by network-online.target alone, which on a plain Debian nobody wants: so multi-user.target is made to want it.
+for NONE). That file belongs to the host's admin: ours says NONE and exists only where this role installed the package. multi-user.target
+wants our instances of opensm@.service directly.
 rhel: opensm.service; ofed: opensmd.service (NVIDIA's): one, so one plane a host. Neither of these two was seen by us on a machine.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
 
+from ansible_collections.rdma.cluster.plugins.module_utils._fabric_tools import keys_path
 from ansible_collections.rdma.cluster.plugins.module_utils._files import ManagedFile
 
 FLAVOURS = ("debian", "rhel", "ofed")
-#: The unit that runs opensm on a port, and the one that is enabled.
+#: The unit that runs opensm on a port.
 UNITS = {"debian": "opensm@{guid}.service", "rhel": "opensm.service", "ofed": "opensmd.service"}
-ENABLED = {"debian": "opensm.service", "rhel": "opensm.service", "ofed": "opensmd.service"}
+#: The units that may run an opensm; Debian's opensm.service runs none itself.
+PATTERNS = {
+    "debian": ("opensm@*.service", "opensmd.service"),
+    "rhel": ("opensm@*.service", "opensm.service", "opensmd.service"),
+    "ofed": ("opensm@*.service", "opensm.service", "opensmd.service"),
+}
 PORTS_FILE = "/etc/default/opensm"
 FOLDER = "/etc/rdma-cluster"
 UNIT_FOLDER = "/etc/systemd/system"
 DROP_IN = "rdma-cluster.conf"
+MARK = "# Managed by rdma.cluster:"
+_PLANE = re.compile(rf"{MARK} the subnet manager of plane (\S+)\.")
 AT_BOOT = "multi-user.target.d/rdma-cluster-opensm.conf"
 SHARP_UNIT = "sharp_am.service"
 
@@ -32,7 +42,9 @@ SHARP_UNIT = "sharp_am.service"
 class Instance:
     """opensm of one plane on this host. guid: of its port, "0x" and 16 digits; device and number: the port in sysfs.
 
-    priority: 0 to 15, the highest is the master; config, partitions: the texts of its files.
+    priority: 0 to 15, the highest is the master; config, partitions: the texts of its files; diags: of the tools' file of keys, None
+    for none. managers: the GUIDs of the ports of the hosts that the intent names → the host; lids: their LIDs as text; unread: those of
+    these hosts whose ports are not known. default_given: the intent says what membership the default partition has.
     """
 
     plane: str
@@ -42,6 +54,11 @@ class Instance:
     priority: int
     config: str
     partitions: str
+    diags: str | None = None
+    managers: Mapping[str, str] = field(default_factory=dict)
+    lids: Sequence[str] = ()
+    unread: Sequence[str] = ()
+    default_given: bool = True
 
     def unit(self, flavour: str) -> str:
         return UNITS[flavour].format(guid=self.guid)
@@ -93,31 +110,27 @@ def at_boot_path() -> str:
     return f"{UNIT_FOLDER}/{AT_BOOT}"
 
 
-def at_boot(flavour: str) -> ManagedFile:
-    """Without it the service is enabled, and not started at boot where nobody asks for network-online.target."""
-    return ManagedFile(at_boot_path(), f"# Managed by rdma.cluster: subnet managers run from boot on.\n[Unit]\nWants={ENABLED[flavour]}\n")
+def plane_of(drop_in_text: str | None) -> str | None:
+    """The plane of a unit's drop-in, None for one that is not ours."""
+    match = _PLANE.search(drop_in_text or "")
+    return match.group(1) if match is not None else None
 
 
-def ports_file(instances: Sequence[Instance]) -> ManagedFile:
-    """/etc/default/opensm, which is there before the package is: installed without it, opensm starts on every port of the host."""
-    ports = " ".join(instance.guid for instance in instances) or "NONE"
-    return ManagedFile(PORTS_FILE, f'# Managed by rdma.cluster: the ports that opensm runs on.\nPORTS="{ports}"\n')
+def at_boot(units: Sequence[str]) -> ManagedFile:
+    """Without it the units do not start at boot where nothing requires network-online.target."""
+    return ManagedFile(at_boot_path(), f"{MARK} subnet managers run from boot on.\n[Unit]\nWants={' '.join(units)}\n")
 
 
-def service_files(instances: Sequence[Instance], flavour: str) -> list[ManagedFile]:
-    """The files of all instances. Only root reads opensm.conf, which has keys."""
-    files = [] if flavour != "debian" else [ports_file(instances)]
-    files += [at_boot(flavour)] if instances else []
-    for instance in instances:
-        files += [
-            ManagedFile(instance.config_path, instance.config, 0o600),
-            ManagedFile(instance.partitions_path, instance.partitions),
-            ManagedFile(drop_in_path(instance.unit(flavour)), drop_in(instance)),
-        ]
-    return files
+def ports_file() -> ManagedFile:
+    """/etc/default/opensm, written before the package is installed: without it, opensm starts on every port of the host."""
+    return ManagedFile(PORTS_FILE, f'{MARK} the package starts no opensm by itself.\nPORTS="NONE"\n')
 
 
-def stale(paths: Sequence[str], wanted: Sequence[ManagedFile]) -> list[ManagedFile]:
-    """Of the paths of ours that are there, those that are to go."""
-    kept = {file.path for file in wanted}
-    return [ManagedFile(path, None) for path in sorted(paths) if path not in kept]
+def instance_files(instance: Instance, flavour: str) -> list[ManagedFile]:
+    """The files of one instance. Only root reads those that have keys."""
+    return [
+        ManagedFile(instance.config_path, instance.config, 0o600),
+        ManagedFile(instance.partitions_path, instance.partitions),
+        ManagedFile(keys_path(instance.plane), instance.diags, 0o600),
+        ManagedFile(drop_in_path(instance.unit(flavour)), drop_in(instance)),
+    ]

@@ -96,7 +96,7 @@ def read_sums(service: Service, memory: str | None, there: Texts, changed_second
     """
     try:
         known = json.loads(memory or "{}")
-    except ValueError:
+    except (ValueError, RecursionError):
         known = {}
     if service.invocation is not None and isinstance(known, dict) and known.get("invocation") == service.invocation:
         return {name: str(known.get(name)) for name in there.sums}

@@ -134,7 +134,8 @@ def _broken(record: Mapping[str, Any], positions: Positions, why: str) -> Result
 def _evidence(record: Mapping[str, Any], result: Result) -> dict[str, Any]:
     kept = ("rail", "round", "server", "client", "test", "role", "argv", "exit_code", "error")
     outputs = {name: _cropped(str(record.get(name) or "")) for name in ("stdout", "stderr")}
-    return {"kind": result.kind, "line": result.line, **{name: record.get(name) for name in kept}, **outputs}
+    more = {name: record[name] for name in ("probe", "clock_source") if record.get(name) is not None}
+    return {"kind": result.kind, "line": result.line, **{name: record.get(name) for name in kept}, **outputs, **more}
 
 
 def _cropped(text: str) -> str:

@@ -229,6 +229,6 @@ def _measured(record: Mapping[str, Any], command: str) -> tuple[float | None, Fa
 
 
 def _short(line: str) -> str:
-    """Return a line on one line, at most LINE_CHARACTERS long."""
-    text = " ".join(line.split())
+    """Return a line on one line, without control characters, at most LINE_CHARACTERS long."""
+    text = " ".join("".join(letter if letter.isprintable() else " " for letter in line).split())
     return text if len(text) <= LINE_CHARACTERS else text[: LINE_CHARACTERS - 1] + "…"

@@ -68,6 +68,10 @@ FAILED_ENDING_SECONDS = 1.0
 """How long it may go on after the other one has failed, or the other host has gone."""
 PERFTEST_OVERHEAD_SECONDS = 30.0
 """What perftest may take beside its measuring time, unless the plan's test says deadline_seconds."""
+PROBE_SECONDS = 0.5
+"""How long a probe after a failure waits for an answer, twice."""
+CLOCK_SOURCE = Path("/sys/devices/system/clocksource/clocksource0/current_clocksource")
+SAID_CHARACTERS = 160
 LOST_CLOCK = "Correlation coefficient r^2"
 """What perftest says on standard error when it could not tell how fast its CPU counts: what it has measured is lost (get_clock.c)."""
 ATTEMPTS = 3
@@ -93,6 +97,11 @@ NETLINK_SOCK_DIAG = 4
 SOCK_DIAG_BY_FAMILY = 20
 NLMSG_ERROR = 2
 TCP_LISTEN = 10
+ETH_P_ARP = 0x0806
+ARPHRD_ETHER = 1
+ARP_REQUEST, ARP_REPLY = 1, 2
+ARP_PACKET = struct.Struct("!HHBBH6s4s6s4s")
+ICMP_ECHO, ICMP_ECHO_REPLY = 8, 0
 JsonDict = dict[str, Any]
 Meetings = dict[int, tuple[int, bool]]
 """Of one endpoint: round → (whom it meets there, whether it serves), in the order of the rounds."""
@@ -615,6 +624,119 @@ class Listeners:
         return bool(kind == SOCK_DIAG_BY_FAMILY and answer[17] == TCP_LISTEN)
 
 
+def first_line(*outputs: str) -> str:
+    """Return the first line of perftest's outputs that says something, printable and at most SAID_CHARACTERS long; "" if none does."""
+    for line in chain.from_iterable(output.splitlines() for output in outputs):
+        text = " ".join("".join(letter if letter.isprintable() else " " for letter in line).split())
+        if text and text[0] not in "-*" and not text.startswith(("WARNING", "Conflicting CPU frequency")):
+            return text if len(text) <= SAID_CHARACTERS else text[: SAID_CHARACTERS - 1] + "…"
+    return ""
+
+
+def rail_netdev(profile: Mapping[str, Any], devices: Path = Path("/sys/class/infiniband")) -> str | None:
+    """Return the network interface of an endpoint with a GID index (RoCE), None if there is none."""
+    if profile.get("gid_index") is None:
+        return None
+    path = devices / str(profile["device"]) / "ports" / str(profile["port"]) / "gid_attrs/ndevs" / str(profile["gid_index"])
+    try:
+        return path.read_text(encoding="ascii").strip() or None
+    except OSError:
+        return None
+
+
+def arp_request(mac: bytes, address: str) -> bytes:
+    """Return an ARP probe (RFC 5227): its sender has no address, so that nobody learns anything from it."""
+    nobody = bytes(4), bytes(6)
+    return ARP_PACKET.pack(ARPHRD_ETHER, 0x0800, 6, 4, ARP_REQUEST, mac, nobody[0], nobody[1], socket.inet_aton(address))
+
+
+def arp_answer(packet: bytes, address: str) -> str | None:
+    """Return the MAC address that a packet gives for an address, None if it is no such answer."""
+    if len(packet) < ARP_PACKET.size:
+        return None
+    *_form, operation, mac, sender, _to_mac, _to_address = ARP_PACKET.unpack_from(packet)
+    return mac.hex(":") if operation == ARP_REPLY and sender == socket.inet_aton(address) else None
+
+
+def ask_arp(netdevs: Mapping[str, str], address: str) -> dict[str, str | None]:
+    """Ask on several interfaces at once who has an IPv4 address. netdevs: rail → interface. Returns rail → MAC that answered, or None.
+
+    An interface that is no Ethernet, or may not be used, is left out. Two requests on each, and at most twice PROBE_SECONDS.
+    """
+    sockets: dict[int, tuple[str, socket.socket]] = {}
+    found: dict[str, str | None] = {}
+    with contextlib.ExitStack() as stack:
+        for rail, netdev in netdevs.items():
+            with contextlib.suppress(OSError):
+                sock = stack.enter_context(socket.socket(socket.AF_PACKET, socket.SOCK_DGRAM, socket.htons(ETH_P_ARP)))
+                sock.bind((netdev, ETH_P_ARP))
+                if sock.getsockname()[3] == ARPHRD_ETHER:
+                    sockets[sock.fileno()] = rail, sock
+                    found[rail] = None
+        for _attempt in range(2):
+            for rail, sock in sockets.values():
+                if found[rail] is None:
+                    with contextlib.suppress(OSError):
+                        sock.sendto(arp_request(sock.getsockname()[4], address), (netdevs[rail], ETH_P_ARP, 0, 0, b"\xff" * 6))
+            _hear_arp(sockets, address, found)
+    return found
+
+
+def _hear_arp(sockets: Mapping[int, tuple[str, socket.socket]], address: str, found: dict[str, str | None]) -> None:
+    poll = select.poll()
+    for descriptor in sockets:
+        poll.register(descriptor, select.POLLIN)
+    deadline = time.monotonic() + PROBE_SECONDS
+    while None in found.values() and (left := deadline - time.monotonic()) > 0:
+        for descriptor, _events in poll.poll(left * 1000):
+            rail, sock = sockets[descriptor]
+            with contextlib.suppress(OSError):
+                found[rail] = found[rail] or arp_answer(sock.recv(512), address)
+
+
+def checksum(data: bytes) -> int:
+    """Return the Internet checksum (RFC 1071) of data of even length."""
+    total = sum(int(word) for word in struct.unpack(f"!{len(data) // 2}H", data))
+    while total >> 16:
+        total = (total & 0xFFFF) + (total >> 16)
+    return 0xFFFF - total
+
+
+def ask_echo(netdev: str | None, address: str) -> bool | None:
+    """Say whether an IPv4 address answers ICMP echo on an interface; None if that cannot be asked."""
+    try:
+        with socket.socket(socket.AF_INET, socket.SOCK_RAW, socket.IPPROTO_ICMP) as sock:
+            if netdev is not None:
+                sock.setsockopt(socket.SOL_SOCKET, socket.SO_BINDTODEVICE, netdev.encode() + b"\0")
+            sock.connect((address, 0))
+            mark = os.urandom(4)
+            for _attempt in range(2):
+                blank = struct.pack("!BBH", ICMP_ECHO, 0, 0) + mark
+                with contextlib.suppress(ConnectionError):
+                    sock.send(struct.pack("!BBH", ICMP_ECHO, 0, checksum(blank)) + mark)
+                if _hears_echo(sock, mark):
+                    return True
+    except PermissionError:
+        return None
+    except OSError:
+        return False
+    return False
+
+
+def _hears_echo(sock: socket.socket, mark: bytes) -> bool:
+    deadline = time.monotonic() + PROBE_SECONDS
+    while (left := deadline - time.monotonic()) > 0:
+        sock.settimeout(left)
+        try:
+            packet = sock.recv(1024)
+        except OSError:
+            return False
+        body = packet[4 * (packet[0] & 0xF) :]
+        if body[:1] == bytes([ICMP_ECHO_REPLY]) and body[4:8] == mark:
+            return True
+    return False
+
+
 def _ping_intervals(at_once: bool) -> Iterator[float]:
     return chain([0.0] if at_once else [], PING_SECONDS, repeat(PING_SECONDS[-1]))
 
@@ -1102,6 +1224,20 @@ class Rail(threading.Thread):
             arrival[0].close()
         return error
 
+    def probe(self, other: int) -> JsonDict | None:
+        """Return whether a partner answers at its address on this rail: ICMP echo, and ARP on all rails of this host. None for IPv6.
+
+        An address that answers ARP on another rail is at a NIC whose cable ends there.
+        """
+        address = str(self.addresses[other])
+        if ":" in address:
+            return None
+        plan, own = self.sweep.plan, self.sweep.index
+        numbers = {rail["name"]: rail["profiles"][own] for rail in plan["rails"] if rail["addresses"][own] is not None}
+        netdevs = {name: rail_netdev(plan["profiles"][number]) for name, number in numbers.items()}
+        known = {name: netdev for name, netdev in netdevs.items() if netdev is not None}
+        return {"echo": ask_echo(known.get(self.name_in_plan), address), "arp": ask_arp(known, address)}
+
     def call_server(self, number: int, other: int, lacking: list[int]) -> Wire:
         """Return a connection to the server of this round, which has been asked to measure."""
         while (wire := self._dial(other)) is None:
@@ -1242,6 +1378,7 @@ class Meeting:
         self._done: JsonDict | None = None
         self._waited_since: float | None = time.monotonic()
         self._parted = False
+        self._probe: JsonDict | None = None
 
     def hold(self) -> None:
         """Measure, and record every test, whatever comes."""
@@ -1323,6 +1460,13 @@ class Meeting:
     def _record(self, record: JsonDict, error: MeetingError | None = None) -> None:
         if error is not None:
             record["error"] = {"class": error.error_class, "detail": error.detail}
+        failed = error is not None or record["exit_code"] != 0
+        if failed and self._sweep.plan.get("probe") and not self._sweep.stopping:
+            self._probe = self._probe or self._rail.probe(self._other)
+            record["probe"] = self._probe
+        if LOST_CLOCK in record["stderr"]:
+            with contextlib.suppress(OSError):
+                record["clock_source"] = CLOCK_SOURCE.read_text(encoding="ascii").strip()
         self._left = [test for test in self._left if self._sweep.tests[test]["name"] != record["test"]]
         self._sweep.results.write(record)
 
@@ -1385,7 +1529,9 @@ class Meeting:
             if self._rail.listeners.on(self._rail.perftest_port, self._rail.address):
                 return
             if perftest.ended():
-                raise MeetingError("listen", f"perftest's server ended with exit code {perftest.end()} before it listened")
+                code, said = perftest.end(), first_line(perftest.stderr.text(), perftest.stdout.text())
+                words = f"perftest's server ended with exit code {code} before it listened"
+                raise MeetingError("listen", f"{words}: {said}" if said else words)
             if time.monotonic() > deadline:
                 raise MeetingError("listen", f"perftest's server did not listen within {LISTEN_TIMEOUT_SECONDS:g} s")
             self._sweep.poll([], seconds)

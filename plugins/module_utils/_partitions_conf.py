@@ -2,7 +2,7 @@
 # GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""partitions.conf of opensm, as osm_prtn_config.c of 3.3.24 reads it.
+"""partitions.conf of opensm, as osm_prtn_config.c of 3.3.24 reads it: written, parsed, and what a change takes from which port.
 
 A line is at most 4094 bytes there, and the rest is taken for another line: so each port has its own. A file with one bad line counts as
 no file at all: then every port is a full member of the default partition, and nobody is apart from anybody.
@@ -11,8 +11,11 @@ no file at all: then every port is a full member of the default partition, and n
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+
+from ansible_collections.rdma.cluster.plugins.module_utils._errors import ParseError
+from ansible_collections.rdma.cluster.plugins.module_utils._fabric_words import plain_guid
 
 DEFAULT_KEY = 0x7FFF
 DEFAULT_NAME = "Default"
@@ -20,6 +23,14 @@ FULL_BIT = 0x8000
 #: The code of an MTU in bytes (IBTA).
 MTU_CODES = {256: 1, 512: 2, 1024: 3, 2048: 4, 4096: 5}
 _UNSAFE = re.compile(r"[^ -~]")
+_GUID = re.compile(r"0x[0-9a-fA-F]{1,16}")
+_KEY = re.compile(r"0x[0-9a-fA-F]{1,4}|[0-9]{1,5}")
+#: opensm's words for several ports, with the kind of node that each one means; None: of any kind.
+_GROUPS = {"ALL": None, "ALL_CAS": "host", "ALL_SWITCHES": "switch", "ALL_ROUTERS": "router"}
+_SELF = "SELF"
+_MEMBERSHIPS = ("full", "limited", "both")
+#: Flags of a multicast group, which follow its mgid= in the list of ports.
+_GROUP_FLAGS = ("mgid", "mtu", "rate", "scope", "sl", "Q_Key", "TClass", "FlowLabel")
 
 
 @dataclass(frozen=True)
@@ -49,20 +60,30 @@ def everybody(membership: str) -> list[PartitionPort]:
     return [PartitionPort("ALL", membership), *([PartitionPort("SELF", "full")] if membership == "limited" else [])]
 
 
-def default_partition(*, tenants: bool) -> Partition:
-    """What is made of the default partition that the intent does not name: limited where others keep tenants apart."""
-    return Partition(DEFAULT_NAME, DEFAULT_KEY, everybody("limited" if tenants else "full"), ipoib=True)
+def default_partition(membership: str = "full") -> Partition:
+    """The default partition where rdma_partitions does not name it: everybody is a full member, as without a file."""
+    return Partition(DEFAULT_NAME, DEFAULT_KEY, everybody(membership), ipoib=True)
 
 
-def render_partitions(plane: str, partitions: Sequence[Partition]) -> str:
+def render_partitions(plane: str, partitions: Sequence[Partition], default_membership: str = "full") -> str:
     """The file, the default partition first. Raises ValueError for a key that is no key, or an MTU that InfiniBand does not have."""
     ordered = sorted(partitions, key=lambda each: (each.key != DEFAULT_KEY, each.name))
     if not any(each.key == DEFAULT_KEY for each in ordered):
-        ordered.insert(0, default_partition(tenants=bool(ordered)))
+        ordered.insert(0, default_partition(default_membership))
     lines = [f"# Managed by rdma.cluster: the partitions of plane {plane}."]
     for partition in ordered:
-        lines += ["", _header(partition), *_ports(partition.ports)]
+        lines += ["", *_block(partition)]
     return "\n".join(lines) + "\n"
+
+
+def _block(partition: Partition) -> list[str]:
+    return [_header(partition), *_ports(partition.ports)]
+
+
+def with_default_of(text: str, present: str) -> str:
+    """A rendered file whose default partition is the limited one of the present file; the same text if that one is not limited."""
+    full, limited = ("\n".join(_block(default_partition(each))) for each in ("full", "limited"))
+    return text.replace(full, limited) if limited in present else text
 
 
 def _header(partition: Partition) -> str:
@@ -90,3 +111,92 @@ def _ports(ports: Sequence[PartitionPort]) -> list[str]:
 def table_key(key: int, membership: str) -> int:
     """A partition as a port's table has it: 0x8101 for a full member of 0x0101."""
     return key | FULL_BIT if membership == "full" else key
+
+
+#: Key of 15 bits → "full" or "limited": a port's partitions.
+Keys = Mapping[int, str]
+
+
+@dataclass(frozen=True)
+class FabricPort:
+    """A port on the fabric. kind: "host", "switch" or "router"; is_manager: the subnet manager that reads the file runs on it."""
+
+    guid: str
+    kind: str = "host"
+    is_manager: bool = False
+
+
+@dataclass(frozen=True)
+class Loss:
+    """What a port loses of one partition: all of it (after is None), or full membership."""
+
+    guid: str
+    key: int
+    before: str
+    after: str | None
+
+    def __str__(self) -> str:
+        return f"loses 0x{self.key:04x} ({self.before})" if self.after is None else f"0x{self.key:04x} {self.before} → {self.after}"
+
+
+def parse_partitions(text: str) -> list[tuple[int, list[PartitionPort]]]:
+    """A partitions.conf: each definition's key and its members, in order. guid: "0x" and 16 digits, or one of opensm's words.
+
+    Raises ParseError for what opensm would not read, and for a partition without a key, to which opensm gives one of its own.
+    """
+    found = []
+    statements = "\n".join(line.partition("#")[0] for line in text.splitlines()).split(";")
+    for statement in (each.strip() for each in statements):
+        if not statement:
+            continue
+        header, colon, body = statement.partition(":")
+        if not colon:
+            raise ParseError(f"no ':' in a definition of partitions.conf: {statement[:200]!r}")
+        key, default = _parsed_header(header)
+        found.append((key, list(_parsed_ports(body, default))))
+    return found
+
+
+def _parsed_header(text: str) -> tuple[int, str]:
+    first, *flags = ([part.strip() for part in word.partition("=")[::2]] for word in text.split(","))
+    number = first[1] or first[0]
+    if _KEY.fullmatch(number) is None or int(number, 0) & ~FULL_BIT == 0:
+        raise ParseError(f"no key of a partition in partitions.conf: {text.strip()[:200]!r}")
+    default = next((value for name, value in flags if name == "defmember"), "limited")
+    if default not in _MEMBERSHIPS:
+        raise ParseError(f"defmember in partitions.conf is {default[:40]!r}, expected one of {', '.join(_MEMBERSHIPS)}")
+    return int(number, 0) & ~FULL_BIT, default
+
+
+def _parsed_ports(text: str, default: str) -> Iterator[PartitionPort]:
+    for word in (each.strip() for each in text.split(",") if each.strip()):
+        name, _equals, membership = (part.strip() for part in word.partition("="))
+        if name in _GROUP_FLAGS or name == "NONE":
+            continue
+        if name not in _GROUPS and name != _SELF:
+            if _GUID.fullmatch(name) is None:
+                raise ParseError(f"no port in partitions.conf: {word[:200]!r}")
+            name = plain_guid(name)
+        if (membership or default) not in _MEMBERSHIPS:
+            raise ParseError(f"no membership in partitions.conf: {word[:200]!r}, expected one of {', '.join(_MEMBERSHIPS)}")
+        yield PartitionPort(name, "limited" if (membership or default) == "limited" else "full")
+
+
+def keys_of(partitions: Sequence[tuple[int, Sequence[PartitionPort]]] | None, port: FabricPort) -> dict[int, str]:
+    """What opensm gives a port by a parsed file; None: there is no file. The last word on a port counts (osm_prtn_add_port)."""
+    if partitions is None:
+        return {DEFAULT_KEY: "full"}
+    # With a file, opensm begins with everybody as a limited member of the default partition and itself as a full one.
+    found = {DEFAULT_KEY: "full" if port.is_manager else "limited"}
+    for key, members in partitions:
+        for member in members:
+            group = member.guid in _GROUPS and _GROUPS[member.guid] in (None, port.kind)
+            if group or member.guid == port.guid or (member.guid == _SELF and port.is_manager):
+                found[key] = member.membership
+    return found
+
+
+def losses(guid: str, before: Keys, after: Keys) -> list[Loss]:
+    """What a port has before a change and has no longer after it."""
+    gone = [(key, have, after.get(key)) for key, have in sorted(before.items())]
+    return [Loss(guid, key, have, then) for key, have, then in gone if then is None or (have, then) == ("full", "limited")]

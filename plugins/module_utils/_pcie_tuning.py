@@ -2,16 +2,16 @@
 # GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""Read requests of NICs and ACS of the bridges between GPUs and NICs: looked at, written where they differ, read back.
+"""MRRS of NICs and ACS of the bridges between GPUs and NICs: read, written where they differ, read back.
 
-For read requests of 4096 bytes it does what `setpci -s ADDRESS CAP_EXP+8.w=5000:7000` does to every function of a card: bits 14:12 of
-Device Control change and no others. Of ACS, `setpci -s BRIDGE ECAP_ACS+6.w=0000:001d`: only what redirects is switched off.
+For an MRRS (maximum read request size) of 4096 bytes it does what `setpci -s ADDRESS CAP_EXP+8.w=5000:7000` does to every function of a
+card: bits 14:12 of Device Control change and no others. Of ACS, `setpci -s BRIDGE ECAP_ACS+6.w=0000:001d`: only the controls that redirect
+are disabled.
 """
 
 from __future__ import annotations
 
-import errno
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 from ansible_collections.rdma.cluster.plugins.module_utils._errors import ParseError
@@ -47,7 +47,7 @@ from ansible_collections.rdma.cluster.plugins.module_utils._sysroot import SysRo
 
 VIRTUAL_FUNCTION = "a virtual function: what its physical function has set holds"
 _ACS_MASK = encode_acs(REDIRECTING)
-LOCKED = "the kernel forbids to write PCI configuration space while it is locked down, as Secure Boot makes it"
+REFUSED = "the kernel refuses the write, as it does in lockdown (Secure Boot)"
 
 
 @dataclass
@@ -79,8 +79,9 @@ def survey(wish: Wish, sys: SysRoot, port: ConfigPort) -> Survey:
             found.left.append((nic, VIRTUAL_FUNCTION))
         else:
             there.append(nic)
+    fast = {slot_of(nic) for nic in wish.mrrs_cards}
     for address in sorted({function for nic in there for function in card_functions(sys, nic)}):
-        _look_at_card(found, wish, address, port, named=address in there)
+        _look_at_card(found, wish.mrrs_bytes if slot_of(address) in fast else None, address, port, named=address in there)
     _look_at_bridges(found, wish, there, sys, port)
     return found
 
@@ -99,19 +100,19 @@ def bridges_between(sys: SysRoot, nics: Sequence[str]) -> list[str]:
     return sorted(above) if nics and gpus else []
 
 
-def _look_at_card(found: Survey, wish: Wish, address: str, port: ConfigPort, *, named: bool) -> None:
+def _look_at_card(found: Survey, mrrs_bytes: int | None, address: str, port: ConfigPort, *, named: bool) -> None:
     words = _control_words(found, address, port)
     if words is None:
         return
     if words.device is None:
-        if named and wish.mrrs_bytes is not None:
+        if named and mrrs_bytes is not None:
             found.problems.append(f"{address}: no PCI Express capability can be read")
         return
     control = word(port.read(address, words.device, 2))
     found.payload[address] = decode_mps(control)
-    if wish.mrrs_bytes is not None:
-        bits = encode_mrrs(wish.mrrs_bytes)
-        found.settings.append(Setting(address, MRRS, decode_mrrs(control), wish.mrrs_bytes, words.device, MRRS_MASK, bits))
+    if mrrs_bytes is not None:
+        bits = encode_mrrs(mrrs_bytes)
+        found.settings.append(Setting(address, MRRS, decode_mrrs(control), mrrs_bytes, words.device, MRRS_MASK, bits))
 
 
 def _look_at_bridges(found: Survey, wish: Wish, nics: Sequence[str], sys: SysRoot, port: ConfigPort) -> None:
@@ -156,25 +157,37 @@ def _control_words(found: Survey, address: str, port: ConfigPort) -> ControlWord
     return words
 
 
-def apply(settings: Sequence[Setting], port: ConfigPort) -> list[str]:
-    """Write what differs and read it back: a sentence for each that could not be written, or did not stick."""
-    return list(_failures(settings, port))
+@dataclass
+class Applied:
+    """The outcome of writing settings. refused: those that the kernel did not permit; failures: a sentence for each other one."""
+
+    refused: list[Setting] = field(default_factory=list)
+    failures: list[str] = field(default_factory=list)
 
 
-def _failures(settings: Sequence[Setting], port: ConfigPort) -> Iterator[str]:
+def apply(settings: Sequence[Setting], port: ConfigPort) -> Applied:
+    """Write the settings that differ and read them back."""
+    done = Applied()
     for setting in settings:
-        if not setting.differs:
-            continue
-        try:
-            before = word(port.read(setting.address, setting.offset, 2))
-            port.write_word(setting.address, setting.offset, before & ~setting.mask | setting.bits)
-            after = word(port.read(setting.address, setting.offset, 2))
-        except OSError as exc:
-            yield f"{setting.address}: {LOCKED if exc.errno in (errno.EPERM, errno.EACCES) else exc}"
-            continue
-        if after & setting.mask != setting.bits:
-            seen = decode_mrrs(after) if setting.name == MRRS else decode_acs(after)
-            yield (
-                f"{setting.words(setting.new)} were written, and {setting.shown(seen)} are read back: "
-                "the device ignores the write, as those that QEMU makes up do"
-            )
+        if setting.differs:
+            _write(setting, port, done)
+    return done
+
+
+def _write(setting: Setting, port: ConfigPort, done: Applied) -> None:
+    try:
+        before = word(port.read(setting.address, setting.offset, 2))
+        port.write_word(setting.address, setting.offset, before & ~setting.mask | setting.bits)
+        after = word(port.read(setting.address, setting.offset, 2))
+    except PermissionError:
+        done.refused.append(setting)
+        return
+    except OSError as exc:
+        done.failures.append(f"{setting.address}: {exc}")
+        return
+    if after & setting.mask != setting.bits:
+        seen = decode_mrrs(after) if setting.name == MRRS else decode_acs(after)
+        done.failures.append(
+            f"{setting.words(setting.new)} was written, and {setting.shown(seen)} is read back: "
+            "the device ignores the write, as devices that QEMU emulates do"
+        )

@@ -6,7 +6,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass, field
 from typing import Any
 
 from ansible_collections.rdma.cluster.plugins.module_utils import _pcie_tuning_runner
@@ -21,10 +22,12 @@ from ansible_collections.rdma.cluster.plugins.module_utils._command import Runne
 from ansible_collections.rdma.cluster.plugins.module_utils._errors import ApplyError
 from ansible_collections.rdma.cluster.plugins.module_utils._files import ManagedFile, setting_diff
 from ansible_collections.rdma.cluster.plugins.module_utils._host_program import host_program
+from ansible_collections.rdma.cluster.plugins.module_utils._load import busy_words, read_load
 from ansible_collections.rdma.cluster.plugins.module_utils._pci_port import ConfigPort
 from ansible_collections.rdma.cluster.plugins.module_utils._pcie_acs import AUTO
-from ansible_collections.rdma.cluster.plugins.module_utils._pcie_tuning import Survey, apply, survey
-from ansible_collections.rdma.cluster.plugins.module_utils._pcie_wish import Wish, write_wish
+from ansible_collections.rdma.cluster.plugins.module_utils._pcie_tuning import REFUSED, Survey, apply, survey
+from ansible_collections.rdma.cluster.plugins.module_utils._pcie_wish import EFFECTS, Setting, Wish, write_wish
+from ansible_collections.rdma.cluster.plugins.module_utils._secure_boot import LOCKED_DOWN, lockdown_words, read_lockdown
 from ansible_collections.rdma.cluster.plugins.module_utils._sysroot import SysRoot
 from ansible_collections.rdma.cluster.plugins.module_utils._systemd import UNITS
 
@@ -52,19 +55,28 @@ WantedBy=multi-user.target
 
 @dataclass(frozen=True)
 class PcieResult:
-    """What was found, and done (would be, in check mode). found: as it was before."""
+    """The settings before the module ran, and what it did (would do, in check mode).
+
+    withheld: effect → why its changes were not made; no setting was changed then.
+    """
 
     service: ServiceChange
     found: Survey
+    withheld: dict[str, str] = field(default_factory=dict)
+
+    @property
+    def written(self) -> list[Setting]:
+        """The settings that were changed, or would be in check mode."""
+        return [] if self.withheld else self.found.different
 
     @property
     def changed(self) -> bool:
-        return bool(self.service or self.found.different)
+        return bool(self.service or self.written)
 
     @property
     def diffs(self) -> list[dict[str, str]]:
         """In the shape that Ansible's --diff prints."""
-        settings = [setting_diff(each.subject, each.shown(each.old), each.shown(each.new)) for each in self.found.different]
+        settings = [setting_diff(each.subject, each.shown(each.old), each.shown(each.new)) for each in self.written]
         return [*self.service.diffs, *settings]
 
     def to_dict(self) -> dict[str, Any]:
@@ -74,27 +86,54 @@ class PcieResult:
             "functions": [setting.to_dict() for setting in self.found.settings],
             "payload_bytes": self.found.payload,
             "left": [{"subject": subject, "reason": reason} for subject, reason in self.found.left],
+            "withheld": self.withheld,
         }
 
 
 def ensure_pcie(wish: Wish, *, sys: SysRoot, port: ConfigPort, runner: Runner, check_mode: bool) -> PcieResult:
-    """Make the settings hold, now and at boot; a wish for nothing removes the service and leaves the settings as they are.
+    """Apply the settings, now and at boot; a wish for nothing removes the service and leaves the settings as they are.
 
-    All that can be done is done before the first failure is raised. Raises ApplyError with everything that is not as it shall be.
+    Nothing is written, and nothing installed, while a GPU process or a job is on the host. Where kernel lockdown forbids the writes, the
+    service is removed. The service is installed last: a unit that is known to fail is never enabled.
+    Raises ApplyError with everything that failed.
     """
     found = survey(wish, sys, port)
-    # The file says what auto was found to be: at boot, before the GPUs' driver, nothing could tell.
-    lasting = Wish(wish.nics, wish.mrrs_bytes, found.acs if wish.acs == AUTO else wish.acs)
-    files = service_files(lasting)
-    if not lasting:
-        return PcieResult(remove_service(UNIT, [file.path for file in files], runner=runner, check_mode=check_mode), found)
-    service = install_service(UNIT, files, runner=runner, check_mode=check_mode)
-    failures = [*found.problems, *([] if check_mode else apply(found.settings, port))]
-    if failures:
-        raise ApplyError("; ".join(failures))
+    # The file has what auto was found to be: at boot, before the GPUs' driver is loaded, it could not be found out.
+    lasting = Wish(wish.nics, wish.mrrs_bytes, found.acs if wish.acs == AUTO else wish.acs, wish.mrrs_nics)
+    lockdown = read_lockdown(sys)
+    if not lasting or (found.different and lockdown in LOCKED_DOWN):
+        return _without_service(lasting, found, lockdown_words(lockdown) if lockdown in LOCKED_DOWN else "", runner, check_mode)
+    busy = busy_words(asdict(read_load(sys))) if found.different else ""
+    if busy:
+        return PcieResult(ServiceChange(UNIT, [], enabled=False, started=False), found, _withheld(found.different, busy))
+    if not check_mode:
+        done = apply(found.settings, port)
+        if done.refused and lockdown is None:
+            return _without_service(lasting, found, REFUSED, runner, check_mode)
+        found.problems += [*(f"{setting.address}: {REFUSED}" for setting in done.refused), *done.failures]
+    if found.problems:
+        raise ApplyError("; ".join(found.problems))
+    service = install_service(UNIT, service_files(lasting), runner=runner, check_mode=check_mode)
     if not check_mode:
         run_service(service, runner=runner, restart=bool(service.files))
     return PcieResult(service, found)
+
+
+def _without_service(wish: Wish, found: Survey, reason: str, runner: Runner, check_mode: bool) -> PcieResult:
+    paths = [file.path for file in service_files(wish)]
+    removed = remove_service(UNIT, paths, runner=runner, check_mode=check_mode)
+    return PcieResult(removed, found, _withheld(found.different, reason) if reason else {})
+
+
+def _withheld(settings: Sequence[Setting], reason: str) -> dict[str, str]:
+    """Effect → the changes of it that were not made, and why."""
+    words = {effect: change_words([setting for setting in settings if setting.effect == effect]) for effect in EFFECTS}
+    return {effect: f"{changes}; {reason}" for effect, changes in words.items() if changes}
+
+
+def change_words(settings: Sequence[Setting]) -> str:
+    """Changes of one kind for a person: "0000:3d:00.0 MRRS of 512 bytes → MRRS of 4096 bytes"."""
+    return ", ".join(f"{each.words(each.old)} → {each.shown(each.new)}" for each in settings)
 
 
 def service_files(wish: Wish) -> list[ManagedFile]:

@@ -17,19 +17,33 @@ from ansible_collections.rdma.cluster.plugins.module_utils._pci_path import pars
 from ansible_collections.rdma.cluster.plugins.module_utils._pcie_acs import AUTO, BARE_METAL, MODES
 
 MRRS, ACS = "mrrs_bytes", "acs"
+#: The effects of the role pcie on a live host; each has the variables pcie_EFFECT_allowed, pcie_EFFECT_required and pcie_EFFECT_reason.
+MRRS_EFFECT, ACS_EFFECT = EFFECTS = ("mrrs", "acs_write")
 
 
 @dataclass(frozen=True)
 class Wish:
-    """nics: PCI addresses, each for its whole card; mrrs_bytes: None leaves them; acs: one of MODES."""
+    """The requested PCIe settings of a host.
+
+    nics: PCI addresses, each for its whole card; mrrs_bytes: None leaves MRRS as it is; acs: one of MODES; mrrs_nics: those of nics
+    whose MRRS is set, None for all of them.
+    """
 
     nics: tuple[str, ...]
     mrrs_bytes: int | None
     acs: str
+    mrrs_nics: tuple[str, ...] | None = None
 
     def __bool__(self) -> bool:
-        """Whether it asks for anything that is lost at a reboot."""
-        return bool(self.nics) and (self.mrrs_bytes is not None or self.acs in (AUTO, BARE_METAL))
+        """Whether it requests anything that is lost at a reboot."""
+        return bool(self.mrrs_cards) or (bool(self.nics) and self.acs in (AUTO, BARE_METAL))
+
+    @property
+    def mrrs_cards(self) -> tuple[str, ...]:
+        """The NICs whose MRRS is set."""
+        if self.mrrs_bytes is None:
+            return ()
+        return self.nics if self.mrrs_nics is None else self.mrrs_nics
 
 
 @dataclass(frozen=True)
@@ -49,39 +63,49 @@ class Setting:
         return bool(self.old != self.new)
 
     def words(self, value: Any) -> str:
-        """A value for a person: "0000:3d:00.0 read requests of 512 bytes"."""
+        """A value for a person: "0000:3d:00.0 MRRS of 512 bytes"."""
         return f"{self.address} {self.shown(value)}"
 
     def shown(self, value: Any) -> str:
-        """The same without its function: "read requests of 512 bytes", "ACS off"."""
-        return f"read requests of {value} bytes" if self.name == MRRS else f"ACS {', '.join(value) or 'off'}"
+        """The same without its function: "MRRS of 512 bytes", "ACS off"."""
+        return f"MRRS of {value} bytes" if self.name == MRRS else f"ACS {', '.join(value) or 'off'}"
 
     @property
     def subject(self) -> str:
-        """For a person: "read requests of 0000:3d:00.0"."""
-        return f"{'read requests' if self.name == MRRS else 'ACS'} of {self.address}"
+        """For a person: "MRRS of 0000:3d:00.0"."""
+        return f"{'MRRS' if self.name == MRRS else 'ACS'} of {self.address}"
+
+    @property
+    def effect(self) -> str:
+        """The effect of the role pcie that must be allowed for this change: EFFECTS has its variables."""
+        return MRRS_EFFECT if self.name == MRRS else ACS_EFFECT
 
     def to_dict(self) -> dict[str, Any]:
         return {"address": self.address, "setting": self.name, "old": self.old, "new": self.new}
 
 
-def make_wish(nics: Sequence[str], mrrs_bytes: int | None, acs: str) -> Wish:
-    """A wish of what the module is given, or its file says. Raises ParseError for an address, a size or a mode that is none."""
+def make_wish(nics: Sequence[str], mrrs_bytes: int | None, acs: str, mrrs_nics: Sequence[str] | None = None) -> Wish:
+    """The settings that the module is given, or that its file has. Raises ParseError for an invalid address, size or mode."""
     if acs not in MODES:
         raise ParseError(f"acs: {acs!r} is none of {', '.join(MODES)}")
     if mrrs_bytes is not None:
         encode_mrrs(mrrs_bytes)
-    return Wish(tuple(sorted({parse_address(each) for each in nics})), mrrs_bytes, acs)
+    addresses = {parse_address(each) for each in nics}
+    fast = addresses if mrrs_nics is None else {parse_address(each) for each in mrrs_nics}
+    if not fast <= addresses:
+        raise ParseError(f"mrrs_nics: {', '.join(sorted(fast - addresses))} is not in nics")
+    return Wish(tuple(sorted(addresses)), mrrs_bytes, acs, None if fast == addresses else tuple(sorted(fast)))
 
 
 def parse_wish(text: str) -> Wish:
     """The JSON of a file that write_wish made. Raises ParseError."""
     try:
         return make_wish(**json.loads(text))
-    except (ValueError, TypeError, AttributeError) as exc:
+    except (ValueError, TypeError, AttributeError, RecursionError) as exc:
         raise ParseError(f"not the PCIe settings of a host: {exc} in {text[:200]!r}") from exc
 
 
 def write_wish(wish: Wish) -> str:
     """The file that the boot and the module apply."""
-    return json.dumps({"nics": list(wish.nics), MRRS: wish.mrrs_bytes, ACS: wish.acs}, indent=2, sort_keys=True) + "\n"
+    some = {} if wish.mrrs_nics is None else {"mrrs_nics": list(wish.mrrs_nics)}
+    return json.dumps({"nics": list(wish.nics), MRRS: wish.mrrs_bytes, ACS: wish.acs, **some}, indent=2, sort_keys=True) + "\n"

@@ -16,11 +16,14 @@ from dataclasses import dataclass
 from typing import TypeVar
 
 from ansible_collections.rdma.cluster.plugins.module_utils._errors import ParseError
+from ansible_collections.rdma.cluster.plugins.module_utils._lines import lines_of
 
 Columns = Mapping[str, tuple[int, str]]
 """The position and the unit ("" if none) of each named column."""
 Row = TypeVar("Row")
 
+#: No line of perftest's is as long.
+_LONGEST_LINE = 2048
 NUMBER = re.compile(r"[+-]?(?:\d+(?:\.\d*)?|nan|inf)", re.IGNORECASE)
 _COLUMN = re.compile(r"#\w+|tps average|\d+(?:\.\d+)?% percentile\[usec\]|[A-Za-z]\w*(?: \w+)?\[[^\]\s]*\]")
 
@@ -45,7 +48,7 @@ def tables(text: str, columns_of: Callable[[str], Columns]) -> list[Table]:
     Lines that do not begin with a number (warnings, kernel messages) are no rows. A header that single samples follow
     (-H, -U) is left out: perftest prints it again after them. Raises ParseError as columns_of does.
     """
-    lines = text.splitlines(keepends=True)
+    lines = lines_of(text, _LONGEST_LINE, keepends=True)
     starts = [number for number, line in enumerate(lines) if is_header(line)]
     found = []
     for start, end in zip(starts, [*starts[1:], len(lines)]):

@@ -13,6 +13,10 @@ from typing import Any
 from ansible_collections.rdma.cluster.plugins.module_utils._checks_dkms import is_relevant
 
 INBOX, MLNX_OFED, DOCA = "inbox", "mlnx_ofed", "doca"
+#: Plan no stack of its own: use and judge the installed one.
+KEEP = "keep"
+#: The kept stack of a host that has add-on modules which are neither MLNX_OFED's nor DOCA's, as far as its packages show.
+ADD_ON = "add_on"
 #: Profiles of DOCA without modules end in this: the kernel's own run below them.
 USERSPACE = "-userspace"
 #: From this release on DOCA has sources only, which DKMS builds on the host (its guide "Installation and DKMS Management").
@@ -24,8 +28,18 @@ _NUMBERS = re.compile(r"[0-9]+")
 
 
 def planned_stack(intent: Mapping[str, Any]) -> str:
-    """rdma_driver.stack: "inbox", "doca", "mlnx_ofed"."""
-    return str((intent.get("driver") or {}).get("stack") or INBOX)
+    """rdma_driver.stack: "inbox", "doca", "mlnx_ofed"; "add_on" is a kept stack of another kind.
+
+    "keep" counts as "inbox" here: resolve it with `with_kept_stack` before you judge or change a host.
+    """
+    stack = str((intent.get("driver") or {}).get("stack") or INBOX)
+    return INBOX if stack == KEEP else stack
+
+
+def is_kept(intent: Mapping[str, Any]) -> bool:
+    """Whether the host keeps its stack: nothing is removed, replaced or built."""
+    driver = intent.get("driver") or {}
+    return bool(driver.get("kept")) or driver.get("stack") == KEEP
 
 
 def planned_modules(intent: Mapping[str, Any]) -> str:
@@ -52,9 +66,10 @@ def builds_planned(intent: Mapping[str, Any], stack: Mapping[str, Any]) -> bool:
     """Whether the planned stack's modules are built on the host. stack: that of the facts.
 
     On Debian's family always. RPMs have ready-made modules for the distribution's kernels, but for DOCA since 3.2.
+    Nothing is built for a kept stack.
     """
     planned, driver = planned_modules(intent), intent.get("driver") or {}
-    if planned == INBOX:
+    if planned == INBOX or is_kept(intent):
         return False
     if not is_rpm(stack.get("distribution") or {}) or (planned == DOCA and is_dkms_release(driver.get("version"))):
         return True
@@ -78,3 +93,11 @@ def bypasses_dkms(intent: Mapping[str, Any], stack: Mapping[str, Any]) -> bool:
 def builds_modules(intent: Mapping[str, Any], stack: Mapping[str, Any]) -> bool:
     """Whether modules that RDMA or a GPU needs are built for the kernels of a host, or shall be."""
     return any(is_relevant(str(entry["name"])) for entry in stack.get("dkms") or ()) or builds_planned(intent, stack)
+
+
+def headers_package(kernel: str, distribution: Mapping[str, Any]) -> str:
+    """The package with the headers of a release of `uname -r`; the kernels of RHEL's variants are named "5.14.0-427.el9.x86_64+rt"."""
+    if is_rpm(distribution):
+        release, plus, variant = kernel.partition("+")
+        return f"kernel-{variant}-devel-{release}" if plus else f"kernel-devel-{release}"
+    return f"linux-headers-{kernel}"

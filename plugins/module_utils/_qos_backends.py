@@ -33,6 +33,7 @@ OS, FIRMWARE = "os", "firmware"
 _DCBX = {"OS controlled": OS, "Firmware controlled": FIRMWARE}
 _NO_BANDWIDTH = 0
 _NO_MLNX_QOS = "mlnx_qos is not installed"
+NOT_MLX5 = "mlnx_qos is for interfaces of mlx5"
 
 
 @dataclass(frozen=True)
@@ -64,7 +65,7 @@ def read_told(runner: Runner, interface: str, warnings: list[str], *, is_mlx5: b
     """Ask mlnx_qos about an interface of mlx5, else and where it does not answer dcb. What a tool warns of goes into warnings."""
     dcb = _Dcb(runner, interface, warnings)
     if not is_mlx5:
-        return dcb.told("mlnx_qos is for interfaces of mlx5", is_mlx5=False, buffers=True)
+        return dcb.told(NOT_MLX5, is_mlx5=False, buffers=True)
     said = _ask_mlnx_qos(runner, interface, warnings)
     # Five processes are the most for an interface.
     return said if isinstance(said, Told) else dcb.told(said, is_mlx5=True, buffers=said == _NO_MLNX_QOS)

@@ -48,7 +48,7 @@ def parse_plan(text: str) -> QosPlan:
     try:
         plan = json.loads(text)
         schema, profile, nics = plan["schema"], plan["profile"], plan["nics"]
-    except (ValueError, KeyError, TypeError) as exc:
+    except (ValueError, KeyError, TypeError, RecursionError) as exc:
         raise ParseError(f"not a plan of RoCE: {text[:200]!r}, expected an object with schema, profile and nics") from exc
     if schema != SCHEMA or not isinstance(profile, dict) or not isinstance(nics, list):
         raise ParseError(f"a plan of RoCE of schema {schema!r}, expected {SCHEMA}: run the QoS stage again")

@@ -105,11 +105,13 @@ def ensure_service(
             outcomes.append(ensure_qos(profile, port, host, check_mode=check_mode, toggle_allowed=toggle_allowed))
         except (ApplyError, CommandError, ParseError, OSError) as error:
             failures[port.interface] = str(error)
+    # The unit may take the link down, so it must not start before that is allowed.
+    waits = {each.interface for each in outcomes if each.withheld} | set(failures)
     files = install_files(service_files(profile, nics), runner=host.runner, check_mode=check_mode)
     services = _stale(ports, host, check_mode=check_mode)
     for interface in ports.found:
         try:
-            services.append(_service(interface, host, check_mode=check_mode, again=bool(files), works=interface not in failures))
+            services.append(_service(interface, host, check_mode=check_mode, again=bool(files), works=interface not in waits))
         except (ApplyError, CommandError) as error:
             failures[unit_of(interface)] = str(error)
     if failures:
@@ -118,10 +120,14 @@ def ensure_service(
 
 
 def _service(interface: str, host: QosHost, *, check_mode: bool, again: bool, works: bool) -> ServiceChange:
-    """An interface's unit, which finds nothing to do where all is as it shall be; where that could not be made, it is left to the boot."""
+    """Enable an interface's unit, and start it where it finds nothing to do.
+
+    works False: settings of the interface failed or were withheld. The unit is then only enabled, because it sets them at any price.
+    """
     change = install_service(unit_of(interface), [], runner=host.runner, check_mode=check_mode)
+    change = replace(change, started=change.started and works)
     if not check_mode:
-        run_service(replace(change, started=change.started and works), runner=host.runner, restart=again and works)
+        run_service(change, runner=host.runner, restart=again and works)
     return change
 
 

@@ -83,7 +83,7 @@ def parse_trust(text: str) -> str:
 def parse_traffic_class(text: str) -> int | None:
     """tc/1/traffic_class: "Global tclass=106"; None where there are only rules for single addresses, in lines of their own."""
     match = _TCLASS.search(text)
-    if match is None and "Global" in text:
+    if match is None and ("Global" in text or "tclass" not in text):
         raise ParseError(f"not a traffic class: {text[:200]!r}, expected the form 'Global tclass=106'")
     return int(match.group(1)) if match else None
 

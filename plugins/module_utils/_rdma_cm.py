@@ -13,6 +13,7 @@ NCCL, and perftest without -R, do not use RDMA-CM.
 from __future__ import annotations
 
 import os
+import re
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -63,7 +64,7 @@ def parse_mode(text: str) -> str:
 
 def parse_tos(text: str) -> int:
     """default_roce_tos. Raises ParseError."""
-    if not text.strip().isdecimal() or int(text) > MAX_TOS:
+    if not re.fullmatch(r"\s*[0-9]{1,3}\s*", text, re.ASCII) or int(text) > MAX_TOS:
         raise ParseError(f"not a type of service: {text[:200]!r}, expected 0 to 255")
     return int(text)
 

@@ -6,6 +6,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from pathlib import PurePosixPath
@@ -46,6 +47,7 @@ BLANK = " \t\r\n\0"
 #: What an entry of a GID table consists of that is not used.
 UNUSED = f"0:{BLANK}"
 SIW_DESCRIPTION = "Software iWARP stack"
+_DEVICE_NAME = re.compile(r"[A-Za-z0-9_.:-]{1,63}")
 
 
 @dataclass(frozen=True)
@@ -63,8 +65,10 @@ class Gid:
 class Port:
     """One port. rate_gbps, width and speed ("NDR") are as negotiated; netdev is the interface that carries its IP addresses.
 
-    active_mtu_bytes is not in sysfs: None unless the running system was asked. rocev2: IPv4 address → the GID index for RoCE v2 on it.
+    active_mtu_bytes is not in sysfs: None unless the running system was asked; active_mtu_error says why.
+    rocev2: IPv4 address → the GID index for RoCE v2 on it.
     counters, hw_counters: None where they were not read. optic: the module of an InfiniBand port; on Ethernet the interface has it.
+    optic_unread: why that could not be read.
     pkeys: the used entries of an InfiniBand port's table, index → key with the bit for full membership; None on Ethernet, which has none.
     """
 
@@ -83,7 +87,9 @@ class Port:
     hw_counters: dict[str, int | None] | None
     active_mtu_bytes: int | None = None
     optic: Optic | None = None
+    optic_unread: str | None = None
     pkeys: dict[str, int] | None = None
+    active_mtu_error: str | None = None
 
 
 @dataclass(frozen=True)
@@ -126,49 +132,79 @@ def read_devices(sys: SysRoot, netdevs: Mapping[str, Netdev], pci: PciReader, *,
 
 
 def add_active_mtu(runner: Runner, devices: Mapping[str, Device]) -> dict[str, Device]:
-    """The devices with the MTU that their ports use, which sysfs does not tell; None where libibverbs cannot be asked."""
-    told = _read_devinfo(runner) if devices else {}
-    return {name: replace(device, ports=_with_mtu(device, told.get(name))) for name, device in devices.items()}
+    """The devices with the MTU that their ports use, which sysfs does not have; None, and why, where `ibv_devinfo` does not say."""
+    found, why = _read_devinfo(runner) if devices else ({}, None)
+    return {name: replace(device, ports=_with_mtu(device, name, found.get(name), why)) for name, device in devices.items()}
 
 
-def _read_devinfo(runner: Runner) -> dict[str, Devinfo]:
+def _read_devinfo(runner: Runner) -> tuple[dict[str, Devinfo], str | None]:
+    """What `ibv_devinfo` prints of each device; nothing, and why, where it fails or prints something else."""
     try:
         done = runner.run(("ibv_devinfo",))
-        return parse_ibv_devinfo(done.stdout) if done.rc == 0 else {}
-    except (CommandError, ParseError):
-        return {}
+        if done.rc:
+            return {}, f"`ibv_devinfo` failed: {(done.stderr or done.stdout).strip()[:200] or f'exit status {done.rc}'}"
+        return parse_ibv_devinfo(done.stdout), None
+    except (CommandError, ParseError) as error:
+        return {}, str(error)[:300]
 
 
 def add_optics(runner: Runner, devices: Mapping[str, Device]) -> dict[str, Device]:
-    """The devices with what mstlink says of the module of each InfiniBand card; None where it cannot be asked, or makes no sense."""
+    """The devices with what mstlink says of the module of each InfiniBand card, or why it cannot be asked or makes no sense.
+
+    A virtual function has no cage: that is its card's.
+    """
     return {name: _with_optic(runner, device) for name, device in devices.items()}
 
 
 def _with_optic(runner: Runner, device: Device) -> Device:
     if device.pci is None or device.software or not any(port.link_layer == "InfiniBand" for port in device.ports.values()):
         return device
-    optic = _read_optic(runner, device.pci.address)
-    return replace(device, ports={number: replace(port, optic=optic) for number, port in device.ports.items()})
+    if device.function == "vf":
+        return device
+    optic, unread = _read_optic(runner, device.pci.address)
+    return replace(device, ports={number: replace(port, optic=optic, optic_unread=unread) for number, port in device.ports.items()})
 
 
-def _read_optic(runner: Runner, address: str) -> Optic | None:
+def _read_optic(runner: Runner, address: str) -> tuple[Optic | None, str | None]:
+    """The module, or why it could not be read."""
     try:
         done = runner.run(("mstlink", "-d", address, "-m"))
-        return parse_mlxlink_module(done.stdout) if done.rc == 0 else None
-    except (CommandError, ParseError):
-        return None
+        if done.rc == 0:
+            return parse_mlxlink_module(done.stdout), None
+    except (CommandError, ParseError) as error:
+        return None, str(error)
+    said = (done.stderr.strip() or done.stdout.strip()).splitlines()
+    return None, f"`mstlink -d {address} -m` fails: {said[-1].strip()[:200] if said else f'exit status {done.rc}'}"
 
 
-def _with_mtu(device: Device, told: Devinfo | None) -> dict[str, Port]:
-    said = {number: port.active_mtu_bytes for number, port in told.ports.items()} if told is not None else {}
-    return {number: replace(port, active_mtu_bytes=said.get(number)) for number, port in device.ports.items()}
+def _with_mtu(device: Device, name: str, found: Devinfo | None, why: str | None) -> dict[str, Port]:
+    mtus = {number: port.active_mtu_bytes for number, port in found.ports.items()} if found is not None else {}
+    missing = why or f"`ibv_devinfo` prints no active_mtu for {name}"
+    return {
+        number: replace(port, active_mtu_bytes=mtus.get(number), active_mtu_error=missing if mtus.get(number) is None else None)
+        for number, port in device.ports.items()
+    }
+
+
+def parse_device_name(text: str) -> str:
+    """ibdev: the name of an RDMA device. Raises ParseError."""
+    if _DEVICE_NAME.fullmatch(text) is None:
+        raise ParseError(f"not the name of an RDMA device: {text[:200]!r}, expected the form 'mlx5_0'")
+    return text
+
+
+def parse_gid_type(text: str) -> str:
+    """gid_attrs/types: "RoCE v2" or "IB/RoCE v1". Raises ParseError."""
+    if text not in (ROCE_V2, "IB/RoCE v1"):
+        raise ParseError(f"not a type of GID: {text[:200]!r}, expected {ROCE_V2!r} or 'IB/RoCE v1'")
+    return text
 
 
 def read_verbs_nodes(sys: SysRoot) -> dict[str, str]:
     """Device → "/dev/infiniband/uverbs0", of those whose node is there (drivers/infiniband/core/uverbs_main.c)."""
     nodes = {}
     for entry in sys.list_dir(VERBS):
-        device, node = sys.text(f"{VERBS}/{entry}/ibdev"), f"/dev/infiniband/{entry}"
+        device, node = sys.value(f"{VERBS}/{entry}/ibdev", parse_device_name), f"/dev/infiniband/{entry}"
         if device is not None and sys.exists(node):
             nodes[device] = node
     return nodes
@@ -283,7 +319,7 @@ def _read_gids(sys: SysRoot, base: str, link_layer: str | None) -> list[Gid]:
             Gid(
                 index=index,
                 gid=address.gid,
-                type=sys.text(f"{attributes}/types/{index}"),
+                type=sys.value(f"{attributes}/types/{index}", parse_gid_type),
                 netdev=sys.text(f"{attributes}/ndevs/{index}"),
                 ipv4=address.ipv4,
             )

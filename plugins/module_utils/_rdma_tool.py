@@ -2,7 +2,10 @@
 # GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""What `rdma dev`, `rdma link` and `rdma statistic` of iproute2 (4.14 to 6.15) print, as JSON with -j and as text."""
+"""What `rdma dev`, `rdma link`, `rdma statistic` and `rdma resource show qp` of iproute2 (4.14 to 6.15) print.
+
+The first three as JSON with -j and as text, the last as JSON alone.
+"""
 
 from __future__ import annotations
 
@@ -76,6 +79,21 @@ class RdmaStatistic:
     counters: dict[str, int]
 
 
+@dataclass(frozen=True)
+class RdmaQp:
+    """One queue pair. port: None until the queue pair has one, which means any port of the device.
+
+    pid: the process that has made it; None if the kernel has, or if that process has ended. owner: the name of the process, or of
+    the kernel's module ("ib_core"); None if the tool does not know it.
+    """
+
+    device: str
+    port: int | None
+    number: int
+    pid: int | None
+    owner: str | None
+
+
 def parse_rdma_dev(text: str) -> list[RdmaDevice]:
     """`rdma [-j] dev`. Raises ParseError, quoting the text, for anything else and for what was cut off."""
     entries = _entries("rdma dev", text, _DEVICE, lambda words: words[0] in _DEVICE_KEYS)
@@ -93,6 +111,14 @@ def parse_rdma_statistic(text: str) -> list[RdmaStatistic]:
     entries = _entries("rdma statistic", text, _LINK, lambda words: len(words) > 1 and _NUMBER.fullmatch(words[1]) is not None)
     items = [_built("rdma statistic", entry, _statistic) for entry in entries]
     return _each("rdma statistic", items, lambda item: (item.device, item.port))
+
+
+def parse_rdma_qps(text: str) -> list[RdmaQp]:
+    """`rdma -j resource show qp`. Raises ParseError, quoting the text, for anything else and for what was cut off."""
+    command = "rdma resource show qp"
+    if not _JSON.match(text) and text.split() not in (["[]"], ["[", "]"]):
+        raise ParseError(f"not the JSON of `{command}`: {text[:200]!r}")
+    return [_built(command, entry, _qp) for entry in _json_entries(command, text)]
 
 
 def _each(command: str, items: list[_Item], key: Callable[[_Item], object]) -> list[_Item]:
@@ -186,6 +212,14 @@ def _statistic(entry: _Entry) -> RdmaStatistic:
         raise ValueError("counters without a port")
     counters = {name: _number(entry, name) for name in entry if name not in _NO_COUNTERS}
     return RdmaStatistic(device, port, {name: value for name, value in counters.items() if value is not None})
+
+
+def _qp(entry: _Entry) -> RdmaQp:
+    device, port = _port(entry)
+    number = _number(entry, "lqpn")
+    if number is None:
+        raise ValueError("a queue pair without a number")
+    return RdmaQp(device, port, number, _number(entry, "pid"), _text(entry, "comm"))
 
 
 def _port(entry: _Entry) -> tuple[str, int | None]:

@@ -107,20 +107,20 @@ def ring_difference(rail: RailRings, seen: Rings | None) -> tuple[Lengths, Lengt
 
 
 def ensure_rings(
-    rails: Sequence[RailRings], *, runner: Runner, port: EthtoolPort, sys: SysRoot, reset_allowed: bool, check_mode: bool
+    rails: Sequence[RailRings], *, runner: Runner, port: EthtoolPort, sys: SysRoot, refused: str, check_mode: bool
 ) -> RingsResult:
     """Write the rules, and give each interface that differs its rings, one after the other, as each change resets the interface.
 
-    reset_allowed False: interfaces stay as they are, and are named in withheld; check mode shows them all the same.
-    Raises ApplyError if an interface does not have its rings afterwards.
+    refused: why no interface may be reset now, "" if it may; then the interfaces stay as they are, and withheld names them and the reason.
+    Check mode shows their differences as well. Raises ApplyError if an interface does not have its rings afterwards.
     """
     files = ensure_files(rules_file(rails), check_mode=check_mode)
     different = [(rail, found) for rail in rails if (found := ring_difference(rail, port.rings(rail.netdev))) is not None]
-    withheld = [f"{rail.netdev}: {words(seen)}, wished {words(wished)}" for rail, (seen, wished) in different if not reset_allowed]
-    if reset_allowed and not check_mode:
+    withheld = [f"{rail.netdev}: {words(seen)}, requested {words(wished)} ({refused})" for rail, (seen, wished) in different if refused]
+    if not refused and not check_mode:
         for rail, _found in different:
             _set(rail, runner, port, sys)
-    live = {rail.netdev: found for rail, found in different if reset_allowed or check_mode}
+    live = {rail.netdev: found for rail, found in different if not refused or check_mode}
     return RingsResult(files, live, withheld)
 
 

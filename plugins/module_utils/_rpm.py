@@ -6,12 +6,15 @@
 
 from __future__ import annotations
 
+import re
+
 from ansible_collections.rdma.cluster.plugins.module_utils._command import CommandError, Runner
 from ansible_collections.rdma.cluster.plugins.module_utils._errors import ParseError
 
 #: EVR is version-release, with the epoch in front where there is one: "48.0-1.el9", "1:2.3-4.el9".
 ALL = ("rpm", "-qa", "--queryformat", r"%{NAME} %{EVR}\n")
 _TIMEOUT_SECONDS = 60.0
+_NAME, _VERSION = re.compile(r"[A-Za-z0-9][A-Za-z0-9._+-]{0,199}"), re.compile(r"[A-Za-z0-9()][A-Za-z0-9._+~^:()-]{0,199}")
 
 
 def parse_rpm_packages(text: str) -> dict[str, str]:
@@ -25,7 +28,7 @@ def parse_rpm_packages(text: str) -> dict[str, str]:
     found: dict[str, str] = {}
     for line in lines[:-1]:
         name, blank, version = line.partition(" ")
-        if not (name and blank and version) or " " in version:
+        if not (blank and _NAME.fullmatch(name) and _VERSION.fullmatch(version)):
             raise ParseError(f"not a package of `rpm -qa`: {line!r}, expected the form 'rdma-core 48.0-1.el9'")
         found.setdefault(name, version)
     if not found:

@@ -11,6 +11,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from ansible_collections.rdma.cluster.plugins.module_utils._limit_sources import LimitSource, unit_source
 from ansible_collections.rdma.cluster.plugins.module_utils._limits import Memlock, service_limits
 from ansible_collections.rdma.cluster.plugins.module_utils._sysroot import SysRoot, named
 from ansible_collections.rdma.cluster.plugins.module_utils._systemd import service_group
@@ -28,10 +29,11 @@ STARTERS = {
 
 @dataclass(frozen=True)
 class RunningService:
-    """A service that runs: its main process, and what that may lock."""
+    """A service that runs: its main process, the memory that it may lock, and the line of its unit or a drop-in that sets it."""
 
     pid: int
     memlock: Memlock
+    source: LimitSource | None = None
 
 
 def read_running_services(sys: SysRoot) -> dict[str, RunningService]:
@@ -50,5 +52,5 @@ def _read(sys: SysRoot, unit: str, name: str) -> RunningService | None:
         except (PermissionError, ProcessLookupError):
             continue
         if text:
-            return RunningService(pid, named(path, service_limits, text).memlock)
+            return RunningService(pid, named(path, service_limits, text).memlock, unit_source(sys, unit, "MEMLOCK"))
     return None

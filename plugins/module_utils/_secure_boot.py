@@ -18,6 +18,8 @@ SECURE_BOOT = "SecureBoot-8be4df61-93ca-11d2-aa0d-00e098032b8c"
 #: shim's word for "validate nothing" (`mokutil --disable-validation`), as it shows it to the running system.
 SHIM_INSECURE = "MokSBStateRT-605dab50-e046-4300-abb6-3dd810dd8b23"
 LOCKDOWN = "/sys/kernel/security/lockdown"
+#: The states in which the kernel refuses writes to PCI configuration space, from root too (pci_write_config in drivers/pci/pci-sysfs.c).
+LOCKED_DOWN = ("integrity", "confidentiality")
 _ATTRIBUTES_BYTES = 4
 _NON_VOLATILE = 1
 _CHOSEN = re.compile(r"\[([a-z]+)\]")
@@ -36,6 +38,11 @@ def parse_shim_insecure(data: bytes) -> bool:
     Anything else it takes for a variable that somebody has forged (efi_get_secureboot in drivers/firmware/efi/libstub of Linux).
     """
     return len(data) == _ATTRIBUTES_BYTES + 1 and data[_ATTRIBUTES_BYTES] == 1 and not data[0] & _NON_VOLATILE
+
+
+def lockdown_words(state: str) -> str:
+    """Why a write to PCI configuration space is refused, of a state of LOCKED_DOWN."""
+    return f"kernel lockdown ({state}) forbids writes to PCI configuration space"
 
 
 def parse_lockdown(text: str) -> str:
@@ -67,7 +74,7 @@ def read_secure_boot(sys: SysRoot) -> bool | None:
 
 
 def read_lockdown(sys: SysRoot) -> str | None:
-    """ "none", "integrity" (from there on no unsigned modules) or "confidentiality"; None where the kernel has no lockdown."""
+    """ "none", "integrity" (from there on no unsigned modules) or "confidentiality"; None without the file, or if it is not readable."""
     try:
         return sys.value(LOCKDOWN, parse_lockdown)
     except OSError:

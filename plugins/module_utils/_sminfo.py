@@ -22,13 +22,24 @@ STATES = ("NOTACT", "DISCOVER", "STANDBY", "MASTER")
 
 @dataclass(frozen=True)
 class SmInfo:
-    """A subnet manager. guid: of its port; state: one of STATES, None for another; activity: a count that grows while it lives."""
+    """A subnet manager. guid: of its port; state: one of STATES, None for another; activity: a count that grows while it lives.
+
+    kind: of the node that it runs on, "host" or "switch"; description: what that node calls itself; both None where they were not read.
+    """
 
     lid: int | None
     guid: str
     state: str | None
     priority: int
     activity: int
+    kind: str | None = None
+    description: str | None = None
+
+    @property
+    def words(self) -> str:
+        """Who it is, for a person."""
+        node = f"{self.kind or 'node'} {self.description!r}" if self.description else f"a {self.kind or 'node'} without a description"
+        return f"{node}, GUID {self.guid}, LID {self.lid}, priority {self.priority}, {self.state or 'in an unknown state'}"
 
 
 def parse_sminfo(text: str) -> SmInfo:

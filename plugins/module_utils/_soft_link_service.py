@@ -47,10 +47,11 @@ WantedBy=multi-user.target
 
 @dataclass(frozen=True)
 class SoftLinksResult:
-    """What was done, or would be in check mode."""
+    """What was done, or would be in check mode; withheld: devices on another NIC, which stay there because the host is in use."""
 
     service: ServiceChange
     created: list[str]
+    withheld: tuple[str, ...] = ()
 
     @property
     def changed(self) -> bool:
@@ -62,16 +63,21 @@ class SoftLinksResult:
         return [*self.service.diffs, *listed_diff("Soft-RoCE devices", self.created)]
 
 
-def ensure_soft_links(links: Sequence[dict[str, Any]], *, runner: Runner, check_mode: bool) -> SoftLinksResult:
-    """Install the service for these links (none: remove it), and run it where a link is not as it shall be.
+def ensure_soft_links(links: Sequence[dict[str, Any]], *, runner: Runner, check_mode: bool, refused: str = "") -> SoftLinksResult:
+    """Install the service for these links (none: remove it), and run it if a link is missing or on another NIC.
 
-    links: [{"name", "type", "nic": {"pci"} or {"mac"}}]. Raises ApplyError if the service fails or a link is still wrong.
+    links: [{"name", "type", "nic": {"pci"} or {"mac"}}]. refused: why no device may be deleted now, "" if it may. A device on another
+    NIC is deleted and created again, which ends its queue pairs: if that is refused, nothing at all is done.
+    Raises ApplyError if the service fails or a link is still wrong.
     """
     files = service_files(links)
     if not links:
         return SoftLinksResult(remove_service(UNIT, [file.path for file in files], runner=runner, check_mode=check_mode), [])
-    service = install_service(UNIT, files, runner=runner, check_mode=check_mode)
     wrong = [link["name"] for link in links if not _soft_link_runner.is_right(link)]
+    moved = tuple(name for name in wrong if _soft_link_runner.parent_of(name) is not None)
+    if moved and refused and not check_mode:
+        return SoftLinksResult(ServiceChange(UNIT, [], enabled=False, started=False), [], moved)
+    service = install_service(UNIT, files, runner=runner, check_mode=check_mode)
     if not check_mode:
         run_service(service, runner=runner, restart=bool(wrong))
         _read_back(links)

@@ -21,7 +21,7 @@ from ansible_collections.rdma.cluster.plugins.module_utils._modinfo import Modul
 from ansible_collections.rdma.cluster.plugins.module_utils._modules_dep import read_module_files
 from ansible_collections.rdma.cluster.plugins.module_utils._mok import Mok, read_mok
 from ansible_collections.rdma.cluster.plugins.module_utils._nic_drivers import DRIVER_MODULES
-from ansible_collections.rdma.cluster.plugins.module_utils._secure_boot import read_secure_boot
+from ansible_collections.rdma.cluster.plugins.module_utils._secure_boot import read_lockdown, read_secure_boot
 from ansible_collections.rdma.cluster.plugins.module_utils._storage_uses import StorageUse, read_storage_uses
 from ansible_collections.rdma.cluster.plugins.module_utils._sysroot import SysRoot
 
@@ -81,7 +81,8 @@ class Stack:
     is not installed, or is no script that tells. mok: the key that DKMS signs with, None where Secure Boot is not on, and for a tree
     that was captured. uses: what has its storage behind RDMA, None where that was not to be read. driver_files: what modprobe would
     load as mlx5_core, for each kernel that depmod knows: "updates/dkms/mlx5_core.ko"; last_build: how the last installation
-    failed, None if it did not. arch: of the machine, as uname says it; None for a tree that was captured.
+    failed, None if it did not. arch: of the machine, as uname says it; None for a tree that was captured. lockdown: of the kernel,
+    "none", "integrity" or "confidentiality"; None where there is no file of it.
     """
 
     kind: str | None
@@ -99,6 +100,7 @@ class Stack:
     driver_files: dict[str, str | None] | None = None
     last_build: LastBuild | None = None
     arch: str | None = None
+    lockdown: str | None = None
 
 
 def parse_refcount(text: str) -> int:
@@ -158,6 +160,7 @@ def read_stack(sys: SysRoot, runner: Runner | None, packages: Sequence[str] = ()
         driver_files=read_module_files(sys, running, DRIVER),
         last_build=read_last_build(sys),
         arch=platform.machine() if runner is not None else None,
+        lockdown=read_lockdown(sys),
     )
 
 

@@ -6,14 +6,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
-from ansible_collections.rdma.cluster.plugins.module_utils._checks_dkms import OFED, missing
+from ansible_collections.rdma.cluster.plugins.module_utils._checks_dkms import INSTALLED, OFED, missing
 from ansible_collections.rdma.cluster.plugins.module_utils._findings import ERROR
 from ansible_collections.rdma.cluster.plugins.module_utils._loaded_module import KERNELS_OWN, compare
+from ansible_collections.rdma.cluster.plugins.module_utils._modules_dep import is_stock
 from ansible_collections.rdma.cluster.plugins.module_utils._ofed_state import DRIVER
-from ansible_collections.rdma.cluster.plugins.module_utils._planned_stack import INBOX, planned_modules
+from ansible_collections.rdma.cluster.plugins.module_utils._planned_stack import INBOX, headers_package, planned_modules
 from ansible_collections.rdma.cluster.plugins.module_utils._rails import Facts
 
 #: How many modules a finding names.
@@ -60,6 +61,44 @@ def why_stock(intent: Mapping[str, Any], stack: Mapping[str, Any]) -> str:
     if failure.get("version") not in {None, (intent.get("driver") or {}).get("version")}:
         failure = {}
     return "; ".join([*lacking, *([str(failure["meaning"]), *failure["lines"][:LINES]] if failure else [])])
+
+
+def lacks_planned(intent: Mapping[str, Any], stack: Mapping[str, Any], kernel: str) -> bool | None:
+    """Whether a kernel would load its own driver in the place of the planned stack's; None where that is not known, or nothing is planned
+    beside the kernel's own."""
+    if planned_modules(intent) == INBOX:
+        return None
+    files = stack.get("driver_files") or {}
+    if kernel in files:
+        return files[kernel] is None or is_stock(files[kernel])
+    if not any(entry["name"] in OFED for entry in stack.get("dkms") or ()):
+        return None
+    return not dkms_versions(stack, kernel)
+
+
+def dkms_versions(stack: Mapping[str, Any], kernel: str) -> set[str]:
+    """The versions of OFED's modules that DKMS has installed, or linked, for a kernel."""
+    return {
+        str(entry.get("version"))
+        for entry in stack.get("dkms") or ()
+        if entry["name"] in OFED and entry.get("kernel") == kernel and str(entry.get("state")).startswith(INSTALLED)
+    }
+
+
+def build_steps(host: str, kernels: Sequence[str], stack: Mapping[str, Any]) -> str:
+    """How to build the installed stack for kernels that lack it, and to boot the newest of them; without DKMS only its installer can."""
+    newest = kernels[-1]
+    them = newest if len(kernels) == 1 else "them"
+    if not any(entry["name"] in OFED for entry in stack.get("dkms") or ()):
+        return (
+            f"1. Install the stack's packages for {' and '.join(kernels)} on {host}, or remove {them} there. "
+            f"2. Reboot {host} only after that."
+        )
+    headers = stack.get("headers") or {}
+    packages = [headers_package(kernel, stack.get("distribution") or {}) for kernel in kernels if not headers.get(kernel)]
+    install = f"install {' and '.join(packages)}, then " if packages else ""
+    builds = " and ".join(f"`dkms autoinstall -k {kernel}`" for kernel in kernels)
+    return f"1. On {host} {install}run {builds}. 2. Reboot {host} into {newest} only after that. 3. Or remove {them} there instead."
 
 
 def some(names: Iterable[str]) -> str:

@@ -35,6 +35,7 @@ NOTE = f"# Taken out by rdma.cluster: it comes after {NAME}, which sets this key
 PATH = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.:@+~-]*(/[A-Za-z0-9_.:@+~-]+)+")
 VALUE = re.compile(r"[A-Za-z0-9._:/ -]+")
 GLOB = re.compile(r"[*?[]")
+READABLE = 0o444
 BRACES = re.compile(r"\{([^{}]*)\}")
 
 
@@ -204,6 +205,8 @@ def _live_value(sys: SysRoot, path: str) -> str | None:
         text = sys.read(f"{PROC}/{path}")
     except PermissionError:
         # A key that can only be written, such as net.ipv4.route.flush.
+        if (sys.mode(f"{PROC}/{path}") or 0) & READABLE:
+            raise
         return None
     return None if text is None else _words(text)
 

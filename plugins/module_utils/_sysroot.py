@@ -176,8 +176,10 @@ class SysRoot:
             return None
         return self._locate(path)
 
-    def space(self, path: str) -> tuple[int, int] | None:
-        """The bytes free, without those kept back for root, and in all on the filesystem that a path is on; None if nothing is there.
+    def space(self, path: str) -> tuple[int, int, int, int] | None:
+        """The bytes and inodes of the filesystem that a path is on: free bytes, bytes, free inodes, inodes; None if nothing is there.
+
+        Free is what users may take, without what is kept back for root.
 
         For a tree that was captured it is the filesystem of the machine that has the tree.
         """
@@ -187,10 +189,11 @@ class SysRoot:
             if exc.errno in _ABSENT:
                 return None
             raise _named(exc, path) from exc
-        return status.f_bavail * status.f_frsize, status.f_blocks * status.f_frsize
+        return status.f_bavail * status.f_frsize, status.f_blocks * status.f_frsize, status.f_favail, status.f_files
 
     def _open(self, path: str) -> int:
         """A descriptor of a file. Most are no links, so the last part is looked up only if it is one."""
+        _check_name(path)
         if not self._root:
             return os.open(path, os.O_RDONLY)
         parent, name = os.path.split(path.rstrip("/"))
@@ -202,6 +205,7 @@ class SysRoot:
             return os.open(self._host(path), os.O_RDONLY)
 
     def _host(self, path: str) -> str:
+        _check_name(path)
         return path if not self._root else self._root + self._locate(path)
 
     def _locate(self, path: str, *, follow_last: bool = True) -> str:
@@ -246,6 +250,7 @@ class SysRoot:
 
     def _read_link(self, path: str, asked: str) -> str | None:
         try:
+            _check_name(path)
             return os.readlink(self._root + path)
         except OSError as exc:
             if exc.errno in _ABSENT or exc.errno == errno.EINVAL:
@@ -277,6 +282,12 @@ def _texts(directory: int, path: str) -> Iterator[tuple[str, str]]:
                 yield name, ""
             elif exc.errno not in (*_ABSENT, errno.ELOOP, errno.ENXIO):
                 raise _named(exc, f"{path}/{name}") from exc
+
+
+def _check_name(path: str) -> None:
+    """Raises FileNotFoundError for a path that nothing can have: it was made of a text that has a NUL in it."""
+    if "\0" in path:
+        raise FileNotFoundError(errno.ENOENT, os.strerror(errno.ENOENT), path)
 
 
 def _named(exc: OSError, path: str) -> OSError:

@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import ctypes
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 
 from ansible_collections.rdma.cluster.plugins.module_utils._command import Runner
 from ansible_collections.rdma.cluster.plugins.module_utils._files import ManagedFile
@@ -20,6 +21,17 @@ from ansible_collections.rdma.cluster.plugins.module_utils._sysroot import SysRo
 STA_UNSYNC = 0x0040
 #: A folder of chrony's own on Debian and Ubuntu (sourcedir of chrony.conf(5), chrony 4.0).
 SOURCES_FILE = "/etc/chrony/sources.d/rdma-cluster.sources"
+
+
+CLOCKSOURCE = "/sys/devices/system/clocksource/clocksource0"
+
+
+@dataclass(frozen=True)
+class ClockSource:
+    """The counter that the kernel reads the time from, and those that it could use. Programs count CPU cycles by the tsc of an x86 CPU."""
+
+    current: str
+    available: list[str]
 
 
 class Timex(ctypes.Structure):
@@ -64,6 +76,15 @@ def time_files(servers: Sequence[str]) -> list[ManagedFile]:
     """chrony's file of these servers; none: that it shall go. Servers that the distribution names stay where they are."""
     lines = "".join(f"server {name} iburst\n" for name in servers)
     return [ManagedFile(SOURCES_FILE, f"# Managed by rdma.cluster.\n{lines}" if servers else None)]
+
+
+def read_clocksource(sys: SysRoot) -> ClockSource | None:
+    """The clock source of the kernel (drivers/base, kernel/time/clocksource.c); None if its file is not there or not readable."""
+    try:
+        current, available = (sys.text(f"{CLOCKSOURCE}/{name}_clocksource") for name in ("current", "available"))
+    except OSError:
+        return None
+    return None if current is None else ClockSource(current, (available or "").split())
 
 
 def read_hardware_clocks(sys: SysRoot) -> dict[str, str]:

@@ -31,6 +31,12 @@ options:
   max_cstate_latency_us:
     description: Idle states that take longer to wake up from, in microseconds, are not entered.
     type: int
+  change_allowed:
+    description:
+      - Whether to make the change while a GPU process or a job uses the host.
+      - If V(false), the module changes nothing on a host in use and reports the difference in RV(withheld).
+    type: bool
+    default: false
 """
 
 EXAMPLES = r"""
@@ -48,6 +54,11 @@ live:
   returned: always
   sample:
     - [governor of the CPUs, powersave, performance]
+withheld:
+  description: What was left as it is, and who uses the host; empty if nothing was.
+  type: str
+  returned: always
+  sample: "governor of the CPUs: powersave to performance (job process 4711 (slurmstepd))"
 """
 
 from ansible.module_utils.basic import AnsibleModule
@@ -56,18 +67,26 @@ from ansible_collections.rdma.cluster.plugins.module_utils._command import Subpr
 from ansible_collections.rdma.cluster.plugins.module_utils._cpu import read_cpu
 from ansible_collections.rdma.cluster.plugins.module_utils._cpu_ensure import CpuWish, ensure_cpu
 from ansible_collections.rdma.cluster.plugins.module_utils._errors import ApplyError, CommandError, ParseError
+from ansible_collections.rdma.cluster.plugins.module_utils._load import idle_refusal
 from ansible_collections.rdma.cluster.plugins.module_utils._sysroot import SysRoot
 
 
 def main() -> None:
-    spec = {"governor": {"type": "str"}, "max_cstate_latency_us": {"type": "int"}}
-    module = AnsibleModule(argument_spec=spec, supports_check_mode=True)
-    wish = CpuWish(**{name: module.params[name] for name in spec})
+    wishes = {"governor": {"type": "str"}, "max_cstate_latency_us": {"type": "int"}}
+    module = AnsibleModule(argument_spec={**wishes, "change_allowed": {"type": "bool", "default": False}}, supports_check_mode=True)
+    wish = CpuWish(**{name: module.params[name] for name in wishes})
     try:
-        result = ensure_cpu(wish, runner=SubprocessRunner(), look=lambda: read_cpu(SysRoot(), running=True), check_mode=module.check_mode)
+        result = ensure_cpu(
+            wish,
+            runner=SubprocessRunner(),
+            look=lambda: read_cpu(SysRoot(), running=True),
+            check_mode=module.check_mode,
+            refused=(refused := idle_refusal(SysRoot(), allowed=module.params["change_allowed"])),
+        )
     except (ApplyError, CommandError, ParseError, OSError) as error:
         module.fail_json(msg=str(error))
-    module.exit_json(changed=result.changed, live=result.live, diff=result.diffs)
+    withheld = f"{', '.join(result.withheld)} ({refused})" if result.withheld else ""
+    module.exit_json(changed=result.changed, live=result.live, withheld=withheld, diff=result.diffs)
 
 
 if __name__ == "__main__":

@@ -16,6 +16,7 @@ description:
     concerns, and is C(confirmed), C(excluded) or C(not checkable), with what was seen and with what to do, where.
   - Facts are what M(rdma.cluster.observe) or M(rdma.cluster.rdma_facts) have read in this run, of now and not of the time when the job
     failed. They are those of hosts and not of containers.
+  - Warnings of NCCL whose text it does not know are shown as C(unknown), grouped by their text.
   - The text and the data are stored in the folder of this run, as C(diagnosis.txt) and C(diagnosis.json). It changes nothing, and judges
     nothing; a log with failures is no failure of this task.
   - Works on the control node alone. Its task runs once for all hosts. A log of a million lines takes some seconds, and memory that does
@@ -40,6 +41,12 @@ options:
     description:
       - Who is meant by names that are neither those of the inventory nor the hosts' own, for example those of containers.
         The name in the log → the host's name in the inventory.
+    type: dict
+    default: {}
+  problems:
+    description:
+      - The problems of each host's intent, host → list of texts, as M(rdma.cluster.intent) returns them. Such an intent is not used.
+      - The text names the refused intents at its top. A host without any part of an intent is not refused.
     type: dict
     default: {}
 seealso:
@@ -78,7 +85,8 @@ confirmed:
   sample: [memlock]
 findings:
   description:
-    - Each kind of line, in the order in which to look at them; C(is) is C(error), C(symptom), C(remark) or C(consequence).
+    - Each kind of line, in the order in which to look at them; C(is) is C(error), C(symptom), C(unknown), C(remark) or C(consequence).
+    - Warnings of NCCL that fit no known text have the kind C(nccl.unknown), with one entry for each text.
   type: list
   elements: dict
   returned: success
@@ -123,6 +131,10 @@ unknown_hosts:
   description: Names in the log that are no host of the play.
   type: list
   elements: str
+  returned: success
+refused_intents:
+  description: The hosts whose intent is refused, each with its problems; their causes are checked by facts alone.
+  type: dict
   returned: success
 stored:
   description: The file with all of it on the control node.

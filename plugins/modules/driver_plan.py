@@ -28,6 +28,16 @@ options:
     description: Whether the driver may be reloaded in the running host.
     type: bool
     default: false
+  switch_allowed:
+    description:
+      - Whether packages of an installed stack may be removed, to switch to another stack or version.
+      - The change also waits until the host is idle.
+    type: bool
+    default: false
+  removal:
+    description:
+      - What M(rdma.cluster.driver_removal) returned just before. Without it no package of an installed stack is removed.
+    type: dict
   group:
     description: A group of the inventory that the host joins if it has to be started again, in a way that is allowed.
     type: str
@@ -51,7 +61,7 @@ plan:
   returned: always
   contains:
     stack:
-      description: The wished stack, V(inbox), V(doca) or V(mlnx_ofed).
+      description: The planned stack, V(inbox), V(doca) or V(mlnx_ofed); of V(keep) the installed one, V(add_on) for one of another kind.
       type: str
     version:
       description: The wished version; none for V(inbox).
@@ -60,7 +70,7 @@ plan:
       description: The kernel that runs.
       type: str
     installed:
-      description: The C(stack) that is installed, and its C(version).
+      description: The installed C(stack), its C(version), and its C(packages) by name with their versions.
       type: dict
     change:
       description: One of V(none), V(install), V(upgrade), V(downgrade), V(switch), V(rebuild).
@@ -71,6 +81,16 @@ plan:
     refused:
       description: Why nothing may be changed, and what to do; none if nothing is refused.
       type: str
+    switch:
+      description:
+        - Whether the change removes packages of an installed stack (C(needed)), its C(packages), the C(dependants) of others that are
+          removed too, C(withheld), none or why it is not done now, and the whole C(reason) in words.
+        - As long as it is withheld, everything is left as it is, and the host has the facts C(driver_switch_required) and
+          C(driver_switch_reason).
+      type: dict
+    files:
+      description: Whether the repository and the kernel hook are managed; not for a kept stack, and not where a switch is withheld.
+      type: bool
     remove:
       description: The stack that is uninstalled first by its own uninstaller, if one is.
       type: str

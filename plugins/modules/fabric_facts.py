@@ -188,6 +188,14 @@ subnet_manager:
       description: A count that grows while it lives.
       type: int
       returned: success
+    kind:
+      description: The kind of node that it runs on, V(host) or V(switch). V(null) with O(graph=true), and where the node did not answer.
+      type: str
+      returned: success
+    description:
+      description: The description of that node. V(null) as RV(subnet_manager.kind).
+      type: str
+      returned: success
 subnet_managers:
   description: All that take part in the plane, each as RV(subnet_manager), the master first. V(null) if that is not known.
   returned: success
@@ -253,7 +261,7 @@ def main() -> None:
         facts = read_fabric(SubprocessRunner(), SysRoot("/"), asked)
         graph, managers = facts.graph.to_dict(), facts.managers
     else:
-        managers = read_managers(Tools(SubprocessRunner(), SysRoot("/"), asked))
+        managers = read_managers(Tools(SubprocessRunner(), SysRoot("/"), asked), identify=True)
     module.exit_json(
         graph=graph,
         subnet_manager=asdict(managers.master) if managers.master is not None else None,

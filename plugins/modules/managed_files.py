@@ -8,9 +8,10 @@ from __future__ import annotations
 DOCUMENTATION = r"""
 module: managed_files
 version_added: 0.1.0
-short_description: Several files as they shall be, in one call
+short_description: Manage several files in one call
 description:
-  - Compares each file with what it shall be, and replaces as a whole those that differ; their folders are made.
+  - Compares each file with its planned content and writes those that differ. Missing folders are created.
+  - A file is replaced as a whole, or only a marked block in it is managed and all other lines are kept.
   - One call for a list of files, because a remote task costs the control node far more than the work that it does.
 author:
   - the rdma.cluster authors (@rdma-cluster)
@@ -36,9 +37,21 @@ options:
         description: The whole text. Without it, the file shall not be there.
         type: str
       mode:
-        description: Permission bits in octal digits.
+        description: Permission bits in octal digits. With O(files[].block), only of a file that is created.
         type: str
         default: "0644"
+      block:
+        description:
+          - Manage only a block between two marker lines, at the end of the file if it has none yet. All other lines are kept.
+          - O(files[].content) is then the text of the block. A file without the block that begins with the line
+            C(# Managed by rdma.cluster) was replaced as a whole by an earlier version, and is once more.
+        type: bool
+        default: false
+      replaced:
+        description: Names of variables. With O(files[].block), lines outside of the block that set one of them become comments.
+        type: list
+        elements: str
+        default: []
 """
 
 EXAMPLES = r"""
@@ -48,6 +61,7 @@ EXAMPLES = r"""
       - path: /etc/nccl.conf
         content: |
           NCCL_IB_HCA==mlx5_0:1,mlx5_1:1
+        block: true
 """
 
 RETURN = r"""
@@ -62,7 +76,13 @@ from ansible.module_utils.basic import AnsibleModule
 
 from ansible_collections.rdma.cluster.plugins.module_utils._files import ManagedFile, ensure_files
 
-FILE_SPEC = {"path": {"type": "str", "required": True}, "content": {"type": "str"}, "mode": {"type": "str", "default": "0644"}}
+FILE_SPEC = {
+    "path": {"type": "str", "required": True},
+    "content": {"type": "str"},
+    "mode": {"type": "str", "default": "0644"},
+    "block": {"type": "bool", "default": False},
+    "replaced": {"type": "list", "elements": "str", "default": []},
+}
 
 
 def main() -> None:
@@ -71,7 +91,10 @@ def main() -> None:
         supports_check_mode=True,
     )
     try:
-        files = [ManagedFile(file["path"], file["content"], int(file["mode"], 8)) for file in module.params["files"]]
+        files = [
+            ManagedFile(file["path"], file["content"], int(file["mode"], 8), file["block"], tuple(file["replaced"]))
+            for file in module.params["files"]
+        ]
         changes = ensure_files(files, check_mode=module.check_mode)
     except (OSError, ValueError) as error:
         module.fail_json(msg=str(error))

@@ -84,6 +84,10 @@ options:
         type: list
         elements: str
         default: []
+      rail_interfaces:
+        description: The interfaces of rails, each with the name of its rail. Traffic that sets jobs up should not use them.
+        type: dict
+        default: {}
 seealso:
   - plugin: rdma.cluster.nccl_lint
     plugin_type: filter
@@ -174,6 +178,7 @@ PLAN = {
     "rails_apart": {"type": "bool"},
     "gpudirect": {"type": "str", "choices": ["dmabuf", "peermem", "none"]},
     "asked_for": {"type": "list", "elements": "str", "default": []},
+    "rail_interfaces": {"type": "dict", "default": {}},
 }
 ASKED = {
     "users": {"type": "list", "elements": "str", "default": ["root"]},

@@ -76,11 +76,11 @@ live:
   sample:
     ens1: ["rx 1024, tx 1024", "rx 8192, tx 8192"]
 withheld:
-  description: The interfaces whose rings differ and were left, because O(reset_allowed) is V(false).
+  description: The interfaces whose rings differ and stay as they are, because O(reset_allowed) is V(false) or the host is in use.
   type: list
   elements: str
   returned: always
-  sample: ["ens1: rx 1024, tx 1024, wished rx 8192, tx 8192"]
+  sample: ["ens1: rx 1024, tx 1024, requested rx 8192, tx 8192 (not allowed)"]
 """
 
 from ansible.module_utils.basic import AnsibleModule
@@ -88,6 +88,7 @@ from ansible.module_utils.basic import AnsibleModule
 from ansible_collections.rdma.cluster.plugins.module_utils._command import SubprocessRunner
 from ansible_collections.rdma.cluster.plugins.module_utils._errors import ApplyError, CommandError, ParseError
 from ansible_collections.rdma.cluster.plugins.module_utils._ethtool_ioctl import IoctlPort
+from ansible_collections.rdma.cluster.plugins.module_utils._load import refusal
 from ansible_collections.rdma.cluster.plugins.module_utils._rings import RailRings, ensure_rings
 from ansible_collections.rdma.cluster.plugins.module_utils._sysroot import SysRoot
 
@@ -115,7 +116,7 @@ def main() -> None:
             runner=SubprocessRunner(),
             port=IoctlPort(),
             sys=SysRoot(),
-            reset_allowed=module.params["reset_allowed"],
+            refused=refusal(SysRoot(), SubprocessRunner(), allowed=module.params["reset_allowed"]),
             check_mode=module.check_mode,
         )
     except (ApplyError, CommandError, ParseError, OSError) as error:

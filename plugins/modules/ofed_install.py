@@ -18,6 +18,8 @@ description:
     quoted, and its whole log is brought into the folder of this run, C(driver/HOST.log).
   - An installer that ends with 0 is not believed, but looked after. The task fails if the kernel's own C(mlx5_core) would be loaded, if
     another version is installed, and if DKMS says that it could not build a module.
+  - An installed stack is removed only while nothing uses it. Modules of others on top of it, open devices, storage over RDMA, processes
+    on GPUs and jobs are looked for on the host just before, and each of them is a failure that has changed nothing.
   - Nothing happens where the wished version is installed and built for the running kernel. The driver that is in use is not exchanged,
     this comes with the next boot or a restart of the driver.
 author:
@@ -74,6 +76,13 @@ options:
     type: list
     elements: str
     default: [/usr/sbin/ofed_uninstall.sh, --force]
+  may_remove:
+    description:
+      - The packages that the removal of an installed stack may remove, with those of others that depend on them, as
+        M(rdma.cluster.driver_removal) lists them. If more would be removed, nothing is.
+      - Without it packages are not compared.
+    type: list
+    elements: str
   timeout_seconds:
     description: After this time systemd ends it, which is a failure.
     type: int
@@ -196,6 +205,7 @@ def main() -> None:
             "folder": {"type": "str", "default": FOLDER},
             "tmpdir": {"type": "str"},
             "uninstaller": {"type": "list", "elements": "str", "default": list(UNINSTALLER)},
+            "may_remove": {"type": "list", "elements": "str"},
             **OPTIONS,
         },
         required_if=[("state", "present", ("archive", "checksum", "version"))],
@@ -215,14 +225,15 @@ def apply(options: dict, *, check_mode: bool) -> Report:
     folder, seconds = Path(options["folder"]), options["timeout_seconds"]
     host, runner = options["host"] or "this host", SubprocessRunner()
     if options["state"] == "absent":
-        remover = OfedUninstaller(Removal(options["uninstaller"], folder, seconds, host), runner)
+        remover = OfedUninstaller(Removal(options["uninstaller"], folder, seconds, host, options["may_remove"]), runner)
         return (
             remover.collected(options["poll_seconds"])
             if options["collect"]
             else remover.absent(options["poll_seconds"], check_mode=check_mode)
         )
     tmpdir = Path(options["tmpdir"]) if options["tmpdir"] else None
-    wish = Wish(Path(options["archive"]), options["checksum"], options["version"], options["flags"], folder, tmpdir, seconds, host)
+    archive, version = Path(options["archive"]), options["version"]
+    wish = Wish(archive, options["checksum"], version, options["flags"], folder, tmpdir, seconds, host, options["may_remove"])
     installer = OfedInstaller(wish, runner)
     return (
         installer.collected(options["poll_seconds"])

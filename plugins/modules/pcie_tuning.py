@@ -8,17 +8,21 @@ from __future__ import annotations
 DOCUMENTATION = r"""
 module: pcie_tuning
 version_added: 0.1.0
-short_description: Read requests of NICs and ACS between GPUs and NICs, now and at boot
+short_description: MRRS of NICs and ACS between GPUs and NICs, now and at boot
 description:
-  - Sets the greatest read request (MRRS) of all functions of the given NICs' cards. Only bits 14:12 of Device Control are written, as
+  - Sets MRRS (maximum read request size) of all functions of the given NICs' cards. Only bits 14:12 of Device Control are written, as
     C(setpci -s ADDRESS CAP_EXP+8.w=5000:7000) does for 4096 bytes.
   - On bare metal, switches off what redirects traffic on the bridges above GPUs and these NICs (C(SrcValid), C(ReqRedir), C(CmpltRedir)
     and C(UpstreamFwd) of ACS Control). Other controls stay.
   - Each word is read, written only where it differs, and read back; what does not stick is an error.
-  - The greatest payload (MPS) is told and never written. It must fit the whole way to the root, and is the firmware's or the kernel's.
-  - Installs C(rdma-pcie.service), which applies the very same file with the very same code at every boot, and fails where that fails.
+  - The maximum payload size (MPS) is reported and never written. It must fit the whole path to the root port, and belongs to the
+    firmware or the kernel.
+  - Installs C(rdma-pcie.service), which applies the same file with the same code at every boot, and fails where that fails. The service
+    is installed only after the settings have been applied.
   - The settings are lost at a reset of the card too (C(mlxfwreset)); run the module again after one.
-  - Secure Boot may lock the kernel down, which then forbids every such write; that is an error.
+  - While a GPU process or a job is on the host, a setting that differs is not written; RV(withheld) reports it.
+  - Kernel lockdown, which Secure Boot enables, forbids every such write. The settings are then left as they are, RV(withheld) reports
+    them, and the service is removed. Where lockdown is enabled later, the service reports it in the journal and does not fail.
 author:
   - the rdma.cluster authors (@rdma-cluster)
 extends_documentation_fragment:
@@ -36,8 +40,12 @@ options:
     type: list
     elements: str
     required: true
+  mrrs_nics:
+    description: Those of O(nics) whose MRRS is set; all of them if absent.
+    type: list
+    elements: str
   mrrs_bytes:
-    description: The greatest read request. Without it, it is left as it is.
+    description: MRRS in bytes. Without it, it is left as it is.
     type: int
     choices: [128, 256, 512, 1024, 2048, 4096]
   acs:
@@ -52,7 +60,7 @@ options:
 """
 
 EXAMPLES = r"""
-- name: Read requests of 4096 bytes
+- name: Set MRRS to 4096 bytes
   rdma.cluster.pcie_tuning:
     nics: ["0000:3d:00.0", "0000:5e:00.0"]
     mrrs_bytes: 4096
@@ -98,6 +106,13 @@ left:
   type: list
   elements: dict
   returned: always
+withheld:
+  description:
+    - The changes that were requested and not made, by their effect, C(mrrs) or C(acs_write), with functions, values and the reason.
+    - If there is one, no setting was written.
+  type: dict
+  returned: always
+  sample: {"mrrs": "0000:3d:00.0 MRRS of 512 bytes → MRRS of 4096 bytes; GPU process 4711 (python3)"}
 """
 
 from ansible.module_utils.basic import AnsibleModule
@@ -116,6 +131,7 @@ def main() -> None:
     module = AnsibleModule(
         argument_spec={
             "nics": {"type": "list", "elements": "str", "required": True},
+            "mrrs_nics": {"type": "list", "elements": "str"},
             "mrrs_bytes": {"type": "int", "choices": list(MRRS_BYTES)},
             "acs": {"type": "str", "choices": list(MODES), "default": LEAVE},
         },

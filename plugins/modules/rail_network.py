@@ -10,9 +10,14 @@ module: rail_network
 version_added: 0.1.0
 short_description: Give rails their address and MTU, now and at boot
 description:
-  - Writes one file a rail for the network manager of the host and compares the live interface with it.
-  - Only an interface that differs is reconfigured, never the whole host's network; the result is read back.
-  - Files of ours for rails that are no longer O(planned) are removed.
+  - Changes only what differs on a live interface, with C(ip), and reads the result back. A missing address is added beside the others.
+  - Writes one file a rail for the network manager of the host, which configures the rail at boot.
+  - A change that harms a running job is withheld while the rail is in use, and returned in RV(withheld). Such a change removes an
+    address, changes an MTU, or makes the network manager load a file, start, or reconfigure the interface. A rail is in use while a
+    process or a module of the kernel holds queue pairs on its port, or while the host has a GPU process or a job. The module reads
+    this on the host when it runs. What cannot be read counts as in use.
+  - A rail whose change is withheld keeps its file as well.
+  - Removes files of ours for rails that are no longer O(planned).
 author:
   - the rdma.cluster authors (@rdma-cluster)
 extends_documentation_fragment:
@@ -46,6 +51,12 @@ options:
         description: The interface that this NIC has now.
         type: str
         required: true
+      device:
+        description: The RDMA device of the rail; its queue pairs show whether the rail is in use.
+        type: str
+      port:
+        description: The port of O(rails[].device).
+        type: int
       address:
         description: IPv4 address with prefix length, V(192.168.100.1/24).
         type: str
@@ -79,6 +90,10 @@ options:
                 description: MTU of the interface in bytes.
                 type: int
                 required: true
+  change_allowed:
+    description: Apply changes that harm a running job also while a rail is in use.
+    type: bool
+    default: false
   planned:
     description: The names of all rails of the host, also those whose NIC is not there now; the files of others are removed.
     type: list
@@ -101,19 +116,49 @@ EXAMPLES = r"""
 
 RETURN = r"""
 live:
-  description: What differed on each interface before it was reconfigured, pairs of what was seen and what was wished.
+  description: What was changed on each interface, pairs of what was there and what is planned. In check mode everything that differs.
   type: dict
   returned: always
   sample:
     ens1:
       - [MTU 1500 bytes, MTU 9000 bytes]
+withheld:
+  description: The changes that are withheld because a rail is in use.
+  type: list
+  elements: dict
+  returned: always
+  contains:
+    rail:
+      description: Name of the rail.
+      type: str
+    netdev:
+      description: Name of the interface; null for a rail that is no longer planned.
+      type: str
+    change:
+      description: The change in words.
+      type: str
+    users:
+      description: The users of the rail in words.
+      type: str
+  sample:
+    - rail: rail0
+      netdev: ens1
+      change: MTU 1500 bytes → MTU 9000 bytes (restarts the interface's queues)
+      users: 1 queue pair of ib_write_bw (pid 4711) on mlx5_0/1
+reason:
+  description: The same in one text, for people; empty if nothing is withheld.
+  type: str
+  returned: always
 """
+
+from dataclasses import asdict
 
 from ansible.module_utils.basic import AnsibleModule
 
 from ansible_collections.rdma.cluster.plugins.module_utils import _networkd
 from ansible_collections.rdma.cluster.plugins.module_utils._command import SubprocessRunner
 from ansible_collections.rdma.cluster.plugins.module_utils._errors import ApplyError, CommandError, ParseError
+from ansible_collections.rdma.cluster.plugins.module_utils._sysroot import SysRoot
 
 MANAGERS = {"networkd": _networkd}
 CHILD_SPEC = {
@@ -125,6 +170,8 @@ RAIL_SPEC = {
     "name": {"type": "str", "required": True},
     "nic": {"type": "dict", "required": True},
     "netdev": {"type": "str", "required": True},
+    "device": {"type": "str"},
+    "port": {"type": "int"},
     "address": {"type": "str"},
     "mtu_bytes": {"type": "int", "required": True},
     "ipoib": {
@@ -143,16 +190,22 @@ def main() -> None:
             "manager": {"type": "str", "choices": list(MANAGERS), "default": "networkd"},
             "rails": {"type": "list", "elements": "dict", "required": True, "options": RAIL_SPEC},
             "planned": {"type": "list", "elements": "str", "required": True},
+            "change_allowed": {"type": "bool", "default": False},
         },
         supports_check_mode=True,
     )
     try:
         rails = [_networkd.make_rail(rail) for rail in module.params["rails"]]
         manager = MANAGERS[module.params["manager"]]
-        result = manager.ensure(rails, module.params["planned"], runner=SubprocessRunner(), check_mode=module.check_mode)
+        result = manager.ensure(
+            rails, module.params["planned"], runner=SubprocessRunner(), sys=SysRoot(), check_mode=module.check_mode,
+            change_allowed=module.params["change_allowed"],
+        )  # fmt: skip
     except (ApplyError, CommandError, ParseError, OSError) as error:
         module.fail_json(msg=str(error))
-    module.exit_json(changed=result.changed, live=result.live, diff=result.diffs)
+    reason = "; ".join(each.words for each in result.withheld)
+    withheld = [asdict(each) for each in result.withheld]
+    module.exit_json(changed=result.changed, live=result.live, diff=result.diffs, withheld=withheld, reason=reason)
 
 
 if __name__ == "__main__":

@@ -33,7 +33,7 @@ options:
     description:
       - What to read beside devices, their ports and PCIe paths and interfaces, which are always read and cost no process.
       - V(all), V(min) for nothing else, or some of V(counters), V(gpus) (with GPUDirect and IOMMU), V(host) (limits, kernel settings,
-        files, units, load, time, file systems), V(netdevs) (addresses, who manages each interface, ethtool, the MTU of ports),
+        files, units, load, time, memory, file systems), V(netdevs) (addresses, who manages each interface, ethtool, the MTU of ports),
         V(optics) (the modules in the cages), V(qos) (RoCE quality of service of interfaces) and V(stack) (kernel modules and their
         files, DKMS, kernels, headers, packages).
       - A C(!) in front leaves one out.
@@ -491,6 +491,10 @@ ansible_facts:
               description: Whether Secure Boot is on, as the kernel takes it. V(null) without EFI.
               type: bool
               returned: success
+            lockdown:
+              description: Kernel lockdown, V(none), V(integrity) or V(confidentiality). V(null) without its file.
+              type: str
+              returned: success
             dkms:
               description: Modules that DKMS knows, each with C(name), C(version), C(kernel), C(arch) and C(state).
               type: list
@@ -510,10 +514,11 @@ ansible_facts:
           description:
             - C(service_memlock), the locked memory that a service gets, read inside a transient one, C(unlimited) or C(bytes).
               V(null) for a captured tree.
-            - C(login_memlock), what logins of everybody (C(*)) and of C(root) get, C(unlimited), C(value) in KiB and the C(file) that
-              says so last; V(null) where none does.
+            - C(login_memlock), what logins of everybody (C(*)) and of C(root) get, C(unlimited), C(value) in KiB and the C(file)
+              and C(line) that set it last; V(null) where none does.
             - The same of open files, C(service_open_files) and C(login_open_files); C(running), the locked memory that services of ours
-              and of schedulers run with; C(remove_ipc), whether logind removes the shared memory of users who have logged out.
+              and of schedulers run with; C(remove_ipc), whether logind removes the shared memory of users who have logged out;
+              C(service_sources), of C(memlock) and C(nofile) the C(file), C(line) and C(value) of systemd's configuration that set it.
           type: dict
           returned: success
         sysctl:
@@ -526,6 +531,8 @@ ansible_facts:
           description:
             - Files of this collection on the host, by their path, each with C(sha256), C(mode) and C(owner), the numbers of user
               and group.
+            - Of C(/etc/nccl.conf) and the files asked for also C(block), the SHA-256 of the managed block, and C(others), the variables
+              of NCCL that lines outside of the block set.
           type: dict
           returned: success
         module_parameters:
@@ -581,7 +588,10 @@ ansible_facts:
         time:
           description:
             - Whether the clock is C(synchronised); what C(chrony) says of it, V(null) where it does not run, with C(source),
-              C(offset_seconds) and C(sources); which interfaces have C(hardware_clocks).
+              C(offset_seconds) and C(sources); why a chrony that runs does not answer (C(chrony_unread)); which interfaces have
+              C(hardware_clocks).
+            - C(clock_seconds), the host's time of day when it was read; C(clocksource), what the kernel counts time with, C(current) and
+              C(available). In the run's folder also C(between_seconds), the control node's clock before and after the reading.
           type: dict
           returned: success
         cpu:
@@ -591,7 +601,13 @@ ansible_facts:
           type: dict
           returned: success
         filesystems:
-          description: C(free_bytes) and C(size_bytes) of C(/), C(/boot), C(/var) and C(/dev/shm).
+          description: C(free_bytes), C(size_bytes), C(free_inodes) and C(inodes) of C(/), C(/boot), C(/var) and C(/dev/shm).
+          type: dict
+          returned: success
+        memory:
+          description:
+            - Main memory, C(total_bytes) and C(available_bytes), and what holds it, C(shared_bytes) (shared memory and tmpfs),
+              C(huge_bytes) (reserved for huge pages) and C(huge_free_bytes) (of those not in use).
           type: dict
           returned: success
         session:
@@ -602,7 +618,8 @@ ansible_facts:
           description:
             - What is installed of NCCL. C(library), the file that C(libnccl.so.2) leads to, and its C(version); C(tests), what the
               collection has installed of nccl-tests (C(folder), C(version), C(wish)); C(openmpi), the version of the distribution's
-              package. Each is V(null) where it is not there. What frameworks and containers bring is not looked for.
+              package. Each is V(null) where it is not there; C(tests_unread) says why that of nccl-tests is not known. What frameworks
+              and containers bring is not looked for.
           type: dict
           returned: success
         nccl_files:

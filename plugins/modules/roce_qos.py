@@ -66,6 +66,11 @@ withheld:
   type: dict
   returned: always
   sample: {"ens1": ["pfc"]}
+refused:
+  description: Why the settings in RV(withheld) were not written; V(not allowed), or the processes that use the host.
+  type: str
+  returned: always
+  sample: GPU process 4711 (python3)
 missing:
   description: NICs that are not there.
   type: list
@@ -90,6 +95,7 @@ from ansible.module_utils.basic import AnsibleModule
 from ansible_collections.rdma.cluster.plugins.module_utils._command import SubprocessRunner
 from ansible_collections.rdma.cluster.plugins.module_utils._errors import ApplyError, CommandError, ParseError
 from ansible_collections.rdma.cluster.plugins.module_utils._ethtool_ioctl import IoctlPort
+from ansible_collections.rdma.cluster.plugins.module_utils._load import refusal
 from ansible_collections.rdma.cluster.plugins.module_utils._qos_apply import QosHost
 from ansible_collections.rdma.cluster.plugins.module_utils._qos_service import ensure_service
 from ansible_collections.rdma.cluster.plugins.module_utils._rdma_cm import Configfs
@@ -108,13 +114,15 @@ def main() -> None:
     given = module.params
     host = QosHost(SysRoot("/"), SubprocessRunner(), IoctlPort(), Configfs())
     try:
-        result = ensure_service(given["profile"], given["nics"], host, check_mode=module.check_mode, toggle_allowed=given["toggle_allowed"])
+        refused = refusal(host.sys, host.runner, allowed=given["toggle_allowed"])
+        result = ensure_service(given["profile"], given["nics"], host, check_mode=module.check_mode, toggle_allowed=not refused)
     except (ApplyError, CommandError, ParseError, OSError) as error:
         module.fail_json(msg=str(error))
     module.exit_json(
         changed=result.changed,
         written=result.written,
         withheld=result.withheld,
+        refused=refused if result.withheld else "",
         missing=result.ports.missing,
         waiting=result.ports.waiting,
         removed=result.removed,

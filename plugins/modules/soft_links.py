@@ -42,6 +42,12 @@ options:
         description: The NIC, named by exactly one of C(pci) (V(0000:21:00.0)) and C(mac).
         type: dict
         required: true
+  replace_allowed:
+    description:
+      - Whether to delete and create again a device that is on another NIC, while a GPU process or a job uses the host.
+      - If V(false), the module changes nothing on a host in use and names such devices in RV(withheld).
+    type: bool
+    default: false
 """
 
 EXAMPLES = r"""
@@ -60,13 +66,20 @@ created:
   elements: str
   returned: always
   sample: [rxe_rail0]
+withheld:
+  description: The devices on another NIC that stay there, and who uses the host; empty if there is none.
+  type: str
+  returned: always
+  sample: rxe_rail0 (job process 4711 (slurmstepd))
 """
 
 from ansible.module_utils.basic import AnsibleModule
 
 from ansible_collections.rdma.cluster.plugins.module_utils._command import SubprocessRunner
 from ansible_collections.rdma.cluster.plugins.module_utils._errors import ApplyError, CommandError
+from ansible_collections.rdma.cluster.plugins.module_utils._load import idle_refusal
 from ansible_collections.rdma.cluster.plugins.module_utils._soft_link_service import ensure_soft_links
+from ansible_collections.rdma.cluster.plugins.module_utils._sysroot import SysRoot
 
 LINK_SPEC = {
     "name": {"type": "str", "required": True},
@@ -77,14 +90,19 @@ LINK_SPEC = {
 
 def main() -> None:
     module = AnsibleModule(
-        argument_spec={"links": {"type": "list", "elements": "dict", "required": True, "options": LINK_SPEC}},
+        argument_spec={
+            "links": {"type": "list", "elements": "dict", "required": True, "options": LINK_SPEC},
+            "replace_allowed": {"type": "bool", "default": False},
+        },
         supports_check_mode=True,
     )
     try:
-        result = ensure_soft_links(module.params["links"], runner=SubprocessRunner(), check_mode=module.check_mode)
+        refused = idle_refusal(SysRoot(), SubprocessRunner(), allowed=module.params["replace_allowed"])
+        result = ensure_soft_links(module.params["links"], runner=SubprocessRunner(), check_mode=module.check_mode, refused=refused)
     except (ApplyError, CommandError, OSError) as error:
         module.fail_json(msg=str(error))
-    module.exit_json(changed=result.changed, created=result.created, diff=result.diffs)
+    withheld = f"{', '.join(result.withheld)} ({refused})" if result.withheld else ""
+    module.exit_json(changed=result.changed, created=result.created, withheld=withheld, diff=result.diffs)
 
 
 if __name__ == "__main__":

@@ -11,10 +11,15 @@ version_added: 0.1.0
 short_description: Run opensm on ports of a host, now and at boot
 description:
   - Gives opensm its configuration and partitions, a set of files for each plane, and runs it by the service of its distribution.
-  - Compares files and service with what is wished, and the files with what the running opensm has read. A change of partitions, and of
-    most settings, is told to it by a signal; what it reads only when it starts needs O(restart_allowed).
-  - Stops instances of the same service on other ports, and removes files of ours for planes that are not in O(instances).
-  - After a start it waits for the port to become active.
+  - Compares files and service with the plan, and the files with what the running opensm has read. opensm reads a change of partitions, and
+    of most settings, at a signal. What it reads only when it starts needs O(restart_allowed).
+  - Before it starts or changes anything, it reads who is master of the plane (C(sminfo)). If the master is not one of
+    O(instances[].managers), or cannot be read, nothing is started or changed without O(takeover_allowed).
+  - If a change takes a P_Key or full membership from any port of the fabric, the partitions stay as they are without
+    O(partition_change_allowed), and RV(losses) names the ports.
+  - An allowed effect is refused while one of the hosts that it touches is in use (O(busy)).
+  - Units of opensm that this module did not configure are reported in RV(foreign). They are not stopped or changed.
+  - A converged host reads nothing of the fabric. After a start the module waits for the port to become active.
 author:
   - the rdma.cluster authors (@rdma-cluster)
 extends_documentation_fragment:
@@ -64,12 +69,55 @@ options:
         description: The text of partitions.conf.
         type: str
         required: true
+      diags:
+        description: The text of the file with the keys of the plane for the tools of infiniband-diags. Without it that file is removed.
+        type: str
+      default_given:
+        description: >-
+          Whether the intent gives the membership of the default partition. If V(false), a default partition of the present file whose
+          members are limited stays so.
+        type: bool
+        default: true
+      managers:
+        description: The ports of the hosts that may be master of the plane, each GUID with the name of its host.
+        type: dict
+        default: {}
+      lids:
+        description: The LIDs of these ports, as text.
+        type: list
+        elements: str
+        default: []
+      unread:
+        description: The hosts that may be master of the plane and whose ports are not known.
+        type: list
+        elements: str
+        default: []
   sharp:
     description: Whether NVIDIA's aggregation manager runs.
     type: bool
     default: false
+  ports:
+    description: The ports of the inventory's hosts, each GUID with host and device, V(node3 mlx5_0).
+    type: dict
+    default: {}
+  busy:
+    description: The hosts that are in use, each with what runs there, or why that is not known.
+    type: dict
+    default: {}
   restart_allowed:
-    description: Whether a running opensm may be started anew.
+    description: Whether a running opensm may be restarted. opensm then computes all routes again, under running jobs.
+    type: bool
+    default: false
+  takeover_allowed:
+    description: Whether opensm may be started or changed where another subnet manager is master, or where the master could not be read.
+    type: bool
+    default: false
+  partition_change_allowed:
+    description: Whether ports may lose a P_Key or full membership.
+    type: bool
+    default: false
+  stop_allowed:
+    description: Whether an opensm of this role may be stopped and removed that is no longer in O(instances).
     type: bool
     default: false
 """
@@ -89,24 +137,48 @@ steps:
   returned: always
   sample: ["reload opensm@0x0002c9030002fb05.service"]
 withheld:
-  description: Each plane whose opensm would have to be started anew, and why.
+  description: >-
+    Each effect (V(restart), V(takeover), V(partition_change), V(stop)) with the planes that need it, and why. It was not allowed, or it was
+    refused because hosts are in use.
   type: dict
   returned: always
   sample:
-    compute: ["routing_engine (null) → ftree"]
+    restart:
+      compute: ["routing_engine (null) → ftree"]
+    takeover: {}
+    partition_change: {}
+    stop: {}
+losses:
+  description: Each plane with the ports that lose a P_Key or full membership by the planned partitions, whether that was done or withheld.
+  type: dict
+  returned: always
+  sample:
+    compute: ["node3 mlx5_0 (0xa088c20300000031): loses 0x0101 (full)"]
+foreign:
+  description: Running units of opensm that this module did not configure.
+  type: list
+  elements: str
+  returned: always
+  sample: ["opensm@0x0002c9030002fb06.service"]
 """
 
 from ansible.module_utils.basic import AnsibleModule
 
 from ansible_collections.rdma.cluster.plugins.module_utils._command import SubprocessRunner
 from ansible_collections.rdma.cluster.plugins.module_utils._errors import ApplyError, CommandError, ParseError
-from ansible_collections.rdma.cluster.plugins.module_utils._opensm_ensure import ManagerHost, ensure_managers
+from ansible_collections.rdma.cluster.plugins.module_utils._opensm_ensure import EFFECTS, ManagerHost, ensure_managers
+from ansible_collections.rdma.cluster.plugins.module_utils._opensm_guard import Fleet
 from ansible_collections.rdma.cluster.plugins.module_utils._opensm_service import FLAVOURS, Instance
 from ansible_collections.rdma.cluster.plugins.module_utils._sysroot import SysRoot
 
 INSTANCE = {
     **{name: {"type": "str", "required": True} for name in ("plane", "guid", "device", "number", "config", "partitions")},
     "priority": {"type": "int", "required": True},
+    "diags": {"type": "str"},
+    "default_given": {"type": "bool", "default": True},
+    "managers": {"type": "dict", "default": {}},
+    "lids": {"type": "list", "elements": "str", "default": []},
+    "unread": {"type": "list", "elements": "str", "default": []},
 }
 
 
@@ -116,7 +188,9 @@ def main() -> None:
             "flavour": {"type": "str", "choices": list(FLAVOURS), "required": True},
             "instances": {"type": "list", "elements": "dict", "required": True, "options": INSTANCE},
             "sharp": {"type": "bool", "default": False},
-            "restart_allowed": {"type": "bool", "default": False},
+            "ports": {"type": "dict", "default": {}},
+            "busy": {"type": "dict", "default": {}},
+            **{f"{effect}_allowed": {"type": "bool", "default": False} for effect in EFFECTS},
         },
         supports_check_mode=True,
     )
@@ -127,12 +201,20 @@ def main() -> None:
             options["flavour"],
             ManagerHost(SysRoot(), SubprocessRunner()),
             sharp=options["sharp"],
-            restart_allowed=options["restart_allowed"],
+            fleet=Fleet(options["ports"], options["busy"]),
+            allowed=[effect for effect in EFFECTS if options[f"{effect}_allowed"]],
             check_mode=module.check_mode,
         )
     except (ApplyError, CommandError, ParseError, OSError) as error:
         module.fail_json(msg=str(error))
-    module.exit_json(changed=result.changed, steps=result.steps, withheld=result.withheld, diff=result.diffs)
+    module.exit_json(
+        changed=result.changed,
+        steps=result.steps,
+        withheld=result.withheld,
+        losses=result.losses,
+        foreign=result.foreign,
+        diff=result.diffs,
+    )
 
 
 if __name__ == "__main__":

@@ -28,6 +28,10 @@ options:
     description: The secrets of each plane, by its name, each with C(m_key), C(sm_key) and C(sa_key) as 64 bits in hexadecimal.
     type: dict
     default: {}
+  load:
+    description: Whether to find the hosts that are in use, which an allowed change of the fabric is refused for.
+    type: bool
+    default: false
 seealso:
   - module: rdma.cluster.subnet_manager
 """
@@ -51,6 +55,16 @@ instances:
 sharp:
   description: Whether NVIDIA's aggregation manager runs here.
   type: bool
+  returned: success
+ports:
+  description: The ports of the hosts of this run, each GUID with host and device.
+  type: dict
+  returned: success
+busy:
+  description: >-
+    With O(load), the hosts that are in use, each with what runs there. A host of the inventory that has C(rdma_rails) and is not in the
+    play counts as in use, because nobody read it.
+  type: dict
   returned: success
 ports_file:
   description:

@@ -13,7 +13,7 @@ from ansible.module_utils.parsing.convert_bool import boolean
 from ansible.plugins.action import ActionBase
 
 from ansible_collections.rdma.cluster.plugins.module_utils._load import busy_words
-from ansible_collections.rdma.cluster.plugins.plugin_utils._run_folder import RunFolder
+from ansible_collections.rdma.cluster.plugins.plugin_utils._run_folder import RunFolder, RunFolderError
 
 
 class RunAction(ActionBase):
@@ -27,8 +27,11 @@ class RunAction(ActionBase):
         result: dict[str, Any] = super().run(tmp, task_vars)
         self.variables: dict[str, Any] = task_vars or {}
         _validation, options = self.validate_argument_spec(dict(self.ARGUMENTS))  # type: ignore[no-untyped-call]
-        self.folder = RunFolder.current(str(self._setting("rdma_run_dir", "")))
-        return {**result, "changed": False, "run_folder": str(self.folder.path), **self.work(options)}
+        try:
+            self.folder = RunFolder.current(str(self._setting("rdma_run_dir", "")))
+            return {**result, "changed": False, "run_folder": str(self.folder.path), **self.work(options)}
+        except RunFolderError as error:
+            return {**result, "changed": False, "failed": True, "msg": str(error)}
 
     @property
     def host(self) -> str:

@@ -11,7 +11,11 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True)
 class Check:
-    """One check. threshold: what rdma_checks.ID.threshold means for it, "" where it has none; fixed: rdma_checks cannot change it."""
+    """One check. threshold: what rdma_checks.ID.threshold means for it, "" where it has none; fixed: rdma_checks cannot change it.
+
+    follows: the checks whose error on the same rail explains an `unknown` of this one, the most basic first; repeats: those whose error
+    explains an `error` of this one too, because both look at the same thing.
+    """
 
     stage: str
     subject: str
@@ -19,7 +23,12 @@ class Check:
     remedy: str
     threshold: str = ""
     fixed: bool = False
+    follows: tuple[str, ...] = ()
+    repeats: tuple[str, ...] = ()
 
+
+NO_NIC = ("intent.nic", "driver.nic")
+NO_DEVICE = (*NO_NIC, "driver.device")
 
 #: By the stable id that findings carry; in the order of the build.
 CHECKS: dict[str, Check] = {
@@ -66,7 +75,7 @@ CHECKS: dict[str, Check] = {
         "preflight",
         "the running kernel against the installed ones of its flavour; an error only where modules are built for kernels",
         "`/proc/sys/kernel/osrelease`, `/lib/modules`",
-        "reboot into the newest, or remove it",
+        "build the driver stack for the newest if it lacks it, then reboot into it; or remove it",
     ),
     "preflight.headers": Check(
         "preflight",
@@ -79,6 +88,12 @@ CHECKS: dict[str, Check] = {
         "Secure Boot against modules that nobody has signed",
         "the EFI variable `SecureBoot`; `modinfo` (signer)",
         "enrol the key that DKMS signs with (`mokutil --import`), or switch Secure Boot off",
+    ),
+    "preflight.lockdown": Check(
+        "preflight",
+        "kernel lockdown, which forbids writes to PCI configuration space; informational",
+        "`/sys/kernel/security/lockdown`",
+        "none needed; `host.pcie` reports the settings that are withheld",
     ),
     "preflight.disk": Check(
         "preflight",
@@ -119,9 +134,9 @@ CHECKS: dict[str, Check] = {
     ),
     "pcie.mrrs": Check(
         "preflight",
-        "the greatest read request of a card of mlx5",
+        "MRRS (maximum read request size) of each mlx5 card of 100 Gb/s or more, where `rdma_host.pcie.mrrs_bytes` is `leave`",
         "PCI configuration space",
-        "`setpci -s ADDRESS CAP_EXP+8.w=5000:7000` for every function, at every boot",
+        "`rdma_host.pcie.mrrs_bytes: auto` and `pcie_mrrs_allowed: true`",
     ),
     "pcie.acs": Check(
         "preflight",
@@ -142,7 +157,10 @@ CHECKS: dict[str, Check] = {
         "`iommu.passthrough=1` (on x86 also `iommu=pt`) on the kernel's command line, or off in the BIOS",
     ),
     "driver.package": Check(
-        "driver", "each RDMA package", "`/var/lib/dpkg/status`, `rpm -qa`", "run the driver stage; see what apt or dnf says on the host"
+        "driver",
+        "each RDMA package",
+        "`/var/lib/dpkg/status`, `rpm -qa`",
+        "run the driver stage; see what apt or dnf says on the host; with a vendor's stack install it from there",
     ),
     "driver.module": Check(
         "driver", "each kernel module that the rails need", "`/sys/module`", "`modprobe NAME` and `dmesg` tell the reason"
@@ -152,6 +170,7 @@ CHECKS: dict[str, Check] = {
         "each planned rail's NIC",
         "`/sys/class/net/*/device`, `…/address`",
         "correct `nic`, or look for the card; those that are there are named",
+        repeats=("intent.nic",),
     ),
     "driver.device": Check(
         "driver", "the RDMA device on that NIC", "`/sys/class/infiniband`", "`journalctl -u rdma-soft-links.service` or `dmesg`"
@@ -172,7 +191,7 @@ CHECKS: dict[str, Check] = {
         "driver",
         "where the modules below the rails come from and which version they are, against `rdma_driver`",
         "`modinfo` (filename, version, srcversion), `ofed_info`; how the last installation ended",
-        "remove the add-on, or see why the planned stack is not installed for this kernel",
+        "keep the installed stack (`stack: keep`), or allow the switch; see why the planned stack is not installed for this kernel",
     ),
     "driver.next_kernel": Check(
         "driver",
@@ -225,6 +244,7 @@ CHECKS: dict[str, Check] = {
         "`ports/N/state`, `phys_state`; `carrier`, `flags` of the interface",
         "cable, switch port, optic; or what set the interface down; on InfiniBand by its state: INIT lacks a subnet manager, "
         "Disabled was switched off",
+        follows=NO_DEVICE,
     ),
     "link.layer": Check("link", "the same port", "`ports/N/link_layer`", "`LINK_TYPE` of the NIC, or correct the intent"),
     "link.iwarp": Check(
@@ -268,14 +288,15 @@ CHECKS: dict[str, Check] = {
     "link.optic": Check(
         "link",
         "the readings of each rail's module against the module's own limits",
-        "`ethtool -m`",
-        "clean and reseat both ends, exchange the module or its partner; cooling",
+        "`ethtool -m`, on InfiniBand `mstlink -m`",
+        "clean and reseat both ends, exchange the module or its partner; cooling; where it could not be read, what the tool says; without "
+        "it (not applicable), install ethtool or mstflint",
     ),
     "link.sm": Check(
         "link",
-        "the subnet manager of each plane: one master, the intended one; who stands by; nobody else",
-        "`ports/N/sm_lid`, `lid`; `sminfo`, `saquery -s`",
-        "stop the other one, see why the intended one does not run, or start anew the one that does not hand over",
+        "the subnet manager of each plane: one master, the intended one; the standby; no other",
+        "`ports/N/sm_lid`, `lid`; `sminfo`, `saquery -s`, `smpquery nodeinfo`, `nodedesc`",
+        "plan or stop the other master, find out why the intended one does not run, or restart the one that does not hand over",
     ),
     "link.pkey": Check(
         "link",
@@ -287,7 +308,7 @@ CHECKS: dict[str, Check] = {
         "link",
         "whether the default partition joins what others keep apart",
         "the intent",
-        "leave 0x7fff out of `rdma_partitions`, or make it limited",
+        "`default_membership: limited`, or 0x7fff limited in `rdma_partitions`",
     ),
     "alike.rate": Check(
         "link",
@@ -345,9 +366,9 @@ CHECKS: dict[str, Check] = {
     ),
     "fabric.ratio": Check(
         "fabric",
-        "the oversubscription of each leaf, and of each spine below core switches, against the intended one",
+        "the oversubscription of each leaf, and of each spine below core switches, against the intended one; without one against 1",
         "the graph, as if known faults were mended; `rdma_fabric.planes.NAME.ratio`",
-        "add uplinks, move hosts, or correct `ratio`",
+        "add uplinks, move hosts, or set `ratio` to what is meant",
     ),
     "fabric.bisection": Check(
         "fabric",
@@ -363,9 +384,9 @@ CHECKS: dict[str, Check] = {
     ),
     "host.memlock": Check(
         "host",
-        "how much memory a service may lock",
-        "`/proc/self/limits` inside a transient service",
-        "see which drop-in of systemd overrides ours",
+        "how much memory a service and a login may lock",
+        "`/proc/self/limits` inside a transient service, `limits.d`; `system.conf.d`, `service.d` for the line that sets it",
+        "remove the line that is named, or run the host stage",
     ),
     "host.sysctl": Check("host", "each kernel setting, now and after a boot", "`/proc/sys`, `sysctl.d`", "see which later file sets it"),
     "host.files": Check(
@@ -384,7 +405,22 @@ CHECKS: dict[str, Check] = {
         "host",
         "how much memory the services that start jobs may lock, of those that run: SSH, slurmd, containerd, Docker, kubelet",
         "`/proc/PID/limits`",
-        "drain the host and restart the service",
+        "remove the line of its unit or drop-in that is named; drain the host and restart the service",
+    ),
+    "host.memory": Check(
+        "host",
+        "the memory that programs can have: an error below the smaller of 1 GiB and 5 %, a warning below the smaller of 4 GiB and 10 %",
+        "`/proc/meminfo`",
+        "stop the largest processes; fewer huge pages; files in `/dev/shm`",
+        threshold="GiB that must be available, instead of both limits",
+    ),
+    "host.shm": Check(
+        "host",
+        "free space and inodes of `/dev/shm`, where NCCL puts shared memory: an error below the smaller of 0.5 GiB and 10 %, or 1024 "
+        "inodes; a warning if it is smaller than 1 GiB and a quarter of the memory",
+        "`statvfs`, `/proc/meminfo`",
+        "`du -ah /dev/shm | sort -h | tail`; `mount -o remount,size=50% /dev/shm`",
+        threshold="GiB that must be free in `/dev/shm`",
     ),
     "host.rings": Check(
         "host",
@@ -400,9 +436,11 @@ CHECKS: dict[str, Check] = {
     ),
     "host.pcie": Check(
         "host",
-        "read requests of each rail's card and ACS between GPUs and NICs as planned, and the service that sets them at boot",
-        "PCI configuration space, `systemctl show`, files of ours",
-        "run the host stage; `pcie_acs_write_allowed: true` or another `rdma_host.pcie`; `journalctl --unit rdma-pcie.service`",
+        "MRRS of each rail's card and ACS between GPUs and NICs as requested, and the service that sets them at boot; a warning where our "
+        "default is withheld, or a job is on the host",
+        "PCI configuration space, `systemctl show`, files of ours, `/sys/kernel/security/lockdown`, `/proc`",
+        "`pcie_mrrs_allowed: true` or `pcie_acs_write_allowed: true` and the host stage; `rdma_host.pcie`; "
+        "`journalctl --unit rdma-pcie.service`",
     ),
     "host.time": Check(
         "host",
@@ -411,14 +449,33 @@ CHECKS: dict[str, Check] = {
         "`timedatectl set-ntp true`; `chronyc tracking`",
         threshold="the seconds that the clock may be off, instead of 0.1",
     ),
-    "network.mtu": Check("network", "the interface of each planned rail", "`/sys/class/net/IF/mtu`", "see what else manages the interface"),
+    "host.clock": Check(
+        "host",
+        "each host's clock against the median of all hosts and the control node; an error where more than half agree, else a warning",
+        "the time of day, read with the facts between two looks at the control node's clock",
+        "the same time servers; `chronyc makestep` while no job runs; `hwclock --systohc`",
+        threshold="the seconds that a clock may differ beyond the uncertainty of its reading, instead of 1",
+    ),
+    "host.clocksource": Check(
+        "host",
+        "the counter that the kernel reads the time from: the CPU's own, or a hypervisor's for it; anything else is a warning",
+        "`/sys/devices/system/clocksource/clocksource0`",
+        "`dmesg | grep -iE 'clocksource|tsc'`; write tsc back to `current_clocksource`; `tsc=nowatchdog` on the kernel command line",
+    ),
+    "network.mtu": Check(
+        "network", "the interface of each planned rail", "`/sys/class/net/IF/mtu`", "see what else manages the interface", follows=NO_NIC
+    ),
     "network.gid": Check(
-        "network", "the RoCE v2 GID of the rail's address", "`ports/N/gids`, `gid_attrs`", "see whether the interface has the address"
+        "network",
+        "the RoCE v2 GID of the rail's address",
+        "`ports/N/gids`, `gid_attrs`",
+        "see whether the interface has the address",
+        follows=NO_DEVICE,
     ),
     "network.rdma_mtu": Check(
         "network",
         "the MTU of RoCE on each planned rail: 4096 needs an MTU of 4192 at least",
-        "the port's active MTU, `/sys/class/net/IF/mtu`",
+        "`ibv_devinfo` (the port's active MTU), `/sys/class/net/IF/mtu`",
         "set `mtu_bytes` to 9000 on all hosts, and more on the switches",
     ),
     "network.address": Check(
@@ -432,6 +489,19 @@ CHECKS: dict[str, Check] = {
         "who claims the interface of each planned rail: one at most",
         "systemd-networkd's, NetworkManager's and ifupdown's own state in `/run`",
         "`networkctl`; `unmanaged-devices` of NetworkManager, `nmcli device set IF managed no` until a boot; `/etc/network/interfaces`",
+    ),
+    "network.boot": Check(
+        "network",
+        "what systemd-networkd makes of each planned rail at the next boot: the `.network` file that applies first, its drop-ins, MTU and "
+        "addresses, by file and line",
+        "`.network` files and their `.d` folders in `/etc`, `/run`, `/usr/local/lib` and `/usr/lib/systemd/network`; `systemctl show`",
+        "remove the line or the file that the finding names; run the network stage",
+    ),
+    "network.duplicate": Check(
+        "network",
+        "addresses of rails: none on a second host",
+        "`ip address show` of all hosts, `rdma_rails`",
+        "`ip addr del` on the host that must not have it; find who adds it",
     ),
     "alike.gid_index": Check(
         "network",
@@ -548,17 +618,36 @@ CHECKS: dict[str, Check] = {
         "GPU driver, kernel, rdma-core, symbols of the RDMA stack, loaded modules",
         "do what the finding says would help, or `rdma_gpudirect.path: none`",
     ),
+    "gpu.nics": Check(
+        "gpu",
+        "each GPU: a NIC of a compute rail on its NUMA node; NICs that serve as many GPUs each",
+        "the paths of GPUs and NICs on the PCI tree, NUMA nodes",
+        "`nvidia-smi topo -m`; move NICs, or plan those that are nearer",
+    ),
     "nccl.file": Check(
         "nccl",
         "nccl.conf, the environment file, and those of launchers",
         "the files' SHA-256 and mode",
         "run the nccl stage; see what else writes the file",
     ),
+    "nccl.socket_ifname": Check(
+        "nccl",
+        "where `NCCL_SOCKET_IFNAME` comes from: `rdma_nccl`, else the interface of Ansible's SSH session; or why it is not set",
+        "the session's address and the interfaces' addresses",
+        "set `rdma_nccl.socket_ifname`",
+    ),
+    "nccl.user_lines": Check(
+        "nccl",
+        "lines of others in nccl.conf that set a variable of the intent to another value: they are kept, and win",
+        "nccl.conf outside of the managed block",
+        "remove the line, or allow it with `nccl_conf_replace_allowed`; or set its value in `rdma_nccl.variables`",
+    ),
     "nccl.hca": Check(
         "nccl",
         "each device that `NCCL_IB_HCA` names",
         "`/sys/class/infiniband`",
         "run the driver and link stages; correct `NCCL_IB_HCA` in `rdma_nccl.variables`",
+        follows=NO_DEVICE,
     ),
     "nccl.gid_index": Check("nccl", "`NCCL_IB_GID_INDEX`, where NCCL is older than 2.21", "`ports/N/gids`", "use NCCL 2.21 or newer"),
     "nccl.lint": Check(
@@ -604,6 +693,7 @@ CHECKS: dict[str, Check] = {
         "MTU, flow control, cable or optic, PCIe, NUMA, in this order; [the pairs](pairs.md) says how the culprit is found",
         "the fraction of what link, MTU and PCIe path allow below which it is an error, instead of `rdma_pairs.fail_below`; of software "
         "devices that of what the fleet reaches, instead of `rdma_pairs.software_fail_below`",
+        follows=(*NO_DEVICE, "link.state", "network.gid"),
     ),
     "pair.latency": Check(
         "pairs",
@@ -611,6 +701,13 @@ CHECKS: dict[str, Check] = {
         "`ib_write_lat` or another, 2 bytes",
         "C-states, the NIC's NUMA node, the number of switches in between",
         "µs from which on it is an error, instead of 5 (InfiniBand and RoCE; the double for `ib_read_lat`)",
+    ),
+    "pair.clock": Check(
+        "pairs",
+        "perftest on each host that was measured: a warning where it could not calibrate its clock (3 attempts), with the rails that "
+        "have no measurement left; the other measurements count",
+        "perftest's own output; `/sys/devices/system/clocksource/clocksource0/current_clocksource` at that moment",
+        "`host.clocksource`; stop other work on the host, then measure again",
     ),
     "pair.errors": Check(
         "pairs",

@@ -6,7 +6,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+
 from ansible_collections.rdma.cluster.plugins.plugin_utils._catalogue import CHECKS
+from ansible_collections.rdma.cluster.plugins.plugin_utils._sources import COMMAND, SOURCES, Source
 
 TITLES = {"every": "At every gate", "preflight, link": "At the gate of the preflight stage or, without a planned rate, of the link stage"}
 INTRODUCTION = """\
@@ -17,6 +20,26 @@ INTRODUCTION = """\
 Each check makes a finding: `ok`, `warning`, `error`, `unknown` (it could not be told, which stops a gate as an error does) or
 `not_applicable` with the reason; with what was seen, what was expected and what to do.
 
+"""
+SYMPTOMS = """
+## Findings that follow from another one
+
+One missing RDMA device makes several checks fail. The terminal prints the cause once and lists the other checks in its `also` line.
+`findings.jsonl` has all of them: `caused_by` names the check and subject of the cause. A finding is folded only if the cause is an
+`error` on the same rail of the same host, and not silenced. It still counts in the table of hosts and stages.
+
+| check | with status | follows from an `error` of |
+|---|---|---|
+"""
+ABSENT = """
+## What may be missing
+
+A check whose source could not be read, took too long or made no sense is `unknown` or `not_applicable` with the reason, never `ok`. A file
+of `/sys` or `/proc` that cannot be read or has another form ends the reading of that host, and the error names the file. A source that is
+missing is the same, but for these:
+
+| missing | what that means | check |
+|---|---|---|
 """
 RULES = """
 ## What a site makes of them
@@ -43,7 +66,7 @@ made, or that gave an average of zero, is `unknown`.
 def render() -> str:
     """The whole of docs/checks.md."""
     stages = dict.fromkeys(check.stage for check in CHECKS.values())
-    return INTRODUCTION + "\n".join(_section(stage) for stage in stages) + _thresholds() + RULES
+    return INTRODUCTION + "\n".join(_section(stage) for stage in stages) + _symptoms() + _absent() + _thresholds() + RULES
 
 
 def _section(stage: str) -> str:
@@ -55,6 +78,32 @@ def _section(stage: str) -> str:
     ]
     lines += [f"| `{name}` | {each.subject} | {each.read_from} | {each.remedy} |" for name, each in CHECKS.items() if each.stage == stage]
     return "\n".join(lines) + "\n"
+
+
+def _symptoms() -> str:
+    lines = [f"| `{name}` | `unknown` | {_ids(check.follows)} |" for name, check in CHECKS.items() if check.follows]
+    lines += [f"| `{name}` | `error` | {_ids(check.repeats)} |" for name, check in CHECKS.items() if check.repeats]
+    return SYMPTOMS + "\n".join(lines) + "\n"
+
+
+def _ids(checks: Iterable[str]) -> str:
+    return ", ".join(f"`{check}`" for check in checks)
+
+
+def _absent() -> str:
+    """What a check takes for an answer where it is missing, by what is missing."""
+    told: dict[tuple[str, str], list[str]] = {}
+    for name, sources in SOURCES.items():
+        for source in sources:
+            if source.absent_means:
+                told.setdefault((_words(source), source.absent_means), []).append(f"`{name}`")
+    lines = [f"| {what} | {why} | {', '.join(checks)} |" for (what, why), checks in told.items()]
+    return ABSENT + "\n".join(lines) + "\n"
+
+
+def _words(source: Source) -> str:
+    paths = [" ".join(source.names)] if source.kind == COMMAND else list(source.names)
+    return ", ".join(f"`{path}`" for path in paths)
 
 
 def _thresholds() -> str:

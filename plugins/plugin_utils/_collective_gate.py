@@ -11,6 +11,7 @@ from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any
 
+from ansible_collections.rdma.cluster.plugins.module_utils._checks_nccl import HCA
 from ansible_collections.rdma.cluster.plugins.module_utils._findings import (
     ERROR,
     NOT_APPLICABLE,
@@ -56,7 +57,7 @@ class CollectiveGate:
 
     def judge(self) -> dict[str, list[Finding]]:
         """Findings for every host; what was well is recorded as proven."""
-        findings = {host: list(self._of_host(host)) for host in self.plan.fleet.hosts}
+        findings = {host: self._of_host(host) for host in self.plan.fleet.hosts}
         if (self.ladder or self.alone) and not self.check_mode:
             self.folder.write_json(FILE, _proofs.write(self._renewed(findings)))
         return findings
@@ -100,7 +101,18 @@ class CollectiveGate:
     def _runs(self) -> Sequence[Record]:
         return self.ladder["runs"] if self.ladder else ()
 
-    def _of_host(self, host: str) -> Iterator[Finding]:
+    def _of_host(self, host: str) -> list[Finding]:
+        """The findings of a host; where a run with it failed, a device that NCCL_IB_HCA names and it does not have comes first."""
+        found = list(self._ran_or_not(host))
+        runs = [*self._runs, *([self.alone[host]] if host in self.alone else [])]
+        failed = any(host in run["hosts"] and run["status"] != WELL for run in runs)
+        observed, where = self.plan.missing_devices(host) if failed else ("", "")
+        if not observed:
+            return found
+        remedy = f"1. See the devices of {host}: `ls /sys/class/infiniband` there. 2. Correct {HCA} in {where} of {host}."
+        return [Finding(STAGE, HCAS_CHECK, host, HCA, ERROR, observed, "devices of the host", remedy), *found]
+
+    def _ran_or_not(self, host: str) -> Iterator[Finding]:
         if host not in self.plan.able:
             yield Finding(STAGE, BUSBW_CHECK, host, "host", NOT_APPLICABLE, "no GPU that a collective could use", EXPECTED)
             return

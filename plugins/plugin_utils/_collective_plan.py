@@ -13,9 +13,11 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
 
+from ansible_collections.rdma.cluster.plugins.module_utils._checks_nccl import HCA
 from ansible_collections.rdma.cluster.plugins.module_utils._nccl_command import ALONE, PROGRAMS
+from ansible_collections.rdma.cluster.plugins.module_utils._nccl_devices import missing_entries, parse_list
 from ansible_collections.rdma.cluster.plugins.plugin_utils._collective_expected import Expectations
-from ansible_collections.rdma.cluster.plugins.plugin_utils._nccl import nccl_variables
+from ansible_collections.rdma.cluster.plugins.plugin_utils._nccl import effective_variables
 from ansible_collections.rdma.cluster.plugins.plugin_utils._pair_fleet import Fleet
 from ansible_collections.rdma.cluster.plugins.plugin_utils._proofs import Basis, Proofs, Standing, standing
 from ansible_collections.rdma.cluster.plugins.plugin_utils._session_address import session_address
@@ -100,6 +102,19 @@ class CollectivePlan:
         """What findings call a run."""
         return f"{PROGRAMS[operation]} on {f'{len(hosts)} hosts' if len(hosts) > 1 else 'one host'}"
 
+    def missing_devices(self, host: str) -> tuple[str, str]:
+        """What NCCL_IB_HCA names in a run on a host and the host does not have, and where that is set; two "" where nothing is missing."""
+        intent, facts = self.fleet.intents[host], self.fleet.facts[host]
+        environment = intent["collectives"]["environment"]
+        value = str(environment[HCA]) if HCA in environment else effective_variables(intent, facts).get(HCA)
+        devices = facts.get("devices")
+        if value is None or devices is None:
+            return "", ""
+        missing = missing_entries(parse_list(value), devices)
+        where = f"rdma_collectives.environment.{HCA}" if HCA in environment else intent["nccl"]["conf_file"]
+        words = f"{HCA}={value} names {', '.join(missing)}; there are {', '.join(sorted(devices)) or 'no devices'}"
+        return (words, where) if missing else ("", "")
+
     def arguments(self, hosts: Sequence[str], launcher: str, operation: str) -> dict[str, Any]:
         """What rdma.cluster.nccl_test is given for a run on these hosts. launcher: the host on which it is started."""
         settings = self.fleet.intents[launcher]["collectives"]
@@ -134,7 +149,7 @@ def _installed(intent: Mapping[str, Any]) -> str | None:
 
 def _told(intent: Mapping[str, Any], facts: Mapping[str, Any]) -> dict[str, str]:
     """What NCCL is told on a host, without its log, which a run sets for itself."""
-    return {name: value for name, value in nccl_variables(intent, facts).items() if not name.startswith(LOG)}
+    return {name: value for name, value in effective_variables(intent, facts).items() if not name.startswith(LOG)}
 
 
 def _hash(data: Mapping[str, Any] | Sequence[Any]) -> str:

@@ -8,11 +8,11 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 from ansible_collections.rdma.cluster.plugins.module_utils._job_log import JobLog, Occurrence
-from ansible_collections.rdma.cluster.plugins.module_utils._job_signature import CONSEQUENCE, ERROR, REMARK, SYMPTOM
+from ansible_collections.rdma.cluster.plugins.module_utils._job_signature import CONSEQUENCE, ERROR, REMARK, SYMPTOM, UNKNOWN
 from ansible_collections.rdma.cluster.plugins.plugin_utils._diagnose_causes import CAUSES
 from ansible_collections.rdma.cluster.plugins.plugin_utils._diagnose_likely import LIKELY
 from ansible_collections.rdma.cluster.plugins.plugin_utils._diagnose_scene import CONFIRMED, VERDICTS, Answer, Known, Scene
@@ -21,7 +21,7 @@ from ansible_collections.rdma.cluster.plugins.plugin_utils._explain_text import 
 SCHEMA = 1
 #: Against the facts of so many hosts each kind of line is checked, the first ones.
 MOST_CHECKED = 32
-_ORDER = (ERROR, SYMPTOM, REMARK, CONSEQUENCE)
+_ORDER = (ERROR, SYMPTOM, UNKNOWN, REMARK, CONSEQUENCE)
 
 
 @dataclass(frozen=True)
@@ -70,11 +70,17 @@ class Finding:
 
 @dataclass(frozen=True)
 class Diagnosis:
-    """strangers: hosts of the log that the play does not know."""
+    """strangers: hosts of the log that the play does not have.
+
+    refused: host → the problems of its intent; without_intent, unread: hosts without an intent, and without facts.
+    """
 
     log: JobLog
     findings: Sequence[Finding]
     strangers: Sequence[str]
+    refused: Mapping[str, Sequence[str]] = field(default_factory=dict)
+    without_intent: Sequence[str] = ()
+    unread: Sequence[str] = ()
 
     def to_dict(self) -> dict[str, Any]:
         context = self.log.context
@@ -86,24 +92,35 @@ class Diagnosis:
             "hosts": list(context.hosts),
             "nccl": {version: list(hosts) for version, hosts in sorted(context.versions.items())},
             "unknown_hosts": list(self.strangers),
+            "refused_intents": {host: list(problems) for host, problems in self.refused.items()},
+            "without_intent": list(self.without_intent),
+            "unread_hosts": list(self.unread),
             "first_cause": self.log.cause,
             "findings": [finding.to_dict() for finding in self.findings],
         }
 
 
 class Fleet:
-    """The hosts of the play. briefs: the digest of each host's facts; load: all that is known of one; names: what a log calls it → host."""
+    """The hosts of the play.
 
-    def __init__(self, briefs: Mapping[str, Mapping[str, Any]], load: Callable[[str], Known], names: Mapping[str, str]) -> None:
+    briefs: the digest of each host's facts; load: all that is known of one; names: what a log calls it → host.
+    refused: host → the problems of an intent that cannot be used; without_intent: hosts that have none.
+    """
+
+    def __init__(
+        self,
+        briefs: Mapping[str, Mapping[str, Any]],
+        load: Callable[[str], Known],
+        names: Mapping[str, str],
+        refused: Mapping[str, Sequence[str]] | None = None,
+        without_intent: Sequence[str] = (),
+    ) -> None:
         self._load, self._known = load, dict[str, Known]()
         self.hosts = tuple(briefs)
+        self.refused, self.without_intent = refused or {}, tuple(without_intent)
+        self.unread = tuple(host for host, facts in briefs.items() if not facts)
         self._names = {**self._hostnames(briefs), **{_short(host): host for host in briefs}, **{host: host for host in briefs}, **names}
-        self._owners = {
-            str(ip).partition("/")[0]: host
-            for host, facts in briefs.items()
-            for netdev in part(facts, "netdevs").values()
-            for ip in elements(netdev, "ipv4")
-        }
+        self._owners = self._addresses(briefs)
 
     @staticmethod
     def _hostnames(briefs: Mapping[str, Mapping[str, Any]]) -> dict[str, str]:
@@ -113,9 +130,25 @@ class Fleet:
         uses = Counter(name for name, _host in names)
         return {name: host for name, host in names if uses[name] == 1}
 
+    @staticmethod
+    def _addresses(briefs: Mapping[str, Mapping[str, Any]]) -> dict[str, list[str]]:
+        """Address → hosts, of all interfaces but loopback; several hosts have that of Docker's bridge."""
+        owners: dict[str, dict[str, None]] = {}
+        for host, facts in briefs.items():
+            for netdev in (*part(facts, "netdevs").values(), *part(facts, "interfaces").values()):
+                for ip in elements(netdev, "ipv4"):
+                    owners.setdefault(str(ip).partition("/")[0], {})[host] = None
+        return {address: list(hosts) for address, hosts in owners.items() if not address.startswith("127.")}
+
     def find(self, name: str) -> str | None:
-        """The host of the play that a log calls so, or that has such an address."""
-        return self._names.get(name) or self._names.get(_short(name)) or self._owners.get(name.removeprefix("::ffff:"))
+        """The host of the play that a log calls so, or the only one that has such an address."""
+        found = self.find_all(name)
+        return found[0] if len(found) == 1 else None
+
+    def find_all(self, name: str) -> list[str]:
+        """The same, and all hosts that have such an address."""
+        named = self._names.get(name) or self._names.get(_short(name))
+        return [named] if named else self._owners.get(name.removeprefix("::ffff:"), [])
 
     def known(self, host: str) -> Known:
         if host not in self._known:
@@ -132,7 +165,8 @@ def diagnose(log: JobLog, fleet: Fleet) -> Diagnosis:
     findings = [_finding(each, log, fleet) for each in log.occurrences]
     ordered = sorted(findings, key=lambda each: (not each.first, _ORDER.index(each.occurrence.kind), each.occurrence.line))
     named = dict.fromkeys([*log.context.hosts, *(host for each in log.occurrences for host in each.hosts)])
-    return Diagnosis(log, ordered, [name for name in named if fleet.find(name) is None])
+    strangers = [name for name in named if fleet.find(name) is None]
+    return Diagnosis(log, ordered, strangers, fleet.refused, fleet.without_intent, fleet.unread)
 
 
 def _finding(occurrence: Occurrence, log: JobLog, fleet: Fleet) -> Finding:
@@ -144,7 +178,7 @@ def _finding(occurrence: Occurrence, log: JobLog, fleet: Fleet) -> Finding:
 def _concerned(occurrence: Occurrence, log: JobLog, fleet: Fleet) -> dict[str, Known]:
     """The hosts that wrote the line, else those of the job, else those of the play; and the peers that the line names."""
     peers = [*occurrence.fields.get("peer", ()), *occurrence.fields.get("remote_gid", ())]
-    named = [*(occurrence.hosts or log.context.hosts), *(peer for peer in peers if fleet.find(peer) is not None)]
+    named = [*(occurrence.hosts or log.context.hosts), *(host for peer in peers for host in fleet.find_all(peer))]
     hosts = list(dict.fromkeys(fleet.find(name) or name for name in named)) or list(fleet.hosts)
     return {host: fleet.known(host) if host in fleet.hosts else Known(host) for host in hosts[:MOST_CHECKED]}
 

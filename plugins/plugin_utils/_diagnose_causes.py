@@ -281,6 +281,13 @@ CAUSES: dict[str, Cause] = {
         nothing_tells("NCCL prints it at level WARN"),
         "Run it again with NCCL_DEBUG=WARN, or INFO with NCCL_DEBUG_SUBSYS=INIT,ENV,NET.",
     ),
+    "unknown": Cause(
+        "no table of this collection has the text, so what it means is unknown",
+        nothing_tells("the facts of the hosts have no check for it"),
+        "1. Read the lines before its first occurrence in the log: the first failed call there is the reason. "
+        "2. Run `dmesg -T | grep -iE 'xid|nvrm|mlx5|oom'` on {host} for the time of the job. "
+        "3. Run the job again with `NCCL_DEBUG=INFO NCCL_DEBUG_SUBSYS=INIT,ENV,NET`, and search the text in the source of NCCL.",
+    ),
     "oom.host": Cause(
         "the kernel's or the job's limit of memory",
         nothing_tells("it is over now"),

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from ansible_collections.rdma.cluster.plugins.module_utils._nccl_devices import DeviceList, parse_list
+from ansible_collections.rdma.cluster.plugins.module_utils._nccl_devices import DeviceList, missing_entries, parse_list
 from ansible_collections.rdma.cluster.plugins.plugin_utils._diagnose_scene import Answer, Scene, Test, confirmed, excluded, unknown
 from ansible_collections.rdma.cluster.plugins.plugin_utils._explain_text import at, listed, part
 
@@ -46,7 +46,7 @@ def no_device(scene: Scene) -> Answer:
 
 
 def device_list(scene: Scene) -> Answer:
-    """Whether NCCL_IB_HCA leaves any ACTIVE port."""
+    """Whether NCCL_IB_HCA names a device that the host does not have, or leaves no ACTIVE port."""
     devices = at(scene.facts, "devices")
     if devices is None:
         return unknown("the RDMA devices were not read")
@@ -57,6 +57,9 @@ def device_list(scene: Scene) -> Answer:
         return excluded("NCCL_IB_HCA is not set")
     for value, where in values:
         wanted = parse_list(value)
+        missing = missing_entries(wanted, devices)
+        if missing:
+            return confirmed(f"NCCL_IB_HCA={value} by {where} names {listed(missing)}; there are {listed(sorted(devices))}")
         states = {f"{name}:{port}": told.get("state") for name, port, told in _ports(devices) if wanted.has(name, int(port))}
         if "ACTIVE" not in states.values():
             seen = [f"{name} {state}" for name, state in states.items()]

@@ -119,4 +119,5 @@ LIKELY: dict[str, tuple[str, ...]] = {
     "kernel.completion": ("iommu", "firmware"),
     "kernel.link": ("port.flaps", "port.down"),
     "iommu.fault": ("iommu", "firmware"),
+    "nccl.unknown": ("unknown",),
 }

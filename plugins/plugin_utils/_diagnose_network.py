@@ -99,18 +99,27 @@ def no_ip_gid(scene: Scene) -> Answer:
 
 
 def subnets_differ(scene: Scene) -> Answer:
-    """Whether the two ends of a connection are in different subnets, by the address that the host really has."""
+    """Whether the two ends of a connection are in different subnets, by the host that has the local address."""
     pairs = _ends(scene)
-    networks = [ipaddress.ip_interface(ip) for netdev in part(scene.facts, "netdevs").values() for ip in elements(netdev, "ipv4")]
     if not pairs:
         return unknown("the line does not tell both GIDs, or they are no IPv4 addresses")
+    hosts = (scene.host, *scene.others.values())
+    if not any(_interfaces(known) for known in hosts):
+        return unknown("the addresses of the hosts were not read")
     for local, remote in pairs:
-        own = next((each for each in networks if str(each.ip) == local), None)
+        own = next(((each, known.name) for known in hosts for each in _interfaces(known) if str(each.ip) == local), None)
         if own is not None:
-            inside = ipaddress.ip_address(remote) in own.network
-            said = f"{local} is in {own.network}, {remote} is {'too' if inside else 'not'}"
+            network, name = own[0].network, own[1]
+            inside = ipaddress.ip_address(remote) in network
+            said = f"{local} of {name} is in {network}, {remote} is {'too' if inside else 'not'}"
             return excluded(said) if inside else confirmed(said)
-    return unknown(f"{pairs[0][0]} is no address of this host now")
+    return unknown(f"no host that was read has the address {pairs[0][0]} now")
+
+
+def _interfaces(known: Known) -> list[ipaddress.IPv4Interface]:
+    """The IPv4 addresses of a host with their networks, also those of bonds, VLANs and bridges."""
+    netdevs = {**part(known.facts, "interfaces"), **part(known.facts, "netdevs")}
+    return [ipaddress.IPv4Interface(str(ip)) for netdev in netdevs.values() for ip in elements(netdev, "ipv4")]
 
 
 def _ends(scene: Scene) -> list[tuple[str, str]]:

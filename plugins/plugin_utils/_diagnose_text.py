@@ -6,18 +6,25 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+import re
+from collections.abc import Iterator, Mapping, Sequence
 
-from ansible_collections.rdma.cluster.plugins.module_utils._job_signature import CONSEQUENCE, ERROR, REMARK, SYMPTOM
+from ansible_collections.rdma.cluster.plugins.module_utils._job_signature import CONSEQUENCE, ERROR, REMARK, SYMPTOM, UNKNOWN
 from ansible_collections.rdma.cluster.plugins.plugin_utils._diagnose import Diagnosis, Finding
 from ansible_collections.rdma.cluster.plugins.plugin_utils._diagnose_scene import CONFIRMED, EXCLUDED, NOT_CHECKABLE, VERDICTS, Answer
 from ansible_collections.rdma.cluster.plugins.plugin_utils._explain_text import Item, items, listed, section, text_lines
 
 #: So many causes of a kind of line are told at length; the others are in diagnosis.json.
 MOST_TOLD = 4
+#: So many kinds of unknown warnings are printed.
+MOST_UNKNOWN = 8
+#: So many problems of refused intents are printed.
+MOST_PROBLEMS = 5
+_STEP = re.compile(r" (?=[1-9]\. )")
 _TITLES = {
     ERROR: "FURTHER ERRORS, WHICH MAY FOLLOW FROM IT",
     SYMPTOM: "FAILURES WITHOUT A CAUSE OF THEIR OWN",
+    UNKNOWN: "UNKNOWN WARNINGS OF NCCL, WHICH MAY BE THE CAUSE",
     REMARK: "REMARKS: NO FAILURES BY THEMSELVES",
     CONSEQUENCE: "WHAT FOLLOWED",
 }
@@ -29,7 +36,9 @@ def text(diagnosis: Diagnosis, name: str) -> str:
     parts += ["\n".join(["LIKELY CAUSE", *_lines(finding)]) for finding in diagnosis.findings if finding.first]
     for kind, title in _TITLES.items():
         rest = [finding for finding in diagnosis.findings if finding.occurrence.kind == kind and not finding.first]
-        if rest:
+        if rest and kind == UNKNOWN:
+            parts.append(section(title, list(_unknown(rest))))
+        elif rest:
             parts.append(section(title, *(list(_lines(finding)) for finding in rest)))
     return "\n\n".join(parts)
 
@@ -41,12 +50,15 @@ def _head(diagnosis: Diagnosis, name: str) -> Iterator[str]:
     told += [f"hosts {listed(log.context.hosts)}"] if log.context.hosts else []
     told += [f"NCCL {listed(sorted(log.context.versions))}"] if log.context.versions else []
     yield from text_lines("; ".join(told), 0)
+    yield from _missing(diagnosis)
     if log.cut:
         yield from text_lines("The last line has no end: the log is cut off, or the job still runs.", marked=True)
     if not log.lines:
         yield from text_lines("The log is empty.", marked=True)
     elif log.cause is None:
-        yield from text_lines("It has no line that tells of a failure.", 0)
+        unknown = [each for each in log.occurrences if each.kind == UNKNOWN]
+        words = f"No line is of a known failure, but NCCL warned {sum(each.count for each in unknown)} times: see the unknown warnings."
+        yield from text_lines(words, marked=True) if unknown else text_lines("It has no line that tells of a failure.", 0)
     if diagnosis.strangers:
         yield from text_lines(
             f"This play does not know {listed(diagnosis.strangers)}: nothing could be checked there. "
@@ -55,12 +67,46 @@ def _head(diagnosis: Diagnosis, name: str) -> Iterator[str]:
         )
 
 
+def _missing(diagnosis: Diagnosis) -> Iterator[str]:
+    """What the diagnosis had to do without: refused intents, absent intents, and facts."""
+    if diagnosis.refused:
+        hosts = listed(list(diagnosis.refused))
+        words = f"ERROR: the intent of {hosts} is refused. Their causes are checked by facts alone, not by the plan."
+        yield from text_lines(words, marked=True)
+        alike: dict[str, list[str]] = {}
+        for host, problems in diagnosis.refused.items():
+            for problem in problems:
+                alike.setdefault(problem, []).append(host)
+        for problem, where in list(alike.items())[:MOST_PROBLEMS]:
+            yield from text_lines(f"{problem} ({listed(where)})", 4)
+        if len(alike) > MOST_PROBLEMS:
+            yield from text_lines(f"and {len(alike) - MOST_PROBLEMS} more problems, all in diagnosis.json", 4)
+        yield from text_lines("do: correct these in the inventory, then run diagnose again", 4)
+    if diagnosis.without_intent:
+        yield from text_lines(f"No intent for {listed(diagnosis.without_intent)}: causes are checked by facts alone.", 0)
+    if diagnosis.unread:
+        words = f"No facts of {listed(diagnosis.unread)}: nothing could be checked there. See why: `ansible -m rdma.cluster.rdma_facts`."
+        yield from text_lines(words, marked=True)
+
+
 def _lines(finding: Finding) -> Iterator[str]:
     each = finding.occurrence
     yield from text_lines(each.says, marked=finding.first or each.kind == ERROR)
     yield from text_lines(f"{_times(each.count, each.line)}{_places(finding)} ({each.source})", 4)
     yield from text_lines(f"> {each.first.text}", 4)
     yield from items([Item(f"{line.label:<13}", line.text) for line in _causes(finding)], 4)
+
+
+def _unknown(findings: Sequence[Finding]) -> Iterator[str]:
+    """Each kind of warning that no table has, the first ones in the log; what to do stands once below them."""
+    ordered = sorted(findings, key=lambda finding: finding.occurrence.line)
+    for finding in ordered[:MOST_UNKNOWN]:
+        each = finding.occurrence
+        yield from text_lines(each.first.text, marked=True)
+        yield from text_lines(f"{_times(each.count, each.line)}{_places(finding)} ({each.source})", 4)
+    if len(ordered) > MOST_UNKNOWN:
+        yield from text_lines(f"and {len(ordered) - MOST_UNKNOWN} more kinds, all in diagnosis.json")
+    yield from (line for step in _STEP.split(ordered[0].causes[0].remedy) for line in text_lines(step, 4))
 
 
 def _times(count: int, line: int) -> str:

@@ -17,6 +17,7 @@ from ansible_collections.rdma.cluster.plugins.module_utils._checks_options impor
 from ansible_collections.rdma.cluster.plugins.module_utils._files import files_differ
 from ansible_collections.rdma.cluster.plugins.module_utils._ipoib import CONNECTED_MTU_BYTES, IPOIB_HEADER_BYTES, SUFFIXES
 from ansible_collections.rdma.cluster.plugins.module_utils._kernel_modules import module_files
+from ansible_collections.rdma.cluster.plugins.module_utils._load import host_users
 from ansible_collections.rdma.cluster.plugins.module_utils._rails import ResolvedRail, resolve, soft_device_name
 from ansible_collections.rdma.cluster.plugins.module_utils._soft_link_service import UNIT, service_files
 from ansible_collections.rdma.cluster.plugins.plugin_utils._driver import boot_modules, needed_modules, soft_links
@@ -33,6 +34,8 @@ def network_rails(intent: Intent, facts: Facts) -> list[dict[str, Any]]:
             "name": rail.name,
             "nic": dict(rail.rail["nic"]),
             "netdev": rail.netdev,
+            "device": rail.device,
+            "port": None if rail.port is None else int(rail.port),
             "address": rail.rail["address"],
             "mtu_bytes": rail.rail["mtu_bytes"],
             "ipoib": _ipoib(rail, intent),
@@ -83,6 +86,18 @@ def _ports(facts: Facts, device: str) -> list[Mapping[str, Any]]:
     return list(facts["devices"].get(device, {}).get("ports", {}).values())
 
 
+def live_rails(intent: Intent, facts: Facts) -> str:
+    """Why a change of this host's rails could harm somebody, in words; "" if no rail has an address and nothing uses the host.
+
+    facts: the whole tree, since a digest has no queue pairs.
+    """
+    netdevs = facts["netdevs"]
+    live = [
+        f"{rail.name} has {ipv4[0]}" for rail in resolve(intent["rails"], facts) if rail.netdev and (ipv4 := netdevs[rail.netdev]["ipv4"])
+    ]
+    return "; ".join(filter(None, [", ".join(live), host_users(facts.get("load"))]))
+
+
 def network_differs(intent: Intent, facts: Facts) -> bool:
     """A rail's file, its live address or MTU, or the network manager is not as it shall be."""
     given = network_rails(intent, facts)
@@ -93,6 +108,8 @@ def network_differs(intent: Intent, facts: Facts) -> bool:
     prefix = f"{_networkd.FOLDER}/{_networkd.PREFIX}"
     present = [path for path in facts["files"] or () if path.startswith(prefix) and path.endswith(SUFFIXES)]
     planned = [rail["name"] for rail in intent["rails"]]
+    if _networkd.PENDING in (facts["files"] or ()):
+        return True
     if files_differ(_networkd.files(rails, present, planned), facts) or (facts["units"] or {}).get(_networkd.SERVICE) != RUNS:
         return True
     seen = facts["netdevs"]

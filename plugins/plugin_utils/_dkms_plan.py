@@ -9,10 +9,11 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from ansible_collections.rdma.cluster.plugins.module_utils._checks_dkms import BROKEN, INSTALLED, OFED
-from ansible_collections.rdma.cluster.plugins.module_utils._checks_kernel import headers_package
+from ansible_collections.rdma.cluster.plugins.module_utils._checks_dkms import BROKEN, OFED
 from ansible_collections.rdma.cluster.plugins.module_utils._modules_dep import is_stock
 from ansible_collections.rdma.cluster.plugins.module_utils._ofed_state import DRIVER
+from ansible_collections.rdma.cluster.plugins.module_utils._planned_stack import headers_package
+from ansible_collections.rdma.cluster.plugins.module_utils._stock_driver import dkms_versions
 
 Stack = Mapping[str, Any]
 
@@ -24,7 +25,7 @@ def has_sources(stack: Stack) -> bool:
 
 def can_build(stack: Stack, kernel: str) -> bool:
     """Whether DKMS has OFED's modules, and has not installed them for a kernel; of headers nothing is said."""
-    return has_sources(stack) and not _versions(stack, kernel)
+    return has_sources(stack) and not dkms_versions(stack, kernel)
 
 
 def before_reboot(stack: Stack, newest: str) -> tuple[str | None, str | None]:
@@ -52,19 +53,10 @@ def _lacks_driver(stack: Stack, kernel: str) -> bool | None:
     files = stack.get("driver_files") or {}
     if kernel in files:
         return files[kernel] is None or is_stock(files[kernel]) or _is_older(stack, kernel)
-    return not _versions(stack, kernel) or _is_older(stack, kernel) if has_sources(stack) else None
+    return not dkms_versions(stack, kernel) or _is_older(stack, kernel) if has_sources(stack) else None
 
 
 def _is_older(stack: Stack, kernel: str) -> bool:
     """Whether DKMS has other versions of OFED installed for a kernel than for the one that runs."""
-    there, here = _versions(stack, kernel), _versions(stack, str(stack.get("kernel")))
+    there, here = dkms_versions(stack, kernel), dkms_versions(stack, str(stack.get("kernel")))
     return bool(there and here) and not there & here
-
-
-def _versions(stack: Stack, kernel: str) -> set[str]:
-    """The versions of OFED's modules that DKMS has installed for a kernel."""
-    return {
-        str(entry.get("version"))
-        for entry in stack.get("dkms") or ()
-        if entry["name"] in OFED and entry.get("kernel") == kernel and str(entry.get("state")).startswith(INSTALLED)
-    }

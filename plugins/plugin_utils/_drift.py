@@ -7,6 +7,7 @@
 from __future__ import annotations
 
 import difflib
+import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from typing import Any
@@ -36,6 +37,7 @@ EXPLAINED_BY = {
     ),
     "network.mtu": (*_PORT, "network"),
     "network.gid": (*_PORT, "network"),
+    "network.boot": ("network",),
     "nccl.file": (*_PORT, "nccl"),
     "nccl.hca": _PORT,
     "nccl.lint": (*_PORT, "nccl"),
@@ -46,6 +48,10 @@ EXPLAINED_BY = {
     "pair.bandwidth": (*_PORT, "network"),
     "pair.latency": (*_PORT, "network"),
 }
+
+
+#: Findings that only a change of a file or service explains that their observation names.
+OF_FILES = frozenset({"network.boot"})
 
 
 @dataclass(frozen=True)
@@ -113,6 +119,9 @@ def _of(finding: Finding) -> Difference:
 def _explained(finding: Finding, changes: Sequence[Difference]) -> bool:
     """Whether the finding sees the consequence of a change on the same host, which has a line of its own."""
     stages = EXPLAINED_BY.get(finding.check, ())
+    if finding.check in OF_FILES:
+        # A file of somebody else is explained by no change of ours.
+        changes = [change for change in changes if re.search(rf"{re.escape(change.subject)}(?=[: ])", finding.observed)]
     return any(
         change.host == finding.host and change.stage in stages and (change.is_live or change.stage == finding.stage) for change in changes
     )

@@ -10,13 +10,14 @@ from collections.abc import Mapping
 from typing import Any
 
 from ansible_collections.rdma.cluster.plugins.module_utils._nic_drivers import DRIVERS, module_of, modules_of
-from ansible_collections.rdma.cluster.plugins.module_utils._planned_stack import INBOX, planned_modules
+from ansible_collections.rdma.cluster.plugins.module_utils._planned_stack import INBOX, is_kept, planned_modules
 from ansible_collections.rdma.cluster.plugins.module_utils._rails import ResolvedRail, resolve, soft_device_name
 
 #: What verbs and RDMA-CM need, in the order of their dependencies.
 CORE_MODULES = ("ib_core", "ib_uverbs", "rdma_cm", "rdma_ucm")
 SOFT_MODULES = ("rdma_rxe",)
 #: What MLNX_OFED and DOCA-OFED are judged by, and loaded where those are planned, whatever the cards are. Theirs brings mlx_compat along.
+#: A kept stack loads nothing that the rails do not need.
 ADD_ON_MODULES = ("mlx5_core",)
 #: Subnet management and IP over InfiniBand.
 INFINIBAND_MODULES = ("ib_umad", "ib_ipoib")
@@ -29,7 +30,7 @@ def needed_modules(intent: Mapping[str, Any], facts: Mapping[str, Any] | None = 
     soft = any(rail["soft"] for rail in intent["rails"])
     drivers = dict.fromkeys(_driver(rail, facts or {}) for rail in resolve(intent["rails"], facts or {}) if not rail.rail["soft"])
     cards = [name for driver in drivers for name in modules_of(driver)]
-    add_on = ADD_ON_MODULES if planned_modules(intent) != INBOX else ()
+    add_on = ADD_ON_MODULES if planned_modules(intent) != INBOX and not is_kept(intent) else ()
     infiniband = any(rail["link_layer"] == "infiniband" and not rail["soft"] for rail in intent["rails"])
     kinds = [*(INFINIBAND_MODULES if infiniband else ()), *(SOFT_MODULES if soft else ())]
     return list(dict.fromkeys([*CORE_MODULES, *add_on, *cards, *kinds]))

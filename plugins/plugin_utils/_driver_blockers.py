@@ -10,29 +10,16 @@ from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
-from ansible_collections.rdma.cluster.plugins.module_utils._checks_modules import CORE
 from ansible_collections.rdma.cluster.plugins.module_utils._checks_options import check_options
 from ansible_collections.rdma.cluster.plugins.module_utils._findings import ERROR, Finding
-from ansible_collections.rdma.cluster.plugins.module_utils._gpudirect import PEERMEM_MODULES
 from ansible_collections.rdma.cluster.plugins.module_utils._load import busy_words
 from ansible_collections.rdma.cluster.plugins.module_utils._loaded_module import ADD_ONS, compare
 from ansible_collections.rdma.cluster.plugins.module_utils._module_swap import unload_order
-from ansible_collections.rdma.cluster.plugins.module_utils._nic_drivers import DRIVER_MODULES, OFED_DRIVERS, module_of
+from ansible_collections.rdma.cluster.plugins.module_utils._nic_drivers import OFED_DRIVERS, module_of
 from ansible_collections.rdma.cluster.plugins.module_utils._planned_stack import INBOX, planned_modules
 from ansible_collections.rdma.cluster.plugins.module_utils._rails import resolve
+from ansible_collections.rdma.cluster.plugins.module_utils._stack_removal import COMPAT, module_uses, storage_uses, with_holders
 
-COMPAT = "mlx_compat"
-#: What belongs to a stack and is loaded again with it.
-OWN = frozenset(
-    {
-        *(*CORE, COMPAT, "ib_ucm", "ib_uverbs", "memtrack", "mlx4_en", "mlx5_dpll", "mlx5_fwctl", "mlx5_vdpa", "mlxdevm", "mlxfw"),
-        *("rdma_rxe", "siw"),
-        *DRIVER_MODULES,
-    }
-)
-#: rdma-core loads them where there is any RDMA device (its rdma.conf): unused they may go.
-UNUSED_MAY_GO = frozenset({"ib_iser", "ib_isert", "ib_srpt", "rpcrdma"})
-USES = {"mount": "mounted", "nvme": "NVMe over RDMA", "iser": "iSCSI over RDMA"}
 Modules = Mapping[str, Mapping[str, Any]]
 
 
@@ -109,39 +96,14 @@ def _replaced(intent: Mapping[str, Any], modules: Modules) -> list[str]:
     return [*drivers, *core] if drivers else []
 
 
-def with_holders(names: Collection[str], modules: Modules) -> set[str]:
-    """These modules and all that stand upon them."""
-    found, todo = set(names), list(names)
-    while todo:
-        above = set((modules.get(todo.pop()) or {}).get("holders") or ()) - found
-        found |= above
-        todo += above
-    return found
-
-
 def _obstacles(order: Sequence[str], intent: Mapping[str, Any], facts: Mapping[str, Any]) -> Iterator[str]:
     modules: Modules = facts["stack"].get("modules") or {}
     for name in order:
-        yield from _holder(name, modules.get(name), order, modules)
-    uses = facts["stack"].get("uses")
-    if uses is None:
-        yield "it is not known whether storage goes over RDMA"
-    yield from (f"{USES.get(str(use['kind']), use['kind'])}: {use['what']}" for use in uses or ())
+        yield from module_uses(name, order, modules)
+    yield from storage_uses(facts["stack"])
     yield from filter(None, [busy_words(facts.get("load"))])
     yield from _session(facts, set(order))
     yield from _others(intent, facts, set(order))
-
-
-def _holder(name: str, module: Mapping[str, Any] | None, order: Sequence[str], modules: Modules) -> Iterator[str]:
-    """What is against unloading one module. Each module above it is one of its references; more are connections and open devices."""
-    refcount = (module or {}).get("refcount")
-    below = ", ".join(other for other in order if name in ((modules.get(other) or {}).get("holders") or ())) or "the driver"
-    if name not in OWN | UNUSED_MAY_GO | set(PEERMEM_MODULES):
-        yield f"{name} holds {below} (refcount {'not known' if refcount is None else refcount}), and is no part of the stack"
-    elif refcount is None:
-        yield f"it is not known whether {name} is in use"
-    elif refcount > len((module or {}).get("holders") or ()):
-        yield f"{name} is in use (refcount {refcount})"
 
 
 def _session(facts: Mapping[str, Any], swapped: Collection[str]) -> Iterator[str]:

@@ -12,7 +12,14 @@ from typing import Any
 
 from ansible_collections.rdma.cluster.plugins.module_utils._kernels import version_key
 from ansible_collections.rdma.cluster.plugins.module_utils._ofed_state import OfedState, bare_version, has_version
-from ansible_collections.rdma.cluster.plugins.module_utils._planned_stack import DOCA, INBOX, MLNX_OFED, planned_modules, planned_stack
+from ansible_collections.rdma.cluster.plugins.module_utils._planned_stack import (
+    DOCA,
+    INBOX,
+    MLNX_OFED,
+    is_kept,
+    planned_modules,
+    planned_stack,
+)
 
 NONE, INSTALL, UPGRADE, DOWNGRADE, SWITCH, REBUILD = "none", "install", "upgrade", "downgrade", "switch", "rebuild"
 Intent = Mapping[str, Any]
@@ -20,17 +27,21 @@ Intent = Mapping[str, Any]
 
 @dataclass(frozen=True)
 class Change:
-    """kind: one of the six; why: a sentence; remove: the stack that is uninstalled first."""
+    """kind: one of the six; why: a sentence; remove: the stack that is uninstalled first; replaces: installed packages are removed, by the
+    stack's uninstaller or by the installer of the new one."""
 
     kind: str
     why: str
     remove: str | None = None
+    replaces: bool = False
 
 
 def wished_change(intent: Intent, stack: Mapping[str, Any], state: OfedState) -> Change:
     """The change from what is installed to what is wished. state: ofed_state of the stack of the facts."""
     planned, version = planned_stack(intent), (intent.get("driver") or {}).get("version")
     seen = " ".join(filter(None, (state.stack, state.version)))
+    if is_kept(intent):
+        return Change(NONE, f"{seen or 'The stack that is installed'} is kept (rdma_driver.stack: keep).")
     if state.stack is None:
         return (
             Change(NONE, "The distribution's own stack is wished, and no other is installed.")
@@ -38,7 +49,7 @@ def wished_change(intent: Intent, stack: Mapping[str, Any], state: OfedState) ->
             else _fresh(planned, version)
         )
     if state.stack != planned:
-        return Change(SWITCH, f"{seen} is installed, and {planned} {version or ''}".rstrip() + " is wished.", state.stack)
+        return Change(SWITCH, f"{seen} is installed, and {planned} {version or ''}".rstrip() + " is wished.", state.stack, True)
     other = _other_version(intent, stack, state)
     return other if other is not None else _rebuild(intent, stack, state, seen)
 
@@ -61,17 +72,18 @@ def _other_version(intent: Intent, stack: Mapping[str, Any], state: OfedState) -
     if has_it:
         return None
     if has_it is None or state.version is None or wished is None:
-        return Change(INSTALL, f"{planned} is installed, and it is not known in which version; {wished} is wished.")
+        why = f"{planned} is installed, and it is not known in which version; {wished} is wished."
+        return Change(INSTALL, why, replaces=planned == MLNX_OFED)
     kind = UPGRADE if version_key(wished) > version_key(state.version) else DOWNGRADE
-    # mlnxofedinstall removes an older or newer one itself, if it need not ask.
-    removes_itself = planned == MLNX_OFED and driver.get("force", True)
-    return Change(kind, f"{planned} {state.version} is installed, and {wished} is wished.", None if removes_itself else planned)
+    # mlnxofedinstall removes an older or newer one itself, after it has looked at its own archive and the free space.
+    return Change(kind, f"{planned} {state.version} is installed, and {wished} is wished.", None if planned == MLNX_OFED else planned, True)
 
 
 def _rebuild(intent: Intent, stack: Mapping[str, Any], state: OfedState, seen: str) -> Change:
     if planned_modules(intent) == INBOX:
         return Change(NONE, f"{seen} is installed.")
     if state.built is False:
-        return Change(REBUILD, f"{seen} is installed, and not built for {stack.get('kernel')}: {'; '.join(state.why)}.")
+        why = f"{seen} is installed, and not built for {stack.get('kernel')}: {'; '.join(state.why)}."
+        return Change(REBUILD, why, replaces=planned_stack(intent) == MLNX_OFED)
     doubts = f"; {'; '.join(state.why)}" if state.why else " and loaded"
     return Change(NONE, f"{seen} is installed{', built' if state.built else ''}{doubts}.")

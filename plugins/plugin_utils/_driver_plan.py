@@ -9,19 +9,21 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from ansible_collections.rdma.cluster.plugins.module_utils._checks_kernel import headers_package
 from ansible_collections.rdma.cluster.plugins.module_utils._last_build import BUNDLE
 from ansible_collections.rdma.cluster.plugins.module_utils._load import busy_words
-from ansible_collections.rdma.cluster.plugins.module_utils._ofed_state import ofed_state
+from ansible_collections.rdma.cluster.plugins.module_utils._ofed_state import ofed_state, with_kept_stack
 from ansible_collections.rdma.cluster.plugins.module_utils._planned_stack import (
     INBOX,
     MLNX_OFED,
     builds_planned,
     bypasses_dkms,
+    headers_package,
+    is_kept,
     is_rpm,
     planned_modules,
     planned_stack,
 )
+from ansible_collections.rdma.cluster.plugins.module_utils._stack_removal import stack_uses
 from ansible_collections.rdma.cluster.plugins.plugin_utils._dkms_plan import can_build
 from ansible_collections.rdma.cluster.plugins.plugin_utils._driver_blockers import reload_plan
 from ansible_collections.rdma.cluster.plugins.plugin_utils._driver_change import (
@@ -43,42 +45,55 @@ Intent = Mapping[str, Any]
 Facts = Mapping[str, Any]
 
 
-def plan(intent: Intent, facts: Facts, *, reboot_allowed: bool) -> dict[str, Any]:
-    """The plan of one host. facts: the whole tree; what they do not tell is taken for the worse.
+def plan(
+    intent: Intent, facts: Facts, *, reboot_allowed: bool, switch_allowed: bool = False, removal: Mapping[str, Any] | None = None
+) -> dict[str, Any]:
+    """The plan of one host. facts: the whole tree; what they do not tell is taken for the worse. removal: what rdma.cluster.driver_removal
+    has read on the host just now, without which no installed stack is removed.
 
-    Keys: stack, version, kernel; installed {stack, version}; change "none", "install", "upgrade", "downgrade", "switch" or "rebuild",
-    and why; refused: None or why nothing may be changed; remove: None or the stack to uninstall first; distribution_packages; installer:
-    whether mlnxofedinstall, or DOCA's packages, are to bring the change; flags (of mlnxofedinstall); dkms_build: None or the kernel that
-    DKMS shall build for instead; doca: None or {packages, generation, repository, kernel_support}; busy: who uses the host, "" for
-    nobody; reload {needed, why, live, obstacles, modules, always}; reboot {needed, first, why, withheld, drainable, build_first}, as
-    reboot_plan has it; hold {packages, differs}; hook: later kernels are built for, hook_dkms: by DKMS.
+    Keys: stack, version, kernel; installed {stack, version, packages}; change "none", "install", "upgrade", "downgrade", "switch" or
+    "rebuild", and why; refused: None or why nothing may be changed; remove: None or the stack to uninstall first; distribution_packages;
+    installer: whether mlnxofedinstall, or DOCA's packages, are to bring the change; flags (of mlnxofedinstall); dkms_build: None or the
+    kernel that DKMS shall build for instead; doca: None or {packages, generation, repository, kernel_support}; busy: who uses the host,
+    "" for nobody; reload {needed, why, live, obstacles, modules, always}; reboot {needed, first, why, withheld, drainable, build_first},
+    as reboot_plan has it; hold {packages, differs}; hook: later kernels are built for, hook_dkms: by DKMS.
 
     As long as something is to be installed nothing is reloaded or rebooted, but for a kernel that has to run first: an installation that
     failed may have left a host without a driver. reload then tells what is expected; facts that were read afterwards tell what is so.
+
+    switch {needed, withheld, reason, packages, dependants}: the change removes packages of an installed stack. Where that is withheld,
+    change and why tell what is planned, and everything else is left as it is. files: whether repository and hook are managed.
     """
-    stack, planned = facts["stack"], planned_stack(intent)
+    stack = facts["stack"]
+    intent = with_kept_stack(intent, stack)
+    planned, kept = planned_stack(intent), is_kept(intent)
     driver, state = intent.get("driver") or {}, ofed_state(stack)
     change = wished_change(intent, stack, state)
-    newest = newer_kernel(stack) if builds_planned(intent, stack) else None
+    builds = builds_planned(intent, stack)
+    newest = newer_kernel(stack) if builds or (kept and planned_modules(intent) != INBOX) else None
     kernel = newest if newest and (reboot_allowed or change.kind == NONE) else stack.get("kernel")
     packages = distribution_packages(intent, stack, kernel, changes=change.kind != NONE, removes=change.kind == SWITCH)
     change = _of_packages(planned, change, packages)
     settled = change.kind == NONE
     by_dkms = change.kind == REBUILD and _can_build(stack, packages)
-    refused = [] if settled else _refused(intent, facts, change, by_dkms=by_dkms, reboot_allowed=reboot_allowed)
-    first = newest is not None and not settled and reboot_allowed and not refused
+    stops = change.remove is None and not driver.get("force", False)
+    switch = _switch(facts, change, by_dkms=by_dkms, allowed=switch_allowed, removal=removal, stops=stops)
+    waits = switch["withheld"] is not None
+    refused = [] if settled or waits else _refused(intent, facts, change, by_dkms=by_dkms, reboot_allowed=reboot_allowed)
+    first = newest is not None and not settled and reboot_allowed and not refused and not waits
     reload = _reload(intent, facts, change)
     return {
         "stack": planned,
         "version": None if planned == INBOX else driver.get("version"),
         "kernel": stack.get("kernel"),
-        "installed": {"stack": state.stack or INBOX, "version": state.version},
+        "installed": {"stack": state.stack or INBOX, "version": state.version, "packages": _vendor(stack)},
         "change": change.kind,
         "why": f"{change.why} {ENDED}" if planned == MLNX_OFED else change.why,
         "refused": " ".join(refused) or None,
-        "remove": None if has_no_uninstaller(stack, change.remove) else change.remove,
-        "distribution_packages": packages,
-        "installer": not settled and planned != INBOX and not by_dkms,
+        "switch": switch,
+        "remove": None if waits or has_no_uninstaller(stack, change.remove) else change.remove,
+        "distribution_packages": [] if waits else packages,
+        "installer": not settled and planned != INBOX and not by_dkms and not waits,
         "flags": flags(driver, rpm=is_rpm(stack.get("distribution") or {})) if planned == MLNX_OFED else [],
         "dkms_build": stack.get("kernel") if by_dkms and not first else None,
         "doca": doca(intent, stack),
@@ -86,9 +101,48 @@ def plan(intent: Intent, facts: Facts, *, reboot_allowed: bool) -> dict[str, Any
         "reload": reload,
         "reboot": reboot_plan(intent, facts, reload, newest=newest, first=first, settled=settled),
         "hold": hold(intent, stack),
-        "hook": builds_planned(intent, stack),
+        "files": not kept and not waits,
+        "hook": builds,
         "hook_dkms": not bypasses_dkms(intent, stack),
     }
+
+
+def _switch(
+    facts: Facts, change: Change, *, by_dkms: bool, allowed: bool, removal: Mapping[str, Any] | None, stops: bool
+) -> dict[str, Any]:
+    """Whether the change removes packages of an installed stack, which, and what withholds it.
+
+    stops: the installer removes nothing that other packages depend on. in_use is what the host said just now, and what the facts say: one
+    of them is enough.
+    """
+    if not change.replaces or by_dkms:
+        return {"needed": False, "withheld": None, "reason": "", "packages": {}, "dependants": {}}
+    read = removal or {"unread": "the packages to remove were not read from the host"}
+    packages, dependants, unread = read.get("packages") or {}, read.get("dependants") or {}, read.get("unread")
+    in_use = list(dict.fromkeys([*(read.get("in_use") or ()), *stack_uses(facts["stack"], facts.get("load"))]))
+    reasons = [
+        *([] if allowed else ["driver_switch_allowed is false"]),
+        *([f"it is in use: {'; '.join(in_use)}"] if in_use else []),
+        *(["other packages depend on the stack, and rdma_driver.force is false"] if dependants and stops else []),
+        *([f"what would be removed is not known: {unread}"] if unread is not None else []),
+    ]
+    removed = [
+        f"Packages that would be removed: {_versions(packages)}." if packages else "",
+        f"Other packages that depend on them and would be removed too: {_versions(dependants)}." if dependants else "",
+    ]
+    withheld = "; ".join(reasons) or None
+    words = [change.why, *filter(None, removed), f"Withheld: {withheld}." if withheld else ""]
+    return {
+        "needed": True,
+        "withheld": withheld,
+        "reason": " ".join(filter(None, words)),
+        "packages": dict(packages),
+        "dependants": dict(dependants),
+    }
+
+
+def _versions(packages: Mapping[str, str]) -> str:
+    return ", ".join(f"{name} {version}" for name, version in packages.items())
 
 
 def _of_packages(planned: str, change: Change, packages: Sequence[str]) -> Change:
@@ -110,9 +164,13 @@ def _can_build(stack: Mapping[str, Any], packages: Sequence[str]) -> bool:
 
 
 def _refused(intent: Intent, facts: Facts, change: Change, *, by_dkms: bool, reboot_allowed: bool) -> list[str]:
-    vendor: Mapping[str, str] = (facts["stack"].get("distribution") or {}).get("vendor") or {}
-    touched = vendor if change.kind in {UPGRADE, DOWNGRADE, SWITCH} else {}
+    touched = _vendor(facts["stack"]) if change.kind in {UPGRADE, DOWNGRADE, SWITCH} else {}
     return refusals(intent, facts, touched=touched, reboot_allowed=reboot_allowed, removes=change.remove, by_dkms=by_dkms)
+
+
+def _vendor(stack: Mapping[str, Any]) -> dict[str, str]:
+    """The installed packages of MLNX_OFED and DOCA, name → version."""
+    return dict((stack.get("distribution") or {}).get("vendor") or {})
 
 
 def _reload(intent: Intent, facts: Facts, change: Change) -> dict[str, Any]:

@@ -10,6 +10,7 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from ansible_collections.rdma.cluster.plugins.module_utils._load import busy_words
+from ansible_collections.rdma.cluster.plugins.module_utils._planned_stack import is_kept
 from ansible_collections.rdma.cluster.plugins.plugin_utils._dkms_plan import before_reboot
 from ansible_collections.rdma.cluster.plugins.plugin_utils._driver_blockers import differing, unsigned_replacements
 from ansible_collections.rdma.cluster.plugins.plugin_utils._firmware_plan import firmware_pending
@@ -34,11 +35,13 @@ def reboot_plan(
     first: it comes before anything is built. withheld: None, or why it must not be now: work on the host (needed stays True), or a boot
     that would leave it without its driver; drainable: it is work alone, which a drained host has not. build_first: None, or the kernel
     that DKMS has to build for before.
-    newest: the kernel that the next boot takes, None if that is the one that runs or nothing is built; settled: nothing is to be
+    newest: the kernel that the next boot takes, None if that is the one that runs or nothing is built. For a kept stack nothing is built:
+    such a kernel asks for no reboot, and withholds one if it lacks the stack; settled: nothing is to be
     installed, without which only first asks for a reboot.
     """
     stack, busy = facts["stack"], busy_words(facts.get("load"))
-    reasons = [f"{stack.get('kernel')} runs, and the next boot takes {newest}"] if newest and (settled or first) else []
+    kept = is_kept(intent)
+    reasons = [f"{stack.get('kernel')} runs, and the next boot takes {newest}"] if newest and (settled or first) and not kept else []
     notes: list[str] = []
     if settled:
         swap = _swap(facts, reload, busy)
@@ -46,6 +49,9 @@ def reboot_plan(
         reasons += [*swap[0], *firmware[0]]
         notes += [*swap[1], *firmware[1]]
     build_first, trouble = before_reboot(stack, newest) if settled and newest else (None, None)
+    if kept and build_first is not None:
+        trouble = f"a reboot takes {build_first}, for which the kept stack is not built: run `dkms autoinstall -k {build_first}` first"
+        build_first = None
     hard = [*(unsigned_replacements(stack) if settled else ()), *([trouble] if trouble else ())]
     waits = [f"{busy}: drain the host (reboot_before), or wait"] if busy and reasons else []
     return {

@@ -10,7 +10,6 @@ import re
 from collections.abc import Mapping
 from typing import Any
 
-from ansible_collections.rdma.cluster.plugins.module_utils._checks_kernel import headers_package
 from ansible_collections.rdma.cluster.plugins.module_utils._distribution import DEBIAN, PACKAGES, RPM
 from ansible_collections.rdma.cluster.plugins.module_utils._kernels import flavour
 from ansible_collections.rdma.cluster.plugins.module_utils._planned_stack import (
@@ -18,7 +17,9 @@ from ansible_collections.rdma.cluster.plugins.module_utils._planned_stack import
     INBOX,
     MLNX_OFED,
     builds_planned,
+    headers_package,
     is_dkms_release,
+    is_kept,
     is_rpm,
     planned_modules,
     planned_stack,
@@ -111,13 +112,14 @@ def distribution_packages(
 
     kernel: the one that modules shall be built for; changes: whether something is built now. Which tools are there, the facts do not tell.
     removes: whether another stack is removed first: it takes its own rdma-core and perftest along, whatever is installed now.
+    Where the packages of a kept stack cannot be read, nothing is installed.
     """
     distribution = stack.get("distribution") or {}
     rpm = is_rpm(distribution)
     if planned_stack(intent) == INBOX:
         known = distribution.get("packages")
         if known is None or removes:
-            return list(PACKAGES[RPM if rpm else DEBIAN])
+            return [] if is_kept(intent) else list(PACKAGES[RPM if rpm else DEBIAN])
         return [name for name, version in known.items() if version is None]
     if not builds_planned(intent, stack) or kernel is None:
         return []

@@ -12,7 +12,7 @@ from typing import Any
 from ansible_collections.rdma.cluster.plugins.module_utils._checks_dkms import missing
 from ansible_collections.rdma.cluster.plugins.module_utils._findings import ERROR, OK, UNKNOWN
 from ansible_collections.rdma.cluster.plugins.module_utils._loaded_module import compare
-from ansible_collections.rdma.cluster.plugins.module_utils._planned_stack import INBOX
+from ansible_collections.rdma.cluster.plugins.module_utils._planned_stack import INBOX, KEEP
 from ansible_collections.rdma.cluster.plugins.plugin_utils._explain_text import (
     NOT_READ,
     Item,
@@ -87,6 +87,7 @@ def driver(intent: Intent | None, facts: Facts) -> str:
         Item("planned", str(at(intent, "driver", "stack"))) if at(intent, "driver", "stack") else None,
         Item("packages", listed(versions, most=12)) if packages else Item("packages", NOT_READ),
         Item("Secure Boot", _secure_boot(stack)),
+        Item("lockdown", str(stack["lockdown"])) if stack.get("lockdown") else None,
         *_dkms(stack),
     ]
     return section("DRIVER STACK", items(lines), _modules(stack))
@@ -97,7 +98,7 @@ def _kind(stack: Facts, planned: str | None) -> Item:
     if "kind" not in stack:
         return Item("stack", NOT_READ)
     add_on = stack["kind"] == "ofed"
-    differs = planned is not None and add_on == (planned == INBOX)
+    differs = planned not in {None, KEEP} and add_on == (planned == INBOX)
     if add_on:
         version = stack.get("ofed_version") or "MLNX_OFED or DOCA-OFED of a version that is not told"
         return Item("stack", f"{version} is loaded", differs)

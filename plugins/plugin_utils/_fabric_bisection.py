@@ -9,13 +9,15 @@ from __future__ import annotations
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 
-from ansible_collections.rdma.cluster.plugins.module_utils._findings import ERROR
+from ansible_collections.rdma.cluster.plugins.module_utils._findings import ERROR, WARNING
 from ansible_collections.rdma.cluster.plugins.plugin_utils._fabric_mended import Shape
 from ansible_collections.rdma.cluster.plugins.plugin_utils._fabric_told import Cause, Teller
 from ansible_collections.rdma.cluster.plugins.plugin_utils._networkx import nx
 
 CHECK = "fabric.bisection"
 TOLERANCE = 0.03
+#: As fabric.ratio has it, where no ratio is intended.
+UNPLANNED_TOLERANCE = 0.15
 
 
 @dataclass(frozen=True)
@@ -81,19 +83,23 @@ def _min_cut(shape: Shape, first: Sequence[str], second: Sequence[str]) -> float
     return value
 
 
-def check_bisection(mended: Shape, found: Shape, intended: float | None, named: Collection[str], teller: Teller) -> list[Cause]:
-    """Finding fabric.bisection: as if known faults were mended, against N × B / 2 over the intended ratio; and what it is as found.
+def check_bisection(
+    mended: Shape, found: Shape, intended: float | None, named: Collection[str], teller: Teller, *, compute: bool = True
+) -> list[Cause]:
+    """Finding fabric.bisection: as if known faults were fixed, against N × B / 2 over the intended ratio; and what it is as found.
 
-    named: switches that have a finding on their uplinks, whose fault it then is.
+    Without an intended ratio it is 1 on a plane with compute rails, and less is a warning. named: switches that have a finding on their
+    uplinks, whose fault it then is; compute: whether the plane has compute rails.
     """
     expected = "half of the hosts can send to the other half at their rate, over the intended oversubscription"
     whole, now = bisection(mended), bisection(found)
     if whole is None:
         return [teller.skip(CHECK, "fewer than two leaves with hosts, or rates are not told", expected)]
-    enough = whole.hosts_gbps / (intended or 1.0)
+    enough = whole.hosts_gbps / (intended or 1 + UNPLANNED_TOLERANCE)
     as_found = f"{(now or whole).gbps:g} Gb/s per direction ({whole.way}), of {whole.hosts_gbps:g} that the hosts could send"
-    if intended is None:
-        return [teller.skip(CHECK, f"no oversubscription is intended; found: {as_found}", expected)]
+    if intended is None and (named or not compute) and whole.gbps < enough * (1 - TOLERANCE):
+        why = "fabric.ratio and fabric.symmetry say what is short" if named else "no compute rail on the plane, and no intended ratio"
+        return [teller.skip(CHECK, f"{why}; measured: {as_found}", expected)]
     if named or whole.gbps >= enough * (1 - TOLERANCE):
         return [
             teller.well(
@@ -103,4 +109,5 @@ def check_bisection(mended: Shape, found: Shape, intended: float | None, named: 
             )
         ]
     remedy = "See which tier is short of links: leaves to spines, spines to core; adding hosts or leaves alone makes it worse."
-    return [teller.cause(CHECK, ERROR, teller.view.plane, as_found, f"{enough:g} Gb/s", remedy, absence=True)]
+    status = WARNING if intended is None else ERROR
+    return [teller.cause(CHECK, status, teller.view.plane, as_found, f"{enough:g} Gb/s", remedy, absence=True)]

@@ -39,8 +39,10 @@ def ethernet_planes(folder: RunFolder, hosts: Known) -> dict[str, Ports]:
             for plane, rails in ethernet(known["intent"], known["facts"]).items():
                 ports = found.setdefault(plane, Ports())
                 for rail in rails:
+                    role = str(rail.rail.get("role") or "compute")
+                    rate_gbps = rail.rail.get("rate_gbps")
                     ports.expected.append(
-                        Expected(host, rail.name, f"{host} {rail.netdev}", rail.netdev, rate_gbps=rail.rail.get("rate_gbps"), plane=plane)
+                        Expected(host, rail.name, f"{host} {rail.netdev}", rail.netdev, rate_gbps=rate_gbps, plane=plane, role=role)
                     )
     for plane, ports in found.items():
         _join(plane, ports, told)

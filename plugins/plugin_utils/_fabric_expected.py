@@ -40,6 +40,7 @@ def expected_hcas(hosts: Known, link_layer: str = "infiniband") -> dict[str, lis
                     int(each.port or 1),
                     each.rail.get("rate_gbps"),
                     plane,
+                    str(each.rail.get("role") or "compute"),
                 )
             )
     return found

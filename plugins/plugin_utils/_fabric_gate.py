@@ -14,8 +14,8 @@ from typing import Any
 
 from ansible_collections.rdma.cluster.plugins.module_utils._errors import ParseError
 from ansible_collections.rdma.cluster.plugins.module_utils._fabric_graph import Graph
-from ansible_collections.rdma.cluster.plugins.module_utils._findings import ERROR, NOT_APPLICABLE, OK, UNKNOWN, Finding
-from ansible_collections.rdma.cluster.plugins.plugin_utils._fabric_ethernet import ethernet_planes
+from ansible_collections.rdma.cluster.plugins.module_utils._findings import ERROR, NOT_APPLICABLE, OK, UNKNOWN, WARNING, Finding
+from ansible_collections.rdma.cluster.plugins.plugin_utils._fabric_ethernet import SILENT, ethernet_planes
 from ansible_collections.rdma.cluster.plugins.plugin_utils._fabric_expected import Known, expected_hcas
 from ansible_collections.rdma.cluster.plugins.plugin_utils._fabric_identity import CHECK, DISCOVERY, EXPECTED
 from ansible_collections.rdma.cluster.plugins.plugin_utils._fabric_judge import Asked, Judged, judge
@@ -30,6 +30,10 @@ from ansible_collections.rdma.cluster.plugins.plugin_utils._run_folder import PL
 
 NO_FABRIC = "no rail on a fabric that could be discovered: Soft-RoCE has none of its own, and a virtual function is no node of InfiniBand's"
 NOBODY = "no host of the run has a port on it whose cable carries: nobody could be asked"
+LLDP_REMEDY = (
+    "1. On the hosts, install and start lldpd. 2. On the switches, enable LLDP on the ports of the hosts. "
+    "3. On a host, see that `lldpcli show neighbors` lists the switch, then run again."
+)
 
 
 @dataclass(frozen=True)
@@ -92,6 +96,13 @@ class FabricGate:
         if plane.why_not is None:
             remedy = "See the link stage: a port of it must be up on a host of the run; then run again."
             found.planes[name] = [Finding(STAGE, CHECK, f"{PLANE}{name}", DISCOVERY, UNKNOWN, NOBODY, EXPECTED, remedy)]
+        elif (keys := [key for key in ("plan", "ratio") if self._setting(name, key) is not None]) or plane.why_not == SILENT:
+            # Where LLDP runs on the hosts and nothing answers, nobody has looked at the cables; that the intent requires a look is more.
+            status = UNKNOWN if keys else WARNING
+            required = f"; {' and '.join(f'rdma_fabric.planes.{name}.{key}' for key in keys)} cannot be checked" if keys else ""
+            found.planes[name] = [
+                Finding(STAGE, CHECK, f"{PLANE}{name}", DISCOVERY, status, f"{plane.why_not}{required}", EXPECTED, LLDP_REMEDY)
+            ]
         for host in hosts:
             why = plane.of_hosts.get(host) or plane.why_not or f"plane {name} was not read: {NOBODY}"
             found.hosts[host].append(Finding(STAGE, CHECK, host, f"plane {name}", NOT_APPLICABLE, why, EXPECTED))

@@ -120,9 +120,10 @@ def _shape(teller: Teller, asked: Asked, plan: Wanted | None, before: Wanted | N
     names = {guid: view.name(guid) for guid in view.switches}
     symmetry = check_symmetry(mended, teller, _planned_switches(view, plan))
     named = named_of(symmetry, names)
-    ratio = check_ratio(mended, asked.ratio, named, teller)
+    compute = not asked.expected or any(each.role == "compute" for each in asked.expected)
+    ratio = check_ratio(mended, asked.ratio, named, teller, compute=compute)
     named |= named_of(ratio, names)
-    return [*symmetry, *ratio, *check_bisection(mended, shape(view), asked.ratio, named, teller)]
+    return [*symmetry, *ratio, *check_bisection(mended, shape(view), asked.ratio, named, teller, compute=compute)]
 
 
 def _planned_switches(view: View, plan: Wanted | None) -> set[str]:

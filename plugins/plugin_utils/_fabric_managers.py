@@ -9,6 +9,7 @@ Every port tells the LID of its master (sysfs, ports/N/sm_lid), so that needs no
 
 from __future__ import annotations
 
+import re
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -144,14 +145,11 @@ def _silent(finding: Finding, manager: Mapping[str, Any], views: Sequence[View],
 
 
 def _master(finding: Finding, manager: Mapping[str, Any], views: Sequence[View], usual: int | None, seen: Seen) -> Finding:
-    who = _of_lid(views, usual)
-    observed = f"{who or 'a switch, or a host that is not in this run'} (LID {usual})"
     if manager["kind"] == "switch":
-        if who is None:
-            return Finding(STAGE, CHECK, finding.host, finding.subject, OK, observed, finding.expected)
-        remedy = f"Stop opensm on {who}: `systemctl disable --now opensm` (opensmd of OFED)."
-        return Finding(STAGE, CHECK, finding.host, finding.subject, ERROR, observed, finding.expected, remedy)
+        return _switch_master(finding, manager, views, usual, seen)
+    who = _of_lid(views, usual)
     wanted = manager["hosts"][0]
+    observed = f"{who or 'a switch, or a host that is not in this run'} (LID {usual})"
     if who == wanted:
         return Finding(STAGE, CHECK, finding.host, finding.subject, OK, observed, finding.expected)
     if who in manager["hosts"]:
@@ -162,15 +160,52 @@ def _master(finding: Finding, manager: Mapping[str, Any], views: Sequence[View],
             else f"It stood by and has taken over: see why opensm of {wanted} does not run (`systemctl status 'opensm*'`)."
         )
     else:
-        remedy = f"Stop the subnet manager of {observed}, or plan it in rdma_fabric.planes; two with other settings undo each other's."
+        master = next((each for each in seen.managers or () if each.lid == usual), None)
+        known = master is not None and (master.kind or master.description)
+        observed = f"{f'{who}: ' if who else ''}{master.words}" if master is not None and known else observed
+        remedy = (
+            f"1. Keep it: name it in rdma_fabric.planes ({finding.subject}), as a host or with `kind: switch`. 2. Or stop it there. "
+            "3. Or take over: run the link stage with `-e subnet_manager_takeover_allowed=true` while no job runs."
+        )
     return Finding(STAGE, CHECK, finding.host, finding.subject, ERROR, observed, finding.expected, remedy)
 
 
+def _switch_master(finding: Finding, manager: Mapping[str, Any], views: Sequence[View], usual: int | None, seen: Seen) -> Finding:
+    """One switch is the master, and its node says that it is a switch; the LID alone says nothing."""
+    name, who = manager.get("switch"), _of_lid(views, usual)
+    masters = [each for each in seen.managers or () if each.state == "MASTER"]
+    master = next((each for each in masters if each.lid == usual), None)
+    remedy = f"On {finding.host}, run `sminfo` and `saquery -s` as root (package infiniband-diags), and fix what they report."
+    status, observed = UNKNOWN, f"LID {usual}; {seen.why_not}"
+    if who is not None or (master is not None and master.kind == "host"):
+        status, observed = ERROR, f"{who} (LID {usual})" if master is None or who is not None else master.words
+        remedy = f"Stop opensm on {who or 'that host'}: `systemctl disable --now opensm` (opensmd of OFED), or plan it with `kind: hosts`."
+    elif seen.managers is not None and master is None:
+        observed = f"LID {usual} is no master; subnet managers: {'; '.join(each.words for each in seen.managers) or 'none'}"
+    elif len(masters) > 1:
+        status, observed = ERROR, f"two masters: {'; '.join(each.words for each in masters)}"
+        remedy = "Stop one of them, or set its priority below that of the other."
+    elif master is not None and master.kind is None:
+        observed = f"its node did not answer: {master.words}"
+    elif master is not None and name and not _is_switch(name, master):
+        status, observed = ERROR, master.words
+        remedy = f"Stop the subnet manager of that switch, or correct `switch` in rdma_fabric.planes ({finding.subject})."
+    elif master is not None:
+        status, observed, remedy = OK, master.words, ""
+    expected = f"switch {name} as the one master" if name else finding.expected
+    return Finding(STAGE, CHECK, finding.host, finding.subject, status, observed, expected, remedy)
+
+
+def _is_switch(name: str, master: SmInfo) -> bool:
+    """Whether a manager runs on the switch of this GUID, node description, or word of it ("sw1" of "MF0;sw1:MQM8700/U1")."""
+    description = (master.description or "").lower()
+    return name.lower() in (master.guid, description, *re.split(r"[;:/\s]+", description))
+
+
 def _others(finding: Finding, manager: Mapping[str, Any], views: Sequence[View], seen: Seen) -> Iterator[Finding]:
-    """Those that stand by, and those that nobody planned; of what stands by a switch the switches know."""
+    """Those that stand by, and those that nobody planned. Other switches may stand by for a switch."""
     if manager["kind"] != "hosts":
-        alive = [each for each in seen.managers or () if each.state in ALIVE and each.lid != _usual(views)]
-        yield from (_unplanned(finding, manager, each, who) for each in alive if (who := _of_lid(views, each.lid)) is not None)
+        yield from _beside_a_switch(finding, manager, views, seen)
         return
     standing = manager["hosts"][1:]
     if seen.managers is None:
@@ -194,7 +229,16 @@ def _others(finding: Finding, manager: Mapping[str, Any], views: Sequence[View],
             yield _about(finding, host, ERROR, str(state or "no subnet manager answers there"), "STANDBY", remedy)
     for each in seen.managers:
         who = _of_lid(views, each.lid)
-        if each.state in ALIVE and who not in manager["hosts"]:
+        # The master has a finding of its own.
+        if each.state in ALIVE and who not in manager["hosts"] and each.lid != _usual(views):
+            yield _unplanned(finding, manager, each, who)
+
+
+def _beside_a_switch(finding: Finding, manager: Mapping[str, Any], views: Sequence[View], seen: Seen) -> Iterator[Finding]:
+    alive = [each for each in seen.managers or () if each.state in ALIVE and each.lid != _usual(views)]
+    for each in alive:
+        who = _of_lid(views, each.lid)
+        if who is not None or each.kind == "host":
             yield _unplanned(finding, manager, each, who)
 
 
@@ -208,7 +252,7 @@ def _other_settings(finding: Finding, manager: Mapping[str, Any], host: str, its
 def _unplanned(finding: Finding, manager: Mapping[str, Any], each: SmInfo, who: str | None) -> Finding:
     master = f"{manager['hosts'][0]}'s" if manager["hosts"] else "the switch's"
     remedy = f"Stop it, or plan it in rdma_fabric.planes: with other settings than {master} it undoes them."
-    label = f"{who or each.guid} (LID {each.lid})"
+    label = f"{who or each.description or each.guid} (LID {each.lid})"
     return _about(finding, label, ERROR, f"{each.state}, priority {each.priority}", "no other subnet manager", remedy)
 
 

@@ -10,7 +10,6 @@ fabric/PLANE/loaded/HOST.json what it returned after the load of the pairs stage
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 from urllib.parse import unquote
@@ -34,6 +33,9 @@ CANDIDATES = 8
 #: Kinds of subnet manager that somebody is to be.
 MANAGED = ("hosts", "switch")
 
+#: From this m_key_protection_level on a port does not answer reads without the M_Key.
+READ_PROTECTED = 2
+
 KEPT = ("graph", "subnet_managers", "no_subnet_manager", "read_at")
 
 Reading = Mapping[str, Any]
@@ -46,7 +48,7 @@ def folder_of(what: str, plane: str) -> str:
 def readings(folder: RunFolder, name: str) -> dict[str, Reading]:
     """Host → what it has read, of one of the folders above."""
     files = sorted((folder.path / name).glob("*.json"), key=lambda file: natural(file.stem))
-    return {unquote(file.stem): json.loads(file.read_text(encoding="utf-8")) for file in files}
+    return {unquote(file.stem): folder.read_json(f"{name}/{file.name}") for file in files}
 
 
 def is_whole(what: str, reading: Reading) -> bool:
@@ -97,7 +99,10 @@ def _rails(intent: Mapping[str, Any], facts: Mapping[str, Any], link_layer: str)
 
 
 def reader(folder: RunFolder, what: str, plane: str, playing: Iterable[str]) -> str | None:
-    """The host that is to ask a plane next, None if enough have; hosts of the run's folder are known by intent and facts."""
+    """The host that is to ask a plane next, None if enough have; hosts of the run's folder are known by intent and facts.
+
+    If an M_Key protects a plane from reading, only the hosts of its subnet manager can: the key is on no other host.
+    """
     there = readings(folder, folder_of(what, plane))
     if len(there) >= READERS or any(is_whole(what, each) for each in there.values()):
         return None
@@ -105,6 +110,9 @@ def reader(folder: RunFolder, what: str, plane: str, playing: Iterable[str]) -> 
     for host in playing:
         intent = folder.read_if_there(folder.host_file("intent", host))
         if host in there or intent is None or not any(rail["plane"] == plane for rail in intent["rails"]):
+            continue
+        manager = intent["fabric"]["planes"].get(plane, {}).get("subnet_manager") or {}
+        if manager.get("m_key_protection_level", 0) >= READ_PROTECTED and host not in manager["hosts"]:
             continue
         candidates += 1
         facts = folder.read_if_there(folder.host_file("facts", host))

@@ -7,6 +7,7 @@
 from __future__ import annotations
 
 import itertools
+import math
 from collections import Counter, defaultdict
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import replace
@@ -20,6 +21,8 @@ from ansible_collections.rdma.cluster.plugins.plugin_utils._networkx import nx
 RATIO, SYMMETRY = "fabric.ratio", "fabric.symmetry"
 #: How much worse than intended a ratio may be.
 RATIO_TOLERANCE = 0.03
+#: And where no ratio is intended: a few servers of storage or management on a leaf are no design of oversubscription.
+UNPLANNED_TOLERANCE = 0.15
 #: From this share of pairs that are joined on, all of them should be.
 DENSE = 0.75
 EVEN = "the same number and rate of links from each leaf to each spine, two ways at least"
@@ -66,8 +69,12 @@ def _uneven(shape: Shape, rows: Sequence[str], columns: Sequence[str], teller: T
     cells = {(row, column): shape.joined.get(row, {}).get(column, ()) for row in rows for column in columns}
     if not columns or sum(bool(links) for links in cells.values()) < DENSE * len(cells):
         return
-    usual = {row: _most([cells[row, column] for column in columns]) for row in rows}
-    of_all = _most(list(usual.values()))
+    majority = {row: _majority([cells[row, column] for column in columns]) for row in rows}
+    known = [links for links in majority.values() if links is not None]
+    even = [links for row in rows if (links := _even([cells[row, column] for column in columns])) is not None]
+    of_all = _most(known or even or list(cells.values()))
+    # A row without a majority has no other number of uplinks: its cables are at the wrong columns, which the cells tell.
+    usual = {row: of_all if links is None else links for row, links in majority.items()}
     odd_rows: dict[tuple[float, ...], list[str]] = defaultdict(list)
     for row in rows:
         if usual[row] != of_all:
@@ -76,7 +83,9 @@ def _uneven(shape: Shape, rows: Sequence[str], columns: Sequence[str], teller: T
         less = sum(links) < sum(of_all)
         observed = f"{some(those_rows)}: {_links(links)} to each of {len(columns)}, the others {_links(of_all)}"
         yield _of(teller, ERROR if less else WARNING, some(those_rows), observed, those_rows)
-    odd_columns = [column for column in columns if len(rows) > 1 and 2 * sum(cells[row, column] != usual[row] for row in rows) > len(rows)]
+    # A column is odd only if most rows have the same other links to it: more to one row and fewer to another are the rows' cables.
+    alike = {column: Counter(cells[row, column] for row in rows if cells[row, column] != usual[row]) for column in columns}
+    odd_columns = [column for column in columns if len(rows) > 1 and any(2 * count > len(rows) for count in alike[column].values())]
     for column in odd_columns:
         links = _most([cells[row, column] for row in rows])
         observed = f"{column}: {_links(links)} to each of {len(rows)}, the others above them {_links(of_all)}"
@@ -90,13 +99,16 @@ def _uneven(shape: Shape, rows: Sequence[str], columns: Sequence[str], teller: T
         other = next((other for other, its in off.items() if its == tuple((column, -gbps) for column, gbps in those)), None)
         off.pop(other or "", None)
         together = [row, *([other] if other is not None else [])]
-        observed = "; ".join(_cells(each, {column: cells[each, column] for column in odd[each]}, usual[each]) for each in together)
+        observed = "; ".join(
+            _cells(each, {column: cells[each, column] for column in odd[each]}, usual[each], len(columns)) for each in together
+        )
         yield _of(teller, ERROR, f"{' and '.join(together)} to {some(odd[row])}", observed, [*together, *odd[row]])
 
 
-def _cells(row: str, odd: Mapping[str, tuple[float, ...]], usual: tuple[float, ...]) -> str:
+def _cells(row: str, odd: Mapping[str, tuple[float, ...]], usual: tuple[float, ...], columns: int) -> str:
     found = some([f"{_links(links)} to {column}" for column, links in odd.items()])
-    return f"{row} has {found}, and {_links(usual)} to each other one"
+    rest = f"and {_links(usual)} to each other one" if len(odd) < columns else f"instead of {_links(usual)} to each"
+    return f"{row} has {found}, {rest}"
 
 
 def _of(teller: Teller, status: str, subject: str, observed: str, names: Sequence[str]) -> Cause:
@@ -107,6 +119,19 @@ def _of(teller: Teller, status: str, subject: str, observed: str, names: Sequenc
 def _most(values: Sequence[tuple[float, ...]]) -> tuple[float, ...]:
     """The commonest; of equally common ones the greatest."""
     return max(Counter(values).items(), key=lambda item: (item[1], sum(item[0]), item[0]))[0]
+
+
+def _majority(values: Sequence[tuple[float, ...]]) -> tuple[float, ...] | None:
+    """What more than half of them are, if there is such a value."""
+    most = _most(values)
+    return most if 2 * sum(value == most for value in values) > len(values) else None
+
+
+def _even(values: Sequence[tuple[float, ...]]) -> tuple[float, ...] | None:
+    """What each would have if the same links were spread evenly; None if they cannot be."""
+    rates = [gbps for links in values for gbps in links]
+    each, rest = divmod(len(rates), len(values))
+    return None if rest or len(set(rates)) != 1 else (rates[0],) * each
 
 
 def _links(rates: Sequence[float]) -> str:
@@ -145,16 +170,15 @@ def _hangs(graph: nx.Graph[str], a: str, b: str, ends: Collection[str]) -> bool:
     return any(not set(nx.node_connected_component(rest, end)) & set(ends) for end in (a, b))
 
 
-def check_ratio(shape: Shape, intended: float | None, named: Collection[str], teller: Teller) -> list[Cause]:
-    """Findings fabric.ratio: what comes from below over what goes up, of each leaf and spine, against the intended one.
+def check_ratio(shape: Shape, intended: float | None, named: Collection[str], teller: Teller, *, compute: bool = True) -> list[Cause]:
+    """Findings fabric.ratio: bandwidth to the hosts over bandwidth to the next tier, of each leaf and spine, against the intended one.
 
-    named: switches of which another finding speaks already.
+    Without an intended ratio, a plane with compute rails is expected not to be oversubscribed, and more is a warning; a plane of storage
+    alone is measured and not judged. named: switches that another finding names already; compute: whether the plane has compute rails.
     """
-    expected = (
-        f"an oversubscription of {intended:g} at most"
-        if intended is not None
-        else "the intended oversubscription (rdma_fabric.planes.NAME.ratio)"
-    )
+    key = f"rdma_fabric.planes.{teller.view.graph.plane}.ratio"
+    expected = f"an oversubscription of {intended:g} at most" if intended is not None else f"no oversubscription, or the one that {key} has"
+    most = intended * (1 + RATIO_TOLERANCE) if intended is not None else 1 + UNPLANNED_TOLERANCE
     ratios = dict(_ratios(shape))
     if not ratios:
         return [teller.skip(RATIO, "no switches above the leaves", expected)]
@@ -162,18 +186,18 @@ def check_ratio(shape: Shape, intended: float | None, named: Collection[str], te
         return [teller.skip(RATIO, "not all links tell a rate", expected)]
     worse: dict[tuple[str, float, float], list[str]] = defaultdict(list)
     for switch, (down, up) in ratios.items():
-        if intended is not None and switch not in named and down > intended * (1 + RATIO_TOLERANCE) * up:
+        if switch not in named and down > most * up:
             worse[shape.tier[switch], down, up].append(switch)
-    if worse:
-        return [_worse(key, switches, expected, teller) for key, switches in worse.items()]
+    if worse and intended is not None:
+        return [_worse(rates, switches, expected, teller) for rates, switches in worse.items()]
+    if worse and compute:
+        return [_unplanned(rates, switches, expected, teller, key) for rates, switches in worse.items()]
     told = {switch: down / up for switch, (down, up) in ratios.items() if up and switch not in named}
     figures = [f"{tier} {_range([told[switch] for switch in told if shape.tier[switch] == tier])}" for tier in TIERS[:-1]]
     observed = ", ".join(figure for figure in figures if not figure.endswith(" "))
-    return [
-        teller.well(RATIO, observed or "none", expected)
-        if intended is not None
-        else teller.skip(RATIO, f"none is intended; found: {observed}", expected)
-    ]
+    if intended is None and worse:
+        return [teller.skip(RATIO, f"no {key}, and no compute rail on the plane; measured: {observed}", expected)]
+    return [teller.well(RATIO, observed or "the other findings name every switch", expected)]
 
 
 def _ratios(shape: Shape) -> Iterator[tuple[str, tuple[float, float]]]:
@@ -186,10 +210,23 @@ def _ratios(shape: Shape) -> Iterator[tuple[str, tuple[float, float]]]:
                 yield switch, (down, shape.gbps(switch, shape.above(switch)))
 
 
-def _worse(key: tuple[str, float, float], switches: Sequence[str], expected: str, teller: Teller) -> Cause:
-    _tier, down, up = key
+def _unplanned(rates: tuple[str, float, float], switches: Sequence[str], expected: str, teller: Teller, key: str) -> Cause:
+    """An oversubscription that nobody has planned and nobody has excluded. A switch without an uplink has no ratio that could be meant."""
+    _tier, down, up = rates
+    if not up:
+        return _worse(rates, switches, expected, teller)
+    remedy = f"If it is meant, set {key}: {math.ceil(100 * down / up) / 100:g}. If not, add uplinks, or move hosts to other leaves."
+    return teller.cause(RATIO, WARNING, some(switches), _figures(rates, switches), expected, remedy, nodes=switches, absence=True)
+
+
+def _figures(rates: tuple[str, float, float], switches: Sequence[str]) -> str:
+    _tier, down, up = rates
     ratio = f"{down / up:.3g}" if up else "without an uplink"
-    observed = f"{some(switches)}: {down:g} Gb/s from below, {up:g} Gb/s up: {ratio}"
+    return f"{some(switches)}: {down:g} Gb/s from below, {up:g} Gb/s up: {ratio}"
+
+
+def _worse(rates: tuple[str, float, float], switches: Sequence[str], expected: str, teller: Teller) -> Cause:
+    observed = _figures(rates, switches)
     remedy = "Add uplinks, or move hosts to other leaves; if it is meant, correct the intended ratio."
     return teller.cause(RATIO, ERROR, some(switches), observed, expected, remedy, nodes=switches, absence=True)
 

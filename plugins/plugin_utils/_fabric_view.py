@@ -36,6 +36,7 @@ class Expected:
     port: int = 1
     rate_gbps: float | None = None
     plane: str = "default"
+    role: str = "compute"
 
     @property
     def words(self) -> str:

@@ -5,7 +5,7 @@
 """The odd one out among like hosts, by their facts: firmware, boards, drivers, packages; rates, names, PCIe links; GID indexes.
 
 Like hosts are those that have compute rails, and those that have only storage rails; rails are compared by their names, in a mesh,
-where a rail is a cable, by their places.
+where a rail is a cable, by their places. And addresses of rails that two hosts have.
 """
 
 from __future__ import annotations
@@ -14,7 +14,8 @@ from collections import defaultdict
 from collections.abc import Callable, Hashable, Iterator, Sequence
 from dataclasses import dataclass
 
-from ansible_collections.rdma.cluster.plugins.module_utils._findings import ERROR, NOT_APPLICABLE, OK, WARNING, Finding
+from ansible_collections.rdma.cluster.plugins.module_utils._findings import ERROR, NOT_APPLICABLE, OK, UNKNOWN, WARNING, Finding
+from ansible_collections.rdma.cluster.plugins.module_utils._rails import rail_ip
 from ansible_collections.rdma.cluster.plugins.plugin_utils import _fleet_claims
 from ansible_collections.rdma.cluster.plugins.plugin_utils._fleet_claims import Host, Said
 from ansible_collections.rdma.cluster.plugins.plugin_utils._majority import Claim, Found, Known, Odd, group_by, odd_ones, some
@@ -45,6 +46,81 @@ def check_alike(hosts: Known, stage: str) -> Found:
         for host, findings in _compare(stage, alike, known).items():
             found[host] += findings
     return found
+
+
+def check_duplicates(hosts: Known) -> Found:
+    """The findings `network.duplicate` of every host: a rail's address that is on, or planned for, another host as well.
+
+    Only addresses of rails count: each host may have the same addresses on bridges of its own (docker0), and on lo.
+    """
+    known = [Host(host, each["intent"], each["facts"]) for host, each in hosts.items() if each["intent"] and each["facts"]]
+    holders: dict[str, list[_Holder]] = defaultdict(list)
+    for host in known:
+        for holder in _holders(host):
+            holders[holder.address].append(holder)
+    found: Found = {host: [] for host in hosts}
+    for group in holders.values():
+        several = len({holder.host for holder in group}) > 1
+        if several and any(holder.is_live for holder in group) and any(holder.of_rail for holder in group):
+            for name in dict.fromkeys(holder.host for holder in group):
+                found[name].append(_duplicate(name, group))
+    for host in known:
+        expected = "each address of a rail on one host"
+        if not found[host.name] and host.facts.get("addresses"):
+            found[host.name].append(Finding("network", "network.duplicate", host.name, "addresses", OK, "on this host alone", expected))
+        elif not found[host.name]:
+            why = f"no address of {host.name} was read"
+            remedy = f"Run `ip address show` on {host.name}."
+            found[host.name].append(Finding("network", "network.duplicate", host.name, "addresses", UNKNOWN, why, expected, remedy))
+    return found
+
+
+@dataclass(frozen=True)
+class _Holder:
+    """A host that has an address, or shall have it. rail: the rail that it is planned for; netdev: the interface that has it now."""
+
+    host: str
+    address: str
+    rail: str | None
+    netdev: str | None
+    on_rail: bool = False
+
+    @property
+    def is_live(self) -> bool:
+        return self.netdev is not None
+
+    @property
+    def of_rail(self) -> bool:
+        return self.rail is not None or self.on_rail
+
+    @property
+    def words(self) -> str:
+        where = f"on {self.netdev} of {self.host}" if self.netdev else f"planned for {self.rail} of {self.host}, which does not have it"
+        return f"{where} ({self.rail})" if self.netdev and self.rail else where
+
+
+def _holders(host: Host) -> Iterator[_Holder]:
+    planned = {address: rail.name for rail in host.rails if (address := rail_ip(rail.rail)) is not None}
+    rails = {rail.netdev for rail in host.rails}
+    live = {text.split("/")[0]: name for name, texts in (host.facts.get("addresses") or {}).items() for text in texts}
+    for address, name in live.items():
+        yield _Holder(host.name, address, planned.get(address), name, on_rail=name in rails)
+    yield from (_Holder(host.name, address, rail, None) for address, rail in planned.items() if address not in live)
+
+
+def _duplicate(host: str, group: Sequence[_Holder]) -> Finding:
+    """The same for every host that has the address: who must not have it is told by the plan, if the plan names one."""
+    own = next(holder for holder in group if holder.host == host)
+    wrong = [holder for holder in group if holder.is_live and holder.rail is None]
+    owners = [holder for holder in group if holder.rail is not None]
+    # Two plans with one address are intent.address's; both hosts are named all the same.
+    which = wrong if owners else group
+    steps = [f"Run `ip addr del {each.address}/PREFIX dev {each.netdev}` on {each.host}" for each in which if each.netdev][:2]
+    remedy = f"1. {', or '.join(steps)}. 2. Find who adds it: `networkctl`, `nmcli`." if steps else "1. Give one of them another address."
+    return Finding(
+        "network", "network.duplicate", host, own.rail or f"interface {own.netdev}", ERROR,
+        f"{own.address} is {some([holder.words for holder in group])}", "each address of a rail on one host", remedy,
+    )  # fmt: skip
 
 
 def _compare(stage: str, alike: Alike, hosts: Sequence[Host]) -> Found:

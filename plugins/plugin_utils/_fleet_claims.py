@@ -103,7 +103,8 @@ def packages(host: Host) -> Iterator[Said]:
 def nccl(host: Host) -> Iterator[Said]:
     """Of what is installed on the host; what frameworks bring is theirs."""
     there = host.facts.get("nccl")
-    if there is not None:
+    database_read = (host.stack.get("distribution") or {}).get("packages") is not None
+    if there is not None and database_read and not there.get("tests_unread"):
         said = {
             "NCCL": there.get("version") or there.get("library"),
             "nccl-tests": (there.get("tests") or {}).get("version"),

@@ -14,10 +14,12 @@ from ansible_collections.rdma.cluster.plugins.module_utils._digest import compar
 from ansible_collections.rdma.cluster.plugins.module_utils._findings import Finding, stopping
 from ansible_collections.rdma.cluster.plugins.plugin_utils._fabric_managers import check_managers
 from ansible_collections.rdma.cluster.plugins.plugin_utils._fabric_readings import seen_managers
-from ansible_collections.rdma.cluster.plugins.plugin_utils._fleet_alike import check_alike
+from ansible_collections.rdma.cluster.plugins.plugin_utils._fleet_alike import check_alike, check_duplicates
+from ansible_collections.rdma.cluster.plugins.plugin_utils._fleet_clock import check_clocks
 from ansible_collections.rdma.cluster.plugins.plugin_utils._intent_fleet import check_fleet
 from ansible_collections.rdma.cluster.plugins.plugin_utils._nccl import alike_kind, alike_variables
 from ansible_collections.rdma.cluster.plugins.plugin_utils._run_folder import RunFolder
+from ansible_collections.rdma.cluster.plugins.plugin_utils._stage_findings import cause_key
 
 #: What the gate knows of a host when it compares hosts: its normalised intent and its facts, None where there are none.
 Known = Mapping[str, Mapping[str, Any]]
@@ -31,12 +33,18 @@ def _nccl(hosts: Known) -> dict[str, list[Finding]]:
     return {host: [*told[host], *found] for host, found in check_alike(known, "nccl").items()}
 
 
+def _network(hosts: Known) -> dict[str, list[Finding]]:
+    duplicates = check_duplicates(hosts)
+    return {host: [*found, *duplicates[host]] for host, found in check_alike(hosts, "network").items()}
+
+
 #: Checks that compare hosts, in one pass; the stages fabric and pairs have their own.
 FLEET_CHECKS: dict[str, FleetCheck] = {
     "preflight": check_fleet,
     "driver": lambda hosts: check_alike(hosts, "driver"),
     "link": lambda hosts: check_alike(hosts, "link"),
-    "network": lambda hosts: check_alike(hosts, "network"),
+    "host": check_clocks,
+    "network": _network,
     "nccl": _nccl,
 }
 
@@ -65,7 +73,12 @@ def verdict(stage: str, host: str, findings: list[Finding]) -> str:
     if not bad:
         return f"{stage} gate: {host} passes, {len(findings)} checks."
     lines = [f"{stage} gate: {host} does not pass, {len(bad)} of {len(findings)} checks:"]
+    printed = {cause_key(finding) for finding in bad if finding.caused_by is None}
     for finding in bad:
+        if finding.caused_by is not None:
+            where = "" if finding.caused_by in printed else ", which an earlier stage reported"
+            lines.append(f"  {finding.status} {finding.check}: {finding.subject}: follows from {finding.caused_by}{where}")
+            continue
         lines += [
             f"  {finding.status} {finding.check}: {host}, {finding.subject}",
             f"    seen:     {finding.observed}",

@@ -4,7 +4,7 @@
 
 """Which checks the gate of each stage asks of one host: (host, normalised intent, the whole tree of its facts) → findings.
 
-Beside the intent's sections the gate puts `allowed` into it: {"reboot": whether the run may reboot hosts}.
+Beside the intent's sections the gate adds `allowed`: the effects of roles that the run allows ("reboot", "pcie_mrrs", …) → bool.
 """
 
 from __future__ import annotations
@@ -18,15 +18,16 @@ from ansible_collections.rdma.cluster.plugins.module_utils._checks_dkms import c
 from ansible_collections.rdma.cluster.plugins.module_utils._checks_driver import check_driver, check_nodes
 from ansible_collections.rdma.cluster.plugins.module_utils._checks_firmware import check_firmware
 from ansible_collections.rdma.cluster.plugins.module_utils._checks_gpu import check_gpu
-from ansible_collections.rdma.cluster.plugins.module_utils._checks_host import check_host
+from ansible_collections.rdma.cluster.plugins.module_utils._checks_host import check_host, check_memory
 from ansible_collections.rdma.cluster.plugins.module_utils._checks_kernel import check_kernels
 from ansible_collections.rdma.cluster.plugins.module_utils._checks_limits import check_limits
 from ansible_collections.rdma.cluster.plugins.module_utils._checks_link import check_link
 from ansible_collections.rdma.cluster.plugins.module_utils._checks_modules import check_modules
-from ansible_collections.rdma.cluster.plugins.module_utils._checks_nccl import HCA, check_nccl
+from ansible_collections.rdma.cluster.plugins.module_utils._checks_nccl import HCA, check_nccl, check_others
 from ansible_collections.rdma.cluster.plugins.module_utils._checks_nccl_host import check_install, check_topology, check_version
 from ansible_collections.rdma.cluster.plugins.module_utils._checks_nccl_lint import check_lint
 from ansible_collections.rdma.cluster.plugins.module_utils._checks_network import check_network, check_rdma_mtu
+from ansible_collections.rdma.cluster.plugins.module_utils._checks_network_boot import check_boot
 from ansible_collections.rdma.cluster.plugins.module_utils._checks_next_kernel import check_next_kernel
 from ansible_collections.rdma.cluster.plugins.module_utils._checks_optic import check_optic
 from ansible_collections.rdma.cluster.plugins.module_utils._checks_options import check_options
@@ -35,9 +36,11 @@ from ansible_collections.rdma.cluster.plugins.module_utils._checks_pcie_tuning i
 from ansible_collections.rdma.cluster.plugins.module_utils._checks_pkey import check_pkeys
 from ansible_collections.rdma.cluster.plugins.module_utils._checks_preflight import check_firewall, check_preflight, check_space, check_ssh
 from ansible_collections.rdma.cluster.plugins.module_utils._checks_qos import check_qos
-from ansible_collections.rdma.cluster.plugins.module_utils._checks_time import check_time
+from ansible_collections.rdma.cluster.plugins.module_utils._checks_time import check_clocksource, check_time
 from ansible_collections.rdma.cluster.plugins.module_utils._checks_tuning import check_cpu, check_rings
 from ansible_collections.rdma.cluster.plugins.module_utils._findings import Finding
+from ansible_collections.rdma.cluster.plugins.module_utils._ofed_state import with_kept_stack
+from ansible_collections.rdma.cluster.plugins.module_utils._pcie_plan import planned_mrrs_bytes
 from ansible_collections.rdma.cluster.plugins.module_utils._planned_stack import INBOX, planned_modules
 from ansible_collections.rdma.cluster.plugins.plugin_utils._driver import needed_modules
 from ansible_collections.rdma.cluster.plugins.plugin_utils._driver_blockers import told_obstacles
@@ -47,8 +50,10 @@ from ansible_collections.rdma.cluster.plugins.plugin_utils._host_tuning import r
 from ansible_collections.rdma.cluster.plugins.plugin_utils._nccl import (
     check_gid_index,
     check_pkey,
+    check_socket,
+    effective_variables,
+    kept_variables,
     nccl_files,
-    nccl_variables,
     told_missing,
 )
 from ansible_collections.rdma.cluster.plugins.plugin_utils._nccl_lint import host_problems
@@ -67,19 +72,19 @@ def threshold(intent: Intent, check: str) -> float | None:
 
 
 def _preflight(host: str, intent: Intent, facts: Facts) -> list[Finding]:
-    rails = intent["rails"]
+    intent, rails = with_kept_stack(intent, facts["stack"]), intent["rails"]
     return [
         *check_preflight(host, facts),
         *check_kernels(host, intent, facts, reboot_allowed=(intent.get("allowed") or {}).get("reboot", False)),
         *check_space(host, facts, threshold(intent, "preflight.disk")),
         *check_ssh(host, rails, facts),
         *check_firewall(host, rails, facts),
-        *check_pcie(host, rails, facts, "preflight"),
+        *check_pcie(host, rails, facts, "preflight", mrrs_planned=planned_mrrs_bytes(intent) is not None),
     ]
 
 
 def _driver(host: str, intent: Intent, facts: Facts) -> list[Finding]:
-    rails = intent["rails"]
+    intent, rails = with_kept_stack(intent, facts["stack"]), intent["rails"]
     return [
         *check_driver(host, rails, facts, needed_modules(intent, facts)),
         *check_nodes(host, rails, facts),
@@ -111,12 +116,19 @@ def _host(host: str, intent: Intent, facts: Facts) -> list[Finding]:
         *check_cpu(host, intent, facts),
         *check_pcie_tuning(host, intent, facts),
         *check_time(host, facts, threshold(intent, "host.time")),
+        *check_clocksource(host, facts),
+        *check_memory(host, facts, threshold(intent, "host.memory"), threshold(intent, "host.shm")),
     ]
 
 
 def _network(host: str, intent: Intent, facts: Facts) -> list[Finding]:
     rails = intent["rails"]
-    return [*check_network(host, rails, facts), *check_rdma_mtu(host, rails, facts), *check_addressing(host, rails, facts)]
+    return [
+        *check_network(host, rails, facts),
+        *check_rdma_mtu(host, rails, facts),
+        *check_addressing(host, rails, facts),
+        *check_boot(host, rails, facts),
+    ]
 
 
 def _qos(host: str, intent: Intent, facts: Facts) -> list[Finding]:
@@ -131,10 +143,14 @@ def _nccl(host: str, intent: Intent, facts: Facts) -> list[Finding]:
     nccl = intent["nccl"]
     computes, asks_for_hca = any(rail["role"] == "compute" for rail in intent["rails"]), HCA in nccl["variables"]
     found = [
-        *check_nccl(host, nccl_files(intent, facts), facts, computes=computes, asks_for_hca=asks_for_hca),
+        *check_nccl(
+            host, nccl_files(intent, facts), facts, effective_variables(intent, facts), computes=computes, asks_for_hca=asks_for_hca
+        ),
+        *check_others(host, nccl["conf_file"], kept_variables(intent, facts), nccl["variables"], facts),
+        *check_socket(host, intent, facts),
         *check_gid_index(host, intent, facts),
         *check_pkey(host, intent, facts),
-        *check_topology(host, nccl_variables(intent, facts).get(TOPOLOGY), facts),
+        *check_topology(host, effective_variables(intent, facts).get(TOPOLOGY), facts),
         *check_version(host, nccl, facts),
         *check_install(host, nccl, facts),
         *check_lint(host, host_problems(intent, facts)),

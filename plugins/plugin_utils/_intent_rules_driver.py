@@ -11,6 +11,7 @@ from typing import Any
 
 #: By stack: what it cannot do without, as paths of keys.
 NEEDED = {
+    "keep": (),
     "inbox": (),
     "doca": ("version", "repository.key", "repository.key_checksum"),
     "mlnx_ofed": ("version", "source", "checksum"),
@@ -43,7 +44,9 @@ def driver_problems(driver: Mapping[str, Any]) -> Iterator[tuple[str, str, str]]
 def _version(stack: str, version: str | None) -> Iterator[tuple[str, str, str]]:
     if version is None:
         return
-    if stack == "inbox":
+    if stack == "keep":
+        yield "version", "is given, but `stack: keep` takes the installed version", "nothing, or the stack of that version"
+    elif stack == "inbox":
         yield "version", "is given, but the inbox stack is whatever the distribution has", "nothing, or another stack"
     elif (stack == "mlnx_ofed") != ("-" in version):
         yield "version", f"is {version}, which is no version of {stack}", WORDS["version"]

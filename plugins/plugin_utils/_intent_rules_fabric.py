@@ -18,7 +18,8 @@ from ansible_collections.rdma.cluster.plugins.plugin_utils._intent_schema_fabric
 OFED = ("doca", "mlnx_ofed")
 #: What only hosts that run opensm have a use for, with the value that asks for nothing.
 OF_HOSTS = {
-    "routing": None, "lmc": 0, "m_key_protection_level": 0, "m_key_lease_seconds": 0, "partition_enforcement": "both", "sharp": False,
+    "routing": None, "default_membership": None, "lmc": 0,
+    "m_key_protection_level": 0, "m_key_lease_seconds": 0, "partition_enforcement": "both", "sharp": False,
 }  # fmt: skip
 LARGEST_DATAGRAM_BYTES = 4096 - IPOIB_HEADER_BYTES
 
@@ -75,13 +76,16 @@ def _manager(manager: Mapping[str, Any], stack: str | None) -> Iterator[Problem]
         for key, nothing in OF_HOSTS.items():
             if manager[key] != nothing:
                 yield key, f"is {manager[key]}, but kind is {kind}: nobody here could set it", "nothing, or kind: hosts"
+    if kind != "switch" and manager["switch"] is not None:
+        yield "switch", f"is {manager['switch']}, but kind is {kind}", "nothing, or kind: switch"
     yield from _nvidia(manager, stack)
     if manager["routing"] == "torus-2QoS" and not manager["qos"]["enabled"]:
         yield "routing", "is torus-2QoS, which keeps its tori apart by service levels, and qos.enabled is false", "qos.enabled: true"
 
 
 def _nvidia(manager: Mapping[str, Any], stack: str | None) -> Iterator[Problem]:
-    if stack in (None, *OFED):
+    # What a kept stack has shows only on the host.
+    if stack in (None, "keep", *OFED):
         return
     if manager["routing"] in ADAPTIVE_ENGINES:
         message = f"is {manager['routing']}, which the distribution's opensm does not have, and rdma_driver.stack is {stack}"
@@ -108,6 +112,10 @@ def partition_problems(partitions: Mapping[str, Mapping[str, Any]], planes: Mapp
         yield from ((f"{name}.{path}", message, expected) for path, message, expected in _partition(partition))
         yield from _service_level(name, partition, planes)
     yield from _tenants(partitions)
+    named = next((name for name, partition in partitions.items() if partition["key"] == DEFAULT_KEY), None)
+    given = [name for name, plane in (planes or {}).items() if (plane["subnet_manager"] or {}).get("default_membership")]
+    if named is not None and given:
+        yield named, f"is the default partition, whose membership plane {given[0]} gives as well (default_membership)", "one of the two"
 
 
 def _partition(partition: Mapping[str, Any]) -> Iterator[Problem]:

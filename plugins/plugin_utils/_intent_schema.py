@@ -107,9 +107,10 @@ SECTIONS: dict[str, Section] = {
                 "PCIe of the rails' NICs, live and at boot.",
                 mrrs_bytes=Key(
                     (int, str),
-                    "The greatest read request of their cards, 128 to 4096 bytes; `leave`: as it is.",
-                    4096,
-                    choices=("leave",),
+                    "MRRS (maximum read request size) of their cards, 128 to 4096 bytes; needs `pcie_mrrs_allowed`. `auto`: 4096 on cards"
+                    " of 100 Gb/s or more, others as they are; `leave`: as it is.",
+                    "auto",
+                    choices=("auto", "leave"),
                     minimum=128,
                     maximum=4096,
                 ),
@@ -239,6 +240,12 @@ RUN: dict[str, Key] = {
             device=text("RDMA device."),
             port=integer("Its port.", 1, 255),
         ),
+    ),
+    "rdma_job_log": text("The log of a job, a file on the control node; the playbook `diagnose` reads it."),
+    "rdma_job_hosts": named(
+        "For `diagnose`, a name in the log → the host of the inventory, for names that the inventory does not have.",
+        HOST,
+        text("A host of the inventory.", HOST),
     ),
     "rdma_stage": text("The stage that a playbook is about; the playbooks set it."),
 }

@@ -21,7 +21,7 @@ from ansible_collections.rdma.cluster.plugins.plugin_utils._intent_keys import (
     text,
 )
 
-STACKS = ("inbox", "doca", "mlnx_ofed")
+STACKS = ("keep", "inbox", "doca", "mlnx_ofed")
 #: The packages of DOCA-Host that bring a driver or its userspace, as the installation guide of DOCA 2.9 to 3.4 names them.
 PROFILES = (
     *("doca-ofed", "doca-networking", "doca-roce", "doca-all"),
@@ -56,9 +56,10 @@ SECTIONS: dict[str, Section] = {
         keys(
             "The driver stack, and how it is installed.",
             stack=choice(
-                "`inbox`: the distribution's own packages; `doca`: DOCA-OFED from NVIDIA's repository; `mlnx_ofed`: the older bundle, "
-                "which has ended with 24.10.",
-                "inbox",
+                "`keep`: use and judge the installed stack, and never replace it; install the distribution's packages only where there "
+                "is no MLNX_OFED or DOCA-OFED. `inbox`: the distribution's own packages; `doca`: DOCA-OFED from NVIDIA's repository; "
+                "`mlnx_ofed`: the older bundle, which has ended with 24.10. Replacing an installed stack needs `driver_switch_allowed`.",
+                "keep",
                 *STACKS,
             ),
             version=text("The bundle's version (`mlnx_ofed`) or the release (`doca`), which both need; never the latest.", STACK_VERSION),
@@ -76,7 +77,9 @@ SECTIONS: dict[str, Section] = {
             ),
             with_nvmf=flag("`mlnx_ofed` only: build NVMe over Fabrics too (`--with-nvmf`).", False),
             without_fw_update=flag("`mlnx_ofed` only: leave the NICs' firmware alone (`--without-fw-update`).", True),
-            force=flag("`mlnx_ofed` only: ask nothing, and remove an older version (`--force`).", True),
+            force=flag(
+                "`mlnx_ofed` only: pass `--force`: its installer then also removes packages that depend on those it replaces.", False
+            ),
             flags=Key((list,), "`mlnx_ofed` only: further options of `mlnxofedinstall`.", each=text("An option.", OPTION)),
             profile=choice("`doca` only: the package that brings the rest.", "doca-ofed", *PROFILES),
             repository=keys(

@@ -81,6 +81,17 @@ SUBNET_MANAGER = optional(
             "What an M_Key keeps from others: 0 writing, 1 the key as well, 2 and 3 all reading.", 0, 3, default=0
         ),
         m_key_lease_seconds=integer("After this a port forgets its M_Key; 0 is never.", 0, 65535, default=0),
+        default_membership=choice(
+            "What every port is in the default partition (0x7fff), where `rdma_partitions` does not name that. Without it the partition "
+            "stays as it is; a subnet manager that is new to a plane makes everybody a full member, as opensm does without a file.",
+            None,
+            *MEMBERSHIPS,
+        ),
+        switch=text(
+            "With `kind: switch`, which one: the GUID or the node description of the master, or one word of that. Without it any single "
+            "switch is accepted.",
+            matching(r"[!-~][ -~]{0,63}", "a GUID or a node description"),
+        ),
         partition_enforcement=choice("Where switches enforce partitions.", "both", "both", "in", "out", "off"),
         qos=QOS,
         log=LOG,
@@ -90,7 +101,12 @@ SUBNET_MANAGER = optional(
 PLANE = keys(
     "A plane.",
     subnet_manager=SUBNET_MANAGER,
-    ratio=number("Its intended oversubscription: bandwidth to the hosts over bandwidth to the spines; more is an error.", 0.1, 64),
+    ratio=number(
+        "Its intended oversubscription: bandwidth to the hosts over bandwidth to the spines; more is an error. "
+        "Without it, an oversubscription of a plane with compute rails is a warning.",
+        0.1,
+        64,
+    ),
     plan=text(
         "The file on the control node that says how it is cabled ([the fabric](fabric.md)); relative to the playbook's folder.",
         FILE,

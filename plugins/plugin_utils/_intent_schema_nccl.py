@@ -101,7 +101,11 @@ SECTIONS: dict[str, Section] = {
                 "Which further files are written: `profile_d`: for logins; `slurm`: a task prolog; `openmpi`: for `mpirun --tune`.",
                 each=choice("A launcher.", None, *LAUNCHERS),
             ),
-            socket_ifname=text("The interface of NCCL's own connections; NCCL chooses where it is absent.", INTERFACE),
+            socket_ifname=text(
+                "The interface of NCCL's own connections. Where it is absent: that of Ansible's SSH session, if it is known, not loopback"
+                " and no rail.",
+                INTERFACE,
+            ),
             topology_file=text(
                 "A topology that the hosts have as a file, for NCCL on virtual machines, which show none of their own; left out elsewhere.",
                 ABSOLUTE,

@@ -15,9 +15,10 @@ from dataclasses import replace
 from typing import Any
 
 from ansible_collections.rdma.cluster.plugins.module_utils._checks_nccl import HCA, STAGE, Kind
-from ansible_collections.rdma.cluster.plugins.module_utils._files import ManagedFile, described, differs, files_differ
+from ansible_collections.rdma.cluster.plugins.module_utils._files import ManagedFile, described, differs, files_differ, is_shared, others_of
 from ansible_collections.rdma.cluster.plugins.module_utils._findings import ERROR, NOT_APPLICABLE, OK, UNKNOWN, Finding, stopping
 from ansible_collections.rdma.cluster.plugins.module_utils._nccl_conf import render_environment, render_nccl_conf
+from ansible_collections.rdma.cluster.plugins.module_utils._nccl_rules_devices import WITHIN_HOST
 from ansible_collections.rdma.cluster.plugins.module_utils._rails import ResolvedRail, rail_ip, resolve, rocev2_gid_index
 from ansible_collections.rdma.cluster.plugins.plugin_utils import _nccl_fabric
 from ansible_collections.rdma.cluster.plugins.plugin_utils._nccl_fabric import (
@@ -42,6 +43,7 @@ from ansible_collections.rdma.cluster.plugins.plugin_utils._nccl_profiles import
 )
 from ansible_collections.rdma.cluster.plugins.plugin_utils._nccl_version import knows
 from ansible_collections.rdma.cluster.plugins.plugin_utils._roce_profile import roce_profile
+from ansible_collections.rdma.cluster.plugins.plugin_utils._session_address import session_address
 
 Intent = Mapping[str, Any]
 #: The digest of rdma_facts.
@@ -61,7 +63,8 @@ def nccl_variables(intent: Intent, facts: Facts | None) -> dict[str, str]:
     NCCL_IB_TC is the traffic class of the RoCE profile, where there is one and a compute rail is RoCE.
     NCCL_IB_PKEY is the index of the ports' partition, where it is not the first and the same on all rails; NCCL_COLLNET_ENABLE is 1
     where SHARP runs on the planes of all rails; NCCL_CROSS_NIC is 0 where no network joins the compute rails. NCCL_TOPO_FILE is for
-    virtual machines: elsewhere NCCL sees the PCI tree itself.
+    virtual machines: elsewhere NCCL sees the PCI tree itself. NCCL_SOCKET_IFNAME is rdma_nccl.socket_ifname, else the interface of
+    Ansible's session.
     What the profile (rdma_nccl.profile) sets comes on top.
     """
     nccl = intent["nccl"]
@@ -81,10 +84,52 @@ def nccl_variables(intent: Intent, facts: Facts | None) -> dict[str, str]:
         derived[GID_INDEX] = str(indexes.pop())
     if (profile := roce_profile(intent)) and roce_computes(intent):
         derived[TRAFFIC_CLASS] = str(profile["traffic_class"])
-    if nccl["socket_ifname"]:
-        derived[SOCKET_IFNAME] = f"={nccl['socket_ifname']}"
+    if name := nccl["socket_ifname"] or session_interface(intent, facts)[0]:
+        derived[SOCKET_IFNAME] = f"={name}"
     derived.update((setting.name, value) for setting, value in profile_settings(intent, facts or {}))
     return {**derived, **{name: str(value) for name, value in nccl["variables"].items()}}
+
+
+def session_interface(intent: Intent, facts: Facts | None) -> tuple[str | None, str]:
+    """The interface for NCCL's sockets, which is that of Ansible's SSH session, and why it is this one or none."""
+    session = (facts or {}).get("session") or {}
+    name = session.get("netdev")
+    why_not = _no_session_interface(intent, facts or {}, session.get("address"), name)
+    return (None, why_not) if why_not else (name, f"{name}, the interface of Ansible's session")
+
+
+def _no_session_interface(intent: Intent, facts: Facts, address: str | None, name: str | None) -> str:
+    """Why the session's interface is not for NCCL's sockets; "" if it is."""
+    if not any(rail["role"] == "compute" for rail in intent["rails"]):
+        return "no compute rail is planned"
+    if address is None:
+        return "Ansible's session on the host does not come in by SSH"
+    reached_at, comes_in = str(facts.get("reached_at") or ""), f"Ansible's session comes in on {name}, which"
+    rails = {str(rail.netdev): rail.name for rail in resolve(intent["rails"], facts) if rail.netdev is not None}
+    rail = rails.get(name or "") or rails.get((name or "").partition(".")[0])
+    reasons = {
+        f"Ansible reaches the host at {reached_at}, by a forwarded port": reached_at == "localhost"
+        or reached_at.startswith(("127.", "::1")),
+        f"Ansible's session comes in at {address}, a loopback address": session_address(facts) is None or name == "lo",
+        f"no interface, or more than one, has {address}, where Ansible's session comes in": name is None,
+        f"{comes_in} is {rail}": rail is not None,
+        f"{comes_in} leads to no other host": (name or "").startswith(WITHIN_HOST),
+    }
+    return next((reason for reason, holds in reasons.items() if holds), "")
+
+
+def check_socket(host: str, intent: Intent, facts: Facts) -> list[Finding]:
+    """Finding `nccl.socket_ifname`: where NCCL_SOCKET_IFNAME comes from, or why it is not set. nccl.lint judges its value."""
+    nccl, check, expected = intent["nccl"], "nccl.socket_ifname", "an interface on which hosts reach each other, and no rail"
+    if nccl["socket_ifname"] or SOCKET_IFNAME in nccl["variables"]:
+        return [Finding(STAGE, check, host, SOCKET_IFNAME, NOT_APPLICABLE, "set by rdma_nccl; nccl.lint judges it", expected)]
+    if SOCKET_IFNAME in others_of(facts, nccl["conf_file"]):
+        words = f"set by a line of others in {nccl['conf_file']}; nccl.lint judges it"
+        return [Finding(STAGE, check, host, SOCKET_IFNAME, NOT_APPLICABLE, words, expected)]
+    name, why = session_interface(intent, facts)
+    if name is not None:
+        return [Finding(STAGE, check, host, SOCKET_IFNAME, OK, f"={why}", expected)]
+    return [Finding(STAGE, check, host, SOCKET_IFNAME, NOT_APPLICABLE, f"not set, NCCL chooses: {why}", expected)]
 
 
 def files_to_ask(intent: Intent) -> list[str]:
@@ -97,7 +142,7 @@ def files_to_ask(intent: Intent) -> list[str]:
 def alike_variables(intent: Intent, facts: Facts) -> dict[str, str]:
     """Those of them that like hosts have alike: whether its first collectives have passed each host knows for itself."""
     own = (DEBUG, DEBUG_SUBSYS) if intent["nccl"]["profile"] == FIRST_RUN else ()
-    return {name: value for name, value in nccl_variables(intent, facts).items() if name not in own}
+    return {name: value for name, value in effective_variables(intent, facts).items() if name not in own}
 
 
 def alike_kind(intent: Intent, facts: Facts) -> Kind:
@@ -111,23 +156,55 @@ def alike_kind(intent: Intent, facts: Facts) -> Kind:
     )
 
 
-def nccl_files(intent: Intent, facts: Facts | None) -> list[ManagedFile]:
+def nccl_files(intent: Intent, facts: Facts | None, replace_allowed: bool = False) -> list[ManagedFile]:
     """nccl.conf, the environment file and those of launchers, in this order; none where no rail is NCCL's and the user sets nothing.
 
-    Files of launchers that are not wanted any more, and the mark of a first run, shall not be there (content None).
+    A variable that a line of others sets to another value in nccl.conf is in none of them, so that this line holds. replace_allowed: it
+    becomes a comment instead. Files of launchers that are not wanted any more, and the mark of a first run, are removed (content None).
     Raises ValueError for a variable that cannot be written to a file.
     """
-    nccl, variables = intent["nccl"], nccl_variables(intent, facts)
+    nccl, wanted = intent["nccl"], nccl_variables(intent, facts)
+    kept = kept_variables(intent, facts)
+    variables = wanted if replace_allowed else {name: value for name, value in wanted.items() if name not in kept}
     files: list[ManagedFile] = []
-    if variables or any(rail["role"] == "compute" for rail in intent["rails"]):
+    if wanted or any(rail["role"] == "compute" for rail in intent["rails"]):
+        conf, environment = render_nccl_conf(variables), render_environment(_without(variables, facts, nccl["environment_file"]))
         files = [
-            ManagedFile(nccl["conf_file"], HEADER + render_nccl_conf(variables)),
-            ManagedFile(nccl["environment_file"], HEADER + render_environment(variables)),
+            _in_block(nccl["conf_file"], conf, sorted(kept) if replace_allowed else ()),
+            _in_block(nccl["environment_file"], environment),
             *(launcher_file(name, variables, nccl["conf_file"]) for name in LAUNCHERS if name in nccl["launchers"]),
         ]
     ours = [*(launcher.path for launcher in LAUNCHERS.values()), *([] if nccl["profile"] == FIRST_RUN else [PASSED])]
-    wanted, there = {file.path for file in files}, (facts or {}).get("files") or {}
-    return [*files, *(ManagedFile(path, None) for path in ours if path in there and path not in wanted)]
+    paths, there = {file.path for file in files}, (facts or {}).get("files") or {}
+    return [*files, *(ManagedFile(path, None) for path in ours if path in there and path not in paths)]
+
+
+def _in_block(path: str, text: str, replaced: Sequence[str] = ()) -> ManagedFile:
+    """A file with these lines: a block of it, or the whole file in the collection's own folder."""
+    return ManagedFile(path, text, block=True, replaced=replaced) if is_shared(path) else ManagedFile(path, HEADER + text)
+
+
+def _without(variables: Mapping[str, str], facts: Facts | None, path: str) -> dict[str, str]:
+    """The variables that no line of others in a file sets to another value."""
+    others = others_of(facts or {}, path)
+    return {name: value for name, value in variables.items() if others.get(name, value) == value}
+
+
+def kept_variables(intent: Intent, facts: Facts | None) -> dict[str, tuple[str, str]]:
+    """The variables that lines of others in nccl.conf set to another value than the intent: name → (theirs, the intent's)."""
+    others, wanted = others_of(facts or {}, intent["nccl"]["conf_file"]), nccl_variables(intent, facts)
+    return {name: (value, wanted[name]) for name, value in sorted(others.items()) if wanted.get(name, value) != value}
+
+
+def kept_words(intent: Intent, facts: Facts | None) -> list[str]:
+    """The same as sentences, for the role."""
+    conf_file = intent["nccl"]["conf_file"]
+    return [f"{conf_file} sets {name}={theirs}, the intent {name}={ours}" for name, (theirs, ours) in kept_variables(intent, facts).items()]
+
+
+def effective_variables(intent: Intent, facts: Facts | None) -> dict[str, str]:
+    """NCCL's variables for the jobs of a host: those of the intent, with the lines of others in nccl.conf that are kept."""
+    return {**nccl_variables(intent, facts), **{name: theirs for name, (theirs, _ours) in kept_variables(intent, facts).items()}}
 
 
 def passed_files(intent: Intent, facts: Facts) -> list[ManagedFile]:
@@ -144,14 +221,14 @@ def nccl_passed(intent: Intent, facts: Facts) -> list[dict[str, Any]]:
     return [_as_options(file) for file in passed_files(intent, facts)]
 
 
-def nccl_differs(intent: Intent, facts: Facts | None) -> bool:
-    """Whether any of the files is not as it shall be, or the facts do not tell.
+def nccl_differs(intent: Intent, facts: Facts | None, replace_allowed: bool = False) -> bool:
+    """Whether any of the files differs from the plan, or the facts do not tell. replace_allowed: as for nccl_files.
 
     False where a compute rail has no device now: its files would say less than they shall, and the driver stage comes first.
     """
     if facts is not None and missing_devices(intent, facts):
         return False
-    return files_differ(nccl_files(intent, facts), facts or {})
+    return files_differ(nccl_files(intent, facts, replace_allowed), facts or {})
 
 
 def missing_devices(intent: Intent, facts: Facts) -> list[str]:
@@ -181,13 +258,14 @@ def _waiting(finding: Finding, words: str) -> Finding:
     return replace(finding, status=NOT_APPLICABLE, observed=f"left as it is: {words}", remedy="")
 
 
-def files_to_write(intent: Intent, facts: Facts | None) -> list[dict[str, Any]]:
-    """Those files that are not as they shall be, in the shape that rdma.cluster.managed_files takes: path, content, mode."""
-    return [_as_options(file) for file in nccl_files(intent, facts) if differs(file, facts or {})]
+def files_to_write(intent: Intent, facts: Facts | None, replace_allowed: bool = False) -> list[dict[str, Any]]:
+    """The files that differ from the plan, in the shape that rdma.cluster.managed_files takes. replace_allowed: as for nccl_files."""
+    return [_as_options(file) for file in nccl_files(intent, facts, replace_allowed) if differs(file, facts or {})]
 
 
 def _as_options(file: ManagedFile) -> dict[str, Any]:
-    return {"path": file.path, "content": file.content, "mode": f"{file.mode:04o}"}
+    more = {"block": True, "replaced": list(file.replaced)} if file.block else {}
+    return {"path": file.path, "content": file.content, "mode": f"{file.mode:04o}", **more}
 
 
 def check_pkey(host: str, intent: Intent, facts: Facts) -> list[Finding]:

@@ -6,12 +6,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
 from ansible_collections.rdma.cluster.plugins.module_utils._checks_nccl import HCA
 from ansible_collections.rdma.cluster.plugins.module_utils._environment_file import unquoted
+from ansible_collections.rdma.cluster.plugins.module_utils._files import others_of
 from ansible_collections.rdma.cluster.plugins.module_utils._host_state import NCCL_FILES, NCCL_PREFIXES
 from ansible_collections.rdma.cluster.plugins.module_utils._nccl_conf import parse_nccl_conf
 from ansible_collections.rdma.cluster.plugins.module_utils._nccl_devices import parse_list
@@ -52,6 +53,7 @@ def nccl_lint_plan(intent: Intent, facts: Facts | None) -> dict[str, Any]:
         "rails_apart": rails_apart(intent) if rails else None,
         "gpudirect": _gpudirect(intent, facts or {}),
         "asked_for": sorted(intent["nccl"]["variables"]),
+        "rail_interfaces": {rail.netdev: str(rail.rail["name"]) for rail in resolve(rails, facts or {}) if rail.netdev is not None},
     }
 
 
@@ -106,20 +108,23 @@ def host_problems(intent: Intent, facts: Facts) -> list[dict[str, str]] | None:
 class _Ours:
     """What the nccl stage writes: path → name → value, as the file has it. origins: name → what of the intent says so.
 
-    stale: whether a file of it is not as it shall be, which is the finding nccl.file.
+    stale: whether a file differs from the plan, which is the finding nccl.file. others: names that lines of others set in these files.
     """
 
     written: Mapping[str, Mapping[str, str]]
     origins: Mapping[str, str]
     environment: str
     stale: bool
+    others: Collection[str] = ()
 
     @classmethod
     def of(cls, intent: Intent, facts: Facts) -> _Ours:
         """facts: with nccl_files."""
         files = {path: _shown_by_facts(variables) for path, variables in written(intent, facts).items()}
-        stale = any(facts["nccl_files"].get(path) != variables for path, variables in files.items())
-        return cls(files, origins(intent, facts), intent["nccl"]["environment_file"], stale)
+        others = {path: dict(others_of(facts, path)) for path in files}
+        stale = any(facts["nccl_files"].get(path) != {**others[path], **variables} for path, variables in files.items())
+        kept = {name for variables in others.values() for name in variables}
+        return cls(files, origins(intent, facts), intent["nccl"]["environment_file"], stale, kept)
 
     def marked(self, source: Source, there: Mapping[str, str]) -> Source:
         """A source whose variables that are as the intent has them are known to come from it, so that two files say one thing once."""
@@ -131,13 +136,15 @@ class _Ours:
         """Whether another finding of the gate has it: nccl.hca of devices that are named, nccl.file of what the stage writes anew."""
         if problem.rule in _OF_HCA and problem.where == self.origins[HCA]:
             return any(_names_devices(source.variables[HCA]) for source in sources if HCA in source.origins)
-        return self.stale and problem.rule not in _OF_FILES and self._is_written_anew(problem, sources)
+        return self.stale and problem.rule not in (*_OF_FILES, "value_form") and self._is_written_anew(problem, sources)
 
     def _is_written_anew(self, problem: Problem, sources: Sequence[Source]) -> bool:
         """Whether it is about what a file of ours has and the intent does not, or about what none has and the intent does."""
         ours = {source.place for source in sources if _file_of(source) in self.written}
         owners = {EVERYBODY, *(source.owner for source in sources)}
         wanted, names = {name for variables in self.written.values() for name in variables}, set(problem.variable.split(", "))
+        if names & set(self.others):
+            return False
         return bool(problem.variable) and (problem.where in ours or (problem.where in owners and names <= wanted))
 
 

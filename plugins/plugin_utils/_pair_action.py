@@ -15,18 +15,15 @@ from typing import Any
 from ansible import context
 from ansible.module_utils.parsing.convert_bool import boolean
 
-from ansible_collections.rdma.cluster.plugins.module_utils._findings import STOPPING
 from ansible_collections.rdma.cluster.plugins.plugin_utils import _proofs
 from ansible_collections.rdma.cluster.plugins.plugin_utils._action import RunAction
 from ansible_collections.rdma.cluster.plugins.plugin_utils._gate import known_hosts
 from ansible_collections.rdma.cluster.plugins.plugin_utils._pair_choice import Choice, Outside, choose
 from ansible_collections.rdma.cluster.plugins.plugin_utils._pair_evidence import SWEEP, Evidence
 from ansible_collections.rdma.cluster.plugins.plugin_utils._pair_fleet import Fleet
-from ansible_collections.rdma.cluster.plugins.plugin_utils._pair_judged import Judged
-from ansible_collections.rdma.cluster.plugins.plugin_utils._pair_low import low_ports
+from ansible_collections.rdma.cluster.plugins.plugin_utils._pair_low import is_suspect
 from ansible_collections.rdma.cluster.plugins.plugin_utils._pair_plan import Endpoint, pack, runtime_max_seconds
-from ansible_collections.rdma.cluster.plugins.plugin_utils._pair_suspects import MOST, reach
-from ansible_collections.rdma.cluster.plugins.plugin_utils._pair_verdict import Verdict
+from ansible_collections.rdma.cluster.plugins.plugin_utils._pair_suspects import reach
 
 
 class PairAction(RunAction):
@@ -88,12 +85,6 @@ class PairAction(RunAction):
         """What this run has measured; None if it has measured nothing."""
         return Evidence.of(self.folder, SWEEP, self.fleet.intents, self.fleet.facts)
 
-    def suspects(self, sweep: Evidence) -> list[Verdict]:
-        """Whom to measure again: what a sweep says is to blame, and the ports that their own figures refuse, unless these make too many."""
-        found = sweep.verdicts(self.intent["pairs"], self.proofs)
-        blamed, low = _stopping(found), _stopping(low_ports(sweep, found, self.intent["pairs"]))
-        return blamed if len(blamed) + len(low) > MOST else blamed + low
-
     def why_no_load(self, sweep: Evidence) -> str:
         """Why this play puts no other load on the fabric after its sweep, "" if it may."""
         return "" if sweep.is_over(self.variables["ansible_play_hosts"]) else "The sweep was stopped; the next run goes on with it."
@@ -102,7 +93,7 @@ class PairAction(RunAction):
         """Rail → the hosts still in this play that no verdict of the sweep is against."""
         playing = self.variables["ansible_play_hosts"]
         here = [host for host in sweep.plan["hosts"] if host in self.fleet.endpoints and host in playing]
-        blamed = _stopping(sweep.verdicts(self.intent["pairs"], self.proofs))
+        blamed = [each.verdict for each in sweep.verdicts(self.intent["pairs"], self.proofs) if is_suspect(each)]
         good = reach(sweep.bandwidth, blamed, here, sweep.partitions).good
         return {rail: [host for host in here if host in hosts] for rail, hosts in good.items()}
 
@@ -123,7 +114,3 @@ class PairAction(RunAction):
             "runtime_max_seconds": runtime_max_seconds(plan),
             "msg": words,
         }
-
-
-def _stopping(found: Iterable[Judged]) -> list[Verdict]:
-    return [each.verdict for each in found if each.status in STOPPING]

@@ -9,7 +9,7 @@ Who is to blame is found in all measurements at once (_pair_verdict.py): a good 
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -20,9 +20,11 @@ from ansible_collections.rdma.cluster.plugins.plugin_utils._pair_endpoint import
 from ansible_collections.rdma.cluster.plugins.plugin_utils._pair_expected import LatencyBounds, Limit, judge_bandwidth, judge_latency
 from ansible_collections.rdma.cluster.plugins.plugin_utils._pair_figures import Figure
 from ansible_collections.rdma.cluster.plugins.plugin_utils._pair_judged import Judged
+from ansible_collections.rdma.cluster.plugins.plugin_utils._pair_limits import is_software
+from ansible_collections.rdma.cluster.plugins.plugin_utils._pair_words import FAILED, SLOW_SOFTWARE, steps
 
 STAGE = "pairs"
-BANDWIDTH_CHECK, LATENCY_CHECK, ERRORS_CHECK = "pair.bandwidth", "pair.latency", "pair.errors"
+BANDWIDTH_CHECK, LATENCY_CHECK, ERRORS_CHECK, CLOCK_CHECK = "pair.bandwidth", "pair.latency", "pair.errors", "pair.clock"
 ORDER = "Look at these, in this order: MTU, flow control, cable or optic, PCIe generation and lanes, NUMA."
 LATENCY_REMEDY = (
     "Keep the CPUs of {host} from deep sleep (C-states), see that the test runs on the NIC's NUMA node, and count the switches in between."
@@ -46,7 +48,7 @@ class Port:
 def check_bandwidth(port: Port, settings: Mapping[str, Any]) -> Finding:
     """settings: the intent's rdma_pairs."""
     if port.verdicts and not port.too_fast:
-        worst = min(port.verdicts, key=lambda each: (ERROR, UNKNOWN, WARNING).index(each.status))
+        worst = min(port.verdicts, key=lambda each: (ERROR, UNKNOWN, WARNING, OK).index(each.status))
         return Finding(STAGE, BANDWIDTH_CHECK, port.host, port.rail, worst.status, worst.observed, worst.expected, worst.remedy)
     status, expected = _judge(port, settings)
     remedy = "" if status == OK else _remedy(port, status)
@@ -96,7 +98,29 @@ def _remedy(port: Port, status: str) -> str:
         return f"It measured something else: see that {port.rail} of {port.host} is the device, and the wire, that it should be."
     if status == UNKNOWN:
         return f"Run the pairs stage again; if it stays so, look at {port.host}'s findings of the driver, link and network stages."
+    if is_software(port.limit):
+        texts = (each.format(host=port.host, rail=port.rail) for each in SLOW_SOFTWARE[:2])
+        return steps(*texts, "Run the pairs stage again while the hosts are idle")
     return f"It is so with every partner, so all of {port.rail} may be. {ORDER}"
+
+
+def check_clock(host: str, lost: int, rails: Sequence[str], partners: Sequence[str], source: str | None) -> Finding:
+    """perftest's clock on a host. lost: measurements that its calibration cost; rails: those without any measurement left.
+
+    partners: hosts whose clock cost a measurement on these rails; source: the kernel's clock source, None if not known.
+    """
+    seen = []
+    if lost:
+        named = f" (clock source {source})" if source else ""
+        seen.append(f"perftest could not calibrate its clock on {host}{named}, which cost {lost} measurement{'s' if lost != 1 else ''}")
+    if partners:
+        seen.append(f"perftest could not calibrate its clock on {', '.join(partners)}")
+    if rails:
+        seen.append(f"nothing measured on {', '.join(rails)}")
+    expected = "a clock source that perftest can calibrate: tsc"
+    where = host if lost else " and ".join(partners)
+    remedy = steps(*(each.format(host=where) for each in FAILED["clock"]))
+    return Finding(STAGE, CLOCK_CHECK, host, "clock", WARNING, "; ".join(seen), expected, remedy)
 
 
 def check_latency(port: Port, usec: float | None, bounds: LatencyBounds | NoLimit) -> Finding:

@@ -9,8 +9,9 @@ from __future__ import annotations
 import json
 import math
 import statistics
+from collections import Counter
 from collections.abc import Container, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
 from typing import Any, TypeVar
@@ -32,13 +33,17 @@ from ansible_collections.rdma.cluster.plugins.plugin_utils._pair_judged import J
 from ansible_collections.rdma.cluster.plugins.plugin_utils._pair_limits import Limits, grid, is_software, limits
 from ansible_collections.rdma.cluster.plugins.plugin_utils._pair_matrix import Matrix
 from ansible_collections.rdma.cluster.plugins.plugin_utils._pair_plan import BANDWIDTH, GPU_BANDWIDTH, LATENCY
+from ansible_collections.rdma.cluster.plugins.plugin_utils._pair_probes import Probe, answering, parse_probes
 from ansible_collections.rdma.cluster.plugins.plugin_utils._pair_verdict import Verdict, localise
+from ansible_collections.rdma.cluster.plugins.plugin_utils._pair_words import Places
 from ansible_collections.rdma.cluster.plugins.plugin_utils._proofs import Proofs
 from ansible_collections.rdma.cluster.plugins.plugin_utils._run_folder import RunFolder
 
 #: The sweep itself, suspects that were measured again, many that sent to one, and all that sent across the spines.
 SWEEP, AGAIN, LOAD, SPINES, ISOLATION = "pairs", "pairs/again", "pairs/qos", "pairs/spines", "pairs/isolation"
+CLOCK = "clock"
 T = TypeVar("T")
+Uncalibrated = Mapping[tuple[str, str, str], int]
 #: host → rail → what rose during the sweep, as _pair_counters.risen has it.
 Counters = dict[str, dict[str, Any]]
 
@@ -92,8 +97,37 @@ class Evidence:
         return GpuShares.of(self._values(GPU_BANDWIDTH), self.measured, without)
 
     def _values(self, test: str) -> Matrix:
-        matrix = Matrix.read([(self.plan, self._files())], test)
+        """Without what failed because perftest could not calibrate its clock: that says nothing of ports."""
+        matrix = self._recorded(test)
+        lost = {at for at, failure in matrix.failures.items() if failure.kind == CLOCK}
+        return matrix.part([at for at in range(len(matrix)) if at not in lost]) if lost else matrix
+
+    def _recorded(self, test: str) -> Matrix:
+        matrix = Matrix.read([(self.plan, self._files())], test, by_round=self.name == AGAIN)
         return matrix.with_missing(planned_meetings(self.plan), plan_meetings(self.plan))
+
+    @cached_property
+    def uncalibrated(self) -> Uncalibrated:
+        """(host whose perftest could not calibrate its clock, rail, its partner) → how many measurements that cost."""
+        lost: Counter[tuple[str, str, str]] = Counter()
+        for matrix in (self._recorded(test) for test in (BANDWIDTH, LATENCY) if test in self.tests):
+            clients = matrix.server if matrix.is_read else matrix.client
+            for at in (at for at, failure in matrix.failures.items() if failure.kind == CLOCK):
+                client = clients[at]
+                partner = matrix.server[at] + matrix.client[at] - client
+                lost[matrix.hosts[client], matrix.rails[matrix.rail[at]], matrix.hosts[partner]] += 1
+        return lost
+
+    def failures(self, host: str) -> list[dict[str, Any]]:
+        """The raw output of a host's failures, as far as it is kept."""
+        path = self._file(host, ".failures.jsonl")
+        lines = path.read_text(encoding="utf-8").splitlines() if path.exists() else []
+        return [each for line in lines if isinstance(each := json.loads(line), dict)]
+
+    @cached_property
+    def probes(self) -> list[Probe]:
+        """What hosts saw of partners with which a measurement had failed."""
+        return [probe for host in self.plan["hosts"] for probe in parse_probes(self.failures(host))]
 
     @cached_property
     def limits(self) -> Limits:
@@ -135,13 +169,19 @@ class Evidence:
         schedule = self.plan["schedule"]
         return schedule["kind"] == "against" and host not in self.plan["hosts"][: schedule["new"]]
 
+    @cached_property
+    def answers(self) -> frozenset[tuple[str, str]]:
+        """(rail, host) whose address answered ping when suspects were measured again, though a measurement had just failed."""
+        plan = self.folder.read_if_there(f"{AGAIN}/plan.json") if self.name == SWEEP else None
+        return frozenset() if plan is None else answering(replace(self, name=AGAIN, plan=plan).probes)
+
     def verdicts(self, settings: Mapping[str, Any], proofs: Proofs) -> list[Judged]:
         """Who is to blame, by this sweep alone, or by what proven partners have reached before."""
         found = localise(self.bandwidth, paths=self.paths)
         if self.plan["schedule"]["kind"] == "against":
             least_ratio = settings["software_fail_below"] if self.software else settings["fail_below"]
             found = beside_proven(found, self.bandwidth, self.plan["schedule"]["new"], least_ratio, self._proven_share(proofs))
-        return judged(found, self.bandwidth, settings, software=self.software)
+        return judged(found, self.bandwidth, settings, software=self.software, places=Places.of(self.plan, self.answers))
 
     def named(self, verdict: Verdict) -> list[Where]:
         """The endpoints that a verdict names: both of a pair, all of a host or of a rail, those of a path's measurements."""
@@ -207,7 +247,7 @@ class Evidence:
     def counters(self) -> Counters:
         """What the ports' counters did during the sweep."""
         files = ((host, self._file(host, ".counters.json")) for host in self.plan["hosts"])
-        return {host: json.loads(path.read_text(encoding="utf-8")) for host, path in files if path.exists()}
+        return {host: self.folder.read_json(str(path.relative_to(self.folder.path))) for host, path in files if path.exists()}
 
 
 def _by_name(matrix: Matrix, found: Mapping[Where, T]) -> dict[str, dict[str, T]]:

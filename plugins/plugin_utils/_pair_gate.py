@@ -7,19 +7,21 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from functools import cached_property
 from typing import Any
 
 from ansible_collections.rdma.cluster.plugins.module_utils._checks_rail import LINK_LAYERS
 from ansible_collections.rdma.cluster.plugins.module_utils._findings import NOT_APPLICABLE, UNKNOWN, WARNING, Finding, stopping
+from ansible_collections.rdma.cluster.plugins.module_utils._rails import resolve
 from ansible_collections.rdma.cluster.plugins.plugin_utils import _proofs
 from ansible_collections.rdma.cluster.plugins.plugin_utils._pair_checks import (
     BANDWIDTH_CHECK,
     STAGE,
     Port,
     check_bandwidth,
+    check_clock,
     check_errors,
     check_latency,
 )
@@ -34,7 +36,9 @@ from ansible_collections.rdma.cluster.plugins.plugin_utils._pair_limits import i
 from ansible_collections.rdma.cluster.plugins.plugin_utils._pair_low import low_ports
 from ansible_collections.rdma.cluster.plugins.plugin_utils._pair_partition import partition_words
 from ansible_collections.rdma.cluster.plugins.plugin_utils._pair_plan import BANDWIDTH, LATENCY, tests_of
+from ansible_collections.rdma.cluster.plugins.plugin_utils._pair_probes import answering, crossed_cables, crossing_words
 from ansible_collections.rdma.cluster.plugins.plugin_utils._pair_qos import QosGate
+from ansible_collections.rdma.cluster.plugins.plugin_utils._pair_words import steps
 from ansible_collections.rdma.cluster.plugins.plugin_utils._policy import apply_rules
 from ansible_collections.rdma.cluster.plugins.plugin_utils._proofs import Proof, Proofs
 from ansible_collections.rdma.cluster.plugins.plugin_utils._run_folder import RunFolder
@@ -77,12 +81,54 @@ class PairGate:
 
     @cached_property
     def verdicts(self) -> list[Judged]:
-        """Those of the sweep, held against what was measured again."""
-        return [] if self.sweep is None else self._after_again(self.sweep, self.sweep.verdicts(self.settings, self.proofs))
+        """Those of the sweep, after their suspects were measured again."""
+        return [each for each in self._accusations if each.stands_out]
 
-    def _after_again(self, sweep: Evidence, found: list[Judged]) -> list[Judged]:
+    @cached_property
+    def _accusations(self) -> list[Judged]:
+        """The verdicts, and the ports that only their own figures refuse, after both were measured again."""
+        sweep = self.sweep
+        if sweep is None:
+            return []
+        found = sweep.verdicts(self.settings, self.proofs)
+        found += low_ports(sweep, found, self.settings)
         again = Evidence.of(self.folder, AGAIN, self.fleet.intents, self.fleet.facts)
-        return found if again is None else after_again(found, sweep.bandwidth, again.bandwidth, self.settings, software=sweep.software)
+        if again is None:
+            return found
+        after = after_again(found, sweep.bandwidth, again.bandwidth, self.settings, software=sweep.software)
+        return self._with_probes(after, sweep, again)
+
+    def _with_probes(self, found: list[Judged], sweep: Evidence, again: Evidence) -> list[Judged]:
+        """Verdicts on hosts and NICs that still fail, with what partners saw of their addresses."""
+        matrix, probes = sweep.bandwidth, again.probes
+        failing = [each for each in found if each.verdict.failed and each.verdict.host is not None and each.again != CLEARED]
+        accused = {matrix.hosts[each.verdict.host or 0] for each in failing if each.verdict.kind != "pair"}
+        after = {}
+        for each in failing:
+            ends = [matrix.hosts[end] for end in (each.verdict.host, each.verdict.other) if end is not None]
+            seen = [crossing_words(end, crossed_cables(end, probes, self._macs, accused)) for end in ends]
+            known = [words for words in seen if words is not None]
+            if len(ends) == 1 and known:
+                after[id(each)] = replace(each, observed=f"{each.observed}; {known[0][0]}", remedy=steps(known[0][1]))
+            elif known:
+                observed = (
+                    f"{each.observed}; at {' or '.join(ends)}, two cables are exchanged: a NIC of either answers ARP on the other's rail"
+                )
+                after[id(each)] = replace(each, observed=observed, remedy=steps(*(words[1] for words in known)))
+            elif answering(probe for probe in probes if probe.target in ends):
+                after[id(each)] = replace(each, observed=f"{each.observed}; {' or '.join(ends)} answers ping")
+        return [after.get(id(each), each) for each in found]
+
+    @property
+    def _macs(self) -> dict[tuple[str, str], str]:
+        """(host, rail) → MAC address of its interface."""
+        found = {}
+        for host, facts in self.fleet.facts.items():
+            for rail in resolve(self.fleet.intents[host]["rails"], facts):
+                mac = facts["netdevs"].get(rail.netdev, {}).get("mac")
+                if mac is not None:
+                    found[host, rail.name] = str(mac).lower()
+        return found
 
     @cached_property
     def blame(self) -> dict[str, dict[str, list[Judged]]]:
@@ -90,8 +136,7 @@ class PairGate:
         found: dict[str, dict[str, list[Judged]]] = {}
         if self.sweep is not None:
             matrix = self.sweep.bandwidth
-            low = self._after_again(self.sweep, low_ports(self.sweep, self.verdicts, self.settings))
-            for each in (*self.verdicts, *low):
+            for each in self._accusations:
                 for rail, host in self.sweep.named(each.verdict):
                     found.setdefault(matrix.hosts[host], {}).setdefault(matrix.rails[rail], []).append(each)
         return found
@@ -136,7 +181,10 @@ class PairGate:
 
     def _of_host(self, host: str) -> Iterator[Finding]:
         measured = []
+        lost = self._lost_clock(host)
         for rail in self.fleet.endpoints[host]:
+            if rail in lost:
+                continue
             if self.attempted(host, rail):
                 measured.append(rail)
                 yield from self._measured(host, rail)
@@ -146,12 +194,36 @@ class PairGate:
                 yield self._unmeasured(host, rail)
             elif self.planned_hosts > 1:
                 yield self._alone(host, rail)
+        yield from self._clock(host, lost)
         yield from (_no_endpoint(host, rail, self.fleet.why_missing(host, rail)) for rail in self.fleet.missing(host))
         if measured:
             software = [(rail, is_software(self.limits[host][rail])) for rail in measured]
             yield from check_errors(host, self.counters.get(host, {}), software)
             yield from self.qos.traffic(host, measured, self.counters.get(host, {}))
         yield from self.qos.load(host)
+
+    def _lost_clock(self, host: str) -> list[str]:
+        """The rails of a host of which nothing was measured, because perftest could not calibrate its clock here or at a partner."""
+        if self.sweep is None:
+            return []
+        rails = [rail for rail in self.fleet.endpoints[host] if self._touched(host, rail) and self.attempted(host, rail)]
+        figures = {rail: self.figures[BANDWIDTH].get(host, {}).get(rail, NOTHING) for rail in rails}
+        return [rail for rail, figure in figures.items() if not figure.measured and not figure.failed and not figure.missing]
+
+    def _touched(self, host: str, rail: str) -> bool:
+        """Whether perftest could not calibrate its clock in a measurement of an endpoint."""
+        lost = () if self.sweep is None else self.sweep.uncalibrated
+        return any(on == rail and host in (client, partner) for client, on, partner in lost)
+
+    def _clock(self, host: str, lost: Sequence[str]) -> Iterator[Finding]:
+        """One finding a host: how many measurements the clock of its perftest cost, and which of its rails have none left."""
+        if self.sweep is None:
+            return
+        own = sum(number for (client, _rail, _partner), number in self.sweep.uncalibrated.items() if client == host)
+        others = sorted({client for client, rail, partner in self.sweep.uncalibrated if partner == host and rail in lost})
+        if own or lost:
+            sources = (str(each["clock_source"]) for each in self.sweep.failures(host) if each.get("clock_source"))
+            yield check_clock(host, own, lost, others, next(sources, None))
 
     def _measured(self, host: str, rail: str) -> Iterator[Finding]:
         figure = self.figures[BANDWIDTH].get(host, {}).get(rail, NOTHING)
@@ -161,7 +233,9 @@ class PairGate:
         if LATENCY in self.figures and not any(each.verdict.failed for each in verdicts):
             latency = self.figures[LATENCY].get(host, {}).get(rail, NOTHING)
             usec = latency.median if latency.failed + latency.missing <= latency.measured else None
-            yield check_latency(port, usec, self._latency_bounds(host, rail))
+            # Without any record left, perftest could not calibrate its clock, which is a finding of its own.
+            if latency.measured or latency.failed or latency.missing or not self._touched(host, rail):
+                yield check_latency(port, usec, self._latency_bounds(host, rail))
         if self.sweep is not None and self.sweep.gpu is not None:
             yield self.sweep.gpu.check(host, rail, self.fleet.endpoints[host][rail]["gpu"], self.settings["gpu_fail_below"])
 

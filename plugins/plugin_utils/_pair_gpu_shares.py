@@ -15,7 +15,7 @@ from typing import Any
 
 from ansible_collections.rdma.cluster.plugins.module_utils._findings import ERROR, NOT_APPLICABLE, OK, UNKNOWN, Finding
 from ansible_collections.rdma.cluster.plugins.plugin_utils._pair_matrix import Failure, Matrix
-from ansible_collections.rdma.cluster.plugins.plugin_utils._pair_words import FAILED
+from ansible_collections.rdma.cluster.plugins.plugin_utils._pair_words import failure_remedy
 
 STAGE, CHECK = "pairs", "pair.gpu"
 #: Host and rail.
@@ -96,8 +96,7 @@ def _judged(host: str, share: GpuShare, gpu: Mapping[str, Any], least: float, ex
     if len(share.failures) > len(share.shares):
         kind, number = Counter(each.kind for each in share.failures).most_common(1)[0]
         line = next((each.line for each in share.failures if each.kind == kind and each.line), "")
-        words = FAILED.get(kind, FAILED["unknown"])
-        return ERROR, f"{path}: {number} measurements failed ({kind})", expected, f"{words}. It said: {line}" if line else words
+        return ERROR, f"{path}: {number} measurements failed ({kind})", expected, failure_remedy(kind, line, host=host, rail="the rail")
     if not share.shares or share.missing:
         why = f"{share.missing} planned measurements left no record" if share.missing else "nothing to compare it with"
         return UNKNOWN, f"{path}: {why}", expected, "Run the pairs stage again with -e rdma_measure=true."

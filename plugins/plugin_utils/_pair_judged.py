@@ -2,29 +2,47 @@
 # GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""How grave a verdict is, and what measuring its suspect again with good partners makes of it."""
+"""The status of a verdict, and the verdict after its suspect has been measured again with good partners.
+
+Cards have a line rate, and their thresholds are sharp. Software devices are compared with their own fleet, whose level is uncertain if it
+is small or its machines are busy. A slow software device is therefore an error only where that level is certain, or where a second
+measurement beside good pairs confirms it.
+"""
 
 from __future__ import annotations
 
 import math
 import statistics
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, NamedTuple
 
 from ansible_collections.rdma.cluster.plugins.module_utils._findings import ERROR, OK, UNKNOWN, WARNING
 from ansible_collections.rdma.cluster.plugins.plugin_utils._pair_matrix import Matrix
+from ansible_collections.rdma.cluster.plugins.plugin_utils._pair_scale_few import BLAMED_BELOW
 from ansible_collections.rdma.cluster.plugins.plugin_utils._pair_verdict import Verdict
-from ansible_collections.rdma.cluster.plugins.plugin_utils._pair_words import describe
+from ansible_collections.rdma.cluster.plugins.plugin_utils._pair_verdict_proof import EVIDENCE
+from ansible_collections.rdma.cluster.plugins.plugin_utils._pair_words import Places, describe
 
 CONFIRMED, CLEARED = "confirmed", "cleared"
+#: The chance that the true median of healthy measurements is below the bound that median_bound gives.
+BOUND_ERROR = 0.05
+#: Software devices scatter at least so much (standard deviation of the logarithm), however alike a few measurements look.
+SCATTER = 0.35
+#: A slow software device is confirmed if it is below healthy ones by so many standard errors: by chance, one in 400 is.
+ERRORS = 2.8
+#: The second measurement alone has to be so near to the threshold (of its logarithm): what was slow only once is cleared.
+NEARER = 0.75
+#: Standard error of a median ÷ that of a mean, and standard deviation ÷ median absolute deviation, both of a normal distribution.
+MEDIAN_ERROR, DEVIATIONS = math.sqrt(math.pi / 2), 1.4826
 
 
 @dataclass(frozen=True)
 class Judged:
-    """A verdict with what stands in a finding of it. again: what measuring it again said, CONFIRMED, CLEARED or "" where nothing did.
+    """A verdict with the texts of its finding. again: the result of the second measurement, CONFIRMED, CLEARED or "" if it has none.
 
-    stands_out: it was found by what sets it apart from the others; False where it is below a bar and nothing more.
+    stands_out: it was found by what sets it apart from the others; False where it is below a threshold and nothing more. doubtful: the
+    fleet's own level is too uncertain for an error; only measuring it again can confirm it.
     """
 
     verdict: Verdict
@@ -34,6 +52,7 @@ class Judged:
     remedy: str
     again: str = ""
     stands_out: bool = True
+    doubtful: bool = False
 
     @property
     def words(self) -> str:
@@ -41,14 +60,32 @@ class Judged:
         return f"{self.observed} ({self.status}, confidence {self.verdict.confidence:.2f}{f', {self.again}' if self.again else ''})"
 
 
-def judged(verdicts: Iterable[Verdict], matrix: Matrix, settings: Mapping[str, Any], *, software: bool) -> list[Judged]:
-    """The verdicts that matter. settings: the intent's rdma_pairs; software: devices without line rate, which scatter."""
+def judged(
+    verdicts: Sequence[Verdict], matrix: Matrix, settings: Mapping[str, Any], *, software: bool, places: Places | None = None
+) -> list[Judged]:
+    """The verdicts that matter. settings: the intent's rdma_pairs; software: devices without line rate; places: for the remedies."""
     found = []
+    healthy = _healthy(matrix, verdicts) if software else []
     for verdict in verdicts:
         status = _status(verdict, matrix, settings, software)
+        doubtful = software and status == ERROR and not is_certain(_reached(verdict, matrix), healthy, settings["software_fail_below"])
         if status != OK:
-            found.append(Judged(verdict, status, *describe(verdict, matrix)))
+            words = describe(verdict, matrix, places, software=software)
+            found.append(Judged(verdict, WARNING if doubtful else status, *words, doubtful=doubtful))
     return found
+
+
+def with_doubts(low: Sequence[Judged], found: Iterable[Judged], matrix: Matrix, settings: Mapping[str, Any]) -> list[Judged]:
+    """Errors of software devices as warnings where the level of the fleet is too uncertain. found: what is accused beside them."""
+    accused = [each.verdict for each in (*low, *found)]
+    after = []
+    for each in low:
+        healthy = _healthy(matrix, accused)
+        if is_certain(_reached(each.verdict, matrix), healthy, settings["software_fail_below"]):
+            after.append(each)
+        else:
+            after.append(replace(each, status=WARNING, doubtful=True))
+    return after
 
 
 def _status(verdict: Verdict, matrix: Matrix, settings: Mapping[str, Any], software: bool) -> str:
@@ -60,43 +97,130 @@ def _status(verdict: Verdict, matrix: Matrix, settings: Mapping[str, Any], softw
     return ERROR if reached < settings["fail_below"] else WARNING
 
 
+def is_certain(reached: float, healthy: Sequence[float], fail_below: float) -> bool:
+    """Whether what a software device reached is below the threshold even if the fleet's level is as low as it may be."""
+    bound = median_bound(healthy)
+    return bound is not None and reached < fail_below * bound
+
+
+def median_bound(values: Iterable[float]) -> float | None:
+    """The lower confidence bound (BOUND_ERROR) of the median, by the binomial distribution of the values' order; None for fewer than 5."""
+    ordered = sorted(values)
+    n, rank, chance = len(ordered), 0, 0.0
+    if n > 1000:
+        return ordered[int(n / 2 - statistics.NormalDist().inv_cdf(1 - BOUND_ERROR) * math.sqrt(n) / 2) - 1]
+    while (chance := chance + math.comb(n, rank) / 2**n) <= BOUND_ERROR:
+        rank += 1
+    return ordered[rank - 1] if rank else None
+
+
+def _healthy(matrix: Matrix, accused: Collection[Verdict]) -> list[float]:
+    """The measured values with no accused port at either end."""
+    ports = _Accused.of(accused, matrix)
+    return [matrix.value[at] for at in range(len(matrix)) if matrix.value[at] > 0 and not ports.touch(matrix, at)]
+
+
+def _reached(verdict: Verdict, matrix: Matrix) -> float:
+    values = [matrix.value[at] for at in verdict.evidence if matrix.value[at] > 0]
+    return statistics.median(values) if values else 0.0
+
+
+class _Accused(NamedTuple):
+    """Names: (rail, host), None for all rails or all hosts; and (rail, one host, the other) of pairs and of what crosses a path."""
+
+    ports: frozenset[tuple[str | None, str | None]]
+    pairs: frozenset[tuple[str | None, frozenset[str]]]
+
+    @classmethod
+    def of(cls, verdicts: Iterable[Verdict], matrix: Matrix) -> _Accused:
+        ports: set[tuple[str | None, str | None]] = set()
+        pairs: set[tuple[str | None, frozenset[str]]] = set()
+        for verdict in verdicts:
+            rail = None if verdict.rail is None else matrix.rails[verdict.rail]
+            if verdict.kind == "path":
+                pairs.update((matrix.rails[matrix.rail[at]], frozenset(_ends(matrix, at))) for at in verdict.evidence)
+            elif verdict.kind == "pair" and verdict.host is not None and verdict.other is not None:
+                pairs.add((rail, frozenset((matrix.hosts[verdict.host], matrix.hosts[verdict.other]))))
+            else:
+                ports.add((rail, None if verdict.host is None else matrix.hosts[verdict.host]))
+        return cls(frozenset(ports), frozenset(pairs))
+
+    def touch(self, matrix: Matrix, at: int) -> bool:
+        """Whether an accused port or pair takes part in a measurement."""
+        rail, ends = matrix.rails[matrix.rail[at]], _ends(matrix, at)
+        if {(rail, None), *((on, host) for on in (rail, None) for host in ends)} & self.ports:
+            return True
+        return bool({(rail, frozenset(ends)), (None, frozenset(ends))} & self.pairs)
+
+
 def after_again(suspects: Sequence[Judged], matrix: Matrix, again: Matrix, settings: Mapping[str, Any], *, software: bool) -> list[Judged]:
     """The verdicts after their suspects were measured again. matrix: the sweep, of which they are; again: with its own positions.
 
-    A suspect is cleared only if every measurement of it is well: below none of the bars and, where it stood out among the others, nearer
-    to healthy ones than to its own.
+    A suspect that answers and is well when it is measured again is cleared; a verdict on several rails keeps those that stay bad. A card is
+    well only if every measurement of it is: below none of the thresholds and, where it stood out among the others, nearer to healthy ones
+    than to its own. A software device is compared with good pairs of the same round, by medians.
     """
-    least_ratio = settings["software_fail_below"] if software else settings["fail_below"]
-    bars = _Bars(settings["floor_gbps"], least_ratio, _level(matrix) if software else None)
-    return [_after(suspect, matrix, again, bars) for suspect in suspects]
+    accused = [suspect.verdict for suspect in suspects]
+    if software:
+        judge: _Bars | _Beside = _Beside.of(matrix, again, accused, settings)
+    else:
+        judge = _Bars(settings["floor_gbps"], settings["fail_below"], settings["warn_below"])
+    return [after for suspect in suspects for after in _after(suspect, accused, matrix, again, judge)]
+
+
+def _after(suspect: Judged, accused: Collection[Verdict], matrix: Matrix, again: Matrix, judge: _Bars | _Beside) -> list[Judged]:
+    """One verdict, or one for each rail if its rails differ."""
+    found = _of_suspect(suspect.verdict, matrix, again)
+    # What a suspect measured with another one says little of it, and nothing with one that fails.
+    others = [each for each in accused if each is not suspect.verdict]
+    for partners in ([each for each in others if each.failed], others):
+        ports = _Accused.of(partners, matrix)
+        found = [at for at in found if not ports.touch(again, at)] or found
+    if not found:
+        return [suspect]
+    rails = dict.fromkeys(again.rails[again.rail[at]] for at in found)
+    if suspect.verdict.rail is not None or suspect.verdict.kind in ("rail", "path") or len(rails) < 2:
+        return [judge.after(suspect, matrix, again, found)]
+    parts = {rail: [at for at in found if again.rails[again.rail[at]] == rail] for rail in rails}
+    after = [judge.after(_on_rail(suspect, matrix, rail), matrix, again, own) for rail, own in parts.items()]
+    return after if len({each.again for each in after}) > 1 else [judge.after(suspect, matrix, again, found)]
+
+
+def _on_rail(suspect: Judged, matrix: Matrix, rail: str) -> Judged:
+    """What a verdict on all rails says of one of them."""
+    verdict = suspect.verdict
+    at = list(matrix.rails).index(rail)
+    kind = "nic" if verdict.kind == "host" else verdict.kind
+    evidence = [each for each in verdict.evidence if matrix.rail[each] == at]
+    evidence = evidence or _of_suspect(replace(verdict, kind=kind, rail=at), matrix, matrix)[:EVIDENCE]
+    failed = verdict.failed and 2 * sum(1 for each in evidence if math.isnan(matrix.value[each])) >= len(evidence)
+    narrow = replace(verdict, kind=kind, rail=at, evidence=tuple(evidence), failed=failed)
+    return replace(suspect, verdict=narrow, observed=f"{rail} of {suspect.observed}")
+
+
+def _values(again: Matrix, found: Sequence[int]) -> str:
+    return ", ".join("failed" if math.isnan(again.value[at]) else f"{again.value[at]:.3g} Gb/s" for at in found[:8])
+
+
+def _cleared(suspect: Judged, words: str) -> Judged:
+    return replace(suspect, status=OK, observed=suspect.observed + words, remedy="", again=CLEARED, doubtful=False)
 
 
 class _Bars(NamedTuple):
-    """What a suspect has to reach: Gb/s, a share of what should be, and what that is where the fleet's own level counts."""
+    """What a card has to reach: Gb/s, and shares of what should be; below warn_ratio it is a warning still."""
 
     floor_gbps: float
     least_ratio: float
-    level: float | None
+    warn_ratio: float
 
-
-def _after(suspect: Judged, matrix: Matrix, again: Matrix, bars: _Bars) -> Judged:
-    found = _of_suspect(suspect.verdict, matrix, again)
-    if not found:
-        return suspect
-    values = [again.value[at] for at in found]
-    words = f"; again: {', '.join('failed' if math.isnan(value) else f'{value:.3g} Gb/s' for value in values[:8])}"
-    ratios = [again.ratio[at] if bars.level is None else again.value[at] / bars.level for at in found]
-    least = max(bars.floor_gbps, _between(suspect.verdict, matrix) if suspect.stands_out else 0.0)
-    if all(value >= least and ratio >= bars.least_ratio for value, ratio in zip(values, ratios, strict=True)):
-        remedy = f"It was well when it was measured again; if it comes back: {suspect.remedy}"
-        return replace(suspect, status=WARNING, observed=suspect.observed + words, remedy=remedy, again=CLEARED)
-    return replace(suspect, observed=suspect.observed + words, again=CONFIRMED)
-
-
-def _level(matrix: Matrix) -> float:
-    """What a ratio of 1 is, in a matrix that is held against its fleet's own level."""
-    known = (value / ratio for value, ratio in zip(matrix.value, matrix.ratio, strict=True) if ratio > 0)
-    return next(known, math.inf)
+    def after(self, suspect: Judged, matrix: Matrix, again: Matrix, found: Sequence[int]) -> Judged:
+        words = f"; again: {_values(again, found)}"
+        least = max(self.floor_gbps, _between(suspect.verdict, matrix) if suspect.stands_out else 0.0)
+        if all(again.value[at] >= least and again.ratio[at] >= self.least_ratio for at in found):
+            if statistics.median(again.ratio[at] for at in found) >= self.warn_ratio:
+                return _cleared(suspect, words)
+            return replace(suspect, status=WARNING, observed=suspect.observed + words, again=CLEARED)
+        return replace(suspect, observed=suspect.observed + words, again=CONFIRMED)
 
 
 def _between(verdict: Verdict, matrix: Matrix) -> float:
@@ -105,6 +229,63 @@ def _between(verdict: Verdict, matrix: Matrix) -> float:
     if not bad or not verdict.ratio:
         return 0.0
     return statistics.median(bad) / math.sqrt(verdict.ratio)
+
+
+class _Beside(NamedTuple):
+    """Software devices beside good pairs. before, now: logarithms of what good pairs reached in the sweep and in the second measurement."""
+
+    floor_gbps: float
+    fail_below: float
+    before: list[float]
+    now: list[float]
+
+    @classmethod
+    def of(cls, matrix: Matrix, again: Matrix, accused: Collection[Verdict], settings: Mapping[str, Any]) -> _Beside:
+        ports = _Accused.of(accused, matrix)
+        logs = ([math.log(m.value[at]) for at in range(len(m)) if m.value[at] > 0 and not ports.touch(m, at)] for m in (matrix, again))
+        return cls(settings["floor_gbps"], settings["software_fail_below"], *logs)
+
+    def after(self, suspect: Judged, matrix: Matrix, again: Matrix, found: Sequence[int]) -> Judged:
+        words = f"; again: {_values(again, found)}"
+        if any(not again.value[at] > 0 for at in found):
+            status = suspect.status if suspect.verdict.failed else ERROR
+            return replace(suspect, status=status, observed=suspect.observed + words, again=CONFIRMED, doubtful=False)
+        own = [math.log(again.value[at]) for at in found]
+        if math.exp(statistics.median(own)) < self.floor_gbps:
+            return replace(suspect, status=ERROR, observed=suspect.observed + words, again=CONFIRMED, doubtful=False)
+        if self.now:
+            words += f", good pairs beside it {math.exp(statistics.median(self.now)):.3g} Gb/s"
+        slow_before = [math.log(matrix.value[at]) for at in suspect.verdict.evidence if matrix.value[at] > 0]
+        share, is_slow = self._compared(slow_before, own)
+        if share is None or share >= self.fail_below or (not is_slow and share >= math.sqrt(self.fail_below)):
+            return _cleared(suspect, words)
+        if is_slow:
+            return replace(suspect, status=ERROR, observed=suspect.observed + words, again=CONFIRMED, doubtful=False)
+        return replace(suspect, status=WARNING, observed=f"{suspect.observed}{words}: too few and too scattered to tell", doubtful=True)
+
+    def _compared(self, own_before: Sequence[float], own: Sequence[float]) -> tuple[float | None, bool]:
+        """What a suspect reached of what good pairs reach, and whether it is slower than they are by more than chance.
+
+        Each measurement counts relative to the good pairs of its own round: with fewer pairs at once, all are faster.
+        """
+        rounds = [(own, self.now or self.before)]
+        if self.now and self.before:
+            rounds.append((own_before, self.before))
+        if not rounds[0][1]:
+            return None, False
+        mine = [value - statistics.median(good) for values, good in rounds for value in values]
+        others = [value - statistics.median(good) for _values, good in rounds for value in good]
+        apart = statistics.median(mine)
+        error = MEDIAN_ERROR * _scatter(mine, others) * math.sqrt(1 / len(mine) + 1 / len(others))
+        now = statistics.median(own) - statistics.median(rounds[0][1])
+        is_slow = apart + ERRORS * error < math.log(BLAMED_BELOW) and now < NEARER * math.log(self.fail_below)
+        return math.exp(apart), is_slow
+
+
+def _scatter(*groups: Sequence[float]) -> float:
+    """The standard deviation of groups about their own medians, by the median absolute deviation; SCATTER at least."""
+    apart = [abs(value - statistics.median(group)) for group in groups for value in group]
+    return max(SCATTER, DEVIATIONS * statistics.median(apart))
 
 
 def _of_suspect(verdict: Verdict, matrix: Matrix, again: Matrix) -> list[int]:

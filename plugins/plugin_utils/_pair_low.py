@@ -9,13 +9,15 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
-from ansible_collections.rdma.cluster.plugins.module_utils._findings import ERROR
+from ansible_collections.rdma.cluster.plugins.module_utils._findings import ERROR, STOPPING
 from ansible_collections.rdma.cluster.plugins.plugin_utils._pair_checks import Port, check_bandwidth
 from ansible_collections.rdma.cluster.plugins.plugin_utils._pair_evidence import Evidence
 from ansible_collections.rdma.cluster.plugins.plugin_utils._pair_figures import Blame, Figure, Where, figures, positions
-from ansible_collections.rdma.cluster.plugins.plugin_utils._pair_judged import Judged
+from ansible_collections.rdma.cluster.plugins.plugin_utils._pair_judged import Judged, with_doubts
+from ansible_collections.rdma.cluster.plugins.plugin_utils._pair_suspects import MOST
 from ansible_collections.rdma.cluster.plugins.plugin_utils._pair_verdict import Verdict
 from ansible_collections.rdma.cluster.plugins.plugin_utils._pair_verdict_proof import EVIDENCE
+from ansible_collections.rdma.cluster.plugins.plugin_utils._proofs import Proofs
 
 
 def low_ports(sweep: Evidence, found: Sequence[Judged], settings: Mapping[str, Any]) -> list[Judged]:
@@ -34,7 +36,19 @@ def low_ports(sweep: Evidence, found: Sequence[Judged], settings: Mapping[str, A
         if finding.status == ERROR and figure.ratio is not None and figure.ratio < 1:
             verdict, words = _verdict(where, figure, used[where]), (finding.observed, finding.expected, finding.remedy)
             low.append(Judged(verdict, ERROR, *words, stands_out=False))
-    return low
+    return with_doubts(low, found, matrix, settings) if sweep.software else low
+
+
+def suspects_of(sweep: Evidence, settings: Mapping[str, Any], proofs: Proofs) -> list[Verdict]:
+    """Who is measured again: who is to blame by a sweep, and the ports that their own figures refuse, unless these make too many."""
+    found = sweep.verdicts(settings, proofs)
+    blamed, low = ([each.verdict for each in of if is_suspect(each)] for of in (found, low_ports(sweep, found, settings)))
+    return blamed if len(blamed) + len(low) > MOST else blamed + low
+
+
+def is_suspect(found: Judged) -> bool:
+    """Whether a verdict stops the gate, or would if the fleet's level were certain."""
+    return found.status in STOPPING or found.doubtful
 
 
 def _unnamed(sweep: Evidence, known: Mapping[Where, Figure], named: set[Where]) -> Iterator[tuple[Where, Figure, Port]]:

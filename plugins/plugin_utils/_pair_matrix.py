@@ -68,15 +68,16 @@ class Matrix:
         return cls(hosts, rails, rail, server, client, ratio=ratio, value=ratio)
 
     @classmethod
-    def read(cls, sweeps: Sequence[tuple[Mapping[str, Any], Iterable[Path]]], test: str) -> Matrix:
+    def read(cls, sweeps: Sequence[tuple[Mapping[str, Any], Iterable[Path]]], test: str, *, by_round: bool = False) -> Matrix:
         """One test's results from the hosts' files of (plan, files), sweep after sweep: what a later one measured again counts.
 
         Hosts and rails are those of the first plan; a later plan's are found in it by name. ratio is value as it is (of a latency
         1 ÷ value) until with_limits, with_expected or with_level. Raises ParseError for a file that holds no results, KeyError for
-        a host or rail of a later plan that the first one does not have, ValueError for a test that a plan does not have.
+        a host or rail of a later plan that the first one does not have, ValueError for a test that a plan does not have. by_round: two
+        hosts may measure the same in several rounds, and each of these counts.
         """
         first = sweeps[0][0]
-        columns = Columns(list(first["hosts"]), [rail["name"] for rail in first["rails"]])
+        columns = Columns(list(first["hosts"]), [rail["name"] for rail in first["rails"]], by_round=by_round)
         for plan, files in sweeps:
             columns.add_sweep(plan, files, test)
         columns.drop_superseded()

@@ -19,12 +19,14 @@ from typing import Any
 
 from ansible_collections.rdma.cluster.plugins.module_utils._errors import ParseError
 
-RAIL, SERVER, CLIENT, TEST, ROLE, VALUE, KIND, LINE = 0, 2, 3, 4, 5, 6, 9, 10
+RAIL, ROUND, SERVER, CLIENT, TEST, ROLE, VALUE, KIND, LINE = 0, 1, 2, 3, 4, 5, 6, 9, 10
 GOOD_FIELDS, FAILED_FIELDS = 9, 11
 #: The partners did not meet: one end may say so of an attempt that a later one has made good.
 UNMET = frozenset(("dead", "refused", "token", "plan"))
 #: The server outlived its client and was ended: that is no failure of a client that has measured.
 LINGERED = frozenset(("timeout", "signal"))
+#: What a client only hears of: the server's own record says what it was.
+HEARD = "listen"
 #: Failures of which the line is kept; of the others the kind.
 LINES_KEPT = 10_000
 Row = list[Any]
@@ -33,12 +35,13 @@ Row = list[Any]
 class Columns:
     """Measurements as they are read; positions of hosts and rails are those of the first plan."""
 
-    def __init__(self, hosts: Sequence[str], rails: Sequence[str]) -> None:
+    def __init__(self, hosts: Sequence[str], rails: Sequence[str], *, by_round: bool = False) -> None:
         self.hosts, self.rails = hosts, rails
         self.rail, self.server, self.client = array("H"), array("H"), array("H")
         self.value = array("d")
         self.failures: dict[int, tuple[str, str]] = {}
         self._last: dict[int, int] = {}
+        self._by_round = by_round
 
     def add_sweep(self, plan: Mapping[str, Any], files: Iterable[Path], test: str) -> None:
         """What the hosts' files of a sweep hold of a test; a client's line counts, its last one if there are several.
@@ -80,7 +83,7 @@ class Columns:
         if not rows:
             return
         at, n = len(self.value), len(self.hosts)
-        rails, _rounds, servers, clients, _tests, _roles, values = list(zip(*rows, strict=False))[: VALUE + 1]
+        rails, rounds, servers, clients, _tests, _roles, values = list(zip(*rows, strict=False))[: VALUE + 1]
         try:
             self.value.extend([math.nan if value is None else value for value in values])
         except TypeError as exc:
@@ -89,6 +92,8 @@ class Columns:
         self.server.extend(servers)
         self.client.extend(clients)
         keys = [(rail * n + server) * n + client for rail, server, client in zip(rails, servers, clients, strict=True)]
+        if self._by_round:
+            keys = [key + number * len(self.rails) * n * n for key, number in zip(keys, rounds, strict=True)]
         again.update(key for key in keys if self._last.get(key, -1) >= start)
         if len(set(keys)) < len(keys):
             again.update(key for key, number in Counter(keys).items() if number > 1)
@@ -97,7 +102,8 @@ class Columns:
             self.failures.update((at + number, self._why(row)) for number, row in enumerate(rows) if row[VALUE] is None)
 
     def _add_failure_of_server(self, row: Row, start: int, again: set[int]) -> None:
-        key = (row[RAIL] * len(self.hosts) + row[SERVER]) * len(self.hosts) + row[CLIENT]
+        n = len(self.hosts)
+        key = (row[RAIL] * n + row[SERVER]) * n + row[CLIENT] + (row[ROUND] * len(self.rails) * n * n if self._by_round else 0)
         at = self._last.get(key, -1)
         if at < start:
             self._last[key] = at = len(self.value)
@@ -105,10 +111,14 @@ class Columns:
             self.server.append(row[SERVER])
             self.client.append(row[CLIENT])
             self.value.append(math.nan)
-        elif self.value[at] != self.value[at] or row[KIND] in UNMET | LINGERED or key in again:
+        elif row[KIND] in UNMET | LINGERED or key in again or self._has_reason(at):
             return
         self.value[at] = math.nan
         self.failures[at] = self._why(row)
+
+    def _has_reason(self, at: int) -> bool:
+        """Whether a measurement has failed for a reason that the client knows by itself."""
+        return math.isnan(self.value[at]) and self.failures.get(at, ("", ""))[0] != HEARD
 
     def _why(self, row: Row) -> tuple[str, str]:
         return str(row[KIND]), str(row[LINE]) if len(self.failures) < LINES_KEPT else ""
@@ -116,7 +126,7 @@ class Columns:
 
 def _read(file: Path) -> list[Row]:
     """The lines of a file. A last line that was cut off is left out."""
-    text = file.read_text(encoding="utf-8")
+    text = file.read_text(encoding="utf-8", errors="replace")
     lines = [line for line in text.split("\n") if line]
     if lines and not text.endswith("\n"):
         lines = lines[:-1] if _is_cut(lines[-1]) else lines

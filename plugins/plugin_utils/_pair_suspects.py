@@ -6,6 +6,7 @@
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
@@ -52,13 +53,22 @@ def reach(
     return Reach({rail: list(of) for rail, of in there.items()}, {rail: list(of) for rail, of in good.items()}, partitions)
 
 
-def meetings(verdicts: Sequence[Verdict], matrix: Matrix, of: Reach) -> list[Meeting]:
-    """Each suspect with PARTNERS good ones, on its rail and on another; none if there are more than MOST suspects."""
+def meetings(verdicts: Sequence[Verdict], matrix: Matrix, of: Reach, *, controls: bool = False) -> list[Meeting]:
+    """Each suspect with PARTNERS good ones, on its rail and on another; none if there are more than MOST suspects.
+
+    controls: for devices that scatter. Then every pair measures both ways, on each of these rails two good hosts measure with each other as
+    well, so that suspects can be compared with them, and what would be measured twice only is measured four times.
+    """
     if len(verdicts) > MOST:
         return []
     planned = dict.fromkeys(meeting for verdict in verdicts for meeting in _of(verdict, matrix, of))
+    more: list[Meeting] = []
+    if controls:
+        planned.update(dict.fromkeys((rail, client, server) for rail, server, client in list(planned)))
+        planned.update(dict.fromkeys(_controls(list(planned), of)))
+        more = _once_more(planned, verdicts, matrix)
     # The matrix has who receives and who sends; a client that reads receives.
-    return [(rail, sender, receiver) if matrix.is_read else (rail, receiver, sender) for rail, receiver, sender in planned]
+    return [(rail, sender, receiver) if matrix.is_read else (rail, receiver, sender) for rail, receiver, sender in (*planned, *more)]
 
 
 def _of(verdict: Verdict, matrix: Matrix, of: Reach) -> Iterator[Meeting]:
@@ -77,6 +87,38 @@ def _of(verdict: Verdict, matrix: Matrix, of: Reach) -> Iterator[Meeting]:
             yield from _with_partners(name, host, hosts, of, verdict.direction)
 
 
+def _controls(planned: Iterable[Meeting], of: Reach) -> Iterator[Meeting]:
+    """Two good hosts of each rail, both ways."""
+    for rail in dict.fromkeys(meeting[0] for meeting in planned):
+        good = of.good.get(rail, [])
+        pair = next(((one, other) for one, other in itertools.combinations(good, 2) if not of.apart(rail, (one, other))), None)
+        if pair is not None:
+            yield from ((rail, *pair), (rail, *pair[::-1]))
+
+
+def _once_more(planned: Collection[Meeting], verdicts: Iterable[Verdict], matrix: Matrix) -> list[Meeting]:
+    """The meetings of accused pairs, and of accused ports that have one partner on their rail which has not failed in the sweep."""
+    ports = {
+        (None if verdict.rail is None else matrix.rails[verdict.rail], matrix.hosts[host]): verdict.failed and verdict.kind != "pair"
+        for verdict in verdicts
+        for host in (verdict.host, verdict.other)
+        if host is not None
+    }
+    dead = {where for where, failed in ports.items() if failed}
+    pairs = {
+        frozenset((matrix.hosts[verdict.host], matrix.hosts[verdict.other]))
+        for verdict in verdicts
+        if verdict.host is not None and verdict.other is not None
+    }
+    partners: dict[tuple[str, str], set[str]] = {}
+    for rail, *ends in planned:
+        for one, other in (ends, ends[::-1]):
+            if {(rail, one), (None, one)} & ports.keys():
+                partners.setdefault((rail, one), set()).update(() if {(rail, other), (None, other)} & dead else {other})
+    alone = {where for where, others in partners.items() if len(others) == 1}
+    return [each for each in planned if frozenset(each[1:]) in pairs or {(each[0], host) for host in each[1:]} & alone]
+
+
 def _of_path(verdict: Verdict, matrix: Matrix, of: Reach) -> Iterator[Meeting]:
     """The first of its own measurements, as they were: no other pair is known to go the same way."""
     named = ((matrix.rails[matrix.rail[at]], matrix.hosts[matrix.server[at]], matrix.hosts[matrix.client[at]]) for at in verdict.evidence)
@@ -85,9 +127,13 @@ def _of_path(verdict: Verdict, matrix: Matrix, of: Reach) -> Iterator[Meeting]:
 
 
 def _rails(rail: str | None, hosts: Collection[str], of: Reach) -> list[str]:
-    """The rails on which all of the hosts can be met again: that of the verdict and another one, of a verdict on all rails two."""
+    """The rails on which all of the hosts are measured again: that of the verdict and another one; of a verdict on all rails all of them.
+
+    Rails are measured side by side, so that many of them take no longer than two.
+    """
     order = dict.fromkeys([*([] if rail is None else [rail]), *of.good, *of.available])
-    return [name for name in order if set(hosts) <= set(of.available.get(name, [])) and not of.apart(name, hosts)][:PARTNERS]
+    found = [name for name in order if set(hosts) <= set(of.available.get(name, [])) and not of.apart(name, hosts)]
+    return found if rail is None else found[:PARTNERS]
 
 
 def _with_partners(rail: str, host: str, hosts: Sequence[str], of: Reach, direction: str | None) -> Iterator[Meeting]:

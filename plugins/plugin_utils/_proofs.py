@@ -11,8 +11,9 @@ from __future__ import annotations
 
 import hashlib
 import json
+import math
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, field, fields
 from typing import Any
 
 from ansible_collections.rdma.cluster.plugins.module_utils._partitions_conf import DEFAULT_KEY
@@ -124,10 +125,32 @@ def is_young(proof: Proof, now: float, max_age_hours: float) -> bool:
 
 
 def read(data: Mapping[str, Any] | None) -> Proofs:
-    """The proofs of FILE; those of another schema do not count."""
-    if data is None or data.get("schema") != SCHEMA:
+    """The proofs of FILE. Those of another schema, and each one that is damaged, do not count: its rail is measured again."""
+    if not isinstance(data, Mapping) or data.get("schema") != SCHEMA or not isinstance(data.get("endpoints"), Mapping):
         return {}
-    return {host: {rail: Proof(**proof) for rail, proof in rails.items()} for host, rails in data["endpoints"].items()}
+    found: Proofs = {}
+    for host, rails in data["endpoints"].items():
+        whole = {rail: proof for rail, each in (rails.items() if isinstance(rails, Mapping) else ()) if (proof := _proof(each))}
+        if whole:
+            found[str(host)] = whole
+    return found
+
+
+def _proof(data: Any) -> Proof | None:
+    """One record of FILE; None if it is none that write has made."""
+    if not isinstance(data, Mapping) or {*data, "endpoint"} != {each.name for each in fields(Proof)}:
+        return None
+    proof = Proof(**data)
+    numbers = [proof.measured, proof.ratio, *(proof.medians.values() if isinstance(proof.medians, Mapping) else ["damaged"])]
+    sound = (
+        all(isinstance(number, (int, float)) and not isinstance(number, bool) and math.isfinite(number) for number in numbers)
+        and isinstance(proof.basis, Mapping)
+        and all(isinstance(each, str) for each in proof.basis.values())
+        and isinstance(proof.run, str)
+        and isinstance(proof.partners, int)
+        and isinstance(proof.endpoint, Mapping)
+    )
+    return proof if sound else None
 
 
 def write(proofs: Proofs) -> dict[str, Any]:

@@ -12,12 +12,13 @@ from collections.abc import Mapping, Sequence
 from functools import cached_property
 from typing import Any
 
-from ansible_collections.rdma.cluster.plugins.module_utils._findings import Finding, stopping, worst
+from ansible_collections.rdma.cluster.plugins.module_utils._findings import WARNING, Finding, stopping, worst
 from ansible_collections.rdma.cluster.plugins.plugin_utils import _metrics, _proofs
 from ansible_collections.rdma.cluster.plugins.plugin_utils._drift import Difference, drift
 from ansible_collections.rdma.cluster.plugins.plugin_utils._run_folder import RunFolder, is_plane
 from ansible_collections.rdma.cluster.plugins.plugin_utils._stages import STAGES
 from ansible_collections.rdma.cluster.plugins.plugin_utils._summary import drift_table, render
+from ansible_collections.rdma.cluster.plugins.plugin_utils._withheld import WithheldGroup, grouped
 
 CLEAN, DRIFTED, FAILED, UNREACHABLE = "clean", "drifted", "failed", "unreachable"
 
@@ -43,6 +44,11 @@ class RunEnd:
         """What differs, in check mode; a run that changes hosts leaves none."""
         return drift(self._changes, self.findings) if self.check_mode else []
 
+    @cached_property
+    def withheld(self) -> list[WithheldGroup]:
+        """The effects that roles did not apply because they are not allowed."""
+        return grouped(self.folder)
+
     @property
     def outcome(self) -> str:
         """clean, drifted, failed or unreachable: the worst that happened. A gate that fails nobody in check mode is drift."""
@@ -57,7 +63,7 @@ class RunEnd:
     def text(self) -> str:
         """The run's summary, for a person."""
         pairs = self.folder.read_if_there("pairs/summary.json") or {}
-        text = render(self.folder.path.name, STAGES, self.findings, pairs, str(self.folder.path))
+        text = render(self.folder.path.name, STAGES, self.findings, pairs, str(self.folder.path), withheld=self.withheld)
         return f"{drift_table([line.to_dict() for line in self.drift])}\n\n{text}" if self.check_mode else text
 
     def summary(self) -> dict[str, Any]:
@@ -73,6 +79,8 @@ class RunEnd:
             "unreachable": self.unreachable,
             "changes": len(self._changes),
             "drift": len(self.drift),
+            "warnings": sum(finding.status == WARNING and finding.silenced_by is None for finding in self.findings),
+            "withheld": [group.to_dict() for group in self.withheld],
             "hosts": {host: worst_of(stages) for host, stages in hosts.items() if not is_plane(host)},
             "planes": {plane: worst_of(stages) for plane, stages in hosts.items() if is_plane(plane)},
         }

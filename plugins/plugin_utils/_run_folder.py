@@ -6,17 +6,22 @@
 
 from __future__ import annotations
 
+import errno
 import json
 import multiprocessing
 import os
+import pwd
 import re
+import shutil
 import time
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
 from functools import cache
 from pathlib import Path
 from typing import Any
 from urllib.parse import quote, unquote
 
+from ansible_collections.rdma.cluster.plugins.module_utils._errors import ParseError
 from ansible_collections.rdma.cluster.plugins.module_utils._findings import Finding
 
 DEFAULT_FOLDER = "artifacts"
@@ -52,6 +57,14 @@ def process_of(pid: int) -> str | None:
         return None
 
 
+def user_name() -> str:
+    """The user that runs this process. A container may run under a number that its /etc/passwd does not have."""
+    try:
+        return pwd.getpwuid(os.getuid()).pw_name
+    except KeyError:
+        return f"uid {os.getuid()}"
+
+
 def is_plane(name: str) -> bool:
     """Whether what findings call their host is a plane: a switch is no host of the run. No host's name has a space."""
     return name.startswith(PLANE)
@@ -62,6 +75,24 @@ def natural(name: str) -> list[tuple[str, int]]:
     return [(text, int(digits or 0)) for text, digits in re.findall(r"(\D*)(\d*)", name)]
 
 
+class RunFolderError(RuntimeError):
+    """The run folder cannot be written. The message names rdma_run_dir, the cause and what to do on the control node."""
+
+
+#: By errno: what stops the control node, and the first step. PATH is the folder that exists.
+CAUSES = {
+    errno.EROFS: ("its file system is read-only", "Set rdma_run_dir to a folder on a writable file system"),
+    errno.EACCES: ("the user {user} has no permission to write in {path}", "Set rdma_run_dir to a folder of {user}"),
+    errno.EPERM: ("the user {user} has no permission to write in {path}", "Set rdma_run_dir to a folder of {user}"),
+    errno.ENOTDIR: ("{path} is a file", "Set rdma_run_dir to a folder"),
+    errno.EEXIST: ("{path} is a file", "Set rdma_run_dir to a folder"),
+    errno.ENOSPC: ("no space is left there", "Free space (`df -h {path}`, `df -i {path}`), or set rdma_run_dir to a folder elsewhere"),
+    errno.EDQUOT: ("the quota of {user} is used up", "Free space (`quota`), or set rdma_run_dir to a folder elsewhere"),
+}
+#: A new run needs this much: the facts of a host take up to 0.2 MiB.
+NEEDED_BYTES = 16 * 2**20
+
+
 class RunFolder:
     """One run's folder."""
 
@@ -70,10 +101,34 @@ class RunFolder:
 
     @classmethod
     def current(cls, base: str) -> RunFolder:
-        """The folder of this run, made if it is not there; base: rdma_run_dir."""
+        """The folder of this run, made if it is not there; base: rdma_run_dir. Raises RunFolderError."""
         folder = cls(Path(base or DEFAULT_FOLDER).absolute() / run_id())
-        folder.path.mkdir(parents=True, exist_ok=True)
+        if not folder.path.is_dir():
+            with folder.writing("Nothing was done on any host."):
+                folder.path.mkdir(parents=True, exist_ok=True)
+                free = shutil.disk_usage(folder.path).free
+                if free < NEEDED_BYTES:
+                    raise OSError(errno.ENOSPC, f"{free / 2**20:.1f} MiB are free, and a run needs {NEEDED_BYTES / 2**20:.0f} MiB")
         return folder
+
+    @contextmanager
+    def writing(self, so_far: str = "") -> Iterator[None]:
+        """Turn an OSError of writing into the folder into a RunFolderError. so_far: what the run has done until now, if that is known."""
+        try:
+            yield
+        except OSError as error:
+            raise RunFolderError(f"{self._why_not(error)} {so_far}".rstrip()) from error
+
+    def _why_not(self, error: OSError) -> str:
+        base = self.path.parent
+        there = next(path for path in self.path.parents if os.path.lexists(path))
+        unknown = (f"{error.strerror or error}", "Set rdma_run_dir to a folder that you can write")
+        cause, step = (text.format(user=user_name(), path=there) for text in CAUSES.get(error.errno or 0, unknown))
+        detail = f" ({error.strerror})" if error.errno == errno.ENOSPC and error.filename is None else ""
+        return (
+            f"rdma_run_dir is {base}, and the control node cannot write the run folder there: {cause}{detail}. "
+            f"{step}, for example `-e rdma_run_dir=$HOME/rdma-runs`."
+        )
 
     @staticmethod
     def host_file(folder: str, host: str, suffix: str = ".json") -> str:
@@ -86,24 +141,27 @@ class RunFolder:
         if link.is_symlink() and os.readlink(link) == self.path.name:
             return
         new = self.path.parent / f".latest.{os.getpid()}"
-        new.unlink(missing_ok=True)
-        new.symlink_to(self.path.name)
-        new.replace(link)
+        with self.writing():
+            new.unlink(missing_ok=True)
+            new.symlink_to(self.path.name)
+            new.replace(link)
 
     def write(self, name: str, text: str) -> Path:
-        """Write a file as a whole; it is there completely or not at all."""
+        """Write a file as a whole; it is there completely or not at all. Raises RunFolderError."""
         path = self.path / name
-        path.parent.mkdir(parents=True, exist_ok=True)
         new = path.with_name(f".{path.name}.{os.getpid()}")
-        new.write_text(text, encoding="utf-8")
-        new.replace(path)
+        with self.writing():
+            path.parent.mkdir(parents=True, exist_ok=True)
+            new.write_text(text, encoding="utf-8")
+            new.replace(path)
         return path
 
     def write_json(self, name: str, data: Any) -> Path:
         return self.write(name, json.dumps(data, indent=1, sort_keys=True) + "\n")
 
     def read_json(self, name: str) -> Any:
-        return json.loads((self.path / name).read_text(encoding="utf-8"))
+        """What a file says. Raises ParseError, which names it, for one that is cut off or was changed by hand."""
+        return _loaded(self.path / name)
 
     def append(self, name: str, data: Any) -> None:
         """Add a line of JSON to a file that one process alone writes."""
@@ -112,9 +170,10 @@ class RunFolder:
     def append_lines(self, name: str, lines: Iterable[str]) -> None:
         """Add lines to a file that one process alone writes; who reads it meanwhile sees whole lines, and at most the last one in part."""
         path = self.path / name
-        path.parent.mkdir(parents=True, exist_ok=True)
-        with path.open("a", encoding="utf-8") as stream:
-            stream.writelines(f"{line}\n" for line in lines)
+        with self.writing():
+            path.parent.mkdir(parents=True, exist_ok=True)
+            with path.open("a", encoding="utf-8") as stream:
+                stream.writelines(f"{line}\n" for line in lines)
 
     def read_if_there(self, name: str) -> Any:
         """The file, or None."""
@@ -126,7 +185,7 @@ class RunFolder:
         for run in runs:
             file = self.path.parent / run / name
             if run < self.path.name and file.exists():
-                return run, json.loads(file.read_text(encoding="utf-8"))
+                return run, _loaded(file)
         return None
 
     def of_run(self, run: str, name: str) -> Any:
@@ -154,4 +213,11 @@ class RunFolder:
 
     def all_findings(self) -> list[Finding]:
         files = sorted((self.path / "findings").glob("*/*.json"), key=lambda file: natural(file.stem))
-        return [Finding.from_dict(item) for file in files for item in json.loads(file.read_text(encoding="utf-8"))]
+        return [Finding.from_dict(item) for file in files for item in _loaded(file)]
+
+
+def _loaded(path: Path) -> Any:
+    try:
+        return json.loads(path.read_text(encoding="utf-8"))
+    except ValueError as error:
+        raise ParseError(f"{path} is no JSON ({error}): it is cut off, or was changed by hand. Remove it, and run again.") from error

@@ -14,13 +14,12 @@ import fcntl
 import hashlib
 import json
 import os
-import pwd
 import tempfile
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from ansible_collections.rdma.cluster.plugins.plugin_utils._run_folder import process_of
+from ansible_collections.rdma.cluster.plugins.plugin_utils._run_folder import process_of, user_name
 
 #: Where every user may create a file; the first that is there.
 FOLDERS = ("/run/lock", tempfile.gettempdir())
@@ -56,17 +55,9 @@ def claim(path: Path, run: str, sources: Sequence[str], evidence: Path) -> None:
                 f"inventory ({', '.join(sources)}). Wait for its end, or end it; this run has touched nothing."
             )
         pid = int(run.rsplit("-", 1)[1])
-        _write(descriptor, {"run": run, "pid": pid, "process": process_of(pid), "user": _user(), "evidence": str(evidence)})
+        _write(descriptor, {"run": run, "pid": pid, "process": process_of(pid), "user": user_name(), "evidence": str(evidence)})
     finally:
         os.close(descriptor)
-
-
-def _user() -> str:
-    """Who we are. A container may run under a number that its /etc/passwd does not have."""
-    try:
-        return pwd.getpwuid(os.getuid()).pw_name
-    except KeyError:
-        return f"uid {os.getuid()}"
 
 
 def _open(path: Path) -> int:

@@ -11,6 +11,9 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
+from ansible_collections.rdma.cluster.plugins.module_utils._fabric_tools import keys_text
+from ansible_collections.rdma.cluster.plugins.module_utils._load import busy_words
+from ansible_collections.rdma.cluster.plugins.module_utils._ofed_state import with_kept_stack
 from ansible_collections.rdma.cluster.plugins.module_utils._opensm_conf import KEYS, render_conf
 from ansible_collections.rdma.cluster.plugins.module_utils._opensm_service import config_path, partitions_path
 from ansible_collections.rdma.cluster.plugins.module_utils._partitions_conf import (
@@ -42,6 +45,7 @@ class PlanePort:
     device: str
     number: str
     guid: str
+    lid: int | None = None
 
 
 @dataclass
@@ -85,8 +89,38 @@ def plan_managers(host: str, fleet: Known, inventory: Sequence[str], keys: Mappi
         plan.problems += [each for each in problems if each not in plan.problems]
         plan.sharp = plan.sharp or (manager["sharp"] and manager["hosts"][0] == host)
         instance = _instance(host, name, manager, ports[0], keys.get(name, {}))
-        plan.instances.append({**instance, "partitions": render_partitions(name, partitions)})
+        default = manager["default_membership"]
+        text = render_partitions(name, partitions, default or "full")
+        given = default is not None or any(each.key == DEFAULT_KEY for each in partitions)
+        plan.instances.append({**instance, "partitions": text, "default_given": given, **_named_managers(name, manager, fleet)})
     return plan
+
+
+def _named_managers(plane: str, manager: Mapping[str, Any], fleet: Known) -> dict[str, Any]:
+    """The ports of the hosts that run a plane's subnet manager, as far as they are known: any of them may be its master."""
+    hosts = {host: plane_ports(known, plane) if (known := fleet.get(host)) else [] for host in manager["hosts"]}
+    return {
+        "managers": {port.guid: host for host, ports in hosts.items() for port in ports},
+        "lids": [str(port.lid) for ports in hosts.values() for port in ports if port.lid],
+        "unread": [host for host, ports in hosts.items() if not ports],
+    }
+
+
+def fleet_ports(fleet: Known) -> dict[str, str]:
+    """The GUIDs of all InfiniBand ports that are known → "node3 mlx5_0"."""
+    return {
+        guid: f"{host} {name}"
+        for host, known in fleet.items()
+        for name, device in ((known["facts"] or {}).get("devices") or {}).items()
+        for port in device["ports"].values()
+        if port.get("link_layer") != "Ethernet" and (guid := port_guid(port)) is not None
+    }
+
+
+def busy_hosts(fleet: Known, unread: Sequence[str]) -> dict[str, str]:
+    """The hosts that are in use → what runs there. unread: hosts that this run does not read."""
+    words = {host: busy_words((known["facts"] or {}).get("load")) for host, known in fleet.items() if known["facts"]}
+    return {**{host: each for host, each in words.items() if each}, **dict.fromkeys(unread, "not read in this run")}
 
 
 def runs_subnet_manager(intent: Mapping[str, Any], host: str, facts: Mapping[str, Any]) -> bool:
@@ -123,9 +157,10 @@ def _planes(intent: Mapping[str, Any]) -> Mapping[str, Mapping[str, Any]]:
 
 
 def _flavour(intent: Mapping[str, Any], facts: Mapping[str, Any] | None) -> str:
-    if intent["driver"]["stack"] in OFED:
+    stack = (facts or {}).get("stack") or {}
+    if with_kept_stack(intent, stack)["driver"]["stack"] in OFED:
         return "ofed"
-    distribution = ((facts or {}).get("stack") or {}).get("distribution") or {}
+    distribution = stack.get("distribution") or {}
     return "rhel" if distribution.get("family") == "rpm" else "debian"
 
 
@@ -153,6 +188,7 @@ def _instance(host: str, name: str, manager: Mapping[str, Any], port: PlanePort,
         "number": port.number,
         "priority": priority_of(manager, host),
         "config": render_conf(name, manager, keys, partitions_path(name)),
+        "diags": keys_text(keys.get("m_key"), keys.get("sa_key")),
     }
 
 
@@ -163,9 +199,10 @@ def plane_ports(known: Mapping[str, Any], plane: str) -> list[PlanePort]:
     found = []
     for rail in resolve(known["intent"]["rails"], known["facts"]):
         if rail.rail["plane"] == plane and rail.rail["link_layer"] == "infiniband" and rail.device is not None and rail.port is not None:
-            guid = port_guid(known["facts"]["devices"][rail.device]["ports"][rail.port])
+            port = known["facts"]["devices"][rail.device]["ports"][rail.port]
+            guid = port_guid(port)
             if guid is not None:
-                found.append(PlanePort(rail.device, rail.port, guid))
+                found.append(PlanePort(rail.device, rail.port, guid, port.get("lid")))
     return found
 
 

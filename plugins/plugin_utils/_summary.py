@@ -2,15 +2,25 @@
 # GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""What a run says to a person, as plain lines: a block a stage as it ends, and at the end the table, the offenders, the evidence."""
+"""The texts that a run prints: a block for each stage as it ends; at the end the table, errors, warnings and the evidence."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
-from ansible_collections.rdma.cluster.plugins.module_utils._findings import NOT_APPLICABLE, OK, STATUSES, Finding, stopping, worst
+from ansible_collections.rdma.cluster.plugins.module_utils._findings import (
+    NOT_APPLICABLE,
+    OK,
+    STATUSES,
+    WARNING,
+    Finding,
+    stopping,
+    worst,
+)
 from ansible_collections.rdma.cluster.plugins.plugin_utils._run_folder import is_plane
+from ansible_collections.rdma.cluster.plugins.plugin_utils._stage_findings import cause_key
+from ansible_collections.rdma.cluster.plugins.plugin_utils._withheld import WithheldGroup
 
 NOT_REACHED = "-"
 #: From so many hosts on, hosts that fared alike share a row.
@@ -19,6 +29,9 @@ ROWS = 32
 NAMES = 5
 #: So many offenders are told on the terminal; the evidence has all.
 OFFENDERS = 40
+#: The most lines of warnings on the terminal, and the length of what one of them quotes.
+WARNINGS = 10
+QUOTED = 160
 STAGE_WIDTH = 12
 
 
@@ -50,20 +63,95 @@ def _reason(findings: Sequence[Finding]) -> str:
 
 
 def offender_lines(bad: Sequence[Finding]) -> list[str]:
-    """Each offence once, with the hosts that share it, what was seen, what was expected, and what to do."""
-    shared: dict[tuple[str, str, str, str, str], list[Finding]] = {}
+    """Each error once, with the hosts that share it, what was seen, what was expected, and what to do.
+
+    A finding that follows from a printed one is named in that one's `also` line. If its cause belongs to another stage's block, one line
+    names both.
+    """
+    causes = {(finding.host, cause_key(finding)) for finding in bad if finding.caused_by is None}
+    symptoms: dict[tuple[str, str], list[str]] = {}
+    elsewhere: dict[tuple[str, str], list[str]] = {}
+    shown = []
     for finding in bad:
-        shared.setdefault((finding.check, finding.status, finding.subject, finding.observed, finding.expected), []).append(finding)
+        if finding.caused_by is None:
+            shown.append(finding)
+        elif (finding.host, finding.caused_by) in causes:
+            symptoms.setdefault((finding.host, finding.caused_by), []).append(finding.check)
+        else:
+            elsewhere.setdefault((finding.check, finding.caused_by), []).append(finding.host)
+    shared: dict[tuple[str, ...], list[Finding]] = {}
+    for finding in shown:
+        also = ", ".join(dict.fromkeys(symptoms.get((finding.host, cause_key(finding)), ())))
+        key = (finding.check, finding.status, finding.subject, finding.observed, finding.expected, also)
+        shared.setdefault(key, []).append(finding)
     lines = []
-    for (check, status, subject, observed, expected), found in list(shared.items())[:OFFENDERS]:
+    for (check, status, subject, observed, expected, also), found in list(shared.items())[:OFFENDERS]:
         lines += [
             f"  {names([finding.host for finding in found])}, {subject}: {check} is {status} ({found[0].stage} stage)",
             f"    seen:     {observed}",
             f"    expected: {expected}",
-            f"    do:       {found[0].remedy}",
+            f"    do:       {_remedy(found)}",
+            *([f"    also:     {also}, which follow from it"] if also else []),
         ]
     if len(shared) > OFFENDERS:
         lines.append(f"  and {len(shared) - OFFENDERS} more, in findings.jsonl of the evidence")
+    lines += [f"  {names(hosts)}: {check} follows from {cause}, reported above" for (check, cause), hosts in elsewhere.items()]
+    return lines
+
+
+def _remedy(found: Sequence[Finding]) -> str:
+    """The remedy of findings that share a block; if more than the host's name differs, whose it is."""
+    first = found[0]
+    if len({finding.remedy.replace(finding.host, "HOST") for finding in found}) == 1:
+        return first.remedy
+    return f"{first.remedy} (This is for {first.host}; findings.jsonl of the evidence has the steps of the others.)"
+
+
+def warning_lines(findings: Iterable[Finding]) -> list[str]:
+    """The warnings, WARNINGS lines at most: hosts with the same one share a line; if that is not enough, so do those of one check."""
+    warnings = [finding for finding in findings if finding.status == WARNING and finding.silenced_by is None]
+    if not warnings:
+        return []
+    by_cause: dict[tuple[str, str, str], list[Finding]] = {}
+    for finding in warnings:
+        by_cause.setdefault((finding.check, finding.observed, finding.expected), []).append(finding)
+    groups = list(by_cause.values())
+    if len(groups) > WARNINGS:
+        by_check: dict[str, list[Finding]] = {}
+        for finding in warnings:
+            by_check.setdefault(finding.check, []).append(finding)
+        groups = list(by_check.values())
+    groups.sort(key=lambda group: -len({finding.host for finding in group}))
+    cut = groups if len(groups) <= WARNINGS else groups[: WARNINGS - 1]
+    lines = [f"Warnings: {len(warnings)}. Each one's remedy is in findings.jsonl of the evidence.", *map(_warning_line, cut)]
+    rest = [finding for group in groups[len(cut) :] for finding in group]
+    if rest:
+        lines.append(f"  and {len(rest)} more of {len(groups) - len(cut)} checks on {names([finding.host for finding in rest])}")
+    return lines
+
+
+def _warning_line(group: Sequence[Finding]) -> str:
+    subjects = list(dict.fromkeys(finding.subject for finding in group))
+    kinds = len({(finding.observed, finding.expected) for finding in group})
+    where = subjects[0] if len(subjects) == 1 else f"{subjects[0]} and {len(subjects) - 1} more"
+    text = _one_line(group[0].observed, QUOTED)
+    expected = _one_line(group[0].expected, QUOTED // 2)
+    what = f"{text} (expected: {expected})" if kinds == 1 else f"{kinds} different ones, for example {text} (expected: {expected})"
+    return f"  {names([finding.host for finding in group])}, {where}: {group[0].check}: {what}"
+
+
+def withheld_lines(groups: Sequence[WithheldGroup]) -> list[str]:
+    """Each withheld effect with its hosts, the reason, what it would change and how to allow it."""
+    if not groups:
+        return []
+    lines = ["Not applied, because it is not allowed:"]
+    for group in groups:
+        touches = f"{names(group.touches)}" if group.touches else ""
+        lines += [
+            f"  {group.effect} on {names(group.hosts)}: {_one_line(group.reason, 2 * QUOTED)}",
+            *([f"    changes:  {touches}"] if touches else []),
+            f"    allow:    {group.allow}",
+        ]
     return lines
 
 
@@ -74,8 +162,16 @@ def names(hosts: Sequence[str]) -> str:
     return shown if len(listed) <= NAMES else f"{shown} and {len(listed) - NAMES} more"
 
 
-def render(run: str, stages: Sequence[str], findings: Sequence[Finding], pairs: Mapping[str, Any], evidence: str) -> str:
-    """The end of a run. stages: those to show as columns; pairs: pairs/summary.json, empty where no pairs were judged."""
+def render(
+    run: str,
+    stages: Sequence[str],
+    findings: Sequence[Finding],
+    pairs: Mapping[str, Any],
+    evidence: str,
+    *,
+    withheld: Sequence[WithheldGroup] = (),
+) -> str:
+    """The end of a run. stages: the columns of the table; pairs: pairs/summary.json, empty if no pairs were judged."""
     parts = [f"RDMA cluster, run {run}"]
     if findings:
         parts.append(_table(stages, findings))
@@ -83,11 +179,14 @@ def render(run: str, stages: Sequence[str], findings: Sequence[Finding], pairs: 
         parts.append(_pair_lines(pairs))
     bad = stopping(findings)
     if bad:
-        parts.append("\n".join(["To be mended:", *offender_lines(bad)]))
+        parts.append("\n".join(["To fix:", *offender_lines(bad)]))
+    for lines in (warning_lines(findings), withheld_lines(withheld)):
+        if lines:
+            parts.append("\n".join(lines))
     silenced = [finding for finding in findings if finding.silenced_by]
     if silenced:
-        told = (f"  {each.host}, {each.subject}: {each.check}, by {each.silenced_by}" for each in silenced)
-        parts.append("\n".join(["Silenced:", *told]))
+        lines = [f"  {each.host}, {each.subject}: {each.check}, by {each.silenced_by}" for each in silenced]
+        parts.append("\n".join(["Silenced:", *lines]))
     parts.append(f"Evidence: {evidence}")
     return "\n\n".join(parts)
 

@@ -67,7 +67,9 @@ PORT: dict[str, Any] = {
     "counters": QUIET,
     "hw_counters": {},
     "active_mtu_bytes": None,
+    "active_mtu_error": None,
     "optic": None,
+    "optic_unread": None,
     "pkeys": None,
 }
 DEVICE: dict[str, Any] = {
@@ -119,6 +121,7 @@ ETHERNET: dict[str, Any] = {
     "max_mtu_bytes": None,
     "ipv4": None,
     "managers": None,
+    "boot": None,
     "ethtool": None,
 }
 DOWN = {"operstate": "down", "carrier": None, "admin_up": False}
@@ -148,6 +151,7 @@ NO_STACK: dict[str, Any] = {
     "newest": None,
     "headers": {},
     "secure_boot": None,
+    "lockdown": None,
     "dkms": [],
     "ofed_version": None,
     "mok": None,

@@ -13,11 +13,17 @@ from collections.abc import Iterator
 
 import pytest
 
+from ansible_collections.rdma.cluster.plugins.module_utils._fabric_graph import Graph
+from ansible_collections.rdma.cluster.plugins.module_utils._fabric_read import read_fabric
+from ansible_collections.rdma.cluster.plugins.module_utils._fabric_tools import Asked as Reading
+from ansible_collections.rdma.cluster.plugins.module_utils._sysroot import SysRoot
+from ansible_collections.rdma.cluster.plugins.plugin_utils._fabric_judge import Asked, judge
 from lab import fabric, fabric_faults, preflight
 from lab.fabric import Wishes
 from lab.fabric_plan import Shape
 from lab.paths import FabricFolder
 from lab.shell import ENVIRONMENT
+from tests.verify.fabric import OnFabric
 
 NAME = "test"
 CABLE = re.compile(r"^(?:SW|CA) +\d+ +(\d+) 0x[0-9a-f]{16} (\d+x \w+) - .*? \d+ +(\d+) 0x[0-9a-f]{16} \( '(.*?)' - '(.*?)' \)$")
@@ -137,3 +143,61 @@ def test_two_fabrics_are_up_side_by_side(folder: FabricFolder) -> None:
     finally:
         fabric.down("other")
     assert not FabricFolder.of("other").path.exists()
+
+
+# What the fabric stage makes of it, without a plan and without a ratio
+
+
+@pytest.fixture(scope="module", params=[8, 4], ids=["even", "thin"])
+def two_leaves(request: pytest.FixtureRequest, folder: FabricFolder) -> Iterator[int]:
+    """Sixteen hosts on two leaves below two spines, with so many uplinks of a leaf; the folder of the lab is the other fabric's."""
+    fabric.up("leaves", Shape("leafspine", 16, 1, spines=2, uplinks=request.param, ports=20))
+    yield request.param
+    fabric.down("leaves")
+
+
+def read(node: str | None = None) -> Graph:
+    return read_fabric(OnFabric(fabric.load("leaves"), node), SysRoot("/"), Reading("default")).graph
+
+
+def troubles(graph: Graph, **asked: float) -> list[tuple[str, str, str]]:
+    found = judge(graph, Asked(**asked)).findings  # type: ignore[arg-type]
+    return [(each.check, each.status, each.observed) for each in found if each.status not in ("ok", "not_applicable")]
+
+
+def test_an_oversubscription_that_nobody_has_planned_is_a_warning(two_leaves: int) -> None:
+    graph = read()
+    assert graph.complete
+    thin = [("fabric.ratio", "warning", "leaf1, leaf2: 1600 Gb/s from below, 800 Gb/s up: 2")]
+    assert troubles(graph) == ([] if two_leaves == 8 else thin)
+    assert troubles(graph, ratio=2.0) == []
+
+
+def test_exchanged_uplinks_are_one_error(two_leaves: int) -> None:
+    if two_leaves != 8:
+        pytest.skip("of the even fabric")
+    first, second = (f"leaf{leaf}/{port}" for leaf, port in ((1, uplink(1, "spine1")), (2, uplink(2, "spine2"))))
+    fabric_faults.swap("leaves", first, second)
+    try:
+        ((check, status, observed),) = troubles(read())
+    finally:
+        fabric_faults.swap("leaves", first, second)
+    assert (check, status) == ("fabric.symmetry", "error")
+    assert observed.startswith("leaf1 has 3 × 200 Gb/s to spine1, 5 × 200 Gb/s to spine2, instead of 4 × 200 Gb/s to each; leaf2 has")
+
+
+def uplink(leaf: int, spine: str) -> int:
+    """The first port of a leaf that leads to a spine."""
+    ends = [both for both in fabric.load("leaves").plan.cables() if {f"leaf{leaf}", spine} == {end.node for end in both}]
+    return min(end.port for both in ends for end in both if end.node == f"leaf{leaf}")
+
+
+def test_a_host_whose_cable_is_cut_has_not_seen_the_fabric(two_leaves: int) -> None:
+    fabric_faults.cut("leaves", "node1 mlx5_0")
+    try:
+        graph = read("node1 mlx5_0")
+    finally:
+        fabric_faults.restore("leaves", "node1 mlx5_0")
+    assert (len(graph.nodes), graph.links, graph.complete) == (1, [], False)
+    assert any("the discovery saw no link, only node1" in problem for problem in graph.problems), graph.problems
+    assert ("fabric.graph", "unknown") in [(check, status) for check, status, _observed in troubles(graph)]

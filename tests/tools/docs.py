@@ -7,9 +7,9 @@ from pathlib import Path
 ROOT = Path(__file__).parents[2]
 sys.path.insert(0, str(ROOT / ".venv/collections"))
 
-from ansible_collections.rdma.cluster.plugins.plugin_utils import _catalogue_docs, _intent_docs  # noqa: E402
+from ansible_collections.rdma.cluster.plugins.plugin_utils import _catalogue_docs, _effects, _intent_docs  # noqa: E402
 
-PAGES = {"docs/intent.md": _intent_docs.render, "docs/checks.md": _catalogue_docs.render}
+PAGES = {"docs/intent.md": _intent_docs.render, "docs/checks.md": _catalogue_docs.render, "docs/effects.md": _effects.render}
 
 
 def main():

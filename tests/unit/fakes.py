@@ -65,3 +65,6 @@ class SilentPort:
 
     def has_module(self, name: str) -> bool:
         return False
+
+    def failed(self, name: str) -> dict[str, str]:
+        return {}

@@ -11,7 +11,8 @@ from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
-from ansible_collections.rdma.cluster.plugins.module_utils._files import ManagedFile, described
+from ansible_collections.rdma.cluster.plugins.module_utils._files import ManagedFile, described_file
+from ansible_collections.rdma.cluster.plugins.module_utils._nccl_conf import render_nccl_conf
 from ansible_collections.rdma.cluster.plugins.plugin_utils._intent import normalise
 
 FIXTURES = Path(__file__).parent / "fixtures"
@@ -26,9 +27,47 @@ def lab_facts(node: int = 1) -> dict[str, Any]:
         text = text.replace(f"fe1a:{rail:02x}01", f"fe1a:{rail:02x}{node:02x}").replace(f":1a:{rail:02x}:01", f":1a:{rail:02x}:{node:02x}")
     facts: dict[str, Any] = json.loads(text)
     facts["interfaces"] = all_interfaces(facts)
+    newer_parts(facts)
+    # A port of the control node is forwarded to each lab machine.
+    facts["reached_at"] = "127.0.0.1"
+    # The recorded facts are older than the managed block, too.
+    block = ManagedFile("/etc/nccl.conf", render_nccl_conf(facts["nccl_files"]["/etc/nccl.conf"]), block=True)
+    facts["files"][block.path] = described_file(block)
+    facts.update(host_parts(facts))
     if node != 1:
         facts["boot"].update(hostname=f"node{node}", machine_id=f"{node:032x}")
     return facts
+
+
+def newer_parts(facts: dict[str, Any]) -> None:
+    """What rdma_facts reads of such a machine now: the recorded facts are older than these parts."""
+    facts["load"].update(qps=[], qps_error=None)
+    for rail, name in enumerate(("ens1", "ens2")):
+        facts["devices"][f"rxe_rail{rail}"]["ports"]["1"].update(active_mtu_bytes=4096, active_mtu_error=None)
+        file = f"/etc/systemd/network/60-rdma-rail{rail}.network"
+        values = {"mtu": ("9000", 6), "address": (facts["netdevs"][name]["ipv4"][0], 14)}
+        lines = {key: {"value": value, "where": f"{file}:{line}"} for key, (value, line) in values.items()}
+        boot = {"file": file, "mtu": lines["mtu"], "addresses": [lines["address"]], "others": [], "undecided": []}
+        facts["netdevs"][name]["boot"] = boot
+
+
+def host_parts(facts: dict[str, Any]) -> dict[str, Any]:
+    """What the recorded facts are too old to have, as a machine of the lab has it: memory, /dev/shm, the clock and its source."""
+    shm = {"free_bytes": 392 * 2**20, "size_bytes": 392 * 2**20, "free_inodes": 100000, "inodes": 100400}
+    clock = {"clock_seconds": 1_800_000_000.5, "between_seconds": [1_800_000_000.0, 1_800_000_001.0]}
+    source = {"clocksource": {"current": "tsc", "available": ["tsc", "hpet", "acpi_pm"]}}
+    return {
+        "memory": {
+            "total_bytes": 784 * 2**20,
+            "available_bytes": 560 * 2**20,
+            "shared_bytes": 2**20,
+            "huge_bytes": 0,
+            "huge_free_bytes": 0,
+        },
+        "filesystems": {**(facts.get("filesystems") or {}), "/dev/shm": shm},
+        "time": {**(facts.get("time") or {}), **clock, **source},
+        "stack": {**facts["stack"], "arch": "x86_64", "lockdown": "none"},
+    }
 
 
 def all_interfaces(facts: dict[str, Any], **others: dict[str, Any]) -> dict[str, Any]:
@@ -62,4 +101,4 @@ def lab_intent(node: int = 1, **sections: Any) -> dict[str, Any]:
 
 def on_host(files: Iterable[ManagedFile]) -> dict[str, Any]:
     """What facts say of a host that has these files."""
-    return {file.path: described(file.content, file.mode) for file in files if file.content is not None}
+    return {file.path: described_file(file) for file in files if file.content is not None}

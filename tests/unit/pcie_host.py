@@ -56,7 +56,8 @@ def pcie_host(root: Path, *, device: str = "0x1021", model: str = "NVIDIA H100 8
     text += f"/proc/cpuinfo: processor : 0\\nflags\t\t: fpu {'hypervisor ' if virtual else ''}vme\\n\n"
     if model:
         text += f"/proc/driver/nvidia/gpus/{GPU}/information: Model: \t\t {model}\\nBus Location: \t {GPU}\\n\n"
-    write_tree(root, text)
+    # Process 1 is there on a running host: without it, a job could be out of sight.
+    write_tree(root, f"{text}/proc/1/comm: systemd\n")
     for address, space in SPACES.items():
         (root / PATHS[address][1:] / "config").write_bytes(config_space(**space))
     return root

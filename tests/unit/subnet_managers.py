@@ -10,6 +10,7 @@ from typing import Any
 
 #: Where nothing is said; written down, since hosts' Pythons cannot read an intent (test__intent_rules_fabric).
 SUBNET_MANAGER: dict[str, Any] = {
+    "default_membership": None,
     "hosts": ["n1"],
     "kind": "hosts",
     "lmc": 0,
@@ -22,6 +23,7 @@ SUBNET_MANAGER: dict[str, Any] = {
     "sharp": False,
     "subnet_prefix": "0xfe80000000000000",
     "sweep_interval_seconds": 10,
+    "switch": None,
 }
 
 

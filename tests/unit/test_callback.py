@@ -15,7 +15,7 @@ from typing import Any
 
 import pytest
 
-from tests.unit.plugins.action.test_gate import ERROR, FACTS, GATE, MISHAPS, REPORT, ROOT, STOP, TASK, run, stage, write_inventory
+from tests.unit.plugins.action.test_gate import ERROR, FACTS, GATE, MISHAPS, REPORT, ROOT, STOP, TASK, UNKNOWN, run, stage, write_inventory
 
 CALLBACKS = str(ROOT / "playbooks/callback_plugins")
 SLOW = {"name": "Think", "ansible.builtin.wait_for": {"timeout": 12}, "when": "inventory_hostname == 'node2'"}
@@ -114,3 +114,75 @@ def test_what_is_explained_is_not_said_into_the_output_of_a_program(tmp_path: Pa
     result = json.loads(run(tmp_path, [EXPLAIN]).stdout)["plays"][0]["tasks"][1]["hosts"]["node1"]
     assert result["explained"] + "\n" == (tmp_path / "artifacts/latest/explain/node1.txt").read_text()
     assert (result["changed"], result["stored"]) == (False, str((tmp_path / "artifacts/latest").resolve() / "explain/node1.txt"))
+
+
+WITHHELD = {
+    "name": "Report",
+    "rdma.cluster.withheld": {
+        "effect": "pcie_acs_write",
+        "reason": "bridge 0000:64:01.0 redirects traffic",
+        "touches": ["0000:64:01.0"],
+    },
+    "when": "inventory_hostname != 'node1'",
+}
+USED = {
+    "name": "Use the facts",
+    "ansible.builtin.debug": {
+        "msg": "required={{ pcie_acs_write_required | default(false) }} by {{ pcie_acs_write_reason | default('') }}"
+    },
+}
+
+
+@pytest.mark.parametrize("words", [(), ("--check",)])
+def test_a_withheld_effect_is_printed_at_once_and_grouped_at_the_end(tmp_path: Path, words: tuple[str, ...]) -> None:
+    write_inventory(tmp_path, STOP, "nothing")
+    said = run(tmp_path, [stage("link", [FACTS, WITHHELD, USED, GATE])], *words).stdout
+    assert said.count("required=True by bridge 0000:64:01.0 redirects traffic") == 3
+    line = (
+        "pcie_acs_write_required: bridge 0000:64:01.0 redirects traffic. It would change: 0000:64:01.0. "
+        "To allow it: pcie_acs_write_allowed: true"
+    )
+    assert said.count(line) == 3, said
+    assert (
+        "Not applied, because it is not allowed:\n"
+        "  pcie_acs_write on node2, node3, node4: bridge 0000:64:01.0 redirects traffic\n"
+        "    changes:  0000:64:01.0\n"
+        "    allow:    pcie_acs_write_allowed: true\n"
+    ) in said[said.index("RDMA SUMMARY") :]
+    (group,) = summary(tmp_path)["withheld"]
+    assert (group["effect"], group["stage"], group["hosts"]) == ("pcie_acs_write", "link", ["node2", "node3", "node4"])
+
+
+@pytest.mark.parametrize("arguments", [{"effect": "../x", "reason": "y"}, {"effect": "a_b"}])
+def test_a_withheld_effect_without_a_name_or_a_reason_is_refused(tmp_path: Path, arguments: dict[str, str]) -> None:
+    write_inventory(tmp_path, STOP, "nothing")
+    done = run(tmp_path, [stage("link", [FACTS, {"name": "Report", "rdma.cluster.withheld": arguments}])])
+    assert done.returncode == 2
+    assert not (tmp_path / "artifacts/latest/withheld").exists()
+
+
+def test_one_missing_device_is_one_cause_with_what_follows(tmp_path: Path) -> None:
+    write_inventory(tmp_path, REPORT, UNKNOWN)
+    said = run(tmp_path, [stage(name, [FACTS, GATE]) for name in ("driver", "link", "network", "nccl")]).stdout
+    fix = said[said.index("RDMA SUMMARY") :]
+    fix = fix[fix.index("To fix:") :]
+    (rail0, rail1) = re.findall(r"node3, rail (\d) .*: driver.device is error \(driver stage\)", fix)
+    assert (rail0, rail1) == ("0", "1")
+    assert "also:     link.state, network.gid" in fix
+    assert "link.state is unknown" not in fix
+    lines = [json.loads(line) for line in (tmp_path / "artifacts/latest/findings.jsonl").read_text().splitlines()]
+    marked = [each for each in lines if each["host"] == "node3" and (each["caused_by"] or "").startswith("driver.device on rail ")]
+    assert {"link.state", "network.gid", "nccl.hca"} == {each["check"] for each in marked}
+    assert summary(tmp_path)["hosts"]["node3"]["link"] == "unknown"
+
+
+def test_a_run_folder_that_cannot_be_written_stops_the_run_before_any_host(tmp_path: Path) -> None:
+    write_inventory(tmp_path, STOP, "nothing")
+    (tmp_path / "taken").write_text("")
+    touch = {"name": "Touch", "ansible.builtin.copy": {"dest": str(tmp_path / "touched"), "content": "x", "mode": "0600"}}
+    done = run(tmp_path, [stage("link", [touch])], "-e", f"rdma_run_dir={tmp_path}/taken")
+    assert done.returncode == 2
+    assert f"rdma_run_dir is {tmp_path}/taken, and the control node cannot write the run folder there" in " ".join(
+        (done.stdout + done.stderr).split()
+    )
+    assert not (tmp_path / "touched").exists()

@@ -15,6 +15,7 @@ from pathlib import Path
 import pytest
 import yaml
 
+from ansible_collections.rdma.cluster.plugins.plugin_utils._intent_schema import OURS, OURS_PREFIX, RUN, SECTIONS
 from ansible_collections.rdma.cluster.plugins.plugin_utils._stages import STAGES
 
 ROOT = Path(__file__).parents[2]
@@ -101,3 +102,53 @@ def test_a_fabric_is_read_before_its_gate(stage: str, what: str) -> None:
         assert reads[0] + 1 in gates
     both = yaml.safe_load((ROOT / "playbooks/tasks/fabric_read.yml").read_text())
     assert [task["rdma.cluster.fabric_read"]["what"] for task in both] == ["{{ __fabric_read_what }}"] * 2
+
+
+@pytest.mark.parametrize(("stage", "role"), [("network", "network"), ("qos", "roce_qos")])
+def test_live_rails_change_one_host_first_and_every_batch_is_judged(stage: str, role: str) -> None:
+    """Hosts that are not in the group are in no batch: those on which nothing differs, or without a live rail, cost nothing."""
+    together, batches, gate = yaml.safe_load((ROOT / f"playbooks/{stage}.yml").read_text())
+    assert ("serial" in together, "serial" in gate) == (False, False)
+    assert together["roles"] == [{"role": f"rdma.cluster.{role}", "when": f"not (__{stage}_batches.waits | default(true))"}]
+    [planned] = [task for task in together["pre_tasks"] if "rdma.cluster.batch_plan" in task]
+    assert planned["rdma.cluster.batch_plan"] == {"group": f"rdma_{stage}_live", "always": "{{ rdma_serial is defined }}"}
+    assert f"rdma.cluster.{stage}_differs" in planned["when"]
+    assert batches["hosts"] == f"{{{{ groups['rdma_{stage}_live'] | default([]) }}}}"
+    assert batches["serial"] == "{{ rdma_serial | default([1, '10%', '30%']) }}"
+    assert [task["ansible.builtin.import_tasks"] for task in batches["post_tasks"]] == ["tasks/batch.yml"]
+
+
+#: Names that begin as our variables do: a group, a kernel module, tools, modules of the collection, keys of its files.
+NO_VARIABLES = {
+    "rdma_driver_restart",
+    "rdma_network_live",
+    "rdma_qos_live",
+    "rdma_cm",
+    "rdma_topo",
+    "rdma_rxe",
+    "rdma_facts",
+    "rdma_percent",
+}
+METRICS = "rdma_cluster_"
+#: What stands before it is part of a longer name, of a path or of a fact; what stands after it makes it a file's name.
+NAME = re.compile(r"(?<![\w./-])rdma_[a-z0-9_]+\b(?!\.ya?ml|\.py|/)")
+
+
+def used_in(*patterns: str) -> dict[str, str]:
+    """Name → the first file that has it, comments in YAML included: they tell users of variables."""
+    files = [file for pattern in patterns for file in sorted(ROOT.glob(pattern))]
+    return {name: str(file.relative_to(ROOT)) for file in reversed(files) for name in NAME.findall(file.read_text(encoding="utf-8"))}
+
+
+def test_each_variable_that_playbooks_roles_actions_and_docs_name_is_known() -> None:
+    code = used_in("playbooks/**/*.yml", "roles/*/tasks/**/*.yml", "roles/*/vars/*.yml", "roles/*/defaults/*.yml", "roles/*/templates/*")
+    docs = used_in("docs/*.md", "README.md", "CONTRIBUTING.md", "inventories/**/*.yml", "plugins/action/*.py")
+    assert {"rdma_hosts", "rdma_stage", "rdma_job_log", "rdma_job_hosts", "rdma_serial", "rdma_measure"} <= code.keys()
+    assert docs.keys() | code.keys() >= NO_VARIABLES, "a name that no page has any more"
+    known = {*SECTIONS, *RUN, *OURS, *NO_VARIABLES}
+    unknown = {
+        name: file
+        for name, file in {**docs, **code}.items()
+        if name not in known and not name.startswith((OURS_PREFIX, METRICS)) and name + "_" != OURS_PREFIX
+    }
+    assert unknown == {}

@@ -39,7 +39,7 @@ def no_room(hosts: Hosts) -> dict[str, Any]:
 def test_nothing_is_touched(driver: Driver, hosts: Hosts, prepare: Callable[[Hosts], dict[str, Any]], words: str) -> None:
     before = hosts.driver("node1")
     try:
-        done = driver.run(prepare(hosts), limit="node1")
+        done = driver.run(prepare(hosts), limit="node1", driver_switch_allowed=True)
     finally:
         hosts.run("node1", f"rm -rf {BUNDLES}/half; mountpoint --quiet {FOLDER} && umount {FOLDER} || true")
     assert done.returncode == 2, done.stdout

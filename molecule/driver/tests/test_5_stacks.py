@@ -29,14 +29,14 @@ def doca(hosts: Hosts, tmp_path_factory: pytest.TempPathFactory) -> dict[str, An
 
 def test_a_key_that_is_not_the_repository_s_installs_nothing(driver: Driver, hosts: Hosts, doca: dict[str, Any], tmp_path: Path) -> None:
     wrong = {**doca, "repository": {**doca["repository"], "key_checksum": f"sha256:{'0' * 64}"}}
-    done = driver.run(wrong, limit="node1")
+    done = driver.run(wrong, limit="node1", driver_switch_allowed=True)
     assert done.returncode == 2
     assert "it is another key" in done.stdout, done.stdout
     assert hosts.run("node1", "ls /etc/apt/sources.list.d/") == ""
 
 
 def test_from_the_bundle_to_doca(driver: Driver, hosts: Hosts, doca: dict[str, Any]) -> None:
-    done = driver.run(doca, limit="node1", ofed_reload_allowed=True)
+    done = driver.run(doca, limit="node1", driver_reload_allowed=True, driver_switch_allowed=True)
     assert done.returncode == 0, done.stdout
     assert hosts.run("node1", "ofed_info -s") == "OFED-internal-25.10-1.7.1:"
     now = hosts.driver("node1")
@@ -49,7 +49,7 @@ def test_from_the_bundle_to_doca(driver: Driver, hosts: Hosts, doca: dict[str, A
 
 
 def test_back_to_the_distribution_s_own(driver: Driver, hosts: Hosts) -> None:
-    done = driver.run({"stack": "inbox"}, limit="node1", ofed_reload_allowed=True)
+    done = driver.run({"stack": "inbox"}, limit="node1", driver_reload_allowed=True, driver_switch_allowed=True)
     assert done.returncode == 0, done.stdout
     assert "/kernel/drivers/" in hosts.driver("node1")["file"]
     assert hosts.run("node1", "ls /etc/apt/sources.list.d/ /etc/apt/keyrings/ | grep rdma || true") == ""

@@ -45,6 +45,8 @@ WRONG = [
     ({"nodes": 201}, "1 to 200 nodes"),
     ({"port_base": 80}, "The first SSH port"),
     ({"port_base": 65500}, "The first SSH port"),
+    ({"kind": "container", "kernel_arguments": "quiet"}, "Only a machine has a kernel of its own"),
+    ({"kernel_arguments": "quiet\ninit=/bin/sh"}, "printable ASCII"),
 ]
 
 

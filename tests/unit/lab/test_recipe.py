@@ -68,3 +68,17 @@ def test_a_barrier_of_the_guest_is_one_for_its_devices() -> None:
     assert words[words.index("-smp") + 1] == "1,maxcpus=2"
     assert "nr_cpus=1" in words[words.index("-append") + 1].split()
     assert [word.split(",")[1:3] for word in words if word.startswith("node,nodeid")] == [["nodeid=0", "cpus=0"], ["nodeid=1", "cpus=1"]]
+
+
+def test_the_kernel_trusts_the_counter_of_the_cpu_and_takes_arguments_of_ours() -> None:
+    node = make_plan("lab", "machine", 1, 22000).nodes[0]
+    kernels = [
+        words[words.index("-append") + 1].split()
+        for words in (
+            qemu_arguments(node, Path("/labs/lab/node1"), image.Image(Path("/images/x")), [7, 8], *more)
+            for more in ((), ("lockdown=integrity",))
+        )
+    ]
+    # Not "tsc=nowatchdog,reliable": the kernel compares the whole value of each.
+    assert [word for word in kernels[0] if word.startswith("tsc=")] == ["tsc=nowatchdog", "tsc=reliable"]
+    assert kernels[1] == [*kernels[0], "lockdown=integrity"]

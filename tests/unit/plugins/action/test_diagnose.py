@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -73,3 +74,44 @@ def test_a_name_for_no_host_of_the_play_is_a_failure(tmp_path: Path) -> None:
     done = diagnose(tmp_path, str(H200), {"here": {}}, "-e", json.dumps({"rdma_job_hosts": {"vm": "there"}}))
     assert done.returncode == 2
     assert "Of rdma_job_hosts, these name no host of the play: vm: there" in done.stdout + done.stderr
+
+
+def test_an_intent_is_used_with_the_playbooks_own_variables(tmp_path: Path) -> None:
+    (tmp_path / "job.log").write_text(LOCKED.format("trainer-0"))
+    names = json.dumps({"rdma_job_hosts": {"trainer-0": "node1"}, "rdma_hosts": "node1"})
+    done = diagnose(tmp_path, "job.log", {"node1": {"rdma_rails": lab_rails()}}, "-e", names)
+    assert done.returncode == 0, done.stdout + done.stderr
+    told = stored(tmp_path)
+    assert (told["refused_intents"], told["without_intent"], told["unread_hosts"]) == ({}, [], [])
+    assert "is refused" not in done.stdout
+    assert (tmp_path / "artifacts/latest/intent/node1.json").exists()
+    (tmp_path / "job.log").write_text("node1:1:2 [0] NCCL WARN NET/IB : Unable to query port_num 1 on dev mlx5_0\n")
+    assert diagnose(tmp_path, "job.log", {"node1": {"rdma_rails": lab_rails()}}).returncode == 0
+    planned = {cause["cause"]: cause["hosts"]["node1"]["seen"] for cause in stored(tmp_path)["findings"][0]["causes"]}
+    assert "there is no intent to compare with" not in planned.values()
+
+
+def test_a_refused_intent_is_an_error_and_the_facts_are_used_alone(tmp_path: Path) -> None:
+    (tmp_path / "job.log").write_text(LOCKED.format("node1"))
+    rails = lab_rails()
+    done = diagnose(tmp_path, "job.log", {"node1": {"rdma_rails": rails, "rdma_pears": {}}, "node2": {"rdma_rails": rails}})
+    assert done.returncode == 2, done.stdout + done.stderr
+    lines = (tmp_path / "artifacts/latest/diagnosis.txt").read_text(encoding="utf-8").splitlines()
+    assert lines[2].startswith("! ERROR: the intent of node1 is refused.")
+    assert "rdma_pears" in lines[3]
+    assert lines[3].endswith("(node1)"), lines
+    told = stored(tmp_path)
+    assert list(told["refused_intents"]) == ["node1"]
+    # The log is diagnosed all the same.
+    assert told["first_cause"] == "memory.locked"
+    assert "limits were not read" not in json.dumps(told["findings"])
+    assert re.search(r"fatal: \[node1\]: FAILED! .*The intent of node1 is refused", done.stdout), done.stdout
+    assert not re.search(r"fatal: \[node2\]", done.stdout)
+
+
+def test_an_inventory_of_names_has_no_intent_and_no_error(tmp_path: Path) -> None:
+    (tmp_path / "job.log").write_text(LOCKED.format("node1"))
+    done = diagnose(tmp_path, "job.log", {"node1": {}})
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert "No intent for node1: causes are checked by facts alone." in done.stdout
+    assert (stored(tmp_path)["refused_intents"], stored(tmp_path)["without_intent"]) == ({}, ["node1"])

@@ -24,9 +24,9 @@ from tests.unit.hosts import lab_facts, lab_intent, on_host
 KEY = b"-----BEGIN PGP PUBLIC KEY BLOCK-----\nnot one\n-----END PGP PUBLIC KEY BLOCK-----\n"
 SUM = hashlib.sha256(KEY).hexdigest()
 URL = "https://example.org/doca/"
-INBOX = {"doca": None, "hook": False, "hook_dkms": False}
-BUNDLE = {"doca": None, "hook": True, "hook_dkms": True}
-DOCA = {"doca": {"repository": URL}, "hook": True, "hook_dkms": True}
+INBOX = {"doca": None, "hook": False, "hook_dkms": False, "files": True}
+BUNDLE = {"doca": None, "hook": True, "hook_dkms": True, "files": True}
+DOCA = {"doca": {"repository": URL}, "hook": True, "hook_dkms": True, "files": True}
 
 
 def ask(

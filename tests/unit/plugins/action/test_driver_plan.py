@@ -16,6 +16,8 @@ import pytest
 import yaml
 
 from ansible_collections.rdma.cluster.plugins.action import driver_plan
+from ansible_collections.rdma.cluster.plugins.plugin_utils._run_folder import RunFolder
+from ansible_collections.rdma.cluster.plugins.plugin_utils._withheld import Withheld
 from tests.unit.hosts import lab_facts, lab_intent, lab_rails
 
 ROOT = Path(__file__).parents[4]
@@ -49,11 +51,12 @@ def decide(folder: Path, driver: dict[str, Any], *arguments: str, **stack: Any) 
 def test_a_plan(tmp_path: Path) -> None:
     status, output = decide(tmp_path, BUNDLE)
     assert status == 0, output
-    assert "change=install flags=--without-fw-update,--force" in output
+    assert "change=install flags=--without-fw-update" in output
 
 
 RELOAD = {"needed": True, "live": True, "why": "another is on disk"}
 REBOOT: dict[str, Any] = {"needed": True, "withheld": None, "drainable": False, "build_first": None, "why": "an older kernel runs"}
+RECORDED: list[Withheld] = []
 NEITHER: dict[str, Any] = {**REBOOT, "needed": False, "live": False, "why": ""}
 
 
@@ -72,14 +75,28 @@ def test_why_a_host_is_started_again(decided: dict[str, Any], drained: bool, exp
     assert driver_plan.restarts(decided, reboot_drained=drained) == expected
 
 
+SWITCH: dict[str, Any] = {"needed": False, "withheld": None, "reason": "", "packages": {}, "dependants": {}}
+
+
 def run(monkeypatch: pytest.MonkeyPatch, reload: Any = None, reboot: Any = None, **options: Any) -> dict[str, Any]:
     """What the action returns for a host whose driver has to be reloaded, or another one."""
-    decided = {"refused": None, "change": "none", "why": "x", "reload": reload or RELOAD, "reboot": reboot or NEITHER}
+    decided = {"refused": None, "change": "none", "why": "x", "switch": SWITCH, "reload": reload or RELOAD, "reboot": reboot or NEITHER}
     action = driver_plan.ActionModule.__new__(driver_plan.ActionModule)
     action.variables = {"inventory_hostname": "node1", "ansible_facts": {"rdma_intent": lab_intent(), "rdma": lab_facts()}}
     monkeypatch.setattr(driver_plan.ActionModule, "all_facts", lab_facts())
-    monkeypatch.setattr(driver_plan, "plan", lambda _intent, _facts, *, reboot_allowed: decided)
-    given = {"reload_allowed": False, "reboot_allowed": False, "reboot_drained": False, "group": None, **options}
+    action.folder = RunFolder(Path("unused"))
+    RECORDED.clear()
+    monkeypatch.setattr(driver_plan, "record", lambda _folder, each: RECORDED.append(each))
+    monkeypatch.setattr(driver_plan, "plan", lambda _intent, _facts, **_options: decided)
+    given = {
+        "reload_allowed": False,
+        "reboot_allowed": False,
+        "reboot_drained": False,
+        "group": None,
+        "switch_allowed": False,
+        "removal": None,
+    }
+    given |= options
     return action.work(given)
 
 
@@ -87,16 +104,20 @@ def test_what_is_withheld_is_said(monkeypatch: pytest.MonkeyPatch) -> None:
     done = run(monkeypatch, group="again")
     assert "add_group" not in done
     assert done["ansible_facts"] == {
-        "ofed_reload_required": True,
+        "driver_reload_required": True,
+        "driver_switch_required": False,
         "reboot_required": False,
-        "ofed_reload_required_reason": "another is on disk",
+        "driver_reload_reason": "another is on disk",
     }
+    assert [(each.host, each.effect, each.reason) for each in RECORDED] == [("node1", "driver_reload", "another is on disk")]
+    run(monkeypatch, NEITHER, {**REBOOT, "withheld": "a job"}, group="again", reboot_allowed=True)
+    assert [(each.effect, each.reason) for each in RECORDED] == [("reboot", "an older kernel runs (a job)")]
 
 
 def test_what_is_allowed_joins_the_group(monkeypatch: pytest.MonkeyPatch) -> None:
     done = run(monkeypatch, group="again", reload_allowed=True)
     assert done["add_group"] == "again"
-    assert done["ansible_facts"] == {"reboot_required": False}
+    assert done["ansible_facts"] == {"reboot_required": False, "driver_switch_required": False}
     assert "add_group" not in run(monkeypatch, reload_allowed=True)
 
 

@@ -127,6 +127,14 @@ def test_managers_are_asked_for_where_one_is_planned(site: Site) -> None:
     assert seen.why_not is None
 
 
+def test_a_plane_that_an_m_key_keeps_from_others_is_read_by_the_hosts_that_have_it(site: Site) -> None:
+    for level, reader in ((1, "n1"), (2, "n3")):
+        for host in HOSTS:
+            site.intents[host] = intent(manager={"kind": "hosts", "hosts": ["n3"], "m_key_protection_level": level})
+        assert site.task("managers", {reader: told(managers=[MASTER])}) == [reader]
+        (site.folder.path / f"fabric/blue/managers/{reader}.json").unlink()
+
+
 def test_a_host_that_is_lost_says_so_and_keeps_nothing(site: Site) -> None:
     assert site.task("graphs", {"n1": told()}) == ["n1"]
     (site.folder.path / "fabric/blue/graphs/n1.json").unlink()

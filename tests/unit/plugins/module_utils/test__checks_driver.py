@@ -127,3 +127,12 @@ def test_a_package_that_is_missing_on_either_family() -> None:
     found = {finding.subject: finding for finding in check_driver("node1", [], facts, []) if finding.check == "driver.package"}
     assert {subject: finding.status for subject, finding in found.items()} == {"package perftest": "error", "package rdma-core": "ok"}
     assert found["package perftest"].remedy == "Run the driver stage for node1, and see what apt or dnf says there."
+
+
+def test_a_package_that_a_vendor_s_stack_lacks_is_not_promised_by_the_driver_stage() -> None:
+    facts = lab_facts()
+    facts["stack"]["distribution"].update(packages={"perftest": None}, vendor={"ofed-scripts": "24.10.OFED.24.10.1.1.4-1"})
+    (finding,) = [each for each in check_driver("node1", [], facts, []) if each.check == "driver.package"]
+    assert finding.remedy == (
+        "Install it on node1 from the repository or bundle of the installed driver stack. The driver stage adds none to that stack."
+    )

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from ansible_collections.rdma.cluster.plugins.module_utils._checks_gpu import SUBJECTS, check_gpu
+from ansible_collections.rdma.cluster.plugins.module_utils._checks_gpu import SUBJECTS, check_gpu, check_nics
 from ansible_collections.rdma.cluster.plugins.module_utils._findings import Finding
 
 VERSION = "580.159.04"
@@ -37,6 +37,8 @@ def check(plan: Any = None, driver_version: str | None = None, **changes: Any) -
     assert {(finding.stage, finding.host) for finding in found} == {("gpu", "gpu1")}
     assert all(bool(finding.remedy) is (finding.status in {"error", "unknown", "warning"}) for finding in found), found
     assert all(finding.observed for finding in found)
+    assert [finding.check for finding in found].count("gpu.nics") == 1
+    found = [finding for finding in found if finding.check != "gpu.nics"]
     assert len(found) == len(SUBJECTS)
     return {finding.check: finding for finding in found}
 
@@ -140,3 +142,69 @@ def test_fabric_manager(changes: dict[str, Any], status: str, observed: str) -> 
 def test_libcuda(changes: dict[str, Any], status: str, observed: str) -> None:
     finding = check(**changes)["gpu.cuda"]
     assert (finding.status, finding.observed) == (status, observed)
+
+
+GPUS = [f"0000:{number:02x}:00.0" for number in range(8)]
+NICS = [f"mlx5_{number}" for number in range(4)]
+
+
+def nics_of(distances: dict[str, dict[str, str | None]], nics: list[str] = NICS, **changes: Any) -> Finding:
+    """The finding of a host with these distances between its 8 GPUs and the NICs of its compute rails."""
+    rails, devices = [], {}
+    for number, name in enumerate([*nics, "mlx5_storage"]):
+        pci = f"0000:a{number}:00.0"
+        devices[name] = {"software": False, "pci": {"address": pci}, "ports": {"1": {"netdev": None}}}
+        role = "storage" if name == "mlx5_storage" else "compute"
+        rails.append({"name": f"rail{number}", "nic": {"pci": pci}, "role": role, "soft": False, "link_layer": "infiniband"})
+    seen = {"gpus": [{"address": gpu} for gpu in GPUS], "devices": devices, "netdevs": {}, "distances": distances, **changes}
+    return check_nics("gpu1", {"rails": rails}, seen)
+
+
+def each_gpu(*rows: list[str | None]) -> dict[str, dict[str, str | None]]:
+    """Distances of 8 GPUs to the NICs; the storage NIC is near every GPU."""
+    return {gpu: {**dict(zip(NICS, rows[index * len(rows) // 8])), "mlx5_storage": "PIX"} for index, gpu in enumerate(GPUS)}
+
+
+def test_gpus_that_reach_nics_across_sockets_only() -> None:
+    """8 GPUs, 4 NICs, all on one socket: each NIC has a GPU near it."""
+    found = nics_of(each_gpu(["NODE"] * 4, ["SYS"] * 4))
+    assert (found.check, found.status) == ("gpu.nics", "warning")
+    assert found.observed.startswith(f"4 of 8 GPUs reach all NICs across sockets only (SYS): {', '.join(GPUS[4:])}; ")
+    assert found.observed.endswith("GPUs for each NIC: mlx5_0 2, mlx5_1 2, mlx5_2 2, mlx5_3 2")
+
+
+def test_each_nic_serves_two_gpus() -> None:
+    far = ["SYS", "SYS"]
+    rows = [["PIX", "NODE", *far], ["NODE", "PXB", *far], [*far, "PIX", "NODE"], [*far, "NODE", "PIX"]]
+    found = nics_of(each_gpu(*rows))
+    assert (found.status, found.observed) == (
+        "ok",
+        "PXB at most from each GPU to its nearest NIC; GPUs for each NIC: mlx5_0 2, mlx5_1 2, mlx5_2 2, mlx5_3 2",
+    )
+
+
+def test_a_nic_that_serves_more_gpus_than_another() -> None:
+    found = nics_of(each_gpu(["PIX", "NODE", "NODE", "NODE"]))
+    assert (found.status, found.observed) == (
+        "warning",
+        "the NICs serve GPUs unevenly, by distance: mlx5_0 8, mlx5_1 0, mlx5_2 0, mlx5_3 0",
+    )
+
+
+@pytest.mark.parametrize(
+    ("distances", "changes", "status", "observed"),
+    [
+        ({}, {}, "unknown", f"how far {', '.join(GPUS)} is from the NICs is not known"),
+        (each_gpu(["SYS", "SYS", "SYS", None]), {}, "unknown", "how far"),
+        (each_gpu(["PIX"] * 4), {"gpus": None}, "unknown", "the GPUs were not read"),
+        (each_gpu(["PIX"] * 4), {"devices": None}, "unknown", "the devices were not read"),
+        (each_gpu(["PIX"] * 4), {"gpus": []}, "not_applicable", "no NVIDIA GPU"),
+        (each_gpu(["PIX"] * 4), {"devices": {}}, "not_applicable", "no compute rail has a NIC"),
+    ],
+    ids=["no distances", "one is not known", "no GPUs", "no devices", "none", "no NIC"],
+)
+def test_what_is_not_known_of_distances_is_not_ok(
+    distances: dict[str, dict[str, str | None]], changes: dict[str, Any], status: str, observed: str
+) -> None:
+    found = nics_of(distances, **changes)
+    assert (found.status, found.observed[: len(observed)]) == (status, observed)

@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from ansible_collections.rdma.cluster.plugins.module_utils._checks_host import check_host
+from ansible_collections.rdma.cluster.plugins.module_utils._checks_host import check_host, check_memory
 from ansible_collections.rdma.cluster.plugins.module_utils._findings import stopping
 from ansible_collections.rdma.cluster.plugins.module_utils._sysctl import FILE
 
@@ -59,7 +59,19 @@ def test_a_service_that_is_limited() -> None:
     (finding,) = stopping(check_host("node3", INTENT, bound, SETTINGS))
     assert (finding.host, finding.check, finding.status) == ("node3", "host.memlock", "error")
     assert (finding.observed, finding.expected) == ("8388608 bytes", "unlimited")
-    assert finding.remedy.startswith("Run the host stage for node3, and restart the services")
+    assert finding.remedy.startswith("1. Run the host stage for node3. 2. On node3, restart the services")
+
+
+def test_the_line_that_limits_services_is_named() -> None:
+    source = {"file": "/etc/systemd/system/service.d/zz-site.conf", "line": 3, "value": "64K"}
+    limits = {"service_memlock": {"unlimited": False, "bytes": 65536}, "login_memlock": LOGINS, "service_sources": {"memlock": source}}
+    (finding,) = stopping(check_host("node3", INTENT, facts(limits=limits), SETTINGS))
+    assert finding.observed == "65536 bytes by line 3 of /etc/systemd/system/service.d/zz-site.conf"
+    assert finding.remedy.startswith("1. On node3, remove line 3 of /etc/systemd/system/service.d/zz-site.conf")
+    # Our own line, and a live limit that is another: systemd has not read it yet.
+    source["file"] = "/etc/systemd/system.conf.d/90-rdma-cluster.conf"
+    (finding,) = stopping(check_host("node3", INTENT, facts(limits=limits), SETTINGS))
+    assert (finding.observed, finding.remedy[:31]) == ("65536 bytes", "1. Run the host stage for node3")
 
 
 @pytest.mark.parametrize("limits", [{"login_memlock": LOGINS}, {"service_memlock": None, "login_memlock": LOGINS}])
@@ -68,13 +80,23 @@ def test_a_service_that_nobody_asked_is_unknown(limits: dict[str, Any]) -> None:
     assert (finding.check, finding.status) == ("host.memlock", "unknown")
 
 
-def test_a_later_file_that_limits_logins_is_named() -> None:
-    later = {"unlimited": False, "value": "65536", "file": "/etc/security/limits.d/99-hpc.conf"}
-    bound = facts(limits={"service_memlock": {"unlimited": True, "bytes": None}, "login_memlock": {**LOGINS, "*": later}})
+LOGIN_FILES = [
+    ("/etc/security/limits.d/99-hpc.conf", "1. On node3, remove line 7 of /etc/security/limits.d/99-hpc.conf: pam_limits reads it after"),
+    ("/etc/security/limits.d/zz-site.conf", "1. On node3, remove line 7 of /etc/security/limits.d/zz-site.conf: pam_limits reads it after"),
+    # Files that ours wins over, once it is there.
+    ("/etc/security/limits.d/10-site.conf", "Run the host stage for node3: its /etc/security/limits.d/90-rdma-cluster.conf wins over"),
+    ("/etc/security/limits.conf", "Run the host stage for node3: its /etc/security/limits.d/90-rdma-cluster.conf wins over"),
+]
+
+
+@pytest.mark.parametrize(("file", "remedy"), LOGIN_FILES)
+def test_the_line_that_limits_logins_is_named(file: str, remedy: str) -> None:
+    bad = {"unlimited": False, "value": "65536", "file": file, "line": 7}
+    bound = facts(limits={"service_memlock": {"unlimited": True, "bytes": None}, "login_memlock": {**LOGINS, "*": bad}})
     (finding,) = stopping(check_host("node3", INTENT, bound, SETTINGS))
     assert (finding.subject, finding.status) == ("memory that a login of any user may lock", "error")
-    assert finding.observed == "65536 KiB by /etc/security/limits.d/99-hpc.conf"
-    assert finding.remedy.startswith("Take the line out of /etc/security/limits.d/99-hpc.conf on node3")
+    assert finding.observed == f"65536 KiB by line 7 of {file}"
+    assert finding.remedy.startswith(remedy)
 
 
 def test_logins_of_which_no_file_says_anything_have_the_kernels_default() -> None:
@@ -123,3 +145,84 @@ def test_a_setting_that_was_not_read_is_unknown(seen: dict[str, Any] | None) -> 
 def test_every_setting_has_its_own_finding() -> None:
     found = check_host("node1", INTENT, facts(), {KEY: "1", "net.core.rmem_max": "4194304"})
     assert [(finding.subject, finding.status) for finding in found[3:]] == [(KEY, "ok"), ("net.core.rmem_max", "unknown")]
+
+
+GIB = 2**30
+
+
+def memory(available_gib: float, total_gib: float = 64, **held: int) -> dict[str, Any]:
+    return {"memory": {"total_bytes": int(total_gib * GIB), "available_bytes": int(available_gib * GIB), **held}}
+
+
+def shm(free_gib: float, size_gib: float, free_inodes: int = 100000, inodes: int = 100000) -> dict[str, Any]:
+    told = {"free_bytes": int(free_gib * GIB), "size_bytes": int(size_gib * GIB), "free_inodes": free_inodes, "inodes": inodes}
+    return {"filesystems": {"/dev/shm": told}, **memory(32)}
+
+
+def found(seen: dict[str, Any], check: str, **limits: float) -> tuple[str, str, str]:
+    (finding,) = [each for each in check_memory("node2", seen, **limits) if each.check == check]
+    return finding.status, finding.observed, finding.remedy
+
+
+MEMORY = [
+    pytest.param(memory(32), "ok", id="good"),
+    pytest.param(memory(3.9), "warning", id="less than 4 GiB"),
+    pytest.param(memory(0.9), "error", id="less than 1 GiB"),
+    pytest.param(memory(0.4, 0.75), "ok", id="a small machine"),
+    pytest.param(memory(0.05, 0.75), "warning", id="a small machine, less than 10 %"),
+    pytest.param(memory(0.03, 0.75), "error", id="a small machine, less than 5 %"),
+    pytest.param({"memory": None}, "unknown", id="not read"),
+    pytest.param({}, "unknown", id="facts without it"),
+]
+
+
+@pytest.mark.parametrize(("seen", "status"), MEMORY)
+def test_memory_that_is_available(seen: dict[str, Any], status: str) -> None:
+    told = found(seen, "host.memory")
+    assert (told[0], bool(told[2])) == (status, status != "ok")
+
+
+def test_a_site_has_its_own_limit_of_memory() -> None:
+    assert found(memory(32), "host.memory", memory_gib=40)[0] == "error"
+    assert found(memory(0.9), "host.memory", memory_gib=0.5)[0] == "ok"
+
+
+def test_what_holds_the_memory_is_told_first() -> None:
+    status, observed, remedy = found(memory(0.5, huge_bytes=60 * GIB, huge_free_bytes=59 * GIB), "host.memory")
+    assert (status, observed) == ("error", "512 MiB of 64.0 GiB; huge pages hold 60.0 GiB")
+    assert remedy.startswith(
+        "1. On node2, `grep -i huge /proc/meminfo` shows unused huge pages: lower vm.nr_hugepages. 2. On node2, `ps -eo"
+    )
+    remedy = found(memory(0.5, shared_bytes=50 * GIB), "host.memory")[2]
+    assert remedy.startswith("1. On node2, `du -ah /dev/shm | sort -h | tail` shows files in memory")
+    assert found(memory(0.5), "host.memory")[2].startswith("1. On node2, `ps -eo pid,rss,comm")
+
+
+SHM = [
+    pytest.param(shm(30, 32), "ok", "30.0 GiB of 32.0 GiB free", id="good"),
+    pytest.param(shm(0.4, 32), "error", "410 MiB of 32.0 GiB free", id="nearly full"),
+    pytest.param(shm(0, 32), "error", "0 MiB of 32.0 GiB free", id="full"),
+    pytest.param(shm(30, 32, free_inodes=3), "error", "30.0 GiB of 32.0 GiB free; 3 of 100000 inodes free", id="no inodes"),
+    pytest.param(shm(30, 32, free_inodes=0, inodes=0), "ok", "30.0 GiB of 32.0 GiB free", id="inodes without a limit"),
+    pytest.param(shm(0.0625, 0.0625), "warning", "64 MiB of 64 MiB free; this host has 64.0 GiB of memory", id="as Docker makes it"),
+    pytest.param({"filesystems": {"/": {}}}, "error", "/dev/shm does not exist", id="none"),
+    pytest.param({"filesystems": None}, "unknown", "file systems were not read", id="not read"),
+]
+
+
+@pytest.mark.parametrize(("seen", "status", "observed"), SHM)
+def test_shared_memory(seen: dict[str, Any], status: str, observed: str) -> None:
+    told = found(seen, "host.shm")
+    assert (*told[:2], bool(told[2])) == (status, observed, status != "ok")
+
+
+def test_a_site_has_its_own_limit_of_shared_memory() -> None:
+    assert found(shm(30, 32), "host.shm", shm_gib=31)[0] == "error"
+    assert "1. On node2, `du -ah /dev/shm | sort -h | tail`" in found(shm(0, 32), "host.shm")[2]
+    # Only a small /dev/shm is judged by the size of the memory.
+    assert found({**shm(30, 32), "memory": None}, "host.shm")[0] == "ok"
+    status, observed, remedy = found({**shm(0.5, 0.5), "memory": None}, "host.shm")
+    assert (status, remedy) == ("unknown", "On node2, see `cat /proc/meminfo`.")
+    assert observed == "512 MiB of 512 MiB free; whether that is enough is not known: /proc/meminfo was not read"
+    # A small machine, as those of the lab: its /dev/shm is half of its memory.
+    assert found({**shm(0.37, 0.37), **memory(0.5, 0.75)}, "host.shm")[0] == "ok"

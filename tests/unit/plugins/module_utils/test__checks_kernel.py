@@ -10,8 +10,9 @@ from typing import Any
 
 import pytest
 
-from ansible_collections.rdma.cluster.plugins.module_utils._checks_kernel import check_kernels, headers_package
+from ansible_collections.rdma.cluster.plugins.module_utils._checks_kernel import check_kernels
 from ansible_collections.rdma.cluster.plugins.module_utils._findings import stopping
+from ansible_collections.rdma.cluster.plugins.module_utils._planned_stack import headers_package
 from tests.unit.hosts import lab_facts
 
 OLD, NEW = "6.1.0-9-amd64", "6.1.0-10-amd64"
@@ -37,9 +38,25 @@ def facts(**changes: Any) -> dict[str, Any]:
 
 def by_check(intent: dict[str, Any], tree: dict[str, Any]) -> dict[str, tuple[str, str, str]]:
     found = check_kernels("node1", intent, tree)
-    assert [finding.check for finding in found] == ["preflight.newest", "preflight.headers", "preflight.secure_boot"]
+    *three, lockdown = found
+    assert [finding.check for finding in three] == ["preflight.newest", "preflight.headers", "preflight.secure_boot"]
+    assert (lockdown.check, lockdown.status) == ("preflight.lockdown", "not_applicable")
     assert {(finding.stage, finding.host) for finding in found} == {("preflight", "node1")}
-    return {finding.check: (finding.status, finding.observed, finding.remedy) for finding in found}
+    return {finding.check: (finding.status, finding.observed, finding.remedy) for finding in three}
+
+
+LOCKDOWN = [
+    ("none", False, "none"),
+    ("integrity", True, "integrity (Secure Boot is on): the kernel refuses writes to PCI configuration space (MRRS, ACS"),
+    ("confidentiality", None, "confidentiality (set by the kernel command line or configuration): the kernel refuses"),
+]
+
+
+@pytest.mark.parametrize(("state", "secure_boot", "observed"), LOCKDOWN)
+def test_lockdown_is_reported_and_is_no_fault(state: str, secure_boot: bool | None, observed: str) -> None:
+    finding = check_kernels("node1", INBOX, facts(lockdown=state, secure_boot=secure_boot))[-1]
+    assert (finding.check, finding.status, finding.remedy) == ("preflight.lockdown", "ok", "")
+    assert finding.observed.startswith(observed)
 
 
 def test_a_good_host_without_add_ons() -> None:

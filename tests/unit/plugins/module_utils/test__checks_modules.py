@@ -14,6 +14,7 @@ from ansible_collections.rdma.cluster.plugins.module_utils._checks_dkms import c
 from ansible_collections.rdma.cluster.plugins.module_utils._checks_kernel import check_kernels
 from ansible_collections.rdma.cluster.plugins.module_utils._checks_modules import causes, check_modules
 from ansible_collections.rdma.cluster.plugins.module_utils._findings import Finding, stopping
+from ansible_collections.rdma.cluster.plugins.module_utils._ofed_state import with_kept_stack
 from tests.unit.hosts import lab_facts, lab_rails
 
 KERNEL = "5.15.0-25-generic"
@@ -75,19 +76,54 @@ def test_a_good_host(stack: str, provenance: str) -> None:
 def test_a_rail_on_a_subfunction_is_judged_by_the_same_driver() -> None:
     tree = facts({**all_of("kernel"), "mlx5_core": module("mlx5_core", "extra")})
     tree["devices"]["mlx5_0"]["driver"] = "mlx5_core.sf"
-    assert [finding.status for finding in check(tree)["driver.stack"]] == ["warning"]
+    assert [finding.status for finding in check(tree)["driver.stack"]] == ["error"]
 
 
-def test_an_add_on_where_inbox_is_planned_is_a_warning() -> None:
+def test_an_installed_stack_where_inbox_is_planned_is_an_error() -> None:
     (finding,) = check(facts(all_of("dkms"), ofed_version="MLNX_OFED_LINUX-24.10-1.1.4.0"))["driver.stack"]
-    assert finding.status == "warning"
-    assert finding.observed.startswith("ib_core, ib_uverbs, rdma_cm, mlx5_core, mlx5_ib of MLNX_OFED_LINUX-24.10-1.1.4.0 (/lib/modules/")
-    assert "ofed_uninstall.sh" in finding.remedy
+    assert (finding.status, finding.observed) == ("error", "mlnx_ofed 24.10-1.1.4.0 is installed")
+    assert finding.remedy.startswith("1. To keep what node1 has, set `rdma_driver: {stack: keep}`.")
+    assert "`-e driver_switch_allowed=true`" in finding.remedy
+
+
+def test_an_add_on_of_another_kind_where_inbox_is_planned_is_an_error() -> None:
+    (finding,) = check(facts(all_of("dkms")))["driver.stack"]
+    assert finding.status == "error"
+    assert finding.observed.startswith("ib_core, ib_uverbs, rdma_cm, mlx5_core, mlx5_ib of an add-on (/lib/modules/")
+
+
+KEPT = [
+    pytest.param(facts(all_of("dkms"), ofed_version="MLNX_OFED_LINUX-24.10-1.1.4.0"), "ok", "mlnx_ofed 24.10-1.1.4.0", id="MLNX_OFED"),
+    pytest.param(facts(all_of("dkms"), kind="ofed"), "ok", "add-on modules", id="of another kind"),
+    pytest.param(facts(all_of("kernel")), "ok", "the kernel's own modules", id="inbox"),
+    pytest.param(
+        facts(all_of("kernel"), ofed_version="MLNX_OFED_LINUX-24.10-1.1.4.0"),
+        "error",
+        "mlnx_ofed 24.10-1.1.4.0",
+        id="not what is installed",
+    ),
+]
+
+
+@pytest.mark.parametrize(("tree", "status", "seen"), KEPT)
+def test_a_kept_stack_is_judged_by_itself(tree: dict[str, Any], status: str, seen: str) -> None:
+    (finding,) = [
+        each for each in check_modules("node1", with_kept_stack(intent("keep"), tree["stack"]), tree) if each.check == "driver.stack"
+    ]
+    assert (finding.status, finding.expected) == (status, f"the installed stack, kept as it is: {seen}"), finding
+
+
+def test_another_vendor_s_driver_is_no_other_stack() -> None:
+    tree = facts({**all_of("kernel"), "bnxt_re": module("bnxt_re", "dkms")})
+    tree["devices"]["mlx5_0"]["driver"] = "bnxt_re"
+    assert [each.status for each in check(tree)["driver.stack"]] == ["warning"]
+    kept = check_modules("node1", with_kept_stack(intent("keep"), tree["stack"]), tree)
+    assert [each.status for each in kept if each.check == "driver.stack"] == ["ok"]
 
 
 def test_ofed_s_compatibility_layer_alone_tells_as_well() -> None:
     (finding,) = check(facts(all_of("kernel"), kind="ofed"))["driver.stack"]
-    assert (finding.status, finding.observed) == ("warning", "mlx_compat of an add-on in the place of the kernel's own")
+    assert (finding.status, finding.observed) == ("error", "mlx_compat of an add-on in the place of the kernel's own")
 
 
 def test_the_kernel_s_own_in_the_place_of_the_planned() -> None:
@@ -161,7 +197,7 @@ def test_the_driver_of_another_vendor_s_nic_is_not_ofed_s() -> None:
 def test_the_drivers_of_soft_rails_are_not_the_nic_s() -> None:
     tree = facts({**all_of("kernel", ["ib_core"]), "mlx5_core": module("mlx5_core", "dkms")})
     assert check(tree, "inbox", soft=True)["driver.stack"][0].status == "ok"
-    assert check(tree, "inbox")["driver.stack"][0].status == "warning"
+    assert check(tree, "inbox")["driver.stack"][0].status == "error"
 
 
 @pytest.mark.parametrize(("stack", "status"), [("inbox", "not_applicable"), ("doca", "unknown")])

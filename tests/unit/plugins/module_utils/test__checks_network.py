@@ -45,10 +45,10 @@ def test_the_share_of_the_rate_that_is_payload(rdma_mtu: int, percent: float) ->
     assert efficiency_percent(rdma_mtu) == pytest.approx(percent, abs=0.005)
 
 
-def check(seen_bytes: int | None = 9000, active: int | None = None, **rail: Any) -> Finding:
+def check(seen_bytes: int | None = 9000, active: int | None = 4096, why: str | None = None, **rail: Any) -> Finding:
     facts = lab_facts()
     facts["netdevs"]["ens1"]["mtu_bytes"] = seen_bytes
-    facts["devices"]["rxe_rail0"]["ports"]["1"]["active_mtu_bytes"] = active
+    facts["devices"]["rxe_rail0"]["ports"]["1"].update(active_mtu_bytes=active, active_mtu_error=why)
     finding = check_rdma_mtu("node1", [{**lab_rails()[0], **rail}], facts)[0]
     assert (finding.stage, finding.check, finding.host) == ("network", "network.rdma_mtu", "node1")
     assert finding.subject.startswith("rail 0 (rail0, ")
@@ -62,7 +62,7 @@ def test_the_largest_is_well() -> None:
 
 @pytest.mark.parametrize("planned", [1500, 9000])
 def test_a_small_one_is_a_warning_even_if_it_is_planned(planned: int) -> None:
-    finding = check(1500, mtu_bytes=planned)
+    finding = check(1500, active=1024, mtu_bytes=planned)
     assert (finding.status, finding.observed) == ("warning", "1024 bytes with an MTU of 1500: 92.6 % of the rate is payload")
     assert "Set mtu_bytes of rail0 to 9000 (4192 at least)" in finding.remedy
     assert ("network.mtu says why" in finding.remedy) is (planned == 9000)
@@ -73,6 +73,47 @@ def test_what_the_port_says_counts() -> None:
     assert (finding.status, finding.observed) == ("warning", "1024 bytes with an MTU of 9000: 92.6 % of the rate is payload")
     assert finding.remedy == "The port has not followed its interface: set ens1 on node1 down and up again."
     assert check(9000, active=4096).status == "ok"
+
+
+@pytest.mark.parametrize("why", ["command not found: ibv_devinfo", None])
+def test_an_active_mtu_that_was_not_read_is_unknown(why: str | None) -> None:
+    """What the kernel would derive from the interface's MTU is no observation."""
+    finding = check(9000, active=None, why=why)
+    assert (finding.status, finding.observed) == (
+        "unknown",
+        f"the active MTU of rxe_rail0/1 was not read: {why or 'the facts do not have it'}",
+    )
+    assert finding.remedy.startswith("1. Run `ibv_devinfo -d rxe_rail0 -i 1` on node1. 2. ")
+
+
+def test_a_rail_without_an_rdma_device_is_the_finding_of_another_check() -> None:
+    facts = lab_facts()
+    del facts["devices"]["rxe_rail0"]
+    finding = check_rdma_mtu("node1", lab_rails(), facts)[0]
+    assert (finding.status, finding.observed) == ("not_applicable", "no RDMA device: network.gid says so")
+
+
+@pytest.mark.parametrize(
+    ("load", "users"),
+    [
+        (
+            {"qps": [{"device": "rxe_rail0", "port": 1, "pid": 4711, "name": "ib_write_bw", "count": 2}]},
+            "2 queue pairs of ib_write_bw (pid 4711)",
+        ),
+        ({"qps": [{"device": "rxe_rail1", "port": 1, "pid": 4711, "name": "ib_write_bw", "count": 2}]}, None),
+        ({"jobs": [{"pid": 9, "name": "slurmstepd"}]}, "job process 9 (slurmstepd)"),
+        ({"qps": None, "qps_error": "command not found: rdma"}, "queue pairs cannot be read (command not found: rdma)"),
+        ({}, None),
+    ],
+)
+def test_a_finding_says_who_keeps_the_stage_from_fixing_it(load: dict[str, Any], users: str | None) -> None:
+    facts = lab_facts()
+    facts["netdevs"]["ens1"]["mtu_bytes"] = 1500
+    facts["load"].update(load)
+    finding = next(each for each in check_network("node1", lab_rails(), facts) if each.check == "network.mtu")
+    assert finding.status == "error"
+    assert (f"while the rail is in use: {users}" in finding.remedy) is (users is not None)
+    assert ("withholds" in finding.remedy) is (users is not None)
 
 
 def test_an_mtu_that_carries_no_roce() -> None:

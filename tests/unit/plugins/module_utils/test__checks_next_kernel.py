@@ -70,12 +70,14 @@ def test_a_reboot_would_take_the_stock_driver() -> None:
     for entry in (built(OLD), built(NEXT, state="built"), built(NEXT, name="knem")):
         status, observed, remedy = check(OFED, facts(built(RUNNING), entry))
         assert (status, observed) == ("error", f"a reboot into {NEXT} takes the stock mlx5_core")
-        assert remedy == f"On node1 run `dkms autoinstall -k {NEXT}`, or remove what shall not be booted."
+        assert remedy == (
+            f"1. On node1 run `dkms autoinstall -k {NEXT}`. 2. Reboot node1 into {NEXT} only after that. 3. Or remove {NEXT} there instead."
+        )
 
 
 def test_missing_headers_are_named() -> None:
     _status, _observed, remedy = check(OFED, facts(built(RUNNING), headers={RUNNING: True}))
-    assert remedy.startswith(f"On node1 install linux-headers-{NEXT}, then run `dkms autoinstall -k {NEXT}`")
+    assert remedy.startswith(f"1. On node1 install linux-headers-{NEXT}, then run `dkms autoinstall -k {NEXT}`")
 
 
 def test_a_reboot_would_take_an_older_ofed() -> None:

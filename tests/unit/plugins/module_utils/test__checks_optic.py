@@ -12,7 +12,7 @@ import pytest
 
 from ansible_collections.rdma.cluster.plugins.module_utils._checks_optic import check_optic
 from ansible_collections.rdma.cluster.plugins.module_utils._findings import Finding
-from tests.unit.cards import HOST, card_facts, card_rails, first_netdev, first_port
+from tests.unit.cards import HOST, card_facts, card_rails, first_netdev, first_port, infiniband_rails
 from tests.unit.hosts import lab_facts, lab_rails
 
 POWER_LIMITS = {"low_alarm": 0.05, "low_warning": 0.1, "high_warning": 2.0, "high_alarm": 3.0}
@@ -97,7 +97,7 @@ def test_a_flag_of_the_past_is_a_warning() -> None:
 @pytest.mark.parametrize(
     ("module", "reason"),
     [
-        (None, "no module that can be read"),
+        (None, "no module: the port's driver tells of none"),
         (optic(temperature_celsius=None, voltage_volt=None, lanes=[]), "ACME SR4 serial A17 tells no readings"),
         (optic(temperature_celsius=None, voltage_volt=None, lanes=[dict.fromkeys(lane(1))], vendor=None, part_number=None, serial=None),
          "the module tells no readings"),
@@ -118,8 +118,47 @@ def test_a_port_that_is_not_up_points_to_link_state_and_adds_what_its_module_say
     assert judged(None, state="DOWN").observed == "the port is not up: link.state says why"
 
 
+def test_a_module_that_could_not_be_read_is_unknown_in_the_words_of_the_tool() -> None:
+    facts, why = card_facts(), "`ethtool -m ens1np0` fails: netlink error: Input/output error"
+    first_netdev(facts)["ethtool"]["unread"] = {"module": why}
+    finding, _other = check_optic(HOST, card_rails(), facts)
+    assert (finding.status, finding.observed) == ("unknown", f"the module could not be read: {why}")
+    assert finding.remedy == "Run `ethtool ens1np0` and `ethtool -m ens1np0` on node1 as root: it says the same, or more."
+    first_port(facts)["state"] = "DOWN"
+    assert check_optic(HOST, card_rails(), facts)[0].status == "not_applicable"
+
+
+def test_the_module_of_an_infiniband_port_that_could_not_be_read() -> None:
+    facts, why = card_facts("InfiniBand"), "`mstlink -d 0000:3d:00.0 -m` fails: -E- No supported devices were found"
+    first_port(facts)["optic_unread"] = why
+    finding, other = check_optic(HOST, infiniband_rails(), facts)
+    assert (finding.status, finding.observed) == ("unknown", f"the module could not be read: {why}")
+    assert other.status == "not_applicable"
+
+
+@pytest.mark.parametrize(("link_layer", "tool", "package"), [("Ethernet", "ethtool", "ethtool"), ("InfiniBand", "mstlink", "mstflint")])
+def test_without_its_tool_a_module_is_not_judged(link_layer: str, tool: str, package: str) -> None:
+    facts, why = card_facts(link_layer), f"command not found: {tool} (wanted to run {tool} -m)"
+    first_netdev(facts)["ethtool"]["unread"] = {"module": why}
+    first_port(facts)["optic_unread"] = why
+    rails = infiniband_rails() if link_layer == "InfiniBand" else card_rails()
+    finding, _other = check_optic(HOST, rails, facts)
+    assert (finding.status, finding.observed) == ("not_applicable", f"{tool} is not installed, and nothing else reads the module")
+    assert finding.remedy.startswith(f"1. Install the package {package} on node1. 2. Run `ansible-playbook rdma.cluster.link")
+    first_port(facts)["state"] = "DOWN"
+    assert check_optic(HOST, rails, facts)[0].observed.startswith("the port is not up")
+
+
+def test_a_virtual_function_has_no_cage() -> None:
+    facts = card_facts()
+    facts["devices"]["mlx5_0"]["function"] = "vf"
+    first_netdev(facts)["ethtool"]["unread"] = {"module": "Input/output error"}
+    finding = check_optic(HOST, card_rails(), facts)[0]
+    assert (finding.status, finding.observed) == ("not_applicable", "no cage of its own: a virtual function")
+
+
 def test_a_lab_machine_has_no_modules() -> None:
-    assert {finding.observed for finding in check_optic("node1", lab_rails(), lab_facts())} == {"no module that can be read"}
+    assert {finding.observed for finding in check_optic("node1", lab_rails(), lab_facts())} == {"no cage of its own: a software device"}
 
 
 def test_facts_of_before_do_not_raise() -> None:

@@ -97,7 +97,10 @@ def test_small_read_requests_of_mlx5() -> None:
     first_pci(facts)["mrrs_bytes"] = 512
     found = found_in(facts)
     assert warned(found) == [("pcie.mrrs", "warning")]
-    assert "`setpci -s 0000:3d:00.0 CAP_EXP+8.w=5000:7000`" in found["pcie.mrrs"].remedy
+    assert "`lspci -vvv -s 0000:3d:00.0`" in found["pcie.mrrs"].remedy
+    assert found_in(facts, rate_gbps=50)["pcie.mrrs"].observed == "512 bytes, enough for 50 Gb/s"
+    planned = check_pcie(HOST, card_rails(), facts, "preflight", mrrs_planned=True)
+    assert {finding.status for finding in planned if finding.check == "pcie.mrrs"} == {"not_applicable"}
 
 
 @pytest.mark.parametrize(
@@ -121,7 +124,7 @@ def test_the_read_requests_of_a_virtual_function_are_set_on_its_physical_one() -
     facts = card_facts()
     first_pci(facts)["mrrs_bytes"] = 512
     facts["devices"]["mlx5_0"].update(function="vf", parent_pci="0000:3d:00.1")
-    assert "-s 0000:3d:00.1 " in found_in(facts)["pcie.mrrs"].remedy
+    assert "-s 0000:3d:00.1`" in found_in(facts)["pcie.mrrs"].remedy
 
 
 def test_acs_that_redirects_names_bridge_and_controls() -> None:

@@ -20,18 +20,25 @@ from tests.unit.hosts import on_host
 BRIDGE = "0000:3c:00.0"
 
 
-def intent(mrrs_bytes: int | str = 4096, acs: str = "auto", **rails: Any) -> dict[str, Any]:
-    return {"rails": card_rails(**rails), "host": {"pcie": {"mrrs_bytes": mrrs_bytes, "acs": acs}}}
+ALLOWED = {"pcie_mrrs": True, "pcie_acs_write": True}
 
 
-def converged(wish: dict[str, Any], *, acs_allowed: bool = True, model: str | None = "H100", virtual: bool = False) -> dict[str, Any]:
-    """The facts of a host with a GPU on which the role has run."""
+def intent(mrrs_bytes: int | str = 4096, acs: str = "auto", allowed: dict[str, bool] | None = None, **rails: Any) -> dict[str, Any]:
+    pcie = {"mrrs_bytes": mrrs_bytes, "acs": acs}
+    return {"rails": card_rails(**rails), "host": {"pcie": pcie}, "allowed": ALLOWED if allowed is None else allowed}
+
+
+def converged(wish: dict[str, Any], *, model: str | None = "H100", virtual: bool = False) -> dict[str, Any]:
+    """The facts of an idle host with a GPU on which the role has run."""
     facts = card_facts()
     facts["gpus"] = [{"address": "0000:3f:00.0", "model": model, "pci": {"hops": []}}]
     facts["iommu"] = {"virtual_machine": virtual}
     facts["nics"] = {"0000:3d:00.1": {**first_pci(facts), "address": "0000:3d:00.1"}}
     facts["units"] = {UNIT: {"active": True, "enabled": True}}
-    facts["files"] = on_host(service_files(pcie_wish(wish, facts, acs_allowed=acs_allowed)))
+    facts["load"] = {"gpu_processes": [], "jobs": []}
+    may = wish["allowed"]
+    made = pcie_wish(wish, facts, acs_allowed=may.get("pcie_acs_write", False), mrrs_allowed=may.get("pcie_mrrs", False))
+    facts["files"] = on_host(service_files(made))
     return facts
 
 
@@ -86,7 +93,8 @@ def test_nothing_wished_asks_nothing_and_leaves_nothing() -> None:
     wish = intent("leave", "leave")
     assert set(statuses(check(wish, converged(wish))).values()) == {"not_applicable"}
     found = check(wish, converged(intent()))["PCIe"]
-    assert (found.status, found.observed) == ("error", "there still is /etc/rdma-cluster/pcie.json")
+    assert found.status == "error"
+    assert found.observed == "/etc/rdma-cluster/pcie.json exists and applies settings that the plan does not allow"
 
 
 def guarded(wish: dict[str, Any], **host: Any) -> dict[str, Any]:
@@ -96,35 +104,92 @@ def guarded(wish: dict[str, Any], **host: Any) -> dict[str, Any]:
 
 
 ACS = [
-    pytest.param("auto", {"acs_allowed": True}, "error", "Run the host stage", id="allowed"),
-    pytest.param("auto", {"acs_allowed": False}, "warning", "pcie_acs_write_allowed: true", id="waits for leave"),
-    pytest.param("bare_metal", {"acs_allowed": False}, "error", "pcie_acs_write_allowed: true", id="planned"),
-    pytest.param("leave", {}, "not_applicable", "", id="left"),
-    pytest.param("auto", {"virtual": True}, "not_applicable", "", id="virtual"),
-    pytest.param("auto", {"model": "NVIDIA GB200"}, "not_applicable", "", id="Grace"),
-    pytest.param("bare_metal", {"model": "NVIDIA GB200"}, "error", "rdma_host.pcie.acs of node1 to auto", id="planned on Grace"),
-    pytest.param("auto", {"model": None}, "unknown", "Say in rdma_host.pcie.acs", id="nothing tells"),
+    pytest.param(intent(), {}, "error", "Run the host stage", id="allowed"),
+    pytest.param(intent(allowed={"pcie_mrrs": True}), {}, "warning", "pcie_acs_write_allowed: true", id="not allowed"),
+    pytest.param(intent(acs="bare_metal", allowed={"pcie_mrrs": True}), {}, "error", "pcie_acs_write_allowed: true", id="planned"),
+    pytest.param(intent(acs="leave"), {}, "not_applicable", "", id="left"),
+    pytest.param(intent(), {"virtual": True}, "not_applicable", "", id="virtual"),
+    pytest.param(intent(), {"model": "NVIDIA GB200"}, "not_applicable", "", id="Grace"),
+    pytest.param(
+        intent(acs="bare_metal"), {"model": "NVIDIA GB200"}, "error", "rdma_host.pcie.acs of node1 to auto", id="planned on Grace"
+    ),
+    pytest.param(intent(), {"model": None}, "unknown", "Set rdma_host.pcie.acs", id="nothing tells"),
 ]
 
 
-@pytest.mark.parametrize(("acs", "host", "status", "remedy"), ACS)
-def test_bridges_that_redirect(acs: str, host: dict[str, Any], status: str, remedy: str) -> None:
-    wish = intent(acs=acs)
+@pytest.mark.parametrize(("wish", "host", "status", "remedy"), ACS)
+def test_bridges_that_redirect(wish: dict[str, Any], host: dict[str, Any], status: str, remedy: str) -> None:
     found = check(wish, guarded(wish, **host))
     assert found["ACS"].status == status
     assert remedy in found["ACS"].remedy
     assert bool(found["ACS"].remedy) == (status != "not_applicable")
     assert {found[subject].status for subject in ("rail 0", "rail 1", "PCIe")} == {"ok"}
     if status == "warning":
-        assert found["ACS"].observed == f"{BRIDGE} redirect"
+        assert found["ACS"].observed == f"{BRIDGE} redirect; withheld: pcie_acs_write_allowed is false"
+
+
+LOCKED = {"stack": {"lockdown": "integrity"}}
+JOB = {"load": {"gpu_processes": [], "jobs": [{"pid": 4711, "name": "slurmstepd"}]}}
+IDLE: dict[str, Any] = {}
+LOCKED_WHY = "kernel lockdown (integrity) forbids writes to PCI configuration space"
+#: The setting, whether it is allowed, the host, the status, and why it is withheld.
+WITHHELD = [
+    pytest.param("auto", False, IDLE, "warning", "pcie_mrrs_allowed is false", id="our default, not allowed"),
+    pytest.param("auto", True, LOCKED, "warning", LOCKED_WHY, id="our default, lockdown"),
+    pytest.param("auto", False, LOCKED, "warning", LOCKED_WHY, id="our default, both"),
+    pytest.param("auto", True, JOB, "warning", "job process 4711 (slurmstepd)", id="our default, a job"),
+    pytest.param(4096, False, IDLE, "error", "pcie_mrrs_allowed is false", id="planned, not allowed"),
+    pytest.param(4096, True, LOCKED, "error", LOCKED_WHY, id="planned, lockdown"),
+    pytest.param(4096, True, JOB, "warning", "job process 4711 (slurmstepd)", id="planned, a job"),
+]
+
+
+@pytest.mark.parametrize(("setting", "allowed", "host", "status", "why"), WITHHELD)
+def test_mrrs_that_is_withheld(setting: int | str, allowed: bool, host: dict[str, Any], status: str, why: str) -> None:
+    wish = intent(setting, "leave", {"pcie_mrrs": allowed})
+    facts = {**converged(wish), **host, "files": {}, "units": {}}
+    first_pci(facts)["mrrs_bytes"] = 512
+    found = check(wish, facts)
+    assert (found["rail 0"].status, found["rail 1"].status) == (status, "ok")
+    assert found["rail 0"].observed.endswith(f"512 bytes, 0000:3d:00.1 4096 bytes; withheld: {why}")
+    assert found["rail 0"].remedy
+    # The boot is judged by what may be done: nothing is installed, or a job delays it.
+    assert found["PCIe"].status == ("warning" if host is JOB else "not_applicable")
+    assert why in found["PCIe"].observed
+
+
+def test_mrrs_that_is_allowed_and_not_set_is_an_error() -> None:
+    wish = intent("auto", "leave")
+    facts = converged(wish)
+    first_pci(facts)["mrrs_bytes"] = 512
+    found = check(wish, facts)["rail 0"]
+    assert (found.status, found.remedy[:32]) == ("error", "Run the host stage for node1; wh")
+
+
+def test_auto_does_not_judge_slow_cards() -> None:
+    wish = intent("auto", "leave", rate_gbps=25)
+    facts = converged(wish)
+    first_pci(facts)["mrrs_bytes"] = 512
+    found = check(wish, facts)
+    assert set(statuses(found).values()) == {"not_applicable"}
+    assert found["rail 0"].observed == "25 Gb/s: MRRS does not limit cards below 100 Gb/s"
+    wish = intent("auto", "leave", rate_gbps=None)
+    facts["devices"]["mlx5_0"]["ports"]["1"]["state"] = "DOWN"
+    assert check(wish, facts)["rail 0"].observed == "the port is not up: link.state says why"
+
+
+def test_a_service_from_before_lockdown_is_an_error_until_the_host_stage_removes_it() -> None:
+    wish = intent("auto", "leave")
+    found = check(wish, {**converged(wish), **LOCKED})["PCIe"]
+    assert (found.status, found.observed[:27]) == ("error", "/etc/rdma-cluster/pcie.json")
 
 
 BOOT = [
     pytest.param({"units": {UNIT: {"active": True, "enabled": False}}}, "error", "not enabled", id="not enabled"),
-    pytest.param({"units": {UNIT: {"active": False, "enabled": True}}}, "error", "did not run well", id="failed"),
-    pytest.param({"units": {}}, "error", "not enabled; did not run well", id="no unit"),
-    pytest.param({"units": None}, "unknown", "systemd or the files were not asked", id="not asked"),
-    pytest.param({"files": None}, "unknown", "systemd or the files were not asked", id="no files told"),
+    pytest.param({"units": {UNIT: {"active": False, "enabled": True}}}, "error", "did not run or failed", id="failed"),
+    pytest.param({"units": {}}, "error", "not enabled; did not run or failed", id="no unit"),
+    pytest.param({"units": None}, "unknown", "systemd or the files could not be read", id="not asked"),
+    pytest.param({"files": None}, "unknown", "systemd or the files could not be read", id="no files told"),
 ]
 
 
@@ -139,4 +204,4 @@ def test_a_program_that_is_another_one() -> None:
     facts = converged(intent())
     facts["files"][PROGRAM]["sha256"] = "0"
     found = check(intent(), facts)["PCIe"]
-    assert (found.status, found.observed) == ("error", f"{PROGRAM} is another")
+    assert (found.status, found.observed) == ("error", f"{PROGRAM} differs from the plan")

@@ -24,7 +24,7 @@ def partition(key: int, members: Any = "all", **more: Any) -> dict[str, Any]:
 
 
 TENANTS = {"one": partition(1, [HOST]), "two": partition(2, ["node2"])}
-MANAGER = {"kind": "hosts", "hosts": ["boss"]}
+MANAGER = {"kind": "hosts", "hosts": ["boss"], "default_membership": "limited"}
 
 
 def check(*keys: int, partitions: Any = None, manager: Any = None, port: Any = None) -> list[Finding]:
@@ -67,17 +67,24 @@ def test_a_table_that_is_not_as_planned(keys: tuple[int, ...], words: str) -> No
     found = one(*keys)
     assert (found.status, found.observed) == (ERROR, words)
     assert "Run the link stage for boss" in found.remedy
+    assert "subnet_manager_partition_change_allowed" in found.remedy
 
 
 def test_the_master_s_own_port_is_full_in_the_default_partition() -> None:
-    found = {each.check: each for each in check(0x8001, 0xFFFF, manager={"kind": "hosts", "hosts": [HOST]})}
+    found = {each.check: each for each in check(0x8001, 0xFFFF, manager={**MANAGER, "hosts": [HOST]})}
     assert found["link.pkey"].status == OK
     assert found["link.partitions"].status == OK
 
 
-def test_without_partitions_everybody_is_in_the_default_one() -> None:
-    assert one(0xFFFF, partitions={}).status == OK
-    assert one(0x7FFF, partitions={}).observed == "in Default as limited member, planned is full"
+def test_without_default_membership_either_is_right_and_none_is_not() -> None:
+    """The role leaves the default partition as it is."""
+    left = {"kind": "hosts", "hosts": ["boss"]}
+    for partitions, key in (({}, ()), (TENANTS, (0x8001,))):
+        assert one(*key, 0xFFFF, partitions=partitions, manager=left).status == OK
+        assert one(*key, 0x7FFF, partitions=partitions, manager=left).status == OK
+        assert one(*key, partitions=partitions, manager=left).observed == "not in Default (0x7fff)"
+    given = {**left, "default_membership": "full"}
+    assert one(0x7FFF, partitions={}, manager=given).observed == "in Default as limited member, planned is full"
 
 
 def test_what_a_switch_makes_of_the_default_partition_is_its_own() -> None:
@@ -99,7 +106,7 @@ def test_unknown_is_not_ok_and_a_port_that_is_down_has_its_own_finding() -> None
 @pytest.mark.parametrize(
     ("partitions", "status"),
     [
-        (TENANTS, OK),
+        (TENANTS, WARNING),
         ({**TENANTS, "Default": partition(0x7FFF)}, WARNING),
         ({**TENANTS, "Default": partition(0x7FFF, membership="limited")}, OK),
         ({"Default": partition(0x7FFF)}, WARNING),
@@ -110,6 +117,10 @@ def test_unknown_is_not_ok_and_a_port_that_is_down_has_its_own_finding() -> None
 def test_a_default_partition_that_joins_tenants_is_told(partitions: Any, status: str) -> None:
     found = check(0xFFFF, partitions=partitions, manager={"kind": "hosts", "hosts": [HOST, "node2"]})
     assert [each.status for each in found if each.check == "link.partitions"] == [status]
+    given = check(0xFFFF, partitions=partitions, manager={**MANAGER, "hosts": [HOST, "node2"]})
+    assert [each.status for each in given if each.check == "link.partitions"] == [
+        OK if 0x7FFF not in [each["key"] for each in partitions.values()] else status
+    ]
 
 
 def test_a_guid_goes_before_the_host() -> None:

@@ -50,16 +50,19 @@ def test_a_good_host_passes() -> None:
     ]
 
 
-LATER = {"unlimited": False, "value": "4096", "file": "/etc/security/limits.d/99-hpc.conf"}
+LATER = {"unlimited": False, "value": "4096", "file": "/etc/security/limits.d/99-hpc.conf", "line": 3}
 FAULTS = [
     pytest.param(
-        limits(service_open_files=1024), ("host.files", "error", "1024"), "Run the host stage for node1, and restart", id="service"
+        limits(service_open_files=1024),
+        ("host.files", "error", "1024"),
+        "1. Run the host stage for node1. 2. On node1, restart",
+        id="service",
     ),
     pytest.param(limits(service_open_files=None), ("host.files", "unknown", "no service could be asked"), "See on node1", id="unasked"),
     pytest.param(
         limits(login_open_files={"*": LATER, "root": LOGIN}),
-        ("host.files", "error", f"4096 by {LATER['file']}"),
-        f"Take the line out of {LATER['file']} on node1",
+        ("host.files", "error", f"4096 by line 3 of {LATER['file']}"),
+        f"1. On node1, remove line 3 of {LATER['file']}",
         id="a later file",
     ),
     pytest.param(

@@ -65,21 +65,30 @@ def chronyd(tmp_path: Path) -> SysRoot:
 
 def test_a_daemon_that_runs_is_asked_once(chronyd: SysRoot) -> None:
     runner = FakeRunner([(ASK, 0, IN_STEP, "")])
-    assert read_chrony(chronyd, runner) == parse_chrony(IN_STEP)
+    assert read_chrony(chronyd, runner) == (parse_chrony(IN_STEP), None)
     runner.assert_done()
 
 
 def test_without_a_daemon_nothing_is_run(tmp_path: Path) -> None:
-    assert read_chrony(SysRoot(str(tmp_path)), FakeRunner([])) is None
+    assert read_chrony(SysRoot(str(tmp_path)), FakeRunner([])) == (None, None)
 
 
 def test_of_a_captured_tree_nobody_is_asked(chronyd: SysRoot) -> None:
-    assert read_chrony(chronyd, None) is None
+    assert read_chrony(chronyd, None) == (None, None)
 
 
-@pytest.mark.parametrize("answer", [(ASK, 1, "", "506 Cannot talk to daemon"), (ASK, 0, "nonsense\n", "")], ids=["refused", "nonsense"])
-def test_a_daemon_that_does_not_answer_is_not_known(chronyd: SysRoot, answer: tuple[tuple[str, ...], int, str, str]) -> None:
-    assert read_chrony(chronyd, FakeRunner([answer])) is None
+@pytest.mark.parametrize(
+    ("answer", "why"),
+    [
+        ((ASK, 1, "", "506 Cannot talk to daemon"), "`chronyc tracking` fails: 506 Cannot talk to daemon"),
+        ((ASK, 0, "nonsense\n", ""), "not chronyc's line of tracking: 'nonsense'"),
+    ],
+    ids=["refused", "nonsense"],
+)
+def test_a_daemon_that_does_not_answer_is_not_known(chronyd: SysRoot, answer: tuple[tuple[str, ...], int, str, str], why: str) -> None:
+    told, unread = read_chrony(chronyd, FakeRunner([answer]))
+    assert told is None
+    assert str(unread).startswith(why)
 
 
 def test_a_host_whose_chronyc_is_missing(chronyd: SysRoot) -> None:
@@ -88,4 +97,4 @@ def test_a_host_whose_chronyc_is_missing(chronyd: SysRoot) -> None:
             assert tuple(argv) == ASK
             raise CommandError("command not found: chronyc")
 
-    assert read_chrony(chronyd, Bare()) is None
+    assert read_chrony(chronyd, Bare()) == (None, "command not found: chronyc")

@@ -159,6 +159,16 @@ def test_values_that_do_not_stick_are_an_error(root: Path, monkeypatch: pytest.M
         ensure_cpu(WISH, runner=runner, look=look(root), check_mode=False)
 
 
+def test_a_host_in_use_is_not_changed_and_the_difference_is_reported(root: Path) -> None:
+    refused = ensure_cpu(WISH, runner=FakeRunner([NEW]), look=look(root), check_mode=False, refused="GPU process 4711 (python3)")
+    assert (refused.changed, refused.diffs) == (False, [])
+    assert [words.partition(":")[0] for words in refused.withheld] == ["governor of the CPUs", "idle states of the CPUs"]
+    assert not Path(_cpu_ensure.UNIT_FILE).exists()
+    shown = ensure_cpu(WISH, runner=FakeRunner([NEW]), look=look(root), check_mode=True, refused="GPU process 4711 (python3)")
+    assert shown.changed
+    assert not shown.withheld
+
+
 def test_no_wish_takes_the_unit_out(root: Path) -> None:
     ensure_cpu(WISH, runner=Systemd(root, NEW, systemctl("enable", UNIT), systemctl("restart", UNIT)), look=look(root), check_mode=False)
     runner = FakeRunner([RUNNING, systemctl("disable", "--now", UNIT), systemctl("daemon-reload")])

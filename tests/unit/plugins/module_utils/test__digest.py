@@ -34,11 +34,12 @@ def test_the_digest_has_what_roles_compare_and_no_more(tmp_path: Path) -> None:
     kept = digest(facts)
 
     assert facts == before
-    for key in ("boot", "sysctl", "files", "units", "load", "cpu", "gpudirect"):
+    for key in ("boot", "sysctl", "files", "units", "cpu", "gpudirect"):
         assert kept[key] == facts[key]
+    assert kept["load"] == {key: facts["load"][key] for key in ("gpu_processes", "jobs")}
     assert kept["limits"] == {key: facts["limits"][key] for key in ("service_memlock", "service_open_files", "remove_ipc")}
     assert kept["time"] == {"chrony": None}
-    left_out = {"subset", "nics", "gpu_driver", "distances", "nccl_files", "filesystems", "session", "interfaces"}
+    left_out = {"subset", "nics", "gpu_driver", "distances", "nccl_files", "filesystems", "memory", "session", "interfaces"}
     assert kept["pcie"] == {"acs_mode": None, "usual_mrrs_bytes": None}
     assert (kept["nccl"], kept["iommu"], "asked" in kept["stack"]["distribution"]) == ({}, {}, False)
     assert set(facts) - set(kept) == {*left_out, "gpu_support", "module_parameters", "nodes"}
@@ -151,6 +152,7 @@ def test_hosts_are_compared_by_what_their_interfaces_can_do_as_well(tmp_path: Pa
     assert {netdev.pop("max_mtu_bytes") for netdev in seen["netdevs"].values()} == {None}
     assert {netdev.pop("numa_node") for netdev in seen["netdevs"].values()} == {0}
     assert seen.pop("session") == {"address": None, "netdev": None}
+    assert seen.pop("addresses") == {}
     for device in seen["devices"].values():
         del device["ports"]["1"]["speed"], device["ports"]["1"]["active_mtu_bytes"], device["pci"]["hops"]
     assert seen == digest(facts)

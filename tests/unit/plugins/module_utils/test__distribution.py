@@ -100,15 +100,30 @@ def test_a_package_of_two_architectures_counts_once() -> None:
     assert parse_dpkg_status(STATUS + other) == parse_dpkg_status(STATUS)
 
 
-@pytest.mark.parametrize("text", ["", "\n\n\n", "Package: perftest\nStatus: install ok installed\n", "Version: 1\n"])
+@pytest.mark.parametrize("text", ["", "\n\n\n", "Package: perftest\nStatus: install ok installed\n"])
 def test_a_status_without_anything_installed(text: str) -> None:
     assert parse_dpkg_status(text) == Dpkg({}, [])
 
 
+def test_a_text_without_a_package_is_no_status() -> None:
+    with pytest.raises(ParseError, match=r"not dpkg's status file: 'Version: 1\\n'"):
+        parse_dpkg_status("Version: 1\n")
+
+
 @given(garbled(STATUS))
-def test_any_status_is_read(text: str) -> None:
-    dpkg = parse_dpkg_status(text)
-    assert set(dpkg.held) <= set(dpkg.versions)
+def test_any_status_is_read_or_refused(text: str) -> None:
+    assert read_or_refused(parse_dpkg_status, text)
+    if "Package: " in text:
+        return
+    assert not text.strip() or _refuses(text)
+
+
+def _refuses(text: str) -> bool:
+    try:
+        parse_dpkg_status(text)
+    except ParseError:
+        return True
+    return False
 
 
 @pytest.mark.skipif(shutil.which("dpkg-query") is None, reason="this system has no dpkg to compare with")

@@ -41,9 +41,10 @@ class FakePort:
         pause: Pause | None = None,
         statistics: dict[str, int] | None = None,
         module: bool = False,
+        failed: dict[str, str] | None = None,
     ) -> None:
         self._answers = {"drvinfo": driver, "link": link, "rings": rings, "pause": pause, "statistics": statistics}
-        self._module = module
+        self._module, self._failed = module, failed or {}
 
     def _answer(self, what: str, name: str):
         assert name == "eth1"
@@ -67,6 +68,10 @@ class FakePort:
     def has_module(self, name: str) -> bool:
         assert name == "eth1"
         return self._module
+
+    def failed(self, name: str) -> dict[str, str]:
+        assert name == "eth1"
+        return self._failed
 
 
 class NoEthtool:
@@ -131,7 +136,7 @@ def test_a_driver_that_tells_only_its_counters() -> None:
     read = read_ethtool(FakePort(None, link=None, statistics={"rx_packets": 1}), None, "eth1")
     assert read is not None
     told = {key: value for key, value in asdict(read).items() if value is not None}
-    assert told == {"supported_speeds_mbps": [], "counters": {"rx_packets": 1}}
+    assert told == {"supported_speeds_mbps": [], "counters": {"rx_packets": 1}, "unread": {}}
 
 
 def test_the_module_is_asked_where_there_is_one() -> None:
@@ -164,16 +169,43 @@ def test_bnxt_en_denies_the_modules_that_it_does_not_know() -> None:
 
 
 @pytest.mark.parametrize(
-    "runner",
+    ("runner", "why"),
     [
-        pytest.param(FakeRunner([(ASK, 1, "", "netlink error: Input/output error")]), id="error"),
-        pytest.param(FakeRunner([(ASK, 1, MODULE, "Failed to read Page A2h.")]), id="half-a-module"),
-        pytest.param(FakeRunner([(ASK, 0, "Offset\t\tValues\n------\t\t------\n0x0000:\t\t19 00 00 00\n", "")]), id="hex-dump"),
-        pytest.param(NoEthtool(), id="no-ethtool"),
+        pytest.param(FakeRunner([(ASK, 1, "", "netlink error: Input/output error")]), "netlink error: Input/output error", id="error"),
+        pytest.param(FakeRunner([(ASK, 1, MODULE, "Failed to read Page A2h.")]), "Failed to read Page A2h.", id="half-a-module"),
+        pytest.param(
+            FakeRunner([(ASK, 0, "Offset\t\tValues\n------\t\t------\n0x0000:\t\t19 00 00 00\n", "")]),
+            "not the whole output",
+            id="hex-dump",
+        ),
+        pytest.param(NoEthtool(), "command not found", id="no-ethtool"),
     ],
 )
-def test_a_module_that_cannot_be_read_is_unknown(runner) -> None:
+def test_a_module_that_cannot_be_read_is_unknown(runner, why: str) -> None:
     read = read_ethtool(FakePort(module=True), runner, "eth1")
     assert read is not None
     assert read.optic is None
+    assert why in read.unread["module"]
     assert read.driver == "mlx5_core"
+
+
+@pytest.mark.parametrize("said", ["netlink error: Operation not supported", "Cannot get module EEPROM information: No such device"])
+def test_a_tool_that_says_that_there_is_no_module(said: str) -> None:
+    read = read_ethtool(FakePort(module=True), FakeRunner([(ASK, 1, "", said)]), "eth1")
+    assert read is not None
+    assert (read.optic, read.unread) == (None, {})
+
+
+def test_a_cage_that_does_not_answer_is_empty_unless_the_link_tells_of_a_connector() -> None:
+    """mlx5 says EIO of an empty cage."""
+    failed = {"module": "Input/output error"}
+    for link, unread in ((LINK, failed), (replace(LINK, port="None"), {}), (None, {})):
+        read = read_ethtool(FakePort(link=link, failed=failed), FakeRunner([]), "eth1")
+        assert read is not None
+        assert (read.optic, read.unread) == (None, unread)
+
+
+def test_what_a_driver_could_not_answer_is_told() -> None:
+    read = read_ethtool(FakePort(failed={"statistics": "Connection timed out"}), None, "eth1")
+    assert read is not None
+    assert (read.counters, read.unread) == ({}, {"statistics": "Connection timed out"})

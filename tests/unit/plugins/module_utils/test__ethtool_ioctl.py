@@ -252,3 +252,22 @@ def test_a_name_is_never_cut_to_that_of_another_interface(monkeypatch: pytest.Mo
 
 def test_the_loopback_of_this_kernel_has_no_rings() -> None:
     assert IoctlPort().rings("lo") is None
+
+
+@pytest.mark.parametrize(
+    ("number", "failed"),
+    [
+        (errno.EIO, {"pause": os.strerror(errno.EIO)}),
+        (errno.ETIMEDOUT, {"pause": os.strerror(errno.ETIMEDOUT)}),
+        (errno.EOPNOTSUPP, {}),
+        (errno.ENODEV, {}),
+        (errno.EINVAL, {}),
+    ],
+)
+def test_what_a_driver_does_not_have_is_an_answer_and_what_it_fails_at_is_none(number: int, failed: dict[str, str]) -> None:
+    def refuse(name: str, message: bytearray) -> None:
+        raise OSError(number, os.strerror(number))
+
+    port = IoctlPort(refuse)
+    assert port.pause("eth1") is None
+    assert (port.failed("eth1"), port.failed("eth2")) == (failed, {})

@@ -181,6 +181,22 @@ def test_two_views_are_one_graph() -> None:
     assert merged("x", [graph, wrong]).problems == ["several links end at one port: leaf1 port 1, node1 port 1"]
 
 
+#: ibnetdiscover on a host whose cable is cut (ibsim 0.10, rdma-core 44), without its comments on the topology file.
+ALONE = """vendid=0x0
+devid=0x0
+sysimgguid=0x200001
+caguid=0x200000
+Ca\t1 "H-0000000000200000"\t\t# "node1 mlx5_0"
+"""
+
+
+def test_a_discovery_of_its_own_node_alone_is_not_complete() -> None:
+    graph = fabric_graph("rail0", parse_ibnetdiscover(ALONE))
+    assert (len(graph.nodes), graph.links, graph.complete) == (1, [], False)
+    assert graph.problems == ["the discovery saw no link, only node1: the port is down, or nothing beyond it answered"]
+    assert merged("eth", [Graph("x", {}, [], "lldp")]).problems == ["no host saw a link of its own"]
+
+
 def test_a_large_fabric_is_small_as_json() -> None:
     text = rail_fabric(hosts=256, rails=8, leaves_per_rail=8, spines=32, uplinks=1)
     graph = fabric_graph("x", parse_ibnetdiscover(text))

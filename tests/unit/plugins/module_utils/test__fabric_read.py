@@ -12,7 +12,7 @@ import pytest
 
 from ansible_collections.rdma.cluster.plugins.module_utils._command import CommandError, Completed
 from ansible_collections.rdma.cluster.plugins.module_utils._fabric_read import ERROR_COUNTERS, read_fabric
-from ansible_collections.rdma.cluster.plugins.module_utils._fabric_tools import Asked
+from ansible_collections.rdma.cluster.plugins.module_utils._fabric_tools import Asked, Tools, keys_text
 from ansible_collections.rdma.cluster.plugins.module_utils._sysroot import SysRoot
 from tests.unit.fabric_texts import LEAF1, SPINE1, fabric_text
 from tests.unit.fakes import Call, FakeRunner, Without
@@ -57,6 +57,15 @@ def test_a_whole_fabric(sys: SysRoot) -> None:
     assert {spine[name] for name in ERROR_COUNTERS} == {0}
     assert "PortXmitWait" not in spine
     assert graph.nodes[LEAF1].ports[3].state == "DOWN"
+
+
+def test_the_tools_take_keys_from_the_file_of_the_plane(sys: SysRoot, tmp_path: Path) -> None:
+    assert keys_text(None, None) is None
+    assert (keys_text("0x1", "0x2") or "").splitlines()[1:] == ["m_key=0x1", "sa_key=0x2"]
+    (tmp_path / "etc/rdma-cluster").mkdir(parents=True)
+    (tmp_path / "etc/rdma-cluster/diags-rail0.conf").write_text(keys_text("0x1", None) or "")
+    assert Tools(FakeRunner([]), sys, ASKED).where == [*WHERE, "-z", "/etc/rdma-cluster/diags-rail0.conf"]
+    assert Tools(FakeRunner([]), sys, Asked("rail1", "mlx5_0", 1)).where == [*WHERE]
 
 
 def problems(sys: SysRoot, *calls: Call, asked: Asked = ASKED) -> list[str]:

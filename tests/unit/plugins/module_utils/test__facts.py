@@ -27,8 +27,16 @@ NO_LIMITS = {
     **dict.fromkeys(("service_memlock", "service_open_files", "remove_ipc")),
     **dict.fromkeys(("login_memlock", "login_open_files"), NO_LOGINS),
     "running": {},
+    "service_sources": {"memlock": None, "nofile": None},
 }
-NO_TIME = {"synchronised": None, "chrony": None, "hardware_clocks": {}}
+NO_TIME = {
+    "synchronised": None,
+    "chrony": None,
+    "hardware_clocks": {},
+    "chrony_unread": None,
+    "clock_seconds": None,
+    "clocksource": None,
+}
 IP = ["ip", "-json", "-details", "address", "show"]
 SERVICE_LIMITS = ["systemd-run", "--quiet", "--wait", "--pipe", "--collect", "cat", "/proc/self/limits"]
 UNITS = ["systemctl", "show", "--property=Id,ActiveState,UnitFileState", "rdma-soft-links.service", "rdma-pcie.service"]
@@ -36,6 +44,7 @@ UNITS += ["systemd-networkd.service", "firewalld.service", "ufw.service", "nftab
 UNITS += ["rdma-cpu.service", "irqbalance.service", "chrony.service", "chronyd.service"]
 UNITS += ["rdma-qos@eth1.service", "rdma-qos@eth2.service"]
 DEVINFO = ["ibv_devinfo"]
+QPS = ["rdma", "-j", "resource", "show", "qp"]
 NO_DCB: list[Call] = [
     (["dcb", "-N", "-j", "pfc", "show", "dev", name], 1, "\n", "Attribute read: Operation not supported\n") for name in ("eth1", "eth2")
 ]
@@ -54,7 +63,7 @@ def test_an_empty_tree_has_nothing(tmp_path: Path) -> None:
     assert facts["nics"] == {}
     assert facts["boot"] == {"boot_id": None, "machine_id": None, "hostname": None, "uptime_seconds": None}
     assert facts["limits"] == NO_LIMITS
-    assert facts["load"] == {"gpu_processes": None, "jobs": []}
+    assert facts["load"] == {"gpu_processes": None, "jobs": [], "qps": None, "qps_error": "a captured tree has no queue pairs"}
     assert (facts["time"], facts["session"], facts["units"]) == (NO_TIME, {"address": None, "netdev": None}, None)
 
 
@@ -100,7 +109,7 @@ def script(*changes: Call) -> FakeRunner:
     states += "Id=systemd-networkd.service\nActiveState=active\nUnitFileState=enabled\n"
     modules = "".join(f"filename:       /lib/modules/6.1.0-28-amd64/kernel/{name}.ko\nname:           {name}\n" for name in MODINFO[1:])
     calls: list[Call] = [(IP, 0, shown, ""), (DEVINFO, 255, "", "No IB devices found"), *NO_DCB]
-    calls += [(MODINFO, 0, modules, ""), (SERVICE_LIMITS, 0, limits, ""), (UNITS, 0, states, "")]
+    calls += [(MODINFO, 0, modules, ""), (SERVICE_LIMITS, 0, limits, ""), (UNITS, 0, states, ""), (QPS, 0, "[]", "")]
     changed = {tuple(call[0]): call for call in changes}
     return FakeRunner([changed.get(tuple(call[0]), call) for call in calls])
 
@@ -126,7 +135,7 @@ def test_a_running_system_is_asked_for_what_files_do_not_tell(tmp_path: Path) ->
     assert (facts["boot"]["hostname"], facts["boot"]["uptime_seconds"]) == ("node1", 4711.08)
     assert facts["stack"]["modules"]["rdma_rxe"]["provenance"] == "kernel"
     assert facts["nccl_files"] == {"/etc/nccl.conf": {"NCCL_DEBUG": "WARN"}}
-    assert facts["load"] == {"gpu_processes": [], "jobs": []}
+    assert facts["load"] == {"gpu_processes": [], "jobs": [], "qps": [], "qps_error": None}
 
 
 @pytest.mark.parametrize(("subset", "addresses"), [({"netdevs"}, ["127.0.0.1/8"]), (set(), None)])
@@ -146,7 +155,7 @@ def test_units_that_are_enabled_for_an_interface_are_asked_about_also_without_it
     unit = "rdma-qos@ens9.service"
     link = f"/etc/systemd/system/sys-subsystem-net-devices-ens9.device.wants/{unit} -> ../rdma-qos@.service"
     answer = f"Id={unit}\nActiveState=inactive\nUnitFileState=enabled\n"
-    runner = FakeRunner([(IP, 255, "", ""), (SERVICE_LIMITS, 1, "", ""), ([*UNITS[:-2], unit], 0, answer, "")])
+    runner = FakeRunner([(IP, 255, "", ""), (SERVICE_LIMITS, 1, "", ""), ([*UNITS[:-2], unit], 0, answer, ""), (QPS, 0, "[]", "")])
     sys = SysRoot(str(write_tree(running(tmp_path), link)))
     facts = to_dict(gather(sys, runner, Asked(subset=frozenset({"host"})), SilentPort()))
     assert facts["units"] == {unit: {"active": False, "enabled": True}}
@@ -186,6 +195,8 @@ def test_a_file_of_ours_has_a_hash_and_a_mode(tmp_path: Path) -> None:
         "sha256": hashlib.sha256(b"NCCL_DEBUG=WARN\n").hexdigest(),
         "mode": 0o600,
         "owner": "0:0",
+        "block": None,
+        "others": {"NCCL_DEBUG": "WARN"},
     }
 
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import hashlib
 import os
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -15,16 +16,23 @@ import pytest
 
 from ansible_collections.rdma.cluster.plugins.module_utils import _soft_link_runner
 from ansible_collections.rdma.cluster.plugins.module_utils._files import (
+    BEGIN,
+    END,
     ManagedFile,
     brief_files,
     described,
+    described_file,
     differs,
     ensure_files,
     files_differ,
     listed_diff,
     managed_files,
+    others_of,
     own_source,
+    shared_files,
+    with_block,
 )
+from ansible_collections.rdma.cluster.plugins.module_utils._host_state import variables_in
 from ansible_collections.rdma.cluster.plugins.module_utils._sysroot import SysRoot
 from tests.unit.trees import write_tree
 
@@ -193,3 +201,66 @@ def test_in_a_digest_a_file_is_compared_as_well() -> None:
         ("/etc/nccl.conf", {"sha256": SHA256[:24], "owner": "1:0"}),
     ]:
         assert files_differ([usual, secret], {"files": {**brief, path: change}})
+
+
+OTHERS = "# site settings\nNCCL_IB_HCA=mlx5\nNCCL_BUFFSIZE=8388608\n"
+OURS = f"{BEGIN}\nNCCL_IB_TC=106\n{END}\n"
+
+
+@pytest.mark.parametrize(
+    ("before", "after"),
+    [
+        ("", OURS),
+        (OTHERS, OTHERS + OURS),
+        (OTHERS.rstrip("\n"), OTHERS + OURS),
+        (f"{OTHERS}{BEGIN}\nNCCL_IB_TC=1\n{END}\n", OTHERS + OURS),
+        (f"{BEGIN}\nNCCL_IB_TC=1\n{END}\n{OTHERS}", OTHERS + OURS),
+        # Of an earlier version: the whole file was ours.
+        ("# Managed by rdma.cluster\nNCCL_IB_TC=1\n", OURS),
+        # Its end is lost: no line is taken for ours.
+        (f"{BEGIN}\n{OTHERS}", f"{BEGIN}\n{OTHERS}{OURS}"),
+        ("a\x0bb\x85c\r\n", "a\x0bb\x85c\r\n" + OURS),
+    ],
+    ids=["none", "others", "no newline", "at the end", "at the start", "whole", "cut", "odd bytes"],
+)
+def test_only_the_block_changes(before: str, after: str) -> None:
+    assert with_block(before, "NCCL_IB_TC=106\n") == after
+    if not before.startswith(f"{BEGIN}\n#"):
+        assert with_block(after, "NCCL_IB_TC=106\n") == after
+
+
+def test_lines_that_are_replaced_become_comments() -> None:
+    text = with_block(OTHERS, "NCCL_IB_HCA==mlx5_0\n", ["NCCL_IB_HCA"])
+    assert text.startswith("# site settings\n# replaced by rdma.cluster: NCCL_IB_HCA=mlx5\nNCCL_BUFFSIZE=8388608\n# BEGIN")
+    assert with_block(text, "NCCL_IB_HCA==mlx5_0\n", ["NCCL_IB_HCA"]) == text
+
+
+def test_a_block_keeps_mode_and_owner_and_the_link_to_the_file(tmp_path: Path) -> None:
+    real, link = tmp_path / "site.conf", tmp_path / "nccl.conf"
+    real.write_bytes(b"NCCL_A=\xff1\n")
+    real.chmod(0o640)
+    link.symlink_to(real)
+    file = ManagedFile(str(link), "NCCL_B=2\n", block=True)
+    [change] = ensure_files([file], check_mode=True)
+    assert "NCCL_B=2" in (change.after or "")
+    assert real.read_bytes() == b"NCCL_A=\xff1\n"
+    assert len(ensure_files([file], check_mode=False)) == 1
+    assert real.read_bytes() == b"NCCL_A=\xff1\n" + f"{BEGIN}\nNCCL_B=2\n{END}\n".encode()
+    assert (link.is_symlink(), real.stat().st_mode & 0o777) == (True, 0o640)
+    assert ensure_files([file], check_mode=False) == []
+
+
+def test_facts_of_a_shared_file_tell_the_block_and_the_lines_of_others(tmp_path: Path) -> None:
+    (tmp_path / "etc").mkdir()
+    (tmp_path / "etc/nccl.conf").write_text(OTHERS + OURS)
+    seen = managed_files(SysRoot(str(tmp_path)), [], shared_files(["/etc/rdma-cluster/nccl.env"]), variables_in)
+    file = ManagedFile("/etc/nccl.conf", "NCCL_IB_TC=106\n", block=True)
+    others = {"NCCL_IB_HCA": "mlx5", "NCCL_BUFFSIZE": "8388608"}
+    assert seen["/etc/nccl.conf"]["others"] == others
+    for files in (seen, brief_files(seen)):
+        facts = {"files": files}
+        assert (others_of(facts, file.path), differs(file, facts)) == (others, False)
+        assert differs(replace(file, content="NCCL_IB_TC=1\n"), facts)
+        assert differs(replace(file, replaced=("NCCL_IB_HCA",)), facts)
+    assert not differs(file, {"files": {file.path: described_file(file)}})
+    assert differs(file, {"files": brief_files({file.path: described("NCCL_IB_TC=106\n", 0o644)})})

@@ -17,12 +17,12 @@ from tests.unit.fakes import FakeRunner
 class Disks(SysRoot):
     """A host with two filesystems and no /boot."""
 
-    def space(self, path: str) -> tuple[int, int] | None:
-        return {"/": (1000, 4000), "/var": (500, 2000)}.get(path)
+    def space(self, path: str) -> tuple[int, int, int, int] | None:
+        return {"/": (1000, 4000, 7, 9), "/var": (500, 2000, 0, 0)}.get(path)
 
 
 def test_of_the_paths_that_are_there() -> None:
-    assert read_filesystems(Disks(), FakeRunner([])) == {"/": Filesystem(1000, 4000), "/var": Filesystem(500, 2000)}
+    assert read_filesystems(Disks(), FakeRunner([])) == {"/": Filesystem(1000, 4000, 7, 9), "/var": Filesystem(500, 2000)}
 
 
 def test_a_tree_is_on_another_hosts_disk(tmp_path: Path) -> None:

@@ -6,6 +6,7 @@
 
 from __future__ import annotations
 
+import itertools
 import time
 import tracemalloc
 from collections.abc import Iterator
@@ -16,13 +17,15 @@ from hypothesis import given
 
 from ansible_collections.rdma.cluster.plugins.module_utils._job_log import (
     MOST_PLACES,
+    MOST_UNKNOWN,
     MOST_VALUES,
     SIGNATURES,
+    UNKNOWN_WARNING,
     find_signature,
     read_job_log,
 )
 from ansible_collections.rdma.cluster.plugins.module_utils._job_meanings import MEANINGS
-from ansible_collections.rdma.cluster.plugins.module_utils._job_signature import KINDS
+from ansible_collections.rdma.cluster.plugins.module_utils._job_signature import KINDS, UNKNOWN
 from tests.unit.garbled import garbled
 from tests.unit.job_lines import CAPTURED, DERIVED
 
@@ -60,7 +63,7 @@ def test_each_signature_has_a_line() -> None:
 
 
 def test_each_kind_has_a_meaning() -> None:
-    assert {signature.name for signature in SIGNATURES} | {"mpi.absent"} == set(MEANINGS)
+    assert {signature.name for signature in SIGNATURES} | {"mpi.absent", UNKNOWN_WARNING} == set(MEANINGS)
     assert {meaning.kind for meaning in MEANINGS.values()} == set(KINDS)
     assert {name for meaning in MEANINGS.values() for name in meaning.explains} <= set(MEANINGS)
 
@@ -200,12 +203,38 @@ def test_an_empty_log_and_one_that_is_cut_off(text: str, lines: int, cut: bool) 
     assert (log.lines, log.cut) == (lines, cut)
 
 
-def test_a_cut_inside_the_line_loses_that_line_alone() -> None:
+def test_a_line_that_is_cut_off_is_an_unknown_warning() -> None:
     text = h200("all_reduce_perf_no_ib_device_failed")
     cut = text[: text.index("any NET plugin") + 3]
     log = read_job_log(cut.splitlines(keepends=True))
-    assert [each.name for each in log.occurrences] == ["ib.no_device"]
+    assert [each.name for each in log.occurrences] == ["ib.no_device", UNKNOWN_WARNING]
+    assert log.occurrences[1].first.text == "Failed to initialize any"
     assert (log.cut, log.cause) == (True, None)
+
+
+FROB = "[2026-11-20 09:29:41] {}:100:{} [0] transport/frob.cc:14 NCCL WARN Frobnication of channel {} at {} failed\n"
+
+
+def test_unknown_warnings_are_kept_by_their_text_without_numbers_and_addresses() -> None:
+    lines = [
+        "node1:100:7 [0] NCCL INFO comm 0x1 rank 3 nranks 8 cudaDev 0 busId 1000\n",
+        FROB.format("node1", 7, 1, "0x7f00"),
+        FROB.format("node2", 8, 22, "fe80::1"),
+        FROB.format("node1", 7, 3, "0xbeef").replace("Frobnication", "Another"),
+        "node1:100:7 [0] NCCL INFO Frobnication is no warning\n",
+    ]
+    log = read_job_log(lines)
+    first, other = log.occurrences
+    assert (first.name, first.kind, first.count, first.line, first.source) == (UNKNOWN_WARNING, UNKNOWN, 2, 2, "NCCL transport/frob.cc")
+    assert (first.first.text, first.hosts) == ("Frobnication of channel 1 at 0x7f00 failed", ("node1", "node2"))
+    assert (first.ranks, other.count, log.cause) == ((3,), 1, None)
+
+
+def test_kinds_of_unknown_warnings_have_a_bound() -> None:
+    names = ["".join(letters) for letters in itertools.product("abcdefghijkl", repeat=2)]
+    log = read_job_log(f"node1:1:2 [0] NCCL WARN {name} failed\n" for name in names)
+    assert len(log.occurrences) == MOST_UNKNOWN + 1
+    assert sum(each.count for each in log.occurrences) == len(names)
 
 
 @given(garbled(SAMPLE))

@@ -7,14 +7,27 @@
 from __future__ import annotations
 
 import errno
+import json
 import os
 from dataclasses import asdict
 from pathlib import Path
 
 import pytest
 
-from ansible_collections.rdma.cluster.plugins.module_utils._load import Load, Process, busy_words, read_load
+from ansible_collections.rdma.cluster.plugins.module_utils._load import (
+    Load,
+    Process,
+    QpUser,
+    busy_words,
+    host_users,
+    idle_refusal,
+    rail_users,
+    read_load,
+    refusal,
+)
 from ansible_collections.rdma.cluster.plugins.module_utils._sysroot import SysRoot
+from tests.unit.fakes import FakeRunner, Without
+from tests.unit.hosts import FIXTURES
 from tests.unit.trees import write_tree
 
 DRIVER = "/proc/driver/nvidia/version: NVRM version: NVIDIA UNIX Open Kernel Module for x86_64  580.159.03\n"
@@ -27,8 +40,14 @@ def process(pid: int, comm: str, *files: str, arguments: tuple[str, ...] = ()) -
     return "\n".join([*lines, *(f"/proc/{pid}/fd/{number} -> {file}" for number, file in enumerate(files))]) + "\n"
 
 
+def idle(gpu: list[Process] | None, jobs: list[Process]) -> Load:
+    """Without users of queue pairs."""
+    return Load(gpu, jobs, qps=[])
+
+
 def load(root: Path, text: str) -> Load:
-    return read_load(SysRoot(str(write_tree(root, text))))
+    """Of a host without RDMA devices, which has no queue pairs."""
+    return read_load(SysRoot(str(write_tree(root, text))), FakeRunner([]))
 
 
 @pytest.mark.parametrize(
@@ -59,7 +78,7 @@ def test_a_gpu_process_is_one_that_has_a_gpu_open(tmp_path: Path, file: str, use
     ],
 )
 def test_daemons_that_hold_gpus_put_no_load_on_them(tmp_path: Path, comm: str) -> None:
-    assert load(tmp_path, DRIVER + INIT + process(900, comm, "/dev/nvidia0")) == Load([], [])
+    assert load(tmp_path, DRIVER + INIT + process(900, comm, "/dev/nvidia0")) == idle([], [])
 
 
 def test_processes_come_by_number(tmp_path: Path) -> None:
@@ -80,7 +99,7 @@ def test_without_the_driver_no_open_file_is_looked_at(tmp_path: Path, text: str)
             return super().list_dir(path)
 
     write_tree(tmp_path, text + INIT + process(4711, "python3", "/dev/nvidia0"))
-    assert read_load(NoFiles(str(tmp_path))) == Load([], [])
+    assert read_load(NoFiles(str(tmp_path)), FakeRunner([])) == idle([], [])
 
 
 @pytest.mark.parametrize(
@@ -99,7 +118,7 @@ def test_without_the_driver_no_open_file_is_looked_at(tmp_path: Path, text: str)
 )
 def test_a_job_shows_by_its_keeper_and_not_by_the_daemon(tmp_path: Path, comm: str, arguments: tuple[str, ...], is_job: bool) -> None:
     found = load(tmp_path, INIT + process(812, comm, arguments=arguments))
-    assert found == Load([], [Process(812, comm)] if is_job else [])
+    assert found == idle([], [Process(812, comm)] if is_job else [])
 
 
 @pytest.mark.parametrize("path", ["/proc/4711/comm", "/proc/4711/fd", "/proc/4711/fd/0", "/proc/4711/cmdline"])
@@ -107,33 +126,33 @@ def test_a_job_shows_by_its_keeper_and_not_by_the_daemon(tmp_path: Path, comm: s
 def test_a_process_that_ends_meanwhile_is_no_error(tmp_path: Path, path: str, number: int) -> None:
     text = DRIVER + INIT + process(4711, "slurmstepd", "/dev/nvidia0", arguments=("infinity",)) + process(4712, "python3", "/dev/nvidia0")
     sys = Failing(write_tree(tmp_path, text), path, number)
-    found = read_load(sys).gpu_processes or []
+    found = read_load(sys, FakeRunner([])).gpu_processes or []
     assert sys.failed
     assert found[-1] == Process(4712, "python3")
 
 
 def test_what_may_not_be_seen_is_not_idle(tmp_path: Path) -> None:
     text = DRIVER + INIT + process(4711, "python3", "/dev/nvidia0")
-    found = read_load(Failing(write_tree(tmp_path, text), "/proc/4711/fd", errno.EACCES))
-    assert found == Load(None, [])
+    found = read_load(Failing(write_tree(tmp_path, text), "/proc/4711/fd", errno.EACCES), FakeRunner([]))
+    assert found == idle(None, [])
     assert busy_words(asdict(found)) == "GPU processes cannot be seen"
 
 
 def test_the_first_process_may_be_closed_to_root(tmp_path: Path) -> None:
     # Seen on a virtual machine with an H200: permission denied for /proc/1/fd.
-    found = read_load(Failing(write_tree(tmp_path, DRIVER + INIT), "/proc/1/fd", errno.EACCES))
-    assert found == Load([], [])
+    found = read_load(Failing(write_tree(tmp_path, DRIVER + INIT), "/proc/1/fd", errno.EACCES), FakeRunner([]))
+    assert found == idle([], [])
 
 
 def test_what_is_seen_beside_it_is_told(tmp_path: Path) -> None:
     text = DRIVER + INIT + process(4711, "python3", "/dev/nvidia0") + process(4712, "python3", "/dev/nvidia0")
-    found = read_load(Failing(write_tree(tmp_path, text), "/proc/4711/fd", errno.EACCES))
+    found = read_load(Failing(write_tree(tmp_path, text), "/proc/4711/fd", errno.EACCES), FakeRunner([]))
     assert found.gpu_processes == [Process(4712, "python3")]
 
 
 @pytest.mark.parametrize("text", ["", "/sys/class/net/eth0/mtu: 1500\n", process(300, "bash")])
 def test_without_process_1_there_may_be_others(tmp_path: Path, text: str) -> None:
-    assert load(tmp_path, text) == Load(None, [])
+    assert load(tmp_path, text) == idle(None, [])
 
 
 def test_a_name_is_told_without_what_a_terminal_would_obey(tmp_path: Path) -> None:
@@ -156,11 +175,11 @@ def test_the_running_system(tmp_path: Path) -> None:
 
     device = tmp_path / "dev/nvidia0"
     device.parent.mkdir()
-    assert read_load(Own()) == Load([], [])
+    assert read_load(Own(), FakeRunner([])) == idle([], [])
     with device.open("w"):
         comm = Path("/proc/self/comm").read_text().strip()
-        assert read_load(Own()) == Load([Process(os.getpid(), comm)], [])
-    assert read_load(Own()) == Load([], [])
+        assert read_load(Own(), FakeRunner([])) == idle([Process(os.getpid(), comm)], [])
+    assert read_load(Own(), FakeRunner([])) == idle([], [])
 
 
 @pytest.mark.parametrize(
@@ -182,6 +201,18 @@ def test_busy_in_words(found: Load, words: str) -> None:
 
 def test_not_read_is_not_idle() -> None:
     assert busy_words(None) == "whether it is in use is not known"
+
+
+def test_an_effect_is_refused_unless_it_is_allowed_on_an_idle_host(tmp_path: Path) -> None:
+    idle = SysRoot(str(write_tree(tmp_path / "idle", INIT)))
+    busy = SysRoot(str(write_tree(tmp_path / "busy", INIT + process(812, "slurmstepd"))))
+    unreadable = Failing(tmp_path / "idle", "/proc", errno.EACCES)
+    job = "job process 812 (slurmstepd)"
+    assert [refusal(idle, allowed=allowed) for allowed in (True, False)] == ["", "not allowed"]
+    assert [refusal(busy, allowed=allowed) for allowed in (True, False)] == [job, "not allowed"]
+    assert [idle_refusal(busy, allowed=allowed) for allowed in (True, False)] == ["", job]
+    assert idle_refusal(idle, allowed=False) == ""
+    assert refusal(unreadable, allowed=True).startswith("it is not known whether the host is in use: ")
 
 
 class Failing(SysRoot):
@@ -210,3 +241,84 @@ class Failing(SysRoot):
         if self._number != errno.ENOENT:
             raise OSError(self._number, os.strerror(self._number), path)
         return True
+
+
+QPS = ["rdma", "-j", "resource", "show", "qp"]
+DEVICE = "/sys/class/infiniband/mlx5_0/node_type: 1: CA\n"
+#: As rdma of iproute2 6.1 prints them. Of a kernel's resource it knows no pid.
+QP = {"ifindex": 2, "ifname": "mlx5_0", "port": 1, "lqpn": 7, "type": "RC", "state": "RTS", "sq-psn": 0}
+
+
+def qps_of(root: Path, answer: tuple[int, str, str], *, text: str = DEVICE + INIT) -> Load:
+    return read_load(SysRoot(str(write_tree(root, text))), FakeRunner([(QPS, *answer)]))
+
+
+def test_what_a_lab_machine_prints_while_perftest_receives(tmp_path: Path) -> None:
+    """iproute2 6.1 on Linux 6.1, two Soft-RoCE devices."""
+    text = (FIXTURES / "rdma/resource-qp-6.1.json").read_text(encoding="utf-8")
+    assert qps_of(tmp_path, (0, text, "")).qps == [QpUser("rxe_rail0", 1, 833, "ib_send_bw", 1)]
+
+
+def test_users_of_queue_pairs_by_port_and_process(tmp_path: Path) -> None:
+    """What an idle host has as well is left out: the kernel's own, and daemons of rdma-core."""
+    entries = [
+        {**QP, "comm": "ib_core"},
+        {**QP, "comm": "mlx5_ib"},
+        {**QP, "pid": 800, "comm": "ibacm"},
+        *[{**QP, "lqpn": number, "pid": 4711, "comm": "python3"} for number in range(10, 13)],
+        {**QP, "pid": 4711, "comm": "python3", "port": 2},
+        {**QP, "comm": "nvme_rdma"},
+        {key: value for key, value in QP.items() if key != "port"} | {"pid": 4712, "comm": "a\u0007b"},
+        {**QP, "comm": ""},
+        {},
+    ]
+    assert qps_of(tmp_path, (0, json.dumps(entries), "")).qps == [
+        QpUser("mlx5_0", 1, 4711, "python3", 3),
+        QpUser("mlx5_0", 2, 4711, "python3", 1),
+        QpUser("mlx5_0", 1, None, "nvme_rdma", 1),
+        QpUser("mlx5_0", None, 4712, "a?b", 1),
+        QpUser("mlx5_0", 1, None, "a process that has ended", 1),
+    ]
+
+
+@pytest.mark.parametrize("text", ["[]", "[ ]\n", "[{}]"])
+def test_no_queue_pairs(tmp_path: Path, text: str) -> None:
+    assert qps_of(tmp_path, (0, text, "")) == idle([], [])
+
+
+@pytest.mark.parametrize(
+    ("answer", "why"),
+    [
+        ((1, "", "Error: Operation not supported"), "`rdma -j resource show qp` failed: Error: Operation not supported"),
+        ((2, "", ""), "`rdma -j resource show qp` failed: exit status 2"),
+        ((0, "", ""), "not the JSON of `rdma resource show qp`: ''"),
+        ((0, "link mlx5_0/1 lqpn 7 type RC", ""), "not the JSON of `rdma resource show qp`"),
+        ((0, '[{"ifname": "mlx5_0", "port": 1}]', ""), "not an entry of `rdma resource show qp`"),
+        ((0, '[{"ifname": "mlx5_0", "port": 1, "lq', ""), "not the JSON of `rdma resource show qp`"),
+    ],
+)
+def test_queue_pairs_that_cannot_be_read_are_not_none(tmp_path: Path, answer: tuple[int, str, str], why: str) -> None:
+    found = qps_of(tmp_path, answer)
+    assert found.qps is None
+    assert str(found.qps_error).startswith(why)
+    assert rail_users(asdict(found), "mlx5_0", 1) == f"queue pairs cannot be read ({found.qps_error})"
+
+
+def test_no_tool_and_no_device(tmp_path: Path) -> None:
+    sys = SysRoot(str(write_tree(tmp_path / "a", DEVICE + INIT)))
+    assert "command not found: rdma" in str(read_load(sys, Without(["rdma"], [])).qps_error)
+    none = read_load(SysRoot(str(write_tree(tmp_path / "b", INIT))), Without(["rdma"], []))
+    assert (none.qps, host_users(asdict(none)), rail_users(asdict(none), None, None)) == ([], "", "")
+    assert read_load(sys).qps is None
+
+
+def test_who_uses_a_rail_and_who_the_host() -> None:
+    users = [QpUser("mlx5_0", 1, 4711, "python3", 3), QpUser("mlx5_1", None, 4712, "ucx", 1), QpUser("mlx5_2", 1, None, "nvme_rdma", 8)]
+    load = asdict(Load([], [Process(812, "slurmstepd")], qps=users))
+    job = "job process 812 (slurmstepd)"
+    assert rail_users(load, "mlx5_0", "1") == f"{job}; 3 queue pairs of python3 (pid 4711) on mlx5_0/1"
+    assert rail_users(load, "mlx5_0", 2) == job
+    assert rail_users(load, "mlx5_1", 1) == f"{job}; 1 queue pair of ucx (pid 4712) on mlx5_1/-"
+    assert rail_users(load, None, None) == job
+    assert host_users(load).endswith("8 queue pairs of nvme_rdma (kernel) on mlx5_2/1")
+    assert rail_users(None, "mlx5_0", 1) == "whether it is in use is not known"

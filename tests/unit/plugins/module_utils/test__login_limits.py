@@ -52,10 +52,12 @@ def test_our_own_file_gives_everybody_all(tmp_path: Path) -> None:
 
 
 def test_the_last_file_wins_and_the_smaller_of_both_binds(tmp_path: Path) -> None:
-    found = read_login_limits(write(tmp_path, a="* - memlock unlimited\nroot - memlock -1\n", b="* soft memlock 65536\n"), "memlock")
+    found = read_login_limits(
+        write(tmp_path, a="* - memlock unlimited\nroot - memlock -1\n", b="# site\n* soft memlock 65536\n"), "memlock"
+    )
     limit = found["*"]
     assert limit is not None
-    assert (limit.unlimited, limit.value, limit.file) == (False, "65536", "/etc/security/limits.d/b.conf")
+    assert (limit.unlimited, limit.value, limit.file, limit.line) == (False, "65536", "/etc/security/limits.d/b.conf", 2)
     assert found["root"] is not None
     assert found["root"].unlimited
 

@@ -18,6 +18,9 @@ OTHER = "sminfo: sm lid 4 sm guid 0xa088c20300000021, activity count 409 priorit
 STANDBY: Call = (("sminfo", "4", "-C", "mlx5_0"), 0, OTHER, "")
 
 
+SWITCH = fabric_text("smpquery-nodeinfo").replace("Channel Adapter", "Switch")
+
+
 def ask(*calls: Call) -> Managers:
     runner = FakeRunner(calls)
     found = read_managers(Tools(runner, SysRoot("/nowhere"), Asked(device="mlx5_0")))
@@ -29,6 +32,24 @@ def test_one_stands_by() -> None:
     found = ask(MASTER, PORTS, STANDBY)
     assert [(each.lid, each.state) for each in found.known or ()] == [(1, "MASTER"), (4, "STANDBY")]
     assert (found.master, found.why_not) == ((found.known or [None])[0], None)
+
+
+def smpquery(what: str, lid: int, rc: int, text: str) -> Call:
+    return (("smpquery", what, str(lid), "-C", "mlx5_0"), rc, text, "")
+
+
+def test_each_is_identified_by_its_node() -> None:
+    """A node that does not answer leaves its kind unknown, and is no reason to doubt the managers."""
+    calls = [
+        MASTER, PORTS, STANDBY,
+        smpquery("nodeinfo", 1, 0, SWITCH), smpquery("nodedesc", 1, 0, "Node Description:....................MF0;sw1:MQM8700/U1\n"),
+        smpquery("nodeinfo", 4, 1, ""), smpquery("nodedesc", 4, 1, ""),
+    ]  # fmt: skip
+    runner = FakeRunner(calls)
+    found = read_managers(Tools(runner, SysRoot("/nowhere"), Asked(device="mlx5_0")), identify=True)
+    runner.assert_done()
+    assert [(each.kind, each.description) for each in found.known or ()] == [("switch", "MF0;sw1:MQM8700/U1"), (None, None)]
+    assert found.why_not is None
 
 
 def test_one_that_does_not_answer_leaves_it_unknown() -> None:

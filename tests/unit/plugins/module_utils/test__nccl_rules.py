@@ -28,6 +28,7 @@ def device(**ports: Any) -> dict[str, Any]:
 
 ROCE = {"mlx5_0": device(), "mlx5_1": device()}
 FACTS: dict[str, Any] = {"devices": ROCE, "interfaces": ["eth0", "lo"], "modules": []}
+INSIDE = {**FACTS, "interfaces": ["docker0", "eth0", "lo"]}
 INFINIBAND = {**FACTS, "devices": {"mlx5_0": device(link_layer="InfiniBand")}}
 MANY = {**FACTS, "devices": {**ROCE, "mlx5_10": device()}}
 
@@ -306,6 +307,28 @@ SPEAKS: dict[str, Case] = {
             f"Correct NCCL_SOCKET_IFNAME in {SITE}.",
         ),
     ),
+    "interface_inside": (
+        {"NCCL_SOCKET_IFNAME": "docker"},
+        {"facts": INSIDE},
+        (
+            "error",
+            "NCCL_SOCKET_IFNAME",
+            "NCCL_SOCKET_IFNAME=docker: docker0 leads to no other host",
+            "an interface that leads to the other hosts",
+            f"Name an interface that the other hosts reach in {SITE}; `ip -br address` lists them.",
+        ),
+    ),
+    "interface_of_rail": (
+        {"NCCL_SOCKET_IFNAME": "eth"},
+        {"rail_interfaces": {"eth0": "rail0"}},
+        (
+            "warning",
+            "NCCL_SOCKET_IFNAME",
+            "NCCL_SOCKET_IFNAME=eth: the traffic that sets jobs up uses the data plane, eth0 (rail0)",
+            "an interface that is no rail",
+            f"Name the management interface in NCCL_SOCKET_IFNAME in {SITE}, if the other hosts reach it.",
+        ),
+    ),
     "collnet_on_roce": (
         {"NCCL_COLLNET_ENABLE": "1"},
         {},
@@ -431,6 +454,17 @@ SILENT: dict[str, list[tuple[dict[str, str], dict[str, Any]]]] = {
         ({"NCCL_SOCKET_IFNAME": "^lo"}, {}),
         ({"NCCL_SOCKET_IFNAME": "=eth0:1"}, {}),
         ({"NCCL_SOCKET_IFNAME": "e"}, {"facts": {}}),
+    ],
+    "interface_inside": [
+        ({"NCCL_SOCKET_IFNAME": "=eth0"}, {}),
+        ({"NCCL_SOCKET_IFNAME": "^docker0"}, {"facts": INSIDE}),
+        ({"NCCL_SOCKET_IFNAME": "=eth0,docker0"}, {"facts": INSIDE}),
+        ({"NCCL_SOCKET_IFNAME": "=lo"}, {"facts": {}}),
+    ],
+    "interface_of_rail": [
+        ({"NCCL_SOCKET_IFNAME": "=eth0"}, {}),
+        ({"NCCL_SOCKET_IFNAME": "^eth0"}, {"rail_interfaces": {"eth0": "rail0"}}),
+        ({"NCCL_SOCKET_IFNAME": "=eth1"}, {"rail_interfaces": {"eth0": "rail0"}}),
     ],
     "collnet_on_roce": [({"NCCL_COLLNET_ENABLE": "1"}, {"facts": INFINIBAND}), ({"NCCL_COLLNET_ENABLE": "0"}, {})],
     "sockets_forced": [

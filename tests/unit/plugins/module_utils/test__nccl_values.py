@@ -104,6 +104,8 @@ def test_good_values(name: str, value: str) -> None:
         ("NCCL_IB_TC", "yes", "value_type", "its default since NCCL 2.32, and 0 before"),
         ("NCCL_IB_TC", "106 # DSCP 26", "value_form", "the comment as part of the value"),
         ("NCCL_IB_TC", '"106"', "value_form", "the quotes as part of the value"),
+        ("NCCL_IB_HCA", '="mlx5_0","mlx5_1"', "value_form", "the quotes as part of the value"),
+        ("NCCL_SOCKET_IFNAME", "eth0 # management", "value_form", "the comment as part of the value"),
         ("NCCL_IB_TC", "106 ", "value_form", "the blanks as part of the value"),
         ("NCCL_IB_TC", "106.5", "value_type", "106"),
         ("NCCL_IB_TC", "0152", "value_type", "106, as a number of base 8"),

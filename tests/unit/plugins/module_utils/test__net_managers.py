@@ -14,10 +14,12 @@ from hypothesis import given
 
 from ansible_collections.rdma.cluster.plugins.module_utils._errors import ParseError
 from ansible_collections.rdma.cluster.plugins.module_utils._net_managers import (
+    NetworkdLink,
     parse_ifstate,
     parse_networkd_link,
     parse_nm_device,
     read_managers,
+    read_networkd_link,
 )
 from ansible_collections.rdma.cluster.plugins.module_utils._sysroot import SysRoot
 from tests.unit.garbled import garbled
@@ -67,7 +69,14 @@ dhcp4.managed=no
     ],
 )
 def test_networkd(text: str, expected: bool) -> None:
-    assert parse_networkd_link(text) is expected
+    assert parse_networkd_link(text).is_managed is expected
+
+
+def test_the_file_that_networkd_uses(tmp_path: Path) -> None:
+    sys = SysRoot(str(write_tree(tmp_path, NETWORKD_FILE + "/sys/class/net/ens1/ifindex: 3\n/sys/class/net/ens2/ifindex: 4\n")))
+    assert read_networkd_link(sys, "ens1") == NetworkdLink("configured", "/etc/systemd/network/60-rdma-rail0.network")
+    assert read_networkd_link(sys, "ens2") is None
+    assert read_networkd_link(sys, "ens3") is None
 
 
 @pytest.mark.parametrize(
@@ -104,9 +113,10 @@ def test_another_device_is_quoted() -> None:
 
 @given(text=garbled(LINK) | garbled(DEVICE))
 def test_nothing_but_a_parse_error_escapes(text: str) -> None:
-    for parse in (parse_networkd_link, parse_nm_device):
-        with contextlib.suppress(ParseError):
-            assert isinstance(parse(text), bool)
+    with contextlib.suppress(ParseError):
+        assert isinstance(parse_networkd_link(text), NetworkdLink)
+    with contextlib.suppress(ParseError):
+        assert isinstance(parse_nm_device(text), bool)
     assert isinstance(parse_ifstate(text), list)
 
 
@@ -167,6 +177,7 @@ def test_who_claims_eth1(tmp_path: Path, text: str, expected: list[str]) -> None
 def test_without_an_index_the_files_by_name_are_read(tmp_path: Path) -> None:
     sys = SysRoot(str(write_tree(tmp_path, NETWORKD_FILE + NM_FILE + "/run/network/ifstate: eth1=eth1")))
     assert read_managers(sys, "eth1", None) == ["ifupdown"]
+    assert read_managers(sys, "eth2", None) is None
 
 
 def test_another_form_is_an_error_with_the_path(tmp_path: Path) -> None:

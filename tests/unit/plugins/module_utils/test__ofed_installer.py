@@ -14,7 +14,7 @@ from typing import Any
 
 import pytest
 
-from ansible_collections.rdma.cluster.plugins.module_utils import _build_report, _ofed_installer
+from ansible_collections.rdma.cluster.plugins.module_utils import _build_report, _ofed_installer, _ofed_uninstaller
 from ansible_collections.rdma.cluster.plugins.module_utils._build_logs import gather, read_tail
 from ansible_collections.rdma.cluster.plugins.module_utils._build_unit import BuildUnit, Job, Look
 from ansible_collections.rdma.cluster.plugins.module_utils._driver_build import Build, DriverBuild
@@ -72,6 +72,16 @@ class Host:
         self.states: list[OfedState] = []
         monkeypatch.setattr(_ofed_installer, "state_now", lambda _sys, _runner: self.states.pop(0))
         monkeypatch.setattr(_build_report, "failed_builds", lambda _since: [])
+        #: What keeps a stack from being removed, and which packages its removal may remove, at each question.
+        self.unsafe: str | None = None
+        self.asked: list[Sequence[str] | None] = []
+        for module in (_ofed_installer, _ofed_uninstaller):
+            monkeypatch.setattr(module, "refuse_unless_safe", self._refuse)
+
+    def _refuse(self, _host: str, may_remove: Sequence[str] | None, _sys: object, _runner: object) -> None:
+        self.asked.append(may_remove)
+        if self.unsafe is not None:
+            raise ApplyError(self.unsafe)
 
     def make(self, job: Job) -> BuildUnit:
         self.units.append(PlayedUnit(job, self.looks))
@@ -240,6 +250,11 @@ def test_the_uninstaller_is_believed_only_when_ofed_is_gone(host: Host) -> None:
     with pytest.raises(ApplyError, match=r"is installed on node7, and its uninstaller /usr/bin/uninstall is not there"):
         uninstaller(host, [NONE], [ofed, ofed, ofed]).absent(0, check_mode=False)
     (host.path / "root/usr/bin/uninstall").touch()
+    host.unsafe = "Nothing was removed on node7: GPU process 4711 (python3)."
+    with pytest.raises(ApplyError, match="GPU process 4711"):
+        uninstaller(host, [NONE], [ofed, ofed, ofed]).absent(0, check_mode=False)
+    assert "start" not in host.did
+    host.unsafe = None
     report = uninstaller(host, [NONE, ENDED], [ofed, ofed]).absent(0, check_mode=False)
     assert (report.changed, report.started, report.failed) == (True, True, False)
     report = uninstaller(host, [ENDED], [ofed]).collected(0)

@@ -6,17 +6,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar
 
 import pytest
 
 from ansible_collections.rdma.cluster.plugins.module_utils import _opensm_ensure, _opensm_service, _opensm_state
 from ansible_collections.rdma.cluster.plugins.module_utils._errors import ApplyError
 from ansible_collections.rdma.cluster.plugins.module_utils._opensm_ensure import ManagerHost, ManagerResult, ensure_managers
-from ansible_collections.rdma.cluster.plugins.module_utils._opensm_service import Instance, drop_in
+from ansible_collections.rdma.cluster.plugins.module_utils._opensm_guard import Fleet, Losses, MasterReading
+from ansible_collections.rdma.cluster.plugins.module_utils._opensm_service import Instance, drop_in, ports_file
 from ansible_collections.rdma.cluster.plugins.module_utils._opensm_state import PROPERTIES
+from ansible_collections.rdma.cluster.plugins.module_utils._partitions_conf import render_partitions
 from ansible_collections.rdma.cluster.plugins.module_utils._sysroot import SysRoot
 from tests.unit.fakes import Call, FakeRunner
 
@@ -44,6 +47,29 @@ class Ports(SysRoot):
         return self.state
 
 
+class StubGuard:
+    """Stands for _opensm_guard.Guard: what the fabric says is given, and how often it was read is counted."""
+
+    foreign: ClassVar[list[str]] = []
+    lost = Losses()
+    reads = 0
+
+    def __init__(self, *_given: object) -> None:
+        type(self).reads += 1
+
+    def read_master(self) -> MasterReading:
+        return MasterReading(None)
+
+    def takeover_reasons(self, _reading: MasterReading, *, active: bool, ours: bool) -> list[str]:
+        return [*self.foreign, *(["not ours"] if active and not ours else [])]
+
+    def losses_between(self, _present: str) -> Losses:
+        return self.lost
+
+    def losses_from_tables(self, _reading: MasterReading) -> Losses:
+        return self.lost
+
+
 @pytest.fixture(autouse=True)
 def _folders(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     for room, names in (
@@ -53,8 +79,14 @@ def _folders(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     ):
         for name in names:
             monkeypatch.setattr(room, name, str(tmp_path / name))
-    monkeypatch.setattr(_opensm_service, "PORTS_FILE", str(tmp_path / "default-opensm"))
+    for room in (_opensm_service, _opensm_ensure):
+        monkeypatch.setattr(room, "PORTS_FILE", str(tmp_path / "default-opensm"))
+        monkeypatch.setattr(room, "keys_path", lambda plane: str(tmp_path / f"FOLDER/diags-{plane}.conf"))
     monkeypatch.setattr(_opensm_ensure, "SETTLE_SECONDS", 0.0)
+    monkeypatch.setattr(_opensm_ensure, "TABLE_SECONDS", 0.0)
+    monkeypatch.setattr(_opensm_ensure, "Guard", StubGuard)
+    for name, value in (("foreign", []), ("lost", Losses()), ("reads", 0)):
+        monkeypatch.setattr(StubGuard, name, value)
 
 
 def show(unit: str, active: str = "active", enabled: str = "static", invocation: str = "i1") -> Call:
@@ -66,8 +98,8 @@ def ran(*words: str) -> Call:
     return (["systemctl", *words], 0, "", "")
 
 
-def units(pattern: str = "opensm@*.service", *running: str) -> Call:
-    return ([*LIST, pattern], 0, "".join(f"{unit} loaded active running x\n" for unit in running), "")
+def units(*running: str) -> Call:
+    return ([*LIST, "opensm@*.service", "opensmd.service"], 0, "".join(f"{unit} loaded active running x\n" for unit in running), "")
 
 
 #: Debian's unit and our drop-in.
@@ -77,122 +109,229 @@ CAT: Call = (
     f"# /lib/x\n[Unit]\nConditionPathExists={UMAD}\nConditionPathExists=!/x\n\n{drop_in(INSTANCE)}",
     "",
 )
-ENABLED = show("opensm.service", "active", "enabled")
+RELOADED = ran("daemon-reload")
+SHARP_OFF = show("sharp_am.service", "inactive", "")
+STARTS = [units(), show(UNIT, "inactive"), RELOADED, ran("restart", UNIT)]
+QUIET = [units(UNIT), show(UNIT)]
+LIMITED = replace(INSTANCE, partitions="Default=0x7fff :\n    ALL=limited ;\n")
+OTHER_LMC = replace(INSTANCE, config=INSTANCE.config.replace("lmc 0", "lmc 1"))
 
 
 def ensure(
     calls: list[Call],
     *instances: Instance,
     check_mode: bool = False,
-    allowed: bool = False,
+    allowed: Sequence[str] = (),
+    busy: Mapping[str, str] | None = None,
     state: str | None = "ACTIVE",
     umad: bool = True,
 ) -> ManagerResult:
     sys = Ports()
     sys.state, sys.umad = state, umad
-    sharp = [] if instances else [show("sharp_am.service", "inactive", "")]
-    runner = FakeRunner([*calls, *sharp])
-    done = ensure_managers(instances, "debian", ManagerHost(sys, runner), sharp=False, restart_allowed=allowed, check_mode=check_mode)
+    runner = FakeRunner(calls)
+    host, fleet = ManagerHost(sys, runner), Fleet({}, busy or {})
+    done = ensure_managers(instances, "debian", host, fleet=fleet, allowed=allowed, sharp=False, check_mode=check_mode)
     runner.assert_done()
     return done
 
 
+def withheld(result: ManagerResult) -> dict[str, dict[str, list[str]]]:
+    return {effect: planes for effect, planes in result.withheld.items() if planes}
+
+
 def set_up() -> None:
-    steps = [
-        show(UNIT, "inactive"),
-        ran("daemon-reload"),
-        units("opensm@*.service", "opensm@0x1.service"),
-        ran("stop", "opensm@0x1.service"),
-    ]
-    done = ensure(
-        [*steps, show("opensm.service", "active", "disabled"), ran("enable", "opensm.service"), ran("restart", UNIT), show(UNIT)], INSTANCE
-    )
-    assert done.steps == ["stop opensm@0x1.service", "enable opensm.service", f"start {UNIT}"]
-    assert len(done.files) == 5
+    done = ensure([*STARTS, show(UNIT)], INSTANCE)
+    assert done.steps == [f"start {UNIT}"]
+    assert len(done.files) == 4
 
 
-QUIET = [show(UNIT), units("opensm@*.service", UNIT), ENABLED]
+def written(folder: Path) -> list[str]:
+    return sorted(str(path.relative_to(folder)) for path in folder.rglob("*") if path.is_file())
 
 
 def test_it_is_set_up_and_then_nothing_is_left_to_do(tmp_path: Path) -> None:
     set_up()
-    assert f'PORTS="{GUID}"' in (tmp_path / "default-opensm").read_text()
+    assert StubGuard.reads == 1
     assert (tmp_path / "FOLDER/opensm-a.conf").stat().st_mode & 0o777 == 0o600
-    assert "[Unit]\nWants=opensm.service\n" in (tmp_path / "UNIT_FOLDER/multi-user.target.d/rdma-cluster-opensm.conf").read_text()
+    assert f"[Unit]\nWants={UNIT}\n" in (tmp_path / "UNIT_FOLDER/multi-user.target.d/rdma-cluster-opensm.conf").read_text()
     text = (tmp_path / f"UNIT_FOLDER/{UNIT}.d/rdma-cluster.conf").read_text()
     assert f"--guid {GUID} --priority 14" in text
     assert "\nRestart=on-failure\n" in text
     assert not ensure(QUIET, INSTANCE).changed
+    assert StubGuard.reads == 1
 
 
-def test_other_partitions_are_told_by_a_signal() -> None:
+def test_a_foreign_master_keeps_it_from_being_started(tmp_path: Path) -> None:
+    StubGuard.foreign = ["switch 'sw1' is the master"]
+    done = ensure([units(), show(UNIT, "inactive")], INSTANCE)
+    assert (done.changed, withheld(done)) == (False, {"takeover": {"a": ["switch 'sw1' is the master"]}})
+    assert written(tmp_path) == []
+    busy = ensure([units(), show(UNIT, "inactive")], INSTANCE, allowed=["takeover"], busy={"n3": "job process 7 (slurmstepd)"})
+    assert withheld(busy)["takeover"]["a"][1] == "refused while hosts are in use: n3: job process 7 (slurmstepd)"
+    assert written(tmp_path) == []
+    other = ensure([units(), show(UNIT, "inactive")], INSTANCE, allowed=["restart", "partition_change", "stop"])
+    assert not other.changed
+    taken = ensure([*STARTS, show(UNIT)], INSTANCE, allowed=["takeover"])
+    assert (taken.steps, withheld(taken)) == ([f"start {UNIT}"], {})
+
+
+def test_a_foreign_master_keeps_ours_from_being_changed(tmp_path: Path) -> None:
     set_up()
-    other = Instance(**{**vars(INSTANCE), "partitions": "Default=0x7fff :\n    ALL=limited ;\n"})
-    calls = [show(UNIT), ran("daemon-reload"), units("opensm@*.service", UNIT), ENABLED, ran("reload", UNIT), show(UNIT)]
-    assert ensure(calls, other).steps == [f"reload {UNIT}"]
-    assert not ensure(QUIET, other).changed
+    StubGuard.foreign = ["switch 'sw1' is the master"]
+    before = (tmp_path / "FOLDER/partitions-a.conf").read_text()
+    done = ensure(QUIET, LIMITED)
+    assert (done.changed, list(withheld(done))) == (False, ["takeover"])
+    assert (tmp_path / "FOLDER/partitions-a.conf").read_text() == before
+    assert UNIT in (tmp_path / "UNIT_FOLDER/multi-user.target.d/rdma-cluster-opensm.conf").read_text()
 
 
-def test_a_new_start_waits_for_leave_and_is_not_forgotten() -> None:
+def test_units_that_are_not_ours_are_reported_and_never_stopped(tmp_path: Path) -> None:
+    """The one on our own port is not adopted, and the distribution's list of ports stays its admin's."""
+    (tmp_path / "default-opensm").write_text("PORTS=ALL\n")
+    foreign = "opensm@0x0000000000000001.service"
+    done = ensure([units(foreign, UNIT), show(UNIT)], INSTANCE)
+    assert (done.foreign, done.changed, withheld(done)) == ([foreign, UNIT], False, {"takeover": {"a": ["not ours"]}})
+    taken = ensure([units(foreign, UNIT), show(UNIT), RELOADED, ran("restart", UNIT), show(UNIT)], INSTANCE, allowed=["takeover"])
+    assert taken.steps == [f"restart {UNIT} (nothing tells which files it has read)"]
+    assert ensure([units(foreign, UNIT), show(UNIT)], INSTANCE).foreign == [foreign]
+    assert (tmp_path / "default-opensm").read_text() == "PORTS=ALL\n"
+
+
+def test_our_own_list_of_ports_says_none(tmp_path: Path) -> None:
+    """An earlier version named the ports there."""
     set_up()
-    other = Instance(**{**vars(INSTANCE), "config": INSTANCE.config.replace("lmc 0", "lmc 1")})
-    first = ensure([show(UNIT), ran("daemon-reload"), units("opensm@*.service", UNIT), ENABLED], other)
-    assert (first.steps, first.withheld) == ([], {"a": ["lmc 0 → 1"]})
-    second = ensure(QUIET, other)
-    assert (second.changed, list(second.withheld)) == (False, ["a"])
-    third = ensure([*QUIET, ran("restart", UNIT), show(UNIT, invocation="i2")], other, allowed=True)
+    (tmp_path / "default-opensm").write_text(f'# Managed by rdma.cluster: the ports that opensm runs on.\nPORTS="{GUID}"\n')
+    ensure([*QUIET, RELOADED], INSTANCE)
+    assert (tmp_path / "default-opensm").read_text() == ports_file().text
+
+
+def test_other_partitions_that_take_nothing_are_read_at_a_signal() -> None:
+    set_up()
+    calls = [*QUIET, RELOADED, ran("reload", UNIT), show(UNIT)]
+    assert ensure(calls, LIMITED).steps == [f"reload {UNIT}"]
+    assert not ensure(QUIET, LIMITED).changed
+
+
+@pytest.mark.parametrize("check_mode", [False, True])
+def test_partitions_that_take_something_are_withheld_with_the_ports(tmp_path: Path, check_mode: bool) -> None:
+    set_up()
+    StubGuard.lost = Losses(["n3 mlx5_0: 0x7fff full → limited"], ["n3"])
+    done = ensure(QUIET, LIMITED, check_mode=check_mode)
+    assert (done.changed, withheld(done)) == (False, {"partition_change": {"a": ["n3 mlx5_0: 0x7fff full → limited"]}})
+    assert done.losses == {"a": ["n3 mlx5_0: 0x7fff full → limited"]}
+    assert "n3 mlx5_0" in done.diffs[0]["after"]
+    assert (tmp_path / "FOLDER/partitions-a.conf").read_text() == INSTANCE.partitions
+
+
+def test_what_else_differs_is_applied_while_partitions_are_withheld(tmp_path: Path) -> None:
+    set_up()
+    StubGuard.lost = Losses(["n3 mlx5_0: loses 0x0101 (full)"], ["n3"])
+    both = replace(LIMITED, config=INSTANCE.config.replace("sweep_interval 10", "sweep_interval 20"))
+    done = ensure([*QUIET, RELOADED, ran("reload", UNIT), show(UNIT)], both)
+    assert (done.steps, list(withheld(done))) == ([f"reload {UNIT}"], ["partition_change"])
+    assert (tmp_path / "FOLDER/partitions-a.conf").read_text() == INSTANCE.partitions
+
+
+def test_allowed_partitions_are_refused_while_a_host_that_loses_is_in_use() -> None:
+    set_up()
+    StubGuard.lost = Losses(["n3 mlx5_0: loses 0x0101 (full)"], ["n3"])
+    refused = ensure(QUIET, LIMITED, allowed=["partition_change"], busy={"n3": "GPU process 9 (python3)", "n4": "x"})
+    assert withheld(refused)["partition_change"]["a"][-1] == "refused while hosts are in use: n3: GPU process 9 (python3)"
+    calls = [*QUIET, RELOADED, ran("reload", UNIT), show(UNIT)]
+    done = ensure(calls, LIMITED, allowed=["partition_change"], busy={"n4": "another host"})
+    assert (done.steps, withheld(done), list(done.losses)) == ([f"reload {UNIT}"], {}, ["a"])
+
+
+def test_without_present_partitions_of_ours_nothing_is_started() -> None:
+    """A loss must be seen in several readings: the other host of the plane may have started its own a moment ago."""
+    StubGuard.lost = Losses([], [], ["the P_Keys of n3 could not be read"])
+    done = ensure([units(), show(UNIT, "inactive")], INSTANCE)
+    assert (done.changed, withheld(done)) == (False, {"partition_change": {"a": ["the P_Keys of n3 could not be read"]}})
+
+
+def test_a_limited_default_partition_stays_where_the_intent_does_not_give_it(tmp_path: Path) -> None:
+    ours = Instance(**{**vars(INSTANCE), "partitions": render_partitions("a", [], "limited")})
+    done = ensure([*STARTS, show(UNIT)], ours)
+    assert done.changed
+    left = replace(ours, partitions=render_partitions("a", [], "full"), default_given=False)
+    assert not ensure(QUIET, left).changed
+    assert "ALL=limited" in (tmp_path / "FOLDER/partitions-a.conf").read_text()
+    given = replace(left, default_given=True)
+    assert ensure([*QUIET, RELOADED, ran("reload", UNIT), show(UNIT)], given).steps == [f"reload {UNIT}"]
+
+
+def test_a_restart_must_be_allowed_and_is_not_forgotten() -> None:
+    set_up()
+    first = ensure([*QUIET, RELOADED], OTHER_LMC)
+    assert (first.steps, withheld(first)) == ([], {"restart": {"a": ["lmc 0 → 1"]}})
+    second = ensure(QUIET, OTHER_LMC)
+    assert (second.changed, list(second.withheld["restart"])) == (False, ["a"])
+    refused = ensure(QUIET, OTHER_LMC, allowed=["restart"], busy={"n9": "job process 7 (slurmstepd)"})
+    assert "refused while hosts are in use: n9: job process 7 (slurmstepd)" in refused.withheld["restart"]["a"]
+    third = ensure([*QUIET, ran("restart", UNIT), show(UNIT, invocation="i2")], OTHER_LMC, allowed=["restart"])
     assert third.steps == [f"restart {UNIT} (opensm.conf is another than it has read)"]
-    assert not ensure([show(UNIT, invocation="i2"), *QUIET[1:]], other).withheld
+    assert not withheld(ensure([units(UNIT), show(UNIT, invocation="i2")], OTHER_LMC))
 
 
 def test_check_mode_says_all_and_touches_nothing(tmp_path: Path) -> None:
-    calls = [show(UNIT, "inactive"), units("opensm@*.service", "opensm@0x1.service"), show("opensm.service", "inactive", "disabled")]
-    done = ensure(calls, INSTANCE, check_mode=True)
-    assert done.steps == ["stop opensm@0x1.service", "enable opensm.service", f"start {UNIT}"]
+    done = ensure([units("opensm@0x1.service"), show(UNIT, "inactive")], INSTANCE, check_mode=True)
+    assert (done.steps, done.foreign) == ([f"start {UNIT}"], ["opensm@0x1.service"])
     assert list(tmp_path.iterdir()) == []
 
 
-def test_keys_are_not_in_the_diff() -> None:
-    done = ensure([show(UNIT, "inactive"), units(), show("opensm.service", "inactive", "disabled")], INSTANCE, check_mode=True)
+def test_keys_are_not_in_the_diff_and_only_root_reads_them(tmp_path: Path) -> None:
+    secret = replace(INSTANCE, diags="m_key=0x00000000000000ff\n")
+    done = ensure([units(), show(UNIT, "inactive")], secret, check_mode=True)
     shown = "".join(text for diff in done.diffs for text in diff.values())
     assert "lmc 0" in shown
     assert "00ff" not in shown
+    ensure([*STARTS, show(UNIT)], secret)
+    assert (tmp_path / "FOLDER/diags-a.conf").stat().st_mode & 0o777 == 0o600
+    ensure([*QUIET, RELOADED], INSTANCE)
+    assert not (tmp_path / "FOLDER/diags-a.conf").exists()
 
 
 def test_a_port_that_does_not_come_up_is_an_error() -> None:
-    calls = [show(UNIT, "inactive"), ran("daemon-reload"), units(), ENABLED, ran("restart", UNIT), show(UNIT)]
     with pytest.raises(ApplyError, match=r"its port mlx5_0/1 is INIT: see /var/log/opensm.0x0002c9030002fb05.log"):
-        ensure(calls, INSTANCE, state="INIT")
+        ensure([*STARTS, show(UNIT)], INSTANCE, state="INIT")
 
 
 def test_one_that_dies_is_an_error() -> None:
-    calls = [show(UNIT, "inactive"), ran("daemon-reload"), units(), ENABLED, ran("restart", UNIT), show(UNIT, "failed"), CAT]
     with pytest.raises(ApplyError, match=r"does not run any more"):
-        ensure(calls, INSTANCE)
+        ensure([*STARTS, show(UNIT, "failed"), CAT], INSTANCE)
 
 
 @pytest.mark.parametrize("state", ["INIT", "ACTIVE"])
 def test_one_that_its_condition_keeps_from_starting_is_told_at_once(monkeypatch: pytest.MonkeyPatch, state: str) -> None:
     """systemctl calls it a success. The port may be active by another manager."""
     monkeypatch.setattr(_opensm_ensure, "SETTLE_SECONDS", 60.0)
-    calls = [show(UNIT, "inactive"), ran("daemon-reload"), units(), ENABLED, ran("restart", UNIT), show(UNIT, "inactive"), CAT]
     with pytest.raises(ApplyError, match=rf"its condition ConditionPathExists={UMAD} is not met\. .*`modprobe ib_umad`"):
-        ensure(calls, INSTANCE, state=state, umad=False)
+        ensure([*STARTS, show(UNIT, "inactive"), CAT], INSTANCE, state=state, umad=False)
 
 
 def test_one_that_is_about_to_start_again_is_waited_for() -> None:
-    calls = [show(UNIT, "inactive"), ran("daemon-reload"), units(), ENABLED, ran("restart", UNIT), show(UNIT, "activating")]
     with pytest.raises(ApplyError, match="after 0 s its port"):
-        ensure(calls, INSTANCE, state="INIT")
+        ensure([*STARTS, show(UNIT, "activating")], INSTANCE, state="INIT")
 
 
-def test_a_host_that_runs_none_any_more_is_cleared(tmp_path: Path) -> None:
+def test_a_host_that_runs_none_any_more_keeps_its_own_until_a_stop_is_allowed(tmp_path: Path) -> None:
     set_up()
-    calls = [ran("daemon-reload"), units("opensm@*.service", UNIT), ran("stop", UNIT), ENABLED, ran("disable", "opensm.service")]
-    done = ensure(calls)
-    assert sorted(file.after is None for file in done.files) == [False, True, True, True, True]
-    assert 'PORTS="NONE"' in (tmp_path / "default-opensm").read_text()
-    assert not list((tmp_path / "FOLDER").iterdir())
+    there = written(tmp_path)
+    done = ensure(QUIET)
+    assert (done.changed, list(withheld(done)), list(done.withheld["stop"])) == (False, ["stop"], ["a"])
+    assert withheld(ensure(QUIET, allowed=["stop"], busy={"n1": "x"}))["stop"]["a"][-1] == "refused while hosts are in use: n1: x"
+    assert written(tmp_path) == there
+    gone = ensure([*QUIET, ran("stop", UNIT), RELOADED, SHARP_OFF], allowed=["stop"])
+    assert gone.steps == [f"stop {UNIT}"]
+    assert all(file.after is None for file in gone.files)
+    assert written(tmp_path / "FOLDER") == written(tmp_path / "UNIT_FOLDER") == []
+
+
+def test_one_that_does_not_run_is_cleared_without_leave(tmp_path: Path) -> None:
+    set_up()
+    done = ensure([units(), show(UNIT, "inactive"), RELOADED, SHARP_OFF])
+    assert (done.steps, withheld(done)) == ([], {})
+    assert written(tmp_path / "FOLDER") == written(tmp_path / "UNIT_FOLDER") == []
 
 
 def test_a_distribution_s_single_service_gets_our_command() -> None:

@@ -16,6 +16,7 @@ import resource
 import secrets
 import signal
 import socket
+import struct
 import subprocess
 import sys
 import time
@@ -510,6 +511,8 @@ def test_a_clock_that_stays_lost_is_recorded_after_the_last_attempt(fleet: Fleet
     assert (client["exit_code"], client["error"], server["exit_code"], server["error"]) == (0, None, 0, None)
     assert runner.LOST_CLOCK in client["stderr"]
     assert len(clocks.read_text()) == runner.ATTEMPTS
+    source = runner.CLOCK_SOURCE
+    assert client.get("clock_source") == (source.read_text(encoding="ascii").strip() if source.exists() else None)
 
 
 def test_the_server_s_clock_is_not_asked(fleet: Fleet) -> None:
@@ -528,6 +531,120 @@ def test_a_server_that_ends_before_it_listens(fleet: Fleet) -> None:
     assert (server["error"]["class"], server["exit_code"]) == ("listen", 1)
     assert "Unable to find the Infiniband/RoCE device" in server["stderr"]
     assert (client["error"]["class"], client["exit_code"]) == ("listen", None)
+    said = "perftest's server ended with exit code 1 before it listened: Did not detect devices"
+    assert server["error"]["detail"] == said
+    assert client["error"]["detail"] == f"node2: {said}"
+
+
+@pytest.mark.parametrize(
+    ("outputs", "line"),
+    [
+        (("", ""), ""),
+        (("----\n****\n* Waiting for client to connect... *\n WARNING: BW peak\n",), ""),
+        (("\n  \x1b[31mCouldn't\tallocate\x00 MR\x1b[0m \nmore", "other"), "Couldn't allocate MR"),
+        (("", "on stdout"), "on stdout"),
+        (("x" * 500,), "x" * 159 + "…"),
+    ],
+    ids=["nothing", "frames", "control characters", "second output", "long"],
+)
+def test_the_first_line_that_says_something(outputs: tuple[str, ...], line: str) -> None:
+    assert runner.first_line(*outputs).replace("[31m", "").replace("[0m", "").strip() == line
+
+
+@pytest.mark.parametrize("probe", [True, False])
+def test_after_a_failure_the_partner_is_probed_if_the_plan_says_so(fleet: Fleet, probe: bool) -> None:
+    fleet.plan.update({"probe": True} if probe else {}, start_deadline_seconds=1)
+    fleet.start("node1")
+    assert fleet.end("node1") == 0
+    (record,) = fleet.records("node1")
+    assert record["error"]["class"] == "dead"
+    echo = True if os.geteuid() == 0 else None
+    assert record.get("probe") == ({"echo": echo, "arp": {}} if probe else None)
+
+
+def test_a_good_measurement_is_not_followed_by_a_probe(fleet: Fleet) -> None:
+    fleet.plan["probe"] = True
+    fleet.run()
+    assert "probe" not in fleet.records("node1")[0]
+
+
+NETWORKS = """
+ip link add a0 type veth peer name $1 && ip link add a1 type veth peer name $2
+unshare -n sleep 60 & other=$!
+trap "kill $other" EXIT
+until [ "$(readlink /proc/$other/ns/net)" != "$(readlink /proc/self/ns/net)" ]; do sleep 0.05; done
+ip link set b0 netns $other; ip link set b1 netns $other
+there() { nsenter -t $other -n "$@"; }
+for rail in 0 1; do
+    ip addr add 192.168.10$rail.1/24 dev a$rail; ip link set a$rail up
+    there ip addr add 192.168.10$rail.2/24 dev b$rail; there ip link set b$rail up
+done
+there sh -c "echo $3 > /proc/sys/net/ipv4/conf/all/arp_ignore; echo 1 > /proc/sys/net/ipv4/conf/all/rp_filter"
+there ip -json link show
+exec 3<&0; "$4" -ISB "$5" <&3
+"""
+ASK = """
+import json, runpy
+runner = runpy.run_path(RUNNER)
+rails = {"rail0": "a0", "rail1": "a1"}
+answers = {rail: runner["ask_arp"](rails, f"192.168.10{rail[-1]}.2") for rail in rails}
+echo = [runner["ask_echo"](rails[rail], f"192.168.10{rail[-1]}.2") for rail in rails]
+print(json.dumps([answers, echo]))
+"""
+
+
+@pytest.mark.skipif(subprocess.run(["unshare", "-rn", "true"], check=False).returncode != 0, reason="no namespaces here")
+@pytest.mark.parametrize("arp_ignore", [0, 1])
+@pytest.mark.parametrize("ends", [("b0", "b1"), ("b1", "b0")], ids=["as planned", "exchanged"])
+def test_an_address_answers_on_the_rail_where_its_cable_ends(tmp_path: Path, ends: tuple[str, str], arp_ignore: int) -> None:
+    """Real interfaces of two network namespaces; the kernel answers, with and without arp_ignore."""
+    script = tmp_path / "ask.py"
+    script.write_text(ASK.replace("RUNNER", repr(runner.__file__)), encoding="utf-8")
+    argv = ["unshare", "-rn", "bash", "-e", "-c", NETWORKS, "networks", *ends, str(arp_ignore), sys.executable, str(script)]
+    done = subprocess.run(argv, check=True, stdout=subprocess.PIPE, text=True, timeout=60, stdin=subprocess.DEVNULL)
+    links, answers = done.stdout.strip().splitlines()
+    macs = {link["ifname"]: link["address"] for link in json.loads(links)}
+    arp, echo = json.loads(answers)
+    straight = ends == ("b0", "b1")
+    for rail, other, nic in (("rail0", "rail1", "b0"), ("rail1", "rail0", "b1")):
+        where, elsewhere = (rail, other) if straight else (other, rail)
+        assert arp[rail][where] == macs[nic]
+        assert arp[rail][elsewhere] == (None if arp_ignore else macs["b1" if nic == "b0" else "b0"])
+    assert echo == [straight, straight]
+
+
+def test_an_interface_that_is_not_there_is_not_asked() -> None:
+    assert runner.ask_arp({"rail0": "nosuch0"}, "192.0.2.1") == {}
+    assert runner.ask_arp({"rail0": "lo"}, "192.0.2.1") == {}
+
+
+@pytest.mark.parametrize(
+    ("packet", "mac"),
+    [
+        (b"", None),
+        (runner.arp_request(b"\2\0\0\0\0\1", "192.0.2.1"), None),
+        (struct.pack("!HHBBH", 1, 0x800, 6, 4, 2) + b"\2\0\0\0\0\1" + socket.inet_aton("192.0.2.1") + bytes(10), "02:00:00:00:00:01"),
+        (struct.pack("!HHBBH", 1, 0x800, 6, 4, 2) + b"\2\0\0\0\0\1" + socket.inet_aton("192.0.2.2") + bytes(10), None),
+    ],
+    ids=["nothing", "a request", "an answer", "of another address"],
+)
+def test_answers_to_arp(packet: bytes, mac: str | None) -> None:
+    assert runner.arp_answer(packet, "192.0.2.1") == mac
+
+
+def test_a_probe_by_arp_tells_nobody_an_address_of_its_sender() -> None:
+    packet = runner.arp_request(b"\2\0\0\0\0\1", "192.0.2.1")
+    assert packet[8:18] == b"\2\0\0\0\0\1" + bytes(4)
+
+
+def test_the_interface_of_a_gid(tmp_path: Path) -> None:
+    ndevs = tmp_path / "mlx5_0/ports/1/gid_attrs/ndevs"
+    ndevs.mkdir(parents=True)
+    (ndevs / "3").write_text("ens1np0\n")
+    profile = {"device": "mlx5_0", "port": 1, "gid_index": 3}
+    assert runner.rail_netdev(profile, tmp_path) == "ens1np0"
+    assert runner.rail_netdev({**profile, "gid_index": 4}, tmp_path) is None
+    assert runner.rail_netdev({**profile, "gid_index": None}, tmp_path) is None
 
 
 @pytest.mark.parametrize("fleet", [(2, 3)], indirect=True)

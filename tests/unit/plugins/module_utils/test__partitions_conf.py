@@ -8,20 +8,28 @@ from __future__ import annotations
 
 import pytest
 
+from ansible_collections.rdma.cluster.plugins.module_utils._errors import ParseError
 from ansible_collections.rdma.cluster.plugins.module_utils._partitions_conf import (
+    FabricPort,
+    Loss,
     Partition,
     PartitionPort,
     everybody,
+    keys_of,
+    losses,
+    parse_partitions,
     render_partitions,
     table_key,
+    with_default_of,
 )
 
 A, B = "0x0002c9030002fb05", "0x0002c9030002fb06"
 TENANT = Partition("training", 0x0101, [PartitionPort(A, "full", "n1 mlx5_0"), PartitionPort(B, "limited", "n2 mlx5_0")])
 
 
-def test_a_tenant_makes_the_default_partition_limited() -> None:
-    assert render_partitions("a", [TENANT]) == (
+def test_a_default_partition_is_limited_only_where_that_is_given() -> None:
+    assert "\nDefault=0x7fff, ipoib, mtu=4 :\n    ALL=full ;\n" in render_partitions("a", [TENANT])
+    assert render_partitions("a", [TENANT], "limited") == (
         "# Managed by rdma.cluster: the partitions of plane a.\n"
         "\n"
         "Default=0x7fff, ipoib, mtu=4 :\n"
@@ -71,3 +79,54 @@ def test_what_is_no_key_or_no_mtu_is_refused(partition: Partition) -> None:
 
 def test_the_bit_of_full_members() -> None:
     assert (table_key(0x101, "full"), table_key(0x101, "limited")) == (0x8101, 0x0101)
+
+
+def keys(text: str | None, guid: str, **more: object) -> dict[int, str]:
+    return keys_of(None if text is None else parse_partitions(text), FabricPort(guid, **more))  # type: ignore[arg-type]
+
+
+def test_a_rendered_file_is_parsed_into_the_same_members() -> None:
+    text = render_partitions("a", [TENANT], "limited")
+    assert [keys(text, guid) for guid in (A, B, "0x9")] == [
+        {0x7FFF: "limited", 0x101: "full"},
+        {0x7FFF: "limited", 0x101: "limited"},
+        {0x7FFF: "limited"},
+    ]
+    assert keys(text, "0x9", is_manager=True) == {0x7FFF: "full"}
+
+
+def test_opensm_s_own_words() -> None:
+    """The last word on a port counts; a file that does not name the default partition leaves everybody limited in it."""
+    text = (
+        "# x\nstore = 0x8002, defmember=full : ALL_CAS, SELF=limited, 0x2c9030002fb05=limited,\n mgid=ff12::1, sl=3 ; "
+        "0x3 : ALL_SWITCHES=both;"
+    )
+    assert keys(text, A) == {0x7FFF: "limited", 2: "limited"}
+    assert keys(text, B) == {0x7FFF: "limited", 2: "full"}
+    assert keys(text, B, is_manager=True) == {0x7FFF: "full", 2: "limited"}
+    assert keys(text, "0x9", kind="switch") == {0x7FFF: "limited", 3: "full"}
+    assert keys(None, A) == {0x7FFF: "full"}
+
+
+@pytest.mark.parametrize(
+    "text",
+    ["a=0x1", "a : ALL ;", "a=0x8000 : ALL ;", "a=0x1 : ALL=half ;", "a=0x1 : node3 ;", "a=0x1, defmember=x : ALL ;"],
+    ids=["no-colon", "no-key", "key-0", "membership", "port", "defmember"],
+)
+def test_what_opensm_would_not_read_is_an_error(text: str) -> None:
+    with pytest.raises(ParseError, match=r"partitions\.conf"):
+        parse_partitions(text)
+
+
+def test_what_a_port_loses() -> None:
+    before = {0x7FFF: "full", 0x101: "full", 0x102: "limited"}
+    assert losses(A, before, {**before, 0x103: "full"}) == []
+    assert losses(A, before, {0x7FFF: "limited", 0x102: "full"}) == [Loss(A, 0x101, "full", None), Loss(A, 0x7FFF, "full", "limited")]
+    assert [str(each) for each in losses(A, before, {0x7FFF: "limited", 0x102: "full"})] == ["loses 0x0101 (full)", "0x7fff full → limited"]
+
+
+def test_a_limited_default_partition_stays_where_nothing_is_said() -> None:
+    limited, full = (render_partitions("a", [TENANT], each) for each in ("limited", "full"))
+    assert with_default_of(full, limited) == limited
+    assert with_default_of(full, full) == full
+    assert with_default_of(full, "") == full

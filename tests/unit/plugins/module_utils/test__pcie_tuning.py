@@ -12,7 +12,7 @@ import pytest
 
 from ansible_collections.rdma.cluster.plugins.module_utils._pci_config import parse_config
 from ansible_collections.rdma.cluster.plugins.module_utils._pci_port import SysfsPort
-from ansible_collections.rdma.cluster.plugins.module_utils._pcie_tuning import apply, bridges_between, card_functions, survey
+from ansible_collections.rdma.cluster.plugins.module_utils._pcie_tuning import Applied, apply, bridges_between, card_functions, survey
 from ansible_collections.rdma.cluster.plugins.module_utils._pcie_wish import ACS, MRRS, Wish
 from ansible_collections.rdma.cluster.plugins.module_utils._sysroot import SysRoot
 from tests.unit.config_space import ACS as ACS_AT
@@ -62,7 +62,7 @@ def test_read_requests_of_all_functions_of_the_card_and_of_nothing_else(tmp_path
     ]
     assert (found.payload, found.left, found.problems, found.acs) == ({NIC: 256, SECOND: 256}, [], [], "leave")
     assert spaces(root) == before
-    assert apply(found.settings, SysfsPort(str(root))) == []
+    assert apply(found.settings, SysfsPort(str(root))) == Applied()
     # 0x293f -> 0x593f: bits 14:12 alone, which the upper byte has.
     assert changed_bytes(root, before) == {address: {DEVICE_CONTROL + 1: (0x29, 0x59)} for address in (NIC, SECOND)}
     again = survey(Wish((NIC,), 4096, "leave"), SysRoot(str(root)), SysfsPort(str(root)))
@@ -73,7 +73,7 @@ def test_read_requests_of_all_functions_of_the_card_and_of_nothing_else(tmp_path
 def test_each_size_is_its_code(tmp_path: Path, size: int, code: int) -> None:
     root = pcie_host(tmp_path / "host")
     port = SysfsPort(str(root))
-    assert apply(survey(Wish((NIC,), size, "leave"), SysRoot(str(root)), port).settings, port) == []
+    assert apply(survey(Wish((NIC,), size, "leave"), SysRoot(str(root)), port).settings, port) == Applied()
     assert int.from_bytes(port.read(NIC, DEVICE_CONTROL, 2), "little") == CONTROL & 0x8FFF | code << 12
     decoded = parse_config(config_of(root, NIC)).pcie
     assert decoded is not None
@@ -89,7 +89,7 @@ def test_on_bare_metal_what_redirects_goes_and_the_rest_stays(tmp_path: Path) ->
     assert [setting.to_dict() for setting in found.settings] == [
         {"address": address, "setting": ACS, "old": guarded, "new": ["TransBlk"]} for address in (ROOT_PORT, ABOVE_NIC, ABOVE_GPU)
     ]
-    assert apply(found.settings, SysfsPort(str(root))) == []
+    assert apply(found.settings, SysfsPort(str(root))) == Applied()
     assert changed_bytes(root, before) == {address: {ACS_CONTROL: (0x1F, 0x02)} for address in (ROOT_PORT, ABOVE_NIC, ABOVE_GPU)}
     assert survey(Wish((NIC,), None, "bare_metal"), SysRoot(str(root)), SysfsPort(str(root))).different == []
 
@@ -142,20 +142,27 @@ def test_which_functions_and_bridges_belong_to_a_card(tmp_path: Path) -> None:
 def test_a_write_that_is_ignored_is_seen_at_the_read_back(tmp_path: Path) -> None:
     root = pcie_host(tmp_path / "host")
     port = DeafPort(str(root))
-    failures = apply(survey(Wish((NIC,), 4096, "auto"), SysRoot(str(root)), port).settings, port)
-    assert len(failures) == 5
-    assert failures[0] == (
-        f"{NIC} read requests of 4096 bytes were written, and read requests of 512 bytes are read back: "
-        "the device ignores the write, as those that QEMU makes up do"
+    done = apply(survey(Wish((NIC,), 4096, "auto"), SysRoot(str(root)), port).settings, port)
+    assert (len(done.failures), done.refused) == (5, [])
+    assert done.failures[0] == (
+        f"{NIC} MRRS of 4096 bytes was written, and MRRS of 512 bytes is read back: "
+        "the device ignores the write, as devices that QEMU emulates do"
     )
-    assert failures[2].startswith(f"{ROOT_PORT} ACS TransBlk were written, and ACS SrcValid, TransBlk, ReqRedir")
+    assert done.failures[2].startswith(f"{ROOT_PORT} ACS TransBlk was written, and ACS SrcValid, TransBlk, ReqRedir")
 
 
-def test_a_kernel_that_is_locked_down_says_so(tmp_path: Path) -> None:
+def test_a_write_that_the_kernel_refuses_is_told_apart_from_a_failure(tmp_path: Path) -> None:
     root = pcie_host(tmp_path / "host")
     port = LockedPort(str(root))
-    failures = apply(survey(Wish((OTHER,), 4096, "leave"), SysRoot(str(root)), port).settings, port)
-    assert failures == [f"{OTHER}: the kernel forbids to write PCI configuration space while it is locked down, as Secure Boot makes it"]
+    done = apply(survey(Wish((OTHER,), 4096, "leave"), SysRoot(str(root)), port).settings, port)
+    assert ([setting.address for setting in done.refused], done.failures) == ([OTHER], [])
+
+
+def test_mrrs_of_some_cards_only(tmp_path: Path) -> None:
+    root = pcie_host(tmp_path / "host")
+    found = survey(Wish((NIC, OTHER), 4096, "leave", (OTHER,)), SysRoot(str(root)), SysfsPort(str(root)))
+    assert [setting.address for setting in found.settings] == [OTHER]
+    assert sorted(found.payload) == [NIC, SECOND, OTHER]
 
 
 def test_what_is_not_there_or_has_no_settings_of_its_own(tmp_path: Path) -> None:

@@ -21,7 +21,7 @@ from ansible_collections.rdma.cluster.plugins.module_utils._pcie_tuning_service 
 from ansible_collections.rdma.cluster.plugins.module_utils._pcie_wish import Wish, make_wish, parse_wish, write_wish
 from ansible_collections.rdma.cluster.plugins.module_utils._sysroot import SysRoot
 from tests.unit.fakes import Call, FakeRunner
-from tests.unit.pcie_host import ABOVE_NIC, CONTROL, NIC, SECOND, DeafPort, config_of, pcie_host
+from tests.unit.pcie_host import ABOVE_NIC, CONTROL, NIC, OTHER, SECOND, DeafPort, LockedPort, config_of, pcie_host
 
 SHOW = ["systemctl", "show", "--property=Id,ActiveState,UnitFileState", UNIT]
 NEW: Call = (SHOW, 0, f"Id={UNIT}\nActiveState=inactive\nUnitFileState=\n", "")
@@ -47,6 +47,18 @@ class Host:
         runner.assert_done()
         return result
 
+    def lock(self, state: str = "integrity") -> None:
+        """Put the kernel into lockdown, or make it one that has none ("none")."""
+        file = self.root / "sys/kernel/security/lockdown"
+        file.parent.mkdir(parents=True, exist_ok=True)
+        words = ("none", "integrity", "confidentiality")
+        file.write_text(" ".join(f"[{word}]" if word == state else word for word in words) + "\n")
+
+    def run_job(self) -> None:
+        """A step of a Slurm job."""
+        (self.root / "proc/4711").mkdir(parents=True)
+        (self.root / "proc/4711/comm").write_text("slurmstepd\n")
+
     def boot(self) -> subprocess.CompletedProcess[str]:
         """What the unit runs, with nothing of this clone in reach."""
         command = [sys.executable, "-I", str(self.files / "pcie_tuning.pyz"), "--config", str(self.files / "pcie.json")]
@@ -70,9 +82,7 @@ def test_the_first_run_writes_files_and_settings_and_runs_the_unit(host: Host) -
     assert json.loads((host.files / "pcie.json").read_text()) == {"nics": [NIC], "mrrs_bytes": 4096, "acs": "bare_metal"}
     assert [(diff["before"], diff["after"]) for diff in result.diffs if diff["after_header"] == UNIT] == [("", "enabled\nstarted\n")]
     settings = [(diff["after_header"], diff["before"], diff["after"]) for diff in result.diffs if " of " in diff["after_header"]]
-    assert settings[:2] == [
-        (f"read requests of {address}", "read requests of 512 bytes\n", "read requests of 4096 bytes\n") for address in (NIC, SECOND)
-    ]
+    assert settings[:2] == [(f"MRRS of {address}", "MRRS of 512 bytes\n", "MRRS of 4096 bytes\n") for address in (NIC, SECOND)]
     assert (settings[3][0], settings[3][2]) == (f"ACS of {ABOVE_NIC}", "ACS TransBlk\n")
     told = result.to_dict()
     assert (told["acs"], told["payload_bytes"], len(told["functions"])) == ("bare_metal", {NIC: 256, SECOND: 256}, 5)
@@ -87,7 +97,7 @@ def test_the_boot_applies_the_same_file_with_the_same_code(host: Host) -> None:
     assert config_of(host.root, NIC) != tuned[NIC]
     first = host.boot()
     assert (first.returncode, first.stderr) == (0, "")
-    assert first.stdout.splitlines()[0] == f"{NIC} read requests of 4096 bytes"
+    assert first.stdout.splitlines()[0] == f"{NIC} MRRS of 4096 bytes"
     assert {address: config_of(host.root, address) for address in tuned} == tuned
     assert host.boot().stdout == ""
 
@@ -98,7 +108,7 @@ def test_the_boot_fails_where_a_card_is_gone_and_does_the_others(host: Host) -> 
     (host.files / "pcie.json").write_text(write_wish(Wish((NIC, "0000:99:00.0"), 4096, "leave")))
     done = host.boot()
     assert (done.returncode, done.stderr) == (1, "there is no PCI function 0000:99:00.0\n")
-    assert f"{NIC} read requests of 4096 bytes" in done.stdout
+    assert f"{NIC} MRRS of 4096 bytes" in done.stdout
     (host.files / "pcie.json").write_text("{}")
     done = host.boot()
     assert done.returncode == 1
@@ -110,7 +120,7 @@ def test_drift_is_mended_without_touching_the_service(host: Host) -> None:
     SysfsPort(str(host.root)).write_word(SECOND, 0x68, CONTROL)
     result = host.ensure(RUNNING)
     assert [setting.address for setting in result.found.different] == [SECOND]
-    assert [diff["after_header"] for diff in result.diffs] == [f"read requests of {SECOND}"]
+    assert [diff["after_header"] for diff in result.diffs] == [f"MRRS of {SECOND}"]
 
 
 def test_another_wish_runs_the_unit_with_its_new_file(host: Host) -> None:
@@ -129,14 +139,16 @@ def test_check_mode_writes_and_runs_nothing(host: Host) -> None:
 
 
 def test_settings_that_do_not_stick_fail_with_all_that_did_not(host: Host) -> None:
-    with pytest.raises(ApplyError, match=rf"{NIC} read requests of 4096 bytes were written.*; {SECOND} read requests.*QEMU"):
-        host.ensure(NEW, port=DeafPort(str(host.root)))
+    with pytest.raises(ApplyError, match=rf"{NIC} MRRS of 4096 bytes was written.*; {SECOND} MRRS.*QEMU"):
+        host.ensure(port=DeafPort(str(host.root)))
+    # A unit that is known to fail is not installed.
+    assert not host.files.exists()
     assert host.ensure(NEW, port=DeafPort(str(host.root)), check_mode=True).changed
 
 
 def test_a_card_that_is_gone_is_an_error_and_the_others_are_done(host: Host) -> None:
     with pytest.raises(ApplyError, match=r"^there is no PCI function 0000:99:00.0$"):
-        host.ensure(NEW, wish=Wish((NIC, "0000:99:00.0"), 4096, "leave"))
+        host.ensure(wish=Wish((NIC, "0000:99:00.0"), 4096, "leave"))
     assert int.from_bytes(config_of(host.root, NIC)[0x68:0x6A], "little") == 0x593F
 
 
@@ -155,6 +167,84 @@ def test_a_wish_for_nothing_removes_the_service_and_leaves_the_settings(host: Ho
     assert list(host.files.iterdir()) == []
     assert config_of(host.root, NIC) == tuned
     assert not host.ensure(NEW, wish=wish).changed
+
+
+LOCKED_REASON = "kernel lockdown (integrity) forbids writes to PCI configuration space"
+REMOVED = (systemctl("disable", "--now", UNIT), systemctl("daemon-reload"))
+
+
+def test_in_lockdown_nothing_is_written_and_no_unit_is_left(host: Host) -> None:
+    host.ensure(NEW, systemctl("enable", UNIT), systemctl("restart", UNIT))
+    pcie_host(host.root)
+    host.lock()
+    before = {address: config_of(host.root, address) for address in (NIC, SECOND, ABOVE_NIC)}
+    result = host.ensure(RUNNING, *REMOVED, port=LockedPort(str(host.root)))
+    assert result.changed
+    assert list(host.files.iterdir()) == []
+    assert result.withheld["mrrs"] == (
+        f"{NIC} MRRS of 512 bytes → MRRS of 4096 bytes, {SECOND} MRRS of 512 bytes → MRRS of 4096 bytes; {LOCKED_REASON}"
+    )
+    assert result.withheld["acs_write"].endswith(LOCKED_REASON)
+    assert {diff["after_header"] for diff in result.diffs} == {*(each.path for each in result.service.files), UNIT}
+    again = host.ensure(NEW, port=LockedPort(str(host.root)))
+    assert (again.changed, again.withheld) == (False, result.withheld)
+    assert {address: config_of(host.root, address) for address in before} == before
+
+
+def test_a_refused_write_counts_as_lockdown_where_its_state_cannot_be_read(host: Host) -> None:
+    result = host.ensure(NEW, port=LockedPort(str(host.root)))
+    assert (result.changed, host.files.exists()) == (False, False)
+    assert "the kernel refuses the write" in result.withheld["mrrs"]
+    host.lock("none")
+    with pytest.raises(ApplyError, match=rf"{NIC}: the kernel refuses the write"):
+        host.ensure(port=LockedPort(str(host.root)))
+    assert not host.files.exists()
+
+
+@pytest.mark.parametrize("check_mode", [True, False])
+def test_nothing_is_written_while_a_job_is_there(host: Host, check_mode: bool) -> None:
+    host.run_job()
+    before = {address: config_of(host.root, address) for address in (NIC, SECOND, ABOVE_NIC)}
+    result = host.ensure(check_mode=check_mode)
+    assert (result.changed, result.diffs, host.files.exists()) == (False, [], False)
+    assert set(result.to_dict()["withheld"]) == {"mrrs", "acs_write"}
+    assert result.withheld["mrrs"].endswith("; job process 4711 (slurmstepd)")
+    assert {address: config_of(host.root, address) for address in before} == before
+
+
+def test_a_job_does_not_keep_the_service_from_a_host_that_has_the_settings(host: Host) -> None:
+    host.ensure(NEW, systemctl("enable", UNIT), systemctl("restart", UNIT))
+    host.run_job()
+    (host.files / UNIT).unlink()
+    result = host.ensure(RUNNING, systemctl("daemon-reload"), systemctl("restart", UNIT))
+    assert (result.withheld, [change.path for change in result.service.files]) == ({}, [str(host.files / UNIT)])
+
+
+def test_lockdown_that_is_enabled_later_does_not_fail_the_boot(host: Host) -> None:
+    host.ensure(NEW, systemctl("enable", UNIT), systemctl("restart", UNIT))
+    pcie_host(host.root)
+    host.lock("confidentiality")
+    before = config_of(host.root, NIC)
+    done = host.boot()
+    assert (done.returncode, done.stderr) == (0, "")
+    assert done.stdout.splitlines()[0] == (
+        f"{NIC} keeps MRRS of 512 bytes instead of MRRS of 4096 bytes: "
+        "kernel lockdown (confidentiality) forbids writes to PCI configuration space"
+    )
+    assert config_of(host.root, NIC) == before
+    # Another failure still is one.
+    (host.files / "pcie.json").write_text(write_wish(Wish((NIC, "0000:99:00.0"), 4096, "leave")))
+    assert host.boot().returncode == 1
+
+
+def test_mrrs_of_some_cards_is_kept_in_the_file(host: Host) -> None:
+    wish = Wish((NIC, OTHER), 4096, "leave", (OTHER,))
+    host.ensure(NEW, systemctl("enable", UNIT), systemctl("restart", UNIT), wish=wish)
+    assert parse_wish((host.files / "pcie.json").read_text()) == wish
+    assert int.from_bytes(config_of(host.root, NIC)[0x68:0x6A], "little") == CONTROL
+    assert int.from_bytes(config_of(host.root, OTHER)[0x68:0x6A], "little") == CONTROL & 0x8FFF | 5 << 12
+    with pytest.raises(ParseError, match=rf"mrrs_nics: {OTHER} is not in nics"):
+        make_wish([NIC], 4096, "leave", [OTHER])
 
 
 def test_the_unit_runs_what_is_installed() -> None:

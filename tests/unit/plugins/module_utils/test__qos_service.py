@@ -106,7 +106,11 @@ def test_what_takes_a_link_down_is_withheld_and_told(root: Path) -> None:
     result = ensure(machine, NIC, toggle_allowed=False)
     assert (result.withheld, result.written) == ({NAME: ["pfc"]}, {NAME: [name for name in ALL if name != "pfc"]})
     assert f"pfc of {NAME}" not in headers(result)
+    # The unit would take the link down, so it is enabled for the next boot and not started.
+    assert machine.did == ["daemon-reload", f"enable {UNIT}"]
     assert not ensure(machine, NIC, toggle_allowed=False).changed
+    assert ensure(machine, NIC, toggle_allowed=True).written == {NAME: ["pfc"]}
+    assert machine.did[-1] == f"restart {UNIT}"
 
 
 def test_a_nic_that_fails_does_not_keep_the_others_from_it(root: Path) -> None:

@@ -70,7 +70,9 @@ def test_soft_roce_devices(tmp_path: Path) -> None:
                 "width": 1,
                 "speed": "SDR",
                 "active_mtu_bytes": None,
+                "active_mtu_error": None,
                 "optic": None,
+                "optic_unread": None,
                 "pkeys": None,
                 "rocev2": {"10.10.1.1": 1},
                 "lid": None,
@@ -137,7 +139,9 @@ def test_a_nic_with_two_ports(tmp_path: Path) -> None:
                 "width": 2,
                 "speed": "NDR",
                 "active_mtu_bytes": None,
+                "active_mtu_error": None,
                 "optic": None,
+                "optic_unread": None,
                 "pkeys": None,
                 "rocev2": {"10.10.1.2": 11},
                 "lid": None,
@@ -192,7 +196,9 @@ def test_what_a_device_does_not_tell_is_none(tmp_path: Path) -> None:
         "gids": [],
         "rocev2": {},
         "active_mtu_bytes": None,
+        "active_mtu_error": None,
         "optic": None,
+        "optic_unread": None,
         "pkeys": None,
         "counters": {},
         "hw_counters": {},
@@ -332,17 +338,29 @@ DEVINFO = """hca_id:\tmlx5_0
 """
 
 
+MISSING = "`ibv_devinfo` prints no active_mtu for {}"
+
+
 @pytest.mark.parametrize(
-    ("answer", "mtu_bytes"), [((0, DEVINFO), 2048), ((255, "No IB devices found\n"), None), ((0, "Failed to get IB devices list"), None)]
+    ("answer", "mtu_bytes", "why"),
+    [
+        ((0, DEVINFO), 2048, None),
+        ((255, "No IB devices found\n"), None, "`ibv_devinfo` failed: No IB devices found"),
+        ((0, "Failed to get IB devices list"), None, "Failed to get IB devices list"),
+    ],
 )
-def test_the_mtu_of_a_port_is_asked_of_libibverbs(tmp_path: Path, answer: tuple[int, str], mtu_bytes: int | None) -> None:
+def test_the_mtu_of_a_port_is_asked_of_libibverbs(tmp_path: Path, answer: tuple[int, str], mtu_bytes: int | None, why: str | None) -> None:
     runner = FakeRunner([(["ip", "-json", "-details", "address", "show"], 0, "[]", ""), (["ibv_devinfo"], *answer, "")])
 
     facts = to_dict(gather(SysRoot(str(mlx5_machine(tmp_path))), runner, Asked(frozenset({"netdevs"})), SilentPort()))
 
     runner.assert_done()
-    ports = [device["ports"]["1"]["active_mtu_bytes"] for device in facts["devices"].values()]
-    assert ports == [mtu_bytes, None]
+    ports = {name: device["ports"]["1"] for name, device in facts["devices"].items()}
+    assert [port["active_mtu_bytes"] for port in ports.values()] == [mtu_bytes, None]
+    first, second = ports.values()
+    assert (first["active_mtu_error"] or "").find(why or "") >= 0
+    assert (first["active_mtu_error"] is None) is (why is None)
+    assert second["active_mtu_error"] == (first["active_mtu_error"] or MISSING.format(list(ports)[1]))
 
 
 MSTLINK = ["mstlink", "-d", "0000:3d:00.0", "-m"]

@@ -57,7 +57,7 @@ def sys(tmp_path: Path) -> SysRoot:
 
 def test_only_what_differs_is_set(rules: Path, sys: SysRoot) -> None:
     driver = Driver()
-    result = ensure_rings([RAIL0, RAIL1], runner=driver, port=driver, sys=sys, reset_allowed=True, check_mode=False)
+    result = ensure_rings([RAIL0, RAIL1], runner=driver, port=driver, sys=sys, refused="", check_mode=False)
     assert driver.ran == [("ethtool", "-G", "ens1", "rx", "256", "tx", "1024"), ("ethtool", "-G", "ens2", "tx", "512")]
     assert result.told == {"ens1": ("rx 256, tx 256", "rx 256, tx 1024"), "ens2": ("tx 256", "tx 512")}
     # rx of ens1 is as it shall be, and has no line.
@@ -69,22 +69,22 @@ def test_only_what_differs_is_set(rules: Path, sys: SysRoot) -> None:
         'ACTION=="add", SUBSYSTEM=="net", KERNELS=="0000:21:00.0", RUN+="/usr/sbin/ethtool -G $name rx 256 tx 1024"',
         'ACTION=="add", SUBSYSTEM=="net", ATTR{address}=="52:54:00:1a:01:01", RUN+="/usr/sbin/ethtool -G $name tx 512"',
     ]
-    again = ensure_rings([RAIL0, RAIL1], runner=driver, port=driver, sys=sys, reset_allowed=True, check_mode=False)
+    again = ensure_rings([RAIL0, RAIL1], runner=driver, port=driver, sys=sys, refused="", check_mode=False)
     assert (again.changed, len(driver.ran)) == (False, 2)
 
 
 def test_without_leave_the_boot_is_provided_for_and_the_link_left(rules: Path, sys: SysRoot) -> None:
     driver = Driver()
-    result = ensure_rings([RAIL0], runner=driver, port=driver, sys=sys, reset_allowed=False, check_mode=False)
+    result = ensure_rings([RAIL0], runner=driver, port=driver, sys=sys, refused="not allowed", check_mode=False)
     assert (result.changed, result.live, driver.ran, rules.exists()) == (True, {}, [], True)
-    assert result.withheld == ["ens1: rx 256, tx 256, wished rx 256, tx 1024"]
-    assert not ensure_rings([RAIL0], runner=driver, port=driver, sys=sys, reset_allowed=False, check_mode=False).changed
+    assert result.withheld == ["ens1: rx 256, tx 256, requested rx 256, tx 1024 (not allowed)"]
+    assert not ensure_rings([RAIL0], runner=driver, port=driver, sys=sys, refused="not allowed", check_mode=False).changed
 
 
-@pytest.mark.parametrize("reset_allowed", [True, False])
-def test_check_mode_shows_all_and_sets_nothing(rules: Path, sys: SysRoot, reset_allowed: bool) -> None:
+@pytest.mark.parametrize("refused", ["", "not allowed"])
+def test_check_mode_shows_all_and_sets_nothing(rules: Path, sys: SysRoot, refused: str) -> None:
     driver = Driver()
-    result = ensure_rings([RAIL0], runner=driver, port=driver, sys=sys, reset_allowed=reset_allowed, check_mode=True)
+    result = ensure_rings([RAIL0], runner=driver, port=driver, sys=sys, refused=refused, check_mode=True)
     assert (driver.ran, rules.exists()) == ([], False)
     assert [diff["after_header"] for diff in result.diffs] == [str(rules), "tx ring of ens1"]
 
@@ -93,20 +93,20 @@ def test_a_length_that_does_not_stick_is_an_error(sys: SysRoot) -> None:
     driver = Driver(rounds=True)
     odd = RailRings("rail0", {"pci": "0000:21:00.0"}, "ens1", None, 1000)
     with pytest.raises(ApplyError, match=r"`ethtool -G ens1 tx 1000` succeeded, and the rings are tx 1024"):
-        ensure_rings([odd], runner=driver, port=driver, sys=sys, reset_allowed=True, check_mode=False)
+        ensure_rings([odd], runner=driver, port=driver, sys=sys, refused="", check_mode=False)
 
 
 def test_a_refusal_is_an_error_in_the_words_of_ethtool(sys: SysRoot) -> None:
     refusal = FakeRunner([(["ethtool", "-G", "ens1", "rx", "256", "tx", "1024"], 1, "", "netlink error: Invalid argument")])
     with pytest.raises(ApplyError, match="failed: netlink error: Invalid argument"):
-        ensure_rings([RAIL0], runner=refusal, port=Driver(), sys=sys, reset_allowed=True, check_mode=False)
+        ensure_rings([RAIL0], runner=refusal, port=Driver(), sys=sys, refused="", check_mode=False)
 
 
 def test_a_link_that_does_not_come_back_is_waited_for_and_left_to_its_gate(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     carriers = iter([True, False, False, True])
     monkeypatch.setattr(_rings, "has_carrier", lambda _name, _sys: next(carriers))
     driver = Driver()
-    ensure_rings([RAIL0], runner=driver, port=driver, sys=SysRoot(str(tmp_path)), reset_allowed=True, check_mode=False)
+    ensure_rings([RAIL0], runner=driver, port=driver, sys=SysRoot(str(tmp_path)), refused="", check_mode=False)
     assert list(carriers) == []
 
 

@@ -100,6 +100,19 @@ def test_a_link_that_is_still_missing_is_an_error(state: dict[str, Any]) -> None
         ensure_soft_links([LINK], runner=runner, check_mode=False)
 
 
+def test_a_device_on_another_nic_stays_while_the_host_is_in_use(
+    paths: Path, state: dict[str, Any], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(_soft_link_runner, "parent_of", lambda name: "ens9")
+    result = ensure_soft_links([LINK], runner=FakeRunner([]), check_mode=False, refused="job process 812 (slurmstepd)")
+    assert (result.changed, result.withheld, list(paths.iterdir())) == (False, ("rxe_rail0",), [])
+    # A missing device interrupts nobody, so it is created on a host in use as well.
+    monkeypatch.setattr(_soft_link_runner, "parent_of", lambda name: None)
+    state["right"] = [False, True]
+    runner = FakeRunner([NEW, systemctl("enable", UNIT), systemctl("restart", UNIT)])
+    assert ensure_soft_links([LINK], runner=runner, check_mode=False, refused="job process 812 (slurmstepd)").created == ["rxe_rail0"]
+
+
 def test_no_links_removes_the_files(paths: Path, state: dict[str, Any]) -> None:
     (paths / "links.json").write_text("[]")
     (paths / UNIT).write_text("[Unit]\n")

@@ -65,12 +65,12 @@ DKMS = f"""
     /var/lib/dkms/mlnx-ofed-kernel/kernel-{KERNEL}-x86_64 -> 24.10/{KERNEL}/x86_64
 """
 OFED_MACHINE = f"""
-    {LIB}/modules.dep: x
+    {LIB}/modules.dep: kernel/fs/ext4/ext4.ko:
     {LIB}/kernel/net/x.ko: x
     {LIB}/build/Makefile: x
-    /lib/modules/6.8.0-60-generic/modules.dep: x
+    /lib/modules/6.8.0-60-generic/modules.dep: kernel/fs/ext4/ext4.ko:
     /lib/modules/6.8.0-60-generic/kernel/net/x.ko: x
-    /lib/modules/6.8.0-1013-aws/modules.dep: x
+    /lib/modules/6.8.0-1013-aws/modules.dep: kernel/fs/ext4/ext4.ko:
     /lib/modules/6.8.0-1013-aws/kernel/net/x.ko: x
     /usr/bin/ofed_info: {OFED_INFO.replace(chr(10), chr(92) + "n")}
     /etc/os-release: ID=ubuntu
@@ -239,6 +239,7 @@ def test_a_machine_without_anything(tmp_path: Path) -> None:
         "driver_files": {},
         "last_build": None,
         "arch": platform.machine(),
+        "lockdown": None,
         "uses": None,
     }
 

@@ -195,10 +195,10 @@ def test_the_space_is_that_of_the_filesystem_at_the_end_of_a_link(tmp_path: Path
     def statvfs(path: str) -> os.statvfs_result:
         asked.append(path)
         # f_bsize f_frsize f_blocks f_bfree f_bavail f_files f_ffree f_favail f_flag f_namemax
-        return os.statvfs_result((65536, 4096, 1000, 300, 250, 0, 0, 0, 0, 255))
+        return os.statvfs_result((65536, 4096, 1000, 300, 250, 70, 60, 50, 0, 255))
 
     monkeypatch.setattr(os, "statvfs", statvfs)
-    assert sys.space("/var") == (250 * 4096, 1000 * 4096)
+    assert sys.space("/var") == (250 * 4096, 1000 * 4096, 50, 70)
     assert asked == [f"{tmp_path}/real"]
 
 

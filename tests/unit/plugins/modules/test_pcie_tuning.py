@@ -64,8 +64,8 @@ def call(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, tm
 def test_told_written_and_left_alone(call: Any) -> None:
     shown = call([NEW], mrrs_bytes=4096, _ansible_check_mode=True, _ansible_diff=True)
     assert shown["changed"]
-    assert [diff["after_header"] for diff in shown["diff"][-2:]] == [f"read requests of {address}" for address in (NIC, SECOND)]
-    assert {diff["after"] for diff in shown["diff"][-2:]} == {"read requests of 4096 bytes\n"}
+    assert [diff["after_header"] for diff in shown["diff"][-2:]] == [f"MRRS of {address}" for address in (NIC, SECOND)]
+    assert {diff["after"] for diff in shown["diff"][-2:]} == {"MRRS of 4096 bytes\n"}
     written = call(STARTED, mrrs_bytes=4096)
     assert written["changed"]
     assert written["functions"] == [{"address": address, "setting": "mrrs_bytes", "old": 512, "new": 4096} for address in (NIC, SECOND)]
@@ -76,6 +76,6 @@ def test_told_written_and_left_alone(call: Any) -> None:
 
 
 def test_refused(call: Any) -> None:
-    assert "read requests of 512 bytes are read back" in call([NEW], deaf=True, mrrs_bytes=4096)["msg"]
+    assert "MRRS of 512 bytes is read back" in call([], deaf=True, mrrs_bytes=4096)["msg"]
     assert call([], nics=["eth0"], mrrs_bytes=4096)["msg"].startswith("not a PCI address: 'eth0'")
     assert "value of mrrs_bytes must be one of: 128, 256" in call([], mrrs_bytes=300)["msg"]

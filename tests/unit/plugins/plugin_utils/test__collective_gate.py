@@ -228,3 +228,22 @@ def test_a_repeat_that_is_not_well_is_a_warning(folder: RunFolder) -> None:
     data["runs"].append(run(HOSTS, slow("node1")))
     folder.write_json(LADDER, data)
     assert told(judged(folder)) == [("node1", "collective.jitter", "warning")]
+
+
+def test_a_device_that_is_missing_comes_first_where_a_run_failed(folder: RunFolder) -> None:
+    hosts = known()
+    hosts["node3"]["intent"]["collectives"]["environment"] = {"NCCL_IB_HCA": "=rxe_rail0,mlx5_99"}
+    climbed(folder, slow("node3"))
+    found = judged(folder, hosts=hosts)
+    first = found["node3"][0]
+    assert (first.check, first.subject, first.status) == ("collective.hcas", "NCCL_IB_HCA", "error")
+    assert first.observed.startswith("NCCL_IB_HCA==rxe_rail0,mlx5_99 names mlx5_99; there are rxe_rail0")
+    assert "rdma_collectives.environment.NCCL_IB_HCA of node3" in first.remedy
+    assert not any(each.subject == "NCCL_IB_HCA" for host in ("node1", "node2") for each in found[host])
+
+
+def test_a_missing_device_is_not_told_where_all_runs_are_well(folder: RunFolder) -> None:
+    hosts = known()
+    hosts["node3"]["intent"]["collectives"]["environment"] = {"NCCL_IB_HCA": "mlx5_99"}
+    climbed(folder)
+    assert not any(each.subject == "NCCL_IB_HCA" for found in judged(folder, hosts=hosts).values() for each in found)

@@ -230,20 +230,26 @@ PORT = ("devices", "rxe_rail0", "ports", "1")
             as_it_is,
             "gid.subnet",
             CONFIRMED,
-            "192.168.100.1 is in 192.168.100.0/24, 192.168.101.3 is not",
+            "192.168.100.1 of node1 is in 192.168.100.0/24, 192.168.101.3 is not",
         ),
         (
             WARN.format("node1", TIMEOUT.format("192.168.100.3")),
             as_it_is,
             "gid.subnet",
             EXCLUDED,
-            "192.168.100.1 is in 192.168.100.0/24, 192.168.100.3 is too",
+            "192.168.100.1 of node1 is in 192.168.100.0/24, 192.168.100.3 is too",
         ),
         (MTU_LOG, as_it_is, "port.down", EXCLUDED, "rxe_rail0/1 is ACTIVE now"),
         (MTU_LOG, by_path(*PORT, "state", value="DOWN"), "port.down", CONFIRMED, "rxe_rail0/1 is DOWN"),
         (MTU_LOG, by_path("netdevs", "ens1", "mtu_bytes", value=1500), "mtu.planned", CONFIRMED, "1500"),
         (MTU_LOG, by_path(*PORT, "active_mtu_bytes", value=1024), "mtu", CONFIRMED, "1024 bytes at node1 rxe_rail0/1; 4096 bytes at"),
-        (HCA.format("mlx5_0"), as_it_is, "hca.list", CONFIRMED, "NCCL_IB_HCA=mlx5_0 by the log: names none of rxe_rail0, rxe_rail1"),
+        (
+            HCA.format("mlx5_0"),
+            as_it_is,
+            "hca.list",
+            CONFIRMED,
+            "NCCL_IB_HCA=mlx5_0 by the log names mlx5_0; there are rxe_rail0, rxe_rail1",
+        ),
         (HCA.format("rxe_rail"), as_it_is, "hca.list", EXCLUDED, "NCCL_IB_HCA=rxe_rail (the log) names ports that are ACTIVE"),
         (HCA.format("=rxe_rail0:1"), by_path(*PORT, "state", value="DOWN"), "hca.list", CONFIRMED, "what it names is rxe_rail0:1 DOWN"),
         (HCA.format("mlx5_0"), by_path("devices", value={}), "hca.none", CONFIRMED, "the host has no RDMA device"),
@@ -314,7 +320,13 @@ PORT = ("devices", "rxe_rail0", "ports", "1")
             NOT_CHECKABLE,
             "neither the log nor the host's files say who sets NCCL_TOPO_FILE",
         ),
-        (WARN.format("node1", SPACE), as_it_is, "shm.full", NOT_CHECKABLE, "how much room /dev/shm has was not read"),
+        (
+            WARN.format("node1", SPACE),
+            by_path("filesystems", "/dev/shm", value=None),
+            "shm.full",
+            NOT_CHECKABLE,
+            "how much room /dev/shm has was not read",
+        ),
         (
             WARN.format("node1", SPACE),
             by_path("filesystems", "/dev/shm", value={"free_bytes": 0, "size_bytes": 2**30}),
@@ -524,6 +536,37 @@ def test_an_address_that_every_host_has_is_of_none() -> None:
     assert cause(CONNECTING.format("172.17.0.1"), hosts, "socket.address").answers["node1"].verdict == CONFIRMED
 
 
+def test_subnets_are_compared_by_the_host_that_has_the_local_address() -> None:
+    """The peer that the line names is asked too; the local address is not its own."""
+    hosts = fleet(as_it_is, as_it_is)
+    for remote, verdict in (("192.168.101.2", CONFIRMED), ("192.168.100.2", EXCLUDED)):
+        checked = cause(WARN.format("node1", TIMEOUT.format(remote)), hosts, "gid.subnet")
+        assert (checked.verdict, list(checked.answers)) == (verdict, ["node1", "node2"])
+        assert {answer.seen.partition(",")[0] for answer in checked.answers.values()} == {"192.168.100.1 of node1 is in 192.168.100.0/24"}
+
+
+def test_the_local_address_may_be_of_a_vlan_or_bond() -> None:
+    """Only facts.interfaces have interfaces that are no NICs."""
+
+    def moved(facts: Facts) -> None:
+        for netdev in facts["netdevs"].values():
+            netdev["ipv4"] = []
+        facts["interfaces"] = {"bond0.100": {"admin_up": True, "ipv4": ["192.168.100.1/24"]}}
+
+    checked = cause(WARN.format("node1", TIMEOUT.format("192.168.100.2")), fleet(moved), "gid.subnet")
+    assert checked.answers["node1"] == (EXCLUDED, "192.168.100.1 of node1 is in 192.168.100.0/24, 192.168.100.2 is too")
+
+
+def test_addresses_that_were_not_read_are_not_said_to_be_missing() -> None:
+    def unread(facts: Facts) -> None:
+        facts["interfaces"] = None
+        for netdev in facts["netdevs"].values():
+            netdev["ipv4"] = None
+
+    answer = cause(WARN.format("node1", TIMEOUT.format("192.168.100.2")), fleet(unread), "gid.subnet").answers["node1"]
+    assert answer == (NOT_CHECKABLE, "the addresses of the hosts were not read")
+
+
 def test_mtus_are_compared_between_hosts() -> None:
     checked = cause(WARN.format("node1", RETRY), fleet(as_it_is, by_path(*PORT, "active_mtu_bytes", value=1024)), "mtu")
     assert checked.answers["node1"].seen.startswith("1024 bytes at node2 rxe_rail0/1; 4096 bytes at node1 rxe_rail0/1")
@@ -648,9 +691,37 @@ WHAT FOLLOWED
     [
         ("", "The log is empty."),
         ("step 1\nstep 2\n", "It has no line that tells of a failure."),
+        ("n:1:2 [0] NCCL WARN odd\n" * 3, "No line is of a known failure, but NCCL warned 3 times"),
         ("step 1\nstep 2", "The last line has no end: the log is cut off, or the job still runs."),
     ],
-    ids=["empty", "healthy", "cut"],
+    ids=["empty", "healthy", "unknown", "cut"],
 )
 def test_the_text_of_a_log_without_failures(log: str, said: str) -> None:
     assert said in text(found(log, fleet(as_it_is)), "job.log")
+
+
+def test_unknown_warnings_are_shown_beside_a_known_cause() -> None:
+    odd = "".join(WARN.format("node2", f"{name} went odd") for name in ("aa", "bb", "cc", "dd", "ee", "ff", "gg", "hh", "ii", "jj"))
+    lines = text(found(WARN.format("node1", LOCKED) + odd, fleet(as_it_is, as_it_is)), "job.log").splitlines()
+    at = lines.index("UNKNOWN WARNINGS OF NCCL, WHICH MAY BE THE CAUSE")
+    assert lines[at + 1 : at + 3] == ["! aa went odd", "    line 2, on node2 (NCCL misc/ibvwrap.cc)"]
+    assert "  and 2 more kinds, all in diagnosis.json" in lines
+    steps = [line for line in lines[at:] if line.startswith(("    1. ", "    2. ", "    3. "))]
+    assert len(steps) == 3
+    assert "on node2" in steps[1]
+    assert "No line is of a known failure" not in lines
+
+
+def test_refused_and_missing_intents_and_hosts_that_were_not_read_stand_at_the_top() -> None:
+    briefs = {"node1": lab_facts(1), "node2": lab_facts(2), "node3": {}}
+    problems = {"node1": [f"rdma_x{number} is no variable" for number in range(7)]}
+    hosts = Fleet(briefs, lambda host: Known(host, briefs[host] or None), {}, problems, ["node2"])
+    diagnosis = found(WARN.format("node1", LOCKED), hosts)
+    lines = text(diagnosis, "job.log").splitlines()
+    assert lines[2].startswith("! ERROR: the intent of node1 is refused.")
+    assert lines[4:6] == ["    rdma_x1 is no variable (node1)", "    rdma_x2 is no variable (node1)"]
+    assert "    and 2 more problems, all in diagnosis.json" in lines
+    assert any(line.startswith("No intent for node2:") for line in lines)
+    assert any(line.startswith("! No facts of node3:") for line in lines)
+    told = diagnosis.to_dict()
+    assert (told["refused_intents"], told["without_intent"], told["unread_hosts"]) == (problems, ["node2"], ["node3"])

@@ -112,7 +112,7 @@ DRIFTS = [
     ("a kernel setting is overridden at boot", boot_value({"value": "0", "file": "/usr/lib/sysctl.d/zz.conf"}), {SYSCTL}),
     ("a kernel setting is not set at boot", boot_value(None), {SYSCTL}),
     ("no kernel setting is known", lambda facts: facts.update(sysctl=None), {SYSCTL}),
-    ("nccl.conf is another", changed("/etc/nccl.conf", sha256="00"), {NCCL}),
+    ("nccl.conf is another", changed("/etc/nccl.conf", block="00"), {NCCL}),
     ("NCCL's environment is missing", without("files", "/etc/rdma-cluster/nccl.env"), {NCCL}),
 ]
 
@@ -160,9 +160,8 @@ def test_a_rail_of_another_intent_is_work() -> None:
 def test_the_rails_of_the_network_are_those_with_an_interface() -> None:
     facts = lab_facts()
     del facts["netdevs"]["ens1"]
-    assert network_rails(lab_intent(), facts) == [
-        {"name": "rail1", "nic": {"pci": "0000:41:00.0"}, "netdev": "ens2", "address": "192.168.101.1/24", "mtu_bytes": 9000, "ipoib": None}
-    ]
+    rail1 = {"name": "rail1", "nic": {"pci": "0000:41:00.0"}, "netdev": "ens2", "device": "rxe_rail1", "port": 1}
+    assert network_rails(lab_intent(), facts) == [{**rail1, "address": "192.168.101.1/24", "mtu_bytes": 9000, "ipoib": None}]
 
 
 def test_a_rail_without_address_asks_for_none() -> None:

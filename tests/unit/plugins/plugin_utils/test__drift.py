@@ -183,3 +183,19 @@ def test_a_line_as_a_dictionary() -> None:
     assert Difference("node1", "host", "live sysctl", "a = 0", "a = 1").to_dict() == {
         "host": "node1", "stage": "host", "subject": "live sysctl", "was": "a = 0", "should_be": "a = 1",
     }  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("observed", "subject", "is_explained"),
+    [
+        (f"MTUBytes=1500 ({NETWORK_FILE}:6)", NETWORK_FILE, True),
+        (f"{NETWORK_FILE} is missing, and no other file applies to ens1", NETWORK_FILE, True),
+        (f"MTUBytes=1500 ({NETWORK_FILE}.d/site.conf:2)", NETWORK_FILE, False),
+        (f"MTUBytes=1500 ({NETWORK_FILE}.d/site.conf:2)", "ens1", False),
+        ("systemd-networkd.service is not enabled", "systemd-networkd.service", True),
+    ],
+)
+def test_a_boot_setting_is_explained_only_by_a_change_of_the_file_that_it_names(observed: str, subject: str, is_explained: bool) -> None:
+    finding = Finding("network", "network.boot", "node1", "rail 0", "error", observed, "the plan", "x")
+    changes = [Difference("node1", "network", subject, "a", "b")]
+    assert len(drift(changes, [finding])) == (1 if is_explained else 2)

@@ -6,6 +6,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from types import MappingProxyType
 from typing import Any
 
 import pytest
@@ -17,9 +19,10 @@ from tests.unit.hosts import lab_facts, lab_intent
 DOCA = {"ofed_version": "OFED-internal-25.10-1.7.1", "modules": add_on(), "dkms": [built()], "vendor": {"doca-ofed": "3.2.0-125000"}}
 KEYS = {
     *("stack", "version", "kernel", "installed", "change", "why", "refused", "remove", "distribution_packages", "flags", "doca"),
-    *("reload", "reboot", "hold", "hook", "hook_dkms", "installer", "dkms_build", "busy"),
+    *("reload", "reboot", "hold", "hook", "hook_dkms", "installer", "dkms_build", "busy", "switch", "files"),
 }
 QUIET = {"needed": False, "first": False, "why": "nothing asks for it", "withheld": None, "drainable": False, "build_first": None}
+IDLE: dict[str, Any] = {"gpu_processes": [], "jobs": []}
 BUSY = {"gpu_processes": [{"pid": 4711, "name": "python3"}], "jobs": []}
 OLD = {name: {**each, "srcversion": "OLD"} for name, each in add_on().items()}
 KO2IBLND = {
@@ -27,8 +30,19 @@ KO2IBLND = {
 }  # fmt: skip
 
 
-def decide(intent: dict[str, Any], tree: dict[str, Any], *, reboot_allowed: bool = False) -> dict[str, Any]:
-    found = plan(intent, tree, reboot_allowed=reboot_allowed)
+#: What an idle host says of its stack before a change.
+REMOVAL = MappingProxyType({"packages": {"ofed-scripts": "24.10"}, "dependants": {}, "in_use": [], "unread": None})
+
+
+def decide(
+    intent: dict[str, Any],
+    tree: dict[str, Any],
+    *,
+    reboot_allowed: bool = False,
+    switch_allowed: bool = True,
+    removal: Mapping[str, Any] | None = REMOVAL,
+) -> dict[str, Any]:
+    found = plan(intent, tree, reboot_allowed=reboot_allowed, switch_allowed=switch_allowed, removal=removal)
     assert set(found) == KEYS
     return found
 
@@ -36,7 +50,7 @@ def decide(intent: dict[str, Any], tree: dict[str, Any], *, reboot_allowed: bool
 def test_a_real_host_that_has_all_for_inbox() -> None:
     found = decide(lab_intent(), lab_facts())
     assert (found["change"], found["refused"], found["remove"], found["distribution_packages"]) == ("none", None, None, [])
-    assert found["installed"] == {"stack": "inbox", "version": None}
+    assert found["installed"] == {"stack": "inbox", "version": None, "packages": {}}
     assert (found["hook"], found["reload"]["needed"], found["reboot"]["needed"]) == (False, False, False)
     assert found["flags"] == []
     assert found["doca"] is None
@@ -67,7 +81,7 @@ CHANGES = [
     pytest.param(driver(), installed(modules={}), "none", None, id="not loaded, and nothing else is"),
     pytest.param(driver(version="24.10-2.1.8.0"), installed(), "upgrade", None, id="upgrade"),
     pytest.param(driver(version="23.10-3.2.2.0"), installed(), "downgrade", None, id="downgrade"),
-    pytest.param(driver(version="24.10-2.1.8.0", force=False), installed(), "upgrade", "mlnx_ofed", id="an installer that would ask"),
+    pytest.param(driver(version="24.10-2.1.8.0", force=False), installed(), "upgrade", None, id="upgrade, not by force"),
     pytest.param(driver(), installed(modules=stock(), dkms=[built(None, "added")]), "rebuild", None, id="the stock modules run"),
     pytest.param(driver(), installed(modules={}, dkms=[built(NEWER)]), "rebuild", None, id="built for another kernel"),
     pytest.param(driver("doca", "3.2.0"), installed(), "switch", "mlnx_ofed", id="MLNX_OFED to DOCA"),
@@ -229,3 +243,93 @@ def test_modules_of_packages_that_are_not_loaded_are_left_alone() -> None:
     found = decide(driver(), host(ofed_version=SAID, modules={}))
     assert (found["change"], found["refused"]) == ("none", None)
     assert "it is not known whether it is built" in found["why"]
+
+
+def keeps(found: dict[str, Any]) -> None:
+    """Nothing of the host is changed."""
+    assert (found["remove"], found["installer"], found["dkms_build"], found["distribution_packages"]) == (None, False, None, [])
+    assert (found["files"], found["reload"]["needed"], found["reboot"]["needed"], found["hold"]["differs"]) == (False, False, False, False)
+    assert found["refused"] is None
+
+
+KEPT = [
+    pytest.param(installed(), "mlnx_ofed", id="MLNX_OFED"),
+    pytest.param(installed(modules=stock(), dkms=[built(None, "added")]), "mlnx_ofed", id="MLNX_OFED, not built"),
+    pytest.param(installed(load={"gpu_processes": [], "jobs": []}, headers={}), "mlnx_ofed", id="MLNX_OFED, no headers"),
+    pytest.param(host(**DOCA), "doca", id="DOCA"),
+    pytest.param(host(vendor={"doca-ofed-userspace": "3.2.0-1"}), "doca", id="DOCA's userspace"),
+    pytest.param(host(modules=add_on(), system={"packages": {"perftest": None, "rdma-core": None}}), "add_on", id="of another kind"),
+    pytest.param(host(dkms=[built()], system={"packages": {"perftest": None, "rdma-core": "44"}}), "add_on", id="its DKMS alone"),
+    pytest.param(host(system={"packages": None, "vendor": None}), "inbox", id="packages that cannot be read"),
+    pytest.param(host(), "inbox", id="inbox, all there"),
+]
+
+
+@pytest.mark.parametrize(("tree", "stack"), KEPT)
+@pytest.mark.parametrize("allowed", [False, True])
+def test_keep_changes_nothing_whatever_is_allowed(tree: dict[str, Any], stack: str, allowed: bool) -> None:
+    found = decide(driver("keep", None), tree, switch_allowed=allowed, reboot_allowed=allowed)
+    assert (found["stack"], found["change"], found["switch"]["needed"]) == (stack, "none", False)
+    keeps(found)
+
+
+def test_keep_installs_the_distribution_s_packages_where_there_is_no_stack() -> None:
+    tree = host(system={"packages": {"perftest": None, "rdma-core": "44"}})
+    found = decide(driver("keep", None), tree, switch_allowed=False)
+    assert (found["change"], found["distribution_packages"], found["remove"]) == ("install", ["perftest"], None)
+
+
+def test_a_kept_stack_is_not_rebooted_into_a_kernel_that_lacks_it() -> None:
+    tree = installed(modules=OLD, kernels=[KERNEL, NEWER], newest=NEWER, headers={KERNEL: True, NEWER: True})
+    found = decide(driver("keep", None), tree, reboot_allowed=True)
+    assert found["reboot"]["build_first"] is None
+    assert f"run `dkms autoinstall -k {NEWER}` first" in found["reboot"]["withheld"]
+    there = decide(
+        driver("keep", None), installed(kernels=[KERNEL, NEWER], newest=NEWER, dkms=[built(), built(NEWER)]), reboot_allowed=True
+    )
+    assert (there["reboot"]["needed"], there["reboot"]["withheld"]) == (False, None)
+
+
+SWITCHES = [
+    pytest.param(driver("inbox", None), installed(), id="to inbox"),
+    pytest.param(driver("doca", "3.2.0"), installed(), id="to DOCA"),
+    pytest.param(driver(version="24.10-2.1.8.0"), installed(), id="an upgrade that the installer does by force"),
+    pytest.param(driver("doca", "2.9.5"), host(**DOCA), id="a downgrade"),
+    pytest.param(driver(), installed(modules=stock(), last_build={"source": "mlnx_ofed"}), id="the installer once more"),
+]
+
+
+@pytest.mark.parametrize(("intent", "tree"), SWITCHES)
+def test_packages_of_an_installed_stack_are_not_removed_unless_allowed_idle_and_listed(
+    intent: dict[str, Any], tree: dict[str, Any]
+) -> None:
+    listed = {**REMOVAL, "dependants": {"beegfs-client-dkms": "7.4.2"}}
+    found = decide(intent, tree, switch_allowed=False, removal=listed)
+    keeps(found)
+    assert found["switch"]["withheld"] == "driver_switch_allowed is false"
+    assert found["installed"]["packages"] == tree["stack"]["distribution"]["vendor"]
+    assert "Packages that would be removed: ofed-scripts 24.10." in found["switch"]["reason"]
+    assert "depend on them and would be removed too: beegfs-client-dkms 7.4.2." in found["switch"]["reason"]
+    for busy, removal in ((BUSY, listed), (None, listed), (IDLE, {**listed, "in_use": ["job process 7 (slurmstepd)"]})):
+        found = decide(intent, {**tree, "load": busy}, removal=removal)
+        keeps(found)
+        assert found["switch"]["withheld"].startswith("it is in use: "), found["switch"]
+    for removal in (None, {**listed, "unread": "dpkg says no"}):
+        keeps(decide(intent, tree, removal=removal))
+    found = decide(intent, tree, removal=listed)
+    assert (found["switch"]["withheld"], found["switch"]["needed"], found["files"]) == (None, True, True)
+    assert found["remove"] or found["installer"] or found["refused"]
+
+
+def test_a_first_installation_needs_no_leave_to_switch() -> None:
+    found = decide(driver(), host(), switch_allowed=False, removal=None)
+    assert (found["change"], found["installer"], found["switch"]["needed"]) == ("install", True, False)
+
+
+def test_an_installer_without_force_waits_for_packages_that_depend_on_the_stack() -> None:
+    listed = {**REMOVAL, "dependants": {"beegfs-client-dkms": "7.4.2"}}
+    found = decide(driver(version="24.10-2.1.8.0", force=False), installed(), removal=listed)
+    keeps(found)
+    assert found["switch"]["withheld"] == "other packages depend on the stack, and rdma_driver.force is false"
+    found = decide(driver(version="24.10-2.1.8.0", force=False), installed())
+    assert (found["switch"]["withheld"], found["installer"], found["remove"]) == (None, True, None)

@@ -26,6 +26,7 @@ KERNEL = "6.8.0-45-generic"
 NEWER = "6.8.0-50-generic"
 SYSCTL_FILE = "/etc/sysctl.d/99-zz-rdma-cluster.conf"
 LIMITS_FILE = "/etc/security/limits.d/90-rdma-cluster.conf"
+NCCL_FILES = ("/etc/nccl.conf", "/etc/rdma-cluster/nccl.env")
 KEYS = {"net.ipv4.conf.all.arp_announce": "2", "net.ipv4.conf.all.arp_ignore": "1", "net.ipv4.conf.all.rp_filter": "2"}
 
 
@@ -173,7 +174,7 @@ def healthy() -> Tree:
         },
         "sysctl": {"live": dict(KEYS), "boot": {key: {"value": value, "file": SYSCTL_FILE} for key, value in KEYS.items()}},
         "files": {},
-        "nccl_files": {path: {"NCCL_IB_HCA": "=mlx5_0:1,mlx5_1:1"} for path in ("/etc/nccl.conf", "/etc/rdma-cluster/nccl.env")},
+        "nccl_files": {path: {"NCCL_IB_HCA": "=mlx5_0:1,mlx5_1:1", "NCCL_SOCKET_IFNAME": "=eno1"} for path in NCCL_FILES},
         "units": {f"rdma-qos@eth{rail}.service": {"active": True, "enabled": True} for rail in (0, 1)},
         "load": {"gpu_processes": [], "jobs": [{"pid": 4711, "name": "slurmstepd"}]},
         "since": {"run": "20261120T120501Z-4711", "seconds": 10980.0, "devices": {"mlx5_0": {"1": {}}}, "netdevs": {"eth0": {}}},
@@ -204,7 +205,7 @@ SYSTEM
 
 DRIVER STACK
   stack        no MLNX_OFED and no DOCA-OFED is loaded
-  planned      inbox
+  planned      keep
   packages     rdma-core 50.0
   Secure Boot  off
   DKMS         nvidia 580.159.03: installed for 6.8.0-45-generic
@@ -276,12 +277,14 @@ CPUS, CLOCK, DISKS, LOAD
 NCCL
   The first of these files that sets a variable counts, without one NCCL's default (that of 2.30). Containers see none
   that is not mounted.
-    environment of what is started with it  /etc/rdma-cluster/nccl.env, 1 variable
+    environment of what is started with it  /etc/rdma-cluster/nccl.env, 2 variables
     jobs of root; others have their own     /root/.nccl.conf, not there
-    every job                               /etc/nccl.conf, 1 variable
+    every job                               /etc/nccl.conf, 2 variables
   variable              value               from                        meaning
   NCCL_IB_HCA           =mlx5_0:1,mlx5_1:1  /etc/rdma-cluster/nccl.env  RDMA devices and ports to use; = exactly these,
                                                                         ^ all but these, else prefixes
+  NCCL_SOCKET_IFNAME    =eno1               /etc/rdma-cluster/nccl.env  interfaces of bootstrap and TCP, needed with
+                                                                        RDMA too; = exact, ^ all but, else prefixes
   NCCL_DEBUG            not set             NCCL's default              what it prints: VERSION, WARN, INFO, TRACE; INFO
                                                                         is for a check, not for every job
   NCCL_DEBUG_SUBSYS     INIT,BOOTSTRAP,ENV  NCCL's default              which parts print with NCCL_DEBUG=INFO; NET
@@ -289,8 +292,6 @@ NCCL
   NCCL_IB_DISABLE       0                   NCCL's default              1 leaves RDMA alone: everything goes by TCP
   NCCL_NET_GDR_LEVEL    PXB; P2C with C2C   NCCL's default              how far apart NIC and GPU may be for GPUDirect
                                                                         RDMA; LOC or 0: never
-  NCCL_SOCKET_IFNAME    NCCL's choice       NCCL's default              interfaces of bootstrap and TCP, needed with
-                                                                        RDMA too; = exact, ^ all but, else prefixes
   NCCL_ALGO             NCCL's choice       NCCL's default              forces algorithms: Ring, Tree, CollnetDirect,
                                                                         CollnetChain, NVLS, NVLSTree, PAT; for tests
   NCCL_PROTO            NCCL's choice       NCCL's default              forces protocols: LL, LL128, Simple; for tests,
@@ -364,7 +365,6 @@ PCI = ("devices", "mlx5_1", "pci")
     ("change", "line"),
     [
         (put(NEWER, "stack", "newest"), f"kernel {KERNEL}; the newest installed is {NEWER}, which the next boot takes"),
-        (put("ofed", "stack", "kind"), "stack MLNX_OFED or DOCA-OFED of a version that is not told is loaded"),
         (
             put([{"name": "nvidia", "version": "580", "kernel": NEWER, "state": "installed"}], "stack", "dkms"),
             f"DKMS nvidia 580: installed for {NEWER}",
@@ -417,7 +417,7 @@ PCI = ("devices", "mlx5_1", "pci")
             "idle states C1 (1 µs), C6 (133 µs), planned none that takes more than 10 µs",
         ),
         (put(False, "time", "synchronised"), "clock not in step with any time server"),
-        (put({}, "nccl_files"), "NCCL_IB_HCA every ACTIVE port NCCL's default"),
+        (put({path: {"NCCL_SOCKET_IFNAME": "=eno1"} for path in NCCL_FILES}, "nccl_files"), "NCCL_IB_HCA every ACTIVE port NCCL's default"),
     ],
 )
 def test_a_mark_stands_before_what_differs_and_nothing_else(change: Callable[[Tree], None], line: str) -> None:
@@ -691,3 +691,12 @@ def test_whatever_a_host_says_of_itself_stays_text_of_this_width(said: str) -> N
     assert max(map(len, text.split("\n"))) <= WIDTH
     assert all(char.isprintable() or char == "\n" for char in text)
     assert re.search(r"^NCCL$", text, re.M)
+
+
+@pytest.mark.parametrize(("planned", "mark"), [("keep", " "), ("inbox", "!")])
+def test_a_loaded_stack_differs_only_from_a_plan_for_another(planned: str, mark: str) -> None:
+    tree = lab_facts()
+    tree["stack"]["kind"] = "ofed"
+    lines = explain("node1", lab_intent(driver={"stack": planned}), tree).splitlines()
+    (line,) = [line for line in lines if "of a version that is not told is loaded" in line]
+    assert line.startswith(mark), line

@@ -107,3 +107,30 @@ def test_where_some_tell_and_some_do_not_the_plane_is_unknown(tmp_path: Path) ->
     assert said["n1"] == []
     assert {status for _check, status, _observed in said["n3"]} == {"not_applicable"}
     assert said["n3"][-1] == ("fabric.graph", "not_applicable", "it was not asked for its neighbours")
+
+
+def test_a_plane_whose_neighbours_are_silent_is_a_warning_and_unknown_where_the_intent_needs_it(tmp_path: Path) -> None:
+    folder, hosts = RunFolder(tmp_path), known(2)
+    for number in (1, 2):
+        read(folder, f"n{number}", neighbours(f"n{number}", f"swp{number}", "eno1"))
+    assert judge(folder, hosts)["eth"] == [("fabric.graph", "warning", SILENT)]
+    for its in hosts.values():
+        its["intent"]["fabric"]["planes"]["eth"]["plan"] = "cables.yml"
+    (found,) = judge(folder, hosts)["eth"]
+    assert found == ("fabric.graph", "unknown", f"{SILENT}; rdma_fabric.planes.eth.plan cannot be checked")
+
+
+def test_without_lldp_a_planned_ratio_is_unknown(tmp_path: Path) -> None:
+    folder, hosts = RunFolder(tmp_path), known(1)
+    read(folder, "n1", silent("lldpcli is not installed on this host: install lldpd"))
+    assert "eth" not in judge(folder, hosts)
+    hosts["n1"]["intent"]["fabric"]["planes"]["eth"]["ratio"] = 1.0
+    (found,) = judge(folder, hosts)["eth"]
+    assert found[:2] == ("fabric.graph", "unknown")
+
+
+def test_one_silent_host_among_others_is_missed(tmp_path: Path) -> None:
+    folder = RunFolder(tmp_path)
+    read(folder, "n1", neighbours("n1", "swp1"))
+    read(folder, "n2", neighbours("n2", "swp2", "eno1"))
+    assert ("fabric.cabling", "error", "n2 ens1 (rail0) is not in the fabric") in judge(folder, known(2))["n2"]

@@ -137,7 +137,7 @@ def test_runs_are_compared_and_a_partial_graph_is_no_baseline(folder: Path) -> N
 def test_a_plan_that_cannot_be_read_is_an_error_of_the_intent(folder: Path) -> None:
     fabric = rail(hosts=4, rails=2, spines=2, cables=1)
     read(RunFolder(folder / RUNS[2]), fabric.graph())
-    hosts = known(fabric, plan="cables.yml")
+    hosts = known(fabric, plan="cables.yml", ratio=2.0)
     expected = {"plane default": [("intent.value", "error", "rdma_fabric.planes.default.plan")]}
     assert all_bad(judge(folder, hosts)) == expected
     assert all_bad(judge(folder, hosts, text="switches: [1")) == expected
@@ -156,7 +156,7 @@ def test_the_reader_that_was_told_most_counts(folder: Path) -> None:
     there = RunFolder(folder / RUNS[2])
     read(there, Graph("default", {}, [], "ibnetdiscover", False, ["ibnetdiscover is not installed on this host"]), "node1")
     read(there, fabric.graph(), "node2")
-    assert all_bad(judge(folder, known(fabric))) == {}
+    assert all_bad(judge(folder, known(fabric, ratio=2.0))) == {}
 
 
 def test_without_a_subnet_manager_there_is_one_finding(folder: Path) -> None:

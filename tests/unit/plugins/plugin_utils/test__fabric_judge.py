@@ -8,6 +8,8 @@ from __future__ import annotations
 import copy
 import re
 from collections.abc import Callable
+from dataclasses import replace
+from typing import Any
 
 import pytest
 from hypothesis import given, settings
@@ -498,3 +500,66 @@ def test_without_rails_in_the_intent_names_of_devices_warn() -> None:
     swapped_rails(fabric)
     found = bad(judge(fabric.graph(), Asked()).findings)
     assert [(each.check, each.status, each.host) for each in found] == [("fabric.rails", "warning", "node3")]
+
+
+@pytest.mark.parametrize("leaves", [2, 3, 4])
+def test_exchanged_uplinks_to_two_spines_are_one_error_and_no_other_number_of_uplinks(leaves: int) -> None:
+    """Of two spines no majority tells what a leaf has to each: five to one and three to the other are not five to both."""
+    clean, fabric = leafspine(leaves, 2, 8, 4), leafspine(leaves, 2, 8, 4)
+    fabric.swap(("leaf1", 9), ("leaf2", 13))
+    (found,) = troubles(fabric, clean, plan=False, ratio=None)
+    assert (found.check, found.status, found.subject) == ("fabric.symmetry", "error", "leaf1 and leaf2 to spine1, spine2")
+    assert found.observed == (
+        "leaf1 has 3 × 400 Gb/s to spine1, 5 × 400 Gb/s to spine2, instead of 4 × 400 Gb/s to each; "
+        "leaf2 has 5 × 400 Gb/s to spine1, 3 × 400 Gb/s to spine2, instead of 4 × 400 Gb/s to each"
+    )
+
+
+def ratio_findings(fabric: Fabric, **asked: Any) -> list[tuple[str, str, str, str]]:
+    found = judge(fabric.graph(), Asked(expected=fabric.expected(), **asked)).findings
+    return [(each.check, each.status, each.observed, each.remedy) for each in found if each.check in ("fabric.ratio", "fabric.bisection")]
+
+
+def test_without_a_ratio_a_fabric_that_is_not_oversubscribed_is_well() -> None:
+    (ratio, bisection) = ratio_findings(leafspine(4, 4, 8, 2))
+    assert ratio[:3] == ("fabric.ratio", "ok", "leaf 1")
+    assert bisection[1] == "ok"
+
+
+def test_without_a_ratio_an_oversubscribed_compute_fabric_is_a_warning_that_names_the_key() -> None:
+    (ratio, bisection) = ratio_findings(leafspine(4, 2, 8, 2))
+    assert ratio == (
+        "fabric.ratio",
+        "warning",
+        "leaf1, leaf2, leaf3, leaf4: 3200 Gb/s from below, 1600 Gb/s up: 2",
+        "If it is meant, set rdma_fabric.planes.default.ratio: 2. If not, add uplinks, or move hosts to other leaves.",
+    )
+    assert bisection[1] == "not_applicable"
+    assert "fabric.ratio" in bisection[2]
+    assert "1600" not in ratio_findings(leafspine(4, 2, 8, 2), ratio=2.0)[0][2]
+
+
+def test_the_ratio_that_a_warning_names_is_accepted() -> None:
+    fabric = leafspine(4, 3, 8, 2)
+    (ratio, _bisection) = ratio_findings(fabric)
+    named = float(re.search(r"ratio: ([0-9.]+)\. If", ratio[3])[1])  # type: ignore[index]
+    assert {status for _check, status, *_rest in ratio_findings(fabric, ratio=named)} == {"ok"}
+
+
+def test_a_plane_of_storage_alone_is_measured_and_not_judged() -> None:
+    fabric = leafspine(4, 2, 8, 2)
+    expected = [replace(each, role="storage") for each in fabric.expected()]
+    found = judge(fabric.graph(), Asked(expected=expected)).findings
+    (ratio,) = [each for each in found if each.check == "fabric.ratio"]
+    assert ratio.status == "not_applicable"
+    assert ratio.observed.endswith("measured: leaf 2")
+    assert {each.status for each in found if each.check == "fabric.bisection"} == {"not_applicable"}
+
+
+def test_a_leaf_without_an_uplink_is_an_error_also_without_a_ratio() -> None:
+    fabric = leafspine(4, 4, 8, 2)
+    for port in range(9, 17):
+        fabric.cut(("leaf4", port))
+    found = [each for each in judge(fabric.graph(), Asked(expected=fabric.expected())).findings if each.status == "error"]
+    assert [(each.check, each.subject) for each in found] == [("fabric.ratio", "leaf4")]
+    assert "without an uplink" in found[0].observed

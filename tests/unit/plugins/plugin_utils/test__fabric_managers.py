@@ -137,13 +137,66 @@ def test_what_sminfo_was_not_asked_is_unknown() -> None:
     assert "saquery is not installed" in found["n1"][1].observed
 
 
-def test_a_switch_that_should_be_the_master() -> None:
-    switch: dict[str, Any] = {"kind": "switch", "hosts": []}
-    assert told(fleet(9, 9, manager=switch), {}) == []
-    assert told(fleet(9, 9, manager=switch), {"blue": [sm(9, "MASTER"), sm(8, "STANDBY")]}) == []
+SWITCH: dict[str, Any] = {"kind": "switch", "hosts": []}
+
+
+def on_switch(lid: int, state: str = "MASTER", description: str = "MF0;sw1:MQM8700/U1") -> SmInfo:
+    return SmInfo(lid, f"{lid:#018x}", state, 0, 1, "switch", description)
+
+
+def switch_master(*managers: SmInfo, name: str | None = None, why_not: str | None = None) -> tuple[str, str]:
+    hosts = fleet(9, 9, manager={**SWITCH, "switch": name})
+    (finding,) = check_managers(hosts, {"blue": Seen(list(managers) if why_not is None else None, why_not)})["n1"]
+    return finding.status, finding.observed
+
+
+def test_a_switch_is_the_master_only_where_its_node_says_that_it_is_one() -> None:
+    status, observed = switch_master(on_switch(9), on_switch(8, "STANDBY"))
+    assert status == OK
+    assert observed == "switch 'MF0;sw1:MQM8700/U1', GUID 0x0000000000000009, LID 9, priority 0, MASTER"
+    assert switch_master(SmInfo(9, "0x9", "MASTER", 5, 1, "host", "stranger mlx5_0"))[0] == ERROR
+    assert switch_master(sm(9, "MASTER"))[0] == UNKNOWN
+    assert switch_master(on_switch(9, "STANDBY")) == (
+        UNKNOWN,
+        "LID 9 is no master; subnet managers: switch 'MF0;sw1:MQM8700/U1', GUID 0x0000000000000009, LID 9, priority 0, STANDBY",
+    )
+
+
+def test_two_switches_as_masters_are_an_error() -> None:
+    status, observed = switch_master(on_switch(9), on_switch(8, description="sw2"))
+    assert status == ERROR
+    assert observed.startswith("two masters: switch 'MF0;sw1:MQM8700/U1', GUID 0x0000000000000009")
+    assert "switch 'sw2'" in observed
+
+
+def test_a_named_switch_is_the_one() -> None:
+    for name in ("sw1", "SW1", "MF0;sw1:MQM8700/U1", "0x0000000000000009"):
+        assert switch_master(on_switch(9), name=name)[0] == OK, name
+    for name in ("sw", "sw2", "0x0000000000000008"):
+        assert switch_master(on_switch(9), name=name)[0] == ERROR, name
+
+
+def test_a_switch_that_could_not_be_read_is_unknown() -> None:
+    missing = "sminfo is not installed on this host: install infiniband-diags"
+    assert switch_master(why_not=missing) == (UNKNOWN, f"LID 9; {missing}")
+    assert told(fleet(9, 9, manager=SWITCH), {})[0][2] == UNKNOWN
+
+
+def test_a_host_beside_a_switch_is_an_error() -> None:
     second = [("n1", "plane blue, n2 (LID 2)", ERROR, "STANDBY, priority 3")]
-    assert told(fleet(9, 9, manager=switch), {"blue": [sm(9, "MASTER"), sm(2, "STANDBY", 3)]}) == second
-    assert told(fleet(2, 2, manager=switch), {}) == [("n1", "plane blue", ERROR, "n2 (LID 2)")]
+    assert told(fleet(9, 9, manager=SWITCH), {"blue": [on_switch(9), sm(2, "STANDBY", 3)]}) == second
+    assert told(fleet(2, 2, manager=SWITCH), {}) == [("n1", "plane blue", ERROR, "n2 (LID 2)")]
+    stranger = SmInfo(7, "0x7", "STANDBY", 1, 1, "host", "stranger mlx5_0")
+    assert told(fleet(9, 9, manager=SWITCH), {"blue": [on_switch(9), stranger]}) == [
+        ("n1", "plane blue, stranger mlx5_0 (LID 7)", ERROR, "STANDBY, priority 1")
+    ]
+
+
+def test_a_foreign_master_is_named_with_all_that_is_known_of_it() -> None:
+    (finding, *others) = check(fleet(9, 9), {"blue": [on_switch(9)]})["n1"]
+    assert [each.subject for each in others] == ["plane blue, n2"]
+    assert (finding.status, finding.observed) == (ERROR, on_switch(9).words)
+    assert "subnet_manager_takeover_allowed" in finding.remedy
 
 
 def test_ports_that_are_not_up_have_their_own_finding() -> None:

@@ -11,9 +11,9 @@ from typing import Any
 
 import pytest
 
-from ansible_collections.rdma.cluster.plugins.module_utils._digest import digest
+from ansible_collections.rdma.cluster.plugins.module_utils._digest import comparable, digest
 from ansible_collections.rdma.cluster.plugins.module_utils._findings import Finding, stopping
-from ansible_collections.rdma.cluster.plugins.plugin_utils._fleet_alike import COMPARISONS, check_alike
+from ansible_collections.rdma.cluster.plugins.plugin_utils._fleet_alike import COMPARISONS, check_alike, check_duplicates
 from tests.unit.hosts import lab_facts, lab_intent
 
 Fleet = dict[str, dict[str, Any]]
@@ -388,3 +388,50 @@ def test_a_thousand_hosts_take_a_second_for_all_stages(worst: bool) -> None:
     findings = [finding for by_host in by_stage.values() for each in by_host.values() for finding in each]
     assert any(finding.status == "warning" for finding in findings) is worst
     assert max(len(finding.observed) for finding in findings) < 500
+
+
+def addresses(**hosts: dict[str, list[str]]) -> Fleet:
+    """Lab machines node1, node2, …, with all that they have on their interfaces; lo and a bridge of their own are the same on all."""
+    fleet = {}
+    for number, (name, live) in enumerate(hosts.items(), 1):
+        facts = comparable(lab_facts(number))
+        fleet[name] = {"intent": lab_intent(number), "facts": {**facts, "addresses": {"docker0": ["172.17.0.1/16"], **live}}}
+    return fleet
+
+
+RAILS = {number: {"ens1": [f"192.168.100.{number}/24"], "ens2": [f"192.168.101.{number}/24"]} for number in (1, 2, 3)}
+
+
+def test_each_address_on_its_own_host_is_well() -> None:
+    found = check_duplicates(addresses(node1=RAILS[1], node2=RAILS[2]))
+    assert [(each.check, each.status) for findings in found.values() for each in findings] == [("network.duplicate", "ok")] * 2
+    assert comparable(lab_facts())["addresses"]["ens1"] == ["192.168.100.1/24"]
+    assert "lo" not in comparable(lab_facts())["addresses"]
+
+
+def test_an_address_of_one_host_added_on_another_is_an_error_that_names_both() -> None:
+    found = check_duplicates(
+        addresses(node1=RAILS[1], node2={**RAILS[2], "ens2": ["192.168.101.2/24", "192.168.100.1/32"]}, node3=RAILS[3])
+    )
+    [one], [two], [three] = found["node1"], found["node2"], found["node3"]
+    assert three.status == "ok"
+    assert (one.status, one.subject) == ("error", "rail0")
+    assert (two.status, two.subject) == ("error", "interface ens2")
+    assert one.observed == two.observed == "192.168.100.1 is on ens1 of node1 (rail0), on ens2 of node2"
+    assert one.remedy.startswith("1. Run `ip addr del 192.168.100.1/PREFIX dev ens2` on node2. 2. ")
+
+
+def test_also_where_its_own_host_does_not_have_it_now_or_nobody_plans_it() -> None:
+    taken = check_duplicates(addresses(node1={"ens2": RAILS[1]["ens2"]}, node2={**RAILS[2], "vlan7": ["192.168.100.1/24"]}))
+    assert taken["node1"][0].observed == "192.168.100.1 is planned for rail0 of node1, which does not have it, on vlan7 of node2"
+    assert taken["node2"][0].status == "error"
+    extra = {"ens1": ["192.168.100.9/24"]}
+    foreign = check_duplicates(addresses(node1={**RAILS[1], **extra}, node2={**RAILS[2], **extra}))
+    assert any("192.168.100.9 is on ens1 of node1, on ens1 of node2" in each.observed for each in foreign["node1"])
+
+
+def test_addresses_that_were_not_read_are_unknown() -> None:
+    fleet = addresses(node1=RAILS[1], node2=RAILS[2])
+    del fleet["node2"]["facts"]["addresses"]
+    found = check_duplicates(fleet)
+    assert [each.status for each in found["node2"]] == ["unknown"]

@@ -25,7 +25,7 @@ NODES = (1, 2, 3, 4)
 
 def lab() -> dict[str, Any]:
     """What a gate knows of the lab."""
-    return {f"node{node}": {"intent": lab_intent(node), "facts": lab_facts(node)} for node in NODES}
+    return {f"node{node}": {"intent": lab_intent(node), "facts": comparable(lab_facts(node))} for node in NODES}
 
 
 def test_every_stage_has_checks_and_those_of_fabric_pairs_and_collectives_their_own() -> None:
@@ -227,6 +227,18 @@ def test_the_verdict_on_a_bad_host_names_every_offender() -> None:
             "    do:       Check the cable.",
         ]
     )
+
+
+def test_the_verdict_names_what_follows_from_a_cause_in_one_line() -> None:
+    cause = Finding("network", "network.gid", "node1", "rail 0", "error", "none", "one", "See the address.")
+    here = Finding("network", "network.mtu", "node1", "rail 0", "unknown", "no", "yes", "x", caused_by="network.gid on rail 0")
+    before = Finding("network", "network.rdma_mtu", "node1", "rail 0", "unknown", "no", "yes", "x", caused_by="driver.device on rail 0")
+    lines = verdict("network", "node1", [cause, here, before]).splitlines()
+    assert lines[0] == "network gate: node1 does not pass, 3 of 3 checks:"
+    assert lines[5:] == [
+        "  unknown network.mtu: rail 0: follows from network.gid on rail 0",
+        "  unknown network.rdma_mtu: rail 0: follows from driver.device on rail 0, which an earlier stage reported",
+    ]
 
 
 def test_the_stages_up_to_one() -> None:

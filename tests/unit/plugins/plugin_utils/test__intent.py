@@ -34,8 +34,8 @@ GOOD: dict[str, Any] = {
 }
 PARTITION = {"key": 1, "members": "all"}
 DRIVER = {
-    "stack": "inbox", "version": None, "source": None, "checksum": None, "add_kernel_support": None, "with_nvmf": False,
-    "without_fw_update": True, "force": True, "flags": [], "profile": "doca-ofed",
+    "stack": "keep", "version": None, "source": None, "checksum": None, "add_kernel_support": None, "with_nvmf": False,
+    "without_fw_update": True, "force": False, "flags": [], "profile": "doca-ofed",
     "repository": {"url": None, "key": None, "key_checksum": None}, "module_options": {}, "hold_kernel": False, "build_minutes": 60,
 }  # fmt: skip
 SUM = f"sha256:{'0a' * 32}"
@@ -93,7 +93,7 @@ def test_defaults_are_filled_in_and_nics_are_lower_case() -> None:
         "keep_ipc": True,
         "sysctl": {},
         "rings": {"rx": None, "tx": None},
-        "pcie": {"mrrs_bytes": 4096, "acs": "auto"},
+        "pcie": {"mrrs_bytes": "auto", "acs": "auto"},
         "cpu": {"governor": None, "max_cstate_latency_us": None, "irqbalance": None},
         "time": {"manage": False, "servers": []},
     }
@@ -200,13 +200,14 @@ DRIVER_PROBLEMS: list[tuple[Change, str]] = [
     (driver(BUNDLE, version="3.2.0"), "rdma_driver.version is 3.2.0, which is no version of mlnx_ofed"),
     (driver(BUNDLE, version="latest"), "rdma_driver.version is a version in quotes"),
     (driver(DOCA, version="24.10-1.1.4.0"), "rdma_driver.version is 24.10-1.1.4.0, which is no version of doca"),
-    (driver({}, version="3.2.0"), "rdma_driver.version is given, but the inbox stack is whatever the distribution has"),
+    (driver({}, version="3.2.0"), "rdma_driver.version is given, but `stack: keep` takes the installed version"),
+    (driver({}, stack="inbox", version="3.2.0"), "rdma_driver.version is given, but the inbox stack is whatever the distribution has"),
     (driver({}, source={"file": "a"}), "rdma_driver.source is given, but only the stack mlnx_ofed reads it"),
     (driver(BUNDLE, source={"file": "a", "url": "https://a/b"}), "rdma_driver.source is one of file, host_file, url"),
     (driver(BUNDLE, source={"url": "https://me:secret@example.org/b"}), "rdma_driver.source.url is a URL without a user or a query"),
     (driver(BUNDLE, flags=["--force; reboot"]), "rdma_driver.flags[0] is one long option of mlnxofedinstall"),
     (driver(BUNDLE, repository=DOCA["repository"]), "rdma_driver.repository.key is given, but only the stack doca reads it"),
-    (driver({}, hold_kernel=True), "rdma_driver.hold_kernel is true, but the inbox stack is built for no kernel"),
+    (driver({}, stack="inbox", hold_kernel=True), "rdma_driver.hold_kernel is true, but the inbox stack is built for no kernel"),
     (driver({}, module_options={"mlx5_core": "prof_sel=3; reboot"}), "rdma_driver.module_options.mlx5_core is parameters of a module"),
     (also(rdma_firmware={"settings": {"link_type": 1}}), "a name in rdma_firmware.settings is the name of a firmware setting"),
     (also(rdma_firmware={"versions": {"MT_0000000838": 28.39}}), "rdma_firmware.versions.MT_0000000838 is a string; got 28.39"),
@@ -222,8 +223,8 @@ PROBLEMS: list[tuple[Change, str, str]] = [
     (rail(0, adress="x"), "intent.key", "rdma_rails[0] has no key 'adress': did you mean 'address'?"),
     (also(rdma_driver={"stak": "inbox"}), "intent.key", "rdma_driver has no key 'stak': did you mean 'stack'?"),
     (also(rdma_driver={5: 1}), "intent.key", "rdma_driver has no key 5: the keys are stack"),
-    (also(rdma_driver={"stack": "latest"}), "intent.value", "rdma_driver.stack is one of inbox, doca, mlnx_ofed; got 'latest'"),
-    (also(rdma_driver={"stack": "inbox\n"}), "intent.value", "rdma_driver.stack is one of inbox, doca, mlnx_ofed; got 'inbox\\n'"),
+    (also(rdma_driver={"stack": "latest"}), "intent.value", "rdma_driver.stack is one of keep, inbox, doca, mlnx_ofed; got 'latest'"),
+    (also(rdma_driver={"stack": "inbox\n"}), "intent.value", "rdma_driver.stack is one of keep, inbox, doca, mlnx_ofed; got 'inbox\\n'"),
     (also(rdma_driver=["inbox"]), "intent.type", "rdma_driver is a dictionary; got ['inbox']"),
     (lambda v: v["rdma_rails"][0].pop("name"), "intent.key", "rdma_rails[0].name is missing"),
     (rail(0, name=None), "intent.key", "rdma_rails[0].name is missing"),
@@ -368,7 +369,7 @@ def test_a_list_of_problems_becomes_findings() -> None:
         {
             "stage": "preflight", "check": "intent.type", "host": "node1", "subject": "rdma_rails[0].soft", "status": ERROR,
             "observed": "5", "expected": "true or false",
-            "remedy": "Correct rdma_rails[0].soft of node1 in hosts.yml:12.", "silenced_by": None,
+            "remedy": "Correct rdma_rails[0].soft of node1 in hosts.yml:12.", "silenced_by": None, "caused_by": None,
         }
     ]  # fmt: skip
     assert findings("node1", [IntentProblem("rdma_x", "is wrong", "intent.key")], "driver")[0].remedy.endswith("in the inventory.")
@@ -412,7 +413,7 @@ def test_a_value_without_origin_is_nowhere(value: Any) -> None:
 def test_no_origin_where_ansible_has_none(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(__import__("sys").modules, "ansible._internal._datatag._tags", None)
     assert where_of("text") == ""
-    assert _intent.normalise(GOOD)["driver"]["stack"] == "inbox"
+    assert _intent.normalise(GOOD)["driver"]["stack"] == "keep"
 
 
 ANYTHING = st.recursive(

@@ -71,6 +71,8 @@ MANAGERS = [
     ({"kind": "switch", "hosts": ["a"]}, "subnet_manager.hosts is given, but kind is switch"),
     ({"kind": "switch", "routing": "ftree"}, "subnet_manager.routing is ftree, but kind is switch"),
     ({"kind": "switch", "m_key_protection_level": 2}, "m_key_protection_level is 2, but kind is switch"),
+    ({"kind": "switch", "default_membership": "full"}, "default_membership is full, but kind is switch"),
+    ({"hosts": ["a"], "switch": "sw1"}, "subnet_manager.switch is sw1, but kind is hosts"),
     ({"kind": "none", "sharp": True}, "subnet_manager.sharp is True, but kind is none"),
     ({"hosts": ["a"], "routing": "ar_updn"}, "routing is ar_updn, which the distribution's opensm does not have"),
     ({"hosts": ["a"], "sharp": True}, "sharp is true, but rdma_driver.stack is inbox"),
@@ -184,3 +186,10 @@ def test_ip_over_infiniband_that_cannot_be(rail: Any, words: str) -> None:
 
 def test_connected_mode_has_its_own_mtu() -> None:
     assert intent(rail={"ipoib": {"mode": "connected"}})["rails"][0]["mtu_bytes"] == 65520
+
+
+def test_the_default_partition_is_said_once() -> None:
+    named = {"ground": {"key": 0x7FFF, "members": "all"}}
+    assert intent({"hosts": ["n1"]}, named)
+    (problem,) = problems(manager={"hosts": ["n1"], "default_membership": "limited"}, partitions=named)
+    assert "is the default partition, whose membership plane compute gives as well" in problem

@@ -119,8 +119,9 @@ def test_a_default_is_what_its_key_allows(key: Key) -> None:
     assert not key.required
     # Where numbers are taken too, the words are what may stand in their place.
     assert not key.choices or value in key.choices or (int in key.types and isinstance(value, int))
-    assert key.minimum is None or value >= key.minimum
-    assert key.maximum is None or value <= key.maximum
+    if not isinstance(value, str):
+        assert key.minimum is None or value >= key.minimum
+        assert key.maximum is None or value <= key.maximum
     assert key.form is None or key.form.parse(value) == value
 
 

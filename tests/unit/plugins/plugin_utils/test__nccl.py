@@ -11,12 +11,17 @@ from typing import Any
 import pytest
 
 from ansible_collections.rdma.cluster.plugins.filter.nccl import FilterModule
-from ansible_collections.rdma.cluster.plugins.module_utils._checks_nccl import check_nccl
-from ansible_collections.rdma.cluster.plugins.module_utils._files import described
+from ansible_collections.rdma.cluster.plugins.module_utils._checks_nccl import check_nccl, check_others
+from ansible_collections.rdma.cluster.plugins.module_utils._digest import digest
+from ansible_collections.rdma.cluster.plugins.module_utils._files import brief_files, described_file
 from ansible_collections.rdma.cluster.plugins.module_utils._nccl_conf import parse_nccl_conf
 from ansible_collections.rdma.cluster.plugins.plugin_utils._nccl import (
     check_gid_index,
+    check_socket,
+    effective_variables,
     files_to_write,
+    kept_variables,
+    kept_words,
     nccl_differs,
     nccl_files,
     nccl_variables,
@@ -51,7 +56,7 @@ def mlx5_host(indexes: tuple[int | None, ...]) -> tuple[dict[str, Any], dict[str
 def with_files(facts: dict[str, Any], intent: dict[str, Any]) -> dict[str, Any]:
     """The facts after the role has run."""
     files = nccl_files(intent, facts)
-    seen = {file.path: described(file.content or "", file.mode) for file in files}
+    seen = {file.path: described_file(file) for file in files}
     return {**facts, "files": seen}
 
 
@@ -181,7 +186,7 @@ def test_the_user_s_variables_win() -> None:
 def test_both_files_begin_with_whose_they_are() -> None:
     conf, environment = nccl_files(lab_intent(variables={"NCCL_DEBUG_FILE": "/tmp/my log"}), lab_facts())
     assert (conf.path, conf.mode) == (CONF_FILE, 0o644)
-    assert conf.content == f"# Managed by rdma.cluster\nNCCL_DEBUG_FILE=/tmp/my log\nNCCL_IB_HCA={LAB_HCA}\n"
+    assert (conf.block, conf.content) == (True, f"NCCL_DEBUG_FILE=/tmp/my log\nNCCL_IB_HCA={LAB_HCA}\n")
     assert (environment.path, environment.mode) == (ENVIRONMENT_FILE, 0o644)
     assert environment.content == f'# Managed by rdma.cluster\nNCCL_DEBUG_FILE="/tmp/my log"\nNCCL_IB_HCA={LAB_HCA}\n'
 
@@ -234,12 +239,117 @@ def test_on_a_converged_host_there_is_nothing_to_do() -> None:
 
 def test_only_what_differs_is_written() -> None:
     facts = with_files(lab_facts(), lab_intent())
-    facts["files"][CONF_FILE]["mode"] = 0o600
+    facts["files"][ENVIRONMENT_FILE]["mode"] = 0o600
     (file,) = files_to_write(lab_intent(), facts)
-    assert file == {"path": CONF_FILE, "content": f"# Managed by rdma.cluster\nNCCL_IB_HCA={LAB_HCA}\n", "mode": "0644"}
+    assert file == {"path": ENVIRONMENT_FILE, "content": f"# Managed by rdma.cluster\nNCCL_IB_HCA={LAB_HCA}\n", "mode": "0644"}
+    facts = with_files(lab_facts(), lab_intent())
+    facts["files"][CONF_FILE]["block"] = "0" * 64
+    (file,) = files_to_write(lab_intent(), facts)
+    assert file == {"path": CONF_FILE, "content": f"NCCL_IB_HCA={LAB_HCA}\n", "mode": "0644", "block": True, "replaced": []}
+
+
+def with_others(**variables: str) -> dict[str, Any]:
+    """Facts of a host on which the role has run, whose nccl.conf has lines of others."""
+    facts = with_files(lab_facts(), lab_intent())
+    facts["files"][CONF_FILE]["others"] = variables
+    return facts
+
+
+def test_a_line_of_others_holds_in_all_files_until_its_replacement_is_allowed() -> None:
+    intent = lab_intent(variables={"NCCL_IB_TIMEOUT": 20, "NCCL_IB_RETRY_CNT": 7}, launchers=["slurm", "profile_d"])
+    facts = with_others(NCCL_IB_HCA="mlx5", NCCL_IB_TIMEOUT="23", NCCL_IB_RETRY_CNT="7", NCCL_BUFFSIZE="8388608")
+    assert kept_words(intent, facts) == [
+        f"{CONF_FILE} sets NCCL_IB_HCA=mlx5, the intent NCCL_IB_HCA={LAB_HCA}",
+        f"{CONF_FILE} sets NCCL_IB_TIMEOUT=23, the intent NCCL_IB_TIMEOUT=20",
+    ]
+    kept = nccl_files(intent, facts)
+    assert kept[0].text == "NCCL_IB_RETRY_CNT=7\n"
+    assert not any("NCCL_IB_HCA" in file.text or "NCCL_IB_TIMEOUT" in file.text for file in kept)
+    assert effective_variables(intent, facts) == {"NCCL_IB_HCA": "mlx5", "NCCL_IB_TIMEOUT": "23", "NCCL_IB_RETRY_CNT": "7"}
+    replaced = nccl_files(intent, facts, replace_allowed=True)
+    assert replaced[0].text == f"NCCL_IB_HCA={LAB_HCA}\nNCCL_IB_RETRY_CNT=7\nNCCL_IB_TIMEOUT=20\n"
+    assert list(replaced[0].replaced) == ["NCCL_IB_HCA", "NCCL_IB_TIMEOUT"]
+    assert all("NCCL_IB_TIMEOUT" in file.text for file in replaced)
+
+
+def test_a_kept_line_is_converged_and_one_to_be_replaced_is_not() -> None:
+    facts = with_others(NCCL_IB_HCA="mlx5")
+    facts = {**facts, "files": {**facts["files"], **{file.path: described_file(file) for file in nccl_files(lab_intent(), facts)}}}
+    facts["files"][CONF_FILE]["others"] = {"NCCL_IB_HCA": "mlx5"}
+    for each in (facts, {**facts, "files": brief_files(facts["files"])}):
+        assert not nccl_differs(lab_intent(), each)
+        assert nccl_differs(lab_intent(), each, replace_allowed=True)
+        assert kept_words(lab_intent(), each)
+
+
+def test_the_gate_says_which_lines_are_kept() -> None:
+    path, facts = CONF_FILE, with_others(NCCL_IB_HCA="mlx5", NCCL_BUFFSIZE="1")
+    kept = kept_variables(lab_intent(), facts)
+    [warning] = check_others("node1", path, kept, (), facts)
+    assert (warning.status, warning.subject) == ("warning", f"NCCL_IB_HCA in {path}")
+    assert (warning.observed[:17], warning.expected[: len(LAB_HCA) + 12]) == ("NCCL_IB_HCA=mlx5,", f"NCCL_IB_HCA={LAB_HCA}")
+    assert [each.status for each in check_others("node1", path, kept, ["NCCL_IB_HCA"], facts)] == ["error"]
+    assert [each.status for each in check_others("node1", path, {}, (), facts)] == ["ok"]
+    assert [each.status for each in check_others("node1", path, {}, (), lab_facts())] == ["not_applicable"]
+    assert [each.status for each in check_others("node1", path, {}, (), {})] == ["unknown"]
+
+
+def test_an_environment_file_elsewhere_is_shared_too() -> None:
+    intent = lab_intent(environment_file="/etc/environment", variables={"NCCL_IB_TIMEOUT": 20})
+    facts = {**lab_facts(), "files": {"/etc/environment": {"sha256": "1", "mode": 0o644, "others": {"NCCL_IB_TIMEOUT": "23"}}}}
+    environment = nccl_files(intent, facts)[1]
+    assert (environment.block, environment.text) == (True, f"NCCL_IB_HCA={LAB_HCA}\n")
+
+
+def test_a_file_that_only_root_can_read_is_a_warning() -> None:
+    facts = with_files(lab_facts(), lab_intent())
+    facts["files"][CONF_FILE]["mode"] = 0o600
+    found = check_nccl("node1", nccl_files(lab_intent(), facts), facts)
+    assert [(each.status, each.remedy) for each in found if each.subject == CONF_FILE] == [
+        ("warning", f"Run `chmod a+r {CONF_FILE}` on node1.")
+    ]
 
 
 def test_the_filters_have_these_names() -> None:
     filters = FilterModule().filters()
     assert filters["nccl_differs"](lab_intent(), {**lab_facts(), "files": {}}) is True
     assert [file["path"] for file in filters["nccl_files"](lab_intent(), {**lab_facts(), "files": {}})] == [CONF_FILE, ENVIRONMENT_FILE]
+
+
+SESSION = {"address": "10.0.0.7", "netdev": "eno1"}
+
+
+@pytest.mark.parametrize(
+    ("changes", "name", "why"),
+    [
+        ({}, "eno1", "eno1, the interface of Ansible's session"),
+        ({"session": {"address": "10.0.0.7", "netdev": "bond0.100"}}, "bond0.100", "bond0.100, the interface of Ansible's session"),
+        ({"session": None}, None, "Ansible's session on the host does not come in by SSH"),
+        ({"session": {"address": "127.0.0.1", "netdev": "lo"}}, None, "Ansible's session comes in at 127.0.0.1, a loopback address"),
+        ({"reached_at": "127.0.0.1"}, None, "Ansible reaches the host at 127.0.0.1, by a forwarded port"),
+        ({"session": {"address": "10.0.0.7", "netdev": None}}, None, "no interface, or more than one, has 10.0.0.7"),
+        ({"session": {"address": "192.168.100.1", "netdev": "ens1"}}, None, "Ansible's session comes in on ens1, which is rail0"),
+        ({"session": {"address": "172.17.0.2", "netdev": "docker0"}}, None, "Ansible's session comes in on docker0, which leads to no"),
+    ],
+)
+def test_nccl_s_sockets_use_the_interface_of_ansible_s_session(changes: dict[str, Any], name: str | None, why: str) -> None:
+    facts = {**lab_facts(), "reached_at": "node1.example", "session": SESSION, **changes}
+    assert nccl_variables(lab_intent(), facts).get("NCCL_SOCKET_IFNAME") == (f"={name}" if name else None)
+    [found] = check_socket("node1", lab_intent(), facts)
+    assert found.status == ("ok" if name else "not_applicable")
+    assert why in found.observed
+
+
+def test_a_digest_says_where_the_session_comes_in() -> None:
+    facts = {**lab_facts(), "reached_at": "10.0.0.7", "session": SESSION}
+    assert nccl_variables(lab_intent(), digest(facts))["NCCL_SOCKET_IFNAME"] == "=eno1"
+
+
+def test_the_intent_names_the_interface_before_the_session_does() -> None:
+    facts = {**lab_facts(), "reached_at": "node1", "session": SESSION}
+    assert nccl_variables(lab_intent(socket_ifname="bond0"), facts)["NCCL_SOCKET_IFNAME"] == "=bond0"
+    assert nccl_variables(lab_intent(variables={"NCCL_SOCKET_IFNAME": "^lo"}), facts)["NCCL_SOCKET_IFNAME"] == "^lo"
+    intent = lab_intent()
+    for rail in intent["rails"]:
+        rail["role"] = "storage"
+    assert nccl_files(intent, facts) == []

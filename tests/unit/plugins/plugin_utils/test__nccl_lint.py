@@ -66,6 +66,7 @@ def test_the_plan_of_a_lab_machine() -> None:
         "rails_apart": False,
         "gpudirect": None,
         "asked_for": [],
+        "rail_interfaces": {"ens1": "rail0", "ens2": "rail1"},
     }
 
 
@@ -80,6 +81,7 @@ def test_the_plan_of_a_host_with_storage_and_a_profile() -> None:
         "rails_apart": False,
         "gpudirect": None,
         "asked_for": [],
+        "rail_interfaces": {"ens1": "rail0", "ens2": "rail1"},
     }
 
 
@@ -189,7 +191,7 @@ def test_ports_that_are_down_are_told_of_one_by_one() -> None:
 def test_what_the_stage_writes_anew_is_the_files_own_finding(file: str) -> None:
     intent = lab_intent(roce=ROCE)
     facts = after_the_stage(intent, **{file: {"NCCL_IB_TC": "3", "NCCL_IB_SL": "99", "NCCL_IB_TCC": "1"}})
-    facts["files"][PLACES[file]]["sha256"] = "0" * 64
+    facts["files"][PLACES[file]].update(sha256="0" * 64, block="0" * 64)
     assert [each[:2] for each in stops(intent, facts)] == [("nccl.file", PLACES[file])]
 
 
@@ -238,3 +240,23 @@ def test_facts_without_files_are_not_good() -> None:
 def test_the_version_of_the_intent_is_used(version: str, found: list[tuple[str, str, str]]) -> None:
     intent = lab_intent(nccl={"version": version, "variables": {"NCCL_IB_FIFO_TC": "106"}})
     assert rules(host_problems(intent, after_the_stage(intent))) == found
+
+
+def test_quotes_and_comments_are_told_even_where_the_stage_writes_the_file_anew() -> None:
+    intent = lab_intent()
+    facts = after_the_stage(intent, site={"NCCL_IB_HCA": '"=rxe_rail0:1,rxe_rail1:1"', "NCCL_DEBUG": "WARN # quiet"})
+    facts["files"][PLACES["site"]].update(block="0" * 64)
+    found = [each for each in host_problems(intent, facts) or [] if each["severity"] == "error"]
+    assert [(each["rule"], each["variable"]) for each in found] == [("value_form", "NCCL_DEBUG"), ("value_form", "NCCL_IB_HCA")]
+    assert found[1]["observed"] == 'NCCL_IB_HCA="=rxe_rail0:1,rxe_rail1:1": NCCL takes the quotes as part of the value'
+    assert [each["expected"] for each in found] == [
+        "WARN, and the comment in a line of its own",
+        "=rxe_rail0:1,rxe_rail1:1, without quotes",
+    ]
+
+
+def test_what_a_line_of_others_sets_is_told_though_the_stage_writes_the_file() -> None:
+    intent, bad = lab_intent(), {"NCCL_IB_HCA": "=mlx5_9"}
+    facts = after_the_stage(intent, site=bad)
+    facts["files"][PLACES["site"]].update(block=None, others=bad)
+    assert ("hca_missing", "error") in [(each["rule"], each["severity"]) for each in host_problems(intent, facts) or []]

@@ -92,7 +92,7 @@ def test_the_first_run_ends_by_itself_once_collectives_have_passed() -> None:
     written = {file.path: file.text for file in passed_files(intent, facts)}
     assert written == {
         PASSED: "# Managed by rdma.cluster\n",
-        "/etc/nccl.conf": f"# Managed by rdma.cluster\nNCCL_DEBUG=WARN\nNCCL_IB_HCA={BASE['NCCL_IB_HCA']}\n",
+        "/etc/nccl.conf": f"NCCL_DEBUG=WARN\nNCCL_IB_HCA={BASE['NCCL_IB_HCA']}\n",
         "/etc/rdma-cluster/nccl.env": f"# Managed by rdma.cluster\nNCCL_DEBUG=WARN\nNCCL_IB_HCA={BASE['NCCL_IB_HCA']}\n",
         "/etc/rdma-cluster/nccl-task-prolog.sh": (
             "#!/bin/sh\n# Managed by rdma.cluster\n"

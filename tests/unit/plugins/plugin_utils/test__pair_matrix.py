@@ -210,3 +210,17 @@ def test_a_plan_is_not_walked_through_where_all_is_recorded(tmp_path: Path) -> N
     planned = [(0, 0, 1, 0), (1, 0, 1, 0), (0, 1, 2, 0)]
     assert matrix.with_missing(planned, len(planned)).missing == [(0, 2, 0)]
     assert matrix.with_missing(planned).missing == [(0, 2, 0)]
+
+
+@pytest.mark.parametrize(("client", "kind"), [("listen", "no_device"), ("qp", "qp")], ids=["the client only heard of it", "its own reason"])
+def test_the_server_knows_why_it_did_not_listen(tmp_path: Path, client: str, kind: str) -> None:
+    server = bad(0, 1, 0, role="server", kind="no_device", line="IB device rxe9 not found")
+    files = [file(tmp_path, "a", bad(0, 1, 0, kind=client, line="b: it ended")), file(tmp_path, "b", server)]
+    assert [each.kind for each in Matrix.read([(plan(), files)], "bandwidth").failures.values()] == [kind]
+
+
+def test_the_same_pair_counts_in_each_round_where_rounds_are_kept(tmp_path: Path) -> None:
+    one, other = good(0, 1, 0, 11.0), Result(0, 1, 1, 0, 0, "client", 12.0, 6.21, 0.5)
+    files = [file(tmp_path, "a", one, other)]
+    assert sorted(Matrix.read([(plan(), files)], "bandwidth", by_round=True).value) == [11.0, 12.0]
+    assert list(Matrix.read([(plan(), files)], "bandwidth").value) == [12.0]

@@ -83,10 +83,10 @@ def test_a_nic_meets_two_good_ones_once_each_on_its_rail_and_on_another(verdict:
     ],
     ids=["host", "sends on all rails", "receives on all rails"],
 )
-def test_a_host_is_met_on_two_rails(verdict: Verdict, on: Met) -> None:
+def test_a_host_is_met_on_all_of_its_rails(verdict: Verdict, on: Met) -> None:
     found = planned(verdict)
-    assert set(found) == on("rail0", "b", "a", "c") | on("rail1", "b", "a", "c")
-    assert len(found) == 4
+    assert set(found) == on("rail0", "b", "a", "c") | on("rail1", "b", "a", "c") | on("rail2", "b", "a", "c")
+    assert len(found) == 6
 
 
 def test_a_host_is_met_on_the_rails_that_it_has() -> None:
@@ -115,15 +115,33 @@ def test_a_pair_meets_again_and_each_of_the_two_meets_good_ones() -> None:
     }
 
 
-def test_a_pair_that_is_bad_on_all_rails_meets_again_on_two_of_them() -> None:
+def test_a_pair_that_is_bad_on_all_rails_meets_again_on_all_of_them() -> None:
     found = set(planned(Verdict("pair", A, None, other=C)))
-    assert {meeting for meeting in found if set(meeting[1:]) == {"a", "c"}} == both_ways("rail0", "a", "c") | both_ways("rail1", "a", "c")
+    everywhere = {meeting for rail in RAILS for meeting in both_ways(rail, "a", "c")}
+    assert {meeting for meeting in found if set(meeting[1:]) == {"a", "c"}} == everywhere
+
+
+def test_devices_that_scatter_are_measured_both_ways_and_beside_two_good_ones() -> None:
+    found = meetings([Verdict("nic", B, 1)], WHOLE, reach(WHOLE, [Verdict("nic", B, 1)], HOSTS, {}), controls=True)
+    for rail in ("rail0", "rail1"):
+        own = {meeting for meeting in found if meeting[0] == rail and "b" in meeting[1:]}
+        assert own == both_ways(rail, "b", "a", "c")
+    assert set(found) >= both_ways("rail1", "a", "c")
+    assert len(found) == len(set(found))
+
+
+def test_without_two_good_hosts_there_is_nothing_to_compare_with() -> None:
+    matrix = matrix_of({0: "ab"})
+    found = meetings([Verdict("pair", A, 0, other=B)], matrix, reach(matrix, [Verdict("pair", A, 0, other=B)], HOSTS, {}), controls=True)
+    assert set(found) == both_ways("rail0", "a", "b")
 
 
 def test_two_hosts_that_are_alone_meet_again() -> None:
     matrix = matrix_of(hosts="ab")
     assert set(planned(Verdict("pair", A, 0, other=B), matrix=matrix)) == both_ways("rail0", "a", "b")
-    assert set(planned(Verdict("pair", A, None, other=B), matrix=matrix)) == both_ways("rail0", "a", "b") | both_ways("rail1", "a", "b")
+    assert set(planned(Verdict("pair", A, None, other=B), matrix=matrix)) == {
+        meeting for rail in RAILS for meeting in both_ways(rail, "a", "b")
+    }
 
 
 def test_of_a_rail_one_host_is_met_there_and_on_another() -> None:

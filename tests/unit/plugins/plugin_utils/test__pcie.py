@@ -16,7 +16,7 @@ from ansible_collections.rdma.cluster.plugins.filter.pcie import FilterModule
 from ansible_collections.rdma.cluster.plugins.module_utils._pcie_acs import brief, pcie_state
 from ansible_collections.rdma.cluster.plugins.module_utils._pcie_tuning_service import UNIT, service_files
 from ansible_collections.rdma.cluster.plugins.module_utils._pcie_wish import make_wish
-from ansible_collections.rdma.cluster.plugins.plugin_utils._pcie import pcie_acs_withheld, pcie_differs, pcie_settings
+from ansible_collections.rdma.cluster.plugins.plugin_utils._pcie import pcie_differs, pcie_settings, pcie_withheld
 from tests.unit.cards import ADDRESSES, card_facts, card_rails, first_pci
 from tests.unit.hosts import on_host
 
@@ -42,18 +42,46 @@ def host(*, guarded: bool = False, model: str | None = "NVIDIA H100", sibling_by
 
 def converged(wish: dict[str, Any], acs_allowed: bool = True, **of: Any) -> dict[str, Any]:
     facts = host(**of)
-    facts["files"] = on_host(service_files(make_wish(**pcie_settings(wish, facts, acs_allowed))))
+    facts["files"] = on_host(service_files(make_wish(**pcie_settings(wish, facts, acs_allowed, True))))
     facts["units"] = {UNIT: {"active": True, "enabled": True}}
     return facts
 
 
 def test_what_is_asked_of_the_module() -> None:
-    assert pcie_settings(intent(), host()) == {"nics": list(ADDRESSES), "mrrs_bytes": 4096, "acs": "leave"}
-    assert pcie_settings(intent(), host(), True) == {"nics": list(ADDRESSES), "mrrs_bytes": 4096, "acs": "bare_metal"}
-    assert pcie_settings(intent("leave", "bare_metal"), host()) == {"nics": list(ADDRESSES), "mrrs_bytes": None, "acs": "leave"}
+    both = {"nics": list(ADDRESSES), "mrrs_nics": None}
+    assert pcie_settings(intent(), host()) == {**both, "mrrs_bytes": None, "acs": "leave"}
+    assert pcie_settings(intent(), host(), False, True) == {**both, "mrrs_bytes": 4096, "acs": "leave"}
+    assert pcie_settings(intent(), host(), True) == {**both, "mrrs_bytes": None, "acs": "bare_metal"}
+    assert pcie_settings(intent("leave", "bare_metal"), host(), False, True) == {**both, "mrrs_bytes": None, "acs": "leave"}
     assert pcie_settings(intent(), host(model="NVIDIA GB200"), True)["acs"] == "datadirect"
     assert pcie_settings(intent(), host(model=None), True)["acs"] == "leave"
     assert pcie_settings(intent(acs="vm"), host(), True)["acs"] == "vm"
+
+
+def with_rates(*rates_gbps: float | None, state: str = "ACTIVE") -> dict[str, Any]:
+    facts = host()
+    for device, rate_gbps in zip(facts["devices"].values(), rates_gbps, strict=True):
+        device["ports"]["1"].update(rate_gbps=rate_gbps, state=state)
+    return facts
+
+
+FAST = [
+    pytest.param(400, with_rates(25, 25), (None, 4096), id="planned"),
+    pytest.param(None, with_rates(100, 400), (None, 4096), id="both are fast"),
+    pytest.param(None, with_rates(25, 200), ([ADDRESSES[1]], 4096), id="one is fast"),
+    pytest.param(None, with_rates(25, 40), (None, None), id="none is fast"),
+    pytest.param(50, with_rates(400, 400), (None, None), id="planned slow"),
+    pytest.param(None, with_rates(400, 400, state="DOWN"), (None, None), id="down"),
+    pytest.param(None, with_rates(None, 200), ([ADDRESSES[1]], 4096), id="no rate"),
+]
+
+
+@pytest.mark.parametrize(("planned_gbps", "facts", "expected"), FAST)
+def test_auto_sets_mrrs_of_fast_cards_only(planned_gbps: float | None, facts: dict[str, Any], expected: tuple[Any, Any]) -> None:
+    settings = pcie_settings(intent("auto", rate_gbps=planned_gbps), facts, False, True)
+    assert (settings["mrrs_nics"], settings["mrrs_bytes"]) == expected
+    assert pcie_settings(intent(2048, rate_gbps=planned_gbps), facts, False, True)["mrrs_nics"] is None
+    make_wish(**settings)
 
 
 @pytest.mark.parametrize(
@@ -74,36 +102,62 @@ def test_a_converged_host_is_left_alone(acs_allowed: bool) -> None:
         facts = converged(wish, acs_allowed)
         if wish["host"]["pcie"]["mrrs_bytes"] == 2048:
             facts["pcie"]["usual_mrrs_bytes"] = 2048
-        assert pcie_differs(wish, facts, acs_allowed) is False
+        assert pcie_differs(wish, facts, acs_allowed, True) is False
 
 
 @pytest.mark.parametrize("facts", [None, host()], ids=["no facts", "nothing there"])
 def test_what_is_not_there_differs(facts: dict[str, Any] | None) -> None:
-    assert pcie_differs(intent(), facts) is True
+    assert pcie_differs(intent(), facts, False, True) is True
 
 
 def test_each_thing_that_differs_is_seen() -> None:
-    assert pcie_differs(intent(), converged(intent(), sibling_bytes=512), True) is True
-    assert pcie_differs(intent(), converged(intent(), guarded=True), True) is True
-    assert pcie_differs(intent("leave", "leave"), converged(intent()), True) is True
+    def differs(wish: dict[str, Any], facts: dict[str, Any]) -> bool:
+        return pcie_differs(wish, facts, True, True)
+
+    assert differs(intent(), converged(intent(), sibling_bytes=512)) is True
+    assert differs(intent(), converged(intent(), guarded=True)) is True
+    assert differs(intent("leave", "leave"), converged(intent())) is True
     for unit in ({}, {UNIT: {"active": False, "enabled": True}}, {UNIT: {"active": True, "enabled": False}}):
-        assert pcie_differs(intent(), {**converged(intent()), "units": unit}, True) is True
-    assert pcie_differs(intent(), {**converged(intent()), "units": None}, True) is True
+        assert differs(intent(), {**converged(intent()), "units": unit}) is True
+    assert differs(intent(), {**converged(intent()), "units": None}) is True
     unread = converged(intent())
     unread["pcie"]["usual_mrrs_bytes"] = None
-    assert pcie_differs(intent(), unread, True) is True
+    assert differs(intent(), unread) is True
     planned = intent(acs="bare_metal")
-    assert pcie_differs(planned, converged(planned, model="NVIDIA GB200"), True) is True
+    assert differs(planned, converged(planned, model="NVIDIA GB200")) is True
 
 
-def test_what_waits_for_leave() -> None:
-    assert pcie_acs_withheld(intent(), host(guarded=True)) == ["0000:3c:00.0", "0000:3c:01.0"]
-    assert pcie_acs_withheld(intent(), host()) == []
-    assert pcie_acs_withheld(intent(acs="leave"), host(guarded=True)) == []
-    assert pcie_acs_withheld(intent(), host(guarded=True, model="NVIDIA GB200")) == []
-    assert pcie_acs_withheld(intent(soft=True), host(guarded=True)) == []
-    # Without leave, ACS that stays on is no difference.
-    assert pcie_differs(intent(), converged(intent(), False, guarded=True), False) is False
+BRIDGES = "0000:3c:00.0, 0000:3c:01.0 redirect traffic between GPUs and NICs to the root complex"
+SMALL = "0000:3d:00.1 MRRS of 512 bytes → 4096 bytes"
+
+
+def test_what_is_withheld_until_it_is_allowed() -> None:
+    facts = host(guarded=True, sibling_bytes=512)
+    assert pcie_withheld(intent("auto"), facts) == {
+        "mrrs": f"{SMALL}; pcie_mrrs_allowed is false",
+        "acs_write": f"{BRIDGES}; pcie_acs_write_allowed is false",
+    }
+    assert list(pcie_withheld(intent(), facts, True)) == ["mrrs"]
+    assert list(pcie_withheld(intent(), facts, False, True)) == ["acs_write"]
+    assert pcie_withheld(intent(), facts, True, True) == {}
+    assert pcie_withheld(intent(), host()) == {}
+    assert pcie_withheld(intent("leave", "leave"), facts) == {}
+    assert "acs_write" not in pcie_withheld(intent(), host(guarded=True, model="NVIDIA GB200"))
+    assert pcie_withheld(intent(soft=True), facts) == {}
+    # What may not be changed is no difference.
+    assert pcie_differs(intent(), host(guarded=True, sibling_bytes=512)) is False
+
+
+@pytest.mark.parametrize("state", ["integrity", "confidentiality"])
+def test_lockdown_withholds_what_is_allowed(state: str) -> None:
+    facts = {**host(guarded=True, sibling_bytes=512), "stack": {"lockdown": state}}
+    reason = f"kernel lockdown ({state}) forbids writes to PCI configuration space"
+    assert pcie_withheld(intent(), facts, True, True) == {"mrrs": f"{SMALL}; {reason}", "acs_write": f"{BRIDGES}; {reason}"}
+    assert pcie_settings(intent(), facts, True, True) == {"nics": list(ADDRESSES), "mrrs_nics": None, "mrrs_bytes": None, "acs": "leave"}
+    assert pcie_differs(intent(), facts, True, True) is False
+    # A service from before lockdown is removed.
+    assert pcie_differs(intent(), {**converged(intent()), "stack": {"lockdown": state}}, True, True) is True
+    assert pcie_withheld(intent(), {**facts, "stack": {"lockdown": "none"}}, True, True) == {}
 
 
 def test_each_filter_is_documented_and_the_role_knows_no_other() -> None:

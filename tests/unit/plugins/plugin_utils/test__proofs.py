@@ -153,6 +153,23 @@ def test_a_fresh_proof_holds() -> None:
     assert found.proof == proof()
 
 
+DAMAGE = [
+    *([], "", {"schema": 2}, {"schema": 2, "endpoints": []}, {"schema": 2, "endpoints": {"node1": ["rail0"]}}),
+    *({"measured": "now"}, {"measured": float("inf")}, {"measured": True}, {"medians": []}, {"medians": {"bandwidth": "0.2"}}),
+    *({"basis": {"port": 7}}, {"basis": None}, {"partners": "3"}, {"ratio": None}, {"endpoint": []}, {"run": 7}, {"more": 1}),
+]
+
+
+@pytest.mark.parametrize("damage", DAMAGE, ids=str)
+def test_a_damaged_proof_does_not_count_and_the_others_do(damage: Any) -> None:
+    whole = write({"node1": {"rail0": proof(), "rail1": proof("rail1")}})
+    if not isinstance(damage, dict) or "schema" in damage:
+        assert read(damage) == {}
+        return
+    whole["endpoints"]["node1"]["rail0"].update(damage)
+    assert read(whole) == {"node1": {"rail1": proof("rail1")}}
+
+
 def test_what_was_never_measured_is_not_proven() -> None:
     found = standing(None, NOW_BASIS, MEASURED, 168)
     assert (found.valid, found.proof, found.words, found.too_old) == (False, None, "never measured, or not found good", False)

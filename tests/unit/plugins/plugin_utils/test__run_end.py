@@ -17,6 +17,7 @@ from ansible_collections.rdma.cluster.plugins.module_utils._findings import Find
 from ansible_collections.rdma.cluster.plugins.plugin_utils._drift import Difference
 from ansible_collections.rdma.cluster.plugins.plugin_utils._run_end import RunEnd
 from ansible_collections.rdma.cluster.plugins.plugin_utils._run_folder import RunFolder
+from ansible_collections.rdma.cluster.plugins.plugin_utils._withheld import Withheld, record
 
 CHANGE = Difference("node1", "host", "live sysctl", "a = 0", "a = 1")
 
@@ -118,6 +119,8 @@ def test_the_files_say_the_same_as_the_run(tmp_path: Path) -> None:
         "unreachable": ["node3"],
         "changes": 0,
         "drift": 0,
+        "warnings": 0,
+        "withheld": [],
         "hosts": {"node1": {"driver": "ok"}, "node2": {"driver": "ok", "link": "unknown"}},
         "planes": {},
     }
@@ -148,3 +151,24 @@ def test_a_plane_is_no_host(tmp_path: Path) -> None:
     assert (end.summary()["hosts"], end.summary()["planes"]) == ({"node1": {"fabric": "ok"}}, {"plane default": {"fabric": "error"}})
     assert end.outcome == "failed"
     assert "plane default" in end.text
+
+
+def test_warnings_and_withheld_effects_are_in_the_summary(tmp_path: Path) -> None:
+    silent = Finding("link", "a.b", "node1", "s", "warning", "x", "y", silenced_by="ada")
+    end = ended(tmp_path, [finding("link", status="warning"), silent])
+    for host in ("node2", "node10"):
+        record(end.folder, Withheld(host, "reboot", "driver", "the new driver loads at boot", (host,), "reboot_allowed: true"))
+    end.write()
+    summary = end.folder.read_json("summary.json")
+    assert summary["warnings"] == 1
+    assert summary["withheld"] == [
+        {
+            "effect": "reboot", "stage": "driver", "reason": "the new driver loads at boot", "allow": "reboot_allowed: true",
+            "hosts": ["node2", "node10"], "touches": ["node2", "node10"],
+        }
+    ]  # fmt: skip
+    text = (end.folder.path / "summary.txt").read_text()
+    assert "Warnings: 1." in text
+    assert (
+        "  reboot on node2, node10: the new driver loads at boot\n    changes:  node2, node10\n    allow:    reboot_allowed: true" in text
+    )

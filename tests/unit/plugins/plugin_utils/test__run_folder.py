@@ -6,17 +6,19 @@
 
 from __future__ import annotations
 
+import errno
 import json
 import multiprocessing
 import os
 import re
+import shutil
 import subprocess
 from pathlib import Path
 
 import pytest
 
 from ansible_collections.rdma.cluster.plugins.module_utils._findings import Finding
-from ansible_collections.rdma.cluster.plugins.plugin_utils._run_folder import RunFolder, process_of, run_id
+from ansible_collections.rdma.cluster.plugins.plugin_utils._run_folder import NEEDED_BYTES, RunFolder, RunFolderError, process_of, run_id
 
 
 def test_workers_and_their_parent_find_the_same_id() -> None:
@@ -142,3 +144,53 @@ def test_a_file_of_another_run(tmp_path: Path) -> None:
     RunFolder(tmp_path / "one").write_json("fabric/default/baseline.json", {"a": 1})
     assert RunFolder(tmp_path / "two").of_run("one", "fabric/default/baseline.json") == {"a": 1}
     assert RunFolder(tmp_path / "two").of_run("one", "fabric/default/history.json") is None
+
+
+# A folder that cannot be written
+
+
+def test_a_file_in_its_place(tmp_path: Path) -> None:
+    (tmp_path / "runs").write_text("")
+    with pytest.raises(RunFolderError) as caught:
+        RunFolder.current(str(tmp_path / "runs"))
+    assert str(caught.value) == (
+        f"rdma_run_dir is {tmp_path}/runs, and the control node cannot write the run folder there: {tmp_path}/runs is a file. "
+        "Set rdma_run_dir to a folder, for example `-e rdma_run_dir=$HOME/rdma-runs`. Nothing was done on any host."
+    )
+
+
+@pytest.mark.parametrize(
+    ("number", "words"),
+    [
+        (errno.EROFS, "its file system is read-only"),
+        (errno.EACCES, "has no permission to write in"),
+        (errno.ENOSPC, "no space is left there"),
+        (errno.EDQUOT, "quota"),
+        (errno.EIO, os.strerror(errno.EIO)),
+    ],
+)
+def test_each_cause_names_the_variable_and_its_value(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, number: int, words: str) -> None:
+    def refuse(*_args: object, **_more: object) -> None:
+        raise OSError(number, os.strerror(number), str(tmp_path))
+
+    monkeypatch.setattr(Path, "mkdir", refuse)
+    with pytest.raises(RunFolderError) as caught:
+        RunFolder.current(str(tmp_path / "runs"))
+    assert f"rdma_run_dir is {tmp_path}/runs" in str(caught.value)
+    assert words in str(caught.value)
+    assert str(caught.value).endswith("Nothing was done on any host.")
+
+
+def test_a_disk_that_is_nearly_full_is_refused_before_the_first_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    usage = shutil.disk_usage(tmp_path)
+    monkeypatch.setattr(shutil, "disk_usage", lambda _path: usage._replace(free=NEEDED_BYTES - 1))
+    with pytest.raises(RunFolderError, match=r"no space is left there \(16\.0 MiB are free, and a run needs 16 MiB\)"):
+        RunFolder.current(str(tmp_path))
+
+
+def test_a_disk_that_fills_up_later_does_not_say_that_nothing_was_done(tmp_path: Path) -> None:
+    (tmp_path / "facts").write_text("")
+    with pytest.raises(RunFolderError) as caught:
+        RunFolder(tmp_path).write_json("facts/node1.json", {})
+    assert "is a file" in str(caught.value)
+    assert "Nothing was done" not in str(caught.value)

@@ -12,7 +12,13 @@ import pytest
 
 from ansible_collections.rdma.cluster.plugins.module_utils._opensm_conf import parse_conf
 from ansible_collections.rdma.cluster.plugins.plugin_utils._intent import normalise
-from ansible_collections.rdma.cluster.plugins.plugin_utils._subnet_manager import ManagerPlan, plan_managers, runs_subnet_manager
+from ansible_collections.rdma.cluster.plugins.plugin_utils._subnet_manager import (
+    ManagerPlan,
+    busy_hosts,
+    fleet_ports,
+    plan_managers,
+    runs_subnet_manager,
+)
 
 HOSTS = ["n1", "n2", "n3", "n4"]
 PCI = ("0000:18:00.0", "0000:40:00.0")
@@ -87,7 +93,39 @@ def test_a_member_whose_ports_are_not_known_stops_it() -> None:
 def test_everybody_in_a_partition_needs_no_ports() -> None:
     text = plan("n1", fleet({"all": {"key": 1, "members": "all", "ipoib": True, "mtu": 4096}})).instances[0]["partitions"]
     assert "\nall=0x0001, ipoib, mtu=5 :\n    ALL=full ;\n" in text
-    assert "    ALL=limited,\n    SELF=full ;\n" in text
+    assert "\nDefault=0x7fff, ipoib, mtu=4 :\n    ALL=full ;\n" in text
+
+
+def test_the_default_partition_is_limited_only_where_the_intent_says_so() -> None:
+    tenants = {"t": {"key": 1, "members": ["n3", "n4"]}}
+    (left,), (given,) = (plan("n1", fleet(tenants, **more)).instances for more in ({}, {"default_membership": "limited"}))
+    assert (left["default_given"], given["default_given"]) == (False, True)
+    assert "    ALL=full ;\n" in left["partitions"]
+    assert "    ALL=limited,\n    SELF=full ;\n" in given["partitions"]
+    named = {**tenants, "ground": {"key": 0x7FFF, "members": "all"}}
+    assert plan("n1", fleet(named)).instances[0]["default_given"]
+
+
+def test_who_may_be_the_master_is_known_by_guid() -> None:
+    known = fleet()
+    known["n2"]["facts"]["devices"]["mlx5_1"]["ports"]["1"]["lid"] = 7
+    (one,) = plan("n1", known).instances
+    assert one["managers"] == {guid(1, 0): "n1", guid(1, 1): "n1", guid(2, 0): "n2", guid(2, 1): "n2"}
+    assert (one["lids"], one["unread"]) == (["7"], [])
+    known["n2"]["facts"] = None
+    assert plan("n1", known).instances[0]["unread"] == ["n2"]
+
+
+def test_ports_and_hosts_in_use_of_the_whole_run() -> None:
+    known = fleet()
+    known["n3"]["facts"]["load"] = {"gpu_processes": [], "jobs": [{"pid": 7, "name": "slurmstepd"}]}
+    for idle in ("n1", "n2"):
+        known[idle]["facts"]["load"] = {"gpu_processes": [], "jobs": []}
+    known["n5"] = {"intent": None, "facts": None}
+    assert fleet_ports(known)[guid(3, 1)] == "n3 mlx5_1"
+    assert busy_hosts(known, ["n6"]) == {
+        "n3": "job process 7 (slurmstepd)", "n4": "whether it is in use is not known", "n6": "not read in this run",
+    }  # fmt: skip
 
 
 def test_secrets_are_given_beside_the_intent() -> None:
@@ -96,6 +134,8 @@ def test_secrets_are_given_beside_the_intent() -> None:
     done = plan("n1", known, {"a": {"m_key": M_KEY}})
     assert done.problems == []
     assert parse_conf(done.instances[0]["config"])["m_key"] == M_KEY
+    assert done.instances[0]["diags"].splitlines()[1:] == [f"m_key={M_KEY}"]
+    assert plan("n1", fleet()).instances[0]["diags"] is None
     wrong = {"a": {"m_key": "255", "sm": "x"}, "z": {"m_key": M_KEY}}
     assert [each.split(" ")[0] for each in plan("n1", known, wrong).problems] == [
         "subnet_manager_keys.a.m_key", "subnet_manager_keys.a", "subnet_manager_keys",

@@ -11,7 +11,18 @@ from typing import Any
 import pytest
 
 from ansible_collections.rdma.cluster.plugins.module_utils._findings import Finding
-from ansible_collections.rdma.cluster.plugins.plugin_utils._summary import OFFENDERS, ROWS, drift_table, names, render, stage_block
+from ansible_collections.rdma.cluster.plugins.plugin_utils._summary import (
+    OFFENDERS,
+    ROWS,
+    WARNINGS,
+    drift_table,
+    names,
+    offender_lines,
+    render,
+    stage_block,
+    warning_lines,
+)
+from ansible_collections.rdma.cluster.plugins.plugin_utils._withheld import WithheldGroup
 
 STAGES = ("driver", "link", "network")
 DECISION = "link gate: 1 of 2 hosts do not pass (50 %); policy stop allows 0 %. The build stops: node2."
@@ -90,6 +101,16 @@ def test_an_offence_that_hosts_share_is_told_once() -> None:
     ]
 
 
+def test_a_block_of_hosts_with_other_steps_says_whose_steps_it_prints() -> None:
+    one, two = (
+        Finding("link", "a.b", host, "s", "error", "x", "y", f"Remove line {line} for {host}.") for host, line in (("a", 1), ("b", 2))
+    )
+    (line,) = [line for line in offender_lines([one, two]) if " do: " in line]
+    assert line == "    do:       Remove line 1 for a. (This is for a; findings.jsonl of the evidence has the steps of the others.)"
+    like = Finding("link", "a.b", "c", "s", "error", "x", "y", "Remove line 1 for c.")
+    assert "findings.jsonl" not in "\n".join(offender_lines([one, like]))
+
+
 def test_a_silenced_offence_stops_nothing() -> None:
     assert stage_block("link", [bad("node1", silenced_by="ada")], DECISION, 1.0).count("\n") == 0
 
@@ -114,6 +135,113 @@ def test_very_many_offences_are_cut() -> None:
 )
 def test_the_names_of_hosts(hosts: list[str], expected: str) -> None:
     assert names(hosts) == expected
+
+
+# Findings that follow from another one
+
+
+def missing(host: str, check: str, stage: str, caused_by: str | None) -> Finding:
+    status = "error" if caused_by is None else "unknown"
+    return Finding(stage, check, host, "rail 0", status, "no RDMA device", "one", "Look in dmesg.", caused_by=caused_by)
+
+
+CAUSE = "driver.device on rail 0"
+
+
+def test_a_cause_is_printed_once_and_names_what_follows_from_it() -> None:
+    findings = [
+        each
+        for host in ("node1", "node2")
+        for each in (
+            missing(host, "driver.device", "driver", None),
+            missing(host, "link.state", "link", CAUSE),
+            missing(host, "network.gid", "network", CAUSE),
+        )
+    ]
+    text = render("R1", STAGES, findings, {}, "/e").split("\n\n")
+    assert text[2].splitlines() == [
+        "To fix:",
+        "  node1, node2, rail 0: driver.device is error (driver stage)",
+        "    seen:     no RDMA device",
+        "    expected: one",
+        "    do:       Look in dmesg.",
+        "    also:     link.state, network.gid, which follow from it",
+    ]
+    # The table still counts them.
+    assert text[1].splitlines()[1].split() == ["node1", "error", "unknown", "unknown"]
+
+
+def test_hosts_with_other_symptoms_are_other_groups() -> None:
+    findings = [missing(host, "driver.device", "driver", None) for host in ("node1", "node2")]
+    findings.append(missing("node2", "link.state", "link", CAUSE))
+    assert len([line for line in offender_lines(findings) if "driver.device is error" in line]) == 2
+
+
+def test_what_follows_from_another_stage_is_one_line_and_not_hidden() -> None:
+    lines = stage_block("link", [missing("node1", "link.state", "link", CAUSE)], DECISION, 1.0).splitlines()
+    assert lines[0].endswith("1 unknown")
+    assert lines[1:] == ["  node1: link.state follows from driver.device on rail 0, reported above", DECISION]
+
+
+# Warnings
+
+
+def warning(host: str, check: str = "pcie.width", subject: str = "rail 0", observed: str = "x8") -> Finding:
+    return Finding("link", check, host, subject, "warning", observed, "x16", "Reseat the card.")
+
+
+def test_warnings_are_grouped_over_hosts_and_subjects() -> None:
+    findings = [
+        warning("node1"),
+        warning("node1", subject="rail 1"),
+        warning("node2"),
+        warning("node2", "link.flaps", observed="3 an hour"),
+    ]
+    assert warning_lines(findings) == [
+        "Warnings: 4. Each one's remedy is in findings.jsonl of the evidence.",
+        "  node1, node2, rail 0 and 1 more: pcie.width: x8 (expected: x16)",
+        "  node2, rail 0: link.flaps: 3 an hour (expected: x16)",
+    ]
+    assert "Warnings: 4." in render("R1", STAGES, findings, {}, "/e")
+
+
+def test_no_warning_no_line() -> None:
+    assert warning_lines([good("node1"), bad("node1")]) == []
+    assert warning_lines([Finding("link", "a.b", "node1", "s", "warning", "x", "y", silenced_by="ada")]) == []
+
+
+def test_very_many_warnings_are_ten_lines_and_the_rest_is_counted() -> None:
+    findings = [warning(f"node{number}", f"check.c{number}") for number in range(30)]
+    lines = warning_lines(findings)
+    assert len(lines) == 1 + WARNINGS
+    assert lines[-1] == "  and 21 more of 21 checks on node9, node10, node11, node12, node13 and 16 more"
+
+
+def test_many_values_of_one_check_share_a_line() -> None:
+    lines = warning_lines([warning(f"node{number}", observed=f"{number} an hour") for number in range(30)])
+    assert lines[1:] == [
+        "  node0, node1, node2, node3, node4 and 25 more, rail 0: pcie.width: 30 different ones, for example 0 an hour (expected: x16)"
+    ]
+
+
+# Effects that are not allowed
+
+
+def test_withheld_effects_name_hosts_reason_and_the_variable() -> None:
+    groups = [
+        WithheldGroup(
+            "driver_switch", "driver", "MLNX_OFED 5.8 is installed", "driver_switch_allowed: true", ("node1", "node2"), ("ofed-a",)
+        ),
+        WithheldGroup("reboot", "driver", "the new driver loads at boot", "reboot_allowed: true", ("node1",), ()),
+    ]
+    assert render("R1", STAGES, [good("node1")], {}, "/e", withheld=groups).split("\n\n")[2].splitlines() == [
+        "Not applied, because it is not allowed:",
+        "  driver_switch on node1, node2: MLNX_OFED 5.8 is installed",
+        "    changes:  ofed-a",
+        "    allow:    driver_switch_allowed: true",
+        "  reboot on node1: the new driver loads at boot",
+        "    allow:    reboot_allowed: true",
+    ]
 
 
 # The end of a run
@@ -147,7 +275,7 @@ def test_the_whole_text_with_pairs() -> None:
             "Bad once, well when measured again:",
             "  node1, rail2: slow once",
             "",
-            "To be mended:",
+            "To fix:",
             "  node22, rail 0: link.state is error (link stage)",
             "    seen:     DOWN",
             "    expected: ACTIVE",

@@ -64,4 +64,4 @@ def test_a_filter_says_the_same_of_what_ansible_hands_over(name: str, host: str)
 
 
 def test_hardly_a_filter_is_left_out() -> None:
-    assert sorted(set(all_filters()) - set(FILTERS)) == ["nccl_lint", "pair_rounds"]
+    assert sorted(set(all_filters()) - set(FILTERS)) == ["in_use", "nccl_lint", "pair_rounds"]

@@ -6,12 +6,20 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 
 from ansible_collections.rdma.cluster.plugins.module_utils import _limits, _networkd, _pcie_tuning_service, _peermem
 from ansible_collections.rdma.cluster.plugins.module_utils._cpu import Tuned
 from ansible_collections.rdma.cluster.plugins.module_utils._cpu_ensure import CpuWish, cpu_files
-from ansible_collections.rdma.cluster.plugins.module_utils._files import ManagedFile, ensure_files, files_differ, managed_files
+from ansible_collections.rdma.cluster.plugins.module_utils._files import (
+    ManagedFile,
+    ensure_files,
+    files_differ,
+    managed_files,
+    shared_files,
+)
+from ansible_collections.rdma.cluster.plugins.module_utils._host_state import variables_in
 from ansible_collections.rdma.cluster.plugins.module_utils._kernel_modules import module_files
 from ansible_collections.rdma.cluster.plugins.module_utils._pcie_wish import Wish
 from ansible_collections.rdma.cluster.plugins.module_utils._rings import RailRings, rules_file
@@ -42,8 +50,8 @@ def test_every_file_that_a_role_writes_is_found_again(tmp_path: Path) -> None:
         *sysctl_files({"net.core.rmem_max": "1"}),
         *nccl_files(lab_intent(), lab_facts()),
     ]
-    ensure_files([ManagedFile(f"{tmp_path}{file.path}", file.content, file.mode) for file in wanted], check_mode=False)
-    found = managed_files(SysRoot(str(tmp_path)))
+    ensure_files([replace(file, path=f"{tmp_path}{file.path}") for file in wanted], check_mode=False)
+    found = managed_files(SysRoot(str(tmp_path)), (), shared_files([]), variables_in)
     assert found == on_host(wanted)
     assert not files_differ(wanted, {"files": found})
 
@@ -51,7 +59,8 @@ def test_every_file_that_a_role_writes_is_found_again(tmp_path: Path) -> None:
 def test_a_file_that_the_intent_puts_elsewhere_is_found_again(tmp_path: Path) -> None:
     intent = lab_intent(nccl={"conf_file": "/opt/site/nccl.conf", "environment_file": "/opt/site/nccl.env"})
     wanted = nccl_files(intent, lab_facts())
-    ensure_files([ManagedFile(f"{tmp_path}{file.path}", file.content, file.mode) for file in wanted], check_mode=False)
+    ensure_files([replace(file, path=f"{tmp_path}{file.path}") for file in wanted], check_mode=False)
     sys = SysRoot(str(tmp_path))
     assert managed_files(sys) == {}
-    assert managed_files(sys, ["/opt/site/nccl.conf", "/opt/site/nccl.env", "/opt/site/absent", "/opt/site"]) == on_host(wanted)
+    places = ["/opt/site/nccl.conf", "/opt/site/nccl.env", "/opt/site/absent", "/opt/site"]
+    assert managed_files(sys, places, shared_files(places), variables_in) == on_host(wanted)

@@ -1,0 +1,231 @@
+# Copyright (c) 2026, the rdma.cluster authors
+# GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""What an opensm that is started or changed on a live fabric would do to others: who is master now, and which ports would lose P_Keys."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+
+from ansible_collections.rdma.cluster.plugins.module_utils._command import Runner
+from ansible_collections.rdma.cluster.plugins.module_utils._errors import ParseError
+from ansible_collections.rdma.cluster.plugins.module_utils._fabric_tools import SILENT_MANAGER, Asked, Tools
+from ansible_collections.rdma.cluster.plugins.module_utils._ibnetdiscover import Discovery, FoundNode, parse_ibnetdiscover
+from ansible_collections.rdma.cluster.plugins.module_utils._infiniband import parse_lid, parse_state
+from ansible_collections.rdma.cluster.plugins.module_utils._managers_read import identified
+from ansible_collections.rdma.cluster.plugins.module_utils._opensm_service import Instance
+from ansible_collections.rdma.cluster.plugins.module_utils._partitions_conf import (
+    DEFAULT_KEY,
+    FabricPort,
+    Keys,
+    Loss,
+    keys_of,
+    losses,
+    parse_partitions,
+)
+from ansible_collections.rdma.cluster.plugins.module_utils._sminfo import SmInfo, parse_sminfo
+from ansible_collections.rdma.cluster.plugins.module_utils._smpquery import parse_pkeys
+from ansible_collections.rdma.cluster.plugins.module_utils._sysroot import SysRoot
+
+#: For this long a port must stay in INIT without a master's LID. A master sweeps every 10 s unless it is configured otherwise.
+NO_MASTER_SECONDS = 12.0
+TOOL_SECONDS = 120.0
+#: Stands for all ports that neither a file nor the facts name.
+OTHERS = "every other port of the fabric"
+
+
+@dataclass(frozen=True)
+class Fleet:
+    """The hosts of the inventory. ports: a port's GUID → "node3 mlx5_0"; busy: host → what runs there, or why that is not known."""
+
+    ports: Mapping[str, str] = field(default_factory=dict)
+    busy: Mapping[str, str] = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
+class MasterReading:
+    """The master of a plane; why_unknown: why it could not be read. Both None: there is none."""
+
+    master: SmInfo | None
+    why_unknown: str | None = None
+
+
+@dataclass(frozen=True)
+class FoundHostPort:
+    """A port of a host on the fabric. path: its direct route from ours; lid: None where no subnet manager gave it one."""
+
+    guid: str
+    number: int
+    description: str | None
+    lid: int | None
+    path: tuple[int, ...]
+
+
+@dataclass(frozen=True)
+class Losses:
+    """Which ports would lose what, as sentences; hosts: those of the inventory among them; unknown: why some could not be compared."""
+
+    words: Sequence[str] = ()
+    hosts: Sequence[str] = ()
+    unknown: Sequence[str] = ()
+
+
+class Guard:
+    """Reads the fabric for one instance of opensm, from the port that it is to run on."""
+
+    def __init__(self, instance: Instance, fleet: Fleet, runner: Runner, sys: SysRoot) -> None:
+        self.instance, self.fleet, self.sys = instance, fleet, sys
+        asked = Asked(instance.plane, instance.device, int(instance.number), timeout_seconds=TOOL_SECONDS)
+        self.tools = Tools(runner, sys, asked)
+
+    def read_master(self) -> MasterReading:
+        """Who is master now. No master is a positive reading only: a port in INIT without a master's LID, or a named one that is silent."""
+        state, sm_lid = self._state(), self._lid("sm_lid")
+        if state not in ("INIT", "ARMED", "ACTIVE"):
+            return MasterReading(None, f"port {self.instance.device}/{self.instance.number} is {state or 'in an unknown state'}")
+        if state == "INIT" and sm_lid == 0 and self._stays_without():
+            return MasterReading(None)
+        before = len(self.tools.problems)
+        master = self.tools.run("sminfo", [], parse_sminfo)
+        if master is not None:
+            return MasterReading(identified(self.tools, master))
+        why = "; ".join(self.tools.problems[before:])
+        ours = {str(self._lid("lid")), *self.instance.lids}
+        if sm_lid and str(sm_lid) in ours and f"{SILENT_MANAGER} at LID {sm_lid}" in why.split("; "):
+            return MasterReading(None)
+        return MasterReading(None, why or "sminfo returned nothing")
+
+    def _state(self) -> str | None:
+        return self.sys.value(f"{self._folder}/state", parse_state)
+
+    def _lid(self, name: str) -> int | None:
+        """0 where no subnet manager has set it; None where it cannot be read."""
+        try:
+            text = self.sys.text(f"{self._folder}/{name}")
+            return None if text is None else parse_lid(text) or 0
+        except (ParseError, OSError):
+            return None
+
+    @property
+    def _folder(self) -> str:
+        return f"/sys/class/infiniband/{self.instance.device}/ports/{self.instance.number}"
+
+    def _stays_without(self) -> bool:
+        deadline = time.monotonic() + NO_MASTER_SECONDS
+        while time.monotonic() < deadline:
+            time.sleep(0.5)
+            if (self._state(), self._lid("sm_lid")) != ("INIT", 0):
+                return False
+        return True
+
+    def takeover_reasons(self, reading: MasterReading, *, active: bool, ours: bool) -> list[str]:
+        """Why this opensm would act against a subnet manager that the intent does not name; empty if it would not.
+
+        active: whether the unit runs; ours: whether it runs with our files.
+        """
+        reasons = []
+        if active and not ours:
+            reasons.append("opensm already runs on this port and was not configured by this role")
+        if reading.why_unknown is not None:
+            reasons.append(f"the master of the plane could not be read: {reading.why_unknown}")
+        master = reading.master
+        if master is not None and master.guid not in self.instance.managers:
+            host = self.fleet.ports.get(master.guid)
+            words = f"{host}: {master.words}" if host else master.words
+            unread = f" (the ports of {', '.join(self.instance.unread)} were not read in this run)" if self.instance.unread else ""
+            reasons.append(f"the master of the plane is not one that rdma_fabric names: {words}{unread}")
+        elif master is not None and master.guid == self.instance.guid and not active:
+            reasons.append(f"a subnet manager that this role did not start runs on this host's own port: {master.words}")
+        return reasons
+
+    def losses_between(self, present: str | None) -> Losses:
+        """What ports lose if opensm reads our partitions instead of the present file; None: it has none."""
+        if present == self.instance.partitions:
+            return Losses()
+        after = parse_partitions(self.instance.partitions)
+        try:
+            before = None if present is None else parse_partitions(present)
+        except ParseError as error:
+            return Losses(unknown=[f"the present partitions could not be read: {error}"])
+        named = {port.guid for _key, ports in (*(before or ()), *after) for port in ports if port.guid.startswith("0x")}
+        guids = list(dict.fromkeys([self.instance.guid, *self.fleet.ports, *sorted(named)]))
+
+        def compare(these: Sequence[str]) -> list[Loss]:
+            ports = [FabricPort(guid, is_manager=guid == self.instance.guid) for guid in these]
+            return [loss for port in ports for loss in losses(port.guid, keys_of(before, port), keys_of(after, port))]
+
+        if not compare([*guids, OTHERS]):
+            return Losses()
+        found = self._discover()
+        descriptions = {port.guid: port.description for port in found or ()}
+        others = [guid for guid in descriptions if guid not in guids] if found is not None else [OTHERS]
+        return self._losses(compare([*guids, *others]), descriptions)
+
+    def losses_from_tables(self, reading: MasterReading) -> Losses:
+        """What ports lose of the P_Keys that they have now, if opensm starts with our partitions.
+
+        A port without a LID belongs to no fabric yet, and loses nothing. Without a master an unread table counts as the usual one.
+        """
+        after = parse_partitions(self.instance.partitions)
+        found = self._discover()
+        if found is None:
+            why = f"the ports of the fabric could not be read: {'; '.join(self.tools.problems)}"
+            return Losses(unknown=[why] if reading.master is not None or reading.why_unknown is not None else [])
+        lost: list[Loss] = []
+        unknown = []
+        for port in (each for each in found if each.lid is not None):
+            table = self.tools.run("smpquery", ["-D", "pkeys", ",".join(map(str, port.path)), str(port.number)], parse_pkeys)
+            before: Keys = {DEFAULT_KEY: "full"}
+            if table is not None:
+                before = {key.key: "limited" for key in table if not key.full}
+                before.update({key.key: "full" for key in table if key.full})
+            elif reading.master is not None or reading.why_unknown is not None:
+                unknown.append(f"the P_Keys of {self._label(port.guid, port.description)} could not be read")
+            lost += losses(port.guid, before, keys_of(after, FabricPort(port.guid, is_manager=port.guid == self.instance.guid)))
+        done = self._losses(lost, {port.guid: port.description for port in found})
+        return Losses(done.words, done.hosts, unknown)
+
+    def _losses(self, lost: Sequence[Loss], descriptions: Mapping[str, str | None]) -> Losses:
+        by_port: dict[str, list[str]] = {}
+        for loss in lost:
+            by_port.setdefault(loss.guid, []).append(str(loss))
+        words = [f"{self._label(guid, descriptions.get(guid))}: {', '.join(each)}" for guid, each in by_port.items()]
+        hosts = dict.fromkeys(self.fleet.ports[guid].split()[0] for guid in by_port if guid in self.fleet.ports)
+        return Losses(words, list(hosts))
+
+    def _label(self, guid: str, description: str | None) -> str:
+        if guid == OTHERS:
+            return OTHERS
+        known = self.fleet.ports.get(guid)
+        return f"{known} ({guid})" if known else f"{guid} ({description!r}, not in the inventory)" if description else guid
+
+    def _discover(self) -> list[FoundHostPort] | None:
+        discovery = self.tools.run("ibnetdiscover", [], parse_ibnetdiscover)
+        return None if discovery is None else list(host_ports(discovery, int(self.instance.number)))
+
+
+def host_ports(discovery: Discovery, start_port: int) -> Iterator[FoundHostPort]:
+    """The linked ports of hosts and routers, each with its direct route from the port that asked (breadth first, so a shortest one)."""
+    nodes = {node.guid: node for node in discovery.nodes}
+    start = nodes.get(discovery.start or "")
+    if start is None:
+        return
+    first = next((port for port in start.ports if port.number == start_port), None)
+    if first is None or first.end is None:
+        return
+    yield FoundHostPort(first.guid or start.guid, start_port, start.description, first.lid, (0,))
+    seen = {(start.guid, start_port)}
+    queue: list[tuple[FoundNode | None, int, tuple[int, ...]]] = [(nodes.get(first.end.guid), first.end.port, (0, start_port))]
+    while queue:
+        node, entry, path = queue.pop(0)
+        if node is None or (node.guid, entry if node.kind != "switch" else 0) in seen:
+            continue
+        seen.add((node.guid, entry if node.kind != "switch" else 0))
+        if node.kind != "switch":
+            port = next((each for each in node.ports if each.number == entry), None)
+            yield FoundHostPort((port.guid if port else None) or node.guid, entry, node.description, port.lid if port else None, path)
+            continue
+        queue += [(nodes.get(port.end.guid), port.end.port, (*path, port.number)) for port in node.ports if port.end is not None]

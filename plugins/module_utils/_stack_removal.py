@@ -1,0 +1,231 @@
+# Copyright (c) 2026, the rdma.cluster authors
+# GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""What the removal of a driver stack removes, and what uses the stack now.
+
+Sources: dpkg(1) (`--no-act --purge`), rpm(8) (`--erase --test`), `ofed_info` of MLNX_OFED and DOCA-OFED. Nothing is changed.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from dataclasses import asdict, dataclass, field
+from typing import Any
+
+from ansible_collections.rdma.cluster.plugins.module_utils._checks_modules import CORE
+from ansible_collections.rdma.cluster.plugins.module_utils._command import CommandError, Runner
+from ansible_collections.rdma.cluster.plugins.module_utils._distribution import DPKG_STATUS, is_vendors, parse_dpkg_status
+from ansible_collections.rdma.cluster.plugins.module_utils._errors import ApplyError, ParseError
+from ansible_collections.rdma.cluster.plugins.module_utils._gpudirect import PEERMEM_MODULES
+from ansible_collections.rdma.cluster.plugins.module_utils._load import busy_words, read_load
+from ansible_collections.rdma.cluster.plugins.module_utils._loaded_module import KERNELS_OWN
+from ansible_collections.rdma.cluster.plugins.module_utils._module_swap import unload_order
+from ansible_collections.rdma.cluster.plugins.module_utils._nic_drivers import DRIVER_MODULES, OFED_DRIVERS
+from ansible_collections.rdma.cluster.plugins.module_utils._ofed_info import parse_ofed_info
+from ansible_collections.rdma.cluster.plugins.module_utils._rpm import read_rpm_packages
+from ansible_collections.rdma.cluster.plugins.module_utils._stack import OFED_INFO, read_stack
+from ansible_collections.rdma.cluster.plugins.module_utils._sysroot import SysRoot
+
+COMPAT = "mlx_compat"
+#: Modules that belong to a stack and are loaded again with it.
+OWN = frozenset(
+    {
+        *(*CORE, COMPAT, "ib_ucm", "memtrack", "mlx4_en", "mlx5_dpll", "mlx5_fwctl", "mlx5_vdpa", "mlxdevm", "mlxfw"),
+        *("rdma_rxe", "siw"),
+        *DRIVER_MODULES,
+    }
+)
+#: rdma-core loads them where there is any RDMA device (its rdma.conf): they may be removed while nothing uses them.
+UNUSED_MAY_GO = frozenset({"ib_iser", "ib_isert", "ib_srpt", "rpcrdma"})
+#: Programs open this module's devices: its references are work, whose modules they are.
+VERBS = "ib_uverbs"
+USES = {"mount": "mounted", "nvme": "NVMe over RDMA", "iser": "iSCSI over RDMA"}
+DPKG = ("/usr/bin/dpkg", "--no-act", "--purge", "--")
+RPM_ERASE = ("/usr/bin/rpm", "--erase", "--test", "--")
+_SECONDS = 120.0
+#: A chain of packages that depend on each other is shorter than this.
+_ROUNDS = 20
+_DEPENDS = re.compile(r" (?P<name>[a-z0-9][a-z0-9+.-]*)(?::[a-z0-9]+)? depends on .+")
+# Every other line of `dpkg --no-act --purge`: headings, the names in them, what would be done, and the details of a dependency.
+_DPKG_WORDS = re.compile(
+    r"|dpkg: dependency problems prevent removal of .+:|  Package .+|  .+ (?:is to be removed|is not installed|provides .+)\.?"
+    r"|dpkg: error processing package .+ \(--purge\):| dependency problems - not removing|Errors were encountered while processing:"
+    r"| [a-z0-9][a-z0-9+.:-]*|dpkg: warning: .+|\(Reading database.*|Would remove or purge .+|(?:Removing|Purging) .+"
+)
+# <TAB>libibverbs.so.1()(64bit) is needed by (installed) qemu-kvm-core-17:7.2.0-14.el9.x86_64
+_NEEDED = re.compile(r"\t.+ is needed by \(installed\) (?P<name>[A-Za-z0-9][\w.+-]*?)-(?:[0-9]+:)?[^-\s]+-[^-\s]+")
+_RPM_WORDS = re.compile(r"|error: Failed dependencies:|warning: .+")
+Modules = Mapping[str, Mapping[str, Any]]
+
+
+@dataclass(frozen=True)
+class Removal:
+    """packages: of the stack, name → version; dependants: other packages that depend on them and are removed too, name → version.
+
+    in_use: who uses the stack, in words; unread: why the packages are not known, None if they are.
+    """
+
+    packages: dict[str, str] = field(default_factory=dict)
+    dependants: dict[str, str] = field(default_factory=dict)
+    in_use: list[str] = field(default_factory=list)
+    unread: str | None = None
+
+
+def parse_dpkg_purge(text: str) -> list[str]:
+    """The packages that `dpkg --no-act --purge` names as depending on the ones to remove, each once.
+
+    Raises ParseError that quotes a line of another kind: then the package cannot be removed for another reason.
+    """
+    return _dependants(text, _DEPENDS, _DPKG_WORDS, "dpkg --no-act --purge")
+
+
+def parse_rpm_erase(text: str) -> list[str]:
+    """The packages that `rpm --erase --test` names as needing the ones to remove, each once. Raises ParseError as parse_dpkg_purge."""
+    return _dependants(text, _NEEDED, _RPM_WORDS, "rpm --erase --test")
+
+
+def _dependants(text: str, names: re.Pattern[str], words: re.Pattern[str], program: str) -> list[str]:
+    found: dict[str, None] = {}
+    for line in text.splitlines():
+        match = names.fullmatch(line)
+        if match:
+            found[match["name"]] = None
+        elif not words.fullmatch(line):
+            raise ParseError(f"not a line of `{program}` that names a dependency: {line[:200]!r}")
+    return list(found)
+
+
+def read_removal(packages: Collection[str], sys: SysRoot, runner: Runner) -> Removal:
+    """What the removal of a stack removes, and who uses it. packages: those that the facts name; `ofed_info` adds its own.
+
+    Nothing is raised: what cannot be read is unread, or in in_use.
+    """
+    in_use = read_uses(sys, runner)
+    try:
+        versions, partial = _versions(sys, runner)
+        # No list of the stack names a package whose build failed.
+        named = {each for each in {*packages, *_listed(sys, runner), *filter(is_vendors, partial)} if each in versions}
+        if not named:
+            return Removal(in_use=in_use, unread="no installed package of the stack is known")
+        more = _all_dependants(named, sys, runner)
+    except (CommandError, ParseError, OSError) as error:
+        return Removal(in_use=in_use, unread=str(error))
+    return Removal(_sorted(named, versions), _sorted(more, versions), in_use)
+
+
+def _sorted(names: Collection[str], versions: Mapping[str, str]) -> dict[str, str]:
+    return {name: versions.get(name, "version not known") for name in sorted(names)}
+
+
+def _versions(sys: SysRoot, runner: Runner) -> tuple[Mapping[str, str], Collection[str]]:
+    """The version of each package, and those of them whose installation did not end, which only dpkg has."""
+    status = sys.read(DPKG_STATUS)
+    if status is not None:
+        dpkg = parse_dpkg_status(status)
+        return {**dpkg.versions, **dpkg.partial}, dpkg.partial
+    found = read_rpm_packages(runner)
+    if found is None:
+        raise ParseError("the database of packages cannot be read")
+    return found, ()
+
+
+def _listed(sys: SysRoot, runner: Runner) -> Collection[str]:
+    """The packages of the stack by its own list."""
+    if not sys.exists(OFED_INFO):
+        return ()
+    done = runner.run([OFED_INFO], timeout_seconds=_SECONDS)
+    if done.rc:
+        raise ParseError(f"`{OFED_INFO}` ended with {done.rc}: {done.stderr.strip()[:200]}")
+    return parse_ofed_info(done.stdout).packages or ()
+
+
+def _all_dependants(named: Collection[str], sys: SysRoot, runner: Runner) -> set[str]:
+    """Each round adds the packages that depend on those of the round before, until none is left."""
+    by_dpkg = sys.exists(DPKG_STATUS)
+    argv, parse = (DPKG, parse_dpkg_purge) if by_dpkg else (RPM_ERASE, parse_rpm_erase)
+    more: set[str] = set()
+    for _round in range(_ROUNDS):
+        done = runner.run([*argv, *sorted({*named, *more})], timeout_seconds=_SECONDS)
+        new = set(parse(f"{done.stdout}\n{done.stderr}")) - {*named, *more}
+        if not new:
+            if done.rc:
+                raise ParseError(f"`{argv[0]}` would not remove the packages: {done.stderr.strip()[-200:]}")
+            return more
+        more |= new
+    raise ParseError(f"more than {_ROUNDS} levels of packages depend on the stack")
+
+
+def read_uses(sys: SysRoot, runner: Runner) -> list[str]:
+    """Who uses the stack now, in words; what cannot be read is a use."""
+    try:
+        return stack_uses(asdict(read_stack(sys, runner)), asdict(read_load(sys)))
+    except (CommandError, ParseError, OSError) as error:
+        return [f"it is not known whether it is in use: {error}"]
+
+
+def refuse_unless_safe(host: str, may_remove: Sequence[str] | None, sys: SysRoot, runner: Runner) -> None:
+    """Raise ApplyError if the stack is in use now, or if its removal would remove packages that are not in may_remove (None: not checked).
+
+    Called at the moment of the change: a job may have begun since the plan was made.
+    """
+    in_use = read_uses(sys, runner)
+    if in_use:
+        raise ApplyError(f"Nothing was removed on {host}: {'; '.join(in_use)}. Drain {host}, then run the driver stage again.")
+    if may_remove is None:
+        return
+    now = read_removal(may_remove, sys, runner)
+    if now.unread is not None:
+        raise ApplyError(f"Nothing was removed on {host}: {now.unread}.")
+    others = sorted({*now.packages, *now.dependants} - set(may_remove))
+    if others:
+        raise ApplyError(
+            f"Nothing was removed on {host}: {', '.join(others)} would be removed too, which the plan did not list. "
+            f"Run the driver stage with --check and read its list again."
+        )
+
+
+def stack_uses(stack: Mapping[str, Any], load: Mapping[str, Any] | None) -> list[str]:
+    """Who uses an installed stack, in words: modules of others on top of it, open devices, storage over RDMA, GPU processes, jobs.
+
+    stack, load: of the facts. Unknown is in use. Modules of the kernel itself are passed over, but for open devices of verbs.
+    """
+    modules: Modules = stack.get("modules") or {}
+    # OFED's core stands on mlx_compat, whose holders with_holders adds.
+    base = [name for name in (*OFED_DRIVERS, *CORE, COMPAT) if name in modules and modules[name].get("provenance") != KERNELS_OWN]
+    touched = with_holders(base, modules)
+    order = unload_order({name: (modules.get(name) or {}).get("holders") or () for name in touched | ({VERBS} & set(modules))})
+    found = [words for name in order for words in module_uses(name, order if name in touched else [], modules)]
+    return [*found, *storage_uses(stack), *filter(None, [busy_words(load)])]
+
+
+def storage_uses(stack: Mapping[str, Any]) -> Iterator[str]:
+    """Mounts, NVMe and iSCSI over RDMA, in words."""
+    uses = stack.get("uses")
+    if uses is None:
+        yield "it is not known whether storage goes over RDMA"
+    yield from (f"{USES.get(str(use['kind']), use['kind'])}: {use['what']}" for use in uses or ())
+
+
+def with_holders(names: Collection[str], modules: Modules) -> set[str]:
+    """These modules and all that stand upon them."""
+    found, todo = set(names), list(names)
+    while todo:
+        above = set((modules.get(todo.pop()) or {}).get("holders") or ()) - found
+        found |= above
+        todo += above
+    return found
+
+
+def module_uses(name: str, order: Sequence[str], modules: Modules) -> Iterator[str]:
+    """What is against unloading one module. Each module above it is one of its references; more are connections and open devices."""
+    module = modules.get(name) or {}
+    refcount = module.get("refcount")
+    below = ", ".join(other for other in order if name in ((modules.get(other) or {}).get("holders") or ())) or "the driver"
+    if name not in OWN | UNUSED_MAY_GO | set(PEERMEM_MODULES):
+        yield f"{name} holds {below} (refcount {'not known' if refcount is None else refcount}), and is no part of the stack"
+    elif refcount is None:
+        yield f"it is not known whether {name} is in use"
+    elif refcount > len(module.get("holders") or ()):
+        yield f"{name} is in use (refcount {refcount})"

@@ -1,0 +1,78 @@
+#!/usr/bin/python
+# Copyright (c) 2026, the rdma.cluster authors
+# GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+from __future__ import annotations
+
+DOCUMENTATION = r"""
+module: driver_removal
+version_added: 0.1.0
+short_description: List what the removal of the driver stack removes
+description:
+  - Lists the packages of the installed stack, and the packages of others that depend on them and are removed with them
+    (C(dpkg --no-act --purge), C(rpm --erase --test)).
+  - Reads who uses the stack now. It changes nothing.
+author:
+  - the rdma.cluster authors (@rdma-cluster)
+extends_documentation_fragment:
+  - rdma.cluster._attributes
+attributes:
+  check_mode:
+    support: full
+  diff_mode:
+    support: none
+options:
+  packages:
+    description: The packages of the stack that the facts name. C(ofed_info) adds its own.
+    type: list
+    elements: str
+    required: true
+"""
+
+EXAMPLES = r"""
+- name: List what a switch of the driver stack removes
+  rdma.cluster.driver_removal:
+    packages: "{{ ansible_facts.rdma.stack.distribution.vendor | list }}"
+  register: removal
+"""
+
+RETURN = r"""
+packages:
+  description: The installed packages of the stack, by name, with their versions.
+  type: dict
+  returned: always
+  sample: {mlnx-ofed-kernel-dkms: 24.10.OFED.24.10.1.1.4.1-1}
+dependants:
+  description: Other packages that depend on them, by name, with their versions.
+  type: dict
+  returned: always
+  sample: {qemu-system-x86: "1:7.2+dfsg-7"}
+in_use:
+  description: Who uses the stack now, in words. What cannot be read is in use.
+  type: list
+  elements: str
+  returned: always
+  sample: [GPU process 4711 (python3)]
+unread:
+  description: Why the packages are not known; none if they are.
+  type: str
+  returned: always
+"""
+
+from dataclasses import asdict
+
+from ansible.module_utils.basic import AnsibleModule
+
+from ansible_collections.rdma.cluster.plugins.module_utils._command import SubprocessRunner
+from ansible_collections.rdma.cluster.plugins.module_utils._stack_removal import read_removal
+from ansible_collections.rdma.cluster.plugins.module_utils._sysroot import SysRoot
+
+
+def main() -> None:
+    module = AnsibleModule(argument_spec={"packages": {"type": "list", "elements": "str", "required": True}}, supports_check_mode=True)
+    module.exit_json(changed=False, **asdict(read_removal(module.params["packages"], SysRoot(), SubprocessRunner())))
+
+
+if __name__ == "__main__":
+    main()

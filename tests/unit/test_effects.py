@@ -1,0 +1,128 @@
+# Copyright (c) 2026, the rdma.cluster authors
+# GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""The table of effects against the roles: every module that changes a host has a row, and every row has its guard."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+
+from ansible_collections.rdma.cluster.plugins.action.driver_plan import EFFECTS as EFFECTS_OF_PLAN
+from ansible_collections.rdma.cluster.plugins.plugin_utils._effects import ADDS, ALLOWED, EFFECTS, GUARDS, IDLE, LOAD, REQUESTED, Effect
+from ansible_collections.rdma.cluster.plugins.plugin_utils._intent_schema import RUN, SECTIONS
+
+COLLECTION = Path(__file__).parents[2]
+ROLES = sorted(path.name for path in (COLLECTION / "roles").iterdir() if path.is_dir())
+#: Modules that change nothing on a host or a fabric: they decide, read, report, or only bring files to a private folder of ours.
+HARMLESS = {
+    *(f"ansible.builtin.{name}" for name in ("assert", "debug", "fail", "find", "set_fact", "stat", "meta")),
+    *(f"ansible.builtin.{name}" for name in ("include_tasks", "import_tasks", "include_role", "import_role")),
+    *(f"rdma.cluster.{name}" for name in ("observe", "withheld", "rails_up", "rdma_facts", "driver_plan", "driver_removal")),
+    *(f"rdma.cluster.{name}" for name in ("pair_plan", "pair_proofs", "pair_results", "pair_suspects", "isolation_plan")),
+    *(f"rdma.cluster.{name}" for name in ("spine_load_plan", "qos_load_plan", "subnet_manager_plan")),
+}
+#: How code on the host, or a task on the control node, refuses to touch a host in use.
+REFUSALS = re.compile(r"\b(refusal|idle_refusal|in_use|in_use_now|busy_words|rail_users|host_users)\b")
+IMPORT = re.compile(r"from ansible_collections\.rdma\.cluster\.plugins\.(module_utils|plugin_utils)\.(\w+) import")
+GUARDED = [each for each in EFFECTS if each.guard in (ALLOWED, IDLE)]
+
+
+def tasks(role: str) -> Iterator[dict[str, Any]]:
+    for path in sorted((COLLECTION / "roles" / role / "tasks").glob("*.yml")):
+        yield from _tasks(yaml.safe_load(path.read_text()) or [])
+
+
+def _tasks(found: list[dict[str, Any]]) -> Iterator[dict[str, Any]]:
+    for task in found:
+        for part in ("block", "rescue", "always"):
+            yield from _tasks(task.get(part, []))
+        yield task
+
+
+def modules(role: str) -> set[str]:
+    return {key for task in tasks(role) for key in task if key.count(".") == 2 and key not in HARMLESS}
+
+
+def text(role: str) -> str:
+    return "\n".join(path.read_text() for path in sorted((COLLECTION / "roles" / role / "tasks").glob("*.yml")))
+
+
+def label(effect: Effect) -> str:
+    return f"{effect.role}-{effect.allowed_by or effect.guard}"
+
+
+@pytest.mark.parametrize("role", ROLES)
+def test_every_module_that_changes_something_has_a_row(role: str) -> None:
+    declared = {module for effect in EFFECTS if effect.role == role for module in effect.modules}
+    assert modules(role) == declared
+
+
+@pytest.mark.parametrize("effect", EFFECTS, ids=label)
+def test_a_row_says_what_its_guard_needs(effect: Effect) -> None:
+    assert effect.guard in GUARDS
+    assert bool(effect.allowed_by) == (effect.guard != ADDS)
+    assert effect.guard != ALLOWED or effect.refused_by, "say what refuses it although it is allowed"
+
+
+@pytest.mark.parametrize("effect", GUARDED, ids=label)
+def test_a_guard_is_off_by_default_asked_in_the_tasks_and_reported(effect: Effect) -> None:
+    role = COLLECTION / "roles" / effect.role
+    assert effect.allowed_by == f"{effect.name}_allowed"
+    assert effect.allowed_by.startswith(effect.role)
+    assert yaml.safe_load((role / "defaults/main.yml").read_text())[effect.allowed_by] is False
+    options = yaml.safe_load((role / "meta/argument_specs.yml").read_text())["argument_specs"]["main"]["options"]
+    assert options[effect.allowed_by]["type"] == "bool"
+    assert effect.allowed_by in text(effect.role)
+    reported = [task["rdma.cluster.withheld"]["effect"] for task in tasks(effect.role) if "rdma.cluster.withheld" in task]
+    reported += EFFECTS_OF_PLAN.values() if effect.role == "driver" else ()
+    assert any(re.fullmatch(re.sub(r"\{\{.*?\}\}", "[a-z_]+", name), effect.name) for name in reported)
+
+
+def sources(role: str, names: Iterable[str]) -> Iterator[str]:
+    """The tasks of a role, and the code of its modules and actions with all that they import, but for the reader of the load itself."""
+    yield text(role)
+    plans = {key for task in tasks(role) for key in task if key.startswith("rdma.cluster.")}
+    files = [COLLECTION / f"plugins/{kind}/{name.rpartition('.')[2]}.py" for kind in ("modules", "action") for name in {*names, *plans}]
+    seen = {COLLECTION / "plugins/module_utils/_load.py"}
+    while files:
+        file = files.pop()
+        if file in seen or not file.exists():
+            continue
+        seen.add(file)
+        yield file.read_text()
+        files += [COLLECTION / f"plugins/{house}/{name}.py" for house, name in IMPORT.findall(file.read_text())]
+
+
+@pytest.mark.parametrize("effect", [each for each in GUARDED if not each.refused_by.startswith("nothing")], ids=label)
+def test_a_guard_refuses_a_host_in_use(effect: Effect) -> None:
+    """By the module on the host, by an action, or by the role."""
+    assert any(REFUSALS.search(source) for source in sources(effect.role, effect.modules))
+
+
+@pytest.mark.parametrize("role", ROLES)
+def test_every_effect_that_a_role_reports_has_a_row(role: str) -> None:
+    reported = {task["rdma.cluster.withheld"]["effect"] for task in tasks(role) if "rdma.cluster.withheld" in task}
+    rows = {effect.name for effect in EFFECTS if effect.role == role}
+    assert {name for name in reported if "{{" not in name} <= rows
+
+
+@pytest.mark.parametrize("effect", [each for each in EFFECTS if each.guard == LOAD], ids=label)
+def test_load_on_hosts_in_use_is_off_by_default(effect: Effect) -> None:
+    assert RUN[effect.allowed_by].default is False
+
+
+@pytest.mark.parametrize("effect", [each for each in EFFECTS if each.guard == REQUESTED], ids=label)
+def test_a_requested_effect_is_a_key_of_the_intent(effect: Effect) -> None:
+    name, *inner = effect.allowed_by.split(".")
+    key = SECTIONS[name].key if name in SECTIONS else RUN[name]
+    for word in inner:
+        key = key.keys[word]
+    if inner:
+        assert key.default in (None, False), "an absent setting leaves the host as it is"
