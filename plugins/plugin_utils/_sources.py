@@ -199,7 +199,7 @@ SOURCES: dict[str, tuple[Source, ...]] = {
     "driver.stack": (
         _MODINFO,
         _MODULES,
-        file("/usr/bin/ofed_info", absent_means="no OFED is installed, or one whose packages tell its version"),
+        file("/usr/bin/ofed_info", absent_means="no OFED is installed, or its packages give its version"),
     ),
     "driver.next_kernel": (
         _KERNELS,
@@ -324,7 +324,7 @@ SOURCES: dict[str, tuple[Source, ...]] = {
     "qos.cnp": (_NP,),
     "qos.dcqcn": (_RP,),
     "qos.traffic_class": (file(f"{_IB}/tc/*/traffic_class", absent_means="the kernel's own driver forces none"),),
-    "qos.rdma_cm": (folder("/sys/kernel/config/rdma_cm", absent_means="nobody has asked for the values, which is an error"),),
+    "qos.rdma_cm": (folder("/sys/kernel/config/rdma_cm", absent_means="no program has made the folder, which is an error"),),
     "qos.overwritten": (
         folder(_SERVICE_GROUPS, absent_means="no service runs"),
         folder("/etc/systemd/system", absent_means="nothing is enabled"),

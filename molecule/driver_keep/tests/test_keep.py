@@ -27,13 +27,13 @@ NAMES = ("node1", "node2")
 EXAMPLES = sorted(path.parent.name for path in (ROOT / "inventories").glob("*/hosts.yml"))
 STACK = ["mlnx-ofed-kernel-utils", "mlnx-tools", "ofed-scripts"]
 CLIENT = "standin-storage-client"
-#: What is installed, and every file of the driver stage; the clock of no file.
+#: What is installed and enabled, every setting on disk, and the addresses; the clock of no file.
 STATE = (
     "dpkg-query --show --showformat='${db:Status-Abbrev} ${Package} ${Version}\\n'; "
-    "cd /etc && find apt/sources.list.d apt/keyrings apt/preferences.d kernel infiniband -type f -exec sha256sum {} + | sort; "
-    "find /var/lib/rdma-cluster/ofed -type f 2>/dev/null || true"
+    "find /etc /usr/local /var/lib/rdma-cluster \\( -type f -exec sha256sum {} + -o -type l -printf '%p -> %l\\n' \\) 2>/dev/null | sort; "
+    "ip -o address show | sed 's/valid_lft.*//'"
 )
-#: What nobody but a container would let us play: modules of an add-on, and one of a storage client on top of them.
+#: Modules of an add-on, and a storage client's module on top of them: a stand-in, which only a container allows.
 MODULES = """
 mountpoint --quiet /sys/module || mount -t tmpfs tmpfs /sys/module
 put() { mkdir -p /sys/module/$1/holders; echo "$2" > /sys/module/$1/refcnt; for each in $3; do touch /sys/module/$1/holders/$each; done; }
@@ -74,9 +74,9 @@ def hosts(tmp_path_factory: pytest.TempPathFactory) -> Hosts:
         for file in files:
             (root / file.name).write_bytes(file.read_bytes())
         names = " ".join(f"/root/{file.name}" for file in files)
-        # What its installer does: ofed_info then tells MLNX_OFED, as the packages of DOCA do not.
-        tells = f"sed -i 's/OFED-internal-[^:]*:/MLNX_OFED_LINUX-{OFED}:/' /usr/bin/ofed_info"
-        found.run(name, f"dpkg --install {names} && {tells} && {MODULES}", timeout_seconds=120)
+        # The installer of MLNX_OFED does this too, so that ofed_info names MLNX_OFED; DOCA's packages do not.
+        rename = f"sed -i 's/OFED-internal-[^:]*:/MLNX_OFED_LINUX-{OFED}:/' /usr/bin/ofed_info"
+        found.run(name, f"dpkg --install {names} && {rename} && {MODULES}", timeout_seconds=120)
     return found
 
 
@@ -209,6 +209,11 @@ def test_the_example_inventories_change_nothing_in_check_mode(hosts: Hosts, driv
     assert done.returncode == 0, done.stdout
     assert [state(hosts, name) for name in NAMES] == before
     assert (LIST in one_line(done.stdout)) == ("lab" in example), done.stdout
+    # The whole site: the gates report what these containers lack, and each stage shows what it would do.
+    done = site.run("site", "--check", "--limit", ",".join(names), "-e", json.dumps({"rdma_gate": {"policy": "report"}}))
+    assert [state(hosts, name) for name in NAMES] == before
+    recap = re.findall(r"^(\S+)\s+: ok=\d+\s+changed=\d+\s+unreachable=(\d+)\s+failed=(\d+)", done.stdout, re.MULTILINE)
+    assert sorted(recap) == sorted((name, "0", "0") for name in names), done.stdout
 
 
 def _host_tables(tree: Any) -> list[dict[str, Any]]:
