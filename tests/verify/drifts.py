@@ -61,7 +61,7 @@ KINDS = (
     Kind("sysctl live", "sysctl -q -w net.ipv4.conf.all.arp_ignore=0", "host", "live sysctl"),
     Kind("sysctl file", f"sed -i 's/arp_ignore = 1/arp_ignore = 0/' {OURS}", "host", OURS),
     Kind("later sysctl file", f"echo net.ipv4.conf.all.arp_announce=0 > {LATER}", "host", LATER),
-    Kind("line of nccl.conf", "echo NCCL_IB_DISABLE=1 >> /etc/nccl.conf", "nccl", "/etc/nccl.conf"),
+    Kind("line of nccl.conf", "sed -i '/^# BEGIN rdma.cluster/a NCCL_IB_DISABLE=1' /etc/nccl.conf", "nccl", "/etc/nccl.conf"),
     Kind("environment file", f"rm {ENVIRONMENT}", "nccl", ENVIRONMENT),
 )  # fmt: skip
 
