@@ -62,11 +62,20 @@ def check_nics(host: str, intent: Mapping[str, Any], facts: Facts) -> Finding:
         what = "GPUs" if gpus is None else "devices"
         return _nics(host, UNKNOWN, f"the {what} were not read", expected, f"Read {host} with the subset gpus.")
     rails = [rail for rail in resolve(intent.get("rails") or (), facts) if rail.rail["role"] == "compute"]
-    nics = [rail.device for rail in rails if rail.device is not None and not devices[rail.device].get("software")]
-    if not gpus or not nics:
-        return _nics(host, NOT_APPLICABLE, "no NVIDIA GPU" if not gpus else "no compute rail has a NIC", expected)
-    nearest = {gpu["address"]: _nearest_nics((facts.get("distances") or {}).get(gpu["address"]) or {}, nics) for gpu in gpus}
+    # Both ports of a device may be rails.
+    found = [rail.device for rail in rails if rail.device is not None and not devices[rail.device].get("software")]
+    nics = list(dict.fromkeys(found))
+    distances = {gpu["address"]: (facts.get("distances") or {}).get(gpu["address"]) or {} for gpu in gpus}
+    nearest = {gpu: _nearest_nics(of_gpu, nics) for gpu, of_gpu in distances.items()}
     untold = [gpu for gpu, near in nearest.items() if near is None]
+    reasons = {
+        "no NVIDIA GPU": not gpus,
+        "no compute rail has a NIC": not nics,
+        "the firmware gives no distance between any GPU and any NIC, as in many virtual machines": bool(facts.get("distances"))
+        and not any(each for of_gpu in distances.values() for each in of_gpu.values()),
+    }
+    if why_not := next((reason for reason, holds in reasons.items() if holds), None):
+        return _nics(host, NOT_APPLICABLE, why_not, expected)
     if untold:
         remedy = f"Run `nvidia-smi topo -m` on {host}; the BIOS may not tell the NUMA nodes of PCI devices."
         return _nics(host, UNKNOWN, f"how far {_some(untold)} is from the NICs is not known", expected, remedy)

@@ -12,7 +12,7 @@ from typing import Any
 from ansible_collections.rdma.cluster.plugins.module_utils._checks_dkms import lacks_headers
 from ansible_collections.rdma.cluster.plugins.module_utils._findings import ERROR, NOT_APPLICABLE, OK, UNKNOWN, WARNING, Finding
 from ansible_collections.rdma.cluster.plugins.module_utils._loaded_module import ADD_ONS
-from ansible_collections.rdma.cluster.plugins.module_utils._ofed_state import DRIVER
+from ansible_collections.rdma.cluster.plugins.module_utils._ofed_state import DRIVER, ofed_state
 from ansible_collections.rdma.cluster.plugins.module_utils._planned_stack import (
     builds_modules,
     builds_planned,
@@ -38,7 +38,9 @@ def check_kernels(host: str, intent: Mapping[str, Any], facts: Facts, *, reboot_
     """
     stack = facts["stack"]
     builds = builds_modules(intent, stack)
-    lacks = lacks_planned(intent, stack, str(stack.get("newest")))
+    # A stack that is not installed yet is in no kernel: the driver stage installs it for the one that runs after the reboot.
+    is_there = is_kept(intent) or ofed_state(stack).stack is not None
+    lacks = lacks_planned(intent, stack, str(stack.get("newest"))) if is_there else None
     asks = builds and (not reboot_allowed or is_kept(intent)) and not (is_kept(intent) and lacks is False)
     return [
         _newest(host, stack, ERROR if asks else WARNING, builds=builds, lacks=bool(lacks)),

@@ -22,6 +22,7 @@ from ansible_collections.rdma.cluster.plugins.module_utils._rails import Facts
 
 STAGE = "nccl"
 HCA = "NCCL_IB_HCA"
+SOCKET_IFNAME = "NCCL_SOCKET_IFNAME"
 _NAMED = 3
 # A device in the value of NCCL_IB_HCA: what stands between the signs at the front, the commas and the ports.
 _DEVICE = re.compile(r"(?<![^,=^])[^,:=^]+")
@@ -196,7 +197,8 @@ def check_nccl_fleet(hosts: Mapping[str, Mapping[str, str]], kinds: Mapping[str,
 
     hosts: host → its variables; kinds: host → what it is like, without it all are alike. Variables of OF_HOST may differ; of NCCL_IB_HCA
     only the names of devices may, since kernels give them, and not how many there are, and which ports.
-    If no value is the most frequent one, none is taken for the right one, and every host gets the error.
+    If no value is the most frequent one, none is taken for the right one, and every host gets the error. NCCL_SOCKET_IFNAME may differ,
+    but a host without it beside hosts with it gets a warning: NCCL then chooses an interface, which may be another network's.
     """
     of_kind = {host: (kinds or {}).get(host, Kind()) for host in hosts}
     odd: dict[str, list[Finding]] = {host: [] for host in hosts}
@@ -204,6 +206,9 @@ def check_nccl_fleet(hosts: Mapping[str, Mapping[str, str]], kinds: Mapping[str,
         for group in _groups(name, of_kind):
             for finding in _compare(name, {host: hosts[host].get(name) for host in group}):
                 odd[finding.host].append(finding)
+    for group in _groups(SOCKET_IFNAME, of_kind):
+        for finding in _without_socket({host: hosts[host].get(SOCKET_IFNAME) for host in group}):
+            odd[finding.host].append(finding)
     like = Counter(kind.link_layers for kind in of_kind.values())
     return {host: findings or [_alike(host, like[of_kind[host].link_layers] - 1)] for host, findings in odd.items()}
 
@@ -234,6 +239,15 @@ def _compare(name: str, values: Mapping[str, str | None]) -> Iterator[Finding]:
     for host, value in values.items():
         if usual is None or host not in usual[1]:
             yield _odd(host, name, value, usual, alike)
+
+
+def _without_socket(values: Mapping[str, str | None]) -> Iterator[Finding]:
+    """A warning for each host that has no NCCL_SOCKET_IFNAME, if other hosts have one."""
+    having = [host for host, value in values.items() if value is not None]
+    for host in values.keys() - set(having) if having else ():
+        expected = f"set, as on {_names(having)}"
+        remedy = f"Set rdma_nccl.socket_ifname for {host}: the interface on which {_names(having[:1])} reaches it."
+        yield Finding(STAGE, "nccl.alike", host, SOCKET_IFNAME, WARNING, "not set: NCCL chooses an interface", expected, remedy)
 
 
 def _shape(name: str, value: str | None) -> str | None:

@@ -10,7 +10,7 @@ At most 12 KB of JSON for a host with 8 NICs, because Ansible keeps it for every
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from ansible_collections.rdma.cluster.plugins.module_utils._files import brief_files
@@ -87,7 +87,7 @@ def comparable(facts: Mapping[str, Any]) -> dict[str, Any]:
 
     Of each interface its speed, the most that it can do, and its largest MTU; of each port speed ("NDR") and active_mtu_bytes, on
     InfiniBand its P_Keys; of each device the bridges ("hops") that it shares with another one; the host's clock; how far each GPU is from
-    each device, if there are GPUs; the addresses of all interfaces but lo.
+    each device, if there are GPUs; the addresses of all interfaces, without 127.0.0.0/8.
     """
     kept = digest(facts)
     for name, netdev in facts["netdevs"].items():
@@ -102,8 +102,15 @@ def comparable(facts: Mapping[str, Any]) -> dict[str, Any]:
             kept["devices"][name]["pci"].update({"hops": hops} if hops else {})
     if facts.get("distances"):
         kept["distances"] = facts["distances"]
-    interfaces = {name: each.get("ipv4") for name, each in (facts.get("interfaces") or {}).items() if name != "lo" and each.get("ipv4")}
-    return {**kept, "session": facts.get("session"), "addresses": interfaces, **_clock(facts.get("time") or {})}
+    interfaces = {name: _of_hosts(each.get("ipv4") or ()) for name, each in (facts.get("interfaces") or {}).items()}
+    addresses = {name: found for name, found in interfaces.items() if found}
+    reached = {"session": facts.get("session"), "reached_at": facts.get("reached_at")}
+    return {**kept, **reached, "addresses": addresses, **_clock(facts.get("time") or {})}
+
+
+def _of_hosts(addresses: Iterable[str]) -> list[str]:
+    """Without those that each host has on lo."""
+    return [address for address in addresses if not address.startswith("127.")]
 
 
 def _clock(time: Mapping[str, Any]) -> dict[str, Any]:

@@ -32,6 +32,8 @@ MOST_VALUES = 16
 MOST_UNKNOWN = 64
 UNKNOWN_WARNING = "nccl.unknown"
 _SOURCE = "NCCL"
+#: What a warning or error of NCCL follows in a line: NCCL's own level, and PyTorch's exceptions that quote NCCL.
+_UNKNOWN_MARKS = (WARN, "DistBackendError: ", "NCCL error: ")
 #: What differs between warnings of one kind: addresses, numbers, and the names of files in shared memory.
 _VARYING = re.compile(r"nccl-\w{4,}|0x[0-9a-fA-F]+|[0-9a-fA-F]*(?::[0-9a-fA-F]*){2,}|[0-9]+(?:\.[0-9]+)*")
 #: Of so many lines of a kind the fields are read.
@@ -123,19 +125,20 @@ class _Reader:
         found = find_signature(line, info=info)
         if found is None:
             self.context.line(self.lines, line, info=info)
-            if not info and WARN in line:
-                self._add_unknown(line)
+            mark = next((mark for mark in _UNKNOWN_MARKS if mark in line), None)
+            if not info and mark is not None:
+                self._add_unknown(line, mark)
         else:
             self._add(line, *found)
 
-    def _add_unknown(self, line: str) -> None:
-        """Keep a warning that fits no signature, by its text without what varies."""
-        head, _warn, text = line.partition(WARN)
+    def _add_unknown(self, line: str, mark: str) -> None:
+        """Keep a warning that fits no signature, by its text without what varies. mark: of _UNKNOWN_MARKS, what the text follows."""
+        head, _mark, text = line.partition(mark)
         key = _VARYING.sub("#", text.strip())
         if key not in self.unknown and len(self.unknown) >= MOST_UNKNOWN:
             key = ""
         place = origin(head).file
-        self._keep(self.unknown, key, line, Signature(UNKNOWN_WARNING, WARN, f"{_SOURCE} {place}" if place else _SOURCE), {})
+        self._keep(self.unknown, key, line, Signature(UNKNOWN_WARNING, mark, f"{_SOURCE} {place}" if place else _SOURCE), {})
 
     def _add(self, line: str, signature: Signature, values: Mapping[str, str]) -> None:
         self._keep(self.kept, signature.name, line, signature, values)

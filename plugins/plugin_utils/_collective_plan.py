@@ -17,7 +17,7 @@ from ansible_collections.rdma.cluster.plugins.module_utils._checks_nccl import H
 from ansible_collections.rdma.cluster.plugins.module_utils._nccl_command import ALONE, PROGRAMS
 from ansible_collections.rdma.cluster.plugins.module_utils._nccl_devices import missing_entries, parse_list
 from ansible_collections.rdma.cluster.plugins.plugin_utils._collective_expected import Expectations
-from ansible_collections.rdma.cluster.plugins.plugin_utils._nccl import effective_variables
+from ansible_collections.rdma.cluster.plugins.plugin_utils._nccl import effective_variables, kept_variables
 from ansible_collections.rdma.cluster.plugins.plugin_utils._pair_fleet import Fleet
 from ansible_collections.rdma.cluster.plugins.plugin_utils._proofs import Basis, Proofs, Standing, standing
 from ansible_collections.rdma.cluster.plugins.plugin_utils._session_address import session_address
@@ -111,7 +111,8 @@ class CollectivePlan:
         if value is None or devices is None:
             return "", ""
         missing = missing_entries(parse_list(value), devices)
-        where = f"rdma_collectives.environment.{HCA}" if HCA in environment else intent["nccl"]["conf_file"]
+        in_intent = f"rdma_nccl.variables.{HCA}" if HCA in intent["nccl"]["variables"] and HCA not in kept_variables(intent, facts) else ""
+        where = f"rdma_collectives.environment.{HCA}" if HCA in environment else in_intent or intent["nccl"]["conf_file"]
         words = f"{HCA}={value} names {', '.join(missing)}; there are {', '.join(sorted(devices)) or 'no devices'}"
         return (words, where) if missing else ("", "")
 

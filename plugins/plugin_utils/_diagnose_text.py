@@ -9,6 +9,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Mapping, Sequence
 
+from ansible_collections.rdma.cluster.plugins.module_utils._job_log import JobLog
 from ansible_collections.rdma.cluster.plugins.module_utils._job_signature import CONSEQUENCE, ERROR, REMARK, SYMPTOM, UNKNOWN
 from ansible_collections.rdma.cluster.plugins.plugin_utils._diagnose import Diagnosis, Finding
 from ansible_collections.rdma.cluster.plugins.plugin_utils._diagnose_scene import CONFIRMED, EXCLUDED, NOT_CHECKABLE, VERDICTS, Answer
@@ -56,15 +57,24 @@ def _head(diagnosis: Diagnosis, name: str) -> Iterator[str]:
     if not log.lines:
         yield from text_lines("The log is empty.", marked=True)
     elif log.cause is None:
-        unknown = [each for each in log.occurrences if each.kind == UNKNOWN]
-        words = f"No line is of a known failure, but NCCL warned {sum(each.count for each in unknown)} times: see the unknown warnings."
-        yield from text_lines(words, marked=True) if unknown else text_lines("It has no line that tells of a failure.", 0)
+        yield from _without_cause(log)
     if diagnosis.strangers:
         yield from text_lines(
             f"This play does not know {listed(diagnosis.strangers)}: nothing could be checked there. "
             "Run it on an inventory that has them, or say who they are: rdma_job_hosts.",
             marked=True,
         )
+
+
+def _without_cause(log: JobLog) -> list[str]:
+    """The sentence about a log in which no line is of a known failure that could be the cause."""
+    warned = sum(each.count for each in log.occurrences if each.kind == UNKNOWN)
+    if warned:
+        return text_lines(f"No line is of a known failure, but NCCL warned {warned} times: see the unknown warnings.", marked=True)
+    if any(each.kind == CONSEQUENCE for each in log.occurrences):
+        words = "This log has only consequences of a failure. The first failure is in the log of another rank or host: diagnose that log."
+        return text_lines(words, marked=True)
+    return text_lines("No line reports a failure.", 0)
 
 
 def _missing(diagnosis: Diagnosis) -> Iterator[str]:

@@ -19,6 +19,9 @@ from ansible_collections.rdma.cluster.plugins.module_utils._rails import rail_ip
 from ansible_collections.rdma.cluster.plugins.plugin_utils import _fleet_claims
 from ansible_collections.rdma.cluster.plugins.plugin_utils._fleet_claims import Host, Said
 from ansible_collections.rdma.cluster.plugins.plugin_utils._majority import Claim, Found, Known, Odd, group_by, odd_ones, some
+from ansible_collections.rdma.cluster.plugins.plugin_utils._session_address import session_address
+
+ON_ONE_HOST = "each address of a rail, and where Ansible reaches a host, on one host"
 
 
 @dataclass(frozen=True)
@@ -49,9 +52,10 @@ def check_alike(hosts: Known, stage: str) -> Found:
 
 
 def check_duplicates(hosts: Known) -> Found:
-    """The findings `network.duplicate` of every host: a rail's address that is on, or planned for, another host as well.
+    """The findings `network.duplicate` of every host: an address of a rail, or of Ansible's session, that another host has as well.
 
-    Only addresses of rails count: each host may have the same addresses on bridges of its own (docker0), and on lo.
+    No other address counts: each host may have the same addresses on bridges of its own (docker0). On another host, a planned address of a
+    rail counts as well as a current one.
     """
     known = [Host(host, each["intent"], each["facts"]) for host, each in hosts.items() if each["intent"] and each["facts"]]
     holders: dict[str, list[_Holder]] = defaultdict(list)
@@ -61,29 +65,30 @@ def check_duplicates(hosts: Known) -> Found:
     found: Found = {host: [] for host in hosts}
     for group in holders.values():
         several = len({holder.host for holder in group}) > 1
-        if several and any(holder.is_live for holder in group) and any(holder.of_rail for holder in group):
+        if several and any(holder.is_live for holder in group) and any(holder.of_rail or holder.of_session for holder in group):
             for name in dict.fromkeys(holder.host for holder in group):
                 found[name].append(_duplicate(name, group))
     for host in known:
-        expected = "each address of a rail on one host"
         if not found[host.name] and host.facts.get("addresses"):
-            found[host.name].append(Finding("network", "network.duplicate", host.name, "addresses", OK, "on this host alone", expected))
+            found[host.name].append(Finding("network", "network.duplicate", host.name, "addresses", OK, "on no other host", ON_ONE_HOST))
         elif not found[host.name]:
             why = f"no address of {host.name} was read"
             remedy = f"Run `ip address show` on {host.name}."
-            found[host.name].append(Finding("network", "network.duplicate", host.name, "addresses", UNKNOWN, why, expected, remedy))
+            found[host.name].append(Finding("network", "network.duplicate", host.name, "addresses", UNKNOWN, why, ON_ONE_HOST, remedy))
     return found
 
 
 @dataclass(frozen=True)
 class _Holder:
-    """A host that has an address, or shall have it. rail: the rail that it is planned for; netdev: the interface that has it now."""
+    """A host that has an address, or for which it is planned. rail: the rail of the plan; netdev: the interface that has it now;
+    on_rail: whether that is a rail's; of_session: whether Ansible reaches the host at this address."""
 
     host: str
     address: str
     rail: str | None
     netdev: str | None
     on_rail: bool = False
+    of_session: bool = False
 
     @property
     def is_live(self) -> bool:
@@ -96,30 +101,38 @@ class _Holder:
     @property
     def words(self) -> str:
         where = f"on {self.netdev} of {self.host}" if self.netdev else f"planned for {self.rail} of {self.host}, which does not have it"
-        return f"{where} ({self.rail})" if self.netdev and self.rail else where
+        what = self.rail or ("where Ansible reaches it" if self.of_session else None)
+        return f"{where} ({what})" if self.netdev and what else where
 
 
 def _holders(host: Host) -> Iterator[_Holder]:
     planned = {address: rail.name for rail in host.rails if (address := rail_ip(rail.rail)) is not None}
     rails = {rail.netdev for rail in host.rails}
     live = {text.split("/")[0]: name for name, texts in (host.facts.get("addresses") or {}).items() for text in texts}
+    reached = _reached_at(host)
     for address, name in live.items():
-        yield _Holder(host.name, address, planned.get(address), name, on_rail=name in rails)
+        yield _Holder(host.name, address, planned.get(address), name, on_rail=name in rails, of_session=address == reached)
     yield from (_Holder(host.name, address, rail, None) for address, rail in planned.items() if address not in live)
+
+
+def _reached_at(host: Host) -> str | None:
+    """The address of a host where Ansible's session comes in; None without a session and behind a forwarded port."""
+    forwarded = str(host.facts.get("reached_at") or "").startswith(("localhost", "127.", "::1"))
+    return None if forwarded else session_address(host.facts)
 
 
 def _duplicate(host: str, group: Sequence[_Holder]) -> Finding:
     """The same for every host that has the address: who must not have it is told by the plan, if the plan names one."""
     own = next(holder for holder in group if holder.host == host)
-    wrong = [holder for holder in group if holder.is_live and holder.rail is None]
-    owners = [holder for holder in group if holder.rail is not None]
+    owners = [holder for holder in group if holder.rail is not None or holder.of_session]
+    wrong = [holder for holder in group if holder.is_live and holder not in owners]
     # Two plans with one address are intent.address's; both hosts are named all the same.
     which = wrong if owners else group
     steps = [f"Run `ip addr del {each.address}/PREFIX dev {each.netdev}` on {each.host}" for each in which if each.netdev][:2]
     remedy = f"1. {', or '.join(steps)}. 2. Find who adds it: `networkctl`, `nmcli`." if steps else "1. Give one of them another address."
     return Finding(
         "network", "network.duplicate", host, own.rail or f"interface {own.netdev}", ERROR,
-        f"{own.address} is {some([holder.words for holder in group])}", "each address of a rail on one host", remedy,
+        f"{own.address} is {some([holder.words for holder in group])}", ON_ONE_HOST, remedy,
     )  # fmt: skip
 
 

@@ -14,7 +14,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
-from ansible_collections.rdma.cluster.plugins.module_utils._checks_nccl import HCA, STAGE, Kind
+from ansible_collections.rdma.cluster.plugins.module_utils._checks_nccl import HCA, SOCKET_IFNAME, STAGE, Kind
 from ansible_collections.rdma.cluster.plugins.module_utils._files import ManagedFile, described, differs, files_differ, is_shared, others_of
 from ansible_collections.rdma.cluster.plugins.module_utils._findings import ERROR, NOT_APPLICABLE, OK, UNKNOWN, Finding, stopping
 from ansible_collections.rdma.cluster.plugins.module_utils._nccl_conf import render_environment, render_nccl_conf
@@ -50,7 +50,6 @@ Intent = Mapping[str, Any]
 Facts = Mapping[str, Any]
 
 GID_INDEX = "NCCL_IB_GID_INDEX"
-SOCKET_IFNAME = "NCCL_SOCKET_IFNAME"
 TRAFFIC_CLASS = "NCCL_IB_TC"
 #: From here on NCCL looks for the RoCE v2 GID of each port; before, it takes index 0 unless told otherwise (B73).
 FINDS_GID_SINCE = (2, 21)

@@ -183,6 +183,12 @@ def test_each_nic_serves_two_gpus() -> None:
     )
 
 
+def test_both_ports_of_a_nic_are_rails() -> None:
+    """The device counts once."""
+    found = nics_of(each_gpu(["SYS"] * 4), [*NICS, NICS[0]])
+    assert (found.status, found.observed[:25]) == ("warning", "8 of 8 GPUs reach all NIC")
+
+
 def test_a_nic_that_serves_more_gpus_than_another() -> None:
     found = nics_of(each_gpu(["PIX", "NODE", "NODE", "NODE"]))
     assert (found.status, found.observed) == (
@@ -196,12 +202,13 @@ def test_a_nic_that_serves_more_gpus_than_another() -> None:
     [
         ({}, {}, "unknown", f"how far {', '.join(GPUS)} is from the NICs is not known"),
         (each_gpu(["SYS", "SYS", "SYS", None]), {}, "unknown", "how far"),
+        ({gpu: dict.fromkeys(NICS) for gpu in GPUS}, {}, "not_applicable", "the firmware gives no distance between any GPU and any NIC"),
         (each_gpu(["PIX"] * 4), {"gpus": None}, "unknown", "the GPUs were not read"),
         (each_gpu(["PIX"] * 4), {"devices": None}, "unknown", "the devices were not read"),
         (each_gpu(["PIX"] * 4), {"gpus": []}, "not_applicable", "no NVIDIA GPU"),
         (each_gpu(["PIX"] * 4), {"devices": {}}, "not_applicable", "no compute rail has a NIC"),
     ],
-    ids=["no distances", "one is not known", "no GPUs", "no devices", "none", "no NIC"],
+    ids=["no distances", "one is not known", "none is known", "no GPUs", "no devices", "none", "no NIC"],
 )
 def test_what_is_not_known_of_distances_is_not_ok(
     distances: dict[str, dict[str, str | None]], changes: dict[str, Any], status: str, observed: str

@@ -91,6 +91,14 @@ def test_an_older_kernel_runs(intent: dict[str, Any], dkms: list[Any], status: s
     assert found["preflight.headers"][0] != "error"
 
 
+def test_the_next_kernel_needs_no_build_of_a_stack_that_is_not_installed() -> None:
+    """Each host with an mlx5 NIC has a stock driver for each kernel; the driver stage installs the planned stack after the reboot."""
+    files = {NEW: f"/lib/modules/{NEW}/kernel/drivers/net/ethernet/mellanox/mlx5/core/mlx5_core.ko"}
+    found = by_check(DOCA, facts(kernel=OLD, headers={OLD: True, NEW: True}, driver_files=files))
+    assert found["preflight.newest"][1] == f"{OLD} runs; {NEW} is the newest of its flavour"
+    assert found["preflight.newest"][2].startswith(f"Reboot node1 into {NEW}, or remove it: ")
+
+
 def test_a_kernel_that_is_no_longer_installed() -> None:
     found = by_check(INBOX, facts(kernel="6.1.0-8-amd64"))["preflight.newest"]
     assert found[:2] == ("warning", f"6.1.0-8-amd64 runs and is not installed; {NEW} is the newest of its flavour")

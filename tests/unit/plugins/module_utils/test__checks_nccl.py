@@ -182,6 +182,16 @@ def test_the_odd_one_out_is_named(odd: dict[str, str | None], subject: str, obse
     assert finding.remedy == "Compare rdma_nccl and the rails of node9 with those of node1."
 
 
+def test_a_host_without_an_interface_for_sockets_beside_hosts_with_one() -> None:
+    """Their names may differ, but NCCL must not choose on one host alone."""
+    set_there = {"node2": {"NCCL_SOCKET_IFNAME": "=enp0s2"}, "node3": {"NCCL_SOCKET_IFNAME": "=eno1"}}
+    found = check_nccl_fleet({"node1": {}, **set_there})
+    [finding] = found["node1"]
+    assert (finding.subject, finding.status, finding.expected) == ("NCCL_SOCKET_IFNAME", "warning", "set, as on node2, node3")
+    assert [each.status for host in set_there for each in found[host]] == ["ok", "ok"]
+    assert [each.status for findings in check_nccl_fleet({"node1": {}, "node2": {}}).values() for each in findings] == ["ok", "ok"]
+
+
 def test_without_a_most_frequent_value_nobody_is_taken_to_be_right() -> None:
     found = check_nccl_fleet({"node1": {"NCCL_IB_TC": "106"}, "node2": {"NCCL_IB_TC": "104"}})
     assert [finding.status for findings in found.values() for finding in findings] == ["error", "error"]

@@ -153,6 +153,7 @@ def test_hosts_are_compared_by_what_their_interfaces_can_do_as_well(tmp_path: Pa
     assert {netdev.pop("numa_node") for netdev in seen["netdevs"].values()} == {0}
     assert seen.pop("session") == {"address": None, "netdev": None}
     assert seen.pop("addresses") == {}
+    assert seen.pop("reached_at") is None
     for device in seen["devices"].values():
         del device["ports"]["1"]["speed"], device["ports"]["1"]["active_mtu_bytes"], device["pci"]["hops"]
     assert seen == digest(facts)

@@ -242,6 +242,16 @@ def test_a_device_that_is_missing_comes_first_where_a_run_failed(folder: RunFold
     assert not any(each.subject == "NCCL_IB_HCA" for host in ("node1", "node2") for each in found[host])
 
 
+def test_a_missing_device_of_the_intent_is_corrected_there(folder: RunFolder) -> None:
+    """nccl.conf has it in the managed block, which nobody is to edit."""
+    hosts = known()
+    hosts["node3"]["intent"]["nccl"]["variables"] = {"NCCL_IB_HCA": "=mlx5_99"}
+    climbed(folder, slow("node3"))
+    first = judged(folder, hosts=hosts)["node3"][0]
+    assert first.observed.startswith("NCCL_IB_HCA==mlx5_99 names mlx5_99")
+    assert "rdma_nccl.variables.NCCL_IB_HCA" in first.remedy
+
+
 def test_a_missing_device_is_not_told_where_all_runs_are_well(folder: RunFolder) -> None:
     hosts = known()
     hosts["node3"]["intent"]["collectives"]["environment"] = {"NCCL_IB_HCA": "mlx5_99"}

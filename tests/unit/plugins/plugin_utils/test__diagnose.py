@@ -690,11 +690,16 @@ WHAT FOLLOWED
     ("log", "said"),
     [
         ("", "The log is empty."),
-        ("step 1\nstep 2\n", "It has no line that tells of a failure."),
+        ("step 1\nstep 2\n", "No line reports a failure."),
         ("n:1:2 [0] NCCL WARN odd\n" * 3, "No line is of a known failure, but NCCL warned 3 times"),
+        ("DistBackendError: NCCL error: frob flux\n" * 2, "No line is of a known failure, but NCCL warned 2 times"),
+        (
+            "RuntimeError: NCCL error in: a.cpp:1, remote process exited or there was a network error\n",
+            "This log has only consequences of a failure.",
+        ),
         ("step 1\nstep 2", "The last line has no end: the log is cut off, or the job still runs."),
     ],
-    ids=["empty", "healthy", "unknown", "cut"],
+    ids=["empty", "healthy", "unknown", "unknown exception", "consequence", "cut"],
 )
 def test_the_text_of_a_log_without_failures(log: str, said: str) -> None:
     assert said in text(found(log, fleet(as_it_is)), "job.log")

@@ -430,6 +430,24 @@ def test_also_where_its_own_host_does_not_have_it_now_or_nobody_plans_it() -> No
     assert any("192.168.100.9 is on ens1 of node1, on ens1 of node2" in each.observed for each in foreign["node1"])
 
 
+@pytest.mark.parametrize(("reached_at", "statuses"), [("node1", ["error", "error"]), ("127.0.0.1", ["ok", "ok"])])
+def test_the_address_of_the_session_on_another_host(reached_at: str, statuses: list[str]) -> None:
+    """Behind a forwarded port each machine may have the same address."""
+    fleet = addresses(node1={**RAILS[1], "eno1": ["10.1.0.1/24"]}, node2={**RAILS[2], "lo": ["10.1.0.1/32"]})
+    fleet["node1"]["facts"].update(session={"address": "10.1.0.1", "netdev": "eno1"}, reached_at=reached_at)
+    found = check_duplicates(fleet)
+    assert [each.status for findings in found.values() for each in findings] == statuses
+    if "error" in statuses:
+        assert found["node2"][0].observed == "10.1.0.1 is on eno1 of node1 (where Ansible reaches it), on lo of node2"
+        assert found["node2"][0].remedy.startswith("1. Run `ip addr del 10.1.0.1/PREFIX dev lo` on node2. ")
+
+
+def test_addresses_of_lo_that_are_not_each_host_s_own_are_compared() -> None:
+    facts = lab_facts()
+    facts["interfaces"]["lo"]["ipv4"] = ["127.0.0.1/8", "192.168.100.1/32"]
+    assert comparable(facts)["addresses"]["lo"] == ["192.168.100.1/32"]
+
+
 def test_addresses_that_were_not_read_are_unknown() -> None:
     fleet = addresses(node1=RAILS[1], node2=RAILS[2])
     del fleet["node2"]["facts"]["addresses"]
