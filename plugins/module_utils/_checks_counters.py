@@ -123,6 +123,9 @@ def _judge(port: RailPort, check: str, kinds: Sequence[Kind], since: Mapping[str
     if failed and port.not_judged is None:
         remedy = f"Run `ethtool -S {port.rail.netdev}` on {port.host}; then see `dmesg` there for the driver of {port.address}."
         return port.finding(check, UNKNOWN, f"the counters of {port.rail.netdev} could not be read: {failed}", limit.words, remedy)
+    if port.infiniband and port.not_judged is None and not names & of_port(port.port).keys():
+        remedy = f"Run `perfquery -C {port.rail.device} -P {port.rail.port}` on {port.host}; then see `dmesg` there for the driver."
+        return port.finding(check, UNKNOWN, f"{port.name} has no such counter, and each InfiniBand port has them", limit.words, remedy)
     why_not = port.not_judged or _not_told(port, names)
     if why_not is not None:
         return port.skip(check, why_not, limit.words)

@@ -143,7 +143,10 @@ class _Rail:
         if check == "qos.pause":
             failed = (self._facts["netdevs"][self._rail.netdev].get("ethtool") or {}).get("unread") or {}
             return [f"global pause: {failed['pause']}"] if "pause" in failed else []
-        return [each for each in state.get("warnings") or () if any(file in each for file in files)]
+        warnings = [each for each in state.get("warnings") or () if any(file in each for file in files)]
+        if warnings or state.get("dcqcn_source") is None:
+            return warnings
+        return [f"{name} is not among the values of {state['dcqcn_source']}" for name in names]
 
     def _remedy(self, wrong: list[Difference]) -> str:
         if any(each.toggles for each in wrong):

@@ -201,3 +201,13 @@ def test_null_counters_tell_nothing() -> None:
     netdev.update(carrier_downs=None, ethtool=None)
     found = of_first(check_counters(HOST, card_rails(), {**facts, "since": {"run": "r", "seconds": 1.0, "devices": {}, "netdevs": {}}}))
     assert {finding.observed for finding in found.values()} == {"mlx5_0/1 and its interface have no such counter"}
+
+
+def test_an_infiniband_port_without_counters_is_unknown() -> None:
+    """Each InfiniBand port has them; those of its IPoIB interface say nothing about the cable."""
+    facts = card_facts("InfiniBand")
+    first_port(facts).update(counters={}, hw_counters={})
+    facts["since"] = {"run": "r", "seconds": 3600.0, "devices": {"mlx5_0": {"1": {}}}, "netdevs": {"ens1np0": {}}}
+    found = of_first(check_counters(HOST, infiniband_rails(), facts))
+    assert {check: finding.status for check, finding in found.items()} == {"link.flaps": "unknown", "link.errors": "unknown"}
+    assert "`perfquery -C mlx5_0 -P 1`" in found["link.errors"].remedy

@@ -75,6 +75,13 @@ def test_what_must_be_known_and_is_not_is_unknown() -> None:
     assert "`mlnx_qos -i ens1` on node1" in found["qos.pfc"].remedy
 
 
+@pytest.mark.parametrize("left", [{}, {"min_time_between_cnps": 4}], ids=["no value", "another value"])
+def test_values_that_a_driver_with_congestion_control_does_not_give_are_unknown(left: dict[str, int]) -> None:
+    found = judged(mlx5_qos(np=left, dcqcn_source="debugfs"))
+    assert bad(found) == {"qos.cnp": UNKNOWN}
+    assert "cnp_dscp is not among the values of debugfs" in found["qos.cnp"].observed
+
+
 def test_an_interface_without_dcb() -> None:
     nothing = {**mlx5_qos(), "backend": None, "why": "its driver has no DCB"}
     found = judged(nothing)
