@@ -15,7 +15,7 @@ from ansible_collections.rdma.cluster.plugins.module_utils._errors import ParseE
 from ansible_collections.rdma.cluster.plugins.module_utils._fabric_tools import SILENT_MANAGER, Asked, Tools
 from ansible_collections.rdma.cluster.plugins.module_utils._ibnetdiscover import Discovery, FoundNode, parse_ibnetdiscover
 from ansible_collections.rdma.cluster.plugins.module_utils._infiniband import parse_lid, parse_state
-from ansible_collections.rdma.cluster.plugins.module_utils._managers_read import identified
+from ansible_collections.rdma.cluster.plugins.module_utils._managers_read import read_managers
 from ansible_collections.rdma.cluster.plugins.module_utils._opensm_service import Instance
 from ansible_collections.rdma.cluster.plugins.module_utils._partitions_conf import (
     DEFAULT_KEY,
@@ -26,8 +26,8 @@ from ansible_collections.rdma.cluster.plugins.module_utils._partitions_conf impo
     losses,
     parse_partitions,
 )
-from ansible_collections.rdma.cluster.plugins.module_utils._sminfo import SmInfo, parse_sminfo
-from ansible_collections.rdma.cluster.plugins.module_utils._smpquery import parse_pkeys
+from ansible_collections.rdma.cluster.plugins.module_utils._sminfo import SmInfo
+from ansible_collections.rdma.cluster.plugins.module_utils._smpquery import parse_pkeys, parse_portinfo
 from ansible_collections.rdma.cluster.plugins.module_utils._sysroot import SysRoot
 
 #: For this long a port must stay in INIT without a master's LID. A master sweeps every 10 s unless it is configured otherwise.
@@ -47,10 +47,14 @@ class Fleet:
 
 @dataclass(frozen=True)
 class MasterReading:
-    """The master of a plane; why_unknown: why it could not be read. Both None: there is none."""
+    """The subnet manager that the port knows as its master. others: further ones that say that they are master.
+
+    why_unknown: why these could not all be read. Both None: there is none.
+    """
 
     master: SmInfo | None
     why_unknown: str | None = None
+    others: Sequence[SmInfo] = ()
 
 
 @dataclass(frozen=True)
@@ -82,21 +86,47 @@ class Guard:
         self.tools = Tools(runner, sys, asked)
 
     def read_master(self) -> MasterReading:
-        """Who is master now. No master is a positive reading only: a port in INIT without a master's LID, or a named one that is silent."""
+        """Who is master now. No master is a positive reading only: of the own port, and of the fabric that it sees."""
         state, sm_lid = self._state(), self._lid("sm_lid")
         if state not in ("INIT", "ARMED", "ACTIVE"):
             return MasterReading(None, f"port {self.instance.device}/{self.instance.number} is {state or 'in an unknown state'}")
         if state == "INIT" and sm_lid == 0 and self._stays_without():
-            return MasterReading(None)
-        before = len(self.tools.problems)
-        master = self.tools.run("sminfo", [], parse_sminfo)
-        if master is not None:
-            return MasterReading(identified(self.tools, master))
-        why = "; ".join(self.tools.problems[before:])
+            return MasterReading(None, self._trace_of_a_master())
+        managers = read_managers(self.tools, identify=True)
+        if managers.master is not None:
+            others = [each for each in managers.known or () if each.guid != managers.master.guid and each.state == "MASTER"]
+            return MasterReading(managers.master, managers.why_not, others)
+        why = managers.why_not or "sminfo returned nothing"
         ours = {str(self._lid("lid")), *self.instance.lids}
         if sm_lid and str(sm_lid) in ours and f"{SILENT_MANAGER} at LID {sm_lid}" in why.split("; "):
-            return MasterReading(None)
-        return MasterReading(None, why or "sminfo returned nothing")
+            return MasterReading(None, self._trace_of_a_master(sm_lid))
+        return MasterReading(None, why)
+
+    def _trace_of_a_master(self, dead_lid: int | None = None) -> str | None:
+        """What of the fabric shows that it may have a master that the own port does not know; None if nothing does.
+
+        dead_lid: the LID of a master that does not answer, which the ports of the fabric still have; None: no port may have a LID.
+        """
+        before = len(self.tools.problems)
+        discovery = self.tools.run("ibnetdiscover", [], parse_ibnetdiscover)
+        problems = [*self.tools.problems[before:], *(discovery.problems if discovery is not None else ())]
+        if discovery is None or problems:
+            return f"the fabric could not be read: {'; '.join(problems)}"
+        start = next((node for node in discovery.nodes if node.guid == discovery.start), None)
+        own = next((port for port in start.ports if port.number == int(self.instance.number)), None) if start is not None else None
+        if own is None or own.end is None:
+            return f"ibnetdiscover shows no link of port {self.instance.device}/{self.instance.number}"
+        if dead_lid is None and (managed := _port_with_lid(discovery, self.instance.guid)) is not None:
+            return f"this port has no LID, but {managed}: a subnet manager has configured the fabric"
+        end = own.end
+        path = ["-D", "portinfo", f"0,{own.number}", "0" if end.kind == "switch" else str(end.port)]
+        neighbour = self.tools.run("smpquery", path, parse_portinfo)
+        name = end.description or end.guid
+        if neighbour is None:
+            return f"the port of {name!r}, to which this port is linked, could not be read: {'; '.join(self.tools.problems[before:])}"
+        if neighbour.sm_lid is not None and neighbour.sm_lid != dead_lid:
+            return f"{name!r}, to which this port is linked, has a master at LID {neighbour.sm_lid}"
+        return None
 
     def _state(self) -> str | None:
         return self.sys.value(f"{self._folder}/state", parse_state)
@@ -132,6 +162,9 @@ class Guard:
         if reading.why_unknown is not None:
             reasons.append(f"the master of the plane could not be read: {reading.why_unknown}")
         master = reading.master
+        if master is not None and master.state != "MASTER":
+            reasons.append(f"the subnet manager that the port has as its master is not the master: {master.words}")
+        reasons += [f"another subnet manager is master of the plane: {each.words}" for each in reading.others]
         if master is not None and master.guid not in self.instance.managers:
             host = self.fleet.ports.get(master.guid)
             words = f"{host}: {master.words}" if host else master.words
@@ -139,6 +172,10 @@ class Guard:
             reasons.append(f"the master of the plane is not one that rdma_fabric names: {words}{unread}")
         elif master is not None and master.guid == self.instance.guid and not active:
             reasons.append(f"a subnet manager that this role did not start runs on this host's own port: {master.words}")
+        elif master is not None and master.guid != self.instance.guid:
+            host = self.instance.managers[master.guid]
+            if host in self.instance.unconfigured:
+                reasons.append(f"{host} runs an opensm that this role did not configure: {master.words}")
         return reasons
 
     def losses_between(self, present: str | None) -> Losses:
@@ -205,6 +242,16 @@ class Guard:
     def _discover(self) -> list[FoundHostPort] | None:
         discovery = self.tools.run("ibnetdiscover", [], parse_ibnetdiscover)
         return None if discovery is None else list(host_ports(discovery, int(self.instance.number)))
+
+
+def _port_with_lid(discovery: Discovery, own_guid: str) -> str | None:
+    """The first node beside our port to which a subnet manager gave a LID, in words."""
+    for node in discovery.nodes:
+        lids = [node.lid] if node.kind == "switch" else [port.lid for port in node.ports if port.guid != own_guid]
+        lid = next((each for each in lids if each is not None), None)
+        if lid is not None:
+            return f"{node.description or node.guid!r} has LID {lid}"
+    return None
 
 
 def host_ports(discovery: Discovery, start_port: int) -> Iterator[FoundHostPort]:

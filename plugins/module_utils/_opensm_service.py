@@ -44,7 +44,8 @@ class Instance:
 
     priority: 0 to 15, the highest is the master; config, partitions: the texts of its files; diags: of the tools' file of keys, None
     for none. managers: the GUIDs of the ports of the hosts that the intent names → the host; lids: their LIDs as text; unread: those of
-    these hosts whose ports are not known. default_given: the intent says what membership the default partition has.
+    these hosts whose ports are not known; unconfigured: those without our files for this plane, so that an opensm there is not ours.
+    default_given: the intent says what membership the default partition has.
     """
 
     plane: str
@@ -58,6 +59,7 @@ class Instance:
     managers: Mapping[str, str] = field(default_factory=dict)
     lids: Sequence[str] = ()
     unread: Sequence[str] = ()
+    unconfigured: Sequence[str] = ()
     default_given: bool = True
 
     def unit(self, flavour: str) -> str:

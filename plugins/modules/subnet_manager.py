@@ -14,7 +14,8 @@ description:
   - Compares files and service with the plan, and the files with what the running opensm has read. opensm reads a change of partitions, and
     of most settings, at a signal. What it reads only when it starts needs O(restart_allowed).
   - Before it starts or changes anything, it reads who is master of the plane (C(sminfo)). If the master is not one of
-    O(instances[].managers), or cannot be read, nothing is started or changed without O(takeover_allowed).
+    O(instances[].managers), is one of O(instances[].unconfigured), or cannot be read, nothing is started or changed without
+    O(takeover_allowed).
   - If a change takes a P_Key or full membership from any port of the fabric, the partitions stay as they are without
     O(partition_change_allowed), and RV(losses) names the ports.
   - An allowed effect is refused while one of the hosts that it touches is in use (O(busy)).
@@ -89,6 +90,12 @@ options:
         default: []
       unread:
         description: The hosts that may be master of the plane and whose ports are not known.
+        type: list
+        elements: str
+        default: []
+      unconfigured:
+        description: >-
+          The hosts that may be master of the plane and do not have the opensm.conf of this role for it. An opensm there is foreign.
         type: list
         elements: str
         default: []
@@ -179,6 +186,7 @@ INSTANCE = {
     "managers": {"type": "dict", "default": {}},
     "lids": {"type": "list", "elements": "str", "default": []},
     "unread": {"type": "list", "elements": "str", "default": []},
+    "unconfigured": {"type": "list", "elements": "str", "default": []},
 }
 
 

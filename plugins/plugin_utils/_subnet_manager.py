@@ -97,12 +97,16 @@ def plan_managers(host: str, fleet: Known, inventory: Sequence[str], keys: Mappi
 
 
 def _named_managers(plane: str, manager: Mapping[str, Any], fleet: Known) -> dict[str, Any]:
-    """The ports of the hosts that run a plane's subnet manager, as far as they are known: any of them may be its master."""
+    """The ports of the hosts that run a plane's subnet manager, as far as they are known: any of them may be its master.
+
+    An opensm on one of these hosts is ours only if the host has our file for the plane.
+    """
     hosts = {host: plane_ports(known, plane) if (known := fleet.get(host)) else [] for host in manager["hosts"]}
     return {
         "managers": {port.guid: host for host, ports in hosts.items() for port in ports},
         "lids": [str(port.lid) for ports in hosts.values() for port in ports if port.lid],
         "unread": [host for host, ports in hosts.items() if not ports],
+        "unconfigured": [host for host in hosts if config_path(plane) not in ((fleet.get(host) or {}).get("facts") or {}).get("files", {})],
     }
 
 

@@ -8,6 +8,7 @@ opensm and the tools are real, the fabric is ibsim's, and a port's files of /sys
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -59,6 +60,11 @@ def guard(there: Fabric, folder: Path, *partitions: Partition, default: str = "f
     return Guard(instance, fleet, Simulated(there, "node2 mlx5_0"), sysfs(there, "node2", folder))
 
 
+@pytest.fixture(autouse=True)
+def _short_wait(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(_opensm_guard, "NO_MASTER_SECONDS", 1.0)
+
+
 @pytest.fixture
 def foreign(tmp_path: Path) -> Iterator[Fabric]:
     """opensm of node1 is the master with priority 3; node3 and node4 are in a partition that only it knows."""
@@ -98,15 +104,35 @@ def test_a_limited_default_partition_is_a_loss_of_every_port(foreign: Fabric, tm
     assert not wider.losses_between(render_partitions("blue", [])).words
 
 
-def test_a_named_master_is_no_reason(foreign: Fabric, tmp_path: Path) -> None:
-    ours = guard(foreign, tmp_path)
-    named = Guard(
-        Instance(**{**vars(ours.instance), "managers": {port(foreign, "node1"): "node1"}}),
-        ours.fleet,
-        Simulated(foreign, "node2 mlx5_0"),
-        ours.sys,
-    )
+def beside_node1(there: Fabric, folder: Path, *unconfigured: str) -> Guard:
+    """Where the intent names node1 as well. unconfigured: the hosts without files of this role."""
+    ours = guard(there, folder)
+    instance = replace(ours.instance, managers={port(there, host): host for host in ("node1", "node2")}, unconfigured=unconfigured)
+    return Guard(instance, ours.fleet, Simulated(there, "node2 mlx5_0"), ours.sys)
+
+
+def test_a_named_master_that_this_role_did_not_configure_is_not_taken_over(foreign: Fabric, tmp_path: Path) -> None:
+    """The admin's own opensm on a host that the intent names."""
+    named = beside_node1(foreign, tmp_path, "node1", "node2")
+    (reason,) = named.takeover_reasons(named.read_master(), active=False, ours=False)
+    assert reason.startswith("node1 runs an opensm that this role did not configure: ")
+
+
+def test_a_named_master_that_this_role_configured_is_no_reason(foreign: Fabric, tmp_path: Path) -> None:
+    named = beside_node1(foreign, tmp_path, "node2")
     assert named.takeover_reasons(named.read_master(), active=False, ours=False) == []
+
+
+def test_a_new_port_on_a_managed_fabric_does_not_start_a_second_master(foreign: Fabric, tmp_path: Path) -> None:
+    """Its own port is in INIT without a LID, as before the first sweep of the master that finds it."""
+    ours = guard(foreign, tmp_path)
+    folder = tmp_path / "sys/class/infiniband/mlx5_0/ports/1"
+    for name, text in (("state", "2: INIT"), ("lid", "0x0"), ("sm_lid", "0x0")):
+        (folder / name).write_text(f"{text}\n")
+    reading = ours.read_master()
+    assert reading.master is None
+    assert "this port has no LID, but" in str(reading.why_unknown)
+    assert ours.takeover_reasons(reading, active=False, ours=False)
 
 
 def test_a_master_that_died_is_unknown_unless_it_was_a_named_one(foreign: Fabric, tmp_path: Path) -> None:
@@ -119,8 +145,7 @@ def test_a_master_that_died_is_unknown_unless_it_was_a_named_one(foreign: Fabric
     assert named.read_master() == MasterReading(None)
 
 
-def test_a_fabric_without_a_master_is_read_as_such(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(_opensm_guard, "NO_MASTER_SECONDS", 1.0)
+def test_a_fabric_without_a_master_is_read_as_such(tmp_path: Path) -> None:
     fabric.up(NAME, SHAPE, Wishes(own_manager=False))
     try:
         ours = guard(fabric.load(NAME), tmp_path, default="limited")

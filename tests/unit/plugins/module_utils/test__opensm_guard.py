@@ -6,6 +6,8 @@
 
 from __future__ import annotations
 
+import re
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -62,6 +64,9 @@ Ca	1 "H-00000000000000a0"		# "n1 mlx5_0"
 [1](a1) 	"S-0000000000000010"[1]		# lid 1 lmc 0 "sw1" lid 5 4xHDR
 """
 DISCOVER: Call = (("ibnetdiscover", *WHERE), 0, FABRIC, "")
+#: The same before any subnet manager has run.
+NEW = re.sub(r"lid [0-9]+", "lid 0", FABRIC)
+PORTINFO = (Path(__file__).parents[2] / "fixtures/fabric/smpquery-portinfo-switch.txt").read_text()
 PLAIN = render_partitions("a", [])
 
 
@@ -87,6 +92,27 @@ def sminfo(rc: int, out: str, err: str = "") -> Call:
     return (("sminfo", *WHERE), rc, out, err)
 
 
+def discover(text: str = NEW, err: str = "") -> Call:
+    return (DISCOVER[0], 0, text, err)
+
+
+def switch_port(sm_lid: int, rc: int = 0) -> Call:
+    """What the switch that our port is linked to says of its own port 0."""
+    said = re.sub(r"(?m)^(SMLid:\.*)0$", rf"\g<1>{sm_lid}", PORTINFO)
+    return (("smpquery", "-D", "portinfo", "0,1", "0", *WHERE), rc, "" if rc else said, "")
+
+
+def records(*lids: int) -> Call:
+    """`saquery -s`."""
+    said = "".join(f"PortInfoRecord dump:\n\t\tEndPortLid..............{lid}\n" for lid in lids)
+    return (("saquery", "-s", *WHERE), 0, f"IsSM ports\n{said}\nIsSMdisabled ports\n", "")
+
+
+def node(lid: int, description: str) -> list[Call]:
+    words = f"Node Description:....{description}\n"
+    return [(("smpquery", "nodeinfo", str(lid), *WHERE), 1, "", ""), (("smpquery", "nodedesc", str(lid), *WHERE), 0, words, "")]
+
+
 SILENT = sminfo(255, "sminfo: iberror: failed: query\n", "ibwarn: [1] mad_rpc: _do_madrpc failed; dport (Lid 9)\n")
 MASTER = "sminfo: sm lid 9 sm guid 0xc1, activity count 7 priority 3 state 3 SMINFO_MASTER\n"
 
@@ -103,8 +129,34 @@ def test_routes_to_the_ports_of_hosts() -> None:
     }  # fmt: skip
 
 
-def test_a_port_in_init_without_a_master_s_lid_says_that_there_is_none(tmp_path: Path) -> None:
-    assert guard(FakeRunner([]), sysfs(tmp_path, "2: INIT", "0x0", "0x0")).read_master() == MasterReading(None)
+def test_a_fabric_in_init_without_a_lid_has_no_master(tmp_path: Path) -> None:
+    runner = FakeRunner([discover(), switch_port(0)])
+    assert guard(runner, sysfs(tmp_path, "2: INIT", "0x0", "0x0")).read_master() == MasterReading(None)
+    runner.assert_done()
+
+
+@pytest.mark.parametrize(
+    ("calls", "why"),
+    [
+        ([discover(FABRIC)], "this port has no LID, but 'sw1' has LID 5: a subnet manager has configured the fabric"),
+        ([discover(NEW.replace("# lid 0 lmc", "# lid 3 lmc", 1))], "this port has no LID, but 'stranger mlx5_0' has LID 3"),
+        ([discover(), switch_port(9)], "'sw1', to which this port is linked, has a master at LID 9"),
+        ([discover(), switch_port(0, rc=1)], "the port of 'sw1', to which this port is linked, could not be read: smpquery ended"),
+        ([(DISCOVER[0], 1, "", "")], "the fabric could not be read: ibnetdiscover ended with exit status 1"),
+        ([discover(err="ibwarn: [1] mad_rpc: Connection timed out\n")], "the fabric could not be read: 1 queries of ibnetdiscover"),
+        ([discover(NEW.replace('"S-0000000000000010"[1]', "garbled"))], "the fabric could not be read: "),
+        ([discover(NEW[: NEW.index("caguid=0xa0")])], "ibnetdiscover shows no link of port mlx5_0/1"),
+    ],
+    ids=["switch", "host", "neighbour", "neighbour-silent", "discovery", "timeout", "garbled", "no-link"],
+)
+def test_a_new_port_on_a_live_fabric_does_not_say_that_there_is_no_master(tmp_path: Path, calls: list[Call], why: str) -> None:
+    """The sweep of a large fabric takes longer than we wait, so that the new port stays in INIT beside a real master."""
+    runner = FakeRunner(calls)
+    ours = guard(runner, sysfs(tmp_path, "2: INIT", "0x0", "0x0"))
+    reading = ours.read_master()
+    assert (reading.master, str(reading.why_unknown)[: len(why)]) == (None, why)
+    assert ours.takeover_reasons(reading, active=False, ours=False)
+    runner.assert_done()
 
 
 @pytest.mark.parametrize(
@@ -128,19 +180,70 @@ def test_what_cannot_be_read_is_unknown_and_withholds(tmp_path: Path, state: str
 
 
 def test_a_named_master_that_is_silent_is_none(tmp_path: Path) -> None:
-    assert guard(FakeRunner([SILENT]), sysfs(tmp_path), lids=("9",)).read_master() == MasterReading(None)
+    calls = [SILENT, DISCOVER, switch_port(9)]
+    assert guard(FakeRunner(calls), sysfs(tmp_path), lids=("9",)).read_master() == MasterReading(None)
+
+
+def test_a_named_master_that_is_silent_is_unknown_where_the_switch_has_another(tmp_path: Path) -> None:
+    calls = [SILENT, DISCOVER, switch_port(3)]
+    reading = guard(FakeRunner(calls), sysfs(tmp_path), lids=("9",)).read_master()
+    assert reading == MasterReading(None, "'sw1', to which this port is linked, has a master at LID 3")
 
 
 def test_our_own_lid_of_before_is_none(tmp_path: Path) -> None:
-    assert guard(FakeRunner([SILENT]), sysfs(tmp_path, lid="0x9")).read_master() == MasterReading(None)
+    calls = [SILENT, DISCOVER, switch_port(9)]
+    assert guard(FakeRunner(calls), sysfs(tmp_path, lid="0x9")).read_master() == MasterReading(None)
 
 
 def test_a_master_is_identified(tmp_path: Path) -> None:
-    node = (("smpquery", "nodeinfo", "9", *WHERE), 1, "", "")
-    calls = [sminfo(0, MASTER), node, (("smpquery", "nodedesc", "9", *WHERE), 0, "Node Description:....stranger mlx5_0\n", "")]
+    calls = [sminfo(0, MASTER), records(9), *node(9, "stranger mlx5_0")]
     ours = guard(FakeRunner(calls), sysfs(tmp_path))
     (reason,) = ours.takeover_reasons(ours.read_master(), active=False, ours=False)
     assert f"node 'stranger mlx5_0', GUID {FAR}, LID 9, priority 3, MASTER" in reason
+
+
+NAMED = f"sminfo: sm lid 9 sm guid {OTHER}, activity count 7 priority 13 state 3 SMINFO_MASTER\n"
+RIVAL = (("sminfo", "3", *WHERE), 0, MASTER.replace("lid 9", "lid 3"), "")
+
+
+def reasons(folder: Path, calls: list[Call], *, unconfigured: tuple[str, ...] = ()) -> list[str]:
+    """What speaks against a start beside n2, which the intent names as well."""
+    runner = FakeRunner(calls)
+    ours = guard(runner, sysfs(folder))
+    ours.instance = replace(ours.instance, managers={OURS: "n1", OTHER: "n2"}, unconfigured=unconfigured)
+    found = ours.takeover_reasons(ours.read_master(), active=False, ours=False)
+    runner.assert_done()
+    return found
+
+
+def test_a_named_master_is_no_reason_if_this_role_configured_it(tmp_path: Path) -> None:
+    assert reasons(tmp_path, [sminfo(0, NAMED), records(9), *node(9, "n2 mlx5_0")]) == []
+
+
+def test_a_named_master_that_was_started_by_hand_is_foreign(tmp_path: Path) -> None:
+    (reason,) = reasons(tmp_path, [sminfo(0, NAMED), records(9), *node(9, "n2 mlx5_0")], unconfigured=("n2",))
+    assert reason.startswith("n2 runs an opensm that this role did not configure: node 'n2 mlx5_0'")
+
+
+def test_a_named_manager_that_is_not_the_master_does_not_hide_who_is(tmp_path: Path) -> None:
+    standby = NAMED.replace("state 3 SMINFO_MASTER", "state 2 SMINFO_STANDBY")
+    found = reasons(tmp_path, [sminfo(0, standby), records(3, 9), RIVAL, *node(9, "n2 mlx5_0"), *node(3, "stranger mlx5_0")])
+    assert [each.partition(":")[0] for each in found] == [
+        "the subnet manager that the port has as its master is not the master",
+        "another subnet manager is master of the plane",
+    ]
+    assert ("'n2 mlx5_0'" in found[0], "'stranger mlx5_0'" in found[1]) == (True, True)
+
+
+def test_a_second_master_is_a_reason(tmp_path: Path) -> None:
+    (reason,) = reasons(tmp_path, [sminfo(0, NAMED), records(3, 9), RIVAL, *node(9, "n2 mlx5_0"), *node(3, "stranger mlx5_0")])
+    assert reason.startswith("another subnet manager is master of the plane: node 'stranger mlx5_0'")
+
+
+def test_managers_that_cannot_all_be_read_are_a_reason(tmp_path: Path) -> None:
+    broken = (records()[0], 1, "", "Query SA failed: x\n")
+    (reason,) = reasons(tmp_path, [sminfo(0, NAMED), broken, sminfo(0, NAMED), *node(9, "n2 mlx5_0")])
+    assert reason.startswith("the master of the plane could not be read: the subnet administrator")
 
 
 def test_what_the_tables_of_the_fabric_have_and_ours_have_not(tmp_path: Path) -> None:

@@ -116,6 +116,16 @@ def test_who_may_be_the_master_is_known_by_guid() -> None:
     assert plan("n1", known).instances[0]["unread"] == ["n2"]
 
 
+def test_an_opensm_of_a_named_host_is_ours_only_with_our_file_for_the_plane() -> None:
+    known = fleet()
+    assert plan("n2", known).instances[0]["unconfigured"] == ["n1", "n2"]
+    known["n1"]["facts"]["files"] = {"/etc/rdma-cluster/opensm-a.conf": "x"}
+    known["n2"]["facts"]["files"] = {"/etc/rdma-cluster/opensm-b.conf": "x"}
+    assert plan("n2", known).instances[0]["unconfigured"] == ["n2"]
+    known["n1"]["facts"] = None
+    assert plan("n2", known).instances[0]["unconfigured"] == ["n1", "n2"]
+
+
 def test_ports_and_hosts_in_use_of_the_whole_run() -> None:
     known = fleet()
     known["n3"]["facts"]["load"] = {"gpu_processes": [], "jobs": [{"pid": 7, "name": "slurmstepd"}]}
