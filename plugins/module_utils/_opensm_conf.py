@@ -26,6 +26,10 @@ UPDATABLE = frozenset(
     }
 )  # fmt: skip
 
+#: Those of UPDATABLE that touch no port: all others change keys, virtual lanes or arbitration of the ports at the signal.
+_QUIET = frozenset({"sweep_interval", "log_flags", "log_max_size", "force_log_flush"})
+PORT_SETTINGS = UPDATABLE - _QUIET
+
 
 def render_conf(plane: str, manager: Mapping[str, Any], keys: Mapping[str, str | None], partitions_path: str) -> str:
     """The file. manager: planes.NAME.subnet_manager of the normalised intent; keys: some of KEYS, in hexadecimal."""
@@ -84,6 +88,29 @@ def restart_reasons(before: str, after: str) -> list[str]:
         for name in names
         if old.get(name) != new.get(name) and (name not in UPDATABLE or name not in new)
     ]
+
+
+def port_changes(before: str, after: str) -> list[str]:
+    """What differs between two files of PORT_SETTINGS, with both values but for secrets."""
+    old, new = parse_conf(before), parse_conf(after)
+    return [
+        f"{name} changes" if name in KEYS else f"{name} {old.get(name, 'absent')} → {value}"
+        for name, value in new.items()
+        if name in PORT_SETTINGS and old.get(name) != value
+    ]
+
+
+def with_port_settings_of(text: str, present: str) -> str:
+    """A rendered file with PORT_SETTINGS as the present file has them."""
+    kept = parse_conf(present)
+    lines = []
+    for line in text.splitlines():
+        name = line.partition(" ")[0]
+        if name not in PORT_SETTINGS:
+            lines.append(line)
+        elif name in kept:
+            lines.append(f"{name} {kept[name]}")
+    return "\n".join(lines) + "\n"
 
 
 def redacted(text: str, word: str) -> str:

@@ -29,6 +29,11 @@ _KEY = re.compile(r"0x[0-9a-fA-F]{1,4}|[0-9]{1,5}")
 _GROUPS = {"ALL": None, "ALL_CAS": "host", "ALL_SWITCHES": "switch", "ALL_ROUTERS": "router"}
 _SELF = "SELF"
 _MEMBERSHIPS = ("full", "limited", "both")
+#: Flags of a partition → what they are for a person; those of its interface of IP over InfiniBand; opensm's own values.
+_FLAGS = {"indx0": "index 0", "ipoib": "IP over InfiniBand", "sl": "service level", "mtu": "MTU", "rate": "rate code", "scope": "scope"}
+_IPOIB_FLAGS = ("mtu", "rate", "scope")
+_FLAG_DEFAULTS = {"sl": "0", "mtu": str(MTU_CODES[2048]), "rate": "3", "scope": "2"}
+_NUMBER = re.compile(r"0[xX][0-9a-fA-F]{1,8}|[1-9][0-9]{0,8}|0")
 #: Flags of a multicast group, which follow its mgid= in the list of ports.
 _GROUP_FLAGS = ("mgid", "mtu", "rate", "scope", "sl", "Q_Key", "TClass", "FlowLabel")
 
@@ -80,10 +85,15 @@ def _block(partition: Partition) -> list[str]:
     return [_header(partition), *_ports(partition.ports)]
 
 
+def with_limited_default(text: str) -> str:
+    """A rendered file whose default partition is made limited, if it is the full one of default_partition."""
+    full, limited = ("\n".join(_block(default_partition(each))) for each in ("full", "limited"))
+    return text.replace(full, limited)
+
+
 def with_default_of(text: str, present: str) -> str:
     """A rendered file whose default partition is the limited one of the present file; the same text if that one is not limited."""
-    full, limited = ("\n".join(_block(default_partition(each))) for each in ("full", "limited"))
-    return text.replace(full, limited) if limited in present else text
+    return with_limited_default(text) if "\n".join(_block(default_partition("limited"))) in present else text
 
 
 def _header(partition: Partition) -> str:
@@ -139,12 +149,79 @@ class Loss:
         return f"loses 0x{self.key:04x} ({self.before})" if self.after is None else f"0x{self.key:04x} {self.before} → {self.after}"
 
 
+@dataclass(frozen=True)
+class Change:
+    """What changes for a port in a partition that it keeps."""
+
+    guid: str
+    key: int
+    words: str
+
+    def __str__(self) -> str:
+        return f"0x{self.key:04x}: {self.words}"
+
+
 def parse_partitions(text: str) -> list[tuple[int, list[PartitionPort]]]:
     """A partitions.conf: each definition's key and its members, in order. guid: "0x" and 16 digits, or one of opensm's words.
 
     Raises ParseError for what opensm would not read, and for a partition without a key, to which opensm gives one of its own.
     """
     found = []
+    for header, body in _statements(text):
+        key, flags = _parsed_header(header)
+        default = flags.get("defmember", "limited")
+        if default not in _MEMBERSHIPS:
+            raise ParseError(f"defmember in partitions.conf is {default[:40]!r}, expected one of {', '.join(_MEMBERSHIPS)}")
+        found.append((key, list(_parsed_ports(body, default))))
+    return found
+
+
+def parse_settings(text: str) -> dict[int, dict[str, str]]:
+    """Each key of a partitions.conf → what else its definition says: index 0, IP over InfiniBand, service level, MTU, rate, scope.
+
+    A value that is opensm's own is as if it were not given. Raises ParseError as parse_partitions does.
+    """
+    found: dict[int, dict[str, str]] = {}
+    for header, _body in _statements(text):
+        key, flags = _parsed_header(header)
+        settings = found.setdefault(key, {})
+        for name, value in flags.items():
+            if name in _FLAGS:
+                settings[name] = value
+    return {key: _without_defaults(settings) for key, settings in found.items()}
+
+
+def _without_defaults(settings: Mapping[str, str]) -> dict[str, str]:
+    """Without an interface of IP over InfiniBand there is nothing that has its MTU, rate or scope."""
+    named = {name: value for name, value in settings.items() if "ipoib" in settings or name not in _IPOIB_FLAGS}
+    numbers = {name: str(int(value, 0)) if _NUMBER.fullmatch(value) else value for name, value in named.items()}
+    return {name: value for name, value in numbers.items() if name not in _FLAG_DEFAULTS or value != _FLAG_DEFAULTS[name]}
+
+
+def setting_changes(before: Mapping[int, Mapping[str, str]], after: Mapping[int, Mapping[str, str]]) -> dict[int, str]:
+    """Keys that two files define with other settings → what changes, in words."""
+    return {
+        key: ", ".join(
+            f"{_FLAGS[name]} {_setting(before[key], name)} → {_setting(then, name)}"
+            for name in _FLAGS
+            if before[key].get(name) != then.get(name)
+        )
+        for key, then in after.items()
+        if key in before and before[key] != then
+    }
+
+
+def _setting(settings: Mapping[str, str], name: str) -> str:
+    if name not in _FLAG_DEFAULTS:
+        return "yes" if name in settings else "no"
+    value = settings.get(name, _FLAG_DEFAULTS[name])
+    if name != "mtu":
+        return value
+    return next((f"{size_bytes} bytes" for size_bytes, code in MTU_CODES.items() if str(code) == value), f"code {value}")
+
+
+def _statements(text: str) -> Iterator[tuple[str, str]]:
+    """The definitions: what is before the colon, and the ports behind it."""
     statements = "\n".join(line.partition("#")[0] for line in text.splitlines()).split(";")
     for statement in (each.strip() for each in statements):
         if not statement:
@@ -152,20 +229,16 @@ def parse_partitions(text: str) -> list[tuple[int, list[PartitionPort]]]:
         header, colon, body = statement.partition(":")
         if not colon:
             raise ParseError(f"no ':' in a definition of partitions.conf: {statement[:200]!r}")
-        key, default = _parsed_header(header)
-        found.append((key, list(_parsed_ports(body, default))))
-    return found
+        yield header, body
 
 
-def _parsed_header(text: str) -> tuple[int, str]:
+def _parsed_header(text: str) -> tuple[int, dict[str, str]]:
+    """The key of 15 bits, and the flags with their values."""
     first, *flags = ([part.strip() for part in word.partition("=")[::2]] for word in text.split(","))
     number = first[1] or first[0]
     if _KEY.fullmatch(number) is None or int(number, 0) & ~FULL_BIT == 0:
         raise ParseError(f"no key of a partition in partitions.conf: {text.strip()[:200]!r}")
-    default = next((value for name, value in flags if name == "defmember"), "limited")
-    if default not in _MEMBERSHIPS:
-        raise ParseError(f"defmember in partitions.conf is {default[:40]!r}, expected one of {', '.join(_MEMBERSHIPS)}")
-    return int(number, 0) & ~FULL_BIT, default
+    return int(number, 0) & ~FULL_BIT, dict(flags)
 
 
 def _parsed_ports(text: str, default: str) -> Iterator[PartitionPort]:

@@ -15,10 +15,12 @@ from ansible_collections.rdma.cluster.plugins.module_utils._opensm_conf import (
     KEYS,
     UPDATABLE,
     parse_conf,
+    port_changes,
     redacted,
     render_conf,
     restart_reasons,
     settings,
+    with_port_settings_of,
 )
 from tests.unit.subnet_managers import manager
 
@@ -73,6 +75,36 @@ def test_the_file_is_the_same_on_every_host_of_a_plane() -> None:
 )
 def test_a_new_start_is_asked_only_where_a_signal_is_not_enough(given: dict[str, Any], reasons: list[str]) -> None:
     assert restart_reasons(text(), text(**given)) == reasons
+
+
+@pytest.mark.parametrize(
+    ("given", "changes"),
+    [
+        ({"sweep_interval_seconds": 5, "log": {"flags": 7, "flush": True, "max_size_mb": 9}}, []),
+        ({"m_key_protection_level": 2}, ["m_key_protection_level 0 → 2"]),
+        ({"m_key_lease_seconds": 60}, ["m_key_lease_period 0 → 60"]),
+        ({"qos": {"enabled": True, "sl2vl": "0,1"}}, ["qos FALSE → TRUE", "qos_sl2vl (null) → 0,1"]),
+        ({"qos": {"max_vls": 4, "high_limit": 4}}, ["qos_max_vls 0 → 4", "qos_high_limit -1 → 4"]),
+        ({"qos": {"vlarb_high": "0:1", "vlarb_low": "0:2"}}, ["qos_vlarb_high (null) → 0:1", "qos_vlarb_low (null) → 0:2"]),
+    ],
+    ids=["quiet", "level", "lease", "sl2vl", "vls", "vlarb"],
+)
+def test_what_a_signal_changes_on_the_ports_of_the_fabric(given: dict[str, Any], changes: list[str]) -> None:
+    assert port_changes(text(), text(**given)) == changes
+    kept = with_port_settings_of(text(**given), text())
+    assert port_changes(text(), kept) == []
+    assert parse_conf(kept)["sweep_interval"] == parse_conf(text(**given))["sweep_interval"]
+
+
+def test_a_secret_that_changes_is_not_shown() -> None:
+    assert port_changes(text(), text({"m_key": "0x00000000000000ff", "sa_key": "0x00000000000000fe"})) == [
+        "m_key changes",
+        "sa_key changes",
+    ]
+
+
+def test_a_setting_that_the_present_file_lacks_stays_away() -> None:
+    assert with_port_settings_of("# x\nlmc 1\nqos TRUE\n", "lmc 0\n") == "# x\nlmc 1\n"
 
 
 def test_a_key_that_goes_needs_a_new_start_even_if_a_signal_would_take_over_its_value() -> None:

@@ -18,9 +18,12 @@ from ansible_collections.rdma.cluster.plugins.module_utils._partitions_conf impo
     keys_of,
     losses,
     parse_partitions,
+    parse_settings,
     render_partitions,
+    setting_changes,
     table_key,
     with_default_of,
+    with_limited_default,
 )
 
 A, B = "0x0002c9030002fb05", "0x0002c9030002fb06"
@@ -130,3 +133,34 @@ def test_a_limited_default_partition_stays_where_nothing_is_said() -> None:
     assert with_default_of(full, limited) == limited
     assert with_default_of(full, full) == full
     assert with_default_of(full, "") == full
+    assert with_limited_default(full) == with_limited_default(limited) == limited
+
+
+def changes(before: str, after: str) -> dict[int, str]:
+    return setting_changes(parse_settings(before), parse_settings(after))
+
+
+@pytest.mark.parametrize(
+    ("after", "words"),
+    [
+        (Partition("t", 7, index0=True), "index 0 no → yes"),
+        (Partition("t", 7, ipoib=True), "IP over InfiniBand no → yes"),
+        (Partition("t", 7, ipoib=True, mtu_bytes=4096), "IP over InfiniBand no → yes, MTU 2048 bytes → 4096 bytes"),
+        (Partition("t", 7, sl=3), "service level 0 → 3"),
+    ],
+    ids=["index", "ipoib", "mtu", "sl"],
+)
+def test_settings_of_a_partition_that_change(after: Partition, words: str) -> None:
+    """Its members keep the P_Key, and lose their index, their address group, or their lane."""
+    plain, then = (render_partitions("a", [each]) for each in (Partition("t", 7), after))
+    assert changes(plain, then) == {7: words}
+    assert list(changes(then, plain)) == [7]
+    assert changes(then, then) == {}
+
+
+def test_settings_in_opensm_s_own_words_and_values() -> None:
+    """A value of its own is the same as none; without IPoIB nothing has an MTU; a new partition changes nothing."""
+    assert changes("t=7 : ALL ;", "t=0x8007, sl=0, mtu=5, rate=7, defmember=full : ALL ; new=8, indx0 : ALL ;") == {}
+    assert changes("t=7, ipoib : ALL ;", "t=7, ipoib, mtu=0x4, rate=3 : ALL ;") == {}
+    assert changes("t=7, ipoib, rate=7, scope=5 : ALL ;", "t=7, ipoib : ALL ;") == {7: "rate code 7 → 3, scope 5 → 2"}
+    assert changes("t=7, ipoib, mtu=9 : ALL ;", "t=7, ipoib, mtu=x : ALL ;") == {7: "MTU code 9 → code x"}
