@@ -13,16 +13,22 @@ from __future__ import annotations
 import hashlib
 import json
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from pathlib import PurePosixPath
 
 from ansible_collections.rdma.cluster.plugins.module_utils._command import Runner, run_checked
 from ansible_collections.rdma.cluster.plugins.module_utils._errors import ParseError
-from ansible_collections.rdma.cluster.plugins.module_utils._opensm_conf import restart_reasons
+from ansible_collections.rdma.cluster.plugins.module_utils._fabric_words import plain_guid
+from ansible_collections.rdma.cluster.plugins.module_utils._opensm_conf import parse_conf, restart_reasons
+from ansible_collections.rdma.cluster.plugins.module_utils._sysroot import SysRoot
 
 START, RESTART, RELOAD, NOTHING = "start", "restart", "reload", "nothing"
 PROPERTIES = "Id,ActiveState,UnitFileState,MainPID,InvocationID,ExecMainStartTimestampMonotonic"
 MEMORY = "/run/rdma-cluster"
+#: Which file opensm reads unless it is given another one.
+DEFAULT_CONFIG = "/etc/opensm/opensm.conf"
+_PORT_GUID = re.compile(r"0x[0-9a-fA-F]{1,16}")
 _NEEDED = re.compile(r"^ConditionPathExists=(/.*)$", re.MULTILINE)
 
 
@@ -30,7 +36,7 @@ _NEEDED = re.compile(r"^ConditionPathExists=(/.*)$", re.MULTILINE)
 class Service:
     """A unit now. invocation: which start of it runs, None for one that does not; started_seconds: when, since the machine booted.
 
-    ended: it neither runs nor is about to.
+    ended: it neither runs nor is about to. main_pid: its process, None for one that has none.
     """
 
     active: bool
@@ -38,6 +44,7 @@ class Service:
     invocation: str | None
     started_seconds: float | None
     ended: bool = False
+    main_pid: int | None = None
 
 
 @dataclass(frozen=True)
@@ -68,6 +75,7 @@ def parse_service(text: str) -> Service:
         invocation=(said.get("InvocationID") or None) if active else None,
         started_seconds=int(microseconds) / 1e6 if active and int(microseconds) else None,
         ended=said.get("ActiveState") in ("inactive", "failed"),
+        main_pid=int(said["MainPID"]) if active and said.get("MainPID", "").isdecimal() and int(said["MainPID"]) else None,
     )
 
 
@@ -78,6 +86,28 @@ def needed_paths(text: str) -> list[str]:
 
 def read_service(runner: Runner, unit: str) -> Service:
     return parse_service(run_checked(runner, "systemctl", "show", f"--property={PROPERTIES}", unit))
+
+
+def running_guid(service: Service, sys: SysRoot) -> str | None:
+    """The GUID of the port that a running opensm was given by its command line or its file; None if neither gives one."""
+    words = (sys.text(f"/proc/{service.main_pid}/cmdline") or "").split("\0") if service.main_pid is not None else []
+    if not words or PurePosixPath(words[0]).name != "opensm":
+        return None
+    given = _option(words, "g", "guid")
+    if given is None:
+        given = parse_conf(sys.text(_option(words, "F", "config") or DEFAULT_CONFIG) or "").get("guid")
+    return plain_guid(given) if given is not None and _PORT_GUID.fullmatch(given) and int(given, 16) else None
+
+
+def _option(words: Sequence[str], short: str, name: str) -> str | None:
+    """The value of a program's option, as getopt_long takes it."""
+    for word, following in zip(words, [*words[1:], ""]):
+        if word in (f"-{short}", f"--{name}"):
+            return following
+        for start in (f"--{name}=", f"-{short}"):
+            if word.startswith(start):
+                return word[len(start) :]
+    return None
 
 
 def memory_path(plane: str) -> str:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import json
 from dataclasses import replace
+from pathlib import Path
 
 import pytest
 
@@ -24,7 +25,9 @@ from ansible_collections.rdma.cluster.plugins.module_utils._opensm_state import 
     next_step,
     parse_service,
     read_sums,
+    running_guid,
 )
+from ansible_collections.rdma.cluster.plugins.module_utils._sysroot import SysRoot
 
 SHOWN = """Id=opensm@0x0002c9030002fb05.service
 ActiveState=active
@@ -38,7 +41,7 @@ THERE = Texts("lmc 0\nsweep_interval 10\n", "Default=0x7fff : ALL=full ;\n", "[S
 
 
 def test_a_service_that_runs() -> None:
-    assert Service(True, False, "5f0e6ac1f2a5449d9a7ab0b2d6a51c6f", 81.5) == RUNS
+    assert Service(True, False, "5f0e6ac1f2a5449d9a7ab0b2d6a51c6f", 81.5, main_pid=312) == RUNS
     assert parse_service("Id=opensm.service\nActiveState=inactive\nMainPID=0\nInvocationID=\n") == Service(False, False, None, None, True)
     assert parse_service(SHOWN.replace("static", "generated")).enabled
     states = {"activating": False, "failed": True, "deactivating": False}
@@ -49,6 +52,34 @@ def test_what_a_unit_needs() -> None:
     """Debian's of opensm 3.3.23, and forms that are met in other ways."""
     text = "[Unit]\nConditionPathExists=!/a\n#ConditionPathExists=/b\nConditionPathExists=/sys/class/infiniband_mad/abi_version\n"
     assert needed_paths(text) == ["/sys/class/infiniband_mad/abi_version"]
+
+
+GUID = "0x0002c9030002fb05"
+
+
+@pytest.mark.parametrize(
+    ("argv", "config", "guid"),
+    [
+        (["/usr/sbin/opensm", "-g", "0x2c9030002fb05"], None, GUID),
+        (["opensm", "-B", f"-g{GUID}"], None, GUID),
+        (["opensm", f"--guid={GUID.upper().replace('X', 'x')}", "-F", "/x"], "guid 0x1\n", GUID),
+        (["opensm", "--config", "/x"], f"guid {GUID}\n", GUID),
+        (["opensm", "-F", "/x"], "guid 0x0000000000000000\n", None),
+        (["opensm", "-F", "/x"], None, None),
+        (["opensm", "-g", "0"], None, None),
+        (["opensm", "-g"], None, None),
+        (["/bin/sh", "-g", GUID], None, None),
+    ],
+    ids=["short", "joined", "long", "file", "first-port", "no-file", "asks", "cut", "shell"],
+)
+def test_the_port_of_an_opensm_that_runs(tmp_path: Path, argv: list[str], config: str | None, guid: str | None) -> None:
+    (tmp_path / "proc/312").mkdir(parents=True)
+    (tmp_path / "proc/312/cmdline").write_text("\0".join([*argv, ""]))
+    if config is not None:
+        (tmp_path / "x").write_text(config)
+    assert running_guid(RUNS, SysRoot(str(tmp_path))) == guid
+    assert running_guid(replace(RUNS, main_pid=None), SysRoot(str(tmp_path))) is None
+    assert running_guid(replace(RUNS, main_pid=9), SysRoot(str(tmp_path))) is None
 
 
 @pytest.mark.parametrize("text", ["", "ActiveState=active\n", SHOWN.replace("81500000", "soon")])
