@@ -17,8 +17,8 @@ from ansible_collections.rdma.cluster.plugins.module_utils._errors import ApplyE
 from ansible_collections.rdma.cluster.plugins.module_utils._fabric_tools import keys_path
 from ansible_collections.rdma.cluster.plugins.module_utils._files import FileChange, ManagedFile, ensure_files, listed_diff
 from ansible_collections.rdma.cluster.plugins.module_utils._infiniband import parse_state
-from ansible_collections.rdma.cluster.plugins.module_utils._opensm_conf import redacted
-from ansible_collections.rdma.cluster.plugins.module_utils._opensm_guard import Fleet, Guard, Losses
+from ansible_collections.rdma.cluster.plugins.module_utils._opensm_conf import port_changes, redacted, with_port_settings_of
+from ansible_collections.rdma.cluster.plugins.module_utils._opensm_guard import Fleet, Guard, Losses, MasterReading
 from ansible_collections.rdma.cluster.plugins.module_utils._opensm_service import (
     DROP_IN,
     FOLDER,
@@ -34,9 +34,11 @@ from ansible_collections.rdma.cluster.plugins.module_utils._opensm_service impor
     drop_in,
     drop_in_path,
     instance_files,
+    keys_file,
     partitions_path,
     plane_of,
     ports_file,
+    sharp_mark,
 )
 from ansible_collections.rdma.cluster.plugins.module_utils._opensm_state import (
     NOTHING,
@@ -50,8 +52,9 @@ from ansible_collections.rdma.cluster.plugins.module_utils._opensm_state import 
     next_step,
     read_service,
     read_sums,
+    running_guid,
 )
-from ansible_collections.rdma.cluster.plugins.module_utils._partitions_conf import with_default_of
+from ansible_collections.rdma.cluster.plugins.module_utils._partitions_conf import with_default_of, with_limited_default
 from ansible_collections.rdma.cluster.plugins.module_utils._sysroot import SysRoot
 
 #: How long the port of a new subnet manager may take to become active.
@@ -60,7 +63,13 @@ _SYSTEMCTL_SECONDS = 150.0
 #: How often and at which interval the P_Key tables are read before a second subnet manager is refused because of them.
 TABLE_READS, TABLE_SECONDS = 4, 5.0
 #: What this role does to a live fabric, each only where it is allowed by name.
-RESTARTS, TAKEOVER, PARTITION_CHANGE, STOP = EFFECTS = ("restart", "takeover", "partition_change", "stop")
+RESTARTS, TAKEOVER, PARTITION_CHANGE, SETTINGS_CHANGE, STOP = EFFECTS = (
+    "restart",
+    "takeover",
+    "partition_change",
+    "settings_change",
+    "stop",
+)
 
 
 @dataclass(frozen=True)
@@ -118,17 +127,27 @@ class _Plan:
 class _Host:
     """The subnet managers of a host, one run. allowed: the effects of EFFECTS that the user allows."""
 
-    def __init__(self, flavour: str, host: ManagerHost, fleet: Fleet, allowed: Sequence[str], *, check_mode: bool) -> None:
-        self.flavour, self.host, self.fleet, self.allowed, self.check_mode = flavour, host, fleet, allowed, check_mode
+    def __init__(
+        self, flavour: str, host: ManagerHost, fleet: Fleet, allowed: Sequence[str], *, sharp: bool = False, check_mode: bool
+    ) -> None:
+        self.flavour, self.host, self.fleet, self.allowed = flavour, host, fleet, allowed
+        self.sharp, self.check_mode = sharp, check_mode
         self.result = ManagerResult()
 
-    def withhold(self, effect: str, plane: str, reasons: Sequence[str], busy: Mapping[str, str] | None = None) -> bool:
-        """True where an effect is not allowed, or refused because a host is in use. busy: of the hosts that it touches; None: of all."""
+    def withhold(
+        self, effect: str, plane: str, reasons: Sequence[str], busy: Mapping[str, str] | None = None, refusal: str | None = None
+    ) -> bool:
+        """True where an effect is not allowed, or refused although it is: because a host is in use, or for another reason.
+
+        busy: of the hosts that it touches; None: of all.
+        """
         touched = self.fleet.busy if busy is None else busy
-        refusal = [f"refused while hosts are in use: {'; '.join(f'{name}: {words}' for name, words in touched.items())}"] if touched else []
-        if effect in self.allowed and not refusal:
+        refusals = [f"refused, also if it is allowed: {refusal}"] if refusal is not None else []
+        if effect in self.allowed and touched:
+            refusals.append(f"refused while hosts are in use: {'; '.join(f'{name}: {words}' for name, words in touched.items())}")
+        if effect in self.allowed and not refusals:
             return False
-        self.result.withheld[effect][plane] = [*reasons, *(refusal if effect in self.allowed else [])]
+        self.result.withheld[effect][plane] = [*reasons, *refusals]
         return True
 
     def plan(self, instance: Instance) -> _Plan | None:
@@ -140,6 +159,7 @@ class _Host:
         sums = read_sums(service, self.host.sys.read(memory_path(instance.plane)), there, _written_seconds(paths))
         if not instance.default_given and there.partitions is not None and there.drop_in is not None:
             instance = replace(instance, partitions=with_default_of(instance.partitions, there.partitions))
+        instance = self._port_settings_allowed(instance, service, there)
         step, reasons = next_step(service, sums, there, _planned(instance))
         differs = bool(ensure_files(instance_files(instance, self.flavour), check_mode=True))
         if differs or step not in (NOTHING, RESTART) or (step == RESTART and RESTARTS in self.allowed):
@@ -153,10 +173,28 @@ class _Host:
             step = NOTHING
         return _Plan(instance, unit, step, reasons)
 
+    def _port_settings_allowed(self, instance: Instance, service: Service, there: Texts) -> Instance:
+        """The instance with the M_Key and the virtual lanes of the present file where a change of these is withheld.
+
+        A running opensm reads its file again in any heavy sweep, so that a value which is withheld must not be written.
+        """
+        if not service.active or there.drop_in is None or there.config is None:
+            return instance
+        changes = port_changes(there.config, instance.config)
+        if not changes or not self.withhold(SETTINGS_CHANGE, instance.plane, changes):
+            return instance
+        diags = self.host.sys.read(keys_path(instance.plane))
+        return replace(instance, config=with_port_settings_of(instance.config, there.config), diags=diags)
+
     def _guarded(self, instance: Instance, service: Service, there: Texts) -> Instance | None:
         """The instance as far as it may be changed now; None: not at all."""
-        guard = Guard(instance, self.fleet, self.host.runner, self.host.sys)
         ours = there.drop_in is not None
+        if service.active and not ours and self._runs_elsewhere(instance, service):
+            return None
+        if not ours and instance.diags is not None and not self.check_mode:
+            # Ports with an M_Key answer only who has it, so that without this file nothing below could be read.
+            self.result.files += ensure_files([keys_file(instance)], check_mode=False)
+        guard = Guard(instance, self.fleet, self.host.runner, self.host.sys)
         reading = guard.read_master()
         foreign = guard.takeover_reasons(reading, active=service.active, ours=ours)
         if foreign and self.withhold(TAKEOVER, instance.plane, foreign):
@@ -164,14 +202,56 @@ class _Host:
         # Our file is what the plane has as long as no other subnet manager is the master.
         if ours and there.partitions is not None and not foreign:
             return self._partitions_allowed(instance, guard.losses_between(there.partitions), there.partitions)
+        lost = self._losses_from_tables(guard, reading, retry=not foreign)
+        if lost.limited and not instance.default_given:
+            limited = self._with_present_default(instance, lost)
+            if limited is None:
+                return None
+            instance = limited
+            guard = Guard(instance, self.fleet, self.host.runner, self.host.sys)
+            lost = self._losses_from_tables(guard, reading, retry=not foreign)
+        return self._partitions_allowed(instance, lost, None)
+
+    def _losses_from_tables(self, guard: Guard, reading: MasterReading, *, retry: bool) -> Losses:
+        """A master that was started a moment ago, as on the other host of the plane, may not have written all tables yet."""
         lost = guard.losses_from_tables(reading)
-        # A master that was started a moment ago, as on the other host of the plane, may not have written all tables yet.
         for _again in range(TABLE_READS - 1):
-            if foreign or reading.master is None or not (lost.words or lost.unknown):
+            mixed = lost.limited and lost.full and not guard.instance.default_given
+            if not retry or reading.master is None or not (lost.words or lost.unknown or mixed):
                 break
             time.sleep(TABLE_SECONDS)
             lost = guard.losses_from_tables(reading)
-        return self._partitions_allowed(instance, lost, None)
+        return lost
+
+    def _with_present_default(self, instance: Instance, lost: Losses) -> Instance | None:
+        """The instance with the limited default partition that the fabric has; None where its ports differ."""
+        if not lost.full:
+            return replace(instance, partitions=with_limited_default(instance.partitions))
+        some, others = (f"{len(each)} ports ({', '.join(each[:3])}{', …' if len(each) > 3 else ''})" for each in (lost.limited, lost.full))
+        key = f"rdma_fabric.planes.{instance.plane}.subnet_manager.default_membership"
+        self.withhold(
+            PARTITION_CHANGE,
+            instance.plane,
+            [f"in the default partition (0x7fff) {some} are limited members and {others} are full ones"],
+            refusal=f"set {key}, or define 0x7fff in rdma_partitions",
+        )
+        return None
+
+    def _runs_elsewhere(self, instance: Instance, service: Service) -> bool:
+        """Whether the distribution's single unit runs an opensm that is not ours on another port, or on one that is not known."""
+        if self.flavour == "debian":
+            return False
+        guid = running_guid(service, self.host.sys)
+        if guid == instance.guid:
+            return False
+        unit = instance.unit(self.flavour)
+        port = f"on port {guid}" if guid is not None else "on a port that its command line and its file do not give"
+        return self.withhold(
+            TAKEOVER,
+            instance.plane,
+            [f"{unit} runs an opensm that this role did not configure, {port}"],
+            refusal=f"a takeover of plane {instance.plane} would stop it, and it may be the master of another plane",
+        )
 
     def _partitions_allowed(self, instance: Instance, lost: Losses, present: str | None) -> Instance | None:
         """present: the partitions that the plane may keep while ours are withheld; None: ours does not start without its own."""
@@ -179,8 +259,8 @@ class _Host:
             return instance
         words = [*lost.words, *lost.unknown]
         self.result.losses[instance.plane] = words
-        busy = {name: self.fleet.busy[name] for name in lost.hosts if name in self.fleet.busy}
-        if not self.withhold(PARTITION_CHANGE, instance.plane, words, busy):
+        refusal = "it is not known what all ports would lose" if lost.unknown else None
+        if not self.withhold(PARTITION_CHANGE, instance.plane, words, self.fleet.busy_of(lost), refusal):
             return instance
         return None if present is None else replace(instance, partitions=present)
 
@@ -189,7 +269,9 @@ class _Host:
         result, host = self.result, self.host
         gone = self._stale_units([*(plan.unit for plan in plans), *(each.unit(self.flavour) for each in held)])
         kept = {*(plan.instance.plane for plan in plans), *(each.plane for each in held)}
-        stopped = [(unit, plane) for unit, plane, active in gone if not active or not self._withhold_stop(unit, plane)]
+        stopped = [
+            (unit, plane) for unit, plane, active in gone if not active or not self._withhold_stop(unit, plane, "runs with our files")
+        ]
         kept |= {plane for unit, plane, _active in gone if (unit, plane) not in stopped}
         left = [each.unit(self.flavour) for each in held if host.sys.read(drop_in_path(each.unit(self.flavour)))]
         left += [unit for unit, plane, _active in gone if (unit, plane) not in stopped]
@@ -206,8 +288,9 @@ class _Host:
             result.steps.append(f"stop {unit}")
             if not self.check_mode:
                 _systemctl(host, "stop", unit)
-        result.files = ensure_files(wanted, check_mode=self.check_mode)
-        if result.files and not self.check_mode:
+        files = ensure_files(wanted, check_mode=self.check_mode)
+        result.files += files
+        if files and not self.check_mode:
             _systemctl(host, "daemon-reload")
         self._enable_single([plan.unit for plan in plans], [unit for unit, _plane in stopped])
         for plan in plans:
@@ -215,11 +298,28 @@ class _Host:
                 result.steps.append(f"{plan.step} {plan.unit}{f' ({chr(44).join(plan.reasons)})' if plan.reasons else ''}")
                 if not self.check_mode:
                     _do(plan.step, plan.instance, plan.unit, host)
-        if stopped and read_service(host.runner, SHARP_UNIT).enabled:
-            self.enable(SHARP_UNIT, wished=False, run=True)
+        if stopped or not (plans or held or left):
+            self._stop_sharp(", ".join(plane for _unit, plane in stopped))
 
-    def _withhold_stop(self, unit: str, plane: str) -> bool:
-        return self.withhold(STOP, plane, [f"{unit} runs with our files, and rdma_fabric no longer gives plane {plane} to this host"])
+    def _withhold_stop(self, unit: str, plane: str, why: str) -> bool:
+        return self.withhold(STOP, plane, [f"{unit} {why}, and rdma_fabric no longer gives plane {plane} to this host"])
+
+    def run_sharp(self) -> None:
+        """The mark comes first: without it, sharp_am counts as its admin's own."""
+        if not read_service(self.host.runner, SHARP_UNIT).enabled:
+            self.result.files += ensure_files([sharp_mark()], check_mode=self.check_mode)
+        self.enable(SHARP_UNIT, wished=True, run=True)
+
+    def _stop_sharp(self, plane: str) -> None:
+        """Only if this role enabled it and no plane of this host needs it."""
+        mark = sharp_mark()
+        if self.sharp or self.host.sys.read(mark.path) is None:
+            return
+        state = read_service(self.host.runner, SHARP_UNIT)
+        if state.active and self._withhold_stop(SHARP_UNIT, plane or SHARP_UNIT, "was enabled by this role"):
+            return
+        self.enable(SHARP_UNIT, wished=False, run=True)
+        self.result.files += ensure_files([replace(mark, content=None)], check_mode=self.check_mode)
 
     def _stale_units(self, wanted: Sequence[str]) -> list[tuple[str, str, bool]]:
         """Our units that are no longer planned: unit, plane, and whether it runs."""
@@ -258,13 +358,13 @@ def ensure_managers(
     instances: Sequence[Instance], flavour: str, host: ManagerHost, *, fleet: Fleet, allowed: Sequence[str], sharp: bool, check_mode: bool
 ) -> ManagerResult:
     """Make this host run these subnet managers, as far as that is allowed. Raises ApplyError for a change that failed."""
-    here = _Host(flavour, host, fleet, allowed, check_mode=check_mode)
+    here = _Host(flavour, host, fleet, allowed, sharp=sharp, check_mode=check_mode)
     here.report_foreign([])
     plans = [plan for plan in map(here.plan, instances) if plan is not None]
     planned = {plan.instance.plane for plan in plans}
     here.apply(plans, [each for each in instances if each.plane not in planned])
     if sharp and plans:
-        here.enable(SHARP_UNIT, wished=True, run=True)
+        here.run_sharp()
     return here.result
 
 

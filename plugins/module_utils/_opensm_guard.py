@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from ansible_collections.rdma.cluster.plugins.module_utils._command import Runner
 from ansible_collections.rdma.cluster.plugins.module_utils._errors import ParseError
@@ -19,12 +19,15 @@ from ansible_collections.rdma.cluster.plugins.module_utils._managers_read import
 from ansible_collections.rdma.cluster.plugins.module_utils._opensm_service import Instance
 from ansible_collections.rdma.cluster.plugins.module_utils._partitions_conf import (
     DEFAULT_KEY,
+    Change,
     FabricPort,
     Keys,
     Loss,
     keys_of,
     losses,
     parse_partitions,
+    parse_settings,
+    setting_changes,
 )
 from ansible_collections.rdma.cluster.plugins.module_utils._sminfo import SmInfo
 from ansible_collections.rdma.cluster.plugins.module_utils._smpquery import parse_pkeys, parse_portinfo
@@ -32,6 +35,8 @@ from ansible_collections.rdma.cluster.plugins.module_utils._sysroot import SysRo
 
 #: For this long a port must stay in INIT without a master's LID. A master sweeps every 10 s unless it is configured otherwise.
 NO_MASTER_SECONDS = 12.0
+#: How often and at which interval the subnet managers are read while the master answers and its records do not.
+MANAGER_READS, MANAGER_SECONDS = 3, 5.0
 TOOL_SECONDS = 120.0
 #: Stands for all ports that neither a file nor the facts name.
 OTHERS = "every other port of the fabric"
@@ -43,6 +48,11 @@ class Fleet:
 
     ports: Mapping[str, str] = field(default_factory=dict)
     busy: Mapping[str, str] = field(default_factory=dict)
+
+    def busy_of(self, lost: Losses) -> dict[str, str]:
+        """Those of busy that lose something, or may: a port of no known host may be one of a host whose ports are not known."""
+        known = {port.split()[0] for port in self.ports.values()}
+        return {name: words for name, words in self.busy.items() if name in lost.hosts or (lost.outside and name not in known)}
 
 
 @dataclass(frozen=True)
@@ -70,11 +80,18 @@ class FoundHostPort:
 
 @dataclass(frozen=True)
 class Losses:
-    """Which ports would lose what, as sentences; hosts: those of the inventory among them; unknown: why some could not be compared."""
+    """Which ports would lose what, as sentences; hosts: those of the inventory among them; outside: ports that belong to no known host.
+
+    unknown: why some could not be compared. limited, full: the ports beside subnet managers, by their present membership in the default
+    partition, where that was read.
+    """
 
     words: Sequence[str] = ()
     hosts: Sequence[str] = ()
     unknown: Sequence[str] = ()
+    outside: bool = False
+    limited: Sequence[str] = ()
+    full: Sequence[str] = ()
 
 
 class Guard:
@@ -93,6 +110,12 @@ class Guard:
         if state == "INIT" and sm_lid == 0 and self._stays_without():
             return MasterReading(None, self._trace_of_a_master())
         managers = read_managers(self.tools, identify=True)
+        # One that was started a moment ago, as on the other host of the plane, answers sminfo before it keeps records.
+        for _again in range(MANAGER_READS - 1):
+            if managers.master is None or managers.why_not is None:
+                break
+            time.sleep(MANAGER_SECONDS)
+            managers = read_managers(self.tools, identify=True)
         if managers.master is not None:
             others = [each for each in managers.known or () if each.guid != managers.master.guid and each.state == "MASTER"]
             return MasterReading(managers.master, managers.why_not, others)
@@ -185,14 +208,19 @@ class Guard:
         after = parse_partitions(self.instance.partitions)
         try:
             before = None if present is None else parse_partitions(present)
+            changes = setting_changes(parse_settings(present or ""), parse_settings(self.instance.partitions))
         except ParseError as error:
             return Losses(unknown=[f"the present partitions could not be read: {error}"])
         named = {port.guid for _key, ports in (*(before or ()), *after) for port in ports if port.guid.startswith("0x")}
         guids = list(dict.fromkeys([self.instance.guid, *self.fleet.ports, *sorted(named)]))
 
-        def compare(these: Sequence[str]) -> list[Loss]:
-            ports = [FabricPort(guid, is_manager=guid == self.instance.guid) for guid in these]
-            return [loss for port in ports for loss in losses(port.guid, keys_of(before, port), keys_of(after, port))]
+        def compare(these: Sequence[str]) -> list[Loss | Change]:
+            found: list[Loss | Change] = []
+            for port in (FabricPort(guid, is_manager=guid == self.instance.guid) for guid in these):
+                had, has = keys_of(before, port), keys_of(after, port)
+                found += losses(port.guid, had, has)
+                found += [Change(port.guid, key, words) for key, words in changes.items() if key in had and key in has]
+            return found
 
         if not compare([*guids, OTHERS]):
             return Losses()
@@ -211,27 +239,36 @@ class Guard:
         if found is None:
             why = f"the ports of the fabric could not be read: {'; '.join(self.tools.problems)}"
             return Losses(unknown=[why] if reading.master is not None or reading.why_unknown is not None else [])
-        lost: list[Loss] = []
+        lost: list[Loss | Change] = []
         unknown = []
+        members: dict[str, list[str]] = {"limited": [], "full": []}
+        first = [key for key, settings in parse_settings(self.instance.partitions).items() if "indx0" in settings]
+        managers = {self.instance.guid, *self.instance.managers, *(each.guid for each in (reading.master, *reading.others) if each)}
         for port in (each for each in found if each.lid is not None):
             table = self.tools.run("smpquery", ["-D", "pkeys", ",".join(map(str, port.path)), str(port.number)], parse_pkeys)
             before: Keys = {DEFAULT_KEY: "full"}
             if table is not None:
                 before = {key.key: "limited" for key in table if not key.full}
                 before.update({key.key: "full" for key in table if key.full})
+                if port.guid not in managers and DEFAULT_KEY in before:
+                    members[before[DEFAULT_KEY]].append(self._label(port.guid, port.description))
             elif reading.master is not None or reading.why_unknown is not None:
                 unknown.append(f"the P_Keys of {self._label(port.guid, port.description)} could not be read")
-            lost += losses(port.guid, before, keys_of(after, FabricPort(port.guid, is_manager=port.guid == self.instance.guid)))
+            planned = keys_of(after, FabricPort(port.guid, is_manager=port.guid == self.instance.guid))
+            lost += losses(port.guid, before, planned)
+            at_0 = next((key.key for key in table or () if key.index == 0), None)
+            moved = [key for key in first if key in planned and at_0 is not None]
+            lost += [Change(port.guid, key, f"replaces 0x{at_0:04x} at index 0") for key in moved if key != at_0]
         done = self._losses(lost, {port.guid: port.description for port in found})
-        return Losses(done.words, done.hosts, unknown)
+        return replace(done, unknown=unknown, limited=members["limited"], full=members["full"])
 
-    def _losses(self, lost: Sequence[Loss], descriptions: Mapping[str, str | None]) -> Losses:
+    def _losses(self, lost: Sequence[Loss | Change], descriptions: Mapping[str, str | None]) -> Losses:
         by_port: dict[str, list[str]] = {}
         for loss in lost:
             by_port.setdefault(loss.guid, []).append(str(loss))
         words = [f"{self._label(guid, descriptions.get(guid))}: {', '.join(each)}" for guid, each in by_port.items()]
         hosts = dict.fromkeys(self.fleet.ports[guid].split()[0] for guid in by_port if guid in self.fleet.ports)
-        return Losses(words, list(hosts))
+        return Losses(words, list(hosts), outside=any(guid not in self.fleet.ports for guid in by_port))
 
     def _label(self, guid: str, description: str | None) -> str:
         if guid == OTHERS:

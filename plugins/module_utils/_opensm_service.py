@@ -82,6 +82,11 @@ def partitions_path(plane: str) -> str:
     return f"{FOLDER}/partitions-{plane}.conf"
 
 
+def sharp_mark() -> ManagedFile:
+    """Its name is that of a file of ours for opensm, so that a host on which nothing else is left is still looked at."""
+    return ManagedFile(f"{FOLDER}/opensm-sharp_am", f"{MARK} this role enabled {SHARP_UNIT}, which was not enabled before.\n")
+
+
 def drop_in_path(unit: str) -> str:
     return f"{UNIT_FOLDER}/{unit}.d/{DROP_IN}"
 
@@ -128,11 +133,15 @@ def ports_file() -> ManagedFile:
     return ManagedFile(PORTS_FILE, f'{MARK} the package starts no opensm by itself.\nPORTS="NONE"\n')
 
 
+def keys_file(instance: Instance) -> ManagedFile:
+    return ManagedFile(keys_path(instance.plane), instance.diags, 0o600)
+
+
 def instance_files(instance: Instance, flavour: str) -> list[ManagedFile]:
     """The files of one instance. Only root reads those that have keys."""
     return [
         ManagedFile(instance.config_path, instance.config, 0o600),
         ManagedFile(instance.partitions_path, instance.partitions),
-        ManagedFile(keys_path(instance.plane), instance.diags, 0o600),
+        keys_file(instance),
         ManagedFile(drop_in_path(instance.unit(flavour)), drop_in(instance)),
     ]

@@ -18,7 +18,9 @@ description:
     O(takeover_allowed).
   - If a change takes a P_Key or full membership from any port of the fabric, the partitions stay as they are without
     O(partition_change_allowed), and RV(losses) names the ports.
-  - An allowed effect is refused while one of the hosts that it touches is in use (O(busy)).
+  - An allowed effect is refused while one of the hosts that it touches is in use (O(busy)). A change of partitions is refused as long as it
+    is not known what all ports would lose.
+  - If the distribution has a single unit for opensm, and that unit runs one on another port or on an unknown one, a takeover is refused.
   - Units of opensm that this module did not configure are reported in RV(foreign). They are not stopped or changed.
   - A converged host reads nothing of the fabric. After a start the module waits for the port to become active.
 author:
@@ -120,7 +122,14 @@ options:
     type: bool
     default: false
   partition_change_allowed:
-    description: Whether ports may lose a P_Key or full membership.
+    description: >-
+      Whether ports may lose a P_Key or full membership, or may keep a P_Key with another index, service level, MTU or IP over InfiniBand.
+    type: bool
+    default: false
+  settings_change_allowed:
+    description:
+      - Whether a running opensm may be given other keys (M_Key, SM_Key, SA_Key), another M_Key protection, or other settings of QoS.
+      - It takes them over at a signal or in any heavy sweep, and writes them to the ports of the fabric.
     type: bool
     default: false
   stop_allowed:
@@ -145,8 +154,8 @@ steps:
   sample: ["reload opensm@0x0002c9030002fb05.service"]
 withheld:
   description: >-
-    Each effect (V(restart), V(takeover), V(partition_change), V(stop)) with the planes that need it, and why. It was not allowed, or it was
-    refused because hosts are in use.
+    Each effect (V(restart), V(takeover), V(partition_change), V(settings_change), V(stop)) with the planes that need it, and why. It was
+    not allowed, or it was refused because hosts are in use.
   type: dict
   returned: always
   sample:
@@ -154,6 +163,7 @@ withheld:
       compute: ["routing_engine (null) → ftree"]
     takeover: {}
     partition_change: {}
+    settings_change: {}
     stop: {}
 losses:
   description: Each plane with the ports that lose a P_Key or full membership by the planned partitions, whether that was done or withheld.

@@ -153,11 +153,11 @@ EFFECTS = (
     ),
     Effect(
         "subnet_manager",
-        "starts or changes opensm beside a master that the intent does not name",
+        "starts or changes opensm beside a master that the intent does not name, or that this role did not configure",
         ("rdma.cluster.subnet_manager",),
         ALLOWED,
         "subnet_manager_takeover_allowed",
-        "a GPU process or a job on a host of the plane",
+        "a GPU process or a job on a host of the plane; a single unit of opensm that runs on another port",
     ),
     Effect(
         "subnet_manager",
@@ -169,10 +169,18 @@ EFFECTS = (
     ),
     Effect(
         "subnet_manager",
-        "takes a P_Key or full membership from ports of the fabric",
+        "takes a P_Key or full membership from ports of the fabric, or changes its index, service level, MTU or IPoIB",
         ("rdma.cluster.subnet_manager",),
         ALLOWED,
         "subnet_manager_partition_change_allowed",
+        "a GPU process or a job on a host that loses something; losses that are not known",
+    ),
+    Effect(
+        "subnet_manager",
+        "gives a running opensm other keys, M_Key protection or QoS settings, which it writes to the ports of the fabric",
+        ("rdma.cluster.subnet_manager",),
+        ALLOWED,
+        "subnet_manager_settings_change_allowed",
         "a GPU process or a job on a host of the plane",
     ),
     Effect(

@@ -37,6 +37,11 @@ class Ports(SysRoot):
 
     state: str | None = "ACTIVE"
     umad = True
+    #: Of /proc and of an opensm that is not ours.
+    texts: ClassVar[dict[str, str]] = {}
+
+    def text(self, path: str) -> str | None:
+        return self.texts.get(path)
 
     def exists(self, path: str) -> bool:
         assert path == UMAD
@@ -54,7 +59,8 @@ class StubGuard:
     lost = Losses()
     reads = 0
 
-    def __init__(self, *_given: object) -> None:
+    def __init__(self, instance: Instance, *_given: object) -> None:
+        self.instance = instance
         type(self).reads += 1
 
     def read_master(self) -> MasterReading:
@@ -87,11 +93,18 @@ def _folders(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(_opensm_ensure, "Guard", StubGuard)
     for name, value in (("foreign", []), ("lost", Losses()), ("reads", 0)):
         monkeypatch.setattr(StubGuard, name, value)
+    monkeypatch.setattr(Ports, "texts", {})
 
 
 def show(unit: str, active: str = "active", enabled: str = "static", invocation: str = "i1") -> Call:
     said = f"Id={unit}\nActiveState={active}\nUnitFileState={enabled}\nInvocationID={invocation}\nExecMainStartTimestampMonotonic=1\n"
     return (["systemctl", "show", f"--property={PROPERTIES}", unit], 0, said, "")
+
+
+def running(unit: str) -> Call:
+    """With a process."""
+    argv, status, said, problems = show(unit)
+    return (argv, status, f"{said}MainPID=7\n", problems)
 
 
 def ran(*words: str) -> Call:
@@ -110,7 +123,7 @@ CAT: Call = (
     "",
 )
 RELOADED = ran("daemon-reload")
-SHARP_OFF = show("sharp_am.service", "inactive", "")
+SHARP = "sharp_am.service"
 STARTS = [units(), show(UNIT, "inactive"), RELOADED, ran("restart", UNIT)]
 QUIET = [units(UNIT), show(UNIT)]
 LIMITED = replace(INSTANCE, partitions="Default=0x7fff :\n    ALL=limited ;\n")
@@ -125,12 +138,15 @@ def ensure(
     busy: Mapping[str, str] | None = None,
     state: str | None = "ACTIVE",
     umad: bool = True,
+    flavour: str = "debian",
+    sharp: bool = False,
+    ports: Mapping[str, str] | None = None,
 ) -> ManagerResult:
     sys = Ports()
     sys.state, sys.umad = state, umad
     runner = FakeRunner(calls)
-    host, fleet = ManagerHost(sys, runner), Fleet({}, busy or {})
-    done = ensure_managers(instances, "debian", host, fleet=fleet, allowed=allowed, sharp=False, check_mode=check_mode)
+    host, fleet = ManagerHost(sys, runner), Fleet(ports or {}, busy or {})
+    done = ensure_managers(instances, flavour, host, fleet=fleet, allowed=allowed, sharp=sharp, check_mode=check_mode)
     runner.assert_done()
     return done
 
@@ -246,7 +262,32 @@ def test_without_present_partitions_of_ours_nothing_is_started() -> None:
     """A loss must be seen in several readings: the other host of the plane may have started its own a moment ago."""
     StubGuard.lost = Losses([], [], ["the P_Keys of n3 could not be read"])
     done = ensure([units(), show(UNIT, "inactive")], INSTANCE)
-    assert (done.changed, withheld(done)) == (False, {"partition_change": {"a": ["the P_Keys of n3 could not be read"]}})
+    assert (done.changed, list(withheld(done))) == (False, ["partition_change"])
+
+
+def test_unknown_losses_are_refused_also_where_a_change_is_allowed(tmp_path: Path) -> None:
+    set_up()
+    StubGuard.lost = Losses(["n3 mlx5_0: loses 0x0101 (full)"], ["n3"], ["the P_Keys of n4 could not be read"])
+    for allowed in ([], ["partition_change"]):
+        done = ensure(QUIET, LIMITED, allowed=allowed)
+        assert withheld(done)["partition_change"]["a"] == [
+            "n3 mlx5_0: loses 0x0101 (full)",
+            "the P_Keys of n4 could not be read",
+            "refused, also if it is allowed: it is not known what all ports would lose",
+        ]
+        assert not done.changed
+    assert (tmp_path / "FOLDER/partitions-a.conf").read_text() == INSTANCE.partitions
+
+
+def test_a_port_of_no_known_host_may_be_one_of_a_host_that_was_not_read() -> None:
+    set_up()
+    StubGuard.lost = Losses(["0x9 ('x', not in the inventory): loses 0x0101 (full)"], [], outside=True)
+    ports, unread = {"0x3": "n3 mlx5_0"}, {"n4": "not read in this run"}
+    refused = ensure(QUIET, LIMITED, allowed=["partition_change"], busy={**unread, "n3": "x"}, ports=ports)
+    assert withheld(refused)["partition_change"]["a"][-1] == "refused while hosts are in use: n4: not read in this run"
+    StubGuard.lost = replace(StubGuard.lost, outside=False)
+    calls = [*QUIET, RELOADED, ran("reload", UNIT), show(UNIT)]
+    assert not withheld(ensure(calls, LIMITED, allowed=["partition_change"], busy=unread, ports=ports))
 
 
 def test_a_limited_default_partition_stays_where_the_intent_does_not_give_it(tmp_path: Path) -> None:
@@ -258,6 +299,130 @@ def test_a_limited_default_partition_stays_where_the_intent_does_not_give_it(tmp
     assert "ALL=limited" in (tmp_path / "FOLDER/partitions-a.conf").read_text()
     given = replace(left, default_given=True)
     assert ensure([*QUIET, RELOADED, ran("reload", UNIT), show(UNIT)], given).steps == [f"reload {UNIT}"]
+
+
+LEFT = replace(INSTANCE, partitions=render_partitions("a", []), default_given=False)
+
+
+def test_a_limited_default_partition_of_the_fabric_stays_where_our_opensm_starts(tmp_path: Path) -> None:
+    StubGuard.lost = Losses(limited=["n3 mlx5_0"])
+    ensure([*STARTS, show(UNIT)], LEFT)
+    assert (tmp_path / "FOLDER/partitions-a.conf").read_text() == render_partitions("a", [], "limited")
+    assert not ensure(QUIET, LEFT).changed
+
+
+def test_a_full_default_partition_of_the_fabric_stays_full(tmp_path: Path) -> None:
+    StubGuard.lost = Losses(full=["n3 mlx5_0"])
+    ensure([*STARTS, show(UNIT)], LEFT)
+    assert (tmp_path / "FOLDER/partitions-a.conf").read_text() == LEFT.partitions
+
+
+@pytest.mark.parametrize("allowed", [[], ["partition_change", "takeover"]])
+def test_a_default_partition_that_differs_by_port_must_be_given(tmp_path: Path, allowed: list[str]) -> None:
+    StubGuard.lost = Losses(limited=["n3 mlx5_0"], full=["n4 mlx5_0", "n5 mlx5_0"])
+    done = ensure([units(), show(UNIT, "inactive")], LEFT, allowed=allowed)
+    assert withheld(done)["partition_change"]["a"] == [
+        "in the default partition (0x7fff) 1 ports (n3 mlx5_0) are limited members and 2 ports (n4 mlx5_0, n5 mlx5_0) are full ones",
+        "refused, also if it is allowed: set rdma_fabric.planes.a.subnet_manager.default_membership, or define 0x7fff in rdma_partitions",
+    ]
+    assert written(tmp_path) == []
+    given = replace(LEFT, default_given=True)
+    assert ensure([*STARTS, show(UNIT)], given).steps == [f"start {UNIT}"]
+
+
+PROTECTED = replace(INSTANCE, config=INSTANCE.config.replace("ff", "fe") + "m_key_protection_level 2\nqos TRUE\n", diags="m_key=fe\n")
+
+
+def test_keys_and_virtual_lanes_of_a_running_fabric_stay_until_a_change_is_allowed(tmp_path: Path) -> None:
+    """opensm reads the file again in any heavy sweep, so that the new values must not be in it."""
+    set_up()
+    reasons = {"settings_change": {"a": ["m_key changes", "m_key_protection_level absent → 2", "qos absent → TRUE"]}}
+    for allowed in ([], ["restart", "takeover", "partition_change", "stop"]):
+        done = ensure(QUIET, PROTECTED, allowed=allowed)
+        assert (done.changed, withheld(done)) == (False, reasons)
+    assert (tmp_path / "FOLDER/opensm-a.conf").read_text() == INSTANCE.config
+    assert not (tmp_path / "FOLDER/diags-a.conf").exists()
+    busy = ensure(QUIET, PROTECTED, allowed=["settings_change"], busy={"n3": "GPU process 9 (python3)"})
+    assert withheld(busy)["settings_change"]["a"][-1] == "refused while hosts are in use: n3: GPU process 9 (python3)"
+    done = ensure([*QUIET, RELOADED, ran("reload", UNIT), show(UNIT)], PROTECTED, allowed=["settings_change"])
+    assert (done.steps, withheld(done)) == ([f"reload {UNIT}"], {})
+    assert (tmp_path / "FOLDER/opensm-a.conf").read_text() == PROTECTED.config
+
+
+def test_what_touches_no_port_is_applied_while_keys_are_withheld(tmp_path: Path) -> None:
+    set_up()
+    both = replace(PROTECTED, config=PROTECTED.config.replace("sweep_interval 10", "sweep_interval 20"))
+    done = ensure([*QUIET, RELOADED, ran("reload", UNIT), show(UNIT)], both)
+    assert (done.steps, list(withheld(done))) == ([f"reload {UNIT}"], ["settings_change"])
+    assert (tmp_path / "FOLDER/opensm-a.conf").read_text() == INSTANCE.config.replace("sweep_interval 10", "sweep_interval 20")
+
+
+RHEL = "opensm.service"
+RHEL_UNITS: Call = ([*LIST, "opensm@*.service", RHEL, "opensmd.service"], 0, f"{RHEL} loaded active running x\n", "")
+OTHER_GUID = "0x0002c9030002fb06"
+
+
+@pytest.mark.parametrize(
+    ("texts", "port"),
+    [
+        ({"/proc/7/cmdline": f"/usr/sbin/opensm\0-g\0{OTHER_GUID}"}, f"on port {OTHER_GUID}"),
+        (
+            {"/proc/7/cmdline": "/usr/sbin/opensm\0--config=/x", "/x": f"guid {OTHER_GUID}\n", "/etc/opensm/opensm.conf": f"guid {GUID}\n"},
+            f"on port {OTHER_GUID}",
+        ),
+        (
+            {"/proc/7/cmdline": "/usr/sbin/opensm", "/etc/opensm/opensm.conf": "guid 0x0000000000000000\n"},
+            "on a port that its command line",
+        ),
+        ({"/proc/7/cmdline": f"/usr/bin/bash\0/usr/libexec/opensm-launch\0-g\0{GUID}"}, "on a port that its command line"),
+        ({}, "on a port that its command line"),
+    ],
+    ids=["argv", "config", "first-port", "launcher", "unreadable"],
+)
+def test_the_single_unit_is_not_taken_from_the_manager_of_another_plane(tmp_path: Path, texts: dict[str, str], port: str) -> None:
+    """An allowed takeover of plane a would end it."""
+    Ports.texts = texts
+    for allowed in ([], ["takeover", "restart"]):
+        done = ensure([RHEL_UNITS, running(RHEL)], INSTANCE, allowed=allowed, flavour="rhel")
+        first, last = withheld(done)["takeover"]["a"]
+        assert first.startswith(f"opensm.service runs an opensm that this role did not configure, {port}")
+        assert last.startswith("refused, also if it is allowed: a takeover of plane a would stop it")
+        assert (done.changed, written(tmp_path)) == (False, [])
+
+
+def test_the_single_unit_on_our_own_port_is_taken_over_where_that_is_allowed() -> None:
+    Ports.texts = {"/proc/7/cmdline": f"/usr/sbin/opensm\0--guid\0{GUID}"}
+    assert withheld(ensure([RHEL_UNITS, running(RHEL)], INSTANCE, flavour="rhel"))["takeover"] == {"a": ["not ours"]}
+    calls = [RHEL_UNITS, running(RHEL), RELOADED, show(RHEL, enabled="enabled"), ran("restart", RHEL), show(RHEL)]
+    assert ensure(calls, INSTANCE, allowed=["takeover"], flavour="rhel").steps[0].startswith(f"restart {RHEL}")
+
+
+def test_sharp_am_is_stopped_only_where_this_role_enabled_it_and_a_stop_is_allowed(tmp_path: Path) -> None:
+    mark = tmp_path / "FOLDER/opensm-sharp_am"
+    off, runs = show(SHARP, "inactive", "disabled"), show(SHARP, enabled="enabled")
+    calls = [*STARTS, show(UNIT), off, off, ran("enable", "--now", SHARP)]
+    assert ensure(calls, INSTANCE, sharp=True).steps[-1] == f"enable {SHARP}"
+    assert mark.exists()
+    assert not ensure([*QUIET, runs, runs], INSTANCE, sharp=True).changed
+    # The unit of opensm does not run, so that it is cleared without leave. sharp_am runs.
+    done = ensure([units(), show(UNIT, "inactive"), RELOADED, runs])
+    assert withheld(done)["stop"]["a"] == [
+        "sharp_am.service was enabled by this role, and rdma_fabric no longer gives plane a to this host"
+    ]
+    assert mark.exists()
+    assert withheld(ensure([units(), runs]))["stop"] != {}
+    gone = ensure([units(), runs, runs, ran("disable", "--now", SHARP)], allowed=["stop"])
+    assert gone.steps == [f"disable {SHARP}"]
+    assert not mark.exists()
+
+
+def test_sharp_am_of_the_host_s_admin_is_left_alone(tmp_path: Path) -> None:
+    """It was enabled before this role came."""
+    runs = show(SHARP, enabled="enabled")
+    ensure([*STARTS, show(UNIT), runs, runs], INSTANCE, sharp=True)
+    assert not (tmp_path / "FOLDER/opensm-sharp_am").exists()
+    gone = ensure([*QUIET, ran("stop", UNIT), RELOADED], allowed=["stop"])
+    assert gone.steps == [f"stop {UNIT}"]
 
 
 def test_a_restart_must_be_allowed_and_is_not_forgotten() -> None:
@@ -291,6 +456,23 @@ def test_keys_are_not_in_the_diff_and_only_root_reads_them(tmp_path: Path) -> No
     assert not (tmp_path / "FOLDER/diags-a.conf").exists()
 
 
+def test_the_tools_have_the_keys_before_a_protected_fabric_is_read(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Where our opensm is new to the plane, as on its second host."""
+    secret, keys = replace(INSTANCE, diags="m_key=ff\n"), tmp_path / "FOLDER/diags-a.conf"
+    seen: list[bool] = []
+
+    def read_master(_self: StubGuard) -> MasterReading:
+        seen.append(keys.exists())
+        return MasterReading(None)
+
+    monkeypatch.setattr(StubGuard, "read_master", read_master)
+    ensure([units(), show(UNIT, "inactive")], secret, check_mode=True)
+    assert (seen, keys.exists()) == ([False], False)
+    done = ensure([*STARTS, show(UNIT)], secret)
+    assert seen == [False, True]
+    assert [Path(file.path).name for file in done.files].count("diags-a.conf") == 1
+
+
 def test_a_port_that_does_not_come_up_is_an_error() -> None:
     with pytest.raises(ApplyError, match=r"its port mlx5_0/1 is INIT: see /var/log/opensm.0x0002c9030002fb05.log"):
         ensure([*STARTS, show(UNIT)], INSTANCE, state="INIT")
@@ -321,7 +503,7 @@ def test_a_host_that_runs_none_any_more_keeps_its_own_until_a_stop_is_allowed(tm
     assert (done.changed, list(withheld(done)), list(done.withheld["stop"])) == (False, ["stop"], ["a"])
     assert withheld(ensure(QUIET, allowed=["stop"], busy={"n1": "x"}))["stop"]["a"][-1] == "refused while hosts are in use: n1: x"
     assert written(tmp_path) == there
-    gone = ensure([*QUIET, ran("stop", UNIT), RELOADED, SHARP_OFF], allowed=["stop"])
+    gone = ensure([*QUIET, ran("stop", UNIT), RELOADED], allowed=["stop"])
     assert gone.steps == [f"stop {UNIT}"]
     assert all(file.after is None for file in gone.files)
     assert written(tmp_path / "FOLDER") == written(tmp_path / "UNIT_FOLDER") == []
@@ -329,7 +511,7 @@ def test_a_host_that_runs_none_any_more_keeps_its_own_until_a_stop_is_allowed(tm
 
 def test_one_that_does_not_run_is_cleared_without_leave(tmp_path: Path) -> None:
     set_up()
-    done = ensure([units(), show(UNIT, "inactive"), RELOADED, SHARP_OFF])
+    done = ensure([units(), show(UNIT, "inactive"), RELOADED])
     assert (done.steps, withheld(done)) == ([], {})
     assert written(tmp_path / "FOLDER") == written(tmp_path / "UNIT_FOLDER") == []
 

@@ -120,6 +120,7 @@ MASTER = "sminfo: sm lid 9 sm guid 0xc1, activity count 7 priority 3 state 3 SMI
 @pytest.fixture(autouse=True)
 def _no_waiting(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(_opensm_guard, "NO_MASTER_SECONDS", 0.0)
+    monkeypatch.setattr(_opensm_guard, "MANAGER_SECONDS", 0.0)
 
 
 def test_routes_to_the_ports_of_hosts() -> None:
@@ -242,8 +243,10 @@ def test_a_second_master_is_a_reason(tmp_path: Path) -> None:
 
 def test_managers_that_cannot_all_be_read_are_a_reason(tmp_path: Path) -> None:
     broken = (records()[0], 1, "", "Query SA failed: x\n")
-    (reason,) = reasons(tmp_path, [sminfo(0, NAMED), broken, sminfo(0, NAMED), *node(9, "n2 mlx5_0")])
+    once = [sminfo(0, NAMED), broken, sminfo(0, NAMED), *node(9, "n2 mlx5_0")]
+    (reason,) = reasons(tmp_path, once * 3)
     assert reason.startswith("the master of the plane could not be read: the subnet administrator")
+    assert reasons(tmp_path / "again", [*once, sminfo(0, NAMED), records(9), *node(9, "n2 mlx5_0")]) == []
 
 
 def test_what_the_tables_of_the_fabric_have_and_ours_have_not(tmp_path: Path) -> None:
@@ -281,3 +284,33 @@ def test_our_file_against_the_present_one(tmp_path: Path) -> None:
     blind = guard(FakeRunner([(DISCOVER[0], 1, "", "")]), sys, limited).losses_between(PLAIN)
     assert blind.words[-1].startswith("every other port of the fabric: ")
     assert guard(FakeRunner([]), sys, PLAIN).losses_between("broken").unknown[0].startswith("the present partitions could not be read")
+
+
+def test_what_changes_in_a_partition_that_its_members_keep(tmp_path: Path) -> None:
+    """A signal moves the index that NCCL and verbs use, or makes the group of IP over InfiniBand again."""
+    members = [PartitionPort(OTHER, "full"), PartitionPort(FAR, "limited")]
+    red, moved = (render_partitions("a", [Partition("red", 0x101, members, index0=each)]) for each in (False, True))
+    found = guard(FakeRunner([DISCOVER]), sysfs(tmp_path), moved).losses_between(red)
+    assert found.words == [
+        f"n2 mlx5_0 ({OTHER}): 0x0101: index 0 no → yes",
+        f"{FAR} ('stranger mlx5_0', not in the inventory): 0x0101: index 0 no → yes",
+    ]
+    assert (found.hosts, found.outside) == (["n2"], True)
+
+
+def test_a_partition_that_comes_to_index_0_of_a_port_in_use(tmp_path: Path) -> None:
+    text = render_partitions("a", [Partition("red", 0x101, [PartitionPort(OTHER, "full"), PartitionPort(FAR, "full")], index0=True)])
+    calls = [DISCOVER, table("0", "0xffff"), table("0,1,2", "0xffff", "0x8101"), table("0,1,3,2", "0x8101", "0xffff")]
+    found = guard(FakeRunner(calls), sysfs(tmp_path), text).losses_from_tables(MasterReading(None, "unknown"))
+    assert found.words == [f"n2 mlx5_0 ({OTHER}): 0x0101: replaces 0x7fff at index 0"]
+
+
+def test_who_is_a_limited_member_of_the_default_partition_now(tmp_path: Path) -> None:
+    """A subnet manager's own port is a full one in any case."""
+    calls = [DISCOVER, table("0", "0xffff"), table("0,1,2", "0xffff"), table("0,1,3,2", "0x7fff")]
+    ours = guard(FakeRunner(calls), sysfs(tmp_path))
+    ours.instance = replace(ours.instance, managers={OURS: "n1", OTHER: "n2"})
+    found = ours.losses_from_tables(MasterReading(None, "unknown"))
+    assert (found.limited, found.full) == ([f"{FAR} ('stranger mlx5_0', not in the inventory)"], [])
+    other = guard(FakeRunner(calls), sysfs(tmp_path / "again")).losses_from_tables(MasterReading(None, "unknown"))
+    assert other.full == [f"n2 mlx5_0 ({OTHER})"]
