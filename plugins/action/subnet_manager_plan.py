@@ -6,7 +6,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any, ClassVar
 
 from ansible_collections.rdma.cluster.plugins.module_utils._opensm_service import ports_file
@@ -32,16 +32,20 @@ class ActionModule(RunAction):
         none = ports_file()
         return {
             "flavour": plan.flavour,
+            "starts_at_install": plan.starts_at_install,
             "instances": plan.instances,
             "sharp": plan.sharp,
             "ports": fleet_ports(fleet),
-            "busy": busy_hosts(fleet, [name for name in inventory if name not in playing and self._has_rails(name)])
-            if options["load"]
-            else {},
+            "busy": self._busy(fleet, inventory, playing) if options["load"] else {},
             "ports_file": {"path": none.path, "none": none.text},
             # Keys are in opensm.conf.
             "_ansible_no_log": bool(options["keys"]),
         }
+
+    def _busy(self, fleet: Mapping[str, dict[str, Any]], inventory: Sequence[str], playing: Sequence[str]) -> dict[str, str]:
+        present = self.variables.get("ansible_play_hosts") or playing
+        unread = [name for name in inventory if name not in playing and self._has_rails(name)]
+        return busy_hosts(fleet, unread, [name for name in playing if name not in present])
 
     def _members(self) -> set[str]:
         """The hosts whose ports are asked for by name."""

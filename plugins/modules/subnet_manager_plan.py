@@ -47,6 +47,12 @@ flavour:
   description: Whose opensm it is, V(debian), V(rhel) or V(ofed).
   type: str
   returned: success
+starts_at_install:
+  description: >-
+    Whether the package of the host's distribution may start opensm on every port as soon as it is installed, as Debian's does, also beside
+    a vendor's stack.
+  type: bool
+  returned: success
 instances:
   description: One for each plane.
   type: list
@@ -63,7 +69,7 @@ ports:
 busy:
   description: >-
     With O(load), the hosts that are in use, each with what runs there. A host of the inventory that has C(rdma_rails) and is not in the
-    play counts as in use, because nobody read it.
+    play counts as in use, because it was not read, and so does a host that did not answer.
   type: dict
   returned: success
 ports_file:

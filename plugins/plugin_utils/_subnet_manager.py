@@ -11,6 +11,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
+from ansible_collections.rdma.cluster.plugins.module_utils._distribution import RPM
 from ansible_collections.rdma.cluster.plugins.module_utils._fabric_tools import keys_text
 from ansible_collections.rdma.cluster.plugins.module_utils._load import busy_words
 from ansible_collections.rdma.cluster.plugins.module_utils._ofed_state import with_kept_stack
@@ -35,6 +36,8 @@ from ansible_collections.rdma.cluster.plugins.plugin_utils._majority import Know
 
 #: Of the first host; those that stand by come after it. 15 is left to whoever must take over by hand.
 PRIORITY = 14
+NOT_READ = "not read in this run"
+DROPPED = "not read again, because it failed or did not answer in this run"
 SECRET = re.compile(r"0x[0-9a-fA-F]{16}")
 
 
@@ -50,9 +53,14 @@ class PlanePort:
 
 @dataclass
 class ManagerPlan:
-    """flavour: of _opensm_service.FLAVOURS; instances: in the shape of the module; problems: why it cannot be, as sentences."""
+    """flavour: of _opensm_service.FLAVOURS; instances: in the shape of the module; problems: why it cannot be, as sentences.
+
+    starts_at_install: whether the distribution's package may start opensm as soon as it is installed. With a vendor's stack the flavour is
+    the vendor's, and the package may still be the distribution's.
+    """
 
     flavour: str
+    starts_at_install: bool = True
     instances: list[dict[str, Any]] = field(default_factory=list)
     sharp: bool = False
     problems: list[str] = field(default_factory=list)
@@ -66,7 +74,7 @@ def priority_of(manager: Mapping[str, Any], host: str) -> int:
 def plan_managers(host: str, fleet: Known, inventory: Sequence[str], keys: Mapping[str, Mapping[str, str | None]]) -> ManagerPlan:
     """The plan of one host. fleet: hosts of the run; inventory: all names; keys: plane → m_key, sm_key, sa_key."""
     intent, facts = fleet[host]["intent"], fleet[host]["facts"]
-    plan = ManagerPlan(_flavour(intent, facts))
+    plan = ManagerPlan(_flavour(intent, facts), starts_at_install=_family(facts) != RPM)
     planes = {
         name: plane["subnet_manager"]
         for name, plane in intent["fabric"]["planes"].items()
@@ -121,10 +129,14 @@ def fleet_ports(fleet: Known) -> dict[str, str]:
     }
 
 
-def busy_hosts(fleet: Known, unread: Sequence[str]) -> dict[str, str]:
-    """The hosts that are in use → what runs there. unread: hosts that this run does not read."""
-    words = {host: busy_words((known["facts"] or {}).get("load")) for host, known in fleet.items() if known["facts"]}
-    return {**{host: each for host, each in words.items() if each}, **dict.fromkeys(unread, "not read in this run")}
+def busy_hosts(fleet: Known, unread: Sequence[str], dropped: Sequence[str] = ()) -> dict[str, str]:
+    """The hosts that are in use → what runs there, or why that is not known.
+
+    unread: hosts that this run does not read; dropped: those of the play that have failed, so that their facts are of before.
+    """
+    words = {host: busy_words(known["facts"].get("load")) if known["facts"] else NOT_READ for host, known in fleet.items()}
+    in_use = {host: each for host, each in words.items() if each}
+    return {**dict.fromkeys(dropped, DROPPED), **in_use, **dict.fromkeys(unread, NOT_READ)}
 
 
 def runs_subnet_manager(intent: Mapping[str, Any], host: str, facts: Mapping[str, Any]) -> bool:
@@ -164,8 +176,12 @@ def _flavour(intent: Mapping[str, Any], facts: Mapping[str, Any] | None) -> str:
     stack = (facts or {}).get("stack") or {}
     if with_kept_stack(intent, stack)["driver"]["stack"] in OFED:
         return "ofed"
-    distribution = stack.get("distribution") or {}
-    return "rhel" if distribution.get("family") == "rpm" else "debian"
+    return "rhel" if _family(facts) == RPM else "debian"
+
+
+def _family(facts: Mapping[str, Any] | None) -> str | None:
+    family: str | None = (((facts or {}).get("stack") or {}).get("distribution") or {}).get("family")
+    return family
 
 
 def _missing_keys(intent: Mapping[str, Any], planes: Mapping[str, Mapping[str, Any]], keys: Mapping[str, Any]) -> Iterator[str]:

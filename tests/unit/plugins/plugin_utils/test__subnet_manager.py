@@ -134,8 +134,12 @@ def test_ports_and_hosts_in_use_of_the_whole_run() -> None:
     known["n5"] = {"intent": None, "facts": None}
     assert fleet_ports(known)[guid(3, 1)] == "n3 mlx5_1"
     assert busy_hosts(known, ["n6"]) == {
-        "n3": "job process 7 (slurmstepd)", "n4": "whether it is in use is not known", "n6": "not read in this run",
+        "n3": "job process 7 (slurmstepd)", "n4": "whether it is in use is not known", "n5": "not read in this run",
+        "n6": "not read in this run",
     }  # fmt: skip
+    # n1 was idle when it was read, and has not answered since.
+    assert busy_hosts(known, [], ["n1", "n3"])["n1"] == "not read again, because it failed or did not answer in this run"
+    assert busy_hosts(known, [], ["n1", "n3"])["n3"] == "job process 7 (slurmstepd)"
 
 
 def test_secrets_are_given_beside_the_intent() -> None:
@@ -156,6 +160,15 @@ def test_secrets_are_given_beside_the_intent() -> None:
 def test_whose_opensm_it_is(family: str, flavour: str) -> None:
     assert plan("n1", fleet(family=family)).flavour == flavour
     assert bool(plan("n1", fleet(family=family, one_plane=False)).problems) == (flavour == "rhel")
+
+
+@pytest.mark.parametrize(("family", "starts"), [("debian", True), ("rpm", False), (None, True)])
+def test_a_vendor_s_stack_does_not_say_that_the_package_starts_nothing(family: Any, starts: bool) -> None:
+    """With DOCA or MLNX_OFED on Debian, apt may take opensm from Debian, which starts it on every port."""
+    known = fleet(family=family)
+    known["n1"]["intent"]["driver"] = {**(known["n1"]["intent"].get("driver") or {}), "stack": "doca"}
+    found = plan("n1", known)
+    assert (found.flavour, found.starts_at_install) == ("ofed", starts)
 
 
 def test_a_host_that_the_inventory_lacks_and_a_port_that_is_not_there() -> None:

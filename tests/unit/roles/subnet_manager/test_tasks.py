@@ -51,3 +51,12 @@ def test_an_opensm_that_this_run_has_started_elsewhere_is_known_before_the_plane
     plan, run = tasks("again")
     assert PLAN in plan
     assert run[INCLUDE] == "run.yml"
+
+
+def test_the_package_is_kept_from_starting_opensm_by_the_distribution_and_not_by_the_stack() -> None:
+    names = [next(key for key in task if key.count(".") == 2) for task in tasks("opensm")]
+    place = names.index("ansible.builtin.copy")
+    assert names.index("ansible.builtin.stat") < place < names.index("ansible.builtin.package")
+    conditions = tasks("opensm")[place]["when"]
+    assert "__subnet_manager_plan.starts_at_install" in conditions
+    assert not any("flavour" in each for each in conditions)

@@ -1,0 +1,51 @@
+# Copyright (c) 2026, the rdma.cluster authors
+# GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""Which hosts an allowed change of the fabric is refused for: those in use, and those of which that is not known."""
+
+from __future__ import annotations
+
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+
+from ansible_collections.rdma.cluster.plugins.action import subnet_manager_plan
+from ansible_collections.rdma.cluster.plugins.plugin_utils._intent import normalise
+
+IDLE: dict[str, Any] = {"gpu_processes": [], "jobs": []}
+#: Host → its load; None: it has no facts in this run.
+LOADS = {"idle": IDLE, "works": {**IDLE, "jobs": [{"pid": 7, "name": "slurmstepd"}]}, "silent": None, "gone": IDLE}
+
+
+def busy(monkeypatch: pytest.MonkeyPatch, *, load: bool = True) -> dict[str, str]:
+    """In a play of four hosts, of which one did not answer, and one failed after it was read; a fifth host is left out by --limit."""
+    action = subnet_manager_plan.ActionModule.__new__(subnet_manager_plan.ActionModule)
+    intent = normalise({"rdma_rails": [{"name": "r0", "nic": {"pci": "0000:18:00.0"}, "link_layer": "infiniband"}]})
+    files: dict[str, Any] = {}
+    for host, its in LOADS.items():
+        files[f"intent/{host}"] = intent
+        files[f"facts/{host}"] = None if its is None else {"devices": {}, "netdevs": {}, "files": {}, "load": its}
+    folder = SimpleNamespace(host_file=lambda what, host: f"{what}/{host}", read_if_there=files.get)
+    action.variables = {
+        "inventory_hostname": "idle",
+        "ansible_facts": {"rdma_intent": intent},
+        "groups": {"all": [*LOADS, "left_out"]},
+        "hostvars": {"left_out": {"rdma_rails": []}},
+        "ansible_play_hosts_all": list(LOADS),
+        "ansible_play_hosts": ["idle", "works"],
+    }
+    monkeypatch.setattr(action, "folder", folder, raising=False)
+    found: dict[str, str] = action.work({"keys": {}, "load": load})["busy"]
+    return found
+
+
+def test_a_host_counts_as_idle_only_where_it_was_read_and_still_answers(monkeypatch: pytest.MonkeyPatch) -> None:
+    assert busy(monkeypatch) == {
+        "gone": "not read again, because it failed or did not answer in this run",
+        "left_out": "not read in this run",
+        "silent": "not read in this run",
+        "works": "job process 7 (slurmstepd)",
+    }
+    assert busy(monkeypatch, load=False) == {}
