@@ -83,7 +83,8 @@ SUBNET_MANAGER = optional(
         m_key_lease_seconds=integer("After this a port forgets its M_Key; 0 is never.", 0, 65535, default=0),
         default_membership=choice(
             "What every port is in the default partition (0x7fff), where `rdma_partitions` does not name that. Without it the partition "
-            "stays as it is; a subnet manager that is new to a plane makes everybody a full member, as opensm does without a file.",
+            "stays as it is. A subnet manager that is new to a plane keeps limited members limited; on a new fabric every port is a full "
+            "member, as with opensm without a file.",
             None,
             *MEMBERSHIPS,
         ),
