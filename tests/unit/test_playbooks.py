@@ -33,8 +33,10 @@ def test_list_tasks_reads_as_the_story_of_the_build(tmp_path: Path) -> None:
     plays = [name.lower() for name in re.findall(r"^  play #\d+ \(.*?\): (\w+): ", listed, re.M)]
     assert list(dict.fromkeys(plays)) == ["hosts", *STAGES], listed
     by_stage: dict[str, list[str]] = {}
-    for words in listed.split("  play #")[2:]:
+    for words in listed.split("  play #")[1:]:
         stage = re.findall(r"\): (\w+)", words)[0].lower()
+        if stage == "hosts":
+            continue
         by_stage.setdefault(stage, []).extend(line.split("\t")[0].strip() for line in words.splitlines()[2:] if "TAGS" in line)
     assert list(by_stage) == list(STAGES)
     after = {"collectives": ["NCCL's variables once collectives have passed"]}
@@ -73,11 +75,20 @@ def test_drift_without_check_mode_touches_nothing_and_says_what_to_do(tmp_path: 
     assert "Read the intent" not in done.stdout
 
 
-@pytest.mark.parametrize("words", [(), ("-e", "rdma_hosts=nobody")])
-def test_no_host_is_an_error_and_not_a_success(tmp_path: Path, words: tuple[str, ...]) -> None:
+@pytest.mark.parametrize("playbook", [*STAGES, "validate"])
+def test_every_stage_and_validate_begin_with_the_question_for_hosts(playbook: str) -> None:
+    first = yaml.safe_load((ROOT / f"playbooks/{playbook}.yml").read_text())[0]
+    assert first["import_playbook"] == "hosts.yml"
+
+
+@pytest.mark.parametrize(
+    ("playbook", "words"),
+    [("site", ()), ("site", ("-e", "rdma_hosts=nobody")), *[(each, ("-e", "rdma_hosts=nobody")) for each in ("validate", "pairs", "link")]],
+)
+def test_no_host_is_an_error_and_not_a_success(tmp_path: Path, playbook: str, words: tuple[str, ...]) -> None:
     inventory = tmp_path / "hosts.yml"
     inventory.write_text("all: {hosts: {}}\n" if not words else LAB.read_text())
-    done = play(tmp_path, "site", *words, inventory=inventory)
+    done = play(tmp_path, playbook, *words, inventory=inventory)
     assert done.returncode == 2
     assert f"'{'nobody' if words else 'all'}' names no host of the inventory ({inventory})." in done.stdout, done.stdout
 
@@ -93,8 +104,8 @@ def test_discover_needs_no_intent_and_asks_the_fabric_before_it_writes(tmp_path:
 @pytest.mark.parametrize(("stage", "what"), [("link", "managers"), ("fabric", "graphs")])
 def test_a_fabric_is_read_before_its_gate(stage: str, what: str) -> None:
     """Twice: the second time by another host, if need be."""
-    (of_stage,) = yaml.safe_load((ROOT / f"playbooks/{stage}.yml").read_text())
-    (validate,) = yaml.safe_load((ROOT / "playbooks/validate.yml").read_text())
+    _hosts, of_stage = yaml.safe_load((ROOT / f"playbooks/{stage}.yml").read_text())
+    _hosts, validate = yaml.safe_load((ROOT / "playbooks/validate.yml").read_text())
     for tasks in ([*of_stage.get("tasks", []), *of_stage["post_tasks"]], validate["tasks"]):
         reads = [at for at, task in enumerate(tasks) if task.get("vars", {}).get("__fabric_read_what") == what]
         gates = [at for at, task in enumerate(tasks) if task["name"] in ("Gate", stage.capitalize())]
@@ -107,7 +118,7 @@ def test_a_fabric_is_read_before_its_gate(stage: str, what: str) -> None:
 @pytest.mark.parametrize(("stage", "role"), [("network", "network"), ("qos", "roce_qos")])
 def test_live_rails_change_one_host_first_and_every_batch_is_judged(stage: str, role: str) -> None:
     """Hosts that are not in the group are in no batch: those on which nothing differs, or without a live rail, cost nothing."""
-    together, batches, gate = yaml.safe_load((ROOT / f"playbooks/{stage}.yml").read_text())
+    _hosts, together, batches, gate = yaml.safe_load((ROOT / f"playbooks/{stage}.yml").read_text())
     assert ("serial" in together, "serial" in gate) == (False, False)
     assert together["roles"] == [{"role": f"rdma.cluster.{role}", "when": f"not (__{stage}_batches.waits | default(true))"}]
     [planned] = [task for task in together["pre_tasks"] if "rdma.cluster.batch_plan" in task]
