@@ -11,6 +11,7 @@ from typing import Any, ClassVar
 
 from ansible_collections.rdma.cluster.plugins.plugin_utils._action import RunAction
 from ansible_collections.rdma.cluster.plugins.plugin_utils._explain import explain
+from ansible_collections.rdma.cluster.plugins.plugin_utils._facts_entry import EXPECTED, FactsError, admitted
 
 
 class ActionModule(RunAction):
@@ -21,7 +22,7 @@ class ActionModule(RunAction):
         if failure is not None:
             return failure
         problems = options["problems"]
-        intent = None if problems else self.variables["ansible_facts"].get("rdma_intent")
+        intent = None if problems else self.intent_of(self.host)
         text = explain(self.host, intent, self.all_facts, problems)
         stored = self.folder.write(self.folder.host_file("explain", self.host, ".txt"), text + "\n")
         return {"explained": text, "stored": str(stored)}
@@ -34,5 +35,9 @@ class ActionModule(RunAction):
         read = self.module("rdma_facts")
         if read.get("failed") or read.get("unreachable"):
             return read
-        self.folder.write_json(file, read["ansible_facts"]["rdma"])
+        try:
+            tree = admitted((read.get("ansible_facts") or {}).get("rdma"))
+        except FactsError as error:
+            return {"failed": True, "msg": f"{self.host}: its facts are refused: {error}. Expected {EXPECTED}."}
+        self.folder.write_json(file, tree)
         return None

@@ -13,9 +13,11 @@ from typing import Any, ClassVar
 from ansible_collections.rdma.cluster.plugins.module_utils._counter_rates import since
 from ansible_collections.rdma.cluster.plugins.module_utils._digest import digest
 from ansible_collections.rdma.cluster.plugins.plugin_utils._action import RunAction
+from ansible_collections.rdma.cluster.plugins.plugin_utils._facts_entry import EXPECTED, FactsError, admitted, facts_finding, place_of
 from ansible_collections.rdma.cluster.plugins.plugin_utils._firmware_plan import firmware_names
 from ansible_collections.rdma.cluster.plugins.plugin_utils._host import sysctl_settings
 from ansible_collections.rdma.cluster.plugins.plugin_utils._nccl import files_to_ask
+from ansible_collections.rdma.cluster.plugins.plugin_utils._stages import STAGES
 
 
 class ActionModule(RunAction):
@@ -35,7 +37,10 @@ class ActionModule(RunAction):
         after = time.time()
         if read.get("failed") or read.get("unreachable"):
             return read
-        tree = read["ansible_facts"]["rdma"]
+        try:
+            tree = admitted((read.get("ansible_facts") or {}).get("rdma"))
+        except FactsError as error:
+            return self._refuse_facts(str(error))
         if tree.get("time"):
             # By the control node's clock; the host's own was read in between (host.clock).
             tree["time"]["between_seconds"] = [before, after]
@@ -44,8 +49,20 @@ class ActionModule(RunAction):
         tree["since"] = since(earlier[1], tree, earlier[0]) if earlier is not None else None
         # By a loopback address a port is forwarded, and other hosts do not reach this one where our session comes in.
         tree["reached_at"] = str(self._templar.template(self.variables.get("ansible_host") or self.host))
+        try:
+            brief = digest(tree)
+        except Exception as error:  # noqa: BLE001 (whatever a host's data does)
+            return self._refuse_facts(place_of(error))
+        # Only facts that can be used come into the run's folder, where the fleet's gates find them.
         stored = self.folder.write_json(name, tree)
-        return {"read": True, "stored": str(stored), "ansible_facts": {"rdma": digest(tree)}}
+        return {"read": True, "stored": str(stored), "ansible_facts": {"rdma": brief}}
+
+    def _refuse_facts(self, problem: str) -> dict[str, Any]:
+        """The result for a host whose facts make no sense; the stage's evidence says that it is unknown, and where."""
+        stage = str(self._setting("rdma_stage", ""))
+        if stage in STAGES:
+            self.folder.write_findings(stage, self.host, [facts_finding(stage, self.host, problem)])
+        return {"read": False, "failed": True, "msg": f"{self.host}: its facts are refused: {problem}. Expected {EXPECTED}."}
 
     def _is_known(self, max_age_seconds: float) -> bool:
         """Whether this run has read the host a short while ago; whoever changed it since has read it again."""

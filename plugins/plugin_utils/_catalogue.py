@@ -35,6 +35,13 @@ CHECKS: dict[str, Check] = {
     "stage.completed": Check(
         "every", "a host that has begun a stage", "the run itself", "see the task that failed, or why it cannot be reached", fixed=True
     ),
+    "host.facts": Check(
+        "every",
+        "what a host reports of itself: its schema, types and bounds, and that it sets no variable of this collection",
+        "the host's facts",
+        "find out what answers on the host",
+        fixed=True,
+    ),
     "intent.key": Check(
         "every",
         "a variable or key that the schema does not have",

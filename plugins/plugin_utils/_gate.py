@@ -6,7 +6,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from ansible_collections.rdma.cluster.plugins.module_utils._checks_nccl import check_nccl_fleet
@@ -14,10 +14,12 @@ from ansible_collections.rdma.cluster.plugins.module_utils._digest import compar
 from ansible_collections.rdma.cluster.plugins.module_utils._findings import Finding, stopping
 from ansible_collections.rdma.cluster.plugins.plugin_utils._fabric_managers import check_managers
 from ansible_collections.rdma.cluster.plugins.plugin_utils._fabric_readings import seen_managers
+from ansible_collections.rdma.cluster.plugins.plugin_utils._facts_entry import facts_finding, place_of
 from ansible_collections.rdma.cluster.plugins.plugin_utils._fleet_alike import check_alike, check_duplicates
 from ansible_collections.rdma.cluster.plugins.plugin_utils._fleet_clock import check_clocks
 from ansible_collections.rdma.cluster.plugins.plugin_utils._intent_fleet import check_fleet
 from ansible_collections.rdma.cluster.plugins.plugin_utils._nccl import alike_kind, alike_variables
+from ansible_collections.rdma.cluster.plugins.plugin_utils._pair_fleet import Fleet
 from ansible_collections.rdma.cluster.plugins.plugin_utils._run_folder import RunFolder
 from ansible_collections.rdma.cluster.plugins.plugin_utils._stage_findings import cause_key
 
@@ -50,7 +52,47 @@ FLEET_CHECKS: dict[str, FleetCheck] = {
 
 
 def compared(stage: str, hosts: Known, folder: RunFolder) -> dict[str, list[Finding]]:
-    """The findings of every host that come of comparing hosts; the link stage's also of what was told of subnet managers."""
+    """The findings of every host that come of comparing hosts; the link stage's also of what was told of subnet managers.
+
+    A host whose facts break a comparison is unknown. The others are compared without its facts.
+    """
+    problems: dict[str, str] = {}
+    while True:
+        usable = {host: {**each, "facts": None} if host in problems else each for host, each in hosts.items()}
+        try:
+            found = _compared(stage, usable, folder)
+        except Exception as error:
+            with_facts = [host for host, each in usable.items() if each["facts"] is not None]
+            if not with_facts:
+                raise
+            culprits = _culprits(lambda some: _compared(stage, some, folder), usable, with_facts)
+            problems |= culprits or dict.fromkeys(with_facts, place_of(error))
+            continue
+        for host, problem in problems.items():
+            found[host].append(facts_finding(stage, host, problem))
+        return found
+
+
+def _culprits(compare: Callable[[Known], Any], hosts: Known, with_facts: Sequence[str]) -> dict[str, str]:
+    """The hosts whose facts break a comparison → how: those that break it alone, else the one without which it works."""
+    alone = {host: _problem(compare, {host: hosts[host]}) for host in with_facts}
+    found = {host: problem for host, problem in alone.items() if problem}
+    for host in () if found else with_facts:
+        rest = {name: {**each, "facts": None} if name == host else each for name, each in hosts.items()}
+        if not _problem(compare, rest):
+            return {host: _problem(compare, hosts)}
+    return found
+
+
+def _problem(compare: Callable[[Known], Any], hosts: Known) -> str:
+    try:
+        compare(hosts)
+    except Exception as error:  # noqa: BLE001 (whatever a host's data does)
+        return place_of(error)
+    return ""
+
+
+def _compared(stage: str, hosts: Known, folder: RunFolder) -> dict[str, list[Finding]]:
     found = {host: list(findings) for host, findings in FLEET_CHECKS[stage](hosts).items()}
     if stage == "link":
         for host, findings in check_managers(hosts, seen_managers(folder)).items():
@@ -59,12 +101,24 @@ def compared(stage: str, hosts: Known, folder: RunFolder) -> dict[str, list[Find
 
 
 def known_hosts(folder: RunFolder, stage: str) -> dict[str, dict[str, Any]]:
-    """Intent and facts of every host that has begun a stage, one file of the run at a time: what hosts are compared by."""
-    known = {}
-    for host in folder.hosts_of(stage):
+    """Intent and facts of every host that has begun a stage, one file of the run at a time: what hosts are compared by.
+
+    A host whose facts cannot be used has None, and `problem` says why; "" otherwise.
+    """
+    return {host: _known(folder, host) for host in folder.hosts_of(stage)}
+
+
+def _known(folder: RunFolder, host: str) -> dict[str, Any]:
+    intent = folder.read_if_there(folder.host_file("intent", host))
+    try:
         facts = folder.read_if_there(folder.host_file("facts", host))
-        known[host] = {"intent": folder.read_if_there(folder.host_file("intent", host)), "facts": comparable(facts) if facts else None}
-    return known
+        known = {"intent": intent, "facts": comparable(facts) if facts else None}
+        if intent:
+            # Whatever plans and judges measurements takes these of every host at once.
+            Fleet.of({host: known}).bases  # noqa: B018
+    except Exception as error:  # noqa: BLE001 (whatever a host's data does)
+        return {"intent": intent, "facts": None, "problem": place_of(error)}
+    return {**known, "problem": ""}
 
 
 def verdict(stage: str, host: str, findings: list[Finding]) -> str:

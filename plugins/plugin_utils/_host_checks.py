@@ -44,6 +44,7 @@ from ansible_collections.rdma.cluster.plugins.module_utils._pcie_plan import pla
 from ansible_collections.rdma.cluster.plugins.module_utils._planned_stack import INBOX, planned_modules
 from ansible_collections.rdma.cluster.plugins.plugin_utils._driver import needed_modules
 from ansible_collections.rdma.cluster.plugins.plugin_utils._driver_blockers import told_obstacles
+from ansible_collections.rdma.cluster.plugins.plugin_utils._facts_entry import facts_finding, place_of
 from ansible_collections.rdma.cluster.plugins.plugin_utils._gpudirect_plan import gpudirect_path
 from ansible_collections.rdma.cluster.plugins.plugin_utils._host import sysctl_settings
 from ansible_collections.rdma.cluster.plugins.plugin_utils._host_tuning import ring_settings
@@ -169,3 +170,11 @@ HOST_CHECKS: dict[str, HostCheck] = {
     "gpu": _gpu,
     "nccl": _nccl,
 }
+
+
+def host_findings(stage: str, host: str, intent: Intent, facts: Facts) -> list[Finding]:
+    """The findings of a stage on one host. If its facts break a check, the host is unknown, and only this host."""
+    try:
+        return HOST_CHECKS[stage](host, intent, facts)
+    except Exception as error:  # noqa: BLE001 (whatever a host's data does)
+        return [facts_finding(stage, host, place_of(error))]

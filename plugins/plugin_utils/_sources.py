@@ -144,6 +144,7 @@ _GRAPH, _SWEEP, _LADDER = result("graph"), result("sweep"), result("ladder")
 #: (driver.nic, driver.device) have it.
 SOURCES: dict[str, tuple[Source, ...]] = {
     "stage.completed": (RUN,),
+    "host.facts": (RUN,),
     "intent.key": (INTENT,),
     "intent.type": (INTENT,),
     "intent.value": (INTENT,),
