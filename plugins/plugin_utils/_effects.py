@@ -64,7 +64,7 @@ EFFECTS = (
         (
             *INSTALLERS,
             *("rdma.cluster.driver_build", "rdma.cluster.ofed_install", "rdma.cluster.driver_files"),
-            *("ansible.builtin.file", "ansible.builtin.copy", "ansible.builtin.get_url"),
+            *("ansible.builtin.file", "rdma.cluster.send_file", "ansible.builtin.get_url"),
         ),
         REQUESTED,
         "rdma_driver",
@@ -113,7 +113,7 @@ EFFECTS = (
         "installs NCCL, Open MPI and nccl-tests, also an older version than the installed one",
         (
             *INSTALLERS,
-            *("ansible.builtin.file", "ansible.builtin.copy", "ansible.builtin.get_url", "rdma.cluster.nccl_tests_install"),
+            *("ansible.builtin.file", "rdma.cluster.send_file", "ansible.builtin.get_url", "rdma.cluster.nccl_tests_install"),
         ),
         REQUESTED,
         "rdma_nccl.install",
