@@ -18,6 +18,10 @@ settings.register_profile("new", deadline=None)
 settings.load_profile(os.environ.get("RDMA_TEST_EXAMPLES", "same"))
 
 
+# As tests/tools/env.sh has it, also where a test is run without it.
+os.environ.setdefault("ANSIBLE_INJECT_FACT_VARS", "false")
+
+
 @pytest.fixture(autouse=True)
 def own_locks(tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.MonkeyPatch) -> None:
     """Runs that tests start leave their locks among the tests' own files."""

@@ -43,6 +43,11 @@ author: the rdma.cluster authors (@rdma-cluster)
 
 #: The action under which the results of a sweep come.
 PAIR_RESULTS = "rdma.cluster.pair_results"
+GATE = "gate"
+#: Those that say which stage it is.
+STAGE_ACTIONS = ("intent", GATE)
+#: The actions that run on the control node; all other modules of the collection run on hosts.
+OWN_ACTIONS = frozenset(path.stem for path in (Path(__file__).resolve().parents[2] / "plugins/action").glob("*.py"))
 #: How often the thread looks whether a line of progress is due.
 TICK_SECONDS = 1.0
 
@@ -94,7 +99,7 @@ class CallbackModule(CallbackBase):
 
     def v2_runner_on_ok(self, result: Any) -> None:
         self._take(result)
-        if result.result.get("explained"):
+        if _own_action(result) and result.result.get("explained"):
             self._say(f"\n{result.result['explained']}")
         if self._folder and result.result.get("changed"):
             for change in differences(result.host.get_name(), self._stage, result.result):
@@ -107,7 +112,7 @@ class CallbackModule(CallbackBase):
     def v2_runner_on_failed(self, result: Any, ignore_errors: bool = False) -> None:
         self._take(result)
         # The decision to stop is reported on some host that may be well.
-        if not ignore_errors and result.result.get("scope") != "decide":
+        if not ignore_errors and not (_own_action(result) == GATE and result.result.get("scope") == "decide"):
             self._failed.add(result.host.get_name())
             remedy = remedy_of_failure(_output(result.result), result.host.get_name())
             self._lost(result, f"task '{result.task.get_name()}' failed: {_first_line(result.result)}", remedy)
@@ -118,15 +123,19 @@ class CallbackModule(CallbackBase):
         self._lost(result, f"it cannot be reached: {why_unreachable(message)}", remedy_of(message, result.host.get_name()))
 
     def _take(self, result: Any) -> None:
-        """Every action of ours says where the run's folder is, and the first of a stage which stage it is."""
+        """Every action of ours says where the run's folder is, and the first of a stage which stage it is.
+
+        The same keys in the result of a module are a host's words, and mean nothing.
+        """
         said = result.result
         self._progress.host_ends(result.host.get_name())
-        if said.get("run_folder"):
+        action = _own_action(result)
+        if action and said.get("run_folder"):
             self._folder = RunFolder(Path(said["run_folder"]))
-        if said.get("stage") and said["stage"] != self._stage:
+        if action in STAGE_ACTIONS and said.get("stage") and said["stage"] != self._stage:
             self._stage = said["stage"]
             self._begun.setdefault(self._stage, time.monotonic())
-        if said.get("scope") == "decide" and self._folder:
+        if action == GATE and said.get("scope") == "decide" and self._folder:
             self._end_stage(self._folder, said["msg"])
 
     def _lost(self, result: Any, why: str, remedy: str) -> None:
@@ -158,6 +167,12 @@ class CallbackModule(CallbackBase):
             end.write()
         except RunFolderError as error:
             self._say(str(error), color=constants.COLOR_ERROR)
+
+
+def _own_action(result: Any) -> str:
+    """The name of the action of this collection that ran on the control node: "gate"; "" for modules, and for those of others."""
+    collection, _dot, name = str(result.task.resolved_action or result.task.action).rpartition(".")
+    return name if collection == "rdma.cluster" and name in OWN_ACTIONS else ""
 
 
 def _output(result: Any) -> str:

@@ -78,8 +78,7 @@ class ActionModule(RunAction):
     def _known(self, host: str) -> Known:
         """The whole tree of what was read in this run, or what Ansible has kept of it; no intent that was refused, or of an earlier run."""
         tree = self.folder.read_if_there(self.folder.host_file("facts", host)) or self._brief(host) or None
-        facts = self.variables["hostvars"][host].get("ansible_facts", {})
-        return Known(host, tree, None if host in self._unusable else facts.get("rdma_intent"))
+        return Known(host, tree, None if host in self._unusable else self.intent_of(host))
 
     def _is_absent(self, host: str, problems: Iterable[str]) -> bool:
         """Whether the inventory gives the host no part of an intent, and nothing else is wrong."""

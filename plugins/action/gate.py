@@ -7,8 +7,9 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from datetime import UTC, datetime
+from functools import cache
 from pathlib import Path
 from typing import Any, ClassVar
 
@@ -24,17 +25,21 @@ from ansible_collections.rdma.cluster.plugins.plugin_utils._collective_plan impo
 from ansible_collections.rdma.cluster.plugins.plugin_utils._collective_plan import CollectivePlan
 from ansible_collections.rdma.cluster.plugins.plugin_utils._fabric_gate import FabricGate
 from ansible_collections.rdma.cluster.plugins.plugin_utils._fabric_load import judge_load
-from ansible_collections.rdma.cluster.plugins.plugin_utils._gate import FLEET_CHECKS, compared, known_hosts, verdict
-from ansible_collections.rdma.cluster.plugins.plugin_utils._host_checks import HOST_CHECKS, threshold
+from ansible_collections.rdma.cluster.plugins.plugin_utils._facts_entry import facts_finding
+from ansible_collections.rdma.cluster.plugins.plugin_utils._gate import FLEET_CHECKS, Known, compared, known_hosts, verdict
+from ansible_collections.rdma.cluster.plugins.plugin_utils._host_checks import HOST_CHECKS, host_findings, threshold
+from ansible_collections.rdma.cluster.plugins.plugin_utils._intent_fleet import differing
 from ansible_collections.rdma.cluster.plugins.plugin_utils._isolation import check_isolation
 from ansible_collections.rdma.cluster.plugins.plugin_utils._pair_fleet import Fleet
 from ansible_collections.rdma.cluster.plugins.plugin_utils._pair_gate import PairGate
-from ansible_collections.rdma.cluster.plugins.plugin_utils._policy import REPORT, apply_rules, decide
+from ansible_collections.rdma.cluster.plugins.plugin_utils._policy import REPORT, STOP, apply_rules, decide
 from ansible_collections.rdma.cluster.plugins.plugin_utils._run_folder import PLANE, is_plane, run_id
 from ansible_collections.rdma.cluster.plugins.plugin_utils._spine_load import check_spines
 from ansible_collections.rdma.cluster.plugins.plugin_utils._stage_findings import is_under_way, lost, mark_symptoms
 from ansible_collections.rdma.cluster.plugins.plugin_utils._stages import STAGES, up_to
 
+#: The policy where hosts do not agree on one, or none of them has an intent.
+STRICTEST = {"policy": STOP, "max_failed_percent": None}
 #: The effects of roles whose permission decides what a check expects: their variables are EFFECT_allowed.
 ALLOWED = ("reboot", "pcie_mrrs", "pcie_acs_write")
 
@@ -55,33 +60,49 @@ class ActionModule(RunAction):
 
     def _fleet(self, stage: str) -> dict[str, Any]:
         """Checks that compare hosts: writes the findings of each, fails nobody."""
-        if stage == "pairs":
-            by_host = self._judge_pairs()
-        elif stage == "fabric":
-            by_host = self._judge_fabric()
-        elif stage == "collectives":
-            by_host = self._judge_collectives()
-        elif stage in FLEET_CHECKS:
-            by_host = compared(stage, known_hosts(self.folder, stage), self.folder)
-        else:
+        judges = {"pairs": self._judge_pairs, "fabric": self._judge_fabric, "collectives": self._judge_collectives}
+        if stage not in judges and stage not in FLEET_CHECKS:
             return {"msg": f"{stage} gate: nothing to compare between hosts."}
+        known = known_hosts(self.folder, stage)
+        by_host = judges[stage](known) if stage in judges else compared(stage, known, self.folder)
+        for host, each in known.items():
+            if each["problem"]:
+                by_host[host] = [*by_host.get(host, ()), facts_finding(stage, host, each["problem"])]
         for host, findings in by_host.items():
             self.folder.write_findings(stage, host, findings, of="fleet")
         return {"msg": f"{stage} gate: {len(by_host)} hosts compared."}
 
-    def _judge_fabric(self) -> dict[str, list[Finding]]:
+    def _judge_fabric(self, known: Known) -> dict[str, list[Finding]]:
         """The graph of each plane; findings on a plane as a whole have no host that could take them over, and are recorded here."""
-        found = FabricGate(self.folder, known_hosts(self.folder, "fabric"), run_id(), self._plan_text).judge()
+        found = FabricGate(self.folder, known, run_id(), self._plan_text).judge()
         self._write_planes("fabric", found.planes)
         return found.hosts
 
     def _write_planes(self, stage: str, planes: Mapping[str, list[Finding]]) -> None:
         for plane, findings in planes.items():
-            self.folder.write_findings(stage, f"{PLANE}{plane}", self._ruled(findings))
+            self.folder.write_findings(stage, f"{PLANE}{plane}", self._ruled(stage, findings))
 
-    def _ruled(self, findings: Iterable[Finding]) -> list[Finding]:
-        """The findings under the intent's rdma_checks, as of today."""
-        return apply_rules(findings, self.intent["checks"], datetime.now(UTC).date())
+    def _ruled(self, stage: str, findings: Iterable[Finding]) -> list[Finding]:
+        """The findings under rdma_checks, as of today: a host's under its own rules, a plane's under the rules that all hosts have."""
+        today, rules = datetime.now(UTC).date(), self._rules(stage)
+        return [each for finding in findings for each in apply_rules([finding], rules(finding.host), today)]
+
+    def _rules(self, stage: str) -> Callable[[str], Mapping[str, Any]]:
+        """Host or plane → its rules. A rule that only some hosts have rules no plane."""
+
+        @cache
+        def of(host: str) -> Mapping[str, Any]:
+            if not is_plane(host):
+                return dict((self.intent_of(host) or {"checks": {}})["checks"])
+            first, *others = [intent["checks"] for intent in self._intents(stage).values()] or [{}]
+            return {check: rule for check, rule in first.items() if all(other.get(check) == rule for other in others)}
+
+        return of
+
+    def _intents(self, stage: str) -> dict[str, Mapping[str, Any]]:
+        """The intents of all hosts that have begun a stage."""
+        intents = {host: self.intent_of(host) for host in self.folder.hosts_of(stage)}
+        return {host: intent for host, intent in intents.items() if intent is not None}
 
     def _plan_text(self, name: str) -> str:
         """A plan of cables on the control node: relative to the playbook's folder (or files/ there), or absolute. Raises ParseError."""
@@ -90,30 +111,29 @@ class ActionModule(RunAction):
         except (AnsibleError, OSError, UnicodeDecodeError) as error:
             raise ParseError(f"{name} cannot be read: {' '.join(str(error).split())[:300]}") from error
 
-    def _judge_pairs(self) -> dict[str, list[Finding]]:
+    def _judge_pairs(self, known: Known) -> dict[str, list[Finding]]:
         """Measurements and proofs. A host that was lost while it was measured has its findings too."""
-        known = known_hosts(self.folder, "pairs")
         fleet = Fleet.of(known)
         proofs = _proofs.read(self.folder.read_if_there(_proofs.FILE))
         settings = {**self.intent["pairs"], **self._thresholds()}
         check_mode, planned = bool(self._task.check_mode), len(self.variables["ansible_play_hosts_all"])
         loads = [*judge_load(self.folder, known), *check_spines(self.folder, fleet), *check_isolation(self.folder, fleet)]
-        doubts = [each for each in loads if stopping(self._ruled([each.finding]))]
+        doubts = [each for each in loads if stopping(self._ruled("pairs", [each.finding]))]
         found = PairGate(self.folder, fleet, proofs, settings, self.proof_max_age_hours, check_mode, time.time(), planned, doubts).judge()
         planes: dict[str, list[Finding]] = {}
         for finding in (each.finding for each in loads):
             if is_plane(finding.host):
                 planes.setdefault(finding.host.removeprefix(PLANE), []).append(finding)
             else:
-                found[finding.host].append(finding)
+                found.setdefault(finding.host, []).append(finding)
         self._write_planes("pairs", planes)
         self._write_lost("pairs", found)
         return found
 
-    def _judge_collectives(self) -> dict[str, list[Finding]]:
+    def _judge_collectives(self, known: Known) -> dict[str, list[Finding]]:
         """The ladder and proofs. A host that was lost while it ran has its findings too."""
         proofs = _proofs.read(self.folder.read_if_there(COLLECTIVE_PROOFS))
-        plan = CollectivePlan(Fleet.of(known_hosts(self.folder, "collectives")), proofs, time.time(), self.proof_max_age_hours)
+        plan = CollectivePlan(Fleet.of(known), proofs, time.time(), self.proof_max_age_hours)
         planned = len(self.variables["ansible_play_hosts_all"])
         found = CollectiveGate(self.folder, plan, bool(self._task.check_mode), planned).judge()
         self._write_lost("collectives", found)
@@ -132,7 +152,7 @@ class ActionModule(RunAction):
 
     def _host(self, stage: str) -> dict[str, Any]:
         """This host's findings: recorded, and fatal for it unless the policy is to report, or in check mode."""
-        findings = self._marked(stage, self._ruled(self._findings(stage)))
+        findings = self._marked(stage, self._ruled(stage, self._findings(stage)))
         self.folder.write_findings(stage, self.host, findings)
         gentle = self._task.check_mode or self.intent["gate"]["policy"] == REPORT or not self.options["fail_host"]
         return {
@@ -154,7 +174,7 @@ class ActionModule(RunAction):
         if stage not in HOST_CHECKS:
             return compared or [lost(stage, self.host, "the hosts were not compared: the fleet's part of the gate has not run")]
         allowed = {effect: boolean(self._setting(f"{effect}_allowed", False)) for effect in ALLOWED}
-        return [*compared, *HOST_CHECKS[stage](self.host, {**self.intent, "allowed": allowed}, self.all_facts)]
+        return [*compared, *host_findings(stage, self.host, {**self.intent, "allowed": allowed}, self.all_facts)]
 
     def _decide(self, stage: str) -> dict[str, Any]:
         """Whether the build goes on: all hosts of the play against those that are still in it and pass this stage."""
@@ -164,9 +184,16 @@ class ActionModule(RunAction):
         out.update(self._offences(stage))
         hosts = len(self.variables["ansible_play_hosts_all"])
         planes = {plane: _words(found) for plane in self.folder.planes_of(stage) if (found := self._offence(stage, plane))}
-        decision = decide(stage, self.intent["gate"], hosts, out, planes, check_mode=self._task.check_mode)
+        intents = self._intents(stage)
+        differ = differing("gate", intents)
+        if differ:
+            # Without a policy that all hosts share, no host can be left out.
+            out.update(dict.fromkeys(intents, f"intent.alike: rdma_gate: {differ}"))
+        policy = next((intent["gate"] for intent in intents.values()), STRICTEST) if not differ else STRICTEST
+        decision = decide(stage, policy, hosts, out, planes, check_mode=self._task.check_mode)
         self.folder.write_json(f"gates/{stage}.json", decision.to_dict())
-        return {"failed": decision.stops, "msg": decision.words, "decision": decision.to_dict()}
+        words = f"{stage} gate: rdma_gate: {differ}. Set rdma_gate for all hosts of the run alike. " if differ else ""
+        return {"failed": decision.stops, "msg": words + decision.words, "decision": decision.to_dict()}
 
     def _offences(self, stage: str) -> dict[str, str]:
         """The hosts that do not pass a stage: host → its first offence."""

@@ -6,19 +6,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any, ClassVar
 
 from ansible.errors import AnsibleError
 
 from ansible_collections.rdma.cluster.plugins.plugin_utils._action import RunAction
 from ansible_collections.rdma.cluster.plugins.plugin_utils._intent import IntentError, IntentProblem, findings, normalise
+from ansible_collections.rdma.cluster.plugins.plugin_utils._own_names import PREFIX, refused, remedy
 from ansible_collections.rdma.cluster.plugins.plugin_utils._run_folder import run_id
 from ansible_collections.rdma.cluster.plugins.plugin_utils._run_lock import LockedError, claim, lock_file
 from ansible_collections.rdma.cluster.plugins.plugin_utils._stage_findings import under_way
 from ansible_collections.rdma.cluster.plugins.plugin_utils._stages import STAGES
-
-PREFIX = "rdma_"
 
 
 class ActionModule(RunAction):
@@ -27,11 +26,14 @@ class ActionModule(RunAction):
 
     def work(self, options: Mapping[str, Any]) -> dict[str, Any]:
         stage = options["stage"]
+        if self._task.run_once and (forged := self._forged()):
+            return self.refuse(forged)
         begun = {"stage": stage} if stage else {}
         if stage:
             self.folder.write_findings(stage, self.host, [under_way(stage, self.host)])
         try:
             self._lock()
+            self.note_settings()
             intent = normalise(self._given())
         except LockedError as error:
             return {**begun, "failed": True, "msg": str(error)}
@@ -41,6 +43,10 @@ class ActionModule(RunAction):
             return {**begun, "failed": True, "msg": str(error), "problems": [str(problem) for problem in error.problems]}
         self.folder.write_json(self.folder.host_file("intent", self.host), intent)
         return {**begun, "ansible_facts": {"rdma_intent": intent}}
+
+    def refuse(self, names: Sequence[str]) -> dict[str, Any]:
+        """The same as a problem of the intent, which playbooks that only look go on with."""
+        return {**super().refuse(names), "problems": [f"{refused(names)}. {remedy(self.host)}"]}
 
     def _given(self) -> dict[str, Any]:
         """The host's variables that are ours, templated. Raises IntentError for those that cannot be."""

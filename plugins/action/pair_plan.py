@@ -11,6 +11,7 @@ from collections.abc import Mapping
 from typing import Any, ClassVar
 
 from ansible_collections.rdma.cluster.plugins.plugin_utils._fabric_readings import FABRIC
+from ansible_collections.rdma.cluster.plugins.plugin_utils._facts_entry import FactsError, admitted
 from ansible_collections.rdma.cluster.plugins.plugin_utils._pair_action import PairAction
 from ansible_collections.rdma.cluster.plugins.plugin_utils._pair_choice import Choice
 from ansible_collections.rdma.cluster.plugins.plugin_utils._pair_fabric import crossing_schedule
@@ -31,7 +32,7 @@ class ActionModule(PairAction):
         blocked = self._blocked()
         self.folder.write_json("pairs/blocked.json", blocked)
         gone = [host for host in self.fleet.hosts if host not in self.variables["ansible_play_hosts"]]
-        choice = self.choice(options["measure"], self.beyond, [*blocked, *gone])
+        choice = self.choice(self.measure(options["measure"]), self.beyond, [*blocked, *gone])
         if choice is None:
             return self.nobody(f"There is nobody to be measured; at work: {', '.join(blocked) or 'none'}.")
         return self._sweep(choice)
@@ -70,6 +71,13 @@ class ActionModule(PairAction):
         """The hosts that are at work and may not be measured: host → what is at work there."""
         loads = {host: facts["load"] for host, facts in self.fleet.facts.items()}
         for host in self.beyond:
-            read = self.variables["hostvars"][host].get("ansible_facts", {}).get("rdma")
-            loads[host] = read and read["load"]
+            loads[host] = self._load_of(host)
         return self.at_work(loads)
+
+    def _load_of(self, host: str) -> Mapping[str, Any] | None:
+        """What is at work on a host outside of the play, None if that was not read or makes no sense."""
+        read = self._raw_facts(self.variables["hostvars"][host]).get("rdma")
+        try:
+            return None if read is None else admitted(read)["load"]
+        except FactsError:
+            return None

@@ -19,7 +19,7 @@ class ActionModule(PairAction):
         self.prepare()
         standings = [each for of in self.standings.values() for each in of.values()]
         valid = sum(each.valid for each in standings)
-        choice = self.choice(options["measure"], self.outside())
+        choice = self.choice(self.measure(options["measure"]), self.outside())
         hosts, outside = (list(choice.hosts), list(choice.outside)) if choice else ([], [])
         words = f"{valid} of {len(standings)} ports are proven; {len(hosts)} hosts are to be measured."
         return {"hosts": [host for host in hosts if host not in outside], "outside": outside, "msg": words}

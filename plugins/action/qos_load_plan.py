@@ -25,17 +25,21 @@ from ansible_collections.rdma.cluster.plugins.plugin_utils._run_folder import ru
 
 NO_RAIL = f"No RoCE rail has {FEWEST_SOURCES + 1} hosts that nothing is said against, and whose NICs have queues to hold anybody back with."
 
+#: Unless the role says otherwise.
+SOURCES = 8
+
 
 class ActionModule(PairAction):
-    ARGUMENTS: ClassVar[Mapping[str, Any]] = {"sources": {"type": "int", "default": 8}}
+    ARGUMENTS: ClassVar[Mapping[str, Any]] = {"sources": {"type": "int", "default": SOURCES}}
 
     def work(self, options: Mapping[str, Any]) -> dict[str, Any]:
-        if options["sources"] < FEWEST_SOURCES:
-            raise AnsibleError(f"sources is at least {FEWEST_SOURCES}: one alone is held back by nothing, got {options['sources']}")
+        sources = int(self.argument(options["sources"], "qos_validation_sources", default=SOURCES))
+        if sources < FEWEST_SOURCES:
+            raise AnsibleError(f"sources is at least {FEWEST_SOURCES}: one alone is held back by nothing, got {sources}")
         self.prepare()
         sweep = self.sweep()
         why = self._why_not(sweep)
-        planned = [] if sweep is None or why else self._funnels(sweep, options["sources"])
+        planned = [] if sweep is None or why else self._funnels(sweep, sources)
         if not planned:
             return self.nobody(why or NO_RAIL)
         words = "; ".join(f"{each.rail}: {len(each.sources)} to {each.target}" for each in planned)

@@ -6,14 +6,30 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import json
+from collections.abc import Mapping, Sequence
+from contextlib import suppress
+from pathlib import Path
 from typing import Any, ClassVar
 
+from ansible.errors import AnsibleError
 from ansible.module_utils.parsing.convert_bool import boolean
 from ansible.plugins.action import ActionBase
+from ansible.plugins.action.normal import ActionModule as Normal
 
 from ansible_collections.rdma.cluster.plugins.module_utils._load import busy_words
-from ansible_collections.rdma.cluster.plugins.plugin_utils._run_folder import RunFolder, RunFolderError
+from ansible_collections.rdma.cluster.plugins.plugin_utils._own_names import NOTED, names_finding, own_names, refused, remedy
+from ansible_collections.rdma.cluster.plugins.plugin_utils._run_folder import DEFAULT_FOLDER, RunFolder, RunFolderError, run_id
+from ansible_collections.rdma.cluster.plugins.plugin_utils._stages import STAGES
+
+#: The folder of the variables that the intent action noted.
+SETTINGS = "settings"
+
+
+#: Facts of the connection that Ansible itself adds to a module's result.
+INTERPRETER = ("discovered_interpreter_", "ansible_discovered_interpreter_")
+#: The keys of a result by which our own actions speak to the summary.
+RUN_WORDS = ("run_folder", "explained")
 
 
 class RunAction(ActionBase):
@@ -23,15 +39,59 @@ class RunAction(ActionBase):
     ARGUMENTS: ClassVar[Mapping[str, Any]] = {}
 
     def run(self, tmp: str | None = None, task_vars: dict[str, Any] | None = None) -> dict[str, Any]:
-        """Ansible's entry; the result says changed: false and run_folder unless `work` says otherwise."""
+        """Ansible's entry; the result says changed: false unless `work` says otherwise, and run_folder.
+
+        A host whose facts set a variable of this collection fails here, before anything is done. A task that runs once for all hosts
+        goes on: it uses none of this host's variables that facts could have set.
+        """
         result: dict[str, Any] = super().run(tmp, task_vars)
         self.variables: dict[str, Any] = task_vars or {}
-        _validation, options = self.validate_argument_spec(dict(self.ARGUMENTS))  # type: ignore[no-untyped-call]
         try:
-            self.folder = RunFolder.current(str(self._setting("rdma_run_dir", "")))
-            return {**result, "changed": False, "run_folder": str(self.folder.path), **self.work(options)}
+            self.folder = self._run_folder()
+            forged = self._forged()
+            if forged and not self._task.run_once:
+                return {**result, "changed": False, **self.refuse(forged), "run_folder": str(self.folder.path)}
+            _validation, options = self.validate_argument_spec(dict(self.ARGUMENTS))  # type: ignore[no-untyped-call]
+            return {**result, "changed": False, **self.work(options), "run_folder": str(self.folder.path)}
         except RunFolderError as error:
             return {**result, "changed": False, "failed": True, "msg": str(error)}
+
+    def _run_folder(self) -> RunFolder:
+        """This run's folder. If the host's facts have rdma_run_dir, the folder that the run already has, wherever that is."""
+        facts, name = self._raw_facts(self.variables), "rdma_run_dir"
+        if name not in facts:
+            return RunFolder.current(str(self._templated(name, "")))
+        hostvars = self.variables["hostvars"]
+        others = [hostvars[host] for host in self.variables["ansible_play_hosts_all"] if name not in self._raw_facts(hostvars[host])]
+        trusted = [str(each.get(name, "")) for each in others]
+        for base in dict.fromkeys(["", *trusted, str(self.variables.get(name, ""))]):
+            folder = RunFolder(Path(base or DEFAULT_FOLDER).absolute() / run_id())
+            # The name of the run's folder is known to this run alone: where it is there, a host without such facts has made it.
+            if folder.path.is_dir():
+                return folder
+        if trusted:
+            return RunFolder.current(trusted[0])
+        raise RunFolderError(f"{self.host}: {refused([name])}, and this run has no folder yet. {remedy(self.host)}")
+
+    @staticmethod
+    def _raw_facts(variables: Mapping[str, Any]) -> Mapping[str, Any]:
+        """What modules have returned of a host. Ansible's ansible_facts is the only place that has all of it."""
+        facts: Mapping[str, Any] = variables.get("ansible_facts") or {}
+        return facts
+
+    def _forged(self) -> list[str]:
+        """The variables of ours that the host's facts set, and rdma_intent if it is no longer what the intent action wrote in this run."""
+        facts = self._raw_facts(self.variables)
+        names = own_names(facts)
+        written = self.folder.read_if_there(self.folder.host_file("intent", self.host)) if "rdma_intent" in facts else None
+        return [*names, "rdma_intent"] if written is not None and _plain(facts["rdma_intent"]) != written else names
+
+    def refuse(self, names: Sequence[str]) -> dict[str, Any]:
+        """The result for a host whose facts set variables of ours; the stage's evidence names them."""
+        stage = str(self.variables.get("rdma_stage", ""))
+        if stage in STAGES:
+            self.folder.write_findings(stage, self.host, [names_finding(stage, self.host, names)])
+        return {"failed": True, "msg": f"{self.host}: {refused(names)}. Nothing was done. {remedy(self.host)}"}
 
     @property
     def host(self) -> str:
@@ -40,8 +100,15 @@ class RunAction(ActionBase):
 
     @property
     def intent(self) -> dict[str, Any]:
-        """The host's normalised intent."""
-        intent: dict[str, Any] = self.variables["ansible_facts"]["rdma_intent"]
+        """The host's normalised intent, as the control node wrote it in this run: its facts have a copy that the host could change."""
+        intent: dict[str, Any] | None = self.intent_of(self.host)
+        if intent is None:
+            raise AnsibleError(f"The intent of {self.host} was not read in this run. Call rdma.cluster.intent before.")
+        return intent
+
+    def intent_of(self, host: str) -> dict[str, Any] | None:
+        """The normalised intent of a host as the control node wrote it in this run, None if it did not."""
+        intent: dict[str, Any] | None = self.folder.read_if_there(self.folder.host_file("intent", host))
         return intent
 
     @property
@@ -67,18 +134,44 @@ class RunAction(ActionBase):
         return float(self._setting("rdma_facts_max_age_seconds", 300))
 
     def _setting(self, name: str, default: Any) -> Any:
-        """A variable of the run, as docs/intent.md lists them."""
+        """A variable of the run, as docs/intent.md lists them; as the intent action noted it if the host's facts set it."""
+        return self._noted(self.host, name, default) if name in self._raw_facts(self.variables) else self._templated(name, default)
+
+    def argument(self, value: Any, *names: str, default: Any) -> Any:
+        """An argument of a task that runs once for all hosts, by the variables that it is made of, the most specific first.
+
+        If this host's facts set one of them, the argument is what the intent action noted of them, or the default.
+        """
+        if not set(names) & set(self._raw_facts(self.variables)):
+            return value
+        noted = (self._noted(self.host, name, None) for name in names)
+        return next((each for each in noted if each is not None), default)
+
+    def note_settings(self) -> None:
+        """Note the variables that a task may need after the host's facts have set them. Secrets are not among them."""
+        noted = {}
+        for name in NOTED:
+            # A role's default may need variables that only the role has.
+            with suppress(AnsibleError):
+                noted[name] = _plain(self._templated(name, None))
+        self.folder.write_json(self.folder.host_file(SETTINGS, self.host), noted)
+
+    def _noted(self, host: str, name: str, default: Any) -> Any:
+        noted = (self.folder.read_if_there(self.folder.host_file(SETTINGS, host)) or {}).get(name)
+        return default if noted is None else noted
+
+    def _templated(self, name: str, default: Any) -> Any:
         return self._templar.template(self.variables[name]) if name in self.variables else default
 
-    @staticmethod
-    def _load_allowed(variables: Mapping[str, Any]) -> bool:
+    def _load_allowed(self, host: str) -> bool:
         """Whether a host may be measured while it is at work."""
-        return bool(boolean(variables.get("rdma_load_allowed", False)))  # type: ignore[no-untyped-call]
+        variables, name = self.variables["hostvars"][host], "rdma_load_allowed"
+        forged = name in self._raw_facts(variables)
+        return bool(boolean(self._noted(host, name, False) if forged else variables.get(name, False)))  # type: ignore[no-untyped-call]
 
     def at_work(self, loads: Mapping[str, Mapping[str, Any] | None]) -> dict[str, str]:
         """The hosts that are at work and may not be measured: host → what is at work there. loads: of the facts, by host."""
-        hostvars = self.variables["hostvars"]
-        idle_only = [host for host in loads if not self._load_allowed(hostvars[host])]
+        idle_only = [host for host in loads if not self._load_allowed(host)]
         words = {host: busy_words(loads[host]) for host in idle_only}
         return {host: each for host, each in words.items() if each}
 
@@ -86,7 +179,40 @@ class RunAction(ActionBase):
         """Do what the action is for and return what it adds to the result."""
         raise NotImplementedError
 
+    def _execute_module(self, *args: Any, **kwargs: Any) -> dict[str, Any]:
+        """Ansible's, without the facts in its result that would become variables: a host reports of itself in `rdma` alone."""
+        return without_facts(super()._execute_module(*args, **kwargs), "rdma")
+
     def module(self, called: str, /, **arguments: Any) -> dict[str, Any]:
         """Run a module of this collection on the host."""
         done: dict[str, Any] = self._execute_module(module_name=f"rdma.cluster.{called}", module_args=arguments, task_vars=self.variables)
         return done
+
+
+class HostModule(Normal):
+    """A module of this collection that a task runs for all hosts at once or by another host: its facts would become those of every host.
+
+    KEPT: the facts that it may return.
+    """
+
+    KEPT: ClassVar[tuple[str, ...]] = ()
+
+    def run(self, tmp: str | None = None, task_vars: dict[str, Any] | None = None) -> dict[str, Any]:
+        """Ansible's entry."""
+        result: dict[str, Any] = super().run(tmp, task_vars)
+        return {name: value for name, value in without_facts(result, *self.KEPT).items() if name not in RUN_WORDS}
+
+
+def without_facts(result: dict[str, Any], *kept: str) -> dict[str, Any]:
+    """A module's result whose facts are none but those of these names and those that Ansible adds."""
+    facts = result.get("ansible_facts")
+    if isinstance(facts, Mapping):
+        result["ansible_facts"] = {name: value for name, value in facts.items() if name in kept or name.startswith(INTERPRETER)}
+    elif facts is not None:
+        result["ansible_facts"] = {}
+    return result
+
+
+def _plain(value: Any) -> Any:
+    """A value as the run folder's JSON has it."""
+    return json.loads(json.dumps(value, default=str))

@@ -117,17 +117,25 @@ def _passed(host: str, found: Iterable[Finding]) -> Iterator[Finding]:
 def _run_wide(planned: Mapping[str, Any]) -> Iterator[Finding]:
     """What holds for all hosts at once and is taken from any of them: it must not differ."""
     for section in ("gate", "pairs"):
-        groups: dict[str, list[str]] = {}
-        for host, intent in planned.items():
-            groups.setdefault(json.dumps(intent[section], sort_keys=True), []).append(host)
-        texts = [json.loads(text) for text in groups]
-        keys = sorted({key for each in texts for key in each if any(each.get(key) != other.get(key) for other in texts)})
-        sets = "; ".join(some(group) for group in itertools.islice(groups.values(), 3))
-        for host in planned if len(groups) > 1 else ():
+        words = differing(section, planned)
+        for host in planned if words else ():
             yield Finding(
-                STAGE, "intent.alike", host, f"rdma_{section}", ERROR, f"{', '.join(keys)} differ between {sets}"[:250],
+                STAGE, "intent.alike", host, f"rdma_{section}", ERROR, words,
                 "the same for all hosts", f"Set rdma_{section} for all hosts of the run alike.",
             )  # fmt: skip
+
+
+def differing(section: str, planned: Mapping[str, Any]) -> str:
+    """Which keys of a section of the intent differ, and between which hosts; "" if all hosts have the same. planned: intent by host."""
+    groups: dict[str, list[str]] = {}
+    for host, intent in planned.items():
+        groups.setdefault(json.dumps(intent[section], sort_keys=True), []).append(host)
+    if len(groups) < 2:
+        return ""
+    texts = [json.loads(text) for text in groups]
+    keys = sorted({key for each in texts for key in each if any(each.get(key) != other.get(key) for other in texts)})
+    sets = "; ".join(some(group) for group in itertools.islice(groups.values(), 3))
+    return f"{', '.join(keys)} differ between {sets}"[:250]
 
 
 def _marked(planned: Mapping[str, Any]) -> Iterator[Finding]:

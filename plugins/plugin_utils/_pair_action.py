@@ -63,6 +63,10 @@ class PairAction(RunAction):
         address = ipaddress.ip_address(endpoint["address"])
         return any(each is None or address in ipaddress.ip_interface(each).network for each in planned)
 
+    def measure(self, given: Any) -> Any:
+        """The argument `measure`, which the role makes of these variables."""
+        return self.argument(given, "pairs_measure", "rdma_measure", default="auto")
+
     def choice(self, measure: Any, outside: Outside, left_out: Iterable[str] = ()) -> Choice | None:
         """Who is to be measured with whom. measure: "auto", or whether; outside: see outside; left_out: hosts that may not be measured.
 

@@ -23,7 +23,6 @@ action: Any = ActionModule.__new__(ActionModule)
 action._task = SimpleNamespace(check_mode=False)
 action.folder = folder
 action.variables = {
-    "ansible_facts": {"rdma_intent": folder.read_json(f"intent/{hosts[0]}.json")},
     "ansible_play_hosts": hosts,
     "ansible_play_hosts_all": hosts,
 }

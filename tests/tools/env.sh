@@ -6,6 +6,8 @@ VENV=$(realpath --canonicalize-missing "${VENV:-.venv}")
 export VENV
 export PATH="$VENV/bin:$PATH"
 export ANSIBLE_COLLECTIONS_PATH="$root/.venv/collections"
+# Facts are data: nothing of ours may need Ansible to make variables of them. Users may have either setting.
+export ANSIBLE_INJECT_FACT_VARS=false
 # git refuses to list the files of a clone that belongs to another user, as it may when root runs the checks.
 export GIT_CONFIG_COUNT=1 GIT_CONFIG_KEY_0=safe.directory GIT_CONFIG_VALUE_0="$root"
 # Without it, every start of Ansible compiles Ansible anew.

@@ -137,7 +137,7 @@ class FabricRun:
         action._templar = SimpleNamespace(template=lambda value: value)
         hosts = self.hosts if playing is None else list(playing)
         play = {"ansible_play_hosts": hosts, "ansible_play_hosts_all": self.hosts, "inventory_hostname": hosts[0]}
-        action.variables = {**play, "ansible_facts": {"rdma_intent": self.intent}}
+        action.variables = play
         return action
 
     def load(self, spread: float = 1.0, lost: Iterable[tuple[int, int]] = ()) -> FabricRun:

@@ -14,6 +14,7 @@ from typing import Any
 from ansible_collections.rdma.cluster.plugins.module_utils._files import ManagedFile, described_file
 from ansible_collections.rdma.cluster.plugins.module_utils._nccl_conf import render_nccl_conf
 from ansible_collections.rdma.cluster.plugins.plugin_utils._intent import normalise
+from ansible_collections.rdma.cluster.plugins.plugin_utils._run_folder import RunFolder
 
 FIXTURES = Path(__file__).parent / "fixtures"
 
@@ -97,6 +98,13 @@ def lab_rails(node: int = 1) -> list[dict[str, Any]]:
 def lab_intent(node: int = 1, **sections: Any) -> dict[str, Any]:
     """The whole normalised intent of a lab machine. sections: rdma_ variables beside the rails, without their prefix."""
     return normalise({"rdma_rails": lab_rails(node), **{f"rdma_{name}": value for name, value in sections.items()}})
+
+
+def run_with(folder: Path, intent: dict[str, Any], host: str = "node1") -> RunFolder:
+    """A run's folder in which the intent action has left the intent of a host."""
+    run = RunFolder(folder)
+    run.write_json(run.host_file("intent", host), intent)
+    return run
 
 
 def on_host(files: Iterable[ManagedFile]) -> dict[str, Any]:

@@ -34,7 +34,7 @@ class Site:
         """Begin a run in a process group of its own."""
         return subprocess.Popen(
             self.argv(playbook, *words), cwd=ROOT, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, start_new_session=True,
-            env={**os.environ, "ANSIBLE_NOCOLOR": "1"},
+            env={**os.environ, "ANSIBLE_NOCOLOR": "1", "ANSIBLE_INJECT_FACT_VARS": "false"},
         )  # fmt: skip
 
     def run(self, playbook: str = "site", *words: str) -> subprocess.CompletedProcess[str]:

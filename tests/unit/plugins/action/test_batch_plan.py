@@ -14,8 +14,7 @@ import pytest
 
 from ansible_collections.rdma.cluster.plugins.action import batch_plan
 from ansible_collections.rdma.cluster.plugins.plugin_utils._differences import live_rails
-from ansible_collections.rdma.cluster.plugins.plugin_utils._run_folder import RunFolder
-from tests.unit.hosts import lab_facts, lab_intent
+from tests.unit.hosts import lab_facts, lab_intent, run_with
 
 QP = {"device": "rxe_rail0", "port": 1, "pid": 4711, "name": "ib_write_bw", "count": 1}
 
@@ -55,8 +54,8 @@ class Planned(batch_plan.ActionModule):
 
     def __init__(self, facts: dict[str, Any], folder: Path, *, check_mode: bool = False) -> None:
         self.tree = facts
-        self.folder = RunFolder(folder)
-        self.variables = {"inventory_hostname": "node1", "ansible_facts": {"rdma_intent": lab_intent()}}
+        self.folder = run_with(folder, lab_intent())
+        self.variables = {"inventory_hostname": "node1", "ansible_facts": {}}
         self._task = SimpleNamespace(check_mode=check_mode)
 
     @property

@@ -50,7 +50,6 @@ class Stage:
             "inventory_hostname": "node1",
             "hostvars": {host: {} for host in HOSTS},
             "ansible_play_hosts": list(HOSTS),
-            "ansible_facts": {"rdma_intent": self.known["node1"]["intent"]},
         }
         monkeypatch.setattr(self.action, "module", self._module, raising=False)
 

@@ -82,7 +82,8 @@ def run(monkeypatch: pytest.MonkeyPatch, reload: Any = None, reboot: Any = None,
     """What the action returns for a host whose driver has to be reloaded, or another one."""
     decided = {"refused": None, "change": "none", "why": "x", "switch": SWITCH, "reload": reload or RELOAD, "reboot": reboot or NEITHER}
     action = driver_plan.ActionModule.__new__(driver_plan.ActionModule)
-    action.variables = {"inventory_hostname": "node1", "ansible_facts": {"rdma_intent": lab_intent(), "rdma": lab_facts()}}
+    action.variables = {"inventory_hostname": "node1", "ansible_facts": {"rdma": lab_facts()}}
+    monkeypatch.setattr(action, "intent_of", {"node1": lab_intent()}.get, raising=False)
     monkeypatch.setattr(driver_plan.ActionModule, "all_facts", lab_facts())
     action.folder = RunFolder(Path("unused"))
     RECORDED.clear()

@@ -67,7 +67,7 @@ class Site:
             self.folder.write_json(f"facts/{host}.json", self.facts[host])
         for host in HOSTS:
             action = fabric_read.ActionModule.__new__(fabric_read.ActionModule)
-            known = {"rdma_intent": self.intents[host], "rdma": self.facts[host]}
+            known = {"rdma": self.facts[host]}
             action.variables = {"inventory_hostname": host, "ansible_play_hosts": list(HOSTS), "ansible_facts": known}
             action.folder = self.folder
 

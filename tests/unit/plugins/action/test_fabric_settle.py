@@ -36,7 +36,7 @@ def settle(
     manager = {"subnet_manager": planes.get("manager", {"kind": "hosts", "hosts": ["sm1"]})}
     intent = {"rails": [RAIL], "fabric": {"planes": {"blue": manager}}, "partitions": partitions}
     hostvars = {"sm1": {"__subnet_manager_result": {"changed": changed}}}
-    action.variables = {"inventory_hostname": "node1", "ansible_facts": {"rdma_intent": intent, "rdma": now}, "hostvars": hostvars}
+    action.variables = {"inventory_hostname": "node1", "ansible_facts": {"rdma": now}, "hostvars": hostvars}
     action._task = SimpleNamespace(check_mode=check_mode)
 
     def module(name: str, **arguments: Any) -> dict[str, Any]:
@@ -46,6 +46,7 @@ def settle(
     def sleep(seconds: float) -> None:
         clock[0] += seconds
 
+    monkeypatch.setattr(action, "intent_of", {"node1": intent}.get, raising=False)
     monkeypatch.setattr(action, "module", module, raising=False)
     monkeypatch.setattr(fabric_settle, "time", SimpleNamespace(monotonic=lambda: clock[0], sleep=sleep))
     result = action.work({"timeout_seconds": 4})

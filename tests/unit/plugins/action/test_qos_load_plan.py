@@ -65,7 +65,7 @@ class Run:
         action.folder = self.folder
         action._templar = SimpleNamespace(template=lambda value: value)
         hosts = self.hosts if playing is None else list(playing)
-        action.variables = {"ansible_play_hosts": hosts, "ansible_facts": {"rdma_intent": self.intent}, "inventory_hostname": hosts[0]}
+        action.variables = {"ansible_play_hosts": hosts, "inventory_hostname": hosts[0]}
         return action.work({"sources": sources})
 
 

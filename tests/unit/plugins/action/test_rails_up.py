@@ -28,7 +28,8 @@ def wait(
 ) -> tuple[dict[str, Any], float]:
     now = [0.0]
     action = rails_up.ActionModule.__new__(rails_up.ActionModule)
-    action.variables = {"inventory_hostname": "node1", "ansible_facts": {"rdma_intent": lab_intent()}}
+    action.variables = {"inventory_hostname": "node1"}
+    monkeypatch.setattr(action, "intent_of", {"node1": lab_intent()}.get, raising=False)
     action._task = SimpleNamespace(check_mode=check_mode)
 
     def module(name: str, **arguments: Any) -> dict[str, Any]:

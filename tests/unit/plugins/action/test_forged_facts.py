@@ -1,0 +1,147 @@
+# Copyright (c) 2026, the rdma.cluster authors
+# GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""A host that answers with facts of our variables' names, under real Ansible, with and without facts as variables."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+
+from tests.unit.hosts import lab_rails
+from tests.unit.plugins.action.test_gate import FACTS, GATE, facts_of, stage
+
+ROOT = Path(__file__).parents[4]
+HOSTS = ("node1", "node2", "node3", "node4")
+#: The first host of the play: tasks that run once for all hosts run with its variables.
+LIAR = "node1"
+LIBRARY = """\
+#!/usr/bin/python
+from ansible.module_utils.basic import AnsibleModule
+module = AnsibleModule({"said": {"type": "dict"}})
+module.exit_json(**module.params["said"])
+"""
+
+
+@pytest.fixture(params=["true", "false"], ids=["injected", "not injected"])
+def injected(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> bool:
+    monkeypatch.setenv("ANSIBLE_INJECT_FACT_VARS", request.param)
+    return bool(request.param == "true")
+
+
+def lie(facts: dict[str, Any] | None = None, **said: Any) -> dict[str, Any]:
+    """A task in which a module of LIAR returns this."""
+    return {"name": "Ask", "lie": {"said": {"ansible_facts": facts or {}, **said}}, "when": f"inventory_hostname == '{LIAR}'"}
+
+
+def play(folder: Path, plays: list[dict[str, Any]], of_host: dict[str, dict[str, Any]] | None = None, **variables: Any) -> tuple[int, str]:
+    (folder / "library").mkdir()
+    (folder / "library/lie.py").write_text(LIBRARY)
+    hosts = {host: {"rdma_rails": lab_rails(number), **(of_host or {}).get(host, {})} for number, host in enumerate(HOSTS, start=1)}
+    for host in HOSTS:
+        (folder / f"{host}.json").write_text(json.dumps(facts_of(host, "error")))
+    shared = {"ansible_connection": "local", "ansible_python_interpreter": sys.executable, **variables}
+    (folder / "inventory.yml").write_text(yaml.safe_dump({"all": {"vars": shared, "hosts": hosts}}))
+    (folder / "play.yml").write_text(yaml.safe_dump(plays))
+    environment = {**os.environ, "ANSIBLE_COLLECTIONS_PATH": str(ROOT / ".venv/collections"), "ANSIBLE_NOCOLOR": "1"}
+    argv = [str(Path(sys.executable).parent / "ansible-playbook"), "-i", "inventory.yml", "play.yml"]
+    done = subprocess.run(argv, cwd=folder, capture_output=True, text=True, timeout=120, check=False, env=environment)
+    return done.returncode, done.stdout + done.stderr
+
+
+def decision(folder: Path) -> dict[str, Any]:
+    read: dict[str, Any] = json.loads((folder / "artifacts/latest/gates/link.json").read_text())
+    return read
+
+
+REPORT = {"policy": "report", "max_failed_percent": None}
+QUARANTINE = {"policy": "quarantine", "max_failed_percent": 25}
+
+
+def test_a_name_of_ours_in_the_facts_fails_that_host_alone(tmp_path: Path, injected: bool) -> None:
+    plays = [stage("link", [FACTS, GATE])]
+    plays[0]["tasks"].insert(0, lie({"rdma_run_dir": str(tmp_path / "elsewhere"), "pcie_mrrs_allowed": True, "rdma_gate": REPORT}))
+    code, said = play(tmp_path, plays, rdma_gate=QUARANTINE, rdma_run_dir=str(tmp_path / "artifacts"))
+    assert "node1: its facts set pcie_mrrs_allowed, rdma_gate, rdma_run_dir. Nothing was done." in said
+    assert not (tmp_path / "elsewhere").exists()
+    # node3 has a port that is down: with node1 that is half of the hosts, and a quarter is allowed.
+    found = decision(tmp_path)
+    assert (sorted(found["out"]), found["policy"], found["stops"], code) == (["node1", "node3"], "quarantine", True, 2)
+    assert "its facts set pcie_mrrs_allowed" in found["out"]["node1"]
+    (finding,) = json.loads((tmp_path / "artifacts/latest/findings/link/node1.json").read_text())
+    assert (finding["check"], finding["status"]) == ("host.facts", "error")
+    assert not (tmp_path / "artifacts/latest/intent/node1.json").exists()
+    assert (tmp_path / "artifacts/latest/intent/node2.json").exists()
+
+
+@pytest.mark.parametrize("changed", [True, False])
+def test_what_the_first_host_says_later_decides_nothing(tmp_path: Path, injected: bool, changed: bool) -> None:
+    elsewhere = str(tmp_path / "elsewhere")
+    forged = {"rdma_run_dir": elsewhere, "rdma_gate": REPORT, "rdma_checks": {"link.state": {"severity": "warning"}}}
+    intent = {"rdma_intent": {"rails": [], "gate": REPORT, "checks": {}}}
+    plays = [stage("link", [FACTS, lie(intent if changed else forged, run_folder=elsewhere, stage="nccl", scope="decide"), GATE])]
+    code, said = play(tmp_path, plays, rdma_run_dir=str(tmp_path / "artifacts"))
+    found = decision(tmp_path)
+    assert (found["policy"], found["stops"], sorted(found["out"]), code) == ("stop", True, ["node1", "node3"], 2), said
+    assert f"its facts set {'rdma_intent' if changed else 'rdma_checks, rdma_gate, rdma_run_dir'}" in found["out"]["node1"]
+    assert not Path(elsewhere).exists()
+
+
+def test_the_run_folder_of_a_group_is_found_after_the_first_host_has_lied(tmp_path: Path, injected: bool) -> None:
+    """No default, no extra variable: only other hosts have it."""
+    plays = [stage("link", [FACTS, lie({"rdma_run_dir": "artifacts"}), {**GATE}])]
+    play(tmp_path, plays, rdma_run_dir=str(tmp_path / "of_group"))
+    assert not (tmp_path / "artifacts").exists()
+    assert (tmp_path / "of_group/latest/gates/link.json").exists()
+
+
+def test_no_policy_is_taken_from_one_host_where_they_differ(tmp_path: Path) -> None:
+    code, said = play(tmp_path, [stage("link", [FACTS, GATE])], {LIAR: {"rdma_gate": REPORT}})
+    assert code == 2
+    assert "link gate: rdma_gate: policy differ between node1; node2, node3" in said
+    found = decision(tmp_path)
+    assert (found["policy"], found["stops"], sorted(found["out"])) == ("stop", True, list(HOSTS))
+
+
+def send(src: str) -> list[dict[str, Any]]:
+    return [{"name": "Send", "rdma.cluster.send_file": {"src": src, "dest": "{{ playbook_dir }}/{{ inventory_hostname }}.got"}}]
+
+
+def nccl(file: Path, checksum: str) -> dict[str, Any]:
+    package = {"version": "2.20.5-1", "source": {"file": str(file)}, "checksum": f"sha256:{checksum}"}
+    return {"install": {"kind": "files", "packages": {"libnccl2": package}}}
+
+
+@pytest.mark.parametrize("right", [True, False])
+def test_a_file_goes_only_with_its_checksum(tmp_path: Path, right: bool) -> None:
+    file = tmp_path / "libnccl2.deb"
+    file.write_text("a package")
+    checksum = hashlib.sha256(b"a package" if right else b"another").hexdigest()
+    code, said = play(tmp_path, [stage("nccl", send(str(file)))], rdma_nccl=nccl(file, checksum))
+    there = [(tmp_path / f"{host}.got").exists() for host in HOSTS]
+    assert (code, set(there)) == ((0, {True}) if right else (2, {False})), said
+    assert right or "nothing was sent" in said
+
+
+def test_no_host_gets_a_file_that_its_inventory_does_not_name(tmp_path: Path, injected: bool) -> None:
+    secret = tmp_path / "secret"
+    secret.write_text("top secret of the control node")
+    told = nccl(secret, hashlib.sha256(secret.read_bytes()).hexdigest())
+    facts = {"rdma_nccl": told, "rdma_intent": {"nccl": told}}
+    for number, tasks in enumerate(([lie(facts), *send(str(secret))], send(str(secret)))):
+        folder = tmp_path / str(number)
+        folder.mkdir()
+        code, said = play(folder, [stage("nccl", tasks)])
+        assert code == 2, said
+        assert not list(folder.glob("*.got"))
+        assert ("its facts set rdma_nccl, rdma_intent" in said) is (number == 0)
+        assert f"names no file '{secret}'" in said
