@@ -105,16 +105,16 @@ def known_hosts(folder: RunFolder, stage: str) -> dict[str, dict[str, Any]]:
 
     A host whose facts cannot be used has None, and `problem` says why; "" otherwise.
     """
-    return {host: _known(folder, host) for host in folder.hosts_of(stage)}
+    return {host: _known(folder, stage, host) for host in folder.hosts_of(stage)}
 
 
-def _known(folder: RunFolder, host: str) -> dict[str, Any]:
+def _known(folder: RunFolder, stage: str, host: str) -> dict[str, Any]:
     intent = folder.read_if_there(folder.host_file("intent", host))
     try:
         facts = folder.read_if_there(folder.host_file("facts", host))
         known = {"intent": intent, "facts": comparable(facts) if facts else None}
-        if intent:
-            # Whatever plans and judges measurements takes these of every host at once.
+        if intent and stage not in FLEET_CHECKS:
+            # What plans and judges measurements works on these of all hosts at once.
             Fleet.of({host: known}).bases  # noqa: B018
     except Exception as error:  # noqa: BLE001 (whatever a host's data does)
         return {"intent": intent, "facts": None, "problem": place_of(error)}

@@ -198,9 +198,9 @@ def test_the_hosts_of_a_stage_are_known_by_the_files_of_the_run(tmp_path: Path) 
     folder.write_json("facts/node1.json", lab_facts())
     known = known_hosts(folder, "link")
     assert list(known) == ["node1", "node2", "node3"]
-    assert known["node1"] == {"intent": {"rails": lab_rails()}, "facts": comparable(lab_facts())}
-    assert known["node2"] == {"intent": {"rails": lab_rails(2)}, "facts": None}
-    assert known["node3"] == {"intent": None, "facts": None}
+    assert known["node1"] == {"intent": {"rails": lab_rails()}, "facts": comparable(lab_facts()), "problem": ""}
+    assert known["node2"] == {"intent": {"rails": lab_rails(2)}, "facts": None, "problem": ""}
+    assert known["node3"] == {"intent": None, "facts": None, "problem": ""}
     assert "hw_counters" not in known["node1"]["facts"]["devices"]["rxe_rail0"]["ports"]["1"]
 
 
