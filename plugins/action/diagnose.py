@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any, ClassVar, TextIO
 
 from ansible.errors import AnsibleError
+from ansible.utils.display import Display
 
 from ansible_collections.rdma.cluster.plugins.module_utils._job_line import LONGEST_LINE
 from ansible_collections.rdma.cluster.plugins.module_utils._job_log import JobLog, read_job_log
@@ -18,8 +19,10 @@ from ansible_collections.rdma.cluster.plugins.plugin_utils._action import RunAct
 from ansible_collections.rdma.cluster.plugins.plugin_utils._diagnose import Fleet, confirmed, diagnose
 from ansible_collections.rdma.cluster.plugins.plugin_utils._diagnose_scene import Known
 from ansible_collections.rdma.cluster.plugins.plugin_utils._diagnose_text import text
+from ansible_collections.rdma.cluster.plugins.plugin_utils._facts_entry import FactsError, admitted
 from ansible_collections.rdma.cluster.plugins.plugin_utils._intent_schema import SECTIONS
 
+display = Display()
 FILE, TEXT_FILE = "diagnosis.json", "diagnosis.txt"
 
 
@@ -72,8 +75,14 @@ class ActionModule(RunAction):
             return " ".join(str(error).split())[:300]
 
     def _brief(self, host: str) -> Mapping[str, Any]:
-        facts: Mapping[str, Any] = self.variables["hostvars"][host].get("ansible_facts", {}).get("rdma") or {}
-        return facts
+        """What Ansible has of a host. Facts that observe has not taken in are checked here: a host without an intent is read without it."""
+        facts: Mapping[str, Any] = self._raw_facts(self.variables["hostvars"][host]).get("rdma") or {}
+        try:
+            is_stored = (self.folder.path / self.folder.host_file("facts", host)).exists()
+            return facts if is_stored or not facts else admitted(facts)
+        except FactsError as error:
+            display.warning(f"{host}: its facts are refused: {error}")
+            return {}
 
     def _known(self, host: str) -> Known:
         """The whole tree of what was read in this run, or what Ansible has kept of it; no intent that was refused, or of an earlier run."""

@@ -199,7 +199,7 @@ class HostModule(Normal):
 
     def run(self, tmp: str | None = None, task_vars: dict[str, Any] | None = None) -> dict[str, Any]:
         """Ansible's entry."""
-        result: dict[str, Any] = super().run(tmp, task_vars)
+        result: dict[str, Any] = super().run(tmp, task_vars)  # type: ignore[no-untyped-call]
         return {name: value for name, value in without_facts(result, *self.KEPT).items() if name not in RUN_WORDS}
 
 

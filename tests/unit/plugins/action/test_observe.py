@@ -11,12 +11,15 @@ import os
 import subprocess
 import sys
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
 import yaml
 
-from tests.unit.hosts import lab_rails
+from ansible_collections.rdma.cluster.plugins.action import observe
+from tests.unit import blind_hosts, blind_trees
+from tests.unit.hosts import lab_intent, lab_rails, run_with
 
 ROOT = Path(__file__).parents[4]
 
@@ -50,3 +53,33 @@ def test_when_a_host_is_read(tmp_path: Path, arguments: Any, variables: dict[str
     assert reads(tmp_path, *arguments, **variables) == expected
     stored = json.loads((tmp_path / "artifacts/latest/facts/node1.json").read_text())
     assert stored["stack"]["kernel"] == os.uname().release
+
+
+@pytest.mark.parametrize(
+    ("change", "words"),
+    [
+        ({"schema": 99}, "schema: expected 1, got 99"),
+        ({"boot": "x"}, "boot: expected a dictionary, got 'x'"),
+        ({"netdevs": {"ens1": {}}}, "netdevs.ens1.mac: it is missing"),
+        # The door cannot know that a check needs it; the digest does.
+        ({"qos": None, "stack": None}, "TypeError at _digest.py"),
+    ],
+)
+def test_facts_that_make_no_sense_are_not_stored(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, change: dict[str, Any], words: str
+) -> None:
+    """The stage's evidence says that this host is unknown, and which value it is."""
+    host = blind_trees.hosts(tmp_path / "trees")["roce"]
+    tree = {**blind_hosts.read(host).facts, **change}
+    action = observe.ActionModule.__new__(observe.ActionModule)
+    action.folder = run_with(tmp_path / "20260101T000000Z-1", lab_intent())
+    action.variables = {"inventory_hostname": "node1", "rdma_stage": "link", "ansible_facts": {}}
+    action._templar = SimpleNamespace(template=lambda value: value)
+    monkeypatch.setattr(action, "module", lambda *_names, **_options: {"ansible_facts": {"rdma": tree}}, raising=False)
+    done = action.work({"max_age_seconds": None})
+    assert (done["failed"], done["read"], "ansible_facts" in done) == (True, False, False)
+    assert words in done["msg"]
+    assert not (action.folder.path / "facts/node1.json").exists()
+    (finding,) = action.folder.read_findings("link", "node1")
+    assert (finding.check, finding.status) == ("host.facts", "unknown")
+    assert words in finding.observed

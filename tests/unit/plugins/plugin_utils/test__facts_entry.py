@@ -20,7 +20,6 @@ import pytest
 
 from ansible_collections.rdma.cluster.plugins.module_utils._digest import comparable, digest
 from ansible_collections.rdma.cluster.plugins.module_utils._findings import ERROR, OK, UNKNOWN, Finding
-from ansible_collections.rdma.cluster.plugins.plugin_utils import _gate
 from ansible_collections.rdma.cluster.plugins.plugin_utils._collective_gate import CollectiveGate
 from ansible_collections.rdma.cluster.plugins.plugin_utils._collective_plan import CollectivePlan
 from ansible_collections.rdma.cluster.plugins.plugin_utils._fabric_gate import FabricGate
@@ -35,6 +34,7 @@ from ansible_collections.rdma.cluster.plugins.plugin_utils._facts_entry import (
 from ansible_collections.rdma.cluster.plugins.plugin_utils._gate import FLEET_CHECKS, compared, known_hosts
 from ansible_collections.rdma.cluster.plugins.plugin_utils._host_checks import HOST_CHECKS, host_findings
 from ansible_collections.rdma.cluster.plugins.plugin_utils._intent import normalise
+from ansible_collections.rdma.cluster.plugins.plugin_utils._intent_fleet import check_fleet
 from ansible_collections.rdma.cluster.plugins.plugin_utils._pair_fleet import Fleet
 from ansible_collections.rdma.cluster.plugins.plugin_utils._pair_gate import PairGate
 from ansible_collections.rdma.cluster.plugins.plugin_utils._run_folder import RunFolder
@@ -247,7 +247,7 @@ def test_facts_that_break_a_comparison_are_found_and_left_out(clusters: dict[str
             names = [each["facts"]["boot"]["hostname"] for each in hosts.values() if each["facts"]]
             if "odd" in names and len(names) >= least:
                 raise ZeroDivisionError("by its facts")
-            return _gate.check_fleet(hosts)
+            return check_fleet(hosts)
 
         monkeypatch.setitem(FLEET_CHECKS, "preflight", breaks)
         found = compared("preflight", known_hosts(cluster.folder, "preflight"), cluster.folder)
@@ -273,6 +273,6 @@ def test_damaged_facts_in_the_folder_are_one_hosts_unknown(clusters: dict[str, C
 
 def test_an_exception_is_told_in_one_printable_line() -> None:
     with pytest.raises(KeyError) as raised:
-        {}["\x1b[2K" * 100]
+        json.loads("{}")["\x1b[2K" * 100]
     assert place_of(raised.value).isprintable()
     assert len(place_of(raised.value)) < 200
