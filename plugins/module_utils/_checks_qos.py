@@ -124,7 +124,7 @@ class _Rail:
         elif wrong:
             observed = ", ".join(f"{each.name}: {told(each.was)}" for each in wrong)
             expected = ", ".join(f"{each.name}: {told(each.wished)}" for each in wrong)
-            yield self._finding(check, ERROR, observed, expected, self._remedy(wrong))
+            yield self._finding(check, ERROR, observed, expected, self._remedy(found))
         elif keys and all(not state.get(key) and state.get(key) != {} for key in keys):
             status = UNKNOWN if check in REQUIRED else NOT_APPLICABLE
             observed = why_not or "; ".join(state.get("warnings") or ()) or "not told"
@@ -148,8 +148,9 @@ class _Rail:
             return warnings
         return [f"{name} is not among the values of {state['dcqcn_source']}" for name in names]
 
-    def _remedy(self, wrong: list[Difference]) -> str:
-        if any(each.toggles for each in wrong):
+    def _remedy(self, found: list[Difference]) -> str:
+        """found: all differences of the interface. A change that takes its link down withholds the others."""
+        if any(each.toggles for each in found):
             allowed = "with roce_qos_link_toggle_allowed=true when no job runs: the link goes for a moment"
             return f"Run the QoS stage for {self._host} {allowed}."
         return f"Run the QoS stage for {self._host}; see `journalctl --unit {unit_of(str(self._rail.netdev))}` there."

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 from ansible_collections.rdma.cluster.plugins.module_utils._command import CommandError, Runner
@@ -51,34 +51,44 @@ class QosHost:
 
 @dataclass(frozen=True)
 class Outcome:
-    """What was written on an interface (would be, in check mode), and what was not, since its link would have gone down for it."""
+    """What was written on an interface; in check mode everything that differs.
+
+    withheld: what would take the link down and was not written; waits: the other settings that were not written.
+    """
 
     interface: str
     written: list[Difference]
     withheld: list[Difference]
+    waits: list[Difference] = field(default_factory=list)
 
 
-def ensure_qos(profile: Mapping[str, Any], port: QosPort, host: QosHost, *, check_mode: bool, toggle_allowed: bool) -> Outcome:
+def ensure_qos(
+    profile: Mapping[str, Any], port: QosPort, host: QosHost, *, check_mode: bool, change_allowed: bool, toggle_allowed: bool
+) -> Outcome:
     """Make an interface as the profile says, as far as it can be set there.
 
-    toggle_allowed: whether its link may go down for a moment, after which it is waited for. Where DCBX is the firmware's, what DCBX
-    negotiates is not written. Raises ApplyError if a write is refused, has no effect, or the link does not come back.
+    change_allowed: whether anything may change now; toggle_allowed: whether its link may go down for a moment, after which it is waited
+    for. An interface is written as a whole or not at all: traffic that moves to a priority without PFC is lossy. Where DCBX is the
+    firmware's, what DCBX negotiates is not written. Raises ApplyError if a write is refused, has no effect, or the link does not come back.
     """
     written: list[Difference] = []
     for _look in range(LOOKS):
         state = _state(port, host)
-        withheld = [each for each in differences(profile, state) if each.toggles and not toggle_allowed]
-        left = to_write(profile, state, toggle_allowed=toggle_allowed)
-        new = [each for each in left if each not in written]
+        left = to_write(profile, state, toggle_allowed=True)
+        toggles = [each for each in left if each.toggles]
+        held = left and (not change_allowed or (toggles and not toggle_allowed))
+        withheld, waits = (toggles, [each for each in left if not each.toggles]) if held else ([], [])
         if check_mode:
-            return Outcome(port.interface, left, withheld)
+            return Outcome(port.interface, left, withheld, waits)
+        left = [] if held else left
+        new = [each for each in left if each not in written]
         if not new:
             break
         _write(new, port, host, state["backend"])
         written += new
     if left:
         raise ApplyError("; ".join(f"{each.name} of {port.interface} was written, and is not {told(each.wished)}" for each in left))
-    return Outcome(port.interface, written, withheld)
+    return Outcome(port.interface, written, withheld, waits)
 
 
 def to_write(profile: Mapping[str, Any], state: Mapping[str, Any], *, toggle_allowed: bool) -> list[Difference]:

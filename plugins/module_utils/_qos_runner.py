@@ -59,4 +59,4 @@ def apply(interface: str, config: str, host: QosHost) -> list[Difference]:
         raise ApplyError(f"{interface} has no RDMA device {DEVICE_SECONDS} s after it came: `rdma link` shows none.")
     if interface not in ports.found:
         return []
-    return ensure_qos(plan.profile, ports.found[interface], host, check_mode=False, toggle_allowed=True).written
+    return ensure_qos(plan.profile, ports.found[interface], host, check_mode=False, change_allowed=True, toggle_allowed=True).written

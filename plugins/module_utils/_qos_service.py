@@ -78,6 +78,11 @@ class QosResult:
         return {each.interface: [difference.name for difference in each.withheld] for each in self.outcomes if each.withheld}
 
     @property
+    def waits(self) -> dict[str, list[str]]:
+        """Interface → the other settings that were not written."""
+        return {each.interface: [difference.name for difference in each.waits] for each in self.outcomes if each.waits}
+
+    @property
     def diffs(self) -> list[dict[str, str]]:
         """In the shape that Ansible's --diff prints."""
         settings = [
@@ -89,9 +94,17 @@ class QosResult:
 
 
 def ensure_service(
-    profile: Mapping[str, Any] | None, nics: Sequence[Mapping[str, str]], host: QosHost, *, check_mode: bool, toggle_allowed: bool
+    profile: Mapping[str, Any] | None,
+    nics: Sequence[Mapping[str, str]],
+    host: QosHost,
+    *,
+    check_mode: bool,
+    change_allowed: bool,
+    toggle_allowed: bool,
 ) -> QosResult:
     """Make every NIC as the profile says, one after the other, now and at boot; without profile or NICs, remove what is ours of the boot.
+
+    change_allowed, toggle_allowed: as ensure_qos takes them.
 
     What a NIC has been set to is never set back. All that can be done is done before the first failure is raised: ApplyError with all that
     is not as it shall be.
@@ -102,11 +115,14 @@ def ensure_service(
     outcomes, failures = [], {}
     for port in ports.found.values():
         try:
-            outcomes.append(ensure_qos(profile, port, host, check_mode=check_mode, toggle_allowed=toggle_allowed))
+            outcome = ensure_qos(
+                profile, port, host, check_mode=check_mode, change_allowed=change_allowed, toggle_allowed=toggle_allowed
+            )  # fmt: skip
+            outcomes.append(outcome)
         except (ApplyError, CommandError, ParseError, OSError) as error:
             failures[port.interface] = str(error)
-    # The unit may take the link down, so it must not start before that is allowed.
-    waits = {each.interface for each in outcomes if each.withheld} | set(failures)
+    # The unit writes everything, so it must not start before that is allowed.
+    waits = {each.interface for each in outcomes if each.withheld or each.waits} | set(failures)
     files = install_files(service_files(profile, nics), runner=host.runner, check_mode=check_mode)
     services = _stale(ports, host, check_mode=check_mode)
     for interface in ports.found:

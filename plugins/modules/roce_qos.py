@@ -36,11 +36,17 @@ options:
     type: list
     elements: dict
     required: true
+  change_allowed:
+    description:
+      - Whether settings change while a GPU process, a job or a user's queue pairs use the host. Without it, the module writes nothing
+        on such a host, and RV(waits) names the settings. What cannot be read counts as in use.
+    type: bool
+    default: false
   toggle_allowed:
     description:
       - Whether a link may go down for a moment, which it does where PFC or global pause changes. The next NIC waits until it is
-        ACTIVE again.
-      - Where this is withheld, all other settings are written, and RV(withheld) names these.
+        ACTIVE again. It is refused while the host is in use.
+      - If this is withheld, the module writes no setting of that interface. Traffic that moves to a priority without PFC is lossy.
     type: bool
     default: false
 """
@@ -57,12 +63,12 @@ EXAMPLES = r"""
 
 RETURN = r"""
 written:
-  description: What was not as the profile says and was written (would be, in check mode), by interface.
+  description: What was not as the profile says and was written, by interface. In check mode everything that differs.
   type: dict
   returned: always
   sample: {"ens1": ["trust", "pfc", "np cnp_dscp"]}
 withheld:
-  description: What was not written, since a link would have gone down for it, by interface.
+  description: What was not written (would not be, in check mode), since a link would have gone down for it, by interface.
   type: dict
   returned: always
   sample: {"ens1": ["pfc"]}
@@ -71,6 +77,16 @@ refused:
   type: str
   returned: always
   sample: GPU process 4711 (python3)
+waits:
+  description: The other settings that were not written (would not be, in check mode), by interface.
+  type: dict
+  returned: always
+  sample: {"ens1": ["dscp 26", "ets"]}
+in_use:
+  description: Who uses the host, if that is why nothing was written; empty where the settings in RV(waits) wait for those in RV(withheld).
+  type: str
+  returned: always
+  sample: 2 queue pairs of ib_write_bw (pid 4711) on mlx5_0/1
 missing:
   description: NICs that are not there.
   type: list
@@ -95,7 +111,7 @@ from ansible.module_utils.basic import AnsibleModule
 from ansible_collections.rdma.cluster.plugins.module_utils._command import SubprocessRunner
 from ansible_collections.rdma.cluster.plugins.module_utils._errors import ApplyError, CommandError, ParseError
 from ansible_collections.rdma.cluster.plugins.module_utils._ethtool_ioctl import IoctlPort
-from ansible_collections.rdma.cluster.plugins.module_utils._load import refusal
+from ansible_collections.rdma.cluster.plugins.module_utils._load import idle_refusal, refusal
 from ansible_collections.rdma.cluster.plugins.module_utils._qos_apply import QosHost
 from ansible_collections.rdma.cluster.plugins.module_utils._qos_service import ensure_service
 from ansible_collections.rdma.cluster.plugins.module_utils._rdma_cm import Configfs
@@ -107,6 +123,7 @@ def main() -> None:
         argument_spec={
             "profile": {"type": "dict"},
             "nics": {"type": "list", "elements": "dict", "required": True},
+            "change_allowed": {"type": "bool", "default": False},
             "toggle_allowed": {"type": "bool", "default": False},
         },
         supports_check_mode=True,
@@ -115,7 +132,10 @@ def main() -> None:
     host = QosHost(SysRoot("/"), SubprocessRunner(), IoctlPort(), Configfs())
     try:
         refused = refusal(host.sys, host.runner, allowed=given["toggle_allowed"])
-        result = ensure_service(given["profile"], given["nics"], host, check_mode=module.check_mode, toggle_allowed=not refused)
+        in_use = idle_refusal(host.sys, host.runner, allowed=given["change_allowed"])
+        result = ensure_service(
+            given["profile"], given["nics"], host, check_mode=module.check_mode, change_allowed=not in_use, toggle_allowed=not refused
+        )
     except (ApplyError, CommandError, ParseError, OSError) as error:
         module.fail_json(msg=str(error))
     module.exit_json(
@@ -123,6 +143,8 @@ def main() -> None:
         written=result.written,
         withheld=result.withheld,
         refused=refused if result.withheld else "",
+        waits=result.waits,
+        in_use=in_use if result.waits or result.withheld else "",
         missing=result.ports.missing,
         waiting=result.ports.waiting,
         removed=result.removed,

@@ -217,8 +217,9 @@ EFFECTS = (
         "roce_qos",
         "changes trust, DSCP, ECN, classes and RDMA-CM's ToS of a RoCE rail; traffic moves to another priority",
         ("rdma.cluster.roce_qos",),
-        REQUESTED,
-        "rdma_roce",
+        IDLE,
+        "roce_qos_change_allowed",
+        "a change of PFC or global pause of the interface that is withheld",
     ),
     Effect(
         "roce_qos",

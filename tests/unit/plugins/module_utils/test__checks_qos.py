@@ -69,6 +69,11 @@ def test_each_setting_has_its_check(changes: dict[str, Any], check: str, remedy:
     assert found[check].observed != found[check].expected
 
 
+def test_what_waits_for_pfc_names_the_permission_that_pfc_needs() -> None:
+    found = judged(mlx5_qos(pfc=[False] * 8, dscp_to_priority={26: 0}))
+    assert "with roce_qos_link_toggle_allowed=true" in found["qos.dscp"].remedy
+
+
 def test_what_must_be_known_and_is_not_is_unknown() -> None:
     found = judged(mlx5_qos(pfc=None))
     assert bad(found) == {"qos.pfc": UNKNOWN}

@@ -36,11 +36,13 @@ def root(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 def ensure(machine: QosMachine, *nics: dict[str, str], roce: dict[str, Any] | None = None, **options: bool) -> QosResult:
     """What the module does, on a host that is as it was left. roce: rdma_roce."""
     host = qos_host(machine.root, machine, "") if (machine.root / "sys/kernel/debug").exists() else qos_host(machine.root, machine)
-    return ensure_service(profile(**roce or {}), nics, host, **{"check_mode": False, "toggle_allowed": True, **options})
+    return ensure_service(
+        profile(**roce or {}), nics, host, **{"check_mode": False, "change_allowed": True, "toggle_allowed": True, **options}
+    )
 
 
 def remove(machine: QosMachine, *, check_mode: bool = False) -> QosResult:
-    return ensure_service(None, [], qos_host(machine.root, machine, ""), check_mode=check_mode, toggle_allowed=False)
+    return ensure_service(None, [], qos_host(machine.root, machine, ""), check_mode=check_mode, change_allowed=True, toggle_allowed=False)
 
 
 def headers(result: QosResult) -> list[str]:
@@ -104,13 +106,25 @@ def test_a_unit_that_was_disabled_is_enabled(root: Path) -> None:
 def test_what_takes_a_link_down_is_withheld_and_told(root: Path) -> None:
     machine = QosMachine(root)
     result = ensure(machine, NIC, toggle_allowed=False)
-    assert (result.withheld, result.written) == ({NAME: ["pfc"]}, {NAME: [name for name in ALL if name != "pfc"]})
+    rest = [name for name in ALL if name != "pfc"]
+    assert (result.withheld, result.waits, result.written) == ({NAME: ["pfc"]}, {NAME: rest}, {})
     assert f"pfc of {NAME}" not in headers(result)
     # The unit would take the link down, so it is enabled for the next boot and not started.
     assert machine.did == ["daemon-reload", f"enable {UNIT}"]
     assert not ensure(machine, NIC, toggle_allowed=False).changed
-    assert ensure(machine, NIC, toggle_allowed=True).written == {NAME: ["pfc"]}
+    assert ensure(machine, NIC, toggle_allowed=True).written == {NAME: ALL}
     assert machine.did[-1] == f"restart {UNIT}"
+
+
+def test_on_a_host_in_use_no_unit_is_started_for_settings_that_wait(root: Path) -> None:
+    machine = QosMachine(root)
+    ensure(machine, NIC)
+    machine.did.clear()
+    result = ensure(machine, NIC, roce={"dscp": 24}, change_allowed=False)
+    assert (result.waits, result.withheld, result.written) == ({NAME: ["dscp 24", "rdma_cm"]}, {}, {})
+    assert machine.did == []
+    shown = ensure(machine, NIC, roce={"dscp": 24}, change_allowed=False, check_mode=True)
+    assert (shown.waits, shown.written) == (result.waits, result.waits)
 
 
 def test_a_nic_that_fails_does_not_keep_the_others_from_it(root: Path) -> None:
@@ -131,7 +145,7 @@ def test_a_file_of_the_kernel_that_refuses_is_that_nic_s_failure(root: Path, mon
 
     monkeypatch.setattr(host.configfs, "write", refuse)
     with pytest.raises(ApplyError, match=r"np_cnp_dscp.*; .*default_roce_tos does not take '106': Operation not permitted"):
-        ensure_service(profile(), [NIC, SECOND], host, check_mode=False, toggle_allowed=True)
+        ensure_service(profile(), [NIC, SECOND], host, check_mode=False, change_allowed=True, toggle_allowed=True)
 
 
 def test_all_units_that_fail_are_told(root: Path) -> None:
@@ -149,7 +163,7 @@ def test_a_nic_that_is_not_there_is_told_and_the_others_are_done(root: Path) -> 
 def test_an_interface_without_its_device_is_told(root: Path) -> None:
     host = qos_host(root, QosMachine(root))
     (root / "sys/class/infiniband/mlx5_1").unlink()
-    result = ensure_service(profile(), [NIC, SECOND], host, check_mode=False, toggle_allowed=True)
+    result = ensure_service(profile(), [NIC, SECOND], host, check_mode=False, change_allowed=True, toggle_allowed=True)
     assert (result.ports.waiting, list(result.written)) == ([OTHER], [NAME])
 
 
