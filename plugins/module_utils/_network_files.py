@@ -14,11 +14,12 @@ import re
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass, field
 
+from ansible_collections.rdma.cluster.plugins.module_utils._net_managers import read_networkd_link
 from ansible_collections.rdma.cluster.plugins.module_utils._sysroot import SysRoot
 
 #: In the order in which a file hides others of its name. /run is written anew at each boot, by netplan for one.
 FOLDERS = ("/etc/systemd/network", "/run/systemd/network", "/usr/local/lib/systemd/network", "/usr/lib/systemd/network")
-SUFFIX = ".network"
+SUFFIX, NETDEV_SUFFIX = ".network", ".netdev"
 #: ARPHRD numbers → networkd's types.
 TYPES = {1: "ether", 32: "infiniband"}
 #: Keys of [Match] that no network card with a device below it has: virtual and wireless ones have them.
@@ -69,11 +70,12 @@ class BootNetwork:
 
 @dataclass(frozen=True)
 class NetworkFile:
-    """A file and its drop-ins. error: why it could not be read."""
+    """A file and its drop-ins. error: why it could not be read; parts: the paths of all of them."""
 
     path: str
     settings: list[Setting]
     error: str | None = None
+    parts: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -128,17 +130,18 @@ def _by_name(sys: SysRoot, folders: Sequence[str], suffix: str) -> list[tuple[st
 def _read_file(sys: SysRoot, name: str, path: str) -> NetworkFile:
     drop_ins = [each for _name, each in _by_name(sys, [f"{folder}/{name}.d" for folder in FOLDERS], ".conf")]
     settings: list[Setting] = []
-    for each in (path, *drop_ins):
+    parts = (path, *drop_ins)
+    for each in parts:
         if sys.link_target(each) == "/dev/null":
             continue
         try:
             text = sys.read(each)
         except (OSError, UnicodeDecodeError) as error:
-            return NetworkFile(path, settings, f"{each} cannot be read ({error})")
+            return NetworkFile(path, settings, f"{each} cannot be read ({error})", parts)
         if each == path and not (text or "").strip():
-            return NetworkFile(path, [])
+            return NetworkFile(path, [], parts=parts)
         settings += parse_network_settings(text or "", each)
-    return NetworkFile(path, settings)
+    return NetworkFile(path, settings, parts=parts)
 
 
 def read_card(sys: SysRoot, name: str) -> Card:
@@ -180,6 +183,29 @@ def applied_files(sys: SysRoot, without: Collection[str]) -> dict[str, str]:
     found = read_boot_networks(sys, [name for name in cards if name not in without])
     files = {name: boot.file or next((each.where for each in boot.undecided), None) for name, boot in found.items()}
     return {name: file for name, file in files.items() if file is not None}
+
+
+def reloaded_files(sys: SysRoot, without: Collection[str], prefix: str) -> dict[str, list[str]]:
+    """What `networkctl reload` reads for interfaces that are not ours: interface → the files that apply or may apply, with drop-ins.
+
+    Among them is the file that systemd-networkd uses now, although it may have gone. without: interfaces that are left out; prefix: of
+    the paths of our own files, which are left out.
+    """
+    files = read_network_files(sys)
+    by_path = {file.path: file for file in files}
+    found: dict[str, list[str]] = {}
+    for name in sys.list_dir("/sys/class/net"):
+        if name in without:
+            continue
+        boot, live = boot_network(files, read_card(sys, name)), read_networkd_link(sys, name)
+        paths = [*(each.where for each in boot.undecided), boot.file, live.file if live is not None and live.is_managed else None]
+        found[name] = [part for path in dict.fromkeys(paths) if path for part in (by_path[path].parts if path in by_path else (path,))]
+    for _name, path in _by_name(sys, FOLDERS, NETDEV_SUFFIX):
+        settings = parse_network_settings(sys.read(path) or "", path)
+        made = next((each.value for each in settings if (each.section, each.key) == ("NetDev", "Name")), path)
+        found.setdefault(made, []).append(path)
+    ours = {name: [path for path in paths if not path.startswith(prefix)] for name, paths in found.items()}
+    return {name: paths for name, paths in ours.items() if paths and name not in without}
 
 
 def _applies(file: NetworkFile, card: Card) -> tuple[bool | None, str]:

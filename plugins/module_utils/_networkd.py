@@ -7,7 +7,8 @@
 A live rail is never reconfigured as a whole. systemd-networkd is told of a file by `networkctl reload`, which reconfigures the links
 whose file has changed: up to 251 it removes their addresses and adds them again, from 252 on it removes those that are not in the file,
 unless KeepConfiguration=static stands there (seen on 252 and 257). As long as somebody uses a rail, the reload is therefore put off:
-PENDING, which a boot removes, says so to the next run.
+PENDING, which a boot removes, says so to the next run. The reload also applies files of others that changed since systemd-networkd last
+loaded its files: it is put off as well if such a file applies to an interface that is no rail.
 The functions `files` and `ensure` are the interface that other network managers implement as well.
 Sources: systemd.network(5), networkctl(1), ip-address(8); networkd-link.c of systemd 249 to 257.
 """
@@ -15,6 +16,7 @@ Sources: systemd.network(5), networkctl(1), ip-address(8); networkd-link.c of sy
 from __future__ import annotations
 
 import json
+import os
 import re
 import time
 from collections.abc import Mapping, Sequence
@@ -37,8 +39,9 @@ from ansible_collections.rdma.cluster.plugins.module_utils._ipoib import (
 )
 from ansible_collections.rdma.cluster.plugins.module_utils._load import host_users, rail_users, read_load
 from ansible_collections.rdma.cluster.plugins.module_utils._net_managers import read_networkd_link
-from ansible_collections.rdma.cluster.plugins.module_utils._network_files import applied_files
+from ansible_collections.rdma.cluster.plugins.module_utils._network_files import applied_files, reloaded_files
 from ansible_collections.rdma.cluster.plugins.module_utils._rail_steps import RECONFIGURES, Step, Target, keeping, steps
+from ansible_collections.rdma.cluster.plugins.module_utils._session import Session
 from ansible_collections.rdma.cluster.plugins.module_utils._sysroot import SysRoot
 from ansible_collections.rdma.cluster.plugins.module_utils._systemd import UnitState, unit_state
 
@@ -53,6 +56,10 @@ SETTLE_SECONDS = 20.0
 LOAD_SECONDS = 2.0
 #: There while systemd-networkd has not loaded our files: a reload was put off.
 PENDING = "/run/rdma-cluster/network-reload"
+#: Its time is that of our last reload.
+LOADED = "/run/rdma-cluster/network-loaded"
+NO_SESSION = Session(None, None)
+SESSION = "our SSH session"
 _PASSES = 5
 #: Where netplan puts what it makes of /etc/netplan: "10-netplan-ens1.network", which comes before ours.
 NETPLAN = "/run/systemd/network/10-netplan-"
@@ -176,21 +183,33 @@ def files(rails: Sequence[NetworkRail], present: Sequence[str], planned: Sequenc
 
 
 def ensure(
-    rails: Sequence[NetworkRail], planned: Sequence[str], *, runner: Runner, sys: SysRoot, check_mode: bool, change_allowed: bool = False
+    rails: Sequence[NetworkRail],
+    planned: Sequence[str],
+    *,
+    runner: Runner,
+    sys: SysRoot,
+    check_mode: bool,
+    change_allowed: bool = False,
+    session: Session = NO_SESSION,
 ) -> NetworkResult:
     """Make files and live state agree with the rails, and change only what differs. planned: as in `files`.
 
     Who uses a rail is read here and now. What would harm them is withheld unless change_allowed; the rail then keeps its file as well, so
-    that no restart of systemd-networkd does what was withheld. Raises ApplyError if an interface does not come to the planned state.
+    that no restart of systemd-networkd does what was withheld. What would harm our own SSH session is withheld in any case.
+    Raises ApplyError if an interface does not come to the planned state.
     """
-    return _Change(rails, planned, runner, sys, change_allowed).run(check_mode=check_mode)
+    return _Change(rails, planned, runner, sys, allowed=change_allowed, session=session).run(check_mode=check_mode)
 
 
 class _Change:
     """One call of `ensure`."""
 
-    def __init__(self, rails: Sequence[NetworkRail], planned: Sequence[str], runner: Runner, sys: SysRoot, allowed: bool) -> None:
+    def __init__(
+        self, rails: Sequence[NetworkRail], planned: Sequence[str], runner: Runner, sys: SysRoot, *, allowed: bool, session: Session
+    ) -> None:
         self.rails, self.planned, self.runner, self.sys, self.allowed = rails, planned, runner, sys, allowed
+        self.session = session
+        self.carries_session: set[str] = set()
         self.withheld: list[Withheld] = []
         self._load: dict[str, Any] | None = None
 
@@ -205,7 +224,12 @@ class _Change:
         state = unit_state(self.runner, SERVICE)
         serve = state != UnitState(active=True, enabled=True)
         foreign = self._foreign(state)
-        put_off = bool(foreign) or self._puts_off(changes, pending=pending, starts=not state.active)
+        put_off = bool(foreign) or any(
+            [
+                self._puts_off(changes, pending=pending, starts=not state.active),
+                bool(changes or pending) and state.active and self._applies_others(),
+            ]
+        )
         allowed = {name: [step for step in each if name not in held or not step.harm] for name, each in todo.items()}
         shown = todo if check_mode else allowed
         live = {rail.netdev: [(step.was, step.planned) for step in shown[rail.name]] for rail in self.rails if shown[rail.name]}
@@ -216,7 +240,7 @@ class _Change:
             if put_off:
                 ensure_files([ManagedFile(PENDING, "systemd-networkd has not loaded the files of the rails.\n")], check_mode=False)
             elif reloads:
-                run_checked(self.runner, "networkctl", "reload")
+                _reload(self.runner)
                 Path(PENDING).unlink(missing_ok=True)
                 self._wait_until_loaded({change.path for change in changes}, everything=pending)
             for name in [name for change in changes if change.after is None and (name := netdev_of(change))]:
@@ -231,7 +255,11 @@ class _Change:
         file = Path(path_of(rail.name))
         former = _ADDRESS.findall(file.read_text(encoding="utf-8", errors="replace")) if file.exists() else []
         target = Target(rail.netdev, rail.mtu_bytes, rail.address, former=frozenset(former))
-        return keeping(target, _shown(rail, self.runner)[1])
+        ipv4 = _shown(rail, self.runner)[1]
+        is_below = self.session.netdev is not None and self.session.netdev.partition(".")[0] == rail.netdev
+        if is_below or self.session.netdev == rail.netdev or _has_address(ipv4, self.session):
+            self.carries_session.add(rail.name)
+        return keeping(target, ipv4)
 
     def _steps(self, rail: NetworkRail, target: Target) -> list[Step]:
         """Of the interface, and of its children on partitions."""
@@ -240,7 +268,9 @@ class _Change:
         return [*steps(target, *_shown(rail, self.runner)), *(Step(rail.netdev, *each, argv, RECONFIGURES) for each in children)]
 
     def _users(self, rail: NetworkRail | None) -> str:
-        """Who uses a rail now, or anything of the host; read once."""
+        """Who uses a rail now, or anything of the host; read once. Our own session counts although changes are allowed."""
+        if rail is not None and rail.name in self.carries_session:
+            return SESSION
         if self.allowed:
             return ""
         if self._load is None:
@@ -259,6 +289,8 @@ class _Change:
         kept = {path for rail in self.rails if rail.name in held for path in _paths(rail)}
         gone = [file.path for file in every if file.content is None]
         users = self._users(None) if gone else ""
+        if any(_has_address(_ADDRESS.findall(_read(path)), self.session) for path in gone):
+            users = SESSION
         if users:
             change = f"removal of {', '.join(gone)} (systemd-networkd removes the addresses that it has set)"
             self.withheld.append(Withheld("rails that are no longer planned", None, change, users))
@@ -276,6 +308,26 @@ class _Change:
         names = {rail.netdev: rail.name for rail in affected}
         self.withheld += [Withheld(names[netdev], netdev, verb, who) for netdev, who in users.items()]
         return bool(users)
+
+    def _applies_others(self) -> bool:
+        """Whether a reload would apply files of others, changed since the last one, to interfaces that are no rails."""
+        if self.allowed:
+            return False
+        netdevs = {rail.netdev for rail in self.rails}
+        found = reloaded_files(self.sys, netdevs, f"{FOLDER}/{PREFIX}")
+        if not found:
+            return False
+        loaded_seconds = _loaded_seconds(self.runner)
+        changed = {name: [path for path in paths if _is_newer(self.sys, path, loaded_seconds)] for name, paths in found.items()}
+        verb = "`networkctl reload`, which loads all changed files"
+        self.withheld += [
+            Withheld(
+                "no rail", name, verb, f"{', '.join(paths)}, changed since systemd-networkd loaded it, which applies or may apply to it"
+            )
+            for name, paths in changed.items()
+            if paths
+        ]
+        return any(changed.values())
 
     def _foreign(self, state: UnitState) -> dict[str, str]:
         """The interfaces that are no rails, and that systemd-networkd would take over if it were enabled: name → file."""
@@ -313,6 +365,40 @@ class _Change:
             passes += not reconfigured
             if reconfigured:
                 time.sleep(0.3)
+
+
+def _has_address(texts: Sequence[str], session: Session) -> bool:
+    """Whether our session came in at one of these addresses, "192.168.100.1/24"."""
+    return session.address is not None and session.address in {text.partition("/")[0] for text in texts}
+
+
+def _read(path: str) -> str:
+    return Path(path).read_text(encoding="utf-8", errors="replace")
+
+
+def _reload(runner: Runner) -> None:
+    """Have systemd-networkd load its files, and keep the time before it: what changes meanwhile may not be loaded."""
+    began = time.time()
+    run_checked(runner, "networkctl", "reload")
+    Path(LOADED).parent.mkdir(parents=True, exist_ok=True)
+    Path(LOADED).touch()
+    os.utime(LOADED, (began, began))
+
+
+def _loaded_seconds(runner: Runner) -> float | None:
+    """When systemd-networkd last loaded its files: its start, or our last reload (seconds since 1970); None if that is not known."""
+    answer = run_checked(runner, "systemctl", "show", "--property=ExecMainStartTimestampMonotonic", SERVICE)
+    text = answer.strip().partition("=")[2]
+    if not text.isdecimal() or text == "0":
+        return None
+    started = time.time() - time.clock_gettime(time.CLOCK_MONOTONIC) + int(text) / 1e6
+    return max(started, Path(LOADED).stat().st_mtime) if Path(LOADED).exists() else started
+
+
+def _is_newer(sys: SysRoot, path: str, loaded_seconds: float | None) -> bool:
+    """Whether a file changed since then. A file that has gone has changed."""
+    changed_seconds = sys.changed_seconds(path)
+    return loaded_seconds is None or changed_seconds is None or changed_seconds > loaded_seconds
 
 
 def _serve(runner: Runner, state: UnitState, *, start: bool) -> None:

@@ -106,6 +106,16 @@ class SysRoot:
                 return None
             raise _named(exc, path) from exc
 
+    def changed_seconds(self, path: str) -> float | None:
+        """When a file, or the link to it, last changed (ctime, seconds since 1970); None if there is nothing."""
+        try:
+            link = os.lstat(self._root + self._locate(path, follow_last=False))
+            return max(link.st_ctime, os.stat(self._host(path)).st_ctime)
+        except OSError as exc:
+            if exc.errno in _ABSENT:
+                return None
+            raise _named(exc, path) from exc
+
     def owner(self, path: str) -> str | None:
         """User and group of what is at the path by number ("0:0"), links followed, or None if there is nothing."""
         try:

@@ -17,6 +17,8 @@ description:
     process or a module of the kernel holds queue pairs on its port, or while the host has a GPU process or a job. The module reads
     this on the host when it runs. What cannot be read counts as in use.
   - A rail whose change is withheld keeps its file as well.
+  - The network manager loads all changed files at once. If somebody else has changed a file that applies or may apply to an interface
+    that is no rail, the load is withheld until the next boot. Live settings are then changed with C(ip) alone.
   - Removes files of ours for rails that are no longer O(planned).
 author:
   - the rdma.cluster authors (@rdma-cluster)
@@ -90,6 +92,18 @@ options:
                 description: MTU of the interface in bytes.
                 type: int
                 required: true
+  session:
+    description:
+      - Our own SSH session, as C(ansible_facts.rdma.session) has it. What would harm it is withheld although O(change_allowed) is set.
+        It would remove the session's address, change the MTU of its interface, or load that interface's file.
+    type: dict
+    suboptions:
+      address:
+        description: The address of this host which the session came in at.
+        type: str
+      netdev:
+        description: The interface that has this address.
+        type: str
   change_allowed:
     description: Apply changes that harm a running job also while a rail is in use.
     type: bool
@@ -158,6 +172,7 @@ from ansible.module_utils.basic import AnsibleModule
 from ansible_collections.rdma.cluster.plugins.module_utils import _networkd
 from ansible_collections.rdma.cluster.plugins.module_utils._command import SubprocessRunner
 from ansible_collections.rdma.cluster.plugins.module_utils._errors import ApplyError, CommandError, ParseError
+from ansible_collections.rdma.cluster.plugins.module_utils._session import Session
 from ansible_collections.rdma.cluster.plugins.module_utils._sysroot import SysRoot
 
 MANAGERS = {"networkd": _networkd}
@@ -191,15 +206,18 @@ def main() -> None:
             "rails": {"type": "list", "elements": "dict", "required": True, "options": RAIL_SPEC},
             "planned": {"type": "list", "elements": "str", "required": True},
             "change_allowed": {"type": "bool", "default": False},
+            "session": {"type": "dict", "options": {"address": {"type": "str"}, "netdev": {"type": "str"}}},
         },
         supports_check_mode=True,
     )
+    given = module.params["session"]
+    session = _networkd.NO_SESSION if given is None else Session(given["address"], given["netdev"])
     try:
         rails = [_networkd.make_rail(rail) for rail in module.params["rails"]]
         manager = MANAGERS[module.params["manager"]]
         result = manager.ensure(
             rails, module.params["planned"], runner=SubprocessRunner(), sys=SysRoot(), check_mode=module.check_mode,
-            change_allowed=module.params["change_allowed"],
+            change_allowed=module.params["change_allowed"], session=session,
         )  # fmt: skip
     except (ApplyError, CommandError, ParseError, OSError) as error:
         module.fail_json(msg=str(error))

@@ -132,6 +132,7 @@ EFFECTS = (
         ("rdma.cluster.rail_network",),
         IDLE,
         "network_change_allowed",
+        "our own SSH session on the interface",
     ),
     Effect("pairs", "measures with perftest, which loads hosts and fabric", ("rdma.cluster.perftest_rounds",), LOAD, "rdma_load_allowed"),
     Effect(

@@ -7,6 +7,8 @@
 from __future__ import annotations
 
 import json
+import os
+import time
 from pathlib import Path
 from typing import Any
 
@@ -22,6 +24,7 @@ from ansible_collections.rdma.cluster.plugins.module_utils._networkd import (
     parse_network_file,
     render,
 )
+from ansible_collections.rdma.cluster.plugins.module_utils._session import Session
 from ansible_collections.rdma.cluster.plugins.module_utils._sysroot import SysRoot
 from tests.unit.fakes import FakeRunner, Without
 from tests.unit.hosts import FIXTURES
@@ -99,6 +102,7 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     folder.mkdir()
     monkeypatch.setattr(_networkd, "FOLDER", str(folder))
     monkeypatch.setattr(_networkd, "PENDING", str(tmp_path / "pending"))
+    monkeypatch.setattr(_networkd, "LOADED", str(tmp_path / "loaded"))
     monkeypatch.setattr(_networkd, "LOAD_SECONDS", 0.0)
     return folder
 
@@ -351,6 +355,136 @@ def test_check_mode_reads_and_changes_nothing(folder: Path, tmp_path: Path, pend
     runner.assert_done()
     assert list(folder.iterdir()) == []
     assert not pending.exists()
+
+
+OURS = "our SSH session"
+
+
+@pytest.mark.parametrize("session", [Session("192.168.100.9", None), Session("fe80::1%ens1", "ens1"), Session("10.0.0.9", "ens1.8001")])
+def test_what_would_cut_our_own_session_is_withheld_although_it_is_allowed(folder: Path, tmp_path: Path, session: Session) -> None:
+    """Its address is a former one of ours, the MTU differs, and the file would be loaded."""
+    earlier = install(folder, RAIL, render(NetworkRail(**{**vars(RAIL), "address": "192.168.100.9/24"})))
+    before, text = with_addresses("192.168.100.9/24", mtu=1500), earlier.read_text()
+    runner = FakeRunner([before, before, SERVES, before, ADD, with_addresses("192.168.100.9/24", "192.168.100.1/24", mtu=1500)])
+    result = ensure(
+        [RAIL], ["rail0"], runner=runner, sys=host(tmp_path / "host"), check_mode=False, change_allowed=True, session=session
+    )  # fmt: skip
+    runner.assert_done()
+    (withheld,) = result.withheld
+    assert (withheld.users, "no address 192.168.100.9/24" in withheld.change, "MTU 9000" in withheld.change) == (OURS, True, True)
+    assert earlier.read_text() == text
+
+
+def test_a_file_is_not_loaded_for_the_interface_of_our_session(folder: Path, tmp_path: Path, pending: Path) -> None:
+    runner = FakeRunner([said(), said(), SERVES])
+    session = Session("192.168.100.1", "ens1")
+    result = ensure(
+        [RAIL], ["rail0"], runner=runner, sys=host(tmp_path / "host"), check_mode=False, change_allowed=True, session=session
+    )  # fmt: skip
+    runner.assert_done()
+    assert [(each.netdev, each.users) for each in result.withheld] == [("ens1", OURS)]
+    assert pending.exists()
+
+
+def test_the_file_of_a_former_rail_with_our_session_stays(folder: Path, tmp_path: Path) -> None:
+    old = folder / "60-rdma-old.network"
+    old.write_text("[Network]\nAddress=192.168.100.9/24\n")
+    runner = FakeRunner([SERVES])
+    session = Session("192.168.100.9", "ens9")
+    result = ensure([], [], runner=runner, sys=host(tmp_path / "host"), check_mode=False, change_allowed=True, session=session)
+    runner.assert_done()
+    assert ([each.users for each in result.withheld], old.exists()) == ([OURS], True)
+
+
+def test_a_rail_without_our_session_is_changed_as_before(folder: Path, tmp_path: Path) -> None:
+    install(folder, RAIL)
+    drifted = with_addresses("192.168.100.1/24", mtu=1500)
+    runner = FakeRunner([drifted, drifted, SERVES, drifted, SET_MTU, said()])
+    session = Session("192.0.2.1", "eth0")
+    done = ensure([RAIL], ["rail0"], runner=runner, sys=host(tmp_path / "host"), check_mode=False, change_allowed=True, session=session)
+    runner.assert_done()
+    assert (done.withheld, done.changed) == ([], True)
+
+
+def started(seconds_ago: float | None) -> tuple[list[str], int, str, str]:
+    """systemd's answer of when systemd-networkd was started."""
+    usec = 0 if seconds_ago is None else int((time.clock_gettime(time.CLOCK_MONOTONIC) - seconds_ago) * 1e6)
+    show = ["systemctl", "show", "--property=ExecMainStartTimestampMonotonic", "systemd-networkd.service"]
+    return show, 0, f"ExecMainStartTimestampMonotonic={usec}\n", ""
+
+
+def with_site_file(root: Path, text: str, *, used: str = "/etc/systemd/network/80-site.network") -> SysRoot:
+    """A host whose eth0 is served by systemd-networkd, and somebody's file, which is as old as this test."""
+    sys = host(root)
+    for path, content in {
+        "sys/class/net/eth0/ifindex": "2\n",
+        "etc/systemd/network/80-site.network": text,
+        "run/systemd/netif/links/2": f"ADMIN_STATE=configured\nNETWORK_FILE={used}\n",
+    }.items():
+        (root / path).parent.mkdir(parents=True, exist_ok=True)
+        (root / path).write_text(content)
+    return sys
+
+
+SITE, NONE = "[Match]\nName=eth*\n[Network]\nDHCP=yes\n", "[Match]\nName=nobody\n"
+GONE = "/etc/systemd/network/70-gone.network"
+
+
+@pytest.mark.parametrize(
+    ("case", "withheld"),
+    [
+        pytest.param((SITE, None, 10.0), True, id="changed after the start"),
+        pytest.param((SITE, None, -1.0), False, id="older than the start"),
+        pytest.param((SITE, None, None), True, id="the start is not known"),
+        pytest.param(("[Match]\nSSID=x\n[Network]\nDHCP=yes\n", None, 10.0), True, id="may apply"),
+        pytest.param(("", None, 10.0), True, id="emptied, and in use"),
+        pytest.param((NONE, GONE, -1.0), True, id="the file in use has gone"),
+        pytest.param((NONE, "", 10.0), False, id="applies to no interface"),
+    ],
+)
+def test_a_reload_is_put_off_where_it_applies_files_of_others(
+    tmp_path: Path, pending: Path, case: tuple[str, str | None, float | None], withheld: bool
+) -> None:
+    """The live change is made with `ip`, and our file waits for the boot."""
+    text, used, seconds_ago = case
+    sys = with_site_file(tmp_path / "host", text, **({} if used is None else {"used": used}))
+    bare, asks = with_addresses(), () if used == "" else (started(seconds_ago),)
+    loads = () if withheld else (RELOAD, bare)
+    runner = FakeRunner([bare, bare, SERVES, qps(), *asks, *(loads or [bare]), ADD, said()])
+    result = ensure([RAIL], ["rail0"], runner=runner, sys=sys, check_mode=False)
+    runner.assert_done()
+    file = GONE if used == GONE else "/etc/systemd/network/80-site.network"
+    words = f"{file}, changed since systemd-networkd loaded it, which applies or may apply to it"
+    assert [(each.netdev, each.users) for each in result.withheld] == ([("eth0", words)] if withheld else [])
+    assert (pending.exists(), result.reloaded) == (withheld, not withheld)
+
+
+def test_after_our_own_reload_what_changed_before_is_loaded(folder: Path, tmp_path: Path) -> None:
+    sys = with_site_file(tmp_path / "host", SITE)
+    (tmp_path / "loaded").touch()
+    os.utime(tmp_path / "loaded", (time.time() + 1, time.time() + 1))
+    runner = FakeRunner([said(), said(), SERVES, qps(), started(10.0), RELOAD, said()])
+    began = time.time()
+    assert ensure([RAIL], ["rail0"], runner=runner, sys=sys, check_mode=False).reloaded
+    runner.assert_done()
+    assert began - 1 < (tmp_path / "loaded").stat().st_mtime <= time.time()
+
+
+def test_a_new_interface_of_somebody_else_puts_the_reload_off(folder: Path, tmp_path: Path) -> None:
+    sys = host(tmp_path / "host")
+    (tmp_path / "host/etc/systemd/network").mkdir(parents=True)
+    (tmp_path / "host/etc/systemd/network/10-bond.netdev").write_text("[NetDev]\nName=bond0\nKind=bond\n")
+    runner = FakeRunner([said(), said(), SERVES, qps(), started(10.0)])
+    result = ensure([RAIL], ["rail0"], runner=runner, sys=sys, check_mode=True)
+    runner.assert_done()
+    assert [each.netdev for each in result.withheld] == ["bond0"]
+
+
+def test_a_reload_that_is_allowed_by_name_asks_nobody(folder: Path, tmp_path: Path) -> None:
+    sys = with_site_file(tmp_path / "host", SITE)
+    runner = FakeRunner([said(), said(), SERVES, RELOAD, said()])
+    assert ensure([RAIL], ["rail0"], runner=runner, sys=sys, check_mode=False, change_allowed=True).reloaded
+    runner.assert_done()
 
 
 #: `networkctl status` of systemd 252, its first lines.
