@@ -137,6 +137,7 @@ def inventory(plan: Plan, key_file: str, known_hosts: str) -> dict[str, Any]:
                 "rdma_fabric": {"topology": "switched", "planes": {"lab": {}}},
                 "rdma_driver": {"stack": "inbox"},
                 "rdma_host": HOST,
+                "sysctl_replace_allowed": True,
                 "rdma_pairs": PAIRS,
             },
             "hosts": {node.name: {"ansible_port": node.ssh_port, "rdma_rails": _rails(plan, node)} for node in plan.nodes},

@@ -206,12 +206,16 @@ def _boot_words(boot: Mapping[str, str] | None) -> str:
     return f"{boot['value']} ({boot['file']})" if boot is not None else "not set by any file"
 
 
-def _todo(host: str, key: str, value: str, live: str | None, boot: Mapping[str, str] | None) -> str:
+def _todo(host: str, key: str, value: str, live: str | None, boot: Mapping[str, Any] | None) -> str:
     """What to do about a setting; "" if it is as it should be."""
     if live is None:
         return f"Correct {key} in rdma_host.sysctl, or load the kernel module on {host} that brings it."
     if boot is not None and boot["value"] != value and not boot["file"].startswith("/etc/"):
         return f"On {host}, {remedy(boot['file'])}."
     if boot is not None and boot["value"] != value and boot["file"] != FILE:
-        return f"Run the host stage for {host}: it takes the key out of {boot['file']}."
+        line = f"line {boot['line']} of {boot['file']}" if boot.get("line") else boot["file"]
+        return (
+            f"1. On {host}, remove {key} from {line}, then run the host stage; or allow that with -e sysctl_replace_allowed=true. "
+            f"2. If that value is right, put it into rdma_host.sysctl."
+        )
     return f"Run the host stage for {host}." if boot is None or boot["value"] != value or live != value else ""

@@ -17,7 +17,7 @@ import errno
 import fnmatch
 import re
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from ansible_collections.rdma.cluster.plugins.module_utils._errors import ApplyError, ParseError
@@ -54,10 +54,11 @@ class Assignment:
 
 @dataclass(frozen=True)
 class BootValue:
-    """The value that the next boot gives a key, and the file that says so."""
+    """The value that the next boot gives a key, and the file and line that say so. line: 0 if it is not known."""
 
     value: str
     file: str
+    line: int = field(default=0, compare=False)
 
 
 @dataclass(frozen=True)
@@ -79,11 +80,15 @@ class LiveChange:
 
 @dataclass(frozen=True)
 class SysctlResult:
-    """What was done, or would be in check mode; stuck: lines that are not ours to take out, in check mode only."""
+    """What was done; in check mode everything that differs.
+
+    stuck: lines that cannot be edited, in check mode only; withheld: what stays because a line of somebody else sets it, in words.
+    """
 
     files: list[FileChange]
     live: list[LiveChange]
     stuck: list[Override]
+    withheld: list[str] = field(default_factory=list)
 
     @property
     def changed(self) -> bool:
@@ -172,20 +177,22 @@ def boot_values(sys: SysRoot, keys: Iterable[str]) -> dict[str, BootValue | None
 
     Raises ParseError for a key that is none (see path_of).
     """
-    settings: dict[str, tuple[str | None, str]] = {}
+    settings: dict[str, Override] = {}
     for file, assignments in _read_conf(sys):
         for item in assignments:
             # As systemd-sysctl does: what is said again stays where it was, what is said anew moves to the end.
-            if item.path not in settings or settings[item.path][0] != item.value:
+            if item.path not in settings or settings[item.path].assignment.value != item.value:
                 settings.pop(item.path, None)
-                settings[item.path] = (item.value, file)
+                settings[item.path] = Override(file, item)
     return {key: _boot_value(path_of(key), settings) for key in keys}
 
 
-def _boot_value(path: str, settings: Mapping[str, tuple[str | None, str]]) -> BootValue | None:
-    said = [settings[path]] if path in settings else [item for pattern, item in settings.items() if _applies(pattern, item[0], path)]
-    value, file = said[-1] if said else (None, "")
-    return BootValue(_words(value), file) if value is not None else None
+def _boot_value(path: str, settings: Mapping[str, Override]) -> BootValue | None:
+    matching = [line for pattern, line in settings.items() if _applies(pattern, line.assignment.value, path)]
+    found = [settings[path]] if path in settings else matching
+    if not found or found[-1].assignment.value is None:
+        return None
+    return BootValue(_words(found[-1].assignment.value), found[-1].file, found[-1].assignment.line)
 
 
 def _applies(pattern: str, value: str | None, path: str) -> bool:
@@ -247,21 +254,54 @@ def sysctl_files(settings: Mapping[str, str]) -> list[ManagedFile]:
     return [ManagedFile(FILE, HEADER + lines if settings else None)]
 
 
-def ensure_sysctl(settings: Mapping[str, str], *, sys: SysRoot, writer: Writer, check_mode: bool) -> SysctlResult:
+def ensure_sysctl(
+    settings: Mapping[str, str], *, sys: SysRoot, writer: Writer, check_mode: bool, replace_allowed: bool, in_use: str = ""
+) -> SysctlResult:
     """Make settings hold now and after a boot: our file, the running kernel, and later files in /etc that say otherwise.
 
     settings: key → value; a key that is no longer among them leaves our file, and keeps its value until the next boot.
+    replace_allowed: whether lines of others that come after our file are taken out. Without it such a line stays, and the live value too.
+    in_use: why the host is in use; then a live value stays if a line of others in /etc or /run sets another value than ours.
     Raises ApplyError with each key that does not have its value afterwards, or will not have it after a boot.
     """
     wanted = _checked(settings)
-    edits, stuck = _uncover(_overrides(wanted, sys), sys)
+    overrides = _overrides(wanted, sys)
+    edits, stuck = _uncover(overrides, sys) if replace_allowed or check_mode else ([], [])
     files = writer.files([*sysctl_files(wanted), *edits], check_mode=check_mode)
     seen = live_values(sys, wanted)
     live = [LiveChange(key, seen[key], value) for key, value in wanted.items() if seen[key] != value]
+    held = {} if replace_allowed else _held(wanted, live, overrides, sys, in_use)
     if not check_mode:
+        live = [change for change in live if change.key not in held]
         refused = {change.key: _write(change, writer) for change in live if change.before is not None}
-        _read_back(wanted, refused, sys)
-    return SysctlResult(files, live, stuck)
+        _read_back({key: value for key, value in wanted.items() if key not in held}, refused, sys)
+    return SysctlResult(files, live, stuck, list(held.values()))
+
+
+def _held(
+    wanted: Mapping[str, str], live: Iterable[LiveChange], overrides: Iterable[Override], sys: SysRoot, in_use: str
+) -> dict[str, str]:
+    """The keys that stay as lines of others set them, and why, in words: those of later lines, and live values on a host in use."""
+    earlier = [Override(file, item) for file, items in _read_conf(sys) if _is_foreign(file) for item in items] if in_use else []
+    held = {}
+    for change in live:
+        lines = [line for line in earlier if line.assignment.path == path_of(change.key)]
+        if lines and not _agrees(lines[-1].assignment, change.after):
+            held[change.key] = f"{_line_words(lines[-1])}, live {change.before}, requested {change.after} ({in_use})"
+    for override in overrides:
+        key = spelling(override.assignment.path)
+        held[key] = f"{_line_words(override)}, requested {wanted[key]}"
+    return held
+
+
+def _is_foreign(file: str) -> bool:
+    """Whether an administrator or a program has written a file. Distributions write those below /usr, which others may override."""
+    return file != FILE and not file.startswith("/usr/")
+
+
+def _line_words(line: Override) -> str:
+    value, key = line.assignment.value, spelling(line.assignment.path)
+    return f"{line.file}:{line.assignment.line} " + (f"sets {key} = {_words(value)}" if value is not None else f"takes {key} out")
 
 
 def _checked(settings: Mapping[str, str]) -> dict[str, str]:

@@ -523,7 +523,7 @@ ansible_facts:
           returned: success
         sysctl:
           description:
-            - Of the settings asked for, C(live), the value now, and C(boot), the value that the next boot sets and the file it comes
+            - Of the settings asked for, C(live), the value now, and C(boot), the next boot's value with the file and line it comes
               from, V(null) if none sets it.
           type: dict
           returned: success

@@ -11,8 +11,11 @@ version_added: 0.1.0
 short_description: Kernel settings, now and after a boot
 description:
   - Writes all settings to C(/etc/sysctl.d/99-zz-rdma-cluster.conf), and to the running kernel those that differ there.
-  - A file in C(/etc) that comes after it and sets one of the keys otherwise gets that line commented out, which the diff shows.
-    Such a file elsewhere is never edited; the module fails, names it and says what to do.
+  - A line of somebody else in a file that comes after it keeps its key, live and at boot, and RV(withheld) names file and line.
+    With O(replace_allowed) the line is commented out if the file is in C(/etc), which the diff shows. A file elsewhere is never edited;
+    the module then fails, names it and says what to do.
+  - While a GPU process, a job or a user's queue pairs use the host, a live value stays if a line of somebody else in C(/etc) or C(/run)
+    sets another value than the requested one.
   - A line that was commented out stays so when its key is no longer among O(settings).
   - Live values and those of the next boot are read back, the latter by the rules of C(systemd-sysctl).
   - A key that is no longer among O(settings) leaves the file and keeps its value until the next boot.
@@ -33,6 +36,10 @@ options:
       - A value is one line of letters, digits, spaces, dots, underscores, colons, slashes and hyphens.
     type: dict
     required: true
+  replace_allowed:
+    description: Whether lines of others that set another value are commented out, and such live values change on a host in use.
+    type: bool
+    default: false
 """
 
 EXAMPLES = r"""
@@ -45,28 +52,50 @@ EXAMPLES = r"""
 
 RETURN = r"""
 live:
-  description: What differed in the running kernel, with the value that each key had before; V(null) if there is no such key.
+  description:
+    - What was changed in the running kernel; in check mode everything that differs there.
+    - The value is the one that the key had before, V(null) if there is no such key.
   type: dict
   returned: always
   sample:
     net.ipv4.conf.all.arp_ignore: "0"
+withheld:
+  description: What stays because a line of somebody else sets it, in words.
+  type: list
+  elements: str
+  returned: always
+  sample: ["/etc/sysctl.d/99-zzz-site.conf:1 sets net.ipv4.conf.all.arp_announce = 0, requested 2"]
 """
 
 from ansible.module_utils.basic import AnsibleModule
 
+from ansible_collections.rdma.cluster.plugins.module_utils._command import SubprocessRunner
 from ansible_collections.rdma.cluster.plugins.module_utils._errors import ApplyError, ParseError
+from ansible_collections.rdma.cluster.plugins.module_utils._load import idle_refusal
 from ansible_collections.rdma.cluster.plugins.module_utils._sysctl import Writer, ensure_sysctl
 from ansible_collections.rdma.cluster.plugins.module_utils._sysroot import SysRoot
 
 
 def main() -> None:
-    module = AnsibleModule(argument_spec={"settings": {"type": "dict", "required": True}}, supports_check_mode=True)
+    module = AnsibleModule(
+        argument_spec={"settings": {"type": "dict", "required": True}, "replace_allowed": {"type": "bool", "default": False}},
+        supports_check_mode=True,
+    )
+    allowed = module.params["replace_allowed"]
     settings = {str(key): str(value) for key, value in module.params["settings"].items()}
     try:
-        result = ensure_sysctl(settings, sys=SysRoot(), writer=Writer(), check_mode=module.check_mode)
+        result = ensure_sysctl(
+            settings,
+            sys=SysRoot(),
+            writer=Writer(),
+            check_mode=module.check_mode,
+            replace_allowed=allowed,
+            in_use=idle_refusal(SysRoot(), SubprocessRunner(), allowed=allowed),
+        )
     except (ApplyError, ParseError, OSError) as error:
         module.fail_json(msg=str(error))
-    module.exit_json(changed=result.changed, live={change.key: change.before for change in result.live}, diff=result.diffs)
+    live = {change.key: change.before for change in result.live}
+    module.exit_json(changed=result.changed, live=live, withheld=result.withheld, diff=result.diffs)
 
 
 if __name__ == "__main__":

@@ -240,9 +240,24 @@ EFFECTS = (
     ),
     Effect(
         "sysctl",
-        "sets kernel parameters for several rails and those of `rdma_host.sysctl`; comments them out in other files below /etc",
+        "sets kernel parameters for several rails and those of `rdma_host.sysctl` that no line of others sets to another value",
         ("rdma.cluster.sysctl_settings",),
         ADDS,
+    ),
+    Effect(
+        "sysctl",
+        "changes the live value of a kernel parameter that a line of others in /etc or /run sets to another value",
+        ("rdma.cluster.sysctl_settings",),
+        IDLE,
+        "sysctl_replace_allowed",
+    ),
+    Effect(
+        "sysctl",
+        "comments out lines of others that come after its own file in /etc and set another value",
+        ("rdma.cluster.sysctl_settings",),
+        ALLOWED,
+        "sysctl_replace_allowed",
+        "nothing: a running job does not read the file",
     ),
     Effect(
         "time_sync",

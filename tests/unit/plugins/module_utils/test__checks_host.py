@@ -112,7 +112,7 @@ FAULTS = [
     pytest.param(
         sysctl(boot="0", file="/etc/sysctl.d/zz.conf"),
         "live 1, after a boot 0 (/etc/sysctl.d/zz.conf)",
-        "Run the host stage for node1: it takes the key out of /etc/sysctl.d/zz.conf.",
+        "1. On node1, remove net.ipv4.conf.all.arp_ignore from /etc/sysctl.d/zz.conf, then run the host stage; or allow that with -e sysctl_replace_",
         id="a later file of the administrator",
     ),
     pytest.param(
@@ -226,3 +226,10 @@ def test_a_site_has_its_own_limit_of_shared_memory() -> None:
     assert observed == "512 MiB of 512 MiB free; whether that is enough is not known: /proc/meminfo was not read"
     # A small machine, as those of the lab: its /dev/shm is half of its memory.
     assert found({**shm(0.37, 0.37), **memory(0.5, 0.75)}, "host.shm")[0] == "ok"
+
+
+def test_a_line_of_somebody_else_is_named() -> None:
+    tree = sysctl(boot="0", file="/etc/sysctl.d/zz.conf")
+    tree["sysctl"]["boot"][KEY]["line"] = 7
+    (finding,) = stopping(check_host("node1", INTENT, tree, SETTINGS))
+    assert "from line 7 of /etc/sysctl.d/zz.conf" in finding.remedy

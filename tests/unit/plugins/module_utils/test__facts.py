@@ -184,7 +184,7 @@ def test_kernel_settings_are_those_that_are_asked_for(tmp_path: Path) -> None:
 
     assert facts["sysctl"] == {
         "live": {ARP_IGNORE: "1", RMEM: "4096 131072 6291456", ABSENT: None},
-        "boot": {ARP_IGNORE: {"value": "1", "file": "/etc/sysctl.d/99-zz-rdma-cluster.conf"}, RMEM: None, ABSENT: None},
+        "boot": {ARP_IGNORE: {"value": "1", "file": "/etc/sysctl.d/99-zz-rdma-cluster.conf", "line": 1}, RMEM: None, ABSENT: None},
     }
 
 

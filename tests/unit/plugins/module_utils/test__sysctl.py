@@ -243,8 +243,17 @@ def test_a_key_that_can_only_be_written_has_no_value() -> None:
     assert live_values(Sealed(), ["net.ipv4.route.flush"]) == {"net.ipv4.route.flush": None}
 
 
-def ensure(root: Path, settings: dict[str, str], *, check_mode: bool = False) -> SysctlResult:
-    return ensure_sysctl(settings, sys=SysRoot(str(root)), writer=Writer(str(root)), check_mode=check_mode)
+def ensure(
+    root: Path, settings: dict[str, str], *, check_mode: bool = False, replace_allowed: bool = True, in_use: str = ""
+) -> SysctlResult:
+    return ensure_sysctl(
+        settings,
+        sys=SysRoot(str(root)),
+        writer=Writer(str(root)),
+        check_mode=check_mode,
+        replace_allowed=replace_allowed,
+        in_use=in_use,
+    )
 
 
 def live(root: Path, key: str) -> str:
@@ -304,6 +313,53 @@ def test_a_line_that_takes_our_key_out_is_commented_out_too(tmp_path: Path) -> N
     write_tree(tmp_path, LIVE + "/etc/sysctl.d/zz.conf: -net.ipv4.conf.all.arp_ignore")
     ensure(tmp_path, {IGNORE: "1"})
     assert (tmp_path / "etc/sysctl.d/zz.conf").read_text().splitlines()[-1] == "# -net.ipv4.conf.all.arp_ignore"
+
+
+KEPT = [
+    ("/etc/sysctl.d/zz.conf", "net/ipv4/conf/all/arp_ignore=0", "sets net.ipv4.conf.all.arp_ignore = 0"),
+    ("/run/sysctl.d/zz.conf", "net.ipv4.conf.all.arp_ignore = 0", "sets net.ipv4.conf.all.arp_ignore = 0"),
+    ("/etc/sysctl.d/zz.conf", "-net.ipv4.conf.all.arp_ignore", "takes net.ipv4.conf.all.arp_ignore out"),
+]
+
+
+@pytest.mark.parametrize(("file", "line", "words"), KEPT)
+def test_a_line_of_others_stays_and_so_does_the_live_value(tmp_path: Path, file: str, line: str, words: str) -> None:
+    """That is the default. The other settings are written."""
+    write_tree(tmp_path, LIVE + rf"{file}: # site\n{line}")
+    text = (tmp_path / file[1:]).read_text()
+    result = ensure(tmp_path, {IGNORE: "1", ANNOUNCE: "1"}, replace_allowed=False)
+    assert result.withheld == [f"{file}:2 {words}, requested 1"]
+    assert ((tmp_path / file[1:]).read_text(), live(tmp_path, IGNORE), live(tmp_path, ANNOUNCE)) == (text, "0\n", "1\n")
+    assert ([change.path for change in result.files], [change.key for change in result.live]) == ([FILE], [ANNOUNCE])
+    again = ensure(tmp_path, {IGNORE: "1", ANNOUNCE: "1"}, replace_allowed=False)
+    assert (again.changed, again.withheld) == (False, result.withheld)
+
+
+def test_check_mode_shows_the_difference_and_that_it_would_stay(tmp_path: Path) -> None:
+    write_tree(tmp_path, LIVE + "/etc/sysctl.d/zz.conf: net.ipv4.conf.all.arp_ignore=0")
+    before = snapshot(tmp_path)
+    result = ensure(tmp_path, {IGNORE: "1"}, check_mode=True, replace_allowed=False)
+    assert [diff["after_header"] for diff in result.diffs] == [FILE, "/etc/sysctl.d/zz.conf", "live sysctl"]
+    assert len(result.withheld) == 1
+    assert snapshot(tmp_path) == before
+
+
+EARLIER = [
+    pytest.param("/etc/sysctl.d/10-site.conf: net.ipv4.conf.all.arp_ignore=0", "", "1\n", id="idle"),
+    pytest.param("/etc/sysctl.d/10-site.conf: net.ipv4.conf.all.arp_ignore=0", "a job", "0\n", id="in use"),
+    pytest.param("/run/sysctl.d/10-site.conf: net.ipv4.conf.all.arp_ignore=0", "a job", "0\n", id="in use, of a program"),
+    pytest.param("/usr/lib/sysctl.d/10-site.conf: net.ipv4.conf.all.arp_ignore=0", "a job", "1\n", id="the distribution's"),
+    pytest.param("/etc/sysctl.d/10-site.conf: net.ipv4.conf.all.arp_ignore=1", "a job", "1\n", id="the same value"),
+    pytest.param("/etc/sysctl.d/10-site.conf: net.ipv4.conf.*.arp_ignore=0", "a job", "1\n", id="a pattern"),
+]
+
+
+@pytest.mark.parametrize(("tree", "in_use", "after"), EARLIER)
+def test_a_live_value_that_a_line_of_others_sets_changes_on_an_idle_host(tmp_path: Path, tree: str, in_use: str, after: str) -> None:
+    write_tree(tmp_path, LIVE + tree)
+    result = ensure(tmp_path, {IGNORE: "1"}, replace_allowed=False, in_use=in_use)
+    words = f"{tree.partition(':')[0]}:1 sets {IGNORE} = 0, live 0, requested 1 (a job)"
+    assert (live(tmp_path, IGNORE), result.withheld) == (after, [words] if after == "0\n" else [])
 
 
 LEFT_ALONE = [
@@ -400,6 +456,7 @@ def test_a_value_that_does_not_stick_is_an_error_and_the_others_are_written(tmp_
             sys=SysRoot(str(tmp_path)),
             writer=Stubborn(str(tmp_path), IGNORE, error),
             check_mode=False,
+            replace_allowed=False,
         )
     assert live(tmp_path, ANNOUNCE) == "1\n"
 
