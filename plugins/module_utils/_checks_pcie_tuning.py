@@ -18,10 +18,10 @@ from ansible_collections.rdma.cluster.plugins.module_utils._pcie_plan import (
     DRIVER,
     FAST_GBPS,
     Withheld,
+    boot_wish,
     lockdown_of,
     mrrs_of,
     mrrs_setting,
-    pcie_wish,
     planned_acs,
     rate_gbps,
     redirecting_bridges,
@@ -50,7 +50,7 @@ def check_pcie_tuning(host: str, intent: Mapping[str, Any], facts: Facts) -> lis
     permits = {"acs_allowed": bool(allowed.get("pcie_acs_write")), "mrrs_allowed": bool(allowed.get("pcie_mrrs"))}
     load = facts.get("load")
     reasons = withheld(intent, facts, **permits, busy=busy_words(load) if load is not None else "")
-    wish = pcie_wish(intent, facts, **permits)
+    wish = boot_wish(intent, facts, **permits)
     return [
         *(_mrrs(port, intent, facts, reasons.get(MRRS_EFFECT)) for port in rail_ports(STAGE, host, intent["rails"], facts)),
         _acs(host, intent, facts, reasons.get(ACS_EFFECT)),

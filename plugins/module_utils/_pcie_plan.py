@@ -13,7 +13,10 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
+from ansible_collections.rdma.cluster.plugins.module_utils._files import differs
 from ansible_collections.rdma.cluster.plugins.module_utils._pcie_acs import AUTO, BARE_METAL, LEAVE, pcie_state, slot_of
+from ansible_collections.rdma.cluster.plugins.module_utils._pcie_tuning_runner import CONFIG
+from ansible_collections.rdma.cluster.plugins.module_utils._pcie_tuning_service import service_files
 from ansible_collections.rdma.cluster.plugins.module_utils._pcie_wish import ACS_EFFECT, EFFECTS, MRRS_EFFECT, Wish
 from ansible_collections.rdma.cluster.plugins.module_utils._rails import Facts, ResolvedRail, resolve
 from ansible_collections.rdma.cluster.plugins.module_utils._secure_boot import LOCKED_DOWN, lockdown_words
@@ -57,6 +60,26 @@ def pcie_wish(intent: Intent, facts: Facts, *, acs_allowed: bool, mrrs_allowed: 
         LEAVE if wish.acs == BARE_METAL and (locked or not acs_allowed) else wish.acs,
         wish.mrrs_nics if mrrs_made else None,
     )
+
+
+def boot_wish(intent: Intent, facts: Facts, *, acs_allowed: bool, mrrs_allowed: bool) -> Wish:
+    """The settings that the service has to apply at boot.
+
+    These are the settings that may be made. A permission that is withdrawn takes no setting out of the service that is there: these are
+    then the requested settings that its file has, or all of them if the file differs from every plan.
+    """
+    made = pcie_wish(intent, facts, acs_allowed=acs_allowed, mrrs_allowed=mrrs_allowed)
+    permits = ((True, True), (True, mrrs_allowed), (acs_allowed, True))
+    plans = [pcie_wish(intent, facts, acs_allowed=acs, mrrs_allowed=mrrs) for acs, mrrs in permits]
+    if not plans[0] or plans[0] == made or CONFIG not in (facts.get("files") or {}):
+        return made
+    return next((wish for wish in (*plans, made) if wish and not differs(service_files(wish)[0], facts)), plans[0])
+
+
+def kept_effects(boot: Wish, made: Wish) -> list[str]:
+    """The effects whose settings the service has although they are not allowed any more."""
+    mrrs = boot.mrrs_bytes is not None and made.mrrs_bytes is None
+    return [effect for effect, is_kept in ((MRRS_EFFECT, mrrs), (ACS_EFFECT, boot.acs != made.acs)) if is_kept]
 
 
 def withheld(intent: Intent, facts: Facts, *, acs_allowed: bool, mrrs_allowed: bool, busy: str = "") -> dict[str, Withheld]:

@@ -7,7 +7,8 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import asdict, dataclass, field
+from dataclasses import dataclass, field, replace
+from pathlib import Path
 from typing import Any
 
 from ansible_collections.rdma.cluster.plugins.module_utils import _pcie_tuning_runner
@@ -19,14 +20,22 @@ from ansible_collections.rdma.cluster.plugins.module_utils._boot_service import 
     run_service,
 )
 from ansible_collections.rdma.cluster.plugins.module_utils._command import Runner
-from ansible_collections.rdma.cluster.plugins.module_utils._errors import ApplyError
+from ansible_collections.rdma.cluster.plugins.module_utils._errors import ApplyError, ParseError
 from ansible_collections.rdma.cluster.plugins.module_utils._files import ManagedFile, setting_diff
 from ansible_collections.rdma.cluster.plugins.module_utils._host_program import host_program
-from ansible_collections.rdma.cluster.plugins.module_utils._load import busy_words, read_load
+from ansible_collections.rdma.cluster.plugins.module_utils._load import in_use_now
 from ansible_collections.rdma.cluster.plugins.module_utils._pci_port import ConfigPort
-from ansible_collections.rdma.cluster.plugins.module_utils._pcie_acs import AUTO
+from ansible_collections.rdma.cluster.plugins.module_utils._pcie_acs import AUTO, BARE_METAL, LEAVE
 from ansible_collections.rdma.cluster.plugins.module_utils._pcie_tuning import REFUSED, Survey, apply, survey
-from ansible_collections.rdma.cluster.plugins.module_utils._pcie_wish import EFFECTS, Setting, Wish, write_wish
+from ansible_collections.rdma.cluster.plugins.module_utils._pcie_wish import (
+    ACS_EFFECT,
+    EFFECTS,
+    MRRS_EFFECT,
+    Setting,
+    Wish,
+    parse_wish,
+    write_wish,
+)
 from ansible_collections.rdma.cluster.plugins.module_utils._secure_boot import LOCKED_DOWN, lockdown_words, read_lockdown
 from ansible_collections.rdma.cluster.plugins.module_utils._sysroot import SysRoot
 from ansible_collections.rdma.cluster.plugins.module_utils._systemd import UNITS
@@ -57,7 +66,7 @@ WantedBy=multi-user.target
 class PcieResult:
     """The settings before the module ran, and what it did (would do, in check mode).
 
-    withheld: effect → why its changes were not made; no setting was changed then.
+    withheld: effect → why its changes were not made.
     """
 
     service: ServiceChange
@@ -67,7 +76,7 @@ class PcieResult:
     @property
     def written(self) -> list[Setting]:
         """The settings that were changed, or would be in check mode."""
-        return [] if self.withheld else self.found.different
+        return [setting for setting in self.found.different if setting.effect not in self.withheld]
 
     @property
     def changed(self) -> bool:
@@ -90,33 +99,55 @@ class PcieResult:
         }
 
 
-def ensure_pcie(wish: Wish, *, sys: SysRoot, port: ConfigPort, runner: Runner, check_mode: bool) -> PcieResult:
+def ensure_pcie(wish: Wish, *, sys: SysRoot, port: ConfigPort, runner: Runner, check_mode: bool, kept: Sequence[str] = ()) -> PcieResult:
     """Apply the settings, now and at boot; a wish for nothing removes the service and leaves the settings as they are.
 
-    Nothing is written, and nothing installed, while a GPU process or a job is on the host. Where kernel lockdown forbids the writes, the
-    service is removed. The service is installed last: a unit that is known to fail is never enabled.
+    kept: the effects that are requested and not allowed any more. Their live settings stay, and the service keeps those that it has.
+    Nothing is written, and nothing installed, while a GPU process, a job or a user's queue pairs use the host. Where kernel
+    lockdown forbids the writes, the service is removed. The service is installed last: a unit that is known to fail is never enabled.
     Raises ApplyError with everything that failed.
     """
+    wish = _with_installed(wish, kept)
     found = survey(wish, sys, port)
     # The file has what auto was found to be: at boot, before the GPUs' driver is loaded, it could not be found out.
     lasting = Wish(wish.nics, wish.mrrs_bytes, found.acs if wish.acs == AUTO else wish.acs, wish.mrrs_nics)
     lockdown = read_lockdown(sys)
     if not lasting or (found.different and lockdown in LOCKED_DOWN):
         return _without_service(lasting, found, lockdown_words(lockdown) if lockdown in LOCKED_DOWN else "", runner, check_mode)
-    busy = busy_words(asdict(read_load(sys))) if found.different else ""
+    denied = [setting for setting in found.different if setting.effect in kept]
+    allowed = [setting for setting in found.settings if setting.effect not in {each.effect for each in denied}]
+    withheld = {effect: f"{changes}pcie_{effect}_allowed is false" for effect, changes in _withheld(denied, "").items()}
+    nothing = ServiceChange(UNIT, [], enabled=False, started=False)
+    changes = [setting for setting in allowed if setting.differs]
+    busy = in_use_now(sys, runner) if changes else ""
     if busy:
-        return PcieResult(ServiceChange(UNIT, [], enabled=False, started=False), found, _withheld(found.different, busy))
+        return PcieResult(nothing, found, {**withheld, **_withheld(changes, busy)})
     if not check_mode:
-        done = apply(found.settings, port)
+        done = apply(allowed, port)
         if done.refused and lockdown is None:
             return _without_service(lasting, found, REFUSED, runner, check_mode)
         found.problems += [*(f"{setting.address}: {REFUSED}" for setting in done.refused), *done.failures]
     if found.problems:
         raise ApplyError("; ".join(found.problems))
+    if denied:
+        return PcieResult(nothing, found, withheld)
     service = install_service(UNIT, service_files(lasting), runner=runner, check_mode=check_mode)
     if not check_mode:
         run_service(service, runner=runner, restart=bool(service.files))
     return PcieResult(service, found)
+
+
+def _with_installed(wish: Wish, kept: Sequence[str]) -> Wish:
+    """The wish, but of the kept effects only those that the installed file has: a boot gets no setting that is not allowed."""
+    try:
+        installed: Wish | None = parse_wish(Path(_pcie_tuning_runner.CONFIG).read_text(encoding="utf-8")) if kept else None
+    except (OSError, ParseError):
+        installed = None
+    if MRRS_EFFECT in kept and (installed is None or installed.mrrs_bytes is None):
+        wish = replace(wish, mrrs_bytes=None, mrrs_nics=None)
+    if ACS_EFFECT in kept and (installed is None or installed.acs != BARE_METAL):
+        wish = replace(wish, acs=LEAVE)
+    return wish
 
 
 def _without_service(wish: Wish, found: Survey, reason: str, runner: Runner, check_mode: bool) -> PcieResult:

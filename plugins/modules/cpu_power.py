@@ -81,7 +81,7 @@ def main() -> None:
             runner=SubprocessRunner(),
             look=lambda: read_cpu(SysRoot(), running=True),
             check_mode=module.check_mode,
-            refused=(refused := idle_refusal(SysRoot(), allowed=module.params["change_allowed"])),
+            refused=(refused := idle_refusal(SysRoot(), SubprocessRunner(), allowed=module.params["change_allowed"])),
         )
     except (ApplyError, CommandError, ParseError, OSError) as error:
         module.fail_json(msg=str(error))

@@ -20,7 +20,7 @@ description:
   - Installs C(rdma-pcie.service), which applies the same file with the same code at every boot, and fails where that fails. The service
     is installed only after the settings have been applied.
   - The settings are lost at a reset of the card too (C(mlxfwreset)); run the module again after one.
-  - While a GPU process or a job is on the host, a setting that differs is not written; RV(withheld) reports it.
+  - While a GPU process, a job or a user's queue pairs use the host, a setting that differs is not written; RV(withheld) reports it.
   - Kernel lockdown, which Secure Boot enables, forbids every such write. The settings are then left as they are, RV(withheld) reports
     them, and the service is removed. Where lockdown is enabled later, the service reports it in the journal and does not fail.
 author:
@@ -57,6 +57,14 @@ options:
     type: str
     choices: [auto, bare_metal, vm, datadirect, leave]
     default: leave
+  kept:
+    description:
+      - The effects that are requested and not allowed any more. The module writes none of their live settings. The service keeps those
+        of them that its file has, and gets no others.
+    type: list
+    elements: str
+    choices: [mrrs, acs_write]
+    default: []
 """
 
 EXAMPLES = r"""
@@ -123,7 +131,7 @@ from ansible_collections.rdma.cluster.plugins.module_utils._pci_control import M
 from ansible_collections.rdma.cluster.plugins.module_utils._pci_port import SysfsPort
 from ansible_collections.rdma.cluster.plugins.module_utils._pcie_acs import LEAVE, MODES
 from ansible_collections.rdma.cluster.plugins.module_utils._pcie_tuning_service import ensure_pcie
-from ansible_collections.rdma.cluster.plugins.module_utils._pcie_wish import make_wish
+from ansible_collections.rdma.cluster.plugins.module_utils._pcie_wish import EFFECTS, make_wish
 from ansible_collections.rdma.cluster.plugins.module_utils._sysroot import SysRoot
 
 
@@ -134,12 +142,15 @@ def main() -> None:
             "mrrs_nics": {"type": "list", "elements": "str"},
             "mrrs_bytes": {"type": "int", "choices": list(MRRS_BYTES)},
             "acs": {"type": "str", "choices": list(MODES), "default": LEAVE},
+            "kept": {"type": "list", "elements": "str", "choices": list(EFFECTS), "default": []},
         },
         supports_check_mode=True,
     )
     try:
-        wish = make_wish(**module.params)
-        result = ensure_pcie(wish, sys=SysRoot(), port=SysfsPort(), runner=SubprocessRunner(), check_mode=module.check_mode)
+        given = dict(module.params)
+        kept = given.pop("kept")
+        wish = make_wish(**given)
+        result = ensure_pcie(wish, sys=SysRoot(), port=SysfsPort(), runner=SubprocessRunner(), check_mode=module.check_mode, kept=kept)
     except (ApplyError, CommandError, ParseError, OSError) as error:
         module.fail_json(msg=str(error))
     module.exit_json(changed=result.changed, diff=result.diffs, **result.to_dict())

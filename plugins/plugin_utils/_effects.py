@@ -141,9 +141,11 @@ EFFECTS = (
         ("rdma.cluster.pcie_tuning",),
         ALLOWED,
         "pcie_mrrs_allowed",
-        IN_USE,
+        QUEUE_PAIRS,
     ),
-    Effect("pcie", "switches ACS redirection of bridges off", ("rdma.cluster.pcie_tuning",), ALLOWED, "pcie_acs_write_allowed", IN_USE),
+    Effect(
+        "pcie", "switches ACS redirection of bridges off", ("rdma.cluster.pcie_tuning",), ALLOWED, "pcie_acs_write_allowed", QUEUE_PAIRS
+    ),
     Effect(
         "subnet_manager",
         "installs opensm and starts it on a plane without a master, with the keys of `subnet_manager_keys`",

@@ -12,7 +12,14 @@ from typing import Any
 from ansible_collections.rdma.cluster.plugins.module_utils import _pcie_plan
 from ansible_collections.rdma.cluster.plugins.module_utils._files import files_differ
 from ansible_collections.rdma.cluster.plugins.module_utils._pcie_acs import BARE_METAL, DATADIRECT
-from ansible_collections.rdma.cluster.plugins.module_utils._pcie_plan import mrrs_changes, pcie_wish, redirecting_bridges, state_of
+from ansible_collections.rdma.cluster.plugins.module_utils._pcie_plan import (
+    boot_wish,
+    kept_effects,
+    mrrs_changes,
+    pcie_wish,
+    redirecting_bridges,
+    state_of,
+)
 from ansible_collections.rdma.cluster.plugins.module_utils._pcie_tuning_service import UNIT, service_files
 from ansible_collections.rdma.cluster.plugins.module_utils._pcie_wish import Wish
 
@@ -22,20 +29,27 @@ RUNS = {"active": True, "enabled": True}
 
 
 def pcie_settings(intent: Intent, facts: Facts, acs_allowed: bool = False, mrrs_allowed: bool = False) -> dict[str, Any]:
-    """The options of rdma.cluster.pcie_tuning: {"nics": PCI addresses, "mrrs_nics", "mrrs_bytes": size or None, "acs": mode}."""
-    wish = pcie_wish(intent, facts, acs_allowed=acs_allowed, mrrs_allowed=mrrs_allowed)
+    """The options of rdma.cluster.pcie_tuning: {"nics": PCI addresses, "mrrs_nics", "mrrs_bytes": size or None, "acs": mode}.
+
+    Where a permission is withdrawn, "kept" has its effects.
+    """
+    made = pcie_wish(intent, facts, acs_allowed=acs_allowed, mrrs_allowed=mrrs_allowed)
+    wish = boot_wish(intent, facts, acs_allowed=acs_allowed, mrrs_allowed=mrrs_allowed)
     some = None if wish.mrrs_nics is None else list(wish.mrrs_nics)
-    return {"nics": list(wish.nics), "mrrs_bytes": wish.mrrs_bytes, "acs": wish.acs, "mrrs_nics": some}
+    kept = kept_effects(wish, made)
+    options = {"nics": list(wish.nics), "mrrs_bytes": wish.mrrs_bytes, "acs": wish.acs, "mrrs_nics": some}
+    return {**options, "kept": kept} if kept else options
 
 
 def pcie_differs(intent: Intent, facts: Facts | None, acs_allowed: bool = False, mrrs_allowed: bool = False) -> bool:
     """True unless the facts prove that the service, MRRS and ACS are all as requested, as far as they may be changed."""
     if facts is None:
         return True
-    wish = pcie_wish(intent, facts, acs_allowed=acs_allowed, mrrs_allowed=mrrs_allowed)
+    wish = boot_wish(intent, facts, acs_allowed=acs_allowed, mrrs_allowed=mrrs_allowed)
     if files_differ(service_files(wish), facts):
         return True
-    return bool(wish) and ((facts.get("units") or {}).get(UNIT) != RUNS or _live_differs(wish, facts))
+    made = pcie_wish(intent, facts, acs_allowed=acs_allowed, mrrs_allowed=mrrs_allowed)
+    return bool(wish) and ((facts.get("units") or {}).get(UNIT) != RUNS or _live_differs(made, facts))
 
 
 def _live_differs(wish: Wish, facts: Facts) -> bool:

@@ -106,6 +106,18 @@ def test_a_guard_refuses_a_host_in_use(effect: Effect) -> None:
     assert any(REFUSALS.search(source) for source in sources(effect.role, effect.modules))
 
 
+def test_every_module_counts_queue_pairs_as_use() -> None:
+    """Jobs on CPUs have no GPU process. Without a runner queue pairs are not read."""
+    calls = {
+        f"{path.name}: {line.strip()}"
+        for path in sorted((COLLECTION / "plugins/modules").glob("*.py"))
+        for line in path.read_text().splitlines()
+        if re.search(r"\b(idle_refusal|refusal|in_use_now)\(", line)
+    }
+    assert len(calls) >= len({"cpu_power", "nic_rings", "roce_qos", "soft_links", "sysctl_settings"})
+    assert {call for call in calls if "unner" not in call} == set()
+
+
 @pytest.mark.parametrize("role", ROLES)
 def test_every_effect_that_a_role_reports_has_a_row(role: str) -> None:
     reported = {task["rdma.cluster.withheld"]["effect"] for task in tasks(role) if "rdma.cluster.withheld" in task}

@@ -112,7 +112,7 @@ FAULTS = [
     pytest.param(
         sysctl(boot="0", file="/etc/sysctl.d/zz.conf"),
         "live 1, after a boot 0 (/etc/sysctl.d/zz.conf)",
-        "1. On node1, remove net.ipv4.conf.all.arp_ignore from /etc/sysctl.d/zz.conf, then run the host stage; or allow that with -e sysctl_replace_",
+        "1. On node1, remove net.ipv4.conf.all.arp_ignore from /etc/sysctl.d/zz.conf, then run the host stage; or allow that",
         id="a later file of the administrator",
     ),
     pytest.param(

@@ -200,6 +200,12 @@ def test_the_next_boot(change: dict[str, Any], status: str, observed: str) -> No
     assert "`journalctl --unit rdma-pcie.service`" in found["PCIe"].remedy
 
 
+def test_a_service_whose_permission_is_withdrawn_is_good_while_the_intent_requests_it() -> None:
+    facts = converged(intent())
+    assert statuses(check(intent(allowed={}), facts)) == {"rail 0": "ok", "rail 1": "ok", "ACS": "ok", "PCIe": "ok"}
+    assert check(intent("leave", "leave", allowed={}), facts)["PCIe"].status == "error"
+
+
 def test_a_program_that_is_another_one() -> None:
     facts = converged(intent())
     facts["files"][PROGRAM]["sha256"] = "0"

@@ -10,6 +10,7 @@ import json
 import os
 import subprocess
 import sys
+from collections.abc import Sequence
 from pathlib import Path
 
 import pytest
@@ -40,10 +41,12 @@ class Host:
         self.root = pcie_host(folder / "host")
         self.files = folder / "files"
 
-    def ensure(self, *calls: Call, wish: Wish = WISH, port: ConfigPort | None = None, check_mode: bool = False) -> PcieResult:
+    def ensure(
+        self, *calls: Call, wish: Wish = WISH, port: ConfigPort | None = None, check_mode: bool = False, kept: Sequence[str] = ()
+    ) -> PcieResult:
         runner = FakeRunner(calls)
         port = port or SysfsPort(str(self.root))
-        result = ensure_pcie(wish, sys=SysRoot(str(self.root)), port=port, runner=runner, check_mode=check_mode)
+        result = ensure_pcie(wish, sys=SysRoot(str(self.root)), port=port, runner=runner, check_mode=check_mode, kept=kept)
         runner.assert_done()
         return result
 
@@ -218,6 +221,50 @@ def test_a_job_does_not_keep_the_service_from_a_host_that_has_the_settings(host:
     (host.files / UNIT).unlink()
     result = host.ensure(RUNNING, systemctl("daemon-reload"), systemctl("restart", UNIT))
     assert (result.withheld, [change.path for change in result.service.files]) == ({}, [str(host.files / UNIT)])
+
+
+def test_nothing_is_written_while_a_job_without_gpus_holds_queue_pairs(host: Host) -> None:
+    device = host.root / "sys/class/infiniband/mlx5_0/node_type"
+    device.parent.mkdir(parents=True, exist_ok=True)
+    device.write_text("1: CA\n")
+    qp = {"ifname": "mlx5_0", "port": 1, "lqpn": 17, "type": "RC", "state": "RTS", "pid": 4711, "comm": "mpi_job"}
+    before = config_of(host.root, NIC)
+    result = host.ensure((["rdma", "-j", "resource", "show", "qp"], 0, json.dumps([qp]), ""))
+    assert result.withheld["mrrs"].endswith("; 1 queue pair of mpi_job (pid 4711) on mlx5_0/1")
+    assert (config_of(host.root, NIC), host.files.exists()) == (before, False)
+
+
+@pytest.mark.parametrize("kept", [["mrrs"], ["acs_write"], ["mrrs", "acs_write"]])
+def test_a_permission_that_is_withdrawn_leaves_the_service_of_settings_that_are_there(host: Host, kept: list[str]) -> None:
+    host.ensure(NEW, systemctl("enable", UNIT), systemctl("restart", UNIT))
+    again = host.ensure(RUNNING, kept=kept, wish=Wish((NIC,), 4096, "bare_metal"))
+    assert (again.changed, again.withheld) == (False, {})
+
+
+def test_what_is_not_allowed_any_more_is_not_written_again_and_the_service_stays(host: Host) -> None:
+    """What is still allowed is written."""
+    wish = Wish((NIC,), 4096, "bare_metal")
+    host.ensure(NEW, systemctl("enable", UNIT), systemctl("restart", UNIT), wish=wish)
+    files = {path.name: path.read_text(errors="replace") for path in host.files.iterdir()}
+    pcie_host(host.root)
+    before = config_of(host.root, NIC)
+    result = host.ensure(wish=wish, kept=["mrrs"])
+    assert list(result.withheld) == ["mrrs"]
+    assert result.withheld["mrrs"].endswith("; pcie_mrrs_allowed is false")
+    assert {each.effect for each in result.written} == {"acs_write"}
+    assert config_of(host.root, NIC) == before
+    assert host.ensure(wish=wish, kept=["mrrs"]).written == []
+    assert {path.name: path.read_text(errors="replace") for path in host.files.iterdir()} == files
+
+
+def test_a_service_gets_no_setting_that_was_never_allowed(host: Host) -> None:
+    """Its value is there by chance."""
+    both = Wish((NIC,), 4096, "bare_metal")
+    host.ensure(NEW, systemctl("enable", UNIT), systemctl("restart", UNIT), wish=Wish((NIC,), None, "bare_metal"))
+    for address in (NIC, SECOND):
+        SysfsPort(str(host.root)).write_word(address, 0x68, CONTROL & 0x8FFF | 5 << 12)
+    assert not host.ensure(RUNNING, wish=both, kept=["mrrs"]).changed
+    assert parse_wish((host.files / "pcie.json").read_text()).mrrs_bytes is None
 
 
 def test_lockdown_that_is_enabled_later_does_not_fail_the_boot(host: Host) -> None:

@@ -148,6 +148,31 @@ def test_what_is_withheld_until_it_is_allowed() -> None:
     assert pcie_differs(intent(), host(guarded=True, sibling_bytes=512)) is False
 
 
+@pytest.mark.parametrize(("permits", "kept"), [((False, False), ["mrrs", "acs_write"]), ((True, False), ["mrrs"])])
+def test_a_permission_that_is_withdrawn_keeps_the_service(permits: tuple[bool, bool], kept: list[str]) -> None:
+    """It is removed where nothing is requested any more."""
+    facts, wish = converged(intent()), intent()
+    assert pcie_settings(wish, facts, *permits) == {**pcie_settings(wish, facts, True, True), "kept": kept}
+    assert pcie_differs(wish, facts, *permits) is False
+    drifted = {**converged(wish, sibling_bytes=512)}
+    assert pcie_differs(wish, drifted, *permits) is False
+    assert pcie_withheld(wish, drifted, *permits)["mrrs"] == f"{SMALL}; pcie_mrrs_allowed is false"
+    assert pcie_settings(intent(2048), facts, *permits)["mrrs_bytes"] == 2048
+    nothing = intent("leave", "leave")
+    assert "kept" not in pcie_settings(nothing, facts, *permits)
+    assert pcie_differs(nothing, facts, *permits) is True
+
+
+def test_a_setting_that_was_never_allowed_is_not_kept() -> None:
+    wish = intent()
+    only_acs = host()
+    only_acs["files"] = on_host(service_files(make_wish(**pcie_settings(wish, only_acs, True, False))))
+    only_acs["units"] = {UNIT: {"active": True, "enabled": True}}
+    assert pcie_settings(wish, only_acs, True, False)["mrrs_bytes"] is None
+    assert pcie_settings(wish, only_acs) == {**pcie_settings(wish, only_acs, True), "kept": ["acs_write"]}
+    assert pcie_differs(wish, only_acs) is False
+
+
 @pytest.mark.parametrize("state", ["integrity", "confidentiality"])
 def test_lockdown_withholds_what_is_allowed(state: str) -> None:
     facts = {**host(guarded=True, sibling_bytes=512), "stack": {"lockdown": state}}
