@@ -12,7 +12,7 @@ from __future__ import annotations
 import json
 import time
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from ansible_collections.rdma.cluster.plugins.module_utils import _cpu_runner
 from ansible_collections.rdma.cluster.plugins.module_utils._boot_service import (
@@ -72,7 +72,7 @@ class CpuWish:
 class CpuResult:
     """What was done, or would be in check mode; live: (what, seen, wished); profile: tuned's file; taken: the profile that tuned takes.
 
-    withheld: what was left as it is, because the host is in use; nothing at all was done then.
+    withheld: what was left as it is, because the host is in use; nothing at all was done then. Check mode has the differences as well.
     """
 
     service: ServiceChange
@@ -154,10 +154,11 @@ def ensure_cpu(wish: CpuWish, *, runner: Runner, look: Callable[[], Cpu], check_
     """
     seen = look()
     taken, live = _profile_to_take(wish, seen), cpu_differences(wish, seen)
-    if refused and not check_mode:
+    if refused:
         planned = ensure_cpu(wish, runner=runner, look=lambda: seen, check_mode=True)
+        withheld = planned.effects if planned.changed else ()
         nothing = ServiceChange(UNIT, [], enabled=False, started=False)
-        return CpuResult(nothing, [], None, [], planned.effects) if planned.changed else planned
+        return replace(planned, withheld=withheld) if check_mode else CpuResult(nothing, [], None, [], withheld)
     if taken is not None and wish.is_empty and not check_mode:
         # While its file is still there.
         _take(taken, runner)

@@ -75,13 +75,14 @@ def ensure_soft_links(links: Sequence[dict[str, Any]], *, runner: Runner, check_
         return SoftLinksResult(remove_service(UNIT, [file.path for file in files], runner=runner, check_mode=check_mode), [])
     wrong = [link["name"] for link in links if not _soft_link_runner.is_right(link)]
     moved = tuple(name for name in wrong if _soft_link_runner.parent_of(name) is not None)
-    if moved and refused and not check_mode:
-        return SoftLinksResult(ServiceChange(UNIT, [], enabled=False, started=False), [], moved)
+    withheld = moved if refused else ()
+    if withheld and not check_mode:
+        return SoftLinksResult(ServiceChange(UNIT, [], enabled=False, started=False), [], withheld)
     service = install_service(UNIT, files, runner=runner, check_mode=check_mode)
     if not check_mode:
         run_service(service, runner=runner, restart=bool(wrong))
         _read_back(links)
-    return SoftLinksResult(service, wrong)
+    return SoftLinksResult(service, wrong, withheld)
 
 
 def service_files(links: Sequence[dict[str, Any]]) -> list[ManagedFile]:

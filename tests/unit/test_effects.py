@@ -106,6 +106,21 @@ def test_a_guard_refuses_a_host_in_use(effect: Effect) -> None:
     assert any(REFUSALS.search(source) for source in sources(effect.role, effect.modules))
 
 
+@pytest.mark.parametrize("role", ROLES)
+def test_a_role_that_asks_facts_whether_the_host_is_in_use_reads_them_right_before(role: str) -> None:
+    for path in sorted((COLLECTION / "roles" / role / "tasks").glob("*.yml")):
+        found = list(_tasks(yaml.safe_load(path.read_text()) or []))
+        asks = [number for number, task in enumerate(found) if "rdma.cluster.in_use" in str(task)]
+        fresh = {"max_age_seconds": 0}
+        assert not asks or any(task.get("rdma.cluster.observe") == fresh and "when" not in task for task in found[: asks[0]]), path
+
+
+@pytest.mark.parametrize("role", ROLES)
+def test_check_mode_reports_what_would_be_withheld(role: str) -> None:
+    reports = [task for task in tasks(role) if "rdma.cluster.withheld" in task]
+    assert [task["name"] for task in reports if "check_mode" in str(task.get("when", ""))] == []
+
+
 def test_every_module_counts_queue_pairs_as_use() -> None:
     """Jobs on CPUs have no GPU process. Without a runner queue pairs are not read."""
     calls = {

@@ -106,6 +106,9 @@ def test_a_device_on_another_nic_stays_while_the_host_is_in_use(
     monkeypatch.setattr(_soft_link_runner, "parent_of", lambda name: "ens9")
     result = ensure_soft_links([LINK], runner=FakeRunner([]), check_mode=False, refused="job process 812 (slurmstepd)")
     assert (result.changed, result.withheld, list(paths.iterdir())) == (False, ("rxe_rail0",), [])
+    state["right"] = [False]
+    shown = ensure_soft_links([LINK], runner=FakeRunner([NEW]), check_mode=True, refused="job process 812 (slurmstepd)")
+    assert (shown.changed, shown.created, shown.withheld, list(paths.iterdir())) == (True, ["rxe_rail0"], ("rxe_rail0",), [])
     # A missing device interrupts nobody, so it is created on a host in use as well.
     monkeypatch.setattr(_soft_link_runner, "parent_of", lambda name: None)
     state["right"] = [False, True]
