@@ -52,7 +52,7 @@ def with_users(finding: Finding, rail: ResolvedRail, facts: Facts) -> Finding:
 
 
 def _mtu_words(rail: ResolvedRail) -> str:
-    return f"{rail.rail['mtu_bytes']} bytes"
+    return "any: the intent has no mtu_bytes" if rail.rail["mtu_bytes"] is None else f"{rail.rail['mtu_bytes']} bytes"
 
 
 def _look(host: str) -> str:
@@ -63,6 +63,9 @@ def _mtu(host: str, rail: ResolvedRail, mtu_bytes: int | None) -> Finding:
     if mtu_bytes is None:
         remedy = f"Run `cat /sys/class/net/{rail.netdev}/mtu` on {host}."
         return Finding(STAGE, "network.mtu", host, rail.subject, UNKNOWN, "the MTU was not read", _mtu_words(rail), remedy)
+    if rail.rail["mtu_bytes"] is None:
+        words = f"{mtu_bytes} bytes: the interface keeps its MTU, and alike.mtu compares it with other hosts"
+        return Finding(STAGE, "network.mtu", host, rail.subject, NOT_APPLICABLE, words, _mtu_words(rail))
     good = mtu_bytes == rail.rail["mtu_bytes"]
     remedy = f"See what else manages {rail.netdev} on {host} (`networkctl status {rail.netdev}`)."
     if rail.rail["link_layer"] == "infiniband" and mtu_bytes is not None and mtu_bytes < rail.rail["mtu_bytes"]:
@@ -153,4 +156,8 @@ def _raise_mtu(host: str, rail: ResolvedRail) -> str:
     least = RDMA_MTUS_BYTES[0] + ROCE_HEADERS_BYTES
     words = f"Set mtu_bytes of {rail.name} to 9000 ({least} at least) on all hosts, and what the switches carry to more (9216)"
     planned = rail.rail["mtu_bytes"]
-    return f"{words}." if planned < least else f"{words}; {planned} is planned already on {host}, network.mtu says why it is not there."
+    return (
+        f"{words}."
+        if planned is None or planned < least
+        else f"{words}; {planned} is planned already on {host}, network.mtu says why it is not there."
+    )

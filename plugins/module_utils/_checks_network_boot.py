@@ -26,7 +26,12 @@ def check_boot(host: str, rails: Sequence[Rail], facts: Facts) -> list[Finding]:
 
 def _boot(host: str, rail: ResolvedRail, facts: Facts) -> Finding:
     address = rail.rail["address"]
-    expected = f"{path_of(rail.name)}: MTU {rail.rail['mtu_bytes']} bytes, {f'address {address}' if address else 'no address'}"
+    planned = rail.rail["mtu_bytes"]
+    if address is None and planned is None and not rail.rail.get("ipoib"):
+        why = "neither address nor MTU is planned: systemd-networkd has no file of ours for it"
+        return Finding(STAGE, "network.boot", host, rail.subject, NOT_APPLICABLE, why, "no file")
+    mtu = "any MTU" if planned is None else f"MTU {planned} bytes"
+    expected = f"{path_of(rail.name)}: {mtu}, {f'address {address}' if address else 'no address'}"
     verdict = _not_known(host, rail, facts) or _not_ours(host, rail, facts) or _faults(host, rail, facts) or _loaded(host, rail, facts)
     return Finding(STAGE, "network.boot", host, rail.subject, verdict[0], verdict[1], expected, verdict[2])
 
@@ -76,9 +81,10 @@ def _faults(host: str, rail: ResolvedRail, facts: Facts) -> Verdict | None:
     mtu, missing = boot["mtu"], []
     wrong = [{"value": f"Address={each['value']}", "where": each["where"]} for each in boot["addresses"] if each["value"] != address]
     wrong += boot["others"]
-    if mtu is None:
+    planned = rail.rail["mtu_bytes"]
+    if mtu is None and planned is not None:
         missing.append(f"{own} has no MTUBytes=")
-    elif mtu["value"] != str(rail.rail["mtu_bytes"]):
+    elif mtu is not None and planned is not None and mtu["value"] != str(planned):
         wrong.insert(0, {"value": f"MTUBytes={mtu['value']}", "where": mtu["where"]})
     if address is not None and address not in [each["value"] for each in boot["addresses"]]:
         missing.append(f"{own} with its drop-ins has no Address={address}")

@@ -71,6 +71,8 @@ _NETWORK_FILE = re.compile(r"^[ \t]*Network File: (/\S+)", re.MULTILINE)
 class NetworkRail:
     """A rail as the network manager sees it. nic: {"pci"} or {"mac"}; address: "192.168.100.1/24"; ipoib: where more is said of it.
 
+    mtu_bytes: None keeps the interface's MTU. Without address, MTU and ipoib nothing is configured, and the rail has no file.
+
     device, port: its RDMA port, by which its users are found; None for a rail without one.
     """
 
@@ -78,10 +80,15 @@ class NetworkRail:
     nic: dict[str, str]
     netdev: str
     address: str | None
-    mtu_bytes: int
+    mtu_bytes: int | None
     ipoib: Ipoib | None = None
     device: str | None = None
     port: int | None = None
+
+    @property
+    def is_configured(self) -> bool:
+        """Whether anything of its interface is planned."""
+        return self.address is not None or self.mtu_bytes is not None or self.ipoib is not None
 
 
 @dataclass(frozen=True)
@@ -148,7 +155,7 @@ def render(rail: NetworkRail) -> str:
         _match(rail.nic),
         "",
         "[Link]",
-        f"MTUBytes={rail.mtu_bytes}",
+        *([f"MTUBytes={rail.mtu_bytes}"] if rail.mtu_bytes is not None else []),
         "RequiredForOnline=no",
         "",
         "[Network]",
@@ -168,16 +175,16 @@ def path_of(rail: str) -> str:
 
 
 def files(rails: Sequence[NetworkRail], present: Sequence[str], planned: Sequence[str]) -> list[ManagedFile]:
-    """The files of these rails; of those present under our prefix, the ones of no planned rail shall go.
+    """The files of these rails; of those present under our prefix, the ones of no planned rail, or of one without settings, shall go.
 
     planned: the names of all rails, those included whose NIC is not there now.
     """
-    wanted = [ManagedFile(path_of(rail.name), render(rail)) for rail in rails]
+    wanted = [ManagedFile(path_of(rail.name), render(rail)) for rail in rails if rail.is_configured]
     children = [
         ManagedFile(f"{FOLDER}/{PREFIX}{name}", text) for rail in rails if rail.ipoib for name, text in child_files(rail.name, rail.ipoib)
     ]
-    kept = {path_of(name) for name in planned} | {child.path for child in children}
     absent = [name for name in planned if name not in [rail.name for rail in rails]]
+    kept = {path_of(name) for name in absent} | {file.path for file in (*wanted, *children)}
     gone = [path for path in sorted(present) if path not in kept and not is_child_of(path[len(f"{FOLDER}/{PREFIX}") :], absent)]
     return [*wanted, *children, *(ManagedFile(path, None) for path in gone)]
 
@@ -222,18 +229,18 @@ class _Change:
         changes = ensure_files(wanted, check_mode=check_mode)
         pending = Path(PENDING).exists()
         state = unit_state(self.runner, SERVICE)
-        serve = state != UnitState(active=True, enabled=True)
+        serve = state != UnitState(active=True, enabled=True) and needs_service(self.rails)
         foreign = self._foreign(state)
         put_off = bool(foreign) or any(
             [
-                self._puts_off(changes, pending=pending, starts=not state.active),
+                self._puts_off(changes, pending=pending, starts=serve and not state.active),
                 bool(changes or pending) and state.active and self._applies_others(),
             ]
         )
         allowed = {name: [step for step in each if name not in held or not step.harm] for name, each in todo.items()}
         shown = todo if check_mode else allowed
         live = {rail.netdev: [(step.was, step.planned) for step in shown[rail.name]] for rail in self.rails if shown[rail.name]}
-        reloads = bool(changes or pending) and not put_off
+        reloads = bool(changes or pending) and not put_off and (serve or state.active)
         if not check_mode:
             if serve and not foreign:
                 _serve(self.runner, state, start=not put_off)
@@ -331,7 +338,7 @@ class _Change:
 
     def _foreign(self, state: UnitState) -> dict[str, str]:
         """The interfaces that are no rails, and that systemd-networkd would take over if it were enabled: name → file."""
-        if self.allowed or (state.active and state.enabled):
+        if self.allowed or (state.active and state.enabled) or not needs_service(self.rails):
             return {}
         found = applied_files(self.sys, {rail.netdev for rail in self.rails})
         verb = "start of systemd-networkd, at boot as well"
@@ -417,11 +424,16 @@ def _failed(rail: NetworkRail, todo: Sequence[Step], runner: Runner) -> str:
 def live_differences(rail: NetworkRail, mtu_bytes: int | None, ipv4: Sequence[str]) -> list[tuple[str, str]]:
     """What differs on a live interface, (seen, planned) in words. ipv4: its addresses, "192.168.100.1/24"."""
     found = []
-    if mtu_bytes != rail.mtu_bytes:
+    if rail.mtu_bytes is not None and mtu_bytes != rail.mtu_bytes:
         found.append((f"MTU {mtu_bytes} bytes", f"MTU {rail.mtu_bytes} bytes"))
     if rail.address and rail.address not in ipv4:
         found.append((f"address {', '.join(ipv4) or 'none'}", f"address {rail.address}"))
     return found
+
+
+def needs_service(rails: Sequence[NetworkRail]) -> bool:
+    """Whether systemd-networkd has to run: not where rails have no settings, because it has no file of theirs."""
+    return not rails or any(rail.is_configured for rail in rails)
 
 
 def _paths(rail: NetworkRail) -> list[str]:

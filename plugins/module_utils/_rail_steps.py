@@ -21,10 +21,13 @@ RECONFIGURES = "drops the interface's addresses and GIDs and adds them again"
 
 @dataclass(frozen=True)
 class Target:
-    """What an interface must have. keep: further addresses that are not ours and stay; former: addresses that our file gave it before."""
+    """What an interface must have.
+
+    mtu_bytes: None keeps its MTU; keep: further addresses that are not ours and stay; former: addresses that our file gave it before.
+    """
 
     netdev: str
-    mtu_bytes: int
+    mtu_bytes: int | None
     address: str | None
     keep: tuple[str, ...] = ()
     former: frozenset[str] = frozenset()
@@ -73,7 +76,7 @@ def steps(target: Target, mtu_bytes: int | None, ipv4: Sequence[str]) -> list[St
     seen = ", ".join(ipv4) or "none"
     found: list[Step] = []
     argv: tuple[str, ...]
-    if mtu_bytes != target.mtu_bytes:
+    if target.mtu_bytes is not None and mtu_bytes != target.mtu_bytes:
         argv = ("ip", "link", "set", "dev", target.netdev, "mtu", str(target.mtu_bytes))
         found.append(Step(target.netdev, f"MTU {mtu_bytes} bytes", f"MTU {target.mtu_bytes} bytes", argv, MTU_CHANGES))
     found += [_remove(target, text, f"address {target.address}") for text in twins]

@@ -11,7 +11,8 @@ version_added: 0.1.0
 short_description: Give rails their address and MTU, now and at boot
 description:
   - Changes only what differs on a live interface, with C(ip), and reads the result back. A missing address is added beside the others.
-  - Writes one file a rail for the network manager of the host, which configures the rail at boot.
+  - Writes one file a rail for the network manager of the host, which configures the rail at boot. A rail without address, MTU and
+    O(rails[].ipoib) has no file.
   - A change that harms a running job is withheld while the rail is in use, and returned in RV(withheld). Such a change removes an
     address, changes an MTU, or makes the network manager load a file, start, or reconfigure the interface. A rail is in use while a
     process or a module of the kernel holds queue pairs on its port, or while the host has a GPU process or a job. The module reads
@@ -63,9 +64,8 @@ options:
         description: IPv4 address with prefix length, V(192.168.100.1/24).
         type: str
       mtu_bytes:
-        description: MTU of the interface in bytes.
+        description: MTU of the interface in bytes. Without it, the interface keeps its MTU.
         type: int
-        required: true
       ipoib:
         description: IP over InfiniBand, where it is more than an address on the default partition.
         type: dict
@@ -188,7 +188,7 @@ RAIL_SPEC = {
     "device": {"type": "str"},
     "port": {"type": "int"},
     "address": {"type": "str"},
-    "mtu_bytes": {"type": "int", "required": True},
+    "mtu_bytes": {"type": "int"},
     "ipoib": {
         "type": "dict",
         "options": {

@@ -317,6 +317,12 @@ CHECKS: dict[str, Check] = {
         "the intent",
         "`default_membership: limited`, or 0x7fff limited in `rdma_partitions`",
     ),
+    "alike.mtu": Check(
+        "network",
+        "the MTU of each rail whose intent has no `mtu_bytes`, on like hosts; in a mesh at both ends of the cable",
+        "`/sys/class/net/IF/mtu`",
+        "set `mtu_bytes` of the rail on all hosts",
+    ),
     "alike.rate": Check(
         "link",
         "rate and width of each rail that is up, on like hosts, where `link.rate` does not judge it already",

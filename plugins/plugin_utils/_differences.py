@@ -110,7 +110,8 @@ def network_differs(intent: Intent, facts: Facts) -> bool:
     planned = [rail["name"] for rail in intent["rails"]]
     if _networkd.PENDING in (facts["files"] or ()):
         return True
-    if files_differ(_networkd.files(rails, present, planned), facts) or (facts["units"] or {}).get(_networkd.SERVICE) != RUNS:
+    serves = _networkd.needs_service(rails) and (facts["units"] or {}).get(_networkd.SERVICE) != RUNS
+    if files_differ(_networkd.files(rails, present, planned), facts) or serves:
         return True
     seen = facts["netdevs"]
     return any(_networkd.live_differences(rail, seen[rail.netdev]["mtu_bytes"], seen[rail.netdev].get("ipv4") or ()) for rail in rails)

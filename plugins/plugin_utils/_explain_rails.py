@@ -107,7 +107,7 @@ def _lanes(port: Facts, rate_gbps: float) -> str:
 def _mtu(port: RailPort) -> Item:
     mtu, planned, rdma = port.netdev.get("mtu_bytes"), port.rail.rail["mtu_bytes"], port.port.get("active_mtu_bytes")
     words = [] if port.rail.netdev is None else [f"{mtu} bytes" if mtu else NOT_READ]
-    differs = bool(mtu) and mtu != planned
+    differs = bool(mtu) and planned is not None and mtu != planned
     if differs:
         words.append(f"planned {planned}")
     words.append(f"RDMA {rdma} bytes" if rdma else "RDMA not read")

@@ -217,6 +217,11 @@ COMPARISONS: dict[str, tuple[Alike, ...]] = {
     ),
     "network": (
         Alike(
+            "alike.mtu", "MTU", _fleet_claims.mtu,
+            "Set mtu_bytes of this rail in rdma_rails on all hosts, then run the network stage while {host} is idle.",
+            "network.mtu judges the MTU by the plan, or no MTU was read", severity=ERROR,
+        ),
+        Alike(
             "alike.gid_index", "GID index", _fleet_claims.gid_index,
             "One number in a configuration (NCCL_IB_GID_INDEX, `-x`) means another GID on {host}: leave it out, or see which addresses "
             "came and went there (`rdma link`, `show_gids`).",

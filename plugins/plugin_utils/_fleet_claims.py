@@ -157,6 +157,15 @@ def pcie(host: Host) -> Iterator[Said]:
             yield host.place(rail), rail.subject, f"{pci['speed_gtps']:g} GT/s x{pci['width']}"
 
 
+def mtu(host: Host) -> Iterator[Said]:
+    """Of rails whose interface keeps its MTU; network.mtu judges the others by the plan. The ends of a cable are compared in a mesh."""
+    mesh = host.intent["fabric"]["topology"] == "mesh"
+    for rail in host.rails:
+        mtu_bytes = ((host.facts.get("netdevs") or {}).get(rail.netdev) or {}).get("mtu_bytes")
+        if rail.rail["mtu_bytes"] is None and mtu_bytes is not None:
+            yield rail.name if mesh else host.place(rail), rail.subject, f"{mtu_bytes} bytes"
+
+
 def gid_index(host: Host) -> Iterator[Said]:
     for rail in host.rails:
         if rail.rail["link_layer"] == "roce" and rail.rail["address"]:

@@ -17,7 +17,6 @@ from typing import Any
 
 from ansible_collections.rdma.cluster.plugins.module_utils._checks_network import ROCE_HEADERS_BYTES, rdma_mtu_bytes
 from ansible_collections.rdma.cluster.plugins.module_utils._findings import ERROR, Finding
-from ansible_collections.rdma.cluster.plugins.module_utils._ipoib import CONNECTED_MTU_BYTES
 from ansible_collections.rdma.cluster.plugins.module_utils._near import SHOWN, hint
 from ansible_collections.rdma.cluster.plugins.plugin_utils._catalogue import CHECKS
 from ansible_collections.rdma.cluster.plugins.plugin_utils._intent_keys import Form, Key
@@ -38,7 +37,6 @@ RULED = (
     "rdma_collectives",
 )  # fmt: skip
 TYPE_WORDS = {str: "a string", int: "an integer", float: "a number", bool: "true or false", dict: "a dictionary", list: "a list"}
-IPOIB_MTU_BYTES = 2044
 #: The texts that `-e name=value` makes of a truth value, as Ansible reads them.
 TRUTHS = {"true": True, "yes": True, "on": True, "1": True, "false": False, "no": False, "off": False, "0": False}
 
@@ -94,21 +92,11 @@ def normalise(variables: Mapping[str, Any]) -> dict[str, Any]:
     reader.top_level(variables)
     reader.run(variables)
     result = {name.removeprefix("rdma_"): reader.value(name, variables, name, section.key) for name, section in SECTIONS.items()}
-    _set_ipoib_mtu(result["rails"], variables)
     rules = _Rules(result, variables, reader.problems)
     rules.check()
     if reader.problems:
         raise IntentError(reader.problems)
     return result
-
-
-def _set_ipoib_mtu(rails: Any, variables: Mapping[str, Any]) -> None:
-    """The default of mtu_bytes is Ethernet's; IPoIB in datagram mode carries 2044 on any fabric."""
-    given = variables.get("rdma_rails")
-    for index, rail in enumerate(rails if isinstance(rails, list) else ()):
-        if isinstance(rail, dict) and rail.get("link_layer") == "infiniband" and given and given[index].get("mtu_bytes") is None:
-            connected = isinstance(rail["ipoib"], dict) and rail["ipoib"].get("mode") == "connected"
-            rail["mtu_bytes"] = CONNECTED_MTU_BYTES if connected else IPOIB_MTU_BYTES
 
 
 def findings(host: str, problems: Iterable[IntentProblem], stage: str = "preflight") -> list[Finding]:
@@ -414,6 +402,9 @@ class _Rules:
     def carried(self, mtu_bytes: int) -> None:
         """An RDMA MTU that the interface of a RoCE rail cannot carry (B2); Soft-RoCE has headers of its own."""
         for rail in self.intent["rails"]:
+            if rail["mtu_bytes"] is None:
+                # The interface keeps its MTU: network.rdma_mtu judges that.
+                continue
             most = rdma_mtu_bytes(rail["mtu_bytes"])
             if rail["link_layer"] == "roce" and not rail["soft"] and (most is None or most < mtu_bytes):
                 message = f"is {mtu_bytes}, and {rail['name']} has an MTU of {rail['mtu_bytes']}, which carries {most or 'no RoCE'}"

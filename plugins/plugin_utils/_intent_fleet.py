@@ -327,6 +327,9 @@ def _no_nic(host: str, rail: ResolvedRail, facts: Mapping[str, Any]) -> Finding:
 
 def _mtu(host: str, rail: ResolvedRail, facts: Mapping[str, Any]) -> Finding | None:
     """A planned MTU that the NIC cannot have, or of which that is not known; None where it can."""
+    if rail.rail["mtu_bytes"] is None:
+        words = "the intent has no mtu_bytes: the interface keeps its MTU"
+        return Finding(STAGE, "intent.mtu", host, rail.subject, NOT_APPLICABLE, words, "any MTU")
     if rail.netdev is None:
         if rail.device is not None:
             return None

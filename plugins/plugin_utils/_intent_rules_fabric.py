@@ -209,7 +209,7 @@ def _ipoib(rail: Mapping[str, Any], partitions: Mapping[str, Mapping[str, Any]])
     ipoib = rail["ipoib"] or {"mode": "datagram", "children": {}}
     datagram = ipoib["mode"] == "datagram"
     most = LARGEST_DATAGRAM_BYTES if datagram else CONNECTED_MTU_BYTES
-    if rail["mtu_bytes"] > most:
+    if rail["mtu_bytes"] is not None and rail["mtu_bytes"] > most:
         why = " (an MTU of 4096 less 4 for its header)" if datagram else ""
         yield "mtu_bytes", f"is {rail['mtu_bytes']}, but IP over InfiniBand carries {most} in {ipoib['mode']} mode{why}", f"{most} at most"
     for name, child in ipoib["children"].items():

@@ -83,7 +83,7 @@ def expand(ports: str) -> list[str]:
 
 def rail_problems(intent: Mapping[str, Any]) -> Iterator[Problem]:
     """Switches whose ports carry less than a RoCE rail sends, by paths below rdma_roce."""
-    sizes = {rail["mtu_bytes"]: rail["name"] for rail in reversed(intent["rails"]) if rail["link_layer"] == "roce"}
+    sizes = {rail["mtu_bytes"]: rail["name"] for rail in reversed(intent["rails"]) if rail["link_layer"] == "roce" and rail["mtu_bytes"]}
     largest = max(sizes, default=0)
     for name, switch in intent["roce"]["switches"].items():
         if switch["mtu_bytes"] < largest:

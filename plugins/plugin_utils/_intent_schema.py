@@ -55,10 +55,10 @@ RAIL = keys(
     address=text("IPv4 address with prefix length; RoCE needs one, InfiniBand has one where it carries IP.", ADDRESS),
     # 1280 is IPv6's minimum; below it an interface is of no use to anything. 65535 is the largest that IPv4 can say.
     mtu_bytes=integer(
-        "MTU of the interface. RoCE reaches its largest MTU of 4096 from 4192 on; InfiniBand's default is 2044, its most 4092 (IPoIB).",
+        "MTU of the interface, live and at boot. Without it, the interface keeps its MTU. RoCE reaches its largest MTU of 4096 from 4192 "
+        "on; IP over InfiniBand carries at most 4092.",
         1280,
         65535,
-        default=9000,
     ),
     soft=flag("Put a Soft-RoCE device on this NIC.", False),
     ipoib=IPOIB,

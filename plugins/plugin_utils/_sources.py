@@ -312,6 +312,7 @@ SOURCES: dict[str, tuple[Source, ...]] = {
         _UNITS,
     ),
     "network.duplicate": (_ADDRESSES,),
+    "alike.mtu": (file(f"{_NET}/mtu"),),
     "alike.gid_index": (_GIDS, _GID_TYPES),
     "qos.backend": (replace(_MLNX_QOS, absent_means=_NO_TOOL), replace(_DCB_PFC, absent_means=_NO_TOOL)),
     "qos.dcbx": (_MLNX_QOS, command("dcb", "-N", "-j", "dcbx")),

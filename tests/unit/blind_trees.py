@@ -123,7 +123,7 @@ def _roce(root: Path) -> Host:
         ("ethtool", "-m"): OPTIC,
     }
     variables = {
-        **_common("roce"),
+        **_common("roce", mtu_bytes=9000),
         "rdma_roce": {"cable_length_m": 7, "dcqcn": {"rpg_ai_rate": 5}},
         "rdma_driver": {
             "stack": "mlnx_ofed", "version": "24.10-1.1.4.0", "source": {"host_file": "/root/ofed.tgz"}, "checksum": f"sha256:{64 * '0'}",
@@ -208,10 +208,11 @@ def _write(root: Path, file: ManagedFile) -> None:
     path.chmod(file.mode)
 
 
-def _common(link_layer: str, nccl: str = "2.30.7") -> dict[str, Any]:
+def _common(link_layer: str, nccl: str = "2.30.7", mtu_bytes: int | None = None) -> dict[str, Any]:
+    """mtu_bytes: None keeps the interfaces' MTU, which is then compared with other hosts."""
     rails = [
         {
-            "name": f"rail{rail}", "nic": {"pci": address}, "link_layer": link_layer, "plane": "blue",
+            "name": f"rail{rail}", "nic": {"pci": address}, "link_layer": link_layer, "plane": "blue", "mtu_bytes": mtu_bytes,
             **({"address": f"192.168.{rail}.1/24", "rate_gbps": 400} if link_layer == "roce" else {}),
         }
         for rail, address in enumerate(NICS)
@@ -332,7 +333,9 @@ def _boot_files(rails: Sequence[Mapping[str, Any]]) -> Iterator[ManagedFile]:
     """The .network files of the rails; netplan's of the other interface."""
     yield ManagedFile(_network_file(ETH0), "[Match]\nName=eno1\n\n[Network]\nAddress=192.0.2.1/24\n")
     for rail in rails:
-        yield ManagedFile(path_of(rail["name"]), render(NetworkRail(rail["name"], rail["nic"], "", rail["address"], rail["mtu_bytes"])))
+        made = NetworkRail(rail["name"], rail["nic"], "", rail["address"], rail["mtu_bytes"])
+        if made.is_configured:
+            yield ManagedFile(path_of(rail["name"]), render(made))
 
 
 def _device(rail: int, address: str, link_layer: str = "Ethernet") -> str:

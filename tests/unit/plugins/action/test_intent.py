@@ -33,7 +33,7 @@ def play(tmp_path: Path, rails: list[dict[str, object]]) -> subprocess.Completed
 def test_a_good_intent_is_normalised_and_both_hosts_share_one_run_folder(tmp_path: Path) -> None:
     done = play(tmp_path, [{**RAIL, "address": "{{ wanted }}"}])
     assert done.returncode == 0, done.stdout + done.stderr
-    assert '"mtu_bytes": 9000' in done.stdout
+    assert '"mtu_bytes": null' in done.stdout
     assert '"address": "192.168.100.1/24"' in done.stdout
     runs = [path.name for path in (tmp_path / "artifacts").iterdir() if not path.is_symlink()]
     assert len(runs) == 1

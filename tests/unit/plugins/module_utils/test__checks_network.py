@@ -128,6 +128,17 @@ def test_where_there_is_nothing_to_say(mtu_bytes: int | None, rail: dict[str, An
     assert check(mtu_bytes, **rail).status == "not_applicable"
 
 
+def test_an_mtu_that_is_not_planned_is_left_to_the_comparison_of_hosts() -> None:
+    rails = [{**rail, "mtu_bytes": None} for rail in lab_rails()]
+    found = [finding for finding in check_network("node1", rails, lab_facts()) if finding.check == "network.mtu"]
+    assert {finding.status for finding in found} == {"not_applicable"}
+    assert "alike.mtu" in found[0].observed
+    facts = lab_facts()
+    facts["netdevs"]["ens1"]["mtu_bytes"] = None
+    assert next(each for each in check_network("node1", rails, facts) if each.check == "network.mtu").status == "unknown"
+    assert check(1500, active=1024, mtu_bytes=None).remedy.endswith("(9216).")
+
+
 @pytest.mark.parametrize(
     ("address", "device", "status"),
     [(None, "mlx5_0", "not_applicable"), ("10.0.0.1/24", "mlx5_0", "unknown"), (None, None, "unknown")],

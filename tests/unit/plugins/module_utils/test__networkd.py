@@ -119,6 +119,34 @@ def test_the_whole_file() -> None:
     )
 
 
+def test_a_rail_without_mtu_keeps_the_mtu_of_its_interface(folder: Path, tmp_path: Path) -> None:
+    rail = NetworkRail(**{**vars(RAIL), "mtu_bytes": None})
+    assert "MTUBytes" not in render(rail)
+    assert live_differences(rail, 1500, ["192.168.100.1/24"]) == []
+    install(folder, rail)
+    runner = FakeRunner([said(mtu=1500), said(mtu=1500), SERVES])
+    assert not ensure([rail], ["rail0"], runner=runner, sys=host(tmp_path / "host"), check_mode=False).changed
+    runner.assert_done()
+
+
+def test_a_rail_without_any_setting_has_no_file_and_needs_no_systemd_networkd(folder: Path, tmp_path: Path) -> None:
+    bare = NetworkRail("rail0", {"pci": "0000:21:00.0"}, "ens1", None, None)
+    off = unit("systemd-networkd.service", "inactive", "disabled")
+    runner = FakeRunner([said(), said(), off])
+    assert not ensure([bare], ["rail0"], runner=runner, sys=host(tmp_path / "host"), check_mode=False).changed
+    runner.assert_done()
+    assert list(folder.iterdir()) == []
+
+
+def test_the_file_of_a_rail_whose_settings_have_gone_is_removed_on_an_idle_host(folder: Path, tmp_path: Path) -> None:
+    bare = NetworkRail(**{**vars(RAIL), "address": None, "mtu_bytes": None})
+    earlier = install(folder, NetworkRail(**{**vars(RAIL), "address": None}))
+    runner = FakeRunner([said(), said(), qps(), SERVES, RELOAD, said()])
+    ensure([bare], ["rail0"], runner=runner, sys=host(tmp_path / "host"), check_mode=False)
+    runner.assert_done()
+    assert not earlier.exists()
+
+
 def test_a_nic_that_hyper_v_has_handed_on_is_matched_behind_its_bus() -> None:
     """Azure: udev's ID_PATH is acpi-VMBUS:00-pci-0101:00:00.0."""
     assert "\nPath=pci-0101:00:00.0 *-pci-0101:00:00.0\n" in render(NetworkRail("rail0", {"pci": "0101:00:00.0"}, "ib0", None, 2044))

@@ -35,7 +35,14 @@ def intent(**sections: Any) -> Tree:
     host = {"cpu": {"governor": "performance", "max_cstate_latency_us": 10}}
     sections = {**sections, "host": {**host, **sections.get("host", {})}}
     rails = [
-        {"name": f"rail{rail}", "nic": {"pci": f"0000:{bus}:00.0"}, "rate_gbps": 400, "plane": "blue", "address": f"192.168.{rail}.1/24"}
+        {
+            "name": f"rail{rail}",
+            "nic": {"pci": f"0000:{bus}:00.0"},
+            "rate_gbps": 400,
+            "plane": "blue",
+            "address": f"192.168.{rail}.1/24",
+            "mtu_bytes": 9000,
+        }
         for rail, bus in enumerate(("3d", "5e"))
     ]
     return normalise({"rdma_rails": rails, **{f"rdma_{name}": value for name, value in sections.items()}})
@@ -525,6 +532,15 @@ def test_infiniband_has_lids_where_roce_has_a_gid(sm_lid: int | None, words: str
     text = explain("node1", wanted, facts)
     assert marked(text) == []
     assert f"    address  192.168.0.1/24, LID 5, {words}" in part_of(text, "RAILS")
+
+
+def test_an_mtu_that_is_not_planned_is_no_difference() -> None:
+    facts, wanted = healthy(), intent()
+    facts["netdevs"]["eth1"]["mtu_bytes"] = 1500
+    wanted["rails"][1]["mtu_bytes"] = None
+    text = explain("node1", wanted, facts)
+    assert "planned None" not in text
+    assert not [line for line in marked(text) if "MTU" in line]
 
 
 def test_a_link_that_is_down_says_which_side_of_the_kernel_is_to_blame() -> None:

@@ -52,6 +52,7 @@ def host(node: int, rails: int = 2) -> dict[str, Any]:
             "role": "compute",
             "address": f"10.{rail}.{node // 250}.{node % 250 + 1}/16",
             "soft": False,
+            "mtu_bytes": None,
         }
         for rail in range(rails)
     ]
@@ -59,7 +60,7 @@ def host(node: int, rails: int = 2) -> dict[str, Any]:
     packages = {"perftest": "24.10.0-0.1", "rdma-core": "2410mlnx54-1", "mstflint": "4.30"}
     facts = {
         "devices": {f"mlx5_{rail}": device(rail, node) for rail in range(rails)},
-        "netdevs": {f"ens{rail}np0": {"pci": BDF.format(rail), "dev_port": 0} for rail in range(rails)},
+        "netdevs": {f"ens{rail}np0": {"pci": BDF.format(rail), "dev_port": 0, "mtu_bytes": 9000} for rail in range(rails)},
         "stack": {
             "kind": "ofed",
             "kernel": "5.15.0-91-generic",
@@ -317,7 +318,8 @@ def test_infiniband_has_no_gid_index_and_what_ipoib_says_of_speeds_is_not_asked(
     of("node2", 0)(hosts)["ports"]["1"].update(rate_gbps=200.0, width=2)
     hosts["node2"]["facts"]["netdevs"]["ens0np0"]["ethtool"] = {"supported_speeds_mbps": [400000]}
     assert [finding.check for finding in found(hosts, "link")["node2"]] == ["alike.rate"]
-    assert [finding.observed for finding in check_alike(hosts, "network")["node1"]] == ["no RoCE v2 GID of a planned address"]
+    seen = [finding.observed for finding in check_alike(hosts, "network")["node1"]]
+    assert seen == ["as on like hosts", "no RoCE v2 GID of a planned address"]
 
 
 def test_in_a_mesh_rails_are_compared_by_their_place() -> None:
@@ -329,6 +331,28 @@ def test_in_a_mesh_rails_are_compared_by_their_place() -> None:
     assert found(hosts, "link") == {}
     of("node2", 1)(hosts)["pci"].update(width=8)
     assert [(name, finding.check) for name, bad in found(hosts, "link").items() for finding in bad] == [("node2", "alike.pcie")]
+
+
+def test_an_mtu_that_no_intent_has_is_the_same_on_like_hosts() -> None:
+    hosts = fleet(4)
+    hosts["node2"]["facts"]["netdevs"]["ens1np0"]["mtu_bytes"] = 1500
+    (finding,) = found(hosts, "network")["node2"]
+    assert (finding.check, finding.status, finding.observed.partition(" on ")[0]) == ("alike.mtu", "error", "MTU 1500 bytes; 9000 bytes")
+    for known in hosts.values():
+        known["intent"]["rails"][1]["mtu_bytes"] = 9000
+    assert found(hosts, "network") == {}, "network.mtu judges it by the plan"
+
+
+def test_in_a_mesh_the_ends_of_a_cable_have_one_mtu() -> None:
+    hosts = fleet(3)
+    cables = {"node1": ("cable12", "cable13"), "node2": ("cable12", "cable23"), "node3": ("cable13", "cable23")}
+    for name, known in hosts.items():
+        known["intent"]["fabric"]["topology"] = "mesh"
+        for rail, cable in zip(known["intent"]["rails"], cables[name], strict=True):
+            rail["name"] = cable
+    hosts["node3"]["facts"]["netdevs"]["ens1np0"]["mtu_bytes"] = 1500
+    odd = {name: [finding.check for finding in bad] for name, bad in found(hosts, "network").items()}
+    assert {name: "alike.mtu" in checks for name, checks in odd.items()} == {"node2": True, "node3": True}
 
 
 @pytest.mark.parametrize("stage", STAGES)

@@ -57,6 +57,7 @@ def test_an_rdma_mtu_that_a_roce_rail_cannot_carry_is_refused() -> None:
     rails = [{"name": "rail0", "nic": {"pci": "0000:3d:00.0"}, "address": "192.168.0.1/24", "mtu_bytes": 4192}]
     variables = {"rdma_rails": rails, "rdma_pairs": {"mtu_bytes": 4096}}
     normalise(variables)
+    assert normalise({**variables, "rdma_rails": [{**rails[0], "mtu_bytes": None}]})["rails"][0]["mtu_bytes"] is None
     rails[0]["mtu_bytes"] = 4191
     (problem,) = problems_of(variables)
     assert str(problem) == "rdma_pairs.mtu_bytes is 4096, and rail0 has an MTU of 4191, which carries 2048"
@@ -82,7 +83,7 @@ def test_defaults_are_filled_in_and_nics_are_lower_case() -> None:
     intent = normalise(GOOD)
     assert intent["rails"][0] == {
         "name": "rail0", "nic": {"pci": "0000:3d:00.0"}, "link_layer": "roce", "rate_gbps": None, "plane": "default",
-        "role": "compute", "address": "192.168.100.1/24", "mtu_bytes": 9000, "soft": True, "ipoib": None,
+        "role": "compute", "address": "192.168.100.1/24", "mtu_bytes": None, "soft": True, "ipoib": None,
     }  # fmt: skip
     assert intent["rails"][1]["nic"] == {"mac": "52:54:00:1a:01:01"}
     assert intent["driver"] == DRIVER

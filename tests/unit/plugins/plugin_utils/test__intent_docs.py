@@ -35,7 +35,7 @@ def test_each_section_says_who_reads_it(name: str) -> None:
     "row",
     [
         "| `nic.pci` | text | none |",
-        "| `mtu_bytes` | integer | `9000` |",
+        "| `mtu_bytes` | integer | none | MTU of the interface, live and at boot.",
         "| `planes.NAME.ratio` | number | none |",
         "| `ID.until` | text or date | none |",
         "| `rdma_measure` | `auto`, `true`, `false` | `auto` |",

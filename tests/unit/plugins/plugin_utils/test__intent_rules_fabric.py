@@ -60,7 +60,7 @@ def test_a_sound_fabric_has_opensms_own_defaults() -> None:
     assert manager["qos"] == {
         "enabled": False, "max_vls": 0, "high_limit": -1, "vlarb_high": None, "vlarb_low": None, "sl2vl": None,
     }  # fmt: skip
-    assert found["rails"][0]["mtu_bytes"] == 2044
+    assert found["rails"][0]["mtu_bytes"] is None, "an absent setting leaves the interface as it is"
     assert intent()["fabric"]["planes"]["compute"]["subnet_manager"] is None
 
 
@@ -184,8 +184,10 @@ def test_ip_over_infiniband_that_cannot_be(rail: Any, words: str) -> None:
     assert words in found[0]
 
 
-def test_connected_mode_has_its_own_mtu() -> None:
-    assert intent(rail={"ipoib": {"mode": "connected"}})["rails"][0]["mtu_bytes"] == 65520
+def test_connected_mode_carries_more() -> None:
+    connected = {"ipoib": {"mode": "connected"}}
+    assert intent(rail={**connected, "mtu_bytes": 65520})["rails"][0]["mtu_bytes"] == 65520
+    assert intent(rail=connected)["rails"][0]["mtu_bytes"] is None
 
 
 def test_the_default_partition_is_said_once() -> None:
