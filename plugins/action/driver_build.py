@@ -20,5 +20,6 @@ class ActionModule(BuildAction):
         "name": {"type": "str", "required": True},
         "argv": {"type": "list", "elements": "str", "required": True},
         "creates": {"type": "str"},
+        "idle_only": {"type": "bool"},
         "log": {"type": "str"},
     }

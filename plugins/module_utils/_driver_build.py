@@ -15,6 +15,7 @@ from ansible_collections.rdma.cluster.plugins.module_utils._build_unit import EN
 from ansible_collections.rdma.cluster.plugins.module_utils._command import Runner
 from ansible_collections.rdma.cluster.plugins.module_utils._ofed_codes import Meaning, explain_end
 from ansible_collections.rdma.cluster.plugins.module_utils._ofed_installer import MakeRoot, MakeUnit
+from ansible_collections.rdma.cluster.plugins.module_utils._stack_removal import refuse_while_used
 from ansible_collections.rdma.cluster.plugins.module_utils._sysroot import SysRoot
 
 FOLDER = "/var/lib/rdma-cluster/builds"
@@ -24,7 +25,7 @@ FOLDER = "/var/lib/rdma-cluster/builds"
 class Build:
     """name: of the unit rdma-build-NAME.service. creates: what is there after a good end, None for nothing to look at.
 
-    log: None for FOLDER/NAME/build.log. host: how messages call this host.
+    log: None for FOLDER/NAME/build.log. host: how messages call this host. idle_only: refuse to start while anything uses the driver stack.
     """
 
     name: str
@@ -34,13 +35,14 @@ class Build:
     log: Path | None
     timeout_seconds: int
     host: str
+    idle_only: bool = False
 
 
 class DriverBuild:
     """One build on this host. root: makes a SysRoot for each new look at the system."""
 
     def __init__(self, wish: Build, runner: Runner, *, root: MakeRoot = SysRoot, make_unit: MakeUnit | None = None) -> None:
-        self._wish, self._root = wish, root
+        self._wish, self._runner, self._root = wish, runner, root
         folder, argv = wish.folder / wish.name, list(wish.argv)
         log = wish.log or folder / "build.log"
         job = Job(f"rdma-build-{wish.name}.service", argv, {"argv": argv}, folder, Path("/"), log, wish.timeout_seconds)
@@ -49,7 +51,7 @@ class DriverBuild:
     def present(self, wait_seconds: float, *, check_mode: bool) -> Report:
         """Start the build, or take over the one that runs or has ended unseen; nothing where what it creates is there.
 
-        Raises ApplyError if another build of the name runs.
+        Raises ApplyError if another build of the name runs, and if it would start on a host in use that has to be idle for it.
         """
         if check_mode:
             return self._forecast()
@@ -60,6 +62,8 @@ class DriverBuild:
             if not adopts and self._is_there():
                 return Report(meaning=f"{self._wish.creates} is there")
             note = f"a build before this one was cut off: {cut_off(self._unit, self._wish.host)}" if look.phase == LOST else None
+            if not adopts and self._wish.idle_only:
+                refuse_while_used(self._wish.host, self._root(), self._runner)
             if not adopts:
                 self._unit.start()
         return Report(**{**vars(self.collected(wait_seconds)), "started": not adopts, "note": note})

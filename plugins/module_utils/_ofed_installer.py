@@ -23,7 +23,7 @@ from ansible_collections.rdma.cluster.plugins.module_utils._ofed_codes import Me
 from ansible_collections.rdma.cluster.plugins.module_utils._ofed_state import DRIVER, OfedState, ofed_state
 from ansible_collections.rdma.cluster.plugins.module_utils._planned_stack import MLNX_OFED
 from ansible_collections.rdma.cluster.plugins.module_utils._stack import read_ofed_version, read_stack
-from ansible_collections.rdma.cluster.plugins.module_utils._stack_removal import refuse_unless_safe
+from ansible_collections.rdma.cluster.plugins.module_utils._stack_removal import DISTRIBUTION_STACK, refuse_unless_safe
 from ansible_collections.rdma.cluster.plugins.module_utils._sysroot import SysRoot
 
 UNIT = "rdma-ofed-install.service"
@@ -38,7 +38,7 @@ class Wish:
     """version: "24.10-1.1.4.0". checksum: "sha256:<64 hex digits>" of the archive. flags: of mlnxofedinstall.
 
     folder: where it is unpacked, and where log and state are; tmpdir: where it builds, None for a folder of ours in folder.
-    host: how messages call this host. may_remove: the packages that the removal of an installed stack may remove, None: not checked.
+    host: how messages call this host. may_remove: the packages that the installer may remove, None: not checked.
     """
 
     archive: Path
@@ -63,8 +63,8 @@ class OfedInstaller:
     def present(self, wait_seconds: float, *, check_mode: bool) -> Report:
         """Start the installer, or take over the one that runs or has ended unseen, unless the wished version is there already.
 
-        Raises ApplyError if something else runs, if the archive or the room for it is not as it should be, and if an installed stack, which
-        the installer removes, is in use.
+        Raises ApplyError if something else runs, if the archive or the room for it is not as it should be, and if the stack is in use: the
+        installer removes an installed one, and the distribution's packages.
         """
         unit = self._unit(self._wish.folder)
         if check_mode:
@@ -100,8 +100,10 @@ class OfedInstaller:
         wish = self._wish
         with own_copy(wish.archive, wish.checksum, wish.folder) as archive:
             contents = inspect_archive(archive, wish.version)
-            if read_ofed_version(self._root()) is not None:
-                refuse_unless_safe(wish.host, wish.may_remove, self._root(), self._runner)
+            # A first installation replaces the distribution's packages, and only by force those that depend on them.
+            replaced = DISTRIBUTION_STACK if read_ofed_version(self._root()) is None else None
+            may_remove = wish.may_remove if replaced is None or "--force" in wish.flags else None
+            refuse_unless_safe(wish.host, may_remove, self._root(), self._runner, replaced=replaced)
             self._clean()
             check_space(contents, wish.folder, self._tmpdir)
             top = unpack(archive, contents, wish.folder)

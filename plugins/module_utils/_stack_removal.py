@@ -42,6 +42,26 @@ UNUSED_MAY_GO = frozenset({"ib_iser", "ib_isert", "ib_srpt", "rpcrdma"})
 #: Programs open this module's devices: its references are work, whose modules they are.
 VERBS = "ib_uverbs"
 USES = {"mount": "mounted", "nvme": "NVMe over RDMA", "iser": "iSCSI over RDMA"}
+#: Packages of the distribution that MLNX_OFED's installer replaces by its own (Debian's family, then RPM's).
+DISTRIBUTION_STACK = (
+    *("rdma-core", "rdmacm-utils", "ibverbs-utils", "ibverbs-providers", "libibverbs1", "libibverbs-dev", "librdmacm1", "librdmacm1t64"),
+    *(
+        "librdmacm-dev",
+        "libibumad3",
+        "libibumad-dev",
+        "libibmad5",
+        "libibmad-dev",
+        "libibnetdisc5",
+        "libibnetdisc5t64",
+        "ibacm",
+        "srptools",
+    ),
+    *("infiniband-diags", "perftest", "mstflint", "opensm", "libopensm9", "libosmcomp5", "libosmvendor5", "ibutils", "libibdm1"),
+    *("rdma-core-devel", "libibverbs", "libibverbs-utils", "librdmacm", "librdmacm-utils", "libibumad", "srp_daemon", "iwpmd"),
+    *("python3-pyverbs", "opensm-libs"),
+)
+#: Removal.unread of a host on which no package would be removed, as far as its database shows.
+NO_PACKAGE = "no installed package of the stack is known"
 DPKG = ("/usr/bin/dpkg", "--no-act", "--purge", "--")
 RPM_ERASE = ("/usr/bin/rpm", "--erase", "--test", "--")
 _SECONDS = 120.0
@@ -108,7 +128,7 @@ def read_removal(packages: Collection[str], sys: SysRoot, runner: Runner) -> Rem
         # No list of the stack names a package whose build failed.
         named = {each for each in {*packages, *_listed(sys, runner), *filter(is_vendors, partial)} if each in versions}
         if not named:
-            return Removal(in_use=in_use, unread="no installed package of the stack is known")
+            return Removal(in_use=in_use, unread=NO_PACKAGE)
         more = _all_dependants(named, sys, runner)
     except (CommandError, ParseError, OSError) as error:
         return Removal(in_use=in_use, unread=str(error))
@@ -165,17 +185,27 @@ def read_uses(sys: SysRoot, runner: Runner) -> list[str]:
         return [f"it is not known whether it is in use: {error}"]
 
 
-def refuse_unless_safe(host: str, may_remove: Sequence[str] | None, sys: SysRoot, runner: Runner) -> None:
-    """Raise ApplyError if the stack is in use now, or if its removal would remove packages that are not in may_remove (None: not checked).
-
-    Called at the moment of the change: a job may have begun since the plan was made.
-    """
+def refuse_while_used(host: str, sys: SysRoot, runner: Runner, done: str = "installed") -> None:
+    """Raise ApplyError if anything uses the stack now. done: what then was not done. Unknown is in use."""
     in_use = read_uses(sys, runner)
     if in_use:
-        raise ApplyError(f"Nothing was removed on {host}: {'; '.join(in_use)}. Drain {host}, then run the driver stage again.")
+        raise ApplyError(f"Nothing was {done} on {host}: {'; '.join(in_use)}. Drain {host}, then run the driver stage again.")
+
+
+def refuse_unless_safe(
+    host: str, may_remove: Sequence[str] | None, sys: SysRoot, runner: Runner, *, replaced: Collection[str] | None = None
+) -> None:
+    """Raise ApplyError if the stack is in use now, or if its removal would remove packages that are not in may_remove (None: not checked).
+
+    Called at the moment of the change: a job may have begun since the plan was made. replaced: the packages of the distribution that a
+    first installation replaces, of which none need be installed.
+    """
+    refuse_while_used(host, sys, runner, "removed" if replaced is None else "installed")
     if may_remove is None:
         return
-    now = read_removal(may_remove, sys, runner)
+    now = read_removal({*may_remove, *(replaced or ())}, sys, runner)
+    if replaced is not None and now.unread == NO_PACKAGE:
+        return
     if now.unread is not None:
         raise ApplyError(f"Nothing was removed on {host}: {now.unread}.")
     others = sorted({*now.packages, *now.dependants} - set(may_remove))

@@ -40,6 +40,12 @@ options:
   creates:
     description: A path that is there after a good end. Nothing is run where it is there before.
     type: str
+  idle_only:
+    description:
+      - Refuse to start it while anything uses the driver stack, which is read right before.
+      - Uses are GPU processes, jobs, storage over RDMA, open devices and modules of others.
+    type: bool
+    default: false
   log:
     description: Where its output goes, C(NAME/build.log) in O(folder) unless given.
     type: str
@@ -158,6 +164,7 @@ def main() -> None:
             "name": {"type": "str", "required": True},
             "argv": {"type": "list", "elements": "str", "required": True},
             "creates": {"type": "str"},
+            "idle_only": {"type": "bool", "default": False},
             "log": {"type": "str"},
             "folder": {"type": "str", "default": FOLDER},
             **OPTIONS,
@@ -184,6 +191,7 @@ def apply(options: dict, *, check_mode: bool) -> Report:
         log=log,
         timeout_seconds=options["timeout_seconds"],
         host=options["host"] or "this host",
+        idle_only=options["idle_only"],
     )
     build = DriverBuild(wish, SubprocessRunner())
     return build.collected(options["poll_seconds"]) if options["collect"] else build.present(options["poll_seconds"], check_mode=check_mode)

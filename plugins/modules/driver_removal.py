@@ -24,7 +24,7 @@ attributes:
     support: none
 options:
   packages:
-    description: The packages of the stack that the facts name. C(ofed_info) adds its own.
+    description: The packages to remove, as the driver plan names them. C(ofed_info) adds its own.
     type: list
     elements: str
     required: true

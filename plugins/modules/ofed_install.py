@@ -18,8 +18,8 @@ description:
     quoted, and its whole log is brought into the folder of this run, C(driver/HOST.log).
   - An installer that ends with 0 is not believed, but looked after. The task fails if the kernel's own C(mlx5_core) would be loaded, if
     another version is installed, and if DKMS says that it could not build a module.
-  - An installed stack is removed only while nothing uses it. Modules of others on top of it, open devices, storage over RDMA, processes
-    on GPUs and jobs are looked for on the host just before, and each of them is a failure that has changed nothing.
+  - A stack is installed or removed only while nothing uses the present one. Modules of others on top of it, open devices, storage over
+    RDMA, processes on GPUs and jobs are looked for on the host just before, and each of them is a failure that has changed nothing.
   - Nothing happens where the wished version is installed and built for the running kernel. The driver that is in use is not exchanged,
     this comes with the next boot or a restart of the driver.
 author:
@@ -78,8 +78,8 @@ options:
     default: [/usr/sbin/ofed_uninstall.sh, --force]
   may_remove:
     description:
-      - The packages that the removal of an installed stack may remove, with those of others that depend on them, as
-        M(rdma.cluster.driver_removal) lists them. If more would be removed, nothing is.
+      - The packages that may be removed, with those of others that depend on them, as M(rdma.cluster.driver_removal) lists them. They are
+        those of an installed stack, or for a first installation the distribution's. If more would be removed, nothing is.
       - Without it packages are not compared.
     type: list
     elements: str

@@ -11,7 +11,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from ansible_collections.rdma.cluster.plugins.module_utils._kernels import version_key
-from ansible_collections.rdma.cluster.plugins.module_utils._ofed_state import OfedState, bare_version, has_version
+from ansible_collections.rdma.cluster.plugins.module_utils._ofed_state import OfedState, bare_version, has_version, kept_stack
 from ansible_collections.rdma.cluster.plugins.module_utils._planned_stack import (
     DOCA,
     INBOX,
@@ -46,7 +46,7 @@ def wished_change(intent: Intent, stack: Mapping[str, Any], state: OfedState) ->
         return (
             Change(NONE, "The distribution's own stack is wished, and no other is installed.")
             if planned == INBOX
-            else _fresh(planned, version)
+            else _fresh(planned, version, stack)
         )
     if state.stack != planned:
         return Change(SWITCH, f"{seen} is installed, and {planned} {version or ''}".rstrip() + " is wished.", state.stack, True)
@@ -54,8 +54,13 @@ def wished_change(intent: Intent, stack: Mapping[str, Any], state: OfedState) ->
     return other if other is not None else _rebuild(intent, stack, state, seen)
 
 
-def _fresh(planned: str, version: str | None) -> Change:
-    return Change(INSTALL, f"{planned} {version} is wished, and neither MLNX_OFED nor DOCA-OFED is installed.")
+def _fresh(planned: str, version: str | None, stack: Mapping[str, Any]) -> Change:
+    """An installation where no stack is known. It replaces add-on modules, and packages of a stack, that are there all the same."""
+    vendor = sorted((stack.get("distribution") or {}).get("vendor") or {})
+    why = f"{planned} {version} is wished, and neither MLNX_OFED nor DOCA-OFED is installed."
+    if not vendor and kept_stack(stack)[0] == INBOX:
+        return Change(INSTALL, why)
+    return Change(INSTALL, f"{why} It would replace {', '.join(vendor) or 'add-on modules that belong to no package'}.", replaces=True)
 
 
 def _other_version(intent: Intent, stack: Mapping[str, Any], state: OfedState) -> Change | None:
@@ -67,13 +72,13 @@ def _other_version(intent: Intent, stack: Mapping[str, Any], state: OfedState) -
         if vendor and vendor.get(profile):
             state = replace(state, version=bare_version(vendor[profile]), is_release=True)
         elif vendor is not None and has_version(state, DOCA, wished) is not False:
-            return Change(INSTALL, f"{profile} is wished, and not installed.")
+            return Change(INSTALL, f"{profile} is wished, and not installed.", replaces=True)
     has_it = has_version(state, planned, wished)
     if has_it:
         return None
     if has_it is None or state.version is None or wished is None:
         why = f"{planned} is installed, and it is not known in which version; {wished} is wished."
-        return Change(INSTALL, why, replaces=planned == MLNX_OFED)
+        return Change(INSTALL, why, replaces=True)
     kind = UPGRADE if version_key(wished) > version_key(state.version) else DOWNGRADE
     # mlnxofedinstall removes an older or newer one itself, after it has looked at its own archive and the free space.
     return Change(kind, f"{planned} {state.version} is installed, and {wished} is wished.", None if planned == MLNX_OFED else planned, True)

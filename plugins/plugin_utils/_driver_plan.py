@@ -23,7 +23,7 @@ from ansible_collections.rdma.cluster.plugins.module_utils._planned_stack import
     planned_modules,
     planned_stack,
 )
-from ansible_collections.rdma.cluster.plugins.module_utils._stack_removal import stack_uses
+from ansible_collections.rdma.cluster.plugins.module_utils._stack_removal import DISTRIBUTION_STACK, NO_PACKAGE, stack_uses
 from ansible_collections.rdma.cluster.plugins.plugin_utils._dkms_plan import can_build
 from ansible_collections.rdma.cluster.plugins.plugin_utils._driver_blockers import reload_plan
 from ansible_collections.rdma.cluster.plugins.plugin_utils._driver_change import (
@@ -61,8 +61,10 @@ def plan(
     As long as something is to be installed nothing is reloaded or rebooted, but for a kernel that has to run first: an installation that
     failed may have left a host without a driver. reload then tells what is expected; facts that were read afterwards tell what is so.
 
-    switch {needed, withheld, reason, packages, dependants}: the change removes packages of an installed stack. Where that is withheld,
-    change and why tell what is planned, and everything else is left as it is. files: whether repository and hook are managed.
+    switch {needed, withheld, reason, packages, dependants, lists, allow}: the change removes packages of an installed stack, or is a first
+    installation that removes the distribution's by force, or that a host in use has to wait for. Where it is withheld, change and why
+    tell what is planned, and everything else is left as it is. lists: the packages that driver_removal asks for; allow: what permits it.
+    files: whether repository and hook are managed.
     """
     stack = facts["stack"]
     intent = with_kept_stack(intent, stack)
@@ -76,10 +78,21 @@ def plan(
     change = _of_packages(planned, change, packages)
     settled = change.kind == NONE
     by_dkms = change.kind == REBUILD and _can_build(stack, packages)
-    stops = change.remove is None and not driver.get("force", False)
-    switch = _switch(facts, change, by_dkms=by_dkms, allowed=switch_allowed, removal=removal, stops=stops)
+    options = flags(driver, rpm=is_rpm(stack.get("distribution") or {})) if planned == MLNX_OFED else []
+    # A first installation that comes after a reboot asks again then: whoever uses the host now is sent away before.
+    reboots_before = newest is not None and not settled and reboot_allowed and not change.replaces
+    in_use = [] if reboots_before else stack_uses(stack, facts.get("load"))
+    kind = "" if by_dkms else _switch_kind(planned, change, options, in_use)
+    stops = change.remove is None and planned == MLNX_OFED and "--force" not in options
+    forced = DISTRIBUTION_STACK if "--force" in options else ()
+    if not reboots_before:
+        in_use = list(dict.fromkeys([*((removal or {}).get("in_use") or ()), *in_use]))
+    switch = _switch(facts, change, kind, allowed=switch_allowed, removal=removal, in_use=in_use, stops=stops, forced=forced)
     waits = switch["withheld"] is not None
-    refused = [] if settled or waits else _refused(intent, facts, change, by_dkms=by_dkms, reboot_allowed=reboot_allowed)
+    # A stack that stays is no reason to fail its host; a first installation that cannot work is, also while it waits.
+    refused = (
+        [] if settled or (waits and change.replaces) else _refused(intent, facts, change, by_dkms=by_dkms, reboot_allowed=reboot_allowed)
+    )
     first = newest is not None and not settled and reboot_allowed and not refused and not waits
     reload = _reload(intent, facts, change)
     return {
@@ -94,7 +107,7 @@ def plan(
         "remove": None if waits or has_no_uninstaller(stack, change.remove) else change.remove,
         "distribution_packages": [] if waits else packages,
         "installer": not settled and planned != INBOX and not by_dkms and not waits,
-        "flags": flags(driver, rpm=is_rpm(stack.get("distribution") or {})) if planned == MLNX_OFED else [],
+        "flags": options,
         "dkms_build": stack.get("kernel") if by_dkms and not first else None,
         "doca": doca(intent, stack),
         "busy": busy_words(facts.get("load")),
@@ -107,21 +120,46 @@ def plan(
     }
 
 
-def _switch(
-    facts: Facts, change: Change, *, by_dkms: bool, allowed: bool, removal: Mapping[str, Any] | None, stops: bool
-) -> dict[str, Any]:
-    """Whether the change removes packages of an installed stack, which, and what withholds it.
+#: Why a change has to wait or be allowed: it replaces a stack, it removes the distribution's packages by force, or only the host's users.
+REPLACES, FORCED, WAITS = "replaces", "forced", "waits"
 
-    stops: the installer removes nothing that other packages depend on. in_use is what the host said just now, and what the facts say: one
-    of them is enough.
+
+def _switch_kind(planned: str, change: Change, options: Sequence[str], in_use: Sequence[str]) -> str:
+    """REPLACES, FORCED or WAITS; "" for a change that nothing is in the way of."""
+    if change.replaces:
+        return REPLACES
+    if change.kind != INSTALL or planned == INBOX:
+        return ""
+    if "--force" in options:
+        return FORCED
+    return WAITS if in_use else ""
+
+
+def _switch(
+    facts: Facts,
+    change: Change,
+    kind: str,
+    *,
+    allowed: bool,
+    removal: Mapping[str, Any] | None,
+    in_use: Sequence[str],
+    stops: bool,
+    forced: Sequence[str],
+) -> dict[str, Any]:
+    """Whether the change has to wait or be allowed, which packages it removes, and what withholds it. kind: of _switch_kind.
+
+    stops: the installer removes nothing that other packages depend on; forced: packages of the distribution that it removes all the same.
+    in_use is what the host said just now, and what the facts say: one of them is enough.
     """
-    if not change.replaces or by_dkms:
-        return {"needed": False, "withheld": None, "reason": "", "packages": {}, "dependants": {}}
+    vendor = (facts["stack"].get("distribution") or {}).get("vendor")
+    if not kind:
+        return {"needed": False, "withheld": None, "reason": "", "packages": {}, "dependants": {}, "lists": [], "allow": ""}
     read = removal or {"unread": "the packages to remove were not read from the host"}
     packages, dependants, unread = read.get("packages") or {}, read.get("dependants") or {}, read.get("unread")
-    in_use = list(dict.fromkeys([*(read.get("in_use") or ()), *stack_uses(facts["stack"], facts.get("load"))]))
+    if kind == WAITS or (unread == NO_PACKAGE and vendor == {}):
+        unread = None
     reasons = [
-        *([] if allowed else ["driver_switch_allowed is false"]),
+        *([] if allowed or kind == WAITS else ["driver_switch_allowed is false"]),
         *([f"it is in use: {'; '.join(in_use)}"] if in_use else []),
         *(["other packages depend on the stack, and rdma_driver.force is false"] if dependants and stops else []),
         *([f"what would be removed is not known: {unread}"] if unread is not None else []),
@@ -138,6 +176,8 @@ def _switch(
         "reason": " ".join(filter(None, words)),
         "packages": dict(packages),
         "dependants": dict(dependants),
+        "lists": sorted({*(vendor or {}), *forced}) if kind != WAITS else [],
+        "allow": "drain the host, then rerun" if kind == WAITS else "driver_switch_allowed: true, on an idle host",
     }
 
 

@@ -49,6 +49,7 @@ class Effect:
 
 
 IN_USE = "a GPU process or a job on the host, or processes that cannot be read"
+STACK_IN_USE = f"{IN_USE}; storage over RDMA; modules that others hold"
 QUEUE_PAIRS = f"{IN_USE}; queue pairs of a user"
 SYSTEMD = "ansible.builtin.systemd_service"
 INSTALLERS = ("ansible.builtin.apt", "ansible.builtin.dnf")
@@ -68,15 +69,15 @@ EFFECTS = (
         ),
         REQUESTED,
         "rdma_driver",
-        IN_USE,
+        f"for `mlnx_ofed` and `doca`: {STACK_IN_USE}",
     ),
     Effect(
         "driver",
-        "removes or replaces an installed stack, with the packages that depend on it",
+        "removes or replaces an installed stack or add-on modules, or by `force` the distribution's packages with those that depend on them",
         ("rdma.cluster.ofed_install", *INSTALLERS),
         ALLOWED,
         "driver_switch_allowed",
-        f"{IN_USE}; storage over RDMA; modules that others hold",
+        STACK_IN_USE,
     ),
     Effect(
         "driver",
@@ -84,7 +85,7 @@ EFFECTS = (
         ("rdma.cluster.driver_reload",),
         ALLOWED,
         "driver_reload_allowed",
-        f"{IN_USE}; storage over RDMA; modules that others hold; the SSH session on that driver",
+        f"{STACK_IN_USE}; the SSH session on that driver",
     ),
     Effect(
         "driver",

@@ -8,7 +8,7 @@ from __future__ import annotations
 import hashlib
 import io
 import tarfile
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -75,11 +75,15 @@ class Host:
         #: What keeps a stack from being removed, and which packages its removal may remove, at each question.
         self.unsafe: str | None = None
         self.asked: list[Sequence[str] | None] = []
+        self.replaced: list[Collection[str] | None] = []
         for module in (_ofed_installer, _ofed_uninstaller):
             monkeypatch.setattr(module, "refuse_unless_safe", self._refuse)
 
-    def _refuse(self, _host: str, may_remove: Sequence[str] | None, _sys: object, _runner: object) -> None:
+    def _refuse(
+        self, _host: str, may_remove: Sequence[str] | None, _sys: object, _runner: object, *, replaced: Collection[str] | None = None
+    ) -> None:
         self.asked.append(may_remove)
+        self.replaced.append(replaced)
         if self.unsafe is not None:
             raise ApplyError(self.unsafe)
 
@@ -144,6 +148,17 @@ def test_it_is_unpacked_and_started(host: Host) -> None:
 def test_without_force_nobody_is_asked(host: Host) -> None:
     host.installer([NONE, RUNNING], [BARE], flags=[], tmpdir=host.path / "big").present(0, check_mode=False)
     assert host.units[-1].job.argv[1:] == ["-q", "--tmpdir", str(host.path / "big")]
+
+
+@pytest.mark.usefixtures("room")
+def test_a_first_installation_is_refused_on_a_host_in_use(host: Host) -> None:
+    host.unsafe = "Nothing was installed on node7: job process 815 (slurmstepd)."
+    for flags in (["--force"], []):
+        with pytest.raises(ApplyError, match="job process 815"):
+            host.installer([NONE], [BARE], flags=flags, may_remove=["rdma-core"]).present(0, check_mode=False)
+    # What the installer may remove is compared only where it removes packages that others depend on.
+    assert (host.did, host.asked) == ([], [["rdma-core"], None])
+    assert all(each is not None and "libibverbs1" in each for each in host.replaced)
 
 
 def test_what_runs_or_has_ended_unseen_is_taken_over(host: Host) -> None:
@@ -264,9 +279,9 @@ def test_the_uninstaller_is_believed_only_when_ofed_is_gone(host: Host) -> None:
     assert uninstaller(host, [NONE], [None]).absent(0, check_mode=True).changed is False
 
 
-def build(host: Host, looks: Sequence[Look]) -> DriverBuild:
+def build(host: Host, looks: Sequence[Look], *, idle_only: bool = False) -> DriverBuild:
     host.looks[:] = looks
-    wish = Build("doca", ["/opt/tool", "-k", "6.8"], "/built", host.folder, None, 600, "node7")
+    wish = Build("doca", ["/opt/tool", "-k", "6.8"], "/built", host.folder, None, 600, "node7", idle_only)
     return DriverBuild(wish, FakeRunner([]), root=lambda: SysRoot(str(host.path)), make_unit=host.make)
 
 
@@ -282,6 +297,14 @@ def test_another_build_by_the_same_rules(host: Host) -> None:
     assert build(host, [ENDED]).collected(0).failed is False
     assert build(host, [NONE]).present(0, check_mode=False).changed is False
     assert build(host, [NONE]).present(0, check_mode=True).changed is False
+
+
+def test_a_build_for_idle_hosts_is_refused_on_a_host_in_use(host: Host) -> None:
+    """A captured tree has no process 1, so that it is not known who uses the host."""
+    with pytest.raises(ApplyError, match=r"Nothing was installed on node7: .*not known"):
+        build(host, [NONE], idle_only=True).present(0, check_mode=False)
+    assert host.did == []
+    assert build(host, [RUNNING, RUNNING], idle_only=True).present(0, check_mode=False).running
 
 
 def test_only_logs_are_read_and_only_their_ends(tmp_path: Path) -> None:

@@ -15,6 +15,7 @@ import pytest
 from ansible_collections.rdma.cluster.plugins.module_utils import _stack_removal
 from ansible_collections.rdma.cluster.plugins.module_utils._errors import ApplyError, ParseError
 from ansible_collections.rdma.cluster.plugins.module_utils._stack_removal import (
+    DISTRIBUTION_STACK,
     Removal,
     parse_dpkg_purge,
     parse_rpm_erase,
@@ -170,6 +171,20 @@ def test_a_host_that_began_to_work_is_refused(tmp_path: Path, idle: list[str]) -
     idle.append("job process 815 (slurmstepd)")
     with pytest.raises(ApplyError, match=r"Nothing was removed on node1: job process 815 \(slurmstepd\)"):
         refuse_unless_safe("node1", None, sys, FakeRunner([]))
+
+
+def test_a_first_installation_may_replace_what_was_listed(tmp_path: Path, idle: list[str]) -> None:
+    sys = tree(tmp_path, {"libibverbs1": "44", "qemu-system-x86": "7.2"})
+    text = LIBIBVERBS.replace("librdmacm1:amd64", "qemu-system-x86")
+    calls = [([*PURGE, "libibverbs1"], 1, "", text), ([*PURGE, "libibverbs1", "qemu-system-x86"], 0, IBSIM, "")]
+    with pytest.raises(ApplyError, match="libibverbs1, qemu-system-x86 would be removed too, which the plan did not list"):
+        refuse_unless_safe("node1", [], sys, FakeRunner(calls), replaced=DISTRIBUTION_STACK)
+    listed = ["libibverbs1", "qemu-system-x86"]
+    refuse_unless_safe("node1", listed, sys, FakeRunner([(calls[1][0], 0, IBSIM, "")]), replaced=DISTRIBUTION_STACK)
+    refuse_unless_safe("node1", [], tree(tmp_path / "bare", {"bash": "5"}), FakeRunner([]), replaced=DISTRIBUTION_STACK)
+    idle.append("job process 815 (slurmstepd)")
+    with pytest.raises(ApplyError, match="Nothing was installed on node1: job process 815"):
+        refuse_unless_safe("node1", None, sys, FakeRunner([]), replaced=DISTRIBUTION_STACK)
 
 
 LOADED = add_on()

@@ -222,7 +222,9 @@ def test_an_older_kernel_is_refused_or_rebooted_first() -> None:
     assert f"Reboot node1 into {NEWER}" in decide(driver(), tree)["refused"]
     found = decide(driver(), tree, reboot_allowed=True)
     assert (found["refused"], found["reboot"]["needed"], found["reboot"]["first"]) == (None, True, True)
-    assert decide(driver(), {**tree, "load": BUSY}, reboot_allowed=True)["reboot"]["drainable"] is True
+    for intent in (driver(), driver(force=False)):
+        busy = decide(intent, {**tree, "load": BUSY}, reboot_allowed=True)
+        assert (busy["reboot"]["first"], busy["reboot"]["drainable"], busy["switch"]["withheld"]) == (True, True, None)
     assert found["distribution_packages"][0] == f"linux-headers-{NEWER}"
     assert decide(driver("inbox", None), tree)["reboot"]["needed"] is False
 
@@ -296,6 +298,12 @@ SWITCHES = [
     pytest.param(driver(version="24.10-2.1.8.0"), installed(), id="an upgrade that the installer does by force"),
     pytest.param(driver("doca", "2.9.5"), host(**DOCA), id="a downgrade"),
     pytest.param(driver(), installed(modules=stock(), last_build={"source": "mlnx_ofed"}), id="the installer once more"),
+    pytest.param(driver("doca", "3.2.0"), host(ofed_version="OFED-internal-25.04-0.6.1", modules=add_on()), id="a DOCA without a profile"),
+    pytest.param(driver("doca", "3.2.0"), host(vendor={"mlnx-ofed-kernel-dkms": "24.10"}), id="one package of a stack"),
+    pytest.param(driver("doca", "3.2.0"), host(modules=add_on()), id="modules of an add-on without a package"),
+    pytest.param(driver(force=False), host(vendor={"mlnx-ofed-kernel-dkms": "24.10"}), id="MLNX_OFED over one package of a stack"),
+    pytest.param(driver("doca", "3.2.0", profile="doca-all"), host(**DOCA), id="another profile of DOCA"),
+    pytest.param(driver(), host(), id="a first installation by force"),
 ]
 
 
@@ -303,13 +311,14 @@ SWITCHES = [
 def test_packages_of_an_installed_stack_are_not_removed_unless_allowed_idle_and_listed(
     intent: dict[str, Any], tree: dict[str, Any]
 ) -> None:
-    listed = {**REMOVAL, "dependants": {"beegfs-client-dkms": "7.4.2"}}
+    stops = not intent["driver"]["force"] and intent["driver"]["stack"] == "mlnx_ofed"
+    listed = {**REMOVAL, "dependants": {} if stops else {"beegfs-client-dkms": "7.4.2"}}
     found = decide(intent, tree, switch_allowed=False, removal=listed)
     keeps(found)
     assert found["switch"]["withheld"] == "driver_switch_allowed is false"
     assert found["installed"]["packages"] == tree["stack"]["distribution"]["vendor"]
     assert "Packages that would be removed: ofed-scripts 24.10." in found["switch"]["reason"]
-    assert "depend on them and would be removed too: beegfs-client-dkms 7.4.2." in found["switch"]["reason"]
+    assert stops or "depend on them and would be removed too: beegfs-client-dkms 7.4.2." in found["switch"]["reason"]
     for busy, removal in ((BUSY, listed), (None, listed), (IDLE, {**listed, "in_use": ["job process 7 (slurmstepd)"]})):
         found = decide(intent, {**tree, "load": busy}, removal=removal)
         keeps(found)
@@ -322,8 +331,43 @@ def test_packages_of_an_installed_stack_are_not_removed_unless_allowed_idle_and_
 
 
 def test_a_first_installation_needs_no_leave_to_switch() -> None:
+    for intent in (driver(force=False), driver("doca", "3.2.0")):
+        found = decide(intent, host(), switch_allowed=False, removal=None)
+        assert (found["change"], found["installer"], found["switch"]["needed"]) == ("install", True, False)
+
+
+@pytest.mark.parametrize("intent", [driver(force=False), driver("doca", "3.2.0"), driver()])
+@pytest.mark.parametrize("allowed", [True, False])
+def test_a_first_installation_waits_while_the_host_is_in_use(intent: dict[str, Any], allowed: bool) -> None:
+    """It takes the distribution's libraries from below whoever runs: a job, an open device, storage, or what cannot be read."""
+    opened = stock(ib_uverbs=module("ib_uverbs", refcount=3))
+    for tree in ({**host(), "load": BUSY}, {**host(), "load": None}, host(modules=opened), host(uses=[{"kind": "nvme", "what": "nvme1"}])):
+        found = decide(intent, tree, switch_allowed=allowed)
+        keeps(found)
+        assert "it is in use: " in found["switch"]["withheld"]
+        forced = intent["driver"]["force"] and intent["driver"]["stack"] == "mlnx_ofed"
+        assert ("driver_switch_allowed" in found["switch"]["withheld"]) == (forced and not allowed)
+    assert decide(driver("inbox", None), {**host(system={"packages": {"perftest": None}}), "load": BUSY})["switch"]["needed"] is False
+
+
+def test_a_first_installation_by_force_lists_what_depends_on_the_distribution() -> None:
     found = decide(driver(), host(), switch_allowed=False, removal=None)
-    assert (found["change"], found["installer"], found["switch"]["needed"]) == ("install", True, False)
+    assert {"rdma-core", "libibverbs1", "libibverbs"} <= set(found["switch"]["lists"])
+    assert found["switch"]["allow"] == "driver_switch_allowed: true, on an idle host"
+    typed = decide(driver(force=False, flags=["--force"]), host(), switch_allowed=False)
+    assert typed["switch"]["withheld"] == "driver_switch_allowed is false"
+    bare = {"packages": {}, "dependants": {}, "in_use": [], "unread": "no installed package of the stack is known"}
+    assert decide(driver(), host(), removal=bare)["switch"]["withheld"] is None
+    broken = {**bare, "unread": "the database of packages cannot be read"}
+    assert "database of packages" in decide(driver(), host(), removal=broken)["switch"]["withheld"]
+
+
+def test_add_on_modules_that_belong_to_no_package_may_be_replaced_when_that_is_allowed() -> None:
+    bare = {"packages": {}, "dependants": {}, "in_use": [], "unread": "no installed package of the stack is known"}
+    found = decide(driver("doca", "3.2.0"), host(modules=add_on()), removal=bare)
+    assert (found["switch"]["needed"], found["switch"]["withheld"], found["installer"]) == (True, None, True)
+    tree = host(vendor={"mlnx-ofed-kernel-dkms": "24.10"})
+    assert "no installed package" in decide(driver("doca", "3.2.0"), tree, removal=bare)["switch"]["withheld"]
 
 
 def test_an_installer_without_force_waits_for_packages_that_depend_on_the_stack() -> None:
