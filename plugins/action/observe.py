@@ -12,6 +12,7 @@ from typing import Any, ClassVar
 
 from ansible_collections.rdma.cluster.plugins.module_utils._counter_rates import since
 from ansible_collections.rdma.cluster.plugins.module_utils._digest import digest
+from ansible_collections.rdma.cluster.plugins.module_utils._load import host_users
 from ansible_collections.rdma.cluster.plugins.plugin_utils._action import RunAction
 from ansible_collections.rdma.cluster.plugins.plugin_utils._facts_entry import EXPECTED, FactsError, admitted, facts_finding, place_of
 from ansible_collections.rdma.cluster.plugins.plugin_utils._firmware_plan import firmware_names
@@ -55,7 +56,7 @@ class ActionModule(RunAction):
             return self._refuse_facts(place_of(error))
         # Only facts that can be used come into the run's folder, where the fleet's gates find them.
         stored = self.folder.write_json(name, tree)
-        return {"read": True, "stored": str(stored), "ansible_facts": {"rdma": brief}}
+        return {"read": True, "stored": str(stored), "users": host_users(tree.get("load")), "ansible_facts": {"rdma": brief}}
 
     def _refuse_facts(self, problem: str) -> dict[str, Any]:
         """The result for a host whose facts make no sense; the stage's evidence says that it is unknown, and where."""

@@ -16,6 +16,7 @@ from ansible_collections.rdma.cluster.plugins.module_utils._command import Comma
 from ansible_collections.rdma.cluster.plugins.module_utils._errors import ApplyError
 from ansible_collections.rdma.cluster.plugins.module_utils._files import listed_diff
 from ansible_collections.rdma.cluster.plugins.module_utils._findings import ERROR
+from ansible_collections.rdma.cluster.plugins.module_utils._load import in_use_now
 from ansible_collections.rdma.cluster.plugins.module_utils._loaded_module import compare
 from ansible_collections.rdma.cluster.plugins.module_utils._modinfo import provenance, read_modinfo
 from ansible_collections.rdma.cluster.plugins.module_utils._sysroot import SysRoot
@@ -80,14 +81,16 @@ def reload_driver(
     """Unload modules, top first, restart openibd if service says so, and load others, lowest first.
 
     service: "openibd", "none", or "auto": openibd where the unit is installed. always: also where all of them are loaded already, and
-    are those on disk; without load, nothing is compared before. Raises ApplyError if a module is in use, before anything is changed,
-    and if what is loaded afterwards is not what is on disk.
+    are those on disk; without load, nothing is compared before. Raises ApplyError if a module, a GPU or a job uses the host, before
+    anything is changed, and if what is loaded afterwards is not what is on disk.
     """
     present = [name for name in modules if is_present(name, sys)]
     if load and not always and not missing_or_other([*load, *present], runner, sys):
         return SwapResult([], None, [])
-    refuse_if_used(present, sys)
     restarted = UNIT if service == OPENIBD or (service == AUTO and has_openibd(sys)) else None
+    if present or restarted:
+        _refuse_if_at_work(sys)
+    refuse_if_used(present, sys)
     gone = {*present}
     loaded = [name for name in load if name in gone or not is_present(name, sys)]
     result = SwapResult(present, restarted, loaded)
@@ -107,6 +110,13 @@ def is_present(name: str, sys: SysRoot) -> bool:
 def has_openibd(sys: SysRoot) -> bool:
     """Whether MLNX_OFED's or DOCA-OFED's service is installed."""
     return any(sys.exists(f"{folder}/{UNIT}") for folder in UNIT_FOLDERS)
+
+
+def _refuse_if_at_work(sys: SysRoot) -> None:
+    """Raise ApplyError if a job or a process on a GPU runs now: it may hold no module at this moment, and open a device at the next."""
+    in_use = in_use_now(sys)
+    if in_use:
+        raise ApplyError(f"Nothing was unloaded: the host is in use ({in_use}). Drain it, then rerun.")
 
 
 def refuse_if_used(names: Sequence[str], sys: SysRoot) -> None:

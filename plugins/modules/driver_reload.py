@@ -13,6 +13,7 @@ description:
   - Does nothing where every module of O(load) is loaded, and is the one on disk.
   - Else unloads O(modules) one by one with C(modprobe -r), restarts C(openibd) where O(service) says so, loads O(load), and looks
     whether each that is loaded now is the one on disk, by version and srcversion.
+  - Refuses to unload anything while a process has a GPU open or a job runs on the host, or if that cannot be read.
   - Nothing is forced. If a module is held by one that is not unloaded before it, or is in use otherwise, this is said, and nothing was
     changed.
   - A step that fails is the end. The error says what is loaded then, and what the kernel said.

@@ -48,6 +48,13 @@ read:
   description: Whether the host was read now; V(false) if the facts of this run were kept.
   type: bool
   returned: success
+users:
+  description:
+    - Who uses the host, which are GPU processes, jobs, and holders of queue pairs; empty for an idle host.
+    - What cannot be read counts as a user.
+  type: str
+  returned: when the host was read
+  sample: 2 queue pairs of ib_write_bw (pid 4711) on mlx5_0/1
 stored:
   description: The file with the full tree on the control node.
   type: str

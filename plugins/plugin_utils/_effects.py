@@ -73,7 +73,7 @@ EFFECTS = (
     ),
     Effect(
         "driver",
-        "removes or replaces an installed stack or add-on modules, or by `force` the distribution's packages with those that depend on them",
+        "removes or replaces a stack or add-on modules, or with `force` packages that depend on the distribution's libraries",
         ("rdma.cluster.ofed_install", *INSTALLERS),
         ALLOWED,
         "driver_switch_allowed",
@@ -215,7 +215,12 @@ EFFECTS = (
     ),
     Effect("rdma_modules", "loads kernel modules and writes their options for the next load", ("rdma.cluster.kernel_modules",), ADDS),
     Effect(
-        "reboot", "reboots the host", ("ansible.builtin.reboot",), ALLOWED, "reboot_allowed", f"{IN_USE}, after `reboot_before` has run"
+        "reboot",
+        "reboots the host",
+        ("ansible.builtin.reboot",),
+        ALLOWED,
+        "reboot_allowed",
+        f"{QUEUE_PAIRS}; all after `reboot_before` has run",
     ),
     Effect(
         "roce_qos",

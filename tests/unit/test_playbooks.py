@@ -129,6 +129,25 @@ def test_live_rails_change_one_host_first_and_every_batch_is_judged(stage: str, 
     assert [task["ansible.builtin.import_tasks"] for task in batches["post_tasks"]] == ["tasks/batch.yml"]
 
 
+NOW = {"max_age_seconds": 0}
+
+
+def test_a_host_is_read_right_before_it_is_reloaded_or_rebooted() -> None:
+    """The plan may be an hour old. Of the reboot every user counts, holders of queue pairs too, which the digest does not have."""
+    once = yaml.safe_load((ROOT / "playbooks/tasks/restart_once.yml").read_text())
+    assert once[0]["rdma.cluster.observe"] == NOW
+    assert "when" not in once[0]
+    tasks = yaml.safe_load((ROOT / "roles/reboot/tasks/reboot.yml").read_text())
+    [read] = [at for at, task in enumerate(tasks) if task.get("rdma.cluster.observe") == NOW]
+    [drain] = [at for at, task in enumerate(tasks) if task["name"] == "Drain the host"]
+    [reboot] = [at for at, task in enumerate(tasks) if task.get("ansible.builtin.include_tasks") == "idle.yml"]
+    assert drain < read < reboot
+    assert tasks[read]["register"] == "__reboot_read"
+    assert tasks[reboot]["when"] == "__reboot_read.users == ''"
+    [withheld] = [task for task in tasks if "rdma.cluster.withheld" in task]
+    assert withheld["when"] == "__reboot_read.users != ''"
+
+
 #: Names that begin as our variables do: a group, a kernel module, tools, modules of the collection, keys of its files.
 NO_VARIABLES = {
     "rdma_driver_restart",

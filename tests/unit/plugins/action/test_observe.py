@@ -83,3 +83,22 @@ def test_facts_that_make_no_sense_are_not_stored(
     (finding,) = action.folder.read_findings("link", "node1")
     assert (finding.check, finding.status) == ("host.facts", "unknown")
     assert words in finding.observed
+
+
+def test_a_job_without_a_gpu_is_a_user_by_its_queue_pairs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The digest of a host has no queue pairs, so that a role that must not disturb it needs the words."""
+    qps = [{"device": "mlx5_0", "port": 1, "pid": 4711, "name": "osu_bw", "count": 2}]
+    facts = blind_hosts.read(blind_trees.hosts(tmp_path / "trees")["roce"]).facts
+    tree: dict[str, Any] = {**facts, "load": {"gpu_processes": [], "jobs": [], "qps": qps, "qps_error": None}}
+    action = observe.ActionModule.__new__(observe.ActionModule)
+    action.variables = {"inventory_hostname": "node1", "ansible_host": "192.0.2.1", "ansible_facts": {}}
+    action.folder = run_with(tmp_path / "20260101T000000Z-1", lab_intent())
+    action._templar = SimpleNamespace(template=lambda value: value)
+    monkeypatch.setattr(observe.ActionModule, "module", lambda _self, _name, **_options: {"ansible_facts": {"rdma": tree}})
+    told = action.work({"max_age_seconds": 0.0})
+    assert told["users"] == "2 queue pairs of osu_bw (pid 4711) on mlx5_0/1"
+    assert "qps" not in told["ansible_facts"]["rdma"]["load"]
+    tree["load"] = {"gpu_processes": [], "jobs": [], "qps": None, "qps_error": "no rdma"}
+    assert action.work({"max_age_seconds": 0.0})["users"] == "queue pairs cannot be read (no rdma)"
+    tree["load"] = {"gpu_processes": [], "jobs": [], "qps": [], "qps_error": None}
+    assert action.work({"max_age_seconds": 0.0})["users"] == ""

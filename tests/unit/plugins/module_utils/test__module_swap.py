@@ -70,8 +70,8 @@ class Kernel(FakeRunner):
 
 
 def host(root: Path, text: str = "") -> SysRoot:
-    """mlx5_ib holds mlx5_core, nvidia_peermem holds ib_core; all are the old ones."""
-    lines = ""
+    """mlx5_ib holds mlx5_core, nvidia_peermem holds ib_core; all are the old ones, and nobody uses the host."""
+    lines = "/proc/1/comm: systemd\n"
     for name, references in (("mlx5_core", 1), ("mlx5_ib", 0), ("ib_core", 1), ("nvidia_peermem", 0)):
         lines += f"/sys/module/{name}/refcnt: {references}\n/sys/module/{name}/version: 24.10\n/sys/module/{name}/srcversion: {OLD}\n"
     lines += "/sys/module/mlx5_core/holders/mlx5_ib -> ../../mlx5_ib\n/sys/module/ib_core/holders/nvidia_peermem -> ../../nvidia_peermem\n"
@@ -161,6 +161,29 @@ def test_what_is_in_the_way_is_named_before_anything_is_changed(tmp_path: Path, 
     with pytest.raises(ApplyError, match=f"^Nothing was unloaded: {said}"):
         swap(host(tmp_path, text), runner, modules, [], always=True)
     assert runner.ran == []
+
+
+BUSY = {
+    "a job": ("/proc/815/comm: slurmstepd\n/proc/815/cmdline: slurmstepd", r"job process 815 \(slurmstepd\)"),
+    "a GPU process": (
+        "/proc/driver/nvidia/version: x\n/proc/4711/comm: python3\n/proc/4711/fd/3 -> /dev/nvidia0",
+        r"GPU process 4711 \(python3\)",
+    ),
+    "unreadable": ("", "GPU processes cannot be seen"),
+}
+
+
+@pytest.mark.parametrize("use", BUSY)
+@pytest.mark.parametrize("always", [True, False])
+def test_a_host_in_use_is_not_touched(tmp_path: Path, use: str, always: bool) -> None:
+    """A job holds no module before it opens its first device."""
+    sys = host(tmp_path, BUSY[use][0])
+    if use == "unreadable":
+        shutil.rmtree(tmp_path / "proc")
+    runner = FakeRunner([] if always else [modinfo(mlx5_core=NEW, mlx5_ib=NEW)])
+    with pytest.raises(ApplyError, match=f"Nothing was unloaded: the host is in use .{BUSY[use][1]}"):
+        swap(sys, runner, ["mlx5_ib", "mlx5_core"], ["mlx5_core"], always=always)
+    assert [call[0] for call in runner.ran] == ([] if always else ["modinfo"])
 
 
 def test_a_module_that_went_along_with_another_is_not_unloaded_again(tmp_path: Path) -> None:
