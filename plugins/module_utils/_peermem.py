@@ -9,7 +9,7 @@ from __future__ import annotations
 import re
 import shutil
 import tempfile
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 from ansible_collections.rdma.cluster.plugins.module_utils._command import CommandError, Completed, Runner
@@ -36,11 +36,15 @@ _BUILDS_AGAIN = (3, 0, 7)
 
 @dataclass(frozen=True)
 class PeermemResult:
-    """What was done, or would be in check mode. rebuilt: the DKMS module that was built again ("nvidia/550.54.15"), if one."""
+    """What was done, or would be in check mode. rebuilt: the DKMS module that was built again ("nvidia/550.54.15"), if one.
+
+    withheld: which driver would have to be built again, and why it is not, "" if it need not be; then the module is not loaded.
+    """
 
     loaded: bool
     rebuilt: str | None
     files: list[FileChange]
+    withheld: str = ""
 
     @property
     def changed(self) -> bool:
@@ -61,16 +65,26 @@ def boot_files(*, at_boot: bool) -> list[ManagedFile]:
     return [ManagedFile(BOOT_FILE, BOOT_TEXT if at_boot else None)]
 
 
-def ensure_loaded(*, build_seconds: float, runner: Runner, sys: SysRoot, check_mode: bool) -> PeermemResult:
+def ensure_loaded(*, build_seconds: float, refused: Callable[[], str], runner: Runner, sys: SysRoot, check_mode: bool) -> PeermemResult:
     """Load nvidia_peermem now and at boot; where it does not suit the RDMA stack, build the NVIDIA driver again, once.
 
     A loaded nv_peer_mem, which has a service of its own, is enough. In check mode it is taken to load as it is.
-    Raises ApplyError with what to do; then it is not loaded at boot either.
+    refused: called right before a build, why it must not be now, "" if it may. Then nothing is built, and the result says what is withheld.
+    Raises ApplyError with what to do. Where it cannot be loaded, it is not loaded at boot either.
     """
     others = [name for name in PEERMEM_MODULES if name != MODULE and is_present(name, sys)]
     load = not is_present(MODULE, sys) and not others
+    rebuilt: str | None = None
     try:
-        rebuilt = _load(build_seconds, runner, sys) if load and not check_mode else None
+        why = _load_as_it_is(runner, sys) if load and not check_mode else None
+        if why is not None:
+            version = _dkms_module(why, sys)
+            reason = refused()
+            if reason:
+                files = ensure_files(boot_files(at_boot=False), check_mode=check_mode)
+                withheld = f"{'/'.join(version)} has to be built again by DKMS for the loaded RDMA stack: {reason}"
+                return PeermemResult(loaded=False, rebuilt=None, files=files, withheld=withheld)
+            rebuilt = _load_rebuilt(version, build_seconds, runner, sys)
     except (ApplyError, CommandError):
         ensure_files(boot_files(at_boot=False), check_mode=check_mode)
         raise
@@ -82,13 +96,16 @@ def ensure_not_at_boot(*, check_mode: bool) -> PeermemResult:
     return PeermemResult(loaded=False, rebuilt=None, files=ensure_files(boot_files(at_boot=False), check_mode=check_mode))
 
 
-def _load(build_seconds: float, runner: Runner, sys: SysRoot) -> str | None:
+def _load_as_it_is(runner: Runner, sys: SysRoot) -> str | None:
+    """Load it; None, or what says that it was built for another RDMA stack. Raises ApplyError for any other failure."""
     why = _try(runner, sys)
-    if why is None:
-        return None
-    if not any(sign in why for sign in _OTHER_STACK):
+    if why is not None and not any(sign in why for sign in _OTHER_STACK):
         raise ApplyError(f"Cannot load {MODULE}: {why}. {_advice(why)}")
-    version = _dkms_module(why, sys)
+    return why
+
+
+def _load_rebuilt(version: tuple[str, str], build_seconds: float, runner: Runner, sys: SysRoot) -> str:
+    """Build the NVIDIA driver again and load the module; which driver it was."""
     _rebuild(*version, build_seconds, runner, sys)
     again = _try(runner, sys)
     if again is not None:

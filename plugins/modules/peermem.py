@@ -12,7 +12,8 @@ short_description: Keep nvidia_peermem loaded, now and at boot
 description:
   - Loads C(nvidia_peermem), through which NICs reach the memory of GPUs where DMA-BUF cannot work, and looks whether it is there.
   - Where it was built without the RDMA stack that is loaded, or against another one, builds the NVIDIA driver again with DKMS for the
-    running kernel, once, and tries again. A build that fails leaves the installed driver in its place.
+    running kernel, once, and tries again, if O(rebuild_allowed) is V(true) and neither a GPU process nor a job uses the host. A build that
+    fails leaves the installed driver in its place.
   - Writes C(/etc/modules-load.d/rdma-cluster-gpudirect.conf) only after it could be loaded, and removes it where it could not, because
     a module that cannot be loaded makes C(systemd-modules-load.service) fail at every boot.
   - Never unloads the module.
@@ -35,6 +36,12 @@ options:
     type: str
     choices: [loaded, not_at_boot]
     default: loaded
+  rebuild_allowed:
+    description:
+      - Whether the NVIDIA driver may be built again and its installed modules be replaced.
+      - If a build is necessary and not allowed, RV(withheld) says so.
+    type: bool
+    default: false
   build_minutes:
     description: How long a build of the NVIDIA driver may take.
     type: int
@@ -44,6 +51,10 @@ options:
 EXAMPLES = r"""
 - name: NICs reach the memory of GPUs through nvidia_peermem
   rdma.cluster.peermem:
+
+- name: The same on a host that may build its NVIDIA driver again
+  rdma.cluster.peermem:
+    rebuild_allowed: true
 
 - name: The path is DMA-BUF, which needs no module
   rdma.cluster.peermem:
@@ -60,12 +71,18 @@ rebuilt:
   type: str
   returned: always
   sample: nvidia/550.54.15
+withheld:
+  description: The driver that has to be built again, and why it is not; empty if there is none.
+  type: str
+  returned: always
+  sample: "nvidia/550.54.15 has to be built again by DKMS for the loaded RDMA stack: not allowed"
 """
 
 from ansible.module_utils.basic import AnsibleModule
 
 from ansible_collections.rdma.cluster.plugins.module_utils._command import SubprocessRunner
 from ansible_collections.rdma.cluster.plugins.module_utils._errors import ApplyError, CommandError, ParseError
+from ansible_collections.rdma.cluster.plugins.module_utils._load import refusal
 from ansible_collections.rdma.cluster.plugins.module_utils._peermem import ensure_loaded, ensure_not_at_boot
 from ansible_collections.rdma.cluster.plugins.module_utils._sysroot import SysRoot
 
@@ -74,6 +91,7 @@ def main() -> None:
     module = AnsibleModule(
         argument_spec={
             "state": {"type": "str", "choices": ["loaded", "not_at_boot"], "default": "loaded"},
+            "rebuild_allowed": {"type": "bool", "default": False},
             "build_minutes": {"type": "int", "default": 30},
         },
         supports_check_mode=True,
@@ -84,13 +102,15 @@ def main() -> None:
         else:
             result = ensure_loaded(
                 build_seconds=60.0 * module.params["build_minutes"],
+                refused=lambda: refusal(SysRoot(), allowed=module.params["rebuild_allowed"]),
                 runner=SubprocessRunner(),
                 sys=SysRoot(),
                 check_mode=module.check_mode,
             )
     except (ApplyError, CommandError, ParseError, OSError) as error:
         module.fail_json(msg=str(error))
-    module.exit_json(changed=result.changed, loaded=result.loaded, rebuilt=result.rebuilt, diff=result.diffs)
+    told = {"loaded": result.loaded, "rebuilt": result.rebuilt, "withheld": result.withheld}
+    module.exit_json(changed=result.changed, diff=result.diffs, **told)
 
 
 if __name__ == "__main__":

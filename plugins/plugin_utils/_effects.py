@@ -204,6 +204,14 @@ EFFECTS = (
         "nothing: a running job does not notice it",
     ),
     Effect("gpudirect", "loads nvidia_peermem, or stops it from loading at boot", ("rdma.cluster.peermem",), ADDS),
+    Effect(
+        "gpudirect",
+        "builds the NVIDIA driver again by DKMS and replaces its installed modules",
+        ("rdma.cluster.peermem",),
+        ALLOWED,
+        "gpudirect_rebuild_allowed",
+        IN_USE,
+    ),
     Effect("limits", "raises memlock and open files for new logins and services; re-executes systemd", ("rdma.cluster.limits",), ADDS),
     Effect(
         "nic_rings",

@@ -77,8 +77,8 @@ def host(root: Path, *, in_dkms: str | None = VERSION, driver: str = VERSION, na
     return SysRoot(str(write_tree(root, text)))
 
 
-def ensure(sys: SysRoot, runner: FakeRunner, *, check_mode: bool = False) -> PeermemResult:
-    result = ensure_loaded(build_seconds=1200, runner=runner, sys=sys, check_mode=check_mode)
+def ensure(sys: SysRoot, runner: FakeRunner, *, check_mode: bool = False, refused: str = "") -> PeermemResult:
+    result = ensure_loaded(build_seconds=1200, refused=lambda: refused, runner=runner, sys=sys, check_mode=check_mode)
     runner.assert_done()
     return result
 
@@ -127,6 +127,19 @@ def test_an_old_dkms_builds_in_a_tree_of_its_own_before_it_takes_the_module_out(
         ensure(host(tmp_path), runner)
     assert own.exists()
     assert not any("unbuild" in call for call in runner.ran)
+
+
+@pytest.mark.parametrize("reason", ["not allowed", "GPU process 4711 (python3)"])
+def test_the_driver_is_not_built_again_where_that_is_refused(tmp_path: Path, boot_file: Path, reason: str) -> None:
+    boot_file.parent.mkdir()
+    boot_file.write_text("nvidia_peermem\n")
+    result = ensure(host(tmp_path), Host(tmp_path, EINVAL, QUIET), refused=reason)
+    assert (result.loaded, result.rebuilt) == (False, None)
+    assert result.withheld == f"nvidia/{VERSION} has to be built again by DKMS for the loaded RDMA stack: {reason}"
+    # A module that cannot be loaded would degrade the next boot.
+    assert not boot_file.exists()
+    # A module that loads as it is needs no permission.
+    assert ensure(host(tmp_path), Host(tmp_path, OK), refused=reason).withheld == ""
 
 
 def test_it_is_built_again_once_and_then_the_reason_is_said(tmp_path: Path, boot_file: Path) -> None:

@@ -16,7 +16,10 @@ from typing import Any
 import pytest
 from ansible.module_utils import basic
 
-from ansible_collections.rdma.cluster.plugins.module_utils import _kernel_modules, _peermem
+from ansible_collections.rdma.cluster.plugins.module_utils import _command, _kernel_modules, _peermem, _sysroot
+from ansible_collections.rdma.cluster.plugins.module_utils._sysroot import SysRoot
+from tests.unit.fakes import FakeRunner
+from tests.unit.trees import write_tree
 
 MODULES = Path(__file__).parents[4] / "plugins/modules"
 ABSENT = "no_such_module_here"
@@ -46,6 +49,26 @@ def test_peermem(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyP
     assert (code, result["changed"], result["rebuilt"]) == (0, True, None)
     code, result = run(capsys, monkeypatch, "peermem", state="not_at_boot")
     assert (code, result["changed"], result["diff"]) == (0, False, [])
+
+
+@pytest.mark.parametrize(("allowed", "reason"), [(False, "not allowed"), (True, "job process 815 (slurmstepd)")])
+def test_peermem_asks_who_uses_the_host_before_it_builds(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, tmp_path: Path, allowed: bool, reason: str
+) -> None:
+    """With a busy tree of /proc and every permission nothing is built: the module stops at the failed modprobe."""
+    kernel = "/proc/sys/kernel/osrelease: 6.1.0-10-amd64\n"
+    dkms = "/var/lib/dkms/nvidia/550.54.15/6.1.0-10-amd64/x86_64/module/nvidia-peermem.ko: x\n"
+    dkms += "/var/lib/dkms/nvidia/550.54.15/source -> /usr/src/nvidia-550.54.15\n"
+    dkms += "/var/lib/dkms/nvidia/kernel-6.1.0-10-amd64-x86_64 -> 550.54.15/6.1.0-10-amd64/x86_64\n"
+    jobs = "/proc/1/comm: systemd\n/proc/815/comm: slurmstepd\n/proc/815/cmdline: slurmstepd\n"
+    root = str(write_tree(tmp_path / "root", kernel + dkms + jobs))
+    runner = FakeRunner([(["modprobe", "nvidia_peermem"], 1, "", "Invalid argument"), (["dmesg"], 0, "", "")])
+    monkeypatch.setattr(_sysroot, "SysRoot", lambda: SysRoot(root))
+    monkeypatch.setattr(_command, "SubprocessRunner", lambda: runner)
+    code, result = run(capsys, monkeypatch, "peermem", rebuild_allowed=allowed, _ansible_check_mode=False)
+    runner.assert_done()
+    assert (code, result["loaded"], result["rebuilt"]) == (0, False, None), result
+    assert result["withheld"] == f"nvidia/550.54.15 has to be built again by DKMS for the loaded RDMA stack: {reason}"
 
 
 def test_driver_reload(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
