@@ -22,11 +22,18 @@ from ansible_collections.rdma.cluster.plugins.plugin_utils._collective_plan impo
 from ansible_collections.rdma.cluster.plugins.plugin_utils._collective_record import Record, ladder_data, record, result_of
 from ansible_collections.rdma.cluster.plugins.plugin_utils._collective_runs import WELL
 from ansible_collections.rdma.cluster.plugins.plugin_utils._gate import known_hosts
+from ansible_collections.rdma.cluster.plugins.plugin_utils._pair_evidence import REFUSED
 from ansible_collections.rdma.cluster.plugins.plugin_utils._pair_fleet import Fleet
 
 STAGE, MODULE = "collectives", "nccl_test"
 PLAN_FILE = f"{ALONE_FOLDER}/plan.json"
 display = Display()
+
+
+class InUse(str):
+    """Why nothing was run: who uses the host by now."""
+
+    __slots__ = ()
 
 
 class ActionModule(RunAction):
@@ -73,6 +80,8 @@ class ActionModule(RunAction):
         if self._task.check_mode or plan.expectations.gpus(self.host) < 2:
             return {"run": False}
         run = self._run(plan, [self.host], self.host, plan.operation(self.host))
+        if isinstance(run, InUse):
+            return {"run": False, "msg": f"{self.host} is not run, at work: {run}"}
         if isinstance(run, str):
             return {"failed": True, "msg": run}
         self.folder.write_json(self.folder.host_file(ALONE_FOLDER, self.host), run)
@@ -80,10 +89,17 @@ class ActionModule(RunAction):
 
     def _choose_scope(self, _options: Mapping[str, Any]) -> dict[str, Any]:
         """The hosts that climb: those that are still in the play, and well alone; the first of them launches."""
-        hosts = [host for host in self.folder.read_json(PLAN_FILE)["hosts"] if self._climbs(host)]
+        climb = [host for host in self.folder.read_json(PLAN_FILE)["hosts"] if self._climbs(host)]
+        facts = self._whole().fleet.facts
+        busy = self.at_work({host: facts[host].get("load") for host in climb if host in facts})
+        for host, words in busy.items():
+            self._refuse(host, words)
+        hosts = [host for host in climb if host not in busy]
         return {"hosts": hosts, "launcher": hosts[0] if hosts else ""}
 
     def _climbs(self, host: str) -> bool:
+        if self.folder.read_if_there(self.folder.host_file(ALONE_FOLDER, host, REFUSED)) is not None:
+            return False
         run = self.folder.read_if_there(self.folder.host_file(ALONE_FOLDER, host))
         return host in self.variables["ansible_play_hosts"] and (run is None or run["status"] == WELL)
 
@@ -111,14 +127,22 @@ class ActionModule(RunAction):
         self.folder.write_json(LADDER, ladder_data(ladder, runs, others, launcher, problem))
         return {"runs": len(runs) + len(others), "well": list(ladder.well), "msg": problem or _summary(ladder, len(runs))}
 
+    def _refuse(self, host: str, words: str) -> None:
+        """Note that a host is not run, since it was in use by then."""
+        self.folder.write_json(self.folder.host_file(ALONE_FOLDER, host, REFUSED), {"in_use": words})
+
     def _run(self, plan: CollectivePlan, hosts: Sequence[str], launcher: str, operation: str) -> Record | str:
         """One run, or why there is none."""
+        allowed = self._load_allowed(self.variables["hostvars"][launcher])
         try:
-            said = self.module(MODULE, **plan.arguments(hosts, launcher, operation))
+            said = self.module(MODULE, load_allowed=allowed, **plan.arguments(hosts, launcher, operation))
         except AnsibleError as error:
             return f"{launcher}: {error}"
         if said.get("failed") or said.get("unreachable"):
             return f"{launcher}: {said.get('msg', 'the run could not be started')}"
+        if said.get("in_use"):
+            self._refuse(launcher, said["in_use"])
+            return InUse(f"{launcher} is in use: {said['in_use']}")
         run = record(hosts, operation, said)
         display.display(f"  … {_words(run)}")
         return run

@@ -20,11 +20,15 @@ class ActionModule(PairAction):
     def work(self, options: Mapping[str, Any]) -> dict[str, Any]:
         self.prepare()
         sweep = self.sweep()
-        why = "Nothing was measured." if sweep is None else self.why_no_load(sweep)
-        if sweep is None or why:
-            return self.nobody(why)
+        if sweep is None:
+            return self.nobody("Nothing was measured.")
         if len({each.get("pkey") for of in self.fleet.endpoints.values() for each in of.values()} - {None}) < 2:
             return self.nobody("All ports are in one partition.")
+        why = self.why_no_load(sweep)
+        if why:
+            if sweep.is_over(self.variables["ansible_play_hosts"]):
+                self.folder.write_json(FILE, record({each["name"]: [] for each in sweep.plan["rails"]}, [], why))
+            return self.nobody(why)
         rails = apart(self.fleet.endpoints, self._well(sweep))
         planned = [attempt for each in rails for attempt in attempts(each, self.fleet.endpoints, self.fleet.facts)]
         self.folder.write_json(FILE, record({each.rail: each.unknown for each in rails}, planned))

@@ -14,6 +14,8 @@ description:
     it and NCCL have said. A run over sockets does not pass, however fast it is.
   - NCCL's log is switched on for the run (C(NCCL_DEBUG=INFO)); all other variables are those of the hosts, C(/etc/nccl.conf) among them.
   - A run that lasts too long is ended with all that it has started.
+  - Before the run it reads who uses this host. With a GPU process or a job there nothing is run, unless O(load_allowed) is set. Only root
+    sees the GPU processes of all users.
   - It puts load on GPUs and network, and changes nothing. What does not pass does not fail the task; see RV(passed).
 author:
   - the rdma.cluster authors (@rdma-cluster)
@@ -92,6 +94,10 @@ options:
     description: How often before that.
     type: int
     default: 5
+  load_allowed:
+    description: Run also while a GPU process or a job uses this host.
+    type: bool
+    default: false
   timeout_seconds:
     description: After this time the run is ended.
     type: int
@@ -172,9 +178,14 @@ EXAMPLES = r"""
 
 RETURN = r"""
 ran:
-  description: Whether something was run; V(false) in check mode.
+  description: Whether something was run; V(false) in check mode, and while the host is in use.
   type: bool
   returned: always
+in_use:
+  description: Who uses this host, for which nothing was run; empty if nobody does.
+  type: str
+  returned: always
+  sample: GPU process 4711 (python3)
 argv:
   description: The command line.
   type: list
@@ -217,14 +228,20 @@ findings:
 """
 
 import os
+import time
+from collections.abc import Callable
 from dataclasses import asdict
 
 from ansible.module_utils.basic import AnsibleModule
 
 from ansible_collections.rdma.cluster.plugins.module_utils._command import SubprocessRunner
+from ansible_collections.rdma.cluster.plugins.module_utils._load import busy_words, in_use_now, read_load
 from ansible_collections.rdma.cluster.plugins.module_utils._nccl_command import LAUNCHERS, PROGRAMS, command, environment
 from ansible_collections.rdma.cluster.plugins.module_utils._nccl_start import described, expected_of, run_nccl, run_of
+from ansible_collections.rdma.cluster.plugins.module_utils._sysroot import SysRoot
 
+#: How long the processes of an earlier run may take to end.
+ENDING_SECONDS = 10
 EXPECTED_SPEC = {
     "names": {"type": "dict"},
     "gbytes_per_s": {"type": "float"},
@@ -252,6 +269,7 @@ SPEC = {
     "step_factor": {"type": "int", "default": 2},
     "iterations": {"type": "int", "default": 20},
     "warmup_iterations": {"type": "int", "default": 5},
+    "load_allowed": {"type": "bool", "default": False},
     "timeout_seconds": {"type": "int", "default": 300},
     "output_file": {"type": "path"},
     "host": {"type": "str"},
@@ -269,10 +287,29 @@ def main() -> None:
     module.exit_json(changed=False, **result)
 
 
+def users(sys: SysRoot, *, is_root: bool | None = None, sleep: Callable[[float], None] = time.sleep) -> str:
+    """Who uses this host, in words; "" if nobody does. What a run before this one has left gets some seconds to end.
+
+    Another user than root does not see the GPU processes of others, for which it is no reason: the role has looked as root.
+    """
+    words = ""
+    for _attempt in range(ENDING_SECONDS):
+        if (os.geteuid() == 0) if is_root is None else is_root:
+            words = in_use_now(sys)
+        else:
+            load = asdict(read_load(sys))
+            words = busy_words({**load, "gpu_processes": load["gpu_processes"] or []})
+        if not words:
+            return ""
+        sleep(1.0)
+    return words
+
+
 def apply(options: dict, check_mode: bool) -> dict:
     run = run_of(options)
-    told = {"ran": not check_mode, "argv": command(run), "variables": sorted(environment(run))}
-    if check_mode:
+    in_use = "" if check_mode or options["load_allowed"] else users(SysRoot())
+    told = {"ran": not check_mode and not in_use, "in_use": in_use, "argv": command(run), "variables": sorted(environment(run))}
+    if not told["ran"]:
         return told
     host = options["host"] or os.uname().nodename
     subject = options["subject"] or f"{PROGRAMS[run.operation]} on {run.nhosts} host{'s' if run.nhosts > 1 else ''}"

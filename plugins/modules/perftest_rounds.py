@@ -36,6 +36,8 @@ options:
         it is adopted; if it was stopped, its runner died, or something failed, it goes on and does not repeat what it has measured well.
         While another one runs, or the same one by another plan, the module fails and names it; what an earlier sweep or plan has left
         is removed.
+      - Before V(started) starts anything, it reads who uses this host. With a GPU process or a job there, or if that cannot be read, it
+        starts nothing and returns RV(in_use), unless O(load_allowed) is set. A sweep that runs already is adopted all the same.
       - V(collected) returns what has been measured after O(from_byte), and removes nothing. A sweep that this host does not know is an
         error.
       - V(stopped) ends the runner and keeps its files, so that V(started) goes on with the sweep.
@@ -73,6 +75,11 @@ options:
       - Where O(state=collected) begins to read the runner's records, which is RV(next_byte) of the call before.
     type: int
     default: 0
+  load_allowed:
+    description:
+      - Start also on a host that a GPU process or a job uses.
+    type: bool
+    default: false
   runtime_max_seconds:
     description:
       - After this time systemd ends the runner.
@@ -115,6 +122,11 @@ started:
   description: Whether this call started the runner, or would have in check mode. V(false) if the sweep was adopted.
   type: bool
   returned: when O(state=started)
+in_use:
+  description: Who uses the host, for which nothing was started; empty if it was, or if the sweep was adopted.
+  type: str
+  returned: when O(state=started)
+  sample: job process 815 (slurmstepd)
 stopped:
   description: The sweeps that were running.
   type: list
@@ -196,7 +208,9 @@ from ansible.module_utils.basic import AnsibleModule
 
 from ansible_collections.rdma.cluster.plugins.module_utils._command import SubprocessRunner
 from ansible_collections.rdma.cluster.plugins.module_utils._errors import CommandError, ParseError
+from ansible_collections.rdma.cluster.plugins.module_utils._load import in_use_now
 from ansible_collections.rdma.cluster.plugins.module_utils._pair_unit import PairUnit, SweepError, running_sweeps
+from ansible_collections.rdma.cluster.plugins.module_utils._sysroot import SysRoot
 
 
 def main() -> None:
@@ -210,6 +224,7 @@ def main() -> None:
             "token": {"type": "str", "no_log": True},
             "wait_seconds": {"type": "int", "default": 0},
             "from_byte": {"type": "int", "default": 0},
+            "load_allowed": {"type": "bool", "default": False},
             "runtime_max_seconds": {"type": "int", "default": 3600},
         },
         required_if=[
@@ -238,15 +253,20 @@ def apply(options: dict, check_mode: bool) -> dict:
     if options["state"] == "collected":
         found = unit.collect(options["wait_seconds"], options["from_byte"], check_mode)
         return {"changed": False, **vars(found)}
-    started = unit.start(
-        options["plan"],
-        options["token"],
-        options["host"],
-        python=sys.executable,
-        runtime_max_seconds=options["runtime_max_seconds"],
-        check_mode=check_mode,
-    )
-    return {"changed": False, "started": started}
+
+    def start(*, check_mode: bool) -> bool:
+        return unit.start(
+            options["plan"],
+            options["token"],
+            options["host"],
+            python=sys.executable,
+            runtime_max_seconds=options["runtime_max_seconds"],
+            check_mode=check_mode,
+        )
+
+    # A job may have begun since the plan was made. What runs here already, or has ended, is adopted.
+    in_use = in_use_now(SysRoot()) if not options["load_allowed"] and start(check_mode=True) else ""
+    return {"changed": False, "started": not in_use and start(check_mode=check_mode), "in_use": in_use}
 
 
 if __name__ == "__main__":

@@ -35,6 +35,7 @@ from ansible_collections.rdma.cluster.plugins.plugin_utils._collective_plan impo
 )
 from ansible_collections.rdma.cluster.plugins.plugin_utils._collective_record import Record, blame_of, findings_of
 from ansible_collections.rdma.cluster.plugins.plugin_utils._collective_runs import WELL
+from ansible_collections.rdma.cluster.plugins.plugin_utils._pair_evidence import REFUSED
 from ansible_collections.rdma.cluster.plugins.plugin_utils._proofs import Proof, Proofs, Standing
 from ansible_collections.rdma.cluster.plugins.plugin_utils._run_folder import RunFolder
 
@@ -89,8 +90,9 @@ class CollectiveGate:
 
     @cached_property
     def blocked(self) -> Mapping[str, str]:
-        """The hosts that were at work, and at what."""
-        return self.folder.read_if_there(BLOCKED) or {}
+        """The hosts that were at work, when the runs were planned or when one would have begun, and at what."""
+        files = {host: self.folder.read_if_there(self.folder.host_file(ALONE_FOLDER, host, REFUSED)) for host in self.plan.able}
+        return {**(self.folder.read_if_there(BLOCKED) or {}), **{host: each["in_use"] for host, each in files.items() if each}}
 
     @cached_property
     def last(self) -> Record | None:

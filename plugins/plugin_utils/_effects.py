@@ -49,6 +49,7 @@ class Effect:
 
 
 IN_USE = "a GPU process or a job on the host, or processes that cannot be read"
+PLANE_IN_USE = f"{IN_USE}; the same on any host of the play that has a rail on the plane"
 STACK_IN_USE = f"{IN_USE}; storage over RDMA; modules that others hold"
 QUEUE_PAIRS = f"{IN_USE}; queue pairs of a user"
 SYSTEMD = "ansible.builtin.systemd_service"
@@ -125,6 +126,7 @@ EFFECTS = (
         ("rdma.cluster.collectives",),
         LOAD,
         "rdma_load_allowed",
+        IN_USE,
     ),
     Effect("network", "adds a missing address to a rail and writes its `.network` file", ("rdma.cluster.rail_network",), ADDS),
     Effect(
@@ -135,7 +137,30 @@ EFFECTS = (
         "network_change_allowed",
         "our own SSH session on the interface",
     ),
-    Effect("pairs", "measures with perftest, which loads hosts and fabric", ("rdma.cluster.perftest_rounds",), LOAD, "rdma_load_allowed"),
+    Effect(
+        "pairs",
+        "measures with perftest, which loads hosts and fabric",
+        ("rdma.cluster.pair_start", "rdma.cluster.perftest_rounds"),
+        LOAD,
+        "rdma_load_allowed",
+        IN_USE,
+    ),
+    Effect(
+        "fabric_validation",
+        "measures all pairs across the spines at once, and tries to reach ports of other partitions, which loads a whole plane",
+        ("rdma.cluster.pair_start", "rdma.cluster.perftest_rounds"),
+        LOAD,
+        "rdma_load_allowed",
+        PLANE_IN_USE,
+    ),
+    Effect(
+        "qos_validation",
+        "has many hosts send to one at once, which loads a whole plane",
+        ("rdma.cluster.pair_start", "rdma.cluster.perftest_rounds"),
+        LOAD,
+        "rdma_load_allowed",
+        PLANE_IN_USE,
+    ),
     Effect(
         "pcie",
         "writes the maximum read request size (MRRS) of live NICs",

@@ -10,7 +10,7 @@ import math
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
-from ansible_collections.rdma.cluster.plugins.module_utils._findings import ERROR, OK, UNKNOWN, Finding
+from ansible_collections.rdma.cluster.plugins.module_utils._findings import ERROR, NOT_APPLICABLE, OK, UNKNOWN, Finding
 from ansible_collections.rdma.cluster.plugins.plugin_utils._isolation_plan import Attempt
 from ansible_collections.rdma.cluster.plugins.plugin_utils._majority import some
 from ansible_collections.rdma.cluster.plugins.plugin_utils._pair_doubts import Doubt
@@ -37,6 +37,11 @@ def check_isolation(folder: RunFolder, fleet: Fleet) -> Iterator[Doubt]:
     """
     told = folder.read_if_there(FILE)
     if told is None:
+        return
+    if told.get("why"):
+        for rail in told["rails"]:
+            place = place_of(fleet, rail, graphs_of(folder))
+            yield Doubt(Finding(STAGE, CHECK, place, rail, NOT_APPLICABLE, f"not measured: {told['why']}", EXPECTED))
         return
     load = Evidence.of(folder, ISOLATION, fleet.intents, fleet.facts)
     graphs = graphs_of(folder)
@@ -100,6 +105,6 @@ def _why(outcome: Outcome) -> str:
     return f"{outcome.kind} {outcome.line}".strip() if isinstance(outcome, Failure) else ""
 
 
-def record(rails: Mapping[str, Sequence[int]], tried: Sequence[Attempt]) -> dict[str, Any]:
-    """The content of FILE. rails: rail → its partitions without a host that is known to be well."""
-    return {"rails": {rail: list(keys) for rail, keys in rails.items()}, "attempts": [vars(each) for each in tried]}
+def record(rails: Mapping[str, Sequence[int]], tried: Sequence[Attempt], why: str = "") -> dict[str, Any]:
+    """The content of FILE. rails: rail → its partitions without a host that is known to be well; why: why nothing is tried."""
+    return {"rails": {rail: list(keys) for rail, keys in rails.items()}, "attempts": [vars(each) for each in tried], "why": why}

@@ -25,6 +25,15 @@ from ansible_collections.rdma.cluster.plugins.plugin_utils._pair_low import is_s
 from ansible_collections.rdma.cluster.plugins.plugin_utils._pair_plan import Endpoint, pack, runtime_max_seconds
 from ansible_collections.rdma.cluster.plugins.plugin_utils._pair_suspects import reach
 
+#: So many hosts at work are named.
+_NAMED = 3
+
+
+def listed(busy: Mapping[str, str]) -> str:
+    """Hosts at work in words: "node1: GPU process 4711 (python3); node2: … and 5 more"."""
+    named = "; ".join(f"{host}: {words}" for host, words in list(busy.items())[:_NAMED])
+    return f"{named} and {len(busy) - _NAMED} more" if len(busy) > _NAMED else named
+
 
 class PairAction(RunAction):
     """An action of the pairs stage, run once."""
@@ -90,8 +99,24 @@ class PairAction(RunAction):
         return Evidence.of(self.folder, SWEEP, self.fleet.intents, self.fleet.facts)
 
     def why_no_load(self, sweep: Evidence) -> str:
-        """Why this play puts no other load on the fabric after its sweep, "" if it may."""
-        return "" if sweep.is_over(self.variables["ansible_play_hosts"]) else "The sweep was stopped; the next run goes on with it."
+        """Why this play puts no other load on the fabric after its sweep, "" if it may.
+
+        Such a load takes all links of a plane at once, so that one host at work on it is enough.
+        """
+        if not sweep.is_over(self.variables["ansible_play_hosts"]):
+            return "The sweep was stopped; the next run goes on with it."
+        rails = {rail["name"] for rail in sweep.plan["rails"]}
+        planes = {of[rail] for of in self._planes.values() for rail in rails & set(of)}
+        near = [host for host, of in self._planes.items() if planes & set(of.values())]
+        busy = self.at_work({host: self.fleet.facts[host].get("load") for host in near})
+        if not busy:
+            return ""
+        return f"Hosts of the same plane are at work ({listed(busy)}); run again when they are idle, or allow load (rdma_load_allowed)."
+
+    @property
+    def _planes(self) -> dict[str, dict[str, str]]:
+        """host → rail → its plane."""
+        return {host: {rail["name"]: str(rail["plane"]) for rail in intent["rails"]} for host, intent in self.fleet.intents.items()}
 
     def well(self, sweep: Evidence) -> dict[str, list[str]]:
         """Rail → the hosts still in this play that no verdict of the sweep is against."""

@@ -42,6 +42,8 @@ from ansible_collections.rdma.cluster.plugins.plugin_utils._run_folder import Ru
 #: The sweep itself, suspects that were measured again, many that sent to one, and all that sent across the spines.
 SWEEP, AGAIN, LOAD, SPINES, ISOLATION = "pairs", "pairs/again", "pairs/qos", "pairs/spines", "pairs/isolation"
 CLOCK = "clock"
+#: Of a host that a sweep did not start on, because it was in use by then: {"in_use": "…"}.
+REFUSED = ".refused.json"
 T = TypeVar("T")
 Uncalibrated = Mapping[tuple[str, str, str], int]
 #: host → rail → what rose during the sweep, as _pair_counters.risen has it.
@@ -104,7 +106,21 @@ class Evidence:
 
     def _recorded(self, test: str) -> Matrix:
         matrix = Matrix.read([(self.plan, self._files())], test, by_round=self.name == AGAIN)
-        return matrix.with_missing(planned_meetings(self.plan), plan_meetings(self.plan))
+        return self._without_refused(matrix.with_missing(planned_meetings(self.plan), plan_meetings(self.plan)))
+
+    @cached_property
+    def refused(self) -> dict[str, str]:
+        """The hosts of the plan that were in use when it began, and by whom: host → words. They were not measured."""
+        files = {host: self.folder.read_if_there(self.folder.host_file(self.name, host, REFUSED)) for host in self.plan["hosts"]}
+        return {host: str(each["in_use"]) for host, each in files.items() if each is not None}
+
+    def _without_refused(self, matrix: Matrix) -> Matrix:
+        """Without what partners of refused hosts recorded: that nobody answered there says nothing of ports."""
+        gone = {number for number, host in enumerate(matrix.hosts) if host in self.refused}
+        if not gone:
+            return matrix
+        kept = [at for at in range(len(matrix)) if not gone & {matrix.server[at], matrix.client[at]}]
+        return replace(matrix.part(kept), missing=[each for each in matrix.missing if not gone & set(each[1:])])
 
     @cached_property
     def uncalibrated(self) -> Uncalibrated:
@@ -148,6 +164,8 @@ class Evidence:
     def has(self, host: str, rail: str) -> bool:
         """Whether a host takes part on a rail."""
         column = next((each for each in self.plan["rails"] if each["name"] == rail), None)
+        if host in self.refused:
+            return False
         return column is not None and host in self.plan["hosts"] and column["addresses"][self.plan["hosts"].index(host)] is not None
 
     @cached_property
@@ -161,7 +179,8 @@ class Evidence:
 
     def is_over(self, hosts: Container[str]) -> bool:
         """Whether the runner of each of these hosts that takes part has come to its end; a sweep that was stopped is not over."""
-        files = (self.folder.host_file(self.name, host, ".end.json") for host in self.plan["hosts"] if host in hosts)
+        there = [host for host in self.plan["hosts"] if host in hosts and host not in self.refused]
+        files = (self.folder.host_file(self.name, host, ".end.json") for host in there)
         return all((self.folder.read_if_there(file) or {}).get("finished") is True for file in files)
 
     def only_helps(self, host: str) -> bool:

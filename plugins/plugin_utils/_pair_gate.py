@@ -159,8 +159,8 @@ class PairGate:
 
     @cached_property
     def blocked(self) -> Mapping[str, str]:
-        """The hosts that were at work, and at what."""
-        return self.folder.read_if_there("pairs/blocked.json") or {}
+        """The hosts that were at work, when the sweep was planned or when it began, and at what."""
+        return {**(self.folder.read_if_there("pairs/blocked.json") or {}), **({} if self.sweep is None else self.sweep.refused)}
 
     @cached_property
     def counters(self) -> Mapping[str, Mapping[str, Any]]:

@@ -27,6 +27,8 @@ from tests.unit.hosts import lab_facts
 #: What a pair of these cards reaches alone.
 GBPS = 390.0
 FACTS = lab_facts()
+IDLE: dict[str, Any] = {"gpu_processes": [], "jobs": []}
+BUSY = {"gpu_processes": [], "jobs": [{"pid": 815, "name": "slurmstepd"}]}
 
 
 def of_host(fabric: Fabric, host: str, table: Sequence[int] | None = None, **pairs: Any) -> tuple[dict[str, Any], dict[str, Any]]:
@@ -49,7 +51,12 @@ def of_host(fabric: Fabric, host: str, table: Sequence[int] | None = None, **pai
             }  # fmt: skip
             rails.append({"name": f"rail{device[-1]}", "nic": {"pci": link["address"]}, "link_layer": "infiniband"})
     intent = normalise({"rdma_rails": rails, "rdma_pairs": {"latency_command": "none", **pairs}})
-    return intent, {**FACTS, "devices": devices, "session": {"address": f"10.0.0.{host.removeprefix('node')}", "netdev": "eth0"}}
+    return intent, {
+        **FACTS,
+        "load": IDLE,
+        "devices": devices,
+        "session": {"address": f"10.0.0.{host.removeprefix('node')}", "netdev": "eth0"},
+    }
 
 
 class FabricRun:
@@ -63,6 +70,7 @@ class FabricRun:
     ) -> None:
         path.mkdir(exist_ok=True)
         self.folder, self.fabric = RunFolder(path), fabric
+        self.load_allowed: set[str] = set()
         self.hosts = list(dict.fromkeys(its["name"] for its in fabric.nodes.values() if its["kind"] == "host"))
         for host in self.hosts:
             self.intent, facts = of_host(fabric, host, (tables or {}).get(host), **pairs)
@@ -71,6 +79,12 @@ class FabricRun:
             self.folder.write_findings("pairs", host, [])
         if graph:
             self.saw(fabric)
+
+    def works(self, host: str, load: Mapping[str, Any] | None = BUSY) -> FabricRun:
+        """Let a job have begun on a host."""
+        name = self.folder.host_file("facts", host)
+        self.folder.write_json(name, {**self.folder.read_json(name), "load": load})
+        return self
 
     def saw(self, *planes: Fabric, **changed: Any) -> None:
         """Let the fabric stage have read these; changed: in what it has written of each."""
@@ -137,7 +151,8 @@ class FabricRun:
         action._templar = SimpleNamespace(template=lambda value: value)
         hosts = self.hosts if playing is None else list(playing)
         play = {"ansible_play_hosts": hosts, "ansible_play_hosts_all": self.hosts, "inventory_hostname": hosts[0]}
-        action.variables = play
+        hostvars = {host: {"rdma_load_allowed": host in self.load_allowed} for host in self.hosts}
+        action.variables = {**play, "hostvars": hostvars}
         return action
 
     def load(self, spread: float = 1.0, lost: Iterable[tuple[int, int]] = ()) -> FabricRun:

@@ -15,7 +15,17 @@ import pytest
 import yaml
 
 from ansible_collections.rdma.cluster.plugins.action.driver_plan import EFFECTS as EFFECTS_OF_PLAN
-from ansible_collections.rdma.cluster.plugins.plugin_utils._effects import ADDS, ALLOWED, EFFECTS, GUARDS, IDLE, LOAD, REQUESTED, Effect
+from ansible_collections.rdma.cluster.plugins.plugin_utils._effects import (
+    ADDS,
+    ALLOWED,
+    EFFECTS,
+    GUARDS,
+    IDLE,
+    IN_USE,
+    LOAD,
+    REQUESTED,
+    Effect,
+)
 from ansible_collections.rdma.cluster.plugins.plugin_utils._intent_schema import RUN, SECTIONS
 
 COLLECTION = Path(__file__).parents[2]
@@ -29,13 +39,38 @@ HARMLESS = {
     *(f"rdma.cluster.{name}" for name in ("spine_load_plan", "qos_load_plan", "subnet_manager_plan")),
 }
 #: How code on the host, or a task on the control node, refuses to touch a host in use.
-REFUSALS = re.compile(r"\b(refusal|idle_refusal|in_use|in_use_now|busy_words|rail_users|host_users)\b")
-IMPORT = re.compile(r"from ansible_collections\.rdma\.cluster\.plugins\.(module_utils|plugin_utils)\.(\w+) import")
+REFUSALS = re.compile(
+    r"\b(refusal|idle_refusal|in_use|in_use_now|busy_words|rail_users|host_users|at_work|refuse_while_used|refuse_unless_safe)\b|_read\.users\b"
+)
+IMPORT = re.compile(r"from ansible_collections\.rdma\.cluster\.plugins\.(module_utils|plugin_utils)(?:\.| import )(\w+)")
 GUARDED = [each for each in EFFECTS if each.guard in (ALLOWED, IDLE)]
+#: Rows that say that a host in use refuses the effect, whatever their guard.
+REFUSED_IN_USE = [each for each in EFFECTS if IN_USE in each.refused_by or each.guard in (ALLOWED, IDLE, LOAD)]
+#: They read who uses a host, and refuse nothing by themselves: every action imports the one, every stage has the other.
+READERS = [COLLECTION / f"plugins/{name}.py" for name in ("module_utils/_load", "plugin_utils/_action", "action/observe")]
+
+
+def files(role: str) -> list[Path]:
+    """The files of tasks of a role, and those of other roles that it includes (tasks_from) with all that they import."""
+    own = sorted((COLLECTION / "roles" / role / "tasks").glob("*.yml"))
+    todo = [
+        COLLECTION / "roles" / included["name"].rpartition(".")[2] / "tasks" / included["tasks_from"]
+        for path in own
+        for task in _tasks(yaml.safe_load(path.read_text()) or [])
+        if (included := task.get("ansible.builtin.include_role")) and "tasks_from" in included
+    ]
+    found = list(own)
+    while todo:
+        path = todo.pop()
+        if path not in found:
+            found.append(path)
+            found_tasks = _tasks(yaml.safe_load(path.read_text()) or [])
+            todo += [path.parent / name for task in found_tasks if (name := task.get("ansible.builtin.import_tasks"))]
+    return found
 
 
 def tasks(role: str) -> Iterator[dict[str, Any]]:
-    for path in sorted((COLLECTION / "roles" / role / "tasks").glob("*.yml")):
+    for path in files(role):
         yield from _tasks(yaml.safe_load(path.read_text()) or [])
 
 
@@ -51,7 +86,7 @@ def modules(role: str) -> set[str]:
 
 
 def text(role: str) -> str:
-    return "\n".join(path.read_text() for path in sorted((COLLECTION / "roles" / role / "tasks").glob("*.yml")))
+    return "\n".join(path.read_text() for path in files(role))
 
 
 def label(effect: Effect) -> str:
@@ -86,21 +121,21 @@ def test_a_guard_is_off_by_default_asked_in_the_tasks_and_reported(effect: Effec
 
 
 def sources(role: str, names: Iterable[str]) -> Iterator[str]:
-    """The tasks of a role, and the code of its modules and actions with all that they import, but for the reader of the load itself."""
+    """The tasks of a role, and the code of its modules and actions with all that they import, but for the readers themselves."""
     yield text(role)
     plans = {key for task in tasks(role) for key in task if key.startswith("rdma.cluster.")}
-    files = [COLLECTION / f"plugins/{kind}/{name.rpartition('.')[2]}.py" for kind in ("modules", "action") for name in {*names, *plans}]
-    seen = {COLLECTION / "plugins/module_utils/_load.py"}
-    while files:
-        file = files.pop()
+    todo = [COLLECTION / f"plugins/{kind}/{name.rpartition('.')[2]}.py" for kind in ("modules", "action") for name in {*names, *plans}]
+    seen = set(READERS)
+    while todo:
+        file = todo.pop()
         if file in seen or not file.exists():
             continue
         seen.add(file)
         yield file.read_text()
-        files += [COLLECTION / f"plugins/{house}/{name}.py" for house, name in IMPORT.findall(file.read_text())]
+        todo += [COLLECTION / f"plugins/{house}/{name}.py" for house, name in IMPORT.findall(file.read_text())]
 
 
-@pytest.mark.parametrize("effect", [each for each in GUARDED if not each.refused_by.startswith("nothing")], ids=label)
+@pytest.mark.parametrize("effect", [each for each in REFUSED_IN_USE if not each.refused_by.startswith("nothing")], ids=label)
 def test_a_guard_refuses_a_host_in_use(effect: Effect) -> None:
     """By the module on the host, by an action, or by the role."""
     assert any(REFUSALS.search(source) for source in sources(effect.role, effect.modules))
@@ -143,6 +178,12 @@ def test_every_effect_that_a_role_reports_has_a_row(role: str) -> None:
 @pytest.mark.parametrize("effect", [each for each in EFFECTS if each.guard == LOAD], ids=label)
 def test_load_on_hosts_in_use_is_off_by_default(effect: Effect) -> None:
     assert RUN[effect.allowed_by].default is False
+
+
+def test_a_role_that_loads_the_fabric_has_a_row() -> None:
+    """Also one whose load is a task of another role."""
+    loads = {"rdma.cluster.pair_start", "rdma.cluster.collectives"}
+    assert {role for role in ROLES if loads & modules(role)} == {each.role for each in EFFECTS if each.guard == LOAD}
 
 
 @pytest.mark.parametrize("effect", [each for each in EFFECTS if each.guard == REQUESTED], ids=label)

@@ -16,6 +16,7 @@ from ansible.errors import AnsibleConnectionFailure
 
 from ansible_collections.rdma.cluster.plugins.action import collectives
 from ansible_collections.rdma.cluster.plugins.module_utils._findings import Finding
+from ansible_collections.rdma.cluster.plugins.plugin_utils._collective_gate import CollectiveGate
 from ansible_collections.rdma.cluster.plugins.plugin_utils._collective_plan import ALONE_FOLDER, BLOCKED, LADDER
 from ansible_collections.rdma.cluster.plugins.plugin_utils._run_folder import RunFolder
 from tests.unit.collective_hosts import HOSTS, known
@@ -36,6 +37,7 @@ class Stage:
         self.folder = RunFolder(path)
         self.calls: list[dict[str, Any]] = []
         self.says: Says = lambda _hosts: "ok"
+        self.in_use = ""
         self.known = known(repeats=2, **settings)
         for host, each in self.known.items():
             self.folder.write_json(self.folder.host_file("intent", host), each["intent"])
@@ -56,6 +58,8 @@ class Stage:
     def _module(self, name: str, **arguments: Any) -> dict[str, Any]:
         assert name == "nccl_test"
         self.calls.append(arguments)
+        if self.in_use:
+            return {"ran": False, "in_use": self.in_use, "argv": [], "variables": []}
         hosts = list(arguments["expected"]["names"])
         status = self.says(hosts)
         if status == "lost":
@@ -80,6 +84,33 @@ def test_hosts_at_work_are_left_out_unless_load_is_allowed(stage: Stage) -> None
     stage.action.variables["hostvars"]["node3"]["rdma_load_allowed"] = True
     assert stage.ask("plan")["hosts"] == ["node1", "node3", "node4"]
     assert stage.folder.read_json(BLOCKED) == {"node2": "GPU process 4711 (python3)"}
+
+
+BUSY = {"gpu_processes": [{"pid": 4711, "name": "python3"}], "jobs": []}
+
+
+def test_a_host_that_began_to_work_is_not_run_and_does_not_fail(stage: Stage) -> None:
+    stage.ask("plan")
+    stage.in_use = "job process 815 (slurmstepd)"
+    assert stage.ask("alone") == {"run": False, "msg": "node1 is not run, at work: node1 is in use: job process 815 (slurmstepd)"}
+    assert [call["load_allowed"] for call in stage.calls] == [False]
+    stage.in_use = ""
+    stage.known["node2"]["facts"]["load"] = BUSY
+    assert stage.ask("choose") == {"hosts": ["node3", "node4"], "launcher": "node3"}
+    blocked = CollectiveGate(stage.folder, stage.action._whole(), False, len(HOSTS)).blocked
+    assert blocked == {"node1": "job process 815 (slurmstepd)", "node2": "GPU process 4711 (python3)"}
+    stage.action.variables["hostvars"]["node2"]["rdma_load_allowed"] = True
+    (stage.folder.path / f"{ALONE_FOLDER}/node2.refused.json").unlink()
+    assert stage.ask("choose")["hosts"] == ["node2", "node3", "node4"]
+
+
+def test_a_launcher_that_began_to_work_ends_the_ladder(stage: Stage) -> None:
+    stage.ask("plan")
+    stage.in_use = "GPU process 4711 (python3)"
+    said_ = stage.ask("ladder")
+    assert (said_["runs"], said_["msg"]) == (0, "node1 is in use: GPU process 4711 (python3)")
+    assert stage.folder.read_json(LADDER)["problem"] == said_["msg"]
+    assert len(stage.calls) == 1
 
 
 @pytest.mark.parametrize(("measure", "hosts"), [("true", HOSTS), (False, [])])

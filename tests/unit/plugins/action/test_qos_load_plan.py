@@ -25,6 +25,8 @@ from ansible_collections.rdma.cluster.plugins.plugin_utils._run_folder import Ru
 from tests.unit.hosts import lab_facts, lab_intent
 from tests.unit.qos_hosts import dcb_qos
 
+IDLE: dict[str, Any] = {"gpu_processes": [], "jobs": []}
+BUSY = {"gpu_processes": [{"pid": 4711, "name": "python3"}], "jobs": []}
 HOSTS = ("node1", "node2", "node3", "node4")
 NOBODY = "No RoCE rail has 3 hosts that nothing is said against, and whose NICs have queues to hold anybody back with."
 
@@ -37,12 +39,13 @@ class Run:
         path.mkdir(exist_ok=True)
         self.folder = RunFolder(path)
         self.hosts = list(hosts)
+        self.load_allowed: set[str] = set()
         for host in self.hosts:
             number = int(host[-1])
             self.intent = lab_intent(number, pairs={"latency_command": "none"}, **{"roce": {}, **sections})
             self.folder.write_json(self.folder.host_file("intent", host), self.intent)
             qos = {name: dcb_qos() if name in queues else {"backend": None} for name in ("ens1", "ens2")}
-            self.folder.write_json(self.folder.host_file("facts", host), {**lab_facts(number), "qos": qos})
+            self.folder.write_json(self.folder.host_file("facts", host), {**lab_facts(number), "qos": qos, "load": IDLE})
             self.folder.write_findings("pairs", host, [])
 
     def measure(self, slow: tuple[str, ...] = (), *, finished: bool = True) -> Run:
@@ -65,7 +68,9 @@ class Run:
         action.folder = self.folder
         action._templar = SimpleNamespace(template=lambda value: value)
         hosts = self.hosts if playing is None else list(playing)
-        action.variables = {"ansible_play_hosts": hosts, "inventory_hostname": hosts[0]}
+        hostvars = {host: {"rdma_load_allowed": host in self.load_allowed} for host in self.hosts}
+        play = {"ansible_play_hosts": hosts, "inventory_hostname": hosts[0], "hostvars": hostvars}
+        action.variables = play
         return action.work({"sources": sources})
 
 
@@ -128,3 +133,18 @@ def test_a_sweep_that_was_stopped_is_not_followed_by_a_load(tmp_path: Path) -> N
     (run.folder.path / "pairs/node4.end.json").unlink()
     assert run.plan()["hosts"] == []
     assert run.plan(playing=HOSTS[:3])["hosts"] == list(HOSTS[:3])
+
+
+def test_a_host_at_work_on_the_plane_is_enough_to_leave_it_alone(tmp_path: Path) -> None:
+    """Also one that takes no part: the load goes over links that its job uses."""
+    run = Run(tmp_path / "R1").measure()
+    facts = run.folder.host_file("facts", "node4")
+    for load, words in ((BUSY, "GPU process 4711 (python3)"), (None, "whether it is in use is not known")):
+        run.folder.write_json(facts, {**run.folder.read_json(facts), "load": load})
+        for playing in (HOSTS, HOSTS[:3]):
+            said = run.plan(playing=playing)
+            assert said["hosts"] == []
+            assert said["msg"].startswith(f"Hosts of the same plane are at work (node4: {words})")
+    assert not (run.folder.path / "pairs/qos").exists()
+    run.load_allowed = {"node4"}
+    assert run.plan()["hosts"] == list(HOSTS)

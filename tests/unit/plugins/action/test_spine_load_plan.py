@@ -16,7 +16,7 @@ from ansible_collections.rdma.cluster.plugins.module_utils._pair_files import pa
 from ansible_collections.rdma.cluster.plugins.plugin_utils import _spine_load_plan
 from ansible_collections.rdma.cluster.plugins.plugin_utils._pair_evidence import Evidence
 from ansible_collections.rdma.cluster.plugins.plugin_utils._spine_load_plan import planned_rounds
-from tests.unit.fabric_runs import FabricRun
+from tests.unit.fabric_runs import BUSY, FabricRun
 from tests.unit.fabrics import Fabric, leafspine, rail
 
 
@@ -95,6 +95,23 @@ def refused(run: FabricRun, **of_plan: Any) -> str:
 def test_a_sweep_that_was_stopped_is_not_followed_by_a_load(tmp_path: Path) -> None:
     run = FabricRun(tmp_path / "R1", small()).sweep(finished=False)
     assert refused(run) == "The sweep was stopped; the next run goes on with it."
+
+
+@pytest.mark.parametrize("load", [BUSY, None], ids=["a job", "not read"])
+def test_a_host_at_work_on_the_plane_is_enough_to_leave_it_alone(tmp_path: Path, load: Any) -> None:
+    run = FabricRun(tmp_path / "R1", small()).sweep().works("node8", load)
+    assert refused(run).startswith("Hosts of the same plane are at work (node8: ")
+    assert run.judged()[0].observed.startswith("Hosts of the same plane are at work")
+    run.load_allowed = {"node8"}
+    assert run.plan()["hosts"] == run.hosts
+
+
+def test_work_on_another_plane_does_not_matter(tmp_path: Path) -> None:
+    run = FabricRun(tmp_path / "R1", small()).sweep().works("node8")
+    name = run.folder.host_file("intent", "node8")
+    intent = run.folder.read_json(name)
+    run.folder.write_json(name, {**intent, "rails": [{**rail, "name": "store0", "plane": "storage"} for rail in intent["rails"]]})
+    assert "node1" in run.plan()["hosts"]
 
 
 def test_without_a_graph_there_is_nothing_to_hold_it_against(tmp_path: Path) -> None:

@@ -10,12 +10,18 @@ import io
 import json
 import os
 import runpy
+import shutil
 import sys
+import time
 from pathlib import Path
 from typing import Any
 
 import pytest
 from ansible.module_utils import basic
+
+from ansible_collections.rdma.cluster.plugins.module_utils import _sysroot
+from ansible_collections.rdma.cluster.plugins.module_utils._sysroot import SysRoot
+from tests.unit.trees import write_tree
 
 ROOT = Path(__file__).parents[4]
 MODULE = ROOT / "plugins/modules/nccl_test.py"
@@ -38,6 +44,7 @@ def call(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, tm
             "gpus": 2,
             "folder": str(FOLDER),
             "host": "node1",
+            "load_allowed": True,
             "expected": {"names": {"node1": HERE}, "gbytes_per_s": 300.0},
             **options,
         }
@@ -70,6 +77,42 @@ def test_a_clean_run(call: Any, tmp_path: Path) -> None:
     assert said["log"]["channels"] == {"P2P/CUMEM": 4}
     assert said["variables"] == ["NCCL_DEBUG", "NCCL_DEBUG_SUBSYS"]
     assert (tmp_path / "kept").read_text().startswith("# nccl-tests version 2.19.6")
+
+
+JOB = "/proc/1/comm: systemd\n/proc/815/comm: slurmstepd\n/proc/815/cmdline: slurmstepd\n"
+GPU = "/proc/1/comm: systemd\n/proc/driver/nvidia/version: x\n/proc/4711/comm: python3\n/proc/4711/fd/3 -> /dev/nvidia0\n"
+
+
+@pytest.mark.parametrize(
+    "use",
+    [
+        (JOB, True, "job process 815 (slurmstepd)"),
+        (GPU, True, "GPU process 4711 (python3)"),
+        ("", True, "GPU processes cannot be seen"),
+        (JOB, False, "job process 815 (slurmstepd)"),
+        ("", False, ""),
+    ],
+)
+def test_nothing_is_run_on_a_host_in_use(call: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, use: tuple[str, bool, str]) -> None:
+    """Another user than root does not see who has a GPU open, for which the role looks before."""
+    text, is_root, words = use
+    root = str(write_tree(tmp_path / "root", text))
+    monkeypatch.setattr(_sysroot, "SysRoot", lambda: SysRoot(root))
+    monkeypatch.setattr(os, "geteuid", lambda: 0 if is_root else 1000)
+    monkeypatch.setattr(time, "sleep", lambda _seconds: None)
+    kept = tmp_path / "kept"
+    said = call({}, load_allowed=False, output_file=str(kept))
+    assert (said["in_use"], said["ran"], "findings" in said, kept.exists()) == (words, not words, not words, not words)
+    said = call({}, load_allowed=True, output_file=str(kept))
+    assert (said["in_use"], said["ran"], kept.exists()) == ("", True, True)
+
+
+def test_what_an_earlier_run_left_may_end(call: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    root = write_tree(tmp_path / "root", JOB)
+    monkeypatch.setattr(_sysroot, "SysRoot", lambda: SysRoot(str(root)))
+    monkeypatch.setattr(os, "geteuid", lambda: 0)
+    monkeypatch.setattr(time, "sleep", lambda _seconds: shutil.rmtree(root / "proc/815", ignore_errors=True))
+    assert call({}, load_allowed=False)["ran"] is True
 
 
 def test_nothing_is_run_in_check_mode(call: Any, tmp_path: Path) -> None:

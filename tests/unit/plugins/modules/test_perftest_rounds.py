@@ -15,7 +15,9 @@ from typing import Any
 import pytest
 from ansible.module_utils import basic
 
-from ansible_collections.rdma.cluster.plugins.module_utils import _command, _pair_unit
+from ansible_collections.rdma.cluster.plugins.module_utils import _command, _pair_unit, _sysroot
+from ansible_collections.rdma.cluster.plugins.module_utils._sysroot import SysRoot
+from tests.unit.trees import write_tree
 
 MODULE = Path(__file__).parents[4] / "plugins/modules/perftest_rounds.py"
 LIST = "systemctl list-units --all --full --plain --no-legend rdma-pairs-*.service"
@@ -111,3 +113,55 @@ def test_what_is_collected_has_the_shape_that_is_documented(
         "counters": None,
         "seconds": None,
     }
+
+
+JOB = "/proc/1/comm: systemd\n/proc/815/comm: slurmstepd\n/proc/815/cmdline: slurmstepd\n"
+
+
+@pytest.fixture
+def unit(monkeypatch: pytest.MonkeyPatch) -> list[bool]:
+    """The calls of a unit that can be started, each with its check mode; one that adopts a sweep if it is given ["adopts"]."""
+    calls: list[Any] = []
+
+    def start(_self: Any, *_arguments: Any, check_mode: bool, **_options: Any) -> bool:
+        calls.append(check_mode)
+        return "adopts" not in calls
+
+    monkeypatch.setattr(_pair_unit.PairUnit, "start", start)
+    return calls
+
+
+def at(monkeypatch: pytest.MonkeyPatch, folder: Path, text: str) -> None:
+    root = str(write_tree(folder, text))
+    monkeypatch.setattr(_sysroot, "SysRoot", lambda: SysRoot(root))
+
+
+STARTED = {"sweep": "a", "plan": "x", "host": "node1", "token": "secret-token"}
+
+
+@pytest.mark.parametrize("use", [(JOB, "job process 815 (slurmstepd)"), ("", "GPU processes cannot be seen")])
+def test_nothing_starts_on_a_host_in_use(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, tmp_path: Path, unit: list[bool], use: tuple[str, str]
+) -> None:
+    at(monkeypatch, tmp_path, use[0])
+    code, result = call(capsys, monkeypatch, Host(), **STARTED)
+    assert (code, result["started"], result["in_use"], unit) == (0, False, use[1], [True])
+    code, result = call(capsys, monkeypatch, Host(), load_allowed=True, **STARTED)
+    assert (code, result["started"], result["in_use"], unit) == (0, True, "", [True, False])
+
+
+def test_on_an_idle_host_it_starts(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, tmp_path: Path, unit: list[bool]
+) -> None:
+    at(monkeypatch, tmp_path, "/proc/1/comm: systemd\n")
+    code, result = call(capsys, monkeypatch, Host(), **STARTED)
+    assert (code, result["started"], result["in_use"], unit) == (0, True, "", [True, False])
+
+
+def test_a_sweep_that_runs_is_adopted_whoever_uses_the_host(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, tmp_path: Path, unit: list[Any]
+) -> None:
+    at(monkeypatch, tmp_path, JOB)
+    unit.append("adopts")
+    code, result = call(capsys, monkeypatch, Host(), **STARTED)
+    assert (code, result["started"], result["in_use"]) == (0, False, "")

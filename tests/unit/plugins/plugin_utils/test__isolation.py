@@ -147,6 +147,18 @@ def test_nothing_is_tried_where_nothing_was_measured(tmp_path: Path) -> None:
     assert swept.judged("pair.isolation") == []
 
 
+def test_nothing_is_tried_while_a_host_of_the_plane_is_at_work(tmp_path: Path) -> None:
+    swept = FabricRun(tmp_path / "R1", leafspine(1, 1, 4), tables=TENANTS).sweep().works("node4")
+    said = swept.part()
+    assert (said["hosts"], (swept.folder.path / "pairs/isolation").exists()) == ([], False)
+    (finding,) = swept.judged("pair.isolation")
+    assert finding.status == "not_applicable"
+    assert finding.observed.startswith("not measured: Hosts of the same plane are at work (node4: job process 815 (slurmstepd))")
+    swept.load_allowed = {"node4"}
+    assert swept.part()["hosts"]
+    assert (swept.folder.path / "pairs/isolation").exists()
+
+
 def test_of_many_partitions_each_tries_two_others(tmp_path: Path) -> None:
     tables = {f"node{number}": (0x7FFF, 0x8000 + (number + 1) // 2) for number in range(1, 19)}
     run = FabricRun(tmp_path / "R1", leafspine(1, 1, 18), tables=tables).sweep()

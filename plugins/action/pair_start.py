@@ -1,0 +1,39 @@
+# Copyright (c) 2026, the rdma.cluster authors
+# GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""Action plugin of rdma.cluster.pair_start; documented in plugins/modules/pair_start.py."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, ClassVar
+
+from ansible_collections.rdma.cluster.plugins.plugin_utils._action import RunAction
+from ansible_collections.rdma.cluster.plugins.plugin_utils._pair_evidence import REFUSED
+
+MODULE = "perftest_rounds"
+PASSED = ("sweep", "plan", "token", "runtime_max_seconds")
+
+
+class ActionModule(RunAction):
+    ARGUMENTS: ClassVar[Mapping[str, Any]] = {
+        "sweep": {"type": "str", "required": True},
+        "plan": {"type": "str", "required": True, "no_log": True},
+        "token": {"type": "str", "required": True, "no_log": True},
+        "runtime_max_seconds": {"type": "int", "required": True},
+        "folder": {"type": "str", "default": "pairs"},
+        "host": {"type": "str"},
+    }
+
+    def work(self, options: Mapping[str, Any]) -> dict[str, Any]:
+        host = options["host"] or self.host
+        allowed = self._load_allowed(self.variables["hostvars"][host])
+        given = {name: options[name] for name in PASSED}
+        said = self.module(MODULE, state="started", host=host, load_allowed=allowed, **given)
+        in_use = said.get("in_use")
+        if said.get("failed") or said.get("unreachable") or not in_use:
+            return said
+        # Its partners find nobody there: they need to be told from one that is dead.
+        self.folder.write_json(self.folder.host_file(options["folder"], host, REFUSED), {"in_use": in_use})
+        return {**said, "msg": f"{host} is not measured, at work: {in_use}", "_ansible_verbose_always": True}
