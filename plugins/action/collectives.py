@@ -133,7 +133,7 @@ class ActionModule(RunAction):
 
     def _run(self, plan: CollectivePlan, hosts: Sequence[str], launcher: str, operation: str) -> Record | str:
         """One run, or why there is none."""
-        allowed = self._load_allowed(self.variables["hostvars"][launcher])
+        allowed = self._load_allowed(launcher)
         try:
             said = self.module(MODULE, load_allowed=allowed, **plan.arguments(hosts, launcher, operation))
         except AnsibleError as error:

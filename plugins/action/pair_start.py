@@ -28,7 +28,7 @@ class ActionModule(RunAction):
 
     def work(self, options: Mapping[str, Any]) -> dict[str, Any]:
         host = options["host"] or self.host
-        allowed = self._load_allowed(self.variables["hostvars"][host])
+        allowed = self._load_allowed(host)
         given = {name: options[name] for name in PASSED}
         said = self.module(MODULE, state="started", host=host, load_allowed=allowed, **given)
         in_use = said.get("in_use")

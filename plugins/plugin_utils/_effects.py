@@ -112,13 +112,13 @@ EFFECTS = (
     ),
     Effect(
         "nccl",
-        "installs NCCL, Open MPI and nccl-tests, also an older version than the installed one",
+        "installs NCCL, Open MPI and nccl-tests as `rdma_nccl.install` asks for, also an older version than the installed one",
         (
             *INSTALLERS,
             *("ansible.builtin.file", "rdma.cluster.send_file", "ansible.builtin.get_url", "rdma.cluster.nccl_tests_install"),
         ),
-        REQUESTED,
-        "rdma_nccl.install",
+        IDLE,
+        "nccl_install_allowed",
     ),
     Effect(
         "nccl_validation",

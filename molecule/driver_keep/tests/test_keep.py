@@ -134,8 +134,13 @@ LIST = (
 )
 
 
+PERMISSIONS = ("driver_switch_allowed", "driver_reload_allowed", "reboot_allowed")
+#: None of them, each alone, and all.
+ALLOWED = [{}, *({name: True} for name in PERMISSIONS), dict.fromkeys(PERMISSIONS, True)]
+
+
 @pytest.mark.usefixtures("busy")
-@pytest.mark.parametrize("allowed", [{}, {"driver_switch_allowed": True, "driver_reload_allowed": True, "reboot_allowed": True}])
+@pytest.mark.parametrize("allowed", ALLOWED, ids=lambda allowed: "+".join(allowed) or "none")
 def test_without_a_driver_in_the_inventory_nothing_of_it_changes(hosts: Hosts, driver: Driver, allowed: dict[str, bool]) -> None:
     before = [state(hosts, name) for name in NAMES]
     (driver.site.inventory.parent / "vars.json").write_text(json.dumps(allowed))
@@ -172,6 +177,15 @@ def test_a_switch_that_is_allowed_is_shown_in_check_mode(hosts: Hosts, driver: D
     for name in NAMES:
         assert f"{name}: {LIST}" in one_line(done.stdout), done.stdout
     print(done.stdout)
+
+
+@pytest.mark.parametrize("name", PERMISSIONS[1:])
+def test_a_permission_for_something_else_switches_nothing(hosts: Hosts, driver: Driver, name: str) -> None:
+    before = [(state(hosts, each), hosts.run(each, LOADED)) for each in NAMES]
+    done = driver.run({"stack": "inbox"}, **{name: True})
+    assert done.returncode == 2, done.stdout
+    assert [(state(hosts, each), hosts.run(each, LOADED)) for each in NAMES] == before
+    assert withheld(driver) == dict.fromkeys(NAMES, f"{LIST} Withheld: driver_switch_allowed is false.")
 
 
 @pytest.mark.parametrize("use", USERS)
@@ -236,3 +250,30 @@ def test_an_idle_host_is_switched_when_that_is_allowed_and_nothing_else_is_done(
     # The removal, the distribution's packages, and nothing that is loaded.
     assert changed(done.stdout) == {"node1": 2}, done.stdout
     assert state(hosts, "node2") == other
+
+
+#: The driver's part of a host: the packages of its stack and its dependants, repository and hooks, what is loaded, and the boot.
+OF_DRIVER = (
+    f"dpkg-query --show --showformat='${{db:Status-Abbrev}} ${{Package}} ${{Version}}\\n' {' '.join(STACK)} {CLIENT}; "
+    "find /etc/apt /etc/kernel /var/lib/rdma-cluster/ofed /var/lib/rdma-cluster/builds -type f -exec sha256sum {} + 2>/dev/null | sort; "
+    f"{LOADED}"
+)
+
+
+def test_the_whole_site_changes_nothing_of_the_driver_of_a_busy_host(hosts: Hosts, driver: Driver) -> None:
+    """The last test, on the host that still has the stack: other stages may change what they are for. The gates report, so that all run."""
+    for begin, _end in USERS.values():
+        hosts.run("node2", begin)
+    before = hosts.run("node2", OF_DRIVER)
+    try:
+        done = driver.site.run("site", "--limit", "node2", "-e", json.dumps({"rdma_gate": {"policy": "report"}}))
+        after = hosts.run("node2", OF_DRIVER)
+    finally:
+        for _begin, end in USERS.values():
+            hosts.run("node2", end)
+    assert after == before, done.stdout
+    found = driver.findings("driver.stack")
+    assert found["node2"]["expected"] == f"the installed stack, kept as it is: mlnx_ofed {OFED}", done.stdout
+    effects = {group["effect"] for group in driver.site.json("summary.json")["withheld"]}
+    assert not effects & {"driver_switch", "driver_reload", "reboot"}, effects
+    assert "driver_switch_required" not in done.stdout
