@@ -309,7 +309,7 @@ def apply(options: dict, check_mode: bool) -> dict:
     run = run_of(options)
     in_use = "" if check_mode or options["load_allowed"] else users(SysRoot())
     told = {"ran": not check_mode and not in_use, "in_use": in_use, "argv": command(run), "variables": sorted(environment(run))}
-    if not told["ran"]:
+    if check_mode or in_use:
         return told
     host = options["host"] or os.uname().nodename
     subject = options["subject"] or f"{PROGRAMS[run.operation]} on {run.nhosts} host{'s' if run.nhosts > 1 else ''}"

@@ -79,7 +79,7 @@ def plan(
     settled = change.kind == NONE
     by_dkms = change.kind == REBUILD and _can_build(stack, packages)
     options = flags(driver, rpm=is_rpm(stack.get("distribution") or {})) if planned == MLNX_OFED else []
-    # A first installation that comes after a reboot asks again then: whoever uses the host now is sent away before.
+    # A first installation that comes after a reboot asks again then: the reboot drains the host first.
     reboots_before = newest is not None and not settled and reboot_allowed and not change.replaces
     in_use = [] if reboots_before else stack_uses(stack, facts.get("load"))
     kind = "" if by_dkms else _switch_kind(planned, change, options, in_use)

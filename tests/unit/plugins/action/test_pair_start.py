@@ -31,7 +31,7 @@ def start(folder: RunFolder, said: dict[str, Any], host: str = "node1", **variab
         given.update(arguments, called=name)
         return said
 
-    action = pair_start.ActionModule.__new__(pair_start.ActionModule)
+    action: Any = pair_start.ActionModule.__new__(pair_start.ActionModule)
     action.folder = folder
     action.variables = {"inventory_hostname": host, "hostvars": {host: variables, "outside": {}}}
     action.module = module

@@ -339,7 +339,7 @@ def test_a_first_installation_needs_no_leave_to_switch() -> None:
 @pytest.mark.parametrize("intent", [driver(force=False), driver("doca", "3.2.0"), driver()])
 @pytest.mark.parametrize("allowed", [True, False])
 def test_a_first_installation_waits_while_the_host_is_in_use(intent: dict[str, Any], allowed: bool) -> None:
-    """It takes the distribution's libraries from below whoever runs: a job, an open device, storage, or what cannot be read."""
+    """It replaces the distribution's libraries under a job, an open device, storage, or what cannot be read."""
     opened = stock(ib_uverbs=module("ib_uverbs", refcount=3))
     for tree in ({**host(), "load": BUSY}, {**host(), "load": None}, host(modules=opened), host(uses=[{"kind": "nvme", "what": "nvme1"}])):
         found = decide(intent, tree, switch_allowed=allowed)
