@@ -73,6 +73,7 @@ class FabricGate:
                 self._not_read(name, plane, hosts, found)
             else:
                 self._read(name, plane, plane.graph, hosts, found)
+        self._without_graph(found)
         graphs = [plane.graph.to_dict() for plane in self.planes.values() if plane.graph is not None]
         if graphs:
             self.folder.write(FABRIC, json.dumps({"schema": 1, "planes": graphs}) + "\n")
@@ -96,16 +97,33 @@ class FabricGate:
         if plane.why_not is None:
             remedy = "See the link stage: a port of it must be up on a host of the run; then run again."
             found.planes[name] = [Finding(STAGE, CHECK, f"{PLANE}{name}", DISCOVERY, UNKNOWN, NOBODY, EXPECTED, remedy)]
-        elif (keys := [key for key in ("plan", "ratio") if self._setting(name, key) is not None]) or plane.why_not == SILENT:
+        elif (required := self._required(name)) or plane.why_not == SILENT:
             # Where LLDP runs on the hosts and nothing answers, nobody has looked at the cables; that the intent requires a look is more.
-            status = UNKNOWN if keys else WARNING
-            required = f"; {' and '.join(f'rdma_fabric.planes.{name}.{key}' for key in keys)} cannot be checked" if keys else ""
-            found.planes[name] = [
-                Finding(STAGE, CHECK, f"{PLANE}{name}", DISCOVERY, status, f"{plane.why_not}{required}", EXPECTED, LLDP_REMEDY)
-            ]
+            status, observed = UNKNOWN if required else WARNING, f"{plane.why_not}{required}"
+            found.planes[name] = [Finding(STAGE, CHECK, f"{PLANE}{name}", DISCOVERY, status, observed, EXPECTED, LLDP_REMEDY)]
         for host in hosts:
             why = plane.of_hosts.get(host) or plane.why_not or f"plane {name} was not read: {NOBODY}"
             found.hosts[host].append(Finding(STAGE, CHECK, host, f"plane {name}", NOT_APPLICABLE, why, EXPECTED))
+
+    def _without_graph(self, found: Found) -> None:
+        """Add the plans that cannot be read of planes without a graph, and planes whose plan or ratio nothing can be compared with."""
+        intents = [known["intent"] for known in self.known.values() if known["intent"]]
+        with_rails = {str(rail.get("plane") or "default") for intent in intents for rail in intent["rails"]}
+        for name in sorted({plane for intent in intents for plane in intent["fabric"]["planes"]}):
+            if name in self.planes and self.planes[name].graph is not None:
+                continue
+            findings = self._plan(name)[1]
+            if name not in self.planes and name in with_rails and (required := self._required(name)):
+                observed = f"{NO_FABRIC}{required}"
+                remedy = f"Remove it from rdma_fabric.planes.{name}, or see why the driver stage finds no NIC on the rails of this plane."
+                findings.append(Finding(STAGE, CHECK, f"{PLANE}{name}", DISCOVERY, UNKNOWN, observed, EXPECTED, remedy))
+            if findings:
+                found.planes[name] = [*findings, *found.planes.get(name, [])]
+
+    def _required(self, name: str) -> str:
+        """In words, what the intent has of a plane that cannot be checked without its graph; "" if nothing."""
+        keys = [f"rdma_fabric.planes.{name}.{key}" for key in ("plan", "ratio") if self._setting(name, key) is not None]
+        return f"; {' and '.join(keys)} cannot be checked" if keys else ""
 
     def _read(self, name: str, plane: Plane, graph: Graph, hosts: Sequence[str], found: Found) -> None:
         plan, wrong = self._plan(name)
@@ -157,7 +175,8 @@ class FabricGate:
         except ParseError as error:
             subject, remedy = f"rdma_fabric.planes.{name}.plan", f"Correct {file} on the control node."
             expected = "a plan of cables, as docs/fabric.md has it"
-            return None, [Finding(STAGE, "intent.value", f"{PLANE}{name}", subject, ERROR, str(error), expected, remedy)]
+            observed = str(error) if file in str(error) else f"{file}: {error}"
+            return None, [Finding(STAGE, "intent.value", f"{PLANE}{name}", subject, ERROR, observed, expected, remedy)]
 
     def _setting(self, plane: str, key: str) -> Any:
         """What the intents say of a plane: that of the first host that says something."""

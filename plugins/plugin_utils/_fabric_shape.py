@@ -12,7 +12,8 @@ from collections import Counter, defaultdict
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import replace
 
-from ansible_collections.rdma.cluster.plugins.module_utils._findings import ERROR, WARNING
+from ansible_collections.rdma.cluster.plugins.module_utils._fabric_lldp import SOURCE
+from ansible_collections.rdma.cluster.plugins.module_utils._findings import ERROR, UNKNOWN, WARNING
 from ansible_collections.rdma.cluster.plugins.plugin_utils._fabric_mended import TIERS, Shape, matrix
 from ansible_collections.rdma.cluster.plugins.plugin_utils._fabric_told import Cause, Teller
 from ansible_collections.rdma.cluster.plugins.plugin_utils._majority import some
@@ -180,10 +181,12 @@ def check_ratio(shape: Shape, intended: float | None, named: Collection[str], te
     expected = f"an oversubscription of {intended:g} at most" if intended is not None else f"no oversubscription, or the one that {key} has"
     most = intended * (1 + RATIO_TOLERANCE) if intended is not None else 1 + UNPLANNED_TOLERANCE
     ratios = dict(_ratios(shape))
-    if not ratios:
-        return [teller.skip(RATIO, "no switches above the leaves", expected)]
-    if not shape.known:
-        return [teller.skip(RATIO, "not all links tell a rate", expected)]
+    why_not = "no switches above the leaves" if not ratios else "" if shape.known else "not all links tell a rate"
+    if why_not and intended is not None and (ratios or _uplinks_unseen(shape, teller)):
+        remedy = f"Let the switches report their uplinks by LLDP and their rates, or remove {key}: it cannot be checked."
+        return [teller.cause(RATIO, UNKNOWN, teller.view.plane, why_not, expected, remedy)]
+    if why_not:
+        return [teller.skip(RATIO, why_not, expected)]
     worse: dict[tuple[str, float, float], list[str]] = defaultdict(list)
     for switch, (down, up) in ratios.items():
         if switch not in named and down > most * up:
@@ -198,6 +201,11 @@ def check_ratio(shape: Shape, intended: float | None, named: Collection[str], te
     if intended is None and worse:
         return [teller.skip(RATIO, f"no {key}, and no compute rail on the plane; measured: {observed}", expected)]
     return [teller.well(RATIO, observed or "the other findings name every switch", expected)]
+
+
+def _uplinks_unseen(shape: Shape, teller: Teller) -> bool:
+    """Whether the graph cannot show links between switches: hosts report their own neighbors by LLDP, and the plane has several leaves."""
+    return teller.view.graph.source == SOURCE and len(shape.tier) > 1
 
 
 def _ratios(shape: Shape) -> Iterator[tuple[str, tuple[float, float]]]:
