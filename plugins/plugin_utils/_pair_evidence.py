@@ -9,7 +9,7 @@ from __future__ import annotations
 import json
 import math
 import statistics
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Container, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
@@ -176,6 +176,20 @@ class Evidence:
             for rail in self.plan["rails"]
             for host, pkey in zip(self.plan["hosts"], partitions(self.plan, rail), strict=True)
         }
+
+    def partners(self, host: str, rail: str) -> list[str]:
+        """The hosts that the plan has an endpoint meet, in the plan's order."""
+        return [each for each in self.plan["hosts"] if each in self._partners.get((host, rail), ())]
+
+    @cached_property
+    def _partners(self) -> dict[tuple[str, str], set[str]]:
+        """(host, rail) → the hosts that it meets; for a full schedule of many hosts that is much."""
+        found: defaultdict[tuple[str, str], set[str]] = defaultdict(set)
+        for rail, _round, server, client in planned_meetings(self.plan):
+            name, ends = self.plan["rails"][rail]["name"], (self.plan["hosts"][server], self.plan["hosts"][client])
+            for host, partner in (ends, ends[::-1]):
+                found[host, name].add(partner)
+        return dict(found)
 
     def is_over(self, hosts: Container[str]) -> bool:
         """Whether the runner of each of these hosts that takes part has come to its end; a sweep that was stopped is not over."""

@@ -21,6 +21,9 @@ from ansible_collections.rdma.cluster.plugins.plugin_utils._session_address impo
 NOWHERE = "it has no address on this rail, and our own session comes in where no other host can meet it (loopback, or a local connection)"
 REACH = "Give the host an address on the rail (IP over InfiniBand), or an ansible_host by which the other hosts reach it as well."
 
+#: The schedule of rdma_pairs in which every host meets every other one.
+FULL = "full"
+
 Standings = Mapping[str, Mapping[str, Standing]]
 
 
@@ -94,7 +97,11 @@ class Fleet:
 
     def standings(self, proofs: Proofs, now: float, max_age_hours: float) -> dict[str, dict[str, Standing]]:
         """What the records say of each endpoint now. now: seconds since 1970."""
-        return {
-            host: {rail: standing(proofs.get(host, {}).get(rail), self.bases[host][rail], now, max_age_hours) for rail in of}
-            for host, of in self.endpoints.items()
-        }
+
+        def of_rail(host: str, rail: str) -> Standing:
+            proof = proofs.get(host, {}).get(rail)
+            is_partial = proof is not None and proof.met is not None and self.intents[host]["pairs"]["schedule"] == FULL
+            required = [each for each in self.reached(host, rail) if each != host] if is_partial else []
+            return standing(proof, self.bases[host][rail], now, max_age_hours, required)
+
+        return {host: {rail: of_rail(host, rail) for rail in of} for host, of in self.endpoints.items()}

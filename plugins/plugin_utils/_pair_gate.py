@@ -30,7 +30,7 @@ from ansible_collections.rdma.cluster.plugins.plugin_utils._pair_endpoint import
 from ansible_collections.rdma.cluster.plugins.plugin_utils._pair_evidence import AGAIN, SWEEP, Evidence
 from ansible_collections.rdma.cluster.plugins.plugin_utils._pair_expected import LatencyBounds, Limit, latency_bounds
 from ansible_collections.rdma.cluster.plugins.plugin_utils._pair_figures import Figure
-from ansible_collections.rdma.cluster.plugins.plugin_utils._pair_fleet import Fleet, Standings
+from ansible_collections.rdma.cluster.plugins.plugin_utils._pair_fleet import FULL, Fleet, Standings
 from ansible_collections.rdma.cluster.plugins.plugin_utils._pair_judged import CLEARED, Judged, after_again
 from ansible_collections.rdma.cluster.plugins.plugin_utils._pair_limits import is_software, limits
 from ansible_collections.rdma.cluster.plugins.plugin_utils._pair_low import low_ports
@@ -313,7 +313,14 @@ class PairGate:
         medians = {test: figure.median for test, figure in of.items() if figure.median is not None}
         endpoint = self.fleet.endpoints[host][rail]
         basis = self.fleet.bases[host][rail]
-        return Proof(basis, self.now, self.folder.path.name, bandwidth.partners, medians, bandwidth.ratio or 0.0, endpoint)
+        met = self.sweep.partners(host, rail) if self.sweep is not None and self._leaves_pairs_out else None
+        return Proof(basis, self.now, self.folder.path.name, bandwidth.partners, medians, bandwidth.ratio or 0.0, endpoint, met)
+
+    @property
+    def _leaves_pairs_out(self) -> bool:
+        """Whether the schedule of the sweep leaves pairs out. Beside proven hosts, a few partners are enough for every schedule."""
+        kind = FULL if self.sweep is None else self.sweep.plan["schedule"]["kind"]
+        return FULL not in (kind, self.settings["schedule"] if kind == "against" else kind)
 
     def _summary(self) -> dict[str, Any]:
         """A line a rail and a line a verdict, for a person; apart from them those whose suspect was well when it was measured again."""

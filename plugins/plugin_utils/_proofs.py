@@ -12,13 +12,15 @@ from __future__ import annotations
 import hashlib
 import json
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, fields
 from typing import Any
 
 from ansible_collections.rdma.cluster.plugins.module_utils._partitions_conf import DEFAULT_KEY
+from ansible_collections.rdma.cluster.plugins.module_utils._pcie_plan import mrrs_of, state_of
 from ansible_collections.rdma.cluster.plugins.module_utils._rails import ResolvedRail, resolve
 from ansible_collections.rdma.cluster.plugins.plugin_utils._driver import needed_modules
+from ansible_collections.rdma.cluster.plugins.plugin_utils._majority import some
 from ansible_collections.rdma.cluster.plugins.plugin_utils._pair_partition import partition_place
 from ansible_collections.rdma.cluster.plugins.plugin_utils._pair_plan import tests_of
 
@@ -39,7 +41,8 @@ class Proof:
     """One rail of one host, found good. measured: seconds since 1970, by the control node's clock. run: which one measured it.
 
     partners: how many it was measured with. medians: test → median of what it reached with them (Gb/s or µs); ratio: of what it should.
-    endpoint: where it was met, so that a run of other hosts can measure against it.
+    endpoint: where it was met, so that a run of other hosts can measure against it. met: the names of these partners if the schedule leaves
+    pairs out (ring, sample); None after a full sweep, and for a new port that a full schedule has measured beside proven ones.
     """
 
     basis: Basis
@@ -49,6 +52,7 @@ class Proof:
     medians: Mapping[str, float]
     ratio: float
     endpoint: Mapping[str, Any] = field(default_factory=dict)
+    met: Sequence[str] | None = None
 
 
 @dataclass(frozen=True)
@@ -102,20 +106,27 @@ def _port(rail: ResolvedRail, facts: Mapping[str, Any]) -> list[Any]:
     port = device.get("ports", {}).get(rail.port, {})
     netdev = facts["netdevs"].get(rail.netdev, {})
     pci = {key: (device.get("pci") or {}).get(key) for key in PCI_KEYS}
-    return [device.get("node_guid"), pci, port.get("link_layer"), port.get("rate_gbps"), port.get("width"), netdev.get("mtu_bytes")]
+    numa_node = netdev.get("numa_node") if device.get("numa_node") is None else device["numa_node"]
+    mtus = [netdev.get("mtu_bytes"), port.get("active_mtu_bytes")]
+    link = [port.get("link_layer"), port.get("rate_gbps"), port.get("width")]
+    mrrs_bytes = mrrs_of(state_of(facts), pci["address"]).get(pci["address"]) if device.get("function") == "pf" else None
+    return [device.get("node_guid"), pci, *link, *mtus, numa_node, mrrs_bytes]
 
 
 def _hash(data: Any) -> str:
     return hashlib.sha256(json.dumps(data, sort_keys=True).encode()).hexdigest()[:16]
 
 
-def standing(proof: Proof | None, basis: Basis, now: float, max_age_hours: float) -> Standing:
-    """Hold a proof against the endpoint as it is now. now: seconds since 1970."""
+def standing(proof: Proof | None, basis: Basis, now: float, max_age_hours: float, required: Collection[str] = ()) -> Standing:
+    """Hold a proof against the endpoint as it is now. now: seconds since 1970; required: the partners that the schedule requires."""
     if proof is None:
         return Standing(None, "never measured, or not found good")
     differ = [part for part in basis if basis[part] != proof.basis.get(part)]
     if differ:
         return Standing(proof, f"changed since it was measured: {', '.join(differ)}")
+    unmet = [] if proof.met is None else [host for host in required if host not in set(proof.met)]
+    if unmet:
+        return Standing(proof, f"never measured with {some(unmet)}, which rdma_pairs.schedule full requires")
     return Standing(proof, too_old=not is_young(proof, now, max_age_hours))
 
 
@@ -149,6 +160,7 @@ def _proof(data: Any) -> Proof | None:
         and isinstance(proof.run, str)
         and isinstance(proof.partners, int)
         and isinstance(proof.endpoint, Mapping)
+        and (proof.met is None or (isinstance(proof.met, list) and all(isinstance(each, str) for each in proof.met)))
     )
     return proof if sound else None
 

@@ -20,6 +20,7 @@ from ansible_collections.rdma.cluster.plugins.module_utils._digest import compar
 from ansible_collections.rdma.cluster.plugins.module_utils._findings import Finding
 from ansible_collections.rdma.cluster.plugins.module_utils._pair_schedule import planned_meetings
 from ansible_collections.rdma.cluster.plugins.plugin_utils import _pair_plan, _proofs
+from ansible_collections.rdma.cluster.plugins.plugin_utils._pair_choice import Choice, choose
 from ansible_collections.rdma.cluster.plugins.plugin_utils._pair_doubts import Doubt, Port
 from ansible_collections.rdma.cluster.plugins.plugin_utils._pair_fleet import NOWHERE, REACH, Fleet
 from ansible_collections.rdma.cluster.plugins.plugin_utils._pair_gate import PairGate
@@ -761,6 +762,60 @@ def test_looking_at_proofs_changes_none(second: RunFolder) -> None:
     before = file.read_bytes()
     judged(second, fleet(module))
     assert file.read_bytes() == before
+
+
+RING, FIVE = {"kind": "ring"}, [*HOSTS, "node5"]
+
+
+def chosen(folder: RunFolder, of: Fleet) -> Choice | None:
+    """What the next run measures by itself."""
+    standings = of.standings(_proofs.read(folder.read_if_there(_proofs.FILE)), NOW, 168)
+    return choose(of, standings, of.intents["node1"]["pairs"], anew=False, outside={})
+
+
+@pytest.mark.parametrize("kind", ["ring", "sample"])
+def test_a_schedule_that_leaves_pairs_out_does_not_prove_a_full_one(first: RunFolder, kind: str) -> None:
+    partly, full = fleet(hosts=FIVE, schedule=kind, partners=2, seed=1), fleet(hosts=FIVE)
+    swept(first, partly, steady, schedule={"kind": kind, "partners": 2, "seed": 1})
+    assert statuses(judged(first, partly)) == {"ok", "not_applicable"}
+    second = run_folder(first.path.parent, "R2")
+    assert chosen(second, partly) is None
+    assert statuses(judged(second, partly)) == {"ok"}
+    found = judged(second, full)
+    assert {(each.check, each.status) for of in found.values() for each in of} == {("pair.bandwidth", "unknown")}
+    met = first.read_json(_proofs.FILE)["endpoints"]["node1"]["rail0"]["met"]
+    unmet = ", ".join(host for host in FIVE[1:] if host not in met)
+    words = f"never measured with {unmet}, which rdma_pairs.schedule full requires; not measured in this run"
+    assert [each.observed for each in found["node1"]] == [words, words]
+    assert unmet
+
+    choice = chosen(second, full)
+    assert choice is not None
+    assert (list(choice.hosts), choice.schedule) == (FIVE, FULL)
+    swept(second, full, steady, schedule=choice.schedule)
+    assert statuses(judged(second, full)) == {"ok", "not_applicable"}
+    third = run_folder(first.path.parent, "R3")
+    for of in (full, partly):
+        assert chosen(third, of) is None
+        assert statuses(judged(third, of)) == {"ok"}
+
+
+def test_a_ring_of_three_leaves_no_pair_out(first: RunFolder) -> None:
+    swept(first, fleet(hosts=HOSTS[:3], schedule="ring"), steady, schedule=RING)
+    judged(first, fleet(hosts=HOSTS[:3], schedule="ring"))
+    second = run_folder(first.path.parent, "R2")
+    assert statuses(judged(second, fleet(hosts=HOSTS[:3]))) == {"ok"}
+    assert chosen(second, fleet(hosts=HOSTS[:3])) is None
+
+
+def test_beside_proven_hosts_a_few_partners_are_enough_for_a_full_schedule(second: RunFolder) -> None:
+    """node5 is new: it meets two proven hosts, once under ring and once under full."""
+    for run, schedule, valid in (("R3", "ring", False), ("R4", "full", True)):
+        of = fleet(hosts=["node5", "node1", "node3"], schedule=schedule)
+        swept(folder := run_folder(second.path.parent, run), of, steady, schedule=AGAINST)
+        judged(folder, of)
+        standings = fleet(hosts=FIVE).standings(_proofs.read(folder.read_if_there(_proofs.FILE)), NOW, 168)
+        assert {host: of["rail0"].valid for host, of in standings.items()} == {**dict.fromkeys(HOSTS, True), "node5": valid}
 
 
 def test_a_proof_is_held_against_the_bars_of_now(second: RunFolder) -> None:

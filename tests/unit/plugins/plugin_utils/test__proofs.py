@@ -31,8 +31,10 @@ def lab_host(node: int = 1, **sections: Any) -> Host:
     for rail, bus in enumerate(("21", "41")):
         address, hop = f"0000:{bus}:00.0", {"address": f"0000:{bus}:01.0", "speed_gtps": 32.0, "width": 16}
         pci = {"address": address, "speed_gtps": 32.0, "width": 16, "narrowest": hop, "hops": []}
-        facts["devices"][f"rxe_rail{rail}"].update(firmware="28.41.1000", board_id="MT_0000000838", pci=pci)
-    return lab_intent(node, **{"roce": {}, **sections}), comparable(facts)
+        facts["devices"][f"rxe_rail{rail}"].update(firmware="28.41.1000", board_id="MT_0000000838", pci=pci, function="pf")
+    digest = comparable(facts)
+    digest["pcie"].update(usual_mrrs_bytes=4096, mrrs_bytes={})
+    return lab_intent(node, **{"roce": {}, **sections}), digest
 
 
 def of_module(name: str, **to: Any) -> Change:
@@ -76,6 +78,10 @@ OF_RAIL0: dict[str, tuple[Change, set[str]]] = {
     "a tenant's partition": (of_port(pkeys={"0": 0x7FFF, "1": 0x8001}), {"port"}),
     "no partition": (of_port(pkeys={"0": 0x7FFF}), {"port"}),
     "another MTU": (lambda host: host[1]["netdevs"]["ens1"].update(mtu_bytes=1500), {"port"}),
+    "another RDMA MTU": (of_port(active_mtu_bytes=1024), {"port"}),
+    "another RDMA MTU on InfiniBand": (of_port(link_layer="InfiniBand", active_mtu_bytes=2048), {"port"}),
+    "another NUMA node": (of_device(numa_node=1), {"port"}),
+    "another MRRS": (lambda host: host[1]["pcie"]["mrrs_bytes"].update({"0000:21:00.0": 512}), {"port"}),
     "no device": (lambda host: host[1]["devices"].pop("rxe_rail0"), {"firmware", "port"}),
     "another plane": (of_rail(plane="other"), {"intent"}),
     "another address": (of_rail(address="192.168.100.9/24"), {"intent"}),
@@ -97,6 +103,7 @@ OF_NOTHING: dict[str, Change] = {
     "the port is down": of_port(state="DOWN"),
     "a file of ours": lambda host: host[1]["files"].clear(),
     "another policy": lambda host: host[0]["gate"].update(policy="report"),
+    "rings that RDMA does not use": lambda host: host[1]["netdevs"]["ens1"].update(rings=[8192, 8192, 8192, 8192]),
     "somebody at work": lambda host: host[1]["load"]["jobs"].append({"pid": 1, "name": "slurmstepd"}),
     "another way to judge": of_pairs(fail_below=0.5, warn_below=0.6, floor_gbps=1.0),
     "another schedule": of_pairs(schedule="ring", partners=2, seed=1),
@@ -157,6 +164,7 @@ DAMAGE = [
     *([], "", {"schema": 2}, {"schema": 2, "endpoints": []}, {"schema": 2, "endpoints": {"node1": ["rail0"]}}),
     *({"measured": "now"}, {"measured": float("inf")}, {"measured": True}, {"medians": []}, {"medians": {"bandwidth": "0.2"}}),
     *({"basis": {"port": 7}}, {"basis": None}, {"partners": "3"}, {"ratio": None}, {"endpoint": []}, {"run": 7}, {"more": 1}),
+    *({"met": "node2"}, {"met": [2]}, {"met": {}}),
 ]
 
 
@@ -230,6 +238,29 @@ def test_a_proof_without_an_endpoint_can_be_read() -> None:
     data = write({"node1": {"rail0": proof()}})
     del data["endpoints"]["node1"]["rail0"]["endpoint"]
     assert read(data)["node1"]["rail0"].endpoint == {}
+
+
+def test_a_proof_of_before_partners_were_recorded_does_not_count() -> None:
+    data = write({"node1": {"rail0": proof(), "rail1": proof("rail1")}})
+    del data["endpoints"]["node1"]["rail0"]["met"]
+    assert list(read(data)["node1"]) == ["rail1"]
+
+
+@pytest.mark.parametrize(
+    ("met", "words"),
+    [
+        (None, ""),
+        (["node2", "node3", "node4", "node5"], ""),
+        (["node2", "node4"], "never measured with node3, which rdma_pairs.schedule full requires"),
+        ([], "never measured with node2, node3, node4, which rdma_pairs.schedule full requires"),
+    ],
+)
+def test_a_proof_holds_with_the_partners_that_are_required(met: list[str] | None, words: str) -> None:
+    each = replace(proof(), met=met)
+    assert standing(each, NOW_BASIS, MEASURED, 168).valid
+    found = standing(each, NOW_BASIS, MEASURED, 168, ["node2", "node3", "node4"])
+    assert (found.valid, found.changed, found.too_old) == (not words, words, False)
+    assert read(json.loads(json.dumps(write({"node1": {"rail0": each}})))) == {"node1": {"rail0": each}}
 
 
 BEFORE: Proofs = {"node1": {"rail0": proof(), "rail1": proof("rail1")}, "node2": {"rail0": proof(node=2)}}
