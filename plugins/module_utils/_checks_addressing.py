@@ -11,7 +11,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from ansible_collections.rdma.cluster.plugins.module_utils._findings import ERROR, NOT_APPLICABLE, OK, WARNING, Finding
+from ansible_collections.rdma.cluster.plugins.module_utils._findings import ERROR, NOT_APPLICABLE, OK, UNKNOWN, WARNING, Finding
 from ansible_collections.rdma.cluster.plugins.module_utils._rails import Facts, Rail, ResolvedRail, resolve
 
 STAGE = "network"
@@ -74,8 +74,10 @@ def _address(host: str, plan: Plan, plans: Sequence[Plan], facts: Facts) -> Iter
         return Finding(STAGE, "network.address", host, rail.subject, status, observed, expected, remedy)
 
     if plan.there is None:
-        why = "no interface: driver.nic says so" if rail.netdev is None else "the addresses were not read"
-        yield finding(NOT_APPLICABLE, why)
+        if rail.netdev is None:
+            yield finding(NOT_APPLICABLE, "no interface: driver.nic says so")
+        else:
+            yield finding(UNKNOWN, "the addresses were not read", f"Run `ip -json address show dev {rail.netdev}` on {host}.")
         return
     if plan.has_address is False:
         remedy = f"Run the network stage for {host}, and see `ip addr show {rail.netdev}` there."
@@ -159,8 +161,10 @@ def _manager(host: str, plan: Plan, facts: Facts) -> Finding:
     def finding(status: str, observed: str, remedy: str = "") -> Finding:
         return Finding(STAGE, "network.manager", host, plan.rail.subject, status, observed, "one at most", remedy)
 
+    if netdev is None:
+        return finding(NOT_APPLICABLE, "no interface: driver.nic says so")
     if managers is None:
-        return finding(NOT_APPLICABLE, "no interface: driver.nic says so" if netdev is None else "the facts do not tell")
+        return finding(UNKNOWN, "the facts do not tell", f"Run `networkctl status {netdev}` and `nmcli device show {netdev}` on {host}.")
     started = set().union(*(CLIENTS.get(name, set()) for name in managers))
     managers = [name for name in managers if name not in started]
     if len(managers) > 1:

@@ -57,7 +57,10 @@ def _login_files(host: str, wished: int, who: str, seen: Mapping[str, Any] | Non
 def _ipc(host: str, intent: Mapping[str, Any], limits: Facts) -> Finding:
     if not intent["host"]["keep_ipc"]:
         return Finding(STAGE, "host.ipc", host, IPC_SUBJECT, NOT_APPLICABLE, "rdma_host.keep_ipc is false: logind is left as it is", "any")
-    removed = limits.get("remove_ipc")
+    if "remove_ipc" not in limits:
+        look = f"Run `busctl introspect org.freedesktop.login1 /org/freedesktop/login1 | grep RemoveIPC` on {host}."
+        return Finding(STAGE, "host.ipc", host, IPC_SUBJECT, UNKNOWN, "logind was not asked", "kept", look)
+    removed = limits["remove_ipc"]
     if removed is None:
         return Finding(STAGE, "host.ipc", host, IPC_SUBJECT, NOT_APPLICABLE, "no logind runs here that could remove it", "kept")
     remedy = f"Run the host stage for {host}; `systemd-analyze cat-config systemd/logind.conf` there names a later file." if removed else ""
@@ -68,7 +71,10 @@ def _ipc(host: str, intent: Mapping[str, Any], limits: Facts) -> Finding:
 
 def _services(host: str, intent: Mapping[str, Any], limits: Facts) -> list[Finding]:
     expected = "unlimited, as for services that start now"
-    running = limits.get("running") or {}
+    running = limits.get("running")
+    if running is None and intent["host"]["memlock_unlimited"]:
+        look = f"Run `systemctl list-units --type service --state running` on {host}."
+        return [Finding(STAGE, "host.services", host, "services that run", UNKNOWN, "running services were not read", expected, look)]
     if not intent["host"]["memlock_unlimited"] or not running:
         why = "rdma_host.memlock_unlimited is false: the limit is left as it is" if running else "no service that starts jobs runs here"
         return [Finding(STAGE, "host.services", host, "services that run", NOT_APPLICABLE, why, expected)]

@@ -162,7 +162,8 @@ def _layer(port: RailPort) -> Finding:
 def _iwarp(port: RailPort) -> Finding:
     expected, kind = "RoCE or InfiniBand", port.device.get("node_type")
     if kind is None:
-        return port.skip("link.iwarp", f"nothing tells what {port.rail.device} speaks", expected)
+        look = f"Run `cat /sys/class/infiniband/{port.rail.device}/node_type` on {port.host}."
+        return port.finding("link.iwarp", UNKNOWN, f"nothing tells what {port.rail.device} speaks", expected, look)
     if kind != "RNIC":
         return port.finding("link.iwarp", OK, f"{port.rail.device} is a {kind}", expected)
     remedy = _words(port, IWARP_REMEDIES.get(port.device.get("driver") or "", IWARP_REMEDY))
@@ -173,9 +174,9 @@ def _mtu(port: RailPort) -> Finding:
     expected, check = f"{BEST_MTU_BYTES} bytes", "link.mtu"
     if not port.infiniband:
         return port.skip(check, "on Ethernet it follows the interface's: the network stage looks at that", expected)
-    if not port.up or "active_mtu_bytes" not in port.port:
-        return port.skip(check, port.not_judged or "these facts do not tell the active MTU", expected)
-    mtu_bytes = port.port["active_mtu_bytes"]
+    if not port.up:
+        return port.skip(check, port.not_judged or "the port is not up", expected)
+    mtu_bytes = port.port.get("active_mtu_bytes")
     look = f"`ibv_devinfo -d {port.rail.device} -i {port.rail.port}` on {port.host}"
     if mtu_bytes is None:
         return port.finding(check, UNKNOWN, "the active MTU could not be read", expected, f"See what {look} says.")

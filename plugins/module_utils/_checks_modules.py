@@ -61,8 +61,7 @@ def _stack(host: str, intent: Mapping[str, Any], facts: Facts, left_over: Module
     told = {name: module for name, module in same.items() if module.get("provenance") is not None}
     if planned == INBOX:
         return finding(*_inbox(host, told, facts["stack"], kept=is_kept(intent)))
-    is_read = any("provenance" in module for module in same.values())
-    return finding(*(_add_on(host, intent, told, facts["stack"], is_read=is_read) or _installed(host, intent, told, facts["stack"])))
+    return finding(*(_add_on(host, intent, told, facts["stack"]) or _installed(host, intent, told, facts["stack"])))
 
 
 def _expected(intent: Mapping[str, Any], stack: Mapping[str, Any]) -> str:
@@ -95,15 +94,16 @@ def _inbox(host: str, told: Modules, stack: Mapping[str, Any], *, kept: bool) ->
         # Another vendor's driver is no other stack: it is said, and stops nothing.
         another = stack.get("kind") == "ofed" or bool({DRIVER, "ib_core"} & set(foreign))
         return ERROR if another else WARNING, f"{what} in the place of the kernel's own", todo
-    return (OK, f"{some(told)} of the kernel") if told else (NOT_APPLICABLE, "it is not told where the modules come from")
+    todo = f"Run `modinfo -F filename ib_core` on {host}."
+    return (OK, f"{some(told)} of the kernel") if told else (UNKNOWN, "it is not told where the modules come from", todo)
 
 
-def _add_on(host: str, intent: Mapping[str, Any], told: Modules, stack: Mapping[str, Any], *, is_read: bool) -> tuple[str, ...]:
+def _add_on(host: str, intent: Mapping[str, Any], told: Modules, stack: Mapping[str, Any]) -> tuple[str, ...]:
     """Whether the modules are those of an add-on; () if they are."""
     own = sorted((name for name, module in told.items() if module["provenance"] == KERNELS_OWN), key=lambda name: name != DRIVER)
     if not told:
         todo = f"Look at `modinfo -F filename mlx5_core` on {host}."
-        return (UNKNOWN, "it is not known where the modules come from", todo) if is_read else (NOT_APPLICABLE, "the facts do not tell")
+        return UNKNOWN, "it is not known where the modules come from", todo
     if not own:
         return ()
     others = f"; the same is true of {some(own[1:])}" if len(own) > 1 else ""
@@ -175,8 +175,10 @@ def _loaded(host: str, stack: Mapping[str, Any], told: Modules) -> list[Finding]
         return [Finding(STAGE, "driver.loaded", host, SUBJECT, UNKNOWN, f"cannot be compared: {some(names)}", expected, remedy)]
     if OK in by_status:
         return [Finding(STAGE, "driver.loaded", host, SUBJECT, OK, f"{len(by_status[OK])} modules, the same as on disk", expected)]
-    why = "no module of RDMA is loaded" if not modules else "the facts do not tell what is on disk"
-    return [Finding(STAGE, "driver.loaded", host, SUBJECT, NOT_APPLICABLE, why, expected)]
+    if not modules:
+        return [Finding(STAGE, "driver.loaded", host, SUBJECT, NOT_APPLICABLE, "no module of RDMA is loaded", expected)]
+    remedy = f"Run `modinfo {next(iter(modules))}` on {host}."
+    return [Finding(STAGE, "driver.loaded", host, SUBJECT, UNKNOWN, "the facts do not tell what is on disk", expected, remedy)]
 
 
 def _stands_on_add_on(name: str, modules: Modules) -> bool:

@@ -10,7 +10,7 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from ansible_collections.rdma.cluster.plugins.module_utils._errors import ParseError
-from ansible_collections.rdma.cluster.plugins.module_utils._findings import ERROR, NOT_APPLICABLE, OK, Finding
+from ansible_collections.rdma.cluster.plugins.module_utils._findings import ERROR, NOT_APPLICABLE, OK, UNKNOWN, Finding
 from ansible_collections.rdma.cluster.plugins.module_utils._module_parameters import parse_options, same_value
 from ansible_collections.rdma.cluster.plugins.module_utils._rails import Facts
 
@@ -44,7 +44,9 @@ def _of_module(
     for name, value in wished.items():
         subject, expected = f"{module}.{name}", "on" if value is None else value
         if shown is None or name not in shown:
-            yield Finding(STAGE, CHECK, host, subject, NOT_APPLICABLE, _why_unknown(module, name, facts, told=shown is not None), expected)
+            status = UNKNOWN if shown is None else NOT_APPLICABLE
+            look = f"Run `grep -r . /sys/module/{module}/parameters` on {host}." if shown is None else ""
+            yield Finding(STAGE, CHECK, host, subject, status, _why_unknown(module, name, facts, told=shown is not None), expected, look)
         elif same_value(value, shown[name]):
             yield Finding(STAGE, CHECK, host, subject, OK, shown[name], expected)
         else:

@@ -46,8 +46,10 @@ def _payload(port: RailPort) -> Finding:
     check, expected = "pcie.payload", "one maximum payload on the whole way to the root, which every bridge takes"
     way = [port.pci, *(port.pci.get("hops") or ())]
     why_not = port.no_pci
-    if why_not is None and (port.pci.get("mps_bytes") is None or len(way) < 2):
-        why_not = f"no configuration space on the way of {port.pci['address']} could be read"
+    if why_not is None and port.pci.get("mps_bytes") is None:
+        return port.unread(check, f"the configuration space of {port.pci['address']} could not be read", expected)
+    if why_not is None and len(way) < 2:
+        why_not = f"no bridge above {port.pci['address']}"
     if why_not is not None:
         return port.skip(check, why_not, expected)
     told = [hop for hop in way if hop.get("mps_bytes") is not None]
@@ -71,7 +73,7 @@ def _mrrs(port: RailPort, facts: Facts, *, mrrs_planned: bool) -> Finding:
     if why_not is None and port.device.get("function") == "vf" and not port.device.get("parent_pci"):
         why_not = "the physical function sets it, which is not on this host"
     if why_not is None and mrrs_bytes is None:
-        why_not = f"the configuration space of {port.pci['address']} could not be read"
+        return port.unread(check, f"the configuration space of {port.pci['address']} could not be read", expected)
     if why_not is not None or mrrs_bytes is None:
         return port.skip(check, why_not or "", expected)
     if mrrs_bytes >= BEST_MRRS_BYTES:
@@ -97,8 +99,10 @@ def _acs(port: RailPort, facts: Facts) -> Finding:
     check, expected = "pcie.acs", "no bridge redirects traffic between GPU and NIC"
     why_not = _no_gpu_traffic(facts) or port.no_pci or _other_platform(port, facts)
     hops = port.pci.get("hops")
+    if why_not is None and hops is None:
+        return port.unread(check, NOT_READ, expected)
     if why_not is None and not hops:
-        why_not = NOT_READ if hops is None else f"no bridge above {port.pci['address']}"
+        why_not = f"no bridge above {port.pci['address']}"
     if why_not is not None or not hops:
         return port.skip(check, why_not or "", expected)
     if all(hop.get("acs") is None and hop.get("mps_bytes") is None for hop in hops):
@@ -122,9 +126,12 @@ def _other_platform(port: RailPort, facts: Facts) -> str | None:
 
 def _iommu(host: str, facts: Facts) -> Finding:
     expected, iommu = "off, or passing through", facts.get("iommu")
-    why_not = _no_gpu_traffic(facts) or (NOT_READ if iommu is None else None)
-    if why_not is not None or iommu is None:
-        return Finding(STAGE, "host.iommu", host, "IOMMU", NOT_APPLICABLE, why_not or "", expected)
+    why_not = _no_gpu_traffic(facts)
+    if why_not is not None:
+        return Finding(STAGE, "host.iommu", host, "IOMMU", NOT_APPLICABLE, why_not, expected)
+    if iommu is None:
+        remedy = f"Read {host} with the subset gpus."
+        return Finding(STAGE, "host.iommu", host, "IOMMU", UNKNOWN, NOT_READ, expected, remedy)
     mode = iommu.get("mode")
     if mode is None:
         remedy = f"See /sys/kernel/iommu_groups/*/type and `dmesg | grep -i iommu` on {host}."
@@ -142,8 +149,10 @@ def _distance(port: RailPort, facts: Facts) -> Finding:
     if why_not is None and port.rail.rail.get("role") != "compute":
         why_not = f"a {port.rail.rail.get('role')} rail carries nothing of GPUs"
     nearest = _nearest(distances, port.rail.device)
-    if why_not is not None or nearest is None:
-        return port.skip(check, why_not or "how far it is to a GPU is not told", expected)
+    if why_not is not None:
+        return port.skip(check, why_not, expected)
+    if nearest is None:
+        return port.unread(check, "how far it is to a GPU is not told", expected)
     if nearest != "SYS":
         return port.finding(check, OK, f"{nearest} to the nearest GPU", expected)
     devices = sorted({name for of_gpu in distances.values() for name in of_gpu})

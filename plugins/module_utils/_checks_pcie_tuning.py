@@ -64,6 +64,8 @@ def _mrrs(port: RailPort, intent: Mapping[str, Any], facts: Facts, reason: Withh
     why_not = "rdma_host.pcie.mrrs_bytes is leave: MRRS is not judged" if setting == LEAVE else _not_tuned(port)
     if why_not is None and port.pci["address"] not in wish.mrrs_cards:
         why_not = _not_fast(port, facts)
+    if setting != LEAVE and (unread := _unread(port, why_not, facts)):
+        return port.unread(CHECK, unread, expected)
     if why_not is not None:
         return port.skip(CHECK, why_not, expected)
     found = mrrs_of(state_of(facts), port.pci["address"])
@@ -116,6 +118,18 @@ def _not_fast(port: RailPort, facts: Facts) -> str:
     if known is None:
         return port.not_judged or f"{port.name} reports no rate, and none is planned"
     return f"{known:g} Gb/s: MRRS does not limit cards below {FAST_GBPS:g} Gb/s"
+
+
+def _unread(port: RailPort, why_not: str | None, facts: Facts) -> str:
+    """What of a NIC that is there is not known, so that it is not clear whether it is tuned (why_not); "" if nothing."""
+    if port.software or not port.device or why_not is None:
+        return ""
+    known = {"PCI function": port.pci, "kind of PCI function": port.device.get("function"), "driver": port.device.get("driver")}
+    missing = [what for what, value in known.items() if not value]
+    if missing:
+        return f"the {' and the '.join(missing)} of {port.rail.device} could not be read"
+    has_no_rate = why_not not in {VIRTUAL_FUNCTION, _not_tuned(port)} and rate_gbps(port.rail, facts) is None and port.not_judged is None
+    return why_not if has_no_rate else ""
 
 
 def _not_tuned(port: RailPort) -> str | None:

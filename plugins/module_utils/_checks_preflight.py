@@ -155,7 +155,8 @@ def check_firewall(host: str, rails: Sequence[Rail], facts: Facts) -> list[Findi
     active = [name for name in told if units[name].get("active")]
     expected = "none that filters, or one that lets pass what the cluster needs"
     if not told:
-        return [Finding(STAGE, "preflight.firewall", host, "firewall", NOT_APPLICABLE, "systemd was not asked about any", expected)]
+        remedy = f"Run `systemctl is-active {' '.join(FIREWALLS)}` on {host}."
+        return [Finding(STAGE, "preflight.firewall", host, "firewall", UNKNOWN, "systemd was not asked about any", expected, remedy)]
     if not active:
         return [Finding(STAGE, "preflight.firewall", host, "firewall", OK, f"none of {', '.join(told)} is active", expected)]
     remedy = f"See that {' and '.join(_must_pass(rails))} pass between the hosts on {host}: {', '.join(_how_to_look(active))}."

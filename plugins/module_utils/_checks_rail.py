@@ -10,7 +10,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from ansible_collections.rdma.cluster.plugins.module_utils._findings import NOT_APPLICABLE, Finding
+from ansible_collections.rdma.cluster.plugins.module_utils._findings import NOT_APPLICABLE, UNKNOWN, Finding
 from ansible_collections.rdma.cluster.plugins.module_utils._rails import Facts, Rail, ResolvedRail, resolve
 
 #: The kernel's name of a port's link layer (sysfs ports/N/link_layer) for the intent's.
@@ -121,8 +121,15 @@ class RailPort:
         return Finding(self.stage, check, self.host, self.rail.subject, status, observed, expected, remedy)
 
     def skip(self, check: str, why: str, expected: str) -> Finding:
-        """A check that does not apply to this rail, and why."""
+        """A check that does not apply to this rail, and why; unknown where it needs the PCI function of a NIC that is there."""
+        if why == NO_FUNCTION and (self.device or self.netdev):
+            return self.unread(check, why, expected)
         return self.finding(check, NOT_APPLICABLE, why, expected)
+
+    def unread(self, check: str, why: str, expected: str) -> Finding:
+        """A check of a NIC's PCI function or path that could not be made, and why."""
+        remedy = f"1. On {self.host}, run `lspci -vvv -s {self.address}` as root. 2. Read its facts as root, then run the stage again."
+        return self.finding(check, UNKNOWN, why, expected, remedy)
 
 
 def rail_ports(stage: str, host: str, rails: Sequence[Rail], facts: Facts) -> list[RailPort]:

@@ -28,7 +28,7 @@ def check_time(host: str, facts: Facts, limit_seconds: float | None = None) -> l
     time = facts.get("time") or {}
     synchronised, chrony = time.get("synchronised"), time.get("chrony") or {}
     if synchronised is None:
-        return [_finding(host, NOT_APPLICABLE, "the kernel was not asked")]
+        return [_finding(host, UNKNOWN, "the kernel was not asked", f"Run `timedatectl` on {host}.")]
     if not synchronised:
         remedy = f"Run `timedatectl set-ntp true` on {host}, and see `timedatectl timesync-status` or `chronyc tracking` there."
         return [_finding(host, WARNING, _not_synchronised(chrony), remedy)]

@@ -131,14 +131,25 @@ def check_latency(port: Port, usec: float | None, bounds: LatencyBounds | NoLimi
     return Finding(STAGE, LATENCY_CHECK, port.host, port.rail, status, observed, expected, remedy)
 
 
+def _not_compared(host: str, rail: str, expected: str, *, software: bool) -> Finding:
+    """The finding pair.errors of a port that has no counters of both before and after the sweep."""
+    why = "its counters before and after the sweep cannot be compared"
+    if software:
+        return Finding(STAGE, ERRORS_CHECK, host, rail, NOT_APPLICABLE, f"{why}; errors of a software device are not judged", expected)
+    remedy = (
+        f"1. On {host}, see whether it was booted or the driver of {rail} loaded again during the sweep: `uptime`, `dmesg`. "
+        "2. Measure with -e rdma_measure=true."
+    )
+    return Finding(STAGE, ERRORS_CHECK, host, rail, UNKNOWN, why, expected, remedy)
+
+
 def check_errors(host: str, counters: Mapping[str, Any], rails: Iterable[tuple[str, bool]]) -> Iterator[Finding]:
     """What a host's ports counted during the sweep. counters: rail → {"seconds", "risen"}; rails: name, and whether it is software."""
     for rail, software in rails:
         of_rail = counters.get(rail)
         expected = f"fewer than {FEWEST_ERRORS} of any counter of errors, and {FEWEST_FLAPS} of any of flaps, while it is measured"
         if of_rail is None:
-            why = "its counters before and after the sweep cannot be compared"
-            yield Finding(STAGE, ERRORS_CHECK, host, rail, NOT_APPLICABLE, why, expected)
+            yield _not_compared(host, rail, expected, software=software)
             continue
         risen = {name: count for name, count in of_rail["risen"].items() if count >= (FEWEST_FLAPS if name in FLAPS else FEWEST_ERRORS)}
         observed = ", ".join(f"{name} {count}" for name, count in sorted(risen.items(), key=lambda each: -each[1])) or "none"

@@ -59,14 +59,21 @@ class Load:
             remedy = f"Look at pairs/qos of the run folder, then measure again with -e rdma_measure=true on {target}, {sources}."
             return self._finding(UNKNOWN, self._words(), remedy)
         if not self.is_told:
-            why = "the drivers tell neither pause frames of priorities nor CNPs, or the counters cannot be compared"
-            return self._finding(NOT_APPLICABLE, f"{self._rates()}; {why}")
+            return self._not_told()
         if any(self.pauses.values()) or any(self.notifications.values()):
             return self._finding(OK, self._words())
         if self.is_shared:
             none = "nothing held the senders back: no pause and no CNP, and no loss"
             return self._finding(WARNING, f"{none}; {self._rates()}", f"Look at {switch}; {plan}. {look} shows what moves.")
         return self._finding(NOT_APPLICABLE, f"{self._rates()}: they did not share a full line, so nothing had to hold them back")
+
+    def _not_told(self) -> Finding:
+        """The finding without pause frames and CNPs: unknown if the counters of a host are missing, else its driver has none."""
+        lost = [host for host in (self.funnel.target, *self.funnel.sources) if counters_of(self.counters.get(host)) is None]
+        if not lost:
+            return self._finding(NOT_APPLICABLE, f"{self._rates()}; the drivers tell neither pause frames of priorities nor CNPs")
+        why = f"the counters of {', '.join(lost)} before and after the load cannot be compared"
+        return self._finding(UNKNOWN, f"{self._rates()}; {why}", "Measure with -e rdma_measure=true.")
 
     @property
     def told(self) -> dict[str, PriorityCounters]:

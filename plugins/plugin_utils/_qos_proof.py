@@ -86,7 +86,8 @@ class Traffic:
         """What qos.traffic says of it."""
         counted = counters_of(self.counters)
         if counted is None:
-            return self._not_applicable("its counters before and after the sweep cannot be compared")
+            remedy = f"1. On {self.host}, see whether the driver was loaded again: `dmesg`. 2. Measure with -e rdma_measure=true."
+            return self._finding(UNKNOWN, "its counters before and after the sweep cannot be compared", remedy)
         if not any(self.payload.values()):
             return self._not_applicable("nothing was measured well here")
         own = counted.get(self.priority, PriorityCounters())

@@ -152,8 +152,8 @@ def test_the_ends_of_a_cable_in_a_subnet_of_two() -> None:
     assert said(check(tree(ens1=["10.0.0.0/31"], ens2=["10.0.1.0/31"]), rails)) == []
 
 
-def test_addresses_that_were_not_read_are_not_applicable() -> None:
-    assert said(check(tree(ens1=None)))[0] == (RAIL0, "not_applicable", "the addresses were not read")
+def test_addresses_that_were_not_read_are_unknown() -> None:
+    assert said(check(tree(ens1=None)))[0] == (RAIL0, "unknown", "the addresses were not read")
     rails = lab_rails()
     rails[0]["nic"] = {"pci": "0000:99:00.0"}
     assert said(check(tree(), rails))[0][1:] == ("not_applicable", "no interface: driver.nic says so")
@@ -171,7 +171,7 @@ def managed(managers: Any, **ipv4: list[str] | None) -> Finding:
         (["systemd-networkd"], {}, "ok", "systemd-networkd"),
         ([], {}, "ok", "nobody, and nobody needs to"),
         ([], {"ens1": []}, "not_applicable", "nobody manages it, and it has no address: network.gid or network.address says so"),
-        (None, {}, "not_applicable", "the facts do not tell"),
+        (None, {}, "unknown", "the facts do not tell"),
         (["NetworkManager", "ifupdown"], {}, "error", "NetworkManager, ifupdown all claim ens1"),
     ],
     ids=["one", "none", "none and no address", "not told", "two"],
@@ -193,12 +193,12 @@ def test_two_managers_are_told_how_to_let_go() -> None:
         assert words in remedy
 
 
-def test_facts_of_before_stop_nobody() -> None:
+def test_facts_without_addresses_and_managers_are_unknown() -> None:
     facts = lab_facts()
     for netdev in facts["netdevs"].values():
         for key in ("ipv4", "managers", "master"):
             netdev.pop(key, None)
-    assert {finding.status for finding in check_addressing("node1", lab_rails(), facts)} == {"not_applicable"}
+    assert {finding.status for finding in check_addressing("node1", lab_rails(), facts)} == {"unknown"}
 
 
 @pytest.mark.parametrize(

@@ -170,10 +170,10 @@ def test_iwarp_is_no_rail(driver: str | None, do: str) -> None:
     assert do in found["link.iwarp"].remedy
 
 
-def test_a_device_of_no_told_type_is_not_judged_for_iwarp() -> None:
+def test_a_device_whose_type_was_not_read_is_unknown() -> None:
     facts = card_facts()
     facts["devices"]["mlx5_0"]["node_type"] = None
-    assert of_first(check_link(HOST, card_rails(), facts))["link.iwarp"].status == "not_applicable"
+    assert of_first(check_link(HOST, card_rails(), facts))["link.iwarp"].status == "unknown"
 
 
 def test_a_small_mtu_on_infiniband_is_a_warning() -> None:
@@ -184,11 +184,11 @@ def test_a_small_mtu_on_infiniband_is_a_warning() -> None:
     assert "`ibv_devinfo -d mlx5_0 -i 1` on node1" in found["link.mtu"].remedy
 
 
-def test_an_mtu_that_could_not_be_read_is_unknown_and_older_facts_are_not_judged() -> None:
+def test_an_mtu_that_could_not_be_read_is_unknown() -> None:
     assert bad(list(infiniband(active_mtu_bytes=None).values())) == [("link.mtu", "unknown")]
     facts = card_facts("InfiniBand")
     del first_port(facts)["active_mtu_bytes"]
-    assert of_first(check_link(HOST, infiniband_rails(), facts))["link.mtu"].status == "not_applicable"
+    assert of_first(check_link(HOST, infiniband_rails(), facts))["link.mtu"].status == "unknown"
 
 
 def test_facts_with_nothing_but_what_schema_1_began_with_do_not_raise() -> None:

@@ -85,11 +85,20 @@ def test_a_bridge_that_tells_no_payload_is_left_out() -> None:
     assert found_in(facts)["pcie.payload"].status == "ok"
 
 
-@pytest.mark.parametrize("change", [{"mps_bytes": None}, {"hops": []}])
-def test_no_configuration_space_is_no_payload_to_judge(change: dict[str, Any]) -> None:
+@pytest.mark.parametrize(("change", "status"), [({"mps_bytes": None}, "unknown"), ({"hops": []}, "not_applicable")])
+def test_no_configuration_space_is_no_payload_to_judge(change: dict[str, Any], status: str) -> None:
     facts = card_facts()
     first_pci(facts).update(change)
-    assert found_in(facts)["pcie.payload"].status == "not_applicable"
+    assert found_in(facts)["pcie.payload"].status == status
+
+
+@pytest.mark.parametrize("check", ["pcie.link", "pcie.path", "pcie.payload", "pcie.mrrs", "pcie.acs", "pcie.distance"])
+def test_a_nic_that_is_there_and_whose_pci_function_is_not_known_is_unknown(check: str) -> None:
+    facts = gpu_facts()
+    facts["devices"]["mlx5_0"]["pci"] = None
+    found = found_in(facts)[check]
+    assert (found.status, found.observed) == ("unknown", "no PCI function is known for this NIC")
+    assert "`lspci -vvv -s" in found.remedy
 
 
 def test_small_read_requests_of_mlx5() -> None:
@@ -108,7 +117,6 @@ def test_small_read_requests_of_mlx5() -> None:
     [
         ({"driver": "bnxt_en"}, {}, "this is bnxt_en"),
         ({"function": "vf"}, {}, "the physical function sets it"),
-        ({}, {"mrrs_bytes": None}, "could not be read"),
     ],
 )
 def test_read_requests_that_are_not_judged(device: dict[str, Any], pci: dict[str, Any], reason: str) -> None:
@@ -118,6 +126,13 @@ def test_read_requests_that_are_not_judged(device: dict[str, Any], pci: dict[str
     finding = found_in(facts)["pcie.mrrs"]
     assert finding.status == "not_applicable"
     assert reason in finding.observed
+
+
+def test_read_requests_that_could_not_be_read_are_unknown() -> None:
+    facts = card_facts()
+    first_pci(facts)["mrrs_bytes"] = None
+    found = found_in(facts)["pcie.mrrs"]
+    assert (found.status, found.observed) == ("unknown", "the configuration space of 0000:3d:00.0 could not be read")
 
 
 def test_the_read_requests_of_a_virtual_function_are_set_on_its_physical_one() -> None:
@@ -197,8 +212,8 @@ def test_distances_that_are_not_judged() -> None:
     facts["distances"] = {"0000:3f:00.0": {"mlx5_0": None}}
     assert found_in(facts)["pcie.distance"].observed == "how far it is to a GPU is not told"
     del facts["distances"], facts["iommu"]
-    assert found_in(facts)["pcie.distance"].status == "not_applicable"
-    assert found_in(facts)["host.iommu"].observed == "these facts do not tell it"
+    assert found_in(facts)["pcie.distance"].status == "unknown"
+    assert (found_in(facts)["host.iommu"].status, found_in(facts)["host.iommu"].observed) == ("unknown", "these facts do not tell it")
 
 
 def test_facts_of_before_do_not_raise() -> None:
@@ -209,5 +224,6 @@ def test_facts_of_before_do_not_raise() -> None:
     }
     facts["gpus"] = [{"address": "0000:3f:00.0"}]
     found = found_in(facts)
-    assert warned(found) == []
+    unread = ("pcie.payload", "pcie.mrrs", "pcie.acs", "pcie.distance", "host.iommu")
+    assert warned(found) == [(check, "unknown") for check in unread]
     assert found["pcie.acs"].observed == "these facts do not tell it"

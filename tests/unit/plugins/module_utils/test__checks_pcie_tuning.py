@@ -166,6 +166,34 @@ def test_mrrs_that_is_allowed_and_not_set_is_an_error() -> None:
     assert (found.status, found.remedy[:32]) == ("error", "Run the host stage for node1; wh")
 
 
+@pytest.mark.parametrize(
+    ("change", "what"),
+    [
+        ({"pci": None}, "the PCI function of mlx5_0"),
+        ({"function": None}, "the kind of PCI function of mlx5_0"),
+        ({"pci": None, "function": None}, "the PCI function and the kind of PCI function of mlx5_0"),
+        ({"driver": None}, "the driver of mlx5_0"),
+    ],
+)
+def test_a_card_of_which_too_little_is_known_is_unknown(change: dict[str, Any], what: str) -> None:
+    for setting in (4096, "auto"):
+        wish = intent(setting, "leave")
+        facts = converged(wish)
+        facts["devices"]["mlx5_0"].update(change)
+        found = check(wish, facts)["rail 0"]
+        assert (found.status, found.observed) == ("unknown", f"{what} could not be read")
+        assert "`lspci -vvv -s" in found.remedy
+    assert check(intent("leave", "leave"), facts)["rail 0"].status == "not_applicable"
+
+
+def test_auto_cannot_judge_a_card_without_a_rate() -> None:
+    wish = intent("auto", "leave", rate_gbps=None)
+    facts = converged(wish)
+    facts["devices"]["mlx5_0"]["ports"]["1"]["rate_gbps"] = None
+    found = check(wish, facts)["rail 0"]
+    assert (found.status, found.observed) == ("unknown", "mlx5_0/1 reports no rate, and none is planned")
+
+
 def test_auto_does_not_judge_slow_cards() -> None:
     wish = intent("auto", "leave", rate_gbps=25)
     facts = converged(wish)

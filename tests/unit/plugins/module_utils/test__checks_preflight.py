@@ -211,7 +211,8 @@ def firewall(units: Any, **rail: Any) -> Finding:
 
 @pytest.mark.parametrize("units", [None, {}, {"systemd-networkd.service": {"active": True, "enabled": True}}])
 def test_a_firewall_that_nobody_asked_about(units: Any) -> None:
-    assert firewall(units).status == "not_applicable"
+    assert firewall(units).status == "unknown"
+    assert firewall(units).remedy.startswith("Run `systemctl is-active ")
 
 
 def test_no_active_firewall() -> None:

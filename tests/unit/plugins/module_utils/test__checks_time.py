@@ -18,9 +18,9 @@ from ansible_collections.rdma.cluster.plugins.module_utils._checks_time import c
     [
         ({"time": {"synchronised": True}}, "ok"),
         ({"time": {"synchronised": False}}, "warning"),
-        ({"time": {"synchronised": None}}, "not_applicable"),
-        ({"time": None}, "not_applicable"),
-        ({}, "not_applicable"),
+        ({"time": {"synchronised": None}}, "unknown"),
+        ({"time": None}, "unknown"),
+        ({}, "unknown"),
     ],
 )
 def test_the_clock(facts: dict[str, Any], status: str) -> None:

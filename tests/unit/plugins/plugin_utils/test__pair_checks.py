@@ -219,8 +219,11 @@ def test_errors_under_load_count_against_the_port(risen: dict[str, int], status:
 
 def test_counters_that_cannot_be_compared_are_not_none() -> None:
     finding = errors(None)
-    assert finding.status == NOT_APPLICABLE
+    assert finding.status == UNKNOWN
     assert "cannot be compared" in finding.observed
+    assert finding.remedy.startswith("1. On node1, see whether it was booted")
+    software = errors(None, software=True)
+    assert (software.status, software.remedy) == (NOT_APPLICABLE, "")
 
 
 def test_what_software_counts_is_told_and_not_judged() -> None:
@@ -233,7 +236,7 @@ def test_each_rail_has_its_own_counters() -> None:
     counters = {"rail1": {"seconds": 5.0, "risen": {"symbol_error": 100}}}
     found = list(check_errors("node1", counters, [("rail0", False), ("rail1", False), ("rail2", True)]))
     assert [(finding.subject, finding.status) for finding in found] == [
-        ("rail0", NOT_APPLICABLE),
+        ("rail0", UNKNOWN),
         ("rail1", ERROR),
         ("rail2", NOT_APPLICABLE),
     ]

@@ -124,11 +124,15 @@ def test_without_two_sources_nothing_is_known() -> None:
     )
 
 
-@pytest.mark.parametrize(
-    "told",
-    [{}, counters({}), counters({"rx_bytes": 10**9, "tx_bytes": 10**9})],
-    ids=["no counters", "virtio", "bytes alone"],
-)
+def test_counters_that_are_not_there_are_unknown() -> None:
+    found = judged({})
+    assert (found.status, "before and after the load cannot be compared" in found.observed) == ("unknown", True)
+    one_lost = counters({})
+    host, _of = one_lost.popitem()
+    assert (judged(one_lost).status, f"the counters of {host} before" in judged(one_lost).observed) == ("unknown", True)
+
+
+@pytest.mark.parametrize("told", [counters({}), counters({"rx_bytes": 10**9, "tx_bytes": 10**9})], ids=["virtio", "bytes alone"])
 def test_counters_that_are_not_told_say_nothing(told: Told) -> None:
     found = judged(told)
     assert (found.status, "the drivers tell neither pause frames of priorities nor CNPs" in found.observed) == ("not_applicable", True)
