@@ -12,9 +12,11 @@ import re
 import shutil
 import tarfile
 import tempfile
+import zlib
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
+from lzma import LZMAError
 from pathlib import Path
 
 from ansible_collections.rdma.cluster.plugins.module_utils._archive_members import member_name, wrong_members
@@ -24,6 +26,8 @@ _BLOCK_BYTES = 1024 * 1024
 _UNPACKING, _UNPACKED = ".unpacking-", "unpacked"
 _COPY = ".own-"
 _SHOWN = 5
+#: All that tarfile and the decompressors raise for an archive that makes no sense: they pass numbers of its headers to int() and utime().
+UNREADABLE = (tarfile.TarError, EOFError, OSError, ArithmeticError, LookupError, ValueError, RecursionError, zlib.error, LZMAError)
 
 
 @dataclass(frozen=True)
@@ -79,7 +83,7 @@ def read_members(archive: Path, what: str) -> list[tarfile.TarInfo]:
     try:
         with tarfile.open(archive) as tar:
             members = list(tar)
-    except (tarfile.TarError, EOFError, OSError) as exc:
+    except UNREADABLE as exc:
         raise ApplyError(f"{archive} cannot be read as a tar archive ({exc}), expected {what}") from exc
     wrong = list(wrong_members(members))
     if wrong:
@@ -109,7 +113,7 @@ def unpack(archive: Path, contents: Contents, folder: Path) -> Path:
             for member in tar:
                 _extract(tar, member, new)
         os.replace(new, folder / _UNPACKED)
-    except (tarfile.TarError, EOFError, OSError) as exc:
+    except UNREADABLE as exc:
         shutil.rmtree(new, ignore_errors=True)
         raise ApplyError(f"{archive} is not unpacked: {exc}") from exc
     except BaseException:

@@ -7,10 +7,13 @@ from __future__ import annotations
 
 import hashlib
 import io
+import os
 import stat
 import tarfile
 from collections.abc import Callable
+from contextlib import suppress
 from pathlib import Path
+from random import Random
 
 import pytest
 
@@ -190,6 +193,114 @@ def test_a_hard_link_to_a_symbolic_link_is_refused_by_every_python(tmp_path: Pat
     )
     with pytest.raises(ApplyError, match=r"is a hard link to .*, which is no file before it in the archive"):
         archive.inspect_archive(packed(tmp_path, *way_out), VERSION)
+
+
+def pax(name: str, *, kind: bytes = tarfile.REGTYPE, link: str = "", data: bytes = b"x", **headers: str) -> tuple[tarfile.TarInfo, bytes]:
+    """A member whose PAX headers say something else; "_" is "." in their names."""
+    info, data = member(name, kind=kind, link=link, data=b"" if link else data)
+    info.pax_headers = {key.replace("_", "."): value for key, value in headers.items()}
+    return info, data
+
+
+LINK, SYMLINK, FOLDER = tarfile.LNKTYPE, tarfile.SYMTYPE, tarfile.DIRTYPE
+#: Members that are refused, or stay within the folder. A way out would write PWNED beside the archive, or read "secret" there.
+ATTACKS = {
+    "chain of hard links": [member(f"{TOP}/a", kind=LINK, link=f"{TOP}/mlnxofedinstall"), member(f"{TOP}/b", kind=LINK, link=f"{TOP}/a")],
+    "hard link to a folder's link": [
+        member(f"{TOP}/s", kind=SYMLINK, link="d"),
+        member(f"{TOP}/h", kind=LINK, link=f"{TOP}/s"),
+        member(f"{TOP}/h/PWNED", data=b"x"),
+    ],
+    "chain of links and hard links": [
+        member(f"{TOP}/d/e/s", kind=SYMLINK, link="../.."),
+        member(f"{TOP}/x", kind=SYMLINK, link="d/e/s"),
+        member(f"{TOP}/h", kind=LINK, link=f"{TOP}/x"),
+        member(f"{TOP}/h/PWNED", data=b"x"),
+    ],
+    "file behind a link to here": [member(f"{TOP}/s", kind=SYMLINK, link="."), member(f"{TOP}/s/PWNED", data=b"x")],
+    "links to each other": [member(f"{TOP}/a", kind=SYMLINK, link="b"), member(f"{TOP}/b", kind=SYMLINK, link="a")],
+    "folder becomes a link": [member(f"{TOP}/d", kind=FOLDER), member(f"{TOP}/d", kind=SYMLINK, link=".."), member(f"{TOP}/d/PWNED")],
+    "folder without a member becomes a link": [
+        member(f"{TOP}/d/x", data=b"x"),
+        member(f"{TOP}/d", kind=SYMLINK, link="e"),
+        member(f"{TOP}/d/PWNED"),
+    ],
+    "link becomes a folder": [member(f"{TOP}/d", kind=SYMLINK, link="e"), member(f"{TOP}/d", kind=FOLDER), member(f"{TOP}/d/PWNED")],
+    "link becomes a file": [member(f"{TOP}/d", kind=SYMLINK, link="mlnxofedinstall"), member(f"{TOP}/d", data=b"x")],
+    "same file by another spelling": [member(f"./{TOP}//mlnxofedinstall", data=b"x")],
+    "absolute name": [member("//etc/PWNED", data=b"x")],
+    "block device": [member(f"{TOP}/b", kind=tarfile.BLKTYPE)],
+    "kind that nobody knows": [member(f"{TOP}/b", kind=b"Z")],
+    "the folder itself is a link": [member(".", kind=SYMLINK, link=".")],
+    "no name": [member("", data=b"x")],
+    "too deep": [member("/".join([TOP, *"a" * 1900]), data=b"x")],
+    "setgid folder": [member(f"{TOP}/g", kind=FOLDER, mode=0o2777)],
+    "PAX: absolute name": [pax(f"{TOP}/x", path="/etc/PWNED")],
+    "PAX: name with ..": [pax(f"{TOP}/x", path=f"{TOP}/../../PWNED")],
+    "PAX: link to elsewhere": [pax(f"{TOP}/x", kind=SYMLINK, link="mlnxofedinstall", linkpath="/etc")],
+    "PAX: hard link to elsewhere": [pax(f"{TOP}/x", kind=LINK, link=f"{TOP}/mlnxofedinstall", linkpath=f"{TOP}/../../../secret")],
+    "PAX: sparse file of another name": [pax(f"{TOP}/x", GNU_sparse_name="../../PWNED", GNU_sparse_size="1", GNU_sparse_map="0,1")],
+    "PAX: sparse file without numbers": [pax(f"{TOP}/x", GNU_sparse_size="abc", GNU_sparse_map="0,1")],
+    "PAX: sparse file with half a map": [
+        pax(f"{TOP}/x", data=b"abc\n", GNU_sparse_major="1", GNU_sparse_minor="0", GNU_sparse_realsize="5"),
+    ],
+    "PAX: time of no clock": [pax(f"{TOP}/x", mtime="1e300")],
+    "PAX: time that is no number": [pax(f"{TOP}/x", mtime="nan")],
+    "PAX: size of another file": [pax(f"{TOP}/x", size="99999999999")],
+}
+
+
+@pytest.mark.parametrize("first", [True, False], ids=["first", "last"])
+@pytest.mark.parametrize("filtered", [True, False], ids=["with the filter", "without it"])
+@pytest.mark.parametrize("attack", ATTACKS)
+def test_nothing_leaves_the_folder_and_only_an_apply_error_escapes(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, attack: str, filtered: bool, first: bool
+) -> None:
+    if not filtered:
+        monkeypatch.delattr("tarfile.data_filter", raising=False)
+    (tmp_path / "secret").write_text("of the control node")
+    folder = tmp_path / "a" / "b" / "ofed"
+    path = packed(tmp_path, *ATTACKS[attack], top=TOP)
+    if first:
+        with tarfile.open(path, "w:gz") as tar:
+            for info, data in (*ATTACKS[attack], member(TOP, kind=FOLDER), member(f"{TOP}/mlnxofedinstall", data=SCRIPT)):
+                tar.addfile(info, io.BytesIO(data))
+    with suppress(ApplyError):
+        _archive.unpack(path, archive.inspect_archive(path, VERSION), folder)
+    unpacked = {each for each in tmp_path.rglob("*") if folder in each.parents}
+    beside = {each.relative_to(tmp_path).as_posix() for each in {*tmp_path.rglob("*")} - unpacked}
+    assert beside - {"a", "a/b", "a/b/ofed"} == {"ofed.tgz", "secret"}
+    assert {each.name for each in folder.glob("*")} <= {"unpacked"}
+    for each in unpacked:
+        assert Path(os.path.realpath(each)).is_relative_to(folder), f"{each} leads to {os.path.realpath(each)}"
+        assert each.is_symlink() or not each.stat().st_mode & 0o7022
+        assert not each.is_file() or not each.samefile(tmp_path / "secret")
+    assert not list(Path("/etc").glob("PWNED*"))
+
+
+@pytest.mark.parametrize("mode", ["w", "w:gz", "w:bz2", "w:xz"])
+def test_a_byte_that_is_damaged_is_an_apply_error_or_nothing(tmp_path: Path, mode: str) -> None:
+    """With the right sum, as the sum of a damaged download is what somebody may have noted."""
+    path, random = tmp_path / "ofed.tar", Random(0)
+    with tarfile.open(path, mode) as tar:
+        for info, data in (
+            member(TOP, kind=FOLDER),
+            member(f"{TOP}/mlnxofedinstall", data=SCRIPT),
+            pax(f"{TOP}/x", mtime="1.5"),
+        ):
+            tar.addfile(info, io.BytesIO(data))
+    whole = path.read_bytes()
+    refused = 0
+    for _example in range(60):
+        damaged = bytearray(whole)
+        for _byte in range(random.randint(1, 4)):
+            damaged[random.randrange(len(damaged))] = random.randrange(256)
+        path.write_bytes(damaged)
+        try:
+            _archive.unpack(path, archive.inspect_archive(path, VERSION), tmp_path / "out")
+        except ApplyError:
+            refused += 1
+    assert refused
 
 
 def test_room_for_archive_and_build() -> None:
