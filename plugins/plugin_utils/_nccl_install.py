@@ -28,7 +28,7 @@ def nccl_install(intent: Mapping[str, Any], facts: Mapping[str, Any]) -> dict[st
     names = packages_to_install(nccl, facts)
     of_files = install["kind"] == "files"
     packages = [] if of_files else [_specification(name, install["packages"][name]["version"], family) for name in names]
-    files = [_file(install["packages"][name]) for name in names] if of_files else []
+    files = [_package(install["packages"][name]) for name in names] if of_files else []
     tests = _tests(install["tests"]) if nccl_tests_due(nccl, facts) else None
     return {
         "differs": bool(packages or files or tests),
@@ -43,6 +43,12 @@ def _specification(name: str, version: str | None, family: str | None) -> str:
     if version is None:
         return name
     return f"{name}-{version}" if family == RPM else f"{name}={version}"
+
+
+def _package(given: Mapping[str, Any]) -> dict[str, Any]:
+    """The same of a package, always in our folder: a file elsewhere could be exchanged between its checksum and its installation."""
+    (place,) = given["source"].values()
+    return {**_file(given), "path": f"{FOLDER}/{str(place).rpartition('/')[2]}"}
 
 
 def _file(given: Mapping[str, Any]) -> dict[str, Any]:
