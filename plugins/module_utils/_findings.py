@@ -10,14 +10,25 @@ from collections.abc import Iterable, Mapping
 from dataclasses import asdict, dataclass
 from typing import Any
 
+from ansible_collections.rdma.cluster.plugins.module_utils._lines import clean
+
 OK = "ok"
 WARNING = "warning"
 ERROR = "error"
 UNKNOWN = "unknown"
 NOT_APPLICABLE = "not_applicable"
 STATUSES = (OK, WARNING, ERROR, UNKNOWN, NOT_APPLICABLE)
+#: The longest name of what was looked at, in characters.
+LONGEST_SUBJECT = 1000
+_ONE_LINE = {"stage": 100, "check": 200, "host": 300, "subject": LONGEST_SUBJECT}
+_LINES = ("observed", "expected", "remedy")
+_OPTIONAL = ("silenced_by", "caused_by")
 #: What stops a gate: something is wrong, or it could not be told whether it is.
 STOPPING = frozenset({ERROR, UNKNOWN})
+
+
+def _text(value: Any) -> str:
+    return value if isinstance(value, str) else str(value)
 
 
 @dataclass(frozen=True)
@@ -28,6 +39,9 @@ class Finding:
     words ("rail 1 (rail1, ens2)"); status: one of STATUSES; observed and expected: sentences or values as text;
     remedy: what to do, empty when nothing is to be done; caused_by: the check whose error on the same host explains this
     finding, None if none does.
+
+    Hosts, cables and tools make these texts. So they are cut to a bounded length, and lose what does not print: see `clean`. Only
+    observed, expected and remedy may have several lines.
     """
 
     stage: str
@@ -42,8 +56,19 @@ class Finding:
     caused_by: str | None = None
 
     def __post_init__(self) -> None:
+        for name, longest in _ONE_LINE.items():
+            self._set(name, clean(_text(getattr(self, name)), longest))
+        for name in _LINES:
+            self._set(name, clean(_text(getattr(self, name)), lines=True))
+        for name in _OPTIONAL:
+            if getattr(self, name) is not None:
+                self._set(name, clean(_text(getattr(self, name)), LONGEST_SUBJECT))
         if self.status not in STATUSES:
             raise ValueError(f"finding {self.check}: status is one of {', '.join(STATUSES)}, got {self.status!r}")
+
+    def _set(self, name: str, text: str) -> None:
+        if text is not getattr(self, name):
+            object.__setattr__(self, name, text)
 
     def to_dict(self) -> dict[str, Any]:
         return asdict(self)

@@ -2,13 +2,38 @@
 # GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""The lines of a text from a host, each of bounded length: some forms are searched for in quadratic time."""
+"""Text from a host: its lines, each of bounded length, because some forms are searched for in quadratic time; and text for a terminal."""
 
 from __future__ import annotations
 
+import re
+
 LONGEST_LINE = 4096
+#: The longest text that is shown or recorded in one piece, in characters.
+LONGEST_TEXT = 4000
+#: What ends a line for a terminal, for str.splitlines or for a reader of YAML.
+_ENDS = re.compile("\r\n|[\r\v\f\x1c-\x1e\x85\u2028\u2029]")
 
 
 def lines_of(text: str, longest: int = LONGEST_LINE, *, keepends: bool = False) -> list[str]:
     """The lines of a text. A line of more characters than `longest` is cut there; with keepends it keeps its end."""
     return [line if len(line) <= longest else line[:longest] + "\n" * line.endswith("\n") for line in text.splitlines(keepends=keepends)]
+
+
+def clean(text: str, longest: int = LONGEST_TEXT, *, lines: bool = False) -> str:
+    """A text for a terminal or a file: what a host reports of itself may hold anything.
+
+    Characters that do not print (control characters, escapes, marks that turn the direction of writing, lone surrogates) become "?".
+    Ends of lines become spaces; lines: they become "\\n" instead, and tabs stay. A text of more than `longest` characters is cut, and its
+    end says so.
+    """
+    if len(text) > longest:
+        mark = f"… (cut, {len(text):,} characters)"
+        text = text[: max(0, longest - len(mark))] + mark
+    if text.isprintable():
+        return text
+    text = _ENDS.sub("\n", text)
+    if not lines:
+        text = text.replace("\n", " ")
+    kept = "\n\t" if lines else ""
+    return "".join(char if char.isprintable() or char in kept else "?" for char in text)

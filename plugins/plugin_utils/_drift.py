@@ -13,7 +13,8 @@ from dataclasses import asdict, dataclass
 from typing import Any
 
 from ansible_collections.rdma.cluster.plugins.module_utils._checks_qos import TOLD
-from ansible_collections.rdma.cluster.plugins.module_utils._findings import Finding, stopping
+from ansible_collections.rdma.cluster.plugins.module_utils._findings import LONGEST_SUBJECT, Finding, stopping
+from ansible_collections.rdma.cluster.plugins.module_utils._lines import clean
 
 _PORT = ("driver", "link")
 #: Which changes a finding is the consequence of, by the stages they are made in: without driver no port, without port no GID.
@@ -50,6 +51,8 @@ EXPLAINED_BY = {
 }
 
 
+#: Of the lines that differ, so many characters are kept of either side.
+LONGEST_DIFFERENCE = 65536
 #: Findings that only a change of a file or service explains that their observation names.
 OF_FILES = frozenset({"network.boot"})
 
@@ -63,6 +66,12 @@ class Difference:
     subject: str
     was: str
     should_be: str
+
+    def __post_init__(self) -> None:
+        # A host's files and settings may hold anything.
+        object.__setattr__(self, "subject", clean(self.subject, LONGEST_SUBJECT))
+        for name in ("was", "should_be"):
+            object.__setattr__(self, name, clean(getattr(self, name), LONGEST_DIFFERENCE, lines=True))
 
     def to_dict(self) -> dict[str, str]:
         return asdict(self)

@@ -12,6 +12,8 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from ansible_collections.rdma.cluster.plugins.module_utils._lines import clean
+
 WIDTH = 120
 MARK = "!"
 NOT_READ = "not read"
@@ -117,11 +119,6 @@ def wrap(text: str, width: int) -> list[str]:
             lines.append(line[:width])
             line = line[width:]
     return [*lines, line.rstrip()] if line or not lines else lines
-
-
-def clean(text: str) -> str:
-    """A text for a terminal: what a host says of itself may hold anything."""
-    return "".join(char if char.isprintable() else "?" for char in text.replace("\n", " "))
 
 
 def listed(names: Sequence[str], most: int = 4) -> str:

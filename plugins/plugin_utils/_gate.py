@@ -22,6 +22,7 @@ from ansible_collections.rdma.cluster.plugins.plugin_utils._nccl import alike_ki
 from ansible_collections.rdma.cluster.plugins.plugin_utils._pair_fleet import Fleet
 from ansible_collections.rdma.cluster.plugins.plugin_utils._run_folder import RunFolder
 from ansible_collections.rdma.cluster.plugins.plugin_utils._stage_findings import cause_key
+from ansible_collections.rdma.cluster.plugins.plugin_utils._summary import indented
 
 #: What the gate knows of a host when it compares hosts: its normalised intent and its facts, None where there are none.
 Known = Mapping[str, Mapping[str, Any]]
@@ -135,8 +136,8 @@ def verdict(stage: str, host: str, findings: list[Finding]) -> str:
             continue
         lines += [
             f"  {finding.status} {finding.check}: {host}, {finding.subject}",
-            f"    seen:     {finding.observed}",
-            f"    expected: {finding.expected}",
-            f"    do:       {finding.remedy}",
+            f"    seen:     {indented(finding.observed)}",
+            f"    expected: {indented(finding.expected)}",
+            f"    do:       {indented(finding.remedy)}",
         ]
     return "\n".join(lines)

@@ -18,6 +18,7 @@ from ansible_collections.rdma.cluster.plugins.module_utils._findings import (
     stopping,
     worst,
 )
+from ansible_collections.rdma.cluster.plugins.module_utils._lines import clean
 from ansible_collections.rdma.cluster.plugins.plugin_utils._run_folder import is_plane
 from ansible_collections.rdma.cluster.plugins.plugin_utils._stage_findings import cause_key
 from ansible_collections.rdma.cluster.plugins.plugin_utils._withheld import WithheldGroup
@@ -33,6 +34,8 @@ OFFENDERS = 40
 WARNINGS = 10
 QUOTED = 160
 STAGE_WIDTH = 12
+#: The width of the labels of an offender: "    seen:     ".
+LABEL_WIDTH = 14
 
 
 def stage_block(stage: str, findings: Sequence[Finding], decision: str, seconds: float) -> str:
@@ -58,7 +61,7 @@ def _reason(findings: Sequence[Finding]) -> str:
     """Why a stage is not applicable, where all hosts say the same."""
     reasons = {finding.observed for finding in findings}
     if all(finding.status == NOT_APPLICABLE for finding in findings) and len(reasons) == 1:
-        return f": {reasons.pop()}"
+        return f": {_one_line(reasons.pop(), 2 * QUOTED)}"
     return ""
 
 
@@ -88,15 +91,20 @@ def offender_lines(bad: Sequence[Finding]) -> list[str]:
     for (check, status, subject, observed, expected, also), found in list(shared.items())[:OFFENDERS]:
         lines += [
             f"  {names([finding.host for finding in found])}, {subject}: {check} is {status} ({found[0].stage} stage)",
-            f"    seen:     {observed}",
-            f"    expected: {expected}",
-            f"    do:       {_remedy(found)}",
+            f"    seen:     {indented(observed)}",
+            f"    expected: {indented(expected)}",
+            f"    do:       {indented(_remedy(found))}",
             *([f"    also:     {also}, which follow from it"] if also else []),
         ]
     if len(shared) > OFFENDERS:
         lines.append(f"  and {len(shared) - OFFENDERS} more, in findings.jsonl of the evidence")
     lines += [f"  {names(hosts)}: {check} follows from {cause}, reported above" for (check, cause), hosts in elsewhere.items()]
     return lines
+
+
+def indented(text: str) -> str:
+    """A text behind a label of an offender: further lines stand below it, so that none looks like a line of the summary."""
+    return text.replace("\n", "\n" + " " * LABEL_WIDTH)
 
 
 def _remedy(found: Sequence[Finding]) -> str:
@@ -237,10 +245,10 @@ def _cell(findings: Iterable[Finding]) -> str:
 
 def _pair_lines(pairs: Mapping[str, Any]) -> str:
     """What was measured, a line a rail, and who is to blame for what was not as it should be."""
-    lines = [_rail_line(rail) for rail in pairs["rails"]]
+    lines = [clean(_rail_line(rail)) for rail in pairs["rails"]]
     for title, key in (("To blame:", "verdicts"), ("Bad once, well when measured again:", "cleared")):
         if pairs[key]:
-            lines += [title, *(f"  {words}" for words in pairs[key])]
+            lines += [title, *(f"  {clean(words)}" for words in pairs[key])]
     return "\n".join(lines)
 
 

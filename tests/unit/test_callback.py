@@ -9,6 +9,7 @@ from __future__ import annotations
 import json
 import os
 import re
+import runpy
 import subprocess
 from pathlib import Path
 from typing import Any
@@ -186,3 +187,11 @@ def test_a_run_folder_that_cannot_be_written_stops_the_run_before_any_host(tmp_p
         (done.stdout + done.stderr).split()
     )
     assert not (tmp_path / "touched").exists()
+
+
+def test_what_it_prints_gives_no_orders_to_a_terminal(monkeypatch: pytest.MonkeyPatch) -> None:
+    callback = runpy.run_path(str(Path(CALLBACKS) / "rdma_summary.py"))["CallbackModule"]()
+    printed: list[str] = []
+    monkeypatch.setattr(callback._display, "display", lambda text, **_more: printed.append(text))
+    callback._say("pairs: rail\x1b[2K\x9b1m 1 of 2\nsecond\tline\u2028third")
+    assert printed == ["pairs: rail?[2K?1m 1 of 2\nsecond\tline\nthird"]

@@ -6,6 +6,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 
 from ansible_collections.rdma.cluster.plugins.module_utils._findings import Finding, stopping, worst
@@ -49,3 +51,38 @@ def test_to_dict_and_back() -> None:
     assert Finding.from_dict(original.to_dict()) == original
     with pytest.raises(TypeError):
         Finding.from_dict({**original.to_dict(), "color": "red"})
+
+
+EVIL = "DOWN\x1b]0;title\x07\x1b]52;c;ZXZpbA==\x07\x1b[2K\x1b[1A\x9b31m\u202e\u2066\x7f\ud800\x00"
+
+
+@pytest.mark.parametrize("name", ["host", "subject", "observed", "expected", "remedy", "silenced_by", "caused_by"])
+def test_no_text_of_a_host_gives_orders_to_a_terminal(name: str) -> None:
+    text = str(getattr(replace(finding("error"), **{name: EVIL}), name))
+    assert text.isprintable()
+    assert text.startswith("DOWN?]0;title?")
+    text.encode()
+
+
+@pytest.mark.parametrize("end", ["\n", "\r\n", "\r", "\v", "\f", "\x1c", "\x85", "\u2028", "\u2029"])
+def test_steps_keep_their_lines_and_names_have_one(end: str) -> None:
+    found = replace(finding("error"), remedy=f"1. Look.{end}2. Act.", subject=f"rail 0{end}link  3 hosts", host=f"node1{end}")
+    assert found.remedy == "1. Look.\n2. Act."
+    assert (found.subject, found.host) == ("rail 0 link  3 hosts", "node1 ")
+
+
+@pytest.mark.parametrize("name", ["host", "subject", "observed", "expected", "remedy"])
+def test_a_long_text_is_cut_and_says_so(name: str) -> None:
+    text = getattr(replace(finding("error"), **{name: "x" * 50_000_000}), name)
+    assert len(text) <= 4000
+    assert text.endswith("… (cut, 50,000,000 characters)")
+    assert getattr(Finding.from_dict(replace(finding("error"), **{name: text}).to_dict()), name) == text
+
+
+def test_what_prints_stays_as_it_is() -> None:
+    text = "≥ 99 % of µs, “näme” → 日本 " + "x" * 3000
+    assert replace(finding("error"), observed=text).observed == text
+
+
+def test_what_is_no_text_becomes_one() -> None:
+    assert Finding.from_dict({**finding("ok").to_dict(), "observed": ["a", 1]}).observed == "['a', 1]"

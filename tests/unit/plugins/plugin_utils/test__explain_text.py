@@ -12,12 +12,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from ansible_collections.rdma.cluster.plugins.module_utils._lines import clean
 from ansible_collections.rdma.cluster.plugins.plugin_utils._explain_text import (
     WIDTH,
     Item,
     Row,
     at,
-    clean,
     duration_words,
     elements,
     items,

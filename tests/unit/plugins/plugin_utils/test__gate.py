@@ -262,3 +262,12 @@ def test_the_link_gate_compares_hosts_and_looks_at_subnet_managers(tmp_path: Pat
     reading = {"graph": None, "subnet_managers": [master], "no_subnet_manager": None, "read_at": 0.0}
     RunFolder(tmp_path).write_json("fabric/default/managers/node2.json", reading)
     assert [each.status for each in compared("link", hosts, RunFolder(tmp_path))["node1"] if each.check == "link.sm"] == ["ok"]
+
+
+def test_a_host_cannot_forge_a_line_of_a_verdict() -> None:
+    evil = "DOWN\x1b]0;title\x07\n  error link.state: node9, rail 0"
+    text = verdict("link", "node1", [Finding("link", "link.state", "node1", evil, "error", evil, evil, evil)])
+    assert "\x1b" not in text
+    assert [line for line in text.splitlines() if line.startswith("  error")] == [
+        "  error link.state: node1, DOWN?]0;title?   error link.state: node9, rail 0"
+    ]

@@ -89,5 +89,6 @@ def test_the_end_of_the_run() -> None:
 
 @pytest.mark.parametrize("host", ['a"b', "a\\b", "a\nb", "é"])
 def test_labels_are_escaped(host: str) -> None:
-    ((written, _check, _status),) = of("findings", told([finding(host, "error")]))
+    proof = Proof({}, 1.0, "1", 1, {}, 1.0)
+    ((written, _rail),) = of("proof_time_seconds", told([], **{host: {"rail0": proof}}))
     assert written.replace("\\n", "\n").replace('\\"', '"').replace("\\\\", "\\") == host

@@ -11,6 +11,7 @@ from typing import Any
 import pytest
 
 from ansible_collections.rdma.cluster.plugins.module_utils._findings import Finding
+from ansible_collections.rdma.cluster.plugins.plugin_utils._drift import Difference
 from ansible_collections.rdma.cluster.plugins.plugin_utils._summary import (
     OFFENDERS,
     ROWS,
@@ -22,7 +23,7 @@ from ansible_collections.rdma.cluster.plugins.plugin_utils._summary import (
     stage_block,
     warning_lines,
 )
-from ansible_collections.rdma.cluster.plugins.plugin_utils._withheld import WithheldGroup
+from ansible_collections.rdma.cluster.plugins.plugin_utils._withheld import Withheld, WithheldGroup
 
 STAGES = ("driver", "link", "network")
 DECISION = "link gate: 1 of 2 hosts do not pass (50 %); policy stop allows 0 %. The build stops: node2."
@@ -33,7 +34,7 @@ def good(host: str, stage: str = "link", status: str = "ok") -> Finding:
 
 
 def bad(host: str, subject: str = "rail 0", status: str = "error", **more: Any) -> Finding:
-    return Finding("link", "link.state", host, subject, status, "DOWN", "ACTIVE", "Check the cable.", **more)
+    return Finding("link", "link.state", host, subject, status, "DOWN", "ACTIVE", **{"remedy": "Check the cable.", **more})
 
 
 def nodes(count: int) -> list[str]:
@@ -349,3 +350,51 @@ def test_every_difference_is_one_aligned_line() -> None:
 @pytest.mark.parametrize(("length", "shown"), [(60, "x" * 60), (61, "x" * 59 + "…")])
 def test_a_long_difference_is_cut(length: int, shown: str) -> None:
     assert drift_table([line("f", "", "x" * length)]).splitlines()[-1].split()[-1] == shown
+
+
+EVIL = "DOWN\x1b]0;title\x07\x1b[2K\x1b[1A\rlink            3 hosts      1 s  3 ok\nlink            3 hosts      1 s  3 ok"
+FORGED = "link            3 hosts      1 s  3 ok"
+
+
+def prints(text: str) -> bool:
+    return all(line.isprintable() for line in text.split("\n"))
+
+
+def test_a_host_cannot_forge_a_line_of_a_stage() -> None:
+    found = Finding("link", "link.state", "node1", EVIL, "error", EVIL, EVIL, f"1. Look at {EVIL}")
+    for text in (stage_block("link", [found], "The build stops: node1.", 1.0), render("R1", ["link"], [found], {}, "/srv")):
+        assert prints(text)
+        assert not any(line.startswith(FORGED) for line in text.splitlines())
+        assert text.count("\n              " + FORGED) == 6
+
+
+def test_the_steps_of_a_remedy_stand_below_each_other() -> None:
+    text = stage_block("link", [bad("node1", remedy="1. Look.\n2. Act.")], "The build stops.", 1.0)
+    assert "    do:       1. Look.\n              2. Act.\n" in text
+
+
+def test_a_reason_of_a_host_is_one_line() -> None:
+    text = stage_block("link", [Finding("link", "link.state", "node1", "rail 0", "not_applicable", EVIL, "")], "", 1.0)
+    assert len(text.splitlines()) == 1
+    assert prints(text)
+
+
+def test_what_hosts_say_beside_findings_is_clean() -> None:
+    rail = {"rail": EVIL, "measured": 1, "planned": 1, "proven": 0, "ports": 2, "median_gbps": None, "median_usec": None}
+    pairs = {"rails": [rail], "verdicts": [EVIL], "cleared": [EVIL]}
+    withheld = Withheld(host="node1", effect="reboot", stage="host", reason=EVIL, touches=(EVIL,), allow="reboot_allowed: true")
+    groups = [WithheldGroup("reboot", "host", withheld.reason, withheld.allow, (withheld.host,), withheld.touches)]
+    text = render("R1", ["link"], [], pairs, "/srv", withheld=groups)
+    assert prints(text)
+    assert not any(line.strip().startswith(FORGED) for line in text.splitlines())
+    changed = Difference("node1", "host", EVIL, EVIL, EVIL)
+    table = drift_table([changed.to_dict()])
+    assert prints(table)
+    assert not any(line.startswith(FORGED) for line in table.splitlines())
+
+
+def test_a_difference_is_cut() -> None:
+    changed = Difference("node1", "host", "/etc/x", "x" * 50_000_000, "")
+    assert len(changed.was) < 100_000
+    assert changed.was.endswith("(cut, 50,000,000 characters)")
+    assert Difference("node1", "host", "/etc/x", "\ta = 1\n\tb = 2", "").was == "\ta = 1\n\tb = 2"
