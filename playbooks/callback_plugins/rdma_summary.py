@@ -16,6 +16,7 @@ from ansible import constants, context
 from ansible.plugins.callback import CallbackBase
 
 from ansible_collections.rdma.cluster.plugins.module_utils._findings import stopping
+from ansible_collections.rdma.cluster.plugins.module_utils._lines import clean
 from ansible_collections.rdma.cluster.plugins.plugin_utils._drift import Difference, differences
 from ansible_collections.rdma.cluster.plugins.plugin_utils._pair_watch import PairWatch
 from ansible_collections.rdma.cluster.plugins.plugin_utils._progress import Progress
@@ -70,7 +71,7 @@ class CallbackModule(CallbackBase):
 
     def _say(self, text: str, color: str | None = None) -> None:
         if self._speaks:
-            self._display.display(text, color=color)
+            self._display.display(clean(text, len(text), lines=True), color=color)
 
     # A task under way
 
@@ -141,14 +142,14 @@ class CallbackModule(CallbackBase):
     def _lost(self, result: Any, why: str, remedy: str) -> None:
         """A host that has begun a stage and will not come to its gate: the evidence gets the reason."""
         host = result.host.get_name()
-        if self._folder and self._stage and is_under_way(self._folder.read_findings(self._stage, host)):
+        if self._folder and self._stage and is_under_way(self._folder.known_findings(self._stage, host)):
             self._folder.write_findings(self._stage, host, [lost(self._stage, host, why, remedy)])
 
     # The end of a stage, and of the run
 
     def _end_stage(self, folder: RunFolder, decision: str) -> None:
         names = (*folder.hosts_of(self._stage), *folder.planes_of(self._stage))
-        findings = [finding for name in names for finding in folder.read_findings(self._stage, name)]
+        findings = [finding for name in names for finding in folder.known_findings(self._stage, name)]
         seconds = time.monotonic() - self._begun[self._stage]
         self._say(
             stage_block(self._stage, findings, decision, seconds), color=constants.COLOR_ERROR if stopping(findings) else constants.COLOR_OK

@@ -59,25 +59,23 @@ def since(before: Facts, after: Facts, run: str) -> dict[str, Any] | None:
     counter that one of the two does not tell or that went down, for somebody has cleared it. One that stayed is left out of its port,
     whose own entry says that it was compared.
     """
-    seconds = _seconds(before.get("boot") or {}, after.get("boot") or {})
+    seconds = _seconds(_part(before, "boot"), _part(after, "boot"))
     if seconds is None:
         return None
-    earlier = before.get("devices") or {}
+    earlier = _part(before, "devices")
     devices = {
-        name: _ports(earlier[name], device)
-        for name, device in (after.get("devices") or {}).items()
-        if _same("node_guid", earlier, name, device)
+        name: _ports(earlier[name], device) for name, device in _part(after, "devices").items() if _same("node_guid", earlier, name, device)
     }
     if earlier and not devices:
         return None
-    netdevs = before.get("netdevs") or {}
+    netdevs = _part(before, "netdevs")
     return {
         "run": run,
         "seconds": seconds,
         "devices": devices,
         "netdevs": {
             name: _risen(of_netdev(netdevs[name]), of_netdev(netdev))
-            for name, netdev in (after.get("netdevs") or {}).items()
+            for name, netdev in _part(after, "netdevs").items()
             if _same("mac", netdevs, name, netdev)
         },
     }
@@ -85,34 +83,42 @@ def since(before: Facts, after: Facts, run: str) -> dict[str, Any] | None:
 
 def of_port(port: Mapping[str, Any]) -> dict[str, int]:
     """The counters of COUNTERS that a port of the facts tells."""
-    return {**_told(port.get("hw_counters") or {}), **_told(port.get("counters") or {})}
+    return {**_told(_part(port, "hw_counters")), **_told(_part(port, "counters"))}
 
 
 def of_netdev(netdev: Mapping[str, Any]) -> dict[str, int]:
     """The counters of COUNTERS that an interface of the facts tells."""
-    return _told({**((netdev.get("ethtool") or {}).get("counters") or {}), "carrier_downs": netdev.get("carrier_downs")})
+    return _told({**_part(_part(netdev, "ethtool"), "counters"), "carrier_downs": netdev.get("carrier_downs")})
 
 
-def _told(counters: Mapping[str, int | None]) -> dict[str, int]:
-    return {name: value for name, value in counters.items() if name in COUNTERS and value is not None}
+def _part(tree: Facts, name: str) -> Facts:
+    """A dictionary of the facts; empty if it is missing, or is no dictionary in a damaged file."""
+    found = tree.get(name) if isinstance(tree, Mapping) else None
+    return found if isinstance(found, Mapping) else {}
+
+
+def _told(counters: Mapping[str, Any]) -> dict[str, int]:
+    return {name: value for name, value in counters.items() if name in COUNTERS and isinstance(value, int)}
 
 
 def _seconds(before: Mapping[str, Any], after: Mapping[str, Any]) -> float | None:
     """How long after the one reading of a boot the other was made."""
     earlier, later = before.get("uptime_seconds"), after.get("uptime_seconds")
-    if earlier is None or later is None or before.get("boot_id") is None or before["boot_id"] != after.get("boot_id"):
+    if not isinstance(earlier, (int, float)) or not isinstance(later, (int, float)):
+        return None
+    if before.get("boot_id") is None or before["boot_id"] != after.get("boot_id"):
         return None
     return float(later - earlier) if later > earlier else None
 
 
 def _same(identity: str, earlier: Mapping[str, Any], name: str, item: Mapping[str, Any]) -> bool:
-    return name in earlier and earlier[name].get(identity) == item.get(identity)
+    known = _part(earlier, name)
+    return bool(known) and isinstance(item, Mapping) and known.get(identity) == item.get(identity)
 
 
 def _ports(before: Mapping[str, Any], after: Mapping[str, Any]) -> dict[str, dict[str, int]]:
-    ports = after.get("ports") or {}
-    earlier = before.get("ports") or {}
-    return {number: _risen(of_port(earlier[number]), of_port(port)) for number, port in ports.items() if number in earlier}
+    ports, earlier = _part(after, "ports"), _part(before, "ports")
+    return {number: _risen(of_port(_part(earlier, number)), of_port(_part(ports, number))) for number in ports if number in earlier}
 
 
 def _risen(before: Mapping[str, int], after: Mapping[str, int]) -> dict[str, int]:

@@ -10,6 +10,7 @@ from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from ansible_collections.rdma.cluster.plugins.module_utils._errors import ParseError
 from ansible_collections.rdma.cluster.plugins.module_utils._fabric_graph import Graph
 from ansible_collections.rdma.cluster.plugins.module_utils._findings import ERROR, OK, WARNING
 from ansible_collections.rdma.cluster.plugins.plugin_utils._fabric_cabling import Terms, told
@@ -42,6 +43,14 @@ class Earlier:
 
 
 UNDER_LOAD = Earlier("fabric.under_load", "the fabric before the load", "the load began", "before the load")
+
+
+def parse_history(data: Any) -> History:
+    """The history in a file. Raises ParseError for a damaged one."""
+    gone = data.get("gone", {})
+    if not isinstance(gone, Mapping) or not all(isinstance(run, str) for run in gone.values()):
+        raise ParseError(f"not a history of cables: gone is {str(gone)[:80]!r}")
+    return {"schema": SCHEMA, "gone": dict(gone)}
 
 
 def check_change(

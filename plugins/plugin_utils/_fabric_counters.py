@@ -6,11 +6,13 @@
 
 from __future__ import annotations
 
+import math
 from collections import defaultdict
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from ansible_collections.rdma.cluster.plugins.module_utils._errors import ParseError
 from ansible_collections.rdma.cluster.plugins.module_utils._findings import ERROR, WARNING
 from ansible_collections.rdma.cluster.plugins.plugin_utils._fabric_limits import (
     CABLE,
@@ -61,6 +63,27 @@ def baseline(view: View, seconds: float, run: str) -> dict[str, Any]:
         if port.counters
     }
     return {"schema": SCHEMA, "seconds": seconds, "run": run, "ports": {end: counters for end, counters in ports.items() if counters}}
+
+
+def parse_baseline(data: Any) -> Baseline:
+    """The baseline in a file. Raises ParseError for a damaged one."""
+    try:
+        ports = {str(end): {str(name): _count(value) for name, value in counters.items()} for end, counters in data["ports"].items()}
+        return {"schema": data.get("schema"), "seconds": _seconds(data["seconds"]), "run": str(data["run"]), "ports": ports}
+    except (KeyError, AttributeError, TypeError, ValueError, OverflowError) as error:
+        raise ParseError(f"not a baseline of counters: {type(error).__name__} {error}") from error
+
+
+def _count(value: Any) -> int:
+    if not isinstance(value, int):
+        raise TypeError(f"a counter is an integer, got {str(value)[:80]!r}")
+    return value
+
+
+def _seconds(value: Any) -> float:
+    if isinstance(value, bool) or not isinstance(value, (int, float)) or not math.isfinite(value):
+        raise TypeError(f"seconds is a number, got {str(value)[:80]!r}")
+    return float(value)
 
 
 def check_counters(teller: Teller, before: Baseline | None, seconds: float, named: Collection[End]) -> list[Cause]:

@@ -15,6 +15,8 @@ from typing import Any
 from ansible_collections.rdma.cluster.plugins.module_utils._errors import ParseError
 from ansible_collections.rdma.cluster.plugins.module_utils._fabric_graph import Graph
 from ansible_collections.rdma.cluster.plugins.module_utils._findings import ERROR, NOT_APPLICABLE, OK, UNKNOWN, WARNING, Finding
+from ansible_collections.rdma.cluster.plugins.plugin_utils._fabric_change import parse_history
+from ansible_collections.rdma.cluster.plugins.plugin_utils._fabric_counters import parse_baseline
 from ansible_collections.rdma.cluster.plugins.plugin_utils._fabric_ethernet import SILENT, ethernet_planes
 from ansible_collections.rdma.cluster.plugins.plugin_utils._fabric_expected import Known, expected_hcas
 from ansible_collections.rdma.cluster.plugins.plugin_utils._fabric_identity import CHECK, DISCOVERY, EXPECTED
@@ -88,7 +90,7 @@ class FabricGate:
         found = {}
         for name, expected in expected_hcas(self.known).items():
             read = best_graph(readings(self.folder, folder_of(GRAPHS, name)))
-            found[name] = Plane(expected, *read) if read is not None else Plane(expected, None)
+            found[name] = Plane(expected, replace(read[0], plane=name), read[1]) if read is not None else Plane(expected, None)
         for name, ports in ethernet_planes(self.folder, self.known).items():
             found.setdefault(name, Plane(ports.expected, ports.graph, ports.read_at, ports.why_not, ports.of_hosts))
         return dict(sorted(found.items()))
@@ -137,9 +139,10 @@ class FabricGate:
             self._keep(name, graph, judged)
 
     def _judged(self, name: str, plane: Plane, graph: Graph, plan: Plan | None) -> Judged:
-        before = self.folder.earlier(_file(name, "graph"))
+        before = self.folder.earlier(_file(name, "graph"), Graph.from_dict)
         run = before[0] if before is not None else ""
-        kept = {what: self.folder.of_run(run, _file(name, what)) if run else None for what in ("baseline", "history")}
+        earlier_baseline = self.folder.of_run(run, _file(name, "baseline"), parse_baseline) if run else None
+        earlier_history = self.folder.of_run(run, _file(name, "history"), parse_history) if run else None
         elsewhere = {
             guid: place
             for other, its in self.planes.items()
@@ -151,10 +154,10 @@ class FabricGate:
             expected=plane.expected,
             ratio=self._setting(name, "ratio"),
             elsewhere=elsewhere,
-            before=Graph.from_dict(before[1]) if before is not None else None,
+            before=before[1] if before is not None else None,
             before_run=run,
-            baseline=kept["baseline"],
-            history=kept["history"],
+            baseline=earlier_baseline,
+            history=earlier_history,
             seconds=plane.read_at,
             run=self.run,
             mesh=self._mesh({each.host for each in plane.expected}),

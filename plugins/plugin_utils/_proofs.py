@@ -10,6 +10,7 @@ They lie beside the runs (proofs/pairs.json in rdma_run_dir), so that a run whic
 from __future__ import annotations
 
 import hashlib
+import ipaddress
 import json
 import math
 from collections.abc import Collection, Mapping, Sequence
@@ -154,15 +155,31 @@ def _proof(data: Any) -> Proof | None:
     proof = Proof(**data)
     numbers = [proof.measured, proof.ratio, *(proof.medians.values() if isinstance(proof.medians, Mapping) else ["damaged"])]
     sound = (
-        all(isinstance(number, (int, float)) and not isinstance(number, bool) and math.isfinite(number) for number in numbers)
+        all(isinstance(number, (int, float)) and not isinstance(number, bool) and _is_finite(number) for number in numbers)
         and isinstance(proof.basis, Mapping)
         and all(isinstance(each, str) for each in proof.basis.values())
         and isinstance(proof.run, str)
         and isinstance(proof.partners, int)
         and isinstance(proof.endpoint, Mapping)
         and (proof.met is None or (isinstance(proof.met, list) and all(isinstance(each, str) for each in proof.met)))
+        and (not proof.endpoint or _is_address(proof.endpoint.get("address")))
     )
     return proof if sound else None
+
+
+def _is_finite(number: float) -> bool:
+    """Whether a float can have the value; an integer of a damaged file may be too large for one."""
+    try:
+        return math.isfinite(number)
+    except OverflowError:
+        return False
+
+
+def _is_address(value: Any) -> bool:
+    try:
+        return isinstance(value, str) and ipaddress.ip_address(value) is not None
+    except ValueError:
+        return False
 
 
 def write(proofs: Proofs) -> dict[str, Any]:

@@ -15,7 +15,7 @@ from typing import Any
 from ansible_collections.rdma.cluster.plugins.module_utils._findings import WARNING, Finding, stopping, worst
 from ansible_collections.rdma.cluster.plugins.plugin_utils import _metrics, _proofs
 from ansible_collections.rdma.cluster.plugins.plugin_utils._drift import Difference, drift
-from ansible_collections.rdma.cluster.plugins.plugin_utils._run_folder import RunFolder, is_plane
+from ansible_collections.rdma.cluster.plugins.plugin_utils._run_folder import RunFolder, if_sound, is_plane
 from ansible_collections.rdma.cluster.plugins.plugin_utils._stages import STAGES
 from ansible_collections.rdma.cluster.plugins.plugin_utils._summary import drift_table, render
 from ansible_collections.rdma.cluster.plugins.plugin_utils._withheld import WithheldGroup, grouped
@@ -37,7 +37,7 @@ class RunEnd:
     @cached_property
     def findings(self) -> list[Finding]:
         found = self.folder.all_findings()
-        return sorted(found, key=lambda finding: STAGES.index(finding.stage))
+        return sorted(found, key=lambda finding: STAGES.index(finding.stage) if finding.stage in STAGES else len(STAGES))
 
     @cached_property
     def drift(self) -> list[Difference]:
@@ -62,7 +62,7 @@ class RunEnd:
     @cached_property
     def text(self) -> str:
         """The run's summary, for a person."""
-        pairs = self.folder.read_if_there("pairs/summary.json") or {}
+        pairs = if_sound(self.folder.path / "pairs/summary.json") or {}
         text = render(self.folder.path.name, STAGES, self.findings, pairs, str(self.folder.path), withheld=self.withheld)
         return f"{drift_table([line.to_dict() for line in self.drift])}\n\n{text}" if self.check_mode else text
 

@@ -14,20 +14,33 @@ import pwd
 import re
 import shutil
 import time
-from collections.abc import Iterable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import contextmanager, suppress
 from functools import cache
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 from urllib.parse import quote, unquote
+
+from ansible.utils.display import Display
 
 from ansible_collections.rdma.cluster.plugins.module_utils._errors import ParseError
 from ansible_collections.rdma.cluster.plugins.module_utils._findings import Finding
+from ansible_collections.rdma.cluster.plugins.module_utils._lines import clean
+from ansible_collections.rdma.cluster.plugins.plugin_utils._stage_findings import lost
 
 DEFAULT_FOLDER = "artifacts"
 #: In the place of a host's name, before that of a plane.
 PLANE = "plane "
 RUN_ID = re.compile(r"[0-9]{8}T[0-9]{6}Z-[0-9]+")
+#: Files that lie beside the runs and outlive them, such as proofs.
+BESIDE = "../"
+#: What later runs read, and the summary for people. These files are on the disk before they get their name, so that a power loss leaves
+#: no empty file. The others are thousands, no later run reads them, and fsync of each costs more than it is worth: docs/running.md.
+DURABLE = (BESIDE, "facts/", "fabric/", "summary.")
+#: How much of the cause a warning quotes, in characters.
+QUOTED = 300
+T = TypeVar("T")
+display = Display()
 
 
 @cache
@@ -152,8 +165,14 @@ class RunFolder:
         new = path.with_name(f".{path.name}.{os.getpid()}")
         with self.writing():
             path.parent.mkdir(parents=True, exist_ok=True)
-            new.write_text(text, encoding="utf-8")
+            with new.open("w", encoding="utf-8") as stream:
+                stream.write(text)
+                if name.startswith(DURABLE):
+                    stream.flush()
+                    os.fsync(stream.fileno())
             new.replace(path)
+            if name.startswith(DURABLE):
+                _sync_folder(path.parent)
         return path
 
     def write_json(self, name: str, data: Any) -> Path:
@@ -176,21 +195,27 @@ class RunFolder:
                 stream.writelines(f"{line}\n" for line in lines)
 
     def read_if_there(self, name: str) -> Any:
-        """The file, or None."""
+        """The file, or None. A damaged file beside the runs (BESIDE) counts as missing, with a warning."""
+        if name.startswith(BESIDE):
+            return if_sound(self.path / name)
         return self.read_json(name) if (self.path / name).exists() else None
 
-    def earlier(self, name: str) -> tuple[str, Any] | None:
-        """The newest of the earlier runs beside this one that has the file: its id, and what the file says; None if no run has it."""
+    def earlier(self, name: str, parse: Callable[[Any], T] = dict) -> tuple[str, T] | None:  # type: ignore[assignment]
+        """The newest of the earlier runs beside this one that has the file: its id, and the file's content; None if no run has it.
+
+        parse: makes a value of the JSON object in the file, or raises ParseError. A damaged file counts as missing, with a warning.
+        """
         runs = sorted((path.name for path in self.path.parent.iterdir() if RUN_ID.fullmatch(path.name)), reverse=True)
         for run in runs:
-            file = self.path.parent / run / name
-            if run < self.path.name and file.exists():
-                return run, _loaded(file)
+            if run < self.path.name:
+                found = if_sound(self.path.parent / run / name, parse)
+                if found is not None:
+                    return run, found
         return None
 
-    def of_run(self, run: str, name: str) -> Any:
-        """A file of another run beside this one, or None."""
-        return RunFolder(self.path.parent / run).read_if_there(name)
+    def of_run(self, run: str, name: str, parse: Callable[[Any], T] = dict) -> T | None:  # type: ignore[assignment]
+        """A file of another run beside this one, or None if it is missing or damaged. parse: as in `earlier`."""
+        return if_sound(self.path.parent / run / name, parse)
 
     def hosts_of(self, stage: str) -> list[str]:
         """The hosts that have begun a stage."""
@@ -208,16 +233,62 @@ class RunFolder:
         return self.write_json(self.host_file(f"{of}/{stage}", host), [finding.to_dict() for finding in findings])
 
     def read_findings(self, stage: str, host: str, of: str = "findings") -> list[Finding]:
-        """What was written; nothing if nothing was."""
-        return [Finding.from_dict(item) for item in self.read_if_there(self.host_file(f"{of}/{stage}", host)) or []]
+        """The findings in a host's file; none if there is no file. Raises ParseError, which names a damaged file."""
+        name = self.host_file(f"{of}/{stage}", host)
+        data = self.read_if_there(name)
+        try:
+            return [Finding.from_dict(item) for item in ([] if data is None else data)]
+        except (TypeError, ValueError) as error:
+            raise ParseError(f"{self.path / name} has no findings of this collection ({error}). {STEP}") from error
+
+    def known_findings(self, stage: str, host: str) -> list[Finding]:
+        """The findings in a host's file. For a damaged file it is one finding, unknown, which names the file."""
+        try:
+            return self.read_findings(stage, host)
+        except ParseError as error:
+            return [lost(stage, host, str(error))]
 
     def all_findings(self) -> list[Finding]:
+        """The findings of all stages and hosts. A damaged file gives a finding of its own, see known_findings."""
         files = sorted((self.path / "findings").glob("*/*.json"), key=lambda file: natural(file.stem))
-        return [Finding.from_dict(item) for file in files for item in _loaded(file)]
+        return [finding for file in files for finding in self.known_findings(file.parent.name, unquote(file.stem))]
+
+
+#: What to do about a damaged file of this run.
+STEP = "It is cut off, or was changed by hand. Remove it, and run again."
 
 
 def _loaded(path: Path) -> Any:
     try:
         return json.loads(path.read_text(encoding="utf-8"))
-    except ValueError as error:
-        raise ParseError(f"{path} is no JSON ({error}): it is cut off, or was changed by hand. Remove it, and run again.") from error
+    except (ValueError, RecursionError) as error:
+        raise ParseError(f"{path} is no JSON ({error}). {STEP}") from error
+
+
+def if_sound(path: Path, parse: Callable[[Any], T] = dict) -> T | None:  # type: ignore[assignment]
+    """The content of a file that this run can do without; None if it is missing, or damaged, which a warning says.
+
+    A power loss, a full disk or an editor may have damaged what an earlier run has left. The run then measures again, or compares less.
+    parse: makes a value of the JSON object in the file, or raises ParseError.
+    """
+    try:
+        data = _loaded(path)
+        if not isinstance(data, Mapping):
+            raise ParseError(f"{path} is no JSON object, got {type(data).__name__}")
+        return parse(data)
+    except FileNotFoundError:
+        return None
+    except (ParseError, OSError) as error:
+        why = clean(str(error).replace(f" {STEP}", "").replace(f"{path} ", ""), QUOTED)
+        display.warning(f"{path} cannot be read and is ignored: {why}. Remove the file to silence this warning.")
+        return None
+
+
+def _sync_folder(folder: Path) -> None:
+    """Put the names in a folder on the disk. Some network file systems know no fsync of a folder."""
+    descriptor = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+    try:
+        with suppress(OSError):
+            os.fsync(descriptor)
+    finally:
+        os.close(descriptor)

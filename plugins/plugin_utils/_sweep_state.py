@@ -58,10 +58,11 @@ def begun(fingerprint: str, sweep: str, now: float, runtime_max_seconds: float) 
 
 
 def _read(file: Path) -> Begun | None:
-    """None if there is none, or another version has written it."""
+    """None if there is none, another version has written it, or it is damaged."""
     try:
-        return Begun(**json.loads(file.read_text(encoding="utf-8")))
-    except (FileNotFoundError, ValueError, TypeError):
+        found = Begun(**json.loads(file.read_text(encoding="utf-8")))
+        return found if isinstance(found.at, (int, float)) and isinstance(found.sweep, str) and isinstance(found.token, str) else None
+    except (FileNotFoundError, ValueError, TypeError, RecursionError):
         return None
 
 

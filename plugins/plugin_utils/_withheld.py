@@ -6,12 +6,14 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterable, Mapping
 from dataclasses import asdict, dataclass
 from typing import Any
 
-from ansible_collections.rdma.cluster.plugins.plugin_utils._run_folder import RunFolder, natural
+from ansible_collections.rdma.cluster.plugins.module_utils._errors import ParseError
+from ansible_collections.rdma.cluster.plugins.module_utils._findings import LONGEST_SUBJECT
+from ansible_collections.rdma.cluster.plugins.module_utils._lines import clean
+from ansible_collections.rdma.cluster.plugins.plugin_utils._run_folder import RunFolder, if_sound, natural
 
 FOLDER = "withheld"
 
@@ -31,8 +33,23 @@ class Withheld:
     touches: tuple[str, ...]
     allow: str
 
+    def __post_init__(self) -> None:
+        # Reasons and ports come from hosts.
+        for name in ("host", "reason", "allow"):
+            object.__setattr__(self, name, clean(getattr(self, name)))
+        object.__setattr__(self, "touches", tuple(clean(each, LONGEST_SUBJECT) for each in self.touches))
+
     def to_dict(self) -> dict[str, Any]:
         return {**asdict(self), "touches": list(self.touches)}
+
+    @classmethod
+    def parse(cls, data: Mapping[str, Any]) -> Withheld:
+        """The record in a file. Raises ParseError for a damaged one."""
+        texts = ("host", "effect", "stage", "reason", "allow")
+        touches = data.get("touches")
+        if not all(isinstance(data.get(name), str) for name in texts) or not isinstance(touches, list):
+            raise ParseError("not a record of a withheld effect")
+        return cls(**{name: data[name] for name in texts}, touches=tuple(map(str, touches)))
 
 
 @dataclass(frozen=True)
@@ -71,12 +88,13 @@ def record(folder: RunFolder, withheld: Withheld) -> None:
 
 def grouped(folder: RunFolder) -> list[WithheldGroup]:
     """All withheld effects of a run; hosts with the same reason share a group."""
-    groups: dict[tuple[str, str, str, str], list[dict[str, Any]]] = {}
+    groups: dict[tuple[str, str, str, str], list[Withheld]] = {}
     for file in sorted((folder.path / FOLDER).glob("*/*.json"), key=lambda file: (file.parent.name, natural(file.stem))):
-        data = json.loads(file.read_text(encoding="utf-8"))
-        groups.setdefault((data["effect"], data["stage"], data["reason"], data["allow"]), []).append(data)
+        found = if_sound(file, Withheld.parse)
+        if found is not None:
+            groups.setdefault((found.effect, found.stage, found.reason, found.allow), []).append(found)
     return [
-        WithheldGroup(*key, hosts=_once(data["host"] for data in those), touches=_once(each for data in those for each in data["touches"]))
+        WithheldGroup(*key, hosts=_once(each.host for each in those), touches=_once(name for each in those for name in each.touches))
         for key, those in groups.items()
     ]
 

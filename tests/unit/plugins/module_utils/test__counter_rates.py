@@ -129,3 +129,30 @@ def test_any_counters_give_rises_only(first: dict[str, int | None], second: dict
     for risen in (found["devices"]["mlx5_0"]["1"], found["netdevs"]["ens1np0"]):
         assert all(value > 0 for value in risen.values())
         assert risen.keys() <= COUNTERS
+
+
+@pytest.mark.parametrize("wrong", [None, [], "text", 7, {"a": 1}])
+@pytest.mark.parametrize(
+    "place",
+    [
+        ("devices",),
+        ("devices", "mlx5_0"),
+        ("devices", "mlx5_0", "ports"),
+        ("devices", "mlx5_0", "ports", "1"),
+        ("netdevs",),
+        ("netdevs", "ens1np0"),
+        ("netdevs", "ens1np0", "ethtool"),
+        ("boot",),
+        ("boot", "uptime_seconds"),
+        ("boot", "boot_id"),
+    ],
+)
+def test_damaged_facts_of_an_earlier_run_compare_less(place: tuple[str, ...], wrong: Any) -> None:
+    before, after = card_facts(), later()
+    first_port(after)["counters"]["symbol_error"] = 12
+    tree: Any = before
+    for name in place[:-1]:
+        tree = tree[name]
+    tree[place[-1]] = wrong
+    found = since(before, after, "run-1")
+    assert found is None or "ens2np0" in found["netdevs"] or place == ("netdevs",)

@@ -16,6 +16,8 @@ from ansible_collections.rdma.cluster.plugins.module_utils._errors import ParseE
 from ansible_collections.rdma.cluster.plugins.module_utils._fabric_graph import Graph
 from ansible_collections.rdma.cluster.plugins.module_utils._fabric_tools import NO_MANAGER
 from ansible_collections.rdma.cluster.plugins.module_utils._findings import Finding
+from ansible_collections.rdma.cluster.plugins.plugin_utils._fabric_change import parse_history
+from ansible_collections.rdma.cluster.plugins.plugin_utils._fabric_counters import parse_baseline
 from ansible_collections.rdma.cluster.plugins.plugin_utils._fabric_gate import NO_FABRIC, NOBODY, FabricGate, Found
 from ansible_collections.rdma.cluster.plugins.plugin_utils._fabric_readings import FABRIC
 from ansible_collections.rdma.cluster.plugins.plugin_utils._run_folder import RunFolder
@@ -186,7 +188,7 @@ def test_an_hca_on_another_plane_is_told_by_the_planes_together(folder: Path) ->
     read(there, storage.graph(), plane="storage")
     found = judge(folder, hosts)
     words = [each.observed for each in found.hosts["node2"] if each.status == "error"]
-    assert any("plane default (leaf1 port 30)" in word for word in words), words
+    assert any("plane compute (leaf1 port 30)" in word for word in words), words
 
 
 def test_virtual_machines_on_infiniband_have_no_fabric_to_ask(folder: Path) -> None:
@@ -206,3 +208,50 @@ def test_hosts_without_a_fabric_say_so(folder: Path) -> None:
     found = judge(folder, hosts)
     assert [(each.status, each.observed) for each in found.hosts["node1"]] == [("not_applicable", NO_FABRIC)]
     assert found.planes == {}
+
+
+DAMAGED = [
+    "",
+    "[]",
+    "{",
+    "7",
+    "[" * 200_000,
+    '{"schema": 1}',
+    '{"schema": 1, "counter_names": [], "nodes": {}, "links": [["a", 1, "b", 1, 4, "NDR"]]}',
+]
+
+
+@pytest.mark.parametrize("text", DAMAGED)
+@pytest.mark.parametrize("what", ["graph", "baseline", "history"])
+def test_damaged_evidence_of_an_earlier_run_is_not_compared_with(folder: Path, what: str, text: str) -> None:
+    fabric = rail(hosts=4, rails=2, spines=2, cables=2)
+    for run in (1, 2):
+        read(RunFolder(folder / RUNS[run]), fabric.graph())
+        if run == 1:
+            judge(folder, known(fabric), run=1)
+            (folder / RUNS[1] / f"fabric/default/{what}.json").write_text(text)
+    found = judge(folder, known(fabric), run=2)
+    assert all_bad(found) == {}
+
+
+@pytest.mark.parametrize(
+    "data",
+    [
+        {"schema": 1, "seconds": "1", "run": "r", "ports": {}},
+        {"schema": 1, "seconds": True, "run": "r", "ports": {}},
+        {"schema": 1, "seconds": float("nan"), "run": "r", "ports": {}},
+        {"schema": 1, "seconds": 1, "run": "r", "ports": []},
+        {"schema": 1, "seconds": 1, "run": "r", "ports": {"0x1/1": 7}},
+        {"schema": 1, "seconds": 1, "run": "r", "ports": {"0x1/1": {"SymbolErrorCounter": "7"}}},
+        {"schema": 1, "seconds": 1, "run": "r"},
+    ],
+)
+def test_a_baseline_of_wrong_types_is_refused(data: dict[str, Any]) -> None:
+    with pytest.raises(ParseError):
+        parse_baseline(data)
+
+
+@pytest.mark.parametrize("gone", [[], "x", {"a b": 7}])
+def test_a_history_of_wrong_types_is_refused(gone: Any) -> None:
+    with pytest.raises(ParseError):
+        parse_history({"schema": 1, "gone": gone})

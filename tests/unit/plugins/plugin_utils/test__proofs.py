@@ -165,6 +165,7 @@ DAMAGE = [
     *({"measured": "now"}, {"measured": float("inf")}, {"measured": True}, {"medians": []}, {"medians": {"bandwidth": "0.2"}}),
     *({"basis": {"port": 7}}, {"basis": None}, {"partners": "3"}, {"ratio": None}, {"endpoint": []}, {"run": 7}, {"more": 1}),
     *({"met": "node2"}, {"met": [2]}, {"met": {}}),
+    *({"ratio": 10**400}, {"endpoint": {"device": "mlx5_0"}}, {"endpoint": {"address": "node1"}}, {"endpoint": {"address": 7}}),
 ]
 
 

@@ -172,3 +172,25 @@ def test_warnings_and_withheld_effects_are_in_the_summary(tmp_path: Path) -> Non
     assert (
         "  reboot on node2, node10: the new driver loads at boot\n    changes:  node2, node10\n    allow:    reboot_allowed: true" in text
     )
+
+
+@pytest.mark.parametrize("data", [b"", b"[]", b'{"schema": 2, "endp', b"\xff", b"[" * 200_000, b"7"])
+def test_damaged_proofs_and_evidence_do_not_cost_the_summary(tmp_path: Path, data: bytes) -> None:
+    end = ended(tmp_path, [finding()])
+    for name in ("../proofs/pairs.json", "pairs/summary.json", "withheld/reboot/node1.json"):
+        file = end.folder.path / name
+        file.parent.mkdir(parents=True, exist_ok=True)
+        file.write_bytes(data)
+    end.write()
+    assert json.loads((tmp_path / "R1/summary.json").read_text())["outcome"] == "clean"
+    assert "node1" in (tmp_path / "R1/summary.txt").read_text()
+    assert "rdma_cluster_run_clean 1" in (tmp_path / "R1/metrics.prom").read_text()
+
+
+def test_damaged_findings_are_no_clean_run(tmp_path: Path) -> None:
+    end = ended(tmp_path, [finding(), finding(host="node2")])
+    (tmp_path / "R1/findings/link/node2.json").write_text("")
+    end.write()
+    summary = json.loads((tmp_path / "R1/summary.json").read_text())
+    assert (summary["outcome"], summary["hosts"]["node2"]) == ("failed", {"link": "unknown"})
+    assert str(tmp_path / "R1/findings/link/node2.json") in (tmp_path / "R1/summary.txt").read_text()

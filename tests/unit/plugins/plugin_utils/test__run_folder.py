@@ -12,12 +12,15 @@ import multiprocessing
 import os
 import re
 import shutil
+import stat
 import subprocess
 from pathlib import Path
 
 import pytest
 
+from ansible_collections.rdma.cluster.plugins.module_utils._errors import ParseError
 from ansible_collections.rdma.cluster.plugins.module_utils._findings import Finding
+from ansible_collections.rdma.cluster.plugins.plugin_utils import _run_folder
 from ansible_collections.rdma.cluster.plugins.plugin_utils._run_folder import NEEDED_BYTES, RunFolder, RunFolderError, process_of, run_id
 
 
@@ -194,3 +197,126 @@ def test_a_disk_that_fills_up_later_does_not_say_that_nothing_was_done(tmp_path:
         RunFolder(tmp_path).write_json("facts/node1.json", {})
     assert "is a file" in str(caught.value)
     assert "Nothing was done" not in str(caught.value)
+
+
+# Evidence of earlier runs
+
+RUNS = ("20261120T120000Z-1", "20261121T120000Z-1", "20261122T120000Z-1")
+DAMAGED = {
+    "empty": b"",
+    "a list": b"[]",
+    "half": b'{"endpoints": {"node1": {"ra',
+    "not UTF-8": b'{"a": "\xff\xfe"}',
+    "nested deeply": b"[" * 200_000,
+    "a text": b'"facts"',
+    "a number": b"7",
+    "null": b"null",
+}
+
+
+@pytest.fixture
+def warned(monkeypatch: pytest.MonkeyPatch) -> list[str]:
+    """The warnings of the run folder."""
+    found: list[str] = []
+    monkeypatch.setattr(_run_folder.display, "warning", found.append)
+    return found
+
+
+def damage(path: Path, data: bytes) -> Path:
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_bytes(data)
+    return path
+
+
+@pytest.mark.parametrize("data", DAMAGED.values(), ids=list(DAMAGED))
+def test_a_damaged_file_of_an_earlier_run_counts_as_missing(tmp_path: Path, warned: list[str], data: bytes) -> None:
+    oldest, damaged, now = (tmp_path / run for run in RUNS)
+    RunFolder(oldest).write_json("facts/node1.json", {"a": 1})
+    file = damage(damaged / "facts/node1.json", data)
+    assert RunFolder(now).earlier("facts/node1.json") == (RUNS[0], {"a": 1})
+    assert RunFolder(now).of_run(RUNS[1], "facts/node1.json") is None
+    assert [text for text in warned if not text.startswith(f"{file} cannot be read and is ignored: ")] == []
+    assert len(warned) == 2
+
+
+@pytest.mark.parametrize("data", DAMAGED.values(), ids=list(DAMAGED))
+def test_damaged_proofs_count_as_missing_and_the_next_run_replaces_them(tmp_path: Path, warned: list[str], data: bytes) -> None:
+    file = damage(tmp_path / "proofs/pairs.json", data)
+    (tmp_path / RUNS[2]).mkdir()
+    folder = RunFolder(tmp_path / RUNS[2])
+    assert folder.read_if_there("../proofs/pairs.json") is None
+    assert str(file) in warned[0].replace(f"{RUNS[2]}/../", "")
+    folder.write_json("../proofs/pairs.json", {"schema": 2})
+    assert folder.read_if_there("../proofs/pairs.json") == {"schema": 2}
+    assert len(warned) == 1
+
+
+def test_a_folder_or_a_forbidden_file_in_the_place_of_evidence_counts_as_missing(tmp_path: Path, warned: list[str]) -> None:
+    (tmp_path / RUNS[0] / "facts/node1.json").mkdir(parents=True)
+    assert RunFolder(tmp_path / RUNS[2]).earlier("facts/node1.json") is None
+    assert len(warned) == 1
+
+
+def test_evidence_that_a_parser_refuses_counts_as_missing(tmp_path: Path, warned: list[str]) -> None:
+    def parse(data: dict[str, int]) -> int:
+        if data["a"] < 2:
+            raise ParseError("too small")
+        return data["a"]
+
+    for run, number in zip(RUNS, (2, 1), strict=False):
+        RunFolder(tmp_path / run).write_json("fabric/default/graph.json", {"a": number})
+    assert RunFolder(tmp_path / RUNS[2]).earlier("fabric/default/graph.json", parse) == (RUNS[0], 2)
+    assert "too small" in warned[0]
+
+
+def test_a_warning_is_one_line_that_prints(tmp_path: Path, warned: list[str]) -> None:
+    def refuse(_data: object) -> None:
+        raise ParseError("evil \x1b]0;title\x07\nlink  3 hosts  1 s  3 ok" + "x" * 10_000)
+
+    RunFolder(tmp_path / RUNS[0]).write_json("a.json", {})
+    assert RunFolder(tmp_path / RUNS[2]).of_run(RUNS[0], "a.json", refuse) is None
+    assert warned[0].isprintable()
+    assert len(warned[0]) < 1000
+
+
+@pytest.mark.parametrize("data", [*DAMAGED.values(), b'[{"stage": "link"}]', b"[1]"])
+def test_damaged_findings_are_unknown_and_name_their_file(tmp_path: Path, data: bytes) -> None:
+    file = damage(tmp_path / "findings/link/node1.json", data)
+    folder = RunFolder(tmp_path)
+    if data in (b"[]", b"null"):
+        assert folder.all_findings() == []
+        return
+    (found,) = folder.all_findings()
+    assert (found.stage, found.host, found.status) == ("link", "node1", "unknown")
+    assert str(file) in found.observed
+    with pytest.raises(ParseError, match=re.escape(str(file))):
+        folder.read_findings("link", "node1")
+
+
+@pytest.mark.parametrize("name", ["facts/node1.json", "../proofs/pairs.json", "fabric/default/graph.json", "summary.json", "summary.txt"])
+def test_what_later_runs_read_is_on_the_disk_before_it_has_its_name(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, name: str) -> None:
+    done: list[str] = []
+    replace, fsync = Path.replace, os.fsync
+
+    def note_replace(path: Path, target: Path) -> Path:
+        done.append("named")
+        return replace(path, target)
+
+    def note_fsync(descriptor: int) -> None:
+        done.append("folder" if stat.S_ISDIR(os.fstat(descriptor).st_mode) else f"{os.fstat(descriptor).st_size} bytes")
+        fsync(descriptor)
+
+    monkeypatch.setattr(Path, "replace", note_replace)
+    monkeypatch.setattr(os, "fsync", note_fsync)
+    (tmp_path / RUNS[2]).mkdir()
+    RunFolder(tmp_path / RUNS[2]).write(name, "x" * 100)
+    assert done == ["100 bytes", "named", "folder"]
+
+
+def test_what_no_later_run_reads_costs_no_sync(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def refuse(_descriptor: int) -> None:
+        raise AssertionError("fsync")
+
+    monkeypatch.setattr(os, "fsync", refuse)
+    RunFolder(tmp_path).write_findings("link", "node1", [])
+    RunFolder(tmp_path).write_json("intent/node1.json", {})

@@ -102,3 +102,11 @@ def test_what_a_killed_run_has_left_is_in_nobodys_way(home: Path) -> None:
     (folder / f".{MARK}.json.{os.getpid()}").write_text("half")
     assert begun(MARK, "s1", NOW, LIMIT).sweep == "s1"
     assert begun(MARK, "s2", NOW, LIMIT).sweep == "s1"
+
+
+@pytest.mark.parametrize("data", [b"", b"[]", b"{", b"\xff", b"[" * 200_000, b'{"sweep": "s1", "token": "t", "seed": 1, "at": "now"}'])
+def test_a_damaged_file_begins_a_new_sweep(home: Path, data: bytes) -> None:
+    begun(MARK, "s1", NOW, LIMIT)
+    (file,) = files(home)
+    file.write_bytes(data)
+    assert begun(MARK, "s2", NOW, LIMIT).sweep == "s2"
