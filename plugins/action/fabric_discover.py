@@ -9,27 +9,48 @@ from __future__ import annotations
 import itertools
 import json
 from collections.abc import Mapping
+from dataclasses import replace
 from typing import Any, ClassVar
 
+from ansible_collections.rdma.cluster.plugins.module_utils._errors import ParseError
 from ansible_collections.rdma.cluster.plugins.module_utils._fabric_graph import Graph
 from ansible_collections.rdma.cluster.plugins.plugin_utils._action import RunAction
 from ansible_collections.rdma.cluster.plugins.plugin_utils._fabric_graphml import graphml
 from ansible_collections.rdma.cluster.plugins.plugin_utils._fabric_inventory import inventory
 from ansible_collections.rdma.cluster.plugins.plugin_utils._fabric_marks import bad_links
 from ansible_collections.rdma.cluster.plugins.plugin_utils._fabric_svg import svg
+from ansible_collections.rdma.cluster.plugins.plugin_utils._intent_keys import NAME, is_form
 
 
 class ActionModule(RunAction):
     _requires_connection = False
-    ARGUMENTS: ClassVar[Mapping[str, Any]] = {"graphs": {"type": "list", "elements": "dict", "required": True}}
+    ARGUMENTS: ClassVar[Mapping[str, Any]] = {
+        "graphs": {"type": "list", "elements": "dict", "required": True},
+        "planes": {"type": "list", "elements": "str"},
+    }
 
     def work(self, options: Mapping[str, Any]) -> dict[str, Any]:
         # Ansible's own kinds of text are not what writers of files know.
-        plain = json.loads(json.dumps(options["graphs"]))
-        graphs = sorted(map(Graph.from_dict, plain), key=lambda graph: graph.plane)
+        plain, planes = json.loads(json.dumps([options["graphs"], options["planes"]]))
+        if planes is not None and len(planes) != len(plain):
+            return {
+                "failed": True,
+                "msg": f"planes has {len(planes)} names and graphs {len(plain)} graphs; expected a name for each graph.",
+            }
+        try:
+            read = list(map(Graph.from_dict, plain))
+        except ParseError as error:
+            return {"failed": True, "msg": f"A host has returned no graph of a fabric: {error}"}
+        # A host has made the graph. Which plane it is, the playbook knows.
+        named = read if planes is None else [replace(graph, plane=plane) for graph, plane in zip(read, planes, strict=True)]
+        graphs = sorted(named, key=lambda graph: graph.plane)
         if not graphs:
             return {"failed": True, "msg": "There is no fabric: no host has told one. Its link stage says whether a port is up."}
         twice = sorted({one.plane for one, other in itertools.pairwise(graphs) if one.plane == other.plane})
+        wrong = [graph.plane for graph in graphs if not is_form(NAME, graph.plane)]
+        if wrong:
+            # The name of the plane becomes the name of a file.
+            return {"failed": True, "msg": f"A plane cannot be called {wrong[0][:80]!r}: expected {NAME.words}."}
         if twice:
             return {"failed": True, "msg": f"There is more than one graph of plane {', '.join(twice)}; give each plane once."}
         written = [self.folder.write_json("fabric.json", {"schema": 1, "planes": [graph.to_dict() for graph in graphs]})]

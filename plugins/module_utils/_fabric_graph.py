@@ -7,16 +7,21 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import Any
+from typing import Any, TypeVar
 
 from ansible_collections.rdma.cluster.plugins.module_utils._errors import ParseError
 from ansible_collections.rdma.cluster.plugins.module_utils._fabric_words import rate_gbps
+from ansible_collections.rdma.cluster.plugins.module_utils._lines import clean
 
 SCHEMA = 1
 SWITCH, HOST, ROUTER, AGGREGATION = "switch", "host", "router", "aggregation"
+KINDS = frozenset({SWITCH, HOST, ROUTER, AGGREGATION})
+#: The longest name of a node, a port or a plane, in characters: that of a host in DNS.
+LONGEST_NAME = 255
+T = TypeVar("T")
 
 #: One end of a link: a node's GUID and the number of its port.
 End = tuple[str, int]
@@ -166,17 +171,23 @@ class Graph:
 
     @classmethod
     def from_dict(cls, data: Mapping[str, Any]) -> Graph:
-        """The inverse of to_dict. Raises ParseError for another schema, and for what is not such a tree."""
+        """The inverse of to_dict. Raises ParseError for another schema, and for what is not such a tree.
+
+        A host has made the tree, partly of what its neighbours say. So every name becomes one line that prints, of bounded length.
+        """
         if data.get("schema") != SCHEMA:
             raise ParseError(f"not a graph of schema {SCHEMA}: {data.get('schema')!r}")
         try:
             names = data["counter_names"]
-            nodes = {guid: _node(guid, told, names) for guid, told in data["nodes"].items()}
-            links = [Link((link[0], link[1]), (link[2], link[3]), link[4], link[5]) for link in data["links"]]
+            nodes = {(node := _node(guid, told, names)).guid: node for guid, told in data["nodes"].items()}
+            if len(nodes) < len(data["nodes"]):
+                raise ValueError("two nodes have one GUID")
+            links = [_link(link, nodes) for link in data["links"]]
             # Graphs of earlier versions, which an earlier run may have kept, have none.
             told = data.get("doubles", {}).items()
-            doubles = {guid: [Twin(twin[0], (twin[1], twin[2])) for twin in twins] for guid, twins in told}
-            return cls(data["plane"], nodes, links, data["source"], data["complete"], list(data["problems"]), doubles)
+            doubles = {_name(guid): [Twin(_name(twin[0]), (_name(twin[1]), _number(twin[2]))) for twin in twins] for guid, twins in told}
+            problems = [clean(_typed(each, str)) for each in data["problems"]]
+            return cls(_name(data["plane"]), nodes, links, _name(data["source"]), _typed(data["complete"], bool), problems, doubles)
         except (KeyError, IndexError, TypeError, ValueError, AttributeError) as exc:
             raise ParseError(f"not the tree of a graph: {type(exc).__name__} {exc}") from exc
 
@@ -209,11 +220,50 @@ def _trimmed(values: list[int]) -> list[int]:
 
 def _node(guid: str, told: Mapping[str, Any], names: list[list[str]]) -> Node:
     ports = {int(number): _port(int(number), port, names) for number, port in told["ports"].items()}
-    return Node(guid=guid, **{**{key: told[key] for key in told if key != "ports"}, "ports": ports})
+    if told["kind"] not in KINDS:
+        raise ValueError(f"no kind of node: {str(told['kind'])[:80]!r}")
+    return Node(guid=_name(guid), **{**_values(told, ("ports",)), "name": _name(told["name"]), "ports": ports})
 
 
 def _port(number: int, told: Mapping[str, Any], names: list[list[str]]) -> Port:
     packed, could_be = told.get("counters"), told.get("could_be")
     counters = {**dict.fromkeys(names[packed[0]], 0), **dict(zip(names[packed[0]], packed[1:]))} if packed else {}
-    rest = {key: told[key] for key in told if key not in ("counters", "could_be")}
-    return Port(number=number, could_be=(could_be[0], could_be[1]) if could_be else None, counters=counters, **rest)
+    for count in counters.values():
+        _number(count)
+    could = _values({"width": could_be[0], "speed": could_be[1]}, ()) if could_be else None
+    return Port(number=number, could_be=(could["width"], could["speed"]) if could else None, counters=counters, **_values(told, _APART))
+
+
+#: The values of a node or a port that are numbers; the others are texts.
+_NUMBERS = frozenset({"vendor_id", "device_id", "lid", "lmc", "width"})
+#: The values of a port that are lists.
+_APART = ("counters", "could_be")
+
+
+def _values(told: Mapping[str, Any], apart: tuple[str, ...]) -> dict[str, Any]:
+    """The values of a node or a port, without those of `apart`."""
+    known = {key: value for key, value in told.items() if key not in apart}
+    return {key: None if value is None else _number(value) if key in _NUMBERS else _name(value) for key, value in known.items()}
+
+
+def _link(told: Sequence[Any], nodes: Mapping[str, Node]) -> Link:
+    a, b = (_name(told[0]), _number(told[1])), (_name(told[2]), _number(told[3]))
+    for guid, _port in (a, b):
+        if guid not in nodes:
+            raise ValueError(f"a link ends at {guid!r}, which is no node")
+    own = _values({"width": told[4], "speed": told[5]}, ())
+    return Link(a, b, own["width"], own["speed"])
+
+
+def _name(value: Any) -> str:
+    return clean(_typed(value, str), LONGEST_NAME)
+
+
+def _number(value: Any) -> int:
+    return _typed(value, int)
+
+
+def _typed(value: Any, kind: type[T]) -> T:
+    if not isinstance(value, kind):
+        raise TypeError(f"expected {kind.__name__}, got {str(value)[:80]!r}")
+    return value

@@ -32,6 +32,12 @@ options:
     type: list
     elements: dict
     required: true
+  planes:
+    description:
+      - The plane of each graph, in the order of O(graphs). It replaces the name in the graph, which a host has returned.
+      - Without it the names in the graphs count. A name has letters, digits, C(_) and C(-), 32 at most, and begins with a letter.
+    type: list
+    elements: str
 seealso:
   - module: rdma.cluster.rdma_facts
 """
@@ -40,6 +46,7 @@ EXAMPLES = r"""
 - name: Write down the fabric
   rdma.cluster.fabric_discover:
     graphs: "{{ [fabric.graph] }}"
+    planes: [default]
   run_once: true
 """
 

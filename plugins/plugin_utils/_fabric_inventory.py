@@ -7,11 +7,15 @@
 from __future__ import annotations
 
 import json
+import math
 from collections import Counter, defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
+import yaml
+
 from ansible_collections.rdma.cluster.plugins.module_utils._fabric_graph import Graph
+from ansible_collections.rdma.cluster.plugins.module_utils._lines import clean
 from ansible_collections.rdma.cluster.plugins.plugin_utils._fabric_layout import host_names
 from ansible_collections.rdma.cluster.plugins.plugin_utils._fabric_rail_ports import RailPort, find_ports, strange
 from ansible_collections.rdma.cluster.plugins.plugin_utils._majority import some
@@ -34,17 +38,47 @@ def inventory(graphs: Sequence[Graph], facts: Mapping[str, Mapping[str, Any]]) -
     notes = [*_notes(graphs, facts, by_host), *strange(ports), *_slow(ports)]
     groups: dict[str, list[str]] = defaultdict(list)
     for host, rails in by_host.items():
-        groups[json.dumps(rails)].append(host)
+        # Ansible's own kind of text is not what a writer of YAML knows.
+        groups[json.dumps(rails)].append("".join(host))
     planes = sorted({port.plane for port in ports} or {graph.plane for graph in graphs})
-    lines = ["---", *(f"# {note}" for note in notes), "all:", "  vars:", "    rdma_fabric:", "      topology: switched", "      planes:"]
-    lines += [f"        {plane}: {{}}" for plane in planes]
-    if len(groups) == 1:
-        return "\n".join([*lines, *_rails_lines(4, json.loads(next(iter(groups)))), "  hosts:", *_hosts_lines(4, list(by_host))]) + "\n"
-    lines.append("  children:" if groups else "  hosts: {}")
-    for number, (text, hosts) in enumerate(groups.items(), start=1):
-        own = _rails_lines(8, json.loads(text))
-        lines += [f"    like_{number}:", *(["      vars:", *own] if own else []), "      hosts:", *_hosts_lines(8, hosts)]
-    return "\n".join(lines) + "\n"
+    own: dict[str, Any] = {"vars": {"rdma_fabric": {"topology": "switched", "planes": {plane: {} for plane in planes}}}}
+    members = [(_rail_vars(text), {host: {} for host in hosts}) for text, hosts in groups.items()]
+    if len(members) == 1:
+        own["vars"].update(members[0][0])
+        own["hosts"] = members[0][1]
+    elif members:
+        own["children"] = {
+            f"like_{number}": {**({"vars": rail_vars} if rail_vars else {}), "hosts": hosts}
+            for number, (rail_vars, hosts) in enumerate(members, start=1)
+        }
+    else:
+        own["hosts"] = {}
+    text = yaml.dump({"all": own}, Dumper=_Dumper, default_flow_style=False, sort_keys=False, allow_unicode=True, width=math.inf)
+    # An end of a line within a note would end the comment.
+    return "\n".join(["---", *(f"# {clean(note)}" for note in notes), text])
+
+
+class _Line(dict[str, Any]):
+    """A dictionary that is written on one line."""
+
+
+class _Dumper(yaml.SafeDumper):
+    """Writes the entries of a list below their key and indented, as ansible-lint wants them, and never an alias."""
+
+    def increase_indent(self, flow: bool = False, indentless: bool = False) -> None:  # noqa: ARG002
+        super().increase_indent(flow, indentless=False)
+
+    def ignore_aliases(self, data: Any) -> bool:  # noqa: ARG002
+        return True
+
+
+_Dumper.add_representer(_Line, lambda dumper, data: dumper.represent_mapping("tag:yaml.org,2002:map", data.items(), flow_style=True))
+
+
+def _rail_vars(text: str) -> dict[str, Any]:
+    """The variables of a group of hosts whose rails are `text` as JSON."""
+    rails = [_Line(rail) for rail in json.loads(text)]
+    return {"rdma_rails": rails} if rails else {}
 
 
 def _rails(ports: Sequence[RailPort], usual: Mapping[tuple[str, int], float | None]) -> list[Rail]:
@@ -90,23 +124,3 @@ def _notes(graphs: Sequence[Graph], facts: Mapping[str, Any], by_host: Mapping[s
     plain = [host for host, rails in by_host.items() if any(rail["link_layer"] == "roce" and "address" not in rail for rail in rails)]
     if plain:
         yield f"RoCE needs an address on each rail, which these have none of yet: {some(plain)}."
-
-
-def _rails_lines(indent: int, rails: Sequence[Rail]) -> list[str]:
-    if not rails:
-        return []
-    words = [", ".join(f"{key}: {_value(value)}" for key, value in rail.items()) for rail in rails]
-    return [f"{' ' * indent}rdma_rails:", *(f"{' ' * (indent + 2)}- {{{each}}}" for each in words)]
-
-
-def _hosts_lines(indent: int, hosts: Sequence[str]) -> list[str]:
-    return [f"{' ' * indent}{_value(host)}: {{}}" for host in hosts]
-
-
-def _value(value: Any) -> str:
-    """A value in YAML's flow style; a text in quotes unless it is a plain word."""
-    if isinstance(value, dict):
-        return "{" + ", ".join(f"{key}: {_value(each)}" for key, each in value.items()) + "}"
-    if not isinstance(value, str):
-        return str(value)
-    return value if value.replace("_", "a").replace("-", "a").isalnum() and value[0].isalpha() else "'" + value.replace("'", "''") + "'"

@@ -6,15 +6,18 @@
 
 from __future__ import annotations
 
+import re
 from collections import Counter, defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
 from ansible_collections.rdma.cluster.plugins.module_utils._fabric_graph import Graph
+from ansible_collections.rdma.cluster.plugins.plugin_utils._intent_keys import ADDRESS, is_form
 
 #: A leaf is one rail's if so many of its ports are; all leaves must be for rails to be told by them.
 PURE = 0.8
+PCI = re.compile(r"[0-9a-fA-F]{4,8}:[0-9a-fA-F]{2}:[0-9a-fA-F]{2}\.[0-7]")
 
 
 @dataclass(frozen=True)
@@ -60,10 +63,15 @@ def _ports(host: str, facts: Mapping[str, Any], graphs: Sequence[Graph]) -> Iter
                     int(number),
                     graph.nodes[leaf[0]].name,
                     port.get("rate_gbps"),
-                    (device.get("pci") or {}).get("address"),
+                    _pci((device.get("pci") or {}).get("address")),
                     layer,
-                    next((each for each in addresses if layer == "roce"), None),
+                    next((each for each in addresses if layer == "roce" and is_form(ADDRESS, each)), None),
                 )
+
+
+def _pci(address: Any) -> str | None:
+    """A host's PCI address, if it is one: it becomes a value of an inventory, where any other text could be a template."""
+    return address if isinstance(address, str) and PCI.fullmatch(address) else None
 
 
 def _guid(graph: Graph, host: str, device: Mapping[str, Any], interface: str) -> str | None:

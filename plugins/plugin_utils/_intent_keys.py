@@ -58,6 +58,15 @@ class Section:
     stages: tuple[str, ...] = ()
 
 
+def is_form(form: Form, value: Any) -> bool:
+    """Whether a value has a form."""
+    try:
+        form.parse(value)
+    except ValueError:
+        return False
+    return True
+
+
 def matching(pattern: str, words: str, *, lower: bool = False) -> Form:
     """A form by a regular expression for the whole value, ASCII only."""
     compiled = re.compile(pattern, re.ASCII)

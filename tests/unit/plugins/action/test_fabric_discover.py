@@ -14,6 +14,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+import pytest
 import yaml
 
 from ansible_collections.rdma.cluster.plugins.module_utils._fabric_graph import Graph
@@ -23,14 +24,16 @@ from tests.unit.small_fabrics import fabric
 ROOT = Path(__file__).parents[4]
 
 
-def discover(folder: Path, graphs: list[Graph], *words: str) -> subprocess.CompletedProcess[str]:
+def discover(folder: Path, graphs: list[Any], *words: str, planes: list[str] | None = None) -> subprocess.CompletedProcess[str]:
     """The hosts node1 and node2 with facts, node3 without."""
     hosts: dict[str, Any] = {f"node{number}": {"known": facts(number - 1)} for number in (1, 2)}
     local = {"ansible_connection": "local", "ansible_python_interpreter": sys.executable}
     (folder / "hosts.yml").write_text(yaml.safe_dump({"all": {"hosts": {**hosts, "node3": {}}, "vars": local}}))
+    told = [graph.to_dict() if isinstance(graph, Graph) else graph for graph in graphs]
+    arguments = {"graphs": told, **({"planes": planes} if planes else {})}
     tasks = [
         {"name": "Know", "ansible.builtin.set_fact": {"rdma": "{{ known }}", "cacheable": True}, "when": "known is defined"},
-        {"name": "Write", "rdma.cluster.fabric_discover": {"graphs": [graph.to_dict() for graph in graphs]}, "run_once": True},
+        {"name": "Write", "rdma.cluster.fabric_discover": arguments, "run_once": True},
     ]
     (folder / "play.yml").write_text(json.dumps([{"name": "Test", "hosts": "all", "gather_facts": False, "tasks": tasks}]))
     argv = [str(Path(sys.executable).parent / "ansible-playbook"), "-i", "hosts.yml", "play.yml", *words]
@@ -78,3 +81,30 @@ def test_the_run_that_others_judge_from_stays_the_latest(tmp_path: Path) -> None
         run_folder(tmp_path) / name for name in ("fabric.json", "fabric/default.graphml", "fabric/default.svg", "fabric/inventory.yml")
     ]
     assert [path for path in stored if not (path.is_file() and str(path) in done.stdout)] == []
+
+
+@pytest.mark.parametrize("plane", ["../../../PWNED", "a/b", "a\nb", "", "x" * 40, "ä"])
+def test_a_plane_that_is_no_name_writes_nothing(tmp_path: Path, plane: str) -> None:
+    done = discover(tmp_path, [replace(fabric(3), plane=plane)])
+    assert done.returncode == 2
+    assert "A plane cannot be called" in done.stdout
+    assert sorted(path.name for path in tmp_path.rglob("*") if path.suffix in (".svg", ".graphml")) == []
+
+
+def test_the_plane_is_the_one_that_was_asked(tmp_path: Path) -> None:
+    done = discover(tmp_path, [replace(fabric(3), plane="../../../PWNED")], planes=["compute"])
+    assert done.returncode == 0, done.stdout
+    run = run_folder(tmp_path)
+    assert sorted(path.name for path in (run / "fabric").iterdir()) == ["compute.graphml", "compute.svg", "inventory.yml"]
+    assert json.loads((run / "fabric.json").read_text())["planes"][0]["plane"] == "compute"
+    assert "planes has 2 names and graphs 1 graphs" in discover(tmp_path, [fabric(3)], planes=["a", "b"]).stdout
+
+
+def test_the_playbook_names_the_planes_that_it_has_asked() -> None:
+    (play,) = yaml.safe_load((ROOT / "playbooks/discover.yml").read_text())
+    (arguments,) = [task["rdma.cluster.fabric_discover"] for task in play["tasks"] if "rdma.cluster.fabric_discover" in task]
+    assert arguments["planes"] == "{{ __fabric.results | map(attribute='item.plane') | list }}"
+
+
+def test_what_is_no_graph_is_said(tmp_path: Path) -> None:
+    assert "A host has returned no graph of a fabric" in discover(tmp_path, [{"schema": 1, "plane": "default"}]).stdout

@@ -9,6 +9,8 @@ from __future__ import annotations
 import json
 import random
 
+from typing import Any
+
 import pytest
 
 from ansible_collections.rdma.cluster.plugins.module_utils._errors import ParseError
@@ -203,3 +205,36 @@ def test_a_large_fabric_is_small_as_json() -> None:
     assert (len(graph.nodes), len(graph.links), graph.problems) == (2048 + 96, 2048 + 64 * 32, [])
     assert (len(graph.leaves()), len(graph.hosts())) == (64, 256)
     assert len(json.dumps(graph.to_dict())) < 2e6
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        {"plane": 7}, {"plane": None}, {"complete": "yes"}, {"problems": [7]}, {"source": []},
+        {"links": [["0xnobody", 1, "0x1", 1, 4, "NDR"]]}, {"links": [["0x1", "1", "0x2", 1, 4, "NDR"]]},
+        {"links": [["0x1", 1, "0x2", 1, "4", "NDR"]]},
+        {"links": [["0x1", 1, "0x2", 1, 4, 7]]}, {"doubles": {"0x1": [[7, "0x2", 1]]}},
+        {"nodes": {"0x1": {"kind": "toaster", "name": "a", "ports": {}}}}, {"nodes": {"0x1": {"kind": "host", "name": ["a"], "ports": {}}}},
+        {"nodes": {"0x1": {"kind": "host", "name": "a", "lid": "7", "ports": {}}}},
+        {"nodes": {"0x1\x00": {"kind": "host", "name": "a", "ports": {}}, "0x1\x07": {"kind": "host", "name": "a", "ports": {}}}},
+        {"nodes": {"0x1": {"kind": "host", "name": "a", "ports": {"1": {"label": 7}}}}},
+        {"nodes": {"0x1": {"kind": "host", "name": "a", "ports": {"1": {"could_be": ["4", "NDR"]}}}}},
+        {"counter_names": [["a"]], "nodes": {"0x1": {"kind": "host", "name": "a", "ports": {"1": {"counters": [0, "7"]}}}}},
+    ],
+    ids=str,
+)  # fmt: skip
+def test_a_tree_of_wrong_types_is_no_graph(change: dict[str, Any]) -> None:
+    nodes = {number: {"kind": "switch", "name": number, "ports": {}} for number in ("0x1", "0x2")}
+    sound = {
+        "schema": 1,
+        "plane": "default",
+        "source": "lldp",
+        "complete": True,
+        "problems": [],
+        "counter_names": [],
+        "nodes": nodes,
+        "links": [],
+    }
+    assert Graph.from_dict(sound).plane == "default"
+    with pytest.raises(ParseError):
+        Graph.from_dict({**sound, **change})

@@ -197,3 +197,66 @@ def test_the_proposal_is_an_intent() -> None:
     variables = yaml.safe_load(text)["all"]["vars"]
     intent = normalise({**variables, "inventory_hostname": "node1"})
     assert [rail["name"] for rail in intent["rails"]] == ["rail0", "rail1"]
+
+
+# What a host or its neighbours call themselves
+
+EVIL = [
+    "h\nungrouped:\n  hosts:\n    evil: {ansible_connection: local}",
+    "h\x85ungrouped: {hosts: {evil: }}",
+    "h\u2028ungrouped: {hosts: {evil: }}",
+    "h\u2029\x0b\x0c\r\x1c",
+    "h\x00\x07\x1b[2K\x9b\x7f",
+    "h\ud800\ufffe\uffff",
+    "h]]><script>alert(1)</script>&amp;\"'",
+    "x" * 1_000_000,
+    "{{ lookup('pipe', 'id') }}",
+]
+
+
+def named(name: str) -> Graph:
+    """A fabric one of whose hosts and one of whose leaves have a name, as a host returns it."""
+    data = fabric(8, slow={"leaf1/2"}).to_dict()
+    for number in (hca(0, 2), hca(1, 2), guid("leaf", 1)):
+        data["nodes"][number].update(name=name, description=name)
+    data["problems"] = [name]
+    data["doubles"] = {guid("leaf", 2): [[name, guid("spine", 0), 3]]}
+    return Graph.from_dict(data)
+
+
+@pytest.mark.parametrize("name", EVIL, ids=range(len(EVIL)))
+def test_a_name_cannot_leave_the_place_that_it_has(name: str) -> None:
+    graph = named(name)
+    words = [
+        *(node.name for node in graph.nodes.values()),
+        *graph.problems,
+        *(twin.description for of in graph.doubles.values() for twin in of),
+    ]
+    assert [each for each in words if not each.isprintable() or len(each) > 4000] == []
+    assert max(len(node.name) for node in graph.nodes.values()) <= 255
+    ElementTree.fromstring(svg(graph))  # noqa: S314
+    assert len(nx.parse_graphml(graphml(graph))) == len(graph.nodes)
+    text = inventory([graph], {f"node{host + 1}": facts(host) for host in range(8)})
+    assert yaml.safe_load(text) == yaml.safe_load(inventory([fabric(8)], {f"node{host + 1}": facts(host) for host in range(8)}))
+    assert "alert(1)</script>" not in svg(graph)
+    graphml(graph).encode()
+
+
+def test_what_is_no_address_is_not_proposed() -> None:
+    """A text in an inventory may be a template."""
+    evil = "{{ lookup('pipe', 'id') }}"
+    known = {f"node{host + 1}": facts(host) for host in range(8)}
+    known["node1"]["devices"]["mlx5_0"]["pci"]["address"] = evil
+    known["node2"]["netdevs"] = {"ens1": {"ipv4": [evil, ["10.0.0.1/24"], "10.0.0.1/24"]}}
+    known["node2"]["devices"]["mlx5_0"]["ports"]["1"].update(link_layer="Ethernet", netdev="ens1")
+    text = inventory([fabric(8)], known)
+    assert "{{" not in text
+    assert "address: 10.0.0.1/24" in text
+
+
+@pytest.mark.parametrize(
+    "name", ["yes", "no", "1e3", "null", "a: b", "a #b", "-", "0o7", "1:30", "=", "*a", "&a", "!a", "%a", "@a", "`a", "'", '"']
+)
+def test_a_host_of_any_name_comes_back_from_the_inventory(name: str) -> None:
+    loaded = yaml.safe_load(inventory([fabric(8)], {name: facts(0)}))
+    assert list(loaded["all"]["hosts"]) == [name]
