@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import json
 import random
-
 from typing import Any
 
 import pytest
