@@ -47,6 +47,7 @@ BLANK = " \t\r\n\0"
 #: What an entry of a GID table consists of that is not used.
 UNUSED = f"0:{BLANK}"
 SIW_DESCRIPTION = "Software iWARP stack"
+_PORT_GUID = re.compile(r"0x[0-9a-f]{16}")
 _DEVICE_NAME = re.compile(r"[A-Za-z0-9_.:-]{1,63}")
 
 
@@ -335,9 +336,13 @@ def _read_pkeys(sys: SysRoot, base: str) -> dict[str, int] | None:
 
 
 def port_guid(port: Mapping[str, Any]) -> str | None:
-    """The GUID of an InfiniBand port of the facts as tools have it, "0x0002c9030002fb05": the lower half of its first GID."""
+    """The GUID of an InfiniBand port of the facts as tools have it, "0x0002c9030002fb05": the lower half of its first GID.
+
+    None if there is no such GID, or if it is not one: this text goes into opensm's partitions.conf.
+    """
     first = next((each["gid"] for each in port.get("gids") or () if each["index"] == 0), None)
-    return None if first is None else "0x" + "".join(str(first).split(":")[4:])
+    guid = "0x" + "".join(str(first).split(":")[4:]).lower()
+    return guid if _PORT_GUID.fullmatch(guid) and int(guid, 16) else None
 
 
 def _rocev2(gids: list[Gid]) -> dict[str, int]:

@@ -70,9 +70,9 @@ CHECKS: dict[str, Check] = {
     ),
     "host.identity": Check(
         "preflight",
-        "hostname and machine-id",
-        "`/proc/sys/kernel/hostname`, `/etc/machine-id`",
-        "a cloned machine: `systemd-machine-id-setup`",
+        "hostname, machine-id, and node GUIDs of InfiniBand rails",
+        "`/proc/sys/kernel/hostname`, `/etc/machine-id`, `/sys/class/infiniband/*/node_guid`",
+        "a cloned machine: `systemd-machine-id-setup`; a GUID that two hosts claim: compare `ibstat` with the labels of the cards",
     ),
     "preflight.os": Check(
         "preflight", "the distribution", "`/etc/os-release`", "install a supported one, or take the host out with `--limit`"

@@ -83,6 +83,7 @@ def check_fleet(hosts: Known) -> Found:
         _switched(others),
         _mesh(mesh),
         _identities(hosts),
+        _guids(hosts),
     ):
         for finding in findings:
             found[finding.host].append(finding)
@@ -282,6 +283,24 @@ def _identities(hosts: Known) -> Iterator[Finding]:
             names = [host for host, _value in group]
             for host in names:
                 yield _identity(host, subject, value, names)
+
+
+def _guids(hosts: Known) -> Iterator[Finding]:
+    """Node GUIDs of InfiniBand rails that two hosts claim: the fabric is read, and partitions are given, by GUID."""
+    owners: dict[str, dict[str, str]] = defaultdict(dict)
+    for host, known in hosts.items():
+        devices = (known["facts"] or {}).get("devices") or {}
+        for rail in resolve((known["intent"] or {}).get("rails") or [], known["facts"] or {}):
+            guid = (devices.get(rail.device or "") or {}).get("node_guid")
+            if guid and rail.rail["link_layer"] == "infiniband":
+                owners[str(guid)].setdefault(host, rail.subject)
+    for guid, claimed in owners.items():
+        for host, subject in claimed.items() if len(claimed) > 1 else ():
+            yield Finding(
+                STAGE, "host.identity", host, subject, ERROR, f"node GUID {guid} is also that of {some(list(claimed), host)}",
+                "a GUID of its own",
+                f"Compare `ibstat` on {host} with the label of the card. Check whether the inventory has one machine twice.",
+            )  # fmt: skip
 
 
 def _identity(host: str, subject: str, value: str | None, group: Sequence[str]) -> Finding:

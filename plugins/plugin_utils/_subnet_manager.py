@@ -13,6 +13,7 @@ from typing import Any
 
 from ansible_collections.rdma.cluster.plugins.module_utils._distribution import RPM
 from ansible_collections.rdma.cluster.plugins.module_utils._fabric_tools import keys_text
+from ansible_collections.rdma.cluster.plugins.module_utils._lines import clean
 from ansible_collections.rdma.cluster.plugins.module_utils._load import busy_words
 from ansible_collections.rdma.cluster.plugins.module_utils._ofed_state import with_kept_stack
 from ansible_collections.rdma.cluster.plugins.module_utils._opensm_conf import KEYS, render_conf
@@ -85,6 +86,7 @@ def plan_managers(host: str, fleet: Known, inventory: Sequence[str], keys: Mappi
     plan.problems += [f"rdma_fabric.{where} {message}: {do}" for where, message, do in manager_host_problems(_planes(intent), inventory)]
     plan.problems += [f"rdma_partitions.{where} {message}: {do}" for where, message, do in member_problems(intent["partitions"], inventory)]
     plan.problems += _missing_keys(intent, planes, keys)
+    plan.problems += shared_guids(fleet)
     if len(planes) > 1 and plan.flavour != "debian":
         words = f"{host} is to run the subnet managers of {some(list(planes))}, but its distribution's service runs one"
         plan.problems.append(f"{words}: give each plane hosts of its own")
@@ -120,13 +122,36 @@ def _named_managers(plane: str, manager: Mapping[str, Any], fleet: Known) -> dic
 
 def fleet_ports(fleet: Known) -> dict[str, str]:
     """The GUIDs of all InfiniBand ports that are known → "node3 mlx5_0"."""
-    return {
-        guid: f"{host} {name}"
-        for host, known in fleet.items()
-        for name, device in ((known["facts"] or {}).get("devices") or {}).items()
-        for port in device["ports"].values()
-        if port.get("link_layer") != "Ethernet" and (guid := port_guid(port)) is not None
-    }
+    return {guid: f"{host} {name}" for guid, host, name in _claims(fleet)}
+
+
+def _claims(fleet: Known) -> Iterator[tuple[str, str, str]]:
+    """GUID, host and device of each InfiniBand port that is known."""
+    for host, known in fleet.items():
+        for name, device in ((known["facts"] or {}).get("devices") or {}).items():
+            for port in device["ports"].values():
+                if port.get("link_layer") != "Ethernet" and (guid := port_guid(port)) is not None:
+                    yield guid, host, name
+        for plane in {rail["plane"] for rail in (known["intent"] or {}).get("rails", ())}:
+            # By the intent it is InfiniBand, whatever the host calls it.
+            yield from ((port.guid, host, port.device) for port in plane_ports(known, plane))
+
+
+def shared_guids(fleet: Known) -> list[str]:
+    """The GUIDs that more than one host claims, as problems: a port would get the partitions of another host."""
+    owners: dict[str, dict[str, str]] = {}
+    for guid, host, name in _claims(fleet):
+        owners.setdefault(guid, {}).setdefault(host, name)
+    return [
+        f"{_named(claimed)} claim the same port GUID {guid}, so that each would get the partitions of the other: compare `ibstat` on these "
+        "hosts with the labels of their cards, and check whether the inventory has one machine twice"
+        for guid, claimed in owners.items()
+        if len(claimed) > 1
+    ]
+
+
+def _named(claimed: Mapping[str, str]) -> str:
+    return " and ".join(f"{host} ({clean(name, 64)})" for host, name in claimed.items())
 
 
 def busy_hosts(fleet: Known, unread: Sequence[str], dropped: Sequence[str] = ()) -> dict[str, str]:

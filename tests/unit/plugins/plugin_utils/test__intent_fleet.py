@@ -12,6 +12,7 @@ from typing import Any
 import pytest
 
 from ansible_collections.rdma.cluster.plugins.module_utils._findings import ERROR, NOT_APPLICABLE, OK, UNKNOWN, WARNING, Finding
+from ansible_collections.rdma.cluster.plugins.module_utils._rails import resolve
 from ansible_collections.rdma.cluster.plugins.plugin_utils._intent import normalise
 from ansible_collections.rdma.cluster.plugins.plugin_utils._intent_fleet import check_fleet
 from tests.unit.hosts import lab_facts, lab_rails
@@ -225,6 +226,28 @@ def test_one_identity_on_two_hosts(key: str, subject: str) -> None:
         "node3": [("host.identity", ERROR, f"{value} is also that of node1")],
     }
     assert found["node1"][0].subject == subject
+
+
+def with_guids(link_layer: str, *guids: str) -> Fleet:
+    """Hosts whose first rail has a device with a GUID."""
+    hosts = fleet(len(guids))
+    for host, guid in zip(hosts.values(), guids, strict=True):
+        host["intent"]["rails"][0]["link_layer"] = link_layer
+        (device,) = [each.device for each in resolve(host["intent"]["rails"][:1], host["facts"])]
+        host["facts"]["devices"][device]["node_guid"] = guid
+    return hosts
+
+
+def test_a_guid_that_two_hosts_claim_names_both() -> None:
+    found = bad(with_guids("infiniband", "0002:c903:0002:fb02", "0002:c903:0002:fb03", "0002:c903:0002:fb02"))
+    assert {host: said(findings) for host, findings in found.items()} == {
+        "node1": [("host.identity", ERROR, "node GUID 0002:c903:0002:fb02 is also that of node3")],
+        "node3": [("host.identity", ERROR, "node GUID 0002:c903:0002:fb02 is also that of node1")],
+    }
+
+
+def test_guids_of_roce_are_no_keys_and_are_not_compared() -> None:
+    assert bad(with_guids("roce", "0002:c903:0002:fb02", "0002:c903:0002:fb02")) == {}
 
 
 def test_an_mtu_above_what_the_nic_carries() -> None:

@@ -6,6 +6,7 @@
 
 from __future__ import annotations
 
+import re
 from typing import Any
 
 import pytest
@@ -183,3 +184,45 @@ def test_who_has_something_to_do() -> None:
     assert runs_subnet_manager(intent, "n2", {"files": {}})
     assert not runs_subnet_manager(intent, "n3", {"files": {"/etc/rdma-cluster/nccl.env": "x"}})
     assert runs_subnet_manager(intent, "n3", {"files": {"/etc/rdma-cluster/opensm-a.conf": "x"}})
+
+
+EVIL = [
+    "fe80:0000:0000:0000:0002:c903:0002:fb02=full, ALL",
+    "fe80:0000:0000:0000:ALL",
+    "fe80:0000:0000:0000:0002:c903:0002:fb0",
+    "fe80:0000:0000:0000:0002:c903:0002:fb02\n",
+    "fe80:0000:0000:0000:0002:c903:0002:fb02:fb02",
+    "fe80:0000:0000:0000:0000:0000:0000:0000",
+    "fe80:0000:0000:0000:٠٠٠٢:c903:0002:fb02",
+    7,
+]
+
+
+@pytest.mark.parametrize("gid", EVIL)
+def test_a_gid_that_is_none_does_not_come_into_the_partitions(gid: Any) -> None:
+    known = fleet({"t": {"key": 1, "members": ["n3", "n4"]}})
+    for device in known["n4"]["facts"]["devices"].values():
+        device["ports"]["1"]["gids"][0]["gid"] = gid
+    found = plan("n1", known)
+    assert [each for each in found.problems if "n4 on plane a are not known" in each] == found.problems
+    assert len(found.problems) == 1
+    lines = [line.strip() for line in found.instances[0]["partitions"].splitlines() if line.startswith("    ")]
+    assert [line for line in lines if re.fullmatch(r"(0x[0-9a-f]{16}|ALL)=full( ;|,)(  # n3 mlx5_[01])?", line) is None] == []
+
+
+@pytest.mark.parametrize("link_layer", ["InfiniBand", "Ethernet", None])
+def test_a_guid_that_two_hosts_claim_stops_it_and_names_both(link_layer: str | None) -> None:
+    known = fleet({"t": {"key": 1, "members": ["n2", "n3"]}})
+    known["n2"]["facts"]["devices"]["mlx5_1"]["ports"]["1"] = {
+        **known["n4"]["facts"]["devices"]["mlx5_0"]["ports"]["1"], "link_layer": link_layer,
+    }  # fmt: skip
+    (problem,) = plan("n1", known).problems
+    assert "n2 (mlx5_1) and n4 (mlx5_0)" in problem
+    assert guid(4, 0) in problem
+    assert plan("n1", fleet({"t": {"key": 1, "members": ["n2", "n3"]}})).problems == []
+
+
+def test_a_host_without_facts_claims_nothing() -> None:
+    known = fleet()
+    known["n4"] = {"intent": None, "facts": None}
+    assert plan("n1", known).problems == []
