@@ -52,10 +52,10 @@ def _reason(member: tarfile.TarInfo) -> str | None:
 
 
 def _wrong_name(member: tarfile.TarInfo) -> str | None:
-    if len(os.fsencode(member.name)) > LONGEST_NAME_BYTES or len(os.fsencode(member.linkname)) > LONGEST_NAME_BYTES:
-        return f"has a name of more than {LONGEST_NAME_BYTES} bytes"
     if not member.name.isprintable() or not member.linkname.isprintable():
         return "has a name with characters that cannot be printed"
+    if len(os.fsencode(member.name)) > LONGEST_NAME_BYTES or len(os.fsencode(member.linkname)) > LONGEST_NAME_BYTES:
+        return f"has a name of more than {LONGEST_NAME_BYTES} bytes"
     if member.name.startswith("/"):
         return "has an absolute name"
     return "leaves the folder by '..'" if ".." in member.name.split("/") else None
@@ -66,7 +66,7 @@ def _wrong_kind(member: tarfile.TarInfo) -> str | None:
         return f"is a link that leaves the folder: {member.linkname[:200]!r}" if _leaves(member) else None
     if not (member.isreg() or member.isdir()):
         return "is a device or another special file"
-    return "has the setuid or setgid bit" if member.mode & _SET_ID and not member.isdir() else None
+    return "has the setuid or setgid bit" if member.mode & _SET_ID else None
 
 
 def _leaves(member: tarfile.TarInfo) -> bool:

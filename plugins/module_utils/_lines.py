@@ -7,12 +7,19 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Mapping
+from typing import Any
 
 LONGEST_LINE = 4096
 #: The longest text that is shown or recorded in one piece, in characters.
 LONGEST_TEXT = 4000
 #: What ends a line for a terminal, for str.splitlines or for a reader of YAML.
 _ENDS = re.compile("\r\n|[\r\v\f\x1c-\x1e\x85\u2028\u2029]")
+
+#: The user and password of a URL, behind its "://".
+_USERINFO = re.compile(r"(?<=://)(?:[^\s/?#@]*@)+")
+_SCHEME = re.compile(r"\s*[A-Za-z][A-Za-z0-9+.-]*:/*")
+_HIDDEN = "***"
 
 
 def lines_of(text: str, longest: int = LONGEST_LINE, *, keepends: bool = False) -> list[str]:
@@ -24,9 +31,12 @@ def clean(text: str, longest: int = LONGEST_TEXT, *, lines: bool = False) -> str
     """A text for a terminal or a file: what a host reports of itself may hold anything.
 
     Characters that do not print (control characters, escapes, marks that turn the direction of writing, lone surrogates) become "?".
-    Ends of lines become spaces; lines: they become "\\n" instead, and tabs stay. A text of more than `longest` characters is cut, and its
-    end says so.
+    The user and password of a URL become "***". Ends of lines become spaces; lines: they become "\\n" instead, and tabs stay. A text of
+    more than `longest` characters is cut, and its end says so.
     """
+    if "://" in text:
+        # Before it is cut: half a password has no "@" behind it.
+        text = _USERINFO.sub(f"{_HIDDEN}@", text)
     if len(text) > longest:
         mark = f"… (cut, {len(text):,} characters)"
         text = text[: max(0, longest - len(mark))] + mark
@@ -37,3 +47,24 @@ def clean(text: str, longest: int = LONGEST_TEXT, *, lines: bool = False) -> str
         text = text.replace("\n", " ")
     kept = "\n\t" if lines else ""
     return "".join(char if char.isprintable() or char in kept else "?" for char in text)
+
+
+def without_passwords(value: Any) -> Any:
+    """A refused value of the intent for a message: of what may be a URL, user, password and query are hidden, however they are spelled.
+
+    value: any tree of dictionaries, lists and texts.
+    """
+    if isinstance(value, Mapping):
+        return {without_passwords(key): without_passwords(each) for key, each in value.items()}
+    if isinstance(value, (list, tuple)):
+        return [without_passwords(each) for each in value]
+    if not isinstance(value, str):
+        return value
+    start, at, end = value.rpartition("@")
+    if at and ":" in start:
+        scheme = _SCHEME.match(start)
+        # "user:password@host" has no scheme, and begins like one.
+        shown = scheme.group() if scheme and scheme.group().endswith("/") else ""
+        value = f"{shown}{_HIDDEN}@{end}"
+    before, query, _secret = value.partition("?")
+    return f"{before}?{_HIDDEN}" if query and "://" in before else value

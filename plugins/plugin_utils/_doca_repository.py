@@ -45,7 +45,7 @@ name=DOCA {version}
 baseurl={url}
 enabled=1
 gpgcheck=1
-gpgkey=file://{key}
+{signed}gpgkey=file://{key}
 priority=50
 excludepkgs={packages}
 """
@@ -60,7 +60,7 @@ def repository_files(family: str, *, url: str, version: str, profile: str, key: 
     """The files for the package manager of a family ("debian" | "rpm"). key: the text of the key; None where it is there already."""
     packages = kept_out(profile)
     if family == "rpm":
-        entry = _DNF_ENTRY.format(header=HEADER, version=version, url=url, key=DNF_KEY, packages=",".join(packages))
+        entry = _DNF_ENTRY.format(header=HEADER, version=version, url=url, key=DNF_KEY, packages=",".join(packages), signed=_signed(url))
         files = [ManagedFile(DNF_ENTRY, entry)]
     else:
         files = [
@@ -68,6 +68,14 @@ def repository_files(family: str, *, url: str, version: str, profile: str, key: 
             ManagedFile(APT_PIN, HEADER + _APT_PIN.format(packages=" ".join(packages), origin=urlsplit(url).hostname or "")),
         ]
     return [*([ManagedFile(KEY_OF[family], key)] if key is not None else []), *files]
+
+
+def _signed(url: str) -> str:
+    """The line that makes dnf verify the lists of packages, where the way there does not: over http anybody on it can send old ones.
+
+    apt verifies its lists in any case (Signed-By).
+    """
+    return "repo_gpgcheck=1\n" if urlsplit(url).scheme == "http" else ""
 
 
 def no_repository() -> list[ManagedFile]:

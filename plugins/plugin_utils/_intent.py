@@ -17,6 +17,7 @@ from typing import Any
 
 from ansible_collections.rdma.cluster.plugins.module_utils._checks_network import ROCE_HEADERS_BYTES, rdma_mtu_bytes
 from ansible_collections.rdma.cluster.plugins.module_utils._findings import ERROR, Finding
+from ansible_collections.rdma.cluster.plugins.module_utils._lines import without_passwords
 from ansible_collections.rdma.cluster.plugins.module_utils._near import SHOWN, hint
 from ansible_collections.rdma.cluster.plugins.plugin_utils._catalogue import CHECKS
 from ansible_collections.rdma.cluster.plugins.plugin_utils._intent_keys import Form, Key
@@ -439,7 +440,7 @@ def _from_text(value: Any, key: Key) -> Any:
 def _shown(value: Any) -> str:
     """A value for a message. An integer of thousands of digits has no text at all in Python."""
     try:
-        words = repr(value)
+        words = repr(without_passwords(value))
     except ValueError:
         return "an integer too long to show"
     return words if len(words) <= SHOWN else f"{words[:SHOWN]}…"

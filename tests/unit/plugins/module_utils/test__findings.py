@@ -86,3 +86,23 @@ def test_what_prints_stays_as_it_is() -> None:
 
 def test_what_is_no_text_becomes_one() -> None:
     assert Finding.from_dict({**finding("ok").to_dict(), "observed": ["a", 1]}).observed == "['a', 1]"
+
+
+@pytest.mark.parametrize(
+    ("text", "shown"),
+    [
+        ("cannot fetch https://ada:s3cret@example.org/key: refused", "cannot fetch https://***@example.org/key: refused"),
+        ("http://ada:s3@cret@h/ and ftp://ada@h", "http://***@h/ and ftp://***@h"),
+        ("https://example.org/a@b", "https://example.org/a@b"),
+        ("mail ada@example.org, see https://example.org", "mail ada@example.org, see https://example.org"),
+    ],
+)
+def test_the_password_of_a_url_is_not_in_a_finding(text: str, shown: str) -> None:
+    found = replace(finding("error"), observed=text)
+    assert found.observed == shown
+    assert Finding.from_dict(found.to_dict()) == found
+
+
+def test_a_password_is_hidden_before_the_text_is_cut() -> None:
+    for length in range(3900, 4010):
+        assert "s3cret" not in replace(finding("error"), observed="x" * length + "https://ada:s3cret@example.org/" + "y" * 500).observed

@@ -19,6 +19,7 @@ import pytest
 
 from ansible_collections.rdma.cluster.plugins.module_utils import _archive
 from ansible_collections.rdma.cluster.plugins.module_utils import _ofed_archive as archive
+from ansible_collections.rdma.cluster.plugins.module_utils._archive_members import wrong_members
 from ansible_collections.rdma.cluster.plugins.module_utils._errors import ApplyError
 
 VERSION = "24.10-1.1.4.0"
@@ -101,6 +102,9 @@ def test_an_interrupted_unpacking_leaves_nothing(tmp_path: Path, monkeypatch: py
         (member(f"{TOP}/a", kind=tarfile.CHRTYPE), "is a device or another special file"),
         (member(f"{TOP}/a", kind=tarfile.FIFOTYPE), "is a device or another special file"),
         (member(f"{TOP}/a", mode=0o4755), "has the setuid or setgid bit"),
+        (member(f"{TOP}/d", kind=tarfile.DIRTYPE, mode=0o2755), "has the setuid or setgid bit"),
+        (member(f"{TOP}/d", kind=tarfile.DIRTYPE, mode=0o4755), "has the setuid or setgid bit"),
+        (member(f"{TOP}/a\udcff"), "has a name with characters that cannot be printed"),
         (member(f"{TOP}/{'a' * 4200}"), "has a name of more than 4096 bytes"),
         (member(f"{TOP}/a", kind=tarfile.LNKTYPE, link=f"{TOP}/later"), "is a hard link to"),
         (member(f"{TOP}/a", kind=tarfile.LNKTYPE, link=TOP), "is a hard link to"),
@@ -318,3 +322,14 @@ def test_room_for_archive_and_build() -> None:
 
 def test_the_room_of_a_folder_that_is_not_there_yet(tmp_path: Path) -> None:
     assert archive.read_space(tmp_path / "a" / "b").filesystem == tmp_path.stat().st_dev
+
+
+@pytest.mark.parametrize("evil", ["a\0b", "a\nb", "a\r", "a\u2028b", "a\u202eb", "a\x9b2K", "a\udcff", "a\x7f"])
+@pytest.mark.parametrize("place", ["name", "linkname"])
+def test_a_name_that_does_not_print_is_refused_and_shown_as_it_is_safe(evil: str, place: str) -> None:
+    entry = tarfile.TarInfo(f"{TOP}/x")
+    entry.type = tarfile.SYMTYPE if place == "linkname" else tarfile.REGTYPE
+    setattr(entry, place, evil if place == "linkname" else f"{TOP}/{evil}")
+    (words,) = wrong_members([entry])
+    assert words.endswith(" has a name with characters that cannot be printed")
+    assert words.isprintable()

@@ -40,6 +40,16 @@ def test_dnf_verifies_packages_and_prefers_the_repository() -> None:
     }  # fmt: skip
 
 
+@pytest.mark.parametrize(
+    ("scheme", "verified"), [("http://linux.mellanox.com", "1"), ("https://linux.mellanox.com", None), ("file:", None)]
+)
+def test_dnf_verifies_the_lists_that_come_over_http(scheme: str, verified: str | None) -> None:
+    reader = configparser.ConfigParser()
+    reader.read_string(files("rpm", url=f"{scheme}/public/repo/doca/")[doca.DNF_ENTRY] or "")
+    assert reader["rdma-cluster-doca"].get("repo_gpgcheck") == verified
+    assert reader["rdma-cluster-doca"]["gpgkey"] == f"file://{doca.DNF_KEY}"
+
+
 @pytest.mark.parametrize(("profile", "out"), [("doca-ofed", ["dkms"]), ("doca-roce", ["dkms", "openmpi"])])
 def test_openmpi_is_kept_out_where_nothing_depends_on_it(profile: str, out: list[str]) -> None:
     assert doca.kept_out(profile) == out

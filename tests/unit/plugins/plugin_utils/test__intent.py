@@ -464,3 +464,50 @@ def test_nothing_but_an_intent_error_on_what_is_nearly_right(variables: dict[str
 @given(st.dictionaries(st.sampled_from([*SECTIONS, *RUN]) | st.text(max_size=10).map("rdma_{}".format), ANYTHING, max_size=6))
 def test_nothing_but_an_intent_error_on_anything(variables: dict[str, Any]) -> None:
     only_intent_errors(variables)
+
+
+SECRETS = [
+    "https://ada:s3cret@example.org/key",
+    "https://ada:s3cret@example.org:8443/key",
+    "https://ada:s3/cr?et@example.org/key",
+    "https://ada:s3 cr'et@example.org/key",
+    "https://ada:s3@cr@et@example.org/key",
+    "https://s3cret@example.org/key",
+    "ada:s3cret@example.org/key",
+    "https:/ada:s3cret@example.org/key",
+    "https:ada:s3cret@example.org/key",
+    "ftp://ada:s3cret@example.org/" + "x" * 200,
+    "https://example.org/key?token=s3cret",
+    "https://ada:s3\ncret@example.org/key",
+]
+
+
+def places(secret: Any) -> list[dict[str, Any]]:
+    """Where an intent has URLs, and where somebody might put one."""
+    doca = {"stack": "doca", "version": "3.2.0"}
+    return [
+        {"rdma_driver": {**doca, "repository": {"url": secret}}},
+        {"rdma_driver": {**doca, "repository": {"key": {"url": secret}}}},
+        {"rdma_driver": {**doca, "repository": {"key": {"url": secret, "file": "key"}}}},
+        {"rdma_driver": {**doca, "repository": {"key": secret}}},
+        {"rdma_driver": {**doca, "repository": {secret: "url"}}},
+        {"rdma_driver": {**doca, "repository": [secret]}},
+        {"rdma_driver": {"stack": "mlnx_ofed", "version": "24.10-1.1.4.0", "source": {"url": secret}}},
+        {"rdma_nccl": {"install": {"kind": "files", "packages": {"libnccl2": {"version": "2.20.5-1", "source": {"url": secret}}}}}},
+        {"rdma_partitions": {secret: {"key": 1}}},
+        {"rdma_roce": secret},
+    ]
+
+
+@pytest.mark.parametrize("secret", SECRETS)
+@pytest.mark.parametrize("place", range(len(places(""))))
+def test_the_password_of_a_url_is_never_shown(place: int, secret: str) -> None:
+    with pytest.raises(IntentError) as caught:
+        normalise(places(secret)[place])
+    shown = [str(caught.value), *map(str, findings("node1", caught.value.problems)), *map(repr, caught.value.problems)]
+    assert [text for text in shown if re.search(r"s3|cr\W?et|cret", text)] == []
+
+
+def test_a_refused_value_without_a_secret_is_shown_as_it_is() -> None:
+    with pytest.raises(IntentError, match=re.escape("got 'ftp://example.org/key'")):
+        normalise(places("ftp://example.org/key")[0])
