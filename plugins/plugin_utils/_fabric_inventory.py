@@ -42,7 +42,9 @@ def inventory(graphs: Sequence[Graph], facts: Mapping[str, Mapping[str, Any]]) -
         groups[json.dumps(rails)].append("".join(host))
     planes = sorted({port.plane for port in ports} or {graph.plane for graph in graphs})
     own: dict[str, Any] = {"vars": {"rdma_fabric": {"topology": "switched", "planes": {plane: {} for plane in planes}}}}
-    members = [(_rail_vars(text), {host: {} for host in hosts}) for text, hosts in groups.items()]
+    members: list[tuple[dict[str, Any], dict[str, Any]]] = [
+        (_rail_vars(text), {host: {} for host in hosts}) for text, hosts in groups.items()
+    ]
     if len(members) == 1:
         own["vars"].update(members[0][0])
         own["hosts"] = members[0][1]

@@ -223,7 +223,7 @@ def test_a_large_fabric_is_small_as_json() -> None:
     ids=str,
 )  # fmt: skip
 def test_a_tree_of_wrong_types_is_no_graph(change: dict[str, Any]) -> None:
-    nodes = {number: {"kind": "switch", "name": number, "ports": {}} for number in ("0x1", "0x2")}
+    nodes: dict[str, Any] = {number: {"kind": "switch", "name": number, "ports": {}} for number in ("0x1", "0x2")}
     sound = {
         "schema": 1,
         "plane": "default",

@@ -90,5 +90,6 @@ def test_the_end_of_the_run() -> None:
 @pytest.mark.parametrize("host", ['a"b', "a\\b", "a\nb", "é"])
 def test_labels_are_escaped(host: str) -> None:
     proof = Proof({}, 1.0, "1", 1, {}, 1.0)
-    ((written, _rail),) = of("proof_time_seconds", told([], **{host: {"rail0": proof}}))
+    text = metrics([], None, {host: {"rail0": proof}}, ended=1.0, outcome="clean", check_mode=False)
+    ((written, _rail),) = of("proof_time_seconds", text)
     assert written.replace("\\n", "\n").replace('\\"', '"').replace("\\\\", "\\") == host
