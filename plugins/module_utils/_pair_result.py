@@ -11,7 +11,6 @@ with kind and line behind it of a failure, whose value is null.
 from __future__ import annotations
 
 import json
-import math
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
@@ -49,6 +48,10 @@ PERFTEST_KINDS = (
 KINDS = frozenset((*RUNNER_KINDS, *PERFTEST_KINDS))
 """Why a measurement failed: the runner's error classes and perftest's failures, one vocabulary."""
 LINE_CHARACTERS = 200
+SCHEMA = 2
+VALUES = (1e-6, 1e9)
+"""The least and the greatest value that a measurement has, in 10^9 bit/s or µs: nothing outside of them can be divided by, or is real."""
+MOST_SECONDS = 1e9
 _MEASURED_CELLS, _FAILED_CELLS = 9, 11
 _encode = json.JSONEncoder(separators=(",", ":"), allow_nan=False).encode
 _SAID_BY_PERFTEST = frozenset(("timeout", "listen"))
@@ -89,7 +92,7 @@ class Result:
             cells = json.loads(text)
         except (ValueError, RecursionError) as exc:
             raise ParseError(f"not a result of a pair: {text!r}") from exc
-        if not isinstance(cells, list) or not _is_result(cells):
+        if not is_result(cells):
             raise ParseError(f"not a result of a pair: {text!r}")
         rail, number, server, client, test, role, *rest = cells
         return cls(rail, number, server, client, test, ROLES[role], *rest)
@@ -100,21 +103,30 @@ def is_whole(value: object) -> bool:
     return isinstance(value, int) and not isinstance(value, bool)
 
 
-def _is_result(cells: list[Any]) -> bool:
-    """Say whether a line's array has a measurement's or a failure's form."""
-    if len(cells) not in (_MEASURED_CELLS, _FAILED_CELLS):
+def is_result(cells: object) -> bool:
+    """Say whether a line's content has a measurement's or a failure's form. Millions of lines come here."""
+    if type(cells) is not list or len(cells) not in (_MEASURED_CELLS, _FAILED_CELLS):
         return False
-    places_fit = all(is_whole(cell) and cell >= 0 for cell in cells[:6]) and cells[5] < len(ROLES)
-    if not places_fit or cells[2] == cells[3] or not _is_duration(cells[7]) or not _is_duration(cells[8]):
+    rail, number, server, client, test, role, value, seconds, waited = cells[:_MEASURED_CELLS]
+    if not (type(rail) is type(number) is type(server) is type(client) is type(test) is type(role) is int):
+        return False
+    if min(rail, number, server, client, test) < 0 or role not in (0, 1) or server == client:
+        return False
+    if not _is_duration(seconds) or not _is_duration(waited):
         return False
     if len(cells) == _MEASURED_CELLS:
-        return _is_duration(cells[6]) and cells[6] > 0
-    kind, line = cells[9:]
-    return cells[6] is None and isinstance(kind, str) and kind in KINDS and isinstance(line, str) and len(line) <= LINE_CHARACTERS
+        return is_value(value)
+    kind, line = cells[_MEASURED_CELLS:]
+    return value is None and isinstance(kind, str) and kind in KINDS and isinstance(line, str) and len(line) <= LINE_CHARACTERS
+
+
+def is_value(cell: Any) -> bool:
+    """Say whether a cell is a number that a measurement can have."""
+    return type(cell) in (int, float) and VALUES[0] <= cell <= VALUES[1]
 
 
 def _is_duration(cell: Any) -> bool:
-    return type(cell) in (int, float) and 0 <= cell < math.inf
+    return type(cell) in (int, float) and 0 <= cell < MOST_SECONDS
 
 
 @dataclass(frozen=True)
@@ -180,6 +192,8 @@ def _check(record: Mapping[str, Any], sweep: str) -> None:
     problem = None
     if record.get("sweep", sweep) != sweep:
         problem = "another sweep's"
+    elif record.get("schema", SCHEMA) != SCHEMA:
+        problem = f"of schema {record['schema']!r}"
     elif record["role"] not in ROLES or record["server"] == record["client"]:
         problem = "neither a client's nor a server's"
     elif not is_whole(record["round"]) or record["round"] < 0:
@@ -225,6 +239,8 @@ def _measured(record: Mapping[str, Any], command: str) -> tuple[float | None, Fa
     value = round(values[-1], 6)
     if value == 0 or 0 in values:
         return None, classify_failure(record["stdout"], record["stderr"], 0)
+    if not is_value(value):
+        return None, Failure("unknown", f"{command} printed {value:g}")
     return value, None
 
 

@@ -722,6 +722,13 @@ CHECKS: dict[str, Check] = {
         "perftest's own output; `/sys/devices/system/clocksource/clocksource0/current_clocksource` at that moment",
         "`host.clocksource`; stop other work on the host, then measure again",
     ),
+    "pair.results": Check(
+        "pairs",
+        "the lines of each host's results: `unknown` where a line is no result, or is about a measurement that the plan does not have for "
+        "this host. The line is not counted; the hosts that it is about keep their own results",
+        "what the pair runner of the host has written in `/run/rdma-cluster/pairs`",
+        "run the pairs stage again; if it stays so, which program on the host writes there",
+    ),
     "pair.errors": Check(
         "pairs",
         "the counters of errors of each port that was measured: what they did under load; not of software devices",

@@ -21,10 +21,12 @@ from ansible_collections.rdma.cluster.plugins.plugin_utils._pair_expected import
 from ansible_collections.rdma.cluster.plugins.plugin_utils._pair_figures import Figure
 from ansible_collections.rdma.cluster.plugins.plugin_utils._pair_judged import Judged
 from ansible_collections.rdma.cluster.plugins.plugin_utils._pair_limits import is_software
+from ansible_collections.rdma.cluster.plugins.plugin_utils._pair_matrix_reader import Refused
 from ansible_collections.rdma.cluster.plugins.plugin_utils._pair_words import FAILED, SLOW_SOFTWARE, steps
 
 STAGE = "pairs"
 BANDWIDTH_CHECK, LATENCY_CHECK, ERRORS_CHECK, CLOCK_CHECK = "pair.bandwidth", "pair.latency", "pair.errors", "pair.clock"
+RESULTS_CHECK = "pair.results"
 ORDER = "Look at these, in this order: MTU, flow control, cable or optic, PCIe generation and lanes, NUMA."
 LATENCY_REMEDY = (
     "Keep the CPUs of {host} from deep sleep (C-states), see that the test runs on the NIC's NUMA node, and count the switches in between."
@@ -121,6 +123,18 @@ def check_clock(host: str, lost: int, rails: Sequence[str], partners: Sequence[s
     where = host if lost else " and ".join(partners)
     remedy = steps(*(each.format(host=where) for each in FAILED["clock"]))
     return Finding(STAGE, CLOCK_CHECK, host, "clock", WARNING, "; ".join(seen), expected, remedy)
+
+
+def check_results(host: str, refused: Sequence[Refused]) -> Finding:
+    """Report the lines of a host's results that do not count, of each sweep. They say nothing of the hosts that they are about."""
+    count = sum(each.lines for each in refused)
+    observed = f"{count} line{'s' if count != 1 else ''} of its results do{'es' if count == 1 else ''} not count: {refused[0].words}"
+    remedy = steps(
+        f"Run the pairs stage again: it replaces the results of {host}",
+        f"If the lines come again, look at `journalctl -u 'rdma-pairs-*'` on {host}, and find out which program writes in "
+        "`/run/rdma-cluster/pairs`",
+    )
+    return Finding(STAGE, RESULTS_CHECK, host, "results", UNKNOWN, observed, "results of its own measurements only", remedy)
 
 
 def check_latency(port: Port, usec: float | None, bounds: LatencyBounds | NoLimit) -> Finding:

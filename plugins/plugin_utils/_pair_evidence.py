@@ -32,6 +32,7 @@ from ansible_collections.rdma.cluster.plugins.plugin_utils._pair_gpu_shares impo
 from ansible_collections.rdma.cluster.plugins.plugin_utils._pair_judged import Judged, judged
 from ansible_collections.rdma.cluster.plugins.plugin_utils._pair_limits import Limits, grid, is_software, limits
 from ansible_collections.rdma.cluster.plugins.plugin_utils._pair_matrix import Matrix
+from ansible_collections.rdma.cluster.plugins.plugin_utils._pair_matrix_reader import Refused
 from ansible_collections.rdma.cluster.plugins.plugin_utils._pair_plan import BANDWIDTH, GPU_BANDWIDTH, LATENCY
 from ansible_collections.rdma.cluster.plugins.plugin_utils._pair_probes import Probe, answering, parse_probes
 from ansible_collections.rdma.cluster.plugins.plugin_utils._pair_verdict import Verdict, localise
@@ -134,6 +135,11 @@ class Evidence:
                 lost[matrix.hosts[client], matrix.rails[matrix.rail[at]], matrix.hosts[partner]] += 1
         return lost
 
+    @property
+    def refused(self) -> Mapping[str, Refused]:
+        """Host → the lines of its results that do not count: it is not believed about others."""
+        return self.measured.refused
+
     def failures(self, host: str) -> list[dict[str, Any]]:
         """The raw output of a host's failures, as far as it is kept."""
         path = self._file(host, ".failures.jsonl")
@@ -142,8 +148,8 @@ class Evidence:
 
     @cached_property
     def probes(self) -> list[Probe]:
-        """What hosts saw of partners with which a measurement had failed."""
-        return [probe for host in self.plan["hosts"] for probe in parse_probes(self.failures(host))]
+        """What hosts saw of partners with which a measurement had failed, each by its own word."""
+        return [probe for host in self.plan["hosts"] for probe in parse_probes(self.failures(host)) if probe.observer == host]
 
     @cached_property
     def limits(self) -> Limits:
@@ -270,9 +276,9 @@ class Evidence:
             "median_usec": statistics.median(usec) if usec else None,
         }
 
-    def _files(self) -> list[Path]:
-        paths = (self._file(host, ".jsonl") for host in self.plan["hosts"])
-        return [path for path in paths if path.exists()]
+    def _files(self) -> dict[str, Path]:
+        paths = ((host, self._file(host, ".jsonl")) for host in self.plan["hosts"])
+        return {host: path for host, path in paths if path.exists()}
 
     def _file(self, host: str, suffix: str) -> Path:
         return self.folder.path / self.folder.host_file(self.name, host, suffix)

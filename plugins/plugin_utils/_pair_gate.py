@@ -24,16 +24,18 @@ from ansible_collections.rdma.cluster.plugins.plugin_utils._pair_checks import (
     check_clock,
     check_errors,
     check_latency,
+    check_results,
 )
 from ansible_collections.rdma.cluster.plugins.plugin_utils._pair_doubts import Doubt, in_doubt
 from ansible_collections.rdma.cluster.plugins.plugin_utils._pair_endpoint import NoLimit
-from ansible_collections.rdma.cluster.plugins.plugin_utils._pair_evidence import AGAIN, SWEEP, Evidence
+from ansible_collections.rdma.cluster.plugins.plugin_utils._pair_evidence import AGAIN, ISOLATION, LOAD, SPINES, SWEEP, Evidence
 from ansible_collections.rdma.cluster.plugins.plugin_utils._pair_expected import LatencyBounds, Limit, latency_bounds
 from ansible_collections.rdma.cluster.plugins.plugin_utils._pair_figures import Figure
 from ansible_collections.rdma.cluster.plugins.plugin_utils._pair_fleet import FULL, Fleet, Standings
 from ansible_collections.rdma.cluster.plugins.plugin_utils._pair_judged import CLEARED, Judged, after_again
 from ansible_collections.rdma.cluster.plugins.plugin_utils._pair_limits import is_software, limits
 from ansible_collections.rdma.cluster.plugins.plugin_utils._pair_low import low_ports
+from ansible_collections.rdma.cluster.plugins.plugin_utils._pair_matrix_reader import Refused
 from ansible_collections.rdma.cluster.plugins.plugin_utils._pair_partition import partition_words
 from ansible_collections.rdma.cluster.plugins.plugin_utils._pair_plan import BANDWIDTH, LATENCY, tests_of
 from ansible_collections.rdma.cluster.plugins.plugin_utils._pair_probes import answering, crossed_cables, crossing_words
@@ -78,6 +80,16 @@ class PairGate:
     @cached_property
     def standings(self) -> Standings:
         return self.fleet.standings(self.proofs, self.now, self.max_age_hours)
+
+    @cached_property
+    def refused(self) -> Mapping[str, Sequence[Refused]]:
+        """Host → the lines of its results that do not count, of each sweep of this run."""
+        others = (Evidence.of(self.folder, name, self.fleet.intents, self.fleet.facts) for name in (AGAIN, LOAD, SPINES, ISOLATION))
+        found: dict[str, list[Refused]] = {}
+        for sweep in (self.sweep, *others):
+            for host, lines in ({} if sweep is None else sweep.refused).items():
+                found.setdefault(host, []).append(lines)
+        return found
 
     @cached_property
     def verdicts(self) -> list[Judged]:
@@ -195,6 +207,8 @@ class PairGate:
             elif self.planned_hosts > 1:
                 yield self._alone(host, rail)
         yield from self._clock(host, lost)
+        if host in self.refused:
+            yield check_results(host, self.refused[host])
         yield from (_no_endpoint(host, rail, self.fleet.why_missing(host, rail)) for rail in self.fleet.missing(host))
         if measured:
             software = [(rail, is_software(self.limits[host][rail])) for rail in measured]
@@ -285,11 +299,16 @@ class PairGate:
         return Finding(STAGE, BANDWIDTH_CHECK, host, rail, UNKNOWN, why, EXPECTED, "Measure with -e rdma_measure=true.")
 
     def _renewed(self, findings: Mapping[str, list[Finding]]) -> Proofs:
-        """The proofs after this sweep: what no verdict names, no check refuses and nothing on its plane puts in doubt is proven."""
+        """The proofs after this sweep: what no verdict names, no check refuses and nothing on its plane puts in doubt is proven.
+
+        A host whose results hold lines that do not count proves none of its ports with them.
+        """
         attempted = {host: {rail for rail in of if self._tried(host, rail)} for host, of in self.fleet.endpoints.items()}
         doubted = in_doubt(self.doubts, {(host, rail) for host, rails in attempted.items() for rail in rails})
         good: Proofs = {}
         for host, rails in attempted.items():
+            if host in self.refused:
+                continue
             bad = {each.subject for each in self._refused(host, findings[host])} | {rail for rail in rails if (host, rail) in doubted}
             for rail in rails - bad - set(self.blame.get(host, {})):
                 good.setdefault(host, {})[rail] = self._proof(host, rail)

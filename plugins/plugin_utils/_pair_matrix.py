@@ -17,7 +17,7 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
-from ansible_collections.rdma.cluster.plugins.plugin_utils._pair_matrix_reader import Columns
+from ansible_collections.rdma.cluster.plugins.plugin_utils._pair_matrix_reader import Columns, Refused
 
 NAN = math.nan
 
@@ -39,7 +39,8 @@ class Matrix:
     value: 10^9 bit/s, of a latency test µs; ratio: of what the pair should reach, more is better; both NaN where it failed.
     failures: position → why. missing: the planned (rail, server, client) of which nobody has a record, as in the columns.
     unjudged: (rail, host) → its good measurements that were left out because nothing is known that they should reach; each counts at both
-    of its ends. is_bidirectional: data went both ways at once, so that no direction can be told.
+    of its ends. refused: host → the lines of its file that do not count. is_bidirectional: data went both ways at once, so that no
+    direction can be told.
     """
 
     hosts: Sequence[str]
@@ -52,6 +53,7 @@ class Matrix:
     failures: Mapping[int, Failure] = field(default_factory=dict)
     missing: Sequence[tuple[int, int, int]] = ()
     unjudged: Mapping[tuple[int, int], int] = field(default_factory=dict)
+    refused: Mapping[str, Refused] = field(default_factory=dict)
     is_latency: bool = False
     is_read: bool = False
     is_bidirectional: bool = False
@@ -68,13 +70,14 @@ class Matrix:
         return cls(hosts, rails, rail, server, client, ratio=ratio, value=ratio)
 
     @classmethod
-    def read(cls, sweeps: Sequence[tuple[Mapping[str, Any], Iterable[Path]]], test: str, *, by_round: bool = False) -> Matrix:
-        """One test's results from the hosts' files of (plan, files), sweep after sweep: what a later one measured again counts.
+    def read(cls, sweeps: Sequence[tuple[Mapping[str, Any], Mapping[str, Path]]], test: str, *, by_round: bool = False) -> Matrix:
+        """One test's results from (plan, host → its file), sweep after sweep: what a later one measured again counts.
 
         Hosts and rails are those of the first plan; a later plan's are found in it by name. ratio is value as it is (of a latency
-        1 ÷ value) until with_limits, with_expected or with_level. Raises ParseError for a file that holds no results, KeyError for
-        a host or rail of a later plan that the first one does not have, ValueError for a test that a plan does not have. by_round: two
-        hosts may measure the same in several rounds, and each of these counts.
+        1 ÷ value) until with_limits, with_expected or with_level. A line that its host may not write, or that is no
+        result, costs nobody else anything: it is refused. Raises KeyError for a host or rail of a later plan that the first one does not
+        have, ValueError for a test that a plan does not have. by_round: two hosts may measure the same in several rounds, and each of
+        these counts.
         """
         first = sweeps[0][0]
         columns = Columns(list(first["hosts"]), [rail["name"] for rail in first["rails"]], by_round=by_round)
@@ -92,6 +95,7 @@ class Matrix:
             ratio=array("d", [1 / value for value in columns.value]) if is_latency else columns.value,
             value=columns.value,
             failures={position: Failure(*why) for position, why in columns.failures.items()},
+            refused=columns.refused,
             is_latency=is_latency,
             is_read=is_read,
             is_bidirectional=bool(how.get("bidirectional")),

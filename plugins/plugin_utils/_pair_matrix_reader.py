@@ -5,6 +5,8 @@
 """Compact results of many hosts' files into columns, each measurement once.
 
 A line is [rail, round, server, client, test, role, value, seconds, waited], a failed one has null, kind and line at its end.
+A host is believed only about itself: a client's line counts in the client's own file, a server's in the server's, and only for a
+meeting of the plan. Every other line is refused, and the host whose file holds it is named.
 """
 
 from __future__ import annotations
@@ -13,14 +15,15 @@ import json
 import math
 from array import array
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from ansible_collections.rdma.cluster.plugins.module_utils._errors import ParseError
+from ansible_collections.rdma.cluster.plugins.module_utils._pair_result import LINE_CHARACTERS, is_result
+from ansible_collections.rdma.cluster.plugins.module_utils._pair_schedule import rail_schedules
 
 RAIL, ROUND, SERVER, CLIENT, TEST, ROLE, VALUE, KIND, LINE = 0, 1, 2, 3, 4, 5, 6, 9, 10
-GOOD_FIELDS, FAILED_FIELDS = 9, 11
 #: The partners did not meet: one end may say so of an attempt that a later one has made good.
 UNMET = frozenset(("dead", "refused", "token", "plan"))
 #: The server outlived its client and was ended: that is no failure of a client that has measured.
@@ -30,31 +33,51 @@ HEARD = "listen"
 #: Failures of which the line is kept; of the others the kind.
 LINES_KEPT = 10_000
 Row = list[Any]
+#: (rail, round, server, client, role) of a line that a host may write.
+Meeting = tuple[int, int, int, int, int]
+
+
+@dataclass(frozen=True)
+class Refused:
+    """Lines of one host's file that do not count. lines: how many; first: the first of them, cut; why: what is wrong with it."""
+
+    lines: int
+    first: str
+    why: str
+
+    @property
+    def words(self) -> str:
+        """For a finding."""
+        rest = "" if self.lines == 1 else f" and {self.lines - 1} more"
+        return f"{self.first!r}{rest}: {self.why}"
 
 
 class Columns:
-    """Measurements as they are read; positions of hosts and rails are those of the first plan."""
+    """Measurements as they are read; positions of hosts and rails are those of the first plan. refused: host → what does not count."""
 
     def __init__(self, hosts: Sequence[str], rails: Sequence[str], *, by_round: bool = False) -> None:
         self.hosts, self.rails = hosts, rails
         self.rail, self.server, self.client = array("H"), array("H"), array("H")
         self.value = array("d")
         self.failures: dict[int, tuple[str, str]] = {}
+        self.refused: dict[str, Refused] = {}
         self._last: dict[int, int] = {}
         self._by_round = by_round
 
-    def add_sweep(self, plan: Mapping[str, Any], files: Iterable[Path], test: str) -> None:
-        """What the hosts' files of a sweep hold of a test; a client's line counts, its last one if there are several.
+    def add_sweep(self, plan: Mapping[str, Any], files: Mapping[str, Path], test: str) -> None:
+        """Add what the hosts' files of a sweep hold of a test; a client's line counts, its last one if there are several.
 
-        A server's failure makes the measurement one that failed, unless the two did not meet, the client has tried again since, or has
-        measured well with a server that only did not end.
+        files: host → its file. A server's failure makes the measurement one that failed, unless the two did not meet, the client has
+        tried again since, or has measured well with a server that only did not end.
         """
         wanted = [each["name"] for each in plan["tests"]].index(test)
         start, again, servers = len(self.value), set[int](), list[Row]()
-        for file in files:
-            rows = [row for row in self._translated(plan, _read(file), file) if row[TEST] == wanted]
+        meetings = _Meetings(plan)
+        for host, file in files.items():
+            rows = self._translated(plan, self._own_rows(meetings, host, file))
+            rows = [row for row in rows if row[TEST] == wanted]
             servers += [row for row in rows if row[ROLE] and row[VALUE] is None]
-            self._add([row for row in rows if not row[ROLE]], start, again, file)
+            self._add([row for row in rows if not row[ROLE]], start, again)
         for row in servers:
             self._add_failure_of_server(row, start, again)
 
@@ -68,10 +91,29 @@ class Columns:
                 setattr(self, name, array(column.typecode, [column[at] for at in kept]))
         self._last.clear()
 
-    def _translated(self, plan: Mapping[str, Any], rows: list[Row], file: Path) -> list[Row]:
+    def _own_rows(self, meetings: _Meetings, host: str, file: Path) -> list[Row]:
+        """Return the rows of a host's file that count; the other ones are noted as refused."""
+        lines = _lines(file)
+        may_write, tests = meetings.of(host), meetings.tests
+        rows = _parsed(lines)
+        if rows is not None and _all_fit(rows, may_write, tests):
+            return rows
+        rows, refused = [], list[tuple[str, str]]()
+        for line in lines:
+            row, why = _judged(line, may_write, tests)
+            if row is None:
+                refused.append((line, why))
+            else:
+                rows.append(row)
+        if refused:
+            before = self.refused.get(host)
+            first, why = (_printable(refused[0][0]), refused[0][1]) if before is None else (before.first, before.why)
+            self.refused[host] = Refused(len(refused) + (0 if before is None else before.lines), first, why)
+        return rows
+
+    def _translated(self, plan: Mapping[str, Any], rows: list[Row]) -> list[Row]:
         """Rows with the positions of the first plan."""
         hosts, rails = plan["hosts"], [rail["name"] for rail in plan["rails"]]
-        _check_positions(rows, len(hosts), len(rails), file)
         if list(hosts) == list(self.hosts) and rails == list(self.rails):
             return rows
         at_host, at_rail = {name: at for at, name in enumerate(self.hosts)}, {name: at for at, name in enumerate(self.rails)}
@@ -79,15 +121,12 @@ class Columns:
             row[RAIL], row[SERVER], row[CLIENT] = at_rail[rails[row[RAIL]]], at_host[hosts[row[SERVER]]], at_host[hosts[row[CLIENT]]]
         return rows
 
-    def _add(self, rows: list[Row], start: int, again: set[int], file: Path) -> None:
+    def _add(self, rows: list[Row], start: int, again: set[int]) -> None:
         if not rows:
             return
         at, n = len(self.value), len(self.hosts)
         rails, rounds, servers, clients, _tests, _roles, values = list(zip(*rows, strict=False))[: VALUE + 1]
-        try:
-            self.value.extend([math.nan if value is None else value for value in values])
-        except TypeError as exc:
-            raise ParseError(f"{file}: a value is no number: {exc}") from exc
+        self.value.extend([math.nan if value is None else value for value in values])
         self.rail.extend(rails)
         self.server.extend(servers)
         self.client.extend(clients)
@@ -124,34 +163,63 @@ class Columns:
         return str(row[KIND]), str(row[LINE]) if len(self.failures) < LINES_KEPT else ""
 
 
-def _read(file: Path) -> list[Row]:
-    """The lines of a file. A last line that was cut off is left out."""
+class _Meetings:
+    """Who may write which lines of a sweep; schedules that rails share are made once."""
+
+    def __init__(self, plan: Mapping[str, Any]) -> None:
+        self._hosts = {host: index for index, host in enumerate(plan["hosts"])}
+        self._schedules = rail_schedules(plan)
+        self.tests = len(plan["tests"])
+
+    def of(self, host: str) -> frozenset[Meeting]:
+        """Return what a host of the plan may speak of."""
+        own = self._hosts[host]
+        met = {id(schedule): schedule.of(own) for schedule in {id(each): each for each in self._schedules}.values()}
+        return frozenset(self._lines(own, [met[id(schedule)] for schedule in self._schedules]))
+
+    @staticmethod
+    def _lines(own: int, rails: Iterable[Mapping[int, tuple[int, bool]]]) -> Iterator[Meeting]:
+        for rail, meetings in enumerate(rails):
+            for number, (other, serving) in meetings.items():
+                yield (rail, number, own, other, 1) if serving else (rail, number, other, own, 0)
+
+
+def _lines(file: Path) -> list[str]:
+    """Return the lines of a file. A last line that was cut off is left out."""
     text = file.read_text(encoding="utf-8", errors="replace")
     lines = [line for line in text.split("\n") if line]
-    if lines and not text.endswith("\n"):
-        lines = lines[:-1] if _is_cut(lines[-1]) else lines
+    return lines[:-1] if lines and not text.endswith("\n") and _parsed(lines[-1:]) is None else lines
+
+
+def _parsed(lines: Sequence[str]) -> list[Any] | None:
+    """Return what each line holds, None where that cannot be read in one go."""
     try:
-        rows = json.loads(f"[{','.join(lines)}]")
-    except ValueError as exc:
-        raise ParseError(f"{file}: a line is no JSON: {next((line for line in lines if _is_cut(line)), '')!r}") from exc
-    for row in rows:
-        if not isinstance(row, list) or len(row) < GOOD_FIELDS or (row[VALUE] is None and len(row) < FAILED_FIELDS):
-            raise ParseError(f"{file}: no result: {json.dumps(row)}")
-    return list(rows)
+        rows = list(json.loads(f"[{','.join(lines)}]"))
+    except (ValueError, RecursionError):
+        return None
+    return rows if len(rows) == len(lines) else None
 
 
-def _is_cut(line: str) -> bool:
-    try:
-        json.loads(line)
-    except ValueError:
-        return True
-    return False
+def _all_fit(rows: list[Any], may_write: frozenset[Meeting], tests: int) -> bool:
+    """Say whether all of a file's rows count: the short way for a file without fault, which thousands of hosts have."""
+    return (
+        all(map(is_result, rows))
+        and may_write.issuperset((rail, number, server, client, role) for rail, number, server, client, _test, role, *_rest in rows)
+        and all(row[TEST] < tests for row in rows)
+    )
 
 
-def _check_positions(rows: list[Row], hosts: int, rails: int, file: Path) -> None:
-    for column, most in ((RAIL, rails), (SERVER, hosts), (CLIENT, hosts)):
-        found = {
-            row[column] for row in rows if not isinstance(row[column], int) or isinstance(row[column], bool) or not 0 <= row[column] < most
-        }
-        if found:
-            raise ParseError(f"{file}: the plan has no position {sorted(map(str, found))[0]} ({'rail' if column == RAIL else 'host'})")
+def _judged(line: str, may_write: frozenset[Meeting], tests: int) -> tuple[Row | None, str]:
+    """Return the row of a line that counts, else why it does not."""
+    rows = _parsed([line])
+    if rows is None or not is_result(rows[0]):
+        return None, "no result of a measurement"
+    row = rows[0]
+    if (row[RAIL], row[ROUND], row[SERVER], row[CLIENT], row[ROLE]) not in may_write:
+        return None, "no measurement that the plan has for this host"
+    return (row, "") if row[TEST] < tests else (None, "no test of the plan")
+
+
+def _printable(line: str) -> str:
+    text = "".join(letter if letter.isprintable() else " " for letter in line[: LINE_CHARACTERS + 1])
+    return text if len(text) <= LINE_CHARACTERS else text[: LINE_CHARACTERS - 1] + "…"

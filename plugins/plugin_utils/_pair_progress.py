@@ -41,12 +41,14 @@ class Tally:
         self._seen: deque[tuple[float, float]] = deque()
 
     def add(self, host: int, lines: Iterable[str]) -> None:
-        """Take further lines of a host's file, maybe none yet. What is no result is passed over."""
+        """Take further lines of a host's file, maybe none yet. What is no result of the plan is passed over."""
         rounds = self._rounds.setdefault(host, Counter())
         for line in lines:
             try:
                 result = Result.from_line(line)
             except ParseError:
+                continue
+            if result.rail >= len(self._schedules) or result.test >= len(self._tests):
                 continue
             rounds[result.rail] = max(rounds[result.rail], result.round + 1)
             if result.value is None:

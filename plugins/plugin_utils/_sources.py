@@ -365,6 +365,7 @@ SOURCES: dict[str, tuple[Source, ...]] = {
     "pair.bandwidth": (_SWEEP,),
     "pair.latency": (_SWEEP,),
     "pair.clock": (result("attempts of perftest"),),
+    "pair.results": (result("lines of the results"),),
     "pair.errors": (result("port counters"),),
     "fabric.under_load": (result("graph under load"),),
     "fabric.balance": (result("graph under load"),),

@@ -11,6 +11,7 @@ import time
 from pathlib import Path
 from typing import Any
 
+from ansible_collections.rdma.cluster.plugins.module_utils._pair_schedule import make_schedule
 from ansible_collections.rdma.cluster.plugins.plugin_utils._pair_matrix import Matrix
 from ansible_collections.rdma.cluster.plugins.plugin_utils._pair_verdict import localise
 from tests.bench.watch import peak_mib
@@ -23,18 +24,21 @@ SLOW_HOST, SLOW_NIC, DEAD_NIC = 17, (3, 400), (5, 401)
 def write(folder: Path, hosts: int, rails: int) -> dict[str, Any]:
     """The plan and the hosts' files of a full sweep, as they lie in a run folder; {"bytes", "results"} of the files."""
     chance = random.Random(4711)
-    plan = {
+    plan: dict[str, Any] = {
         "hosts": [f"node{number:04}" for number in range(hosts)],
-        "rails": [{"name": f"rail{number}"} for number in range(rails)],
+        "schedule": {"kind": "full"},
+        "profiles": [{}],
+        "rails": [{"name": f"rail{number}", "addresses": [""] * hosts, "profiles": [0] * hosts} for number in range(rails)],
         "tests": [{"name": "bandwidth", "command": "ib_write_bw"}],
     }
     (folder / "plan.json").write_text(json.dumps(plan), encoding="utf-8")
     written = {"bytes": 0, "results": 0}
+    schedule = make_schedule(plan["schedule"], hosts)
     for client, name in enumerate(plan["hosts"]):
         lines = [
-            _line(chance, rail, number % max(1, hosts - 1), server, client)
-            for number, server in enumerate(range(hosts))
-            if server != client and (min(server, client) if (server + client) % 2 == 0 else max(server, client)) == server
+            _line(chance, rail, number, server, client)
+            for number, (server, serving) in schedule.of(client).items()
+            if not serving
             for rail in range(rails)
         ]
         text = "".join(line + "\n" for line in lines)
@@ -57,7 +61,7 @@ def judge(folder: Path) -> dict[str, Any]:
     """Read and judge: {"seconds", of them "read_seconds", "cpu_seconds", "mib", "results", "verdicts"}."""
     plan = json.loads((folder / "plan.json").read_text(encoding="utf-8"))
     begun, cpu = time.monotonic(), time.process_time()
-    matrix = Matrix.read([(plan, [folder / f"{host}.jsonl" for host in plan["hosts"]])], "bandwidth")
+    matrix = Matrix.read([(plan, {host: folder / f"{host}.jsonl" for host in plan["hosts"]})], "bandwidth")
     matrix = matrix.with_limits([[EXPECTED_GBPS] * len(matrix.hosts)] * len(matrix.rails))
     read = time.monotonic() - begun
     verdicts = [[each.kind, each.rail, each.host, each.failed] for each in localise(matrix)]

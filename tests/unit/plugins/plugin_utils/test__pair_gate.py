@@ -942,3 +942,49 @@ def test_a_host_that_nobody_can_meet_is_told_so(second: RunFolder) -> None:
 
 def test_a_fleet_of_nobody(first: RunFolder) -> None:
     assert judged(first, Fleet.of({})) == {}
+
+
+FORGED = [1, 0, 0, 1, 0, 0, 0.1, 1.2, 0.1]
+
+
+@pytest.mark.parametrize(
+    "forged", [FORGED, [*FORGED[:6], None, 1.2, 0.1, "retry_exceeded", "Completion with error"], [0.0], "x" * 5000], ids=str
+)
+@pytest.mark.parametrize("name", ["pairs", "pairs/again"])
+def test_what_a_host_says_of_others_changes_nothing_and_stops_this_host_only(first: RunFolder, forged: Any, name: str) -> None:
+    """H3: node3 writes of the pair of node1 and node2. It alone is unknown, and it alone is not proven."""
+    swept(first, fleet(), steady)
+    if name != "pairs":
+        swept(first, fleet(), steady, name=name)
+    first.append_lines(first.host_file(name, "node3", ".jsonl"), [json.dumps(forged)])
+    findings = judged(first)
+    assert offences(findings) == {("node3", "results", "pair.results", "unknown")}
+    found = of(findings, "node3", "results", "pair.results")
+    assert found.observed.startswith("1 line of its results does not count: ")
+    assert len(found.observed) < 400
+    assert sorted(_proofs.read(first.read_if_there(_proofs.FILE))) == ["node1", "node2", "node4"]
+
+
+def test_a_forged_good_result_does_not_hide_a_bad_pair(first: RunFolder) -> None:
+    """H3: node1 and node2 fail with each other, whatever node3 says of them; nor may it fill in for what is missing."""
+    swept(first, fleet(), lambda _rail, server, client: None if {server, client} == {"node1", "node2"} else 0.1)
+    honest = offences(judged(first))
+    assert any(host == "node1" for host, *_what in honest)
+    plan = first.read_json("pairs/plan.json")
+    lines = [[*place, 0, 0, 0.1, 1.2, 0.1] for place in planned_meetings(plan) if {place[2], place[3]} == {0, 1}]
+    assert lines
+    first.append_lines(first.host_file("pairs", "node3", ".jsonl"), map(json.dumps, lines))
+    assert offences(judged(first)) == {*honest, ("node3", "results", "pair.results", "unknown")}
+    assert not {"node1", "node2", "node3"} & set(_proofs.read(first.read_if_there(_proofs.FILE)))
+
+
+def test_a_line_of_a_meeting_that_is_not_planned_does_not_stand_in_for_a_missing_one(second: RunFolder) -> None:
+    swept(second, fleet(), steady)
+    file = second.path / "pairs/node4.jsonl"
+    kept = file.read_text().splitlines()
+    gone = json.loads(kept.pop())
+    swapped = [gone[0], gone[1], gone[3], gone[2], *gone[4:]]
+    file.write_text("".join(f"{line}\n" for line in [*kept, json.dumps(swapped)]))
+    found = offences(judged(second))
+    assert ("node4", "results", "pair.results", "unknown") in found
+    assert {host for host, _subject, check, status in found if (check, status) == ("pair.bandwidth", "unknown")} >= {"node4"}

@@ -119,6 +119,11 @@ def test_hosts_that_were_not_asked_are_taken_to_be_as_far_as_the_others() -> Non
     assert tally(one_of_three_rounds, asked=4).line(NOW) == "pairs: 2 of 12 measured"
 
 
+def test_a_line_of_a_rail_or_test_that_the_plan_does_not_have_hides_nothing() -> None:
+    other_test = json.dumps([0, 0, 1, 0, 9, 0, 100.0, 6.2, 0.01])
+    assert tally([good(9, 0, 1, 0), other_test, *alone(2)]).line(NOW).startswith("pairs: 2 of 12 measured")
+
+
 def watched(folder: Path, name: str = "pairs", **options: Any) -> RunFolder:
     run = RunFolder(folder)
     run.write_json(f"{name}/plan.json", plan(**options))

@@ -10,6 +10,7 @@ import json
 import math
 import random
 from collections.abc import Callable, Iterable, Iterator
+from itertools import permutations
 from pathlib import Path
 
 import pytest
@@ -307,11 +308,18 @@ def test_no_direction_can_be_told_where_data_goes_both_ways_at_once(
 def test_a_client_that_reads_receives(tmp_path: Path, command: str, direction: str) -> None:
     """node2's NIC of rail1 is slow whenever perftest's client is there."""
     rows = list(full(12, 2))
-    lines = [[rail, 0, server, client, 0, 0, 30.0 if (rail, client) == (1, 2) else 100.0, 5.0, 0.0] for rail, server, client in rows]
-    file = tmp_path / "results.jsonl"
-    file.write_text("".join(f"{json.dumps(line)}\n" for line in lines), encoding="utf-8")
+    hosts = [f"node{number}" for number in range(12)]
+    schedule = {"kind": "meetings", "rails": [[[pair] for pair in permutations(range(12), 2)]] * 2}
+    rounds = {pair: number for number, pair in enumerate(permutations(range(12), 2))}
+    files = {host: tmp_path / f"{host}.jsonl" for host in hosts}
+    for rail, server, client in rows:
+        line = [rail, rounds[server, client], server, client, 0, 0, 30.0 if (rail, client) == (1, 2) else 100.0, 5.0, 0.0]
+        with files[hosts[client]].open("a", encoding="utf-8") as file:
+            file.write(f"{json.dumps(line)}\n")
     tests = [{"name": "bandwidth", "command": command, "bidirectional": False}]
-    plan = {"hosts": [f"node{number}" for number in range(12)], "rails": [{"name": "rail0"}, {"name": "rail1"}], "tests": tests}
-    matrix = Matrix.read([(plan, [file])], "bandwidth").with_level()
+    rails = [{"name": name, "addresses": [""] * 12} for name in ("rail0", "rail1")]
+    plan = {"hosts": hosts, "schedule": schedule, "rails": rails, "tests": tests}
+    matrix = Matrix.read([(plan, files)], "bandwidth").with_level()
+    assert (len(matrix), matrix.refused) == (len(rows), {})
     assert named(localise(matrix)) == {("direction", 2, 1, direction, None)}
     assert describe(localise(matrix)[0], matrix)[0].startswith(f"node2, rail1, {direction}: ")

@@ -262,8 +262,13 @@ SCENES = (
 )
 
 
-#: What no scene shows; pair.clock is a warning or nothing, and never ok.
-NOT_SHOWN = (("pair.clock", "attempts of perftest"), ("qos.load", "many-to-one load"), ("collective.pairs", "pair proofs"))
+#: What no scene shows; pair.clock is a warning or nothing, pair.results unknown or nothing, and neither is ever ok.
+NOT_SHOWN = (
+    ("pair.clock", "attempts of perftest"),
+    ("pair.results", "lines of the results"),
+    ("qos.load", "many-to-one load"),
+    ("collective.pairs", "pair proofs"),
+)
 
 
 def results() -> Iterator[tuple[str, Source, Told, str]]:
