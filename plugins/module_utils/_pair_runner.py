@@ -68,14 +68,31 @@ FAILED_ENDING_SECONDS = 1.0
 """How long it may go on after the other one has failed, or the other host has gone."""
 PERFTEST_OVERHEAD_SECONDS = 30.0
 """What perftest may take beside its measuring time, unless the plan's test says deadline_seconds."""
+MOST_SECONDS = 1e6
+"""What a plan may give a start or a test."""
+STRANGER_SECONDS = 1.0
+"""After which time without a listener at perftest's port to look for a connection that has closed it."""
+KILL_SECONDS = 5.0
+"""How long a perftest may take to end after SIGKILL. One that takes longer hangs in the kernel (state D), and its rail is given up."""
+HOP_SECONDS, HOPS = 5.0, 8
+"""What a host waits longer for a partner that waits itself, for each host between it and the one that all wait for; and for how many."""
 PROBE_SECONDS = 0.5
 """How long a probe after a failure waits for an answer, twice."""
 CLOCK_SOURCE = Path("/sys/devices/system/clocksource/clocksource0/current_clocksource")
 SAID_CHARACTERS = 160
 LOST_CLOCK = "Correlation coefficient r^2"
 """What perftest says on standard error when it could not tell how fast its CPU counts: what it has measured is lost (get_clock.c)."""
+HANDSHAKE_LOST = (
+    "Couldn't connect to",
+    "Unable to init the socket connection",
+    "Unable to open file descriptor for socket connection",
+    "Failed to exchange data",
+    "Couldn't read remote address",
+    "Couldn't send local address",
+)
+"""What perftest says where its partner is not the one that it speaks with, or nobody takes its connection."""
 ATTEMPTS = 3
-"""How often two partners measure a test at the most, if the client's clock is lost."""
+"""How often two partners measure a test at the most, if the client's clock is lost, or a stranger took the place of the client."""
 OUTPUT_HEAD_BYTES = 16 * 1024
 OUTPUT_TAIL_BYTES = 48 * 1024
 MESSAGE_BYTES = 4096
@@ -97,6 +114,8 @@ NETLINK_SOCK_DIAG = 4
 SOCK_DIAG_BY_FAMILY = 20
 NLMSG_ERROR = 2
 TCP_LISTEN = 10
+TCP_STATE_LISTEN, TCP_STATES_TAKEN = "0A", ("01", "08")
+"""How /proc/net/tcp writes the states LISTEN, and ESTABLISHED and CLOSE_WAIT."""
 ETH_P_ARP = 0x0806
 ARPHRD_ETHER = 1
 ARP_REQUEST, ARP_REPLY = 1, 2
@@ -447,7 +466,10 @@ def read_plan(path: Path) -> tuple[JsonDict, str]:
             data = zlib.decompress(data, 31)
         except zlib.error as exc:
             raise ValueError(f"{path}: {exc}") from exc
-    content = json.loads(data)
+    try:
+        content = json.loads(data)
+    except (ValueError, RecursionError) as exc:
+        raise ValueError(f"{path}: not a plan of a sweep: {exc}") from exc
     if not isinstance(content, dict) or content.get("schema") != SCHEMA:
         found = content.get("schema") if isinstance(content, dict) else None
         raise ValueError(f"{path}: this runner knows schema {SCHEMA}, the plan has {found!r}")
@@ -464,12 +486,14 @@ def load_plan(path: Path, names: Sequence[str]) -> Plan:
         host = _own_position(path, plan["hosts"], names)
         meetings = own_meetings(plan, host)
         _check_plan(plan, host)
-    except (KeyError, TypeError, AttributeError, IndexError) as exc:
+    except (KeyError, TypeError, AttributeError, IndexError, OverflowError, RecursionError) as exc:
         raise ValueError(f"{path}: not a plan of a sweep: {type(exc).__name__} {exc}") from exc
     return Plan(plan, digest, host, meetings)
 
 
 def _own_position(path: Path, hosts: list[str], names: Sequence[str]) -> int:
+    if not all(isinstance(host, str) for host in hosts):
+        raise ValueError(f"{path}: a host's name is no text")
     if len(set(hosts)) != len(hosts):
         raise ValueError(f"{path}: a host stands there twice")
     for name in names:
@@ -479,7 +503,8 @@ def _own_position(path: Path, hosts: list[str], names: Sequence[str]) -> int:
 
 
 def _check_plan(plan: JsonDict, host: int) -> None:
-    str(plan["sweep"]), int(plan["rendezvous_port"]), int(plan["perftest_port"]), float(plan["start_deadline_seconds"])
+    str(plan["sweep"]), int(plan["rendezvous_port"]), int(plan["perftest_port"])
+    _check_seconds("start_deadline_seconds", float(plan["start_deadline_seconds"]))
     tests = plan["tests"]
     if not tests or len({test["name"] for test in tests}) != len(tests):
         raise ValueError("the plan has no tests, or two of one name")
@@ -488,9 +513,14 @@ def _check_plan(plan: JsonDict, host: int) -> None:
             raise ValueError(f"{rail['name']} of the plan has not one address and profile a host")
         if rail["addresses"][host] is not None:
             for test in tests:
-                allowed_seconds(test)
+                _check_seconds(f"the time of {test['name']}", allowed_seconds(test))
                 with contextlib.suppress(MeetingError):
                     perftest_argv(test, plan["profiles"][rail["profiles"][host]], 0, None)
+
+
+def _check_seconds(name: str, seconds: float) -> None:
+    if not 0 <= seconds <= MOST_SECONDS:
+        raise ValueError(f"{name} of the plan is {seconds:g}, and has to be 0 to {MOST_SECONDS:g} seconds")
 
 
 def own_names() -> list[str]:
@@ -513,6 +543,11 @@ def allowed_seconds(test: JsonDict) -> float:
     if test.get("deadline_seconds") is not None:
         return float(test["deadline_seconds"])
     return float(test.get("duration_seconds") or 0) + PERFTEST_OVERHEAD_SECONDS
+
+
+def meeting_seconds(tests: Sequence[JsonDict]) -> float:
+    """Return how long one meeting may take: every test may be measured again until its time is over once, and then takes it once more."""
+    return sum(2 * (allowed_seconds(test) + LISTEN_TIMEOUT_SECONDS + 2 * ENDING_SECONDS + KILL_SECONDS) for test in tests)
 
 
 def perftest_argv(test: JsonDict, profile: JsonDict, tcp_port: int, server_address: str | None) -> list[str]:
@@ -566,8 +601,11 @@ def node_cpus(node: int | None, nodes: Path = Path("/sys/devices/system/node")) 
     return {cpu for first, _dash, last in spans for cpu in range(int(first), int(last or first) + 1)}
 
 
-def listens(tables: str, port: int, address: str) -> bool:
-    """Say whether the text of /proc/net/tcp and tcp6 shows a listener that takes connections to address and port."""
+def listens(tables: str, port: int, address: str, states: Sequence[str] = (TCP_STATE_LISTEN,)) -> bool:
+    """Say whether the text of /proc/net/tcp and tcp6 shows a listener that takes connections to address and port.
+
+    states: or another socket there that is in one of these.
+    """
     family = socket.AF_INET6 if ":" in address else socket.AF_INET
     packed = socket.inet_pton(family, address)
     hosts = [packed, bytes(len(packed)), bytes(16)]
@@ -575,7 +613,7 @@ def listens(tables: str, port: int, address: str) -> bool:
         hosts.append(bytes(10) + b"\xff\xff" + packed)
     local = {f"{_kernel_hex(host)}:{port:04X}" for host in hosts}
     cells = (line.split() for line in tables.splitlines())
-    return any(len(row) > 3 and row[3] == "0A" and row[1] in local for row in cells)
+    return any(len(row) > 3 and row[3] in states and row[1] in local for row in cells)
 
 
 def _kernel_hex(packed: bytes) -> str:
@@ -583,12 +621,12 @@ def _kernel_hex(packed: bytes) -> str:
     return "".join(f"{int.from_bytes(word, sys.byteorder):08X}" for word in words)
 
 
-def _tables_show(port: int, address: str) -> bool:
+def _tables_show(port: int, address: str, states: Sequence[str] = (TCP_STATE_LISTEN,)) -> bool:
     texts = []
     for name in ("tcp", "tcp6"):
         with contextlib.suppress(FileNotFoundError):  # tcp6 is missing where IPv6 is off
             texts.append(Path("/proc/net", name).read_text(encoding="ascii"))
-    return listens("\n".join(texts), port, address)
+    return listens("\n".join(texts), port, address, states)
 
 
 class Listeners:
@@ -813,10 +851,11 @@ class Perftest:
         self.stdout, self.stderr = Captured(), Captured()
         self._group = group
         self._exit_code: int | None = None
+        self.stuck = False
         ends = [os.pipe(), os.pipe()]
         sources = (group.stdin, ends[0][1], ends[1][1])
         try:
-            self._pid = os.posix_spawnp(  # pylint: disable=ansible-bad-function
+            self.pid = os.posix_spawnp(  # pylint: disable=ansible-bad-function
                 argv[0],
                 argv,
                 environment,
@@ -838,17 +877,39 @@ class Perftest:
     def ended(self) -> bool:
         """Say whether the process has ended."""
         flags = os.WEXITED | os.WNOHANG | os.WNOWAIT
-        return self._exit_code is not None or os.waitid(os.P_PID, self._pid, flags) is not None
+        return self._exit_code is not None or os.waitid(os.P_PID, self.pid, flags) is not None
 
-    def end(self) -> int:
-        """Kill what is left of the group, keep what it had printed, and return its exit code."""
-        if self._exit_code is None:
+    def end(self) -> int | None:
+        """Kill what is left of the group, keep what it had printed, and return its exit code.
+
+        None, and stuck is True, if it does not end within KILL_SECONDS: it hangs in the kernel, and nothing here can end it.
+        """
+        if self._exit_code is None and not self.stuck:
             self._group.kill()
-            self._exit_code = os.waitstatus_to_exitcode(os.waitpid(self._pid, 0)[1])
+            self._reap(time.monotonic() + KILL_SECONDS)
             for pipe, captured in self.streams.items():
                 captured.take(pipe)
                 os.close(pipe)
         return self._exit_code
+
+    def _reap(self, deadline: float) -> None:
+        for seconds in _poll_intervals():
+            pid, status = os.waitpid(self.pid, os.WNOHANG)
+            if pid:
+                self._exit_code = os.waitstatus_to_exitcode(status)
+                return
+            if time.monotonic() > deadline:
+                self.stuck = True
+                return
+            time.sleep(seconds)
+
+    @property
+    def lost_its_handshake(self) -> bool:
+        """Whether it has failed because it spoke with somebody else than its partner, or with nobody."""
+        if not self.ended() or self.end() == 0:
+            return False
+        said = self.stderr.text() + self.stdout.text()
+        return any(sign in said for sign in HANDSHAKE_LOST)
 
 
 class Wire:
@@ -947,8 +1008,11 @@ class Results:
         self._cut()
 
     def _take_up(self, path: Path) -> None:
-        for line in path.read_bytes().splitlines(keepends=True):
-            record = _whole_record(line)
+        for number, line in enumerate(path.read_bytes().splitlines(keepends=True)):
+            try:
+                record = _whole_record(line)
+            except (ValueError, RecursionError) as exc:
+                raise ValueError(f"{path}: line {number + 1} is no record of a sweep: {exc}") from exc
             if record is None or "finished" in record:
                 break
             if record.get("sweep") != self._sweep or record.get("schema") != SCHEMA:
@@ -956,7 +1020,7 @@ class Results:
             self._end += len(line)
             self.records += 1
             if record["exit_code"] == 0 and record["error"] is None:
-                self.good.add((record["rail"], record["round"], record["test"]))
+                self.good.add((str(record["rail"]), _whole_number(record["round"]), str(record["test"])))
 
     def _cut(self) -> None:
         with contextlib.suppress(OSError):  # what is no file cannot be cut, nor need be
@@ -984,10 +1048,16 @@ class Results:
             raise OSError(f"{self.lost} of {self.lost + self.records} lines of the results could not be written: {self.reason}")
 
 
+def _whole_number(value: object) -> int:
+    """Return it, or -1 for what is no whole number."""
+    return value if isinstance(value, int) and not isinstance(value, bool) else -1
+
+
 def _whole_record(line: bytes) -> JsonDict | None:
+    """Return the record that a line holds, None for one that was cut off. Raises ValueError, RecursionError for what nobody can read."""
     try:
         record = json.loads(line) if line.endswith(b"\n") else None
-    except ValueError:
+    except (json.JSONDecodeError, UnicodeDecodeError):
         return None
     return (
         record
@@ -1005,6 +1075,7 @@ class Sweep:
         self.hosts: list[str] = self.plan["hosts"]
         self.host = self.hosts[self.index]
         self.tests: list[JsonDict] = self.plan["tests"]
+        self.meeting_seconds = meeting_seconds(self.tests)
         self.environment = {**os.environ, "LC_ALL": "C"}
         self.started = time.monotonic()
         self.start_deadline = self.started + float(self.plan["start_deadline_seconds"])
@@ -1114,7 +1185,10 @@ class Rail(threading.Thread):
         self._end = max(self.meetings, default=-1) + 1
         self._parked: dict[int, tuple[Wire, JsonDict] | MeetingError] = {}
         self._lock = threading.Lock()
+        self._asks_back = threading.Lock()
+        self._waits: tuple[int, int] | None = None
         self._bell, self._rope = socket.socketpair()
+        self._rope.setblocking(False)
 
     def open(self) -> None:
         """Listen for partners on this rail's own address, before any rail starts."""
@@ -1146,7 +1220,7 @@ class Rail(threading.Thread):
         try:
             for number, (other, serving) in self.meetings.items():
                 self._enter(number)
-                due = self.lacking(number) or self._asked_for(number, other)
+                due = self.lacking(number) or ([] if self.broken is not None else self._asked_for(number, other))
                 if due and not self.sweep.stopping:
                     Meeting(self, number, other, serving, due).hold()
         except Exception as exc:  # noqa: BLE001 # pylint: disable=broad-exception-caught
@@ -1156,12 +1230,17 @@ class Rail(threading.Thread):
 
     def _enter(self, number: int) -> None:
         with self._lock:
-            self.round = number
+            self.round, self._waits = number, None
             for passed in [key for key in self._parked if key < number]:
                 parked = self._parked.pop(passed)
                 if not isinstance(parked, MeetingError):
                     with contextlib.closing(parked[0]), contextlib.suppress(MeetingError):
-                        parked[0].send(MeetingError("refused", f"round {passed} has passed").told())
+                        parked[0].send((self.broken or MeetingError("refused", f"round {passed} has passed")).told())
+
+    def give_up(self, perftest: Perftest) -> None:
+        """Measure nothing more on this rail: a perftest of it hangs in the kernel."""
+        words = f"process {perftest.pid} of perftest hangs in the kernel: it did not end within {KILL_SECONDS:g} seconds of SIGKILL"
+        self.broken = MeetingError("start", words)
 
     def _asked_for(self, number: int, other: int) -> list[int]:
         """Return the tests of a round that is good here in which this host has to serve, for the client lacks them.
@@ -1173,7 +1252,7 @@ class Rail(threading.Thread):
             while (arrival := self.arrived(number, keep=True)) is None:
                 pong = self.ping(number, other)
                 if pong is not None:
-                    comes = self.meetings[number][1] and int(pong.get("at", -1)) <= number
+                    comes = self.meetings[number][1] and self.round_of(pong, other) <= number
                     return self.known_tests(pong.get("lacks")) if comes else []
                 if time.monotonic() > self.sweep.resume_deadline:
                     return []
@@ -1187,7 +1266,8 @@ class Rail(threading.Thread):
         return [test for test in range(len(self.sweep.tests)) if isinstance(told, list) and test in told]
 
     def await_client(self, number: int, other: int) -> tuple[Wire, JsonDict]:
-        """Return the connection of this round's client with its hello. While it has not come, ask now and then whether it lives."""
+        """Return the connection of this round's client with its hello. While it has not come, ask now and then whether it gets on."""
+        patience = Patience(self, number, other)
         intervals = _ping_intervals(self.sweep.is_called_dead(other))
         passed, ping_at = False, time.monotonic() + next(intervals)
         while (arrival := self.arrived(number)) is None:
@@ -1202,9 +1282,26 @@ class Rail(threading.Thread):
                 if (arrival := self.arrived(number)) is None:
                     raise
                 return arrival
-            passed = pong is not None and (int(pong.get("at", -1)) > number or not pong.get("lacks", True))
+            if pong is not None:
+                passed = self.round_of(pong, other) > number or not pong.get("lacks", True)
+                if not passed:
+                    patience.hear(pong)
             ping_at = time.monotonic() + (0.0 if passed else next(intervals))
         return arrival
+
+    def round_of(self, pong: JsonDict, other: int) -> int:
+        """Return the round in which a partner says that it is. Raises MeetingError for what is none, and if it has given up this rail."""
+        name = self.sweep.hosts[other]
+        if pong.get("broken"):
+            raise MeetingError("start", f"{name}: {pong['broken']}")
+        at = pong.get("at", -1)
+        if not isinstance(at, int) or isinstance(at, bool):
+            raise MeetingError("refused", f"{name} says a round that is none: {str(at)[:SAID_CHARACTERS]!r}")
+        return at
+
+    def waits_behind(self, low: int, hops: int) -> None:
+        """Note for those that wait for this host: the lowest round of the hosts that it waits for, and how many these are."""
+        self._waits = low, hops
 
     def arrived(self, number: int, keep: bool = False) -> tuple[Wire, JsonDict] | None:
         """Return the caller that waits for a round, None if there is none. Raises MeetingError if it was turned away."""
@@ -1326,12 +1423,35 @@ class Rail(threading.Thread):
             lacking = self.lacking(number)
             if serving and lacking and not message.get("lacks"):
                 self._park(number, MeetingError("refused", f"{host} holds a good record of round {number} already"))
-            wire.send({"kind": "pong", "at": self.round, "lacks": lacking, **self.sweep.rumours()})
+            low, hops = self._waits or (self.round, 0)
+            where = {"at": self.round, "low": low, "hops": hops, **({"broken": self.broken.detail} if self.broken is not None else {})}
+            wire.send({"kind": "pong", **where, "lacks": lacking, **self.sweep.rumours()})
         else:
+            if due and not authentic and address == self.addresses[other] and self._asks_back.acquire(blocking=False):
+                threading.Thread(target=self._ask_back, args=(wire, number, other, objection), daemon=True).start()
+                return True
             wire.send(objection.told())  # first, for this may be the last that our own round waits for
-            if due and (authentic or address == self.addresses[other]):
+            if due and authentic:
                 self._park(number, objection)
         return False
+
+    def _ask_back(self, wire: Wire, number: int, other: int, objection: MeetingError) -> None:
+        """Find out whether a message without our signature is the partner's, and only then let it be the answer of its round.
+
+        Any program of the partner's host can send such a message. The partner itself also answers at its own port without our signature.
+        One call at a time is asked back about, and is answered only then, for the caller may end with its answer.
+        """
+        try:
+            with contextlib.closing(wire):
+                try:
+                    self.ping(number, other)
+                except MeetingError as exc:
+                    if exc.error_class == "token":
+                        self._park(number, objection)
+                with contextlib.suppress(MeetingError):
+                    wire.send(objection.told())
+        finally:
+            self._asks_back.release()
 
     def _objection(self, message: JsonDict, authentic: bool, other: int | None, serving: bool) -> MeetingError | None:
         """Return why a caller is turned away, None if it is welcome. other: who it is, None if it has no such meeting."""
@@ -1352,11 +1472,41 @@ class Rail(threading.Thread):
     def _park(self, number: int, arrival: tuple[Wire, JsonDict] | MeetingError) -> MeetingError | None:
         """Keep what arrived for a round until the rail gets there. Returns why not if it cannot."""
         with self._lock:
+            if self.broken is not None:
+                return self.broken
             if number < self.round or number in self._parked:
                 return MeetingError("refused", f"round {number} has passed or has its caller, {self.sweep.host} says")
             self._parked[number] = arrival
-        self._rope.send(b".")
+        with contextlib.suppress(BlockingIOError):  # it is full of rings that wake the rail already
+            self._rope.send(b".")
         return None
+
+
+class Patience:
+    """How long one meeting waits for a partner that answers: as long as it gets on, or the host for which it waits itself.
+
+    The host that is behind all others measures, so that one of them gets on within the time of one meeting. Whoever waits for a host
+    that waits has a little more time than that one, so that the one that does not get on is given up first, by its own partner.
+    """
+
+    def __init__(self, rail: Rail, number: int, other: int) -> None:
+        self._rail, self._number, self._other = rail, number, other
+        self._name = rail.sweep.hosts[other]
+        self._at = self._low = -1
+        self._since = time.monotonic()
+
+    def hear(self, pong: JsonDict) -> None:
+        """Note where the partner is. Raises MeetingError when it has not got on for too long."""
+        now, at = time.monotonic(), self._rail.round_of(pong, self._other)
+        low = min(at, _whole_number(pong.get("low", at)))
+        hops = max(0, min(HOPS, _whole_number(pong.get("hops", 0))))
+        if at > self._at or low > self._low:
+            self._at, self._low, self._since = max(at, self._at), max(low, self._low), now
+        self._rail.waits_behind(min(self._number, low), min(HOPS, hops + 1))
+        allowed = self._rail.sweep.meeting_seconds + hops * HOP_SECONDS
+        if now > max(self._since, self._rail.sweep.start_deadline) + allowed:
+            where = f"it stays in round {at}, and this is round {self._number}"
+            raise MeetingError("dead", f"{self._name} answers and has measured nothing for {now - self._since:.0f} seconds: {where}")
 
 
 class Meeting:
@@ -1364,7 +1514,8 @@ class Meeting:
 
     The client says hello. For each test, the server says "ready" once its perftest listens, and then each says "done" with
     perftest's exit code when that has ended; "failed" stands for either. A client that has lost its clock says so with "done", and
-    where both were done, the same test comes again. What these messages carry beside:
+    where both were done, the same test comes again. So it does where both say with "done" that a stranger took the client's place at
+    perftest's port. What these messages carry beside:
     hello: which tests the client lacks; ready: which of them are left; both: whom the sender found dead; ready, done, failed: the
     number of the test.
     """
@@ -1378,6 +1529,9 @@ class Meeting:
         self._done: JsonDict | None = None
         self._waited_since: float | None = time.monotonic()
         self._parted = False
+        self._running: Perftest | None = None
+        self._first_attempt: dict[int, float] = {}
+        self._strangers: Counter[int] = Counter()
         self._probe: JsonDict | None = None
 
     def hold(self) -> None:
@@ -1413,9 +1567,9 @@ class Meeting:
         while self._left:
             message = self._await_ready(wire)
             self._refuse_all_but(message.get("lacks"))
-            test = message.get("test")
+            test = _whole_number(message.get("test"))
             if test not in self._left:
-                raise MeetingError("refused", f"{self._name} is at test {test!r}, which is not due")
+                raise MeetingError("refused", f"{self._name} is at test {str(message.get('test'))[:SAID_CHARACTERS]}, which is not due")
             if message.get("kind") == "ready":
                 self._attempt(test, wire)
             else:
@@ -1430,10 +1584,13 @@ class Meeting:
             self._record(self._blank(test), MeetingError("refused", f"{self._name} holds a good record of this test already"))
 
     def _await_ready(self, wire: Wire) -> JsonDict:
+        patience = Patience(self._rail, self._number, self._other)
         for seconds in _ping_intervals(False):
             if self._sweep.heard(wire, seconds):
                 break
-            self._rail.ping(self._number, self._other)
+            pong = self._rail.ping(self._number, self._other)
+            if pong is not None and not self._sweep.heard(wire, 0.0):
+                patience.hear(pong)
         return self._rail.hear(wire, self._other)
 
     def _blank(self, test: int) -> JsonDict:
@@ -1474,37 +1631,54 @@ class Meeting:
         """Measure one test and record it, unless it is to come again. Raises MeetingError when the meeting is over."""
         record, error = self._blank(test), None
         self._attempts[test] += 1
+        self._first_attempt.setdefault(test, time.monotonic())
         try:
             self._measure(record, test, wire)
         except MeetingError as exc:
             error = exc
+        broken = self._rail.broken
+        if broken is not None:
+            error = MeetingError("timeout", broken.detail if error is None else f"{error.detail}; {broken.detail}")
+        if self._strangers[test]:
+            record["strangers"] = self._strangers[test]
         if error is not None or not self._again:
             self._record(record, error)
         if not self._serving:
             self._waited_since = time.monotonic()
+        if broken is not None:
+            with contextlib.suppress(MeetingError):
+                wire.send(broken.told())
+            raise broken
         if error is not None and error.ends_meeting:
             raise error
 
     def _measure(self, record: JsonDict, number: int, wire: Wire) -> None:
         """Run perftest beside the partner's; whatever happens, tell the partner and leave no process."""
-        perftest: Perftest | None = None
+        self._running = None
         begun = time.monotonic()
         self._parted, self._done, self._again, under_way = False, None, False, not self._serving
         try:
-            perftest = self._start(record, self._sweep.tests[number])
+            perftest = self._listening(record, number) if self._serving else self._start(record, self._sweep.tests[number])
             if self._serving:
-                self._await_listen(perftest)
                 wire.send({"kind": "ready", "test": number, "lacks": self._left, **self._sweep.rumours()})
                 under_way = True
             parting = self._supervise(perftest, allowed_seconds(self._sweep.tests[number]), wire)
-            lost = not self._serving and perftest.end() == 0 and LOST_CLOCK in perftest.stderr.text()
-            wire.send({"kind": "done", "test": number, "exit_code": perftest.end(), "again": lost})
+            may_repeat = self._may_repeat(number)
+            lost = may_repeat and not self._serving and perftest.end() == 0 and LOST_CLOCK in perftest.stderr.text()
+            stranger = perftest.lost_its_handshake
+            self._say_done(wire, number, perftest.end(), again=lost, stranger=stranger and may_repeat)
             parting = parting or self._await_parting(wire)
             if perftest.end() != 0 and parting is not None and parting.error_class == "dead":
                 raise parting
-            asked = lost or (self._serving and self._done is not None and self._done.get("again") is True)
-            self._again = asked and self._done is not None and self._attempts[number] < ATTEMPTS
+            self._strangers[number] += stranger and self._partner_says("stranger")
+            asked = lost or (self._serving and self._partner_says("again") and self._attempts[number] < ATTEMPTS)
+            self._again = (asked and self._done is not None) or (stranger and may_repeat and self._partner_says("stranger"))
         except MeetingError as exc:
+            if self._stranger_stays(exc, number):
+                self._strangers[number] += 1
+                self._again = True
+                self._say_done(wire, number, None, again=False, stranger=True)
+                return
             with contextlib.suppress(MeetingError):
                 wire.send(exc.told("failed", test=number, lacks=self._left))
             if under_way and not self._parted and not exc.ends_meeting and len(self._left) > 1:
@@ -1512,29 +1686,74 @@ class Meeting:
             raise
         finally:
             record["seconds"] = round(time.monotonic() - begun, 3)
-            if perftest is not None:
-                record.update(exit_code=perftest.end(), stdout=perftest.stdout.text(), stderr=perftest.stderr.text())
+            if self._running is not None:
+                code = self._running.end()
+                record.update(exit_code=code, stdout=self._running.stdout.text(), stderr=self._running.stderr.text())
+                if self._running.stuck:
+                    self._rail.give_up(self._running)
+
+    def _may_repeat(self, test: int) -> bool:
+        """Whether there is an attempt and time left for a test that was lost to its client's clock, or to a stranger."""
+        spent = time.monotonic() - self._first_attempt[test]
+        return self._attempts[test] < ATTEMPTS and spent < allowed_seconds(self._sweep.tests[test])
+
+    def _say_done(self, wire: Wire, test: int, code: int | None, *, again: bool, stranger: bool) -> None:
+        wire.send({"kind": "done", "test": test, "exit_code": code, "again": again, "stranger": stranger})
+
+    def _partner_says(self, word: str) -> bool:
+        return self._done is not None and self._done.get(word) is True
+
+    def _stranger_stays(self, error: MeetingError, test: int) -> bool:
+        """Whether perftest's server still serves a stranger, while the client has found the port closed, and there is another attempt."""
+        running = self._running
+        if not self._serving or running is None or error.ends_meeting or not self._partner_says("stranger") or not self._may_repeat(test):
+            return False
+        return not self._rail.listeners.on(self._rail.perftest_port, self._rail.address)
+
+    def _listening(self, record: JsonDict, number: int) -> Perftest:
+        """Return perftest's server when it listens. One that a stranger has taken before that was seen is started again."""
+        for _attempt in range(ATTEMPTS):
+            perftest = self._start(record, self._sweep.tests[number])
+            if self._await_listen(perftest):
+                return perftest
+            perftest.end()
+            self._strangers[number] += 1
+        port = self._rail.perftest_port
+        raise MeetingError("listen", f"another process connected to perftest's port {port} before its client, {ATTEMPTS} times")
 
     def _start(self, record: JsonDict, test: JsonDict) -> Perftest:
         rail = self._rail
         record["argv"] = perftest_argv(test, rail.profile, rail.perftest_port, None if self._serving else rail.addresses[self._other])
         if self._serving and rail.listeners.on(rail.perftest_port, rail.address):
             raise MeetingError("listen", f"TCP port {rail.perftest_port} is taken by another process")
-        return Perftest(record["argv"], rail.group, self._sweep.environment)
+        self._running = Perftest(record["argv"], rail.group, self._sweep.environment)
+        return self._running
 
-    def _await_listen(self, perftest: Perftest) -> None:
-        """Wait for perftest's server by looking, never by connecting: it takes one client and no other."""
-        deadline = time.monotonic() + LISTEN_TIMEOUT_SECONDS
+    def _await_listen(self, perftest: Perftest) -> bool:
+        """Wait for perftest's server by looking, never by connecting: it takes one client and no other.
+
+        False: a stranger was that one client, before its listener was seen.
+        """
+        begun = time.monotonic()
+        deadline, look_at = begun + LISTEN_TIMEOUT_SECONDS, begun + STRANGER_SECONDS
+        place = self._rail.perftest_port, self._rail.address
         for seconds in _poll_intervals():
-            if self._rail.listeners.on(self._rail.perftest_port, self._rail.address):
-                return
+            if self._rail.listeners.on(*place):
+                return True
             if perftest.ended():
+                if perftest.lost_its_handshake:
+                    return False
                 code, said = perftest.end(), first_line(perftest.stderr.text(), perftest.stdout.text())
                 words = f"perftest's server ended with exit code {code} before it listened"
                 raise MeetingError("listen", f"{words}: {said}" if said else words)
+            if time.monotonic() > look_at:
+                if _tables_show(*place, TCP_STATES_TAKEN):
+                    return False
+                look_at = time.monotonic() + STRANGER_SECONDS
             if time.monotonic() > deadline:
-                raise MeetingError("listen", f"perftest's server did not listen within {LISTEN_TIMEOUT_SECONDS:g} s")
+                break
             self._sweep.poll([], seconds)
+        raise MeetingError("listen", f"perftest's server did not listen within {LISTEN_TIMEOUT_SECONDS:g} s")
 
     def _supervise(self, perftest: Perftest, allowed: float, wire: Wire) -> MeetingError | None:
         """Collect the output until perftest ends. Returns the partner's parting if it was first.
@@ -1642,6 +1861,15 @@ class Reception(threading.Thread):
             wire.close()
 
 
+def results_path(given: Path, host: str) -> Path:
+    """Return the file of results: the given one, or the host's in a given folder, which it cannot leave. Raises ValueError."""
+    if not given.is_dir():
+        return given
+    if "/" in host or "\0" in host:
+        raise ValueError(f"{host!r} of the plan cannot be the name of a file in {given}: name a file with --results")
+    return given / f"{host}.jsonl"
+
+
 def run(sweep: Sweep) -> int:
     """Work through all rails, side by side, and return the exit code."""
     rails = [Rail(sweep, number) for number, rail in enumerate(sweep.plan["rails"]) if rail["addresses"][sweep.index] is not None]
@@ -1685,7 +1913,7 @@ def main() -> int:
     try:
         plan = load_plan(arguments.plan, [arguments.host] if arguments.host else own_names())
         token = load_token(arguments.token_file)
-        path = arguments.results / f"{plan.content['hosts'][plan.host]}.jsonl" if arguments.results.is_dir() else arguments.results
+        path = results_path(arguments.results, plan.content["hosts"][plan.host])
         results = Results(path, plan.content["sweep"], arguments.resume)
         return run(Sweep(plan, token, results))
     except (OSError, ValueError) as exc:

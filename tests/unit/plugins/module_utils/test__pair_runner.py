@@ -19,10 +19,11 @@ import socket
 import struct
 import subprocess
 import sys
+import threading
 import time
 import uuid
 from collections.abc import Iterator
-from contextlib import ExitStack
+from contextlib import ExitStack, closing, suppress
 from itertools import combinations, permutations, product
 from operator import itemgetter
 from pathlib import Path
@@ -1149,3 +1150,332 @@ def test_two_hosts_measure_both_directions(fleet: Fleet) -> None:
     for host in fleet.hosts:
         assert {record["role"] for record in fleet.records(host)} == {"server", "client"}
         assert [record["exit_code"] for record in fleet.records(host)] == [0, 0]
+
+
+PATCHED = """
+import os, sys, time
+path, constants, stuck = sys.argv[1], CONSTANTS, set()
+known = {"__name__": "pair_runner", "__file__": path}
+exec(compile(open(path, encoding="utf-8").read(), path, "exec"), known)
+known.update(constants)
+spawn, waitpid, waitid = os.posix_spawnp, os.waitpid, os.waitid
+def spawned(program, argv, *rest, **more):
+    pid = spawn(program, argv, *rest, **more)
+    if any(word.endswith("_hang") for word in argv) and STUCK:
+        stuck.add(pid)
+    return pid
+def waited(pid, flags):
+    while pid in stuck and not flags & os.WNOHANG:
+        time.sleep(1)
+    return (0, 0) if pid in stuck else waitpid(pid, flags)
+os.posix_spawnp, os.waitpid = spawned, waited
+os.waitid = lambda kind, pid, flags: None if pid in stuck else waitid(kind, pid, flags)
+sys.argv = sys.argv[1:]
+sys.exit(known["main"]())
+"""
+SHORT = {"LISTEN_TIMEOUT_SECONDS": 2.0, "ENDING_SECONDS": 0.5, "FAILED_ENDING_SECONDS": 0.2, "KILL_SECONDS": 0.5, "HOP_SECONDS": 0.5}
+
+
+def patched(*, stuck: bool = False, **constants: float) -> tuple[str, str]:
+    """How to run with shorter times.
+
+    stuck: a stand-in for state D, which no test can make: the kernel does not give back perftests that hang.
+    """
+    return "-c", PATCHED.replace("CONSTANTS", repr({**SHORT, **constants})).replace("STUCK", repr(stuck))
+
+
+@pytest.mark.parametrize("fleet", [(4, 2)], indirect=True)
+def test_a_perftest_that_hangs_in_the_kernel_costs_its_rail_only(fleet: Fleet) -> None:
+    """H4. State D is emulated (a stand-in): after SIGKILL, waitpid does not return the perftests of node2 on rail0."""
+    fleet.plan["tests"] = [{**BANDWIDTH, "deadline_seconds": 3}, dict(LATENCY)]
+    fleet.behave("node2", "hang", rail=0)
+    begun = time.monotonic()
+    for host in fleet.hosts:
+        fleet.start(host, how=patched(stuck=True))
+    assert [fleet.end(host) for host in fleet.hosts] == [0] * 4
+    assert time.monotonic() - begun < 20
+    for host in fleet.hosts:
+        for record in fleet.records(host):
+            good = record["exit_code"] == 0 and record["error"] is None
+            assert good == (record["rail"] == "rail1" or "node2" not in (record["server"], record["client"])), record
+        assert len(fleet.records(host)) == 2 * 2 * 3
+    first, *others = (record for record in fleet.records("node2") if record["rail"] == "rail0")
+    assert (first["error"]["class"], first["exit_code"]) == ("timeout", None)
+    assert all(record["error"]["class"] == "start" for record in others)
+    assert all(
+        "of perftest hangs in the kernel: it did not end within 0.5 seconds of SIGKILL" in each["error"]["detail"]
+        for each in (first, *others)
+    )
+    told = [each for host in ("node1", "node3", "node4") for each in fleet.records(host) if each["rail"] == "rail0" and each["error"]]
+    assert any("node2: process" in record["error"]["detail"] for record in told)
+    assert {record["error"]["class"] for record in told} <= {"start", "timeout", "dead"}
+
+
+class Liar:
+    """A host that knows the token, answers every ping with a signed pong, takes every hello, and never measures."""
+
+    def __init__(self, fleet: Fleet, host: str, **says: Any) -> None:
+        self.says, self.plan, self.open = says, fleet.plan, True
+        address = fleet.plan["rails"][0]["addresses"][fleet.hosts.index(host)]
+        self._listener = socket.create_server((address, 18500), backlog=64)
+        self._wires: list[runner.Wire] = []
+        threading.Thread(target=self._answer, daemon=True).start()
+
+    def _answer(self) -> None:
+        while self.open:
+            try:
+                wire = runner.Wire(self._listener.accept()[0], b"secret")
+            except OSError:
+                return
+            with suppress(runner.MeetingError):
+                message, _authentic = wire.receive()
+                wire.nonce = str(message.get("nonce"))
+                if message["kind"] == "ping":
+                    wire.send({"kind": "pong", "at": 0, "lacks": [0], **self.says})
+                    wire.close()
+            self._wires.append(wire)
+
+    def close(self) -> None:
+        self.open = False
+        with suppress(OSError):
+            self._listener.shutdown(socket.SHUT_RDWR)
+        for sock in (self._listener, *self._wires):
+            sock.close()
+
+
+@pytest.fixture
+def lie(fleet: Fleet) -> Iterator[Any]:
+    with ExitStack() as stack:
+
+        def make(host: str, **says: Any) -> None:
+            stack.enter_context(closing(Liar(fleet, host, **says)))
+
+        yield make
+
+
+LIES: dict[str, dict[str, Any]] = {"stays": {}, "says that it waits": {"hops": 10**9, "low": 0}, "says nonsense": {"low": "x", "hops": []}}
+
+
+@pytest.mark.parametrize("fleet", [(4, 1)], indirect=True)
+@pytest.mark.parametrize("says", LIES.values(), ids=LIES)
+def test_a_partner_that_answers_and_never_measures_costs_each_partner_one_wait(fleet: Fleet, lie: Any, says: dict[str, Any]) -> None:
+    """H4: node4 lives and does not measure, as client and as server."""
+    fleet.plan.update(start_deadline_seconds=0.5, tests=[{**BANDWIDTH, "deadline_seconds": 0.5}])
+    lie("node4", **says)
+    begun = time.monotonic()
+    for host in fleet.hosts[:3]:
+        fleet.start(host, how=patched(LISTEN_TIMEOUT_SECONDS=0.5))
+    assert [fleet.end(host) for host in fleet.hosts[:3]] == [0] * 3
+    assert time.monotonic() - begun < 25
+    for host in fleet.hosts[:3]:
+        assert fleet.errors(host) == {("rail0", other): "dead" if other == "node4" else None for other in fleet.hosts if other != host}
+        (record,) = (each for each in fleet.records(host) if each["error"])
+        assert "node4 answers and has measured nothing for " in record["error"]["detail"]
+
+
+NO_ROUNDS: list[Any] = ["x", "1", [], {}, None, True, 1.5, float("nan"), float("inf"), -float("inf")]
+
+
+@pytest.mark.parametrize("fleet", [(3, 1)], indirect=True)
+@pytest.mark.parametrize("at", NO_ROUNDS, ids=repr)
+def test_a_partner_that_says_a_round_that_is_none_costs_its_own_meeting_only(fleet: Fleet, lie: Any, at: Any) -> None:
+    """L1: node3 signs it."""
+    lie("node3", at=at)
+    for host in fleet.hosts[:2]:
+        fleet.start(host)
+    assert [fleet.end(host) for host in fleet.hosts[:2]] == [0, 0]
+    for host, other in (("node1", "node2"), ("node2", "node1")):
+        assert fleet.errors(host) == {("rail0", "node3"): "refused", ("rail0", other): None}
+
+
+@pytest.fixture
+def one_rail(tmp_path: Path) -> Iterator[runner.Rail]:
+    """A rail in this process that nobody works on, with room for no more than a few rings."""
+    plan = Fleet(tmp_path, 2).plan
+    results = runner.Results(tmp_path / "results", "x", False)
+    rail = runner.Rail(runner.Sweep(runner.Plan(plan, "", 0, runner.own_meetings(plan, 0)), b"secret", results), 0)
+    yield rail
+    os.waitpid(rail.group.number, 0)
+
+
+def test_the_reception_does_not_wait_for_a_rail_that_reads_no_rings(one_rail: runner.Rail) -> None:
+    """L2: a slow rail has thousands of callers parked, and the next one is taken all the same."""
+
+    def park() -> None:
+        for number in range(20_000):
+            assert one_rail._park(number, runner.MeetingError("refused", "x")) is None
+
+    caller = threading.Thread(target=park, daemon=True)
+    caller.start()
+    caller.join(10)
+    assert not caller.is_alive()
+    assert one_rail._bell.recv(8) == b"." * 8
+
+
+DEEP, HUGE = "[" * 100_000, "9" * 5000
+
+
+@pytest.mark.parametrize("text", [DEEP, HUGE, f'{{"schema": 2, "x": {HUGE}}}', f'{{"schema": {DEEP}'], ids=lambda text: text[:12])
+def test_a_plan_that_nobody_can_read_ends_the_runner_with_2(fleet: Fleet, text: str) -> None:
+    """L4."""
+    plan, token = fleet.folder / "plan", fleet.folder / "token"
+    plan.write_text(text, encoding="utf-8")
+    token.write_text("secret", encoding="utf-8")
+    argv = [sys.executable, "-ISB", runner.__file__, "--plan", str(plan), "--token-file", str(token), "--results", str(fleet.folder / "r")]
+    done = subprocess.run(argv, capture_output=True, text=True, check=False, timeout=20)
+    assert done.returncode == 2
+    assert done.stderr.startswith(f"pair runner: {plan}: not a plan of a sweep: ")
+    assert len(done.stderr.splitlines()) == 1
+
+
+@pytest.mark.parametrize("changes", [{"start_deadline_seconds": 1e999}, {"perftest_port": 1e999}, {"hosts": [["node1"], "node1"]}], ids=str)
+def test_a_plan_with_numbers_that_are_none_ends_the_runner_with_2(fleet: Fleet, changes: dict[str, Any]) -> None:
+    process = fleet.start("node1", plan={**fleet.plan, **changes})
+    _stdout, stderr = process.communicate(timeout=20)
+    assert (process.returncode, len(stderr.splitlines())) == (2, 1), stderr
+
+
+@pytest.mark.parametrize("line", [DEEP, f'{{"finished": {HUGE}}}'], ids=["deep", "huge"])
+def test_results_that_nobody_can_read_are_not_resumed(fleet: Fleet, line: str) -> None:
+    """L4: they are neither cut nor a traceback."""
+    fleet.results_file("node1").write_text(line + "\n", encoding="utf-8")
+    fleet.arguments = ("--resume",)
+    process = fleet.start("node1")
+    _stdout, stderr = process.communicate(timeout=20)
+    assert process.returncode == 2
+    assert stderr.startswith(f"pair runner: {fleet.results_file('node1')}: line 1 is no record of a sweep: ")
+    assert len(stderr.splitlines()) == 1
+    assert fleet.results_file("node1").read_text(encoding="utf-8") == line + "\n"
+
+
+@pytest.mark.parametrize("changes", [{"rail": ["rail0"]}, {"round": {}}, {"round": "0"}, {"test": None}], ids=str)
+def test_a_record_with_places_of_another_type_is_not_a_good_one(fleet: Fleet, changes: dict[str, Any]) -> None:
+    place = {"rail": "rail0", "round": 0, "test": "bandwidth", "exit_code": 0, "error": None}
+    record = {"schema": 2, "sweep": fleet.plan["sweep"], **place, **changes}
+    fleet.results_file("node1").write_text(json.dumps(record) + "\n", encoding="utf-8")
+    fleet.arguments = ("--resume",)
+    fleet.run()
+    *_first, last = fleet.records("node1")
+    assert (last["round"], last["exit_code"], last["error"]) == (0, 0, None)
+
+
+@pytest.mark.parametrize("host", ["../../evil", "/tmp/evil", "a/b", "a\0b"])
+def test_a_file_of_results_does_not_leave_its_folder(fleet: Fleet, host: str) -> None:
+    """L5."""
+    inside = fleet.folder / "a" / "b" / "c"
+    inside.mkdir(parents=True)
+    plan, token = fleet.folder / "plan", fleet.folder / "token"
+    plan.write_text(json.dumps({**fleet.plan, "hosts": [host, "node2"], "start_deadline_seconds": 0}), encoding="utf-8")
+    token.write_text("secret", encoding="utf-8")
+    before = set(fleet.folder.rglob("*"))
+    argv = ["--plan", str(plan), "--token-file", str(token), "--results", str(inside)]
+    code = (
+        f"import sys, runpy; sys.argv[1:] = {argv!r}; run = runpy.run_path({runner.__file__!r})['main']; "
+        f"run.__globals__['own_names'] = lambda: [{host!r}]; sys.exit(run())"
+    )
+    done = subprocess.run([sys.executable, "-ISB", "-c", code], capture_output=True, text=True, check=False, timeout=20)
+    assert (done.returncode, len(done.stderr.splitlines())) == (2, 1), done.stderr
+    assert "cannot be the name of a file" in done.stderr
+    assert set(fleet.folder.rglob("*")) == before
+
+
+def unsigned(fleet: Fleet, host: str, to: str, kind: str, number: int) -> None:
+    """What any user of a host can send: it comes from the host's address, and names the host."""
+    places = [fleet.plan["rails"][0]["addresses"][fleet.hosts.index(each)] for each in (to, host)]
+    with suppress(ConnectionRefusedError), socket.create_connection((places[0], 18500), source_address=(places[1], 0)) as sock:
+        body = json.dumps(
+            {"kind": kind, "sweep": "x", "plan": "x", "rail": "rail0", "round": number, "host": host, "lacks": [0], "nonce": "n"}
+        )
+        sock.sendall(b"0" * 64 + b" " + body.encode() + b"\n")
+        sock.settimeout(10)
+        sock.recv(4096)
+
+
+@pytest.mark.parametrize("fleet", [(4, 1)], indirect=True)
+@pytest.mark.parametrize("early", [True, False], ids=["before the host starts", "while the host waits"])
+def test_messages_without_the_token_change_nothing(fleet: Fleet, early: bool) -> None:
+    """M7: a user of node1 sends to every other host, for every round, before node1's runner starts or while it waits for node4's."""
+    others = fleet.hosts[1:3]
+    for host in fleet.hosts[1:3] if early else fleet.hosts[:3]:
+        fleet.start(host)
+    eventually(lambda: all(socket.socket().connect_ex((f"{fleet.prefix}.{host[-1]}", 18500)) == 0 for host in others))
+    for host, kind, number in product(others, ("hello", "ping", "failed"), range(3)):
+        unsigned(fleet, "node1", host, kind, number)
+    for host in fleet.hosts:
+        if host not in fleet.started:
+            fleet.start(host)
+    assert [fleet.end(host) for host in fleet.hosts] == [0] * 4
+    for host in fleet.hosts:
+        assert fleet.errors(host) == {("rail0", other): None for other in fleet.hosts if other != host}
+
+
+class Stranger:
+    """Connects to a port a few times as soon as somebody listens there, and keeps the connections or not."""
+
+    def __init__(self, address: str, times: int, *, keeps: bool) -> None:
+        self._left, self._keeps, self._kept, self.open = times, keeps, list[socket.socket](), True
+        self._thread = threading.Thread(target=self._connect, args=((address, 18515),), daemon=True)
+        self._thread.start()
+
+    def _connect(self, place: tuple[str, int]) -> None:
+        while self._left and self.open:
+            sock = socket.socket()
+            if sock.connect_ex(place):
+                sock.close()
+                time.sleep(0.0005)
+                continue
+            self._left -= 1
+            if self._keeps:
+                self._kept.append(sock)
+            else:
+                sock.close()
+            while self.open and runner.listens(Path("/proc/net/tcp").read_text(encoding="ascii"), place[1], place[0]):
+                time.sleep(0.001)
+
+    def close(self) -> None:
+        self.open = False
+        self._thread.join()
+        for sock in self._kept:
+            sock.close()
+
+
+@pytest.mark.parametrize("keeps", [True, False], ids=["and stays", "and leaves"])
+@pytest.mark.parametrize("times", [1, 2])
+def test_a_handshake_that_a_stranger_took_is_measured_again_and_reported(fleet: Fleet, keeps: bool, times: int) -> None:
+    """M7: somebody else connects to perftest's port before its client does."""
+    fleet.plan["tests"].append(dict(LATENCY))
+    with closing(Stranger(f"{fleet.prefix}.2", times, keeps=keeps)):
+        fleet.run()
+    for host in fleet.hosts:
+        first, second = fleet.records(host)
+        assert [(each["test"], each["exit_code"], each["error"]) for each in (first, second)] == [
+            ("bandwidth", 0, None),
+            ("latency", 0, None),
+        ]
+        assert "strangers" not in second
+    assert parse_bandwidth(fleet.records("node1")[0]["stdout"]).average_gbps == 97.5
+    assert max(fleet.records(host)[0].get("strangers", 0) for host in fleet.hosts) == times
+
+
+def test_strangers_that_come_every_time_are_reported_with_the_failure(fleet: Fleet) -> None:
+    begun = time.monotonic()
+    with closing(Stranger(f"{fleet.prefix}.2", 50, keeps=True)):
+        fleet.run()
+    assert time.monotonic() - begun < 15
+    client, server = (fleet.records(host)[0] for host in fleet.hosts)
+    assert client["exit_code"] != 0
+    assert server["strangers"] == runner.ATTEMPTS
+
+
+def test_a_perftest_that_nobody_reaches_is_no_stranger_s_fault(fleet: Fleet) -> None:
+    """The client calls another address, where nobody listens: the server still waits for its client."""
+    fleet.install("ib_send_bw")
+    program = fleet.folder / "bin" / "ib_send_bw"
+    text = program.read_text(encoding="utf-8").replace('connect_once(options["server"], port)', 'connect_once(options["server"], 9)')
+    program.write_text(text, encoding="utf-8")
+    fleet.plan["tests"] = [{**BANDWIDTH, "command": "ib_send_bw"}]
+    fleet.run()
+    client, server = (fleet.records(host)[0] for host in fleet.hosts)
+    assert "Couldn't connect to" in client["stderr"]
+    assert "strangers" not in {**client, **server}
+    assert server["error"]["class"] == "timeout"
