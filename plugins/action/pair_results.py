@@ -6,20 +6,24 @@
 
 from __future__ import annotations
 
-import json
 import time
 from collections.abc import Mapping
 from typing import Any, ClassVar
 
 from ansible.errors import AnsibleError
 
+from ansible_collections.rdma.cluster.plugins.module_utils._errors import ParseError
 from ansible_collections.rdma.cluster.plugins.plugin_utils._action import RunAction
+from ansible_collections.rdma.cluster.plugins.plugin_utils._pair_answer import Answer
 from ansible_collections.rdma.cluster.plugins.plugin_utils._run_folder import RunFolder
 
 MODULE = "perftest_rounds"
 #: The raw output of so many failures is kept of each host.
 FAILURES = 32
 RETRY_SECONDS = 5.0
+#: What a host may answer in all, and for how long it may have more after its time is over: thousands of partners on 8 rails need a tenth.
+MOST_BYTES = 64 * 2**20
+MORE_SECONDS = 60.0
 
 
 class ActionModule(RunAction):
@@ -41,10 +45,19 @@ class ActionModule(RunAction):
             said = self._ask_twice(sweep=options["sweep"], wait_seconds=wait_seconds, from_byte=came.next_byte)
             if said.get("failed"):
                 return {**came.summary(), "finished": False, **self._trouble(f"{said['msg']} ({came.words()})", options["host"])}
-            came.take(said)
-            if not came.more and (not said["running"] or self._task.check_mode or time.monotonic() >= deadline):
+            try:
+                answer = Answer.of(said)
+            except ParseError as exc:
+                words = f"the answer of {options['host'] or self.host} is none of perftest_rounds: {exc} ({came.words()})"
+                return {**came.summary(), "finished": False, **self._trouble(words, options["host"])}
+            came.take(answer)
+            if came.more and (came.bytes > MOST_BYTES or time.monotonic() >= deadline + MORE_SECONDS):
+                words = f"{options['host'] or self.host} always answers that it has more results: {came.bytes} bytes, and no end"
+                return {**came.summary(), "finished": False, **self._trouble(f"{words} ({came.words()})", options["host"])}
+            if not came.more and (not answer.running or self._task.check_mode or time.monotonic() >= deadline):
                 break
-        return {**came.summary(), **{key: said[key] for key in ("running", "finished", "reason")}}
+        result = {**came.summary(), "running": answer.running, "finished": answer.finished, "reason": answer.reason}
+        return {**result, "warnings": [came.strangers_words(options["host"] or self.host)]} if came.strangers else result
 
     @staticmethod
     def _trouble(words: str, outside: str | None) -> dict[str, Any]:
@@ -77,26 +90,37 @@ class Arrivals:
         )
         self.next_byte = 0
         self.more = False
+        self.bytes = self.strangers = 0
         self._begun = False
         self._records = self._evidence = self._unreadable = 0
 
-    def take(self, said: Mapping[str, Any]) -> None:
-        """Add a piece. The first one begins the files anew: it is from the beginning of the records."""
+    def take(self, answer: Answer) -> None:
+        """Add a piece. The first one begins the files again: it is from the beginning of the records."""
         if not self._begun:
             self._begun = True
             for name in (self._results, self._failures):
                 self._folder.write(name, "")
-        self._folder.append_lines(self._results, (json.dumps(result, separators=(",", ":")) for result in said["results"]))
-        failures = said["failures"][: FAILURES - self._evidence]
-        self._folder.append_lines(self._failures, (json.dumps(failure, sort_keys=True) for failure in failures))
-        if said["seconds"] is not None:
-            self._folder.write_json(self._end, {key: said[key] for key in ("finished", "seconds", "reason")})
-        if said["counters"] is not None:
-            self._folder.write_json(self._counters, said["counters"])
-        self.next_byte, self.more = said["next_byte"], said["more"]
-        self._records += len(said["results"])
+        self._folder.append_lines(self._results, answer.results)
+        failures = answer.failures[: FAILURES - self._evidence]
+        self._folder.append_lines(self._failures, failures)
+        if answer.seconds is not None:
+            end = {"finished": answer.finished, "seconds": answer.seconds, "reason": answer.reason}
+            self._folder.write_json(self._end, end)
+        if answer.counters is not None:
+            self._folder.write_json(self._counters, answer.counters)
+        self.next_byte, self.more = answer.next_byte, answer.more
+        self.bytes += sum(len(line) + 1 for line in (*answer.results, *answer.failures))
+        self.strangers += answer.strangers
+        self._records += len(answer.results)
         self._evidence += len(failures)
-        self._unreadable += said["unreadable"]
+        self._unreadable += answer.unreadable
+
+    def strangers_words(self, host: str) -> str:
+        """For a warning."""
+        return (
+            f"{host}: another process connected to perftest's ports {self.strangers} times before the partner did. These were measured again. "
+            f"Look on {host}, and in the monitoring, for what scans TCP ports 18515 and above."
+        )
 
     def words(self) -> str:
         """What there is when no more comes."""

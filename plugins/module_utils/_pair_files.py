@@ -16,7 +16,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from ansible_collections.rdma.cluster.plugins.module_utils._errors import ParseError
-from ansible_collections.rdma.cluster.plugins.module_utils._pair_result import LINE_CHARACTERS, Positions, Result, result_of
+from ansible_collections.rdma.cluster.plugins.module_utils._pair_result import LINE_CHARACTERS, Positions, Result, is_whole, result_of
 
 #: Of so many failed records the raw output goes into one answer, and so much of each output.
 EVIDENCE_RECORDS = 32
@@ -42,12 +42,14 @@ class Piece:
 class Harvest:
     """What a piece comes to. results: as _pair_result writes them; failures: raw evidence of at most EVIDENCE_RECORDS.
 
-    unreadable: how many records belong to no meeting of the plan, or are none.
+    unreadable: how many records belong to no meeting of the plan, or are none. strangers: how often another process than its client had
+    connected to perftest's server, and it was measured again.
     """
 
     results: list[list[Any]]
     failures: list[dict[str, Any]]
     unreadable: int
+    strangers: int = 0
 
 
 def unpack_plan(packed: str) -> bytes:
@@ -117,7 +119,8 @@ def harvest(piece: Piece, plan: Mapping[str, Any]) -> Harvest:
             results.append(json.loads(result.to_line()))
             if result.kind is not None and len(failures) < EVIDENCE_RECORDS:
                 failures.append(_evidence(record, result))
-    return Harvest(results, failures[:EVIDENCE_RECORDS], unreadable)
+    strangers = (record.get("strangers", 0) for record in piece.records if record.get("role") == "server")
+    return Harvest(results, failures[:EVIDENCE_RECORDS], unreadable, sum(number for number in strangers if is_whole(number)))
 
 
 def _broken(record: Mapping[str, Any], positions: Positions, why: str) -> Result | None:
@@ -134,7 +137,7 @@ def _broken(record: Mapping[str, Any], positions: Positions, why: str) -> Result
 def _evidence(record: Mapping[str, Any], result: Result) -> dict[str, Any]:
     kept = ("rail", "round", "server", "client", "test", "role", "argv", "exit_code", "error")
     outputs = {name: _cropped(str(record.get(name) or "")) for name in ("stdout", "stderr")}
-    more = {name: record[name] for name in ("probe", "clock_source") if record.get(name) is not None}
+    more = {name: record[name] for name in ("probe", "clock_source", "strangers") if record.get(name) is not None}
     return {"kind": result.kind, "line": result.line, **{name: record.get(name) for name in kept}, **outputs, **more}
 
 

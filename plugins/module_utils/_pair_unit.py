@@ -47,7 +47,7 @@ class Collected:
     results: compact ones (_pair_result). next_byte: where the next piece begins; more: there are whole lines after it already.
     finished: the runner came to its end and everything is given out. reason: why it is not finished; "" if it is.
     failures, unreadable: as Harvest has them. counters: rail → what rose since the start; None while the runner works, or if not read.
-    seconds: how long the runner has worked, by its last word; None before that.
+    seconds: how long the runner has worked, by its last word; None before that. strangers: as Harvest has it.
     """
 
     running: bool
@@ -60,6 +60,7 @@ class Collected:
     unreadable: int
     counters: dict[str, dict[str, Any]] | None
     seconds: float | None = None
+    strangers: int = 0
 
 
 def parse_list_units(text: str) -> dict[str, str]:

@@ -173,6 +173,10 @@ unreadable:
   description: How many records were none, or of no meeting of the plan. They are in RV(failures), as C(record), and not in RV(results).
   type: int
   returned: when O(state=collected)
+strangers:
+  description: How often another process than its client had connected to a perftest server of this host. These were measured again.
+  type: int
+  returned: when O(state=collected)
 seconds:
   description: How long the runner has worked, by its last word.
   type: float

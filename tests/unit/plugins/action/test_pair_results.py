@@ -14,6 +14,8 @@ import pytest
 from ansible.errors import AnsibleConnectionFailure
 
 from ansible_collections.rdma.cluster.plugins.action import pair_results
+from ansible_collections.rdma.cluster.plugins.module_utils._errors import ParseError
+from ansible_collections.rdma.cluster.plugins.module_utils._pair_result import Result
 from ansible_collections.rdma.cluster.plugins.plugin_utils._run_folder import RunFolder
 
 GONE = AnsibleConnectionFailure("no route to host")
@@ -151,3 +153,98 @@ def test_check_mode_asks_once_and_removes_nothing(tmp_path: Path, monkeypatch: p
     run = Run(tmp_path, monkeypatch, [piece(0)], check_mode=True)
     run.work()
     assert [state for state, _wait, _byte in run.asked] == ["collected"]
+
+
+WRONG: list[tuple[str, Any]] = [
+    ("running", "yes"),
+    ("finished", 1),
+    ("more", None),
+    ("next_byte", "0"),
+    ("next_byte", -1),
+    ("next_byte", True),
+    ("unreadable", 1.5),
+    ("strangers", []),
+    ("reason", None),
+    ("results", {}),
+    ("results", None),
+    ("failures", "x"),
+    ("seconds", float("inf")),
+    ("seconds", float("nan")),
+    ("seconds", "1"),
+    ("counters", []),
+    ("counters", {"rail0": None}),
+    ("counters", {"rail0": {"seconds": 1.0}}),
+    ("counters", {"rail0": {"seconds": "1", "risen": {}}}),
+    ("counters", {"rail0": {"seconds": 1.0, "risen": {"symbol_error": "many"}}}),
+    ("counters", {"rail0": {"seconds": 1.0, "risen": {}, "cnps": 7}}),
+    ("counters", {"rail0": {"seconds": 1.0, "risen": {}, "priorities": {"3": None}}}),
+]
+
+
+@pytest.mark.parametrize(("key", "value"), WRONG, ids=str)
+@pytest.mark.parametrize("outside", [None, "node7"])
+def test_an_answer_of_another_type_fails_its_own_host_and_writes_nothing(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, key: str, value: Any, outside: str | None
+) -> None:
+    run = Run(tmp_path, monkeypatch, [piece(0), piece(1, **{key: value})])
+    result = run.work(host=outside)
+    host = outside or "node1"
+    (words,) = [result["msg"]] if outside is None else result["warnings"]
+    assert f"the answer of {host} is none of perftest_rounds: {key} is not" in words
+    assert (result["finished"], result.get("failed", False)) == (False, outside is None)
+    assert run.rounds(f"pairs/{host}.jsonl") == [0]
+    assert not list(tmp_path.glob("pairs/*.counters.json"))
+
+
+@pytest.mark.parametrize("key", ["running", "finished", "more", "next_byte", "results", "failures", "seconds", "counters", "reason"])
+def test_an_answer_without_one_of_its_parts_fails_its_own_host(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, key: str) -> None:
+    run = Run(tmp_path, monkeypatch, [{name: value for name, value in piece(0).items() if name != key}])
+    assert f"{key} is not" in run.work()["msg"]
+
+
+def test_a_line_that_is_too_long_is_kept_short_and_is_no_result(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    long = [[0, 0, 0, 1, 0, 0, None, 0.0, 5.0, "dead", "x" * 10**6]]
+    run = Run(tmp_path, monkeypatch, [piece(0, running=False, results=long, failures=[{"stdout": "y" * 10**6}])])
+    assert run.work()["records"] == 1
+    assert (tmp_path / "pairs/node1.jsonl").stat().st_size < 500
+    assert (tmp_path / "pairs/node1.failures.jsonl").stat().st_size < 500
+    with pytest.raises(ParseError):
+        Result.from_line((tmp_path / "pairs/node1.jsonl").read_text())
+
+
+@pytest.mark.parametrize("outside", [None, "node7"])
+def test_a_host_that_always_has_more_has_an_end_in_bytes(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, outside: str | None) -> None:
+    """L3."""
+    monkeypatch.setattr(pair_results, "MOST_BYTES", 1500)
+    many = [[0, number, 0, 1, 0, 0, 97.5, 0.0, 5.0] for number in range(10)]
+    run = Run(tmp_path, monkeypatch, [piece(number, more=True, results=many) for number in range(6)])
+    result = run.work(host=outside)
+    (words,) = [result["msg"]] if outside is None else result["warnings"]
+    assert f"{outside or 'node1'} always answers that it has more results: " in words
+    assert len(run.rounds(f"pairs/{outside or 'node1'}.jsonl")) == 60
+    assert result["finished"] is False
+
+
+def test_a_host_that_always_has_more_has_an_end_in_time(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """L3: each answer takes ten seconds, of 40 that the sweep may take, and a minute for what is there already."""
+    run = Run(tmp_path, monkeypatch, [piece(number, more=True, results=[]) for number in range(9)])
+    module = run.action.module
+
+    def slowly(name: str, **arguments: Any) -> dict[str, Any]:
+        run.now += 10
+        return dict(module(name, **arguments))
+
+    monkeypatch.setattr(run.action, "module", slowly, raising=False)
+    assert "node1 always answers that it has more results" in run.work()["msg"]
+
+
+def test_more_that_comes_to_an_end_after_the_time_is_collected(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    run = Run(tmp_path, monkeypatch, [piece(0), piece(1), piece(2, more=True), piece(3, more=True), piece(4, running=False, finished=True)])
+    assert run.work()["finished"] is True
+    assert run.rounds() == [0, 1, 2, 3, 4]
+
+
+def test_strangers_at_perftest_s_ports_are_reported(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    run = Run(tmp_path, monkeypatch, [piece(0, strangers=2), piece(1, strangers=1, running=False, finished=True)])
+    (warning,) = run.work()["warnings"]
+    assert warning.startswith("node1: another process connected to perftest's ports 3 times before the partner did")

@@ -125,3 +125,12 @@ def test_evidence_is_bounded_in_number_and_size() -> None:
     assert stderr.startswith("Couldn't xxx")
     assert stderr.endswith(" at the end")
     assert f"[{20000 + 20} characters, the middle is left out]" in stderr
+
+
+def test_strangers_are_counted_by_the_server_that_they_met() -> None:
+    server = {"role": "server", **GOOD}
+    found = gathered(
+        record(0, strangers=1, **GOOD), record(0, strangers=1, **server), record(1, strangers=2, **server), record(2, **server)
+    )
+    assert found.strangers == 3
+    assert gathered(record(0, strangers="x", **server), record(1, strangers=True, **server)).strangers == 0

@@ -112,6 +112,7 @@ def test_what_is_collected_has_the_shape_that_is_documented(
         "unreadable": 0,
         "counters": None,
         "seconds": None,
+        "strangers": 0,
     }
 
 
