@@ -118,8 +118,8 @@ class Arrivals:
     def strangers_words(self, host: str) -> str:
         """For a warning."""
         return (
-            f"{host}: another process connected to perftest's ports {self.strangers} times before the partner did. These were measured again. "
-            f"Look on {host}, and in the monitoring, for what scans TCP ports 18515 and above."
+            f"{host}: another process connected to perftest's ports {self.strangers} times before the partner did. These were measured "
+            f"again. Look on {host}, and in the monitoring, for what scans TCP ports 18515 and above."
         )
 
     def words(self) -> str:

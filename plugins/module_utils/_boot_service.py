@@ -18,6 +18,33 @@ from ansible_collections.rdma.cluster.plugins.module_utils._systemd import unit_
 #: Where the units' programs are installed.
 PROGRAMS = "/usr/local/lib/rdma-cluster"
 _TIMEOUT_SECONDS = 150.0
+#: What no unit of ours needs. ProtectSystem=strict leaves /dev, /proc and /sys as they are. A refused call is an error, not the end.
+HARDENING = (
+    "NoNewPrivileges=yes",
+    "ProtectSystem=strict",
+    "PrivateTmp=yes",
+    "ProtectControlGroups=yes",
+    "ProtectHostname=yes",
+    "ProtectKernelLogs=yes",
+    "ProtectKernelModules=yes",
+    "ProtectProc=invisible",
+    "LockPersonality=yes",
+    "RestrictNamespaces=yes",
+    "RestrictRealtime=yes",
+    "RestrictSUIDSGID=yes",
+    "KeyringMode=private",
+    "SystemCallArchitectures=native",
+    "SystemCallFilter=@system-service",
+    "SystemCallErrorNumber=EPERM",
+    "UMask=0077",
+)
+#: Beside it, of a unit that opens no device and reads no clock: it writes files of /sys, or speaks to the kernel by netlink.
+NO_DEVICES = ("ProtectHome=yes", "PrivateDevices=yes", "ProtectClock=yes", "MemoryDenyWriteExecute=yes", "IPAddressDeny=any")
+
+
+def hardened(*own: str) -> str:
+    """Return the lines of a unit's [Service] that take away what it does not need; own: what only this unit gives up, or keeps."""
+    return "\n".join((*HARDENING, *own))
 
 
 @dataclass(frozen=True)

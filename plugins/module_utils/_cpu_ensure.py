@@ -16,8 +16,10 @@ from dataclasses import dataclass, replace
 
 from ansible_collections.rdma.cluster.plugins.module_utils import _cpu_runner
 from ansible_collections.rdma.cluster.plugins.module_utils._boot_service import (
+    NO_DEVICES,
     PROGRAMS,
     ServiceChange,
+    hardened,
     install_service,
     remove_service,
     run_service,
@@ -49,6 +51,8 @@ Type=oneshot
 RemainAfterExit=yes
 ExecStart=/usr/bin/python3 {SCRIPT} --config {_cpu_runner.CONFIG}
 TimeoutStartSec=120
+# It stays root without any capability: the files of /sys/devices/system/cpu belong to root.
+{hardened(*NO_DEVICES, "CapabilityBoundingSet=", "RestrictAddressFamilies=none")}
 
 [Install]
 WantedBy=multi-user.target

@@ -16,6 +16,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from ansible_collections.rdma.cluster.plugins.module_utils._boot_service import HARDENING
 from ansible_collections.rdma.cluster.plugins.module_utils._command import Runner
 from ansible_collections.rdma.cluster.plugins.module_utils._errors import ParseError
 from ansible_collections.rdma.cluster.plugins.module_utils._pair_counters import ReadCounters, places_of, read_live
@@ -27,6 +28,15 @@ PAIRS_FOLDER = Path("/run/rdma-cluster/pairs")
 LOOK_SECONDS = 0.5
 ASK_SECONDS = 5.0
 STOP_TIMEOUT_SECONDS = 120.0
+#: The runner stays root, which owns its folder and may open the verbs devices of every distribution, but has two capabilities only: to lock
+#: memory, and to probe partners by ICMP echo and ARP. Homes stay readable, because Python may be in one. Devices and writable code stay
+#: for verbs and CUDA.
+SANDBOX = (
+    "ProtectHome=read-only",
+    "ProtectKernelTunables=yes",
+    "CapabilityBoundingSet=CAP_IPC_LOCK CAP_NET_RAW",
+    "RestrictAddressFamilies=AF_UNIX AF_INET AF_INET6 AF_NETLINK AF_PACKET",
+)
 _PREFIX, _SUFFIX = "rdma-pairs-", ".service"
 _RUNNING = ("active", "activating", "reloading", "deactivating")
 _NOT_RUNNING = ("inactive", "failed", "unknown")
@@ -196,7 +206,8 @@ class PairUnit:
         return self.sweep in running or (same and self._files.ended_well)
 
     def _launch(self, host: str, python: str, runtime_max_seconds: int, *, resume: bool) -> None:
-        properties = ("Type=exec", "LimitMEMLOCK=infinity", f"RuntimeMaxSec={runtime_max_seconds}")
+        own = ("Type=exec", "LimitMEMLOCK=infinity", f"RuntimeMaxSec={runtime_max_seconds}", f"ReadWritePaths={self.folder}")
+        properties = (*own, *HARDENING, *SANDBOX)
         plan, token, results = (str(self.folder / name) for name in ("plan.json", "token", "results.jsonl"))
         command = [python, str(self.folder / "runner.py"), "--plan", plan, "--token-file", token, "--host", host, "--results", results]
         if resume:

@@ -14,6 +14,7 @@ from ansible_collections.rdma.cluster.plugins.module_utils import _qos_runner
 from ansible_collections.rdma.cluster.plugins.module_utils._boot_service import (
     PROGRAMS,
     ServiceChange,
+    hardened,
     install_files,
     install_service,
     remove_service,
@@ -30,6 +31,7 @@ from ansible_collections.rdma.cluster.plugins.module_utils._systemd import UNITS
 
 UNIT_FILE = f"{UNITS}/{TEMPLATE}"
 PROGRAM = f"{PROGRAMS}/roce_qos.pyz"
+FAMILIES = "RestrictAddressFamilies=AF_NETLINK AF_UNIX AF_INET AF_INET6"
 #: The interface's device starts it again whenever the driver makes the interface anew.
 UNIT_TEXT = f"""\
 # Managed by rdma.cluster: the RoCE profile of {CONFIG} on %I.
@@ -44,6 +46,9 @@ Type=oneshot
 RemainAfterExit=yes
 ExecStart=/usr/bin/python3 {PROGRAM} %I
 TimeoutStartSec=180
+# These stay: CAP_NET_ADMIN for DCB, ethtool and the link, CAP_SYS_ADMIN for the files of the vendor's driver, and /sys for both; devices
+# and all of memory, because mlnx_qos of MLNX_OFED is a program of which nobody says what it opens.
+{hardened("ProtectHome=yes", "IPAddressDeny=any", "CapabilityBoundingSet=CAP_NET_ADMIN CAP_SYS_ADMIN", FAMILIES)}
 
 [Install]
 WantedBy=sys-subsystem-net-devices-%i.device

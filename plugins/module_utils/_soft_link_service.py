@@ -13,8 +13,10 @@ from typing import Any
 
 from ansible_collections.rdma.cluster.plugins.module_utils import _soft_link_runner
 from ansible_collections.rdma.cluster.plugins.module_utils._boot_service import (
+    NO_DEVICES,
     PROGRAMS,
     ServiceChange,
+    hardened,
     install_service,
     remove_service,
     run_service,
@@ -39,6 +41,8 @@ Type=oneshot
 RemainAfterExit=yes
 ExecStart=/usr/bin/python3 {SCRIPT} --config {_soft_link_runner.CONFIG}
 TimeoutStartSec=120
+# CAP_NET_ADMIN stays: `rdma link add` speaks to the kernel by netlink, which loads the driver itself.
+{hardened(*NO_DEVICES, "ProtectKernelTunables=yes", "CapabilityBoundingSet=CAP_NET_ADMIN", "RestrictAddressFamilies=AF_NETLINK AF_UNIX")}
 
 [Install]
 WantedBy=multi-user.target

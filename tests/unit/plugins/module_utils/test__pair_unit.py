@@ -16,10 +16,12 @@ from typing import Any
 import pytest
 
 from ansible_collections.rdma.cluster.plugins.module_utils import _pair_folder, _pair_runner
+from ansible_collections.rdma.cluster.plugins.module_utils._boot_service import HARDENING
 from ansible_collections.rdma.cluster.plugins.module_utils._errors import CommandError, ParseError
 from ansible_collections.rdma.cluster.plugins.module_utils._files import own_source
 from ansible_collections.rdma.cluster.plugins.module_utils._pair_counters import Place
 from ansible_collections.rdma.cluster.plugins.module_utils._pair_unit import (
+    SANDBOX,
     Collected,
     PairUnit,
     SweepError,
@@ -135,7 +137,8 @@ def launch(folder: Path, *more: str) -> list[str]:
     home = folder / SWEEP
     return [
         *("systemd-run", f"--unit={UNIT}", "--collect"),
-        *("--property=Type=exec", "--property=LimitMEMLOCK=infinity", "--property=RuntimeMaxSec=60"),
+        *("--property=Type=exec", "--property=LimitMEMLOCK=infinity", "--property=RuntimeMaxSec=60", f"--property=ReadWritePaths={home}"),
+        *(f"--property={each}" for each in (*HARDENING, *SANDBOX)),
         *("/usr/bin/python3", f"{home}/runner.py", "--plan", f"{home}/plan.json", "--token-file", f"{home}/token"),
         *("--host", "node1", "--results", f"{home}/results.jsonl"),
         *more,
