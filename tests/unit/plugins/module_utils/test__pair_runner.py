@@ -1239,8 +1239,9 @@ class Liar:
         self.open = False
         with suppress(OSError):
             self._listener.shutdown(socket.SHUT_RDWR)
-        for sock in (self._listener, *self._wires):
-            sock.close()
+        self._listener.close()
+        for wire in self._wires:
+            wire.close()
 
 
 @pytest.fixture

@@ -8,34 +8,37 @@ from __future__ import annotations
 import re
 import shutil
 import subprocess
+from collections.abc import Sequence
 from pathlib import Path
 
 import pytest
 
 from ansible_collections.rdma.cluster.plugins.module_utils import _cpu_ensure, _pcie_tuning_service, _qos_service, _soft_link_service
+from ansible_collections.rdma.cluster.plugins.module_utils._command import Completed
 from ansible_collections.rdma.cluster.plugins.module_utils._pair_unit import PAIRS_FOLDER, PairUnit
-from tests.unit.fakes import FakeRunner
 
 MOST = 4.0
 MODULE_UTILS = Path(_cpu_ensure.__file__).parent
 
 
+class Started:
+    """Takes one systemd-run, and keeps its command."""
+
+    argv: tuple[str, ...] = ()
+
+    def run(self, argv: Sequence[str], *, timeout_seconds: float = 30.0) -> Completed:
+        assert argv[0] == "systemd-run"
+        assert not self.argv
+        self.argv = tuple(argv)
+        return Completed(self.argv, 0, "", "")
+
+
 def pair_runner() -> str:
     """The transient unit, written as the unit file that systemd-run makes of its command."""
-    argv: list[str] = []
-
-    class Started(FakeRunner):
-        def run(self, given: object, *, timeout_seconds: float = 30.0) -> object:
-            argv.extend(map(str, given))  # type: ignore[call-overload]
-            return super().run(given, timeout_seconds=timeout_seconds)  # type: ignore[arg-type]
-
-    unit = PairUnit("S-1", FakeRunner([]))
-    unit._runner = Started([])
-    with pytest.raises(AssertionError):  # the fake knows no command; what it was given is enough
-        unit._launch("node1", "/usr/bin/python3", 60, resume=True)
-    assert argv[0] == "systemd-run"
-    properties = [word.partition("=")[2] for word in argv if word.startswith("--property=")]
-    command = argv[argv.index("/usr/bin/python3") :]
+    started = Started()
+    PairUnit("S-1", started)._launch("node1", "/usr/bin/python3", 60, resume=True)
+    properties = [word.partition("=")[2] for word in started.argv if word.startswith("--property=")]
+    command = started.argv[started.argv.index("/usr/bin/python3") :]
     return "\n".join(["[Service]", *properties, f"ExecStart={' '.join(command)}"]) + "\n"
 
 

@@ -274,7 +274,7 @@ def test_the_data_goes_from_client_to_server_in_the_columns(tmp_path: Path, comm
 
 
 @pytest.mark.parametrize("how", [{}, {"bidirectional": False}, {"bidirectional": True}], ids=str)
-def test_whether_data_went_both_ways(tmp_path: Path, how: dict[str, bool]) -> None:
+def test_whether_data_went_both_ways(tmp_path: Path, how: dict[str, Any]) -> None:
     files = [file(tmp_path, "a")]
     assert read(files, of=plan(**how)).is_bidirectional is how.get("bidirectional", False)
     assert read(files, "latency", plan(**how)).is_bidirectional is False
