@@ -30,7 +30,7 @@ class ActionModule(PairAction):
         matrix = sweep.bandwidth
         self.beyond = list(self.folder.read_json("pairs/sweep.json")["outside"])
         playing = [host for host in sweep.plan["hosts"] if host in self.variables["ansible_play_hosts"]]
-        there = [host for host in (*playing, *self.beyond) if host not in sweep.refused]
+        there = [host for host in (*playing, *self.beyond) if host not in sweep.in_use]
         planned = meetings(suspects, matrix, reach(matrix, suspects, there, sweep.partitions), controls=sweep.software)
         if not planned:
             return self.nobody(f"{len(suspects)} suspects, of which none can be measured again.")
@@ -39,7 +39,7 @@ class ActionModule(PairAction):
     def _is_over(self, sweep: Evidence) -> bool:
         """Whether all results have come. A sweep that was stopped is not over; one that is, is no longer known."""
         playing = self.variables["ansible_play_hosts"]
-        hosts = [host for host in sweep.plan["hosts"] if host in playing and host not in sweep.refused]
+        hosts = [host for host in sweep.plan["hosts"] if host in playing and host not in sweep.in_use]
         over = all(self.variables["hostvars"][host].get("__pairs_collected", {}).get("finished") for host in hosts)
         if over:
             collected(self.folder.read_json("pairs/sweep.json")["fingerprint"])

@@ -9,9 +9,9 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from ansible_collections.rdma.cluster.plugins.module_utils._checks_nccl import HCA
+from ansible_collections.rdma.cluster.plugins.module_utils._checks_nccl import HCA, SOCKET_IFNAME
 from ansible_collections.rdma.cluster.plugins.module_utils._nccl_conf import parse_nccl_conf
-from ansible_collections.rdma.cluster.plugins.plugin_utils._nccl import GID_INDEX, SOCKET_IFNAME, TRAFFIC_CLASS, nccl_files
+from ansible_collections.rdma.cluster.plugins.plugin_utils._nccl import GID_INDEX, TRAFFIC_CLASS, nccl_files
 from ansible_collections.rdma.cluster.plugins.plugin_utils._nccl_fabric import COLLNET, CROSS_NIC, PKEY
 from ansible_collections.rdma.cluster.plugins.plugin_utils._nccl_profiles import TOPOLOGY, profile_settings
 

@@ -110,14 +110,14 @@ class Evidence:
         return self._without_refused(matrix.with_missing(planned_meetings(self.plan), plan_meetings(self.plan)))
 
     @cached_property
-    def refused(self) -> dict[str, str]:
+    def in_use(self) -> dict[str, str]:
         """The hosts of the plan that were in use when it began, and by whom: host → words. They were not measured."""
         files = {host: self.folder.read_if_there(self.folder.host_file(self.name, host, REFUSED)) for host in self.plan["hosts"]}
         return {host: str(each["in_use"]) for host, each in files.items() if each is not None}
 
     def _without_refused(self, matrix: Matrix) -> Matrix:
         """Without what partners of refused hosts recorded: that nobody answered there says nothing of ports."""
-        gone = {number for number, host in enumerate(matrix.hosts) if host in self.refused}
+        gone = {number for number, host in enumerate(matrix.hosts) if host in self.in_use}
         if not gone:
             return matrix
         kept = [at for at in range(len(matrix)) if not gone & {matrix.server[at], matrix.client[at]}]
@@ -170,7 +170,7 @@ class Evidence:
     def has(self, host: str, rail: str) -> bool:
         """Whether a host takes part on a rail."""
         column = next((each for each in self.plan["rails"] if each["name"] == rail), None)
-        if host in self.refused:
+        if host in self.in_use:
             return False
         return column is not None and host in self.plan["hosts"] and column["addresses"][self.plan["hosts"].index(host)] is not None
 
@@ -199,7 +199,7 @@ class Evidence:
 
     def is_over(self, hosts: Container[str]) -> bool:
         """Whether the runner of each of these hosts that takes part has come to its end; a sweep that was stopped is not over."""
-        there = [host for host in self.plan["hosts"] if host in hosts and host not in self.refused]
+        there = [host for host in self.plan["hosts"] if host in hosts and host not in self.in_use]
         files = (self.folder.host_file(self.name, host, ".end.json") for host in there)
         return all((self.folder.read_if_there(file) or {}).get("finished") is True for file in files)
 

@@ -172,7 +172,7 @@ class PairGate:
     @cached_property
     def blocked(self) -> Mapping[str, str]:
         """The hosts that were at work, when the sweep was planned or when it began, and at what."""
-        return {**(self.folder.read_if_there("pairs/blocked.json") or {}), **({} if self.sweep is None else self.sweep.refused)}
+        return {**(self.folder.read_if_there("pairs/blocked.json") or {}), **({} if self.sweep is None else self.sweep.in_use)}
 
     @cached_property
     def counters(self) -> Mapping[str, Mapping[str, Any]]:

@@ -110,7 +110,8 @@ def _port(rail: ResolvedRail, facts: Mapping[str, Any]) -> list[Any]:
     numa_node = netdev.get("numa_node") if device.get("numa_node") is None else device["numa_node"]
     mtus = [netdev.get("mtu_bytes"), port.get("active_mtu_bytes")]
     link = [port.get("link_layer"), port.get("rate_gbps"), port.get("width")]
-    mrrs_bytes = mrrs_of(state_of(facts), pci["address"]).get(pci["address"]) if device.get("function") == "pf" else None
+    address = str(pci["address"])
+    mrrs_bytes = mrrs_of(state_of(facts), address).get(address) if device.get("function") == "pf" else None
     return [device.get("node_guid"), pci, *link, *mtus, numa_node, mrrs_bytes]
 
 

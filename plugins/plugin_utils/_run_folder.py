@@ -116,8 +116,8 @@ class RunFolder:
     def current(cls, base: str) -> RunFolder:
         """The folder of this run, made if it is not there; base: rdma_run_dir. Raises RunFolderError."""
         folder = cls(Path(base or DEFAULT_FOLDER).absolute() / run_id())
-        if not folder.path.is_dir():
-            with folder.writing("Nothing was done on any host."):
+        with folder.writing("Nothing was done on any host."):
+            if not folder.path.is_dir():
                 folder.path.mkdir(parents=True, exist_ok=True)
                 free = shutil.disk_usage(folder.path).free
                 if free < NEEDED_BYTES:

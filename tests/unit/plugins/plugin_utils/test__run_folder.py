@@ -172,11 +172,15 @@ def test_a_file_in_its_place(tmp_path: Path) -> None:
         (errno.EIO, os.strerror(errno.EIO)),
     ],
 )
-def test_each_cause_names_the_variable_and_its_value(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, number: int, words: str) -> None:
+@pytest.mark.parametrize("method", ["mkdir", "is_dir"])
+def test_each_cause_names_the_variable_and_its_value(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, method: str, number: int, words: str
+) -> None:
     def refuse(*_args: object, **_more: object) -> None:
         raise OSError(number, os.strerror(number), str(tmp_path))
 
-    monkeypatch.setattr(Path, "mkdir", refuse)
+    # "is_dir": what a user meets below a folder of another user that has mode 0700.
+    monkeypatch.setattr(Path, method, refuse)
     with pytest.raises(RunFolderError) as caught:
         RunFolder.current(str(tmp_path / "runs"))
     assert f"rdma_run_dir is {tmp_path}/runs" in str(caught.value)
