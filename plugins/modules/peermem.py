@@ -102,7 +102,7 @@ def main() -> None:
         else:
             result = ensure_loaded(
                 build_seconds=60.0 * module.params["build_minutes"],
-                refused=lambda: refusal(SysRoot(), allowed=module.params["rebuild_allowed"]),
+                refused=lambda: refusal(SysRoot(), SubprocessRunner(), allowed=module.params["rebuild_allowed"]),
                 runner=SubprocessRunner(),
                 sys=SysRoot(),
                 check_mode=module.check_mode,

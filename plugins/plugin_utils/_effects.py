@@ -115,7 +115,8 @@ EFFECTS = (
         "installs NCCL, Open MPI and nccl-tests as `rdma_nccl.install` asks for, also an older version than the installed one",
         (
             *INSTALLERS,
-            *("ansible.builtin.file", "rdma.cluster.send_file", "ansible.builtin.get_url", "rdma.cluster.nccl_tests_install"),
+            *("ansible.builtin.file", "ansible.builtin.copy", "ansible.builtin.get_url"),
+            *("rdma.cluster.send_file", "rdma.cluster.nccl_tests_install"),
         ),
         IDLE,
         "nccl_install_allowed",

@@ -123,6 +123,9 @@ class FabricRun:
             text = "".join(json.dumps(row) + "\n" for row in rows if row[3] == number)
             self.folder.write(self.folder.host_file(name, host, ".jsonl"), text)
             self.folder.write_json(self.folder.host_file(name, host, ".end.json"), {"finished": finished, "seconds": 9.0, "reason": ""})
+            rails = [each["name"] for each in plan["rails"]]
+            quiet = {rail: {"seconds": 40.0, "risen": {}, "netdev": rail, "priorities": {}, "cnps": {}} for rail in rails}
+            self.folder.write_json(self.folder.host_file(name, host, ".counters.json"), quiet)
 
     def plan(self, playing: Iterable[str] | None = None) -> dict[str, Any]:
         """What the action plans."""
@@ -182,7 +185,7 @@ class FabricRun:
 
     def judged(self, check: str = "pair.oversubscription") -> list[Finding]:
         """What the gate of the pairs stage says of a whole rail, of hosts and then of planes."""
-        by_host = self._action(gate)._judge_pairs()
+        by_host = self._action(gate)._judge_pairs(known_hosts(self.folder, "pairs"))
         planes = [finding for plane in self.folder.planes_of("pairs") for finding in self.folder.read_findings("pairs", plane)]
         return [each for each in (*(each for of in by_host.values() for each in of), *planes) if each.check == check]
 

@@ -157,7 +157,10 @@ def test_check_mode_reports_what_would_be_withheld(role: str) -> None:
 
 
 def test_every_module_counts_queue_pairs_as_use() -> None:
-    """Jobs on CPUs have no GPU process. Without a runner queue pairs are not read."""
+    """Jobs on CPUs have no GPU process. Without a runner queue pairs are not read.
+
+    A measurement counts GPU processes and jobs, as its plan does: the kernel's storage clients hold queue pairs on an idle host too.
+    """
     calls = {
         f"{path.name}: {line.strip()}"
         for path in sorted((COLLECTION / "plugins/modules").glob("*.py"))
@@ -165,7 +168,8 @@ def test_every_module_counts_queue_pairs_as_use() -> None:
         if re.search(r"\b(idle_refusal|refusal|in_use_now)\(", line)
     }
     assert len(calls) >= len({"cpu_power", "nic_rings", "roce_qos", "soft_links", "sysctl_settings"})
-    assert {call for call in calls if "unner" not in call} == set()
+    measuring = ("nccl_test.py", "perftest_rounds.py")
+    assert {call for call in calls if "unner" not in call and not call.startswith(measuring)} == set()
 
 
 @pytest.mark.parametrize("role", ROLES)

@@ -61,7 +61,7 @@ def refused(path: Path) -> FabricRun:
     dead = plan["hosts"].index("node4")
     for number, host in enumerate(plan["hosts"]):
         rows = [
-            [*where, 0, 0, *([None, 9.0, 0.1, "dead", "timed out"] if dead in where[2:] else [GBPS, 9.0, 0.1])]
+            [*where, 0, int(where[3] == dead), *([None, 9.0, 0.1, "dead", "timed out"] if dead in where[2:] else [GBPS, 9.0, 0.1])]
             for where in planned_meetings(plan)
             if (where[2] if where[3] == dead else where[3]) == number and host != "node4"
         ]
