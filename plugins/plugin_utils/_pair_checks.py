@@ -28,6 +28,8 @@ STAGE = "pairs"
 BANDWIDTH_CHECK, LATENCY_CHECK, ERRORS_CHECK, CLOCK_CHECK = "pair.bandwidth", "pair.latency", "pair.errors", "pair.clock"
 RESULTS_CHECK = "pair.results"
 ORDER = "Look at these, in this order: MTU, flow control, cable or optic, PCIe generation and lanes, NUMA."
+#: The lowest figure of a port that is equally slow with all of its partners, as a share of the highest one.
+EVEN = 0.9
 LATENCY_REMEDY = (
     "Keep the CPUs of {host} from deep sleep (C-states), see that the test runs on the NIC's NUMA node, and count the switches in between."
 )
@@ -103,7 +105,10 @@ def _remedy(port: Port, status: str) -> str:
     if is_software(port.limit):
         texts = (each.format(host=port.host, rail=port.rail) for each in SLOW_SOFTWARE[:2])
         return steps(*texts, "Run the pairs stage again while the hosts are idle")
-    return f"It is so with every partner, so all of {port.rail} may be. {ORDER}"
+    lowest, highest = port.figure.lowest, port.figure.highest
+    is_even = lowest is not None and highest is not None and lowest >= EVEN * highest
+    words = f"It is so with every partner, so all of {port.rail} may be." if is_even else f"On {port.rail}, it differs by partner."
+    return f"{words} {ORDER}"
 
 
 def check_clock(host: str, lost: int, rails: Sequence[str], partners: Sequence[str], source: str | None) -> Finding:

@@ -14,6 +14,7 @@ from ansible_collections.rdma.cluster.plugins.plugin_utils._pair_checks import P
 from ansible_collections.rdma.cluster.plugins.plugin_utils._pair_evidence import Evidence
 from ansible_collections.rdma.cluster.plugins.plugin_utils._pair_figures import Blame, Figure, Where, figures, positions
 from ansible_collections.rdma.cluster.plugins.plugin_utils._pair_judged import Judged, with_doubts
+from ansible_collections.rdma.cluster.plugins.plugin_utils._pair_matrix import Matrix
 from ansible_collections.rdma.cluster.plugins.plugin_utils._pair_suspects import MOST
 from ansible_collections.rdma.cluster.plugins.plugin_utils._pair_verdict import Verdict
 from ansible_collections.rdma.cluster.plugins.plugin_utils._pair_verdict_proof import EVIDENCE
@@ -27,16 +28,34 @@ def low_ports(sweep: Evidence, found: Sequence[Judged], settings: Mapping[str, A
     it again says nothing.
     """
     matrix = sweep.bandwidth
-    blame = Blame.of([each.verdict for each in found], matrix)
     named = {where for each in found for where in sweep.named(each.verdict)}
+    alone = _low_with_all(matrix, settings["software_fail_below" if sweep.software else "fail_below"]) - named
+    blame = Blame.of([*(each.verdict for each in found), *(Verdict("nic", host, rail) for rail, host in sorted(alone))], matrix)
     used = positions(matrix, blame)
     low = []
     for where, figure, port in _unnamed(sweep, figures(matrix, blame), named):
         finding = check_bandwidth(port, settings)
         if finding.status == ERROR and figure.ratio is not None and figure.ratio < 1:
             verdict, words = _verdict(where, figure, used[where]), (finding.observed, finding.expected, finding.remedy)
-            low.append(Judged(verdict, ERROR, *words, stands_out=False))
+            low.append(Judged(verdict, ERROR, *words, stands_out=where in alone))
     return with_doubts(low, found, matrix, settings) if sweep.software else low
+
+
+def _low_with_all(matrix: Matrix, least: float) -> set[Where]:
+    """Ports below a ratio with all of their partners, two at least, one of which is above it with another one.
+
+    A partner's figure with such a port says nothing of the partner.
+    """
+    best: dict[Where, float] = {}
+    met: dict[Where, set[Where]] = {}
+    for rail, server, client, ratio in zip(matrix.rail, matrix.server, matrix.client, matrix.ratio, strict=True):
+        if ratio > 0:
+            for where, other in (((rail, server), (rail, client)), ((rail, client), (rail, server))):
+                best[where] = max(ratio, best.get(where, 0.0))
+                met.setdefault(where, set()).add(other)
+    return {
+        where for where, others in met.items() if len(others) > 1 and best[where] < least and max(best[each] for each in others) >= least
+    }
 
 
 def suspects_of(sweep: Evidence, settings: Mapping[str, Any], proofs: Proofs) -> list[Verdict]:

@@ -65,6 +65,8 @@ def test_a_slow_port_is_to_be_looked_at_in_the_order_of_what_is_likely() -> None
     assert finding.expected == "at least 80 Gb/s, 0.8 of what is possible (why)"
     assert ORDER in finding.remedy
     assert "rail0" in finding.remedy
+    assert "every partner" not in finding.remedy
+    assert "It is so with every partner" in checked(of=figure(0.5, spread=0.05)).remedy
 
 
 def test_one_partner_is_one_partner() -> None:
