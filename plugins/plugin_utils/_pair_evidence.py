@@ -34,7 +34,7 @@ from ansible_collections.rdma.cluster.plugins.plugin_utils._pair_limits import L
 from ansible_collections.rdma.cluster.plugins.plugin_utils._pair_matrix import Matrix
 from ansible_collections.rdma.cluster.plugins.plugin_utils._pair_matrix_reader import Refused
 from ansible_collections.rdma.cluster.plugins.plugin_utils._pair_plan import BANDWIDTH, GPU_BANDWIDTH, LATENCY
-from ansible_collections.rdma.cluster.plugins.plugin_utils._pair_probes import Probe, answering, parse_probes
+from ansible_collections.rdma.cluster.plugins.plugin_utils._pair_probes import Probe, answering, answering_elsewhere, parse_probes
 from ansible_collections.rdma.cluster.plugins.plugin_utils._pair_verdict import Verdict, localise
 from ansible_collections.rdma.cluster.plugins.plugin_utils._pair_words import Places
 from ansible_collections.rdma.cluster.plugins.plugin_utils._proofs import Proofs
@@ -209,10 +209,11 @@ class Evidence:
         return schedule["kind"] == "against" and host not in self.plan["hosts"][: schedule["new"]]
 
     @cached_property
-    def answers(self) -> frozenset[tuple[str, str]]:
-        """(rail, host) whose address answered ping when suspects were measured again, though a measurement had just failed."""
+    def places(self) -> Places:
+        """Where hosts are met, with what of them answered when suspects were measured again, though a measurement had just failed."""
         plan = self.folder.read_if_there(f"{AGAIN}/plan.json") if self.name == SWEEP else None
-        return frozenset() if plan is None else answering(replace(self, name=AGAIN, plan=plan).probes)
+        probes = [] if plan is None else replace(self, name=AGAIN, plan=plan).probes
+        return Places.of(self.plan, answering(probes), answering_elsewhere(probes))
 
     def verdicts(self, settings: Mapping[str, Any], proofs: Proofs) -> list[Judged]:
         """Who is to blame, by this sweep alone, or by what proven partners have reached before."""
@@ -220,7 +221,7 @@ class Evidence:
         if self.plan["schedule"]["kind"] == "against":
             least_ratio = settings["software_fail_below"] if self.software else settings["fail_below"]
             found = beside_proven(found, self.bandwidth, self.plan["schedule"]["new"], least_ratio, self._proven_share(proofs))
-        return judged(found, self.bandwidth, settings, software=self.software, places=Places.of(self.plan, self.answers))
+        return judged(found, self.bandwidth, settings, software=self.software, places=self.places)
 
     def named(self, verdict: Verdict) -> list[Where]:
         """The endpoints that a verdict names: both of a pair, all of a host or of a rail, those of a path's measurements."""

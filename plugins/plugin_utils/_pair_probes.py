@@ -48,6 +48,15 @@ def answering(probes: Iterable[Probe]) -> frozenset[tuple[str, str]]:
     return frozenset((probe.rail, probe.target) for probe in probes if probe.echo is True)
 
 
+def answering_elsewhere(probes: Iterable[Probe]) -> frozenset[str]:
+    """Hosts an address of which answered ARP on another rail than its own, and not there."""
+    return frozenset(
+        probe.target
+        for probe in probes
+        if probe.arp.get(probe.rail) is None and any(mac is not None for rail, mac in probe.arp.items() if rail != probe.rail)
+    )
+
+
 def crossed_cables(host: str, probes: Iterable[Probe], macs: Macs, accused: Iterable[str] = ()) -> dict[str, str]:
     """Rail of a host → the rail at which its NIC was found. macs: (host, rail) → MAC; accused: hosts whose own cables may be crossed.
 

@@ -99,16 +99,18 @@ BLOCKED = {"dead": FIREWALL_TCP, "refused": FIREWALL_TCP, "timeout": FIREWALL_UD
 class Places:
     """Where hosts are met. addresses: (rail, host) → address; ports: rail → TCP ports of the pair runner and of perftest.
 
-    infiniband: rails without UDP; answers: (rail, host) whose address answered ping though a measurement with it had just failed.
+    infiniband: rails without UDP; answers: (rail, host) whose address answered ping though a measurement with it had just failed;
+    elsewhere: hosts an address of which answered ARP on another rail than its own.
     """
 
     addresses: Mapping[tuple[str, str], str]
     ports: Mapping[str, tuple[int, int]]
     infiniband: frozenset[str] = frozenset()
     answers: frozenset[tuple[str, str]] = frozenset()
+    elsewhere: frozenset[str] = frozenset()
 
     @classmethod
-    def of(cls, plan: Mapping[str, Any], answers: Iterable[tuple[str, str]] = ()) -> Places:
+    def of(cls, plan: Mapping[str, Any], answers: Iterable[tuple[str, str]] = (), elsewhere: Iterable[str] = ()) -> Places:
         addresses, ports, infiniband = {}, {}, set()
         for number, rail in enumerate(plan["rails"]):
             ports[rail["name"]] = int(plan["rendezvous_port"]) + number, int(plan["perftest_port"]) + number
@@ -116,7 +118,7 @@ class Places:
             addresses.update({(rail["name"], host): address for host, address, _profile in there})
             if all(plan["profiles"][profile].get("gid_index") is None for _host, _address, profile in there):
                 infiniband.add(rail["name"])
-        return cls(addresses, ports, frozenset(infiniband), frozenset(answers))
+        return cls(addresses, ports, frozenset(infiniband), frozenset(answers), frozenset(elsewhere))
 
 
 NOWHERE = Places({}, {})
@@ -198,8 +200,7 @@ def _remedy(verdict: Verdict, matrix: Matrix, places: Places, software: bool) ->
     failure = _failure(verdict, matrix) or Failure("unknown")
     texts = [*_failed_steps(failure.kind, names, places)]
     rails = list(dict.fromkeys(matrix.rails[matrix.rail[at]] for at in verdict.evidence))
-    answers = (names["rail"], names["host"]) in places.answers
-    if verdict.kind == "host" and len(rails) > 1 and failure.kind == "dead" and not answers:
+    if verdict.kind == "host" and len(rails) > 1 and failure.kind == "dead" and names["host"] in places.elsewhere:
         texts[2:] = [f"The cables of {' and '.join(rails)} of {names['host']} may be exchanged: compare them with the plan"]
     if software:
         texts = [text.replace(", PFC, and the cable or optic", " and the cable") for text in texts]
