@@ -107,7 +107,7 @@ class PairGate:
         again = Evidence.of(self.folder, AGAIN, self.fleet.intents, self.fleet.facts)
         if again is None:
             return found
-        after = after_again(found, sweep.bandwidth, again.bandwidth, self.settings, software=sweep.software)
+        after = after_again(found, sweep.bandwidth, again.bandwidth, self.settings, software=sweep.software, places=sweep.places)
         return self._with_probes(after, sweep, again)
 
     def _with_probes(self, found: list[Judged], sweep: Evidence, again: Evidence) -> list[Judged]:

@@ -22,7 +22,7 @@ from ansible_collections.rdma.cluster.plugins.plugin_utils._pair_matrix import M
 from ansible_collections.rdma.cluster.plugins.plugin_utils._pair_scale_few import BLAMED_BELOW
 from ansible_collections.rdma.cluster.plugins.plugin_utils._pair_verdict import Verdict
 from ansible_collections.rdma.cluster.plugins.plugin_utils._pair_verdict_proof import EVIDENCE
-from ansible_collections.rdma.cluster.plugins.plugin_utils._pair_words import Places, describe
+from ansible_collections.rdma.cluster.plugins.plugin_utils._pair_words import Places, describe, subject
 
 CONFIRMED, CLEARED = "confirmed", "cleared"
 #: The chance that the true median of healthy measurements is below the bound that median_bound gives.
@@ -153,19 +153,32 @@ class _Accused(NamedTuple):
         return bool({(rail, frozenset(ends)), (None, frozenset(ends))} & self.pairs)
 
 
-def after_again(suspects: Sequence[Judged], matrix: Matrix, again: Matrix, settings: Mapping[str, Any], *, software: bool) -> list[Judged]:
+def after_again(
+    suspects: Sequence[Judged],
+    matrix: Matrix,
+    again: Matrix,
+    settings: Mapping[str, Any],
+    *,
+    software: bool,
+    places: Places | None = None,
+) -> list[Judged]:
     """The verdicts after their suspects were measured again. matrix: the sweep, of which they are; again: with its own positions.
 
     A suspect that answers and is well when it is measured again is cleared; a verdict on several rails keeps those that stay bad. A card is
     well only if every measurement of it is: below none of the thresholds and, where it stood out among the others, nearer to healthy ones
-    than to its own. A software device is compared with good pairs of the same round, by medians.
+    than to its own. A software device is compared with good pairs of the same round, by medians. A pair one end of which is well with all
+    others, and the other one not, becomes a verdict on that end.
     """
     accused = [suspect.verdict for suspect in suspects]
     if software:
         judge: _Bars | _Beside = _Beside.of(matrix, again, accused, settings)
     else:
         judge = _Bars(settings["floor_gbps"], settings["fail_below"], settings["warn_below"])
-    return [after for suspect in suspects for after in _after(suspect, accused, matrix, again, judge)]
+    after = [each for suspect in suspects for each in _after(suspect, accused, matrix, again, judge)]
+    is_open = [each.verdict.kind == "pair" and each.again != CLEARED for each in after]
+    return [
+        _guilty_end(each, accused, matrix, again, judge, places) if narrow else each for each, narrow in zip(after, is_open, strict=True)
+    ]
 
 
 def _after(suspect: Judged, accused: Collection[Verdict], matrix: Matrix, again: Matrix, judge: _Bars | _Beside) -> list[Judged]:
@@ -198,6 +211,50 @@ def _on_rail(suspect: Judged, matrix: Matrix, rail: str) -> Judged:
     return replace(suspect, verdict=narrow, observed=f"{rail} of {suspect.observed}")
 
 
+def _guilty_end(
+    pair: Judged, accused: Collection[Verdict], matrix: Matrix, again: Matrix, judge: _Bars | _Beside, places: Places | None
+) -> Judged:
+    """A verdict on a pair, or on one of its ends if the other one is well with all others that both were measured with again."""
+    verdict = pair.verdict
+    ends = [replace(verdict, kind="host" if verdict.rail is None else "nic", host=end, other=None) for end in (verdict.host, verdict.other)]
+    ports = _Accused.of([each for each in accused if (each.host, each.other) != (verdict.host, verdict.other)], matrix)
+    found, after = [], []
+    for end, other in zip(ends, ends[::-1], strict=True):
+        (partner,) = _names(other, matrix)
+        own = [at for at in _of_suspect(end, matrix, again) if partner not in _ends(again, at) and not ports.touch(again, at)]
+        if not own:
+            return pair
+        found.append(own)
+        after.append(judge.without(_names(end, matrix)).after(replace(pair, verdict=end), matrix, again, own))
+    if [each.again for each in after].count(CLEARED) != 1:
+        return pair
+    at = 1 if after[0].again == CLEARED else 0
+    named = _direction(after[at], matrix, again, found[at], judge)
+    evidence = [each for each in _of_suspect(named, matrix, matrix) if each in verdict.evidence] or verdict.evidence
+    met = {host for each in _of_suspect(named, matrix, matrix) for host in _ends(matrix, each)}
+    named = replace(named, evidence=tuple(evidence), partners=1, measured=len(met) - 1, explained=len(evidence))
+    observed, expected, remedy = describe(named, matrix, places, software=isinstance(judge, _Beside))
+    own = [each for each in _of_suspect(named, matrix, again) if not ports.touch(again, each)]
+    whole = judge.without(_names(named, matrix)).after(replace(pair, verdict=named, observed=observed), matrix, again, own)
+    narrow = pair if pair.again == CONFIRMED else whole
+    return replace(narrow, verdict=named, observed=whole.observed, expected=expected, remedy=remedy)
+
+
+def _names(verdict: Verdict, matrix: Matrix) -> list[str]:
+    """The hosts of a verdict."""
+    return [matrix.hosts[host] for host in (verdict.host, verdict.other) if host is not None]
+
+
+def _direction(end: Judged, matrix: Matrix, again: Matrix, found: Sequence[int], judge: _Bars | _Beside) -> Verdict:
+    """The verdict on an end, of one direction if it is well in the other one."""
+    host = matrix.hosts[end.verdict.host or 0]
+    parts = {"receives": [at for at in found if _ends(again, at)[0] == host], "sends": [at for at in found if _ends(again, at)[1] == host]}
+    if again.is_bidirectional or not all(parts.values()):
+        return end.verdict
+    bad = [which for which, own in parts.items() if judge.without([host]).after(end, matrix, again, own).again != CLEARED]
+    return replace(end.verdict, kind="direction", direction=bad[0]) if len(bad) == 1 else end.verdict
+
+
 def _values(again: Matrix, found: Sequence[int]) -> str:
     return ", ".join("failed" if math.isnan(again.value[at]) else f"{again.value[at]:.3g} Gb/s" for at in found[:8])
 
@@ -213,14 +270,37 @@ class _Bars(NamedTuple):
     least_ratio: float
     warn_ratio: float
 
+    def without(self, _hosts: Collection[str]) -> _Bars:
+        """The same: a card is compared with no other one."""
+        return self
+
     def after(self, suspect: Judged, matrix: Matrix, again: Matrix, found: Sequence[int]) -> Judged:
         words = f"; again: {_values(again, found)}"
         least = max(self.floor_gbps, _between(suspect.verdict, matrix) if suspect.stands_out else 0.0)
         if all(again.value[at] >= least and again.ratio[at] >= self.least_ratio for at in found):
             if statistics.median(again.ratio[at] for at in found) >= self.warn_ratio:
                 return _cleared(suspect, words)
+            if suspect.verdict.failed:
+                return self._slow_now(suspect, matrix, again, found)
             return replace(suspect, status=WARNING, observed=suspect.observed + words, again=CLEARED)
         return replace(suspect, observed=suspect.observed + words, again=CONFIRMED)
+
+    def _slow_now(self, suspect: Judged, matrix: Matrix, again: Matrix, found: Sequence[int]) -> Judged:
+        """What failed in the sweep and is a little slow now: its failure is over, and what is to be done is about the rest."""
+        hosts = [
+            None if each is None else list(again.hosts).index(matrix.hosts[each]) for each in (suspect.verdict.host, suspect.verdict.other)
+        ]
+        rail = None if suspect.verdict.rail is None else list(again.rails).index(matrix.rails[suspect.verdict.rail])
+        ratio = statistics.median(again.ratio[at] for at in found)
+        slow = replace(
+            suspect.verdict, host=hosts[0], other=hosts[1], rail=rail, failed=False, ratio=ratio, evidence=tuple(found[:EVIDENCE])
+        )
+        gbps = statistics.median(again.value[at] for at in found)
+        observed = (
+            f"{subject(slow, again)}: {gbps:.3g} Gb/s, {ratio:.2f} of what is possible, when measured again; before: {suspect.observed}"
+        )
+        expected = f"at least {self.warn_ratio:g} of what is possible"
+        return replace(suspect, status=WARNING, observed=observed, expected=expected, remedy=describe(slow, again)[2], again=CLEARED)
 
 
 def _between(verdict: Verdict, matrix: Matrix) -> float:
@@ -231,19 +311,27 @@ def _between(verdict: Verdict, matrix: Matrix) -> float:
     return statistics.median(bad) / math.sqrt(verdict.ratio)
 
 
+#: Logarithms of a suspect's figures, and of good pairs', of the second measurement or of the sweep.
+_Round = tuple[Sequence[float], Sequence[float]]
+
+
 class _Beside(NamedTuple):
-    """Software devices beside good pairs. before, now: logarithms of what good pairs reached in the sweep and in the second measurement."""
+    """Software devices beside good pairs. before, now: what those reached in the sweep and in the second measurement, pair by pair."""
 
     floor_gbps: float
     fail_below: float
-    before: list[float]
-    now: list[float]
+    before: Sequence[_OfPair]
+    now: Sequence[_OfPair]
 
     @classmethod
     def of(cls, matrix: Matrix, again: Matrix, accused: Collection[Verdict], settings: Mapping[str, Any]) -> _Beside:
         ports = _Accused.of(accused, matrix)
-        logs = ([math.log(m.value[at]) for at in range(len(m)) if m.value[at] > 0 and not ports.touch(m, at)] for m in (matrix, again))
-        return cls(settings["floor_gbps"], settings["software_fail_below"], *logs)
+        return cls(settings["floor_gbps"], settings["software_fail_below"], *(_good_pairs(each, ports) for each in (matrix, again)))
+
+    def without(self, hosts: Collection[str]) -> _Beside:
+        """The same, without the pairs that these hosts are in."""
+        before, now = ([each for each in of if each.ends.isdisjoint(hosts)] for of in (self.before, self.now))
+        return self._replace(before=before, now=now)
 
     def after(self, suspect: Judged, matrix: Matrix, again: Matrix, found: Sequence[int]) -> Judged:
         words = f"; again: {_values(again, found)}"
@@ -253,33 +341,50 @@ class _Beside(NamedTuple):
         own = [math.log(again.value[at]) for at in found]
         if math.exp(statistics.median(own)) < self.floor_gbps:
             return replace(suspect, status=ERROR, observed=suspect.observed + words, again=CONFIRMED, doubtful=False)
-        if self.now:
-            words += f", good pairs beside it {math.exp(statistics.median(self.now)):.3g} Gb/s"
-        slow_before = [math.log(matrix.value[at]) for at in suspect.verdict.evidence if matrix.value[at] > 0]
-        share, is_slow = self._compared(slow_before, own)
-        if share is None or share >= self.fail_below or (not is_slow and share >= math.sqrt(self.fail_below)):
+        before, now = ([each.log for each in of] for of in (self.before, self.now))
+        if now:
+            words += f", good pairs beside it {math.exp(statistics.median(now)):.3g} Gb/s"
+        if suspect.verdict.failed and before and statistics.median(own) >= statistics.median(before) + math.log(self.fail_below):
             return _cleared(suspect, words)
-        if is_slow:
+        # What failed in the sweep left no figures there: its new ones are compared with the sweep's too.
+        slow_before = [math.log(matrix.value[at]) for at in suspect.verdict.evidence if matrix.value[at] > 0]
+        rounds = [(own, now), (own if suspect.verdict.failed else slow_before, before)]
+        rounds = [(values, good) for values, good in rounds if values and good]
+        if not rounds or _apart(*rounds[0]) >= math.log(self.fail_below) / 2 or self._share(rounds) >= self.fail_below:
+            return _cleared(suspect, words)
+        if self._is_slow(rounds):
             return replace(suspect, status=ERROR, observed=suspect.observed + words, again=CONFIRMED, doubtful=False)
         return replace(suspect, status=WARNING, observed=f"{suspect.observed}{words}: too few and too scattered to tell", doubtful=True)
 
-    def _compared(self, own_before: Sequence[float], own: Sequence[float]) -> tuple[float | None, bool]:
-        """What a suspect reached of what good pairs reach, and whether it is slower than they are by more than chance.
+    def _share(self, rounds: Sequence[_Round]) -> float:
+        """What a suspect reached of what good pairs reach. With fewer pairs at once, all are faster: it is compared within its round."""
+        return math.exp(statistics.fmean(_apart(*each) for each in rounds))
 
-        Each measurement counts relative to the good pairs of its own round: with fewer pairs at once, all are faster.
-        """
-        rounds = [(own, self.now or self.before)]
-        if self.now and self.before:
-            rounds.append((own_before, self.before))
-        if not rounds[0][1]:
-            return None, False
-        mine = [value - statistics.median(good) for values, good in rounds for value in values]
-        others = [value - statistics.median(good) for _values, good in rounds for value in good]
-        apart = statistics.median(mine)
-        error = MEDIAN_ERROR * _scatter(mine, others) * math.sqrt(1 / len(mine) + 1 / len(others))
-        now = statistics.median(own) - statistics.median(rounds[0][1])
-        is_slow = apart + ERRORS * error < math.log(BLAMED_BELOW) and now < NEARER * math.log(self.fail_below)
-        return math.exp(apart), is_slow
+    def _is_slow(self, rounds: Sequence[_Round]) -> bool:
+        """Whether a suspect is slower than good pairs in both rounds, and by more than chance."""
+        variance = sum(1 / len(own) + 1 / len(good) for own, good in rounds) / len(rounds) ** 2
+        error = MEDIAN_ERROR * _scatter(*(values for each in rounds for values in each)) * math.sqrt(variance)
+        apart = [_apart(*each) for each in rounds]
+        return statistics.fmean(apart) + ERRORS * error < math.log(BLAMED_BELOW) and max(apart) < NEARER * math.log(self.fail_below)
+
+
+def _apart(own: Sequence[float], good: Sequence[float]) -> float:
+    return statistics.median(own) - statistics.median(good)
+
+
+class _OfPair(NamedTuple):
+    """What two good hosts reached: the median of the logarithms. One measurement or many, they are one sample: a pair may be lucky."""
+
+    ends: frozenset[str]
+    log: float
+
+
+def _good_pairs(matrix: Matrix, ports: _Accused) -> list[_OfPair]:
+    found: dict[frozenset[str], list[float]] = {}
+    for at, value in enumerate(matrix.value):
+        if value > 0 and not ports.touch(matrix, at):
+            found.setdefault(frozenset(_ends(matrix, at)), []).append(math.log(value))
+    return [_OfPair(ends, statistics.median(logs)) for ends, logs in found.items()]
 
 
 def _scatter(*groups: Sequence[float]) -> float:

@@ -6,7 +6,6 @@
 
 from __future__ import annotations
 
-import itertools
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
@@ -56,7 +55,7 @@ def reach(
 def meetings(verdicts: Sequence[Verdict], matrix: Matrix, of: Reach, *, controls: bool = False) -> list[Meeting]:
     """Each suspect with PARTNERS good ones, on its rail and on another; none if there are more than MOST suspects.
 
-    controls: for devices that scatter. Then every pair measures both ways, on each of these rails two good hosts measure with each other as
+    controls: for devices that scatter. Then every pair measures both ways, on each of these rails two pairs of good hosts measure as
     well, so that suspects can be compared with them, and what would be measured twice only is measured four times.
     """
     if len(verdicts) > MOST:
@@ -88,12 +87,14 @@ def _of(verdict: Verdict, matrix: Matrix, of: Reach) -> Iterator[Meeting]:
 
 
 def _controls(planned: Iterable[Meeting], of: Reach) -> Iterator[Meeting]:
-    """Two good hosts of each rail, both ways."""
+    """Two pairs of good hosts on each rail, both ways: one of them may be lucky. They are disjoint if there are four good hosts."""
     for rail in dict.fromkeys(meeting[0] for meeting in planned):
         good = of.good.get(rail, [])
-        pair = next(((one, other) for one, other in itertools.combinations(good, 2) if not of.apart(rail, (one, other))), None)
-        if pair is not None:
-            yield from ((rail, *pair), (rail, *pair[::-1]))
+        groups = ([each for each in good if not of.apart(rail, (host, each))] for host in good)
+        hosts = next((group for group in groups if len(group) > 1), [])
+        for pair in (hosts[:2], hosts[2:4] if len(hosts) > 3 else hosts[::2]):
+            if len(pair) > 1:
+                yield from ((rail, *pair), (rail, *pair[::-1]))
 
 
 def _once_more(planned: Collection[Meeting], verdicts: Iterable[Verdict], matrix: Matrix) -> list[Meeting]:

@@ -26,7 +26,7 @@ from ansible_collections.rdma.cluster.plugins.plugin_utils._pair_fleet import NO
 from ansible_collections.rdma.cluster.plugins.plugin_utils._pair_gate import PairGate
 from ansible_collections.rdma.cluster.plugins.plugin_utils._qos_load_plan import Funnel, load_plan
 from ansible_collections.rdma.cluster.plugins.plugin_utils._run_folder import RunFolder
-from tests.unit.hosts import lab_facts, lab_intent
+from tests.unit.hosts import hard, lab_facts, lab_intent
 
 HOSTS = ["node1", "node2", "node3", "node4"]
 PAIRS = {"iterations": 200, "floor_gbps": 0.005, "software_fail_below": 0.4, "latency_command": "none"}
@@ -60,17 +60,6 @@ def run_folder(base: Path, name: str) -> RunFolder:
 def known(hosts: Iterable[str] = (*HOSTS,), **pairs: Any) -> Known:
     settings = {**PAIRS, **pairs}
     return {host: {"intent": lab_intent(int(host[-1]), pairs=settings), "facts": comparable(lab_facts(int(host[-1])))} for host in hosts}
-
-
-def hard(of: Known) -> None:
-    """Cards of 100 Gb/s behind Gen3 x16 in the place of Soft-RoCE."""
-    for each in of.values():
-        for rail, device in enumerate(each["facts"]["devices"].values()):
-            link = {"address": f"0000:{2 * rail + 2}1:00.0", "speed_gtps": 8.0, "width": 16}
-            device.update(software=False, driver="mlx5_core", node_type="CA", pci={**link, "narrowest": link})
-            device["ports"]["1"].update(rate_gbps=100.0, width=4, speed="EDR", active_mtu_bytes=4096)
-        for rail in each["intent"]["rails"]:
-            rail["soft"] = False
 
 
 def fleet(change: Callable[[Known], None] = lambda each: None, hosts: Iterable[str] = (*HOSTS,), **pairs: Any) -> Fleet:
@@ -393,6 +382,45 @@ def test_a_host_that_stood_still_and_answers_again_is_cleared_however_slow_the_f
     assert (summary["verdicts"], len(summary["cleared"])) == ([], 1)
 
 
+@pytest.mark.parametrize("lucky", [0.15, 0.24])
+def test_a_host_that_answers_again_is_cleared_beside_a_lucky_control_pair(first: RunFolder, lucky: float) -> None:
+    """node4 was late: when it is measured again, it is as fast as the whole sweep was, and one pair beside it is faster."""
+    swept(first, fleet(), lambda rail, server, client: None if "node4" in (server, client) else 0.05)
+    of_rail = [[[3, 0]], [[0, 3]], [[3, 1]], [[1, 3]], [[1, 2]], [[2, 1]]]
+    again = {"kind": "meetings", "rails": [of_rail, of_rail]}
+    swept(first, fleet(), lambda rail, *ends: lucky if set(ends) == {"node2", "node3"} else 0.05, schedule=again, name="pairs/again")
+    assert offences(judged(first)) == set()
+
+
+TRIO_BOTH_WAYS = {"kind": "meetings", "rails": 2 * [[[[1, 0]], [[0, 1]], [[1, 2]], [[2, 1]], [[0, 2]], [[2, 0]]]]}
+
+
+def test_a_pair_becomes_its_guilty_end_when_the_other_end_is_well_with_all_others(first: RunFolder) -> None:
+    few = fleet(hosts=HOSTS[:3])
+
+    def receives_slowly(rail: str, server: str, client: str) -> float:
+        return 0.01 if server == "node2" else 0.1
+
+    swept(first, few, receives_slowly)
+    assert {each[0] for each in offences(judged(first, few))} == {"node1", "node2"}
+    swept(first, few, receives_slowly, schedule=TRIO_BOTH_WAYS, name="pairs/again")
+    findings = judged(first, few)
+    assert offences(findings) == {("node2", rail, "pair.bandwidth", "error") for rail in ("rail0", "rail1")}
+    found = of(findings, "node2", "rail0")
+    assert found.observed.startswith("node2, all rails, receives: ")
+    assert "node1" not in found.remedy.split(" 3. ", maxsplit=1)[0]
+
+
+def test_a_pair_whose_ends_are_well_with_others_stays_a_pair(first: RunFolder) -> None:
+    def apart(rail: str, *ends: str) -> float | None:
+        return None if rail == "rail0" and set(ends) == {"node1", "node3"} else 0.1
+
+    swept(first, fleet(), apart)
+    rail = [[[0, 2]], [[2, 0]], [[0, 1], [2, 3]], [[1, 0], [3, 2]], [[0, 3], [2, 1]], [[3, 0], [1, 2]]]
+    swept(first, fleet(), apart, schedule={"kind": "meetings", "rails": [rail, rail]}, name="pairs/again")
+    assert {each[:2] for each in offences(judged(first))} == {("node1", "rail0"), ("node3", "rail0")}
+
+
 def test_a_verdict_shrinks_to_the_rail_that_stays_bad(first: RunFolder) -> None:
     swept(first, fleet(), dead("node2"))
 
@@ -488,13 +516,15 @@ def test_exchanged_cables_are_named_by_what_answers_on_the_other_rail(first: Run
     assert found.remedy == "1. At node3: exchange the cables of rail0 and rail1, then run the pairs stage again."
 
 
-def test_without_evidence_exchanged_cables_are_one_possible_cause(first: RunFolder) -> None:
+@pytest.mark.parametrize(("answer", "exchanged"), [(None, False), ("02:00:00:00:00:07", True)], ids=["nothing", "another MAC"])
+def test_cables_may_be_exchanged_only_if_the_address_answers_on_another_rail(first: RunFolder, answer: str | None, exchanged: bool) -> None:
     swept(first, fleet(), dead("node3"))
     swept(first, fleet(), dead("node3"), schedule=EACH_BOTH_WAYS, name="pairs/again")
-    probed(first, "node1", "node3", "rail0", {"rail0": None, "rail1": None})
+    probed(first, "node1", "node3", "rail0", {"rail0": None, "rail1": answer})
     found = of(judged(first), "node3", "rail0")
     assert "exchanged" not in found.observed
-    assert "may be exchanged: compare them with the plan" in found.remedy
+    assert ("may be exchanged: compare them with the plan" in found.remedy) is exchanged
+    assert ("journalctl" in found.remedy) is not exchanged
 
 
 def test_an_address_that_answers_ping_points_to_a_firewall(first: RunFolder) -> None:
@@ -529,6 +559,37 @@ def test_a_port_that_its_figure_alone_refused_and_that_is_well_again_is_cleared_
     assert of(findings, "node4", "rail1").status == "error", "it was not measured again"
     assert proven(first) == set()
     assert first.read_json("pairs/summary.json")["verdicts"] == []
+
+
+def test_a_card_that_failed_and_reaches_too_little_again_is_a_warning_about_that(first: RunFolder) -> None:
+    cards = fleet(hard)
+    swept(first, cards, lambda rail, *ends: None if rail == "rail0" and "node2" in ends else 97.5)
+    swept(first, cards, lambda rail, *ends: 89.0 if rail == "rail0" and "node2" in ends else 97.5, schedule=AGAIN, name="pairs/again")
+    findings = judged(first, cards)
+    assert offences(findings) == {("node2", "rail0", "pair.bandwidth", "warning")}
+    found = of(findings, "node2", "rail0")
+    assert found.observed.startswith("node2, rail0: 89 Gb/s, 0.91 of what is possible, when measured again; ")
+    assert found.expected == "at least 0.95 of what is possible"
+    assert "lspci" in found.remedy
+    assert not {word for word in ("journalctl", "nft", "-c 3 -I") if word in found.remedy}
+
+
+@pytest.mark.parametrize("gbps", [48.0, 70.0])
+@pytest.mark.parametrize("measured_again", [False, True])
+def test_one_slow_card_among_three_hosts_is_named_alone(first: RunFolder, gbps: float, measured_again: bool) -> None:
+    cards = fleet(hard, hosts=HOSTS[:3])
+
+    def measured(rail: str, *ends: str) -> float:
+        return gbps if rail == "rail0" and "node2" in ends else 97.5
+
+    swept(first, cards, measured)
+    if measured_again:
+        swept(first, cards, measured, schedule=TRIO_BOTH_WAYS, name="pairs/again")
+    findings = judged(first, cards)
+    assert offences(findings) == {("node2", "rail0", "pair.bandwidth", "error")}
+    assert "It is so with every partner" in of(findings, "node2", "rail0").remedy
+    assert of(findings, "node1", "rail0").observed == "97.5 Gb/s with 1 partner"
+    assert proven(first) == {(host, rail) for host in HOSTS[:3] for rail in ("rail0", "rail1")} - {("node2", "rail0")}
 
 
 @pytest.mark.parametrize("again", [75.0, 78.0, None], ids=["as slow", "below the bar", "failed"])

@@ -13,7 +13,8 @@ import pytest
 
 from ansible_collections.rdma.cluster.plugins.plugin_utils._pair_evidence import SWEEP, Evidence
 from ansible_collections.rdma.cluster.plugins.plugin_utils._pair_low import low_ports
-from tests.unit.plugins.plugin_utils.test__pair_gate import AGAINST, Measured, dead, fleet, hard, of_cards, run_folder, slow, swept
+from tests.unit.hosts import hard
+from tests.unit.plugins.plugin_utils.test__pair_gate import AGAINST, Measured, dead, fleet, of_cards, run_folder, slow, swept
 
 ALL = {(host, rail) for host in ("node1", "node2", "node3", "node4") for rail in ("rail0", "rail1")}
 

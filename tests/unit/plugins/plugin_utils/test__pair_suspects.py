@@ -130,6 +130,23 @@ def test_devices_that_scatter_are_measured_both_ways_and_beside_two_good_ones() 
     assert len(found) == len(set(found))
 
 
+@pytest.mark.parametrize(("suspect", "pairs"), [(B, ["ac", "de"]), (E, ["ab", "cd"])])
+def test_two_pairs_of_good_hosts_without_a_common_one_are_measured_beside_suspects(suspect: int, pairs: list[str]) -> None:
+    verdict = Verdict("host", suspect)
+    found = meetings([verdict], WHOLE, reach(WHOLE, [verdict], HOSTS, {}), controls=True)
+    own = "abcde"[suspect]
+    assert {meeting for meeting in found if own not in meeting[1:]} == {
+        meeting for rail in RAILS for pair in pairs for meeting in both_ways(rail, *pair)
+    }
+
+
+def test_three_good_hosts_make_two_pairs() -> None:
+    matrix = matrix_of({0: "abcd"}, hosts="abcd")
+    verdict = Verdict("host", B)
+    found = meetings([verdict], matrix, reach(matrix, [verdict], HOSTS, {}), controls=True)
+    assert {meeting for meeting in found if "b" not in meeting[1:]} == both_ways("rail0", "a", "c", "d")
+
+
 def test_without_two_good_hosts_there_is_nothing_to_compare_with() -> None:
     matrix = matrix_of({0: "ab"})
     found = meetings([Verdict("pair", A, 0, other=B)], matrix, reach(matrix, [Verdict("pair", A, 0, other=B)], HOSTS, {}), controls=True)
