@@ -1,8 +1,10 @@
 # Copyright (c) 2026, the rdma.cluster authors
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Which ports the pairs gate accuses in small fleets: python -m tests.bench.small_localisation [development | held-out | FIRST-LAST]
+"""Which ports the pairs gate accuses in small fleets.
 
-Each fleet is swept, its suspects are measured again, and the gate judges, all with the product's own plans and files.
+Run `python -m tests.bench.small_localisation [development | held-out | FIRST-LAST] [usual | wide | cards]`. Each fleet is swept, its
+suspects are measured again, and the gate judges, all with the product's own plans and files. A healthy port that is accused with its bad
+partner is a false accusation, unless there are two hosts: then nobody can tell.
 """
 
 from __future__ import annotations
@@ -28,8 +30,8 @@ from ansible_collections.rdma.cluster.plugins.plugin_utils._pair_low import susp
 from ansible_collections.rdma.cluster.plugins.plugin_utils._pair_plan import make_plan, tests_of
 from ansible_collections.rdma.cluster.plugins.plugin_utils._pair_suspects import meetings, reach, rounds
 from ansible_collections.rdma.cluster.plugins.plugin_utils._run_folder import RunFolder
-from tests.simulator.small_fleets import DEVELOPMENT_SEEDS, HELD_OUT_SEEDS, SmallFleet, simulate_small
-from tests.unit.hosts import lab_facts, lab_intent
+from tests.simulator.small_fleets import DEVELOPMENT_SEEDS, HELD_OUT_SEEDS, NOISE, SmallFleet, simulate_small
+from tests.unit.hosts import hard, lab_facts, lab_intent
 
 SETTINGS = {"iterations": 200, "floor_gbps": 0.005, "software_fail_below": 0.4, "latency_command": "none"}
 FULL = {"kind": "full"}
@@ -100,18 +102,20 @@ class Judgement:
 
 
 @functools.cache
-def _known(hosts: int, rails: int) -> Fleet:
+def _known(hosts: int, rails: int, cards: bool) -> Fleet:
     known = {}
     for number in range(1, hosts + 1):
         intent = lab_intent(number, pairs=SETTINGS)
         intent["rails"] = intent["rails"][:rails]
         known[f"node{number}"] = {"intent": intent, "facts": comparable(lab_facts(number))}
+    if cards:
+        hard(known)
     return Fleet.of(known)
 
 
 def judge_small(fleet: SmallFleet, path: Path) -> Judgement:
     """Sweep a fleet, measure its suspects again, and judge; path: an empty folder."""
-    known, folder = _known(fleet.hosts, fleet.rails), RunFolder(path)
+    known, folder = _known(fleet.hosts, fleet.rails, fleet.noise == "cards"), RunFolder(path)
     settings = next(iter(known.intents.values()))["pairs"]
     tests = tests_of(known.intents[known.hosts[0]])
     _measure(fleet, folder, SWEEP, make_plan("S", hosts=known.hosts, rails=known.rails, of=known.endpoints, tests=tests, schedule=FULL))
@@ -137,19 +141,14 @@ def judge_small(fleet: SmallFleet, path: Path) -> Judgement:
             if found.status in STOPPING:
                 accused.add(where)
                 words.append(f"{host} {found.subject} {found.status} {found.observed} | {found.expected}")
-                if _is_true(gate, fleet, where):
+                if _is_true(fleet, where):
                     right.add(where)
     return Judgement(frozenset(accused), frozenset(right), frozenset(warned), tuple(words))
 
 
-def _is_true(gate: PairGate, fleet: SmallFleet, where: tuple[int, int]) -> bool:
-    """Whether a port is bad, or one end of the pair that it is accused as: of two hosts nobody can tell which it is."""
-    rail, host = where
-    if where in fleet.faults or (fleet.hosts == 2 and any(bad == rail for bad, _host in fleet.faults)):
-        return True
-    blame = gate.blame.get(gate.fleet.hosts[host], {}).get(gate.fleet.rails[rail], [])
-    pairs = [each.verdict for each in blame if each.verdict.kind == "pair" and each.status in STOPPING]
-    return any((rail, end) in fleet.faults for verdict in pairs for end in (verdict.host, verdict.other))
+def _is_true(fleet: SmallFleet, where: tuple[int, int]) -> bool:
+    """Whether a port is bad; of two hosts nobody can tell which it is."""
+    return where in fleet.faults or (fleet.hosts == 2 and any(bad == where[0] for bad, _host in fleet.faults))
 
 
 def _measure(fleet: SmallFleet, folder: RunFolder, name: str, plan: dict[str, Any]) -> None:
@@ -168,11 +167,11 @@ def _measure(fleet: SmallFleet, folder: RunFolder, name: str, plan: dict[str, An
         folder.write(folder.host_file(name, host, ".jsonl"), "".join(line + "\n" for line in of_host))
 
 
-def compare_small(seeds: Iterable[int]) -> Compared:
-    """Judge the fleets of these seeds."""
+def compare_small(seeds: Iterable[int], noise: str = "usual") -> Compared:
+    """Judge the fleets of these seeds. noise: a key of NOISE."""
     compared = Compared()
     for seed in seeds:
-        fleet = simulate_small(seed)
+        fleet = simulate_small(seed, noise)
         with tempfile.TemporaryDirectory(prefix="rdma-small-", dir="/dev/shm" if Path("/dev/shm").is_dir() else None) as name:
             compared.add(fleet, judge_small(fleet, Path(name)))
     return compared
@@ -180,17 +179,24 @@ def compare_small(seeds: Iterable[int]) -> Compared:
 
 def small_localisation() -> dict[str, float]:
     """Precision and recall on the seeds that were held out."""
-    total = compare_small(HELD_OUT_SEEDS).total
-    return {"small_fleet_precision": total.precision, "small_fleet_recall": total.recall}
+    found = {noise: compare_small(HELD_OUT_SEEDS, noise).total for noise in NOISE}
+    names = {"usual": "small_fleet", "wide": "small_fleet_wide", "cards": "small_fleet_cards"}
+    return {
+        f"{names[noise]}_{what}": value
+        for noise, total in found.items()
+        for what, value in (("precision", total.precision), ("recall", total.recall))
+    }
 
 
 def main(words: Sequence[str]) -> None:
-    """Print the table of what the words ask for."""
-    word = words[0] if words else "development"
-    first, _dash, last = word.partition("-")
+    """Print the tables of what the words ask for."""
     named = {"development": DEVELOPMENT_SEEDS, "held-out": HELD_OUT_SEEDS}
+    asked = [word for word in words if word in NOISE]
+    word = next((word for word in words if word not in NOISE), "development")
+    first, _dash, last = word.partition("-")
     seeds = named.get(word) or range(int(first), int(last or first) + 1)
-    print(compare_small(seeds).table())
+    for noise in asked or NOISE:
+        print(f"{noise} noise, seeds {seeds[0]} to {seeds[-1]}", compare_small(seeds, noise).table(), sep="\n", flush=True)
 
 
 if __name__ == "__main__":
