@@ -174,29 +174,83 @@ def after_again(
         judge: _Bars | _Beside = _Beside.of(matrix, again, accused, settings)
     else:
         judge = _Bars(settings["floor_gbps"], settings["fail_below"], settings["warn_below"])
-    after = [each for suspect in suspects for each in _after(suspect, accused, matrix, again, judge)]
-    is_open = [each.verdict.kind == "pair" and each.again != CLEARED for each in after]
-    return [
-        _guilty_end(each, accused, matrix, again, judge, places) if narrow else each for each, narrow in zip(after, is_open, strict=True)
-    ]
+    after: dict[int, list[Judged]] = {}
+    guilty: list[Judged] = []
+    # The ends that a pair's verdict becomes are known before ports are judged that nothing but their own figure speaks against.
+    for suspect in sorted(suspects, key=lambda each: not each.stands_out):
+        found = _after(suspect, [*suspects, *guilty], matrix, again, judge)
+        after[id(suspect)] = []
+        for each in found:
+            if each.verdict.kind == "pair" and each.again != CLEARED:
+                ends = _by_end(each, accused, matrix, again, judge, places=places)
+                guilty += [end for end in ends if end.verdict.kind != "pair" and end.again != CLEARED]
+                after[id(suspect)] += ends
+            else:
+                after[id(suspect)].append(each)
+    return [each for suspect in suspects for each in after[id(suspect)]]
 
 
-def _after(suspect: Judged, accused: Collection[Verdict], matrix: Matrix, again: Matrix, judge: _Bars | _Beside) -> list[Judged]:
+def _after(suspect: Judged, suspects: Sequence[Judged], matrix: Matrix, again: Matrix, judge: _Bars | _Beside) -> list[Judged]:
     """One verdict, or one for each rail if its rails differ."""
     found = _of_suspect(suspect.verdict, matrix, again)
+    if suspect.verdict.kind == "rail":
+        return (_one_of_rail(suspect, matrix, again, found, judge) or [judge.after(suspect, matrix, again, found)]) if found else [suspect]
     # What a suspect measured with another one says little of it, and nothing with one that fails.
-    others = [each for each in accused if each is not suspect.verdict]
-    for partners in ([each for each in others if each.failed], others):
-        ports = _Accused.of(partners, matrix)
+    dead = {(rail, host) for rail, host in _dead(again) if host not in _names(suspect.verdict, matrix)}
+    found = [at for at in found if not {(again.rails[again.rail[at]], end) for end in _ends(again, at)} & dead] or found
+    others = [each for each in suspects if each is not suspect]
+    for partners in ([each for each in others if each.verdict.failed], [each for each in others if each.stands_out], others):
+        ports = _Accused.of([each.verdict for each in partners], matrix)
         found = [at for at in found if not ports.touch(again, at)] or found
     if not found:
         return [suspect]
     rails = dict.fromkeys(again.rails[again.rail[at]] for at in found)
-    if suspect.verdict.rail is not None or suspect.verdict.kind in ("rail", "path") or len(rails) < 2:
+    if suspect.verdict.rail is not None or suspect.verdict.kind == "path" or len(rails) < 2:
         return [judge.after(suspect, matrix, again, found)]
     parts = {rail: [at for at in found if again.rails[again.rail[at]] == rail] for rail in rails}
     after = [judge.after(_on_rail(suspect, matrix, rail), matrix, again, own) for rail, own in parts.items()]
     return after if len({each.again for each in after}) > 1 else [judge.after(suspect, matrix, again, found)]
+
+
+def _one_of_rail(suspect: Judged, matrix: Matrix, again: Matrix, found: Sequence[int], judge: _Bars | _Beside) -> list[Judged]:
+    """The verdict on the one host without which a rail is well, and the rail's own, which is cleared; none without such a host."""
+    guilty = []
+    for host in dict.fromkeys(end for at in found for end in _ends(again, at)):
+        own, rest = ([at for at in found if (host in _ends(again, at)) is with_it] for with_it in (True, False))
+        if not rest or (rail := judge.after(suspect, matrix, again, rest)).again != CLEARED:
+            continue
+        nic = judge.without([host]).after(_on_host(suspect, matrix, host), matrix, again, own)
+        if nic.again != CLEARED:
+            guilty.append([nic, rail])
+    return guilty[0] if len(guilty) == 1 else []
+
+
+def _dead(again: Matrix) -> set[tuple[str, str]]:
+    """(rail, host) whose every new measurement failed, with two partners at least, one of which succeeded with another one."""
+    partners: dict[tuple[str, str], set[str]] = {}
+    alive: set[tuple[str, str]] = set()
+    for at in range(len(again)):
+        rail, ends = again.rails[again.rail[at]], _ends(again, at)
+        for host, other in (ends, ends[::-1]):
+            partners.setdefault((rail, host), set()).add(other)
+        if again.value[at] > 0:
+            alive.update((rail, host) for host in ends)
+    return {
+        (rail, host)
+        for (rail, host), others in partners.items()
+        if (rail, host) not in alive and len(others) > 1 and any((rail, other) in alive for other in others)
+    }
+
+
+def _on_host(suspect: Judged, matrix: Matrix, host: str) -> Judged:
+    """What a verdict on a rail says of one host there."""
+    verdict = replace(suspect.verdict, kind="nic", host=list(matrix.hosts).index(host))
+    own = _of_suspect(verdict, matrix, matrix)
+    failed = 2 * sum(1 for at in own if math.isnan(matrix.value[at])) >= len(own)
+    partners = len({end for at in own for end in _ends(matrix, at)}) - 1
+    narrow = replace(verdict, evidence=tuple(own[:EVIDENCE]), failed=failed, partners=partners, explained=len(own), measured=partners)
+    observed, expected, remedy = describe(narrow, matrix)
+    return replace(suspect, verdict=narrow, observed=observed, expected=expected, remedy=remedy)
 
 
 def _on_rail(suspect: Judged, matrix: Matrix, rail: str) -> Judged:
@@ -211,33 +265,35 @@ def _on_rail(suspect: Judged, matrix: Matrix, rail: str) -> Judged:
     return replace(suspect, verdict=narrow, observed=f"{rail} of {suspect.observed}")
 
 
-def _guilty_end(
-    pair: Judged, accused: Collection[Verdict], matrix: Matrix, again: Matrix, judge: _Bars | _Beside, places: Places | None
-) -> Judged:
-    """A verdict on a pair, or on one of its ends if the other one is well with all others that both were measured with again."""
+def _by_end(
+    pair: Judged, accused: Collection[Verdict], matrix: Matrix, again: Matrix, judge: _Bars | _Beside, *, places: Places | None
+) -> list[Judged]:
+    """A verdict on a pair, or on one of its ends if the other one, which is cleared, is well with all others that it was measured with."""
     verdict = pair.verdict
     ends = [replace(verdict, kind="host" if verdict.rail is None else "nic", host=end, other=None) for end in (verdict.host, verdict.other)]
     ports = _Accused.of([each for each in accused if (each.host, each.other) != (verdict.host, verdict.other)], matrix)
     found, after = [], []
     for end, other in zip(ends, ends[::-1], strict=True):
         (partner,) = _names(other, matrix)
-        own = [at for at in _of_suspect(end, matrix, again) if partner not in _ends(again, at) and not ports.touch(again, at)]
+        own = [at for at in _of_suspect(end, matrix, again) if partner not in _ends(again, at)]
+        own = [at for at in own if not ports.touch(again, at)] or own
         if not own:
-            return pair
+            return [pair]
         found.append(own)
         after.append(judge.without(_names(end, matrix)).after(replace(pair, verdict=end), matrix, again, own))
     if [each.again for each in after].count(CLEARED) != 1:
-        return pair
+        return [pair]
     at = 1 if after[0].again == CLEARED else 0
     named = _direction(after[at], matrix, again, found[at], judge)
     evidence = [each for each in _of_suspect(named, matrix, matrix) if each in verdict.evidence] or verdict.evidence
     met = {host for each in _of_suspect(named, matrix, matrix) for host in _ends(matrix, each)}
     named = replace(named, evidence=tuple(evidence), partners=1, measured=len(met) - 1, explained=len(evidence))
     observed, expected, remedy = describe(named, matrix, places, software=isinstance(judge, _Beside))
-    own = [each for each in _of_suspect(named, matrix, again) if not ports.touch(again, each)]
+    own = _of_suspect(named, matrix, again)
+    own = [each for each in own if not ports.touch(again, each)] or own
     whole = judge.without(_names(named, matrix)).after(replace(pair, verdict=named, observed=observed), matrix, again, own)
     narrow = pair if pair.again == CONFIRMED else whole
-    return replace(narrow, verdict=named, observed=whole.observed, expected=expected, remedy=remedy)
+    return [replace(narrow, verdict=named, observed=whole.observed, expected=expected, remedy=remedy), after[1 - at]]
 
 
 def _names(verdict: Verdict, matrix: Matrix) -> list[str]:
@@ -352,7 +408,11 @@ class _Beside(NamedTuple):
         rounds = [(values, good) for values, good in rounds if values and good]
         if not rounds or _apart(*rounds[0]) >= math.log(self.fail_below) / 2 or self._share(rounds) >= self.fail_below:
             return _cleared(suspect, words)
-        if self._is_slow(rounds):
+        # What is now nearly as fast as good pairs were in the sweep may have luckier ones beside it.
+        is_near = bool(before) and _apart(own, before) >= math.log(self.fail_below) / 2
+        # The second measurement has to be evidence by itself for what had failed, and for ports that the sweep chose as the lowest ones.
+        tests = [rounds] if suspect.stands_out and not suspect.verdict.failed else [rounds, rounds[:1]]
+        if not is_near and all(self._is_slow(each) for each in tests):
             return replace(suspect, status=ERROR, observed=suspect.observed + words, again=CONFIRMED, doubtful=False)
         return replace(suspect, status=WARNING, observed=f"{suspect.observed}{words}: too few and too scattered to tell", doubtful=True)
 
@@ -361,7 +421,7 @@ class _Beside(NamedTuple):
         return math.exp(statistics.fmean(_apart(*each) for each in rounds))
 
     def _is_slow(self, rounds: Sequence[_Round]) -> bool:
-        """Whether a suspect is slower than good pairs in both rounds, and by more than chance."""
+        """Whether a suspect is slower than good pairs in each round, and in all by more than chance."""
         variance = sum(1 / len(own) + 1 / len(good) for own, good in rounds) / len(rounds) ** 2
         error = MEDIAN_ERROR * _scatter(*(values for each in rounds for values in each)) * math.sqrt(variance)
         apart = [_apart(*each) for each in rounds]

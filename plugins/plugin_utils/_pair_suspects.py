@@ -87,14 +87,24 @@ def _of(verdict: Verdict, matrix: Matrix, of: Reach) -> Iterator[Meeting]:
 
 
 def _controls(planned: Iterable[Meeting], of: Reach) -> Iterator[Meeting]:
-    """Two pairs of good hosts on each rail, both ways: one of them may be lucky. They are disjoint if there are four good hosts."""
-    for rail in dict.fromkeys(meeting[0] for meeting in planned):
-        good = of.good.get(rail, [])
-        groups = ([each for each in good if not of.apart(rail, (host, each))] for host in good)
-        hosts = next((group for group in groups if len(group) > 1), [])
-        for pair in (hosts[:2], hosts[2:4] if len(hosts) > 3 else hosts[::2]):
-            if len(pair) > 1:
-                yield from ((rail, *pair), (rail, *pair[::-1]))
+    """Two pairs of good hosts on each rail, both ways: one of them may be lucky. They are disjoint if there are four good hosts.
+
+    If there is no pair of good hosts on any of these rails, those of another rail are measured.
+    """
+    rails = list(dict.fromkeys(meeting[0] for meeting in planned))
+    pairs = {rail: _good_pairs(rail, of) for rail in dict.fromkeys((*rails, *of.good))}
+    if rails and not any(pairs[rail] for rail in rails):
+        rails = [rail for rail, good in pairs.items() if good][:1]
+    for rail in rails:
+        for pair in pairs[rail]:
+            yield from ((rail, *pair), (rail, *pair[::-1]))
+
+
+def _good_pairs(rail: str, of: Reach) -> list[tuple[str, str]]:
+    good = of.good.get(rail, [])
+    groups = ([each for each in good if not of.apart(rail, (host, each))] for host in good)
+    hosts = next((group for group in groups if len(group) > 1), [])
+    return [(pair[0], pair[1]) for pair in (hosts[:2], hosts[2:4] if len(hosts) > 3 else hosts[::2]) if len(pair) > 1]
 
 
 def _once_more(planned: Collection[Meeting], verdicts: Iterable[Verdict], matrix: Matrix) -> list[Meeting]:

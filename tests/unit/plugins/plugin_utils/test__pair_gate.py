@@ -411,6 +411,30 @@ def test_a_pair_becomes_its_guilty_end_when_the_other_end_is_well_with_all_other
     assert "node1" not in found.remedy.split(" 3. ", maxsplit=1)[0]
 
 
+def test_a_rail_becomes_the_one_host_that_fails_when_the_others_are_well(first: RunFolder) -> None:
+    few = fleet(hosts=HOSTS[:3])
+    swept(first, few, lambda rail, *ends: 0.1 if rail == "rail1" else None if "node1" in ends else 0.005)
+    assert {each[0] for each in offences(judged(first, few))} == {*HOSTS[:3]}
+
+    def again(rail: str, *ends: str) -> float | None:
+        return None if rail == "rail0" and "node1" in ends else 0.1
+
+    swept(first, few, again, schedule=TRIO_BOTH_WAYS, name="pairs/again")
+    assert offences(judged(first, few)) == {("node1", "rail0", "pair.bandwidth", "unknown")}
+
+
+def test_a_slow_rail_becomes_the_one_host_that_is_slow_when_the_others_are_well(first: RunFolder) -> None:
+    few = fleet(hosts=HOSTS[:3])
+    swept(first, few, lambda rail, *ends: 0.1 if rail == "rail1" else 0.005)
+    assert {each[0] for each in offences(judged(first, few))} == {*HOSTS[:3]}
+
+    def again(rail: str, *ends: str) -> float:
+        return 0.005 if rail == "rail0" and "node2" in ends else 0.1
+
+    swept(first, few, again, schedule=TRIO_BOTH_WAYS, name="pairs/again")
+    assert offences(judged(first, few)) == {("node2", "rail0", "pair.bandwidth", "error")}
+
+
 def test_a_pair_whose_ends_are_well_with_others_stays_a_pair(first: RunFolder) -> None:
     def apart(rail: str, *ends: str) -> float | None:
         return None if rail == "rail0" and set(ends) == {"node1", "node3"} else 0.1

@@ -140,6 +140,12 @@ def test_two_pairs_of_good_hosts_without_a_common_one_are_measured_beside_suspec
     }
 
 
+def test_two_hosts_are_compared_with_themselves_on_another_rail() -> None:
+    matrix, verdict = matrix_of(hosts="ab"), Verdict("pair", A, 1, other=B)
+    found = meetings([verdict], matrix, reach(matrix, [verdict], HOSTS, {}), controls=True)
+    assert set(found) == both_ways("rail0", "a", "b") | both_ways("rail1", "a", "b")
+
+
 def test_three_good_hosts_make_two_pairs() -> None:
     matrix = matrix_of({0: "abcd"}, hosts="abcd")
     verdict = Verdict("host", B)
