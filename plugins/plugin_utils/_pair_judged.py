@@ -408,8 +408,10 @@ class _Beside(NamedTuple):
         rounds = [(values, good) for values, good in rounds if values and good]
         if not rounds or _apart(*rounds[0]) >= math.log(self.fail_below) / 2 or self._share(rounds) >= self.fail_below:
             return _cleared(suspect, words)
+        wide = _scatter(*(values for each in rounds for values in each)) > SCATTER
         # What is now nearly as fast as good pairs were in the sweep may have luckier ones beside it.
-        is_near = bool(before) and _apart(own, before) >= math.log(self.fail_below) / 2
+        near = math.log(self.fail_below) / 2 if wide else math.log(BLAMED_BELOW)
+        is_near = bool(before) and _apart(own, before) >= near
         # The second measurement has to be evidence by itself for what had failed, and for ports that the sweep chose as the lowest ones.
         tests = [rounds] if suspect.stands_out and not suspect.verdict.failed else [rounds, rounds[:1]]
         if not is_near and all(self._is_slow(each) for each in tests):

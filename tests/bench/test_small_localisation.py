@@ -10,22 +10,22 @@ from pathlib import Path
 import pytest
 
 from tests.bench.small_localisation import compare_small, judge_small
-from tests.simulator.small_fleets import DEVELOPMENT_SEEDS, HEALTHY_KINDS, HELD_OUT_SEEDS, SmallFleet, simulate_small
+from tests.simulator.small_fleets import DEVELOPMENT_SEEDS, HEALTHY_KINDS, HELD_OUT_SEEDS, REPORTED_SEEDS, SmallFleet, simulate_small
 
 PRECISION, RECALL = 0.99, 0.93
 """Recall of the first method on the same seeds: 0.935. Two hosts with one rail have nothing that a slow cable could be compared with."""
 CERTAIN = ("off", "cut_cable", "dead_rail")
-ENOUGH = 100
-"""So many accusations of one kind are enough for a precision of their own."""
 
 
-def test_small_fleets_that_nothing_was_developed_on() -> None:
-    compared = compare_small(HELD_OUT_SEEDS[:360])
-    assert compared.total.accused > 300
+@pytest.mark.parametrize("seeds", [REPORTED_SEEDS, HELD_OUT_SEEDS], ids=["reported", "held out"])
+def test_small_fleets(seeds: range) -> None:
+    compared = compare_small(seeds)
+    assert compared.total.accused > 0.8 * len(seeds)
     assert compared.total.precision >= PRECISION, compared.table()
     assert compared.total.recall >= RECALL, compared.table()
     for kind in CERTAIN:
         assert compared.by_kind[kind].recall == 1.0, compared.table()
+        assert compared.by_kind[kind].precision >= PRECISION, compared.table()
     for kind in HEALTHY_KINDS:
         assert compared.by_kind[kind].accused <= 1, compared.table()
 
@@ -33,14 +33,14 @@ def test_small_fleets_that_nothing_was_developed_on() -> None:
 @pytest.mark.parametrize("noise", ["wide", "cards"])
 def test_nobody_is_accused_in_wider_noise_and_among_cards(noise: str) -> None:
     """Recall has no bar in the wide noise: where evidence is thin, precision comes from warnings."""
-    compared = compare_small(HELD_OUT_SEEDS[:720], noise)
-    assert compared.total.accused > 600
+    compared = compare_small(HELD_OUT_SEEDS, noise)
+    assert compared.total.accused > 1600
     assert compared.total.precision >= PRECISION, compared.table()
     for kind in CERTAIN:
         assert compared.by_kind[kind].recall == 1.0, compared.table()
-        assert compared.by_kind[kind].accused < ENOUGH or compared.by_kind[kind].precision >= PRECISION, compared.table()
+        assert compared.by_kind[kind].precision >= PRECISION, compared.table()
     if noise == "cards":
-        assert compared.total.recall >= RECALL, compared.table()
+        assert compared.total.recall == 1.0, compared.table()
 
 
 def test_a_seed_gives_the_same_fleet_for_ever() -> None:
@@ -65,15 +65,15 @@ def test_a_fault_in_a_calm_fleet_is_named_alone(tmp_path: Path, kind: str, hosts
 
 @pytest.mark.parametrize(
     ("seed", "noise"),
-    [(534, "wide"), (75, "wide"), (1438, "wide"), (2005, "wide"), (300_295, "usual"), (20, "cards"), (429, "cards")],
+    [(534, "wide"), (183, "wide"), (1438, "wide"), (2005, "wide"), (300_295, "usual"), (20, "cards"), (429, "cards")],
     ids=[
         "chosen as the lowest",
         "faster than the sweep",
         "two pairs of one host",
         "a rail of one host",
-        "a slow rail",
         "two hosts",
         "cards",
+        "a partner of a pair's bad end",
     ],
 )
 def test_no_healthy_port_is_accused_where_one_was(tmp_path: Path, seed: int, noise: str) -> None:
