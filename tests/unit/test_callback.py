@@ -129,7 +129,8 @@ WITHHELD = {
 USED = {
     "name": "Use the facts",
     "ansible.builtin.debug": {
-        "msg": "required={{ pcie_acs_write_required | default(false) }} by {{ pcie_acs_write_reason | default('') }}"
+        "msg": "required={{ ansible_facts.pcie_acs_write_required | default(false) }} by "
+        "{{ ansible_facts.pcie_acs_write_reason | default('') }}"
     },
 }
 

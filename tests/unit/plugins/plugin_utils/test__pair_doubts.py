@@ -47,7 +47,10 @@ def loaded(path: Path, change: Change, *, fabric: Fabric | None = None, **checks
     after = deepcopy(before)
     change(after)
     run = FabricRun(path / "R1", before).sweep()
-    run.intent["checks"] = {name.replace("__", "."): rule for name, rule in checks.items()}
+    rules = {name.replace("__", "."): rule for name, rule in checks.items()}
+    for host in run.hosts:
+        file = run.folder.host_file("intent", host)
+        run.folder.write_json(file, {**run.folder.read_json(file), "checks": rules})
     for what, each, read_at in (("graphs", before, 100.0), ("loaded", after, 110.0)):
         graph = each.graph().to_dict()
         told = {"graph": graph, "subnet_managers": None, "no_subnet_manager": None, "read_at": read_at}
