@@ -21,6 +21,9 @@ SWITCH_KEYS = ("guid", "tier")
 LINK_KEYS = ("from", "to")
 #: The largest number of a port, and of ports that one range may have.
 MOST_PORTS = 1024
+#: Of characters; the YAML reader takes seconds for a line of some MiB.
+LONGEST_LINE = 128 * 1024
+DEEPEST = 64
 _GUID = re.compile(r"0x[0-9a-fA-F]{16}")
 _PORTS = re.compile(r"[0-9]{1,4}(?:-[0-9]{1,4})?(?:,[0-9]{1,4}(?:-[0-9]{1,4})?)*")
 _EXAMPLE = "a switch's port is 'leaf3/14' or 'leaf3/33-40', an HCA 'node17 mlx5_3' or 'node17 mlx5_3/2'"
@@ -78,6 +81,19 @@ def parse_plan(text: str, hosts: Sequence[str] = ()) -> Plan:
     return plan
 
 
+def _refuse_endless(text: str) -> None:
+    """Raise ParseError for lines and nesting that the YAML reader takes seconds for, and that no plan needs."""
+    for number, line in enumerate(text.split("\n"), 1):
+        if len(line) > LONGEST_LINE:
+            words = f"line {number} has {len(line)} characters, expected at most {LONGEST_LINE}: write each cable on a line of its own"
+            raise ParseError(f"the plan of the cabling is not read: {words}")
+    depth = 0
+    for bracket in re.findall(r"[\[\]{}]", text):
+        depth = depth + 1 if bracket in "[{" else max(0, depth - 1)
+        if depth > DEEPEST:
+            raise ParseError(f"the plan of the cabling is not read: more than {DEEPEST} brackets are open at once")
+
+
 class _Reader:
     """Reads nodes of YAML, which know their lines, and gathers problems."""
 
@@ -88,6 +104,7 @@ class _Reader:
         self.switches: dict[str, PlannedSwitch] = {}
 
     def plan(self, text: str) -> Plan:
+        _refuse_endless(text)
         try:
             root = yaml.compose(text, Loader=yaml.SafeLoader)
         except (yaml.YAMLError, ValueError, RecursionError) as exc:

@@ -6,67 +6,54 @@
 
 from __future__ import annotations
 
-import importlib
-import inspect
-import pkgutil
+import json
+import time
 from collections.abc import Callable
-from typing import Any
 
 import pytest
 
 from ansible_collections.rdma.cluster.plugins import module_utils
+from tests.unit.endless import LONG, SECONDS, Parser, parsers, read_endless_lines, read_endless_values
 from tests.unit.garbled import no_time, read_or_refused
 
-Parser = Callable[[str], Any]
-LONG = 4 * 2**20
-#: Enough for what is quadratic to take longer than a second.
-SHORT = 64 * 2**10
-#: What a line repeats to its end: what quotes, tables, options and nested texts are made of.
-UNITS = ("a", " ", "A_", "a,b:")
-SHORT_UNITS = ("1 ", "a=", "# ", '"', "Test: ", "a[b] ", "a: ", "[", "{", *UNITS)
-HEADS = ("", "#bytes ", "# Rank ", "node1:1:1 [0] NCCL WARN ", "Max locked memory ", "Id=", "NAME=")
-#: Texts that are short, and more than a number or a stack can hold.
-DEEP = (
-    "[" * 200_000,
-    '{"a":' * 200_000,
-    "9" * 5000,
-    "[" + "9" * 5000 + "]",
-    "Max locked memory  " + "9" * 5000 + "  " + "9" * 5000 + "  bytes\n",
-)
-
-
-def parsers() -> dict[str, Parser]:
-    """Each parse_…(text) whose other arguments have defaults."""
-    found = {}
-    for each in pkgutil.iter_modules(module_utils.__path__):
-        module = importlib.import_module(f"{module_utils.__name__}.{each.name}")
-        for name, function in vars(module).items():
-            if name.startswith("parse_") and inspect.isfunction(function) and function.__module__ == module.__name__:
-                first, *others = inspect.signature(function).parameters.values()
-                if first.annotation == "str" and all(other.default is not other.empty for other in others):
-                    found[f"{each.name}.{name}"] = function
-    return found
-
-
-PARSERS = parsers()
+#: Texts that some parser once took minutes for, or fell over.
+HEADS = ("#bytes ", "# Rank ", "node1:1:1 [0] NCCL WARN ", "Max locked memory ", "Id=", "NAME=")
+KNOWN = ("a", "A_", "a,b:")
+PARSERS = parsers(module_utils)
 
 
 def test_there_are_parsers() -> None:
-    assert len(PARSERS) > 100
+    assert len(PARSERS) > 120
+
+
+def busy(_text: str) -> None:
+    begun = time.process_time()
+    while time.process_time() - begun < SECONDS:
+        pass
+
+
+@pytest.mark.parametrize(
+    ("function", "error", "read"),
+    [
+        (busy, AssertionError, read_endless_lines),
+        (int, ValueError, read_endless_values),
+        (json.loads, RecursionError, read_endless_values),
+    ],
+)
+def test_a_parser_that_does_it_is_caught(function: Callable[[str], object], error: type[Exception], read: Callable[..., None]) -> None:
+    with pytest.raises(error):
+        read("of a test", Parser(function, str, {}, ()))
 
 
 @pytest.mark.parametrize("name", PARSERS)
 def test_a_line_without_an_end_takes_no_time(name: str) -> None:
-    for text in (unit * (LONG // len(unit)) for unit in UNITS):
-        with no_time(1.0):
-            read_or_refused(PARSERS[name], text)
-    for text in (head + unit * (SHORT // len(unit)) + "\n" for head in HEADS for unit in SHORT_UNITS):
-        with no_time(1.0):
-            read_or_refused(PARSERS[name], text)
+    read_endless_lines(name, PARSERS[name])
+    for head in HEADS:
+        for unit in KNOWN:
+            with no_time(1.0):
+                read_or_refused(PARSERS[name].read, head + unit * (LONG // 64 // len(unit)) + "\n")
 
 
 @pytest.mark.parametrize("name", PARSERS)
 def test_depth_and_endless_numbers_are_refused(name: str) -> None:
-    for text in DEEP:
-        for each in (text, f"{text}\n"):
-            read_or_refused(PARSERS[name], each)
+    read_endless_values(name, PARSERS[name])

@@ -78,3 +78,11 @@ def test_a_damaged_plan_is_a_plan_or_an_error(at: int, text: str) -> None:
 
 def test_a_generated_plan_is_read() -> None:
     assert len(parse_plan(rail().plan_text()).links) == 128
+
+
+def test_lines_and_nesting_that_no_plan_needs_are_refused() -> None:
+    cable = "{from: leaf1/1, to: node1 mlx5_0}, "
+    with pytest.raises(ParseError, match=r"line 2 has 140044 characters, expected at most 131072: write each cable on a line of its own"):
+        parse_plan("switches: {leaf1: }\nlinks: [" + cable * 4001 + "]")
+    with pytest.raises(ParseError, match="more than 64 brackets are open at once"):
+        parse_plan("links: " + "[" * 65)
