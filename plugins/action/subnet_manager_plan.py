@@ -9,6 +9,8 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any, ClassVar
 
+from ansible.module_utils.parsing.convert_bool import boolean
+
 from ansible_collections.rdma.cluster.plugins.module_utils._opensm_service import ports_file
 from ansible_collections.rdma.cluster.plugins.plugin_utils._action import RunAction
 from ansible_collections.rdma.cluster.plugins.plugin_utils._subnet_manager import busy_hosts, fleet_ports, plan_managers
@@ -28,9 +30,13 @@ class ActionModule(RunAction):
         fleet = {name: self._known(name) for name in inventory if name in wanted}
         plan = plan_managers(self.host, fleet, inventory, options["keys"])
         if plan.problems:
-            return {"failed": True, "msg": "The subnet manager cannot be set up:\n" + "\n".join(f"  - {each}" for each in plan.problems)}
+            words = "The subnet manager cannot be set up:\n" + "\n".join(f"  - {each}" for each in plan.problems)
+            # Check mode reaches every difference. The task itself also runs in check mode, so that only the variable says so.
+            checks = bool(boolean(self.variables.get("ansible_check_mode", False)))  # type: ignore[no-untyped-call]
+            return {"failed": not checks, "msg": words, "problems": plan.problems, "_ansible_verbose_always": True}
         none = ports_file()
         return {
+            "problems": [],
             "flavour": plan.flavour,
             "starts_at_install": plan.starts_at_install,
             "instances": plan.instances,

@@ -25,6 +25,7 @@ STAGE = "preflight"
 #: From near to far: one PCIe switch, several, one host bridge, one NUMA node, between NUMA nodes (`nvidia-smi topo -m`).
 DISTANCES = ("PIX", "PXB", "PHB", "NODE", "SYS")
 NOT_READ = "these facts do not tell it"
+NO_DISTANCE = "the firmware gives no distance between any GPU and any NIC, as in many virtual machines"
 
 
 def check_pcie_settings(host: str, ports: Sequence[RailPort], facts: Facts, *, mrrs_planned: bool = False) -> list[Finding]:
@@ -149,6 +150,8 @@ def _distance(port: RailPort, facts: Facts) -> Finding:
     if why_not is None and port.rail.rail.get("role") != "compute":
         why_not = f"a {port.rail.rail.get('role')} rail carries nothing of GPUs"
     nearest = _nearest(distances, port.rail.device)
+    if why_not is None and distances and not any(each for of_gpu in distances.values() for each in of_gpu.values()):
+        why_not = NO_DISTANCE
     if why_not is not None:
         return port.skip(check, why_not, expected)
     if nearest is None:

@@ -122,7 +122,7 @@ class RailPort:
 
     def skip(self, check: str, why: str, expected: str) -> Finding:
         """A check that does not apply to this rail, and why; unknown where it needs the PCI function of a NIC that is there."""
-        if why == NO_FUNCTION and (self.device or self.netdev):
+        if why == NO_FUNCTION and (self.rail.device or self.rail.netdev):
             return self.unread(check, why, expected)
         return self.finding(check, NOT_APPLICABLE, why, expected)
 

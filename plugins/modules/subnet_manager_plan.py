@@ -43,6 +43,12 @@ EXAMPLES = r"""
 """
 
 RETURN = r"""
+problems:
+  description:
+    - Why the subnet manager cannot be set up, as sentences; empty if it can. With problems, the task fails, except in check mode.
+  type: list
+  elements: str
+  returned: always
 flavour:
   description: Whose opensm it is, V(debian), V(rhel) or V(ofed).
   type: str

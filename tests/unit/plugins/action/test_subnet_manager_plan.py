@@ -49,3 +49,22 @@ def test_a_host_counts_as_idle_only_where_it_was_read_and_still_answers(monkeypa
         "works": "job process 7 (slurmstepd)",
     }
     assert busy(monkeypatch, load=False) == {}
+
+
+@pytest.mark.parametrize("checks", [True, False])
+def test_check_mode_reports_a_plan_that_cannot_be_and_goes_on(monkeypatch: pytest.MonkeyPatch, *, checks: bool) -> None:
+    """A run fails there."""
+    action = subnet_manager_plan.ActionModule.__new__(subnet_manager_plan.ActionModule)
+    fabric = {"planes": {"default": {"subnet_manager": {"hosts": ["node1"]}}}}
+    rails = [{"name": "r0", "nic": {"pci": "0000:18:00.0"}, "link_layer": "infiniband"}]
+    files: dict[str, Any] = {
+        "intent/node1": normalise({"rdma_rails": rails, "rdma_fabric": fabric}),
+        "facts/node1": {"devices": {}, "netdevs": {}, "files": {}, "load": IDLE},
+    }
+    folder = SimpleNamespace(host_file=lambda what, host: f"{what}/{host}", read_if_there=files.get)
+    action.variables = {"inventory_hostname": "node1", "groups": {"all": ["node1"]}, "hostvars": {}, "ansible_check_mode": checks}
+    monkeypatch.setattr(action, "folder", folder, raising=False)
+    done = action.work({"keys": {}, "load": False})
+    assert done["failed"] is not checks
+    assert done["problems"] == ["node1 is to run the subnet manager of plane default, and has no InfiniBand port on it that is known"]
+    assert done["problems"][0] in done["msg"]

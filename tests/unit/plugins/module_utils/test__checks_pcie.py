@@ -252,6 +252,13 @@ def test_bridges_of_a_virtual_machine_are_not_judged(stage: str, own: float | No
     assert links(facts, rate_gbps, stage)["pcie.path"].status == ("not_applicable" if own is None else "ok")
 
 
+def test_a_nic_that_is_absent_in_a_virtual_machine_is_the_error_of_another_check() -> None:
+    """intent.nic says that it is absent: nothing about its path is unknown."""
+    facts = {**card(16.0, 8), "devices": {}, "netdevs": {}, "nics": {}}
+    facts["iommu"] = {"present": False, "mode": "off", "virtual_machine": True}
+    assert {check: each.status for check, each in links(facts).items()} == dict.fromkeys(("pcie.link", "pcie.path"), "not_applicable")
+
+
 def test_the_own_link_of_a_card_is_judged_in_a_virtual_machine() -> None:
     facts = {**card(16.0, 8), "iommu": {"present": False, "mode": "off", "virtual_machine": True}}
     assert links(facts)["pcie.path"].status == "error"

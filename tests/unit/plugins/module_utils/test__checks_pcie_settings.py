@@ -210,6 +210,10 @@ def test_distances_that_are_not_judged() -> None:
     assert "a storage rail" in found_in(gpu_facts(), role="storage")["pcie.distance"].observed
     facts = gpu_facts()
     facts["distances"] = {"0000:3f:00.0": {"mlx5_0": None}}
+    assert found_in(facts)["pcie.distance"].status == "not_applicable"
+    assert found_in(facts)["pcie.distance"].observed.startswith("the firmware gives no distance between any GPU and any NIC")
+    facts["distances"] = {"0000:3f:00.0": {"mlx5_0": None, "mlx5_1": "PIX"}}
+    assert found_in(facts)["pcie.distance"].status == "unknown"
     assert found_in(facts)["pcie.distance"].observed == "how far it is to a GPU is not told"
     del facts["distances"], facts["iommu"]
     assert found_in(facts)["pcie.distance"].status == "unknown"
