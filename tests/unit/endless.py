@@ -33,7 +33,7 @@ FEW_LONG, FEW_SHORT, FEW_DEEP = 3, 12, 8
 #: What a line repeats to its end, beside a parser's own words: blanks, digits, brackets, quotes, tables, options, nested texts.
 UNITS = (
     *("a", " ", "\t", "9", "1 ", "A_", "a b ", "[", "]", "{", "(", '"', "'", "\\", '\\"', '["a",', "[1,", '{"a":', "a[b] "),
-    *("a=", "a: ", "a,b:", "=", ":", "-", "/", "0x", "# ", "1.", "..", "--", "²", "\0", "\u2028", "Test: "),
+    *("a=", "a: ", "a,b:", "=", ":", "-", "/", "0x", "# ", "1.", "..", "--", "²", "\0", "Test: "),
 )
 _LONGEST_WORD = 60
 _DIGITS = "9" * 5000
