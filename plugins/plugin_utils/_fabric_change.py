@@ -47,7 +47,7 @@ UNDER_LOAD = Earlier("fabric.under_load", "the fabric before the load", "the loa
 
 def parse_history(data: Any) -> History:
     """The history in a file. Raises ParseError for a damaged one."""
-    gone = data.get("gone", {})
+    gone = data.get("gone", {}) if isinstance(data, Mapping) else data
     if not isinstance(gone, Mapping) or not all(isinstance(run, str) for run in gone.values()):
         raise ParseError(f"not a history of cables: gone is {str(gone)[:80]!r}")
     return {"schema": SCHEMA, "gone": dict(gone)}
