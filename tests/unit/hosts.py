@@ -9,12 +9,14 @@ from __future__ import annotations
 import json
 from collections.abc import Iterable, Mapping
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from ansible_collections.rdma.cluster.plugins.module_utils._files import ManagedFile, described_file
 from ansible_collections.rdma.cluster.plugins.module_utils._nccl_conf import render_nccl_conf
 from ansible_collections.rdma.cluster.plugins.plugin_utils._intent import normalise
-from ansible_collections.rdma.cluster.plugins.plugin_utils._run_folder import RunFolder
+
+if TYPE_CHECKING:
+    from ansible_collections.rdma.cluster.plugins.plugin_utils._run_folder import RunFolder
 
 FIXTURES = Path(__file__).parent / "fixtures"
 
@@ -113,6 +115,9 @@ def lab_intent(node: int = 1, **sections: Any) -> dict[str, Any]:
 
 def run_with(folder: Path, intent: dict[str, Any], host: str = "node1") -> RunFolder:
     """A run's folder in which the intent action has left the intent of a host."""
+    # It needs Ansible, and the tests of what runs on hosts import this file under Pythons that Ansible does not know.
+    from ansible_collections.rdma.cluster.plugins.plugin_utils._run_folder import RunFolder
+
     run = RunFolder(folder)
     run.write_json(run.host_file("intent", host), intent)
     return run
