@@ -105,7 +105,7 @@ def is_whole(value: object) -> bool:
 
 def is_result(cells: object) -> bool:
     """Say whether a line's content has a measurement's or a failure's form. Millions of lines come here."""
-    if type(cells) is not list or len(cells) not in (_MEASURED_CELLS, _FAILED_CELLS):
+    if not isinstance(cells, list) or len(cells) not in (_MEASURED_CELLS, _FAILED_CELLS):
         return False
     rail, number, server, client, test, role, value, seconds, waited = cells[:_MEASURED_CELLS]
     if not (type(rail) is type(number) is type(server) is type(client) is type(test) is type(role) is int):

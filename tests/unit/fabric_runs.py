@@ -80,7 +80,7 @@ class FabricRun:
         if graph:
             self.saw(fabric)
 
-    def works(self, host: str, load: Mapping[str, Any] | None = BUSY) -> FabricRun:
+    def works(self, host: str, load: Mapping[str, Any] | None) -> FabricRun:
         """Let a job have begun on a host."""
         name = self.folder.host_file("facts", host)
         self.folder.write_json(name, {**self.folder.read_json(name), "load": load})

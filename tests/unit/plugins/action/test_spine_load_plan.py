@@ -107,7 +107,7 @@ def test_a_host_at_work_on_the_plane_is_enough_to_leave_it_alone(tmp_path: Path,
 
 
 def test_work_on_another_plane_does_not_matter(tmp_path: Path) -> None:
-    run = FabricRun(tmp_path / "R1", small()).sweep().works("node8")
+    run = FabricRun(tmp_path / "R1", small()).sweep().works("node8", BUSY)
     name = run.folder.host_file("intent", "node8")
     intent = run.folder.read_json(name)
     run.folder.write_json(name, {**intent, "rails": [{**rail, "name": "store0", "plane": "storage"} for rail in intent["rails"]]})

@@ -80,7 +80,7 @@ def test_a_long_text_is_cut_and_says_so(name: str) -> None:
 
 
 def test_what_prints_stays_as_it_is() -> None:
-    text = "≥ 99 % of µs, “näme” → 日本 " + "x" * 3000
+    text = "≥ 99 % of µs, \u201cnäme\u201d → 日本 " + "x" * 3000
     assert replace(finding("error"), observed=text).observed == text
 
 

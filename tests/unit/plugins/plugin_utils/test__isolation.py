@@ -13,7 +13,7 @@ import pytest
 
 from ansible_collections.rdma.cluster.plugins.module_utils._pair_files import parse_plan, unpack_plan
 from ansible_collections.rdma.cluster.plugins.module_utils._pair_runner import own_meetings, perftest_argv
-from tests.unit.fabric_runs import FabricRun
+from tests.unit.fabric_runs import BUSY, FabricRun
 from tests.unit.fabrics import leafspine
 
 #: Full member of the default partition; limited there, and full of a tenant's; the same with the table in another order.
@@ -148,7 +148,7 @@ def test_nothing_is_tried_where_nothing_was_measured(tmp_path: Path) -> None:
 
 
 def test_nothing_is_tried_while_a_host_of_the_plane_is_at_work(tmp_path: Path) -> None:
-    swept = FabricRun(tmp_path / "R1", leafspine(1, 1, 4), tables=TENANTS).sweep().works("node4")
+    swept = FabricRun(tmp_path / "R1", leafspine(1, 1, 4), tables=TENANTS).sweep().works("node4", BUSY)
     said = swept.part()
     assert (said["hosts"], (swept.folder.path / "pairs/isolation").exists()) == ([], False)
     (finding,) = swept.judged("pair.isolation")

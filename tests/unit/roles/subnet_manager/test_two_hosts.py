@@ -66,7 +66,8 @@ def play(folder: Path, *words: str, changes: bool = True) -> list[tuple[str, str
     environment = {**os.environ, "ANSIBLE_COLLECTIONS_PATH": str(ROOT / ".venv/collections"), "ANSIBLE_NOCOLOR": "1"}
     done = subprocess.run(argv, cwd=folder, capture_output=True, text=True, timeout=120, check=False, env=environment)
     assert done.returncode == 0, done.stdout + done.stderr
-    return [(host, name) for host, name in map(json.loads, (folder / "calls").read_text().splitlines())]
+    calls = map(json.loads, (folder / "calls").read_text().splitlines())
+    return [(str(host), str(name)) for host, name in calls]
 
 
 def _module(line: str) -> str | None:
