@@ -16,6 +16,7 @@ RATE_GBPS = 200
 ACCESS = "ansible_"
 #: mstlink opens the PCI function of an HCA, which a stand-in does not have.
 NO_MODULES = {"silenced_by": "the lab", "reason": "the HCAs are stand-ins without a cable module", "until": "2099-12-31"}
+NO_CONFIGURATION = {**NO_MODULES, "reason": "the HCAs are stand-ins without a PCI configuration space"}
 
 
 def inventory(lab: Plan, fabric: FabricPlan, lab_folder: LabFolder, folder: FabricFolder, *, own_manager: bool) -> dict[str, Any]:
@@ -26,7 +27,7 @@ def inventory(lab: Plan, fabric: FabricPlan, lab_folder: LabFolder, folder: Fabr
     intent = {
         "rdma_fabric": {"topology": "switched", "planes": {PLANE: {"subnet_manager": manager, "plan": str(folder.cabling), "ratio": 1}}},
         "rdma_driver": {"stack": "inbox"},
-        "rdma_checks": {"link.optic": NO_MODULES},
+        "rdma_checks": {"link.optic": NO_MODULES, "pcie.payload": NO_CONFIGURATION},
         "rdma_rails": [_rail(index) for index in range(fabric.shape.rails)],
     }
     hosts = {name: {"ansible_port": host["ansible_port"]} for name, host in told["hosts"].items()}
