@@ -239,6 +239,12 @@ def managers() -> list[str]:
     return [on(host, f"sminfo -C mlx5_0 {lid(host)}").partition("priority ")[2] for host in TWO]
 
 
+def managers_of_ports() -> set[int]:
+    """The LIDs of the master by the files of each host's ports."""
+    texts = [on(host, "cat /sys/class/infiniband/mlx5_*/ports/1/sm_lid") for host in HOSTS]
+    return {int(text, 16) for each in texts for text in each.split()}
+
+
 def managers_of(host: str) -> str:
     """What the master of a host's port says of itself; empty while there is none."""
     return on(host, "sminfo -C mlx5_0 2>/dev/null || true")
@@ -268,6 +274,8 @@ def test_the_second_one_takes_over_and_the_gate_says_who_is_missing(site: Site) 
     assert f"node1 (LID {lid('node1')}), which answers no more" in said, said
     assert told(site) == [("link.sm", "node1", "plane compute")]
     until(lambda: managers_of("node2").endswith("priority 13 state 3 SMINFO_MASTER"), TAKE_OVER_SECONDS, "node2 as the master")
+    # The new master tells one port after the other, and the files of the stand-in HCAs follow.
+    until(lambda: managers_of_ports() == {lid("node2")}, FOLLOW_SECONDS, "node2 as the master of every port")
     _status, said = link(site, "--check")
     assert f"node2 (LID {lid('node2')})" in said, said
     assert "It stood by and has taken over" in said
