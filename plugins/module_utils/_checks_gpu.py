@@ -10,7 +10,7 @@ import re
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from ansible_collections.rdma.cluster.plugins.module_utils._checks_pcie_settings import NO_DISTANCE
+from ansible_collections.rdma.cluster.plugins.module_utils._checks_pcie_settings import NO_DISTANCE, gives_no_distance
 from ansible_collections.rdma.cluster.plugins.module_utils._findings import ERROR, NOT_APPLICABLE, OK, UNKNOWN, WARNING, Finding
 from ansible_collections.rdma.cluster.plugins.module_utils._gpudirect import DMABUF_GPU_DRIVER, PEERMEM_MODULES
 from ansible_collections.rdma.cluster.plugins.module_utils._host_state import FABRIC_MANAGER
@@ -72,7 +72,7 @@ def check_nics(host: str, intent: Mapping[str, Any], facts: Facts) -> Finding:
     reasons = {
         "no NVIDIA GPU": not gpus,
         "no compute rail has a NIC": not nics,
-        NO_DISTANCE: bool(facts.get("distances")) and not any(each for of_gpu in distances.values() for each in of_gpu.values()),
+        NO_DISTANCE: gives_no_distance(facts),
     }
     if why_not := next((reason for reason, holds in reasons.items() if holds), None):
         return _nics(host, NOT_APPLICABLE, why_not, expected)

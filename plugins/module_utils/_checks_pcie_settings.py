@@ -143,6 +143,12 @@ def _iommu(host: str, facts: Facts) -> Finding:
     return Finding(STAGE, "host.iommu", host, "IOMMU", OK if good else WARNING, observed, expected, "" if good else remedy)
 
 
+def gives_no_distance(facts: Facts) -> bool:
+    """Whether distances of GPUs and NICs were read, and the firmware gives none of them."""
+    distances = facts.get("distances") or {}
+    return bool(distances) and not any(each for of_gpu in distances.values() for each in of_gpu.values())
+
+
 def _distance(port: RailPort, facts: Facts) -> Finding:
     check, expected = "pcie.distance", "a GPU on the same NUMA node or nearer"
     distances = facts.get("distances") or {}
@@ -150,7 +156,7 @@ def _distance(port: RailPort, facts: Facts) -> Finding:
     if why_not is None and port.rail.rail.get("role") != "compute":
         why_not = f"a {port.rail.rail.get('role')} rail carries nothing of GPUs"
     nearest = _nearest(distances, port.rail.device)
-    if why_not is None and distances and not any(each for of_gpu in distances.values() for each in of_gpu.values()):
+    if why_not is None and gives_no_distance(facts):
         why_not = NO_DISTANCE
     if why_not is not None:
         return port.skip(check, why_not, expected)
