@@ -98,6 +98,8 @@ OUTPUT_TAIL_BYTES = 48 * 1024
 MESSAGE_BYTES = 4096
 CALLERS = 512
 """How many callers may be connected that have not said yet what they want."""
+CALLS = 8
+"""How many different calls may wait for one round: the client's own, and those of before it or this host was started again."""
 COMMANDS = ("ib_write_bw", "ib_read_bw", "ib_send_bw", "ib_write_lat", "ib_read_lat", "ib_send_lat")
 ERROR_CLASSES = ("dead", "refused", "token", "plan", "timeout", "listen", "start", "signal")
 TEST_FAILED = ("timeout", "listen", "start")
@@ -996,6 +998,7 @@ class Results:
         self.lost = 0
         self.reason: OSError | None = None
         self._sweep = sweep
+        self.resumed = resume
         self._lock = threading.Lock()
         self._file = os.open(path, os.O_RDWR | os.O_CREAT | os.O_APPEND, 0o644)
         try:
@@ -1184,6 +1187,8 @@ class Rail(threading.Thread):
         self.broken: MeetingError | None = None
         self._end = max(self.meetings, default=-1) + 1
         self._parked: dict[int, tuple[Wire, JsonDict] | MeetingError] = {}
+        self._more_calls: dict[int, list[tuple[Wire, JsonDict]]] = {}
+        self._calls: str | None = None
         self._lock = threading.Lock()
         self._asks_back = threading.Lock()
         self._waits: tuple[int, int] | None = None
@@ -1230,12 +1235,12 @@ class Rail(threading.Thread):
 
     def _enter(self, number: int) -> None:
         with self._lock:
-            self.round, self._waits = number, None
-            for passed in [key for key in self._parked if key < number]:
-                parked = self._parked.pop(passed)
-                if not isinstance(parked, MeetingError):
-                    with contextlib.closing(parked[0]), contextlib.suppress(MeetingError):
-                        parked[0].send((self.broken or MeetingError("refused", f"round {passed} has passed")).told())
+            self.round, self._waits, self._calls = number, None, None
+            for passed in [key for key in {*self._parked, *self._more_calls} if key < number]:
+                for parked in (self._parked.pop(passed, None), *self._more_calls.pop(passed, ())):
+                    if isinstance(parked, tuple):
+                        with contextlib.closing(parked[0]), contextlib.suppress(MeetingError):
+                            parked[0].send((self.broken or MeetingError("refused", f"round {passed} has passed")).told())
 
     def give_up(self, perftest: Perftest) -> None:
         """Measure nothing more on this rail: a perftest of it hangs in the kernel."""
@@ -1249,7 +1254,7 @@ class Rail(threading.Thread):
         one that has ended. A partner that is not there is waited for in the first RESUME_SHARE of the start: it may have ended.
         """
         try:
-            while (arrival := self.arrived(number, keep=True)) is None:
+            while (arrival := self.own_call(number, other, keep=True)) is None:
                 pong = self.ping(number, other)
                 if pong is not None:
                     comes = self.meetings[number][1] and self.round_of(pong, other) <= number
@@ -1270,16 +1275,17 @@ class Rail(threading.Thread):
         patience = Patience(self, number, other)
         intervals = _ping_intervals(self.sweep.is_called_dead(other))
         passed, ping_at = False, time.monotonic() + next(intervals)
-        while (arrival := self.arrived(number)) is None:
+        while (arrival := self.own_call(number, other)) is None:
             if passed:
                 raise MeetingError("refused", f"{self.sweep.hosts[other]} has gone on without this round")
-            if self.sweep.poll([self._bell.fileno()], ping_at - time.monotonic()):
+            spare = ping_at - time.monotonic()
+            if spare > 0 and self.sweep.poll([self._bell.fileno()], spare):
                 self._bell.recv(64)
                 continue
             try:
                 pong = self.ping(number, other)
             except MeetingError:
-                if (arrival := self.arrived(number)) is None:
+                if (arrival := self.own_call(number, other)) is None:
                     raise
                 return arrival
             if pong is not None:
@@ -1310,6 +1316,27 @@ class Rail(threading.Thread):
         if isinstance(parked, MeetingError):
             raise parked
         return parked
+
+    def own_call(self, number: int, other: int, keep: bool = False) -> tuple[Wire, JsonDict] | None:
+        """As arrived, but for calls that are not the client's own: they are dropped.
+
+        A hello from before this host or the client was started again is signed, and anybody who has heard it can send it again. The client
+        says in its answer to a ping, which cannot be sent again, which call is its own.
+        """
+        with self._lock:
+            doubtful = number in self._more_calls or (self.sweep.results.resumed and isinstance(self._parked.get(number), tuple))
+        if doubtful:
+            pong = self.ping(number, other)
+            own = None if pong is None else pong.get("calls")
+            with self._lock:
+                calls = [call for call in (self._parked.pop(number, None), *self._more_calls.pop(number, ())) if isinstance(call, tuple)]
+                kept = next((call for call in calls if call[0].nonce == own), None)
+                if kept is not None:
+                    self._parked[number] = kept
+            for call in calls:
+                if call is not kept:
+                    call[0].close()
+        return self.arrived(number, keep)
 
     def last_word(self, number: int, error: MeetingError) -> MeetingError:
         """Return what a partner that is gone had said of a round before it went, else the error that it is gone."""
@@ -1391,6 +1418,8 @@ class Rail(threading.Thread):
     def _say(self, wire: Wire, kind: str, number: int, lacking: list[int]) -> None:
         """Open a conversation: "hello" to be measured, "ping" to ask whether the partner lives."""
         wire.nonce = os.urandom(16).hex()
+        if kind == "hello":
+            self._calls = wire.nonce
         about = {"rail": self.name_in_plan, "round": number, "host": self.sweep.host, "lacks": lacking, **self.sweep.rumours()}
         wire.send({"kind": kind, "sweep": self.sweep.plan["sweep"], "plan": self.sweep.digest, **about})
 
@@ -1425,13 +1454,13 @@ class Rail(threading.Thread):
                 self._park(number, MeetingError("refused", f"{host} holds a good record of round {number} already"))
             low, hops = self._waits or (self.round, 0)
             where = {"at": self.round, "low": low, "hops": hops, **({"broken": self.broken.detail} if self.broken is not None else {})}
-            wire.send({"kind": "pong", **where, "lacks": lacking, **self.sweep.rumours()})
+            wire.send({"kind": "pong", **where, "calls": self._calls, "lacks": lacking, **self.sweep.rumours()})
         else:
             if due and not authentic and address == self.addresses[other] and self._asks_back.acquire(blocking=False):
                 threading.Thread(target=self._ask_back, args=(wire, number, other, objection), daemon=True).start()
                 return True
             wire.send(objection.told())  # first, for this may be the last that our own round waits for
-            if due and authentic:
+            if due and authentic and objection.error_class != "refused":  # that may be a call of another rail, sent here by anybody
                 self._park(number, objection)
         return False
 
@@ -1458,15 +1487,15 @@ class Rail(threading.Thread):
         host, here = message.get("host"), self.sweep.host
         if not authentic:
             return MeetingError("token", f"a message in the name of {host} is not signed with the token that {here} has")
-        if other is not None:
-            self.sweep.saw(other)
         theirs, ours = (message.get("sweep"), message.get("plan")), (self.sweep.plan["sweep"], self.sweep.digest)
         if theirs != ours:
             return MeetingError("plan", f"{host} has sweep {theirs[0]}, plan {theirs[1]}; {here} has {ours[0]}, {ours[1]}")
         kind = message.get("kind")
         if other is None or kind not in ("ping", "hello" if serving else "ping") or message.get("rail") != self.name_in_plan:
             return MeetingError("refused", f"{here} has no such meeting with {host} on {self.name_in_plan}")
-        self.sweep.hear_rumours(message)
+        if not self.sweep.results.resumed:  # else it may be a call of before this host was started again, which anybody can send
+            self.sweep.saw(other)
+            self.sweep.hear_rumours(message)
         return None
 
     def _park(self, number: int, arrival: tuple[Wire, JsonDict] | MeetingError) -> MeetingError | None:
@@ -1474,12 +1503,21 @@ class Rail(threading.Thread):
         with self._lock:
             if self.broken is not None:
                 return self.broken
-            if number < self.round or number in self._parked:
+            if number < self.round or not self._is_new_call(number, arrival):
                 return MeetingError("refused", f"round {number} has passed or has its caller, {self.sweep.host} says")
-            self._parked[number] = arrival
+            if number not in self._parked:
+                self._parked[number] = arrival
+            elif isinstance(arrival, tuple):
+                self._more_calls.setdefault(number, []).append(arrival)
         with contextlib.suppress(BlockingIOError):  # it is full of rings that wake the rail already
             self._rope.send(b".")
         return None
+
+    def _is_new_call(self, number: int, arrival: tuple[Wire, JsonDict] | MeetingError) -> bool:
+        """Whether nothing waits for a round yet, or only other calls of its client, which has been started again since."""
+        waiting = [self._parked[number], *self._more_calls.get(number, ())] if number in self._parked else []
+        calls = [call[0].nonce for call in (*waiting, arrival) if isinstance(call, tuple)]
+        return not waiting or (len(calls) == len(waiting) + 1 <= CALLS and len(set(calls)) == len(calls))
 
 
 class Patience:

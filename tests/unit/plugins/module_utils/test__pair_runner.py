@@ -1410,6 +1410,44 @@ def test_messages_without_the_token_change_nothing(fleet: Fleet, early: bool) ->
         assert fleet.errors(host) == {("rail0", other): None for other in fleet.hosts if other != host}
 
 
+def heard_before(fleet: Fleet, stack: ExitStack, rail: int, *, port_of: int, nonce: str) -> None:
+    """Send node2 a hello of node1 for round 0, as its runner has signed it, and stay; port_of: the rail at whose port."""
+    address = fleet.plan["rails"][port_of]["addresses"][1]
+    sock = stack.enter_context(socket.socket())
+    eventually(lambda: sock.connect_ex((address, 18500 + port_of)) == 0)
+    wire = runner.Wire(sock, b"secret")
+    wire.nonce = nonce
+    _plan, digest = runner.read_plan(fleet.folder / "node2.plan")
+    about = {"rail": f"rail{rail}", "round": 0, "host": "node1", "lacks": [0], "dead": [0], "gone": [0]}
+    wire.send({"kind": "hello", "sweep": fleet.plan["sweep"], "plan": digest, **about})
+
+
+def test_calls_of_before_a_runner_was_resumed_change_nothing(fleet: Fleet) -> None:
+    """Whoever has heard node1's calls of before sends them again, before it is there."""
+    fleet.arguments = ("--resume",)
+    with ExitStack() as stack:
+        fleet.start("node2")
+        for nonce in ("first", "second", "first"):
+            heard_before(fleet, stack, 0, port_of=0, nonce=nonce)
+        time.sleep(0.7)
+        heard_before(fleet, stack, 0, port_of=0, nonce="third")
+        fleet.start("node1")
+        assert [fleet.end(host) for host in fleet.hosts] == [0, 0]
+    assert [fleet.errors(host) for host in fleet.hosts] == [{("rail0", other): None} for other in ("node2", "node1")]
+
+
+@pytest.mark.parametrize("fleet", [(2, 2)], indirect=True)
+def test_a_call_of_one_rail_that_is_sent_to_another_changes_nothing(fleet: Fleet) -> None:
+    with ExitStack() as stack:
+        fleet.start("node2")
+        heard_before(fleet, stack, 0, port_of=1, nonce="any")
+        time.sleep(0.3)
+        fleet.start("node1")
+        assert [fleet.end(host) for host in fleet.hosts] == [0, 0]
+    for host, other in (("node1", "node2"), ("node2", "node1")):
+        assert fleet.errors(host) == {("rail0", other): None, ("rail1", other): None}
+
+
 class Stranger:
     """Connects to a port a few times as soon as somebody listens there, and keeps the connections or not."""
 
