@@ -61,6 +61,21 @@ TABLE: dict[str, tuple[str, Bar | None]] = {
     "pairs_speedup_over_sequential": ("times", None),
     "pairs_overhead_lab": ("times", at_most(1.25)),
     "schedule_ms_4096x8": ("ms", at_most(20.0)),
+    "pairs_hostile_quiet_s": ("s", None),
+    "pairs_hostile_flood_lost": ("records", at_most(0.0)),
+    "pairs_hostile_flood_ratio": ("times", at_most(1.5)),
+    "pairs_hostile_scan_lost": ("records", at_most(0.0)),
+    "pairs_hostile_scan_ratio": ("times", at_most(1.5)),
+    "pairs_hostile_handshake_lost": ("records", at_most(0.0)),
+    "pairs_hostile_handshake_ratio": ("times", at_most(2.0)),
+    "pairs_hostile_replay_lost": ("records", at_most(0.0)),
+    "pairs_hostile_replay_ratio": ("times", at_most(1.5)),
+    "pairs_hostile_pause_lost": ("records", at_most(0.0)),
+    "pairs_hostile_pause_more_s": ("s", at_most(6.0)),
+    "pairs_hostile_stopped_lost": ("records", at_most(0.0)),
+    "pairs_hostile_stopped_more_s": ("s", at_most(20.0)),
+    "pairs_hostile_unkillable_lost": ("records", at_most(0.0)),
+    "pairs_hostile_unkillable_more_s": ("s", at_most(20.0)),
     "localisation_precision": ("share", at_least(0.98)),
     "localisation_recall": ("share", at_least(0.98)),
     "verdict_seconds_1024x8": ("s", at_most(60.0)),
@@ -121,7 +136,7 @@ def table(lines: Sequence[Line]) -> str:
     for line in lines:
         value = "-" if line["value"] is None else f"{line['value']:g}"
         rows.append((line["metric"], value, line["unit"], str(TABLE[line["metric"]][1] or "-"), _remark(line)))
-    return "\n".join(f"{row[0]:<30}{row[1]:>8} {row[2]:<9}{row[3]:>8}  {row[4]}".rstrip() for row in rows)
+    return "\n".join(f"{row[0]:<32}{row[1]:>8} {row[2]:<9}{row[3]:>8}  {row[4]}".rstrip() for row in rows)
 
 
 def _remark(line: Line) -> str:

@@ -15,7 +15,7 @@ import secrets
 import subprocess
 import sys
 import time
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -80,20 +80,22 @@ def make_plan(hosts: int, start_deadline_seconds: float, schedule: dict[str, Any
 class Fleet:
     """The runners of a plan, as processes. They start from compiled code: hosts have a core each to compile it, these have not."""
 
-    def __init__(self, folder: Path, plan: dict[str, Any], programs: Path) -> None:
-        self.folder, self.plan = folder, plan
+    def __init__(
+        self, folder: Path, plan: dict[str, Any], programs: Path, environment: Mapping[str, str] | None = None, how: Sequence[str] = ()
+    ) -> None:
+        self.folder, self.plan, self._how = folder, plan, how
         folder.mkdir(parents=True, exist_ok=True)
         (folder / "plan.json").write_bytes(gzip.compress(json.dumps(plan, separators=(",", ":")).encode(), mtime=0))
         (folder / "token").write_text(secrets.token_hex(16), encoding="ascii")
         py_compile.compile(runner.__file__, cfile=str(folder / "runner.pyc"), doraise=True)
-        self._environment = {**os.environ, "PATH": f"{programs}{os.pathsep}{os.environ['PATH']}"}
+        self._environment = {**os.environ, "PATH": f"{programs}{os.pathsep}{os.environ['PATH']}", **(environment or {})}
         self.processes: dict[int, subprocess.Popen[bytes]] = {}
 
     def start(self, hosts: Iterable[int]) -> None:
         """Start the runners of some hosts, given by position."""
         for host in hosts:
             files = ["--plan", "plan.json", "--token-file", "token", "--results", f"{host}.jsonl"]
-            argv = [sys.executable, "-ISB", "runner.pyc", *files, "--host", self.plan["hosts"][host]]
+            argv = [sys.executable, "-ISB", *self._how, "runner.pyc", *files, "--host", self.plan["hosts"][host]]
             self.processes[host] = subprocess.Popen(argv, cwd=self.folder, env=self._environment)
 
     def wait(self, seconds: float) -> None:
