@@ -21,8 +21,12 @@ from ansible_collections.rdma.cluster.plugins.module_utils._fabric_words import 
 )
 
 _TITLE = re.compile(r"(Switch|CA|Router|\?\?):? (?:(0x[0-9a-fA-F]{1,16}) )?(.*):")
-_PORT = re.compile(r'(?:(0x[0-9a-fA-F]{1,16})\s+(?:"(.*?)" )?)?\s*([0-9]{1,5})\s+([0-9]{1,3})\[ *[0-9]*\s*\] ==\((.*)\)==>\s*(.*)')
-_LINK = re.compile(r"\s*(?:([0-9]{1,2}X|undefined \([0-9]+\))\s+(.*\S)\s+)?([A-Za-z]+|\?\([0-9]+\)) */ *([A-Za-z]+|\?\([0-9]+\))\s*")
+_PORT = re.compile(
+    r'(?:(0x[0-9a-fA-F]{1,16})\s{1,40}(?:"(.*?)" )?)?\s{0,40}([0-9]{1,5})\s{1,40}([0-9]{1,3})\[ *[0-9]*\s*\] ==\((.*)\)==>\s*(.*)'
+)
+_LINK = re.compile(
+    r"\s*(?:([0-9]{1,2}X|undefined \([0-9]+\))\s{1,40}(.*\S)\s{1,40})?([A-Za-z]+|\?\([0-9]+\)) */ *([A-Za-z]+|\?\([0-9]+\))\s*"
+)
 _END = re.compile(r'(?:(0x[0-9a-fA-F]{1,16})\s+)?(?:([0-9]{1,5})\s+([0-9]{1,3}))?\[ *[0-9]*\s*\] "(.*)" ?\((.*)\)')
 _COULD_BE = re.compile(r"Could be ([0-9]{1,2}X|[0-9.]+ Gbps|[A-Z]{3}[0-9]{0,2}\b)(?: \(Found [^)]*\))?")
 _KINDS = {"Switch": "switch", "CA": "host", "Router": "router"}

@@ -42,15 +42,15 @@ _AVERAGE = re.compile(r"# Avg bus bandwidth\s*: ([0-9.]{1,30}(?:e[+-]?[0-9]{1,3}
 _LEFT_OUT = re.compile(r"(?:^|[\s:>|])\.\.\.\s*$")
 #: What nccl-tests itself says when it fails, from the first word that is its own.
 _OWN_ERROR = re.compile(
-    r"# error: .+|[\w.-]+: Test (?:NCCL|CUDA) failure .+|\.\. [\w.-]+(?: pid [0-9]+)?: Test failure .+|[\w.-]+: Test timeout .+"
-    r"|Invalid number of GPUs: .+|Incompatible NCCL versions\. .+|Device implementation [0-9]+ is not supported .+"
-    r"|invalid sizes? .+|rank=[0-9]+ #wrong=[1-9][0-9]*|# skipping json output.*"
+    r"# error: .+|(?<![\w.-])[\w.-]+: Test (?:NCCL|CUDA) failure .+|\.\. [\w.-]+(?: pid [0-9]+)?: Test failure .+"
+    r"|(?<![\w.-])[\w.-]+: Test timeout .+|Invalid number of GPUs: .+|Incompatible NCCL versions\. .+"
+    r"|Device implementation [0-9]+ is not supported .+|invalid sizes? .+|rank=[0-9]+ #wrong=[1-9][0-9]*|# skipping json output.*"
 )
 #: What a launcher or the loader says of it.
 _LAUNCH_ERROR = re.compile(
     r"srun: error: .+|slurmstepd: error: .+|mpi(?:run|exec) (?:noticed|was unable|detected).+|prterun (?:noticed|was unable|detected).+"
-    r"|Primary job\s+terminated.+|There are not enough slots.+|MPI_ABORT was invoked.+|.*error while loading shared libraries: .+"
-    r"|ORTE was unable .+|.*: command not found|.*Segmentation fault.*"
+    r"|Primary job\s+terminated.+|There are not enough slots.+|MPI_ABORT was invoked.+|^.*error while loading shared libraries: .+"
+    r"|ORTE was unable .+|^.*: command not found|^.*Segmentation fault.*"
 )
 _MOST_ERRORS = 100
 _LONGEST_ERROR = 500

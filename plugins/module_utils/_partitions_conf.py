@@ -24,7 +24,7 @@ FULL_BIT = 0x8000
 MTU_CODES = {256: 1, 512: 2, 1024: 3, 2048: 4, 4096: 5}
 _UNSAFE = re.compile(r"[^ -~]")
 _GUID = re.compile(r"0x[0-9a-fA-F]{1,16}")
-_KEY = re.compile(r"0x[0-9a-fA-F]{1,4}|[0-9]{1,5}")
+_KEY = re.compile(r"0x[0-9a-fA-F]{1,4}|0[0-7]{0,6}|[1-9][0-9]{0,4}")
 #: opensm's words for several ports, with the kind of node that each one means; None: of any kind.
 _GROUPS = {"ALL": None, "ALL_CAS": "host", "ALL_SWITCHES": "switch", "ALL_ROUTERS": "router"}
 _SELF = "SELF"
@@ -236,9 +236,15 @@ def _parsed_header(text: str) -> tuple[int, dict[str, str]]:
     """The key of 15 bits, and the flags with their values."""
     first, *flags = ([part.strip() for part in word.partition("=")[::2]] for word in text.split(","))
     number = first[1] or first[0]
-    if _KEY.fullmatch(number) is None or int(number, 0) & ~FULL_BIT == 0:
+    key = _as_strtoul(number) if _KEY.fullmatch(number) else 0
+    if key > 0xFFFF or key & ~FULL_BIT == 0:
         raise ParseError(f"no key of a partition in partitions.conf: {text.strip()[:200]!r}")
-    return int(number, 0) & ~FULL_BIT, dict(flags)
+    return key & ~FULL_BIT, dict(flags)
+
+
+def _as_strtoul(number: str) -> int:
+    """A number of base 0 as C reads it: octal if it begins with 0."""
+    return int(number, 8 if number.isdigit() and number.startswith("0") else 0)
 
 
 def _parsed_ports(text: str, default: str) -> Iterator[PartitionPort]:

@@ -121,6 +121,19 @@ def test_what_opensm_would_not_read_is_an_error(text: str) -> None:
         parse_partitions(text)
 
 
+@pytest.mark.parametrize(
+    ("number", "key"), [("0101", 0o101), ("101", 101), ("0x101", 0x101), ("0x8101", 0x101), ("00000", 0), ("09", 0), ("99999", 0)]
+)
+def test_a_key_is_read_as_c_reads_numbers(number: str, key: int) -> None:
+    text = f"a={number} : ALL=full ;\n"
+    if key:
+        assert (parse_partitions(text)[0][0], list(parse_settings(text))) == (key, [key])
+        return
+    for parse in (parse_partitions, parse_settings):
+        with pytest.raises(ParseError, match="no key of a partition"):
+            parse(text)
+
+
 def test_what_a_port_loses() -> None:
     before = {0x7FFF: "full", 0x101: "full", 0x102: "limited"}
     assert losses(A, before, {**before, 0x103: "full"}) == []

@@ -57,3 +57,17 @@ def test_a_line_without_an_end_takes_no_time(name: str) -> None:
 @pytest.mark.parametrize("name", PARSERS)
 def test_depth_and_endless_numbers_are_refused(name: str) -> None:
     read_endless_values(name, PARSERS[name])
+
+
+@pytest.mark.parametrize(
+    ("name", "line"),
+    [
+        ("_nccl_tests.parse_nccl_tests", "[1," * 1300),
+        ("_nccl_tests.parse_nccl_tests", "a" * 4000),
+        ("_iblinkinfo.parse_iblinkinfo", "0x506b4b030000" + " " * 2500 + '1  2[  ] ==( 4X  25.8 Gbps) "x"'),
+    ],
+)
+def test_many_long_lines_take_little_time(name: str, line: str) -> None:
+    """What is quadratic in a line, though that is cut, is slow where a text has many of them."""
+    with no_time(1.0):
+        read_or_refused(PARSERS[name].read, f"{line}\n" * 100)
