@@ -229,7 +229,8 @@ class Replay(Stranger):
             seen += new
             self.captured = len(seen)
             for line in new or chance.choices(seen, k=min(len(seen), 1)):
-                self._send(line, chance)
+                for place in (*(self._meant_for(line) if new else ()), chance.choice(self.rendezvous)):
+                    self._send(line, place, chance)
             if not seen:
                 time.sleep(0.01)
 
@@ -245,9 +246,18 @@ class Replay(Stranger):
             *whole, rest = rest.split(b"\n")
             yield whole
 
-    def _send(self, line: bytes, chance: random.Random) -> None:
+    def _meant_for(self, line: bytes) -> list[tuple[str, int]]:
+        """The host to which a hello was said, on all rails: the other ones may not have heard of the round yet."""
+        message = json.loads(line.partition(b" ")[2])
+        if message["kind"] != "hello":
+            return []
+        hosts = self.plan["hosts"]
+        other, _serving = runner.make_schedule(self.plan["schedule"], len(hosts)).of(hosts.index(message["host"]))[message["round"]]
+        return [self.rendezvous[rail * len(hosts) + other] for rail in range(len(self.plan["rails"]))]
+
+    def _send(self, line: bytes, place: tuple[str, int], chance: random.Random) -> None:
         _signature, _blank, body = line.partition(b" ")
-        host, place = json.loads(body).get("host"), chance.choice(self.rendezvous)
+        host = json.loads(body).get("host")
         addresses = self.plan["rails"][place[1] - int(self.plan["rendezvous_port"])]["addresses"]
         sock = self.connect(*place, addresses[self.plan["hosts"].index(host)] if host in self.plan["hosts"] else "")
         if sock is None:
