@@ -5,7 +5,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from itertools import permutations
+from itertools import permutations, product
 from pathlib import Path
 from typing import Any
 
@@ -16,16 +16,14 @@ from tests.bench import bars, hostile, strangers
 GOOD = "#bytes #iterations BW peak[Gb/sec] BW average[Gb/sec] MsgRate[Mpps]\n 65536 1000 0.00 97.50 0.185966\n"
 
 
-def records(plan: dict[str, Any], **changes: Any) -> list[dict[str, Any]]:
+def records(plan: dict[str, Any]) -> list[dict[str, Any]]:
     """All good ones, as a runner writes them."""
     blank = {"round": 0, "test": "bandwidth", "argv": ["ib_write_bw"], "exit_code": 0, "stdout": GOOD, "stderr": "", "error": None}
-    found = []
-    for rail in plan["rails"]:
-        for number, schedule in enumerate([hostile.runner.make_schedule(plan["schedule"], len(plan["hosts"]))] * 1):
-            for turn in range(schedule.rounds):
-                for server, client in schedule.pairs(turn):
-                    names = {"rail": rail["name"], "server": plan["hosts"][server], "client": plan["hosts"][client], "round": turn + number}
-                    found += [{**blank, **names, "role": role, "seconds": 1.0, "waited_seconds": 0.0} for role in ("server", "client")]
+    schedule, found = hostile.runner.make_schedule(plan["schedule"], len(plan["hosts"])), []
+    for rail, turn in product(plan["rails"], range(schedule.rounds)):
+        for server, client in schedule.pairs(turn):
+            names = {"rail": rail["name"], "server": plan["hosts"][server], "client": plan["hosts"][client], "round": turn}
+            found += [{**blank, **names, "role": role, "seconds": 1.0, "waited_seconds": 0.0} for role in ("server", "client")]
     return found
 
 
