@@ -19,6 +19,7 @@ from ansible_collections.rdma.cluster.plugins.plugin_utils._fabric_graphml impor
 from ansible_collections.rdma.cluster.plugins.plugin_utils._fabric_inventory import inventory
 from ansible_collections.rdma.cluster.plugins.plugin_utils._fabric_marks import bad_links
 from ansible_collections.rdma.cluster.plugins.plugin_utils._fabric_svg import svg
+from ansible_collections.rdma.cluster.plugins.plugin_utils._facts_entry import FactsError, admitted
 from ansible_collections.rdma.cluster.plugins.plugin_utils._intent_keys import NAME, is_form
 
 
@@ -37,12 +38,12 @@ class ActionModule(RunAction):
                 "failed": True,
                 "msg": f"planes has {len(planes)} names and graphs {len(plain)} graphs; expected a name for each graph.",
             }
-        try:
-            read = list(map(Graph.from_dict, plain))
-        except ParseError as error:
-            return {"failed": True, "msg": f"A host has returned no graph of a fabric: {error}"}
+        read = list(map(_graph, plain))
+        refused = [each for each in read if isinstance(each, str)]
+        if refused and (planes is None or len(refused) == len(read)):
+            return {"failed": True, "msg": f"A host has returned no graph of a fabric: {refused[0]}"}
         # A host has made the graph. Which plane it is, the playbook knows.
-        named = read if planes is None else [replace(graph, plane=plane) for graph, plane in zip(read, planes, strict=True)]
+        named = [_of_plane(each, None if planes is None else planes[index]) for index, each in enumerate(read)]
         graphs = sorted(named, key=lambda graph: graph.plane)
         if not graphs:
             return {"failed": True, "msg": "There is no fabric: no host has told one. Its link stage says whether a port is up."}
@@ -60,16 +61,38 @@ class ActionModule(RunAction):
             bad[graph.plane] = len(marked)
             written.append(self.folder.write(f"fabric/{graph.plane}.graphml", graphml(graph, marked)))
             written.append(self.folder.write(f"fabric/{graph.plane}.svg", svg(graph, marked)))
-        written.append(self.folder.write("fabric/inventory.yml", inventory(graphs, self._facts())))
-        problems = [f"{graph.plane}: {problem}" for graph in graphs for problem in graph.problems]
+        facts, strange = self._facts()
+        written.append(self.folder.write("fabric/inventory.yml", inventory(graphs, facts)))
+        problems = [*(f"{graph.plane}: {problem}" for graph in graphs for problem in graph.problems), *strange]
         return {"stored": [str(path) for path in written], "bad_links": bad, "problems": problems}
 
-    def _facts(self) -> dict[str, Any]:
-        """The facts of the hosts of the play that were read in this run: rdma_facts has set them, or observe has stored them."""
-        found = {}
+    def _facts(self) -> tuple[dict[str, Any], list[str]]:
+        """The facts of the hosts of the play that were read in this run, and why those of others are refused.
+
+        rdma_facts has set them, or observe has stored them, which has checked them.
+        """
+        found, refused = {}, []
         for host in self.variables["ansible_play_hosts_all"]:
-            stored = self.folder.read_if_there(self.folder.host_file("facts", host))
-            facts = stored or self.variables["hostvars"][host].get("ansible_facts", {}).get("rdma")
-            if facts is not None:
-                found[host] = facts
-        return found
+            try:
+                stored = self.folder.read_if_there(self.folder.host_file("facts", host))
+                facts = self._raw_facts(self.variables["hostvars"][host]).get("rdma")
+                if stored is not None or facts is not None:
+                    found[host] = stored if stored is not None else admitted(json.loads(json.dumps(facts)))
+            except (FactsError, ParseError) as error:
+                refused.append(f"{host}: its facts are refused: {error}. It is missing in the proposed inventory.")
+        return found, refused
+
+
+def _graph(told: Any) -> Graph | str:
+    """The graph that a host has returned, or why it is none."""
+    try:
+        return Graph.from_dict(told)
+    except ParseError as error:
+        return str(error)
+
+
+def _of_plane(read: Graph | str, plane: str | None) -> Graph:
+    """The graph as that of a plane; one that is refused is empty, and says why."""
+    if isinstance(read, str):
+        return Graph(str(plane), {}, [], "ibnetdiscover", False, [f"its reader's answer is refused: {read}"])
+    return read if plane is None else replace(read, plane=plane)

@@ -38,14 +38,15 @@ class ActionModule(RunAction):
             said = self.module("fabric_facts", **asked)
             if said.get("unreachable"):
                 return said
-            reading = reading_of(what, plane, said)
-            stored.append(self.folder.write_json(self.folder.host_file(folder_of(what, plane), self.host), reading))
+            reading = reading_of(what, plane, self.host, said)
+            stored.append(self.folder.write_json(self.folder.host_file(folder_of(what, plane), self.host), reading.to_dict()))
         interfaces = sorted({str(rail.netdev) for rails in ethernet(self.intent, self.facts).values() for rail in rails})
         if what == GRAPHS and interfaces and not self._has(LLDP):
             said = self.module("fabric_facts", source="lldp", name=self.host, interfaces=interfaces)
             if said.get("unreachable"):
                 return said
-            stored.append(self.folder.write_json(self.folder.host_file(LLDP, self.host), reading_of(what, LLDP, said)))
+            reading = reading_of(what, LLDP, self.host, said)
+            stored.append(self.folder.write_json(self.folder.host_file(LLDP, self.host), reading.to_dict()))
         return {"stored": [str(path) for path in stored]}
 
     def _has(self, folder: str) -> bool:

@@ -6,8 +6,9 @@
 
 from __future__ import annotations
 
+import re
 from collections import defaultdict
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any, TypeVar
@@ -20,7 +21,10 @@ SCHEMA = 1
 SWITCH, HOST, ROUTER, AGGREGATION = "switch", "host", "router", "aggregation"
 KINDS = frozenset({SWITCH, HOST, ROUTER, AGGREGATION})
 #: The longest name of a node, a port or a plane, in characters: that of a host in DNS.
-LONGEST_NAME = 255
+LONGEST_NAME, LONGEST_PROBLEM, SHOWN = 255, 1000, 80
+#: An InfiniBand subnet has 49151 unicast LIDs; a larger graph, and a counter of more than 64 bits, come from no tool.
+MOST_NODES, MOST_LINKS, MOST_PORTS, MOST_ENTRIES, MOST_COUNTERS, MOST_PROBLEMS = 50_000, 500_000, 1024, 50_000, 200, 200
+LARGEST_COUNT = 2**64 - 1
 T = TypeVar("T")
 
 #: One end of a link: a node's GUID and the number of its port.
@@ -82,6 +86,20 @@ class Link:
     def rate_gbps(self) -> float | None:
         """10^9 bit/s over all lanes as the kernel reckons them (4X EDR: 100), None if width or speed is not told."""
         return rate_gbps(self.width, self.speed)
+
+
+@dataclass(frozen=True)
+class Form:
+    """The form that a source gives to GUIDs, and the last number of a port."""
+
+    guid: re.Pattern[str]
+    last_port: int
+
+
+#: InfiniBand has 8 bits for the number of a port; LLDP knows names, of which numbers and GUIDs are made.
+_FORMS = {"ibnetdiscover": Form(re.compile(r"0x[0-9a-f]{16}"), 255), "lldp": Form(re.compile(r".+"), 2**63 - 1)}
+SOURCES = tuple(_FORMS)
+_DIGITS = re.compile(r"0|[1-9][0-9]{0,18}", re.ASCII)
 
 
 @dataclass(frozen=True)
@@ -170,26 +188,16 @@ class Graph:
         }
 
     @classmethod
-    def from_dict(cls, data: Mapping[str, Any]) -> Graph:
+    def from_dict(cls, data: Any) -> Graph:
         """The inverse of to_dict. Raises ParseError for another schema, and for what is not such a tree.
 
-        A host has made the tree, partly of what its neighbours say. So every name becomes one line that prints, of bounded length.
+        A host has made the tree, partly of what its neighbours say. So every value has its type and its bounds, and every name becomes
+        one line that prints, of bounded length.
         """
-        if data.get("schema") != SCHEMA:
-            raise ParseError(f"not a graph of schema {SCHEMA}: {data.get('schema')!r}")
         try:
-            names = data["counter_names"]
-            nodes = {(node := _node(guid, told, names)).guid: node for guid, told in data["nodes"].items()}
-            if len(nodes) < len(data["nodes"]):
-                raise ValueError("two nodes have one GUID")
-            links = [_link(link, nodes) for link in data["links"]]
-            # Graphs of earlier versions, which an earlier run may have kept, have none.
-            told = data.get("doubles", {}).items()
-            doubles = {_name(guid): [Twin(_name(twin[0]), (_name(twin[1]), _number(twin[2]))) for twin in twins] for guid, twins in told}
-            problems = [clean(_typed(each, str)) for each in data["problems"]]
-            return cls(_name(data["plane"]), nodes, links, _name(data["source"]), _typed(data["complete"], bool), problems, doubles)
-        except (KeyError, IndexError, TypeError, ValueError, AttributeError) as exc:
-            raise ParseError(f"not the tree of a graph: {type(exc).__name__} {exc}") from exc
+            return _graph(data)
+        except (KeyError, IndexError, TypeError, ValueError, AttributeError, RecursionError) as exc:
+            raise ParseError(clean(f"not the tree of a graph: {type(exc).__name__} {exc}", LONGEST_PROBLEM)) from exc
 
 
 _NODE_KEYS = ("kind", "name", "description", "device", "system_guid", "vendor_id", "device_id", "lid")
@@ -218,52 +226,140 @@ def _trimmed(values: list[int]) -> list[int]:
     return values
 
 
-def _node(guid: str, told: Mapping[str, Any], names: list[list[str]]) -> Node:
-    ports = {int(number): _port(int(number), port, names) for number, port in told["ports"].items()}
+def _graph(data: Any) -> Graph:
+    schema = _sized(data, dict).get("schema")
+    if _number(schema) != SCHEMA:
+        raise ValueError(f"schema {schema}, expected {SCHEMA}")
+    source = _typed(data["source"], str)
+    if source not in SOURCES:
+        raise ValueError(f"source {_shown(source)}, expected one of {', '.join(SOURCES)}")
+    form = _FORMS[source]
+    names = [[_name(name) for name in _sized(each, list, MOST_COUNTERS)] for each in _sized(data["counter_names"], list)]
+    told = _sized(data["nodes"], dict, MOST_NODES)
+    nodes = {(node := _node(guid, each, names, form)).guid: node for guid, each in told.items()}
+    if len(nodes) < len(told):
+        raise ValueError("two nodes have one GUID")
+    links = [_link(link, nodes) for link in _sized(data["links"], list, MOST_LINKS)]
+    # Graphs of earlier versions, which an earlier run may have kept, have none.
+    doubles = {
+        _guid(guid, form): [_twin(twin, nodes) for twin in _sized(twins, list)]
+        for guid, twins in _sized(data.get("doubles", {}), dict).items()
+    }
+    problems = _sized(data["problems"], list, MOST_NODES)
+    kept = [clean(_typed(each, str), LONGEST_PROBLEM) for each in problems[:MOST_PROBLEMS]]
+    if len(problems) > MOST_PROBLEMS:
+        kept.append(f"{len(problems) - MOST_PROBLEMS} more problems")
+    complete = _typed(data["complete"], bool) and not kept and not doubles
+    return Graph(_name(data["plane"]), nodes, links, source, complete, kept, doubles)
+
+
+def _node(guid: Any, told: Any, names: list[list[str]], form: Form) -> Node:
+    _sized(told, dict)
+    ports = {}
+    for key, port in _sized(told["ports"], dict, MOST_PORTS).items():
+        if _DIGITS.fullmatch(_typed(key, str)) is None or int(key) > form.last_port:
+            raise ValueError(f"port {_shown(key)}, expected a number up to {form.last_port}")
+        ports[int(key)] = _port(int(key), port, names, form)
     if told["kind"] not in KINDS:
-        raise ValueError(f"no kind of node: {str(told['kind'])[:80]!r}")
-    return Node(guid=_name(guid), **{**_values(told, ("ports",)), "name": _name(told["name"]), "ports": ports})
+        raise ValueError(f"kind {_shown(told['kind'])}, expected one of {', '.join(sorted(KINDS))}")
+    return Node(guid=_guid(guid, form), **{**_values(told, ("ports",), form), "name": _name(told["name"]), "ports": ports})
 
 
-def _port(number: int, told: Mapping[str, Any], names: list[list[str]]) -> Port:
-    packed, could_be = told.get("counters"), told.get("could_be")
-    counters = {**dict.fromkeys(names[packed[0]], 0), **dict(zip(names[packed[0]], packed[1:]))} if packed else {}
-    for count in counters.values():
-        _number(count)
-    could = _values({"width": could_be[0], "speed": could_be[1]}, ()) if could_be else None
-    return Port(number=number, could_be=(could["width"], could["speed"]) if could else None, counters=counters, **_values(told, _APART))
+def _port(number: int, told: Any, names: list[list[str]], form: Form) -> Port:
+    packed, could_be = _sized(told, dict).get("counters"), told.get("could_be")
+    counters = _counters(packed, names) if packed is not None else {}
+    could: tuple[int | None, str | None] | None = None
+    if could_be is not None:
+        width, speed = _sized(could_be, list, 2)
+        own = _values({"width": width, "speed": speed}, (), form)
+        could = own["width"], own["speed"]
+    return Port(number=number, could_be=could, counters=counters, **_values(told, _APART, form))
 
 
-#: The values of a node or a port that are numbers; the others are texts.
-_NUMBERS = frozenset({"vendor_id", "device_id", "lid", "lmc", "width"})
+def _counters(packed: Any, names: list[list[str]]) -> dict[str, int]:
+    chosen, *values = _sized(packed, list, MOST_COUNTERS + 1)
+    called = names[_number(chosen)]
+    if len(values) > len(called):
+        raise ValueError(f"{len(values)} counters of {len(called)} names")
+    return {**dict.fromkeys(called, 0), **dict(zip(called, map(_number, values)))}
+
+
+#: The greatest values of a node or a port that are numbers; the others are texts.
+_NUMBERS = {"vendor_id": 2**32 - 1, "device_id": 2**32 - 1, "lid": 2**16 - 1, "lmc": 7, "width": 64}
+_GUIDS = frozenset({"guid", "system_guid"})
 #: The values of a port that are lists.
 _APART = ("counters", "could_be")
 
 
-def _values(told: Mapping[str, Any], apart: tuple[str, ...]) -> dict[str, Any]:
+def _values(told: Mapping[str, Any], apart: tuple[str, ...], form: Form) -> dict[str, Any]:
     """The values of a node or a port, without those of `apart`."""
-    known = {key: value for key, value in told.items() if key not in apart}
-    return {key: None if value is None else _number(value) if key in _NUMBERS else _name(value) for key, value in known.items()}
+    return {key: None if value is None else _value(key, value, form) for key, value in told.items() if key not in apart}
 
 
-def _link(told: Sequence[Any], nodes: Mapping[str, Node]) -> Link:
-    a, b = (_name(told[0]), _number(told[1])), (_name(told[2]), _number(told[3]))
-    for guid, _port in (a, b):
-        if guid not in nodes:
-            raise ValueError(f"a link ends at {guid!r}, which is no node")
-    own = _values({"width": told[4], "speed": told[5]}, ())
-    return Link(a, b, own["width"], own["speed"])
+def _value(key: str, value: Any, form: Form) -> Any:
+    if key in _NUMBERS:
+        return _number(value, _NUMBERS[key])
+    return _guid(value, form) if key in _GUIDS else _name(value)
+
+
+def _link(told: Any, nodes: Mapping[str, Node]) -> Link:
+    guid_a, port_a, guid_b, port_b, width, speed = _sized(told, list, 6)
+    a, b = _end(guid_a, port_a, nodes), _end(guid_b, port_b, nodes)
+    if a >= b:
+        raise ValueError(f"a link from {a} to {b}: its ends are not in order")
+    return Link(a, b, None if width is None else _number(width, _NUMBERS["width"]), None if speed is None else _name(speed))
+
+
+def _twin(told: Any, nodes: Mapping[str, Node]) -> Twin:
+    description, guid, port = _sized(told, list, 3)
+    # ibnetdiscover tells no port of a switch that seems to lead to nobody.
+    if guid not in nodes:
+        raise ValueError(f"a node behind {_shown(guid)}, which is no node")
+    return Twin(_name(description), (guid, _number(port)))
+
+
+def _end(guid: Any, port: Any, nodes: Mapping[str, Node]) -> End:
+    end = _name(guid), _number(port)
+    if end[0] not in nodes or end[1] not in nodes[end[0]].ports:
+        raise ValueError(f"a link ends at {end}, which is no port")
+    return end
+
+
+def _guid(value: Any, form: Form) -> str:
+    name = _name(value)
+    if form.guid.fullmatch(name) is None:
+        raise ValueError(f"GUID {_shown(name)}, expected the form {form.guid.pattern}")
+    return name
 
 
 def _name(value: Any) -> str:
     return clean(_typed(value, str), LONGEST_NAME)
 
 
-def _number(value: Any) -> int:
-    return _typed(value, int)
+def _number(value: Any, most: int = LARGEST_COUNT) -> int:
+    if _typed(value, int) < 0 or value > most:
+        raise ValueError(f"expected a number from 0 to {most}, got {_shown(value)}")
+    return int(value)
 
 
 def _typed(value: Any, kind: type[T]) -> T:
-    if not isinstance(value, kind):
-        raise TypeError(f"expected {kind.__name__}, got {str(value)[:80]!r}")
+    # A truth value is an integer for Python.
+    if not isinstance(value, kind) or (isinstance(value, bool) and kind is not bool):
+        raise TypeError(f"expected {kind.__name__}, got {_shown(value)}")
     return value
+
+
+def _sized(value: Any, kind: type[T], most: int = MOST_ENTRIES) -> T:
+    typed = _typed(value, kind)
+    if len(value) > most:
+        raise ValueError(f"expected at most {most} entries, got {len(value)}")
+    return typed
+
+
+def _shown(value: Any) -> str:
+    """A refused value, short and printable. Python refuses to print integers of thousands of digits."""
+    if isinstance(value, (dict, list)):
+        return f"{type(value).__name__} of {len(value)}"
+    if isinstance(value, int) and abs(value) > LARGEST_COUNT:
+        return "an integer of more than 64 bits"
+    return ascii(value[:SHOWN] if isinstance(value, str) else value)

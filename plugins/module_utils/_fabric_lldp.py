@@ -77,7 +77,8 @@ def _end(nodes: dict[str, Node], system: str, chassis: str | None, switch: bool,
 def port_number(label: str) -> int:
     """A number for what a switch calls a port, the same in every run: "swp14" → 14, "swp1s2" → 1002, "25GE1/0/39" → 1000039.
 
-    A part of a split port may have a letter, as SONiC calls it: "etp1b" → 1002.
+    A part of a split port may have a letter, as SONiC calls it: "etp1b" → 1002. Of a name with more numbers than a port has, the last ones
+    count: the number fits in 63 bits.
     """
     if _MAC.fullmatch(label):
         return int(label.replace(":", ""), 16)
@@ -87,5 +88,5 @@ def port_number(label: str) -> int:
     told, letter = match.groups()
     number = 0
     for digits in [*re.findall(r"[0-9]+", told), *([str("abcdefgh".index(letter) + 1)] if letter else [])]:
-        number = number * 1000 + int(digits[-9:])
+        number = (number * 1000 + int(digits[-9:])) % 10**18
     return number

@@ -12,8 +12,9 @@ from dataclasses import dataclass, field, replace
 from ansible_collections.rdma.cluster.plugins.module_utils._fabric_graph import Graph, Link
 from ansible_collections.rdma.cluster.plugins.module_utils._fabric_merge import merged
 from ansible_collections.rdma.cluster.plugins.plugin_utils._fabric_expected import Known
-from ansible_collections.rdma.cluster.plugins.plugin_utils._fabric_readings import LLDP, Reading, ethernet, readings
+from ansible_collections.rdma.cluster.plugins.plugin_utils._fabric_readings import LLDP, ethernet, readings
 from ansible_collections.rdma.cluster.plugins.plugin_utils._fabric_view import Expected
+from ansible_collections.rdma.cluster.plugins.plugin_utils._graph_entry import Reading
 from ansible_collections.rdma.cluster.plugins.plugin_utils._run_folder import RunFolder
 
 SILENT = "no neighbour told its name by LLDP on any of its rails"
@@ -54,12 +55,12 @@ def _join(plane: str, ports: Ports, told: Mapping[str, Reading]) -> None:
     graphs = []
     for host in dict.fromkeys(each.host for each in ports.expected):
         reading = told.get(host)
-        graph = _of_rails(Graph.from_dict(reading["graph"]), rails) if reading is not None else None
+        graph = _of_rails(reading.graph, rails) if reading is not None and reading.graph is not None else None
         if reading is None or graph is None or (graph.problems and not graph.nodes):
             ports.of_hosts[host] = "; ".join(graph.problems) if graph is not None else "it was not asked for its neighbours"
         else:
             graphs.append(graph)
-            ports.read_at = max(ports.read_at, float(reading["read_at"]))
+            ports.read_at = max(ports.read_at, reading.read_at)
     if not graphs:
         ports.why_not = "no host tells its neighbours by LLDP"
     elif not any(graph.links for graph in graphs):

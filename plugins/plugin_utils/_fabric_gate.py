@@ -24,7 +24,14 @@ from ansible_collections.rdma.cluster.plugins.plugin_utils._fabric_judge import 
 from ansible_collections.rdma.cluster.plugins.plugin_utils._fabric_plan import Plan, parse_plan
 from ansible_collections.rdma.cluster.plugins.plugin_utils._fabric_present import places
 from ansible_collections.rdma.cluster.plugins.plugin_utils._fabric_rails import leaf_of
-from ansible_collections.rdma.cluster.plugins.plugin_utils._fabric_readings import FABRIC, GRAPHS, best_graph, folder_of, readings
+from ansible_collections.rdma.cluster.plugins.plugin_utils._fabric_readings import (
+    FABRIC,
+    GRAPHS,
+    best_graph,
+    folder_of,
+    readings,
+    refused_answers,
+)
 from ansible_collections.rdma.cluster.plugins.plugin_utils._fabric_told import STAGE, by_host
 from ansible_collections.rdma.cluster.plugins.plugin_utils._fabric_view import End, Expected, View
 from ansible_collections.rdma.cluster.plugins.plugin_utils._nccl_profiles import MESH
@@ -76,6 +83,8 @@ class FabricGate:
             else:
                 self._read(name, plane, plane.graph, hosts, found)
         self._without_graph(found)
+        for host, findings in refused_answers(self.folder, STAGE, CHECK, GRAPHS).items():
+            found.hosts.setdefault(host, []).extend(findings)
         graphs = [plane.graph.to_dict() for plane in self.planes.values() if plane.graph is not None]
         if graphs:
             self.folder.write(FABRIC, json.dumps({"schema": 1, "planes": graphs}) + "\n")

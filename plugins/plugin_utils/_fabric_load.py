@@ -48,8 +48,9 @@ def _causes(view: View, before: tuple[Graph, float] | None, read_at: float) -> I
     if before is None:
         yield _not_compared(NOT_APPLICABLE, NOT_BEFORE)
     elif not (before[0].complete and view.graph.complete):
-        when = "after" if before[0].complete else "before"
-        yield _not_compared(UNKNOWN, f"what was read {when} the load is not the whole plane", AGAIN)
+        when, partial = ("after", view.graph) if before[0].complete else ("before", before[0])
+        why = f": {partial.problems[0]}" if partial.problems else ""
+        yield _not_compared(UNKNOWN, f"what was read {when} the load is not the whole plane{why}", AGAIN)
     else:
         teller = Teller(view)
         yield from check_under_load(teller, before[0], of_graph(before[0], view))

@@ -11,14 +11,19 @@ fabric/PLANE/loaded/HOST.json what it returned after the load of the pairs stage
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import replace
+from pathlib import Path
 from typing import Any
 from urllib.parse import unquote
 
+from ansible_collections.rdma.cluster.plugins.module_utils._errors import ParseError
 from ansible_collections.rdma.cluster.plugins.module_utils._fabric_graph import Graph
+from ansible_collections.rdma.cluster.plugins.module_utils._findings import Finding
+from ansible_collections.rdma.cluster.plugins.module_utils._lines import clean
 from ansible_collections.rdma.cluster.plugins.module_utils._rails import ResolvedRail, resolve
-from ansible_collections.rdma.cluster.plugins.module_utils._sminfo import SmInfo
 from ansible_collections.rdma.cluster.plugins.plugin_utils._fabric_expected import is_virtual
 from ansible_collections.rdma.cluster.plugins.plugin_utils._fabric_managers import Seen
+from ansible_collections.rdma.cluster.plugins.plugin_utils._graph_entry import GraphError, Reading, admitted, graph_finding, refused_reading
 from ansible_collections.rdma.cluster.plugins.plugin_utils._run_folder import RunFolder, natural
 
 GRAPHS, MANAGERS, LOADED = "graphs", "managers", "loaded"
@@ -36,33 +41,68 @@ MANAGED = ("hosts", "switch")
 #: From this m_key_protection_level on a port does not answer reads without the M_Key.
 READ_PROTECTED = 2
 
-KEPT = ("graph", "subnet_managers", "no_subnet_manager", "read_at")
-
-Reading = Mapping[str, Any]
-
 
 def folder_of(what: str, plane: str) -> str:
     return f"fabric/{plane}/{what}"
 
 
 def readings(folder: RunFolder, name: str) -> dict[str, Reading]:
-    """Host → what it has read, of one of the folders above."""
+    """Host → what it has read, of one of the folders above. A damaged file counts as an answer that is refused."""
+    graph = not name.endswith(f"/{MANAGERS}")
+    found = {}
+    for host, file in _files(folder, name).items():
+        try:
+            found[host] = admitted(folder.read_json(f"{name}/{file.name}"), graph=graph)
+        except (ParseError, GraphError) as error:
+            found[host] = refused_reading(name, host, str(error), graph=graph)
+    return found
+
+
+def _files(folder: RunFolder, name: str) -> dict[str, Path]:
     files = sorted((folder.path / name).glob("*.json"), key=lambda file: natural(file.stem))
-    return {unquote(file.stem): folder.read_json(f"{name}/{file.name}") for file in files}
+    return {unquote(file.stem): file for file in files}
 
 
 def is_whole(what: str, reading: Reading) -> bool:
     """Whether a reading tells all that was asked for."""
-    return reading["subnet_managers"] is not None if what == MANAGERS else bool(reading["graph"]["complete"])
+    return reading.managers is not None if what == MANAGERS else reading.graph is not None and reading.graph.complete
 
 
-def reading_of(what: str, plane: str, said: Mapping[str, Any]) -> dict[str, Any]:
+def _is_whole_file(folder: RunFolder, name: str, what: str) -> bool:
+    """The same of a file of reading_of. Every host of a run asks, and the whole check of a large graph takes a while."""
+    try:
+        kept = folder.read_json(name)
+        return kept["subnet_managers"] is not None if what == MANAGERS else kept["graph"]["complete"] is True
+    except (ParseError, KeyError, TypeError):
+        return False
+
+
+def reading_of(what: str, plane: str, host: str, said: Mapping[str, Any]) -> Reading:
     """What to keep of what the module fabric_facts has returned; one that failed has read nothing, and its message says why."""
-    if not said.get("failed"):
-        return {key: said[key] for key in KEPT}
-    why = str(said.get("msg") or "fabric_facts failed").strip().splitlines()[0]
-    graph = Graph(plane, {}, [], "ibnetdiscover", False, [why]).to_dict() if what != MANAGERS else None
-    return {"graph": graph, "subnet_managers": None, "no_subnet_manager": why, "read_at": 0.0}
+    graph = what != MANAGERS
+    if said.get("failed"):
+        why = clean(next(iter(str(said.get("msg") or "").strip().splitlines()), "fabric_facts failed"))
+        return Reading(Graph(plane, {}, [], "ibnetdiscover", False, [why]) if graph else None, None, why, 0.0)
+    try:
+        # Only our own files may say that an answer was refused.
+        reading = replace(admitted(said, graph=graph), refused=None)
+    except GraphError as error:
+        return refused_reading(plane, host, str(error), graph=graph)
+    # Which plane it is, the control node has asked for.
+    return reading if reading.graph is None else replace(reading, graph=replace(reading.graph, plane=plane))
+
+
+def refused_answers(folder: RunFolder, stage: str, check: str, what: str) -> dict[str, list[Finding]]:
+    """Host → findings on its answers that were refused. what: GRAPHS with the neighbors of Ethernet, or another of the kinds above."""
+    planes = {path.parent.name: folder_of(what, path.parent.name) for path in sorted(folder.path.glob(f"fabric/*/{what}"))}
+    if what == GRAPHS:
+        planes[LLDP] = LLDP
+    found: dict[str, list[Finding]] = {}
+    for plane, name in planes.items():
+        for host, reading in readings(folder, name).items():
+            if reading.refused is not None:
+                found.setdefault(host, []).append(graph_finding(stage, check, host, plane, reading.refused))
+    return found
 
 
 def ports_of(intent: Mapping[str, Any], facts: Mapping[str, Any], what: str) -> dict[str, tuple[str, int]]:
@@ -103,8 +143,9 @@ def reader(folder: RunFolder, what: str, plane: str, playing: Iterable[str]) -> 
 
     If an M_Key protects a plane from reading, only the hosts of its subnet manager can: the key is on no other host.
     """
-    there = readings(folder, folder_of(what, plane))
-    if len(there) >= READERS or any(is_whole(what, each) for each in there.values()):
+    name = folder_of(what, plane)
+    there = _files(folder, name)
+    if len(there) >= READERS or any(_is_whole_file(folder, f"{name}/{file.name}", what) for file in there.values()):
         return None
     candidates = 0
     for host in playing:
@@ -127,8 +168,8 @@ def best_graph(there: Mapping[str, Reading]) -> tuple[Graph, float] | None:
     """The graph that tells most, and when it was read, in seconds since 1970; None if nobody was asked."""
     if not there:
         return None
-    most = max(there.values(), key=lambda each: (each["graph"]["complete"], len(each["graph"]["links"])))
-    return Graph.from_dict(most["graph"]), float(most["read_at"])
+    graphs = [(each.graph, each.read_at) for each in there.values() if each.graph is not None]
+    return max(graphs, key=lambda each: (each[0].complete, len(each[0].links)))
 
 
 def seen_managers(folder: RunFolder) -> dict[str, Seen]:
@@ -138,6 +179,5 @@ def seen_managers(folder: RunFolder) -> dict[str, Seen]:
         there = list(readings(folder, folder_of(MANAGERS, path.parent.name)).values())
         there.sort(key=lambda each: is_whole(MANAGERS, each))
         if there:
-            known = there[-1]["subnet_managers"]
-            found[path.parent.name] = Seen(None if known is None else [SmInfo(**each) for each in known], there[-1]["no_subnet_manager"])
+            found[path.parent.name] = Seen(there[-1].managers, there[-1].why_not)
     return found

@@ -12,8 +12,9 @@ from typing import Any
 from ansible_collections.rdma.cluster.plugins.module_utils._checks_nccl import check_nccl_fleet
 from ansible_collections.rdma.cluster.plugins.module_utils._digest import comparable
 from ansible_collections.rdma.cluster.plugins.module_utils._findings import Finding, stopping
+from ansible_collections.rdma.cluster.plugins.plugin_utils._fabric_managers import CHECK as MANAGER_CHECK
 from ansible_collections.rdma.cluster.plugins.plugin_utils._fabric_managers import check_managers
-from ansible_collections.rdma.cluster.plugins.plugin_utils._fabric_readings import seen_managers
+from ansible_collections.rdma.cluster.plugins.plugin_utils._fabric_readings import MANAGERS, refused_answers, seen_managers
 from ansible_collections.rdma.cluster.plugins.plugin_utils._facts_entry import facts_finding, place_of
 from ansible_collections.rdma.cluster.plugins.plugin_utils._fleet_alike import check_alike, check_duplicates
 from ansible_collections.rdma.cluster.plugins.plugin_utils._fleet_clock import check_clocks
@@ -98,6 +99,8 @@ def _compared(stage: str, hosts: Known, folder: RunFolder) -> dict[str, list[Fin
     if stage == "link":
         for host, findings in check_managers(hosts, seen_managers(folder)).items():
             found[host] += findings
+        for host, findings in refused_answers(folder, stage, MANAGER_CHECK, MANAGERS).items():
+            found.setdefault(host, []).extend(findings)
     return found
 
 

@@ -18,7 +18,7 @@ from ansible_collections.rdma.cluster.plugins.plugin_utils._fabric_readings impo
 from ansible_collections.rdma.cluster.plugins.plugin_utils._run_folder import RunFolder
 
 HOSTS = ("n1", "n2", "n3")
-MASTER = {"lid": 1, "guid": "0x1", "state": "MASTER", "priority": 14, "activity": 1}
+MASTER = {"lid": 1, "guid": "0x0000000000000001", "state": "MASTER", "priority": 14, "activity": 1}
 
 
 def intent(link_layer: str = "infiniband", manager: dict[str, Any] | None = None, *, soft: bool = False) -> dict[str, Any]:
