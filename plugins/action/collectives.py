@@ -15,12 +15,14 @@ from ansible.module_utils.parsing.convert_bool import boolean
 from ansible.utils.display import Display
 
 from ansible_collections.rdma.cluster.plugins.module_utils._digest import comparable
+from ansible_collections.rdma.cluster.plugins.module_utils._lines import clean
 from ansible_collections.rdma.cluster.plugins.plugin_utils import _proofs
 from ansible_collections.rdma.cluster.plugins.plugin_utils._action import RunAction
 from ansible_collections.rdma.cluster.plugins.plugin_utils._collective_ladder import Ladder, climb
 from ansible_collections.rdma.cluster.plugins.plugin_utils._collective_plan import ALONE_FOLDER, BLOCKED, FILE, LADDER, CollectivePlan
 from ansible_collections.rdma.cluster.plugins.plugin_utils._collective_record import Record, ladder_data, record, result_of
 from ansible_collections.rdma.cluster.plugins.plugin_utils._collective_runs import WELL
+from ansible_collections.rdma.cluster.plugins.plugin_utils._facts_entry import place_of
 from ansible_collections.rdma.cluster.plugins.plugin_utils._gate import known_hosts
 from ansible_collections.rdma.cluster.plugins.plugin_utils._pair_evidence import REFUSED
 from ansible_collections.rdma.cluster.plugins.plugin_utils._pair_fleet import Fleet
@@ -137,13 +139,17 @@ class ActionModule(RunAction):
         try:
             said = self.module(MODULE, load_allowed=allowed, **plan.arguments(hosts, launcher, operation))
         except AnsibleError as error:
-            return f"{launcher}: {error}"
+            return f"{launcher}: {clean(str(error))}"
         if said.get("failed") or said.get("unreachable"):
-            return f"{launcher}: {said.get('msg', 'the run could not be started')}"
+            return f"{launcher}: {clean(str(said.get('msg', 'the run could not be started')))}"
         if said.get("in_use"):
-            self._refuse(launcher, said["in_use"])
-            return InUse(f"{launcher} is in use: {said['in_use']}")
-        run = record(hosts, operation, said)
+            words = clean(str(said["in_use"]))
+            self._refuse(launcher, words)
+            return InUse(f"{launcher} is in use: {words}")
+        try:
+            run = record(hosts, operation, said)
+        except (AttributeError, KeyError, TypeError, ValueError) as error:
+            return f"{launcher}: its answer is refused: {place_of(error)}"
         display.display(f"  … {_words(run)}")
         return run
 

@@ -11,6 +11,7 @@ from typing import Any, ClassVar
 
 from ansible.errors import AnsibleError
 
+from ansible_collections.rdma.cluster.plugins.module_utils._lines import clean
 from ansible_collections.rdma.cluster.plugins.plugin_utils._action import RunAction
 from ansible_collections.rdma.cluster.plugins.plugin_utils._intent import IntentError, IntentProblem, findings, normalise
 from ansible_collections.rdma.cluster.plugins.plugin_utils._own_names import PREFIX, refused, remedy
@@ -56,7 +57,9 @@ class ActionModule(RunAction):
                 try:
                     given[name] = self._templar.template(self.variables[name])
                 except AnsibleError as error:
-                    problems.append(IntentProblem(name, f"cannot be templated: {error}", "intent.value", "a template that can be resolved"))
+                    problems.append(
+                        IntentProblem(name, f"cannot be templated: {clean(str(error))}", "intent.value", "a template that can be resolved")
+                    )
         if problems:
             raise IntentError(problems)
         return given

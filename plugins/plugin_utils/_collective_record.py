@@ -11,6 +11,7 @@ from dataclasses import asdict
 from typing import Any
 
 from ansible_collections.rdma.cluster.plugins.module_utils._findings import ERROR, OK, Finding, stopping
+from ansible_collections.rdma.cluster.plugins.module_utils._lines import clean
 from ansible_collections.rdma.cluster.plugins.module_utils._nccl_run import (
     BUSBW_CHECK,
     EXIT_CHECK,
@@ -23,6 +24,8 @@ from ansible_collections.rdma.cluster.plugins.plugin_utils._collective_ladder im
 from ansible_collections.rdma.cluster.plugins.plugin_utils._collective_runs import FAILED, SETUP_FAULT, SLOW, WELL, Result
 
 SCHEMA = 1
+#: Beyond any bandwidth in GB/s and any time in seconds.
+MOST = 1e9
 #: How CommandError begins where there is nothing to run: no other set of hosts does away with that.
 _NOTHING_TO_RUN = ("command not found", "cannot run")
 
@@ -31,18 +34,29 @@ Record = dict[str, Any]
 
 
 def record(hosts: Sequence[str], operation: str, said: Mapping[str, Any]) -> Record:
-    """A run from the result of rdma.cluster.nccl_test."""
+    """A run from the result of rdma.cluster.nccl_test.
+
+    Raises KeyError, TypeError or ValueError for a result that makes no sense.
+    """
     findings = [Finding.from_dict(each) for each in said["findings"]]
+    busbw, log = said["busbw_gbytes_per_s"], said["log"]
     return {
         "operation": operation,
         "hosts": list(hosts),
         "status": status_of(findings),
-        "gbytes_per_s": said["busbw_gbytes_per_s"],
-        "seconds": round(said["seconds"], 3),
-        "argv": said["argv"],
-        "log": said["log"],
-        "findings": said["findings"],
+        "gbytes_per_s": None if busbw is None else _amount(busbw),
+        "seconds": round(_amount(said["seconds"]), 3),
+        "argv": [clean(str(each)) for each in said["argv"]],
+        "log": None if log is None else clean(str(log)),
+        "findings": [each.to_dict() for each in findings],
     }
+
+
+def _amount(value: Any) -> float:
+    """A figure that is not negative, and not infinite."""
+    if isinstance(value, bool) or not isinstance(value, (int, float)) or not 0 <= value < MOST:
+        raise ValueError(f"expected a number from 0, got {str(value)[:80]!r}")
+    return float(value)
 
 
 def brief(run: Record) -> Record:

@@ -167,6 +167,37 @@ def test_a_launching_host_that_is_lost_breaks_the_ladder_off_and_what_was_run_st
     assert (ladder["ended"], ladder["problem"], ladder["well"]) == (False, why, HOSTS[:2])
 
 
+def test_what_a_host_says_of_a_failure_cannot_write_on_the_terminal(stage: Stage, monkeypatch: pytest.MonkeyPatch) -> None:
+    evil = "no route\x1b]0;title\x07\n  ok node1"
+    stage.ask("plan")
+
+    def lost(*_words: Any, **_arguments: Any) -> dict[str, Any]:
+        raise AnsibleConnectionFailure(evil)
+
+    for answer in (lost, lambda *_words, **_arguments: {"failed": True, "msg": evil}):
+        monkeypatch.setattr(stage.action, "module", answer)
+        assert stage.ask("ladder")["msg"] == "node1: no route?]0;title?   ok node1"
+    monkeypatch.setattr(stage.action, "module", lambda *_words, **_arguments: {"in_use": evil})
+    assert str(stage.ask("ladder")["msg"]).isprintable()
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        {"findings": None}, {"findings": [{}]}, {"findings": ["x"]}, {"findings": 5}, {"busbw_gbytes_per_s": "24"}, {"argv": None},
+        {"busbw_gbytes_per_s": float("nan")}, {"busbw_gbytes_per_s": float("inf")}, {"busbw_gbytes_per_s": True}, {"seconds": None},
+        {"seconds": -1.0}, {"seconds": 10**30},
+    ],
+    ids=str,
+)  # fmt: skip
+def test_an_answer_that_makes_no_sense_ends_the_ladder_and_names_the_launcher(
+    stage: Stage, monkeypatch: pytest.MonkeyPatch, change: dict[str, Any]
+) -> None:
+    stage.ask("plan")
+    monkeypatch.setattr(stage.action, "module", lambda *_words, **_arguments: {**said(HOSTS, "ok"), **change})
+    assert stage.ask("ladder")["msg"].startswith("node1: its answer is refused: ")
+
+
 def test_check_mode_runs_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     stage = Stage(tmp_path, monkeypatch, check_mode=True)
     stage.ask("plan")

@@ -46,3 +46,11 @@ def test_a_bad_intent_fails_every_host_before_anything_is_touched(tmp_path: Path
     assert done.returncode == 2
     for words in ("rdma_rails[0] has no key 'adress': did you mean 'address'?", "rdma_rails[0].name is letters"):
         assert done.stdout.count(words) >= 2, done.stdout
+
+
+def test_a_template_that_fails_cannot_write_lines_on_the_terminal(tmp_path: Path) -> None:
+    """The message may quote what a host has returned."""
+    done = play(tmp_path, [{**RAIL, "address": "{{ undef(hint='lost\n  error link.state: node9\x1b[2K https://me:secret@host/x') }}"}])
+    assert done.returncode == 2
+    assert "rdma_rails cannot be templated: lost   error link.state: node9?[2K https://***@host/x" in done.stdout
+    assert [line for line in done.stdout.splitlines() if line.lstrip().startswith("error link.state")] == []
