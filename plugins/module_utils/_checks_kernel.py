@@ -94,7 +94,7 @@ def _secure_boot(host: str, intent: Mapping[str, Any], stack: Mapping[str, Any])
         return Finding(STAGE, "preflight.secure_boot", host, SECURE_BOOT_SUBJECT, status, observed, "no obstacle to the driver", remedy)
 
     if stack.get("secure_boot") is None:
-        return finding(NOT_APPLICABLE, "not told: no EFI, or a container")
+        return finding(*_secure_boot_not_told(host, intent, stack))
     if not stack["secure_boot"]:
         return finding(OK, "off")
     if not builds_modules(intent, stack):
@@ -107,11 +107,24 @@ def _secure_boot(host: str, intent: Mapping[str, Any], stack: Mapping[str, Any])
     return finding(*_signing(host, intent, stack))
 
 
+def _secure_boot_not_told(host: str, intent: Mapping[str, Any], stack: Mapping[str, Any]) -> tuple[str, ...]:
+    if "secure_boot" not in (stack.get("unread") or ()):
+        return NOT_APPLICABLE, "not told: no EFI, or a container"
+    if not builds_modules(intent, stack):
+        return NOT_APPLICABLE, "not read, and nothing is built: the modules of the kernel are signed by the distribution"
+    remedy = f"On {host}, as root, see `ls /sys/firmware/efi/efivars` (`mount -t efivarfs efivarfs /sys/firmware/efi/efivars`)."
+    return UNKNOWN, "the host was booted by EFI, and its variables could not be read", remedy
+
+
 def _lockdown(host: str, stack: Mapping[str, Any]) -> Finding:
     """Lockdown is no fault. The stage that it keeps from writing a setting says so: host.pcie, qos.cnp, qos.dcqcn."""
     state, expected = stack.get("lockdown"), "known"
+    if state is None and "lockdown" in (stack.get("unread") or ()):
+        why = "/sys/kernel/security/lockdown could not be read, or securityfs is not mounted"
+        remedy = f"On {host}, as root, see `cat /sys/kernel/security/lockdown` (`mount -t securityfs securityfs /sys/kernel/security`)."
+        return Finding(STAGE, "preflight.lockdown", host, LOCKDOWN_SUBJECT, UNKNOWN, why, expected, remedy)
     if state is None:
-        why = "/sys/kernel/security/lockdown could not be read: this kernel has no lockdown, or securityfs is not mounted (container)"
+        why = "this kernel has no lockdown, or the host is a container"
         return Finding(STAGE, "preflight.lockdown", host, LOCKDOWN_SUBJECT, NOT_APPLICABLE, why, expected)
     if state not in LOCKED_DOWN:
         return Finding(STAGE, "preflight.lockdown", host, LOCKDOWN_SUBJECT, OK, state, expected)

@@ -57,10 +57,11 @@ def _login_files(host: str, wished: int, who: str, seen: Mapping[str, Any] | Non
 def _ipc(host: str, intent: Mapping[str, Any], limits: Facts) -> Finding:
     if not intent["host"]["keep_ipc"]:
         return Finding(STAGE, "host.ipc", host, IPC_SUBJECT, NOT_APPLICABLE, "rdma_host.keep_ipc is false: logind is left as it is", "any")
-    if "remove_ipc" not in limits:
+    removed = limits.get("remove_ipc")
+    if removed is None and ("remove_ipc" not in limits or limits.get("logind")):
         look = f"Run `busctl introspect org.freedesktop.login1 /org/freedesktop/login1 | grep RemoveIPC` on {host}."
-        return Finding(STAGE, "host.ipc", host, IPC_SUBJECT, UNKNOWN, "logind was not asked", "kept", look)
-    removed = limits["remove_ipc"]
+        words = "logind runs, and did not answer" if "remove_ipc" in limits else "logind was not asked"
+        return Finding(STAGE, "host.ipc", host, IPC_SUBJECT, UNKNOWN, words, "kept", look)
     if removed is None:
         return Finding(STAGE, "host.ipc", host, IPC_SUBJECT, NOT_APPLICABLE, "no logind runs here that could remove it", "kept")
     remedy = f"Run the host stage for {host}; `systemd-analyze cat-config systemd/logind.conf` there names a later file." if removed else ""

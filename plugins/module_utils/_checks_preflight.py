@@ -133,6 +133,12 @@ def check_ssh(host: str, rails: Sequence[Rail], facts: Facts) -> list[Finding]:
         by = f"by {netdev or address}: {', '.join(rail.subject for rail in ours)}"
         return [Finding(STAGE, "preflight.ssh", host, "our SSH session", ERROR, by, expected, remedy)]
     if netdev is None:
+        unread = sorted(name for name, each in (facts.get("netdevs") or {}).items() if each.get("ipv4") is None)
+        # Addresses of IPv6 are never read.
+        if address and ":" not in address and unread:
+            why = f"its address is {address}, and the addresses of {', '.join(unread[:4])} were not read"
+            remedy = f"Run `ip addr show to {address}` on {host}: the interface must be no rail."
+            return [Finding(STAGE, "preflight.ssh", host, "our SSH session", UNKNOWN, why, expected, remedy)]
         why = f"its address {address} is on no interface that was read" if address else "there is none: another kind of connection"
         return [Finding(STAGE, "preflight.ssh", host, "our SSH session", NOT_APPLICABLE, why, expected)]
     return [Finding(STAGE, "preflight.ssh", host, "our SSH session", OK, f"by {netdev}", expected)]

@@ -17,12 +17,13 @@ from ansible_collections.rdma.cluster.plugins.module_utils._errors import ApplyE
 from ansible_collections.rdma.cluster.plugins.module_utils._limit_sources import LimitSource, service_source
 from ansible_collections.rdma.cluster.plugins.module_utils._limits import Memlock, read_service_limits
 from ansible_collections.rdma.cluster.plugins.module_utils._login_limits import LoginLimit, read_login_limits
+from ansible_collections.rdma.cluster.plugins.module_utils._logind import SERVICE as LOGIND
 from ansible_collections.rdma.cluster.plugins.module_utils._logind import read_remove_ipc
 from ansible_collections.rdma.cluster.plugins.module_utils._nccl_conf import parse_nccl_conf
 from ansible_collections.rdma.cluster.plugins.module_utils._running_services import RunningService, read_running_services
 from ansible_collections.rdma.cluster.plugins.module_utils._sysctl import BootValue, boot_values, live_values
 from ansible_collections.rdma.cluster.plugins.module_utils._sysroot import SysRoot
-from ansible_collections.rdma.cluster.plugins.module_utils._systemd import UnitState, unit_states
+from ansible_collections.rdma.cluster.plugins.module_utils._systemd import UnitState, is_running, unit_states
 from ansible_collections.rdma.cluster.plugins.module_utils._time_sync import (
     ClockSource,
     read_clocksource,
@@ -58,7 +59,8 @@ class Limits:
     """service_memlock, service_open_files: what a service gets, read inside a transient one; None if nobody could be asked.
 
     login_memlock, login_open_files: what logins get, "*" (everybody but root) and "root"; None where no file says it.
-    running: of the services that start jobs, by unit, those that run. remove_ipc: whether logind clears up behind users; None without it.
+    running: of the services that start jobs, by unit, those that run. remove_ipc: whether logind clears up behind users; None if
+    it does not run or does not answer. logind: whether it runs, None where nothing tells.
     service_sources: "memlock", "nofile" → the line of systemd's configuration that sets it for services; None where no file sets it.
     """
 
@@ -68,6 +70,7 @@ class Limits:
     login_open_files: dict[str, LoginLimit | None]
     running: dict[str, RunningService]
     remove_ipc: bool | None
+    logind: bool | None = None
     service_sources: dict[str, LimitSource | None] = field(default_factory=dict)
 
 
@@ -161,6 +164,7 @@ def read_limits(sys: SysRoot, runner: Runner | None) -> Limits:
         login_open_files=read_login_limits(sys, "nofile"),
         running=read_running_services(sys),
         remove_ipc=read_remove_ipc(sys, runner) if runner is not None else None,
+        logind=is_running(sys, LOGIND),
         service_sources={name: service_source(sys, name.upper()) for name in ("memlock", "nofile")},
     )
 

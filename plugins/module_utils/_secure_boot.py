@@ -17,7 +17,10 @@ VARIABLES = f"{EFI}/efivars"
 SECURE_BOOT = "SecureBoot-8be4df61-93ca-11d2-aa0d-00e098032b8c"
 #: shim's word for "validate nothing" (`mokutil --disable-validation`), as it shows it to the running system.
 SHIM_INSECURE = "MokSBStateRT-605dab50-e046-4300-abb6-3dd810dd8b23"
-LOCKDOWN = "/sys/kernel/security/lockdown"
+SECURITYFS = "/sys/kernel/security"
+LOCKDOWN = f"{SECURITYFS}/lockdown"
+#: systemd has it in a container.
+CONTAINER = "/run/systemd/container"
 #: The states in which the kernel refuses writes to PCI configuration space, from root too (pci_write_config in drivers/pci/pci-sysfs.c).
 LOCKED_DOWN = ("integrity", "confidentiality")
 _ATTRIBUTES_BYTES = 4
@@ -79,3 +82,22 @@ def read_lockdown(sys: SysRoot) -> str | None:
         return sys.value(LOCKDOWN, parse_lockdown)
     except OSError:
         return None
+
+
+def read_unread(sys: SysRoot, secure_boot: bool | None, lockdown: str | None) -> list[str]:
+    """Which of "secure_boot" and "lockdown" the machine may have, and could not be read; the others without a value do not apply.
+
+    A container shares the kernel of its machine, and often sees neither EFI's variables nor securityfs.
+    """
+    if sys.exists(CONTAINER):
+        return []
+    unread = ["secure_boot"] if secure_boot is None and sys.exists(EFI) else []
+    return [*unread, "lockdown"] if lockdown is None and _may_have_lockdown(sys) else unread
+
+
+def _may_have_lockdown(sys: SysRoot) -> bool:
+    """Whether lockdown's file is there, or securityfs is not mounted: a kernel without lockdown has other files there."""
+    try:
+        return sys.exists(LOCKDOWN) or (sys.exists(SECURITYFS) and not sys.list_dir(SECURITYFS))
+    except OSError:
+        return True

@@ -9,7 +9,7 @@ from __future__ import annotations
 import platform
 import re
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from ansible_collections.rdma.cluster.plugins.module_utils._command import Runner
 from ansible_collections.rdma.cluster.plugins.module_utils._distribution import Distribution, read_distribution
@@ -21,7 +21,7 @@ from ansible_collections.rdma.cluster.plugins.module_utils._modinfo import Modul
 from ansible_collections.rdma.cluster.plugins.module_utils._modules_dep import read_module_files
 from ansible_collections.rdma.cluster.plugins.module_utils._mok import Mok, read_mok
 from ansible_collections.rdma.cluster.plugins.module_utils._nic_drivers import DRIVER_MODULES
-from ansible_collections.rdma.cluster.plugins.module_utils._secure_boot import read_lockdown, read_secure_boot
+from ansible_collections.rdma.cluster.plugins.module_utils._secure_boot import read_lockdown, read_secure_boot, read_unread
 from ansible_collections.rdma.cluster.plugins.module_utils._storage_uses import StorageUse, read_storage_uses
 from ansible_collections.rdma.cluster.plugins.module_utils._sysroot import SysRoot
 
@@ -82,7 +82,8 @@ class Stack:
     that was captured. uses: what has its storage behind RDMA, None where that was not to be read. driver_files: what modprobe would
     load as mlx5_core, for each kernel that depmod knows: "updates/dkms/mlx5_core.ko"; last_build: how the last installation
     failed, None if it did not. arch: of the machine, as uname says it; None for a tree that was captured. lockdown: of the kernel,
-    "none", "integrity" or "confidentiality"; None where there is no file of it.
+    "none", "integrity" or "confidentiality"; None where there is no file of it. unread: names of fields that are None because they could
+    not be read, of secure_boot and lockdown.
     """
 
     kind: str | None
@@ -101,6 +102,7 @@ class Stack:
     last_build: LastBuild | None = None
     arch: str | None = None
     lockdown: str | None = None
+    unread: list[str] = field(default_factory=list)
 
 
 def parse_refcount(text: str) -> int:
@@ -143,7 +145,7 @@ def read_stack(sys: SysRoot, runner: Runner | None, packages: Sequence[str] = ()
     dkms = read_dkms(sys)
     modules = _read_modules(sys, runner, dkms)
     distribution = read_distribution(sys, runner, packages)
-    secure_boot = read_secure_boot(sys)
+    secure_boot, lockdown = read_secure_boot(sys), read_lockdown(sys)
     return Stack(
         kind="ofed" if OFED_MODULE in modules else None,
         kernel=kernel,
@@ -160,7 +162,8 @@ def read_stack(sys: SysRoot, runner: Runner | None, packages: Sequence[str] = ()
         driver_files=read_module_files(sys, running, DRIVER),
         last_build=read_last_build(sys),
         arch=platform.machine() if runner is not None else None,
-        lockdown=read_lockdown(sys),
+        lockdown=lockdown,
+        unread=read_unread(sys, secure_boot, lockdown),
     )
 
 

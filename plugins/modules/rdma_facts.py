@@ -488,12 +488,17 @@ ansible_facts:
               type: dict
               returned: success
             secure_boot:
-              description: Whether Secure Boot is on, as the kernel takes it. V(null) without EFI.
+              description: Whether Secure Boot is on, as the kernel takes it. V(null) without EFI, or if it is in C(unread).
               type: bool
               returned: success
             lockdown:
               description: Kernel lockdown, V(none), V(integrity) or V(confidentiality). V(null) without its file.
               type: str
+              returned: success
+            unread:
+              description: Which of C(secure_boot) and C(lockdown) the host may have and could not be read.
+              type: list
+              elements: str
               returned: success
             dkms:
               description: Modules that DKMS knows, each with C(name), C(version), C(kernel), C(arch) and C(state).
@@ -518,6 +523,7 @@ ansible_facts:
               and C(line) that set it last; V(null) where none does.
             - The same of open files, C(service_open_files) and C(login_open_files); C(running), the locked memory that services of ours
               and of schedulers run with; C(remove_ipc), whether logind removes the shared memory of users who have logged out;
+              C(logind), whether it runs;
               C(service_sources), of C(memlock) and C(nofile) the C(file), C(line) and C(value) of systemd's configuration that set it.
           type: dict
           returned: success

@@ -59,6 +59,15 @@ def test_lockdown_is_reported_and_is_no_fault(state: str, secure_boot: bool | No
     assert finding.observed.startswith(observed)
 
 
+@pytest.mark.parametrize(("intent", "status"), [(INBOX, "not_applicable"), (DOCA, "unknown")], ids=["inbox", "doca"])
+def test_what_could_not_be_read_is_unknown(intent: dict[str, Any], status: str) -> None:
+    found = {each.check: each for each in check_kernels("node1", intent, facts(unread=["secure_boot", "lockdown"]))}
+    secure_boot, lockdown = found["preflight.secure_boot"], found["preflight.lockdown"]
+    assert (secure_boot.status, lockdown.status) == (status, "unknown")
+    assert "mount -t securityfs" in lockdown.remedy
+    assert ("mount -t efivarfs" in secure_boot.remedy) == (status == "unknown")
+
+
 def test_a_good_host_without_add_ons() -> None:
     assert by_check(INBOX, facts()) == {
         "preflight.newest": ("ok", NEW, ""),

@@ -203,6 +203,16 @@ def test_a_session_that_cannot_be_placed_says_so_and_stops_nobody(session: Any, 
     assert words in finding.observed
 
 
+def test_a_session_is_unknown_if_the_addresses_were_not_read() -> None:
+    facts = lab_facts()
+    netdevs = {name: {**each, "ipv4": None} for name, each in facts["netdevs"].items()}
+    for address, status in (("10.7.7.7", "unknown"), ("fe80::7", "not_applicable")):
+        session = {"address": address, "netdev": None}
+        (finding,) = check_ssh("node1", lab_rails(), {**facts, "session": session, "netdevs": netdevs})
+        assert finding.status == status
+    assert "were not read" in check_ssh("node1", lab_rails(), {**facts, "session": {"address": "10.7.7.7"}, "netdevs": netdevs})[0].observed
+
+
 def firewall(units: Any, **rail: Any) -> Finding:
     (finding,) = check_firewall("node1", [{**each, **rail} for each in lab_rails()], {"units": units})
     assert (finding.stage, finding.check, finding.host) == ("preflight", "preflight.firewall", "node1")

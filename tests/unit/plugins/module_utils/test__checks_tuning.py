@@ -92,7 +92,11 @@ def test_each_fault_is_one_finding(facts: dict[str, Any], expected: tuple[str, s
 def test_what_nobody_asks_for_or_has_is_not_applicable() -> None:
     silent = host(memlock_unlimited=False, open_files=0, keep_ipc=False)
     assert {finding.status for finding in check_limits("node1", silent, limits())} == {"not_applicable"}
-    bare = check_limits("node1", host(), limits(remove_ipc=None, running={}))
+    silent_logind = check_limits("node1", host(), limits(remove_ipc=None, logind=True, running={}))
+    assert [(each.status, each.observed) for each in silent_logind if each.check == "host.ipc"] == [
+        ("unknown", "logind runs, and did not answer")
+    ]
+    bare = check_limits("node1", host(), limits(remove_ipc=None, logind=False, running={}))
     assert told(bare)[3:] == [
         ("host.ipc", "not_applicable", "no logind runs here that could remove it"),
         ("host.services", "not_applicable", "no service that starts jobs runs here"),

@@ -24,7 +24,7 @@ def read(root: Path) -> dict[str, Any]:
 
 NO_LOGINS = {"*": None, "root": None}
 NO_LIMITS = {
-    **dict.fromkeys(("service_memlock", "service_open_files", "remove_ipc")),
+    **dict.fromkeys(("service_memlock", "service_open_files", "remove_ipc", "logind")),
     **dict.fromkeys(("login_memlock", "login_open_files"), NO_LOGINS),
     "running": {},
     "service_sources": {"memlock": None, "nofile": None},

@@ -19,6 +19,7 @@ from ansible_collections.rdma.cluster.plugins.module_utils._secure_boot import (
     parse_shim_insecure,
     read_lockdown,
     read_secure_boot,
+    read_unread,
 )
 from ansible_collections.rdma.cluster.plugins.module_utils._sysroot import SysRoot
 from tests.unit.garbled import read_or_refused
@@ -63,6 +64,34 @@ def test_what_may_not_be_read_is_not_known(tmp_path: Path) -> None:
     machine(tmp_path, {SECURE_BOOT: b"\x06\0\0\0\x01"})
     assert read_secure_boot(Locked(str(tmp_path))) is None
     assert read_lockdown(Locked(str(tmp_path))) is None
+
+
+LOCKDOWN = "sys/kernel/security/lockdown"
+
+
+@pytest.mark.parametrize(
+    ("files", "expected"),
+    [
+        pytest.param({}, [], id="BIOS, and a kernel without securityfs"),
+        pytest.param({SECURE_BOOT: b"\x06\0\0\0\x01", LOCKDOWN: b"[none] integrity\n"}, [], id="both are told"),
+        pytest.param({"sys/firmware/efi/fw_platform_size": b"64\n"}, ["secure_boot"], id="variables not mounted"),
+        pytest.param({"sys/kernel/security/lsm": b"capability\n"}, [], id="a kernel without lockdown"),
+        pytest.param({"sys/kernel/security": None}, ["lockdown"], id="securityfs not mounted"),
+        pytest.param(
+            {"sys/kernel/security": None, "sys/firmware/efi": None, "run/systemd/container": b"systemd-nspawn\n"}, [], id="container"
+        ),
+    ],
+)
+def test_what_does_not_apply_is_told_from_what_was_not_read(tmp_path: Path, files: dict[str, bytes | None], expected: list[str]) -> None:
+    for folder in (path for path, data in files.items() if data is None):
+        (tmp_path / folder).mkdir(parents=True)
+    sys = machine(tmp_path, {path: data for path, data in files.items() if data is not None})
+    assert read_unread(sys, read_secure_boot(sys), read_lockdown(sys)) == expected
+
+
+def test_a_file_that_may_not_be_read_is_unread(tmp_path: Path) -> None:
+    machine(tmp_path, {SECURE_BOOT: b"\x06\0\0\0\x01", LOCKDOWN: b"[none]\n"})
+    assert read_unread(Locked(str(tmp_path)), None, None) == ["secure_boot", "lockdown"]
 
 
 def test_another_form_is_an_error_with_the_path(tmp_path: Path) -> None:

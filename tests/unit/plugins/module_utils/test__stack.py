@@ -240,6 +240,7 @@ def test_a_machine_without_anything(tmp_path: Path) -> None:
         "last_build": None,
         "arch": platform.machine(),
         "lockdown": None,
+        "unread": [],
         "uses": None,
     }
 
