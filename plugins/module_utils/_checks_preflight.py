@@ -173,7 +173,7 @@ def _must_pass(rails: Sequence[Rail]) -> Iterator[str]:
     """RoCE of hardware passes the kernel by, and InfiniBand is no IP."""
     if any(rail["soft"] for rail in rails):
         yield "UDP 4791 (Soft-RoCE; RoCE of a NIC is not filtered)"
-    yield "TCP 18500 and from 18515 on (pairs and perftest)"
+    yield "TCP from 18600 on (pairs) and from 18515 on (perftest)"
     yield "TCP of net.ipv4.ip_local_port_range (NCCL, 32768-60999 unless it is set)"
 
 

@@ -163,7 +163,7 @@ results:
   type: list
   elements: list
   returned: when O(state=collected)
-  sample: [[0, 0, 1, 0, 0, 0, 392.1, 6.2, 0.01], [0, 1, 2, 0, 0, 0, null, 0.0, 5.0, dead, "node3 at 192.168.100.3 port 18500: timed out"]]
+  sample: [[0, 0, 1, 0, 0, 0, 392.1, 6.2, 0.01], [0, 1, 2, 0, 0, 0, null, 0.0, 5.0, dead, "node3 at 192.168.100.3 port 18600: timed out"]]
 failures:
   description: The command line and raw output of what failed, of 32 measurements at most, and each output without its middle beyond 4 KiB.
   type: list

@@ -33,6 +33,7 @@ Suites: ./
 Signed-By: {key}
 """
 # Below 500, which other repositories have: theirs is taken where there is one, and nothing is lost that comes from the same mirror.
+# The rest keeps 500: apt 2.6 does not install DOCA-OFED if the versions that it depends on have a lower priority than the distribution's.
 _APT_PIN = """\
 Package: {packages}
 Pin: origin "{origin}"

@@ -19,6 +19,7 @@ from ansible_collections.rdma.cluster.plugins.module_utils._checks_preflight imp
     check_ssh,
 )
 from ansible_collections.rdma.cluster.plugins.module_utils._findings import Finding, stopping
+from ansible_collections.rdma.cluster.plugins.plugin_utils._pair_plan import PERFTEST_PORT, RENDEZVOUS_PORT
 from tests.unit.hosts import lab_facts, lab_rails
 
 
@@ -233,7 +234,13 @@ def test_no_active_firewall() -> None:
 def test_an_active_firewall_is_told_what_must_pass() -> None:
     finding = firewall({"firewalld.service": {"active": True, "enabled": True}}, soft=True)
     assert (finding.status, finding.observed) == ("warning", "firewalld.service active")
-    for words in ("UDP 4791", "18515", "ip_local_port_range", "`firewall-cmd --list-all`"):
+    for words in (
+        "UDP 4791",
+        f"TCP from {RENDEZVOUS_PORT} on",
+        f"from {PERFTEST_PORT} on",
+        "ip_local_port_range",
+        "`firewall-cmd --list-all`",
+    ):
         assert words in finding.remedy
 
 
