@@ -214,7 +214,10 @@ def brief_files(files: Mapping[str, Mapping[str, Any]]) -> dict[str, Any]:
 
 def has_content(seen: Mapping[str, Any] | str | None, sha256: str) -> bool:
     """Whether a file is there with this content, by its facts or by those of a digest."""
-    return seen is not None and sha256.startswith(seen if isinstance(seen, str) else seen["sha256"])
+    if seen is None:
+        return False
+    digits = seen if isinstance(seen, str) else seen["sha256"]
+    return len(digits) >= _BRIEF_DIGITS and sha256.startswith(digits)
 
 
 def _is_as_described(seen: Mapping[str, Any] | str, wished: Mapping[str, Any]) -> bool:
