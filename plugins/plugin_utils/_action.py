@@ -7,16 +7,19 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
 from typing import Any, ClassVar
 
+from ansible import constants as C  # noqa: N812 (as Ansible itself calls it)
 from ansible.errors import AnsibleError
 from ansible.module_utils.parsing.convert_bool import boolean
 from ansible.plugins.action import ActionBase
 from ansible.plugins.action.normal import ActionModule as Normal
 
+from ansible_collections.rdma.cluster.plugins.module_utils._lines import clean
 from ansible_collections.rdma.cluster.plugins.module_utils._load import busy_words
 from ansible_collections.rdma.cluster.plugins.plugin_utils._own_names import NOTED, names_finding, own_names, refused, remedy
 from ansible_collections.rdma.cluster.plugins.plugin_utils._run_folder import DEFAULT_FOLDER, RunFolder, RunFolderError, run_id
@@ -32,7 +35,22 @@ INTERPRETER = ("discovered_interpreter_", "ansible_discovered_interpreter_")
 RUN_WORDS = ("run_folder", "explained")
 
 
-class RunAction(ActionBase):
+#: The parts of a module's answer that Ansible prints as they are.
+PRINTED = ("msg", "exception", "warnings", "deprecations", "reason")
+#: Control characters as they are, and as JSON spells them. JSON has none within its texts; a terminal ends its lines by \r\n.
+_RAW_CONTROL = re.compile(r"[\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f]|\r(?!\n)")
+_CONTROL = re.compile(_RAW_CONTROL.pattern + r"|\\(?:[bfr]|u00[0189][0-9A-Fa-f]|u007[Ff]|u20[0-9A-Fa-f]{2})")
+
+
+class CleanAnswers(ActionBase):
+    """An action whose module's answer is cleaned before Ansible prints any of it."""
+
+    def _parse_returned_data(self, res: dict[str, Any], *args: Any, **kwargs: Any) -> dict[str, Any]:
+        data: dict[str, Any] = super()._parse_returned_data({**res, "stdout": clean_answer(res.get("stdout", ""))}, *args, **kwargs)
+        return data
+
+
+class RunAction(CleanAnswers):
     """An action of this collection: give ARGUMENTS and `work`."""
 
     TRANSFERS_FILES = False
@@ -189,7 +207,16 @@ class RunAction(ActionBase):
         return done
 
 
-class HostModule(Normal):
+class SpokenModule(CleanAnswers, Normal):
+    """A module of this collection that one host runs for itself."""
+
+    def run(self, tmp: str | None = None, task_vars: dict[str, Any] | None = None) -> dict[str, Any]:
+        """Ansible's entry."""
+        result: dict[str, Any] = super().run(tmp, task_vars)  # type: ignore[no-untyped-call]
+        return {name: value for name, value in result.items() if name not in RUN_WORDS}
+
+
+class HostModule(SpokenModule):
     """A module of this collection that a task runs for all hosts at once or by another host: its facts would become those of every host.
 
     KEPT: the facts that it may return.
@@ -199,8 +226,33 @@ class HostModule(Normal):
 
     def run(self, tmp: str | None = None, task_vars: dict[str, Any] | None = None) -> dict[str, Any]:
         """Ansible's entry."""
-        result: dict[str, Any] = super().run(tmp, task_vars)  # type: ignore[no-untyped-call]
-        return {name: value for name, value in without_facts(result, *self.KEPT).items() if name not in RUN_WORDS}
+        return without_facts(super().run(tmp, task_vars), *self.KEPT)
+
+
+def clean_answer(text: str) -> str:
+    """What a module printed, without control characters in the parts that Ansible itself prints.
+
+    Ansible also prints keys that a module may not return (add_host, _ansible_*), and text around the JSON object.
+    """
+    if not _CONTROL.search(text):
+        return text
+    text = _RAW_CONTROL.sub("?", text)
+    try:
+        answer = json.loads(text)
+    except (ValueError, RecursionError):
+        return text
+    if not isinstance(answer, dict):
+        return text
+    kept = {name: value for name, value in answer.items() if not name.startswith("_ansible_") and name not in C.INTERNAL_RESULT_KEYS}
+    return json.dumps({name: _cleaned(value) if name in PRINTED else value for name, value in kept.items()})
+
+
+def _cleaned(value: Any) -> Any:
+    if isinstance(value, Mapping):
+        return {clean(str(name)): _cleaned(each) for name, each in value.items()}
+    if isinstance(value, list):
+        return [_cleaned(each) for each in value]
+    return clean(value, len(value), lines=True) if isinstance(value, str) else value
 
 
 def without_facts(result: dict[str, Any], *kept: str) -> dict[str, Any]:

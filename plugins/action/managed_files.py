@@ -1,0 +1,13 @@
+# Copyright (c) 2026, the rdma.cluster authors
+# GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""Action plugin of rdma.cluster.managed_files, and by meta/runtime.yml of the other modules that a host runs for itself."""
+
+from __future__ import annotations
+
+from ansible_collections.rdma.cluster.plugins.plugin_utils._action import SpokenModule
+
+
+class ActionModule(SpokenModule):
+    """The module alone; what it says is cleaned."""
