@@ -276,13 +276,21 @@ def _cable_subnets(cables: Mapping[str, Sequence[Spot]]) -> Iterator[Finding]:
 
 
 def _identities(hosts: Known) -> Iterator[Finding]:
-    """Hostname and machine-id: two hosts with one are a cloned image, or one machine under two names."""
+    """Hostname and machine-id: two hosts with one are a cloned image, or one machine under two names.
+
+    The inventory says whose a hostname is. That host has no fault: otherwise one host could exclude another by its name.
+    """
     for key, subject in (("hostname", "hostname"), ("machine_id", "machine-id")):
         said = {host: ((known["facts"] or {}).get("boot") or {}).get(key) or None for host, known in hosts.items()}
         for value, group in group_by(said.items(), lambda item: item[1]).items():
             names = [host for host, _value in group]
+            owners = [host for host in names if value and key == "hostname" and len(names) > 1 and _label(host) == _label(value)]
             for host in names:
-                yield _identity(host, subject, value, names)
+                yield _hostname(host, value, owners[0], names) if len(owners) == 1 else _identity(host, subject, value, names)
+
+
+def _label(name: str) -> str:
+    return name.partition(".")[0].lower()
 
 
 def _guids(hosts: Known) -> Iterator[Finding]:
@@ -301,6 +309,18 @@ def _guids(hosts: Known) -> Iterator[Finding]:
                 "a GUID of its own",
                 f"Compare `ibstat` on {host} with the label of the card. Check whether the inventory has one machine twice.",
             )  # fmt: skip
+
+
+def _hostname(host: str, value: str | None, owner: str, group: Sequence[str]) -> Finding:
+    """host.identity of a host that has the name of a host of the inventory as its hostname, together with the owner of the name."""
+    expected = "a hostname of its own"
+    if host == owner:
+        remedy = f"Correct the hostname of {some([each for each in group if each != host])}; nothing is wrong with {host}."
+        return Finding(STAGE, "host.identity", host, "hostname", WARNING, f"{value} is also that of {some(group, host)}", expected, remedy)
+    return Finding(
+        STAGE, "host.identity", host, "hostname", ERROR, f"{value} is the name of another host of the inventory, {owner}", expected,
+        f"Check whether the inventory has one machine twice. If {host} is a clone, run `hostnamectl set-hostname NAME` there and reboot.",
+    )  # fmt: skip
 
 
 def _identity(host: str, subject: str, value: str | None, group: Sequence[str]) -> Finding:

@@ -218,14 +218,26 @@ def test_one_host_alone_is_warned_that_there_is_nothing_to_measure() -> None:
 @pytest.mark.parametrize(("key", "subject"), [("hostname", "hostname"), ("machine_id", "machine-id")])
 def test_one_identity_on_two_hosts(key: str, subject: str) -> None:
     hosts = fleet(3)
-    hosts["node3"]["facts"]["boot"][key] = hosts["node1"]["facts"]["boot"][key]
+    value = "golden-image"
+    for host in ("node1", "node3"):
+        hosts[host]["facts"]["boot"][key] = value
     found = bad(hosts)
-    value = hosts["node1"]["facts"]["boot"][key]
     assert {host: said(findings) for host, findings in found.items()} == {
         "node1": [("host.identity", ERROR, f"{value} is also that of node3")],
         "node3": [("host.identity", ERROR, f"{value} is also that of node1")],
     }
     assert found["node1"][0].subject == subject
+
+
+@pytest.mark.parametrize("hostname", ["node1", "node1.example.com"])
+def test_no_host_excludes_another_by_taking_its_name(hostname: str) -> None:
+    hosts = fleet(3)
+    for host in ("node1", "node3"):
+        hosts[host]["facts"]["boot"]["hostname"] = hostname
+    assert {host: said(findings) for host, findings in bad(hosts).items()} == {
+        "node1": [("host.identity", WARNING, f"{hostname} is also that of node3")],
+        "node3": [("host.identity", ERROR, f"{hostname} is the name of another host of the inventory, node1")],
+    }
 
 
 def with_guids(link_layer: str, *guids: str) -> Fleet:
