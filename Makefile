@@ -24,10 +24,10 @@ site: venv ## the site playbook on the lab that is up
 	@$(tools)/site.sh
 
 test: ## every check, each unit test once (add PYTHON=python3.13 for the newest ansible-core)
-	@RDMA_TEST_ONCE=yes $(steps) prepare=1 unit=3 host-units=2 build=1 checks=5 molecule=21 policies=2
+	@RDMA_TEST_ONCE=yes $(steps) prepare=1 unit=3 host-units=2 build=1 checks=5 molecule=21 policies=2 hostile=3
 
 test-all: ## the checks of `test`, every scenario, and the newest ansible-core
-	@RDMA_TEST_EXAMPLES=new RDMA_TEST_PYTHONS=all $(steps) prepare=4 unit=3 host-units=4 lint=3 build=1 sanity=3 molecule-all=56 newest=8
+	@RDMA_TEST_EXAMPLES=new RDMA_TEST_PYTHONS=all $(steps) prepare=4 unit=3 host-units=4 lint=3 build=1 sanity=3 molecule-all=59 newest=8
 
 prepare: ## packages of the distribution, and the virtual environment
 	@$(tools)/packages.sh lab/packages.txt tests/packages.txt
@@ -60,6 +60,9 @@ molecule: prepare ## the scenario `default`
 policies: prepare ## the scenario `policies`
 	@$(tools)/run.sh molecule test --scenario-name policies
 
+hostile: prepare ## the scenario `hostile`
+	@$(tools)/run.sh molecule test --scenario-name hostile
+
 molecule-all: prepare ## every scenario, with 20 killed runs instead of 10, and each kind of drift alone
 	@RDMA_TEST_KILLS=20 RDMA_TEST_EACH=1 $(tools)/run.sh molecule test --all
 
@@ -79,4 +82,4 @@ requirements: venv ## pin the newest of everything anew
 clean: ## remove what the tools made, but no lab and no evidence
 	rm -rf .venv .ansible .hypothesis .mypy_cache .pytest_cache .ruff_cache tests/output rdma-cluster-*.tar.gz
 
-.PHONY: help lab lab-up lab-down site test test-all prepare venv unit host-units lint build checks sanity molecule policies molecule-all newest bench format requirements clean
+.PHONY: help lab lab-up lab-down site test test-all prepare venv unit host-units lint build checks sanity molecule policies hostile molecule-all newest bench format requirements clean

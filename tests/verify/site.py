@@ -9,7 +9,7 @@ import os
 import signal
 import subprocess
 import time
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -20,9 +20,10 @@ TIMEOUT_SECONDS = 900
 class Site:
     """Runs playbooks of ours on an inventory and keeps what they print and leave."""
 
-    def __init__(self, inventory: Path, folder: Path, words: Sequence[str] = ()) -> None:
-        """words: of every command line."""
+    def __init__(self, inventory: Path, folder: Path, words: Sequence[str] = (), environment: Mapping[str, str] | None = None) -> None:
+        """words: of every command line; environment: more variables of the environment."""
         self.inventory, self.words = inventory, list(words)
+        self.environment = {"ANSIBLE_NOCOLOR": "1", "ANSIBLE_INJECT_FACT_VARS": "false", **(environment or {})}
         self.run_dir = folder / "artifacts"
 
     def argv(self, playbook: str, *words: str) -> list[str]:
@@ -34,7 +35,7 @@ class Site:
         """Begin a run in a process group of its own."""
         return subprocess.Popen(
             self.argv(playbook, *words), cwd=ROOT, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, start_new_session=True,
-            env={**os.environ, "ANSIBLE_NOCOLOR": "1", "ANSIBLE_INJECT_FACT_VARS": "false"},
+            env={**os.environ, **self.environment},
         )  # fmt: skip
 
     def run(self, playbook: str = "site", *words: str) -> subprocess.CompletedProcess[str]:
