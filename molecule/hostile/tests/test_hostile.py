@@ -31,6 +31,8 @@ HONEST = ["node1", "node3", "node4"]
 HOSTS = sorted([LIAR, *HONEST])
 BUILD = "molecule/hostile/build.yml"
 STAGES = ("preflight", "link", "nccl")
+#: The files that the build makes below /etc.
+BUILT = {"nccl.conf", "rdma-cluster/nccl.env"}
 GATE = {"policy": "quarantine", "max_failed_percent": 50}
 #: In the name of every file that a lie asks for.
 MARK = f"PWNED{secrets.token_hex(4)}"
@@ -308,7 +310,8 @@ def control_characters(text: str) -> set[str]:
 def test_the_others_are_built_and_the_liar_is_named(site: Site, fleet: Fleet, folder: Path, run: Run) -> None:
     fleet.lie(run.answers, folder)
     for host in HOSTS:
-        fleet.nccl_conf(host).unlink(missing_ok=True)
+        for name in BUILT:
+            (fleet.root(host) / "etc" / name).unlink(missing_ok=True)
     before = {host: fleet.etc(host) for host in HONEST}
     beside = {path.name for path in site.run_dir.iterdir()} if site.run_dir.exists() else {"latest"}
     done = site.run(BUILD)
@@ -319,7 +322,7 @@ def test_the_others_are_built_and_the_liar_is_named(site: Site, fleet: Fleet, fo
         assert "NCCL_IB_HCA==rxe0:1,rxe1:1" in fleet.nccl_conf(host).read_text()
         assert [stopping(site, stage, host) for stage in STAGES] == [[], [], []]
         after = fleet.etc(host)
-        assert {name for name in before[host].keys() | after.keys() if before[host].get(name) != after.get(name)} == {"nccl.conf"}
+        assert {name for name in before[host].keys() | after.keys() if before[host].get(name) != after.get(name)} == BUILT
         read = site.json(f"facts/{host}.json")
         assert (read["boot"]["hostname"], read["netdevs"]["eth1"]["mac"]) == (host, fleet.lab.plan.node(host).rails[0].mac)
     for stage in STAGES:
