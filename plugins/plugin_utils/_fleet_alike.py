@@ -122,16 +122,20 @@ def _reached_at(host: Host) -> str | None:
 
 
 def _duplicate(host: str, group: Sequence[_Holder]) -> Finding:
-    """The same for every host that has the address: who must not have it is told by the plan, if the plan names one."""
+    """Of one host that has the address. Whoever has the address against the plan is at fault; the host of the plan gets a warning.
+
+    Where the plan names no host, the host that Ansible reaches at the address has the right to it; a host tells that of itself.
+    """
     own = next(holder for holder in group if holder.host == host)
-    owners = [holder for holder in group if holder.rail is not None or holder.of_session]
+    owners = [holder for holder in group if holder.rail is not None] or [holder for holder in group if holder.of_session]
     wrong = [holder for holder in group if holder.is_live and holder not in owners]
     # Two plans with one address are intent.address's; both hosts are named all the same.
     which = wrong if owners else group
+    planned_here = own.rail is not None and bool(wrong) and {holder.host for holder in owners} == {host}
     steps = [f"Run `ip addr del {each.address}/PREFIX dev {each.netdev}` on {each.host}" for each in which if each.netdev][:2]
     remedy = f"1. {', or '.join(steps)}. 2. Find who adds it: `networkctl`, `nmcli`." if steps else "1. Give one of them another address."
     return Finding(
-        "network", "network.duplicate", host, own.rail or f"interface {own.netdev}", ERROR,
+        "network", "network.duplicate", host, own.rail or f"interface {own.netdev}", WARNING if planned_here else ERROR,
         f"{own.address} is {some([holder.words for holder in group])}", ON_ONE_HOST, remedy,
     )  # fmt: skip
 
