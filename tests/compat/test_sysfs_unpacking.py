@@ -152,6 +152,7 @@ NO_STACK: dict[str, Any] = {
     "headers": {},
     "secure_boot": None,
     "lockdown": None,
+    "unread": [],
     "dkms": [],
     "ofed_version": None,
     "mok": None,
