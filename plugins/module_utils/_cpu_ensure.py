@@ -32,14 +32,14 @@ from ansible_collections.rdma.cluster.plugins.module_utils._files import (
     ManagedFile,
     ensure_files,
     listed_diff,
-    own_source,
     setting_diff,
 )
+from ansible_collections.rdma.cluster.plugins.module_utils._host_program import host_program
 from ansible_collections.rdma.cluster.plugins.module_utils._systemd import UNITS
 
 UNIT = "rdma-cpu.service"
 UNIT_FILE = f"{UNITS}/{UNIT}"
-SCRIPT = f"{PROGRAMS}/cpu.py"
+PROGRAM = f"{PROGRAMS}/cpu.pyz"
 UNIT_TEXT = f"""\
 # Managed by rdma.cluster: the CPUs' governor and idle states of {_cpu_runner.CONFIG}.
 [Unit]
@@ -49,7 +49,7 @@ After=systemd-modules-load.service cpupower.service cpufrequtils.service
 [Service]
 Type=oneshot
 RemainAfterExit=yes
-ExecStart=/usr/bin/python3 {SCRIPT} --config {_cpu_runner.CONFIG}
+ExecStart=/usr/bin/python3 {PROGRAM} --config {_cpu_runner.CONFIG}
 TimeoutStartSec=120
 # It stays root without any capability: the files of /sys/devices/system/cpu belong to root.
 {hardened(*NO_DEVICES, "CapabilityBoundingSet=", "RestrictAddressFamilies=none")}
@@ -137,7 +137,7 @@ def _service_files(wish: CpuWish, tuned: Tuned | None) -> list[ManagedFile]:
     config = {"governor": wish.governor, "max_cstate_latency_us": wish.max_cstate_latency_us}
     return [
         ManagedFile(_cpu_runner.CONFIG, json.dumps(config, indent=2, sort_keys=True) + "\n" if ours else None),
-        ManagedFile(SCRIPT, own_source(_cpu_runner) if ours else None, 0o755),
+        ManagedFile(PROGRAM, host_program("_cpu_runner") if ours else None, 0o755),
         ManagedFile(UNIT_FILE, UNIT_TEXT if ours else None),
     ]
 

@@ -2,9 +2,9 @@
 # GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""The CPUs' governor and idle states from one file, at boot and by hand: `cpu.py [--config FILE]`.
+"""The CPUs' governor and idle states from one file, at boot and by hand: `cpu.pyz [--config FILE]`.
 
-This very file is installed on the host and run by rdma-cpu.service, so it needs the standard library only.
+rdma-cpu.service runs it on the host as a program of its own.
 The file is {"governor": name or null, "max_cstate_latency_us": number or null}; the latter disables the idle states that take longer to
 wake up from, as `cpupower idle-set --disable-by-latency` does, and enables none. A CPU that comes online later is not looked at.
 Sources: Documentation/admin-guide/pm/cpufreq.rst and cpuidle.rst of Linux.

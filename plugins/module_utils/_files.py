@@ -13,13 +13,11 @@ nothing differs is not asked again.
 from __future__ import annotations
 
 import hashlib
-import inspect
 import os
 import tempfile
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from types import ModuleType
 from typing import Any
 
 from ansible_collections.rdma.cluster.plugins.module_utils._sysroot import SysRoot
@@ -245,11 +243,6 @@ def as_bytes(content: str | bytes) -> bytes:
 def files_differ(files: Sequence[ManagedFile], facts: Mapping[str, Any]) -> bool:
     """Whether any of them does."""
     return any(differs(file, facts) for file in files)
-
-
-def own_source(module: ModuleType) -> str:
-    """The text of one of our own files that is to be installed; also from within the archive in which Ansible sends a module."""
-    return inspect.getsource(module)
 
 
 def listed_diff(header: str, items: Sequence[str], gone: Sequence[str] = ()) -> list[dict[str, str]]:

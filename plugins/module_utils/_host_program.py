@@ -13,8 +13,10 @@ from __future__ import annotations
 
 import ast
 import functools
+import importlib.machinery
 import importlib.util
 import io
+import sys
 import zipfile
 from collections.abc import Iterator
 
@@ -29,18 +31,19 @@ _TIME = (1980, 1, 1, 0, 0, 0)
 
 @functools.cache
 def host_program(name: str) -> bytes:
-    """The program whose main() is that of one of our module_utils (`_pcie_tuning_runner`): int, taking its arguments from sys.argv.
+    """Pack the program whose main() stands in one of our module_utils (`_pcie_tuning.runner`): int, taking its arguments from sys.argv.
 
-    Raises ParseError if it imports something that a host without Ansible lacks.
+    Raises ParseError if it imports something that a host without Ansible lacks, or imports by a relative path.
     """
-    sources = {f"{PACKAGE.replace('.', '/')}/{module}.py": source for module, source in _sources(name).items()}
+    root = PACKAGE.replace(".", "/")
+    sources = {f"{root}/{path}": source for path, source in _sources(name).items()}
     packages = PACKAGE.split(".")
     folders = {f"{'/'.join(packages[: end + 1])}/__init__.py": b"" for end in range(len(packages))}
     main = {"__main__.py": _MAIN.format(package=PACKAGE, name=name).encode()}
     archive = io.BytesIO()
     archive.write(_SHEBANG)
     with zipfile.ZipFile(archive, "w", zipfile.ZIP_STORED) as packed:
-        for path, source in sorted({**sources, **folders, **main}.items()):
+        for path, source in sorted({**folders, **sources, **main}.items()):
             packed.writestr(_entry(path), source)
     return archive.getvalue()
 
@@ -52,44 +55,70 @@ def _entry(path: str) -> zipfile.ZipInfo:
 
 
 def _sources(name: str) -> dict[str, bytes]:
-    """The texts of a module of ours and of those that it imports, and so on."""
+    """Path below module_utils → text, of a module of ours, of those that it imports, and so on; and of each room that one lies in."""
     found: dict[str, bytes] = {}
-    pending = [name]
+    pending, seen = [name], {name}
     while pending:
         module = pending.pop()
-        if module not in found:
-            found[module] = _source(module)
-            pending += _imported(module, found[module])
+        path, source = _source(module)
+        found[path] = source
+        room = module.rpartition(".")[0]
+        needed = {*_imported(module, source), *([room] if room else [])} - seen
+        seen |= needed
+        pending += sorted(needed)
     return found
 
 
-def _source(module: str) -> bytes:
-    """The text of one of ours; also from within the archive in which Ansible sends a module, which has no files."""
-    spec = importlib.util.find_spec(f"{PACKAGE}.{module}")
+def _spec(module: str) -> importlib.machinery.ModuleSpec | None:
+    try:
+        return importlib.util.find_spec(f"{PACKAGE}.{module}")
+    except ModuleNotFoundError:
+        return None
+
+
+def _source(module: str) -> tuple[str, bytes]:
+    """The path below module_utils and the text of one of ours. The archive in which Ansible sends a module has no files, and works too."""
+    spec = _spec(module)
     read = getattr(spec.loader, "get_source", None) if spec is not None else None
     text = read(f"{PACKAGE}.{module}") if read is not None else None
-    if text is None:
-        raise ParseError(f"the source of {PACKAGE}.{module} is not to be had")
+    if spec is None or text is None:
+        raise ParseError(f"the source of {PACKAGE}.{module} cannot be read")
+    is_room = spec.submodule_search_locations is not None
+    path = module.replace(".", "/") + ("/__init__.py" if is_room else ".py")
     # Ansible's own loader, on the control node, gives bytes.
-    return text.encode() if isinstance(text, str) else bytes(text)
+    return path, text.encode() if isinstance(text, str) else bytes(text)
 
 
 def _imported(module: str, source: bytes) -> Iterator[str]:
     """Which of ours a text imports. Of all else only what Python brings may be there, which is not looked into."""
     for node in ast.walk(ast.parse(source)):
-        for dotted in _dotted(node):
+        for dotted in _dotted(module, node):
             if dotted.startswith(f"{PACKAGE}."):
-                yield dotted[len(PACKAGE) + 1 :].partition(".")[0]
+                yield dotted[len(PACKAGE) + 1 :]
             elif dotted.partition(".")[0] in ("ansible", "ansible_collections"):
                 raise ParseError(f"{PACKAGE}.{module} imports {dotted}, which a host without Ansible lacks")
 
 
-def _dotted(node: ast.AST) -> list[str]:
-    """The modules that a statement imports; with `from PACKAGE import x` each x is one."""
+def _dotted(module: str, node: ast.AST) -> list[str]:
+    """The modules that a statement imports; with `from ROOM import x` x is one if ROOM has such a file."""
     if isinstance(node, ast.Import):
         return [alias.name for alias in node.names]
     if not isinstance(node, ast.ImportFrom):
         return []
-    if node.module == PACKAGE:
+    if node.level:
+        raise ParseError(f"{PACKAGE}.{module} imports by a relative path, which is not followed")
+    name = node.module or ""
+    if name == PACKAGE:
         return [f"{PACKAGE}.{alias.name}" for alias in node.names]
-    return [node.module or ""]
+    if not name.startswith(f"{PACKAGE}."):
+        return [name]
+    spec = _spec(name[len(PACKAGE) + 1 :])
+    if spec is None or spec.submodule_search_locations is None:
+        return [name]
+    members = [f"{name}.{alias.name}" for alias in node.names]
+    return [name, *(member for member in members if _spec(member[len(PACKAGE) + 1 :]) is not None)]
+
+
+if __name__ == "__main__":
+    # python3 -m PACKAGE._host_program NAME > PROGRAM.pyz
+    sys.stdout.buffer.write(host_program(sys.argv[1]))

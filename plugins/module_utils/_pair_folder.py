@@ -16,15 +16,16 @@ from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Any
 
-from ansible_collections.rdma.cluster.plugins.module_utils import _pair_runner
 from ansible_collections.rdma.cluster.plugins.module_utils._errors import ParseError
-from ansible_collections.rdma.cluster.plugins.module_utils._files import own_source
+from ansible_collections.rdma.cluster.plugins.module_utils._host_program import host_program
 from ansible_collections.rdma.cluster.plugins.module_utils._pair_counters import Place, ReadCounters, risen
 from ansible_collections.rdma.cluster.plugins.module_utils._pair_files import Piece, parse_last_word, parse_piece, parse_plan
 
 #: What one answer takes from the records, and where the last word is looked for, which is no longer than that.
 PIECE_BYTES = 8 * 2**20
 TAIL_BYTES = 4096
+#: The name of the pair runner in the folder.
+PROGRAM = "pair_runner.pyz"
 
 
 class SweepFolder:
@@ -70,7 +71,7 @@ class SweepFolder:
     def write(self, plan: bytes, token: str, places: Sequence[Place], *, resume: bool) -> None:
         """Write what the runner needs, the plan and the counters before it; both of a sweep that goes on are there already."""
         self.path.mkdir(mode=0o700, exist_ok=True)
-        files = {"runner.py": own_source(_pair_runner).encode(), "token": token.encode()}
+        files = {PROGRAM: host_program("_pair_runner"), "token": token.encode()}
         if not resume:
             files["plan.json"] = plan
             with contextlib.suppress(OSError, ParseError):  # a port that does not tell is measured all the same

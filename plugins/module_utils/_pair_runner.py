@@ -4,15 +4,15 @@
 
 """Measures one host's share of all pairs: meets each partner, runs perftest with it, records what came of it.
 
-This file travels alone to the hosts and needs nothing but Python 3.9 and Linux; it also runs by hand:
+It travels to the hosts as one file, needs nothing but Python 3.9 and Linux, and also runs by hand:
 
-    python3 _pair_runner.py --plan plan.json --token-file token --host node1 --results results.jsonl
+    python3 pair_runner.pyz --plan plan.json --token-file token --host node1 --results results.jsonl
 
 and under srun or mpirun, one task a host: the host finds its own name in the plan, the token comes from the environment
 (never from argv, which everybody sees), and where --results is a folder, each host writes HOST.jsonl in it:
 
-    RDMA_PAIRS_TOKEN=$(cat token) srun --ntasks-per-node=1 --export=ALL python3 _pair_runner.py --plan plan.json --results .
-    mpirun --map-by ppr:1:node -x RDMA_PAIRS_TOKEN python3 _pair_runner.py --plan plan.json --results .
+    RDMA_PAIRS_TOKEN=$(cat token) srun --ntasks-per-node=1 --export=ALL python3 pair_runner.pyz --plan plan.json --results .
+    mpirun --map-by ppr:1:node -x RDMA_PAIRS_TOKEN python3 pair_runner.pyz --plan plan.json --results .
 
 Every host gets the same plan. Each rail paces itself: in every round the host meets its partner there at
 (endpoint address, rendezvous_port + its number), each message signed with the token of the sweep. Who serves starts perftest's server

@@ -21,7 +21,7 @@ from ansible_collections.rdma.cluster.plugins.module_utils._command import Runne
 from ansible_collections.rdma.cluster.plugins.module_utils._errors import ParseError
 from ansible_collections.rdma.cluster.plugins.module_utils._pair_counters import ReadCounters, places_of, read_live
 from ansible_collections.rdma.cluster.plugins.module_utils._pair_files import Harvest, harvest, parse_plan, unpack_plan
-from ansible_collections.rdma.cluster.plugins.module_utils._pair_folder import SweepFolder
+from ansible_collections.rdma.cluster.plugins.module_utils._pair_folder import PROGRAM, SweepFolder
 
 PAIRS_FOLDER = Path("/run/rdma-cluster/pairs")
 #: How often the results are looked at while the end is waited for, and systemd is asked whether the runner lives.
@@ -209,7 +209,7 @@ class PairUnit:
         own = ("Type=exec", "LimitMEMLOCK=infinity", f"RuntimeMaxSec={runtime_max_seconds}", f"ReadWritePaths={self.folder}")
         properties = (*own, *HARDENING, *SANDBOX)
         plan, token, results = (str(self.folder / name) for name in ("plan.json", "token", "results.jsonl"))
-        command = [python, str(self.folder / "runner.py"), "--plan", plan, "--token-file", token, "--host", host, "--results", results]
+        command = [python, str(self.folder / PROGRAM), "--plan", plan, "--token-file", token, "--host", host, "--results", results]
         if resume:
             command.append("--resume")
         try:

@@ -10,7 +10,6 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
-from ansible_collections.rdma.cluster.plugins.module_utils import _qos_runner
 from ansible_collections.rdma.cluster.plugins.module_utils._boot_service import (
     PROGRAMS,
     ServiceChange,
@@ -175,6 +174,6 @@ def service_files(profile: Mapping[str, Any], nics: Sequence[Mapping[str, str]])
     """The profile's file, the program, and the unit's template."""
     return [
         ManagedFile(CONFIG, write_plan(profile, nics)),
-        ManagedFile(PROGRAM, host_program(_qos_runner.__name__.rpartition(".")[2]), 0o755),
+        ManagedFile(PROGRAM, host_program("_qos_runner"), 0o755),
         ManagedFile(UNIT_FILE, UNIT_TEXT),
     ]

@@ -2,9 +2,9 @@
 # GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""Soft-RoCE links from one file, at boot and by hand: `soft_links.py [--config FILE]`.
+"""Soft-RoCE links from one file, at boot and by hand: `soft_links.pyz [--config FILE]`.
 
-This very file is installed on the host and run by rdma-soft-links.service, so it needs the standard library only.
+rdma-soft-links.service runs it on the host as a program of its own.
 The file is a JSON list of {"name": RDMA device, "type": "rxe", "nic": {"pci": address} or {"mac": address}}; a NIC is
 found anew each time, because interface names change. Sources: rdma-link(8), Linux drivers/infiniband/sw/rxe.
 """

@@ -23,12 +23,13 @@ from ansible_collections.rdma.cluster.plugins.module_utils._boot_service import 
 )
 from ansible_collections.rdma.cluster.plugins.module_utils._command import Runner
 from ansible_collections.rdma.cluster.plugins.module_utils._errors import ApplyError
-from ansible_collections.rdma.cluster.plugins.module_utils._files import ManagedFile, listed_diff, own_source
+from ansible_collections.rdma.cluster.plugins.module_utils._files import ManagedFile, listed_diff
+from ansible_collections.rdma.cluster.plugins.module_utils._host_program import host_program
 from ansible_collections.rdma.cluster.plugins.module_utils._systemd import UNITS
 
 UNIT = "rdma-soft-links.service"
 UNIT_FILE = f"{UNITS}/{UNIT}"
-SCRIPT = f"{PROGRAMS}/soft_links.py"
+PROGRAM = f"{PROGRAMS}/soft_links.pyz"
 UNIT_TEXT = f"""\
 # Managed by rdma.cluster: the Soft-RoCE links of {_soft_link_runner.CONFIG}.
 [Unit]
@@ -39,7 +40,7 @@ Before=network-online.target
 [Service]
 Type=oneshot
 RemainAfterExit=yes
-ExecStart=/usr/bin/python3 {SCRIPT} --config {_soft_link_runner.CONFIG}
+ExecStart=/usr/bin/python3 {PROGRAM} --config {_soft_link_runner.CONFIG}
 TimeoutStartSec=120
 # CAP_NET_ADMIN stays: `rdma link add` speaks to the kernel by netlink, which loads the driver itself.
 {hardened(*NO_DEVICES, "ProtectKernelTunables=yes", "CapabilityBoundingSet=CAP_NET_ADMIN", "RestrictAddressFamilies=AF_NETLINK AF_UNIX")}
@@ -92,10 +93,10 @@ def ensure_soft_links(links: Sequence[dict[str, Any]], *, runner: Runner, check_
 def service_files(links: Sequence[dict[str, Any]]) -> list[ManagedFile]:
     """The unit, its program and its list; for no links none of them shall be there."""
     if not links:
-        return [ManagedFile(path, None) for path in (_soft_link_runner.CONFIG, SCRIPT, UNIT_FILE)]
+        return [ManagedFile(path, None) for path in (_soft_link_runner.CONFIG, PROGRAM, UNIT_FILE)]
     return [
         ManagedFile(_soft_link_runner.CONFIG, json.dumps(list(links), indent=2, sort_keys=True) + "\n"),
-        ManagedFile(SCRIPT, own_source(_soft_link_runner), 0o755),
+        ManagedFile(PROGRAM, host_program("_soft_link_runner"), 0o755),
         ManagedFile(UNIT_FILE, UNIT_TEXT),
     ]
 

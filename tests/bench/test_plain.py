@@ -15,9 +15,8 @@ import yaml
 from ansible.parsing.dataloader import DataLoader
 from ansible.template import Templar, trust_as_template
 
-from ansible_collections.rdma.cluster.plugins.module_utils import _soft_link_runner
 from ansible_collections.rdma.cluster.plugins.module_utils._distribution import DEBIAN, PACKAGES
-from ansible_collections.rdma.cluster.plugins.module_utils._files import ManagedFile, own_source
+from ansible_collections.rdma.cluster.plugins.module_utils._files import ManagedFile
 from ansible_collections.rdma.cluster.plugins.module_utils._host_state import UNITS
 from ansible_collections.rdma.cluster.plugins.module_utils._kernel_modules import boot_files
 from ansible_collections.rdma.cluster.plugins.module_utils._limits import files as limit_files
@@ -30,6 +29,7 @@ from ansible_collections.rdma.cluster.plugins.module_utils._qos_service import s
 from ansible_collections.rdma.cluster.plugins.module_utils._qos_sysfs import NP_PARAMETERS, Places, traffic_class_file
 from ansible_collections.rdma.cluster.plugins.module_utils._qos_writes import Command, FileText, Target, writes
 from ansible_collections.rdma.cluster.plugins.module_utils._rdma_cm import rdma_cm_folder
+from ansible_collections.rdma.cluster.plugins.module_utils._soft_link_service import PROGRAM as SOFT_LINKS
 from ansible_collections.rdma.cluster.plugins.module_utils._soft_link_service import service_files as soft_files
 from ansible_collections.rdma.cluster.plugins.module_utils._sysctl import FILE
 from ansible_collections.rdma.cluster.plugins.plugin_utils._differences import network_rails
@@ -95,8 +95,8 @@ def test_it_is_frozen() -> None:
     assert Counter(module(task).rpartition(".")[2] for task in every_task()) == {
         "apt": 1,
         "command": 38,
-        "copy": 10,
-        "file": 7,
+        "copy": 9,
+        "file": 8,
         "find": 1,
         "import_tasks": 7,
         "include_tasks": 3,
@@ -145,12 +145,17 @@ def test_its_files_are_ours() -> None:
     wanted = {
         path: (file.content if isinstance(file.content, bytes) else file.text.encode(), f"{file.mode:04o}") for path, file in ours().items()
     }
-    looked_at = {task["ansible.builtin.file"]["path"] for task in tasks("qos") if "ansible.builtin.file" in task}
-    # An archive: its content is not looked at.
-    assert PROGRAM in looked_at
-    del wanted[PROGRAM]
+    looked_at = {
+        task["ansible.builtin.file"]["path"]
+        for each in ("driver", "qos")
+        for task in tasks(each)
+        if task.get("ansible.builtin.file", {}).get("state") == "file"
+    }
+    # Archives: their content is not looked at.
+    assert looked_at == {PROGRAM, SOFT_LINKS}
+    for path in looked_at:
+        del wanted[path]
     assert written() == wanted
-    assert own_source(_soft_link_runner).encode() in {content for content, _mode in wanted.values()}
 
 
 def test_its_values_are_ours() -> None:

@@ -55,7 +55,7 @@ def root(tmp_path: Path) -> Path:
 @pytest.fixture(autouse=True)
 def places(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(_cpu_runner, "CONFIG", str(tmp_path / "ours/cpu.json"))
-    for name, file in (("SCRIPT", "SCRIPT"), ("UNIT_FILE", UNIT), ("PROFILE_FILE", "PROFILE_FILE")):
+    for name, file in (("PROGRAM", "PROGRAM"), ("UNIT_FILE", UNIT), ("PROFILE_FILE", "PROFILE_FILE")):
         monkeypatch.setattr(_cpu_ensure, name, f"{tmp_path}/ours/{file}")
 
 
@@ -99,10 +99,10 @@ def test_tuned_counts_where_it_runs(root: Path) -> None:
 def run_as_the_unit_does(root: Path) -> subprocess.CompletedProcess[str]:
     """The installed program in a process of its own, below a root."""
     code = (
-        "import json, pathlib, runpy, sys; names = runpy.run_path(sys.argv[1]); "
-        "print(names['apply'](json.loads(pathlib.Path(sys.argv[2]).read_text()), pathlib.Path(sys.argv[3])))"
+        f"import json, pathlib, sys; sys.path.insert(0, sys.argv[1]); from {_cpu_runner.__name__} import apply; "
+        "print(apply(json.loads(pathlib.Path(sys.argv[2]).read_text()), pathlib.Path(sys.argv[3])))"
     )
-    argv = [python.executable, "-I", "-c", code, _cpu_ensure.SCRIPT, _cpu_runner.CONFIG, str(root)]
+    argv = [python.executable, "-I", "-c", code, _cpu_ensure.PROGRAM, _cpu_runner.CONFIG, str(root)]
     return subprocess.run(argv, capture_output=True, text=True, check=True)
 
 
@@ -233,7 +233,7 @@ def test_a_governor_that_the_kernel_refuses_is_said(root: Path, monkeypatch: pyt
 
 def test_the_files_are_the_units_or_tuneds(root: Path) -> None:
     there = [[file.path.rsplit("/", 1)[1] for file in cpu_files(WISH, tuned) if file.content] for tuned in (None, Tuned("a", "a"))]
-    assert there == [["cpu.json", "SCRIPT", UNIT], ["PROFILE_FILE"]]
+    assert there == [["cpu.json", "PROGRAM", UNIT], ["PROFILE_FILE"]]
     config = next(file for file in cpu_files(WISH, None) if file.path.endswith("cpu.json"))
     assert json.loads(config.content or "") == {"governor": "performance", "max_cstate_latency_us": 10}
 

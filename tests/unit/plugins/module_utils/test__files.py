@@ -14,7 +14,6 @@ from typing import Any
 
 import pytest
 
-from ansible_collections.rdma.cluster.plugins.module_utils import _soft_link_runner
 from ansible_collections.rdma.cluster.plugins.module_utils._files import (
     BEGIN,
     END,
@@ -28,7 +27,6 @@ from ansible_collections.rdma.cluster.plugins.module_utils._files import (
     listed_diff,
     managed_files,
     others_of,
-    own_source,
     shared_files,
     with_block,
 )
@@ -175,10 +173,6 @@ def test_a_file_that_is_not_utf_8_is_read_as_it_is(tmp_path: Path) -> None:
 def test_a_file_that_is_named_and_in_our_places_is_there_once(tmp_path: Path) -> None:
     write_tree(tmp_path, "/etc/nccl.conf: NCCL_DEBUG=WARN")
     assert list(managed_files(SysRoot(str(tmp_path)), ["/etc/nccl.conf"])) == ["/etc/nccl.conf"]
-
-
-def test_the_text_of_our_own_file() -> None:
-    assert own_source(_soft_link_runner) == Path(_soft_link_runner.__file__).read_text(encoding="utf-8")
 
 
 def test_what_is_done_beside_files_is_listed() -> None:

@@ -9,6 +9,7 @@ from __future__ import annotations
 import hashlib
 import io
 import os
+import re
 import subprocess
 import sys
 import zipfile
@@ -35,6 +36,28 @@ def test_it_holds_what_is_imported_and_no_more() -> None:
     # _command imports _errors; with `from PACKAGE import _x` _soft_link_service has a module of ours too.
     assert names(host_program("_systemd")) == {"_systemd", "_command", "_errors", "_sysroot"}
     assert {"_soft_link_runner", "_soft_link_service", "_boot_service", "_files"} <= names(host_program("_soft_link_service"))
+
+
+#: Every program of ours that a unit of a host runs.
+PROGRAMS = ["_cpu_runner", "_pair_runner", "_pcie_tuning_runner", "_qos_runner", "_soft_link_runner"]
+
+
+def test_every_program_is_listed_here() -> None:
+    used = re.compile(r'host_program\("(\w+)"\)')
+    assert sorted(found for path in FOLDER.rglob("*.py") for found in used.findall(path.read_text(encoding="utf-8"))) == PROGRAMS
+
+
+@pytest.mark.parametrize("name", PROGRAMS)
+def test_every_program_imports_all_that_it_names(name: str, tmp_path: Path) -> None:
+    """By this Python, of which the host units are run by the oldest, with nothing but the unpacked archive and Python itself."""
+    zipfile.ZipFile(io.BytesIO(host_program(name))).extractall(tmp_path)
+    root = tmp_path / PACKAGE.replace(".", "/")
+    files = [path.relative_to(tmp_path).with_suffix("") for path in root.rglob("*.py") if path.name != "__init__.py"]
+    modules = [".".join(file.parts) for file in files]
+    code = f"import sys; sys.path.insert(0, {str(tmp_path)!r}); import importlib; [importlib.import_module(name) for name in {modules!r}]"
+    done = subprocess.run([sys.executable, "-I", "-S", "-c", code], cwd=tmp_path, env=ALONE, capture_output=True, text=True, check=False)
+    assert (done.returncode, done.stderr) == (0, "")
+    assert f"{PACKAGE}.{name}" in modules
 
 
 def test_it_runs_without_ansible_and_without_the_clone(tmp_path: Path) -> None:
@@ -78,11 +101,21 @@ def test_its_bytes_say_nothing_of_when_and_where_it_was_made() -> None:
 
 
 def test_what_needs_ansible_is_no_program(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(_host_program, "_source", lambda module: b"def main():\n    from ansible.module_utils.basic import AnsibleModule\n")
+    monkeypatch.setattr(
+        _host_program,
+        "_source",
+        lambda module: (f"{module}.py", b"def main():\n    from ansible.module_utils.basic import AnsibleModule\n"),
+    )
     with pytest.raises(ParseError, match=r"_x imports ansible.module_utils.basic, which a host without Ansible lacks"):
         host_program("_x")
 
 
 def test_a_module_that_is_none_is_refused() -> None:
-    with pytest.raises(ParseError, match=r"the source of .*_no_such_module is not to be had"):
+    with pytest.raises(ParseError, match=r"the source of .*_no_such_module cannot be read"):
         host_program("_no_such_module")
+
+
+def test_a_relative_import_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(_host_program, "_source", lambda module: (f"{module}.py", b"from .other import main\n"))
+    with pytest.raises(ParseError, match=r"_x imports by a relative path"):
+        host_program("_x")

@@ -15,10 +15,10 @@ from typing import Any
 
 import pytest
 
-from ansible_collections.rdma.cluster.plugins.module_utils import _pair_folder, _pair_runner
+from ansible_collections.rdma.cluster.plugins.module_utils import _pair_folder
 from ansible_collections.rdma.cluster.plugins.module_utils._boot_service import HARDENING
 from ansible_collections.rdma.cluster.plugins.module_utils._errors import CommandError, ParseError
-from ansible_collections.rdma.cluster.plugins.module_utils._files import own_source
+from ansible_collections.rdma.cluster.plugins.module_utils._host_program import host_program
 from ansible_collections.rdma.cluster.plugins.module_utils._pair_counters import Place
 from ansible_collections.rdma.cluster.plugins.module_utils._pair_unit import (
     SANDBOX,
@@ -85,7 +85,7 @@ def rounds(found: Collected) -> list[int]:
 
 
 def listed(sweep: str = SWEEP, state: str = "active") -> str:
-    return f"  rdma-pairs-{sweep}.service loaded {state} running /usr/bin/python3 /run/rdma-cluster/pairs/{sweep}/runner.py\n"
+    return f"  rdma-pairs-{sweep}.service loaded {state} running /usr/bin/python3 /run/rdma-cluster/pairs/{sweep}/pair_runner.pyz\n"
 
 
 class Host:
@@ -139,7 +139,7 @@ def launch(folder: Path, *more: str) -> list[str]:
         *("systemd-run", f"--unit={UNIT}", "--collect"),
         *("--property=Type=exec", "--property=LimitMEMLOCK=infinity", "--property=RuntimeMaxSec=60", f"--property=ReadWritePaths={home}"),
         *(f"--property={each}" for each in (*HARDENING, *SANDBOX)),
-        *("/usr/bin/python3", f"{home}/runner.py", "--plan", f"{home}/plan.json", "--token-file", f"{home}/token"),
+        *("/usr/bin/python3", f"{home}/pair_runner.pyz", "--plan", f"{home}/plan.json", "--token-file", f"{home}/token"),
         *("--host", "node1", "--results", f"{home}/results.jsonl"),
         *more,
     ]
@@ -154,12 +154,12 @@ def test_start_writes_private_files_and_starts_one_unit(host: Host) -> None:
     runner.assert_done()
     assert stat.S_IMODE(host.home.stat().st_mode) == 0o700
     assert {path.name: stat.S_IMODE(path.stat().st_mode) for path in host.home.iterdir()} == dict.fromkeys(
-        ("runner.py", "plan.json", "token", "counters.json"), 0o600
+        ("pair_runner.pyz", "plan.json", "token", "counters.json"), 0o600
     )
     assert (host.home / "plan.json").read_bytes() == base64.b64decode(packed())
     assert (host.home / "token").read_text(encoding="utf-8") == "secret"
     assert "secret" not in " ".join(launch(host.folder))
-    assert (host.home / "runner.py").read_bytes() == Path(_pair_runner.__file__).read_bytes() == own_source(_pair_runner).encode()
+    assert (host.home / "pair_runner.pyz").read_bytes() == host_program("_pair_runner")
 
 
 def test_a_running_sweep_is_adopted(host: Host) -> None:

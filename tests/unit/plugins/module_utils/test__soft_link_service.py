@@ -14,6 +14,7 @@ import pytest
 
 from ansible_collections.rdma.cluster.plugins.module_utils import _soft_link_runner, _soft_link_service
 from ansible_collections.rdma.cluster.plugins.module_utils._errors import ApplyError
+from ansible_collections.rdma.cluster.plugins.module_utils._host_program import host_program
 from ansible_collections.rdma.cluster.plugins.module_utils._soft_link_service import UNIT, ensure_soft_links
 from tests.unit.fakes import FakeRunner
 from tests.unit.trees import write_tree
@@ -31,7 +32,7 @@ def systemctl(*words: str, rc: int = 0, stderr: str = "") -> tuple[list[str], in
 @pytest.fixture(autouse=True)
 def paths(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     monkeypatch.setattr(_soft_link_runner, "CONFIG", str(tmp_path / "links.json"))
-    monkeypatch.setattr(_soft_link_service, "SCRIPT", str(tmp_path / "soft_links.py"))
+    monkeypatch.setattr(_soft_link_service, "PROGRAM", str(tmp_path / "soft_links.pyz"))
     monkeypatch.setattr(_soft_link_service, "UNIT_FILE", str(tmp_path / UNIT))
     return tmp_path
 
@@ -54,7 +55,7 @@ def test_first_run_installs_enables_and_runs_the_service(paths: Path, state: dic
         ("Soft-RoCE devices", "rxe_rail0\n"),
     ]
     assert json.loads((paths / "links.json").read_text()) == [LINK]
-    assert (paths / "soft_links.py").read_text() == Path(_soft_link_runner.__file__).read_text()
+    assert (paths / "soft_links.pyz").read_bytes() == host_program("_soft_link_runner")
     state["right"] = [True, True]
     again = FakeRunner([RUNNING])
     assert not ensure_soft_links([LINK], runner=again, check_mode=False).changed
