@@ -23,9 +23,8 @@ from ansible_collections.rdma.cluster.plugins.plugin_utils._collective_plan impo
 from ansible_collections.rdma.cluster.plugins.plugin_utils._collective_record import Record, ladder_data, record, result_of
 from ansible_collections.rdma.cluster.plugins.plugin_utils._collective_runs import WELL
 from ansible_collections.rdma.cluster.plugins.plugin_utils._facts_entry import place_of
-from ansible_collections.rdma.cluster.plugins.plugin_utils._gate import known_hosts
 from ansible_collections.rdma.cluster.plugins.plugin_utils._pair_evidence import REFUSED
-from ansible_collections.rdma.cluster.plugins.plugin_utils._pair_fleet import Fleet
+from ansible_collections.rdma.cluster.plugins.plugin_utils._pair_fleet import Fleet, measurable_hosts
 
 STAGE, MODULE = "collectives", "nccl_test"
 PLAN_FILE = f"{ALONE_FOLDER}/plan.json"
@@ -60,7 +59,7 @@ class ActionModule(RunAction):
         return CollectivePlan(fleet, proofs, time.time(), self.proof_max_age_hours)
 
     def _whole(self) -> CollectivePlan:
-        return self._plan(Fleet.of(known_hosts(self.folder, STAGE)))
+        return self._plan(Fleet.of(measurable_hosts(self.folder, STAGE)))
 
     def _plan_scope(self, options: Mapping[str, Any]) -> dict[str, Any]:
         """Who is to be run. A word that is no truth value is an error: what is not understood must not put load on a fabric."""

@@ -26,11 +26,12 @@ from ansible_collections.rdma.cluster.plugins.plugin_utils._collective_plan impo
 from ansible_collections.rdma.cluster.plugins.plugin_utils._fabric_gate import FabricGate
 from ansible_collections.rdma.cluster.plugins.plugin_utils._fabric_load import judge_load
 from ansible_collections.rdma.cluster.plugins.plugin_utils._facts_entry import facts_finding
-from ansible_collections.rdma.cluster.plugins.plugin_utils._gate import FLEET_CHECKS, Known, compared, known_hosts, verdict
+from ansible_collections.rdma.cluster.plugins.plugin_utils._gate import FLEET_CHECKS, compared, verdict
 from ansible_collections.rdma.cluster.plugins.plugin_utils._host_checks import HOST_CHECKS, host_findings, threshold
 from ansible_collections.rdma.cluster.plugins.plugin_utils._intent_fleet import differing
 from ansible_collections.rdma.cluster.plugins.plugin_utils._isolation import check_isolation
-from ansible_collections.rdma.cluster.plugins.plugin_utils._pair_fleet import Fleet
+from ansible_collections.rdma.cluster.plugins.plugin_utils._known import Known, known_hosts
+from ansible_collections.rdma.cluster.plugins.plugin_utils._pair_fleet import Fleet, measurable_hosts
 from ansible_collections.rdma.cluster.plugins.plugin_utils._pair_gate import PairGate
 from ansible_collections.rdma.cluster.plugins.plugin_utils._policy import REPORT, STOP, apply_rules, decide
 from ansible_collections.rdma.cluster.plugins.plugin_utils._run_folder import PLANE, is_plane, run_id
@@ -63,7 +64,7 @@ class ActionModule(RunAction):
         judges = {"pairs": self._judge_pairs, "fabric": self._judge_fabric, "collectives": self._judge_collectives}
         if stage not in judges and stage not in FLEET_CHECKS:
             return {"msg": f"{stage} gate: nothing to compare between hosts."}
-        known = known_hosts(self.folder, stage)
+        known = (known_hosts if stage in FLEET_CHECKS else measurable_hosts)(self.folder, stage)
         by_host = judges[stage](known) if stage in judges else compared(stage, known, self.folder)
         for host, each in known.items():
             if each["problem"]:

@@ -11,20 +11,11 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from ansible_collections.rdma.cluster.plugins.module_utils._dkms import BROKEN, INSTALLED, OFED, ON_OFED, is_relevant
 from ansible_collections.rdma.cluster.plugins.module_utils._findings import ERROR, NOT_APPLICABLE, OK, Finding
 from ansible_collections.rdma.cluster.plugins.module_utils._rails import Facts
 
 STAGE = "driver"
-#: The modules of MLNX_OFED and DOCA-OFED themselves, as Debian's and Red Hat's packages name them.
-OFED = ("mlnx-ofed-kernel", "mlnx-ofa_kernel")
-#: Those that are built against them, so that they cannot be built without.
-ON_OFED = ("fwctl", "iser", "isert", "mlnx-nfsrdma", "mlnx-nvme", "mlnx-rdma-rxe", "srp", "virtiofs")
-#: Further ones, by the beginning of their names.
-RELEVANT = (
-    *("amdgpu", "bnxt", "efa", "gdrdrv", "ice", "irdma", "kernel-mft", "knem", "mlnx-", "nv_peer_mem", "nvidia"),
-    *("rshim", "xpmem"),
-)
-INSTALLED, BROKEN = "installed", "broken"
 
 
 @dataclass(frozen=True)
@@ -71,11 +62,6 @@ def check_dkms(host: str, facts: Facts, *, stack_judged: bool = False) -> list[F
     if not causes:
         return [Finding(STAGE, "driver.dkms", host, "DKMS modules", NOT_APPLICABLE, f"{lacking[0].words}: driver.stack says why", expected)]
     return [_finding(host, cause, kernel) for cause in causes]
-
-
-def is_relevant(name: str) -> bool:
-    """Whether RDMA or a GPU needs a DKMS module: others are not looked at."""
-    return name in OFED or name in ON_OFED or name.startswith(RELEVANT)
 
 
 def lacks_headers(stack: Mapping[str, Any]) -> bool:

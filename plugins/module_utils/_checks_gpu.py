@@ -12,8 +12,9 @@ from typing import Any
 
 from ansible_collections.rdma.cluster.plugins.module_utils._checks_pcie_settings import NO_DISTANCE, gives_no_distance
 from ansible_collections.rdma.cluster.plugins.module_utils._findings import ERROR, NOT_APPLICABLE, OK, UNKNOWN, WARNING, Finding
-from ansible_collections.rdma.cluster.plugins.module_utils._gpudirect import DMABUF_GPU_DRIVER, PEERMEM_MODULES
+from ansible_collections.rdma.cluster.plugins.module_utils._gpudirect import DMABUF_GPU_DRIVER
 from ansible_collections.rdma.cluster.plugins.module_utils._host_state import FABRIC_MANAGER
+from ansible_collections.rdma.cluster.plugins.module_utils._kernel_modules import PEERMEM_MODULES
 from ansible_collections.rdma.cluster.plugins.module_utils._pci_distance import DISTANCES
 from ansible_collections.rdma.cluster.plugins.module_utils._rails import Facts, resolve
 

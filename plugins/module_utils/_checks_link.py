@@ -9,16 +9,14 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
-from ansible_collections.rdma.cluster.plugins.module_utils._checks_rail import LINK_LAYERS, RailPort, rail_ports
+from ansible_collections.rdma.cluster.plugins.module_utils._checks_rail import RailPort, rail_ports
 from ansible_collections.rdma.cluster.plugins.module_utils._checks_rate import check_rate
 from ansible_collections.rdma.cluster.plugins.module_utils._findings import ERROR, OK, UNKNOWN, WARNING, Finding
 from ansible_collections.rdma.cluster.plugins.module_utils._firmware import DRIVERS, card_port
-from ansible_collections.rdma.cluster.plugins.module_utils._rails import Facts, Rail
+from ansible_collections.rdma.cluster.plugins.module_utils._rails import LINK_LAYERS, LINK_TYPES, Facts, Rail
 
 STAGE = "link"
 UP = "ACTIVE, LinkUp"
-#: What LINK_TYPE_P1 of a card that can be both is set to for the intent's link layer.
-LINK_TYPES = {"roce": "ETH(2)", "infiniband": "IB(1)"}
 BEST_MTU_BYTES = 4096
 
 #: What keeps an InfiniBand port from being up, by its state: what it means, and what to do.

@@ -17,6 +17,7 @@ from ansible_collections.rdma.cluster.plugins.module_utils._findings import (
     WARNING,
     Finding,
 )
+from ansible_collections.rdma.cluster.plugins.module_utils._kernel_modules import CORE
 from ansible_collections.rdma.cluster.plugins.module_utils._loaded_module import ADD_ONS, KERNELS_OWN, compare
 from ansible_collections.rdma.cluster.plugins.module_utils._nic_drivers import OFED_DRIVERS, module_of, modules_of
 from ansible_collections.rdma.cluster.plugins.module_utils._ofed_state import DRIVER, has_version, ofed_state
@@ -26,7 +27,6 @@ from ansible_collections.rdma.cluster.plugins.module_utils._stock_driver import 
 
 STAGE = "driver"
 SUBJECT = "loaded modules"
-CORE = ("ib_cm", "ib_core", "ib_ipoib", "ib_umad", "ib_uverbs", "iw_cm", "rdma_cm", "rdma_ucm")
 Modules = Mapping[str, Mapping[str, Any]]
 
 

@@ -12,14 +12,15 @@ from typing import Any
 
 from ansible_collections.rdma.cluster.plugins.module_utils._findings import ERROR, NOT_APPLICABLE, OK, UNKNOWN, WARNING, Finding
 from ansible_collections.rdma.cluster.plugins.module_utils._load import rail_users
+from ansible_collections.rdma.cluster.plugins.module_utils._mtu import (
+    RDMA_MTUS_BYTES,
+    ROCE_HEADERS_BYTES,
+    efficiency_percent,
+    rdma_mtu_bytes,
+)
 from ansible_collections.rdma.cluster.plugins.module_utils._rails import Facts, Rail, ResolvedRail, rail_ip, resolve, rocev2_gid_index
 
 STAGE = "network"
-#: From IBTA's header lengths: GRH 40, UDP 8, BTH 12, XRC 4, atomic 28, ICRC 4 (iboe_get_mtu, include/rdma/ib_addr.h of Linux).
-ROCE_HEADERS_BYTES = 96
-RDMA_MTUS_BYTES = (4096, 2048, 1024, 512, 256)
-#: What a RoCE v2 packet has on an Ethernet wire beside its payload, preamble and gap included (IPv4, no VLAN).
-ROCE_WIRE_BYTES = 82
 
 
 def check_network(host: str, rails: Sequence[Rail], facts: Facts) -> list[Finding]:
@@ -101,16 +102,6 @@ def _gid(host: str, rail: ResolvedRail, facts: Facts) -> Finding:
 def check_rdma_mtu(host: str, rails: Sequence[Rail], facts: Facts) -> list[Finding]:
     """Finding `network.rdma_mtu` for each planned rail: RoCE reaches its largest MTU of 4096 only from an MTU of 4192 on (B2)."""
     return [_rdma_mtu(host, rail, facts) for rail in resolve(rails, facts)]
-
-
-def rdma_mtu_bytes(mtu_bytes: int) -> int | None:
-    """The MTU of RoCE on an interface with this MTU, as the kernel derives it; None where not even the smallest fits."""
-    return next((size for size in RDMA_MTUS_BYTES if size <= mtu_bytes - ROCE_HEADERS_BYTES), None)
-
-
-def efficiency_percent(rdma_mtu: int) -> float:
-    """How much of the link's rate is payload."""
-    return 100.0 * rdma_mtu / (rdma_mtu + ROCE_WIRE_BYTES)
 
 
 def _rdma_mtu(host: str, rail: ResolvedRail, facts: Facts) -> Finding:

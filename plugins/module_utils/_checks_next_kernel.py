@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from ansible_collections.rdma.cluster.plugins.module_utils._checks_dkms import OFED
+from ansible_collections.rdma.cluster.plugins.module_utils._dkms import OFED
 from ansible_collections.rdma.cluster.plugins.module_utils._findings import ERROR, NOT_APPLICABLE, OK, UNKNOWN, Finding
 from ansible_collections.rdma.cluster.plugins.module_utils._kernels import flavour, version_key
 from ansible_collections.rdma.cluster.plugins.module_utils._ofed_state import DRIVER, ofed_state

@@ -11,10 +11,8 @@ from dataclasses import dataclass
 from typing import Any
 
 from ansible_collections.rdma.cluster.plugins.module_utils._findings import NOT_APPLICABLE, UNKNOWN, Finding
-from ansible_collections.rdma.cluster.plugins.module_utils._rails import Facts, Rail, ResolvedRail, resolve
+from ansible_collections.rdma.cluster.plugins.module_utils._rails import LINK_LAYERS, Facts, Rail, ResolvedRail, resolve
 
-#: The kernel's name of a port's link layer (sysfs ports/N/link_layer) for the intent's.
-LINK_LAYERS = {"roce": "Ethernet", "infiniband": "InfiniBand"}
 NO_DEVICE = "no RDMA device, so no port to look at: link.state says what to do"
 WRONG_KIND = "the port is of the wrong kind: link.layer says what to do"
 NO_FUNCTION = "no PCI function is known for this NIC"

@@ -127,3 +127,19 @@ def _read_weak(sys: SysRoot, built: Sequence[DkmsModule]) -> Iterator[DkmsModule
             names = _built_names(sys, entry.name, entry.version, str(entry.kernel), entry.arch)
             if entry.kernel != kernel and names <= linked[str(entry.kernel)]:
                 yield DkmsModule(entry.name, entry.version, kernel, entry.arch, INSTALLED)
+
+
+#: The modules of MLNX_OFED and DOCA-OFED themselves, as Debian's and Red Hat's packages name them.
+OFED = ("mlnx-ofed-kernel", "mlnx-ofa_kernel")
+#: Those that are built against them, so that they cannot be built without.
+ON_OFED = ("fwctl", "iser", "isert", "mlnx-nfsrdma", "mlnx-nvme", "mlnx-rdma-rxe", "srp", "virtiofs")
+#: Further ones, by the beginning of their names.
+RELEVANT = (
+    *("amdgpu", "bnxt", "efa", "gdrdrv", "ice", "irdma", "kernel-mft", "knem", "mlnx-", "nv_peer_mem", "nvidia"),
+    *("rshim", "xpmem"),
+)
+
+
+def is_relevant(name: str) -> bool:
+    """Whether RDMA or a GPU needs a DKMS module: others are not looked at."""
+    return name in OFED or name in ON_OFED or name.startswith(RELEVANT)

@@ -14,11 +14,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any, Optional
 
-from ansible_collections.rdma.cluster.plugins.module_utils._checks_link import LINK_TYPES
-from ansible_collections.rdma.cluster.plugins.module_utils._checks_rail import LINK_LAYERS
 from ansible_collections.rdma.cluster.plugins.module_utils._firmware import DRIVERS, card_port
 from ansible_collections.rdma.cluster.plugins.module_utils._firmware_value import Wish, is_wished, read_value
-from ansible_collections.rdma.cluster.plugins.module_utils._rails import Facts, ResolvedRail, resolve
+from ansible_collections.rdma.cluster.plugins.module_utils._rails import LINK_LAYERS, LINK_TYPES, Facts, ResolvedRail, resolve
 
 #: What facts tell of a setting of a card; None: the card lacks it.
 Told = Optional[Mapping[str, Any]]

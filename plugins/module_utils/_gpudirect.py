@@ -17,11 +17,10 @@ from dataclasses import dataclass
 
 from ansible_collections.rdma.cluster.plugins.module_utils._gpu import Gpu, GpuDriver
 from ansible_collections.rdma.cluster.plugins.module_utils._gpu_support import LIBRARY_FOLDERS
+from ansible_collections.rdma.cluster.plugins.module_utils._kernel_modules import PEERMEM_MODULES
 from ansible_collections.rdma.cluster.plugins.module_utils._stack import OFED_MODULE
 from ansible_collections.rdma.cluster.plugins.module_utils._sysroot import SysRoot
 
-#: nv_peer_mem is the older one, of a package of its own.
-PEERMEM_MODULES = ("nvidia_peermem", "nv_peer_mem")
 PEER_SYMBOL = "ib_register_peer_memory_client"
 #: uverbs registers DMA-BUFs; the libraries hand them on; the open GPU driver exports them.
 DMABUF_KERNEL, DMABUF_RDMA_CORE, DMABUF_GPU_DRIVER = (5, 12), (34,), (515,)

@@ -15,6 +15,10 @@ from ansible_collections.rdma.cluster.plugins.module_utils._files import FileCha
 from ansible_collections.rdma.cluster.plugins.module_utils._module_parameters import parse_options
 from ansible_collections.rdma.cluster.plugins.module_utils._sysroot import SysRoot
 
+#: The RDMA core's modules.
+CORE = ("ib_cm", "ib_core", "ib_ipoib", "ib_umad", "ib_uverbs", "iw_cm", "rdma_cm", "rdma_ucm")
+#: nv_peer_mem is the older one, of a package of its own.
+PEERMEM_MODULES = ("nvidia_peermem", "nv_peer_mem")
 #: modules-load.d(5)
 LOAD_FILE = "/etc/modules-load.d/rdma-cluster.conf"
 HEADER = "# Managed by rdma.cluster: what nothing else loads at boot.\n"

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Collection, Iterator
 
 from ansible_collections.rdma.cluster.plugins.module_utils._findings import ERROR, UNKNOWN, WARNING
-from ansible_collections.rdma.cluster.plugins.module_utils._gpudirect import PEERMEM_MODULES
+from ansible_collections.rdma.cluster.plugins.module_utils._kernel_modules import PEERMEM_MODULES
 from ansible_collections.rdma.cluster.plugins.module_utils._nccl_problem import Case, Said, take_out
 from ansible_collections.rdma.cluster.plugins.module_utils._nccl_reading import read_level
 from ansible_collections.rdma.cluster.plugins.module_utils._nccl_rules import Rule

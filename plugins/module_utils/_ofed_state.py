@@ -11,7 +11,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from ansible_collections.rdma.cluster.plugins.module_utils._checks_dkms import BROKEN, INSTALLED, OFED
+from ansible_collections.rdma.cluster.plugins.module_utils._dkms import BROKEN, INSTALLED, OFED
 from ansible_collections.rdma.cluster.plugins.module_utils._findings import ERROR, OK
 from ansible_collections.rdma.cluster.plugins.module_utils._loaded_module import ADD_ONS, KERNELS_OWN, compare
 from ansible_collections.rdma.cluster.plugins.module_utils._modules_dep import is_stock

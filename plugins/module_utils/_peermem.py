@@ -17,7 +17,7 @@ from ansible_collections.rdma.cluster.plugins.module_utils._dkms import INSTALLE
 from ansible_collections.rdma.cluster.plugins.module_utils._errors import ApplyError
 from ansible_collections.rdma.cluster.plugins.module_utils._files import FileChange, ManagedFile, ensure_files, listed_diff
 from ansible_collections.rdma.cluster.plugins.module_utils._gpu import read_gpu_driver
-from ansible_collections.rdma.cluster.plugins.module_utils._gpudirect import PEERMEM_MODULES
+from ansible_collections.rdma.cluster.plugins.module_utils._kernel_modules import PEERMEM_MODULES
 from ansible_collections.rdma.cluster.plugins.module_utils._module_swap import is_present, kernel_said
 from ansible_collections.rdma.cluster.plugins.module_utils._sysroot import SysRoot
 

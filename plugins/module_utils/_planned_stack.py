@@ -10,7 +10,7 @@ import re
 from collections.abc import Mapping
 from typing import Any
 
-from ansible_collections.rdma.cluster.plugins.module_utils._checks_dkms import is_relevant
+from ansible_collections.rdma.cluster.plugins.module_utils._dkms import is_relevant
 
 INBOX, MLNX_OFED, DOCA = "inbox", "mlnx_ofed", "doca"
 #: Plan no stack of its own: use and judge the installed one.

@@ -12,6 +12,10 @@ from typing import Any
 
 #: One rail of the normalised intent: name, nic {pci | mac}, link_layer, plane, address, mtu_bytes, soft, …
 Rail = Mapping[str, Any]
+#: What LINK_TYPE_P1 of a card that can be both is set to for the intent's link layer.
+LINK_TYPES = {"roce": "ETH(2)", "infiniband": "IB(1)"}
+#: The kernel's name of a port's link layer (sysfs ports/N/link_layer) for the intent's.
+LINK_LAYERS = {"roce": "Ethernet", "infiniband": "InfiniBand"}
 #: Interfaces that stand on the PCI function of another one.
 PARTS = ("representor", "sf")
 #: The tree of rdma_facts, or its digest.

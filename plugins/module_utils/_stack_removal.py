@@ -14,11 +14,10 @@ from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from typing import Any
 
-from ansible_collections.rdma.cluster.plugins.module_utils._checks_modules import CORE
 from ansible_collections.rdma.cluster.plugins.module_utils._command import CommandError, Runner
 from ansible_collections.rdma.cluster.plugins.module_utils._distribution import DPKG_STATUS, is_vendors, parse_dpkg_status
 from ansible_collections.rdma.cluster.plugins.module_utils._errors import ApplyError, ParseError
-from ansible_collections.rdma.cluster.plugins.module_utils._gpudirect import PEERMEM_MODULES
+from ansible_collections.rdma.cluster.plugins.module_utils._kernel_modules import CORE, PEERMEM_MODULES
 from ansible_collections.rdma.cluster.plugins.module_utils._load import busy_words, read_load
 from ansible_collections.rdma.cluster.plugins.module_utils._loaded_module import KERNELS_OWN
 from ansible_collections.rdma.cluster.plugins.module_utils._module_swap import unload_order

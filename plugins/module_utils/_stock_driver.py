@@ -9,7 +9,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
-from ansible_collections.rdma.cluster.plugins.module_utils._checks_dkms import INSTALLED, OFED, missing
+from ansible_collections.rdma.cluster.plugins.module_utils._checks_dkms import missing
+from ansible_collections.rdma.cluster.plugins.module_utils._dkms import INSTALLED, OFED
 from ansible_collections.rdma.cluster.plugins.module_utils._findings import ERROR
 from ansible_collections.rdma.cluster.plugins.module_utils._loaded_module import KERNELS_OWN, compare
 from ansible_collections.rdma.cluster.plugins.module_utils._modules_dep import is_stock

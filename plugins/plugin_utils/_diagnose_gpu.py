@@ -9,8 +9,8 @@ from __future__ import annotations
 import re
 
 from ansible_collections.rdma.cluster.plugins.module_utils._checks_gpu import switch_words
-from ansible_collections.rdma.cluster.plugins.module_utils._gpudirect import PEERMEM_MODULES
 from ansible_collections.rdma.cluster.plugins.module_utils._host_state import FABRIC_MANAGER
+from ansible_collections.rdma.cluster.plugins.module_utils._kernel_modules import PEERMEM_MODULES
 from ansible_collections.rdma.cluster.plugins.plugin_utils._diagnose_scene import Answer, Scene, confirmed, excluded, unknown
 from ansible_collections.rdma.cluster.plugins.plugin_utils._explain_text import at, elements, listed, part
 

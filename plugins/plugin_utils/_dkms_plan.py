@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from ansible_collections.rdma.cluster.plugins.module_utils._checks_dkms import BROKEN, OFED
+from ansible_collections.rdma.cluster.plugins.module_utils._dkms import BROKEN, OFED
 from ansible_collections.rdma.cluster.plugins.module_utils._modules_dep import is_stock
 from ansible_collections.rdma.cluster.plugins.module_utils._ofed_state import DRIVER
 from ansible_collections.rdma.cluster.plugins.module_utils._planned_stack import headers_package

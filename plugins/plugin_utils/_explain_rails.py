@@ -10,12 +10,12 @@ from collections.abc import Mapping
 from typing import Any
 
 from ansible_collections.rdma.cluster.plugins.module_utils._checks_pcie import link_words, needed_gbps
-from ansible_collections.rdma.cluster.plugins.module_utils._checks_rail import LINK_LAYERS, RailPort
+from ansible_collections.rdma.cluster.plugins.module_utils._checks_rail import RailPort
 from ansible_collections.rdma.cluster.plugins.module_utils._checks_rate import TOLERANCE
 from ansible_collections.rdma.cluster.plugins.module_utils._optics import out_of_range
 from ansible_collections.rdma.cluster.plugins.module_utils._pci_distance import DISTANCES
 from ansible_collections.rdma.cluster.plugins.module_utils._pci_path import payload_gbps
-from ansible_collections.rdma.cluster.plugins.module_utils._rails import no_nic_words, rocev2_gid_index
+from ansible_collections.rdma.cluster.plugins.module_utils._rails import LINK_LAYERS, no_nic_words, rocev2_gid_index
 from ansible_collections.rdma.cluster.plugins.plugin_utils._explain_qos import qos_items
 from ansible_collections.rdma.cluster.plugins.plugin_utils._explain_text import (
     NOT_READ,

@@ -10,7 +10,6 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from ansible_collections.rdma.cluster.plugins.module_utils._checks_nccl import check_nccl_fleet
-from ansible_collections.rdma.cluster.plugins.module_utils._digest import comparable
 from ansible_collections.rdma.cluster.plugins.module_utils._findings import Finding, stopping
 from ansible_collections.rdma.cluster.plugins.plugin_utils._fabric_managers import CHECK as MANAGER_CHECK
 from ansible_collections.rdma.cluster.plugins.plugin_utils._fabric_managers import check_managers
@@ -19,14 +18,12 @@ from ansible_collections.rdma.cluster.plugins.plugin_utils._facts_entry import f
 from ansible_collections.rdma.cluster.plugins.plugin_utils._fleet_alike import check_alike, check_duplicates
 from ansible_collections.rdma.cluster.plugins.plugin_utils._fleet_clock import check_clocks
 from ansible_collections.rdma.cluster.plugins.plugin_utils._intent_fleet import check_fleet
+from ansible_collections.rdma.cluster.plugins.plugin_utils._known import Known
 from ansible_collections.rdma.cluster.plugins.plugin_utils._nccl import alike_kind, alike_variables
-from ansible_collections.rdma.cluster.plugins.plugin_utils._pair_fleet import Fleet
 from ansible_collections.rdma.cluster.plugins.plugin_utils._run_folder import RunFolder
 from ansible_collections.rdma.cluster.plugins.plugin_utils._stage_findings import cause_key
 from ansible_collections.rdma.cluster.plugins.plugin_utils._summary import indented
 
-#: What the gate knows of a host when it compares hosts: its normalised intent and its facts, None where there are none.
-Known = Mapping[str, Mapping[str, Any]]
 FleetCheck = Callable[[Known], Mapping[str, list[Finding]]]
 
 
@@ -102,27 +99,6 @@ def _compared(stage: str, hosts: Known, folder: RunFolder) -> dict[str, list[Fin
         for host, findings in refused_answers(folder, stage, MANAGER_CHECK, MANAGERS).items():
             found.setdefault(host, []).extend(findings)
     return found
-
-
-def known_hosts(folder: RunFolder, stage: str) -> dict[str, dict[str, Any]]:
-    """Intent and facts of every host that has begun a stage, one file of the run at a time: what hosts are compared by.
-
-    A host whose facts cannot be used has None, and `problem` says why; "" otherwise.
-    """
-    return {host: _known(folder, stage, host) for host in folder.hosts_of(stage)}
-
-
-def _known(folder: RunFolder, stage: str, host: str) -> dict[str, Any]:
-    intent = folder.read_if_there(folder.host_file("intent", host))
-    try:
-        facts = folder.read_if_there(folder.host_file("facts", host))
-        known = {"intent": intent, "facts": comparable(facts) if facts else None}
-        if intent and stage not in FLEET_CHECKS:
-            # What plans and judges measurements works on these of all hosts at once.
-            Fleet.of({host: known}).bases  # noqa: B018
-    except Exception as error:  # noqa: BLE001 (whatever a host's data does)
-        return {"intent": intent, "facts": None, "problem": place_of(error)}
-    return {**known, "problem": ""}
 
 
 def verdict(stage: str, host: str, findings: list[Finding]) -> str:

@@ -10,7 +10,8 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from ansible_collections.rdma.cluster.plugins.module_utils._files import files_differ
-from ansible_collections.rdma.cluster.plugins.module_utils._gpudirect import PEER_SYMBOL, PEERMEM_MODULES
+from ansible_collections.rdma.cluster.plugins.module_utils._gpudirect import PEER_SYMBOL
+from ansible_collections.rdma.cluster.plugins.module_utils._kernel_modules import PEERMEM_MODULES
 from ansible_collections.rdma.cluster.plugins.module_utils._peermem import MODULE, boot_files
 
 AUTO, DMABUF, PEERMEM, NONE = "auto", "dmabuf", "peermem", "none"

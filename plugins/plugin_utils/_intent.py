@@ -15,9 +15,9 @@ from dataclasses import dataclass
 from datetime import date
 from typing import Any
 
-from ansible_collections.rdma.cluster.plugins.module_utils._checks_network import ROCE_HEADERS_BYTES, rdma_mtu_bytes
 from ansible_collections.rdma.cluster.plugins.module_utils._findings import ERROR, Finding
 from ansible_collections.rdma.cluster.plugins.module_utils._lines import without_passwords
+from ansible_collections.rdma.cluster.plugins.module_utils._mtu import ROCE_HEADERS_BYTES, rdma_mtu_bytes
 from ansible_collections.rdma.cluster.plugins.module_utils._near import SHOWN, hint
 from ansible_collections.rdma.cluster.plugins.plugin_utils._catalogue import CHECKS
 from ansible_collections.rdma.cluster.plugins.plugin_utils._intent_keys import Form, Key

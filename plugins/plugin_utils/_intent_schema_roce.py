@@ -35,11 +35,9 @@ def _dcqcn(meaning: str, maximum: int = U32, minimum: int = 0) -> Key:
 
 
 #: Parameters of DCQCN, by the names of OFED's files in /sys/class/net/IF/ecn; those of 10 bits, the percentages and the units are
-#: from NVIDIA's page "DCQCN CC Parameters" (DOCA 3.4). NP: of who sees the mark and sends CNPs; RP: of who slows down.
-NP_PARAMETERS: dict[str, Key] = {
+#: from NVIDIA's page "DCQCN CC Parameters" (DOCA 3.4).
+DCQCN: dict[str, Key] = {
     "min_time_between_cnps": _dcqcn("The least time between two CNPs, in µs."),
-}
-RP_PARAMETERS: dict[str, Key] = {
     "clamp_tgt_rate": _dcqcn("1: each slow-down also lowers the target rate to the current one.", 1),
     "clamp_tgt_rate_after_time_inc": _dcqcn("1: also the first slow-down after the timer has raised the rate.", 1),
     "rpg_time_reset": _dcqcn("The timer threshold: the time between two raises of the rate, in µs."),
@@ -83,7 +81,7 @@ SECTIONS: dict[str, Section] = {
                     "Who owns a NIC's settings: the operating system, or the firmware, which takes a switch's.", "os", "os", "firmware"
                 ),
                 cable_length_m=integer(CABLE + " The driver's own assumption where it is absent.", 1, 1000),
-                dcqcn=keys("Parameters of DCQCN; the firmware's own where they are absent.", **NP_PARAMETERS, **RP_PARAMETERS),
+                dcqcn=keys("Parameters of DCQCN; the firmware's own where they are absent.", **DCQCN),
                 switches=named("The switches that a file is written for, by name.", HOST, SWITCH),
             )
         ),

@@ -17,10 +17,9 @@ from ansible.module_utils.parsing.convert_bool import boolean
 
 from ansible_collections.rdma.cluster.plugins.plugin_utils import _proofs
 from ansible_collections.rdma.cluster.plugins.plugin_utils._action import RunAction
-from ansible_collections.rdma.cluster.plugins.plugin_utils._gate import known_hosts
 from ansible_collections.rdma.cluster.plugins.plugin_utils._pair_choice import Choice, Outside, choose
 from ansible_collections.rdma.cluster.plugins.plugin_utils._pair_evidence import SWEEP, Evidence
-from ansible_collections.rdma.cluster.plugins.plugin_utils._pair_fleet import Fleet
+from ansible_collections.rdma.cluster.plugins.plugin_utils._pair_fleet import Fleet, measurable_hosts
 from ansible_collections.rdma.cluster.plugins.plugin_utils._pair_low import is_suspect
 from ansible_collections.rdma.cluster.plugins.plugin_utils._pair_plan import Endpoint, pack, runtime_max_seconds
 from ansible_collections.rdma.cluster.plugins.plugin_utils._pair_suspects import reach
@@ -47,7 +46,7 @@ class PairAction(RunAction):
 
     def prepare(self) -> None:
         """Read what is known of the hosts and what was proven of them."""
-        self.fleet = Fleet.of(known_hosts(self.folder, "pairs"))
+        self.fleet = Fleet.of(measurable_hosts(self.folder, "pairs"))
         self.proofs = _proofs.read(self.folder.read_if_there(_proofs.FILE))
         self.standings = self.fleet.standings(self.proofs, time.time(), self.proof_max_age_hours)
 

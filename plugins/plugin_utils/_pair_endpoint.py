@@ -12,11 +12,11 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
-from ansible_collections.rdma.cluster.plugins.module_utils._checks_rail import LINK_LAYERS, RailPort
+from ansible_collections.rdma.cluster.plugins.module_utils._checks_rail import RailPort
 from ansible_collections.rdma.cluster.plugins.module_utils._findings import NOT_APPLICABLE, UNKNOWN
 from ansible_collections.rdma.cluster.plugins.module_utils._pci import PciLink
 from ansible_collections.rdma.cluster.plugins.module_utils._pci_path import payload_gbps
-from ansible_collections.rdma.cluster.plugins.module_utils._rails import Facts, ResolvedRail
+from ansible_collections.rdma.cluster.plugins.module_utils._rails import LINK_LAYERS, Facts, ResolvedRail
 
 ROCE, INFINIBAND = LINK_LAYERS["roce"], LINK_LAYERS["infiniband"]
 #: The kernel names the older speeds of InfiniBand by what is signalled: 8b/10b up to QDR, 64b/66b of 14.0625 Gb/s for FDR's "14".

@@ -15,8 +15,8 @@ import functools
 from dataclasses import dataclass, replace
 from typing import NamedTuple
 
-from ansible_collections.rdma.cluster.plugins.module_utils._checks_network import ROCE_WIRE_BYTES
 from ansible_collections.rdma.cluster.plugins.module_utils._findings import ERROR, NOT_APPLICABLE, OK, UNKNOWN, WARNING
+from ansible_collections.rdma.cluster.plugins.module_utils._mtu import ROCE_WIRE_BYTES
 from ansible_collections.rdma.cluster.plugins.module_utils._pci_path import payload_gbps
 from ansible_collections.rdma.cluster.plugins.module_utils._rails import Facts, ResolvedRail
 from ansible_collections.rdma.cluster.plugins.plugin_utils._pair_endpoint import (

@@ -13,9 +13,11 @@ from functools import cached_property
 from typing import Any
 
 from ansible_collections.rdma.cluster.plugins.module_utils._rails import rail_ip, resolve
+from ansible_collections.rdma.cluster.plugins.plugin_utils._known import known_hosts
 from ansible_collections.rdma.cluster.plugins.plugin_utils._pair_partition import limited_only
 from ansible_collections.rdma.cluster.plugins.plugin_utils._pair_plan import Endpoint, endpoints
 from ansible_collections.rdma.cluster.plugins.plugin_utils._proofs import Basis, Proofs, Standing, bases, standing
+from ansible_collections.rdma.cluster.plugins.plugin_utils._run_folder import RunFolder
 from ansible_collections.rdma.cluster.plugins.plugin_utils._session_address import session_address
 
 NOWHERE = "it has no address on this rail, and our own session comes in where no other host can meet it (loopback, or a local connection)"
@@ -105,3 +107,8 @@ class Fleet:
             return standing(proof, self.bases[host][rail], now, max_age_hours, required)
 
         return {host: {rail: of_rail(host, rail) for rail in of} for host, of in self.endpoints.items()}
+
+
+def measurable_hosts(folder: RunFolder, stage: str) -> dict[str, dict[str, Any]]:
+    """What is known of each host, tried out as what plans and judges measurements uses it."""
+    return known_hosts(folder, stage, lambda known: Fleet.of(known).bases)

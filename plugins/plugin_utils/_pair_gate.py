@@ -12,9 +12,8 @@ from datetime import UTC, datetime
 from functools import cached_property
 from typing import Any
 
-from ansible_collections.rdma.cluster.plugins.module_utils._checks_rail import LINK_LAYERS
 from ansible_collections.rdma.cluster.plugins.module_utils._findings import NOT_APPLICABLE, UNKNOWN, WARNING, Finding, stopping
-from ansible_collections.rdma.cluster.plugins.module_utils._rails import resolve
+from ansible_collections.rdma.cluster.plugins.module_utils._rails import LINK_LAYERS, resolve
 from ansible_collections.rdma.cluster.plugins.plugin_utils import _proofs
 from ansible_collections.rdma.cluster.plugins.plugin_utils._pair_checks import (
     BANDWIDTH_CHECK,

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from ansible_collections.rdma.cluster.plugins.plugin_utils._intent_schema_roce import NP_PARAMETERS, RP_PARAMETERS
+from ansible_collections.rdma.cluster.plugins.module_utils._qos_sysfs import NP_PARAMETERS, RP_PARAMETERS
 
 SCHEMA = 1
 PRIORITIES = range(8)

@@ -16,10 +16,9 @@ from ansible_collections.rdma.cluster.plugins.action import gate, isolation_plan
 from ansible_collections.rdma.cluster.plugins.module_utils._findings import Finding
 from ansible_collections.rdma.cluster.plugins.module_utils._pair_schedule import planned_meetings
 from ansible_collections.rdma.cluster.plugins.plugin_utils import _pair_plan
-from ansible_collections.rdma.cluster.plugins.plugin_utils._gate import known_hosts
 from ansible_collections.rdma.cluster.plugins.plugin_utils._intent import normalise
 from ansible_collections.rdma.cluster.plugins.plugin_utils._pair_evidence import Evidence
-from ansible_collections.rdma.cluster.plugins.plugin_utils._pair_fleet import Fleet
+from ansible_collections.rdma.cluster.plugins.plugin_utils._pair_fleet import Fleet, measurable_hosts
 from ansible_collections.rdma.cluster.plugins.plugin_utils._run_folder import RunFolder
 from tests.unit.fabrics import Fabric
 from tests.unit.hosts import lab_facts
@@ -93,7 +92,7 @@ class FabricRun:
 
     @property
     def fleet(self) -> Fleet:
-        return Fleet.of(known_hosts(self.folder, "pairs"))
+        return Fleet.of(measurable_hosts(self.folder, "pairs"))
 
     def sweep(
         self, slow: Iterable[str] = (), *, finished: bool = True, schedule: Any = None, gpu: Mapping[str, float | None] | None = None
@@ -185,7 +184,7 @@ class FabricRun:
 
     def judged(self, check: str = "pair.oversubscription") -> list[Finding]:
         """What the gate of the pairs stage says of a whole rail, of hosts and then of planes."""
-        by_host = self._action(gate)._judge_pairs(known_hosts(self.folder, "pairs"))
+        by_host = self._action(gate)._judge_pairs(measurable_hosts(self.folder, "pairs"))
         planes = [finding for plane in self.folder.planes_of("pairs") for finding in self.folder.read_findings("pairs", plane)]
         return [each for each in (*(each for of in by_host.values() for each in of), *planes) if each.check == check]
 

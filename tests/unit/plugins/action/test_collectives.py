@@ -42,7 +42,7 @@ class Stage:
         for host, each in self.known.items():
             self.folder.write_json(self.folder.host_file("intent", host), each["intent"])
             self.folder.write_json(self.folder.host_file("facts", host), {})
-        monkeypatch.setattr(collectives, "known_hosts", lambda _folder, _stage: self.known)
+        monkeypatch.setattr(collectives, "measurable_hosts", lambda _folder, _stage: self.known)
         monkeypatch.setattr(collectives, "comparable", lambda _facts: self.known[self.action.host]["facts"])
         self.action = collectives.ActionModule.__new__(collectives.ActionModule)
         self.action.folder = self.folder

@@ -19,8 +19,7 @@ from ansible_collections.rdma.cluster.plugins.action import qos_load_plan
 from ansible_collections.rdma.cluster.plugins.module_utils._pair_files import parse_plan, unpack_plan
 from ansible_collections.rdma.cluster.plugins.module_utils._pair_schedule import planned_meetings
 from ansible_collections.rdma.cluster.plugins.plugin_utils import _pair_plan
-from ansible_collections.rdma.cluster.plugins.plugin_utils._gate import known_hosts
-from ansible_collections.rdma.cluster.plugins.plugin_utils._pair_fleet import Fleet
+from ansible_collections.rdma.cluster.plugins.plugin_utils._pair_fleet import Fleet, measurable_hosts
 from ansible_collections.rdma.cluster.plugins.plugin_utils._run_folder import RunFolder
 from tests.unit.hosts import lab_facts, lab_intent
 from tests.unit.qos_hosts import dcb_qos
@@ -50,7 +49,7 @@ class Run:
 
     def measure(self, slow: tuple[str, ...] = (), *, finished: bool = True) -> Run:
         """Let it have measured all pairs; slow: hosts that reach a tenth."""
-        fleet = Fleet.of(known_hosts(self.folder, "pairs"))
+        fleet = Fleet.of(measurable_hosts(self.folder, "pairs"))
         tests = _pair_plan.tests_of(self.intent)
         plan = _pair_plan.make_plan("S1", hosts=fleet.hosts, rails=fleet.rails, of=fleet.endpoints, tests=tests, schedule={"kind": "full"})
         self.folder.write_json("pairs/plan.json", plan)

@@ -10,7 +10,8 @@ from typing import Any
 
 import pytest
 
-from ansible_collections.rdma.cluster.plugins.module_utils._checks_dkms import Missing, check_dkms, is_relevant, missing
+from ansible_collections.rdma.cluster.plugins.module_utils._checks_dkms import Missing, check_dkms, missing
+from ansible_collections.rdma.cluster.plugins.module_utils._dkms import is_relevant
 from ansible_collections.rdma.cluster.plugins.module_utils._findings import Finding
 from tests.unit.hosts import lab_facts
 

@@ -9,13 +9,9 @@ from typing import Any
 
 import pytest
 
-from ansible_collections.rdma.cluster.plugins.module_utils._checks_network import (
-    check_network,
-    check_rdma_mtu,
-    efficiency_percent,
-    rdma_mtu_bytes,
-)
+from ansible_collections.rdma.cluster.plugins.module_utils._checks_network import check_network, check_rdma_mtu
 from ansible_collections.rdma.cluster.plugins.module_utils._findings import Finding
+from ansible_collections.rdma.cluster.plugins.module_utils._mtu import efficiency_percent, rdma_mtu_bytes
 from tests.unit.cards import card_facts, first_port, infiniband_rails
 from tests.unit.hosts import lab_facts, lab_rails
 

@@ -31,11 +31,12 @@ from ansible_collections.rdma.cluster.plugins.plugin_utils._facts_entry import (
     facts_finding,
     place_of,
 )
-from ansible_collections.rdma.cluster.plugins.plugin_utils._gate import FLEET_CHECKS, compared, known_hosts
+from ansible_collections.rdma.cluster.plugins.plugin_utils._gate import FLEET_CHECKS, compared
 from ansible_collections.rdma.cluster.plugins.plugin_utils._host_checks import HOST_CHECKS, host_findings
 from ansible_collections.rdma.cluster.plugins.plugin_utils._intent import normalise
 from ansible_collections.rdma.cluster.plugins.plugin_utils._intent_fleet import check_fleet
-from ansible_collections.rdma.cluster.plugins.plugin_utils._pair_fleet import Fleet
+from ansible_collections.rdma.cluster.plugins.plugin_utils._known import known_hosts
+from ansible_collections.rdma.cluster.plugins.plugin_utils._pair_fleet import Fleet, measurable_hosts
 from ansible_collections.rdma.cluster.plugins.plugin_utils._pair_gate import PairGate
 from ansible_collections.rdma.cluster.plugins.plugin_utils._run_folder import RunFolder
 from tests.unit import blind_hosts, blind_trees
@@ -109,7 +110,7 @@ class Cluster:
     def gates(self) -> dict[str, Said]:
         """Stage → host → what its gate says, of comparing hosts and of each alone."""
         said = {stage: _brief(compared(stage, known_hosts(self.folder, stage), self.folder)) for stage in FLEET_CHECKS}
-        known = known_hosts(self.folder, "pairs")
+        known = measurable_hosts(self.folder, "pairs")
         fleet = Fleet.of(known)
         said["fabric"] = _brief(FabricGate(self.folder, known, "run", lambda _name: "").judge().hosts)
         said["pairs"] = _brief(PairGate(self.folder, fleet, {}, self.intent["pairs"], 168.0, False, 0.0, len(HOSTS), []).judge())

@@ -13,8 +13,9 @@ import pytest
 
 from ansible_collections.rdma.cluster.plugins.module_utils._digest import comparable
 from ansible_collections.rdma.cluster.plugins.module_utils._findings import Finding, stopping
-from ansible_collections.rdma.cluster.plugins.plugin_utils._gate import FLEET_CHECKS, compared, known_hosts, verdict
+from ansible_collections.rdma.cluster.plugins.plugin_utils._gate import FLEET_CHECKS, compared, verdict
 from ansible_collections.rdma.cluster.plugins.plugin_utils._host_checks import HOST_CHECKS
+from ansible_collections.rdma.cluster.plugins.plugin_utils._known import known_hosts
 from ansible_collections.rdma.cluster.plugins.plugin_utils._nccl import nccl_differs, nccl_files
 from ansible_collections.rdma.cluster.plugins.plugin_utils._run_folder import RunFolder
 from ansible_collections.rdma.cluster.plugins.plugin_utils._stages import STAGES, up_to

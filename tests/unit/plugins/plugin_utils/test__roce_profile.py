@@ -12,7 +12,8 @@ from typing import Any
 import pytest
 
 from ansible_collections.rdma.cluster.plugins.filter.roce import FilterModule
-from ansible_collections.rdma.cluster.plugins.plugin_utils._intent_schema_roce import NP_PARAMETERS, RP_PARAMETERS
+from ansible_collections.rdma.cluster.plugins.module_utils._qos_sysfs import NP_PARAMETERS, RP_PARAMETERS
+from ansible_collections.rdma.cluster.plugins.plugin_utils._intent_schema_roce import DCQCN
 from ansible_collections.rdma.cluster.plugins.plugin_utils._roce_profile import roce_profile
 from tests.unit.hosts import lab_intent
 from tests.unit.qos_hosts import ROCE, profile
@@ -95,8 +96,10 @@ def test_parameters_of_dcqcn_are_told_by_who_has_them_and_absent_ones_are_not_ze
 
 
 def test_no_parameter_is_both_sides_or_a_second_place_of_the_profile_s_own() -> None:
-    assert len(NP_PARAMETERS) + len(RP_PARAMETERS) == 17
-    assert not NP_PARAMETERS.keys() & (RP_PARAMETERS.keys() | {"cnp_dscp", "cnp_802p_prio"})
+    of_the_profile = {"cnp_dscp", "cnp_802p_prio"}
+    assert len(DCQCN) == 17
+    assert not NP_PARAMETERS.keys() & RP_PARAMETERS.keys()
+    assert DCQCN.keys() == NP_PARAMETERS.keys() - of_the_profile | RP_PARAMETERS.keys()
 
 
 def test_the_filter_has_this_name() -> None:
