@@ -14,7 +14,8 @@ from ansible_collections.rdma.cluster.plugins.module_utils._findings import ERRO
 from ansible_collections.rdma.cluster.plugins.module_utils._module_parameters import parse_options, same_value
 from ansible_collections.rdma.cluster.plugins.module_utils._rails import Facts
 
-STAGE, CHECK = "driver", "driver.option"
+STAGE = "driver"
+OPTION = "driver.option"
 
 
 def module_options(intent: Mapping[str, Any]) -> dict[str, str]:
@@ -32,7 +33,7 @@ def check_options(host: str, intent: Mapping[str, Any], facts: Facts) -> list[Fi
             wished = parse_options(text)
         except ParseError as error:
             remedy = f"Correct rdma_driver.module_options of {host}."
-            findings.append(Finding(STAGE, CHECK, host, f"kernel module {module}", ERROR, str(error), "options", remedy))
+            findings.append(Finding(STAGE, OPTION, host, f"kernel module {module}", ERROR, str(error), "options", remedy))
             continue
         findings += _of_module(host, module, wished, None if parameters is None else parameters.get(module, {}), facts)
     return findings
@@ -46,11 +47,11 @@ def _of_module(
         if shown is None or name not in shown:
             status = UNKNOWN if shown is None else NOT_APPLICABLE
             look = f"Run `grep -r . /sys/module/{module}/parameters` on {host}." if shown is None else ""
-            yield Finding(STAGE, CHECK, host, subject, status, _why_unknown(module, name, facts, told=shown is not None), expected, look)
+            yield Finding(STAGE, OPTION, host, subject, status, _why_unknown(module, name, facts, told=shown is not None), expected, look)
         elif same_value(value, shown[name]):
-            yield Finding(STAGE, CHECK, host, subject, OK, shown[name], expected)
+            yield Finding(STAGE, OPTION, host, subject, OK, shown[name], expected)
         else:
-            yield Finding(STAGE, CHECK, host, subject, ERROR, shown[name] or "empty", expected, _remedy(host, module))
+            yield Finding(STAGE, OPTION, host, subject, ERROR, shown[name] or "empty", expected, _remedy(host, module))
 
 
 def _why_unknown(module: str, name: str, facts: Facts, *, told: bool) -> str:

@@ -37,8 +37,8 @@ from ansible_collections.rdma.cluster.plugins.module_utils._files import (
 from ansible_collections.rdma.cluster.plugins.module_utils._host_program import host_program
 from ansible_collections.rdma.cluster.plugins.module_utils._systemd import UNITS
 
-UNIT = "rdma-cpu.service"
-UNIT_FILE = f"{UNITS}/{UNIT}"
+CPU_UNIT = "rdma-cpu.service"
+UNIT_FILE = f"{UNITS}/{CPU_UNIT}"
 PROGRAM = f"{PROGRAMS}/cpu.pyz"
 UNIT_TEXT = f"""\
 # Managed by rdma.cluster: the CPUs' governor and idle states of {_cpu_runner.CONFIG}.
@@ -94,7 +94,7 @@ class CpuResult:
         """What the change does to the CPUs, or to the unit or the profile that sets them, in words."""
         settings = [f"{what}: {seen} to {wished}" for what, seen, wished in self.live]
         profile = [f"profile of tuned: {self.taken}"] if self.taken is not None else []
-        return (*settings, *profile) or (f"{UNIT} and its files",)
+        return (*settings, *profile) or (f"{CPU_UNIT} and its files",)
 
     @property
     def diffs(self) -> list[dict[str, str]]:
@@ -161,7 +161,7 @@ def ensure_cpu(wish: CpuWish, *, runner: Runner, look: Callable[[], Cpu], check_
     if refused:
         planned = ensure_cpu(wish, runner=runner, look=lambda: seen, check_mode=True)
         withheld = planned.effects if planned.changed else ()
-        nothing = ServiceChange(UNIT, [], enabled=False, started=False)
+        nothing = ServiceChange(CPU_UNIT, [], enabled=False, started=False)
         return replace(planned, withheld=withheld) if check_mode else CpuResult(nothing, [], None, [], withheld)
     if taken is not None and wish.is_empty and not check_mode:
         # While its file is still there.
@@ -187,8 +187,8 @@ def _profile_to_take(wish: CpuWish, seen: Cpu) -> str | None:
 def _service(wish: CpuWish, tuned: Tuned | None, runner: Runner, *, check_mode: bool) -> ServiceChange:
     files = _service_files(wish, tuned)
     if wish.is_empty or tuned is not None:
-        return remove_service(UNIT, [file.path for file in files], runner=runner, check_mode=check_mode)
-    return install_service(UNIT, files, runner=runner, check_mode=check_mode)
+        return remove_service(CPU_UNIT, [file.path for file in files], runner=runner, check_mode=check_mode)
+    return install_service(CPU_UNIT, files, runner=runner, check_mode=check_mode)
 
 
 def _take(profile: str, runner: Runner) -> None:
@@ -201,5 +201,5 @@ def _read_back(wish: CpuWish, look: Callable[[], Cpu]) -> None:
     while left := cpu_differences(wish, look()):
         if time.monotonic() > deadline:
             words = "; ".join(f"{what}: {seen} instead of {wished}" for what, seen, wished in left)
-            raise ApplyError(f"The CPUs were set, and are not as wished: {words}. See `systemctl status {UNIT} tuned`.")
+            raise ApplyError(f"The CPUs were set, and are not as wished: {words}. See `systemctl status {CPU_UNIT} tuned`.")
         time.sleep(0.3)

@@ -19,7 +19,7 @@ from ansible_collections.rdma.cluster.plugins.module_utils._systemd import servi
 
 SERVICE = "systemd-logind.service"
 _LOGIN1 = "org.freedesktop.login1"
-ASK = ("busctl", "get-property", _LOGIN1, "/org/freedesktop/login1", f"{_LOGIN1}.Manager", "RemoveIPC")
+ASK_REMOVE_IPC = ("busctl", "get-property", _LOGIN1, "/org/freedesktop/login1", f"{_LOGIN1}.Manager", "RemoveIPC")
 RELOAD = ("systemctl", "kill", "--signal=HUP", SERVICE)
 SETTLE_SECONDS = 5.0
 
@@ -37,7 +37,7 @@ def read_remove_ipc(sys: SysRoot, runner: Runner) -> bool | None:
     if service_group(sys, SERVICE) is None:
         return None
     try:
-        done = runner.run(ASK)
+        done = runner.run(ASK_REMOVE_IPC)
     except CommandError:
         return None
     return None if done.rc else named("`busctl get-property`", parse_bool_property, done.stdout)

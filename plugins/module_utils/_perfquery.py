@@ -15,7 +15,9 @@ from dataclasses import dataclass
 from ansible_collections.rdma.cluster.plugins.module_utils._errors import ParseError
 from ansible_collections.rdma.cluster.plugins.module_utils._fabric_words import assigned
 
-_TITLE = re.compile(r"# ([A-Za-z][A-Za-z ]{1,60}?) counters: (.{1,200}?) port ([0-9]{1,3})(?: \(CapMask: 0x([0-9a-fA-F]{1,8}).*\))?")
+_COUNTERS_TITLE = re.compile(
+    r"# ([A-Za-z][A-Za-z ]{1,60}?) counters: (.{1,200}?) port ([0-9]{1,3})(?: \(CapMask: 0x([0-9a-fA-F]{1,8}).*\))?"
+)
 _LID = re.compile(r"Lid ([0-9]{1,5})\b")
 _FIELD = re.compile(r"([A-Za-z][A-Za-z0-9_]{1,60}):\.*([0-9]{1,20}|0x[0-9a-fA-F]{1,16})")
 _SELECTORS = ("PortSelect", "CounterSelect", "CounterSelect2")
@@ -52,7 +54,7 @@ def parse_perfquery(text: str) -> list[PortCounters]:
     sections: list[PortCounters] = []
     masks: list[int] = []
     for line in (raw.strip() for raw in text.split("\n") if raw.strip()):
-        title, field = _TITLE.fullmatch(line), _FIELD.fullmatch(line)
+        title, field = _COUNTERS_TITLE.fullmatch(line), _FIELD.fullmatch(line)
         if title is not None:
             kind, target, port, mask = title.groups()
             lid = _LID.search(target)

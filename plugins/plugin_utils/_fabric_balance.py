@@ -22,7 +22,7 @@ CHECK = "fabric.balance"
 #: How far from the mean of its group a port may be.
 OFF = 0.20
 #: A group whose mean is below this share of its ports' rate was not under test.
-LOADED = 0.01
+LEAST_LOAD = 0.01
 #: Octets in a word of PortXmitData and PortRcvData; the classic ones stop at 32 bits.
 WORD_BYTES = 4
 FULL = 0xFFFFFFFF
@@ -84,7 +84,7 @@ def _carried(before: Port | None, after: Port | None, counter: str) -> int | Non
 def _loaded(view: View, group: Group, seconds: float) -> bool:
     gbps = [link.rate_gbps for _direction, end in group if (link := view.link_at.get(end)) is not None]
     rate = sum(each for each in gbps if each is not None)
-    return seconds > 0 and sum(group.values()) * 8 / seconds / 1e9 >= LOADED * rate and any(group.values())
+    return seconds > 0 and sum(group.values()) * 8 / seconds / 1e9 >= LEAST_LOAD * rate and any(group.values())
 
 
 def _odd(view: View, group: Group) -> Iterator[Odd]:

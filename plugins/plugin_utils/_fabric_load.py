@@ -38,13 +38,13 @@ def judge_load(folder: RunFolder, known: Known) -> list[Doubt]:
             before = best_graph(readings(folder, folder_of(GRAPHS, name)))
             around = frozenset((each.host, each.rail) for each in expected)
             earlier = None if before is None else View(before[0], expected)
-            for cause in _causes(View(after[0], expected), before, after[1]):
+            for cause in _load_causes(View(after[0], expected), before, after[1]):
                 finding = replace(cause.finding, stage=STAGE, host=f"{PLANE}{name}")
                 found.append(Doubt(finding, frozenset() if earlier is None else _below(earlier, cause), around))
     return found
 
 
-def _causes(view: View, before: tuple[Graph, float] | None, read_at: float) -> Iterator[Cause]:
+def _load_causes(view: View, before: tuple[Graph, float] | None, read_at: float) -> Iterator[Cause]:
     if before is None:
         yield _not_compared(NOT_APPLICABLE, NOT_BEFORE)
     elif not (before[0].complete and view.graph.complete):

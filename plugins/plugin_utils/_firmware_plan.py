@@ -11,10 +11,10 @@ from typing import Any
 
 from ansible_collections.rdma.cluster.plugins.module_utils._firmware_value import Wish
 from ansible_collections.rdma.cluster.plugins.module_utils._firmware_wishes import is_pending, is_settled, rail_wishes, told
+from ansible_collections.rdma.cluster.plugins.module_utils._rails import Facts
 
 Intent = Mapping[str, Any]
-Facts = Mapping[str, Any]
-LINK_TYPES = ("LINK_TYPE_P1", "LINK_TYPE_P2")
+LINK_TYPE_SETTINGS = ("LINK_TYPE_P1", "LINK_TYPE_P2")
 
 
 def firmware_names(intent: Intent, facts: Facts | None = None) -> list[str]:
@@ -26,7 +26,7 @@ def firmware_names(intent: Intent, facts: Facts | None = None) -> list[str]:
     names = set(intent["firmware"]["settings"])
     for wish in firmware_wishes(intent, facts) if facts is not None else ():
         names |= set(wish["settings"])
-    return sorted(names | (set(LINK_TYPES) if names and intent["firmware"]["link_type"] else set()))
+    return sorted(names | (set(LINK_TYPE_SETTINGS) if names and intent["firmware"]["link_type"] else set()))
 
 
 def firmware_wishes(intent: Intent, facts: Facts) -> list[dict[str, Any]]:

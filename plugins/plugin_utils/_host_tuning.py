@@ -10,7 +10,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from ansible_collections.rdma.cluster.plugins.module_utils._cpu import Cpu, IdleState, Tuned
-from ansible_collections.rdma.cluster.plugins.module_utils._cpu_ensure import UNIT, CpuWish, cpu_differences, cpu_files
+from ansible_collections.rdma.cluster.plugins.module_utils._cpu_ensure import CPU_UNIT, CpuWish, cpu_differences, cpu_files
 from ansible_collections.rdma.cluster.plugins.module_utils._digest import rings_of
 from ansible_collections.rdma.cluster.plugins.module_utils._files import files_differ
 from ansible_collections.rdma.cluster.plugins.module_utils._rails import resolve
@@ -69,7 +69,7 @@ def cpu_differs(intent: Intent, facts: Facts | None) -> bool:
     seen = _cpu(facts.get("cpu") or {})
     if files_differ(cpu_files(wish, seen.tuned), facts):
         return True
-    if not wish.is_empty and seen.tuned is None and (facts.get("units") or {}).get(UNIT) != RUNS:
+    if not wish.is_empty and seen.tuned is None and (facts.get("units") or {}).get(CPU_UNIT) != RUNS:
         return True
     in_force = seen.tuned is None or wish.is_empty or seen.tuned.profile == "rdma-cluster"
     return not in_force or bool(cpu_differences(wish, seen))

@@ -17,7 +17,7 @@ from ansible_collections.rdma.cluster.plugins.module_utils._files import Managed
 DEBIAN = ("/etc/kernel/postinst.d/zz-rdma-cluster-driver", "/etc/kernel/header_postinst.d/zz-rdma-cluster-driver")
 #: kernel-install(8): COMMAND KERNEL-VERSION …
 RPM = ("/etc/kernel/install.d/95-rdma-cluster-driver.install",)
-PATHS = (*DEBIAN, *RPM)
+HOOK_PATHS = (*DEBIAN, *RPM)
 _ARGUMENTS = {"debian": "kernel=${1:?}", "rpm": '[ "${1:?}" = add ] || exit 0\nkernel=${2:?}'}
 _BODY = """\
 #!/bin/sh
@@ -51,4 +51,4 @@ def hook_files(family: str | None, *, wished: bool, dkms: bool = True) -> list[M
     """
     own = {"debian": DEBIAN, "rpm": RPM}.get(family or "", ()) if wished else ()
     text = _BODY.format(arguments=_ARGUMENTS[str(family)], tries=_BY_DKMS if dkms else _BY_NOBODY) if own else None
-    return [ManagedFile(path, text if path in own else None, 0o755) for path in PATHS]
+    return [ManagedFile(path, text if path in own else None, 0o755) for path in HOOK_PATHS]

@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from ansible_collections.rdma.cluster.plugins.plugin_utils._kernel_hook import DEBIAN, PATHS, RPM, hook_files
+from ansible_collections.rdma.cluster.plugins.plugin_utils._kernel_hook import DEBIAN, HOOK_PATHS, RPM, hook_files
 
 STOCK, ADD_ON = "/lib/modules/6.1.0-9/kernel/drivers/mlx5_core.ko", "/lib/modules/6.1.0-9/updates/dkms/mlx5_core.ko"
 
@@ -87,6 +87,6 @@ def test_a_kernel_that_is_removed_is_none_of_its_business(tmp_path: Path) -> Non
 )
 def test_a_family_has_its_own_hook_and_no_other(family: str | None, wished: bool, there: tuple[str, ...]) -> None:
     files = hook_files(family, wished=wished)
-    assert [file.path for file in files] == list(PATHS)
+    assert [file.path for file in files] == list(HOOK_PATHS)
     assert tuple(file.path for file in files if file.content is not None) == there
     assert {file.mode for file in files} == {0o755}
