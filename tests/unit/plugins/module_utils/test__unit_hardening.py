@@ -44,8 +44,8 @@ def pair_runner() -> str:
 
 UNITS = {
     _cpu_ensure.CPU_UNIT: _cpu_ensure.UNIT_TEXT,
-    _pcie_tuning_service.CPU_UNIT: _pcie_tuning_service.UNIT_TEXT,
-    _soft_link_service.CPU_UNIT: _soft_link_service.UNIT_TEXT,
+    _pcie_tuning_service.UNIT: _pcie_tuning_service.UNIT_TEXT,
+    _soft_link_service.UNIT: _soft_link_service.UNIT_TEXT,
     "rdma-qos@ens1.service": _qos_service.UNIT_TEXT,
     "rdma-pairs-S-1.service": pair_runner(),
 }
