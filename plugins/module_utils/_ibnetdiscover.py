@@ -48,7 +48,7 @@ _TOOL = "ibnetdiscover"
 
 @dataclass(frozen=True)
 class FoundEnd:
-    """The other end of a link: the node's GUID (of -p an HCA's port's) and kind, and what the line tells of it."""
+    """The other end of a link: the node's GUID and kind, and what the line tells of it."""
 
     guid: str
     kind: str

@@ -392,7 +392,7 @@ CHECKS: dict[str, Check] = {
     "fabric.counters": Check(
         "fabric",
         "what the error and congestion counters of every port did since the last run",
-        "`ibqueryerrors`, `perfquery`",
+        "`ibqueryerrors`",
         "cable and optic of the link that is named; for congestion the receiver that is slow; clear a counter that is full",
     ),
     "host.memlock": Check(
@@ -744,7 +744,7 @@ CHECKS: dict[str, Check] = {
     "fabric.balance": Check(
         "pairs",
         "what each uplink of a leaf carried while pairs were measured, against the mean of its like",
-        "`perfquery -x` before the load and after it",
+        "`ibqueryerrors --counters` before the load and after it",
         "routing engine, adaptive routing, more queue pairs",
     ),
     "pair.gpu": Check(

@@ -1,7 +1,7 @@
 # Copyright (c) 2026, the rdma.cluster authors
 # GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Captures of real fabrics: ibnetdiscover, perfquery, sminfo and LLDP; skipped where they are not."""
+"""Captures of real fabrics: ibnetdiscover, sminfo and LLDP; skipped where they are not."""
 
 from __future__ import annotations
 
@@ -11,14 +11,11 @@ from pathlib import Path
 
 import pytest
 
-from ansible_collections.rdma.cluster.plugins.module_utils._errors import ParseError
 from ansible_collections.rdma.cluster.plugins.module_utils._fabric_build import fabric_graph
 from ansible_collections.rdma.cluster.plugins.module_utils._fabric_graph import Graph
 from ansible_collections.rdma.cluster.plugins.module_utils._fabric_lldp import lldp_graph
 from ansible_collections.rdma.cluster.plugins.module_utils._ibnetdiscover import parse_ibnetdiscover
-from ansible_collections.rdma.cluster.plugins.module_utils._ibnetdiscover_ports import parse_ibnetdiscover_ports
 from ansible_collections.rdma.cluster.plugins.module_utils._lldpcli import parse_lldpcli
-from ansible_collections.rdma.cluster.plugins.module_utils._perfquery import parse_perfquery
 from ansible_collections.rdma.cluster.plugins.module_utils._sminfo import SmInfo, parse_sminfo
 
 FIXTURES = Path(__file__).parents[2].parent / "shared" / "fixtures"
@@ -57,28 +54,6 @@ def test_a_director_with_extras_whose_author_left_a_node_out() -> None:
 def test_a_generated_fat_tree() -> None:
     graph = fabric_graph("default", parse_ibnetdiscover(capture("ibsim-net/cyberang3l-k4n3-Full.topo")))
     assert (graph.complete, len(graph.nodes), len(graph.links), len(graph.leaves())) == (True, 208, 384, 32)
-
-
-@pytest.mark.parametrize(("name", "ports", "unlinked"), [("treydock-p-test", 9, 2), ("treydock-p-test2", 6, 3)])
-def test_lists_of_ports_of_which_others_left_some_out(name: str, ports: int, unlinked: int) -> None:
-    found = parse_ibnetdiscover_ports(capture(f"ibnetdiscover/{name}.txt"))
-    assert found.problems == []
-    told = [port for node in found.nodes for port in node.ports]
-    assert (len(told), sum(port.end is None for port in told)) == (ports, unlinked)
-    assert not fabric_graph("default", found).complete
-
-
-def test_a_name_without_quotes_is_refused() -> None:
-    with pytest.raises(ParseError, match="Infiniscale-IV"):
-        parse_ibnetdiscover_ports(capture("ibnetdiscover/treydock-p-test3.txt"))
-
-
-def test_counters() -> None:
-    (switch,) = parse_perfquery(capture("perfquery/treydock-x-0x506b4b03005c2740.txt"))
-    assert (switch.kind, switch.lid, switch.port) == ("Port extended", 2052, 1)
-    assert (switch.counters["PortXmitDiscards"], switch.counters["PortXmitWait"], switch.counters["QP1Dropped"]) == (20046, 41864608, 0)
-    for file in sorted((FIXTURES / "perfquery").iterdir()):
-        assert len(parse_perfquery(file.read_text(encoding="utf-8"))) == 1, file.name
 
 
 def test_sminfo() -> None:

@@ -2,7 +2,7 @@
 # GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""ibnetdiscover's topology and its port list: what they say of nodes and links, and what shows that a text is not whole."""
+"""ibnetdiscover's topology: what it says of nodes and links, and what shows that a text is not whole."""
 
 from __future__ import annotations
 
@@ -10,17 +10,14 @@ import re
 
 import pytest
 from hypothesis import given
-from hypothesis import strategies as st
 
 from ansible_collections.rdma.cluster.plugins.module_utils._errors import ParseError
 from ansible_collections.rdma.cluster.plugins.module_utils._fabric_build import fabric_graph
 from ansible_collections.rdma.cluster.plugins.module_utils._ibnetdiscover import FoundEnd, FoundPort, parse_ibnetdiscover
-from ansible_collections.rdma.cluster.plugins.module_utils._ibnetdiscover_ports import parse_ibnetdiscover_ports
 from tests.unit.fabric_texts import LEAF1, NODE1_MLX5_0, SPINE1, fabric_text
 from tests.unit.garbled import garbled, read_or_refused
 
 TOPOLOGY = fabric_text("ibnetdiscover")
-PORTS = fabric_text("ibnetdiscover-p")
 
 
 def test_a_switch() -> None:
@@ -144,51 +141,6 @@ def test_what_is_no_topology(text: str) -> None:
         parse_ibnetdiscover(text)
 
 
-def test_the_list_of_ports() -> None:
-    found = parse_ibnetdiscover_ports(PORTS)
-    assert (len(found.nodes), found.problems) == (8, [])
-    leaf = next(node for node in found.nodes if node.guid == LEAF1)
-    ports = {port.number: port for port in leaf.ports}
-    assert (leaf.description, leaf.lid, sorted(ports)) == ("leaf1", 2, [1, 2, 3, 4, 5, 6, 7, 8])
-    assert (ports[3].end, ports[3].width, ports[3].speed) == (None, None, None)
-    assert ports[5].end == FoundEnd(SPINE1, "switch", 1, None, 4, "spine1")
-    assert ports[1].end == FoundEnd("0xe09d730300000011", "host", 1, "0xe09d730300000011", 1, "node1 mlx5_0")
-
-
-def test_both_forms_give_the_same_links() -> None:
-    """But for the HCAs, which -p knows by their ports."""
-    topology, ports = (fabric_graph("default", found) for found in (parse_ibnetdiscover(TOPOLOGY), parse_ibnetdiscover_ports(PORTS)))
-    names = [
-        sorted(
-            (graph.nodes[link.a[0]].description, link.a[1], graph.nodes[link.b[0]].description, link.b[1], link.rate_gbps)
-            for link in graph.links
-        )
-        for graph in (topology, ports)
-    ]
-    assert names[0] == names[1]
-
-
-@pytest.mark.parametrize(
-    ("line", "problem"),
-    [
-        ("SW   479 22 0x0002c9020040f161 4x QDR             Infiniscale-IV", "line 37 of ibnetdiscover -p is not understood"),
-        ("CA     3  8 0x2c5eab0300000200 4x SDR      'leaf2'", "gives a GUID to a second kind of node"),
-        ("SW     3  9 0x2c5eab0300000200 4x ABC - SW     3 10 0x2c5eab0300000200 ( 'leaf2' - 'leaf2' )", "names an unknown speed"),
-    ],
-    ids=["no quotes", "two kinds", "speed"],
-)
-def test_lines_of_ports_that_are_not_understood(line: str, problem: str) -> None:
-    said = parse_ibnetdiscover_ports(f"{PORTS.rstrip()}\n{line}\n").problems
-    assert len(said) == 1
-    assert problem in said[0]
-
-
-@given(st.data())
-def test_any_text_is_read_or_refused(data: st.DataObject) -> None:
-    for parse, sample in ((parse_ibnetdiscover, TOPOLOGY[:900]), (parse_ibnetdiscover_ports, PORTS[:600])):
-        text = data.draw(garbled(sample))
-
-        def graph(text: str, parse: object = parse) -> None:
-            fabric_graph("default", parse(text))  # type: ignore[operator]
-
-        assert read_or_refused(graph, text)
+@given(text=garbled(TOPOLOGY[:900]))
+def test_any_text_is_read_or_refused(text: str) -> None:
+    assert read_or_refused(lambda damaged: fabric_graph("default", parse_ibnetdiscover(damaged)), text)
