@@ -24,8 +24,6 @@ from lab.shell import ENVIRONMENT
 PROMPT = "sim> "
 #: The console reads a line into 128 bytes.
 LONGEST_COMMAND = 126
-#: ibsim serves so many clients at once; every subnet manager and every tool at work is one.
-MAX_CLIENTS = 10
 LIBRARIES = Path("/usr/lib")
 #: A console's answer that means no.
 REFUSED = re.compile(r"^(?:# .*|set_guid: .*|.*unknown - skipped|disconnect client: .*)$", re.MULTILINE)

@@ -19,7 +19,6 @@ MAX_NODES = 200
 MTU_BYTES = 9000
 #: The PCI bus number of each rail's expander bridge; its root port is there, and the NIC is on the next bus.
 PCI_BUSES = (0x20, 0x40)
-MANAGEMENT_PCI = "0000:00:02.0"
 KINDS = ("machine", "container")
 #: rdma_pairs of a lab. Emulated machines on few cores: what a pair reaches there says nothing of a product, only of the path.
 PAIRS = {

@@ -16,7 +16,7 @@ from ansible_collections.rdma.cluster.plugins.module_utils._findings import ERRO
 from ansible_collections.rdma.cluster.plugins.module_utils._pci_path import generation, payload_gbps
 from ansible_collections.rdma.cluster.plugins.module_utils._rails import Facts, Rail
 
-PREFLIGHT, LINK = "preflight", "link"
+PREFLIGHT = "preflight"
 #: What RoCE v2 over IPv4 leaves of a link at an MTU of 4096 bytes, where 82 bytes go with each packet; InfiniBand leaves more.
 MTU_EFFICIENCY = 0.98
 #: A path that carries less than this of a port's payload caps it: what pairs would be warned for.

@@ -2,7 +2,7 @@
 # GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""What DKMS has built for which kernel: read in its tree, as `dkms status` reads it, or from the output of that command.
+"""What DKMS has built for which kernel: read in its tree, as `dkms status` reads it.
 
 Sources: dkms 2.8 to 3.2 (dkms.in: module_status, module_status_weak), dkms(8).
 """
@@ -14,54 +14,26 @@ from collections import defaultdict
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
-from ansible_collections.rdma.cluster.plugins.module_utils._errors import ParseError
 from ansible_collections.rdma.cluster.plugins.module_utils._modinfo import module_name
 from ansible_collections.rdma.cluster.plugins.module_utils._sysroot import SysRoot
 
 TREE = "/var/lib/dkms"
 MODULES = "/lib/modules"
-ADDED, BUILT, INSTALLED, BROKEN = "added", "built", "installed", "broken"
-#: Installed for another kernel, and linked into this one's weak-updates (RHEL's weak-modules).
-WEAK = "installed-weak"
-STATES = (ADDED, BUILT, INSTALLED, WEAK, BROKEN)
+ADDED, BUILT, INSTALLED = "added", "built", "installed"
 
-_WORD = r"[^\s,:/]{1,200}"
-# "name/version, kernel, arch: state" since dkms 3.0; "name, version, kernel, arch: state" before, and for weak ones still.
-_PLACE = rf"({_WORD})(?:/|,[ \t]?)({_WORD})(?:,[ \t]?({_WORD}),[ \t]?({_WORD}))?"
-_LINE = re.compile(_PLACE + r":[ \t]*([A-Za-z-]*)(.*)")
-_CUT_LINE = re.compile(rf"{_WORD}(?:/|,[ \t]?){_WORD}(?:,[ \t]?(?:{_WORD})?){{0,2}}:?")
-# A mail breaks a line that is too long at a blank.
-_WRAPPED = re.compile(r"(,|:(?=[ \t]*\r?\n[ \t]*(?:added|built|installed|broken)))[ \t]*\r?\n[ \t]*")
 _KERNEL = re.compile(r"[0-9]+\..*")
 
 
 @dataclass(frozen=True)
 class DkmsModule:
     """One version of a DKMS package, for one kernel as far as it is built. state: "added" (its source is there; kernel and arch are
-    None), "built", "installed", or "broken" where dkms says that the source is gone. note: what dkms adds to the state, such as
-    "(WARNING! Diff between built and installed module!)"; None where the tree was read."""
+    None), "built" or "installed"."""
 
     name: str
     version: str
     kernel: str | None
     arch: str | None
     state: str
-    note: str | None = None
-
-
-def parse_dkms_status(text: str) -> list[DkmsModule]:
-    """The lines of `dkms status` in its order, none for no text: it is silent when nothing was added.
-
-    Lines of another form (warnings) are left out. Raises ParseError if that leaves nothing, for a state that dkms does not have,
-    and for a last line that is cut off.
-    """
-    lines = [line.strip() for line in _WRAPPED.sub(r"\1 ", text).split("\n") if line.strip()]
-    found = [module for line in lines if (module := _parse_line(line)) is not None]
-    if lines and _CUT_LINE.fullmatch(lines[-1]):
-        raise ParseError(f"the output of `dkms status` is cut off: {lines[-1][:200]!r}")
-    if lines and not found:
-        raise ParseError(f"not the output of `dkms status`: {lines[0][:200]!r}, expected the form 'name/version, kernel, arch: installed'")
-    return found
 
 
 def read_dkms(sys: SysRoot) -> list[DkmsModule]:
@@ -82,19 +54,6 @@ def module_names(sys: SysRoot, dkms: Sequence[DkmsModule], kernel: str) -> froze
     """The kernel modules that the packages of read_dkms have installed for a kernel, by their names in the kernel."""
     entries = [entry for entry in dkms if entry.kernel == kernel and entry.state == INSTALLED]
     return frozenset(name for entry in entries for name in _built_names(sys, entry.name, entry.version, kernel, entry.arch))
-
-
-def _parse_line(line: str) -> DkmsModule | None:
-    match = _LINE.fullmatch(line)
-    if match is None:
-        return None
-    name, version, kernel, arch, state, note = match.groups()
-    if state not in STATES:
-        if kernel is None and not (state and any(each.startswith(state) for each in STATES)):
-            return None
-        raise ParseError(f"not a state that dkms has: {line[:200]!r}, expected one of {', '.join(STATES)}")
-    note = f"weak{note}" if state == WEAK else note.strip()
-    return DkmsModule(name, version, kernel, arch, INSTALLED if state == WEAK else state, note or None)
 
 
 def _read_built(sys: SysRoot, name: str, version: str) -> Iterator[DkmsModule]:

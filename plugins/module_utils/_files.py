@@ -228,13 +228,6 @@ def described(content: str | bytes, mode: int) -> dict[str, Any]:
     return {"sha256": hashlib.sha256(as_bytes(content)).hexdigest(), "mode": mode, "owner": "0:0"}
 
 
-def described_file(file: ManagedFile) -> dict[str, Any]:
-    """What facts say of a file that was just written: one with a block had no lines of others."""
-    if not file.block:
-        return described(file.content or "", file.mode)
-    return {**described(with_block("", file.text), file.mode), "block": _digest_of(file.text), "others": {}}
-
-
 def as_bytes(content: str | bytes) -> bytes:
     """What a file of this content holds."""
     return content.encode() if isinstance(content, str) else content

@@ -14,7 +14,6 @@ from dataclasses import dataclass
 
 from ansible_collections.rdma.cluster.plugins.module_utils._errors import ParseError
 from ansible_collections.rdma.cluster.plugins.module_utils._fabric_words import Problems, plain_guid
-from ansible_collections.rdma.cluster.plugins.module_utils._perfquery import counter_name
 
 _TITLE = re.compile(r'(?:Errors|Data Counters) for (?:(0x[0-9a-fA-F]{1,16}) )?"(.*)"')
 _PORT = re.compile(r"GUID (0x[0-9a-fA-F]{1,16}) port ([0-9]{1,3}|ALL): ?((?:\s*\[[^][]*\])*)")
@@ -25,6 +24,14 @@ _FAILED = re.compile(r"##\s+([0-9]{1,9}) PMA query failures")
 _THRESHOLD = re.compile(r"\[([A-Za-z0-9]{1,60}) = ([0-9]{1,20})\]")
 _SUPPRESSED = re.compile(r"## ?Suppressed:(.*)")
 _OTHER = re.compile(r"Link info: |## (?:Thresholds:|\(null\))")
+#: The names before OFED 1.5, and those that they have had since (libibmad's fields.c).
+_TODAY = {
+    "SymbolErrors": "SymbolErrorCounter", "LinkRecovers": "LinkErrorRecoveryCounter", "LinkDowned": "LinkDownedCounter",
+    "RcvErrors": "PortRcvErrors", "RcvRemotePhysErrors": "PortRcvRemotePhysicalErrors", "RcvSwRelayErrors": "PortRcvSwitchRelayErrors",
+    "XmtDiscards": "PortXmitDiscards", "XmtConstraintErrors": "PortXmitConstraintErrors", "RcvConstraintErrors": "PortRcvConstraintErrors",
+    "LinkIntegrityErrors": "LocalLinkIntegrityErrors", "ExcBufOverrunErrors": "ExcessiveBufferOverrunErrors", "XmtWait": "PortXmitWait",
+    "XmtData": "PortXmitData", "RcvData": "PortRcvData", "XmtPkts": "PortXmitPkts", "RcvPkts": "PortRcvPkts",
+}  # fmt: skip
 
 
 @dataclass(frozen=True)
@@ -66,7 +73,7 @@ class _Reading:
         if len(told) != words.count("["):
             self.problems.line(number, line, "has a counter that is not understood")
         key = plain_guid(guid), 255 if port == "ALL" else int(port)
-        self.counters.setdefault(key, {}).update({counter_name(name): int(value) for name, value in told})
+        self.counters.setdefault(key, {}).update({_counter_name(name): int(value) for name, value in told})
 
     def ends(self, line: str) -> bool:
         """Whether the line belongs to the summary."""
@@ -80,6 +87,11 @@ class _Reading:
             self.suppressed = suppressed.group(1).split()
         self.thresholds.update((name, int(value)) for name, value in _THRESHOLD.findall(line) if line.startswith("##"))
         return suppressed is not None or _OTHER.match(line) is not None
+
+
+def _counter_name(name: str) -> str:
+    """A counter's name as the tools print it today: "SymbolErrors" → "SymbolErrorCounter"."""
+    return _TODAY.get(name, name)
 
 
 def parse_ibqueryerrors(text: str) -> QueriedErrors:

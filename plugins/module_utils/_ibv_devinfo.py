@@ -11,7 +11,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 
 from ansible_collections.rdma.cluster.plugins.module_utils._errors import ParseError
-from ansible_collections.rdma.cluster.plugins.module_utils._ibstat import Fields, check_ends, parse_number, squeezed_lines
+from ansible_collections.rdma.cluster.plugins.module_utils._field_lines import Fields, check_ends, parse_number, squeezed_lines
 from ansible_collections.rdma.cluster.plugins.module_utils._infiniband import parse_gid, parse_guid, parse_lid
 
 _DEVICE = re.compile(r"hca_id: ?(\S{1,64})")

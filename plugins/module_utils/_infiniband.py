@@ -48,11 +48,6 @@ class GidAddress:
     ipv4: str | None
 
     @property
-    def is_zero(self) -> bool:
-        """Whether this is the all-zero GID of an unused table entry."""
-        return not self.gid.strip("0:")
-
-    @property
     def has_interface_id(self) -> bool:
         """Whether the lower half is set. InfiniBand fills the prefix into unused entries and leaves that zero."""
         return bool(self.gid[20:].strip("0:"))

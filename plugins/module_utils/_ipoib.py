@@ -19,7 +19,7 @@ from ansible_collections.rdma.cluster.plugins.module_utils._command import Runne
 from ansible_collections.rdma.cluster.plugins.module_utils._errors import ApplyError, ParseError
 from ansible_collections.rdma.cluster.plugins.module_utils._files import FileChange
 
-DATAGRAM, CONNECTED = "datagram", "connected"
+DATAGRAM = "datagram"
 #: What it puts before a packet in datagram mode.
 IPOIB_HEADER_BYTES = 4
 CONNECTED_MTU_BYTES = 65520

@@ -11,12 +11,12 @@ from dataclasses import dataclass, field
 
 #: Something failed here; something failed, and the reason stands elsewhere; something failed because of another failure; no failure;
 #: a warning whose text is in no table.
-ERROR, SYMPTOM, CONSEQUENCE, REMARK, UNKNOWN = KINDS = ("error", "symptom", "consequence", "remark", "unknown")
+ERROR, SYMPTOM, CONSEQUENCE, REMARK, UNKNOWN = ("error", "symptom", "consequence", "remark", "unknown")
 
 
 @dataclass(frozen=True)
 class Meaning:
-    """kind: one of KINDS; says: for a person; explains: the errors that follow from it where it stands before them."""
+    """kind: one of those above; says: for a person; explains: the errors that follow from it where it stands before them."""
 
     kind: str
     says: str

@@ -21,7 +21,7 @@ from ansible_collections.rdma.cluster.plugins.module_utils._loaded_module import
 from ansible_collections.rdma.cluster.plugins.module_utils._modinfo import provenance, read_modinfo
 from ansible_collections.rdma.cluster.plugins.module_utils._sysroot import SysRoot
 
-OPENIBD, NO_SERVICE, AUTO = "openibd", "none", "auto"
+OPENIBD, AUTO = "openibd", "auto"
 UNIT = "openibd.service"
 UNIT_FOLDERS = ("/etc/systemd/system", "/run/systemd/system", "/usr/lib/systemd/system", "/lib/systemd/system")
 #: openibd waits for devices; a host with many functions takes minutes.

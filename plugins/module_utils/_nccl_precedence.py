@@ -17,7 +17,7 @@ from ansible_collections.rdma.cluster.plugins.module_utils._nccl_conf import Con
 from ansible_collections.rdma.cluster.plugins.module_utils._nccl_variable import is_older
 
 #: Kinds of sources, in NCCL's order.
-ENVIRONMENT, NAMED_FILE, USER_FILE, SITE_FILE = KINDS = ("environment", "conf_file", "user_file", "site_file")
+ENVIRONMENT, NAMED_FILE, USER_FILE, SITE_FILE = ("environment", "conf_file", "user_file", "site_file")
 CONF_FILE = "NCCL_CONF_FILE"
 NAMED_SINCE = "2.23.4"
 #: From here on NCCL takes a carriage return off the end of a line.

@@ -24,8 +24,8 @@ from ansible_collections.rdma.cluster.plugins.module_utils._nccl_variables_remov
 from ansible_collections.rdma.cluster.plugins.module_utils._nccl_variables_tuning import VARIABLES as _TUNING
 
 PREFIX = "NCCL_"
-#: The versions whose sources the table was made from.
-OLDEST, NEWEST = "2.3.5", "2.32.3"
+#: The table was made from the sources of NCCL 2.3.5 up to this.
+NEWEST = "2.32.3"
 VARIABLES: dict[str, Variable] = {
     variable.name: variable for part in (_IB, _NETWORK, _TUNING, _HOST, _DEBUG, _REMOVED) for variable in part
 }

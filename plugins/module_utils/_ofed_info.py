@@ -33,11 +33,6 @@ class OfedInfo:
     version: str
     packages: dict[str, str | None] | None
 
-    @property
-    def full_version(self) -> str:
-        """As the tool says it: "MLNX_OFED_LINUX-24.10-1.1.4.0"."""
-        return f"{self.name}-{self.version}"
-
 
 def parse_ofed_info(text: str) -> OfedInfo:
     """Raises ParseError for text of another kind, and for a list that was cut off, quoting the line."""

@@ -39,14 +39,8 @@ __all__ = [
     "planned_meetings",
     "rail_schedules",
     "round_count",
-    "rounds_of",
     "serves",
 ]
-
-
-def rounds_of(schedule: Schedule, index: int) -> list[tuple[int, int, bool]]:
-    """Return the (round, whom one meets, whether one serves) of one endpoint, in order; the round of a bye is left out."""
-    return [(number, other, serving) for number, (other, serving) in schedule.of(index).items()]
 
 
 def pairs_of_round(schedule: Schedule, round_number: int) -> Iterator[tuple[int, int]]:

@@ -157,11 +157,6 @@ def _physical_function(sys: SysRoot, path: str) -> str | None:
     return sys.resolve(f"{path}/physfn") if sys.link_target(f"{path}/physfn") is not None else None
 
 
-def read_function(sys: SysRoot, path: str) -> PciFunction:
-    """Everything about the function at a path of find_function. To read several, make one PciReader."""
-    return PciReader(sys).function(path)
-
-
 class PciReader:
     """Reads functions of one tree, and what they have in common (bridges above all) once."""
 

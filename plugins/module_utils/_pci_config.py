@@ -11,7 +11,6 @@ from __future__ import annotations
 
 import os
 from dataclasses import dataclass
-from typing import TypeVar
 
 from ansible_collections.rdma.cluster.plugins.module_utils._errors import ParseError
 from ansible_collections.rdma.cluster.plugins.module_utils._pci_capabilities import (
@@ -35,7 +34,6 @@ from ansible_collections.rdma.cluster.plugins.module_utils._pci_control import (
 )
 from ansible_collections.rdma.cluster.plugins.module_utils._sysroot import SysRoot
 
-_T = TypeVar("_T")
 _HEADER_TYPE = 0x0E
 _SPEEDS_GTPS = {1: 2.5, 2: 5.0, 3: 8.0, 4: 16.0, 5: 32.0, 6: 64.0, 7: 128.0}
 _WIDTHS = (1, 2, 4, 8, 12, 16, 32)
@@ -86,11 +84,6 @@ class PciConfig:
     pcie: PcieCapability | None
     extended: list[int] | None
     acs: list[str] | None
-
-
-def parse_config(data: bytes) -> PciConfig:
-    """The bytes from 0 on, as far as they could be read: 64, 256 or 4096. Raises ParseError for fewer than 64."""
-    return _decode(data[:HEADER_BYTES], lambda offset, length: data[offset : offset + length])
 
 
 def read_config(sys: SysRoot, path: str) -> PciConfig | None:

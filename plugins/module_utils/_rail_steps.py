@@ -10,7 +10,7 @@ Sources: ip-address(8), ip-link(8); net/ipv4/devinet.c and drivers/infiniband/co
 from __future__ import annotations
 
 import ipaddress
-from collections.abc import Collection, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 ADDRESS_GOES = "removes an address and its GID"
@@ -86,11 +86,6 @@ def steps(target: Target, mtu_bytes: int | None, ipv4: Sequence[str]) -> list[St
         found.append(Step(target.netdev, f"address {seen}", f"address {text}", argv, harm))
     found += [_remove(target, text, f"no address {text}") for text in wrong if text not in twins]
     return found
-
-
-def removes(found: Collection[Step]) -> bool:
-    """Whether a step removes an address."""
-    return any(step.argv[1:3] == ("address", "del") for step in found)
 
 
 def _remove(target: Target, text: str, planned: str) -> Step:

@@ -41,15 +41,11 @@ BRACES = re.compile(r"\{([^{}]*)\}")
 
 @dataclass(frozen=True)
 class Assignment:
-    """A line of a sysctl.d file. path: below /proc/sys, a pattern if is_glob; value: None excludes path from patterns."""
+    """A line of a sysctl.d file. path: below /proc/sys, or a pattern; value: None excludes path from patterns."""
 
     path: str
     value: str | None
     line: int
-
-    @property
-    def is_glob(self) -> bool:
-        return GLOB.search(self.path) is not None
 
 
 @dataclass(frozen=True)

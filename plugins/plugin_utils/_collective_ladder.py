@@ -16,7 +16,6 @@ from dataclasses import dataclass
 
 from ansible_collections.rdma.cluster.plugins.plugin_utils._collective_blame import (
     EVERYWHERE,
-    HOST,
     NO_MORE,
     SETUP,
     UNCLEAR,
@@ -128,8 +127,3 @@ def climb(hosts: Sequence[str], results: Sequence[Result], repeats: int = 1, mos
 def most_runs_of(hosts: int, repeats: int) -> int:
     """What a ladder may cost: enough to name several bad hosts, and not a run for each host of a cluster where all goes wrong."""
     return 10 + 8 * max(1, (hosts - 1).bit_length()) + repeats
-
-
-def blamed(ladder: Ladder) -> dict[str, Blame]:
-    """host → what names it as the culprit."""
-    return {host: blame for blame in ladder.blames if blame.kind == HOST for host in blame.hosts}

@@ -6,7 +6,6 @@
 
 from __future__ import annotations
 
-import functools
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -46,15 +45,13 @@ class NoLimit:
 class Endpoint:
     """What bounds one end of a pair; equal for like rails of like hosts. None: not known, or not there.
 
-    software: the driver of a software device; why_not: why no limit can be told; rate_gbps: data, after line coding; pcie: the link that
-    carries least, pcie_gbps its payload that falls to this rail, shared_with: the rails that get the rest.
+    why_not: why no limit can be told; rate_gbps: data, after line coding; pcie: the link that carries least, pcie_gbps its payload that
+    falls to this rail, shared_with: the rails that get the rest.
     """
 
-    software: str | None = None
     why_not: NoLimit | None = None
     link_layer: str | None = None
     rate_gbps: float | None = None
-    width: int | None = None
     mtu_bytes: int | None = None
     pcie: PciLink | None = None
     pcie_gbps: float = math.inf
@@ -74,13 +71,6 @@ def common_mtu_bytes(one: Endpoint, other: Endpoint, asked_bytes: int | None = N
     return min(one.mtu_bytes, other.mtu_bytes, asked_bytes or one.mtu_bytes)
 
 
-@functools.lru_cache(maxsize=65536)
-def pair_class(rail: str, one: Endpoint, other: Endpoint, mtu_bytes: int | None = None) -> str:
-    """With which a pair is comparable: "rail0, MTU 4096: Ethernet 400 Gb/s 4X, PCIe 32 GT/s x16". The same whichever end is first."""
-    mtu = common_mtu_bytes(one, other, mtu_bytes) or "?"
-    return f"{rail}, MTU {mtu}: {' to '.join(sorted({_class(one), _class(other)}))}"
-
-
 def whose(end: int | None, one: str, other: str) -> str:
     """The host or the hosts that something of a pair is about."""
     return f"{one} and {other}" if end is None else (one, other)[end]
@@ -98,16 +88,15 @@ def _rail_port(rail: ResolvedRail, facts: Facts) -> RailPort:
 
 
 def _endpoint(port: RailPort, facts: Facts, together: Sequence[RailPort]) -> Endpoint:
-    link_layer, width = port.port.get("link_layer"), port.port.get("width")
-    rate_gbps, mtu_bytes = _data_gbps(port), port.port.get("active_mtu_bytes") or None
+    link_layer, rate_gbps, mtu_bytes = port.port.get("link_layer"), _data_gbps(port), port.port.get("active_mtu_bytes") or None
     if port.software:
         software = str(port.device.get("driver") or "software")
         why_not = NoLimit(NOT_APPLICABLE, f"{SOFTWARE.get(software, 'a software device')} has no line rate")
-        return Endpoint(software, why_not, link_layer, rate_gbps, width, mtu_bytes)
+        return Endpoint(why_not, link_layer, rate_gbps, mtu_bytes)
     reason = _unknown(port, rate_gbps, mtu_bytes)
     virtual = (facts.get("iommu") or {}).get("virtual_machine") is True
     link, gbps, others = _pcie(port, [] if virtual else together, virtual=virtual)
-    return Endpoint(None, NoLimit(UNKNOWN, reason) if reason else None, link_layer, rate_gbps, width, mtu_bytes, link, gbps, others)
+    return Endpoint(NoLimit(UNKNOWN, reason) if reason else None, link_layer, rate_gbps, mtu_bytes, link, gbps, others)
 
 
 def _unknown(port: RailPort, rate_gbps: float | None, mtu_bytes: int | None) -> str | None:
@@ -157,11 +146,3 @@ def _goes_through(port: RailPort, address: str) -> bool:
 
 def _hops(port: RailPort) -> Sequence[Mapping[str, Any]]:
     return port.pci.get("hops") or ()
-
-
-def _class(end: Endpoint) -> str:
-    if end.software is not None:
-        return f"{end.software} {end.link_layer or '?'}"
-    rate = f"{end.rate_gbps:.4g} Gb/s" if end.rate_gbps else "? Gb/s"
-    path = f"{pcie_words(end.pcie)}{f' shared by {len(end.shared_with) + 1}' if end.shared_with else ''}" if end.pcie else "?"
-    return f"{end.link_layer or '?'} {rate} {end.width or '?'}X, PCIe {path}"

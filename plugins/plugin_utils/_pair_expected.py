@@ -18,14 +18,12 @@ from typing import NamedTuple
 from ansible_collections.rdma.cluster.plugins.module_utils._findings import ERROR, NOT_APPLICABLE, OK, UNKNOWN, WARNING
 from ansible_collections.rdma.cluster.plugins.module_utils._mtu import ROCE_WIRE_BYTES
 from ansible_collections.rdma.cluster.plugins.module_utils._pci_path import payload_gbps
-from ansible_collections.rdma.cluster.plugins.module_utils._rails import Facts, ResolvedRail
 from ansible_collections.rdma.cluster.plugins.plugin_utils._pair_endpoint import (
     INFINIBAND,
     ROCE,
     Endpoint,
     NoLimit,
     common_mtu_bytes,
-    endpoints,
     pcie_words,
     whose,
 )
@@ -83,16 +81,6 @@ def mtu_efficiency(mtu_bytes: int, link_layer: str, *, ipv6: bool = False, vlan:
     if link_layer == INFINIBAND:
         return mtu_bytes / (mtu_bytes + INFINIBAND_WIRE_BYTES)
     return mtu_bytes / (mtu_bytes + ROCE_WIRE_BYTES + IPV6_MORE_BYTES * ipv6 + VLAN_BYTES * vlan)
-
-
-def endpoint_limit(rail: ResolvedRail, facts: Facts, *, mtu_bytes: int | None = None) -> Limit | NoLimit:
-    """What one rail of a host allows when it is measured alone: the lesser of rate × MTU efficiency and narrowest PCIe link × 0.91.
-
-    facts: of comparable(); mtu_bytes: the intent's (perftest's -m). Without a known PCIe path (in a virtual machine, where bridges are
-    the hypervisor's inventions) the link alone bounds it, and the reason says so.
-    """
-    end = endpoints([rail], facts)[0]
-    return end.why_not or _end_limit(end, common_mtu_bytes(end, end, mtu_bytes) or 0, mtu_bytes)
 
 
 def pair_limit(

@@ -14,7 +14,6 @@ from typing import Any
 from ansible_collections.rdma.cluster.plugins.module_utils._findings import ERROR, WARNING, Finding, stopping
 
 STOP, QUARANTINE, REPORT = "stop", "quarantine", "report"
-POLICIES = (STOP, QUARANTINE, REPORT)
 
 
 def apply_rules(findings: Iterable[Finding], rules: Mapping[str, Mapping[str, Any]], today: date) -> list[Finding]:

@@ -17,7 +17,7 @@ from pathlib import Path
 
 import pytest
 
-from ansible_collections.rdma.cluster.plugins.module_utils._pci_config import PciConfig, PcieCapability, parse_config, read_config
+from ansible_collections.rdma.cluster.plugins.module_utils._pci_config import PciConfig, PcieCapability, read_config
 from ansible_collections.rdma.cluster.plugins.module_utils._pci_control import (
     decode_acs,
     decode_mps,
@@ -25,6 +25,7 @@ from ansible_collections.rdma.cluster.plugins.module_utils._pci_control import (
     find_control_words,
 )
 from ansible_collections.rdma.cluster.plugins.module_utils._sysroot import SysRoot
+from tests.unit.config_space import decoded_config
 
 FIXTURES = Path(__file__).parents[2].parent / "shared" / "fixtures"
 CAPTURES, TREES = FIXTURES / "lspci", FIXTURES / "sysfs"
@@ -135,11 +136,11 @@ ASUS = {
 
 @pytest.mark.parametrize("name", DECODED)
 def test_whole_functions(name: str) -> None:
-    assert {address: parse_config(data) for address, data in dumps(name).items()} == DECODED[name]
+    assert {address: decoded_config(data) for address, data in dumps(name).items()} == DECODED[name]
 
 
 def test_a_whole_board() -> None:
-    found = {address: parse_config(data) for address, data in dumps("pciutils-tree-asus-p6t6").items()}
+    found = {address: decoded_config(data) for address, data in dumps("pciutils-tree-asus-p6t6").items()}
     assert {address: decoded for address, decoded in found.items() if decoded.pcie is not None} == ASUS
     rest = {address: decoded for address, decoded in found.items() if address not in ASUS}
     # The bridge of the old kind, to slots for PCI.
@@ -157,7 +158,7 @@ ACS = re.compile(r"ACSCtl:\t(.*)")
 @pytest.mark.parametrize(("name", "address"), [(name, address) for name, found in DECODED.items() for address in found])
 def test_what_lspci_prints_beside_the_bytes(name: str, address: str) -> None:
     block = blocks(name)[address]
-    decoded = parse_config(dumped(block))
+    decoded = decoded_config(dumped(block))
     express, sizes, controls = EXPRESS.search(block), SIZES.search(block), ACS.search(block)
     links = [re.search(LINK.format(register), block) for register in ("Cap", "Sta")]
     assert express is not None
@@ -179,7 +180,7 @@ def test_what_lspci_prints_beside_the_bytes(name: str, address: str) -> None:
 def test_the_words_that_are_tuned_are_those_that_are_read(name: str) -> None:
     tuned = 0
     for data in dumps(name).values():
-        decoded = parse_config(data)
+        decoded = decoded_config(data)
         words = find_control_words(lambda offset, length, data=data: data[offset : offset + length])  # type: ignore[misc]
         assert words is not None
         assert (words.device is None, words.acs is None) == (decoded.pcie is None, decoded.acs is None)

@@ -6,7 +6,22 @@
 
 from __future__ import annotations
 
+import tempfile
+from pathlib import Path
+
+from ansible_collections.rdma.cluster.plugins.module_utils._pci_config import PciConfig, read_config
+from ansible_collections.rdma.cluster.plugins.module_utils._sysroot import SysRoot
+
 PCIE, ACS = 0x60, 0x230
+
+
+def decoded_config(data: bytes) -> PciConfig:
+    """What read_config makes of a file of these bytes."""
+    with tempfile.TemporaryDirectory() as root:
+        Path(root, "config").write_bytes(data)
+        config = read_config(SysRoot(root), "")
+    assert config is not None
+    return config
 
 
 def config_space(

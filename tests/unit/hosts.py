@@ -6,12 +6,13 @@
 
 from __future__ import annotations
 
+import hashlib
 import json
 from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from ansible_collections.rdma.cluster.plugins.module_utils._files import ManagedFile, described_file
+from ansible_collections.rdma.cluster.plugins.module_utils._files import ManagedFile, described, with_block
 from ansible_collections.rdma.cluster.plugins.module_utils._nccl_conf import render_nccl_conf
 from ansible_collections.rdma.cluster.plugins.plugin_utils._intent import normalise
 
@@ -19,6 +20,14 @@ if TYPE_CHECKING:
     from ansible_collections.rdma.cluster.plugins.plugin_utils._run_folder import RunFolder
 
 FIXTURES = Path(__file__).parent / "fixtures"
+
+
+def described_file(file: ManagedFile) -> dict[str, Any]:
+    """What facts say of a file that was just written: one with a block had no lines of others."""
+    if not file.block:
+        return described(file.content or "", file.mode)
+    block = hashlib.sha256(file.text.encode()).hexdigest()
+    return {**described(with_block("", file.text), file.mode), "block": block, "others": {}}
 
 
 def lab_facts(node: int = 1) -> dict[str, Any]:

@@ -20,7 +20,6 @@ from ansible_collections.rdma.cluster.plugins.module_utils._files import (
     ManagedFile,
     brief_files,
     described,
-    described_file,
     differs,
     ensure_files,
     files_differ,
@@ -32,6 +31,7 @@ from ansible_collections.rdma.cluster.plugins.module_utils._files import (
 )
 from ansible_collections.rdma.cluster.plugins.module_utils._host_state import variables_in
 from ansible_collections.rdma.cluster.plugins.module_utils._sysroot import SysRoot
+from tests.unit.hosts import described_file
 from tests.unit.trees import write_tree
 
 

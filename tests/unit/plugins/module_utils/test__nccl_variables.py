@@ -29,7 +29,6 @@ from ansible_collections.rdma.cluster.plugins.module_utils._nccl_variables impor
     BUILD,
     NEVER,
     NEWEST,
-    OLDEST,
     PLUGINS,
     PYTORCH,
     VARIABLES,
@@ -73,7 +72,7 @@ def test_what_must_be_true_of_all(name: str) -> None:
     assert 4 < len(variable.meaning) < 120
     assert not variable.meaning.endswith(".")
     for version in filter(None, (variable.since, variable.until)):
-        assert is_at_least(version, OLDEST)
+        assert is_at_least(version, "2.3.5")
         assert is_at_least(NEWEST, version)
     if variable.since and variable.until:
         assert is_older(variable.since, variable.until)

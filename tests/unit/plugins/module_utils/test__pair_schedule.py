@@ -28,7 +28,6 @@ from ansible_collections.rdma.cluster.plugins.module_utils._pair_schedule import
     plan_rounds,
     planned_meetings,
     round_count,
-    rounds_of,
 )
 
 pair_rounds = FilterModule().filters()["pair_rounds"]
@@ -123,7 +122,7 @@ def test_full_is_everybody_with_everybody(n: int) -> None:
 @given(SIZES)
 def test_in_full_every_host_serves_in_half_of_its_meetings(n: int) -> None:
     for index in range(n):
-        serving = [serves for _number, _other, serves in rounds_of(make({"kind": "full"}, n), index)]
+        serving = [serves for _other, serves in make({"kind": "full"}, n).of(index).values()]
         assert abs(2 * sum(serving) - len(serving)) <= 1
 
 
@@ -161,7 +160,7 @@ def test_a_sample_gives_each_its_partners(n: int, partners: int, seed: int) -> N
     schedule = make({"kind": "sample", "partners": partners, "seed": seed}, n)
     assert schedule.rounds == min(partners, round_count(n))
     for index in range(n):
-        others = [other for _number, other, _serves in rounds_of(schedule, index)]
+        others = [other for other, _serves in schedule.of(index).values()]
         assert len(set(others)) == len(others)
         assert schedule.rounds - n % 2 <= len(others) <= schedule.rounds
 

@@ -102,7 +102,7 @@ def test_an_interface_without_device_has_no_function(tmp_path: Path) -> None:
 def test_reads_a_function_and_the_narrowest_link_above_it(tmp_path: Path) -> None:
     sys = SysRoot(str(mlx5_machine(tmp_path)))
 
-    assert _pci.read_function(sys, _pci.find_function(sys, "/sys/class/infiniband/mlx5_0/device") or "") == PciFunction(
+    assert _pci.PciReader(sys).function(_pci.find_function(sys, "/sys/class/infiniband/mlx5_0/device") or "") == PciFunction(
         address="0000:3d:00.0",
         vendor_id="0x15b3",
         device_id="0x1021",
@@ -139,21 +139,21 @@ def test_the_narrowest_link_is_that_of_least_bandwidth(
     for path, (speed, width) in ((ROOT_PORT, port), (NIC, nic)):
         write_tree(tmp_path, f"{path}/current_link_speed: {speed}\n{path}/current_link_width: {width}")
 
-    assert _pci.read_function(SysRoot(str(tmp_path)), NIC).narrowest == narrowest
+    assert _pci.PciReader(SysRoot(str(tmp_path))).function(NIC).narrowest == narrowest
 
 
 def test_equal_products_of_speed_and_width_carry_unequal_payloads(tmp_path: Path) -> None:
     write_tree(tmp_path, f"{NIC}/current_link_speed: 32.0 GT/s PCIe\n{NIC}/current_link_width: 16")
     write_tree(tmp_path, f"{ROOT_PORT}/current_link_speed: 64.0 GT/s PCIe\n{ROOT_PORT}/current_link_width: 8")
 
-    assert _pci.read_function(SysRoot(str(tmp_path)), NIC).narrowest == PciLink("0000:00:01.0", 64.0, 8)
+    assert _pci.PciReader(SysRoot(str(tmp_path))).function(NIC).narrowest == PciLink("0000:00:01.0", 64.0, 8)
 
 
 def test_what_a_function_does_not_tell_is_none(tmp_path: Path) -> None:
     root_port = PciHop("0000:00:01.0", None, None, None, None, None, None, None)
     expected = PciFunction("0000:01:00.0", None, None, None, None, None, None, None, None, None, None, None, [root_port])
 
-    assert _pci.read_function(SysRoot(str(tmp_path)), NIC) == expected
+    assert _pci.PciReader(SysRoot(str(tmp_path))).function(NIC) == expected
 
 
 def write_config(root: Path, function: str, data: bytes) -> None:
@@ -171,7 +171,7 @@ def test_payload_and_acs_of_the_bridges_above(tmp_path: Path) -> None:
     write_config(tmp_path, downstream, config_space(header_type=1, port_type=6, capability=2, acs=0))
     write_config(tmp_path, nic, config_space(capability=2, control=0x2020))
 
-    function = _pci.read_function(SysRoot(str(tmp_path)), nic)
+    function = _pci.PciReader(SysRoot(str(tmp_path))).function(nic)
 
     assert (function.mps_bytes, function.mps_max_bytes, function.mrrs_bytes) == (256, 512, 512)
     assert [(found.address, found.mps_bytes, found.mps_max_bytes, found.acs) for found in function.hops] == [
@@ -187,7 +187,7 @@ def test_a_virtual_function_has_the_settings_of_its_physical_one(tmp_path: Path)
     write_config(tmp_path, virtual, config_space(capability=2, control=0))
     write_tree(tmp_path, f"{virtual}/physfn -> ../0000:01:00.0")
 
-    function = _pci.read_function(SysRoot(str(tmp_path)), virtual)
+    function = _pci.PciReader(SysRoot(str(tmp_path))).function(virtual)
 
     assert (function.address, function.mps_bytes, function.mrrs_bytes) == ("0000:01:00.2", 512, 4096)
 
@@ -196,7 +196,7 @@ def test_a_function_that_fell_off_the_bus_tells_no_payload(tmp_path: Path) -> No
     write_config(tmp_path, NIC, b"\xff" * 4096)
     write_tree(tmp_path, f"{NIC}/current_link_speed: Unknown\n{NIC}/current_link_width: 63")
 
-    function = _pci.read_function(SysRoot(str(tmp_path)), NIC)
+    function = _pci.PciReader(SysRoot(str(tmp_path))).function(NIC)
 
     assert (function.speed_gtps, function.width, function.mps_bytes, function.mrrs_bytes) == (None, None, None, None)
 
@@ -206,7 +206,7 @@ def test_a_reader_reads_what_functions_have_in_common_once(tmp_path: Path, monke
     sys = SysRoot(str(root))
     paths = [_pci.find_function(sys, f"/sys/class/infiniband/{name}/device") or "" for name in ("mlx5_0", "mlx5_1")]
     write_config(tmp_path, str(Path(paths[0]).parent), config_space())
-    expected = [_pci.read_function(sys, path) for path in paths]
+    expected = [_pci.PciReader(sys).function(path) for path in paths]
     opened: Counter[str] = Counter()
 
     read_bytes, host_open = SysRoot.read_bytes, os.open

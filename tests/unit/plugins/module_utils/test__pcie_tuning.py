@@ -10,13 +10,12 @@ from pathlib import Path
 
 import pytest
 
-from ansible_collections.rdma.cluster.plugins.module_utils._pci_config import parse_config
 from ansible_collections.rdma.cluster.plugins.module_utils._pci_port import SysfsPort
 from ansible_collections.rdma.cluster.plugins.module_utils._pcie_tuning import Applied, apply, bridges_between, card_functions, survey
 from ansible_collections.rdma.cluster.plugins.module_utils._pcie_wish import ACS, MRRS, Wish
 from ansible_collections.rdma.cluster.plugins.module_utils._sysroot import SysRoot
 from tests.unit.config_space import ACS as ACS_AT
-from tests.unit.config_space import PCIE
+from tests.unit.config_space import PCIE, decoded_config
 from tests.unit.pcie_host import (
     ABOVE_GPU,
     ABOVE_NIC,
@@ -75,7 +74,7 @@ def test_each_size_is_its_code(tmp_path: Path, size: int, code: int) -> None:
     port = SysfsPort(str(root))
     assert apply(survey(Wish((NIC,), size, "leave"), SysRoot(str(root)), port).settings, port) == Applied()
     assert int.from_bytes(port.read(NIC, DEVICE_CONTROL, 2), "little") == CONTROL & 0x8FFF | code << 12
-    decoded = parse_config(config_of(root, NIC)).pcie
+    decoded = decoded_config(config_of(root, NIC)).pcie
     assert decoded is not None
     assert (decoded.mrrs_bytes, decoded.mps_bytes) == (size, 256)
 

@@ -22,7 +22,7 @@ from ansible_collections.rdma.cluster.plugins.plugin_utils._collective_blame imp
     UNCLEAR,
     Blame,
 )
-from ansible_collections.rdma.cluster.plugins.plugin_utils._collective_ladder import Ladder, blamed, climb, most_runs_of
+from ansible_collections.rdma.cluster.plugins.plugin_utils._collective_ladder import Ladder, climb, most_runs_of
 from ansible_collections.rdma.cluster.plugins.plugin_utils._collective_runs import FAILED, SETUP_FAULT, SLOW, WELL, Hosts, Result
 
 #: What a run on these hosts says, by how often they were run before.
@@ -50,6 +50,11 @@ def run(names: Hosts, cluster: Cluster, repeats: int = 1, most_runs: int | None 
         results.append(Result(ladder.step, cluster(frozenset(ladder.step), times)))
         assert len(results) <= most_runs_of(len(names), repeats)
     return ladder, results
+
+
+def blamed(ladder: Ladder) -> dict[str, Blame]:
+    """host → what names it as the culprit."""
+    return {host: blame for blame in ladder.blames if blame.kind == HOST for host in blame.hosts}
 
 
 def until_named(names: Hosts, cluster: Cluster, host: str) -> int:

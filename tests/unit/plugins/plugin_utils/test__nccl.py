@@ -13,7 +13,7 @@ import pytest
 from ansible_collections.rdma.cluster.plugins.filter.nccl import FilterModule
 from ansible_collections.rdma.cluster.plugins.module_utils._checks_nccl import check_nccl, check_others
 from ansible_collections.rdma.cluster.plugins.module_utils._digest import digest
-from ansible_collections.rdma.cluster.plugins.module_utils._files import brief_files, described_file
+from ansible_collections.rdma.cluster.plugins.module_utils._files import brief_files
 from ansible_collections.rdma.cluster.plugins.module_utils._nccl_conf import parse_nccl_conf
 from ansible_collections.rdma.cluster.plugins.plugin_utils._nccl import (
     check_gid_index,
@@ -26,7 +26,7 @@ from ansible_collections.rdma.cluster.plugins.plugin_utils._nccl import (
     nccl_files,
     nccl_variables,
 )
-from tests.unit.hosts import lab_facts, lab_rails
+from tests.unit.hosts import described_file, lab_facts, lab_rails
 from tests.unit.hosts import lab_intent as whole_intent
 
 CONF_FILE, ENVIRONMENT_FILE = "/etc/nccl.conf", "/etc/rdma-cluster/nccl.env"

@@ -20,12 +20,11 @@ from ansible_collections.rdma.cluster.plugins.module_utils._pci import PciLink
 from ansible_collections.rdma.cluster.plugins.module_utils._pci_path import payload_gbps
 from ansible_collections.rdma.cluster.plugins.module_utils._rails import ResolvedRail, resolve
 from ansible_collections.rdma.cluster.plugins.module_utils._sysroot import SysRoot
-from ansible_collections.rdma.cluster.plugins.plugin_utils._pair_endpoint import Endpoint, NoLimit, endpoints, pair_class
+from ansible_collections.rdma.cluster.plugins.plugin_utils._pair_endpoint import Endpoint, NoLimit, endpoints
 from ansible_collections.rdma.cluster.plugins.plugin_utils._pair_expected import (
     PCIE_PAYLOAD_SHARE,
     LatencyBounds,
     Limit,
-    endpoint_limit,
     judge_bandwidth,
     judge_latency,
     latency_bounds,
@@ -48,12 +47,13 @@ ROCE_TABLE = {
 
 def end(rate_gbps: float = 400.0, mtu_bytes: int = 4096, link: PciLink | None = GEN5_X16, link_layer: str = ETHERNET) -> Endpoint:
     gbps = payload_gbps(link.speed_gtps, link.width) if link is not None else math.inf
-    return Endpoint(link_layer=link_layer, rate_gbps=rate_gbps, width=4, mtu_bytes=mtu_bytes, pcie=link, pcie_gbps=gbps)
+    return Endpoint(link_layer=link_layer, rate_gbps=rate_gbps, mtu_bytes=mtu_bytes, pcie=link, pcie_gbps=gbps)
 
 
 def limit_of(facts: dict[str, Any], rail: int = 0, link_layer: str = ETHERNET, **asked: Any) -> Limit | NoLimit:
     rails = card_rails() if link_layer == ETHERNET else infiniband_rails()
-    return endpoint_limit(resolve(rails, facts)[rail], facts, **asked)
+    one = endpoints([resolve(rails, facts)[rail]], facts)[0]
+    return pair_limit(one, one, **asked)
 
 
 def cards(link_layer: str = ETHERNET, link: tuple[float, int] | None = None, **port: Any) -> dict[str, Any]:
@@ -187,7 +187,6 @@ def test_rails_that_are_measured_side_by_side_share_a_pcie_link() -> None:
     assert limit.reason == "PCIe 32 GT/s x16 at 0000:3b:00.0, shared with rail1: 229"
     # Either may have it alone while the other one waits.
     assert limit.ceiling_gbps == pytest.approx(400 * 4096 / 4178)
-    assert "shared by 2" in pair_class("rail0", one, other)
 
 
 def test_a_port_that_is_not_up_takes_nothing_of_a_shared_link() -> None:
@@ -213,7 +212,6 @@ def test_soft_roce_has_no_line_rate_and_pairs_of_it_are_judged_by_their_fleet() 
     one, other = endpoints(resolve(lab_rails(), facts), facts)
     assert pair_limit(one, other) == NoLimit("not_applicable", "Soft-RoCE has no line rate")
     assert judge_bandwidth(0.2, pair_limit(one, other), 0.8, 0.95) == ("not_applicable", "Soft-RoCE has no line rate")
-    assert pair_class("rail0", one, one) == "rail0, MTU 4096: rdma_rxe Ethernet"
 
 
 @pytest.mark.parametrize(
@@ -245,8 +243,8 @@ def test_iwarp_and_a_rail_without_device_have_no_limit() -> None:
     facts["devices"]["mlx5_0"]["node_type"] = "RNIC"
     assert limit_of(facts) == NoLimit("unknown", "mlx5_0/1 is iWARP, which is not a rail")
     lost = ResolvedRail(0, card_rails()[0], None, None, None)
-    nothing = endpoint_limit(lost, {"devices": {}, "netdevs": {}})
-    assert isinstance(nothing, NoLimit)
+    nothing = endpoints([lost], {"devices": {}, "netdevs": {}})[0].why_not
+    assert nothing is not None
     assert nothing.status == "unknown"
 
 
@@ -279,7 +277,7 @@ def test_both_directions_reach_less_than_twice_one() -> None:
     assert limit.reason == "link 400 Gb/s, MTU 4096: 392.1, both directions: 745.1"
 
 
-SOFT = Endpoint("rdma_rxe", NoLimit("not_applicable", "Soft-RoCE has no line rate"), ETHERNET, 2.5, 1, 4096)
+SOFT = Endpoint(NoLimit("not_applicable", "Soft-RoCE has no line rate"), ETHERNET, 2.5, 4096)
 LOST = Endpoint(why_not=NoLimit("unknown", "mlx5_0/1 tells no rate"))
 
 
@@ -380,19 +378,6 @@ def test_latency_without_bounds_is_never_ok(link_layer: str | None, software: bo
 )
 def test_a_latency_is_judged_by_its_bounds(usec: float | None, status: str, expected: str) -> None:
     assert judge_latency(usec, LatencyBounds(3.0, 5.0)) == (status, expected)
-
-
-def test_a_class_is_the_same_from_both_ends_and_another_for_what_bounds_otherwise() -> None:
-    wide, narrow = end(), end(link=GEN4_X8)
-    assert pair_class("rail0", wide, wide) == "rail0, MTU 4096: Ethernet 400 Gb/s 4X, PCIe 32 GT/s x16"
-    assert pair_class("rail0", wide, narrow) == pair_class("rail0", narrow, wide)
-    others = [narrow, end(rate_gbps=200.0), end(mtu_bytes=1024), end(link_layer=INFINIBAND), end(link=None), SOFT, LOST]
-    assert len({pair_class("rail0", wide, other) for other in [wide, *others]} | {pair_class("rail1", wide, wide)}) == 9
-    assert pair_class("rail0", wide, wide, 1024) == pair_class("rail0", end(mtu_bytes=1024), end(mtu_bytes=1024))
-
-
-def test_an_address_is_no_part_of_a_class() -> None:
-    assert pair_class("rail0", end(), end()) == pair_class("rail0", end(link=PciLink("0000:99:00.0", 32.0, 16)), end())
 
 
 def test_like_pairs_cost_next_to_nothing() -> None:
