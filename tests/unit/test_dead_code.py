@@ -1,0 +1,232 @@
+# Copyright (c) 2026, the rdma.cluster authors
+# GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""Nothing is kept that nothing uses: no file of plugins, no definition. What only tests use counts as dead."""
+
+from __future__ import annotations
+
+import ast
+import re
+from collections import defaultdict
+from collections.abc import Iterator
+from fnmatch import fnmatchcase
+from functools import cache
+from pathlib import Path
+from typing import NamedTuple
+
+import pytest
+import vulture
+
+ROOT = Path(__file__).parents[2]
+COLLECTION = "ansible_collections.rdma.cluster."
+PRODUCTION = ("plugins", "playbooks", "roles")
+#: Makes the documentation.
+TOOLS = "tests/tools"
+LAB = "lab"
+UTILS = ("plugins/module_utils/", "plugins/plugin_utils/")
+
+
+class Allowed(NamedTuple):
+    """Names that something uses which vulture does not see. paths: a pattern, of which * also stands for folders."""
+
+    paths: str
+    names: str
+    reason: str
+
+
+ALLOWED = (
+    Allowed("plugins/modules/*", "DOCUMENTATION|EXAMPLES|RETURN", "ansible-doc reads them"),
+    Allowed("plugins/doc_fragments/*", "ModuleDocFragment|DOCUMENTATION|FACTS", "modules extend them by name"),
+    Allowed("plugins/filter/*", "FilterModule|filters", "Ansible looks for them"),
+    Allowed("plugins/*", "TRANSFERS_FILES", "Ansible reads it of an action"),
+    Allowed("playbooks/callback_plugins/*", "DOCUMENTATION|CallbackModule|CALLBACK_[A-Z]+", "Ansible reads them of a callback"),
+    Allowed("playbooks/callback_plugins/*", "v2_[a-z_]+|playbook|is_conditional", "Ansible calls them, with arguments of these names"),
+    Allowed("plugins/plugin_utils/*", "ignore_aliases|indentless", "PyYAML calls its dumper so"),
+    Allowed("*", "gname|create_system|external_attr", "tarfile and zipfile write them into archives"),
+    Allowed("plugins/module_utils/*", "not_applicable", "to_dict() reads it by its name"),
+    Allowed("lab/*", "add_slurm|add_openmpi5|python_path", "scenarios of molecule call them"),
+    Allowed("roles/*", "calibrate", "training loops of users call it"),
+)  # fmt: skip
+
+
+@cache
+def tree_of(path: Path) -> ast.Module:
+    return ast.parse(path.read_text(encoding="utf-8"))
+
+
+@cache
+def nodes_of(path: Path) -> tuple[ast.AST, ...]:
+    return tuple(ast.walk(tree_of(path)))
+
+
+class Sources:
+    """The Python files below a folder, by their dotted path, and what they import of each other."""
+
+    def __init__(self, root: Path) -> None:
+        self.root = root
+        self.files = {self._dotted(path): path for place in (*PRODUCTION, TOOLS) for path in sorted((root / place).rglob("*.py"))}
+        #: File → other files, and the names that it takes from each of them; all attributes where it has the file itself.
+        self.imports = {dotted: self._imports(path) for dotted, path in self.files.items()}
+
+    def _dotted(self, path: Path) -> str:
+        return ".".join(path.relative_to(self.root).with_suffix("").parts).removesuffix(".__init__")
+
+    def _imports(self, path: Path) -> dict[str, set[str]]:
+        found: dict[str, set[str]] = defaultdict(set)
+        nodes = nodes_of(path)
+        attributes = {node.attr for node in nodes if isinstance(node, ast.Attribute)}
+        for node in nodes:
+            if isinstance(node, ast.ImportFrom):
+                folder = path.relative_to(self.root).parts[: -node.level] if node.level else ()
+                module = ".".join((*folder, *filter(None, [node.module]))).removeprefix(COLLECTION)
+                for alias in node.names:
+                    whole = f"{module}.{alias.name}"
+                    found[whole if whole in self.files else module] |= attributes if whole in self.files else {alias.name}
+            elif isinstance(node, ast.Import):
+                for alias in node.names:
+                    found[alias.name.removeprefix(COLLECTION)] |= attributes
+            elif isinstance(node, ast.Call) and node.args and isinstance(node.args[0], ast.Constant) and _name(node.func) == "host_program":
+                found[f"plugins.module_utils.{node.args[0].value}"].add("main")
+        return {dotted: names for dotted, names in found.items() if dotted in self.files}
+
+    def reached(self) -> set[str]:
+        """What Ansible or a tool starts with, what that imports, and so on; and the folders that it lies in."""
+        seen = {dotted for dotted, path in self.files.items() if not self._place(path).startswith(UTILS)}
+        todo = [*seen]
+        while todo:
+            dotted = todo.pop()
+            new = {*self.imports[dotted], *([dotted.rpartition(".")[0]] if dotted.rpartition(".")[0] in self.files else [])} - seen
+            seen |= new
+            todo += new
+        return seen
+
+    def unreached(self) -> list[str]:
+        reached = self.reached()
+        return sorted(self._place(path) for dotted, path in self.files.items() if dotted not in reached)
+
+    def unused(self) -> list[str]:
+        """Names at the top of a file in plugins' utils that neither it nor another file takes.
+
+        vulture asks whether any file has such a name: "HOST", "read" and "parse" are in many.
+        """
+        taken: dict[str, set[str]] = defaultdict(set)
+        for imports in self.imports.values():
+            for dotted, names in imports.items():
+                taken[dotted] |= names
+        found = []
+        for dotted, path in self.files.items():
+            if self._place(path).startswith(UTILS):
+                used = taken[dotted] | _loaded(path)
+                found += [f"{self._place(path)}:{line}: {name}" for name, line in _defined(tree_of(path)) if name not in used]
+        return found
+
+    def dead(self) -> list[tuple[str, str, int]]:
+        """Path, name and line of what vulture finds, but for fields of records: those are shown, compared and stored as a whole."""
+        finder = vulture.Vulture()
+        finder.scavenge([str(self.root / place) for place in (*PRODUCTION, LAB) if (self.root / place).is_dir()])
+        found = [(item.filename, str(item.name), int(item.first_lineno)) for item in finder.get_unused_code()]
+        return [(self._place(path), name, line) for path, name, line in found if line not in _field_lines(path)]
+
+    def _place(self, path: Path) -> str:
+        return path.relative_to(self.root).as_posix()
+
+
+def _name(function: ast.expr) -> str:
+    return function.attr if isinstance(function, ast.Attribute) else function.id if isinstance(function, ast.Name) else ""
+
+
+def _loaded(path: Path) -> set[str]:
+    return {node.id for node in nodes_of(path) if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Load)}
+
+
+def _defined(tree: ast.Module) -> Iterator[tuple[str, int]]:
+    for node in tree.body:
+        if isinstance(node, (ast.FunctionDef, ast.ClassDef)):
+            yield node.name, node.lineno
+        elif isinstance(node, (ast.Assign, ast.AnnAssign)):
+            for name in ast.walk(node):
+                if isinstance(name, ast.Name) and isinstance(name.ctx, ast.Store) and name.id != "__all__":
+                    yield name.id, node.lineno
+
+
+@cache
+def _field_lines(path: Path) -> set[int]:
+    classes = [node for node in nodes_of(path) if isinstance(node, ast.ClassDef)]
+    records = [node for node in classes if "dataclass" in "".join(map(ast.unparse, node.decorator_list)) or _is_tuple(node)]
+    return {line.lineno for record in records for line in record.body if isinstance(line, ast.AnnAssign)}
+
+
+def _is_tuple(node: ast.ClassDef) -> bool:
+    return any(ast.unparse(base) == "NamedTuple" for base in node.bases)
+
+
+def allows(entry: Allowed, path: str, name: str) -> bool:
+    return fnmatchcase(path, entry.paths) and re.fullmatch(entry.names, name) is not None
+
+
+@pytest.fixture(scope="module")
+def sources() -> Sources:
+    return Sources(ROOT)
+
+
+def test_every_file_is_in_use(sources: Sources) -> None:
+    assert len(sources.reached()) > 300
+    assert sources.unreached() == []
+
+
+def test_every_name_at_the_top_of_a_file_is_in_use(sources: Sources) -> None:
+    assert sources.unused() == []
+
+
+def test_every_definition_is_in_use_or_has_a_reason(sources: Sources) -> None:
+    dead = sources.dead()
+    assert [f"{path}:{line}: {name}" for path, name, line in dead if not any(allows(entry, path, name) for entry in ALLOWED)] == []
+    assert [entry for entry in ALLOWED if not any(allows(entry, path, name) for path, name, _line in dead)] == []
+
+
+BASE, FILES = f"{COLLECTION}plugins.module_utils._base", f"{COLLECTION}plugins.module_utils._files"
+START = "plugins/module_utils/_base/start.py"
+PLANTED = {
+    "plugins/modules/probe.py": f"from {BASE} import errors\n\nerrors.fail(errors.__name__)\n",
+    "plugins/action/probe.py": f"from {BASE}.start import PROGRAM\n\nprint(PROGRAM)\n",
+    "plugins/module_utils/_base/__init__.py": "",
+    "plugins/module_utils/_base/errors.py": "def fail(words: str) -> None:\n    raise ValueError(words)\n",
+    START: f"from {FILES}.pack import host_program\n\nPROGRAM = host_program('_qos.runner')\n",
+    "plugins/module_utils/_files/pack.py": "def host_program(name: str) -> str:\n    return name\n",
+    "plugins/module_utils/_qos/runner.py": "def main() -> None:\n    print()\n",
+}
+
+
+def planted(root: Path, **more: str) -> Sources:
+    for place, text in {**PLANTED, **more}.items():
+        (root / place).parent.mkdir(parents=True, exist_ok=True)
+        (root / place).write_text(text, encoding="utf-8")
+    return Sources(root)
+
+
+def test_files_in_rooms_are_found_by_their_whole_path(tmp_path: Path) -> None:
+    found = planted(tmp_path)
+    assert (found.unreached(), found.unused()) == ([], [])
+    assert [name for _path, name, _line in found.dead()] == ["main"]
+
+
+def test_a_dead_file_and_its_dead_room_are_named(tmp_path: Path) -> None:
+    more = {f"plugins/module_utils/{name}.py": "" for name in ("_old/errors", "_old/__init__", "errors")}
+    tests = {"tests/unit/test_old.py": f"from {COLLECTION}plugins.module_utils._old import errors\n"}
+    assert planted(tmp_path, **more, **tests).unreached() == sorted(more)
+
+
+def test_a_dead_name_is_named_although_another_file_has_it_too(tmp_path: Path) -> None:
+    text = f"from {COLLECTION}plugins.module_utils._qos import runner\n\n\ndef fail() -> None:\n    runner.main()\n"
+    found = planted(tmp_path, **{START: PLANTED[START] + text})
+    assert found.unused() == [f"{START}:7: fail"]
+    assert found.dead() == []
+
+
+def test_a_dead_method_is_found_and_a_field_of_a_record_is_not(tmp_path: Path) -> None:
+    text = "\n\n@dataclass(frozen=True)\nclass Seen:\n    speed: int\n\n    def rate(self) -> int:\n        return 1\n\n\nprint(Seen(1))\n"
+    found = planted(tmp_path, **{"plugins/action/probe.py": PLANTED["plugins/action/probe.py"] + text})
+    names = [name for _path, name, _line in found.dead()]
+    assert "rate" in names
+    assert "speed" not in names
