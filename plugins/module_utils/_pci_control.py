@@ -42,7 +42,7 @@ class ControlWords:
 
 
 def find_control_words(read: Read) -> ControlWords | None:
-    """Where the words are that may be written; None for a function that is gone. Raises ParseError as parse_config does."""
+    """Where the words are that may be written; None for a function that is gone. Raises ParseError as read_config does."""
     header = checked_header(read(0, HEADER_BYTES))
     if is_gone(header):
         return None

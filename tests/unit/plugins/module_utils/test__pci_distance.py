@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from ansible_collections.rdma.cluster.plugins.module_utils._errors import ParseError
-from ansible_collections.rdma.cluster.plugins.module_utils._pci import read_function
+from ansible_collections.rdma.cluster.plugins.module_utils._pci import PciReader
 from ansible_collections.rdma.cluster.plugins.module_utils._pci_distance import (
     DISTANCES,
     distance,
@@ -128,14 +128,14 @@ def machine(tmp_path: Path) -> SysRoot:
 
 
 def test_the_distances_of_a_machine(machine: SysRoot) -> None:
-    functions = {name: read_function(machine, path(*addresses, bridge=bridge)) for name, (bridge, addresses) in MACHINE.items()}
+    functions = {name: PciReader(machine).function(path(*addresses, bridge=bridge)) for name, (bridge, addresses) in MACHINE.items()}
     gpus = {name: function for name, function in functions.items() if name.startswith("GPU")}
     devices = {name: function for name, function in functions.items() if name.startswith("mlx5")}
     assert read_distances(machine, gpus, devices) == EXPECTED
 
 
 def test_what_is_not_on_the_tree(machine: SysRoot) -> None:
-    nic = read_function(machine, path(*MACHINE["mlx5_0"][1]))
+    nic = PciReader(machine).function(path(*MACHINE["mlx5_0"][1]))
     assert read_distances(machine, {"GPU9": None}, {"mlx5_0": nic, "rxe0": None}) == {"GPU9": {"mlx5_0": None}}
     assert read_distances(machine, {}, {"mlx5_0": nic}) == {}
     assert read_distances(machine, {"GPU9": None}, {}) == {"GPU9": {}}
