@@ -50,14 +50,30 @@ ALLOWED = (
 )  # fmt: skip
 
 
-@cache
-def tree_of(path: Path) -> ast.Module:
-    return ast.parse(path.read_text(encoding="utf-8"))
+class Text:
+    """What one file says, without its tree: those of all files at once make Python slow."""
 
-
-@cache
-def nodes_of(path: Path) -> tuple[ast.AST, ...]:
-    return tuple(ast.walk(tree_of(path)))
+    def __init__(self, path: Path) -> None:
+        tree = ast.parse(path.read_text(encoding="utf-8"))
+        self.froms: list[ast.ImportFrom] = []
+        self.modules: set[str] = set()
+        self.programs: set[str] = set()
+        self.attributes: set[str] = set()
+        self.loaded: set[str] = set()
+        self.defined = list(_defined(tree))
+        for node in ast.walk(tree):
+            if isinstance(node, ast.Name):
+                if isinstance(node.ctx, ast.Load):
+                    self.loaded.add(node.id)
+            elif isinstance(node, ast.Attribute):
+                self.attributes.add(node.attr)
+            elif isinstance(node, ast.Call):
+                if node.args and isinstance(node.args[0], ast.Constant) and _name(node.func) == "host_program":
+                    self.programs.add(f"plugins.module_utils.{node.args[0].value}")
+            elif isinstance(node, ast.ImportFrom):
+                self.froms.append(node)
+            elif isinstance(node, ast.Import):
+                self.modules |= {alias.name.removeprefix(COLLECTION) for alias in node.names}
 
 
 class Sources:
@@ -66,29 +82,26 @@ class Sources:
     def __init__(self, root: Path) -> None:
         self.root = root
         self.files = {self._dotted(path): path for place in (*PRODUCTION, TOOLS) for path in sorted((root / place).rglob("*.py"))}
+        self.texts = {dotted: Text(path) for dotted, path in self.files.items()}
         #: File → other files, and the names that it takes from each of them; all attributes where it has the file itself.
-        self.imports = {dotted: self._imports(path) for dotted, path in self.files.items()}
+        self.imports = {dotted: self._imports(dotted) for dotted in self.files}
 
     def _dotted(self, path: Path) -> str:
         return ".".join(path.relative_to(self.root).with_suffix("").parts).removesuffix(".__init__")
 
-    def _imports(self, path: Path) -> dict[str, set[str]]:
-        found: dict[str, set[str]] = defaultdict(set)
-        nodes = nodes_of(path)
-        attributes = {node.attr for node in nodes if isinstance(node, ast.Attribute)}
-        for node in nodes:
-            if isinstance(node, ast.ImportFrom):
-                folder = path.relative_to(self.root).parts[: -node.level] if node.level else ()
-                module = ".".join((*folder, *filter(None, [node.module]))).removeprefix(COLLECTION)
-                for alias in node.names:
-                    whole = f"{module}.{alias.name}"
-                    found[whole if whole in self.files else module] |= attributes if whole in self.files else {alias.name}
-            elif isinstance(node, ast.Import):
-                for alias in node.names:
-                    found[alias.name.removeprefix(COLLECTION)] |= attributes
-            elif isinstance(node, ast.Call) and node.args and isinstance(node.args[0], ast.Constant) and _name(node.func) == "host_program":
-                found[f"plugins.module_utils.{node.args[0].value}"].add("main")
-        return {dotted: names for dotted, names in found.items() if dotted in self.files}
+    def _imports(self, dotted: str) -> dict[str, set[str]]:
+        text, found = self.texts[dotted], defaultdict[str, set[str]](set)
+        for node in text.froms:
+            folder = self.files[dotted].relative_to(self.root).parts[: -node.level] if node.level else ()
+            module = ".".join((*folder, *filter(None, [node.module]))).removeprefix(COLLECTION)
+            for alias in node.names:
+                whole = f"{module}.{alias.name}"
+                found[whole if whole in self.files else module] |= text.attributes if whole in self.files else {alias.name}
+        for module in text.modules:
+            found[module] |= text.attributes
+        for module in text.programs:
+            found[module].add("main")
+        return {module: names for module, names in found.items() if module in self.files}
 
     def reached(self) -> set[str]:
         """What Ansible or a tool starts with, what that imports, and so on; and the folders that it lies in."""
@@ -117,8 +130,8 @@ class Sources:
         found = []
         for dotted, path in self.files.items():
             if self._place(path).startswith(UTILS):
-                used = taken[dotted] | _loaded(path)
-                found += [f"{self._place(path)}:{line}: {name}" for name, line in _defined(tree_of(path)) if name not in used]
+                text, used = self.texts[dotted], taken[dotted] | self.texts[dotted].loaded
+                found += [f"{self._place(path)}:{line}: {name}" for name, line in text.defined if name not in used]
         return found
 
     def dead(self) -> list[tuple[str, str, int]]:
@@ -136,10 +149,6 @@ def _name(function: ast.expr) -> str:
     return function.attr if isinstance(function, ast.Attribute) else function.id if isinstance(function, ast.Name) else ""
 
 
-def _loaded(path: Path) -> set[str]:
-    return {node.id for node in nodes_of(path) if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Load)}
-
-
 def _defined(tree: ast.Module) -> Iterator[tuple[str, int]]:
     for node in tree.body:
         if isinstance(node, (ast.FunctionDef, ast.ClassDef)):
@@ -152,7 +161,8 @@ def _defined(tree: ast.Module) -> Iterator[tuple[str, int]]:
 
 @cache
 def _field_lines(path: Path) -> set[int]:
-    classes = [node for node in nodes_of(path) if isinstance(node, ast.ClassDef)]
+    tree = ast.parse(path.read_text(encoding="utf-8"))
+    classes = [node for node in ast.walk(tree) if isinstance(node, ast.ClassDef)]
     records = [node for node in classes if "dataclass" in "".join(map(ast.unparse, node.decorator_list)) or _is_tuple(node)]
     return {line.lineno for record in records for line in record.body if isinstance(line, ast.AnnAssign)}
 
