@@ -19,15 +19,15 @@ from ansible_collections.rdma.cluster.plugins.module_utils._sysroot import SysRo
 
 TREE = "/var/lib/dkms"
 MODULES = "/lib/modules"
-ADDED, BUILT, INSTALLED = "added", "built", "installed"
+ADDED, BUILT, INSTALLED, BROKEN = "added", "built", "installed", "broken"
 
 _KERNEL = re.compile(r"[0-9]+\..*")
 
 
 @dataclass(frozen=True)
 class DkmsModule:
-    """One version of a DKMS package, for one kernel as far as it is built. state: "added" (its source is there; kernel and arch are
-    None), "built" or "installed"."""
+    """One version of a DKMS package, for one kernel as far as it is built. state: "added" (its source is there), "broken"
+    (the link to its source leads nowhere; kernel and arch are None in both), "built" or "installed"."""
 
     name: str
     version: str
@@ -45,8 +45,10 @@ def read_dkms(sys: SysRoot) -> list[DkmsModule]:
     for name in sys.list_dir(TREE):
         for version in sys.list_dir(f"{TREE}/{name}"):
             source = f"{TREE}/{name}/{version}/source"
-            if sys.link_target(source) is not None or sys.exists(source):
-                built += list(_read_built(sys, name, version)) or [DkmsModule(name, version, None, None, ADDED)]
+            leads_to = sys.resolve(source)
+            if leads_to is not None:
+                bare = DkmsModule(name, version, None, None, ADDED if sys.exists(leads_to) else BROKEN)
+                built += list(_read_built(sys, name, version)) or [bare]
     return [*built, *_read_weak(sys, built)]
 
 

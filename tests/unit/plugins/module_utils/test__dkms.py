@@ -22,6 +22,7 @@ TREE = f"""
     /var/lib/dkms/mok.key: x
     /var/lib/dkms/mok.pub: x
     /var/lib/dkms/alpha-mod/1.0/source -> /usr/src/alpha-mod-1.0
+    /usr/src/alpha-mod-1.0/dkms.conf: x
     /var/lib/dkms/alpha-mod/1.0/build/dkms.conf: x
     /var/lib/dkms/beta/1.0/source -> /usr/src/beta-1.0
     /var/lib/dkms/beta/1.0/{KERNEL}/x86_64/log/make.log: x
@@ -48,6 +49,11 @@ def test_without_dkms_there_is_nothing(tmp_path: Path) -> None:
     ("change", "expected"),
     [
         pytest.param("/var/lib/dkms/delta/1.0/build/x: x", [ALPHA, BETA, GAMMA], id="no source"),
+        pytest.param(
+            "/var/lib/dkms/delta/1.0/source -> /usr/src/delta-1.0",
+            [ALPHA, BETA, DkmsModule("delta", "1.0", None, None, "broken"), GAMMA],
+            id="a source that is gone",
+        ),
         pytest.param(
             "/var/lib/dkms/delta/1.0/source/dkms.conf: x",
             [ALPHA, BETA, DkmsModule("delta", "1.0", None, None, "added"), GAMMA],
