@@ -15,16 +15,15 @@ from typing import Any
 from ansible import constants, context
 from ansible.plugins.callback import CallbackBase
 
-from ansible_collections.rdma.cluster.plugins.module_utils._findings import stopping
-from ansible_collections.rdma.cluster.plugins.module_utils._lines import clean
-from ansible_collections.rdma.cluster.plugins.plugin_utils._drift import Difference, differences
-from ansible_collections.rdma.cluster.plugins.plugin_utils._pair_watch import PairWatch
-from ansible_collections.rdma.cluster.plugins.plugin_utils._progress import Progress
-from ansible_collections.rdma.cluster.plugins.plugin_utils._run_end import RunEnd
-from ansible_collections.rdma.cluster.plugins.plugin_utils._run_folder import RunFolder, RunFolderError, run_id
-from ansible_collections.rdma.cluster.plugins.plugin_utils._stage_findings import is_under_way, lost
-from ansible_collections.rdma.cluster.plugins.plugin_utils._summary import stage_block
-from ansible_collections.rdma.cluster.plugins.plugin_utils._unreachable import remedy_of, remedy_of_failure, why_unreachable
+from ansible_collections.rdma.cluster.plugins.module_utils._base.findings import stopping
+from ansible_collections.rdma.cluster.plugins.module_utils._base.lines import clean
+from ansible_collections.rdma.cluster.plugins.plugin_utils._pairs.watch import PairWatch
+from ansible_collections.rdma.cluster.plugins.plugin_utils._report.drift import Difference, differences
+from ansible_collections.rdma.cluster.plugins.plugin_utils._report.end import RunEnd
+from ansible_collections.rdma.cluster.plugins.plugin_utils._report.progress import Progress, remedy_of, remedy_of_failure, why_unreachable
+from ansible_collections.rdma.cluster.plugins.plugin_utils._report.summary import stage_block
+from ansible_collections.rdma.cluster.plugins.plugin_utils._run.folder import RunFolder, RunFolderError, run_id
+from ansible_collections.rdma.cluster.plugins.plugin_utils._run.stages import is_under_way, lost
 
 DOCUMENTATION = r"""
 name: rdma_summary

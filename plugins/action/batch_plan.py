@@ -9,8 +9,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any, ClassVar
 
-from ansible_collections.rdma.cluster.plugins.plugin_utils._action import RunAction
-from ansible_collections.rdma.cluster.plugins.plugin_utils._differences import live_rails
+from ansible_collections.rdma.cluster.plugins.plugin_utils._plan.differences import live_rails
+from ansible_collections.rdma.cluster.plugins.plugin_utils._run.action import RunAction
 
 #: Of a host that had no live rail when this run first changed it: what the run has built by itself harms nobody.
 NEW = "batches"

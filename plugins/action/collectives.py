@@ -14,17 +14,17 @@ from ansible.errors import AnsibleError
 from ansible.module_utils.parsing.convert_bool import boolean
 from ansible.utils.display import Display
 
-from ansible_collections.rdma.cluster.plugins.module_utils._digest import comparable
-from ansible_collections.rdma.cluster.plugins.module_utils._lines import clean
-from ansible_collections.rdma.cluster.plugins.plugin_utils import _proofs
-from ansible_collections.rdma.cluster.plugins.plugin_utils._action import RunAction
-from ansible_collections.rdma.cluster.plugins.plugin_utils._collective_ladder import Ladder, climb
-from ansible_collections.rdma.cluster.plugins.plugin_utils._collective_plan import ALONE_FOLDER, BLOCKED, FILE, LADDER, CollectivePlan
-from ansible_collections.rdma.cluster.plugins.plugin_utils._collective_record import Record, ladder_data, record, result_of
-from ansible_collections.rdma.cluster.plugins.plugin_utils._collective_runs import WELL
-from ansible_collections.rdma.cluster.plugins.plugin_utils._facts_entry import place_of
-from ansible_collections.rdma.cluster.plugins.plugin_utils._pair_evidence import REFUSED
-from ansible_collections.rdma.cluster.plugins.plugin_utils._pair_fleet import Fleet, measurable_hosts
+from ansible_collections.rdma.cluster.plugins.module_utils._base.lines import clean
+from ansible_collections.rdma.cluster.plugins.plugin_utils._collectives.ladder import Ladder, climb
+from ansible_collections.rdma.cluster.plugins.plugin_utils._collectives.plan import ALONE_FOLDER, BLOCKED, FILE, LADDER, CollectivePlan
+from ansible_collections.rdma.cluster.plugins.plugin_utils._collectives.record import Record, ladder_data, record, result_of
+from ansible_collections.rdma.cluster.plugins.plugin_utils._collectives.runs import WELL
+from ansible_collections.rdma.cluster.plugins.plugin_utils._facts.digest import comparable
+from ansible_collections.rdma.cluster.plugins.plugin_utils._facts.entry import place_of
+from ansible_collections.rdma.cluster.plugins.plugin_utils._pairs import proofs as pairs_proofs
+from ansible_collections.rdma.cluster.plugins.plugin_utils._pairs.evidence import REFUSED
+from ansible_collections.rdma.cluster.plugins.plugin_utils._pairs.fleet import Fleet, measurable_hosts
+from ansible_collections.rdma.cluster.plugins.plugin_utils._run.action import RunAction
 
 STAGE, MODULE = "collectives", "nccl_test"
 PLAN_FILE = f"{ALONE_FOLDER}/plan.json"
@@ -55,7 +55,7 @@ class ActionModule(RunAction):
         return asked[options["scope"]](options)
 
     def _plan(self, fleet: Fleet) -> CollectivePlan:
-        proofs = _proofs.read(self.folder.read_if_there(FILE))
+        proofs = pairs_proofs.read(self.folder.read_if_there(FILE))
         return CollectivePlan(fleet, proofs, time.time(), self.proof_max_age_hours)
 
     def _whole(self) -> CollectivePlan:

@@ -13,14 +13,14 @@ from typing import Any, ClassVar, TextIO
 from ansible.errors import AnsibleError
 from ansible.utils.display import Display
 
-from ansible_collections.rdma.cluster.plugins.module_utils._job_line import LONGEST_LINE
-from ansible_collections.rdma.cluster.plugins.module_utils._job_log import JobLog, read_job_log
-from ansible_collections.rdma.cluster.plugins.plugin_utils._action import RunAction
-from ansible_collections.rdma.cluster.plugins.plugin_utils._diagnose import Fleet, confirmed, diagnose
-from ansible_collections.rdma.cluster.plugins.plugin_utils._diagnose_scene import Known
-from ansible_collections.rdma.cluster.plugins.plugin_utils._diagnose_text import text
-from ansible_collections.rdma.cluster.plugins.plugin_utils._facts_entry import FactsError, admitted
-from ansible_collections.rdma.cluster.plugins.plugin_utils._intent_schema import SECTIONS
+from ansible_collections.rdma.cluster.plugins.plugin_utils._diagnose.diagnose import Fleet, confirmed, diagnose
+from ansible_collections.rdma.cluster.plugins.plugin_utils._diagnose.log import JobLog, read_job_log
+from ansible_collections.rdma.cluster.plugins.plugin_utils._diagnose.log_line import LONGEST_LINE
+from ansible_collections.rdma.cluster.plugins.plugin_utils._diagnose.scene import Known
+from ansible_collections.rdma.cluster.plugins.plugin_utils._diagnose.text import text
+from ansible_collections.rdma.cluster.plugins.plugin_utils._facts.entry import FactsError, admitted
+from ansible_collections.rdma.cluster.plugins.plugin_utils._intent.schema.table import SECTIONS
+from ansible_collections.rdma.cluster.plugins.plugin_utils._run.action import RunAction
 
 display = Display()
 FILE, TEXT_FILE = "diagnosis.json", "diagnosis.txt"

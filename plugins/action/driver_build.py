@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any, ClassVar
 
-from ansible_collections.rdma.cluster.plugins.plugin_utils._build_action import BuildAction
+from ansible_collections.rdma.cluster.plugins.plugin_utils._driver.build_action import BuildAction
 
 
 class ActionModule(BuildAction):

@@ -14,10 +14,9 @@ from typing import Any, ClassVar
 from ansible.errors import AnsibleError
 from ansible.module_utils.urls import open_url
 
-from ansible_collections.rdma.cluster.plugins.module_utils._files import ManagedFile, differs, has_content
-from ansible_collections.rdma.cluster.plugins.plugin_utils._action import RunAction
-from ansible_collections.rdma.cluster.plugins.plugin_utils._doca_repository import KEY_OF, no_repository, repository_files
-from ansible_collections.rdma.cluster.plugins.plugin_utils._kernel_hook import hook_files
+from ansible_collections.rdma.cluster.plugins.module_utils._base.files import ManagedFile, differs, has_content
+from ansible_collections.rdma.cluster.plugins.plugin_utils._driver.files import KEY_OF, hook_files, no_repository, repository_files
+from ansible_collections.rdma.cluster.plugins.plugin_utils._run.action import RunAction
 
 FETCH_SECONDS = 60
 KEY_BYTES = 1_000_000

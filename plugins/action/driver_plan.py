@@ -9,9 +9,9 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any, ClassVar
 
-from ansible_collections.rdma.cluster.plugins.plugin_utils._action import RunAction
-from ansible_collections.rdma.cluster.plugins.plugin_utils._driver_plan import plan
-from ansible_collections.rdma.cluster.plugins.plugin_utils._withheld import Withheld, allow_words, reason_words, record
+from ansible_collections.rdma.cluster.plugins.plugin_utils._driver.plan import plan
+from ansible_collections.rdma.cluster.plugins.plugin_utils._run.action import RunAction
+from ansible_collections.rdma.cluster.plugins.plugin_utils._run.withheld import Withheld, allow_words, reason_words, record
 
 #: What a restart is called in EFFECT_allowed and EFFECT_required.
 EFFECTS = {"reload": "driver_reload", "reboot": "reboot"}

@@ -9,9 +9,9 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any, ClassVar
 
-from ansible_collections.rdma.cluster.plugins.plugin_utils._action import RunAction
-from ansible_collections.rdma.cluster.plugins.plugin_utils._explain import explain
-from ansible_collections.rdma.cluster.plugins.plugin_utils._facts_entry import EXPECTED, FactsError, admitted
+from ansible_collections.rdma.cluster.plugins.plugin_utils._explain.explain import explain
+from ansible_collections.rdma.cluster.plugins.plugin_utils._facts.entry import EXPECTED, FactsError, admitted
+from ansible_collections.rdma.cluster.plugins.plugin_utils._run.action import RunAction
 
 
 class ActionModule(RunAction):

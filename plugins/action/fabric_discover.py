@@ -12,15 +12,14 @@ from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any, ClassVar
 
-from ansible_collections.rdma.cluster.plugins.module_utils._errors import ParseError
-from ansible_collections.rdma.cluster.plugins.module_utils._fabric_graph import Graph
-from ansible_collections.rdma.cluster.plugins.plugin_utils._action import RunAction
-from ansible_collections.rdma.cluster.plugins.plugin_utils._fabric_graphml import graphml
-from ansible_collections.rdma.cluster.plugins.plugin_utils._fabric_inventory import inventory
-from ansible_collections.rdma.cluster.plugins.plugin_utils._fabric_marks import bad_links
-from ansible_collections.rdma.cluster.plugins.plugin_utils._fabric_svg import svg
-from ansible_collections.rdma.cluster.plugins.plugin_utils._facts_entry import FactsError, admitted
-from ansible_collections.rdma.cluster.plugins.plugin_utils._intent_keys import NAME, is_form
+from ansible_collections.rdma.cluster.plugins.module_utils._base.errors import ParseError
+from ansible_collections.rdma.cluster.plugins.module_utils._fabric.graph import Graph
+from ansible_collections.rdma.cluster.plugins.plugin_utils._fabric.discover.inventory import inventory
+from ansible_collections.rdma.cluster.plugins.plugin_utils._fabric.draw.marks import bad_links
+from ansible_collections.rdma.cluster.plugins.plugin_utils._fabric.draw.svg import graphml, svg
+from ansible_collections.rdma.cluster.plugins.plugin_utils._facts.entry import FactsError, admitted
+from ansible_collections.rdma.cluster.plugins.plugin_utils._intent.keys import NAME, is_form
+from ansible_collections.rdma.cluster.plugins.plugin_utils._run.action import RunAction
 
 
 class ActionModule(RunAction):

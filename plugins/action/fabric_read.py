@@ -9,8 +9,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any, ClassVar
 
-from ansible_collections.rdma.cluster.plugins.plugin_utils._action import RunAction
-from ansible_collections.rdma.cluster.plugins.plugin_utils._fabric_readings import (
+from ansible_collections.rdma.cluster.plugins.plugin_utils._fabric.readings import (
     GRAPHS,
     LLDP,
     LOADED,
@@ -21,7 +20,8 @@ from ansible_collections.rdma.cluster.plugins.plugin_utils._fabric_readings impo
     reader,
     reading_of,
 )
-from ansible_collections.rdma.cluster.plugins.plugin_utils._pair_evidence import SWEEP
+from ansible_collections.rdma.cluster.plugins.plugin_utils._pairs.evidence import SWEEP
+from ansible_collections.rdma.cluster.plugins.plugin_utils._run.action import RunAction
 
 
 class ActionModule(RunAction):

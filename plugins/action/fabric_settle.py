@@ -10,10 +10,10 @@ import time
 from collections.abc import Mapping
 from typing import Any, ClassVar
 
-from ansible_collections.rdma.cluster.plugins.module_utils._checks_pkey import check_pkeys
-from ansible_collections.rdma.cluster.plugins.module_utils._findings import stopping
-from ansible_collections.rdma.cluster.plugins.plugin_utils._action import RunAction
-from ansible_collections.rdma.cluster.plugins.plugin_utils._subnet_manager import managers_of, waiting
+from ansible_collections.rdma.cluster.plugins.module_utils._base.findings import stopping
+from ansible_collections.rdma.cluster.plugins.plugin_utils._checks.link.pkey import check_pkeys
+from ansible_collections.rdma.cluster.plugins.plugin_utils._run.action import RunAction
+from ansible_collections.rdma.cluster.plugins.plugin_utils._subnet_manager.plan import managers_of, waiting
 
 LOOK_SECONDS = 2.0
 

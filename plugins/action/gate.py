@@ -16,28 +16,27 @@ from typing import Any, ClassVar
 from ansible.errors import AnsibleError
 from ansible.module_utils.parsing.convert_bool import boolean
 
-from ansible_collections.rdma.cluster.plugins.module_utils._errors import ParseError
-from ansible_collections.rdma.cluster.plugins.module_utils._findings import Finding, stopping, worst
-from ansible_collections.rdma.cluster.plugins.plugin_utils import _proofs
-from ansible_collections.rdma.cluster.plugins.plugin_utils._action import RunAction
-from ansible_collections.rdma.cluster.plugins.plugin_utils._collective_gate import CollectiveGate
-from ansible_collections.rdma.cluster.plugins.plugin_utils._collective_plan import FILE as COLLECTIVE_PROOFS
-from ansible_collections.rdma.cluster.plugins.plugin_utils._collective_plan import CollectivePlan
-from ansible_collections.rdma.cluster.plugins.plugin_utils._fabric_gate import FabricGate
-from ansible_collections.rdma.cluster.plugins.plugin_utils._fabric_load import judge_load
-from ansible_collections.rdma.cluster.plugins.plugin_utils._facts_entry import facts_finding
-from ansible_collections.rdma.cluster.plugins.plugin_utils._gate import FLEET_CHECKS, compared, verdict
-from ansible_collections.rdma.cluster.plugins.plugin_utils._host_checks import HOST_CHECKS, host_findings, threshold
-from ansible_collections.rdma.cluster.plugins.plugin_utils._intent_fleet import differing
-from ansible_collections.rdma.cluster.plugins.plugin_utils._isolation import check_isolation
-from ansible_collections.rdma.cluster.plugins.plugin_utils._known import Known, known_hosts
-from ansible_collections.rdma.cluster.plugins.plugin_utils._pair_fleet import Fleet, measurable_hosts
-from ansible_collections.rdma.cluster.plugins.plugin_utils._pair_gate import PairGate
-from ansible_collections.rdma.cluster.plugins.plugin_utils._policy import REPORT, STOP, apply_rules, decide
-from ansible_collections.rdma.cluster.plugins.plugin_utils._run_folder import PLANE, is_plane, run_id
-from ansible_collections.rdma.cluster.plugins.plugin_utils._spine_load import check_spines
-from ansible_collections.rdma.cluster.plugins.plugin_utils._stage_findings import is_under_way, lost, mark_symptoms
-from ansible_collections.rdma.cluster.plugins.plugin_utils._stages import STAGES, up_to
+from ansible_collections.rdma.cluster.plugins.module_utils._base.errors import ParseError
+from ansible_collections.rdma.cluster.plugins.module_utils._base.findings import Finding, stopping, worst
+from ansible_collections.rdma.cluster.plugins.plugin_utils._collectives.gate import CollectiveGate
+from ansible_collections.rdma.cluster.plugins.plugin_utils._collectives.plan import FILE as COLLECTIVE_PROOFS
+from ansible_collections.rdma.cluster.plugins.plugin_utils._collectives.plan import CollectivePlan
+from ansible_collections.rdma.cluster.plugins.plugin_utils._fabric.gate import FabricGate
+from ansible_collections.rdma.cluster.plugins.plugin_utils._facts.entry import facts_finding
+from ansible_collections.rdma.cluster.plugins.plugin_utils._facts.known import Known, known_hosts
+from ansible_collections.rdma.cluster.plugins.plugin_utils._fleet.intents import differing
+from ansible_collections.rdma.cluster.plugins.plugin_utils._gate.fleet_checks import FLEET_CHECKS, compared, verdict
+from ansible_collections.rdma.cluster.plugins.plugin_utils._gate.host_checks import HOST_CHECKS, host_findings, threshold
+from ansible_collections.rdma.cluster.plugins.plugin_utils._pairs import proofs as pairs_proofs
+from ansible_collections.rdma.cluster.plugins.plugin_utils._pairs.fleet import Fleet, measurable_hosts
+from ansible_collections.rdma.cluster.plugins.plugin_utils._pairs.gate.gate import PairGate
+from ansible_collections.rdma.cluster.plugins.plugin_utils._pairs.loads.fabric import judge_load
+from ansible_collections.rdma.cluster.plugins.plugin_utils._pairs.loads.isolation import check_isolation
+from ansible_collections.rdma.cluster.plugins.plugin_utils._pairs.loads.spines import check_spines
+from ansible_collections.rdma.cluster.plugins.plugin_utils._run.action import RunAction
+from ansible_collections.rdma.cluster.plugins.plugin_utils._run.folder import PLANE, is_plane, run_id
+from ansible_collections.rdma.cluster.plugins.plugin_utils._run.policy import REPORT, STOP, apply_rules, decide
+from ansible_collections.rdma.cluster.plugins.plugin_utils._run.stages import STAGES, is_under_way, lost, mark_symptoms, up_to
 
 #: The policy where hosts do not agree on one, or none of them has an intent.
 STRICTEST = {"policy": STOP, "max_failed_percent": None}
@@ -115,7 +114,7 @@ class ActionModule(RunAction):
     def _judge_pairs(self, known: Known) -> dict[str, list[Finding]]:
         """Measurements and proofs. A host that was lost while it was measured has its findings too."""
         fleet = Fleet.of(known)
-        proofs = _proofs.read(self.folder.read_if_there(_proofs.FILE))
+        proofs = pairs_proofs.read(self.folder.read_if_there(pairs_proofs.FILE))
         settings = {**self.intent["pairs"], **self._thresholds()}
         check_mode, planned = bool(self._task.check_mode), len(self.variables["ansible_play_hosts_all"])
         loads = [*judge_load(self.folder, known), *check_spines(self.folder, fleet), *check_isolation(self.folder, fleet)]
@@ -133,7 +132,7 @@ class ActionModule(RunAction):
 
     def _judge_collectives(self, known: Known) -> dict[str, list[Finding]]:
         """The ladder and proofs. A host that was lost while it ran has its findings too."""
-        proofs = _proofs.read(self.folder.read_if_there(COLLECTIVE_PROOFS))
+        proofs = pairs_proofs.read(self.folder.read_if_there(COLLECTIVE_PROOFS))
         plan = CollectivePlan(Fleet.of(known), proofs, time.time(), self.proof_max_age_hours)
         planned = len(self.variables["ansible_play_hosts_all"])
         found = CollectiveGate(self.folder, plan, bool(self._task.check_mode), planned).judge()

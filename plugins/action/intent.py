@@ -11,14 +11,13 @@ from typing import Any, ClassVar
 
 from ansible.errors import AnsibleError
 
-from ansible_collections.rdma.cluster.plugins.module_utils._lines import clean
-from ansible_collections.rdma.cluster.plugins.plugin_utils._action import RunAction
-from ansible_collections.rdma.cluster.plugins.plugin_utils._intent import IntentError, IntentProblem, findings, normalise
-from ansible_collections.rdma.cluster.plugins.plugin_utils._own_names import PREFIX, refused, remedy
-from ansible_collections.rdma.cluster.plugins.plugin_utils._run_folder import run_id
-from ansible_collections.rdma.cluster.plugins.plugin_utils._run_lock import LockedError, claim, lock_file
-from ansible_collections.rdma.cluster.plugins.plugin_utils._stage_findings import under_way
-from ansible_collections.rdma.cluster.plugins.plugin_utils._stages import STAGES
+from ansible_collections.rdma.cluster.plugins.module_utils._base.lines import clean
+from ansible_collections.rdma.cluster.plugins.plugin_utils._intent.read import IntentError, IntentProblem, findings, normalise
+from ansible_collections.rdma.cluster.plugins.plugin_utils._run.action import RunAction
+from ansible_collections.rdma.cluster.plugins.plugin_utils._run.folder import run_id
+from ansible_collections.rdma.cluster.plugins.plugin_utils._run.lock import LockedError, claim, lock_file
+from ansible_collections.rdma.cluster.plugins.plugin_utils._run.own_names import PREFIX, refused, remedy
+from ansible_collections.rdma.cluster.plugins.plugin_utils._run.stages import STAGES, under_way
 
 
 class ActionModule(RunAction):

@@ -9,11 +9,11 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from ansible_collections.rdma.cluster.plugins.plugin_utils._isolation import FILE, record
-from ansible_collections.rdma.cluster.plugins.plugin_utils._isolation_plan import apart, attempts, isolation_plan
-from ansible_collections.rdma.cluster.plugins.plugin_utils._pair_action import PairAction
-from ansible_collections.rdma.cluster.plugins.plugin_utils._pair_evidence import ISOLATION, Evidence
-from ansible_collections.rdma.cluster.plugins.plugin_utils._run_folder import run_id
+from ansible_collections.rdma.cluster.plugins.plugin_utils._pairs.action import PairAction
+from ansible_collections.rdma.cluster.plugins.plugin_utils._pairs.evidence import ISOLATION, Evidence
+from ansible_collections.rdma.cluster.plugins.plugin_utils._pairs.loads.isolation import FILE, record
+from ansible_collections.rdma.cluster.plugins.plugin_utils._pairs.loads.isolation_plan import apart, attempts, isolation_plan
+from ansible_collections.rdma.cluster.plugins.plugin_utils._run.folder import run_id
 
 
 class ActionModule(PairAction):

@@ -6,7 +6,7 @@
 
 from __future__ import annotations
 
-from ansible_collections.rdma.cluster.plugins.plugin_utils._action import SpokenModule
+from ansible_collections.rdma.cluster.plugins.plugin_utils._run.action import SpokenModule
 
 
 class ActionModule(SpokenModule):

@@ -10,15 +10,15 @@ import time
 from collections.abc import Mapping
 from typing import Any, ClassVar
 
-from ansible_collections.rdma.cluster.plugins.module_utils._counter_rates import since
-from ansible_collections.rdma.cluster.plugins.module_utils._digest import digest
-from ansible_collections.rdma.cluster.plugins.module_utils._load import host_users
-from ansible_collections.rdma.cluster.plugins.plugin_utils._action import RunAction
-from ansible_collections.rdma.cluster.plugins.plugin_utils._facts_entry import EXPECTED, FactsError, admitted, facts_finding, place_of
-from ansible_collections.rdma.cluster.plugins.plugin_utils._firmware_plan import firmware_names
-from ansible_collections.rdma.cluster.plugins.plugin_utils._host import sysctl_settings
-from ansible_collections.rdma.cluster.plugins.plugin_utils._nccl import files_to_ask
-from ansible_collections.rdma.cluster.plugins.plugin_utils._stages import STAGES
+from ansible_collections.rdma.cluster.plugins.module_utils._host.load import host_users
+from ansible_collections.rdma.cluster.plugins.module_utils._rdma.counters import since
+from ansible_collections.rdma.cluster.plugins.plugin_utils._facts.digest import digest
+from ansible_collections.rdma.cluster.plugins.plugin_utils._facts.entry import EXPECTED, FactsError, admitted, facts_finding, place_of
+from ansible_collections.rdma.cluster.plugins.plugin_utils._firmware.wishes import firmware_names
+from ansible_collections.rdma.cluster.plugins.plugin_utils._nccl.derive import files_to_ask
+from ansible_collections.rdma.cluster.plugins.plugin_utils._plan.host import sysctl_settings
+from ansible_collections.rdma.cluster.plugins.plugin_utils._run.action import RunAction
+from ansible_collections.rdma.cluster.plugins.plugin_utils._run.stages import STAGES
 
 
 class ActionModule(RunAction):

@@ -10,14 +10,20 @@ import time
 from collections.abc import Mapping
 from typing import Any, ClassVar
 
-from ansible_collections.rdma.cluster.plugins.plugin_utils._fabric_readings import FABRIC
-from ansible_collections.rdma.cluster.plugins.plugin_utils._facts_entry import FactsError, admitted
-from ansible_collections.rdma.cluster.plugins.plugin_utils._pair_action import PairAction
-from ansible_collections.rdma.cluster.plugins.plugin_utils._pair_choice import Choice
-from ansible_collections.rdma.cluster.plugins.plugin_utils._pair_fabric import crossing_schedule
-from ansible_collections.rdma.cluster.plugins.plugin_utils._pair_plan import fingerprint, make_plan, pack, runtime_max_seconds, tests_of
-from ansible_collections.rdma.cluster.plugins.plugin_utils._run_folder import run_id
-from ansible_collections.rdma.cluster.plugins.plugin_utils._sweep_state import begun
+from ansible_collections.rdma.cluster.plugins.plugin_utils._fabric.readings import FABRIC
+from ansible_collections.rdma.cluster.plugins.plugin_utils._facts.entry import FactsError, admitted
+from ansible_collections.rdma.cluster.plugins.plugin_utils._pairs.action import PairAction
+from ansible_collections.rdma.cluster.plugins.plugin_utils._pairs.fabric import crossing_schedule
+from ansible_collections.rdma.cluster.plugins.plugin_utils._pairs.plan.choice import Choice
+from ansible_collections.rdma.cluster.plugins.plugin_utils._pairs.plan.plan import (
+    fingerprint,
+    make_plan,
+    pack,
+    runtime_max_seconds,
+    tests_of,
+)
+from ansible_collections.rdma.cluster.plugins.plugin_utils._pairs.plan.sweep_state import begun
+from ansible_collections.rdma.cluster.plugins.plugin_utils._run.folder import run_id
 
 
 class ActionModule(PairAction):

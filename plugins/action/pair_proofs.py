@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any, ClassVar
 
-from ansible_collections.rdma.cluster.plugins.plugin_utils._pair_action import PairAction
+from ansible_collections.rdma.cluster.plugins.plugin_utils._pairs.action import PairAction
 
 
 class ActionModule(PairAction):

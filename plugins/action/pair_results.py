@@ -12,10 +12,10 @@ from typing import Any, ClassVar
 
 from ansible.errors import AnsibleError
 
-from ansible_collections.rdma.cluster.plugins.module_utils._errors import ParseError
-from ansible_collections.rdma.cluster.plugins.plugin_utils._action import RunAction
-from ansible_collections.rdma.cluster.plugins.plugin_utils._pair_answer import Answer
-from ansible_collections.rdma.cluster.plugins.plugin_utils._run_folder import RunFolder
+from ansible_collections.rdma.cluster.plugins.module_utils._base.errors import ParseError
+from ansible_collections.rdma.cluster.plugins.plugin_utils._pairs.answer import Answer
+from ansible_collections.rdma.cluster.plugins.plugin_utils._run.action import RunAction
+from ansible_collections.rdma.cluster.plugins.plugin_utils._run.folder import RunFolder
 
 MODULE = "perftest_rounds"
 #: The raw output of so many failures is kept of each host.

@@ -9,8 +9,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any, ClassVar
 
-from ansible_collections.rdma.cluster.plugins.plugin_utils._action import RunAction
-from ansible_collections.rdma.cluster.plugins.plugin_utils._pair_evidence import REFUSED
+from ansible_collections.rdma.cluster.plugins.plugin_utils._pairs.evidence import REFUSED
+from ansible_collections.rdma.cluster.plugins.plugin_utils._run.action import RunAction
 
 MODULE = "perftest_rounds"
 PASSED = ("sweep", "plan", "token", "runtime_max_seconds")

@@ -9,13 +9,13 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from ansible_collections.rdma.cluster.plugins.plugin_utils._pair_action import PairAction
-from ansible_collections.rdma.cluster.plugins.plugin_utils._pair_evidence import AGAIN, Evidence
-from ansible_collections.rdma.cluster.plugins.plugin_utils._pair_low import suspects_of
-from ansible_collections.rdma.cluster.plugins.plugin_utils._pair_plan import make_plan, tests_of
-from ansible_collections.rdma.cluster.plugins.plugin_utils._pair_suspects import Meeting, meetings, reach, rounds
-from ansible_collections.rdma.cluster.plugins.plugin_utils._run_folder import run_id
-from ansible_collections.rdma.cluster.plugins.plugin_utils._sweep_state import collected
+from ansible_collections.rdma.cluster.plugins.plugin_utils._pairs.action import PairAction
+from ansible_collections.rdma.cluster.plugins.plugin_utils._pairs.evidence import AGAIN, Evidence
+from ansible_collections.rdma.cluster.plugins.plugin_utils._pairs.plan.plan import make_plan, tests_of
+from ansible_collections.rdma.cluster.plugins.plugin_utils._pairs.plan.suspects import Meeting, meetings, reach, rounds
+from ansible_collections.rdma.cluster.plugins.plugin_utils._pairs.plan.sweep_state import collected
+from ansible_collections.rdma.cluster.plugins.plugin_utils._pairs.verdict.low import suspects_of
+from ansible_collections.rdma.cluster.plugins.plugin_utils._run.folder import run_id
 
 
 class ActionModule(PairAction):

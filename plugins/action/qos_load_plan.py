@@ -11,17 +11,17 @@ from typing import Any, ClassVar
 
 from ansible.errors import AnsibleError
 
-from ansible_collections.rdma.cluster.plugins.plugin_utils._pair_action import PairAction
-from ansible_collections.rdma.cluster.plugins.plugin_utils._pair_evidence import LOAD, Evidence
-from ansible_collections.rdma.cluster.plugins.plugin_utils._pair_plan import traffic_class
-from ansible_collections.rdma.cluster.plugins.plugin_utils._qos_load_plan import (
+from ansible_collections.rdma.cluster.plugins.plugin_utils._pairs.action import PairAction
+from ansible_collections.rdma.cluster.plugins.plugin_utils._pairs.evidence import LOAD, Evidence
+from ansible_collections.rdma.cluster.plugins.plugin_utils._pairs.loads.qos_plan import (
     FEWEST_SOURCES,
     Funnel,
     funnels,
     load_plan,
     rails_with_queues,
 )
-from ansible_collections.rdma.cluster.plugins.plugin_utils._run_folder import run_id
+from ansible_collections.rdma.cluster.plugins.plugin_utils._pairs.plan.plan import traffic_class
+from ansible_collections.rdma.cluster.plugins.plugin_utils._run.folder import run_id
 
 NO_RAIL = f"No RoCE rail has {FEWEST_SOURCES + 1} hosts that nothing is said against, and whose NICs have queues to hold anybody back with."
 

@@ -10,8 +10,8 @@ import time
 from collections.abc import Mapping
 from typing import Any, ClassVar
 
-from ansible_collections.rdma.cluster.plugins.plugin_utils._action import RunAction
-from ansible_collections.rdma.cluster.plugins.plugin_utils._rails_up import states
+from ansible_collections.rdma.cluster.plugins.plugin_utils._plan.differences import states
+from ansible_collections.rdma.cluster.plugins.plugin_utils._run.action import RunAction
 
 LOOK_SECONDS = 5.0
 

@@ -9,8 +9,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from ansible_collections.rdma.cluster.plugins.plugin_utils._action import RunAction
-from ansible_collections.rdma.cluster.plugins.plugin_utils._roce_plan import RocePlan, make_plan, plan_text
+from ansible_collections.rdma.cluster.plugins.plugin_utils._roce.plan import RocePlan, make_plan, plan_text
+from ansible_collections.rdma.cluster.plugins.plugin_utils._run.action import RunAction
 
 FOLDER = "plan"
 

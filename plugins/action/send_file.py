@@ -13,7 +13,7 @@ from typing import Any, ClassVar
 
 from ansible.errors import AnsibleError
 
-from ansible_collections.rdma.cluster.plugins.plugin_utils._action import RunAction, without_facts
+from ansible_collections.rdma.cluster.plugins.plugin_utils._run.action import RunAction, without_facts
 
 COPY = "ansible.legacy.copy"
 BLOCK_BYTES = 2**20

@@ -9,17 +9,17 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from ansible_collections.rdma.cluster.plugins.plugin_utils._pair_action import PairAction
-from ansible_collections.rdma.cluster.plugins.plugin_utils._pair_evidence import SPINES, Evidence
-from ansible_collections.rdma.cluster.plugins.plugin_utils._run_folder import run_id
-from ansible_collections.rdma.cluster.plugins.plugin_utils._spine_load import WHY_NOT, graphs_of
-from ansible_collections.rdma.cluster.plugins.plugin_utils._spine_load_plan import (
+from ansible_collections.rdma.cluster.plugins.plugin_utils._pairs.action import PairAction
+from ansible_collections.rdma.cluster.plugins.plugin_utils._pairs.evidence import SPINES, Evidence
+from ansible_collections.rdma.cluster.plugins.plugin_utils._pairs.loads.spines import WHY_NOT, graphs_of
+from ansible_collections.rdma.cluster.plugins.plugin_utils._pairs.loads.spines_plan import (
     Crossing,
     crossing,
     not_crossed,
     plane_of,
     spine_load_plan,
 )
+from ansible_collections.rdma.cluster.plugins.plugin_utils._run.folder import run_id
 
 
 class ActionModule(PairAction):

@@ -11,9 +11,9 @@ from typing import Any, ClassVar
 
 from ansible.module_utils.parsing.convert_bool import boolean
 
-from ansible_collections.rdma.cluster.plugins.module_utils._opensm_service import ports_file
-from ansible_collections.rdma.cluster.plugins.plugin_utils._action import RunAction
-from ansible_collections.rdma.cluster.plugins.plugin_utils._subnet_manager import busy_hosts, fleet_ports, plan_managers
+from ansible_collections.rdma.cluster.plugins.module_utils._subnet_manager.service import ports_file
+from ansible_collections.rdma.cluster.plugins.plugin_utils._run.action import RunAction
+from ansible_collections.rdma.cluster.plugins.plugin_utils._subnet_manager.plan import busy_hosts, fleet_ports, plan_managers
 
 
 class ActionModule(RunAction):

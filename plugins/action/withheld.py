@@ -10,8 +10,8 @@ import re
 from collections.abc import Mapping
 from typing import Any, ClassVar
 
-from ansible_collections.rdma.cluster.plugins.plugin_utils._action import RunAction
-from ansible_collections.rdma.cluster.plugins.plugin_utils._withheld import Withheld, allow_words, reason_words, record
+from ansible_collections.rdma.cluster.plugins.plugin_utils._run.action import RunAction
+from ansible_collections.rdma.cluster.plugins.plugin_utils._run.withheld import Withheld, allow_words, reason_words, record
 
 #: The name of an effect is part of variables' names and of a file's.
 EFFECT = re.compile(r"[a-z][a-z0-9_]*")

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from ansible_collections.rdma.cluster.plugins.plugin_utils import _firmware_plan
+from ansible_collections.rdma.cluster.plugins.plugin_utils._firmware import wishes
 
 
 class FilterModule:
@@ -17,7 +17,7 @@ class FilterModule:
 
     def filters(self) -> dict[str, Callable[..., Any]]:
         return {
-            "firmware_wishes": _firmware_plan.firmware_wishes,
-            "firmware_differs": _firmware_plan.firmware_differs,
-            "firmware_pending": _firmware_plan.firmware_pending,
+            "firmware_wishes": wishes.firmware_wishes,
+            "firmware_differs": wishes.firmware_differs,
+            "firmware_pending": wishes.firmware_pending,
         }

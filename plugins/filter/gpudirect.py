@@ -9,8 +9,8 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from ansible_collections.rdma.cluster.plugins.module_utils._checks_options import module_options
-from ansible_collections.rdma.cluster.plugins.plugin_utils import _gpudirect_plan
+from ansible_collections.rdma.cluster.plugins.plugin_utils._checks.driver.modules import module_options
+from ansible_collections.rdma.cluster.plugins.plugin_utils._plan import gpudirect
 
 
 class FilterModule:
@@ -18,7 +18,7 @@ class FilterModule:
 
     def filters(self) -> dict[str, Callable[..., Any]]:
         return {
-            "gpudirect_path": _gpudirect_plan.gpudirect_path,
-            "gpudirect_differs": _gpudirect_plan.gpudirect_differs,
+            "gpudirect_path": gpudirect.gpudirect_path,
+            "gpudirect_differs": gpudirect.gpudirect_differs,
             "module_options": module_options,
         }

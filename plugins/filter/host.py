@@ -9,8 +9,9 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from ansible_collections.rdma.cluster.plugins.module_utils._load import busy_words
-from ansible_collections.rdma.cluster.plugins.plugin_utils import _host, _host_tuning
+from ansible_collections.rdma.cluster.plugins.module_utils._host.load import busy_words
+from ansible_collections.rdma.cluster.plugins.plugin_utils._plan import host
+from ansible_collections.rdma.cluster.plugins.plugin_utils._plan import host as plan_host
 
 
 class FilterModule:
@@ -19,14 +20,14 @@ class FilterModule:
     def filters(self) -> dict[str, Callable[..., Any]]:
         return {
             "in_use": lambda facts: busy_words((facts or {}).get("load")),
-            "cpu_differs": _host_tuning.cpu_differs,
-            "irqbalance_differs": _host_tuning.irqbalance_differs,
-            "limits_differ": _host.limits_differ,
-            "limits_options": _host.limits_options,
-            "ring_settings": _host_tuning.ring_settings,
-            "rings_differ": _host_tuning.rings_differ,
-            "sysctl_differs": _host.sysctl_differs,
-            "sysctl_settings": _host.sysctl_settings,
-            "time_content": _host_tuning.time_content,
-            "time_differs": _host_tuning.time_differs,
+            "cpu_differs": plan_host.cpu_differs,
+            "irqbalance_differs": plan_host.irqbalance_differs,
+            "limits_differ": host.limits_differ,
+            "limits_options": host.limits_options,
+            "ring_settings": plan_host.ring_settings,
+            "rings_differ": plan_host.rings_differ,
+            "sysctl_differs": host.sysctl_differs,
+            "sysctl_settings": host.sysctl_settings,
+            "time_content": plan_host.time_content,
+            "time_differs": plan_host.time_differs,
         }

@@ -9,8 +9,8 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from ansible_collections.rdma.cluster.plugins.plugin_utils import _nccl, _nccl_lint
-from ansible_collections.rdma.cluster.plugins.plugin_utils._nccl_install import nccl_install
+from ansible_collections.rdma.cluster.plugins.plugin_utils._nccl import derive, lint
+from ansible_collections.rdma.cluster.plugins.plugin_utils._nccl.install import nccl_install
 
 
 class FilterModule:
@@ -18,11 +18,11 @@ class FilterModule:
 
     def filters(self) -> dict[str, Callable[..., Any]]:
         return {
-            "nccl_differs": _nccl.nccl_differs,
-            "nccl_files": _nccl.files_to_write,
-            "nccl_kept": _nccl.kept_words,
-            "nccl_lint": _nccl_lint.nccl_lint,
-            "nccl_lint_plan": _nccl_lint.nccl_lint_plan,
+            "nccl_differs": derive.nccl_differs,
+            "nccl_files": derive.files_to_write,
+            "nccl_kept": derive.kept_words,
+            "nccl_lint": lint.nccl_lint,
+            "nccl_lint_plan": lint.nccl_lint_plan,
             "nccl_install": nccl_install,
-            "nccl_passed": _nccl.nccl_passed,
+            "nccl_passed": derive.nccl_passed,
         }

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from ansible_collections.rdma.cluster.plugins.module_utils._pair_schedule import make_schedule, pairs_of_round
+from ansible_collections.rdma.cluster.plugins.plugin_utils._pairs.schedule import make_schedule, pairs_of_round
 
 Rounds = list[list[dict[str, str]]]
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from ansible_collections.rdma.cluster.plugins.plugin_utils import _pcie
+from ansible_collections.rdma.cluster.plugins.plugin_utils._plan import host
 
 
 class FilterModule:
@@ -17,7 +17,7 @@ class FilterModule:
 
     def filters(self) -> dict[str, Callable[..., Any]]:
         return {
-            "pcie_settings": _pcie.pcie_settings,
-            "pcie_differs": _pcie.pcie_differs,
-            "pcie_withheld": _pcie.pcie_withheld,
+            "pcie_settings": host.pcie_settings,
+            "pcie_differs": host.pcie_differs,
+            "pcie_withheld": host.pcie_withheld,
         }

@@ -9,11 +9,11 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from ansible_collections.rdma.cluster.plugins.plugin_utils import _qos
+from ansible_collections.rdma.cluster.plugins.plugin_utils._roce import differs
 
 
 class FilterModule:
     """The filters of this file."""
 
     def filters(self) -> dict[str, Callable[..., Any]]:
-        return {"qos_differs": _qos.qos_differs, "qos_nics": _qos.qos_nics}
+        return {"qos_differs": differs.qos_differs, "qos_nics": differs.qos_nics}

@@ -9,8 +9,9 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from ansible_collections.rdma.cluster.plugins.module_utils._rails import resolve
-from ansible_collections.rdma.cluster.plugins.plugin_utils import _differences, _driver
+from ansible_collections.rdma.cluster.plugins.module_utils._rdma.rails import resolve
+from ansible_collections.rdma.cluster.plugins.plugin_utils._driver import modules
+from ansible_collections.rdma.cluster.plugins.plugin_utils._plan import differences
 
 
 def netdevs_down(intent: Mapping[str, Any], facts: Mapping[str, Any]) -> list[str]:
@@ -24,12 +25,12 @@ class FilterModule:
 
     def filters(self) -> dict[str, Callable[..., Any]]:
         return {
-            "network_rails": _differences.network_rails,
-            "network_differs": _differences.network_differs,
+            "network_rails": differences.network_rails,
+            "network_differs": differences.network_differs,
             "netdevs_down": netdevs_down,
-            "modules_differ": _differences.modules_differ,
-            "soft_links_differ": _differences.soft_links_differ,
-            "needed_modules": _driver.needed_modules,
-            "boot_modules": _driver.boot_modules,
-            "soft_links": _driver.soft_links,
+            "modules_differ": differences.modules_differ,
+            "soft_links_differ": differences.soft_links_differ,
+            "needed_modules": modules.needed_modules,
+            "boot_modules": modules.boot_modules,
+            "soft_links": modules.soft_links,
         }

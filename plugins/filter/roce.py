@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from ansible_collections.rdma.cluster.plugins.plugin_utils import _roce_profile, _switch_config
+from ansible_collections.rdma.cluster.plugins.plugin_utils._roce import profile, switch_config
 
 
 class FilterModule:
@@ -17,6 +17,6 @@ class FilterModule:
 
     def filters(self) -> dict[str, Callable[..., Any]]:
         return {
-            "roce_profile": _roce_profile.roce_profile,
-            "switch_config": _switch_config.switch_config,
+            "roce_profile": profile.roce_profile,
+            "switch_config": switch_config.switch_config,
         }

@@ -9,11 +9,11 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from ansible_collections.rdma.cluster.plugins.plugin_utils import _subnet_manager
+from ansible_collections.rdma.cluster.plugins.plugin_utils._subnet_manager import plan
 
 
 class FilterModule:
     """The filters of this file."""
 
     def filters(self) -> dict[str, Callable[..., Any]]:
-        return {"runs_subnet_manager": _subnet_manager.runs_subnet_manager}
+        return {"runs_subnet_manager": plan.runs_subnet_manager}

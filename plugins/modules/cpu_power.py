@@ -63,12 +63,12 @@ withheld:
 
 from ansible.module_utils.basic import AnsibleModule
 
-from ansible_collections.rdma.cluster.plugins.module_utils._command import SubprocessRunner
-from ansible_collections.rdma.cluster.plugins.module_utils._cpu import read_cpu
-from ansible_collections.rdma.cluster.plugins.module_utils._cpu_ensure import CpuWish, ensure_cpu
-from ansible_collections.rdma.cluster.plugins.module_utils._errors import ApplyError, CommandError, ParseError
-from ansible_collections.rdma.cluster.plugins.module_utils._load import idle_refusal
-from ansible_collections.rdma.cluster.plugins.module_utils._sysroot import SysRoot
+from ansible_collections.rdma.cluster.plugins.module_utils._base.command import SubprocessRunner
+from ansible_collections.rdma.cluster.plugins.module_utils._base.errors import ApplyError, CommandError, ParseError
+from ansible_collections.rdma.cluster.plugins.module_utils._base.sysroot import SysRoot
+from ansible_collections.rdma.cluster.plugins.module_utils._host.cpu import read_cpu
+from ansible_collections.rdma.cluster.plugins.module_utils._host.cpu_ensure import CpuWish, ensure_cpu
+from ansible_collections.rdma.cluster.plugins.module_utils._host.load import idle_refusal
 
 
 def main() -> None:

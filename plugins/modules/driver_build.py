@@ -152,10 +152,10 @@ from pathlib import Path
 
 from ansible.module_utils.basic import AnsibleModule
 
-from ansible_collections.rdma.cluster.plugins.module_utils._build_report import OPTIONS, Report
-from ansible_collections.rdma.cluster.plugins.module_utils._command import SubprocessRunner
-from ansible_collections.rdma.cluster.plugins.module_utils._driver_build import FOLDER, Build, DriverBuild
-from ansible_collections.rdma.cluster.plugins.module_utils._errors import ApplyError, CommandError, ParseError
+from ansible_collections.rdma.cluster.plugins.module_utils._base.command import SubprocessRunner
+from ansible_collections.rdma.cluster.plugins.module_utils._base.errors import ApplyError, CommandError, ParseError
+from ansible_collections.rdma.cluster.plugins.module_utils._driver.build import FOLDER, Build, DriverBuild
+from ansible_collections.rdma.cluster.plugins.module_utils._driver.build_report import OPTIONS, Report
 
 
 def main() -> None:

@@ -64,9 +64,9 @@ from dataclasses import asdict
 
 from ansible.module_utils.basic import AnsibleModule
 
-from ansible_collections.rdma.cluster.plugins.module_utils._command import SubprocessRunner
-from ansible_collections.rdma.cluster.plugins.module_utils._stack_removal import read_removal
-from ansible_collections.rdma.cluster.plugins.module_utils._sysroot import SysRoot
+from ansible_collections.rdma.cluster.plugins.module_utils._base.command import SubprocessRunner
+from ansible_collections.rdma.cluster.plugins.module_utils._base.sysroot import SysRoot
+from ansible_collections.rdma.cluster.plugins.module_utils._driver.stack_removal import read_removal
 
 
 def main() -> None:

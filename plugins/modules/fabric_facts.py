@@ -217,12 +217,12 @@ from typing import Any
 
 from ansible.module_utils.basic import AnsibleModule
 
-from ansible_collections.rdma.cluster.plugins.module_utils._command import SubprocessRunner
-from ansible_collections.rdma.cluster.plugins.module_utils._fabric_read import read_fabric
-from ansible_collections.rdma.cluster.plugins.module_utils._fabric_tools import Asked, Tools
-from ansible_collections.rdma.cluster.plugins.module_utils._lldp_read import read_lldp
-from ansible_collections.rdma.cluster.plugins.module_utils._managers_read import read_managers
-from ansible_collections.rdma.cluster.plugins.module_utils._sysroot import SysRoot
+from ansible_collections.rdma.cluster.plugins.module_utils._base.command import SubprocessRunner
+from ansible_collections.rdma.cluster.plugins.module_utils._base.sysroot import SysRoot
+from ansible_collections.rdma.cluster.plugins.module_utils._fabric.lldp import read_lldp
+from ansible_collections.rdma.cluster.plugins.module_utils._fabric.managers import read_managers
+from ansible_collections.rdma.cluster.plugins.module_utils._fabric.read import read_fabric
+from ansible_collections.rdma.cluster.plugins.module_utils._fabric.tools import Asked, Tools
 
 
 def main() -> None:

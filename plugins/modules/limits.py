@@ -65,11 +65,11 @@ live:
 
 from ansible.module_utils.basic import AnsibleModule
 
-from ansible_collections.rdma.cluster.plugins.module_utils._command import SubprocessRunner
-from ansible_collections.rdma.cluster.plugins.module_utils._errors import ApplyError, CommandError, ParseError
-from ansible_collections.rdma.cluster.plugins.module_utils._limits import LimitsWish
-from ansible_collections.rdma.cluster.plugins.module_utils._limits_ensure import ensure_limits
-from ansible_collections.rdma.cluster.plugins.module_utils._sysroot import SysRoot
+from ansible_collections.rdma.cluster.plugins.module_utils._base.command import SubprocessRunner
+from ansible_collections.rdma.cluster.plugins.module_utils._base.errors import ApplyError, CommandError, ParseError
+from ansible_collections.rdma.cluster.plugins.module_utils._base.sysroot import SysRoot
+from ansible_collections.rdma.cluster.plugins.module_utils._host.limits import LimitsWish
+from ansible_collections.rdma.cluster.plugins.module_utils._host.limits_ensure import ensure_limits
 
 SPEC = {
     "memlock_unlimited": {"type": "bool", "default": True},

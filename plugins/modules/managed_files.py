@@ -74,7 +74,7 @@ written:
 
 from ansible.module_utils.basic import AnsibleModule
 
-from ansible_collections.rdma.cluster.plugins.module_utils._files import ManagedFile, ensure_files
+from ansible_collections.rdma.cluster.plugins.module_utils._base.files import ManagedFile, ensure_files
 
 FILE_SPEC = {
     "path": {"type": "str", "required": True},

@@ -164,12 +164,12 @@ jobs:
 
 from ansible.module_utils.basic import AnsibleModule
 
-from ansible_collections.rdma.cluster.plugins.module_utils._command import SubprocessRunner
-from ansible_collections.rdma.cluster.plugins.module_utils._errors import ApplyError, CommandError, ParseError
-from ansible_collections.rdma.cluster.plugins.module_utils._nccl_lint import lint, winners
-from ansible_collections.rdma.cluster.plugins.module_utils._nccl_problem import Plan
-from ansible_collections.rdma.cluster.plugins.module_utils._nccl_sources import Asked, read_host, read_sources
-from ansible_collections.rdma.cluster.plugins.module_utils._sysroot import SysRoot
+from ansible_collections.rdma.cluster.plugins.module_utils._base.command import SubprocessRunner
+from ansible_collections.rdma.cluster.plugins.module_utils._base.errors import ApplyError, CommandError, ParseError
+from ansible_collections.rdma.cluster.plugins.module_utils._base.sysroot import SysRoot
+from ansible_collections.rdma.cluster.plugins.module_utils._nccl.lint.lint import lint, winners
+from ansible_collections.rdma.cluster.plugins.module_utils._nccl.lint.problem import Plan
+from ansible_collections.rdma.cluster.plugins.module_utils._nccl.sources import Asked, read_host, read_sources
 
 PLAN = {
     "leave_out": {"type": "dict", "default": {}},

@@ -234,11 +234,11 @@ from dataclasses import asdict
 
 from ansible.module_utils.basic import AnsibleModule
 
-from ansible_collections.rdma.cluster.plugins.module_utils._command import SubprocessRunner
-from ansible_collections.rdma.cluster.plugins.module_utils._load import busy_words, in_use_now, read_load
-from ansible_collections.rdma.cluster.plugins.module_utils._nccl_command import LAUNCHERS, PROGRAMS, command, environment
-from ansible_collections.rdma.cluster.plugins.module_utils._nccl_start import described, expected_of, run_nccl, run_of
-from ansible_collections.rdma.cluster.plugins.module_utils._sysroot import SysRoot
+from ansible_collections.rdma.cluster.plugins.module_utils._base.command import SubprocessRunner
+from ansible_collections.rdma.cluster.plugins.module_utils._base.sysroot import SysRoot
+from ansible_collections.rdma.cluster.plugins.module_utils._collectives.command import LAUNCHERS, PROGRAMS, command, environment
+from ansible_collections.rdma.cluster.plugins.module_utils._collectives.start import described, expected_of, run_nccl, run_of
+from ansible_collections.rdma.cluster.plugins.module_utils._host.load import busy_words, in_use_now, read_load
 
 #: How long the processes of an earlier run may take to end.
 ENDING_SECONDS = 10

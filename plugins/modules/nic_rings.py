@@ -85,12 +85,12 @@ withheld:
 
 from ansible.module_utils.basic import AnsibleModule
 
-from ansible_collections.rdma.cluster.plugins.module_utils._command import SubprocessRunner
-from ansible_collections.rdma.cluster.plugins.module_utils._errors import ApplyError, CommandError, ParseError
-from ansible_collections.rdma.cluster.plugins.module_utils._ethtool_ioctl import IoctlPort
-from ansible_collections.rdma.cluster.plugins.module_utils._load import refusal
-from ansible_collections.rdma.cluster.plugins.module_utils._rings import RailRings, ensure_rings
-from ansible_collections.rdma.cluster.plugins.module_utils._sysroot import SysRoot
+from ansible_collections.rdma.cluster.plugins.module_utils._base.command import SubprocessRunner
+from ansible_collections.rdma.cluster.plugins.module_utils._base.errors import ApplyError, CommandError, ParseError
+from ansible_collections.rdma.cluster.plugins.module_utils._base.sysroot import SysRoot
+from ansible_collections.rdma.cluster.plugins.module_utils._host.load import refusal
+from ansible_collections.rdma.cluster.plugins.module_utils._net.ethtool_ioctl import IoctlPort
+from ansible_collections.rdma.cluster.plugins.module_utils._net.rings import RailRings, ensure_rings
 
 RAIL_SPEC = {
     "name": {"type": "str", "required": True},

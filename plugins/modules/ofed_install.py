@@ -187,11 +187,11 @@ from pathlib import Path
 
 from ansible.module_utils.basic import AnsibleModule
 
-from ansible_collections.rdma.cluster.plugins.module_utils._build_report import OPTIONS, Report
-from ansible_collections.rdma.cluster.plugins.module_utils._command import SubprocessRunner
-from ansible_collections.rdma.cluster.plugins.module_utils._errors import ApplyError, CommandError, ParseError
-from ansible_collections.rdma.cluster.plugins.module_utils._ofed_installer import FOLDER, OfedInstaller, Wish
-from ansible_collections.rdma.cluster.plugins.module_utils._ofed_uninstaller import UNINSTALLER, OfedUninstaller, Removal
+from ansible_collections.rdma.cluster.plugins.module_utils._base.command import SubprocessRunner
+from ansible_collections.rdma.cluster.plugins.module_utils._base.errors import ApplyError, CommandError, ParseError
+from ansible_collections.rdma.cluster.plugins.module_utils._driver.build_report import OPTIONS, Report
+from ansible_collections.rdma.cluster.plugins.module_utils._driver.ofed_installer import FOLDER, OfedInstaller, Wish
+from ansible_collections.rdma.cluster.plugins.module_utils._driver.ofed_uninstaller import UNINSTALLER, OfedUninstaller, Removal
 
 
 def main() -> None:

@@ -125,14 +125,14 @@ withheld:
 
 from ansible.module_utils.basic import AnsibleModule
 
-from ansible_collections.rdma.cluster.plugins.module_utils._command import SubprocessRunner
-from ansible_collections.rdma.cluster.plugins.module_utils._errors import ApplyError, CommandError, ParseError
-from ansible_collections.rdma.cluster.plugins.module_utils._pci_control import MRRS_BYTES
-from ansible_collections.rdma.cluster.plugins.module_utils._pci_port import SysfsPort
-from ansible_collections.rdma.cluster.plugins.module_utils._pcie_acs import LEAVE, MODES
-from ansible_collections.rdma.cluster.plugins.module_utils._pcie_tuning_service import ensure_pcie
-from ansible_collections.rdma.cluster.plugins.module_utils._pcie_wish import EFFECTS, make_wish
-from ansible_collections.rdma.cluster.plugins.module_utils._sysroot import SysRoot
+from ansible_collections.rdma.cluster.plugins.module_utils._base.command import SubprocessRunner
+from ansible_collections.rdma.cluster.plugins.module_utils._base.errors import ApplyError, CommandError, ParseError
+from ansible_collections.rdma.cluster.plugins.module_utils._base.sysroot import SysRoot
+from ansible_collections.rdma.cluster.plugins.module_utils._pci.control import MRRS_BYTES
+from ansible_collections.rdma.cluster.plugins.module_utils._pci.port import SysfsPort
+from ansible_collections.rdma.cluster.plugins.module_utils._pcie_tuning.acs import LEAVE, MODES
+from ansible_collections.rdma.cluster.plugins.module_utils._pcie_tuning.service import ensure_pcie
+from ansible_collections.rdma.cluster.plugins.module_utils._pcie_tuning.wish import EFFECTS, make_wish
 
 
 def main() -> None:

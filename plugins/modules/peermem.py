@@ -80,11 +80,11 @@ withheld:
 
 from ansible.module_utils.basic import AnsibleModule
 
-from ansible_collections.rdma.cluster.plugins.module_utils._command import SubprocessRunner
-from ansible_collections.rdma.cluster.plugins.module_utils._errors import ApplyError, CommandError, ParseError
-from ansible_collections.rdma.cluster.plugins.module_utils._load import refusal
-from ansible_collections.rdma.cluster.plugins.module_utils._peermem import ensure_loaded, ensure_not_at_boot
-from ansible_collections.rdma.cluster.plugins.module_utils._sysroot import SysRoot
+from ansible_collections.rdma.cluster.plugins.module_utils._base.command import SubprocessRunner
+from ansible_collections.rdma.cluster.plugins.module_utils._base.errors import ApplyError, CommandError, ParseError
+from ansible_collections.rdma.cluster.plugins.module_utils._base.sysroot import SysRoot
+from ansible_collections.rdma.cluster.plugins.module_utils._gpu.peermem import ensure_loaded, ensure_not_at_boot
+from ansible_collections.rdma.cluster.plugins.module_utils._host.load import refusal
 
 
 def main() -> None:

@@ -210,11 +210,11 @@ import sys
 
 from ansible.module_utils.basic import AnsibleModule
 
-from ansible_collections.rdma.cluster.plugins.module_utils._command import SubprocessRunner
-from ansible_collections.rdma.cluster.plugins.module_utils._errors import CommandError, ParseError
-from ansible_collections.rdma.cluster.plugins.module_utils._load import in_use_now
-from ansible_collections.rdma.cluster.plugins.module_utils._pair_unit import PairUnit, SweepError, running_sweeps
-from ansible_collections.rdma.cluster.plugins.module_utils._sysroot import SysRoot
+from ansible_collections.rdma.cluster.plugins.module_utils._base.command import SubprocessRunner
+from ansible_collections.rdma.cluster.plugins.module_utils._base.errors import CommandError, ParseError
+from ansible_collections.rdma.cluster.plugins.module_utils._base.sysroot import SysRoot
+from ansible_collections.rdma.cluster.plugins.module_utils._host.load import in_use_now
+from ansible_collections.rdma.cluster.plugins.module_utils._pairs.unit import PairUnit, SweepError, running_sweeps
 
 
 def main() -> None:

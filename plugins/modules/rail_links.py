@@ -51,11 +51,11 @@ set_up:
 
 from ansible.module_utils.basic import AnsibleModule
 
-from ansible_collections.rdma.cluster.plugins.module_utils._command import SubprocessRunner
-from ansible_collections.rdma.cluster.plugins.module_utils._errors import ApplyError, CommandError
-from ansible_collections.rdma.cluster.plugins.module_utils._files import listed_diff
-from ansible_collections.rdma.cluster.plugins.module_utils._rail_links import ensure_up
-from ansible_collections.rdma.cluster.plugins.module_utils._sysroot import SysRoot
+from ansible_collections.rdma.cluster.plugins.module_utils._base.command import SubprocessRunner
+from ansible_collections.rdma.cluster.plugins.module_utils._base.errors import ApplyError, CommandError
+from ansible_collections.rdma.cluster.plugins.module_utils._base.files import listed_diff
+from ansible_collections.rdma.cluster.plugins.module_utils._base.sysroot import SysRoot
+from ansible_collections.rdma.cluster.plugins.module_utils._net.rail_steps import ensure_up
 
 
 def main() -> None:

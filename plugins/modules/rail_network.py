@@ -169,13 +169,13 @@ from dataclasses import asdict
 
 from ansible.module_utils.basic import AnsibleModule
 
-from ansible_collections.rdma.cluster.plugins.module_utils import _networkd
-from ansible_collections.rdma.cluster.plugins.module_utils._command import SubprocessRunner
-from ansible_collections.rdma.cluster.plugins.module_utils._errors import ApplyError, CommandError, ParseError
-from ansible_collections.rdma.cluster.plugins.module_utils._session import Session
-from ansible_collections.rdma.cluster.plugins.module_utils._sysroot import SysRoot
+from ansible_collections.rdma.cluster.plugins.module_utils._base.command import SubprocessRunner
+from ansible_collections.rdma.cluster.plugins.module_utils._base.errors import ApplyError, CommandError, ParseError
+from ansible_collections.rdma.cluster.plugins.module_utils._base.sysroot import SysRoot
+from ansible_collections.rdma.cluster.plugins.module_utils._net import networkd
+from ansible_collections.rdma.cluster.plugins.module_utils._net.session import Session
 
-MANAGERS = {"networkd": _networkd}
+MANAGERS = {"networkd": networkd}
 CHILD_SPEC = {
     "key": {"type": "int", "required": True, "no_log": False},
     "address": {"type": "str"},
@@ -211,9 +211,9 @@ def main() -> None:
         supports_check_mode=True,
     )
     given = module.params["session"]
-    session = _networkd.NO_SESSION if given is None else Session(given["address"], given["netdev"])
+    session = networkd.NO_SESSION if given is None else Session(given["address"], given["netdev"])
     try:
-        rails = [_networkd.make_rail(rail) for rail in module.params["rails"]]
+        rails = [networkd.make_rail(rail) for rail in module.params["rails"]]
         manager = MANAGERS[module.params["manager"]]
         result = manager.ensure(
             rails, module.params["planned"], runner=SubprocessRunner(), sys=SysRoot(), check_mode=module.check_mode,

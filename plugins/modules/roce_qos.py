@@ -108,14 +108,14 @@ removed:
 
 from ansible.module_utils.basic import AnsibleModule
 
-from ansible_collections.rdma.cluster.plugins.module_utils._command import SubprocessRunner
-from ansible_collections.rdma.cluster.plugins.module_utils._errors import ApplyError, CommandError, ParseError
-from ansible_collections.rdma.cluster.plugins.module_utils._ethtool_ioctl import IoctlPort
-from ansible_collections.rdma.cluster.plugins.module_utils._load import idle_refusal, refusal
-from ansible_collections.rdma.cluster.plugins.module_utils._qos_apply import QosHost
-from ansible_collections.rdma.cluster.plugins.module_utils._qos_service import ensure_service
-from ansible_collections.rdma.cluster.plugins.module_utils._rdma_cm import Configfs
-from ansible_collections.rdma.cluster.plugins.module_utils._sysroot import SysRoot
+from ansible_collections.rdma.cluster.plugins.module_utils._base.command import SubprocessRunner
+from ansible_collections.rdma.cluster.plugins.module_utils._base.errors import ApplyError, CommandError, ParseError
+from ansible_collections.rdma.cluster.plugins.module_utils._base.sysroot import SysRoot
+from ansible_collections.rdma.cluster.plugins.module_utils._host.load import idle_refusal, refusal
+from ansible_collections.rdma.cluster.plugins.module_utils._net.ethtool_ioctl import IoctlPort
+from ansible_collections.rdma.cluster.plugins.module_utils._qos.apply import QosHost
+from ansible_collections.rdma.cluster.plugins.module_utils._qos.service import ensure_service
+from ansible_collections.rdma.cluster.plugins.module_utils._rdma.rdma_cm import Configfs
 
 
 def main() -> None:

@@ -75,11 +75,11 @@ withheld:
 
 from ansible.module_utils.basic import AnsibleModule
 
-from ansible_collections.rdma.cluster.plugins.module_utils._command import SubprocessRunner
-from ansible_collections.rdma.cluster.plugins.module_utils._errors import ApplyError, CommandError
-from ansible_collections.rdma.cluster.plugins.module_utils._load import idle_refusal
-from ansible_collections.rdma.cluster.plugins.module_utils._soft_link_service import ensure_soft_links
-from ansible_collections.rdma.cluster.plugins.module_utils._sysroot import SysRoot
+from ansible_collections.rdma.cluster.plugins.module_utils._base.command import SubprocessRunner
+from ansible_collections.rdma.cluster.plugins.module_utils._base.errors import ApplyError, CommandError
+from ansible_collections.rdma.cluster.plugins.module_utils._base.sysroot import SysRoot
+from ansible_collections.rdma.cluster.plugins.module_utils._host.load import idle_refusal
+from ansible_collections.rdma.cluster.plugins.module_utils._rdma.soft_links import ensure_soft_links
 
 LINK_SPEC = {
     "name": {"type": "str", "required": True},

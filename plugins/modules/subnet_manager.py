@@ -181,12 +181,12 @@ foreign:
 
 from ansible.module_utils.basic import AnsibleModule
 
-from ansible_collections.rdma.cluster.plugins.module_utils._command import SubprocessRunner
-from ansible_collections.rdma.cluster.plugins.module_utils._errors import ApplyError, CommandError, ParseError
-from ansible_collections.rdma.cluster.plugins.module_utils._opensm_ensure import EFFECTS, ManagerHost, ensure_managers
-from ansible_collections.rdma.cluster.plugins.module_utils._opensm_guard import Fleet
-from ansible_collections.rdma.cluster.plugins.module_utils._opensm_service import FLAVOURS, Instance
-from ansible_collections.rdma.cluster.plugins.module_utils._sysroot import SysRoot
+from ansible_collections.rdma.cluster.plugins.module_utils._base.command import SubprocessRunner
+from ansible_collections.rdma.cluster.plugins.module_utils._base.errors import ApplyError, CommandError, ParseError
+from ansible_collections.rdma.cluster.plugins.module_utils._base.sysroot import SysRoot
+from ansible_collections.rdma.cluster.plugins.module_utils._subnet_manager.ensure import EFFECTS, ManagerHost, ensure_managers
+from ansible_collections.rdma.cluster.plugins.module_utils._subnet_manager.guard import Fleet
+from ansible_collections.rdma.cluster.plugins.module_utils._subnet_manager.service import FLAVOURS, Instance
 
 INSTANCE = {
     **{name: {"type": "str", "required": True} for name in ("plane", "guid", "device", "number", "config", "partitions")},

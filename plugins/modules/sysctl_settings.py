@@ -69,11 +69,11 @@ withheld:
 
 from ansible.module_utils.basic import AnsibleModule
 
-from ansible_collections.rdma.cluster.plugins.module_utils._command import SubprocessRunner
-from ansible_collections.rdma.cluster.plugins.module_utils._errors import ApplyError, ParseError
-from ansible_collections.rdma.cluster.plugins.module_utils._load import idle_refusal
-from ansible_collections.rdma.cluster.plugins.module_utils._sysctl import Writer, ensure_sysctl
-from ansible_collections.rdma.cluster.plugins.module_utils._sysroot import SysRoot
+from ansible_collections.rdma.cluster.plugins.module_utils._base.command import SubprocessRunner
+from ansible_collections.rdma.cluster.plugins.module_utils._base.errors import ApplyError, ParseError
+from ansible_collections.rdma.cluster.plugins.module_utils._base.sysroot import SysRoot
+from ansible_collections.rdma.cluster.plugins.module_utils._host.load import idle_refusal
+from ansible_collections.rdma.cluster.plugins.module_utils._host.sysctl import Writer, ensure_sysctl
 
 
 def main() -> None:

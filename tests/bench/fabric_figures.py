@@ -8,14 +8,14 @@ import time
 from collections.abc import Iterator
 from pathlib import Path
 
-from ansible_collections.rdma.cluster.plugins.plugin_utils._fabric_judge import Asked, judge
-from ansible_collections.rdma.cluster.plugins.plugin_utils._fabric_limits import LIMITS
-from ansible_collections.rdma.cluster.plugins.plugin_utils._fabric_plan import parse_plan
+from ansible_collections.rdma.cluster.plugins.plugin_utils._fabric.cabling.plan import parse_plan
+from ansible_collections.rdma.cluster.plugins.plugin_utils._fabric.judge import Asked, judge
+from ansible_collections.rdma.cluster.plugins.plugin_utils._fabric.links.counters import LIMITS
 from tests.bench import fabric_parse
 from tests.bench.bars import Line, figure
 from tests.bench.fabric_localisation import compare
 from tests.simulator.fabrics import HELD_OUT_SEEDS
-from tests.unit.fabrics import rail
+from tests.unit.builders.fabrics import rail
 
 LOCALISATION = ("python", "-m", "tests.bench.fabric_localisation", "held-out")
 FABRIC = ("python", "-m", "tests.bench.figures", "fabric")

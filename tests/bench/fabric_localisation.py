@@ -8,9 +8,9 @@ import sys
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 
-from ansible_collections.rdma.cluster.plugins.module_utils._fabric_graph import Graph, Link, Node, Port
-from ansible_collections.rdma.cluster.plugins.plugin_utils._pair_paths import End, FabricPaths, Routes
-from ansible_collections.rdma.cluster.plugins.plugin_utils._pair_verdict import Verdict, localise
+from ansible_collections.rdma.cluster.plugins.module_utils._fabric.graph import Graph, Link, Node, Port
+from ansible_collections.rdma.cluster.plugins.plugin_utils._pairs.verdict.paths import End, FabricPaths, Routes
+from ansible_collections.rdma.cluster.plugins.plugin_utils._pairs.verdict.verdict import Verdict, localise
 from tests.bench.localisation import matrix_of
 from tests.simulator.fabrics import DEVELOPMENT_SEEDS, HELD_OUT_SEEDS, FabricSweep, FabricTruth, destination_spine, simulate_fabric
 from tests.simulator.score import Score

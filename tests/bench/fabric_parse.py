@@ -15,12 +15,12 @@ import time
 from collections.abc import Iterator
 from pathlib import Path
 
-from ansible_collections.rdma.cluster.plugins.module_utils._fabric_build import fabric_graph
-from ansible_collections.rdma.cluster.plugins.module_utils._ibnetdiscover import parse_ibnetdiscover
+from ansible_collections.rdma.cluster.plugins.module_utils._fabric.build import fabric_graph
+from ansible_collections.rdma.cluster.plugins.module_utils._fabric.ibnetdiscover import parse_ibnetdiscover
 from tests.bench.bars import Line, figure
 from tests.bench.watch import peak_mib
 from tests.child import environment
-from tests.unit.fabric_texts import rail_fabric
+from tests.unit.builders.fabric_texts import rail_fabric
 
 ROOT = Path(__file__).parents[2]
 PARSE = ("python", "-m", "tests.bench.fabric_parse", "FILE")

@@ -16,9 +16,9 @@ import sys
 import time
 from collections.abc import Sequence
 
-from ansible_collections.rdma.cluster.plugins.module_utils._command import Completed, SubprocessRunner
-from ansible_collections.rdma.cluster.plugins.module_utils._facts import Asked, gather, to_dict
-from ansible_collections.rdma.cluster.plugins.module_utils._sysroot import SysRoot
+from ansible_collections.rdma.cluster.plugins.module_utils._base.command import Completed, SubprocessRunner
+from ansible_collections.rdma.cluster.plugins.module_utils._base.sysroot import SysRoot
+from ansible_collections.rdma.cluster.plugins.module_utils._facts.gather import Asked, gather, to_dict
 
 TIMES = 11
 SYSFS = frozenset({"counters", "gpus"})

@@ -15,7 +15,7 @@ import tempfile
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 
-from ansible_collections.rdma.cluster.plugins.plugin_utils._run_folder import RunFolder
+from ansible_collections.rdma.cluster.plugins.plugin_utils._run.folder import RunFolder
 from tests.bench import fabric_figures, fleet, hostile, nccl_log, on_node, pair_figures, rerun_figures, tree
 from tests.bench.bars import Line, figure, missed, table
 from tests.bench.watch import watch

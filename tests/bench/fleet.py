@@ -6,11 +6,11 @@ from __future__ import annotations
 
 from typing import Any
 
-from ansible_collections.rdma.cluster.plugins.module_utils._digest import digest
-from ansible_collections.rdma.cluster.plugins.plugin_utils._intent import normalise
-from ansible_collections.rdma.cluster.plugins.plugin_utils._run_folder import RunFolder
-from ansible_collections.rdma.cluster.plugins.plugin_utils._stage_findings import under_way
-from tests.unit.hosts import lab_facts
+from ansible_collections.rdma.cluster.plugins.plugin_utils._facts.digest import digest
+from ansible_collections.rdma.cluster.plugins.plugin_utils._intent.read import normalise
+from ansible_collections.rdma.cluster.plugins.plugin_utils._run.folder import RunFolder
+from ansible_collections.rdma.cluster.plugins.plugin_utils._run.stages import under_way
+from tests.unit.builders.hosts import lab_facts
 
 RECORDED = lab_facts()
 #: PCI addresses of the NICs.

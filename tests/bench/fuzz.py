@@ -21,9 +21,9 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from ansible_collections.rdma.cluster.plugins import module_utils, plugin_utils
-from ansible_collections.rdma.cluster.plugins.module_utils._errors import ParseError
-from tests.unit.endless import Parser, parsers
-from tests.unit.garbled import read_or_refused
+from ansible_collections.rdma.cluster.plugins.module_utils._base.errors import ParseError
+from tests.unit.builders.endless import Parser, parsers
+from tests.unit.builders.garbled import read_or_refused
 
 FIXTURES = Path(__file__).parents[1] / "unit/fixtures"
 SLOW_SECONDS = 1.0

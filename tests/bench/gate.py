@@ -12,7 +12,7 @@ from types import SimpleNamespace
 from typing import Any
 
 from ansible_collections.rdma.cluster.plugins.action.gate import ActionModule
-from ansible_collections.rdma.cluster.plugins.plugin_utils._run_folder import RunFolder
+from ansible_collections.rdma.cluster.plugins.plugin_utils._run.folder import RunFolder
 from tests.bench.watch import peak_mib
 
 STAGE = "preflight"

@@ -15,10 +15,10 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from ansible_collections.rdma.cluster.plugins.module_utils import _pair_runner as runner
-from ansible_collections.rdma.cluster.plugins.module_utils._pair_result import Positions, result_of
-from ansible_collections.rdma.cluster.plugins.plugin_utils._pair_matrix import Matrix
-from ansible_collections.rdma.cluster.plugins.plugin_utils._pair_verdict import localise
+from ansible_collections.rdma.cluster.plugins.module_utils._pairs.result import Positions, result_of
+from ansible_collections.rdma.cluster.plugins.module_utils._pairs.runner import main as runner
+from ansible_collections.rdma.cluster.plugins.plugin_utils._pairs.matrix.matrix import Matrix
+from ansible_collections.rdma.cluster.plugins.plugin_utils._pairs.verdict.verdict import localise
 from tests.bench import runners, strangers
 from tests.bench.bars import Line, figure
 from tests.bench.strangers import Stranger

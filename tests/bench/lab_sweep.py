@@ -10,9 +10,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from ansible_collections.rdma.cluster.plugins.module_utils._errors import ParseError
-from ansible_collections.rdma.cluster.plugins.module_utils._pair_result import Result
-from ansible_collections.rdma.cluster.plugins.module_utils._pair_schedule import planned_meetings
+from ansible_collections.rdma.cluster.plugins.module_utils._base.errors import ParseError
+from ansible_collections.rdma.cluster.plugins.module_utils._pairs.result import Result
+from ansible_collections.rdma.cluster.plugins.plugin_utils._pairs.schedule import planned_meetings
 
 SCHEMA = 2
 

@@ -13,8 +13,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from ansible_collections.rdma.cluster.plugins.plugin_utils._pair_matrix import Matrix
-from ansible_collections.rdma.cluster.plugins.plugin_utils._pair_verdict import Verdict, localise
+from ansible_collections.rdma.cluster.plugins.plugin_utils._pairs.matrix.matrix import Matrix
+from ansible_collections.rdma.cluster.plugins.plugin_utils._pairs.verdict.verdict import Verdict, localise
 from tests.bench import verdict_fleet
 from tests.child import environment
 from tests.simulator.score import Score, score, threshold

@@ -14,11 +14,11 @@ import time
 from collections.abc import Iterator
 from pathlib import Path
 
-from ansible_collections.rdma.cluster.plugins.module_utils._nccl_log import parse_nccl_log
+from ansible_collections.rdma.cluster.plugins.module_utils._nccl.log.log import parse_nccl_log
 from tests.bench.bars import Line, figure
 from tests.bench.watch import peak_mib
 from tests.child import environment
-from tests.unit.nccl_texts import Job
+from tests.unit.builders.nccl_texts import Job
 
 ROOT = Path(__file__).parents[2]
 PARSE = ("python", "-m", "tests.bench.nccl_log", "FILE")

@@ -20,8 +20,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from ansible_collections.rdma.cluster.plugins.module_utils import _pair_runner as runner
-from ansible_collections.rdma.cluster.plugins.module_utils._pair_schedule import plan_rounds
+from ansible_collections.rdma.cluster.plugins.module_utils._pairs.runner import main as runner
+from ansible_collections.rdma.cluster.plugins.plugin_utils._pairs.schedule import plan_rounds
 
 SOURCE = Path(__file__).with_name("standin_perftest.c")
 PERFTEST_SECONDS = 1.0

@@ -19,19 +19,19 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from ansible_collections.rdma.cluster.plugins.module_utils._digest import comparable
-from ansible_collections.rdma.cluster.plugins.module_utils._findings import STOPPING, WARNING
-from ansible_collections.rdma.cluster.plugins.module_utils._pair_schedule import planned_meetings
-from ansible_collections.rdma.cluster.plugins.plugin_utils._pair_checks import BANDWIDTH_CHECK
-from ansible_collections.rdma.cluster.plugins.plugin_utils._pair_evidence import AGAIN, SWEEP, Evidence
-from ansible_collections.rdma.cluster.plugins.plugin_utils._pair_fleet import Fleet
-from ansible_collections.rdma.cluster.plugins.plugin_utils._pair_gate import PairGate
-from ansible_collections.rdma.cluster.plugins.plugin_utils._pair_low import suspects_of
-from ansible_collections.rdma.cluster.plugins.plugin_utils._pair_plan import make_plan, tests_of
-from ansible_collections.rdma.cluster.plugins.plugin_utils._pair_suspects import meetings, reach, rounds
-from ansible_collections.rdma.cluster.plugins.plugin_utils._run_folder import RunFolder
+from ansible_collections.rdma.cluster.plugins.module_utils._base.findings import STOPPING, WARNING
+from ansible_collections.rdma.cluster.plugins.plugin_utils._facts.digest import comparable
+from ansible_collections.rdma.cluster.plugins.plugin_utils._pairs.evidence import AGAIN, SWEEP, Evidence
+from ansible_collections.rdma.cluster.plugins.plugin_utils._pairs.fleet import Fleet
+from ansible_collections.rdma.cluster.plugins.plugin_utils._pairs.gate.checks import BANDWIDTH_CHECK
+from ansible_collections.rdma.cluster.plugins.plugin_utils._pairs.gate.gate import PairGate
+from ansible_collections.rdma.cluster.plugins.plugin_utils._pairs.plan.plan import make_plan, tests_of
+from ansible_collections.rdma.cluster.plugins.plugin_utils._pairs.plan.suspects import meetings, reach, rounds
+from ansible_collections.rdma.cluster.plugins.plugin_utils._pairs.schedule import planned_meetings
+from ansible_collections.rdma.cluster.plugins.plugin_utils._pairs.verdict.low import suspects_of
+from ansible_collections.rdma.cluster.plugins.plugin_utils._run.folder import RunFolder
 from tests.simulator.small_fleets import DEVELOPMENT_SEEDS, HELD_OUT_SEEDS, NOISE, SmallFleet, simulate_small
-from tests.unit.hosts import hard, lab_facts, lab_intent
+from tests.unit.builders.hosts import hard, lab_facts, lab_intent
 
 SETTINGS = {"iterations": 200, "floor_gbps": 0.005, "software_fail_below": 0.4, "latency_command": "none"}
 FULL = {"kind": "full"}

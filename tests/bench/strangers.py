@@ -24,7 +24,7 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
-from ansible_collections.rdma.cluster.plugins.module_utils import _pair_runner as runner
+from ansible_collections.rdma.cluster.plugins.module_utils._pairs.runner import main as runner
 
 MOST_CONNECTIONS = 200_000
 MOST_SECONDS = 120.0

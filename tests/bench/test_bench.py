@@ -11,14 +11,14 @@ from typing import Any
 
 import pytest
 
-from ansible_collections.rdma.cluster.plugins.module_utils._digest import comparable
-from ansible_collections.rdma.cluster.plugins.plugin_utils._gate import FLEET_CHECKS
-from ansible_collections.rdma.cluster.plugins.plugin_utils._intent import normalise
+from ansible_collections.rdma.cluster.plugins.plugin_utils._facts.digest import comparable
+from ansible_collections.rdma.cluster.plugins.plugin_utils._gate.fleet_checks import FLEET_CHECKS
+from ansible_collections.rdma.cluster.plugins.plugin_utils._intent.read import normalise
 from tests.bench import bars, fabric_parse, figures, fleet, nccl_log, pair_figures, watch
 from tests.bench.localisation import Compared
 from tests.bench.runners import Measured
 from tests.simulator.score import Score
-from tests.unit.nccl_texts import Job
+from tests.unit.builders.nccl_texts import Job
 
 LOG = """<127.0.0.1> SSH: EXEC ssh -o ControlMaster=auto 127.0.0.1 '/bin/sh -c /usr/bin/python3'
 <node1> EXEC /bin/sh -c '/usr/bin/python3 && sleep 0'

@@ -11,9 +11,9 @@ from pathlib import Path
 
 import pytest
 
-from ansible_collections.rdma.cluster.plugins.module_utils._errors import ParseError
+from ansible_collections.rdma.cluster.plugins.module_utils._base.errors import ParseError
 from tests.bench import fuzz
-from tests.unit.endless import Parser
+from tests.unit.builders.endless import Parser
 
 TEXTS = ["name: 1\nother: 2\n", "something else\n"]
 

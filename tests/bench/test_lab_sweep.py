@@ -10,8 +10,8 @@ from typing import Any
 
 import pytest
 
-from ansible_collections.rdma.cluster.plugins.module_utils._pair_result import Result
-from ansible_collections.rdma.cluster.plugins.module_utils._pair_schedule import planned_meetings
+from ansible_collections.rdma.cluster.plugins.module_utils._pairs.result import Result
+from ansible_collections.rdma.cluster.plugins.plugin_utils._pairs.schedule import planned_meetings
 from tests.bench import bars, lab_sweep, pair_figures
 
 

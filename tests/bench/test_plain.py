@@ -15,31 +15,31 @@ import yaml
 from ansible.parsing.dataloader import DataLoader
 from ansible.template import Templar, trust_as_template
 
-from ansible_collections.rdma.cluster.plugins.module_utils._distribution import DEBIAN, PACKAGES
-from ansible_collections.rdma.cluster.plugins.module_utils._files import ManagedFile
-from ansible_collections.rdma.cluster.plugins.module_utils._host_state import UNITS
-from ansible_collections.rdma.cluster.plugins.module_utils._kernel_modules import boot_files
-from ansible_collections.rdma.cluster.plugins.module_utils._limits import files as limit_files
-from ansible_collections.rdma.cluster.plugins.module_utils._nccl_conf import parse_nccl_conf
-from ansible_collections.rdma.cluster.plugins.module_utils._networkd import NetworkRail
-from ansible_collections.rdma.cluster.plugins.module_utils._networkd import files as network_files
-from ansible_collections.rdma.cluster.plugins.module_utils._qos_differences import Difference
-from ansible_collections.rdma.cluster.plugins.module_utils._qos_service import PROGRAM
-from ansible_collections.rdma.cluster.plugins.module_utils._qos_service import service_files as qos_files
-from ansible_collections.rdma.cluster.plugins.module_utils._qos_sysfs import NP_PARAMETERS, Places, traffic_class_file
-from ansible_collections.rdma.cluster.plugins.module_utils._qos_writes import Command, FileText, Target, writes
-from ansible_collections.rdma.cluster.plugins.module_utils._rdma_cm import rdma_cm_folder
-from ansible_collections.rdma.cluster.plugins.module_utils._soft_link_service import PROGRAM as SOFT_LINKS
-from ansible_collections.rdma.cluster.plugins.module_utils._soft_link_service import service_files as soft_files
-from ansible_collections.rdma.cluster.plugins.module_utils._sysctl import FILE
-from ansible_collections.rdma.cluster.plugins.plugin_utils._differences import network_rails
-from ansible_collections.rdma.cluster.plugins.plugin_utils._driver import boot_modules, needed_modules, soft_links
-from ansible_collections.rdma.cluster.plugins.plugin_utils._host import limits_wish, sysctl_settings
-from ansible_collections.rdma.cluster.plugins.plugin_utils._nccl import nccl_files
-from ansible_collections.rdma.cluster.plugins.plugin_utils._qos import qos_nics
-from ansible_collections.rdma.cluster.plugins.plugin_utils._roce_profile import roce_profile
-from tests.unit import dcb_texts, mlnx_qos_texts
-from tests.unit.hosts import lab_facts, lab_intent
+from ansible_collections.rdma.cluster.plugins.module_utils._base.files import ManagedFile
+from ansible_collections.rdma.cluster.plugins.module_utils._driver.distribution import DEBIAN, PACKAGES
+from ansible_collections.rdma.cluster.plugins.module_utils._driver.kernel_modules import boot_files
+from ansible_collections.rdma.cluster.plugins.module_utils._facts.host_state import UNITS
+from ansible_collections.rdma.cluster.plugins.module_utils._host.limits import files as limit_files
+from ansible_collections.rdma.cluster.plugins.module_utils._host.sysctl import FILE
+from ansible_collections.rdma.cluster.plugins.module_utils._nccl.conf import parse_nccl_conf
+from ansible_collections.rdma.cluster.plugins.module_utils._net.networkd import NetworkRail
+from ansible_collections.rdma.cluster.plugins.module_utils._net.networkd import files as network_files
+from ansible_collections.rdma.cluster.plugins.module_utils._qos.differences import Difference
+from ansible_collections.rdma.cluster.plugins.module_utils._qos.service import PROGRAM
+from ansible_collections.rdma.cluster.plugins.module_utils._qos.service import service_files as qos_files
+from ansible_collections.rdma.cluster.plugins.module_utils._qos.sysfs import NP_PARAMETERS, Places, traffic_class_file
+from ansible_collections.rdma.cluster.plugins.module_utils._qos.writes import Command, FileText, Target, writes
+from ansible_collections.rdma.cluster.plugins.module_utils._rdma.rdma_cm import rdma_cm_folder
+from ansible_collections.rdma.cluster.plugins.module_utils._rdma.soft_links import PROGRAM as SOFT_LINKS
+from ansible_collections.rdma.cluster.plugins.module_utils._rdma.soft_links import service_files as soft_files
+from ansible_collections.rdma.cluster.plugins.plugin_utils._driver.modules import boot_modules, needed_modules, soft_links
+from ansible_collections.rdma.cluster.plugins.plugin_utils._nccl.derive import nccl_files
+from ansible_collections.rdma.cluster.plugins.plugin_utils._plan.differences import network_rails
+from ansible_collections.rdma.cluster.plugins.plugin_utils._plan.host import limits_wish, sysctl_settings
+from ansible_collections.rdma.cluster.plugins.plugin_utils._roce.differs import qos_nics
+from ansible_collections.rdma.cluster.plugins.plugin_utils._roce.profile import roce_profile
+from tests.unit.builders import dcb_texts, mlnx_qos_texts
+from tests.unit.builders.hosts import lab_facts, lab_intent
 from tests.unit.test_inventories import load
 
 PLAIN = Path(__file__).parent / "plain"

@@ -6,7 +6,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from tests.unit.trees import ZERO_GID, write_tree
+from tests.unit.builders.trees import ZERO_GID, write_tree
 
 HCAS = 16
 #: Length of mlx5's GID table on Ethernet, and of the part of it that is used.

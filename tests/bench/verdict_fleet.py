@@ -11,9 +11,9 @@ import time
 from pathlib import Path
 from typing import Any
 
-from ansible_collections.rdma.cluster.plugins.module_utils._pair_schedule import make_schedule
-from ansible_collections.rdma.cluster.plugins.plugin_utils._pair_matrix import Matrix
-from ansible_collections.rdma.cluster.plugins.plugin_utils._pair_verdict import localise
+from ansible_collections.rdma.cluster.plugins.plugin_utils._pairs.matrix.matrix import Matrix
+from ansible_collections.rdma.cluster.plugins.plugin_utils._pairs.schedule import make_schedule
+from ansible_collections.rdma.cluster.plugins.plugin_utils._pairs.verdict.verdict import localise
 from tests.bench.watch import peak_mib
 from tests.simulator.sweeps import EFFICIENCY, EXPECTED_GBPS, NOISE
 

@@ -11,12 +11,11 @@ from pathlib import Path
 
 import pytest
 
-from ansible_collections.rdma.cluster.plugins.module_utils._fabric_build import fabric_graph
-from ansible_collections.rdma.cluster.plugins.module_utils._fabric_graph import Graph
-from ansible_collections.rdma.cluster.plugins.module_utils._fabric_lldp import lldp_graph
-from ansible_collections.rdma.cluster.plugins.module_utils._ibnetdiscover import parse_ibnetdiscover
-from ansible_collections.rdma.cluster.plugins.module_utils._lldpcli import parse_lldpcli
-from ansible_collections.rdma.cluster.plugins.module_utils._sminfo import SmInfo, parse_sminfo
+from ansible_collections.rdma.cluster.plugins.module_utils._fabric.build import fabric_graph
+from ansible_collections.rdma.cluster.plugins.module_utils._fabric.graph import Graph
+from ansible_collections.rdma.cluster.plugins.module_utils._fabric.ibnetdiscover import parse_ibnetdiscover
+from ansible_collections.rdma.cluster.plugins.module_utils._fabric.lldp import lldp_graph, parse_lldpcli
+from ansible_collections.rdma.cluster.plugins.module_utils._fabric.managers import SmInfo, parse_sminfo
 
 FIXTURES = Path(__file__).parents[2].parent / "shared" / "fixtures"
 pytestmark = pytest.mark.skipif(not (FIXTURES / "ibnetdiscover").is_dir(), reason=f"the captures are not at {FIXTURES}")

@@ -12,12 +12,11 @@ from pathlib import Path
 
 import pytest
 
-from ansible_collections.rdma.cluster.plugins.module_utils._gpu import Gpu, GpuDriver, read_gpus
-from ansible_collections.rdma.cluster.plugins.module_utils._gpudirect import PeerMemory, read_peer_memory, read_rdma_core_version
-from ansible_collections.rdma.cluster.plugins.module_utils._iommu import Iommu, read_iommu
-from ansible_collections.rdma.cluster.plugins.module_utils._pci import PciFunction
-from ansible_collections.rdma.cluster.plugins.module_utils._pci_path import parse_address
-from ansible_collections.rdma.cluster.plugins.module_utils._sysroot import SysRoot
+from ansible_collections.rdma.cluster.plugins.module_utils._base.sysroot import SysRoot
+from ansible_collections.rdma.cluster.plugins.module_utils._gpu.gpudirect import PeerMemory, read_peer_memory, read_rdma_core_version
+from ansible_collections.rdma.cluster.plugins.module_utils._gpu.gpus import Gpu, GpuDriver, read_gpus
+from ansible_collections.rdma.cluster.plugins.module_utils._pci.functions import Iommu, PciFunction, read_iommu
+from ansible_collections.rdma.cluster.plugins.module_utils._pci.path import parse_address
 
 FIXTURES = Path(__file__).parents[2].parent / "shared" / "fixtures"
 TREES, H200 = FIXTURES / "sysfs", FIXTURES / "h200"

@@ -9,8 +9,8 @@ from pathlib import Path
 
 import pytest
 
-from ansible_collections.rdma.cluster.plugins.module_utils._errors import ParseError
-from ansible_collections.rdma.cluster.plugins.module_utils._ibv_devinfo import Devinfo, DevinfoGid, DevinfoPort, parse_ibv_devinfo
+from ansible_collections.rdma.cluster.plugins.module_utils._base.errors import ParseError
+from ansible_collections.rdma.cluster.plugins.module_utils._rdma.ibv_devinfo import Devinfo, DevinfoGid, DevinfoPort, parse_ibv_devinfo
 
 CAPTURES = Path(__file__).parents[2].parent / "shared" / "fixtures" / "ibv_devinfo"
 pytestmark = pytest.mark.skipif(not CAPTURES.is_dir(), reason=f"the captures are not at {CAPTURES}")

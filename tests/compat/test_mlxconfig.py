@@ -9,8 +9,8 @@ from pathlib import Path
 
 import pytest
 
-from ansible_collections.rdma.cluster.plugins.module_utils._errors import ParseError
-from ansible_collections.rdma.cluster.plugins.module_utils._mlxconfig import Mlxconfig, Setting, Value, parse_mlxconfig
+from ansible_collections.rdma.cluster.plugins.module_utils._base.errors import ParseError
+from ansible_collections.rdma.cluster.plugins.module_utils._firmware.mlxconfig import Mlxconfig, Setting, Value, parse_mlxconfig
 
 CAPTURES = Path(__file__).parents[2].parent / "shared" / "fixtures" / "mlxconfig"
 pytestmark = pytest.mark.skipif(not CAPTURES.is_dir(), reason=f"the captures are not at {CAPTURES}")

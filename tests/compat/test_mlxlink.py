@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from ansible_collections.rdma.cluster.plugins.module_utils._optics import Lane, Optic, Reading, out_of_range, parse_mlxlink_module
+from ansible_collections.rdma.cluster.plugins.module_utils._net.optics import Lane, Optic, Reading, out_of_range, parse_mlxlink_module
 
 CAPTURES = Path(__file__).parents[2].parent / "shared" / "fixtures" / "mlxlink"
 pytestmark = pytest.mark.skipif(not CAPTURES.is_dir(), reason=f"the captures are not at {CAPTURES}")

@@ -11,8 +11,8 @@ from pathlib import Path
 
 import pytest
 
-from ansible_collections.rdma.cluster.plugins.module_utils._nccl_log import parse_nccl_log
-from ansible_collections.rdma.cluster.plugins.module_utils._nccl_log_model import Adapter, Channel, LogLine, NcclLog, NcclRank, Network
+from ansible_collections.rdma.cluster.plugins.module_utils._nccl.log.log import parse_nccl_log
+from ansible_collections.rdma.cluster.plugins.module_utils._nccl.log.model import Adapter, Channel, LogLine, NcclLog, NcclRank, Network
 
 FIXTURES = Path(__file__).parents[2].parent / "shared" / "fixtures"
 CAPTURES = FIXTURES / "nccl-log"

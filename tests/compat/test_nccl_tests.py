@@ -10,9 +10,9 @@ from pathlib import Path
 
 import pytest
 
-from ansible_collections.rdma.cluster.plugins.module_utils._nccl_tests import parse_nccl_tests
-from ansible_collections.rdma.cluster.plugins.module_utils._nccl_tests_result import Measured, NcclTestsResult, Rank, Row, Settings
-from tests.unit.nccl_texts import H200
+from ansible_collections.rdma.cluster.plugins.module_utils._collectives.parse import parse_nccl_tests
+from ansible_collections.rdma.cluster.plugins.module_utils._collectives.result import Measured, NcclTestsResult, Rank, Row, Settings
+from tests.unit.builders.nccl_texts import H200
 
 FIXTURES = Path(__file__).parents[2].parent / "shared" / "fixtures"
 CAPTURES = FIXTURES / "nccl-tests"

@@ -17,15 +17,15 @@ from pathlib import Path
 
 import pytest
 
-from ansible_collections.rdma.cluster.plugins.module_utils._pci_config import PciConfig, PcieCapability, read_config
-from ansible_collections.rdma.cluster.plugins.module_utils._pci_control import (
+from ansible_collections.rdma.cluster.plugins.module_utils._base.sysroot import SysRoot
+from ansible_collections.rdma.cluster.plugins.module_utils._pci.config import PciConfig, PcieCapability, read_config
+from ansible_collections.rdma.cluster.plugins.module_utils._pci.control import (
     decode_acs,
     decode_mps,
     decode_mrrs,
     find_control_words,
 )
-from ansible_collections.rdma.cluster.plugins.module_utils._sysroot import SysRoot
-from tests.unit.config_space import decoded_config
+from tests.unit.builders.config_space import decoded_config
 
 FIXTURES = Path(__file__).parents[2].parent / "shared" / "fixtures"
 CAPTURES, TREES = FIXTURES / "lspci", FIXTURES / "sysfs"

@@ -19,9 +19,9 @@ from xml.etree import ElementTree
 
 import pytest
 
-from ansible_collections.rdma.cluster.plugins.module_utils._pci import PciFunction, PciHop, PciReader
-from ansible_collections.rdma.cluster.plugins.module_utils._pci_distance import distance, read_distances
-from ansible_collections.rdma.cluster.plugins.module_utils._sysroot import SysRoot
+from ansible_collections.rdma.cluster.plugins.module_utils._base.sysroot import SysRoot
+from ansible_collections.rdma.cluster.plugins.module_utils._pci.distance import distance, read_distances
+from ansible_collections.rdma.cluster.plugins.module_utils._pci.functions import PciFunction, PciHop, PciReader
 
 FIXTURES = Path(__file__).parents[2].parent / "shared" / "fixtures"
 TREES, LSTOPO, NCCL, LSPCI = (FIXTURES / name for name in ("sysfs", "lstopo", "nccl-topo-xml", "lspci"))

@@ -17,7 +17,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.unit.mlnx_qos_state import state_of
+from tests.unit.builders.mlnx_qos_state import state_of
 
 ROOT = Path(__file__).parents[2]
 STANDIN = ROOT / "lab/standins/qos/mlnx_qos"

@@ -14,8 +14,8 @@ from pathlib import Path
 
 import pytest
 
-from ansible_collections.rdma.cluster.plugins.module_utils._firmware_value import spelled
-from ansible_collections.rdma.cluster.plugins.module_utils._mlxconfig import Mlxconfig, parse_mlxconfig
+from ansible_collections.rdma.cluster.plugins.module_utils._firmware.cards import spelled
+from ansible_collections.rdma.cluster.plugins.module_utils._firmware.mlxconfig import Mlxconfig, parse_mlxconfig
 
 ROOT = Path(__file__).parents[2]
 STANDIN = ROOT / "lab/standins/mstconfig"

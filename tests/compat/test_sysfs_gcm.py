@@ -17,11 +17,11 @@ from typing import Any
 
 import pytest
 
-from ansible_collections.rdma.cluster.plugins.module_utils._errors import ParseError
-from ansible_collections.rdma.cluster.plugins.module_utils._infiniband import Rate, parse_rate
-from ansible_collections.rdma.cluster.plugins.module_utils._ip_address import IpAddresses, parse_ip_address
-from ansible_collections.rdma.cluster.plugins.module_utils._pci import PciReader, parse_link_speed
-from ansible_collections.rdma.cluster.plugins.module_utils._sysroot import SysRoot
+from ansible_collections.rdma.cluster.plugins.module_utils._base.errors import ParseError
+from ansible_collections.rdma.cluster.plugins.module_utils._base.sysroot import SysRoot
+from ansible_collections.rdma.cluster.plugins.module_utils._net.ip_address import IpAddresses, parse_ip_address
+from ansible_collections.rdma.cluster.plugins.module_utils._pci.functions import PciReader, parse_link_speed
+from ansible_collections.rdma.cluster.plugins.module_utils._rdma.sysfs import Rate, parse_rate
 from tests.compat.test_sysfs_unpacking import DEVICE, ETHERNET, FUNCTION, PORT, capture, facts_of, load_map, write_map
 
 GOOD, MANIFEST = "gcm-learn_good.json", "gcm-DGX_A100.json"

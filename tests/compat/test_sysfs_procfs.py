@@ -12,8 +12,8 @@ from typing import Any
 
 import pytest
 
-from ansible_collections.rdma.cluster.plugins.module_utils._pci import PciReader
-from ansible_collections.rdma.cluster.plugins.module_utils._sysroot import SysRoot
+from ansible_collections.rdma.cluster.plugins.module_utils._base.sysroot import SysRoot
+from ansible_collections.rdma.cluster.plugins.module_utils._pci.functions import PciReader
 from tests.compat.test_sysfs_unpacking import (
     DEVICE,
     ETHERNET,

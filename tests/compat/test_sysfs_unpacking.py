@@ -15,8 +15,8 @@ from typing import Any
 
 import pytest
 
-from ansible_collections.rdma.cluster.plugins.module_utils._facts import gather, to_dict
-from ansible_collections.rdma.cluster.plugins.module_utils._sysroot import SysRoot
+from ansible_collections.rdma.cluster.plugins.module_utils._base.sysroot import SysRoot
+from ansible_collections.rdma.cluster.plugins.module_utils._facts.gather import gather, to_dict
 
 CAPTURES = Path(__file__).parents[2].parent / "shared" / "fixtures" / "sysfs"
 #: More than half of all files, and nothing that facts are read from: processors, disks, USB.

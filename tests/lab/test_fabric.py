@@ -13,11 +13,11 @@ from collections.abc import Iterator
 
 import pytest
 
-from ansible_collections.rdma.cluster.plugins.module_utils._fabric_graph import Graph
-from ansible_collections.rdma.cluster.plugins.module_utils._fabric_read import read_fabric
-from ansible_collections.rdma.cluster.plugins.module_utils._fabric_tools import Asked as Reading
-from ansible_collections.rdma.cluster.plugins.module_utils._sysroot import SysRoot
-from ansible_collections.rdma.cluster.plugins.plugin_utils._fabric_judge import Asked, judge
+from ansible_collections.rdma.cluster.plugins.module_utils._base.sysroot import SysRoot
+from ansible_collections.rdma.cluster.plugins.module_utils._fabric.graph import Graph
+from ansible_collections.rdma.cluster.plugins.module_utils._fabric.read import read_fabric
+from ansible_collections.rdma.cluster.plugins.module_utils._fabric.tools import Asked as Reading
+from ansible_collections.rdma.cluster.plugins.plugin_utils._fabric.judge import Asked, judge
 from lab import fabric, fabric_faults, preflight
 from lab.fabric import Wishes
 from lab.fabric_plan import Shape

@@ -7,9 +7,10 @@ from pathlib import Path
 ROOT = Path(__file__).parents[2]
 sys.path.insert(0, str(ROOT / ".venv/collections"))
 
-from ansible_collections.rdma.cluster.plugins.plugin_utils import _catalogue_docs, _effects, _intent_docs  # noqa: E402
+from ansible_collections.rdma.cluster.plugins.plugin_utils._catalogue import docs, effects
+from ansible_collections.rdma.cluster.plugins.plugin_utils._intent import docs as intent_docs
 
-PAGES = {"docs/intent.md": _intent_docs.render, "docs/checks.md": _catalogue_docs.render, "docs/effects.md": _effects.render}
+PAGES = {"docs/intent.md": intent_docs.render, "docs/checks.md": docs.render, "docs/effects.md": effects.render}
 
 
 def main():

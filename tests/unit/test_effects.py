@@ -15,7 +15,7 @@ import pytest
 import yaml
 
 from ansible_collections.rdma.cluster.plugins.action.driver_plan import EFFECTS as EFFECTS_OF_PLAN
-from ansible_collections.rdma.cluster.plugins.plugin_utils._effects import (
+from ansible_collections.rdma.cluster.plugins.plugin_utils._catalogue.effects import (
     ADDS,
     ALLOWED,
     EFFECTS,
@@ -26,7 +26,7 @@ from ansible_collections.rdma.cluster.plugins.plugin_utils._effects import (
     REQUESTED,
     Effect,
 )
-from ansible_collections.rdma.cluster.plugins.plugin_utils._intent_schema import RUN, SECTIONS
+from ansible_collections.rdma.cluster.plugins.plugin_utils._intent.schema.table import RUN, SECTIONS
 
 COLLECTION = Path(__file__).parents[2]
 ROLES = sorted(path.name for path in (COLLECTION / "roles").iterdir() if path.is_dir())
@@ -42,12 +42,14 @@ HARMLESS = {
 REFUSALS = re.compile(
     r"\b(refusal|idle_refusal|in_use|in_use_now|busy_words|rail_users|host_users|at_work|refuse_while_used|refuse_unless_safe)\b|_read\.users\b"
 )
-IMPORT = re.compile(r"from ansible_collections\.rdma\.cluster\.plugins\.(module_utils|plugin_utils)(?:\.| import )(\w+)")
+IMPORT = re.compile(
+    r"from ansible_collections\.rdma\.cluster\.plugins\.((?:module_utils|plugin_utils)(?:\.\w+)*) import (?:\(([^)]*)\)|(.*))"
+)
 GUARDED = [each for each in EFFECTS if each.guard in (ALLOWED, IDLE)]
 #: Rows that say that a host in use refuses the effect, whatever their guard.
 REFUSED_IN_USE = [each for each in EFFECTS if IN_USE in each.refused_by or each.guard in (ALLOWED, IDLE, LOAD)]
 #: They read who uses a host, and refuse nothing by themselves: every action imports the one, every stage has the other.
-READERS = [COLLECTION / f"plugins/{name}.py" for name in ("module_utils/_load", "plugin_utils/_action", "action/observe")]
+READERS = [COLLECTION / f"plugins/{name}.py" for name in ("module_utils/_host/load", "plugin_utils/_run/action", "action/observe")]
 
 
 def files(role: str) -> list[Path]:
@@ -132,7 +134,9 @@ def sources(role: str, names: Iterable[str]) -> Iterator[str]:
             continue
         seen.add(file)
         yield file.read_text()
-        todo += [COLLECTION / f"plugins/{house}/{name}.py" for house, name in IMPORT.findall(file.read_text())]
+        for dotted, several, one in IMPORT.findall(file.read_text()):
+            place = COLLECTION / "plugins" / dotted.replace(".", "/")
+            todo += [place.with_suffix(".py"), *(place / f"{name}.py" for name in re.findall(r"\w+", several or one))]
 
 
 @pytest.mark.parametrize("effect", [each for each in REFUSED_IN_USE if not each.refused_by.startswith("nothing")], ids=label)

@@ -15,9 +15,9 @@ from ansible.parsing.dataloader import DataLoader
 from ansible.template import Templar
 from ansible.vars.manager import VariableManager
 
-from ansible_collections.rdma.cluster.plugins.module_utils._findings import ERROR, WARNING
-from ansible_collections.rdma.cluster.plugins.plugin_utils._intent import normalise
-from ansible_collections.rdma.cluster.plugins.plugin_utils._intent_fleet import check_fleet
+from ansible_collections.rdma.cluster.plugins.module_utils._base.findings import ERROR, WARNING
+from ansible_collections.rdma.cluster.plugins.plugin_utils._fleet.intents import check_fleet
+from ansible_collections.rdma.cluster.plugins.plugin_utils._intent.read import normalise
 
 INVENTORIES = Path(__file__).parents[2] / "inventories"
 #: Name, hosts, rails of each host, planes.

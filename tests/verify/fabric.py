@@ -10,15 +10,15 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
-from ansible_collections.rdma.cluster.plugins.module_utils._command import Completed
-from ansible_collections.rdma.cluster.plugins.module_utils._errors import ParseError
-from ansible_collections.rdma.cluster.plugins.module_utils._fabric_read import read_fabric
-from ansible_collections.rdma.cluster.plugins.module_utils._fabric_tools import Asked, Tools
-from ansible_collections.rdma.cluster.plugins.module_utils._findings import NOT_APPLICABLE, OK
-from ansible_collections.rdma.cluster.plugins.module_utils._managers_read import Managers, read_managers
-from ansible_collections.rdma.cluster.plugins.module_utils._sysroot import SysRoot
-from ansible_collections.rdma.cluster.plugins.plugin_utils._fabric_gate import FabricGate, Found
-from ansible_collections.rdma.cluster.plugins.plugin_utils._run_folder import RunFolder
+from ansible_collections.rdma.cluster.plugins.module_utils._base.command import Completed
+from ansible_collections.rdma.cluster.plugins.module_utils._base.errors import ParseError
+from ansible_collections.rdma.cluster.plugins.module_utils._base.findings import NOT_APPLICABLE, OK
+from ansible_collections.rdma.cluster.plugins.module_utils._base.sysroot import SysRoot
+from ansible_collections.rdma.cluster.plugins.module_utils._fabric.managers import Managers, read_managers
+from ansible_collections.rdma.cluster.plugins.module_utils._fabric.read import read_fabric
+from ansible_collections.rdma.cluster.plugins.module_utils._fabric.tools import Asked, Tools
+from ansible_collections.rdma.cluster.plugins.plugin_utils._fabric.gate import FabricGate, Found
+from ansible_collections.rdma.cluster.plugins.plugin_utils._run.folder import RunFolder
 from lab import fabric
 from lab.fabric import Fabric
 

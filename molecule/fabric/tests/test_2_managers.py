@@ -15,15 +15,19 @@ from typing import Any
 import pytest
 import yaml
 
-from ansible_collections.rdma.cluster.plugins.module_utils._checks_pkey import check_pkeys
-from ansible_collections.rdma.cluster.plugins.module_utils._fabric_read import read_fabric
-from ansible_collections.rdma.cluster.plugins.module_utils._fabric_tools import SILENT_MANAGER, SILENT_RECORDS, Asked
-from ansible_collections.rdma.cluster.plugins.module_utils._partitions_conf import Partition, PartitionPort, render_partitions
-from ansible_collections.rdma.cluster.plugins.module_utils._smpquery import parse_pkeys
-from ansible_collections.rdma.cluster.plugins.module_utils._sysroot import SysRoot
-from ansible_collections.rdma.cluster.plugins.plugin_utils._fabric_judge import Asked as Judging
-from ansible_collections.rdma.cluster.plugins.plugin_utils._fabric_judge import judge
-from ansible_collections.rdma.cluster.plugins.plugin_utils._fabric_managers import Seen, check_managers
+from ansible_collections.rdma.cluster.plugins.module_utils._base.sysroot import SysRoot
+from ansible_collections.rdma.cluster.plugins.module_utils._fabric.read import read_fabric
+from ansible_collections.rdma.cluster.plugins.module_utils._fabric.smpquery import parse_pkeys
+from ansible_collections.rdma.cluster.plugins.module_utils._fabric.tools import SILENT_MANAGER, SILENT_RECORDS, Asked
+from ansible_collections.rdma.cluster.plugins.module_utils._subnet_manager.partitions_conf import (
+    Partition,
+    PartitionPort,
+    render_partitions,
+)
+from ansible_collections.rdma.cluster.plugins.plugin_utils._checks.link.pkey import check_pkeys
+from ansible_collections.rdma.cluster.plugins.plugin_utils._fabric.judge import Asked as Judging
+from ansible_collections.rdma.cluster.plugins.plugin_utils._fabric.judge import judge
+from ansible_collections.rdma.cluster.plugins.plugin_utils._fabric.managers import Seen, check_managers
 from lab import fabric, fabric_faults, opensm
 from lab.fabric import Fabric, Wishes
 from lab.fabric_plan import Shape

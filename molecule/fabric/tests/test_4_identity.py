@@ -11,11 +11,11 @@ from typing import Any
 
 import pytest
 
-from ansible_collections.rdma.cluster.plugins.module_utils._fabric_read import read_fabric
-from ansible_collections.rdma.cluster.plugins.module_utils._fabric_tools import Asked
-from ansible_collections.rdma.cluster.plugins.module_utils._sysroot import SysRoot
-from ansible_collections.rdma.cluster.plugins.plugin_utils._fabric_gate import FabricGate
-from ansible_collections.rdma.cluster.plugins.plugin_utils._run_folder import RunFolder
+from ansible_collections.rdma.cluster.plugins.module_utils._base.sysroot import SysRoot
+from ansible_collections.rdma.cluster.plugins.module_utils._fabric.read import read_fabric
+from ansible_collections.rdma.cluster.plugins.module_utils._fabric.tools import Asked
+from ansible_collections.rdma.cluster.plugins.plugin_utils._fabric.gate import FabricGate
+from ansible_collections.rdma.cluster.plugins.plugin_utils._run.folder import RunFolder
 from lab import fabric, fabric_faults
 from lab.fabric import Fabric, Wishes
 from lab.fabric_plan import Shape

@@ -14,11 +14,15 @@ from typing import Any
 
 import pytest
 
-from ansible_collections.rdma.cluster.plugins.module_utils import _opensm_guard
-from ansible_collections.rdma.cluster.plugins.module_utils._opensm_guard import Fleet, Guard, MasterReading
-from ansible_collections.rdma.cluster.plugins.module_utils._opensm_service import Instance
-from ansible_collections.rdma.cluster.plugins.module_utils._partitions_conf import Partition, PartitionPort, render_partitions
-from ansible_collections.rdma.cluster.plugins.module_utils._sysroot import SysRoot
+from ansible_collections.rdma.cluster.plugins.module_utils._base.sysroot import SysRoot
+from ansible_collections.rdma.cluster.plugins.module_utils._subnet_manager import guard as subnet_manager_guard
+from ansible_collections.rdma.cluster.plugins.module_utils._subnet_manager.guard import Fleet, Guard, MasterReading
+from ansible_collections.rdma.cluster.plugins.module_utils._subnet_manager.partitions_conf import (
+    Partition,
+    PartitionPort,
+    render_partitions,
+)
+from ansible_collections.rdma.cluster.plugins.module_utils._subnet_manager.service import Instance
 from lab import fabric
 from lab.fabric import Fabric, Wishes
 from lab.fabric_plan import Shape
@@ -62,7 +66,7 @@ def guard(there: Fabric, folder: Path, *partitions: Partition, default: str = "f
 
 @pytest.fixture(autouse=True)
 def _short_wait(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(_opensm_guard, "NO_MASTER_SECONDS", 1.0)
+    monkeypatch.setattr(subnet_manager_guard, "NO_MASTER_SECONDS", 1.0)
 
 
 @pytest.fixture

@@ -14,13 +14,13 @@ from pathlib import Path
 
 import pytest
 
-from ansible_collections.rdma.cluster.plugins.module_utils import _fabric_tools
-from ansible_collections.rdma.cluster.plugins.module_utils._command import Completed
-from ansible_collections.rdma.cluster.plugins.module_utils._fabric_read import FabricFacts, read_fabric
-from ansible_collections.rdma.cluster.plugins.module_utils._fabric_tools import Asked, Tools, keys_text
-from ansible_collections.rdma.cluster.plugins.module_utils._managers_read import read_managers
-from ansible_collections.rdma.cluster.plugins.module_utils._smpquery import parse_pkeys
-from ansible_collections.rdma.cluster.plugins.module_utils._sysroot import SysRoot
+from ansible_collections.rdma.cluster.plugins.module_utils._base.command import Completed
+from ansible_collections.rdma.cluster.plugins.module_utils._base.sysroot import SysRoot
+from ansible_collections.rdma.cluster.plugins.module_utils._fabric import tools as fabric_tools
+from ansible_collections.rdma.cluster.plugins.module_utils._fabric.managers import read_managers
+from ansible_collections.rdma.cluster.plugins.module_utils._fabric.read import FabricFacts, read_fabric
+from ansible_collections.rdma.cluster.plugins.module_utils._fabric.smpquery import parse_pkeys
+from ansible_collections.rdma.cluster.plugins.module_utils._fabric.tools import Asked, Tools, keys_text
 from lab import fabric
 from lab.fabric import Fabric, Wishes
 from lab.fabric_plan import Shape
@@ -61,7 +61,7 @@ def protected(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Protected]:
 def keys(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """Where the role writes the file of the plane."""
     path = tmp_path / "diags-blue.conf"
-    monkeypatch.setattr(_fabric_tools, "keys_path", lambda _plane: str(path))
+    monkeypatch.setattr(fabric_tools, "keys_path", lambda _plane: str(path))
     return path
 
 

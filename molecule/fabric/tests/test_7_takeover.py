@@ -13,7 +13,11 @@ from collections.abc import Iterator
 import pytest
 import yaml
 
-from ansible_collections.rdma.cluster.plugins.module_utils._partitions_conf import Partition, PartitionPort, render_partitions
+from ansible_collections.rdma.cluster.plugins.module_utils._subnet_manager.partitions_conf import (
+    Partition,
+    PartitionPort,
+    render_partitions,
+)
 from lab import cluster, fabric, fabric_plan, remote
 from lab.fabric import Wishes
 from lab.fabric_plan import Shape

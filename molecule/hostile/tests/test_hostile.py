@@ -20,10 +20,10 @@ from typing import Any
 import pytest
 import yaml
 
-from ansible_collections.rdma.cluster.plugins.plugin_utils._intent import normalise
+from ansible_collections.rdma.cluster.plugins.plugin_utils._intent.read import normalise
 from lab import cluster, remote
 from lab.plan import Rail
-from tests.unit.trees import write_tree
+from tests.unit.builders.trees import write_tree
 from tests.verify.site import ROOT, Site
 
 LIAR = "node2"

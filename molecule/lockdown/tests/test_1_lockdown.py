@@ -10,9 +10,9 @@ import subprocess
 
 import pytest
 
-from ansible_collections.rdma.cluster.plugins.module_utils._files import as_bytes
-from ansible_collections.rdma.cluster.plugins.module_utils._pcie_tuning_service import PROGRAM, UNIT, service_files
-from ansible_collections.rdma.cluster.plugins.module_utils._pcie_wish import Wish
+from ansible_collections.rdma.cluster.plugins.module_utils._base.files import as_bytes
+from ansible_collections.rdma.cluster.plugins.module_utils._pcie_tuning.service import PROGRAM, UNIT, service_files
+from ansible_collections.rdma.cluster.plugins.module_utils._pcie_tuning.wish import Wish
 from tests.verify.driver import Driver, Hosts
 from tests.verify.site import ROOT, Site
 

@@ -16,7 +16,7 @@ from types import ModuleType
 import pytest
 import yaml
 
-from ansible_collections.rdma.cluster.plugins.module_utils._ibv_devinfo import parse_ibv_devinfo
+from ansible_collections.rdma.cluster.plugins.module_utils._rdma.ibv_devinfo import parse_ibv_devinfo
 from lab import fabric_hosts, fabric_inventory, fabric_tree
 from lab.fabric_plan import Shape, make
 from lab.fabric_refresh import signs

@@ -10,9 +10,9 @@ from pathlib import Path
 
 import pytest
 
-from ansible_collections.rdma.cluster.plugins.module_utils._pci import PciReader
-from ansible_collections.rdma.cluster.plugins.module_utils._rdma_device import Device, port_guid, read_devices
-from ansible_collections.rdma.cluster.plugins.module_utils._sysroot import SysRoot
+from ansible_collections.rdma.cluster.plugins.module_utils._base.sysroot import SysRoot
+from ansible_collections.rdma.cluster.plugins.module_utils._pci.functions import PciReader
+from ansible_collections.rdma.cluster.plugins.module_utils._rdma.device import Device, port_guid, read_devices
 from lab import fabric_tree
 from lab.fabric_plan import Shape, make
 from tests.unit.lab.portinfo import COUNTERS, PKEYS, PORTINFO, UNCONFIGURED

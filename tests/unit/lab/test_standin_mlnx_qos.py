@@ -16,8 +16,8 @@ from typing import Any
 
 import pytest
 
-from ansible_collections.rdma.cluster.plugins.module_utils._mlnx_qos import MlnxQos, parse_mlnx_qos
-from tests.unit.mlnx_qos_state import state_of
+from ansible_collections.rdma.cluster.plugins.module_utils._qos.mlnx_qos import MlnxQos, parse_mlnx_qos
+from tests.unit.builders.mlnx_qos_state import state_of
 
 STANDIN = Path(__file__).parents[3] / "lab/standins/qos/mlnx_qos"
 Run = Callable[..., subprocess.CompletedProcess[str]]

@@ -15,9 +15,9 @@ from typing import Any
 
 import pytest
 
-from ansible_collections.rdma.cluster.plugins.module_utils._errors import ParseError
-from ansible_collections.rdma.cluster.plugins.module_utils._firmware_value import spelled
-from ansible_collections.rdma.cluster.plugins.module_utils._mlxconfig import Mlxconfig, parse_mlxconfig
+from ansible_collections.rdma.cluster.plugins.module_utils._base.errors import ParseError
+from ansible_collections.rdma.cluster.plugins.module_utils._firmware.cards import spelled
+from ansible_collections.rdma.cluster.plugins.module_utils._firmware.mlxconfig import Mlxconfig, parse_mlxconfig
 
 STANDIN = Path(__file__).parents[3] / "lab/standins/mstconfig"
 CARD = "0000:3d:00.0"

@@ -13,8 +13,8 @@ from typing import Any
 import pytest
 
 from ansible_collections.rdma.cluster.plugins.action import batch_plan
-from ansible_collections.rdma.cluster.plugins.plugin_utils._differences import live_rails
-from tests.unit.hosts import lab_facts, lab_intent, run_with
+from ansible_collections.rdma.cluster.plugins.plugin_utils._plan.differences import live_rails
+from tests.unit.builders.hosts import lab_facts, lab_intent, run_with
 
 QP = {"device": "rxe_rail0", "port": 1, "pid": 4711, "name": "ib_write_bw", "count": 1}
 

@@ -15,11 +15,11 @@ import pytest
 from ansible.errors import AnsibleConnectionFailure
 
 from ansible_collections.rdma.cluster.plugins.action import collectives
-from ansible_collections.rdma.cluster.plugins.module_utils._findings import Finding
-from ansible_collections.rdma.cluster.plugins.plugin_utils._collective_gate import CollectiveGate
-from ansible_collections.rdma.cluster.plugins.plugin_utils._collective_plan import ALONE_FOLDER, BLOCKED, LADDER
-from ansible_collections.rdma.cluster.plugins.plugin_utils._run_folder import RunFolder
-from tests.unit.collective_hosts import HOSTS, known
+from ansible_collections.rdma.cluster.plugins.module_utils._base.findings import Finding
+from ansible_collections.rdma.cluster.plugins.plugin_utils._collectives.gate import CollectiveGate
+from ansible_collections.rdma.cluster.plugins.plugin_utils._collectives.plan import ALONE_FOLDER, BLOCKED, LADDER
+from ansible_collections.rdma.cluster.plugins.plugin_utils._run.folder import RunFolder
+from tests.unit.builders.collective_hosts import HOSTS, known
 
 Says = Callable[[Sequence[str]], str]
 

@@ -16,7 +16,7 @@ from typing import Any
 
 import yaml
 
-from tests.unit.hosts import lab_rails
+from tests.unit.builders.hosts import lab_rails
 
 ROOT = Path(__file__).parents[4]
 H200 = ROOT / "tests/unit/fixtures/h200/all_reduce_perf_no_ib_device_failed.txt"

@@ -17,9 +17,9 @@ import pytest
 from ansible.errors import AnsibleError
 
 from ansible_collections.rdma.cluster.plugins.action import driver_files
-from ansible_collections.rdma.cluster.plugins.plugin_utils import _doca_repository as doca
-from ansible_collections.rdma.cluster.plugins.plugin_utils._kernel_hook import DEBIAN, hook_files
-from tests.unit.hosts import lab_facts, lab_intent, on_host
+from ansible_collections.rdma.cluster.plugins.plugin_utils._driver import files as doca
+from ansible_collections.rdma.cluster.plugins.plugin_utils._driver.files import DEBIAN, hook_files
+from tests.unit.builders.hosts import lab_facts, lab_intent, on_host
 
 KEY = b"-----BEGIN PGP PUBLIC KEY BLOCK-----\nnot one\n-----END PGP PUBLIC KEY BLOCK-----\n"
 SUM = hashlib.sha256(KEY).hexdigest()

@@ -16,9 +16,9 @@ import pytest
 import yaml
 
 from ansible_collections.rdma.cluster.plugins.action import driver_plan
-from ansible_collections.rdma.cluster.plugins.plugin_utils._run_folder import RunFolder
-from ansible_collections.rdma.cluster.plugins.plugin_utils._withheld import Withheld
-from tests.unit.hosts import lab_facts, lab_intent, lab_rails
+from ansible_collections.rdma.cluster.plugins.plugin_utils._run.folder import RunFolder
+from ansible_collections.rdma.cluster.plugins.plugin_utils._run.withheld import Withheld
+from tests.unit.builders.hosts import lab_facts, lab_intent, lab_rails
 
 ROOT = Path(__file__).parents[4]
 BUNDLE: dict[str, Any] = {

@@ -18,9 +18,9 @@ from typing import Any
 import pytest
 import yaml
 
-from ansible_collections.rdma.cluster.plugins.plugin_utils._explain_text import WIDTH
-from ansible_collections.rdma.cluster.plugins.plugin_utils._run_lock import claim, lock_file
-from tests.unit.hosts import lab_rails
+from ansible_collections.rdma.cluster.plugins.plugin_utils._explain.text import WIDTH
+from ansible_collections.rdma.cluster.plugins.plugin_utils._run.lock import claim, lock_file
+from tests.unit.builders.hosts import lab_rails
 
 ROOT = Path(__file__).parents[4]
 TITLE = "{}: what matters to RDMA and NCCL"

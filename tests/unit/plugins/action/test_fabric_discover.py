@@ -19,10 +19,10 @@ from typing import Any
 import pytest
 import yaml
 
-from ansible_collections.rdma.cluster.plugins.module_utils._fabric_graph import Graph
-from tests.unit import blind_hosts, blind_trees
-from tests.unit.plugins.plugin_utils.test__fabric_discover import facts
-from tests.unit.small_fabrics import fabric
+from ansible_collections.rdma.cluster.plugins.module_utils._fabric.graph import Graph
+from tests.unit.builders import blind_hosts, blind_trees
+from tests.unit.builders.small_fabrics import fabric
+from tests.unit.plugins.plugin_utils._fabric.discover.test_discover import facts
 
 ROOT = Path(__file__).parents[4]
 

@@ -13,9 +13,9 @@ from typing import Any
 import pytest
 
 from ansible_collections.rdma.cluster.plugins.action import fabric_read
-from ansible_collections.rdma.cluster.plugins.module_utils._fabric_graph import Graph
-from ansible_collections.rdma.cluster.plugins.plugin_utils._fabric_readings import best_graph, readings, seen_managers
-from ansible_collections.rdma.cluster.plugins.plugin_utils._run_folder import RunFolder
+from ansible_collections.rdma.cluster.plugins.module_utils._fabric.graph import Graph
+from ansible_collections.rdma.cluster.plugins.plugin_utils._fabric.readings import best_graph, readings, seen_managers
+from ansible_collections.rdma.cluster.plugins.plugin_utils._run.folder import RunFolder
 
 HOSTS = ("n1", "n2", "n3")
 MASTER = {"lid": 1, "guid": "0x0000000000000001", "state": "MASTER", "priority": 14, "activity": 1}

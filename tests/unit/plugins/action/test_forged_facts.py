@@ -17,7 +17,7 @@ from typing import Any
 import pytest
 import yaml
 
-from tests.unit.hosts import lab_rails
+from tests.unit.builders.hosts import lab_rails
 from tests.unit.plugins.action.test_gate import FACTS, GATE, facts_of, stage
 
 ROOT = Path(__file__).parents[4]

@@ -16,7 +16,7 @@ from typing import Any
 import pytest
 import yaml
 
-from tests.unit.hosts import lab_facts, lab_rails
+from tests.unit.builders.hosts import lab_facts, lab_rails
 
 ROOT = Path(__file__).parents[4]
 HOSTS = ["node1", "node2", "node3", "node4"]

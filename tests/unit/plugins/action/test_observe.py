@@ -18,8 +18,8 @@ import pytest
 import yaml
 
 from ansible_collections.rdma.cluster.plugins.action import observe
-from tests.unit import blind_hosts, blind_trees
-from tests.unit.hosts import lab_intent, lab_rails, run_with
+from tests.unit.builders import blind_hosts, blind_trees
+from tests.unit.builders.hosts import lab_intent, lab_rails, run_with
 
 ROOT = Path(__file__).parents[4]
 
@@ -62,7 +62,7 @@ def test_when_a_host_is_read(tmp_path: Path, arguments: Any, variables: dict[str
         ({"boot": "x"}, "boot: expected a dictionary, got 'x'"),
         ({"netdevs": {"ens1": {}}}, "netdevs.ens1.mac: it is missing"),
         # The door cannot know that a check needs it; the digest does.
-        ({"qos": None, "stack": None}, "TypeError at _digest.py"),
+        ({"qos": None, "stack": None}, "TypeError at plugin_utils/_facts/digest.py"),
     ],
 )
 def test_facts_that_make_no_sense_are_not_stored(

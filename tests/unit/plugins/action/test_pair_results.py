@@ -14,9 +14,9 @@ import pytest
 from ansible.errors import AnsibleConnectionFailure
 
 from ansible_collections.rdma.cluster.plugins.action import pair_results
-from ansible_collections.rdma.cluster.plugins.module_utils._errors import ParseError
-from ansible_collections.rdma.cluster.plugins.module_utils._pair_result import Result
-from ansible_collections.rdma.cluster.plugins.plugin_utils._run_folder import RunFolder
+from ansible_collections.rdma.cluster.plugins.module_utils._base.errors import ParseError
+from ansible_collections.rdma.cluster.plugins.module_utils._pairs.result import Result
+from ansible_collections.rdma.cluster.plugins.plugin_utils._run.folder import RunFolder
 
 GONE = AnsibleConnectionFailure("no route to host")
 UNREACHABLE = {"unreachable": True, "msg": "no route to host"}

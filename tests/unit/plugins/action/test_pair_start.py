@@ -13,12 +13,12 @@ from typing import Any
 import pytest
 
 from ansible_collections.rdma.cluster.plugins.action import pair_start
-from ansible_collections.rdma.cluster.plugins.module_utils._findings import UNKNOWN
-from ansible_collections.rdma.cluster.plugins.module_utils._pair_schedule import planned_meetings
-from ansible_collections.rdma.cluster.plugins.plugin_utils._pair_evidence import SWEEP
-from ansible_collections.rdma.cluster.plugins.plugin_utils._run_folder import RunFolder
-from tests.unit.fabric_runs import GBPS, FabricRun
-from tests.unit.fabrics import leafspine
+from ansible_collections.rdma.cluster.plugins.module_utils._base.findings import UNKNOWN
+from ansible_collections.rdma.cluster.plugins.plugin_utils._pairs.evidence import SWEEP
+from ansible_collections.rdma.cluster.plugins.plugin_utils._pairs.schedule import planned_meetings
+from ansible_collections.rdma.cluster.plugins.plugin_utils._run.folder import RunFolder
+from tests.unit.builders.fabric_runs import GBPS, FabricRun
+from tests.unit.builders.fabrics import leafspine
 
 OPTIONS = {"sweep": "S1", "plan": "packed", "token": "t", "runtime_max_seconds": 60, "folder": "pairs", "host": None}
 

@@ -16,13 +16,13 @@ import pytest
 from ansible.errors import AnsibleError
 
 from ansible_collections.rdma.cluster.plugins.action import qos_load_plan
-from ansible_collections.rdma.cluster.plugins.module_utils._pair_files import parse_plan, unpack_plan
-from ansible_collections.rdma.cluster.plugins.module_utils._pair_schedule import planned_meetings
-from ansible_collections.rdma.cluster.plugins.plugin_utils import _pair_plan
-from ansible_collections.rdma.cluster.plugins.plugin_utils._pair_fleet import Fleet, measurable_hosts
-from ansible_collections.rdma.cluster.plugins.plugin_utils._run_folder import RunFolder
-from tests.unit.hosts import lab_facts, lab_intent
-from tests.unit.qos_hosts import dcb_qos
+from ansible_collections.rdma.cluster.plugins.module_utils._pairs.files import parse_plan, unpack_plan
+from ansible_collections.rdma.cluster.plugins.plugin_utils._pairs.fleet import Fleet, measurable_hosts
+from ansible_collections.rdma.cluster.plugins.plugin_utils._pairs.plan import plan as plan_plan
+from ansible_collections.rdma.cluster.plugins.plugin_utils._pairs.schedule import planned_meetings
+from ansible_collections.rdma.cluster.plugins.plugin_utils._run.folder import RunFolder
+from tests.unit.builders.hosts import lab_facts, lab_intent
+from tests.unit.builders.qos_hosts import dcb_qos
 
 IDLE: dict[str, Any] = {"gpu_processes": [], "jobs": []}
 BUSY = {"gpu_processes": [{"pid": 4711, "name": "python3"}], "jobs": []}
@@ -50,8 +50,8 @@ class Run:
     def measure(self, slow: tuple[str, ...] = (), *, finished: bool = True) -> Run:
         """Let it have measured all pairs; slow: hosts that reach a tenth."""
         fleet = Fleet.of(measurable_hosts(self.folder, "pairs"))
-        tests = _pair_plan.tests_of(self.intent)
-        plan = _pair_plan.make_plan("S1", hosts=fleet.hosts, rails=fleet.rails, of=fleet.endpoints, tests=tests, schedule={"kind": "full"})
+        tests = plan_plan.tests_of(self.intent)
+        plan = plan_plan.make_plan("S1", hosts=fleet.hosts, rails=fleet.rails, of=fleet.endpoints, tests=tests, schedule={"kind": "full"})
         self.folder.write_json("pairs/plan.json", plan)
         lines: dict[str, str] = dict.fromkeys(fleet.hosts, "")
         for rail, number, server, client in planned_meetings(plan):

@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 
 from ansible_collections.rdma.cluster.plugins.action import rails_up
-from tests.unit.hosts import lab_facts, lab_intent
+from tests.unit.builders.hosts import lab_facts, lab_intent
 
 
 def facts(*down: str) -> dict[str, Any]:

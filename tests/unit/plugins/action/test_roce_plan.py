@@ -16,7 +16,7 @@ from typing import Any
 import pytest
 import yaml
 
-from ansible_collections.rdma.cluster.plugins.plugin_utils._run_lock import lock_file
+from ansible_collections.rdma.cluster.plugins.plugin_utils._run.lock import lock_file
 
 ROOT = Path(__file__).parents[4]
 ROCE = ROOT / "inventories/roce/hosts.yml"

@@ -12,12 +12,12 @@ from typing import Any
 import pytest
 
 from ansible_collections.rdma.cluster.plugins.action import spine_load_plan
-from ansible_collections.rdma.cluster.plugins.module_utils._pair_files import parse_plan, unpack_plan
-from ansible_collections.rdma.cluster.plugins.plugin_utils import _spine_load_plan
-from ansible_collections.rdma.cluster.plugins.plugin_utils._pair_evidence import Evidence
-from ansible_collections.rdma.cluster.plugins.plugin_utils._spine_load_plan import planned_rounds
-from tests.unit.fabric_runs import BUSY, FabricRun
-from tests.unit.fabrics import Fabric, leafspine, rail
+from ansible_collections.rdma.cluster.plugins.module_utils._pairs.files import parse_plan, unpack_plan
+from ansible_collections.rdma.cluster.plugins.plugin_utils._pairs.evidence import Evidence
+from ansible_collections.rdma.cluster.plugins.plugin_utils._pairs.loads import spines_plan
+from ansible_collections.rdma.cluster.plugins.plugin_utils._pairs.loads.spines_plan import planned_rounds
+from tests.unit.builders.fabric_runs import BUSY, FabricRun
+from tests.unit.builders.fabrics import Fabric, leafspine, rail
 
 
 def small() -> Fabric:
@@ -115,26 +115,26 @@ def test_work_on_another_plane_does_not_matter(tmp_path: Path) -> None:
 
 
 def test_without_a_graph_there_is_nothing_to_hold_it_against(tmp_path: Path) -> None:
-    assert refused(FabricRun(tmp_path / "R1", small(), graph=False).sweep()) == _spine_load_plan.NO_GRAPH
+    assert refused(FabricRun(tmp_path / "R1", small(), graph=False).sweep()) == spines_plan.NO_GRAPH
     other = FabricRun(tmp_path / "R2", small(), graph=False)
     other.saw(leafspine(leaves=2, spines=2, hosts_per_leaf=4, seed=2))
-    assert refused(other.sweep()) == _spine_load_plan.NO_GRAPH
+    assert refused(other.sweep()) == spines_plan.NO_GRAPH
     blue = FabricRun(tmp_path / "R3", small(), graph=False)
     blue.saw(small(), plane="blue")
-    assert refused(blue.sweep()) == _spine_load_plan.NO_GRAPH
+    assert refused(blue.sweep()) == spines_plan.NO_GRAPH
 
 
 @pytest.mark.parametrize(
     "fabric", [leafspine(1, 0, 6), leafspine(1, 2, 6), rail(hosts=6, rails=2, spines=2)], ids=["one switch", "one leaf", "one of each rail"]
 )
 def test_one_leaf_has_nothing_across(tmp_path: Path, fabric: Fabric) -> None:
-    assert refused(FabricRun(tmp_path / "R1", fabric).sweep()) == _spine_load_plan.ONE_LEAF
+    assert refused(FabricRun(tmp_path / "R1", fabric).sweep()) == spines_plan.ONE_LEAF
 
 
 def test_neighbours_alone_tell_no_uplinks(tmp_path: Path) -> None:
     run = FabricRun(tmp_path / "R1", small(), graph=False)
     run.saw(leafspine(leaves=2, spines=0, hosts_per_leaf=4), source="lldp")
-    assert refused(run.sweep()) == _spine_load_plan.NO_UPLINKS
+    assert refused(run.sweep()) == spines_plan.NO_UPLINKS
 
 
 def test_who_is_well_is_found_out_only_where_something_crosses_spines(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -148,7 +148,7 @@ def test_who_is_well_is_found_out_only_where_something_crosses_spines(tmp_path: 
     monkeypatch.setattr(spine_load_plan.ActionModule, "well", watched)
     run = FabricRun(tmp_path / "R1", small(), graph=False)
     run.saw(leafspine(leaves=2, spines=0, hosts_per_leaf=4), source="lldp")
-    assert refused(run.sweep()) == _spine_load_plan.NO_UPLINKS
+    assert refused(run.sweep()) == spines_plan.NO_UPLINKS
     assert asked == []
     FabricRun(tmp_path / "R2", small()).sweep().plan()
     assert asked == ["well"]
@@ -157,7 +157,7 @@ def test_who_is_well_is_found_out_only_where_something_crosses_spines(tmp_path: 
 def test_a_graph_that_is_not_whole_tells_nothing(tmp_path: Path) -> None:
     run = FabricRun(tmp_path / "R1", small(), graph=False)
     run.saw(small(), complete=False)
-    assert refused(run.sweep()) == _spine_load_plan.NOT_TOLD
+    assert refused(run.sweep()) == spines_plan.NOT_TOLD
 
 
 @pytest.mark.parametrize(
@@ -167,7 +167,7 @@ def test_a_graph_that_is_not_whole_tells_nothing(tmp_path: Path) -> None:
 )
 def test_too_few_hosts(tmp_path: Path, slow: tuple[str, ...], playing: list[str]) -> None:
     run = FabricRun(tmp_path / "R1", small()).sweep(slow=slow)
-    assert refused(run, playing=playing) == _spine_load_plan.TOO_FEW
+    assert refused(run, playing=playing) == spines_plan.TOO_FEW
 
 
 def test_soft_roce_has_no_fabric(tmp_path: Path) -> None:
@@ -177,4 +177,4 @@ def test_soft_roce_has_no_fabric(tmp_path: Path) -> None:
         facts = run.folder.read_json(name)
         facts["devices"]["mlx5_0"].update(software=True, driver="rdma_rxe")
         run.folder.write_json(name, facts)
-    assert refused(run.sweep()) == _spine_load_plan.SOFTWARE
+    assert refused(run.sweep()) == spines_plan.SOFTWARE

@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 
 from ansible_collections.rdma.cluster.plugins.action import subnet_manager_plan
-from ansible_collections.rdma.cluster.plugins.plugin_utils._intent import normalise
+from ansible_collections.rdma.cluster.plugins.plugin_utils._intent.read import normalise
 
 IDLE: dict[str, Any] = {"gpu_processes": [], "jobs": []}
 #: Host → its load; None: it has no facts in this run.

@@ -13,8 +13,8 @@ from collections.abc import Callable
 import pytest
 
 from ansible_collections.rdma.cluster.plugins import module_utils
-from tests.unit.endless import LONG, SECONDS, Parser, parsers, read_endless_lines, read_endless_values
-from tests.unit.garbled import no_time, read_or_refused
+from tests.unit.builders.endless import LONG, SECONDS, Parser, parsers, read_endless_lines, read_endless_values
+from tests.unit.builders.garbled import no_time, read_or_refused
 
 #: Texts that some parser once took minutes for, or fell over.
 HEADS = ("#bytes ", "# Rank ", "node1:1:1 [0] NCCL WARN ", "Max locked memory ", "Id=", "NAME=")

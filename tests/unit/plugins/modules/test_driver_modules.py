@@ -16,10 +16,12 @@ from typing import Any
 import pytest
 from ansible.module_utils import basic
 
-from ansible_collections.rdma.cluster.plugins.module_utils import _command, _kernel_modules, _peermem, _sysroot
-from ansible_collections.rdma.cluster.plugins.module_utils._sysroot import SysRoot
-from tests.unit.fakes import FakeRunner
-from tests.unit.trees import write_tree
+from ansible_collections.rdma.cluster.plugins.module_utils._base import command, sysroot
+from ansible_collections.rdma.cluster.plugins.module_utils._base.sysroot import SysRoot
+from ansible_collections.rdma.cluster.plugins.module_utils._driver import kernel_modules
+from ansible_collections.rdma.cluster.plugins.module_utils._gpu import peermem
+from tests.unit.builders.fakes import FakeRunner
+from tests.unit.builders.trees import write_tree
 
 MODULES = Path(__file__).parents[4] / "plugins/modules"
 ABSENT = "no_such_module_here"
@@ -27,9 +29,9 @@ ABSENT = "no_such_module_here"
 
 @pytest.fixture(autouse=True)
 def files(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(_peermem, "BOOT_FILE", str(tmp_path / "gpudirect.conf"))
-    monkeypatch.setattr(_kernel_modules, "LOAD_FILE", str(tmp_path / "load.conf"))
-    monkeypatch.setattr(_kernel_modules, "OPTIONS_FILE", str(tmp_path / "options.conf"))
+    monkeypatch.setattr(peermem, "BOOT_FILE", str(tmp_path / "gpudirect.conf"))
+    monkeypatch.setattr(kernel_modules, "LOAD_FILE", str(tmp_path / "load.conf"))
+    monkeypatch.setattr(kernel_modules, "OPTIONS_FILE", str(tmp_path / "options.conf"))
 
 
 def run(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, name: str, **options: Any) -> tuple[int, dict[str, Any]]:
@@ -63,8 +65,8 @@ def test_peermem_asks_who_uses_the_host_before_it_builds(
     jobs = "/proc/1/comm: systemd\n/proc/815/comm: slurmstepd\n/proc/815/cmdline: slurmstepd\n"
     root = str(write_tree(tmp_path / "root", kernel + dkms + jobs))
     runner = FakeRunner([(["modprobe", "nvidia_peermem"], 1, "", "Invalid argument"), (["dmesg"], 0, "", "")])
-    monkeypatch.setattr(_sysroot, "SysRoot", lambda: SysRoot(root))
-    monkeypatch.setattr(_command, "SubprocessRunner", lambda: runner)
+    monkeypatch.setattr(sysroot, "SysRoot", lambda: SysRoot(root))
+    monkeypatch.setattr(command, "SubprocessRunner", lambda: runner)
     code, result = run(capsys, monkeypatch, "peermem", rebuild_allowed=allowed, _ansible_check_mode=False)
     runner.assert_done()
     assert (code, result["loaded"], result["rebuilt"]) == (0, False, None), result

@@ -16,8 +16,8 @@ from typing import Any
 import pytest
 from ansible.module_utils import basic
 
-from ansible_collections.rdma.cluster.plugins.module_utils._fabric_graph import Graph
-from tests.unit.fabric_texts import LEAF1, fabric_text
+from ansible_collections.rdma.cluster.plugins.module_utils._fabric.graph import Graph
+from tests.unit.builders.fabric_texts import LEAF1, fabric_text
 
 MODULE = Path(__file__).parents[4] / "plugins/modules/fabric_facts.py"
 
@@ -42,7 +42,7 @@ ALONE = "IsSM ports\nPortInfoRecord dump:\n\t\tEndPortLid..............1\n\nIsSM
 def tools(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """A PATH that has stand-ins of the tools, and nothing else that is theirs."""
     monkeypatch.setattr("os.environ", {"PATH": str(tmp_path), "HOME": str(tmp_path)})
-    monkeypatch.setattr("ansible_collections.rdma.cluster.plugins.module_utils._command.SYSTEM_DIRECTORIES", ())
+    monkeypatch.setattr("ansible_collections.rdma.cluster.plugins.module_utils._base.command.SYSTEM_DIRECTORIES", ())
     return tmp_path
 
 

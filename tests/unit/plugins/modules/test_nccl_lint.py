@@ -12,7 +12,7 @@ from typing import Any
 
 import pytest
 
-from tests.unit.nccl_lint_call import nccl_lint
+from tests.unit.builders.nccl_lint_call import nccl_lint
 
 
 @pytest.fixture

@@ -19,9 +19,9 @@ from typing import Any
 import pytest
 from ansible.module_utils import basic
 
-from ansible_collections.rdma.cluster.plugins.module_utils import _sysroot
-from ansible_collections.rdma.cluster.plugins.module_utils._sysroot import SysRoot
-from tests.unit.trees import write_tree
+from ansible_collections.rdma.cluster.plugins.module_utils._base import sysroot
+from ansible_collections.rdma.cluster.plugins.module_utils._base.sysroot import SysRoot
+from tests.unit.builders.trees import write_tree
 
 ROOT = Path(__file__).parents[4]
 MODULE = ROOT / "plugins/modules/nccl_test.py"
@@ -97,7 +97,7 @@ def test_nothing_is_run_on_a_host_in_use(call: Any, tmp_path: Path, monkeypatch:
     """Another user than root does not see who has a GPU open, for which the role looks before."""
     text, is_root, words = use
     root = str(write_tree(tmp_path / "root", text))
-    monkeypatch.setattr(_sysroot, "SysRoot", lambda: SysRoot(root))
+    monkeypatch.setattr(sysroot, "SysRoot", lambda: SysRoot(root))
     monkeypatch.setattr(os, "geteuid", lambda: 0 if is_root else 1000)
     monkeypatch.setattr(time, "sleep", lambda _seconds: None)
     kept = tmp_path / "kept"
@@ -109,7 +109,7 @@ def test_nothing_is_run_on_a_host_in_use(call: Any, tmp_path: Path, monkeypatch:
 
 def test_what_an_earlier_run_left_may_end(call: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     root = write_tree(tmp_path / "root", JOB)
-    monkeypatch.setattr(_sysroot, "SysRoot", lambda: SysRoot(str(root)))
+    monkeypatch.setattr(sysroot, "SysRoot", lambda: SysRoot(str(root)))
     monkeypatch.setattr(os, "geteuid", lambda: 0)
     monkeypatch.setattr(time, "sleep", lambda _seconds: shutil.rmtree(root / "proc/815", ignore_errors=True))
     assert call({}, load_allowed=False)["ran"] is True

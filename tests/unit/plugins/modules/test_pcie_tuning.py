@@ -17,18 +17,15 @@ from typing import Any
 import pytest
 from ansible.module_utils import basic
 
-from ansible_collections.rdma.cluster.plugins.module_utils import (
-    _command,
-    _pci_port,
-    _pcie_tuning_runner,
-    _pcie_tuning_service,
-    _sysroot,
-)
-from tests.unit.fakes import FakeRunner
-from tests.unit.pcie_host import NIC, SECOND, DeafPort, pcie_host
+from ansible_collections.rdma.cluster.plugins.module_utils._base import command, sysroot
+from ansible_collections.rdma.cluster.plugins.module_utils._pci import port as pci_port
+from ansible_collections.rdma.cluster.plugins.module_utils._pcie_tuning import runner as pcie_tuning_runner
+from ansible_collections.rdma.cluster.plugins.module_utils._pcie_tuning import service
+from tests.unit.builders.fakes import FakeRunner
+from tests.unit.builders.pcie_host import NIC, SECOND, DeafPort, pcie_host
 
 MODULE = Path(__file__).parents[4] / "plugins/modules/pcie_tuning.py"
-UNIT = _pcie_tuning_service.UNIT
+UNIT = service.UNIT
 SHOW = ["systemctl", "show", "--property=Id,ActiveState,UnitFileState", UNIT]
 NEW = (SHOW, 0, f"Id={UNIT}\nActiveState=inactive\nUnitFileState=\n", "")
 RUNNING = (SHOW, 0, f"Id={UNIT}\nActiveState=active\nUnitFileState=enabled\n", "")
@@ -38,16 +35,16 @@ STARTED = [NEW, (["systemctl", "enable", UNIT], 0, "", ""), (["systemctl", "rest
 @pytest.fixture
 def call(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Any:
     root = pcie_host(tmp_path / "host")
-    monkeypatch.setattr(_pcie_tuning_runner, "CONFIG", str(tmp_path / "pcie.json"))
-    monkeypatch.setattr(_pcie_tuning_service, "PROGRAM", str(tmp_path / "pcie_tuning.pyz"))
-    monkeypatch.setattr(_pcie_tuning_service, "UNIT_FILE", str(tmp_path / UNIT))
-    monkeypatch.setattr(_sysroot, "SysRoot", partial(_sysroot.SysRoot, str(root)))
-    port = _pci_port.SysfsPort
+    monkeypatch.setattr(pcie_tuning_runner, "CONFIG", str(tmp_path / "pcie.json"))
+    monkeypatch.setattr(service, "PROGRAM", str(tmp_path / "pcie_tuning.pyz"))
+    monkeypatch.setattr(service, "UNIT_FILE", str(tmp_path / UNIT))
+    monkeypatch.setattr(sysroot, "SysRoot", partial(sysroot.SysRoot, str(root)))
+    port = pci_port.SysfsPort
 
     def run(calls: list[Any], *, deaf: bool = False, **given: Any) -> dict[str, Any]:
         runner = FakeRunner(calls)
-        monkeypatch.setattr(_command, "SubprocessRunner", lambda: runner)
-        monkeypatch.setattr(_pci_port, "SysfsPort", partial(DeafPort if deaf else port, str(root)))
+        monkeypatch.setattr(command, "SubprocessRunner", lambda: runner)
+        monkeypatch.setattr(pci_port, "SysfsPort", partial(DeafPort if deaf else port, str(root)))
         arguments = {"ANSIBLE_MODULE_ARGS": {"nics": [NIC], **given}}
         monkeypatch.setattr(basic, "_ANSIBLE_ARGS", json.dumps(arguments).encode(), raising=False)
         monkeypatch.setattr(basic, "_ANSIBLE_PROFILE", "legacy", raising=False)

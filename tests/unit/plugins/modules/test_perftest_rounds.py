@@ -15,9 +15,10 @@ from typing import Any
 import pytest
 from ansible.module_utils import basic
 
-from ansible_collections.rdma.cluster.plugins.module_utils import _command, _pair_unit, _sysroot
-from ansible_collections.rdma.cluster.plugins.module_utils._sysroot import SysRoot
-from tests.unit.trees import write_tree
+from ansible_collections.rdma.cluster.plugins.module_utils._base import command, sysroot
+from ansible_collections.rdma.cluster.plugins.module_utils._base.sysroot import SysRoot
+from ansible_collections.rdma.cluster.plugins.module_utils._pairs import unit as pairs_unit
+from tests.unit.builders.trees import write_tree
 
 MODULE = Path(__file__).parents[4] / "plugins/modules/perftest_rounds.py"
 LIST = "systemctl list-units --all --full --plain --no-legend rdma-pairs-*.service"
@@ -31,9 +32,9 @@ class Host:
         self._answers = answers
         self.ran: list[str] = []
 
-    def run(self, argv: Any, *, timeout_seconds: float = 30.0) -> _command.Completed:
+    def run(self, argv: Any, *, timeout_seconds: float = 30.0) -> command.Completed:
         self.ran.append(" ".join(argv))
-        return _command.Completed(tuple(argv), 0, self._answers[self.ran[-1]], "")
+        return command.Completed(tuple(argv), 0, self._answers[self.ran[-1]], "")
 
 
 def call(
@@ -44,7 +45,7 @@ def call(
     monkeypatch.setattr(basic, "_ANSIBLE_ARGS", arguments, raising=False)
     monkeypatch.setattr(basic, "_ANSIBLE_PROFILE", "legacy", raising=False)
     monkeypatch.setattr(sys, "stdin", io.StringIO())
-    monkeypatch.setattr(_command, "SubprocessRunner", lambda: systemd)
+    monkeypatch.setattr(command, "SubprocessRunner", lambda: systemd)
     with pytest.raises(SystemExit) as caught:
         runpy.run_path(str(MODULE), run_name="__main__")
     code = caught.value.code
@@ -93,7 +94,7 @@ def test_the_plan_and_the_token_are_not_told_again(capsys: pytest.CaptureFixture
 def test_what_is_collected_has_the_shape_that_is_documented(
     capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
-    monkeypatch.setattr(_pair_unit.PairUnit.__init__, "__kwdefaults__", {**_pair_unit.PairUnit.__init__.__kwdefaults__, "folder": tmp_path})
+    monkeypatch.setattr(pairs_unit.PairUnit.__init__, "__kwdefaults__", {**pairs_unit.PairUnit.__init__.__kwdefaults__, "folder": tmp_path})
     (tmp_path / "a").mkdir()
     (tmp_path / "a" / "results.jsonl").write_text('{"finished": true, "reason": null}\n')
     host = Host(**{"systemctl is-active rdma-pairs-a.service": "inactive\n"})
@@ -128,13 +129,13 @@ def unit(monkeypatch: pytest.MonkeyPatch) -> list[bool]:
         calls.append(check_mode)
         return "adopts" not in calls
 
-    monkeypatch.setattr(_pair_unit.PairUnit, "start", start)
+    monkeypatch.setattr(pairs_unit.PairUnit, "start", start)
     return calls
 
 
 def at(monkeypatch: pytest.MonkeyPatch, folder: Path, text: str) -> None:
     root = str(write_tree(folder, text))
-    monkeypatch.setattr(_sysroot, "SysRoot", lambda: SysRoot(root))
+    monkeypatch.setattr(sysroot, "SysRoot", lambda: SysRoot(root))
 
 
 STARTED = {"sweep": "a", "plan": "x", "host": "node1", "token": "secret-token"}

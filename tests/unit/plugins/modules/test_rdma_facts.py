@@ -14,9 +14,9 @@ from typing import Any
 import pytest
 from ansible.module_utils import basic
 
-from ansible_collections.rdma.cluster.plugins.module_utils._facts import gather, to_dict
-from ansible_collections.rdma.cluster.plugins.module_utils._sysroot import SysRoot
-from tests.unit.trees import mlx5_machine, write_tree
+from ansible_collections.rdma.cluster.plugins.module_utils._base.sysroot import SysRoot
+from ansible_collections.rdma.cluster.plugins.module_utils._facts.gather import gather, to_dict
+from tests.unit.builders.trees import mlx5_machine, write_tree
 
 MODULE = Path(__file__).parents[4] / "plugins/modules/rdma_facts.py"
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 import pytest
 
 from ansible_collections.rdma.cluster.plugins import plugin_utils
-from tests.unit.endless import parsers, read_endless_lines, read_endless_values
+from tests.unit.builders.endless import parsers, read_endless_lines, read_endless_values
 
 PARSERS = parsers(plugin_utils)
 

@@ -17,8 +17,8 @@ from typing import Any
 
 import pytest
 
-from ansible_collections.rdma.cluster.plugins.plugin_utils._nccl_install import FOLDER, nccl_install
-from tests.unit.hosts import lab_facts, lab_intent
+from ansible_collections.rdma.cluster.plugins.plugin_utils._nccl.install import FOLDER, nccl_install
+from tests.unit.builders.hosts import lab_facts, lab_intent
 
 ROOT = Path(__file__).parents[4]
 PACKAGE = "libnccl2_2.20.5-1_amd64.deb"

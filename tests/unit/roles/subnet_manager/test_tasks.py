@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 import yaml
 
-from ansible_collections.rdma.cluster.plugins.module_utils._opensm_ensure import EFFECTS
+from ansible_collections.rdma.cluster.plugins.module_utils._subnet_manager.ensure import EFFECTS
 
 ROLE = Path(__file__).parents[4] / "roles/subnet_manager"
 OBSERVE, PLAN, INCLUDE = "rdma.cluster.observe", "rdma.cluster.subnet_manager_plan", "ansible.builtin.include_tasks"

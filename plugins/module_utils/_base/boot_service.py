@@ -1,0 +1,118 @@
+# Copyright (c) 2026, the rdma.cluster authors
+# GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""What vanishes at a reboot, as a service: its files, a unit that is enabled, and a run now where there is something to do."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import PurePosixPath
+
+from ansible_collections.rdma.cluster.plugins.module_utils._base.command import Runner, run_checked
+from ansible_collections.rdma.cluster.plugins.module_utils._base.files import FileChange, ManagedFile, ensure_files, listed_diff
+from ansible_collections.rdma.cluster.plugins.module_utils._base.systemd import unit_state
+
+#: Where the units' programs are installed.
+PROGRAMS = "/usr/local/lib/rdma-cluster"
+_TIMEOUT_SECONDS = 150.0
+#: What no unit of ours needs. ProtectSystem=strict leaves /dev, /proc and /sys as they are. A refused call is an error, not the end.
+HARDENING = (
+    "NoNewPrivileges=yes",
+    "ProtectSystem=strict",
+    "PrivateTmp=yes",
+    "ProtectControlGroups=yes",
+    "ProtectHostname=yes",
+    "ProtectKernelLogs=yes",
+    "ProtectKernelModules=yes",
+    "ProtectProc=invisible",
+    "LockPersonality=yes",
+    "RestrictNamespaces=yes",
+    "RestrictRealtime=yes",
+    "RestrictSUIDSGID=yes",
+    "KeyringMode=private",
+    "SystemCallArchitectures=native",
+    "SystemCallFilter=@system-service",
+    "SystemCallErrorNumber=EPERM",
+    "UMask=0077",
+)
+#: Beside it, of a unit that opens no device and reads no clock: it writes files of /sys, or speaks to the kernel by netlink.
+NO_DEVICES = ("ProtectHome=yes", "PrivateDevices=yes", "ProtectClock=yes", "MemoryDenyWriteExecute=yes", "IPAddressDeny=any")
+
+
+def hardened(*own: str) -> str:
+    """Return the lines of a unit's [Service] that take away what it does not need; own: what only this unit gives up, or keeps."""
+    return "\n".join((*HARDENING, *own))
+
+
+@dataclass(frozen=True)
+class ServiceChange:
+    """What was not as it shall be of a service: files, and whether the unit is to be enabled and started.
+
+    removed: what a unit that shall go was so far, of "enabled" and "started".
+    """
+
+    unit: str
+    files: list[FileChange]
+    enabled: bool
+    started: bool
+    removed: tuple[str, ...] = ()
+
+    def __bool__(self) -> bool:
+        return bool(self.files or self.enabled or self.started or self.removed)
+
+    @property
+    def diffs(self) -> list[dict[str, str]]:
+        """In the shape that Ansible's --diff prints."""
+        states = _states(enabled=self.enabled, started=self.started)
+        return [*(file.to_diff() for file in self.files), *listed_diff(self.unit, states, gone=self.removed)]
+
+
+def install_service(unit: str, files: Sequence[ManagedFile], *, runner: Runner, check_mode: bool) -> ServiceChange:
+    """Write the files of a service, the unit's among them, and look at the unit; run_service does the rest."""
+    written = ensure_files(list(files), check_mode=check_mode)
+    state = unit_state(runner, unit)
+    return ServiceChange(unit, written, enabled=not state.enabled, started=not state.active)
+
+
+def run_service(change: ServiceChange, *, runner: Runner, restart: bool = False) -> None:
+    """Enable the unit, and start it where it is not, or where restart says so. Raises ApplyError with what systemd said."""
+    if change.enabled:
+        # Reloads as well.
+        _systemctl(runner, "enable", change.unit)
+    elif any(PurePosixPath(file.path).name in (change.unit, _template(change.unit)) for file in change.files):
+        _systemctl(runner, "daemon-reload")
+    if change.started or restart:
+        _systemctl(runner, "restart", change.unit)
+
+
+def remove_service(unit: str, paths: Sequence[str], *, runner: Runner, check_mode: bool) -> ServiceChange:
+    """The service goes while its unit is still known, then its files. What it has done stays until the next boot."""
+    state = unit_state(runner, unit)
+    if (state.active or state.enabled) and not check_mode:
+        _systemctl(runner, "disable", "--now", unit)
+    files = install_files([ManagedFile(path, None) for path in paths], runner=runner, check_mode=check_mode)
+    return ServiceChange(unit, files, enabled=False, started=False, removed=_states(enabled=state.enabled, started=state.active))
+
+
+def install_files(files: Sequence[ManagedFile], *, runner: Runner, check_mode: bool) -> list[FileChange]:
+    """Write, or remove, the files that several units share, and have systemd read its own again."""
+    changes = ensure_files(list(files), check_mode=check_mode)
+    if not check_mode and any(change.path.endswith(".service") for change in changes):
+        _systemctl(runner, "daemon-reload")
+    return changes
+
+
+def _states(*, enabled: bool, started: bool) -> tuple[str, ...]:
+    return (*(("enabled",) if enabled else ()), *(("started",) if started else ()))
+
+
+def _template(unit: str) -> str:
+    """rdma-qos@ens1.service is made of rdma-qos@.service."""
+    return re.sub(r"@.*(?=\.service$)", "@", unit)
+
+
+def _systemctl(runner: Runner, *words: str) -> None:
+    run_checked(runner, "systemctl", *words, timeout_seconds=_TIMEOUT_SECONDS)

@@ -1,0 +1,319 @@
+# Copyright (c) 2026, the rdma.cluster authors
+# GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""Files that the collection manages on a host: compared, and written only when they differ.
+
+Files of the collection alone are replaced as a whole. In a file that others write too, such as nccl.conf, only a marked block is managed.
+
+The control node compares too (`files_differ`), by what rdma_facts says of them (`managed_files`), so that a host on which
+nothing differs is not asked again.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import tempfile
+from collections.abc import Callable, Collection, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from ansible_collections.rdma.cluster.plugins.module_utils._base.sysroot import SysRoot
+
+#: Where files of ours lie: folder, and what their names begin with.
+MANAGED = (
+    ("/etc", "nccl.conf"),
+    ("/etc/apt/keyrings", "rdma-cluster-"),
+    ("/etc/apt/preferences.d", "rdma-cluster-"),
+    ("/etc/apt/sources.list.d", "rdma-cluster-"),
+    ("/etc/chrony/sources.d", "rdma-cluster"),
+    ("/etc/kernel/header_postinst.d", "zz-rdma-cluster"),
+    ("/etc/kernel/install.d", "95-rdma-cluster"),
+    ("/etc/kernel/postinst.d", "zz-rdma-cluster"),
+    ("/etc/modprobe.d", "rdma-cluster"),
+    ("/etc/modules-load.d", "rdma-cluster"),
+    ("/etc/pki/rpm-gpg", "RPM-GPG-KEY-rdma-cluster"),
+    ("/etc/profile.d", "rdma-cluster-"),
+    ("/etc/rdma-cluster", ""),
+    ("/etc/security/limits.d", "90-rdma-cluster.conf"),
+    ("/etc/sysctl.d", "99-zz-rdma-cluster.conf"),
+    ("/etc/systemd/logind.conf.d", "90-rdma-cluster.conf"),
+    ("/etc/systemd/network", "60-rdma-"),
+    ("/etc/systemd/system", "rdma-"),
+    ("/etc/systemd/system.conf.d", "90-rdma-cluster.conf"),
+    ("/etc/systemd/user.conf.d", "90-rdma-cluster.conf"),
+    ("/etc/tuned/rdma-cluster", "tuned.conf"),
+    ("/etc/udev/rules.d", "90-rdma-cluster"),
+    ("/etc/yum.repos.d", "rdma-cluster-"),
+    ("/run/rdma-cluster", "network-reload"),
+    ("/usr/local/lib/rdma-cluster", ""),
+)
+
+
+#: The folder that is the collection's alone.
+OWN_FOLDER = "/etc/rdma-cluster/"
+#: The lines around a managed block, and what stood at the top of such files when they were replaced as a whole.
+BEGIN = "# BEGIN rdma.cluster: do not edit this block; all other lines are kept"
+END = "# END rdma.cluster"
+WHOLE_HEADER = "# Managed by rdma.cluster"
+#: What stands before a line that the block replaces.
+REPLACED = "# replaced by rdma.cluster: "
+
+
+@dataclass(frozen=True)
+class ManagedFile:
+    """The planned state of a file; content None: it is removed; bytes of a program. mode: permission bits.
+
+    block: content is a marked block, all other lines are kept, and so are the mode and owner of a file that exists. replaced: the names
+    of variables whose lines outside of the block become comments.
+    """
+
+    path: str
+    content: str | bytes | None
+    mode: int = 0o644
+    block: bool = False
+    replaced: Sequence[str] = ()
+
+    @property
+    def text(self) -> str:
+        """The content of a file of text; "" for one that shall not exist."""
+        return self.content if isinstance(self.content, str) else ""
+
+
+@dataclass(frozen=True)
+class FileChange:
+    """A file that was not as it should be; None: it did not exist, or shall not."""
+
+    path: str
+    before: str | None
+    after: str | None
+
+    def to_diff(self) -> dict[str, str]:
+        """In the shape that Ansible's --diff prints."""
+        return {
+            "before_header": self.path,
+            "after_header": self.path,
+            "before": self.before or "",
+            "after": self.after or "",
+        }
+
+
+#: 96 bits tell one content from another.
+_BRIEF_DIGITS = 24
+_USUAL: Mapping[str, Any] = {"mode": 0o644, "owner": "0:0"}
+
+
+def is_shared(path: str) -> bool:
+    """Whether others may write a file as well, so that only a block of it is managed."""
+    return not path.startswith(OWN_FOLDER)
+
+
+def shared_files(others: Sequence[str] = ()) -> list[str]:
+    """The files with a managed block. others: paths that the intent gives to files of ours."""
+    return [path for path in dict.fromkeys(("/etc/nccl.conf", *others)) if is_shared(path)]
+
+
+def split_block(text: str) -> tuple[list[str], str | None]:
+    """The lines of a file outside of its managed block, without their ends, and the block's text, None where there is none.
+
+    A file that begins as those that were replaced as a whole has no lines of others. A block without its end is none.
+    """
+    lines = text.split("\n")
+    if not lines[-1]:
+        lines.pop()
+    ends = lines.index(END) if BEGIN in lines and END in lines else -1
+    begins = lines.index(BEGIN) if ends >= 0 else -1
+    if 0 <= begins < ends:
+        return [*lines[:begins], *lines[ends + 1 :]], "".join(f"{line}\n" for line in lines[begins + 1 : ends])
+    return ([] if lines[:1] == [WHOLE_HEADER] else lines), None
+
+
+def with_block(text: str, block: str, replaced: Collection[str] = ()) -> str:
+    """The text of a file with this block at its end. replaced: variables whose lines outside of the block become comments."""
+    lines, _block = split_block(text)
+    kept = [f"{REPLACED}{line}" if line.partition("=")[0] in replaced else line for line in lines]
+    return "".join(f"{line}\n" for line in [*kept, BEGIN]) + block + f"{END}\n"
+
+
+def outside_block(text: str) -> str:
+    """The lines of others in a file with a managed block."""
+    return "".join(f"{line}\n" for line in split_block(text)[0])
+
+
+def managed_files(
+    sys: SysRoot, others: Sequence[str] = (), shared: Sequence[str] = (), read_shared: Callable[[str], Any] | None = None
+) -> dict[str, dict[str, Any]]:
+    """Each file of ours that a host has: path → {"sha256": of its bytes, in hex, "mode": permission bits, "owner": "0:0"}.
+
+    Of the files in shared also "block", the SHA-256 of the managed block, None where there is none, and "others", what read_shared makes
+    of the lines of others.
+
+    others: paths that the intent gives to files of ours, beside the places where they lie otherwise.
+    """
+    ours = [f"{folder}/{name}" for folder, prefix in MANAGED for name in sys.list_dir(folder) if name.startswith(prefix)]
+    found = {}
+    for path in sorted({*ours, *others}):
+        data = sys.read_bytes(path)
+        if data is not None:
+            found[path] = {"sha256": hashlib.sha256(data).hexdigest(), "mode": sys.mode(path), "owner": sys.owner(path)}
+            if path in shared and read_shared is not None:
+                text = data.decode("utf-8", "surrogateescape")
+                block = split_block(text)[1]
+                told = {"block": None if block is None else _digest_of(block), "others": read_shared(outside_block(text))}
+                found[path].update(told)
+    return found
+
+
+def _digest_of(content: str | bytes) -> str:
+    return hashlib.sha256(as_bytes(content)).hexdigest()
+
+
+def differs(file: ManagedFile, facts: Mapping[str, Any]) -> bool:
+    """Whether a file is not as it shall be, by the facts of its host; True if they do not tell."""
+    there = facts.get("files")
+    if there is None:
+        return True
+    if file.content is None:
+        return bool(file.path in there)
+    seen = there.get(file.path)
+    if file.block:
+        return not _has_block(seen, file)
+    return seen is None or not _is_as_described(seen, described(file.content, file.mode))
+
+
+def _has_block(seen: Mapping[str, Any] | str | None, file: ManagedFile) -> bool:
+    """Whether a file has the block of a managed file, and no line of others that it replaces."""
+    told = seen if isinstance(seen, Mapping) else {}
+    sum_of_block = str(told.get("block") or "")
+    return bool(sum_of_block) and _digest_of(file.text).startswith(sum_of_block) and not set(file.replaced) & set(told.get("others") or ())
+
+
+def others_of(facts: Mapping[str, Any], path: str) -> Mapping[str, str]:
+    """The variables that lines of others set in a file with a managed block, by its facts or by those of a digest."""
+    seen = (facts.get("files") or {}).get(path)
+    return (seen.get("others") or {}) if isinstance(seen, Mapping) else {}
+
+
+def brief_files(files: Mapping[str, Mapping[str, Any]]) -> dict[str, Any]:
+    """The same for a digest: the first digits alone, or with mode and owner where those are not the usual ones."""
+    brief: dict[str, Any] = {}
+    for path, file in files.items():
+        unusual = {key: file[key] for key, usual in _USUAL.items() if file[key] != usual}
+        if file.get("block"):
+            unusual["block"] = file["block"][:_BRIEF_DIGITS]
+        if file.get("others"):
+            unusual["others"] = file["others"]
+        digits = file["sha256"][:_BRIEF_DIGITS]
+        brief[path] = {"sha256": digits, **unusual} if unusual else digits
+    return brief
+
+
+def has_content(seen: Mapping[str, Any] | str | None, sha256: str) -> bool:
+    """Whether a file is there with this content, by its facts or by those of a digest."""
+    if seen is None:
+        return False
+    digits = seen if isinstance(seen, str) else seen["sha256"]
+    return len(digits) >= _BRIEF_DIGITS and sha256.startswith(digits)
+
+
+def _is_as_described(seen: Mapping[str, Any] | str, wished: Mapping[str, Any]) -> bool:
+    told = {**_USUAL, **({} if isinstance(seen, str) else seen)}
+    return has_content(seen, wished["sha256"]) and all(told[key] == wished[key] for key in _USUAL)
+
+
+def described(content: str | bytes, mode: int) -> dict[str, Any]:
+    """What facts say of a file that is as it shall be: modules run as root."""
+    return {"sha256": hashlib.sha256(as_bytes(content)).hexdigest(), "mode": mode, "owner": "0:0"}
+
+
+def as_bytes(content: str | bytes) -> bytes:
+    """What a file of this content holds."""
+    return content.encode() if isinstance(content, str) else content
+
+
+def files_differ(files: Sequence[ManagedFile], facts: Mapping[str, Any]) -> bool:
+    """Whether any of them does."""
+    return any(differs(file, facts) for file in files)
+
+
+def listed_diff(header: str, items: Sequence[str], gone: Sequence[str] = ()) -> list[dict[str, str]]:
+    """What is done beside files, in the same shape: a line for each item that comes to be, or goes; nothing for none."""
+    before, after = ("".join(f"{item}\n" for item in each) for each in (gone, items))
+    return [{"before_header": header, "after_header": header, "before": before, "after": after}] if items or gone else []
+
+
+def setting_diff(header: str, was: object, wished: object) -> dict[str, str]:
+    """One setting of the running system in the same shape: each setting that differs is a line of drift.jsonl."""
+    return {"before_header": header, "after_header": header, "before": f"{was}\n", "after": f"{wished}\n"}
+
+
+def ensure_files(files: list[ManagedFile], *, check_mode: bool) -> list[FileChange]:
+    """Make the files as they shall be and return those that were not; in check mode only return them."""
+    changes = []
+    for file in files:
+        change = _difference(file)
+        if change is not None:
+            changes.append(change)
+            if not check_mode:
+                _write(file)
+    return changes
+
+
+def _difference(file: ManagedFile) -> FileChange | None:
+    path = Path(file.path)
+    before = path.read_bytes() if path.exists() else None
+    wanted = _wanted(file, before)
+    if before != wanted:
+        return FileChange(file.path, _shown(before), _shown(wanted))
+    if before is None or file.block:
+        return None
+    status = path.stat()
+    seen = attributes(status.st_mode & 0o7777, status.st_uid, status.st_gid)
+    wished = attributes(file.mode, os.geteuid(), os.getegid())
+    return FileChange(file.path, seen, wished) if seen != wished else None
+
+
+def _wanted(file: ManagedFile, before: bytes | None) -> bytes | None:
+    """The bytes that the file gets. before: what it has now."""
+    if file.content is None or not file.block:
+        return None if file.content is None else as_bytes(file.content)
+    text = (before or b"").decode("utf-8", "surrogateescape")
+    return with_block(text, file.text, file.replaced).encode("utf-8", "surrogateescape")
+
+
+def _shown(data: bytes | None) -> str | None:
+    """The text of a file; of one that is no text, which has NUL bytes, its sum."""
+    if data is None or b"\0" not in data:
+        return None if data is None else data.decode("utf-8", "replace")
+    return f"{len(data)} bytes, sha256 {hashlib.sha256(data).hexdigest()}\n"
+
+
+def attributes(mode: int, uid: int, gid: int) -> str:
+    """Mode and owner as lines of a diff."""
+    return f"mode {mode:04o}\nowner {uid}:{gid}\n"
+
+
+def _write(file: ManagedFile) -> None:
+    path = Path(file.path)
+    if file.content is None:
+        path.unlink()
+        return
+    # A file that others write too may be a link to theirs, with a mode and owner of their choice.
+    path = Path(os.path.realpath(path)) if file.block else path
+    status = path.stat() if file.block and path.exists() else None
+    path.parent.mkdir(parents=True, exist_ok=True)
+    wanted = _wanted(file, path.read_bytes() if status is not None else None) or b""
+    descriptor, temporary = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")
+    try:
+        with os.fdopen(descriptor, "wb") as handle:
+            handle.write(wanted)
+            handle.flush()
+            os.fsync(handle.fileno())
+        os.chmod(temporary, file.mode if status is None else status.st_mode & 0o7777)
+        os.chown(temporary, *((os.geteuid(), os.getegid()) if status is None else (status.st_uid, status.st_gid)))
+        os.replace(temporary, path)
+    except BaseException:
+        os.unlink(temporary)
+        raise

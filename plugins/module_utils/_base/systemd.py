@@ -1,0 +1,124 @@
+# Copyright (c) 2026, the rdma.cluster authors
+# GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""What systemd says of a unit (systemctl(1), show), and where it keeps a service's processes (cgroups(7))."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from ansible_collections.rdma.cluster.plugins.module_utils._base.command import Runner, run_checked
+from ansible_collections.rdma.cluster.plugins.module_utils._base.errors import ParseError
+from ansible_collections.rdma.cluster.plugins.module_utils._base.sysroot import SysRoot
+
+#: Where units of ours are installed.
+UNITS = "/etc/systemd/system"
+#: Where systemd has the services' control groups; the first is version 2.
+SLICES = ("/sys/fs/cgroup/system.slice", "/sys/fs/cgroup/systemd/system.slice", "/sys/fs/cgroup/unified/system.slice")
+
+
+@dataclass(frozen=True)
+class UnitState:
+    """active: it runs, or has run and remains; enabled: it starts at boot. Both False for a unit that is not there."""
+
+    active: bool
+    enabled: bool
+
+
+def parse_show(text: str) -> dict[str, UnitState]:
+    """Each unit by its Id: the blocks of `systemctl show --property=Id,ActiveState,UnitFileState`, apart by an empty line."""
+    states = {}
+    for block in text.strip().split("\n\n"):
+        said = dict(line.partition("=")[::2] for line in block.splitlines())
+        if "Id" not in said:
+            raise ParseError(f"systemctl show names no unit in {block!r}")
+        states[said["Id"]] = UnitState(active=said.get("ActiveState") == "active", enabled=said.get("UnitFileState") == "enabled")
+    return states
+
+
+def unit_states(runner: Runner, *units: str) -> dict[str, UnitState]:
+    """Ask systemd about units. Raises ApplyError if it does not answer."""
+    return parse_show(run_checked(runner, "systemctl", "show", "--property=Id,ActiveState,UnitFileState", *units))
+
+
+def unit_state(runner: Runner, unit: str) -> UnitState:
+    """Ask systemd about one unit. Raises ApplyError if it does not answer."""
+    return unit_states(runner, unit)[unit]
+
+
+def enabled_instances(sys: SysRoot, template: str) -> list[str]:
+    """The units made of a template ("rdma-x@.service") that something starts, by the links of `systemctl enable`. No process is started.
+
+    Also those whose device is not there, of which systemd itself has not heard.
+    """
+    folders = [f"{UNITS}/{name}" for name in sys.list_dir(UNITS) if name.endswith((".wants", ".requires"))]
+    prefix, _at, suffix = template.partition("@")
+    names = {name for folder in folders for name in sys.list_dir(folder)}
+    return sorted(name for name in names - {template} if name.startswith(f"{prefix}@") and name.endswith(suffix))
+
+
+def service_group(sys: SysRoot, unit: str) -> str | None:
+    """The control group of a service, which it has as long as it runs; None if it does not. No process is started."""
+    slice_path = next((folder for folder in SLICES if sys.exists(folder)), None)
+    return f"{slice_path}/{unit}" if slice_path is not None and sys.exists(f"{slice_path}/{unit}") else None
+
+
+def is_running(sys: SysRoot, service: str) -> bool | None:
+    """Whether a service has a control group; None where the tree has no such groups to tell it."""
+    return service_group(sys, service) is not None if any(sys.exists(folder) for folder in SLICES) else None
+
+
+_PROPERTIES = (
+    *("LoadState", "ActiveState", "SubState", "ExecMainCode", "ExecMainStatus", "Result"),
+    *("ExecMainStartTimestampMonotonic", "ExecMainExitTimestampMonotonic"),
+)
+_BUSY = ("activating", "reloading", "deactivating")
+# si_code of waitid(2): the process exited, was killed, was killed and dumped its core.
+_EXITED, _SIGNALLED = "1", ("2", "3")
+_USEC = 1e6
+
+
+@dataclass(frozen=True)
+class UnitNow:
+    """What systemd knows of the unit. rc: its program's exit status, negative for a signal; None while it runs or if it never began.
+
+    result: systemd's word for the end: success, exit-code, signal, core-dump, timeout, oom-kill. seconds: of the program, once ended.
+    """
+
+    there: bool
+    running: bool
+    failed: bool
+    rc: int | None
+    result: str
+    seconds: float | None
+
+
+def parse_unit(text: str) -> UnitNow:
+    """Parse `systemctl show --property=…` of one unit, lines of "Name=value" in any order. Raises ParseError without its states."""
+    said = dict(line.partition("=")[::2] for line in text.splitlines() if "=" in line)
+    if not {"LoadState", "ActiveState", "SubState"} <= set(said):
+        raise ParseError(f"systemctl show does not tell the state of a unit: {text[:200]!r}, expected lines such as 'ActiveState=active'")
+    active, code = said["ActiveState"], said.get("ExecMainCode", "0")
+    there = said["LoadState"] != "not-found" or active != "inactive"
+    running = active in _BUSY or (active == "active" and said["SubState"] != "exited")
+    rc = None
+    if there and not running and code in (_EXITED, *_SIGNALLED):
+        status = _number(said, "ExecMainStatus")
+        rc = status if code == _EXITED else -status
+    begun, ended = (_number(said, f"ExecMain{each}TimestampMonotonic") for each in ("Start", "Exit"))
+    seconds = (ended - begun) / _USEC if 0 < begun <= ended else None
+    return UnitNow(there, running, active == "failed", rc, said.get("Result", ""), seconds)
+
+
+def _number(said: Mapping[str, str], name: str) -> int:
+    text = said.get(name) or "0"
+    if not text.isascii() or not text.isdigit():
+        raise ParseError(f"systemctl show: {name}={text[:200]!r} is no number")
+    return int(text)
+
+
+def read_unit(runner: Runner, unit: str) -> UnitNow:
+    """Ask systemd about one unit. Raises ApplyError if it does not answer."""
+    return parse_unit(run_checked(runner, "systemctl", "show", f"--property={','.join(_PROPERTIES)}", unit))

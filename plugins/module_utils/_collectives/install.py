@@ -1,0 +1,203 @@
+# Copyright (c) 2026, the rdma.cluster authors
+# GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""nccl-tests on a host: made with MPI from an archive of its source, or copied from one of programs, and nothing if they are there.
+
+Its makefile (nccl-tests 2.19.6) takes MPI=1, MPI_HOME, CUDA_HOME, NCCL_HOME and NVCC_GENCODE, and makes build/*_perf.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+import re
+import shutil
+import tempfile
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import Any
+
+from ansible_collections.rdma.cluster.plugins.module_utils._base.archive import contents_of, own_copy, read_members, remove_unpacked, unpack
+from ansible_collections.rdma.cluster.plugins.module_utils._base.command import Runner
+from ansible_collections.rdma.cluster.plugins.module_utils._base.errors import ApplyError
+from ansible_collections.rdma.cluster.plugins.module_utils._base.files import ManagedFile, ensure_files, setting_diff
+from ansible_collections.rdma.cluster.plugins.module_utils._base.sysroot import SysRoot
+from ansible_collections.rdma.cluster.plugins.module_utils._nccl.installed import (
+    BUILD,
+    PROGRAM,
+    STAMP,
+    NcclTests,
+    parse_stamp,
+    render_stamp,
+)
+
+#: What makes two installations different; the version follows from the archive.
+PARTS = ("checksum", "folder", "built", "cuda_home", "mpi_home", "nccl_home", "architectures")
+WORK = "/var/lib/rdma-cluster/nccl-tests"
+MOST_JOBS = 16
+_TAIL_LINES = 15
+# #define NCCL_TESTS_VERSION "2.19.6"
+_VERSION = re.compile(r'^#define[ \t]+NCCL_TESTS_VERSION[ \t]+"([0-9][0-9.]{0,30})"', re.MULTILINE)
+
+
+@dataclass(frozen=True)
+class Wish:
+    """archive: of the source, or (built) of programs; homes: where CUDA, MPI and NCCL are; architectures: none: those of the makefile.
+
+    stamp, work: where it is noted what is installed, and where it is made.
+    """
+
+    archive: Path
+    checksum: str
+    version: str
+    folder: Path
+    built: bool = False
+    cuda_home: str = "/usr/local/cuda"
+    mpi_home: str | None = None
+    nccl_home: str | None = None
+    architectures: Sequence[int] = field(default_factory=tuple)
+    timeout_seconds: float = 3600.0
+    stamp: str = STAMP
+    work: Path = Path(WORK)
+
+    @property
+    def tests(self) -> NcclTests:
+        told = {name: getattr(self, name) for name in PARTS}
+        return NcclTests(str(self.folder), self.version, wish_id({**told, "folder": str(self.folder)}))
+
+
+@dataclass(frozen=True)
+class Result:
+    """lacks: what the build would miss now, in check mode, where nothing is built; before: what was installed."""
+
+    changed: bool
+    before: NcclTests | None
+    after: NcclTests
+    lacks: list[str]
+
+    @property
+    def diff(self) -> list[dict[str, str]]:
+        """In the shape that Ansible's --diff prints."""
+        return [setting_diff("nccl-tests", _words(self.before), _words(self.after))] if self.changed else []
+
+
+def _words(tests: NcclTests | None) -> str:
+    return "not installed" if tests is None else f"{tests.version} in {tests.folder}, order {tests.wish}"
+
+
+def wish_id(options: Mapping[str, Any]) -> str:
+    """16 hexadecimal digits that differ where PARTS do; options: of the intent (rdma_nccl.install.tests), or of the module."""
+    told = {name: list(options[name] or ()) if name == "architectures" else options[name] for name in PARTS}
+    return hashlib.sha256(json.dumps(told, sort_keys=True).encode()).hexdigest()[:16]
+
+
+def make_argv(wish: Wish, source: Path, jobs: int) -> list[str]:
+    """The command that makes the programs in source/build."""
+    gencode = " ".join(f"-gencode=arch=compute_{number},code=sm_{number}" for number in wish.architectures)
+    homes = {"MPI_HOME": wish.mpi_home, "CUDA_HOME": wish.cuda_home, "NCCL_HOME": wish.nccl_home, "NVCC_GENCODE": gencode}
+    given = [f"{name}={value}" for name, value in homes.items() if value]
+    return ["make", "-C", str(source), "-j", str(jobs), "MPI=1", *given]
+
+
+def lacking(wish: Wish, sys: SysRoot) -> list[str]:
+    """What the build needs and the host does not have, a sentence each; nothing where programs are only copied."""
+    if wish.built:
+        return []
+    nccl = wish.nccl_home or "/usr"
+    needed = (
+        ((f"{wish.cuda_home}/bin/nvcc",), "CUDA's compiler (package cuda-nvcc-…), or another cuda_home"),
+        ((f"{wish.mpi_home}/include/mpi.h",), "MPI's headers and mpicc (libopenmpi-dev, openmpi-devel), or another mpi_home"),
+        ((f"{nccl}/include/nccl.h",), "NCCL's headers (libnccl-dev, libnccl-devel), or another nccl_home"),
+        (("/usr/bin/make", "/bin/make"), "make"),
+        (("/usr/bin/g++", "/usr/local/bin/g++"), "g++"),
+    )
+    return [f"no {paths[0]}: install {words}" for paths, words in needed if not any(sys.exists(path) for path in paths)]
+
+
+def ensure_tests(wish: Wish, *, runner: Runner, sys: SysRoot, check_mode: bool) -> Result:
+    """Have nccl-tests installed as wished.
+
+    Raises ApplyError if the archive is another one or of another version, if something for the build is missing, if it fails or makes no
+    all_reduce_perf, and if the folder has something that is not ours.
+    """
+    before, after = _installed(wish, sys), wish.tests
+    if before == after and sys.exists(f"{wish.folder}/{BUILD}/{PROGRAM}"):
+        return Result(False, before, after, [])
+    lacks = lacking(wish, sys)
+    _refuse_strangers(wish, before)
+    if check_mode:
+        return Result(True, before, after, lacks)
+    if lacks:
+        raise ApplyError(f"nccl-tests cannot be made here: {'; '.join(lacks)}")
+    try:
+        with own_copy(wish.archive, wish.checksum, wish.work) as archive:
+            _put(_programs(wish, _made(replace(wish, archive=archive), runner)), wish.folder)
+    finally:
+        remove_unpacked(wish.work)
+    ensure_files([ManagedFile(wish.stamp, render_stamp(after))], check_mode=False)
+    return Result(True, before, after, [])
+
+
+def _installed(wish: Wish, sys: SysRoot) -> NcclTests | None:
+    try:
+        return sys.value(wish.stamp, parse_stamp)
+    except ValueError:
+        return None
+
+
+def _refuse_strangers(wish: Wish, before: NcclTests | None) -> None:
+    ours = before is not None and before.folder == str(wish.folder)
+    if not ours and wish.folder.exists() and (not wish.folder.is_dir() or any(wish.folder.iterdir())):
+        raise ApplyError(f"{wish.folder} is there and was not made by this collection: move it away, or give another folder")
+
+
+def _made(wish: Wish, runner: Runner) -> Path:
+    """The unpacked archive, after make."""
+    contents = contents_of(wish.archive, read_members(wish.archive, "an archive of nccl-tests"))
+    source = unpack(wish.archive, contents, wish.work)
+    _refuse_version(wish, source)
+    if not wish.built:
+        argv = make_argv(wish, source, min(os.cpu_count() or 1, MOST_JOBS))
+        done = runner.run(argv, timeout_seconds=wish.timeout_seconds)
+        if done.rc:
+            tail = "\n".join(f"{done.stdout}\n{done.stderr}".strip().splitlines()[-_TAIL_LINES:])
+            raise ApplyError(f"`{' '.join(argv)}` failed with {done.rc}:\n{tail}")
+    return source
+
+
+def _refuse_version(wish: Wish, source: Path) -> None:
+    """A source before 2.16 does not say its version."""
+    header = source / "src" / "common.h"
+    told = _VERSION.search(header.read_text(encoding="utf-8", errors="replace")) if header.is_file() else None
+    if told is not None and told[1] != wish.version:
+        raise ApplyError(f"{wish.archive} is nccl-tests {told[1]} by its src/common.h, expected {wish.version}")
+
+
+def _programs(wish: Wish, source: Path) -> list[Path]:
+    folder = source / BUILD if (source / BUILD).is_dir() else source
+    programs = sorted(path for path in folder.glob("*_perf") if path.is_file() and os.access(path, os.X_OK))
+    if PROGRAM not in {path.name for path in programs}:
+        what = "the archive has" if wish.built else "make ended well, and there is"
+        raise ApplyError(f"{what} no {PROGRAM} in {folder.name}")
+    return programs
+
+
+def _put(programs: Sequence[Path], folder: Path) -> None:
+    """Replace the folder as a whole by one with the programs."""
+    folder.parent.mkdir(parents=True, exist_ok=True)
+    new = Path(tempfile.mkdtemp(dir=folder.parent, prefix=f".{folder.name}."))
+    try:
+        (new / BUILD).mkdir()
+        for program in programs:
+            shutil.copyfile(program, new / BUILD / program.name)
+            (new / BUILD / program.name).chmod(0o755)
+        new.chmod(0o755)
+        if folder.exists():
+            shutil.rmtree(folder)
+        os.replace(new, folder)
+    except BaseException:
+        shutil.rmtree(new, ignore_errors=True)
+        raise

@@ -1,0 +1,249 @@
+# Copyright (c) 2026, the rdma.cluster authors
+# GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""MLNX_OFED by its own installer: the archive checked and unpacked, the installer run as a unit, and looked at what came of it."""
+
+from __future__ import annotations
+
+import os
+import re
+import shutil
+from collections.abc import Callable, Sequence
+from dataclasses import asdict, dataclass, replace
+from pathlib import Path
+
+from ansible_collections.rdma.cluster.plugins.module_utils._base.archive import (
+    Contents,
+    contents_of,
+    member_name,
+    own_copy,
+    read_members,
+    remove_unpacked,
+    unpack,
+)
+from ansible_collections.rdma.cluster.plugins.module_utils._base.command import Runner
+from ansible_collections.rdma.cluster.plugins.module_utils._base.errors import ApplyError
+from ansible_collections.rdma.cluster.plugins.module_utils._base.sysroot import SysRoot
+from ansible_collections.rdma.cluster.plugins.module_utils._driver.build_report import Report, cut_off, follow, refuse_other
+from ansible_collections.rdma.cluster.plugins.module_utils._driver.build_unit import ENDED, LOST, BuildUnit, Job, Look, alone
+from ansible_collections.rdma.cluster.plugins.module_utils._driver.dkms import module_names
+from ansible_collections.rdma.cluster.plugins.module_utils._driver.modinfo import ADD_ONS, provenance, read_modinfo
+from ansible_collections.rdma.cluster.plugins.module_utils._driver.ofed_codes import Meaning, explain_installer
+from ansible_collections.rdma.cluster.plugins.module_utils._driver.ofed_state import DRIVER, OfedState, ofed_state
+from ansible_collections.rdma.cluster.plugins.module_utils._driver.planned import MLNX_OFED
+from ansible_collections.rdma.cluster.plugins.module_utils._driver.stack import read_ofed_version, read_stack
+from ansible_collections.rdma.cluster.plugins.module_utils._driver.stack_removal import DISTRIBUTION_STACK, refuse_unless_safe
+
+INSTALLER = "mlnxofedinstall"
+#: What the build of the modules needs besides the unpacked archive.
+BUILD_BYTES = 2 * 1024**3
+# MLNX_OFED_LINUX-24.10-1.1.4.0-ubuntu22.04-x86_64
+_NAME = re.compile(r"MLNX_OFED(?:_LINUX)?-([0-9]+\.[0-9]+-[0-9]+(?:\.[0-9]+)*)(?:-.*)?", re.ASCII)
+
+
+@dataclass(frozen=True)
+class Space:
+    """Bytes that root may use there, and which filesystem it is."""
+
+    free_bytes: int
+    filesystem: int
+
+
+def inspect_archive(archive: Path, version: str) -> Contents:
+    """Look through an archive, of which nothing is unpacked yet. version: the one that it shall have ("24.10-1.1.4.0").
+
+    Raises ApplyError if it is no tar, has a member that could reach outside of its own folder or get rights, has not just one top
+    folder with the installer, or says by its name that it is another version.
+    """
+    members = read_members(archive, "MLNX_OFED's .tgz")
+    contents = contents_of(archive, members)
+    top = contents.top
+    if not any(member_name(member) == f"{top}/{INSTALLER}" and member.isreg() for member in members):
+        raise ApplyError(f"{archive} has no {top}/{INSTALLER}: it is not the archive of MLNX_OFED's installer")
+    named = _NAME.fullmatch(top)
+    if named and named[1] != version:
+        raise ApplyError(f"{archive} is MLNX_OFED {named[1]} by its folder {top}, expected {version}")
+    return contents
+
+
+def read_space(path: Path) -> Space:
+    """The filesystem that a folder is on, or will be once it is made."""
+    there = next(each for each in (path, *path.parents) if each.exists())
+    status = os.statvfs(there)
+    return Space(status.f_bavail * status.f_frsize, there.stat().st_dev)
+
+
+def check_space(contents: Contents, folder: Path, tmpdir: Path, read: Callable[[Path], Space] = read_space) -> None:
+    """Raise ApplyError unless there is room for what is unpacked (a tenth more than its files have) and for the build."""
+    unpacked = contents.size_bytes * 11 // 10
+    here, there = read(folder), read(tmpdir)
+    if here.filesystem == there.filesystem:
+        wishes = [(folder, here, unpacked + BUILD_BYTES, "to unpack the archive and to build in")]
+    else:
+        wishes = [(folder, here, unpacked, "to unpack the archive"), (tmpdir, there, BUILD_BYTES, "to build in")]
+    short = [
+        f"{path} has {space.free_bytes / 2**20:.0f} MiB free, expected {need / 2**20:.0f} MiB {what}"
+        for path, space, need, what in wishes
+        if space.free_bytes < need
+    ]
+    if short:
+        raise ApplyError(f"there is not enough room: {'; '.join(short)}. Make room there, or set driver_tmpdir to a folder that has it.")
+
+
+UNIT = "rdma-ofed-install.service"
+FOLDER = "/var/lib/rdma-cluster/ofed"
+
+MakeRoot = Callable[[], SysRoot]
+MakeUnit = Callable[[Job], BuildUnit]
+
+
+@dataclass(frozen=True)
+class Wish:
+    """version: "24.10-1.1.4.0". checksum: "sha256:<64 hex digits>" of the archive. flags: of mlnxofedinstall.
+
+    folder: where it is unpacked, and where log and state are; tmpdir: where it builds, None for a folder of ours in folder.
+    host: how messages call this host. may_remove: the packages that the installer may remove, None: not checked.
+    """
+
+    archive: Path
+    checksum: str
+    version: str
+    flags: Sequence[str]
+    folder: Path
+    tmpdir: Path | None
+    timeout_seconds: int
+    host: str
+    may_remove: Sequence[str] | None = None
+
+
+class OfedInstaller:
+    """What brings a wished MLNX_OFED onto this host. root: makes a SysRoot for each new look at the system."""
+
+    def __init__(self, wish: Wish, runner: Runner, *, root: MakeRoot = SysRoot, make_unit: MakeUnit | None = None) -> None:
+        self._wish, self._runner, self._root = wish, runner, root
+        self._tmpdir = wish.tmpdir or wish.folder / "tmp"
+        self._make = make_unit or (lambda job: BuildUnit(job, runner))
+
+    def present(self, wait_seconds: float, *, check_mode: bool) -> Report:
+        """Start the installer, or take over the one that runs or has ended unseen, unless the wished version is there already.
+
+        Raises ApplyError if something else runs, if the archive or the room for it is not as it should be, and if the stack is in use: the
+        installer removes an installed one, and the distribution's packages.
+        """
+        unit = self._unit(self._wish.folder)
+        if check_mode:
+            return self._forecast(unit)
+        with alone(self._wish.folder):
+            look = unit.look()
+            refuse_other(look, UNIT, self._wish.host)
+            adopts = look.running or look.phase == ENDED
+            if not adopts and self._is_there(self._state()):
+                return Report(meaning=f"MLNX_OFED {self._wish.version} is installed, and built for the running kernel")
+            note = self._note(unit) if look.phase == LOST else None
+            if not adopts:
+                self._start()
+        return self._told(self._follow(unit, wait_seconds), started=not adopts, note=note)
+
+    def collected(self, wait_seconds: float) -> Report:
+        """Wait for what present has started. Nothing is started."""
+        return self._told(self._follow(self._unit(self._wish.folder), wait_seconds), started=False, note=None)
+
+    def _forecast(self, unit: BuildUnit) -> Report:
+        look = unit.look()
+        refuse_other(look, UNIT, self._wish.host)
+        if look.running:
+            return Report(changed=True, running=True, would="wait for the installation that runs", seconds=look.seconds)
+        state = self._state()
+        if self._is_there(state):
+            return Report(meaning=f"MLNX_OFED {self._wish.version} is installed, and built for the running kernel")
+        there = f"{state.stack} {state.version}" if state.stack else "none"
+        said = f"run {INSTALLER} {' '.join(self._flags())} of {self._wish.archive} (MLNX_OFED {self._wish.version}; installed: {there})"
+        return Report(changed=True, would=said)
+
+    def _start(self) -> None:
+        wish = self._wish
+        with own_copy(wish.archive, wish.checksum, wish.folder) as archive:
+            contents = inspect_archive(archive, wish.version)
+            # A first installation replaces the distribution's packages, and only by force those that depend on them.
+            replaced = DISTRIBUTION_STACK if read_ofed_version(self._root()) is None else None
+            may_remove = wish.may_remove if replaced is None or "--force" in wish.flags else None
+            refuse_unless_safe(wish.host, may_remove, self._root(), self._runner, replaced=replaced)
+            self._clean()
+            check_space(contents, wish.folder, self._tmpdir)
+            top = unpack(archive, contents, wish.folder)
+        self._tmpdir.mkdir(mode=0o700, parents=True, exist_ok=True)
+        self._unit(top).start()
+
+    def _flags(self) -> list[str]:
+        # Nobody answers its question whether to go on: --force leaves it out, and so does -q, which removes nothing by force.
+        silent = [] if {"--force", "-q"} & set(self._wish.flags) else ["-q"]
+        tmpdir = [] if "--tmpdir" in self._wish.flags else ["--tmpdir", str(self._tmpdir)]
+        return [*self._wish.flags, *silent, *tmpdir]
+
+    def _unit(self, top: Path) -> BuildUnit:
+        wish = self._wish
+        return self._make(
+            Job(
+                unit=UNIT,
+                argv=[str(top / INSTALLER), *self._flags()],
+                key={"what": "install", "checksum": wish.checksum.lower(), "flags": self._flags()},
+                folder=wish.folder,
+                directory=top,
+                log=wish.folder / "install.log",
+                timeout_seconds=wish.timeout_seconds,
+            )
+        )
+
+    def _follow(self, unit: BuildUnit, wait_seconds: float) -> Report:
+        return follow(unit, wait_seconds, self._wish.host, self._explain, self._judge)
+
+    def _explain(self, look: Look) -> Meaning:
+        return explain_installer(look.rc, look.result, self._wish.timeout_seconds, self._wish.host)
+
+    def _judge(self) -> Meaning | None:
+        """Whether what was installed is what would be loaded."""
+        state, wish = self._state(), self._wish
+        if self._is_there(state):
+            return None
+        if state.built is not True:
+            why = "; ".join(state.why) or "no reason is known"
+            known = "" if state.built is False else " for all that is known"
+            return Meaning(
+                f"the installer ended with 0, and the stock {DRIVER} would be loaded{known}: {why}",
+                f"Mend the cause that the lines below name; `modinfo {DRIVER}` and `dkms status` on {wish.host} show what is built.",
+            )
+        return Meaning(
+            f"the installer ended with 0, and {state.stack or 'no OFED'} {state.version or ''} is installed, expected {wish.version}",
+            f"Run `ofed_info -s` on {wish.host}, and compare it with the archive's name.",
+        )
+
+    def _told(self, report: Report, *, started: bool, note: str | None) -> Report:
+        if report.finished and not report.failed:
+            self._clean()
+        return Report(**{**vars(report), "started": started, "note": note})
+
+    def _clean(self) -> None:
+        remove_unpacked(self._wish.folder)
+        if self._wish.tmpdir is None and self._tmpdir.exists():
+            shutil.rmtree(self._tmpdir)
+
+    def _note(self, unit: BuildUnit) -> str:
+        return f"an installation before this one was cut off ({cut_off(unit, self._wish.host)}); it began anew from the archive"
+
+    def _is_there(self, state: OfedState) -> bool:
+        return state.stack == MLNX_OFED and state.version == self._wish.version and state.built is True
+
+    def _state(self) -> OfedState:
+        return state_now(self._root(), self._runner)
+
+
+def state_now(sys: SysRoot, runner: Runner) -> OfedState:
+    """The state of OFED as it is now, also of a driver that is not loaded: then modinfo tells which file modprobe would load."""
+    stack = read_stack(sys, runner)
+    state = ofed_state(asdict(stack))
+    file = None if DRIVER in stack.modules else read_modinfo(runner, [DRIVER]).get(DRIVER)
+    if file is None:
+        return state
+    built = provenance(file.file, module_names(sys, stack.dkms, stack.kernel or "")) in ADD_ONS
+    return replace(state, built=built, why=state.why if built else [f"modprobe would load {file.file}", *state.why])

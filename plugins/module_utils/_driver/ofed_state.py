@@ -1,0 +1,153 @@
+# Copyright (c) 2026, the rdma.cluster authors
+# GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""Which OFED a host has: installed, built for the kernel that runs, and loaded. Three questions, each with an answer of its own (B21)."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from ansible_collections.rdma.cluster.plugins.module_utils._base.findings import ERROR, OK
+from ansible_collections.rdma.cluster.plugins.module_utils._driver.dkms import BROKEN, INSTALLED, OFED
+from ansible_collections.rdma.cluster.plugins.module_utils._driver.modinfo import ADD_ONS, KERNELS_OWN, compare, is_stock
+from ansible_collections.rdma.cluster.plugins.module_utils._driver.planned import ADD_ON, DOCA, INBOX, KEEP, MLNX_OFED
+
+#: The module that all is judged by: each stack has it, and no host with a ConnectX NIC does without.
+DRIVER = "mlx5_core"
+#: The packages that stand for a profile of DOCA, the smaller ones first; doca-host only brings the repository.
+DOCA_PACKAGES = (
+    *("doca-ofed", "doca-roce", "doca-networking", "doca-all"),
+    *("doca-ofed-userspace", "doca-roce-userspace", "doca-networking-userspace", "doca-all-userspace"),
+)
+_NUMBER = re.compile(r"[0-9][\w.-]*")
+#: Packages with an add-on's modules or scripts; doca-host, mlnx-tools and mlnx-fw-updater alone are no stack.
+_ADD_ON_PACKAGES = re.compile(r"ofed-scripts|mlnx-ofed-kernel.*|kmod-.*|.*-dkms|mlnx-ofa_kernel.*")
+_EPOCH = re.compile(r"[0-9]+:")
+
+
+@dataclass(frozen=True)
+class OfedState:
+    """stack: "mlnx_ofed", "doca" or None for neither; version: "24.10-1.1.4.0", for doca that of its package if it is told
+    ("3.2.0-125000"), else its OFED's.
+
+    built: whether modprobe would load an add-on's mlx5_core for the kernel that runs; loaded: whether mlx5_core is loaded and the same
+    as its file; None: not known. why: what speaks against, and what is not known, in words. is_release: version is one of DOCA's.
+    """
+
+    stack: str | None
+    version: str | None
+    built: bool | None
+    loaded: bool | None
+    why: list[str]
+    is_release: bool = False
+
+
+def ofed_state(stack: Mapping[str, Any]) -> OfedState:
+    """The state of OFED by stack of the facts."""
+    name, version, is_release = _installed(stack)
+    built, why_not_built = _built(stack, name)
+    loaded, why_not_loaded = _loaded(stack)
+    absent = [] if name else ["neither MLNX_OFED nor DOCA-OFED is installed"]
+    return OfedState(name, version, built, loaded, [*absent, *why_not_built, *why_not_loaded], is_release)
+
+
+def has_version(state: OfedState, stack: str, wished: str | None) -> bool | None:
+    """Whether a stack ("doca", "mlnx_ofed") is installed in the wished version; None if it is not known which version it is.
+
+    wished: "24.10-1.1.4.0"; of DOCA a release, with which the versions of its packages begin: "3.2.0" has doca-ofed 3.2.0-125000.
+    """
+    if state.stack is None:
+        return None
+    if state.stack != stack:
+        return False
+    if wished is None:
+        return True
+    if state.version is None or (stack == DOCA and not state.is_release):
+        return None
+    return state.version == wished or (stack == DOCA and state.version.startswith(f"{wished}-"))
+
+
+def _installed(stack: Mapping[str, Any]) -> tuple[str | None, str | None, bool]:
+    said = stack.get("ofed_version")
+    vendor: Mapping[str, str] = (stack.get("distribution") or {}).get("vendor") or {}
+    package = next((bare_version(vendor[each]) for each in DOCA_PACKAGES if vendor.get(each)), None)
+    if said is None:
+        return (DOCA, package, True) if package else (None, None, False)
+    number = _NUMBER.search(said)
+    of_ofed = number[0] if number else None
+    return (MLNX_OFED, of_ofed, False) if said.startswith("MLNX_OFED") else (DOCA, package or of_ofed, package is not None)
+
+
+def kept_stack(stack: Mapping[str, Any]) -> tuple[str, str | None]:
+    """The stack that a host has, and of DOCA the installed profile: "mlnx_ofed", "doca", "inbox", or "add_on" for add-on modules of another
+    kind."""
+    name = ofed_state(stack).stack
+    vendor: Mapping[str, str] = (stack.get("distribution") or {}).get("vendor") or {}
+    if name == DOCA:
+        return DOCA, next((each for each in DOCA_PACKAGES if vendor.get(each)), None)
+    if name is not None:
+        return name, None
+    return (ADD_ON if _has_add_on(stack, vendor) else INBOX), None
+
+
+def with_kept_stack(intent: Mapping[str, Any], stack: Mapping[str, Any]) -> Mapping[str, Any]:
+    """The intent in which `stack: keep` is replaced by the stack that the host has; any other intent as it is."""
+    driver = intent.get("driver") or {}
+    if driver.get("stack") != KEEP:
+        return intent
+    name, profile = kept_stack(stack)
+    return {**intent, "driver": {**driver, "stack": name, "profile": profile or driver.get("profile"), "version": None, "kept": True}}
+
+
+def _has_add_on(stack: Mapping[str, Any], vendor: Mapping[str, str]) -> bool:
+    """Whether anything shows that a host's RDMA modules are not the kernel's, or not meant to be."""
+    modules = stack.get("modules") or {}
+    loaded = {name for name, module in modules.items() if module.get("provenance") in ADD_ONS}
+    file = (stack.get("driver_files") or {}).get(stack.get("kernel"))
+    return (
+        stack.get("kind") == "ofed"
+        or bool({DRIVER, "ib_core"} & loaded)
+        or (file is not None and not is_stock(file))
+        or any(entry["name"] in OFED and entry.get("state") != BROKEN for entry in stack.get("dkms") or ())
+        or any(_ADD_ON_PACKAGES.fullmatch(each) for each in vendor)
+    )
+
+
+def bare_version(version: str) -> str:
+    """A package's version without its epoch: "1:3.2.0-125000" → "3.2.0-125000"."""
+    return _EPOCH.sub("", version, count=1)
+
+
+def _built(stack: Mapping[str, Any], name: str | None) -> tuple[bool | None, list[str]]:
+    """By the file of the loaded module; as long as nothing is loaded by what modprobe would load, else by DKMS."""
+    kernel = stack.get("kernel")
+    module = (stack.get("modules") or {}).get(DRIVER) or {}
+    if module.get("provenance") in ADD_ONS:
+        return True, []
+    if module.get("provenance") == KERNELS_OWN:
+        return False, [f"modprobe loads the kernel's own {DRIVER} ({module.get('file')})"]
+    file = (stack.get("driver_files") or {}).get(kernel)
+    if file is not None:
+        return (False, [f"modprobe would load the kernel's own {DRIVER} ({file})"]) if is_stock(file) else (True, [])
+    entries = [entry for entry in stack.get("dkms") or () if entry["name"] in OFED]
+    if any(entry.get("kernel") == kernel and str(entry.get("state")).startswith(INSTALLED) for entry in entries):
+        return True, []
+    if entries:
+        return False, [f"DKMS has {entries[0]['name']}/{entries[0].get('version')} not installed for {kernel}"]
+    return (False, []) if name is None else (None, [f"it is not known whether it is built for {kernel}: DKMS does not have it"])
+
+
+def _loaded(stack: Mapping[str, Any]) -> tuple[bool | None, list[str]]:
+    module = (stack.get("modules") or {}).get(DRIVER)
+    if module is None:
+        return False, [f"{DRIVER} is not loaded"]
+    compared = compare(module)
+    if compared == OK:
+        return True, []
+    if compared == ERROR:
+        return False, [f"another {DRIVER} is loaded than is on disk"]
+    return None, [f"it is not known whether the {DRIVER} that is loaded is the one on disk"]

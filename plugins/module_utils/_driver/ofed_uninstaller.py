@@ -1,0 +1,98 @@
+# Copyright (c) 2026, the rdma.cluster authors
+# GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""The removal of MLNX_OFED or DOCA-OFED by its own uninstaller, in the unit of the installer: the two exclude each other."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from ansible_collections.rdma.cluster.plugins.module_utils._base.command import Runner
+from ansible_collections.rdma.cluster.plugins.module_utils._base.errors import ApplyError
+from ansible_collections.rdma.cluster.plugins.module_utils._base.sysroot import SysRoot
+from ansible_collections.rdma.cluster.plugins.module_utils._driver.build_report import Report, follow, refuse_other
+from ansible_collections.rdma.cluster.plugins.module_utils._driver.build_unit import ENDED, BuildUnit, Job, Look, alone
+from ansible_collections.rdma.cluster.plugins.module_utils._driver.ofed_codes import Meaning, explain_end
+from ansible_collections.rdma.cluster.plugins.module_utils._driver.ofed_installer import UNIT, MakeRoot, MakeUnit
+from ansible_collections.rdma.cluster.plugins.module_utils._driver.stack import read_ofed_version
+from ansible_collections.rdma.cluster.plugins.module_utils._driver.stack_removal import refuse_unless_safe
+
+UNINSTALLER = ("/usr/sbin/ofed_uninstall.sh", "--force")
+
+
+@dataclass(frozen=True)
+class Removal:
+    """argv: the uninstaller. folder: where log and state are. host: how messages call this host. may_remove: the packages that may be
+    removed, None: not checked."""
+
+    argv: Sequence[str]
+    folder: Path
+    timeout_seconds: int
+    host: str
+    may_remove: Sequence[str] | None = None
+
+
+class OfedUninstaller:
+    """What removes the installed OFED from this host. root: makes a SysRoot for each new look at the system."""
+
+    def __init__(self, wish: Removal, runner: Runner, *, root: MakeRoot = SysRoot, make_unit: MakeUnit | None = None) -> None:
+        self._wish, self._root, self._runner = wish, root, runner
+        argv = list(wish.argv)
+        key = {"what": "uninstall", "argv": argv}
+        job = Job(UNIT, argv, key, wish.folder, Path("/"), wish.folder / "uninstall.log", wish.timeout_seconds)
+        self._unit = make_unit(job) if make_unit is not None else BuildUnit(job, runner)
+
+    def absent(self, wait_seconds: float, *, check_mode: bool) -> Report:
+        """Start the uninstaller, or take over the one that runs or has ended unseen; nothing where no OFED is installed.
+
+        Raises ApplyError if something else runs, there is no uninstaller, the stack is in use, or other packages would be removed too.
+        """
+        if check_mode:
+            return self._forecast()
+        with alone(self._wish.folder):
+            look = self._unit.look()
+            refuse_other(look, UNIT, self._wish.host)
+            adopts = look.running or look.phase == ENDED
+            if not adopts:
+                if self._version() is None:
+                    return Report(meaning="no OFED is installed")
+                self._start()
+        return Report(**{**vars(self.collected(wait_seconds)), "started": not adopts})
+
+    def collected(self, wait_seconds: float) -> Report:
+        """Wait for what absent has started. Nothing is started."""
+        return follow(self._unit, wait_seconds, self._wish.host, self._explain, self._judge)
+
+    def _forecast(self) -> Report:
+        look = self._unit.look()
+        refuse_other(look, UNIT, self._wish.host)
+        version = self._version()
+        if version is None and not look.running:
+            return Report(meaning="no OFED is installed")
+        return Report(changed=True, running=look.running, would=f"run {' '.join(self._wish.argv)} (installed: {version})")
+
+    def _start(self) -> None:
+        program = self._wish.argv[0]
+        if not self._root().exists(program):
+            raise ApplyError(
+                f"{self._version()} is installed on {self._wish.host}, and its uninstaller {program} is not there. "
+                f"Find it there with `ls /usr/sbin/*uninstall*`, and name it as uninstaller; or remove the packages by hand."
+            )
+        refuse_unless_safe(self._wish.host, self._wish.may_remove, self._root(), self._runner)
+        self._unit.start()
+
+    def _explain(self, look: Look) -> Meaning:
+        return explain_end(look.rc, look.result, self._wish.timeout_seconds, self._wish.host)
+
+    def _judge(self) -> Meaning | None:
+        version = self._version()
+        if version is None:
+            return None
+        remedy = f"Read the lines below; what of it is still installed on {self._wish.host} is shown there by `ofed_info`."
+        return Meaning(f"the uninstaller ended with 0, and {version} is still installed", remedy)
+
+    def _version(self) -> str | None:
+        return read_ofed_version(self._root())

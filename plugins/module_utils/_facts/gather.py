@@ -1,0 +1,242 @@
+# Copyright (c) 2026, the rdma.cluster authors
+# GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""What a host is observed to be, as far as RDMA is concerned: one tree, read from one SysRoot.
+
+Absent is None, never 0. to_dict gives the tree that the module returns and that findings, roles and templates use;
+its keys are the names of the fields here.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass
+from typing import Any
+
+from ansible_collections.rdma.cluster.plugins.module_utils._base.command import Runner
+from ansible_collections.rdma.cluster.plugins.module_utils._base.errors import ParseError
+from ansible_collections.rdma.cluster.plugins.module_utils._base.files import managed_files, shared_files
+from ansible_collections.rdma.cluster.plugins.module_utils._base.sysroot import SysRoot
+from ansible_collections.rdma.cluster.plugins.module_utils._base.systemd import UnitState, enabled_instances
+from ansible_collections.rdma.cluster.plugins.module_utils._driver.kernel_modules import read_parameters
+from ansible_collections.rdma.cluster.plugins.module_utils._driver.stack import Stack, read_stack
+from ansible_collections.rdma.cluster.plugins.module_utils._facts.host_state import (
+    Boot,
+    Limits,
+    Sysctl,
+    Time,
+    add_live,
+    add_named,
+    read_addresses,
+    read_boot,
+    read_limits,
+    read_nccl_files,
+    read_sysctl,
+    read_time,
+    read_units,
+    variables_in,
+)
+from ansible_collections.rdma.cluster.plugins.module_utils._firmware.cards import cards_of, read_firmware
+from ansible_collections.rdma.cluster.plugins.module_utils._gpu.gpudirect import (
+    GpuDirect,
+    PeerMemory,
+    possible_paths,
+    read_peer_memory,
+    read_rdma_core_version,
+)
+from ansible_collections.rdma.cluster.plugins.module_utils._gpu.gpus import Gpu, GpuDriver, read_gpus
+from ansible_collections.rdma.cluster.plugins.module_utils._gpu.support import GpuSupport, read_gpu_support
+from ansible_collections.rdma.cluster.plugins.module_utils._host.cpu import Cpu, read_cpu
+from ansible_collections.rdma.cluster.plugins.module_utils._host.load import Load, read_load
+from ansible_collections.rdma.cluster.plugins.module_utils._host.memory import Filesystem, Memory, read_filesystems, read_memory
+from ansible_collections.rdma.cluster.plugins.module_utils._nccl.installed import MPI_PACKAGES, NcclHost, read_nccl_host
+from ansible_collections.rdma.cluster.plugins.module_utils._net.ethtool import EthtoolPort
+from ansible_collections.rdma.cluster.plugins.module_utils._net.ethtool_ioctl import IoctlPort
+from ansible_collections.rdma.cluster.plugins.module_utils._net.netdev import Interface, Netdev, read_interfaces, read_netdevs
+from ansible_collections.rdma.cluster.plugins.module_utils._net.session import Session, read_session
+from ansible_collections.rdma.cluster.plugins.module_utils._pci.distance import read_distances
+from ansible_collections.rdma.cluster.plugins.module_utils._pci.functions import PCI_DEVICES, Iommu, PciFunction, PciReader, read_iommu
+from ansible_collections.rdma.cluster.plugins.module_utils._qos.plan import TEMPLATE, unit_of
+from ansible_collections.rdma.cluster.plugins.module_utils._qos.state import read_all_qos, roce_interfaces
+from ansible_collections.rdma.cluster.plugins.module_utils._rdma.device import Device, add_active_mtu, add_optics, read_devices
+from ansible_collections.rdma.cluster.plugins.module_utils._rdma.nics import read_nics, read_nodes
+
+SCHEMA = 1
+#: What can be left out. Devices, their ports and PCI paths, interfaces, and which host this is are always read: they cost no process.
+SUBSETS = {
+    "counters": "the counters of ports, and of interfaces if they are asked",
+    "gpus": "GPUs, their distance to each NIC, GPUDirect, IOMMU",
+    "host": "limits, kernel settings, files, units, load, time, CPUs, memory, file systems, our own session",
+    "netdevs": "what only the running system tells of interfaces: addresses, who manages them, ethtool; the MTU of ports",
+    "optics": "the modules in the cages of interfaces and InfiniBand ports",
+    "qos": "RoCE quality of service of interfaces: DCBX, trust, PFC, ETS, congestion control, traffic class, RDMA-CM's defaults",
+    "stack": "modules and their files, DKMS, kernels, headers, Secure Boot, packages, NCCL",
+}
+#: Those that only a running system has.
+LIVE = frozenset({"netdevs", "optics", "qos"})
+
+
+@dataclass(frozen=True)
+class Asked:
+    """What to read. subset: some of SUBSETS; sysctl: kernel settings; files: further files to tell of; firmware: settings;
+
+    packages: further packages to tell of, in stack.distribution.asked.
+    """
+
+    subset: frozenset[str] = frozenset(SUBSETS)
+    sysctl: Sequence[str] = ()
+    files: Sequence[str] = ()
+    firmware: Sequence[str] = ()
+    packages: Sequence[str] = ()
+
+
+EVERYTHING = Asked()
+
+
+@dataclass(frozen=True)
+class Facts:
+    """The whole tree. subset: what was read; None for what was not. nics: network cards that have no RDMA device, by PCI address.
+
+    interfaces: all of them, also bonds, VLANs and bridges, which are no NICs and not in netdevs.
+    files: those of the collection, path → sha256 and mode; of nccl.conf also our block and what lines of others set.
+    nccl_files: NCCL's variables in each file that has some.
+    firmware: of each card, by PCI address, the settings that were asked for.
+    module_parameters: of each module of stack, as the kernel shows them.
+    qos: of each interface with a RoCE port, the tree of _qos_state.QosState.
+    nodes: the nodes of /dev/infiniband that are open to all, path → permission bits; None for a captured tree.
+    """
+
+    schema: int
+    subset: list[str]
+    devices: dict[str, Device]
+    netdevs: dict[str, Netdev]
+    interfaces: dict[str, Interface] | None
+    boot: Boot
+    nics: dict[str, PciFunction]
+    nodes: dict[str, int] | None = None
+    qos: dict[str, dict[str, Any]] | None = None
+    stack: Stack | None = None
+    module_parameters: dict[str, dict[str, str]] | None = None
+    nccl: NcclHost | None = None
+    firmware: dict[str, dict[str, Any]] | None = None
+    gpus: list[Gpu] | None = None
+    gpu_driver: GpuDriver | None = None
+    gpu_support: GpuSupport | None = None
+    distances: dict[str, dict[str, str | None]] | None = None
+    gpudirect: GpuDirect | None = None
+    iommu: Iommu | None = None
+    limits: Limits | None = None
+    sysctl: Sysctl | None = None
+    files: dict[str, dict[str, Any]] | None = None
+    nccl_files: dict[str, dict[str, str]] | None = None
+    units: dict[str, UnitState] | None = None
+    load: Load | None = None
+    time: Time | None = None
+    cpu: Cpu | None = None
+    filesystems: dict[str, Filesystem] | None = None
+    memory: Memory | None = None
+    session: Session | None = None
+
+
+def parse_subset(words: Sequence[str]) -> frozenset[str]:
+    """gather_subset as Ansible's own modules take it: "all", "min", names, and "!name" for all but that. Raises ParseError."""
+    wanted: set[str] = set()
+    left_out: set[str] = set()
+    for word in words:
+        name = word.removeprefix("!")
+        if name not in (*SUBSETS, "all", "min"):
+            raise ParseError(f"gather_subset: {word!r} is none of all, min, {', '.join(sorted(SUBSETS))}, nor one of these after a !")
+        names = set(SUBSETS) if name == "all" else {name} & set(SUBSETS)
+        (left_out if word.startswith("!") else wanted).update(names)
+    only_left_out = all(word.startswith("!") for word in words)
+    return frozenset((set(SUBSETS) if only_left_out else wanted) - left_out)
+
+
+def gather(sys: SysRoot, runner: Runner | None = None, asked: Asked = EVERYTHING, port: EthtoolPort | None = None) -> Facts:
+    """Read what is asked for.
+
+    runner: that of the system that sys is the root of; None for a tree that was captured, of which no command can be asked.
+    port: who asks the drivers of interfaces, the kernel of the running system unless given.
+    Raises ParseError for a file of another form than the kernel's, and OSError for one that cannot be read;
+    both name the path.
+    """
+    pci = PciReader(sys)
+    netdevs = read_netdevs(sys)
+    devices = read_devices(sys, netdevs, pci, counters="counters" in asked.subset)
+    netdevs = add_named(sys, netdevs, devices)
+    addresses = {}
+    if runner is not None and asked.subset & {"netdevs", "host"}:
+        addresses = read_addresses(runner)
+    if runner is not None and "netdevs" in asked.subset:
+        netdevs = add_live(sys, runner, port or IoctlPort(), netdevs, addresses, subset=asked.subset)
+        devices = add_active_mtu(runner, devices)
+    if runner is not None and "optics" in asked.subset:
+        devices = add_optics(runner, devices)
+    parts: dict[str, Any] = {"nodes": read_nodes(sys) if runner is not None else None}
+    if runner is not None and "qos" in asked.subset:
+        parts["qos"] = read_all_qos(sys, runner, netdevs, devices)
+    if runner is not None and asked.firmware:
+        parts["firmware"] = read_firmware(runner, cards_of(devices), asked.firmware)
+    if "gpus" in asked.subset:
+        parts.update(_gpus(sys, pci, devices, runner))
+    if "stack" in asked.subset:
+        parts["stack"] = read_stack(sys, runner, sorted({*MPI_PACKAGES.values(), *asked.packages}))
+        parts["nccl"] = read_nccl_host(sys, parts["stack"].distribution)
+        parts["module_parameters"] = read_parameters(sys, parts["stack"].modules)
+    ipv4 = {name: said.ipv4 for name, said in addresses.items()}
+    if "host" in asked.subset:
+        planned = [unit_of(name) for name in roce_interfaces(netdevs, devices)] if "qos" in asked.subset else []
+        units = sorted({*planned, *enabled_instances(sys, TEMPLATE)})
+        parts.update(_host(sys, runner, asked, ipv4, units))
+    subset = asked.subset - (LIVE if runner is None else frozenset())
+    nics = read_nics(sys, pci, {device.pci.address for device in devices.values() if device.pci is not None})
+    return Facts(SCHEMA, sorted(subset), devices, netdevs, read_interfaces(sys, ipv4), read_boot(sys), nics, **parts)
+
+
+def _gpus(sys: SysRoot, pci: PciReader, devices: Mapping[str, Device], runner: Runner | None) -> dict[str, Any]:
+    iommu = read_iommu(sys, running=runner is not None)
+    if runner is None and not sys.exists(PCI_DEVICES):
+        return {"iommu": iommu}
+    gpus, driver = read_gpus(sys, pci)
+    peer = read_peer_memory(sys) if gpus else PeerMemory(symbol=None, peers=[])
+    gpudirect = possible_paths(
+        kernel=sys.text("/proc/sys/kernel/osrelease"),
+        modules=sys.list_dir("/sys/module"),
+        gpu_driver=driver,
+        gpus=gpus,
+        rdma_core_version=read_rdma_core_version(sys),
+        peer_symbol=peer.symbol,
+        memory_peers=peer.peers,
+    )
+    distances = read_distances(sys, {gpu.address: gpu.pci for gpu in gpus}, {name: device.pci for name, device in devices.items()})
+    support = read_gpu_support(sys, runner) if gpus else None
+    return {
+        "gpus": gpus,
+        "gpu_driver": driver,
+        "gpu_support": support,
+        "gpudirect": gpudirect,
+        "distances": distances,
+        "iommu": iommu,
+    }
+
+
+def _host(sys: SysRoot, runner: Runner | None, asked: Asked, addresses: Mapping[str, list[str]], units: Sequence[str]) -> dict[str, Any]:
+    return {
+        "limits": read_limits(sys, runner),
+        "sysctl": read_sysctl(sys, asked.sysctl),
+        "files": managed_files(sys, asked.files, shared_files(asked.files), variables_in),
+        "nccl_files": read_nccl_files(sys, asked.files),
+        "units": read_units(sys, runner, units),
+        "load": read_load(sys, runner),
+        "time": read_time(sys, runner),
+        "cpu": read_cpu(sys, running=runner is not None),
+        "filesystems": read_filesystems(sys, runner),
+        "memory": read_memory(sys),
+        "session": read_session(sys, runner, addresses),
+    }
+
+
+def to_dict(facts: Facts) -> dict[str, Any]:
+    """The tree as plain dictionaries, lists, strings and numbers."""
+    return asdict(facts)

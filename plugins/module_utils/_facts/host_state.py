@@ -1,0 +1,245 @@
+# Copyright (c) 2026, the rdma.cluster authors
+# GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""The settings of a host that facts tell beside its RDMA devices: limits, kernel settings, units."""
+
+from __future__ import annotations
+
+import re
+import time
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+
+from ansible_collections.rdma.cluster.plugins.module_utils._base.command import CommandError, Runner
+from ansible_collections.rdma.cluster.plugins.module_utils._base.errors import ApplyError, ParseError
+from ansible_collections.rdma.cluster.plugins.module_utils._base.sysroot import SysRoot
+from ansible_collections.rdma.cluster.plugins.module_utils._base.systemd import UnitState, is_running, unit_states
+from ansible_collections.rdma.cluster.plugins.module_utils._host.clock import (
+    Chrony,
+    ClockSource,
+    read_chrony,
+    read_clocksource,
+    read_hardware_clocks,
+    read_synchronised,
+)
+from ansible_collections.rdma.cluster.plugins.module_utils._host.limit_sources import LimitSource, service_source
+from ansible_collections.rdma.cluster.plugins.module_utils._host.limits import SERVICE as LOGIND
+from ansible_collections.rdma.cluster.plugins.module_utils._host.limits import (
+    LoginLimit,
+    Memlock,
+    RunningService,
+    read_login_limits,
+    read_remove_ipc,
+    read_running_services,
+    read_service_limits,
+)
+from ansible_collections.rdma.cluster.plugins.module_utils._host.sysctl import BootValue, boot_values, live_values
+from ansible_collections.rdma.cluster.plugins.module_utils._nccl.conf import parse_nccl_conf
+from ansible_collections.rdma.cluster.plugins.module_utils._net.ethtool import Ethtool, EthtoolPort, read_ethtool
+from ansible_collections.rdma.cluster.plugins.module_utils._net.ip_address import IpAddresses, read_ip_addresses
+from ansible_collections.rdma.cluster.plugins.module_utils._net.managers import read_managers
+from ansible_collections.rdma.cluster.plugins.module_utils._net.netdev import Netdev, read_netdev
+from ansible_collections.rdma.cluster.plugins.module_utils._net.network_files import read_boot_networks
+from ansible_collections.rdma.cluster.plugins.module_utils._rdma.device import Device
+
+UFW, UFW_CONF, UFW_ENABLED = "ufw.service", "/etc/ufw/ufw.conf", re.compile(r"^\s*ENABLED=[\"']?yes", re.MULTILINE | re.IGNORECASE)
+_MACHINE_ID, _HOSTNAME = re.compile(r"[0-9a-f]{32}"), re.compile(r"[!-~]{1,64}")
+#: What sets up the switches between GPUs.
+FABRIC_MANAGER = "nvidia-fabricmanager.service"
+#: Whose state decides whether a role has something to do, the firewalls, and what a check asks for.
+UNITS = (
+    "rdma-soft-links.service",
+    "rdma-pcie.service",
+    "systemd-networkd.service",
+    "firewalld.service",
+    UFW,
+    "nftables.service",
+    FABRIC_MANAGER,
+    "rdma-cpu.service",
+    "irqbalance.service",
+    "chrony.service",
+    "chronyd.service",
+)
+#: Of everybody, and of root's own jobs (nccl:src/misc/param.cc).
+NCCL_FILES = ("/etc/nccl.conf", "/root/.nccl.conf")
+NCCL_PREFIXES = ("NCCL_", "UCX_")
+
+
+@dataclass(frozen=True)
+class Limits:
+    """service_memlock, service_open_files: what a service gets, read inside a transient one; None if nobody could be asked.
+
+    login_memlock, login_open_files: what logins get, "*" (everybody but root) and "root"; None where no file says it.
+    running: of the services that start jobs, by unit, those that run. remove_ipc: whether logind clears up behind users; None if
+    it does not run or does not answer. logind: whether it runs, None where nothing tells.
+    service_sources: "memlock", "nofile" → the line of systemd's configuration that sets it for services; None where no file sets it.
+    """
+
+    service_memlock: Memlock | None
+    login_memlock: dict[str, LoginLimit | None]
+    service_open_files: int | None
+    login_open_files: dict[str, LoginLimit | None]
+    running: dict[str, RunningService]
+    remove_ipc: bool | None
+    logind: bool | None = None
+    service_sources: dict[str, LimitSource | None] = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
+class Sysctl:
+    """live: key → value now; boot: key → the value that the next boot sets, and the file it comes from; None where there is none."""
+
+    live: dict[str, str | None]
+    boot: dict[str, BootValue | None]
+
+
+@dataclass(frozen=True)
+class Boot:
+    """Which boot of which machine was read, what it calls itself, and how long it has been up."""
+
+    boot_id: str | None
+    machine_id: str | None
+    hostname: str | None
+    uptime_seconds: float | None
+
+
+@dataclass(frozen=True)
+class Time:
+    """Whether the kernel counts its clock as synchronised, None if that was not read; what chrony reports, None where none runs.
+
+    hardware_clocks: interface → the clock of its NIC, of those that have one. chrony_unread: why a chrony that runs does not answer.
+    clock_seconds: the time of day, since 1970; None for a captured tree. clocksource: what the kernel counts time with.
+    """
+
+    synchronised: bool | None
+    chrony: Chrony | None = None
+    hardware_clocks: dict[str, str] = field(default_factory=dict)
+    chrony_unread: str | None = None
+    clock_seconds: float | None = None
+    clocksource: ClockSource | None = None
+
+
+def parse_uptime(text: str) -> float:
+    """/proc/uptime: the first of "4711.08 1234.50" (proc(5)). Raises ParseError."""
+    found = re.match(r"([0-9]{1,12}(?:\.[0-9]{1,9})?) ", text)
+    if found is None:
+        raise ParseError(f"not an uptime: {text[:200]!r}, expected the form '4711.08 1234.50'")
+    return float(found[1])
+
+
+def read_boot(sys: SysRoot) -> Boot:
+    """A machine-id that is none ("uninitialized" before the first boot has ended), and a hostname that no host can have, are None."""
+    machine_id, hostname = sys.text("/etc/machine-id"), sys.text("/proc/sys/kernel/hostname")
+    return Boot(
+        boot_id=sys.text("/proc/sys/kernel/random/boot_id"),
+        machine_id=machine_id if _MACHINE_ID.fullmatch(machine_id or "") else None,
+        hostname=hostname if _HOSTNAME.fullmatch(hostname or "") else None,
+        uptime_seconds=sys.value("/proc/uptime", parse_uptime),
+    )
+
+
+def read_time(sys: SysRoot, runner: Runner | None) -> Time:
+    clock_seconds = time.time() if runner is not None else None
+    chrony, unread = read_chrony(sys, runner)
+    return Time(read_synchronised(runner), chrony, read_hardware_clocks(sys), unread, clock_seconds, read_clocksource(sys))
+
+
+def read_nccl_files(sys: SysRoot, files: Sequence[str]) -> dict[str, dict[str, str]]:
+    """The variables in NCCL's own places and in the files, as NCCL takes them; of files that are there and may be read."""
+    texts = {path: _readable(sys, path) for path in dict.fromkeys((*NCCL_FILES, *files))}
+    return {path: variables_in(text) for path, text in texts.items() if text is not None}
+
+
+def _readable(sys: SysRoot, path: str) -> str | None:
+    try:
+        return sys.read(path)
+    except PermissionError:
+        return None
+
+
+def variables_in(text: str) -> dict[str, str]:
+    """The variables of NCCL and UCX in a text, as NCCL takes them; also names that NCCL does not read, such as "export NCCL_IB_HCA"."""
+    return {name: value for name, value in parse_nccl_conf(text).variables.items() if _is_meant(name)}
+
+
+def _is_meant(name: str) -> bool:
+    return (name.split() or [""])[-1].startswith(NCCL_PREFIXES)
+
+
+def read_limits(sys: SysRoot, runner: Runner | None) -> Limits:
+    service = read_service_limits(runner) if runner is not None else None
+    return Limits(
+        service_memlock=service.memlock if service is not None else None,
+        login_memlock=read_login_limits(sys, "memlock"),
+        service_open_files=service.open_files if service is not None else None,
+        login_open_files=read_login_limits(sys, "nofile"),
+        running=read_running_services(sys),
+        remove_ipc=read_remove_ipc(sys, runner) if runner is not None else None,
+        logind=is_running(sys, LOGIND),
+        service_sources={name: service_source(sys, name.upper()) for name in ("memlock", "nofile")},
+    )
+
+
+def read_sysctl(sys: SysRoot, keys: Sequence[str]) -> Sysctl:
+    return Sysctl(live=live_values(sys, keys), boot=boot_values(sys, keys))
+
+
+def read_units(sys: SysRoot, runner: Runner | None, others: Sequence[str] = ()) -> dict[str, UnitState] | None:
+    """The units of UNITS and others, or None on a host whose systemd does not answer.
+
+    A stock Ubuntu has ufw.service active while ufw filters nothing: it counts as active where its own file says so.
+    """
+    if runner is None:
+        return None
+    try:
+        states = unit_states(runner, *UNITS, *others)
+    except (ApplyError, CommandError):
+        return None
+    if UFW in states and not UFW_ENABLED.search(sys.read(UFW_CONF) or ""):
+        states[UFW] = replace(states[UFW], active=False)
+    return states
+
+
+def add_named(sys: SysRoot, known: Mapping[str, Netdev], devices: Mapping[str, Device]) -> dict[str, Netdev]:
+    """The interfaces known, with those that ports and GIDs of RDMA devices name: a bond has no device below it."""
+    ports = [port for device in devices.values() for port in device.ports.values()]
+    used = {name for port in ports for name in (port.netdev, *(gid.netdev for gid in port.gids)) if name is not None}
+    return {**known, **{name: read_netdev(sys, name) for name in sorted(used - known.keys())}}
+
+
+def read_addresses(runner: Runner) -> dict[str, IpAddresses]:
+    """What `ip` says of every interface; nothing where there is no iproute2."""
+    return read_ip_addresses(runner) or {}
+
+
+def add_live(
+    sys: SysRoot,
+    runner: Runner,
+    port: EthtoolPort,
+    netdevs: Mapping[str, Netdev],
+    addresses: Mapping[str, IpAddresses],
+    *,
+    subset: Collection[str],
+) -> dict[str, Netdev]:
+    """The interfaces with addresses, who claims them, now and at boot, and what their drivers report.
+
+    subset: whether counters and optics are wanted.
+    """
+    boot = read_boot_networks(sys, netdevs)
+    return {
+        name: replace(
+            netdev,
+            max_mtu_bytes=addresses[name].max_mtu_bytes if name in addresses else None,
+            ipv4=addresses[name].ipv4 if name in addresses else None,
+            managers=read_managers(sys, name, netdev.ifindex),
+            boot=boot[name],
+            ethtool=_ethtool(port, runner, name, subset),
+        )
+        for name, netdev in netdevs.items()
+    }
+
+
+def _ethtool(port: EthtoolPort, runner: Runner, name: str, subset: Collection[str]) -> Ethtool | None:
+    told = read_ethtool(port, runner if "optics" in subset else None, name)
+    return told if told is None or "counters" in subset else replace(told, counters={})

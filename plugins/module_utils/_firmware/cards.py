@@ -1,0 +1,177 @@
+# Copyright (c) 2026, the rdma.cluster authors
+# GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""Firmware settings of adapters, asked of mstconfig (mstflint) or mlxconfig (MFT).
+
+Both take a PCI address for a device; the functions of a card each answer for the whole card, with the settings of all its ports.
+A query of all settings takes a second or more, so nobody asks unless a setting is wished.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Union
+
+from ansible_collections.rdma.cluster.plugins.module_utils._base.command import CommandError, Runner
+from ansible_collections.rdma.cluster.plugins.module_utils._base.errors import ParseError
+from ansible_collections.rdma.cluster.plugins.module_utils._firmware.mlxconfig import Mlxconfig, Setting, Value, parse_mlxconfig
+from ansible_collections.rdma.cluster.plugins.module_utils._rdma.device import Device
+
+#: True and False are 1 and 0; a text is a name ("ETH"), a number ("2", "0xff") or both ("ETH(2)").
+Wish = Union[str, int, bool]
+
+_NUMBERED = re.compile(r"(.+)\(([0-9]{1,20})\)")
+_DECIMAL = re.compile(r"[0-9]{1,20}")
+_HEXADECIMAL = re.compile(r"0[xX][0-9a-fA-F]{1,16}")
+_BOOLEANS = {"true": 1, "false": 0}
+
+
+def spelled(value: Value | None) -> str | None:
+    """A value as the tool prints it, "ETH(2)" or "8"; None where it is not told."""
+    if value is None:
+        return None
+    return value.text if value.number is None or value.text == str(value.number) else f"{value.text}({value.number})"
+
+
+def read_value(text: str) -> Value:
+    """The inverse of spelled."""
+    numbered = _NUMBERED.fullmatch(text)
+    if numbered:
+        return Value(numbered[1], int(numbered[2]))
+    return Value(text, int(text) if _DECIMAL.fullmatch(text) else None)
+
+
+def is_array(value: Value | None) -> bool:
+    """Whether it stands for several values, which a query of all settings does not tell: "Array[0..7]"."""
+    return value is not None and value.text.startswith("Array[")
+
+
+def number_of(wish: Wish) -> int | None:
+    """The number that is wished; None for a name that only the adapter can turn into one."""
+    if isinstance(wish, int):
+        return int(wish)
+    text = wish.strip()
+    numbered = _NUMBERED.fullmatch(text)
+    if numbered:
+        return int(numbered[2])
+    if _HEXADECIMAL.fullmatch(text):
+        return int(text, 16)
+    return int(text) if _DECIMAL.fullmatch(text) else _BOOLEANS.get(text.casefold())
+
+
+def is_wished(value: Value, wish: Wish) -> bool:
+    """Whether a value is the wished one, by number, or by name in any case where the wish is a name."""
+    number = number_of(wish)
+    if number is not None and value.number is not None:
+        return value.number == number
+    return str(wish).strip().casefold() == value.text.casefold()
+
+
+def argument(wish: Wish, value: Value) -> str:
+    """What to write behind "NAME=", for a setting that has this value.
+
+    A setting that the tool prints in hexadecimal is binary, and there it takes every number as hexadecimal: 255 would be 0x255.
+    """
+    number = number_of(wish)
+    if number is None:
+        return str(wish).strip()
+    return f"{number:#x}" if _HEXADECIMAL.fullmatch(value.text) else str(number)
+
+
+#: Of the adapters that have such settings.
+DRIVERS = ("mlx4_core", "mlx5_core")
+TOOLS = ("mstconfig", "mlxconfig")
+NO_TOOL = "neither mstconfig nor mlxconfig is installed"
+#: All settings of a new card take mstconfig ten to twenty seconds.
+QUERY_SECONDS = 120.0
+
+
+@dataclass(frozen=True)
+class Answer:
+    """What a device said. tool: which has answered, or could not; None where none is installed. error: also beside an adapter
+    some of whose settings could not be read."""
+
+    tool: str | None
+    adapter: Mlxconfig | None
+    error: str | None
+
+
+def card_of(address: str) -> str:
+    """The function 0 of a card, by the address of any of its functions."""
+    return f"{address.rpartition('.')[0]}.0"
+
+
+def card_port(address: str, port: int) -> tuple[str, int]:
+    """The card of a PCI function, and which of the card's ports, from 1, is RDMA port `port` of that function."""
+    return card_of(address), int(address.rpartition(".")[2], 16) + port
+
+
+def cards_of(devices: Mapping[str, Device]) -> list[str]:
+    """The cards of a host's RDMA devices that have such settings, each by its function 0."""
+    own = [device for device in devices.values() if device.driver in DRIVERS and not device.software and device.function != "vf"]
+    return sorted({card_of(device.pci.address) for device in own if device.pci is not None})
+
+
+def read_firmware(runner: Runner, devices: Sequence[str], names: Sequence[str]) -> dict[str, dict[str, Any]]:
+    """The settings of these names of each device (PCI address), read with `mstconfig -d DEVICE -e q`, else with mlxconfig.
+
+    {device: {"tool", "settings": {NAME: {"current", "next_boot", "default", "read_only"} or None}, "error"}}. Values are as the tool
+    prints them ("ETH(2)", "8"), None where it does not tell. A name that the device lacks is None; one that is no key could not be
+    read, and error says why.
+    """
+    return {device: _entry(query(runner, device), names) for device in devices}
+
+
+def query(runner: Runner, device: str) -> Answer:
+    """All settings of one device. The first tool that answers is taken."""
+    failed = Answer(None, None, NO_TOOL)
+    for tool in TOOLS:
+        answer = _ask(runner, tool, device)
+        if answer.adapter is not None:
+            return answer
+        if failed.tool is None:
+            failed = answer
+    return failed
+
+
+def find(adapter: Mlxconfig, name: str) -> Setting | None:
+    """A setting by its name; for an element of an array ("NAME[0]") the row of the array, which is all that is listed."""
+    return adapter.settings.get(name) or adapter.settings.get(name.partition("[")[0])
+
+
+def _ask(runner: Runner, tool: str, device: str) -> Answer:
+    try:
+        done = runner.run((tool, "-d", device, "-e", "q"), timeout_seconds=QUERY_SECONDS)
+    except CommandError as error:
+        missing = str(error).startswith("command not found")
+        return Answer(None, None, NO_TOOL) if missing else Answer(tool, None, str(error))
+    try:
+        adapter = next(iter(parse_mlxconfig(done.stdout).values()))
+    except ParseError as error:
+        said = done.stderr.strip()
+        return Answer(tool, None, f"{error} (`{' '.join(done.argv)}`{f': {said[-200:]}' if said else ''})")
+    failed = " ".join(adapter.failed_tlvs)
+    return Answer(tool, adapter, f"{tool} could not read all settings of {device}: {failed[:200]}" if failed else None)
+
+
+def _entry(answer: Answer, names: Sequence[str]) -> dict[str, Any]:
+    settings: dict[str, Mapping[str, Any] | None] = {}
+    for name in names if answer.adapter is not None else ():
+        setting = find(answer.adapter, name) if answer.adapter is not None else None
+        if setting is not None or answer.error is None:
+            settings[name] = _told(setting)
+    return {"tool": answer.tool, "settings": settings, "error": answer.error}
+
+
+def _told(setting: Setting | None) -> dict[str, Any] | None:
+    if setting is None:
+        return None
+    return {
+        "current": spelled(setting.current),
+        "next_boot": spelled(setting.next_boot),
+        "default": spelled(setting.default),
+        "read_only": setting.read_only,
+    }

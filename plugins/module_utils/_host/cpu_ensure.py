@@ -1,0 +1,205 @@
+# Copyright (c) 2026, the rdma.cluster authors
+# GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""The CPUs' governor and idle states, now and at boot: through tuned where it runs, as it would set both anew; else by a unit of ours.
+
+cpupower writes the very same files of sysfs and is not needed.
+"""
+
+from __future__ import annotations
+
+import json
+import time
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+
+from ansible_collections.rdma.cluster.plugins.module_utils._base.boot_service import (
+    NO_DEVICES,
+    PROGRAMS,
+    ServiceChange,
+    hardened,
+    install_service,
+    remove_service,
+    run_service,
+)
+from ansible_collections.rdma.cluster.plugins.module_utils._base.command import Runner, run_checked
+from ansible_collections.rdma.cluster.plugins.module_utils._base.errors import ApplyError
+from ansible_collections.rdma.cluster.plugins.module_utils._base.files import (
+    FileChange,
+    ManagedFile,
+    ensure_files,
+    listed_diff,
+    setting_diff,
+)
+from ansible_collections.rdma.cluster.plugins.module_utils._base.host_program import host_program
+from ansible_collections.rdma.cluster.plugins.module_utils._base.systemd import UNITS
+from ansible_collections.rdma.cluster.plugins.module_utils._host import cpu_runner
+from ansible_collections.rdma.cluster.plugins.module_utils._host.cpu import OUR_PROFILE, PROFILE_FILE, Cpu, Tuned
+
+CPU_UNIT = "rdma-cpu.service"
+UNIT_FILE = f"{UNITS}/{CPU_UNIT}"
+PROGRAM = f"{PROGRAMS}/cpu.pyz"
+UNIT_TEXT = f"""\
+# Managed by rdma.cluster: the CPUs' governor and idle states of {cpu_runner.CONFIG}.
+[Unit]
+Description=Governor and idle states of the CPUs for RDMA
+After=systemd-modules-load.service cpupower.service cpufrequtils.service
+
+[Service]
+Type=oneshot
+RemainAfterExit=yes
+ExecStart=/usr/bin/python3 {PROGRAM} --config {cpu_runner.CONFIG}
+TimeoutStartSec=120
+# It stays root without any capability: the files of /sys/devices/system/cpu belong to root.
+{hardened(*NO_DEVICES, "CapabilityBoundingSet=", "RestrictAddressFamilies=none")}
+
+[Install]
+WantedBy=multi-user.target
+"""
+SETTLE_SECONDS = 15.0
+
+
+@dataclass(frozen=True)
+class CpuWish:
+    """governor, max_cstate_latency_us: None to leave it as it is."""
+
+    governor: str | None
+    max_cstate_latency_us: int | None
+
+    @property
+    def is_empty(self) -> bool:
+        return self.governor is None and self.max_cstate_latency_us is None
+
+
+@dataclass(frozen=True)
+class CpuResult:
+    """What was done, or would be in check mode; live: (what, seen, wished); profile: tuned's file; taken: the profile that tuned takes.
+
+    withheld: what was left as it is, because the host is in use; nothing at all was done then. Check mode has the differences as well.
+    """
+
+    service: ServiceChange
+    profile: list[FileChange]
+    taken: str | None
+    live: list[tuple[str, str, str]]
+    withheld: tuple[str, ...] = ()
+
+    @property
+    def changed(self) -> bool:
+        return bool(self.service or self.profile or self.taken or self.live)
+
+    @property
+    def effects(self) -> tuple[str, ...]:
+        """What the change does to the CPUs, or to the unit or the profile that sets them, in words."""
+        settings = [f"{what}: {seen} to {wished}" for what, seen, wished in self.live]
+        profile = [f"profile of tuned: {self.taken}"] if self.taken is not None else []
+        return (*settings, *profile) or (f"{CPU_UNIT} and its files",)
+
+    @property
+    def diffs(self) -> list[dict[str, str]]:
+        """In the shape that Ansible's --diff prints."""
+        files = [file.to_diff() for file in self.profile]
+        taken = listed_diff("profile of tuned", [self.taken] if self.taken is not None else [])
+        return [*self.service.diffs, *files, *taken, *(setting_diff(*each) for each in self.live)]
+
+
+def cpu_differences(wish: CpuWish, seen: Cpu) -> list[tuple[str, str, str]]:
+    """What of a wish does not hold: (what, seen, wished). What this kernel does not have differs from nothing."""
+    found = []
+    if wish.governor is not None and seen.governors and set(seen.governors) != {wish.governor}:
+        found.append(("governor of the CPUs", ", ".join(seen.governors), wish.governor))
+    deeper = deep_states(wish, seen)
+    if deeper:
+        found.append(("idle states of the CPUs", f"{', '.join(deeper)} entered", f"at most {wish.max_cstate_latency_us} µs to wake up"))
+    return found
+
+
+def deep_states(wish: CpuWish, seen: Cpu) -> list[str]:
+    """The idle states that take too long to wake up from and may be entered."""
+    most_us = wish.max_cstate_latency_us
+    if most_us is None or (seen.latency_us is not None and seen.latency_us <= most_us):
+        return []
+    return [name for name, state in seen.idle_states.items() if state.latency_us > most_us and state.disabled < state.cpus]
+
+
+def cpu_files(wish: CpuWish, tuned: Tuned | None) -> list[ManagedFile]:
+    """tuned's profile where tuned runs, else the unit, its program and its file; the other's shall not be there, and none for no wish."""
+    return [_profile_file(wish, tuned), *_service_files(wish, tuned)]
+
+
+def _profile_file(wish: CpuWish, tuned: Tuned | None) -> ManagedFile:
+    return ManagedFile(PROFILE_FILE, profile_text(wish, tuned) if tuned is not None and not wish.is_empty else None)
+
+
+def _service_files(wish: CpuWish, tuned: Tuned | None) -> list[ManagedFile]:
+    ours = not wish.is_empty and tuned is None
+    config = {"governor": wish.governor, "max_cstate_latency_us": wish.max_cstate_latency_us}
+    return [
+        ManagedFile(cpu_runner.CONFIG, json.dumps(config, indent=2, sort_keys=True) + "\n" if ours else None),
+        ManagedFile(PROGRAM, host_program("_host.cpu_runner") if ours else None, 0o755),
+        ManagedFile(UNIT_FILE, UNIT_TEXT if ours else None),
+    ]
+
+
+def profile_text(wish: CpuWish, tuned: Tuned) -> str:
+    """A profile that is the one in force so far but for the wish (tuned-profiles(7), the plug-in cpu)."""
+    lines = ["# Managed by rdma.cluster.", "[main]", "summary=Governor and idle states for RDMA", f"include={tuned.base}", "", "[cpu]"]
+    lines += [f"governor={wish.governor}"] if wish.governor is not None else []
+    lines += [f"force_latency={wish.max_cstate_latency_us}"] if wish.max_cstate_latency_us is not None else []
+    return "\n".join(lines) + "\n"
+
+
+def ensure_cpu(wish: CpuWish, *, runner: Runner, look: Callable[[], Cpu], check_mode: bool, refused: str = "") -> CpuResult:
+    """Make a wish hold now and after a boot. look: reads the CPUs' state, now.
+
+    With no wish, what is ours goes and values stay until the next boot. refused: why the CPUs must not be changed now, "" if they may;
+    then nothing is done, neither now nor for the next boot. Raises ApplyError if they are not as wished afterwards.
+    """
+    seen = look()
+    taken, live = _profile_to_take(wish, seen), cpu_differences(wish, seen)
+    if refused:
+        planned = ensure_cpu(wish, runner=runner, look=lambda: seen, check_mode=True)
+        withheld = planned.effects if planned.changed else ()
+        nothing = ServiceChange(CPU_UNIT, [], enabled=False, started=False)
+        return replace(planned, withheld=withheld) if check_mode else CpuResult(nothing, [], None, [], withheld)
+    if taken is not None and wish.is_empty and not check_mode:
+        # While its file is still there.
+        _take(taken, runner)
+    service = _service(wish, seen.tuned, runner, check_mode=check_mode)
+    profile = ensure_files([_profile_file(wish, seen.tuned)], check_mode=check_mode)
+    if not check_mode and not wish.is_empty:
+        if seen.tuned is None:
+            run_service(service, runner=runner, restart=bool(live or service.files))
+        elif taken is not None or profile or live:
+            _take(OUR_PROFILE, runner)
+        _read_back(wish, look)
+    return CpuResult(service, profile, taken, live)
+
+
+def _profile_to_take(wish: CpuWish, seen: Cpu) -> str | None:
+    """The profile that tuned shall change to: ours, or with no wish the one before; None where it has the right one, or does not run."""
+    if seen.tuned is None or (seen.tuned.profile == OUR_PROFILE) != wish.is_empty:
+        return None
+    return seen.tuned.base if wish.is_empty else OUR_PROFILE
+
+
+def _service(wish: CpuWish, tuned: Tuned | None, runner: Runner, *, check_mode: bool) -> ServiceChange:
+    files = _service_files(wish, tuned)
+    if wish.is_empty or tuned is not None:
+        return remove_service(CPU_UNIT, [file.path for file in files], runner=runner, check_mode=check_mode)
+    return install_service(CPU_UNIT, files, runner=runner, check_mode=check_mode)
+
+
+def _take(profile: str, runner: Runner) -> None:
+    run_checked(runner, "tuned-adm", "profile", profile)
+
+
+def _read_back(wish: CpuWish, look: Callable[[], Cpu]) -> None:
+    """tuned answers before it is done."""
+    deadline = time.monotonic() + SETTLE_SECONDS
+    while left := cpu_differences(wish, look()):
+        if time.monotonic() > deadline:
+            words = "; ".join(f"{what}: {seen} instead of {wished}" for what, seen, wished in left)
+            raise ApplyError(f"The CPUs were set, and are not as wished: {words}. See `systemctl status {CPU_UNIT} tuned`.")
+        time.sleep(0.3)

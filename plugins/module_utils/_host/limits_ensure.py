@@ -1,0 +1,87 @@
+# Copyright (c) 2026, the rdma.cluster authors
+# GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""Limits made to hold: the files, what the next service gets, and what logind does when a user logs out."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from ansible_collections.rdma.cluster.plugins.module_utils._base.command import Runner, run_checked
+from ansible_collections.rdma.cluster.plugins.module_utils._base.errors import ApplyError
+from ansible_collections.rdma.cluster.plugins.module_utils._base.files import FileChange, ensure_files, setting_diff
+from ansible_collections.rdma.cluster.plugins.module_utils._base.sysroot import SysRoot
+from ansible_collections.rdma.cluster.plugins.module_utils._host.limit_sources import service_source
+from ansible_collections.rdma.cluster.plugins.module_utils._host.limits import (
+    ASK,
+    NAME,
+    LimitsWish,
+    ServiceLimits,
+    files,
+    keep_ipc,
+    read_remove_ipc,
+    read_service_limits,
+    too_low,
+)
+
+REMOVE_IPC = ("RemoveIPC of logind", "yes", "no")
+
+
+@dataclass(frozen=True)
+class LimitsResult:
+    """What was done, or would be in check mode; live: (what, seen, wished) of the running system beside files."""
+
+    files: list[FileChange]
+    live: list[tuple[str, str, str]]
+
+    @property
+    def changed(self) -> bool:
+        return bool(self.files or self.live)
+
+    @property
+    def diffs(self) -> list[dict[str, str]]:
+        """In the shape that Ansible's --diff prints."""
+        return [*(file.to_diff() for file in self.files), *(setting_diff(*each) for each in self.live)]
+
+
+def ensure_limits(wish: LimitsWish, *, runner: Runner, sys: SysRoot, check_mode: bool) -> LimitsResult:
+    """Write the files, and have systemd and logind read them again where what they do now is another thing.
+
+    What is not wished leaves the files; the running manager is then left alone, as nothing is known of what it should say.
+    Raises ApplyError if a limit cannot be seen or is still too low afterwards.
+    """
+    changes = ensure_files(files(wish), check_mode=check_mode)
+    live = _services(wish, runner, sys, check_mode=check_mode)
+    if wish.keep_ipc and read_remove_ipc(sys, runner):
+        live.append(REMOVE_IPC)
+        if not check_mode:
+            keep_ipc(sys, runner)
+    return LimitsResult(changes, live)
+
+
+def _services(wish: LimitsWish, runner: Runner, sys: SysRoot, *, check_mode: bool) -> list[tuple[str, str, str]]:
+    if not (wish.memlock_unlimited or wish.open_files):
+        return []
+    before = read_service_limits(runner)
+    if before is None and not check_mode:
+        raise ApplyError(f"Cannot see what services get: `{' '.join(ASK)}` does not work here.")
+    low = too_low(wish, before) if before is not None else [("limits of services", "unknown", "as wished")]
+    if low and not check_mode:
+        run_checked(runner, "systemctl", "daemon-reexec")
+        _read_back(wish, read_service_limits(runner), sys)
+    return low
+
+
+def _read_back(wish: LimitsWish, after: ServiceLimits | None, sys: SysRoot) -> None:
+    low = too_low(wish, after) if after is not None else [("limits of services", "unknown", "as wished")]
+    if not low:
+        return
+    words = "; ".join(f"{what}: {seen} instead of {wished}" for what, seen, wished in low)
+    items = ["MEMLOCK"] * wish.memlock_unlimited + ["NOFILE"] * bool(wish.open_files)
+    foreign = [source for item in items if (source := service_source(sys, item)) is not None and not source.file.endswith(f"/{NAME}")]
+    if foreign:
+        why = " ".join(f"Line {each.line} of {each.file} sets {each.value} and wins over {NAME}: remove it." for each in foreign)
+    else:
+        why = f"Look for other settings than {NAME} in `systemd-analyze cat-config systemd/system.conf` and `systemctl cat -- service.d`."
+    raise ApplyError(f"systemd has reloaded {NAME}, and a service still has {words}. {why}")

@@ -1,0 +1,255 @@
+# Copyright (c) 2026, the rdma.cluster authors
+# GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""Whether a host is in use: processes that have a GPU open, processes of a batch system that show a job, and queue pairs.
+
+Sources: proc(5), proc_pid_fd(5), proc_pid_comm(5); slurmstepd.c of Slurm; sge_shepherd(8); rdma-resource(8).
+"""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass
+from typing import Any
+
+from ansible_collections.rdma.cluster.plugins.module_utils._base.command import CommandError, Runner
+from ansible_collections.rdma.cluster.plugins.module_utils._base.errors import ParseError
+from ansible_collections.rdma.cluster.plugins.module_utils._base.sysroot import SysRoot
+from ansible_collections.rdma.cluster.plugins.module_utils._host.queue_pairs import RdmaQp, parse_rdma_qps
+
+#: The kernel cuts a process's name to 15 characters (TASK_COMM_LEN).
+COMM_CHARS = 15
+#: They have GPUs open on an idle host, and put no load on them: NVIDIA's services, NVSM of DGX OS and the device plugin of Kubernetes
+#: among them, and a desktop that waits for somebody to log in.
+GPU_DAEMONS = frozenset(
+    name[:COMM_CHARS]
+    for name in (
+        *("nvidia-persistenced", "nv-hostengine", "dcgm-exporter", "nv-fabricmanager", "nvidia-smi", "nvsm_core", "nvidia-device-plugin"),
+        *("Xorg", "Xwayland", "gnome-shell"),
+    )
+)
+#: Processes that live as long as a job (or a step of one) does on this host: Slurm, Grid Engine. Not known are the jobs of PBS and
+#: LSF, whose daemon and whose process for a job have one name, and an allocation of Slurm that has started nothing here.
+JOB_PROCESSES = frozenset(name[:COMM_CHARS] for name in ("slurmstepd", "sge_shepherd"))
+#: With cgroup v2 slurmd keeps a process with these arguments alive, job or none. With a job id behind them it belongs to that job.
+SLURM_PLACEHOLDER = ["infinity"]
+#: The process that has started all others.
+INIT = 1
+#: A container's or a chroot's file may show with the path up to it.
+GPU_DEVICE = re.compile(r"(?:/.*)?/dev/nvidia[0-9]+(?: \(deleted\))?")
+_NAMED = 3
+NOT_ALLOWED = "not allowed"
+QP_COMMAND = ("rdma", "-j", "resource", "show", "qp")
+DEVICES = "/sys/class/infiniband"
+#: Modules of the kernel that hold queue pairs on an idle port: management datagrams, IP over InfiniBand, the driver's own.
+KERNEL_QPS = frozenset({"ib_core", "ib_mad", "ib_ipoib", "mlx4_ib", "mlx5_ib"})
+#: Services of rdma-core that hold a queue pair on each port of an idle host.
+RDMA_DAEMONS = frozenset({"ibacm", "srp_daemon"})
+ENDED = "a process that has ended"
+
+
+@dataclass(frozen=True)
+class Process:
+    """name: as the kernel has it (comm), cut to 15 characters."""
+
+    pid: int
+    name: str
+
+
+@dataclass(frozen=True)
+class QpUser:
+    """A process, or a module of the kernel (pid: None), that holds queue pairs on one port. port: None for no port yet."""
+
+    device: str
+    port: int | None
+    pid: int | None
+    name: str
+    count: int
+
+
+@dataclass(frozen=True)
+class Load:
+    """Who uses the host; gpu_processes is None if there may be some that the reader was not allowed to see.
+
+    qps: the users of RDMA ports, without the kernel's own queue pairs; None if they could not be read, qps_error says why.
+    """
+
+    gpu_processes: list[Process] | None
+    jobs: list[Process]
+    qps: list[QpUser] | None = None
+    qps_error: str | None = None
+
+
+def read_load(sys: SysRoot, runner: Runner | None = None) -> Load:
+    """Look through /proc, and ask `rdma` for queue pairs; a process that ends meanwhile is left out.
+
+    Open files are looked at only where the NVIDIA driver is. Where there is no process 1, as in a captured tree and under hidepid
+    (proc(5)), there may be others out of sight. Raises OSError, naming the path, if /proc cannot be read.
+    """
+    pids = sorted(int(name) for name in sys.list_dir("/proc") if name.isdecimal())
+    processes = [Process(pid, name) for pid in pids if (name := _name(sys, pid))]
+    gpu = _gpu_processes(sys, processes) if _has_gpu(sys) else []
+    qps, qps_error = _read_qps(sys, runner)
+    return Load(
+        gpu_processes=gpu or ([] if gpu is not None and 1 in pids else None),
+        jobs=[process for process in processes if _is_job(sys, process)],
+        qps=qps,
+        qps_error=qps_error,
+    )
+
+
+def _read_qps(sys: SysRoot, runner: Runner | None) -> tuple[list[QpUser] | None, str | None]:
+    """The users of queue pairs, or None and why they could not be read."""
+    if runner is None:
+        return None, "a captured tree has no queue pairs"
+    if not sys.list_dir(DEVICES):
+        return [], None
+    try:
+        done = runner.run(QP_COMMAND)
+        if done.rc:
+            return None, f"`{' '.join(QP_COMMAND)}` failed: {(done.stderr or done.stdout).strip()[:200] or f'exit status {done.rc}'}"
+        return qp_users(parse_rdma_qps(done.stdout)), None
+    except (CommandError, ParseError) as error:
+        return None, str(error)[:300]
+
+
+def qp_users(qps: Sequence[RdmaQp]) -> list[QpUser]:
+    """The users of these queue pairs, without what an idle host has as well. A queue pair whose process has ended counts as used."""
+    used = [qp for qp in qps if not (qp.owner in KERNEL_QPS if qp.pid is None else qp.owner in RDMA_DAEMONS)]
+    counts = Counter((qp.device, qp.port, qp.pid, _printable(qp.owner or ENDED)) for qp in used)
+    return [QpUser(*key, count) for key, count in counts.items()]
+
+
+def busy_words(load: Mapping[str, Any] | None) -> str:
+    """Who uses a host, in words: "GPU process 4711 (python3)"; "" if nobody does.
+
+    load: Load as a dictionary; None if it was not read, which is not the same as idle.
+    """
+    if load is None:
+        return "whether it is in use is not known"
+    gpu = load["gpu_processes"]
+    words = [
+        "GPU processes cannot be seen" if gpu is None else _words("GPU process", gpu),
+        _words("job process", load["jobs"]),
+    ]
+    return "; ".join(filter(None, words))
+
+
+def in_use_now(sys: SysRoot, runner: Runner | None = None) -> str:
+    """Who uses the host at this moment, as busy_words writes it; "" if nobody does. With a runner, holders of queue pairs count as well.
+
+    What interrupts a host asks this right before it acts: facts may be minutes old. What cannot be read counts as in use.
+    """
+    try:
+        load = asdict(read_load(sys, runner))
+    except OSError as error:
+        return f"it is not known whether the host is in use: {error}"
+    return busy_words(load) if runner is None else host_users(load)
+
+
+def refusal(sys: SysRoot, runner: Runner | None = None, *, allowed: bool) -> str:
+    """Why an effect that interrupts the host must not happen now: "" if it may, "not allowed", or who uses the host."""
+    return in_use_now(sys, runner) if allowed else NOT_ALLOWED
+
+
+def idle_refusal(sys: SysRoot, runner: Runner | None = None, *, allowed: bool) -> str:
+    """Why an effect that an idle host does not feel must wait: who uses the host; "" if nobody does, or if it is allowed all the same."""
+    return "" if allowed else in_use_now(sys, runner)
+
+
+def rail_users(load: Mapping[str, Any] | None, device: str | None, port: int | str | None) -> str:
+    """Who uses a rail, in words: queue pairs on its port, and work on its host; "" if the rail is idle.
+
+    load: Load as a dictionary; None if it was not read. device: None for a rail without an RDMA device, which has no queue pairs.
+    """
+    words = [busy_words(load)]
+    if load is not None and device is not None:
+        words.append(_qp_words(load, [each for each in load.get("qps") or () if _is_on(each, device, port)]))
+    return "; ".join(filter(None, words))
+
+
+def host_users(load: Mapping[str, Any] | None) -> str:
+    """The same for all RDMA devices of a host."""
+    words = [busy_words(load)]
+    if load is not None:
+        words.append(_qp_words(load, load.get("qps") or ()))
+    return "; ".join(filter(None, words))
+
+
+def _is_on(user: Mapping[str, Any], device: str, port: int | str | None) -> bool:
+    return bool(user["device"] == device) and (user["port"] is None or port is None or str(user["port"]) == str(port))
+
+
+def _qp_words(load: Mapping[str, Any], users: Sequence[Mapping[str, Any]]) -> str:
+    if load.get("qps") is None:
+        return f"queue pairs cannot be read ({load.get('qps_error') or 'not read'})"
+    named = [f"{_owner(user)} on {user['device']}/{user['port'] or '-'}" for user in users[:_NAMED]]
+    more = len(users) - _NAMED
+    return ", ".join(named) + (f" and {more} more" if more > 0 else "")
+
+
+def _owner(user: Mapping[str, Any]) -> str:
+    qps = f"{user['count']} {'queue pair' if user['count'] == 1 else 'queue pairs'}"
+    if user["name"] == ENDED:
+        return f"{qps} of {ENDED}"
+    where = "kernel" if user["pid"] is None else f"pid {user['pid']}"
+    return f"{qps} of {user['name']} ({where})"
+
+
+def _words(kind: str, processes: Sequence[Mapping[str, Any]]) -> str:
+    if not processes:
+        return ""
+    named = ", ".join(f"{process['pid']} ({process['name']})" for process in processes[:_NAMED])
+    more = len(processes) - _NAMED
+    return f"{kind}{'es' if len(processes) > 1 else ''} {named}" + (f" and {more} more" if more > 0 else "")
+
+
+def _name(sys: SysRoot, pid: int) -> str:
+    """A process's name; "" if it has ended. It is the process's own choice, so only what can be printed is kept."""
+    try:
+        name = sys.text(f"/proc/{pid}/comm") or ""
+    except ProcessLookupError:
+        return ""
+    return _printable(name)
+
+
+def _printable(name: str) -> str:
+    return "".join(char if char.isprintable() else "?" for char in name)
+
+
+def _is_job(sys: SysRoot, process: Process) -> bool:
+    if process.name not in JOB_PROCESSES:
+        return False
+    try:
+        arguments = (sys.text(f"/proc/{process.pid}/cmdline") or "").split("\0")[1:]
+    except ProcessLookupError:
+        return False
+    return arguments != SLURM_PLACEHOLDER
+
+
+def _has_gpu(sys: SysRoot) -> bool:
+    return sys.exists("/proc/driver/nvidia") or any(GPU_DEVICE.fullmatch(f"/dev/{name}") for name in sys.list_dir("/dev"))
+
+
+def _gpu_processes(sys: SysRoot, processes: Sequence[Process]) -> list[Process] | None:
+    found, hidden = [], False
+    for process in processes:
+        # The first process may be closed even to root, and is no work of anybody's (seen on a machine with an H200).
+        if process.pid == INIT or process.name in GPU_DAEMONS:
+            continue
+        try:
+            if _has_gpu_open(sys, process.pid):
+                found.append(process)
+        except ProcessLookupError:
+            continue
+        except PermissionError:
+            hidden = True
+    return None if hidden and not found else found
+
+
+def _has_gpu_open(sys: SysRoot, pid: int) -> bool:
+    folder = f"/proc/{pid}/fd"
+    return any(GPU_DEVICE.fullmatch(sys.link_target(f"{folder}/{number}") or "") for number in sys.list_dir(folder))

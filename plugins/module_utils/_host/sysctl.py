@@ -1,0 +1,386 @@
+# Copyright (c) 2026, the rdma.cluster authors
+# GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""Kernel settings: as they are, as the next boot will set them, and made to be as they shall be.
+
+What the boot sets follows sysctl.d(5) and systemd-sysctl: the files of all folders sorted by name, a file hiding those of
+its name in later folders, the last line of a key winning, and a key that is named outranking every pattern that matches it.
+
+A key is written with dots or slashes ("net.ipv4.conf.all.rp_filter", "net/ipv4/conf/eth0.100/rp_filter"); its path is that
+below /proc/sys. Whoever asks by key is answered under the key as it was asked.
+"""
+
+from __future__ import annotations
+
+import errno
+import fnmatch
+import re
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+
+from ansible_collections.rdma.cluster.plugins.module_utils._base.errors import ApplyError, ParseError
+from ansible_collections.rdma.cluster.plugins.module_utils._base.files import FileChange, ManagedFile, ensure_files
+from ansible_collections.rdma.cluster.plugins.module_utils._base.sysroot import SysRoot
+
+PROC = "/proc/sys"
+#: In the order of precedence for files of one name.
+FOLDERS = tuple(f"{folder}/sysctl.d" for folder in ("/etc", "/run", "/usr/local/lib", "/usr/lib"))
+#: After distributions' and administrators' 99-sysctl.conf, so that ours wins.
+NAME = "99-zz-rdma-cluster.conf"
+FILE = f"{FOLDERS[0]}/{NAME}"
+HEADER = "# Managed by rdma.cluster.\n"
+NOTE = f"# Taken out by rdma.cluster: it comes after {NAME}, which sets this key."
+PATH = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.:@+~-]*(/[A-Za-z0-9_.:@+~-]+)+")
+VALUE = re.compile(r"[A-Za-z0-9._:/ -]+")
+GLOB = re.compile(r"[*?[]")
+READABLE = 0o444
+BRACES = re.compile(r"\{([^{}]*)\}")
+
+
+@dataclass(frozen=True)
+class Assignment:
+    """A line of a sysctl.d file. path: below /proc/sys, or a pattern; value: None excludes path from patterns."""
+
+    path: str
+    value: str | None
+    line: int
+
+
+@dataclass(frozen=True)
+class BootValue:
+    """The value that the next boot gives a key, and the file and line that say so. line: 0 if it is not known."""
+
+    value: str
+    file: str
+    line: int = field(default=0, compare=False)
+
+
+@dataclass(frozen=True)
+class Override:
+    """A line in a file after ours that keeps one of our settings from holding after a boot."""
+
+    file: str
+    assignment: Assignment
+
+
+@dataclass(frozen=True)
+class LiveChange:
+    """A value of the running kernel that was not as it should be; before: None if there is no such key."""
+
+    key: str
+    before: str | None
+    after: str
+
+
+@dataclass(frozen=True)
+class SysctlResult:
+    """What was done; in check mode everything that differs.
+
+    stuck: lines that cannot be edited, in check mode only; withheld: what stays because a line of somebody else sets it, in words.
+    """
+
+    files: list[FileChange]
+    live: list[LiveChange]
+    stuck: list[Override]
+    withheld: list[str] = field(default_factory=list)
+
+    @property
+    def changed(self) -> bool:
+        return bool(self.files or self.live or self.stuck)
+
+    @property
+    def diffs(self) -> list[dict[str, str]]:
+        """In the shape that Ansible's --diff prints."""
+        diffs = [file.to_diff() for file in self.files]
+        if self.live:
+            before = "".join(f"{change.key} = {change.before if change.before is not None else '(no such key)'}\n" for change in self.live)
+            after = "".join(f"{change.key} = {change.after}\n" for change in self.live)
+            diffs.append({"before_header": "live sysctl", "after_header": "live sysctl", "before": before, "after": after})
+        for item in self.stuck:
+            words = f"line {item.assignment.line}, in the way of {spelling(item.assignment.path)}: {remedy(item.file)}\n"
+            diffs.append({"before_header": item.file, "after_header": item.file, "before": words, "after": ""})
+        return diffs
+
+
+class Writer:
+    """Writes below one root, where a SysRoot reads; on the running system unless told otherwise."""
+
+    def __init__(self, root: str = "") -> None:
+        self._root = root
+
+    def files(self, files: Iterable[ManagedFile], *, check_mode: bool) -> list[FileChange]:
+        """ensure_files below the root; the changes name the paths on the host."""
+        changes = ensure_files([replace(file, path=self._root + file.path) for file in files], check_mode=check_mode)
+        return [replace(change, path=change.path[len(self._root) :]) for change in changes]
+
+    def value(self, path: str, value: str) -> None:
+        """Give a key of the running kernel its value, in one write as the kernel wants it. Raises OSError if it is refused."""
+        Path(f"{self._root}{PROC}/{path}").write_text(f"{value}\n", encoding="ascii")
+
+
+def path_of(key: str) -> str:
+    """The path of a key below /proc/sys. Raises ParseError for a pattern, and for what leads out of /proc/sys."""
+    path = normalise(key)
+    if not PATH.fullmatch(path) or ".." in path.split("/"):
+        raise ParseError(f"not the name of one kernel setting: {key!r}, expected the form 'net.ipv4.conf.all.rp_filter'")
+    return path
+
+
+def spelling(path: str) -> str:
+    """The one spelling of a path that we use: with dots, or with slashes if a part has dots itself ("eth0.100")."""
+    return path if "." in path else path.replace("/", ".")
+
+
+def normalise(key: str) -> str:
+    """A key or pattern as a path: if its first separator is a dot, dots and slashes change places."""
+    separator = re.search(r"[./]", key)
+    if separator is not None and separator[0] == ".":
+        key = key.translate(str.maketrans("./", "/."))
+    return "/".join(part for part in key.split("/") if part not in ("", "."))
+
+
+def parse_sysctl_conf(text: str) -> list[Assignment]:
+    """The assignments of a sysctl.d(5) file, in order.
+
+    A line that is none is left out and is no error: systemd-sysctl warns of it and goes on, and so does the boot.
+    """
+    found = []
+    for number, line in enumerate(text.split("\n"), start=1):
+        stripped = line.strip(" \t\r")
+        key, equals, value = stripped.partition("=")
+        excludes = not equals and key.startswith("-")
+        if not stripped or stripped[0] in "#;" or not (equals or excludes):
+            continue
+        path = normalise((key[1:] if key.startswith("-") else key).strip(" \t\r"))
+        found.append(Assignment(path, value.strip(" \t\r") if equals else None, number))
+    return found
+
+
+def matches(pattern: str, path: str) -> bool:
+    """Whether a pattern of a sysctl.d file means a path: as glob(7), with braces, and no wildcard meaning a slash."""
+    braces = BRACES.search(pattern)
+    if braces is not None:
+        choices = (pattern[: braces.start()] + choice + pattern[braces.end() :] for choice in braces[1].split(","))
+        return any(matches(choice, path) for choice in choices)
+    parts, names = pattern.replace("[^", "[!").split("/"), path.split("/")
+    return len(parts) == len(names) and all(fnmatch.fnmatchcase(name, part) for name, part in zip(names, parts))
+
+
+def boot_values(sys: SysRoot, keys: Iterable[str]) -> dict[str, BootValue | None]:
+    """What the next boot sets each key to; None for one that it leaves alone.
+
+    Raises ParseError for a key that is none (see path_of).
+    """
+    settings: dict[str, Override] = {}
+    for file, assignments in _read_conf(sys):
+        for item in assignments:
+            # As systemd-sysctl does: what is said again stays where it was, what is said anew moves to the end.
+            if item.path not in settings or settings[item.path].assignment.value != item.value:
+                settings.pop(item.path, None)
+                settings[item.path] = Override(file, item)
+    return {key: _boot_value(path_of(key), settings) for key in keys}
+
+
+def _boot_value(path: str, settings: Mapping[str, Override]) -> BootValue | None:
+    matching = [line for pattern, line in settings.items() if _applies(pattern, line.assignment.value, path)]
+    found = [settings[path]] if path in settings else matching
+    if not found or found[-1].assignment.value is None:
+        return None
+    return BootValue(_words(found[-1].assignment.value), found[-1].file, found[-1].assignment.line)
+
+
+def _applies(pattern: str, value: str | None, path: str) -> bool:
+    return value is not None and GLOB.search(pattern) is not None and matches(pattern, path)
+
+
+def live_values(sys: SysRoot, keys: Iterable[str]) -> dict[str, str | None]:
+    """The value of each key in the running kernel, its parts apart by one space; None if there is none that can be read.
+
+    Raises ParseError for a key that is none (see path_of).
+    """
+    return {key: _live_value(sys, path_of(key)) for key in keys}
+
+
+def _live_value(sys: SysRoot, path: str) -> str | None:
+    try:
+        text = sys.read(f"{PROC}/{path}")
+    except PermissionError:
+        # A key that can only be written, such as net.ipv4.route.flush.
+        if (sys.mode(f"{PROC}/{path}") or 0) & READABLE:
+            raise
+        return None
+    return None if text is None else _words(text)
+
+
+def _words(text: str) -> str:
+    return " ".join(text.split())
+
+
+def _read_conf(sys: SysRoot) -> list[tuple[str, list[Assignment]]]:
+    """All files that systemd-sysctl reads, in its order, those that cannot be one left out as it does."""
+    chosen: dict[str, str] = {}
+    for folder in FOLDERS:
+        for name in sys.list_dir(folder):
+            if name.endswith(".conf") and not name.startswith("."):
+                chosen.setdefault(name, f"{folder}/{name}")
+    return [(chosen[name], parse_sysctl_conf(_text(sys, chosen[name]))) for name in sorted(chosen)]
+
+
+def _text(sys: SysRoot, file: str) -> str:
+    try:
+        return sys.read(file) or ""
+    except OSError as exc:
+        if exc.errno in (errno.EISDIR, errno.ELOOP):
+            return ""
+        raise
+
+
+def remedy(file: str) -> str:
+    """What to do about a file that overrides ours."""
+    if file.startswith("/etc/"):
+        return f"take the key out of {file}"
+    return f"take the key out of {file}, or mask that file with a link {FOLDERS[0]}/{Path(file).name} to /dev/null"
+
+
+def sysctl_files(settings: Mapping[str, str]) -> list[ManagedFile]:
+    """Our file for these settings; none: that it shall go. Raises ParseError for a key that is none."""
+    lines = "".join(f"{spelling(path_of(key))} = {_words(value)}\n" for key, value in settings.items())
+    return [ManagedFile(FILE, HEADER + lines if settings else None)]
+
+
+def ensure_sysctl(
+    settings: Mapping[str, str], *, sys: SysRoot, writer: Writer, check_mode: bool, replace_allowed: bool, in_use: str = ""
+) -> SysctlResult:
+    """Make settings hold now and after a boot: our file, the running kernel, and later files in /etc that say otherwise.
+
+    settings: key → value; a key that is no longer among them leaves our file, and keeps its value until the next boot.
+    replace_allowed: whether lines of others that come after our file are taken out. Without it such a line stays, and the live value too.
+    in_use: why the host is in use; then a live value stays if a line of others in /etc or /run sets another value than ours.
+    Raises ApplyError with each key that does not have its value afterwards, or will not have it after a boot.
+    """
+    wanted = _checked(settings)
+    overrides = _overrides(wanted, sys)
+    edits, stuck = _uncover(overrides, sys) if replace_allowed or check_mode else ([], [])
+    files = writer.files([*sysctl_files(wanted), *edits], check_mode=check_mode)
+    seen = live_values(sys, wanted)
+    live = [LiveChange(key, seen[key], value) for key, value in wanted.items() if seen[key] != value]
+    held = {} if replace_allowed else _held(wanted, live, overrides, sys, in_use)
+    if not check_mode:
+        live = [change for change in live if change.key not in held]
+        refused = {change.key: _write(change, writer) for change in live if change.before is not None}
+        _read_back({key: value for key, value in wanted.items() if key not in held}, refused, sys)
+    return SysctlResult(files, live, stuck, list(held.values()))
+
+
+def _held(
+    wanted: Mapping[str, str], live: Iterable[LiveChange], overrides: Iterable[Override], sys: SysRoot, in_use: str
+) -> dict[str, str]:
+    """The keys that stay as lines of others set them, and why, in words: those of later lines, and live values on a host in use."""
+    earlier = [Override(file, item) for file, items in _read_conf(sys) if _is_foreign(file) for item in items] if in_use else []
+    held = {}
+    for change in live:
+        lines = [line for line in earlier if line.assignment.path == path_of(change.key)]
+        if lines and not _agrees(lines[-1].assignment, change.after):
+            held[change.key] = f"{_line_words(lines[-1])}, live {change.before}, requested {change.after} ({in_use})"
+    for override in overrides:
+        key = spelling(override.assignment.path)
+        held[key] = f"{_line_words(override)}, requested {wanted[key]}"
+    return held
+
+
+def _is_foreign(file: str) -> bool:
+    """Whether an administrator or a program has written a file. Distributions write those below /usr, which others may override."""
+    return file != FILE and not file.startswith("/usr/")
+
+
+def _line_words(line: Override) -> str:
+    value, key = line.assignment.value, spelling(line.assignment.path)
+    return f"{line.file}:{line.assignment.line} " + (f"sets {key} = {_words(value)}" if value is not None else f"takes {key} out")
+
+
+def _checked(settings: Mapping[str, str]) -> dict[str, str]:
+    """The settings with each key in our spelling. Raises ApplyError with all that are none."""
+    wanted: dict[str, str] = {}
+    problems = []
+    for key, value in settings.items():
+        try:
+            name = spelling(path_of(key))
+        except ParseError as exc:
+            problems.append(str(exc))
+            continue
+        if not VALUE.fullmatch(value) or not value.strip():
+            problems.append(f"{key} cannot be {value!r}: a value is one line of letters, digits, spaces and . _ : / -")
+        elif wanted.setdefault(name, _words(value)) != _words(value):
+            problems.append(f"{name} is to be both {wanted[name]!r} and {_words(value)!r}")
+    if problems:
+        raise ApplyError("These kernel settings cannot be made: " + "; ".join(problems) + ".")
+    return wanted
+
+
+def _overrides(wanted: Mapping[str, str], sys: SysRoot) -> list[Override]:
+    """The lines after our file that make the boot end with another value than ours; a pattern never does."""
+    later = [Override(file, item) for file, items in _read_conf(sys) if Path(file).name > NAME for item in items]
+    found = []
+    for key, value in wanted.items():
+        own = [override for override in later if override.assignment.path == path_of(key)]
+        if own and not _agrees(own[-1].assignment, value):
+            found += [override for override in own if not _agrees(override.assignment, value)]
+    return found
+
+
+def _agrees(item: Assignment, value: str) -> bool:
+    return item.value is not None and _words(item.value) == value
+
+
+def _uncover(overrides: Iterable[Override], sys: SysRoot) -> tuple[list[ManagedFile], list[Override]]:
+    """The files of /etc without these lines, and those of the lines that are not ours to take out."""
+    lines: dict[str, set[int]] = {}
+    stuck = []
+    for override in overrides:
+        # A link stays one: the file that it leads to is edited, if that is in /etc as well.
+        target = sys.resolve(override.file) or override.file
+        if target.startswith("/etc/") and "\ufffd" not in _text(sys, target):
+            lines.setdefault(target, set()).add(override.assignment.line)
+        else:
+            stuck.append(override)
+    return [_without(target, numbers, sys) for target, numbers in lines.items()], stuck
+
+
+def _without(file: str, numbers: set[int], sys: SysRoot) -> ManagedFile:
+    text = _text(sys, file).split("\n")
+    kept = [f"{NOTE}\n# {line}" if number in numbers else line for number, line in enumerate(text, start=1)]
+    return ManagedFile(file, "\n".join(kept), sys.mode(file) or 0o644)
+
+
+def _write(change: LiveChange, writer: Writer) -> str | None:
+    """Why the kernel did not take a value; None if it took it."""
+    try:
+        writer.value(path_of(change.key), change.after)
+    except OSError as exc:
+        return exc.strerror or str(exc)
+    return None
+
+
+def _read_back(wanted: Mapping[str, str], refused: Mapping[str, str | None], sys: SysRoot) -> None:
+    live, boot = live_values(sys, wanted), boot_values(sys, wanted)
+    problems = []
+    for key, value in wanted.items():
+        said = f" ({refused[key]})" if refused.get(key) else ""
+        if live[key] is None:
+            problems.append(f"{key} shall be {value!r}, and there is no such key to read: correct it, or load the module that brings it")
+        elif live[key] != value:
+            problems.append(f"{key} shall be {value!r}, and after writing it is {live[key]!r}{said}")
+        at_boot = boot[key]
+        if at_boot is None or at_boot.value != value:
+            problems.append(f"{key} shall be {value!r} after a boot, and {boot_words(at_boot)}")
+    if problems:
+        raise ApplyError("Kernel settings that do not hold: " + "; ".join(problems) + ".")
+
+
+def boot_words(found: BootValue | None) -> str:
+    """What the next boot does to a key that shall have another value, and what to do about it."""
+    if found is None:
+        return f"a file after {NAME} takes it out with a line that begins with '-': remove that line"
+    return f"{found.file} makes it {found.value!r}: {remedy(found.file)}"

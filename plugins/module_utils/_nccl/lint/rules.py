@@ -1,0 +1,186 @@
+# Copyright (c) 2026, the rdma.cluster authors
+# GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""Rules between NCCL's variables: those that make another one dead, and those that contradict each other.
+
+Sources: NCCL's guide on environment variables (docs/userguide/source/env.rst of v2.30.7-1), and its source where a rule names it.
+"""
+
+from __future__ import annotations
+
+import ipaddress
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+
+from ansible_collections.rdma.cluster.plugins.module_utils._base.findings import ERROR, WARNING
+from ansible_collections.rdma.cluster.plugins.module_utils._nccl.lint.problem import INFO, Case, Said, take_out
+from ansible_collections.rdma.cluster.plugins.module_utils._nccl.lint.values import parse_selections
+from ansible_collections.rdma.cluster.plugins.module_utils._nccl.variables.model import is_older
+from ansible_collections.rdma.cluster.plugins.module_utils._nccl.variables.table import VARIABLES
+
+GID = "NCCL_IB_GID_INDEX"
+GID_CHOICE = ("NCCL_IB_ADDR_FAMILY", "NCCL_IB_ADDR_RANGE", "NCCL_IB_ROCE_VERSION_NUM")
+#: From here on NCCL looks for the GID itself, and an algorithm that a collective does not have is an error, and a P_Key may be given.
+FINDS_GID_SINCE, STRICT_SINCE, PKEY_VALUE_SINCE = "2.21.5", "2.24.3", "2.31.2"
+#: src/transport/net_socket.cc, MAX_SOCKETS.
+MOST_SOCKETS = 64
+#: No table of P_Keys is that long; every key but the shortest looks like this.
+LEAST_KEY = 0x1000
+
+
+@dataclass(frozen=True)
+class Rule:
+    """A named rule over the variables of one job."""
+
+    name: str
+    severity: str
+    judge: Callable[[Case], Iterator[Said]]
+
+
+def gid_index_dead(case: Case) -> Iterator[Said]:
+    dead = case.some(*GID_CHOICE)
+    if (case.number(GID) or 0) >= 0 and case.value(GID) and dead:
+        observed = f"{case.words(GID)} makes {case.words(*dead)} dead"
+        yield Said((GID, *dead), observed, "one way to choose the GID", take_out(case, [GID]))
+
+
+def gid_index_fixed(case: Case) -> Iterator[Said]:
+    number = case.number(GID)
+    if number is not None and number >= 0 and not is_older(case.version, FINDS_GID_SINCE):
+        expected = "not set: NCCL 2.21 and newer finds each port's GID"
+        yield Said((GID,), f"{case.words(GID)}, for every port", expected, take_out(case, [GID]))
+
+
+def ib_disabled_dead(case: Case) -> Iterator[Said]:
+    others = (name for name in case.job.settings if name.startswith("NCCL_IB_") and name in VARIABLES)
+    dead = [name for name in others if name != "NCCL_IB_DISABLE" and case.value(name)]
+    if case.number("NCCL_IB_DISABLE") and dead:
+        observed = f"NCCL_IB_DISABLE={case.value('NCCL_IB_DISABLE')} makes {case.words(*dead)} dead"
+        yield Said(("NCCL_IB_DISABLE", *dead), observed, "NCCL uses RDMA", take_out(case, ["NCCL_IB_DISABLE"]))
+
+
+def p2p_level_dead(case: Case) -> Iterator[Said]:
+    if case.number("NCCL_P2P_DISABLE") == 1 and case.value("NCCL_P2P_LEVEL"):
+        names = ("NCCL_P2P_DISABLE", "NCCL_P2P_LEVEL")
+        yield Said(names, f"{case.words(*names)}: the level is dead", "neither, outside of tests", take_out(case, names))
+
+
+def nrings_dead(case: Case) -> Iterator[Said]:
+    for end in ("MAX", "MIN"):
+        newer = case.some(f"NCCL_{end}_NCHANNELS", f"NCCL_{end}_CTAS")
+        if case.value(f"NCCL_{end}_NRINGS") and newer:
+            old = f"NCCL_{end}_NRINGS"
+            yield Said((old, *newer), f"{case.words(old, *newer)}: {old} is dead or superseded", newer[-1], take_out(case, [old]))
+
+
+def min_over_max(case: Case) -> Iterator[Said]:
+    for kind in ("CTAS", "NCHANNELS", "NRINGS", "P2P_NCHANNELS"):
+        names = (f"NCCL_MIN_{kind}", f"NCCL_MAX_{kind}")
+        low, high = (case.number(name) for name in names)
+        if low is not None and high is not None and low > high > 0:
+            yield Said(names, case.words(*names), f"{names[0]} is not above {names[1]}", f"Set {names[0]} to {high} or less, or neither.")
+
+
+def split_without_qps(case: Case) -> Iterator[Said]:
+    names = ("NCCL_IB_SPLIT_DATA_ON_QPS", "NCCL_IB_QPS_PER_CONNECTION")
+    qps = case.number(names[1])
+    if case.number(names[0]) and (1 if qps is None else qps) <= 1:
+        observed = f"{names[0]}={case.value(names[0])} with one queue pair a connection"
+        yield Said(names, observed, f"{names[1]} of 2 or more, or no {names[0]}", take_out(case, names[:1]))
+
+
+def ar_threshold_dead(case: Case) -> Iterator[Said]:
+    names = ("NCCL_IB_AR_THRESHOLD", "NCCL_IB_OOO_RQ")
+    if case.value(names[0]) and case.number(names[1]):
+        yield Said(names, f"{case.words(*names)}: the threshold is dead", "one of them", take_out(case, names[:1]))
+
+
+def too_many_sockets(case: Case) -> Iterator[Said]:
+    names = ("NCCL_SOCKET_NTHREADS", "NCCL_NSOCKS_PERTHREAD")
+    threads, sockets = (case.number(name) for name in names)
+    if threads is not None and sockets is not None and threads * sockets > MOST_SOCKETS:
+        observed = f"{case.words(*names)}: {threads * sockets} connections"
+        yield Said(names, observed, f"{MOST_SOCKETS} connections at most", f"Set {names[1]} to {max(1, MOST_SOCKETS // threads)} or less.")
+
+
+def algo_without_ring(case: Case) -> Iterator[Said]:
+    value = case.value("NCCL_ALGO")
+    if value is None or is_older(case.version, STRICT_SINCE):
+        return
+    without = [part for part in parse_selections(value) if not part.collective and ("ring" in part.names) == part.excluded]
+    if without:
+        observed = f"{case.words('NCCL_ALGO')}: a collective that has none of these fails"
+        expected = "ring among them, or a collective before the colon, such as allreduce:tree"
+        yield Said(("NCCL_ALGO",), observed, expected, take_out(case, ["NCCL_ALGO"]))
+
+
+def nvls_with_shared_gpus(case: Case) -> Iterator[Said]:
+    """src/transport/nvls.cc, ncclNvlsInit: an error where ranks share a GPU."""
+    names = ("NCCL_NVLS_ENABLE", "NCCL_MULTI_RANK_GPU_ENABLE")
+    if case.number(names[0]) == 1 and case.number(names[1]):
+        yield Said(names, f"{case.words(*names)}: ranks that share a GPU fail", f"{names[0]} of 0 or 2", take_out(case, names[:1]))
+
+
+def range_of_other_family(case: Case) -> Iterator[Said]:
+    names = ("NCCL_IB_ADDR_RANGE", "NCCL_IB_ADDR_FAMILY")
+    family = "AF_INET6" if case.value(names[1]) == "AF_INET6" else "AF_INET"
+    try:
+        subnet = ipaddress.ip_network(case.value(names[0]) or "", strict=False)
+    except ValueError:
+        return
+    wanted = "AF_INET6" if subnet.version == 6 else "AF_INET"
+    if family != wanted:
+        yield Said(names, f"{case.words(*names)}: the family is {family}", f"{names[1]}={wanted}", f"Set {names[1]}={wanted}.")
+
+
+def prefix_length_dead(case: Case) -> Iterator[Said]:
+    names = ("NCCL_IB_SUBNET_PREFIX_LEN", "NCCL_IB_SUBNET_AWARE_ROUTING")
+    if case.value(names[0]) and not case.number(names[1]):
+        observed = f"{case.words(*names)}: the length is dead without {names[1]}=1"
+        yield Said(names, observed, f"{names[1]}=1 for a mesh", take_out(case, names[:1]))
+
+
+def debug_dead(case: Case) -> Iterator[Said]:
+    if (case.value("NCCL_DEBUG") or "").upper() in ("INFO", "TRACE"):
+        return
+    if case.value("NCCL_DEBUG_SUBSYS"):
+        names = ("NCCL_DEBUG_SUBSYS", "NCCL_DEBUG")
+        observed = f"{case.words(*names)}: parts are for the level INFO only"
+        yield Said(names, observed, "NCCL_DEBUG=INFO for a check, or no NCCL_DEBUG_SUBSYS", take_out(case, names[:1]))
+
+
+def pkey_is_no_index(case: Case) -> Iterator[Said]:
+    number = case.number("NCCL_IB_PKEY")
+    if number is not None and number >= LEAST_KEY:
+        observed = f"{case.words('NCCL_IB_PKEY')} looks like a P_Key"
+        expected = "the index of the key in the port's table"
+        yield Said(
+            ("NCCL_IB_PKEY",), observed, expected, "Look for the key in /sys/class/infiniband/DEVICE/ports/1/pkeys, and set its index."
+        )
+
+
+def pkey_index_dead(case: Case) -> Iterator[Said]:
+    names = ("NCCL_IB_PKEY_VALUE", "NCCL_IB_PKEY")
+    if (case.number(names[0]) or -1) >= 0 and case.value(names[1]) and not is_older(case.version, PKEY_VALUE_SINCE):
+        yield Said(names, f"{case.words(*names)}: the index is dead", "one of them", take_out(case, names[1:]))
+
+
+RULES = (
+    Rule("gid_index_dead", WARNING, gid_index_dead),
+    Rule("gid_index_fixed", WARNING, gid_index_fixed),
+    Rule("ib_disabled_dead", WARNING, ib_disabled_dead),
+    Rule("p2p_level_dead", WARNING, p2p_level_dead),
+    Rule("nrings_dead", WARNING, nrings_dead),
+    Rule("min_over_max", ERROR, min_over_max),
+    Rule("split_without_qps", WARNING, split_without_qps),
+    Rule("ar_threshold_dead", WARNING, ar_threshold_dead),
+    Rule("too_many_sockets", ERROR, too_many_sockets),
+    Rule("algo_without_ring", ERROR, algo_without_ring),
+    Rule("nvls_with_shared_gpus", ERROR, nvls_with_shared_gpus),
+    Rule("range_of_other_family", ERROR, range_of_other_family),
+    Rule("prefix_length_dead", WARNING, prefix_length_dead),
+    Rule("debug_dead", INFO, debug_dead),
+    Rule("pkey_is_no_index", ERROR, pkey_is_no_index),
+    Rule("pkey_index_dead", WARNING, pkey_index_dead),
+)

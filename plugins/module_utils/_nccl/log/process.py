@@ -1,0 +1,78 @@
+# Copyright (c) 2026, the rdma.cluster authors
+# GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""What one process of a log has said: its channels, counted as they come, and the adapters that its networks have found."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+
+from ansible_collections.rdma.cluster.plugins.module_utils._nccl.log.channels import Way, read_way
+from ansible_collections.rdma.cluster.plugins.module_utils._nccl.log.model import Adapter, Channel
+
+#: How many different texts of channels are held before they are read and added up.
+_MOST_TEXTS = 2048
+_LONGEST_EXAMPLE = 200
+_IB, _OF_IB = "IB", ("IB", "SHARP")
+
+
+@dataclass
+class Told:
+    """How many lines, and the first of them."""
+
+    count: int
+    example: str
+
+
+@dataclass
+class Process:
+    """channels: what stands after "via", and a little before it, as the log has it; ways: the same, read."""
+
+    host: str | None
+    pid: int | None
+    channels: dict[str, Told] = field(default_factory=dict)
+    ways: dict[Way, Told] = field(default_factory=dict)
+    adapters: dict[str, dict[int, Adapter]] = field(default_factory=dict)
+    oob: dict[str, str | None] = field(default_factory=dict)
+    torn: int = 0
+
+    def channel(self, tail: str, message: str) -> None:
+        """A text of a channel's line that has not come before."""
+        if len(self.channels) >= _MOST_TEXTS:
+            self.read()
+        self.channels[tail] = Told(1, message[:_LONGEST_EXAMPLE].strip())
+
+    def read(self) -> None:
+        """Read the channels' texts and add them to the ways; one that names none was torn."""
+        for tail, told in self.channels.items():
+            way = read_way(tail)
+            if way is None:
+                self.torn += told.count
+            elif way in self.ways:
+                self.ways[way].count += told.count
+            else:
+                self.ways[way] = told
+        self.channels = {}
+
+    def network(self, name: str, adapters: tuple[Adapter, ...], oob: str | None) -> None:
+        self.adapters.setdefault(name, {}).update((adapter.index, adapter) for adapter in adapters)
+        self.oob[name] = oob
+
+    def told(self, of_host: dict[str, dict[int, Adapter]]) -> Iterator[Channel]:
+        """Its channels, each with the adapter that its number means. of_host: those of the host, for a process that lists none."""
+        for way, told in self.ways.items():
+            listed = _listed(way.kind, self.adapters) or _listed(way.kind, of_host)
+            adapter = None if way.device is None else listed.get(way.device)
+            name = None if adapter is None else adapter.name
+            yield Channel(
+                self.host, way.transport, way.kind, way.direction, way.device, name, way.proxied, way.gdr, told.count, told.example
+            )
+
+
+def _listed(kind: str, lists: Mapping[str, Mapping[int, Adapter]]) -> dict[int, Adapter]:
+    """The adapters of a channel's network. NVIDIA's plugin (HPC-X) lists its own as "NET/IB", and channels go "via NET/IBext_v8/0", or
+    "via COLLNET/SHARP/0", by the same numbers."""
+    own = lists.get(kind, {})
+    return {**lists.get(_IB, {}), **own} if kind.startswith(_OF_IB) else dict(own)

@@ -1,0 +1,84 @@
+# Copyright (c) 2026, the rdma.cluster authors
+# GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""Every variable that NCCL reads or has read, and names that look like one and are somebody else's, or nobody's.
+
+Names, defaults, since and until: NCCL's public source, every tag from v2.3.5-1 to v2.30.7-1 compared (NCCL_PARAM, DEFINE_NCCL_PARAM and
+names in quotes below src/); of 2.31.2 and 2.32.3 what the library itself asks for (nvidia-nccl-cu12 on PyPI, ncclLoadParam and ncclGetEnv),
+so that meanings and ranges of what is new there are told by the names and messages in it. A version that was not made public counts as the
+next one that was. Other ranges, and which variables are for tests only: the guide's page on environment variables
+(docs/userguide/source/env.rst of v2.30.7-1), and what the source checks. Defaults are those of 2.30.7.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from ansible_collections.rdma.cluster.plugins.module_utils._nccl.variables.debug import VARIABLES as _DEBUG
+from ansible_collections.rdma.cluster.plugins.module_utils._nccl.variables.host import VARIABLES as _HOST
+from ansible_collections.rdma.cluster.plugins.module_utils._nccl.variables.ib import VARIABLES as _IB
+from ansible_collections.rdma.cluster.plugins.module_utils._nccl.variables.model import Variable
+from ansible_collections.rdma.cluster.plugins.module_utils._nccl.variables.network import VARIABLES as _NETWORK
+from ansible_collections.rdma.cluster.plugins.module_utils._nccl.variables.removed import VARIABLES as _REMOVED
+from ansible_collections.rdma.cluster.plugins.module_utils._nccl.variables.tuning import VARIABLES as _TUNING
+
+PREFIX = "NCCL_"
+#: The table was made from the sources of NCCL 2.3.5 up to this.
+NEWEST = "2.32.3"
+VARIABLES: dict[str, Variable] = {
+    variable.name: variable for part in (_IB, _NETWORK, _TUNING, _HOST, _DEBUG, _REMOVED) for variable in part
+}
+
+
+@dataclass(frozen=True)
+class Reader:
+    """Whose a name is that NCCL does not read. needs: the plugin that must be loaded for it, "" where none is."""
+
+    name: str
+    needs: str = ""
+
+
+#: Names that guides give and that no version of NCCL has had: name → why, and what to use.
+NEVER = {
+    "NCCL_NCHUNKS_COARSE": "no version of NCCL has ever had it",
+    "NCCL_SHARP_ENABLE": "no version of NCCL has ever had it: SHARP takes NCCL_COLLNET_ENABLE=1 and its network plugin",
+    "NCCL_TIMEOUT": "NCCL has no timeout of collectives: PyTorch's is an argument of init_process_group",
+    "NCCL_NET_DISABLE": "no version of NCCL has ever had it: NCCL_NET names the network",
+}
+#: What the plugins read: prefix of a name → whose it is.
+PLUGINS: dict[str, Reader] = {
+    "NCCL_MESH_": Reader("the mesh plugin (nccl-mesh-plugin)", "NCCL_NET_PLUGIN=mesh"),
+    "NCCL_IBEXT_": Reader("NVIDIA's network plugin with SHARP (nccl-rdma-sharp-plugins)"),
+    "NCCL_SHARP_": Reader("NVIDIA's network plugin with SHARP (nccl-rdma-sharp-plugins)", "NCCL_COLLNET_ENABLE=1"),
+    "NCCL_UCX_": Reader("NVIDIA's network plugin with UCX (nccl-rdma-sharp-plugins)"),
+    "NCCL_PLUGIN_P2P": Reader("NVIDIA's network plugin with SHARP (nccl-rdma-sharp-plugins)"),
+    "NCCL_OFI_": Reader("the plugin for libfabric (aws-ofi-nccl)"),
+    "NCCL_FASTRAK_": Reader("Google's plugin for GPUDirect-TCPXO"),
+    "NCCL_GPUDIRECTTCPX_": Reader("Google's plugin for GPUDirect-TCPX"),
+    "NCCL_SHIMNET_": Reader("Google's check of the variables"),
+    "NCCL_DYNAMIC_CHUNK_SIZE": Reader("Google's plugin for GPUDirect-TCPX"),
+    "NCCL_TUNER_CONFIG_": Reader("a tuner plugin", "NCCL_TUNER_PLUGIN"),
+    "NCCL_INSPECTOR_": Reader("NVIDIA's profiler plugin inspector", "NCCL_PROFILER_PLUGIN"),
+    "NCCL_PROFILE_": Reader("a profiler plugin", "NCCL_PROFILER_PLUGIN"),
+    "NCCL_PROFILER_CE_": Reader("a profiler plugin", "NCCL_PROFILER_PLUGIN"),
+    "NCCL_TESTS_": Reader("nccl-tests"),
+    "NCCL_RESHARD_": Reader("NCCL's additional library for resharding"),
+    "NCCL_CHECKPOINT_": Reader("NCCL's additional library for checkpoints"),
+    "NCCL_EP_": Reader("NCCL's additional library for experts"),
+}
+#: Names that only builds and images have.
+BUILD = ("NCCL_VERSION", "NCCL_HOME", "NCCL_ROOT", "NCCL_ROOT_DIR", "NCCL_INCLUDE_DIR", "NCCL_LIB_DIR", "NCCL_LIBRARY", "NCCL_SUFFIX")
+#: What PyTorch before 2.2 reads under such a name, and later versions with TORCH_ in front, with a warning for this one.
+PYTORCH = ("NCCL_ASYNC_ERROR_HANDLING", "NCCL_BLOCKING_WAIT", "NCCL_DESYNC_DEBUG", "NCCL_ENABLE_TIMING")
+
+
+def reader(name: str) -> Reader | None:
+    """Whose a name of a known plugin or program is; None for NCCL's own and for unknown ones."""
+    if name in VARIABLES or name in NEVER:
+        return None
+    if name in PYTORCH:
+        return Reader("PyTorch")
+    if name in BUILD:
+        return Reader("builds and images")
+    return next((whose for prefix, whose in PLUGINS.items() if name.startswith(prefix)), None)

@@ -1,0 +1,112 @@
+# Copyright (c) 2026, the rdma.cluster authors
+# GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""Who claims a network interface: two that do undo each other's settings. netplan is none, it only writes the files of two of them.
+
+Sources: the state files of systemd-networkd 252 to 256 (networkd-state-file.c), of NetworkManager 1.36 to 1.54 (nm-config.c), of
+ifupdown 0.8, and the pid files that ifupdown and RHEL's scripts give dhclient and that dhcpcd 9 and 10 keep.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+
+from ansible_collections.rdma.cluster.plugins.module_utils._base.errors import ParseError
+from ansible_collections.rdma.cluster.plugins.module_utils._base.sysroot import SysRoot
+from ansible_collections.rdma.cluster.plugins.module_utils._base.systemd import is_running
+
+NETWORKD, NETWORK_MANAGER, IFUPDOWN, DHCLIENT, DHCPCD = "systemd-networkd", "NetworkManager", "ifupdown", "dhclient", "dhcpcd"
+UNMANAGED = "unmanaged"
+LINKS = "/run/systemd/netif/links"
+_PID_FILES = {
+    DHCLIENT: ("/run/dhclient.{}.pid", "/run/dhclient-{}.pid", "/run/dhclient6.{}.pid", "/run/dhclient6-{}.pid"),
+    DHCPCD: ("/run/dhcpcd/{}.pid", "/run/dhcpcd/{}-4.pid", "/run/dhcpcd/{}-6.pid", "/run/dhcpcd-{}.pid"),
+}
+_PID = re.compile(r"[0-9]{1,10}")
+
+
+@dataclass(frozen=True)
+class NetworkdLink:
+    """What systemd-networkd makes of an interface. state: "configured", "configuring", "unmanaged", …; file: its .network file."""
+
+    state: str
+    file: str | None
+
+    @property
+    def is_managed(self) -> bool:
+        return self.state != UNMANAGED and self.file is not None
+
+
+def parse_networkd_link(text: str) -> NetworkdLink:
+    """/run/systemd/netif/links/INDEX."""
+    values = _assignments(text.split("\n"))
+    if "ADMIN_STATE" not in values:
+        raise ParseError(f"not the state of a link of systemd-networkd: {text[:200]!r}, expected a line 'ADMIN_STATE=configured'")
+    return NetworkdLink(values["ADMIN_STATE"], values.get("NETWORK_FILE") or None)
+
+
+def read_networkd_link(sys: SysRoot, name: str) -> NetworkdLink | None:
+    """The same of an interface by its name, None where systemd-networkd does not know it."""
+    ifindex = sys.text(f"/sys/class/net/{name}/ifindex")
+    return sys.value(f"{LINKS}/{ifindex}", parse_networkd_link) if ifindex else None
+
+
+def parse_nm_device(text: str) -> bool:
+    """/run/NetworkManager/devices/INDEX: managed in [device] is true. The key is missing for an interface that nothing was decided of,
+    and the file then may be empty."""
+    section, device = "", []
+    for line in map(str.strip, text.split("\n")):
+        if line.startswith("["):
+            section = line
+        elif section == "[device]":
+            device.append(line)
+        elif line and not section and not line.startswith("#"):
+            raise ParseError(f"not the state of a device of NetworkManager: {line[:200]!r}, expected a section '[device]'")
+    return _assignments(device).get("managed") in ("true", "1")
+
+
+def parse_ifstate(text: str) -> list[str]:
+    """/run/network/ifstate: the interfaces that ifup has brought up, from lines "eth1=eth1"; the logical name behind is not asked for."""
+    return list(_assignments(text.split("\n")))
+
+
+def read_managers(sys: SysRoot, name: str, ifindex: int | None) -> list[str] | None:
+    """Those that claim an interface; None if it is not known whether any does, as its index is not told, by which daemons name it.
+
+    What a daemon has written does not count once it has stopped: it leaves its files behind.
+    """
+    claims = {
+        NETWORKD: _claims_by_index(sys, NETWORKD, LINKS, ifindex),
+        NETWORK_MANAGER: _claims_by_index(sys, NETWORK_MANAGER, "/run/NetworkManager/devices", ifindex),
+        IFUPDOWN: sys.text(f"/run/network/ifstate.{name}") is not None or name in parse_ifstate(sys.read("/run/network/ifstate") or ""),
+        **{client: any(_runs(sys, path.format(name), client) for path in paths) for client, paths in _PID_FILES.items()},
+    }
+    found = [manager for manager, is_claimed in claims.items() if is_claimed]
+    return found if found or ifindex is not None else None
+
+
+def _claims_by_index(sys: SysRoot, manager: str, folder: str, ifindex: int | None) -> bool:
+    if ifindex is None:
+        return False
+    if manager == NETWORKD:
+        link = sys.value(f"{folder}/{ifindex}", parse_networkd_link)
+        claims = link is not None and link.is_managed
+    else:
+        claims = bool(sys.value(f"{folder}/{ifindex}", parse_nm_device))
+    return claims and is_running(sys, f"{manager}.service") is not False
+
+
+def _runs(sys: SysRoot, pid_file: str, command: str) -> bool:
+    """Whether the process that a pid file names is there and is that command; in a tree without processes the file is enough."""
+    pid = sys.text(pid_file)
+    if pid is None or _PID.fullmatch(pid) is None:
+        return False
+    return not sys.exists("/proc/1") or sys.text(f"/proc/{pid}/comm") == command
+
+
+def _assignments(lines: list[str]) -> dict[str, str]:
+    """The lines "KEY=value", but those behind a "#"."""
+    pairs = [line.strip().partition("=") for line in lines]
+    return {key.strip(): value.strip() for key, equals, value in pairs if equals and not key.startswith("#")}

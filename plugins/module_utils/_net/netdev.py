@@ -1,0 +1,161 @@
+# Copyright (c) 2026, the rdma.cluster authors
+# GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""Network interfaces in /sys/class/net, as net/core/net-sysfs.c of Linux prints them."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import PurePosixPath
+
+from ansible_collections.rdma.cluster.plugins.module_utils._base.errors import ParseError
+from ansible_collections.rdma.cluster.plugins.module_utils._base.sysroot import SysRoot
+from ansible_collections.rdma.cluster.plugins.module_utils._net.ethtool import Ethtool
+from ansible_collections.rdma.cluster.plugins.module_utils._net.network_files import BootNetwork
+from ansible_collections.rdma.cluster.plugins.module_utils._pci.functions import (
+    address_of,
+    find_function,
+    parse_numa_node,
+    read_function_kind,
+)
+
+_INTEGER = re.compile(r"[0-9]{1,10}")
+_FLAGS = re.compile(r"0x[0-9a-fA-F]{1,8}")
+# Six bytes on Ethernet, twenty on IP over InfiniBand.
+_MAC = re.compile(r"[0-9a-fA-F]{2}(?::[0-9a-fA-F]{2}){5,31}")
+_IFF_UP = 1
+#: phys_port_name of a VF's or SF's representor (devlink_port_phys_port_name_get of net/devlink): "pf0vf3", "c1pf0sf88".
+REPRESENTOR = re.compile(r"(?:c[0-9]{1,5})?pf[0-9]{1,5}(?:vf|sf)[0-9]{1,6}")
+
+
+@dataclass(frozen=True)
+class Netdev:
+    """One interface. type is the ARPHRD number (1 Ethernet, 32 InfiniBand); pci the address of its PCI function.
+
+    carrier is None while the interface is administratively down: the kernel does not know it then.
+    driver is that of the device below ("mlx5_core", "virtio_net"), None for a bond, VLAN or bridge.
+    function: "pf", "vf", "sf", or "representor" (the switch's end of a VF or SF, on the PCI function of its PF); None: not told.
+    master: the bond, bridge or VRF that it is part of. carrier_downs: how often the link has gone since the interface was made.
+    max_mtu_bytes and ipv4 ("192.168.100.1/24") are not in sysfs: None unless the running system was asked; nor are managers,
+    which claim to configure it, boot, what systemd-networkd does with it at the next boot, and ethtool.
+    """
+
+    mac: str | None
+    mtu_bytes: int | None
+    operstate: str | None
+    carrier: bool | None
+    admin_up: bool | None
+    type: int | None
+    dev_port: int | None
+    driver: str | None
+    pci: str | None
+    numa_node: int | None
+    ifindex: int | None
+    function: str | None
+    master: str | None
+    carrier_downs: int | None
+    max_mtu_bytes: int | None = None
+    ipv4: list[str] | None = None
+    managers: list[str] | None = None
+    boot: BootNetwork | None = None
+    ethtool: Ethtool | None = None
+
+
+@dataclass(frozen=True)
+class Interface:
+    """One interface of whatever kind, a bond, VLAN or bridge as well. admin_up: None if the kernel does not tell.
+
+    ipv4: ["192.168.100.1/24"]; None unless the running system was asked.
+    """
+
+    admin_up: bool | None
+    ipv4: list[str] | None = None
+
+
+def parse_mac(text: str) -> str:
+    """address, "02:00:00:00:01:02", in lower case."""
+    if _MAC.fullmatch(text.strip()) is None:
+        raise ParseError(f"not a hardware address: {text[:200]!r}, expected the form '02:00:00:00:01:02'")
+    return text.strip().lower()
+
+
+def parse_integer(text: str) -> int:
+    """mtu, type, dev_port: a decimal number."""
+    if _INTEGER.fullmatch(text.strip()) is None:
+        raise ParseError(f"not a number: {text[:200]!r}, expected the form '1500'")
+    return int(text.strip())
+
+
+def parse_carrier(text: str) -> bool:
+    """carrier, "1" or "0"."""
+    if text.strip() not in ("0", "1"):
+        raise ParseError(f"not a carrier state: {text[:200]!r}, expected '0' or '1'")
+    return text.strip() == "1"
+
+
+def parse_admin_up(text: str) -> bool:
+    """flags, "0x1003": whether IFF_UP is set, which is what "ip link set up" does."""
+    if _FLAGS.fullmatch(text.strip()) is None:
+        raise ParseError(f"not interface flags: {text[:200]!r}, expected the form '0x1003'")
+    return bool(int(text.strip(), 16) & _IFF_UP)
+
+
+def read_netdevs(sys: SysRoot) -> dict[str, Netdev]:
+    """Every interface that has a device below it, by name."""
+    return {
+        name: read_netdev(sys, name)
+        for name in sys.list_dir("/sys/class/net")
+        if sys.link_target(f"/sys/class/net/{name}/device") is not None
+    }
+
+
+def read_interfaces(sys: SysRoot, addresses: Mapping[str, Sequence[str]] | None = None) -> dict[str, Interface] | None:
+    """Every interface by name, lo among them; None for a tree without any. addresses: name → its IPv4 addresses, if they were asked for.
+
+    Beside the interfaces, which are links to folders, there are files for all of one kind, such as bonding_masters.
+    """
+    places = {name: f"/sys/class/net/{name}" for name in sys.list_dir("/sys/class/net")}
+    names = [name for name, place in places.items() if sys.link_target(place) is not None or sys.list_dir(place)]
+    ups = {name: sys.value(f"{places[name]}/flags", parse_admin_up) for name in names}
+    return {name: Interface(up, _addresses(name, addresses)) for name, up in ups.items()} or None
+
+
+def _addresses(name: str, addresses: Mapping[str, Sequence[str]] | None) -> list[str] | None:
+    return list(addresses[name]) if addresses is not None and name in addresses else None
+
+
+def read_netdev(sys: SysRoot, name: str) -> Netdev:
+    """One interface; None everywhere if it is not in the tree."""
+    base = f"/sys/class/net/{name}"
+    function = find_function(sys, f"{base}/device")
+    driver = sys.link_target(f"{base}/device/driver")
+    return Netdev(
+        mac=sys.value(f"{base}/address", parse_mac),
+        mtu_bytes=sys.value(f"{base}/mtu", parse_integer),
+        operstate=sys.text(f"{base}/operstate"),
+        carrier=sys.value(f"{base}/carrier", parse_carrier),
+        admin_up=sys.value(f"{base}/flags", parse_admin_up),
+        type=sys.value(f"{base}/type", parse_integer),
+        dev_port=sys.value(f"{base}/dev_port", parse_integer),
+        driver=_name_of(driver),
+        pci=address_of(function) if function is not None else None,
+        numa_node=sys.value(f"{function}/numa_node", parse_numa_node) if function is not None else None,
+        ifindex=sys.value(f"{base}/ifindex", parse_integer),
+        function=_function(sys, base) if function is not None else None,
+        master=_name_of(sys.link_target(f"{base}/master")),
+        carrier_downs=sys.value(f"{base}/carrier_down_count", parse_integer),
+    )
+
+
+def _function(sys: SysRoot, base: str) -> str | None:
+    """A representor is told by the name of its port; all others by what they stand on."""
+    if REPRESENTOR.fullmatch(sys.text(f"{base}/phys_port_name") or ""):
+        return "representor"
+    return read_function_kind(sys, f"{base}/device")[0]
+
+
+def _name_of(link: str | None) -> str | None:
+    return PurePosixPath(link).name if link is not None else None

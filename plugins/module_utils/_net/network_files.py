@@ -1,0 +1,269 @@
+# Copyright (c) 2026, the rdma.cluster authors
+# GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""Which .network file systemd-networkd applies to an interface at the next boot, and what that file and its drop-ins say.
+
+Sources: systemd.network(5); networkd-network.c, net-condition.c and conf-files.c of systemd 249 to 257.
+"""
+
+from __future__ import annotations
+
+import fnmatch
+import re
+from collections.abc import Collection, Sequence
+from dataclasses import dataclass, field
+
+from ansible_collections.rdma.cluster.plugins.module_utils._base.sysroot import SysRoot
+from ansible_collections.rdma.cluster.plugins.module_utils._net.managers import read_networkd_link
+
+#: In the order in which a file hides others of its name. /run is written anew at each boot, by netplan for one.
+FOLDERS = ("/etc/systemd/network", "/run/systemd/network", "/usr/local/lib/systemd/network", "/usr/lib/systemd/network")
+SUFFIX, NETDEV_SUFFIX = ".network", ".netdev"
+#: ARPHRD numbers → networkd's types.
+TYPES = {1: "ether", 32: "infiniband"}
+#: Keys of [Match] that no network card with a device below it has: virtual and wireless ones have them.
+VIRTUAL = frozenset({"Kind", "WLANInterfaceType", "SSID", "BSSID"})
+#: What keeps systemd-networkd from bringing a rail up with its address; key → the values that do not.
+OTHERS = {
+    ("Link", "Unmanaged"): ("no", "false", "0", "off", ""),
+    ("Link", "ActivationPolicy"): ("up", "always-up", ""),
+    ("Network", "DHCP"): ("no", "false", "0", "off", ""),
+}
+_SECTION = re.compile(r"\[([^\]]*)\]")
+_FACTORS = {"": 1, "K": 1 << 10, "M": 1 << 20, "G": 1 << 30}
+_SIZE = re.compile(r"([0-9]{1,10})([KMG]?)")
+
+
+@dataclass(frozen=True)
+class Setting:
+    """One line. where: "FILE:LINE"."""
+
+    section: str
+    key: str
+    value: str
+    where: str
+
+
+@dataclass(frozen=True)
+class BootSetting:
+    """A value and where it stands, "FILE:LINE"."""
+
+    value: str
+    where: str
+
+
+@dataclass(frozen=True)
+class BootNetwork:
+    """What systemd-networkd does with an interface at the next boot.
+
+    file: the .network file that it applies, None for none; mtu: MTUBytes=, in bytes if it is a size; others: settings that keep it from
+    doing what the file says otherwise, "DHCP=yes". undecided: files before it of which cannot be told whether they apply, with why.
+    """
+
+    file: str | None = None
+    mtu: BootSetting | None = None
+    addresses: list[BootSetting] = field(default_factory=list)
+    others: list[BootSetting] = field(default_factory=list)
+    undecided: list[BootSetting] = field(default_factory=list)
+
+
+@dataclass(frozen=True)
+class NetworkFile:
+    """A file and its drop-ins. error: why it could not be read; parts: the paths of all of them."""
+
+    path: str
+    settings: list[Setting]
+    error: str | None = None
+    parts: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True)
+class Card:
+    """What [Match] compares of an interface. id_path: udev's; None for what is not known."""
+
+    name: str
+    mac: str | None = None
+    type: int | None = None
+    driver: str | None = None
+    id_path: str | None = None
+
+
+def parse_network_settings(text: str, path: str) -> list[Setting]:
+    """The settings of one file. A line that ends with "\\" goes on in the next one; "#" and ";" begin comments."""
+    settings, section, start, pending = [], "", 0, ""
+    for number, line in enumerate(text.split("\n"), 1):
+        if pending and line.lstrip().startswith(("#", ";")):
+            continue
+        start = start if pending else number
+        whole = (pending + line).strip()
+        pending = ""
+        if whole.startswith(("#", ";")):
+            continue
+        if whole.endswith("\\"):
+            pending = whole[:-1] + " "
+            continue
+        head = _SECTION.fullmatch(whole)
+        key, equals, value = whole.partition("=")
+        if head is not None:
+            section = head[1]
+        elif equals:
+            settings.append(Setting(section, key.strip(), value.strip(), f"{path}:{start}"))
+    return settings
+
+
+def read_network_files(sys: SysRoot) -> list[NetworkFile]:
+    """All files in the order in which they are tried. A file that is empty or a link to /dev/null hides others and applies to nothing."""
+    return [_read_file(sys, name, path) for name, path in _by_name(sys, FOLDERS, SUFFIX)]
+
+
+def _by_name(sys: SysRoot, folders: Sequence[str], suffix: str) -> list[tuple[str, str]]:
+    """Names and paths, in the order of the names; of files of one name the first folder's."""
+    paths: dict[str, str] = {}
+    for folder in folders:
+        for name in sys.list_dir(folder):
+            if name.endswith(suffix):
+                paths.setdefault(name, f"{folder}/{name}")
+    return sorted(paths.items())
+
+
+def _read_file(sys: SysRoot, name: str, path: str) -> NetworkFile:
+    drop_ins = [each for _name, each in _by_name(sys, [f"{folder}/{name}.d" for folder in FOLDERS], ".conf")]
+    settings: list[Setting] = []
+    parts = (path, *drop_ins)
+    for each in parts:
+        if sys.link_target(each) == "/dev/null":
+            continue
+        try:
+            text = sys.read(each)
+        except (OSError, UnicodeDecodeError) as error:
+            return NetworkFile(path, settings, f"{each} cannot be read ({error})", parts)
+        if each == path and not (text or "").strip():
+            return NetworkFile(path, [], parts=parts)
+        settings += parse_network_settings(text or "", each)
+    return NetworkFile(path, settings, parts=parts)
+
+
+def read_card(sys: SysRoot, name: str) -> Card:
+    """An interface as [Match] sees it, of sysfs and udev's database."""
+    base = f"/sys/class/net/{name}"
+    number, index = sys.text(f"{base}/type"), sys.text(f"{base}/ifindex")
+    driver = sys.link_target(f"{base}/device/driver")
+    udev = (sys.read(f"/run/udev/data/n{index}") or "").split("\n") if index else []
+    return Card(
+        name=name,
+        mac=(sys.text(f"{base}/address") or "").lower() or None,
+        type=int(number) if number and number.isdecimal() else None,
+        driver=driver.rsplit("/", maxsplit=1)[-1] if driver is not None else None,
+        id_path=next((line.partition("=")[2] for line in udev if line.startswith("E:ID_PATH=")), None),
+    )
+
+
+def boot_network(files: Sequence[NetworkFile], card: Card) -> BootNetwork:
+    """What the files say of an interface; the first one that applies counts."""
+    undecided: list[BootSetting] = []
+    for file in files:
+        verdict, why = _applies(file, card)
+        if verdict:
+            return _effective(file, undecided)
+        if verdict is None:
+            undecided.append(BootSetting(why, file.path))
+    return BootNetwork(undecided=undecided)
+
+
+def read_boot_networks(sys: SysRoot, names: Collection[str]) -> dict[str, BootNetwork]:
+    """The same of several interfaces, by name."""
+    files = read_network_files(sys)
+    return {name: boot_network(files, read_card(sys, name)) for name in names}
+
+
+def applied_files(sys: SysRoot, without: Collection[str]) -> dict[str, str]:
+    """The interfaces that have a device below them, but those of `without`, to which a file applies or may apply: name → that file."""
+    cards = [name for name in sys.list_dir("/sys/class/net") if sys.link_target(f"/sys/class/net/{name}/device") is not None]
+    found = read_boot_networks(sys, [name for name in cards if name not in without])
+    files = {name: boot.file or next((each.where for each in boot.undecided), None) for name, boot in found.items()}
+    return {name: file for name, file in files.items() if file is not None}
+
+
+def reloaded_files(sys: SysRoot, without: Collection[str], prefix: str) -> dict[str, list[str]]:
+    """What `networkctl reload` reads for interfaces that are not ours: interface → the files that apply or may apply, with drop-ins.
+
+    Among them is the file that systemd-networkd uses now, although it may have gone. without: interfaces that are left out; prefix: of
+    the paths of our own files, which are left out.
+    """
+    files = read_network_files(sys)
+    by_path = {file.path: file for file in files}
+    found: dict[str, list[str]] = {}
+    for name in sys.list_dir("/sys/class/net"):
+        if name in without:
+            continue
+        boot, live = boot_network(files, read_card(sys, name)), read_networkd_link(sys, name)
+        paths = [*(each.where for each in boot.undecided), boot.file, live.file if live is not None and live.is_managed else None]
+        found[name] = [part for path in dict.fromkeys(paths) if path for part in (by_path[path].parts if path in by_path else (path,))]
+    for _name, path in _by_name(sys, FOLDERS, NETDEV_SUFFIX):
+        settings = parse_network_settings(sys.read(path) or "", path)
+        made = next((each.value for each in settings if (each.section, each.key) == ("NetDev", "Name")), path)
+        found.setdefault(made, []).append(path)
+    ours = {name: [path for path in paths if not path.startswith(prefix)] for name, paths in found.items()}
+    return {name: paths for name, paths in ours.items() if paths and name not in without}
+
+
+def _applies(file: NetworkFile, card: Card) -> tuple[bool | None, str]:
+    """Whether a file applies to an interface; None if that cannot be told, and why. All keys of [Match] must match."""
+    keys: dict[str, list[str]] = {}
+    for setting in file.settings:
+        if setting.section == "Match":
+            keys[setting.key] = [*keys.get(setting.key, []), *setting.value.split()] if setting.value else []
+    keys = {key: values for key, values in keys.items() if values}
+    verdicts = {key: _matches(key, values, card) for key, values in keys.items()}
+    if False in verdicts.values() or (not verdicts and file.error is None):
+        return False, ""
+    if file.error is not None:
+        return None, file.error
+    unknown = [f"{key}={' '.join(keys[key])}" for key, verdict in verdicts.items() if verdict is None]
+    return (None, f"[Match] {', '.join(unknown)}") if unknown else (True, "")
+
+
+def _matches(key: str, values: Sequence[str], card: Card) -> bool | None:
+    """One key; "!" before the first value turns it round."""
+    inverted = values[0].startswith("!")
+    patterns = [values[0][1:], *values[1:]] if inverted else list(values)
+    has_device = card.driver is not None
+    if key in VIRTUAL and has_device:
+        return inverted
+    seen = {
+        "Name": card.name,
+        "MACAddress": card.mac,
+        "PermanentMACAddress": card.mac,
+        "Path": card.id_path,
+        "Driver": card.driver,
+        "Type": TYPES.get(card.type or 0) if has_device else None,
+    }.get(key)
+    if seen is None:
+        return None
+    if key.endswith("MACAddress"):
+        patterns = [pattern.lower().replace("-", ":") for pattern in patterns]
+    return any(fnmatch.fnmatchcase(seen, pattern) for pattern in patterns) != inverted
+
+
+def _effective(file: NetworkFile, undecided: list[BootSetting]) -> BootNetwork:
+    """Of a single value the last line counts; addresses add up, and an empty one in [Network] drops those before it."""
+    mtu: BootSetting | None = None
+    addresses: list[BootSetting] = []
+    others: dict[tuple[str, str], BootSetting] = {}
+    for setting in file.settings:
+        name = (setting.section, setting.key)
+        if name == ("Link", "MTUBytes"):
+            mtu = BootSetting(_size(setting.value), setting.where) if setting.value else None
+        elif name in (("Network", "Address"), ("Address", "Address")):
+            addresses = [*addresses, BootSetting(setting.value, setting.where)] if setting.value else []
+        elif name in OTHERS:
+            others[name] = BootSetting(f"{setting.key}={setting.value}", setting.where)
+    wrong = [setting for name, setting in others.items() if setting.value.partition("=")[2].lower() not in OTHERS[name]]
+    return BootNetwork(file.path, mtu, addresses, wrong, undecided)
+
+
+def _size(text: str) -> str:
+    """ "9K" → "9216", in steps of 1024; what is no size as it is."""
+    found = _SIZE.fullmatch(text.upper())
+    return str(int(found[1]) * _FACTORS[found[2]]) if found is not None else text

@@ -1,0 +1,140 @@
+# Copyright (c) 2026, the rdma.cluster authors
+# GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""The steps that bring a live interface to its planned address and MTU: only what differs, and which of them harm a running job.
+
+Sources: ip-address(8), ip-link(8); net/ipv4/devinet.c and drivers/infiniband/core/roce_gid_mgmt.c of Linux.
+"""
+
+from __future__ import annotations
+
+import ipaddress
+import time
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+
+from ansible_collections.rdma.cluster.plugins.module_utils._base.command import Runner
+from ansible_collections.rdma.cluster.plugins.module_utils._base.errors import ApplyError
+from ansible_collections.rdma.cluster.plugins.module_utils._base.sysroot import SysRoot
+
+ADDRESS_GOES = "removes an address and its GID"
+#: Also when it is raised: mlx5, bnxt_en and ice close their queues and open them again.
+MTU_CHANGES = "restarts the interface's queues"
+RECONFIGURES = "drops the interface's addresses and GIDs and adds them again"
+
+
+@dataclass(frozen=True)
+class Target:
+    """What an interface must have.
+
+    mtu_bytes: None keeps its MTU; keep: further addresses that are not ours and stay; former: addresses that our file gave it before.
+    """
+
+    netdev: str
+    mtu_bytes: int | None
+    address: str | None
+    keep: tuple[str, ...] = ()
+    former: frozenset[str] = frozenset()
+
+
+@dataclass(frozen=True)
+class Step:
+    """One command. was, planned: in words; harm: what it does to a job that uses the rail, "" if it does no harm."""
+
+    netdev: str
+    was: str
+    planned: str
+    argv: tuple[str, ...]
+    harm: str = ""
+
+    @property
+    def words(self) -> str:
+        """The change in words, with what is harmful about it."""
+        return f"{self.was} → {self.planned}" + (f" ({self.harm})" if self.harm else "")
+
+
+def ours(target: Target, ipv4: Sequence[str]) -> list[str]:
+    """The addresses of ours that are wrong: what our file gave the interface before, and the planned address with another prefix."""
+    planned = ipaddress.IPv4Interface(target.address) if target.address else None
+    return [
+        text
+        for text in ipv4
+        if text != target.address and (text in target.former or (planned is not None and ipaddress.IPv4Interface(text).ip == planned.ip))
+    ]
+
+
+def keeping(target: Target, ipv4: Sequence[str]) -> Target:
+    """The target with the other addresses of the interface: the kernel may remove secondary addresses along with a primary one."""
+    wrong = ours(target, ipv4)
+    return replace(target, keep=tuple(text for text in ipv4 if text not in wrong and text != target.address))
+
+
+def steps(target: Target, mtu_bytes: int | None, ipv4: Sequence[str]) -> list[Step]:
+    """What is left to do. mtu_bytes, ipv4: what the interface has now.
+
+    The new address comes before an old one goes, unless both are the same one with another prefix: the kernel removes the GID of an
+    address although it is there a second time.
+    """
+    wrong = ours(target, ipv4)
+    twins = [text for text in wrong if target.address and _ip(text) == _ip(target.address)]
+    seen = ", ".join(ipv4) or "none"
+    found: list[Step] = []
+    argv: tuple[str, ...]
+    if target.mtu_bytes is not None and mtu_bytes != target.mtu_bytes:
+        argv = ("ip", "link", "set", "dev", target.netdev, "mtu", str(target.mtu_bytes))
+        found.append(Step(target.netdev, f"MTU {mtu_bytes} bytes", f"MTU {target.mtu_bytes} bytes", argv, MTU_CHANGES))
+    found += [_remove(target, text, f"address {target.address}") for text in twins]
+    for text in (each for each in (target.address, *target.keep) if each and each not in ipv4):
+        argv = ("ip", "address", "add", text, *_broadcast(text), "dev", target.netdev)
+        harm = ADDRESS_GOES if twins and text == target.address else ""
+        found.append(Step(target.netdev, f"address {seen}", f"address {text}", argv, harm))
+    found += [_remove(target, text, f"no address {text}") for text in wrong if text not in twins]
+    return found
+
+
+def _remove(target: Target, text: str, planned: str) -> Step:
+    return Step(target.netdev, f"address {text}", planned, ("ip", "address", "del", text, "dev", target.netdev), ADDRESS_GOES)
+
+
+def _broadcast(text: str) -> tuple[str, ...]:
+    """As systemd-networkd has it: to 252 to 257, one without is another address, which it removes and adds again."""
+    return ("brd", "+") if ipaddress.IPv4Interface(text).network.prefixlen <= 30 else ()
+
+
+def _ip(text: str) -> ipaddress.IPv4Address:
+    return ipaddress.IPv4Interface(text).ip
+
+
+#: linux/if.h
+IFF_UP = 0x1
+
+
+def ensure_up(netdevs: Sequence[str], *, runner: Runner, sys: SysRoot, wait_seconds: float, check_mode: bool) -> list[str]:
+    """Set interfaces up that are down, wait until each has carrier, and return those that were down.
+
+    A link that gets no carrier in wait_seconds is not an error here: the link gate says so, with the cable in question.
+    Raises ApplyError if an interface is unknown, or still down after it was set up.
+    """
+    down = [name for name in netdevs if not is_up(name, sys)]
+    if check_mode:
+        return down
+    for name in down:
+        done = runner.run(["ip", "link", "set", "dev", name, "up"])
+        if done.rc or not is_up(name, sys):
+            raise ApplyError(f"Cannot set {name} up: {done.stderr.strip() or 'it is still down'}")
+    deadline = time.monotonic() + wait_seconds
+    while down and not all(has_carrier(name, sys) for name in down) and time.monotonic() < deadline:
+        time.sleep(0.2)
+    return down
+
+
+def is_up(name: str, sys: SysRoot) -> bool:
+    flags = sys.read(f"/sys/class/net/{name}/flags")
+    if flags is None:
+        raise ApplyError(f"There is no interface {name} on this host.")
+    return bool(int(flags, 16) & IFF_UP)
+
+
+def has_carrier(name: str, sys: SysRoot) -> bool:
+    return (sys.read(f"/sys/class/net/{name}/carrier") or "").strip() == "1"

@@ -1,0 +1,143 @@
+# Copyright (c) 2026, the rdma.cluster authors
+# GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""The counters of the ports that a sweep measures on this host, before it and after it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import asdict, dataclass
+from typing import Any
+
+from ansible_collections.rdma.cluster.plugins.module_utils._base.errors import ParseError
+from ansible_collections.rdma.cluster.plugins.module_utils._base.sysroot import SysRoot
+from ansible_collections.rdma.cluster.plugins.module_utils._facts.host_state import read_boot
+from ansible_collections.rdma.cluster.plugins.module_utils._net.ethtool import EthtoolPort
+from ansible_collections.rdma.cluster.plugins.module_utils._net.ethtool_ioctl import IoctlPort
+from ansible_collections.rdma.cluster.plugins.module_utils._net.netdev import read_netdev, read_netdevs
+from ansible_collections.rdma.cluster.plugins.module_utils._pci.functions import PciReader
+from ansible_collections.rdma.cluster.plugins.module_utils._rdma.counters import of_netdev, of_port, priority_counters, since
+from ansible_collections.rdma.cluster.plugins.module_utils._rdma.device import Device, Port, read_devices
+
+#: What is kept of each priority: fields of PriorityCounters.
+PRIORITY_FIELDS = (
+    *("rx_bytes", "tx_bytes", "rx_pause", "tx_pause"),
+    *("rx_discards", "rx_buffer_discards", "rx_congestion_discards"),
+)
+#: Congestion notifications and what they are sent for, no errors: ports/N/hw_counters of mlx5 and ionic.
+CNPS = ("np_cnp_sent", "np_ecn_marked_roce_packets", "rp_cnp_handled", "rp_cnp_ignored")
+
+
+@dataclass(frozen=True)
+class Place:
+    """The port with which a host takes part in a rail; port: its number, as facts name it ("1")."""
+
+    rail: str
+    device: str
+    port: str
+
+
+#: A snapshot of the counters of some places.
+ReadCounters = Callable[[Sequence[Place]], dict[str, Any]]
+
+
+def places_of(plan: Mapping[str, Any], host: str) -> list[Place]:
+    """The places of a host in a plan of schema 2; a rail on which it has no endpoint is left out. Raises ParseError."""
+    try:
+        position = plan["hosts"].index(host)
+        profiles = [(rail["name"], rail["profiles"][position]) for rail in plan["rails"]]
+        used = [(name, plan["profiles"][number]) for name, number in profiles if number is not None]
+        return [Place(name, profile["device"], str(profile["port"])) for name, profile in used]
+    except (KeyError, IndexError, TypeError, ValueError) as exc:
+        raise ParseError(f"the plan does not say where {host} is: {type(exc).__name__} {exc}") from exc
+
+
+def read_snapshot(places: Sequence[Place], sys: SysRoot, port: EthtoolPort) -> dict[str, Any]:
+    """The counters of the places now, as a cut of the tree of facts that `since` compares.
+
+    What is not there, or does not tell, is left out. Raises ParseError and OSError as reading facts does.
+    """
+    devices = read_devices(sys, read_netdevs(sys), PciReader(sys))
+    used = {place.device: devices[place.device] for place in places if place.device in devices}
+    return {
+        "boot": asdict(read_boot(sys)),
+        "devices": {name: _device(device, _numbers(places, name)) for name, device in used.items()},
+        "netdevs": {name: _netdev(sys, port, name) for name in sorted(_netdevs(places, used))},
+    }
+
+
+def read_live(places: Sequence[Place]) -> dict[str, Any]:
+    """read_snapshot of the running system."""
+    return read_snapshot(places, SysRoot(), IoctlPort())
+
+
+def risen(places: Iterable[Place], before: Mapping[str, Any], after: Mapping[str, Any]) -> dict[str, dict[str, Any]]:
+    """Rail → {"seconds": between the two snapshots, "risen": counter → by how much, "netdev", "priorities", "cnps"}.
+
+    priorities: priority ("3") → each of PRIORITY_FIELDS → by how much it rose, None where the driver does not tell it or it went down;
+    empty where the driver counts no priority, None where its interface cannot be compared. cnps: those of CNPS that are told → by how
+    much they rose. A rail whose port cannot be compared (another boot, another card, gone) is not in it.
+    """
+    found = since(before, after, "")
+    if found is None:
+        return {}
+    rails = {}
+    for place in places:
+        rose = found["devices"].get(place.device, {}).get(place.port)
+        if rose is not None:
+            ports = [snapshot["devices"][place.device]["ports"][place.port] for snapshot in (before, after)]
+            netdev = ports[1]["netdev"]
+            rails[place.rail] = {
+                "seconds": found["seconds"],
+                "risen": {**rose, **found["netdevs"].get(netdev, {})},
+                "netdev": netdev,
+                "priorities": _of_priorities(before["netdevs"][netdev], after["netdevs"][netdev]) if netdev in found["netdevs"] else None,
+                "cnps": {name: by for name, by in _rose(*(port.get("cnps", {}) for port in ports)).items() if by is not None},
+            }
+    return rails
+
+
+def _of_priorities(before: Mapping[str, Any], after: Mapping[str, Any]) -> dict[str, dict[str, int | None]] | None:
+    if "priorities" not in before:
+        return None
+    return {priority: _rose(before["priorities"].get(priority, {}), counters) for priority, counters in after["priorities"].items()}
+
+
+def _rose(before: Mapping[str, int | None], after: Mapping[str, int | None]) -> dict[str, int | None]:
+    """By how much each counter rose; None for one that is not told both times, or went down."""
+    return {name: _by(before.get(name), value) for name, value in after.items()}
+
+
+def _by(before: int | None, after: int | None) -> int | None:
+    return None if before is None or after is None or after < before else after - before
+
+
+def _numbers(places: Iterable[Place], device: str) -> list[str]:
+    return [place.port for place in places if place.device == device]
+
+
+def _netdevs(places: Iterable[Place], devices: Mapping[str, Device]) -> set[str]:
+    ports = (devices[place.device].ports.get(place.port) for place in places if place.device in devices)
+    return {port.netdev for port in ports if port is not None and port.netdev is not None}
+
+
+def _device(device: Device, numbers: Sequence[str]) -> dict[str, Any]:
+    ports = {number: port for number, port in device.ports.items() if number in numbers}
+    return {"node_guid": device.node_guid, "ports": {number: _port(port) for number, port in ports.items()}}
+
+
+def _port(port: Port) -> dict[str, Any]:
+    told = port.hw_counters or {}
+    cnps = {name: told[name] for name in CNPS if told.get(name) is not None}
+    return {"netdev": port.netdev, "counters": of_port(asdict(port)), "cnps": cnps}
+
+
+def _netdev(sys: SysRoot, port: EthtoolPort, name: str) -> dict[str, Any]:
+    seen, statistics = read_netdev(sys, name), port.statistics(name) or {}
+    told = of_netdev({"ethtool": {"counters": statistics}, "carrier_downs": seen.carrier_downs})
+    priorities = {
+        str(priority): {field: getattr(counters, field) for field in PRIORITY_FIELDS}
+        for priority, counters in priority_counters(statistics).items()
+    }
+    return {"mac": seen.mac, "carrier_downs": seen.carrier_downs, "ethtool": {"counters": told}, "priorities": priorities}

@@ -1,0 +1,136 @@
+# Copyright (c) 2026, the rdma.cluster authors
+# GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""The folder of a sweep on a host: what the runner is given, and what it leaves."""
+
+from __future__ import annotations
+
+import contextlib
+import gzip
+import json
+import os
+import shutil
+import zlib
+from collections.abc import Iterable, Sequence
+from pathlib import Path
+from typing import Any
+
+from ansible_collections.rdma.cluster.plugins.module_utils._base.errors import ParseError
+from ansible_collections.rdma.cluster.plugins.module_utils._base.host_program import host_program
+from ansible_collections.rdma.cluster.plugins.module_utils._pairs.counters import Place, ReadCounters, risen
+from ansible_collections.rdma.cluster.plugins.module_utils._pairs.files import Piece, parse_last_word, parse_piece, parse_plan
+
+#: What one answer takes from the records, and where the last word is looked for, which is no longer than that.
+PIECE_BYTES = 8 * 2**20
+TAIL_BYTES = 4096
+#: The name of the pair runner in the folder.
+PROGRAM = "pair_runner.pyz"
+
+
+class SweepFolder:
+    """One sweep's files, readable by nobody else."""
+
+    def __init__(self, path: Path, read_counters: ReadCounters) -> None:
+        self.path = path
+        self._results = path / "results.jsonl"
+        self._read_counters = read_counters
+
+    @property
+    def has_results(self) -> bool:
+        """Whether a runner has begun to work here."""
+        return self._results.exists()
+
+    def has_plan(self, plan: bytes) -> bool:
+        """Whether the plan here is this one (gzip), byte for byte."""
+        try:
+            return gzip.decompress((self.path / "plan.json").read_bytes()) == gzip.decompress(plan)
+        except (OSError, EOFError, zlib.error):
+            return False
+
+    @property
+    def ended_well(self) -> bool:
+        """Whether the runner has come to its end, and whatever failed here was measured well when it was tried again."""
+        last_word = self.last_word()
+        if last_word is None or last_word["finished"] is not True:
+            return False
+        with self._results.open("rb") as file:
+            return all_good(file)
+
+    def remove(self) -> None:
+        """Remove everything of this sweep that is there."""
+        if self.path.exists():
+            shutil.rmtree(self.path)
+
+    def remove_others(self) -> None:
+        """Remove what earlier sweeps have left."""
+        for path in self.path.parent.iterdir():
+            if path != self.path and path.is_dir():
+                shutil.rmtree(path)
+
+    def write(self, plan: bytes, token: str, places: Sequence[Place], *, resume: bool) -> None:
+        """Write what the runner needs, the plan and the counters before it; both of a sweep that goes on are there already."""
+        self.path.mkdir(mode=0o700, exist_ok=True)
+        files = {PROGRAM: host_program("_pairs.runner.main"), "token": token.encode()}
+        if not resume:
+            files["plan.json"] = plan
+            with contextlib.suppress(OSError, ParseError):  # a port that does not tell is measured all the same
+                before = {"places": [vars(place) for place in places], "before": self._read_counters(places)}
+                files["counters.json"] = json.dumps(before).encode()
+        for name, content in files.items():
+            (self.path / name).unlink(missing_ok=True)
+            with open(os.open(self.path / name, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "wb") as file:
+                file.write(content)
+
+    def plan(self) -> dict[str, Any]:
+        """The plan that the runner works on."""
+        return parse_plan((self.path / "plan.json").read_bytes())
+
+    def last_word(self) -> dict[str, Any] | None:
+        """The runner's last line, if it has come to that."""
+        try:
+            with self._results.open("rb") as file:
+                file.seek(max(0, file.seek(0, os.SEEK_END) - TAIL_BYTES))
+                return parse_last_word(file.read())
+        except FileNotFoundError:
+            return None
+
+    def piece(self, from_byte: int) -> tuple[int, Piece, bool]:
+        """Where a piece of the records begins, the piece, and whether there may be more. A file shorter than from_byte is another one."""
+        try:
+            with self._results.open("rb") as file:
+                start = from_byte if 0 <= from_byte <= file.seek(0, os.SEEK_END) else 0
+                file.seek(start)
+                data = file.read(PIECE_BYTES)
+        except FileNotFoundError:
+            return 0, parse_piece(b""), False
+        more, piece = len(data) == PIECE_BYTES, parse_piece(data)
+        if more and not piece.next_byte:
+            piece = Piece([], [data.decode("utf-8", "replace")], len(data), None)
+        return start, piece, more
+
+    def counters(self) -> dict[str, dict[str, Any]] | None:
+        """What rose since the start, by rail; None if the one or the other reading is not there."""
+        try:
+            kept = json.loads((self.path / "counters.json").read_bytes())
+            places = [Place(**place) for place in kept["places"]]
+            return risen(places, kept["before"], self._read_counters(places))
+        except (OSError, ParseError, ValueError, KeyError, TypeError):
+            return None
+
+
+def all_good(lines: Iterable[bytes]) -> bool:
+    """Whether each line of a results file can be read, and each measurement in it has a good record, as the runner looks for them."""
+    good: set[tuple[str, int, str]] = set()
+    seen: set[tuple[str, int, str]] = set()
+    for line in lines:
+        try:
+            record = json.loads(line)
+            if "finished" not in record:
+                measurement = (record["rail"], record["round"], record["test"])
+                seen.add(measurement)
+                if record["exit_code"] == 0 and record["error"] is None:
+                    good.add(measurement)
+        except (ValueError, TypeError, KeyError, RecursionError):
+            return False
+    return good == seen

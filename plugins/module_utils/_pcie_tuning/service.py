@@ -1,0 +1,182 @@
+# Copyright (c) 2026, the rdma.cluster authors
+# GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""PCIe settings as they shall be, now and at boot: one file, applied by one unit and by us."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import Any
+
+from ansible_collections.rdma.cluster.plugins.module_utils._base.boot_service import (
+    NO_DEVICES,
+    PROGRAMS,
+    ServiceChange,
+    hardened,
+    install_service,
+    remove_service,
+    run_service,
+)
+from ansible_collections.rdma.cluster.plugins.module_utils._base.command import Runner
+from ansible_collections.rdma.cluster.plugins.module_utils._base.errors import ApplyError, ParseError
+from ansible_collections.rdma.cluster.plugins.module_utils._base.files import ManagedFile, setting_diff
+from ansible_collections.rdma.cluster.plugins.module_utils._base.host_program import host_program
+from ansible_collections.rdma.cluster.plugins.module_utils._base.sysroot import SysRoot
+from ansible_collections.rdma.cluster.plugins.module_utils._base.systemd import UNITS
+from ansible_collections.rdma.cluster.plugins.module_utils._driver.secure_boot import LOCKED_DOWN, lockdown_words, read_lockdown
+from ansible_collections.rdma.cluster.plugins.module_utils._host.load import in_use_now
+from ansible_collections.rdma.cluster.plugins.module_utils._pci.port import ConfigPort
+from ansible_collections.rdma.cluster.plugins.module_utils._pcie_tuning import runner as pcie_tuning_runner
+from ansible_collections.rdma.cluster.plugins.module_utils._pcie_tuning.acs import AUTO, BARE_METAL, LEAVE
+from ansible_collections.rdma.cluster.plugins.module_utils._pcie_tuning.tuning import REFUSED, Survey, apply, survey
+from ansible_collections.rdma.cluster.plugins.module_utils._pcie_tuning.wish import (
+    ACS_EFFECT,
+    EFFECTS,
+    MRRS_EFFECT,
+    Setting,
+    Wish,
+    parse_wish,
+    write_wish,
+)
+
+UNIT = "rdma-pcie.service"
+UNIT_FILE = f"{UNITS}/{UNIT}"
+PROGRAM = f"{PROGRAMS}/pcie_tuning.pyz"
+UNIT_TEXT = f"""\
+# Managed by rdma.cluster: the PCIe settings of {pcie_tuning_runner.CONFIG}.
+[Unit]
+Description=PCIe settings of the RDMA NICs
+After=systemd-modules-load.service systemd-udevd.service
+# Before whatever starts jobs.
+Before=network-online.target slurmd.service kubelet.service containerd.service docker.service
+
+[Service]
+Type=oneshot
+RemainAfterExit=yes
+ExecStart=/usr/bin/python3 {PROGRAM} --config {pcie_tuning_runner.CONFIG}
+TimeoutStartSec=120
+# CAP_SYS_ADMIN stays: without it the kernel gives only the first 64 bytes of a configuration space. /sys stays writable for it.
+{hardened(*NO_DEVICES, "CapabilityBoundingSet=CAP_SYS_ADMIN", "RestrictAddressFamilies=none")}
+
+[Install]
+WantedBy=multi-user.target
+"""
+
+
+@dataclass(frozen=True)
+class PcieResult:
+    """The settings before the module ran, and what it did (would do, in check mode).
+
+    withheld: effect → why its changes were not made.
+    """
+
+    service: ServiceChange
+    found: Survey
+    withheld: dict[str, str] = field(default_factory=dict)
+
+    @property
+    def written(self) -> list[Setting]:
+        """The settings that were changed, or would be in check mode."""
+        return [setting for setting in self.found.different if setting.effect not in self.withheld]
+
+    @property
+    def changed(self) -> bool:
+        return bool(self.service or self.written)
+
+    @property
+    def diffs(self) -> list[dict[str, str]]:
+        """In the shape that Ansible's --diff prints."""
+        settings = [setting_diff(each.subject, each.shown(each.old), each.shown(each.new)) for each in self.written]
+        return [*self.service.diffs, *settings]
+
+    def to_dict(self) -> dict[str, Any]:
+        """What the module returns."""
+        return {
+            "acs": self.found.acs,
+            "functions": [setting.to_dict() for setting in self.found.settings],
+            "payload_bytes": self.found.payload,
+            "left": [{"subject": subject, "reason": reason} for subject, reason in self.found.left],
+            "withheld": self.withheld,
+        }
+
+
+def ensure_pcie(wish: Wish, *, sys: SysRoot, port: ConfigPort, runner: Runner, check_mode: bool, kept: Sequence[str] = ()) -> PcieResult:
+    """Apply the settings, now and at boot; a wish for nothing removes the service and leaves the settings as they are.
+
+    kept: the effects that are requested and not allowed any more. Their live settings stay, and the service keeps those that it has.
+    Nothing is written, and nothing installed, while a GPU process, a job or a user's queue pairs use the host. Where kernel
+    lockdown forbids the writes, the service is removed. The service is installed last: a unit that is known to fail is never enabled.
+    Raises ApplyError with everything that failed.
+    """
+    wish = _with_installed(wish, kept)
+    found = survey(wish, sys, port)
+    # The file has what auto was found to be: at boot, before the GPUs' driver is loaded, it could not be found out.
+    lasting = Wish(wish.nics, wish.mrrs_bytes, found.acs if wish.acs == AUTO else wish.acs, wish.mrrs_nics)
+    lockdown = read_lockdown(sys)
+    if not lasting or (found.different and lockdown in LOCKED_DOWN):
+        return _without_service(lasting, found, lockdown_words(lockdown) if lockdown in LOCKED_DOWN else "", runner, check_mode)
+    denied = [setting for setting in found.different if setting.effect in kept]
+    allowed = [setting for setting in found.settings if setting.effect not in {each.effect for each in denied}]
+    withheld = {effect: f"{changes}pcie_{effect}_allowed is false" for effect, changes in _withheld(denied, "").items()}
+    nothing = ServiceChange(UNIT, [], enabled=False, started=False)
+    changes = [setting for setting in allowed if setting.differs]
+    busy = in_use_now(sys, runner) if changes else ""
+    if busy:
+        return PcieResult(nothing, found, {**withheld, **_withheld(changes, busy)})
+    if not check_mode:
+        done = apply(allowed, port)
+        if done.refused and lockdown is None:
+            return _without_service(lasting, found, REFUSED, runner, check_mode)
+        found.problems += [*(f"{setting.address}: {REFUSED}" for setting in done.refused), *done.failures]
+    if found.problems:
+        raise ApplyError("; ".join(found.problems))
+    if denied:
+        return PcieResult(nothing, found, withheld)
+    service = install_service(UNIT, service_files(lasting), runner=runner, check_mode=check_mode)
+    if not check_mode:
+        run_service(service, runner=runner, restart=bool(service.files))
+    return PcieResult(service, found)
+
+
+def _with_installed(wish: Wish, kept: Sequence[str]) -> Wish:
+    """The wish, but of the kept effects only those that the installed file has: a boot gets no setting that is not allowed."""
+    try:
+        installed: Wish | None = parse_wish(Path(pcie_tuning_runner.CONFIG).read_text(encoding="utf-8")) if kept else None
+    except (OSError, ParseError):
+        installed = None
+    if MRRS_EFFECT in kept and (installed is None or installed.mrrs_bytes is None):
+        wish = replace(wish, mrrs_bytes=None, mrrs_nics=None)
+    if ACS_EFFECT in kept and (installed is None or installed.acs != BARE_METAL):
+        wish = replace(wish, acs=LEAVE)
+    return wish
+
+
+def _without_service(wish: Wish, found: Survey, reason: str, runner: Runner, check_mode: bool) -> PcieResult:
+    paths = [file.path for file in service_files(wish)]
+    removed = remove_service(UNIT, paths, runner=runner, check_mode=check_mode)
+    return PcieResult(removed, found, _withheld(found.different, reason) if reason else {})
+
+
+def _withheld(settings: Sequence[Setting], reason: str) -> dict[str, str]:
+    """Effect → the changes of it that were not made, and why."""
+    words = {effect: change_words([setting for setting in settings if setting.effect == effect]) for effect in EFFECTS}
+    return {effect: f"{changes}; {reason}" for effect, changes in words.items() if changes}
+
+
+def change_words(settings: Sequence[Setting]) -> str:
+    """Changes of one kind for a person: "0000:3d:00.0 MRRS of 512 bytes → MRRS of 4096 bytes"."""
+    return ", ".join(f"{each.words(each.old)} → {each.shown(each.new)}" for each in settings)
+
+
+def service_files(wish: Wish) -> list[ManagedFile]:
+    """The unit, its program and its file; where nothing is wished, none of them shall be there."""
+    if not wish:
+        return [ManagedFile(path, None) for path in (pcie_tuning_runner.CONFIG, PROGRAM, UNIT_FILE)]
+    return [
+        ManagedFile(pcie_tuning_runner.CONFIG, write_wish(wish)),
+        ManagedFile(PROGRAM, host_program("_pcie_tuning.runner"), 0o755),
+        ManagedFile(UNIT_FILE, UNIT_TEXT),
+    ]

@@ -1,0 +1,111 @@
+# Copyright (c) 2026, the rdma.cluster authors
+# GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""What is wished of a host's PCIe settings, the file that says it, and a setting as it was found and as it shall be."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from ansible_collections.rdma.cluster.plugins.module_utils._base.errors import ParseError
+from ansible_collections.rdma.cluster.plugins.module_utils._pci.control import encode_mrrs
+from ansible_collections.rdma.cluster.plugins.module_utils._pci.path import parse_address
+from ansible_collections.rdma.cluster.plugins.module_utils._pcie_tuning.acs import AUTO, BARE_METAL, MODES
+
+MRRS, ACS = "mrrs_bytes", "acs"
+#: The effects of the role pcie on a live host; each has the variables pcie_EFFECT_allowed, pcie_EFFECT_required and pcie_EFFECT_reason.
+MRRS_EFFECT, ACS_EFFECT = EFFECTS = ("mrrs", "acs_write")
+
+
+@dataclass(frozen=True)
+class Wish:
+    """The requested PCIe settings of a host.
+
+    nics: PCI addresses, each for its whole card; mrrs_bytes: None leaves MRRS as it is; acs: one of MODES; mrrs_nics: those of nics
+    whose MRRS is set, None for all of them.
+    """
+
+    nics: tuple[str, ...]
+    mrrs_bytes: int | None
+    acs: str
+    mrrs_nics: tuple[str, ...] | None = None
+
+    def __bool__(self) -> bool:
+        """Whether it requests anything that is lost at a reboot."""
+        return bool(self.mrrs_cards) or (bool(self.nics) and self.acs in (AUTO, BARE_METAL))
+
+    @property
+    def mrrs_cards(self) -> tuple[str, ...]:
+        """The NICs whose MRRS is set."""
+        if self.mrrs_bytes is None:
+            return ()
+        return self.nics if self.mrrs_nics is None else self.mrrs_nics
+
+
+@dataclass(frozen=True)
+class Setting:
+    """One setting of one function: old as it was found, new as wished. Of ACS: the controls that are enabled."""
+
+    address: str
+    name: str
+    old: Any
+    new: Any
+    offset: int
+    mask: int
+    bits: int
+
+    @property
+    def differs(self) -> bool:
+        return bool(self.old != self.new)
+
+    def words(self, value: Any) -> str:
+        """A value for a person: "0000:3d:00.0 MRRS of 512 bytes"."""
+        return f"{self.address} {self.shown(value)}"
+
+    def shown(self, value: Any) -> str:
+        """The same without its function: "MRRS of 512 bytes", "ACS off"."""
+        return f"MRRS of {value} bytes" if self.name == MRRS else f"ACS {', '.join(value) or 'off'}"
+
+    @property
+    def subject(self) -> str:
+        """For a person: "MRRS of 0000:3d:00.0"."""
+        return f"{'MRRS' if self.name == MRRS else 'ACS'} of {self.address}"
+
+    @property
+    def effect(self) -> str:
+        """The effect of the role pcie that must be allowed for this change: EFFECTS has its variables."""
+        return MRRS_EFFECT if self.name == MRRS else ACS_EFFECT
+
+    def to_dict(self) -> dict[str, Any]:
+        return {"address": self.address, "setting": self.name, "old": self.old, "new": self.new}
+
+
+def make_wish(nics: Sequence[str], mrrs_bytes: int | None, acs: str, mrrs_nics: Sequence[str] | None = None) -> Wish:
+    """The settings that the module is given, or that its file has. Raises ParseError for an invalid address, size or mode."""
+    if acs not in MODES:
+        raise ParseError(f"acs: {acs!r} is none of {', '.join(MODES)}")
+    if mrrs_bytes is not None:
+        encode_mrrs(mrrs_bytes)
+    addresses = {parse_address(each) for each in nics}
+    fast = addresses if mrrs_nics is None else {parse_address(each) for each in mrrs_nics}
+    if not fast <= addresses:
+        raise ParseError(f"mrrs_nics: {', '.join(sorted(fast - addresses))} is not in nics")
+    return Wish(tuple(sorted(addresses)), mrrs_bytes, acs, None if fast == addresses else tuple(sorted(fast)))
+
+
+def parse_wish(text: str) -> Wish:
+    """The JSON of a file that write_wish made. Raises ParseError."""
+    try:
+        return make_wish(**json.loads(text))
+    except (ValueError, TypeError, AttributeError, RecursionError) as exc:
+        raise ParseError(f"not the PCIe settings of a host: {exc} in {text[:200]!r}") from exc
+
+
+def write_wish(wish: Wish) -> str:
+    """The file that the boot and the module apply."""
+    some = {} if wish.mrrs_nics is None else {"mrrs_nics": list(wish.mrrs_nics)}
+    return json.dumps({"nics": list(wish.nics), MRRS: wish.mrrs_bytes, ACS: wish.acs, **some}, indent=2, sort_keys=True) + "\n"

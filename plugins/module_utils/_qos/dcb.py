@@ -1,0 +1,140 @@
+# Copyright (c) 2026, the rdma.cluster authors
+# GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""What iproute2's `dcb -j OBJECT show dev INTERFACE` prints (dcb/dcb_*.c of iproute2 5.11 to 7.1): PFC, ETS, APP entries, DCBX, buffers.
+
+All lists are by priority, traffic class or buffer, from 0 to 7 (IEEE_8021QAZ_MAX_TCS of linux/dcbnl.h).
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from dataclasses import dataclass
+from typing import Any
+
+from ansible_collections.rdma.cluster.plugins.module_utils._base.errors import ParseError
+
+#: How many priorities, traffic classes and buffers there are.
+PRIORITIES = 8
+_CODES = 64
+#: tsa_names of dcb_ets.c; "???" for a number that it does not know.
+_TSA = ("strict", "cbs", "ets", "vendor", "???")
+_FLAGS = ("host", "lld_managed", "cee", "ieee", "static")
+# The kernel's EOPNOTSUPP; an attribute that the driver leaves out of its answer; an object that this version of dcb does not have.
+_UNSUPPORTED = re.compile(r"Operation not supported|^Attribute not found|^Object \"\w+\" is unknown", re.MULTILINE)
+
+
+@dataclass(frozen=True)
+class DcbPfc:
+    """enabled: the priorities that are lossless. delay: bit times by the standard, metres of cable in mlx5 (en_dcbnl.c)."""
+
+    enabled: list[bool]
+    delay: int
+
+
+@dataclass(frozen=True)
+class DcbEts:
+    """tsa: how a class is chosen to send next ("strict", "ets", "vendor" …); bandwidth_percent: its share among those with "ets"."""
+
+    priority_to_tc: list[int]
+    tsa: list[str]
+    bandwidth_percent: list[int]
+
+
+@dataclass(frozen=True)
+class DcbBuffer:
+    """The receive buffers: which one a priority has, and how large each is."""
+
+    priority_to_buffer: list[int]
+    sizes_bytes: list[int]
+
+
+def is_unsupported(stderr: str) -> bool:
+    """Whether dcb failed because driver or version do not have what was asked for, not because the asking went wrong."""
+    return _UNSUPPORTED.search(stderr) is not None
+
+
+def parse_dcb_pfc(text: str) -> DcbPfc:
+    """`dcb -j pfc show dev IF`. Raises ParseError, as all of these do, for text of another form."""
+    said = _object("pfc", text)
+    enabled = _list("pfc", said, "prio_pfc")
+    if not all(isinstance(value, bool) for value in enabled):
+        raise _refusal("pfc", said)
+    return DcbPfc(enabled, _number("pfc", said.get("delay"), 0xFFFF))
+
+
+def parse_dcb_ets(text: str) -> DcbEts:
+    """`dcb -j ets show dev IF`."""
+    said = _object("ets", text)
+    tsa = _list("ets", said, "tc_tsa")
+    if not all(value in _TSA for value in tsa):
+        raise _refusal("ets", said)
+    return DcbEts(
+        priority_to_tc=_numbers("ets", said, "prio_tc", PRIORITIES - 1),
+        tsa=tsa,
+        bandwidth_percent=_numbers("ets", said, "tc_bw", 100),
+    )
+
+
+def parse_dcb_app(text: str) -> dict[int, int]:
+    """`dcb -N -j app show dev IF dscp-prio`: DSCP → priority, the highest where a code has several; none where there is no entry.
+
+    An entry has a third element, a blank, since iproute2 6.5.
+    """
+    entries = _object("app", text).get("dscp_prio", [])
+    found: dict[int, int] = {}
+    if not isinstance(entries, list):
+        raise _refusal("app", entries)
+    for entry in entries:
+        if not isinstance(entry, list) or len(entry) not in (2, 3):
+            raise _refusal("app", entry)
+        code, priority = _number("app", entry[0], _CODES - 1), _number("app", entry[1], PRIORITIES - 1)
+        found[code] = max(priority, found.get(code, 0))
+    return found
+
+
+def parse_dcb_dcbx(text: str) -> list[str]:
+    """`dcb -j dcbx show dev IF`: which of host, lld_managed, cee, ieee, static are set."""
+    said = _object("dcbx", text)
+    if not all(key in _FLAGS and value is True for key, value in said.items()):
+        raise _refusal("dcbx", said)
+    return [flag for flag in _FLAGS if flag in said]
+
+
+def parse_dcb_buffer(text: str) -> DcbBuffer:
+    """`dcb -j buffer show dev IF`."""
+    said = _object("buffer", text)
+    return DcbBuffer(_numbers("buffer", said, "prio_buffer", PRIORITIES - 1), _numbers("buffer", said, "buffer_size", 0xFFFFFFFF))
+
+
+def _object(name: str, text: str) -> dict[str, Any]:
+    try:
+        said = json.loads(text)
+    except (ValueError, RecursionError) as exc:
+        raise _refusal(name, text) from exc
+    if not isinstance(said, dict):
+        raise _refusal(name, text)
+    return said
+
+
+def _list(name: str, said: dict[str, Any], key: str) -> list[Any]:
+    values = said.get(key)
+    if not isinstance(values, list) or len(values) != PRIORITIES:
+        raise _refusal(name, said)
+    return values
+
+
+def _numbers(name: str, said: dict[str, Any], key: str, most: int) -> list[int]:
+    return [_number(name, value, most) for value in _list(name, said, key)]
+
+
+def _number(name: str, value: Any, most: int) -> int:
+    if not isinstance(value, int) or isinstance(value, bool) or not 0 <= value <= most:
+        raise _refusal(name, value)
+    return value
+
+
+def _refusal(name: str, found: Any) -> ParseError:
+    return ParseError(f"not the output of `dcb -j {name} show`: {str(found)[:200]!r}")

@@ -1,0 +1,178 @@
+# Copyright (c) 2026, the rdma.cluster authors
+# GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""The RoCE profile as a service: one file, one program, a unit for each interface, applied by them and by us."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+from ansible_collections.rdma.cluster.plugins.module_utils._base.boot_service import (
+    PROGRAMS,
+    ServiceChange,
+    hardened,
+    install_files,
+    install_service,
+    remove_service,
+    run_service,
+)
+from ansible_collections.rdma.cluster.plugins.module_utils._base.errors import ApplyError, CommandError, ParseError
+from ansible_collections.rdma.cluster.plugins.module_utils._base.files import FileChange, ManagedFile, setting_diff
+from ansible_collections.rdma.cluster.plugins.module_utils._base.host_program import host_program
+from ansible_collections.rdma.cluster.plugins.module_utils._base.systemd import UNITS, enabled_instances
+from ansible_collections.rdma.cluster.plugins.module_utils._qos.apply import Outcome, QosHost, ensure_qos
+from ansible_collections.rdma.cluster.plugins.module_utils._qos.differences import told
+from ansible_collections.rdma.cluster.plugins.module_utils._qos.plan import CONFIG, TEMPLATE, QosPorts, find_ports, unit_of, write_plan
+
+UNIT_FILE = f"{UNITS}/{TEMPLATE}"
+PROGRAM = f"{PROGRAMS}/roce_qos.pyz"
+FAMILIES = "RestrictAddressFamilies=AF_NETLINK AF_UNIX AF_INET AF_INET6"
+#: The interface's device starts it again whenever the driver makes the interface anew.
+UNIT_TEXT = f"""\
+# Managed by rdma.cluster: the RoCE profile of {CONFIG} on %I.
+[Unit]
+Description=RoCE quality of service of %I
+BindsTo=sys-subsystem-net-devices-%i.device
+After=sys-subsystem-net-devices-%i.device openibd.service rdma-hw.target rdma-soft-links.service
+Before=network-online.target slurmd.service kubelet.service containerd.service docker.service
+
+[Service]
+Type=oneshot
+RemainAfterExit=yes
+ExecStart=/usr/bin/python3 {PROGRAM} %I
+TimeoutStartSec=180
+# These stay: CAP_NET_ADMIN for DCB, ethtool and the link, CAP_SYS_ADMIN for the files of the vendor's driver, and /sys for both; devices
+# and all of memory, because mlnx_qos of MLNX_OFED is a program of which nobody says what it opens.
+{hardened("ProtectHome=yes", "IPAddressDeny=any", "CapabilityBoundingSet=CAP_NET_ADMIN CAP_SYS_ADMIN", FAMILIES)}
+
+[Install]
+WantedBy=sys-subsystem-net-devices-%i.device
+"""
+
+
+@dataclass(frozen=True)
+class QosResult:
+    """What was done, or would be in check mode: to files that all units share, by unit, and by interface.
+
+    ports: what was found of the NICs; removed: nothing is planned any more, and what was ours has gone.
+    """
+
+    files: list[FileChange]
+    services: list[ServiceChange]
+    outcomes: list[Outcome]
+    ports: QosPorts
+    removed: bool = False
+
+    @property
+    def changed(self) -> bool:
+        return bool(self.files) or any(self.services) or any(outcome.written for outcome in self.outcomes)
+
+    @property
+    def written(self) -> dict[str, list[str]]:
+        """Interface → settings that were written."""
+        return {each.interface: [difference.name for difference in each.written] for each in self.outcomes if each.written}
+
+    @property
+    def withheld(self) -> dict[str, list[str]]:
+        """Interface → settings for which its link would have to go down."""
+        return {each.interface: [difference.name for difference in each.withheld] for each in self.outcomes if each.withheld}
+
+    @property
+    def waits(self) -> dict[str, list[str]]:
+        """Interface → the other settings that were not written."""
+        return {each.interface: [difference.name for difference in each.waits] for each in self.outcomes if each.waits}
+
+    @property
+    def diffs(self) -> list[dict[str, str]]:
+        """In the shape that Ansible's --diff prints."""
+        settings = [
+            setting_diff(f"{each.name} of {outcome.interface}", told(each.was), told(each.wished))
+            for outcome in self.outcomes
+            for each in outcome.written
+        ]
+        return [*(file.to_diff() for file in self.files), *(diff for each in self.services for diff in each.diffs), *settings]
+
+
+def ensure_service(
+    profile: Mapping[str, Any] | None,
+    nics: Sequence[Mapping[str, str]],
+    host: QosHost,
+    *,
+    check_mode: bool,
+    change_allowed: bool,
+    toggle_allowed: bool,
+) -> QosResult:
+    """Make every NIC as the profile says, one after the other, now and at boot; without profile or NICs, remove what is ours of the boot.
+
+    change_allowed, toggle_allowed: as ensure_qos takes them.
+
+    What a NIC has been set to is never set back. All that can be done is done before the first failure is raised: ApplyError with all that
+    is not as it shall be.
+    """
+    if profile is None or not nics:
+        return _remove(host, check_mode=check_mode)
+    ports = find_ports(host.sys, nics)
+    outcomes, failures = [], {}
+    for port in ports.found.values():
+        try:
+            outcome = ensure_qos(
+                profile, port, host, check_mode=check_mode, change_allowed=change_allowed, toggle_allowed=toggle_allowed
+            )  # fmt: skip
+            outcomes.append(outcome)
+        except (ApplyError, CommandError, ParseError, OSError) as error:
+            failures[port.interface] = str(error)
+    # The unit writes everything, so it must not start before that is allowed.
+    waits = {each.interface for each in outcomes if each.withheld or each.waits} | set(failures)
+    files = install_files(service_files(profile, nics), runner=host.runner, check_mode=check_mode)
+    services = _stale(ports, host, check_mode=check_mode)
+    for interface in ports.found:
+        try:
+            services.append(_service(interface, host, check_mode=check_mode, again=bool(files), works=interface not in waits))
+        except (ApplyError, CommandError) as error:
+            failures[unit_of(interface)] = str(error)
+    if failures:
+        raise ApplyError("; ".join(failures.values()))
+    return QosResult(files, services, outcomes, ports)
+
+
+def _service(interface: str, host: QosHost, *, check_mode: bool, again: bool, works: bool) -> ServiceChange:
+    """Enable an interface's unit, and start it where it finds nothing to do.
+
+    works False: settings of the interface failed or were withheld. The unit is then only enabled, because it sets them at any price.
+    """
+    change = install_service(unit_of(interface), [], runner=host.runner, check_mode=check_mode)
+    change = replace(change, started=change.started and works)
+    if not check_mode:
+        run_service(change, runner=host.runner, restart=again and works)
+    return change
+
+
+def _stale(ports: QosPorts, host: QosHost, *, check_mode: bool) -> list[ServiceChange]:
+    """Remove the units of interfaces that are not planned any more; while a NIC is missing, any of them may be that of its interface."""
+    planned = {unit_of(interface) for interface in (*ports.found, *ports.waiting)}
+    units = [unit for unit in enabled_instances(host.sys, TEMPLATE) if unit not in planned and not ports.missing]
+    return [remove_service(unit, [], runner=host.runner, check_mode=check_mode) for unit in units]
+
+
+def _remove(host: QosHost, *, check_mode: bool) -> QosResult:
+    """The units while systemd still knows them, then their files."""
+    units = [remove_service(unit, [], runner=host.runner, check_mode=check_mode) for unit in enabled_instances(host.sys, TEMPLATE)]
+    files = install_files([ManagedFile(path, None) for path in own_paths()], runner=host.runner, check_mode=check_mode)
+    return QosResult(files, units, [], QosPorts({}, [], []), removed=bool(files or any(units)))
+
+
+def own_paths() -> list[str]:
+    """The files that all units share."""
+    return [CONFIG, PROGRAM, UNIT_FILE]
+
+
+def service_files(profile: Mapping[str, Any], nics: Sequence[Mapping[str, str]]) -> list[ManagedFile]:
+    """The profile's file, the program, and the unit's template."""
+    return [
+        ManagedFile(CONFIG, write_plan(profile, nics)),
+        ManagedFile(PROGRAM, host_program("_qos.runner"), 0o755),
+        ManagedFile(UNIT_FILE, UNIT_TEXT),
+    ]

@@ -1,0 +1,115 @@
+# Copyright (c) 2026, the rdma.cluster authors
+# GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""How a difference from a RoCE profile is written: by mlnx_qos, by iproute2's dcb, or into a file. Two ways, one interface; never mixed.
+
+Options of mlnx_qos are those of mlnx-tools 5.8 to 24.10, of dcb those of iproute2 5.11 and newer.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from ansible_collections.rdma.cluster.plugins.module_utils._base.errors import ApplyError
+from ansible_collections.rdma.cluster.plugins.module_utils._qos.backends import DCB, FIRMWARE, MLNX_QOS, OS
+from ansible_collections.rdma.cluster.plugins.module_utils._qos.differences import Difference
+from ansible_collections.rdma.cluster.plugins.module_utils._qos.sysfs import Places, traffic_class_file
+
+
+@dataclass(frozen=True)
+class Command:
+    """A program that writes a setting."""
+
+    argv: tuple[str, ...]
+
+
+@dataclass(frozen=True)
+class FileText:
+    """A file of the kernel that takes a setting as text."""
+
+    path: str
+    text: str
+
+
+@dataclass(frozen=True)
+class Target:
+    """An interface, the RDMA port on it ("1"), the backend that speaks for it, and the files of its congestion control."""
+
+    interface: str
+    device: str
+    port: str
+    backend: str | None
+    places: Places
+
+
+def writes(difference: Difference, target: Target) -> list[Command | FileText]:
+    """What brings a difference about; none for what another one brings along. RDMA-CM's defaults are _rdma_cm's.
+
+    Raises ApplyError for what the backend cannot do.
+    """
+    setting, wished = difference.setting, difference.wished
+    if setting in ("ecn_np", "ecn_rp"):
+        files = target.places.enable_np if setting == "ecn_np" else target.places.enable_rp
+        return [FileText(files[int(difference.subject)], str(int(wished)))]
+    if setting in ("np", "rp"):
+        return [FileText(getattr(target.places, setting)[difference.subject], str(wished))]
+    if setting == "traffic_class":
+        return [FileText(traffic_class_file(target.device, target.port), str(wished))]
+    if setting == "global_pause":
+        return [Command(("ethtool", "-A", target.interface, "rx", _switch(wished["rx"]), "tx", _switch(wished["tx"])))]
+    return [Command(words) for words in _BACKENDS[str(target.backend)](difference, target.interface)]
+
+
+def _mlnx_qos(difference: Difference, interface: str) -> list[tuple[str, ...]]:
+    wished: Any = difference.wished
+    options: dict[str, Callable[[], tuple[str, ...]]] = {
+        "dcbx": lambda: ("--dcbx", {OS: "os", FIRMWARE: "fw"}[wished]),
+        "trust": lambda: ("--trust", wished),
+        "dscp": lambda: ("--dscp2prio", f"set,{difference.subject},{wished}"),
+        "pfc": lambda: ("--pfc", _commas(int(each) for each in wished)),
+        "ets": lambda: (
+            f"--prio_tc={_commas(wished['priority_to_tc'])}",
+            f"--tsa={_commas(wished['tsa'])}",
+            f"--tcbw={_commas(wished['bandwidth_percent'])}",
+        ),
+        "cable_length": lambda: ("--cable_len", str(wished)),
+    }
+    return [(MLNX_QOS, "-i", interface, *options[difference.setting]())]
+
+
+def _dcb(difference: Difference, interface: str) -> list[tuple[str, ...]]:
+    wished: Any = difference.wished
+    if difference.setting == "trust":
+        # The first entry for a DSCP brings it (mlx5e_dcbnl_ieee_setapp).
+        return []
+    if difference.setting == "dcbx" and wished != OS:
+        raise ApplyError(f"dcb cannot give the settings of {interface} to firmware: install mlnx-tools, whose `mlnx_qos -d fw` can.")
+    words: dict[str, Callable[[], tuple[str, ...]]] = {
+        "dcbx": lambda: ("dcbx", "set", "dev", interface, "host", "ieee"),
+        "dscp": lambda: ("app", "replace", "dev", interface, "dscp-prio", f"{difference.subject}:{wished}"),
+        "pfc": lambda: ("pfc", "set", "dev", interface, "prio-pfc", *_numbered([_switch(each) for each in wished])),
+        "ets": lambda: (
+            *("ets", "set", "dev", interface, "prio-tc", *_numbered(wished["priority_to_tc"])),
+            *("tc-tsa", *_numbered(wished["tsa"]), "tc-bw", *_numbered(wished["bandwidth_percent"])),
+        ),
+        "cable_length": lambda: ("pfc", "set", "dev", interface, "delay", str(wished)),
+    }
+    return [(DCB, *words[difference.setting]())]
+
+
+_BACKENDS: dict[str, Callable[[Difference, str], list[tuple[str, ...]]]] = {MLNX_QOS: _mlnx_qos, DCB: _dcb}
+
+
+def _commas(values: Any) -> str:
+    return ",".join(str(value) for value in values)
+
+
+def _numbered(values: Sequence[Any]) -> list[str]:
+    return [f"{number}:{value}" for number, value in enumerate(values)]
+
+
+def _switch(on: object) -> str:
+    return "on" if on else "off"

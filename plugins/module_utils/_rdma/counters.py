@@ -1,0 +1,195 @@
+# Copyright (c) 2026, the rdma.cluster authors
+# GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""What the counters of errors and events did between two readings of one boot, and which counters those are."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from typing import Any
+
+Facts = Mapping[str, Any]
+
+# The names are those of sysfs (ports/N/counters, drivers/infiniband/core/sysfs.c of Linux; ports/N/hw_counters of mlx5 and rxe), of
+# `ethtool -S` (ending in _phy and module_*, *_pci_*: mlx5, Documentation/networking/device_drivers/ethernet/mellanox/mlx5/counters.rst;
+# in .nic: ice; the others: bnxt_en), and carrier_downs, which is the facts' own.
+
+#: The link went down, or nearly did and recovered.
+FLAPS = frozenset({"link_downed", "link_error_recovery", "link_down_events_phy", "link_down_events", "carrier_downs"})
+#: What came over this cable was not what had been sent. Bits that error correction has mended are not counted here.
+CABLE_ERRORS = frozenset(
+    {
+        *("symbol_error", "port_rcv_errors", "local_link_integrity_errors", "excessive_buffer_overrun_errors"),
+        *("rx_crc_errors_phy", "rx_symbol_err_phy", "rx_pcs_symbol_err_phy"),
+        *("rx_pcs_symbol_err", "rx_fcs_err_frames", "rx_fec_uncorrectable_blocks", "rx_crc_errors.nic"),
+    }
+)
+#: A packet arrived that had been damaged before: a switch has marked it so.
+REMOTE_ERRORS = frozenset({"port_rcv_remote_physical_errors"})
+#: Packets were dropped for want of room, or a receiver has held its sender up for long.
+CONGESTION = frozenset(
+    {
+        *("port_xmit_discards", "rx_discards_phy", "tx_discards_phy", "rx_dropped.nic"),
+        *("tx_pause_storm_warning_events", "tx_pause_storm_error_events"),
+        *(f"rx_prio{priority}_{what}" for priority in range(8) for what in ("discards", "cong_discard")),
+    }
+)
+#: Frames came that are larger than the port takes.
+OVERSIZE = frozenset({"rx_oversize_pkts_phy", "rx_out_of_range_len_phy"})
+#: What the module in the cage has reported.
+MODULE = frozenset({"module_bus_stuck", "module_high_temp", "module_bad_shorted"})
+#: The PCIe link below the card had to be trained again.
+PCIE = frozenset({"rx_pci_signal_integrity", "tx_pci_signal_integrity"})
+#: The RDMA transport had to send again, or to wait for its peer; multipath makes some of them without any fault.
+TRANSPORT = frozenset(
+    {
+        *("out_of_sequence", "packet_seq_err", "implied_nak_seq_err", "local_ack_timeout_err", "rnr_nak_retry_err", "roce_adp_retrans"),
+        *("out_of_seq_request", "rcvd_seq_err", "retry_exceeded_err", "retry_rnr_exceeded_err", "send_err"),
+    }
+)
+COUNTERS = FLAPS | CABLE_ERRORS | REMOTE_ERRORS | CONGESTION | OVERSIZE | MODULE | PCIE | TRANSPORT
+
+
+def since(before: Facts, after: Facts, run: str) -> dict[str, Any] | None:
+    """What the counters of COUNTERS did from one reading of a host to a later one: the facts' part `since`.
+
+    before, after: whole trees of facts; run: the id of the run that has read the earlier one. None where they are not of one boot, in
+    order, or have no device in common. A device, port or interface that is not in both (by name and GUID or MAC) is left out, and so is a
+    counter that one of the two does not tell or that went down, for somebody has cleared it. One that stayed is left out of its port,
+    whose own entry says that it was compared.
+    """
+    seconds = _seconds(_part(before, "boot"), _part(after, "boot"))
+    if seconds is None:
+        return None
+    earlier = _part(before, "devices")
+    devices = {
+        name: _ports(earlier[name], device) for name, device in _part(after, "devices").items() if _same("node_guid", earlier, name, device)
+    }
+    if earlier and not devices:
+        return None
+    netdevs = _part(before, "netdevs")
+    return {
+        "run": run,
+        "seconds": seconds,
+        "devices": devices,
+        "netdevs": {
+            name: _risen(of_netdev(netdevs[name]), of_netdev(netdev))
+            for name, netdev in _part(after, "netdevs").items()
+            if _same("mac", netdevs, name, netdev)
+        },
+    }
+
+
+def of_port(port: Mapping[str, Any]) -> dict[str, int]:
+    """The counters of COUNTERS that a port of the facts tells."""
+    return {**_told(_part(port, "hw_counters")), **_told(_part(port, "counters"))}
+
+
+def of_netdev(netdev: Mapping[str, Any]) -> dict[str, int]:
+    """The counters of COUNTERS that an interface of the facts tells."""
+    return _told({**_part(_part(netdev, "ethtool"), "counters"), "carrier_downs": netdev.get("carrier_downs")})
+
+
+def _part(tree: Facts, name: str) -> Facts:
+    """A dictionary of the facts; empty if it is missing, or is no dictionary in a damaged file."""
+    found = tree.get(name) if isinstance(tree, Mapping) else None
+    return found if isinstance(found, Mapping) else {}
+
+
+def _told(counters: Mapping[str, Any]) -> dict[str, int]:
+    return {name: value for name, value in counters.items() if name in COUNTERS and isinstance(value, int)}
+
+
+def _seconds(before: Mapping[str, Any], after: Mapping[str, Any]) -> float | None:
+    """How long after the one reading of a boot the other was made."""
+    earlier, later = before.get("uptime_seconds"), after.get("uptime_seconds")
+    if not isinstance(earlier, (int, float)) or not isinstance(later, (int, float)):
+        return None
+    if before.get("boot_id") is None or before["boot_id"] != after.get("boot_id"):
+        return None
+    return float(later - earlier) if later > earlier else None
+
+
+def _same(identity: str, earlier: Mapping[str, Any], name: str, item: Mapping[str, Any]) -> bool:
+    known = _part(earlier, name)
+    return bool(known) and isinstance(item, Mapping) and known.get(identity) == item.get(identity)
+
+
+def _ports(before: Mapping[str, Any], after: Mapping[str, Any]) -> dict[str, dict[str, int]]:
+    ports, earlier = _part(after, "ports"), _part(before, "ports")
+    return {number: _risen(of_port(_part(earlier, number)), of_port(_part(ports, number))) for number in ports if number in earlier}
+
+
+def _risen(before: Mapping[str, int], after: Mapping[str, int]) -> dict[str, int]:
+    return {name: value - before[name] for name, value in sorted(after.items()) if name in before and value > before[name]}
+
+
+# The drivers' words for what is counted, and the field that it becomes behind "rx_" or "tx_".
+_FIELDS = {
+    "bytes": "bytes",
+    "packets": "packets",
+    "discards": "discards",
+    "buf_discard": "buffer_discards",
+    "cong_discard": "congestion_discards",
+    "marked": "marked",
+    "pause": "pause",
+    "pause_duration": "pause_usec",
+    "pause_transition": "pause_transitions",
+    "pfc_ena_frames": "pause",
+    "duration_us": "pause_usec",
+    "transitions": "pause_transitions",
+    "xoff": "pause",
+}
+_NAMES = (
+    re.compile(r"(?P<way>rx|tx)_prio(?P<priority>[0-7])_(?P<what>[a-z_]+)"),
+    re.compile(r"(?P<way>rx|tx)_(?P<what>bytes|packets|pfc_ena_frames)_pri(?P<priority>[0-7])"),
+    re.compile(r"pfc_pri(?P<priority>[0-7])_(?P<way>rx|tx)_(?P<what>duration_us|transitions)"),
+    re.compile(r"(?P<way>rx|tx)_priority_(?P<priority>[0-7])_(?P<what>xoff)\.nic"),
+)
+
+
+@dataclass(frozen=True)
+class PriorityCounters:
+    """One priority since the driver was loaded; None for what the driver does not count, or does not now.
+
+    rx_pause: frames that told us to stop; tx_pause: those that we sent. pause_usec: how long in all, as the driver reckons it.
+    rx_discards: frames dropped at the port; buffer_discards for want of a receive buffer; congestion_discards by WRED;
+    marked: frames in which this port set ECN's CE.
+    """
+
+    rx_bytes: int | None = None
+    tx_bytes: int | None = None
+    rx_packets: int | None = None
+    tx_packets: int | None = None
+    rx_pause: int | None = None
+    tx_pause: int | None = None
+    rx_pause_usec: int | None = None
+    tx_pause_usec: int | None = None
+    rx_pause_transitions: int | None = None
+    tx_pause_transitions: int | None = None
+    rx_discards: int | None = None
+    rx_buffer_discards: int | None = None
+    rx_congestion_discards: int | None = None
+    rx_marked: int | None = None
+
+    def says_pfc_is_off(self) -> bool:
+        """Whether the driver counts the traffic of this priority and not its pauses, which is mlx5's way to say that PFC is off.
+
+        bnxt_en counts pauses also where PFC is off: this says nothing there.
+        """
+        return self.rx_bytes is not None and self.rx_pause is None and self.tx_pause is None
+
+
+def priority_counters(statistics: Mapping[str, int]) -> dict[int, PriorityCounters]:
+    """Priority → its counters; nothing where the driver counts no priority (virtio_net)."""
+    found: dict[int, PriorityCounters] = {}
+    for name, value in statistics.items():
+        match = next((match for match in (pattern.fullmatch(name) for pattern in _NAMES) if match), None)
+        field = f"{match['way']}_{_FIELDS.get(match['what'])}" if match else ""
+        if match and field in PriorityCounters.__dataclass_fields__:
+            priority = int(match["priority"])
+            found[priority] = replace(found.get(priority, PriorityCounters()), **{field: value})
+    return dict(sorted(found.items()))

@@ -1,0 +1,107 @@
+# Copyright (c) 2026, the rdma.cluster authors
+# GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""Soft-RoCE links as a service: one file, applied by one unit at boot and by us."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from ansible_collections.rdma.cluster.plugins.module_utils._base.boot_service import (
+    NO_DEVICES,
+    PROGRAMS,
+    ServiceChange,
+    hardened,
+    install_service,
+    remove_service,
+    run_service,
+)
+from ansible_collections.rdma.cluster.plugins.module_utils._base.command import Runner
+from ansible_collections.rdma.cluster.plugins.module_utils._base.errors import ApplyError
+from ansible_collections.rdma.cluster.plugins.module_utils._base.files import ManagedFile, listed_diff
+from ansible_collections.rdma.cluster.plugins.module_utils._base.host_program import host_program
+from ansible_collections.rdma.cluster.plugins.module_utils._base.systemd import UNITS
+from ansible_collections.rdma.cluster.plugins.module_utils._rdma import soft_links_runner
+
+UNIT = "rdma-soft-links.service"
+UNIT_FILE = f"{UNITS}/{UNIT}"
+PROGRAM = f"{PROGRAMS}/soft_links.pyz"
+UNIT_TEXT = f"""\
+# Managed by rdma.cluster: the Soft-RoCE links of {soft_links_runner.CONFIG}.
+[Unit]
+Description=Soft-RoCE links
+After=systemd-modules-load.service systemd-udevd.service
+Before=network-online.target
+
+[Service]
+Type=oneshot
+RemainAfterExit=yes
+ExecStart=/usr/bin/python3 {PROGRAM} --config {soft_links_runner.CONFIG}
+TimeoutStartSec=120
+# CAP_NET_ADMIN stays: `rdma link add` speaks to the kernel by netlink, which loads the driver itself.
+{hardened(*NO_DEVICES, "ProtectKernelTunables=yes", "CapabilityBoundingSet=CAP_NET_ADMIN", "RestrictAddressFamilies=AF_NETLINK AF_UNIX")}
+
+[Install]
+WantedBy=multi-user.target
+"""
+
+
+@dataclass(frozen=True)
+class SoftLinksResult:
+    """What was done, or would be in check mode; withheld: devices on another NIC, which stay there because the host is in use."""
+
+    service: ServiceChange
+    created: list[str]
+    withheld: tuple[str, ...] = ()
+
+    @property
+    def changed(self) -> bool:
+        return bool(self.service or self.created)
+
+    @property
+    def diffs(self) -> list[dict[str, str]]:
+        """In the shape that Ansible's --diff prints."""
+        return [*self.service.diffs, *listed_diff("Soft-RoCE devices", self.created)]
+
+
+def ensure_soft_links(links: Sequence[dict[str, Any]], *, runner: Runner, check_mode: bool, refused: str = "") -> SoftLinksResult:
+    """Install the service for these links (none: remove it), and run it if a link is missing or on another NIC.
+
+    links: [{"name", "type", "nic": {"pci"} or {"mac"}}]. refused: why no device may be deleted now, "" if it may. A device on another
+    NIC is deleted and created again, which ends its queue pairs: if that is refused, nothing at all is done.
+    Raises ApplyError if the service fails or a link is still wrong.
+    """
+    files = service_files(links)
+    if not links:
+        return SoftLinksResult(remove_service(UNIT, [file.path for file in files], runner=runner, check_mode=check_mode), [])
+    wrong = [link["name"] for link in links if not soft_links_runner.is_right(link)]
+    moved = tuple(name for name in wrong if soft_links_runner.parent_of(name) is not None)
+    withheld = moved if refused else ()
+    if withheld and not check_mode:
+        return SoftLinksResult(ServiceChange(UNIT, [], enabled=False, started=False), [], withheld)
+    service = install_service(UNIT, files, runner=runner, check_mode=check_mode)
+    if not check_mode:
+        run_service(service, runner=runner, restart=bool(wrong))
+        _read_back(links)
+    return SoftLinksResult(service, wrong, withheld)
+
+
+def service_files(links: Sequence[dict[str, Any]]) -> list[ManagedFile]:
+    """The unit, its program and its list; for no links none of them shall be there."""
+    if not links:
+        return [ManagedFile(path, None) for path in (soft_links_runner.CONFIG, PROGRAM, UNIT_FILE)]
+    return [
+        ManagedFile(soft_links_runner.CONFIG, json.dumps(list(links), indent=2, sort_keys=True) + "\n"),
+        ManagedFile(PROGRAM, host_program("_rdma.soft_links_runner"), 0o755),
+        ManagedFile(UNIT_FILE, UNIT_TEXT),
+    ]
+
+
+def _read_back(links: Sequence[dict[str, Any]]) -> None:
+    wrong = [link["name"] for link in links if not soft_links_runner.is_right(link)]
+    if wrong:
+        raise ApplyError(f"{UNIT} ran, and these Soft-RoCE links are still not there: {', '.join(wrong)}.")

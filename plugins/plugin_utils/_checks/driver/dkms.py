@@ -1,0 +1,120 @@
+# Copyright (c) 2026, the rdma.cluster authors
+# GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""What the gate of the driver stage asks of DKMS: each module that RDMA or GPUs need is installed for the kernel that runs."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from ansible_collections.rdma.cluster.plugins.module_utils._base.findings import ERROR, NOT_APPLICABLE, OK, Finding
+from ansible_collections.rdma.cluster.plugins.module_utils._driver.dkms import BROKEN, INSTALLED, OFED, ON_OFED, is_relevant
+from ansible_collections.rdma.cluster.plugins.module_utils._rdma.rails import Facts
+
+STAGE = "driver"
+
+
+@dataclass(frozen=True)
+class Missing:
+    """A DKMS module that is not installed for the running kernel. elsewhere: the kernels that it is installed for;
+    state: how far it is for the running one, None if nothing was begun; "broken" where its source is gone."""
+
+    name: str
+    version: str
+    state: str | None
+    elsewhere: tuple[str, ...]
+
+    @property
+    def words(self) -> str:
+        if self.state == BROKEN:
+            return f"{self.name}/{self.version} is broken: its source is gone"
+        if self.state is not None:
+            return f"{self.name}/{self.version} is {self.state} only"
+        where = f"installed for {', '.join(self.elsewhere)} only" if self.elsewhere else "added, and built for no kernel"
+        return f"{self.name}/{self.version} is {where}"
+
+
+def check_dkms(host: str, facts: Facts, *, stack_judged: bool = False) -> list[Finding]:
+    """Findings `driver.dkms` of one host: one for each cause where modules are missing, one for all where none is.
+
+    stack_judged: driver.stack speaks of OFED's own modules, where the kernel's are loaded in their place.
+    Not one cause twice: what is built on OFED's modules is named with them, modules that DKMS has built for other kernels and not
+    tried for this one are one finding, and missing headers are the finding `preflight.headers`.
+    """
+    stack = facts["stack"]
+    names = sorted({str(entry["name"]) for entry in stack.get("dkms") or () if is_relevant(str(entry["name"]))})
+    kernel = stack.get("kernel")
+    expected = f"installed for {kernel}"
+    if not names or kernel is None:
+        why = "none that RDMA or a GPU needs is registered" if not names else "preflight.kernel says that it is not known which one runs"
+        return [Finding(STAGE, "driver.dkms", host, "DKMS modules", NOT_APPLICABLE, why, expected)]
+    lacking = missing(stack)
+    if lacking and lacks_headers(stack):
+        why = f"{lacking[0].words}: preflight.headers says that it cannot be built"
+        return [Finding(STAGE, "driver.dkms", host, "DKMS modules", NOT_APPLICABLE, why, expected)]
+    if not lacking:
+        return [Finding(STAGE, "driver.dkms", host, "DKMS modules", OK, f"{', '.join(names)} installed", expected)]
+    causes = [cause for cause in _causes(lacking) if not (stack_judged and cause[0].name in OFED)]
+    if not causes:
+        return [Finding(STAGE, "driver.dkms", host, "DKMS modules", NOT_APPLICABLE, f"{lacking[0].words}: driver.stack says why", expected)]
+    return [_finding(host, cause, kernel) for cause in causes]
+
+
+def lacks_headers(stack: Mapping[str, Any]) -> bool:
+    """Whether the headers of the running kernel are known not to be there."""
+    headers, kernel = stack.get("headers"), stack.get("kernel")
+    return headers is not None and kernel is not None and not headers.get(kernel)
+
+
+def missing(stack: Mapping[str, Any]) -> list[Missing]:
+    """The relevant modules of stack.dkms that are not installed for stack.kernel, in any of their versions."""
+    entries: dict[str, list[Mapping[str, Any]]] = defaultdict(list)
+    for entry in stack.get("dkms") or ():
+        if is_relevant(str(entry["name"])):
+            entries[str(entry["name"])].append(entry)
+    found = (_missing(name, own, stack.get("kernel")) for name, own in sorted(entries.items()))
+    return [each for each in found if each is not None]
+
+
+def _missing(name: str, entries: Sequence[Mapping[str, Any]], kernel: str | None) -> Missing | None:
+    here = [entry for entry in entries if kernel is not None and entry.get("kernel") == kernel]
+    if any(_is_installed(entry) for entry in here):
+        return None
+    elsewhere = sorted({str(entry["kernel"]) for entry in entries if _is_installed(entry) and entry.get("kernel") is not None})
+    last = (here or entries)[-1]
+    told = here or last.get("state") == BROKEN
+    return Missing(name, str(last.get("version")), str(last.get("state")) if told else None, tuple(elsewhere))
+
+
+def _is_installed(entry: Mapping[str, Any]) -> bool:
+    return str(entry.get("state")).startswith(INSTALLED)
+
+
+def _causes(lacking: Sequence[Missing]) -> Iterator[list[Missing]]:
+    """What is missing for one reason, the module to begin with first."""
+    lacking = sorted(lacking, key=lambda each: each.name not in OFED)
+    untried = [each for each in lacking if each.state is None and each.elsewhere]
+    if untried:
+        yield untried
+    rest = [each for each in lacking if each not in untried]
+    base = [each for each in rest if each.name in OFED]
+    on_it = [each for each in rest if base and each.name in ON_OFED]
+    if base:
+        yield [*base, *on_it]
+    yield from ([each] for each in rest if each not in base and each not in on_it)
+
+
+def _finding(host: str, cause: Sequence[Missing], kernel: str) -> Finding:
+    first, others = cause[0], [each.name for each in cause[1:]]
+    build = f"`dkms autoinstall -k {kernel}`" if others else f"`dkms install {first.name}/{first.version} -k {kernel}`"
+    again = f"Install the package of {first.name} again. " if first.state == BROKEN else ""
+    return Finding(
+        STAGE, "driver.dkms", host, f"DKMS module {first.name}", ERROR,
+        observed=first.words + (f"; the same is true of {', '.join(others)}" if others else ""),
+        expected=f"installed for {kernel}",
+        remedy=f"{again}Run {build} on {host}; if that fails, read /var/lib/dkms/{first.name}/{first.version}/build/make.log there.",
+    )  # fmt: skip

@@ -1,0 +1,176 @@
+# Copyright (c) 2026, the rdma.cluster authors
+# GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""What the gate of the driver stage asks of a host."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
+
+from ansible_collections.rdma.cluster.plugins.module_utils._base.findings import ERROR, NOT_APPLICABLE, OK, UNKNOWN, Finding
+from ansible_collections.rdma.cluster.plugins.module_utils._rdma.nics import RDMA_CM
+from ansible_collections.rdma.cluster.plugins.module_utils._rdma.rails import Facts, Rail, ResolvedRail, no_nic_words, resolve
+
+STAGE = "driver"
+NODE = "/dev/infiniband/uverbsN"
+#: What anybody needs to open a node, as the kernel makes it (B24).
+OPEN_TO_ALL = 0o666
+
+
+def check_driver(host: str, rails: Sequence[Rail], facts: Facts, modules: Sequence[str]) -> list[Finding]:
+    """Findings `driver.package`, `driver.module`, `driver.nic` and `driver.device` for one host.
+
+    modules: names of the kernel modules that must be loaded.
+    """
+    loaded = facts["stack"]["modules"]
+    findings = _packages(host, facts["stack"]["distribution"])
+    findings += [_module(host, name, loaded) for name in modules]
+    for rail in resolve(rails, facts):
+        findings += _rail(host, rail, facts)
+    return findings
+
+
+def _packages(host: str, distribution: Mapping[str, Any]) -> list[Finding]:
+    packages: Mapping[str, str | None] | None = distribution["packages"]
+    # The driver stage mixes no package of the distribution into the stack of a vendor.
+    help_words = (
+        f"Install it on {host} from the repository or bundle of the installed driver stack. The driver stage adds none to that stack."
+        if distribution.get("vendor")
+        else f"Run the driver stage for {host}, and see what apt or dnf says there."
+    )
+    if packages is None:
+        return [
+            Finding(
+                STAGE,
+                "driver.package",
+                host,
+                "RDMA packages",
+                UNKNOWN,
+                "the package database cannot be read",
+                "installed",
+                f"Use a supported distribution on {host}.",
+            )
+        ]
+    return [
+        Finding(
+            STAGE,
+            "driver.package",
+            host,
+            f"package {name}",
+            OK if version else ERROR,
+            observed=version or "not installed",
+            expected="installed",
+            remedy="" if version else help_words,
+        )
+        for name, version in packages.items()
+    ]
+
+
+def _module(host: str, name: str, loaded: Mapping[str, Any]) -> Finding:
+    there = name in loaded
+    return Finding(
+        STAGE, "driver.module", host, f"kernel module {name}", OK if there else ERROR,
+        observed="loaded" if there else "not loaded",
+        expected="loaded",
+        remedy="" if there else f"Look for the reason with `modprobe {name}` and `dmesg` on {host}.",
+    )  # fmt: skip
+
+
+def _rail(host: str, rail: ResolvedRail, facts: Facts) -> Iterator[Finding]:
+    if rail.netdev is None and rail.device is None:
+        yield _no_nic(host, rail, facts)
+        return
+    yield Finding(STAGE, "driver.nic", host, rail.subject, OK, "present", "present")
+    if rail.device is not None and not rail.rail["soft"] and facts["devices"][rail.device].get("software"):
+        yield _software(host, rail)
+        return
+    master = facts["netdevs"][rail.netdev].get("master") if rail.netdev is not None else None
+    if rail.device is None and master is not None:
+        yield _bonded(host, rail, master)
+        return
+    wanted = "a Soft-RoCE device on it" if rail.rail["soft"] else "an RDMA device on it"
+    yield Finding(
+        STAGE, "driver.device", host, rail.subject, OK if rail.device else ERROR,
+        observed=f"RDMA device {rail.device}" if rail.device else "no RDMA device",
+        expected=wanted,
+        remedy="" if rail.device else _device_remedy(host, rail),
+    )  # fmt: skip
+
+
+def _no_nic(host: str, rail: ResolvedRail, facts: Facts) -> Finding:
+    return Finding(
+        STAGE, "driver.nic", host, rail.subject, ERROR,
+        observed=no_nic_words(rail, facts),
+        expected="present",
+        remedy=f"Correct `nic` of {rail.name} in rdma_rails of {host}, or look for the card with `lspci` there.",
+    )  # fmt: skip
+
+
+def _bonded(host: str, rail: ResolvedRail, master: str) -> Finding:
+    """The RDMA device of a NIC in a bond stands on the bond."""
+    return Finding(
+        STAGE, "driver.device", host, rail.subject, ERROR, f"no RDMA device of its own: {rail.netdev} is part of {master}",
+        "a NIC that is a rail by itself",
+        f"A bond cannot be a rail yet: take {rail.netdev} out of {master} on {host}, or plan other NICs as rails.",
+    )  # fmt: skip
+
+
+def _software(host: str, rail: ResolvedRail) -> Finding:
+    return Finding(
+        STAGE, "driver.device", host, rail.subject, ERROR, f"only {rail.device}, a software device", "the RDMA device of the NIC",
+        f"Look in `dmesg` on {host} for the driver of {rail.nic}, and remove what stands in for it: `rdma link delete {rail.device}`; "
+        f"if Soft-RoCE is meant, plan soft: true for {rail.name}.",
+    )  # fmt: skip
+
+
+def _device_remedy(host: str, rail: ResolvedRail) -> str:
+    if rail.rail["soft"]:
+        return f"Read `journalctl -u rdma-soft-links.service` on {host}."
+    return f"Look in `dmesg` on {host} for the driver of {rail.nic}."
+
+
+def check_nodes(host: str, rails: Sequence[Rail], facts: Facts) -> list[Finding]:
+    """Finding `driver.node` for each planned rail that has an RDMA device, and for RDMA-CM: programs can open it, whoever runs them.
+
+    One for all where none is there: that is a container without /dev/infiniband. Nothing is said of devices whose facts do not tell,
+    nor, as `driver.module` does, where ib_uverbs is not loaded.
+    """
+    told = [(rail, facts["devices"][rail.device]) for rail in resolve(rails, facts) if rail.device is not None]
+    nodes = [(rail, device["uverbs"]) for rail, device in told if "uverbs" in device]
+    if nodes and not any(node for _rail, node in nodes):
+        return [_no_nodes(host, [rail for rail, _node in nodes], facts)]
+    modes: Mapping[str, int] | None = facts.get("nodes")
+    found = [_node(host, rail.subject, node, f"none for {rail.device}", modes) for rail, node in nodes]
+    if nodes and modes is not None and "rdma_ucm" in facts["stack"]["modules"]:
+        found.append(_node(host, "RDMA-CM", RDMA_CM if RDMA_CM in modes else None, f"no {RDMA_CM}", modes))
+    return found
+
+
+def _node(host: str, subject: str, node: str | None, absent: str, modes: Mapping[str, int] | None) -> Finding:
+    expected = RDMA_CM if subject == "RDMA-CM" else NODE
+    if node is None:
+        name = expected.rpartition("/")[2].rstrip("N")
+        remedy = f"Look at /sys/class/infiniband_verbs and `udevadm info --export-db | grep {name}` on {host}."
+        return Finding(STAGE, "driver.node", host, subject, ERROR, absent, expected, remedy)
+    mode = (modes or {}).get(node)
+    if mode is None or mode & OPEN_TO_ALL == OPEN_TO_ALL:
+        return Finding(STAGE, "driver.node", host, subject, OK, node, expected)
+    name = node.rpartition("/")[2].rstrip("0123456789")
+    return Finding(
+        STAGE, "driver.node", host, subject, ERROR, f"{node} has mode {mode:04o}: not everybody may use it",
+        f"{expected}, mode {OPEN_TO_ALL:04o}",
+        f"The kernel makes it {OPEN_TO_ALL:04o}. Find the rule that changes that on {host} with "
+        f"`grep -rn {name} /etc/udev/rules.d /run/udev/rules.d /usr/lib/udev/rules.d`, take it out, then "
+        f"`udevadm trigger --action=change {node}`.",
+    )  # fmt: skip
+
+
+def _no_nodes(host: str, rails: Sequence[ResolvedRail], facts: Facts) -> Finding:
+    subject = rails[0].subject if len(rails) == 1 else "every rail"
+    if "ib_uverbs" not in facts["stack"]["modules"]:
+        return Finding(STAGE, "driver.node", host, subject, NOT_APPLICABLE, "ib_uverbs is not loaded: driver.module says so", NODE)
+    remedy = f"If {host} is a container, hand it /dev/infiniband; else `modprobe ib_uverbs`, and see `ls -l /dev/infiniband` there."
+    names = ", ".join(str(rail.device) for rail in rails)
+    return Finding(STAGE, "driver.node", host, subject, ERROR, f"none for {names}", NODE, remedy)

@@ -1,0 +1,64 @@
+# Copyright (c) 2026, the rdma.cluster authors
+# GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""What the gate of the driver stage asks of the kernels that a reboot may bring: the planned stack is built for them too (B21)."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from ansible_collections.rdma.cluster.plugins.module_utils._base.findings import ERROR, NOT_APPLICABLE, OK, UNKNOWN, Finding
+from ansible_collections.rdma.cluster.plugins.module_utils._driver.dkms import OFED
+from ansible_collections.rdma.cluster.plugins.module_utils._driver.kernels import flavour, version_key
+from ansible_collections.rdma.cluster.plugins.module_utils._driver.ofed_state import DRIVER, ofed_state
+from ansible_collections.rdma.cluster.plugins.module_utils._driver.planned import INBOX, is_kept, planned_modules
+from ansible_collections.rdma.cluster.plugins.module_utils._rdma.rails import Facts
+from ansible_collections.rdma.cluster.plugins.plugin_utils._checks.driver.modules import build_steps, dkms_versions, lacks_planned
+
+STAGE, SUBJECT = "driver", "kernels that a reboot may bring"
+
+
+def check_next_kernel(host: str, intent: Mapping[str, Any], facts: Facts) -> list[Finding]:
+    """Finding `driver.next_kernel` of one host; the kernel that runs is the business of `driver.dkms` and `driver.stack`."""
+    stack, planned = facts["stack"], planned_modules(intent)
+    expected = f"the modules of {planned} installed for each newer one" if planned != INBOX else "nothing has to be built for them"
+    found = _not_asked(stack, planned, kept=is_kept(intent)) or _judged(host, intent, stack, next_kernels(stack))
+    return [Finding(STAGE, "driver.next_kernel", host, SUBJECT, found[0], found[1], expected, *found[2:])]
+
+
+def _not_asked(stack: Mapping[str, Any], planned: str, *, kept: bool) -> tuple[str, ...]:
+    if planned == INBOX:
+        return NOT_APPLICABLE, "each kernel has its own modules"
+    if stack.get("kernel") is None or not stack.get("kernels"):
+        return NOT_APPLICABLE, "no kernel is installed here that could be booted"
+    if not next_kernels(stack):
+        return OK, f"none is newer than {stack['kernel']}"
+    absent = not kept and ofed_state(stack).stack is None
+    return (NOT_APPLICABLE, f"{planned} is not installed: driver.stack says so") if absent else ()
+
+
+def _judged(host: str, intent: Mapping[str, Any], stack: Mapping[str, Any], kernels: list[str]) -> tuple[str, ...]:
+    files = stack.get("driver_files") or {}
+    if not any(entry["name"] in OFED for entry in stack.get("dkms") or ()) and not set(kernels) <= set(files):
+        todo = f"Look at `modinfo -k {kernels[-1]} -F filename {DRIVER}` on {host}."
+        return UNKNOWN, f"DKMS does not have it, so that it is not known what {', '.join(kernels)} would load", todo
+    versions, running = {kernel: dkms_versions(stack, kernel) for kernel in kernels}, dkms_versions(stack, stack["kernel"])
+    lacking = [kernel for kernel in kernels if lacks_planned(intent, stack, kernel)]
+    if lacking:
+        return ERROR, f"a reboot into {', '.join(lacking)} takes the stock {DRIVER}", build_steps(host, lacking, stack)
+    other = [kernel for kernel in kernels if running and versions[kernel] and not versions[kernel] & running]
+    if other:
+        seen = f"a reboot into {other[0]} takes {DRIVER} of {', '.join(sorted(versions[other[0]]))}, not of {', '.join(sorted(running))}"
+        return ERROR, seen, build_steps(host, other, stack)
+    return OK, f"installed for {', '.join(kernels)} too"
+
+
+def next_kernels(stack: Mapping[str, Any]) -> list[str]:
+    """The installed kernels of the running one's flavour that are newer, and the newest of it where another runs; oldest first."""
+    kernel = stack["kernel"]
+    alike = [each for each in stack.get("kernels") or () if flavour(each) == flavour(kernel)]
+    found = {str(each) for each in alike if version_key(each) > version_key(kernel)}
+    newest = stack.get("newest")
+    return sorted(found if newest in {None, kernel} else {*found, str(newest)}, key=version_key)

@@ -1,0 +1,222 @@
+# Copyright (c) 2026, the rdma.cluster authors
+# GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""What the gate of the gpu stage asks of a host: a path between GPU and NIC, and NVIDIA's parts of one version."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from ansible_collections.rdma.cluster.plugins.module_utils._base.findings import ERROR, NOT_APPLICABLE, OK, UNKNOWN, WARNING, Finding
+from ansible_collections.rdma.cluster.plugins.module_utils._driver.kernel_modules import PEERMEM_MODULES
+from ansible_collections.rdma.cluster.plugins.module_utils._facts.host_state import FABRIC_MANAGER
+from ansible_collections.rdma.cluster.plugins.module_utils._gpu.gpudirect import DMABUF_GPU_DRIVER
+from ansible_collections.rdma.cluster.plugins.module_utils._pci.distance import DISTANCES
+from ansible_collections.rdma.cluster.plugins.module_utils._rdma.rails import Facts, resolve
+from ansible_collections.rdma.cluster.plugins.plugin_utils._checks.preflight.pcie_settings import NO_DISTANCE, gives_no_distance
+
+STAGE = "gpu"
+SUBJECTS = {
+    "gpu.path": "path between GPU and NIC",
+    "gpu.driver": "NVIDIA driver",
+    "gpu.fabricmanager": "Fabric Manager",
+    "gpu.cuda": "libcuda",
+}
+#: NICs may differ by so many GPUs; a GPU that is as near to several NICs counts as a part for each.
+_UNEVEN = 0.5
+_NAMED = 8
+_NUMBER = re.compile(r"[0-9]{1,6}")
+
+
+def check_gpu(host: str, intent: Mapping[str, Any], facts: Facts, plan: Mapping[str, str | None]) -> list[Finding]:
+    """Findings `gpu.path`, `gpu.driver`, `gpu.fabricmanager`, `gpu.cuda` and `gpu.nics` of one host.
+
+    plan: what gpudirect_path makes of intent and facts. Of one cause there is one error: without the driver, the rest is not looked at.
+    """
+    return [*_parts(host, intent, facts, plan), check_nics(host, intent, facts)]
+
+
+def _parts(host: str, intent: Mapping[str, Any], facts: Facts, plan: Mapping[str, str | None]) -> list[Finding]:
+    gpus = facts.get("gpus")
+    if gpus is None:
+        todo = f"Read {host} with the subset gpus."
+        return [Finding(STAGE, check, host, subject, UNKNOWN, "not read", "known", todo) for check, subject in SUBJECTS.items()]
+    if not gpus:
+        return [Finding(STAGE, check, host, subject, NOT_APPLICABLE, "no NVIDIA GPU", "") for check, subject in SUBJECTS.items()]
+    least = (intent.get("gpudirect") or {}).get("driver_version")
+    driver = _driver(host, facts, least)
+    others = (_fabric_manager, _cuda)
+    if facts.get("gpu_driver") is None:
+        rest = [check for check in SUBJECTS if check != "gpu.driver"]
+        why = "the NVIDIA driver is not loaded: gpu.driver says so"
+        return [driver, *(Finding(STAGE, check, host, SUBJECTS[check], NOT_APPLICABLE, why, "") for check in rest)]
+    return [_path(host, facts, plan), driver, *(check(host, facts) for check in others)]
+
+
+def check_nics(host: str, intent: Mapping[str, Any], facts: Facts) -> Finding:
+    """Finding `gpu.nics`: each GPU reaches a NIC of a compute rail within its NUMA node, and the NICs serve as many GPUs each."""
+    expected = "for each GPU a NIC of a compute rail on its NUMA node, and as many GPUs for each NIC"
+    gpus, devices = facts.get("gpus"), facts.get("devices")
+    if gpus is None or devices is None:
+        what = "GPUs" if gpus is None else "devices"
+        return _nics(host, UNKNOWN, f"the {what} were not read", expected, f"Read {host} with the subset gpus.")
+    rails = [rail for rail in resolve(intent.get("rails") or (), facts) if rail.rail["role"] == "compute"]
+    # Both ports of a device may be rails.
+    found = [rail.device for rail in rails if rail.device is not None and not devices[rail.device].get("software")]
+    nics = list(dict.fromkeys(found))
+    distances = {gpu["address"]: (facts.get("distances") or {}).get(gpu["address"]) or {} for gpu in gpus}
+    nearest = {gpu: _nearest_nics(of_gpu, nics) for gpu, of_gpu in distances.items()}
+    untold = [gpu for gpu, near in nearest.items() if near is None]
+    reasons = {
+        "no NVIDIA GPU": not gpus,
+        "no compute rail has a NIC": not nics,
+        NO_DISTANCE: gives_no_distance(facts),
+    }
+    if why_not := next((reason for reason, holds in reasons.items() if holds), None):
+        return _nics(host, NOT_APPLICABLE, why_not, expected)
+    if untold:
+        remedy = f"Run `nvidia-smi topo -m` on {host}; the BIOS may not tell the NUMA nodes of PCI devices."
+        return _nics(host, UNKNOWN, f"how far {_some(untold)} is from the NICs is not known", expected, remedy)
+    near = {gpu: each for gpu, each in nearest.items() if each is not None}
+    shares = {nic: sum(1 / len(names) for _far, names in near.values() if nic in names) for nic in nics}
+    served = ", ".join(f"{nic} {share:.3g}" for nic, share in sorted(shares.items()))
+    far = [gpu for gpu, (distance, _names) in near.items() if distance == "SYS"]
+    if far:
+        observed = f"{len(far)} of {len(gpus)} GPUs reach all NICs across sockets only (SYS): {_some(far)}; GPUs for each NIC: {served}"
+        remedy = f"1. See the distances: `nvidia-smi topo -m` on {host}. 2. Plan NICs at the socket of these GPUs, or move cards there."
+        return _nics(host, WARNING, observed, expected, remedy)
+    if max(shares.values()) - min(shares.values()) > _UNEVEN:
+        observed = f"the NICs serve GPUs unevenly, by distance: {served}"
+        remedy = f"1. See which NIC is near which GPU: `nvidia-smi topo -m` on {host}. 2. Plan the nearest NICs as rails."
+        return _nics(host, WARNING, observed, expected, remedy)
+    worst = max((distance for distance, _names in near.values()), key=DISTANCES.index)
+    return _nics(host, OK, f"{worst} at most from each GPU to its nearest NIC; GPUs for each NIC: {served}", expected)
+
+
+def _nics(host: str, *status_and_words: str) -> Finding:
+    return Finding(STAGE, "gpu.nics", host, "GPUs and their NICs", *status_and_words)
+
+
+def _nearest_nics(distances: Mapping[str, str | None], nics: Sequence[str]) -> tuple[str, list[str]] | None:
+    """How far the nearest NICs are from a GPU, and which; None where a distance is not known and could be nearer."""
+    known = {nic: distance for nic in nics if (distance := distances.get(nic)) in DISTANCES}
+    if not known:
+        return None
+    least = min(known.values(), key=lambda each: DISTANCES.index(str(each)))
+    if len(known) < len(nics) and least == DISTANCES[-1]:
+        return None
+    return str(least), [nic for nic, distance in known.items() if distance == least]
+
+
+def _some(names: Sequence[str]) -> str:
+    return ", ".join(names[:_NAMED]) + (f" and {len(names) - _NAMED} more" if len(names) > _NAMED else "")
+
+
+def _finding(check: str, host: str, *status_and_words: str) -> Finding:
+    """The words: observed, expected, and the remedy if there is one."""
+    return Finding(STAGE, check, host, SUBJECTS[check], *status_and_words)
+
+
+def _path(host: str, facts: Facts, plan: Mapping[str, str | None]) -> Finding:
+    expected = "a path between GPU and NIC that registers memory"
+    path, why, refused = plan["path"], str(plan["why"]), plan["refused"]
+    if refused is not None:
+        remedy = f"Do on {host} what would help, or set rdma_gpudirect.path: none for it, which makes NCCL copy through the host's memory."
+        status = UNKNOWN if " is not known to work: " in refused and " cannot work: " not in refused else ERROR
+        return _finding("gpu.path", host, status, refused, expected, remedy)
+    if path is None:
+        return _finding("gpu.path", host, NOT_APPLICABLE, why, expected)
+    if path == "peermem" and not set(PEERMEM_MODULES) & set(facts["stack"]["modules"]):
+        observed = f"{path}, and nvidia_peermem is not loaded"
+        return _finding("gpu.path", host, ERROR, observed, expected, f"Run the gpu stage for {host}; see `modprobe nvidia_peermem` there.")
+    return _finding("gpu.path", host, OK, f"{path}: {why}", expected)
+
+
+def _driver(host: str, facts: Facts, least: str | None) -> Finding:
+    gpus, driver = facts["gpus"], facts.get("gpu_driver")
+    expected = f"loaded, {least} or newer, for every GPU" if least else "loaded, for every GPU"
+    if driver is None:
+        remedy = f"Install NVIDIA's driver on {host}, or see `modprobe nvidia` and `dmesg | grep -i nvrm` there: this collection does not."
+        return _finding("gpu.driver", host, ERROR, f"not loaded; {len(gpus)} GPUs are on the bus", expected, remedy)
+    version = driver.get("version")
+    lost = [gpu["address"] for gpu in gpus if gpu.get("pci") is None]
+    unknown = [gpu["address"] for gpu in gpus if gpu.get("pci") is not None and gpu.get("model") is None]
+    if lost or unknown:
+        fell = f"{', '.join(lost)} fell off the bus" if lost else ""
+        idle = f"it does not drive {', '.join(unknown)}" if unknown else ""
+        observed = f"{version or 'unknown version'}; {'; '.join(filter(None, (fell, idle)))}"
+        return _finding("gpu.driver", host, ERROR, observed, expected, f"See `dmesg | grep -iE 'nvrm|xid'` on {host}, and reboot it.")
+    if version is None:
+        return _finding("gpu.driver", host, UNKNOWN, "of unknown version", expected, f"Look at /proc/driver/nvidia/version on {host}.")
+    if least is not None and _numbers(version) < _numbers(least):
+        return _finding("gpu.driver", host, ERROR, version, expected, f"Install NVIDIA driver {least} or newer on {host}, and reboot it.")
+    return _finding("gpu.driver", host, OK, version, expected)
+
+
+def switch_words(support: Mapping[str, Any] | None) -> str | None:
+    """What of NVSwitches a host has: "4 NVSwitches"; "" where it has none; None where that was not read. support: gpu_support."""
+    told = support or {}
+    if told.get("nvswitches") is None:
+        return None
+    counts = {"NVSwitches": told["nvswitches"], "bridges to NVSwitches": told.get("nvswitch_bridges")}
+    return next((f"{count} {what}" for what, count in counts.items() if count), "")
+
+
+def _fabric_manager(host: str, facts: Facts) -> Finding:
+    check, switches = "gpu.fabricmanager", switch_words(facts.get("gpu_support"))
+    expected = f"active, enabled, and of the driver's version, {facts['gpu_driver'].get('version')}"
+    if switches is None:
+        return _finding(check, host, UNKNOWN, "whether there are NVSwitches was not read", expected, f"Read {host} with the subset gpus.")
+    if not switches:
+        return _finding(check, host, NOT_APPLICABLE, "no NVSwitch on the PCI bus, and no NIC that leads to one", expected)
+    unit = (facts.get("units") or {}).get(FABRIC_MANAGER)
+    if unit is None:
+        return _finding(
+            check, host, UNKNOWN, f"{FABRIC_MANAGER} was not read", expected, f"See `systemctl status {FABRIC_MANAGER}` on {host}."
+        )
+    status, observed, remedy = _of_switches(host, switches, unit, facts)
+    return _finding(check, host, status, observed, expected, remedy)
+
+
+def _of_switches(host: str, switches: str, unit: Mapping[str, bool], facts: Facts) -> tuple[str, str, str]:
+    """Status, what was observed, and the remedy, on a host with NVSwitches."""
+    installed, version = facts["gpu_support"].get("fabric_manager"), facts["gpu_driver"].get("version")
+    if installed is not None and version is not None and installed != version:
+        remedy = f"Install Fabric Manager {version} on {host}: it refuses every other driver; then `systemctl restart {FABRIC_MANAGER}`."
+        return ERROR, f"version {installed} beside driver {version}", remedy
+    if not unit["active"]:
+        remedy = (
+            f"Without it no program gets a GPU. Read `journalctl -u {FABRIC_MANAGER}` on {host}; `systemctl enable --now {FABRIC_MANAGER}`."
+        )
+        return ERROR, f"not active, with {switches}", remedy
+    if installed is None or version is None:
+        remedy = f"Compare `nv-fabricmanager --version` and /proc/driver/nvidia/version on {host}."
+        return UNKNOWN, "active, of unknown version", remedy
+    if not unit["enabled"]:
+        return WARNING, f"{installed}, active, and not started at boot", f"Run `systemctl enable {FABRIC_MANAGER}` on {host}."
+    return OK, f"{installed}, active", ""
+
+
+def _cuda(host: str, facts: Facts) -> Finding:
+    version = (facts.get("gpu_driver") or {}).get("version")
+    expected = f"of the driver's version, {version}"
+    if facts.get("gpu_support") is None:
+        return _finding("gpu.cuda", host, UNKNOWN, "not read", expected, f"Read {host} with the subset gpus.")
+    cuda = facts["gpu_support"].get("cuda")
+    if cuda is None:
+        remedy = f"Install the user space of NVIDIA driver {version} on {host} (Ubuntu: libnvidia-compute; RHEL: nvidia-driver-cuda-libs)."
+        return _finding("gpu.cuda", host, ERROR, "no libcuda.so.1 in the usual folders", expected, remedy)
+    if version is None:
+        return _finding("gpu.cuda", host, UNKNOWN, f"{cuda}; that of the driver is not known", expected, "See gpu.driver.")
+    if cuda != version:
+        remedy = f"Reboot {host} if the driver was upgraded; else install the driver's and libcuda's packages of one version."
+        return _finding("gpu.cuda", host, ERROR, f"{cuda} beside driver {version}", expected, remedy)
+    dmabuf = "" if _numbers(version) >= DMABUF_GPU_DRIVER else "; too old for DMA-BUF, which needs CUDA 11.7, driver 515"
+    return _finding("gpu.cuda", host, OK, f"{cuda}{dmabuf}", expected)
+
+
+def _numbers(version: str) -> tuple[int, ...]:
+    return tuple(int(number) for number in _NUMBER.findall(version))

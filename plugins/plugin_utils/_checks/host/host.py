@@ -1,0 +1,304 @@
+# Copyright (c) 2026, the rdma.cluster authors
+# GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""The host gate's checks on memory and kernel settings: lockable memory, free memory, /dev/shm, sysctl."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from ansible_collections.rdma.cluster.plugins.module_utils._base.findings import ERROR, NOT_APPLICABLE, OK, UNKNOWN, WARNING, Finding
+from ansible_collections.rdma.cluster.plugins.module_utils._host.limits import LOGIN_FILE, NAME, UNLIMITED
+from ansible_collections.rdma.cluster.plugins.module_utils._host.sysctl import FILE, remedy
+from ansible_collections.rdma.cluster.plugins.module_utils._rdma.rails import Facts
+
+STAGE = "host"
+MEMLOCK_SUBJECT = "memory that a service may lock"
+MEMORY_SUBJECT = "available memory"
+SHM, SHM_SUBJECT = "/dev/shm", "shared memory (/dev/shm)"  # noqa: S108 - it is judged, and nothing is put there
+#: Whose logins are looked at, as limits.conf names them.
+LOGINS = {"*": "any user", "root": "root"}
+MIB_BYTES, GIB_BYTES = 2**20, 2**30
+#: Less available memory than this is an error, and below the second one a warning: the smaller of GiB and a part of all memory.
+EXHAUSTED, SCARCE = (1.0, 0.05), (4.0, 0.10)
+#: NCCL puts about 10 MB into /dev/shm for each connection between GPUs of a host. Free: the smaller of GiB and a part of its size.
+SHM_FREE = (0.5, 0.10)
+#: Smaller is too small for a job on 8 GPUs, unless the host has little memory at all; the kernel's default is half of the memory.
+SHM_SIZE = (1.0, 0.25)
+#: One segment is one inode.
+SHM_INODES = 1024
+
+
+def check_host(host: str, intent: Mapping[str, Any], facts: Facts, settings: Mapping[str, str]) -> list[Finding]:
+    """Finding `host.memlock`, and `host.sysctl` for each setting: key → value, live and after a boot."""
+    if not settings:
+        why = "the intent asks for no kernel setting"
+        return [*_memlock(host, intent, facts), Finding(STAGE, "host.sysctl", host, "kernel settings", NOT_APPLICABLE, why, "none")]
+    return [*_memlock(host, intent, facts), *(_setting(host, key, value, facts) for key, value in settings.items())]
+
+
+def check_memory(host: str, facts: Facts, memory_gib: float | None = None, shm_gib: float | None = None) -> list[Finding]:
+    """Findings `host.memory` and `host.shm`. memory_gib, shm_gib: other limits of the memory that must be free."""
+    return [_memory(host, facts, memory_gib), _shm(host, facts, shm_gib)]
+
+
+def _memory(host: str, facts: Facts, limit_gib: float | None) -> Finding:
+    memory = facts.get("memory") or {}
+    available, total = memory.get("available_bytes"), memory.get("total_bytes")
+    if available is None or not total:
+        remedy = f"On {host}, see `cat /proc/meminfo`."
+        return Finding(
+            STAGE, "host.memory", host, MEMORY_SUBJECT, UNKNOWN, "/proc/meminfo was not read, or has no MemAvailable", "known", remedy
+        )
+    exhausted = _part(EXHAUSTED, total) if limit_gib is None else limit_gib * GIB_BYTES
+    scarce = max(exhausted, _part(SCARCE, total)) if limit_gib is None else exhausted
+    expected = f"{_gib(scarce)} or more"
+    holders = [
+        f"{what} {_gib(held)}"
+        for what, held in (("huge pages hold", memory.get("huge_bytes")), ("shared memory and tmpfs hold", memory.get("shared_bytes")))
+        if held and held >= total / 10
+    ]
+    observed = "; ".join([f"{_gib(available)} of {_gib(total)}", *holders])
+    if available >= scarce:
+        return Finding(STAGE, "host.memory", host, MEMORY_SUBJECT, OK, observed, expected)
+    status = ERROR if available < exhausted else WARNING
+    return Finding(STAGE, "host.memory", host, MEMORY_SUBJECT, status, observed, expected, _free_memory(host, memory))
+
+
+def _free_memory(host: str, memory: Mapping[str, Any]) -> str:
+    """The largest holder comes first."""
+    steps = {
+        f"On {host}, `ps -eo pid,rss,comm --sort=-rss | head` shows the largest processes: stop those that do not belong there.": (
+            memory["total_bytes"] - memory["available_bytes"] - (memory.get("huge_bytes") or 0) - (memory.get("shared_bytes") or 0)
+        ),
+        f"On {host}, `grep -i huge /proc/meminfo` shows unused huge pages: lower vm.nr_hugepages.": memory.get("huge_free_bytes") or 0,
+        f"On {host}, `du -ah {SHM} | sort -h | tail` shows files in memory: remove those of ended jobs.": memory.get("shared_bytes") or 0,
+    }
+    first = [step for step, held in sorted(steps.items(), key=lambda item: -item[1]) if held > 0]
+    return " ".join(f"{number}. {step}" for number, step in enumerate(first or list(steps), start=1))
+
+
+def _shm(host: str, facts: Facts, limit_gib: float | None) -> Finding:
+    def finding(status: str, observed: str, remedy: str = "") -> Finding:
+        return Finding(STAGE, "host.shm", host, SHM_SUBJECT, status, observed, "room for the shared memory of NCCL", remedy)
+
+    filesystems = facts.get("filesystems")
+    if not filesystems:
+        return finding(UNKNOWN, "file systems were not read", f"On {host}, see `df -h {SHM}`.")
+    shm = filesystems.get(SHM)
+    if shm is None:
+        return finding(ERROR, f"{SHM} does not exist", f"On {host}, run `mkdir {SHM} && mount -t tmpfs -o mode=1777 tmpfs {SHM}`.")
+    free, size = shm["free_bytes"], shm["size_bytes"]
+    needed = _part(SHM_FREE, size) if limit_gib is None else limit_gib * GIB_BYTES
+    observed = f"{_gib(free)} of {_gib(size)} free"
+    clean = f"On {host}, `du -ah {SHM} | sort -h | tail` shows the largest files: remove those of ended jobs."
+    few_inodes = shm.get("inodes") and shm.get("free_inodes", 0) < SHM_INODES
+    if free < needed or few_inodes:
+        observed += f"; {shm.get('free_inodes', 0)} of {shm['inodes']} inodes free" if few_inodes else ""
+        return finding(ERROR, observed, f"1. {clean}{_enlarge(host, 2)}")
+    total = (facts.get("memory") or {}).get("total_bytes")
+    if size >= (_part(SHM_SIZE, total) if total else SHM_SIZE[0] * GIB_BYTES):
+        return finding(OK, observed)
+    if total:
+        return finding(WARNING, f"{observed}; this host has {_gib(total)} of memory", _enlarge(host, 1).strip())
+    why = f"{observed}; whether that is enough is not known: /proc/meminfo was not read"
+    return finding(UNKNOWN, why, f"On {host}, see `cat /proc/meminfo`.")
+
+
+def _enlarge(host: str, step: int) -> str:
+    return f" {step}. If it is too small, run `mount -o remount,size=50% {SHM}` on {host}, and correct its line in /etc/fstab."
+
+
+def _part(limit: tuple[float, float], of_bytes: float) -> float:
+    """The smaller of some GiB and a part of a size."""
+    return min(limit[0] * GIB_BYTES, limit[1] * of_bytes)
+
+
+def _gib(size_bytes: float) -> str:
+    return f"{size_bytes / GIB_BYTES:.1f} GiB" if size_bytes >= GIB_BYTES else f"{size_bytes / MIB_BYTES:.0f} MiB"
+
+
+def _memlock(host: str, intent: Mapping[str, Any], facts: Facts) -> list[Finding]:
+    if not intent["host"]["memlock_unlimited"]:
+        why = "rdma_host.memlock_unlimited is false: the limit is left as it is"
+        return [Finding(STAGE, "host.memlock", host, MEMLOCK_SUBJECT, NOT_APPLICABLE, why, "any")]
+    limits = facts.get("limits") or {}
+    logins = limits.get("login_memlock") or {}
+    source = (limits.get("service_sources") or {}).get("memlock")
+    return [
+        _service_memlock(host, limits.get("service_memlock"), source),
+        *(_login_memlock(host, who, logins.get(who)) for who in LOGINS),
+    ]
+
+
+def _login_memlock(host: str, who: str, seen: Mapping[str, Any] | None) -> Finding:
+    subject = f"memory that a login of {LOGINS[who]} may lock"
+    if seen is None:
+        todo = f"Run the host stage for {host}."
+        return Finding(STAGE, "host.memlock", host, subject, ERROR, "no file sets it: the kernel's default", "unlimited", todo)
+    good = seen["unlimited"]
+    return Finding(
+        STAGE, "host.memlock", host, subject, OK if good else ERROR,
+        observed="unlimited" if good else f"{seen['value']} KiB by {place(seen)}",
+        expected="unlimited",
+        remedy="" if good else login_remedy(host, seen),
+    )  # fmt: skip
+
+
+def _service_memlock(host: str, seen: Mapping[str, Any] | None, source: Mapping[str, Any] | None) -> Finding:
+    if seen is None:
+        return Finding(
+            STAGE, "host.memlock", host, MEMLOCK_SUBJECT, UNKNOWN, "no service could be asked", "unlimited",
+            f"See on {host} whether `systemd-run --wait --pipe cat /proc/self/limits` works.",
+        )  # fmt: skip
+    good = seen["unlimited"]
+    by = f" by {place(source)}" if source is not None and is_foreign(source) else ""
+    return Finding(
+        STAGE, "host.memlock", host, MEMLOCK_SUBJECT, OK if good else ERROR,
+        observed="unlimited" if good else f"{seen['bytes']} bytes{by}",
+        expected="unlimited",
+        remedy="" if good else service_remedy(host, source),
+    )  # fmt: skip
+
+
+def place(source: Mapping[str, Any]) -> str:
+    """The line of a file that sets a limit."""
+    return f"line {source['line']} of {source['file']}" if source.get("line") else str(source["file"])
+
+
+def is_foreign(source: Mapping[str, Any] | None) -> bool:
+    """Whether a setting of a limit is not ours; None: no file sets it."""
+    return source is not None and not source["file"].endswith(f"/{NAME}")
+
+
+def login_remedy(host: str, seen: Mapping[str, Any]) -> str:
+    """What to do about a limit of logins: pam_limits reads files in the order of their names, and the last line wins."""
+    if seen["file"].rpartition("/")[2] <= NAME or not seen["file"].startswith(LOGIN_FILE.rpartition("/")[0]):
+        return f"Run the host stage for {host}: its {LOGIN_FILE} wins over {seen['file']}. Then log in again."
+    return f"1. On {host}, remove {place(seen)}: pam_limits reads it after {LOGIN_FILE}, and the last line wins. 2. Log in again."
+
+
+def service_remedy(host: str, source: Mapping[str, Any] | None) -> str:
+    """What to do about a limit of services. source: the line that sets it, where that is known."""
+    restart = "restart the services that start jobs when no job runs: they keep their limit"
+    if source is None or not is_foreign(source):
+        return f"1. Run the host stage for {host}. 2. On {host}, {restart}."
+    return (
+        f"1. On {host}, remove {place(source)}: it wins over the host stage's setting. "
+        f"2. Run `systemctl daemon-reexec` there, then the host stage for {host}. 3. On {host}, {restart}."
+    )
+
+
+def _setting(host: str, key: str, value: str, facts: Facts) -> Finding:
+    expected = f"{value}, live and after a boot"
+    seen = facts.get("sysctl") or {}
+    live, boot = seen.get("live") or {}, seen.get("boot") or {}
+    if key not in live or key not in boot:
+        return Finding(STAGE, "host.sysctl", host, key, UNKNOWN, "not read", expected, f"Read the facts of {host} again.")
+    observed = f"live {live[key] or 'no such key'}, after a boot {_boot_words(boot[key])}"
+    todo = _todo(host, key, value, live[key], boot[key])
+    return Finding(STAGE, "host.sysctl", host, key, ERROR if todo else OK, observed, expected, todo)
+
+
+def _boot_words(boot: Mapping[str, str] | None) -> str:
+    return f"{boot['value']} ({boot['file']})" if boot is not None else "not set by any file"
+
+
+def _todo(host: str, key: str, value: str, live: str | None, boot: Mapping[str, Any] | None) -> str:
+    """What to do about a setting; "" if it is as it should be."""
+    if live is None:
+        return f"Correct {key} in rdma_host.sysctl, or load the kernel module on {host} that brings it."
+    if boot is not None and boot["value"] != value and not boot["file"].startswith("/etc/"):
+        return f"On {host}, {remedy(boot['file'])}."
+    if boot is not None and boot["value"] != value and boot["file"] != FILE:
+        line = f"line {boot['line']} of {boot['file']}" if boot.get("line") else boot["file"]
+        return (
+            f"1. On {host}, remove {key} from {line}, then run the host stage; or allow that with -e sysctl_replace_allowed=true. "
+            f"2. If that value is right, put it into rdma_host.sysctl."
+        )
+    return f"Run the host stage for {host}." if boot is None or boot["value"] != value or live != value else ""
+
+
+SERVICE_SUBJECT = "files that a service may have open"
+IPC_SUBJECT = "shared memory of users who have logged out"
+
+
+def check_limits(host: str, intent: Mapping[str, Any], facts: Facts) -> list[Finding]:
+    """Findings `host.files`, `host.ipc`, and `host.services`, one for each service that starts jobs."""
+    limits = facts.get("limits") or {}
+    return [*_open_files(host, intent["host"]["open_files"], limits), _ipc(host, intent, limits), *_services(host, intent, limits)]
+
+
+def _open_files(host: str, wished: int, limits: Facts) -> list[Finding]:
+    if not wished:
+        why = "rdma_host.open_files is 0: the limit is left as it is"
+        return [Finding(STAGE, "host.files", host, SERVICE_SUBJECT, NOT_APPLICABLE, why, "any")]
+    logins = limits.get("login_open_files") or {}
+    return [_service_files(host, wished, limits), *(_login_files(host, wished, who, logins.get(who)) for who in LOGINS)]
+
+
+def _service_files(host: str, wished: int, limits: Facts) -> Finding:
+    seen = limits.get("service_open_files")
+    if seen is None:
+        remedy = f"See on {host} whether `systemd-run --wait --pipe cat /proc/self/limits` works."
+        return Finding(STAGE, "host.files", host, SERVICE_SUBJECT, UNKNOWN, "no service could be asked", f"{wished} at least", remedy)
+    source = (limits.get("service_sources") or {}).get("nofile")
+    remedy = "" if seen >= wished else service_remedy(host, source)
+    return Finding(STAGE, "host.files", host, SERVICE_SUBJECT, ERROR if remedy else OK, str(seen), f"{wished} at least", remedy)
+
+
+def _login_files(host: str, wished: int, who: str, seen: Mapping[str, Any] | None) -> Finding:
+    subject, expected = f"files that a login of {LOGINS[who]} may have open", f"{wished} at least"
+    if seen is None:
+        todo = f"Run the host stage for {host}."
+        return Finding(STAGE, "host.files", host, subject, ERROR, "no file says it: the kernel's default", expected, todo)
+    good = seen["unlimited"] or (seen["value"].isdecimal() and int(seen["value"]) >= wished)
+    remedy = "" if good else login_remedy(host, seen)
+    return Finding(STAGE, "host.files", host, subject, OK if good else ERROR, f"{seen['value']} by {place(seen)}", expected, remedy)
+
+
+def _ipc(host: str, intent: Mapping[str, Any], limits: Facts) -> Finding:
+    if not intent["host"]["keep_ipc"]:
+        return Finding(STAGE, "host.ipc", host, IPC_SUBJECT, NOT_APPLICABLE, "rdma_host.keep_ipc is false: logind is left as it is", "any")
+    removed = limits.get("remove_ipc")
+    if removed is None and ("remove_ipc" not in limits or limits.get("logind")):
+        look = f"Run `busctl introspect org.freedesktop.login1 /org/freedesktop/login1 | grep RemoveIPC` on {host}."
+        words = "logind runs, and did not answer" if "remove_ipc" in limits else "logind was not asked"
+        return Finding(STAGE, "host.ipc", host, IPC_SUBJECT, UNKNOWN, words, "kept", look)
+    if removed is None:
+        return Finding(STAGE, "host.ipc", host, IPC_SUBJECT, NOT_APPLICABLE, "no logind runs here that could remove it", "kept")
+    remedy = f"Run the host stage for {host}; `systemd-analyze cat-config systemd/logind.conf` there names a later file." if removed else ""
+    return Finding(
+        STAGE, "host.ipc", host, IPC_SUBJECT, ERROR if removed else OK, "removed by logind" if removed else "kept", "kept", remedy
+    )
+
+
+def _services(host: str, intent: Mapping[str, Any], limits: Facts) -> list[Finding]:
+    expected = "unlimited, as for services that start now"
+    running = limits.get("running")
+    if running is None and intent["host"]["memlock_unlimited"]:
+        look = f"Run `systemctl list-units --type service --state running` on {host}."
+        return [Finding(STAGE, "host.services", host, "services that run", UNKNOWN, "running services were not read", expected, look)]
+    if not intent["host"]["memlock_unlimited"] or not running:
+        why = "rdma_host.memlock_unlimited is false: the limit is left as it is" if running else "no service that starts jobs runs here"
+        return [Finding(STAGE, "host.services", host, "services that run", NOT_APPLICABLE, why, expected)]
+    return [_service(host, unit, seen, expected) for unit, seen in sorted(running.items())]
+
+
+def _service(host: str, unit: str, seen: Mapping[str, Any], expected: str) -> Finding:
+    """A warning: nothing is wrong with the configuration, and a restart ends what the service has started."""
+    subject = f"memory that {unit} may lock"
+    if seen["memlock"]["unlimited"]:
+        return Finding(STAGE, "host.services", host, subject, OK, "unlimited", expected)
+    source = seen.get("source")
+    observed = f"{seen['memlock']['bytes']} bytes (process {seen['pid']})"
+    if source is not None and source["value"] not in UNLIMITED:
+        observed += f" by {place(source)}"
+        remedy = (
+            f"1. On {host}, remove {place(source)} and run `systemctl daemon-reload`. 2. Drain {host}, then `systemctl restart {unit}`."
+        )
+    else:
+        remedy = f"Drain {host} and run `systemctl restart {unit}` there: it started before the limit was lifted."
+    return Finding(STAGE, "host.services", host, subject, WARNING, observed, expected, remedy)

@@ -1,0 +1,364 @@
+# Copyright (c) 2026, the rdma.cluster authors
+# GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""The host gate's checks on PCIe: MRRS and ACS as requested, now and at the next boot, and the changes that are withheld."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from ansible_collections.rdma.cluster.plugins.module_utils._base.files import differs
+from ansible_collections.rdma.cluster.plugins.module_utils._base.findings import ERROR, NOT_APPLICABLE, OK, UNKNOWN, WARNING, Finding
+from ansible_collections.rdma.cluster.plugins.module_utils._base.systemd import UNITS
+from ansible_collections.rdma.cluster.plugins.module_utils._driver.secure_boot import LOCKED_DOWN, lockdown_words
+from ansible_collections.rdma.cluster.plugins.module_utils._host.load import busy_words
+from ansible_collections.rdma.cluster.plugins.module_utils._pcie_tuning.acs import (
+    AUTO,
+    BARE_METAL,
+    DATADIRECT,
+    LEAVE,
+    NO_GPU,
+    THIS_PLATFORM,
+    pcie_state,
+    slot_of,
+)
+from ansible_collections.rdma.cluster.plugins.module_utils._pcie_tuning.runner import CONFIG
+from ansible_collections.rdma.cluster.plugins.module_utils._pcie_tuning.service import UNIT, service_files
+from ansible_collections.rdma.cluster.plugins.module_utils._pcie_tuning.tuning import VIRTUAL_FUNCTION
+from ansible_collections.rdma.cluster.plugins.module_utils._pcie_tuning.wish import ACS_EFFECT, EFFECTS, MRRS_EFFECT, Wish
+from ansible_collections.rdma.cluster.plugins.module_utils._rdma.rails import Facts, ResolvedRail, resolve
+from ansible_collections.rdma.cluster.plugins.plugin_utils._checks.link.rail_port import NO_DEVICE, RailPort, rail_ports
+
+Intent = Mapping[str, Any]
+DRIVER = "mlx5_core"
+#: What auto gives the cards of ports that reach FAST_GBPS. A slower port is fast enough with the kernel's 512 bytes.
+BEST_MRRS_BYTES = 4096
+FAST_GBPS = 100.0
+
+
+@dataclass(frozen=True)
+class Withheld:
+    """Changes that are requested and not made, in words, and the reason."""
+
+    changes: str
+    reason: str
+
+    @property
+    def words(self) -> str:
+        return f"{self.changes}; {self.reason}"
+
+
+def requested(intent: Intent, facts: Facts) -> Wish:
+    """The settings that the intent requests for the cards of a host's rails, allowed or not."""
+    rates = {address: rate_gbps(rail, facts) for rail in resolve(intent["rails"], facts) if (address := _card(rail, facts)) is not None}
+    nics = tuple(sorted(rates))
+    fast = tuple(nic for nic in nics if (rates[nic] or 0) >= FAST_GBPS) if mrrs_setting(intent) == AUTO else nics
+    size = planned_mrrs_bytes(intent) if fast else None
+    return Wish(nics, size, planned_acs(intent, facts) or LEAVE, None if fast == nics or size is None else fast)
+
+
+def pcie_wish(intent: Intent, facts: Facts, *, acs_allowed: bool, mrrs_allowed: bool) -> Wish:
+    """The requested settings that may be made: those that are allowed, and none that kernel lockdown forbids."""
+    wish = requested(intent, facts)
+    locked = lockdown_of(facts) in LOCKED_DOWN
+    mrrs_made = mrrs_allowed and not locked
+    return Wish(
+        wish.nics,
+        wish.mrrs_bytes if mrrs_made else None,
+        LEAVE if wish.acs == BARE_METAL and (locked or not acs_allowed) else wish.acs,
+        wish.mrrs_nics if mrrs_made else None,
+    )
+
+
+def boot_wish(intent: Intent, facts: Facts, *, acs_allowed: bool, mrrs_allowed: bool) -> Wish:
+    """The settings that the service has to apply at boot.
+
+    These are the settings that may be made. A permission that is withdrawn takes no setting out of the service that is there: these are
+    then the requested settings that its file has, or all of them if the file differs from every plan.
+    """
+    made = pcie_wish(intent, facts, acs_allowed=acs_allowed, mrrs_allowed=mrrs_allowed)
+    permits = ((True, True), (True, mrrs_allowed), (acs_allowed, True))
+    plans = [pcie_wish(intent, facts, acs_allowed=acs, mrrs_allowed=mrrs) for acs, mrrs in permits]
+    if not plans[0] or plans[0] == made or CONFIG not in (facts.get("files") or {}):
+        return made
+    return next((wish for wish in (*plans, made) if wish and not differs(service_files(wish)[0], facts)), plans[0])
+
+
+def kept_effects(boot: Wish, made: Wish) -> list[str]:
+    """The effects whose settings the service has although they are not allowed any more."""
+    mrrs = boot.mrrs_bytes is not None and made.mrrs_bytes is None
+    return [effect for effect, is_kept in ((MRRS_EFFECT, mrrs), (ACS_EFFECT, boot.acs != made.acs)) if is_kept]
+
+
+def withheld(intent: Intent, facts: Facts, *, acs_allowed: bool, mrrs_allowed: bool, busy: str = "") -> dict[str, Withheld]:
+    """Effect of the role → the change that is requested and not made, and why; only what differs from the facts.
+
+    busy: what works on the host, in words; it withholds every change.
+    """
+    wish, lockdown = requested(intent, facts), lockdown_of(facts)
+    changes = {MRRS_EFFECT: ", ".join(mrrs_changes(wish, facts)), ACS_EFFECT: ""}
+    if wish.acs == BARE_METAL and (bridges := redirecting_bridges(state_of(facts), wish)):
+        changes[ACS_EFFECT] = f"{', '.join(bridges)} redirect traffic between GPUs and NICs to the root complex"
+    allowed = {MRRS_EFFECT: mrrs_allowed, ACS_EFFECT: acs_allowed}
+    reasons = {effect: "" if allowed[effect] else f"pcie_{effect}_allowed is false" for effect in EFFECTS}
+    if lockdown in LOCKED_DOWN:
+        reasons = dict.fromkeys(EFFECTS, lockdown_words(lockdown))
+    else:
+        reasons = {effect: reason or busy for effect, reason in reasons.items()}
+    return {effect: Withheld(changes[effect], reasons[effect]) for effect in EFFECTS if changes[effect] and reasons[effect]}
+
+
+def mrrs_changes(wish: Wish, facts: Facts) -> list[str]:
+    """The functions whose MRRS is not the requested one, in words: "0000:3d:00.0 MRRS of 512 bytes → 4096 bytes"."""
+    state = state_of(facts)
+    sizes = {address: size for nic in wish.mrrs_cards for address, size in mrrs_of(state, nic).items()}
+    return [
+        f"{address} MRRS of {size} bytes → {wish.mrrs_bytes} bytes" for address, size in sorted(sizes.items()) if size != wish.mrrs_bytes
+    ]
+
+
+def rate_gbps(rail: ResolvedRail, facts: Facts) -> float | None:
+    """The planned rate; without one the rate of a port that is up."""
+    planned: float | None = rail.rail.get("rate_gbps")
+    port = ((facts["devices"].get(rail.device) or {}).get("ports") or {}).get(rail.port) or {}
+    current: float | None = port.get("rate_gbps") if port.get("state") == "ACTIVE" else None
+    return current if planned is None else planned
+
+
+def mrrs_setting(intent: Intent) -> int | str:
+    """The intent's rdma_host.pcie.mrrs_bytes: a size, "auto" or "leave"."""
+    setting: int | str = intent["host"]["pcie"]["mrrs_bytes"]
+    return setting
+
+
+def planned_mrrs_bytes(intent: Intent) -> int | None:
+    """The requested MRRS in bytes, None if it is left as it is. By auto it is the MRRS of fast cards."""
+    setting = mrrs_setting(intent)
+    return {LEAVE: None, AUTO: BEST_MRRS_BYTES}.get(setting) if isinstance(setting, str) else setting
+
+
+def lockdown_of(facts: Facts) -> str | None:
+    """The state of kernel lockdown; None if the facts do not have it."""
+    state: str | None = (facts.get("stack") or {}).get("lockdown")
+    return state
+
+
+def planned_acs(intent: Intent, facts: Facts) -> str | None:
+    """The mode, or what auto stands for; None where that is not known."""
+    mode: str | None = intent["host"]["pcie"]["acs"]
+    return state_of(facts)["acs_mode"] if mode == AUTO else mode
+
+
+def state_of(facts: Facts) -> dict[str, Any]:
+    """That of pcie_state, which the digest has in brief."""
+    told: dict[str, Any] | None = facts.get("pcie")
+    return pcie_state(facts) if told is None else told
+
+
+def mrrs_of(state: Mapping[str, Any], nic: str) -> dict[str, int | None]:
+    """The MRRS of each function of a NIC's card; of the digest, the NIC's own and those of functions that differ from it."""
+    usual = {nic: state["usual_mrrs_bytes"]} if "usual_mrrs_bytes" in state else {}
+    named = {address: size for address, size in state.get("mrrs_bytes", {}).items() if slot_of(address) == slot_of(nic)}
+    return {**usual, **named}
+
+
+def redirecting_bridges(state: Mapping[str, Any], wish: Wish) -> list[str]:
+    """The bridges above GPUs and a wish's NICs that redirect."""
+    above = {bridge for nic in wish.nics for bridge in state.get("redirecting", {}).get(nic, ())}
+    return sorted(above | set(state.get("gpu_redirecting", ()))) if wish.nics else []
+
+
+def _card(rail: ResolvedRail, facts: Facts) -> str | None:
+    """The function that a rail's settings are on; None for what is not tuned: software, virtual functions, other drivers."""
+    device = facts["devices"].get(rail.device) or {}
+    if rail.rail.get("soft") or device.get("software") or device.get("driver") != DRIVER or device.get("function") != "pf":
+        return None
+    return (device.get("pci") or {}).get("address")
+
+
+STAGE, CHECK = "host", "host.pcie"
+ACS_SUBJECT, BOOT_SUBJECT = "ACS between GPUs and NICs", "PCIe settings at boot"
+
+
+def check_pcie_tuning(host: str, intent: Mapping[str, Any], facts: Facts) -> list[Finding]:
+    """Findings `host.pcie`: MRRS of each rail, ACS of the host, and whether the next boot applies both again.
+
+    A requested value that is not set is an error. It is a warning while a job withholds it, and where the value is only our default
+    (auto) and it is not allowed, or kernel lockdown forbids it.
+    """
+    allowed = intent.get("allowed") or {}
+    permits = {"acs_allowed": bool(allowed.get("pcie_acs_write")), "mrrs_allowed": bool(allowed.get("pcie_mrrs"))}
+    load = facts.get("load")
+    reasons = withheld(intent, facts, **permits, busy=busy_words(load) if load is not None else "")
+    wish = boot_wish(intent, facts, **permits)
+    return [
+        *(_mrrs(port, intent, facts, reasons.get(MRRS_EFFECT)) for port in rail_ports(STAGE, host, intent["rails"], facts)),
+        _acs(host, intent, facts, reasons.get(ACS_EFFECT)),
+        _boot(host, facts, wish, next(iter(reasons.values()), None)),
+    ]
+
+
+def _mrrs(port: RailPort, intent: Mapping[str, Any], facts: Facts, reason: Withheld | None) -> Finding:
+    setting, wish = mrrs_setting(intent), requested(intent, facts)
+    expected = "any" if wish.mrrs_bytes is None else f"MRRS of {wish.mrrs_bytes} bytes on every function of the card"
+    why_not = "rdma_host.pcie.mrrs_bytes is leave: MRRS is not judged" if setting == LEAVE else _not_tuned(port)
+    if why_not is None and port.pci["address"] not in wish.mrrs_cards:
+        why_not = _not_fast(port, facts)
+    if setting != LEAVE and (unread := _unread(port, why_not, facts)):
+        return port.unread(CHECK, unread, expected)
+    if why_not is not None:
+        return port.skip(CHECK, why_not, expected)
+    found = mrrs_of(state_of(facts), port.pci["address"])
+    words = ", ".join(f"{address} {size} bytes" for address, size in found.items() if size is not None)
+    if not found or None in found.values():
+        remedy = f"Read the facts of {port.host} as root; `lspci -vvv -s {port.address}` there shows MaxReadReq."
+        return port.finding(CHECK, UNKNOWN, f"MRRS of some functions could not be read; read: {words or 'none'}", expected, remedy)
+    if set(found.values()) == {wish.mrrs_bytes}:
+        return port.finding(CHECK, OK, words, expected)
+    if reason is not None:
+        return port.finding(
+            CHECK,
+            _withheld_status(setting, facts),
+            f"{words}; withheld: {reason.reason}",
+            expected,
+            _mrrs_remedy(port.host, facts, reason.reason),
+        )
+    remedy = (
+        f"Run the host stage for {port.host}; where the write does not stick, set rdma_host.pcie.mrrs_bytes to another size or to leave."
+    )
+    return port.finding(CHECK, ERROR, words, expected, remedy)
+
+
+def _withheld_status(setting: int | str, facts: Facts) -> str:
+    """A warning for our own default, and while a job is there; an error for what the intent requests by name."""
+    return WARNING if setting == AUTO or _is_busy(facts) else ERROR
+
+
+def _is_busy(facts: Facts) -> bool:
+    return lockdown_of(facts) not in LOCKED_DOWN and facts.get("load") is not None and bool(busy_words(facts["load"]))
+
+
+def _mrrs_remedy(host: str, facts: Facts, reason: str) -> str:
+    if lockdown_of(facts) in LOCKED_DOWN:
+        return (
+            f"1. If the pairs stage finds {host} fast enough, set rdma_host.pcie.mrrs_bytes to leave. 2. Else disable Secure Boot in the "
+            f"BIOS of {host}, or remove lockdown= from its kernel command line, reboot it and run the host stage."
+        )
+    if "_allowed is false" in reason:
+        return (
+            f"1. Set pcie_mrrs_allowed: true for {host} in the inventory and run the host stage while {host} is idle. "
+            "2. Or set rdma_host.pcie.mrrs_bytes to leave."
+        )
+    return f"Run the host stage when {host} is idle."
+
+
+def _not_fast(port: RailPort, facts: Facts) -> str:
+    """Why auto does not judge a card."""
+    known = rate_gbps(port.rail, facts)
+    if known is None:
+        return port.not_judged or f"{port.name} reports no rate, and none is planned"
+    return f"{known:g} Gb/s: MRRS does not limit cards below {FAST_GBPS:g} Gb/s"
+
+
+def _unread(port: RailPort, why_not: str | None, facts: Facts) -> str:
+    """What of a NIC that is there is not known, so that it is not clear whether it is tuned (why_not); "" if nothing."""
+    if port.software or not port.device or why_not is None:
+        return ""
+    known = {"PCI function": port.pci, "kind of PCI function": port.device.get("function"), "driver": port.device.get("driver")}
+    missing = [what for what, value in known.items() if not value]
+    if missing:
+        return f"the {' and the '.join(missing)} of {port.rail.device} could not be read"
+    has_no_rate = why_not not in {VIRTUAL_FUNCTION, _not_tuned(port)} and rate_gbps(port.rail, facts) is None and port.not_judged is None
+    return why_not if has_no_rate else ""
+
+
+def _not_tuned(port: RailPort) -> str | None:
+    """Why a rail's card is none that is tuned."""
+    if port.software or not port.device:
+        return port.no_pci if port.software else NO_DEVICE
+    if port.device.get("function") != "pf":
+        return VIRTUAL_FUNCTION
+    return port.no_pci if port.device.get("driver") == DRIVER else f"asked of mlx5 only, this is {port.device.get('driver')}"
+
+
+def _acs(host: str, intent: Mapping[str, Any], facts: Facts, reason: Withheld | None) -> Finding:
+    state, planned, wish = state_of(facts), planned_acs(intent, facts), requested(intent, facts)
+    why_not = _acs_left(intent, facts, wish)
+    if why_not is not None:
+        return _acs_finding(host, NOT_APPLICABLE, why_not)
+    bridges = redirecting_bridges(state, wish)
+    if not bridges and not _are_read(facts):
+        return _acs_finding(host, UNKNOWN, "the configuration space of no bridge could be read", f"Run `lspci -vvv` on {host} as root.")
+    words = f"{', '.join(bridges)} redirect" if bridges else "no bridge redirects"
+    if planned is None:
+        remedy = f"Set rdma_host.pcie.acs of {host} to what the host is: bare_metal, vm, datadirect, or leave."
+        return _acs_finding(host, UNKNOWN, f"{words}; {state['acs_why']}", remedy)
+    if state["acs_mode"] == DATADIRECT:
+        return _acs_finding(host, ERROR, THIS_PLATFORM, f"Set rdma_host.pcie.acs of {host} to auto.")
+    return _redirects(host, intent, facts, words, reason) if bridges else _acs_finding(host, OK, words)
+
+
+def _are_read(facts: Facts) -> bool:
+    """Whether the configuration of a bridge was read, if there are bridges."""
+    hops = [hop for device in facts["devices"].values() for hop in (device.get("pci") or {}).get("hops") or ()]
+    return not hops or any(hop.get("acs") is not None or hop.get("mps_bytes") is not None for hop in hops)
+
+
+def _acs_left(intent: Mapping[str, Any], facts: Facts, wish: Wish) -> str | None:
+    """Why ACS is none that is tuned; None where it is, or where that is not known."""
+    if not facts.get("gpus"):
+        return NO_GPU
+    if not wish.nics:
+        return "no rail has a card that is tuned"
+    given = intent["host"]["pcie"]["acs"]
+    if planned_acs(intent, facts) in (BARE_METAL, None):
+        return None
+    why: str = state_of(facts)["acs_why"]
+    return why if given == AUTO else f"rdma_host.pcie.acs is {given}: it is left as it is"
+
+
+def _redirects(host: str, intent: Mapping[str, Any], facts: Facts, words: str, reason: Withheld | None) -> Finding:
+    """Bridges that redirect: see check_pcie_tuning for the status."""
+    if reason is None:
+        return _acs_finding(host, ERROR, words, f"Run the host stage for {host}.")
+    status = _withheld_status(intent["host"]["pcie"]["acs"], facts)
+    remedy = f"Run the host stage when {host} is idle."
+    if lockdown_of(facts) in LOCKED_DOWN:
+        remedy = f"Disable ACS in the BIOS of {host}, or Secure Boot, and rerun; or set rdma_host.pcie.acs to leave."
+    elif "_allowed is false" in reason.reason:
+        remedy = (
+            f"1. Set pcie_acs_write_allowed: true for {host} in the inventory and run the host stage while {host} is idle; it removes "
+            "isolation between devices. 2. Or set rdma_host.pcie.acs to leave."
+        )
+    return _acs_finding(host, status, f"{words}; withheld: {reason.reason}", remedy)
+
+
+def _acs_finding(host: str, status: str, observed: str, remedy: str = "") -> Finding:
+    return Finding(STAGE, CHECK, host, ACS_SUBJECT, status, observed, "no bridge redirects", remedy)
+
+
+def _boot(host: str, facts: Facts, wish: Wish, reason: Withheld | None) -> Finding:
+    """Whether the service is there for the settings that may be made, and for no others."""
+    expected = f"{UNIT} applies them" if wish else "no service"
+    units, files = facts.get("units"), service_files(wish)
+    if units is None or facts.get("files") is None:
+        return _boot_finding(host, UNKNOWN, "systemd or the files could not be read", expected)
+    wrong = [file.path for file in files if differs(file, facts)]
+    if not wish:
+        if wrong:
+            return _boot_finding(host, ERROR, f"{wrong[0]} exists and applies settings that the plan does not allow", expected)
+        return _boot_finding(host, NOT_APPLICABLE, f"withheld: {reason.reason}" if reason else "no setting is requested", expected)
+    unit = units.get(UNIT) or {}
+    seen = [f"{path} differs from the plan" for path in wrong]
+    seen += [word for word, good in (("not enabled", unit.get("enabled")), ("did not run or failed", unit.get("active"))) if not good]
+    if seen and reason is not None and _is_busy(facts):
+        return _boot_finding(host, WARNING, f"{'; '.join(seen)}; withheld: {reason.reason}", expected)
+    return _boot_finding(host, ERROR if seen else OK, "; ".join(seen) or expected, expected)
+
+
+def _boot_finding(host: str, status: str, observed: str, expected: str) -> Finding:
+    todo = f"Run the host stage for {host}. If it stays, see `journalctl --unit {UNIT}` and {UNITS}/{UNIT} on {host}."
+    return Finding(STAGE, CHECK, host, BOOT_SUBJECT, status, observed, expected, "" if status in (OK, NOT_APPLICABLE) else todo)

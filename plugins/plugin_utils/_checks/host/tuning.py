@@ -1,0 +1,186 @@
+# Copyright (c) 2026, the rdma.cluster authors
+# GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""What the gate of the host stage asks of rings and CPUs: that they are what the intent wishes, as far as the hardware has it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from ansible_collections.rdma.cluster.plugins.module_utils._base.findings import ERROR, NOT_APPLICABLE, OK, UNKNOWN, WARNING, Finding
+from ansible_collections.rdma.cluster.plugins.module_utils._rdma.rails import Facts
+
+STAGE = "host"
+Wishes = Sequence[Mapping[str, Any]]
+
+
+def check_rings(host: str, rings: Wishes, facts: Facts, *, wished: bool) -> list[Finding]:
+    """Finding `host.rings` of each rail. rings: name, netdev, rx and tx as the rail shall have them, of those whose driver tells;
+    wished: whether the intent wishes anything.
+
+    A warning: rings do nothing for RDMA.
+    """
+    if not rings:
+        why = "no driver of a rail tells its rings" if wished else "rdma_host.rings asks for nothing"
+        return [Finding(STAGE, "host.rings", host, "rings", NOT_APPLICABLE, why, "any")]
+    return [_ring(host, rail, (facts.get("netdevs") or {}).get(rail["netdev"]) or {}) for rail in rings]
+
+
+def _ring(host: str, rail: Mapping[str, Any], netdev: Facts) -> Finding:
+    seen = (netdev.get("ethtool") or {}).get("rings") or {}
+    ways = [way for way in ("rx", "tx") if rail[way] is not None]
+    observed = ", ".join(f"{way} {seen.get(way)}" for way in ways)
+    expected = ", ".join(f"{way} {rail[way]}" for way in ways)
+    remedy = (
+        f"Run the host stage for {host} with nic_rings_reset_allowed=true when no job runs: the link of {rail['netdev']} goes for a moment."
+    )
+    good = observed == expected
+    subject = f"rings of {rail['name']} ({rail['netdev']})"
+    return Finding(STAGE, "host.rings", host, subject, OK if good else WARNING, observed, expected, "" if good else remedy)
+
+
+def check_cpu(host: str, intent: Mapping[str, Any], facts: Facts) -> list[Finding]:
+    """Findings `host.cpu`: the governor, idle states and irqbalance, each where the intent wishes something."""
+    wish, cpu = intent["host"]["cpu"], facts.get("cpu")
+    asked = {name: value for name, value in wish.items() if value is not None}
+    if not asked:
+        return [Finding(STAGE, "host.cpu", host, "CPUs", NOT_APPLICABLE, "rdma_host.cpu asks for nothing", "any")]
+    found = []
+    if "governor" in asked:
+        found.append(_governor(host, asked["governor"], cpu))
+    if "max_cstate_latency_us" in asked:
+        found.append(_idle(host, asked["max_cstate_latency_us"], cpu))
+    if "irqbalance" in asked:
+        found.append(_irqbalance(host, asked["irqbalance"], (facts.get("units") or {}).get("irqbalance.service")))
+    return found
+
+
+def _governor(host: str, wished: str, cpu: Facts | None) -> Finding:
+    subject = "governor of the CPUs"
+    if cpu is None:
+        return _unknown(host, subject, wished)
+    if not cpu["governors"]:
+        why = "the kernel does not scale frequencies here: a virtual machine, or the firmware keeps them to itself"
+        return Finding(STAGE, "host.cpu", host, subject, NOT_APPLICABLE, why, wished)
+    observed = ", ".join(cpu["governors"])
+    if set(cpu["governors"]) == {wished}:
+        return Finding(STAGE, "host.cpu", host, subject, OK, observed, wished)
+    remedy = (
+        f"Run the host stage for {host}; what sets it again afterwards is another service there: see `systemctl status cpupower tuned`."
+    )
+    if wished not in cpu["available"]:
+        remedy = f"Correct rdma_host.cpu.governor: {cpu['driver']} on {host} has {', '.join(cpu['available']) or 'none'}."
+    return Finding(STAGE, "host.cpu", host, subject, ERROR, observed, wished, remedy)
+
+
+def _idle(host: str, most_us: int, cpu: Facts | None) -> Finding:
+    subject, expected = "idle states of the CPUs", f"at most {most_us} µs to wake up"
+    if cpu is None:
+        return _unknown(host, subject, expected)
+    if not cpu["idle_states"]:
+        return Finding(STAGE, "host.cpu", host, subject, NOT_APPLICABLE, "the kernel tells of no idle states here", expected)
+    if cpu["latency_us"] is not None and cpu["latency_us"] <= most_us:
+        return Finding(STAGE, "host.cpu", host, subject, OK, f"{cpu['latency_us']} µs asked for by a process", expected)
+    entered = {name: state["latency_us"] for name, state in cpu["idle_states"].items() if state["disabled"] < state["cpus"]}
+    observed = ", ".join(f"{name} ({latency_us} µs)" for name, latency_us in entered.items()) or "none entered"
+    good = all(latency_us <= most_us for latency_us in entered.values())
+    return Finding(
+        STAGE, "host.cpu", host, subject, OK if good else ERROR, observed, expected, "" if good else f"Run the host stage for {host}."
+    )
+
+
+def _irqbalance(host: str, wished: str, unit: Mapping[str, bool] | None) -> Finding:
+    if unit is None:
+        return _unknown(host, "irqbalance", wished)
+    observed = f"{'active' if unit['active'] else 'not active'}, {'enabled' if unit['enabled'] else 'disabled'}"
+    good = unit["active"] == unit["enabled"] == (wished == "enabled")
+    remedy = "" if good else f"Run the host stage for {host}."
+    return Finding(STAGE, "host.cpu", host, "irqbalance", OK if good else ERROR, observed, wished, remedy)
+
+
+def _unknown(host: str, subject: str, expected: str) -> Finding:
+    return Finding(STAGE, "host.cpu", host, subject, UNKNOWN, "not read", expected, f"Read the facts of {host} again.")
+
+
+#: By machine (uname), the clock sources that are as fast as the CPU's own counter; those behind tsc are a hypervisor's.
+GOOD_SOURCES = {"x86_64": ("tsc", "kvm-clock", "hyperv_clocksource_tsc_page"), "aarch64": ("arch_sys_counter",)}
+SOURCE_FILE = "/sys/devices/system/clocksource/clocksource0/current_clocksource"
+EXPECTED = "kept in step with a time server"
+#: Logs of several hosts can be laid side by side, and leases hold; chrony keeps a clock to a thousandth of it.
+OFFSET_SECONDS = 0.1
+
+
+def check_time(host: str, facts: Facts, limit_seconds: float | None = None) -> list[Finding]:
+    """Finding `host.time` of one host: whether the kernel counts its clock as synchronised, and how far chrony says it is off.
+
+    limit_seconds: another limit than OFFSET_SECONDS.
+    """
+    time = facts.get("time") or {}
+    synchronised, chrony = time.get("synchronised"), time.get("chrony") or {}
+    if synchronised is None:
+        return [_finding(host, UNKNOWN, "the kernel was not asked", f"Run `timedatectl` on {host}.")]
+    if not synchronised:
+        remedy = f"Run `timedatectl set-ntp true` on {host}, and see `timedatectl timesync-status` or `chronyc tracking` there."
+        return [_finding(host, WARNING, _not_synchronised(chrony), remedy)]
+    if time.get("chrony_unread"):
+        observed = f"synchronised, and chrony does not say how far off: {time['chrony_unread']}"
+        return [_finding(host, UNKNOWN, observed, f"Run `chronyc tracking` on {host}.")]
+    offset_seconds, limit = chrony.get("offset_seconds"), OFFSET_SECONDS if limit_seconds is None else limit_seconds
+    if offset_seconds is None:
+        return [_finding(host, OK, "synchronised")]
+    observed = f"synchronised with {chrony['source']}, {offset_words(offset_seconds)}"
+    if abs(offset_seconds) <= limit:
+        return [_finding(host, OK, observed)]
+    remedy = f"See `chronyc tracking` on {host}; `chronyc makestep` there sets the clock at once, when no job runs."
+    return [_finding(host, WARNING, observed, remedy, f"{EXPECTED}, off by {limit:g} s at most")]
+
+
+def check_clocksource(host: str, facts: Facts) -> list[Finding]:
+    """Finding `host.clocksource` of one host: the kernel reads the time from the CPU's own counter.
+
+    Where it left it, as after a watchdog that found the counter unstable, each reading of the time is slow, and perftest, which counts
+    the cycles of the CPU, cannot calibrate.
+    """
+
+    def finding(status: str, observed: str, expected: str, remedy: str = "") -> list[Finding]:
+        return [Finding(STAGE, "host.clocksource", host, "clock source", status, observed, expected, remedy)]
+
+    source = (facts.get("time") or {}).get("clocksource")
+    if source is None:
+        return finding(UNKNOWN, f"{SOURCE_FILE} could not be read", "the CPU's own counter", f"On {host}, see `cat {SOURCE_FILE}`.")
+    machine, current = (facts.get("stack") or {}).get("arch"), source["current"]
+    good = GOOD_SOURCES.get(machine or "")
+    if machine is None:
+        return finding(UNKNOWN, f"{current}; the machine type was not read", "the CPU's own counter", f"On {host}, see `uname -m`.")
+    if good is None:
+        return finding(NOT_APPLICABLE, f"{current}; which one is best on {machine} is not known", "the CPU's own counter")
+    expected = " or ".join(good)
+    if current in good:
+        return finding(OK, current, expected)
+    best = next((name for name in good if name in source["available"]), None)
+    why = f"1. On {host}, `dmesg | grep -iE 'clocksource|tsc'` shows why the kernel left {good[0]}."
+    if best is not None:
+        now = f"2. `echo {best} > {SOURCE_FILE}` there, until the next boot."
+    else:
+        now = f"2. The kernel offers only {', '.join(source['available']) or current}: boot it again, with the newest BIOS."
+    lasting = f"3. If it happens again, add `tsc=nowatchdog` to the kernel command line of {host}" if machine == "x86_64" else ""
+    remedy = " ".join(filter(None, [why, now, f"{lasting} (in a virtual machine also `tsc=reliable`)." if lasting else ""]))
+    return finding(WARNING, f"{current}; perftest may fail to calibrate", expected, remedy)
+
+
+def _finding(host: str, status: str, observed: str, remedy: str = "", expected: str = EXPECTED) -> Finding:
+    return Finding(STAGE, "host.time", host, "clock", status, observed, expected, remedy)
+
+
+def offset_words(seconds: float) -> str:
+    """How far a clock is ahead (above 0) of the time."""
+    return f"{abs(seconds):.6f} s {'ahead' if seconds >= 0 else 'behind'}"
+
+
+def _not_synchronised(chrony: dict[str, Any]) -> str:
+    sources = chrony.get("sources") or {}
+    if not chrony:
+        return "not synchronised"
+    return f"not synchronised; chrony has {', '.join(sources) or 'no server'} and follows none of them"

@@ -1,0 +1,187 @@
+# Copyright (c) 2026, the rdma.cluster authors
+# GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""What the gate of the link stage asks of a port's counters: what they did since the last run, as rates; a level tells nothing."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from ansible_collections.rdma.cluster.plugins.module_utils._base.findings import ERROR, OK, UNKNOWN, WARNING, Finding
+from ansible_collections.rdma.cluster.plugins.module_utils._rdma.counters import (
+    CABLE_ERRORS,
+    CONGESTION,
+    FLAPS,
+    MODULE,
+    OVERSIZE,
+    PCIE,
+    REMOTE_ERRORS,
+    of_netdev,
+    of_port,
+)
+from ansible_collections.rdma.cluster.plugins.module_utils._rdma.rails import Facts, Rail
+from ansible_collections.rdma.cluster.plugins.plugin_utils._checks.link.rail_port import RailPort, rail_ports
+
+STAGE = "link"
+SECONDS_PER_HOUR = 3600
+#: Errors of one counter in an hour. NVIDIA tests its cables to a bit error rate below 10^-15, which is about one error an hour at
+#: 400 Gb/s; InfiniBand itself allows 10^-12, with which no job of many hosts would end. A hundred an hour is between the two.
+ERRORS_PER_HOUR = 100.0
+#: Times in an hour that a link goes down. Once can be a hand at the cable or a switch that boots; a link does not do it three times.
+FLAPS_PER_HOUR = 3.0
+#: Fewer than these are no rate, however short the time was.
+FEWEST_ERRORS = 10
+FEWEST_FLAPS = 3
+#: The classic counters stop at their greatest value (PortCounters of the InfiniBand specification: 16, 8 and 4 bits).
+FULL = {
+    "symbol_error": 0xFFFF,
+    "port_rcv_errors": 0xFFFF,
+    "port_rcv_remote_physical_errors": 0xFFFF,
+    "port_xmit_discards": 0xFFFF,
+    "link_error_recovery": 0xFF,
+    "link_downed": 0xFF,
+    "local_link_integrity_errors": 0xF,
+    "excessive_buffer_overrun_errors": 0xF,
+}
+
+
+@dataclass(frozen=True)
+class Kind:
+    """Counters that mean the same: whether enough of them are an error, and what to do (a template)."""
+
+    counters: frozenset[str]
+    can_fail: bool
+    remedy: str
+
+
+FLAP_KINDS = (
+    Kind(
+        FLAPS, True,
+        "`journalctl -k` on {host} tells when. If nobody set it down and no switch booted: clean and reseat {cable} at both ends, then "
+        "exchange it; {look} tells what the module says.",
+    ),
+)  # fmt: skip
+ERROR_KINDS = (
+    Kind(CABLE_ERRORS, True, "Clean and reseat {cable} at both ends, then exchange it; {look} tells what the module says."),
+    Kind(
+        REMOTE_ERRORS, True,
+        "The packets were damaged before the switch of {cable}: find the link with `ibqueryerrors` on a host of this fabric.",
+    ),
+    Kind(MODULE, False, "Exchange the module or cable of {cable}, or see to its cooling; {look} tells what it says."),
+    Kind(PCIE, False, "Reseat card {address} of {host}, or try it in another slot; `dmesg` there may tell of PCIe errors (AER)."),
+    Kind(
+        CONGESTION, False,
+        "It is congestion, not the cable: on RoCE see that PFC and ECN are alike on {host} and its switch port, on InfiniBand which "
+        "receiver is slow.",
+    ),
+    Kind(OVERSIZE, False, "Larger frames come than {host} takes: make the MTU of rail {rail} alike on its hosts and switch ports."),
+)  # fmt: skip
+
+
+def check_counters(
+    host: str,
+    rails: Sequence[Rail],
+    facts: Facts,
+    errors_per_hour: float | None = None,
+    flaps_per_hour: float | None = None,
+) -> list[Finding]:
+    """Findings `link.flaps` and `link.errors` for each planned rail of one host.
+
+    errors_per_hour, flaps_per_hour: from when on it is an error, instead of ERRORS_PER_HOUR and FLAPS_PER_HOUR.
+    """
+    flaps = Limit(FLAPS_PER_HOUR if flaps_per_hour is None else flaps_per_hour, FEWEST_FLAPS)
+    errors = Limit(ERRORS_PER_HOUR if errors_per_hour is None else errors_per_hour, FEWEST_ERRORS)
+    return [finding for port in rail_ports(STAGE, host, rails, facts) for finding in _rail(port, facts.get("since"), flaps, errors)]
+
+
+@dataclass(frozen=True)
+class Limit:
+    """From which rate on, and from which count on, a counter is an error."""
+
+    per_hour: float
+    fewest: int
+
+    @property
+    def words(self) -> str:
+        return f"none; from {self.per_hour:g} an hour on it is an error"
+
+    def passed(self, count: int, hours: float) -> bool:
+        return count >= self.fewest and count / hours >= self.per_hour
+
+
+def _rail(port: RailPort, since: Mapping[str, Any] | None, flaps: Limit, errors: Limit) -> Iterator[Finding]:
+    yield _judge(port, "link.flaps", FLAP_KINDS, since, flaps)
+    yield _judge(port, "link.errors", ERROR_KINDS, since, errors)
+
+
+def _judge(port: RailPort, check: str, kinds: Sequence[Kind], since: Mapping[str, Any] | None, limit: Limit) -> Finding:
+    names = frozenset().union(*(kind.counters for kind in kinds))
+    failed = (port.ethtool.get("unread") or {}).get("statistics")
+    if failed and port.not_judged is None:
+        remedy = f"Run `ethtool -S {port.rail.netdev}` on {port.host}; then see `dmesg` there for the driver of {port.address}."
+        return port.finding(check, UNKNOWN, f"the counters of {port.rail.netdev} could not be read: {failed}", limit.words, remedy)
+    if port.infiniband and port.not_judged is None and not names & of_port(port.port).keys():
+        remedy = f"Run `perfquery -C {port.rail.device} -P {port.rail.port}` on {port.host}; then see `dmesg` there for the driver."
+        return port.finding(check, UNKNOWN, f"{port.name} has no such counter, and each InfiniBand port has them", limit.words, remedy)
+    why_not = port.not_judged or _not_told(port, names)
+    if why_not is not None:
+        return port.skip(check, why_not, limit.words)
+    full = sorted(name for name in FULL.keys() & names if (port.port.get("counters") or {}).get(name) == FULL[name])
+    counts = _counts(port, since, names)
+    if counts is None or since is None:
+        why_not = "no earlier run of this boot to compare with" if since is None else f"not the same port as in run {since['run']}"
+        return _full(port, check, full, limit, why_not) if full else port.skip(check, why_not, limit.words)
+    hours = since["seconds"] / SECONDS_PER_HOUR
+    time = f"in {hours:.3g} h since run {since['run']}"
+    if not counts:
+        return _full(port, check, full, limit, time) if full else port.finding(check, OK, f"none {time}", limit.words)
+    seen = [kind for kind in kinds if kind.counters & counts.keys()]
+    failed = any(kind.can_fail and any(limit.passed(counts[name], hours) for name in kind.counters & counts.keys()) for kind in seen)
+    observed = ", ".join([f"{name} {count} ({_rate_words(count / hours)})" for name, count in counts.items()])
+    remedies = [_words(port, kind.remedy) for kind in seen] + ([_clear(port)] if full else [])
+    if failed:
+        remedies.append("If that has been done since: run again, which counts from this run on.")
+    return port.finding(check, ERROR if failed else WARNING, f"{observed} {time}{_full_words(full)}", limit.words, " ".join(remedies))
+
+
+def _rate_words(per_hour: float) -> str:
+    return f"{per_hour:.0f} an hour" if per_hour >= 10 else f"{per_hour:.2g} an hour"
+
+
+def _not_told(port: RailPort, names: frozenset[str]) -> str | None:
+    told = names & (of_port(port.port).keys() | of_netdev(port.netdev).keys())
+    return None if told else f"{port.name} and its interface have no such counter"
+
+
+def _counts(port: RailPort, since: Mapping[str, Any] | None, names: frozenset[str]) -> dict[str, int] | None:
+    """The counters that have risen, the greatest rise first; None where there is nothing to compare with."""
+    device, number = port.rail.device or "", port.rail.port or ""
+    of_device = (((since or {}).get("devices") or {}).get(device) or {}).get(number)
+    of_interface = ((since or {}).get("netdevs") or {}).get(port.rail.netdev or "")
+    if of_device is None and of_interface is None:
+        return None
+    risen = {**(of_interface or {}), **(of_device or {})}
+    return {name: risen[name] for name in sorted(risen, key=lambda name: (-risen[name], name)) if name in names and risen[name] > 0}
+
+
+def _full(port: RailPort, check: str, full: Sequence[str], limit: Limit, context: str) -> Finding:
+    return port.finding(check, WARNING, f"{context}{_full_words(full)}", limit.words, _clear(port))
+
+
+def _full_words(full: Sequence[str]) -> str:
+    return f"; {', '.join(full)} stands at its greatest value and counts no further" if full else ""
+
+
+def _clear(port: RailPort) -> str:
+    if port.infiniband:
+        return (
+            f"Clear the full counters on {port.host}, so that they count again: `perfquery -C {port.rail.device} -P {port.rail.port} -R`."
+        )
+    return f"The full counters of {port.rail.device} begin anew when its driver is loaded anew, at the latest when {port.host} boots."
+
+
+def _words(port: RailPort, template: str) -> str:
+    return template.format(host=port.host, cable=port.cable, look=port.look, address=port.address, rail=port.rail.name)

@@ -1,0 +1,184 @@
+# Copyright (c) 2026, the rdma.cluster authors
+# GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""What the gate of the link stage asks of a host: every planned port up, of the right kind, at its rate, width and MTU."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
+
+from ansible_collections.rdma.cluster.plugins.module_utils._base.findings import ERROR, OK, UNKNOWN, WARNING, Finding
+from ansible_collections.rdma.cluster.plugins.module_utils._firmware.cards import DRIVERS, card_port
+from ansible_collections.rdma.cluster.plugins.module_utils._rdma.rails import LINK_LAYERS, LINK_TYPES, Facts, Rail
+from ansible_collections.rdma.cluster.plugins.plugin_utils._checks.link.rail_port import RailPort, rail_ports
+from ansible_collections.rdma.cluster.plugins.plugin_utils._checks.link.rate import check_rate
+
+STAGE = "link"
+UP = "ACTIVE, LinkUp"
+BEST_MTU_BYTES = 4096
+
+#: What keeps an InfiniBand port from being up, by its state: what it means, and what to do.
+STATES = {
+    "INIT": (
+        "the link is there, and no subnet manager has configured it",
+        "Start a subnet manager for {plane}; see from {host} whether one answers: `sminfo -C {device} -P {number}`.",
+    ),
+    "ARMED": (
+        "the subnet manager has configured it, and not made it active",
+        "See the log of the subnet manager of {plane} (`sminfo -C {device} -P {number}` names it), and run again.",
+    ),
+    "ACTIVE_DEFER": (
+        "it was active, and its link has failed a moment ago",
+        "See {look}, then exchange {cable}: it loses the link.",
+    ),
+}
+TRAINING = (
+    "both ends see each other, and the link does not hold",
+    "Clean and reseat {cable} at both ends, then exchange cable or optic; {look} tells what the module says.",
+)
+#: The same for a port that is DOWN, by its physical state.
+PHYSICAL_STATES = {
+    "Polling": (
+        "it hears no partner",
+        "Check {cable}: seated at both ends, switch port enabled, optic lit ({look}).",
+    ),
+    "Disabled": (
+        "somebody has switched it off",
+        "Switch it on again on {host}: `ibportstate -C {device} -P {number} -D 0 {number} enable`.",
+    ),
+    "Sleep": (
+        "it sleeps",
+        "Wake it on {host}: `ibportstate -C {device} -P {number} -D 0 {number} enable`.",
+    ),
+    "PortConfigurationTraining": TRAINING,
+    "LinkErrorRecovery": TRAINING,
+    "Phy Test": (
+        "it is in a test of its physical layer",
+        "End the test on {host}: `mstlink -d {address} --port_state TG`, which switches the link off and on.",
+    ),
+}
+CABLE = ("", "Check {cable}: seated at both ends, switch port enabled, optic lit ({look}).")
+
+E800_REMEDY = (
+    "Make it a RoCE device on {host}: `devlink dev param set pci/{address} name enable_iwarp value false cmode runtime`, then the same "
+    "with enable_roce and true; Intel's own irdma takes the module option roce_ena=1 instead."
+)
+ONLY_IWARP = "This NIC speaks iWARP only: plan another one of {host} for this rail."
+#: What to do about a device that speaks iWARP, by its driver, or by the driver of the PCI function below it.
+IWARP_REMEDIES = {
+    "siw": "Remove the software iWARP device from {host}: `rdma link delete {device}`; the driver stage makes a Soft-RoCE one.",
+    "ice": E800_REMEDY,
+    "irdma": E800_REMEDY,
+    "i40e": ONLY_IWARP,
+    "i40iw": ONLY_IWARP,
+    "cxgb4": ONLY_IWARP,
+    "iw_cxgb4": ONLY_IWARP,
+}
+IWARP_REMEDY = "Set {address} of {host} to RoCE with its vendor's tool, or plan another NIC for this rail."
+
+
+def check_link(host: str, rails: Sequence[Rail], facts: Facts) -> list[Finding]:
+    """Findings `link.state`, `link.layer`, `link.iwarp`, `link.rate`, `link.width` and `link.mtu` for each planned rail of one host."""
+    return [finding for port in rail_ports(STAGE, host, rails, facts) for finding in _rail(port)]
+
+
+def _rail(port: RailPort) -> Iterator[Finding]:
+    if not port.port:
+        yield port.finding(
+            "link.state", UNKNOWN, "no RDMA device, so no port to look at", UP,
+            f"Run the driver stage for {port.host}; its gate says what is missing.",
+        )  # fmt: skip
+        return
+    yield _state(port)
+    yield _layer(port)
+    yield _iwarp(port)
+    yield from check_rate(port)
+    yield _mtu(port)
+
+
+def _words(port: RailPort, template: str) -> str:
+    plane = port.rail.rail.get("plane")
+    return template.format(
+        host=port.host, device=port.rail.device, number=port.rail.port, address=port.address, cable=port.cable, look=port.look,
+        plane=f"plane {plane} (rail {port.rail.name})" if plane else f"the fabric of {port.rail.name}",
+    )  # fmt: skip
+
+
+def _state(port: RailPort) -> Finding:
+    state, physical = port.port.get("state"), port.port.get("physical_state")
+    observed = f"{port.name} is {state}, {physical}"
+    if port.up:
+        return port.finding("link.state", OK, observed, UP)
+    if port.wrong_kind:
+        return port.skip("link.state", f"{observed}, of the wrong kind: link.layer says what to do", UP)
+    if state is None or physical is None:
+        remedy = f"Look on {port.host} at {port.sysfs}/state and phys_state, and `dmesg`."
+        return port.finding("link.state", UNKNOWN, f"{observed}: the kernel does not tell", UP, remedy)
+    if not port.infiniband:
+        return _ethernet_down(port, observed)
+    meaning, remedy = STATES.get(state) or PHYSICAL_STATES.get(physical) or CABLE
+    return port.finding("link.state", ERROR, ": ".join(filter(None, (observed, meaning))), UP, _words(port, remedy))
+
+
+def _ethernet_down(port: RailPort, observed: str) -> Finding:
+    """The port of an interface is what the interface is: DOWN, Disabled as well without carrier as without being up."""
+    netdev, name = port.netdev, port.rail.netdev
+    remedy = _words(port, CABLE[1])
+    if netdev:
+        observed += f"; {name} is {_netdev_words(netdev)}"
+    if netdev.get("admin_up") is False:
+        remedy = f"Something has set {name} down on {port.host}: run the site again (or `ip link set {name} up`), and find what manages it."
+    elif netdev.get("carrier"):
+        remedy = f"The interface is well and its RDMA port is not: see `rdma link show {port.name}` and `dmesg` on {port.host}."
+    return port.finding("link.state", ERROR, observed, UP, remedy)
+
+
+def _netdev_words(netdev: Mapping[str, Any]) -> str:
+    if netdev.get("admin_up") is False:
+        return "administratively down"
+    carrier: dict[bool | None, str] = {True: "up, with carrier", False: "up, without carrier"}
+    return carrier.get(netdev.get("carrier"), "up, carrier unknown")
+
+
+def _layer(port: RailPort) -> Finding:
+    planned, seen = port.rail.rail["link_layer"], port.port.get("link_layer")
+    expected = LINK_LAYERS[planned]
+    if seen is None:
+        remedy = f"Look at {port.sysfs}/link_layer on {port.host}."
+        return port.finding("link.layer", UNKNOWN, "the kernel does not tell", expected, remedy)
+    if seen == expected:
+        return port.finding("link.layer", OK, seen, expected)
+    remedy = f"Correct link_layer of {port.rail.name} of {port.host}"
+    if port.device.get("driver") in DRIVERS and port.pci.get("address"):
+        card, number = card_port(str(port.pci["address"]), int(port.rail.port or 1))
+        remedy += f", or set LINK_TYPE_P{number} of {card} to {LINK_TYPES[planned]} with mstconfig and reboot {port.host}"
+    return port.finding("link.layer", ERROR, seen, expected, remedy + ".")
+
+
+def _iwarp(port: RailPort) -> Finding:
+    expected, kind = "RoCE or InfiniBand", port.device.get("node_type")
+    if kind is None:
+        look = f"Run `cat /sys/class/infiniband/{port.rail.device}/node_type` on {port.host}."
+        return port.finding("link.iwarp", UNKNOWN, f"nothing tells what {port.rail.device} speaks", expected, look)
+    if kind != "RNIC":
+        return port.finding("link.iwarp", OK, f"{port.rail.device} is a {kind}", expected)
+    remedy = _words(port, IWARP_REMEDIES.get(port.device.get("driver") or "", IWARP_REMEDY))
+    return port.finding("link.iwarp", ERROR, f"{port.rail.device} speaks iWARP, which no RoCE peer understands", expected, remedy)
+
+
+def _mtu(port: RailPort) -> Finding:
+    expected, check = f"{BEST_MTU_BYTES} bytes", "link.mtu"
+    if not port.infiniband:
+        return port.skip(check, "on Ethernet it follows the interface's: the network stage looks at that", expected)
+    if not port.up:
+        return port.skip(check, port.not_judged or "the port is not up", expected)
+    mtu_bytes = port.port.get("active_mtu_bytes")
+    look = f"`ibv_devinfo -d {port.rail.device} -i {port.rail.port}` on {port.host}"
+    if mtu_bytes is None:
+        return port.finding(check, UNKNOWN, "the active MTU could not be read", expected, f"See what {look} says.")
+    if mtu_bytes >= BEST_MTU_BYTES:
+        return port.finding(check, OK, f"{mtu_bytes} bytes", expected)
+    remedy = f"See max_mtu in {look} and the MTU of its switch port; then mtu=5 (4096) in the partitions of the subnet manager of "
+    return port.finding(check, WARNING, f"{mtu_bytes} bytes", expected, _words(port, remedy + "{plane}."))

@@ -1,0 +1,113 @@
+# Copyright (c) 2026, the rdma.cluster authors
+# GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""What the gate of the link stage asks of a rail's module (transceiver or cable): its readings inside its own limits."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from ansible_collections.rdma.cluster.plugins.module_utils._base.findings import ERROR, NOT_APPLICABLE, OK, UNKNOWN, WARNING, Finding
+from ansible_collections.rdma.cluster.plugins.module_utils._net.optics import out_of_range
+from ansible_collections.rdma.cluster.plugins.module_utils._rdma.rails import Facts, Rail
+from ansible_collections.rdma.cluster.plugins.plugin_utils._checks.link.rail_port import RailPort, rail_ports
+
+STAGE = "link"
+CHECK = "link.optic"
+EXPECTED = "every reading inside the module's own limits"
+#: No light at all: modules say 0, or their smallest step, -40 dBm.
+DARK_MW = 0.0001
+#: The program that reads a module, and its package: by whether the port is InfiniBand's.
+TOOLS = {False: ("ethtool", "ethtool"), True: ("mstlink", "mstflint")}
+READINGS = ("temperature_celsius", "voltage_volt")
+
+
+def check_optic(host: str, rails: Sequence[Rail], facts: Facts) -> list[Finding]:
+    """Finding `link.optic` for each planned rail of one host: an error beyond its module's alarm limits, else a warning."""
+    return [_optic(port) for port in rail_ports(STAGE, host, rails, facts)]
+
+
+def _optic(port: RailPort) -> Finding:
+    optic, unread = _used(port), _unread(port)
+    if not optic and unread and port.not_judged is None:
+        if unread.startswith("command not found"):
+            return _no_tool(port)
+        remedy = f"Run {port.look} on {port.host} as root: it says the same, or more."
+        return port.finding(CHECK, UNKNOWN, f"the module could not be read: {unread}", EXPECTED, remedy)
+    if not optic or not _has_diagnostics(optic):
+        why_not = port.not_judged or (f"{_module(optic)} tells no readings, as a copper cable does" if optic else _no_module(port))
+        return port.skip(CHECK, why_not, EXPECTED)
+    alarms, warnings = _troubles(optic)
+    words = "; ".join([*alarms, *warnings])
+    if port.not_judged is not None:
+        return port.skip(CHECK, port.not_judged + (f" ({_module(optic)}: {words})" if words else ""), EXPECTED)
+    if not words:
+        return port.finding(CHECK, OK, f"{_module(optic)} is inside its limits", EXPECTED)
+    return port.finding(CHECK, ERROR if alarms else WARNING, f"{_module(optic)}: {words}", EXPECTED, _remedy(port, words))
+
+
+def _no_tool(port: RailPort) -> Finding:
+    """Debian installs none of them by default, and a module that nobody reads keeps no build from going on."""
+    tool, package = TOOLS[port.infiniband]
+    remedy = f"1. Install the package {package} on {port.host}. 2. Run `ansible-playbook rdma.cluster.link --limit {port.host}`."
+    return port.finding(CHECK, NOT_APPLICABLE, f"{tool} is not installed, and nothing else reads the module", EXPECTED, remedy)
+
+
+def _unread(port: RailPort) -> str | None:
+    """Why the module could not be read; None where it was, or the driver or tool says that there is none."""
+    if port.software or port.device.get("function") == "vf":
+        return None
+    if port.infiniband:
+        unread: str | None = port.port.get("optic_unread")
+        return unread
+    return (port.ethtool.get("unread") or {}).get("module")
+
+
+def _no_module(port: RailPort) -> str:
+    if port.software or port.device.get("function") == "vf":
+        return "no cage of its own: " + ("a software device" if port.software else "a virtual function")
+    return "no module: the port's driver tells of none"
+
+
+def _used(port: RailPort) -> Mapping[str, Any] | None:
+    """The module, without lanes that get no light because the link runs on fewer: a splitter cable has but some of them."""
+    optic: Mapping[str, Any] | None = port.port.get("optic") or port.ethtool.get("optic")
+    lanes, width = (optic or {}).get("lanes") or (), port.port.get("width")
+    lit = [lane for lane in lanes if (lane.get("rx_power_mw") or {}).get("value", DARK_MW + 1) > DARK_MW]
+    return {**optic, "lanes": lit} if optic and port.up and len(lit) == width else optic
+
+
+def _module(optic: Mapping[str, Any]) -> str:
+    parts = [optic.get("vendor"), optic.get("part_number"), f"serial {optic['serial']}" if optic.get("serial") else None]
+    return " ".join(part for part in parts if part) or "the module"
+
+
+def _has_diagnostics(optic: Mapping[str, Any]) -> bool:
+    lanes = optic.get("lanes") or ()
+    return (
+        any(optic.get(name) for name in READINGS)
+        or any(reading for lane in lanes for reading in lane.values())
+        or bool(optic.get("alarms"))
+    )
+
+
+def _troubles(optic: Mapping[str, Any]) -> tuple[list[str], list[str]]:
+    """What is beyond alarm limits and what beyond warning limits, each in words.
+
+    A flag that the module has raised is a warning: it stands until somebody reads it, so that it may be of last week.
+    """
+    found = [(severity, f"{what} is {value:g}, {bound}") for what, severity, value, bound in out_of_range(optic)]
+    found += [("warning", f"it has raised {flag!r} since it was last read") for flag in optic.get("alarms") or ()]
+    alarms = [words for severity, words in found if severity == "alarm"]
+    return alarms, [words for severity, words in found if severity != "alarm"]
+
+
+def _remedy(port: RailPort, words: str) -> str:
+    look = f"`ethtool -m {port.rail.netdev}` on {port.host} shows all readings"
+    if "power" in words.lower() or "bias" in words.lower():
+        return f"Clean both ends of {port.cable} and seat the modules anew, then exchange the one that is named, or its partner; {look}."
+    if "temp" in words.lower():
+        return f"See to the cooling of {port.host} and its card {port.address}, then exchange the module of rail {port.rail.index}; {look}."
+    return f"Exchange the module of rail {port.rail.index} of {port.host}; {look}."

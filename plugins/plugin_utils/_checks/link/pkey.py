@@ -1,0 +1,153 @@
+# Copyright (c) 2026, the rdma.cluster authors
+# GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""What the gate of the link stage asks of P_Keys: each in the table of its members' ports, and in no other (B41)."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+from ansible_collections.rdma.cluster.plugins.module_utils._base.findings import ERROR, OK, UNKNOWN, WARNING, Finding
+from ansible_collections.rdma.cluster.plugins.module_utils._rdma.device import port_guid
+from ansible_collections.rdma.cluster.plugins.module_utils._rdma.rails import Facts
+from ansible_collections.rdma.cluster.plugins.module_utils._subnet_manager.partitions_conf import (
+    DEFAULT_KEY,
+    DEFAULT_NAME,
+    FULL_BIT,
+    table_key,
+)
+from ansible_collections.rdma.cluster.plugins.plugin_utils._checks.link.rail_port import RailPort, rail_ports
+
+STAGE = "link"
+TABLE = "link.pkey"
+POLICY = "link.partitions"
+#: Partition → key with the bit for full membership, of one port.
+Keys = Mapping[str, int]
+
+
+def check_pkeys(host: str, intent: Mapping[str, Any], facts: Facts) -> list[Finding]:
+    """Findings `link.pkey` of each InfiniBand rail on a plane whose subnet manager is planned, and `link.partitions` of each such plane."""
+    planes = {name: plane["subnet_manager"] for name, plane in intent["fabric"]["planes"].items() if plane["subnet_manager"]}
+    ports = [port for port in rail_ports(STAGE, host, intent["rails"], facts) if _looked_at(port, planes)]
+    return [*(_table(port, intent, planes[port.rail.rail["plane"]]) for port in ports), *_policies(host, intent, planes, ports)]
+
+
+def _looked_at(port: RailPort, planes: Mapping[str, Mapping[str, Any]]) -> bool:
+    rail = port.rail.rail
+    return rail["link_layer"] == "infiniband" and planes.get(rail["plane"], {}).get("kind") in ("hosts", "switch")
+
+
+def planned_keys(host: str, guid: str | None, intent: Mapping[str, Any]) -> dict[str, int]:
+    """The keys that a port is to have, of the partitions of the intent. guid: its port GUID."""
+    found = {}
+    for name, partition in intent["partitions"].items():
+        membership = _membership(host, guid, partition)
+        if membership is not None:
+            found[name] = table_key(partition["key"], membership)
+    return found
+
+
+def _membership(host: str, guid: str | None, partition: Mapping[str, Any]) -> str | None:
+    """A port that is named by its GUID is what that says; opensm takes the last of two words on one port as well."""
+    if partition["members"] == "all":
+        return str(partition["membership"])
+    found = None
+    for each in partition["members"]:
+        member = {"host": each, "guid": each, "membership": None} if isinstance(each, str) else each
+        if (member["guid"] or "").lower() == (guid or "none"):
+            return member["membership"] or str(partition["membership"])
+        if member["host"] == host:
+            found = member["membership"] or str(partition["membership"])
+    return found
+
+
+def _table(port: RailPort, intent: Mapping[str, Any], manager: Mapping[str, Any]) -> Finding:
+    planned = planned_keys(port.host, port_guid(port.port), intent)
+    allowed = {**planned, **_default(intent, manager)}
+    expected = _words(allowed) if allowed else "no partition of rdma_partitions"
+    if port.not_judged:
+        return port.skip(TABLE, port.not_judged, expected)
+    seen = port.port.get("pkeys")
+    if seen is None:
+        remedy = f"Look at {port.sysfs}/pkeys on {port.host}."
+        return port.finding(TABLE, UNKNOWN, "the table of P_Keys was not read", expected, remedy)
+    problems = list(_problems(set(seen.values()), allowed, port.host, intent, manager))
+    if not problems:
+        return port.finding(TABLE, OK, ", ".join(f"0x{key:04x}" for key in seen.values()) or "an empty table", expected)
+    if manager["kind"] == "switch":
+        remedy = (
+            f"Set the partitions of the switch that runs the subnet manager of plane {port.rail.rail['plane']} as rdma_partitions says."
+        )
+    else:
+        first = manager["hosts"][0]
+        remedy = (
+            f"1. Run the link stage for {first}, which gives its opensm the partitions. If that reports "
+            "subnet_manager_partition_change_required, allow it with `-e subnet_manager_partition_change_allowed=true`. "
+            f"2. On {first}, search /var/log/opensm.*.log for `Partition configuration in error`. "
+            f"3. On {port.host}, run `sminfo -C {port.rail.device} -P {port.rail.port}` and look for another manager."
+        )
+    return port.finding(TABLE, ERROR, "; ".join(problems), expected, remedy)
+
+
+def _default(intent: Mapping[str, Any], manager: Mapping[str, Any]) -> dict[str, int]:
+    """What the port has of the default partition, as far as we make it; {} where a switch does. Not given: a full member, or as it was."""
+    if manager["kind"] == "switch" or any(each["key"] == DEFAULT_KEY for each in intent["partitions"].values()):
+        return {}
+    return {DEFAULT_NAME: table_key(DEFAULT_KEY, manager.get("default_membership") or "full")}
+
+
+def _problems(seen: set[int], allowed: Keys, host: str, intent: Mapping[str, Any], manager: Mapping[str, Any]) -> Iterator[str]:
+    # The master's own port is a full member of the default partition whatever is planned.
+    may_be_full = host in manager["hosts"]
+    # Without default_membership the default partition stays as it is, also where it was made limited before.
+    may_be_limited = not manager.get("default_membership") and not any(each["key"] == DEFAULT_KEY for each in intent["partitions"].values())
+    names = {partition["key"]: name for name, partition in intent["partitions"].items()}
+    there = {key & ~FULL_BIT: key for key in sorted(seen)}
+    for name, key in allowed.items():
+        found = there.get(key & ~FULL_BIT)
+        if found is None:
+            yield f"not in {name} (0x{key & ~FULL_BIT:04x})"
+        elif found != key and not (key & ~FULL_BIT == DEFAULT_KEY and (may_be_full if found & FULL_BIT else may_be_limited)):
+            yield f"in {name} as {_kind(found)} member, planned is {_kind(key)}"
+    planned = {key & ~FULL_BIT for key in allowed.values()}
+    for short in sorted(set(there) - planned):
+        if short in names:
+            yield f"in {names[short]} (0x{short:04x}), of which it is no member"
+        elif short != DEFAULT_KEY and manager["kind"] == "hosts":
+            yield f"in 0x{short:04x}, which is no partition of rdma_partitions"
+
+
+def _kind(key: int) -> str:
+    return "full" if key & FULL_BIT else "limited"
+
+
+def _words(keys: Keys) -> str:
+    return ", ".join(f"0x{key:04x} ({name})" for name, key in keys.items())
+
+
+def _policies(host: str, intent: Mapping[str, Any], planes: Mapping[str, Any], ports: list[RailPort]) -> Iterator[Finding]:
+    """Once a plane, by the host that is to be its master: whether the default partition joins what others keep apart."""
+    partitions = intent["partitions"]
+    tenants = [name for name, each in partitions.items() if each["key"] != DEFAULT_KEY and not each["shared"]]
+    named = next((each for each in partitions.values() if each["key"] == DEFAULT_KEY), None)
+    for plane in dict.fromkeys(port.rail.rail["plane"] for port in ports):
+        if host not in planes[plane]["hosts"][:1]:
+            continue
+        subject, expected = f"plane {plane}", "a default partition that does not join tenants"
+        given = planes[plane].get("default_membership")
+        full = (named["membership"] == "full" and named["members"] == "all") if named else given != "limited"
+        if not full:
+            yield Finding(STAGE, POLICY, host, subject, OK, "its members are limited: they do not talk to each other on it", expected)
+        elif not tenants:
+            status = WARNING if named else OK
+            yield Finding(STAGE, POLICY, host, subject, status, "everybody is a full member, and no tenants are planned", expected)
+        else:
+            who = f"{', '.join(tenants[:4])} reach each other over it all the same"
+            unless = "" if named or given else ", unless it was limited before: default_membership is not given"
+            yield Finding(
+                STAGE, POLICY, host, subject, WARNING, f"everybody is a full member of it: {who}{unless}", expected,
+                f"Set `default_membership: limited` in rdma_fabric.planes.{plane}.subnet_manager, and run the link stage with "
+                "`-e subnet_manager_partition_change_allowed=true` while no job runs.",
+            )  # fmt: skip

@@ -1,0 +1,143 @@
+# Copyright (c) 2026, the rdma.cluster authors
+# GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""A planned rail as the checks on its link see it: device, port and interface together, and the findings made of them."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from ansible_collections.rdma.cluster.plugins.module_utils._base.findings import NOT_APPLICABLE, UNKNOWN, Finding
+from ansible_collections.rdma.cluster.plugins.module_utils._rdma.rails import LINK_LAYERS, Facts, Rail, ResolvedRail, resolve
+
+NO_DEVICE = "no RDMA device, so no port to look at: link.state says what to do"
+WRONG_KIND = "the port is of the wrong kind: link.layer says what to do"
+NO_FUNCTION = "no PCI function is known for this NIC"
+NOT_UP = "the port is not up: link.state says why"
+
+
+@dataclass(frozen=True)
+class RailPort:
+    """A rail of a host with what the facts tell of its device, its port and its interface; each is empty where there is none.
+
+    stage: whose gate asks; card: its PCI function while it has no RDMA device.
+    """
+
+    stage: str
+    host: str
+    rail: ResolvedRail
+    device: Mapping[str, Any]
+    port: Mapping[str, Any]
+    netdev: Mapping[str, Any]
+    card: Mapping[str, Any]
+
+    @property
+    def name(self) -> str:
+        """The port as the tools name it: "mlx5_0/1"."""
+        return f"{self.rail.device}/{self.rail.port}"
+
+    @property
+    def sysfs(self) -> str:
+        return f"/sys/class/infiniband/{self.rail.device}/ports/{self.rail.port}"
+
+    @property
+    def software(self) -> bool:
+        """Whether the rail is one of software, which has no line rate and no PCIe path."""
+        return bool(self.rail.rail.get("soft")) or self.device.get("software") is True
+
+    @property
+    def infiniband(self) -> bool:
+        return self.port.get("link_layer") == "InfiniBand"
+
+    @property
+    def wrong_kind(self) -> bool:
+        """Whether the port is known to have another link layer than the planned one."""
+        return self.port.get("link_layer") not in (LINK_LAYERS[self.rail.rail["link_layer"]], None)
+
+    @property
+    def up(self) -> bool:
+        return self.port.get("state") == "ACTIVE" and self.port.get("physical_state") == "LinkUp"
+
+    @property
+    def pci(self) -> Mapping[str, Any]:
+        """The PCI function of the card, also before it has an RDMA device; empty for a software device."""
+        return self.device.get("pci") or ({} if self.software else self.card)
+
+    @property
+    def address(self) -> str:
+        """The card for a command: its PCI address, or how the intent names it."""
+        return str(self.pci.get("address") or self.rail.nic)
+
+    @property
+    def ethtool(self) -> Mapping[str, Any]:
+        return self.netdev.get("ethtool") or {}
+
+    @property
+    def planned_gbps(self) -> float | None:
+        return self.rail.rail.get("rate_gbps")
+
+    @property
+    def rate_gbps(self) -> float | None:
+        """What the port runs at.
+
+        On Ethernet as the interface says, where it does: an RDMA driver gives a speed that it does not know as another one.
+        """
+        speed_mbps = None if self.infiniband else self.ethtool.get("speed_mbps")
+        return speed_mbps / 1000 if speed_mbps else self.port.get("rate_gbps")
+
+    @property
+    def cable(self) -> str:
+        return f"the cable of rail {self.rail.index} on {self.host} ({self.name}, {self.address})"
+
+    @property
+    def look(self) -> str:
+        """The command that tells most about the link."""
+        if self.infiniband or self.rail.netdev is None:
+            return f"`mstlink -d {self.address} -m -c`"
+        return f"`ethtool {self.rail.netdev}` and `ethtool -m {self.rail.netdev}`"
+
+    @property
+    def not_judged(self) -> str | None:
+        """Why nothing that needs a link that is up can be asked of it; None for a link that is up."""
+        if not self.port:
+            return NO_DEVICE
+        if self.wrong_kind:
+            return WRONG_KIND
+        return None if self.up else NOT_UP
+
+    @property
+    def no_pci(self) -> str | None:
+        """Why nothing that needs a PCIe path can be asked of it; None where there is one."""
+        if self.software:
+            return "a software device has no PCIe path"
+        return None if self.pci else NO_FUNCTION
+
+    def finding(self, check: str, status: str, observed: str, expected: str, remedy: str = "") -> Finding:
+        return Finding(self.stage, check, self.host, self.rail.subject, status, observed, expected, remedy)
+
+    def skip(self, check: str, why: str, expected: str) -> Finding:
+        """A check that does not apply to this rail, and why; unknown where it needs the PCI function of a NIC that is there."""
+        if why == NO_FUNCTION and (self.rail.device or self.rail.netdev):
+            return self.unread(check, why, expected)
+        return self.finding(check, NOT_APPLICABLE, why, expected)
+
+    def unread(self, check: str, why: str, expected: str) -> Finding:
+        """A check of a NIC's PCI function or path that could not be made, and why."""
+        remedy = f"1. On {self.host}, run `lspci -vvv -s {self.address}` as root. 2. Read its facts as root, then run the stage again."
+        return self.finding(check, UNKNOWN, why, expected, remedy)
+
+
+def rail_ports(stage: str, host: str, rails: Sequence[Rail], facts: Facts) -> list[RailPort]:
+    """Each planned rail of a host, in the plan's order."""
+    return [_rail_port(stage, host, rail, facts) for rail in resolve(rails, facts)]
+
+
+def _rail_port(stage: str, host: str, rail: ResolvedRail, facts: Facts) -> RailPort:
+    device = facts["devices"][rail.device] if rail.device is not None else {}
+    port = device["ports"][rail.port] if rail.port is not None else {}
+    netdev = facts["netdevs"].get(rail.netdev, {}) if rail.netdev is not None else {}
+    card = (facts.get("nics") or {}).get(rail.rail["nic"].get("pci") or netdev.get("pci"), {})
+    return RailPort(stage, host, rail, device, port, netdev, card)

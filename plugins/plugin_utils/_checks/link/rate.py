@@ -1,0 +1,154 @@
+# Copyright (c) 2026, the rdma.cluster authors
+# GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""Rate and width of a link that is up: against the plan, or else against what the port can do."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from ansible_collections.rdma.cluster.plugins.module_utils._base.findings import ERROR, OK, UNKNOWN, WARNING, Finding
+from ansible_collections.rdma.cluster.plugins.module_utils._pci.path import payload_gbps
+from ansible_collections.rdma.cluster.plugins.plugin_utils._checks.link.rail_port import RailPort
+
+#: Rates are named roundly: the kernel's 56 Gb/s of 4X FDR is 56.25 by its lanes, and 54.5 of payload.
+TOLERANCE = 0.03
+#: A PCIe path that carries less than this of a port's rate caps it: then a lower rate is planned with reason.
+ENOUGH = 0.93
+#: The lanes of a whole port, of QSFP and OSFP modules; a port of more (400 Gb/s as 8 × 50) is judged by its rate.
+LANES = 4
+#: Speeds of a lane by their names, slowest first, and the best of an InfiniBand card by its PCI device: ConnectX-4, 5, 5 Ex, 6, 7, 8.
+SPEEDS = ("SDR", "DDR", "QDR", "FDR10", "FDR", "EDR", "HDR", "NDR", "XDR")
+BEST_SPEEDS = {"0x1013": "EDR", "0x1017": "EDR", "0x1019": "EDR", "0x101b": "HDR", "0x1021": "NDR", "0x1023": "XDR"}
+SOFTWARE = "a software device has no line rate"
+
+
+def check_rate(port: RailPort) -> Iterator[Finding]:
+    """Findings `link.rate` and `link.width` of a rail with a device: at most one of them is an error, since one cause slows a port."""
+    wanted_gbps = _wanted_gbps(port)
+    why_not = SOFTWARE if port.software else port.not_judged
+    if why_not is not None:
+        yield port.skip("link.rate", why_not, _rate_words(wanted_gbps))
+        yield port.skip("link.width", why_not, f"{LANES} lanes")
+    elif wanted_gbps is None:
+        yield _unplanned_rate(port)
+        yield _unplanned_width(port)
+    else:
+        yield from _against(port, wanted_gbps)
+
+
+def _wanted_gbps(port: RailPort) -> float | None:
+    """The planned rate; without one, on Ethernet, the most that the interface can do."""
+    if port.planned_gbps is not None or port.infiniband:
+        return port.planned_gbps
+    speeds_mbps = port.ethtool.get("supported_speeds_mbps")
+    return max(speeds_mbps) / 1000 if speeds_mbps else None
+
+
+def _cannot_tell(port: RailPort) -> str:
+    return "" if port.infiniband else ", and the interface does not tell what it can do"
+
+
+def _rate_words(gbps: float | None) -> str:
+    return "the planned rate" if gbps is None else f"{gbps:g} Gb/s"
+
+
+def _width(port: RailPort) -> int | None:
+    """The lanes, unless the driver's rate is not the interface's: then its lanes are not either."""
+    gbps, said_gbps = port.rate_gbps, port.port.get("rate_gbps")
+    return port.port.get("width") if gbps and said_gbps and _alike(gbps, said_gbps) else None
+
+
+def _seen(port: RailPort) -> str:
+    gbps, width, speed = port.rate_gbps, _width(port), port.port.get("speed")
+    lanes = f" ({width}X{' ' + speed if speed else ''})" if width else ""
+    return f"{port.name} runs at {gbps:g} Gb/s{lanes}" if gbps is not None else f"{port.name} tells no rate"
+
+
+def _alike(gbps: float, wanted_gbps: float) -> bool:
+    return abs(gbps - wanted_gbps) <= TOLERANCE * wanted_gbps
+
+
+def _against(port: RailPort, wanted_gbps: float) -> Iterator[Finding]:
+    gbps, width, expected = port.rate_gbps, _width(port), _rate_words(wanted_gbps)
+    if gbps is None:
+        look = f"See {port.look} on {port.host}."
+        yield port.finding("link.rate", UNKNOWN, _seen(port), expected, look)
+        yield port.skip("link.width", "link.rate says that the port tells no rate", f"{LANES} lanes")
+    elif _alike(gbps, wanted_gbps) or gbps > wanted_gbps:
+        yield _fast_enough(port, gbps, wanted_gbps)
+        yield _right_width(port, width)
+    elif width is not None and width < LANES and _alike(gbps * LANES / width, wanted_gbps):
+        yield port.skip("link.rate", f"{_seen(port)}: link.width says why", expected)
+        yield port.finding("link.width", ERROR, f"{_seen(port)}: {width} of {LANES} lanes", f"{LANES} lanes", _lanes_remedy(port))
+    else:
+        yield port.finding("link.rate", ERROR, _seen(port), _expected(port, wanted_gbps), _rate_remedy(port, gbps, wanted_gbps))
+        yield port.skip("link.width", "link.rate says what is wrong", f"{LANES} lanes")
+
+
+def _expected(port: RailPort, wanted_gbps: float) -> str:
+    return _rate_words(wanted_gbps) + ("" if port.planned_gbps is not None else ", the most that the port can do")
+
+
+def _fast_enough(port: RailPort, gbps: float, wanted_gbps: float) -> Finding:
+    expected = _expected(port, wanted_gbps)
+    if _alike(gbps, wanted_gbps):
+        return port.finding("link.rate", OK, _seen(port), expected)
+    narrowest = port.pci.get("narrowest")
+    carried_gbps = payload_gbps(narrowest["speed_gtps"], narrowest["width"]) if narrowest else gbps
+    if carried_gbps < ENOUGH * gbps:
+        return port.finding("link.rate", OK, f"{_seen(port)}, of which PCIe carries {carried_gbps:.0f}", expected)
+    remedy = f"Correct rate_gbps of {port.rail.name} of {port.host} to {gbps:g}, or see which card and cable are in rail {port.rail.index}."
+    return port.finding("link.rate", WARNING, f"{_seen(port)}, faster than planned", expected, remedy)
+
+
+def _right_width(port: RailPort, width: int | None) -> Finding:
+    """A port at its rate has the lanes that this takes: two for HDR100 or NDR200."""
+    if width is None:
+        return port.skip("link.width", "the port tells no lanes; its rate is as it should be", "the lanes of its rate")
+    return port.finding("link.width", OK, f"{width} lanes", "the lanes of its rate")
+
+
+def _unplanned_rate(port: RailPort) -> Finding:
+    """On InfiniBand the card's generation tells what it can do; there are boards that do less."""
+    best, speed = BEST_SPEEDS.get(port.pci.get("device_id") or "") if port.infiniband else None, port.port.get("speed")
+    seen = f"{_seen(port)}; no rate is planned (rate_gbps){_cannot_tell(port)}"
+    if best is None or speed not in SPEEDS or _width(port) != LANES or SPEEDS.index(speed) >= SPEEDS.index(best):
+        return port.skip("link.rate", seen, "the planned rate")
+    remedy = (
+        f"If it is meant (a board or a switch for {speed}), plan rate_gbps: {port.rate_gbps:g} for {port.rail.name} of {port.host}; else "
+        f"see whether {port.cable} and its switch port are made for {best} (`mstlink -d {port.address} -c`)."
+    )
+    return port.finding("link.rate", WARNING, seen, f"{best}, the best of this card's generation", remedy)
+
+
+def _unplanned_width(port: RailPort) -> Finding:
+    expected, width = f"{LANES} lanes", _width(port)
+    if not port.infiniband:
+        return port.skip("link.width", "on Ethernet the lanes are judged by the rate, and none is planned", expected)
+    if width is None:
+        return port.finding("link.width", UNKNOWN, "the port tells no lanes", expected, f"See {port.look} on {port.host}.")
+    if width >= LANES:
+        return port.finding("link.width", OK, f"{width} lanes", expected)
+    remedy = (
+        f"If it is meant (HDR100, NDR200, a splitter cable), plan rate_gbps: {port.rate_gbps:g} for {port.rail.name} of {port.host}; "
+        f"else: {_lanes_remedy(port)}"
+    )
+    return port.finding("link.width", WARNING, f"{_seen(port)}: {width} of {LANES} lanes", expected, remedy)
+
+
+def _lanes_remedy(port: RailPort) -> str:
+    return (
+        f"See whether {port.cable} is a splitter (breakout) cable or its switch port is split or set to fewer lanes; else a lane is dead: "
+        f"{port.look} shows which, clean and reseat both ends, then exchange the cable."
+    )
+
+
+def _rate_remedy(port: RailPort, gbps: float, wanted_gbps: float) -> str:
+    forced = f"`ibportstate -C {port.rail.device} -P {port.rail.port} -D 0 {port.rail.port} query`" if port.infiniband else port.look
+    meant = "" if port.planned_gbps is not None else f" If {gbps:g} Gb/s is meant, plan rate_gbps: {gbps:g} for {port.rail.name}."
+    return (
+        f"See whether {port.cable} is made for {wanted_gbps:g} Gb/s (its type; with a DAC also its length), then whether autonegotiation "
+        f"is on and no speed is forced at either end: {forced} on {port.host}, and the switch port.{meant}"
+    )

@@ -1,0 +1,281 @@
+# Copyright (c) 2026, the rdma.cluster authors
+# GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""What the gate of the nccl stage asks: its files, the devices that they name, and that like hosts have like variables."""
+
+from __future__ import annotations
+
+import itertools
+import re
+from collections import Counter, defaultdict
+from collections.abc import Callable, Collection, Hashable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from ansible_collections.rdma.cluster.plugins.module_utils._base.files import ManagedFile, differs, others_of
+from ansible_collections.rdma.cluster.plugins.module_utils._base.findings import ERROR, NOT_APPLICABLE, OK, UNKNOWN, WARNING, Finding
+from ansible_collections.rdma.cluster.plugins.module_utils._nccl.conf import parse_nccl_conf
+from ansible_collections.rdma.cluster.plugins.module_utils._nccl.devices import DeviceList, Entry, parse_list
+from ansible_collections.rdma.cluster.plugins.module_utils._nccl.variables.model import OF_HOST
+from ansible_collections.rdma.cluster.plugins.module_utils._rdma.rails import Facts
+
+STAGE = "nccl"
+HCA = "NCCL_IB_HCA"
+SOCKET_IFNAME = "NCCL_SOCKET_IFNAME"
+_NAMED = 3
+# A device in the value of NCCL_IB_HCA: what stands between the signs at the front, the commas and the ports.
+_DEVICE = re.compile(r"(?<![^,=^])[^,:=^]+")
+
+
+def check_nccl(
+    host: str,
+    files: Sequence[ManagedFile],
+    facts: Facts,
+    variables: Mapping[str, str] | None = None,
+    *,
+    computes: bool = True,
+    asks_for_hca: bool = False,
+) -> list[Finding]:
+    """Findings `nccl.file` for each file and `nccl.hca` for each device that they name.
+
+    files: as nccl_files gives them, nccl.conf first; none at all where NCCL uses no rail of the host, and those that shall go last.
+    variables: those that jobs get; without, those of the first file.
+    computes: whether a compute rail is planned; without one nobody expects a device. asks_for_hca: whether rdma_nccl.variables names the
+    devices, and they do not follow from the rails.
+    """
+    wanted = [file for file in files if file.content is not None]
+    gone = [_file(host, file, facts) for file in files if file.content is None]
+    if not wanted:
+        return [*gone, *_nothing(host)]
+    variables = parse_nccl_conf(wanted[0].text).variables if variables is None else variables
+    hcas = _hca(host, variables, facts, _correct(host) if asks_for_hca else _run(host)) if computes or HCA in variables else [_no_hca(host)]
+    return [*(_file(host, file, facts) for file in wanted), *gone, *hcas]
+
+
+def _no_hca(host: str) -> Finding:
+    return Finding(STAGE, "nccl.hca", host, HCA, NOT_APPLICABLE, "not set: no compute rail is planned", "ACTIVE")
+
+
+def _nothing(host: str) -> list[Finding]:
+    return [Finding(STAGE, "nccl.file", host, "NCCL's files", NOT_APPLICABLE, "no compute rail and no variable", "nothing")]
+
+
+def _file(host: str, file: ManagedFile, facts: Facts) -> Finding:
+    expected = "not there" if file.content is None else f"as the intent has it, mode {file.mode:04o}"
+    expected = "the block as the intent has it" if file.block else expected
+    there = facts.get("files")
+    if there is None:
+        return Finding(STAGE, "nccl.file", host, file.path, UNKNOWN, "the facts have no files", expected, _run(host))
+    seen = there.get(file.path)
+    if not differs(file, facts):
+        unread = file.block and not int(_mode(seen)) & 0o004
+        if not unread:
+            return Finding(STAGE, "nccl.file", host, file.path, OK, expected, expected)
+        observed = f"mode {_mode(seen):04o}: jobs of other users than root cannot read it"
+        remedy = f"Run `chmod a+r {file.path}` on {host}."
+        return Finding(STAGE, "nccl.file", host, file.path, WARNING, observed, "readable for all", remedy)
+    if file.block and isinstance(seen, Mapping):
+        observed = "no block of rdma.cluster" if not seen.get("block") else "the block has another content"
+        return Finding(STAGE, "nccl.file", host, file.path, ERROR, observed, expected, _run(host))
+    observed = (
+        "not there"
+        if seen is None
+        else "there"
+        if file.content is None
+        else f"another content (sha256 {str(seen['sha256'])[:12]}…) or mode ({seen['mode']:04o})"
+    )
+    return Finding(STAGE, "nccl.file", host, file.path, ERROR, observed, expected, _run(host))
+
+
+def _mode(seen: Any) -> int:
+    """The mode of a file by its facts, where a digest leaves out the usual one."""
+    return int(seen.get("mode", 0o644)) if isinstance(seen, Mapping) else 0o644
+
+
+def check_others(host: str, path: str, kept: Mapping[str, tuple[str, str]], asked_for: Collection[str], facts: Facts) -> list[Finding]:
+    """Finding `nccl.user_lines`: the lines of others in nccl.conf agree with the intent.
+
+    kept: the variables that do not, name → (theirs, the intent's); asked_for: the names in rdma_nccl.variables.
+    """
+    check, expected = "nccl.user_lines", "no line outside of the block that sets a variable of the intent to another value"
+    if facts.get("files") is None:
+        return [Finding(STAGE, check, host, path, UNKNOWN, "the facts have no files", expected, _run(host))]
+    others = others_of(facts, path)
+    if not others:
+        return [Finding(STAGE, check, host, path, NOT_APPLICABLE, "it has no variables of others", expected)]
+    if not kept:
+        return [Finding(STAGE, check, host, path, OK, f"{len(others)} variables of others, none differs", expected)]
+    return [
+        Finding(
+            STAGE, check, host, f"{name} in {path}", ERROR if name in asked_for else WARNING,
+            f"{name}={theirs}, set outside of the block; it is kept, and jobs use it",
+            f"{name}={ours}, as the intent has it",
+            f"1. Remove the line from {path} on {host}, then run the nccl stage; or allow that with -e nccl_conf_replace_allowed=true."
+            f" 2. To keep it, set rdma_nccl.variables.{name} of {host} to its value.",
+        )
+        for name, (theirs, ours) in kept.items()
+    ]  # fmt: skip
+
+
+def _run(host: str) -> str:
+    return f"Run the nccl stage for {host}."
+
+
+def _correct(host: str) -> str:
+    return f"Correct rdma_nccl.variables.{HCA} of {host}, or leave it out."
+
+
+def _hca(host: str, variables: Mapping[str, str], facts: Facts, correct: str) -> Iterator[Finding]:
+    """correct: the remedy for a device that is not there."""
+    value = variables.get(HCA)
+    expected = "ACTIVE"
+    if value is None:
+        yield Finding(STAGE, "nccl.hca", host, HCA, UNKNOWN, "not set: no compute rail has an RDMA device", expected, _look(host))
+        return
+    listed = parse_list(value)
+    if listed.excluded or not listed.entries:
+        why = f"{value} says which devices NCCL shall leave alone" if listed.excluded else f"{value!r} names no device: NCCL takes any"
+        yield Finding(STAGE, "nccl.hca", host, HCA, NOT_APPLICABLE, why, expected)
+    else:
+        yield from (_device(host, entry, listed, facts, correct) for entry in listed.entries)
+
+
+def _look(host: str) -> str:
+    return f"Run the driver stage for {host}; its gate says what is missing."
+
+
+def _device(host: str, entry: Entry, listed: DeviceList, facts: Facts, correct: str) -> Finding:
+    subject, expected = f"device {entry} of {HCA}", "ACTIVE"
+    devices = facts.get("devices")
+    if devices is None:
+        return Finding(STAGE, "nccl.hca", host, subject, UNKNOWN, "the facts have no devices", expected, _look(host))
+    states = _states(entry, listed, devices)
+    if not states:
+        observed = f"no such device; there are {', '.join(sorted(devices)) or 'none'}"
+        return Finding(STAGE, "nccl.hca", host, subject, ERROR, observed, expected, correct)
+    good = "ACTIVE" in states.values()
+    status = OK if good else UNKNOWN if None in states.values() else ERROR
+    observed = ", ".join(f"{port} is {state or 'in no known state'}" for port, state in states.items())
+    remedy = "" if good else f"Run the link stage for {host}; its gate says why the port is not ACTIVE."
+    return Finding(STAGE, "nccl.hca", host, subject, status, observed, expected, remedy)
+
+
+def _states(entry: Entry, listed: DeviceList, devices: Mapping[str, Any]) -> dict[str, str | None]:
+    """The state of each port that an entry means, by "mlx5_0/1"."""
+    return {
+        f"{device}/{number}": port["state"]
+        for device, seen in sorted(devices.items())
+        if listed.named(entry, device)
+        for number, port in sorted(seen["ports"].items())
+        if entry.port in (None, int(number))
+    }
+
+
+@dataclass(frozen=True)
+class Kind:
+    """What a host's variables follow from, of its compute rails: their link layers, none where there is no such rail; their planes;
+    whether no network joins them; and the names of those that have a device."""
+
+    link_layers: frozenset[str] = frozenset()
+    planes: frozenset[str] = frozenset()
+    rails_apart: bool = False
+    devices_of: tuple[str, ...] = ()
+
+
+#: A job runs on hosts of the same link layers, so that all variables are compared among these; and some of them only where
+#: the same follows from the rails.
+FOLLOWS_FROM: dict[str, Callable[[Kind], Hashable]] = {
+    HCA: lambda kind: kind.devices_of,
+    "NCCL_CROSS_NIC": lambda kind: kind.rails_apart,
+    "NCCL_COLLNET_ENABLE": lambda kind: kind.planes,
+}
+
+
+def check_nccl_fleet(hosts: Mapping[str, Mapping[str, str]], kinds: Mapping[str, Kind] | None = None) -> dict[str, list[Finding]]:
+    """Finding `nccl.alike` for each host: its variables are those of like hosts; an error for each that is not.
+
+    hosts: host → its variables; kinds: host → what it is like, without it all are alike. Variables of OF_HOST may differ; of NCCL_IB_HCA
+    only the names of devices may, since kernels give them, and not how many there are, and which ports.
+    If no value is the most frequent one, none is taken for the right one, and every host gets the error. NCCL_SOCKET_IFNAME may differ,
+    but a host without it beside hosts with it gets a warning: NCCL then chooses an interface, which may be another network's.
+    """
+    of_kind = {host: (kinds or {}).get(host, Kind()) for host in hosts}
+    odd: dict[str, list[Finding]] = {host: [] for host in hosts}
+    for name in sorted({name for variables in hosts.values() for name in variables} - (OF_HOST - {HCA})):
+        for group in _groups(name, of_kind):
+            for finding in _compare(name, {host: hosts[host].get(name) for host in group}):
+                odd[finding.host].append(finding)
+    for group in _groups(SOCKET_IFNAME, of_kind):
+        for finding in _without_socket({host: hosts[host].get(SOCKET_IFNAME) for host in group}):
+            odd[finding.host].append(finding)
+    like = Counter(kind.link_layers for kind in of_kind.values())
+    return {host: findings or [_alike(host, like[of_kind[host].link_layers] - 1)] for host, findings in odd.items()}
+
+
+def _alike(host: str, others: int) -> Finding:
+    if not others:
+        why = "there is no other host with such rails"
+        return Finding(STAGE, "nccl.alike", host, "NCCL variables", NOT_APPLICABLE, why, "as on other hosts")
+    return Finding(STAGE, "nccl.alike", host, "NCCL variables", OK, f"as on {others} other hosts", "as on other hosts")
+
+
+def _groups(name: str, kinds: Mapping[str, Kind]) -> list[list[str]]:
+    """The hosts that must have the same value of a variable."""
+    groups: dict[Hashable, list[str]] = defaultdict(list)
+    for host, kind in kinds.items():
+        groups[kind.link_layers, FOLLOWS_FROM[name](kind) if name in FOLLOWS_FROM else None].append(host)
+    return list(groups.values())
+
+
+def _compare(name: str, values: Mapping[str, str | None]) -> Iterator[Finding]:
+    alike: dict[str | None, list[str]] = defaultdict(list)
+    for host, value in values.items():
+        alike[_shape(name, value)].append(host)
+    if len(alike) == 1:
+        return
+    first, second = sorted(alike.items(), key=lambda item: -len(item[1]))[:2]
+    usual = first if len(first[1]) > len(second[1]) else None
+    for host, value in values.items():
+        if usual is None or host not in usual[1]:
+            yield _odd(host, name, value, usual, alike)
+
+
+def _without_socket(values: Mapping[str, str | None]) -> Iterator[Finding]:
+    """A warning for each host that has no NCCL_SOCKET_IFNAME, if other hosts have one."""
+    having = [host for host, value in values.items() if value is not None]
+    for host in values.keys() - set(having) if having else ():
+        expected = f"set, as on {_names(having)}"
+        remedy = f"Set rdma_nccl.socket_ifname for {host}: the interface on which {_names(having[:1])} reaches it."
+        yield Finding(STAGE, "nccl.alike", host, SOCKET_IFNAME, WARNING, "not set: NCCL chooses an interface", expected, remedy)
+
+
+def _shape(name: str, value: str | None) -> str | None:
+    """What must be equal: of NCCL_IB_HCA all but the names of the devices."""
+    return _DEVICE.sub("*", value) if name == HCA and value is not None else value
+
+
+def _odd(
+    host: str, name: str, value: str | None, usual: tuple[str | None, list[str]] | None, alike: Mapping[str | None, list[str]]
+) -> Finding:
+    like = _shape(name, value)
+    others = ((shape, there) for shape, there in alike.items() if shape != like)
+    shown = [usual] if usual else list(itertools.islice(others, _NAMED))
+    there = "; ".join(f"{_value_words(name, shape)} on {_names(found)}" for shape, found in shown)
+    expected = f"as on other hosts: {there}" if usual else f"one value on all hosts; there is also {there}"
+    other = shown[0][1][0]
+    return Finding(
+        STAGE, "nccl.alike", host, name, ERROR, _value_words(name, value), expected,
+        f"Compare rdma_nccl and the rails of {host} with those of {other}.",
+    )  # fmt: skip
+
+
+def _value_words(name: str, value: str | None) -> str:
+    if value is None:
+        return "not set"
+    return f"{value} (* is a device)" if name == HCA and "*" in value else value
+
+
+def _names(hosts: Sequence[str]) -> str:
+    more = len(hosts) - _NAMED
+    return ", ".join(hosts[:_NAMED]) + (f" and {more} more" if more > 0 else "")

@@ -1,0 +1,177 @@
+# Copyright (c) 2026, the rdma.cluster authors
+# GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""What the gate of the nccl stage asks of what is installed: the version of NCCL, packages, nccl-tests, and the topology file."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
+
+from ansible_collections.rdma.cluster.plugins.module_utils._base.findings import ERROR, NOT_APPLICABLE, OK, UNKNOWN, WARNING, Finding
+from ansible_collections.rdma.cluster.plugins.module_utils._collectives.install import wish_id
+from ansible_collections.rdma.cluster.plugins.module_utils._nccl.installed import LIBRARY, STAMP
+from ansible_collections.rdma.cluster.plugins.plugin_utils._checks.nccl.nccl import STAGE
+
+#: Of the normalised intent, what rdma_nccl says.
+Nccl = Mapping[str, Any]
+Facts = Mapping[str, Any]
+READ_AGAIN = "Read the facts of {host} with all subsets."
+
+
+def check_version(host: str, nccl: Nccl, facts: Facts) -> list[Finding]:
+    """Finding `nccl.version`: the NCCL that programs of the host find is that of rdma_nccl.version.
+
+    A host without one is none of its business, unless the intent installs it: frameworks bring their own.
+    """
+    there, wanted = facts.get("nccl"), nccl["version"]
+    expected = f"NCCL {wanted}" if wanted else "any version"
+    if there is None and wanted is not None:
+        told = (UNKNOWN, "the facts do not tell what is installed of NCCL", READ_AGAIN.format(host=host))
+    elif there is None:
+        told = (NOT_APPLICABLE, "rdma_nccl.version is not given", "")
+    elif there.get("library") is None:
+        told = _without_library(host, nccl)
+    else:
+        told = _of_library(host, wanted, there["library"], there.get("version"))
+    return [Finding(STAGE, "nccl.version", host, LIBRARY, told[0], told[1], expected, told[2])]
+
+
+def _without_library(host: str, nccl: Nccl) -> tuple[str, str, str]:
+    """(status, observed, remedy)"""
+    if nccl["version"] is None or not any(name.startswith("libnccl") for name in nccl["install"]["packages"]):
+        return NOT_APPLICABLE, f"the host has no {LIBRARY}; frameworks bring their own", ""
+    return ERROR, f"the host has no {LIBRARY}", f"Run the nccl stage for {host}; see what `ldconfig -p | grep nccl` says there."
+
+
+def _of_library(host: str, wanted: str | None, library: str, version: str | None) -> tuple[str, str, str]:
+    seen = f"{version} ({library})" if version else f"{library}, whose name tells no version"
+    if wanted is None:
+        return NOT_APPLICABLE, f"rdma_nccl.version is not given; the host has {seen}", ""
+    if version is None:
+        return UNKNOWN, seen, f"Look on {host}: `strings {library} | grep 'NCCL version'`; install NCCL from a package."
+    if _is_version(version, wanted):
+        return OK, seen, ""
+    return (
+        ERROR,
+        seen,
+        f"Install NCCL {wanted} on {host} (rdma_nccl.install, or `apt-cache policy libnccl2`), or correct rdma_nccl.version.",
+    )
+
+
+def _is_version(version: str, wanted: str) -> bool:
+    """Whether "2.30.7" is "2.30.7", or of "2.30"."""
+    return version == wanted or version.startswith(f"{wanted}.")
+
+
+def packages_to_install(nccl: Nccl, facts: Facts) -> list[str]:
+    """The packages of rdma_nccl.install that a host does not have in the version that is asked for; all if the facts do not tell."""
+    installed = _installed(facts)
+    wanted = nccl["install"]["packages"]
+    return [name for name, package in wanted.items() if installed is None or not _has(installed.get(name), package["version"])]
+
+
+def nccl_tests_due(nccl: Nccl, facts: Facts) -> bool:
+    """Whether nccl-tests are planned and not there as planned, or the facts do not tell; what could not be read is left alone."""
+    if (facts.get("nccl") or {}).get("tests_unread"):
+        return False
+    tests = nccl["install"]["tests"]
+    there = ((facts.get("nccl") or {}).get("tests") or {}).get("wish")
+    return tests is not None and there != wish_id(tests)
+
+
+def _installed(facts: Facts) -> Mapping[str, Any] | None:
+    asked: Mapping[str, Any] | None = ((facts.get("stack") or {}).get("distribution") or {}).get("asked")
+    return asked
+
+
+def _has(installed: str | None, wanted: str | None) -> bool:
+    return installed is not None and wanted in (None, installed)
+
+
+def check_install(host: str, nccl: Nccl, facts: Facts) -> list[Finding]:
+    """Findings `nccl.install`: each package of rdma_nccl.install, and nccl-tests."""
+    found = [*_packages(host, nccl, facts), *_tests(host, nccl, facts)]
+    if found:
+        return found
+    why = "rdma_nccl.install names nothing"
+    return [Finding(STAGE, "nccl.install", host, "NCCL", NOT_APPLICABLE, why, "what rdma_nccl.install names")]
+
+
+def _packages(host: str, nccl: Nccl, facts: Facts) -> Iterator[Finding]:
+    installed, missing = _installed(facts), set(packages_to_install(nccl, facts))
+    for name, package in nccl["install"]["packages"].items():
+        subject, expected = f"package {name}", package["version"] or "installed"
+        if installed is None:
+            why = "the package database was not read"
+            yield Finding(STAGE, "nccl.install", host, subject, UNKNOWN, why, expected, READ_AGAIN.format(host=host))
+            continue
+        seen = installed.get(name) or "not installed"
+        remedy = f"Run the nccl stage for {host}; see which versions its repositories have (`apt-cache policy {name}`, `dnf list {name}`)."
+        status = ERROR if name in missing else OK
+        yield Finding(STAGE, "nccl.install", host, subject, status, seen, expected, remedy if name in missing else "")
+
+
+def _tests(host: str, nccl: Nccl, facts: Facts) -> Iterator[Finding]:
+    tests = nccl["install"]["tests"]
+    if tests is None:
+        return
+    expected = f"{tests['version']} in {tests['folder']}"
+    there = (facts.get("nccl") or {}).get("tests")
+    seen = f"{there['version']} in {there['folder']}" if there else "not installed by this collection"
+    if facts.get("nccl") is None:
+        why = "the facts do not tell"
+        yield Finding(STAGE, "nccl.install", host, "nccl-tests", UNKNOWN, why, expected, READ_AGAIN.format(host=host))
+    elif facts["nccl"].get("tests_unread"):
+        remedy = f"Remove {STAMP} on {host} and run the nccl stage, which installs nccl-tests again."
+        yield Finding(STAGE, "nccl.install", host, "nccl-tests", UNKNOWN, facts["nccl"]["tests_unread"], expected, remedy)
+    elif nccl_tests_due(nccl, facts):
+        other = f"{seen}, from another archive or made otherwise" if seen == expected else seen
+        yield Finding(STAGE, "nccl.install", host, "nccl-tests", ERROR, other, expected, f"Run the nccl stage for {host}.")
+    else:
+        yield Finding(STAGE, "nccl.install", host, "nccl-tests", OK, seen, expected)
+
+
+def check_topology(host: str, path: str | None, facts: Facts) -> list[Finding]:
+    """Finding `nccl.topology`: the file that NCCL_TOPO_FILE names is there; NCCL only warns without it. path: None where it is not set."""
+    check, expected = "nccl.topology", "a file of the host"
+    if path is None:
+        why = "not set: NCCL finds the topology by itself"
+        return [Finding(STAGE, check, host, "NCCL_TOPO_FILE", NOT_APPLICABLE, why, expected)]
+    files = facts.get("files")
+    if files is None:
+        return [Finding(STAGE, check, host, path, UNKNOWN, "the facts have no files", expected, READ_AGAIN.format(host=host))]
+    if path in files:
+        return [Finding(STAGE, check, host, path, OK, "there", expected)]
+    remedy = f"Put the topology of this kind of machine to {path} on {host}, as its provider has it, or take it out of rdma_nccl."
+    return [Finding(STAGE, check, host, path, ERROR, "not there", expected, remedy)]
+
+
+CHECK = "nccl.lint"
+_SUBJECT = "NCCL's variables"
+#: What a place in the intent of a host begins with.
+_INTENT = "rdma_"
+_EXPECTED = "variables that NCCL reads, and that agree with the host and each other"
+
+
+def check_lint(host: str, problems: Sequence[Mapping[str, str]] | None) -> list[Finding]:
+    """A finding for each error, unknown and warning, or one that there is none; what is only worth knowing is counted.
+
+    problems: as rdma.cluster.nccl_lint returns them; None: nobody has looked.
+    """
+    if problems is None:
+        remedy = f"Run the nccl stage for {host}, which lints them."
+        return [Finding(STAGE, CHECK, host, _SUBJECT, UNKNOWN, "nobody has looked at them", _EXPECTED, remedy)]
+    told = [_finding(host, problem) for problem in problems if problem["severity"] in (ERROR, UNKNOWN, WARNING)]
+    notes = len(problems) - len(told)
+    observed = "nothing is wrong" + (f"; {notes} note{'s' if notes > 1 else ''}" if notes else "")
+    return told or [Finding(STAGE, CHECK, host, _SUBJECT, OK, observed, _EXPECTED)]
+
+
+def _finding(host: str, problem: Mapping[str, str]) -> Finding:
+    named = f"{problem['variable']} in " if problem["variable"] else ""
+    subject = f"{named}{problem['where']} ({problem['rule']})"
+    where = "Of" if problem["where"].startswith(_INTENT) else "On"
+    remedy = f"{where} {host}: {problem['remedy'][:1].lower()}{problem['remedy'][1:]}"
+    return Finding(STAGE, CHECK, host, subject, problem["severity"], problem["observed"], problem["expected"], remedy)

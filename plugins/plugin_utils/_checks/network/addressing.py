@@ -1,0 +1,175 @@
+# Copyright (c) 2026, the rdma.cluster authors
+# GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""What the gate of the network stage asks of addresses: each on its rail's interface, none astray, and one manager for an interface."""
+
+from __future__ import annotations
+
+import ipaddress
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from ansible_collections.rdma.cluster.plugins.module_utils._base.findings import ERROR, NOT_APPLICABLE, OK, UNKNOWN, WARNING, Finding
+from ansible_collections.rdma.cluster.plugins.module_utils._rdma.rails import Facts, Rail, ResolvedRail, resolve
+
+STAGE = "network"
+#: How an interface is taken from what manages it; {netdev} is its name.
+RELEASE = {
+    "NetworkManager": "`nmcli device set {netdev} managed no` until the next boot, and for good a file in /etc/NetworkManager/conf.d "
+    "with the lines `[keyfile]` and `unmanaged-devices=interface-name:{netdev}`",
+    "dhclient": "`dhclient -x {netdev}`",
+    "dhcpcd": "`dhcpcd -x {netdev}`",
+    "ifupdown": "remove its stanza from /etc/network/interfaces",
+    "systemd-networkd": "see `networkctl status {netdev}` for its file",
+}
+#: DHCP clients that a manager starts for an interface of its own: it and its client are one.
+CLIENTS = {"ifupdown": {"dhclient", "dhcpcd"}, "NetworkManager": {"dhclient", "dhcpcd"}}
+
+
+@dataclass(frozen=True)
+class Plan:
+    """A rail with its planned address, and whether its interface has it (None: not known)."""
+
+    rail: ResolvedRail
+    planned: ipaddress.IPv4Interface | None
+    there: list[str] | None
+
+    @property
+    def has_address(self) -> bool | None:
+        """Whether the address is there, whatever its prefix."""
+        if self.planned is None or self.there is None:
+            return None
+        return any(ipaddress.IPv4Interface(text).ip == self.planned.ip for text in self.there)
+
+
+def check_addressing(host: str, rails: Sequence[Rail], facts: Facts) -> list[Finding]:
+    """Findings `network.address` for each planned rail and each further interface that is astray, and `network.manager` for each rail.
+
+    A RoCE rail without its address is the error `network.gid`, and what another interface then has in its place is no second one.
+    """
+    plans = [_plan(rail, facts) for rail in resolve(rails, facts)]
+    return [
+        *(finding for plan in plans for finding in _address(host, plan, plans, facts)),
+        *_intruders(host, plans, facts),
+        *(_manager(host, plan, facts) for plan in plans),
+    ]
+
+
+def _plan(rail: ResolvedRail, facts: Facts) -> Plan:
+    planned = ipaddress.IPv4Interface(rail.rail["address"]) if rail.rail["address"] else None
+    return Plan(rail, planned, _netdev(rail.netdev, facts).get("ipv4"))
+
+
+def _netdev(name: str | None, facts: Facts) -> Mapping[str, Any]:
+    return (facts.get("netdevs") or {}).get(name) or {} if name is not None else {}
+
+
+def _address(host: str, plan: Plan, plans: Sequence[Plan], facts: Facts) -> Iterator[Finding]:
+    rail, planned = plan.rail, plan.planned
+    expected = f"{planned}, and none in another rail's subnet" if planned else "none in another rail's subnet"
+
+    def finding(status: str, observed: str, remedy: str = "") -> Finding:
+        return Finding(STAGE, "network.address", host, rail.subject, status, observed, expected, remedy)
+
+    if plan.there is None:
+        if rail.netdev is None:
+            yield finding(NOT_APPLICABLE, "no interface: driver.nic says so")
+        else:
+            yield finding(UNKNOWN, "the addresses were not read", f"Run `ip -json address show dev {rail.netdev}` on {host}.")
+        return
+    if plan.has_address is False:
+        remedy = f"Run the network stage for {host}, and see `ip addr show {rail.netdev}` there."
+        seen = f"{', '.join(plan.there) or 'no address'} on {rail.netdev}"
+        yield finding(NOT_APPLICABLE, f"{seen}: network.gid says so") if _told_by_gid(plan, facts) else finding(ERROR, seen, remedy)
+        return
+    own = [text for text in plan.there if planned is None or ipaddress.IPv4Interface(text).ip != planned.ip]
+    faults = [fault for text in own if (fault := _fault(host, text, plan, plans)) is not None]
+    if planned is not None and str(planned) not in plan.there:
+        wrong = next((text for text in plan.there if text not in own), str(planned))
+        remedy = f"Run `ip addr del {wrong} dev {rail.netdev}` on {host}, then the network stage for it."
+        faults.insert(0, (ERROR, f"{wrong} on {rail.netdev}: another prefix than planned", remedy))
+    if faults:
+        statuses, observed, remedies = zip(*faults, strict=True)
+        yield finding(ERROR if ERROR in statuses else WARNING, "; ".join(observed), " ".join(remedies))
+    else:
+        yield finding(OK, ", ".join(plan.there) or "no address")
+
+
+def _told_by_gid(plan: Plan, facts: Facts) -> bool:
+    """Whether network.gid is not ok: on RoCE, unless the GID table still has what the interface has not."""
+    rail = plan.rail
+    if rail.rail["link_layer"] != "roce":
+        return False
+    if rail.device is None or rail.port is None:
+        return True
+    port = facts["devices"][rail.device]["ports"][rail.port]
+    return plan.planned is None or (port.get("rocev2") or {}).get(str(plan.planned.ip)) is None
+
+
+def _fault(host: str, text: str, plan: Plan, plans: Sequence[Plan]) -> tuple[str, str, str] | None:
+    """What is wrong with a further address on a rail's interface: (status, observed, remedy)."""
+    netdev = str(plan.rail.netdev)
+    other = _owner(text, [each for each in plans if each is not plan])
+    own = plan.planned is not None and ipaddress.IPv4Interface(text).ip in plan.planned.network
+    if other is not None and not (own and not _is_its_address(text, other)):
+        return _astray(host, text, netdev, other)
+    if own:
+        observed = f"{text} besides {plan.planned} on {netdev}: GID indexes and answers to ARP depend on their order"
+        return WARNING, observed, f"Run `ip addr del {text} dev {netdev}` on {host}, and find who adds it (`networkctl`, `nmcli`)."
+    return None
+
+
+def _owner(text: str, plans: Sequence[Plan]) -> Plan | None:
+    """The rail whose planned address this is, else one whose subnet it is in."""
+    address = ipaddress.IPv4Interface(text).ip
+    exact = next((plan for plan in plans if _is_its_address(text, plan)), None)
+    return exact or next((plan for plan in plans if plan.planned is not None and address in plan.planned.network), None)
+
+
+def _is_its_address(text: str, plan: Plan) -> bool:
+    return plan.planned is not None and ipaddress.IPv4Interface(text).ip == plan.planned.ip
+
+
+def _astray(host: str, text: str, netdev: str, other: Plan) -> tuple[str, str, str]:
+    """Only a warning where the rail lacks that very address: that it does is an error of its own."""
+    name = other.rail.name
+    missing = _is_its_address(text, other) and other.has_address is False
+    observed = f"{text} on {netdev} is " + (f"the address of {name}" if _is_its_address(text, other) else f"in {name}'s subnet")
+    remedy = f"Run `ip addr del {text} dev {netdev}` on {host}, and find who adds it (`networkctl`, `nmcli`, /etc/network/interfaces)."
+    return WARNING if missing else ERROR, f"{observed} ({other.planned})", remedy
+
+
+def _intruders(host: str, plans: Sequence[Plan], facts: Facts) -> Iterator[Finding]:
+    """Interfaces that are no rails, nor what a rail is enslaved to, with an address in a rail's subnet."""
+    rails = {plan.rail.netdev for plan in plans}
+    rails |= {_netdev(name, facts).get("master") for name in rails}
+    for name, netdev in sorted((facts.get("netdevs") or {}).items()):
+        for text in (netdev.get("ipv4") or ()) if name not in rails else ():
+            other = _owner(text, plans)
+            if other is not None:
+                status, observed, remedy = _astray(host, text, name, other)
+                expected = "no address in a rail's subnet"
+                yield Finding(STAGE, "network.address", host, f"interface {name}", status, observed, expected, remedy)
+
+
+def _manager(host: str, plan: Plan, facts: Facts) -> Finding:
+    netdev = plan.rail.netdev
+    managers = _netdev(netdev, facts).get("managers")
+
+    def finding(status: str, observed: str, remedy: str = "") -> Finding:
+        return Finding(STAGE, "network.manager", host, plan.rail.subject, status, observed, "one at most", remedy)
+
+    if netdev is None:
+        return finding(NOT_APPLICABLE, "no interface: driver.nic says so")
+    if managers is None:
+        return finding(UNKNOWN, "the facts do not tell", f"Run `networkctl status {netdev}` and `nmcli device show {netdev}` on {host}.")
+    started = set().union(*(CLIENTS.get(name, set()) for name in managers))
+    managers = [name for name in managers if name not in started]
+    if len(managers) > 1:
+        ways = ", or ".join(f"{name}: {RELEASE.get(name, 'tell it to leave it').format(netdev=netdev)}" for name in managers)
+        return finding(ERROR, f"{', '.join(managers)} all claim {netdev}", f"Leave {netdev} on {host} to one of them. {ways}.")
+    if not managers and plan.has_address is False:
+        return finding(NOT_APPLICABLE, "nobody manages it, and it has no address: network.gid or network.address says so")
+    return finding(OK, managers[0] if managers else "nobody, and nobody needs to")

@@ -1,0 +1,154 @@
+# Copyright (c) 2026, the rdma.cluster authors
+# GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""What the gate of the network stage asks of a host: MTU, address, and the GID that belongs to it, now and at the next boot."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
+from typing import Any
+
+from ansible_collections.rdma.cluster.plugins.module_utils._base.findings import ERROR, NOT_APPLICABLE, OK, UNKNOWN, WARNING, Finding
+from ansible_collections.rdma.cluster.plugins.module_utils._host.load import rail_users
+from ansible_collections.rdma.cluster.plugins.module_utils._rdma.mtu import (
+    RDMA_MTUS_BYTES,
+    ROCE_HEADERS_BYTES,
+    efficiency_percent,
+    rdma_mtu_bytes,
+)
+from ansible_collections.rdma.cluster.plugins.module_utils._rdma.rails import Facts, Rail, ResolvedRail, rail_ip, resolve, rocev2_gid_index
+
+STAGE = "network"
+
+
+def check_network(host: str, rails: Sequence[Rail], facts: Facts) -> list[Finding]:
+    """Findings `network.mtu` and `network.gid` for each planned rail of one host."""
+    return [finding for rail in resolve(rails, facts) for finding in _rail(host, rail, facts)]
+
+
+def _rail(host: str, rail: ResolvedRail, facts: Facts) -> Iterator[Finding]:
+    if rail.netdev is None and rail.device is not None and rail.rail["link_layer"] == "infiniband" and rail.rail["address"] is None:
+        why = "no address is planned, and there is no IPoIB interface: RDMA needs none"
+        yield Finding(STAGE, "network.mtu", host, rail.subject, NOT_APPLICABLE, why, _mtu_words(rail))
+    elif rail.netdev is None:
+        yield Finding(STAGE, "network.mtu", host, rail.subject, UNKNOWN, "no interface", _mtu_words(rail), _look(host))
+    else:
+        yield with_users(_mtu(host, rail, facts["netdevs"][rail.netdev]["mtu_bytes"]), rail, facts)
+    yield with_users(_gid(host, rail, facts), rail, facts)
+
+
+def with_users(finding: Finding, rail: ResolvedRail, facts: Facts) -> Finding:
+    """The finding; if it stops the gate and the rail is in use, with the users and what the network stage withholds."""
+    users = rail_users(facts["load"], rail.device, rail.port) if facts.get("load") is not None else ""
+    if finding.status != ERROR or not users:
+        return finding
+    words = (
+        f"The network stage withholds changes of the MTU and removals of addresses while the rail is in use: {users}. "
+        f"1. Wait until it ends, or drain {finding.host}. "
+        f"2. Run `ansible-playbook rdma.cluster.network --limit {finding.host}` on the control node."
+    )
+    return replace(finding, remedy=f"{words} If that does not fix it: {finding.remedy}")
+
+
+def _mtu_words(rail: ResolvedRail) -> str:
+    return "any: the intent has no mtu_bytes" if rail.rail["mtu_bytes"] is None else f"{rail.rail['mtu_bytes']} bytes"
+
+
+def _look(host: str) -> str:
+    return f"Run the driver stage for {host}; its gate says what is missing."
+
+
+def _mtu(host: str, rail: ResolvedRail, mtu_bytes: int | None) -> Finding:
+    if mtu_bytes is None:
+        remedy = f"Run `cat /sys/class/net/{rail.netdev}/mtu` on {host}."
+        return Finding(STAGE, "network.mtu", host, rail.subject, UNKNOWN, "the MTU was not read", _mtu_words(rail), remedy)
+    if rail.rail["mtu_bytes"] is None:
+        words = f"{mtu_bytes} bytes: the interface keeps its MTU, and alike.mtu compares it with other hosts"
+        return Finding(STAGE, "network.mtu", host, rail.subject, NOT_APPLICABLE, words, _mtu_words(rail))
+    good = mtu_bytes == rail.rail["mtu_bytes"]
+    remedy = f"See what else manages {rail.netdev} on {host} (`networkctl status {rail.netdev}`)."
+    if rail.rail["link_layer"] == "infiniband" and mtu_bytes is not None and mtu_bytes < rail.rail["mtu_bytes"]:
+        remedy = (
+            f"IP over InfiniBand carries no more than its partition's multicast group ({mtu_bytes} bytes and 4 of header): set mtu of "
+            f"the partition in rdma_partitions, or mtu_bytes of {rail.name} on {host}. RDMA does not use it."
+        )
+    return Finding(
+        STAGE, "network.mtu", host, rail.subject, OK if good else ERROR, f"{mtu_bytes} bytes", _mtu_words(rail),
+        "" if good else remedy,
+    )  # fmt: skip
+
+
+def _gid(host: str, rail: ResolvedRail, facts: Facts) -> Finding:
+    if rail.rail["link_layer"] != "roce":
+        why = "InfiniBand addresses ports by LID, not by IP address"
+        return Finding(STAGE, "network.gid", host, rail.subject, NOT_APPLICABLE, why, "a RoCE v2 GID")
+    address = rail_ip(rail.rail)
+    expected = f"a RoCE v2 GID of {address}"
+    if rail.device is None or rail.port is None:
+        return Finding(STAGE, "network.gid", host, rail.subject, UNKNOWN, "no RDMA device", expected, _look(host))
+    port = facts["devices"][rail.device]["ports"][rail.port]
+    index = rocev2_gid_index(port, address)
+    there = sorted(port["rocev2"])
+    return Finding(
+        STAGE, "network.gid", host, rail.subject, ERROR if index is None else OK,
+        observed=f"GID index {index}" if index is not None else f"none; the addresses in the table are {', '.join(there) or 'none'}",
+        expected=expected,
+        remedy="" if index is not None else f"See whether {rail.netdev} on {host} has {address} (`ip addr show {rail.netdev}`).",
+    )  # fmt: skip
+
+
+def check_rdma_mtu(host: str, rails: Sequence[Rail], facts: Facts) -> list[Finding]:
+    """Finding `network.rdma_mtu` for each planned rail: RoCE reaches its largest MTU of 4096 only from an MTU of 4192 on (B2)."""
+    return [_rdma_mtu(host, rail, facts) for rail in resolve(rails, facts)]
+
+
+def _rdma_mtu(host: str, rail: ResolvedRail, facts: Facts) -> Finding:
+    best = RDMA_MTUS_BYTES[0]
+
+    def finding(status: str, observed: str, remedy: str = "") -> Finding:
+        return Finding(STAGE, "network.rdma_mtu", host, rail.subject, status, observed, f"{best} bytes", remedy)
+
+    if rail.rail["link_layer"] != "roce":
+        return finding(NOT_APPLICABLE, "on InfiniBand it does not depend on the interface: link.mtu looks at it")
+    mtu_bytes = (facts["netdevs"].get(rail.netdev) or {}).get("mtu_bytes") if rail.netdev else None
+    if mtu_bytes is None or rail.device is None:
+        missing = "interface whose MTU is known: network.mtu" if mtu_bytes is None else "RDMA device: network.gid"
+        return finding(NOT_APPLICABLE, f"no {missing} says so")
+    follows = rdma_mtu_bytes(mtu_bytes)
+    if follows is None:
+        return finding(WARNING, f"none: an MTU of {mtu_bytes} bytes is too small for RoCE", _raise_mtu(host, rail))
+    active = _port(rail, facts).get("active_mtu_bytes")
+    if active is None:
+        return finding(UNKNOWN, *_not_read(host, rail, facts))
+    observed = f"{active} bytes with an MTU of {mtu_bytes}: {efficiency_percent(active):.1f} % of the rate is payload"
+    if active >= best:
+        return finding(OK, observed)
+    not_followed = f"The port has not followed its interface: set {rail.netdev} on {host} down and up again."
+    return finding(WARNING, observed, not_followed if follows == best else _raise_mtu(host, rail))
+
+
+def _not_read(host: str, rail: ResolvedRail, facts: Facts) -> tuple[str, str]:
+    """That the active MTU of a port was not read, and why; and what to do."""
+    why = _port(rail, facts).get("active_mtu_error") or "the facts do not have it"
+    steps = f"1. Run `ibv_devinfo -d {rail.device} -i {rail.port}` on {host}. 2. If it is missing, run the driver stage for {host}."
+    return f"the active MTU of {rail.device}/{rail.port} was not read: {why}", steps
+
+
+def _port(rail: ResolvedRail, facts: Facts) -> Mapping[str, Any]:
+    if rail.device is None or rail.port is None:
+        return {}
+    port: Mapping[str, Any] = facts["devices"][rail.device]["ports"][rail.port]
+    return port
+
+
+def _raise_mtu(host: str, rail: ResolvedRail) -> str:
+    least = RDMA_MTUS_BYTES[0] + ROCE_HEADERS_BYTES
+    words = f"Set mtu_bytes of {rail.name} to 9000 ({least} at least) on all hosts, and what the switches carry to more (9216)"
+    planned = rail.rail["mtu_bytes"]
+    return (
+        f"{words}."
+        if planned is None or planned < least
+        else f"{words}; {planned} is planned already on {host}, network.mtu says why it is not there."
+    )

@@ -1,0 +1,179 @@
+# Copyright (c) 2026, the rdma.cluster authors
+# GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""How a host's PCIe is set up for its rails: payload and read requests, ACS and IOMMU on the way to GPUs, and the nearest GPU."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
+
+from ansible_collections.rdma.cluster.plugins.module_utils._base.findings import NOT_APPLICABLE, OK, UNKNOWN, WARNING, Finding
+from ansible_collections.rdma.cluster.plugins.module_utils._pcie_tuning.acs import (
+    IN_A_VIRTUAL_MACHINE,
+    NO_GPU,
+    THIS_PLATFORM,
+    is_data_direct,
+    redirecting,
+)
+from ansible_collections.rdma.cluster.plugins.module_utils._rdma.rails import Facts
+from ansible_collections.rdma.cluster.plugins.plugin_utils._checks.host.pcie_tuning import BEST_MRRS_BYTES, FAST_GBPS, rate_gbps
+from ansible_collections.rdma.cluster.plugins.plugin_utils._checks.link.rail_port import RailPort
+
+STAGE = "preflight"
+#: From near to far: one PCIe switch, several, one host bridge, one NUMA node, between NUMA nodes (`nvidia-smi topo -m`).
+DISTANCES = ("PIX", "PXB", "PHB", "NODE", "SYS")
+NOT_READ = "these facts do not tell it"
+NO_DISTANCE = "the firmware gives no distance between any GPU and any NIC, as in many virtual machines"
+
+
+def check_pcie_settings(host: str, ports: Sequence[RailPort], facts: Facts, *, mrrs_planned: bool = False) -> list[Finding]:
+    """Findings `pcie.payload`, `pcie.mrrs`, `pcie.acs` and `pcie.distance` for each rail, and `host.iommu`: warnings at most.
+
+    mrrs_planned: whether the host stage sets MRRS, whose gate then judges it.
+    """
+    return [*(finding for port in ports for finding in _rail(port, facts, mrrs_planned=mrrs_planned)), _iommu(host, facts)]
+
+
+def _rail(port: RailPort, facts: Facts, *, mrrs_planned: bool) -> Iterator[Finding]:
+    yield _payload(port)
+    yield _mrrs(port, facts, mrrs_planned=mrrs_planned)
+    yield _acs(port, facts)
+    yield _distance(port, facts)
+
+
+def _payload(port: RailPort) -> Finding:
+    check, expected = "pcie.payload", "one maximum payload on the whole way to the root, which every bridge takes"
+    way = [port.pci, *(port.pci.get("hops") or ())]
+    why_not = port.no_pci
+    if why_not is None and port.pci.get("mps_bytes") is None:
+        return port.unread(check, f"the configuration space of {port.pci['address']} could not be read", expected)
+    if why_not is None and len(way) < 2:
+        why_not = f"no bridge above {port.pci['address']}"
+    if why_not is not None:
+        return port.skip(check, why_not, expected)
+    told = [hop for hop in way if hop.get("mps_bytes") is not None]
+    words = ", ".join(f"{hop['address']} {hop['mps_bytes']} bytes" for hop in told)
+    above = [hop for hop in told if hop.get("mps_max_bytes") is not None and hop["mps_bytes"] > hop["mps_max_bytes"]]
+    if len({hop["mps_bytes"] for hop in told}) == 1 and not above:
+        return port.finding(check, OK, f"{port.pci['mps_bytes']} bytes", expected)
+    if above:
+        words += f"; {', '.join(hop['address'] for hop in above)} takes less"
+    remedy = f"Boot {port.host} with pci=pcie_bus_safe on the kernel's command line, or see its BIOS; do not set it with setpci."
+    return port.finding(check, WARNING, words, expected, remedy)
+
+
+def _mrrs(port: RailPort, facts: Facts, *, mrrs_planned: bool) -> Finding:
+    check, expected, mrrs_bytes = "pcie.mrrs", f"{BEST_MRRS_BYTES} bytes", port.pci.get("mrrs_bytes")
+    why_not = port.no_pci
+    if why_not is None and mrrs_planned:
+        why_not = "rdma_host.pcie.mrrs_bytes requests a value: host.pcie judges it in the host stage"
+    if why_not is None and port.device.get("driver") != "mlx5_core":
+        why_not = f"asked of mlx5 only, this is {port.device.get('driver')}"
+    if why_not is None and port.device.get("function") == "vf" and not port.device.get("parent_pci"):
+        why_not = "the physical function sets it, which is not on this host"
+    if why_not is None and mrrs_bytes is None:
+        return port.unread(check, f"the configuration space of {port.pci['address']} could not be read", expected)
+    if why_not is not None or mrrs_bytes is None:
+        return port.skip(check, why_not or "", expected)
+    if mrrs_bytes >= BEST_MRRS_BYTES:
+        return port.finding(check, OK, f"{mrrs_bytes} bytes", expected)
+    address, known = port.device.get("parent_pci") or port.pci["address"], rate_gbps(port.rail, facts)
+    if known is not None and known < FAST_GBPS:
+        return port.finding(check, OK, f"{mrrs_bytes} bytes, enough for {known:g} Gb/s", expected)
+    remedy = (
+        f"1. On {port.host}, see `lspci -vvv -s {address}` (MaxReadReq). 2. Set rdma_host.pcie.mrrs_bytes to auto and "
+        f"pcie_mrrs_allowed: true in the inventory. 3. Run the host stage while {port.host} is idle."
+    )
+    return port.finding(check, WARNING, f"{mrrs_bytes} bytes", expected, remedy)
+
+
+def _no_gpu_traffic(facts: Facts) -> str | None:
+    """Why the way between GPUs and NICs is nothing to look at on this host."""
+    if not facts.get("gpus"):
+        return NO_GPU
+    return IN_A_VIRTUAL_MACHINE if (facts.get("iommu") or {}).get("virtual_machine") else None
+
+
+def _acs(port: RailPort, facts: Facts) -> Finding:
+    check, expected = "pcie.acs", "no bridge redirects traffic between GPU and NIC"
+    why_not = _no_gpu_traffic(facts) or port.no_pci or _other_platform(port, facts)
+    hops = port.pci.get("hops")
+    if why_not is None and hops is None:
+        return port.unread(check, NOT_READ, expected)
+    if why_not is None and not hops:
+        why_not = f"no bridge above {port.pci['address']}"
+    if why_not is not None or not hops:
+        return port.skip(check, why_not or "", expected)
+    if all(hop.get("acs") is None and hop.get("mps_bytes") is None for hop in hops):
+        remedy = f"Read the facts of {port.host} as root; `lspci -vvv` there shows ACSCtl."
+        return port.finding(check, UNKNOWN, "no configuration space could be read", expected, remedy)
+    found = {hop["address"]: names for hop in hops if (names := redirecting(hop.get("acs")))}
+    if not found:
+        return port.finding(check, OK, "none on its way to the root", expected)
+    commands = ", ".join(f"`setpci -s {address} ECAP_ACS+0x6.w=0000`" for address in found)
+    return port.finding(
+        check, WARNING, "; ".join(f"{address} has {', '.join(names)}" for address, names in found.items()), expected,
+        f"Switch ACS off in the BIOS of {port.host}, or at every boot: {commands}. Not where virtual machines get devices.",
+    )  # fmt: skip
+
+
+def _other_platform(port: RailPort, facts: Facts) -> str | None:
+    """ConnectX-8 and boards with Grace: ACS is part of how their direct path works."""
+    models = [gpu.get("model") for gpu in facts["gpus"]]
+    return THIS_PLATFORM if is_data_direct(models, [port.pci.get("device_id")]) else None
+
+
+def _iommu(host: str, facts: Facts) -> Finding:
+    expected, iommu = "off, or passing through", facts.get("iommu")
+    why_not = _no_gpu_traffic(facts)
+    if why_not is not None:
+        return Finding(STAGE, "host.iommu", host, "IOMMU", NOT_APPLICABLE, why_not, expected)
+    if iommu is None:
+        remedy = f"Read {host} with the subset gpus."
+        return Finding(STAGE, "host.iommu", host, "IOMMU", UNKNOWN, NOT_READ, expected, remedy)
+    mode = iommu.get("mode")
+    if mode is None:
+        remedy = f"See /sys/kernel/iommu_groups/*/type and `dmesg | grep -i iommu` on {host}."
+        return Finding(STAGE, "host.iommu", host, "IOMMU", UNKNOWN, "its mode could not be read", expected, remedy)
+    good = mode in ("off", "passthrough")
+    observed = {"translated": "it translates what devices send", "mixed": "it translates for some devices"}.get(mode, mode)
+    remedy = f"Boot {host} with iommu.passthrough=1 on the kernel's command line (x86: iommu=pt), or switch it off in its BIOS."
+    return Finding(STAGE, "host.iommu", host, "IOMMU", OK if good else WARNING, observed, expected, "" if good else remedy)
+
+
+def gives_no_distance(facts: Facts) -> bool:
+    """Whether distances of GPUs and NICs were read, and the firmware gives none of them."""
+    distances = facts.get("distances") or {}
+    return bool(distances) and not any(each for of_gpu in distances.values() for each in of_gpu.values())
+
+
+def _distance(port: RailPort, facts: Facts) -> Finding:
+    check, expected = "pcie.distance", "a GPU on the same NUMA node or nearer"
+    distances = facts.get("distances") or {}
+    why_not = NO_GPU if not facts.get("gpus") else port.no_pci
+    if why_not is None and port.rail.rail.get("role") != "compute":
+        why_not = f"a {port.rail.rail.get('role')} rail carries nothing of GPUs"
+    nearest = _nearest(distances, port.rail.device)
+    if why_not is None and gives_no_distance(facts):
+        why_not = NO_DISTANCE
+    if why_not is not None:
+        return port.skip(check, why_not, expected)
+    if nearest is None:
+        return port.unread(check, "how far it is to a GPU is not told", expected)
+    if nearest != "SYS":
+        return port.finding(check, OK, f"{nearest} to the nearest GPU", expected)
+    devices = sorted({name for of_gpu in distances.values() for name in of_gpu})
+    near = [name for name in devices if _nearest(distances, name) not in (None, "SYS")]
+    remedy = (
+        f"Traffic of {port.rail.device} crosses the sockets of {port.host}: put card {port.pci['address']} into a slot at a GPU's socket"
+        + (f", or plan a NIC that is nearer ({', '.join(near)})." if near else ".")
+    )
+    return port.finding(check, WARNING, "every GPU is on another NUMA node (SYS)", expected, remedy)
+
+
+def _nearest(distances: Mapping[str, Mapping[str, Any]], device: str | None) -> str | None:
+    """How near the nearest GPU is to a device; None where nothing tells."""
+    known = [distance for of_gpu in distances.values() if (distance := of_gpu.get(device or "")) in DISTANCES]
+    return min(known, key=DISTANCES.index, default=None)

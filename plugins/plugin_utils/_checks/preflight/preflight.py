@@ -1,0 +1,182 @@
+# Copyright (c) 2026, the rdma.cluster authors
+# GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""What the gate of the preflight stage asks of a host before anything is touched."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
+
+from ansible_collections.rdma.cluster.plugins.module_utils._base.findings import ERROR, NOT_APPLICABLE, OK, UNKNOWN, WARNING, Finding
+from ansible_collections.rdma.cluster.plugins.module_utils._rdma.rails import Facts, Rail, ResolvedRail, rail_ip, resolve
+
+STAGE = "preflight"
+#: os-release's ID → the VERSION_IDs whose packages are known, "9" for every 9.x.
+SUPPORTED = {"debian": ("12", "13"), "ubuntu": ("22.04", "24.04"), "rhel": ("9",), "rocky": ("9",)}
+SUPPORTED_WORDS = "Debian 12 or 13, Ubuntu 22.04 or 24.04, RHEL or Rocky 9"
+_RHEL_8 = "no ansible-core that rdma.cluster runs on can manage its packages: dnf's Python there is 3.6"
+#: Those that are named often and not supported, with the reason.
+REFUSED = {
+    ("rhel", "8"): _RHEL_8,
+    ("rocky", "8"): _RHEL_8,
+    ("ubuntu", "20.04"): "its standard support ended in May 2025",
+}
+OLDEST_KERNEL = (5, 4)
+GIB_BYTES = 2**30
+#: What must be free, in GiB: for packages and what they build, for logs and evidence, and for one more initramfs.
+FREE_GIB = {"/": 1.0, "/var": 1.0, "/boot": 0.1}
+#: Two paths whose free space differs by less, of the same size, are on one file system, read one after the other.
+SAME_BYTES = 2**24
+FIREWALLS = ("firewalld.service", "nftables.service", "ufw.service")
+
+
+def check_preflight(host: str, facts: Mapping[str, Any]) -> list[Finding]:
+    """Findings `preflight.os` and `preflight.kernel` of one host."""
+    return [_os(host, facts["stack"]["distribution"]), _kernel(host, facts["stack"]["kernel"])]
+
+
+def _os(host: str, distribution: Mapping[str, Any]) -> Finding:
+    name, version = distribution["id"], distribution["version_id"]
+    if name is None:
+        return Finding(
+            STAGE,
+            "preflight.os",
+            host,
+            "distribution",
+            UNKNOWN,
+            "no os-release file",
+            SUPPORTED_WORDS,
+            f"Look for /etc/os-release on {host}.",
+        )
+    # A distribution that counts minor versions is known by the major one.
+    known = {version, (version or "").partition(".")[0]} if name in ("rhel", "rocky") else {version}
+    good = bool(known & set(SUPPORTED.get(name, ())))
+    why = next((reason for (refused, of), reason in REFUSED.items() if refused == name and of in known), None)
+    observed = f"{name} {version}" + (f": {why}" if why else "")
+    return Finding(
+        STAGE, "preflight.os", host, "distribution", OK if good else ERROR, observed, SUPPORTED_WORDS,
+        "" if good else f"Take {host} out of the play with --limit, or install a supported distribution on it.",
+    )  # fmt: skip
+
+
+def _kernel(host: str, release: str | None) -> Finding:
+    expected = ".".join(map(str, OLDEST_KERNEL)) + " or newer"
+    found = re.match(r"(\d+)\.(\d+)", release or "")
+    if found is None:
+        remedy = f"Look at `uname -r` on {host}."
+        return Finding(STAGE, "preflight.kernel", host, "running kernel", UNKNOWN, f"release {release!r}", expected, remedy)
+    good = (int(found[1]), int(found[2])) >= OLDEST_KERNEL
+    return Finding(
+        STAGE, "preflight.kernel", host, "running kernel", OK if good else ERROR, str(release), expected,
+        "" if good else f"Boot {host} with a newer kernel of its distribution.",
+    )  # fmt: skip
+
+
+def check_space(host: str, facts: Facts, threshold: float | None = None) -> list[Finding]:
+    """Finding `preflight.disk` for each file system of one host that the build writes to.
+
+    threshold: how much must be free, in GiB, instead of what FREE_GIB has for / and /var.
+    """
+    needed = {path: gib if threshold is None or path == "/boot" else threshold for path, gib in FREE_GIB.items()}
+    said = facts.get("filesystems") or {}
+    readable = {path: said[path] for path in needed if (said.get(path) or {}).get("free_bytes") is not None}
+    unread = [path for path in needed if path not in readable and (path in said or path == "/")]
+    return [
+        *(_space(host, paths, readable[paths[0]], max(needed[path] for path in paths)) for paths in _by_filesystem(readable)),
+        *(
+            Finding(STAGE, "preflight.disk", host, f"space in {path}", UNKNOWN, "not read", "known", f"Look at `df -h {path}` on {host}.")
+            for path in unread
+        ),
+    ]
+
+
+def _by_filesystem(read: Mapping[str, Mapping[str, Any]]) -> list[list[str]]:
+    groups: list[list[str]] = []
+    for path, space in read.items():
+        for group in groups:
+            other = read[group[0]]
+            if space.get("size_bytes") == other.get("size_bytes") and abs(space["free_bytes"] - other["free_bytes"]) < SAME_BYTES:
+                group.append(path)
+                break
+        else:
+            groups.append([path])
+    return groups
+
+
+def _space(host: str, paths: Sequence[str], space: Mapping[str, Any], needed_gib: float) -> Finding:
+    free_gib = space["free_bytes"] / GIB_BYTES
+    good = free_gib >= needed_gib
+    todo = (
+        "remove old kernels" if list(paths) == ["/boot"] else "remove packages in the cache and old logs (`journalctl --vacuum-size=200M`)"
+    )
+    return Finding(
+        STAGE, "preflight.disk", host, f"space in {', '.join(paths)}", OK if good else ERROR, f"{free_gib:.2f} GiB free",
+        f"{needed_gib:g} GiB free",
+        "" if good else f"Make room in {paths[0]} on {host} (`df -h {paths[0]}`): {todo}, or enlarge it.",
+    )  # fmt: skip
+
+
+def check_ssh(host: str, rails: Sequence[Rail], facts: Facts) -> list[Finding]:
+    """Finding `preflight.ssh` of one host: the session that the build comes in by rides on none of its rails."""
+    session = facts.get("session") or {}
+    address, netdev = session.get("address"), session.get("netdev")
+    ours = [rail for rail in resolve(rails, facts) if _carries(rail, facts, address, netdev)]
+    expected = "by an interface that is no rail"
+    if ours:
+        remedy = (
+            f"Reach {host} by another interface (ansible_host), or take {ours[0].name} out of its rdma_rails: "
+            "what the build does to a rail would cut its own connection."
+        )
+        by = f"by {netdev or address}: {', '.join(rail.subject for rail in ours)}"
+        return [Finding(STAGE, "preflight.ssh", host, "our SSH session", ERROR, by, expected, remedy)]
+    if netdev is None:
+        unread = sorted(name for name, each in (facts.get("netdevs") or {}).items() if each.get("ipv4") is None)
+        # Addresses of IPv6 are never read.
+        if address and ":" not in address and unread:
+            why = f"its address is {address}, and the addresses of {', '.join(unread[:4])} were not read"
+            remedy = f"Run `ip addr show to {address}` on {host}: the interface must be no rail."
+            return [Finding(STAGE, "preflight.ssh", host, "our SSH session", UNKNOWN, why, expected, remedy)]
+        why = f"its address {address} is on no interface that was read" if address else "there is none: another kind of connection"
+        return [Finding(STAGE, "preflight.ssh", host, "our SSH session", NOT_APPLICABLE, why, expected)]
+    return [Finding(STAGE, "preflight.ssh", host, "our SSH session", OK, f"by {netdev}", expected)]
+
+
+def _carries(rail: ResolvedRail, facts: Facts, address: str | None, netdev: str | None) -> bool:
+    """Whether a session is on a rail: on its interface, a VLAN of it, what it is enslaved to, or by its planned address."""
+    if netdev is None:
+        return address is not None and rail_ip(rail.rail) == address
+    if rail.netdev is None:
+        return False
+    base = netdev.partition(".")[0]
+    return base in {rail.netdev, (facts["netdevs"].get(rail.netdev) or {}).get("master")}
+
+
+def check_firewall(host: str, rails: Sequence[Rail], facts: Facts) -> list[Finding]:
+    """Finding `preflight.firewall` of one host: a firewall that is active gets a warning that names what must pass (B47)."""
+    units = facts.get("units") or {}
+    told = [name for name in FIREWALLS if units.get(name) is not None]
+    active = [name for name in told if units[name].get("active")]
+    expected = "none that filters, or one that lets pass what the cluster needs"
+    if not told:
+        remedy = f"Run `systemctl is-active {' '.join(FIREWALLS)}` on {host}."
+        return [Finding(STAGE, "preflight.firewall", host, "firewall", UNKNOWN, "systemd was not asked about any", expected, remedy)]
+    if not active:
+        return [Finding(STAGE, "preflight.firewall", host, "firewall", OK, f"none of {', '.join(told)} is active", expected)]
+    remedy = f"See that {' and '.join(_must_pass(rails))} pass between the hosts on {host}: {', '.join(_how_to_look(active))}."
+    return [Finding(STAGE, "preflight.firewall", host, "firewall", WARNING, f"{', '.join(active)} active", expected, remedy)]
+
+
+def _must_pass(rails: Sequence[Rail]) -> Iterator[str]:
+    """RoCE of hardware passes the kernel by, and InfiniBand is no IP."""
+    if any(rail["soft"] for rail in rails):
+        yield "UDP 4791 (Soft-RoCE; RoCE of a NIC is not filtered)"
+    yield "TCP from 18600 on (pairs) and from 18515 on (perftest)"
+    yield "TCP of net.ipv4.ip_local_port_range (NCCL, 32768-60999 unless it is set)"
+
+
+def _how_to_look(active: Sequence[str]) -> list[str]:
+    ways = {"firewalld.service": "`firewall-cmd --list-all`", "nftables.service": "`nft list ruleset`", "ufw.service": "`ufw status`"}
+    return [ways[name] for name in active]

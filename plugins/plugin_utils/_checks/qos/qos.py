@@ -1,0 +1,184 @@
+# Copyright (c) 2026, the rdma.cluster authors
+# GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""What the gate of the QoS stage asks of each RoCE rail: that the whole chain is as the profile says, now and after a boot."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+from ansible_collections.rdma.cluster.plugins.module_utils._base.findings import ERROR, NOT_APPLICABLE, OK, UNKNOWN, WARNING, Finding
+from ansible_collections.rdma.cluster.plugins.module_utils._qos.backends import NOT_MLX5
+from ansible_collections.rdma.cluster.plugins.module_utils._qos.differences import Difference, differences, told
+from ansible_collections.rdma.cluster.plugins.module_utils._qos.plan import unit_of
+from ansible_collections.rdma.cluster.plugins.module_utils._qos.sysfs import NP_PARAMETERS, RP_PARAMETERS
+from ansible_collections.rdma.cluster.plugins.module_utils._rdma.rails import Facts, ResolvedRail, resolve
+
+STAGE = "qos"
+CNP = frozenset({"cnp_dscp", "cnp_802p_prio"})
+#: Check → the keys of a state that tell it, any of which is enough, and why it is none where they do not.
+TOLD: Mapping[str, tuple[tuple[str, ...], str]] = {
+    "qos.dcbx": (("dcbx",), "the driver does not tell whose the settings are"),
+    "qos.pause": (("pause",), "the driver has no global pause"),
+    "qos.trust": (("trust",), ""),
+    "qos.dscp": (("dscp_to_priority",), ""),
+    "qos.pfc": (("pfc",), ""),
+    "qos.ets": (("priority_to_tc",), "the driver has no classes of traffic to set"),
+    "qos.buffers": (("cable_length_m",), "the driver reckons no headroom from a cable's length"),
+    "qos.ecn": (("ecn_np", "ecn_rp"), "the driver has no switch for it: firmware has (ROCE_CC_PRIO_MASK_P1, on by default)"),
+    "qos.cnp": (("np",), "the driver does not tell of notifications"),
+    "qos.dcqcn": (("rp", "np"), "the driver does not tell of rate control"),
+    "qos.traffic_class": (("traffic_class_settable",), "the driver forces none: NCCL_IB_TC and perftest's --tclass set it"),
+    "qos.rdma_cm": ((), ""),
+}
+#: Of these, not to be told is not good enough.
+REQUIRED = frozenset({"qos.trust", "qos.dscp", "qos.pfc"})
+_CHECK_OF = {
+    **{setting: f"qos.{setting}" for setting in ("dcbx", "trust", "dscp", "pfc", "ets", "traffic_class", "rdma_cm")},
+    "global_pause": "qos.pause",
+    "cable_length": "qos.buffers",
+    "ecn_np": "qos.ecn",
+    "ecn_rp": "qos.ecn",
+    "rp": "qos.dcqcn",
+}
+
+
+def check_qos(host: str, intent: Mapping[str, Any], facts: Facts, profile: Mapping[str, Any] | None) -> list[Finding]:
+    """The findings of TOLD, `qos.backend`, `qos.boot` and `qos.overwritten` of each RoCE rail.
+
+    profile: what roce_profile makes of the intent.
+    """
+    rails = [rail for rail in resolve(intent["rails"], facts) if rail.rail["link_layer"] == "roce"]
+    if profile is None or not rails:
+        why = "no rail is RoCE: InfiniBand has its own flow control" if not rails else "rdma_roce is not given: no traffic is marked"
+        return [Finding(STAGE, "qos.backend", host, "host", NOT_APPLICABLE, why, "the profile of rdma_roce")]
+    return [finding for rail in rails for finding in _Rail(host, rail, facts, profile).findings()]
+
+
+def _is_answer(why: str) -> bool:
+    """Whether a part of QosState.why says that there is no such tool or no DCB, and not that a tool has failed."""
+    return why.endswith("is not installed") or " has no DCB (" in why or why == NOT_MLX5
+
+
+def check_of(difference: Difference) -> str:
+    """The check that a difference fails."""
+    if difference.setting == "np":
+        return "qos.cnp" if difference.subject in CNP else "qos.dcqcn"
+    return _CHECK_OF[difference.setting]
+
+
+def overwriting(state: Mapping[str, Any]) -> list[str]:
+    """The agents that run, or will after a boot, and would set PFC and ETS again."""
+    return [name for name, unit in (state.get("agents") or {}).items() if unit.get("active") or unit.get("enabled")]
+
+
+class _Rail:
+    """One RoCE rail of a host."""
+
+    def __init__(self, host: str, rail: ResolvedRail, facts: Facts, profile: Mapping[str, Any]) -> None:
+        self._host, self._rail, self._facts, self._profile = host, rail, facts, profile
+        self._state: Mapping[str, Any] | None = (facts.get("qos") or {}).get(rail.netdev)
+
+    def findings(self) -> Iterator[Finding]:
+        state = self._state
+        if state is None:
+            why = "its NIC is not there: driver.nic says what to do" if self._rail.netdev is None else "not read"
+            remedy = f"Read {self._host} with the subset qos, which takes an RDMA device on {self._rail.netdev or 'the NIC'}."
+            yield self._finding("qos.backend", UNKNOWN, why, "mlnx_qos or dcb", remedy)
+            return
+        found = differences(self._profile, state)
+        yield self._backend(state)
+        if state.get("backend") is None:
+            # The rest is about what stands beside the backend.
+            yield from self._judged("qos.rdma_cm", state, found)
+        else:
+            for check in TOLD:
+                yield from self._judged(check, state, found)
+            yield from self._overwritten(state)
+        yield self._boot()
+
+    def _backend(self, state: Mapping[str, Any]) -> Finding:
+        expected, why = "mlnx_qos or dcb", str(state.get("why") or "")
+        if state.get("backend") is not None:
+            return self._finding("qos.backend", OK, f"{state['backend']}: {why}", expected)
+        if self._rail.rail["soft"]:
+            return self._finding("qos.backend", NOT_APPLICABLE, f"Soft-RoCE, and {why}", expected)
+        if self._facts["netdevs"][self._rail.netdev].get("function") == "vf":
+            whose = "a virtual function, whose trust, PFC and classes are those of its card: the machine that has it sets them"
+            return self._finding("qos.backend", NOT_APPLICABLE, f"{whose}; {why}", expected)
+        if not all(_is_answer(each) for each in why.split("; ")):
+            remedy = f"Run `mlnx_qos -i {self._rail.netdev}` and `dcb pfc show dev {self._rail.netdev}` on {self._host} as root."
+            return self._finding("qos.backend", UNKNOWN, why, expected, remedy)
+        remedy = f"Install iproute2's dcb or mlnx-tools on {self._host}; a NIC whose driver has no DCB cannot carry lossless RoCE."
+        return self._finding("qos.backend", ERROR, why, expected, remedy)
+
+    def _judged(self, check: str, state: Mapping[str, Any], found: list[Difference]) -> Iterator[Finding]:
+        keys, why_not = TOLD[check]
+        wrong = [each for each in found if check_of(each) == check]
+        unread = self._unread(check, state)
+        if unread:
+            remedy = f"Read the files on {self._host} as root; a kernel that is locked down shows nothing of debugfs."
+            yield self._finding(check, UNKNOWN, f"could not be read: {'; '.join(unread)}", "as the profile says", remedy)
+        elif wrong:
+            observed = ", ".join(f"{each.name}: {told(each.was)}" for each in wrong)
+            expected = ", ".join(f"{each.name}: {told(each.wished)}" for each in wrong)
+            yield self._finding(check, ERROR, observed, expected, self._remedy(found))
+        elif keys and all(not state.get(key) and state.get(key) != {} for key in keys):
+            status = UNKNOWN if check in REQUIRED else NOT_APPLICABLE
+            observed = why_not or "; ".join(state.get("warnings") or ()) or "not told"
+            remedy = f"See `{self._show(state)}` on {self._host}." if status == UNKNOWN else ""
+            yield self._finding(check, status, observed, "as the profile says", remedy)
+        else:
+            yield self._finding(check, OK, "as the profile says", "as the profile says")
+
+    def _unread(self, check: str, state: Mapping[str, Any]) -> list[str]:
+        """What of a check's own files could not be read, and why; [] for what the driver does not have."""
+        wished = {name: setting for setting in ("np", "rp") for name in self._profile[setting]}
+        missing = [name for name, setting in wished.items() if name not in (state.get(setting) or {})]
+        names = [name for name in missing if (check == "qos.cnp") == (name in CNP)] if check in ("qos.cnp", "qos.dcqcn") else []
+        words = {"qos.traffic_class": ("/traffic_class",), "qos.rdma_cm": ("/rdma_cm/",), "qos.ecn": ("/enable/",)}
+        files = tuple({**NP_PARAMETERS, **RP_PARAMETERS}[name] for name in names) + tuple(names) + words.get(check, ())
+        if check == "qos.pause":
+            failed = (self._facts["netdevs"][self._rail.netdev].get("ethtool") or {}).get("unread") or {}
+            return [f"global pause: {failed['pause']}"] if "pause" in failed else []
+        warnings = [each for each in state.get("warnings") or () if any(file in each for file in files)]
+        if warnings or state.get("dcqcn_source") is None:
+            return warnings
+        return [f"{name} is not among the values of {state['dcqcn_source']}" for name in names]
+
+    def _remedy(self, found: list[Difference]) -> str:
+        """found: all differences of the interface. A change that takes its link down withholds the others."""
+        if any(each.toggles for each in found):
+            allowed = "with roce_qos_link_toggle_allowed=true when no job runs: the link goes for a moment"
+            return f"Run the QoS stage for {self._host} {allowed}."
+        return f"Run the QoS stage for {self._host}; see `journalctl --unit {unit_of(str(self._rail.netdev))}` there."
+
+    def _show(self, state: Mapping[str, Any]) -> str:
+        name = self._rail.netdev
+        return f"mlnx_qos -i {name}" if state.get("backend") == "mlnx_qos" else f"dcb pfc show dev {name}"
+
+    def _overwritten(self, state: Mapping[str, Any]) -> Iterator[Finding]:
+        agents = overwriting(state)
+        expected = "nothing else that sets PFC and ETS"
+        if agents:
+            remedy = f"On {self._host}: " + ", ".join(f"`systemctl disable --now {name}.socket {name}.service`" for name in agents) + "."
+            yield self._finding("qos.overwritten", WARNING, f"{' and '.join(agents)} would set it again", expected, remedy)
+        else:
+            yield self._finding("qos.overwritten", OK, "neither lldpad nor dcbd", expected)
+
+    def _boot(self) -> Finding:
+        unit, units = unit_of(str(self._rail.netdev)), self._facts.get("units")
+        expected = f"{unit} active and enabled"
+        remedy = f"Run the QoS stage for {self._host}; see `systemctl status {unit}` there."
+        if units is None or unit not in units:
+            return self._finding("qos.boot", UNKNOWN, "not read", expected, remedy)
+        words = [word for word in ("active", "enabled") if not units[unit].get(word)]
+        if not words:
+            return self._finding("qos.boot", OK, "active and enabled", expected)
+        return self._finding("qos.boot", ERROR, f"not {' and not '.join(words)}", expected, remedy)
+
+    def _finding(self, check: str, status: str, observed: str, expected: str, remedy: str = "") -> Finding:
+        subject = f"rail {self._rail.index} ({self._rail.name}, {self._rail.netdev})"
+        return Finding(STAGE, check, self._host, subject, status, observed, expected, remedy)

@@ -1,0 +1,110 @@
+# Copyright (c) 2026, the rdma.cluster authors
+# GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""The runs of a collectives stage as they stand in the run folder, and what the ladder makes of each."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict
+from typing import Any
+
+from ansible_collections.rdma.cluster.plugins.module_utils._base.findings import ERROR, OK, Finding, stopping
+from ansible_collections.rdma.cluster.plugins.module_utils._base.lines import clean
+from ansible_collections.rdma.cluster.plugins.module_utils._collectives.result import (
+    BUSBW_CHECK,
+    EXIT_CHECK,
+    HCAS_CHECK,
+    RANKS_CHECK,
+    TRANSPORT_CHECK,
+)
+from ansible_collections.rdma.cluster.plugins.plugin_utils._collectives.blame import Blame
+from ansible_collections.rdma.cluster.plugins.plugin_utils._collectives.ladder import Ladder
+from ansible_collections.rdma.cluster.plugins.plugin_utils._collectives.runs import FAILED, SETUP_FAULT, SLOW, WELL, Result
+
+SCHEMA = 1
+#: Beyond any bandwidth in GB/s and any time in seconds.
+MOST = 1e9
+#: How CommandError begins where there is nothing to run: no other set of hosts does away with that.
+_NOTHING_TO_RUN = ("command not found", "cannot run")
+
+#: One run: {"operation", "hosts", "status", "gbytes_per_s", "seconds", "argv", "log", "findings"}.
+Record = dict[str, Any]
+
+
+def record(hosts: Sequence[str], operation: str, said: Mapping[str, Any]) -> Record:
+    """A run from the result of rdma.cluster.nccl_test.
+
+    Raises KeyError, TypeError or ValueError for a result that makes no sense.
+    """
+    findings = [Finding.from_dict(each) for each in said["findings"]]
+    busbw, log = said["busbw_gbytes_per_s"], said["log"]
+    return {
+        "operation": operation,
+        "hosts": list(hosts),
+        "status": status_of(findings),
+        "gbytes_per_s": None if busbw is None else _amount(busbw),
+        "seconds": round(_amount(said["seconds"]), 3),
+        "argv": [clean(str(each)) for each in said["argv"]],
+        "log": None if log is None else clean(str(log)),
+        "findings": [each.to_dict() for each in findings],
+    }
+
+
+def _amount(value: Any) -> float:
+    """A figure that is not negative, and not infinite."""
+    if isinstance(value, bool) or not isinstance(value, (int, float)) or not 0 <= value < MOST:
+        raise ValueError(f"expected a number from 0, got {str(value)[:80]!r}")
+    return float(value)
+
+
+def brief(run: Record) -> Record:
+    """A run of which only what is not ok is kept: a ladder has dozens of runs, each with findings of every host."""
+    return {**run, "findings": [each for each in run["findings"] if each["status"] != OK]}
+
+
+def findings_of(run: Record) -> list[Finding]:
+    return [Finding.from_dict(each) for each in run["findings"]]
+
+
+def status_of(findings: Sequence[Finding]) -> str:
+    """What the ladder makes of a run's findings."""
+    bad = stopping(findings)
+    if not bad:
+        return WELL
+    if any(each.check == RANKS_CHECK and each.status == ERROR for each in bad):
+        return SETUP_FAULT
+    if any(each.check == EXIT_CHECK and each.observed.startswith(_NOTHING_TO_RUN) for each in bad):
+        return SETUP_FAULT
+    return SLOW if all(each.check == BUSBW_CHECK and each.status == ERROR for each in bad) else FAILED
+
+
+def result_of(run: Record) -> Result:
+    """A run as the ladder takes it."""
+    bad = [each for each in findings_of(run) if each.status == ERROR]
+    accused = frozenset(each.host for each in bad if each.check in (TRANSPORT_CHECK, HCAS_CHECK))
+    why = "; ".join(dict.fromkeys(f"{each.check}: {each.observed}" for each in bad[:3]))
+    return Result(tuple(run["hosts"]), run["status"], run["gbytes_per_s"], accused, why)
+
+
+def ladder_data(ladder: Ladder, runs: Sequence[Record], others: Sequence[Record], launcher: str, problem: str = "") -> dict[str, Any]:
+    """What stands in collectives.json. others: runs of other operations on the last set; problem: why the ladder was broken off."""
+    last = [place for place, run in enumerate(runs) if set(run["hosts"]) == set(ladder.well) and run["status"] == WELL]
+    return {
+        "schema": SCHEMA,
+        "launcher": launcher,
+        "ended": ladder.step is None and not problem,
+        "problem": problem,
+        "well": list(ladder.well),
+        "left_out": list(ladder.left_out),
+        "blames": [{**asdict(blame), "words": blame.words} for blame in ladder.blames],
+        "runs": [run if place in last[:1] else brief(run) for place, run in enumerate(runs)],
+        "also": list(others),
+    }
+
+
+def blame_of(data: Mapping[str, Any]) -> Blame:
+    """The inverse for one blame."""
+    hosts = {key: tuple(data[key]) for key in ("hosts", "others", "left_out")}
+    return Blame(kind=data["kind"], by_itself=data["by_itself"], **hosts)

@@ -1,0 +1,165 @@
+# Copyright (c) 2026, the rdma.cluster authors
+# GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""Whether a cause of a failed job holds on a host: its memory, RDMA devices, and the variables of NCCL."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from ansible_collections.rdma.cluster.plugins.module_utils._nccl.devices import DeviceList, missing_entries, parse_list
+from ansible_collections.rdma.cluster.plugins.plugin_utils._diagnose.scene import Answer, Scene, Test, confirmed, excluded, unknown
+from ansible_collections.rdma.cluster.plugins.plugin_utils._explain.text import at, listed, part
+
+#: Less than this is what a container has unless it is told otherwise (64 MiB), and little for a host.
+_SHM_LEAST_BYTES = 256 * 1024**2
+
+
+def locked_memory(scene: Scene) -> Answer:
+    """What services, logins and the services that start jobs may lock."""
+    limits = part(scene.facts, "limits")
+    if not limits:
+        return unknown("the limits were not read")
+    said = {f"services may lock {_bytes(limits['service_memlock'])}": limits["service_memlock"]} if limits.get("service_memlock") else {}
+    for unit, running in sorted(part(limits, "running").items()):
+        said[f"{unit} may lock {_bytes(running['memlock'])}, and what it starts"] = running["memlock"]
+    for who, login in sorted(part(limits, "login_memlock").items()):
+        name = "root" if who == "root" else "users"
+        said[f"logins of {name} get {login['value'] if login else 'the default of the kernel'}"] = login or {"unlimited": False}
+    low = [words for words, limit in said.items() if not limit.get("unlimited")]
+    if low:
+        return confirmed("; ".join(low))
+    return excluded("services and logins may lock any amount") if said else unknown("the limits were not read")
+
+
+def _bytes(limit: Mapping[str, Any]) -> str:
+    return "any amount" if limit.get("unlimited") else f"{limit.get('bytes')} bytes"
+
+
+def no_device(scene: Scene) -> Answer:
+    devices = at(scene.facts, "devices")
+    if devices is None:
+        return unknown("the RDMA devices were not read")
+    return excluded(f"there are {listed(sorted(devices))}") if devices else confirmed("the host has no RDMA device")
+
+
+def device_list(scene: Scene) -> Answer:
+    """Whether NCCL_IB_HCA names a device that the host does not have, or leaves no ACTIVE port."""
+    devices = at(scene.facts, "devices")
+    if devices is None:
+        return unknown("the RDMA devices were not read")
+    if not devices:
+        return unknown("there is no RDMA device that it could name")
+    values = list(scene.variable("NCCL_IB_HCA"))
+    if not values:
+        return excluded("NCCL_IB_HCA is not set")
+    for value, where in values:
+        wanted = parse_list(value)
+        missing = missing_entries(wanted, devices)
+        if missing:
+            return confirmed(f"NCCL_IB_HCA={value} by {where} names {listed(missing)}; there are {listed(sorted(devices))}")
+        states = {f"{name}:{port}": told.get("state") for name, port, told in _ports(devices) if wanted.has(name, int(port))}
+        if "ACTIVE" not in states.values():
+            seen = [f"{name} {state}" for name, state in states.items()]
+            said = f"what it names is {listed(seen)}" if seen else f"names none of {listed(sorted(devices))}"
+            return confirmed(f"NCCL_IB_HCA={value} by {where}: {said}")
+    return excluded(f"NCCL_IB_HCA={values[0][0]} ({values[0][1]}) names ports that are ACTIVE")
+
+
+def _ports(devices: Mapping[str, Any]) -> list[tuple[str, str, Mapping[str, Any]]]:
+    return [(name, number, port) for name, device in sorted(devices.items()) for number, port in sorted(part(device, "ports").items())]
+
+
+def set_to(name: str, *values: str) -> Test:
+    """The test that finds a variable of NCCL set to one of these values."""
+
+    def test(scene: Scene) -> Answer:
+        found = list(scene.variable(name))
+        bad = [(value, where) for value, where in found if value in values]
+        if bad:
+            return confirmed(f"{name}={bad[0][0]} by {bad[0][1]}")
+        if found:
+            return excluded(f"{name}={found[0][0]} by {found[0][1]}")
+        if at(scene.facts, "nccl_files") is None:
+            return unknown("NCCL's files were not read, and the log does not name it")
+        return excluded(f"nothing sets {name}")
+
+    return test
+
+
+def names_file(name: str) -> Test:
+    """The test that finds the file of the line in a variable of NCCL."""
+
+    def test(scene: Scene) -> Answer:
+        files = scene.told("file")
+        setters = [f"{value} by {where}" for value, where in scene.variable(name) if value in files]
+        if setters:
+            return confirmed(f"{name}={setters[0]}")
+        return unknown(f"neither the log nor the host's files say who sets {name}")
+
+    return test
+
+
+def ports_down(scene: Scene) -> Answer:
+    """Whether a port that the job wants is not ACTIVE: that of the line, else those of NCCL_IB_HCA, else any at all.
+
+    NCCL passes over a port that is down: one that neither the line nor the list calls by its whole name may never have had a cable.
+    """
+    devices = at(scene.facts, "devices")
+    if devices is None:
+        return unknown("the RDMA devices were not read")
+    named = [device.removesuffix("_dma") for device in scene.told("device")]
+    lists = [parse_list(value) for value, _where in scene.variable("NCCL_IB_HCA")]
+    wanted = [
+        (f"{name}/{port}", told.get("state"), name in named or _is_named(name, lists))
+        for name, port, told in _ports(devices)
+        if (name in named if named else all(each.has(name, int(port)) for each in lists))
+    ]
+    down = {f"{port} is {state or 'in no known state'}": is_named for port, state, is_named in wanted if state != "ACTIVE"}
+    missed = [words for words, is_named in down.items() if is_named]
+    if not wanted:
+        return confirmed(f"no RDMA device {listed(named)}; there are {listed(sorted(devices))}") if named else unknown("there is no port")
+    if missed or (down and len(down) == len(wanted)):
+        return confirmed(listed(missed or list(down)))
+    if down:
+        return unknown(f"{listed(list(down))}; which ports the job uses, the log does not say")
+    return excluded(f"{listed([port for port, *_told in wanted])} {'is' if len(wanted) == 1 else 'are'} ACTIVE now")
+
+
+def _is_named(name: str, lists: Sequence[DeviceList]) -> bool:
+    """Whether each value of NCCL_IB_HCA, of which there must be one, has the whole name of a device: "mlx5" and "^mlx5_7" have not."""
+    return bool(lists) and all(not each.excluded and any(entry.name == name for entry in each.entries) for each in lists)
+
+
+def no_node(scene: Scene) -> Answer:
+    """Whether programs find a node in /dev/infiniband for each device."""
+    devices = at(scene.facts, "devices")
+    if not devices:
+        return unknown("there is no RDMA device, or it was not read")
+    without = [name for name, device in sorted(devices.items()) if device.get("uverbs") is None]
+    return confirmed(f"{listed(without)} has no node in /dev/infiniband") if without else excluded("each device has its node on the host")
+
+
+def iommu(scene: Scene) -> Answer:
+    mode = at(scene.facts, "iommu", "mode")
+    if mode is None:
+        return unknown("what the IOMMU does was not read")
+    said = f"the IOMMU is {'off' if mode == 'off' else f'on: {mode}'}"
+    return confirmed(said) if mode in ("translated", "mixed") else excluded(said)
+
+
+def shared_memory(scene: Scene) -> Answer:
+    space = part(scene.facts, "filesystems", "/dev/shm")  # noqa: S108
+    if not space:
+        return unknown("how much room /dev/shm has was not read")
+    said = f"{space['free_bytes'] // 1024**2} of {space['size_bytes'] // 1024**2} MiB of the host's are free now"
+    return confirmed(said) if space["free_bytes"] < _SHM_LEAST_BYTES else excluded(said)
+
+
+def ipc_removed(scene: Scene) -> Answer:
+    removed = at(scene.facts, "limits", "remove_ipc")
+    if removed is None:
+        return unknown("whether logind clears up behind users was not read, or there is no logind")
+    return confirmed("logind removes what users who log out leave there") if removed else excluded("logind keeps it")

@@ -1,0 +1,231 @@
+# Copyright (c) 2026, the rdma.cluster authors
+# GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""Whether a cause of a failed job holds on a host: its addresses, GIDs, MTU and interfaces."""
+
+from __future__ import annotations
+
+import ipaddress
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
+from typing import Any
+
+from ansible_collections.rdma.cluster.plugins.module_utils._nccl.devices import parse_list
+from ansible_collections.rdma.cluster.plugins.plugin_utils._diagnose.scene import Answer, Known, Scene, confirmed, excluded, unknown
+from ansible_collections.rdma.cluster.plugins.plugin_utils._explain.text import at, elements, listed, part
+from ansible_collections.rdma.cluster.plugins.plugin_utils._nccl.derive import FINDS_GID_SINCE
+
+_ROCE_V2 = "RoCE v2"
+#: Addresses that no other host can reach.
+_LOOPBACK = ("127.0.0.0/8", "::1/128")
+#: Those of links, and of Docker's own bridge, which a site may have given to rails.
+_LOCAL = ("169.254.0.0/16", "172.17.0.0/16")
+
+
+def _ports(scene: Scene) -> Iterator[tuple[str, Mapping[str, Any]]]:
+    """The ports that the line or NCCL_IB_HCA names, else all that are ACTIVE, by "mlx5_0/1"."""
+    named = [device.removesuffix("_dma") for device in scene.told("device")]
+    if not named:
+        yield from _usable(scene)
+    for name in sorted(set(named) & set(part(scene.facts, "devices"))):
+        for number, port in sorted(part(scene.facts, "devices", name, "ports").items()):
+            yield f"{name}/{number}", port
+
+
+def _usable(scene: Scene) -> Iterator[tuple[str, Mapping[str, Any]]]:
+    """The ports of the host that are ACTIVE, of those that NCCL_IB_HCA names where it is set, by "mlx5_0/1"."""
+    lists = [parse_list(value) for value, _where in scene.variable("NCCL_IB_HCA")]
+    for name, device in sorted(part(scene.facts, "devices").items()):
+        for number, port in sorted(part(device, "ports").items()):
+            if port.get("state") == "ACTIVE" and all(each.has(name, int(number)) for each in lists):
+                yield f"{name}/{number}", port
+
+
+def gid_index(scene: Scene) -> Answer:
+    """Whether the GID that is taken by its index is one for RoCE v2 on an IPv4 address."""
+    if at(scene.facts, "devices") is None:
+        return unknown("the GIDs were not read")
+    set_to = [
+        (int(value), f"NCCL_IB_GID_INDEX={value} by {where}") for value, where in scene.variable("NCCL_IB_GID_INDEX") if _number(value)
+    ]
+    told = set_to or [(int(value), f"the line says index {value}") for value in scene.told("gid_index") if _number(value)]
+    ethernet = [(name, port) for name, port in _ports(scene) if port.get("link_layer") == "Ethernet"]
+    if not ethernet:
+        layers = {port.get("link_layer") for _name, port in _ports(scene)}
+        return excluded("there is no RoCE port") if layers == {"InfiniBand"} else unknown("no RoCE port was read")
+    if not told:
+        version = _version(scene)
+        if version is None:
+            return unknown("nothing sets it; NCCL before 2.21 takes index 0, and which NCCL it is, the log does not tell")
+        if version >= FINDS_GID_SINCE:
+            return excluded(f"nothing sets it, and NCCL {version[0]}.{version[1]} finds the GID by itself")
+        told = [(0, f"nothing sets it, so that NCCL {version[0]}.{version[1]} takes index 0")]
+    wrong = [f"{name} has {words}" for name, port in ethernet for index, _why in told for words in [_bad_gid(port, index)] if words]
+    if wrong:
+        return confirmed(f"{told[0][1]}, and {listed(wrong)}")
+    return excluded(f"{told[0][1]}, which is for RoCE v2 on an IPv4 address of {listed([name for name, _port in ethernet])}")
+
+
+def _version(scene: Scene) -> tuple[int, int] | None:
+    """The oldest NCCL that the log tells of, else the one that the intent names."""
+    said = [*scene.log.context.versions] or [str(at(scene.host.intent, "nccl", "version") or "")]
+    numbers = [(int(major), int(minor)) for each in said for major, minor in re.findall(r"^([0-9]+)\.([0-9]+)", each)]
+    return min(numbers, default=None)
+
+
+def _number(value: str) -> bool:
+    return value.isdecimal()
+
+
+def _bad_gid(port: Mapping[str, Any], index: int) -> str:
+    """What is wrong with the GID at an index of a RoCE port; "" if nothing is."""
+    gid = next((gid for gid in elements(port, "gids") if gid.get("index") == index), None)
+    if gid is None:
+        return f"no GID at index {index}"
+    if gid.get("type") != _ROCE_V2:
+        return f"a GID for {gid.get('type')} at index {index}"
+    return "" if gid.get("ipv4") else f"a link-local or IPv6 GID at index {index}"
+
+
+def no_ip_gid(scene: Scene) -> Answer:
+    """Whether a RoCE port has no GID for RoCE v2 on an IPv4 address, of which there is one as long as its interface has an address."""
+    ethernet = [(name, port) for name, port in _ports(scene) if port.get("link_layer") == "Ethernet"]
+    if at(scene.facts, "devices") is None or not ethernet:
+        return unknown("no RoCE port was read")
+    without = [name for name, port in ethernet if not part(port, "rocev2")]
+    return confirmed(f"no RoCE v2 GID on IPv4 at {listed(without)}") if without else excluded("each RoCE port has a RoCE v2 GID on IPv4")
+
+
+def subnets_differ(scene: Scene) -> Answer:
+    """Whether the two ends of a connection are in different subnets, by the host that has the local address."""
+    pairs = _ends(scene)
+    if not pairs:
+        return unknown("the line does not tell both GIDs, or they are no IPv4 addresses")
+    hosts = (scene.host, *scene.others.values())
+    if not any(_interfaces(known) for known in hosts):
+        return unknown("the addresses of the hosts were not read")
+    for local, remote in pairs:
+        own = next(((each, known.name) for known in hosts for each in _interfaces(known) if str(each.ip) == local), None)
+        if own is not None:
+            network, name = own[0].network, own[1]
+            inside = ipaddress.ip_address(remote) in network
+            said = f"{local} of {name} is in {network}, {remote} is {'too' if inside else 'not'}"
+            return excluded(said) if inside else confirmed(said)
+    return unknown(f"no host that was read has the address {pairs[0][0]} now")
+
+
+def _interfaces(known: Known) -> list[ipaddress.IPv4Interface]:
+    """The IPv4 addresses of a host with their networks, also those of bonds, VLANs and bridges."""
+    netdevs = {**part(known.facts, "interfaces"), **part(known.facts, "netdevs")}
+    return [ipaddress.IPv4Interface(str(ip)) for netdev in netdevs.values() for ip in elements(netdev, "ipv4")]
+
+
+def _ends(scene: Scene) -> list[tuple[str, str]]:
+    """(local, remote) IPv4 addresses of GIDs that one line tells: of this kind of line, or of the line that stands below it."""
+    lines = [scene.occurrence, *(each for each in scene.log.occurrences if each.name == "qp.gids")]
+    # Of each field the values are told once each: those that stand first are of one line, and of no others that is known.
+    first = [(each.fields["gid"][0], each.fields["remote_gid"][0]) for each in lines if {"gid", "remote_gid"} <= set(each.fields)]
+    ends = [(_ipv4(own), _ipv4(other)) for own, other in first]
+    return [(local, remote) for local, remote in ends if local and remote]
+
+
+def _ipv4(gid: str) -> str | None:
+    try:
+        address = ipaddress.ip_address(gid)
+    except ValueError:
+        return None
+    if address.version == 4:
+        return str(address)
+    return str(address.ipv4_mapped) if address.ipv4_mapped is not None else None
+
+
+def mtu_differs(scene: Scene) -> Answer:
+    """Whether the RDMA ports that the job may use have one MTU. Ports of InfiniBand and of Ethernet do not meet."""
+    scenes = [scene, *(replace(scene, host=known) for known in scene.others.values() if known.facts is not None)]
+    layers: dict[str, dict[int, list[str]]] = {}
+    for each in scenes:
+        for name, port in _usable(each):
+            if port.get("active_mtu_bytes"):
+                said = layers.setdefault(str(port.get("link_layer")), {})
+                said.setdefault(port["active_mtu_bytes"], []).append(f"{each.host.name} {name}")
+    differing = next((said for said in layers.values() if len(said) > 1), None)
+    if differing is not None:
+        words = _mtu_words(differing)
+        named = all(any(each.variable("NCCL_IB_HCA")) for each in scenes)
+        return confirmed(words) if named else unknown(f"{words}; which ports the job uses, neither the log nor NCCL's files say")
+    if not layers:
+        return unknown("the MTU of no RDMA port was read")
+    words = "; ".join(f"{layer}: {_mtu_words(said)}" for layer, said in sorted(layers.items()))
+    return excluded(f"{words}; switches between them were not asked")
+
+
+def _mtu_words(said: Mapping[int, Sequence[str]]) -> str:
+    return "; ".join(f"{mtu} bytes at {listed(ports, 3)}" for mtu, ports in sorted(said.items()))
+
+
+def socket_interface(scene: Scene) -> Answer:
+    """Whether NCCL_SOCKET_IFNAME names an interface of the host that is up and has an address."""
+    there = part(scene.facts, "interfaces")
+    if not there:
+        return unknown("the interfaces that are no NIC's, such as bonds and bridges, were not read")
+    values = list(scene.variable("NCCL_SOCKET_IFNAME"))
+    for value, where in values:
+        if not any(parse_list(value).has(name) for name in there):
+            return confirmed(f"NCCL_SOCKET_IFNAME={value} by {where} names no interface; there are {listed(sorted(there), 8)}")
+    if all(told.get("ipv4") is None for told in there.values()):
+        return unknown("the addresses of the interfaces were not read")
+    return _socket_address(
+        values, [name for name, told in sorted(there.items()) if told.get("admin_up") and told.get("ipv4") and name != "lo"]
+    )
+
+
+def _socket_address(values: Sequence[tuple[str, str]], ready: Sequence[str]) -> Answer:
+    """values: of NCCL_SOCKET_IFNAME, and where each comes from. ready: the interfaces that are up with an IPv4 address."""
+    for value, where in values:
+        wanted = parse_list(value)
+        if not any(wanted.has(name) for name in ready):
+            return confirmed(f"NCCL_SOCKET_IFNAME={value} by {where} names none that is up with an IPv4 address; {listed(ready)} would do")
+    if values:
+        return excluded(f"NCCL_SOCKET_IFNAME={values[0][0]} names {listed([name for name in ready if parse_list(values[0][0]).has(name)])}")
+    return (
+        excluded(f"NCCL_SOCKET_IFNAME is not set; {listed(ready)} would do")
+        if ready
+        else confirmed("no interface is up with an IPv4 address")
+    )
+
+
+def wrong_address(scene: Scene) -> Answer:
+    """Whether what a rank connects to is an address of another host."""
+    peers = [peer for peer in scene.told("peer") if _ipv4(peer)]
+    if not peers:
+        return unknown("the line does not tell the address")
+    owners = {peer: [name for known in (scene.host, *scene.others.values()) for name in _owner(known, peer)] for peer in peers}
+    for peer in peers:
+        if _within(peer, _LOOPBACK) or (len(owners[peer]) != 1 and _within(peer, _LOCAL)):
+            return confirmed(f"{peer} is an address within a host: loopback, link-local or Docker's bridge")
+    if owners[peers[0]]:
+        return excluded(f"{peers[0]} is {owners[peers[0]][0]}")
+    return unknown(f"{peers[0]} is no address of a host that was read")
+
+
+def _within(address: str, networks: tuple[str, ...]) -> bool:
+    return any(ipaddress.ip_address(address) in ipaddress.ip_network(network) for network in networks)
+
+
+def _owner(known: Known, address: str) -> Iterator[str]:
+    """The interface of a host that has an address; Docker's bridge has the same one on every host."""
+    for name, netdev in {**part(known.facts, "netdevs"), **part(known.facts, "interfaces")}.items():
+        if name != "docker0" and any(str(ip).partition("/")[0] == address for ip in elements(netdev, "ipv4")):
+            yield f"{name} of {known.name}"
+
+
+def firewall(scene: Scene) -> Answer:
+    """Whether a firewall runs; what it lets pass is not known."""
+    units = part(scene.facts, "units")
+    names = ("firewalld.service", "nftables.service", "ufw.service")
+    if not any(name in units for name in names):
+        return unknown("the services were not read")
+    active = [name for name in names if at(units, name, "active")]
+    return unknown(f"{listed(active)} is active; what it lets pass was not read") if active else excluded("no firewall service is active")

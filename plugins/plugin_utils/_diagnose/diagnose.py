@@ -1,0 +1,219 @@
+# Copyright (c) 2026, the rdma.cluster authors
+# GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""From the error lines of a job's log to their likely causes, each checked against the hosts that the lines concern."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from ansible_collections.rdma.cluster.plugins.plugin_utils._diagnose.causes import CAUSES
+from ansible_collections.rdma.cluster.plugins.plugin_utils._diagnose.likely import LIKELY
+from ansible_collections.rdma.cluster.plugins.plugin_utils._diagnose.log import JobLog, Occurrence
+from ansible_collections.rdma.cluster.plugins.plugin_utils._diagnose.scene import CONFIRMED, VERDICTS, Answer, Known, Scene
+from ansible_collections.rdma.cluster.plugins.plugin_utils._diagnose.signature import CONSEQUENCE, ERROR, REMARK, SYMPTOM, UNKNOWN
+from ansible_collections.rdma.cluster.plugins.plugin_utils._explain.text import at, elements, listed, part
+
+SCHEMA = 1
+#: Against the facts of so many hosts each kind of line is checked, the first ones.
+MOST_CHECKED = 32
+_ORDER = (ERROR, SYMPTOM, UNKNOWN, REMARK, CONSEQUENCE)
+
+
+@dataclass(frozen=True)
+class Checked:
+    """One likely cause.
+
+    name: of CAUSES; verdict: the strongest that a host gives; answers: by host, "" for the log; remedy: "" for what is excluded.
+    """
+
+    name: str
+    says: str
+    verdict: str
+    answers: Mapping[str, Answer]
+    remedy: str
+
+    def to_dict(self) -> dict[str, Any]:
+        seen = {host: answer._asdict() for host, answer in self.answers.items()}
+        return {"cause": self.name, "says": self.says, "verdict": self.verdict, "hosts": seen, "remedy": self.remedy}
+
+
+@dataclass(frozen=True)
+class Finding:
+    """A kind of line with its causes: confirmed ones first, excluded ones last. first: whether it is likely to be the cause of the rest."""
+
+    occurrence: Occurrence
+    first: bool
+    causes: Sequence[Checked]
+
+    def to_dict(self) -> dict[str, Any]:
+        each = self.occurrence
+        said = {"text": each.first.text, "host": each.first.host, "rank": each.first.rank, "line": each.line, "time": each.first.time}
+        return {
+            "kind": each.name,
+            "is": each.kind,
+            "says": each.says,
+            "first_cause": self.first,
+            "source": each.source,
+            "count": each.count,
+            "first_line": said,
+            "hosts": list(each.hosts),
+            "ranks": list(each.ranks),
+            "fields": {name: list(values) for name, values in each.fields.items()},
+            "causes": [cause.to_dict() for cause in self.causes],
+        }
+
+
+@dataclass(frozen=True)
+class Diagnosis:
+    """strangers: hosts of the log that the play does not have.
+
+    refused: host → the problems of its intent; without_intent, unread: hosts without an intent, and without facts.
+    """
+
+    log: JobLog
+    findings: Sequence[Finding]
+    strangers: Sequence[str]
+    refused: Mapping[str, Sequence[str]] = field(default_factory=dict)
+    without_intent: Sequence[str] = ()
+    unread: Sequence[str] = ()
+
+    def to_dict(self) -> dict[str, Any]:
+        context = self.log.context
+        return {
+            "schema": SCHEMA,
+            "lines": self.log.lines,
+            "cut": self.log.cut,
+            "ranks": context.nranks,
+            "hosts": list(context.hosts),
+            "nccl": {version: list(hosts) for version, hosts in sorted(context.versions.items())},
+            "unknown_hosts": list(self.strangers),
+            "refused_intents": {host: list(problems) for host, problems in self.refused.items()},
+            "without_intent": list(self.without_intent),
+            "unread_hosts": list(self.unread),
+            "first_cause": self.log.cause,
+            "findings": [finding.to_dict() for finding in self.findings],
+        }
+
+
+class Fleet:
+    """The hosts of the play.
+
+    briefs: the digest of each host's facts; load: all that is known of one; names: what a log calls it → host.
+    refused: host → the problems of an intent that cannot be used; without_intent: hosts that have none.
+    """
+
+    def __init__(
+        self,
+        briefs: Mapping[str, Mapping[str, Any]],
+        load: Callable[[str], Known],
+        names: Mapping[str, str],
+        refused: Mapping[str, Sequence[str]] | None = None,
+        without_intent: Sequence[str] = (),
+    ) -> None:
+        self._load, self._known = load, dict[str, Known]()
+        self.hosts = tuple(briefs)
+        self.refused, self.without_intent = refused or {}, tuple(without_intent)
+        self.unread = tuple(host for host, facts in briefs.items() if not facts)
+        self._names = {**self._hostnames(briefs), **{_short(host): host for host in briefs}, **{host: host for host in briefs}, **names}
+        self._owners = self._addresses(briefs)
+
+    @staticmethod
+    def _hostnames(briefs: Mapping[str, Mapping[str, Any]]) -> dict[str, str]:
+        """Host names as kernels tell them, also without their domain; of several hosts with one name, none has it."""
+        told = [(name, host) for host, facts in briefs.items() for name in [at(facts, "boot", "hostname")] if name]
+        names = [(each, host) for name, host in told for each in sorted({name, _short(name)})]
+        uses = Counter(name for name, _host in names)
+        return {name: host for name, host in names if uses[name] == 1}
+
+    @staticmethod
+    def _addresses(briefs: Mapping[str, Mapping[str, Any]]) -> dict[str, list[str]]:
+        """Address → hosts, of all interfaces but loopback; several hosts have that of Docker's bridge."""
+        owners: dict[str, dict[str, None]] = {}
+        for host, facts in briefs.items():
+            for netdev in (*part(facts, "netdevs").values(), *part(facts, "interfaces").values()):
+                for ip in elements(netdev, "ipv4"):
+                    owners.setdefault(str(ip).partition("/")[0], {})[host] = None
+        return {address: list(hosts) for address, hosts in owners.items() if not address.startswith("127.")}
+
+    def find(self, name: str) -> str | None:
+        """The host of the play that a log calls so, or the only one that has such an address."""
+        found = self.find_all(name)
+        return found[0] if len(found) == 1 else None
+
+    def find_all(self, name: str) -> list[str]:
+        """The same, and all hosts that have such an address."""
+        named = self._names.get(name) or self._names.get(_short(name))
+        return [named] if named else self._owners.get(name.removeprefix("::ffff:"), [])
+
+    def known(self, host: str) -> Known:
+        if host not in self._known:
+            self._known[host] = self._load(host)
+        return self._known[host]
+
+
+def _short(name: str) -> str:
+    return name if name.replace(".", "").isdigit() else name.partition(".")[0]
+
+
+def diagnose(log: JobLog, fleet: Fleet) -> Diagnosis:
+    """What went wrong, why, and what to do; the findings in the order in which to look at them."""
+    findings = [_finding(each, log, fleet) for each in log.occurrences]
+    ordered = sorted(findings, key=lambda each: (not each.first, _ORDER.index(each.occurrence.kind), each.occurrence.line))
+    named = dict.fromkeys([*log.context.hosts, *(host for each in log.occurrences for host in each.hosts)])
+    strangers = [name for name in named if fleet.find(name) is None]
+    return Diagnosis(log, ordered, strangers, fleet.refused, fleet.without_intent, fleet.unread)
+
+
+def _finding(occurrence: Occurrence, log: JobLog, fleet: Fleet) -> Finding:
+    hosts = _concerned(occurrence, log, fleet)
+    causes = [_checked(name, hosts, occurrence, log) for name in LIKELY.get(occurrence.name, ())]
+    return Finding(occurrence, occurrence.name == log.cause, sorted(causes, key=lambda each: VERDICTS.index(each.verdict)))
+
+
+def _concerned(occurrence: Occurrence, log: JobLog, fleet: Fleet) -> dict[str, Known]:
+    """The hosts that wrote the line, else those of the job, else those of the play; and the peers that the line names."""
+    peers = [*occurrence.fields.get("peer", ()), *occurrence.fields.get("remote_gid", ())]
+    named = [*(occurrence.hosts or log.context.hosts), *(host for peer in peers for host in fleet.find_all(peer))]
+    hosts = list(dict.fromkeys(fleet.find(name) or name for name in named)) or list(fleet.hosts)
+    return {host: fleet.known(host) if host in fleet.hosts else Known(host) for host in hosts[:MOST_CHECKED]}
+
+
+def _checked(name: str, hosts: Mapping[str, Known], occurrence: Occurrence, log: JobLog) -> Checked:
+    cause = CAUSES[name]
+    if cause.of_log or not hosts:
+        answers = {"": cause.test(Scene(Known(""), occurrence, log))}
+    else:
+        answers = {host: cause.test(Scene(known, occurrence, log, _without(hosts, host))) for host, known in hosts.items()}
+    verdict = min((answer.verdict for answer in answers.values()), key=VERDICTS.index)
+    there = [host for host, answer in answers.items() if answer.verdict == verdict and host] or list(hosts)
+    remedy = "" if verdict == VERDICTS[-1] else _remedy(cause.remedy, there, occurrence)
+    return Checked(name, cause.says, verdict, answers, remedy)
+
+
+def _without(hosts: Mapping[str, Known], host: str) -> dict[str, Known]:
+    return {name: known for name, known in hosts.items() if name != host}
+
+
+class _Words(dict[str, str]):
+    """What a remedy names, in words where the line does not tell it."""
+
+    def __missing__(self, name: str) -> str:
+        return {"host": "the hosts of the job", "device": "DEVICE", "file": "FILE", "peer": "PEER"}[name]
+
+
+def _remedy(template: str, hosts: Iterable[str], occurrence: Occurrence) -> str:
+    words = _Words({name: values[0] for name, values in occurrence.fields.items() if name in ("device", "file", "peer")})
+    there = list(hosts)
+    if there:
+        words["host"] = listed(there)
+    return template.format_map(words)
+
+
+def confirmed(diagnosis: Diagnosis) -> list[Checked]:
+    """The causes that were found to hold, in the order of the findings."""
+    return [cause for finding in diagnosis.findings for cause in finding.causes if cause.verdict == CONFIRMED]

@@ -1,0 +1,219 @@
+# Copyright (c) 2026, the rdma.cluster authors
+# GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""What the log of a job says went wrong: its error lines by kind, with the ranks and hosts that wrote them, and which of them came first.
+
+The log is read line by line, and what is kept has a bound, however long it is. The texts are those of _job_signatures_nccl and
+_job_signatures_others.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+
+from ansible_collections.rdma.cluster.plugins.module_utils._collectives.command import whole_sentences
+from ansible_collections.rdma.cluster.plugins.module_utils._nccl.log.lines import INFO, WARN, origin
+from ansible_collections.rdma.cluster.plugins.plugin_utils._diagnose.log_context import Context
+from ansible_collections.rdma.cluster.plugins.plugin_utils._diagnose.log_line import LONGEST_LINE, Said, fields, read
+from ansible_collections.rdma.cluster.plugins.plugin_utils._diagnose.meanings import MEANINGS
+from ansible_collections.rdma.cluster.plugins.plugin_utils._diagnose.signature import ERROR, REMARK, SYMPTOM, Signature
+from ansible_collections.rdma.cluster.plugins.plugin_utils._diagnose.signatures_nccl import NCCL_SIGNATURES
+from ansible_collections.rdma.cluster.plugins.plugin_utils._diagnose.signatures_others import CUDA_SIGNATURES, JOB_SIGNATURES
+
+#: The first that a line fits counts.
+SIGNATURES: tuple[Signature, ...] = (*CUDA_SIGNATURES, *NCCL_SIGNATURES, *JOB_SIGNATURES)
+#: Of each kind of line so many hosts and ranks are told, and of each field so many values.
+MOST_PLACES = 4096
+MOST_VALUES = 16
+#: So many kinds of unknown warnings are kept apart; the rest is one kind.
+MOST_UNKNOWN = 64
+UNKNOWN_WARNING = "nccl.unknown"
+_SOURCE = "NCCL"
+#: What a warning or error of NCCL follows in a line: NCCL's own level, and PyTorch's exceptions that quote NCCL.
+_UNKNOWN_MARKS = (WARN, "DistBackendError: ", "NCCL error: ")
+#: What differs between warnings of one kind: addresses, numbers, and the names of files in shared memory.
+_VARYING = re.compile(r"nccl-\w{4,}|0x[0-9a-fA-F]+|[0-9a-fA-F]*(?::[0-9a-fA-F]*){2,}|[0-9]+(?:\.[0-9]+)*")
+#: Of so many lines of a kind the fields are read.
+_MOST_READ = 1000
+#: What in NCCL's own log is no failure, and long: channels. Nearly all lines of a large job's log are of this kind.
+_CHANNEL = "NCCL INFO Channel "
+_OF_ANY = tuple((signature.needle, signature) for signature in SIGNATURES)
+_OF_INFO = tuple((signature.needle, signature) for signature in SIGNATURES if signature.info)
+
+
+@dataclass(frozen=True)
+class Occurrence:
+    """All lines of one kind; of unknown warnings, which have one name, those of one text.
+
+    name: of MEANINGS; line: number of the first one, from 1; first: what it says, and who; hosts: as they call themselves, in the order in
+    which they came, with those of ranks that another line places on a host; fields: name → values, the first ones.
+    """
+
+    name: str
+    count: int
+    line: int
+    source: str
+    first: Said
+    hosts: tuple[str, ...] = ()
+    ranks: tuple[int, ...] = ()
+    fields: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+
+    @property
+    def kind(self) -> str:
+        return MEANINGS[self.name].kind
+
+    @property
+    def says(self) -> str:
+        return MEANINGS[self.name].says
+
+
+@dataclass(frozen=True)
+class JobLog:
+    """lines: how many there are; cut: whether the last one has no end; occurrences: in the order of their first lines.
+
+    cause: the name of the occurrence that came first and is no consequence of others, None in a log without failures.
+    """
+
+    lines: int
+    cut: bool
+    occurrences: tuple[Occurrence, ...]
+    cause: str | None
+    context: Context
+
+
+class _Kept:
+    def __init__(self, signature: Signature, line: int, said: Said) -> None:
+        self.signature, self.line, self.first, self.count = signature, line, said, 0
+        self.hosts: dict[str, None] = {}
+        self.ranks: dict[int, None] = {}
+        self.fields: dict[str, dict[str, None]] = {}
+
+    def add(self, said: Said, values: Iterable[tuple[str, str]]) -> None:
+        self.count += 1
+        told = {"host": said.host, "rank": None if said.rank is None else str(said.rank)}
+        for name, value in values:
+            if name in told:
+                told[name] = value
+                continue
+            there = self.fields.setdefault(name, {})
+            if len(there) < MOST_VALUES:
+                there[value.strip()] = None
+        if told["host"] is not None and len(self.hosts) < MOST_PLACES:
+            self.hosts[told["host"]] = None
+        if told["rank"] is not None and len(self.ranks) < MOST_PLACES:
+            self.ranks[int(told["rank"])] = None
+
+
+class _Reader:
+    def __init__(self) -> None:
+        self.kept: dict[str, _Kept] = {}
+        self.unknown: dict[str, _Kept] = {}
+        self.context = Context()
+        self.lines = 0
+        self.last = "\n"
+
+    def line(self, line: str) -> None:
+        self.lines += 1
+        self.last = line
+        if _CHANNEL in line:
+            return
+        info = INFO in line
+        line = line[:LONGEST_LINE]
+        found = find_signature(line, info=info)
+        if found is None:
+            self.context.line(self.lines, line, info=info)
+            mark = next((mark for mark in _UNKNOWN_MARKS if mark in line), None)
+            if not info and mark is not None:
+                self._add_unknown(line, mark)
+        else:
+            self._add(line, *found)
+
+    def _add_unknown(self, line: str, mark: str) -> None:
+        """Keep a warning that fits no signature, by its text without what varies. mark: of _UNKNOWN_MARKS, what the text follows."""
+        head, _mark, text = line.partition(mark)
+        key = _VARYING.sub("#", text.strip())
+        if key not in self.unknown and len(self.unknown) >= MOST_UNKNOWN:
+            key = ""
+        place = origin(head).file
+        self._keep(self.unknown, key, line, Signature(UNKNOWN_WARNING, mark, f"{_SOURCE} {place}" if place else _SOURCE), {})
+
+    def _add(self, line: str, signature: Signature, values: Mapping[str, str]) -> None:
+        self._keep(self.kept, signature.name, line, signature, values)
+
+    def _keep(self, where: dict[str, _Kept], key: str, line: str, signature: Signature, values: Mapping[str, str]) -> None:
+        said = self.context.placed(read(line))
+        kept = where.get(key)
+        if kept is None:
+            kept = where[key] = _Kept(signature, self.lines, said)
+        more = fields(line) if kept.count < _MOST_READ else ()
+        kept.add(said, [*values.items(), *more])
+
+
+def find_signature(line: str, *, info: bool) -> tuple[Signature, dict[str, str]] | None:
+    """The first of SIGNATURES that a line fits, and its named groups. info: whether NCCL wrote the line at level INFO."""
+    for needle, signature in _OF_INFO if info else _OF_ANY:
+        if needle in line:
+            found = signature.regex.search(line) if signature.regex is not None else None
+            if found is not None or signature.regex is None:
+                groups = found.groupdict() if found is not None else {}
+                return signature, {name: value for name, value in groups.items() if value is not None}
+    return None
+
+
+def read_job_log(lines: Iterable[str]) -> JobLog:
+    """Read a log, of whatever is in it; lines with their ends, so that a last one without tells that the log was cut off."""
+    reader = _Reader()
+    for line in whole_sentences(lines):
+        reader.line(line)
+    found = [_occurrence(kept, reader.context) for kept in (*reader.kept.values(), *reader.unknown.values())]
+    occurrences = tuple(sorted([*found, *_made(reader, {each.name for each in found})], key=lambda each: each.line))
+    cut = reader.lines > 0 and not reader.last.endswith(("\n", "\r"))
+    return JobLog(reader.lines, cut, occurrences, first_cause(occurrences), reader.context)
+
+
+def _occurrence(kept: _Kept, context: Context) -> Occurrence:
+    hosts = dict(kept.hosts)
+    for rank in kept.ranks:
+        place = context.host_of(rank)
+        if place is not None and len(hosts) < MOST_PLACES:
+            hosts[place] = None
+    values = {name: tuple(there) for name, there in kept.fields.items()}
+    source = kept.signature.source
+    return Occurrence(kept.signature.name, kept.count, kept.line, source, kept.first, tuple(hosts), tuple(sorted(kept.ranks)), values)
+
+
+def _made(reader: _Reader, there: set[str]) -> list[Occurrence]:
+    """What no single line says."""
+    context, made = reader.context, []
+    if len(context.versions) > 1 and "version.differs" not in there:
+        hosts = tuple(dict.fromkeys(host for hosts in context.versions.values() for host in hosts))
+        said = Said("NCCL version " + ", ".join(sorted(context.versions)))
+        made.append(Occurrence("version.differs", len(context.versions), context.second_version_line, "NCCL", said, hosts))
+    if context.singles:
+        text = f"{len(context.singles)} processes at once, each a job of its own"
+        hosts = tuple(dict.fromkeys(host for host, _pid in context.singles if host is not None))
+        made.append(Occurrence("mpi.absent", len(context.singles), context.single_line, "NCCL, nccl-tests", Said(text), hosts))
+    return made
+
+
+def first_cause(occurrences: Iterable[Occurrence]) -> str | None:
+    """The kind of line that is likely to be the cause: the first error, else the first symptom, or what explains it and stood before it.
+
+    Lines that all have a time are ordered by it, as a log may be made of those of the ranks one after another.
+    """
+    there = list(occurrences)
+    failed = [each for each in there if each.kind == ERROR] or [each for each in there if each.kind == SYMPTOM]
+    if not failed:
+        return None
+    first = _earliest(failed)
+    before = [each for each in there if each.kind == REMARK and first.name in MEANINGS[each.name].explains and each.line < first.line]
+    return (before[0] if before else first).name
+
+
+def _earliest(occurrences: list[Occurrence]) -> Occurrence:
+    if all(each.first.time is not None for each in occurrences):
+        return min(occurrences, key=lambda each: (each.first.time or "", each.line))
+    return min(occurrences, key=lambda each: each.line)

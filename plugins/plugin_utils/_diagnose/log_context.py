@@ -1,0 +1,132 @@
+# Copyright (c) 2026, the rdma.cluster authors
+# GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""What the lines of a job's log tell beside errors: where the ranks are, which NCCL they use, and NCCL's variables."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import replace
+
+from ansible_collections.rdma.cluster.plugins.plugin_utils._diagnose.log_line import Said, read
+
+_RANK = re.compile(r"\brank ([0-9]{1,7}) nranks ([0-9]{1,7}) cudaDev ([0-9]{1,3})\b")
+#: As NCCL says it. PyTorch puts it behind an error in words of its own: ", NCCL version 2.18.1", and of 2.10.3 ", NCCL version 21.0.3".
+_VERSION = re.compile(r"(?<!, )\bNCCL version ([0-9]{1,2}\.[0-9]{1,3}\.[0-9]{1,3}[\w.+-]{0,40})")
+_VARIABLE = re.compile(r"\b(NCCL_[A-Z0-9_]{1,60}) set (?:by environment )?to (.{1,1024}?)\.?\s*$")
+_TESTS_RANK = re.compile(r"#\s{1,9}Rank\s{1,9}([0-9]{1,7})\s.{0,60}?\bPid\s{1,9}([0-9]{1,10}) on\s{1,60}(\S{1,253})\s{1,60}device")
+_TESTS_END = "# Avg bus bandwidth"
+_MOST = 65_536
+_MOST_VALUES = 8
+_MOST_VARIABLES = 256
+
+#: A process: its host and its number.
+Process = tuple["str | None", "int | None"]
+
+
+class Context:
+    """What was told so far.
+
+    nranks: of the largest communicator; versions: of NCCL → the hosts that use it; second_version_line: where they began to differ;
+    variables: of NCCL → the values that ranks were given.
+    """
+
+    def __init__(self) -> None:
+        self.nranks = 0
+        self.versions: dict[str, dict[str, None]] = {}
+        self.second_version_line = 0
+        self.variables: dict[str, dict[str, None]] = {}
+        self.single_line = 0
+        self._singles: dict[Process, None] = {}
+        self._several_at_once: dict[Process, None] = {}
+        self._places: dict[int, tuple[str, int]] = {}
+        self._ranks: dict[tuple[str | None, int | None, int | None], tuple[int, int]] = {}
+        self._firsts: dict[Process, None] = {}
+
+    @property
+    def hosts(self) -> tuple[str, ...]:
+        """Those that are known to have a rank."""
+        return tuple(dict.fromkeys(host for host, _nranks in self._places.values()))
+
+    @property
+    def singles(self) -> tuple[Process, ...]:
+        """Processes that are each a job of one rank, where several ran at once; none in a job of more than one rank."""
+        if self.nranks > 1:
+            return ()
+        return tuple(self._several_at_once or (self._singles if len(self._singles) > 1 else ()))
+
+    def host_of(self, rank: int) -> str | None:
+        return self._places[rank][0] if rank in self._places else None
+
+    def placed(self, said: Said) -> Said:
+        """With the rank that a process is known to be, and with the host that a rank is known to be on."""
+        if said.rank is None and said.host is not None:
+            known = self._ranks.get((said.host, said.pid, said.device))
+            return said if known is None else replace(said, rank=known[0])
+        if said.host is None and said.rank is not None:
+            return replace(said, host=self.host_of(said.rank))
+        return said
+
+    def line(self, number: int, line: str, *, info: bool) -> None:
+        """Take a line that is no error. info: whether NCCL wrote it at level INFO."""
+        if "NCCL version " in line:
+            self._version(number, line)
+        elif info:
+            if " nranks " in line:
+                self._rank(number, line)
+            elif " set " in line:
+                self._variable(line)
+        elif " Pid " in line:
+            self._tests_rank(number, line)
+        elif _TESTS_END in line:
+            self._firsts.clear()
+
+    def _version(self, number: int, line: str) -> None:
+        found = _VERSION.search(line)
+        if found is None or (found[1] not in self.versions and len(self.versions) >= _MOST_VALUES):
+            return
+        hosts = self.versions.setdefault(found[1], {})
+        if len(self.versions) == 2 and not self.second_version_line:
+            self.second_version_line = number
+        host = read(line).host
+        if host is not None and len(hosts) < _MOST:
+            hosts[host] = None
+
+    def _rank(self, number: int, line: str) -> None:
+        found = _RANK.search(line)
+        if found is None:
+            return
+        said, rank, nranks = read(line), int(found[1]), int(found[2])
+        self.nranks = max(self.nranks, nranks)
+        key = (said.host, said.pid, said.device)
+        if nranks > self._ranks.get(key, (0, 0))[1] and len(self._ranks) < _MOST:
+            self._ranks[key] = (rank, nranks)
+        self._place(rank, said.host, nranks)
+        if nranks == 1 and len(self._singles) < _MOST:
+            self._singles[(said.host, said.pid)] = None
+            self.single_line = self.single_line or number
+
+    def _place(self, rank: int, host: str | None, nranks: int) -> None:
+        if host is not None and nranks > self._places.get(rank, ("", 0))[1] and len(self._places) < _MOST:
+            self._places[rank] = (host, nranks)
+
+    def _variable(self, line: str) -> None:
+        found = _VARIABLE.search(line)
+        if found is not None and (found[1] in self.variables or len(self.variables) < _MOST_VARIABLES):
+            values = self.variables.setdefault(found[1], {})
+            if len(values) < _MOST_VALUES:
+                values[found[2]] = None
+
+    def _tests_rank(self, number: int, line: str) -> None:
+        """A line of the head of nccl-tests: two processes of rank 0 before a test has ended are two jobs."""
+        found = _TESTS_RANK.search(line)
+        if found is None:
+            return
+        rank, process = int(found[1]), (found[3], int(found[2]))
+        self._place(rank, found[3], 1)
+        if rank == 0 and len(self._firsts) < _MOST:
+            self._firsts[process] = None
+            if len(self._firsts) > 1:
+                self._several_at_once.update(self._firsts)
+                self.single_line = self.single_line or number

@@ -1,0 +1,123 @@
+# Copyright (c) 2026, the rdma.cluster authors
+# GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""The line of a job's log that says something: who said it, and what, whatever a launcher put before it.
+
+Before a line may stand the tag of Open MPI ("[1,3]<stdout>:", also with a time), of `srun --label` ("12: "), of torchrun ("[rank3]:") and
+the heads of NCCL, UCX, Open MPI, nccl-tests and the kernel.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from ansible_collections.rdma.cluster.plugins.module_utils._nccl.log.lines import INFO, WARN, origin
+
+#: So much of a line is looked at.
+LONGEST_LINE = 4096
+_LONGEST_TEXT = 300
+_ESCAPES = re.compile(r"\x1b\[[0-9;?]{0,20}[A-Za-z]")
+#: Of Open MPI: orterun's job and rank; prterun puts its own name before them.
+_TAG = re.compile(r"\[(?:[^\]\s]{1,200}@)?[0-9]{1,9},([0-9]{1,9})\]<std(?:out|err|diag)>:")
+_LABEL = re.compile(r"^\s{0,9}([0-9]{1,7}): ")
+_TORCH_RANK = re.compile(r"\[[Rr]ank ?([0-9]{1,7})\]")
+_HOSTS = tuple(
+    re.compile(pattern)
+    for pattern in (
+        r"\[[0-9]{1,12}\.[0-9]{1,9}\] \[([A-Za-z0-9][A-Za-z0-9_.-]{0,253}):([0-9]{1,10}):[0-9]{1,5}\]",  # UCX
+        r"^\s{0,3}(?:\.\. )?([A-Za-z0-9][A-Za-z0-9_.-]{0,253})(?: pid ([0-9]{1,10}))?: Test (?:NCCL |CUDA |timeout )?",  # nccl-tests
+        r"\s([A-Za-z0-9][A-Za-z0-9_.-]{0,253}) kernel: ()",  # syslog
+        r"(?:^|\s)\[([A-Za-z][A-Za-z0-9_.-]{0,253}):([0-9]{1,10})\]\s",  # Open MPI
+    )
+)
+#: Of NCCL's warnings, and of PyTorch's own log ("[E1218 20:27:21.426415540 …"), which has no year, and no zero before a month: "[E810 …".
+_TIMES = (
+    re.compile(r"\[[0-9]{4}-([0-9]{2})-([0-9]{2}) ([0-9:]{8})\] "),
+    re.compile(r"\[[EWF]([0-9]{1,2})([0-9]{2}) ([0-9:]{8}\.[0-9]{1,9}) "),
+)
+_ADDRESS = r"(?P<{}>[0-9a-fA-F:.]{{3,45}})"
+#: What many kinds of lines tell, by name.
+_FIELDS = tuple(
+    re.compile(pattern)
+    for pattern in (
+        r"(?:\bon dev |\bhca |\bopen device |Local (?:device|adapter): +)(?P<device>[A-Za-z]\w{0,63})(?::(?P<port>[0-9]{1,3}))?",
+        r"NET/IB ?: (?P<device>[a-z]\w{0,63}):(?P<port>[0-9]{1,3}) ",
+        r" on (?P<device>[a-z]\w{0,63}):(?P<port>[0-9]{1,3})/(?:RoCE|IB|InfiniBand)",  # UCX
+        r"local GID index (?P<gid_index>[0-9]{1,5})",
+        r"local ?G[iI][dD] " + _ADDRESS.format("gid"),
+        r"remote ?G[iI][dD]s? ?" + _ADDRESS.format("remote_gid"),
+        r"vendor[ _]err[ =](?P<vendor_error>[0-9]{1,5})",
+        r"\[PG (?:ID [0-9]{1,7} PG GUID )?(?P<group>[^\s(\]]{1,100})[^\]]{0,200} Rank [0-9]{1,7}\]",  # PyTorch since 2.3
+        r"(?:peer|connect to|from|send to) (?P<peer>[0-9A-Za-z:._-]{2,253})<[0-9]{1,5}>",
+        r"connect to \[?\(?(?P<peer>[0-9A-Za-z:._-]{2,253}?)(?:, |\]:|:)[0-9]{2,5}\b",  # TCPStore
+    )
+)
+
+
+@dataclass(frozen=True)
+class Said:
+    """What a line says, and who. text: without what stands before it; time: "11-20 09:29:41", of the host's clock. None is not told."""
+
+    text: str
+    host: str | None = None
+    pid: int | None = None
+    device: int | None = None
+    rank: int | None = None
+    time: str | None = None
+
+
+def read(line: str) -> Said:
+    """Take apart a line of at most LONGEST_LINE characters; it raises nothing, as anything may stand in a job's log."""
+    line = _ESCAPES.sub("", line)
+    rank, rest = _launcher(line)
+    for word in (INFO, WARN):
+        head, found, text = rest.partition(word)
+        if found:
+            place = origin(head)
+            return Said(_cut(text), place.host, place.pid, place.device, rank, _time(head))
+    host, pid = _host(rest)
+    return Said(_cut(rest), host, pid, None, rank, _time(rest))
+
+
+def _launcher(line: str) -> tuple[int | None, str]:
+    """The rank that a launcher tells, and what follows."""
+    tag = _TAG.search(line[:400])
+    if tag is not None:
+        return int(tag[1]), line[tag.end() :].lstrip()
+    torch = _TORCH_RANK.search(line[:400])
+    label = _LABEL.match(line)
+    rest = line[label.end() :] if label is not None else line
+    rank = torch or label
+    return int(rank[1]) if rank is not None else None, rest
+
+
+def _host(rest: str) -> tuple[str | None, int | None]:
+    for pattern in _HOSTS:
+        found = pattern.search(rest[:600])
+        if found is not None:
+            return found[1], int(found[2]) if found[2] else None
+    return None, None
+
+
+def _time(text: str) -> str | None:
+    for pattern in _TIMES:
+        found = pattern.search(text[:400])
+        if found is not None:
+            return f"{found[1]:0>2}-{found[2]} {found[3]}"
+    return None
+
+
+def _cut(text: str) -> str:
+    text = text.strip()
+    return text if len(text) <= _LONGEST_TEXT else f"{text[: _LONGEST_TEXT - 2]} …"
+
+
+def fields(text: str) -> Iterator[tuple[str, str]]:
+    """What a line tells beside what it is: device, port, gid, gid_index, remote_gid, vendor_error, group, peer, each with its value."""
+    for pattern in _FIELDS:
+        found = pattern.search(text)
+        if found is not None:
+            yield from ((name, value) for name, value in found.groupdict().items() if value is not None)

@@ -1,0 +1,114 @@
+# Copyright (c) 2026, the rdma.cluster authors
+# GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""What a cause is checked against: one host that an error line concerns, what is known of it, and the log."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, field
+from typing import Any, NamedTuple
+
+from ansible_collections.rdma.cluster.plugins.module_utils._base.findings import ERROR, NOT_APPLICABLE, UNKNOWN, WARNING, Finding
+from ansible_collections.rdma.cluster.plugins.plugin_utils._diagnose.log import JobLog, Occurrence
+from ansible_collections.rdma.cluster.plugins.plugin_utils._explain.devices import complete
+from ansible_collections.rdma.cluster.plugins.plugin_utils._explain.text import part
+from ansible_collections.rdma.cluster.plugins.plugin_utils._gate.host_checks import HOST_CHECKS
+
+CONFIRMED, NOT_CHECKABLE, EXCLUDED = VERDICTS = ("confirmed", "not checkable", "excluded")
+
+
+class Answer(NamedTuple):
+    """verdict: one of VERDICTS; seen: what tells it, or why nothing does."""
+
+    verdict: str
+    seen: str
+
+
+@dataclass(frozen=True)
+class Known:
+    """A host of the inventory: the tree of its facts, None if it was not read, and its normalised intent, None if there is none."""
+
+    name: str
+    facts: Mapping[str, Any] | None = None
+    intent: Mapping[str, Any] | None = None
+
+
+@dataclass(frozen=True)
+class Scene:
+    """One host that an occurrence concerns. others: the further hosts of the play, by name."""
+
+    host: Known
+    occurrence: Occurrence
+    log: JobLog
+    others: Mapping[str, Known] = field(default_factory=dict)
+
+    @property
+    def facts(self) -> dict[str, Any]:
+        """The tree, of which any part may be missing."""
+        return complete(self.host.facts)
+
+    def told(self, name: str) -> tuple[str, ...]:
+        """The values of a field of the line."""
+        return tuple(self.occurrence.fields.get(name, ()))
+
+    def variable(self, name: str) -> Iterator[tuple[str, str]]:
+        """The values of a variable of NCCL and where each comes from: of the log, which tells what counted, else of the host's files."""
+        values = self.log.context.variables.get(name)
+        if values:
+            yield from ((value, "the log") for value in values)
+            return
+        for path, variables in sorted(part(self.facts, "nccl_files").items()):
+            if variables.get(name) is not None:
+                yield str(variables[name]), path
+
+
+Test = Callable[[Scene], Answer]
+
+
+def confirmed(seen: str) -> Answer:
+    return Answer(CONFIRMED, seen)
+
+
+def excluded(seen: str) -> Answer:
+    return Answer(EXCLUDED, seen)
+
+
+def unknown(why: str) -> Answer:
+    return Answer(NOT_CHECKABLE, why)
+
+
+def nothing_tells(why: str) -> Test:
+    """The test of a cause that neither facts nor log can tell."""
+    return lambda _scene: unknown(why)
+
+
+def judged(stage: str, *checks: str, must_apply: bool = False) -> Test:
+    """The test that a check of a gate makes: what its findings are by the facts of now.
+
+    must_apply: a finding that does not apply, as of counters without an earlier reading, excludes nothing.
+    """
+
+    def test(scene: Scene) -> Answer:
+        if scene.host.facts is None or scene.host.intent is None:
+            return unknown("the host was not read" if scene.host.facts is None else "there is no intent to compare with")
+        try:
+            findings = HOST_CHECKS[stage](scene.host.name, scene.host.intent, scene.facts)
+        except (KeyError, TypeError) as error:
+            return unknown(f"the facts lack what the {stage} stage needs: {error}")
+        return _of_findings([finding for finding in findings if finding.check in checks], must_apply)
+
+    return test
+
+
+def _of_findings(findings: list[Finding], must_apply: bool) -> Answer:
+    wrong = [finding for finding in findings if finding.status in (ERROR, WARNING)]
+    if wrong:
+        return confirmed("; ".join(f"{finding.subject}: {finding.observed}, expected {finding.expected}" for finding in wrong[:3]))
+    open_ones = [finding for finding in findings if finding.status in ((UNKNOWN, NOT_APPLICABLE) if must_apply else (UNKNOWN,))]
+    if open_ones or not findings:
+        why = list(dict.fromkeys(f"{finding.subject}: {finding.observed}" for finding in open_ones))
+        return unknown("; ".join(why[:3]) or "nothing was looked at")
+    told = sorted({finding.check for finding in findings})
+    return excluded(f"{told[0]}: {findings[0].observed}" if len(findings) == 1 else f"nothing wrong by {', '.join(told)}")

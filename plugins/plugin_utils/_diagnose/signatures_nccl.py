@@ -1,0 +1,149 @@
+# Copyright (c) 2026, the rdma.cluster authors
+# GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""Error lines of NCCL 2.8 to 2.30, by the format strings of its source."""
+
+from __future__ import annotations
+
+from ansible_collections.rdma.cluster.plugins.plugin_utils._diagnose.signature import Signature
+
+_IB, _WRAP, _SOCKET, _SHM = "NCCL src/transport/net_ib", "NCCL src/misc/ibvwrap.cc", "NCCL src/misc/socket.cc", "NCCL src/misc/shmutils.cc"
+#: Up to 2.19 "with error 12," and before 2.20 without the name of the status that 2.28 has: "status=IBV_WC_RETRY_EXC_ERR(12)".
+_COMPLETION = r"Got completion (?:from peer \S+ )?with (?:error |status=(?:\w+\()?)(?P<status>{})\b"
+_MODIFY = r"Call to ibv_modify_qp failed with (?:error )?(?:{0}\b|.{{0,60}}{1}(?: errno (?P<errno>[0-9]+))?)"
+#: By the numbers of enum ibv_wc_status; what is none of them comes last.
+_COMPLETIONS = (
+    ("ib.retry", "12"),
+    ("ib.receiver_not_ready", "13"),
+    ("ib.remote_access", "10"),
+    ("ib.remote_operation", "11"),
+    ("ib.remote_request", "9"),
+    ("ib.local_protection", "4"),
+    ("ib.local_length", "1"),
+    ("ib.flushed", "5"),
+    ("ib.completion", "[0-9]+"),
+)
+_EVENT = r"Got (?:non-fatal )?async event ?: (?P<event>{})"
+#: By the words of ibv_event_type_str. Every port has those of the second line when a subnet manager starts, and goes on as it was.
+_EVENTS = (
+    ("ib.gids_changed", "GID table change"),
+    ("ib.managed", "client reregistration|SM change"),
+    ("ib.event", "[^(]+"),
+)
+_NO_INTERFACE = (
+    ("Bootstrap : no socket interface found", "NCCL src/bootstrap.cc"),
+    ("No usable listening interface found", "NCCL src/bootstrap.cc"),
+    ("verify NCCL_OOB_NET_IFNAME", "NCCL src/bootstrap.cc"),
+    ("NET/Socket : no interface found", "NCCL src/transport/net_socket.cc"),
+    ("No interface found in the same subnet", _SOCKET),
+)
+#: What older NCCLs say without more.
+_OLD_RESULTS = (("nccl.internal", "internal error"), ("nccl.usage", "invalid usage"), ("nccl.argument", "invalid argument"))
+
+NCCL_SIGNATURES: tuple[Signature, ...] = (
+    # RDMA: devices
+    Signature("ib.no_device", "NET/IB : No device found", _IB, info=True),
+    Signature("ib.no_address", "NET/IB : No IP interface found", _IB),
+    Signature("ib.open", "NET/IB : Unable to open device", _IB),
+    Signature("ib.query", "NET/IB : Unable to query", _IB),
+    Signature("ib.library", "Failed to open libibverbs", "NCCL src/misc/ibvsymbols.cc", info=True),
+    Signature("ib.layers", "incompatible", _IB, r"NET/IB : .{0,80}incompatible"),
+    Signature("ib.fatal", "async fatal event", _IB, r"async fatal event.{0,200}: (?P<event>[^:]+)$"),
+    Signature("ib.gids_changed", "GID table changed", _IB),
+    *(Signature(name, "async event", _IB, _EVENT.format(event)) for name, event in _EVENTS),
+    # RDMA: registering memory, and queues
+    Signature("memory.dmabuf", "Call to ibv_reg_dmabuf_mr", _WRAP, r"failed with error (?P<error>[A-Za-z ]+)"),
+    Signature(
+        "memory.locked",
+        "Cannot allocate memory",
+        _WRAP,
+        r"Call to ibv_(?P<call>reg_mr\w*|create_\w+|alloc_pd) failed.{0,20}Cannot allocate memory",
+    ),
+    Signature("memory.gpu", "Call to ibv_reg_mr", _WRAP, r"failed with error Bad address"),
+    Signature("memory.refused", "Call to ibv_reg_mr", _WRAP, r"failed with error (?P<error>[A-Za-z ]+)"),
+    Signature("memory.gin", "Peermem is not supported", "NCCL src/transport/net_ib/gin.cc"),
+    Signature("gdr.disabled", "GPU Direct RDMA Disabled", "NCCL src/graph/paths.cc", info=True),
+    *(Signature(name, "Got completion", f"{_IB} (p2p.cc)", _COMPLETION.format(status)) for name, status in _COMPLETIONS),
+    Signature("qp.retrying", "Call to ibv_modify_qp failed", _WRAP, r", retrying (?P<attempt>[0-9]+)/", info=True),
+    Signature("qp.timeout", "ibv_modify_qp failed", _WRAP, _MODIFY.format(110, "Connection timed out")),
+    Signature("qp.invalid", "ibv_modify_qp failed", _WRAP, _MODIFY.format(22, "Invalid argument")),
+    Signature(
+        "qp.unreachable", "ibv_modify_qp failed", _WRAP, _MODIFY.format("(?:101|113)", "(?:Network is unreachable|No route to host)")
+    ),
+    Signature("qp.refused", "ibv_modify_qp failed", _WRAP, r"failed with (?:error )?(?P<error>.{1,60}?)(?:,|$)"),
+    Signature("qp.gids", "local GID ", "nccl-mesh-plugin", r"local GID [0-9a-fA-F:.]+, remote GID "),
+    # the choice of a network
+    Signature("net.none", "Failed to initialize any NET plugin", "NCCL src/plugin/net.cc"),
+    Signature("net.network", "Error: network ", "NCCL src/net.cc", r"Error: network (?P<network>\S*) not found"),
+    Signature(
+        "net.plugin",
+        "NET/Plugin",
+        "NCCL src/plugin/plugin_open.cc",
+        r"NET/Plugin ?: (?:Could not find: ?(?P<file>(?!libnccl-net\.so)[^ .]\S*)|(?P<library>\S+\.so\S*): (?P<error>.{1,200}))",
+        info=True,
+    ),
+    Signature("net.socket", "Using network Socket", "NCCL src/init.cc", info=True),
+    # sockets
+    *(Signature("socket.no_interface", needle, source) for needle, source in _NO_INTERFACE),
+    Signature("socket.refused", "Connection refused", _SOCKET, r"NCCL WARN .{0,300}[Cc]onnect to \S+ .{0,40}Connection refused"),
+    Signature(
+        "socket.unreachable",
+        "onnect to ",
+        _SOCKET,
+        r"NCCL WARN .{0,300}[Cc]onnect to \S+ .{0,40}(?P<error>No route to host|Network is unreachable|Connection timed out)",
+    ),
+    Signature("socket.refused", "exceeded retries (", _SOCKET, r"socket(?:Start|Poll)Connect"),
+    Signature("socket.unreachable", "exceeded timeouts (", _SOCKET, r"socket(?:Start|Poll)Connect"),
+    Signature("socket.closed", "Connection closed by remote peer", _SOCKET),
+    Signature("socket.closed", "Socket recv failed", "NCCL src/proxy.cc"),
+    Signature(
+        "socket.closed", "Call to ", _SOCKET, r"Call to (?:recv|send)\S* .{0,200}failed ?: (?P<error>Connection reset by peer|Broken pipe)"
+    ),
+    # ranks
+    Signature(
+        "version.differs",
+        "Mismatched NCCL version",
+        "NCCL src/init.cc",
+        r"rank (?P<one>\d+) version (?P<one_version>\d+) rank (?P<other>\d+) version (?P<other_version>\d+)",
+    ),
+    Signature("version.differs", "NCCL version mismatch with remote peer", "NCCL src/ras/ras.cc"),
+    Signature(
+        "gpu.shared",
+        "Duplicate GPU detected",
+        "NCCL src/init.cc",
+        r"rank (?P<one>\d+) and rank (?P<other>\d+) both on CUDA device (?P<gpu>\w+)",
+    ),
+    Signature("gpu.shared", "Multiple Ranks are using the same GPU", "NCCL src/init.cc"),
+    # shared memory
+    Signature(
+        "shm.space",
+        "No space left on device",
+        _SHM,
+        r"NCCL (?:WARN|INFO) .{0,200}(?:fallocate|failed to extend|shared memory).{0,200}No space left on device",
+        info=True,
+    ),
+    Signature("shm.space", "failed to extend /dev/shm", _SHM, r"failed to extend (?P<file>\S+) to (?P<bytes>\d+) bytes"),
+    Signature("shm.gone", "attaching to shared memory segment", _SHM, r"segment (?P<file>\S+)"),
+    Signature("shm.failed", "creating shared memory segment", _SHM, r"segment (?P<file>\S+)"),
+    # topology
+    Signature(
+        "topo.file",
+        "Could not open XML topology file",
+        "NCCL src/graph/xml.cc",
+        r"topology file (?P<file>\S+) ?: (?P<error>.{1,100})",
+        info=True,
+    ),
+    Signature("topo.graph", "Could not open XML graph file", "NCCL src/graph/xml.cc", r"graph file (?P<file>\S+)"),
+    Signature("topo.version", "has wrong version", "NCCL src/graph/xml.cc", r"NCCL WARN XML \w+ has wrong"),
+    Signature("topo.broken", "XML ", "NCCL src/graph/xml.cc", r"NCCL WARN XML (?:Parse|Mismatch|Import)"),
+    Signature("p2p.refused", "Could not enable P2P", "NCCL src/transport/p2p.cc", info=True),
+    # what NCCL returns
+    Signature("nccl.remote", "remote process exited or there was a network error", "NCCL src/init.cc"),
+    Signature("nccl.system", "unhandled system error", "NCCL src/init.cc"),
+    Signature("nccl.cuda", "unhandled cuda error", "NCCL src/init.cc"),
+    Signature("nccl.internal", "internal error - please report", "NCCL src/init.cc"),
+    Signature("nccl.usage", "invalid usage (run with NCCL_DEBUG=WARN", "NCCL src/init.cc"),
+    Signature("nccl.argument", "invalid argument (run with NCCL_DEBUG=WARN", "NCCL src/init.cc"),
+    *(Signature(name, f"{words}, NCCL version", "NCCL src/init.cc, in a line of PyTorch") for name, words in _OLD_RESULTS),
+)

@@ -1,0 +1,159 @@
+# Copyright (c) 2026, the rdma.cluster authors
+# GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""A diagnosis as plain text for a person: the likely cause first, what follows from it last."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping, Sequence
+
+from ansible_collections.rdma.cluster.plugins.plugin_utils._diagnose.diagnose import Diagnosis, Finding
+from ansible_collections.rdma.cluster.plugins.plugin_utils._diagnose.log import JobLog
+from ansible_collections.rdma.cluster.plugins.plugin_utils._diagnose.scene import CONFIRMED, EXCLUDED, NOT_CHECKABLE, VERDICTS, Answer
+from ansible_collections.rdma.cluster.plugins.plugin_utils._diagnose.signature import CONSEQUENCE, ERROR, REMARK, SYMPTOM, UNKNOWN
+from ansible_collections.rdma.cluster.plugins.plugin_utils._explain.text import Item, items, listed, section, text_lines
+
+#: So many causes of a kind of line are told at length; the others are in diagnosis.json.
+MOST_TOLD = 4
+#: So many kinds of unknown warnings are printed.
+MOST_UNKNOWN = 8
+#: So many problems of refused intents are printed.
+MOST_PROBLEMS = 5
+_STEP = re.compile(r" (?=[1-9]\. )")
+_TITLES = {
+    ERROR: "FURTHER ERRORS, WHICH MAY FOLLOW FROM IT",
+    SYMPTOM: "FAILURES WITHOUT A CAUSE OF THEIR OWN",
+    UNKNOWN: "UNKNOWN WARNINGS OF NCCL, WHICH MAY BE THE CAUSE",
+    REMARK: "REMARKS: NO FAILURES BY THEMSELVES",
+    CONSEQUENCE: "WHAT FOLLOWED",
+}
+
+
+def text(diagnosis: Diagnosis, name: str) -> str:
+    """Lines of at most 120 columns, without a line break at the end. name: of the log."""
+    parts = ["\n".join(_head(diagnosis, name))]
+    parts += ["\n".join(["LIKELY CAUSE", *_lines(finding)]) for finding in diagnosis.findings if finding.first]
+    for kind, title in _TITLES.items():
+        rest = [finding for finding in diagnosis.findings if finding.occurrence.kind == kind and not finding.first]
+        if rest and kind == UNKNOWN:
+            parts.append(section(title, list(_unknown(rest))))
+        elif rest:
+            parts.append(section(title, *(list(_lines(finding)) for finding in rest)))
+    return "\n\n".join(parts)
+
+
+def _head(diagnosis: Diagnosis, name: str) -> Iterator[str]:
+    log = diagnosis.log
+    yield from text_lines(f"{name}: why the job failed", 0)
+    told = [f"{log.lines} lines", *([f"{log.context.nranks} ranks"] if log.context.nranks else [])]
+    told += [f"hosts {listed(log.context.hosts)}"] if log.context.hosts else []
+    told += [f"NCCL {listed(sorted(log.context.versions))}"] if log.context.versions else []
+    yield from text_lines("; ".join(told), 0)
+    yield from _missing(diagnosis)
+    if log.cut:
+        yield from text_lines("The last line has no end: the log is cut off, or the job still runs.", marked=True)
+    if not log.lines:
+        yield from text_lines("The log is empty.", marked=True)
+    elif log.cause is None:
+        yield from _without_cause(log)
+    if diagnosis.strangers:
+        yield from text_lines(
+            f"This play does not know {listed(diagnosis.strangers)}: nothing could be checked there. "
+            "Run it on an inventory that has them, or say who they are: rdma_job_hosts.",
+            marked=True,
+        )
+
+
+def _without_cause(log: JobLog) -> list[str]:
+    """The sentence about a log in which no line is of a known failure that could be the cause."""
+    warned = sum(each.count for each in log.occurrences if each.kind == UNKNOWN)
+    if warned:
+        return text_lines(f"No line is of a known failure, but NCCL warned {warned} times: see the unknown warnings.", marked=True)
+    if any(each.kind == CONSEQUENCE for each in log.occurrences):
+        words = "This log has only consequences of a failure. The first failure is in the log of another rank or host: diagnose that log."
+        return text_lines(words, marked=True)
+    return text_lines("No line reports a failure.", 0)
+
+
+def _missing(diagnosis: Diagnosis) -> Iterator[str]:
+    """What the diagnosis had to do without: refused intents, absent intents, and facts."""
+    if diagnosis.refused:
+        hosts = listed(list(diagnosis.refused))
+        words = f"ERROR: the intent of {hosts} is refused. Their causes are checked by facts alone, not by the plan."
+        yield from text_lines(words, marked=True)
+        alike: dict[str, list[str]] = {}
+        for host, problems in diagnosis.refused.items():
+            for problem in problems:
+                alike.setdefault(problem, []).append(host)
+        for problem, where in list(alike.items())[:MOST_PROBLEMS]:
+            yield from text_lines(f"{problem} ({listed(where)})", 4)
+        if len(alike) > MOST_PROBLEMS:
+            yield from text_lines(f"and {len(alike) - MOST_PROBLEMS} more problems, all in diagnosis.json", 4)
+        yield from text_lines("do: correct these in the inventory, then run diagnose again", 4)
+    if diagnosis.without_intent:
+        yield from text_lines(f"No intent for {listed(diagnosis.without_intent)}: causes are checked by facts alone.", 0)
+    if diagnosis.unread:
+        words = f"No facts of {listed(diagnosis.unread)}: nothing could be checked there. See why: `ansible -m rdma.cluster.rdma_facts`."
+        yield from text_lines(words, marked=True)
+
+
+def _lines(finding: Finding) -> Iterator[str]:
+    each = finding.occurrence
+    yield from text_lines(each.says, marked=finding.first or each.kind == ERROR)
+    yield from text_lines(f"{_times(each.count, each.line)}{_places(finding)} ({each.source})", 4)
+    yield from text_lines(f"> {each.first.text}", 4)
+    yield from items([Item(f"{line.label:<13}", line.text) for line in _causes(finding)], 4)
+
+
+def _unknown(findings: Sequence[Finding]) -> Iterator[str]:
+    """Each kind of warning that no table has, the first ones in the log; what to do stands once below them."""
+    ordered = sorted(findings, key=lambda finding: finding.occurrence.line)
+    for finding in ordered[:MOST_UNKNOWN]:
+        each = finding.occurrence
+        yield from text_lines(each.first.text, marked=True)
+        yield from text_lines(f"{_times(each.count, each.line)}{_places(finding)} ({each.source})", 4)
+    if len(ordered) > MOST_UNKNOWN:
+        yield from text_lines(f"and {len(ordered) - MOST_UNKNOWN} more kinds, all in diagnosis.json")
+    yield from (line for step in _STEP.split(ordered[0].causes[0].remedy) for line in text_lines(step, 4))
+
+
+def _times(count: int, line: int) -> str:
+    return f"line {line}" if count == 1 else f"{count} times, first in line {line}"
+
+
+def _places(finding: Finding) -> str:
+    each = finding.occurrence
+    hosts = f", on {listed(each.hosts)}" if each.hosts else ""
+    ranks = f", rank {listed([str(rank) for rank in each.ranks], 8)}" if each.ranks else ""
+    return hosts + ranks
+
+
+def _causes(finding: Finding) -> Iterator[Item]:
+    """What was confirmed, with what to do. If nothing was, what could not be checked, with what to try; and the rest in short."""
+    by_verdict = {verdict: [cause for cause in finding.causes if cause.verdict == verdict] for verdict in VERDICTS}
+    told = by_verdict[CONFIRMED] or by_verdict[NOT_CHECKABLE]
+    rest = [cause for cause in by_verdict[NOT_CHECKABLE] if cause not in told[:MOST_TOLD]]
+    for cause in told[:MOST_TOLD]:
+        yield Item(cause.verdict, cause.says)
+        yield Item("", "; ".join(_seen(cause.answers, cause.verdict)))
+        yield Item("do" if cause.verdict == CONFIRMED else "try", cause.remedy)
+    if rest and finding.first:
+        yield Item(NOT_CHECKABLE, "; ".join(cause.says for cause in rest))
+    for cause in by_verdict[EXCLUDED] if finding.first else ():
+        yield Item(EXCLUDED, f"{cause.says}: {'; '.join(_seen(cause.answers, cause.verdict))}")
+
+
+def _seen(answers: Mapping[str, Answer], verdict: str) -> Iterator[str]:
+    """What hosts of a verdict have shown; those that say the same in one."""
+    alike: dict[str, list[str]] = {}
+    for host, answer in answers.items():
+        if answer.verdict == verdict:
+            alike.setdefault(answer.seen, []).append(host)
+    for seen, hosts in list(alike.items())[:3]:
+        # What is not known of any host needs no names.
+        named = [host for host in hosts if host] if verdict != NOT_CHECKABLE or len(alike) > 1 else []
+        yield f"{listed(named)}: {seen}" if named else seen
+    if len(alike) > 3:
+        yield f"and {len(alike) - 3} more like these"

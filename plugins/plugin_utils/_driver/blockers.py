@@ -1,0 +1,156 @@
+# Copyright (c) 2026, the rdma.cluster authors
+# GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""Swapping the driver in a running host: what has to be unloaded, in which order, and what stands in the way."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from dataclasses import replace
+from typing import Any
+
+from ansible_collections.rdma.cluster.plugins.module_utils._base.findings import ERROR, Finding
+from ansible_collections.rdma.cluster.plugins.module_utils._driver.modinfo import ADD_ONS, compare
+from ansible_collections.rdma.cluster.plugins.module_utils._driver.planned import INBOX, planned_modules
+from ansible_collections.rdma.cluster.plugins.module_utils._driver.stack_removal import COMPAT, module_uses, storage_uses, with_holders
+from ansible_collections.rdma.cluster.plugins.module_utils._driver.swap import unload_order
+from ansible_collections.rdma.cluster.plugins.module_utils._host.load import busy_words
+from ansible_collections.rdma.cluster.plugins.module_utils._rdma.nics import OFED_DRIVERS, module_of
+from ansible_collections.rdma.cluster.plugins.module_utils._rdma.rails import resolve
+from ansible_collections.rdma.cluster.plugins.plugin_utils._checks.driver.modules import check_options
+
+Modules = Mapping[str, Mapping[str, Any]]
+
+
+def reload_plan(intent: Mapping[str, Any], facts: Mapping[str, Any], *, changes: bool) -> dict[str, Any]:
+    """What a reload of the driver is about: needed, why, live (nothing is in its way), obstacles in words, modules (top first).
+
+    changes: whether modules are about to be installed or removed; then it is told by what is loaded now, until facts are read again.
+    always: an option of a module differs, so that it is reloaded although it is the one on disk.
+    """
+    modules: Modules = facts["stack"].get("modules") or {}
+    swapped = _replaced(intent, modules) if changes else differing(modules)
+    options = {} if changes else options_that_differ(intent, facts)
+    found = {"needed": False, "always": bool(options), "live": False, "obstacles": [], "modules": []}
+    if not swapped and not options:
+        return {**found, "why": "what is loaded is the same as on disk"}
+    touched = with_holders({*swapped, *options}, modules)
+    order = unload_order({name: (modules.get(name) or {}).get("holders") or () for name in touched})
+    unsigned = [] if changes else unsigned_replacements(facts["stack"])
+    obstacles = [*unsigned, *_obstacles(order, intent, facts)]
+    verb = "will be replaced" if changes else f"{'is' if len(swapped) == 1 else 'are'} not the same as on disk"
+    why = [*([f"{', '.join(sorted(swapped))} {verb}"] if swapped else []), *(words for each in options.values() for words in each)]
+    return {**found, "needed": True, "why": "; ".join(why), "live": not obstacles, "obstacles": obstacles, "modules": order}
+
+
+def told_obstacles(findings: Sequence[Finding], intent: Mapping[str, Any], facts: Mapping[str, Any]) -> list[Finding]:
+    """The findings, with what is in the way of a reload added to the remedy of each error that asks for one (driver.loaded)."""
+    obstacles = reload_plan(intent, facts, changes=False)["obstacles"]
+    words = f" In the running host it cannot be reloaded: {'; '.join(obstacles)}."
+    asks = [bool(obstacles) and finding.check == "driver.loaded" and finding.status == ERROR for finding in findings]
+    return [replace(finding, remedy=finding.remedy + words) if ask else finding for finding, ask in zip(findings, asks, strict=True)]
+
+
+def differing(modules: Modules) -> list[str]:
+    """The modules that are loaded and not the ones on disk, and OFED's base where it is gone from the disk.
+
+    The base stays where something on it has no file either: that could not be loaded again.
+    """
+    others = {name for name, module in modules.items() if compare(module) == ERROR}
+    base = modules.get(COMPAT) or {}
+    gone = base.get("file", "") is None and others.issuperset(base.get("holders") or ())
+    return [name for name in modules if name in others or (name == COMPAT and gone)]
+
+
+def options_that_differ(intent: Mapping[str, Any], facts: Mapping[str, Any]) -> dict[str, list[str]]:
+    """The loaded modules that have not taken the options of the intent: name → each in words, "mlx5_core.prof_sel is 2, expected 3"."""
+    modules: Modules = facts["stack"].get("modules") or {}
+    found: dict[str, list[str]] = {}
+    for each in check_options("", intent, facts):
+        name, dot, _option = each.subject.partition(".")
+        if each.status == ERROR and dot and name in modules:
+            found.setdefault(name, []).append(f"{each.subject} is {each.observed}, expected {each.expected}")
+    return found
+
+
+def unsigned_replacements(stack: Mapping[str, Any]) -> list[str]:
+    """One sentence, or none, of the modules on disk that are to replace loaded ones, and that Secure Boot would not let in."""
+    modules: Modules = stack.get("modules") or {}
+    if not stack.get("secure_boot"):
+        return []
+    names = [each for each in differing(modules) if modules[each].get("provenance") in ADD_ONS and modules[each].get("signer") is None]
+    return [f"Secure Boot is on, and nobody has signed {', '.join(sorted(names))} on disk"] if names else []
+
+
+def _replaced(intent: Mapping[str, Any], modules: Modules) -> list[str]:
+    """The loaded modules that an installation or a removal will replace, as far as that can be told before it.
+
+    OFED's core stands on mlx_compat; where it does not, the core is the kernel's, Soft-RoCE stands on it, and it stays.
+    """
+    drivers = [name for name in (*OFED_DRIVERS, COMPAT) if name in modules]
+    core_stays = COMPAT in modules and "ib_core" not in (modules[COMPAT].get("holders") or ())
+    core = [] if core_stays or "ib_core" not in modules else ["ib_core"]
+    if planned_modules(intent) == INBOX:
+        return [name for name in (*drivers, *core) if modules[name].get("provenance") in ADD_ONS]
+    return [*drivers, *core] if drivers else []
+
+
+def _obstacles(order: Sequence[str], intent: Mapping[str, Any], facts: Mapping[str, Any]) -> Iterator[str]:
+    modules: Modules = facts["stack"].get("modules") or {}
+    for name in order:
+        yield from module_uses(name, order, modules)
+    yield from storage_uses(facts["stack"])
+    yield from filter(None, [busy_words(facts.get("load"))])
+    yield from _session(facts, set(order))
+    yield from _others(intent, facts, set(order))
+
+
+def _session(facts: Mapping[str, Any], swapped: Collection[str]) -> Iterator[str]:
+    """Whether our own session would be cut: its interface, or those below a bond, a bridge or a VLAN, are of a driver that goes."""
+    netdevs, name = facts.get("netdevs") or {}, (facts.get("session") or {}).get("netdev")
+    if name is None:
+        yield "it is not known by which interface our own session comes in"
+        return
+    below = _below_session(facts)
+    if not below:
+        yield f"our own session comes in by {name}, and it is not known what that stands on"
+    for each in below:
+        driver = _driver(netdevs[each])
+        if not driver:
+            yield f"our own session comes in by {each}, whose driver is not known"
+        elif driver in swapped:
+            yield f"our own session comes in by {each}, which is {driver}'s"
+
+
+def _below_session(facts: Mapping[str, Any]) -> list[str]:
+    netdevs, name = facts.get("netdevs") or {}, str((facts.get("session") or {}).get("netdev") or "")
+    base = name if name in netdevs else name.partition(".")[0]
+    return [base] if base in netdevs else [each for each, netdev in netdevs.items() if netdev.get("master") in (base, name)]
+
+
+def _driver(netdev: Mapping[str, Any]) -> str:
+    """The module."""
+    return module_of(str(netdev.get("driver") or ""))
+
+
+def _others(intent: Mapping[str, Any], facts: Mapping[str, Any], swapped: Collection[str]) -> Iterator[str]:
+    """The interfaces of a driver that goes which are up, carry an address, and are neither rails nor below our own session."""
+    netdevs = facts.get("netdevs") or {}
+    told = {*_below_session(facts), *(rail.netdev for rail in resolve(intent.get("rails") or [], facts))}
+    for name, netdev in netdevs.items():
+        if name not in told and _driver(netdev) in swapped and netdev.get("admin_up") is not False:
+            yield from _carried(name, netdev, netdevs)
+
+
+def _carried(name: str, netdev: Mapping[str, Any], netdevs: Mapping[str, Any]) -> Iterator[str]:
+    """What one interface carries. That of a bond or a bridge is in the facts only where it is read."""
+    what, master = f"{name} ({_driver(netdev)})", netdev.get("master")
+    above = [other for other in netdevs if other == master or other.startswith(f"{name}.")]
+    addresses = [str(each).partition("/")[0] for other in (name, *above) for each in netdevs[other].get("ipv4") or ()]
+    if addresses:
+        yield f"{what} carries {', '.join(addresses)}: storage or others use it"
+    elif master is not None and master not in netdevs:
+        yield f"{what} is part of {master}: storage or others may use it"
+    elif netdev.get("ipv4", ()) is None:
+        yield f"it is not known whether {what} carries an address"

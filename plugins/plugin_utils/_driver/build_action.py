@@ -1,0 +1,94 @@
+# Copyright (c) 2026, the rdma.cluster authors
+# GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""An action that starts a long build on a host and waits for it: a sign of life, the log brought home if it fails."""
+
+from __future__ import annotations
+
+import base64
+import time
+from collections.abc import Mapping
+from typing import Any, ClassVar
+
+from ansible.errors import AnsibleError
+
+from ansible_collections.rdma.cluster.plugins.module_utils._driver.build_report import OPTIONS
+from ansible_collections.rdma.cluster.plugins.plugin_utils._run.action import RunAction
+
+#: How often a line tells that it goes on.
+SAY_SECONDS = 30.0
+RETRY_SECONDS = 15.0
+#: How long after its own limit an answer of the host is waited for.
+GRACE_SECONDS = 180.0
+#: So much of each log is brought home.
+MOST_CHARACTERS = 16 * 1024 * 1024
+
+
+class BuildAction(RunAction):
+    """Give MODULE, WHAT and, besides COMMON, the arguments of the module, which has `collect` and `poll_seconds`."""
+
+    MODULE: ClassVar[str]
+    #: What is done, in words.
+    WHAT: ClassVar[str]
+    COMMON: ClassVar[Mapping[str, Any]] = {**OPTIONS, "folder": {"type": "str"}}
+
+    def work(self, options: Mapping[str, Any]) -> dict[str, Any]:
+        given = {"host": self.host, **{name: value for name, value in options.items() if value is not None}}
+        begun = said_at = time.monotonic()
+        first = said = self._ask_twice(**given)
+        while said.get("running") and not self._task.check_mode:
+            now = time.monotonic()
+            if now - begun > options["timeout_seconds"] + GRACE_SECONDS:
+                return self._failure(said, f"it still runs {(now - begun) / 60:.0f} minutes after its start, and was not ended")
+            if now - said_at >= SAY_SECONDS:
+                said_at = now
+                self._say(said, now - begun)
+            said = self._ask_twice(**{**given, "collect": True})
+        result = {**said, "started": bool(first.get("started")), "note": first.get("note")}
+        if not said.get("failed"):
+            return result
+        return self._failure(result, str(said.get("msg")), self._bring_log(said) if said.get("finished") else None)
+
+    def _say(self, said: Mapping[str, Any], waited: float) -> None:
+        minutes = (said.get("seconds") or waited) / 60
+        self._display.display(f"  … {self.host}: {self.WHAT}, {minutes:.0f} min: {said.get('progress') or 'no word yet'}")
+
+    def _failure(self, said: Mapping[str, Any], words: str, stored: str | None = None) -> dict[str, Any]:
+        where = f"\nThe whole log is {stored} on the control node." if stored else ""
+        # What is stored need not be shown as well.
+        kept = {key: value for key, value in said.items() if key != "log" or not stored}
+        return {**kept, "failed": True, "msg": f"{self.host}: {words}{where}", "stored": stored}
+
+    def _bring_log(self, said: Mapping[str, Any]) -> str:
+        """Keep the logs of a failure in the run's folder; what cannot be read any more is replaced by what the module has quoted."""
+        pieces = {path: self._slurp(path) for path in said.get("log_files") or []}
+        text = "\n".join(f"==== {path}\n{piece}" for path, piece in pieces.items() if piece)
+        name = self.folder.host_file("driver", self.host, ".log")
+        return str(self.folder.write(name, text or "\n".join([*(said.get("log") or []), ""])))
+
+    def _slurp(self, path: str) -> str:
+        try:
+            done = self._run("ansible.builtin.slurp", {"src": path})
+            return base64.b64decode(done.get("content") or "").decode("utf-8", "replace")[-MOST_CHARACTERS:]
+        except (AnsibleError, ValueError):
+            return ""
+
+    def _run(self, module: str, arguments: dict[str, Any]) -> dict[str, Any]:
+        done: dict[str, Any] = self._execute_module(module_name=module, module_args=arguments, task_vars=self.variables)
+        return done
+
+    def _ask_twice(self, **arguments: Any) -> dict[str, Any]:
+        """What the module says; of a host that does not answer, at the second attempt. An end that is a failure is an answer."""
+        said = self._ask(**arguments)
+        if said.get("failed") and not said.get("finished") and (said.get("lost") or arguments["collect"]):
+            time.sleep(RETRY_SECONDS)
+            said = self._ask(**arguments)
+        return said
+
+    def _ask(self, **arguments: Any) -> dict[str, Any]:
+        try:
+            said = self._run(f"rdma.cluster.{self.MODULE}", arguments)
+        except AnsibleError as exc:
+            return {"failed": True, "lost": True, "msg": str(exc)}
+        return {**said, "failed": True, "lost": True} if said.get("unreachable") else said

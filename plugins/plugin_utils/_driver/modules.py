@@ -1,0 +1,106 @@
+# Copyright (c) 2026, the rdma.cluster authors
+# GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""What the driver stage derives from the intent."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from ansible_collections.rdma.cluster.plugins.module_utils._driver.dkms import BROKEN, OFED
+from ansible_collections.rdma.cluster.plugins.module_utils._driver.modinfo import is_stock
+from ansible_collections.rdma.cluster.plugins.module_utils._driver.ofed_state import DRIVER
+from ansible_collections.rdma.cluster.plugins.module_utils._driver.planned import INBOX, headers_package, is_kept, planned_modules
+from ansible_collections.rdma.cluster.plugins.module_utils._rdma.nics import DRIVERS, module_of, modules_of
+from ansible_collections.rdma.cluster.plugins.module_utils._rdma.rails import ResolvedRail, resolve, soft_device_name
+from ansible_collections.rdma.cluster.plugins.plugin_utils._checks.driver.modules import dkms_versions
+
+#: What verbs and RDMA-CM need, in the order of their dependencies.
+CORE_MODULES = ("ib_core", "ib_uverbs", "rdma_cm", "rdma_ucm")
+SOFT_MODULES = ("rdma_rxe",)
+#: What MLNX_OFED and DOCA-OFED are judged by, and loaded where those are planned, whatever the cards are. Theirs brings mlx_compat along.
+#: A kept stack loads nothing that the rails do not need.
+ADD_ON_MODULES = ("mlx5_core",)
+#: Subnet management and IP over InfiniBand.
+INFINIBAND_MODULES = ("ib_umad", "ib_ipoib")
+#: Taken where nothing tells of the card: its driver is not loaded yet.
+USUAL_DRIVER = "mlx5_core"
+
+
+def needed_modules(intent: Mapping[str, Any], facts: Mapping[str, Any] | None = None) -> list[str]:
+    """The kernel modules that must be loaded for these rails, in order; those of a card by the driver that the facts name."""
+    soft = any(rail["soft"] for rail in intent["rails"])
+    drivers = dict.fromkeys(_driver(rail, facts or {}) for rail in resolve(intent["rails"], facts or {}) if not rail.rail["soft"])
+    cards = [name for driver in drivers for name in modules_of(driver)]
+    add_on = ADD_ON_MODULES if planned_modules(intent) != INBOX and not is_kept(intent) else ()
+    infiniband = any(rail["link_layer"] == "infiniband" and not rail["soft"] for rail in intent["rails"])
+    kinds = [*(INFINIBAND_MODULES if infiniband else ()), *(SOFT_MODULES if soft else ())]
+    return list(dict.fromkeys([*CORE_MODULES, *add_on, *cards, *kinds]))
+
+
+def _driver(rail: ResolvedRail, facts: Mapping[str, Any]) -> str:
+    """The driver of a rail's card: of its RDMA device, else of its interface if that is one for RDMA."""
+    device = facts["devices"][rail.device] if rail.device is not None else {}
+    netdev = facts["netdevs"][rail.netdev] if rail.netdev is not None else {}
+    if device.get("driver") and not device.get("software"):
+        return module_of(str(device["driver"]))
+    return str(netdev["driver"]) if netdev.get("driver") in DRIVERS else USUAL_DRIVER
+
+
+def boot_modules(intent: Mapping[str, Any]) -> list[str]:
+    """Those of them that nothing else loads at boot: udev and rdma-core load the rest when the device appears."""
+    return [name for name in needed_modules(intent) if name in SOFT_MODULES]
+
+
+def soft_links(intent: Mapping[str, Any]) -> list[dict[str, Any]]:
+    """The Soft-RoCE links of a host, in the shape that rdma.cluster.soft_links takes."""
+    return [{"name": soft_device_name(rail), "type": "rxe", "nic": rail["nic"]} for rail in intent["rails"] if rail["soft"]]
+
+
+Stack = Mapping[str, Any]
+
+
+def has_sources(stack: Stack) -> bool:
+    """Whether DKMS has OFED's own modules to build from."""
+    return any(entry["name"] in OFED and entry.get("state") != BROKEN for entry in stack.get("dkms") or ())
+
+
+def can_build(stack: Stack, kernel: str) -> bool:
+    """Whether DKMS has OFED's modules, and has not installed them for a kernel; of headers nothing is said."""
+    return has_sources(stack) and not dkms_versions(stack, kernel)
+
+
+def before_reboot(stack: Stack, newest: str) -> tuple[str | None, str | None]:
+    """What a reboot into the newest kernel waits for: the release that DKMS has to build for, or why that cannot be; both None if it
+    has the driver."""
+    lacks = _lacks_driver(stack, newest)
+    if lacks is False:
+        return None, None
+    if lacks is None:
+        return None, f"it is not known which {DRIVER} {newest} would load: look at `modinfo -k {newest} -F filename {DRIVER}`"
+    stock = f"a reboot into {newest} takes another {DRIVER} than the one that is installed now"
+    if not has_sources(stack):
+        todo = "reboot by hand and run the driver stage again, which installs it for that kernel, or hold the kernel"
+        return None, f"{stock}, and DKMS does not have it: {todo}"
+    if not can_build(stack, newest) and not _is_older(stack, newest):
+        return None, f"{stock}, although DKMS has built for it: run `depmod -a {newest}`, and see `modinfo -k {newest} {DRIVER}`"
+    if not (stack.get("headers") or {}).get(newest):
+        package = headers_package(newest, stack.get("distribution") or {})
+        return None, f"{stock}, and without its headers nothing can be built for it: install {package}"
+    return newest, None
+
+
+def _lacks_driver(stack: Stack, kernel: str) -> bool | None:
+    """Whether a kernel would load its own driver, or an older add-on; None: not known."""
+    files = stack.get("driver_files") or {}
+    if kernel in files:
+        return files[kernel] is None or is_stock(files[kernel]) or _is_older(stack, kernel)
+    return not dkms_versions(stack, kernel) or _is_older(stack, kernel) if has_sources(stack) else None
+
+
+def _is_older(stack: Stack, kernel: str) -> bool:
+    """Whether DKMS has other versions of OFED installed for a kernel than for the one that runs."""
+    there, here = dkms_versions(stack, kernel), dkms_versions(stack, str(stack.get("kernel")))
+    return bool(there and here) and not there & here

@@ -1,0 +1,100 @@
+# Copyright (c) 2026, the rdma.cluster authors
+# GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""Whether a host is rebooted for its driver: what asks for it, what has to come first, and what withholds it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+from ansible_collections.rdma.cluster.plugins.module_utils._driver.planned import is_kept
+from ansible_collections.rdma.cluster.plugins.module_utils._host.load import busy_words
+from ansible_collections.rdma.cluster.plugins.plugin_utils._driver.blockers import differing, unsigned_replacements
+from ansible_collections.rdma.cluster.plugins.plugin_utils._driver.modules import before_reboot
+from ansible_collections.rdma.cluster.plugins.plugin_utils._firmware.wishes import firmware_pending
+
+#: What a boot that is not older than this has not brought, the next one does not bring either.
+JUST_BOOTED_SECONDS = 1800
+Intent = Mapping[str, Any]
+Facts = Mapping[str, Any]
+
+
+def newer_kernel(stack: Mapping[str, Any]) -> str | None:
+    """The newest kernel of the running one's flavour, if that is another."""
+    newest: str | None = stack.get("newest")
+    return newest if stack.get("kernel") is not None and newest not in {None, stack.get("kernel")} else None
+
+
+def reboot_plan(
+    intent: Intent, facts: Facts, reload: Mapping[str, Any], *, newest: str | None, first: bool, settled: bool
+) -> dict[str, Any]:
+    """Keys: needed and why: for the newest kernel, since the driver cannot be swapped live, or for firmware settings that wait for it.
+
+    first: it comes before anything is built. withheld: None, or why it must not be now: work on the host (needed stays True), or a boot
+    that would leave it without its driver; drainable: it is work alone, which a drained host has not. build_first: None, or the kernel
+    that DKMS has to build for before.
+    newest: the kernel that the next boot takes, None if that is the one that runs or nothing is built. For a kept stack nothing is built:
+    such a kernel asks for no reboot, and withholds one if it lacks the stack; settled: nothing is to be
+    installed, without which only first asks for a reboot.
+    """
+    stack, busy = facts["stack"], busy_words(facts.get("load"))
+    kept = is_kept(intent)
+    reasons = [f"{stack.get('kernel')} runs, and the next boot takes {newest}"] if newest and (settled or first) and not kept else []
+    notes: list[str] = []
+    if settled:
+        swap = _swap(facts, reload, busy)
+        firmware = _firmware(intent, facts)
+        reasons += [*swap[0], *firmware[0]]
+        notes += [*swap[1], *firmware[1]]
+    build_first, trouble = before_reboot(stack, newest) if settled and newest else (None, None)
+    if kept and build_first is not None:
+        trouble = f"a reboot takes {build_first}, for which the kept stack is not built: run `dkms autoinstall -k {build_first}` first"
+        build_first = None
+    hard = [*(unsigned_replacements(stack) if settled else ()), *([trouble] if trouble else ())]
+    waits = [f"{busy}: drain the host (reboot_before), or wait"] if busy and reasons else []
+    return {
+        "needed": bool(reasons),
+        "first": first,
+        "why": "; ".join([*reasons, *notes]) or "nothing asks for it",
+        "withheld": "; ".join([*hard, *waits]) or None,
+        "drainable": bool(waits) and not hard,
+        "build_first": build_first,
+    }
+
+
+def _swap(facts: Facts, reload: Mapping[str, Any], busy: str) -> tuple[list[str], list[str]]:
+    """Why the driver needs a reboot, and what is noted besides. Work on the host is no reason, nor is what a reboot does not mend."""
+    passing = {busy, *unsigned_replacements(facts["stack"])}
+    obstacles = [each for each in reload["obstacles"] if each not in passing]
+    if not reload["needed"] or not obstacles:
+        return [], []
+    if _just_booted(facts) and not differing(facts["stack"].get("modules") or {}):
+        return [], [f"{reload['why']}, after a boot {_minutes(facts)} minutes ago: see `modprobe --showconfig`, and the initramfs"]
+    return [f"the driver cannot be swapped live: {'; '.join(obstacles)}"], []
+
+
+def _firmware(intent: Intent, facts: Facts) -> tuple[list[str], list[str]]:
+    """The firmware settings that wait for a reboot; those that one has just not brought are noted only."""
+    waiting = ", ".join(_waiting(intent, facts))
+    if not waiting:
+        return [], []
+    if _just_booted(facts):
+        note = f"firmware settings still wait after a boot {_minutes(facts)} minutes ago ({waiting}): a cold power cycle may be needed"
+        return [], [note]
+    return [f"firmware settings wait for it: {waiting}"], []
+
+
+def _waiting(intent: Intent, facts: Facts) -> Iterator[str]:
+    if "firmware" in intent:
+        yield from (f"{each['name']} of {each['device']}" for each in firmware_pending(intent, facts))
+
+
+def _just_booted(facts: Facts) -> bool:
+    uptime = (facts.get("boot") or {}).get("uptime_seconds")
+    return uptime is not None and uptime < JUST_BOOTED_SECONDS
+
+
+def _minutes(facts: Facts) -> int:
+    return int(facts["boot"]["uptime_seconds"] // 60)

@@ -1,0 +1,165 @@
+# Copyright (c) 2026, the rdma.cluster authors
+# GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""Why the driver stage leaves a host as it is, each with what to do: asked before anything is touched."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+from ansible_collections.rdma.cluster.plugins.module_utils._driver.ofed_state import DOCA_PACKAGES
+from ansible_collections.rdma.cluster.plugins.module_utils._driver.planned import (
+    DOCA,
+    INBOX,
+    MLNX_OFED,
+    builds_planned,
+    bypasses_dkms,
+    is_rpm,
+    planned_modules,
+    planned_stack,
+)
+from ansible_collections.rdma.cluster.plugins.plugin_utils._checks.preflight.kernel import enrolment, key_trouble
+from ansible_collections.rdma.cluster.plugins.plugin_utils._checks.preflight.preflight import OLDEST_KERNEL
+from ansible_collections.rdma.cluster.plugins.plugin_utils._driver.supplies import RHEL_LIKE, architecture, doca
+
+#: The distributions that the last line of MLNX_OFED, 24.10, is for; of the RHEL family all that are like 9.
+MLNX_OFED_SYSTEMS = {"debian": ("12",), "ubuntu": ("22.04", "24.04")}
+_RELEASE = re.compile(r"([0-9]+)\.([0-9]+)")
+_BUNDLE = re.compile(r"MLNX_OFED_LINUX-([0-9.]+-[0-9.]+)-([a-z]+)[0-9._sp]*-(x86_64|aarch64)(?:[-.].*)?")
+_FAMILY_NAMES = {"rhel": RHEL_LIKE, "debian": frozenset({"debian"}), "ubuntu": frozenset({"ubuntu"})}
+
+
+def refusals(
+    intent: Mapping[str, Any],
+    facts: Mapping[str, Any],
+    *,
+    touched: Mapping[str, str],
+    reboot_allowed: bool,
+    removes: str | None = None,
+    by_dkms: bool = False,
+) -> list[str]:
+    """Each reason against a change, in a sentence or two; none where nothing is changed.
+
+    touched: the packages of NVIDIA's that would be replaced or removed, name → version. removes: the stack to uninstall, if one is.
+    by_dkms: DKMS builds again what is installed, and no installer runs.
+    """
+    stack = facts["stack"]
+    host = str((facts.get("boot") or {}).get("hostname") or "the host")
+    found = [*_held(host, stack, touched), *_removal(host, stack, removes)]
+    if planned_stack(intent) == INBOX:
+        return found
+    if not by_dkms:
+        found += [*_system(host, intent, stack), *_bundle(host, intent, stack)]
+    if planned_modules(intent) != INBOX:
+        found += list(_kernel(host, stack))
+    if builds_planned(intent, stack):
+        found += list(_newer_kernel(host, stack, reboot_allowed=reboot_allowed))
+        bypasses = bypasses_dkms(intent, stack) and not by_dkms
+        found += list(_nobody_signs(host, intent, stack) if bypasses else _secure_boot(host, stack))
+    return found
+
+
+def has_no_uninstaller(stack: Mapping[str, Any], removes: str | None) -> bool:
+    """Whether the stack to remove came without ofed-scripts, as DOCA's userspace does: then only its packages can be removed."""
+    return removes is not None and stack.get("ofed_version") is None
+
+
+def _removal(host: str, stack: Mapping[str, Any], removes: str | None) -> Iterator[str]:
+    if not has_no_uninstaller(stack, removes):
+        return
+    distribution = stack.get("distribution") or {}
+    names = " ".join(name for name in DOCA_PACKAGES if (distribution.get("vendor") or {}).get(name))
+    command = "dnf remove" if is_rpm(distribution) else "apt purge --autoremove"
+    yield f"{names} of {removes} came without an uninstaller: remove its packages on {host}, `{command} {names}`."
+
+
+def _held(host: str, stack: Mapping[str, Any], touched: Mapping[str, str]) -> Iterator[str]:
+    held = sorted(set((stack.get("distribution") or {}).get("held") or ()) & set(touched))
+    if held:
+        yield f"{', '.join(held)} of the installed stack may not be replaced: held. Run `apt-mark unhold {' '.join(held)}` on {host}."
+
+
+def _system(host: str, intent: Mapping[str, Any], stack: Mapping[str, Any]) -> Iterator[str]:
+    distribution, machine = stack.get("distribution") or {}, architecture(stack)
+    name, version = distribution.get("id"), str(distribution.get("version_id") or "")
+    if machine is None and stack.get("arch"):
+        yield f"NVIDIA has no driver stack for {stack['arch']}: plan inbox for {host}."
+    if planned_stack(intent) == DOCA:
+        if (doca(intent, stack) or {}).get("repository") is None:
+            yield (
+                f"It is not known where NVIDIA has DOCA {intent['driver'].get('version')} for {name} {version} on "
+                f"{machine or 'an architecture that is not told'}: give rdma_driver.repository.url for {host}, or plan inbox."
+            )
+        return
+    is_rhel = name in RHEL_LIKE and version.partition(".")[0] == "9"
+    if not is_rhel and version not in MLNX_OFED_SYSTEMS.get(str(name), ()):
+        yield (f"MLNX_OFED has ended with 24.10, which does not know {name} {version}: plan doca for {host} (3.2 or later), or inbox.")
+
+
+def _bundle(host: str, intent: Mapping[str, Any], stack: Mapping[str, Any]) -> Iterator[str]:
+    """NVIDIA's bundles have names that tell what they are for; a name of another form tells nothing."""
+    if planned_stack(intent) != MLNX_OFED:
+        return
+    source = next(iter((intent["driver"].get("source") or {}).values()), "")
+    found = _BUNDLE.fullmatch(str(source).rpartition("/")[2])
+    if found is None:
+        return
+    version, system, machine = found.groups()
+    wished, name, here = intent["driver"].get("version"), (stack.get("distribution") or {}).get("id"), architecture(stack)
+    if wished is not None and version != wished:
+        yield f"The bundle {found[0]} is {version}, and rdma_driver.version is {wished}: make them agree."
+    if name not in _FAMILY_NAMES.get(system, {name}):
+        yield f"The bundle {found[0]} is for {system}, and {host} runs {name}: give {host} the one for its distribution."
+    if here is not None and here != machine:
+        yield f"The bundle {found[0]} is for {machine}, and {host} is {here}: give {host} the one for its architecture."
+
+
+def _kernel(host: str, stack: Mapping[str, Any]) -> Iterator[str]:
+    kernel = stack.get("kernel")
+    found = _RELEASE.match(str(kernel or ""))
+    if found is None:
+        yield f"It is not known which kernel runs on {host}: look at `uname -r` there."
+    elif (int(found[1]), int(found[2])) < OLDEST_KERNEL:
+        yield f"Linux {kernel} is older than {'.'.join(map(str, OLDEST_KERNEL))}: boot {host} with a newer kernel of its distribution."
+    elif not stack.get("kernels"):
+        yield f"{host} has no kernel of its own, as a container: install the driver on the machine that it runs on, and plan inbox here."
+
+
+def _newer_kernel(host: str, stack: Mapping[str, Any], *, reboot_allowed: bool) -> Iterator[str]:
+    kernel, newest, kernels = stack.get("kernel"), stack.get("newest"), stack.get("kernels") or []
+    if kernel is None or not kernels or kernel == newest:
+        return
+    if newest is None and kernel not in kernels:
+        yield f"{kernel} runs and is not installed: reboot {host} into one that is ({', '.join(kernels[-3:])})."
+    elif newest is not None and not reboot_allowed:
+        yield (
+            f"{kernel} runs, and {newest} is installed: what is built now is gone with the next boot, and its headers may be those of "
+            f"{newest} only. Reboot {host} into {newest}, allow that (reboot_allowed), or remove {newest}."
+        )
+
+
+def _secure_boot(host: str, stack: Mapping[str, Any]) -> Iterator[str]:
+    mok = stack.get("mok") or {}
+    if not stack.get("secure_boot") or (mok.get("key") and mok.get("enrolled")):
+        return
+    _status, what = key_trouble(mok)
+    yield (
+        f"Secure Boot is {what}: the modules that are built would not be loaded. {enrolment(host, stack)} "
+        "On the RHEL family DOCA before 3.2 without kernel support has modules that NVIDIA has signed."
+    )
+
+
+def _nobody_signs(host: str, intent: Mapping[str, Any], stack: Mapping[str, Any]) -> Iterator[str]:
+    if not stack.get("secure_boot"):
+        return
+    if planned_stack(intent) == MLNX_OFED and not is_rpm(stack.get("distribution") or {}):
+        todo = f"unset rdma_driver.add_kernel_support for {host}, so that DKMS signs, and enrol its key; or switch Secure Boot off"
+    else:
+        todo = (
+            f"set rdma_driver.add_kernel_support to false for {host} where NVIDIA has signed packages for its kernel, plan doca 3.2 or "
+            "later, whose modules DKMS signs with an enrolled key, or switch Secure Boot off"
+        )
+    yield f"Secure Boot is on, and nobody signs modules that are built past DKMS: {todo}."

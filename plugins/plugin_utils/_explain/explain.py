@@ -1,0 +1,52 @@
+# Copyright (c) 2026, the rdma.cluster authors
+# GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""One host for a person: what of its state matters to RDMA and NCCL, as it is, and where that differs from the intent."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from ansible_collections.rdma.cluster.plugins.plugin_utils._checks.link.rail_port import rail_ports
+from ansible_collections.rdma.cluster.plugins.plugin_utils._explain.devices import complete, errors, gpus, rails, unplanned
+from ansible_collections.rdma.cluster.plugins.plugin_utils._explain.nccl import nccl
+from ansible_collections.rdma.cluster.plugins.plugin_utils._explain.system import driver, limits, settings, system, time_and_load
+from ansible_collections.rdma.cluster.plugins.plugin_utils._explain.text import MARK, text_lines
+
+STAGE = "link"
+LEGEND = f"{MARK} marks what differs from the intent, or is likely to cost throughput; rdma.cluster.validate judges."
+
+
+def explain(host: str, intent: Mapping[str, Any] | None, facts: Mapping[str, Any] | None, problems: Sequence[str] = ()) -> str:
+    """The text, of lines of 120 columns at most, without a line break at its end.
+
+    intent: normalised, None where there is none to compare with, of which problems are the reasons, a sentence each.
+    facts: the whole tree of rdma_facts, of which any part may be missing or null: the text then says "not read", or nothing of it.
+    """
+    tree = complete(facts)
+    ports = rail_ports(STAGE, host, intent["rails"] if intent is not None else [], tree)
+    return "\n\n".join(
+        [
+            _head(host, intent, problems),
+            system(tree),
+            driver(intent, tree),
+            rails(intent, ports, tree),
+            unplanned(ports, tree),
+            gpus(intent, ports, tree),
+            errors(tree),
+            limits(intent, tree),
+            settings(intent, tree),
+            time_and_load(intent, tree),
+            nccl(intent, tree),
+        ]
+    )
+
+
+def _head(host: str, intent: Mapping[str, Any] | None, problems: Sequence[str]) -> str:
+    lines = [*text_lines(f"{host}: what matters to RDMA and NCCL", 0), *text_lines(LEGEND, 0)]
+    if intent is None:
+        lines += text_lines("There is no intent to compare with" + (", as it cannot be built:" if problems else "."), marked=True)
+        lines += [line for problem in problems for line in text_lines(problem, 4)]
+    return "\n".join(lines)

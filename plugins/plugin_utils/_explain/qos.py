@@ -1,0 +1,85 @@
+# Copyright (c) 2026, the rdma.cluster authors
+# GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""What an explanation says of RoCE's quality of service on a rail: the profile, what of it does not hold and who says so, the boot."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+from ansible_collections.rdma.cluster.plugins.module_utils._qos.differences import Difference, differences, told
+from ansible_collections.rdma.cluster.plugins.module_utils._qos.plan import unit_of
+from ansible_collections.rdma.cluster.plugins.plugin_utils._checks.link.rail_port import RailPort
+from ansible_collections.rdma.cluster.plugins.plugin_utils._checks.qos.qos import overwriting
+from ansible_collections.rdma.cluster.plugins.plugin_utils._explain.text import NOT_READ, Item, at, part
+from ansible_collections.rdma.cluster.plugins.plugin_utils._roce.profile import roce_profile
+
+#: Setting → the keys of rdma_roce that the wished value follows from (docs/qos.md has how).
+WISHED_BY = {
+    "dcbx": "dcbx",
+    "global_pause": "",
+    "trust": "",
+    "dscp": "dscp, priority, cnp_dscp, cnp_priority",
+    "pfc": "pfc, priority",
+    "ets": "priority, cnp_priority, rdma_percent",
+    "cable_length": "cable_length_m",
+    "ecn_np": "ecn",
+    "ecn_rp": "ecn",
+    "np": "cnp_dscp, cnp_priority, dcqcn",
+    "rp": "dcqcn",
+    "traffic_class": "dscp, ecn",
+    "rdma_cm": "dscp, ecn",
+}
+_CONGESTION = frozenset({"ecn_np", "ecn_rp", "np", "rp"})
+_READ_BY = {"global_pause": "ethtool", "traffic_class": "sysfs", "rdma_cm": "configfs"}
+
+
+def qos_items(port: RailPort, intent: Mapping[str, Any] | None, facts: Mapping[str, Any]) -> list[Item]:
+    """The lines of a rail; none of one that is no RoCE."""
+    if intent is None or port.rail.rail["link_layer"] != "roce":
+        return []
+    profile = roce_profile(intent)
+    if profile is None:
+        return [Item("QoS", "rdma_roce is not given: nothing is marked")]
+    words, netdev = _profile_words(profile), str(port.rail.netdev)
+    state = part(facts, "qos", netdev)
+    if not state:
+        return [Item("QoS", f"{words}; {NOT_READ}")]
+    backend = state.get("backend")
+    by = f"by {backend}" if backend else f"no way to set it: {state.get('why') or NOT_READ}"
+    found = [_difference(each, state) for each in differences(profile, state)]
+    return [Item("QoS", f"{words}; {by}", not backend and not port.software), *found, *_agents(state), _boot(netdev, facts)]
+
+
+def _profile_words(profile: Mapping[str, Any]) -> str:
+    pfc, ecn = ("" if any(profile["pfc"]) else "no "), ("" if profile["ecn"] else "no ")
+    cnp = f"CNPs DSCP {profile['cnp_dscp']} in priority {profile['cnp_priority']}, " if profile["ecn"] else ""
+    marks = f"DSCP {profile['dscp']} in priority {profile['priority']}, {pfc}PFC, {ecn}ECN"
+    return f"{marks}, {cnp}traffic class {profile['traffic_class']}"
+
+
+def _difference(difference: Difference, state: Mapping[str, Any]) -> Item:
+    keys = WISHED_BY[difference.setting]
+    why = f"rdma_roce: {keys}" if keys else "so with every profile"
+    read_by = state.get("dcqcn_source") if difference.setting in _CONGESTION else _READ_BY.get(difference.setting, state.get("backend"))
+    seen = f"{difference.name} is {_shown(difference.was)} by {read_by or 'a source that is not told'}"
+    return Item("differs", f"{seen}, wished {_shown(difference.wished)} ({why})", marked=True)
+
+
+def _shown(value: Any) -> str:
+    return "not set" if value is None else told(value)
+
+
+def _agents(state: Mapping[str, Any]) -> Iterator[Item]:
+    for name in overwriting(state):
+        yield Item("agent", f"{name} would set PFC and ETS again", marked=True)
+
+
+def _boot(netdev: str, facts: Mapping[str, Any]) -> Item:
+    unit = unit_of(netdev)
+    if at(facts, "units", unit) is None:
+        return Item("boot", f"{unit}: {NOT_READ}")
+    lacking = [word for word in ("active", "enabled") if not at(facts, "units", unit, word)]
+    return Item("boot", f"{unit}, {'not ' + ' and not '.join(lacking) if lacking else 'active and enabled'}", bool(lacking))

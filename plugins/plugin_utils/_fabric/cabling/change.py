@@ -1,0 +1,145 @@
+# Copyright (c) 2026, the rdma.cluster authors
+# GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""Change from run to run, and under load: what came, went, moved, got slower, and came back."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from ansible_collections.rdma.cluster.plugins.module_utils._base.errors import ParseError
+from ansible_collections.rdma.cluster.plugins.module_utils._base.findings import ERROR, OK, WARNING
+from ansible_collections.rdma.cluster.plugins.module_utils._fabric.graph import Graph
+from ansible_collections.rdma.cluster.plugins.plugin_utils._fabric.cabling.compare import Difference, differences
+from ansible_collections.rdma.cluster.plugins.plugin_utils._fabric.cabling.findings import Terms, told
+from ansible_collections.rdma.cluster.plugins.plugin_utils._fabric.cabling.wanted import Wanted
+from ansible_collections.rdma.cluster.plugins.plugin_utils._fabric.links.links import link_name, words
+from ansible_collections.rdma.cluster.plugins.plugin_utils._fabric.told import Cause, Teller
+from ansible_collections.rdma.cluster.plugins.plugin_utils._fabric.view import End, rate_of
+
+CHECK = "fabric.change"
+EXPECTED = "the fabric of the run before"
+SCHEMA = 1
+CAME = ("extra", "extra node")
+#: The end of a cable that went: GUID/port of both, the smaller one first → the run that saw it last.
+History = Mapping[str, Any]
+
+
+@dataclass(frozen=True)
+class Earlier:
+    """The moment that is compared with, in words. since: "run 1"; then: "in run 1"."""
+
+    check: str
+    expected: str
+    since: str
+    then: str
+
+    @classmethod
+    def run(cls, name: str) -> Earlier:
+        return cls(CHECK, EXPECTED, f"run {name}", f"in run {name}")
+
+
+UNDER_LOAD = Earlier("fabric.under_load", "the fabric before the load", "the load began", "before the load")
+
+
+def parse_history(data: Any) -> History:
+    """The history in a file. Raises ParseError for a damaged one."""
+    gone = data.get("gone", {}) if isinstance(data, Mapping) else data
+    if not isinstance(gone, Mapping) or not all(isinstance(run, str) for run in gone.values()):
+        raise ParseError(f"not a history of cables: gone is {str(gone)[:80]!r}")
+    return {"schema": SCHEMA, "gone": dict(gone)}
+
+
+def check_change(
+    teller: Teller,
+    before: Graph,
+    wanted: Wanted,
+    run: str,
+    *,
+    history: History | None,
+    named: tuple[frozenset[str], frozenset[End]],
+    planned: bool,
+) -> tuple[list[Cause], dict[str, Any]]:
+    """Findings fabric.change against an earlier graph, and the history for the next run.
+
+    wanted: that graph's cables (of_graph); run: its id; named: nodes and ends that another finding speaks of already; planned: a plan
+    judges the cabling, so that a change that it does not name is as planned. What came or is faster is no trouble.
+    """
+    gone = dict((history or {}).get("gone", {}))
+    if not before.complete:
+        return [teller.skip(CHECK, f"the discovery of run {run} was not complete", EXPECTED)], {"schema": SCHEMA, "gone": gone}
+    all_found = list(differences(wanted, teller.view))
+    causes = [
+        *_changes(teller, before, wanted, all_found, earlier=Earlier.run(run), named=named, status=OK if planned else WARNING),
+        *_back(teller, gone),
+    ]
+    return causes or [teller.well(CHECK, f"as in run {run}", EXPECTED)], {
+        "schema": SCHEMA,
+        "gone": _still_gone(gone, all_found, teller, run),
+    }
+
+
+def check_under_load(teller: Teller, before: Graph, wanted: Wanted) -> list[Cause]:
+    """Findings fabric.under_load: the view's graph was read after load, `before` before it; wanted: that one's cables (of_graph)."""
+    found = list(differences(wanted, teller.view))
+    causes = _changes(teller, before, wanted, found, earlier=UNDER_LOAD, named=(frozenset(), frozenset()), status=ERROR)
+    return causes or [teller.well(UNDER_LOAD.check, "as before the load", UNDER_LOAD.expected)]
+
+
+def _changes(
+    teller: Teller,
+    before: Graph,
+    wanted: Wanted,
+    differing: Sequence[Difference],
+    *,
+    earlier: Earlier,
+    named: tuple[frozenset[str], frozenset[End]],
+    status: str,
+) -> list[Cause]:
+    """status: of what went or moved."""
+    found = [each for each in differing if not named[0] & set(each.nodes) and not named[1] & each.ends]
+    came = [each for each in found if each.kind in CAME]
+    went = Terms(earlier.check, "before", earlier.expected, status, status, f" since {earlier.since}")
+    causes = list(told([each for each in found if each.kind not in CAME], wanted, teller, went))
+    causes += told(came, wanted, teller, Terms(earlier.check, f"there {earlier.then}", earlier.expected, OK, OK))
+    return [*causes, *_rates(teller, before, earlier, named[1])]
+
+
+def _rates(teller: Teller, before: Graph, moment: Earlier, named: Collection[End]) -> Iterator[Cause]:
+    view = teller.view
+    for earlier in sorted(before.links, key=lambda link: (link.a, link.b)):
+        link = view.link_at.get(earlier.a)
+        if link is None or {link.a, link.b} != {earlier.a, earlier.b} or (named and {link.a, link.b} & set(named)):
+            continue
+        now, then = rate_of(link), rate_of(earlier)
+        if now is None or then is None or link.rate_gbps == earlier.rate_gbps:
+            continue
+        slower = (link.rate_gbps or 0) < (earlier.rate_gbps or 0)
+        name = link_name(view, link)
+        hosts = [view.host(guid) for guid, _port in (link.a, link.b) if view.is_host(guid)]
+        observed = f"{name} runs at {words(now)}, {moment.then} at {words(then)}: {'slower' if slower else 'faster'}"
+        remedy = "Clean and reseat both ends, then exchange the cable." if slower else ""
+        status, host = WARNING if slower else OK, hosts[0] if hosts else None
+        yield teller.cause(moment.check, status, name, observed, moment.expected, remedy, host=host, ends=(link.a, link.b))
+
+
+def _back(teller: Teller, gone: Mapping[str, str]) -> Iterator[Cause]:
+    for link in teller.view.links:
+        run = gone.get(_key(link.a, link.b))
+        if run is not None:
+            name = link_name(teller.view, link)
+            yield teller.cause(CHECK, OK, name, f"{name} is back; run {run} had seen it last", EXPECTED)
+
+
+def _still_gone(gone: Mapping[str, str], found: Collection[Difference], teller: Teller, run: str) -> dict[str, str]:
+    back = {_key(link.a, link.b) for link in teller.view.links}
+    went = {_key(a, b): run for each in found for a, b in each.wanted}
+    return {key: last for key, last in sorted({**went, **gone}.items()) if key not in back}
+
+
+def _key(a: End, b: End) -> str:
+    low, high = sorted((a, b))
+    return f"{low[0]}/{low[1]} {high[0]}/{high[1]}"

@@ -1,0 +1,249 @@
+# Copyright (c) 2026, the rdma.cluster authors
+# GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""Differences of cabling as findings, by names for a person: against the plan (fabric.cabling), or an earlier run (fabric.change)."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+
+from ansible_collections.rdma.cluster.plugins.module_utils._base.findings import ERROR, WARNING
+from ansible_collections.rdma.cluster.plugins.plugin_utils._fabric.cabling.compare import Difference, differences
+from ansible_collections.rdma.cluster.plugins.plugin_utils._fabric.cabling.wanted import Wanted
+from ansible_collections.rdma.cluster.plugins.plugin_utils._fabric.told import Cause, Teller, counted
+from ansible_collections.rdma.cluster.plugins.plugin_utils._fabric.view import End, View
+from ansible_collections.rdma.cluster.plugins.plugin_utils._fleet.majority import NAMED, some
+from ansible_collections.rdma.cluster.plugins.plugin_utils._run.folder import natural
+
+CHECK = "fabric.cabling"
+#: Differences that are seen by what is not there.
+ABSENT = frozenset({"cut off", "switch gone", "host gone", "leaf empty", "missing"})
+
+
+@dataclass(frozen=True)
+class Terms:
+    """How a difference is told. was: "planned " or "before "; since: " since run …"; worst: of the least and of the worst difference."""
+
+    check: str
+    was: str
+    expected: str
+    least: str
+    worst: str
+    since: str = ""
+    mend: str = ""
+
+
+PLANNED = Terms(CHECK, "planned", "cabled as planned", WARNING, ERROR, "", ", or correct the plan")
+
+
+@dataclass(frozen=True)
+class Told:
+    """A difference in words."""
+
+    subject: str
+    observed: str
+    remedy: str
+    least: bool = False
+
+
+def check_cabling(wanted: Wanted, teller: Teller) -> list[Cause]:
+    """Findings fabric.cabling: what is not as planned, one for each cause; one ok where there is none."""
+    found = list(told(differences(wanted, teller.view), wanted, teller, PLANNED))
+    if not found:
+        cables = len(wanted.peers) // 2
+        return [teller.well(CHECK, f"all {cables} planned cables are where they should be", PLANNED.expected)]
+    return found
+
+
+def told(found: Iterator[Difference] | Sequence[Difference], wanted: Wanted, teller: Teller, terms: Terms) -> Iterator[Cause]:
+    """Differences as findings."""
+    words = _Words(wanted, teller.view, terms)
+    for each in sorted(found, key=words.order):
+        said = words.tell(each)
+        yield teller.cause(
+            terms.check,
+            terms.least if said.least else terms.worst,
+            said.subject,
+            said.observed,
+            terms.expected,
+            said.remedy,
+            host=words.host(each),
+            nodes=each.nodes,
+            ends=each.ends,
+            absence=each.kind in ABSENT,
+        )
+
+
+class _Words:
+    """Words for differences."""
+
+    def __init__(self, wanted: Wanted, view: View, terms: Terms) -> None:
+        self.wanted, self.view, self.terms = wanted, view, terms
+
+    def order(self, each: Difference) -> tuple[object, ...]:
+        return each.kind, [natural(self.name(node)) for node in each.nodes]
+
+    def tell(self, each: Difference) -> Told:
+        ways = {
+            "cut off": self._cut_off, "switch gone": self._switch_gone, "host gone": self._host_gone, "leaf empty": self._leaf_empty,
+            "replaced": self._replaced, "exchanged": self._exchanged, "missing": self._missing, "swapped": self._swapped,
+            "moved": self._moved, "ports": self._ports, "extra node": self._extra, "extra": self._extra,
+        }  # fmt: skip
+        return ways[each.kind](each)
+
+    def host(self, each: Difference) -> str | None:
+        """The host that a difference concerns; of two that are exchanged the first one."""
+        if each.kind in ("switch gone", "leaf empty", "cut off", "exchanged"):
+            return None
+        if each.kind == "swapped" and each.nodes[0] not in self.view.nodes and each.nodes[0] not in self.wanted.switches:
+            return min(each.nodes, key=natural)
+        hosts = [self.owner(node) for node in each.nodes if self.is_hca(node)]
+        return min(hosts, key=natural, default=None)
+
+    def is_hca(self, node: str) -> bool:
+        return node in self.wanted.hosts or self.view.is_host(node)
+
+    def owner(self, node: str) -> str:
+        return self.wanted.hosts.get(node) or self.view.host(node)
+
+    def name(self, node: str) -> str:
+        return self.wanted.names.get(node) or (self.view.name(node) if node in self.view.nodes else node)
+
+    def end(self, end: End) -> str:
+        return self.wanted.end(end) if end[0] in self.wanted.names else self.view.end(end)
+
+    def names(self, nodes: Sequence[str]) -> str:
+        return some(sorted({self.name(node) for node in nodes}, key=natural))
+
+    def cable(self, pair: tuple[End, End]) -> str:
+        a, b = sorted(pair, key=lambda end: (not self.is_hca(end[0]), natural(self.end(end))))
+        return f"{self.end(a)} to {self.end(b)}"
+
+    def cables(self, pairs: Sequence[tuple[End, End]]) -> str:
+        return some(sorted({self.cable(pair) for pair in pairs}, key=natural))
+
+    def _cut_off(self, each: Difference) -> Told:
+        seen = len(self.wanted.switches) - len(each.nodes)
+        observed = f"{seen} of {len(self.wanted.switches)} switches are seen{self.terms.since}; not {self.names(each.nodes)}"
+        remedy = (
+            "The host that discovers is itself cut off, or the fabric is split: see its own port and leaf, or discover from another host."
+        )
+        return Told("the switches", observed, remedy)
+
+    def _switch_gone(self, each: Difference) -> Told:
+        name = self.name(each.nodes[0])
+        observed = f"{name} is gone{self.terms.since}, with {counted(each.wanted, 'cable')}"
+        if len(each.nodes) > 1:
+            observed += f" and {counted(each.nodes[1:], 'HCA')} that hang on it alone: {self.names(each.nodes[1:])}"
+        return Told(name, observed, f"See whether {name} has power and has booted, then its cables{self.terms.mend}.")
+
+    def _host_gone(self, each: Difference) -> Told:
+        name, owner = self.names(each.nodes), self.owner(each.nodes[0])
+        places = some(sorted({self.end(b) for _a, b in each.wanted}, key=natural))
+        observed = f"{name} is not in the fabric{self.terms.since}; {self.terms.was} {places}{self._port_states(each)}"
+        return Told(
+            name, observed, f"See on {owner} whether it runs and `ibstat` shows the port up, then the cable at {places}{self.terms.mend}."
+        )
+
+    def _leaf_empty(self, each: Difference) -> Told:
+        name = self.name(each.nodes[0])
+        observed = f"{name} has lost all its hosts{self.terms.since}: {self.names(each.nodes[1:])}"
+        return Told(name, observed, f"See what these hosts have in common: power, rack, or the ports of {name} switched off.")
+
+    def _replaced(self, each: Difference) -> Told:
+        old, new = self.name(each.nodes[0]), each.nodes[1]
+        words = f"{self.view.name(new)} ({new})" if new not in self.view.name(new) else new
+        observed = f"in the place of {old} is {words}"
+        return Told(old, observed, f"If {old} was exchanged: give the new one its name, and the plan its GUID.", least=True)
+
+    def _exchanged(self, each: Difference) -> Told:
+        a, b = sorted((self.name(node) for node in each.nodes), key=natural)
+        return Told(
+            f"{a} and {b}", f"{a} stands where {b} is {self.terms.was}, and {b} where {a} is", "Exchange their names, or the plan's GUIDs."
+        )
+
+    def _missing(self, each: Difference) -> Told:
+        pairs = _once(each.wanted)
+        subject = self.cable(pairs[0]) if len(pairs) == 1 else self._between(each)
+        observed = f"no link: {self.cables(pairs)}{self.terms.since}{self._port_states(each)}"
+        return Told(
+            subject,
+            observed,
+            "Check the cable: seated at both ends, both ports enabled (`ibportstate`), optics lit" + self.terms.mend + ".",
+        )
+
+    def _between(self, each: Difference) -> str:
+        names = sorted({self.name(node) for node in each.nodes}, key=natural)
+        return names[0] if len(each.nodes) == 1 else some(names)
+
+    def _port_states(self, each: Difference) -> str:
+        """What the ports say of themselves, where they do."""
+        ports = {
+            end: port for pair in each.wanted for end in pair if (port := self.view.port(end)) is not None and end not in self.view.peers
+        }
+        states = {
+            f"{self.end(end)} is {port.state}{', ' + port.physical if port.physical else ''}" for end, port in ports.items() if port.state
+        }
+        return f"; {some(sorted(states, key=natural))}" if states else ""
+
+    def _swapped(self, each: Difference) -> Told:
+        leaves = {end[0] for pair in each.wanted for end in pair if end[0] in self.wanted.switches}
+        places = [self._place(pair) for pair in map(self._near_first, _once(each.wanted))]
+        names = some([node if node not in self.wanted.names else self.name(node) for node in sorted(each.nodes, key=natural)])
+        hcas = any(self.is_hca(end[0]) for pair in each.wanted for end in pair)
+        subject = " and ".join(sorted((node if hcas else self.name(node) for node in each.nodes), key=natural)) or names
+        places = sorted(places, key=natural)
+        observed = f"swapped: {'; '.join(places[:NAMED])}" + (f"; and {len(places) - NAMED} more" if len(places) > NAMED else "")
+        return Told(subject, observed, f"Exchange the cables{self.terms.mend}.", least=hcas and len(leaves) == 1)
+
+    def _near_first(self, pair: tuple[End, End]) -> tuple[End, End]:
+        a, b = sorted(pair, key=lambda end: (not self.is_hca(end[0]), natural(self.end(end))))
+        return a, b
+
+    def _place(self, pair: tuple[End, End]) -> str:
+        a, b = pair
+        there = self.view.peers.get(a)
+        return f"{self.end(a)} is on {self.end(there) if there else 'nothing'}, {self.terms.was} {self.end(b)}{self._rails(a, b, there)}"
+
+    def _rails(self, end: End, planned: End, there: End | None) -> str:
+        """That the leaf is one of another rail, where its wanted HCAs are mostly of one."""
+        if there is None or not self.is_hca(end[0]) or there[0] == planned[0]:
+            return ""
+        here, other = self._rail_of_leaf(planned[0]), self._rail_of_leaf(there[0])
+        return f": a leaf of {other}, not of {here}" if here and other and here != other else ""
+
+    def _rail_of_leaf(self, leaf: str) -> str | None:
+        rails = Counter(
+            rail for (guid, _n), (other, _m) in self.wanted.peers.items()
+            if other == leaf and guid in self.view.nodes and self.view.is_host(guid) and (rail := self.view.rail(guid))
+        )  # fmt: skip
+        most = rails.most_common(1)
+        return most[0][0] if most and 2 * most[0][1] > sum(rails.values()) else None
+
+    def _moved(self, each: Difference) -> Told:
+        places = sorted({self._place(pair) for pair in each.wanted}, key=natural)
+        same = all((there := self.view.peers.get(a)) is not None and there[0] == b[0] for a, b in each.wanted)
+        return Told(self.names(each.nodes), "; ".join(places), f"Move the cable{self.terms.mend}.", least=same)
+
+    def _ports(self, each: Difference) -> Told:
+        a, b = sorted((self.name(node) for node in each.nodes), key=natural)
+        observed = f"{counted(each.found, 'cable')} between {a} and {b} on other ports: {self.cables(each.found)}"
+        return Told(
+            f"{a} and {b}",
+            f"{observed}; {self.terms.was} {self.cables(each.wanted)}",
+            f"Nothing is slower by it; move them{self.terms.mend}.",
+            least=True,
+        )
+
+    def _extra(self, each: Difference) -> Told:
+        names = self.names(each.nodes) if each.kind == "extra node" else " and ".join(sorted(map(self.name, each.nodes), key=natural))
+        observed = f"not {self.terms.was}: {self.cables(each.found)}" if each.found else f"{names} is not {self.terms.was}"
+        return Told(names, observed, "Add it to the plan, or take it away.", least=True)
+
+
+def _once(pairs: Iterable[tuple[End, End]]) -> list[tuple[End, End]]:
+    """Each cable once, whichever end it was found from."""
+    return sorted({(a, b) if a <= b else (b, a) for a, b in pairs})

@@ -1,0 +1,128 @@
+# Copyright (c) 2026, the rdma.cluster authors
+# GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""An inventory proposed from fabrics and facts: hosts with their rails, as YAML for a person to read, correct and take over."""
+
+from __future__ import annotations
+
+import json
+import math
+from collections import Counter, defaultdict
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
+
+import yaml
+
+from ansible_collections.rdma.cluster.plugins.module_utils._base.lines import clean
+from ansible_collections.rdma.cluster.plugins.module_utils._fabric.graph import Graph
+from ansible_collections.rdma.cluster.plugins.plugin_utils._fabric.discover.rail_ports import RailPort, find_ports, strange
+from ansible_collections.rdma.cluster.plugins.plugin_utils._fabric.draw.layout import host_names
+from ansible_collections.rdma.cluster.plugins.plugin_utils._fleet.majority import some
+from ansible_collections.rdma.cluster.plugins.plugin_utils._run.folder import natural
+
+Rail = dict[str, Any]
+
+
+def inventory(graphs: Sequence[Graph], facts: Mapping[str, Mapping[str, Any]]) -> str:
+    """The text. facts: host of the inventory → its facts; a host of the fabric without facts is named in a comment.
+
+    Hosts with the same rails share a group, or all of them have the rails once. A rail's rate is that of most of its ports.
+    """
+    ports = find_ports(graphs, facts)
+    of_host: dict[str, list[RailPort]] = defaultdict(list)
+    for port in ports:
+        of_host[port.host].append(port)
+    usual = _usual_rates(ports)
+    by_host = {host: _rails(of_host[host], usual) for host in sorted(facts, key=natural)}
+    notes = [*_notes(graphs, facts, by_host), *strange(ports), *_slow(ports)]
+    groups: dict[str, list[str]] = defaultdict(list)
+    for host, rails in by_host.items():
+        # Ansible's own kind of text is not what a writer of YAML knows.
+        groups[json.dumps(rails)].append("".join(host))
+    planes = sorted({port.plane for port in ports} or {graph.plane for graph in graphs})
+    own: dict[str, Any] = {"vars": {"rdma_fabric": {"topology": "switched", "planes": {plane: {} for plane in planes}}}}
+    members: list[tuple[dict[str, Any], dict[str, Any]]] = [
+        (_rail_vars(text), {host: {} for host in hosts}) for text, hosts in groups.items()
+    ]
+    if len(members) == 1:
+        own["vars"].update(members[0][0])
+        own["hosts"] = members[0][1]
+    elif members:
+        own["children"] = {
+            f"like_{number}": {**({"vars": rail_vars} if rail_vars else {}), "hosts": hosts}
+            for number, (rail_vars, hosts) in enumerate(members, start=1)
+        }
+    else:
+        own["hosts"] = {}
+    text = yaml.dump({"all": own}, Dumper=_Dumper, default_flow_style=False, sort_keys=False, allow_unicode=True, width=math.inf)
+    # An end of a line within a note would end the comment.
+    return "\n".join(["---", *(f"# {clean(note)}" for note in notes), text])
+
+
+class _Line(dict[str, Any]):
+    """A dictionary that is written on one line."""
+
+
+class _Dumper(yaml.SafeDumper):
+    """Writes the entries of a list below their key and indented, as ansible-lint wants them, and never an alias."""
+
+    def increase_indent(self, flow: bool = False, indentless: bool = False) -> None:  # noqa: ARG002
+        super().increase_indent(flow, indentless=False)
+
+    def ignore_aliases(self, data: Any) -> bool:  # noqa: ARG002
+        return True
+
+
+_Dumper.add_representer(_Line, lambda dumper, data: dumper.represent_mapping("tag:yaml.org,2002:map", data.items(), flow_style=True))
+
+
+def _rail_vars(text: str) -> dict[str, Any]:
+    """The variables of a group of hosts whose rails are `text` as JSON."""
+    rails = [_Line(rail) for rail in json.loads(text)]
+    return {"rdma_rails": rails} if rails else {}
+
+
+def _rails(ports: Sequence[RailPort], usual: Mapping[tuple[str, int], float | None]) -> list[Rail]:
+    """The rails of a host's ports; usual: the rates of all hosts' ports, of _usual_rates."""
+    own = sorted((port for port in ports if port.pci is not None), key=lambda port: (port.rail, port.port))
+    double = Counter(port.rail for port in own)
+    return [_rail(port, usual[port.plane, port.rail], several=double[port.rail] > 1) for port in own]
+
+
+def _rail(port: RailPort, rate_gbps: float | None, *, several: bool) -> Rail:
+    rail: Rail = {"name": f"rail{port.rail}{f'_{port.port}' if several else ''}", "nic": {"pci": port.pci}, "link_layer": port.link_layer}
+    if rate_gbps is not None:
+        rail["rate_gbps"] = int(rate_gbps) if float(rate_gbps).is_integer() else rate_gbps
+    rail["plane"] = port.plane
+    return {**rail, **({"address": port.address} if port.address is not None else {})}
+
+
+def _usual_rates(ports: Sequence[RailPort]) -> dict[tuple[str, int], float | None]:
+    rates: dict[tuple[str, int], Counter[float]] = defaultdict(Counter)
+    for port in ports:
+        rates[port.plane, port.rail].update([port.rate_gbps] if port.rate_gbps else [])
+    return {rail: of.most_common(1)[0][0] if of else None for rail, of in rates.items()}
+
+
+def _slow(ports: Sequence[RailPort]) -> Iterator[str]:
+    usual = _usual_rates(ports)
+    for port in ports:
+        rate_gbps = usual[port.plane, port.rail]
+        if rate_gbps is not None and port.rate_gbps is not None and port.rate_gbps != rate_gbps:
+            yield f"{port.host} {port.device} runs at {port.rate_gbps:g} Gb/s; most of rail{port.rail} at {rate_gbps:g}, which is proposed"
+
+
+def _notes(graphs: Sequence[Graph], facts: Mapping[str, Any], by_host: Mapping[str, Sequence[Rail]]) -> Iterator[str]:
+    yield "Proposed by rdma.cluster.discover from what is cabled now: compare it with what was planned before taking it over."
+    if not all(graph.complete for graph in graphs):
+        yield "Not all of the fabric could be read: what is missing here may be there."
+    unread = [name for graph in graphs for name in host_names(graph) if name not in facts]
+    if unread:
+        yield f"In the fabric, and not read: {some(list(dict.fromkeys(unread)))}."
+    outside = [host for host, rails in by_host.items() if not rails]
+    if outside:
+        yield f"Read, and with no port in the fabric: {some(outside)}."
+    plain = [host for host, rails in by_host.items() if any(rail["link_layer"] == "roce" and "address" not in rail for rail in rails)]
+    if plain:
+        yield f"RoCE needs an address on each rail, which these have none of yet: {some(plain)}."

@@ -1,0 +1,118 @@
+# Copyright (c) 2026, the rdma.cluster authors
+# GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""Which rail each port of a host is: by its leaf where each leaf is one rail's, or else by the order of the host's cards."""
+
+from __future__ import annotations
+
+import re
+from collections import Counter, defaultdict
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+from ansible_collections.rdma.cluster.plugins.module_utils._fabric.graph import Graph
+from ansible_collections.rdma.cluster.plugins.plugin_utils._intent.keys import ADDRESS, is_form
+
+#: A leaf is one rail's if so many of its ports are; all leaves must be for rails to be told by them.
+PURE = 0.8
+PCI = re.compile(r"[0-9a-fA-F]{4,8}:[0-9a-fA-F]{2}:[0-9a-fA-F]{2}\.[0-7]")
+
+
+@dataclass(frozen=True)
+class RailPort:
+    """A port of a host that is in a fabric. pci, mac: of the NIC, None where not known; rail: its number; leaf: name of its switch."""
+
+    host: str
+    plane: str
+    device: str
+    port: int
+    leaf: str
+    rate_gbps: float | None
+    pci: str | None
+    link_layer: str
+    address: str | None
+    rail: int = 0
+
+
+def find_ports(graphs: Sequence[Graph], facts: Mapping[str, Mapping[str, Any]]) -> list[RailPort]:
+    """The ports of hosts with facts that are in one of the fabrics, rails told; host by host, in the order of PCI addresses.
+
+    facts: host → digest or tree of rdma_facts. A device is found by its GUID; on Ethernet by the host's and the interface's name.
+    """
+    found = {host: sorted(_ports(host, known, graphs), key=lambda port: (port.pci or "", port.device)) for host, known in facts.items()}
+    numbered = [replace(port, rail=number) for ports in found.values() for number, port in enumerate(ports)]
+    return _by_leaves(numbered)
+
+
+def _ports(host: str, facts: Mapping[str, Any], graphs: Sequence[Graph]) -> Iterator[RailPort]:
+    for name, device in facts.get("devices", {}).items():
+        for number, port in device["ports"].items():
+            for graph in graphs:
+                guid = _guid(graph, host, device, str(port.get("netdev") or name))
+                leaf = None if guid is None else graph.peer(guid, int(number))
+                if guid is None or leaf is None or leaf[0] not in graph.nodes:
+                    continue
+                layer = "infiniband" if port.get("link_layer") == "InfiniBand" else "roce"
+                addresses = facts.get("netdevs", {}).get(port.get("netdev"), {}).get("ipv4") or []
+                yield RailPort(
+                    host,
+                    graph.plane,
+                    name,
+                    int(number),
+                    graph.nodes[leaf[0]].name,
+                    port.get("rate_gbps"),
+                    _pci((device.get("pci") or {}).get("address")),
+                    layer,
+                    next((each for each in addresses if layer == "roce" and is_form(ADDRESS, each)), None),
+                )
+
+
+def _pci(address: Any) -> str | None:
+    """A host's PCI address, if it is one: it becomes a value of an inventory, where any other text could be a template."""
+    return address if isinstance(address, str) and PCI.fullmatch(address) else None
+
+
+def _guid(graph: Graph, host: str, device: Mapping[str, Any], interface: str) -> str | None:
+    guid = "0x" + str(device.get("node_guid") or "").replace(":", "").lower()
+    if guid in graph.nodes:
+        return guid
+    # As lldp_graph knows a host's interface.
+    known = f"{host} {interface}"
+    return known if graph.source == "lldp" and known in graph.nodes else None
+
+
+def _by_leaves(ports: Sequence[RailPort]) -> list[RailPort]:
+    """The rails of ports numbered by order, by leaves where those tell: a host whose cards have another order is put right."""
+    on: dict[tuple[str, str], Counter[int]] = defaultdict(Counter)
+    for port in ports:
+        on[port.plane, port.leaf][port.rail] += 1
+    usual = {leaf: of.most_common(1)[0] for leaf, of in on.items()}
+    if any(often < PURE * on[leaf].total() for leaf, (_rail, often) in usual.items()):
+        return list(ports)
+    by_host: dict[str, list[RailPort]] = defaultdict(list)
+    for port in ports:
+        by_host[port.host].append(port)
+    found: list[RailPort] = []
+    for own in by_host.values():
+        rails = [usual[port.plane, port.leaf][0] for port in own]
+        told = rails if len(set(rails)) == len(rails) else [port.rail for port in own]
+        found += [replace(port, rail=rail) for port, rail in zip(own, told, strict=True)]
+    return found
+
+
+def strange(ports: Sequence[RailPort]) -> list[str]:
+    """What a person should look at: ports on another leaf than that of nearly all of their rail, in sentences."""
+    leaves: dict[tuple[str, int], Counter[str]] = defaultdict(Counter)
+    rails: dict[tuple[str, str], Counter[int]] = defaultdict(Counter)
+    for port in ports:
+        leaves[port.plane, port.rail][port.leaf] += 1
+        rails[port.plane, port.leaf][port.rail] += 1
+    found = []
+    for port in ports:
+        rail, often = rails[port.plane, port.leaf].most_common(1)[0]
+        if rail != port.rail and often >= PURE * rails[port.plane, port.leaf].total():
+            where = f"{port.host} {port.device} ({port.pci or 'no PCI address'})"
+            found.append(f"{where} would be rail{port.rail} and hangs on {port.leaf}, which is rail{rail}'s")
+    return found

@@ -1,0 +1,162 @@
+# Copyright (c) 2026, the rdma.cluster authors
+# GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""The door through which a host's view of a fabric enters the control node: the module fabric_facts' answer, typed and bounded.
+
+Graph.from_dict is the part of it that every graph takes, also one that an earlier run has kept.
+"""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass
+from typing import Any
+
+from ansible_collections.rdma.cluster.plugins.module_utils._base.errors import ParseError
+from ansible_collections.rdma.cluster.plugins.module_utils._base.findings import UNKNOWN, Finding
+from ansible_collections.rdma.cluster.plugins.module_utils._base.lines import clean
+from ansible_collections.rdma.cluster.plugins.module_utils._fabric.graph import LONGEST_NAME, Graph
+from ansible_collections.rdma.cluster.plugins.module_utils._fabric.managers import STATES, SmInfo
+
+EXPECTED = "an answer that this collection's own reader of fabrics makes"
+#: An answer with more subnet managers is refused, and so is a time after the year 36,812.
+MOST_MANAGERS, LATEST_SECONDS = 10_000, 2.0**40
+LONGEST_REASON, SHOWN = 4000, 60
+_GUID = re.compile(r"0x[0-9a-f]{16}")
+#: Of SmInfo: the greatest value of each number.
+_NUMBERS = {"lid": 2**16 - 1, "priority": 15, "activity": 2**32 - 1}
+_KINDS = ("host", "switch", "router", None)
+
+
+class GraphError(ValueError):
+    """An answer that is refused. The message says where, what was expected and what is there."""
+
+
+@dataclass(frozen=True)
+class Reading:
+    """What one host has read of a plane, or of its neighbors.
+
+    graph: None if it was not asked for. managers: None if they are not known, and why_not says why. read_at: seconds since 1970 by the
+    host's clock. refused: why its answer was refused, which has then told nothing; None if it was not.
+    """
+
+    graph: Graph | None
+    managers: list[SmInfo] | None
+    why_not: str | None
+    read_at: float
+    refused: str | None = None
+
+    def to_dict(self) -> dict[str, Any]:
+        """What the run folder keeps."""
+        return {
+            "graph": None if self.graph is None else self.graph.to_dict(),
+            "subnet_managers": None if self.managers is None else [asdict(each) for each in self.managers],
+            "no_subnet_manager": self.why_not,
+            "read_at": self.read_at,
+            "refused": self.refused,
+        }
+
+
+def admitted(said: Any, *, graph: bool) -> Reading:
+    """The answer of the module fabric_facts, or what the run folder has kept of it. Raises GraphError for the first wrong value.
+
+    graph: whether the graph was asked for, rather than the subnet managers alone.
+    """
+    if not isinstance(said, Mapping):
+        raise GraphError(f"expected a dictionary, got {_shown(said)}")
+    missing = [key for key in ("graph", "subnet_managers", "no_subnet_manager", "read_at") if key not in said]
+    if missing:
+        raise GraphError(f"{missing[0]}: it is missing")
+    read_at = said["read_at"]
+    if (
+        isinstance(read_at, bool)
+        or not isinstance(read_at, (int, float))
+        or not 0 <= read_at <= LATEST_SECONDS
+        or not math.isfinite(read_at)
+    ):
+        raise GraphError(f"read_at: expected seconds since 1970, got {_shown(read_at)}")
+    why_not = said["no_subnet_manager"]
+    if why_not is not None:
+        why_not = clean(_text(why_not, "no_subnet_manager"), LONGEST_REASON)
+    managers = None if said["subnet_managers"] is None else _managers(said["subnet_managers"])
+    if not graph and managers is None and not why_not:
+        raise GraphError("no_subnet_manager: expected why the subnet managers are not known, got nothing")
+    refused = said.get("refused")
+    return Reading(
+        _graph(said["graph"]) if graph else None,
+        managers,
+        why_not,
+        float(read_at),
+        None if refused is None else clean(_text(refused, "refused"), LONGEST_REASON),
+    )
+
+
+def refused_reading(plane: str, host: str, problem: str, *, graph: bool) -> Reading:
+    """The reading of a host whose answer is refused. It has read nothing, and its message names the host."""
+    why = f"the answer of {host} is refused: {problem}"
+    return Reading(Graph(plane, {}, [], "ibnetdiscover", False, [why]) if graph else None, None, why, 0.0, why)
+
+
+def graph_finding(stage: str, check: str, host: str, plane: str, why: str) -> Finding:
+    """The finding on a host whose answer is refused."""
+    remedy = (
+        f"1. Find out what answers on {host}: a damaged machine, another Python, or somebody who changed it. "
+        f"2. Fix {host}, or exclude it with `--limit '!{host}'`. 3. Run the stage again."
+    )
+    return Finding(stage, check, host, f"plane {plane}, read by {host}", UNKNOWN, why, EXPECTED, remedy)
+
+
+def _graph(data: Any) -> Graph:
+    try:
+        return Graph.from_dict(data)
+    except ParseError as error:
+        raise GraphError(f"graph: {error}") from error
+
+
+def _managers(told: Any) -> list[SmInfo]:
+    if not isinstance(told, list) or len(told) > MOST_MANAGERS:
+        raise GraphError(f"subnet_managers: expected a list of at most {MOST_MANAGERS}, got {_shown(told)}")
+    return [_manager(each, f"subnet_managers[{index}]") for index, each in enumerate(told)]
+
+
+def _manager(told: Any, where: str) -> SmInfo:
+    if not isinstance(told, Mapping):
+        raise GraphError(f"{where}: expected a dictionary, got {_shown(told)}")
+    for key in ("lid", "guid", "state", "priority", "activity"):
+        if key not in told:
+            raise GraphError(f"{where}.{key}: it is missing")
+    numbers: dict[str, Any] = {}
+    for key, most in _NUMBERS.items():
+        value = told[key]
+        # A manager's own port may have no LID yet.
+        if not (key == "lid" and value is None) and (type(value) is not int or not 0 <= value <= most):
+            raise GraphError(f"{where}.{key}: expected a number from 0 to {most}, got {_shown(value)}")
+        numbers[key] = value
+    guid = _text(told["guid"], f"{where}.guid")
+    if _GUID.fullmatch(guid) is None:
+        raise GraphError(f"{where}.guid: expected the form 0x2c5eab0300b87b40, got {_shown(guid)}")
+    for key, known in (("state", (*STATES, None)), ("kind", _KINDS)):
+        if told.get(key) not in known:
+            raise GraphError(f"{where}.{key}: expected one of {', '.join(filter(None, known))}, got {_shown(told[key])}")
+    description = told.get("description")
+    if description is not None:
+        description = clean(_text(description, f"{where}.description"), LONGEST_NAME)
+    return SmInfo(guid=guid, state=told["state"], kind=told.get("kind"), description=description, **numbers)
+
+
+def _text(value: Any, where: str) -> str:
+    if not isinstance(value, str):
+        raise GraphError(f"{where}: expected text, got {_shown(value)}")
+    return value
+
+
+def _shown(value: Any) -> str:
+    """A refused value, short and printable. Python refuses to print integers of thousands of digits."""
+    if isinstance(value, (Mapping, list)):
+        return f"a {'dictionary' if isinstance(value, Mapping) else 'list'} of {len(value)}"
+    if isinstance(value, int) and abs(value) >= 2**64:
+        return "an integer of more than 64 bits"
+    return ascii(value[:SHOWN] if isinstance(value, str) else value)

@@ -1,0 +1,56 @@
+# Copyright (c) 2026, the rdma.cluster authors
+# GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""The HCAs that hosts plan to have in each plane, by intent and facts."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from ansible_collections.rdma.cluster.plugins.module_utils._rdma.rails import resolve
+from ansible_collections.rdma.cluster.plugins.plugin_utils._fabric.view import Expected
+
+#: host → {"intent": its normalised intent or None, "facts": the digest of its facts or None}
+Known = Mapping[str, Mapping[str, Any]]
+
+
+def expected_hcas(hosts: Known, link_layer: str = "infiniband") -> dict[str, list[Expected]]:
+    """Plane → the rails of this link layer that the hosts plan there; a host without facts has them without GUID and device.
+
+    A virtual function is left out: the fabric's node is its physical one, which the machine that has it may plan.
+    """
+    found: dict[str, list[Expected]] = {}
+    for host, known in hosts.items():
+        facts = known["facts"] or {}
+        for each in resolve((known["intent"] or {}).get("rails") or [], facts):
+            if each.rail["link_layer"] != link_layer or each.rail.get("soft"):
+                continue
+            device = (facts.get("devices") or {}).get(each.device or "") or {}
+            if is_virtual(device):
+                continue
+            plane = str(each.rail.get("plane") or "default")
+            found.setdefault(plane, []).append(
+                Expected(
+                    host,
+                    each.name,
+                    graph_guid(device.get("node_guid")),
+                    each.device,
+                    int(each.port or 1),
+                    each.rail.get("rate_gbps"),
+                    plane,
+                    str(each.rail.get("role") or "compute"),
+                )
+            )
+    return found
+
+
+def is_virtual(device: Mapping[str, Any]) -> bool:
+    """Whether an RDMA device of the facts is a virtual function: no node of an InfiniBand fabric, and it may not ask by directed routes."""
+    return device.get("function") == "vf"
+
+
+def graph_guid(guid: str | None) -> str | None:
+    """A GUID of the facts ("0002:c903:00f9:bfa0") as graphs write it ("0x0002c90300f9bfa0")."""
+    return None if guid is None else "0x" + guid.replace(":", "").lower()

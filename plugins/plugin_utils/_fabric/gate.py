@@ -1,0 +1,224 @@
+# Copyright (c) 2026, the rdma.cluster authors
+# GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""The fleet's part of the fabric gate: each plane's graph judged, and findings for every host and every plane."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from functools import cached_property
+from typing import Any
+
+from ansible_collections.rdma.cluster.plugins.module_utils._base.errors import ParseError
+from ansible_collections.rdma.cluster.plugins.module_utils._base.findings import ERROR, NOT_APPLICABLE, OK, UNKNOWN, WARNING, Finding
+from ansible_collections.rdma.cluster.plugins.module_utils._fabric.graph import Graph
+from ansible_collections.rdma.cluster.plugins.plugin_utils._fabric.cabling.change import parse_history
+from ansible_collections.rdma.cluster.plugins.plugin_utils._fabric.cabling.plan import Plan, parse_plan
+from ansible_collections.rdma.cluster.plugins.plugin_utils._fabric.cabling.rails import leaf_of
+from ansible_collections.rdma.cluster.plugins.plugin_utils._fabric.ethernet import SILENT, ethernet_planes
+from ansible_collections.rdma.cluster.plugins.plugin_utils._fabric.expected import Known, expected_hcas
+from ansible_collections.rdma.cluster.plugins.plugin_utils._fabric.identity import CHECK, DISCOVERY, EXPECTED
+from ansible_collections.rdma.cluster.plugins.plugin_utils._fabric.judge import Asked, Judged, judge
+from ansible_collections.rdma.cluster.plugins.plugin_utils._fabric.links.counters import parse_baseline
+from ansible_collections.rdma.cluster.plugins.plugin_utils._fabric.present import places
+from ansible_collections.rdma.cluster.plugins.plugin_utils._fabric.readings import (
+    FABRIC,
+    GRAPHS,
+    best_graph,
+    folder_of,
+    readings,
+    refused_answers,
+)
+from ansible_collections.rdma.cluster.plugins.plugin_utils._fabric.told import STAGE, by_host
+from ansible_collections.rdma.cluster.plugins.plugin_utils._fabric.view import End, Expected, View
+from ansible_collections.rdma.cluster.plugins.plugin_utils._intent.schema.nccl_profiles import MESH
+from ansible_collections.rdma.cluster.plugins.plugin_utils._run.folder import PLANE, RunFolder
+
+NO_FABRIC = "no rail on a fabric that could be discovered: Soft-RoCE has none of its own, and a virtual function is no node of InfiniBand's"
+NOBODY = "no host of the run has a port on it whose cable carries: nobody could be asked"
+LLDP_REMEDY = (
+    "1. On the hosts, install and start lldpd. 2. On the switches, enable LLDP on the ports of the hosts. "
+    "3. On a host, see that `lldpcli show neighbors` lists the switch, then run again."
+)
+
+
+@dataclass(frozen=True)
+class Plane:
+    """A plane to be judged. graph: None where nobody could be asked; why_not: why that is no trouble, None where it is one."""
+
+    expected: Sequence[Expected]
+    graph: Graph | None
+    read_at: float = 0.0
+    why_not: str | None = None
+    of_hosts: Mapping[str, str] = field(default_factory=dict)
+
+
+@dataclass
+class Found:
+    """Findings by host, and those on each plane as a whole; their host is "plane NAME"."""
+
+    hosts: dict[str, list[Finding]]
+    planes: dict[str, list[Finding]]
+
+
+@dataclass(frozen=True)
+class FabricGate:
+    """known: intent and facts of the hosts of the stage; run: this run's id; read_plan: the text of a plan's file, or ParseError."""
+
+    folder: RunFolder
+    known: Known
+    run: str
+    read_plan: Callable[[str], str]
+
+    def judge(self) -> Found:
+        """All findings. Graphs, baselines of counters and the history of changes are kept in the run's folder."""
+        found = Found({host: [] for host in self.known}, {})
+        for name, plane in self.planes.items():
+            hosts = list(dict.fromkeys(each.host for each in plane.expected))
+            if plane.graph is None:
+                self._not_read(name, plane, hosts, found)
+            else:
+                self._read(name, plane, plane.graph, hosts, found)
+        self._without_graph(found)
+        for host, findings in refused_answers(self.folder, STAGE, CHECK, GRAPHS).items():
+            found.hosts.setdefault(host, []).extend(findings)
+        graphs = [plane.graph.to_dict() for plane in self.planes.values() if plane.graph is not None]
+        if graphs:
+            self.folder.write(FABRIC, json.dumps({"schema": 1, "planes": graphs}) + "\n")
+        for host, findings in found.hosts.items():
+            if not findings:
+                findings.append(Finding(STAGE, CHECK, host, "host", NOT_APPLICABLE, NO_FABRIC, EXPECTED))
+        return found
+
+    @cached_property
+    def planes(self) -> dict[str, Plane]:
+        """By name: of InfiniBand those that hosts have rails on, of Ethernet those whose hosts have interfaces to ask."""
+        found = {}
+        for name, expected in expected_hcas(self.known).items():
+            read = best_graph(readings(self.folder, folder_of(GRAPHS, name)))
+            found[name] = Plane(expected, replace(read[0], plane=name), read[1]) if read is not None else Plane(expected, None)
+        for name, ports in ethernet_planes(self.folder, self.known).items():
+            found.setdefault(name, Plane(ports.expected, ports.graph, ports.read_at, ports.why_not, ports.of_hosts))
+        return dict(sorted(found.items()))
+
+    def _not_read(self, name: str, plane: Plane, hosts: Sequence[str], found: Found) -> None:
+        if plane.why_not is None:
+            remedy = "See the link stage: a port of it must be up on a host of the run; then run again."
+            found.planes[name] = [Finding(STAGE, CHECK, f"{PLANE}{name}", DISCOVERY, UNKNOWN, NOBODY, EXPECTED, remedy)]
+        elif (required := self._required(name)) or plane.why_not == SILENT:
+            # Where LLDP runs on the hosts and nothing answers, nobody has looked at the cables; that the intent requires a look is more.
+            status, observed = UNKNOWN if required else WARNING, f"{plane.why_not}{required}"
+            found.planes[name] = [Finding(STAGE, CHECK, f"{PLANE}{name}", DISCOVERY, status, observed, EXPECTED, LLDP_REMEDY)]
+        for host in hosts:
+            why = plane.of_hosts.get(host) or plane.why_not or f"plane {name} was not read: {NOBODY}"
+            found.hosts[host].append(Finding(STAGE, CHECK, host, f"plane {name}", NOT_APPLICABLE, why, EXPECTED))
+
+    def _without_graph(self, found: Found) -> None:
+        """Add the plans that cannot be read of planes without a graph, and planes whose plan or ratio nothing can be compared with."""
+        intents = [known["intent"] for known in self.known.values() if known["intent"]]
+        with_rails = {str(rail.get("plane") or "default") for intent in intents for rail in intent["rails"]}
+        for name in sorted({plane for intent in intents for plane in intent["fabric"]["planes"]}):
+            if name in self.planes and self.planes[name].graph is not None:
+                continue
+            findings = self._plan(name)[1]
+            if name not in self.planes and name in with_rails and (required := self._required(name)):
+                observed = f"{NO_FABRIC}{required}"
+                remedy = f"Remove it from rdma_fabric.planes.{name}, or see why the driver stage finds no NIC on the rails of this plane."
+                findings.append(Finding(STAGE, CHECK, f"{PLANE}{name}", DISCOVERY, UNKNOWN, observed, EXPECTED, remedy))
+            if findings:
+                found.planes[name] = [*findings, *found.planes.get(name, [])]
+
+    def _required(self, name: str) -> str:
+        """In words, what the intent has of a plane that cannot be checked without its graph; "" if nothing."""
+        keys = [f"rdma_fabric.planes.{name}.{key}" for key in ("plan", "ratio") if self._setting(name, key) is not None]
+        return f"; {' and '.join(keys)} cannot be checked" if keys else ""
+
+    def _read(self, name: str, plane: Plane, graph: Graph, hosts: Sequence[str], found: Found) -> None:
+        plan, wrong = self._plan(name)
+        judged = self._judged(name, plane, graph, plan)
+        of_hosts, others = by_host(judged.findings, hosts)
+        found.planes[name] = [*wrong, *(replace(each, host=f"{PLANE}{name}") for each in others)]
+        view = View(graph, plane.expected, mesh=self._mesh(hosts))
+        for host, findings in of_hosts.items():
+            found.hosts[host] += [*findings, _seen(view, host, plane)]
+        if graph.complete:
+            self._keep(name, graph, judged)
+
+    def _judged(self, name: str, plane: Plane, graph: Graph, plan: Plan | None) -> Judged:
+        before = self.folder.earlier(_file(name, "graph"), Graph.from_dict)
+        run = before[0] if before is not None else ""
+        earlier_baseline = self.folder.of_run(run, _file(name, "baseline"), parse_baseline) if run else None
+        earlier_history = self.folder.of_run(run, _file(name, "history"), parse_history) if run else None
+        elsewhere = {
+            guid: place
+            for other, its in self.planes.items()
+            if other != name and its.graph is not None
+            for guid, place in places(View(its.graph, its.expected)).items()
+        }
+        asked = Asked(
+            plan=plan,
+            expected=plane.expected,
+            ratio=self._setting(name, "ratio"),
+            elsewhere=elsewhere,
+            before=before[1] if before is not None else None,
+            before_run=run,
+            baseline=earlier_baseline,
+            history=earlier_history,
+            seconds=plane.read_at,
+            run=self.run,
+            mesh=self._mesh({each.host for each in plane.expected}),
+        )
+        return judge(graph, asked)
+
+    def _mesh(self, hosts: Iterable[str]) -> bool:
+        """Whether the rails of a plane's hosts are cables between them."""
+        return any(self.known[host]["intent"]["fabric"].get("topology") == MESH for host in hosts)
+
+    def _plan(self, name: str) -> tuple[Plan | None, list[Finding]]:
+        """The plan of a plane's cables, if the intent has one that can be read."""
+        file = self._setting(name, "plan")
+        if file is None:
+            return None, []
+        try:
+            return parse_plan(self.read_plan(file)), []
+        except ParseError as error:
+            subject, remedy = f"rdma_fabric.planes.{name}.plan", f"Correct {file} on the control node."
+            expected = "a plan of cables, as docs/fabric.md has it"
+            observed = str(error) if file in str(error) else f"{file}: {error}"
+            return None, [Finding(STAGE, "intent.value", f"{PLANE}{name}", subject, ERROR, observed, expected, remedy)]
+
+    def _setting(self, plane: str, key: str) -> Any:
+        """What the intents say of a plane: that of the first host that says something."""
+        intents = [known["intent"] for known in self.known.values() if known["intent"]]
+        values = (intent["fabric"]["planes"].get(plane, {}).get(key) for intent in intents)
+        return next((value for value in values if value is not None), None)
+
+    def _keep(self, name: str, graph: Graph, judged: Judged) -> None:
+        for what, data in (("graph", graph.to_dict()), ("baseline", judged.baseline), ("history", judged.history)):
+            self.folder.write(_file(name, what), json.dumps(data) + "\n")
+
+
+def _file(plane: str, what: str) -> str:
+    return f"fabric/{plane}/{what}.json"
+
+
+def _there(view: View, hca: str) -> End | None:
+    """The leaf's port that an HCA hangs on; in a mesh also the other host's."""
+    place = leaf_of(view, hca)
+    if place is None and view.mesh:
+        return next((view.peers[hca, number] for number in view.linked.get(hca, ())), None)
+    return None if place is None else place[1]
+
+
+def _seen(view: View, host: str, plane: Plane) -> Finding:
+    """Where the graph has a host: without it, nothing was said of one that is well."""
+    own = sorted(view.of_host.get(host, ()), key=view.name)
+    spots = [f"{view.rail(guid) or view.name(guid)} on {view.end(there)}" for guid in own if (there := _there(view, guid)) is not None]
+    subject = view.plane
+    if spots:
+        return Finding(STAGE, CHECK, host, subject, OK, ", ".join(spots), EXPECTED)
+    why = plane.of_hosts.get(host) or f"it was not seen: the findings of {view.plane} say why"
+    return Finding(STAGE, CHECK, host, subject, NOT_APPLICABLE, why, EXPECTED)

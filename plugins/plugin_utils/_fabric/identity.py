@@ -1,0 +1,130 @@
+# Copyright (c) 2026, the rdma.cluster authors
+# GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""Whether a discovered graph is whole, and tells its nodes apart: what could not be read, names, GUIDs and LIDs that are given twice."""
+
+from __future__ import annotations
+
+import re
+from collections import defaultdict
+from collections.abc import Iterator, Sequence
+
+from ansible_collections.rdma.cluster.plugins.module_utils._base.findings import ERROR, UNKNOWN, WARNING
+from ansible_collections.rdma.cluster.plugins.plugin_utils._fabric.cabling.wanted import Wanted
+from ansible_collections.rdma.cluster.plugins.plugin_utils._fabric.told import Cause, Teller, counted
+from ansible_collections.rdma.cluster.plugins.plugin_utils._fabric.view import View
+from ansible_collections.rdma.cluster.plugins.plugin_utils._fleet.majority import some
+from ansible_collections.rdma.cluster.plugins.plugin_utils._run.folder import natural
+
+CHECK = "fabric.graph"
+DISCOVERY = "discovery"
+#: What the tools of rdma-core read without being told to.
+MAP = "/etc/rdma/ib-node-name-map of every host that may read the plane (a GUID and a name in quotes a line)"
+EXPECTED = "a whole graph, in which every switch has a name of its own, and every port a GUID and LID of its own"
+_BURNT = "A card was burnt with the GUID of another: read them with `mstflint -d PCI query` and burn the right one (`sg`)."
+#: What switches say of themselves before anybody has named them; "quantum-leaf1" is a name.
+DEFAULT_NAME = re.compile(
+    r"(?:Infiniscale|SwitchX|Switch[- ]?IB|Quantum|MT[0-9]+|Mellanox|NVIDIA)(?:-[0-9IVX]{1,4})?(?: .*)?|0x[0-9a-f]{16}|", re.IGNORECASE
+)
+
+
+def check_graph(teller: Teller, wanted: Wanted | None) -> list[Cause]:
+    """Findings fabric.graph."""
+    view = teller.view
+    causes = [*_partial(teller), *_names(teller, not_told(view, wanted)), *_twins(teller), *_guids(teller), *_lids(teller)]
+    if wanted is not None and wanted.ambiguous:
+        names = some(sorted(wanted.ambiguous, key=natural))
+        remedy = "Give each its own name, or the plan their GUIDs."
+        causes.append(teller.cause(CHECK, UNKNOWN, names, f"planned once, and several in the graph: {names}", EXPECTED, remedy))
+    sizes = f"{counted(view.switches, 'switch').replace('switchs', 'switches')}, {counted(view.hcas, 'HCA')}, {counted(view.links, 'link')}"
+    return causes or [teller.well(CHECK, f"{sizes} (by {view.graph.source})", EXPECTED)]
+
+
+def _partial(teller: Teller) -> Iterator[Cause]:
+    graph, view = teller.view.graph, teller.view
+    remedy = f"Discover {view.plane} again when this is mended; nothing that was not seen counts as well or as missing until then."
+    if graph.problems or not (graph.complete or graph.doubles):
+        observed = "; ".join(graph.problems[:4]) + (f"; and {len(graph.problems) - 4} more" if len(graph.problems) > 4 else "")
+        yield teller.cause(CHECK, UNKNOWN, DISCOVERY, observed or "the discovery did not come to its end", EXPECTED, remedy)
+    elif not view.seen:
+        missing = "cable" if view.mesh else "switch"
+        yield teller.cause(CHECK, UNKNOWN, DISCOVERY, f"{counted(view.hcas, 'HCA')} and no {missing} were seen", EXPECTED, remedy)
+
+
+def _unnamed(view: View) -> list[str]:
+    return [guid for guid in view.switches if DEFAULT_NAME.fullmatch(view.nodes[guid].name)]
+
+
+def not_told(view: View, wanted: Wanted | None) -> list[str]:
+    """The switches that a plan knows by their names alone, where most of its switches may be among those that have none."""
+    if wanted is None:
+        return []
+    gone = [guid for guid in wanted.switches if guid not in view.nodes]
+    by_name = sorted((wanted.names[key] for key in gone if not key.startswith("0x")), key=natural)
+    return by_name if 2 * len(gone) > len(wanted.switches) and 0 < len(by_name) <= len(_unnamed(view)) else []
+
+
+def _names(teller: Teller, planned: Sequence[str]) -> Iterator[Cause]:
+    """planned: names of a plan whose switches cannot be told."""
+    view = teller.view
+    unnamed = _unnamed(view)
+    if unnamed and planned:
+        observed = f"{len(unnamed)} switches have no name of their own, so that the plan's {some(planned)} cannot be told among them"
+        remedy = f"Give the plan their GUIDs, or them their names: on the switch, or in {MAP}."
+        yield teller.cause(CHECK, UNKNOWN, "switches without a name", observed, EXPECTED, remedy)
+    elif unnamed:
+        observed = f"{len(unnamed)} without a name of their own: {some(sorted(view.name(guid) for guid in unnamed))}"
+        remedy = f"Name them on the switch, or in {MAP}."
+        yield teller.cause(CHECK, WARNING, "switches without a name", observed, EXPECTED, remedy)
+    same: dict[str, list[str]] = defaultdict(list)
+    for guid in view.switches:
+        if guid not in unnamed:
+            same[view.nodes[guid].name].append(guid)
+    for name, guids in same.items():
+        if len(guids) > 1:
+            remedy = f"Give each its own name on the switch, or in {MAP}."
+            yield teller.cause(CHECK, WARNING, name, f"{len(guids)} switches are named {name}: {some(sorted(guids))}", EXPECTED, remedy)
+
+
+def _twins(teller: Teller) -> Iterator[Cause]:
+    """Nodes of one GUID that the tools have taken for one."""
+    view = teller.view
+    for guid, twins in sorted(view.graph.doubles.items()):
+        names = [twin.description or f"that behind {view.end(twin.behind)}" for twin in twins]
+        places = [f"{name} behind {view.end(twin.behind)}" if twin.description else name for name, twin in zip(names, twins, strict=True)]
+        observed = f"{' and '.join(places)} have the same GUID {guid}: the tools take them for one node, and lose cables of both"
+        if view.is_host(guid):
+            yield teller.cause(CHECK, ERROR, some(names), observed, EXPECTED, _BURNT, host=names[0].split()[0], nodes=[guid])
+        else:
+            remedy = "Unplug one: there is no way to either. Compare the GUID that each tells with its label, and burn the right one."
+            yield teller.cause(CHECK, ERROR, some(names), observed, EXPECTED, remedy, nodes=[guid])
+
+
+def _guids(teller: Teller) -> Iterator[Cause]:
+    view = teller.view
+    owners: dict[str, set[str]] = defaultdict(set)
+    for guid in view.hcas:
+        for port in view.nodes[guid].ports.values():
+            if port.guid is not None:
+                owners[port.guid].add(guid)
+    for port_guid, guids in sorted(owners.items()):
+        if len(guids) > 1:
+            names = sorted((view.name(guid) for guid in guids), key=natural)
+            hosts = sorted((view.host(guid) for guid in guids), key=natural)
+            yield teller.cause(
+                CHECK, ERROR, some(names), f"{some(names)} have the same port GUID {port_guid}", EXPECTED, _BURNT, host=hosts[0]
+            )
+
+
+def _lids(teller: Teller) -> Iterator[Cause]:
+    view = teller.view
+    owners: dict[int, set[str]] = defaultdict(set)
+    for guid, node in view.nodes.items():
+        for lid in {node.lid, *(port.lid for port in node.ports.values() if node.kind != "switch")} - {None, 0}:
+            owners[int(lid or 0)].add(guid)
+    twice = {lid: guids for lid, guids in owners.items() if len(guids) > 1}
+    if twice:
+        names = some([f"{lid} is of {some(sorted(map(view.name, guids), key=natural))}" for lid, guids in sorted(twice.items())])
+        remedy = "Two subnet managers give LIDs on one fabric, or two fabrics were joined: see `sminfo` and the log of each."
+        yield teller.cause(CHECK, ERROR, "LIDs", f"LIDs given twice: {names}", EXPECTED, remedy)

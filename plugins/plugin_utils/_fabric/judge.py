@@ -1,0 +1,134 @@
+# Copyright (c) 2026, the rdma.cluster authors
+# GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""All findings of the fabric stage on one plane: each fault by its cause, and nothing said twice."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from ansible_collections.rdma.cluster.plugins.module_utils._base.findings import Finding
+from ansible_collections.rdma.cluster.plugins.module_utils._fabric.graph import Graph
+from ansible_collections.rdma.cluster.plugins.module_utils._fabric.tools import NO_MANAGER
+from ansible_collections.rdma.cluster.plugins.plugin_utils._fabric.cabling.change import History, check_change
+from ansible_collections.rdma.cluster.plugins.plugin_utils._fabric.cabling.findings import CHECK as CABLING
+from ansible_collections.rdma.cluster.plugins.plugin_utils._fabric.cabling.findings import PLANNED, check_cabling
+from ansible_collections.rdma.cluster.plugins.plugin_utils._fabric.cabling.plan import Plan
+from ansible_collections.rdma.cluster.plugins.plugin_utils._fabric.cabling.rails import check_rails
+from ansible_collections.rdma.cluster.plugins.plugin_utils._fabric.cabling.wanted import Wanted, of_graph, of_plan
+from ansible_collections.rdma.cluster.plugins.plugin_utils._fabric.identity import DISCOVERY, check_graph, not_told
+from ansible_collections.rdma.cluster.plugins.plugin_utils._fabric.links.counters import Baseline, baseline, check_counters
+from ansible_collections.rdma.cluster.plugins.plugin_utils._fabric.links.links import CHECK as LINKS
+from ansible_collections.rdma.cluster.plugins.plugin_utils._fabric.links.links import check_links, waits_for_manager
+from ansible_collections.rdma.cluster.plugins.plugin_utils._fabric.present import check_present
+from ansible_collections.rdma.cluster.plugins.plugin_utils._fabric.shape.bisection import check_bisection
+from ansible_collections.rdma.cluster.plugins.plugin_utils._fabric.shape.mended import shape
+from ansible_collections.rdma.cluster.plugins.plugin_utils._fabric.shape.shape import check_ratio, check_symmetry, named_of
+from ansible_collections.rdma.cluster.plugins.plugin_utils._fabric.told import Cause, Teller, explained
+from ansible_collections.rdma.cluster.plugins.plugin_utils._fabric.view import Expected, View
+
+
+@dataclass(frozen=True)
+class Asked:
+    """What a plane is held against. plan: its cables, if there is a file; expected: the hosts' rails; ratio: the intended oversubscription.
+
+    mesh: whether the intent has cables between hosts, and no switch.
+
+    elsewhere: HCA → its place on another plane, in words; before, before_run: the graph of an earlier run and that run's id; baseline,
+    history: what the earlier run has kept; seconds, run: the time of this reading since 1970, and this run's id.
+    """
+
+    plan: Plan | None = None
+    expected: Sequence[Expected] = ()
+    ratio: float | None = None
+    elsewhere: Mapping[str, str] = field(default_factory=dict)
+    before: Graph | None = None
+    before_run: str = ""
+    baseline: Baseline | None = None
+    history: History | None = None
+    seconds: float = 0.0
+    run: str = ""
+    mesh: bool = False
+
+
+@dataclass(frozen=True)
+class Judged:
+    """The findings of a plane, and what to keep for the next run."""
+
+    findings: list[Finding]
+    baseline: dict[str, Any]
+    history: dict[str, Any]
+
+
+def judge(graph: Graph, asked: Asked) -> Judged:
+    """The findings fabric.* of one plane's graph, but for fabric.balance, which needs a snapshot before load and one after it."""
+    view = View(graph, asked.expected, mesh=asked.mesh)
+    plan = of_plan(asked.plan, view) if asked.plan is not None else None
+    view.planned_tiers.update(plan.tiers if plan is not None else {})
+    before = of_graph(asked.before, view) if asked.before is not None else None
+    teller = Teller(view)
+    twins = set(graph.doubles)
+    links = _apart(check_links(teller), twins)
+    causes = _once(teller, check_graph(teller, plan), links)
+    if not_told(view, plan):
+        plan = None
+        causes.append(teller.skip(CABLING, "the plan's switches cannot be told among those without a name", PLANNED.expected))
+    causes += [*_apart(_cabling(teller, asked, plan, before), twins), *links]
+    history = dict(asked.history or {})
+    if asked.before is not None and before is not None:
+        found, history = check_change(
+            teller, asked.before, before, asked.before_run, history=asked.history, named=explained(causes), planned=plan is not None
+        )
+        causes += _apart(found, twins)
+    causes += _shape(teller, asked, plan, before, causes)
+    causes += check_counters(teller, asked.baseline, asked.seconds, explained(causes)[1])
+    return Judged([cause.finding for cause in causes], baseline(view, asked.seconds, asked.run), history)
+
+
+def _apart(causes: list[Cause], twins: set[str]) -> list[Cause]:
+    """Without what seems to befall nodes that have one GUID: the graph has mixed up their cables."""
+    return [cause for cause in causes if not (cause.is_trouble and twins & {*cause.nodes, *(guid for guid, _port in cause.ends)})]
+
+
+def _once(teller: Teller, causes: list[Cause], links: Sequence[Cause]) -> list[Cause]:
+    """Without a subnet manager some tools do not ask: where the links tell that, the graph does not tell it again."""
+    if any(waits_for_manager(cause) for cause in links) and all(NO_MANAGER in problem for problem in teller.view.graph.problems):
+        return [cause for cause in causes if cause.finding.subject != DISCOVERY]
+    return causes
+
+
+def _cabling(teller: Teller, asked: Asked, plan: Wanted | None, before: Wanted | None) -> list[Cause]:
+    """By the plan; what it does not speak of by the rails."""
+    causes = check_cabling(plan, teller) if plan is not None else []
+    planned = set(plan.hosts) if plan is not None else set()
+    causes += check_rails(teller, planned)
+    names = {} if plan is None else {(plan.hosts[key], plan.names[key].removeprefix(plan.hosts[key]).strip()): key for key in planned}
+    unplanned = [each for each in asked.expected if (each.host, each.device or "") not in names and (each.host, each.rail) not in names]
+    if unplanned and not (plan is not None and not teller.view.switches):
+        causes += check_present(teller, unplanned, asked.elsewhere, before, explained(causes)[0])
+    return causes
+
+
+def _shape(teller: Teller, asked: Asked, plan: Wanted | None, before: Wanted | None, causes: Sequence[Cause]) -> list[Cause]:
+    """The shape as if all that was found so far were mended."""
+    view = teller.view
+    slow, odd = (explained(cause for cause in causes if (cause.finding.check == LINKS) == links)[1] for links in (True, False))
+    mended = shape(view, plan or before, slow, odd)
+    names = {guid: view.name(guid) for guid in view.switches}
+    symmetry = check_symmetry(mended, teller, _planned_switches(view, plan))
+    named = named_of(symmetry, names)
+    compute = not asked.expected or any(each.role == "compute" for each in asked.expected)
+    ratio = check_ratio(mended, asked.ratio, named, teller, compute=compute)
+    named |= named_of(ratio, names)
+    return [*symmetry, *ratio, *check_bisection(mended, shape(view), asked.ratio, named, teller, compute=compute)]
+
+
+def _planned_switches(view: View, plan: Wanted | None) -> set[str]:
+    """The names of the switches whose cables to other switches a plan has."""
+    if plan is None:
+        return set()
+    guids = {end[0] for end, other in plan.peers.items() if {end[0], other[0]} <= plan.switches}
+    return {view.name(guid) if guid in view.nodes else plan.names[guid] for guid in guids}

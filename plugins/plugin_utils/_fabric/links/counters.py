@@ -1,0 +1,234 @@
+# Copyright (c) 2026, the rdma.cluster authors
+# GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""Counters of errors and congestion as rates from run to run: a baseline in, findings and the next baseline out."""
+
+from __future__ import annotations
+
+import math
+from collections import defaultdict
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from ansible_collections.rdma.cluster.plugins.module_utils._base.errors import ParseError
+from ansible_collections.rdma.cluster.plugins.module_utils._base.findings import ERROR, WARNING
+from ansible_collections.rdma.cluster.plugins.plugin_utils._checks.link.counters import (
+    ERRORS_PER_HOUR,
+    FEWEST_ERRORS,
+    FEWEST_FLAPS,
+    FLAPS_PER_HOUR,
+)
+from ansible_collections.rdma.cluster.plugins.plugin_utils._fabric.links.links import link_name
+from ansible_collections.rdma.cluster.plugins.plugin_utils._fabric.told import Cause, Teller, counted
+from ansible_collections.rdma.cluster.plugins.plugin_utils._fabric.view import End, View
+from ansible_collections.rdma.cluster.plugins.plugin_utils._fleet.majority import some
+from ansible_collections.rdma.cluster.plugins.plugin_utils._run.folder import natural
+
+CABLE, FLAP, REMOTE, CONGESTION, REFUSED = "cable", "flap", "remote", "congestion", "refused"
+DROPS_PER_HOUR = 1000.0
+FEWEST_DROPS = 100
+
+
+@dataclass(frozen=True)
+class Limit:
+    """kind: what it means; per_hour, fewest: both are reached where it is a finding; full: where the classic counter stops."""
+
+    kind: str
+    per_hour: float
+    fewest: int
+    full: int
+
+    def passed(self, count: int, hours: float) -> bool:
+        return count >= self.fewest and count >= self.per_hour * hours
+
+
+LIMITS: dict[str, Limit] = {
+    "SymbolErrorCounter": Limit(CABLE, ERRORS_PER_HOUR, FEWEST_ERRORS, 0xFFFF),
+    "PortRcvErrors": Limit(CABLE, ERRORS_PER_HOUR, FEWEST_ERRORS, 0xFFFF),
+    # Of four bits: a hundred cannot be counted.
+    "LocalLinkIntegrityErrors": Limit(CABLE, float(FEWEST_ERRORS), FEWEST_ERRORS, 0xF),
+    "ExcessiveBufferOverrunErrors": Limit(CABLE, float(FEWEST_ERRORS), FEWEST_ERRORS, 0xF),
+    "LinkErrorRecoveryCounter": Limit(FLAP, FLAPS_PER_HOUR, FEWEST_FLAPS, 0xFF),
+    "LinkDownedCounter": Limit(FLAP, FLAPS_PER_HOUR, FEWEST_FLAPS, 0xFF),
+    "PortRcvRemotePhysicalErrors": Limit(REMOTE, ERRORS_PER_HOUR, FEWEST_ERRORS, 0xFFFF),
+    "PortXmitDiscards": Limit(CONGESTION, DROPS_PER_HOUR, FEWEST_DROPS, 0xFFFF),
+    "VL15Dropped": Limit(CONGESTION, DROPS_PER_HOUR, FEWEST_DROPS, 0xFFFF),
+    "PortRcvSwitchRelayErrors": Limit(REFUSED, DROPS_PER_HOUR, FEWEST_DROPS, 0xFFFF),
+    "PortXmitConstraintErrors": Limit(REFUSED, DROPS_PER_HOUR, FEWEST_DROPS, 0xFF),
+    "PortRcvConstraintErrors": Limit(REFUSED, DROPS_PER_HOUR, FEWEST_DROPS, 0xFF),
+}
+#: Ticks that a port had to wait with something to send; what a tick is, is the vendor's. Compared with the words sent in the same time.
+WAIT, SENT = "PortXmitWait", "PortXmitData"
+#: Greatest values of classic counters that are no errors.
+FULL_WAIT = 0xFFFFFFFF
+REMEDIES = {
+    CABLE: "Clean and reseat both ends, then exchange the cable.",
+    FLAP: "If nobody set it down and no switch or host booted: clean and reseat both ends, then exchange the cable.",
+    REMOTE: "The packets were damaged on another link, which has errors of its own.",
+    CONGESTION: "It is congestion, not the cable: see which receiver is slow, and the balance over the spines.",
+    REFUSED: "Packets of a partition that the port is not in, or that had nowhere to go: see the P_Keys of both ends and multicast.",
+}
+#: A worse one is named first.
+ORDER = (CABLE, FLAP, REMOTE, REFUSED, CONGESTION)
+
+CHECK = "fabric.counters"
+EXPECTED = "no counter of errors that rises as fast as its limit"
+SCHEMA = 1
+SECONDS_PER_HOUR = 3600
+#: Kept from run to run.
+KEPT = (*LIMITS, WAIT, SENT)
+Baseline = Mapping[str, Any]
+
+
+@dataclass(frozen=True)
+class Risen:
+    """One counter of one port. cleared: somebody has cleared it since, so that count is what it did at least."""
+
+    end: End
+    name: str
+    count: int
+    kind: str
+    cleared: bool
+
+
+def baseline(view: View, seconds: float, run: str) -> dict[str, Any]:
+    """What to keep for the next run. seconds: since 1970; run: its id."""
+    ports = {
+        f"{guid}/{number}": {name: port.counters[name] for name in KEPT if name in port.counters}
+        for guid, node in sorted(view.nodes.items())
+        for number, port in sorted(node.ports.items())
+        if port.counters
+    }
+    return {"schema": SCHEMA, "seconds": seconds, "run": run, "ports": {end: counters for end, counters in ports.items() if counters}}
+
+
+def parse_baseline(data: Any) -> Baseline:
+    """The baseline in a file. Raises ParseError for a damaged one."""
+    try:
+        ports = {str(end): {str(name): _count(value) for name, value in counters.items()} for end, counters in data["ports"].items()}
+        return {"schema": data.get("schema"), "seconds": _seconds(data["seconds"]), "run": str(data["run"]), "ports": ports}
+    except (KeyError, AttributeError, TypeError, ValueError, OverflowError) as error:
+        raise ParseError(f"not a baseline of counters: {type(error).__name__} {error}") from error
+
+
+def _count(value: Any) -> int:
+    if not isinstance(value, int):
+        raise TypeError(f"a counter is an integer, got {str(value)[:80]!r}")
+    return value
+
+
+def _seconds(value: Any) -> float:
+    if isinstance(value, bool) or not isinstance(value, (int, float)) or not math.isfinite(value):
+        raise TypeError(f"seconds is a number, got {str(value)[:80]!r}")
+    return float(value)
+
+
+def check_counters(teller: Teller, before: Baseline | None, seconds: float, named: Collection[End]) -> list[Cause]:
+    """Findings fabric.counters: one for each link whose counters rise too fast, one for all that is congestion.
+
+    seconds: the time of this reading, since 1970; named: ends of links that another finding speaks of.
+    """
+    view = teller.view
+    counting = sum(bool(port.counters) for node in view.nodes.values() for port in node.ports.values())
+    if not counting:
+        return [teller.skip(CHECK, "no counters were read", EXPECTED)]
+    full = _full(teller)
+    if before is None or before.get("schema") != SCHEMA or seconds <= before["seconds"]:
+        return [*full, teller.skip(CHECK, "no earlier run to compare with; this one is the next one's baseline", EXPECTED)]
+    hours = (seconds - before["seconds"]) / SECONDS_PER_HOUR
+    risen = [each for each in _risen(view, before["ports"], hours) if each.end not in named]
+    time = f"in {hours:.3g} h since run {before['run']}"
+    by_link: dict[str, list[Risen]] = defaultdict(list)
+    for each in risen:
+        if each.kind != CONGESTION:
+            by_link[_name(view, each.end)].append(each)
+    if any(each.kind in (CABLE, FLAP) for each in risen):
+        by_link = {name: those for name, those in by_link.items() if {each.kind for each in those} != {REMOTE}}
+    causes = [_link(teller, name, by_link[name], time, hours) for name in sorted(by_link, key=natural)]
+    causes += _congestion(teller, [each for each in risen if each.kind == CONGESTION], time)
+    causes += full
+    return causes or [teller.well(CHECK, f"none {time}, of {counted(range(counting), 'port')} that tell counters", EXPECTED)]
+
+
+def _risen(view: View, before: Mapping[str, Mapping[str, int]], hours: float) -> list[Risen]:
+    """The counters that rose as fast as their limits, in order."""
+    found = []
+    for guid, node in sorted(view.nodes.items()):
+        for number, port in sorted(node.ports.items()):
+            earlier = before.get(f"{guid}/{number}")
+            if earlier is None or not port.counters:
+                continue
+            found += _of_port((guid, number), port.counters, earlier, hours)
+    return found
+
+
+def _of_port(end: End, now: Mapping[str, int], then: Mapping[str, int], hours: float) -> list[Risen]:
+    found = []
+    rises = {name: (now[name] - then[name], False) if now[name] >= then[name] else (now[name], True) for name in now.keys() & then.keys()}
+    for name, limit in LIMITS.items():
+        if name in rises and limit.passed(rises[name][0], hours):
+            found.append(Risen(end, name, rises[name][0], limit.kind, rises[name][1]))
+    waited, sent = rises.get(WAIT, (0, False))[0], rises.get(SENT)
+    if sent is not None and now.get(WAIT) != FULL_WAIT and waited > sent[0] and waited >= _wait_limit().fewest:
+        found.append(Risen(end, WAIT, waited, CONGESTION, rises[WAIT][1]))
+    return found
+
+
+def _wait_limit() -> Limit:
+    return LIMITS["PortXmitDiscards"]
+
+
+def _name(view: View, end: End) -> str:
+    link = view.link_at.get(end)
+    return link_name(view, link) if link is not None else view.end(end)
+
+
+def _link(teller: Teller, name: str, risen: Sequence[Risen], time: str, hours: float) -> Cause:
+    view = teller.view
+    worst_first = sorted(risen, key=lambda each: (ORDER.index(each.kind), -each.count, each.name, natural(view.end(each.end))))
+    words = ", ".join(_words(view, each, hours) for each in worst_first)
+    kinds = {each.kind for each in risen}
+    link = view.link_at.get(risen[0].end)
+    ends = (link.a, link.b) if link is not None else (risen[0].end,)
+    hosts = [view.host(guid) for guid, _port in ends if view.is_host(guid)]
+    status = WARNING if kinds <= {REFUSED} else ERROR
+    remedy = REMEDIES[worst_first[0].kind]
+    return teller.cause(CHECK, status, name, f"{words} {time}", EXPECTED, remedy, host=hosts[0] if hosts else None, ends=ends)
+
+
+def _words(view: View, each: Risen, hours: float) -> str:
+    """ "SymbolErrorCounter 420 at leaf3 port 14 (210 an hour, a bit error rate of 1e-13 at least)"."""
+    rate = f"{each.count / hours:.3g} an hour"
+    link = view.link_at.get(each.end)
+    gbps = link.rate_gbps if link is not None and each.name == "SymbolErrorCounter" else None
+    errors = f", a bit error rate of {each.count / (gbps * 1e9 * hours * SECONDS_PER_HOUR):.0e} at least" if gbps else ""
+    cleared = ", cleared since" if each.cleared else ""
+    return f"{each.name} {each.count} at {view.end(each.end)} ({rate}{errors}{cleared})"
+
+
+def _congestion(teller: Teller, risen: Sequence[Risen], time: str) -> list[Cause]:
+    """One receiver that is slow makes senders wait everywhere: one finding for all of it, the worst first."""
+    if not risen:
+        return []
+    view = teller.view
+    worst = sorted(risen, key=lambda each: (each.name == WAIT, -each.count, natural(view.end(each.end))))
+    names = some([f"{each.name} {each.count} at {view.end(each.end)}" for each in worst])
+    return [teller.cause(CHECK, WARNING, "congestion", f"{names} {time}", EXPECTED, REMEDIES[CONGESTION])]
+
+
+def _full(teller: Teller) -> list[Cause]:
+    """Counters that stand at their greatest value, and count no further."""
+    view = teller.view
+    full = [
+        f"{name} at {view.end((guid, number))}"
+        for guid, node in view.nodes.items()
+        for number, port in node.ports.items()
+        for name, limit in LIMITS.items()
+        if port.counters.get(name) == limit.full and limit.full > limit.fewest
+    ]
+    if not full:
+        return []
+    observed = f"at their greatest value, so that they count no further: {some(sorted(full, key=natural))}"
+    return [teller.cause(CHECK, WARNING, "full counters", observed, EXPECTED, "Clear them, so that they count again: `ibqueryerrors -k`.")]

@@ -1,0 +1,155 @@
+# Copyright (c) 2026, the rdma.cluster authors
+# GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""Links that are there and not well: not active, of fewer lanes or slower than planned, than both ends could do, or than their like."""
+
+from __future__ import annotations
+
+from collections import Counter, defaultdict
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+from ansible_collections.rdma.cluster.plugins.module_utils._base.findings import ERROR, UNKNOWN, WARNING
+from ansible_collections.rdma.cluster.plugins.module_utils._fabric.graph import Link
+from ansible_collections.rdma.cluster.plugins.plugin_utils._fabric.links.faults import faults
+from ansible_collections.rdma.cluster.plugins.plugin_utils._fabric.told import Cause, Teller, counted
+from ansible_collections.rdma.cluster.plugins.plugin_utils._fabric.view import End, Rate, View, rate_of
+from ansible_collections.rdma.cluster.plugins.plugin_utils._fleet.majority import some
+from ansible_collections.rdma.cluster.plugins.plugin_utils._run.folder import natural
+
+CHECK = "fabric.link"
+ALL = "all links"
+EXPECTED = "every link active, at the width and speed that its ends can do and its like have"
+#: Before a subnet manager has made a port active.
+NOT_ACTIVE = ("INIT", "ARMED")
+#: From so many bad links on, of most of a node's, the node is the cause.
+SEVERAL = 3
+
+
+@dataclass(frozen=True)
+class Bad:
+    """A link that is not well. status: ERROR or WARNING; words: how, without its name."""
+
+    link: Link
+    status: str
+    words: str
+    waits: bool = False
+
+
+def check_links(teller: Teller) -> list[Cause]:
+    """Findings fabric.link: one for each bad link, or for the node that most of them have in common."""
+    view = teller.view
+    bad = sorted(
+        (found for link in view.links if (found := judge(view, link)) is not None), key=lambda each: natural(link_name(view, each.link))
+    )
+    if view.links and sum(each.waits for each in bad) == len(view.links):
+        return [_no_manager(teller)]
+    causes = [*_shared(teller, bad), *_untold(teller)]
+    return causes or [teller.well(CHECK, f"{len(view.links)} links, {_rates(view)}", EXPECTED)]
+
+
+def link_name(view: View, link: Link) -> str:
+    """ "node17 mlx5_3 to leaf3 port 14"."""
+    a, b = sorted((link.a, link.b), key=lambda end: (view.is_switch(end[0]), natural(view.end(end))))
+    return f"{view.end(a)} to {view.end(b)}"
+
+
+def judge(view: View, link: Link) -> Bad | None:
+    """What is wrong with a link, if anything."""
+    found, rate = faults(view, link), rate_of(link)
+    states = [f"{view.end(end)} is {port.state}" for end, port in found.not_up if port.state in NOT_ACTIVE]
+    if states:
+        return Bad(link, ERROR, f"not active: {some(sorted(states, key=natural))}", waits=True)
+    if rate is None:
+        return None
+    seen = f"runs at {words(rate)}"
+    if found.could_be is not None:
+        return Bad(link, ERROR, f"{seen}, both ends could do {words(found.could_be)}")
+    if found.planned_gbps is not None:
+        return Bad(link, ERROR, f"{seen}, {link.rate_gbps:g} Gb/s; planned {found.planned_gbps:g}")
+    if found.usual is None:
+        return None
+    of_host = "host" in view.kind(link) and rate[0] >= found.usual[0]
+    return Bad(link, WARNING if of_host else ERROR, f"{seen}, most of its like ({' to '.join(view.kind(link))}) at {words(found.usual)}")
+
+
+def words(rate: Rate) -> str:
+    return f"{rate[0]}X {rate[1]}"
+
+
+def _shared(teller: Teller, bad: Sequence[Bad]) -> Iterator[Cause]:
+    """Bad links as findings, those of one node together where they are most of its links."""
+    view, left = teller.view, list(bad)
+    degrees = Counter(guid for link in view.links for guid, _port in (link.a, link.b))
+    while left:
+        by_node: dict[str, list[Bad]] = defaultdict(list)
+        for each in left:
+            for guid, _port in (each.link.a, each.link.b):
+                by_node[guid].append(each)
+        most = [node for node, those in by_node.items() if len(those) >= SEVERAL and 2 * len(those) > degrees[node]]
+        if not most:
+            break
+        node = min(most, key=lambda guid: (-len(by_node[guid]), natural(view.name(guid))))
+        yield _of_node(teller, node, by_node[node])
+        taken = {id(each) for each in by_node[node]}
+        left = [each for each in left if id(each) not in taken]
+    yield from (_of_link(teller, each) for each in left)
+
+
+def _of_node(teller: Teller, node: str, bad: Sequence[Bad]) -> Cause:
+    view = teller.view
+    status = ERROR if any(each.status == ERROR for each in bad) else WARNING
+    names = some(sorted((link_name(view, each.link) for each in bad), key=natural))
+    observed = f"{len(bad)} links of {view.name(node)}: {bad[0].words} ({names})"
+    remedy = (
+        f"See the settings of {view.name(node)}'s ports (speeds and widths enabled, splits), its firmware and its power, then its cables."
+    )
+    return teller.cause(
+        CHECK, status, view.name(node), observed, EXPECTED, remedy,
+        host=view.host(node) if view.is_host(node) else None, nodes=[node],
+        ends=[end for each in bad for end in (each.link.a, each.link.b)],
+    )  # fmt: skip
+
+
+def _of_link(teller: Teller, bad: Bad) -> Cause:
+    view, name = teller.view, link_name(teller.view, bad.link)
+    hosts = [view.host(guid) for guid, _port in (bad.link.a, bad.link.b) if view.is_host(guid)]
+    remedy = (
+        f"Ask the subnet manager of {view.plane} (`sminfo`, its log) why it has not made this link active."
+        if bad.waits
+        else "See whether a speed or width is forced at either end (`ibportstate`), whether the cable is made for it, then clean and "
+        "reseat both ends and exchange it."
+    )
+    return teller.cause(
+        CHECK, bad.status, name, f"{name} {bad.words}" if not bad.waits else bad.words, EXPECTED, remedy,
+        host=hosts[0] if hosts else None, ends=(bad.link.a, bad.link.b),
+    )  # fmt: skip
+
+
+def _no_manager(teller: Teller) -> Cause:
+    remedy = f"Start a subnet manager on {teller.view.plane}; `sminfo` tells whether one answers."
+    observed = "none of the links is active: no subnet manager has configured them"
+    return teller.cause(CHECK, ERROR, ALL, observed, EXPECTED, remedy)
+
+
+def waits_for_manager(cause: Cause) -> bool:
+    """Whether it says that no subnet manager has made any link active."""
+    return cause.finding.check == CHECK and cause.finding.subject == ALL
+
+
+def _untold(teller: Teller) -> Iterator[Cause]:
+    """Links without a rate beside others that have one; where none has, the source does not tell rates (LLDP)."""
+    view = teller.view
+    untold = [link for link in view.links if rate_of(link) is None]
+    if untold and len(untold) < len(view.links):
+        names = some(sorted((link_name(view, link) for link in untold), key=natural))
+        remedy = "Ask both ends: `ibportstate LID PORT query`."
+        ends: list[End] = [end for link in untold for end in (link.a, link.b)]
+        observed = f"{counted(untold, 'link')} without a width or speed: {names}"
+        yield teller.cause(CHECK, UNKNOWN, "rates", observed, EXPECTED, remedy, ends=ends)
+
+
+def _rates(view: View) -> str:
+    kinds = [f"{' to '.join(kind)} {words(rate)}" for kind, rate in sorted(view.usual_rates.items())]
+    return "; ".join(kinds) or "which tell no rates"

@@ -1,0 +1,261 @@
+# Copyright (c) 2026, the rdma.cluster authors
+# GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""What hosts see of each plane's subnet manager: one master, the intended one, and nobody beside it that was not planned.
+
+Every port tells the LID of its master (sysfs, ports/N/sm_lid), so that needs no tool; who stands by only sminfo tells.
+"""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from ansible_collections.rdma.cluster.plugins.module_utils._base.findings import ERROR, NOT_APPLICABLE, OK, UNKNOWN, Finding
+from ansible_collections.rdma.cluster.plugins.module_utils._fabric.managers import SmInfo
+from ansible_collections.rdma.cluster.plugins.module_utils._fabric.tools import SILENT_MANAGER
+from ansible_collections.rdma.cluster.plugins.module_utils._rdma.rails import ResolvedRail, resolve
+from ansible_collections.rdma.cluster.plugins.plugin_utils._fleet.majority import Found, Known, some
+from ansible_collections.rdma.cluster.plugins.plugin_utils._subnet_manager.plan import priority_of
+
+STAGE, CHECK = "link", "link.sm"
+#: Of SmInfo.state: one that takes part; the others are off.
+ALIVE = ("MASTER", "STANDBY", "DISCOVER")
+
+
+@dataclass(frozen=True)
+class View:
+    """A rail of a host on the plane, and what its port tells."""
+
+    host: str
+    rail: ResolvedRail
+    port: Mapping[str, Any]
+
+    @property
+    def up(self) -> bool:
+        return self.port.get("state") == "ACTIVE"
+
+
+@dataclass(frozen=True)
+class Seen:
+    """What a host of a plane was told of its subnet managers. managers: all of them, None if they are not known: why_not says why."""
+
+    managers: Sequence[SmInfo] | None
+    why_not: str | None = None
+
+
+NOT_ASKED = Seen(None, "sminfo was not asked")
+
+
+def check_managers(hosts: Known, seen: Mapping[str, Seen]) -> Found:
+    """Findings `link.sm` of every host, one for each of its planes whose subnet manager is planned. seen: by plane."""
+    found: Found = {host: [] for host in hosts}
+    managers: dict[str, Mapping[str, Any]] = {}
+    for known in hosts.values():
+        for name, plane in ((known["intent"] or {}).get("fabric") or {"planes": {}})["planes"].items():
+            if plane["subnet_manager"] is not None:
+                managers.setdefault(name, plane["subnet_manager"])
+    for name, manager in managers.items():
+        views = [view for host, known in hosts.items() for view in _views(host, known, name)]
+        for finding in _plane(name, manager, views, seen.get(name, NOT_ASKED)):
+            found[finding.host].append(finding)
+    return found
+
+
+def _views(host: str, known: Mapping[str, Any], plane: str) -> Iterator[View]:
+    if not known["intent"] or not known["facts"]:
+        return
+    for rail in resolve(known["intent"]["rails"], known["facts"]):
+        if rail.rail["plane"] == plane and rail.rail["link_layer"] == "infiniband" and rail.device is not None and rail.port is not None:
+            yield View(host, rail, known["facts"]["devices"][rail.device]["ports"][rail.port])
+
+
+def _plane(name: str, manager: Mapping[str, Any], views: Sequence[View], seen: Seen) -> Iterator[Finding]:
+    kind = manager["kind"]
+    expected = {"hosts": f"{manager['hosts'][0] if manager['hosts'] else '?'} as the one master", "switch": "a switch as the one master"}
+    usual = _usual(views)
+    speaker = _speaker(manager, views)
+    for host in dict.fromkeys(view.host for view in views):
+        own = [view for view in views if view.host == host]
+        subject = f"plane {name}"
+        if kind == "none":
+            yield Finding(STAGE, CHECK, host, subject, NOT_APPLICABLE, "no subnet manager is planned", "none")
+            continue
+        finding = _host(host, subject, own, usual, expected[kind])
+        if finding.status == OK and host == speaker:
+            silent = _silent(finding, manager, views, usual, seen)
+            yield silent or _master(finding, manager, views, usual, seen)
+            yield from _others(finding, manager, views, seen) if silent is None else ()
+        else:
+            yield finding
+
+
+def _usual(views: Sequence[View]) -> int | None:
+    """The LID of the master that most ports have."""
+    told = Counter(view.port.get("sm_lid") for view in views if view.up and view.port.get("sm_lid"))
+    return told.most_common(1)[0][0] if told else None
+
+
+def _speaker(manager: Mapping[str, Any], views: Sequence[View]) -> str | None:
+    """Who has the findings on the plane as a whole: its intended master, else the first host with a port that is up."""
+    hosts = [view.host for view in views if view.up]
+    return next((host for host in manager["hosts"] if host in hosts), hosts[0] if hosts else None)
+
+
+def _host(host: str, subject: str, own: Sequence[View], usual: int | None, expected: str) -> Finding:
+    """Whether a host's ports have the master that all have."""
+    up = [view for view in own if view.up]
+    if not up:
+        return Finding(STAGE, CHECK, host, subject, NOT_APPLICABLE, "no port of it is up: link.state says why", expected)
+    untold = [view.rail.name for view in up if not view.port.get("sm_lid")]
+    if untold:
+        remedy = f"Look at ports/*/sm_lid of {some(untold)} below /sys/class/infiniband on {host}."
+        return Finding(STAGE, CHECK, host, subject, UNKNOWN, f"{some(untold)} does not tell its master's LID", expected, remedy)
+    odd = [view for view in up if view.port["sm_lid"] != usual]
+    if odd:
+        words = ", ".join(f"LID {view.port['sm_lid']} on {view.rail.name}" for view in odd)
+        first = odd[0].rail
+        return Finding(
+            STAGE, CHECK, host, subject, ERROR, f"its master is {words}; that of the plane is LID {usual}", "one master for the plane",
+            f"See with `sminfo -C {first.device} -P {first.port}` on {host} who that is, and whether the cable of {first.name} goes to a "
+            "switch of this plane.",
+        )  # fmt: skip
+    return Finding(STAGE, CHECK, host, subject, OK, f"LID {usual}", expected)
+
+
+def _of_lid(views: Sequence[View], lid: int | None) -> str | None:
+    """The host that has a LID."""
+    return next((view.host for view in views if view.port.get("lid") == lid), None)
+
+
+def _silent(finding: Finding, manager: Mapping[str, Any], views: Sequence[View], usual: int | None, seen: Seen) -> Finding | None:
+    """That the master which the ports know does not answer: they keep its LID until another one gives them its own."""
+    if seen.why_not is None or f"{SILENT_MANAGER} at LID {usual}" not in seen.why_not.split("; "):
+        return None
+    who = _of_lid(views, usual)
+    observed = f"{who or 'a switch, or a host that is not in this run'} (LID {usual}), which answers no more"
+    standing = [host for host in manager["hosts"] if host != who]
+    wait = f"; {some(standing)} should take over within a minute" if standing else ""
+    remedy = f"See why it has ended (`systemctl status 'opensm*'` on {who}){wait}." if who else "See whether that switch or host runs."
+    return Finding(STAGE, CHECK, finding.host, finding.subject, ERROR, observed, finding.expected, f"{remedy[:-1]}, then run again.")
+
+
+def _master(finding: Finding, manager: Mapping[str, Any], views: Sequence[View], usual: int | None, seen: Seen) -> Finding:
+    if manager["kind"] == "switch":
+        return _switch_master(finding, manager, views, usual, seen)
+    who = _of_lid(views, usual)
+    wanted = manager["hosts"][0]
+    observed = f"{who or 'a switch, or a host that is not in this run'} (LID {usual})"
+    if who == wanted:
+        return Finding(STAGE, CHECK, finding.host, finding.subject, OK, observed, finding.expected)
+    if who in manager["hosts"]:
+        standing = {_of_lid(views, each.lid) for each in seen.managers or () if each.state == "STANDBY"}
+        remedy = (
+            f"opensm of {wanted} runs, and that of {who} has not handed over to it: `systemctl restart 'opensm@*'` on {who}."
+            if wanted in standing
+            else f"It stood by and has taken over: see why opensm of {wanted} does not run (`systemctl status 'opensm*'`)."
+        )
+    else:
+        master = next((each for each in seen.managers or () if each.lid == usual), None)
+        known = master is not None and (master.kind or master.description)
+        observed = f"{f'{who}: ' if who else ''}{master.words}" if master is not None and known else observed
+        remedy = (
+            f"1. Keep it: name it in rdma_fabric.planes ({finding.subject}), as a host or with `kind: switch`. 2. Or stop it there. "
+            "3. Or take over: run the link stage with `-e subnet_manager_takeover_allowed=true` while no job runs."
+        )
+    return Finding(STAGE, CHECK, finding.host, finding.subject, ERROR, observed, finding.expected, remedy)
+
+
+def _switch_master(finding: Finding, manager: Mapping[str, Any], views: Sequence[View], usual: int | None, seen: Seen) -> Finding:
+    """One switch is the master, and its node says that it is a switch; the LID alone says nothing."""
+    name, who = manager.get("switch"), _of_lid(views, usual)
+    masters = [each for each in seen.managers or () if each.state == "MASTER"]
+    master = next((each for each in masters if each.lid == usual), None)
+    remedy = f"On {finding.host}, run `sminfo` and `saquery -s` as root (package infiniband-diags), and fix what they report."
+    status, observed = UNKNOWN, f"LID {usual}; {seen.why_not}"
+    if who is not None or (master is not None and master.kind == "host"):
+        status, observed = ERROR, f"{who} (LID {usual})" if master is None or who is not None else master.words
+        remedy = f"Stop opensm on {who or 'that host'}: `systemctl disable --now opensm` (opensmd of OFED), or plan it with `kind: hosts`."
+    elif seen.managers is not None and master is None:
+        observed = f"LID {usual} is no master; subnet managers: {'; '.join(each.words for each in seen.managers) or 'none'}"
+    elif len(masters) > 1:
+        status, observed = ERROR, f"two masters: {'; '.join(each.words for each in masters)}"
+        remedy = "Stop one of them, or set its priority below that of the other."
+    elif master is not None and master.kind is None:
+        observed = f"its node did not answer: {master.words}"
+    elif master is not None and name and not _is_switch(name, master):
+        status, observed = ERROR, master.words
+        remedy = f"Stop the subnet manager of that switch, or correct `switch` in rdma_fabric.planes ({finding.subject})."
+    elif master is not None:
+        status, observed, remedy = OK, master.words, ""
+    expected = f"switch {name} as the one master" if name else finding.expected
+    return Finding(STAGE, CHECK, finding.host, finding.subject, status, observed, expected, remedy)
+
+
+def _is_switch(name: str, master: SmInfo) -> bool:
+    """Whether a manager runs on the switch of this GUID, node description, or word of it ("sw1" of "MF0;sw1:MQM8700/U1")."""
+    description = (master.description or "").lower()
+    return name.lower() in (master.guid, description, *re.split(r"[;:/\s]+", description))
+
+
+def _others(finding: Finding, manager: Mapping[str, Any], views: Sequence[View], seen: Seen) -> Iterator[Finding]:
+    """Those that stand by, and those that nobody planned. Other switches may stand by for a switch."""
+    if manager["kind"] != "hosts":
+        yield from _beside_a_switch(finding, manager, views, seen)
+        return
+    standing = manager["hosts"][1:]
+    if seen.managers is None:
+        who = standing[0] if standing else "others"
+        expected = "STANDBY" if standing else "no other subnet manager"
+        remedy = f"See what `sminfo` and `saquery -s` say on {finding.host} (infiniband-diags, as root), then run again."
+        yield _about(finding, who, UNKNOWN, str(seen.why_not), expected, remedy)
+        return
+    states = {_of_lid(views, each.lid): each for each in seen.managers}
+    first = states.get(manager["hosts"][0])
+    if first is not None and first.state == "MASTER" and first.priority != priority_of(manager, manager["hosts"][0]):
+        yield _other_settings(finding, manager, manager["hosts"][0], first)
+    for host in standing:
+        state = states[host].state if host in states else None
+        remedy = f"See `systemctl status 'opensm*'` on {host}, and the end of /var/log/opensm.*.log."
+        if state == "STANDBY" and states[host].priority != priority_of(manager, host):
+            yield _other_settings(finding, manager, host, states[host])
+        elif state in ("STANDBY", "MASTER"):
+            yield _about(finding, host, OK, str(state), "STANDBY")
+        else:
+            yield _about(finding, host, ERROR, str(state or "no subnet manager answers there"), "STANDBY", remedy)
+    for each in seen.managers:
+        who = _of_lid(views, each.lid)
+        # The master has a finding of its own.
+        if each.state in ALIVE and who not in manager["hosts"] and each.lid != _usual(views):
+            yield _unplanned(finding, manager, each, who)
+
+
+def _beside_a_switch(finding: Finding, manager: Mapping[str, Any], views: Sequence[View], seen: Seen) -> Iterator[Finding]:
+    alive = [each for each in seen.managers or () if each.state in ALIVE and each.lid != _usual(views)]
+    for each in alive:
+        who = _of_lid(views, each.lid)
+        if who is not None or each.kind == "host":
+            yield _unplanned(finding, manager, each, who)
+
+
+def _other_settings(finding: Finding, manager: Mapping[str, Any], host: str, its: SmInfo) -> Finding:
+    """Of one that took over nothing is said: NVIDIA's opensm gives a master another priority (master_sm_priority)."""
+    remedy = f"opensm of {host} does not run with its files: run the link stage with -e subnet_manager_restart_allowed=true on {host}."
+    words = f"{its.state}, priority {its.priority}", f"priority {priority_of(manager, host)}"
+    return _about(finding, host, ERROR, *words, remedy)
+
+
+def _unplanned(finding: Finding, manager: Mapping[str, Any], each: SmInfo, who: str | None) -> Finding:
+    master = f"{manager['hosts'][0]}'s" if manager["hosts"] else "the switch's"
+    remedy = f"Stop it, or plan it in rdma_fabric.planes: with other settings than {master} it undoes them."
+    label = f"{who or each.description or each.guid} (LID {each.lid})"
+    return _about(finding, label, ERROR, f"{each.state}, priority {each.priority}", "no other subnet manager", remedy)
+
+
+def _about(finding: Finding, who: str, status: str, *words: str) -> Finding:
+    """words: observed, expected, remedy."""
+    return Finding(STAGE, CHECK, finding.host, f"{finding.subject}, {who}", status, *words)

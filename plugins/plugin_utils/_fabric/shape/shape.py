@@ -1,0 +1,251 @@
+# Copyright (c) 2026, the rdma.cluster authors
+# GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""What the shape of a fabric allows: oversubscription, symmetry, redundancy and bisection, each judged as if known faults were mended."""
+
+from __future__ import annotations
+
+import itertools
+import math
+from collections import Counter, defaultdict
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from dataclasses import replace
+
+from ansible_collections.rdma.cluster.plugins.module_utils._base.findings import ERROR, UNKNOWN, WARNING
+from ansible_collections.rdma.cluster.plugins.module_utils._fabric.lldp import SOURCE
+from ansible_collections.rdma.cluster.plugins.plugin_utils._fabric.networkx import nx
+from ansible_collections.rdma.cluster.plugins.plugin_utils._fabric.shape.mended import TIERS, Shape, matrix
+from ansible_collections.rdma.cluster.plugins.plugin_utils._fabric.told import Cause, Teller
+from ansible_collections.rdma.cluster.plugins.plugin_utils._fleet.majority import some
+
+RATIO, SYMMETRY = "fabric.ratio", "fabric.symmetry"
+#: How much worse than intended a ratio may be.
+RATIO_TOLERANCE = 0.03
+#: And where no ratio is intended: a few servers of storage or management on a leaf are no design of oversubscription.
+UNPLANNED_TOLERANCE = 0.15
+#: From this share of pairs that are joined on, all of them should be.
+DENSE = 0.75
+EVEN = "the same number and rate of links from each leaf to each spine, two ways at least"
+
+
+def check_symmetry(shape: Shape, teller: Teller, planned: Collection[str] = ()) -> list[Cause]:
+    """Findings fabric.symmetry: uplinks that are not as the others', and switches or cables that everything hangs on.
+
+    planned: switches whose cables to others a plan has, so that another number of them is meant, and no more than a warning.
+    """
+    causes = list(_all_uneven(shape, teller))
+    if causes and planned:
+        uneven = {cause.finding.subject for cause in _all_uneven(_by_number(shape), teller) if cause.nodes <= set(planned)}
+        causes = [_meant(cause) if cause.finding.subject in uneven else cause for cause in causes]
+    named = {name for cause in causes for name in cause.nodes}
+    causes += _single(shape, named, teller)
+    if causes:
+        return causes
+    if not shape.of_tier("spine"):
+        return [teller.skip(SYMMETRY, "no spines", EVEN)]
+    return [teller.well(SYMMETRY, f"{len(shape.of_tier('leaf'))} leaves, {len(shape.of_tier('spine'))} spines, all alike", EVEN)]
+
+
+def _all_uneven(shape: Shape, teller: Teller) -> Iterator[Cause]:
+    for lower in TIERS[:-1]:
+        for rows, columns in matrix(shape, lower):
+            yield from _uneven(shape, rows, columns, teller)
+
+
+def _by_number(shape: Shape) -> Shape:
+    """As if all cables between switches had one rate: a plan tells none."""
+    joined = {switch: {other: (1.0,) * len(rates) for other, rates in others.items()} for switch, others in shape.joined.items()}
+    return replace(shape, joined=joined)
+
+
+def _meant(cause: Cause) -> Cause:
+    if cause.finding.status != ERROR:
+        return cause
+    remedy = f"It is as planned. If it is not meant, correct the plan: {cause.finding.subject} is the narrow place of its tier."
+    return replace(cause, finding=replace(cause.finding, status=WARNING, remedy=remedy))
+
+
+def _uneven(shape: Shape, rows: Sequence[str], columns: Sequence[str], teller: Teller) -> Iterator[Cause]:
+    cells = {(row, column): shape.joined.get(row, {}).get(column, ()) for row in rows for column in columns}
+    if not columns or sum(bool(links) for links in cells.values()) < DENSE * len(cells):
+        return
+    majority = {row: _majority([cells[row, column] for column in columns]) for row in rows}
+    known = [links for links in majority.values() if links is not None]
+    even = [links for row in rows if (links := _even([cells[row, column] for column in columns])) is not None]
+    of_all = _most(known or even or list(cells.values()))
+    # A row without a majority has no other number of uplinks: its cables are at the wrong columns, which the cells tell.
+    usual = {row: of_all if links is None else links for row, links in majority.items()}
+    odd_rows: dict[tuple[float, ...], list[str]] = defaultdict(list)
+    for row in rows:
+        if usual[row] != of_all:
+            odd_rows[usual[row]].append(row)
+    for links, those_rows in odd_rows.items():
+        less = sum(links) < sum(of_all)
+        observed = f"{some(those_rows)}: {_links(links)} to each of {len(columns)}, the others {_links(of_all)}"
+        yield _of(teller, ERROR if less else WARNING, some(those_rows), observed, those_rows)
+    # A column is odd only if most rows have the same other links to it: more to one row and fewer to another are the rows' cables.
+    alike = {column: Counter(cells[row, column] for row in rows if cells[row, column] != usual[row]) for column in columns}
+    odd_columns = [column for column in columns if len(rows) > 1 and any(2 * count > len(rows) for count in alike[column].values())]
+    for column in odd_columns:
+        links = _most([cells[row, column] for row in rows])
+        observed = f"{column}: {_links(links)} to each of {len(rows)}, the others above them {_links(of_all)}"
+        yield _of(teller, ERROR, column, observed, [column, *rows])
+    odd = {row: [column for column in columns if column not in odd_columns and cells[row, column] != usual[row]] for row in rows}
+    off = {row: tuple((column, sum(cells[row, column]) - sum(usual[row])) for column in those) for row, those in odd.items() if those}
+    for row in list(off):
+        if row not in off:
+            continue
+        those = off.pop(row)
+        other = next((other for other, its in off.items() if its == tuple((column, -gbps) for column, gbps in those)), None)
+        off.pop(other or "", None)
+        together = [row, *([other] if other is not None else [])]
+        observed = "; ".join(
+            _cells(each, {column: cells[each, column] for column in odd[each]}, usual[each], len(columns)) for each in together
+        )
+        yield _of(teller, ERROR, f"{' and '.join(together)} to {some(odd[row])}", observed, [*together, *odd[row]])
+
+
+def _cells(row: str, odd: Mapping[str, tuple[float, ...]], usual: tuple[float, ...], columns: int) -> str:
+    found = some([f"{_links(links)} to {column}" for column, links in odd.items()])
+    rest = f"and {_links(usual)} to each other one" if len(odd) < columns else f"instead of {_links(usual)} to each"
+    return f"{row} has {found}, {rest}"
+
+
+def _of(teller: Teller, status: str, subject: str, observed: str, names: Sequence[str]) -> Cause:
+    remedy = f"See the cables and ports of {subject}: whatever is missing or slow there makes the rest of its links the narrow place."
+    return teller.cause(SYMMETRY, status, subject, observed, EVEN, remedy, nodes=names, absence=True)
+
+
+def _most(values: Sequence[tuple[float, ...]]) -> tuple[float, ...]:
+    """The commonest; of equally common ones the greatest."""
+    return max(Counter(values).items(), key=lambda item: (item[1], sum(item[0]), item[0]))[0]
+
+
+def _majority(values: Sequence[tuple[float, ...]]) -> tuple[float, ...] | None:
+    """What more than half of them are, if there is such a value."""
+    most = _most(values)
+    return most if 2 * sum(value == most for value in values) > len(values) else None
+
+
+def _even(values: Sequence[tuple[float, ...]]) -> tuple[float, ...] | None:
+    """What each would have if the same links were spread evenly; None if they cannot be."""
+    rates = [gbps for links in values for gbps in links]
+    each, rest = divmod(len(rates), len(values))
+    return None if rest or len(set(rates)) != 1 else (rates[0],) * each
+
+
+def _links(rates: Sequence[float]) -> str:
+    if not rates:
+        return "no link"
+    kinds = " and ".join(f"{count} × {gbps:g} Gb/s" for gbps, count in sorted(Counter(rates).items(), reverse=True))
+    return kinds if any(rates) else f"{len(rates)} links"
+
+
+def _single(shape: Shape, named: Collection[str], teller: Teller) -> Iterator[Cause]:
+    """Switches, and cables, without which leaves with hosts would not reach each other."""
+    graph: nx.Graph[str] = nx.Graph((switch, other) for switch, others in shape.joined.items() for other in others)
+    ends = {switch for switch, rates in shape.hosts.items() if rates}
+    cut = sorted(node for node in nx.articulation_points(graph) if node not in named and _splits(graph, node, ends))
+    for node in cut:
+        observed = f"{node} is the only way between leaves"
+        yield teller.cause(
+            SYMMETRY, WARNING, node, observed, EVEN, f"Give the leaves below {node} another way.", nodes=[node], absence=True
+        )
+    for a, b in sorted(tuple(sorted(pair)) for pair in nx.bridges(graph)):
+        if len(shape.joined[a][b]) == 1 and not {a, b} & {*cut, *named} and not _hangs(graph, a, b, ends):
+            observed = f"one cable alone joins {a} and {b} to each other"
+            remedy = f"Give {a} and {b} a second cable."
+            yield teller.cause(SYMMETRY, WARNING, f"{a} to {b}", observed, EVEN, remedy, nodes=[a, b], absence=True)
+
+
+def _splits(graph: nx.Graph[str], node: str, ends: Collection[str]) -> bool:
+    rest = graph.subgraph(other for other in graph if other != node)
+    return sum(any(other in ends for other in part) for part in nx.connected_components(rest)) > 1
+
+
+def _hangs(graph: nx.Graph[str], a: str, b: str, ends: Collection[str]) -> bool:
+    """Whether one end of a bridge leads to no host."""
+    rest: nx.Graph[str] = nx.Graph(graph)
+    rest.remove_edge(a, b)
+    return any(not set(nx.node_connected_component(rest, end)) & set(ends) for end in (a, b))
+
+
+def check_ratio(shape: Shape, intended: float | None, named: Collection[str], teller: Teller, *, compute: bool = True) -> list[Cause]:
+    """Findings fabric.ratio: bandwidth to the hosts over bandwidth to the next tier, of each leaf and spine, against the intended one.
+
+    Without an intended ratio, a plane with compute rails is expected not to be oversubscribed, and more is a warning; a plane of storage
+    alone is measured and not judged. named: switches that another finding names already; compute: whether the plane has compute rails.
+    """
+    key = f"rdma_fabric.planes.{teller.view.graph.plane}.ratio"
+    expected = f"an oversubscription of {intended:g} at most" if intended is not None else f"no oversubscription, or the one that {key} has"
+    most = intended * (1 + RATIO_TOLERANCE) if intended is not None else 1 + UNPLANNED_TOLERANCE
+    ratios = dict(_ratios(shape))
+    why_not = "no switches above the leaves" if not ratios else "" if shape.known else "not all links tell a rate"
+    if why_not and intended is not None and (ratios or _uplinks_unseen(shape, teller)):
+        remedy = f"Let the switches report their uplinks by LLDP and their rates, or remove {key}: it cannot be checked."
+        return [teller.cause(RATIO, UNKNOWN, teller.view.plane, why_not, expected, remedy)]
+    if why_not:
+        return [teller.skip(RATIO, why_not, expected)]
+    worse: dict[tuple[str, float, float], list[str]] = defaultdict(list)
+    for switch, (down, up) in ratios.items():
+        if switch not in named and down > most * up:
+            worse[shape.tier[switch], down, up].append(switch)
+    if worse and intended is not None:
+        return [_worse(rates, switches, expected, teller) for rates, switches in worse.items()]
+    if worse and compute:
+        return [_unplanned(rates, switches, expected, teller, key) for rates, switches in worse.items()]
+    told = {switch: down / up for switch, (down, up) in ratios.items() if up and switch not in named}
+    figures = [f"{tier} {_range([told[switch] for switch in told if shape.tier[switch] == tier])}" for tier in TIERS[:-1]]
+    observed = ", ".join(figure for figure in figures if not figure.endswith(" "))
+    if intended is None and worse:
+        return [teller.skip(RATIO, f"no {key}, and no compute rail on the plane; measured: {observed}", expected)]
+    return [teller.well(RATIO, observed or "the other findings name every switch", expected)]
+
+
+def _uplinks_unseen(shape: Shape, teller: Teller) -> bool:
+    """Whether the graph cannot show links between switches: hosts report their own neighbors by LLDP, and the plane has several leaves."""
+    return teller.view.graph.source == SOURCE and len(shape.tier) > 1
+
+
+def _ratios(shape: Shape) -> Iterator[tuple[str, tuple[float, float]]]:
+    for lower, upper in itertools.pairwise(TIERS):
+        if not shape.of_tier(upper):
+            return
+        for switch in shape.of_tier(lower):
+            down = sum(shape.hosts.get(switch, ())) + shape.gbps(switch, shape.below(switch) if lower != "leaf" else ())
+            if down:
+                yield switch, (down, shape.gbps(switch, shape.above(switch)))
+
+
+def _unplanned(rates: tuple[str, float, float], switches: Sequence[str], expected: str, teller: Teller, key: str) -> Cause:
+    """An oversubscription that nobody has planned and nobody has excluded. A switch without an uplink has no ratio that could be meant."""
+    _tier, down, up = rates
+    if not up:
+        return _worse(rates, switches, expected, teller)
+    remedy = f"If it is meant, set {key}: {math.ceil(100 * down / up) / 100:g}. If not, add uplinks, or move hosts to other leaves."
+    return teller.cause(RATIO, WARNING, some(switches), _figures(rates, switches), expected, remedy, nodes=switches, absence=True)
+
+
+def _figures(rates: tuple[str, float, float], switches: Sequence[str]) -> str:
+    _tier, down, up = rates
+    ratio = f"{down / up:.3g}" if up else "without an uplink"
+    return f"{some(switches)}: {down:g} Gb/s from below, {up:g} Gb/s up: {ratio}"
+
+
+def _worse(rates: tuple[str, float, float], switches: Sequence[str], expected: str, teller: Teller) -> Cause:
+    observed = _figures(rates, switches)
+    remedy = "Add uplinks, or move hosts to other leaves; if it is meant, correct the intended ratio."
+    return teller.cause(RATIO, ERROR, some(switches), observed, expected, remedy, nodes=switches, absence=True)
+
+
+def _range(values: Sequence[float]) -> str:
+    if not values:
+        return ""
+    low, high = min(values), max(values)
+    return f"{low:.3g}" if f"{low:.3g}" == f"{high:.3g}" else f"{low:.3g} to {high:.3g}"
+
+
+def named_of(causes: Sequence[Cause], names: Mapping[str, str]) -> set[str]:
+    """The names of the switches that troubles speak of."""
+    return {names.get(node, node) for cause in causes if cause.is_trouble for node in cause.nodes}

@@ -1,0 +1,38 @@
+# Copyright (c) 2026, the rdma.cluster authors
+# GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""What is known of every host of a run: its intent and its facts, as far as they can be used."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Any
+
+from ansible_collections.rdma.cluster.plugins.plugin_utils._facts.digest import comparable
+from ansible_collections.rdma.cluster.plugins.plugin_utils._facts.entry import place_of
+from ansible_collections.rdma.cluster.plugins.plugin_utils._run.folder import RunFolder
+
+#: What the gate knows of a host when it compares hosts: its normalised intent and its facts, None where there are none.
+Known = Mapping[str, Mapping[str, Any]]
+
+
+def known_hosts(folder: RunFolder, stage: str, use: Callable[[Known], object] | None = None) -> dict[str, dict[str, Any]]:
+    """Intent and facts of every host that has begun a stage, one file of the run at a time: what hosts are compared by.
+
+    use: what is done with all hosts at once, tried on each host alone first. A host whose facts cannot be used has None, and `problem`
+    says why; "" otherwise.
+    """
+    return {host: _known(folder, host, use) for host in folder.hosts_of(stage)}
+
+
+def _known(folder: RunFolder, host: str, use: Callable[[Known], object] | None) -> dict[str, Any]:
+    intent = folder.read_if_there(folder.host_file("intent", host))
+    try:
+        facts = folder.read_if_there(folder.host_file("facts", host))
+        known = {"intent": intent, "facts": comparable(facts) if facts else None}
+        if intent and use is not None:
+            use({host: known})
+    except Exception as error:  # noqa: BLE001 (whatever a host's data does)
+        return {"intent": intent, "facts": None, "problem": place_of(error)}
+    return {**known, "problem": ""}

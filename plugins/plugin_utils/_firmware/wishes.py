@@ -1,0 +1,169 @@
+# Copyright (c) 2026, the rdma.cluster authors
+# GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""Which firmware setting the plan wishes on which card, and which rail speaks for it.
+
+The functions of a card each answer for the whole card, so a card is asked and told once, at its function 0. Port n of it is function
+n - 1 of a card of mlx5, where each port is a function of its own, and RDMA port n of a card of mlx4.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from ansible_collections.rdma.cluster.plugins.module_utils._firmware.cards import DRIVERS, Wish, card_port, is_wished, read_value
+from ansible_collections.rdma.cluster.plugins.module_utils._rdma.rails import LINK_LAYERS, LINK_TYPES, Facts, ResolvedRail, resolve
+
+#: What facts tell of a setting of a card; None: the card lacks it.
+Told = Mapping[str, Any] | None
+
+
+@dataclass(frozen=True)
+class RailWish:
+    """What is wished of a rail's card, in the words of the rail: its port's link type, and on the first rail of a card all the rest.
+
+    card: the PCI address of its function 0, None where there is no card that has settings, and why says the reason. first: whether
+    the rail is the card's first one in the plan.
+    """
+
+    rail: ResolvedRail
+    card: str | None = None
+    why: str = ""
+    first: bool = True
+    settings: dict[str, Wish] = field(default_factory=dict)
+
+
+def rail_wishes(intent: Mapping[str, Any], facts: Facts) -> list[RailWish]:
+    """Each planned rail in the plan's order, also those of which nothing is wished.
+
+    The link type is wished where the port has another link layer than planned, and where settings are read anyway.
+    What the intent says of a setting by name wins over what follows from a rail.
+    """
+    wishes: list[RailWish] = []
+    wished = intent["firmware"]["settings"]
+    for rail in resolve(intent["rails"], facts):
+        why = _no_card(rail, facts)
+        if why is not None:
+            wishes.append(RailWish(rail, why=why))
+            continue
+        card, port = _place(rail, facts)
+        first = all(each.card != card for each in wishes)
+        name = f"LINK_TYPE_P{port}"
+        value = wished.get(name, LINK_TYPES[rail.rail["link_layer"]])
+        link_type = {name: value} if _wants_link_type(intent, rail, facts, card, name) else {}
+        wishes.append(RailWish(rail, card, "", first, {**link_type, **(wished if first else {})}))
+    return wishes
+
+
+def told(facts: Facts, card: str) -> Mapping[str, Any]:
+    """What the facts tell of the settings of a card: tool, settings, error; nothing where it was not asked."""
+    return (facts.get("firmware") or {}).get(card) or {}
+
+
+def is_settled(setting: Told, wish: Wish) -> bool:
+    """Whether nothing is to be written: the card lacks the setting, or its next boot brings the wished value."""
+    return setting is None or (setting.get("next_boot") is not None and is_wished(read_value(setting["next_boot"]), wish))
+
+
+def is_pending(setting: Mapping[str, Any]) -> bool:
+    """Whether the next boot changes the setting; False where one of the values is not told."""
+    current, next_boot = setting.get("current"), setting.get("next_boot")
+    return current is not None and next_boot is not None and not is_wished(read_value(current), next_boot)
+
+
+def _no_card(rail: ResolvedRail, facts: Facts) -> str | None:
+    """Why a rail has no card with such settings; None where it has one."""
+    device, netdev = _device(rail, facts), _netdev(rail, facts)
+    if rail.rail["soft"] or device.get("software"):
+        return "a software device has no firmware"
+    if not device and not netdev:
+        return "its NIC is not there: driver.nic says what to do"
+    if "vf" in (device.get("function"), netdev.get("function")):
+        return "a virtual function has no settings of its own: its host's physical function has"
+    driver = device.get("driver") or netdev.get("driver")
+    if driver is not None and str(driver).partition("[")[0] not in DRIVERS:
+        return f"its driver is {driver}: only adapters of mlx4_core and mlx5_core have these settings"
+    return None if _address(rail, facts) else "no PCI function is known for this NIC"
+
+
+def _place(rail: ResolvedRail, facts: Facts) -> tuple[str, int]:
+    """The card of a rail, and which of the card's ports it is, from 1."""
+    address = str(_address(rail, facts))
+    own = int(rail.port) if rail.port is not None else int(_netdev(rail, facts).get("dev_port") or 0) + 1
+    return card_port(address, own)
+
+
+def _wants_link_type(intent: Mapping[str, Any], rail: ResolvedRail, facts: Facts, card: str, name: str) -> bool:
+    if not intent["firmware"]["link_type"]:
+        return False
+    port = _device(rail, facts).get("ports", {}).get(rail.port) or {}
+    other = port.get("link_layer") not in (LINK_LAYERS[rail.rail["link_layer"]], None)
+    return other or bool(intent["firmware"]["settings"]) or name in told(facts, card).get("settings", {})
+
+
+def _address(rail: ResolvedRail, facts: Facts) -> str | None:
+    """The PCI function of a rail's NIC."""
+    found = (_device(rail, facts).get("pci") or {}).get("address") or _netdev(rail, facts).get("pci")
+    return str(found) if found else None
+
+
+def _device(rail: ResolvedRail, facts: Facts) -> Mapping[str, Any]:
+    return facts["devices"][rail.device] if rail.device is not None else {}
+
+
+def _netdev(rail: ResolvedRail, facts: Facts) -> Mapping[str, Any]:
+    return facts["netdevs"][rail.netdev] if rail.netdev is not None else {}
+
+
+Intent = Mapping[str, Any]
+LINK_TYPE_SETTINGS = ("LINK_TYPE_P1", "LINK_TYPE_P2")
+
+
+def firmware_names(intent: Intent, facts: Facts | None = None) -> list[str]:
+    """The names of the settings that rdma_facts shall read; none where nothing is wished, for a query takes a second or more.
+
+    facts: those of earlier in the run, if there are any. The link type is asked for where a port has another link layer than planned,
+    and where settings are read anyway.
+    """
+    names = set(intent["firmware"]["settings"])
+    for wish in firmware_wishes(intent, facts) if facts is not None else ():
+        names |= set(wish["settings"])
+    return sorted(names | (set(LINK_TYPE_SETTINGS) if names and intent["firmware"]["link_type"] else set()))
+
+
+def firmware_wishes(intent: Intent, facts: Facts) -> list[dict[str, Any]]:
+    """The settings of each card, in the shape that rdma.cluster.mlxconfig takes; a card with several ports stands once."""
+    cards: dict[str, dict[str, Wish]] = {}
+    for wish in rail_wishes(intent, facts):
+        if wish.card is not None and wish.settings:
+            cards.setdefault(wish.card, {}).update(wish.settings)
+    return [{"device": card, "settings": settings} for card, settings in cards.items()]
+
+
+def firmware_differs(intent: Intent, facts: Facts | None) -> bool:
+    """True unless the facts prove that the next boot of every card brings what is wished, or that the card lacks it."""
+    if facts is None:
+        return bool(intent["firmware"]["settings"])
+    wishes = [(wish["device"], name, value) for wish in firmware_wishes(intent, facts) for name, value in wish["settings"].items()]
+    return not all(_is_settled(facts, *wish) for wish in wishes)
+
+
+def _is_settled(facts: Facts, card: str, name: str, value: Wish) -> bool:
+    settings = told(facts, card).get("settings") or {}
+    return name in settings and is_settled(settings[name], value)
+
+
+def firmware_pending(intent: Intent, facts: Facts) -> list[dict[str, Any]]:
+    """The wished settings that wait for a reboot of the host, or a reset of the card."""
+    found = []
+    for wish in firmware_wishes(intent, facts):
+        seen = told(facts, wish["device"])
+        for name, value in wish["settings"].items():
+            setting = (seen.get("settings") or {}).get(name)
+            if setting is not None and is_settled(setting, value) and is_pending(setting):
+                values = {"current": setting["current"], "next_boot": setting["next_boot"]}
+                found.append({"device": wish["device"], "name": name, **values})
+    return found

@@ -1,0 +1,99 @@
+# Copyright (c) 2026, the rdma.cluster authors
+# GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""The clocks of all hosts side by side: each was read between two looks at the control node's clock."""
+
+from __future__ import annotations
+
+import statistics
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from ansible_collections.rdma.cluster.plugins.module_utils._base.findings import ERROR, OK, UNKNOWN, WARNING, Finding
+from ansible_collections.rdma.cluster.plugins.plugin_utils._fleet.majority import Found, Known
+
+STAGE, CHECK, SUBJECT = "host", "host.clock", "clock against the other hosts"
+#: By how much a clock may differ beyond what its reading leaves uncertain: log lines of a job are still in the right order within it,
+#: and leases, tickets and certificates hold.
+LIMIT_SECONDS = 1.0
+
+
+@dataclass(frozen=True)
+class Offset:
+    """How far a clock is ahead of the control node's, in seconds: between these two, as reading it took time."""
+
+    low: float
+    high: float
+
+    def beyond(self, other: Offset) -> float:
+        """How far it is certainly ahead of another (above 0) or behind it (below 0); 0 where they may be equal."""
+        return max(self.low - other.high, 0.0) - max(other.low - self.high, 0.0)
+
+
+def check_clocks(hosts: Known) -> Found:
+    """Finding `host.clock` of every host: its clock against the median of all hosts and the control node.
+
+    Where more than half of them agree, a clock that does not is an error; without a majority all that differ get a warning. A host whose
+    intent or facts are not known has no finding: it is lost already, and another check reports it.
+    """
+    offsets = {host: _offset(_clock(each["facts"])) for host, each in hosts.items() if each["intent"] and each["facts"]}
+    known = {host: offset for host, offset in offsets.items() if offset is not None}
+    # The control node has a vote as well: of two hosts it tells which one is off.
+    votes = [*known.values(), Offset(0.0, 0.0)]
+    usual = Offset(statistics.median(vote.low for vote in votes), statistics.median(vote.high for vote in votes))
+    has_majority = 2 * sum(abs(vote.beyond(usual)) <= LIMIT_SECONDS for vote in votes) > len(votes)
+    found: Found = {host: [] for host in hosts}
+    for host in offsets:
+        limit = _limit_seconds(hosts[host]["intent"])
+        found[host].append(_unknown(host) if host not in known else _finding(host, known[host], usual, limit, has_majority=has_majority))
+    return found
+
+
+def _clock(facts: Mapping[str, Any]) -> Mapping[str, Any]:
+    """The reading of a host's clock, of the facts that are compared or of the whole tree."""
+    return facts.get("clock") or facts.get("time") or {}
+
+
+def _offset(clock: Mapping[str, Any]) -> Offset | None:
+    seconds, between = clock.get("clock_seconds"), clock.get("between_seconds")
+    if not isinstance(seconds, int | float) or not isinstance(between, list) or len(between) != 2:
+        return None
+    return Offset(seconds - between[1], seconds - between[0])
+
+
+def _limit_seconds(intent: Mapping[str, Any]) -> float:
+    given: float | None = (intent.get("checks") or {}).get(CHECK, {}).get("threshold")
+    return LIMIT_SECONDS if given is None else given
+
+
+def _expected(limit: float) -> str:
+    return f"within {limit:g} s of the other hosts"
+
+
+def _unknown(host: str) -> Finding:
+    why = "the host's clock was not read"
+    return Finding(STAGE, CHECK, host, SUBJECT, UNKNOWN, why, _expected(LIMIT_SECONDS), f"Read the facts of {host} again; `date` there.")
+
+
+def _finding(host: str, offset: Offset, usual: Offset, limit: float, *, has_majority: bool) -> Finding:
+    beyond = offset.beyond(usual)
+    if abs(beyond) <= limit:
+        aside = Offset(0.0, 0.0).beyond(usual)
+        note = f"; the control node is {_words(aside)} them" if has_majority and abs(aside) > limit else ""
+        return Finding(STAGE, CHECK, host, SUBJECT, OK, f"agrees with the other hosts{note}", _expected(limit))
+    observed = f"{_words(beyond)} the other hosts" if has_majority else f"{_words(beyond)} the middle of all clocks, which have no majority"
+    remedy = (
+        f"1. On {host}, see `date` and `chronyc tracking` (or `timedatectl timesync-status`): which time server does it follow? "
+        f"2. Let it follow the same servers as the others (`rdma_host.time`), and step it with `chronyc makestep` while no job runs. "
+        "3. If it is wrong again after a boot, set the hardware clock: `hwclock --systohc`."
+    )
+    return Finding(STAGE, CHECK, host, SUBJECT, ERROR if has_majority else WARNING, observed, _expected(limit), remedy)
+
+
+def _words(seconds: float) -> str:
+    """ "10800.2 s (3.0 h) ahead of", "2.1 s behind"."""
+    size = abs(seconds)
+    long = f" ({size / 3600:.1f} h)" if size >= 3600 else f" ({size / 60:.0f} min)" if size >= 120 else ""
+    return f"{size:.1f} s{long} {'ahead of' if seconds > 0 else 'behind'}"

@@ -1,0 +1,122 @@
+# Copyright (c) 2026, the rdma.cluster authors
+# GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""Which checks the gate of each stage asks, and how its verdict reads."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+from ansible_collections.rdma.cluster.plugins.module_utils._base.findings import Finding, stopping
+from ansible_collections.rdma.cluster.plugins.plugin_utils._checks.nccl.nccl import check_nccl_fleet
+from ansible_collections.rdma.cluster.plugins.plugin_utils._fabric.managers import CHECK as MANAGER_CHECK
+from ansible_collections.rdma.cluster.plugins.plugin_utils._fabric.managers import check_managers
+from ansible_collections.rdma.cluster.plugins.plugin_utils._fabric.readings import MANAGERS, refused_answers, seen_managers
+from ansible_collections.rdma.cluster.plugins.plugin_utils._facts.entry import facts_finding, place_of
+from ansible_collections.rdma.cluster.plugins.plugin_utils._facts.known import Known
+from ansible_collections.rdma.cluster.plugins.plugin_utils._fleet.alike import check_alike, check_duplicates
+from ansible_collections.rdma.cluster.plugins.plugin_utils._fleet.clock import check_clocks
+from ansible_collections.rdma.cluster.plugins.plugin_utils._fleet.intents import check_fleet
+from ansible_collections.rdma.cluster.plugins.plugin_utils._nccl.derive import alike_kind, alike_variables
+from ansible_collections.rdma.cluster.plugins.plugin_utils._report.summary import indented
+from ansible_collections.rdma.cluster.plugins.plugin_utils._run.folder import RunFolder
+from ansible_collections.rdma.cluster.plugins.plugin_utils._run.stages import cause_key
+
+FleetCheck = Callable[[Known], Mapping[str, list[Finding]]]
+
+
+def _nccl(hosts: Known) -> dict[str, list[Finding]]:
+    known = {host: each for host, each in hosts.items() if each["intent"] and each["facts"]}
+    variables = {host: alike_variables(each["intent"], each["facts"]) for host, each in known.items()}
+    told = check_nccl_fleet(variables, {host: alike_kind(each["intent"], each["facts"]) for host, each in known.items()})
+    return {host: [*told[host], *found] for host, found in check_alike(known, "nccl").items()}
+
+
+def _network(hosts: Known) -> dict[str, list[Finding]]:
+    duplicates = check_duplicates(hosts)
+    return {host: [*found, *duplicates[host]] for host, found in check_alike(hosts, "network").items()}
+
+
+#: Checks that compare hosts, in one pass; the stages fabric and pairs have their own.
+FLEET_CHECKS: dict[str, FleetCheck] = {
+    "preflight": check_fleet,
+    "driver": lambda hosts: check_alike(hosts, "driver"),
+    "link": lambda hosts: check_alike(hosts, "link"),
+    "host": check_clocks,
+    "network": _network,
+    "nccl": _nccl,
+}
+
+
+def compared(stage: str, hosts: Known, folder: RunFolder) -> dict[str, list[Finding]]:
+    """The findings of every host that come of comparing hosts; the link stage's also of what was told of subnet managers.
+
+    A host whose facts break a comparison is unknown. The others are compared without its facts.
+    """
+    problems: dict[str, str] = {}
+    while True:
+        usable = {host: {**each, "facts": None} if host in problems else each for host, each in hosts.items()}
+        try:
+            found = _compared(stage, usable, folder)
+        except Exception as error:
+            with_facts = [host for host, each in usable.items() if each["facts"] is not None]
+            if not with_facts:
+                raise
+            culprits = _culprits(lambda some: _compared(stage, some, folder), usable, with_facts)
+            problems |= culprits or dict.fromkeys(with_facts, place_of(error))
+            continue
+        for host, problem in problems.items():
+            found[host].append(facts_finding(stage, host, problem))
+        return found
+
+
+def _culprits(compare: Callable[[Known], Any], hosts: Known, with_facts: Sequence[str]) -> dict[str, str]:
+    """The hosts whose facts break a comparison → how: those that break it alone, else the one without which it works."""
+    alone = {host: _problem(compare, {host: hosts[host]}) for host in with_facts}
+    found = {host: problem for host, problem in alone.items() if problem}
+    for host in () if found else with_facts:
+        rest = {name: {**each, "facts": None} if name == host else each for name, each in hosts.items()}
+        if not _problem(compare, rest):
+            return {host: _problem(compare, hosts)}
+    return found
+
+
+def _problem(compare: Callable[[Known], Any], hosts: Known) -> str:
+    try:
+        compare(hosts)
+    except Exception as error:  # noqa: BLE001 (whatever a host's data does)
+        return place_of(error)
+    return ""
+
+
+def _compared(stage: str, hosts: Known, folder: RunFolder) -> dict[str, list[Finding]]:
+    found = {host: list(findings) for host, findings in FLEET_CHECKS[stage](hosts).items()}
+    if stage == "link":
+        for host, findings in check_managers(hosts, seen_managers(folder)).items():
+            found[host] += findings
+        for host, findings in refused_answers(folder, stage, MANAGER_CHECK, MANAGERS).items():
+            found.setdefault(host, []).extend(findings)
+    return found
+
+
+def verdict(stage: str, host: str, findings: list[Finding]) -> str:
+    """What the gate says of a host: one line if all is well, else each offender with what to do."""
+    bad = stopping(findings)
+    if not bad:
+        return f"{stage} gate: {host} passes, {len(findings)} checks."
+    lines = [f"{stage} gate: {host} does not pass, {len(bad)} of {len(findings)} checks:"]
+    printed = {cause_key(finding) for finding in bad if finding.caused_by is None}
+    for finding in bad:
+        if finding.caused_by is not None:
+            where = "" if finding.caused_by in printed else ", which an earlier stage reported"
+            lines.append(f"  {finding.status} {finding.check}: {finding.subject}: follows from {finding.caused_by}{where}")
+            continue
+        lines += [
+            f"  {finding.status} {finding.check}: {host}, {finding.subject}",
+            f"    seen:     {indented(finding.observed)}",
+            f"    expected: {indented(finding.expected)}",
+            f"    do:       {indented(finding.remedy)}",
+        ]
+    return "\n".join(lines)

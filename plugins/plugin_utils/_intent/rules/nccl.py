@@ -1,0 +1,69 @@
+# Copyright (c) 2026, the rdma.cluster authors
+# GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""What shows only between the keys of rdma_nccl, or between them and the rails."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+from ansible_collections.rdma.cluster.plugins.plugin_utils._intent.schema.nccl_profiles import (
+    BY_SUBNET_SINCE,
+    MESH,
+    RAIL_ONLY,
+    knows,
+    prefix_lengths,
+)
+
+Problem = tuple[str, str, str]
+"""(key's path below rdma_nccl, what is wrong with it, what is expected)"""
+#: What packages given as files cannot do without, and what those of a repository do not read.
+OF_FILES = {
+    "version": "the package's whole version",
+    "source": "file, host_file or url",
+    "checksum": "'sha256:…', as `sha256sum` prints it",
+}
+
+
+def nccl_section_problems(nccl: Mapping[str, Any]) -> Iterator[Problem]:
+    """The problems of a section that is sound by itself."""
+    launchers = nccl["launchers"]
+    for name in dict.fromkeys(name for name in launchers if launchers.count(name) > 1):
+        yield "launchers", f"has {name} twice", "each once"
+    yield from _install(nccl["install"])
+    if nccl["profile"] == MESH and not knows(nccl["version"], BY_SUBNET_SINCE):
+        message = f"is mesh, but NCCL {nccl['version']} does not choose the NIC by the peer's subnet"
+        yield "profile", message, "NCCL 2.30.7 or newer; or the profile default, with a network plugin for meshes"
+
+
+def _install(install: Mapping[str, Any]) -> Iterator[Problem]:
+    kind, packages, tests = install["kind"], install["packages"], install["tests"]
+    if kind == "none" and packages:
+        yield "install.packages", "is given, but kind: none installs nothing", "nothing, or kind: packages or files"
+    for name, package in packages.items():
+        for key, words in OF_FILES.items():
+            if kind == "files" and package[key] is None:
+                yield f"install.packages.{name}.{key}", "is missing: kind: files needs it", words
+            if kind == "packages" and key != "version" and package[key] is not None:
+                yield f"install.packages.{name}.{key}", "is given, but only kind: files reads it", "nothing, or kind: files"
+    if tests is not None and tests["source"] is None:
+        yield "install.tests.source", "is missing: the collection fetches nothing by itself", OF_FILES["source"]
+    if tests is not None and not tests["built"] and tests["mpi_home"] is None:
+        yield "install.tests.mpi_home", "is missing: without MPI each process would test alone", "where include/mpi.h is, or built: true"
+
+
+def nccl_rail_problems(intent: Mapping[str, Any]) -> Iterator[Problem]:
+    """A profile that does not fit the rails or the fabric; both are sound by themselves."""
+    profile, topology = intent["nccl"]["profile"], intent["fabric"]["topology"]
+    if profile == RAIL_ONLY and topology == MESH:
+        yield "profile", "is rail_only, but rdma_fabric.topology is mesh, where each cable leads to another host", "mesh"
+    if profile != MESH:
+        return
+    lengths = prefix_lengths(intent)
+    if not lengths:
+        yield "profile", "is mesh, but NCCL chooses by subnet on RoCE only, and no compute rail is RoCE", "another profile"
+    if len(set(lengths.values())) > 1:
+        told = ", ".join(f"{name}: /{length}" for name, length in lengths.items())
+        yield "profile", f"is mesh, but the rails' prefixes are of several lengths ({told}), and NCCL takes one", "addresses of one length"

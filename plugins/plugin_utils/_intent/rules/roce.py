@@ -1,0 +1,118 @@
+# Copyright (c) 2026, the rdma.cluster authors
+# GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""What shows only between the keys of rdma_roce, or between them and what NCCL is told: values that contradict each other."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+from ansible_collections.rdma.cluster.plugins.plugin_utils._roce.profile import roce_profile
+
+Problem = tuple[str, str, str]
+"""(key's path, what is wrong with it, what is expected)"""
+#: Keys that do nothing unless congestion is marked.
+OF_ECN = ("cnp_dscp", "cnp_priority", "dcqcn")
+#: The variables that would be a second place of the one value, and the value of theirs that leaves it alone.
+TRAFFIC_CLASSES = {"NCCL_IB_TC": None, "UCX_IB_TRAFFIC_CLASS": "auto"}
+ROCE_VERSION = "NCCL_IB_ROCE_VERSION_NUM"
+RANGE = re.compile(r"(.*\D)([0-9]{1,4})-([0-9]{1,4})")
+NVUE_PORT = re.compile(r"swp[0-9]{1,4}(s[0-9]{1,2})?(-[0-9]{1,4})?")
+
+
+def roce_problems(roce: Mapping[str, Any], given: Mapping[Any, Any]) -> Iterator[Problem]:
+    """The problems of a section that is sound by itself, by paths below rdma_roce. given: as it stands in the inventory."""
+    yield from _priorities(roce)
+    if not roce["pfc"] and not roce["ecn"]:
+        yield "ecn", "is false, and so is pfc: nothing is left that keeps RDMA from losing packets", "ecn or pfc true"
+    if not roce["ecn"]:
+        for key in OF_ECN:
+            if given.get(key) not in (None, {}):
+                yield key, "is given, but ecn is false: nobody marks, and no congestion notification is sent", "nothing, or ecn: true"
+    yield from _switches(roce["switches"])
+
+
+def _priorities(roce: Mapping[str, Any]) -> Iterator[Problem]:
+    for key in ("priority", "cnp_priority"):
+        if roce[key] == 0:
+            yield key, "is 0, which is everybody's: whatever is not marked has it", "a priority from 1 to 7"
+    same = roce["cnp_priority"] == roce["priority"]
+    if roce["dscp"] == roce["cnp_dscp"] and not same:
+        message = f"is {roce['dscp']}, as dscp is, with another priority: a DSCP has one"
+        yield "cnp_dscp", message, "another DSCP than dscp, or the same priority"
+    if roce["pfc"] and same:
+        message = f"is {roce['priority']}, as priority is, which pfc makes lossless: congestion notifications would be paused with RDMA"
+        yield "cnp_priority", message, "another priority, or pfc: false"
+
+
+def _switches(switches: Mapping[str, Mapping[str, Any]]) -> Iterator[Problem]:
+    seen: dict[str, str] = {}
+    for name, switch in switches.items():
+        first = seen.setdefault(name.lower(), name)
+        if first != name:
+            yield f"switches.{name}", f"is given twice: {first} is the same name", "a name once"
+        yield from _ports(f"switches.{name}.ports", switch)
+
+
+def _ports(where: str, switch: Mapping[str, Any]) -> Iterator[Problem]:
+    seen: dict[str, str] = {}
+    for index, ports in enumerate(switch["ports"]):
+        place = f"{where}[{index}]"
+        if switch["syntax"] == "nvue" and NVUE_PORT.fullmatch(ports) is None:
+            yield place, f"is {ports}, which is no port of Cumulus Linux", "swp1, swp1-32 or swp33s0-3"
+            continue
+        names = expand(ports)
+        if not names:
+            yield place, f"is {ports}, a range from more to less", "a range from less to more"
+        twice = [port for port in names if port in seen]
+        if twice:
+            yield place, f"is {ports}: {', '.join(twice[:4])} is in {seen[twice[0]]} too", "a port once"
+        seen.update(dict.fromkeys(names, ports))
+
+
+def expand(ports: str) -> list[str]:
+    """The ports of a range: "swp33s0-1" → ["swp33s0", "swp33s1"]; what is no range is one port; [] for a range that has none."""
+    parts = RANGE.fullmatch(ports)
+    if parts is None:
+        return [ports]
+    return [f"{parts[1]}{number}" for number in range(int(parts[2]), int(parts[3]) + 1)]
+
+
+def rail_problems(intent: Mapping[str, Any]) -> Iterator[Problem]:
+    """Switches whose ports carry less than a RoCE rail sends, by paths below rdma_roce."""
+    sizes = {rail["mtu_bytes"]: rail["name"] for rail in reversed(intent["rails"]) if rail["link_layer"] == "roce" and rail["mtu_bytes"]}
+    largest = max(sizes, default=0)
+    for name, switch in intent["roce"]["switches"].items():
+        if switch["mtu_bytes"] < largest:
+            message = f"is {switch['mtu_bytes']}, but {sizes[largest]} sends {largest}: the switch would drop that"
+            yield f"switches.{name}.mtu_bytes", message, f"{largest} at least"
+
+
+def nccl_problems(intent: Mapping[str, Any]) -> Iterator[Problem]:
+    """Variables of rdma_nccl that say something else than rdma_roce, by their names; none where no compute rail is RoCE."""
+    profile = roce_profile(intent)
+    if profile is None or not any(rail["role"] == "compute" and rail["link_layer"] == "roce" for rail in intent["rails"]):
+        return
+    wanted, variables = profile["traffic_class"], intent["nccl"]["variables"]
+    for name, neutral in TRAFFIC_CLASSES.items():
+        if name in variables and variables[name] != neutral and _integer(variables[name]) != wanted:
+            message = f"is {variables[name]}, but from rdma_roce follows {wanted} (DSCP {profile['dscp']}, {_ecn(profile)})"
+            yield name, message, f"nothing, or {wanted}; or change rdma_roce"
+    if ROCE_VERSION in variables and _integer(variables[ROCE_VERSION]) != 2:
+        message = f"is {variables[ROCE_VERSION]}, but rdma_roce marks by DSCP, which only RoCE v2 has"
+        yield ROCE_VERSION, message, "nothing, or 2"
+
+
+def _ecn(profile: Mapping[str, Any]) -> str:
+    return "ECN on" if profile["ecn"] else "ECN off"
+
+
+def _integer(value: str | int) -> int | None:
+    """A number as NCCL and UCX read it, also in hexadecimal."""
+    try:
+        return int(str(value), 0)
+    except ValueError:
+        return None

@@ -1,0 +1,127 @@
+# Copyright (c) 2026, the rdma.cluster authors
+# GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""The part of the intent's schema that says which driver and which firmware settings a host has, and how NICs reach GPUs."""
+
+from __future__ import annotations
+
+from ansible_collections.rdma.cluster.plugins.plugin_utils._intent.keys import (
+    ABSOLUTE,
+    FILE,
+    VERSION,
+    Key,
+    Section,
+    choice,
+    flag,
+    integer,
+    keys,
+    matching,
+    named,
+    text,
+)
+
+STACKS = ("keep", "inbox", "doca", "mlnx_ofed")
+#: The packages of DOCA-Host that bring a driver or its userspace, as the installation guide of DOCA 2.9 to 3.4 names them.
+PROFILES = (
+    *("doca-ofed", "doca-networking", "doca-roce", "doca-all"),
+    *("doca-ofed-userspace", "doca-networking-userspace", "doca-roce-userspace", "doca-all-userspace"),
+)
+STACK_VERSION = matching(
+    r"[0-9]{1,3}\.[0-9]{1,3}(\.[0-9]{1,3})?(-[0-9]{1,3}(\.[0-9]{1,3}){1,3})?",
+    "a version in quotes, as '24.10-1.1.4.0' of MLNX_OFED or the release '3.2.0' of DOCA",
+)
+URL = matching(
+    r"(https?://[A-Za-z0-9._:\[\]-]+|file:)/[A-Za-z0-9._~/%+-]*",
+    "a URL without a user or a query (https://example.org/folder/file)",
+)
+SHA256 = matching(r"sha256:[0-9a-fA-F]{64}", "'sha256:' and 64 hexadecimal digits", lower=True)
+OPTION = matching(r"--[a-z][a-z0-9-]{0,63}(=[A-Za-z0-9_./:,+=-]{1,255})?", "one long option of mlnxofedinstall (--without-dkms)")
+MODULE = matching(r"[a-z][a-z0-9_]{0,54}", "the name of a kernel module (mlx5_core)")
+PARAMETERS = matching(r"[a-z0-9_]+=[A-Za-z0-9_.,:+-]*( [a-z0-9_]+=[A-Za-z0-9_.,:+-]*)*", "parameters of a module ('prof_sel=3 probe_vf=0')")
+FIRMWARE_NAME = matching(r"[A-Z][A-Za-z0-9_]{1,63}", "the name of a firmware setting without an index (LINK_TYPE_P1)")
+FIRMWARE_VALUE = matching(r"[A-Za-z0-9_.]{1,64}", "a number, or the name of a value (DEVICE_DEFAULT)")
+PSID = matching(r"[A-Z0-9_]{6,16}", "the PSID of a board (MT_0000000838)")
+FIRMWARE_VERSION = matching(r"[0-9]{1,3}\.[0-9]{1,3}\.[0-9]{1,5}", "a version of firmware in quotes ('28.39.1002')")
+
+
+def one_place(meaning: str, **places: Key) -> Key:
+    """A file by one of several places."""
+    return Key((dict,), meaning, one_of=True, keys=places)
+
+
+ON_CONTROL_NODE = text("A file on the control node; relative to the playbook's folder, or absolute.", FILE)
+SECTIONS: dict[str, Section] = {
+    "rdma_driver": Section(
+        keys(
+            "The driver stack, and how it is installed.",
+            stack=choice(
+                "`keep`: use and judge the installed stack, and never replace it; install the distribution's packages only where there "
+                "is no MLNX_OFED or DOCA-OFED. `inbox`: the distribution's own packages; `doca`: DOCA-OFED from NVIDIA's repository; "
+                "`mlnx_ofed`: the older bundle, which has ended with 24.10. Replacing an installed stack needs `driver_switch_allowed`.",
+                "keep",
+                *STACKS,
+            ),
+            version=text("The bundle's version (`mlnx_ofed`) or the release (`doca`), which both need; never the latest.", STACK_VERSION),
+            source=one_place(
+                "`mlnx_ofed` only: where the bundle is, `MLNX_OFED_LINUX-VERSION-DISTRIBUTION-ARCHITECTURE.tgz`.",
+                file=ON_CONTROL_NODE,
+                host_file=text("A file that is on the hosts already.", ABSOLUTE),
+                url=text("From where each host fetches it.", URL),
+            ),
+            checksum=text("`mlnx_ofed` only, and needed there: the bundle's SHA-256.", SHA256),
+            add_kernel_support=Key(
+                (bool,),
+                "Build packages for the running kernel (`--add-kernel-support`; of DOCA before 3.2 `doca-kernel-support`). Where it is "
+                "absent that is done, but for `mlnx_ofed` on Debian and Ubuntu: DKMS builds for every kernel there, which it would end.",
+            ),
+            with_nvmf=flag("`mlnx_ofed` only: build NVMe over Fabrics too (`--with-nvmf`).", False),
+            without_fw_update=flag("`mlnx_ofed` only: leave the NICs' firmware alone (`--without-fw-update`).", True),
+            force=flag(
+                "`mlnx_ofed` only: pass `--force`: its installer then also removes packages that depend on those it replaces.", False
+            ),
+            flags=Key((list,), "`mlnx_ofed` only: further options of `mlnxofedinstall`.", each=text("An option.", OPTION)),
+            profile=choice("`doca` only: the package that brings the rest.", "doca-ofed", *PROFILES),
+            repository=keys(
+                "`doca` only: the repository.",
+                url=text("Where it is, if not on linux.mellanox.com by release, distribution and architecture.", URL),
+                key=one_place(
+                    "The key that it is signed with.", file=ON_CONTROL_NODE, url=text("From where the control node fetches it.", URL)
+                ),
+                key_checksum=text("The SHA-256 of the key's file: from then on it is trusted.", SHA256),
+            ),
+            module_options=named(
+                "Parameters of kernel modules, in `/etc/modprobe.d`.", MODULE, Key((str,), "Its parameters.", form=PARAMETERS)
+            ),
+            hold_kernel=flag("Keep the distribution's newer kernels away while a stack is built for this one.", False),
+            build_minutes=integer("How long an installation may take.", 1, 600, default=60),
+        ),
+        ("preflight", "driver"),
+    ),
+    "rdma_firmware": Section(
+        keys(
+            "Settings in the firmware of the rails' NICs. Versions are compared, and never updated.",
+            settings=named(
+                "Settings of mlxconfig by name, the same on every NIC.", FIRMWARE_NAME, Key((str, int), "Its value.", form=FIRMWARE_VALUE)
+            ),
+            link_type=flag("Set the link type of ports that can be both (`LINK_TYPE_Pn`) by the rail's `link_layer`.", True),
+            versions=named("The version that boards shall have, by PSID.", PSID, Key((str,), "Its version.", form=FIRMWARE_VERSION)),
+        ),
+        ("driver",),
+    ),
+    "rdma_gpudirect": Section(
+        keys(
+            "How NICs reach the memory of GPUs.",
+            path=choice(
+                "`auto`: DMA-BUF where it can work, else peer memory; `none`: neither is prepared.",
+                "auto",
+                "auto",
+                "dmabuf",
+                "peermem",
+                "none",
+            ),
+            driver_version=text("The oldest NVIDIA driver that is good enough.", VERSION),
+        ),
+        ("gpu",),
+    ),
+}

@@ -1,0 +1,115 @@
+# Copyright (c) 2026, the rdma.cluster authors
+# GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""The profiles of rdma_nccl, as data: what each sets beside what follows from rails and fabric, and why.
+
+Left alone, because NCCL does it better by itself or does not have it (names and defaults: NCCL 2.30.7):
+- NCCL_NET_GDR_LEVEL and NCCL_P2P_LEVEL: they are for tests; NCCL knows the distances.
+- NCCL_IB_MERGE_NICS in a mesh: routing by subnet takes a single port where those of one card lead to different hosts.
+- NCCL_IB_PCI_RELAXED_ORDERING: its 2 means "where it can be had", and its 1 does no more.
+- NCCL_IB_WARN_RAIL_LOCAL: in spite of its name it says something at NCCL_DEBUG=INFO only.
+"""
+
+from __future__ import annotations
+
+import ipaddress
+import re
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+Version = tuple[int, ...]
+_NUMBERS = re.compile(r"[0-9]{1,4}(?:\.[0-9]{1,4}){1,2}", re.ASCII)
+
+
+def knows(version: str | None, since: Version) -> bool:
+    """Whether an NCCL of this version ("2.20.5") knows what came with another; None is taken for a recent one.
+
+    Of "2.30" it is assumed that it is the newest of them.
+    """
+    if version is None or not _NUMBERS.fullmatch(version):
+        return True
+    numbers = tuple(int(number) for number in version.split("."))
+    return numbers >= since[: len(numbers)]
+
+
+Intent = Mapping[str, Any]
+#: The digest of rdma_facts, or the whole tree.
+Facts = Mapping[str, Any]
+DEBUG, DEBUG_SUBSYS, TOPOLOGY = "NCCL_DEBUG", "NCCL_DEBUG_SUBSYS", "NCCL_TOPO_FILE"
+FIRST_RUN, RAIL_ONLY, MESH, CLOUD = "debug_first_run", "rail_only", "mesh", "cloud"
+#: There once collectives have passed on a host with the profile debug_first_run; the role writes it after the gate of that stage.
+PASSED = "/etc/rdma-cluster/nccl-first-run-passed"
+#: Since when NCCL picks the NIC by the peer's subnet.
+BY_SUBNET_SINCE = (2, 30, 7)
+
+
+@dataclass(frozen=True)
+class Setting:
+    """A variable of a profile. value: what it is for a host, None where it is not set there; since: NCCL does not know it before."""
+
+    name: str
+    value: Callable[[Intent, Facts], str | None]
+    reason: str
+    since: Version = ()
+
+
+def has_passed(facts: Facts) -> bool:
+    """Whether collectives have passed on a host since it has the profile debug_first_run."""
+    return PASSED in (facts.get("files") or {})
+
+
+def prefix_lengths(intent: Intent) -> dict[str, int]:
+    """The length of the prefix of each RoCE rail's address that is NCCL's, by the rail's name."""
+    rails = (rail for rail in intent["rails"] if rail["role"] == "compute" and rail["link_layer"] == "roce" and rail["address"])
+    return {rail["name"]: ipaddress.IPv4Interface(rail["address"]).network.prefixlen for rail in rails}
+
+
+def _always(value: str) -> Callable[[Intent, Facts], str | None]:
+    return lambda _intent, _facts: value
+
+
+def _level(_intent: Intent, facts: Facts) -> str:
+    return "WARN" if has_passed(facts) else "INFO"
+
+
+def _subsystems(_intent: Intent, facts: Facts) -> str | None:
+    return None if has_passed(facts) else "INIT,BOOTSTRAP,ENV,NET"
+
+
+def _prefix_length(intent: Intent, _facts: Facts) -> str | None:
+    """One for all rails of a host; another section's rules refuse a mesh with several."""
+    lengths = set(prefix_lengths(intent).values())
+    return str(lengths.pop()) if len(lengths) == 1 else None
+
+
+def _topology(intent: Intent, _facts: Facts) -> str | None:
+    path: str | None = intent["nccl"]["topology_file"]
+    return path
+
+
+#: In the order in which they are documented; `default` sets nothing.
+PROFILES: dict[str, tuple[Setting, ...]] = {
+    "default": (),
+    FIRST_RUN: (
+        Setting(DEBUG, _level, "INFO tells which transport, NICs and files a job really uses; from the first good run on WARN is enough"),
+        Setting(DEBUG_SUBSYS, _subsystems, "NET adds GPUDirect and queue pairs to what INFO shows by itself (INIT, BOOTSTRAP, ENV)"),
+    ),
+    RAIL_ONLY: (Setting("NCCL_CROSS_NIC", _always("0"), "a ring that changes the NIC between hosts would need a way between rails"),),
+    MESH: (
+        Setting(
+            "NCCL_IB_SUBNET_AWARE_ROUTING", _always("1"), "each peer is reached by one port only, that of their subnet", BY_SUBNET_SINCE
+        ),
+        Setting("NCCL_IB_SUBNET_PREFIX_LEN", _prefix_length, "the subnets are those of the rails' addresses", BY_SUBNET_SINCE),
+    ),
+    CLOUD: (Setting(TOPOLOGY, _topology, "a virtual machine shows a made-up PCI tree, and not always that it is one"),),
+}
+
+
+def profile_settings(intent: Intent, facts: Facts) -> Iterator[tuple[Setting, str]]:
+    """What the profile of a host sets there, with the value."""
+    for setting in PROFILES[intent["nccl"]["profile"]]:
+        value = setting.value(intent, facts)
+        if value is not None and knows(intent["nccl"]["version"], setting.since):
+            yield setting, value

@@ -1,0 +1,331 @@
+# Copyright (c) 2026, the rdma.cluster authors
+# GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""What the nccl stage derives from intent and facts: NCCL's variables, and the files that hold them.
+
+Left alone is what NCCL finds better by itself, NCCL_IB_SL, which is the priority of a VLAN tag and nothing where DSCP is trusted, and
+NCCL_DEBUG, which is for a check and not for every job (the profile debug_first_run sets it until one has passed).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from typing import Any
+
+from ansible_collections.rdma.cluster.plugins.module_utils._base.files import (
+    ManagedFile,
+    described,
+    differs,
+    files_differ,
+    is_shared,
+    others_of,
+)
+from ansible_collections.rdma.cluster.plugins.module_utils._base.findings import ERROR, NOT_APPLICABLE, OK, UNKNOWN, Finding, stopping
+from ansible_collections.rdma.cluster.plugins.module_utils._nccl.conf import render_environment, render_nccl_conf
+from ansible_collections.rdma.cluster.plugins.module_utils._nccl.lint.rules_devices import WITHIN_HOST
+from ansible_collections.rdma.cluster.plugins.module_utils._rdma.rails import ResolvedRail, rail_ip, resolve, rocev2_gid_index
+from ansible_collections.rdma.cluster.plugins.plugin_utils._checks.nccl.nccl import HCA, SOCKET_IFNAME, STAGE, Kind
+from ansible_collections.rdma.cluster.plugins.plugin_utils._intent.schema.nccl_profiles import (
+    DEBUG,
+    DEBUG_SUBSYS,
+    FIRST_RUN,
+    PASSED,
+    TOPOLOGY,
+    has_passed,
+    knows,
+    profile_settings,
+)
+from ansible_collections.rdma.cluster.plugins.plugin_utils._nccl import fabric
+from ansible_collections.rdma.cluster.plugins.plugin_utils._nccl.fabric import (
+    COLLNET,
+    CROSS_NIC,
+    PKEY,
+    SAID_BY_HCA,
+    collnet,
+    no_device_words,
+    pkey_index,
+    rails_apart,
+)
+from ansible_collections.rdma.cluster.plugins.plugin_utils._nccl.launchers import HEADER, LAUNCHERS, launcher_file
+from ansible_collections.rdma.cluster.plugins.plugin_utils._roce.profile import roce_profile
+from ansible_collections.rdma.cluster.plugins.plugin_utils._run.session_address import session_address
+
+Intent = Mapping[str, Any]
+#: The digest of rdma_facts.
+Facts = Mapping[str, Any]
+
+GID_INDEX = "NCCL_IB_GID_INDEX"
+TRAFFIC_CLASS = "NCCL_IB_TC"
+#: From here on NCCL looks for the RoCE v2 GID of each port; before, it takes index 0 unless told otherwise (B73).
+FINDS_GID_SINCE = (2, 21)
+
+
+def nccl_variables(intent: Intent, facts: Facts | None) -> dict[str, str]:
+    """NCCL's variables for a host, by name; those of the user (rdma_nccl.variables) win.
+
+    NCCL_IB_HCA names exactly the devices of the compute rails, in the order of the rails; it is absent if none has a device.
+    NCCL_IB_TC is the traffic class of the RoCE profile, where there is one and a compute rail is RoCE.
+    NCCL_IB_PKEY is the index of the ports' partition, where it is not the first and the same on all rails; NCCL_COLLNET_ENABLE is 1
+    where SHARP runs on the planes of all rails; NCCL_CROSS_NIC is 0 where no network joins the compute rails. NCCL_TOPO_FILE is for
+    virtual machines: elsewhere NCCL sees the PCI tree itself. NCCL_SOCKET_IFNAME is rdma_nccl.socket_ifname, else the interface of
+    Ansible's session.
+    What the profile (rdma_nccl.profile) sets comes on top.
+    """
+    nccl = intent["nccl"]
+    derived: dict[str, str] = {}
+    if rails := _compute_rails(intent, facts):
+        derived[HCA] = "=" + ",".join(f"{rail.device}:{rail.port}" for rail in rails)
+    if facts is not None and (index := pkey_index(intent, facts, rails)):
+        derived[PKEY] = index
+    if collnet(intent):
+        derived[COLLNET] = "1"
+    if rails_apart(intent):
+        derived[CROSS_NIC] = "0"
+    if nccl["topology_file"] and ((facts or {}).get("iommu") or {}).get("virtual_machine"):
+        derived[TOPOLOGY] = nccl["topology_file"]
+    indexes = set(_gid_indexes(intent, facts).values()) if _needs_gid_index(nccl["version"]) else set()
+    if len(indexes) == 1 and None not in indexes:
+        derived[GID_INDEX] = str(indexes.pop())
+    if (profile := roce_profile(intent)) and roce_computes(intent):
+        derived[TRAFFIC_CLASS] = str(profile["traffic_class"])
+    if name := nccl["socket_ifname"] or session_interface(intent, facts)[0]:
+        derived[SOCKET_IFNAME] = f"={name}"
+    derived.update((setting.name, value) for setting, value in profile_settings(intent, facts or {}))
+    return {**derived, **{name: str(value) for name, value in nccl["variables"].items()}}
+
+
+def session_interface(intent: Intent, facts: Facts | None) -> tuple[str | None, str]:
+    """The interface for NCCL's sockets, which is that of Ansible's SSH session, and why it is this one or none."""
+    session = (facts or {}).get("session") or {}
+    name = session.get("netdev")
+    why_not = _no_session_interface(intent, facts or {}, session.get("address"), name)
+    return (None, why_not) if why_not else (name, f"{name}, the interface of Ansible's session")
+
+
+def _no_session_interface(intent: Intent, facts: Facts, address: str | None, name: str | None) -> str:
+    """Why the session's interface is not for NCCL's sockets; "" if it is."""
+    if not any(rail["role"] == "compute" for rail in intent["rails"]):
+        return "no compute rail is planned"
+    if address is None:
+        return "Ansible's session on the host does not come in by SSH"
+    reached_at, comes_in = str(facts.get("reached_at") or ""), f"Ansible's session comes in on {name}, which"
+    rails = {str(rail.netdev): rail.name for rail in resolve(intent["rails"], facts) if rail.netdev is not None}
+    rail = rails.get(name or "") or rails.get((name or "").partition(".")[0])
+    reasons = {
+        f"Ansible reaches the host at {reached_at}, by a forwarded port": reached_at == "localhost"
+        or reached_at.startswith(("127.", "::1")),
+        f"Ansible's session comes in at {address}, a loopback address": session_address(facts) is None or name == "lo",
+        f"no interface, or more than one, has {address}, where Ansible's session comes in": name is None,
+        f"{comes_in} is {rail}": rail is not None,
+        f"{comes_in} leads to no other host": (name or "").startswith(WITHIN_HOST),
+    }
+    return next((reason for reason, holds in reasons.items() if holds), "")
+
+
+def check_socket(host: str, intent: Intent, facts: Facts) -> list[Finding]:
+    """Finding `nccl.socket_ifname`: where NCCL_SOCKET_IFNAME comes from, or why it is not set. nccl.lint judges its value."""
+    nccl, check, expected = intent["nccl"], "nccl.socket_ifname", "an interface on which hosts reach each other, and no rail"
+    if nccl["socket_ifname"] or SOCKET_IFNAME in nccl["variables"]:
+        return [Finding(STAGE, check, host, SOCKET_IFNAME, NOT_APPLICABLE, "set by rdma_nccl; nccl.lint judges it", expected)]
+    if SOCKET_IFNAME in others_of(facts, nccl["conf_file"]):
+        words = f"set by a line of others in {nccl['conf_file']}; nccl.lint judges it"
+        return [Finding(STAGE, check, host, SOCKET_IFNAME, NOT_APPLICABLE, words, expected)]
+    name, why = session_interface(intent, facts)
+    if name is not None:
+        return [Finding(STAGE, check, host, SOCKET_IFNAME, OK, f"={why}", expected)]
+    return [Finding(STAGE, check, host, SOCKET_IFNAME, NOT_APPLICABLE, f"not set, NCCL chooses: {why}", expected)]
+
+
+def files_to_ask(intent: Intent) -> list[str]:
+    """The files that the facts shall tell of, beside those in places of the collection's own."""
+    nccl = intent["nccl"]
+    topology = nccl["variables"].get(TOPOLOGY) or nccl["topology_file"]
+    return [nccl["conf_file"], nccl["environment_file"], *([str(topology)] if topology else [])]
+
+
+def alike_variables(intent: Intent, facts: Facts) -> dict[str, str]:
+    """Those of them that like hosts have alike: whether its first collectives have passed each host knows for itself."""
+    own = (DEBUG, DEBUG_SUBSYS) if intent["nccl"]["profile"] == FIRST_RUN else ()
+    return {name: value for name, value in effective_variables(intent, facts).items() if name not in own}
+
+
+def alike_kind(intent: Intent, facts: Facts) -> Kind:
+    """What of a host's rails decides which hosts its variables are compared with."""
+    compute = [rail for rail in intent["rails"] if rail["role"] == "compute"]
+    return Kind(
+        link_layers=frozenset(rail["link_layer"] for rail in compute),
+        planes=frozenset(rail["plane"] for rail in compute),
+        rails_apart=rails_apart(intent),
+        devices_of=tuple(rail.name for rail in _compute_rails(intent, facts)),
+    )
+
+
+def nccl_files(intent: Intent, facts: Facts | None, replace_allowed: bool = False) -> list[ManagedFile]:
+    """nccl.conf, the environment file and those of launchers, in this order; none where no rail is NCCL's and the user sets nothing.
+
+    A variable that a line of others sets to another value in nccl.conf is in none of them, so that this line holds. replace_allowed: it
+    becomes a comment instead. Files of launchers that are not wanted any more, and the mark of a first run, are removed (content None).
+    Raises ValueError for a variable that cannot be written to a file.
+    """
+    nccl, wanted = intent["nccl"], nccl_variables(intent, facts)
+    kept = kept_variables(intent, facts)
+    variables = wanted if replace_allowed else {name: value for name, value in wanted.items() if name not in kept}
+    files: list[ManagedFile] = []
+    if wanted or any(rail["role"] == "compute" for rail in intent["rails"]):
+        conf, environment = render_nccl_conf(variables), render_environment(_without(variables, facts, nccl["environment_file"]))
+        files = [
+            _in_block(nccl["conf_file"], conf, sorted(kept) if replace_allowed else ()),
+            _in_block(nccl["environment_file"], environment),
+            *(launcher_file(name, variables, nccl["conf_file"]) for name in LAUNCHERS if name in nccl["launchers"]),
+        ]
+    ours = [*(launcher.path for launcher in LAUNCHERS.values()), *([] if nccl["profile"] == FIRST_RUN else [PASSED])]
+    paths, there = {file.path for file in files}, (facts or {}).get("files") or {}
+    return [*files, *(ManagedFile(path, None) for path in ours if path in there and path not in paths)]
+
+
+def _in_block(path: str, text: str, replaced: Sequence[str] = ()) -> ManagedFile:
+    """A file with these lines: a block of it, or the whole file in the collection's own folder."""
+    return ManagedFile(path, text, block=True, replaced=replaced) if is_shared(path) else ManagedFile(path, HEADER + text)
+
+
+def _without(variables: Mapping[str, str], facts: Facts | None, path: str) -> dict[str, str]:
+    """The variables that no line of others in a file sets to another value."""
+    others = others_of(facts or {}, path)
+    return {name: value for name, value in variables.items() if others.get(name, value) == value}
+
+
+def kept_variables(intent: Intent, facts: Facts | None) -> dict[str, tuple[str, str]]:
+    """The variables that lines of others in nccl.conf set to another value than the intent: name → (theirs, the intent's)."""
+    others, wanted = others_of(facts or {}, intent["nccl"]["conf_file"]), nccl_variables(intent, facts)
+    return {name: (value, wanted[name]) for name, value in sorted(others.items()) if wanted.get(name, value) != value}
+
+
+def kept_words(intent: Intent, facts: Facts | None) -> list[str]:
+    """The same as sentences, for the role."""
+    conf_file = intent["nccl"]["conf_file"]
+    return [f"{conf_file} sets {name}={theirs}, the intent {name}={ours}" for name, (theirs, ours) in kept_variables(intent, facts).items()]
+
+
+def effective_variables(intent: Intent, facts: Facts | None) -> dict[str, str]:
+    """NCCL's variables for the jobs of a host: those of the intent, with the lines of others in nccl.conf that are kept."""
+    return {**nccl_variables(intent, facts), **{name: theirs for name, (theirs, _ours) in kept_variables(intent, facts).items()}}
+
+
+def passed_files(intent: Intent, facts: Facts) -> list[ManagedFile]:
+    """What is written when the collectives of a host with the profile debug_first_run have passed for the first time; nothing else."""
+    if intent["nccl"]["profile"] != FIRST_RUN or has_passed(facts):
+        return []
+    mark = ManagedFile(PASSED, HEADER)
+    later = {**facts, "files": {**(facts.get("files") or {}), mark.path: described(HEADER, mark.mode)}}
+    return [mark, *(file for file in nccl_files(intent, later) if differs(file, later))]
+
+
+def nccl_passed(intent: Intent, facts: Facts) -> list[dict[str, Any]]:
+    """The same in the shape that rdma.cluster.managed_files takes."""
+    return [_as_options(file) for file in passed_files(intent, facts)]
+
+
+def nccl_differs(intent: Intent, facts: Facts | None, replace_allowed: bool = False) -> bool:
+    """Whether any of the files differs from the plan, or the facts do not tell. replace_allowed: as for nccl_files.
+
+    False where a compute rail has no device now: its files would say less than they shall, and the driver stage comes first.
+    """
+    if facts is not None and missing_devices(intent, facts):
+        return False
+    return files_differ(nccl_files(intent, facts, replace_allowed), facts or {})
+
+
+def missing_devices(intent: Intent, facts: Facts) -> list[str]:
+    """The names of the compute rails that have no device; none where the facts do not tell of devices."""
+    return [rail.name for rail in _planned_rails(intent, facts) if rail.device is None] if "devices" in facts else []
+
+
+def told_missing(findings: Sequence[Finding], host: str, intent: Intent, facts: Facts) -> list[Finding]:
+    """The findings of a gate, and that devices of compute rails are missing: that alone is what is wrong with files that wait for them.
+
+    Where the user names the devices (rdma_nccl.variables), an error of one of these says it already.
+    """
+    names = missing_devices(intent, facts)
+    if not names:
+        return list(findings)
+    words = no_device_words(names)
+    rest = [_waiting(each, words) for each in findings if (each.check, each.subject, each.status) != ("nccl.hca", HCA, UNKNOWN)]
+    if HCA in intent["nccl"]["variables"] and any(each.check == "nccl.hca" for each in stopping(rest)):
+        return rest
+    remedy = f"Run the driver stage for {host}; its gate says what is missing."
+    return [Finding(STAGE, "nccl.hca", host, HCA, UNKNOWN, words, "a device for each compute rail", remedy), *rest]
+
+
+def _waiting(finding: Finding, words: str) -> Finding:
+    if (finding.check, finding.status) != ("nccl.file", ERROR):
+        return finding
+    return replace(finding, status=NOT_APPLICABLE, observed=f"left as it is: {words}", remedy="")
+
+
+def files_to_write(intent: Intent, facts: Facts | None, replace_allowed: bool = False) -> list[dict[str, Any]]:
+    """The files that differ from the plan, in the shape that rdma.cluster.managed_files takes. replace_allowed: as for nccl_files."""
+    return [_as_options(file) for file in nccl_files(intent, facts, replace_allowed) if differs(file, facts or {})]
+
+
+def _as_options(file: ManagedFile) -> dict[str, Any]:
+    more = {"block": True, "replaced": list(file.replaced)} if file.block else {}
+    return {"path": file.path, "content": file.content, "mode": f"{file.mode:04o}", **more}
+
+
+def check_pkey(host: str, intent: Intent, facts: Facts) -> list[Finding]:
+    """Finding `nccl.pkey`, as _nccl_fabric has it."""
+    return fabric.check_pkey(host, intent, facts, _compute_rails(intent, facts))
+
+
+def check_gid_index(host: str, intent: Intent, facts: Facts | None) -> list[Finding]:
+    """Finding `nccl.gid_index`: NCCL before 2.21 takes one GID index for all rails of a host, so they must have the same."""
+    version, check, expected = intent["nccl"]["version"], "nccl.gid_index", "one GID index for all RoCE rails"
+    indexes = _gid_indexes(intent, facts)
+    why = ""
+    if not _needs_gid_index(version):
+        why = f"NCCL {version or 'is taken to be 2.21 or newer, and'} finds the GID by itself"
+    elif GID_INDEX in intent["nccl"]["variables"]:
+        why = "rdma_nccl.variables sets it"
+    elif not roce_computes(intent):
+        why = "no compute rail is RoCE"
+    if why:
+        return [Finding(STAGE, check, host, GID_INDEX, NOT_APPLICABLE, why, expected)]
+    seen = ", ".join(f"{rail}: {'none' if index is None else index}" for rail, index in indexes.items())
+    if not indexes:
+        return [Finding(STAGE, check, host, GID_INDEX, NOT_APPLICABLE, f"no RDMA device: {SAID_BY_HCA}", expected)]
+    if len(set(indexes.values())) == 1 and None not in indexes.values():
+        return [Finding(STAGE, check, host, GID_INDEX, OK, seen, expected)]
+    remedy = f"Use NCCL 2.21 or newer on {host} instead of {version}: it finds each rail's GID by itself."
+    return [Finding(STAGE, check, host, GID_INDEX, ERROR, seen, expected, remedy)]
+
+
+def _compute_rails(intent: Intent, facts: Facts | None) -> list[ResolvedRail]:
+    """The rails for NCCL that have a device."""
+    return [rail for rail in _planned_rails(intent, facts) if rail.device is not None]
+
+
+def _planned_rails(intent: Intent, facts: Facts | None) -> list[ResolvedRail]:
+    """The rails for NCCL; storage is not its business (B53)."""
+    return [rail for rail in resolve(intent["rails"], facts or {}) if rail.rail["role"] == "compute"]
+
+
+def roce_computes(intent: Intent) -> bool:
+    """Whether a rail for NCCL is RoCE."""
+    return any(rail["link_layer"] == "roce" for rail in intent["rails"] if rail["role"] == "compute")
+
+
+def _gid_indexes(intent: Intent, facts: Facts | None) -> dict[str, int | None]:
+    """The index of the RoCE v2 GID of each RoCE rail's address, by the rail's name; None if it has no such GID."""
+    indexes = {}
+    for rail in _compute_rails(intent, facts):
+        if facts is not None and rail.rail["link_layer"] == "roce" and rail.device and rail.port:
+            address = rail_ip(rail.rail)
+            indexes[rail.name] = rocev2_gid_index(facts["devices"][rail.device]["ports"][rail.port], address)
+    return indexes
+
+
+def _needs_gid_index(version: str | None) -> bool:
+    """version: of NCCL ("2.20.5"); None is taken for a recent one."""
+    return not knows(version, FINDS_GID_SINCE)

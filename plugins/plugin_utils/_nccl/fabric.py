@@ -1,0 +1,98 @@
+# Copyright (c) 2026, the rdma.cluster authors
+# GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""What NCCL must be told of a fabric: whether rails meet, the entry of the P_Key table, and whether switches reduce (SHARP)."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from ansible_collections.rdma.cluster.plugins.module_utils._base.findings import ERROR, NOT_APPLICABLE, OK, UNKNOWN, Finding
+from ansible_collections.rdma.cluster.plugins.module_utils._rdma.rails import ResolvedRail
+from ansible_collections.rdma.cluster.plugins.plugin_utils._checks.nccl.nccl import STAGE
+from ansible_collections.rdma.cluster.plugins.plugin_utils._intent.schema.nccl_profiles import MESH
+from ansible_collections.rdma.cluster.plugins.plugin_utils._subnet_manager.plan import partition_place, partition_words
+
+Intent = Mapping[str, Any]
+Facts = Mapping[str, Any]
+PKEY, COLLNET, CROSS_NIC = "NCCL_IB_PKEY", "NCCL_COLLNET_ENABLE", "NCCL_CROSS_NIC"
+#: The entry of the table that a queue pair takes unless it is told another one.
+FIRST = 0
+#: Of what cannot be told without a device: one cause is one finding.
+SAID_BY_HCA = "nccl.hca says what to do"
+
+
+def pkey_index(intent: Intent, facts: Facts, rails: Sequence[ResolvedRail]) -> str | None:
+    """The value of NCCL_IB_PKEY: None where it is the first entry anyway, not known, or not the same on all rails.
+
+    rails: those for NCCL that have a device.
+    """
+    indexes = set(_indexes(intent, facts, rails).values())
+    return str(indexes.pop()) if len(indexes) == 1 and not indexes & {None, FIRST} else None
+
+
+def collnet(intent: Intent) -> bool:
+    """Whether every rail for NCCL is on a plane whose subnet manager runs SHARP's aggregation manager."""
+    planes = {rail["plane"] for rail in intent["rails"] if rail["role"] == "compute"}
+    managers = [(intent["fabric"]["planes"].get(plane) or {}).get("subnet_manager") or {} for plane in planes]
+    return bool(managers) and all(manager.get("sharp") for manager in managers)
+
+
+def rails_apart(intent: Intent) -> bool:
+    """Whether no network joins the NICs of different compute rails: they are on different planes, and not cables of a mesh."""
+    return intent["fabric"]["topology"] != MESH and len({rail["plane"] for rail in intent["rails"] if rail["role"] == "compute"}) > 1
+
+
+def check_pkey(host: str, intent: Intent, facts: Facts, rails: Sequence[ResolvedRail]) -> list[Finding]:
+    """Finding `nccl.pkey`: NCCL takes one entry of the P_Key table for all ports, so the partition must have the same on each."""
+    expected = "the partition at one index on all InfiniBand rails"
+
+    def found(status: str, observed: str, remedy: str = "") -> list[Finding]:
+        return [Finding(STAGE, "nccl.pkey", host, PKEY, status, observed, expected, remedy)]
+
+    planned = [rail for rail in intent["rails"] if rail["role"] == "compute" and rail["link_layer"] == "infiniband"]
+    if not planned:
+        return found(NOT_APPLICABLE, "no compute rail is InfiniBand")
+    if PKEY in intent["nccl"]["variables"]:
+        return found(NOT_APPLICABLE, "rdma_nccl.variables sets it")
+    indexes = _indexes(intent, facts, rails)
+    absent = [rail["name"] for rail in planned if rail["name"] not in {each.name for each in rails}]
+    if len(indexes) < len(planned) - len(absent):
+        known = ", ".join(indexes) or "none"
+        return found(UNKNOWN, f"of {len(planned)} rails the P_Key table of {known} was read", f"Run the driver and link stages for {host}.")
+    seen = ", ".join(f"{name}: {_words(intent, facts, rail)}" for name, rail in ((rail.name, rail) for rail in rails) if name in indexes)
+    if None in indexes.values():
+        return found(ERROR, seen, f"Make {host} a full member of a partition (rdma_partitions), and run the link stage.")
+    if len(set(indexes.values())) > 1:
+        remedy = (
+            f"Set index0 for that partition in rdma_partitions, and run the link stage: it is first in the table of every port of {host}."
+        )
+        return found(ERROR, seen, remedy)
+    return found(NOT_APPLICABLE, f"{no_device_words(absent)}: {SAID_BY_HCA}") if absent else found(OK, seen)
+
+
+def no_device_words(rails: Sequence[str]) -> str:
+    """rails: their names."""
+    return f"{', '.join(rails)} {'has' if len(rails) == 1 else 'have'} no RDMA device"
+
+
+def _words(intent: Intent, facts: Facts, rail: ResolvedRail) -> str:
+    place = partition_place(_port(facts, rail), intent)
+    return "a full member of none" if place is None else f"{place.pkey_index} ({partition_words(place.pkey)})"
+
+
+def _indexes(intent: Intent, facts: Facts, rails: Sequence[ResolvedRail]) -> dict[str, int | None]:
+    """Where the table of each InfiniBand port has its partition, by the rail's name; None of a full member of none."""
+    tables = {rail.name: _port(facts, rail) for rail in rails}
+    return {
+        name: place.pkey_index if (place := partition_place(port, intent)) is not None else None
+        for name, port in tables.items()
+        if port.get("pkeys") is not None
+    }
+
+
+def _port(facts: Facts, rail: ResolvedRail) -> Mapping[str, Any]:
+    port: Mapping[str, Any] = facts["devices"][rail.device]["ports"][rail.port] if rail.device and rail.port else {}
+    return port

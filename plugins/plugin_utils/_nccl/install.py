@@ -1,0 +1,68 @@
+# Copyright (c) 2026, the rdma.cluster authors
+# GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""What the nccl stage has to install on a host: packages, and nccl-tests."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from ansible_collections.rdma.cluster.plugins.module_utils._collectives.install import PARTS
+from ansible_collections.rdma.cluster.plugins.module_utils._driver.distribution import RPM
+from ansible_collections.rdma.cluster.plugins.plugin_utils._checks.nccl.nccl_host import nccl_tests_due, packages_to_install
+
+#: Where what is sent or fetched lies on a host.
+FOLDER = "/var/lib/rdma-cluster/nccl"
+
+
+def nccl_install(intent: Mapping[str, Any], facts: Mapping[str, Any]) -> dict[str, Any]:
+    """{differs, family, packages, files, tests} for the role; facts: the digest.
+
+    packages: as apt or dnf take them (libnccl2=2.30.7-1+cuda13.0); files: {source, path, checksum} of packages that are given as files;
+    tests: None where nothing is to be done, else {source, timeout_seconds} and the options of rdma.cluster.nccl_tests_install.
+    """
+    nccl = intent["nccl"]
+    install, family = nccl["install"], ((facts.get("stack") or {}).get("distribution") or {}).get("family")
+    names = packages_to_install(nccl, facts)
+    of_files = install["kind"] == "files"
+    packages = [] if of_files else [_specification(name, install["packages"][name]["version"], family) for name in names]
+    files = [_package(install["packages"][name]) for name in names] if of_files else []
+    tests = _tests(install["tests"]) if nccl_tests_due(nccl, facts) else None
+    return {
+        "differs": bool(packages or files or tests),
+        "family": family,
+        "packages": packages,
+        "files": files,
+        "tests": tests,
+    }
+
+
+def _specification(name: str, version: str | None, family: str | None) -> str:
+    if version is None:
+        return name
+    return f"{name}-{version}" if family == RPM else f"{name}={version}"
+
+
+def _package(given: Mapping[str, Any]) -> dict[str, Any]:
+    """The same of a package, always in our folder: a file elsewhere could be exchanged between its checksum and its installation."""
+    (place,) = given["source"].values()
+    return {**_file(given), "path": f"{FOLDER}/{str(place).rpartition('/')[2]}"}
+
+
+def _file(given: Mapping[str, Any]) -> dict[str, Any]:
+    """Where a given file lies on the host: where it is already, or where it is brought."""
+    source = given["source"]
+    (place,) = source.values()
+    path = place if "host_file" in source else f"{FOLDER}/{str(place).rpartition('/')[2]}"
+    return {"source": source, "path": path, "checksum": given["checksum"]}
+
+
+def _tests(tests: Mapping[str, Any]) -> dict[str, Any]:
+    file = _file(tests)
+    options = {name: tests[name] for name in (*PARTS, "version")}
+    return {
+        "source": file["source"],
+        "options": {**options, "archive": file["path"], "timeout_seconds": tests["build_minutes"] * 60},
+    }

@@ -1,0 +1,144 @@
+# Copyright (c) 2026, the rdma.cluster authors
+# GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""What the actions of the pairs stage share: the fleet, what is proven of it, and who is to be measured."""
+
+from __future__ import annotations
+
+import ipaddress
+import secrets
+import time
+from collections.abc import Collection, Iterable, Mapping
+from typing import Any
+
+from ansible import context
+from ansible.module_utils.parsing.convert_bool import boolean
+
+from ansible_collections.rdma.cluster.plugins.plugin_utils._pairs import proofs
+from ansible_collections.rdma.cluster.plugins.plugin_utils._pairs.evidence import SWEEP, Evidence
+from ansible_collections.rdma.cluster.plugins.plugin_utils._pairs.fleet import Fleet, measurable_hosts
+from ansible_collections.rdma.cluster.plugins.plugin_utils._pairs.plan.choice import Choice, Outside, choose
+from ansible_collections.rdma.cluster.plugins.plugin_utils._pairs.plan.plan import Endpoint, pack, runtime_max_seconds
+from ansible_collections.rdma.cluster.plugins.plugin_utils._pairs.plan.suspects import reach
+from ansible_collections.rdma.cluster.plugins.plugin_utils._pairs.verdict.low import is_suspect
+from ansible_collections.rdma.cluster.plugins.plugin_utils._run.action import RunAction
+
+#: So many hosts at work are named.
+_NAMED = 3
+
+
+def listed(busy: Mapping[str, str]) -> str:
+    """Hosts at work in words: "node1: GPU process 4711 (python3); node2: … and 5 more"."""
+    named = "; ".join(f"{host}: {words}" for host, words in list(busy.items())[:_NAMED])
+    return f"{named} and {len(busy) - _NAMED} more" if len(busy) > _NAMED else named
+
+
+class PairAction(RunAction):
+    """An action of the pairs stage, run once."""
+
+    _requires_connection = False
+
+    @property
+    def forks(self) -> int:
+        """How many hosts Ansible works on at once."""
+        return int(context.CLIARGS.get("forks") or 1)
+
+    def prepare(self) -> None:
+        """Read what is known of the hosts and what was proven of them."""
+        self.fleet = Fleet.of(measurable_hosts(self.folder, "pairs"))
+        self.proofs = proofs.read(self.folder.read_if_there(proofs.FILE))
+        self.standings = self.fleet.standings(self.proofs, time.time(), self.proof_max_age_hours)
+
+    def outside(self) -> Outside:
+        """Hosts of the inventory that are not in the play (--limit) and have proofs: host → rail → where they were met."""
+        now, playing = time.time(), set(self.variables["ansible_play_hosts_all"])
+        there = [host for host in self.variables["groups"]["all"] if host not in playing and host in self.proofs]
+        young = {
+            host: {
+                rail: dict(proof.endpoint)
+                for rail, proof in self.proofs[host].items()
+                if proofs.is_young(proof, now, self.proof_max_age_hours)
+            }
+            for host in there
+        }
+        near = {host: {rail: each for rail, each in of.items() if self._is_near(rail, each)} for host, of in young.items()}
+        return {host: of for host, of in near.items() if of}
+
+    def _is_near(self, rail: str, endpoint: Endpoint) -> bool:
+        """Whether it is in a subnet that a host of this play has on that rail: another fabric may have a rail of that name."""
+        planned = [each["address"] for intent in self.fleet.intents.values() for each in intent["rails"] if each["name"] == rail]
+        address = ipaddress.ip_address(endpoint["address"])
+        return any(each is None or address in ipaddress.ip_interface(each).network for each in planned)
+
+    def measure(self, given: Any) -> Any:
+        """The argument `measure`, which the role makes of these variables."""
+        return self.argument(given, "pairs_measure", "rdma_measure", default="auto")
+
+    def choice(self, measure: Any, outside: Outside, left_out: Iterable[str] = ()) -> Choice | None:
+        """Who is to be measured with whom. measure: "auto", or whether; outside: see outside; left_out: hosts that may not be measured.
+
+        A word that is no truth value is an error: what is not understood must not put load on a fabric.
+        """
+        anew = None if measure == "auto" else boolean(measure)  # type: ignore[no-untyped-call]
+        if anew is False or not self.fleet.intents:
+            return None
+        rest = self.fleet.without(left_out)
+        standings = {host: self.standings[host] for host in rest.hosts}
+        return choose(
+            rest,
+            standings,
+            self.intent["pairs"],
+            anew=bool(anew),
+            outside={host: of for host, of in outside.items() if host not in set(left_out)},
+        )
+
+    def sweep(self) -> Evidence | None:
+        """What this run has measured; None if it has measured nothing."""
+        return Evidence.of(self.folder, SWEEP, self.fleet.intents, self.fleet.facts)
+
+    def why_no_load(self, sweep: Evidence) -> str:
+        """Why this play puts no other load on the fabric after its sweep, "" if it may.
+
+        Such a load takes all links of a plane at once, so that one host at work on it is enough.
+        """
+        if not sweep.is_over(self.variables["ansible_play_hosts"]):
+            return "The sweep was stopped; the next run goes on with it."
+        rails = {rail["name"] for rail in sweep.plan["rails"]}
+        planes = {of[rail] for of in self._planes.values() for rail in rails & set(of)}
+        near = [host for host, of in self._planes.items() if planes & set(of.values())]
+        busy = self.at_work({host: self.fleet.facts[host].get("load") for host in near})
+        if not busy:
+            return ""
+        return f"Hosts of the same plane are at work ({listed(busy)}); run again when they are idle, or allow load (rdma_load_allowed)."
+
+    @property
+    def _planes(self) -> dict[str, dict[str, str]]:
+        """host → rail → its plane."""
+        return {host: {rail["name"]: str(rail["plane"]) for rail in intent["rails"]} for host, intent in self.fleet.intents.items()}
+
+    def well(self, sweep: Evidence) -> dict[str, list[str]]:
+        """Rail → the hosts still in this play that no verdict of the sweep is against."""
+        playing = self.variables["ansible_play_hosts"]
+        here = [host for host in sweep.plan["hosts"] if host in self.fleet.endpoints and host in playing]
+        blamed = [each.verdict for each in sweep.verdicts(self.intent["pairs"], self.proofs) if is_suspect(each)]
+        good = reach(sweep.bandwidth, blamed, here, sweep.partitions).good
+        return {rail: [host for host in here if host in hosts] for rail, hosts in good.items()}
+
+    @staticmethod
+    def nobody(words: str) -> dict[str, Any]:
+        """What the tasks that measure need to know where nothing is to be measured, and why."""
+        return {"hosts": [], "outside": [], "msg": words}
+
+    def hand_out(self, folder: str, plan: Mapping[str, Any], outside: Collection[str], words: str) -> dict[str, Any]:
+        """What the tasks that measure need of a plan that no later run goes on with. The plan is recorded; the secret is a new one."""
+        self.folder.write_json(f"{folder}/plan.json", plan)
+        return {
+            "hosts": [host for host in plan["hosts"] if host not in outside],
+            "outside": [host for host in plan["hosts"] if host in outside],
+            "sweep": plan["sweep"],
+            "plan": pack(plan),
+            "token": secrets.token_hex(32),
+            "runtime_max_seconds": runtime_max_seconds(plan),
+            "msg": words,
+        }

@@ -1,0 +1,101 @@
+# Copyright (c) 2026, the rdma.cluster authors
+# GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""What a host answers when its results are collected, typed and bounded where it enters: the module runs on the host, which may lie."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from ansible_collections.rdma.cluster.plugins.module_utils._base.errors import ParseError
+from ansible_collections.rdma.cluster.plugins.module_utils._pairs.result import LINE_CHARACTERS, MOST_SECONDS, is_whole
+
+#: The longest line of a result is LINE_CHARACTERS of text, escaped, and some numbers.
+RESULT_CHARACTERS = 8 * LINE_CHARACTERS
+FAILURE_CHARACTERS = 64 * 1024
+REASON_CHARACTERS = 1000
+MOST = 2**63 - 1
+
+
+@dataclass(frozen=True)
+class Answer:
+    """One answer of perftest_rounds. results, failures: a line of JSON each; a result's line is read where all of them are judged."""
+
+    running: bool
+    finished: bool
+    reason: str
+    next_byte: int
+    more: bool
+    results: list[str]
+    failures: list[str]
+    unreadable: int
+    strangers: int
+    seconds: float | None
+    counters: dict[str, Any] | None
+
+    @classmethod
+    def of(cls, said: Mapping[str, Any]) -> Answer:
+        """Read it. Raises ParseError, which names what is of another type; a line that is too long is kept as text, and is no result."""
+        truths = {key: _get(said, key, lambda value: isinstance(value, bool), "true or false") for key in ("running", "finished", "more")}
+        counts = {key: _get({"strangers": 0, **said}, key, _is_count, "a number") for key in ("next_byte", "unreadable", "strangers")}
+        results, failures = (_get(said, key, lambda value: isinstance(value, list), "a list") for key in ("results", "failures"))
+        reason = _get(said, "reason", lambda value: isinstance(value, str), "text")
+        seconds = _get(said, "seconds", lambda value: value is None or _is_duration(value), "a time")
+        counters = _get(said, "counters", lambda value: value is None or _are_counters(value), "counters of rails")
+        return cls(
+            **truths,
+            **counts,
+            reason=reason[:REASON_CHARACTERS],
+            results=[_line(result, RESULT_CHARACTERS) for result in results],
+            failures=[_line(failure, FAILURE_CHARACTERS) for failure in failures],
+            seconds=seconds,
+            counters=counters,
+        )
+
+
+def _get(said: Mapping[str, Any], key: str, fits: Callable[[Any], bool], what: str) -> Any:
+    if key not in said or not fits(said[key]):
+        raise ParseError(f"{key} is not {what} but {type(said.get(key)).__name__}")
+    return said[key]
+
+
+def _is_count(value: Any) -> bool:
+    return is_whole(value) and 0 <= value <= MOST
+
+
+def _is_duration(value: Any) -> bool:
+    return type(value) in (int, float) and 0 <= value < MOST_SECONDS
+
+
+def _line(content: Any, characters: int) -> str:
+    try:
+        text = json.dumps(content, separators=None if isinstance(content, dict) else (",", ":"), sort_keys=isinstance(content, dict))
+    except (ValueError, TypeError, RecursionError) as exc:
+        raise ParseError(f"a line is no JSON: {exc}") from exc
+    return text if len(text) <= characters else json.dumps(text[:LINE_CHARACTERS])
+
+
+def _are_counters(value: Any) -> bool:
+    """Say whether it is what _pair_counters.risen has: rail → its seconds, and by how much each counter rose."""
+    return isinstance(value, dict) and all(isinstance(rail, str) and _is_rail(of_rail) for rail, of_rail in value.items())
+
+
+def _is_rail(of_rail: Any) -> bool:
+    if not isinstance(of_rail, dict) or not _is_duration(of_rail.get("seconds")) or not _counts(of_rail.get("risen")):
+        return False
+    if not isinstance(of_rail.get("netdev"), (str, type(None))) or not _counts(of_rail.get("cnps", {})):
+        return False
+    priorities = of_rail.get("priorities")
+    return priorities is None or (
+        isinstance(priorities, dict) and all(isinstance(name, str) and _counts(each, or_none=True) for name, each in priorities.items())
+    )
+
+
+def _counts(value: Any, *, or_none: bool = False) -> bool:
+    return isinstance(value, dict) and all(
+        isinstance(name, str) and (_is_count(count) or (or_none and count is None)) for name, count in value.items()
+    )

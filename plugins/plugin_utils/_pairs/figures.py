@@ -1,0 +1,131 @@
+# Copyright (c) 2026, the rdma.cluster authors
+# GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""What each endpoint reached in a sweep, with the partners that are not to blame themselves."""
+
+from __future__ import annotations
+
+import math
+from array import array
+from collections import Counter, defaultdict
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+
+from ansible_collections.rdma.cluster.plugins.plugin_utils._pairs.matrix.matrix import Matrix
+from ansible_collections.rdma.cluster.plugins.plugin_utils._pairs.verdict.verdict import Verdict
+
+#: (rail, host): positions in the matrix.
+Where = tuple[int, int]
+Meetings = defaultdict[Where, "array[int]"]
+
+
+@dataclass(frozen=True)
+class Figure:
+    """One endpoint in one test. measured, failed, missing: meetings of it. partners: those that the figures are from.
+
+    median, lowest, highest: Gb/s or µs; ratio: median of measured / expected (1 is what should be). None where nothing was measured.
+    """
+
+    measured: int
+    failed: int
+    missing: int
+    partners: int
+    median: float | None
+    lowest: float | None
+    highest: float | None
+    ratio: float | None
+
+
+@dataclass(frozen=True)
+class Blame:
+    """What the verdicts name. endpoints: of hosts, NICs and directions; pairs: (rail, lower host, higher host); rails."""
+
+    endpoints: dict[Where, Verdict]
+    pairs: dict[tuple[int, int, int], Verdict]
+    rails: dict[int, Verdict]
+
+    @classmethod
+    def of(cls, verdicts: Iterable[Verdict], matrix: Matrix) -> Blame:
+        """The first verdict on an endpoint counts."""
+        found = cls({}, {}, {})
+        for verdict in reversed(list(verdicts)):
+            found._add(verdict, len(matrix.rails))
+        return found
+
+    def _add(self, verdict: Verdict, rails: int) -> None:
+        on = range(rails) if verdict.rail is None else [verdict.rail]
+        if verdict.kind == "rail":
+            self.rails.update(dict.fromkeys(on, verdict))
+        elif verdict.kind == "pair" and verdict.host is not None and verdict.other is not None:
+            low, high = sorted((verdict.host, verdict.other))
+            self.pairs.update({(rail, low, high): verdict for rail in on})
+        elif verdict.host is not None:
+            self.endpoints.update({(rail, verdict.host): verdict for rail in on})
+
+
+def figures(matrix: Matrix, blame: Blame) -> dict[Where, Figure]:
+    """Of every endpoint that was measured, failed or should have been. A meeting whose partner or path is to blame says nothing of an
+    endpoint, unless it had no other."""
+    clean, spoilt, failed = _meetings(matrix, blame)
+    missing = _missing(matrix, blame)
+    nothing = _positions()
+    return {
+        where: _figure(matrix, clean.get(where, nothing), spoilt.get(where, nothing), failed[where], missing[where])
+        for where in dict.fromkeys([*clean, *spoilt, *failed, *missing])
+    }
+
+
+def positions(matrix: Matrix, blame: Blame) -> dict[Where, Sequence[int]]:
+    """Of every endpoint that was measured the measurements that its figure is from."""
+    clean, spoilt, _failed = _meetings(matrix, blame)
+    return {**spoilt, **clean}
+
+
+def _meetings(matrix: Matrix, blame: Blame) -> tuple[Meetings, Meetings, Counter[Where]]:
+    """Those of each endpoint that tell of it, those that tell of a partner or path, and how many failed."""
+    clean, spoilt = Meetings(_positions), Meetings(_positions)
+    failed: Counter[Where] = Counter()
+    for at, (rail, server, client, value) in enumerate(zip(matrix.rail, matrix.server, matrix.client, matrix.value, strict=True)):
+        ends = (rail, server), (rail, client)
+        if math.isnan(value):
+            failed.update(ends)
+            continue
+        bad_path = bool(blame.pairs) and (rail, min(server, client), max(server, client)) in blame.pairs
+        for where, partner in (ends, ends[::-1]):
+            (spoilt if bad_path or partner in blame.endpoints else clean)[where].append(at)
+    return clean, spoilt, failed
+
+
+def _missing(matrix: Matrix, blame: Blame) -> Counter[Where]:
+    """How many planned meetings left no record, by the client that owes it; a partner that is to blame may have taken it along."""
+    owed = ((rail, server, client) if matrix.is_read else (rail, client, server) for rail, server, client in matrix.missing)
+    return Counter((rail, owing) for rail, owing, partner in owed if (rail, partner) not in blame.endpoints)
+
+
+def _positions() -> array[int]:
+    return array("I")
+
+
+def _figure(matrix: Matrix, clean: Sequence[int], spoilt: Sequence[int], failed: int, missing: int) -> Figure:
+    used = clean or spoilt
+    values, ratios = sorted(matrix.value[at] for at in used), sorted(matrix.ratio[at] for at in used)
+    measured = len(clean) + len(spoilt)
+    if not used:
+        return Figure(measured, failed, missing, 0, None, None, None, None)
+    return Figure(measured, failed, missing, len(used), _median(values), values[0], values[-1], _median(ratios))
+
+
+def _median(ordered: Sequence[float]) -> float:
+    middle = len(ordered) // 2
+    return ordered[middle] if len(ordered) % 2 else (ordered[middle - 1] + ordered[middle]) / 2
+
+
+def too_fast(matrix: Matrix, ceilings: Mapping[Where, float]) -> dict[Where, int]:
+    """How many measurements of each endpoint are above what it can do. ceilings: Gb/s of each endpoint that has one."""
+    found: Counter[Where] = Counter()
+    if max((value for value in matrix.value if not math.isnan(value)), default=0.0) <= min(ceilings.values(), default=math.inf):
+        return found
+    for rail, server, client, value in zip(matrix.rail, matrix.server, matrix.client, matrix.value, strict=True):
+        found.update(where for where in ((rail, server), (rail, client)) if value > ceilings.get(where, math.inf))
+    return found

@@ -1,0 +1,114 @@
+# Copyright (c) 2026, the rdma.cluster authors
+# GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""The hosts of a pairs stage: what of them can be measured, and what is proven of it."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+from ansible_collections.rdma.cluster.plugins.module_utils._rdma.rails import rail_ip, resolve
+from ansible_collections.rdma.cluster.plugins.plugin_utils._facts.known import known_hosts
+from ansible_collections.rdma.cluster.plugins.plugin_utils._pairs.plan.plan import Endpoint, endpoints
+from ansible_collections.rdma.cluster.plugins.plugin_utils._pairs.proofs import Basis, Proofs, Standing, bases, standing
+from ansible_collections.rdma.cluster.plugins.plugin_utils._run.folder import RunFolder
+from ansible_collections.rdma.cluster.plugins.plugin_utils._run.session_address import session_address
+from ansible_collections.rdma.cluster.plugins.plugin_utils._subnet_manager.plan import limited_only
+
+NOWHERE = "it has no address on this rail, and our own session comes in where no other host can meet it (loopback, or a local connection)"
+REACH = "Give the host an address on the rail (IP over InfiniBand), or an ansible_host by which the other hosts reach it as well."
+
+#: The schedule of rdma_pairs in which every host meets every other one.
+FULL = "full"
+
+Standings = Mapping[str, Mapping[str, Standing]]
+
+
+@dataclass(frozen=True)
+class Fleet:
+    """intents and facts (comparable digests) by host, in the play's order; endpoints: host → rail → where and how it is measured."""
+
+    intents: Mapping[str, Any]
+    facts: Mapping[str, Any]
+    endpoints: Mapping[str, Mapping[str, Endpoint]]
+
+    @classmethod
+    def of(cls, known: Mapping[str, Mapping[str, Any]]) -> Fleet:
+        """known: host → {"intent", "facts"}; a host of which one of the two is missing is left out."""
+        there = {host: each for host, each in known.items() if each["intent"] and each["facts"]}
+        intents = {host: each["intent"] for host, each in there.items()}
+        facts = {host: each["facts"] for host, each in there.items()}
+        return cls(intents, facts, {host: endpoints(intents[host], facts[host]) for host in there})
+
+    @property
+    def hosts(self) -> list[str]:
+        return list(self.intents)
+
+    @cached_property
+    def rails(self) -> list[str]:
+        """The names of all rails, in the order of the plans."""
+        return list(self._planning)
+
+    @cached_property
+    def _planning(self) -> Counter[str]:
+        """Rail → how many hosts are planned to have it."""
+        return Counter(rail["name"] for intent in self.intents.values() for rail in intent["rails"])
+
+    @cached_property
+    def bases(self) -> dict[str, dict[str, Basis]]:
+        """What the measurements of each host's rails depend on now."""
+        return {host: bases(self.intents[host], self.facts[host]) for host in self.intents}
+
+    def without(self, hosts: Iterable[str]) -> Fleet:
+        """The rest of the fleet."""
+        left_out = set(hosts)
+        kept = [host for host in self.intents if host not in left_out]
+        parts = ({host: part[host] for host in kept} for part in (self.intents, self.facts, self.endpoints))
+        return Fleet(*parts)
+
+    def having(self, rail: str) -> list[str]:
+        """The hosts with an endpoint on a rail."""
+        return [host for host in self.intents if rail in self.endpoints[host]]
+
+    def reached(self, host: str, rail: str) -> list[str]:
+        """The hosts that an endpoint can meet on its rail, itself among them: those whose ports are in its partition."""
+        pkey = self.endpoints[host][rail].get("pkey")
+        return [each for each in self.having(rail) if self.endpoints[each][rail].get("pkey") == pkey]
+
+    def why_missing(self, host: str, rail: str) -> tuple[str, str] | None:
+        """Why a port that is there cannot be measured, and what to do: its partitions, or nobody can meet it. None for another reason."""
+        found = next((each for each in resolve(self.intents[host]["rails"], self.facts[host]) if each.name == rail), None)
+        if found is None or found.device is None or found.port is None:
+            return None
+        partitions = limited_only(self.facts[host]["devices"][found.device]["ports"][found.port], self.intents[host])
+        if partitions:
+            return partitions, f"Make {host} a full member of a partition in rdma_partitions, then run the link stage."
+        if rail_ip(found.rail) is None and session_address(self.facts[host]) is None:
+            return NOWHERE, REACH
+        return None
+
+    def missing(self, host: str) -> list[str]:
+        """The host's own rails that other hosts have as well, and on which it cannot be measured; none for a host that is alone."""
+        own = (rail["name"] for rail in self.intents[host]["rails"])
+        return [rail for rail in own if self._planning[rail] > 1 and rail not in self.endpoints[host]]
+
+    def standings(self, proofs: Proofs, now: float, max_age_hours: float) -> dict[str, dict[str, Standing]]:
+        """What the records say of each endpoint now. now: seconds since 1970."""
+
+        def of_rail(host: str, rail: str) -> Standing:
+            proof = proofs.get(host, {}).get(rail)
+            is_partial = proof is not None and proof.met is not None and self.intents[host]["pairs"]["schedule"] == FULL
+            required = [each for each in self.reached(host, rail) if each != host] if is_partial else []
+            return standing(proof, self.bases[host][rail], now, max_age_hours, required)
+
+        return {host: {rail: of_rail(host, rail) for rail in of} for host, of in self.endpoints.items()}
+
+
+def measurable_hosts(folder: RunFolder, stage: str) -> dict[str, dict[str, Any]]:
+    """What is known of each host, tried out as what plans and judges measurements uses it."""
+    return known_hosts(folder, stage, lambda known: Fleet.of(known).bases)

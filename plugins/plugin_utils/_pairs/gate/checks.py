@@ -1,0 +1,189 @@
+# Copyright (c) 2026, the rdma.cluster authors
+# GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""What the gate of the pairs stage asks of each port: what it reached, how quickly it answers, and that it counted no errors under load.
+
+Who is to blame is found in all measurements at once (_pair_verdict.py): a good port that met a bad one is not in error.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from ansible_collections.rdma.cluster.plugins.module_utils._base.findings import ERROR, NOT_APPLICABLE, OK, UNKNOWN, WARNING, Finding
+from ansible_collections.rdma.cluster.plugins.module_utils._rdma.counters import FLAPS
+from ansible_collections.rdma.cluster.plugins.plugin_utils._checks.link.counters import ERROR_KINDS, FEWEST_ERRORS, FEWEST_FLAPS, FLAP_KINDS
+from ansible_collections.rdma.cluster.plugins.plugin_utils._pairs.expected import (
+    LatencyBounds,
+    Limit,
+    is_software,
+    judge_bandwidth,
+    judge_latency,
+)
+from ansible_collections.rdma.cluster.plugins.plugin_utils._pairs.figures import Figure
+from ansible_collections.rdma.cluster.plugins.plugin_utils._pairs.matrix.reader import Refused
+from ansible_collections.rdma.cluster.plugins.plugin_utils._pairs.plan.endpoint import NoLimit
+from ansible_collections.rdma.cluster.plugins.plugin_utils._pairs.verdict.judged import Judged
+from ansible_collections.rdma.cluster.plugins.plugin_utils._pairs.verdict.words import FAILED, SLOW_SOFTWARE, steps
+
+STAGE = "pairs"
+BANDWIDTH_CHECK, LATENCY_CHECK, ERRORS_CHECK, CLOCK_CHECK = "pair.bandwidth", "pair.latency", "pair.errors", "pair.clock"
+RESULTS_CHECK = "pair.results"
+ORDER = "Look at these, in this order: MTU, flow control, cable or optic, PCIe generation and lanes, NUMA."
+#: The lowest figure of a port that is equally slow with all of its partners, as a share of the highest one.
+EVEN = 0.9
+LATENCY_REMEDY = (
+    "Keep the CPUs of {host} from deep sleep (C-states), see that the test runs on the NIC's NUMA node, and count the switches in between."
+)
+
+
+@dataclass(frozen=True)
+class Port:
+    """One host's rail at the gate. limit: what it allows; figure: what it reached, in this run's sweep or its proof's (then run says
+    which); verdicts: those that name it; too_fast: measurements above what is possible."""
+
+    host: str
+    rail: str
+    limit: Limit | NoLimit
+    figure: Figure
+    verdicts: tuple[Judged, ...] = ()
+    too_fast: int = 0
+    run: str = ""
+
+
+def check_bandwidth(port: Port, settings: Mapping[str, Any]) -> Finding:
+    """settings: the intent's rdma_pairs."""
+    if port.verdicts and not port.too_fast:
+        worst = min(port.verdicts, key=lambda each: (ERROR, UNKNOWN, WARNING, OK).index(each.status))
+        return Finding(STAGE, BANDWIDTH_CHECK, port.host, port.rail, worst.status, worst.observed, worst.expected, worst.remedy)
+    status, expected = _judge(port, settings)
+    remedy = "" if status == OK else _remedy(port, status)
+    return Finding(STAGE, BANDWIDTH_CHECK, port.host, port.rail, status, _observed(port), expected, remedy)
+
+
+def _judge(port: Port, settings: Mapping[str, Any]) -> tuple[str, str]:
+    figure, limit = port.figure, port.limit
+    if figure.median is None or figure.ratio is None:
+        return UNKNOWN, "a measurement with one good partner at least"
+    if port.too_fast and isinstance(limit, Limit):
+        return ERROR, f"at most {limit.ceiling_gbps:.4g} Gb/s; more is not possible ({limit.reason})"
+    if figure.missing:
+        return UNKNOWN, "a result of every planned meeting"
+    if isinstance(limit, Limit):
+        return _against(limit, figure.median, figure.ratio, settings)
+    if limit.status == UNKNOWN:
+        return UNKNOWN, f"a limit to hold it against: {limit.reason}"
+    least = max(settings["floor_gbps"], settings["software_fail_below"] * figure.median / figure.ratio)
+    return (OK if figure.median >= least else ERROR), f"at least {least:.3g} Gb/s ({limit.reason}: what the fleet reaches counts)"
+
+
+def _against(limit: Limit, gbps: float, ratio: float, settings: Mapping[str, Any]) -> tuple[str, str]:
+    if gbps < settings["floor_gbps"]:
+        return ERROR, f"at least {settings['floor_gbps']:.3g} Gb/s (rdma_pairs.floor_gbps)"
+    return judge_bandwidth(ratio * limit.gbps, limit, settings["fail_below"], settings["warn_below"])
+
+
+def _observed(port: Port) -> str:
+    figure = port.figure
+    if figure.median is None:
+        return f"nothing measured: {figure.failed} meetings failed, {figure.missing} left no record"
+    parts = [f"{figure.median:.4g} Gb/s with {figure.partners} partner{'s' if figure.partners != 1 else ''}"]
+    if figure.lowest != figure.highest:
+        parts.append(f"lowest {figure.lowest:.4g}, highest {figure.highest:.4g}")
+    if port.too_fast:
+        parts.append(f"{port.too_fast} of them above what is possible")
+    if figure.missing:
+        parts.append(f"{figure.missing} planned meetings left no record")
+    if port.run:
+        parts.append(f"proven by run {port.run}")
+    return ", ".join(parts)
+
+
+def _remedy(port: Port, status: str) -> str:
+    if port.too_fast:
+        return f"It measured something else: see that {port.rail} of {port.host} is the device, and the wire, that it should be."
+    if status == UNKNOWN:
+        return f"Run the pairs stage again; if it stays so, look at {port.host}'s findings of the driver, link and network stages."
+    if is_software(port.limit):
+        texts = (each.format(host=port.host, rail=port.rail) for each in SLOW_SOFTWARE[:2])
+        return steps(*texts, "Run the pairs stage again while the hosts are idle")
+    lowest, highest = port.figure.lowest, port.figure.highest
+    is_even = lowest is not None and highest is not None and lowest >= EVEN * highest
+    words = f"It is so with every partner, so all of {port.rail} may be." if is_even else f"On {port.rail}, it differs by partner."
+    return f"{words} {ORDER}"
+
+
+def check_clock(host: str, lost: int, rails: Sequence[str], partners: Sequence[str], source: str | None) -> Finding:
+    """perftest's clock on a host. lost: measurements that its calibration cost; rails: those without any measurement left.
+
+    partners: hosts whose clock cost a measurement on these rails; source: the kernel's clock source, None if not known.
+    """
+    seen = []
+    if lost:
+        named = f" (clock source {source})" if source else ""
+        seen.append(f"perftest could not calibrate its clock on {host}{named}, which cost {lost} measurement{'s' if lost != 1 else ''}")
+    if partners:
+        seen.append(f"perftest could not calibrate its clock on {', '.join(partners)}")
+    if rails:
+        seen.append(f"nothing measured on {', '.join(rails)}")
+    expected = "a clock source that perftest can calibrate: tsc"
+    where = host if lost else " and ".join(partners)
+    remedy = steps(*(each.format(host=where) for each in FAILED["clock"]))
+    return Finding(STAGE, CLOCK_CHECK, host, "clock", WARNING, "; ".join(seen), expected, remedy)
+
+
+def check_results(host: str, refused: Sequence[Refused]) -> Finding:
+    """Report the lines of a host's results that do not count, of each sweep. They say nothing of the hosts that they are about."""
+    count = sum(each.lines for each in refused)
+    observed = f"{count} line{'s' if count != 1 else ''} of its results do{'es' if count == 1 else ''} not count: {refused[0].words}"
+    remedy = steps(
+        f"Run the pairs stage again: it replaces the results of {host}",
+        f"If the lines come again, look at `journalctl -u 'rdma-pairs-*'` on {host}, and find out which program writes in "
+        "`/run/rdma-cluster/pairs`",
+    )
+    return Finding(STAGE, RESULTS_CHECK, host, "results", UNKNOWN, observed, "results of its own measurements only", remedy)
+
+
+def check_latency(port: Port, usec: float | None, bounds: LatencyBounds | NoLimit) -> Finding:
+    """usec: the median of what the port measured with its good partners."""
+    status, expected = judge_latency(usec, bounds)
+    observed = "not measured" if usec is None else f"{usec:.3g} µs (median of {port.rail})"
+    remedy = "" if status in (OK, NOT_APPLICABLE) else LATENCY_REMEDY.format(host=port.host)
+    return Finding(STAGE, LATENCY_CHECK, port.host, port.rail, status, observed, expected, remedy)
+
+
+def _not_compared(host: str, rail: str, expected: str, *, software: bool) -> Finding:
+    """The finding pair.errors of a port that has no counters of both before and after the sweep."""
+    why = "its counters before and after the sweep cannot be compared"
+    if software:
+        return Finding(STAGE, ERRORS_CHECK, host, rail, NOT_APPLICABLE, f"{why}; errors of a software device are not judged", expected)
+    remedy = (
+        f"1. On {host}, see whether it was booted or the driver of {rail} loaded again during the sweep: `uptime`, `dmesg`. "
+        "2. Measure with -e rdma_measure=true."
+    )
+    return Finding(STAGE, ERRORS_CHECK, host, rail, UNKNOWN, why, expected, remedy)
+
+
+def check_errors(host: str, counters: Mapping[str, Any], rails: Iterable[tuple[str, bool]]) -> Iterator[Finding]:
+    """What a host's ports counted during the sweep. counters: rail → {"seconds", "risen"}; rails: name, and whether it is software."""
+    for rail, software in rails:
+        of_rail = counters.get(rail)
+        expected = f"fewer than {FEWEST_ERRORS} of any counter of errors, and {FEWEST_FLAPS} of any of flaps, while it is measured"
+        if of_rail is None:
+            yield _not_compared(host, rail, expected, software=software)
+            continue
+        risen = {name: count for name, count in of_rail["risen"].items() if count >= (FEWEST_FLAPS if name in FLAPS else FEWEST_ERRORS)}
+        observed = ", ".join(f"{name} {count}" for name, count in sorted(risen.items(), key=lambda each: -each[1])) or "none"
+        observed += f" in {of_rail['seconds']:.0f} s of load"
+        if software:
+            yield Finding(
+                STAGE, ERRORS_CHECK, host, rail, NOT_APPLICABLE, f"{observed}; a software device repeats what a busy CPU drops", expected
+            )
+            continue
+        kinds = [kind for kind in (*FLAP_KINDS, *ERROR_KINDS) if kind.counters & risen.keys()]
+        status = OK if not kinds else ERROR if any(kind.can_fail for kind in kinds) else WARNING
+        remedy = "" if status == OK else f"They rose under load. {ORDER}"
+        yield Finding(STAGE, ERRORS_CHECK, host, rail, status, observed, expected, remedy)

@@ -1,0 +1,108 @@
+# Copyright (c) 2026, the rdma.cluster authors
+# GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""What pairs reach from GPUs' memory, beside what the same pairs reach from the hosts': `pair.gpu` of the pairs gate."""
+
+from __future__ import annotations
+
+import math
+import statistics
+from collections import Counter
+from collections.abc import Collection, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from ansible_collections.rdma.cluster.plugins.module_utils._base.findings import ERROR, NOT_APPLICABLE, OK, UNKNOWN, Finding
+from ansible_collections.rdma.cluster.plugins.plugin_utils._pairs.matrix.matrix import Failure, Matrix
+from ansible_collections.rdma.cluster.plugins.plugin_utils._pairs.verdict.words import failure_remedy
+
+STAGE, CHECK = "pairs", "pair.gpu"
+#: Host and rail.
+Port = tuple[str, str]
+#: Where data takes the way through the host's memory, less than this is left.
+STAGED_BELOW = 0.25
+STAGED = (
+    "So much less is what copies through the host leave: see the path of {host} in the gpu stage's findings, then the distance of GPU and "
+    "NIC (pcie.distance), ACS and the IOMMU (pcie.acs, host.iommu)."
+)
+SLOW = "Look at the PCIe path between GPU and NIC of {host}: pcie.distance, pcie.path, pcie.acs, host.iommu."
+
+
+@dataclass(frozen=True)
+class GpuShare:
+    """One port: shares of its pairs (1: as fast as from the host's memory); why the others have none; what has no record."""
+
+    shares: tuple[float, ...]
+    failures: tuple[Failure, ...]
+    missing: int
+
+
+@dataclass(frozen=True)
+class GpuShares:
+    """Of a sweep."""
+
+    ports: Mapping[Port, GpuShare]
+
+    @classmethod
+    def of(cls, gpu: Matrix, host: Matrix, without: Collection[Port]) -> GpuShares:
+        """gpu, host: the same pairs' measurements from either memory; without: ports that have no GPU.
+
+        A pair that has none at one end, or that failed from the host's memory as well, says nothing of GPUs.
+        """
+        values = {where: value for where, value in _rows(host) if not math.isnan(value)}
+        shares: dict[Port, list[float]] = {}
+        failures: dict[Port, list[Failure]] = {}
+        for at, (where, value) in enumerate(_rows(gpu)):
+            ports = _ports(gpu, where)
+            if where in values and not set(ports) & set(without):
+                for port in ports:
+                    if math.isnan(value):
+                        failures.setdefault(port, []).append(gpu.failures.get(at, Failure("unknown")))
+                    else:
+                        shares.setdefault(port, []).append(value / values[where])
+        lost = (_ports(gpu, where) for where in gpu.missing)
+        missing = Counter(port for ports in lost if not set(ports) & set(without) for port in ports)
+        return cls(
+            {
+                port: GpuShare(tuple(shares.get(port, ())), tuple(failures.get(port, ())), missing[port])
+                for port in (*shares, *failures, *missing)
+            }
+        )
+
+    def check(self, host: str, rail: str, gpu: Mapping[str, Any] | None, least: float) -> Finding:
+        """gpu: of the endpoint; least: rdma_pairs.gpu_fail_below."""
+        expected = f"at least {least:.2f} of what the same pairs reach from the host's memory"
+        if gpu is None:
+            why = "no GPU whose memory its NIC shall reach (the gpu stage's findings tell why)"
+            return Finding(STAGE, CHECK, host, rail, NOT_APPLICABLE, why, expected)
+        share = self.ports.get((host, rail), GpuShare((), (), 0))
+        return Finding(STAGE, CHECK, host, rail, *_judged(host, share, gpu, least, expected))
+
+
+def _rows(matrix: Matrix) -> list[tuple[tuple[int, int, int], float]]:
+    ends = zip(matrix.rail, matrix.server, matrix.client, strict=True)
+    return list(zip(ends, matrix.value, strict=True))
+
+
+def _ports(matrix: Matrix, where: tuple[int, int, int]) -> list[Port]:
+    rail, *ends = where
+    return [(matrix.hosts[end], matrix.rails[rail]) for end in ends]
+
+
+def _judged(host: str, share: GpuShare, gpu: Mapping[str, Any], least: float, expected: str) -> tuple[str, str, str, str]:
+    """(status, observed, expected, remedy). Half of the partners decide: one of them whose GPU is slow makes one pair slow."""
+    path = f"GPU {gpu['bus_id']} by {'DMA-BUF' if gpu['dmabuf'] else 'peer memory'}"
+    if len(share.failures) > len(share.shares):
+        kind, number = Counter(each.kind for each in share.failures).most_common(1)[0]
+        line = next((each.line for each in share.failures if each.kind == kind and each.line), "")
+        return ERROR, f"{path}: {number} measurements failed ({kind})", expected, failure_remedy(kind, line, host=host, rail="the rail")
+    if not share.shares or share.missing:
+        why = f"{share.missing} planned measurements left no record" if share.missing else "nothing to compare it with"
+        return UNKNOWN, f"{path}: {why}", expected, "Run the pairs stage again with -e rdma_measure=true."
+    median = statistics.median(share.shares)
+    partners = f"{len(share.shares)} measurement{'s' if len(share.shares) != 1 else ''}"
+    observed = f"{path}: {median:.2f} of it (median of {partners}, lowest {min(share.shares):.2f})"
+    if median >= least:
+        return OK, observed, expected, ""
+    return ERROR, observed, expected, (STAGED if median < STAGED_BELOW else SLOW).format(host=host)

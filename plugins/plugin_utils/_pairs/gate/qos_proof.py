@@ -1,0 +1,202 @@
+# Copyright (c) 2026, the rdma.cluster authors
+# GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""Proof with traffic: what perftest sent must be counted in the priority of RDMA, by the port that sent it and by the one that received."""
+
+from __future__ import annotations
+
+import math
+from collections import defaultdict
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from ansible_collections.rdma.cluster.plugins.module_utils._base.findings import ERROR, NOT_APPLICABLE, OK, UNKNOWN, Finding
+from ansible_collections.rdma.cluster.plugins.module_utils._rdma.counters import PriorityCounters
+from ansible_collections.rdma.cluster.plugins.plugin_utils._pairs.gate.checks import STAGE
+from ansible_collections.rdma.cluster.plugins.plugin_utils._pairs.matrix.matrix import Matrix
+
+TRAFFIC_CHECK = "qos.traffic"
+#: Of what was sent, and of what a port counted in all priorities: what its own priority must have.
+LEAST_SHARE = 0.99
+#: Of the time that perftest is told (-D) it counts the middle half: at least so much was sent.
+COUNTED_SHARE = 0.5
+COUNTED = {"tx": "sent", "rx": "received"}
+#: host → rail → {"tx", "rx"}: bytes of payload.
+Payloads = Mapping[str, Mapping[str, Mapping[str, float]]]
+
+
+def payloads(test: Mapping[str, Any], matrix: Matrix) -> dict[str, dict[str, dict[str, float]]]:
+    """What each endpoint has sent and received at least, by the good measurements of a bandwidth test, whichever end tells of them.
+
+    test: of the plan; matrix: its measurements as they are. Known exactly where iterations are given, else from rate and duration.
+    """
+    sent: defaultdict[tuple[int, int], float] = defaultdict(float)
+    received: defaultdict[tuple[int, int], float] = defaultdict(float)
+    ways = 2 if matrix.is_bidirectional else 1
+    for rail, sink, source, gbps in zip(matrix.rail, matrix.server, matrix.client, matrix.value, strict=True):
+        if math.isnan(gbps):
+            continue
+        payload = _payload_bytes(test, gbps / ways)
+        sent[rail, source] += payload
+        received[rail, sink] += payload
+        if ways > 1:
+            sent[rail, sink] += payload
+            received[rail, source] += payload
+    found: dict[str, dict[str, dict[str, float]]] = {}
+    for rail, host in dict.fromkeys((*sent, *received)):
+        both = {"tx": sent.get((rail, host), 0.0), "rx": received.get((rail, host), 0.0)}
+        found.setdefault(matrix.hosts[host], {})[matrix.rails[rail]] = both
+    return found
+
+
+def _payload_bytes(test: Mapping[str, Any], gbps: float) -> float:
+    """Of one direction. gbps: its rate, in 10^9 bit/s."""
+    if test["iterations"] is not None:
+        return float(test["iterations"] * test["size_bytes"] * test["queue_pairs"])
+    return gbps * 1e9 / 8 * float(test["duration_seconds"]) * COUNTED_SHARE
+
+
+def counters_of(of_rail: Mapping[str, Any] | None) -> dict[int, PriorityCounters] | None:
+    """By how much the counters of each priority rose; None where they cannot be compared. of_rail: as _pair_counters.risen has it."""
+    told = None if of_rail is None else of_rail.get("priorities")
+    return None if told is None else {int(priority): PriorityCounters(**counters) for priority, counters in told.items()}
+
+
+@dataclass(frozen=True)
+class Traffic:
+    """One RoCE rail of a host. counters: as _pair_counters.risen has it, None if there are none; payload: {"tx", "rx"} of its port."""
+
+    host: str
+    rail: str
+    profile: Mapping[str, Any]
+    counters: Mapping[str, Any] | None
+    payload: Mapping[str, float]
+
+    @property
+    def priority(self) -> int:
+        return int(self.profile["priority"])
+
+    @property
+    def netdev(self) -> str:
+        return str((self.counters or {}).get("netdev"))
+
+    def finding(self) -> Finding:
+        """What qos.traffic says of it."""
+        counted = counters_of(self.counters)
+        if counted is None:
+            remedy = f"1. On {self.host}, see whether the driver was loaded again: `dmesg`. 2. Measure with -e rdma_measure=true."
+            return self._finding(UNKNOWN, "its counters before and after the sweep cannot be compared", remedy)
+        if not any(self.payload.values()):
+            return self._not_applicable("nothing was measured well here")
+        own = counted.get(self.priority, PriorityCounters())
+        if own.rx_bytes is None and own.tx_bytes is None:
+            what = "counts no bytes of priorities" if counted else "counts nothing by priority"
+            return self._not_applicable(f"the driver of {self.netdev} {what}")
+        cnps = int(self.profile["cnp_priority"])
+        ways = [_Way(way, self.priority, cnps, counted, self.payload[way]) for way in ("tx", "rx") if self.payload[way]]
+        observed = "; ".join(way.words() for way in ways)
+        if self.profile["pfc"][self.priority] and own.says_pfc_is_off():
+            pfc = f"PFC is off there: the driver has no pause counters for priority {self.priority}"
+            allowed = "with roce_qos_link_toggle_allowed=true when no job runs, for the link goes for a moment"
+            return self._finding(ERROR, f"{pfc}; {observed}", f"Run the QoS stage for {self.host} {allowed}.")
+        return self._judged(ways, observed)
+
+    def _judged(self, ways: list[_Way], observed: str) -> Finding:
+        look = f"`ethtool -S {self.netdev} | grep prio` on {self.host}"
+        if any(not way.is_told for way in ways):
+            return self._not_applicable(f"the driver of {self.netdev} does not tell the bytes of each direction: {observed}")
+        if any(way.is_unseen for way in ways):
+            remedy = f"See {look}, and whether its RDMA traffic passes that port: the driver may not count it, or another port has it."
+            return self._finding(UNKNOWN, observed, remedy)
+        bad = [way.way for way in ways if not way.is_good]
+        if not bad:
+            return self._finding(OK, observed)
+        others = "" if "tx" in bad else "; what it sends is well, so look at its partners' marks and at the switch too"
+        remedy = f"Run the QoS stage for {self.host}; {look} shows where a measurement is counted{others}."
+        return self._finding(ERROR, observed, remedy)
+
+    def _not_applicable(self, why: str) -> Finding:
+        return self._finding(NOT_APPLICABLE, why)
+
+    def _finding(self, status: str, observed: str, remedy: str = "") -> Finding:
+        expected = f"{LEAST_SHARE:.0%} of what perftest sent, and of all that the port counts beside CNPs, in priority {self.priority}"
+        return Finding(STAGE, TRAFFIC_CHECK, self.host, self.rail, status, observed, expected, remedy)
+
+
+@dataclass(frozen=True)
+class _Way:
+    """One direction of a port. cnps: their priority; counted: of all priorities; payload: what perftest sent there, in bytes."""
+
+    way: str
+    priority: int
+    cnps: int
+    counted: Mapping[int, PriorityCounters]
+    payload: float
+
+    @property
+    def by_priority(self) -> dict[int, int]:
+        told = {priority: getattr(counters, f"{self.way}_bytes") for priority, counters in self.counted.items()}
+        return {priority: value for priority, value in told.items() if value is not None}
+
+    @property
+    def is_told(self) -> bool:
+        return self.priority in self.by_priority
+
+    @property
+    def own(self) -> int:
+        return self.by_priority.get(self.priority, 0)
+
+    @property
+    def is_unseen(self) -> bool:
+        """Whether all priorities together have less than was sent."""
+        return sum(self.by_priority.values()) < LEAST_SHARE * self.payload
+
+    @property
+    def is_good(self) -> bool:
+        return self.own >= LEAST_SHARE * self.payload and self.own >= LEAST_SHARE * self.beside_cnps
+
+    @property
+    def beside_cnps(self) -> int:
+        """All that was counted but in the priority of CNPs, which come by themselves where a switch marks."""
+        return self.own + sum(self.by_priority[priority] for priority in self._others - {self.cnps})
+
+    @property
+    def _others(self) -> set[int]:
+        return set(self.by_priority) - {self.priority}
+
+    def words(self) -> str:
+        done, total = COUNTED[self.way], self.beside_cnps
+        share = f"{self.own / total:.1%} of what it {done}" if total else f"it {done} nothing else"
+        text = f"{done} {_size(self.own)} in priority {self.priority} ({share}), perftest {_size(self.payload)}"
+        return text if self.is_good or self.is_unseen or not self.is_told else f"{text}; {self._elsewhere()}"
+
+    def _elsewhere(self) -> str:
+        """Where most of the rest was counted."""
+        most, total = max(self._others, key=self.by_priority.__getitem__), sum(self.by_priority.values())
+        why = "it is not marked, or DSCP is not trusted" if most == 0 else "it has another DSCP, or the map is another one"
+        return f"{self.by_priority[most] / total:.1%} in priority {most}: {why}"
+
+
+def _size(count: float) -> str:
+    return f"{count / 1e9:.4g} GB"
+
+
+def check_traffic(
+    host: str, rails: Iterable[str], profile: Mapping[str, Any], counters: Mapping[str, Any], sent: Payloads
+) -> Iterator[Finding]:
+    """Findings of `qos.traffic` of a host's RoCE rails that were measured. counters: rail → as _pair_counters.risen has it.
+
+    sent: as payloads has it. What rails of one interface sent is counted together.
+    """
+    of_host = sent.get(host, {})
+    for rail in rails:
+        of_rail = counters.get(rail)
+        shared = [other for other in of_host if other == rail or (of_rail and _netdev(counters, other) == of_rail.get("netdev"))]
+        payload = {way: sum(of_host[other][way] for other in shared) for way in COUNTED}
+        yield Traffic(host, rail, profile, of_rail, payload).finding()
+
+
+def _netdev(counters: Mapping[str, Any], rail: str) -> str | None:
+    return (counters.get(rail) or {}).get("netdev")

@@ -1,0 +1,179 @@
+# Copyright (c) 2026, the rdma.cluster authors
+# GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""The ends of a pair: what of a rail's port and PCIe path bounds a measurement, and which pairs are alike."""
+
+from __future__ import annotations
+
+import math
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+from ansible_collections.rdma.cluster.plugins.module_utils._base.findings import NOT_APPLICABLE, UNKNOWN
+from ansible_collections.rdma.cluster.plugins.module_utils._pci.distance import DISTANCES
+from ansible_collections.rdma.cluster.plugins.module_utils._pci.functions import PciLink
+from ansible_collections.rdma.cluster.plugins.module_utils._pci.path import payload_gbps
+from ansible_collections.rdma.cluster.plugins.module_utils._rdma.rails import LINK_LAYERS, Facts, ResolvedRail
+from ansible_collections.rdma.cluster.plugins.plugin_utils._checks.link.rail_port import RailPort
+from ansible_collections.rdma.cluster.plugins.plugin_utils._plan.gpudirect import DMABUF, gpudirect_path
+
+ROCE, INFINIBAND = LINK_LAYERS["roce"], LINK_LAYERS["infiniband"]
+#: The kernel names the older speeds of InfiniBand by what is signalled: 8b/10b up to QDR, 64b/66b of 14.0625 Gb/s for FDR's "14".
+DATA_SHARES = {"SDR": 0.8, "DDR": 0.8, "QDR": 0.8, "FDR": 14.0625 * 64 / 66 / 14}
+#: Of a lane whose speed the kernel did not print, by its rate: kernels before 5.6 do not print SDR.
+SPEEDS_OF_LANES = {2.5: "SDR", 5.0: "DDR", 14.0: "FDR"}
+SOFTWARE = {"rdma_rxe": "Soft-RoCE", "siw": "Soft-iWARP"}
+
+
+@dataclass(frozen=True)
+class NoLimit:
+    """Why there is no limit. status: NOT_APPLICABLE for software, whose fleet tells; else UNKNOWN, which is not ok.
+
+    end: of a pair, which of the two it is about (0, 1), None for both.
+    """
+
+    status: str
+    reason: str
+    end: int | None = None
+
+    def named(self, one: str, other: str) -> NoLimit:
+        """The same, with the host in its reason: "node3: mlx5_0/1 tells no rate"."""
+        return replace(self, reason=f"{whose(self.end, one, other)}: {self.reason}")
+
+
+@dataclass(frozen=True)
+class Endpoint:
+    """What bounds one end of a pair; equal for like rails of like hosts. None: not known, or not there.
+
+    why_not: why no limit can be told; rate_gbps: data, after line coding; pcie: the link that carries least, pcie_gbps its payload that
+    falls to this rail, shared_with: the rails that get the rest.
+    """
+
+    why_not: NoLimit | None = None
+    link_layer: str | None = None
+    rate_gbps: float | None = None
+    mtu_bytes: int | None = None
+    pcie: PciLink | None = None
+    pcie_gbps: float = math.inf
+    shared_with: tuple[str, ...] = ()
+
+
+def endpoints(rails: Sequence[ResolvedRail], facts: Facts) -> list[Endpoint]:
+    """An end for each of the rails of a host that are measured side by side, and so share its PCIe links. facts: of comparable()."""
+    ports = [_rail_port(rail, facts) for rail in rails]
+    return [_endpoint(port, facts, ports) for port in ports]
+
+
+def common_mtu_bytes(one: Endpoint, other: Endpoint, asked_bytes: int | None = None) -> int | None:
+    """What the queue pairs of two ends use: the smaller of their MTUs, or the one asked for (perftest's -m) below it."""
+    if not one.mtu_bytes or not other.mtu_bytes:
+        return None
+    return min(one.mtu_bytes, other.mtu_bytes, asked_bytes or one.mtu_bytes)
+
+
+def whose(end: int | None, one: str, other: str) -> str:
+    """The host or the hosts that something of a pair is about."""
+    return f"{one} and {other}" if end is None else (one, other)[end]
+
+
+def pcie_words(link: PciLink) -> str:
+    """A link in a person's words: "16 GT/s x8"."""
+    return f"{link.speed_gtps:g} GT/s x{link.width}"
+
+
+def _rail_port(rail: ResolvedRail, facts: Facts) -> RailPort:
+    device = facts["devices"].get(rail.device) or {}
+    port = (device.get("ports") or {}).get(rail.port) or {}
+    return RailPort("pairs", "", rail, device, port, facts["netdevs"].get(rail.netdev) or {}, {})
+
+
+def _endpoint(port: RailPort, facts: Facts, together: Sequence[RailPort]) -> Endpoint:
+    link_layer, rate_gbps, mtu_bytes = port.port.get("link_layer"), _data_gbps(port), port.port.get("active_mtu_bytes") or None
+    if port.software:
+        software = str(port.device.get("driver") or "software")
+        why_not = NoLimit(NOT_APPLICABLE, f"{SOFTWARE.get(software, 'a software device')} has no line rate")
+        return Endpoint(why_not, link_layer, rate_gbps, mtu_bytes)
+    reason = _unknown(port, rate_gbps, mtu_bytes)
+    virtual = (facts.get("iommu") or {}).get("virtual_machine") is True
+    link, gbps, others = _pcie(port, [] if virtual else together, virtual=virtual)
+    return Endpoint(NoLimit(UNKNOWN, reason) if reason else None, link_layer, rate_gbps, mtu_bytes, link, gbps, others)
+
+
+def _unknown(port: RailPort, rate_gbps: float | None, mtu_bytes: int | None) -> str | None:
+    """Why no limit can be told; None where it can."""
+    if port.not_judged is not None:
+        return port.not_judged
+    if port.device.get("node_type") == "RNIC":
+        return f"{port.name} is iWARP, which is not a rail"
+    if port.port.get("link_layer") not in (ROCE, INFINIBAND):
+        return f"{port.name} tells no link layer"
+    if rate_gbps is None:
+        return f"{port.name} tells no rate"
+    return None if mtu_bytes else f"the active MTU of {port.name} is not known (ibv_devinfo tells it)"
+
+
+def _data_gbps(port: RailPort) -> float | None:
+    """A port's rate after line coding: 54.5 for the kernel's 56 of 4X FDR. On Ethernet it is the rate as it is named."""
+    gbps, width, speed = port.rate_gbps, port.port.get("width"), port.port.get("speed")
+    if not gbps:
+        return None
+    if not port.infiniband:
+        return gbps
+    return gbps * DATA_SHARES.get(speed or SPEEDS_OF_LANES.get(gbps / width if width else 0.0, ""), 1.0)
+
+
+def _pcie(port: RailPort, together: Sequence[RailPort], *, virtual: bool) -> tuple[PciLink | None, float, tuple[str, ...]]:
+    """The link that leaves a rail least, what it leaves, and with which rails it is shared; (None, inf, ()) where none is known."""
+    found: list[tuple[float, tuple[str, ...], PciLink]] = []
+    for link in [port.pci if virtual else port.pci.get("narrowest") or {}, *([] if virtual else _hops(port))]:
+        if link.get("speed_gtps") and link.get("width"):
+            users = [other for other in together if other is not port and other.up and _goes_through(other, link["address"])]
+            gbps = payload_gbps(link["speed_gtps"], link["width"])
+            wanted = sum(other.rate_gbps or 0.0 for other in (port, *users))
+            short = bool(users) and bool(port.rate_gbps) and wanted > gbps
+            left = gbps * (port.rate_gbps or 0.0) / wanted if short else gbps
+            names = tuple(other.rail.name for other in users) if short else ()
+            found.append((left, names, PciLink(link["address"], link["speed_gtps"], link["width"])))
+    if not found:
+        return None, math.inf, ()
+    left, names, least = min(found, key=lambda each: each[0])
+    return least, left, names
+
+
+def _goes_through(port: RailPort, address: str) -> bool:
+    return any(hop["address"] == address for hop in _hops(port))
+
+
+def _hops(port: RailPort) -> Sequence[Mapping[str, Any]]:
+    return port.pci.get("hops") or ()
+
+
+Gpu = dict[str, Any]
+"""{"bus_id", "dmabuf"}: perftest's --use_cuda_bus_id, and whether it registers the memory through DMA-BUF, not through nvidia_peermem."""
+
+
+def gpus_of(rails: Sequence[ResolvedRail], intent: Mapping[str, Any], facts: Mapping[str, Any]) -> dict[str, Gpu]:
+    """Rail → its GPU; {} for a host without GPUs, or whose NICs shall or can not reach them. facts: of comparable().
+
+    Of GPUs that are equally near each is taken as often as the others, in the order of their addresses, so that rails do not share one
+    while another is idle. A GPU whose distance is not known is as far as can be.
+    """
+    path = gpudirect_path(intent, facts)["path"]
+    distances: Mapping[str, Mapping[str, str | None]] = facts.get("distances") or {}
+    if path is None or not distances:
+        return {}
+    taken = Counter[str]()
+    found = {}
+    for rail in rails:
+        if rail.device is not None:
+            gpu = min(sorted(distances), key=lambda address: (_far(distances[address].get(str(rail.device))), taken[address]))
+            taken[gpu] += 1
+            found[rail.name] = {"bus_id": gpu, "dmabuf": path == DMABUF}
+    return found
+
+
+def _far(distance: str | None) -> int:
+    return DISTANCES.index(distance) if distance in DISTANCES else len(DISTANCES)

@@ -1,0 +1,188 @@
+# Copyright (c) 2026, the rdma.cluster authors
+# GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""The plan of a sweep: one document, the same for every host, made from intent and facts."""
+
+from __future__ import annotations
+
+import base64
+import gzip
+import hashlib
+import json
+import math
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from ansible_collections.rdma.cluster.plugins.module_utils._pairs.runner.main import PERFTEST_OVERHEAD_SECONDS
+from ansible_collections.rdma.cluster.plugins.module_utils._rdma.rails import ResolvedRail, rail_ip, resolve, rocev2_gid_index
+from ansible_collections.rdma.cluster.plugins.plugin_utils._pairs.plan.endpoint import gpus_of
+from ansible_collections.rdma.cluster.plugins.plugin_utils._pairs.schedule import plan_rounds
+from ansible_collections.rdma.cluster.plugins.plugin_utils._roce.profile import roce_profile
+from ansible_collections.rdma.cluster.plugins.plugin_utils._run.session_address import session_address
+from ansible_collections.rdma.cluster.plugins.plugin_utils._subnet_manager.plan import NO_PARTITION, Place, partition_place
+
+SCHEMA = 2
+RENDEZVOUS_PORT = 18600
+PERFTEST_PORT = 18515
+#: A late host is not a dead one: what Ansible may need to start the last of the hosts after the first.
+START_SECONDS = 60
+START_SECONDS_PER_HOST = 10
+#: perftest's own number for latency (its default), which it measures in a second and a half.
+LATENCY_ITERATIONS = 1000
+LATENCY_BYTES = 2
+BANDWIDTH, LATENCY, GPU_BANDWIDTH = "bandwidth", "latency", "gpu_bandwidth"
+
+Endpoint = dict[str, Any]
+"""{"address", "ipv6", "device", "port", "gid_index", "pkey", "pkey_index", "numa_node", "gpu"}: where a host is met on a rail and what
+perftest is told of it. ipv6, only with such an address: perftest has to be told at both ends (since 23.07). pkey, only on InfiniBand: of
+15 bits, the partition that a port is measured in; pkey_index: its place in the port's table. gpu: as gpus_of has it, None where the intent
+asks for none, or the rail has none."""
+
+
+def endpoints(intent: Mapping[str, Any], facts: Mapping[str, Any]) -> dict[str, Endpoint]:
+    """A host's rails that can be measured: rail → endpoint. intent: normalised; facts: comparable digest.
+
+    A rail whose device or GID was not found has none, nor has a port that is in no partition as a full member. On InfiniBand without IP
+    on the rail partners meet where our own session came in, if they can.
+    """
+    rails = resolve(intent["rails"], facts)
+    gpus = gpus_of(rails, intent, facts) if intent.get("pairs", {}).get("gpu_memory") else {}
+    found = ((rail.name, _endpoint(rail, facts, intent)) for rail in rails)
+    return {name: {**endpoint, "gpu": gpus.get(name)} for name, endpoint in found if endpoint is not None}
+
+
+def _endpoint(rail: ResolvedRail, facts: Mapping[str, Any], intent: Mapping[str, Any]) -> Endpoint | None:
+    if rail.device is None or rail.port is None:
+        return None
+    device = facts["devices"][rail.device]
+    address, index = rail_ip(rail.rail), None
+    place: Place | None = NO_PARTITION
+    if rail.rail["link_layer"] == "roce":
+        index = rocev2_gid_index(device["ports"][rail.port], address)
+        if index is None:
+            return None
+    else:
+        address = address or session_address(facts)
+        place = partition_place(device["ports"][rail.port], intent)
+    if address is None or place is None:
+        return None
+    numa_node = device["numa_node"]
+    if numa_node is None and rail.netdev is not None:
+        numa_node = facts["netdevs"][rail.netdev].get("numa_node")
+    return {
+        "address": address,
+        **({"ipv6": True} if ":" in address else {}),
+        "device": rail.device,
+        "port": int(rail.port),
+        "gid_index": index,
+        **({} if place is NO_PARTITION else place._asdict()),
+        "numa_node": numa_node,
+    }
+
+
+def make_plan(
+    sweep: str,
+    *,
+    hosts: Sequence[str],
+    rails: Sequence[str],
+    of: Mapping[str, Mapping[str, Endpoint]],
+    tests: Sequence[Mapping[str, Any]],
+    schedule: Mapping[str, Any],
+    forks: int = 1,
+) -> dict[str, Any]:
+    """The plan that the pair runner reads (schema 2). hosts: in the order that the schedule counts by; of: host → rail → endpoint.
+
+    forks: how many hosts Ansible starts at once.
+    """
+    profiles: list[dict[str, Any]] = []
+    columns = [_column(name, hosts, of, profiles) for name in rails]
+    return {
+        "schema": SCHEMA,
+        "sweep": sweep,
+        "rendezvous_port": RENDEZVOUS_PORT,
+        "perftest_port": PERFTEST_PORT,
+        "start_deadline_seconds": START_SECONDS + START_SECONDS_PER_HOST * math.ceil(len(hosts) / max(1, forks)),
+        "tests": [dict(test) for test in tests],
+        "hosts": list(hosts),
+        "schedule": dict(schedule),
+        "profiles": profiles,
+        "rails": columns,
+    }
+
+
+def _column(rail: str, hosts: Sequence[str], of: Mapping[str, Mapping[str, Endpoint]], profiles: list[dict[str, Any]]) -> dict[str, Any]:
+    addresses: list[str | None] = []
+    numbers: list[int | None] = []
+    for host in hosts:
+        endpoint = of[host].get(rail)
+        if endpoint is None:
+            addresses.append(None)
+            numbers.append(None)
+            continue
+        profile = {key: value for key, value in endpoint.items() if key != "address"}
+        if profile not in profiles:
+            profiles.append(profile)
+        addresses.append(endpoint["address"])
+        numbers.append(profiles.index(profile))
+    return {"name": rail, "addresses": addresses, "profiles": numbers}
+
+
+def tests_of(intent: Mapping[str, Any]) -> list[dict[str, Any]]:
+    """What is measured in each meeting, from the intent of a host; the same for all hosts."""
+    pairs = intent["pairs"]
+    common = {
+        "mtu_bytes": None if pairs["mtu_bytes"] is None else int(pairs["mtu_bytes"]),
+        "qp_timeout": pairs["qp_timeout"],
+        "traffic_class": traffic_class(intent),
+        "memory": "host",
+        "deadline_seconds": _deadline_seconds(pairs),
+    }
+    kept = ("command", "size_bytes", "queue_pairs", "duration_seconds", "iterations", "bidirectional")
+    tests = [{"name": BANDWIDTH, **{key: pairs[key] for key in kept}, **common}]
+    if pairs["latency_command"] != "none":
+        latency = {"command": pairs["latency_command"], "size_bytes": LATENCY_BYTES, "queue_pairs": 1, "duration_seconds": 0}
+        tests.append({"name": LATENCY, **latency, "iterations": LATENCY_ITERATIONS, "bidirectional": False, **common})
+    if pairs["gpu_memory"]:
+        tests.append({**tests[0], "name": GPU_BANDWIDTH, "memory": "gpu"})
+    return tests
+
+
+def meeting(test: Mapping[str, Any], sends: int, receives: int) -> list[int]:
+    """[server, client] of a listed meeting in which the data goes that way: who reads receives."""
+    return [sends, receives] if test["command"].startswith("ib_read_") else [receives, sends]
+
+
+def _deadline_seconds(pairs: Mapping[str, Any]) -> float:
+    """What a test may take; one that lasts as long as it is told to has that, and some time to start, at the least."""
+    lasts_seconds = pairs["duration_seconds"] + PERFTEST_OVERHEAD_SECONDS if pairs["iterations"] is None else 0
+    return float(max(pairs["deadline_seconds"], lasts_seconds))
+
+
+def traffic_class(intent: Mapping[str, Any]) -> int | None:
+    """The traffic class that perftest sets, that of the RoCE profile; None where no rail is RoCE, or rdma_roce is not given."""
+    profile = roce_profile(intent)
+    if profile is None or all(rail["link_layer"] != "roce" for rail in intent["rails"]):
+        return None
+    return int(profile["traffic_class"])
+
+
+def runtime_max_seconds(plan: Mapping[str, Any]) -> int:
+    """How long the sweep may take at the most before systemd ends it: every test of every round at its deadline."""
+    each = sum(test["deadline_seconds"] for test in plan["tests"])
+    return int(plan["start_deadline_seconds"] + plan_rounds(plan) * each)
+
+
+def plain(plan: Mapping[str, Any]) -> bytes:
+    """The plan's bytes, of which partners compare the hash."""
+    return json.dumps(plan, separators=(",", ":")).encode()
+
+
+def pack(plan: Mapping[str, Any]) -> str:
+    """The plan as it travels to the hosts: the same text for each of them."""
+    return base64.b64encode(gzip.compress(plain(plan), mtime=0)).decode()
+
+
+def fingerprint(plan: Mapping[str, Any]) -> str:
+    """What tells this plan from another, whichever sweep it is for."""
+    return hashlib.sha256(plain({**plan, "sweep": ""})).hexdigest()

@@ -1,0 +1,219 @@
+# Copyright (c) 2026, the rdma.cluster authors
+# GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""Proofs: what a sweep has shown to be good, by host and rail, with what it depends on; valid while that has not changed.
+
+They lie beside the runs (proofs/pairs.json in rdma_run_dir), so that a run which finds them valid puts no load on the fabric.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import ipaddress
+import json
+import math
+from collections.abc import Collection, Iterable, Mapping, Sequence, Set
+from dataclasses import asdict, dataclass, field, fields
+from typing import Any
+
+from ansible_collections.rdma.cluster.plugins.module_utils._base.findings import Finding
+from ansible_collections.rdma.cluster.plugins.module_utils._rdma.rails import ResolvedRail, resolve
+from ansible_collections.rdma.cluster.plugins.module_utils._subnet_manager.partitions_conf import DEFAULT_KEY
+from ansible_collections.rdma.cluster.plugins.plugin_utils._checks.host.pcie_tuning import mrrs_of, state_of
+from ansible_collections.rdma.cluster.plugins.plugin_utils._driver.modules import needed_modules
+from ansible_collections.rdma.cluster.plugins.plugin_utils._fleet.majority import some
+from ansible_collections.rdma.cluster.plugins.plugin_utils._pairs.plan.plan import tests_of
+from ansible_collections.rdma.cluster.plugins.plugin_utils._subnet_manager.plan import partition_place
+
+FILE = "../proofs/pairs.json"
+SCHEMA = 2
+SECONDS_PER_HOUR = 3600.0
+#: Of the NIC's PCI function, what bounds a measurement.
+PCI_KEYS = ("address", "speed_gtps", "width", "narrowest")
+
+#: What the measurements of a host's rail depend on: "driver", "firmware", "port", "intent" → a hash of it.
+Basis = Mapping[str, str]
+#: host → rail → its proof.
+Proofs = dict[str, dict[str, "Proof"]]
+
+
+@dataclass(frozen=True)
+class Proof:
+    """One rail of one host, found good. measured: seconds since 1970, by the control node's clock. run: which one measured it.
+
+    partners: how many it was measured with. medians: test → median of what it reached with them (Gb/s or µs); ratio: of what it should.
+    endpoint: where it was met, so that a run of other hosts can measure against it. met: the names of these partners if the schedule leaves
+    pairs out (ring, sample); None after a full sweep, and for a new port that a full schedule has measured beside proven ones.
+    """
+
+    basis: Basis
+    measured: float
+    run: str
+    partners: int
+    medians: Mapping[str, float]
+    ratio: float
+    endpoint: Mapping[str, Any] = field(default_factory=dict)
+    met: Sequence[str] | None = None
+
+
+@dataclass(frozen=True)
+class Standing:
+    """x: why its proof no longer holds, "" if it does; too_old: but for its age it would."""
+
+    proof: Proof | None
+    changed: str = ""
+    too_old: bool = False
+
+    @property
+    def valid(self) -> bool:
+        return self.proof is not None and not self.changed and not self.too_old
+
+    @property
+    def words(self) -> str:
+        """Why it is not valid."""
+        return self.changed or "its proof is older than rdma_proof_max_age_hours"
+
+
+def bases(intent: Mapping[str, Any], facts: Mapping[str, Any]) -> dict[str, Basis]:
+    """What the measurements of each rail of this host depend on. intent: normalised; facts: digest."""
+    loaded = facts["stack"]["modules"]
+    modules = {name: (loaded[name]["version"], loaded[name]["srcversion"]) for name in needed_modules(intent, facts) if name in loaded}
+    driver = _hash([facts["stack"]["kernel"], modules])
+    tests = [{key: value for key, value in test.items() if key != "deadline_seconds"} for test in tests_of(intent)]
+    return {rail.name: _basis(rail, facts, driver, tests, _partition(rail, facts, intent)) for rail in resolve(intent["rails"], facts)}
+
+
+def _partition(rail: ResolvedRail, facts: Mapping[str, Any], intent: Mapping[str, Any]) -> list[int | None]:
+    """The partition that a port is measured in, where it is another one than everybody's."""
+    port = facts["devices"].get(rail.device, {}).get("ports", {}).get(rail.port, {})
+    place = partition_place(port, intent)
+    return [] if place is not None and place.pkey in (None, DEFAULT_KEY) else [place and place.pkey]
+
+
+def _basis(
+    rail: ResolvedRail, facts: Mapping[str, Any], driver: str, tests: Sequence[Mapping[str, Any]], partition: Sequence[int | None]
+) -> Basis:
+    device = facts["devices"].get(rail.device, {})
+    return {
+        "driver": driver,
+        "firmware": _hash((device.get("firmware"), device.get("board_id"))),
+        "port": _hash([*_port(rail, facts), *partition]),
+        "intent": _hash([rail.rail, tests]),
+    }
+
+
+def _port(rail: ResolvedRail, facts: Mapping[str, Any]) -> list[Any]:
+    device = facts["devices"].get(rail.device, {})
+    port = device.get("ports", {}).get(rail.port, {})
+    netdev = facts["netdevs"].get(rail.netdev, {})
+    pci = {key: (device.get("pci") or {}).get(key) for key in PCI_KEYS}
+    numa_node = netdev.get("numa_node") if device.get("numa_node") is None else device["numa_node"]
+    mtus = [netdev.get("mtu_bytes"), port.get("active_mtu_bytes")]
+    link = [port.get("link_layer"), port.get("rate_gbps"), port.get("width")]
+    address = str(pci["address"])
+    mrrs_bytes = mrrs_of(state_of(facts), address).get(address) if device.get("function") == "pf" else None
+    return [device.get("node_guid"), pci, *link, *mtus, numa_node, mrrs_bytes]
+
+
+def _hash(data: Any) -> str:
+    return hashlib.sha256(json.dumps(data, sort_keys=True).encode()).hexdigest()[:16]
+
+
+def standing(proof: Proof | None, basis: Basis, now: float, max_age_hours: float, required: Collection[str] = ()) -> Standing:
+    """Hold a proof against the endpoint as it is now. now: seconds since 1970; required: the partners that the schedule requires."""
+    if proof is None:
+        return Standing(None, "never measured, or not found good")
+    differ = [part for part in basis if basis[part] != proof.basis.get(part)]
+    if differ:
+        return Standing(proof, f"changed since it was measured: {', '.join(differ)}")
+    unmet = [] if proof.met is None else [host for host in required if host not in set(proof.met)]
+    if unmet:
+        return Standing(proof, f"never measured with {some(unmet)}, which rdma_pairs.schedule full requires")
+    return Standing(proof, too_old=not is_young(proof, now, max_age_hours))
+
+
+def is_young(proof: Proof, now: float, max_age_hours: float) -> bool:
+    """Whether a proof's age alone does not end it."""
+    return 0 <= (now - proof.measured) / SECONDS_PER_HOUR <= max_age_hours
+
+
+def read(data: Mapping[str, Any] | None) -> Proofs:
+    """The proofs of FILE. Those of another schema, and each one that is damaged, do not count: its rail is measured again."""
+    if not isinstance(data, Mapping) or data.get("schema") != SCHEMA or not isinstance(data.get("endpoints"), Mapping):
+        return {}
+    found: Proofs = {}
+    for host, rails in data["endpoints"].items():
+        whole = {rail: proof for rail, each in (rails.items() if isinstance(rails, Mapping) else ()) if (proof := _proof(each))}
+        if whole:
+            found[str(host)] = whole
+    return found
+
+
+def _proof(data: Any) -> Proof | None:
+    """One record of FILE; None if it is none that write has made."""
+    if not isinstance(data, Mapping) or {*data, "endpoint"} != {each.name for each in fields(Proof)}:
+        return None
+    proof = Proof(**data)
+    numbers = [proof.measured, proof.ratio, *(proof.medians.values() if isinstance(proof.medians, Mapping) else ["damaged"])]
+    sound = (
+        all(isinstance(number, (int, float)) and not isinstance(number, bool) and _is_finite(number) for number in numbers)
+        and isinstance(proof.basis, Mapping)
+        and all(isinstance(each, str) for each in proof.basis.values())
+        and isinstance(proof.run, str)
+        and isinstance(proof.partners, int)
+        and isinstance(proof.endpoint, Mapping)
+        and (proof.met is None or (isinstance(proof.met, list) and all(isinstance(each, str) for each in proof.met)))
+        and (not proof.endpoint or _is_address(proof.endpoint.get("address")))
+    )
+    return proof if sound else None
+
+
+def _is_finite(number: float) -> bool:
+    """Whether a float can have the value; an integer of a damaged file may be too large for one."""
+    try:
+        return math.isfinite(number)
+    except OverflowError:
+        return False
+
+
+def _is_address(value: Any) -> bool:
+    try:
+        return isinstance(value, str) and ipaddress.ip_address(value) is not None
+    except ValueError:
+        return False
+
+
+def write(proofs: Proofs) -> dict[str, Any]:
+    """The content of FILE."""
+    return {"schema": SCHEMA, "endpoints": {host: {rail: asdict(proof) for rail, proof in of.items()} for host, of in proofs.items()}}
+
+
+def renewed(proofs: Proofs, attempted: Mapping[str, set[str]], good: Proofs) -> Proofs:
+    """The records after a sweep: what it found good is proven, what else it set out to measure (host → rails) no longer is."""
+    kept = {host: {rail: proof for rail, proof in of.items() if rail not in attempted.get(host, set())} for host, of in proofs.items()}
+    for host, of in good.items():
+        kept.setdefault(host, {}).update(of)
+    return {host: of for host, of in kept.items() if of}
+
+
+#: (host, rail)
+Port = tuple[str, str]
+
+
+@dataclass(frozen=True)
+class Doubt:
+    """A finding, and the ports whose load shows what it says. below: those that hang on what it names; around: all that could have."""
+
+    finding: Finding
+    below: frozenset[Port] = frozenset()
+    around: frozenset[Port] = frozenset()
+
+    def ports(self, tried: Set[Port]) -> frozenset[Port]:
+        """Those of the ports that a run has measured (tried) which have to be measured again: below what is named, if any are."""
+        return (self.below & tried) or (self.around & tried)
+
+
+def in_doubt(doubts: Iterable[Doubt], tried: Set[Port]) -> frozenset[Port]:
+    """The ports that all of these put in doubt together. tried: what this run has measured; other ports were not under its load."""
+    return frozenset[Port]().union(*(each.ports(tried) for each in doubts))

@@ -1,0 +1,123 @@
+# Copyright (c) 2026, the rdma.cluster authors
+# GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""From the matrix of a sweep to the smallest explanation of what is bad in it. docs/pairs.md tells the method and its limits."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+from ansible_collections.rdma.cluster.plugins.plugin_utils._pairs.matrix.matrix import Matrix
+from ansible_collections.rdma.cluster.plugins.plugin_utils._pairs.verdict.blame import Blamed, Court
+from ansible_collections.rdma.cluster.plugins.plugin_utils._pairs.verdict.crossings import Crossing, Paths, crossings
+from ansible_collections.rdma.cluster.plugins.plugin_utils._pairs.verdict.proof import Verdict, pairs_of, partners_of, verdict_of
+from ansible_collections.rdma.cluster.plugins.plugin_utils._pairs.verdict.scale import NORMAL, Scale, calm_scale, scale_of
+
+__all__ = ["Paths", "Verdict", "localise"]
+
+#: The most that one measurement can say, -ln of a chance: noise is never normal as far out as that.
+MOST_WEIGHT = 14.0
+#: So much less do measurements below one leaf scatter than all do, if those between leaves are not healthy.
+CALM = 0.75
+#: So many measurements may be low that nobody explains, of each that elements of the fabric do.
+UNEXPLAINED = 0.05
+
+
+def localise(matrix: Matrix, *, paths: Paths | None = None, scatter: float = 0.35) -> list[Verdict]:
+    """The verdicts of a matrix, the largest explanation first; none if nothing is bad.
+
+    scatter: relative noise (of the logarithm) to reckon with where so few measurements are healthy that it cannot be seen in them.
+    """
+    if not len(matrix):
+        return []
+    found = _explained(matrix, scale_of(matrix, scatter), paths)
+    if paths is not None:
+        found = _by_the_fabric(matrix, found, paths, scatter) or found
+    blamed, scale = found.blamed, found.scale
+    totals = partners_of(matrix, blamed)
+    verdicts = [verdict_of(matrix, scale, each, totals[number], found.crossed) for number, each in enumerate(blamed)]
+    return sorted(verdicts, key=lambda verdict: -verdict.explained) + pairs_of(matrix, scale, found.left)
+
+
+@dataclass(frozen=True)
+class Explained:
+    """Who is to blame by a scale; left: the low ones that nobody explains."""
+
+    scale: Scale
+    crossed: Mapping[str, Crossing]
+    blamed: list[Blamed]
+    left: list[int]
+
+
+def _explained(matrix: Matrix, scale: Scale, paths: Paths | None) -> Explained:
+    weights = _weights(matrix, scale)
+    crossed = crossings(matrix, weights, paths) if paths is not None else {}
+    blamed, left = _judged(matrix, weights, crossed)
+    most = _most_weight(matrix, scale, left)
+    if most < MOST_WEIGHT:
+        weights = {at: min(weight, most) for at, weight in weights.items()}
+        blamed, left = _judged(matrix, weights, crossed)
+    return Explained(scale, crossed, _slow_rails(matrix, scale, blamed) + blamed, left)
+
+
+def _by_the_fabric(matrix: Matrix, found: Explained, paths: Paths, scatter: float) -> Explained | None:
+    """What looks like noise may be the fabric: half of the spines bad is half of all measurements.
+
+    If measurements below single leaves scatter much less, those between leaves that are well scatter no more, and elements of the fabric
+    explain what is low by that scale: that.
+    """
+    is_below = [len(tuple(paths.elements(*where))) == 1 for where in zip(matrix.rail, matrix.server, matrix.client, strict=True)]
+    below, between = (matrix.part([at for at, each in enumerate(is_below) if each is wanted]) for wanted in (True, False))
+    scale = calm_scale(below, between, scatter)
+    if scale is None or scale.sigma > CALM * found.scale.sigma:
+        return None
+    other = _explained(matrix, scale, paths)
+    lows = sum(len(each.lows) for each in other.blamed if each.kind == "path")
+    return other if len(other.left) < UNEXPLAINED * lows else None
+
+
+def _weights(matrix: Matrix, scale: Scale) -> dict[int, float]:
+    """Position of each low measurement → -ln of the chance that a healthy one is as low."""
+    below = [scale.low_below(rail) for rail in range(len(matrix.rails))]
+    lows = [at for at, (rail, ratio) in enumerate(zip(matrix.rail, matrix.ratio, strict=True)) if not ratio >= below[rail]]
+    return {at: _weight(scale.z(matrix.rail[at], matrix.ratio[at])) for at in lows}
+
+
+def _weight(z: float) -> float:
+    chance = 0.5 * math.erfc(-z / math.sqrt(2)) if not math.isnan(z) else 0.0
+    return min(MOST_WEIGHT, -math.log(chance)) if chance > 0 else MOST_WEIGHT
+
+
+def _judged(matrix: Matrix, weights: Mapping[int, float], crossed: Mapping[str, Crossing]) -> tuple[list[Blamed], list[int]]:
+    """Who is to blame, and the low ones that nobody explains: a group of spines only if all is explained better with it than without."""
+    single = {element: crossing for element, crossing in crossed.items() if crossing.alternatives == 1}
+    court = Court(matrix, weights, single)
+    blamed = court.judge()
+    if len(single) < len(crossed):
+        other = Court(matrix, weights, crossed)
+        found = other.judge()
+        if sum(each.gain for each in found) > sum(each.gain for each in blamed):
+            court, blamed = other, found
+    explained = {at for each in blamed for at in each.lows}
+    left = [at for at in weights if at not in explained and not any(each.has(cell) for each in blamed for cell in court.cells(at))]
+    return blamed, left
+
+
+def _most_weight(matrix: Matrix, scale: Scale, left: Sequence[int]) -> float:
+    """What a low measurement says at the most: where many more are left unexplained than noise makes, low ones are no rarity."""
+    expected = len(matrix) * NORMAL.cdf(scale.cut)
+    return -math.log(len(left) / len(matrix)) if len(left) > 3 + 3 * expected else MOST_WEIGHT
+
+
+def _slow_rails(matrix: Matrix, scale: Scale, blamed: Sequence[Blamed]) -> list[Blamed]:
+    """Rails all of whose measurements are below those of the other rails."""
+    dead = {each.rail for each in blamed if each.kind == "rail"}
+    slow = [rail for rail in scale.slow_rails if rail not in dead]
+    members: dict[int, list[int]] = {rail: [] for rail in slow}
+    for at, rail in enumerate(matrix.rail if slow else ()):
+        if rail in members and matrix.ratio[at] > 0:
+            members[rail].append(at)
+    return [Blamed("rail", math.inf, tuple(members[rail]), rail=rail) for rail in slow]

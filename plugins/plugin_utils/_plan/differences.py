@@ -1,0 +1,126 @@
+# Copyright (c) 2026, the rdma.cluster authors
+# GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""Whether a role has something to do on a host: intent against facts, on the control node, so that a host in order is not asked again.
+
+Each says True when in doubt; the role's module then compares for itself, with the same functions.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from ansible_collections.rdma.cluster.plugins.module_utils._base.files import files_differ
+from ansible_collections.rdma.cluster.plugins.module_utils._driver.kernel_modules import module_files
+from ansible_collections.rdma.cluster.plugins.module_utils._host.load import host_users
+from ansible_collections.rdma.cluster.plugins.module_utils._net import networkd
+from ansible_collections.rdma.cluster.plugins.module_utils._net.ipoib import CONNECTED_MTU_BYTES, IPOIB_HEADER_BYTES, SUFFIXES
+from ansible_collections.rdma.cluster.plugins.module_utils._rdma.rails import ResolvedRail, resolve, soft_device_name
+from ansible_collections.rdma.cluster.plugins.module_utils._rdma.soft_links import UNIT, service_files
+from ansible_collections.rdma.cluster.plugins.plugin_utils._checks.driver.modules import module_options
+from ansible_collections.rdma.cluster.plugins.plugin_utils._driver.modules import boot_modules, needed_modules, soft_links
+
+Intent = Mapping[str, Any]
+Facts = Mapping[str, Any]
+RUNS = {"active": True, "enabled": True}
+
+
+def network_rails(intent: Intent, facts: Facts) -> list[dict[str, Any]]:
+    """The rails that have an interface on this host, in the shape that rdma.cluster.rail_network takes."""
+    return [
+        {
+            "name": rail.name,
+            "nic": dict(rail.rail["nic"]),
+            "netdev": rail.netdev,
+            "device": rail.device,
+            "port": None if rail.port is None else int(rail.port),
+            "address": rail.rail["address"],
+            "mtu_bytes": rail.rail["mtu_bytes"],
+            "ipoib": _ipoib(rail, intent),
+        }
+        for rail in resolve(intent["rails"], facts)
+        if rail.netdev is not None
+    ]
+
+
+def _ipoib(rail: ResolvedRail, intent: Intent) -> dict[str, Any] | None:
+    """What is said of IP over InfiniBand beside address and MTU, with the keys of the partitions."""
+    said = rail.rail.get("ipoib")
+    if said is None:
+        return None
+    children = []
+    for name, child in said["children"].items():
+        partition = intent["partitions"][name]
+        mtu_bytes = child["mtu_bytes"] or (partition["mtu"] - IPOIB_HEADER_BYTES if said["mode"] == "datagram" else CONNECTED_MTU_BYTES)
+        children.append({"key": partition["key"], "address": child["address"], "mtu_bytes": mtu_bytes})
+    return {"mode": said["mode"], "children": children}
+
+
+def modules_differ(intent: Intent, facts: Facts) -> bool:
+    """A kernel module that the rails need is not loaded, or the file that loads them at boot is another."""
+    loaded = facts["stack"]["modules"]
+    files = module_files(boot_modules(intent), module_options(intent))
+    return any(name not in loaded for name in needed_modules(intent, facts)) or files_differ(files, facts)
+
+
+def soft_links_differ(intent: Intent, facts: Facts) -> bool:
+    """A file of the service, its state, or a device is not as it shall be."""
+    links = soft_links(intent)
+    if files_differ(service_files(links), facts):
+        return True
+    return bool(links) and ((facts["units"] or {}).get(UNIT) != RUNS or not _soft_devices_right(intent, facts))
+
+
+def _soft_devices_right(intent: Intent, facts: Facts) -> bool:
+    """Each soft rail has the device of its name on its interface."""
+    return all(
+        rail.netdev is not None and [port["netdev"] for port in _ports(facts, soft_device_name(rail.rail))] == [rail.netdev]
+        for rail in resolve(intent["rails"], facts)
+        if rail.rail["soft"]
+    )
+
+
+def _ports(facts: Facts, device: str) -> list[Mapping[str, Any]]:
+    return list(facts["devices"].get(device, {}).get("ports", {}).values())
+
+
+def live_rails(intent: Intent, facts: Facts) -> str:
+    """Why a change of this host's rails could harm somebody, in words; "" if no rail has an address and nothing uses the host.
+
+    facts: the whole tree, since a digest has no queue pairs.
+    """
+    netdevs = facts["netdevs"]
+    live = [
+        f"{rail.name} has {ipv4[0]}" for rail in resolve(intent["rails"], facts) if rail.netdev and (ipv4 := netdevs[rail.netdev]["ipv4"])
+    ]
+    return "; ".join(filter(None, [", ".join(live), host_users(facts.get("load"))]))
+
+
+def network_differs(intent: Intent, facts: Facts) -> bool:
+    """A rail's file, its live address or MTU, or the network manager is not as it shall be."""
+    given = network_rails(intent, facts)
+    if any(rail["ipoib"] is not None for rail in given):
+        # Facts do not tell mode and partition of an interface.
+        return True
+    rails = [networkd.make_rail(rail) for rail in given]
+    prefix = f"{networkd.FOLDER}/{networkd.PREFIX}"
+    present = [path for path in facts["files"] or () if path.startswith(prefix) and path.endswith(SUFFIXES)]
+    planned = [rail["name"] for rail in intent["rails"]]
+    if networkd.PENDING in (facts["files"] or ()):
+        return True
+    serves = networkd.needs_service(rails) and (facts["units"] or {}).get(networkd.SERVICE) != RUNS
+    if files_differ(networkd.files(rails, present, planned), facts) or serves:
+        return True
+    seen = facts["netdevs"]
+    return any(networkd.live_differences(rail, seen[rail.netdev]["mtu_bytes"], seen[rail.netdev].get("ipv4") or ()) for rail in rails)
+
+
+def states(rails: Sequence[Mapping[str, Any]], facts: Mapping[str, Any]) -> dict[str, str]:
+    """Rail → "ACTIVE", "DOWN", … as the port's own file has it; "no RDMA device" for a rail without one."""
+    found = {}
+    for rail in resolve(rails, facts):
+        is_there = rail.device is not None and rail.port is not None
+        found[rail.name] = str(facts["devices"][rail.device]["ports"][rail.port]["state"]) if is_there else "no RDMA device"
+    return found

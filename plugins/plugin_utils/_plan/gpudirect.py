@@ -1,0 +1,102 @@
+# Copyright (c) 2026, the rdma.cluster authors
+# GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""By which way GPUs and NICs of a host shall reach each other: what rdma_gpudirect.path asks for, and what the facts allow (B30)."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from ansible_collections.rdma.cluster.plugins.module_utils._base.files import files_differ
+from ansible_collections.rdma.cluster.plugins.module_utils._driver.kernel_modules import PEERMEM_MODULES
+from ansible_collections.rdma.cluster.plugins.module_utils._gpu.gpudirect import PEER_SYMBOL
+from ansible_collections.rdma.cluster.plugins.module_utils._gpu.peermem import MODULE, boot_files
+
+AUTO, DMABUF, PEERMEM, NONE = "auto", "dmabuf", "peermem", "none"
+#: In order of preference: DMA-BUF is the kernel's own, and needs no module that must suit both drivers.
+PATHS = (DMABUF, PEERMEM)
+NAMES = {DMABUF: "DMA-BUF", PEERMEM: "nvidia_peermem"}
+#: What helps against a reason of _gpudirect.possible_paths, by a piece of it.
+_HELP = {
+    "the NVIDIA driver is not loaded": "install NVIDIA's driver, and load it",
+    "is not the open one": "install the open kernel modules of NVIDIA's driver, 515 or newer",
+    "NVIDIA driver ": "install NVIDIA's driver 515 or newer",
+    "kernel ": "run a kernel of 5.12 or newer",
+    "rdma-core": "install rdma-core 34 or newer",
+    PEER_SYMBOL: "install MLNX_OFED or DOCA-OFED (rdma_driver.stack), which have it",
+}
+
+
+def gpudirect_path(intent: Mapping[str, Any], facts: Mapping[str, Any]) -> dict[str, str | None]:
+    """The path of a host: {"path": "dmabuf", "peermem" or None, "why": a sentence, "refused": None, or the sentence why not}.
+
+    What is not known to be possible is refused as what is known not to be. A host without GPUs has no path, and that is no error;
+    nor is it one of storage rails alone where none can work and none is asked for by name: nothing of GPUs goes over those.
+    """
+    wished = str((intent.get("gpudirect") or {}).get("path") or AUTO)
+    judged = facts.get("gpudirect")
+    if judged is not None and not facts.get("gpus"):
+        return _plan(None, "no NVIDIA GPU")
+    if wished == NONE:
+        return _plan(None, f"rdma_gpudirect.path is none{_left(facts)}")
+    if judged is None:
+        return _plan(None, "not known", refused="The facts do not tell of GPUs: read the host with the subset gpus.")
+    candidates = PATHS if wished == AUTO else (wished,)
+    chosen = next((path for path in candidates if judged[path]["possible"]), None)
+    if chosen is None and wished == AUTO and not _computes(intent):
+        return _plan(None, "none can work, and no compute rail needs one")
+    if chosen is None:
+        return _plan(None, "none can work", refused=_refusal(wished, candidates, judged))
+    return _plan(chosen, _why(chosen, wished, judged))
+
+
+def gpudirect_differs(intent: Mapping[str, Any], facts: Mapping[str, Any]) -> bool:
+    """True unless the facts prove that the module that the path needs is loaded, and is loaded at boot if it is needed only."""
+    loaded = facts["stack"]["modules"]
+    needed = gpudirect_path(intent, facts)["path"] == PEERMEM
+    others = any(name in loaded for name in PEERMEM_MODULES if name != MODULE)
+    present = MODULE in loaded or others
+    return (needed and not present) or files_differ(boot_files(at_boot=needed and not others), facts)
+
+
+def _computes(intent: Mapping[str, Any]) -> bool:
+    """Whether a host has compute rails, as far as its rails are known."""
+    rails = intent.get("rails") or ()
+    return not rails or any(rail["role"] == "compute" for rail in rails)
+
+
+def _plan(path: str | None, why: str, refused: str | None = None) -> dict[str, str | None]:
+    return {"path": path, "why": why, "refused": refused}
+
+
+def _left(facts: Mapping[str, Any]) -> str:
+    loaded = [name for name in PEERMEM_MODULES if name in (facts.get("stack") or {}).get("modules", {})]
+    return f"; {' and '.join(loaded)} is loaded, and left so" if loaded else ""
+
+
+def _why(chosen: str, wished: str, judged: Mapping[str, Any]) -> str:
+    if wished != AUTO:
+        return f"rdma_gpudirect.path is {wished}, and it can work"
+    if chosen == DMABUF:
+        return "DMA-BUF can work, and needs no further module"
+    return f"nvidia_peermem can work, DMA-BUF cannot: {'; '.join(judged[DMABUF]['why_not'])}"
+
+
+def _refusal(wished: str, candidates: Sequence[str], judged: Mapping[str, Any]) -> str:
+    said = [f"{NAMES[path]} {_verdict(judged[path])}: {'; '.join(judged[path]['why_not'])}" for path in candidates]
+    reasons = [reason for path in candidates for reason in judged[path]["why_not"]]
+    helps = dict.fromkeys(help_ for reason in reasons if (help_ := _help(reason)) is not None)
+    todo = f" What would help: {'; or '.join(helps)}." if helps else ""
+    other = next((path for path in PATHS if path not in candidates and judged[path]["possible"]), None)
+    instead = f" rdma_gpudirect.path: {other} would work." if other is not None else ""
+    return f"rdma_gpudirect.path {wished} is refused. {'. '.join(said)}.{todo}{instead}"
+
+
+def _verdict(possibility: Mapping[str, Any]) -> str:
+    return "cannot work" if possibility["possible"] is False else "is not known to work"
+
+
+def _help(reason: str) -> str | None:
+    return next((help_ for piece, help_ in _HELP.items() if piece in reason), None)

@@ -1,0 +1,249 @@
+# Copyright (c) 2026, the rdma.cluster authors
+# GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""What the host stage derives from the intent, and whether a host differs from it."""
+
+from __future__ import annotations
+
+import ipaddress
+from collections.abc import Mapping
+from dataclasses import asdict
+from typing import Any
+
+from ansible_collections.rdma.cluster.plugins.module_utils._base.files import files_differ
+from ansible_collections.rdma.cluster.plugins.module_utils._host import limits
+from ansible_collections.rdma.cluster.plugins.module_utils._host.clock import time_files
+from ansible_collections.rdma.cluster.plugins.module_utils._host.cpu import Cpu, IdleState, Tuned
+from ansible_collections.rdma.cluster.plugins.module_utils._host.cpu_ensure import CPU_UNIT, CpuWish, cpu_differences, cpu_files
+from ansible_collections.rdma.cluster.plugins.module_utils._host.limits import LimitsWish
+from ansible_collections.rdma.cluster.plugins.module_utils._host.sysctl import path_of, spelling, sysctl_files
+from ansible_collections.rdma.cluster.plugins.module_utils._net.rings import RailRings, rules_file
+from ansible_collections.rdma.cluster.plugins.module_utils._pcie_tuning.acs import BARE_METAL, DATADIRECT
+from ansible_collections.rdma.cluster.plugins.module_utils._pcie_tuning.service import UNIT, service_files
+from ansible_collections.rdma.cluster.plugins.module_utils._pcie_tuning.wish import Wish
+from ansible_collections.rdma.cluster.plugins.module_utils._rdma.rails import resolve
+from ansible_collections.rdma.cluster.plugins.plugin_utils._checks.host import pcie_tuning
+from ansible_collections.rdma.cluster.plugins.plugin_utils._checks.host.pcie_tuning import (
+    boot_wish,
+    kept_effects,
+    mrrs_changes,
+    pcie_wish,
+    redirecting_bridges,
+    state_of,
+)
+from ansible_collections.rdma.cluster.plugins.plugin_utils._facts.digest import rings_of
+
+#: For several addresses in reach of each other: each rail answers and asks for its own address only, and takes what comes to it
+#: although the way back may be another rail's. The kernel takes the larger of "all" and the interface's own value.
+MULTI_RAIL = {
+    "net.ipv4.conf.all.arp_ignore": "1",
+    "net.ipv4.conf.all.arp_announce": "2",
+    "net.ipv4.conf.all.rp_filter": "2",
+}
+#: Linux's own gc_thresh2 of IPv4; and what neighbour_settings goes up to.
+KERNEL_GC_THRESH2, MAX_NEIGHBOURS = 512, 65536
+
+
+def sysctl_settings(intent: Mapping[str, Any]) -> dict[str, str]:
+    """The kernel settings of a host, key → value: what its rails need, and what rdma_host.sysctl says, which wins.
+
+    A key is spelled one way whatever the intent's is, so that two spellings cannot both be there.
+    Raises ParseError for a key that is none.
+    """
+    addressed = [rail for rail in intent["rails"] if rail["link_layer"] == "roce" and rail["address"]]
+    arp = MULTI_RAIL if len(addressed) > 1 or intent["fabric"]["shared_subnet"] else {}
+    wished = {spelling(path_of(key)): " ".join(str(value).split()) for key, value in intent["host"]["sysctl"].items()}
+    return {**arp, **neighbour_settings(intent), **wished}
+
+
+def sysctl_differs(intent: Mapping[str, Any], facts: Mapping[str, Any] | None) -> bool:
+    """True unless the facts prove that our file, the live values and those after a boot are all as wished."""
+    settings = sysctl_settings(intent)
+    if facts is None or files_differ(sysctl_files(settings), facts):
+        return True
+    seen = facts.get("sysctl") or {}
+    live, boot = seen.get("live") or {}, seen.get("boot") or {}
+    return any(live.get(key) != value or (boot.get(key) or {}).get("value") != value for key, value in settings.items())
+
+
+def neighbour_settings(intent: Mapping[str, Any]) -> dict[str, str]:
+    """The sizes of the kernel's table of IPv4 neighbours, where its own would be too small for the subnets of the rails; none elsewhere.
+
+    The table is one for all interfaces. Each rail may come to know every host of its subnet, so that together they are at most
+    n = Σ (2^(32 - prefix) - 2). From gc_thresh2 on (512) the kernel throws out entries that are a few seconds old whenever it needs a
+    new one, and at gc_thresh3 (1024) it refuses one (neigh_alloc and neigh_periodic_work in net/core/neighbour.c, defaults in
+    net/ipv4/arp.c of Linux). Where n reaches gc_thresh2, gc_thresh1, below which nothing is thrown out, becomes the power of two that
+    has room for all of them, and the others twice and four times that. Entries take memory only as they come to be; more of
+    them than MAX_NEIGHBOURS no switch's tables carry either.
+    """
+    networks = [ipaddress.IPv4Interface(rail["address"]).network for rail in intent["rails"] if rail["address"]]
+    neighbours = min(sum(max(network.num_addresses - 2, 1) for network in networks), MAX_NEIGHBOURS)
+    if neighbours < KERNEL_GC_THRESH2:
+        return {}
+    room = 1 << (neighbours - 1).bit_length()
+    return {f"net.ipv4.neigh.default.gc_thresh{number}": str(room << (number - 1)) for number in (1, 2, 3)}
+
+
+def limits_wish(intent: Mapping[str, Any]) -> LimitsWish:
+    """What rdma.cluster.limits shall make, of the intent."""
+    host = intent["host"]
+    return LimitsWish(host["memlock_unlimited"], host["open_files"], host["keep_ipc"])
+
+
+def limits_options(intent: Mapping[str, Any]) -> dict[str, Any]:
+    """The same in the shape that rdma.cluster.limits takes."""
+    return asdict(limits_wish(intent))
+
+
+def limits_differ(intent: Mapping[str, Any], facts: Mapping[str, Any] | None) -> bool:
+    """True unless the facts prove that the files are as wished, that a service gets what it shall, and that logind keeps what it shall."""
+    wish = limits_wish(intent)
+    if facts is None or files_differ(limits.files(wish), facts):
+        return True
+    seen = facts.get("limits") or {}
+    memlock, open_files = seen.get("service_memlock") or {}, seen.get("service_open_files")
+    return bool(
+        (wish.memlock_unlimited and not memlock.get("unlimited"))
+        or (wish.open_files and (open_files is None or open_files < wish.open_files))
+        or (wish.keep_ipc and seen.get("remove_ipc"))
+    )
+
+
+Intent = Mapping[str, Any]
+Facts = Mapping[str, Any]
+RUNS = {"active": True, "enabled": True}
+#: chrony's unit by the distribution's family.
+CHRONY_UNITS = {"debian": "chrony.service", "rpm": "chronyd.service"}
+
+
+def ring_settings(intent: Intent, facts: Facts) -> list[dict[str, Any]]:
+    """The rings of each RoCE rail whose driver tells them, the wish or the hardware's most, in the shape rdma.cluster.nic_rings takes."""
+    wish = intent["host"]["rings"]
+    found = []
+    for rail in resolve(intent["rails"], facts):
+        rings = _rings(facts, rail.netdev)
+        lengths = {way: _least(wish[way], rings.get(f"{way}_max")) for way in ("rx", "tx")}
+        if rail.rail["link_layer"] == "roce" and rail.netdev is not None and any(lengths.values()):
+            found.append({"name": rail.name, "nic": dict(rail.rail["nic"]), "netdev": rail.netdev, **lengths})
+    return found
+
+
+def _rings(facts: Facts, netdev: str | None) -> Mapping[str, Any]:
+    told = (facts.get("netdevs") or {}).get(netdev) or {}
+    return rings_of(told)
+
+
+def _least(wished: int | None, most: int | None) -> int | None:
+    return None if wished is None or most is None else min(wished, most)
+
+
+def rings_differ(intent: Intent, facts: Facts | None) -> bool:
+    """True unless the facts prove that the rules are as wished, and the rings that the hardware can have too."""
+    if facts is None:
+        return True
+    rings = ring_settings(intent, facts)
+    if files_differ(rules_file([RailRings(**rail) for rail in rings]), facts):
+        return True
+    return any(rail[way] not in (None, _rings(facts, rail["netdev"]).get(way)) for rail in rings for way in ("rx", "tx"))
+
+
+def cpu_wish(intent: Intent) -> CpuWish:
+    """What rdma.cluster.cpu_power shall make, of the intent."""
+    cpu = intent["host"]["cpu"]
+    return CpuWish(cpu["governor"], cpu["max_cstate_latency_us"])
+
+
+def cpu_differs(intent: Intent, facts: Facts | None) -> bool:
+    """True unless the facts prove that tuned's profile or our unit is there, and that the CPUs are as wished, as far as they can be."""
+    wish = cpu_wish(intent)
+    if facts is None or (facts.get("cpu") is None and not wish.is_empty):
+        return True
+    seen = _cpu(facts.get("cpu") or {})
+    if files_differ(cpu_files(wish, seen.tuned), facts):
+        return True
+    if not wish.is_empty and seen.tuned is None and (facts.get("units") or {}).get(CPU_UNIT) != RUNS:
+        return True
+    in_force = seen.tuned is None or wish.is_empty or seen.tuned.profile == "rdma-cluster"
+    return not in_force or bool(cpu_differences(wish, seen))
+
+
+def _cpu(told: Facts) -> Cpu:
+    """The facts as the host's own code has them."""
+    states = {
+        name: IdleState(*(state.values() if isinstance(state, Mapping) else state))
+        for name, state in (told.get("idle_states") or {}).items()
+    }
+    return Cpu(
+        driver=told.get("driver"),
+        governors=told.get("governors") or {},
+        available=told.get("available") or [],
+        idle_states=states,
+        latency_us=told.get("latency_us"),
+        tuned=Tuned(**told["tuned"]) if told.get("tuned") else None,
+    )
+
+
+def irqbalance_differs(intent: Intent, facts: Facts | None) -> bool:
+    """True where the intent wishes something of irqbalance, and the facts do not prove it."""
+    wished = intent["host"]["cpu"]["irqbalance"]
+    if wished is None:
+        return False
+    unit = ((facts or {}).get("units") or {}).get("irqbalance.service")
+    return unit is None or unit != {"active": wished == "enabled", "enabled": wished == "enabled"}
+
+
+def time_content(intent: Intent) -> str | None:
+    """The text of chrony's file of our servers; None where there shall be none."""
+    (file,) = time_files(intent["host"]["time"]["servers"])
+    return file.text or None
+
+
+def time_differs(intent: Intent, facts: Facts | None) -> bool:
+    """False where the clock is not ours to manage; else True unless the facts prove that chrony runs and knows our servers."""
+    wish = intent["host"]["time"]
+    if not wish["manage"]:
+        return False
+    if facts is None or files_differ(time_files(wish["servers"]), facts):
+        return True
+    units = facts.get("units") or {}
+    known = ((facts.get("time") or {}).get("chrony") or {}).get("sources") or {}
+    return not any(units.get(name) == RUNS for name in CHRONY_UNITS.values()) or not set(wish["servers"]) <= set(known)
+
+
+def pcie_settings(intent: Intent, facts: Facts, acs_allowed: bool = False, mrrs_allowed: bool = False) -> dict[str, Any]:
+    """The options of rdma.cluster.pcie_tuning: {"nics": PCI addresses, "mrrs_nics", "mrrs_bytes": size or None, "acs": mode}.
+
+    Where a permission is withdrawn, "kept" has its effects.
+    """
+    made = pcie_wish(intent, facts, acs_allowed=acs_allowed, mrrs_allowed=mrrs_allowed)
+    wish = boot_wish(intent, facts, acs_allowed=acs_allowed, mrrs_allowed=mrrs_allowed)
+    some = None if wish.mrrs_nics is None else list(wish.mrrs_nics)
+    kept = kept_effects(wish, made)
+    options = {"nics": list(wish.nics), "mrrs_bytes": wish.mrrs_bytes, "acs": wish.acs, "mrrs_nics": some}
+    return {**options, "kept": kept} if kept else options
+
+
+def pcie_differs(intent: Intent, facts: Facts | None, acs_allowed: bool = False, mrrs_allowed: bool = False) -> bool:
+    """True unless the facts prove that the service, MRRS and ACS are all as requested, as far as they may be changed."""
+    if facts is None:
+        return True
+    wish = boot_wish(intent, facts, acs_allowed=acs_allowed, mrrs_allowed=mrrs_allowed)
+    if files_differ(service_files(wish), facts):
+        return True
+    made = pcie_wish(intent, facts, acs_allowed=acs_allowed, mrrs_allowed=mrrs_allowed)
+    return bool(wish) and ((facts.get("units") or {}).get(UNIT) != RUNS or _live_differs(made, facts))
+
+
+def _live_differs(wish: Wish, facts: Facts) -> bool:
+    state = state_of(facts)
+    if any(not pcie_tuning.mrrs_of(state, nic) for nic in wish.mrrs_cards) or mrrs_changes(wish, facts):
+        return True
+    # Where it may not be switched off, the module says so.
+    return wish.acs == BARE_METAL and (state["acs_mode"] == DATADIRECT or bool(redirecting_bridges(state, wish)))
+
+
+def pcie_withheld(intent: Intent, facts: Facts, acs_allowed: bool = False, mrrs_allowed: bool = False) -> dict[str, str]:
+    """Effect ("mrrs", "acs_write") → the change that is withheld and why; empty where nothing is."""
+    found = pcie_tuning.withheld(intent, facts, acs_allowed=acs_allowed, mrrs_allowed=mrrs_allowed)
+    return {effect: each.words for effect, each in found.items()}

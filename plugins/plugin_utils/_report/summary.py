@@ -1,0 +1,263 @@
+# Copyright (c) 2026, the rdma.cluster authors
+# GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""The texts that a run prints: a block for each stage as it ends; at the end the table, errors, warnings and the evidence."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
+
+from ansible_collections.rdma.cluster.plugins.module_utils._base.findings import (
+    NOT_APPLICABLE,
+    OK,
+    STATUSES,
+    WARNING,
+    Finding,
+    stopping,
+    worst,
+)
+from ansible_collections.rdma.cluster.plugins.module_utils._base.lines import clean
+from ansible_collections.rdma.cluster.plugins.plugin_utils._run.folder import is_plane
+from ansible_collections.rdma.cluster.plugins.plugin_utils._run.stages import cause_key
+from ansible_collections.rdma.cluster.plugins.plugin_utils._run.withheld import WithheldGroup
+
+NOT_REACHED = "-"
+#: From so many hosts on, hosts that fared alike share a row.
+ROWS = 32
+#: So many hosts are named where more are meant.
+NAMES = 5
+#: So many offenders are told on the terminal; the evidence has all.
+OFFENDERS = 40
+#: The most lines of warnings on the terminal, and the length of what one of them quotes.
+WARNINGS = 10
+QUOTED = 160
+STAGE_WIDTH = 12
+#: The width of the labels of an offender: "    seen:     ".
+LABEL_WIDTH = 14
+
+
+def stage_block(stage: str, findings: Sequence[Finding], decision: str, seconds: float) -> str:
+    """A stage that has ended: one line if all is well, else its offenders and what was decided."""
+    by_host: dict[str, list[Finding]] = {}
+    for finding in findings:
+        by_host.setdefault(finding.host, []).append(finding)
+    states = [worst(found) for host, found in by_host.items() if not is_plane(host)]
+    planes = [f"{host} {_words(worst(found))}" for host, found in by_host.items() if is_plane(host)]
+    counts = ", ".join(f"{states.count(status)} {_words(status)}" for status in STATUSES if status in states)
+    lines = [f"{stage:<{STAGE_WIDTH}}{len(states):>5} hosts  {seconds:>5.0f} s  {', '.join([counts, *planes])}{_reason(findings)}"]
+    bad = stopping(findings)
+    if bad:
+        lines += [*offender_lines(bad), decision]
+    return "\n".join(lines)
+
+
+def _words(status: str) -> str:
+    return status.replace("_", " ")
+
+
+def _reason(findings: Sequence[Finding]) -> str:
+    """Why a stage is not applicable, where all hosts say the same."""
+    reasons = {finding.observed for finding in findings}
+    if all(finding.status == NOT_APPLICABLE for finding in findings) and len(reasons) == 1:
+        return f": {_one_line(reasons.pop(), 2 * QUOTED)}"
+    return ""
+
+
+def offender_lines(bad: Sequence[Finding]) -> list[str]:
+    """Each error once, with the hosts that share it, what was seen, what was expected, and what to do.
+
+    A finding that follows from a printed one is named in that one's `also` line. If its cause belongs to another stage's block, one line
+    names both.
+    """
+    causes = {(finding.host, cause_key(finding)) for finding in bad if finding.caused_by is None}
+    symptoms: dict[tuple[str, str], list[str]] = {}
+    elsewhere: dict[tuple[str, str], list[str]] = {}
+    shown = []
+    for finding in bad:
+        if finding.caused_by is None:
+            shown.append(finding)
+        elif (finding.host, finding.caused_by) in causes:
+            symptoms.setdefault((finding.host, finding.caused_by), []).append(finding.check)
+        else:
+            elsewhere.setdefault((finding.check, finding.caused_by), []).append(finding.host)
+    shared: dict[tuple[str, ...], list[Finding]] = {}
+    for finding in shown:
+        also = ", ".join(dict.fromkeys(symptoms.get((finding.host, cause_key(finding)), ())))
+        key = (finding.check, finding.status, finding.subject, finding.observed, finding.expected, also)
+        shared.setdefault(key, []).append(finding)
+    lines = []
+    for (check, status, subject, observed, expected, also), found in list(shared.items())[:OFFENDERS]:
+        lines += [
+            f"  {names([finding.host for finding in found])}, {subject}: {check} is {status} ({found[0].stage} stage)",
+            f"    seen:     {indented(observed)}",
+            f"    expected: {indented(expected)}",
+            f"    do:       {indented(_remedy(found))}",
+            *([f"    also:     {also}, which follow from it"] if also else []),
+        ]
+    if len(shared) > OFFENDERS:
+        lines.append(f"  and {len(shared) - OFFENDERS} more, in findings.jsonl of the evidence")
+    lines += [f"  {names(hosts)}: {check} follows from {cause}, reported above" for (check, cause), hosts in elsewhere.items()]
+    return lines
+
+
+def indented(text: str) -> str:
+    """A text behind a label of an offender: further lines stand below it, so that none looks like a line of the summary."""
+    return text.replace("\n", "\n" + " " * LABEL_WIDTH)
+
+
+def _remedy(found: Sequence[Finding]) -> str:
+    """The remedy of findings that share a block; if more than the host's name differs, whose it is."""
+    first = found[0]
+    if len({finding.remedy.replace(finding.host, "HOST") for finding in found}) == 1:
+        return first.remedy
+    return f"{first.remedy} (This is for {first.host}; findings.jsonl of the evidence has the steps of the others.)"
+
+
+def warning_lines(findings: Iterable[Finding]) -> list[str]:
+    """The warnings, WARNINGS lines at most: hosts with the same one share a line; if that is not enough, so do those of one check."""
+    warnings = [finding for finding in findings if finding.status == WARNING and finding.silenced_by is None]
+    if not warnings:
+        return []
+    by_cause: dict[tuple[str, str, str], list[Finding]] = {}
+    for finding in warnings:
+        by_cause.setdefault((finding.check, finding.observed, finding.expected), []).append(finding)
+    groups = list(by_cause.values())
+    if len(groups) > WARNINGS:
+        by_check: dict[str, list[Finding]] = {}
+        for finding in warnings:
+            by_check.setdefault(finding.check, []).append(finding)
+        groups = list(by_check.values())
+    groups.sort(key=lambda group: -len({finding.host for finding in group}))
+    cut = groups if len(groups) <= WARNINGS else groups[: WARNINGS - 1]
+    lines = [f"Warnings: {len(warnings)}. Each one's remedy is in findings.jsonl of the evidence.", *map(_warning_line, cut)]
+    rest = [finding for group in groups[len(cut) :] for finding in group]
+    if rest:
+        lines.append(f"  and {len(rest)} more of {len(groups) - len(cut)} checks on {names([finding.host for finding in rest])}")
+    return lines
+
+
+def _warning_line(group: Sequence[Finding]) -> str:
+    subjects = list(dict.fromkeys(finding.subject for finding in group))
+    kinds = len({(finding.observed, finding.expected) for finding in group})
+    where = subjects[0] if len(subjects) == 1 else f"{subjects[0]} and {len(subjects) - 1} more"
+    text = _one_line(group[0].observed, QUOTED)
+    expected = _one_line(group[0].expected, QUOTED // 2)
+    what = f"{text} (expected: {expected})" if kinds == 1 else f"{kinds} different ones, for example {text} (expected: {expected})"
+    return f"  {names([finding.host for finding in group])}, {where}: {group[0].check}: {what}"
+
+
+def withheld_lines(groups: Sequence[WithheldGroup]) -> list[str]:
+    """Each withheld effect with its hosts, the reason, what it would change and how to allow it."""
+    if not groups:
+        return []
+    lines = ["Not applied, because it is not allowed:"]
+    for group in groups:
+        touches = f"{names(group.touches)}" if group.touches else ""
+        lines += [
+            f"  {group.effect} on {names(group.hosts)}: {_one_line(group.reason, 2 * QUOTED)}",
+            *([f"    changes:  {touches}"] if touches else []),
+            f"    allow:    {group.allow}",
+        ]
+    return lines
+
+
+def names(hosts: Sequence[str]) -> str:
+    """Hosts by name, the first few if there are many."""
+    listed = list(dict.fromkeys(hosts))
+    shown = ", ".join(listed[:NAMES])
+    return shown if len(listed) <= NAMES else f"{shown} and {len(listed) - NAMES} more"
+
+
+def render(
+    run: str,
+    stages: Sequence[str],
+    findings: Sequence[Finding],
+    pairs: Mapping[str, Any],
+    evidence: str,
+    *,
+    withheld: Sequence[WithheldGroup] = (),
+) -> str:
+    """The end of a run. stages: the columns of the table; pairs: pairs/summary.json, empty if no pairs were judged."""
+    parts = [f"RDMA cluster, run {run}"]
+    if findings:
+        parts.append(_table(stages, findings))
+    if pairs:
+        parts.append(_pair_lines(pairs))
+    bad = stopping(findings)
+    if bad:
+        parts.append("\n".join(["To fix:", *offender_lines(bad)]))
+    for lines in (warning_lines(findings), withheld_lines(withheld)):
+        if lines:
+            parts.append("\n".join(lines))
+    silenced = [finding for finding in findings if finding.silenced_by]
+    if silenced:
+        lines = [f"  {each.host}, {each.subject}: {each.check}, by {each.silenced_by}" for each in silenced]
+        parts.append("\n".join(["Silenced:", *lines]))
+    parts.append(f"Evidence: {evidence}")
+    return "\n\n".join(parts)
+
+
+def drift_table(lines: Sequence[Mapping[str, str]]) -> str:
+    """Every difference on a line of its own, aligned."""
+    if not lines:
+        return "Drift: none."
+    rows = [("host", "stage", "subject", "was", "should be")]
+    rows += [(line["host"], line["stage"], line["subject"], _one_line(line["was"]), _one_line(line["should_be"])) for line in lines]
+    return f"Drift: {len(lines)} differences\n" + "\n".join(_aligned(rows))
+
+
+def _one_line(text: str, most: int = 60) -> str:
+    flat = " | ".join(part.strip() for part in text.splitlines() if part.strip()) or "-"
+    return flat if len(flat) <= most else f"{flat[: most - 1]}…"
+
+
+def _table(stages: Sequence[str], findings: Sequence[Finding]) -> str:
+    by_host: dict[str, dict[str, list[Finding]]] = {}
+    for finding in findings:
+        by_host.setdefault(finding.host, {}).setdefault(finding.stage, []).append(finding)
+    cells = {host: tuple(_cell(of.get(stage, ())) for stage in stages) for host, of in by_host.items()}
+    rows = list(cells.items()) if len(cells) <= ROWS else _alike(cells)
+    return "\n".join(_aligned([("host", *stages), *((host, *row) for host, row in rows)]))
+
+
+def _alike(cells: Mapping[str, tuple[str, ...]]) -> list[tuple[str, tuple[str, ...]]]:
+    """A row for all hosts that fared alike; the rarest first."""
+    groups: dict[tuple[str, ...], list[str]] = {}
+    for host, row in cells.items():
+        groups.setdefault(row, []).append(host)
+    return [(names(hosts), row) for row, hosts in sorted(groups.items(), key=lambda item: len(item[1]))]
+
+
+def _aligned(rows: Sequence[Sequence[str]]) -> list[str]:
+    widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
+    return ["  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip() for row in rows]
+
+
+def _cell(findings: Iterable[Finding]) -> str:
+    here = list(findings)
+    if not here:
+        return NOT_REACHED
+    status = worst(here)
+    return {OK: "ok", NOT_APPLICABLE: "n/a"}.get(status, status)
+
+
+def _pair_lines(pairs: Mapping[str, Any]) -> str:
+    """What was measured, a line a rail, and who is to blame for what was not as it should be."""
+    lines = [clean(_rail_line(rail)) for rail in pairs["rails"]]
+    for title, key in (("To blame:", "verdicts"), ("Bad once, well when measured again:", "cleared")):
+        if pairs[key]:
+            lines += [title, *(f"  {clean(words)}" for words in pairs[key])]
+    return "\n".join(lines)
+
+
+def _rail_line(rail: Mapping[str, Any]) -> str:
+    measured = f"{rail['measured']} of {rail['planned']} pairs measured" if rail["planned"] else "no pair measured"
+    parts = [f"{rail['rail']}: {measured}", *([f"{rail['proven']} of {rail['ports']} ports proven before"] if rail["proven"] else [])]
+    if rail["median_gbps"] is not None:
+        figures = (rail[key] for key in ("median_gbps", "lowest_gbps", "highest_gbps"))
+        parts.append("median {:.3g} Gb/s (lowest {:.3g}, highest {:.3g})".format(*figures))
+    if rail["median_usec"] is not None:
+        parts.append(f"latency {rail['median_usec']:.3g} µs")
+    return ", ".join(parts)

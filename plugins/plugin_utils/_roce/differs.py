@@ -1,0 +1,58 @@
+# Copyright (c) 2026, the rdma.cluster authors
+# GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""What the QoS stage does on a host: which NICs get the profile, and whether one lacks something of it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from ansible_collections.rdma.cluster.plugins.module_utils._base.files import ManagedFile, files_differ
+from ansible_collections.rdma.cluster.plugins.module_utils._qos.apply import to_write
+from ansible_collections.rdma.cluster.plugins.module_utils._qos.plan import UNIT_PREFIX, unit_of
+from ansible_collections.rdma.cluster.plugins.module_utils._qos.service import own_paths, service_files
+from ansible_collections.rdma.cluster.plugins.module_utils._rdma.rails import resolve
+from ansible_collections.rdma.cluster.plugins.plugin_utils._facts.digest import unpack_states
+from ansible_collections.rdma.cluster.plugins.plugin_utils._roce.profile import roce_profile
+
+Intent = Mapping[str, Any]
+RUNS = {"active": True, "enabled": True}
+
+
+def qos_nics(intent: Intent) -> list[dict[str, str]]:
+    """The NIC of each RoCE rail, each once: {"pci"} or {"mac"}; none without rdma_roce."""
+    nics = [dict(rail["nic"]) for rail in intent["rails"] if rail["link_layer"] == "roce"]
+    return [nic for number, nic in enumerate(nics) if nic not in nics[:number]] if intent["roce"] is not None else []
+
+
+def qos_differs(intent: Intent, facts: Mapping[str, Any] | None, *, toggle_allowed: bool = False) -> bool:
+    """Whether a NIC of the host is not as the profile says, or would not be after a boot; True where the facts do not prove it is.
+
+    facts: the digest. What is withheld, since a link would go down for it, is no reason to try. Where nothing is planned, only files or
+    units of ours that the facts show differ.
+    """
+    profile, nics = roce_profile(intent), qos_nics(intent)
+    if profile is None or not nics:
+        return facts is not None and (_has_files(facts) or bool(_enabled_units(facts)))
+    if facts is None or files_differ(service_files(profile, nics), facts):
+        return True
+    states, units = unpack_states(facts.get("qos")), facts.get("units") or {}
+    rails = [rail for rail in resolve(intent["rails"], facts) if rail.rail["link_layer"] == "roce"]
+    netdevs = [rail.netdev for rail in rails if rail.netdev is not None]
+    stale = _enabled_units(facts) - {unit_of(name) for name in netdevs}
+    if stale and len(netdevs) == len(rails):
+        return True
+    if states is None or any(name not in states for name in netdevs):
+        return True
+    return any(units.get(unit_of(name)) != RUNS or to_write(profile, states[name], toggle_allowed=toggle_allowed) for name in netdevs)
+
+
+def _has_files(facts: Mapping[str, Any]) -> bool:
+    return facts.get("files") is not None and files_differ([ManagedFile(path, None) for path in own_paths()], facts)
+
+
+def _enabled_units(facts: Mapping[str, Any]) -> set[str]:
+    """The units of interfaces that a boot or a hot-plug starts."""
+    return {name for name, state in (facts.get("units") or {}).items() if name.startswith(UNIT_PREFIX) and state.get("enabled")}

@@ -1,0 +1,131 @@
+# Copyright (c) 2026, the rdma.cluster authors
+# GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""The plan of the RoCE profile: what NICs and switches are to be set to, from the intents of hosts alone, as text and files."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from itertools import zip_longest
+from typing import Any
+
+from ansible_collections.rdma.cluster.plugins.plugin_utils._roce.profile import roce_profile
+from ansible_collections.rdma.cluster.plugins.plugin_utils._roce.switch_config import SUFFIXES, render, switches_of
+
+Intents = Mapping[str, Mapping[str, Any]]
+"""host → its normalised intent"""
+#: The column of the NIC's side.
+WIDTH = 46
+
+
+@dataclass(frozen=True)
+class SwitchFile:
+    """A switch's file. hosts: those whose intent has the switch."""
+
+    name: str
+    suffix: str
+    text: str
+    hosts: list[str]
+
+
+@dataclass(frozen=True)
+class RocePlan:
+    """profiles: each with the hosts that have it, in the order of the first; without: hosts that have none."""
+
+    profiles: list[tuple[dict[str, Any], list[str]]]
+    without: list[str]
+    switches: list[SwitchFile]
+
+
+def make_plan(intents: Intents) -> RocePlan:
+    """Raises ValueError where two hosts would have one switch set in two ways, with every such switch."""
+    profiles: list[tuple[dict[str, Any], list[str]]] = []
+    without: list[str] = []
+    of: dict[str, dict[str, list[str]]] = {}
+    files: dict[str, SwitchFile] = {}
+    for host, intent in intents.items():
+        profile = roce_profile(intent)
+        if profile is None:
+            without.append(host)
+            continue
+        _group(profiles, profile).append(host)
+        for name, switch in switches_of(intent).items():
+            text = render(profile, switch)
+            of.setdefault(name, {}).setdefault(text, []).append(host)
+            files.setdefault(name, SwitchFile(name, SUFFIXES[switch["syntax"]], text, of[name][text]))
+    _refuse(of)
+    return RocePlan(profiles, without, list(files.values()))
+
+
+def _group(profiles: list[tuple[dict[str, Any], list[str]]], profile: dict[str, Any]) -> list[str]:
+    for known, hosts in profiles:
+        if known == profile:
+            return hosts
+    profiles.append((profile, []))
+    return profiles[-1][1]
+
+
+def _refuse(of: Mapping[str, Mapping[str, Sequence[str]]]) -> None:
+    problems = [
+        f"{name} is set in {len(texts)} ways: " + "; ".join(f"one by {', '.join(hosts)}" for hosts in texts.values())
+        for name, texts in of.items()
+        if len(texts) > 1
+    ]
+    if problems:
+        raise ValueError("Hosts must agree on a switch (rdma_roce, and the rates of their RoCE rails):\n" + "\n".join(problems))
+
+
+def plan_text(plan: RocePlan) -> str:
+    """Both sides for a person: each NIC's profile, and beside it the file of each switch that has it; without a line break at the end."""
+    parts = ["The RoCE profile: what NICs and switches are to be set to. Nothing was set."]
+    for profile, hosts in plan.profiles:
+        left = [f"NICs of {len(hosts)} host{'' if len(hosts) == 1 else 's'}:", *_wrapped(hosts), "", *nic_lines(profile)]
+        files = [file for file in plan.switches if not set(hosts).isdisjoint(file.hosts)]
+        if not files:
+            parts.append("\n".join([*left, "", "No switch is planned with it (rdma_roce.switches)."]))
+        parts += [side_by_side(left, [f"{file.name}{file.suffix}:", "", *file.text.splitlines()]) for file in files]
+    if plan.without:
+        parts.append(f"Without rdma_roce, so that nothing is set there: {', '.join(plan.without)}")
+    return "\n\n".join(parts)
+
+
+def _wrapped(hosts: Sequence[str]) -> list[str]:
+    """Names in the column of the NIC's side."""
+    lines = [""]
+    for host in hosts:
+        joined = f"{lines[-1]}, {host}" if lines[-1] else f"  {host}"
+        lines = [*lines[:-1], joined] if len(joined) < WIDTH or not lines[-1] else [*lines, f"  {host}"]
+    return lines
+
+
+def side_by_side(left: Sequence[str], right: Sequence[str]) -> str:
+    return "\n".join(f"{one:{WIDTH}}| {other}".rstrip() for one, other in zip_longest(left, right, fillvalue=""))
+
+
+def nic_lines(profile: Mapping[str, Any]) -> list[str]:
+    """The profile as a NIC has it, a line a setting."""
+    lossless = [str(priority) for priority, on in enumerate(profile["pfc"]) if on]
+    rows = [
+        ("trust", profile["trust"]),
+        ("DSCP: priority", ", ".join(f"{dscp}: {priority}" for dscp, priority in profile["dscp_to_priority"].items())),
+        ("PFC", f"priority {', '.join(lossless)}" if lossless else "off"),
+        ("global pause", "off"),
+        ("ECN (DCQCN)", "on" if profile["ecn"] else "off"),
+        ("priority: class", ",".join(map(str, profile["priority_to_tc"]))),
+        ("scheduling", _scheduling(profile)),
+        ("settings owned by", {"os": "operating system", "firmware": "firmware (DCBX)"}[profile["dcbx"]]),
+        ("cable length", f"{profile['cable_length_m']} m" if profile["cable_length_m"] else "the driver's"),
+        *((name, str(value)) for side in ("np", "rp") for name, value in profile[side].items()),
+        ("traffic class", f"{profile['traffic_class']} (NCCL_IB_TC)"),
+        ("RDMA-CM", f"{profile['rdma_cm']['mode']}, ToS {profile['rdma_cm']['tos']}"),
+    ]
+    return [f"{name:18}{value}" for name, value in rows]
+
+
+def _scheduling(profile: Mapping[str, Any]) -> str:
+    """ "0: 50 %, 3: 50 %, 6: strict" by traffic class."""
+    used = sorted(set(profile["priority_to_tc"]))
+    words = {tc: "strict" if profile["tsa"][tc] == "strict" else f"{profile['bandwidth_percent'][tc]} %" for tc in used}
+    return ", ".join(f"{tc}: {each}" for tc, each in words.items())

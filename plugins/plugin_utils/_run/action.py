@@ -1,0 +1,270 @@
+# Copyright (c) 2026, the rdma.cluster authors
+# GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""What the action plugins share: arguments checked, the run's folder at hand, and where it is in every result."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Mapping, Sequence
+from contextlib import suppress
+from pathlib import Path
+from typing import Any, ClassVar
+
+from ansible import constants as C  # noqa: N812 (as Ansible itself calls it)
+from ansible.errors import AnsibleError
+from ansible.module_utils.parsing.convert_bool import boolean
+from ansible.plugins.action import ActionBase
+from ansible.plugins.action.normal import ActionModule as Normal
+
+from ansible_collections.rdma.cluster.plugins.module_utils._base.lines import clean
+from ansible_collections.rdma.cluster.plugins.module_utils._host.load import busy_words
+from ansible_collections.rdma.cluster.plugins.plugin_utils._run.folder import DEFAULT_FOLDER, RunFolder, RunFolderError, run_id
+from ansible_collections.rdma.cluster.plugins.plugin_utils._run.own_names import NOTED, names_finding, own_names, refused, remedy
+from ansible_collections.rdma.cluster.plugins.plugin_utils._run.stages import STAGES
+
+#: The folder of the variables that the intent action noted.
+SETTINGS = "settings"
+
+
+#: Facts of the connection that Ansible itself adds to a module's result.
+INTERPRETER = ("discovered_interpreter_", "ansible_discovered_interpreter_")
+#: The keys of a result by which our own actions speak to the summary.
+RUN_WORDS = ("run_folder", "explained")
+
+
+#: The parts of a module's answer that Ansible prints as they are.
+PRINTED = ("msg", "exception", "warnings", "deprecations", "reason")
+#: Control characters as they are, and as JSON spells them. JSON has none within its texts; a terminal ends its lines by \r\n.
+_RAW_CONTROL = re.compile(r"[\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f]|\r(?!\n)")
+_CONTROL = re.compile(_RAW_CONTROL.pattern + r"|\\(?:[bfr]|u00[0189][0-9A-Fa-f]|u007[Ff]|u20[0-9A-Fa-f]{2})")
+
+
+class CleanAnswers(ActionBase):
+    """An action whose module's answer is cleaned before Ansible prints any of it."""
+
+    def _parse_returned_data(self, res: dict[str, Any], *args: Any, **kwargs: Any) -> dict[str, Any]:
+        data: dict[str, Any] = super()._parse_returned_data({**res, "stdout": clean_answer(res.get("stdout", ""))}, *args, **kwargs)
+        return data
+
+
+class RunAction(CleanAnswers):
+    """An action of this collection: give ARGUMENTS and `work`."""
+
+    TRANSFERS_FILES = False
+    ARGUMENTS: ClassVar[Mapping[str, Any]] = {}
+
+    def run(self, tmp: str | None = None, task_vars: dict[str, Any] | None = None) -> dict[str, Any]:
+        """Ansible's entry; the result says changed: false unless `work` says otherwise, and run_folder.
+
+        A host whose facts set a variable of this collection fails here, before anything is done. A task that runs once for all hosts
+        goes on: it uses none of this host's variables that facts could have set.
+        """
+        result: dict[str, Any] = super().run(tmp, task_vars)
+        self.variables: dict[str, Any] = task_vars or {}
+        try:
+            self.folder = self._run_folder()
+            forged = self._forged()
+            if forged and not self._task.run_once:
+                return {**result, "changed": False, **self.refuse(forged), "run_folder": str(self.folder.path)}
+            _validation, options = self.validate_argument_spec(dict(self.ARGUMENTS))  # type: ignore[no-untyped-call]
+            return {**result, "changed": False, **self.work(options), "run_folder": str(self.folder.path)}
+        except RunFolderError as error:
+            return {**result, "changed": False, "failed": True, "msg": str(error)}
+
+    def _run_folder(self) -> RunFolder:
+        """This run's folder. If the host's facts have rdma_run_dir, the folder that the run already has, wherever that is."""
+        facts, name = self._raw_facts(self.variables), "rdma_run_dir"
+        if name not in facts:
+            return RunFolder.current(str(self._templated(name, "")))
+        hostvars = self.variables["hostvars"]
+        others = [hostvars[host] for host in self.variables["ansible_play_hosts_all"] if name not in self._raw_facts(hostvars[host])]
+        trusted = [str(each.get(name, "")) for each in others]
+        for base in dict.fromkeys(["", *trusted, str(self.variables.get(name, ""))]):
+            folder = RunFolder(Path(base or DEFAULT_FOLDER).absolute() / run_id())
+            # The name of the run's folder is known to this run alone: where it is there, a host without such facts has made it.
+            if folder.path.is_dir():
+                return folder
+        if trusted:
+            return RunFolder.current(trusted[0])
+        raise RunFolderError(f"{self.host}: {refused([name])}, and this run has no folder yet. {remedy(self.host)}")
+
+    @staticmethod
+    def _raw_facts(variables: Mapping[str, Any]) -> Mapping[str, Any]:
+        """What modules have returned of a host. Ansible's ansible_facts is the only place that has all of it."""
+        facts: Mapping[str, Any] = variables.get("ansible_facts") or {}
+        return facts
+
+    def _forged(self) -> list[str]:
+        """The variables of ours that the host's facts set, and rdma_intent if it is no longer what the intent action wrote in this run."""
+        facts = self._raw_facts(self.variables)
+        names = own_names(facts)
+        written = self.folder.read_if_there(self.folder.host_file("intent", self.host)) if "rdma_intent" in facts else None
+        return [*names, "rdma_intent"] if written is not None and _plain(facts["rdma_intent"]) != written else names
+
+    def refuse(self, names: Sequence[str]) -> dict[str, Any]:
+        """The result for a host whose facts set variables of ours; the stage's evidence names them."""
+        stage = str(self.variables.get("rdma_stage", ""))
+        if stage in STAGES:
+            self.folder.write_findings(stage, self.host, [names_finding(stage, self.host, names)])
+        return {"failed": True, "msg": f"{self.host}: {refused(names)}. Nothing was done. {remedy(self.host)}"}
+
+    @property
+    def host(self) -> str:
+        """The host's name in the inventory."""
+        return str(self.variables["inventory_hostname"])
+
+    @property
+    def intent(self) -> dict[str, Any]:
+        """The host's normalised intent, as the control node wrote it in this run: its facts have a copy that the host could change."""
+        intent: dict[str, Any] | None = self.intent_of(self.host)
+        if intent is None:
+            raise AnsibleError(f"The intent of {self.host} was not read in this run. Call rdma.cluster.intent before.")
+        return intent
+
+    def intent_of(self, host: str) -> dict[str, Any] | None:
+        """The normalised intent of a host as the control node wrote it in this run, None if it did not."""
+        intent: dict[str, Any] | None = self.folder.read_if_there(self.folder.host_file("intent", host))
+        return intent
+
+    @property
+    def facts(self) -> dict[str, Any]:
+        """The digest of the host's facts."""
+        facts: dict[str, Any] = self.variables["ansible_facts"]["rdma"]
+        return facts
+
+    @property
+    def all_facts(self) -> dict[str, Any]:
+        """The whole tree of the host's facts, of which Ansible keeps the digest only."""
+        tree: dict[str, Any] | None = self.folder.read_if_there(self.folder.host_file("facts", self.host))
+        return self.facts if tree is None else tree
+
+    @property
+    def proof_max_age_hours(self) -> float:
+        """How long a measurement holds, if nothing that it depends on changes."""
+        return float(self._setting("rdma_proof_max_age_hours", 168))
+
+    @property
+    def facts_max_age_seconds(self) -> float:
+        """How long facts hold within a run."""
+        return float(self._setting("rdma_facts_max_age_seconds", 300))
+
+    def _setting(self, name: str, default: Any) -> Any:
+        """A variable of the run, as docs/intent.md lists them; as the intent action noted it if the host's facts set it."""
+        return self._noted(self.host, name, default) if name in self._raw_facts(self.variables) else self._templated(name, default)
+
+    def argument(self, value: Any, *names: str, default: Any) -> Any:
+        """An argument of a task that runs once for all hosts, by the variables that it is made of, the most specific first.
+
+        If this host's facts set one of them, the argument is what the intent action noted of them, or the default.
+        """
+        if not set(names) & set(self._raw_facts(self.variables)):
+            return value
+        noted = (self._noted(self.host, name, None) for name in names)
+        return next((each for each in noted if each is not None), default)
+
+    def note_settings(self) -> None:
+        """Note the variables that a task may need after the host's facts have set them. Secrets are not among them."""
+        noted = {}
+        for name in NOTED:
+            # A role's default may need variables that only the role has.
+            with suppress(AnsibleError):
+                noted[name] = _plain(self._templated(name, None))
+        self.folder.write_json(self.folder.host_file(SETTINGS, self.host), noted)
+
+    def _noted(self, host: str, name: str, default: Any) -> Any:
+        noted = (self.folder.read_if_there(self.folder.host_file(SETTINGS, host)) or {}).get(name)
+        return default if noted is None else noted
+
+    def _templated(self, name: str, default: Any) -> Any:
+        return self._templar.template(self.variables[name]) if name in self.variables else default
+
+    def _load_allowed(self, host: str) -> bool:
+        """Whether a host may be measured while it is at work."""
+        variables, name = self.variables["hostvars"][host], "rdma_load_allowed"
+        forged = name in self._raw_facts(variables)
+        return bool(boolean(self._noted(host, name, False) if forged else variables.get(name, False)))  # type: ignore[no-untyped-call]
+
+    def at_work(self, loads: Mapping[str, Mapping[str, Any] | None]) -> dict[str, str]:
+        """The hosts that are at work and may not be measured: host → what is at work there. loads: of the facts, by host."""
+        idle_only = [host for host in loads if not self._load_allowed(host)]
+        words = {host: busy_words(loads[host]) for host in idle_only}
+        return {host: each for host, each in words.items() if each}
+
+    def work(self, options: Mapping[str, Any]) -> dict[str, Any]:
+        """Do what the action is for and return what it adds to the result."""
+        raise NotImplementedError
+
+    def _execute_module(self, *args: Any, **kwargs: Any) -> dict[str, Any]:
+        """Ansible's, without the facts in its result that would become variables: a host reports of itself in `rdma` alone."""
+        return without_facts(super()._execute_module(*args, **kwargs), "rdma")
+
+    def module(self, called: str, /, **arguments: Any) -> dict[str, Any]:
+        """Run a module of this collection on the host."""
+        done: dict[str, Any] = self._execute_module(module_name=f"rdma.cluster.{called}", module_args=arguments, task_vars=self.variables)
+        return done
+
+
+class SpokenModule(CleanAnswers, Normal):
+    """A module of this collection that one host runs for itself."""
+
+    def run(self, tmp: str | None = None, task_vars: dict[str, Any] | None = None) -> dict[str, Any]:
+        """Ansible's entry."""
+        result: dict[str, Any] = super().run(tmp, task_vars)  # type: ignore[no-untyped-call]
+        return {name: value for name, value in result.items() if name not in RUN_WORDS}
+
+
+class HostModule(SpokenModule):
+    """A module of this collection that a task runs for all hosts at once or by another host: its facts would become those of every host.
+
+    KEPT: the facts that it may return.
+    """
+
+    KEPT: ClassVar[tuple[str, ...]] = ()
+
+    def run(self, tmp: str | None = None, task_vars: dict[str, Any] | None = None) -> dict[str, Any]:
+        """Ansible's entry."""
+        return without_facts(super().run(tmp, task_vars), *self.KEPT)
+
+
+def clean_answer(text: str) -> str:
+    """What a module printed, without control characters in the parts that Ansible itself prints.
+
+    Ansible also prints keys that a module may not return (add_host, _ansible_*), and text around the JSON object.
+    """
+    if not _CONTROL.search(text):
+        return text
+    text = _RAW_CONTROL.sub("?", text)
+    try:
+        answer = json.loads(text)
+    except (ValueError, RecursionError):
+        return text
+    if not isinstance(answer, dict):
+        return text
+    kept = {name: value for name, value in answer.items() if not name.startswith("_ansible_") and name not in C.INTERNAL_RESULT_KEYS}
+    return json.dumps({name: _cleaned(value) if name in PRINTED else value for name, value in kept.items()})
+
+
+def _cleaned(value: Any) -> Any:
+    if isinstance(value, Mapping):
+        return {clean(str(name)): _cleaned(each) for name, each in value.items()}
+    if isinstance(value, list):
+        return [_cleaned(each) for each in value]
+    return clean(value, len(value), lines=True) if isinstance(value, str) else value
+
+
+def without_facts(result: dict[str, Any], *kept: str) -> dict[str, Any]:
+    """A module's result whose facts are none but those of these names and those that Ansible adds."""
+    facts = result.get("ansible_facts")
+    if isinstance(facts, Mapping):
+        result["ansible_facts"] = {name: value for name, value in facts.items() if name in kept or name.startswith(INTERPRETER)}
+    elif facts is not None:
+        result["ansible_facts"] = {}
+    return result
+
+
+def _plain(value: Any) -> Any:
+    """A value as the run folder's JSON has it."""
+    return json.loads(json.dumps(value, default=str))

@@ -1,0 +1,100 @@
+# Copyright (c) 2026, the rdma.cluster authors
+# GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""The variables of this collection, which only the inventory, the play and the command line may set.
+
+Ansible also makes a variable of every fact that a module on a host returns, and it wins over the inventory. A host could so set the
+intent, a permission or a path of the control node. Facts of these names are therefore refused.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from ansible_collections.rdma.cluster.plugins.module_utils._base.findings import ERROR, Finding
+
+PREFIX = "rdma_"
+#: Private variables of roles and playbooks.
+PRIVATE = "__"
+#: The facts of our own actions besides EFFECT_required and EFFECT_reason.
+OWN_FACTS = ("rdma", "rdma_intent")
+#: The public variables of the roles.
+ROLE_VARIABLES = (
+    "cpu_change_allowed",
+    "driver_reload_allowed",
+    "driver_switch_allowed",
+    "driver_tmpdir",
+    "firmware_write_allowed",
+    "gpudirect_rebuild_allowed",
+    "nccl_conf_replace_allowed",
+    "nccl_install_allowed",
+    "nccl_validation_measure",
+    "nccl_validation_user",
+    "network_change_allowed",
+    "nic_rings_reset_allowed",
+    "pairs_measure",
+    "pcie_acs_write_allowed",
+    "pcie_mrrs_allowed",
+    "qos_validation_sources",
+    "reboot_after",
+    "reboot_allowed",
+    "reboot_before",
+    "reboot_ports_timeout_seconds",
+    "reboot_timeout_seconds",
+    "roce_qos_change_allowed",
+    "roce_qos_link_toggle_allowed",
+    "soft_roce_replace_allowed",
+    "subnet_manager_keys",
+    "subnet_manager_partition_change_allowed",
+    "subnet_manager_restart_allowed",
+    "subnet_manager_settings_change_allowed",
+    "subnet_manager_stop_allowed",
+    "subnet_manager_takeover_allowed",
+    "sysctl_replace_allowed",
+    "time_sync_restart_allowed",
+)
+#: What the run takes from variables and may need on behalf of a host whose facts have a name of ours: it is noted with the intent.
+NOTED = (
+    "rdma_load_allowed",
+    "rdma_proof_max_age_hours",
+    "rdma_facts_max_age_seconds",
+    "rdma_measure",
+    "pairs_measure",
+    "nccl_validation_measure",
+    "qos_validation_sources",
+)
+SHOWN = 5
+CHECK = "host.facts"
+EXPECTED = "facts that set no variable of rdma.cluster"
+
+
+def is_own(name: str) -> bool:
+    """Whether only the inventory, the play and the command line may set this variable."""
+    if name in OWN_FACTS:
+        return False
+    return name in ROLE_VARIABLES or name.startswith((PREFIX, PRIVATE))
+
+
+def own_names(facts: Iterable[str]) -> list[str]:
+    """The names among a host's facts that no host may set."""
+    return sorted(name for name in map(str, facts) if is_own(name))
+
+
+def refused(names: Iterable[str]) -> str:
+    """What is wrong, in words. names: those of own_names, or rdma_intent where a host has changed it."""
+    there = [name if name.isprintable() and len(name) <= 80 else ascii(name)[:80] for name in names]
+    more = f" and {len(there) - SHOWN} more" if len(there) > SHOWN else ""
+    return f"its facts set {', '.join(there[:SHOWN])}{more}"
+
+
+def remedy(host: str) -> str:
+    return (
+        f"1. A module or a facts.d file on {host} returned it: find out who changed this machine. "
+        "2. If your own play sets it with `set_fact` and `cacheable: true`, set it in the inventory. "
+        f"3. If facts are cached, run once with `--flush-cache`. To exclude the host: `--limit '!{host}'`."
+    )
+
+
+def names_finding(stage: str, host: str, names: Iterable[str]) -> Finding:
+    return Finding(stage, CHECK, host, "facts", ERROR, refused(names), EXPECTED, remedy(host))

@@ -1,0 +1,95 @@
+# Copyright (c) 2026, the rdma.cluster authors
+# GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""What a site makes of findings: rules on single checks, and what a stage's policy does with the hosts that do not pass."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import asdict, dataclass, field, replace
+from datetime import date
+from typing import Any
+
+from ansible_collections.rdma.cluster.plugins.module_utils._base.findings import ERROR, WARNING, Finding, stopping
+
+STOP, QUARANTINE, REPORT = "stop", "quarantine", "report"
+
+
+def apply_rules(findings: Iterable[Finding], rules: Mapping[str, Mapping[str, Any]], today: date) -> list[Finding]:
+    """The findings under the intent's rdma_checks: severity exchanges error and warning, a silence holds until its last day.
+
+    rules: check id → {"severity", "threshold", "silenced_by", "reason", "until"}. An unknown stays one: a rule cannot make it known.
+    """
+    return [_ruled(finding, rules[finding.check], today) if finding.check in rules else finding for finding in findings]
+
+
+def _ruled(finding: Finding, rule: Mapping[str, Any], today: date) -> Finding:
+    if finding.status in (ERROR, WARNING) and rule.get("severity"):
+        finding = replace(finding, status=rule["severity"])
+    if not rule.get("silenced_by") or not stopping([finding]):
+        return finding
+    if today <= date.fromisoformat(rule["until"]):
+        return replace(finding, silenced_by=f"{rule['silenced_by']} until {rule['until']}: {rule['reason']}")
+    return replace(finding, observed=f"{finding.observed} (silenced by {rule['silenced_by']} until {rule['until']}, which has passed)")
+
+
+@dataclass(frozen=True)
+class Decision:
+    """Whether the build goes on after a stage. out: host → why it is out; hosts: how many the run is about.
+
+    planes: plane → what is wrong with it as a whole.
+    """
+
+    stage: str
+    policy: str
+    limit_percent: float
+    hosts: int
+    out: dict[str, str]
+    stops: bool
+    planes: dict[str, str] = field(default_factory=dict)
+
+    def to_dict(self) -> dict[str, Any]:
+        return asdict(self)
+
+    @property
+    def words(self) -> str:
+        """The decision in one line."""
+        if self.planes:
+            names = ", ".join(self.planes)
+            out = f", nor do {len(self.out)} of {self.hosts} hosts: {', '.join(self.out)}" if self.out else ""
+            whole = "no host can be left out for that. The build stops" if self.stops else "the build goes on"
+            return f"{self.stage} gate: {names} does not pass{out}; {whole}."
+        if not self.out:
+            return f"{self.stage} gate: all {self.hosts} hosts pass."
+        share = f"{len(self.out)} of {self.hosts} hosts do not pass ({percent(len(self.out), self.hosts):.3g} %)"
+        names = ", ".join(self.out)
+        if self.stops:
+            return f"{self.stage} gate: {share}; policy {self.policy} allows {self.limit_percent:g} %. The build stops: {names}."
+        if self.policy == QUARANTINE:
+            return f"{self.stage} gate: {share}; policy quarantine allows {self.limit_percent:g} %. The build goes on without {names}."
+        return f"{self.stage} gate: {share}; the build goes on: {names}."
+
+
+def decide(
+    stage: str,
+    settings: Mapping[str, Any],
+    hosts: int,
+    out: Mapping[str, str],
+    planes: Mapping[str, str] | None = None,
+    *,
+    check_mode: bool,
+) -> Decision:
+    """Compare the hosts that are out with the limit of the policy. A plane that does not pass is beyond any limit, and no host of them.
+
+    settings: the intent's rdma_gate, {"policy", "max_failed_percent"}; stop means a limit of 0. report never stops, nor does
+    check mode, in which every drift shall be reached.
+    """
+    policy = settings["policy"]
+    limit = float(settings["max_failed_percent"] or 0) if policy == QUARANTINE else 0.0
+    beyond = bool(planes) or (bool(out) and (percent(len(out), hosts) > limit or len(out) >= hosts))
+    return Decision(stage, policy, limit, hosts, dict(out), stops=beyond and policy != REPORT and not check_mode, planes=dict(planes or {}))
+
+
+def percent(part: int, whole: int) -> float:
+    return 100.0 * part / whole if whole else 100.0

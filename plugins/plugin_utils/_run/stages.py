@@ -1,0 +1,87 @@
+# Copyright (c) 2026, the rdma.cluster authors
+# GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""Findings about a host's progress through a stage, and findings that follow from another one."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Sequence
+from dataclasses import replace
+
+from ansible_collections.rdma.cluster.plugins.module_utils._base.findings import ERROR, UNKNOWN, Finding, stopping
+from ansible_collections.rdma.cluster.plugins.plugin_utils._catalogue.checks import CHECKS
+
+COMPLETED = "stage.completed"
+AT_GATE = "every task of the stage done, and the host at its gate"
+#: The subject of a finding on a rail: "rail 0 (rail0, 0000:21:00.0, ens1)".
+RAIL = re.compile(r"rail \d+ \(([^,)]+)[,)]")
+
+
+def under_way(stage: str, host: str) -> Finding:
+    """What stands in the evidence from a host's first task of a stage until its gate: all that is left of a host that is lost."""
+    return lost(stage, host, "the host has not come to its gate: a task failed, it could not be reached, or the run was ended")
+
+
+def lost(stage: str, host: str, why: str, remedy: str = "") -> Finding:
+    """A host that did not come to its gate, and why. remedy: what to do and where, if that is known."""
+    remedy = remedy or f"Fix the cause on {host}, then run the same command again; completed work is kept."
+    return Finding(stage, COMPLETED, host, "stage", UNKNOWN, why, AT_GATE, remedy)
+
+
+def is_under_way(findings: list[Finding]) -> bool:
+    """Whether the findings of a host are no more than that it has begun."""
+    return len(findings) == 1 and findings[0].check == COMPLETED
+
+
+def cause_key(finding: Finding) -> str:
+    """How a finding that follows from this one names it, in `caused_by`."""
+    return f"{finding.check} on {finding.subject}"
+
+
+def mark_symptoms(findings: Sequence[Finding], earlier: Iterable[Finding] = ()) -> list[Finding]:
+    """One host's findings; those which follow from an error on the same rail say so in `caused_by`.
+
+    earlier: all findings of the host's earlier stages in this run. The catalogue says which check follows from which. A finding on
+    several rails follows only if each of them has such an error. A silenced error explains nothing, because the summary does not
+    print it as an error.
+    """
+    known = [*earlier, *findings]
+    rails = {match[1] for each in known if (match := RAIL.match(each.subject))}
+    errors: dict[tuple[str, str], Finding] = {}
+    for each in known:
+        if each.status == ERROR and each.silenced_by is None:
+            for rail in _rails_of(each, rails):
+                errors.setdefault((each.check, rail), each)
+    return [_marked(each, rails, errors) for each in findings]
+
+
+def _marked(finding: Finding, rails: set[str], errors: dict[tuple[str, str], Finding]) -> Finding:
+    check = CHECKS.get(finding.check)
+    if check is None or not stopping([finding]):
+        return finding
+    causes = check.follows if finding.status == UNKNOWN else check.repeats
+    concerned = _rails_of(finding, rails)
+    found = [next((errors[name, rail] for name in causes if (name, rail) in errors), None) for rail in concerned]
+    if not found or found[0] is None or None in found:
+        return finding
+    return replace(finding, caused_by=cause_key(found[0]))
+
+
+def _rails_of(finding: Finding, rails: set[str]) -> list[str]:
+    """The names of the rails that a finding is about: its subject's, or those that its observation names."""
+    match = RAIL.match(finding.subject)
+    if match:
+        return [match[1]]
+    if finding.subject in rails:
+        return [finding.subject]
+    return [rail for rail in sorted(rails) if re.search(rf"(?<![\w.-]){re.escape(rail)}(?![\w.-])", finding.observed)]
+
+
+STAGES = ("preflight", "driver", "link", "fabric", "host", "network", "qos", "gpu", "nccl", "pairs", "collectives")
+
+
+def up_to(stage: str) -> tuple[str, ...]:
+    """The stages before this one, and itself."""
+    return STAGES[: STAGES.index(stage) + 1]

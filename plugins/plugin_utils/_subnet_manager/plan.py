@@ -1,0 +1,337 @@
+# Copyright (c) 2026, the rdma.cluster authors
+# GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""What a host runs of the planes' subnet managers: from its intent, its facts, and for partitions from the facts of their members."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, NamedTuple
+
+from ansible_collections.rdma.cluster.plugins.module_utils._base.lines import clean
+from ansible_collections.rdma.cluster.plugins.module_utils._driver.distribution import RPM
+from ansible_collections.rdma.cluster.plugins.module_utils._driver.ofed_state import with_kept_stack
+from ansible_collections.rdma.cluster.plugins.module_utils._fabric.tools import keys_text
+from ansible_collections.rdma.cluster.plugins.module_utils._host.load import busy_words
+from ansible_collections.rdma.cluster.plugins.module_utils._rdma.device import port_guid
+from ansible_collections.rdma.cluster.plugins.module_utils._rdma.rails import ResolvedRail, resolve
+from ansible_collections.rdma.cluster.plugins.module_utils._subnet_manager.conf import KEYS, render_conf
+from ansible_collections.rdma.cluster.plugins.module_utils._subnet_manager.partitions_conf import (
+    DEFAULT_KEY,
+    FULL_BIT,
+    Partition,
+    PartitionPort,
+    everybody,
+    render_partitions,
+)
+from ansible_collections.rdma.cluster.plugins.module_utils._subnet_manager.service import config_path, partitions_path
+from ansible_collections.rdma.cluster.plugins.plugin_utils._fleet.majority import Known, some
+from ansible_collections.rdma.cluster.plugins.plugin_utils._intent.rules.fabric import (
+    OFED,
+    manager_host_problems,
+    member_problems,
+    members_of,
+)
+
+#: Of the first host; those that stand by come after it. 15 is left to whoever must take over by hand.
+PRIORITY = 14
+NOT_READ = "not read in this run"
+DROPPED = "not read again, because it failed or did not answer in this run"
+SECRET = re.compile(r"0x[0-9a-fA-F]{16}")
+
+
+@dataclass(frozen=True)
+class PlanePort:
+    """A port of a host on a plane."""
+
+    device: str
+    number: str
+    guid: str
+    lid: int | None = None
+
+
+@dataclass
+class ManagerPlan:
+    """flavour: of _opensm_service.FLAVOURS; instances: in the shape of the module; problems: why it cannot be, as sentences.
+
+    starts_at_install: whether the distribution's package may start opensm as soon as it is installed. With a vendor's stack the flavour is
+    the vendor's, and the package may still be the distribution's.
+    """
+
+    flavour: str
+    starts_at_install: bool = True
+    instances: list[dict[str, Any]] = field(default_factory=list)
+    sharp: bool = False
+    problems: list[str] = field(default_factory=list)
+
+
+def priority_of(manager: Mapping[str, Any], host: str) -> int:
+    """What one of a plane's manager hosts runs opensm with."""
+    return PRIORITY - list(manager["hosts"]).index(host)
+
+
+def plan_managers(host: str, fleet: Known, inventory: Sequence[str], keys: Mapping[str, Mapping[str, str | None]]) -> ManagerPlan:
+    """The plan of one host. fleet: hosts of the run; inventory: all names; keys: plane → m_key, sm_key, sa_key."""
+    intent, facts = fleet[host]["intent"], fleet[host]["facts"]
+    plan = ManagerPlan(_flavour(intent, facts), starts_at_install=_family(facts) != RPM)
+    planes = {
+        name: plane["subnet_manager"]
+        for name, plane in intent["fabric"]["planes"].items()
+        if plane["subnet_manager"] is not None and host in plane["subnet_manager"]["hosts"]
+    }
+    if not planes:
+        return plan
+    plan.problems += [f"rdma_fabric.{where} {message}: {do}" for where, message, do in manager_host_problems(_planes(intent), inventory)]
+    plan.problems += [f"rdma_partitions.{where} {message}: {do}" for where, message, do in member_problems(intent["partitions"], inventory)]
+    plan.problems += _missing_keys(intent, planes, keys)
+    plan.problems += shared_guids(fleet)
+    if len(planes) > 1 and plan.flavour != "debian":
+        words = f"{host} is to run the subnet managers of {some(list(planes))}, but its distribution's service runs one"
+        plan.problems.append(f"{words}: give each plane hosts of its own")
+    for name, manager in planes.items():
+        ports = plane_ports(fleet[host], name)
+        if not ports:
+            plan.problems.append(f"{host} is to run the subnet manager of plane {name}, and has no InfiniBand port on it that is known")
+            continue
+        partitions, problems = plane_partitions(name, intent["partitions"], fleet)
+        plan.problems += [each for each in problems if each not in plan.problems]
+        plan.sharp = plan.sharp or (manager["sharp"] and manager["hosts"][0] == host)
+        instance = _instance(host, name, manager, ports[0], keys.get(name, {}))
+        default = manager["default_membership"]
+        text = render_partitions(name, partitions, default or "full")
+        given = default is not None or any(each.key == DEFAULT_KEY for each in partitions)
+        plan.instances.append({**instance, "partitions": text, "default_given": given, **_named_managers(name, manager, fleet)})
+    return plan
+
+
+def _named_managers(plane: str, manager: Mapping[str, Any], fleet: Known) -> dict[str, Any]:
+    """The ports of the hosts that run a plane's subnet manager, as far as they are known: any of them may be its master.
+
+    An opensm on one of these hosts is ours only if the host has our file for the plane.
+    """
+    hosts = {host: plane_ports(known, plane) if (known := fleet.get(host)) else [] for host in manager["hosts"]}
+    return {
+        "managers": {port.guid: host for host, ports in hosts.items() for port in ports},
+        "lids": [str(port.lid) for ports in hosts.values() for port in ports if port.lid],
+        "unread": [host for host, ports in hosts.items() if not ports],
+        "unconfigured": [host for host in hosts if config_path(plane) not in ((fleet.get(host) or {}).get("facts") or {}).get("files", {})],
+    }
+
+
+def fleet_ports(fleet: Known) -> dict[str, str]:
+    """The GUIDs of all InfiniBand ports that are known → "node3 mlx5_0"."""
+    return {guid: f"{host} {name}" for guid, host, name in _claims(fleet)}
+
+
+def _claims(fleet: Known) -> Iterator[tuple[str, str, str]]:
+    """GUID, host and device of each InfiniBand port that is known."""
+    for host, known in fleet.items():
+        for name, device in ((known["facts"] or {}).get("devices") or {}).items():
+            for port in device["ports"].values():
+                if port.get("link_layer") != "Ethernet" and (guid := port_guid(port)) is not None:
+                    yield guid, host, name
+        for plane in {rail["plane"] for rail in (known["intent"] or {}).get("rails", ())}:
+            # By the intent it is InfiniBand, whatever the host calls it.
+            yield from ((port.guid, host, port.device) for port in plane_ports(known, plane))
+
+
+def shared_guids(fleet: Known) -> list[str]:
+    """The GUIDs that more than one host claims, as problems: a port would get the partitions of another host."""
+    owners: dict[str, dict[str, str]] = {}
+    for guid, host, name in _claims(fleet):
+        owners.setdefault(guid, {}).setdefault(host, name)
+    return [
+        f"{_named(claimed)} claim the same port GUID {guid}, so that each would get the partitions of the other: compare `ibstat` on these "
+        "hosts with the labels of their cards, and check whether the inventory has one machine twice"
+        for guid, claimed in owners.items()
+        if len(claimed) > 1
+    ]
+
+
+def _named(claimed: Mapping[str, str]) -> str:
+    return " and ".join(f"{host} ({clean(name, 64)})" for host, name in claimed.items())
+
+
+def busy_hosts(fleet: Known, unread: Sequence[str], dropped: Sequence[str] = ()) -> dict[str, str]:
+    """The hosts that are in use → what runs there, or why that is not known.
+
+    unread: hosts that this run does not read; dropped: those of the play that have failed, so that their facts are of before.
+    """
+    words = {host: busy_words(known["facts"].get("load")) if known["facts"] else NOT_READ for host, known in fleet.items()}
+    in_use = {host: each for host, each in words.items() if each}
+    return {**dict.fromkeys(dropped, DROPPED), **in_use, **dict.fromkeys(unread, NOT_READ)}
+
+
+def runs_subnet_manager(intent: Mapping[str, Any], host: str, facts: Mapping[str, Any]) -> bool:
+    """Whether a host runs one by the intent, or has our files of one."""
+    planned = any(host in (plane["subnet_manager"] or {}).get("hosts", ()) for plane in _planes(intent).values())
+    return planned or any(path.startswith(config_path("")[: -len(".conf")]) for path in facts.get("files") or ())
+
+
+def managers_of(intent: Mapping[str, Any]) -> list[str]:
+    """The hosts that run the subnet managers of the planes that a host has InfiniBand rails on."""
+    own = {rail["plane"] for rail in intent["rails"] if rail["link_layer"] == "infiniband"}
+    planes = _planes(intent)
+    return [host for name in sorted(own & set(planes)) for host in (planes[name]["subnet_manager"] or {}).get("hosts", ())]
+
+
+def waiting(intent: Mapping[str, Any], facts: Mapping[str, Any]) -> list[str]:
+    """The rails whose cable carries and whose port no subnet manager has made active yet, of planes that have one of ours."""
+    if not managers_of(intent):
+        return []
+    ports = {
+        rail.name: facts["devices"][rail.device]["ports"][rail.port] for rail in resolve(intent["rails"], facts) if _is_ours(rail, intent)
+    }
+    return [name for name, port in ports.items() if port.get("physical_state") == "LinkUp" and port.get("state") in ("INIT", "ARMED")]
+
+
+def _is_ours(rail: ResolvedRail, intent: Mapping[str, Any]) -> bool:
+    manager = (_planes(intent).get(rail.rail["plane"]) or {}).get("subnet_manager") or {}
+    return rail.rail["link_layer"] == "infiniband" and rail.port is not None and bool(manager.get("hosts"))
+
+
+def _planes(intent: Mapping[str, Any]) -> Mapping[str, Mapping[str, Any]]:
+    planes: Mapping[str, Mapping[str, Any]] = intent["fabric"]["planes"]
+    return planes
+
+
+def _flavour(intent: Mapping[str, Any], facts: Mapping[str, Any] | None) -> str:
+    stack = (facts or {}).get("stack") or {}
+    if with_kept_stack(intent, stack)["driver"]["stack"] in OFED:
+        return "ofed"
+    return "rhel" if _family(facts) == RPM else "debian"
+
+
+def _family(facts: Mapping[str, Any] | None) -> str | None:
+    family: str | None = (((facts or {}).get("stack") or {}).get("distribution") or {}).get("family")
+    return family
+
+
+def _missing_keys(intent: Mapping[str, Any], planes: Mapping[str, Mapping[str, Any]], keys: Mapping[str, Any]) -> Iterator[str]:
+    """A protection without a key protects nothing."""
+    for name, manager in planes.items():
+        level = manager["m_key_protection_level"]
+        if level and not keys.get(name, {}).get("m_key"):
+            yield f"plane {name} has m_key_protection_level {level}, but subnet_manager_keys.{name}.m_key is missing"
+    for name, secrets in keys.items():
+        if name not in _planes(intent):
+            yield f"subnet_manager_keys has {name}, which is no plane of rdma_fabric"
+        for key, value in secrets.items():
+            if key not in KEYS:
+                yield f"subnet_manager_keys.{name} has {key}: the keys are {', '.join(KEYS)}"
+            elif value is not None and SECRET.fullmatch(str(value)) is None:
+                yield f"subnet_manager_keys.{name}.{key} is no text of 64 bits in hexadecimal (0x and 16 digits)"
+
+
+def _instance(host: str, name: str, manager: Mapping[str, Any], port: PlanePort, keys: Mapping[str, str | None]) -> dict[str, Any]:
+    return {
+        "plane": name,
+        "guid": port.guid,
+        "device": port.device,
+        "number": port.number,
+        "priority": priority_of(manager, host),
+        "config": render_conf(name, manager, keys, partitions_path(name)),
+        "diags": keys_text(keys.get("m_key"), keys.get("sa_key")),
+    }
+
+
+def plane_ports(known: Mapping[str, Any], plane: str) -> list[PlanePort]:
+    """The InfiniBand ports of a host on a plane, in the order of its rails, as far as their GUIDs are known."""
+    if not known["intent"] or not known["facts"]:
+        return []
+    found = []
+    for rail in resolve(known["intent"]["rails"], known["facts"]):
+        if rail.rail["plane"] == plane and rail.rail["link_layer"] == "infiniband" and rail.device is not None and rail.port is not None:
+            port = known["facts"]["devices"][rail.device]["ports"][rail.port]
+            guid = port_guid(port)
+            if guid is not None:
+                found.append(PlanePort(rail.device, rail.port, guid, port.get("lid")))
+    return found
+
+
+def plane_partitions(plane: str, partitions: Mapping[str, Mapping[str, Any]], fleet: Known) -> tuple[list[Partition], list[str]]:
+    """The partitions of a plane with the ports of their members, and whose ports are not known: those would silently be left out."""
+    found, unknown = [], []
+    for name, partition in partitions.items():
+        ports, hosts = _partition_ports(plane, partition, fleet)
+        unknown += [each for each in hosts if each not in unknown]
+        if ports:
+            found.append(
+                Partition(
+                    name, partition["key"], ports, ipoib=partition["ipoib"], mtu_bytes=partition["mtu"], sl=partition["sl"],
+                    index0=partition["index0"],
+                )
+            )  # fmt: skip
+    if not unknown:
+        return found, []
+    words = f"The ports of {some(unknown)} on plane {plane} are not known, so that the partitions cannot be written without losing members"
+    return found, [f"{words}: run the stage for all hosts, or name those by the GUIDs of their ports in rdma_partitions."]
+
+
+def _partition_ports(plane: str, partition: Mapping[str, Any], fleet: Known) -> tuple[list[PartitionPort], list[str]]:
+    members = members_of(partition)
+    if members is None:
+        default = partition["key"] == DEFAULT_KEY
+        return everybody(partition["membership"]) if default else [PartitionPort("ALL", partition["membership"])], []
+    ports: dict[str, PartitionPort] = {}
+    unknown = []
+    for member in (each for each in members if each.host is not None):
+        known = fleet.get(str(member.host))
+        theirs = plane_ports(known, plane) if known else []
+        if not theirs and (not known or not known["intent"] or not known["facts"] or _planned(known["intent"], plane)):
+            unknown.append(str(member.host))
+        ports.update({port.guid: PartitionPort(port.guid, member.membership, f"{member.host} {port.device}") for port in theirs})
+    for member in (each for each in members if each.guid is not None):
+        label = ports[str(member.guid)].label if member.guid in ports else ""
+        ports[str(member.guid)] = PartitionPort(str(member.guid), member.membership, label)
+    return list(ports.values()), unknown
+
+
+def _planned(intent: Mapping[str, Any], plane: str) -> bool:
+    return any(rail["plane"] == plane and rail["link_layer"] == "infiniband" for rail in intent["rails"])
+
+
+class Place(NamedTuple):
+    """pkey: of 15 bits; pkey_index: where the port's table has it. Both are None where there are no partitions, or no table was read."""
+
+    pkey: int | None
+    pkey_index: int | None
+
+
+NO_PARTITION = Place(None, None)
+
+
+def partition_place(port: Mapping[str, Any], intent: Mapping[str, Any]) -> Place | None:
+    """The partition that a port is measured in, None if it is a full member of none. port: of the facts; intent: normalised.
+
+    Of several the default one comes first, then those of rdma_partitions in their order, then the rest by their keys: the order is the
+    same on every host, whatever the order of its table.
+    """
+    table = port.get("pkeys")
+    if table is None:
+        return NO_PARTITION
+    full = {key & ~FULL_BIT: int(index) for index, key in reversed(list(table.items())) if key & FULL_BIT}
+    named = [partition["key"] for partition in intent["partitions"].values()]
+    order = [*([] if DEFAULT_KEY in named else [DEFAULT_KEY]), *named, *sorted(full)]
+    return next((Place(key, full[key]) for key in order if key in full), None)
+
+
+def limited_places(port: Mapping[str, Any]) -> dict[int, int]:
+    """The partitions of which a port is a limited member: key of 15 bits → where its table has it. port: of the facts."""
+    return {key: int(index) for index, key in reversed(list((port.get("pkeys") or {}).items())) if not key & FULL_BIT}
+
+
+def limited_only(port: Mapping[str, Any], intent: Mapping[str, Any]) -> str:
+    """Why a port cannot be measured, if it is that it reaches no port like itself; "" else."""
+    if partition_place(port, intent) is not None:
+        return ""
+    keys = ", ".join(f"0x{key:04x}" for key in port["pkeys"].values()) or "nothing"
+    return f"its port is a full member of no partition (its table has {keys}), and limited members do not reach one another"
+
+
+def partition_words(pkey: int | None) -> str:
+    """ "partition 0x8001", as tools print the key of a full member; "" of none."""
+    return "" if pkey is None else f"partition 0x{pkey | FULL_BIT:04x}"

@@ -1,0 +1,125 @@
+# Copyright (c) 2026, the rdma.cluster authors
+# GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""Programs made of our own files: they run without Ansible and without this clone, and are the same wherever they are made."""
+
+from __future__ import annotations
+
+import hashlib
+import io
+import os
+import re
+import subprocess
+import sys
+import zipfile
+from pathlib import Path
+
+import pytest
+
+from ansible_collections.rdma.cluster.plugins.module_utils._base import host_program as base_host_program
+from ansible_collections.rdma.cluster.plugins.module_utils._base.errors import ParseError
+from ansible_collections.rdma.cluster.plugins.module_utils._base.host_program import PACKAGE, host_program
+
+ROOT = PACKAGE.replace(".", "/")
+HOUSE = Path(base_host_program.__file__).parents[1]
+ALONE = {"PATH": os.environ["PATH"]}
+
+
+def names(program: bytes) -> set[str]:
+    found = zipfile.ZipFile(io.BytesIO(program)).namelist()
+    assert found == sorted(found)
+    return {name[len(ROOT) + 1 :] for name in found if name.startswith(f"{ROOT}/_") and not name.startswith(f"{ROOT}/__init__")}
+
+
+def test_it_holds_what_is_imported_and_no_more() -> None:
+    assert names(host_program("_rdma.soft_links_runner")) == {"_rdma/__init__.py", "_rdma/soft_links_runner.py"}
+    # systemd imports command, and that imports errors.
+    base = {f"_base/{name}.py" for name in ("__init__", "command", "errors", "sysroot", "systemd")}
+    assert names(host_program("_base.systemd")) == base
+    # `from ROOM import x` of a file of that room.
+    expected = {"_rdma/soft_links_runner.py", "_rdma/soft_links.py", "_base/boot_service.py", "_base/files.py"}
+    assert expected <= names(host_program("_rdma.soft_links"))
+
+
+#: Every program of ours that a unit of a host runs.
+PROGRAMS = ["_host.cpu_runner", "_pairs.runner.main", "_pcie_tuning.runner", "_qos.runner", "_rdma.soft_links_runner"]
+
+
+def test_every_program_is_listed_here() -> None:
+    used = re.compile(r'host_program\("([\w.]+)"\)')
+    assert sorted(found for path in HOUSE.rglob("*.py") for found in used.findall(path.read_text(encoding="utf-8"))) == PROGRAMS
+
+
+@pytest.mark.parametrize("name", PROGRAMS)
+def test_every_program_imports_all_that_it_names(name: str, tmp_path: Path) -> None:
+    """By this Python, of which the host units are run by the oldest, with nothing but the unpacked archive and Python itself."""
+    zipfile.ZipFile(io.BytesIO(host_program(name))).extractall(tmp_path)
+    root = tmp_path / PACKAGE.replace(".", "/")
+    files = [path.relative_to(tmp_path).with_suffix("") for path in root.rglob("*.py") if path.name != "__init__.py"]
+    modules = [".".join(file.parts) for file in files]
+    code = f"import sys; sys.path.insert(0, {str(tmp_path)!r}); import importlib; [importlib.import_module(name) for name in {modules!r}]"
+    done = subprocess.run([sys.executable, "-I", "-S", "-c", code], cwd=tmp_path, env=ALONE, capture_output=True, text=True, check=False)
+    assert (done.returncode, done.stderr) == (0, "")
+    assert f"{PACKAGE}.{name}" in modules
+
+
+def test_it_runs_without_ansible_and_without_the_clone(tmp_path: Path) -> None:
+    (tmp_path / "program.pyz").write_bytes(host_program("_rdma.soft_links_runner"))
+    (tmp_path / "links.json").write_text("[]")
+    command = [sys.executable, "-I", str(tmp_path / "program.pyz"), "--config", str(tmp_path / "links.json")]
+    done = subprocess.run(command, cwd=tmp_path, env=ALONE, capture_output=True, text=True, check=False)
+    assert (done.returncode, done.stdout, done.stderr) == (0, "", "")
+
+
+def test_it_is_the_same_out_of_the_archive_in_which_a_module_is_sent(tmp_path: Path) -> None:
+    payload = tmp_path / "payload.zip"
+    with zipfile.ZipFile(payload, "w", zipfile.ZIP_DEFLATED) as packed:
+        packages = PACKAGE.split(".")
+        for end in range(len(packages)):
+            packed.writestr(f"{'/'.join(packages[: end + 1])}/__init__.py", "")
+        for file in HOUSE.rglob("*.py"):
+            packed.writestr(f"{ROOT}/{file.relative_to(HOUSE)}", file.read_bytes())
+    code = f"""
+import hashlib, sys
+sys.path.insert(0, {str(payload)!r})
+from {PACKAGE}._base.host_program import host_program
+import {PACKAGE}._base.errors as used
+assert used.__file__.startswith({str(payload)!r})
+print(hashlib.sha256(host_program("_pcie_tuning.runner")).hexdigest())
+"""
+    done = subprocess.run([sys.executable, "-I", "-c", code], cwd=tmp_path, env=ALONE, capture_output=True, text=True, check=False)
+    assert (done.stdout, done.stderr) == (f"{hashlib.sha256(host_program('_pcie_tuning.runner')).hexdigest()}\n", "")
+
+
+def test_its_bytes_say_nothing_of_when_and_where_it_was_made() -> None:
+    program = host_program("_base.systemd")
+    # The control node makes it once for all hosts.
+    assert host_program("_base.systemd") is program
+    host_program.cache_clear()
+    assert host_program("_base.systemd") == program
+    assert program.startswith(b"#!/usr/bin/python3\n")
+    for entry in zipfile.ZipFile(io.BytesIO(program)).infolist():
+        told = (entry.date_time, entry.compress_type, entry.create_system, entry.external_attr >> 16)
+        assert told == ((1980, 1, 1, 0, 0, 0), zipfile.ZIP_STORED, 3, 0o100644)
+
+
+def test_what_needs_ansible_is_no_program(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(
+        base_host_program,
+        "_source",
+        lambda module: (f"{module}.py", b"def main():\n    from ansible.module_utils.basic import AnsibleModule\n"),
+    )
+    with pytest.raises(ParseError, match=r"_x imports ansible.module_utils.basic, which a host without Ansible lacks"):
+        host_program("_x")
+
+
+def test_a_module_that_is_none_is_refused() -> None:
+    with pytest.raises(ParseError, match=r"the source of .*_no_such_module cannot be read"):
+        host_program("_no_such_module")
+
+
+def test_a_relative_import_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(base_host_program, "_source", lambda module: (f"{module}.py", b"from .other import main\n"))
+    with pytest.raises(ParseError, match=r"_x imports by a relative path"):
+        host_program("_x")

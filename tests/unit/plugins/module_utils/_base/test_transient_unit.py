@@ -1,0 +1,54 @@
+# Copyright (c) 2026, the rdma.cluster authors
+# GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""What systemctl says of a transient unit, as systemd 252 said it of programs that ended in each of these ways."""
+
+from __future__ import annotations
+
+import pytest
+
+from ansible_collections.rdma.cluster.plugins.module_utils._base.errors import ParseError
+from ansible_collections.rdma.cluster.plugins.module_utils._base.systemd import parse_unit
+
+TIMES = "ExecMainStartTimestampMonotonic=5000000\nExecMainExitTimestampMonotonic={}\n"
+
+
+def said(result: str, code: int, status: int, states: str) -> str:
+    load, active, sub = states.split()
+    exited = 8500000 if code else 0
+    return (
+        f"Result={result}\nExecMainCode={code}\nExecMainStatus={status}\nLoadState={load}\nActiveState={active}\nSubState={sub}\n"
+        + TIMES.format(exited)
+    )
+
+
+@pytest.mark.parametrize(
+    ("text", "running", "failed", "rc"),
+    [
+        (said("success", 0, 0, "loaded active running"), True, False, None),
+        (said("success", 0, 0, "loaded activating start"), True, False, None),
+        (said("timeout", 2, 15, "loaded deactivating stop-sigterm"), True, False, None),
+        (said("success", 1, 0, "loaded active exited"), False, False, 0),
+        (said("exit-code", 1, 28, "loaded failed failed"), False, True, 28),
+        (said("timeout", 2, 15, "loaded failed failed"), False, True, -15),
+        (said("signal", 2, 9, "loaded failed failed"), False, True, -9),
+        (said("core-dump", 3, 11, "loaded failed failed"), False, True, -11),
+    ],
+)
+def test_each_end(text: str, running: bool, failed: bool, rc: int | None) -> None:
+    unit = parse_unit(text)
+    assert (unit.there, unit.running, unit.failed, unit.rc) == (True, running, failed, rc)
+    assert unit.seconds == (None if running and rc is None and "ExecMainCode=0" in text else 3.5)
+
+
+def test_a_unit_that_is_not_there() -> None:
+    unit = parse_unit(said("success", 0, 0, "not-found inactive dead"))
+    assert (unit.there, unit.running, unit.rc, unit.seconds) == (False, False, None, None)
+
+
+@pytest.mark.parametrize(
+    "text", ["", "Result=success\n", "LoadState=loaded\nActiveState=failed\nSubState=failed\nExecMainCode=1\nExecMainStatus=²\n"]
+)
+def test_another_form_is_refused(text: str) -> None:
+    with pytest.raises(ParseError):
+        parse_unit(text)

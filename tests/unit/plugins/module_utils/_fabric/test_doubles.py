@@ -1,0 +1,106 @@
+# Copyright (c) 2026, the rdma.cluster authors
+# GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""Two switches of one GUID, which the tools take for one: who is behind a port is asked by directed routes."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+
+from ansible_collections.rdma.cluster.plugins.module_utils._base.sysroot import SysRoot
+from ansible_collections.rdma.cluster.plugins.module_utils._fabric.doubles import find_doubles
+from ansible_collections.rdma.cluster.plugins.module_utils._fabric.graph import Graph, Twin
+from ansible_collections.rdma.cluster.plugins.module_utils._fabric.iblinkinfo import parse_iblinkinfo
+from ansible_collections.rdma.cluster.plugins.module_utils._fabric.ibnetdiscover import parse_ibnetdiscover
+from ansible_collections.rdma.cluster.plugins.module_utils._fabric.read import read_fabric
+from ansible_collections.rdma.cluster.plugins.module_utils._fabric.tools import Asked, Tools
+from tests.unit.builders.fabric_texts import fabric_text
+from tests.unit.builders.fakes import Call, FakeRunner
+
+LEAF, SPINE1, SPINE2 = (f"0x506b4b03000000{number}0" for number in (1, 3, 4))
+NODEINFO, NODEDESC = fabric_text("double-smpquery-nodeinfo"), fabric_text("double-smpquery-nodedesc")
+FAILED = "smpquery: iberror: failed: operation nodeinfo: node info query failed\n"
+
+
+def info(route: str, guid: str, port: int) -> Call:
+    text = NODEINFO.replace("0x506b4b0300000010", guid).replace(f"{'.' * 23}3\n", f"{'.' * 23}{port}\n")
+    return (["smpquery", "nodeinfo", "-D", route], 0, text, "")
+
+
+def desc(route: str, name: str) -> Call:
+    return (["smpquery", "nodedesc", "-D", route], 0, NODEDESC.replace("leaf1", name), "")
+
+
+CALLS: list[Call] = [
+    info("0,1,3", SPINE1, 3), info("0,1,3,1", LEAF, 3),
+    info("0,1,3", SPINE1, 3), info("0,1,3,2", LEAF, 3),
+    desc("0,1,3,1", "leaf1"), desc("0,1,3,2", "leaf2"),
+    info("0,1,4", SPINE2, 4), info("0,1,4,1", LEAF, 4),
+]  # fmt: skip
+FOUND = {LEAF: [Twin("leaf1", (SPINE1, 1)), Twin("leaf2", (SPINE1, 2))]}
+
+
+def find(calls: list[Call], linkinfo: str = "double-iblinkinfo-l") -> tuple[dict[str, list[Twin]], list[str]]:
+    runner = FakeRunner(calls)
+    tools = Tools(runner, SysRoot("/nowhere"), Asked())
+    found = find_doubles(tools, parse_ibnetdiscover(fabric_text("double-ibnetdiscover")), parse_iblinkinfo(fabric_text(linkinfo)), None)
+    runner.assert_done()
+    return found, tools.problems
+
+
+def test_both_are_told_by_their_names_and_places() -> None:
+    assert find(CALLS) == (FOUND, [])
+
+
+def test_without_a_lost_port_nobody_is_asked() -> None:
+    assert find([], "iblinkinfo-l") == ({}, [])
+
+
+@pytest.mark.parametrize(
+    ("first", "second"),
+    [
+        (info("0,1,3", SPINE2, 3), info("0,1,4", SPINE1, 4)),
+        ((["smpquery", "nodeinfo", "-D", "0,1,3"], 255, FAILED, ""), (["smpquery", "nodeinfo", "-D", "0,1,4"], 255, FAILED, "")),
+    ],
+    ids=["the route leads elsewhere", "no answer"],
+)
+def test_what_the_routes_do_not_tell_is_not_guessed(first: Call, second: Call) -> None:
+    assert find([first, second]) == ({}, [])
+
+
+def test_a_node_that_has_come_meanwhile_is_no_twin() -> None:
+    strange = "0x506b4b0300000990"
+    assert find([CALLS[0], info("0,1,3,1", strange, 3), CALLS[6], info("0,1,4,1", strange, 4)])[0] == {}
+
+
+TWICE = (
+    "./libibnetdisc/ibnetdisc.c:667; Duplicate Port: Port with guid 0xa088c20300000091 already exists in ports DB\n"
+    "./libibnetdisc/ibnetdisc.c:379; Error Occurred when trying to insert new port guid 0xa088c20300000091 to DB\n"
+)
+
+
+def read(calls: list[Call]) -> Graph:
+    found: Call = (["ibnetdiscover"], 0, fabric_text("double-ibnetdiscover"), TWICE)
+    linked: Call = (["iblinkinfo", "-l"], 0, fabric_text("double-iblinkinfo-l"), TWICE)
+    gone: Call = (["sminfo"], 255, "sminfo: iberror: failed: query\n", "ibwarn: [7] mad_rpc: _do_madrpc failed; dport (Lid 1)\n")
+    runner = FakeRunner([found, linked, *calls, gone])
+    graph = read_fabric(runner, SysRoot("/nowhere"), Asked(errors=False)).graph
+    runner.assert_done()
+    return graph
+
+
+def test_a_graph_with_twins_is_not_whole_and_says_it_once() -> None:
+    graph = read(CALLS)
+    assert (graph.complete, graph.problems, graph.doubles) == (False, [], FOUND)
+    assert Graph.from_dict(json.loads(json.dumps(graph.to_dict()))) == graph
+
+
+def test_where_nobody_could_be_asked_the_tools_are_told_themselves() -> None:
+    graph = read([(["smpquery", "nodeinfo", "-D", f"0,1,{port}"], 255, FAILED, "") for port in (3, 4)])
+    assert graph.doubles == {}
+    assert graph.problems[0] == "ibnetdiscover was told one GUID by two ports: 0xa088c20300000091"
+    assert graph.problems[1] == "iblinkinfo was told one GUID by two ports: 0xa088c20300000091"
+    assert graph.problems[-1] == "iblinkinfo was not told who is behind ports that are up: spine2 port 1, spine1 port 1"

@@ -1,0 +1,61 @@
+# Copyright (c) 2026, the rdma.cluster authors
+# GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""Values of firmware settings: printed, wished and written."""
+
+from __future__ import annotations
+
+import pytest
+
+from ansible_collections.rdma.cluster.plugins.module_utils._firmware.cards import Wish, argument, is_array, is_wished, read_value, spelled
+from ansible_collections.rdma.cluster.plugins.module_utils._firmware.mlxconfig import Value
+
+
+@pytest.mark.parametrize("text", ["ETH(2)", "8", "_256KB(1)", "Array[0..7]", "0xff(255)", "False(0)", "A_(B)(3)"])
+def test_what_is_printed_is_read_and_printed_again(text: str) -> None:
+    assert spelled(read_value(text)) == text
+
+
+def test_a_value_that_is_not_told() -> None:
+    assert spelled(None) is None
+
+
+@pytest.mark.parametrize("wish", [2, "2", "0x2", "ETH", "eth", "ETH(2)", " Eth(2) "])
+def test_one_value_is_wished_in_many_ways(wish: Wish) -> None:
+    assert is_wished(Value("ETH", 2), wish)
+    assert not is_wished(Value("IB", 1), wish)
+
+
+@pytest.mark.parametrize("wish", [True, "True", "true", 1, "1", "True(1)"])
+def test_a_boolean(wish: Wish) -> None:
+    assert is_wished(Value("True", 1), wish)
+    assert is_wished(Value("1", 1), wish)  # as old tools print it
+    assert not is_wished(Value("False", 0), wish)
+
+
+def test_a_name_that_is_no_number() -> None:
+    assert is_wished(Value("DEVICE_DEFAULT", 0), "device_default")
+    assert not is_wished(Value("%d", None), "8")
+    assert not is_wished(Value("DEVICE_DEFAULT", 0), "DISABLED")
+
+
+def test_an_array_stands_for_several_values() -> None:
+    assert is_array(Value("Array[0..7]", None))
+    assert not is_array(Value("8", 8))
+    assert not is_array(None)
+
+
+@pytest.mark.parametrize(
+    ("wish", "now", "word"),
+    [
+        ("ETH(2)", "IB(1)", "2"),
+        ("ETH", "IB(1)", "ETH"),
+        (True, "False(0)", "1"),
+        ("0x10", "8", "16"),
+        (255, "0x1(1)", "0xff"),
+        ("255", "0x1(1)", "0xff"),
+    ],
+)
+def test_what_set_is_told(wish: Wish, now: str, word: str) -> None:
+    assert argument(wish, read_value(now)) == word

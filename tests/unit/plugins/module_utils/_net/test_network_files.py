@@ -1,0 +1,203 @@
+# Copyright (c) 2026, the rdma.cluster authors
+# GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""Which .network file applies at the next boot, and what it says with its drop-ins; and the finding network.boot."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from ansible_collections.rdma.cluster.plugins.module_utils._base.findings import Finding
+from ansible_collections.rdma.cluster.plugins.module_utils._base.sysroot import SysRoot
+from ansible_collections.rdma.cluster.plugins.module_utils._net.network_files import (
+    BootNetwork,
+    BootSetting,
+    Setting,
+    parse_network_settings,
+    read_boot_networks,
+)
+from ansible_collections.rdma.cluster.plugins.module_utils._net.networkd import PENDING, NetworkRail, render
+from ansible_collections.rdma.cluster.plugins.plugin_utils._checks.network.boot import check_boot
+from tests.unit.builders.hosts import lab_facts, lab_rails
+
+ETC = "etc/systemd/network"
+OURS = f"{ETC}/60-rdma-rail0.network"
+RAIL = NetworkRail("rail0", {"pci": "0000:21:00.0"}, "ens1", "192.168.100.1/24", 9000)
+PLANNED = BootNetwork(f"/{OURS}", BootSetting("9000", f"/{OURS}:6"), [BootSetting("192.168.100.1/24", f"/{OURS}:14")])
+
+
+def boot(root: Path, **files: str) -> BootNetwork:
+    """Of ens1, a virtio NIC as on a lab machine, with our file and these (path: text)."""
+    texts = {
+        "sys/class/net/ens1/address": "52:54:00:1a:00:01\n",
+        "sys/class/net/ens1/ifindex": "3\n",
+        "sys/class/net/ens1/type": "1\n",
+        "run/udev/data/n3": "I:1\nE:ID_PATH=pci-0000:21:00.0\nE:ID_NET_DRIVER=virtio_net\n",
+        OURS: render(RAIL),
+        **files,
+    }
+    for path, text in texts.items():
+        (root / path).parent.mkdir(parents=True, exist_ok=True)
+        (root / path).write_text(text)
+    (root / "sys/class/net/ens1/device").mkdir(exist_ok=True)
+    (root / "sys/class/net/ens1/device/driver").symlink_to("../../../../../bus/virtio/drivers/virtio_net")
+    return read_boot_networks(SysRoot(str(root)), ["ens1"])["ens1"]
+
+
+def test_our_file_alone(tmp_path: Path) -> None:
+    assert boot(tmp_path) == PLANNED
+
+
+def test_lines_continue_and_comments_do_not_count() -> None:
+    text = "# a\n[Match]\nName=ens1 \\\n# in between\n  ens2\n;b\n[Link]\n MTUBytes = 9K \nnothing\n"
+    assert parse_network_settings(text, "/f") == [
+        Setting("Match", "Name", "ens1    ens2", "/f:3"),
+        Setting("Link", "MTUBytes", "9K", "/f:8"),
+    ]
+
+
+@pytest.mark.parametrize("folder", ["etc", "run", "usr/lib", "usr/local/lib"])
+def test_a_drop_in_changes_the_mtu_and_is_named_with_its_line(tmp_path: Path, folder: str) -> None:
+    path = f"{folder}/systemd/network/60-rdma-rail0.network.d/site.conf"
+    assert boot(tmp_path, **{path: "[Link]\nMTUBytes=1500\n"}).mtu == BootSetting("1500", f"/{path}:2")
+
+
+DROP_IN = f"{ETC}/60-rdma-rail0.network.d"
+#: The text of a drop-in → what it changes.
+DROP_INS = {
+    "[Link]\nMTUBytes=9K\n": {"mtu": BootSetting("9216", f"/{DROP_IN}/a.conf:2")},
+    "[Link]\nMTUBytes=\n": {"mtu": None},
+    "[Network]\nAddress=10.0.0.1/8\n": {"addresses": [*PLANNED.addresses, BootSetting("10.0.0.1/8", f"/{DROP_IN}/a.conf:2")]},
+    "[Network]\nAddress=\n": {"addresses": []},
+    "[Address]\nAddress=10.0.0.1/8\n": {"addresses": [*PLANNED.addresses, BootSetting("10.0.0.1/8", f"/{DROP_IN}/a.conf:2")]},
+    "[Network]\nDHCP=ipv4\n": {"others": [BootSetting("DHCP=ipv4", f"/{DROP_IN}/a.conf:2")]},
+    "[Link]\nUnmanaged=yes\n": {"others": [BootSetting("Unmanaged=yes", f"/{DROP_IN}/a.conf:2")]},
+    "[Link]\nActivationPolicy=down\n": {"others": [BootSetting("ActivationPolicy=down", f"/{DROP_IN}/a.conf:2")]},
+    "[Link]\nRequiredForOnline=yes\n": {},
+}
+
+
+@pytest.mark.parametrize("text", DROP_INS)
+def test_what_drop_ins_change(tmp_path: Path, text: str) -> None:
+    assert boot(tmp_path, **{f"{DROP_IN}/a.conf": text}) == BootNetwork(**{**vars(PLANNED), **DROP_INS[text]})
+
+
+def test_of_several_drop_ins_the_last_name_counts_and_etc_hides_the_others(tmp_path: Path) -> None:
+    found = boot(
+        tmp_path,
+        **{
+            f"{DROP_IN}/10-a.conf": "[Link]\nMTUBytes=1500\n",
+            f"run/{DROP_IN[4:]}/20-b.conf": "[Link]\nMTUBytes=2000\n",
+            f"{DROP_IN}/20-b.conf": "[Link]\nMTUBytes=4000\n",
+        },
+    )
+    assert found.mtu == BootSetting("4000", f"/{DROP_IN}/20-b.conf:2")
+
+
+#: [Match] of a file before ours → whether it applies; None if that cannot be told.
+MATCHES = {
+    "Name=ens1": True,
+    "Name=ens*": True,
+    "Name=eth0 ens1": True,
+    "Name=eth0\nName=ens1": True,
+    "Name=!eth0": True,
+    "Name=!ens1": False,
+    "Name=eth0": False,
+    "MACAddress=52-54-00-1A-00-01": True,
+    "MACAddress=52:54:00:1a:00:02": False,
+    "Path=pci-0000:21:*": True,
+    "Driver=virtio_net": True,
+    "Driver=mlx5_core": False,
+    "Type=ether": True,
+    "Type=infiniband": False,
+    "Kind=veth": False,
+    "Name=ens1\nKind=bond": False,
+    "WLANInterfaceType=ad-hoc": False,
+    "Name=ens1\nType=infiniband": False,
+    "Host=node1": None,
+    "Name=eth0\nHost=node1": False,
+    "Name=ens1\nKernelVersion=>=6": None,
+    "": False,
+}
+
+
+@pytest.mark.parametrize("match", MATCHES)
+def test_a_file_that_comes_before_ours(tmp_path: Path, match: str) -> None:
+    path = f"{ETC}/50-site.network"
+    found = boot(tmp_path, **{path: f"[Match]\n{match}\n[Network]\nDHCP=yes\n"})
+    assert found.file == (f"/{path}" if MATCHES[match] else f"/{OURS}")
+    assert [each.where for each in found.undecided] == ([f"/{path}"] if MATCHES[match] is None else [])
+
+
+def test_a_file_after_ours_does_not_apply(tmp_path: Path) -> None:
+    assert boot(tmp_path, **{f"{ETC}/70-site.network": "[Match]\nName=*\n"}) == PLANNED
+
+
+def test_a_file_of_one_name_hides_the_other_and_an_empty_one_applies_to_nothing(tmp_path: Path) -> None:
+    hidden, hiding = "usr/lib/systemd/network/50-a.network", f"{ETC}/50-a.network"
+    assert boot(tmp_path, **{hidden: "[Match]\nName=*\n", hiding: ""}) == PLANNED
+
+
+class Unreadable(SysRoot):
+    """A tree in which one file may not be read."""
+
+    def read(self, path: str) -> str | None:
+        if path.endswith("/50-a.network"):
+            raise PermissionError(13, "Permission denied", path)
+        return super().read(path)
+
+
+def test_a_file_that_cannot_be_read_is_not_skipped(tmp_path: Path) -> None:
+    boot(tmp_path, **{f"{ETC}/50-a.network": "[Match]\nName=ens1\n"})
+    found = read_boot_networks(Unreadable(str(tmp_path)), ["ens1"])["ens1"]
+    assert [each.where for each in found.undecided] == [f"/{ETC}/50-a.network"]
+
+
+def finding(**changes: Any) -> Finding:
+    """network.boot of rail 0 of a lab machine with changes of what was read of it."""
+    facts = lab_facts()
+    facts["files"].update(changes.pop("files", {}))
+    facts["units"]["systemd-networkd.service"].update(changes.pop("unit", {}))
+    if changes.get("boot", ()) is None:
+        facts["netdevs"]["ens1"]["boot"] = None
+    else:
+        facts["netdevs"]["ens1"]["boot"].update(changes)
+    [found, other] = check_boot("node1", lab_rails(), facts)
+    assert (found.stage, found.check, found.host, found.subject) == (
+        "network",
+        "network.boot",
+        "node1",
+        "rail 0 (rail0, 0000:21:00.0, ens1)",
+    )
+    assert other.status == (
+        "ok" if facts["units"]["systemd-networkd.service"]["enabled"] and PENDING not in facts["files"] else other.status
+    )
+    return found
+
+
+FINDINGS: list[tuple[dict[str, Any], str, str, str]] = [
+    ({}, "ok", f"as planned, from /{OURS}", ""),
+    ({"mtu": {"value": "1500", "where": "/run/x.conf:2"}}, "error", "MTUBytes=1500 (/run/x.conf:2)", "remove /run/x.conf:2"),
+    ({"mtu": None}, "error", f"/{OURS} has no MTUBytes=", "rdma.cluster.network --limit node1"),
+    ({"addresses": []}, "error", f"/{OURS} with its drop-ins has no Address=192.168.100.1/24", "rdma.cluster.network"),
+    ({"others": [{"value": "DHCP=yes", "where": "/etc/y.conf:3"}]}, "error", "DHCP=yes (/etc/y.conf:3)", "remove /etc/y.conf:3"),
+    ({"file": "/etc/systemd/network/50-a.network"}, "error", "50-a.network applies to ens1", "remove ens1 from [Match] of /etc/"),
+    ({"file": "/run/systemd/network/10-netplan-ens1.network"}, "error", "applies to ens1", "remove ens1 from /etc/netplan"),
+    ({"file": None}, "error", f"/{OURS} is missing", "rdma.cluster.network"),
+    ({"undecided": [{"value": "[Match] Host=a", "where": "/etc/a"}]}, "unknown", "/etc/a ([Match] Host=a)", "networkctl status ens1"),
+    ({"unit": {"enabled": False}}, "error", "systemd-networkd.service is not enabled", "rdma.cluster.network"),
+    ({"boot": None}, "unknown", "the .network files were not read", "networkctl status ens1"),
+    ({"files": {PENDING: {}}}, "warning", "has not loaded the file yet", "rdma.cluster.network"),
+]
+
+
+@pytest.mark.parametrize(("changes", "status", "observed", "remedy"), FINDINGS)
+def test_the_finding(changes: dict[str, Any], status: str, observed: str, remedy: str) -> None:
+    found = finding(**changes)
+    assert found.status == status
+    assert observed in found.observed
+    assert remedy in found.remedy

@@ -1,0 +1,58 @@
+# Copyright (c) 2026, the rdma.cluster authors
+# GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""From the plan's NIC to the interface and RDMA device of a host."""
+
+from __future__ import annotations
+
+from ansible_collections.rdma.cluster.plugins.module_utils._rdma.rails import find_netdev, resolve
+from tests.unit.builders.hosts import lab_facts, lab_rails
+
+
+def test_rails_of_a_lab_machine() -> None:
+    found = [(rail.name, rail.netdev, rail.device, rail.port) for rail in resolve(lab_rails(), lab_facts())]
+    assert found == [("rail0", "ens1", "rxe_rail0", "1"), ("rail1", "ens2", "rxe_rail1", "1")]
+
+
+def test_subject_names_rail_nic_and_interface() -> None:
+    assert resolve(lab_rails(), lab_facts())[1].subject == "rail 1 (rail1, 0000:41:00.0, ens2)"
+
+
+def test_nic_by_mac_in_any_case() -> None:
+    assert find_netdev({"mac": "52:54:00:1A:01:01"}, lab_facts()["netdevs"]) == "ens2"
+
+
+def test_a_nic_that_is_not_there_resolves_to_nothing() -> None:
+    rails = [{**lab_rails()[0], "nic": {"pci": "0000:99:00.0"}}]
+    found = resolve(rails, lab_facts())[0]
+    assert (found.netdev, found.device, found.port) == (None, None, None)
+
+
+def test_of_two_interfaces_on_one_function_the_lowest_port_wins() -> None:
+    netdevs = {"b": {"pci": "0000:01:00.0", "dev_port": 0}, "a": {"pci": "0000:01:00.0", "dev_port": 1}}
+    assert find_netdev({"pci": "0000:01:00.0"}, netdevs) == "b"
+
+
+def test_infiniband_port_without_interface_is_found_by_its_pci_function() -> None:
+    port = {"netdev": None}
+    facts = {"netdevs": {}, "devices": {"mlx5_0": {"pci": {"address": "0000:3d:00.0"}, "ports": {"1": port}}}}
+    rail = {**lab_rails()[0], "nic": {"pci": "0000:3D:00.0"}}
+    assert resolve([rail], facts)[0].device == "mlx5_0"
+
+
+def test_the_interface_of_a_part_is_taken_only_if_no_other_is_there() -> None:
+    kinds = {"en3f0pf0sf0": "representor", "p0": "pf"}
+    netdevs = {name: {"pci": "0000:03:00.0", "dev_port": 0, "function": kind} for name, kind in kinds.items()}
+    assert find_netdev({"pci": "0000:03:00.0"}, netdevs) == "p0"
+    del netdevs["p0"]
+    assert find_netdev({"pci": "0000:03:00.0"}, netdevs) == "en3f0pf0sf0"
+
+
+def test_a_rail_takes_the_device_of_its_kind() -> None:
+    facts = lab_facts()
+    facts["devices"]["a_card"] = {**facts["devices"]["rxe_rail0"], "software": False}
+    hard = {**lab_rails()[0], "soft": False}
+    assert [resolve([rail], facts)[0].device for rail in (lab_rails()[0], hard)] == ["rxe_rail0", "a_card"]
+    del facts["devices"]["a_card"]
+    assert resolve([hard], facts)[0].device == "rxe_rail0"

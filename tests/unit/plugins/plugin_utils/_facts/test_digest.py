@@ -1,0 +1,194 @@
+# Copyright (c) 2026, the rdma.cluster authors
+# GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+from __future__ import annotations
+
+import copy
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from ansible_collections.rdma.cluster.plugins.module_utils._base.sysroot import SysRoot
+from ansible_collections.rdma.cluster.plugins.module_utils._facts.gather import gather, to_dict
+from ansible_collections.rdma.cluster.plugins.module_utils._host import limits
+from ansible_collections.rdma.cluster.plugins.module_utils._host.sysctl import sysctl_files
+from ansible_collections.rdma.cluster.plugins.module_utils._net import networkd
+from ansible_collections.rdma.cluster.plugins.plugin_utils._facts.digest import comparable, digest
+from tests.unit.builders.hosts import on_host
+from tests.unit.builders.qos_hosts import mlx5_qos
+from tests.unit.builders.trees import mlx5_machine, write_tree
+
+LIMITS = limits.LimitsWish(memlock_unlimited=True, open_files=131072, keep_ipc=True)
+
+
+def read(root: Path) -> dict[str, Any]:
+    return to_dict(gather(SysRoot(str(root))))
+
+
+def test_the_digest_has_what_roles_compare_and_no_more(tmp_path: Path) -> None:
+    facts = read(mlx5_machine(tmp_path))
+    before = copy.deepcopy(facts)
+
+    kept = digest(facts)
+
+    assert facts == before
+    for key in ("boot", "sysctl", "files", "units", "cpu", "gpudirect"):
+        assert kept[key] == facts[key]
+    assert kept["load"] == {key: facts["load"][key] for key in ("gpu_processes", "jobs")}
+    assert kept["limits"] == {key: facts["limits"][key] for key in ("service_memlock", "service_open_files", "remove_ipc")}
+    assert kept["time"] == {"chrony": None}
+    left_out = {"subset", "nics", "gpu_driver", "distances", "nccl_files", "filesystems", "memory", "session", "interfaces"}
+    assert kept["pcie"] == {"acs_mode": None, "usual_mrrs_bytes": None}
+    assert (kept["nccl"], kept["iommu"], "asked" in kept["stack"]["distribution"]) == ({}, {}, False)
+    assert set(facts) - set(kept) == {*left_out, "gpu_support", "module_parameters", "nodes"}
+    assert kept["devices"]["mlx5_0"] == {
+        "driver": "mlx5_core",
+        "software": False,
+        "firmware": "28.41.1000",
+        "board_id": "MT_0000000838",
+        "node_guid": "a088:c203:0000:0000",
+        "node_type": "CA",
+        "numa_node": 0,
+        "function": "pf",
+        "pci": {
+            "address": "0000:3d:00.0",
+            "speed_gtps": 32.0,
+            "width": 16,
+            "narrowest": {"address": "0000:3b:00.0", "speed_gtps": 32.0, "width": 8},
+        },
+        "ports": {
+            "1": {
+                "state": "ACTIVE",
+                "physical_state": "LinkUp",
+                "link_layer": "Ethernet",
+                "rate_gbps": 200.0,
+                "width": 2,
+                "netdev": "ens1f0np0",
+                "rocev2": {"10.10.1.2": 11},
+            }
+        },
+    }
+    assert kept["netdevs"]["ens1f0np0"] == {
+        "driver": "mlx5_core",
+        "mac": "a0:88:c2:00:00:00",
+        "mtu_bytes": 9000,
+        "carrier": True,
+        "admin_up": True,
+        "dev_port": 0,
+        "pci": "0000:3d:00.0",
+        "function": "pf",
+        "ipv4": None,
+    }
+    assert kept["stack"]["modules"]["mlx5_core"] == {"version": "24.10-1.1.4", "srcversion": "MLX5_CORE0123"}
+    assert sorted(kept["stack"]) == ["distribution", "kernel", "kind", "modules"]
+
+
+def test_the_digest_keeps_the_lids_of_infiniband(tmp_path: Path) -> None:
+    port = "/sys/class/infiniband/mlx5_0/ports/1"
+    write_tree(tmp_path, f"{port}/link_layer: InfiniBand\n{port}/lid: 0x11\n{port}/sm_lid: 0x1")
+
+    kept = digest(read(tmp_path))["devices"]["mlx5_0"]["ports"]["1"]
+    assert (kept["lid"], kept["sm_lid"]) == (17, 1)
+
+
+def test_the_digest_has_what_is_there_of_nccl_of_packages_and_of_p_keys(tmp_path: Path) -> None:
+    """What is absent is not named: each word is kept for every host."""
+    port = "/sys/class/infiniband/mlx5_0/ports/1"
+    facts = read(
+        write_tree(tmp_path, f"{port}/link_layer: InfiniBand\n{port}/pkeys/0: 0x7fff\n{port}/pkeys/1: 0x8101\n{port}/pkeys/2: 0x0000")
+    )
+    facts["nccl"].update(library="/usr/lib64/libnccl.so.2.30.7", version="2.30.7")
+    facts["iommu"]["virtual_machine"] = True
+    facts["stack"]["distribution"]["asked"] = {"libnccl2": "2.30.7-1+cuda13.0", "openmpi": None}
+
+    kept = digest(facts)
+    assert kept["nccl"] == {"library": "/usr/lib64/libnccl.so.2.30.7", "version": "2.30.7"}
+    assert kept["iommu"] == {"virtual_machine": True}
+    assert kept["stack"]["distribution"]["asked"] == {"libnccl2": "2.30.7-1+cuda13.0"}
+    assert kept["devices"]["mlx5_0"]["ports"]["1"]["pkeys"] == {"0": 0x7FFF, "1": 0x8101}
+
+
+def test_the_digest_of_a_host_with_eight_nics_is_small(tmp_path: Path) -> None:
+    facts = read(mlx5_machine(tmp_path))
+    ports = facts["devices"]["mlx5_0"]["ports"]
+    assert ports["1"]["rocev2"] == {"10.10.1.2": 11}
+    for netdev in facts["netdevs"].values():
+        netdev.update(max_mtu_bytes=9978, ipv4=["192.168.100.100/24"])
+    settings = dict.fromkeys(("net.ipv4.conf.all.arp_ignore", "net.ipv4.conf.all.arp_announce", "net.ipv4.conf.all.rp_filter"), "1")
+    facts["sysctl"] = {"live": settings, "boot": {key: {"value": "1", "file": "/etc/sysctl.d/99-zz-rdma-cluster.conf"} for key in settings}}
+    for netdev in facts["netdevs"].values():
+        netdev["ethtool"] = {"rings": {"rx": 1024, "tx": 1024, "rx_max": 8192, "tx_max": 8192}, "counters": {}}
+    facts["time"]["chrony"] = {"synchronised": True, "sources": {f"ntp{number}.example.com": "+" for number in range(8)}}
+    facts["cpu"]["idle_states"] = {name: {"latency_us": 133, "cpus": 256, "disabled": 0} for name in ("POLL", "C1", "C1E", "C6")}
+    rails = [networkd.NetworkRail(f"rail{number}", {"pci": "0000:3d:00.0"}, "ens1", "10.0.0.1/24", 9000) for number in range(8)]
+    facts["files"] = on_host([*networkd.files(rails, [], [rail.name for rail in rails]), *limits.files(LIMITS), *sysctl_files(settings)])
+    facts["files"].update(
+        {path: {"sha256": "0" * 32, "mode": 0o644, "owner": "0:0"} for path in ("/etc/nccl.conf", "/etc/rdma-cluster/nccl.env")}
+    )
+    facts["gpus"] = [{"address": f"0000:{number:02x}:00.0"} for number in range(8)]
+    facts["load"]["gpu_processes"] = [{"pid": 1000000 + number, "name": "python3"} for number in range(8)]
+    facts["devices"] = {f"mlx5_{number}": facts["devices"]["mlx5_0"] for number in range(8)}
+    facts["netdevs"] = {f"enp{number}f0np0": facts["netdevs"]["ens1f0np0"] for number in range(10)}
+    facts["stack"]["modules"] = {f"module_{number}": facts["stack"]["modules"]["mlx5_core"] for number in range(15)}
+
+    facts["qos"] = {f"enp{number}f0np0": mlx5_qos(f"mlx5_{number}") for number in range(8)}
+    assert len(json.dumps(digest(facts), separators=(",", ":"))) <= 10 * 1024
+
+
+def test_hosts_are_compared_by_what_their_interfaces_can_do_as_well(tmp_path: Path) -> None:
+    facts = read(mlx5_machine(tmp_path))
+    facts["netdevs"]["ens1f0np0"]["ethtool"] = {
+        "speed_mbps": 200_000,
+        "supported_speeds_mbps": [100_000, 400_000],
+        "counters": {"rx_bytes": 1},
+    }
+
+    seen = comparable(facts)
+
+    assert seen["netdevs"]["ens1f0np0"].pop("ethtool") == {"speed_mbps": 200_000, "supported_speeds_mbps": [400_000]}
+    assert seen["netdevs"]["ens1f1np1"].pop("ethtool") == {"supported_speeds_mbps": []}
+    assert {netdev.pop("max_mtu_bytes") for netdev in seen["netdevs"].values()} == {None}
+    assert {netdev.pop("numa_node") for netdev in seen["netdevs"].values()} == {0}
+    assert seen.pop("session") == {"address": None, "netdev": None}
+    assert seen.pop("addresses") == {}
+    assert seen.pop("reached_at") is None
+    for device in seen["devices"].values():
+        del device["ports"]["1"]["speed"], device["ports"]["1"]["active_mtu_bytes"], device["pci"]["hops"]
+    assert seen == digest(facts)
+
+
+def test_what_bounds_a_pair_is_known_of_each_port_and_device(tmp_path: Path) -> None:
+    facts = read(mlx5_machine(tmp_path))
+    facts["devices"]["mlx5_0"]["ports"]["1"].update(active_mtu_bytes=4096, speed="NDR")
+
+    device = comparable(facts)["devices"]["mlx5_0"]
+
+    assert (device["ports"]["1"]["active_mtu_bytes"], device["ports"]["1"]["speed"]) == (4096, "NDR")
+    assert device["pci"]["hops"] == [
+        {"address": "0000:3c:00.0", "speed_gtps": 32.0, "width": 16},
+        {"address": "0000:3b:00.0", "speed_gtps": 32.0, "width": 8},
+        {"address": "0000:3a:01.0", "speed_gtps": 32.0, "width": 16},
+    ]
+
+
+def test_bridges_that_one_device_has_alone_are_left_out(tmp_path: Path) -> None:
+    facts = read(mlx5_machine(tmp_path))
+    del facts["devices"]["mlx5_1"]
+
+    assert "hops" not in comparable(facts)["devices"]["mlx5_0"]["pci"]
+
+
+@pytest.mark.parametrize("ethtool", [None, {}])
+def test_what_was_not_read_is_left_out_of_the_comparison(tmp_path: Path, ethtool: dict[str, Any] | None) -> None:
+    facts = read(mlx5_machine(tmp_path))
+    facts["iommu"] = None
+    facts["devices"]["mlx5_1"]["pci"] = None
+    facts["netdevs"]["ens1f0np0"]["ethtool"] = ethtool
+
+    seen = comparable(facts)
+
+    assert (seen["iommu"], seen["devices"]["mlx5_1"]["pci"]) == ({}, None)
+    assert seen["netdevs"]["ens1f0np0"]["ethtool"] == {"supported_speeds_mbps": []}

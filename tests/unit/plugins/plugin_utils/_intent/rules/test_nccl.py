@@ -1,0 +1,89 @@
+# Copyright (c) 2026, the rdma.cluster authors
+# GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""What shows only between the keys of rdma_nccl."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from ansible_collections.rdma.cluster.plugins.plugin_utils._intent.read import IntentError, normalise
+from tests.unit.builders.hosts import lab_rails
+
+SUM = "sha256:" + "a" * 64
+FILE = {"version": "2.30.7-1", "source": {"file": "libnccl2.deb"}, "checksum": SUM}
+TESTS = {"version": "2.19.6", "source": {"file": "nccl-tests.tgz"}, "checksum": SUM, "mpi_home": "/usr/lib/openmpi"}
+
+
+def problems(nccl: dict[str, Any], **sections: Any) -> list[str]:
+    try:
+        normalise({"rdma_rails": lab_rails(), "rdma_nccl": nccl, **sections})
+    except IntentError as error:
+        return [str(problem) for problem in error.problems]
+    return []
+
+
+@pytest.mark.parametrize(
+    "nccl",
+    [
+        {"profile": "mesh"},
+        {"profile": "mesh", "version": "2.30.7"},
+        {"profile": "rail_only", "version": "2.18.3", "launchers": ["slurm", "openmpi"]},
+        {"install": {"kind": "packages", "packages": {"libnccl2": {"version": "2.30.7-1+cuda13.0"}, "openmpi-bin": None}}},
+        {"install": {"kind": "files", "packages": {"libnccl2": FILE}}},
+        {"install": {"tests": TESTS}},
+        {"install": {"tests": {**TESTS, "mpi_home": None, "built": True}}},
+    ],
+    ids=str,
+)
+def test_what_fits(nccl: dict[str, Any]) -> None:
+    assert problems(nccl) == []
+
+
+@pytest.mark.parametrize(
+    ("nccl", "words"),
+    [
+        ({"profile": "rails"}, "rdma_nccl.profile is one of default, debug_first_run, rail_only, mesh, cloud; got 'rails'"),
+        ({"launchers": ["pbs"]}, "rdma_nccl.launchers[0] is one of profile_d, slurm, openmpi; got 'pbs'"),
+        ({"launchers": ["slurm", "slurm"]}, "rdma_nccl.launchers has slurm twice"),
+        (
+            {"profile": "mesh", "version": "2.29.7"},
+            "rdma_nccl.profile is mesh, but NCCL 2.29.7 does not choose the NIC by the peer's subnet",
+        ),
+        ({"install": {"packages": {"libnccl2": {}}}}, "rdma_nccl.install.packages is given, but kind: none installs nothing"),
+        (
+            {"install": {"kind": "packages", "packages": {"libnccl2": {**FILE, "source": None}}}},
+            "rdma_nccl.install.packages.libnccl2.checksum is given, but only kind: files reads it",
+        ),
+        (
+            {"install": {"kind": "files", "packages": {"libnccl2": {**FILE, "version": None}}}},
+            "rdma_nccl.install.packages.libnccl2.version is missing: kind: files needs it",
+        ),
+        ({"install": {"tests": {**TESTS, "source": None}}}, "rdma_nccl.install.tests.source is missing: the collection fetches nothing"),
+        ({"install": {"tests": {**TESTS, "mpi_home": None}}}, "rdma_nccl.install.tests.mpi_home is missing: without MPI"),
+        ({"install": {"tests": {**TESTS, "checksum": "md5:1"}}}, "rdma_nccl.install.tests.checksum is 'sha256:' and 64 hexadecimal digits"),
+    ],
+    ids=lambda value: value[:60] if isinstance(value, str) else "given",
+)
+def test_what_does_not_fit(nccl: dict[str, Any], words: str) -> None:
+    (problem,) = problems(nccl)
+    assert problem.startswith(words)
+
+
+def test_a_mesh_is_roce_with_subnets_of_one_size() -> None:
+    rails = lab_rails()
+    rails[1]["address"] = "192.168.101.1/30"
+    (problem,) = problems({"profile": "mesh"}, rdma_rails=rails)
+    assert "the rails' prefixes are of several lengths (rail0: /24, rail1: /30), and NCCL takes one" in problem
+    for rail in rails:
+        rail.update(link_layer="infiniband", soft=False, mtu_bytes=None)
+    (problem,) = problems({"profile": "mesh"}, rdma_rails=rails)
+    assert "no compute rail is RoCE" in problem
+
+
+def test_a_mesh_has_no_rails_to_keep_apart() -> None:
+    (problem,) = problems({"profile": "rail_only"}, rdma_fabric={"topology": "mesh"})
+    assert problem.startswith("rdma_nccl.profile is rail_only, but rdma_fabric.topology is mesh")

@@ -1,0 +1,176 @@
+# Copyright (c) 2026, the rdma.cluster authors
+# GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""Whether a role has something to do: nothing on a converged host, and the role that mends it for each single drift."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+from ansible_collections.rdma.cluster.plugins.filter import host, nccl, rails
+from ansible_collections.rdma.cluster.plugins.module_utils._net import networkd
+from ansible_collections.rdma.cluster.plugins.plugin_utils._intent.read import normalise
+from ansible_collections.rdma.cluster.plugins.plugin_utils._plan.differences import network_rails
+from tests.unit.builders.hosts import lab_facts, lab_intent, lab_rails, on_host
+
+Facts = dict[str, Any]
+FILTERS = {name: call for module in (rails, host, nccl) for name, call in module.FilterModule().filters().items()}
+MODULES, LINKS, NETWORK = "modules_differ", "soft_links_differ", "network_differs"
+MEMLOCK, SYSCTL, NCCL = "limits_differ", "sysctl_differs", "nccl_differs"
+RINGS, CPU, TIME, BALANCE = "rings_differ", "cpu_differs", "time_differs", "irqbalance_differs"
+EVERY = (MODULES, LINKS, NETWORK, MEMLOCK, SYSCTL, NCCL, RINGS, CPU, TIME, BALANCE)
+BOOT_FILE = "/etc/modules-load.d/rdma-cluster.conf"
+SCRIPT = "/usr/local/lib/rdma-cluster/soft_links.pyz"
+RAIL0 = "/etc/systemd/network/60-rdma-rail0.network"
+SOFT_UNIT, NETWORKD = "rdma-soft-links.service", "systemd-networkd.service"
+ARP_IGNORE = "net.ipv4.conf.all.arp_ignore"
+
+
+def roles_with_work(intent: dict[str, Any], facts: Facts) -> set[str]:
+    return {name for name in EVERY if FILTERS[name](intent, facts)}
+
+
+def test_a_converged_host_has_no_work_for_any_role() -> None:
+    answers = {name: FILTERS[name](lab_intent(), lab_facts()) for name in EVERY}
+    assert answers == dict.fromkeys(EVERY, False)
+
+
+def changed(path: str, **to: Any) -> Callable[[Facts], None]:
+    return lambda facts: facts["files"][path].update(to)
+
+
+def without(*keys: str) -> Callable[[Facts], None]:
+    def take_out(facts: Facts) -> None:
+        for key in keys[:-1]:
+            facts = facts[key]
+        del facts[keys[-1]]
+
+    return take_out
+
+
+def with_file(path: str) -> Callable[[Facts], None]:
+    return lambda facts: facts["files"].update({path: {"sha256": "0" * 64, "mode": 0o644}})
+
+
+def unit(name: str, **to: bool) -> Callable[[Facts], None]:
+    return lambda facts: facts["units"][name].update(to)
+
+
+def on_another_netdev(facts: Facts) -> None:
+    facts["devices"]["rxe_rail0"]["ports"]["1"]["netdev"] = "ens2"
+
+
+def of_another_name(facts: Facts) -> None:
+    facts["devices"]["rxe0"] = facts["devices"].pop("rxe_rail0")
+
+
+def boot_value(value: Any) -> Callable[[Facts], None]:
+    return lambda facts: facts["sysctl"]["boot"].update({ARP_IGNORE: value})
+
+
+DRIFTS = [
+    ("a module is not loaded", without("stack", "modules", "rdma_ucm"), {MODULES}),
+    ("the soft module is not loaded", without("stack", "modules", "rdma_rxe"), {MODULES}),
+    ("the boot file is another", changed(BOOT_FILE, sha256="00"), {MODULES}),
+    ("the boot file's mode is another", changed(BOOT_FILE, mode=0o600), {MODULES}),
+    ("the boot file is missing", without("files", BOOT_FILE), {MODULES}),
+    ("the soft links' service is disabled", unit(SOFT_UNIT, enabled=False), {LINKS}),
+    ("the soft links' service is not active", unit(SOFT_UNIT, active=False), {LINKS}),
+    ("the soft links' service is not there", without("units", SOFT_UNIT), {LINKS}),
+    ("a soft device is missing", without("devices", "rxe_rail1"), {LINKS}),
+    ("a soft device is on another interface", on_another_netdev, {LINKS}),
+    ("a soft device has another name", of_another_name, {LINKS, NCCL}),
+    ("the soft links' program is another", changed(SCRIPT, sha256="00"), {LINKS}),
+    ("the soft links' program cannot be executed", changed(SCRIPT, mode=0o644), {LINKS}),
+    ("the soft links' list is missing", without("files", "/etc/rdma-cluster/soft-links.json"), {LINKS}),
+    ("the soft links' unit is another", changed(f"/etc/systemd/system/{SOFT_UNIT}", sha256="00"), {LINKS}),
+    ("a rail's network file is missing", without("files", RAIL0), {NETWORK}),
+    ("a rail's network file is another", changed(RAIL0, sha256="00"), {NETWORK}),
+    ("a network file of no rail is left", with_file("/etc/systemd/network/60-rdma-old.network"), {NETWORK}),
+    ("the MTU is another", lambda facts: facts["netdevs"]["ens2"].update(mtu_bytes=1500), {NETWORK}),
+    ("the MTU is not known", lambda facts: facts["netdevs"]["ens2"].update(mtu_bytes=None), {NETWORK}),
+    ("the address is missing", lambda facts: facts["netdevs"]["ens2"].update(ipv4=[]), {NETWORK}),
+    ("the address has another prefix length", lambda facts: facts["netdevs"]["ens2"].update(ipv4=["192.168.101.1/16"]), {NETWORK}),
+    ("the addresses are not known", lambda facts: facts["netdevs"]["ens2"].update(ipv4=None), {NETWORK}),
+    ("the network manager is disabled", unit(NETWORKD, enabled=False), {NETWORK}),
+    ("the network manager is not active", unit(NETWORKD, active=False), {NETWORK}),
+    ("no files are known", lambda facts: facts.update(files=None), set(EVERY) - {TIME, BALANCE}),
+    ("no units are known", lambda facts: facts.update(units=None), {LINKS, NETWORK}),
+    ("services are limited", lambda facts: facts["limits"]["service_memlock"].update(unlimited=False, bytes=8388608), {MEMLOCK}),
+    ("the limit of services is not known", lambda facts: facts["limits"].update(service_memlock=None), {MEMLOCK}),
+    ("a file of limits is missing", without("files", "/etc/systemd/system.conf.d/90-rdma-cluster.conf"), {MEMLOCK}),
+    ("services may open few files", lambda facts: facts["limits"].update(service_open_files=1024), {MEMLOCK}),
+    ("logind removes shared memory", lambda facts: facts["limits"].update(remove_ipc=True), {MEMLOCK}),
+    ("a file of rings that nobody wants is left", with_file("/etc/udev/rules.d/90-rdma-cluster-rings.rules"), {RINGS}),
+    ("a file of CPUs that nobody wants is left", with_file("/etc/rdma-cluster/cpu.json"), {CPU}),
+    ("a kernel setting is another", lambda facts: facts["sysctl"]["live"].update({ARP_IGNORE: "0"}), {SYSCTL}),
+    ("a kernel setting was not read", without("sysctl", "live", ARP_IGNORE), {SYSCTL}),
+    ("a kernel setting is overridden at boot", boot_value({"value": "0", "file": "/usr/lib/sysctl.d/zz.conf"}), {SYSCTL}),
+    ("a kernel setting is not set at boot", boot_value(None), {SYSCTL}),
+    ("no kernel setting is known", lambda facts: facts.update(sysctl=None), {SYSCTL}),
+    ("nccl.conf is another", changed("/etc/nccl.conf", block="00"), {NCCL}),
+    ("NCCL's environment is missing", without("files", "/etc/rdma-cluster/nccl.env"), {NCCL}),
+]
+
+
+@pytest.mark.parametrize(("change", "expected"), [case[1:] for case in DRIFTS], ids=[case[0] for case in DRIFTS])
+def test_each_drift_is_work_for_the_role_that_mends_it(change: Callable[[Facts], None], expected: set[str]) -> None:
+    facts = lab_facts()
+    change(facts)
+    assert roles_with_work(lab_intent(), facts) == expected
+
+
+def test_what_the_drivers_bring_of_themselves_is_no_drift() -> None:
+    facts = lab_facts()
+    facts["stack"]["modules"]["irdma"] = {"version": None, "srcversion": None, "holders": []}
+    facts["netdevs"]["ens1"]["ipv4"].append("10.0.0.1/8")
+    facts["units"]["ssh.service"] = {"active": False, "enabled": False}
+    with_file("/etc/systemd/system/rdma-ndd.service")(facts)
+    assert roles_with_work(lab_intent(), facts) == set()
+
+
+def hard_intent() -> dict[str, Any]:
+    """The same rails without Soft-RoCE."""
+    return normalise({"rdma_rails": [{**rail, "soft": False} for rail in lab_rails()]})
+
+
+def test_a_host_without_soft_rails_has_no_service_and_no_boot_file() -> None:
+    facts = lab_facts()
+    assert FILTERS[LINKS](hard_intent(), facts) is True
+    for path in (SCRIPT, f"/etc/systemd/system/{SOFT_UNIT}", "/etc/rdma-cluster/soft-links.json"):
+        assert FILTERS[LINKS](hard_intent(), facts) is True
+        del facts["files"][path]
+    facts["units"] = None
+    assert FILTERS[LINKS](hard_intent(), facts) is False
+    facts["stack"]["modules"].update(mlx5_core={}, mlx5_ib={})
+    assert FILTERS[MODULES](hard_intent(), facts) is True
+    del facts["files"][BOOT_FILE]
+    assert FILTERS[MODULES](hard_intent(), facts) is False
+
+
+def test_a_rail_of_another_intent_is_work() -> None:
+    rails = [{**lab_rails()[0], "address": "192.168.100.77/24"}, lab_rails()[1]]
+    assert roles_with_work(normalise({"rdma_rails": rails}), lab_facts()) == {NETWORK}
+
+
+def test_the_rails_of_the_network_are_those_with_an_interface() -> None:
+    facts = lab_facts()
+    del facts["netdevs"]["ens1"]
+    rail1 = {"name": "rail1", "nic": {"pci": "0000:41:00.0"}, "netdev": "ens2", "device": "rxe_rail1", "port": 1}
+    assert network_rails(lab_intent(), facts) == [{**rail1, "address": "192.168.101.1/24", "mtu_bytes": 9000, "ipoib": None}]
+
+
+def test_a_rail_without_address_asks_for_none() -> None:
+    rails = [{**rail, "address": None, "link_layer": "infiniband", "soft": False, "mtu_bytes": 2044} for rail in lab_rails()]
+    intent, facts = normalise({"rdma_rails": rails}), lab_facts()
+    for netdev in ("ens1", "ens2"):
+        facts["netdevs"][netdev].update(ipv4=None, mtu_bytes=2044)
+    network = FILTERS["network_rails"](intent, facts)
+    assert [rail["address"] for rail in network] == [None, None]
+
+    facts["files"] = on_host(networkd.files([networkd.NetworkRail(**rail) for rail in network], [], []))
+    assert FILTERS[NETWORK](intent, facts) is False
