@@ -122,10 +122,22 @@ def _median(ordered: Sequence[float]) -> float:
 
 
 def too_fast(matrix: Matrix, ceilings: Mapping[Where, float]) -> dict[Where, int]:
-    """How many measurements of each endpoint are above what it can do. ceilings: Gb/s of each endpoint that has one."""
+    """How many measurements of each endpoint are above what it can do. ceilings: Gb/s of each endpoint that has one.
+
+    A figure is the client's word. If it is above what the client itself can do, it counts against the server only where that is so of
+    at least half of all measurements of the server's endpoint.
+    """
     found: Counter[Where] = Counter()
     if max((value for value in matrix.value if not math.isnan(value)), default=0.0) <= min(ceilings.values(), default=math.inf):
         return found
+    measured, said = Counter[Where](), Counter[Where]()
     for rail, server, client, value in zip(matrix.rail, matrix.server, matrix.client, matrix.value, strict=True):
-        found.update(where for where in ((rail, server), (rail, client)) if value > ceilings.get(where, math.inf))
+        measured.update(((rail, server), (rail, client)))
+        of_server = value > ceilings.get((rail, server), math.inf)
+        if value > ceilings.get((rail, client), math.inf):
+            found[rail, client] += 1
+            said[rail, server] += of_server
+        elif of_server:
+            found[rail, server] += 1
+    found.update({where: number for where, number in said.items() if 2 * number >= measured[where]})
     return found

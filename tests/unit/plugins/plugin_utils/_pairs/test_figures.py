@@ -155,6 +155,13 @@ def test_a_good_port_that_met_one_which_is_not_what_it_should_be_is_not_too_fast
     assert too_fast(matrix, CEILINGS | {(0, C): 50.0}) == {(0, C): 2}
 
 
+def test_one_client_that_says_the_impossible_does_not_accuse_its_server() -> None:
+    matrix = matrix_of((0, A, B, 65536.0), (0, A, C, 97.0), (0, C, B, 97.0))
+    assert too_fast(matrix, CEILINGS) == {(0, B): 1, (0, A): 1}
+    of_more = matrix_of((0, A, B, 65536.0), (0, A, C, 97.0), (0, 3, A, 97.0), (0, C, B, 97.0))
+    assert too_fast(of_more, CEILINGS) == {(0, B): 1}
+
+
 @pytest.mark.parametrize("value", [98.0, None], ids=["at the ceiling", "failed"])
 def test_what_is_possible_is_not_too_fast(value: float | None) -> None:
     assert too_fast(matrix_of((0, A, B, value)), CEILINGS) == {}
