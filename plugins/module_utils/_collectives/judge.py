@@ -77,7 +77,7 @@ def _look(outcome: Outcome) -> str:
 
 
 def check_ranks(outcome: Outcome, expected: Expected) -> Finding:
-    """`collective.ranks`: as many as planned, in one run, on the planned hosts (B93)."""
+    """`collective.ranks`: as many as planned, in one run, on the planned hosts."""
     wanted = f"one run of {_many(expected.ranks, 'rank')} on {', '.join(sorted(expected.hosts)[:_NAMED])}"
     wanted += f" and {len(expected.hosts) - _NAMED} more" if len(expected.hosts) > _NAMED else ""
     test = outcome.test
@@ -141,7 +141,7 @@ def _was_checked(wrong: int | None, deviation: float | None) -> bool:
 
 
 def check_busbw(outcome: Outcome, expected: Expected) -> Finding:
-    """`collective.busbw`: the median of the large sizes, both halves, against the expected rate. There is no upper bound (B95)."""
+    """`collective.busbw`: the median of the large sizes, both halves, against the expected rate. There is no upper bound."""
     limit = expected.gbytes_per_s
     wanted = f"at least {expected.warn_below:g} of {limit:.4g} GB/s" if limit else expected.no_limit or "a rate to hold it against"
     test = outcome.test

@@ -123,7 +123,7 @@ class Expected:
     """hosts: host of the inventory → its name as NCCL prints it, without a domain; ranks: of all hosts together.
 
     gbytes_per_s: what busbw is held against in 10^9 bytes a second, the sum of the payload rates of one host's NICs, or NVLink's on
-    one host (B95); None where there is no such figure, and no_limit says why. hcas: host → its planned devices; a host that is not in it
+    one host; None where there is no such figure, and no_limit says why. hcas: host → its planned devices; a host that is not in it
     is not asked; all_hcas: whether each of them must be used. gdr: whether GPUDirect RDMA is planned, None where the intent leaves it
     open; p2p: the same of GPUs within a host. network: what NCCL's network is called, or how its name begins ("IB" is also IBext);
     large_bytes: from this size on busbw counts.

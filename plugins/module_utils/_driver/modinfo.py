@@ -2,7 +2,7 @@
 # GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""The files that modprobe would load: what `modinfo NAME …` of kmod says of them, and where they come from (B21)."""
+"""The files that modprobe would load: what `modinfo NAME …` of kmod says of them, and where they come from."""
 
 from __future__ import annotations
 

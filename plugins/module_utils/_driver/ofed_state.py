@@ -2,7 +2,7 @@
 # GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""Which OFED a host has: installed, built for the kernel that runs, and loaded. Three questions, each with an answer of its own (B21)."""
+"""Which OFED a host has: installed, built for the kernel that runs, and loaded. Three questions, each with an answer of its own."""
 
 from __future__ import annotations
 

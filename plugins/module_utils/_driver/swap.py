@@ -141,7 +141,7 @@ def _in_the_way(name: str, before: Sequence[str], sys: SysRoot) -> str | None:
 
 
 def missing_or_other(names: Sequence[str], runner: Runner, sys: SysRoot) -> list[str]:
-    """Of these modules, in words, those that are not loaded, are not the ones on disk (B21), or have no file to compare with."""
+    """Of these modules, in words, those that are not loaded, are not the ones on disk, or have no file to compare with."""
     distinct = list(dict.fromkeys(names))
     absent = [f"{name} is not loaded" for name in distinct if not is_present(name, sys)]
     present = [name for name in distinct if is_present(name, sys)]

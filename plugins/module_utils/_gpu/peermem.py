@@ -2,7 +2,7 @@
 # GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""nvidia_peermem: loaded now and at every boot, and built again where it was built without the RDMA stack that runs (B30)."""
+"""nvidia_peermem: loaded now and at every boot, and built again where it was built without the RDMA stack that runs."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from ansible_collections.rdma.cluster.plugins.module_utils._driver.swap import i
 from ansible_collections.rdma.cluster.plugins.module_utils._gpu.gpus import read_gpu_driver
 
 MODULE = "nvidia_peermem"
-#: modules-load.d(5). A module in it that cannot be loaded makes systemd-modules-load.service fail, and the host degraded (B23).
+#: modules-load.d(5). A module in it that cannot be loaded makes systemd-modules-load.service fail, and the host degraded.
 BOOT_FILE = "/etc/modules-load.d/rdma-cluster-gpudirect.conf"
 BOOT_TEXT = f"# Managed by rdma.cluster: how NICs reach the memory of GPUs.\n{MODULE}\n"
 #: The driver in DKMS, as NVIDIA, Debian, Ubuntu and Fedora's packagers name it.

@@ -4,7 +4,7 @@
 
 """IP over InfiniBand through systemd-networkd: the mode of a rail's interface, and its children on other partitions.
 
-Its MTU is none of RDMA's: that comes from the port and the subnet manager (B1). Sources: RFC 4391; Documentation/infiniband/ipoib.rst
+Its MTU is none of RDMA's: that comes from the port and the subnet manager. Sources: RFC 4391; Documentation/infiniband/ipoib.rst
 and drivers/infiniband/ulp/ipoib of Linux; systemd.netdev(5), systemd.network(5). Kind=ipoib and [IPoIB] came with systemd 250.
 """
 

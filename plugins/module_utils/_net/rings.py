@@ -4,7 +4,7 @@
 
 """The rings of the rails' NICs: their lengths now, and by one udev rule whenever the interface comes to be (boot, driver reload, hot-plug).
 
-Rings do nothing for the queue pairs of RDMA (B27); they help sockets, which lose packets in a burst where a ring is short. A change resets
+Rings do nothing for the queue pairs of RDMA; they help sockets, which lose packets in a burst where a ring is short. A change resets
 the interface: on many drivers the link goes for about a second, so only a difference is written.
 
 A systemd.link(5) file could say the same (RxBufferSize=), but only the first file that matches an interface is used: ours would take the

@@ -400,7 +400,7 @@ class _Rules:
         self.add(f"rdma_collectives.{name}", message, VALUE, expected, given.get(name))
 
     def carried(self, mtu_bytes: int) -> None:
-        """An RDMA MTU that the interface of a RoCE rail cannot carry (B2); Soft-RoCE has headers of its own."""
+        """An RDMA MTU that the interface of a RoCE rail cannot carry; Soft-RoCE has headers of its own."""
         for rail in self.intent["rails"]:
             if rail["mtu_bytes"] is None:
                 # The interface keeps its MTU: network.rdma_mtu judges that.

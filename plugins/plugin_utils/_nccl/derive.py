@@ -58,7 +58,7 @@ Facts = Mapping[str, Any]
 
 GID_INDEX = "NCCL_IB_GID_INDEX"
 TRAFFIC_CLASS = "NCCL_IB_TC"
-#: From here on NCCL looks for the RoCE v2 GID of each port; before, it takes index 0 unless told otherwise (B73).
+#: From here on NCCL looks for the RoCE v2 GID of each port; before, it takes index 0 unless told otherwise.
 FINDS_GID_SINCE = (2, 21)
 
 
@@ -307,7 +307,7 @@ def _compute_rails(intent: Intent, facts: Facts | None) -> list[ResolvedRail]:
 
 
 def _planned_rails(intent: Intent, facts: Facts | None) -> list[ResolvedRail]:
-    """The rails for NCCL; storage is not its business (B53)."""
+    """The rails for NCCL; storage is not its business."""
     return [rail for rail in resolve(intent["rails"], facts or {}) if rail.rail["role"] == "compute"]
 
 

@@ -2,7 +2,7 @@
 # GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""By which way GPUs and NICs of a host shall reach each other: what rdma_gpudirect.path asks for, and what the facts allow (B30)."""
+"""By which way GPUs and NICs of a host shall reach each other: what rdma_gpudirect.path asks for, and what the facts allow."""
 
 from __future__ import annotations
 

@@ -15,7 +15,7 @@ from ansible_collections.rdma.cluster.plugins.module_utils._rdma.rails import Fa
 
 STAGE = "driver"
 NODE = "/dev/infiniband/uverbsN"
-#: What anybody needs to open a node, as the kernel makes it (B24).
+#: What anybody needs to open a node, as the kernel makes it.
 OPEN_TO_ALL = 0o666
 
 

@@ -2,7 +2,7 @@
 # GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""What the gate of the driver stage asks of the modules in the kernel: of the planned stack, and the same as on disk (B21)."""
+"""What the gate of the driver stage asks of the modules in the kernel: of the planned stack, and the same as on disk."""
 
 from __future__ import annotations
 

@@ -2,7 +2,7 @@
 # GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""What the gate of the link stage asks of P_Keys: each in the table of its members' ports, and in no other (B41)."""
+"""What the gate of the link stage asks of P_Keys: each in the table of its members' ports, and in no other."""
 
 from __future__ import annotations
 

@@ -100,7 +100,7 @@ def _gid(host: str, rail: ResolvedRail, facts: Facts) -> Finding:
 
 
 def check_rdma_mtu(host: str, rails: Sequence[Rail], facts: Facts) -> list[Finding]:
-    """Finding `network.rdma_mtu` for each planned rail: RoCE reaches its largest MTU of 4096 only from an MTU of 4192 on (B2)."""
+    """Finding `network.rdma_mtu` for each planned rail: RoCE reaches its largest MTU of 4096 only from an MTU of 4192 on."""
     return [_rdma_mtu(host, rail, facts) for rail in resolve(rails, facts)]
 
 

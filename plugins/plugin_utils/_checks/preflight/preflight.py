@@ -155,7 +155,7 @@ def _carries(rail: ResolvedRail, facts: Facts, address: str | None, netdev: str 
 
 
 def check_firewall(host: str, rails: Sequence[Rail], facts: Facts) -> list[Finding]:
-    """Finding `preflight.firewall` of one host: a firewall that is active gets a warning that names what must pass (B47)."""
+    """Finding `preflight.firewall` of one host: a firewall that is active gets a warning that names what must pass."""
     units = facts.get("units") or {}
     told = [name for name in FIREWALLS if units.get(name) is not None]
     active = [name for name in told if units[name].get("active")]

@@ -163,7 +163,7 @@ def test_what_was_cut_off_is_never_whole_and_claims_nothing(end: int) -> None:
 
 
 def test_separate_runs_are_counted() -> None:
-    """A build without MPI: each process is a test of its own (B93)."""
+    """A build without MPI: each process is a test of its own."""
     text = "".join(CLEAN.replace("Rank  1", "Rank  0") for _process in range(16))
     result = parse_nccl_tests(text)
     assert (result.runs, result.nranks, len(result.ranks), len(result.rows)) == (16, 1, 32, 96)

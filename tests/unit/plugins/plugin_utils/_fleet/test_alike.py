@@ -126,11 +126,11 @@ ODD = [
     ),
     pytest.param(
         "driver",
-        lambda hosts: hosts["node2"]["facts"]["stack"]["modules"]["mlx5_core"].update(version="24.07-0.6.1", srcversion="C3"),
+        lambda hosts: hosts["node2"]["facts"]["stack"]["modules"]["mlx5_core"].update(version="24.07-0.6.1", srcversion="0C3"),
         (
             "alike.driver",
             "warning",
-            "driver ofed: ib_core 24.10-1.1.4 (A1B2), mlx5_core 24.07-0.6.1 (C3); ofed: ib_core 24.10-1.1.4 (A1B2)",
+            "driver ofed: ib_core 24.10-1.1.4 (A1B2), mlx5_core 24.07-0.6.1 (0C3); ofed: ib_core 24.10-1.1.4 (A1B2)",
         ),
         id="driver",
     ),

@@ -53,7 +53,7 @@ def also(more: dict[str, Any] | None = None, **changes: Any) -> Change:
 
 
 def test_an_rdma_mtu_that_a_roce_rail_cannot_carry_is_refused() -> None:
-    """4096 needs 96 bytes more for headers (B2); on Soft-RoCE it is rxe's own affair."""
+    """4096 needs 96 bytes more for headers; on Soft-RoCE it is rxe's own affair."""
     rails = [{"name": "rail0", "nic": {"pci": "0000:3d:00.0"}, "address": "192.168.0.1/24", "mtu_bytes": 4192}]
     variables = {"rdma_rails": rails, "rdma_pairs": {"mtu_bytes": 4096}}
     normalise(variables)
