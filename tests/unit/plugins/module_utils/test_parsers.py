@@ -62,9 +62,9 @@ def test_depth_and_endless_numbers_are_refused(name: str) -> None:
 @pytest.mark.parametrize(
     ("name", "line"),
     [
-        ("_nccl_tests.parse_nccl_tests", "[1," * 1300),
-        ("_nccl_tests.parse_nccl_tests", "a" * 4000),
-        ("_iblinkinfo.parse_iblinkinfo", "0x506b4b030000" + " " * 2500 + '1  2[  ] ==( 4X  25.8 Gbps) "x"'),
+        ("_collectives.parse.parse_nccl_tests", "[1," * 1300),
+        ("_collectives.parse.parse_nccl_tests", "a" * 4000),
+        ("_fabric.iblinkinfo.parse_iblinkinfo", "0x506b4b030000" + " " * 2500 + '1  2[  ] ==( 4X  25.8 Gbps) "x"'),
     ],
 )
 def test_many_long_lines_take_little_time(name: str, line: str) -> None:

@@ -15,7 +15,7 @@ PARSERS = parsers(plugin_utils)
 
 
 def test_there_are_parsers() -> None:
-    assert {"_fabric_plan.parse_plan", "_pair_probes.parse_probes", "_intent_keys.parse_address"} <= set(PARSERS)
+    assert {"_fabric.cabling.plan.parse_plan", "_pairs.verdict.probes.parse_probes", "_intent.keys.parse_address"} <= set(PARSERS)
 
 
 @pytest.mark.parametrize("name", PARSERS)

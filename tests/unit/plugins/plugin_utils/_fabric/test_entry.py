@@ -39,7 +39,7 @@ from ansible_collections.rdma.cluster.plugins.plugin_utils._pairs.loads.fabric i
 from ansible_collections.rdma.cluster.plugins.plugin_utils._run.folder import RunFolder
 from tests.unit.builders.fabric_texts import fabric_text
 from tests.unit.builders.fabrics import rail
-from tests.unit.plugins.plugin_utils import test__fabric_ethernet as ethernet
+from tests.unit.plugins.plugin_utils._fabric import test_ethernet as ethernet
 from tests.unit.plugins.plugin_utils._fabric.test_gate import known, no_plan
 from tests.unit.plugins.plugin_utils._facts.test_entry import REMOVED, VALUES, changed, places
 from tests.unit.plugins.plugin_utils._gate.test_fleet_checks import lab
