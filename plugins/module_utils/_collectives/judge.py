@@ -4,7 +4,7 @@
 
 """What a run of nccl-tests says of the network and its GPUs: that it ended well, with the right ranks, right values and at the right rate.
 
-By which way the data went is judged beside it (_nccl_judge_ways.py): a run over sockets fails however fast it is.
+By which way the data went is judged beside it (_collectives/judge_ways.py): a run over sockets fails however fast it is.
 """
 
 from __future__ import annotations

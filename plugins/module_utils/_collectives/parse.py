@@ -4,7 +4,7 @@
 
 """What nccl-tests prints (all_reduce_perf and its like, versions 2.0 to 2.19), alone or through `mpirun --tag-output` or `srun -l`.
 
-Sources: src/common.cu and, since 2.18, src/util.cu. Lines of NCCL's log in between are left to _nccl_log.py.
+Sources: src/common.cu and, since 2.18, src/util.cu. Lines of NCCL's log in between are left to _nccl/log/log.py.
 """
 
 from __future__ import annotations

@@ -211,7 +211,7 @@ _FORMS = ("json0", "json")
 
 
 def read_lldp(runner: Runner, plane: str, system: str, timeout_seconds: float, interfaces: Collection[str] | None = None) -> Graph:
-    """The host's own part of the graph; _fabric_build.merged joins those of all hosts. system: what to call this host.
+    """The host's own part of the graph; _fabric.build.merged joins those of all hosts. system: what to call this host.
 
     interfaces: those that count, None for all.
     """

@@ -103,7 +103,7 @@ class Facts:
     nccl_files: NCCL's variables in each file that has some.
     firmware: of each card, by PCI address, the settings that were asked for.
     module_parameters: of each module of stack, as the kernel shows them.
-    qos: of each interface with a RoCE port, the tree of _qos_state.QosState.
+    qos: of each interface with a RoCE port, the tree of _qos.state.QosState.
     nodes: the nodes of /dev/infiniband that are open to all, path → permission bits; None for a captured tree.
     """
 

@@ -33,7 +33,7 @@ _PACKAGE_VERSION = re.compile(r"(?:[0-9]+:)?([0-9]{1,3}(?:\.[0-9]{1,4}){1,2})(?!
 
 @dataclass(frozen=True)
 class NcclTests:
-    """What the collection has installed: folder, version as it was asked for; wish: of what order (_nccl_tests_install.wish_id)."""
+    """What the collection has installed: folder, version as it was asked for; wish: of what order (_collectives.install.wish_id)."""
 
     folder: str
     version: str

@@ -4,7 +4,7 @@
 
 """What a driver says of an Ethernet port: settings, rings, pause, counters and the module that is plugged in.
 
-All but the module comes from ioctls (_ethtool_ioctl.py) and costs no process. What a module says of itself takes the
+All but the module comes from ioctls (_net/ethtool_ioctl.py) and costs no process. What a module says of itself takes the
 decoding of three standards, which the program ethtool does: it is run once for a port that has one.
 """
 

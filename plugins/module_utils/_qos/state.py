@@ -80,7 +80,7 @@ class QosState(Told):
 def read_qos(sys: SysRoot, runner: Runner, interface: str, device: str, port: str) -> QosState:
     """The state of an interface and of the RDMA port ("1") on it.
 
-    Starts five processes at most (_qos_backends.py). Nothing that only this interface refuses is an error: it is None, and in warnings.
+    Starts five processes at most (_qos/backends.py). Nothing that only this interface refuses is an error: it is None, and in warnings.
     """
     reader = Careful(sys)
     function = find_function(sys, f"/sys/class/net/{interface}/device")

@@ -2,7 +2,7 @@
 # GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""The catalogue of checks: what each one looks at, where that is read, and what to do. _catalogue_docs.py makes docs/checks.md of it."""
+"""The catalogue of checks: what each one looks at, where that is read, and what to do. _catalogue/docs.py makes docs/checks.md of it."""
 
 from __future__ import annotations
 

@@ -2,7 +2,7 @@
 # GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""The intent: what the inventory says the cluster should be, read by the closed schema of _intent_schema.py."""
+"""The intent: what the inventory says the cluster should be, read by the closed schema of _intent/schema/table.py."""
 
 from __future__ import annotations
 

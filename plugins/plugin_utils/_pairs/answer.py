@@ -80,7 +80,7 @@ def _line(content: Any, characters: int) -> str:
 
 
 def _are_counters(value: Any) -> bool:
-    """Say whether it is what _pair_counters.risen has: rail → its seconds, and by how much each counter rose."""
+    """Say whether it is what _pairs.counters.risen has: rail → its seconds, and by how much each counter rose."""
     return isinstance(value, dict) and all(isinstance(rail, str) and _is_rail(of_rail) for rail, of_rail in value.items())
 
 

@@ -46,7 +46,7 @@ CLOCK = "clock"
 REFUSED = ".refused.json"
 T = TypeVar("T")
 Uncalibrated = Mapping[tuple[str, str, str], int]
-#: host → rail → what rose during the sweep, as _pair_counters.risen has it.
+#: host → rail → what rose during the sweep, as _pairs.counters.risen has it.
 Counters = dict[str, dict[str, Any]]
 
 

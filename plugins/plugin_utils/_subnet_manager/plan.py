@@ -55,7 +55,7 @@ class PlanePort:
 
 @dataclass
 class ManagerPlan:
-    """flavour: of _opensm_service.FLAVOURS; instances: in the shape of the module; problems: why it cannot be, as sentences.
+    """flavour: of _subnet_manager.service.FLAVOURS; instances: in the shape of the module; problems: why it cannot be, as sentences.
 
     starts_at_install: whether the distribution's package may start opensm as soon as it is installed. With a vendor's stack the flavour is
     the vendor's, and the package may still be the distribution's.

@@ -4,7 +4,7 @@
 
 """The schema of the intent, as data: every variable, every key, its type, default, limits and meaning.
 
-_intent.py reads an inventory by it, _intent_docs.py writes docs/intent.md from it. Nothing else knows a default.
+_intent/read.py reads an inventory by it, _intent/docs.py writes docs/intent.md from it. Nothing else knows a default.
 """
 
 from __future__ import annotations

@@ -4,7 +4,7 @@
 
 """What the gate of the pairs stage asks of each port: what it reached, how quickly it answers, and that it counted no errors under load.
 
-Who is to blame is found in all measurements at once (_pair_verdict.py): a good port that met a bad one is not in error.
+Who is to blame is found in all measurements at once (_pairs/verdict/verdict.py): a good port that met a bad one is not in error.
 """
 
 from __future__ import annotations

@@ -52,7 +52,7 @@ class QosGate:
         return found
 
     def traffic(self, host: str, measured: Sequence[str], counters: Mapping[str, Any]) -> Iterator[Finding]:
-        """Whether what was sent on a host's RoCE rails was counted in its own priority. counters: rail → as _pair_counters.risen has it."""
+        """Whether what was sent on a host's RoCE rails was counted in its own priority. counters: rail → as counters.risen has it."""
         if host in self.profiles:
             roce = {rail["name"] for rail in self.fleet.intents[host]["rails"] if rail["link_layer"] == "roce"}
             yield from check_traffic(host, [rail for rail in measured if rail in roce], self.profiles[host], counters, self.sent)

@@ -59,14 +59,14 @@ def _payload_bytes(test: Mapping[str, Any], gbps: float) -> float:
 
 
 def counters_of(of_rail: Mapping[str, Any] | None) -> dict[int, PriorityCounters] | None:
-    """By how much the counters of each priority rose; None where they cannot be compared. of_rail: as _pair_counters.risen has it."""
+    """By how much the counters of each priority rose; None where they cannot be compared. of_rail: as _pairs.counters.risen has it."""
     told = None if of_rail is None else of_rail.get("priorities")
     return None if told is None else {int(priority): PriorityCounters(**counters) for priority, counters in told.items()}
 
 
 @dataclass(frozen=True)
 class Traffic:
-    """One RoCE rail of a host. counters: as _pair_counters.risen has it, None if there are none; payload: {"tx", "rx"} of its port."""
+    """One RoCE rail of a host. counters: as _pairs.counters.risen has it, None if there are none; payload: {"tx", "rx"} of its port."""
 
     host: str
     rail: str
@@ -186,7 +186,7 @@ def _size(count: float) -> str:
 def check_traffic(
     host: str, rails: Iterable[str], profile: Mapping[str, Any], counters: Mapping[str, Any], sent: Payloads
 ) -> Iterator[Finding]:
-    """Findings of `qos.traffic` of a host's RoCE rails that were measured. counters: rail → as _pair_counters.risen has it.
+    """Findings of `qos.traffic` of a host's RoCE rails that were measured. counters: rail → as _pairs.counters.risen has it.
 
     sent: as payloads has it. What rails of one interface sent is counted together.
     """

@@ -37,7 +37,7 @@ Capacity = Callable[[str, str], float | None]
 class Load:
     """What came of a funnel. gbps: source → its rate, for those that measured; failures: kind → how many sources failed so.
 
-    counters: host → as _pair_counters.risen has it, for those that have it; capacity_gbps: of the target's line.
+    counters: host → as _pairs.counters.risen has it, for those that have it; capacity_gbps: of the target's line.
     """
 
     funnel: Funnel
@@ -147,7 +147,7 @@ def check_load(
 ) -> Iterator[Finding]:
     """A finding of `qos.load` of each target's rail. plan: of load_plan; matrix: its measurements as they are.
 
-    counters: host → rail of the plan → as _pair_counters.risen has it; priorities: host → the priority of its profile.
+    counters: host → rail of the plan → as _pairs.counters.risen has it; priorities: host → the priority of its profile.
     """
     for funnel in planned_funnels(plan):
         if funnel.target in priorities:

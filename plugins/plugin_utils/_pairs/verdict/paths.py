@@ -2,7 +2,7 @@
 # GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""What of the fabric a measurement crosses, from the fabric's graph: leaves, their uplinks, spines and cables, as _pair_verdict.Paths.
+"""What of the fabric a measurement crosses, from the fabric's graph: leaves, their uplinks, spines and cables, as verdict.Paths.
 
 Which of several spines it is, is told by forwarding tables only. Without them the spines of a way are one element, of which it is known
 how many they are; _pair_blame tells whether one of them being bad explains what was measured.

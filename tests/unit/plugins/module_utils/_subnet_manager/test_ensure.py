@@ -55,7 +55,7 @@ class Ports(SysRoot):
 
 
 class StubGuard:
-    """Stands for _opensm_guard.Guard: what the fabric says is given, and how often it was read is counted."""
+    """Stands for _subnet_manager.guard.Guard: what the fabric says is given, and how often it was read is counted."""
 
     foreign: ClassVar[list[str]] = []
     lost = Losses()
