@@ -63,7 +63,7 @@ class ActionModule(RunAction):
 
     def _plan_scope(self, options: Mapping[str, Any]) -> dict[str, Any]:
         """Who is to be run. A word that is no truth value is an error: what is not understood must not put load on a fabric."""
-        measure = self.argument(options["measure"], "nccl_validation_measure", "rdma_measure", default="auto")
+        measure = self.argument(options["measure"], "collectives_measure", "rdma_measure", default="auto")
         plan = self._whole()
         blocked = self.at_work({host: plan.fleet.facts[host]["load"] for host in plan.able})
         self.folder.write_json(BLOCKED, blocked)

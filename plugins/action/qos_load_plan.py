@@ -33,7 +33,7 @@ class ActionModule(PairAction):
     ARGUMENTS: ClassVar[Mapping[str, Any]] = {"sources": {"type": "int", "default": SOURCES}}
 
     def work(self, options: Mapping[str, Any]) -> dict[str, Any]:
-        sources = int(self.argument(options["sources"], "qos_validation_sources", default=SOURCES))
+        sources = int(self.argument(options["sources"], "pairs_qos_load_sources", default=SOURCES))
         if sources < FEWEST_SOURCES:
             raise AnsibleError(f"sources is at least {FEWEST_SOURCES}: one alone is held back by nothing, got {sources}")
         self.prepare()

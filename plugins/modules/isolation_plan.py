@@ -31,7 +31,7 @@ EXAMPLES = r"""
   rdma.cluster.isolation_plan:
   run_once: true
   no_log: true
-  register: __fabric_validation_isolation
+  register: __pairs_fabric_load_isolation
 """
 
 RETURN = r"""

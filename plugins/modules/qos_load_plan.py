@@ -37,7 +37,7 @@ EXAMPLES = r"""
     sources: 4
   run_once: true
   no_log: true
-  register: __qos_validation_load
+  register: __pairs_qos_load_plan
 """
 
 RETURN = r"""

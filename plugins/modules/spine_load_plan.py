@@ -31,7 +31,7 @@ EXAMPLES = r"""
   rdma.cluster.spine_load_plan:
   run_once: true
   no_log: true
-  register: __fabric_validation_load
+  register: __pairs_fabric_load_plan
 """
 
 RETURN = r"""

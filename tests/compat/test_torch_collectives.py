@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from roles.nccl_validation.files.torch_straggler import measures
+from roles.collectives.files.torch_straggler import measures
 
 CAPTURES = Path(__file__).parents[2].parent / "shared" / "fixtures"
 pytestmark = pytest.mark.skipif(not CAPTURES.is_dir(), reason=f"the captures are not at {CAPTURES}")

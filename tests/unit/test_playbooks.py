@@ -47,11 +47,11 @@ def test_list_tasks_reads_as_the_story_of_the_build(tmp_path: Path) -> None:
         assert names[gate + 3 :] == after.get(stage, [])
     assert "rdma.cluster.soft_roce : Keep the Soft-RoCE devices of the rails" in by_stage["driver"]
     loads = [
-        f"rdma.cluster.{name}" for name in ("pairs : Measure it, and suspects again", "fabric_validation : Plan the load across spines")
+        f"rdma.cluster.{name}" for name in ("pairs : Measure it, and suspects again", "pairs_fabric_load : Plan the load across spines")
     ]
     in_order = [
         by_stage["pairs"].index(name)
-        for name in (*loads, "rdma.cluster.qos_validation : Plan the load", "Fabric: one host of each plane reads it")
+        for name in (*loads, "rdma.cluster.pairs_qos_load : Plan the load", "Fabric: one host of each plane reads it")
     ]
     assert in_order == sorted(in_order)
 
@@ -65,7 +65,7 @@ def test_no_play_takes_the_strategy_of_somebodys_configuration() -> None:
 def test_validate_has_every_gate_and_no_role_but_those_that_measure(tmp_path: Path) -> None:
     listed = play(tmp_path, "validate", "--list-tasks").stdout
     assert listed.count("Gate: decide whether the build goes on") == len(STAGES)
-    assert set(re.findall(r"rdma\.cluster\.(\w+) :", listed)) == {"pairs", "nccl_validation"}
+    assert set(re.findall(r"rdma\.cluster\.(\w+) :", listed)) == {"pairs", "collectives"}
 
 
 def test_drift_without_check_mode_touches_nothing_and_says_what_to_do(tmp_path: Path) -> None:

@@ -14,7 +14,7 @@ from lab import nccl_hosts
 from lab.cluster import Lab
 from tests.verify.site import ROOT
 
-PLACE = ROOT / "roles/nccl_validation/files/torch_straggler/place.py"
+PLACE = ROOT / "roles/collectives/files/torch_straggler/place.py"
 FOLDER = "opt/place"
 SAY = shlex.quote(
     f"import os, sys; sys.path.append('/{FOLDER}'); from place import place; print('rank', *place(os.environ)[1:], os.uname()[1])"

@@ -122,7 +122,7 @@ EFFECTS = (
         "nccl_install_allowed",
     ),
     Effect(
-        "nccl_validation",
+        "collectives",
         "runs nccl-tests, which loads GPUs, hosts and fabric",
         ("rdma.cluster.collectives",),
         LOAD,
@@ -147,7 +147,7 @@ EFFECTS = (
         IN_USE,
     ),
     Effect(
-        "fabric_validation",
+        "pairs_fabric_load",
         "measures all pairs across the spines at once, and tries to reach ports of other partitions, which loads a whole plane",
         ("rdma.cluster.pair_start", "rdma.cluster.perftest_rounds"),
         LOAD,
@@ -155,7 +155,7 @@ EFFECTS = (
         PLANE_IN_USE,
     ),
     Effect(
-        "qos_validation",
+        "pairs_qos_load",
         "has many hosts send to one at once, which loads a whole plane",
         ("rdma.cluster.pair_start", "rdma.cluster.perftest_rounds"),
         LOAD,

@@ -21,6 +21,8 @@ PRIVATE = "__"
 OWN_FACTS = ("rdma", "rdma_intent")
 #: The public variables of the roles.
 ROLE_VARIABLES = (
+    "collectives_measure",
+    "collectives_user",
     "cpu_change_allowed",
     "driver_reload_allowed",
     "driver_switch_allowed",
@@ -29,14 +31,12 @@ ROLE_VARIABLES = (
     "gpudirect_rebuild_allowed",
     "nccl_conf_replace_allowed",
     "nccl_install_allowed",
-    "nccl_validation_measure",
-    "nccl_validation_user",
     "network_change_allowed",
     "nic_rings_reset_allowed",
     "pairs_measure",
+    "pairs_qos_load_sources",
     "pcie_acs_write_allowed",
     "pcie_mrrs_allowed",
-    "qos_validation_sources",
     "reboot_after",
     "reboot_allowed",
     "reboot_before",
@@ -61,8 +61,8 @@ NOTED = (
     "rdma_facts_max_age_seconds",
     "rdma_measure",
     "pairs_measure",
-    "nccl_validation_measure",
-    "qos_validation_sources",
+    "collectives_measure",
+    "pairs_qos_load_sources",
 )
 SHOWN = 5
 CHECK = "host.facts"

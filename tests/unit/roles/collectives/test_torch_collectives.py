@@ -21,7 +21,7 @@ from typing import Any
 
 import pytest
 
-from roles.nccl_validation.files.torch_straggler import job, measures, program
+from roles.collectives.files.torch_straggler import job, measures, program
 
 PROGRAM = Path(job.__file__).parents[1] / "torch_collectives.py"
 MPIRUN = {"OMPI_COMM_WORLD_RANK": "3", "OMPI_COMM_WORLD_SIZE": "4", "OMPI_COMM_WORLD_LOCAL_SIZE": "2"}

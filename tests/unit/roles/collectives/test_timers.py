@@ -12,7 +12,7 @@ from typing import Any
 
 import pytest
 
-from roles.nccl_validation.files.torch_straggler import timers, training
+from roles.collectives.files.torch_straggler import timers, training
 
 
 class Stream:

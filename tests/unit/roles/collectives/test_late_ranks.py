@@ -12,7 +12,7 @@ from typing import Any
 
 import pytest
 
-from roles.nccl_validation.files.torch_straggler import late_ranks
+from roles.collectives.files.torch_straggler import late_ranks
 
 
 def test_percentiles_are_values_however_few() -> None:

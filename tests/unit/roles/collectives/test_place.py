@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from roles.nccl_validation.files.torch_straggler import place
+from roles.collectives.files.torch_straggler import place
 
 SLURM_JOB = {"SLURM_PROCID": "0", "SLURM_NTASKS": "16", "SLURM_JOB_NODELIST": "gpu[03-04]"}
 SLURM_STEP = {**SLURM_JOB, "SLURM_PROCID": "9", "SLURM_STEP_NUM_TASKS": "16", "SLURM_LOCALID": "1", "SLURM_STEP_NODELIST": "gpu[03-04]"}
