@@ -29,9 +29,9 @@ def variable(name: str) -> str:
 
 def test_every_host_is_read_again_right_before_an_allowed_effect() -> None:
     """The plan takes from the facts which hosts are in use; a job may have started since."""
-    first, second = tasks("main")
-    assert (first[OBSERVE], first["when"]) == ({"max_age_seconds": 0}, "__subnet_manager_allowed")
-    assert second[INCLUDE] == "opensm.yml"
+    _intent, read, run = tasks("main")
+    assert (read[OBSERVE], read["when"]) == ({"max_age_seconds": 0}, "__subnet_manager_allowed")
+    assert run[INCLUDE] == "opensm.yml"
 
 
 @pytest.mark.parametrize("effect", EFFECTS)
