@@ -16,7 +16,8 @@ from pathlib import Path
 from typing import Any
 
 from ansible_collections.rdma.cluster.plugins.module_utils._pairs.result import Positions, result_of
-from ansible_collections.rdma.cluster.plugins.module_utils._pairs.runner import main as runner
+from ansible_collections.rdma.cluster.plugins.module_utils._pairs.runner.perftest import meeting_seconds
+from ansible_collections.rdma.cluster.plugins.module_utils._pairs.runner.schedule import round_count
 from ansible_collections.rdma.cluster.plugins.plugin_utils._pairs.matrix.matrix import Matrix
 from ansible_collections.rdma.cluster.plugins.plugin_utils._pairs.verdict.verdict import localise
 from tests.bench import runners, strangers
@@ -113,8 +114,8 @@ def sweep(folder: Path, hosts: int = HOSTS, kind: Kind | None = None, perftest_s
     culprit = CULPRIT if culprit_rails else None
     how = ("-c", strangers.TAP) if kind is not None and kind.taps else ()
     fleet = runners.Fleet(folder, plan, runners.compile_standin(folder), {"STANDIN_SECONDS": str(perftest_seconds)}, how)
-    rounds = runner.round_count(hosts)
-    allowed = runner.meeting_seconds(plan["tests"])
+    rounds = round_count(hosts)
+    allowed = meeting_seconds(plan["tests"])
     most = START_DEADLINE_SECONDS + 3 * rounds * perftest_seconds + allowed
     stranger: Stranger | None = None
     begun = time.monotonic()

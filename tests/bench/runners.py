@@ -7,20 +7,27 @@ What is measured is what the runners add to perftest's own time: on two cores th
 
 from __future__ import annotations
 
+import functools
 import gzip
+import importlib.util
+import io
 import json
+import marshal
 import os
-import py_compile
 import secrets
 import subprocess
 import sys
 import time
+import zipfile
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from ansible_collections.rdma.cluster.plugins.module_utils._pairs.runner import main as runner
+from ansible_collections.rdma.cluster.plugins.module_utils._base.host_program import host_program
+from ansible_collections.rdma.cluster.plugins.module_utils._pairs.runner.perftest import perftest_argv
+from ansible_collections.rdma.cluster.plugins.module_utils._pairs.runner.plan import SCHEMA, load_plan
+from ansible_collections.rdma.cluster.plugins.module_utils._pairs.runner.probes import listens
 from ansible_collections.rdma.cluster.plugins.plugin_utils._pairs.schedule import plan_rounds
 
 SOURCE = Path(__file__).with_name("standin_perftest.c")
@@ -64,7 +71,7 @@ def make_plan(hosts: int, start_deadline_seconds: float, schedule: dict[str, Any
     prefix = f"127.{secrets.randbelow(200) + 20}.{secrets.randbelow(250) + 1}"
     addresses = [f"{prefix}.{number + 1}" for number in range(hosts)]
     return {
-        "schema": runner.SCHEMA,
+        "schema": SCHEMA,
         "sweep": "20261121T223000-17",
         "rendezvous_port": RENDEZVOUS_PORT,
         "perftest_port": PERFTEST_PORT,
@@ -77,6 +84,18 @@ def make_plan(hosts: int, start_deadline_seconds: float, schedule: dict[str, Any
     }
 
 
+@functools.cache
+def compiled_program() -> bytes:
+    """The program that hosts get, of which each file is compiled."""
+    compiled = io.BytesIO()
+    with zipfile.ZipFile(io.BytesIO(host_program("_pairs.runner.main"))) as program, zipfile.ZipFile(compiled, "w") as archive:
+        for name in program.namelist():
+            code = compile(program.read(name), name, "exec", dont_inherit=True)
+            # The header of a file that no source belongs to: flags, and 8 bytes that say nothing.
+            archive.writestr(f"{name}c", importlib.util.MAGIC_NUMBER + bytes(12) + marshal.dumps(code))
+    return compiled.getvalue()
+
+
 class Fleet:
     """The runners of a plan, as processes. They start from compiled code: hosts have a core each to compile it, these have not."""
 
@@ -87,7 +106,7 @@ class Fleet:
         folder.mkdir(parents=True, exist_ok=True)
         (folder / "plan.json").write_bytes(gzip.compress(json.dumps(plan, separators=(",", ":")).encode(), mtime=0))
         (folder / "token").write_text(secrets.token_hex(16), encoding="ascii")
-        py_compile.compile(runner.__file__, cfile=str(folder / "runner.pyc"), doraise=True)
+        (folder / "runner.pyz").write_bytes(compiled_program())
         self._environment = {**os.environ, "PATH": f"{programs}{os.pathsep}{os.environ['PATH']}", **(environment or {})}
         self.processes: dict[int, subprocess.Popen[bytes]] = {}
 
@@ -95,7 +114,7 @@ class Fleet:
         """Start the runners of some hosts, given by position."""
         for host in hosts:
             files = ["--plan", "plan.json", "--token-file", "token", "--results", f"{host}.jsonl"]
-            argv = [sys.executable, "-ISB", *self._how, "runner.pyc", *files, "--host", self.plan["hosts"][host]]
+            argv = [sys.executable, "-ISB", *self._how, "runner.pyz", *files, "--host", self.plan["hosts"][host]]
             self.processes[host] = subprocess.Popen(argv, cwd=self.folder, env=self._environment)
 
     def wait(self, seconds: float) -> None:
@@ -167,11 +186,9 @@ def sequential_seconds(folder: Path, pairs: int) -> float:
     addresses = plan["rails"][0]["addresses"]
     begun = time.monotonic()
     for _pair in range(pairs):
-        argv = [
-            runner.perftest_argv(plan["tests"][0], plan["profiles"][end], PERFTEST_PORT, addresses[0] if end else None) for end in (0, 1)
-        ]
+        argv = [perftest_argv(plan["tests"][0], plan["profiles"][end], PERFTEST_PORT, addresses[0] if end else None) for end in (0, 1)]
         server = subprocess.Popen([str(programs / argv[0][0]), *argv[0][1:]], stdout=subprocess.DEVNULL)
-        while not runner.listens(Path("/proc/net/tcp").read_text(encoding="ascii"), PERFTEST_PORT, addresses[0]):
+        while not listens(Path("/proc/net/tcp").read_text(encoding="ascii"), PERFTEST_PORT, addresses[0]):
             if server.poll() is not None:
                 raise RuntimeError("the stand-in's server ended before it listened")
             time.sleep(0.005)
@@ -198,7 +215,7 @@ def schedule_ms(folder: Path, hosts: int = 4096, rails: int = 8, times: int = 9)
     taken = []
     for number in range(times):
         begun = time.process_time()
-        loaded = runner.load_plan(path, [plan["hosts"][number * hosts // times]])
+        loaded = load_plan(path, [plan["hosts"][number * hosts // times]])
         taken.append((time.process_time() - begun) * 1000)
         if sum(map(len, loaded.meetings)) != rails * (hosts - 1):
             raise RuntimeError("the schedule is not whole")

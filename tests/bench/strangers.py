@@ -24,7 +24,11 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
-from ansible_collections.rdma.cluster.plugins.module_utils._pairs.runner import main as runner
+from ansible_collections.rdma.cluster.plugins.module_utils._pairs.runner.perftest import COMMANDS
+from ansible_collections.rdma.cluster.plugins.module_utils._pairs.runner.probes import Listeners
+from ansible_collections.rdma.cluster.plugins.module_utils._pairs.runner.rail import IP_BIND_ADDRESS_NO_PORT
+from ansible_collections.rdma.cluster.plugins.module_utils._pairs.runner.schedule import make_schedule
+from ansible_collections.rdma.cluster.plugins.module_utils._pairs.runner.wire import MESSAGE_BYTES
 
 MOST_CONNECTIONS = 200_000
 MOST_SECONDS = 120.0
@@ -34,13 +38,11 @@ SCAN_PORTS = range(18480, 18640)
 SCAN_PAUSE_SECONDS = 0.2
 RESET = struct.pack("ii", 1, 0)
 TAP = """
-import importlib.util, os, sys
-from importlib.machinery import SourcelessFileLoader
-spec = importlib.util.spec_from_file_location("pair_runner", sys.argv[1], loader=SourcelessFileLoader("pair_runner", sys.argv[1]))
-known = sys.modules["pair_runner"] = importlib.util.module_from_spec(spec)
-spec.loader.exec_module(known)
+import os, sys
+sys.path.insert(0, sys.argv[1])
+from ansible_collections.rdma.cluster.plugins.module_utils._pairs.runner import main, rail, reception, wire
 tap = os.open("tap", os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o600)
-class Wire(known.Wire):
+class Wire(wire.Wire):
     sends = False
     def send(self, message):
         self.sends = True
@@ -53,9 +55,9 @@ class Wire(known.Wire):
         if self.sends:
             os.write(tap, signature + b" " + body + b"\\n")
         return signature
-known.Wire = Wire
+rail.Wire = reception.Wire = Wire
 sys.argv = sys.argv[1:]
-sys.exit(known.main())
+sys.exit(main.main())
 """
 """Writes each message that a runner signs to the file `tap` of its folder: what somebody sees who listens on its cable."""
 PTRACE_DETACH, PTRACE_SEIZE, PTRACE_INTERRUPT = 17, 0x4206, 0x4207
@@ -108,7 +110,7 @@ class Stranger(threading.Thread):
         sock.settimeout(0.2)
         try:
             if source:
-                sock.setsockopt(socket.IPPROTO_IP, runner.IP_BIND_ADDRESS_NO_PORT, 1)
+                sock.setsockopt(socket.IPPROTO_IP, IP_BIND_ADDRESS_NO_PORT, 1)
                 sock.bind((source, 0))
             sock.connect((address, port))
         except OSError:
@@ -159,7 +161,7 @@ class Flood(Stranger):
             (
                 b"\n",
                 chance.randbytes(200) + b"\n",
-                b"x" * (3 * runner.MESSAGE_BYTES),
+                b"x" * (3 * MESSAGE_BYTES),
                 signature + b" " + forged + b"\n",
                 signature + b" " + b"[" * 3000 + b"\n",
                 b"GET / HTTP/1.1\r\nHost: x\r\n\r\n",
@@ -190,7 +192,7 @@ class Taker(Stranger):
     """Takes the place of the client at every other perftest that listens, so that a measurement is disturbed and its repetition is not."""
 
     def disturb(self) -> None:
-        listeners = runner.Listeners()
+        listeners = Listeners()
         address, port = self.rendezvous[0]
         while self.goes_on and not listeners.on(port, address):
             time.sleep(0.01)
@@ -252,7 +254,7 @@ class Replay(Stranger):
         if message["kind"] != "hello":
             return []
         hosts = self.plan["hosts"]
-        other, _serving = runner.make_schedule(self.plan["schedule"], len(hosts)).of(hosts.index(message["host"]))[message["round"]]
+        other, _serving = make_schedule(self.plan["schedule"], len(hosts)).of(hosts.index(message["host"]))[message["round"]]
         return [self.rendezvous[rail * len(hosts) + other] for rail in range(len(self.plan["rails"]))]
 
     def _send(self, line: bytes, place: tuple[str, int], chance: random.Random) -> None:
@@ -266,7 +268,7 @@ class Replay(Stranger):
             sock.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, RESET)
             sock.sendall((secrets.token_hex(32).encode() + b" " + body if self.connections % 5 == 0 else line) + b"\n")
             if chance.random() < 0.5:
-                sock.recv(runner.MESSAGE_BYTES)
+                sock.recv(MESSAGE_BYTES)
 
     @property
     def did(self) -> str:
@@ -328,7 +330,7 @@ class Undying(Stranger):
         for file in Path(f"/proc/{self._parent}/task").glob("*/children"):
             for pid in map(int, file.read_text(encoding="ascii").split()):
                 with suppress(OSError):
-                    if Path(f"/proc/{pid}/comm").read_text(encoding="utf-8").strip() in runner.COMMANDS and self._runs(pid):
+                    if Path(f"/proc/{pid}/comm").read_text(encoding="utf-8").strip() in COMMANDS and self._runs(pid):
                         return pid
         return None
 

@@ -11,6 +11,7 @@ from typing import Any
 
 import pytest
 
+from ansible_collections.rdma.cluster.plugins.module_utils._pairs.runner.schedule import make_schedule
 from tests.bench import bars, hostile, strangers
 
 GOOD = "#bytes #iterations BW peak[Gb/sec] BW average[Gb/sec] MsgRate[Mpps]\n 65536 1000 0.00 97.50 0.185966\n"
@@ -19,7 +20,7 @@ GOOD = "#bytes #iterations BW peak[Gb/sec] BW average[Gb/sec] MsgRate[Mpps]\n 65
 def records(plan: dict[str, Any]) -> list[dict[str, Any]]:
     """All good ones, as a runner writes them."""
     blank = {"round": 0, "test": "bandwidth", "argv": ["ib_write_bw"], "exit_code": 0, "stdout": GOOD, "stderr": "", "error": None}
-    schedule, found = hostile.runner.make_schedule(plan["schedule"], len(plan["hosts"])), []
+    schedule, found = make_schedule(plan["schedule"], len(plan["hosts"])), []
     for rail, turn in product(plan["rails"], range(schedule.rounds)):
         for server, client in schedule.pairs(turn):
             names = {"rail": rail["name"], "server": plan["hosts"][server], "client": plan["hosts"][client], "round": turn}

@@ -4,7 +4,7 @@
 
 """Who measures against whom in which round.
 
-The schedules themselves stand in the pair runner, which travels alone to the hosts; here is what plans need beside them.
+The schedules themselves are part of the pair runner; here is what plans need beside them.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from ansible_collections.rdma.cluster.plugins.module_utils._pairs.runner.main import (
+from ansible_collections.rdma.cluster.plugins.module_utils._pairs.runner.schedule import (
     Meetings,
     RailSchedule,
     Schedule,

@@ -14,7 +14,7 @@ import math
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from ansible_collections.rdma.cluster.plugins.module_utils._pairs.runner.main import PERFTEST_OVERHEAD_SECONDS
+from ansible_collections.rdma.cluster.plugins.module_utils._pairs.runner.perftest import PERFTEST_OVERHEAD_SECONDS
 from ansible_collections.rdma.cluster.plugins.module_utils._rdma.rails import ResolvedRail, rail_ip, resolve, rocev2_gid_index
 from ansible_collections.rdma.cluster.plugins.plugin_utils._pairs.plan.endpoint import gpus_of
 from ansible_collections.rdma.cluster.plugins.plugin_utils._pairs.schedule import plan_rounds

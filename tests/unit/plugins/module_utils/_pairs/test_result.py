@@ -21,7 +21,7 @@ from ansible_collections.rdma.cluster.plugins.module_utils._pairs.result import 
     Result,
     result_of,
 )
-from ansible_collections.rdma.cluster.plugins.module_utils._pairs.runner.main import ERROR_CLASSES
+from ansible_collections.rdma.cluster.plugins.module_utils._pairs.runner.wire import ERROR_CLASSES
 from tests.unit.builders.garbled import garbled, read_or_refused
 
 DASHES = "-" * 87 + "\n"

@@ -17,7 +17,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from ansible_collections.rdma.cluster.plugins.filter.pairs import FilterModule
-from ansible_collections.rdma.cluster.plugins.module_utils._pairs.runner import main
+from ansible_collections.rdma.cluster.plugins.module_utils._pairs.runner.plan import load_plan
 from ansible_collections.rdma.cluster.plugins.plugin_utils._pairs.schedule import (
     Schedule,
     make_schedule,
@@ -251,7 +251,7 @@ def test_a_large_plan_is_read_and_scheduled_fast(tmp_path: Path) -> None:
     path = tmp_path / "plan"
     path.write_bytes(gzip.compress(json.dumps(plan).encode()))
     begun = time.process_time()
-    loaded = main.load_plan(path, ["n4095"])
+    loaded = load_plan(path, ["n4095"])
     assert time.process_time() - begun < 0.2
     assert [len(meetings) for meetings in loaded.meetings] == [4095] * 8
 

@@ -11,17 +11,13 @@ from __future__ import annotations
 import gzip
 import json
 import os
-import re
 import resource
-import secrets
 import signal
 import socket
-import struct
 import subprocess
 import sys
 import threading
 import time
-import uuid
 from collections.abc import Iterator
 from contextlib import ExitStack, closing, suppress
 from itertools import combinations, permutations, product
@@ -32,14 +28,16 @@ from typing import Any
 import pytest
 
 from ansible_collections.rdma.cluster.plugins.module_utils._pairs.perftest.parse import parse_bandwidth
-from ansible_collections.rdma.cluster.plugins.module_utils._pairs.runner import main as runner
+from ansible_collections.rdma.cluster.plugins.module_utils._pairs.runner.main import load_token, own_names
+from ansible_collections.rdma.cluster.plugins.module_utils._pairs.runner.meeting import ATTEMPTS, CLOCK_SOURCE, FAILED_ENDING_SECONDS
+from ansible_collections.rdma.cluster.plugins.module_utils._pairs.runner.perftest import ENDING_SECONDS, LOST_CLOCK
+from ansible_collections.rdma.cluster.plugins.module_utils._pairs.runner.plan import read_plan
+from ansible_collections.rdma.cluster.plugins.module_utils._pairs.runner.probes import listens
+from ansible_collections.rdma.cluster.plugins.module_utils._pairs.runner.schedule import serves
+from ansible_collections.rdma.cluster.plugins.module_utils._pairs.runner.wire import CONNECT_TIMEOUT_SECONDS, MeetingError, Wire
+from tests.unit.builders.pair_runners import BANDWIDTH, LATENCY, PACKAGE, STANDIN_SECONDS, Fleet, eventually
 
-STANDIN = Path(__file__).parents[4] / "standins" / "ib_write_bw"
-FLEET_VARIABLE = "TEST_FLEET"
 CLOCKS_VARIABLE = "STANDIN_CLOCKS"
-STANDIN_SECONDS = 0.05
-BANDWIDTH = {"name": "bandwidth", "command": "ib_write_bw", "size_bytes": 65536, "queue_pairs": 1, "duration_seconds": 1}
-LATENCY = {"name": "latency", "command": "ib_send_lat", "size_bytes": 2, "duration_seconds": 1}
 ON_GPU = {**BANDWIDTH, "name": "gpu", "memory": "gpu"}
 SKEWED = """
 import itertools, runpy, sys, time
@@ -48,143 +46,6 @@ time.time = lambda: real() + next(jumps)
 sys.argv = sys.argv[1:]
 runpy.run_path(sys.argv[0], run_name="__main__")
 """
-
-
-class Fleet:
-    """Hosts on loopback addresses of their own, the same for each rail but in the third byte."""
-
-    def __init__(self, folder: Path, hosts: int, rails: int = 1) -> None:
-        self.folder = folder
-        self.name = uuid.uuid4().hex
-        self.hosts = [f"node{number + 1}" for number in range(hosts)]
-        self.prefix = f"127.{secrets.randbelow(200) + 20}.{secrets.randbelow(250) + 1}"
-        self.started: dict[str, subprocess.Popen[str]] = {}
-        self.arguments: tuple[str, ...] = ()
-        self.environment: dict[str, str] = {}
-        every = [[f"{self.prefix}.{rail * 20 + number + 1}" for number in range(hosts)] for rail in range(rails)]
-        self.plan: dict[str, Any] = {
-            "schema": 2,
-            "sweep": "20261120T120000-123",
-            "rendezvous_port": 18500,
-            "perftest_port": 18515,
-            "start_deadline_seconds": 20,
-            "tests": [dict(BANDWIDTH)],
-            "hosts": self.hosts,
-            "schedule": {"kind": "full"} if hosts > 2 else {"kind": "meetings", "rails": [[[[1, 0]]]] * rails},
-            "profiles": [self.profile(address) for addresses in every for address in addresses],
-            "rails": [
-                {"name": f"rail{rail}", "addresses": addresses, "profiles": [rail * hosts + number for number in range(hosts)]}
-                for rail, addresses in enumerate(every)
-            ],
-        }
-        self.install("ib_write_bw", "ib_send_lat")
-
-    def install(self, *commands: str) -> None:
-        (self.folder / "bin").mkdir(exist_ok=True)
-        for command in commands:
-            program = self.folder / "bin" / command
-            program.write_text(f"#!{sys.executable} -ISB\n" + STANDIN.read_text(encoding="utf-8"), encoding="utf-8")
-            program.chmod(0o755)
-
-    @staticmethod
-    def profile(address: str) -> dict[str, Any]:
-        return {"device": f"standin_{address}", "port": 1, "gid_index": 1, "numa_node": 0, "gpu": None}
-
-    def endpoint(self, host: str, rail: int = 0) -> dict[str, Any]:
-        profile: dict[str, Any] = self.plan["profiles"][self.plan["rails"][rail]["profiles"][self.hosts.index(host)]]
-        return profile
-
-    def behave(self, host: str, behaviour: str, rail: int = 0) -> None:
-        self.endpoint(host, rail)["device"] += f"_{behaviour}"
-
-    def move(self, host: str, address: str | None, rail: int = 0) -> None:
-        self.plan["rails"][rail]["addresses"][self.hosts.index(host)] = address
-
-    def start(self, host: str, token: str = "secret", plan: Any = None, how: tuple[str, ...] = (), **more: Any) -> subprocess.Popen[str]:
-        plan_file, token_file = self.folder / f"{host}.plan", self.folder / f"{host}.token"
-        plan_file.write_text(json.dumps(self.plan if plan is None else plan), encoding="utf-8")
-        token_file.write_text(token + "\n", encoding="utf-8")
-        path = f"{self.folder / 'bin'}{os.pathsep}{os.environ['PATH']}"
-        argv = [sys.executable, "-ISB", *how, runner.__file__, "--plan", str(plan_file), "--token-file", str(token_file)]
-        self.started[host] = subprocess.Popen(
-            [*argv, "--host", host, "--results", str(self.results_file(host)), *self.arguments],
-            env={**os.environ, "PATH": path, "STANDIN_SECONDS": str(STANDIN_SECONDS), FLEET_VARIABLE: self.name, **self.environment},
-            stderr=subprocess.PIPE,
-            text=True,
-            **more,
-        )
-        return self.started[host]
-
-    def hang(self) -> None:
-        """Start everything with a perftest that does not end, and wait until it runs."""
-        for host in self.hosts:
-            self.behave(host, "hang")
-        for host in self.hosts:
-            self.start(host)
-        eventually(lambda: sum("standin" in line for line in self.left_behind()) >= 2)
-
-    def results_file(self, host: str) -> Path:
-        return self.folder / f"{host}.jsonl"
-
-    def end(self, host: str) -> int:
-        _stdout, stderr = self.started[host].communicate(timeout=30)
-        assert not stderr, stderr
-        return self.started[host].returncode
-
-    def run(self) -> None:
-        for host in self.hosts:
-            self.start(host)
-        assert [self.end(host) for host in self.hosts] == [0] * len(self.hosts)
-
-    def lines(self, host: str) -> list[dict[str, Any]]:
-        file = self.results_file(host)
-        return [json.loads(line) for line in file.read_text(encoding="utf-8").splitlines()] if file.exists() else []
-
-    def records(self, host: str) -> list[dict[str, Any]]:
-        *records, last = self.lines(host)
-        assert last["finished"] is True
-        assert last["records"] == len(records)
-        return records
-
-    def errors(self, host: str) -> dict[tuple[str, str], str | None]:
-        """The class of each error, by rail and partner."""
-        return {
-            (record["rail"], next(name for name in (record["server"], record["client"]) if name != host)): record["error"]
-            and record["error"]["class"]
-            for record in self.records(host)
-        }
-
-    def left_behind(self) -> list[str]:
-        mark, found = f"{FLEET_VARIABLE}={self.name}".encode(), []
-        for process in Path("/proc").glob("[0-9]*"):
-            try:
-                if mark in (process / "environ").read_bytes():
-                    found.append((process / "cmdline").read_text(encoding="utf-8"))
-            except OSError:
-                continue
-        listening = Path("/proc/net/tcp").read_text(encoding="ascii")
-        rails = self.plan["rails"] or []
-        ports = [first + number for first in (18500, 18515) for number in range(len(rails))]
-        places = [(address, port) for rail in rails for address in rail.get("addresses", []) for port in ports]
-        found += [f"{address}:{port}" for address, port in places if address and runner.listens(listening, port, address)]
-        return found
-
-
-def eventually(condition: Any, seconds: float = 15.0) -> None:
-    deadline = time.monotonic() + seconds
-    while not condition():
-        assert time.monotonic() < deadline, "it did not happen in time"
-        time.sleep(0.02)
-
-
-@pytest.fixture
-def fleet(tmp_path: Path, request: pytest.FixtureRequest) -> Iterator[Fleet]:
-    made = Fleet(tmp_path, *getattr(request, "param", (2, 1)))
-    yield made
-    for process in made.started.values():
-        process.kill()
-        process.communicate()
-    eventually(lambda: not made.left_behind(), 5)
 
 
 @pytest.fixture
@@ -207,7 +68,7 @@ def test_full_sweep_measures_every_pair_on_every_rail_once(fleet: Fleet) -> None
     fleet.run()
     everything = [(host, record) for host in fleet.hosts for record in fleet.records(host)]
     pairs = {("node3", "node1"), ("node2", "node4"), ("node1", "node4"), ("node2", "node1"), ("node3", "node2"), ("node4", "node3")}
-    pairs = {(server, client) if runner.serves(int(server[4]), int(client[4])) else (client, server) for server, client in pairs}
+    pairs = {(server, client) if serves(int(server[4]), int(client[4])) else (client, server) for server, client in pairs}
     for rail, role, place in [(rail, role, place) for rail in ("rail0", "rail1") for role, place in (("server", 0), ("client", 1))]:
         seen = [(record["server"], record["client"]) for host, record in everything if (record["rail"], record["role"]) == (rail, role)]
         assert sorted(tuple(sorted(pair)) for pair in seen) == list(combinations(fleet.hosts, 2))
@@ -323,7 +184,7 @@ def test_a_test_that_fails_does_not_keep_the_next_one_from_being_tried(fleet: Fl
     for each, rail in product(fleet.hosts, ("rail0", "rail1")):
         first, second = (record for record in fleet.records(each) if record["rail"] == rail)
         assert (first["test"], second["test"]) == ("gpu", "bandwidth")
-        assert first["seconds"] < runner.ENDING_SECONDS
+        assert first["seconds"] < ENDING_SECONDS
         assert (second["exit_code"], second["error"]) == (0, None)
         assert first["exit_code"] != 0 or first["error"]
     without_gpu, without_cuda = sorted((each for each in fleet.records(host) if each["test"] == "gpu"), key=itemgetter("rail"))
@@ -396,7 +257,7 @@ def test_a_host_that_cannot_be_reached_costs_one_connect_timeout(fleet: Fleet, b
     for host in fleet.hosts[:3]:
         fleet.start(host)
     assert [fleet.end(host) for host in fleet.hosts[:3]] == [0, 0, 0]
-    assert time.monotonic() - begun < runner.CONNECT_TIMEOUT_SECONDS + 5
+    assert time.monotonic() - begun < CONNECT_TIMEOUT_SECONDS + 5
     records = [record for host in fleet.hosts[:3] for record in fleet.records(host)]
     dead = {record["round"]: record for record in records if "node4" in (record["server"], record["client"])}
     assert [dead[number]["error"]["class"] for number in range(3)] == ["dead"] * 3
@@ -440,7 +301,7 @@ def test_a_host_that_is_killed_in_mid_sweep(fleet: Fleet) -> None:
     killed = time.monotonic()
     met = [(record["server"], record["client"]) for record in fleet.lines("node4")]
     assert [fleet.end(host) for host in fleet.hosts[:3]] == [0, 0, 0]
-    assert time.monotonic() - killed < runner.CONNECT_TIMEOUT_SECONDS + 3
+    assert time.monotonic() - killed < CONNECT_TIMEOUT_SECONDS + 3
     for host in fleet.hosts[:3]:
         errors = fleet.errors(host)
         assert set(errors) == {("rail0", other) for other in fleet.hosts if other != host}
@@ -510,9 +371,9 @@ def test_a_clock_that_stays_lost_is_recorded_after_the_last_attempt(fleet: Fleet
     fleet.run()
     (client,), (server,) = (fleet.records(host) for host in fleet.hosts)
     assert (client["exit_code"], client["error"], server["exit_code"], server["error"]) == (0, None, 0, None)
-    assert runner.LOST_CLOCK in client["stderr"]
-    assert len(clocks.read_text()) == runner.ATTEMPTS
-    source = runner.CLOCK_SOURCE
+    assert LOST_CLOCK in client["stderr"]
+    assert len(clocks.read_text()) == ATTEMPTS
+    source = CLOCK_SOURCE
     assert client.get("clock_source") == (source.read_text(encoding="ascii").strip() if source.exists() else None)
 
 
@@ -537,21 +398,6 @@ def test_a_server_that_ends_before_it_listens(fleet: Fleet) -> None:
     assert client["error"]["detail"] == f"node2: {said}"
 
 
-@pytest.mark.parametrize(
-    ("outputs", "line"),
-    [
-        (("", ""), ""),
-        (("----\n****\n* Waiting for client to connect... *\n WARNING: BW peak\n",), ""),
-        (("\n  \x1b[31mCouldn't\tallocate\x00 MR\x1b[0m \nmore", "other"), "Couldn't allocate MR"),
-        (("", "on stdout"), "on stdout"),
-        (("x" * 500,), "x" * 159 + "…"),
-    ],
-    ids=["nothing", "frames", "control characters", "second output", "long"],
-)
-def test_the_first_line_that_says_something(outputs: tuple[str, ...], line: str) -> None:
-    assert runner.first_line(*outputs).replace("[31m", "").replace("[0m", "").strip() == line
-
-
 @pytest.mark.parametrize("probe", [True, False])
 def test_after_a_failure_the_partner_is_probed_if_the_plan_says_so(fleet: Fleet, probe: bool) -> None:
     fleet.plan.update({"probe": True} if probe else {}, start_deadline_seconds=1)
@@ -569,85 +415,6 @@ def test_a_good_measurement_is_not_followed_by_a_probe(fleet: Fleet) -> None:
     assert "probe" not in fleet.records("node1")[0]
 
 
-NETWORKS = """
-ip link add a0 type veth peer name $1 && ip link add a1 type veth peer name $2
-unshare -n sleep 60 & other=$!
-trap "kill $other" EXIT
-until [ "$(readlink /proc/$other/ns/net)" != "$(readlink /proc/self/ns/net)" ]; do sleep 0.05; done
-ip link set b0 netns $other; ip link set b1 netns $other
-there() { nsenter -t $other -n "$@"; }
-for rail in 0 1; do
-    ip addr add 192.168.10$rail.1/24 dev a$rail; ip link set a$rail up
-    there ip addr add 192.168.10$rail.2/24 dev b$rail; there ip link set b$rail up
-done
-there sh -c "echo $3 > /proc/sys/net/ipv4/conf/all/arp_ignore; echo 1 > /proc/sys/net/ipv4/conf/all/rp_filter"
-there ip -json link show
-exec 3<&0; "$4" -ISB "$5" <&3
-"""
-ASK = """
-import json, runpy
-runner = runpy.run_path(RUNNER)
-rails = {"rail0": "a0", "rail1": "a1"}
-answers = {rail: runner["ask_arp"](rails, f"192.168.10{rail[-1]}.2") for rail in rails}
-echo = [runner["ask_echo"](rails[rail], f"192.168.10{rail[-1]}.2") for rail in rails]
-print(json.dumps([answers, echo]))
-"""
-
-
-@pytest.mark.skipif(subprocess.run(["unshare", "-rn", "true"], check=False).returncode != 0, reason="no namespaces here")
-@pytest.mark.parametrize("arp_ignore", [0, 1])
-@pytest.mark.parametrize("ends", [("b0", "b1"), ("b1", "b0")], ids=["as planned", "exchanged"])
-def test_an_address_answers_on_the_rail_where_its_cable_ends(tmp_path: Path, ends: tuple[str, str], arp_ignore: int) -> None:
-    """Real interfaces of two network namespaces; the kernel answers, with and without arp_ignore."""
-    script = tmp_path / "ask.py"
-    script.write_text(ASK.replace("RUNNER", repr(runner.__file__)), encoding="utf-8")
-    argv = ["unshare", "-rn", "bash", "-e", "-c", NETWORKS, "networks", *ends, str(arp_ignore), sys.executable, str(script)]
-    done = subprocess.run(argv, check=True, stdout=subprocess.PIPE, text=True, timeout=60, stdin=subprocess.DEVNULL)
-    links, answers = done.stdout.strip().splitlines()
-    macs = {link["ifname"]: link["address"] for link in json.loads(links)}
-    arp, echo = json.loads(answers)
-    straight = ends == ("b0", "b1")
-    for rail, other, nic in (("rail0", "rail1", "b0"), ("rail1", "rail0", "b1")):
-        where, elsewhere = (rail, other) if straight else (other, rail)
-        assert arp[rail][where] == macs[nic]
-        assert arp[rail][elsewhere] == (None if arp_ignore else macs["b1" if nic == "b0" else "b0"])
-    assert echo == [straight, straight]
-
-
-def test_an_interface_that_is_not_there_is_not_asked() -> None:
-    assert runner.ask_arp({"rail0": "nosuch0"}, "192.0.2.1") == {}
-    assert runner.ask_arp({"rail0": "lo"}, "192.0.2.1") == {}
-
-
-@pytest.mark.parametrize(
-    ("packet", "mac"),
-    [
-        (b"", None),
-        (runner.arp_request(b"\2\0\0\0\0\1", "192.0.2.1"), None),
-        (struct.pack("!HHBBH", 1, 0x800, 6, 4, 2) + b"\2\0\0\0\0\1" + socket.inet_aton("192.0.2.1") + bytes(10), "02:00:00:00:00:01"),
-        (struct.pack("!HHBBH", 1, 0x800, 6, 4, 2) + b"\2\0\0\0\0\1" + socket.inet_aton("192.0.2.2") + bytes(10), None),
-    ],
-    ids=["nothing", "a request", "an answer", "of another address"],
-)
-def test_answers_to_arp(packet: bytes, mac: str | None) -> None:
-    assert runner.arp_answer(packet, "192.0.2.1") == mac
-
-
-def test_a_probe_by_arp_tells_nobody_an_address_of_its_sender() -> None:
-    packet = runner.arp_request(b"\2\0\0\0\0\1", "192.0.2.1")
-    assert packet[8:18] == b"\2\0\0\0\0\1" + bytes(4)
-
-
-def test_the_interface_of_a_gid(tmp_path: Path) -> None:
-    ndevs = tmp_path / "mlx5_0/ports/1/gid_attrs/ndevs"
-    ndevs.mkdir(parents=True)
-    (ndevs / "3").write_text("ens1np0\n")
-    profile = {"device": "mlx5_0", "port": 1, "gid_index": 3}
-    assert runner.rail_netdev(profile, tmp_path) == "ens1np0"
-    assert runner.rail_netdev({**profile, "gid_index": 4}, tmp_path) is None
-    assert runner.rail_netdev({**profile, "gid_index": None}, tmp_path) is None
-
-
 @pytest.mark.parametrize("fleet", [(2, 3)], indirect=True)
 def test_a_client_that_fails_does_not_leave_the_server_waiting(fleet: Fleet) -> None:
     """It fails in another way on each rail."""
@@ -663,7 +430,7 @@ def test_a_client_that_fails_does_not_leave_the_server_waiting(fleet: Fleet) -> 
     assert len(servers) == 3
     for server in servers:
         assert server["exit_code"] != 0
-        assert server["seconds"] < runner.FAILED_ENDING_SECONDS + 2
+        assert server["seconds"] < FAILED_ENDING_SECONDS + 2
 
 
 @pytest.mark.parametrize("old", ["node1", "node2"])
@@ -682,7 +449,7 @@ def test_what_fails_on_one_host_costs_others_nothing(fleet: Fleet) -> None:
         fleet.behave("node3", behaviour, rail)
     begun = time.monotonic()
     fleet.run()
-    assert time.monotonic() - begun < runner.CONNECT_TIMEOUT_SECONDS + 3
+    assert time.monotonic() - begun < CONNECT_TIMEOUT_SECONDS + 3
     records = [record for host in fleet.hosts for record in fleet.records(host)]
     assert len(records) == 4 * 6
     for record in records:
@@ -748,7 +515,7 @@ def test_the_host_and_the_token_come_from_the_environment(fleet: Fleet) -> None:
     for host in fleet.hosts:
         environment = {**os.environ, "SLURMD_NODENAME": host, "RDMA_PAIRS_TOKEN": "top-secret", "STANDIN_SECONDS": str(STANDIN_SECONDS)}
         environment["PATH"] = f"{fleet.folder / 'bin'}{os.pathsep}{os.environ['PATH']}"
-        argv = [sys.executable, "-ISB", runner.__file__, "--plan", str(plan), "--results", str(fleet.folder)]
+        argv = [sys.executable, "-ISB", str(fleet.program), "--plan", str(plan), "--results", str(fleet.folder)]
         fleet.started[host] = subprocess.Popen(argv, env=environment, stderr=subprocess.PIPE, text=True)
     assert [fleet.end(host) for host in fleet.hosts] == [0, 0]
     assert fleet.errors("node1") == {("rail0", "node2"): None}
@@ -756,14 +523,14 @@ def test_the_host_and_the_token_come_from_the_environment(fleet: Fleet) -> None:
 
 def test_the_token_does_not_stay_in_the_environment(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("RDMA_PAIRS_TOKEN", " secret\n")
-    assert runner.load_token(None) == b"secret"
+    assert load_token(None) == b"secret"
     assert "RDMA_PAIRS_TOKEN" not in os.environ
 
 
 def test_no_token_at_all(fleet: Fleet) -> None:
     plan = fleet.folder / "plan.json"
     plan.write_text(json.dumps(fleet.plan), encoding="utf-8")
-    argv = [sys.executable, "-ISB", runner.__file__, "--plan", str(plan), "--results", str(fleet.folder), "--host", "node1"]
+    argv = [sys.executable, "-ISB", str(fleet.program), "--plan", str(plan), "--results", str(fleet.folder), "--host", "node1"]
     done = subprocess.run(argv, capture_output=True, text=True, check=False, timeout=20)
     assert (done.returncode, done.stderr) == (2, "pair runner: no --token-file, no RDMA_PAIRS_TOKEN\n")
 
@@ -777,7 +544,7 @@ def test_a_hosts_own_names(monkeypatch: pytest.MonkeyPatch, slurm: str | None, n
     monkeypatch.delenv("SLURMD_NODENAME", raising=False)
     if slurm is not None:
         monkeypatch.setenv("SLURMD_NODENAME", slurm)
-    assert runner.own_names() == expected
+    assert own_names() == expected
 
 
 @pytest.mark.parametrize("fleet", [(3, 1)], indirect=True)
@@ -886,34 +653,6 @@ def test_two_runners_do_not_write_to_one_file(fleet: Fleet) -> None:
     first.communicate()
 
 
-@pytest.mark.parametrize(
-    ("plan", "complaint"),
-    [
-        ({"schema": 1}, "schema 2"),
-        ({"hosts": ["node2"]}, "'node1' is not among"),
-        ({"hosts": ["node1", "node1"]}, "twice"),
-        ({"tests": [{"name": "x"}]}, "KeyError 'command'"),
-        ({"tests": []}, "no tests"),
-        ({"tests": [BANDWIDTH, BANDWIDTH]}, "two of one name"),
-        ({"tests": [{**BANDWIDTH, "command": "rm"}]}, "no such command: 'rm'"),
-        ({"rails": [{}]}, "KeyError"),
-        ({"rails": None}, "TypeError"),
-        ({"rails": [{"name": "rail0", "addresses": ["127.0.0.1"] * 2, "profiles": [0]}]}, "one address and profile a host"),
-        ({"rails": [{"name": "rail0", "addresses": ["127.0.0.1"] * 2, "profiles": [9, 9]}]}, "IndexError"),
-        ({"rendezvous_port": None}, "TypeError"),
-        ({"schedule": {"kind": "star"}}, "'star'"),
-        ({"schedule": {"kind": "meetings", "rails": [[[[0, 1], [1, 0]]]]}}, "a host twice"),
-        ({"schedule": {"kind": "meetings", "rails": [[[[0, 2]]]]}}, "one that is none"),
-    ],
-)
-def test_a_bad_plan_is_refused(tmp_path: Path, plan: dict[str, Any], complaint: str) -> None:
-    path = tmp_path / "plan.json"
-    path.write_text(json.dumps({**Fleet(tmp_path, 2).plan, **plan}), encoding="utf-8")
-    with pytest.raises(ValueError, match=re.escape(complaint)) as refused:
-        runner.load_plan(path, ["node1"])
-    assert len(str(refused.value).splitlines()) == 1
-
-
 @pytest.mark.parametrize(("plan", "complaint"), [({"schema": 1}, "schema 2"), ({"rails": None}, "TypeError")], ids=["schema", "rails"])
 def test_a_bad_plan_ends_the_runner_before_anything_starts(fleet: Fleet, plan: dict[str, Any], complaint: str) -> None:
     process = fleet.start("node1", plan={**fleet.plan, **plan})
@@ -922,14 +661,6 @@ def test_a_bad_plan_ends_the_runner_before_anything_starts(fleet: Fleet, plan: d
     assert complaint in stderr
     assert len(stderr.splitlines()) == 1
     assert not fleet.results_file("node1").exists()
-
-
-@pytest.mark.parametrize("data", [b"", b"[]", b"\x1f\x8b\x08rubbish", b"{"])
-def test_what_is_no_plan_is_refused(tmp_path: Path, data: bytes) -> None:
-    path = tmp_path / "plan"
-    path.write_bytes(data)
-    with pytest.raises(ValueError, match=r"plan|Expecting"):
-        runner.load_plan(path, ["node1"])
 
 
 def test_an_empty_token_is_refused(fleet: Fleet) -> None:
@@ -961,142 +692,6 @@ def test_a_full_disk_costs_no_partner_anything(fleet: Fleet) -> None:
     assert [record["exit_code"] for record in records] == [0]
     assert (last["finished"], last["records"]) == (False, 1)
     assert "2 records could not be written" in last["reason"]
-
-
-def test_who_listens_is_asked_of_the_kernel() -> None:
-    with socket.create_server(("127.0.0.1", 0)) as listener, socket.create_server(("127.0.0.1", 0)) as other:
-        port, another = listener.getsockname()[1], other.getsockname()[1]
-        asked, read = runner.Listeners(), runner.Listeners()
-        asked.prove(port, "127.0.0.1")
-        other.close()
-        for listeners in (asked, read):
-            assert listeners.on(port, "127.0.0.1")
-            assert not listeners.on(port, "127.0.0.2")
-            assert not listeners.on(another, "127.0.0.1")
-            with socket.create_server(("0.0.0.0", another)):
-                assert listeners.on(another, "127.0.0.2")
-
-
-TCP = """\
-  sl  local_address rem_address   st tx_queue rx_queue tr tm->when retrnsmt   uid  timeout inode
-   0: 00000000:0016 00000000:0000 0A 00000000:00000000 00:00000000 00000000     0        0 18210 1 0000000000000000 100 0 0 10 0
-   1: 0164A8C0:4853 00000000:0000 0A 00000000:00000000 00:00000000 00000000     0        0 18211 1 0000000000000000 100 0 0 10 0
-   2: 0164A8C0:4854 0264A8C0:9C40 01 00000000:00000000 00:00000000 00000000     0        0 18212 1 0000000000000000 20 4 30 10 -1
-"""
-TCP6 = """\
-  sl  local_address                         remote_address                        st tx_queue rx_queue tr tm->when retrnsmt   uid
-   0: 00000000000000000000000000000000:4855 00000000000000000000000000000000:0000 0A 00000000:00000000 00:00000000 00000000     0
-   1: 0000000000000000FFFF00000164A8C0:4856 00000000000000000000000000000000:0000 0A 00000000:00000000 00:00000000 00000000     0
-   2: B80D0120000000000000000001000000:4857 00000000000000000000000000000000:0000 0A 00000000:00000000 00:00000000 00000000     0
-"""
-
-
-@pytest.mark.skipif(sys.byteorder == "big", reason="the captured tables are of a little-endian machine")
-@pytest.mark.parametrize(
-    ("port", "address", "expected"),
-    [
-        (22, "192.168.100.1", True),  # on any address
-        (18515, "192.168.100.1", True),
-        (18515, "192.168.100.2", False),  # another host's, on the same machine
-        (18516, "192.168.100.1", False),  # a connection, not a listener
-        (18517, "192.168.100.1", True),  # on any address of both families
-        (18518, "192.168.100.1", True),
-        (18518, "192.168.100.2", False),
-        (18519, "2001:db8::1", True),
-        (18519, "2001:db8::2", False),
-        (18517, "2001:db8::1", True),
-        (22, "2001:db8::1", False),
-    ],
-)
-def test_who_listens_is_read_from_the_kernels_tables(port: int, address: str, expected: bool) -> None:
-    assert runner.listens(TCP + TCP6, port, address) is expected
-
-
-@pytest.mark.parametrize(
-    ("node", "cpulist", "expected"),
-    [(0, "0-3,8\n", {0, 1, 2, 3, 8}), (1, "\n", set()), (None, "0\n", set()), (-1, "0\n", set()), (7, None, set())],
-)
-def test_cpus_of_a_numa_node(tmp_path: Path, node: int | None, cpulist: str | None, expected: set[int]) -> None:
-    if cpulist is not None:
-        (tmp_path / f"node{node}").mkdir()
-        (tmp_path / f"node{node}" / "cpulist").write_text(cpulist, encoding="ascii")
-    assert runner.node_cpus(node, tmp_path) == expected
-
-
-PROFILE = {"device": "mlx5_0", "port": 2, "gid_index": 3, "numa_node": None, "gpu": {"bus_id": "0000:1b:00.0", "dmabuf": True}}
-PLAIN = {"name": "x", "command": "ib_write_bw", "size_bytes": 2, "queue_pairs": 4, "duration_seconds": 3, "iterations": None}
-
-
-@pytest.mark.parametrize(
-    ("test", "profile", "expected"),
-    [
-        ({}, {"gid_index": None}, "ib_write_bw -d mlx5_0 -i 2 -s 2 -q 4 -D 3 --report_gbits -F -p 18520"),
-        (
-            {"mtu_bytes": 4096, "traffic_class": 106, "qp_timeout": 20},
-            {},
-            "ib_write_bw -d mlx5_0 -i 2 -x 3 -s 2 -q 4 -D 3 --report_gbits -F -p 18520 -m 4096 -u 20 --tclass=106",
-        ),
-        ({"iterations": 200}, {}, "ib_write_bw -d mlx5_0 -i 2 -x 3 -s 2 -q 4 -n 200 --report_gbits -F -p 18520"),
-        (
-            {"command": "ib_read_bw", "bidirectional": True},
-            {},
-            "ib_read_bw -d mlx5_0 -i 2 -x 3 -s 2 -q 4 -D 3 --report_gbits -F -p 18520 -b",
-        ),
-        ({"command": "ib_send_lat", "bidirectional": True}, {}, "ib_send_lat -d mlx5_0 -i 2 -x 3 -s 2 -D 3 -F -p 18520"),
-        ({"command": "ib_read_lat", "queue_pairs": None}, {}, "ib_read_lat -d mlx5_0 -i 2 -x 3 -s 2 -D 3 -F -p 18520"),
-        (
-            {"command": "ib_send_bw", "memory": "gpu"},
-            {},
-            "ib_send_bw -d mlx5_0 -i 2 -x 3 -s 2 -q 4 -D 3 --report_gbits -F -p 18520 --use_cuda_bus_id=0000:1b:00.0 --use_cuda_dmabuf",
-        ),
-        (
-            {"command": "ib_write_lat", "memory": "gpu"},
-            {"gpu": {"bus_id": "0000:1b:00.0", "dmabuf": False}},
-            "ib_write_lat -d mlx5_0 -i 2 -x 3 -s 2 -D 3 -F -p 18520 --use_cuda_bus_id=0000:1b:00.0",
-        ),
-    ],
-    ids=["plain, InfiniBand", "all options", "iterations", "bidirectional", "latency", "no queue pairs", "GPU, DMA-BUF", "GPU, peermem"],
-)
-def test_the_command_line_of_perftest(test: dict[str, Any], profile: dict[str, Any], expected: str) -> None:
-    both = {**PLAIN, **test}, {**PROFILE, **profile}
-    assert runner.perftest_argv(*both, 18520, None) == expected.split()
-    assert runner.perftest_argv(*both, 18520, "192.0.2.2") == [*expected.split(), "192.0.2.2"]
-
-
-def test_no_gpu_where_one_is_wanted() -> None:
-    with pytest.raises(runner.MeetingError, match="no GPU for mlx5_0"):
-        runner.perftest_argv({**PLAIN, "memory": "gpu"}, {**PROFILE, "gpu": None}, 18520, None)
-
-
-def test_the_digest_is_of_the_bytes(tmp_path: Path) -> None:
-    plain, packed, other = (tmp_path / name for name in ("plain", "packed", "other"))
-    plain.write_bytes(b'{"schema":2}')
-    packed.write_bytes(gzip.compress(b'{"schema":2}'))
-    other.write_bytes(b'{"schema": 2}')
-    assert runner.read_plan(plain) == runner.read_plan(packed)
-    assert runner.read_plan(plain)[1] != runner.read_plan(other)[1]
-
-
-def test_rumours_are_bounded_and_those_who_answer_are_no_longer_called_dead(tmp_path: Path) -> None:
-    content = {"hosts": [f"n{number}" for number in range(100)], "tests": [], "start_deadline_seconds": 1, "sweep": "x"}
-    sweep = runner.Sweep(runner.Plan(content, "", 0, []), b"x", runner.Results(tmp_path / "r", "x", False))
-    sweep.hear_rumours({"dead": [*range(20), -1, 100, "x", None, 1.5]})
-    for number in range(20, 60):
-        sweep.found_dead(number)
-    assert sweep.rumours()["dead"] == list(range(28, 60))
-    assert not sweep.is_called_dead(0)  # that is this host
-    sweep.saw(50)
-    assert sweep.rumours()["dead"] == [27, *range(28, 50), *range(51, 60)][-runner.RUMOURS :]
-    sweep.hear_rumours({"dead": "everybody"})
-    sweep.hear_rumours({"dead": [70, 71], "gone": [71, 72]})
-    assert [sweep.may_be_late(host) for host in (70, 71, 72)] == [True, False, True]
-    sweep.saw(72)
-    sweep.found_dead(72)
-    assert sweep.rumours()["gone"] == [71, 72]
-    sweep.saw(71)
-    assert sweep.rumours()["gone"] == [72]
-    assert not sweep.is_called_dead(99)
-    assert len(json.dumps(sweep.rumours())) < runner.MESSAGE_BYTES / 4
 
 
 def test_resume_where_the_client_lost_its_record(fleet: Fleet) -> None:
@@ -1154,10 +749,14 @@ def test_two_hosts_measure_both_directions(fleet: Fleet) -> None:
 
 PATCHED = """
 import os, sys, time
-path, constants, stuck = sys.argv[1], CONSTANTS, set()
-known = {"__name__": "pair_runner", "__file__": path}
-exec(compile(open(path, encoding="utf-8").read(), path, "exec"), known)
-known.update(constants)
+sys.path.insert(0, sys.argv[1])
+from PACKAGE import main
+constants, stuck = CONSTANTS, set()
+for name, value in constants.items():
+    having = [module for key, module in sys.modules.items() if key.startswith("PACKAGE.") and hasattr(module, name)]
+    assert having, name
+    for module in having:
+        setattr(module, name, value)
 spawn, waitpid, waitid = os.posix_spawnp, os.waitpid, os.waitid
 def spawned(program, argv, *rest, **more):
     pid = spawn(program, argv, *rest, **more)
@@ -1171,7 +770,7 @@ def waited(pid, flags):
 os.posix_spawnp, os.waitpid = spawned, waited
 os.waitid = lambda kind, pid, flags: None if pid in stuck else waitid(kind, pid, flags)
 sys.argv = sys.argv[1:]
-sys.exit(known["main"]())
+sys.exit(main.main())
 """
 SHORT = {"LISTEN_TIMEOUT_SECONDS": 2.0, "ENDING_SECONDS": 0.5, "FAILED_ENDING_SECONDS": 0.2, "KILL_SECONDS": 0.5, "HOP_SECONDS": 0.5}
 
@@ -1181,7 +780,7 @@ def patched(*, stuck: bool = False, **constants: float) -> tuple[str, str]:
 
     stuck: a stand-in for state D, which no test can make: the kernel does not give back perftests that hang.
     """
-    return "-c", PATCHED.replace("CONSTANTS", repr({**SHORT, **constants})).replace("STUCK", repr(stuck))
+    return "-c", PATCHED.replace("PACKAGE", PACKAGE).replace("CONSTANTS", repr({**SHORT, **constants})).replace("STUCK", repr(stuck))
 
 
 @pytest.mark.parametrize("fleet", [(4, 2)], indirect=True)
@@ -1218,16 +817,16 @@ class Liar:
         self.says, self.plan, self.open = says, fleet.plan, True
         address = fleet.plan["rails"][0]["addresses"][fleet.hosts.index(host)]
         self._listener = socket.create_server((address, 18500), backlog=64)
-        self._wires: list[runner.Wire] = []
+        self._wires: list[Wire] = []
         threading.Thread(target=self._answer, daemon=True).start()
 
     def _answer(self) -> None:
         while self.open:
             try:
-                wire = runner.Wire(self._listener.accept()[0], b"secret")
+                wire = Wire(self._listener.accept()[0], b"secret")
             except OSError:
                 return
-            with suppress(runner.MeetingError):
+            with suppress(MeetingError):
                 message, _authentic = wire.receive()
                 wire.nonce = str(message.get("nonce"))
                 if message["kind"] == "ping":
@@ -1289,30 +888,6 @@ def test_a_partner_that_says_a_round_that_is_none_costs_its_own_meeting_only(fle
         assert fleet.errors(host) == {("rail0", "node3"): "refused", ("rail0", other): None}
 
 
-@pytest.fixture
-def one_rail(tmp_path: Path) -> Iterator[runner.Rail]:
-    """A rail in this process that nobody works on, with room for no more than a few rings."""
-    plan = Fleet(tmp_path, 2).plan
-    results = runner.Results(tmp_path / "results", "x", False)
-    rail = runner.Rail(runner.Sweep(runner.Plan(plan, "", 0, runner.own_meetings(plan, 0)), b"secret", results), 0)
-    yield rail
-    os.waitpid(rail.group.number, 0)
-
-
-def test_the_reception_does_not_wait_for_a_rail_that_reads_no_rings(one_rail: runner.Rail) -> None:
-    """L2: a slow rail has thousands of callers parked, and the next one is taken all the same."""
-
-    def park() -> None:
-        for number in range(20_000):
-            assert one_rail._park(number, runner.MeetingError("refused", "x")) is None
-
-    caller = threading.Thread(target=park, daemon=True)
-    caller.start()
-    caller.join(10)
-    assert not caller.is_alive()
-    assert one_rail._bell.recv(8) == b"." * 8
-
-
 DEEP, HUGE = "[" * 100_000, "9" * 5000
 
 
@@ -1322,7 +897,8 @@ def test_a_plan_that_nobody_can_read_ends_the_runner_with_2(fleet: Fleet, text: 
     plan, token = fleet.folder / "plan", fleet.folder / "token"
     plan.write_text(text, encoding="utf-8")
     token.write_text("secret", encoding="utf-8")
-    argv = [sys.executable, "-ISB", runner.__file__, "--plan", str(plan), "--token-file", str(token), "--results", str(fleet.folder / "r")]
+    files = ["--plan", str(plan), "--token-file", str(token), "--results", str(fleet.folder / "r")]
+    argv = [sys.executable, "-ISB", str(fleet.program), *files]
     done = subprocess.run(argv, capture_output=True, text=True, check=False, timeout=20)
     assert done.returncode == 2
     assert done.stderr.startswith(f"pair runner: {plan}: not a plan of a sweep: ")
@@ -1371,8 +947,8 @@ def test_a_file_of_results_does_not_leave_its_folder(fleet: Fleet, host: str) ->
     before = set(fleet.folder.rglob("*"))
     argv = ["--plan", str(plan), "--token-file", str(token), "--results", str(inside)]
     code = (
-        f"import sys, runpy; sys.argv[1:] = {argv!r}; run = runpy.run_path({runner.__file__!r})['main']; "
-        f"run.__globals__['own_names'] = lambda: [{host!r}]; sys.exit(run())"
+        f"import sys; sys.argv[1:] = {argv!r}; sys.path.insert(0, {str(fleet.program)!r}); from {PACKAGE} import main; "
+        f"main.own_names = lambda: [{host!r}]; sys.exit(main.main())"
     )
     done = subprocess.run([sys.executable, "-ISB", "-c", code], capture_output=True, text=True, check=False, timeout=20)
     assert (done.returncode, len(done.stderr.splitlines())) == (2, 1), done.stderr
@@ -1415,9 +991,9 @@ def heard_before(fleet: Fleet, stack: ExitStack, rail: int, *, port_of: int, non
     address = fleet.plan["rails"][port_of]["addresses"][1]
     sock = stack.enter_context(socket.socket())
     eventually(lambda: sock.connect_ex((address, 18500 + port_of)) == 0)
-    wire = runner.Wire(sock, b"secret")
+    wire = Wire(sock, b"secret")
     wire.nonce = nonce
-    _plan, digest = runner.read_plan(fleet.folder / "node2.plan")
+    _plan, digest = read_plan(fleet.folder / "node2.plan")
     about = {"rail": f"rail{rail}", "round": 0, "host": "node1", "lacks": [0], "dead": [0], "gone": [0]}
     wire.send({"kind": "hello", "sweep": fleet.plan["sweep"], "plan": digest, **about})
 
@@ -1468,7 +1044,7 @@ class Stranger:
                 self._kept.append(sock)
             else:
                 sock.close()
-            while self.open and runner.listens(Path("/proc/net/tcp").read_text(encoding="ascii"), place[1], place[0]):
+            while self.open and listens(Path("/proc/net/tcp").read_text(encoding="ascii"), place[1], place[0]):
                 time.sleep(0.001)
 
     def close(self) -> None:
@@ -1503,7 +1079,7 @@ def test_strangers_that_come_every_time_are_reported_with_the_failure(fleet: Fle
     assert time.monotonic() - begun < 15
     client, server = (fleet.records(host)[0] for host in fleet.hosts)
     assert client["exit_code"] != 0
-    assert server["strangers"] == runner.ATTEMPTS
+    assert server["strangers"] == ATTEMPTS
 
 
 def test_a_perftest_that_nobody_reaches_is_no_stranger_s_fault(fleet: Fleet) -> None:

@@ -12,7 +12,8 @@ from typing import Any
 import pytest
 
 from ansible_collections.rdma.cluster.plugins.module_utils._pairs.files import parse_plan, unpack_plan
-from ansible_collections.rdma.cluster.plugins.module_utils._pairs.runner.main import own_meetings, perftest_argv
+from ansible_collections.rdma.cluster.plugins.module_utils._pairs.runner.perftest import perftest_argv
+from ansible_collections.rdma.cluster.plugins.module_utils._pairs.runner.schedule import own_meetings
 from tests.unit.builders.fabric_runs import BUSY, FabricRun
 from tests.unit.builders.fabrics import leafspine
 

@@ -10,7 +10,8 @@ from typing import Any
 
 import pytest
 
-from ansible_collections.rdma.cluster.plugins.module_utils._pairs.runner.main import own_meetings, perftest_argv
+from ansible_collections.rdma.cluster.plugins.module_utils._pairs.runner.perftest import perftest_argv
+from ansible_collections.rdma.cluster.plugins.module_utils._pairs.runner.schedule import own_meetings
 from ansible_collections.rdma.cluster.plugins.plugin_utils._pairs.loads.qos_plan import Funnel, funnels, load_plan, planned_funnels
 from ansible_collections.rdma.cluster.plugins.plugin_utils._pairs.plan.plan import PERFTEST_PORT, RENDEZVOUS_PORT
 from ansible_collections.rdma.cluster.plugins.plugin_utils._pairs.schedule import plan_rounds, planned_meetings

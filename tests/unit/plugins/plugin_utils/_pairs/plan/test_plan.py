@@ -14,7 +14,8 @@ from typing import Any
 
 import pytest
 
-from ansible_collections.rdma.cluster.plugins.module_utils._pairs.runner.main import own_meetings, perftest_argv
+from ansible_collections.rdma.cluster.plugins.module_utils._pairs.runner.perftest import perftest_argv
+from ansible_collections.rdma.cluster.plugins.module_utils._pairs.runner.schedule import own_meetings
 from ansible_collections.rdma.cluster.plugins.plugin_utils._facts.digest import comparable
 from ansible_collections.rdma.cluster.plugins.plugin_utils._pairs.plan.plan import (
     endpoints,
