@@ -12,7 +12,8 @@ from typing import Any, ClassVar
 from ansible.errors import AnsibleError
 
 from ansible_collections.rdma.cluster.plugins.module_utils._base.lines import clean
-from ansible_collections.rdma.cluster.plugins.plugin_utils._intent.read import IntentError, IntentProblem, findings, normalise
+from ansible_collections.rdma.cluster.plugins.plugin_utils._intent.problem import IntentError, IntentProblem, findings
+from ansible_collections.rdma.cluster.plugins.plugin_utils._intent.read import normalise
 from ansible_collections.rdma.cluster.plugins.plugin_utils._run.action import RunAction
 from ansible_collections.rdma.cluster.plugins.plugin_utils._run.folder import run_id
 from ansible_collections.rdma.cluster.plugins.plugin_utils._run.lock import LockedError, claim, lock_file

@@ -10,6 +10,7 @@ import copy
 import datetime
 import json
 import re
+import sys
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -19,10 +20,9 @@ from ansible.parsing.dataloader import DataLoader
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ansible_collections.rdma.cluster.plugins.module_utils._base.findings import ERROR
-from ansible_collections.rdma.cluster.plugins.plugin_utils._intent import read
 from ansible_collections.rdma.cluster.plugins.plugin_utils._intent.keys import Key
-from ansible_collections.rdma.cluster.plugins.plugin_utils._intent.read import IntentError, IntentProblem, findings, normalise, where_of
+from ansible_collections.rdma.cluster.plugins.plugin_utils._intent.problem import IntentError, IntentProblem, findings
+from ansible_collections.rdma.cluster.plugins.plugin_utils._intent.read import normalise
 from ansible_collections.rdma.cluster.plugins.plugin_utils._intent.schema.table import RUN, SECTIONS
 
 Change = Callable[[dict[str, Any]], Any]
@@ -362,20 +362,6 @@ def test_variables_of_a_run_and_our_own_are_known(more: dict[str, Any]) -> None:
     assert normalise({**GOOD, **more}) == normalise(GOOD)
 
 
-def test_a_list_of_problems_becomes_findings() -> None:
-    found = findings(
-        "node1", [IntentProblem("rdma_rails[0].soft", "is true or false; got 5", "intent.type", "true or false", "5", "hosts.yml:12")]
-    )
-    assert [finding.to_dict() for finding in found] == [
-        {
-            "stage": "preflight", "check": "intent.type", "host": "node1", "subject": "rdma_rails[0].soft", "status": ERROR,
-            "observed": "5", "expected": "true or false",
-            "remedy": "Correct rdma_rails[0].soft of node1 in hosts.yml:12.", "silenced_by": None, "caused_by": None,
-        }
-    ]  # fmt: skip
-    assert findings("node1", [IntentProblem("rdma_x", "is wrong", "intent.key")], "driver")[0].remedy.endswith("in the inventory.")
-
-
 INVENTORY = """\
 rdma_rails:
   - name: rail0
@@ -406,15 +392,9 @@ def test_a_truth_value_has_the_place_of_its_key(tmp_path: Path, monkeypatch: pyt
     assert str(problems_of(given)[0]).endswith(f"got True ({str(tmp_path).lstrip('/')}/hosts.yml:4)")
 
 
-@pytest.mark.parametrize("value", ["text", 5, None, {}, [], True])
-def test_a_value_without_origin_is_nowhere(value: Any) -> None:
-    assert where_of(value) == ""
-
-
-def test_no_origin_where_ansible_has_none(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setitem(__import__("sys").modules, "ansible._internal._datatag._tags", None)
-    assert where_of("text") == ""
-    assert read.normalise(GOOD)["driver"]["stack"] == "keep"
+def test_an_intent_is_read_where_ansible_has_no_origins(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "ansible._internal._datatag._tags", None)
+    assert normalise(GOOD)["driver"]["stack"] == "keep"
 
 
 ANYTHING = st.recursive(

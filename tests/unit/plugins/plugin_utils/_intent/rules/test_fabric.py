@@ -10,7 +10,8 @@ from typing import Any
 
 import pytest
 
-from ansible_collections.rdma.cluster.plugins.plugin_utils._intent.read import IntentError, normalise
+from ansible_collections.rdma.cluster.plugins.plugin_utils._intent.problem import IntentError
+from ansible_collections.rdma.cluster.plugins.plugin_utils._intent.read import normalise
 from ansible_collections.rdma.cluster.plugins.plugin_utils._intent.rules.fabric import (
     manager_host_problems,
     member_problems,

@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from ansible_collections.rdma.cluster.plugins.plugin_utils._intent.read import IntentError, IntentProblem
+from ansible_collections.rdma.cluster.plugins.plugin_utils._intent.problem import IntentError, IntentProblem
 from ansible_collections.rdma.cluster.plugins.plugin_utils._intent.rules.roce import expand
 from tests.unit.builders.hosts import lab_intent, lab_rails
 
