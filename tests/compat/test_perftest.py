@@ -10,14 +10,14 @@ from pathlib import Path
 import pytest
 
 from ansible_collections.rdma.cluster.plugins.module_utils._base.errors import ParseError
-from ansible_collections.rdma.cluster.plugins.module_utils._pairs.perftest.parse import (
+from ansible_collections.rdma.cluster.plugins.module_utils._pairs.perftest.bandwidth import parse_bandwidth
+from ansible_collections.rdma.cluster.plugins.module_utils._pairs.perftest.failure import (
     Failure,
     classify_failure,
     find_failure,
-    parse_bandwidth,
-    parse_latency,
     parse_result,
 )
+from ansible_collections.rdma.cluster.plugins.module_utils._pairs.perftest.latency import parse_latency
 
 CAPTURES = Path(__file__).parents[2].parent / "shared" / "fixtures" / "perftest"
 pytestmark = pytest.mark.skipif(not CAPTURES.is_dir(), reason=f"the captures are not at {CAPTURES}")

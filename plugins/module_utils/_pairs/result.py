@@ -16,8 +16,8 @@ from dataclasses import dataclass
 from typing import Any
 
 from ansible_collections.rdma.cluster.plugins.module_utils._base.errors import ParseError
-from ansible_collections.rdma.cluster.plugins.module_utils._pairs.perftest.parse import (
-    BandwidthResult,
+from ansible_collections.rdma.cluster.plugins.module_utils._pairs.perftest.bandwidth import BandwidthResult
+from ansible_collections.rdma.cluster.plugins.module_utils._pairs.perftest.failure import (
     Failure,
     classify_failure,
     find_sign,

@@ -31,11 +31,10 @@ from ansible_collections.rdma.cluster.plugins.plugin_utils._pairs.schedule impor
     planned_meetings,
     rail_schedules,
 )
-from ansible_collections.rdma.cluster.plugins.plugin_utils._pairs.verdict.beside_proven import beside_proven
 from ansible_collections.rdma.cluster.plugins.plugin_utils._pairs.verdict.crossings import Paths
 from ansible_collections.rdma.cluster.plugins.plugin_utils._pairs.verdict.judged import Judged, judged
 from ansible_collections.rdma.cluster.plugins.plugin_utils._pairs.verdict.probes import Probe, answering, answering_elsewhere, parse_probes
-from ansible_collections.rdma.cluster.plugins.plugin_utils._pairs.verdict.verdict import Verdict, localise
+from ansible_collections.rdma.cluster.plugins.plugin_utils._pairs.verdict.verdict import Verdict, beside_proven, localise
 from ansible_collections.rdma.cluster.plugins.plugin_utils._pairs.verdict.words import Places
 from ansible_collections.rdma.cluster.plugins.plugin_utils._run.folder import RunFolder
 

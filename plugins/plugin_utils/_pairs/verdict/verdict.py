@@ -7,16 +7,17 @@
 from __future__ import annotations
 
 import math
+import statistics
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from ansible_collections.rdma.cluster.plugins.plugin_utils._pairs.matrix.matrix import Matrix
 from ansible_collections.rdma.cluster.plugins.plugin_utils._pairs.verdict.blame import Blamed, Court
 from ansible_collections.rdma.cluster.plugins.plugin_utils._pairs.verdict.crossings import Crossing, Paths, crossings
-from ansible_collections.rdma.cluster.plugins.plugin_utils._pairs.verdict.proof import Verdict, pairs_of, partners_of, verdict_of
+from ansible_collections.rdma.cluster.plugins.plugin_utils._pairs.verdict.proof import EVIDENCE, Verdict, pairs_of, partners_of, verdict_of
 from ansible_collections.rdma.cluster.plugins.plugin_utils._pairs.verdict.scale import NORMAL, Scale, calm_scale, scale_of
 
-__all__ = ["Paths", "Verdict", "localise"]
+__all__ = ["Paths", "Verdict", "beside_proven", "localise"]
 
 #: The most that one measurement can say, -ln of a chance: noise is never normal as far out as that.
 MOST_WEIGHT = 14.0
@@ -121,3 +122,42 @@ def _slow_rails(matrix: Matrix, scale: Scale, blamed: Sequence[Blamed]) -> list[
         if rail in members and matrix.ratio[at] > 0:
             members[rail].append(at)
     return [Blamed("rail", math.inf, tuple(members[rail]), rail=rail) for rail in slow]
+
+
+def beside_proven(found: Sequence[Verdict], matrix: Matrix, new: int, least_ratio: float, share: float) -> list[Verdict]:
+    """The verdicts of a sweep of the first `new` hosts against proven ones.
+
+    If everything that a new port measures is slow, nothing in its sweep is healthy.
+
+    found: those of the sweep by itself, of which a whole rail is none here: it is one of few. least_ratio: below it a measurement is bad;
+    share: what a ratio of 1 is to what the partners have reached before. A new port most of whose measurements, with two partners or
+    with all, are bad is to blame: its partners have been shown to be well.
+    """
+    kept = [verdict for verdict in found if verdict.kind != "rail"]
+    named = {(verdict.rail, verdict.host) for verdict in kept if verdict.kind != "pair"}
+    added = []
+    for rail in range(len(matrix.rails)):
+        for host in range(new):
+            if not {(rail, host), (None, host)} & named and (verdict := _of_port(matrix, rail, host, least_ratio, share)) is not None:
+                added.append(verdict)
+    convicted = {(verdict.rail, verdict.host) for verdict in added}
+    return [*added, *(each for each in kept if each.kind != "pair" or (each.rail, each.host) not in convicted)]
+
+
+def _of_port(matrix: Matrix, rail: int, host: int, least_ratio: float, share: float) -> Verdict | None:
+    ends = zip(matrix.rail, matrix.server, matrix.client, strict=True)
+    own = [at for at, (on, server, client) in enumerate(ends) if on == rail and host in (server, client)]
+    bad = [at for at in own if math.isnan(matrix.ratio[at]) or matrix.ratio[at] * share < least_ratio]
+    if not own or len(bad) * 2 <= len(own):
+        return None
+    slow = [matrix.ratio[at] * share for at in bad if not math.isnan(matrix.ratio[at])]
+    partners = {matrix.server[at] + matrix.client[at] - host for at in bad}
+    return replace(
+        Verdict("nic", host, rail),
+        failed=len(slow) * 2 < len(bad),
+        ratio=statistics.median(slow) if slow else None,
+        confidence=(len(partners) + 1) / (len(own) + 2),
+        partners=len(partners),
+        explained=len(bad),
+        evidence=tuple(bad[:EVIDENCE]),
+    )

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ansible_collections.rdma.cluster.plugins.module_utils._pairs.perftest.parse import (
+from ansible_collections.rdma.cluster.plugins.module_utils._pairs.perftest.failure import (
     Failure,
     classify_failure,
     find_failure,

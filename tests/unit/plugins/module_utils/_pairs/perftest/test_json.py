@@ -13,15 +13,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from ansible_collections.rdma.cluster.plugins.module_utils._base.errors import ParseError
-from ansible_collections.rdma.cluster.plugins.module_utils._pairs.perftest.parse import (
-    BandwidthResult,
-    BandwidthRow,
-    Failure,
-    LatencyResult,
-    LatencyRow,
-    find_failure,
-    parse_result,
-)
+from ansible_collections.rdma.cluster.plugins.module_utils._pairs.perftest.bandwidth import BandwidthResult, BandwidthRow
+from ansible_collections.rdma.cluster.plugins.module_utils._pairs.perftest.failure import Failure, find_failure, parse_result
+from ansible_collections.rdma.cluster.plugins.module_utils._pairs.perftest.latency import LatencyResult, LatencyRow
 from tests.unit.builders.garbled import garbled, read_or_refused
 
 INFO = """{

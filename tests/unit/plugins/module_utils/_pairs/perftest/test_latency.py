@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from ansible_collections.rdma.cluster.plugins.module_utils._base.errors import ParseError
-from ansible_collections.rdma.cluster.plugins.module_utils._pairs.perftest.parse import LatencyRow, parse_latency
+from ansible_collections.rdma.cluster.plugins.module_utils._pairs.perftest.latency import LatencyRow, parse_latency
 from tests.unit.builders.garbled import garbled, read_or_refused
 
 DASHES = "-" * 87 + "\n"

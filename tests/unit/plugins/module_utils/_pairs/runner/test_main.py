@@ -27,7 +27,7 @@ from typing import Any
 
 import pytest
 
-from ansible_collections.rdma.cluster.plugins.module_utils._pairs.perftest.parse import parse_bandwidth
+from ansible_collections.rdma.cluster.plugins.module_utils._pairs.perftest.bandwidth import parse_bandwidth
 from ansible_collections.rdma.cluster.plugins.module_utils._pairs.runner.main import load_token, own_names
 from ansible_collections.rdma.cluster.plugins.module_utils._pairs.runner.meeting import ATTEMPTS, CLOCK_SOURCE, FAILED_ENDING_SECONDS
 from ansible_collections.rdma.cluster.plugins.module_utils._pairs.runner.perftest import ENDING_SECONDS, LOST_CLOCK

@@ -16,13 +16,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from ansible_collections.rdma.cluster.plugins.module_utils._base.errors import ParseError
-from ansible_collections.rdma.cluster.plugins.module_utils._pairs.perftest.parse import (
-    BandwidthRow,
-    Failure,
-    classify_failure,
-    find_failure,
-    parse_bandwidth,
-)
+from ansible_collections.rdma.cluster.plugins.module_utils._pairs.perftest.bandwidth import BandwidthRow, parse_bandwidth
+from ansible_collections.rdma.cluster.plugins.module_utils._pairs.perftest.failure import Failure, classify_failure, find_failure
 from tests.unit.builders.garbled import garbled, read_or_refused
 
 FIXTURES = Path(__file__).parents[4] / "fixtures" / "perftest"
