@@ -21,7 +21,6 @@ from ansible_collections.rdma.cluster.plugins.plugin_utils._pairs.fleet import F
 from ansible_collections.rdma.cluster.plugins.plugin_utils._pairs.plan.choice import Choice, Outside, choose
 from ansible_collections.rdma.cluster.plugins.plugin_utils._pairs.plan.plan import Endpoint, pack, runtime_max_seconds
 from ansible_collections.rdma.cluster.plugins.plugin_utils._pairs.plan.suspects import reach
-from ansible_collections.rdma.cluster.plugins.plugin_utils._pairs.verdict.low import is_suspect
 from ansible_collections.rdma.cluster.plugins.plugin_utils._run.action import RunAction
 
 #: So many hosts at work are named.
@@ -121,8 +120,8 @@ class PairAction(RunAction):
         """Rail → the hosts still in this play that no verdict of the sweep is against."""
         playing = self.variables["ansible_play_hosts"]
         here = [host for host in sweep.plan["hosts"] if host in self.fleet.endpoints and host in playing]
-        blamed = [each.verdict for each in sweep.verdicts(self.intent["pairs"], self.proofs) if is_suspect(each)]
-        good = reach(sweep.bandwidth, blamed, here, sweep.partitions).good
+        recorded = sweep.recorded_verdicts(self.intent["pairs"], self.proofs)
+        good = reach(recorded, recorded.stopping, here, sweep.partitions).good
         return {rail: [host for host in here if host in hosts] for rail, hosts in good.items()}
 
     @staticmethod

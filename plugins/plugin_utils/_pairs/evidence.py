@@ -6,6 +6,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import json
 import math
 import statistics
@@ -34,15 +35,18 @@ from ansible_collections.rdma.cluster.plugins.plugin_utils._pairs.schedule impor
 from ansible_collections.rdma.cluster.plugins.plugin_utils._pairs.verdict.crossings import Paths
 from ansible_collections.rdma.cluster.plugins.plugin_utils._pairs.verdict.judged import Judged, judged
 from ansible_collections.rdma.cluster.plugins.plugin_utils._pairs.verdict.probes import Probe, answering, answering_elsewhere, parse_probes
+from ansible_collections.rdma.cluster.plugins.plugin_utils._pairs.verdict.recorded import RecordedVerdicts, digest
 from ansible_collections.rdma.cluster.plugins.plugin_utils._pairs.verdict.verdict import Verdict, beside_proven, localise
 from ansible_collections.rdma.cluster.plugins.plugin_utils._pairs.verdict.words import Places
-from ansible_collections.rdma.cluster.plugins.plugin_utils._run.folder import RunFolder
+from ansible_collections.rdma.cluster.plugins.plugin_utils._run.folder import RunFolder, if_sound
 
 #: The sweep itself, suspects that were measured again, many that sent to one, and all that sent across the spines.
 SWEEP, AGAIN, LOAD, SPINES, ISOLATION = "pairs", "pairs/again", "pairs/qos", "pairs/spines", "pairs/isolation"
 CLOCK = "clock"
 #: Of a host that a sweep did not start on, because it was in use by then: {"in_use": "…"}.
 REFUSED = ".refused.json"
+#: The verdicts of a sweep, in its folder.
+VERDICTS = "verdicts.json"
 T = TypeVar("T")
 Uncalibrated = Mapping[tuple[str, str, str], int]
 #: host → rail → what rose during the sweep, as _pairs.counters.risen has it.
@@ -104,6 +108,8 @@ class Evidence:
         return matrix.part([at for at in range(len(matrix)) if at not in lost]) if lost else matrix
 
     def _recorded(self, test: str) -> Matrix:
+        # First: if a file changes while it is read, its verdicts must not pass for those of the new content.
+        _stamps = self._stamps
         matrix = Matrix.read([(self.plan, self._files())], test, by_round=self.name == AGAIN)
         return self._without_refused(matrix.with_missing(planned_meetings(self.plan), plan_meetings(self.plan)))
 
@@ -215,11 +221,46 @@ class Evidence:
 
     def verdicts(self, settings: Mapping[str, Any], proofs: Proofs) -> list[Judged]:
         """Who is to blame, by this sweep alone, or by what proven partners have reached before."""
+        found = self.recorded_verdicts(settings, proofs).verdicts
+        return judged(found, self.bandwidth, settings, software=self.software, places=self.places)
+
+    def recorded_verdicts(self, settings: Mapping[str, Any], proofs: Proofs) -> RecordedVerdicts:
+        """The verdicts from the run folder if they are of these results, plan, facts, settings and proofs; else computed and written."""
+        name, inputs = f"{self.name}/{VERDICTS}", self._inputs(settings, proofs)
+        recorded = if_sound(self.folder.path / name, RecordedVerdicts.from_dict)
+        if recorded is not None and recorded.inputs == inputs:
+            return recorded
+        matrix, found = self.bandwidth, self._localised(settings, proofs)
+        stopping = [each.verdict for each in judged(found, matrix, settings, software=self.software) if each.is_suspect]
+        computed = RecordedVerdicts(inputs, matrix.hosts, matrix.rails, len(matrix), self._endpoints, found, stopping)
+        self.folder.write_json(name, computed.to_dict())
+        return computed
+
+    def _localised(self, settings: Mapping[str, Any], proofs: Proofs) -> list[Verdict]:
         found = localise(self.bandwidth, paths=self.paths)
         if self.plan["schedule"]["kind"] == "against":
             least_ratio = settings["software_fail_below"] if self.software else settings["fail_below"]
             found = beside_proven(found, self.bandwidth, self.plan["schedule"]["new"], least_ratio, self._proven_share(proofs))
-        return judged(found, self.bandwidth, settings, software=self.software, places=self.places)
+        return found
+
+    def _inputs(self, settings: Mapping[str, Any], proofs: Proofs) -> str:
+        """The digest of all that the verdicts depend on. Facts are read again between the steps of a run; only what counts is in it."""
+        fabric = self.folder.path / FABRIC
+        graph = hashlib.sha256(fabric.read_bytes()).hexdigest() if fabric.exists() else None
+        devices = {profile["device"] for profile in self.plan["profiles"]} if graph else set[str]()
+        guids = {
+            host: {name: each.get("node_guid") for name, each in self.facts[host]["devices"].items() if name in devices}
+            for host in self.plan["hosts"]
+            if host in self.facts
+        }
+        proven = self._proven_medians(proofs) if self.plan["schedule"]["kind"] == "against" else None
+        return digest(self.plan, self._stamps, self.in_use, repr(self.limits), graph, guids, dict(settings), proven)
+
+    @cached_property
+    def _stamps(self) -> dict[str, tuple[int, int, int]]:
+        """Host → what changes when its file of results does."""
+        stats = {host: path.stat() for host, path in self._files().items()}
+        return {host: (stat.st_size, stat.st_mtime_ns, stat.st_ino) for host, stat in stats.items()}
 
     def named(self, verdict: Verdict) -> list[Where]:
         """The endpoints that a verdict names: both of a pair, all of a host or of a rail, those of a path's measurements."""
@@ -236,13 +277,15 @@ class Evidence:
 
     def _proven_share(self, proofs: Proofs) -> float:
         """What a ratio of 1 of this sweep is to what its proven partners have reached; 1 for cards, whose ratio is to their links."""
-        known = [
-            proof.medians[BANDWIDTH] for host in self.plan["hosts"] if self.only_helps(host) for proof in proofs.get(host, {}).values()
-        ]
+        known = self._proven_medians(proofs)
         if not self.software or not known:
             return 1.0
         level = next((value / ratio for value, ratio in zip(self.bandwidth.value, self.bandwidth.ratio, strict=True) if ratio > 0), 0.0)
         return level / statistics.median(known)
+
+    def _proven_medians(self, proofs: Proofs) -> list[float]:
+        """What the proven partners of this sweep have reached before."""
+        return [proof.medians[BANDWIDTH] for host in self.plan["hosts"] if self.only_helps(host) for proof in proofs.get(host, {}).values()]
 
     def figures(self, verdicts: Sequence[Verdict]) -> dict[str, dict[str, dict[str, Figure]]]:
         """test → host → rail → what it reached with partners that are not to blame."""

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from typing import Protocol
 
 from ansible_collections.rdma.cluster.plugins.plugin_utils._pairs.matrix.matrix import Matrix
 from ansible_collections.rdma.cluster.plugins.plugin_utils._pairs.verdict.verdict import Verdict
@@ -18,6 +19,21 @@ MOST = 32
 
 #: (rail, server, client): names.
 Meeting = tuple[str, str, str]
+
+
+class Measured(Protocol):
+    """The ports of a sweep: a matrix has them, and so has the record of its verdicts."""
+
+    @property
+    def hosts(self) -> Sequence[str]:
+        """The names that positions of hosts stand for."""
+
+    @property
+    def rails(self) -> Sequence[str]:
+        """The names that positions of rails stand for."""
+
+    def endpoints(self) -> Iterable[tuple[int, int]]:
+        """(rail, host) of every measured port."""
 
 
 @dataclass(frozen=True)
@@ -37,18 +53,18 @@ class Reach:
 
 
 def reach(
-    matrix: Matrix, verdicts: Iterable[Verdict], available: Collection[str], partitions: Mapping[tuple[str, str], int | None]
+    measured: Measured, verdicts: Iterable[Verdict], available: Collection[str], partitions: Mapping[tuple[str, str], int | None]
 ) -> Reach:
     """available: hosts that may be measured again; partitions: as Reach has them."""
     accused = {(verdict.rail, host) for verdict in verdicts for host in (verdict.host, verdict.other) if host is not None}
     there: dict[str, dict[str, None]] = {}
     good: dict[str, dict[str, None]] = {}
-    for rail, host in dict.fromkeys(matrix.endpoints()):
-        name = matrix.hosts[host]
+    for rail, host in dict.fromkeys(measured.endpoints()):
+        name = measured.hosts[host]
         if name in available:
-            there.setdefault(matrix.rails[rail], {})[name] = None
+            there.setdefault(measured.rails[rail], {})[name] = None
             if not {(rail, host), (None, host)} & accused:
-                good.setdefault(matrix.rails[rail], {})[name] = None
+                good.setdefault(measured.rails[rail], {})[name] = None
     return Reach({rail: list(of) for rail, of in there.items()}, {rail: list(of) for rail, of in good.items()}, partitions)
 
 

@@ -17,7 +17,7 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, NamedTuple
 
-from ansible_collections.rdma.cluster.plugins.module_utils._base.findings import ERROR, OK, UNKNOWN, WARNING
+from ansible_collections.rdma.cluster.plugins.module_utils._base.findings import ERROR, OK, STOPPING, UNKNOWN, WARNING
 from ansible_collections.rdma.cluster.plugins.plugin_utils._pairs.matrix.matrix import Matrix
 from ansible_collections.rdma.cluster.plugins.plugin_utils._pairs.verdict.proof import EVIDENCE
 from ansible_collections.rdma.cluster.plugins.plugin_utils._pairs.verdict.scale_few import BLAMED_BELOW
@@ -53,6 +53,11 @@ class Judged:
     again: str = ""
     stands_out: bool = True
     doubtful: bool = False
+
+    @property
+    def is_suspect(self) -> bool:
+        """Whether the verdict stops the gate, or would if the fleet's level were certain."""
+        return self.status in STOPPING or self.doubtful
 
     @property
     def words(self) -> str:

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
-from ansible_collections.rdma.cluster.plugins.module_utils._base.findings import ERROR, STOPPING
+from ansible_collections.rdma.cluster.plugins.module_utils._base.findings import ERROR
 from ansible_collections.rdma.cluster.plugins.plugin_utils._pairs.evidence import Evidence
 from ansible_collections.rdma.cluster.plugins.plugin_utils._pairs.figures import Blame, Figure, Where, figures, positions
 from ansible_collections.rdma.cluster.plugins.plugin_utils._pairs.gate.checks import Port, check_bandwidth
@@ -61,13 +61,8 @@ def _low_with_all(matrix: Matrix, least: float) -> set[Where]:
 def suspects_of(sweep: Evidence, settings: Mapping[str, Any], proofs: Proofs) -> list[Verdict]:
     """Who is measured again: who is to blame by a sweep, and the ports that their own figures refuse, unless these make too many."""
     found = sweep.verdicts(settings, proofs)
-    blamed, low = ([each.verdict for each in of if is_suspect(each)] for of in (found, low_ports(sweep, found, settings)))
+    blamed, low = ([each.verdict for each in of if each.is_suspect] for of in (found, low_ports(sweep, found, settings)))
     return blamed if len(blamed) + len(low) > MOST else blamed + low
-
-
-def is_suspect(found: Judged) -> bool:
-    """Whether a verdict stops the gate, or would if the fleet's level were certain."""
-    return found.status in STOPPING or found.doubtful
 
 
 def _unnamed(sweep: Evidence, known: Mapping[Where, Figure], named: set[Where]) -> Iterator[tuple[Where, Figure, Port]]:
