@@ -10,10 +10,31 @@ import time
 from collections.abc import Mapping
 from typing import Any, ClassVar
 
+from ansible.errors import AnsibleError
+
 from ansible_collections.rdma.cluster.plugins.plugin_utils._fabric.readings import FABRIC
 from ansible_collections.rdma.cluster.plugins.plugin_utils._facts.entry import FactsError, admitted
 from ansible_collections.rdma.cluster.plugins.plugin_utils._pairs.action import PairAction
+from ansible_collections.rdma.cluster.plugins.plugin_utils._pairs.evidence import AGAIN, ISOLATION, LOAD, SPINES, Evidence
 from ansible_collections.rdma.cluster.plugins.plugin_utils._pairs.fabric import crossing_schedule
+from ansible_collections.rdma.cluster.plugins.plugin_utils._pairs.loads.isolation import FILE as ATTEMPTS
+from ansible_collections.rdma.cluster.plugins.plugin_utils._pairs.loads.isolation import record
+from ansible_collections.rdma.cluster.plugins.plugin_utils._pairs.loads.isolation_plan import apart, attempts, isolation_plan
+from ansible_collections.rdma.cluster.plugins.plugin_utils._pairs.loads.qos_plan import (
+    FEWEST_SOURCES,
+    Funnel,
+    funnels,
+    load_plan,
+    rails_with_queues,
+)
+from ansible_collections.rdma.cluster.plugins.plugin_utils._pairs.loads.spines import WHY_NOT, graphs_of
+from ansible_collections.rdma.cluster.plugins.plugin_utils._pairs.loads.spines_plan import (
+    Crossing,
+    crossing,
+    not_crossed,
+    plane_of,
+    spine_load_plan,
+)
 from ansible_collections.rdma.cluster.plugins.plugin_utils._pairs.plan.choice import Choice
 from ansible_collections.rdma.cluster.plugins.plugin_utils._pairs.plan.plan import (
     fingerprint,
@@ -21,19 +42,44 @@ from ansible_collections.rdma.cluster.plugins.plugin_utils._pairs.plan.plan impo
     pack,
     runtime_max_seconds,
     tests_of,
+    traffic_class,
 )
-from ansible_collections.rdma.cluster.plugins.plugin_utils._pairs.plan.sweep_state import begun
+from ansible_collections.rdma.cluster.plugins.plugin_utils._pairs.plan.suspects import Meeting, meetings, reach, rounds
+from ansible_collections.rdma.cluster.plugins.plugin_utils._pairs.plan.sweep_state import begun, collected
+from ansible_collections.rdma.cluster.plugins.plugin_utils._pairs.verdict.low import suspects_of
 from ansible_collections.rdma.cluster.plugins.plugin_utils._run.folder import run_id
+
+KINDS = ("sweep", "suspects", "isolation", "spines", "qos")
+NO_RAIL = f"No RoCE rail has {FEWEST_SOURCES + 1} hosts that nothing is said against, and whose NICs have queues to hold anybody back with."
+#: Sources of one target, unless the role says otherwise.
+SOURCES = 8
 
 
 class ActionModule(PairAction):
     ARGUMENTS: ClassVar[Mapping[str, Any]] = {
+        "kind": {"type": "str", "required": True, "choices": list(KINDS)},
         "measure": {"type": "raw", "default": "auto"},
         "outside": {"type": "list", "elements": "str", "default": []},
+        "sources": {"type": "int", "default": SOURCES},
     }
 
     def work(self, options: Mapping[str, Any]) -> dict[str, Any]:
+        kind = options["kind"]
+        sources = self._sources(options["sources"]) if kind == "qos" else 0
         self.prepare()
+        if kind == "sweep":
+            return self._first(options)
+        sweep = self.sweep()
+        if sweep is None:
+            return self.nobody("Nothing was measured.")
+        if kind == "suspects":
+            return self._suspects(sweep)
+        if kind == "isolation":
+            return self._isolation(sweep)
+        return self._spines(sweep) if kind == "spines" else self._qos(sweep, sources)
+
+    def _first(self, options: Mapping[str, Any]) -> dict[str, Any]:
+        """The sweep itself."""
         self.beyond = {host: of for host, of in self.outside().items() if host in options["outside"]}
         blocked = self._blocked()
         self.folder.write_json("pairs/blocked.json", blocked)
@@ -87,3 +133,115 @@ class ActionModule(PairAction):
             return None if read is None else admitted(read)["load"]
         except FactsError:
             return None
+
+    def _suspects(self, sweep: Evidence) -> dict[str, Any]:
+        """Each suspect of the sweep again, with good partners."""
+        if not self._is_over(sweep):
+            return self.nobody("The sweep was stopped; the next run goes on with it.")
+        suspects = suspects_of(sweep, self.intent["pairs"], self.proofs)
+        matrix = sweep.bandwidth
+        self.beyond = list(self.folder.read_json("pairs/sweep.json")["outside"])
+        playing = [host for host in sweep.plan["hosts"] if host in self.variables["ansible_play_hosts"]]
+        there = [host for host in (*playing, *self.beyond) if host not in sweep.in_use]
+        planned = meetings(suspects, matrix, reach(matrix, suspects, there, sweep.partitions), controls=sweep.software)
+        if not planned:
+            return self.nobody(f"{len(suspects)} suspects, of which none can be measured again.")
+        return self._again(f"{run_id()}-again", planned)
+
+    def _is_over(self, sweep: Evidence) -> bool:
+        """Whether all results have come. A sweep that was stopped is not over; one that is, is no longer known."""
+        playing = self.variables["ansible_play_hosts"]
+        hosts = [host for host in sweep.plan["hosts"] if host in playing and host not in sweep.in_use]
+        over = all(self.variables["hostvars"][host].get("__pairs_collected", {}).get("finished") for host in hosts)
+        if over:
+            collected(self.folder.read_json("pairs/sweep.json")["fingerprint"])
+        return over
+
+    def _again(self, name: str, planned: list[Meeting]) -> dict[str, Any]:
+        met = {host for meeting in planned for host in meeting[1:]}
+        hosts = [host for host in (*self.fleet.hosts, *self.beyond) if host in met]
+        rails = [rail for rail in self.fleet.rails if any(meeting[0] == rail for meeting in planned)]
+        endpoints = {**self.outside(), **self.fleet.endpoints}
+        schedule = {"kind": "meetings", "rails": rounds(planned, hosts, rails)}
+        plan = make_plan(name, hosts=hosts, rails=rails, of=endpoints, tests=tests_of(self.intent)[:1], schedule=schedule, forks=self.forks)
+        # Each meeting that fails again is followed by a probe of the partner's address.
+        plan["probe"] = True
+        return self.hand_out(AGAIN, plan, self.beyond, f"{len(planned)} meetings of {len(hosts)} hosts.")
+
+    def _isolation(self, sweep: Evidence) -> dict[str, Any]:
+        """What must fail between partitions."""
+        if len({each.get("pkey") for of in self.fleet.endpoints.values() for each in of.values()} - {None}) < 2:
+            return self.nobody("All ports are in one partition.")
+        why = self.why_no_load(sweep)
+        if why:
+            if sweep.is_over(self.variables["ansible_play_hosts"]):
+                self.folder.write_json(ATTEMPTS, record({each["name"]: [] for each in sweep.plan["rails"]}, [], why))
+            return self.nobody(why)
+        rails = apart(self.fleet.endpoints, self._well_or_unproven(sweep))
+        planned = [attempt for each in rails for attempt in attempts(each, self.fleet.endpoints, self.fleet.facts)]
+        self.folder.write_json(ATTEMPTS, record({each.rail: each.unknown for each in rails}, planned))
+        if not planned:
+            return self.nobody("In no two partitions of a rail there is a host that is known to be well.")
+        plan = isolation_plan(f"{run_id()}-isolation", planned, self.fleet.endpoints, self.intent, self.forks)
+        return self.hand_out(ISOLATION, plan, (), f"{len(planned)} attempts that must fail.")
+
+    def _well_or_unproven(self, sweep: Evidence) -> dict[str, list[str]]:
+        """Each rail of the sweep → the hosts of this play that it has found well, then those that need no proof of this run.
+
+        The latter were proven before, or are alone in their partition and cannot be proven: what gets through from there counts as well.
+        """
+        good = self.well(sweep)
+        rails = [each["name"] for each in sweep.plan["rails"]]
+        return {rail: [*good.get(rail, []), *self._not_measured(sweep, rail)] for rail in rails}
+
+    def _not_measured(self, sweep: Evidence, rail: str) -> list[str]:
+        playing = set(self.variables["ansible_play_hosts"])
+        there = [host for host in self.fleet.having(rail) if host in playing and not sweep.has(host, rail)]
+        return [host for host in there if self.standings[host][rail].valid or self.fleet.reached(host, rail) == [host]]
+
+    def _spines(self, sweep: Evidence) -> dict[str, Any]:
+        """All pairs of a rail across the spines at once, and one pair alone."""
+        found = self._crossings(sweep)
+        planned = [each for each in found.values() if isinstance(each, Crossing)]
+        why_not = {rail: each for rail, each in found.items() if not isinstance(each, Crossing)}
+        self.folder.write_json(WHY_NOT, why_not)
+        words = [f"{each.rail}: {len(each.senders)} pairs" for each in planned] + [f"{rail}: {why}" for rail, why in why_not.items()]
+        if not planned:
+            return self.nobody("; ".join(words))
+        plan = spine_load_plan(f"{run_id()}-spines", planned, self.fleet.endpoints, self.intent, self.forks)
+        return self.hand_out(SPINES, plan, (), "; ".join(words))
+
+    def _crossings(self, sweep: Evidence) -> dict[str, Crossing | str]:
+        """Each rail of the sweep: who meets whom, or why nobody does."""
+        rails = [rail["name"] for rail in sweep.plan["rails"]]
+        if why := self.why_no_load(sweep):
+            return dict.fromkeys(rails, why)
+        graphs = graphs_of(self.folder)
+        # Finding the good hosts takes a while. Where nothing crosses a spine, they are not needed.
+        good = self.well(sweep) if any(not not_crossed(graph) for graph in graphs.values()) else {}
+        return {rail: crossing(sweep, rail, graphs.get(plane_of(self.fleet.intents, rail)), good.get(rail, ())) for rail in rails}
+
+    def _sources(self, given: Any) -> int:
+        """The argument `sources`, checked."""
+        sources = int(self.argument(given, "qos_validation_sources", default=SOURCES))
+        if sources < FEWEST_SOURCES:
+            raise AnsibleError(f"sources is at least {FEWEST_SOURCES}: one alone is held back by nothing, got {sources}")
+        return sources
+
+    def _qos(self, sweep: Evidence, sources: int) -> dict[str, Any]:
+        """Many hosts send to one on each RoCE rail. sources: the most that send to one."""
+        why = "" if traffic_class(self.intent) is not None else "No traffic is marked: rdma_roce is not given, or no rail is RoCE."
+        why = why or self.why_no_load(sweep)
+        planned = [] if why else self._funnels(sweep, sources)
+        if not planned:
+            return self.nobody(why or NO_RAIL)
+        words = "; ".join(f"{each.rail}: {len(each.sources)} to {each.target}" for each in planned)
+        plan = load_plan(f"{run_id()}-qos", planned, self.fleet.endpoints, self.intent, self.forks)
+        return self.hand_out(LOAD, plan, (), words)
+
+    def _funnels(self, sweep: Evidence, sources: int) -> list[Funnel]:
+        good = self.well(sweep)
+        here = [host for host in sweep.plan["hosts"] if host in set().union(*good.values())]
+        able = {host: rails_with_queues(self.fleet.intents[host], self.fleet.facts[host]) for host in here}
+        fit = {rail: [host for host in hosts if rail in able[host]] for rail, hosts in good.items()}
+        return funnels([rail["name"] for rail in sweep.plan["rails"]], here, fit, sources)

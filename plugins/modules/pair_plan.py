@@ -8,12 +8,15 @@ from __future__ import annotations
 DOCUMENTATION = r"""
 module: pair_plan
 version_added: 0.1.0
-short_description: Plan a sweep over the pairs of hosts
+short_description: Plan the measurements of pairs of hosts
 description:
-  - Makes one plan for the hosts from their intent and facts, stores it in the run folder, and draws a token for the sweep. To be run once.
-  - Hosts with a GPU process or a job on them are left out, unless C(rdma_load_allowed) is set.
-  - If the same sweep was begun by an earlier run that has not collected it, that one goes on. Its name and its secret are kept in
+  - Makes one plan for the hosts from their intent and facts, stores it in the run folder, and draws a token for it. Runs on the control
+    node, once for all hosts.
+  - Hosts with a GPU process or a job on them are excluded from the sweep, unless C(rdma_load_allowed) is set.
+  - If an earlier run started the same sweep and did not collect it, the run continues that sweep. Its name and its secret are kept in
     C(ANSIBLE_HOME) until then.
+  - All other kinds need the results of the sweep of this run. Hosts that the sweep found slow or dead take no part in V(isolation),
+    V(spines) and V(qos).
 author:
   - the rdma.cluster authors (@rdma-cluster)
 extends_documentation_fragment:
@@ -24,23 +27,51 @@ attributes:
   diff_mode:
     support: none
 options:
+  kind:
+    description:
+      - V(sweep) for the pairs of hosts on every rail.
+      - V(suspects) for what the sweep found slow or failed. Each suspect is measured again with two good partners, in both directions, on
+        its rail and on another one.
+      - V(isolation) for attempts between InfiniBand ports of different partitions, which must fail. A host of each partition tries to reach
+        one of each other partition, with both hosts' own keys, and again in every partition of which both are limited members. With more
+        than 28 pairs of partitions on a rail, each partition tries two others. The attempts are listed in C(pairs/isolation.json) of the
+        run folder.
+      - V(spines) for the oversubscription of each rail, if the run has the graph of the fabric. Half of the hosts send, each to one below
+        another leaf; then one pair measures alone. A rail needs two pairs. C(pairs/spines.json) of the run folder says why a rail has no
+        such load, and the gate of the pairs stage reports it.
+      - V(qos) for many hosts that send to one, marked as C(rdma_roce) says, on each RoCE rail. A rail needs three hosts.
+    type: str
+    required: true
+    choices: [sweep, suspects, isolation, spines, qos]
   measure:
-    description: V(auto) for what is not proven, V(true) for everything, V(false) for nothing.
+    description: For V(sweep); V(auto) for what is not proven, V(true) for everything, V(false) for nothing.
     type: raw
     default: auto
   outside:
-    description: Hosts outside of the play that are proven and may serve as partners; their facts have been read.
+    description: For V(sweep); hosts outside of the play that are proven and may serve as partners; their facts have been read.
     type: list
     elements: str
     default: []
+  sources:
+    description: For V(qos); how many hosts send to one target at the most, at least 2. All rails together have 85.
+    type: int
+    default: 8
 """
 
 EXAMPLES = r"""
 - name: Plan the sweep
   rdma.cluster.pair_plan:
+    kind: sweep
   run_once: true
   no_log: true
   register: __pairs_sweep
+
+- name: Find suspects, and good partners for them
+  rdma.cluster.pair_plan:
+    kind: suspects
+  run_once: true
+  no_log: true
+  register: __pairs_again
 """
 
 RETURN = r"""
@@ -50,7 +81,7 @@ hosts:
   elements: str
   returned: success
 outside:
-  description: The proven partners outside of the play that take part.
+  description: The proven partners outside of the play that take part; none in V(isolation), V(spines) and V(qos).
   type: list
   elements: str
   returned: success
@@ -71,7 +102,7 @@ runtime_max_seconds:
   type: int
   returned: when there is something to measure
 resumed:
-  description: Whether the sweep is one that an earlier run has begun.
+  description: Whether an earlier run started the sweep.
   type: bool
-  returned: when there is something to measure
+  returned: for V(sweep), when there is something to measure
 """

@@ -12,7 +12,7 @@ from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
-from ansible_collections.rdma.cluster.plugins.action import gate, isolation_plan, spine_load_plan
+from ansible_collections.rdma.cluster.plugins.action import gate, pair_plan
 from ansible_collections.rdma.cluster.plugins.module_utils._base.findings import Finding
 from ansible_collections.rdma.cluster.plugins.plugin_utils._intent.read import normalise
 from ansible_collections.rdma.cluster.plugins.plugin_utils._pairs.evidence import Evidence
@@ -128,11 +128,11 @@ class FabricRun:
 
     def plan(self, playing: Iterable[str] | None = None) -> dict[str, Any]:
         """What the action plans."""
-        return self._action(spine_load_plan, playing).work({})
+        return self._action(pair_plan, playing).work({"kind": "spines"})
 
     def part(self, playing: Iterable[str] | None = None) -> dict[str, Any]:
         """What the action plans between partitions."""
-        return self._action(isolation_plan, playing).work({})
+        return self._action(pair_plan, playing).work({"kind": "isolation"})
 
     def tried(
         self, through: Iterable[tuple[str, str]] = (), kind: str = "retry_exceeded", lost: Iterable[tuple[str, str]] = ()

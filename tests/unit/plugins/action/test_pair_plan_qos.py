@@ -15,7 +15,7 @@ from typing import Any
 import pytest
 from ansible.errors import AnsibleError
 
-from ansible_collections.rdma.cluster.plugins.action import qos_load_plan
+from ansible_collections.rdma.cluster.plugins.action import pair_plan
 from ansible_collections.rdma.cluster.plugins.module_utils._pairs.files import parse_plan, unpack_plan
 from ansible_collections.rdma.cluster.plugins.plugin_utils._pairs.fleet import Fleet, measurable_hosts
 from ansible_collections.rdma.cluster.plugins.plugin_utils._pairs.plan import plan as plan_plan
@@ -63,14 +63,14 @@ class Run:
         return self
 
     def plan(self, playing: Iterable[str] | None = None, sources: int = 8) -> dict[str, Any]:
-        action = qos_load_plan.ActionModule.__new__(qos_load_plan.ActionModule)
+        action = pair_plan.ActionModule.__new__(pair_plan.ActionModule)
         action.folder = self.folder
         action._templar = SimpleNamespace(template=lambda value: value)
         hosts = self.hosts if playing is None else list(playing)
         hostvars = {host: {"rdma_load_allowed": host in self.load_allowed} for host in self.hosts}
         play = {"ansible_play_hosts": hosts, "inventory_hostname": hosts[0], "hostvars": hostvars}
         action.variables = play
-        return action.work({"sources": sources})
+        return action.work({"kind": "qos", "sources": sources})
 
 
 def meetings(plan: dict[str, Any]) -> set[tuple[str, str]]:

@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from ansible_collections.rdma.cluster.plugins.action import spine_load_plan
+from ansible_collections.rdma.cluster.plugins.action import pair_plan
 from ansible_collections.rdma.cluster.plugins.module_utils._pairs.files import parse_plan, unpack_plan
 from ansible_collections.rdma.cluster.plugins.plugin_utils._pairs.evidence import Evidence
 from ansible_collections.rdma.cluster.plugins.plugin_utils._pairs.loads import spines_plan
@@ -139,13 +139,13 @@ def test_neighbours_alone_tell_no_uplinks(tmp_path: Path) -> None:
 
 def test_who_is_well_is_found_out_only_where_something_crosses_spines(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     asked: list[str] = []
-    well = spine_load_plan.ActionModule.well
+    well = pair_plan.ActionModule.well
 
-    def watched(self: spine_load_plan.ActionModule, sweep: Evidence) -> dict[str, list[str]]:
+    def watched(self: pair_plan.ActionModule, sweep: Evidence) -> dict[str, list[str]]:
         asked.append("well")
         return well(self, sweep)
 
-    monkeypatch.setattr(spine_load_plan.ActionModule, "well", watched)
+    monkeypatch.setattr(pair_plan.ActionModule, "well", watched)
     run = FabricRun(tmp_path / "R1", small(), graph=False)
     run.saw(leafspine(leaves=2, spines=0, hosts_per_leaf=4), source="lldp")
     assert refused(run.sweep()) == spines_plan.NO_UPLINKS
