@@ -223,7 +223,7 @@ class ActionModule(PairAction):
 
     def _sources(self, given: Any) -> int:
         """The argument `sources`, checked."""
-        sources = int(self.argument(given, "qos_validation_sources", default=SOURCES))
+        sources = int(self.argument(given, "pairs_qos_load_sources", default=SOURCES))
         if sources < FEWEST_SOURCES:
             raise AnsibleError(f"sources is at least {FEWEST_SOURCES}: one alone is held back by nothing, got {sources}")
         return sources

@@ -2,18 +2,19 @@
 # GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""What vanishes at a reboot, as a service: its files, a unit that is enabled, and a run now where there is something to do."""
+"""Settings that are lost at a reboot, as a service: its files, a unit that is enabled, and a run now where there is something to do."""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import PurePosixPath
 
 from ansible_collections.rdma.cluster.plugins.module_utils._base.command import Runner, run_checked
 from ansible_collections.rdma.cluster.plugins.module_utils._base.files import FileChange, ManagedFile, ensure_files, listed_diff
-from ansible_collections.rdma.cluster.plugins.module_utils._base.systemd import unit_state
+from ansible_collections.rdma.cluster.plugins.module_utils._base.host_program import program_of
+from ansible_collections.rdma.cluster.plugins.module_utils._base.systemd import UNITS, unit_state
 
 #: Where the units' programs are installed.
 PROGRAMS = "/usr/local/lib/rdma-cluster"
@@ -68,6 +69,46 @@ class ServiceChange:
         """In the shape that Ansible's --diff prints."""
         states = _states(enabled=self.enabled, started=self.started)
         return [*(file.to_diff() for file in self.files), *listed_diff(self.unit, states, gone=self.removed)]
+
+
+@dataclass(frozen=True)
+class BootProgram:
+    """A unit that runs a program of ours at boot, which applies the settings of a file.
+
+    unit: its name; one with "@" has an instance for each interface. text: the content of the unit file. main: the function that the program
+    starts with; config: the path of the file of settings; program: where the program is installed.
+    """
+
+    unit: str
+    text: str
+    main: Callable[[], int]
+    config: str
+    program: str
+
+    @property
+    def paths(self) -> list[str]:
+        """The settings, the program and the unit."""
+        return [self.config, self.program, f"{UNITS}/{self.unit}"]
+
+    def files(self, settings: str | None) -> list[ManagedFile]:
+        """The planned files. settings: the text of the file of settings; None removes all files."""
+        if settings is None:
+            return [ManagedFile(path, None) for path in self.paths]
+        config, program, unit = self.paths
+        return [ManagedFile(config, settings), ManagedFile(program, program_of(self.main), 0o755), ManagedFile(unit, self.text)]
+
+    @property
+    def unchanged(self) -> ServiceChange:
+        """The change of a run that touches neither the files nor the unit."""
+        return ServiceChange(self.unit, [], enabled=False, started=False)
+
+    def install(self, settings: str, *, runner: Runner, check_mode: bool) -> ServiceChange:
+        """Write the files and look at the unit; run_service does the rest."""
+        return install_service(self.unit, self.files(settings), runner=runner, check_mode=check_mode)
+
+    def remove(self, *, runner: Runner, check_mode: bool) -> ServiceChange:
+        """Disable the unit and remove the files. Settings that the program applied stay until the next boot."""
+        return remove_service(self.unit, self.paths, runner=runner, check_mode=check_mode)
 
 
 def install_service(unit: str, files: Sequence[ManagedFile], *, runner: Runner, check_mode: bool) -> ServiceChange:

@@ -18,7 +18,7 @@ import importlib.util
 import io
 import sys
 import zipfile
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 
 from ansible_collections.rdma.cluster.plugins.module_utils._base.errors import ParseError
 
@@ -46,6 +46,15 @@ def host_program(name: str) -> bytes:
         for path, source in sorted({**folders, **sources, **main}.items()):
             packed.writestr(_entry(path), source)
     return archive.getvalue()
+
+
+def program_of(main: Callable[[], int]) -> bytes:
+    """Pack the program that starts with this function.
+
+    A module that installs a program on a host packs it there, and Ansible sends with a module only what its files import. So a program is
+    given as its imported function: a name alone would be missing on the host.
+    """
+    return host_program(main.__module__[len(PACKAGE) + 1 :])
 
 
 def _entry(path: str) -> zipfile.ZipInfo:

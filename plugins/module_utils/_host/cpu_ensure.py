@@ -17,10 +17,9 @@ from dataclasses import dataclass, replace
 from ansible_collections.rdma.cluster.plugins.module_utils._base.boot_service import (
     NO_DEVICES,
     PROGRAMS,
+    BootProgram,
     ServiceChange,
     hardened,
-    install_service,
-    remove_service,
     run_service,
 )
 from ansible_collections.rdma.cluster.plugins.module_utils._base.command import Runner, run_checked
@@ -32,13 +31,10 @@ from ansible_collections.rdma.cluster.plugins.module_utils._base.files import (
     listed_diff,
     setting_diff,
 )
-from ansible_collections.rdma.cluster.plugins.module_utils._base.host_program import host_program
-from ansible_collections.rdma.cluster.plugins.module_utils._base.systemd import UNITS
 from ansible_collections.rdma.cluster.plugins.module_utils._host import cpu_runner
 from ansible_collections.rdma.cluster.plugins.module_utils._host.cpu import OUR_PROFILE, PROFILE_FILE, Cpu, Tuned
 
 CPU_UNIT = "rdma-cpu.service"
-UNIT_FILE = f"{UNITS}/{CPU_UNIT}"
 PROGRAM = f"{PROGRAMS}/cpu.pyz"
 UNIT_TEXT = f"""\
 # Managed by rdma.cluster: the CPUs' governor and idle states of {cpu_runner.CONFIG}.
@@ -57,6 +53,7 @@ TimeoutStartSec=120
 [Install]
 WantedBy=multi-user.target
 """
+BOOT = BootProgram(CPU_UNIT, UNIT_TEXT, cpu_runner.main, cpu_runner.CONFIG, PROGRAM)
 SETTLE_SECONDS = 15.0
 
 
@@ -125,21 +122,16 @@ def deep_states(wish: CpuWish, seen: Cpu) -> list[str]:
 
 def cpu_files(wish: CpuWish, tuned: Tuned | None) -> list[ManagedFile]:
     """tuned's profile where tuned runs, else the unit, its program and its file; the other's shall not be there, and none for no wish."""
-    return [_profile_file(wish, tuned), *_service_files(wish, tuned)]
+    return [_profile_file(wish, tuned), *BOOT.files(None if wish.is_empty or tuned is not None else _settings(wish))]
 
 
 def _profile_file(wish: CpuWish, tuned: Tuned | None) -> ManagedFile:
     return ManagedFile(PROFILE_FILE, profile_text(wish, tuned) if tuned is not None and not wish.is_empty else None)
 
 
-def _service_files(wish: CpuWish, tuned: Tuned | None) -> list[ManagedFile]:
-    ours = not wish.is_empty and tuned is None
+def _settings(wish: CpuWish) -> str:
     config = {"governor": wish.governor, "max_cstate_latency_us": wish.max_cstate_latency_us}
-    return [
-        ManagedFile(cpu_runner.CONFIG, json.dumps(config, indent=2, sort_keys=True) + "\n" if ours else None),
-        ManagedFile(PROGRAM, host_program("_host.cpu_runner") if ours else None, 0o755),
-        ManagedFile(UNIT_FILE, UNIT_TEXT if ours else None),
-    ]
+    return json.dumps(config, indent=2, sort_keys=True) + "\n"
 
 
 def profile_text(wish: CpuWish, tuned: Tuned) -> str:
@@ -161,8 +153,7 @@ def ensure_cpu(wish: CpuWish, *, runner: Runner, look: Callable[[], Cpu], check_
     if refused:
         planned = ensure_cpu(wish, runner=runner, look=lambda: seen, check_mode=True)
         withheld = planned.effects if planned.changed else ()
-        nothing = ServiceChange(CPU_UNIT, [], enabled=False, started=False)
-        return replace(planned, withheld=withheld) if check_mode else CpuResult(nothing, [], None, [], withheld)
+        return replace(planned, withheld=withheld) if check_mode else CpuResult(BOOT.unchanged, [], None, [], withheld)
     if taken is not None and wish.is_empty and not check_mode:
         # While its file is still there.
         _take(taken, runner)
@@ -185,10 +176,9 @@ def _profile_to_take(wish: CpuWish, seen: Cpu) -> str | None:
 
 
 def _service(wish: CpuWish, tuned: Tuned | None, runner: Runner, *, check_mode: bool) -> ServiceChange:
-    files = _service_files(wish, tuned)
     if wish.is_empty or tuned is not None:
-        return remove_service(CPU_UNIT, [file.path for file in files], runner=runner, check_mode=check_mode)
-    return install_service(CPU_UNIT, files, runner=runner, check_mode=check_mode)
+        return BOOT.remove(runner=runner, check_mode=check_mode)
+    return BOOT.install(_settings(wish), runner=runner, check_mode=check_mode)
 
 
 def _take(profile: str, runner: Runner) -> None:

@@ -17,9 +17,10 @@ from pathlib import Path
 from typing import Any
 
 from ansible_collections.rdma.cluster.plugins.module_utils._base.errors import ParseError
-from ansible_collections.rdma.cluster.plugins.module_utils._base.host_program import host_program
+from ansible_collections.rdma.cluster.plugins.module_utils._base.host_program import program_of
 from ansible_collections.rdma.cluster.plugins.module_utils._pairs.counters import Place, ReadCounters, risen
 from ansible_collections.rdma.cluster.plugins.module_utils._pairs.files import Piece, parse_last_word, parse_piece, parse_plan
+from ansible_collections.rdma.cluster.plugins.module_utils._pairs.runner.main import main as pair_runner
 
 #: What one answer takes from the records, and where the last word is looked for, which is no longer than that.
 PIECE_BYTES = 8 * 2**20
@@ -71,7 +72,7 @@ class SweepFolder:
     def write(self, plan: bytes, token: str, places: Sequence[Place], *, resume: bool) -> None:
         """Write what the runner needs, the plan and the counters before it; both of a sweep that goes on are there already."""
         self.path.mkdir(mode=0o700, exist_ok=True)
-        files = {PROGRAM: host_program("_pairs.runner.main"), "token": token.encode()}
+        files = {PROGRAM: program_of(pair_runner), "token": token.encode()}
         if not resume:
             files["plan.json"] = plan
             with contextlib.suppress(OSError, ParseError):  # a port that does not tell is measured all the same

@@ -14,18 +14,15 @@ from typing import Any
 from ansible_collections.rdma.cluster.plugins.module_utils._base.boot_service import (
     NO_DEVICES,
     PROGRAMS,
+    BootProgram,
     ServiceChange,
     hardened,
-    install_service,
-    remove_service,
     run_service,
 )
 from ansible_collections.rdma.cluster.plugins.module_utils._base.command import Runner
 from ansible_collections.rdma.cluster.plugins.module_utils._base.errors import ApplyError, ParseError
 from ansible_collections.rdma.cluster.plugins.module_utils._base.files import ManagedFile, setting_diff
-from ansible_collections.rdma.cluster.plugins.module_utils._base.host_program import host_program
 from ansible_collections.rdma.cluster.plugins.module_utils._base.sysroot import SysRoot
-from ansible_collections.rdma.cluster.plugins.module_utils._base.systemd import UNITS
 from ansible_collections.rdma.cluster.plugins.module_utils._driver.secure_boot import LOCKED_DOWN, lockdown_words, read_lockdown
 from ansible_collections.rdma.cluster.plugins.module_utils._host.load import in_use_now
 from ansible_collections.rdma.cluster.plugins.module_utils._pci.port import ConfigPort
@@ -43,7 +40,6 @@ from ansible_collections.rdma.cluster.plugins.module_utils._pcie_tuning.wish imp
 )
 
 UNIT = "rdma-pcie.service"
-UNIT_FILE = f"{UNITS}/{UNIT}"
 PROGRAM = f"{PROGRAMS}/pcie_tuning.pyz"
 UNIT_TEXT = f"""\
 # Managed by rdma.cluster: the PCIe settings of {pcie_tuning_runner.CONFIG}.
@@ -64,6 +60,7 @@ TimeoutStartSec=120
 [Install]
 WantedBy=multi-user.target
 """
+BOOT = BootProgram(UNIT, UNIT_TEXT, pcie_tuning_runner.main, pcie_tuning_runner.CONFIG, PROGRAM)
 
 
 @dataclass(frozen=True)
@@ -117,25 +114,24 @@ def ensure_pcie(wish: Wish, *, sys: SysRoot, port: ConfigPort, runner: Runner, c
     lasting = Wish(wish.nics, wish.mrrs_bytes, found.acs if wish.acs == AUTO else wish.acs, wish.mrrs_nics)
     lockdown = read_lockdown(sys)
     if not lasting or (found.different and lockdown in LOCKED_DOWN):
-        return _without_service(lasting, found, lockdown_words(lockdown) if lockdown in LOCKED_DOWN else "", runner, check_mode)
+        return _without_service(found, lockdown_words(lockdown) if lockdown in LOCKED_DOWN else "", runner, check_mode)
     denied = [setting for setting in found.different if setting.effect in kept]
     allowed = [setting for setting in found.settings if setting.effect not in {each.effect for each in denied}]
     withheld = {effect: f"{changes}pcie_{effect}_allowed is false" for effect, changes in _withheld(denied, "").items()}
-    nothing = ServiceChange(UNIT, [], enabled=False, started=False)
     changes = [setting for setting in allowed if setting.differs]
     busy = in_use_now(sys, runner) if changes else ""
     if busy:
-        return PcieResult(nothing, found, {**withheld, **_withheld(changes, busy)})
+        return PcieResult(BOOT.unchanged, found, {**withheld, **_withheld(changes, busy)})
     if not check_mode:
         done = apply(allowed, port)
         if done.refused and lockdown is None:
-            return _without_service(lasting, found, REFUSED, runner, check_mode)
+            return _without_service(found, REFUSED, runner, check_mode)
         found.problems += [*(f"{setting.address}: {REFUSED}" for setting in done.refused), *done.failures]
     if found.problems:
         raise ApplyError("; ".join(found.problems))
     if denied:
-        return PcieResult(nothing, found, withheld)
-    service = install_service(UNIT, service_files(lasting), runner=runner, check_mode=check_mode)
+        return PcieResult(BOOT.unchanged, found, withheld)
+    service = BOOT.install(write_wish(lasting), runner=runner, check_mode=check_mode)
     if not check_mode:
         run_service(service, runner=runner, restart=bool(service.files))
     return PcieResult(service, found)
@@ -144,7 +140,7 @@ def ensure_pcie(wish: Wish, *, sys: SysRoot, port: ConfigPort, runner: Runner, c
 def _with_installed(wish: Wish, kept: Sequence[str]) -> Wish:
     """The wish, but of the kept effects only those that the installed file has: a boot gets no setting that is not allowed."""
     try:
-        installed: Wish | None = parse_wish(Path(pcie_tuning_runner.CONFIG).read_text(encoding="utf-8")) if kept else None
+        installed: Wish | None = parse_wish(Path(BOOT.config).read_text(encoding="utf-8")) if kept else None
     except (OSError, ParseError):
         installed = None
     if MRRS_EFFECT in kept and (installed is None or installed.mrrs_bytes is None):
@@ -154,9 +150,8 @@ def _with_installed(wish: Wish, kept: Sequence[str]) -> Wish:
     return wish
 
 
-def _without_service(wish: Wish, found: Survey, reason: str, runner: Runner, check_mode: bool) -> PcieResult:
-    paths = [file.path for file in service_files(wish)]
-    removed = remove_service(UNIT, paths, runner=runner, check_mode=check_mode)
+def _without_service(found: Survey, reason: str, runner: Runner, check_mode: bool) -> PcieResult:
+    removed = BOOT.remove(runner=runner, check_mode=check_mode)
     return PcieResult(removed, found, _withheld(found.different, reason) if reason else {})
 
 
@@ -172,11 +167,5 @@ def change_words(settings: Sequence[Setting]) -> str:
 
 
 def service_files(wish: Wish) -> list[ManagedFile]:
-    """The unit, its program and its file; where nothing is wished, none of them shall be there."""
-    if not wish:
-        return [ManagedFile(path, None) for path in (pcie_tuning_runner.CONFIG, PROGRAM, UNIT_FILE)]
-    return [
-        ManagedFile(pcie_tuning_runner.CONFIG, write_wish(wish)),
-        ManagedFile(PROGRAM, host_program("_pcie_tuning.runner"), 0o755),
-        ManagedFile(UNIT_FILE, UNIT_TEXT),
-    ]
+    """The settings, the program and the unit; without requested settings none of them."""
+    return BOOT.files(write_wish(wish) if wish else None)

@@ -12,6 +12,7 @@ from typing import Any
 
 from ansible_collections.rdma.cluster.plugins.module_utils._base.boot_service import (
     PROGRAMS,
+    BootProgram,
     ServiceChange,
     hardened,
     install_files,
@@ -21,13 +22,12 @@ from ansible_collections.rdma.cluster.plugins.module_utils._base.boot_service im
 )
 from ansible_collections.rdma.cluster.plugins.module_utils._base.errors import ApplyError, CommandError, ParseError
 from ansible_collections.rdma.cluster.plugins.module_utils._base.files import FileChange, ManagedFile, setting_diff
-from ansible_collections.rdma.cluster.plugins.module_utils._base.host_program import host_program
-from ansible_collections.rdma.cluster.plugins.module_utils._base.systemd import UNITS, enabled_instances
+from ansible_collections.rdma.cluster.plugins.module_utils._base.systemd import enabled_instances
 from ansible_collections.rdma.cluster.plugins.module_utils._qos.apply import Outcome, QosHost, ensure_qos
 from ansible_collections.rdma.cluster.plugins.module_utils._qos.differences import told
 from ansible_collections.rdma.cluster.plugins.module_utils._qos.plan import CONFIG, TEMPLATE, QosPorts, find_ports, unit_of, write_plan
+from ansible_collections.rdma.cluster.plugins.module_utils._qos.runner import main as qos_runner
 
-UNIT_FILE = f"{UNITS}/{TEMPLATE}"
 PROGRAM = f"{PROGRAMS}/roce_qos.pyz"
 FAMILIES = "RestrictAddressFamilies=AF_NETLINK AF_UNIX AF_INET AF_INET6"
 #: The interface's device starts it again whenever the driver makes the interface anew.
@@ -51,6 +51,7 @@ TimeoutStartSec=180
 [Install]
 WantedBy=sys-subsystem-net-devices-%i.device
 """
+BOOT = BootProgram(TEMPLATE, UNIT_TEXT, qos_runner, CONFIG, PROGRAM)
 
 
 @dataclass(frozen=True)
@@ -160,19 +161,10 @@ def _stale(ports: QosPorts, host: QosHost, *, check_mode: bool) -> list[ServiceC
 def _remove(host: QosHost, *, check_mode: bool) -> QosResult:
     """The units while systemd still knows them, then their files."""
     units = [remove_service(unit, [], runner=host.runner, check_mode=check_mode) for unit in enabled_instances(host.sys, TEMPLATE)]
-    files = install_files([ManagedFile(path, None) for path in own_paths()], runner=host.runner, check_mode=check_mode)
+    files = install_files(service_files(None, []), runner=host.runner, check_mode=check_mode)
     return QosResult(files, units, [], QosPorts({}, [], []), removed=bool(files or any(units)))
 
 
-def own_paths() -> list[str]:
-    """The files that all units share."""
-    return [CONFIG, PROGRAM, UNIT_FILE]
-
-
-def service_files(profile: Mapping[str, Any], nics: Sequence[Mapping[str, str]]) -> list[ManagedFile]:
-    """The profile's file, the program, and the unit's template."""
-    return [
-        ManagedFile(CONFIG, write_plan(profile, nics)),
-        ManagedFile(PROGRAM, host_program("_qos.runner"), 0o755),
-        ManagedFile(UNIT_FILE, UNIT_TEXT),
-    ]
+def service_files(profile: Mapping[str, Any] | None, nics: Sequence[Mapping[str, str]]) -> list[ManagedFile]:
+    """The files that all units share: the profile's, the program, and the unit's template. Without profile or NICs none of them."""
+    return BOOT.files(None if profile is None or not nics else write_plan(profile, nics))

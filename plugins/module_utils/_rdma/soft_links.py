@@ -14,21 +14,17 @@ from typing import Any
 from ansible_collections.rdma.cluster.plugins.module_utils._base.boot_service import (
     NO_DEVICES,
     PROGRAMS,
+    BootProgram,
     ServiceChange,
     hardened,
-    install_service,
-    remove_service,
     run_service,
 )
 from ansible_collections.rdma.cluster.plugins.module_utils._base.command import Runner
 from ansible_collections.rdma.cluster.plugins.module_utils._base.errors import ApplyError
 from ansible_collections.rdma.cluster.plugins.module_utils._base.files import ManagedFile, listed_diff
-from ansible_collections.rdma.cluster.plugins.module_utils._base.host_program import host_program
-from ansible_collections.rdma.cluster.plugins.module_utils._base.systemd import UNITS
 from ansible_collections.rdma.cluster.plugins.module_utils._rdma import soft_links_runner
 
 UNIT = "rdma-soft-links.service"
-UNIT_FILE = f"{UNITS}/{UNIT}"
 PROGRAM = f"{PROGRAMS}/soft_links.pyz"
 UNIT_TEXT = f"""\
 # Managed by rdma.cluster: the Soft-RoCE links of {soft_links_runner.CONFIG}.
@@ -48,6 +44,7 @@ TimeoutStartSec=120
 [Install]
 WantedBy=multi-user.target
 """
+BOOT = BootProgram(UNIT, UNIT_TEXT, soft_links_runner.main, soft_links_runner.CONFIG, PROGRAM)
 
 
 @dataclass(frozen=True)
@@ -75,15 +72,14 @@ def ensure_soft_links(links: Sequence[dict[str, Any]], *, runner: Runner, check_
     NIC is deleted and created again, which ends its queue pairs: if that is refused, nothing at all is done.
     Raises ApplyError if the service fails or a link is still wrong.
     """
-    files = service_files(links)
     if not links:
-        return SoftLinksResult(remove_service(UNIT, [file.path for file in files], runner=runner, check_mode=check_mode), [])
+        return SoftLinksResult(BOOT.remove(runner=runner, check_mode=check_mode), [])
     wrong = [link["name"] for link in links if not soft_links_runner.is_right(link)]
     moved = tuple(name for name in wrong if soft_links_runner.parent_of(name) is not None)
     withheld = moved if refused else ()
     if withheld and not check_mode:
-        return SoftLinksResult(ServiceChange(UNIT, [], enabled=False, started=False), [], withheld)
-    service = install_service(UNIT, files, runner=runner, check_mode=check_mode)
+        return SoftLinksResult(BOOT.unchanged, [], withheld)
+    service = BOOT.install(_settings(links), runner=runner, check_mode=check_mode)
     if not check_mode:
         run_service(service, runner=runner, restart=bool(wrong))
         _read_back(links)
@@ -91,14 +87,12 @@ def ensure_soft_links(links: Sequence[dict[str, Any]], *, runner: Runner, check_
 
 
 def service_files(links: Sequence[dict[str, Any]]) -> list[ManagedFile]:
-    """The unit, its program and its list; for no links none of them shall be there."""
-    if not links:
-        return [ManagedFile(path, None) for path in (soft_links_runner.CONFIG, PROGRAM, UNIT_FILE)]
-    return [
-        ManagedFile(soft_links_runner.CONFIG, json.dumps(list(links), indent=2, sort_keys=True) + "\n"),
-        ManagedFile(PROGRAM, host_program("_rdma.soft_links_runner"), 0o755),
-        ManagedFile(UNIT_FILE, UNIT_TEXT),
-    ]
+    """The list of links, the program and the unit; without links none of them."""
+    return BOOT.files(_settings(links) if links else None)
+
+
+def _settings(links: Sequence[dict[str, Any]]) -> str:
+    return json.dumps(list(links), indent=2, sort_keys=True) + "\n"
 
 
 def _read_back(links: Sequence[dict[str, Any]]) -> None:

@@ -9,10 +9,10 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from ansible_collections.rdma.cluster.plugins.module_utils._base.files import ManagedFile, files_differ
+from ansible_collections.rdma.cluster.plugins.module_utils._base.files import files_differ
 from ansible_collections.rdma.cluster.plugins.module_utils._qos.apply import to_write
 from ansible_collections.rdma.cluster.plugins.module_utils._qos.plan import UNIT_PREFIX, unit_of
-from ansible_collections.rdma.cluster.plugins.module_utils._qos.service import own_paths, service_files
+from ansible_collections.rdma.cluster.plugins.module_utils._qos.service import service_files
 from ansible_collections.rdma.cluster.plugins.module_utils._rdma.rails import resolve
 from ansible_collections.rdma.cluster.plugins.plugin_utils._facts.digest import unpack_states
 from ansible_collections.rdma.cluster.plugins.plugin_utils._roce.profile import roce_profile
@@ -50,7 +50,7 @@ def qos_differs(intent: Intent, facts: Mapping[str, Any] | None, *, toggle_allow
 
 
 def _has_files(facts: Mapping[str, Any]) -> bool:
-    return facts.get("files") is not None and files_differ([ManagedFile(path, None) for path in own_paths()], facts)
+    return facts.get("files") is not None and files_differ(service_files(None, []), facts)
 
 
 def _enabled_units(facts: Mapping[str, Any]) -> set[str]:

@@ -10,6 +10,7 @@ import io
 import json
 import runpy
 import sys
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -17,9 +18,8 @@ from typing import Any
 import pytest
 from ansible.module_utils import basic
 
-from ansible_collections.rdma.cluster.plugins.module_utils._base import command, sysroot
+from ansible_collections.rdma.cluster.plugins.module_utils._base import boot_service, command, sysroot
 from ansible_collections.rdma.cluster.plugins.module_utils._pci import port as pci_port
-from ansible_collections.rdma.cluster.plugins.module_utils._pcie_tuning import runner as pcie_tuning_runner
 from ansible_collections.rdma.cluster.plugins.module_utils._pcie_tuning import service
 from tests.unit.builders.fakes import FakeRunner
 from tests.unit.builders.pcie_host import NIC, SECOND, DeafPort, pcie_host
@@ -35,9 +35,9 @@ STARTED = [NEW, (["systemctl", "enable", UNIT], 0, "", ""), (["systemctl", "rest
 @pytest.fixture
 def call(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Any:
     root = pcie_host(tmp_path / "host")
-    monkeypatch.setattr(pcie_tuning_runner, "CONFIG", str(tmp_path / "pcie.json"))
-    monkeypatch.setattr(service, "PROGRAM", str(tmp_path / "pcie_tuning.pyz"))
-    monkeypatch.setattr(service, "UNIT_FILE", str(tmp_path / UNIT))
+    own = {"config": str(tmp_path / "pcie.json"), "program": str(tmp_path / "pcie_tuning.pyz")}
+    monkeypatch.setattr(service, "BOOT", replace(service.BOOT, **own))
+    monkeypatch.setattr(boot_service, "UNITS", str(tmp_path))
     monkeypatch.setattr(sysroot, "SysRoot", partial(sysroot.SysRoot, str(root)))
     port = pci_port.SysfsPort
 

@@ -10,7 +10,9 @@ from pathlib import Path
 
 import pytest
 
+from ansible_collections.rdma.cluster.plugins.module_utils._base import boot_service
 from ansible_collections.rdma.cluster.plugins.module_utils._base.boot_service import (
+    BootProgram,
     install_files,
     install_service,
     remove_service,
@@ -18,6 +20,8 @@ from ansible_collections.rdma.cluster.plugins.module_utils._base.boot_service im
 )
 from ansible_collections.rdma.cluster.plugins.module_utils._base.errors import ApplyError
 from ansible_collections.rdma.cluster.plugins.module_utils._base.files import ManagedFile
+from ansible_collections.rdma.cluster.plugins.module_utils._base.host_program import host_program
+from ansible_collections.rdma.cluster.plugins.module_utils._rdma.soft_links_runner import main
 from tests.unit.builders.fakes import Call, FakeRunner
 
 UNIT = "rdma-x.service"
@@ -91,3 +95,28 @@ def test_what_systemd_says_is_quoted() -> None:
     runner = FakeRunner([show("inactive", "enabled"), (RESTART, 1, "", "Job for rdma-x.service failed.")])
     with pytest.raises(ApplyError, match=r"Job for rdma-x.service failed"):
         run_service(install_service(UNIT, [], runner=runner, check_mode=False), runner=runner)
+
+
+@pytest.fixture
+def program(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> BootProgram:
+    monkeypatch.setattr(boot_service, "UNITS", str(tmp_path))
+    return BootProgram(UNIT, "[Unit]\n", main, f"{tmp_path}/x.json", f"{tmp_path}/x.pyz")
+
+
+def test_a_program_has_its_settings_itself_and_its_unit(tmp_path: Path, program: BootProgram) -> None:
+    files = program.files("{}\n")
+    assert [(Path(file.path).name, file.mode) for file in files] == [("x.json", 0o644), ("x.pyz", 0o755), (UNIT, 0o644)]
+    assert [file.content for file in files] == ["{}\n", host_program("_rdma.soft_links_runner"), "[Unit]\n"]
+    assert [(file.path, file.content) for file in program.files(None)] == [(path, None) for path in program.paths]
+
+
+def test_a_program_is_installed_and_removed(tmp_path: Path, program: BootProgram) -> None:
+    change = program.install("{}\n", runner=FakeRunner([show("inactive", "")]), check_mode=False)
+    assert (change.unit, change.enabled, change.started) == (UNIT, True, True)
+    assert sorted(path.name for path in tmp_path.iterdir()) == [UNIT, "x.json", "x.pyz"]
+    assert not program.install("{}\n", runner=FakeRunner([show("active", "enabled")]), check_mode=False)
+    runner = FakeRunner([show("active", "enabled"), (["systemctl", "disable", "--now", UNIT], 0, "", ""), (RELOAD, 0, "", "")])
+    assert program.remove(runner=runner, check_mode=False)
+    runner.assert_done()
+    assert list(tmp_path.iterdir()) == []
+    assert not program.unchanged

@@ -19,7 +19,12 @@ import pytest
 
 from ansible_collections.rdma.cluster.plugins.module_utils._base import host_program as base_host_program
 from ansible_collections.rdma.cluster.plugins.module_utils._base.errors import ParseError
-from ansible_collections.rdma.cluster.plugins.module_utils._base.host_program import PACKAGE, host_program
+from ansible_collections.rdma.cluster.plugins.module_utils._base.host_program import PACKAGE, _imported, host_program, program_of
+from ansible_collections.rdma.cluster.plugins.module_utils._host import cpu_ensure
+from ansible_collections.rdma.cluster.plugins.module_utils._pairs import folder as pairs_folder
+from ansible_collections.rdma.cluster.plugins.module_utils._pcie_tuning import service as pcie_service
+from ansible_collections.rdma.cluster.plugins.module_utils._qos import service as qos_service
+from ansible_collections.rdma.cluster.plugins.module_utils._rdma import soft_links
 
 ROOT = PACKAGE.replace(".", "/")
 HOUSE = Path(base_host_program.__file__).parents[1]
@@ -43,12 +48,63 @@ def test_it_holds_what_is_imported_and_no_more() -> None:
 
 
 #: Every program of ours that a unit of a host runs.
+MAINS = [
+    pairs_folder.pair_runner,
+    *(each.BOOT.main for each in (cpu_ensure, pcie_service, qos_service, soft_links)),
+]
 PROGRAMS = ["_host.cpu_runner", "_pairs.runner.main", "_pcie_tuning.runner", "_qos.runner", "_rdma.soft_links_runner"]
 
 
 def test_every_program_is_listed_here() -> None:
-    used = re.compile(r'host_program\("([\w.]+)"\)')
-    assert sorted(found for path in HOUSE.rglob("*.py") for found in used.findall(path.read_text(encoding="utf-8"))) == PROGRAMS
+    packed = re.compile(r"program_of\((?!self|main)|BootProgram\(")
+    places = {path.relative_to(HOUSE).as_posix() for path in HOUSE.rglob("*.py") if packed.search(path.read_text(encoding="utf-8"))}
+    assert places == {"_host/cpu_ensure.py", "_pairs/folder.py", "_pcie_tuning/service.py", "_qos/service.py", "_rdma/soft_links.py"}
+    assert sorted(main.__module__[len(PACKAGE) + 1 :] for main in MAINS) == PROGRAMS
+    assert [program_of(main) for main in MAINS] == [host_program(main.__module__[len(PACKAGE) + 1 :]) for main in MAINS]
+
+
+def sent_with(start: str) -> set[str]:
+    """What Ansible sends along with a file of a module: what it imports, what that imports, and so on."""
+    seen, pending = {start}, [start]
+    while pending:
+        name = pending.pop()
+        path = HOUSE / f"{name.replace('.', '/')}.py"
+        found = set(_imported(name, path.read_bytes())) if path.exists() else set()
+        pending += found - seen
+        seen |= found
+    return seen
+
+
+@pytest.mark.parametrize(
+    ("installer", "program"),
+    [
+        ("_host.cpu_ensure", "_host.cpu_runner"),
+        ("_pairs.folder", "_pairs.runner.main"),
+        ("_pcie_tuning.service", "_pcie_tuning.runner"),
+        ("_qos.service", "_qos.runner"),
+        ("_rdma.soft_links", "_rdma.soft_links_runner"),
+    ],
+)
+def test_ansible_sends_a_program_with_the_file_that_installs_it(installer: str, program: str) -> None:
+    """The module packs it on the host, and what no file imports is not there."""
+    assert program in sent_with(installer)
+
+
+def test_a_module_installs_a_program_with_what_ansible_sends(tmp_path: Path) -> None:
+    """The payload has only the files that the module reaches by imports, as Ansible makes it."""
+    payload, packages = tmp_path / "payload", PACKAGE.split(".")
+    names = sent_with("_qos.service") | {name.rpartition(".")[0] for name in sent_with("_qos.service")}
+    for name in names:
+        for place in (f"{name.replace('.', '/')}.py", f"{name.replace('.', '/')}/__init__.py"):
+            if (HOUSE / place).is_file():
+                (payload / ROOT / place).parent.mkdir(parents=True, exist_ok=True)
+                (payload / ROOT / place).write_bytes((HOUSE / place).read_bytes())
+    for end in range(len(packages)):
+        (payload / "/".join(packages[: end + 1]) / "__init__.py").touch()
+    code = f"import sys; sys.path.insert(0, {str(payload)!r}); from {PACKAGE}._qos.service import service_files; "
+    code += "print(len(service_files({}, [{'pci': '0000:3d:00.0'}])))"
+    done = subprocess.run([sys.executable, "-I", "-c", code], cwd=tmp_path, env=ALONE, capture_output=True, text=True, check=False)
+    assert (done.stdout, done.stderr) == ("3\n", "")
 
 
 @pytest.mark.parametrize("name", PROGRAMS)

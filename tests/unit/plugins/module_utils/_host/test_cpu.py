@@ -10,10 +10,12 @@ import json
 import subprocess
 import sys as python
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
+from ansible_collections.rdma.cluster.plugins.module_utils._base import boot_service
 from ansible_collections.rdma.cluster.plugins.module_utils._base.errors import ApplyError, ParseError
 from ansible_collections.rdma.cluster.plugins.module_utils._base.sysroot import SysRoot
 from ansible_collections.rdma.cluster.plugins.module_utils._host import cpu_ensure, cpu_runner
@@ -54,9 +56,10 @@ def root(tmp_path: Path) -> Path:
 
 @pytest.fixture(autouse=True)
 def places(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(cpu_runner, "CONFIG", str(tmp_path / "ours/cpu.json"))
-    for name, file in (("PROGRAM", "PROGRAM"), ("UNIT_FILE", UNIT), ("PROFILE_FILE", "PROFILE_FILE")):
-        monkeypatch.setattr(cpu_ensure, name, f"{tmp_path}/ours/{file}")
+    own = {"config": f"{tmp_path}/ours/cpu.json", "program": f"{tmp_path}/ours/cpu.pyz"}
+    monkeypatch.setattr(cpu_ensure, "BOOT", replace(cpu_ensure.BOOT, **own))
+    monkeypatch.setattr(boot_service, "UNITS", f"{tmp_path}/ours")
+    monkeypatch.setattr(cpu_ensure, "PROFILE_FILE", f"{tmp_path}/ours/PROFILE_FILE")
 
 
 def look(root: Path) -> Callable[[], Cpu]:
@@ -102,7 +105,7 @@ def run_as_the_unit_does(root: Path) -> subprocess.CompletedProcess[str]:
         f"import json, pathlib, sys; sys.path.insert(0, sys.argv[1]); from {cpu_runner.__name__} import apply; "
         "print(apply(json.loads(pathlib.Path(sys.argv[2]).read_text()), pathlib.Path(sys.argv[3])))"
     )
-    argv = [python.executable, "-I", "-c", code, cpu_ensure.PROGRAM, cpu_runner.CONFIG, str(root)]
+    argv = [python.executable, "-I", "-c", code, cpu_ensure.BOOT.program, cpu_ensure.BOOT.config, str(root)]
     return subprocess.run(argv, capture_output=True, text=True, check=True)
 
 
@@ -163,7 +166,7 @@ def test_a_host_in_use_is_not_changed_and_the_difference_is_reported(root: Path)
     refused = ensure_cpu(WISH, runner=FakeRunner([NEW]), look=look(root), check_mode=False, refused="GPU process 4711 (python3)")
     assert (refused.changed, refused.diffs) == (False, [])
     assert [words.partition(":")[0] for words in refused.withheld] == ["governor of the CPUs", "idle states of the CPUs"]
-    assert not Path(cpu_ensure.UNIT_FILE).exists()
+    assert not any(Path(path).exists() for path in cpu_ensure.BOOT.paths)
     shown = ensure_cpu(WISH, runner=FakeRunner([NEW]), look=look(root), check_mode=True, refused="GPU process 4711 (python3)")
     assert (shown.changed, shown.withheld) == (True, refused.withheld)
     assert {diff["after_header"] for diff in shown.diffs} >= {"governor of the CPUs", "idle states of the CPUs"}
@@ -233,7 +236,7 @@ def test_a_governor_that_the_kernel_refuses_is_said(root: Path, monkeypatch: pyt
 
 def test_the_files_are_the_units_or_tuneds(root: Path) -> None:
     there = [[file.path.rsplit("/", 1)[1] for file in cpu_files(WISH, tuned) if file.content] for tuned in (None, Tuned("a", "a"))]
-    assert there == [["cpu.json", "PROGRAM", UNIT], ["PROFILE_FILE"]]
+    assert there == [["cpu.json", "cpu.pyz", UNIT], ["PROFILE_FILE"]]
     config = next(file for file in cpu_files(WISH, None) if file.path.endswith("cpu.json"))
     assert json.loads(config.content or "") == {"governor": "performance", "max_cstate_latency_us": 10}
 

@@ -11,14 +11,15 @@ import os
 import subprocess
 import sys
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
+from ansible_collections.rdma.cluster.plugins.module_utils._base import boot_service
 from ansible_collections.rdma.cluster.plugins.module_utils._base.errors import ApplyError, ParseError
 from ansible_collections.rdma.cluster.plugins.module_utils._base.sysroot import SysRoot
 from ansible_collections.rdma.cluster.plugins.module_utils._pci.port import ConfigPort, SysfsPort
-from ansible_collections.rdma.cluster.plugins.module_utils._pcie_tuning import runner as pcie_tuning_runner
 from ansible_collections.rdma.cluster.plugins.module_utils._pcie_tuning import service
 from ansible_collections.rdma.cluster.plugins.module_utils._pcie_tuning.service import UNIT, PcieResult, ensure_pcie, service_files
 from ansible_collections.rdma.cluster.plugins.module_utils._pcie_tuning.wish import Wish, make_wish, parse_wish, write_wish
@@ -73,9 +74,9 @@ class Host:
 @pytest.fixture
 def host(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Host:
     found = Host(tmp_path)
-    monkeypatch.setattr(pcie_tuning_runner, "CONFIG", str(found.files / "pcie.json"))
-    monkeypatch.setattr(service, "PROGRAM", str(found.files / "pcie_tuning.pyz"))
-    monkeypatch.setattr(service, "UNIT_FILE", str(found.files / UNIT))
+    own = {"config": str(found.files / "pcie.json"), "program": str(found.files / "pcie_tuning.pyz")}
+    monkeypatch.setattr(service, "BOOT", replace(service.BOOT, **own))
+    monkeypatch.setattr(boot_service, "UNITS", str(found.files))
     return found
 
 

@@ -6,11 +6,13 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from ansible_collections.rdma.cluster.plugins.module_utils._base import boot_service
 from ansible_collections.rdma.cluster.plugins.module_utils._base.errors import ApplyError
 from ansible_collections.rdma.cluster.plugins.module_utils._qos import service
 from ansible_collections.rdma.cluster.plugins.module_utils._qos.plan import parse_plan
@@ -23,13 +25,13 @@ from tests.unit.builders.trees import write_tree
 NIC, SECOND = {"pci": "0000:3d:00.0"}, {"mac": "a0:88:c2:00:00:01"}
 UNIT, OTHER_UNIT = f"rdma-qos@{NAME}.service", f"rdma-qos@{OTHER}.service"
 OF_OTHER = [name for name in ALL if name != "np cnp_dscp"]
-FILES = ("CONFIG", "PROGRAM", "UNIT_FILE")
 
 
 @pytest.fixture
 def root(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    for name in FILES:
-        monkeypatch.setattr(service, name, f"{tmp_path}{getattr(service, name)}")
+    own = {"config": f"{tmp_path}{service.BOOT.config}", "program": f"{tmp_path}{service.BOOT.program}"}
+    monkeypatch.setattr(service, "BOOT", replace(service.BOOT, **own))
+    monkeypatch.setattr(boot_service, "UNITS", f"{tmp_path}{boot_service.UNITS}")
     return tmp_path
 
 

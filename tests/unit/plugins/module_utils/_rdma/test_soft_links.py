@@ -7,11 +7,13 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from ansible_collections.rdma.cluster.plugins.module_utils._base import boot_service
 from ansible_collections.rdma.cluster.plugins.module_utils._base.errors import ApplyError
 from ansible_collections.rdma.cluster.plugins.module_utils._base.host_program import host_program
 from ansible_collections.rdma.cluster.plugins.module_utils._rdma import soft_links, soft_links_runner
@@ -31,9 +33,9 @@ def systemctl(*words: str, rc: int = 0, stderr: str = "") -> tuple[list[str], in
 
 @pytest.fixture(autouse=True)
 def paths(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    monkeypatch.setattr(soft_links_runner, "CONFIG", str(tmp_path / "links.json"))
-    monkeypatch.setattr(soft_links, "PROGRAM", str(tmp_path / "soft_links.pyz"))
-    monkeypatch.setattr(soft_links, "UNIT_FILE", str(tmp_path / UNIT))
+    own = {"config": str(tmp_path / "links.json"), "program": str(tmp_path / "soft_links.pyz")}
+    monkeypatch.setattr(soft_links, "BOOT", replace(soft_links.BOOT, **own))
+    monkeypatch.setattr(boot_service, "UNITS", str(tmp_path))
     return tmp_path
 
 
