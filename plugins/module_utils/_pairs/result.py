@@ -4,15 +4,15 @@
 
 """What one pairwise measurement came to, in one short line, and how the runner's raw record becomes it.
 
-A line is a JSON array without blanks: [rail, round, server, client, test, role, value, seconds, waited] of a measurement,
-with kind and line behind it of a failure, whose value is null.
+A line is a JSON array without blanks. Its cells are the fields of Result in their order (CELLS): the first nine for a measurement, all
+eleven for a failure, whose value is null. The control node reads lines by the same positions.
 """
 
 from __future__ import annotations
 
 import json
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from typing import Any
 
 from ansible_collections.rdma.cluster.plugins.module_utils._base.errors import ParseError
@@ -52,7 +52,6 @@ SCHEMA = 2
 VALUES = (1e-6, 1e9)
 """The least and the greatest value that a measurement has, in 10^9 bit/s or µs: nothing outside of them can be divided by, or is real."""
 MOST_SECONDS = 1e9
-_MEASURED_CELLS, _FAILED_CELLS = 9, 11
 _encode = json.JSONEncoder(separators=(",", ":"), allow_nan=False).encode
 _SAID_BY_PERFTEST = frozenset(("timeout", "listen"))
 """The runner's error classes that perftest's own line explains better."""
@@ -81,9 +80,9 @@ class Result:
 
     def to_line(self) -> str:
         """Return the array as text, without a newline. ASCII."""
-        place = [self.rail, self.round, self.server, self.client, self.test, ROLES.index(self.role)]
-        cells = [*place, self.value, self.seconds, self.waited]
-        return _encode(cells if self.kind is None else [*cells, self.kind, self.line])
+        cells = [getattr(self, name) for name in CELLS]
+        cells[ROLE] = ROLES.index(self.role)
+        return _encode(cells[:KIND] if self.kind is None else cells)
 
     @classmethod
     def from_line(cls, text: str) -> Result:
@@ -94,8 +93,16 @@ class Result:
             raise ParseError(f"not a result of a pair: {text!r}") from exc
         if not is_result(cells):
             raise ParseError(f"not a result of a pair: {text!r}")
-        rail, number, server, client, test, role, *rest = cells
-        return cls(rail, number, server, client, test, ROLES[role], *rest)
+        cells[ROLE] = ROLES[cells[ROLE]]
+        return cls(*cells)
+
+
+CELLS = tuple(field.name for field in fields(Result))
+"""The cells of a line. RAIL and the others are the positions of some of them."""
+RAIL, ROUND, SERVER, CLIENT, TEST, ROLE, VALUE, KIND, LINE = (
+    CELLS.index(name) for name in ("rail", "round", "server", "client", "test", "role", "value", "kind", "line")
+)
+_LENGTHS = (KIND, len(CELLS))
 
 
 def is_whole(value: object) -> bool:
@@ -105,18 +112,18 @@ def is_whole(value: object) -> bool:
 
 def is_result(cells: object) -> bool:
     """Say whether a line's content has a measurement's or a failure's form. Millions of lines come here."""
-    if not isinstance(cells, list) or len(cells) not in (_MEASURED_CELLS, _FAILED_CELLS):
+    if not isinstance(cells, list) or len(cells) not in _LENGTHS:
         return False
-    rail, number, server, client, test, role, value, seconds, waited = cells[:_MEASURED_CELLS]
+    rail, number, server, client, test, role, value, seconds, waited = cells[:KIND]
     if not (type(rail) is type(number) is type(server) is type(client) is type(test) is type(role) is int):
         return False
     if min(rail, number, server, client, test) < 0 or role not in (0, 1) or server == client:
         return False
     if not _is_duration(seconds) or not _is_duration(waited):
         return False
-    if len(cells) == _MEASURED_CELLS:
+    if len(cells) == KIND:
         return is_value(value)
-    kind, line = cells[_MEASURED_CELLS:]
+    kind, line = cells[KIND:]
     return value is None and isinstance(kind, str) and kind in KINDS and isinstance(line, str) and len(line) <= LINE_CHARACTERS
 
 

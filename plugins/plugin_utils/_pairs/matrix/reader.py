@@ -4,7 +4,7 @@
 
 """Compact results of many hosts' files into columns, each measurement once.
 
-A line is [rail, round, server, client, test, role, value, seconds, waited], a failed one has null, kind and line at its end.
+A line has the cells of a Result (module_utils/_pairs/result.py).
 A host is believed only about itself: a client's line counts in the client's own file, a server's in the server's, and only for a
 meeting of the plan. Every other line is refused, and the host whose file holds it is named.
 """
@@ -20,10 +20,21 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from ansible_collections.rdma.cluster.plugins.module_utils._pairs.result import LINE_CHARACTERS, is_result
+from ansible_collections.rdma.cluster.plugins.module_utils._pairs.result import (
+    CLIENT,
+    KIND,
+    LINE,
+    LINE_CHARACTERS,
+    RAIL,
+    ROLE,
+    ROUND,
+    SERVER,
+    TEST,
+    VALUE,
+    is_result,
+)
 from ansible_collections.rdma.cluster.plugins.plugin_utils._pairs.schedule import rail_schedules
 
-RAIL, ROUND, SERVER, CLIENT, TEST, ROLE, VALUE, KIND, LINE = 0, 1, 2, 3, 4, 5, 6, 9, 10
 #: The partners did not meet: one end may say so of an attempt that a later one has made good.
 UNMET = frozenset(("dead", "refused", "token", "plan"))
 #: The server outlived its client and was ended: that is no failure of a client that has measured.

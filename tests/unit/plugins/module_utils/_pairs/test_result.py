@@ -6,6 +6,8 @@
 from __future__ import annotations
 
 import json
+import re
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -14,6 +16,8 @@ from hypothesis import strategies as st
 
 from ansible_collections.rdma.cluster.plugins.module_utils._base.errors import ParseError
 from ansible_collections.rdma.cluster.plugins.module_utils._pairs.result import (
+    CELLS,
+    KIND,
     KINDS,
     LINE_CHARACTERS,
     RUNNER_KINDS,
@@ -44,6 +48,9 @@ DURATION_LATENCY = (
 )
 NO_DEVICE = " Did not detect devices \n If device exists, check if driver is up\n Unable to find the Infiniband/RoCE device\n"
 RETRY = " Completion with error at client\n Failed status 12: wr_id 0 syndrom 0x81\nscnt=128, ccnt=0\n"
+
+
+DOCS = Path(__file__).parents[5] / "docs/pairs.md"
 
 
 def plan(hosts: int = 4) -> dict[str, Any]:
@@ -324,3 +331,11 @@ def test_a_full_sweeps_lines_are_short() -> None:
     assert len(measured.to_line()) + 1 <= 50
     assert len(FAILED.to_line()) + 1 <= 120
     assert json.loads(measured.to_line())[6] == 391.84
+
+
+def test_the_form_of_a_line_is_the_documented_one() -> None:
+    lines = re.findall(r"^\[(rail, .*)\]$", DOCS.read_text(encoding="utf-8"), re.MULTILINE)
+    measured, failed = (line.split(", ") for line in lines)
+    assert measured == list(CELLS[:KIND])
+    assert failed == ["null" if name == "value" else name for name in CELLS]
+    assert [len(json.loads(each.to_line())) for each in (MEASURED, FAILED)] == [KIND, len(CELLS)]
