@@ -2,12 +2,16 @@
 # GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""What systemd says of a unit (systemctl(1), show), and where it keeps a service's processes (cgroups(7))."""
+"""The state of units (systemctl(1), show), the control groups of services (cgroups(7)), and transient units (systemd-run(1))."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import contextlib
+import fcntl
+import os
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
+from pathlib import Path
 
 from ansible_collections.rdma.cluster.plugins.module_utils._base.command import Runner, run_checked
 from ansible_collections.rdma.cluster.plugins.module_utils._base.errors import ParseError
@@ -74,7 +78,9 @@ _PROPERTIES = (
     *("LoadState", "ActiveState", "SubState", "ExecMainCode", "ExecMainStatus", "Result"),
     *("ExecMainStartTimestampMonotonic", "ExecMainExitTimestampMonotonic"),
 )
+#: The states of a unit whose program starts or ends just now, and those of one that has processes.
 _BUSY = ("activating", "reloading", "deactivating")
+ALIVE = ("active", *_BUSY)
 # si_code of waitid(2): the process exited, was killed, was killed and dumped its core.
 _EXITED, _SIGNALLED = "1", ("2", "3")
 _USEC = 1e6
@@ -122,3 +128,26 @@ def _number(said: Mapping[str, str], name: str) -> int:
 def read_unit(runner: Runner, unit: str) -> UnitNow:
     """Ask systemd about one unit. Raises ApplyError if it does not answer."""
     return parse_unit(run_checked(runner, "systemctl", "show", f"--property={','.join(_PROPERTIES)}", unit))
+
+
+def transient_command(
+    unit: str, properties: Iterable[str], command: Iterable[str], *, options: Iterable[str] = (), environment: Iterable[str] = ()
+) -> list[str]:
+    """The command that starts a program as a transient unit. systemd-run returns when the program runs (Type=exec), not when it ends.
+
+    properties: "Name=value" of the unit; options: further ones of systemd-run; environment: "NAME=value".
+    """
+    given = [f"--property={each}" for each in ("Type=exec", *properties)]
+    return ["systemd-run", f"--unit={unit}", *options, *given, *(f"--setenv={each}" for each in environment), *command]
+
+
+@contextlib.contextmanager
+def alone(folder: Path) -> Iterator[None]:
+    """Exclude a second start on this host; the folder is made. The lock is on the folder itself and leaves nothing behind."""
+    folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+    descriptor = os.open(folder, os.O_RDONLY | os.O_DIRECTORY)
+    try:
+        fcntl.flock(descriptor, fcntl.LOCK_EX)
+        yield
+    finally:
+        os.close(descriptor)

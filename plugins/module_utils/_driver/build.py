@@ -12,8 +12,9 @@ from pathlib import Path
 
 from ansible_collections.rdma.cluster.plugins.module_utils._base.command import Runner
 from ansible_collections.rdma.cluster.plugins.module_utils._base.sysroot import SysRoot
+from ansible_collections.rdma.cluster.plugins.module_utils._base.systemd import alone
 from ansible_collections.rdma.cluster.plugins.module_utils._driver.build_report import Report, cut_off, follow, refuse_other
-from ansible_collections.rdma.cluster.plugins.module_utils._driver.build_unit import ENDED, LOST, BuildUnit, Job, Look, alone
+from ansible_collections.rdma.cluster.plugins.module_utils._driver.build_unit import ENDED, LOST, BuildUnit, Job, Look
 from ansible_collections.rdma.cluster.plugins.module_utils._driver.ofed_codes import Meaning, explain_end
 from ansible_collections.rdma.cluster.plugins.module_utils._driver.ofed_installer import MakeRoot, MakeUnit
 from ansible_collections.rdma.cluster.plugins.module_utils._driver.stack_removal import refuse_while_used

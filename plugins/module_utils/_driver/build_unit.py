@@ -10,19 +10,17 @@ is in a small file of state beside its log, so that an end by a power cut is kno
 
 from __future__ import annotations
 
-import contextlib
-import fcntl
 import json
 import os
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from ansible_collections.rdma.cluster.plugins.module_utils._base.command import Runner, run_checked
 from ansible_collections.rdma.cluster.plugins.module_utils._base.errors import ApplyError
-from ansible_collections.rdma.cluster.plugins.module_utils._base.systemd import UnitNow, read_unit
+from ansible_collections.rdma.cluster.plugins.module_utils._base.systemd import UnitNow, read_unit, transient_command
 
 #: How often systemd is asked while the end is waited for.
 LOOK_SECONDS = 1.0
@@ -69,18 +67,6 @@ class Look:
 def boot_id() -> str:
     """The id of the running boot (random(4))."""
     return Path("/proc/sys/kernel/random/boot_id").read_text(encoding="ascii").strip()
-
-
-@contextlib.contextmanager
-def alone(folder: Path) -> Iterator[None]:
-    """Exclude a second start on this host; the folder is made. The lock is on the folder itself and leaves nothing behind."""
-    folder.mkdir(mode=0o700, parents=True, exist_ok=True)
-    descriptor = os.open(folder, os.O_RDONLY | os.O_DIRECTORY)
-    try:
-        fcntl.flock(descriptor, fcntl.LOCK_EX)
-        yield
-    finally:
-        os.close(descriptor)
 
 
 class BuildUnit:
@@ -162,14 +148,14 @@ class BuildUnit:
 
     def _command(self) -> list[str]:
         properties = (
-            *("Type=exec", "RemainAfterExit=yes", f"RuntimeMaxSec={self.job.timeout_seconds}"),
+            *("RemainAfterExit=yes", f"RuntimeMaxSec={self.job.timeout_seconds}"),
             *(f"WorkingDirectory={self.job.directory}", f"StandardOutput=append:{self.job.log}", f"StandardError=append:{self.job.log}"),
         )
-        given = [f"--property={each}" for each in properties]
-        environment = ["--setenv=LC_ALL=C", "--setenv=DEBIAN_FRONTEND=noninteractive", "--setenv=HOME=/root"]
+        environment = ("LC_ALL=C", "DEBIAN_FRONTEND=noninteractive", "HOME=/root")
         # By env, so that under SELinux the program is an ordinary one of a service, wherever its file lies. systemd replaces $NAME.
         words = [word.replace("$", "$$") for word in self.job.argv]
-        return ["systemd-run", f"--unit={self.job.unit}", "--quiet", *given, *environment, "/usr/bin/env", *words]
+        command = ("/usr/bin/env", *words)
+        return transient_command(self.job.unit, properties, command, options=["--quiet"], environment=environment)
 
     def _unit(self) -> UnitNow:
         return read_unit(self._runner, self.job.unit)

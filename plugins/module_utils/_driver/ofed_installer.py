@@ -25,8 +25,9 @@ from ansible_collections.rdma.cluster.plugins.module_utils._base.archive import 
 from ansible_collections.rdma.cluster.plugins.module_utils._base.command import Runner
 from ansible_collections.rdma.cluster.plugins.module_utils._base.errors import ApplyError
 from ansible_collections.rdma.cluster.plugins.module_utils._base.sysroot import SysRoot
+from ansible_collections.rdma.cluster.plugins.module_utils._base.systemd import alone
 from ansible_collections.rdma.cluster.plugins.module_utils._driver.build_report import Report, cut_off, follow, refuse_other
-from ansible_collections.rdma.cluster.plugins.module_utils._driver.build_unit import ENDED, LOST, BuildUnit, Job, Look, alone
+from ansible_collections.rdma.cluster.plugins.module_utils._driver.build_unit import ENDED, LOST, BuildUnit, Job, Look
 from ansible_collections.rdma.cluster.plugins.module_utils._driver.dkms import module_names
 from ansible_collections.rdma.cluster.plugins.module_utils._driver.modinfo import ADD_ONS, provenance, read_modinfo
 from ansible_collections.rdma.cluster.plugins.module_utils._driver.ofed_codes import Meaning, explain_installer

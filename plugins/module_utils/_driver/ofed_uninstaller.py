@@ -13,8 +13,9 @@ from pathlib import Path
 from ansible_collections.rdma.cluster.plugins.module_utils._base.command import Runner
 from ansible_collections.rdma.cluster.plugins.module_utils._base.errors import ApplyError
 from ansible_collections.rdma.cluster.plugins.module_utils._base.sysroot import SysRoot
+from ansible_collections.rdma.cluster.plugins.module_utils._base.systemd import alone
 from ansible_collections.rdma.cluster.plugins.module_utils._driver.build_report import Report, follow, refuse_other
-from ansible_collections.rdma.cluster.plugins.module_utils._driver.build_unit import ENDED, BuildUnit, Job, Look, alone
+from ansible_collections.rdma.cluster.plugins.module_utils._driver.build_unit import ENDED, BuildUnit, Job, Look
 from ansible_collections.rdma.cluster.plugins.module_utils._driver.ofed_codes import Meaning, explain_end
 from ansible_collections.rdma.cluster.plugins.module_utils._driver.ofed_installer import UNIT, MakeRoot, MakeUnit
 from ansible_collections.rdma.cluster.plugins.module_utils._driver.stack import read_ofed_version

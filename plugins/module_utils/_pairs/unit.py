@@ -7,11 +7,9 @@
 from __future__ import annotations
 
 import contextlib
-import fcntl
-import os
 import re
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -19,6 +17,7 @@ from typing import Any
 from ansible_collections.rdma.cluster.plugins.module_utils._base.boot_service import HARDENING
 from ansible_collections.rdma.cluster.plugins.module_utils._base.command import Runner
 from ansible_collections.rdma.cluster.plugins.module_utils._base.errors import ParseError
+from ansible_collections.rdma.cluster.plugins.module_utils._base.systemd import ALIVE, alone, transient_command
 from ansible_collections.rdma.cluster.plugins.module_utils._pairs.counters import ReadCounters, places_of, read_live
 from ansible_collections.rdma.cluster.plugins.module_utils._pairs.files import Harvest, harvest, parse_plan, unpack_plan
 from ansible_collections.rdma.cluster.plugins.module_utils._pairs.folder import PROGRAM, SweepFolder
@@ -38,7 +37,6 @@ SANDBOX = (
     "RestrictAddressFamilies=AF_UNIX AF_INET AF_INET6 AF_NETLINK AF_PACKET",
 )
 _PREFIX, _SUFFIX = "rdma-pairs-", ".service"
-_RUNNING = ("active", "activating", "reloading", "deactivating")
 _NOT_RUNNING = ("inactive", "failed", "unknown")
 _HOW_TO_END = (
     "Wait for its end, or end it with the playbook rdma.cluster.pairs_stop, which stops whichever sweep runs, "
@@ -88,7 +86,7 @@ def parse_list_units(text: str) -> dict[str, str]:
 def running_sweeps(runner: Runner) -> list[str]:
     """The names of the sweeps that run on this host."""
     text = _run(runner, "systemctl", "list-units", "--all", "--full", "--plain", "--no-legend", f"{_PREFIX}*{_SUFFIX}")
-    return [name[len(_PREFIX) : -len(_SUFFIX)] for name, state in parse_list_units(text).items() if state in _RUNNING]
+    return [name[len(_PREFIX) : -len(_SUFFIX)] for name, state in parse_list_units(text).items() if state in ALIVE]
 
 
 def _run(runner: Runner, *argv: str, timeout_seconds: float = 30.0) -> str:
@@ -179,20 +177,10 @@ class PairUnit:
             self._files.remove()
         return running or (present and (last_word is None or last_word["finished"] is not True))
 
-    @contextlib.contextmanager
-    def _alone(self, check_mode: bool) -> Iterator[None]:
-        """Exclude a second start on this host. The lock is on the folder itself and leaves nothing behind."""
-        if not check_mode:
-            self.folder.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
-        if not self.folder.parent.is_dir():
-            yield
-            return
-        descriptor = os.open(self.folder.parent, os.O_RDONLY | os.O_DIRECTORY)
-        try:
-            fcntl.flock(descriptor, fcntl.LOCK_EX)
-            yield
-        finally:
-            os.close(descriptor)
+    def _alone(self, check_mode: bool) -> contextlib.AbstractContextManager[None]:
+        """Exclude a second start on this host; check mode makes no folder for it."""
+        folder = self.folder.parent
+        return contextlib.nullcontext() if check_mode and not folder.is_dir() else alone(folder)
 
     def _adopts(self, plan: bytes) -> bool:
         """Say whether this sweep runs here or has ended well, by this plan. Raises SweepError while another one runs."""
@@ -206,15 +194,14 @@ class PairUnit:
         return self.sweep in running or (same and self._files.ended_well)
 
     def _launch(self, host: str, python: str, runtime_max_seconds: int, *, resume: bool) -> None:
-        own = ("Type=exec", "LimitMEMLOCK=infinity", f"RuntimeMaxSec={runtime_max_seconds}", f"ReadWritePaths={self.folder}")
+        own = ("LimitMEMLOCK=infinity", f"RuntimeMaxSec={runtime_max_seconds}", f"ReadWritePaths={self.folder}")
         properties = (*own, *HARDENING, *SANDBOX)
         plan, token, results = (str(self.folder / name) for name in ("plan.json", "token", "results.jsonl"))
         command = [python, str(self.folder / PROGRAM), "--plan", plan, "--token-file", token, "--host", host, "--results", results]
         if resume:
             command.append("--resume")
         try:
-            given = [f"--property={each}" for each in properties]
-            _run(self._runner, "systemd-run", f"--unit={self.unit}", "--collect", *given, *command)
+            _run(self._runner, *transient_command(self.unit, properties, command, options=["--collect"]))
         except BaseException:
             if not resume:
                 self._files.remove()
@@ -234,9 +221,9 @@ class PairUnit:
     def _runs(self) -> bool:
         completed = self._runner.run(["systemctl", "is-active", self.unit], timeout_seconds=30.0)
         state = completed.stdout.strip()
-        if state not in _RUNNING + _NOT_RUNNING:
+        if state not in ALIVE + _NOT_RUNNING:
             raise SweepError(f"systemctl is-active {self.unit} does not tell a state: {(completed.stderr or state).strip()!r}")
-        return state in _RUNNING
+        return state in ALIVE
 
     def _reason(self, running: bool, more: bool, last_word: dict[str, Any] | None) -> str:
         if running:

@@ -1,14 +1,18 @@
 # Copyright (c) 2026, the rdma.cluster authors
 # GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""What systemctl says of a transient unit, as systemd 252 said it of programs that ended in each of these ways."""
+"""Transient units: their start, and their state, as systemd 252 showed it of programs that ended in each of these ways."""
 
 from __future__ import annotations
+
+import subprocess
+import sys
+from pathlib import Path
 
 import pytest
 
 from ansible_collections.rdma.cluster.plugins.module_utils._base.errors import ParseError
-from ansible_collections.rdma.cluster.plugins.module_utils._base.systemd import parse_unit
+from ansible_collections.rdma.cluster.plugins.module_utils._base.systemd import alone, parse_unit, transient_command
 
 TIMES = "ExecMainStartTimestampMonotonic=5000000\nExecMainExitTimestampMonotonic={}\n"
 
@@ -52,3 +56,21 @@ def test_a_unit_that_is_not_there() -> None:
 def test_another_form_is_refused(text: str) -> None:
     with pytest.raises(ParseError):
         parse_unit(text)
+
+
+def test_a_program_is_started_as_a_unit() -> None:
+    argv = transient_command("x.service", ["LimitMEMLOCK=infinity"], ["/bin/x", "-v"], options=["--collect"], environment=["LC_ALL=C"])
+    assert argv == [
+        *("systemd-run", "--unit=x.service", "--collect", "--property=Type=exec", "--property=LimitMEMLOCK=infinity"),
+        *("--setenv=LC_ALL=C", "/bin/x", "-v"),
+    ]
+
+
+def test_a_second_start_waits_for_the_first(tmp_path: Path) -> None:
+    folder = tmp_path / "new"
+    code = "import fcntl, os, sys; fcntl.flock(os.open(sys.argv[1], os.O_RDONLY), fcntl.LOCK_EX | fcntl.LOCK_NB)"
+    other = [sys.executable, "-c", code, str(folder)]
+    with alone(folder):
+        assert (folder.stat().st_mode & 0o777, list(folder.iterdir())) == (0o700, [])
+        assert b"BlockingIOError" in subprocess.run(other, check=False, capture_output=True).stderr
+    assert subprocess.run(other, check=False).returncode == 0
