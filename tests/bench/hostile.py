@@ -189,14 +189,14 @@ def _named(folder: Path, plan: dict[str, Any], records: Sequence[Mapping[str, An
 
 
 def hostile(
-    folder: Path, hosts: int = HOSTS, kinds: Mapping[str, Kind] = KINDS, perftest_seconds: float = PERFTEST_SECONDS
+    folder: Path, hosts: int = HOSTS, kinds: Mapping[str, Kind] | None = None, perftest_seconds: float = PERFTEST_SECONDS
 ) -> Iterator[Line]:
-    """All kinds against the quiet sweep. Raises RuntimeError where that one is not whole, for then nothing is to be compared."""
+    """Measure the kinds, all if none is given, against the quiet sweep. Raises RuntimeError where that one is not whole, for then nothing is to be compared."""
     quiet = sweep(folder / "quiet", hosts, perftest_seconds=perftest_seconds)
     if quiet.lost or quiet.accused or not quiet.ended:
         raise RuntimeError(f"the quiet sweep is not whole: {quiet}")
     yield figure("pairs_hostile_quiet_s", quiet.seconds, HOSTILE, note=f"{hosts} hosts, {RAILS} rails, perftest {perftest_seconds:g} s")
-    for name, kind in kinds.items():
+    for name, kind in (KINDS if kinds is None else kinds).items():
         yield from lines(name, kind, sweep(folder / name, hosts, kind, perftest_seconds), quiet)
 
 

@@ -1,4 +1,3 @@
-#!/usr/bin/python3
 # Copyright (c) 2026, the rdma.cluster authors
 # SPDX-License-Identifier: GPL-3.0-or-later
 """A Python interpreter that lies: it runs what Ansible sends with the real Python, and changes the answers.

@@ -252,7 +252,7 @@ class Fleet:
             assert said.status == 0, said.stderr
         folder = self.root(LIAR) / "opt/liar"
         folder.mkdir(exist_ok=True)
-        (folder / "python").write_bytes(Path(__file__).with_name("liar.py").read_bytes())
+        (folder / "python").write_text("#!/usr/bin/python3\n" + Path(__file__).with_name("liar.py").read_text())
         (folder / "python").chmod(0o755)
 
     def lie(self, answers: dict[str, Any], folder: Path) -> None:

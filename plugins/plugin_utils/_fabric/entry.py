@@ -132,7 +132,7 @@ def _manager(told: Any, where: str) -> SmInfo:
     for key, most in _NUMBERS.items():
         value = told[key]
         # A manager's own port may have no LID yet.
-        if not (key == "lid" and value is None) and (type(value) is not int or not 0 <= value <= most):
+        if not (key == "lid" and value is None) and (not isinstance(value, int) or isinstance(value, bool) or not 0 <= value <= most):
             raise GraphError(f"{where}.{key}: expected a number from 0 to {most}, got {_shown(value)}")
         numbers[key] = value
     guid = _text(told["guid"], f"{where}.guid")
