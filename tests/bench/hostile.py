@@ -191,7 +191,7 @@ def _named(folder: Path, plan: dict[str, Any], records: Sequence[Mapping[str, An
 def hostile(
     folder: Path, hosts: int = HOSTS, kinds: Mapping[str, Kind] | None = None, perftest_seconds: float = PERFTEST_SECONDS
 ) -> Iterator[Line]:
-    """Measure the kinds, all if none is given, against the quiet sweep. Raises RuntimeError where that one is not whole, for then nothing is to be compared."""
+    """Measure the kinds, all if none is given, against the quiet sweep. Raises RuntimeError where that one is not whole."""
     quiet = sweep(folder / "quiet", hosts, perftest_seconds=perftest_seconds)
     if quiet.lost or quiet.accused or not quiet.ended:
         raise RuntimeError(f"the quiet sweep is not whole: {quiet}")
