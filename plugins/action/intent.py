@@ -14,6 +14,7 @@ from ansible.errors import AnsibleError
 from ansible_collections.rdma.cluster.plugins.module_utils._base.lines import clean
 from ansible_collections.rdma.cluster.plugins.plugin_utils._intent.problem import IntentError, IntentProblem, findings
 from ansible_collections.rdma.cluster.plugins.plugin_utils._intent.read import normalise
+from ansible_collections.rdma.cluster.plugins.plugin_utils._intent.schema.table import OURS
 from ansible_collections.rdma.cluster.plugins.plugin_utils._run.action import RunAction
 from ansible_collections.rdma.cluster.plugins.plugin_utils._run.folder import run_id
 from ansible_collections.rdma.cluster.plugins.plugin_utils._run.lock import LockedError, claim, lock_file
@@ -53,7 +54,7 @@ class ActionModule(RunAction):
         """The host's variables that are ours, templated. Raises IntentError for those that cannot be."""
         given, problems = {}, []
         for name in self.variables:
-            if name.startswith(PREFIX):
+            if name.startswith(PREFIX) and name not in OURS:
                 try:
                     given[name] = self._templar.template(self.variables[name])
                 except AnsibleError as error:

@@ -15,6 +15,8 @@ from ansible_collections.rdma.cluster.plugins.module_utils._rdma.counters import
 from ansible_collections.rdma.cluster.plugins.plugin_utils._facts.digest import digest
 from ansible_collections.rdma.cluster.plugins.plugin_utils._facts.entry import EXPECTED, FactsError, admitted, facts_finding, place_of
 from ansible_collections.rdma.cluster.plugins.plugin_utils._firmware.wishes import firmware_names
+from ansible_collections.rdma.cluster.plugins.plugin_utils._host_plan import stored
+from ansible_collections.rdma.cluster.plugins.plugin_utils._host_plan.stored import permits_of
 from ansible_collections.rdma.cluster.plugins.plugin_utils._nccl.derive import files_to_ask
 from ansible_collections.rdma.cluster.plugins.plugin_utils._plan.host import sysctl_settings
 from ansible_collections.rdma.cluster.plugins.plugin_utils._run.action import RunAction
@@ -27,7 +29,7 @@ class ActionModule(RunAction):
     def work(self, options: Mapping[str, Any]) -> dict[str, Any]:
         most = options["max_age_seconds"]
         if self._is_known(self.facts_max_age_seconds if most is None else most):
-            return {"read": False}
+            return self._plan_again() or {"read": False}
         asked = {"files": files_to_ask(self.intent), "packages": sorted(self.intent["nccl"]["install"]["packages"])}
         firmware = firmware_names(self.intent, self.variables["ansible_facts"].get("rdma"))
         # Of quality of service up to five processes tell, for each interface: it is read where it is planned.
@@ -50,13 +52,28 @@ class ActionModule(RunAction):
         tree["since"] = since(earlier[1], tree, earlier[0]) if earlier is not None else None
         # By a loopback address a port is forwarded, and other hosts do not reach this one where our session comes in.
         tree["reached_at"] = str(self._templar.template(self.variables.get("ansible_host") or self.host))
+        permits = permits_of(self._setting)
         try:
             brief = digest(tree)
+            plan = stored.make(self.host, self.intent, brief, permits)
         except Exception as error:  # noqa: BLE001 (whatever a host's data does)
             return self._refuse_facts(place_of(error))
         # Only facts that can be used come into the run's folder, where the fleet's gates find them.
-        stored = self.folder.write_json(name, tree)
-        return {"read": True, "stored": str(stored), "users": host_users(tree.get("load")), "ansible_facts": {"rdma": brief}}
+        stored.write(self.folder, self.host, plan)
+        place = self.folder.write_json(name, tree)
+        return {"read": True, "stored": str(place), "users": host_users(tree.get("load")), "ansible_facts": {"rdma": brief}}
+
+    def _plan_again(self) -> dict[str, Any] | None:
+        """Make the plan anew if intent or permissions have changed since, of the facts in the run's folder; the result if that fails."""
+        intent, permits = self.intent, permits_of(self._setting)
+        if stored.holds(self.folder, self.host, intent, permits):
+            return None
+        try:
+            plan = stored.make(self.host, intent, digest(self.all_facts), permits)
+        except Exception as error:  # noqa: BLE001 (whatever a host's data does)
+            return self._refuse_facts(place_of(error))
+        stored.write(self.folder, self.host, plan)
+        return None
 
     def _refuse_facts(self, problem: str) -> dict[str, Any]:
         """The result for a host whose facts make no sense; the stage's evidence says that it is unknown, and where."""
@@ -67,7 +84,7 @@ class ActionModule(RunAction):
 
     def _is_known(self, max_age_seconds: float) -> bool:
         """Whether this run has read the host a short while ago; whoever changed it since has read it again."""
-        stored = self.folder.path / self.folder.host_file("facts", self.host)
-        if "rdma" not in self.variables["ansible_facts"] or not stored.exists():
+        file = self.folder.path / self.folder.host_file("facts", self.host)
+        if "rdma" not in self.variables["ansible_facts"] or not file.exists():
             return False
-        return time.time() - stored.stat().st_mtime < max_age_seconds
+        return time.time() - file.stat().st_mtime < max_age_seconds

@@ -2,7 +2,7 @@
 # GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""Filters of the driver stage for the firmware of the rails' cards."""
+"""The filter for the firmware of the rails' cards."""
 
 from __future__ import annotations
 
@@ -16,8 +16,4 @@ class FilterModule:
     """The filters of this file."""
 
     def filters(self) -> dict[str, Callable[..., Any]]:
-        return {
-            "firmware_wishes": wishes.firmware_wishes,
-            "firmware_differs": wishes.firmware_differs,
-            "firmware_pending": wishes.firmware_pending,
-        }
+        return {"firmware_pending": wishes.firmware_pending}

@@ -9,8 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from ansible_collections.rdma.cluster.plugins.plugin_utils._nccl import derive, lint
-from ansible_collections.rdma.cluster.plugins.plugin_utils._nccl.install import nccl_install
+from ansible_collections.rdma.cluster.plugins.plugin_utils._nccl import lint
 
 
 class FilterModule:
@@ -18,11 +17,6 @@ class FilterModule:
 
     def filters(self) -> dict[str, Callable[..., Any]]:
         return {
-            "nccl_differs": derive.nccl_differs,
-            "nccl_files": derive.files_to_write,
-            "nccl_kept": derive.kept_words,
             "nccl_lint": lint.nccl_lint,
             "nccl_lint_plan": lint.nccl_lint_plan,
-            "nccl_install": nccl_install,
-            "nccl_passed": derive.nccl_passed,
         }

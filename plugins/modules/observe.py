@@ -12,6 +12,8 @@ short_description: Read a host and keep what was read in the run folder
 description:
   - Runs M(rdma.cluster.rdma_facts) on the host, stores the full tree as C(facts/HOST.json) in the folder of this run, and
     keeps a digest of it as C(ansible_facts.rdma).
+  - Derives from the intent and the facts what the roles have to do on the host, and stores it as C(plan/HOST.json). The lookup
+    P(rdma.cluster.plan#lookup) returns it.
   - Facts that this run has read before are kept if they are not older than O(max_age_seconds); the intent has to be read first.
 author:
   - the rdma.cluster authors (@rdma-cluster)

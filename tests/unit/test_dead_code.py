@@ -39,6 +39,7 @@ ALLOWED = (
     Allowed("plugins/modules/*", "DOCUMENTATION|EXAMPLES|RETURN", "ansible-doc reads them"),
     Allowed("plugins/doc_fragments/*", "ModuleDocFragment|DOCUMENTATION|FACTS", "modules extend them by name"),
     Allowed("plugins/filter/*", "FilterModule|filters", "Ansible looks for them"),
+    Allowed("plugins/lookup/*", "LookupModule|run|terms|kwargs|DOCUMENTATION|EXAMPLES|RETURN", "Ansible looks for them"),
     Allowed("plugins/*", "TRANSFERS_FILES", "Ansible reads it of an action"),
     Allowed("playbooks/callback_plugins/*", "DOCUMENTATION|CallbackModule|CALLBACK_[A-Z]+", "Ansible reads them of a callback"),
     Allowed("playbooks/callback_plugins/*", "v2_[a-z_]+|playbook|is_conditional", "Ansible calls them, with arguments of these names"),

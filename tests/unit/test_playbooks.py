@@ -11,6 +11,7 @@ import re
 import subprocess
 import sys
 from pathlib import Path
+from typing import Any
 
 import pytest
 import yaml
@@ -123,10 +124,42 @@ def test_live_rails_change_one_host_first_and_every_batch_is_judged(stage: str, 
     assert together["roles"] == [{"role": f"rdma.cluster.{role}", "when": f"not (__{stage}_batches.waits | default(true))"}]
     [planned] = [task for task in together["pre_tasks"] if "rdma.cluster.batch_plan" in task]
     assert planned["rdma.cluster.batch_plan"] == {"group": f"rdma_{stage}_live", "always": "{{ rdma_serial is defined }}"}
-    assert f"rdma.cluster.{stage}_differs" in planned["when"]
+    assert planned["when"] == f"rdma_plan.{stage}"
     assert batches["hosts"] == f"{{{{ groups['rdma_{stage}_live'] | default([]) }}}}"
     assert batches["serial"] == "{{ rdma_serial | default([1, '10%', '30%']) }}"
     assert [task["ansible.builtin.import_tasks"] for task in batches["post_tasks"]] == ["tasks/batch.yml"]
+
+
+def roles_of(tasks: Any) -> set[str]:
+    """The roles that tasks and the files that they import take in."""
+    found: set[str] = set()
+    for task in tasks or ():
+        for part in ("block", "rescue", "always"):
+            found |= roles_of(task.get(part))
+        included = task.get("ansible.builtin.include_role") or task.get("ansible.builtin.import_role") or {}
+        found |= {included["name"]} if included else set()
+        file = task.get("ansible.builtin.import_tasks") or task.get("ansible.builtin.include_tasks")
+        for place in (ROOT / "playbooks", ROOT / "playbooks/tasks"):
+            if file and (place / file).is_file():
+                found |= roles_of(yaml.safe_load((place / file).read_text()))
+    return found
+
+
+def test_every_play_with_a_role_that_goes_by_the_plan_has_it() -> None:
+    """As a variable of the play, which no fact of a host replaces, with facts as variables or without."""
+    reads = {f"rdma.cluster.{file.parts[-3]}" for file in ROOT.glob("roles/*/*/*.yml") if "rdma_plan." in file.read_text()}
+    assert len(reads) > 12
+    with_plan = 0
+    for file in sorted((ROOT / "playbooks").glob("*.yml")):
+        for play in yaml.safe_load(file.read_text()):
+            roles = {each["role"] for each in play.get("roles", ())}
+            for part in ("pre_tasks", "tasks", "post_tasks"):
+                roles |= roles_of([{"ansible.builtin.import_tasks": None, **task} for task in play.get(part, ())])
+            roles |= {"rdma.cluster.driver"} if "tasks/restart.yml" in str(play.get("tasks")) else set()
+            has = (play.get("vars") or {}).get("rdma_plan") == "{{ lookup('rdma.cluster.plan') }}"
+            assert has == bool(roles & reads), (file.name, play["name"], roles & reads)
+            with_plan += has
+    assert with_plan == 11
 
 
 NOW = {"max_age_seconds": 0}

@@ -10,7 +10,6 @@ import json
 import re
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
-from pathlib import Path
 from typing import Any, ClassVar
 
 from ansible import constants as C  # noqa: N812 (as Ansible itself calls it)
@@ -21,8 +20,9 @@ from ansible.plugins.action.normal import ActionModule as Normal
 
 from ansible_collections.rdma.cluster.plugins.module_utils._base.lines import clean
 from ansible_collections.rdma.cluster.plugins.module_utils._host.load import busy_words
-from ansible_collections.rdma.cluster.plugins.plugin_utils._run.folder import DEFAULT_FOLDER, RunFolder, RunFolderError, run_id
-from ansible_collections.rdma.cluster.plugins.plugin_utils._run.own_names import NOTED, names_finding, own_names, refused, remedy
+from ansible_collections.rdma.cluster.plugins.plugin_utils._run.folder import RunFolder, RunFolderError
+from ansible_collections.rdma.cluster.plugins.plugin_utils._run.forged import forged_names, nothing_done, plain, raw_facts, run_folder
+from ansible_collections.rdma.cluster.plugins.plugin_utils._run.own_names import NOTED, names_finding
 from ansible_collections.rdma.cluster.plugins.plugin_utils._run.stages import STAGES
 
 #: The folder of the variables that the intent action noted.
@@ -55,6 +55,7 @@ class RunAction(CleanAnswers):
 
     TRANSFERS_FILES = False
     ARGUMENTS: ClassVar[Mapping[str, Any]] = {}
+    _raw_facts = staticmethod(raw_facts)
 
     def run(self, tmp: str | None = None, task_vars: dict[str, Any] | None = None) -> dict[str, Any]:
         """Ansible's entry; the result says changed: false unless `work` says otherwise, and run_folder.
@@ -75,41 +76,19 @@ class RunAction(CleanAnswers):
             return {**result, "changed": False, "failed": True, "msg": str(error)}
 
     def _run_folder(self) -> RunFolder:
-        """This run's folder. If the host's facts have rdma_run_dir, the folder that the run already has, wherever that is."""
-        facts, name = self._raw_facts(self.variables), "rdma_run_dir"
-        if name not in facts:
-            return RunFolder.current(str(self._templated(name, "")))
-        hostvars = self.variables["hostvars"]
-        others = [hostvars[host] for host in self.variables["ansible_play_hosts_all"] if name not in self._raw_facts(hostvars[host])]
-        trusted = [str(each.get(name, "")) for each in others]
-        for base in dict.fromkeys(["", *trusted, str(self.variables.get(name, ""))]):
-            folder = RunFolder(Path(base or DEFAULT_FOLDER).absolute() / run_id())
-            # The name of the run's folder is known to this run alone: where it is there, a host without such facts has made it.
-            if folder.path.is_dir():
-                return folder
-        if trusted:
-            return RunFolder.current(trusted[0])
-        raise RunFolderError(f"{self.host}: {refused([name])}, and this run has no folder yet. {remedy(self.host)}")
-
-    @staticmethod
-    def _raw_facts(variables: Mapping[str, Any]) -> Mapping[str, Any]:
-        """What modules have returned of a host. Ansible's ansible_facts is the only place that has all of it."""
-        facts: Mapping[str, Any] = variables.get("ansible_facts") or {}
-        return facts
+        """This run's folder, whatever the host's facts say of it."""
+        return run_folder(self.variables, self._templar.template)
 
     def _forged(self) -> list[str]:
-        """The variables of ours that the host's facts set, and rdma_intent if it is no longer what the intent action wrote in this run."""
-        facts = self._raw_facts(self.variables)
-        names = own_names(facts)
-        written = self.folder.read_if_there(self.folder.host_file("intent", self.host)) if "rdma_intent" in facts else None
-        return [*names, "rdma_intent"] if written is not None and _plain(facts["rdma_intent"]) != written else names
+        """The variables of ours that the host's facts set or have changed."""
+        return forged_names(self.variables, self.folder)
 
     def refuse(self, names: Sequence[str]) -> dict[str, Any]:
         """The result for a host whose facts set variables of ours; the stage's evidence names them."""
         stage = str(self.variables.get("rdma_stage", ""))
         if stage in STAGES:
             self.folder.write_findings(stage, self.host, [names_finding(stage, self.host, names)])
-        return {"failed": True, "msg": f"{self.host}: {refused(names)}. Nothing was done. {remedy(self.host)}"}
+        return {"failed": True, "msg": nothing_done(self.host, names)}
 
     @property
     def host(self) -> str:
@@ -171,7 +150,7 @@ class RunAction(CleanAnswers):
         for name in NOTED:
             # A role's default may need variables that only the role has.
             with suppress(AnsibleError):
-                noted[name] = _plain(self._templated(name, None))
+                noted[name] = plain(self._templated(name, None))
         self.folder.write_json(self.folder.host_file(SETTINGS, self.host), noted)
 
     def _noted(self, host: str, name: str, default: Any) -> Any:
@@ -263,8 +242,3 @@ def without_facts(result: dict[str, Any], *kept: str) -> dict[str, Any]:
     elif facts is not None:
         result["ansible_facts"] = {}
     return result
-
-
-def _plain(value: Any) -> Any:
-    """A value as the run folder's JSON has it."""
-    return json.loads(json.dumps(value, default=str))

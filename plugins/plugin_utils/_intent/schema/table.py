@@ -249,6 +249,6 @@ RUN: dict[str, Key] = {
     ),
     "rdma_stage": text("The stage that a playbook is about; the playbooks set it."),
 }
-#: What else begins with rdma_ among a host's variables: the fact that this very schema makes, and a role's own.
-OURS = ("rdma_intent",)
+#: What else begins with rdma_ among a host's variables: the fact that this very schema makes, what plays define, and a role's own.
+OURS = ("rdma_intent", "rdma_plan")
 OURS_PREFIX = "rdma_modules_"

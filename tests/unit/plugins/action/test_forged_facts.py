@@ -27,7 +27,7 @@ LIAR = "node1"
 LIBRARY = """\
 #!/usr/bin/python
 from ansible.module_utils.basic import AnsibleModule
-module = AnsibleModule({"said": {"type": "dict"}})
+module = AnsibleModule({"said": {"type": "dict"}}, supports_check_mode=True)
 module.exit_json(**module.params["said"])
 """
 
@@ -43,7 +43,14 @@ def lie(facts: dict[str, Any] | None = None, **said: Any) -> dict[str, Any]:
     return {"name": "Ask", "lie": {"said": {"ansible_facts": facts or {}, **said}}, "when": f"inventory_hostname == '{LIAR}'"}
 
 
-def play(folder: Path, plays: list[dict[str, Any]], of_host: dict[str, dict[str, Any]] | None = None, **variables: Any) -> tuple[int, str]:
+def play(
+    folder: Path,
+    plays: list[dict[str, Any]],
+    of_host: dict[str, dict[str, Any]] | None = None,
+    *,
+    words: tuple[str, ...] = (),
+    **variables: Any,
+) -> tuple[int, str]:
     (folder / "library").mkdir()
     (folder / "library/lie.py").write_text(LIBRARY)
     hosts = {host: {"rdma_rails": lab_rails(number), **(of_host or {}).get(host, {})} for number, host in enumerate(HOSTS, start=1)}
@@ -53,7 +60,7 @@ def play(folder: Path, plays: list[dict[str, Any]], of_host: dict[str, dict[str,
     (folder / "inventory.yml").write_text(yaml.safe_dump({"all": {"vars": shared, "hosts": hosts}}))
     (folder / "play.yml").write_text(yaml.safe_dump(plays))
     environment = {**os.environ, "ANSIBLE_COLLECTIONS_PATH": str(ROOT / ".venv/collections"), "ANSIBLE_NOCOLOR": "1"}
-    argv = [str(Path(sys.executable).parent / "ansible-playbook"), "-i", "inventory.yml", "play.yml"]
+    argv = [str(Path(sys.executable).parent / "ansible-playbook"), "-i", "inventory.yml", "play.yml", *words]
     done = subprocess.run(argv, cwd=folder, capture_output=True, text=True, timeout=120, check=False, env=environment)
     return done.returncode, done.stdout + done.stderr
 
@@ -145,3 +152,51 @@ def test_no_host_gets_a_file_that_its_inventory_does_not_name(tmp_path: Path, in
         assert not list(folder.glob("*.got"))
         assert ("its facts set rdma_nccl, rdma_intent" in said) is (number == 0)
         assert f"names no file '{secret}'" in said
+
+
+PLAN = {"rdma_plan": "{{ lookup('rdma.cluster.plan') }}"}
+OBSERVE = {"name": "Read", "rdma.cluster.observe": None}
+
+
+def asks(name: str, when: str, **task: Any) -> dict[str, Any]:
+    """A task as a role has it."""
+    return {"name": name, "ansible.builtin.debug": {"msg": f"{{{{ inventory_hostname }}}} {name}"}, "when": when, **task}
+
+
+@pytest.mark.parametrize("words", [(), ("--check",)], ids=["changes", "check mode"])
+def test_no_host_says_by_its_facts_what_is_to_be_done(tmp_path: Path, injected: bool, words: tuple[str, ...]) -> None:
+    """This machine lacks the files of the limits, so that there is work; node1 says that there is none."""
+    done = {"limits": False, "settings": {"limits": {"open_files": 5}}}
+    tasks = [OBSERVE, asks("works", "rdma_plan.limits"), lie({"rdma_plan": done}), asks("goes on", "rdma_plan.limits")]
+    code, said = play(tmp_path, [{**stage("host", tasks), "vars": {"rdma_stage": "host", **PLAN}}], words=words)
+    assert code == 2
+    assert sorted(host for host in HOSTS if f"{host} works" in said) == list(HOSTS), said
+    assert sorted(host for host in HOSTS if f"{host} goes on" in said) == ["node2", "node3", "node4"], said
+    assert "node1: its facts set rdma_plan. Nothing was done." in said
+
+
+def test_a_changed_intent_is_no_way_to_another_plan(tmp_path: Path, injected: bool) -> None:
+    tasks = [OBSERVE, lie({"rdma_intent": {"host": {"open_files": 5}}}), asks("goes on", "rdma_plan.limits")]
+    code, said = play(tmp_path, [{**stage("host", tasks), "vars": {"rdma_stage": "host", **PLAN}}])
+    assert (code, "node1 goes on" in said, "node2 goes on" in said) == (2, False, True), said
+    assert "node1: its facts set rdma_intent. Nothing was done." in said
+
+
+def test_the_plan_goes_by_the_intent_and_the_permissions_of_its_play(tmp_path: Path) -> None:
+    """Also where the host is not read again, and where one task allows more."""
+    limits = "open files: {{ rdma_plan.settings.limits.open_files }}"
+    tell = {"name": "Tell", "ansible.builtin.debug": {"msg": limits}, "when": "inventory_hostname == 'node2'"}
+    allows = "acs: {{ rdma_plan.settings.pcie.acs }}"
+    acs = {"name": "Tell", "ansible.builtin.debug": {"msg": allows}, "when": "inventory_hostname == 'node2'"}
+    permit = {"pcie_acs_write_allowed": True}
+    first = {**stage("host", [OBSERVE, tell, acs, {**acs, "vars": permit}]), "vars": {"rdma_stage": "host", **PLAN}}
+    second = {**first, "vars": {**first["vars"], "rdma_host": {"open_files": 4096, "pcie": {"acs": "bare_metal"}}}}
+    _code, said = play(tmp_path, [first, second], rdma_host={"open_files": 1024, "pcie": {"acs": "bare_metal"}})
+    assert [line.split(": ", 2)[2].strip('"') for line in said.splitlines() if "open files:" in line] == ["1024", "4096"], said
+    assert [line.split(": ", 2)[2].strip('"') for line in said.splitlines() if "acs:" in line] == ["leave", "bare_metal"] * 2, said
+
+
+def test_a_role_without_a_plan_says_what_is_missing(tmp_path: Path) -> None:
+    code, said = play(tmp_path, [{**stage("host", [asks("works", "rdma_plan.limits")]), "vars": {"rdma_stage": "host", **PLAN}}])
+    assert code == 2
+    assert "node1 has no plan in this run. Call rdma.cluster.intent and rdma.cluster.observe before." in said

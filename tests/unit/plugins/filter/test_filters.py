@@ -10,9 +10,11 @@ import importlib
 import inspect
 import pkgutil
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 import pytest
+import yaml
 
 from ansible_collections.rdma.cluster.plugins import filter as filters
 from ansible_collections.rdma.cluster.plugins.plugin_utils._intent.read import normalise
@@ -23,7 +25,7 @@ from tests.unit.builders.lazy import lazy
 Filter = Callable[..., Any]
 PARTITIONS = {"tenant": {"key": 1, "members": ["node1"]}}
 #: Of the filters that ask for more than intent and facts.
-MORE = {"runs_subnet_manager": {"host": "node1"}, "switch_config": {"name": "leaf1"}}
+MORE = {"switch_config": {"name": "leaf1"}}
 
 
 def all_filters() -> dict[str, Filter]:
@@ -61,6 +63,13 @@ def told(each: Filter, name: str, intent: Any, facts: Any) -> Any:
 def test_a_filter_says_the_same_of_what_ansible_hands_over(name: str, host: str) -> None:
     intent, facts = HOSTS[host]()
     assert told(FILTERS[name], name, lazy(intent), lazy(facts)) == told(FILTERS[name], name, intent, facts)
+
+
+def test_each_filter_is_documented() -> None:
+    """A filter is for playbooks of users: what the roles ask of a host is in rdma_plan."""
+    folder = Path(filters.__path__[0])
+    documented = {path.stem: yaml.safe_load(path.read_text())["DOCUMENTATION"]["name"] for path in folder.glob("*.yml")}
+    assert documented == {name: name for name in all_filters()}
 
 
 def test_hardly_a_filter_is_left_out() -> None:

@@ -10,7 +10,6 @@ from typing import Any
 
 import pytest
 
-from ansible_collections.rdma.cluster.plugins.filter.nccl import FilterModule
 from ansible_collections.rdma.cluster.plugins.module_utils._base.files import brief_files
 from ansible_collections.rdma.cluster.plugins.module_utils._nccl.conf import parse_nccl_conf
 from ansible_collections.rdma.cluster.plugins.plugin_utils._checks.nccl.nccl import check_nccl, check_others
@@ -310,10 +309,9 @@ def test_a_file_that_only_root_can_read_is_a_warning() -> None:
     ]
 
 
-def test_the_filters_have_these_names() -> None:
-    filters = FilterModule().filters()
-    assert filters["nccl_differs"](lab_intent(), {**lab_facts(), "files": {}}) is True
-    assert [file["path"] for file in filters["nccl_files"](lab_intent(), {**lab_facts(), "files": {}})] == [CONF_FILE, ENVIRONMENT_FILE]
+def test_the_files_that_are_not_there_are_written() -> None:
+    assert nccl_differs(lab_intent(), {**lab_facts(), "files": {}}) is True
+    assert [file["path"] for file in files_to_write(lab_intent(), {**lab_facts(), "files": {}})] == [CONF_FILE, ENVIRONMENT_FILE]
 
 
 SESSION = {"address": "10.0.0.7", "netdev": "eno1"}

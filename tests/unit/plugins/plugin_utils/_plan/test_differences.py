@@ -6,23 +6,29 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 import pytest
 
-from ansible_collections.rdma.cluster.plugins.filter import host, nccl, rails
 from ansible_collections.rdma.cluster.plugins.module_utils._net import networkd
+from ansible_collections.rdma.cluster.plugins.plugin_utils._facts.digest import digest
+from ansible_collections.rdma.cluster.plugins.plugin_utils._host_plan.plan import PERMITS, host_plan
 from ansible_collections.rdma.cluster.plugins.plugin_utils._intent.read import normalise
 from ansible_collections.rdma.cluster.plugins.plugin_utils._plan.differences import network_rails
 from tests.unit.builders.hosts import lab_facts, lab_intent, lab_rails, on_host
 
 Facts = dict[str, Any]
-FILTERS = {name: call for module in (rails, host, nccl) for name, call in module.FilterModule().filters().items()}
-MODULES, LINKS, NETWORK = "modules_differ", "soft_links_differ", "network_differs"
-MEMLOCK, SYSCTL, NCCL = "limits_differ", "sysctl_differs", "nccl_differs"
-RINGS, CPU, TIME, BALANCE = "rings_differ", "cpu_differs", "time_differs", "irqbalance_differs"
-EVERY = (MODULES, LINKS, NETWORK, MEMLOCK, SYSCTL, NCCL, RINGS, CPU, TIME, BALANCE)
+MODULES, LINKS, NETWORK = "modules", "soft_links", "network"
+MEMLOCK, SYSCTL, NCCL = "limits", "sysctl", "nccl"
+RINGS, CPU, PCIE, GPUDIRECT = "rings", "cpu", "pcie", "gpudirect"
+#: The concerns that look at files of ours.
+WITH_FILES = {MODULES, LINKS, NETWORK, MEMLOCK, SYSCTL, NCCL, RINGS, CPU, PCIE, GPUDIRECT}
+CONCERNS = {*WITH_FILES, "firmware", "links", "subnet_manager", "irqbalance", "time", "qos", "nccl_install"}
+COLLECTION = Path(__file__).parents[5]
+ASKING = [*COLLECTION.glob("roles/*/*/*.yml"), *COLLECTION.glob("playbooks/**/*.yml")]
 BOOT_FILE = "/etc/modules-load.d/rdma-cluster.conf"
 SCRIPT = "/usr/local/lib/rdma-cluster/soft_links.pyz"
 RAIL0 = "/etc/systemd/network/60-rdma-rail0.network"
@@ -30,13 +36,29 @@ SOFT_UNIT, NETWORKD = "rdma-soft-links.service", "systemd-networkd.service"
 ARP_IGNORE = "net.ipv4.conf.all.arp_ignore"
 
 
+def rdma_plan(intent: dict[str, Any], facts: Facts) -> dict[str, Any]:
+    """As observe makes it."""
+    return host_plan("node1", intent, digest(facts), dict.fromkeys(PERMITS, False))
+
+
 def roles_with_work(intent: dict[str, Any], facts: Facts) -> set[str]:
-    return {name for name in EVERY if FILTERS[name](intent, facts)}
+    return {name for name, work in rdma_plan(intent, facts).items() if work is True}
 
 
 def test_a_converged_host_has_no_work_for_any_role() -> None:
-    answers = {name: FILTERS[name](lab_intent(), lab_facts()) for name in EVERY}
-    assert answers == dict.fromkeys(EVERY, False)
+    plan = rdma_plan(lab_intent(), lab_facts())
+    assert {name: work for name, work in plan.items() if name != "settings"} == dict.fromkeys(CONCERNS, False)
+
+
+def test_each_concern_that_a_role_or_playbook_asks_for_is_in_the_plan() -> None:
+    plan = rdma_plan(lab_intent(), lab_facts())
+    asked = {word for file in ASKING for word in re.findall(r"\brdma_plan((?:\.\w+)+)", file.read_text())}
+    assert {path.split(".")[1] for path in asked} == {*CONCERNS, "settings"}
+    for path in asked:
+        value: Any = plan
+        for word in path.split(".")[1:]:
+            assert word in value or word == "kept", path
+            value = value.get(word, ())
 
 
 def changed(path: str, **to: Any) -> Callable[[Facts], None]:
@@ -53,7 +75,7 @@ def without(*keys: str) -> Callable[[Facts], None]:
 
 
 def with_file(path: str) -> Callable[[Facts], None]:
-    return lambda facts: facts["files"].update({path: {"sha256": "0" * 64, "mode": 0o644}})
+    return lambda facts: facts["files"].update({path: {"sha256": "0" * 64, "mode": 0o644, "owner": None}})
 
 
 def unit(name: str, **to: bool) -> Callable[[Facts], None]:
@@ -98,7 +120,7 @@ DRIFTS = [
     ("the addresses are not known", lambda facts: facts["netdevs"]["ens2"].update(ipv4=None), {NETWORK}),
     ("the network manager is disabled", unit(NETWORKD, enabled=False), {NETWORK}),
     ("the network manager is not active", unit(NETWORKD, active=False), {NETWORK}),
-    ("no files are known", lambda facts: facts.update(files=None), set(EVERY) - {TIME, BALANCE}),
+    ("no files are known", lambda facts: facts.update(files=None), WITH_FILES),
     ("no units are known", lambda facts: facts.update(units=None), {LINKS, NETWORK}),
     ("services are limited", lambda facts: facts["limits"]["service_memlock"].update(unlimited=False, bytes=8388608), {MEMLOCK}),
     ("the limit of services is not known", lambda facts: facts["limits"].update(service_memlock=None), {MEMLOCK}),
@@ -140,16 +162,16 @@ def hard_intent() -> dict[str, Any]:
 
 def test_a_host_without_soft_rails_has_no_service_and_no_boot_file() -> None:
     facts = lab_facts()
-    assert FILTERS[LINKS](hard_intent(), facts) is True
+    assert rdma_plan(hard_intent(), facts)[LINKS] is True
     for path in (SCRIPT, f"/etc/systemd/system/{SOFT_UNIT}", "/etc/rdma-cluster/soft-links.json"):
-        assert FILTERS[LINKS](hard_intent(), facts) is True
+        assert rdma_plan(hard_intent(), facts)[LINKS] is True
         del facts["files"][path]
     facts["units"] = None
-    assert FILTERS[LINKS](hard_intent(), facts) is False
+    assert rdma_plan(hard_intent(), facts)[LINKS] is False
     facts["stack"]["modules"].update(mlx5_core={}, mlx5_ib={})
-    assert FILTERS[MODULES](hard_intent(), facts) is True
+    assert rdma_plan(hard_intent(), facts)[MODULES] is True
     del facts["files"][BOOT_FILE]
-    assert FILTERS[MODULES](hard_intent(), facts) is False
+    assert rdma_plan(hard_intent(), facts)[MODULES] is False
 
 
 def test_a_rail_of_another_intent_is_work() -> None:
@@ -169,8 +191,8 @@ def test_a_rail_without_address_asks_for_none() -> None:
     intent, facts = normalise({"rdma_rails": rails}), lab_facts()
     for netdev in ("ens1", "ens2"):
         facts["netdevs"][netdev].update(ipv4=None, mtu_bytes=2044)
-    network = FILTERS["network_rails"](intent, facts)
+    network = rdma_plan(intent, facts)["settings"]["network"]
     assert [rail["address"] for rail in network] == [None, None]
 
     facts["files"] = on_host(networkd.files([networkd.NetworkRail(**rail) for rail in network], [], []))
-    assert FILTERS[NETWORK](intent, facts) is False
+    assert rdma_plan(intent, facts)[NETWORK] is False

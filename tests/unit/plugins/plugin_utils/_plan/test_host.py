@@ -11,9 +11,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-import yaml
 
-from ansible_collections.rdma.cluster.plugins.filter.host import FilterModule
 from ansible_collections.rdma.cluster.plugins.module_utils._base.errors import ParseError
 from ansible_collections.rdma.cluster.plugins.module_utils._base.files import ManagedFile, described
 from ansible_collections.rdma.cluster.plugins.module_utils._host import limits as host_limits
@@ -220,13 +218,3 @@ def test_each_file_of_the_limit_counts(path: str) -> None:
     assert limits_differ(intent(memlock=False), {**facts, "files": {path: facts["files"][path]}}) is True
     facts["files"][path]["sha256"] = "0"
     assert limits_differ(intent(), facts) is True
-
-
-def test_each_filter_is_documented_and_the_role_knows_no_other() -> None:
-    filters = FilterModule().filters()
-    for name in filters:
-        documented = yaml.safe_load((ROOT / f"plugins/filter/{name}.yml").read_text())["DOCUMENTATION"]
-        assert documented["name"] == name
-    roles = ("cpu", "limits", "nic_rings", "sysctl", "time_sync")
-    tasks = "".join(path.read_text() for role in roles for path in (ROOT / "roles" / role / "tasks").iterdir())
-    assert {name for name in filters if f"rdma.cluster.{name}" in tasks} == set(filters)

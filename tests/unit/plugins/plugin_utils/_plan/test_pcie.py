@@ -10,9 +10,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-import yaml
 
-from ansible_collections.rdma.cluster.plugins.filter.pcie import FilterModule
 from ansible_collections.rdma.cluster.plugins.module_utils._pcie_tuning.acs import brief, pcie_state
 from ansible_collections.rdma.cluster.plugins.module_utils._pcie_tuning.service import UNIT, service_files
 from ansible_collections.rdma.cluster.plugins.module_utils._pcie_tuning.wish import make_wish
@@ -183,12 +181,3 @@ def test_lockdown_withholds_what_is_allowed(state: str) -> None:
     # A service from before lockdown is removed.
     assert pcie_differs(intent(), {**converged(intent()), "stack": {"lockdown": state}}, True, True) is True
     assert pcie_withheld(intent(), {**facts, "stack": {"lockdown": "none"}}, True, True) == {}
-
-
-def test_each_filter_is_documented_and_the_role_knows_no_other() -> None:
-    filters = FilterModule().filters()
-    for name in filters:
-        documented = yaml.safe_load((ROOT / f"plugins/filter/{name}.yml").read_text())["DOCUMENTATION"]
-        assert documented["name"] == name
-    tasks = "".join(path.read_text() for path in (ROOT / "roles/pcie/tasks").iterdir())
-    assert {name for name in filters if f"rdma.cluster.{name}" in tasks} == set(filters)

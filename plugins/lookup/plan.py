@@ -1,0 +1,80 @@
+# Copyright (c) 2026, the rdma.cluster authors
+# GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""The plan of the host that a task is for."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from ansible.errors import AnsibleError
+from ansible.plugins.lookup import LookupBase
+
+from ansible_collections.rdma.cluster.plugins.plugin_utils._host_plan import stored
+from ansible_collections.rdma.cluster.plugins.plugin_utils._host_plan.stored import permits_of
+from ansible_collections.rdma.cluster.plugins.plugin_utils._run.folder import RunFolderError
+from ansible_collections.rdma.cluster.plugins.plugin_utils._run.forged import forged_names, nothing_done, run_folder
+
+DOCUMENTATION = """
+name: plan
+version_added: 0.1.0
+short_description: What the roles have to do on a host
+description:
+  - Returns what M(rdma.cluster.observe) has derived from the intent and the facts of the host that the task is for.
+  - The playbooks of this collection define C(rdma_plan) with it, and the roles read that. A play of your own that uses such a role needs
+    the same line, and M(rdma.cluster.intent) and M(rdma.cluster.observe) before the role.
+  - The plan is read from the folder of the run on the control node. No result of a module can change it. On a host whose facts set a
+    variable of this collection the lookup fails, and names the variable.
+author: the rdma.cluster authors (@rdma-cluster)
+options: {}
+"""
+
+EXAMPLES = """
+- name: Let logins and services lock memory
+  hosts: all
+  gather_facts: false
+  vars:
+    rdma_plan: "{{ lookup('rdma.cluster.plan') }}"
+  pre_tasks:
+    - name: Read the intent
+      rdma.cluster.intent:
+
+    - name: Read the host
+      rdma.cluster.observe:
+  roles:
+    - role: rdma.cluster.limits
+"""
+
+RETURN = """
+_raw:
+  description:
+    - One dictionary. For each concern, such as C(limits), C(sysctl), C(cpu), C(network) and C(nccl), it has V(true) if the role has
+      something to do, or if the facts do not prove that it has not.
+    - C(settings) has the options that the roles give to their modules.
+  type: list
+  elements: dict
+"""
+
+
+class LookupModule(LookupBase):
+    """The lookup."""
+
+    def run(self, terms: list[Any], variables: Mapping[str, Any] | None = None, **kwargs: Any) -> list[dict[str, Any]]:  # noqa: ARG002
+        """Ansible's entry."""
+        known = variables or {}
+        host = str(known["inventory_hostname"])
+        try:
+            folder = run_folder(known, self._templar.template)
+        except RunFolderError as error:
+            raise AnsibleError(str(error)) from error
+        forged = forged_names(known, folder)
+        if forged:
+            raise AnsibleError(nothing_done(host, forged))
+        template = self._templar.template
+        permits = permits_of(lambda name, default: template(known[name]) if name in known else default)
+        plan = stored.read(folder, host, permits)
+        if plan is None:
+            raise AnsibleError(f"{host} has no plan in this run. Call rdma.cluster.intent and rdma.cluster.observe before.")
+        return [plan]

@@ -1,0 +1,61 @@
+# Copyright (c) 2026, the rdma.cluster authors
+# GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""What holds although a host's facts may set variables of ours: the folder of this run, and which of these variables they set."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Iterable, Mapping
+from pathlib import Path
+from typing import Any
+
+from ansible_collections.rdma.cluster.plugins.plugin_utils._run.folder import DEFAULT_FOLDER, RunFolder, RunFolderError, run_id
+from ansible_collections.rdma.cluster.plugins.plugin_utils._run.own_names import own_names, refused, remedy
+
+Variables = Mapping[str, Any]
+
+
+def raw_facts(variables: Variables) -> Mapping[str, Any]:
+    """What modules have returned of a host. Ansible's ansible_facts is the only place that has all of it."""
+    facts: Mapping[str, Any] = variables.get("ansible_facts") or {}
+    return facts
+
+
+def run_folder(variables: Variables, template: Callable[[Any], Any]) -> RunFolder:
+    """This run's folder. If the host's facts have rdma_run_dir, the folder that the run already has, wherever that is."""
+    facts, name = raw_facts(variables), "rdma_run_dir"
+    if name not in facts:
+        return RunFolder.current(str(template(variables[name]) if name in variables else ""))
+    hostvars = variables["hostvars"]
+    others = [hostvars[host] for host in variables["ansible_play_hosts_all"] if name not in raw_facts(hostvars[host])]
+    trusted = [str(each.get(name, "")) for each in others]
+    for base in dict.fromkeys(["", *trusted, str(variables.get(name, ""))]):
+        folder = RunFolder(Path(base or DEFAULT_FOLDER).absolute() / run_id())
+        # The name of the run's folder is known to this run alone: where it is there, a host without such facts has made it.
+        if folder.path.is_dir():
+            return folder
+    if trusted:
+        return RunFolder.current(trusted[0])
+    host = variables["inventory_hostname"]
+    raise RunFolderError(f"{host}: {refused([name])}, and this run has no folder yet. {remedy(host)}")
+
+
+def forged_names(variables: Variables, folder: RunFolder) -> list[str]:
+    """The variables of ours that the host's facts set, and rdma_intent if it is no longer what the intent action wrote in this run."""
+    facts = raw_facts(variables)
+    names = own_names(facts)
+    intent = folder.host_file("intent", str(variables["inventory_hostname"]))
+    written = folder.read_if_there(intent) if "rdma_intent" in facts else None
+    return [*names, "rdma_intent"] if written is not None and plain(facts["rdma_intent"]) != written else names
+
+
+def nothing_done(host: str, names: Iterable[str]) -> str:
+    """What is said of a host whose facts set variables of ours."""
+    return f"{host}: {refused(names)}. Nothing was done. {remedy(host)}"
+
+
+def plain(value: Any) -> Any:
+    """A value as the run folder's JSON has it."""
+    return json.loads(json.dumps(value, default=str))
