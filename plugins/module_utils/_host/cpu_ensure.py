@@ -55,6 +55,8 @@ WantedBy=multi-user.target
 """
 BOOT = BootProgram(CPU_UNIT, UNIT_TEXT, cpu_runner.main, cpu_runner.CONFIG, PROGRAM)
 SETTLE_SECONDS = 15.0
+#: What can differ.
+GOVERNOR, IDLE_STATES = "governor of the CPUs", "idle states of the CPUs"
 
 
 @dataclass(frozen=True)
@@ -105,10 +107,10 @@ def cpu_differences(wish: CpuWish, seen: Cpu) -> list[tuple[str, str, str]]:
     """What of a wish does not hold: (what, seen, wished). What this kernel does not have differs from nothing."""
     found = []
     if wish.governor is not None and seen.governors and set(seen.governors) != {wish.governor}:
-        found.append(("governor of the CPUs", ", ".join(seen.governors), wish.governor))
+        found.append((GOVERNOR, ", ".join(seen.governors), wish.governor))
     deeper = deep_states(wish, seen)
     if deeper:
-        found.append(("idle states of the CPUs", f"{', '.join(deeper)} entered", f"at most {wish.max_cstate_latency_us} µs to wake up"))
+        found.append((IDLE_STATES, f"{', '.join(deeper)} entered", f"at most {wish.max_cstate_latency_us} µs to wake up"))
     return found
 
 

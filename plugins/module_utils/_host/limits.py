@@ -135,12 +135,26 @@ def files(wish: LimitsWish) -> list[ManagedFile]:
     ]
 
 
+def locks_too_little(wish: LimitsWish, seen: Memlock) -> bool:
+    return wish.memlock_unlimited and not seen.unlimited
+
+
+def opens_too_few(wish: LimitsWish, open_files: int | None) -> bool:
+    """None: there is no limit."""
+    return open_files is not None and open_files < wish.open_files
+
+
+def loses_ipc(wish: LimitsWish, removed: bool | None) -> bool:
+    """removed: what logind does with a user's shared memory; None: it does not run."""
+    return wish.keep_ipc and bool(removed)
+
+
 def too_low(wish: LimitsWish, seen: ServiceLimits) -> list[tuple[str, str, str]]:
     """What of a process's limits is less than wished: (what, seen, wished) in words."""
     found = []
-    if wish.memlock_unlimited and not seen.memlock.unlimited:
+    if locks_too_little(wish, seen.memlock):
         found.append(("memlock of services", seen.memlock.words, "unlimited"))
-    if seen.open_files is not None and seen.open_files < wish.open_files:
+    if opens_too_few(wish, seen.open_files):
         found.append(("open files of services", str(seen.open_files), str(wish.open_files)))
     return found
 

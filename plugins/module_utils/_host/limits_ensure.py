@@ -20,6 +20,7 @@ from ansible_collections.rdma.cluster.plugins.module_utils._host.limits import (
     ServiceLimits,
     files,
     keep_ipc,
+    loses_ipc,
     read_remove_ipc,
     read_service_limits,
     too_low,
@@ -53,7 +54,7 @@ def ensure_limits(wish: LimitsWish, *, runner: Runner, sys: SysRoot, check_mode:
     """
     changes = ensure_files(files(wish), check_mode=check_mode)
     live = _services(wish, runner, sys, check_mode=check_mode)
-    if wish.keep_ipc and read_remove_ipc(sys, runner):
+    if wish.keep_ipc and loses_ipc(wish, read_remove_ipc(sys, runner)):
         live.append(REMOVE_IPC)
         if not check_mode:
             keep_ipc(sys, runner)

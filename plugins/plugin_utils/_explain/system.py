@@ -12,7 +12,10 @@ from typing import Any
 from ansible_collections.rdma.cluster.plugins.module_utils._base.findings import ERROR, OK, UNKNOWN
 from ansible_collections.rdma.cluster.plugins.module_utils._driver.modinfo import compare
 from ansible_collections.rdma.cluster.plugins.module_utils._driver.planned import INBOX, KEEP
+from ansible_collections.rdma.cluster.plugins.module_utils._host.cpu_ensure import GOVERNOR, IDLE_STATES, CpuWish
+from ansible_collections.rdma.cluster.plugins.module_utils._host.limits import LimitsWish, locks_too_little, opens_too_few
 from ansible_collections.rdma.cluster.plugins.plugin_utils._checks.driver.dkms import missing
+from ansible_collections.rdma.cluster.plugins.plugin_utils._checks.host.wishes import cpu_wish, cpu_wrong, limits_wish, memlock_of
 from ansible_collections.rdma.cluster.plugins.plugin_utils._explain.text import (
     NOT_READ,
     Item,
@@ -38,17 +41,17 @@ def cpus(intent: Intent | None, facts: Facts) -> Item:
     cpu = part(facts, "cpu")
     if not cpu:
         return Item("CPUs", NOT_READ)
-    wished, most_us = at(intent, "host", "cpu", "governor"), at(intent, "host", "cpu", "max_cstate_latency_us")
-    governors, deep = part(cpu, "governors"), _deep(cpu, most_us)
+    wish = cpu_wish(intent) if intent else CpuWish(None, None)
+    governors, wrong = part(cpu, "governors"), cpu_wrong(wish, cpu)
     words = [f"governor {listed([str(name) for name in governors])}" if governors else "frequencies are not the kernel's to scale"]
-    wrong = bool(wished and governors and set(governors) != {wished})
-    if wrong:
-        words.append(f"planned {wished}")
+    if GOVERNOR in wrong:
+        words.append(f"planned {wish.governor}")
     if part(cpu, "idle_states"):
-        words.append(f"idle states {listed(_entered(cpu))}" + (f", planned none that takes more than {most_us} µs" if deep else ""))
+        planned = f", planned none that takes more than {wish.max_cstate_latency_us} µs" if IDLE_STATES in wrong else ""
+        words.append(f"idle states {listed(_entered(cpu))}{planned}")
     if cpu.get("tuned"):
         words.append(f"tuned's profile {at(cpu, 'tuned', 'profile') or 'not told'}")
-    return Item("CPUs", ", ".join(words), wrong or bool(deep))
+    return Item("CPUs", ", ".join(words), bool(wrong))
 
 
 def _entered(cpu: Facts) -> list[str]:
@@ -61,14 +64,6 @@ def _waking_us(cpu: Facts) -> dict[str, int | None]:
     states = part(cpu, "idle_states")
     entered = [name for name in states if (at(states, name, "disabled") or 0) < (at(states, name, "cpus") or 1)]
     return {name: at(states, name, "latency_us") for name in entered}
-
-
-def _deep(cpu: Facts, most_us: int | None) -> bool:
-    """Whether an idle state may be entered that takes too long to wake up from, and nobody keeps the CPUs from it."""
-    allowed = cpu.get("latency_us")
-    if most_us is None or (allowed is not None and allowed <= most_us):
-        return False
-    return any((latency_us or 0) > most_us for latency_us in _waking_us(cpu).values())
 
 
 def clock(facts: Facts) -> Item:
@@ -88,14 +83,14 @@ def open_files(intent: Intent | None, facts: Facts) -> Item:
     service, login = at(facts, "limits", "service_open_files"), at(facts, "limits", "login_open_files", "*")
     if service is None and login is None:
         return Item("open files", NOT_READ)
-    wished = at(intent, "host", "open_files") or 0
+    wish = _limits_wish(intent)
     most = at(login, "value")
     words = [
         f"a service {NOT_READ if service is None else service}",
         "a login the kernel's default" if login is None else f"a login {'unlimited' if at(login, 'unlimited') else most or NOT_READ}",
     ]
-    few = service is not None and service < wished
-    return Item("open files", ", ".join([*words, *([f"planned {wished}"] if few else [])]), few)
+    few = opens_too_few(wish, service)
+    return Item("open files", ", ".join([*words, *([f"planned {wish.open_files}"] if few else [])]), few)
 
 
 GIB_BYTES = 2**30
@@ -216,26 +211,32 @@ def _build(version: str | None, srcversion: str | None) -> str:
 
 def limits(intent: Intent | None, facts: Facts) -> str:
     """How much memory may be locked, which is what RDMA registers, and how many files may be open."""
-    wanted = at(intent, "host", "memlock_unlimited") is not False
+    wish = _limits_wish(intent)
     service = at(facts, "limits", "service_memlock")
     lines = [Item("a service", NOT_READ)]
     if isinstance(service, Mapping):
         unlimited, most = bool(service.get("unlimited")), service.get("bytes")
         words = "unlimited" if unlimited else "limited" if most is None else f"{most} bytes"
-        lines = [Item("a service", words, wanted and not unlimited)]
+        lines = [Item("a service", words, locks_too_little(wish, memlock_of(service)))]
     logins = part(facts, "limits", "login_memlock")
-    lines += [_login(label, logins, who, wanted) for who, label in LOGINS.items()]
+    lines += [_login(label, logins, who, wish) for who, label in LOGINS.items()]
     return section("LIMITS: LOCKED MEMORY, OPEN FILES", items([*lines, open_files(intent, facts)]))
 
 
-def _login(label: str, logins: Facts, who: str, wanted: bool) -> Item:
+def _limits_wish(intent: Intent | None) -> LimitsWish:
+    """Without an intent, the limit of memory is looked at as RDMA needs it."""
+    return limits_wish(intent) if intent else LimitsWish(memlock_unlimited=True, open_files=0, keep_ipc=False)
+
+
+def _login(label: str, logins: Facts, who: str, wish: LimitsWish) -> Item:
     if who not in logins:
         return Item(label, NOT_READ)
+    low = locks_too_little(wish, memlock_of(logins[who] or {}))
     if logins[who] is None:
-        return Item(label, "no file says it: the kernel's default", wanted)
+        return Item(label, "no file says it: the kernel's default", low)
     unlimited, most = bool(at(logins, who, "unlimited")), at(logins, who, "value")
     words = "unlimited" if unlimited else "limited" if most is None else f"{most} KiB"
-    return Item(label, f"{words}, by {at(logins, who, 'file') or 'a file that is not told'}", wanted and not unlimited)
+    return Item(label, f"{words}, by {at(logins, who, 'file') or 'a file that is not told'}", low)
 
 
 def settings(intent: Intent | None, facts: Facts) -> str:

@@ -14,9 +14,7 @@ from typing import Any
 from ansible_collections.rdma.cluster.plugins.module_utils._base.files import files_differ
 from ansible_collections.rdma.cluster.plugins.module_utils._host import limits
 from ansible_collections.rdma.cluster.plugins.module_utils._host.clock import time_files
-from ansible_collections.rdma.cluster.plugins.module_utils._host.cpu import Cpu, IdleState, Tuned
-from ansible_collections.rdma.cluster.plugins.module_utils._host.cpu_ensure import CPU_UNIT, CpuWish, cpu_differences, cpu_files
-from ansible_collections.rdma.cluster.plugins.module_utils._host.limits import LimitsWish
+from ansible_collections.rdma.cluster.plugins.module_utils._host.cpu_ensure import CPU_UNIT, cpu_differences, cpu_files
 from ansible_collections.rdma.cluster.plugins.module_utils._host.sysctl import path_of, spelling, sysctl_files
 from ansible_collections.rdma.cluster.plugins.module_utils._net.rings import RailRings, rules_file
 from ansible_collections.rdma.cluster.plugins.module_utils._pcie_tuning.acs import BARE_METAL, DATADIRECT
@@ -32,6 +30,7 @@ from ansible_collections.rdma.cluster.plugins.plugin_utils._checks.host.pcie_tun
     redirecting_bridges,
     state_of,
 )
+from ansible_collections.rdma.cluster.plugins.plugin_utils._checks.host.wishes import cpu_of, cpu_wish, limits_wish, memlock_of
 from ansible_collections.rdma.cluster.plugins.plugin_utils._facts.digest import rings_of
 
 #: For several addresses in reach of each other: each rail answers and asks for its own address only, and takes what comes to it
@@ -85,12 +84,6 @@ def neighbour_settings(intent: Mapping[str, Any]) -> dict[str, str]:
     return {f"net.ipv4.neigh.default.gc_thresh{number}": str(room << (number - 1)) for number in (1, 2, 3)}
 
 
-def limits_wish(intent: Mapping[str, Any]) -> LimitsWish:
-    """What rdma.cluster.limits shall make, of the intent."""
-    host = intent["host"]
-    return LimitsWish(host["memlock_unlimited"], host["open_files"], host["keep_ipc"])
-
-
 def limits_options(intent: Mapping[str, Any]) -> dict[str, Any]:
     """The same in the shape that rdma.cluster.limits takes."""
     return asdict(limits_wish(intent))
@@ -102,11 +95,12 @@ def limits_differ(intent: Mapping[str, Any], facts: Mapping[str, Any] | None) ->
     if facts is None or files_differ(limits.files(wish), facts):
         return True
     seen = facts.get("limits") or {}
-    memlock, open_files = seen.get("service_memlock") or {}, seen.get("service_open_files")
-    return bool(
-        (wish.memlock_unlimited and not memlock.get("unlimited"))
-        or (wish.open_files and (open_files is None or open_files < wish.open_files))
-        or (wish.keep_ipc and seen.get("remove_ipc"))
+    open_files = seen.get("service_open_files")
+    return (
+        limits.locks_too_little(wish, memlock_of(seen.get("service_memlock") or {}))
+        or (bool(wish.open_files) and open_files is None)
+        or limits.opens_too_few(wish, open_files)
+        or limits.loses_ipc(wish, seen.get("remove_ipc"))
     )
 
 
@@ -148,40 +142,18 @@ def rings_differ(intent: Intent, facts: Facts | None) -> bool:
     return any(rail[way] not in (None, _rings(facts, rail["netdev"]).get(way)) for rail in rings for way in ("rx", "tx"))
 
 
-def cpu_wish(intent: Intent) -> CpuWish:
-    """What rdma.cluster.cpu_power shall make, of the intent."""
-    cpu = intent["host"]["cpu"]
-    return CpuWish(cpu["governor"], cpu["max_cstate_latency_us"])
-
-
 def cpu_differs(intent: Intent, facts: Facts | None) -> bool:
     """True unless the facts prove that tuned's profile or our unit is there, and that the CPUs are as wished, as far as they can be."""
     wish = cpu_wish(intent)
     if facts is None or (facts.get("cpu") is None and not wish.is_empty):
         return True
-    seen = _cpu(facts.get("cpu") or {})
+    seen = cpu_of(facts.get("cpu") or {})
     if files_differ(cpu_files(wish, seen.tuned), facts):
         return True
     if not wish.is_empty and seen.tuned is None and (facts.get("units") or {}).get(CPU_UNIT) != RUNS:
         return True
     in_force = seen.tuned is None or wish.is_empty or seen.tuned.profile == "rdma-cluster"
     return not in_force or bool(cpu_differences(wish, seen))
-
-
-def _cpu(told: Facts) -> Cpu:
-    """The facts as the host's own code has them."""
-    states = {
-        name: IdleState(*(state.values() if isinstance(state, Mapping) else state))
-        for name, state in (told.get("idle_states") or {}).items()
-    }
-    return Cpu(
-        driver=told.get("driver"),
-        governors=told.get("governors") or {},
-        available=told.get("available") or [],
-        idle_states=states,
-        latency_us=told.get("latency_us"),
-        tuned=Tuned(**told["tuned"]) if told.get("tuned") else None,
-    )
 
 
 def irqbalance_differs(intent: Intent, facts: Facts | None) -> bool:

@@ -10,9 +10,18 @@ from collections.abc import Mapping
 from typing import Any
 
 from ansible_collections.rdma.cluster.plugins.module_utils._base.findings import ERROR, NOT_APPLICABLE, OK, UNKNOWN, WARNING, Finding
-from ansible_collections.rdma.cluster.plugins.module_utils._host.limits import LOGIN_FILE, NAME, UNLIMITED
+from ansible_collections.rdma.cluster.plugins.module_utils._host.limits import (
+    LOGIN_FILE,
+    NAME,
+    UNLIMITED,
+    LimitsWish,
+    locks_too_little,
+    loses_ipc,
+    opens_too_few,
+)
 from ansible_collections.rdma.cluster.plugins.module_utils._host.sysctl import FILE, remedy
 from ansible_collections.rdma.cluster.plugins.module_utils._rdma.rails import Facts
+from ansible_collections.rdma.cluster.plugins.plugin_utils._checks.host.wishes import limits_wish, memlock_of
 
 STAGE = "host"
 MEMLOCK_SUBJECT = "memory that a service may lock"
@@ -124,21 +133,21 @@ def _memlock(host: str, intent: Mapping[str, Any], facts: Facts) -> list[Finding
     if not intent["host"]["memlock_unlimited"]:
         why = "rdma_host.memlock_unlimited is false: the limit is left as it is"
         return [Finding(STAGE, "host.memlock", host, MEMLOCK_SUBJECT, NOT_APPLICABLE, why, "any")]
-    limits = facts.get("limits") or {}
+    limits, wish = facts.get("limits") or {}, limits_wish(intent)
     logins = limits.get("login_memlock") or {}
     source = (limits.get("service_sources") or {}).get("memlock")
     return [
-        _service_memlock(host, limits.get("service_memlock"), source),
-        *(_login_memlock(host, who, logins.get(who)) for who in LOGINS),
+        _service_memlock(host, wish, limits.get("service_memlock"), source),
+        *(_login_memlock(host, wish, who, logins.get(who)) for who in LOGINS),
     ]
 
 
-def _login_memlock(host: str, who: str, seen: Mapping[str, Any] | None) -> Finding:
+def _login_memlock(host: str, wish: LimitsWish, who: str, seen: Mapping[str, Any] | None) -> Finding:
     subject = f"memory that a login of {LOGINS[who]} may lock"
     if seen is None:
         todo = f"Run the host stage for {host}."
         return Finding(STAGE, "host.memlock", host, subject, ERROR, "no file sets it: the kernel's default", "unlimited", todo)
-    good = seen["unlimited"]
+    good = not locks_too_little(wish, memlock_of(seen))
     return Finding(
         STAGE, "host.memlock", host, subject, OK if good else ERROR,
         observed="unlimited" if good else f"{seen['value']} KiB by {place(seen)}",
@@ -147,13 +156,13 @@ def _login_memlock(host: str, who: str, seen: Mapping[str, Any] | None) -> Findi
     )  # fmt: skip
 
 
-def _service_memlock(host: str, seen: Mapping[str, Any] | None, source: Mapping[str, Any] | None) -> Finding:
+def _service_memlock(host: str, wish: LimitsWish, seen: Mapping[str, Any] | None, source: Mapping[str, Any] | None) -> Finding:
     if seen is None:
         return Finding(
             STAGE, "host.memlock", host, MEMLOCK_SUBJECT, UNKNOWN, "no service could be asked", "unlimited",
             f"See on {host} whether `systemd-run --wait --pipe cat /proc/self/limits` works.",
         )  # fmt: skip
-    good = seen["unlimited"]
+    good = not locks_too_little(wish, memlock_of(seen))
     by = f" by {place(source)}" if source is not None and is_foreign(source) else ""
     return Finding(
         STAGE, "host.memlock", host, MEMLOCK_SUBJECT, OK if good else ERROR,
@@ -228,39 +237,42 @@ IPC_SUBJECT = "shared memory of users who have logged out"
 def check_limits(host: str, intent: Mapping[str, Any], facts: Facts) -> list[Finding]:
     """Findings `host.files`, `host.ipc`, and `host.services`, one for each service that starts jobs."""
     limits = facts.get("limits") or {}
-    return [*_open_files(host, intent["host"]["open_files"], limits), _ipc(host, intent, limits), *_services(host, intent, limits)]
+    wish = limits_wish(intent)
+    return [*_open_files(host, wish, limits), _ipc(host, wish, limits), *_services(host, wish, limits)]
 
 
-def _open_files(host: str, wished: int, limits: Facts) -> list[Finding]:
-    if not wished:
+def _open_files(host: str, wish: LimitsWish, limits: Facts) -> list[Finding]:
+    if not wish.open_files:
         why = "rdma_host.open_files is 0: the limit is left as it is"
         return [Finding(STAGE, "host.files", host, SERVICE_SUBJECT, NOT_APPLICABLE, why, "any")]
     logins = limits.get("login_open_files") or {}
-    return [_service_files(host, wished, limits), *(_login_files(host, wished, who, logins.get(who)) for who in LOGINS)]
+    return [_service_files(host, wish, limits), *(_login_files(host, wish, who, logins.get(who)) for who in LOGINS)]
 
 
-def _service_files(host: str, wished: int, limits: Facts) -> Finding:
-    seen = limits.get("service_open_files")
+def _service_files(host: str, wish: LimitsWish, limits: Facts) -> Finding:
+    seen, expected = limits.get("service_open_files"), f"{wish.open_files} at least"
     if seen is None:
         remedy = f"See on {host} whether `systemd-run --wait --pipe cat /proc/self/limits` works."
-        return Finding(STAGE, "host.files", host, SERVICE_SUBJECT, UNKNOWN, "no service could be asked", f"{wished} at least", remedy)
+        return Finding(STAGE, "host.files", host, SERVICE_SUBJECT, UNKNOWN, "no service could be asked", expected, remedy)
     source = (limits.get("service_sources") or {}).get("nofile")
-    remedy = "" if seen >= wished else service_remedy(host, source)
-    return Finding(STAGE, "host.files", host, SERVICE_SUBJECT, ERROR if remedy else OK, str(seen), f"{wished} at least", remedy)
+    remedy = service_remedy(host, source) if opens_too_few(wish, seen) else ""
+    return Finding(STAGE, "host.files", host, SERVICE_SUBJECT, ERROR if remedy else OK, str(seen), expected, remedy)
 
 
-def _login_files(host: str, wished: int, who: str, seen: Mapping[str, Any] | None) -> Finding:
-    subject, expected = f"files that a login of {LOGINS[who]} may have open", f"{wished} at least"
+def _login_files(host: str, wish: LimitsWish, who: str, seen: Mapping[str, Any] | None) -> Finding:
+    subject, expected = f"files that a login of {LOGINS[who]} may have open", f"{wish.open_files} at least"
     if seen is None:
         todo = f"Run the host stage for {host}."
         return Finding(STAGE, "host.files", host, subject, ERROR, "no file says it: the kernel's default", expected, todo)
-    good = seen["unlimited"] or (seen["value"].isdecimal() and int(seen["value"]) >= wished)
+    # What is no number counts as the least: nobody can rely on it.
+    most = None if seen["unlimited"] else int(seen["value"]) if seen["value"].isdecimal() else 0
+    good = not opens_too_few(wish, most)
     remedy = "" if good else login_remedy(host, seen)
     return Finding(STAGE, "host.files", host, subject, OK if good else ERROR, f"{seen['value']} by {place(seen)}", expected, remedy)
 
 
-def _ipc(host: str, intent: Mapping[str, Any], limits: Facts) -> Finding:
-    if not intent["host"]["keep_ipc"]:
+def _ipc(host: str, wish: LimitsWish, limits: Facts) -> Finding:
+    if not wish.keep_ipc:
         return Finding(STAGE, "host.ipc", host, IPC_SUBJECT, NOT_APPLICABLE, "rdma_host.keep_ipc is false: logind is left as it is", "any")
     removed = limits.get("remove_ipc")
     if removed is None and ("remove_ipc" not in limits or limits.get("logind")):
@@ -269,28 +281,28 @@ def _ipc(host: str, intent: Mapping[str, Any], limits: Facts) -> Finding:
         return Finding(STAGE, "host.ipc", host, IPC_SUBJECT, UNKNOWN, words, "kept", look)
     if removed is None:
         return Finding(STAGE, "host.ipc", host, IPC_SUBJECT, NOT_APPLICABLE, "no logind runs here that could remove it", "kept")
-    remedy = f"Run the host stage for {host}; `systemd-analyze cat-config systemd/logind.conf` there names a later file." if removed else ""
-    return Finding(
-        STAGE, "host.ipc", host, IPC_SUBJECT, ERROR if removed else OK, "removed by logind" if removed else "kept", "kept", remedy
-    )
+    if not loses_ipc(wish, removed):
+        return Finding(STAGE, "host.ipc", host, IPC_SUBJECT, OK, "kept", "kept")
+    remedy = f"Run the host stage for {host}; `systemd-analyze cat-config systemd/logind.conf` there names a later file."
+    return Finding(STAGE, "host.ipc", host, IPC_SUBJECT, ERROR, "removed by logind", "kept", remedy)
 
 
-def _services(host: str, intent: Mapping[str, Any], limits: Facts) -> list[Finding]:
+def _services(host: str, wish: LimitsWish, limits: Facts) -> list[Finding]:
     expected = "unlimited, as for services that start now"
     running = limits.get("running")
-    if running is None and intent["host"]["memlock_unlimited"]:
+    if running is None and wish.memlock_unlimited:
         look = f"Run `systemctl list-units --type service --state running` on {host}."
         return [Finding(STAGE, "host.services", host, "services that run", UNKNOWN, "running services were not read", expected, look)]
-    if not intent["host"]["memlock_unlimited"] or not running:
+    if not wish.memlock_unlimited or not running:
         why = "rdma_host.memlock_unlimited is false: the limit is left as it is" if running else "no service that starts jobs runs here"
         return [Finding(STAGE, "host.services", host, "services that run", NOT_APPLICABLE, why, expected)]
-    return [_service(host, unit, seen, expected) for unit, seen in sorted(running.items())]
+    return [_service(host, wish, unit, seen, expected) for unit, seen in sorted(running.items())]
 
 
-def _service(host: str, unit: str, seen: Mapping[str, Any], expected: str) -> Finding:
+def _service(host: str, wish: LimitsWish, unit: str, seen: Mapping[str, Any], expected: str) -> Finding:
     """A warning: nothing is wrong with the configuration, and a restart ends what the service has started."""
     subject = f"memory that {unit} may lock"
-    if seen["memlock"]["unlimited"]:
+    if not locks_too_little(wish, memlock_of(seen["memlock"])):
         return Finding(STAGE, "host.services", host, subject, OK, "unlimited", expected)
     source = seen.get("source")
     observed = f"{seen['memlock']['bytes']} bytes (process {seen['pid']})"

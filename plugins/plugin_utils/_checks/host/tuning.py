@@ -10,7 +10,9 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from ansible_collections.rdma.cluster.plugins.module_utils._base.findings import ERROR, NOT_APPLICABLE, OK, UNKNOWN, WARNING, Finding
+from ansible_collections.rdma.cluster.plugins.module_utils._host.cpu_ensure import GOVERNOR, IDLE_STATES
 from ansible_collections.rdma.cluster.plugins.module_utils._rdma.rails import Facts
+from ansible_collections.rdma.cluster.plugins.plugin_utils._checks.host.wishes import cpu_wish, cpu_wrong
 
 STAGE = "host"
 Wishes = Sequence[Mapping[str, Any]]
@@ -43,29 +45,29 @@ def _ring(host: str, rail: Mapping[str, Any], netdev: Facts) -> Finding:
 
 def check_cpu(host: str, intent: Mapping[str, Any], facts: Facts) -> list[Finding]:
     """Findings `host.cpu`: the governor, idle states and irqbalance, each where the intent wishes something."""
-    wish, cpu = intent["host"]["cpu"], facts.get("cpu")
-    asked = {name: value for name, value in wish.items() if value is not None}
+    cpu = facts.get("cpu")
+    asked = {name: value for name, value in intent["host"]["cpu"].items() if value is not None}
     if not asked:
         return [Finding(STAGE, "host.cpu", host, "CPUs", NOT_APPLICABLE, "rdma_host.cpu asks for nothing", "any")]
-    found = []
+    found, wrong = [], cpu_wrong(cpu_wish(intent), cpu or {})
     if "governor" in asked:
-        found.append(_governor(host, asked["governor"], cpu))
+        found.append(_governor(host, asked["governor"], cpu, good=GOVERNOR not in wrong))
     if "max_cstate_latency_us" in asked:
-        found.append(_idle(host, asked["max_cstate_latency_us"], cpu))
+        found.append(_idle(host, asked["max_cstate_latency_us"], cpu, good=IDLE_STATES not in wrong))
     if "irqbalance" in asked:
         found.append(_irqbalance(host, asked["irqbalance"], (facts.get("units") or {}).get("irqbalance.service")))
     return found
 
 
-def _governor(host: str, wished: str, cpu: Facts | None) -> Finding:
-    subject = "governor of the CPUs"
+def _governor(host: str, wished: str, cpu: Facts | None, *, good: bool) -> Finding:
+    subject = GOVERNOR
     if cpu is None:
         return _unknown(host, subject, wished)
     if not cpu["governors"]:
         why = "the kernel does not scale frequencies here: a virtual machine, or the firmware keeps them to itself"
         return Finding(STAGE, "host.cpu", host, subject, NOT_APPLICABLE, why, wished)
     observed = ", ".join(cpu["governors"])
-    if set(cpu["governors"]) == {wished}:
+    if good:
         return Finding(STAGE, "host.cpu", host, subject, OK, observed, wished)
     remedy = (
         f"Run the host stage for {host}; what sets it again afterwards is another service there: see `systemctl status cpupower tuned`."
@@ -75,8 +77,8 @@ def _governor(host: str, wished: str, cpu: Facts | None) -> Finding:
     return Finding(STAGE, "host.cpu", host, subject, ERROR, observed, wished, remedy)
 
 
-def _idle(host: str, most_us: int, cpu: Facts | None) -> Finding:
-    subject, expected = "idle states of the CPUs", f"at most {most_us} µs to wake up"
+def _idle(host: str, most_us: int, cpu: Facts | None, *, good: bool) -> Finding:
+    subject, expected = IDLE_STATES, f"at most {most_us} µs to wake up"
     if cpu is None:
         return _unknown(host, subject, expected)
     if not cpu["idle_states"]:
@@ -85,7 +87,6 @@ def _idle(host: str, most_us: int, cpu: Facts | None) -> Finding:
         return Finding(STAGE, "host.cpu", host, subject, OK, f"{cpu['latency_us']} µs asked for by a process", expected)
     entered = {name: state["latency_us"] for name, state in cpu["idle_states"].items() if state["disabled"] < state["cpus"]}
     observed = ", ".join(f"{name} ({latency_us} µs)" for name, latency_us in entered.items()) or "none entered"
-    good = all(latency_us <= most_us for latency_us in entered.values())
     return Finding(
         STAGE, "host.cpu", host, subject, OK if good else ERROR, observed, expected, "" if good else f"Run the host stage for {host}."
     )

@@ -16,10 +16,10 @@ from ansible_collections.rdma.cluster.plugins.module_utils._base.errors import P
 from ansible_collections.rdma.cluster.plugins.module_utils._base.files import ManagedFile, described
 from ansible_collections.rdma.cluster.plugins.module_utils._host import limits as host_limits
 from ansible_collections.rdma.cluster.plugins.module_utils._host.sysctl import FILE, sysctl_files
+from ansible_collections.rdma.cluster.plugins.plugin_utils._checks.host.wishes import limits_wish
 from ansible_collections.rdma.cluster.plugins.plugin_utils._plan.host import (
     MULTI_RAIL,
     limits_differ,
-    limits_wish,
     neighbour_settings,
     sysctl_differs,
     sysctl_settings,

@@ -17,7 +17,7 @@ from ansible_collections.rdma.cluster.plugins.plugin_utils._checks.host.host imp
 KEY = "net.ipv4.conf.all.arp_ignore"
 LOGIN_FILE = "/etc/security/limits.d/90-rdma-cluster.conf"
 LOGINS = {who: {"unlimited": True, "value": "unlimited", "file": LOGIN_FILE} for who in ("*", "root")}
-INTENT = {"host": {"memlock_unlimited": True, "sysctl": {}}}
+INTENT = {"host": {"memlock_unlimited": True, "open_files": 0, "keep_ipc": False, "sysctl": {}}}
 SETTINGS = {KEY: "1"}
 
 
