@@ -427,12 +427,22 @@ def _failed(rail: NetworkRail, todo: Sequence[Step], runner: Runner) -> str:
     return f"{rail.netdev} was configured, and still has {words}.{_in_the_way(rail, runner)}{hint}"
 
 
+def mtu_differs(planned_bytes: int | None, mtu_bytes: int | None) -> bool:
+    """planned_bytes: None keeps the interface's; mtu_bytes: None where it was not read."""
+    return planned_bytes is not None and mtu_bytes != planned_bytes
+
+
+def address_misses(planned: str | None, ipv4: Sequence[str]) -> bool:
+    """Whether an interface lacks the planned address, "192.168.100.1/24"."""
+    return bool(planned) and planned not in ipv4
+
+
 def live_differences(rail: NetworkRail, mtu_bytes: int | None, ipv4: Sequence[str]) -> list[tuple[str, str]]:
     """What differs on a live interface, (seen, planned) in words. ipv4: its addresses, "192.168.100.1/24"."""
     found = []
-    if rail.mtu_bytes is not None and mtu_bytes != rail.mtu_bytes:
+    if mtu_differs(rail.mtu_bytes, mtu_bytes):
         found.append((f"MTU {mtu_bytes} bytes", f"MTU {rail.mtu_bytes} bytes"))
-    if rail.address and rail.address not in ipv4:
+    if address_misses(rail.address, ipv4):
         found.append((f"address {', '.join(ipv4) or 'none'}", f"address {rail.address}"))
     return found
 

@@ -100,10 +100,14 @@ def _rule(rail: RailRings) -> str:
     return f'ACTION=="add", SUBSYSTEM=="net", {match}, RUN+="{ETHTOOL} -G $name {sizes}"\n'
 
 
-def ring_difference(rail: RailRings, seen: Rings | None) -> tuple[Lengths, Lengths] | None:
-    """(seen, wished) of the rings of a rail that are not as they shall be; None if they are."""
-    now = {way: None if seen is None else getattr(seen, way) for way in rail.wished}
+def ring_difference(rail: RailRings, seen: Lengths) -> tuple[Lengths, Lengths] | None:
+    """(seen, wished) of the rings of a rail that are not as they shall be; None if they are. seen: nothing of those that are not told."""
+    now = {way: seen.get(way) for way in rail.wished}
     return None if now == rail.wished else (now, rail.wished)
+
+
+def _lengths(rings: Rings | None) -> Lengths:
+    return {} if rings is None else {"rx": rings.rx, "tx": rings.tx}
 
 
 def ensure_rings(
@@ -115,7 +119,7 @@ def ensure_rings(
     Check mode shows their differences as well. Raises ApplyError if an interface does not have its rings afterwards.
     """
     files = ensure_files(rules_file(rails), check_mode=check_mode)
-    different = [(rail, found) for rail in rails if (found := ring_difference(rail, port.rings(rail.netdev))) is not None]
+    different = [(rail, found) for rail in rails if (found := ring_difference(rail, _lengths(port.rings(rail.netdev)))) is not None]
     withheld = [f"{rail.netdev}: {words(seen)}, requested {words(wished)} ({refused})" for rail, (seen, wished) in different if refused]
     if not refused and not check_mode:
         for rail, _found in different:
@@ -128,7 +132,7 @@ def _set(rail: RailRings, runner: Runner, port: EthtoolPort, sys: SysRoot) -> No
     had_carrier = has_carrier(rail.netdev, sys)
     sizes = [word for way, length in rail.wished.items() for word in (way, str(length))]
     run_checked(runner, "ethtool", "-G", rail.netdev, *sizes)
-    left = ring_difference(rail, port.rings(rail.netdev))
+    left = ring_difference(rail, _lengths(port.rings(rail.netdev)))
     if left is not None:
         raise ApplyError(
             f"`ethtool -G {rail.netdev} {' '.join(sizes)}` succeeded, and the rings are {words(left[0])}. "

@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
+from ansible_collections.rdma.cluster.plugins.module_utils._net.networkd import address_misses, mtu_differs
 from ansible_collections.rdma.cluster.plugins.module_utils._net.optics import out_of_range
 from ansible_collections.rdma.cluster.plugins.module_utils._pci.distance import DISTANCES
 from ansible_collections.rdma.cluster.plugins.module_utils._pci.path import payload_gbps
@@ -107,7 +108,7 @@ def _lanes(port: Facts, rate_gbps: float) -> str:
 def _mtu(port: RailPort) -> Item:
     mtu, planned, rdma = port.netdev.get("mtu_bytes"), port.rail.rail["mtu_bytes"], port.port.get("active_mtu_bytes")
     words = [] if port.rail.netdev is None else [f"{mtu} bytes" if mtu else NOT_READ]
-    differs = bool(mtu) and planned is not None and mtu != planned
+    differs = bool(mtu) and mtu_differs(planned, mtu)
     if differs:
         words.append(f"planned {planned}")
     words.append(f"RDMA {rdma} bytes" if rdma else "RDMA not read")
@@ -117,7 +118,7 @@ def _mtu(port: RailPort) -> Item:
 def _address(port: RailPort) -> Item:
     planned, there = port.rail.rail["address"], at(port.netdev, "ipv4")
     words = [str(planned) if planned else "no address planned"]
-    missing = bool(planned) and there is not None and planned not in there
+    missing = there is not None and address_misses(planned, there)
     if missing:
         words.append(f"which the interface does not have: {listed(elements(port.netdev, 'ipv4'))}")
     if port.rail.rail["link_layer"] != "roce":

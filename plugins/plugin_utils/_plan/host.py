@@ -16,7 +16,7 @@ from ansible_collections.rdma.cluster.plugins.module_utils._host import limits
 from ansible_collections.rdma.cluster.plugins.module_utils._host.clock import time_files
 from ansible_collections.rdma.cluster.plugins.module_utils._host.cpu_ensure import CPU_UNIT, cpu_differences, cpu_files
 from ansible_collections.rdma.cluster.plugins.module_utils._host.sysctl import path_of, spelling, sysctl_files
-from ansible_collections.rdma.cluster.plugins.module_utils._net.rings import RailRings, rules_file
+from ansible_collections.rdma.cluster.plugins.module_utils._net.rings import RailRings, ring_difference, rules_file
 from ansible_collections.rdma.cluster.plugins.module_utils._pcie_tuning.acs import BARE_METAL, DATADIRECT
 from ansible_collections.rdma.cluster.plugins.module_utils._pcie_tuning.service import UNIT, service_files
 from ansible_collections.rdma.cluster.plugins.module_utils._pcie_tuning.wish import Wish
@@ -30,7 +30,13 @@ from ansible_collections.rdma.cluster.plugins.plugin_utils._checks.host.pcie_tun
     redirecting_bridges,
     state_of,
 )
-from ansible_collections.rdma.cluster.plugins.plugin_utils._checks.host.wishes import cpu_of, cpu_wish, limits_wish, memlock_of
+from ansible_collections.rdma.cluster.plugins.plugin_utils._checks.host.wishes import (
+    cpu_of,
+    cpu_wish,
+    irqbalance_wrong,
+    limits_wish,
+    memlock_of,
+)
 from ansible_collections.rdma.cluster.plugins.plugin_utils._facts.digest import rings_of
 
 #: For several addresses in reach of each other: each rail answers and asks for its own address only, and takes what comes to it
@@ -136,10 +142,8 @@ def rings_differ(intent: Intent, facts: Facts | None) -> bool:
     """True unless the facts prove that the rules are as wished, and the rings that the hardware can have too."""
     if facts is None:
         return True
-    rings = ring_settings(intent, facts)
-    if files_differ(rules_file([RailRings(**rail) for rail in rings]), facts):
-        return True
-    return any(rail[way] not in (None, _rings(facts, rail["netdev"]).get(way)) for rail in rings for way in ("rx", "tx"))
+    rings = [RailRings(**rail) for rail in ring_settings(intent, facts)]
+    return files_differ(rules_file(rings), facts) or any(ring_difference(rail, _rings(facts, rail.netdev)) for rail in rings)
 
 
 def cpu_differs(intent: Intent, facts: Facts | None) -> bool:
@@ -162,7 +166,7 @@ def irqbalance_differs(intent: Intent, facts: Facts | None) -> bool:
     if wished is None:
         return False
     unit = ((facts or {}).get("units") or {}).get("irqbalance.service")
-    return unit is None or unit != {"active": wished == "enabled", "enabled": wished == "enabled"}
+    return unit is None or irqbalance_wrong(wished, unit)
 
 
 def time_content(intent: Intent) -> str | None:

@@ -11,8 +11,9 @@ from typing import Any
 
 from ansible_collections.rdma.cluster.plugins.module_utils._base.findings import ERROR, NOT_APPLICABLE, OK, UNKNOWN, WARNING, Finding
 from ansible_collections.rdma.cluster.plugins.module_utils._host.cpu_ensure import GOVERNOR, IDLE_STATES
+from ansible_collections.rdma.cluster.plugins.module_utils._net.rings import RailRings, ring_difference
 from ansible_collections.rdma.cluster.plugins.module_utils._rdma.rails import Facts
-from ansible_collections.rdma.cluster.plugins.plugin_utils._checks.host.wishes import cpu_wish, cpu_wrong
+from ansible_collections.rdma.cluster.plugins.plugin_utils._checks.host.wishes import cpu_wish, cpu_wrong, irqbalance_wrong
 
 STAGE = "host"
 Wishes = Sequence[Mapping[str, Any]]
@@ -38,7 +39,7 @@ def _ring(host: str, rail: Mapping[str, Any], netdev: Facts) -> Finding:
     remedy = (
         f"Run the host stage for {host} with nic_rings_reset_allowed=true when no job runs: the link of {rail['netdev']} goes for a moment."
     )
-    good = observed == expected
+    good = ring_difference(RailRings(**rail), seen) is None
     subject = f"rings of {rail['name']} ({rail['netdev']})"
     return Finding(STAGE, "host.rings", host, subject, OK if good else WARNING, observed, expected, "" if good else remedy)
 
@@ -96,7 +97,7 @@ def _irqbalance(host: str, wished: str, unit: Mapping[str, bool] | None) -> Find
     if unit is None:
         return _unknown(host, "irqbalance", wished)
     observed = f"{'active' if unit['active'] else 'not active'}, {'enabled' if unit['enabled'] else 'disabled'}"
-    good = unit["active"] == unit["enabled"] == (wished == "enabled")
+    good = not irqbalance_wrong(wished, unit)
     remedy = "" if good else f"Run the host stage for {host}."
     return Finding(STAGE, "host.cpu", host, "irqbalance", OK if good else ERROR, observed, wished, remedy)
 

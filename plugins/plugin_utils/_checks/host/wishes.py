@@ -50,6 +50,11 @@ def cpu_wrong(wish: CpuWish, told: Facts) -> set[str]:
     return {what for what, _seen, _wished in cpu_differences(wish, cpu_of(told))}
 
 
+def irqbalance_wrong(wished: str, unit: Mapping[str, bool]) -> bool:
+    """Whether the service does not run, now and after a boot, where it shall, or does where it shall not."""
+    return not unit["active"] == unit["enabled"] == (wished == "enabled")
+
+
 def limits_wish(intent: Intent) -> LimitsWish:
     """What rdma.cluster.limits shall make."""
     host = intent["host"]

@@ -12,6 +12,7 @@ from typing import Any
 
 from ansible_collections.rdma.cluster.plugins.module_utils._base.findings import ERROR, NOT_APPLICABLE, OK, UNKNOWN, WARNING, Finding
 from ansible_collections.rdma.cluster.plugins.module_utils._host.load import rail_users
+from ansible_collections.rdma.cluster.plugins.module_utils._net.networkd import mtu_differs
 from ansible_collections.rdma.cluster.plugins.module_utils._rdma.mtu import (
     RDMA_MTUS_BYTES,
     ROCE_HEADERS_BYTES,
@@ -67,7 +68,7 @@ def _mtu(host: str, rail: ResolvedRail, mtu_bytes: int | None) -> Finding:
     if rail.rail["mtu_bytes"] is None:
         words = f"{mtu_bytes} bytes: the interface keeps its MTU, and alike.mtu compares it with other hosts"
         return Finding(STAGE, "network.mtu", host, rail.subject, NOT_APPLICABLE, words, _mtu_words(rail))
-    good = mtu_bytes == rail.rail["mtu_bytes"]
+    good = not mtu_differs(rail.rail["mtu_bytes"], mtu_bytes)
     remedy = f"See what else manages {rail.netdev} on {host} (`networkctl status {rail.netdev}`)."
     if rail.rail["link_layer"] == "infiniband" and mtu_bytes is not None and mtu_bytes < rail.rail["mtu_bytes"]:
         remedy = (
