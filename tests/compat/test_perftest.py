@@ -14,7 +14,6 @@ from ansible_collections.rdma.cluster.plugins.module_utils._pairs.perftest.bandw
 from ansible_collections.rdma.cluster.plugins.module_utils._pairs.perftest.failure import (
     Failure,
     classify_failure,
-    find_failure,
     parse_result,
 )
 from ansible_collections.rdma.cluster.plugins.module_utils._pairs.perftest.latency import parse_latency
@@ -74,7 +73,7 @@ def test_one_entry_reads_both_kinds(name: str) -> None:
     text = capture(name)
     parser = parse_latency if "_lat-" in name else parse_bandwidth
     assert parse_result(text, report_gbits=False) == parser(text)
-    assert find_failure(text, "", 0) is None
+    assert classify_failure(text, "", 0) == Failure("unknown", "")
 
 
 def test_a_failure_is_told_by_its_line() -> None:

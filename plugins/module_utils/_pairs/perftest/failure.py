@@ -104,11 +104,6 @@ def _value(row: BandwidthRow | LatencyRow) -> float:
     return row.average_gbps if isinstance(row, BandwidthRow) else row.usec
 
 
-def find_failure(stdout: str, stderr: str, exit_code: int | None, *, argv: Sequence[str] = ()) -> Failure | None:
-    """Return why a test gave no result, None if it gave one. Arguments as in classify_failure."""
-    return _unmeasured(stdout, stderr) if exit_code == 0 else classify_failure(stdout, stderr, exit_code, argv=argv)
-
-
 def find_sign(stdout: str, stderr: str, *, argv: Sequence[str] = ()) -> Failure | None:
     """Return the failure that an output names, None if it names none: the earliest sign of the most specific kind.
 

@@ -17,7 +17,7 @@ from hypothesis import strategies as st
 
 from ansible_collections.rdma.cluster.plugins.module_utils._base.errors import ParseError
 from ansible_collections.rdma.cluster.plugins.module_utils._pairs.perftest.bandwidth import BandwidthRow, parse_bandwidth
-from ansible_collections.rdma.cluster.plugins.module_utils._pairs.perftest.failure import Failure, classify_failure, find_failure
+from ansible_collections.rdma.cluster.plugins.module_utils._pairs.perftest.failure import Failure, classify_failure
 from tests.unit.builders.garbled import garbled, read_or_refused
 
 FIXTURES = Path(__file__).parents[4] / "fixtures" / "perftest"
@@ -165,7 +165,6 @@ TEXTS = st.lists(WORDS | st.text(max_size=8)).map("".join) | garbled(f"{GBITS}\n
 @given(TEXTS, st.text(max_size=40), st.none() | st.integers(-15, 130))
 def test_nothing_but_a_parse_error_escapes(text: str, stderr: str, exit_code: int | None) -> None:
     assert read_or_refused(parse_bandwidth, text)
-    find_failure(text, stderr, exit_code)
     classify_failure(text, stderr, exit_code)
 
 
@@ -226,14 +225,13 @@ def test_what_had_to_be_ended_is_a_timeout(exit_code: int | None) -> None:
 
 def test_an_average_of_zero_is_a_failure() -> None:
     row = " 65536    0           0.000000            0.000000            0.000000"
-    assert find_failure(output(row), "", 0) == classify_failure(output(row), "", 0) == Failure("zero", row.strip())
+    assert classify_failure(output(row), "", 0) == Failure("zero", row.strip())
 
 
 def test_success_is_no_failure_and_silence_is_one() -> None:
-    assert find_failure(output(ROW), "", 0) is None
-    assert find_failure(output(ROW), "", 1) == Failure("unknown", ROW.strip())
-    found = find_failure("", "", 0)
-    assert found is not None
+    assert classify_failure(output(ROW), "", 0) == Failure("unknown", "")
+    assert classify_failure(output(ROW), "", 1) == Failure("unknown", ROW.strip())
+    found = classify_failure("", "", 0)
     assert found.kind == "unknown"
 
 

@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 
 from ansible_collections.rdma.cluster.plugins.module_utils._base.errors import ParseError
 from ansible_collections.rdma.cluster.plugins.module_utils._pairs.perftest.bandwidth import BandwidthResult, BandwidthRow
-from ansible_collections.rdma.cluster.plugins.module_utils._pairs.perftest.failure import Failure, find_failure, parse_result
+from ansible_collections.rdma.cluster.plugins.module_utils._pairs.perftest.failure import Failure, classify_failure, parse_result
 from ansible_collections.rdma.cluster.plugins.module_utils._pairs.perftest.latency import LatencyResult, LatencyRow
 from tests.unit.builders.garbled import garbled, read_or_refused
 
@@ -149,22 +149,20 @@ def test_what_is_no_result_is_an_error_that_says_why(text: str, quoted: str) -> 
 
 
 def test_an_average_of_zero_is_a_failure() -> None:
-    found = find_failure(BANDWIDTH.replace("97.58", "0.00"), "", 0)
-    assert found is not None
+    found = classify_failure(BANDWIDTH.replace("97.58", "0.00"), "", 0)
     assert (found.kind, '"BW_average": 0.00' in found.line) == ("zero", True)
-    assert find_failure(BANDWIDTH, "", 0) is None
+    assert classify_failure(BANDWIDTH, "", 0) == Failure("unknown", "")
 
 
 def test_invalid_json_is_a_failure_that_is_not_guessed() -> None:
-    found = find_failure(BEFORE_24_01, "", 0)
-    assert isinstance(found, Failure)
+    found = classify_failure(BEFORE_24_01, "", 0)
     assert found.kind == "unknown"
 
 
 @given(garbled(BANDWIDTH) | garbled(LATENCY) | garbled(BEFORE_24_01), st.booleans())
 def test_nothing_but_a_parse_error_escapes(text: str, report_gbits: bool) -> None:
     assert read_or_refused(lambda: parse_result(text, report_gbits=report_gbits))
-    find_failure(text, "", 0)
+    classify_failure(text, "", 0)
 
 
 @given(st.floats(0, 1e6, allow_nan=False), st.booleans())
