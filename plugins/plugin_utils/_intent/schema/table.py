@@ -31,10 +31,10 @@ from ansible_collections.rdma.cluster.plugins.plugin_utils._intent.keys import (
     number,
     text,
 )
-from ansible_collections.rdma.cluster.plugins.plugin_utils._intent.schema.collectives import COLLECTIVES
 from ansible_collections.rdma.cluster.plugins.plugin_utils._intent.schema.driver import SECTIONS as DRIVER_SECTIONS
 from ansible_collections.rdma.cluster.plugins.plugin_utils._intent.schema.fabric import IPOIB
 from ansible_collections.rdma.cluster.plugins.plugin_utils._intent.schema.fabric import SECTIONS as FABRIC_SECTIONS
+from ansible_collections.rdma.cluster.plugins.plugin_utils._intent.schema.nccl import COLLECTIVES
 from ansible_collections.rdma.cluster.plugins.plugin_utils._intent.schema.nccl import SECTIONS as NCCL_SECTIONS
 from ansible_collections.rdma.cluster.plugins.plugin_utils._intent.schema.roce import SECTIONS as ROCE_SECTIONS
 

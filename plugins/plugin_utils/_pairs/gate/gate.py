@@ -29,7 +29,7 @@ from ansible_collections.rdma.cluster.plugins.plugin_utils._pairs.gate.checks im
     check_latency,
     check_results,
 )
-from ansible_collections.rdma.cluster.plugins.plugin_utils._pairs.gate.qos import QosGate
+from ansible_collections.rdma.cluster.plugins.plugin_utils._pairs.gate.qos_proof import QosGate
 from ansible_collections.rdma.cluster.plugins.plugin_utils._pairs.matrix.reader import Refused
 from ansible_collections.rdma.cluster.plugins.plugin_utils._pairs.plan.endpoint import NoLimit
 from ansible_collections.rdma.cluster.plugins.plugin_utils._pairs.plan.plan import BANDWIDTH, LATENCY, tests_of

@@ -2,20 +2,26 @@
 # GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""Proof with traffic: what perftest sent must be counted in the priority of RDMA, by the port that sent it and by the one that received."""
+"""Quality of service, proved with traffic: both ports must count what perftest sent in the priority of RDMA."""
 
 from __future__ import annotations
 
 import math
 from collections import defaultdict
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any
 
 from ansible_collections.rdma.cluster.plugins.module_utils._base.findings import ERROR, NOT_APPLICABLE, OK, UNKNOWN, Finding
 from ansible_collections.rdma.cluster.plugins.module_utils._rdma.counters import PriorityCounters
+from ansible_collections.rdma.cluster.plugins.plugin_utils._pairs.evidence import LOAD, Evidence
+from ansible_collections.rdma.cluster.plugins.plugin_utils._pairs.fleet import Fleet
 from ansible_collections.rdma.cluster.plugins.plugin_utils._pairs.gate.checks import STAGE
+from ansible_collections.rdma.cluster.plugins.plugin_utils._pairs.loads.qos import Capacity, check_load, counters_of
 from ansible_collections.rdma.cluster.plugins.plugin_utils._pairs.matrix.matrix import Matrix
+from ansible_collections.rdma.cluster.plugins.plugin_utils._roce.profile import roce_profile
+from ansible_collections.rdma.cluster.plugins.plugin_utils._run.folder import RunFolder
 
 TRAFFIC_CHECK = "qos.traffic"
 #: Of what was sent, and of what a port counted in all priorities: what its own priority must have.
@@ -56,12 +62,6 @@ def _payload_bytes(test: Mapping[str, Any], gbps: float) -> float:
     if test["iterations"] is not None:
         return float(test["iterations"] * test["size_bytes"] * test["queue_pairs"])
     return gbps * 1e9 / 8 * float(test["duration_seconds"]) * COUNTED_SHARE
-
-
-def counters_of(of_rail: Mapping[str, Any] | None) -> dict[int, PriorityCounters] | None:
-    """By how much the counters of each priority rose; None where they cannot be compared. of_rail: as _pairs.counters.risen has it."""
-    told = None if of_rail is None else of_rail.get("priorities")
-    return None if told is None else {int(priority): PriorityCounters(**counters) for priority, counters in told.items()}
 
 
 @dataclass(frozen=True)
@@ -200,3 +200,45 @@ def check_traffic(
 
 def _netdev(counters: Mapping[str, Any], rail: str) -> str | None:
     return (counters.get(rail) or {}).get("netdev")
+
+
+@dataclass(frozen=True)
+class QosGate:
+    """sweep: this run's, None if it has measured nothing; capacity: what an endpoint's line takes."""
+
+    folder: RunFolder
+    fleet: Fleet
+    sweep: Evidence | None
+    capacity: Capacity
+
+    @cached_property
+    def profiles(self) -> Mapping[str, Mapping[str, Any]]:
+        """host → its RoCE profile; a host whose traffic is not marked is left out."""
+        known = {host: roce_profile(intent) for host, intent in self.fleet.intents.items()}
+        return {host: profile for host, profile in known.items() if profile is not None}
+
+    @cached_property
+    def sent(self) -> Payloads:
+        """What perftest sent from and to each endpoint."""
+        return {} if self.sweep is None else payloads(self.sweep.plan["tests"][0], self.sweep.measured)
+
+    @cached_property
+    def loads(self) -> Mapping[str, list[Finding]]:
+        """host → what is said of the load on its rails, if it was the target of one."""
+        evidence = None if self.sweep is None else Evidence.of(self.folder, LOAD, self.fleet.intents, self.fleet.facts)
+        found: dict[str, list[Finding]] = {}
+        if evidence is not None:
+            priorities = {host: profile["priority"] for host, profile in self.profiles.items()}
+            for finding in check_load(evidence.plan, evidence.measured, evidence.counters(), priorities, self.capacity):
+                found.setdefault(finding.host, []).append(finding)
+        return found
+
+    def traffic(self, host: str, measured: Sequence[str], counters: Mapping[str, Any]) -> Iterator[Finding]:
+        """Whether what was sent on a host's RoCE rails was counted in its own priority. counters: rail → as counters.risen has it."""
+        if host in self.profiles:
+            roce = {rail["name"] for rail in self.fleet.intents[host]["rails"] if rail["link_layer"] == "roce"}
+            yield from check_traffic(host, [rail for rail in measured if rail in roce], self.profiles[host], counters, self.sent)
+
+    def load(self, host: str) -> list[Finding]:
+        """What the load that a host was the target of has shown."""
+        return self.loads.get(host, [])

@@ -15,7 +15,6 @@ from typing import Any
 from ansible_collections.rdma.cluster.plugins.module_utils._base.findings import ERROR, NOT_APPLICABLE, OK, UNKNOWN, WARNING, Finding
 from ansible_collections.rdma.cluster.plugins.module_utils._rdma.counters import PriorityCounters
 from ansible_collections.rdma.cluster.plugins.plugin_utils._pairs.gate.checks import STAGE
-from ansible_collections.rdma.cluster.plugins.plugin_utils._pairs.gate.qos_proof import counters_of
 from ansible_collections.rdma.cluster.plugins.plugin_utils._pairs.loads.qos_plan import FEWEST_SOURCES, SENDER, Funnel, planned_funnels
 from ansible_collections.rdma.cluster.plugins.plugin_utils._pairs.matrix.matrix import Matrix
 
@@ -31,6 +30,12 @@ DISCARDS = ("rx_discards", "rx_buffer_discards", "rx_congestion_discards")
 LOST = "retry_exceeded"
 #: (host, rail) → what its line takes, 10^9 bit/s; None if that is not known.
 Capacity = Callable[[str, str], float | None]
+
+
+def counters_of(of_rail: Mapping[str, Any] | None) -> dict[int, PriorityCounters] | None:
+    """By how much the counters of each priority rose; None where they cannot be compared. of_rail: as _pairs.counters.risen has it."""
+    told = None if of_rail is None else of_rail.get("priorities")
+    return None if told is None else {int(priority): PriorityCounters(**counters) for priority, counters in told.items()}
 
 
 @dataclass(frozen=True)

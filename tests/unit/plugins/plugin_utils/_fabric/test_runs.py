@@ -14,7 +14,7 @@ from ansible_collections.rdma.cluster.plugins.module_utils._base.findings import
 from ansible_collections.rdma.cluster.plugins.plugin_utils._fabric.judge import Asked, Judged, judge
 from ansible_collections.rdma.cluster.plugins.plugin_utils._fabric.told import Teller, by_host
 from ansible_collections.rdma.cluster.plugins.plugin_utils._fabric.view import View
-from ansible_collections.rdma.cluster.plugins.plugin_utils._pairs.loads.balance import check_balance
+from ansible_collections.rdma.cluster.plugins.plugin_utils._pairs.loads.fabric import check_balance
 from tests.unit.builders.fabrics import Fabric, leafspine
 
 UPLINK = ("leaf1", 9)
