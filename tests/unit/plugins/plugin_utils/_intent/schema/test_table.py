@@ -31,6 +31,7 @@ GOOD = {
     "SYSCTL_NAME": ["net.ipv4.conf.all.arp_ignore", "net/ipv4/conf/eth0/rp_filter", "vm.swappiness"],
     "SYSCTL_VALUE": ["1", "4096 87380 6291456", "cubic"],
     "NCCL_NAME": ["NCCL_IB_TC", "UCX_TLS"],
+    "ENVIRONMENT_NAME": ["LD_LIBRARY_PATH", "_x", "http_proxy"],
     "NCCL_VALUE": ["", "=mlx5_0:1,mlx5_1:1", "^docker0", "/etc/topo.xml", "0x10"],
     "PACKAGE": ["libnccl2", "libnccl-dev", "libstdc++6"],
     "PACKAGE_VERSION": ["2.30.7-1+cuda13.0", "1:4.1.4-3", "4.1.4-3.el9_2"],
