@@ -14,11 +14,11 @@ from typing import Any
 
 from ansible_collections.rdma.cluster.plugins.module_utils._base.errors import ParseError
 from ansible_collections.rdma.cluster.plugins.module_utils._base.findings import ERROR, NOT_APPLICABLE, OK, UNKNOWN, WARNING, Finding
-from ansible_collections.rdma.cluster.plugins.module_utils._fabric.graph import Graph
+from ansible_collections.rdma.cluster.plugins.module_utils._fabric.graph import Graph, Link, merged
 from ansible_collections.rdma.cluster.plugins.plugin_utils._fabric.cabling.change import parse_history
 from ansible_collections.rdma.cluster.plugins.plugin_utils._fabric.cabling.plan import Plan, parse_plan
 from ansible_collections.rdma.cluster.plugins.plugin_utils._fabric.cabling.rails import leaf_of
-from ansible_collections.rdma.cluster.plugins.plugin_utils._fabric.ethernet import SILENT, ethernet_planes
+from ansible_collections.rdma.cluster.plugins.plugin_utils._fabric.entry import Reading
 from ansible_collections.rdma.cluster.plugins.plugin_utils._fabric.expected import Known, expected_hcas
 from ansible_collections.rdma.cluster.plugins.plugin_utils._fabric.identity import CHECK, DISCOVERY, EXPECTED
 from ansible_collections.rdma.cluster.plugins.plugin_utils._fabric.judge import Asked, Judged, judge
@@ -27,7 +27,9 @@ from ansible_collections.rdma.cluster.plugins.plugin_utils._fabric.present impor
 from ansible_collections.rdma.cluster.plugins.plugin_utils._fabric.readings import (
     FABRIC,
     GRAPHS,
+    LLDP,
     best_graph,
+    ethernet,
     folder_of,
     readings,
     refused_answers,
@@ -36,6 +38,69 @@ from ansible_collections.rdma.cluster.plugins.plugin_utils._fabric.told import S
 from ansible_collections.rdma.cluster.plugins.plugin_utils._fabric.view import End, Expected, View
 from ansible_collections.rdma.cluster.plugins.plugin_utils._intent.schema.nccl_profiles import MESH
 from ansible_collections.rdma.cluster.plugins.plugin_utils._run.folder import PLANE, RunFolder
+
+SILENT = "no neighbour told its name by LLDP on any of its rails"
+
+
+@dataclass
+class Ports:
+    """An Ethernet plane. of_hosts: host → why it does not tell its neighbours; why_not: why there is no graph."""
+
+    expected: list[Expected] = field(default_factory=list)
+    graph: Graph | None = None
+    read_at: float = 0.0
+    why_not: str | None = None
+    of_hosts: dict[str, str] = field(default_factory=dict)
+
+
+def ethernet_planes(folder: RunFolder, hosts: Known) -> dict[str, Ports]:
+    """Each plane that hosts have RoCE rails of hardware on. A host tells of its own interfaces alone."""
+    told = readings(folder, LLDP)
+    found: dict[str, Ports] = {}
+    for host, known in hosts.items():
+        if known["intent"] and known["facts"]:
+            for plane, rails in ethernet(known["intent"], known["facts"]).items():
+                ports = found.setdefault(plane, Ports())
+                for rail in rails:
+                    role = str(rail.rail.get("role") or "compute")
+                    rate_gbps = rail.rail.get("rate_gbps")
+                    ports.expected.append(
+                        Expected(host, rail.name, f"{host} {rail.netdev}", rail.netdev, rate_gbps=rate_gbps, plane=plane, role=role)
+                    )
+    for plane, ports in found.items():
+        _join(plane, ports, told)
+    return found
+
+
+def _join(plane: str, ports: Ports, told: Mapping[str, Reading]) -> None:
+    rails = {str(each.guid) for each in ports.expected}
+    graphs = []
+    for host in dict.fromkeys(each.host for each in ports.expected):
+        reading = told.get(host)
+        graph = _of_rails(reading.graph, rails) if reading is not None and reading.graph is not None else None
+        if reading is None or graph is None or (graph.problems and not graph.nodes):
+            ports.of_hosts[host] = "; ".join(graph.problems) if graph is not None else "it was not asked for its neighbours"
+        else:
+            graphs.append(graph)
+            ports.read_at = max(ports.read_at, reading.read_at)
+    if not graphs:
+        ports.why_not = "no host tells its neighbours by LLDP"
+    elif not any(graph.links for graph in graphs):
+        ports.why_not = SILENT
+    else:
+        graph = merged(plane, graphs)
+        silent = (
+            [f"{len(ports.of_hosts)} hosts do not tell their neighbours: {', '.join(list(ports.of_hosts)[:4])}"] if ports.of_hosts else []
+        )
+        ports.graph = replace(graph, complete=graph.complete and not silent, problems=[*graph.problems, *silent])
+
+
+def _of_rails(graph: Graph, rails: set[str]) -> Graph:
+    """What a host's rails are plugged into: its other interfaces are none of this plane's."""
+    links: list[Link] = [link for link in graph.links if {link.a[0], link.b[0]} & rails]
+    ends = {end[0] for link in links for end in (link.a, link.b)}
+    return replace(graph, nodes={guid: node for guid, node in graph.nodes.items() if guid in ends}, links=links)
+
 
 NO_FABRIC = "no rail on a fabric that could be discovered: Soft-RoCE has none of its own, and a virtual function is no node of InfiniBand's"
 NOBODY = "no host of the run has a port on it whose cable carries: nobody could be asked"

@@ -13,8 +13,7 @@ import pytest
 
 from ansible_collections.rdma.cluster.plugins.module_utils._fabric.graph import Graph
 from ansible_collections.rdma.cluster.plugins.module_utils._fabric.lldp import Neighbour, lldp_graph, parse_lldpcli
-from ansible_collections.rdma.cluster.plugins.plugin_utils._fabric.ethernet import SILENT, ethernet_planes
-from ansible_collections.rdma.cluster.plugins.plugin_utils._fabric.gate import FabricGate
+from ansible_collections.rdma.cluster.plugins.plugin_utils._fabric.gate import SILENT, FabricGate, ethernet_planes
 from ansible_collections.rdma.cluster.plugins.plugin_utils._run.folder import RunFolder
 from tests.unit.plugins.plugin_utils._fabric.test_gate import no_plan
 
