@@ -172,10 +172,10 @@ from ansible.module_utils.basic import AnsibleModule
 from ansible_collections.rdma.cluster.plugins.module_utils._base.command import SubprocessRunner
 from ansible_collections.rdma.cluster.plugins.module_utils._base.errors import ApplyError, CommandError, ParseError
 from ansible_collections.rdma.cluster.plugins.module_utils._base.sysroot import SysRoot
-from ansible_collections.rdma.cluster.plugins.module_utils._net import networkd
+from ansible_collections.rdma.cluster.plugins.module_utils._net import rail_network
 from ansible_collections.rdma.cluster.plugins.module_utils._net.session import Session
 
-MANAGERS = {"networkd": networkd}
+MANAGERS = {"networkd": rail_network}
 CHILD_SPEC = {
     "key": {"type": "int", "required": True, "no_log": False},
     "address": {"type": "str"},
@@ -211,9 +211,9 @@ def main() -> None:
         supports_check_mode=True,
     )
     given = module.params["session"]
-    session = networkd.NO_SESSION if given is None else Session(given["address"], given["netdev"])
+    session = rail_network.NO_SESSION if given is None else Session(given["address"], given["netdev"])
     try:
-        rails = [networkd.make_rail(rail) for rail in module.params["rails"]]
+        rails = [rail_network.make_rail(rail) for rail in module.params["rails"]]
         manager = MANAGERS[module.params["manager"]]
         result = manager.ensure(
             rails, module.params["planned"], runner=SubprocessRunner(), sys=SysRoot(), check_mode=module.check_mode,

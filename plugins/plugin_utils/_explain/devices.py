@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from ansible_collections.rdma.cluster.plugins.plugin_utils._checks.link.rail_port import RailPort
+from ansible_collections.rdma.cluster.plugins.plugin_utils._checks.rail_port import RailPort
 from ansible_collections.rdma.cluster.plugins.plugin_utils._explain.rails import (
     GIDS_READ,
     function_words,

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from ansible_collections.rdma.cluster.plugins.plugin_utils._checks.link.rail_port import rail_ports
+from ansible_collections.rdma.cluster.plugins.plugin_utils._checks.rail_port import rail_ports
 from ansible_collections.rdma.cluster.plugins.plugin_utils._explain.devices import complete, errors, gpus, rails, unplanned
 from ansible_collections.rdma.cluster.plugins.plugin_utils._explain.nccl import nccl
 from ansible_collections.rdma.cluster.plugins.plugin_utils._explain.system import driver, limits, settings, system, time_and_load

@@ -11,8 +11,8 @@ from typing import Any
 
 from ansible_collections.rdma.cluster.plugins.module_utils._qos.differences import Difference, differences, told
 from ansible_collections.rdma.cluster.plugins.module_utils._qos.plan import unit_of
-from ansible_collections.rdma.cluster.plugins.plugin_utils._checks.link.rail_port import RailPort
 from ansible_collections.rdma.cluster.plugins.plugin_utils._checks.qos.qos import overwriting
+from ansible_collections.rdma.cluster.plugins.plugin_utils._checks.rail_port import RailPort
 from ansible_collections.rdma.cluster.plugins.plugin_utils._explain.text import NOT_READ, Item, at, part
 from ansible_collections.rdma.cluster.plugins.plugin_utils._roce.profile import roce_profile
 

@@ -9,14 +9,14 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from ansible_collections.rdma.cluster.plugins.module_utils._net.networkd import address_misses, mtu_differs
 from ansible_collections.rdma.cluster.plugins.module_utils._net.optics import out_of_range
+from ansible_collections.rdma.cluster.plugins.module_utils._net.rail_network import address_misses, mtu_differs
 from ansible_collections.rdma.cluster.plugins.module_utils._pci.distance import DISTANCES
 from ansible_collections.rdma.cluster.plugins.module_utils._pci.path import payload_gbps
 from ansible_collections.rdma.cluster.plugins.module_utils._rdma.rails import LINK_LAYERS, no_nic_words, rocev2_gid_index
-from ansible_collections.rdma.cluster.plugins.plugin_utils._checks.link.rail_port import RailPort
 from ansible_collections.rdma.cluster.plugins.plugin_utils._checks.link.rate import TOLERANCE
 from ansible_collections.rdma.cluster.plugins.plugin_utils._checks.preflight.pcie import link_words, needed_gbps
+from ansible_collections.rdma.cluster.plugins.plugin_utils._checks.rail_port import RailPort
 from ansible_collections.rdma.cluster.plugins.plugin_utils._explain.qos import qos_items
 from ansible_collections.rdma.cluster.plugins.plugin_utils._explain.text import (
     NOT_READ,

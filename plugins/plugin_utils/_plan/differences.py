@@ -15,7 +15,7 @@ from typing import Any
 from ansible_collections.rdma.cluster.plugins.module_utils._base.files import files_differ
 from ansible_collections.rdma.cluster.plugins.module_utils._driver.kernel_modules import module_files
 from ansible_collections.rdma.cluster.plugins.module_utils._host.load import host_users
-from ansible_collections.rdma.cluster.plugins.module_utils._net import networkd
+from ansible_collections.rdma.cluster.plugins.module_utils._net import rail_network
 from ansible_collections.rdma.cluster.plugins.module_utils._net.ipoib import CONNECTED_MTU_BYTES, IPOIB_HEADER_BYTES, SUFFIXES
 from ansible_collections.rdma.cluster.plugins.module_utils._rdma.rails import ResolvedRail, resolve, soft_device_name
 from ansible_collections.rdma.cluster.plugins.module_utils._rdma.soft_links import UNIT, service_files
@@ -104,17 +104,17 @@ def network_differs(intent: Intent, facts: Facts) -> bool:
     if any(rail["ipoib"] is not None for rail in given):
         # Facts do not tell mode and partition of an interface.
         return True
-    rails = [networkd.make_rail(rail) for rail in given]
-    prefix = f"{networkd.FOLDER}/{networkd.PREFIX}"
+    rails = [rail_network.make_rail(rail) for rail in given]
+    prefix = f"{rail_network.FOLDER}/{rail_network.PREFIX}"
     present = [path for path in facts["files"] or () if path.startswith(prefix) and path.endswith(SUFFIXES)]
     planned = [rail["name"] for rail in intent["rails"]]
-    if networkd.PENDING in (facts["files"] or ()):
+    if rail_network.PENDING in (facts["files"] or ()):
         return True
-    serves = networkd.needs_service(rails) and (facts["units"] or {}).get(networkd.SERVICE) != RUNS
-    if files_differ(networkd.files(rails, present, planned), facts) or serves:
+    serves = rail_network.needs_service(rails) and (facts["units"] or {}).get(rail_network.SERVICE) != RUNS
+    if files_differ(rail_network.files(rails, present, planned), facts) or serves:
         return True
     seen = facts["netdevs"]
-    return any(networkd.live_differences(rail, seen[rail.netdev]["mtu_bytes"], seen[rail.netdev].get("ipv4") or ()) for rail in rails)
+    return any(rail_network.live_differences(rail, seen[rail.netdev]["mtu_bytes"], seen[rail.netdev].get("ipv4") or ()) for rail in rails)
 
 
 def states(rails: Sequence[Mapping[str, Any]], facts: Mapping[str, Any]) -> dict[str, str]:

@@ -30,7 +30,7 @@ from ansible_collections.rdma.cluster.plugins.module_utils._pcie_tuning.service 
 from ansible_collections.rdma.cluster.plugins.module_utils._pcie_tuning.tuning import VIRTUAL_FUNCTION
 from ansible_collections.rdma.cluster.plugins.module_utils._pcie_tuning.wish import ACS_EFFECT, EFFECTS, MRRS_EFFECT, Wish
 from ansible_collections.rdma.cluster.plugins.module_utils._rdma.rails import Facts, ResolvedRail, resolve
-from ansible_collections.rdma.cluster.plugins.plugin_utils._checks.link.rail_port import NO_DEVICE, RailPort, rail_ports
+from ansible_collections.rdma.cluster.plugins.plugin_utils._checks.rail_port import NO_DEVICE, RailPort, rail_ports
 
 Intent = Mapping[str, Any]
 DRIVER = "mlx5_core"

@@ -23,7 +23,7 @@ from ansible_collections.rdma.cluster.plugins.module_utils._rdma.counters import
     of_port,
 )
 from ansible_collections.rdma.cluster.plugins.module_utils._rdma.rails import Facts, Rail
-from ansible_collections.rdma.cluster.plugins.plugin_utils._checks.link.rail_port import RailPort, rail_ports
+from ansible_collections.rdma.cluster.plugins.plugin_utils._checks.rail_port import RailPort, rail_ports
 
 STAGE = "link"
 SECONDS_PER_HOUR = 3600

@@ -12,8 +12,8 @@ from typing import Any
 from ansible_collections.rdma.cluster.plugins.module_utils._base.findings import ERROR, OK, UNKNOWN, WARNING, Finding
 from ansible_collections.rdma.cluster.plugins.module_utils._firmware.cards import DRIVERS, card_port
 from ansible_collections.rdma.cluster.plugins.module_utils._rdma.rails import LINK_LAYERS, LINK_TYPES, Facts, Rail
-from ansible_collections.rdma.cluster.plugins.plugin_utils._checks.link.rail_port import RailPort, rail_ports
 from ansible_collections.rdma.cluster.plugins.plugin_utils._checks.link.rate import check_rate
+from ansible_collections.rdma.cluster.plugins.plugin_utils._checks.rail_port import RailPort, rail_ports
 
 STAGE = "link"
 UP = "ACTIVE, LinkUp"

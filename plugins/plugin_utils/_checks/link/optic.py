@@ -12,7 +12,7 @@ from typing import Any
 from ansible_collections.rdma.cluster.plugins.module_utils._base.findings import ERROR, NOT_APPLICABLE, OK, UNKNOWN, WARNING, Finding
 from ansible_collections.rdma.cluster.plugins.module_utils._net.optics import out_of_range
 from ansible_collections.rdma.cluster.plugins.module_utils._rdma.rails import Facts, Rail
-from ansible_collections.rdma.cluster.plugins.plugin_utils._checks.link.rail_port import RailPort, rail_ports
+from ansible_collections.rdma.cluster.plugins.plugin_utils._checks.rail_port import RailPort, rail_ports
 
 STAGE = "link"
 CHECK = "link.optic"

@@ -18,7 +18,7 @@ from ansible_collections.rdma.cluster.plugins.module_utils._subnet_manager.parti
     FULL_BIT,
     table_key,
 )
-from ansible_collections.rdma.cluster.plugins.plugin_utils._checks.link.rail_port import RailPort, rail_ports
+from ansible_collections.rdma.cluster.plugins.plugin_utils._checks.rail_port import RailPort, rail_ports
 
 STAGE = "link"
 TABLE = "link.pkey"

@@ -10,7 +10,7 @@ from collections.abc import Iterator
 
 from ansible_collections.rdma.cluster.plugins.module_utils._base.findings import ERROR, OK, UNKNOWN, WARNING, Finding
 from ansible_collections.rdma.cluster.plugins.module_utils._pci.path import payload_gbps
-from ansible_collections.rdma.cluster.plugins.plugin_utils._checks.link.rail_port import RailPort
+from ansible_collections.rdma.cluster.plugins.plugin_utils._checks.rail_port import RailPort
 
 #: Rates are named roundly: the kernel's 56 Gb/s of 4X FDR is 56.25 by its lanes, and 54.5 of payload.
 TOLERANCE = 0.03

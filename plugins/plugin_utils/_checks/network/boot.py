@@ -11,7 +11,7 @@ from typing import Any
 
 from ansible_collections.rdma.cluster.plugins.module_utils._base.findings import ERROR, NOT_APPLICABLE, OK, UNKNOWN, WARNING, Finding
 from ansible_collections.rdma.cluster.plugins.module_utils._host.load import rail_users
-from ansible_collections.rdma.cluster.plugins.module_utils._net.networkd import NETPLAN, PENDING, SERVICE, path_of
+from ansible_collections.rdma.cluster.plugins.module_utils._net.rail_network import NETPLAN, PENDING, SERVICE, path_of
 from ansible_collections.rdma.cluster.plugins.module_utils._rdma.rails import Facts, Rail, ResolvedRail, resolve
 
 STAGE = "network"

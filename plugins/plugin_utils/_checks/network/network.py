@@ -12,14 +12,14 @@ from typing import Any
 
 from ansible_collections.rdma.cluster.plugins.module_utils._base.findings import ERROR, NOT_APPLICABLE, OK, UNKNOWN, WARNING, Finding
 from ansible_collections.rdma.cluster.plugins.module_utils._host.load import rail_users
-from ansible_collections.rdma.cluster.plugins.module_utils._net.networkd import mtu_differs
-from ansible_collections.rdma.cluster.plugins.module_utils._rdma.mtu import (
+from ansible_collections.rdma.cluster.plugins.module_utils._net.rail_network import mtu_differs
+from ansible_collections.rdma.cluster.plugins.module_utils._rdma.rails import Facts, Rail, ResolvedRail, rail_ip, resolve, rocev2_gid_index
+from ansible_collections.rdma.cluster.plugins.module_utils._rdma.roce_mtu import (
     RDMA_MTUS_BYTES,
     ROCE_HEADERS_BYTES,
     efficiency_percent,
     rdma_mtu_bytes,
 )
-from ansible_collections.rdma.cluster.plugins.module_utils._rdma.rails import Facts, Rail, ResolvedRail, rail_ip, resolve, rocev2_gid_index
 
 STAGE = "network"
 

@@ -13,8 +13,8 @@ from typing import Any
 from ansible_collections.rdma.cluster.plugins.module_utils._base.findings import ERROR, OK, WARNING, Finding
 from ansible_collections.rdma.cluster.plugins.module_utils._pci.path import generation, payload_gbps
 from ansible_collections.rdma.cluster.plugins.module_utils._rdma.rails import Facts, Rail
-from ansible_collections.rdma.cluster.plugins.plugin_utils._checks.link.rail_port import RailPort, rail_ports
 from ansible_collections.rdma.cluster.plugins.plugin_utils._checks.preflight.pcie_settings import check_pcie_settings
+from ansible_collections.rdma.cluster.plugins.plugin_utils._checks.rail_port import RailPort, rail_ports
 
 PREFLIGHT = "preflight"
 #: What RoCE v2 over IPv4 leaves of a link at an MTU of 4096 bytes, where 82 bytes go with each packet; InfiniBand leaves more.

@@ -19,7 +19,7 @@ from ansible_collections.rdma.cluster.plugins.module_utils._pcie_tuning.acs impo
 )
 from ansible_collections.rdma.cluster.plugins.module_utils._rdma.rails import Facts
 from ansible_collections.rdma.cluster.plugins.plugin_utils._checks.host.pcie_tuning import BEST_MRRS_BYTES, FAST_GBPS, rate_gbps
-from ansible_collections.rdma.cluster.plugins.plugin_utils._checks.link.rail_port import RailPort
+from ansible_collections.rdma.cluster.plugins.plugin_utils._checks.rail_port import RailPort
 
 STAGE = "preflight"
 #: From near to far: one PCIe switch, several, one host bridge, one NUMA node, between NUMA nodes (`nvidia-smi topo -m`).

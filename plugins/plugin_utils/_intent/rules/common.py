@@ -11,7 +11,7 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from ansible_collections.rdma.cluster.plugins.module_utils._base.lines import hint
-from ansible_collections.rdma.cluster.plugins.module_utils._rdma.mtu import ROCE_HEADERS_BYTES, rdma_mtu_bytes
+from ansible_collections.rdma.cluster.plugins.module_utils._rdma.roce_mtu import ROCE_HEADERS_BYTES, rdma_mtu_bytes
 from ansible_collections.rdma.cluster.plugins.plugin_utils._catalogue.checks import CHECKS
 from ansible_collections.rdma.cluster.plugins.plugin_utils._intent.problem import ADDRESS, KEY, RAILS, VALUE, IntentProblem, where_of
 from ansible_collections.rdma.cluster.plugins.plugin_utils._intent.rules.fabric import ipoib_problems, partition_problems, plane_problems

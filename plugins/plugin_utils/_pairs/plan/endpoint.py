@@ -17,7 +17,7 @@ from ansible_collections.rdma.cluster.plugins.module_utils._pci.distance import 
 from ansible_collections.rdma.cluster.plugins.module_utils._pci.functions import PciLink
 from ansible_collections.rdma.cluster.plugins.module_utils._pci.path import payload_gbps
 from ansible_collections.rdma.cluster.plugins.module_utils._rdma.rails import LINK_LAYERS, Facts, ResolvedRail
-from ansible_collections.rdma.cluster.plugins.plugin_utils._checks.link.rail_port import RailPort
+from ansible_collections.rdma.cluster.plugins.plugin_utils._checks.rail_port import RailPort
 from ansible_collections.rdma.cluster.plugins.plugin_utils._plan.gpudirect import DMABUF, gpudirect_path
 
 ROCE, INFINIBAND = LINK_LAYERS["roce"], LINK_LAYERS["infiniband"]

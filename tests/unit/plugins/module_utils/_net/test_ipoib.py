@@ -22,7 +22,7 @@ from ansible_collections.rdma.cluster.plugins.module_utils._net.ipoib import (
     netdev_of,
     parse_interface,
 )
-from ansible_collections.rdma.cluster.plugins.module_utils._net.networkd import FOLDER, files, make_rail, render
+from ansible_collections.rdma.cluster.plugins.module_utils._net.rail_network import FOLDER, files, make_rail, render
 from tests.unit.builders.fakes import FakeRunner
 
 CHILD = Child(0x0101, 4092, "172.16.8.1/24")

@@ -20,7 +20,7 @@ from ansible_collections.rdma.cluster.plugins.module_utils._net.network_files im
     parse_network_settings,
     read_boot_networks,
 )
-from ansible_collections.rdma.cluster.plugins.module_utils._net.networkd import PENDING, NetworkRail, render
+from ansible_collections.rdma.cluster.plugins.module_utils._net.rail_network import PENDING, NetworkRail, render
 from ansible_collections.rdma.cluster.plugins.plugin_utils._checks.network.boot import check_boot
 from tests.unit.builders.hosts import lab_facts, lab_rails
 

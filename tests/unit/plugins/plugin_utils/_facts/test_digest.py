@@ -15,7 +15,7 @@ from ansible_collections.rdma.cluster.plugins.module_utils._base.sysroot import 
 from ansible_collections.rdma.cluster.plugins.module_utils._facts.gather import gather, to_dict
 from ansible_collections.rdma.cluster.plugins.module_utils._host import limits
 from ansible_collections.rdma.cluster.plugins.module_utils._host.sysctl import sysctl_files
-from ansible_collections.rdma.cluster.plugins.module_utils._net import networkd
+from ansible_collections.rdma.cluster.plugins.module_utils._net import rail_network
 from ansible_collections.rdma.cluster.plugins.plugin_utils._facts.digest import comparable, digest
 from tests.unit.builders.hosts import on_host
 from tests.unit.builders.qos_hosts import mlx5_qos
@@ -123,8 +123,10 @@ def test_the_digest_of_a_host_with_eight_nics_is_small(tmp_path: Path) -> None:
         netdev["ethtool"] = {"rings": {"rx": 1024, "tx": 1024, "rx_max": 8192, "tx_max": 8192}, "counters": {}}
     facts["time"]["chrony"] = {"synchronised": True, "sources": {f"ntp{number}.example.com": "+" for number in range(8)}}
     facts["cpu"]["idle_states"] = {name: {"latency_us": 133, "cpus": 256, "disabled": 0} for name in ("POLL", "C1", "C1E", "C6")}
-    rails = [networkd.NetworkRail(f"rail{number}", {"pci": "0000:3d:00.0"}, "ens1", "10.0.0.1/24", 9000) for number in range(8)]
-    facts["files"] = on_host([*networkd.files(rails, [], [rail.name for rail in rails]), *limits.files(LIMITS), *sysctl_files(settings)])
+    rails = [rail_network.NetworkRail(f"rail{number}", {"pci": "0000:3d:00.0"}, "ens1", "10.0.0.1/24", 9000) for number in range(8)]
+    facts["files"] = on_host(
+        [*rail_network.files(rails, [], [rail.name for rail in rails]), *limits.files(LIMITS), *sysctl_files(settings)]
+    )
     facts["files"].update(
         {path: {"sha256": "0" * 32, "mode": 0o644, "owner": "0:0"} for path in ("/etc/nccl.conf", "/etc/rdma-cluster/nccl.env")}
     )

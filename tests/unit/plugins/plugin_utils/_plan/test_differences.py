@@ -13,7 +13,7 @@ from typing import Any
 
 import pytest
 
-from ansible_collections.rdma.cluster.plugins.module_utils._net import networkd
+from ansible_collections.rdma.cluster.plugins.module_utils._net import rail_network
 from ansible_collections.rdma.cluster.plugins.plugin_utils._facts.digest import digest
 from ansible_collections.rdma.cluster.plugins.plugin_utils._host_plan.plan import PERMITS, host_plan
 from ansible_collections.rdma.cluster.plugins.plugin_utils._intent.read import normalise
@@ -32,7 +32,7 @@ ASKING = [*COLLECTION.glob("roles/*/*/*.yml"), *COLLECTION.glob("playbooks/**/*.
 BOOT_FILE = "/etc/modules-load.d/rdma-cluster.conf"
 SCRIPT = "/usr/local/lib/rdma-cluster/soft_links.pyz"
 RAIL0 = "/etc/systemd/network/60-rdma-rail0.network"
-SOFT_UNIT, NETWORKD = "rdma-soft-links.service", "systemd-networkd.service"
+SOFT_UNIT, NETWORKD = "rdma-soft-links.service", "systemd-rail_network.service"
 ARP_IGNORE = "net.ipv4.conf.all.arp_ignore"
 
 
@@ -194,5 +194,5 @@ def test_a_rail_without_address_asks_for_none() -> None:
     network = rdma_plan(intent, facts)["settings"]["network"]
     assert [rail["address"] for rail in network] == [None, None]
 
-    facts["files"] = on_host(networkd.files([networkd.NetworkRail(**rail) for rail in network], [], []))
+    facts["files"] = on_host(rail_network.files([rail_network.NetworkRail(**rail) for rail in network], [], []))
     assert rdma_plan(intent, facts)[NETWORK] is False

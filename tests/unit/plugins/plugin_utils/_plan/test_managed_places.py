@@ -25,7 +25,7 @@ from ansible_collections.rdma.cluster.plugins.module_utils._host.clock import ti
 from ansible_collections.rdma.cluster.plugins.module_utils._host.cpu import Tuned
 from ansible_collections.rdma.cluster.plugins.module_utils._host.cpu_ensure import CpuWish, cpu_files
 from ansible_collections.rdma.cluster.plugins.module_utils._host.sysctl import sysctl_files
-from ansible_collections.rdma.cluster.plugins.module_utils._net import networkd
+from ansible_collections.rdma.cluster.plugins.module_utils._net import rail_network
 from ansible_collections.rdma.cluster.plugins.module_utils._net.rings import RailRings, rules_file
 from ansible_collections.rdma.cluster.plugins.module_utils._pcie_tuning import service
 from ansible_collections.rdma.cluster.plugins.module_utils._pcie_tuning.wish import Wish
@@ -44,7 +44,7 @@ def test_every_file_that_a_role_writes_is_found_again(tmp_path: Path) -> None:
         *peermem.boot_files(at_boot=True),
         *service_files([{"name": "rxe_rail0", "type": "rxe", "nic": {"pci": "0000:21:00.0"}}]),
         *service.service_files(Wish(("0000:21:00.0",), 4096, "leave")),
-        *networkd.files([networkd.NetworkRail("rail0", {"pci": "0000:21:00.0"}, "ens1", "192.168.100.1/24", 9000)], [], []),
+        *rail_network.files([rail_network.NetworkRail("rail0", {"pci": "0000:21:00.0"}, "ens1", "192.168.100.1/24", 9000)], [], []),
         *limits.files(limits.LimitsWish(memlock_unlimited=True, open_files=131072, keep_ipc=True)),
         *rules_file([RailRings("rail0", {"pci": "0000:21:00.0"}, "ens1", 256, 256)]),
         *filter(_is_there, cpu_files(CpuWish("performance", 10), None)),

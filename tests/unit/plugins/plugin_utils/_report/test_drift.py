@@ -13,7 +13,7 @@ import pytest
 from ansible_collections.rdma.cluster.plugins.module_utils._base.files import FileChange
 from ansible_collections.rdma.cluster.plugins.module_utils._base.findings import Finding
 from ansible_collections.rdma.cluster.plugins.module_utils._driver.kernel_modules import ModulesResult
-from ansible_collections.rdma.cluster.plugins.module_utils._net.networkd import NetworkResult
+from ansible_collections.rdma.cluster.plugins.module_utils._net.rail_network import NetworkResult
 from ansible_collections.rdma.cluster.plugins.plugin_utils._catalogue.checks import CHECKS
 from ansible_collections.rdma.cluster.plugins.plugin_utils._report.drift import EXPLAINED_BY, Difference, differences, drift
 from ansible_collections.rdma.cluster.plugins.plugin_utils._run.stages import STAGES

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from ansible_collections.rdma.cluster.plugins.module_utils._base.findings import Finding
-from ansible_collections.rdma.cluster.plugins.module_utils._rdma.mtu import efficiency_percent, rdma_mtu_bytes
+from ansible_collections.rdma.cluster.plugins.module_utils._rdma.roce_mtu import efficiency_percent, rdma_mtu_bytes
 from ansible_collections.rdma.cluster.plugins.plugin_utils._checks.network.network import check_network, check_rdma_mtu
 from tests.unit.builders.cards import card_facts, first_port, infiniband_rails
 from tests.unit.builders.hosts import lab_facts, lab_rails
