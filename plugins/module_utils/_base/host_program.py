@@ -16,6 +16,7 @@ import functools
 import importlib.machinery
 import importlib.util
 import io
+import re
 import sys
 import zipfile
 from collections.abc import Callable, Iterator
@@ -25,6 +26,8 @@ from ansible_collections.rdma.cluster.plugins.module_utils._base.errors import P
 PACKAGE = "ansible_collections.rdma.cluster.plugins.module_utils"
 _SHEBANG = b"#!/usr/bin/python3\n"
 _MAIN = "from {package}.{name} import main\n\nraise SystemExit(main())\n"
+#: An import statement; names in parentheses may take several lines.
+_IMPORT = re.compile(r"^[ \t]*((?:from[ \t]+\S+[ \t]+import|import)[ \t]+(?:\([^)]*\)|[^\n]*))", re.MULTILINE)
 #: The first that a zip can tell.
 _TIME = (1980, 1, 1, 0, 0, 0)
 
@@ -100,12 +103,21 @@ def _source(module: str) -> tuple[str, bytes]:
 
 def _imported(module: str, source: bytes) -> Iterator[str]:
     """Which of ours a text imports. Of all else only what Python brings may be there, which is not looked into."""
-    for node in ast.walk(ast.parse(source)):
+    for node in ast.walk(_statements(source)):
         for dotted in _dotted(module, node):
             if dotted.startswith(f"{PACKAGE}."):
                 yield dotted[len(PACKAGE) + 1 :]
             elif dotted.partition(".")[0] in ("ansible", "ansible_collections"):
                 raise ParseError(f"{PACKAGE}.{module} imports {dotted}, which a host without Ansible lacks")
+
+
+def _statements(source: bytes) -> ast.Module:
+    """The import statements of a text, also those inside functions. To parse whole files would take most of the time of packing."""
+    text = source.decode()
+    try:
+        return ast.parse("\n".join(_IMPORT.findall(text)))
+    except SyntaxError:  # a line of a docstring that begins with `import` or `from`
+        return ast.parse(text)
 
 
 def _dotted(module: str, node: ast.AST) -> list[str]:

@@ -6,6 +6,7 @@
 
 from __future__ import annotations
 
+import ast
 import hashlib
 import io
 import os
@@ -179,3 +180,20 @@ def test_a_relative_import_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(base_host_program, "_source", lambda module: (f"{module}.py", b"from .other import main\n"))
     with pytest.raises(ParseError, match=r"_x imports by a relative path"):
         host_program("_x")
+
+
+@pytest.mark.parametrize("path", sorted(HOUSE.rglob("*.py")), ids=lambda path: str(path.relative_to(HOUSE)))
+def test_the_import_statements_are_those_of_the_whole_text(path: Path) -> None:
+    def imports(tree: ast.AST) -> list[str]:
+        return sorted(ast.unparse(node) for node in ast.walk(tree) if isinstance(node, (ast.Import, ast.ImportFrom)))
+
+    source = path.read_bytes()
+    assert imports(base_host_program._statements(source)) == imports(ast.parse(source))
+
+
+def test_a_docstring_that_begins_like_an_import_is_none() -> None:
+    source = b'"""\nimport it as follows:\n"""\nimport os\n\n\ndef late() -> None:\n    from sys import (\n        argv,\n    )\n'
+    found = [
+        ast.unparse(node) for node in ast.walk(base_host_program._statements(source)) if isinstance(node, (ast.Import, ast.ImportFrom))
+    ]
+    assert found == ["import os", "from sys import argv"]
