@@ -40,9 +40,9 @@ def shown(**changes: Any) -> dict[str, Any]:
 
 
 SERVES = (
-    ["systemctl", "show", "--property=Id,ActiveState,UnitFileState", "systemd-rail_network.service"],
+    ["systemctl", "show", "--property=Id,ActiveState,UnitFileState", "systemd-networkd.service"],
     0,
-    "Id=systemd-rail_network.service\nActiveState=active\nUnitFileState=enabled\n",
+    "Id=systemd-networkd.service\nActiveState=active\nUnitFileState=enabled\n",
     "",
 )
 
@@ -131,7 +131,7 @@ def test_a_rail_without_mtu_keeps_the_mtu_of_its_interface(folder: Path, tmp_pat
 
 def test_a_rail_without_any_setting_has_no_file_and_needs_no_systemd_networkd(folder: Path, tmp_path: Path) -> None:
     bare = NetworkRail("rail0", {"pci": "0000:21:00.0"}, "ens1", None, None)
-    off = unit("systemd-rail_network.service", "inactive", "disabled")
+    off = unit("systemd-networkd.service", "inactive", "disabled")
     runner = FakeRunner([said(), said(), off])
     assert not ensure([bare], ["rail0"], runner=runner, sys=host(tmp_path / "host"), check_mode=False).changed
     runner.assert_done()
@@ -342,16 +342,16 @@ NO_WAIT = (["systemctl", "disable", WAIT], 0, "", "")
 )
 def test_networkd_that_is_off_is_started_and_enabled(tmp_path: Path, before: str, then: list[Any]) -> None:
     """Where another manager has the other links, no boot waits for one of systemd-networkd's: none of ours is required."""
-    start = (["systemctl", "enable", "--now", "systemd-rail_network.service"], 0, "", "")
-    runner = FakeRunner([unit("systemd-rail_network.service", "inactive", before), start, *then])
+    start = (["systemctl", "enable", "--now", "systemd-networkd.service"], 0, "", "")
+    runner = FakeRunner([unit("systemd-networkd.service", "inactive", before), start, *then])
     assert ensure([], [], runner=runner, sys=host(tmp_path / "host"), check_mode=False).service
     runner.assert_done()
 
 
 def test_networkd_that_is_off_is_only_enabled_while_a_rail_is_in_use(folder: Path, tmp_path: Path, pending: Path) -> None:
     install(folder, RAIL)
-    enable = (["systemctl", "enable", "systemd-rail_network.service"], 0, "", "")
-    off = unit("systemd-rail_network.service", "inactive", "disabled")
+    enable = (["systemctl", "enable", "systemd-networkd.service"], 0, "", "")
+    off = unit("systemd-networkd.service", "inactive", "disabled")
     runner = FakeRunner([said(), said(), off, qps(USER_QP), enable, unit(WAIT, "inactive", "masked")])
     result = ensure([RAIL], ["rail0"], runner=runner, sys=host(tmp_path / "host"), check_mode=False)
     runner.assert_done()
@@ -366,7 +366,7 @@ def test_networkd_is_not_enabled_where_it_would_take_over_an_interface_that_is_n
     (tmp_path / "host/sys/class/net/eth0/device").symlink_to("../../../0000:01:00.0")
     (tmp_path / "host/etc/systemd/network").mkdir(parents=True)
     (tmp_path / "host/etc/systemd/network/80-dhcp.network").write_text("[Match]\nName=eth*\n[Network]\nDHCP=yes\n")
-    runner = FakeRunner([unit("systemd-rail_network.service", "inactive", "disabled")])
+    runner = FakeRunner([unit("systemd-networkd.service", "inactive", "disabled")])
     result = ensure([], [], runner=runner, sys=sys, check_mode=False)
     runner.assert_done()
     assert [(each.netdev, each.users) for each in result.withheld] == [("eth0", "/etc/systemd/network/80-dhcp.network would apply to it")]
@@ -437,7 +437,7 @@ def test_a_rail_without_our_session_is_changed_as_before(folder: Path, tmp_path:
 def started(seconds_ago: float | None) -> tuple[list[str], int, str, str]:
     """systemd's answer of when systemd-networkd was started."""
     usec = 0 if seconds_ago is None else int((time.clock_gettime(time.CLOCK_MONOTONIC) - seconds_ago) * 1e6)
-    show = ["systemctl", "show", "--property=ExecMainStartTimestampMonotonic", "systemd-rail_network.service"]
+    show = ["systemctl", "show", "--property=ExecMainStartTimestampMonotonic", "systemd-networkd.service"]
     return show, 0, f"ExecMainStartTimestampMonotonic={usec}\n", ""
 
 

@@ -32,7 +32,7 @@ ASKING = [*COLLECTION.glob("roles/*/*/*.yml"), *COLLECTION.glob("playbooks/**/*.
 BOOT_FILE = "/etc/modules-load.d/rdma-cluster.conf"
 SCRIPT = "/usr/local/lib/rdma-cluster/soft_links.pyz"
 RAIL0 = "/etc/systemd/network/60-rdma-rail0.network"
-SOFT_UNIT, NETWORKD = "rdma-soft-links.service", "systemd-rail_network.service"
+SOFT_UNIT, NETWORKD = "rdma-soft-links.service", "systemd-networkd.service"
 ARP_IGNORE = "net.ipv4.conf.all.arp_ignore"
 
 
