@@ -11,7 +11,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
-Facts = Mapping[str, Any]
+from ansible_collections.rdma.cluster.plugins.module_utils._rdma.rails import Facts
 
 # The names are those of sysfs (ports/N/counters, drivers/infiniband/core/sysfs.c of Linux; ports/N/hw_counters of mlx5 and rxe), of
 # `ethtool -S` (ending in _phy and module_*, *_pci_*: mlx5, Documentation/networking/device_drivers/ethernet/mellanox/mlx5/counters.rst;

@@ -20,6 +20,8 @@ LINK_LAYERS = {"roce": "Ethernet", "infiniband": "InfiniBand"}
 PARTS = ("representor", "sf")
 #: The tree of rdma_facts, or its digest.
 Facts = Mapping[str, Any]
+#: The normalised intent of a host.
+Intent = Mapping[str, Any]
 
 
 @dataclass(frozen=True)

@@ -34,6 +34,7 @@ from ansible_collections.rdma.cluster.plugins.module_utils._driver.planned impor
 )
 from ansible_collections.rdma.cluster.plugins.module_utils._driver.stack_removal import DISTRIBUTION_STACK, NO_PACKAGE, stack_uses
 from ansible_collections.rdma.cluster.plugins.module_utils._host.load import busy_words
+from ansible_collections.rdma.cluster.plugins.module_utils._rdma.rails import Facts, Intent
 from ansible_collections.rdma.cluster.plugins.plugin_utils._driver.blockers import reload_plan
 from ansible_collections.rdma.cluster.plugins.plugin_utils._driver.modules import can_build
 from ansible_collections.rdma.cluster.plugins.plugin_utils._driver.reboot import newer_kernel, reboot_plan
@@ -41,7 +42,6 @@ from ansible_collections.rdma.cluster.plugins.plugin_utils._driver.refusals impo
 from ansible_collections.rdma.cluster.plugins.plugin_utils._driver.supplies import distribution_packages, doca, flags, hold
 
 NONE, INSTALL, UPGRADE, DOWNGRADE, SWITCH, REBUILD = "none", "install", "upgrade", "downgrade", "switch", "rebuild"
-Intent = Mapping[str, Any]
 
 
 @dataclass(frozen=True)
@@ -114,7 +114,6 @@ def _rebuild(intent: Intent, stack: Mapping[str, Any], state: OfedState, seen: s
 
 
 ENDED = "MLNX_OFED has ended with 24.10; DOCA-OFED follows it."
-Facts = Mapping[str, Any]
 
 
 def plan(

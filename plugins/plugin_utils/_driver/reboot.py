@@ -11,14 +11,13 @@ from typing import Any
 
 from ansible_collections.rdma.cluster.plugins.module_utils._driver.planned import is_kept
 from ansible_collections.rdma.cluster.plugins.module_utils._host.load import busy_words
+from ansible_collections.rdma.cluster.plugins.module_utils._rdma.rails import Facts, Intent
 from ansible_collections.rdma.cluster.plugins.plugin_utils._driver.blockers import differing, unsigned_replacements
 from ansible_collections.rdma.cluster.plugins.plugin_utils._driver.modules import before_reboot
 from ansible_collections.rdma.cluster.plugins.plugin_utils._firmware.wishes import firmware_pending
 
 #: What a boot that is not older than this has not brought, the next one does not bring either.
 JUST_BOOTED_SECONDS = 1800
-Intent = Mapping[str, Any]
-Facts = Mapping[str, Any]
 
 
 def newer_kernel(stack: Mapping[str, Any]) -> str | None:

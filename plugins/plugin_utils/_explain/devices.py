@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from ansible_collections.rdma.cluster.plugins.module_utils._rdma.rails import Facts, Intent
 from ansible_collections.rdma.cluster.plugins.plugin_utils._checks.rail_port import RailPort
 from ansible_collections.rdma.cluster.plugins.plugin_utils._explain.rails import (
     GIDS_READ,
@@ -33,8 +34,6 @@ from ansible_collections.rdma.cluster.plugins.plugin_utils._explain.text import 
     text_lines,
 )
 
-Facts = Mapping[str, Any]
-Intent = Mapping[str, Any]
 #: The ACS controls that send what two devices say to each other up to the root, and from there back.
 REDIRECTING = ("ReqRedir", "CmpltRedir")
 WAYS = {"dmabuf": "by DMA-BUF", "peermem": "by nvidia_peermem"}

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping, Sequence
-from typing import Any
 
 from ansible_collections.rdma.cluster.plugins.module_utils._base.lines import nearest
 from ansible_collections.rdma.cluster.plugins.module_utils._facts.host_state import NCCL_FILES
@@ -26,7 +25,7 @@ from ansible_collections.rdma.cluster.plugins.module_utils._nccl.lint.precedence
 from ansible_collections.rdma.cluster.plugins.module_utils._nccl.lint.values import LEVELS, read_level
 from ansible_collections.rdma.cluster.plugins.module_utils._nccl.variables.model import GONE, LEVEL
 from ansible_collections.rdma.cluster.plugins.module_utils._nccl.variables.table import NEVER, PREFIX, VARIABLES
-from ansible_collections.rdma.cluster.plugins.module_utils._rdma.rails import resolve
+from ansible_collections.rdma.cluster.plugins.module_utils._rdma.rails import Facts, Intent, resolve
 from ansible_collections.rdma.cluster.plugins.plugin_utils._checks.nccl.nccl import HCA
 from ansible_collections.rdma.cluster.plugins.plugin_utils._explain.text import (
     NOT_READ,
@@ -112,9 +111,7 @@ def value_words(name: str, value: str) -> str:
     return f"{value} is the old spelling of {read_level(value)}"
 
 
-Facts = Mapping[str, Any]
 Files = Mapping[str, Mapping[str, str]]
-Intent = Mapping[str, Any]
 #: Variables by the intent, name → value; None for one that cannot be derived now.
 Wanted = Mapping[str, "str | None"]
 SITE, ROOT_FILE = NCCL_FILES

@@ -13,7 +13,7 @@ from ansible_collections.rdma.cluster.plugins.module_utils._net.optics import ou
 from ansible_collections.rdma.cluster.plugins.module_utils._net.rail_network import address_misses, mtu_differs
 from ansible_collections.rdma.cluster.plugins.module_utils._pci.distance import DISTANCES
 from ansible_collections.rdma.cluster.plugins.module_utils._pci.path import payload_gbps
-from ansible_collections.rdma.cluster.plugins.module_utils._rdma.rails import LINK_LAYERS, no_nic_words, rocev2_gid_index
+from ansible_collections.rdma.cluster.plugins.module_utils._rdma.rails import LINK_LAYERS, Facts, no_nic_words, rocev2_gid_index
 from ansible_collections.rdma.cluster.plugins.plugin_utils._checks.link.rate import TOLERANCE
 from ansible_collections.rdma.cluster.plugins.plugin_utils._checks.preflight.pcie import link_words, needed_gbps
 from ansible_collections.rdma.cluster.plugins.plugin_utils._checks.rail_port import RailPort
@@ -29,7 +29,6 @@ from ansible_collections.rdma.cluster.plugins.plugin_utils._explain.text import 
     text_lines,
 )
 
-Facts = Mapping[str, Any]
 BEST_RDMA_MTU_BYTES = 4096
 #: What `complete` adds to a port of the facts: whether they tell its GIDs.
 GIDS_READ = "gids_read"

@@ -7,13 +7,13 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any
 
 from ansible_collections.rdma.cluster.plugins.module_utils._base.findings import ERROR, OK, UNKNOWN
 from ansible_collections.rdma.cluster.plugins.module_utils._driver.modinfo import compare
 from ansible_collections.rdma.cluster.plugins.module_utils._driver.planned import INBOX, KEEP
 from ansible_collections.rdma.cluster.plugins.module_utils._host.cpu_ensure import GOVERNOR, IDLE_STATES, CpuWish
 from ansible_collections.rdma.cluster.plugins.module_utils._host.limits import LimitsWish, locks_too_little, opens_too_few
+from ansible_collections.rdma.cluster.plugins.module_utils._rdma.rails import Facts, Intent
 from ansible_collections.rdma.cluster.plugins.plugin_utils._checks.driver.dkms import missing
 from ansible_collections.rdma.cluster.plugins.plugin_utils._checks.host.wishes import cpu_wish, cpu_wrong, limits_wish, memlock_of
 from ansible_collections.rdma.cluster.plugins.plugin_utils._explain.text import (
@@ -31,9 +31,6 @@ from ansible_collections.rdma.cluster.plugins.plugin_utils._explain.text import 
     text_lines,
 )
 from ansible_collections.rdma.cluster.plugins.plugin_utils._plan.host import sysctl_settings
-
-Facts = Mapping[str, Any]
-Intent = Mapping[str, Any]
 
 
 def cpus(intent: Intent | None, facts: Facts) -> Item:

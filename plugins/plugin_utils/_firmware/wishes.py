@@ -15,7 +15,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from ansible_collections.rdma.cluster.plugins.module_utils._firmware.cards import DRIVERS, Wish, card_port, is_wished, read_value
-from ansible_collections.rdma.cluster.plugins.module_utils._rdma.rails import LINK_LAYERS, LINK_TYPES, Facts, ResolvedRail, resolve
+from ansible_collections.rdma.cluster.plugins.module_utils._rdma.rails import LINK_LAYERS, LINK_TYPES, Facts, Intent, ResolvedRail, resolve
 
 #: What facts tell of a setting of a card; None: the card lacks it.
 Told = Mapping[str, Any] | None
@@ -118,7 +118,6 @@ def _netdev(rail: ResolvedRail, facts: Facts) -> Mapping[str, Any]:
     return facts["netdevs"][rail.netdev] if rail.netdev is not None else {}
 
 
-Intent = Mapping[str, Any]
 LINK_TYPE_SETTINGS = ("LINK_TYPE_P1", "LINK_TYPE_P2")
 
 

@@ -9,12 +9,12 @@ Beside the intent's sections the gate adds `allowed`: the effects of roles that 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
-from typing import Any
+from collections.abc import Callable
 
 from ansible_collections.rdma.cluster.plugins.module_utils._base.findings import Finding
 from ansible_collections.rdma.cluster.plugins.module_utils._driver.ofed_state import with_kept_stack
 from ansible_collections.rdma.cluster.plugins.module_utils._driver.planned import INBOX, planned_modules
+from ansible_collections.rdma.cluster.plugins.module_utils._rdma.rails import Facts, Intent
 from ansible_collections.rdma.cluster.plugins.plugin_utils._checks.driver.dkms import check_dkms
 from ansible_collections.rdma.cluster.plugins.plugin_utils._checks.driver.driver import check_driver, check_nodes
 from ansible_collections.rdma.cluster.plugins.plugin_utils._checks.driver.firmware import check_firmware
@@ -65,8 +65,6 @@ from ansible_collections.rdma.cluster.plugins.plugin_utils._plan.gpudirect impor
 from ansible_collections.rdma.cluster.plugins.plugin_utils._plan.host import ring_settings, sysctl_settings
 from ansible_collections.rdma.cluster.plugins.plugin_utils._roce.profile import roce_profile
 
-Intent = Mapping[str, Any]
-Facts = Mapping[str, Any]
 HostCheck = Callable[[str, Intent, Facts], list[Finding]]
 
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from ansible_collections.rdma.cluster.plugins.module_utils._rdma.rails import resolve
+from ansible_collections.rdma.cluster.plugins.module_utils._rdma.rails import Facts, Intent, resolve
 from ansible_collections.rdma.cluster.plugins.plugin_utils._checks.driver.modules import module_options
 from ansible_collections.rdma.cluster.plugins.plugin_utils._driver.modules import boot_modules, needed_modules, soft_links
 from ansible_collections.rdma.cluster.plugins.plugin_utils._firmware.wishes import firmware_differs, firmware_wishes
@@ -26,8 +26,6 @@ NCCL_CONF, PCIE_ACS, PCIE_MRRS = "nccl_conf_replace_allowed", "pcie_acs_write_al
 LINK_TOGGLE = "roce_qos_link_toggle_allowed"
 PERMITS = (NCCL_CONF, PCIE_ACS, PCIE_MRRS, LINK_TOGGLE)
 
-Intent = Mapping[str, Any]
-Facts = Mapping[str, Any]
 Permits = Mapping[str, bool]
 
 

@@ -25,7 +25,14 @@ from ansible_collections.rdma.cluster.plugins.module_utils._base.files import (
 from ansible_collections.rdma.cluster.plugins.module_utils._base.findings import ERROR, NOT_APPLICABLE, OK, UNKNOWN, Finding, stopping
 from ansible_collections.rdma.cluster.plugins.module_utils._nccl.conf import render_environment, render_nccl_conf
 from ansible_collections.rdma.cluster.plugins.module_utils._nccl.lint.rules_devices import WITHIN_HOST
-from ansible_collections.rdma.cluster.plugins.module_utils._rdma.rails import ResolvedRail, rail_ip, resolve, rocev2_gid_index
+from ansible_collections.rdma.cluster.plugins.module_utils._rdma.rails import (
+    Facts,
+    Intent,
+    ResolvedRail,
+    rail_ip,
+    resolve,
+    rocev2_gid_index,
+)
 from ansible_collections.rdma.cluster.plugins.plugin_utils._checks.nccl.nccl import HCA, SOCKET_IFNAME, STAGE, Kind
 from ansible_collections.rdma.cluster.plugins.plugin_utils._intent.schema.nccl_profiles import (
     DEBUG,
@@ -51,10 +58,6 @@ from ansible_collections.rdma.cluster.plugins.plugin_utils._nccl.fabric import (
 from ansible_collections.rdma.cluster.plugins.plugin_utils._nccl.launchers import HEADER, LAUNCHERS, launcher_file
 from ansible_collections.rdma.cluster.plugins.plugin_utils._roce.profile import roce_profile
 from ansible_collections.rdma.cluster.plugins.plugin_utils._run.session_address import session_address
-
-Intent = Mapping[str, Any]
-#: The digest of rdma_facts.
-Facts = Mapping[str, Any]
 
 GID_INDEX = "NCCL_IB_GID_INDEX"
 TRAFFIC_CLASS = "NCCL_IB_TC"

@@ -25,7 +25,7 @@ from ansible_collections.rdma.cluster.plugins.module_utils._nccl.lint.precedence
     Source,
 )
 from ansible_collections.rdma.cluster.plugins.module_utils._nccl.lint.problem import INFO, SEVERITIES, Plan, Problem
-from ansible_collections.rdma.cluster.plugins.module_utils._rdma.rails import resolve
+from ansible_collections.rdma.cluster.plugins.module_utils._rdma.rails import Facts, Intent, resolve
 from ansible_collections.rdma.cluster.plugins.plugin_utils._checks.nccl.nccl import HCA, SOCKET_IFNAME
 from ansible_collections.rdma.cluster.plugins.plugin_utils._intent.schema.nccl_profiles import TOPOLOGY, profile_settings
 from ansible_collections.rdma.cluster.plugins.plugin_utils._nccl.derive import GID_INDEX, TRAFFIC_CLASS, nccl_files, roce_computes
@@ -33,8 +33,6 @@ from ansible_collections.rdma.cluster.plugins.plugin_utils._nccl.fabric import C
 from ansible_collections.rdma.cluster.plugins.plugin_utils._plan.gpudirect import NONE, gpudirect_path
 from ansible_collections.rdma.cluster.plugins.plugin_utils._roce.profile import roce_profile
 
-Intent = Mapping[str, Any]
-Facts = Mapping[str, Any]
 #: What of the intent the variables follow from that neither somebody asks for nor a profile sets.
 FOLLOWS_FROM = {
     HCA: "rdma_rails",

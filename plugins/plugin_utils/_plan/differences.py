@@ -17,13 +17,11 @@ from ansible_collections.rdma.cluster.plugins.module_utils._driver.kernel_module
 from ansible_collections.rdma.cluster.plugins.module_utils._host.load import host_users
 from ansible_collections.rdma.cluster.plugins.module_utils._net import rail_network
 from ansible_collections.rdma.cluster.plugins.module_utils._net.ipoib import CONNECTED_MTU_BYTES, IPOIB_HEADER_BYTES, SUFFIXES
-from ansible_collections.rdma.cluster.plugins.module_utils._rdma.rails import ResolvedRail, resolve, soft_device_name
+from ansible_collections.rdma.cluster.plugins.module_utils._rdma.rails import Facts, Intent, ResolvedRail, resolve, soft_device_name
 from ansible_collections.rdma.cluster.plugins.module_utils._rdma.soft_links import UNIT, service_files
 from ansible_collections.rdma.cluster.plugins.plugin_utils._checks.driver.modules import module_options
 from ansible_collections.rdma.cluster.plugins.plugin_utils._driver.modules import boot_modules, needed_modules, soft_links
 
-Intent = Mapping[str, Any]
-Facts = Mapping[str, Any]
 RUNS = {"active": True, "enabled": True}
 
 

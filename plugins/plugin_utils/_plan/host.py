@@ -20,7 +20,7 @@ from ansible_collections.rdma.cluster.plugins.module_utils._net.rings import Rai
 from ansible_collections.rdma.cluster.plugins.module_utils._pcie_tuning.acs import BARE_METAL, DATADIRECT
 from ansible_collections.rdma.cluster.plugins.module_utils._pcie_tuning.service import UNIT, service_files
 from ansible_collections.rdma.cluster.plugins.module_utils._pcie_tuning.wish import Wish
-from ansible_collections.rdma.cluster.plugins.module_utils._rdma.rails import resolve
+from ansible_collections.rdma.cluster.plugins.module_utils._rdma.rails import Facts, Intent, resolve
 from ansible_collections.rdma.cluster.plugins.plugin_utils._checks.host import pcie_tuning
 from ansible_collections.rdma.cluster.plugins.plugin_utils._checks.host.pcie_tuning import (
     boot_wish,
@@ -110,8 +110,6 @@ def limits_differ(intent: Mapping[str, Any], facts: Mapping[str, Any] | None) ->
     )
 
 
-Intent = Mapping[str, Any]
-Facts = Mapping[str, Any]
 RUNS = {"active": True, "enabled": True}
 #: chrony's unit by the distribution's family.
 CHRONY_UNITS = {"debian": "chrony.service", "rpm": "chronyd.service"}

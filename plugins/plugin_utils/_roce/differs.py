@@ -13,11 +13,10 @@ from ansible_collections.rdma.cluster.plugins.module_utils._base.files import fi
 from ansible_collections.rdma.cluster.plugins.module_utils._qos.apply import to_write
 from ansible_collections.rdma.cluster.plugins.module_utils._qos.plan import UNIT_PREFIX, unit_of
 from ansible_collections.rdma.cluster.plugins.module_utils._qos.service import service_files
-from ansible_collections.rdma.cluster.plugins.module_utils._rdma.rails import resolve
+from ansible_collections.rdma.cluster.plugins.module_utils._rdma.rails import Intent, resolve
 from ansible_collections.rdma.cluster.plugins.plugin_utils._facts.digest import unpack_states
 from ansible_collections.rdma.cluster.plugins.plugin_utils._roce.profile import roce_profile
 
-Intent = Mapping[str, Any]
 RUNS = {"active": True, "enabled": True}
 
 

@@ -29,10 +29,9 @@ from ansible_collections.rdma.cluster.plugins.module_utils._pcie_tuning.runner i
 from ansible_collections.rdma.cluster.plugins.module_utils._pcie_tuning.service import UNIT, service_files
 from ansible_collections.rdma.cluster.plugins.module_utils._pcie_tuning.tuning import VIRTUAL_FUNCTION
 from ansible_collections.rdma.cluster.plugins.module_utils._pcie_tuning.wish import ACS_EFFECT, EFFECTS, MRRS_EFFECT, Wish
-from ansible_collections.rdma.cluster.plugins.module_utils._rdma.rails import Facts, ResolvedRail, resolve
+from ansible_collections.rdma.cluster.plugins.module_utils._rdma.rails import Facts, Intent, ResolvedRail, resolve
 from ansible_collections.rdma.cluster.plugins.plugin_utils._checks.rail_port import NO_DEVICE, RailPort, rail_ports
 
-Intent = Mapping[str, Any]
 DRIVER = "mlx5_core"
 #: What auto gives the cards of ports that reach FAST_GBPS. A slower port is fast enough with the kernel's 512 bytes.
 BEST_MRRS_BYTES = 4096

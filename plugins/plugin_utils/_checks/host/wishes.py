@@ -15,9 +15,7 @@ from typing import Any
 from ansible_collections.rdma.cluster.plugins.module_utils._host.cpu import Cpu, IdleState, Tuned
 from ansible_collections.rdma.cluster.plugins.module_utils._host.cpu_ensure import CpuWish, cpu_differences
 from ansible_collections.rdma.cluster.plugins.module_utils._host.limits import LimitsWish, Memlock
-from ansible_collections.rdma.cluster.plugins.module_utils._rdma.rails import Facts
-
-Intent = Mapping[str, Any]
+from ansible_collections.rdma.cluster.plugins.module_utils._rdma.rails import Facts, Intent
 
 
 def cpu_wish(intent: Intent) -> CpuWish:

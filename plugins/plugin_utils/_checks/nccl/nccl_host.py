@@ -12,11 +12,11 @@ from typing import Any
 from ansible_collections.rdma.cluster.plugins.module_utils._base.findings import ERROR, NOT_APPLICABLE, OK, UNKNOWN, WARNING, Finding
 from ansible_collections.rdma.cluster.plugins.module_utils._collectives.install import wish_id
 from ansible_collections.rdma.cluster.plugins.module_utils._nccl.installed import LIBRARY, STAMP
+from ansible_collections.rdma.cluster.plugins.module_utils._rdma.rails import Facts
 from ansible_collections.rdma.cluster.plugins.plugin_utils._checks.nccl.nccl import STAGE
 
 #: Of the normalised intent, what rdma_nccl says.
 Nccl = Mapping[str, Any]
-Facts = Mapping[str, Any]
 READ_AGAIN = "Read the facts of {host} with all subsets."
 
 

@@ -15,9 +15,10 @@ from __future__ import annotations
 
 import ipaddress
 import re
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
-from typing import Any
+
+from ansible_collections.rdma.cluster.plugins.module_utils._rdma.rails import Facts, Intent
 
 Version = tuple[int, ...]
 _NUMBERS = re.compile(r"[0-9]{1,4}(?:\.[0-9]{1,4}){1,2}", re.ASCII)
@@ -34,9 +35,6 @@ def knows(version: str | None, since: Version) -> bool:
     return numbers >= since[: len(numbers)]
 
 
-Intent = Mapping[str, Any]
-#: The digest of rdma_facts, or the whole tree.
-Facts = Mapping[str, Any]
 DEBUG, DEBUG_SUBSYS, TOPOLOGY = "NCCL_DEBUG", "NCCL_DEBUG_SUBSYS", "NCCL_TOPO_FILE"
 FIRST_RUN, RAIL_ONLY, MESH, CLOUD = "debug_first_run", "rail_only", "mesh", "cloud"
 #: There once collectives have passed on a host with the profile debug_first_run; the role writes it after the gate of that stage.
