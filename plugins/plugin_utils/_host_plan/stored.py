@@ -13,8 +13,9 @@ from typing import Any
 
 from ansible.module_utils.parsing.convert_bool import boolean
 
+from ansible_collections.rdma.cluster.plugins.module_utils._rdma.rails import Facts, Intent
 from ansible_collections.rdma.cluster.plugins.plugin_utils._facts.digest import digest
-from ansible_collections.rdma.cluster.plugins.plugin_utils._host_plan.plan import PERMITS, Facts, Intent, Permits, host_plan
+from ansible_collections.rdma.cluster.plugins.plugin_utils._host_plan.plan import PERMITS, Permits, host_plan
 from ansible_collections.rdma.cluster.plugins.plugin_utils._run.folder import RunFolder
 
 FOLDER = "plan"
