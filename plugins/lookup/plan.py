@@ -6,17 +6,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import Any
-
-from ansible.errors import AnsibleError
-from ansible.plugins.lookup import LookupBase
-
-from ansible_collections.rdma.cluster.plugins.plugin_utils._host_plan import stored
-from ansible_collections.rdma.cluster.plugins.plugin_utils._host_plan.stored import permits_of
-from ansible_collections.rdma.cluster.plugins.plugin_utils._run.folder import RunFolderError
-from ansible_collections.rdma.cluster.plugins.plugin_utils._run.forged import forged_names, nothing_done, run_folder
-
 DOCUMENTATION = """
 name: plan
 version_added: 0.1.0
@@ -56,6 +45,17 @@ _raw:
   type: list
   elements: dict
 """
+
+from collections.abc import Mapping
+from typing import Any
+
+from ansible.errors import AnsibleError
+from ansible.plugins.lookup import LookupBase
+
+from ansible_collections.rdma.cluster.plugins.plugin_utils._host_plan import stored
+from ansible_collections.rdma.cluster.plugins.plugin_utils._host_plan.stored import permits_of
+from ansible_collections.rdma.cluster.plugins.plugin_utils._run.folder import RunFolderError
+from ansible_collections.rdma.cluster.plugins.plugin_utils._run.forged import forged_names, nothing_done, run_folder
 
 
 class LookupModule(LookupBase):

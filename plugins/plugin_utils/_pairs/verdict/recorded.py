@@ -91,7 +91,7 @@ def _verdict(data: Any, hosts: int, rails: int, measurements: int) -> Verdict:
 
 
 def _position(value: Any, end: int) -> int:
-    if type(value) is not int or not 0 <= value < end:
+    if not isinstance(value, int) or isinstance(value, bool) or not 0 <= value < end:
         raise ParseError(f"position {value!r} of {end}")
     return value
 
