@@ -55,7 +55,7 @@ from ansible.plugins.lookup import LookupBase
 from ansible_collections.rdma.cluster.plugins.plugin_utils._host_plan import stored
 from ansible_collections.rdma.cluster.plugins.plugin_utils._host_plan.stored import permits_of
 from ansible_collections.rdma.cluster.plugins.plugin_utils._run.folder import RunFolderError
-from ansible_collections.rdma.cluster.plugins.plugin_utils._run.forged import forged_names, nothing_done, run_folder
+from ansible_collections.rdma.cluster.plugins.plugin_utils._run.forged import forged_names, note_forged, nothing_done, run_folder
 
 
 class LookupModule(LookupBase):
@@ -71,6 +71,7 @@ class LookupModule(LookupBase):
             raise AnsibleError(str(error)) from error
         forged = forged_names(known, folder)
         if forged:
+            note_forged(known, folder, forged)
             raise AnsibleError(nothing_done(host, forged))
         template = self._templar.template
         permits = permits_of(lambda name, default: template(known[name]) if name in known else default)

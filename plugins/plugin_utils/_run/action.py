@@ -21,9 +21,15 @@ from ansible.plugins.action.normal import ActionModule as Normal
 from ansible_collections.rdma.cluster.plugins.module_utils._base.lines import clean
 from ansible_collections.rdma.cluster.plugins.module_utils._host.load import busy_words
 from ansible_collections.rdma.cluster.plugins.plugin_utils._run.folder import RunFolder, RunFolderError
-from ansible_collections.rdma.cluster.plugins.plugin_utils._run.forged import forged_names, nothing_done, plain, raw_facts, run_folder
-from ansible_collections.rdma.cluster.plugins.plugin_utils._run.own_names import NOTED, names_finding
-from ansible_collections.rdma.cluster.plugins.plugin_utils._run.stages import STAGES
+from ansible_collections.rdma.cluster.plugins.plugin_utils._run.forged import (
+    forged_names,
+    note_forged,
+    nothing_done,
+    plain,
+    raw_facts,
+    run_folder,
+)
+from ansible_collections.rdma.cluster.plugins.plugin_utils._run.own_names import NOTED
 
 #: The folder of the variables that the intent action noted.
 SETTINGS = "settings"
@@ -85,9 +91,7 @@ class RunAction(CleanAnswers):
 
     def refuse(self, names: Sequence[str]) -> dict[str, Any]:
         """The result for a host whose facts set variables of ours; the stage's evidence names them."""
-        stage = str(self.variables.get("rdma_stage", ""))
-        if stage in STAGES:
-            self.folder.write_findings(stage, self.host, [names_finding(stage, self.host, names)])
+        note_forged(self.variables, self.folder, names)
         return {"failed": True, "msg": nothing_done(self.host, names)}
 
     @property

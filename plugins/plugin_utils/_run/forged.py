@@ -12,7 +12,8 @@ from pathlib import Path
 from typing import Any
 
 from ansible_collections.rdma.cluster.plugins.plugin_utils._run.folder import DEFAULT_FOLDER, RunFolder, RunFolderError, run_id
-from ansible_collections.rdma.cluster.plugins.plugin_utils._run.own_names import own_names, refused, remedy
+from ansible_collections.rdma.cluster.plugins.plugin_utils._run.own_names import names_finding, own_names, refused, remedy
+from ansible_collections.rdma.cluster.plugins.plugin_utils._run.stages import STAGES
 
 Variables = Mapping[str, Any]
 
@@ -49,6 +50,13 @@ def forged_names(variables: Variables, folder: RunFolder) -> list[str]:
     intent = folder.host_file("intent", str(variables["inventory_hostname"]))
     written = folder.read_if_there(intent) if "rdma_intent" in facts else None
     return [*names, "rdma_intent"] if written is not None and plain(facts["rdma_intent"]) != written else names
+
+
+def note_forged(variables: Variables, folder: RunFolder, names: Iterable[str]) -> None:
+    """Name the host, whose facts set variables of ours, in the evidence of the stage that runs."""
+    stage, host = str(variables.get("rdma_stage", "")), str(variables["inventory_hostname"])
+    if stage in STAGES:
+        folder.write_findings(stage, host, [names_finding(stage, host, list(names))])
 
 
 def nothing_done(host: str, names: Iterable[str]) -> str:
