@@ -20,6 +20,7 @@ from ansible_collections.rdma.cluster.plugins.module_utils._base.findings import
 from ansible_collections.rdma.cluster.plugins.module_utils._base.lines import clean
 from ansible_collections.rdma.cluster.plugins.module_utils._fabric.graph import LONGEST_NAME, Graph
 from ansible_collections.rdma.cluster.plugins.module_utils._fabric.managers import STATES, SmInfo
+from ansible_collections.rdma.cluster.plugins.module_utils._pairs.result import is_whole
 
 EXPECTED = "an answer that this collection's own reader of fabrics makes"
 #: An answer with more subnet managers is refused, and so is a time after the year 36,812.
@@ -132,7 +133,7 @@ def _manager(told: Any, where: str) -> SmInfo:
     for key, most in _NUMBERS.items():
         value = told[key]
         # A manager's own port may have no LID yet.
-        if not (key == "lid" and value is None) and (not isinstance(value, int) or isinstance(value, bool) or not 0 <= value <= most):
+        if not (key == "lid" and value is None) and (not is_whole(value) or not 0 <= value <= most):
             raise GraphError(f"{where}.{key}: expected a number from 0 to {most}, got {_shown(value)}")
         numbers[key] = value
     guid = _text(told["guid"], f"{where}.guid")

@@ -13,6 +13,7 @@ from dataclasses import asdict, dataclass, fields
 from typing import Any
 
 from ansible_collections.rdma.cluster.plugins.module_utils._base.errors import ParseError
+from ansible_collections.rdma.cluster.plugins.module_utils._pairs.result import is_whole
 from ansible_collections.rdma.cluster.plugins.plugin_utils._pairs.verdict.verdict import Verdict
 
 SCHEMA = 1
@@ -91,9 +92,9 @@ def _verdict(data: Any, hosts: int, rails: int, measurements: int) -> Verdict:
 
 
 def _position(value: Any, end: int) -> int:
-    if not isinstance(value, int) or isinstance(value, bool) or not 0 <= value < end:
+    if not is_whole(value) or not 0 <= value < end:
         raise ParseError(f"position {value!r} of {end}")
-    return value
+    return int(value)
 
 
 def digest(*inputs: Any) -> str:
