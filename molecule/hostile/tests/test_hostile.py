@@ -40,7 +40,7 @@ SECRET = f"secret of the control node {secrets.token_hex(16)}"
 #: Sets the title of a terminal and its clipboard, then writes over the line above.
 ESCAPE = "\x1b]0;owned\x07\x1b]52;c;b3duZWQ=\x07\x1b[2K\x1b[1A\r"
 FORGED_LINE = f"{ESCAPE}link            4 hosts      0 s  4 ok"
-#: What stands in lies for the folder of the test, and for the SHA-256 of the secret in it.
+#: Placeholders in lies: the folder of the test, and the SHA-256 of the secret in it.
 FOLDER, SUM = "/@folder@", "@sum@"
 #: And for the liar's own intent, but with the policy `report`.
 INTENT = "@intent@"
@@ -289,7 +289,7 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture(scope="module")
 def site(fleet: Fleet, folder: Path) -> Site:
-    """The lab's inventory, in which the liar's Python is another one. Facts become variables, as Ansible has it if nobody sets it."""
+    """The lab's inventory with the false interpreter on the liar. Facts become variables, which is Ansible's default."""
     inventory = yaml.safe_load(fleet.lab.folder.inventory.read_text())
     inventory["all"]["hosts"][LIAR]["ansible_python_interpreter"] = "/opt/liar/python"
     inventory["all"]["vars"] |= {"rdma_gate": GATE, "rdma_run_dir": str(folder / "artifacts")}
