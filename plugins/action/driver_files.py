@@ -14,7 +14,7 @@ from typing import Any, ClassVar
 from ansible.errors import AnsibleError
 from ansible.module_utils.urls import open_url
 
-from ansible_collections.rdma.cluster.plugins.module_utils._base.files import ManagedFile, differs, has_content
+from ansible_collections.rdma.cluster.plugins.module_utils._base.files import ManagedFile, differs
 from ansible_collections.rdma.cluster.plugins.plugin_utils._driver.files import KEY_OF, hook_files, no_repository, repository_files
 from ansible_collections.rdma.cluster.plugins.plugin_utils._run.action import RunAction
 
@@ -28,14 +28,14 @@ class ActionModule(RunAction):
     def work(self, options: Mapping[str, Any]) -> dict[str, Any]:
         if not options["plan"]["files"]:
             return {"written": []}
-        wrong = [file for file in self._files(options["plan"]) if differs(file, self.facts)]
+        wrong = [file for file in self._files(options["plan"]) if differs(file, self.all_facts)]
         if not wrong:
             return {"written": []}
         files = [{"path": file.path, "content": file.content, "mode": f"{file.mode:04o}"} for file in wrong]
         return self.module("managed_files", files=files)
 
     def _files(self, plan: Mapping[str, Any]) -> list[ManagedFile]:
-        family = self.facts["stack"]["distribution"]["family"]
+        family = self.all_facts["stack"]["distribution"]["family"]
         doca = plan["doca"]
         repository = no_repository() if doca is None else self._repository(plan, family) if doca["repository"] is not None else []
         return [*repository, *hook_files(family, wished=plan["hook"], dkms=plan["hook_dkms"])]
@@ -43,8 +43,8 @@ class ActionModule(RunAction):
     def _repository(self, plan: Mapping[str, Any], family: str) -> list[ManagedFile]:
         driver = self.intent["driver"]
         wanted = driver["repository"]["key_checksum"].partition(":")[2]
-        there = (self.facts.get("files") or {}).get(KEY_OF[family])
-        key = None if has_content(there, wanted) else self._key(driver["repository"]["key"], wanted)
+        there = (self.all_facts.get("files") or {}).get(KEY_OF[family])
+        key = None if there is not None and there["sha256"] == wanted else self._key(driver["repository"]["key"], wanted)
         return repository_files(family, url=plan["doca"]["repository"], version=driver["version"], profile=driver["profile"], key=key)
 
     def _key(self, place: Mapping[str, str], wanted: str) -> str:

@@ -31,7 +31,7 @@ class ActionModule(RunAction):
         what, stored = options["what"], []
         if what == LOADED and self.folder.read_if_there(f"{SWEEP}/plan.json") is None:
             return {"stored": [], "msg": "Nothing was measured in this run, so nothing was under load."}
-        for plane, (device, port) in ports_of(self.intent, self.facts, what).items():
+        for plane, (device, port) in ports_of(self.intent, self.all_facts, what).items():
             if reader(self.folder, what, plane, self.variables["ansible_play_hosts"]) != self.host:
                 continue
             asked = {"plane": plane, "device": device, "port": port, "graph": what != MANAGERS, "counters": ["errors", "data"]}
@@ -40,7 +40,7 @@ class ActionModule(RunAction):
                 return said
             reading = reading_of(what, plane, self.host, said)
             stored.append(self.folder.write_json(self.folder.host_file(folder_of(what, plane), self.host), reading.to_dict()))
-        interfaces = sorted({str(rail.netdev) for rails in ethernet(self.intent, self.facts).values() for rail in rails})
+        interfaces = sorted({str(rail.netdev) for rails in ethernet(self.intent, self.all_facts).values() for rail in rails})
         if what == GRAPHS and interfaces and not self._has(LLDP):
             said = self.module("fabric_facts", source="lldp", name=self.host, interfaces=interfaces)
             if said.get("unreachable"):

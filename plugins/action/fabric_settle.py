@@ -23,7 +23,7 @@ class ActionModule(RunAction):
 
     def work(self, options: Mapping[str, Any]) -> dict[str, Any]:
         changed = any(self._changed(host) for host in managers_of(self.intent))
-        if self._task.check_mode or not (changed or waiting(self.intent, self.facts)):
+        if self._task.check_mode or not (changed or waiting(self.intent, self.all_facts)):
             return {"read": False}
         deadline = time.monotonic() + options["timeout_seconds"]
         while True:

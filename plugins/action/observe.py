@@ -54,8 +54,7 @@ class ActionModule(RunAction):
         tree["reached_at"] = str(self._templar.template(self.variables.get("ansible_host") or self.host))
         permits = permits_of(self._setting)
         try:
-            brief = digest(tree)
-            plan = stored.make(self.host, self.intent, brief, permits)
+            brief, plan = digest(tree), stored.make(self.host, self.intent, tree, permits)
         except Exception as error:  # noqa: BLE001 (whatever a host's data does)
             return self._refuse_facts(place_of(error))
         # Only facts that can be used come into the run's folder, where the fleet's gates find them.
@@ -69,7 +68,7 @@ class ActionModule(RunAction):
         if stored.holds(self.folder, self.host, intent, permits):
             return None
         try:
-            plan = stored.make(self.host, intent, digest(self.all_facts), permits)
+            plan = stored.make(self.host, intent, self.all_facts, permits)
         except Exception as error:  # noqa: BLE001 (whatever a host's data does)
             return self._refuse_facts(place_of(error))
         stored.write(self.folder, self.host, plan)

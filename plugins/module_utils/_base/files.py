@@ -100,11 +100,6 @@ class FileChange:
         }
 
 
-#: 96 bits tell one content from another.
-_BRIEF_DIGITS = 24
-_USUAL: Mapping[str, Any] = {"mode": 0o644, "owner": "0:0"}
-
-
 def is_shared(path: str) -> bool:
     """Whether others may write a file as well, so that only a block of it is managed."""
     return not path.startswith(OWN_FOLDER)
@@ -180,47 +175,20 @@ def differs(file: ManagedFile, facts: Mapping[str, Any]) -> bool:
     seen = there.get(file.path)
     if file.block:
         return not _has_block(seen, file)
-    return seen is None or not _is_as_described(seen, described(file.content, file.mode))
+    wished = described(file.content, file.mode)
+    return seen is None or any(seen[key] != value for key, value in wished.items())
 
 
-def _has_block(seen: Mapping[str, Any] | str | None, file: ManagedFile) -> bool:
+def _has_block(seen: Mapping[str, Any] | None, file: ManagedFile) -> bool:
     """Whether a file has the block of a managed file, and no line of others that it replaces."""
-    told = seen if isinstance(seen, Mapping) else {}
-    sum_of_block = str(told.get("block") or "")
-    return bool(sum_of_block) and _digest_of(file.text).startswith(sum_of_block) and not set(file.replaced) & set(told.get("others") or ())
+    told = seen or {}
+    return told.get("block") == _digest_of(file.text) and not set(file.replaced) & set(told.get("others") or ())
 
 
 def others_of(facts: Mapping[str, Any], path: str) -> Mapping[str, str]:
-    """The variables that lines of others set in a file with a managed block, by its facts or by those of a digest."""
-    seen = (facts.get("files") or {}).get(path)
-    return (seen.get("others") or {}) if isinstance(seen, Mapping) else {}
-
-
-def brief_files(files: Mapping[str, Mapping[str, Any]]) -> dict[str, Any]:
-    """The same for a digest: the first digits alone, or with mode and owner where those are not the usual ones."""
-    brief: dict[str, Any] = {}
-    for path, file in files.items():
-        unusual = {key: file[key] for key, usual in _USUAL.items() if file[key] != usual}
-        if file.get("block"):
-            unusual["block"] = file["block"][:_BRIEF_DIGITS]
-        if file.get("others"):
-            unusual["others"] = file["others"]
-        digits = file["sha256"][:_BRIEF_DIGITS]
-        brief[path] = {"sha256": digits, **unusual} if unusual else digits
-    return brief
-
-
-def has_content(seen: Mapping[str, Any] | str | None, sha256: str) -> bool:
-    """Whether a file is there with this content, by its facts or by those of a digest."""
-    if seen is None:
-        return False
-    digits = seen if isinstance(seen, str) else seen["sha256"]
-    return len(digits) >= _BRIEF_DIGITS and sha256.startswith(digits)
-
-
-def _is_as_described(seen: Mapping[str, Any] | str, wished: Mapping[str, Any]) -> bool:
-    told = {**_USUAL, **({} if isinstance(seen, str) else seen)}
-    return has_content(seen, wished["sha256"]) and all(told[key] == wished[key] for key in _USUAL)
+    """The variables that lines of others set in a file with a managed block, by the facts of its host."""
+    seen: Mapping[str, Any] = (facts.get("files") or {}).get(path) or {}
+    return seen.get("others") or {}
 
 
 def described(content: str | bytes, mode: int) -> dict[str, Any]:

@@ -83,15 +83,6 @@ def pcie_state(facts: Mapping[str, Any]) -> dict[str, Any]:
     }
 
 
-def brief(state: Mapping[str, Any]) -> dict[str, Any]:
-    """The same for the digest, as "pcie": "usual_mrrs_bytes" is that of all functions that "mrrs_bytes" does not name."""
-    sizes = state["mrrs_bytes"]
-    usual = max(sizes.values(), key=list(sizes.values()).count, default=None)
-    odd = {address: size for address, size in sizes.items() if size != usual}
-    told = {"mrrs_bytes": odd, "redirecting": state["redirecting"], "gpu_redirecting": state["gpu_redirecting"]}
-    return {"acs_mode": state["acs_mode"], "usual_mrrs_bytes": usual, **{name: value for name, value in told.items() if value}}
-
-
 def slot_of(address: str) -> str:
     """What all functions of a card have in common."""
     return address.rpartition(".")[0]

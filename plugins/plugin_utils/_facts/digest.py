@@ -2,89 +2,16 @@
 # GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""The digest of a host's facts: what roles, templates, proofs and comparisons between hosts use of the whole tree.
+"""Parts of the tree of a host's facts, in the tree's own shape: what Ansible keeps of every host, and what hosts are compared by.
 
-At most 12 KB of JSON for a host with 8 NICs, because Ansible keeps it for every host. The checks on one host read the whole tree.
+Roles act on the plan of a host and checks judge it; both are made of the whole tree, which the run's folder keeps.
 """
 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from typing import Any
-
-from ansible_collections.rdma.cluster.plugins.module_utils._base.files import brief_files
-from ansible_collections.rdma.cluster.plugins.module_utils._driver.secure_boot import LOCKED_DOWN
-from ansible_collections.rdma.cluster.plugins.module_utils._pcie_tuning.acs import brief, pcie_state
-from ansible_collections.rdma.cluster.plugins.module_utils._qos.dcb import PRIORITIES
-from ansible_collections.rdma.cluster.plugins.module_utils._qos.sysfs import NP_PARAMETERS, RP_PARAMETERS
-
-_SAME = ("backend", "dcbx", "trust", "priority_to_tc", "tsa", "bandwidth_percent", "cable_length_m", "traffic_class", "rdma_cm")
-DSCPS = 64
-_FLAGS = ("pfc", "ecn_np", "ecn_rp")
-_PARAMETERS = {"np": tuple(NP_PARAMETERS), "rp": tuple(RP_PARAMETERS)}
-
-
-def pack_states(qos: Mapping[str, Mapping[str, Any]] | None) -> dict[str, Any] | None:
-    """Interface → as_tree of its QosState: as {"states": [...], "netdevs": {interface: its state's number}}; None for None."""
-    if qos is None:
-        return None
-    states: list[dict[str, Any]] = []
-    netdevs = {}
-    for name, state in qos.items():
-        packed = _pack(state)
-        if packed not in states:
-            states.append(packed)
-        netdevs[name] = states.index(packed)
-    return {"states": states, "netdevs": netdevs}
-
-
-def unpack_states(packed: Mapping[str, Any] | None) -> dict[str, dict[str, Any]] | None:
-    """Interface → what differences compares of its state; None where it was not read."""
-    return None if packed is None else {name: _unpack(packed["states"][number]) for name, number in packed["netdevs"].items()}
-
-
-def _pack(state: Mapping[str, Any]) -> dict[str, Any]:
-    packed = {key: state.get(key) for key in _SAME}
-    packed.update({key: _bits(state[key]) for key in _FLAGS if state.get(key) is not None})
-    packed.update({key: [state[key].get(name) for name in names] for key, names in _PARAMETERS.items() if state.get(key)})
-    codes = state.get("dscp_to_priority")
-    if codes is not None:
-        packed["dscp"] = {code: priority for code, priority in codes.items() if priority != int(code) >> 3}
-        packed["dscp_default"] = sum(1 << int(code) for code, priority in codes.items() if priority == int(code) >> 3)
-    packed["pause"] = state.get("pause") if any((state.get("pause") or {}).values()) else None
-    packed["settable"] = state.get("traffic_class_settable") or None
-    return {key: value for key, value in packed.items() if value is not None}
-
-
-def _unpack(packed: Mapping[str, Any]) -> dict[str, Any]:
-    state = {key: packed.get(key) for key in _SAME}
-    state.update({key: _flags(packed[key]) for key in _FLAGS if key in packed})
-    for key, names in _PARAMETERS.items():
-        state[key] = {name: value for name, value in zip(names, packed.get(key) or (), strict=False) if value is not None}
-    return {
-        **state,
-        "pause": packed.get("pause"),
-        "dscp_to_priority": _codes(packed),
-        "traffic_class_settable": bool(packed.get("settable")),
-    }
-
-
-def _codes(packed: Mapping[str, Any]) -> dict[str, int] | None:
-    """Entries of a DSCP's upper three bits, which are most, are kept as one number; a DSCP without an entry is in neither."""
-    if "dscp" not in packed:
-        return None
-    defaults = {str(code): code >> 3 for code in range(DSCPS) if packed["dscp_default"] >> code & 1}
-    return {**defaults, **packed["dscp"]}
-
-
-def _bits(flags: Sequence[bool]) -> int:
-    return sum(1 << priority for priority, flag in enumerate(flags) if flag)
-
-
-def _flags(bits: int) -> Iterable[bool]:
-    return [bool(bits >> priority & 1) for priority in range(PRIORITIES)]
-
 
 DEVICE = ("driver", "software", "firmware", "board_id", "node_guid", "node_type", "numa_node", "function")
 PCI = ("address", "speed_gtps", "width", "narrowest")
@@ -95,46 +22,30 @@ LINK = ("address", "speed_gtps", "width")
 #: Meaningless on Ethernet; the P_Keys tell whom a port reaches.
 INFINIBAND = ("lid", "sm_lid", "pkeys")
 NETDEV = ("driver", "mac", "mtu_bytes", "carrier", "admin_up", "dev_port", "pci", "function", "ipv4")
-#: A list in this order.
-RINGS = ("rx", "tx", "rx_max", "tx_max")
+NETDEV_LIMITS = ("max_mtu_bytes", "numa_node")
 MODULE = ("version", "srcversion")
 STACK = ("kind", "kernel")
 DISTRIBUTION = ("id", "version_id", "like", "packages", "family")
-#: Taken as they are.
-WHOLE = ("schema", "boot", "units", "gpudirect", "firmware")
-IOMMU = ("virtual_machine",)
+#: Queue pairs of a host at work are many.
+LOAD = ("gpu_processes", "jobs")
 #: The host's time of day, and the control node's before and after it was read.
 CLOCK = ("clock_seconds", "between_seconds")
-#: Of what logins get, and of services that run, only checks judge.
-LIMITS = ("service_memlock", "service_open_files", "remove_ipc")
-#: Queue pairs of a host at work are many; the checks and plans that need them read the whole tree.
-LOAD = ("gpu_processes", "jobs")
-PARTLY = (("limits", LIMITS), ("load", LOAD), ("time", ("chrony",)))
 
 
 def digest(facts: Mapping[str, Any]) -> dict[str, Any]:
-    """The digest of the tree of to_dict; what was not read is not in it."""
+    """What Ansible keeps of a host, as ansible_facts.rdma: at most 10 KB of JSON for a host with 8 NICs."""
     stack = facts["stack"]
     return {
-        **_kept(facts, WHOLE),
-        **{name: facts[name] and _kept(facts[name], kept) for name, kept in PARTLY if name in facts},
+        **_kept(facts, ("schema", "boot", "units")),
+        "load": facts.get("load") and _kept(facts["load"], LOAD),
         "devices": {name: _device(device) for name, device in facts["devices"].items()},
-        "netdevs": {name: _netdev(netdev) for name, netdev in facts["netdevs"].items()},
+        "netdevs": {name: _kept(netdev, NETDEV) for name, netdev in facts["netdevs"].items()},
         "stack": {
             **_kept(stack, STACK),
-            **(_kept(stack, ("lockdown",)) if stack.get("lockdown") in LOCKED_DOWN else {}),
             "distribution": {**_kept(stack["distribution"], DISTRIBUTION), **_asked(stack["distribution"])},
             "modules": {name: _kept(module, MODULE) for name, module in stack["modules"].items()},
         },
-        "files": brief_files(facts["files"]) if facts.get("files") is not None else None,
-        "cpu": _cpu(facts.get("cpu")),
-        "sysctl": _sysctl(facts.get("sysctl")),
-        "gpus": [gpu["address"] for gpu in facts.get("gpus") or ()],
-        "qos": pack_states(facts.get("qos")),
-        "pcie": brief(pcie_state(facts)),
-        "nccl": _told(facts["nccl"]) if facts.get("nccl") is not None else None,
         **_session(facts),
-        "iommu": _told(_kept(facts.get("iommu") or {}, IOMMU)),
     }
 
 
@@ -144,45 +55,43 @@ def _session(facts: Mapping[str, Any]) -> dict[str, Any]:
     return {**_kept(facts, ("session", "reached_at"))} if session.get("address") else {}
 
 
-def rings_of(netdev: Mapping[str, Any]) -> Mapping[str, Any]:
-    """The rings of an interface, of the whole tree or of a digest; {} where they are not told."""
-    packed = netdev.get("rings")
-    return dict(zip(RINGS, packed, strict=False)) if packed else (netdev.get("ethtool") or {}).get("rings") or {}
-
-
 def comparable(facts: Mapping[str, Any]) -> dict[str, Any]:
     """The digest and what else is compared between hosts, or tells what a pair of them can reach.
 
-    Of each interface its speed, the most that it can do, and its largest MTU; of each port speed ("NDR") and active_mtu_bytes, on
-    InfiniBand its P_Keys; of each device the bridges ("hops") that it shares with another one; the host's clock; how far each GPU is from
-    each device, if there are GPUs; the addresses of all interfaces, without 127.0.0.0/8.
+    Of each interface its speed, the most that it can do, its largest MTU and whether its NIC has priorities; of each port speed ("NDR")
+    and active_mtu_bytes, on InfiniBand its P_Keys; of each device its MRRS and the bridges ("hops") that it shares with another one; the
+    host's clock; GPUs, how far each is from each device, and the paths of GPUDirect; NCCL, its files and the session that its sockets
+    follow; the addresses of all interfaces, without 127.0.0.0/8.
     """
     kept = digest(facts)
     for name, netdev in facts["netdevs"].items():
-        kept["netdevs"][name].update(max_mtu_bytes=netdev.get("max_mtu_bytes"), numa_node=netdev.get("numa_node"))
-        kept["netdevs"][name]["ethtool"] = _speeds(netdev.get("ethtool") or {})
+        kept["netdevs"][name].update(_kept(netdev, NETDEV_LIMITS), ethtool=_speeds(netdev.get("ethtool") or {}))
     shared = _shared_hops(facts["devices"])
     for name, device in facts["devices"].items():
         for number, port in device["ports"].items():
             kept["devices"][name]["ports"][number].update(_kept(port, PORT_LIMITS))
         if device["pci"]:
             hops = [_kept(hop, LINK) for hop in device["pci"].get("hops") or () if hop["address"] in shared]
-            kept["devices"][name]["pci"].update({"hops": hops} if hops else {})
+            kept["devices"][name]["pci"].update(_kept(device["pci"], ("mrrs_bytes",)), **({"hops": hops} if hops else {}))
     if facts.get("distances"):
         kept["distances"] = facts["distances"]
-    interfaces = {name: _of_hosts(each.get("ipv4") or ()) for name, each in (facts.get("interfaces") or {}).items()}
-    addresses = {name: found for name, found in interfaces.items() if found}
-    reached = {"session": facts.get("session"), "reached_at": facts.get("reached_at")}
-    return {**kept, **reached, "addresses": addresses, **_clock(facts.get("time") or {})}
+    gpus, nccl, qos = facts.get("gpus"), facts.get("nccl"), facts.get("qos")
+    return {
+        **kept,
+        **_kept(facts, ("gpudirect", "files", "session", "reached_at")),
+        "gpus": gpus and [_kept(gpu, ("address",)) for gpu in gpus],
+        "nccl": _told(nccl) if nccl is not None else None,
+        "iommu": _told(_kept(facts.get("iommu") or {}, ("virtual_machine",))),
+        "qos": qos and {name: _kept(state, ("backend",)) for name, state in qos.items()},
+        "interfaces": _addresses(facts.get("interfaces") or {}),
+        "time": _kept(facts.get("time") or {}, CLOCK),
+    }
 
 
-def _of_hosts(addresses: Iterable[str]) -> list[str]:
-    """Without those that each host has on lo."""
-    return [address for address in addresses if not address.startswith("127.")]
-
-
-def _clock(time: Mapping[str, Any]) -> dict[str, Any]:
-    return {"clock": _kept(time, CLOCK)} if time.get("clock_seconds") is not None else {}
+def _addresses(interfaces: Mapping[str, Any]) -> dict[str, Any]:
+    """Of the interfaces that have addresses, those that no other host has on lo."""
+    found = {name: [address for address in each.get("ipv4") or () if not address.startswith("127.")] for name, each in interfaces.items()}
+    return {name: {"ipv4": addresses} for name, addresses in found.items() if addresses}
 
 
 def _speeds(ethtool: Mapping[str, Any]) -> dict[str, Any]:
@@ -195,25 +104,6 @@ def _shared_hops(devices: Mapping[str, Any]) -> set[str]:
     paths = [device["pci"].get("hops") or () for device in devices.values() if device["pci"]]
     users = Counter(hop["address"] for hops in paths for hop in hops)
     return {address for address, count in users.items() if count > 1}
-
-
-def _cpu(cpu: Mapping[str, Any] | None) -> dict[str, Any] | None:
-    """Each idle state as a list, in the order of IdleState's fields."""
-    if cpu is None:
-        return None
-    return {**cpu, "idle_states": {name: list(state.values()) for name, state in cpu["idle_states"].items()}}
-
-
-def _sysctl(sysctl: Mapping[str, Any] | None) -> dict[str, Any] | None:
-    """Without the files that the values at boot come from."""
-    if sysctl is None:
-        return None
-    return {"live": sysctl["live"], "boot": {key: boot and {"value": boot["value"]} for key, boot in sysctl["boot"].items()}}
-
-
-def _netdev(netdev: Mapping[str, Any]) -> dict[str, Any]:
-    rings = (netdev.get("ethtool") or {}).get("rings")
-    return {**_kept(netdev, NETDEV), **({"rings": [rings[key] for key in RINGS]} if rings else {})}
 
 
 def _device(device: Mapping[str, Any]) -> dict[str, Any]:
@@ -237,5 +127,5 @@ def _told(item: Mapping[str, Any]) -> dict[str, Any]:
     return {name: value for name, value in item.items() if value is not None}
 
 
-def _kept(item: Mapping[str, Any], names: Sequence[str]) -> dict[str, Any]:
+def _kept(item: Mapping[str, Any], names: Iterable[str]) -> dict[str, Any]:
     return {name: item[name] for name in names if name in item}

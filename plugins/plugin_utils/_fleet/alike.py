@@ -69,7 +69,7 @@ def check_duplicates(hosts: Known) -> Found:
             for name in dict.fromkeys(holder.host for holder in group):
                 found[name].append(_duplicate(name, group))
     for host in known:
-        if not found[host.name] and host.facts.get("addresses"):
+        if not found[host.name] and host.facts.get("interfaces"):
             found[host.name].append(Finding("network", "network.duplicate", host.name, "addresses", OK, "on no other host", ON_ONE_HOST))
         elif not found[host.name]:
             why = f"no address of {host.name} was read"
@@ -108,7 +108,7 @@ class _Holder:
 def _holders(host: Host) -> Iterator[_Holder]:
     planned = {address: rail.name for rail in host.rails if (address := rail_ip(rail.rail)) is not None}
     rails = {rail.netdev for rail in host.rails}
-    live = {text.split("/")[0]: name for name, texts in (host.facts.get("addresses") or {}).items() for text in texts}
+    live = {text.split("/")[0]: name for name, each in (host.facts.get("interfaces") or {}).items() for text in each["ipv4"] or ()}
     reached = _reached_at(host)
     for address, name in live.items():
         yield _Holder(host.name, address, planned.get(address), name, on_rail=name in rails, of_session=address == reached)

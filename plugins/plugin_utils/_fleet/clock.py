@@ -52,8 +52,8 @@ def check_clocks(hosts: Known) -> Found:
 
 
 def _clock(facts: Mapping[str, Any]) -> Mapping[str, Any]:
-    """The reading of a host's clock, of the facts that are compared or of the whole tree."""
-    return facts.get("clock") or facts.get("time") or {}
+    """The reading of a host's clock."""
+    return facts.get("time") or {}
 
 
 def _offset(clock: Mapping[str, Any]) -> Offset | None:

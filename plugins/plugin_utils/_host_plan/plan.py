@@ -32,7 +32,7 @@ Permits = Mapping[str, bool]
 def host_plan(name: str, intent: Intent, facts: Facts, permits: Permits) -> dict[str, Any]:
     """The plan of a host: concern → whether its role has something to do, true where the facts do not prove that it has not.
 
-    "settings" has the options of the roles' modules. facts: the digest. permits: of each of PERMITS whether it is allowed.
+    "settings" has the options of the roles' modules. facts: the whole tree. permits: of each of PERMITS whether it is allowed.
     """
     down, install = netdevs_down(intent, facts), nccl_install(intent, facts)
     pcie = {"acs_allowed": permits[PCIE_ACS], "mrrs_allowed": permits[PCIE_MRRS]}

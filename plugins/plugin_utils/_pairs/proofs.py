@@ -20,7 +20,6 @@ from typing import Any
 from ansible_collections.rdma.cluster.plugins.module_utils._base.findings import Finding
 from ansible_collections.rdma.cluster.plugins.module_utils._rdma.rails import ResolvedRail, resolve
 from ansible_collections.rdma.cluster.plugins.module_utils._subnet_manager.partitions_conf import DEFAULT_KEY
-from ansible_collections.rdma.cluster.plugins.plugin_utils._checks.host.pcie_tuning import mrrs_of, state_of
 from ansible_collections.rdma.cluster.plugins.plugin_utils._driver.modules import needed_modules
 from ansible_collections.rdma.cluster.plugins.plugin_utils._fleet.majority import some
 from ansible_collections.rdma.cluster.plugins.plugin_utils._pairs.plan.plan import tests_of
@@ -111,8 +110,7 @@ def _port(rail: ResolvedRail, facts: Mapping[str, Any]) -> list[Any]:
     numa_node = netdev.get("numa_node") if device.get("numa_node") is None else device["numa_node"]
     mtus = [netdev.get("mtu_bytes"), port.get("active_mtu_bytes")]
     link = [port.get("link_layer"), port.get("rate_gbps"), port.get("width")]
-    address = str(pci["address"])
-    mrrs_bytes = mrrs_of(state_of(facts), address).get(address) if device.get("function") == "pf" else None
+    mrrs_bytes = (device.get("pci") or {}).get("mrrs_bytes") if device.get("function") == "pf" else None
     return [device.get("node_guid"), pci, *link, *mtus, numa_node, mrrs_bytes]
 
 

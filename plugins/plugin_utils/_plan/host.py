@@ -17,7 +17,7 @@ from ansible_collections.rdma.cluster.plugins.module_utils._host.clock import ti
 from ansible_collections.rdma.cluster.plugins.module_utils._host.cpu_ensure import CPU_UNIT, cpu_differences, cpu_files
 from ansible_collections.rdma.cluster.plugins.module_utils._host.sysctl import path_of, spelling, sysctl_files
 from ansible_collections.rdma.cluster.plugins.module_utils._net.rings import RailRings, ring_difference, rules_file
-from ansible_collections.rdma.cluster.plugins.module_utils._pcie_tuning.acs import BARE_METAL, DATADIRECT
+from ansible_collections.rdma.cluster.plugins.module_utils._pcie_tuning.acs import BARE_METAL, DATADIRECT, pcie_state
 from ansible_collections.rdma.cluster.plugins.module_utils._pcie_tuning.service import UNIT, service_files
 from ansible_collections.rdma.cluster.plugins.module_utils._pcie_tuning.wish import Wish
 from ansible_collections.rdma.cluster.plugins.module_utils._rdma.rails import Facts, Intent, resolve
@@ -28,7 +28,6 @@ from ansible_collections.rdma.cluster.plugins.plugin_utils._checks.host.pcie_tun
     mrrs_changes,
     pcie_wish,
     redirecting_bridges,
-    state_of,
 )
 from ansible_collections.rdma.cluster.plugins.plugin_utils._checks.host.wishes import (
     cpu_of,
@@ -37,7 +36,6 @@ from ansible_collections.rdma.cluster.plugins.plugin_utils._checks.host.wishes i
     limits_wish,
     memlock_of,
 )
-from ansible_collections.rdma.cluster.plugins.plugin_utils._facts.digest import rings_of
 
 #: For several addresses in reach of each other: each rail answers and asks for its own address only, and takes what comes to it
 #: although the way back may be another rail's. The kernel takes the larger of "all" and the interface's own value.
@@ -128,8 +126,8 @@ def ring_settings(intent: Intent, facts: Facts) -> list[dict[str, Any]]:
 
 
 def _rings(facts: Facts, netdev: str | None) -> Mapping[str, Any]:
-    told = (facts.get("netdevs") or {}).get(netdev) or {}
-    return rings_of(told)
+    told = ((facts.get("netdevs") or {}).get(netdev) or {}).get("ethtool") or {}
+    return told.get("rings") or {}
 
 
 def _least(wished: int | None, most: int | None) -> int | None:
@@ -210,7 +208,7 @@ def pcie_differs(intent: Intent, facts: Facts | None, acs_allowed: bool = False,
 
 
 def _live_differs(wish: Wish, facts: Facts) -> bool:
-    state = state_of(facts)
+    state = pcie_state(facts)
     if any(not pcie_tuning.mrrs_of(state, nic) for nic in wish.mrrs_cards) or mrrs_changes(wish, facts):
         return True
     # Where it may not be switched off, the module says so.

@@ -14,7 +14,6 @@ from ansible_collections.rdma.cluster.plugins.module_utils._qos.apply import to_
 from ansible_collections.rdma.cluster.plugins.module_utils._qos.plan import UNIT_PREFIX, unit_of
 from ansible_collections.rdma.cluster.plugins.module_utils._qos.service import service_files
 from ansible_collections.rdma.cluster.plugins.module_utils._rdma.rails import Intent, resolve
-from ansible_collections.rdma.cluster.plugins.plugin_utils._facts.digest import unpack_states
 from ansible_collections.rdma.cluster.plugins.plugin_utils._roce.profile import roce_profile
 
 RUNS = {"active": True, "enabled": True}
@@ -29,7 +28,7 @@ def qos_nics(intent: Intent) -> list[dict[str, str]]:
 def qos_differs(intent: Intent, facts: Mapping[str, Any] | None, *, toggle_allowed: bool = False) -> bool:
     """Whether a NIC of the host is not as the profile says, or would not be after a boot; True where the facts do not prove it is.
 
-    facts: the digest. What is withheld, since a link would go down for it, is no reason to try. Where nothing is planned, only files or
+    What is withheld, since a link would go down for it, is no reason to try. Where nothing is planned, only files or
     units of ours that the facts show differ.
     """
     profile, nics = roce_profile(intent), qos_nics(intent)
@@ -37,7 +36,7 @@ def qos_differs(intent: Intent, facts: Mapping[str, Any] | None, *, toggle_allow
         return facts is not None and (_has_files(facts) or bool(_enabled_units(facts)))
     if facts is None or files_differ(service_files(profile, nics), facts):
         return True
-    states, units = unpack_states(facts.get("qos")), facts.get("units") or {}
+    states, units = facts.get("qos"), facts.get("units") or {}
     rails = [rail for rail in resolve(intent["rails"], facts) if rail.rail["link_layer"] == "roce"]
     netdevs = [rail.netdev for rail in rails if rail.netdev is not None]
     stale = _enabled_units(facts) - {unit_of(name) for name in netdevs}

@@ -99,7 +99,7 @@ def withheld(intent: Intent, facts: Facts, *, acs_allowed: bool, mrrs_allowed: b
     """
     wish, lockdown = requested(intent, facts), lockdown_of(facts)
     changes = {MRRS_EFFECT: ", ".join(mrrs_changes(wish, facts)), ACS_EFFECT: ""}
-    if wish.acs == BARE_METAL and (bridges := redirecting_bridges(state_of(facts), wish)):
+    if wish.acs == BARE_METAL and (bridges := redirecting_bridges(pcie_state(facts), wish)):
         changes[ACS_EFFECT] = f"{', '.join(bridges)} redirect traffic between GPUs and NICs to the root complex"
     allowed = {MRRS_EFFECT: mrrs_allowed, ACS_EFFECT: acs_allowed}
     reasons = {effect: "" if allowed[effect] else f"pcie_{effect}_allowed is false" for effect in EFFECTS}
@@ -112,7 +112,7 @@ def withheld(intent: Intent, facts: Facts, *, acs_allowed: bool, mrrs_allowed: b
 
 def mrrs_changes(wish: Wish, facts: Facts) -> list[str]:
     """The functions whose MRRS is not the requested one, in words: "0000:3d:00.0 MRRS of 512 bytes → 4096 bytes"."""
-    state = state_of(facts)
+    state = pcie_state(facts)
     sizes = {address: size for nic in wish.mrrs_cards for address, size in mrrs_of(state, nic).items()}
     return [
         f"{address} MRRS of {size} bytes → {wish.mrrs_bytes} bytes" for address, size in sorted(sizes.items()) if size != wish.mrrs_bytes
@@ -148,26 +148,18 @@ def lockdown_of(facts: Facts) -> str | None:
 def planned_acs(intent: Intent, facts: Facts) -> str | None:
     """The mode, or what auto stands for; None where that is not known."""
     mode: str | None = intent["host"]["pcie"]["acs"]
-    return state_of(facts)["acs_mode"] if mode == AUTO else mode
-
-
-def state_of(facts: Facts) -> dict[str, Any]:
-    """That of pcie_state, which the digest has in brief."""
-    told: dict[str, Any] | None = facts.get("pcie")
-    return pcie_state(facts) if told is None else told
+    return pcie_state(facts)["acs_mode"] if mode == AUTO else mode
 
 
 def mrrs_of(state: Mapping[str, Any], nic: str) -> dict[str, int | None]:
-    """The MRRS of each function of a NIC's card; of the digest, the NIC's own and those of functions that differ from it."""
-    usual = {nic: state["usual_mrrs_bytes"]} if "usual_mrrs_bytes" in state else {}
-    named = {address: size for address, size in state.get("mrrs_bytes", {}).items() if slot_of(address) == slot_of(nic)}
-    return {**usual, **named}
+    """The MRRS of each function of a NIC's card."""
+    return {address: size for address, size in state["mrrs_bytes"].items() if slot_of(address) == slot_of(nic)}
 
 
 def redirecting_bridges(state: Mapping[str, Any], wish: Wish) -> list[str]:
     """The bridges above GPUs and a wish's NICs that redirect."""
-    above = {bridge for nic in wish.nics for bridge in state.get("redirecting", {}).get(nic, ())}
-    return sorted(above | set(state.get("gpu_redirecting", ()))) if wish.nics else []
+    above = {bridge for nic in wish.nics for bridge in state["redirecting"].get(nic, ())}
+    return sorted(above | set(state["gpu_redirecting"])) if wish.nics else []
 
 
 def _card(rail: ResolvedRail, facts: Facts) -> str | None:
@@ -210,7 +202,7 @@ def _mrrs(port: RailPort, intent: Mapping[str, Any], facts: Facts, reason: Withh
         return port.unread(CHECK, unread, expected)
     if why_not is not None:
         return port.skip(CHECK, why_not, expected)
-    found = mrrs_of(state_of(facts), port.pci["address"])
+    found = mrrs_of(pcie_state(facts), port.pci["address"])
     words = ", ".join(f"{address} {size} bytes" for address, size in found.items() if size is not None)
     if not found or None in found.values():
         remedy = f"Read the facts of {port.host} as root; `lspci -vvv -s {port.address}` there shows MaxReadReq."
@@ -284,7 +276,7 @@ def _not_tuned(port: RailPort) -> str | None:
 
 
 def _acs(host: str, intent: Mapping[str, Any], facts: Facts, reason: Withheld | None) -> Finding:
-    state, planned, wish = state_of(facts), planned_acs(intent, facts), requested(intent, facts)
+    state, planned, wish = pcie_state(facts), planned_acs(intent, facts), requested(intent, facts)
     why_not = _acs_left(intent, facts, wish)
     if why_not is not None:
         return _acs_finding(host, NOT_APPLICABLE, why_not)
@@ -315,7 +307,7 @@ def _acs_left(intent: Mapping[str, Any], facts: Facts, wish: Wish) -> str | None
     given = intent["host"]["pcie"]["acs"]
     if planned_acs(intent, facts) in (BARE_METAL, None):
         return None
-    why: str = state_of(facts)["acs_why"]
+    why: str = pcie_state(facts)["acs_why"]
     return why if given == AUTO else f"rdma_host.pcie.acs is {given}: it is left as it is"
 
 

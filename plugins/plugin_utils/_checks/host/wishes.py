@@ -25,7 +25,7 @@ def cpu_wish(intent: Intent) -> CpuWish:
 
 
 def cpu_of(told: Facts) -> Cpu:
-    """The CPUs as the facts have them, the whole tree or a digest; what is not told of an idle state keeps nobody awake."""
+    """The CPUs as the facts have them; what is not told of an idle state keeps nobody awake."""
     return Cpu(
         driver=told.get("driver"),
         governors=told.get("governors") or {},
@@ -36,11 +36,9 @@ def cpu_of(told: Facts) -> Cpu:
     )
 
 
-def _idle_state(state: Any) -> IdleState:
-    """A digest has a list in the order of IdleState's fields."""
-    values = [state.get(name) for name in ("latency_us", "cpus", "disabled")] if isinstance(state, Mapping) else state or (None, None, None)
-    latency_us, cpus, disabled = values
-    return IdleState(latency_us or 0, cpus or 1, disabled or 0)
+def _idle_state(state: Mapping[str, Any] | None) -> IdleState:
+    told = state or {}
+    return IdleState(told.get("latency_us") or 0, told.get("cpus") or 1, told.get("disabled") or 0)
 
 
 def cpu_wrong(wish: CpuWish, told: Facts) -> set[str]:

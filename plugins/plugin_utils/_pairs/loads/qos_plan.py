@@ -15,7 +15,6 @@ from dataclasses import dataclass
 from typing import Any
 
 from ansible_collections.rdma.cluster.plugins.module_utils._rdma.rails import resolve
-from ansible_collections.rdma.cluster.plugins.plugin_utils._facts.digest import unpack_states
 from ansible_collections.rdma.cluster.plugins.plugin_utils._pairs.plan.plan import (
     PERFTEST_PORT,
     RENDEZVOUS_PORT,
@@ -42,11 +41,8 @@ class Funnel:
 
 
 def rails_with_queues(intent: Mapping[str, Any], facts: Mapping[str, Any]) -> set[str]:
-    """The RoCE rails of a host whose NIC has priorities at all (DCB): on another one (Soft-RoCE) nobody would be held back.
-
-    facts: the digest.
-    """
-    states = unpack_states(facts.get("qos")) or {}
+    """The RoCE rails of a host whose NIC has priorities at all (DCB): on another one (Soft-RoCE) nobody would be held back."""
+    states = facts.get("qos") or {}
     rails = [rail for rail in resolve(intent["rails"], facts) if rail.rail["link_layer"] == "roce"]
     return {rail.name for rail in rails if (states.get(rail.netdev or "") or {}).get("backend") is not None}
 

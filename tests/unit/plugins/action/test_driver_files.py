@@ -39,7 +39,8 @@ def ask(
     facts["files"] = files
     facts["stack"]["distribution"]["family"] = "debian"
     driver = {"stack": "doca", "version": "3.2.0", "repository": {"key": key or {"file": "key.pub"}, "key_checksum": f"sha256:{checksum}"}}
-    action.variables = {"ansible_facts": {"rdma": facts}, "inventory_hostname": "node1"}
+    action.variables = {"inventory_hostname": "node1"}
+    monkeypatch.setattr(driver_files.ActionModule, "all_facts", facts)
     monkeypatch.setattr(action, "intent_of", {"node1": lab_intent(driver=driver)}.get, raising=False)
 
     def module(name: str, *, files: list[dict[str, Any]]) -> dict[str, Any]:

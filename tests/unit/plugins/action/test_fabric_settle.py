@@ -36,7 +36,8 @@ def settle(
     manager = {"subnet_manager": planes.get("manager", {"kind": "hosts", "hosts": ["sm1"]})}
     intent = {"rails": [RAIL], "fabric": {"planes": {"blue": manager}}, "partitions": partitions}
     hostvars = {"sm1": {"__subnet_manager_result": {"changed": changed}}}
-    action.variables = {"inventory_hostname": "node1", "ansible_facts": {"rdma": now}, "hostvars": hostvars}
+    action.variables = {"inventory_hostname": "node1", "hostvars": hostvars}
+    monkeypatch.setattr(fabric_settle.ActionModule, "all_facts", now)
     action._task = SimpleNamespace(check_mode=check_mode)
 
     def module(name: str, **arguments: Any) -> dict[str, Any]:

@@ -13,7 +13,7 @@ import pytest
 
 from ansible_collections.rdma.cluster.plugins.module_utils._base.sysroot import SysRoot
 from ansible_collections.rdma.cluster.plugins.module_utils._facts.gather import gather, to_dict
-from ansible_collections.rdma.cluster.plugins.module_utils._pcie_tuning.acs import brief, pcie_state, platform, redirecting
+from ansible_collections.rdma.cluster.plugins.module_utils._pcie_tuning.acs import pcie_state, platform, redirecting
 from tests.unit.builders.cards import card_facts, first_pci
 from tests.unit.builders.pcie_host import ABOVE_GPU, GPU, NIC, ROOT_PORT, pcie_host
 
@@ -48,7 +48,7 @@ def facts_of(**changes: Any) -> dict[str, Any]:
     return {**card_facts(), "gpus": [gpu], "iommu": {"virtual_machine": False}, "nics": {}, **changes}
 
 
-def test_the_state_of_a_host_and_the_same_in_brief() -> None:
+def test_the_state_of_a_host() -> None:
     facts = facts_of(nics={"0000:3d:00.1": {"mrrs_bytes": 512}, "0000:99:00.0": {"mrrs_bytes": 128}})
     first_pci(facts)["hops"][2]["acs"] = ["TransBlk", "SrcValid"]
     state = pcie_state(facts)
@@ -59,14 +59,7 @@ def test_the_state_of_a_host_and_the_same_in_brief() -> None:
         "redirecting": {"0000:3d:00.0": ["0000:3a:01.0"]},
         "gpu_redirecting": [ABOVE_GPU],
     }
-    assert brief(state) == {
-        "acs_mode": "bare_metal",
-        "usual_mrrs_bytes": 4096,
-        "mrrs_bytes": {"0000:3d:00.1": 512},
-        "redirecting": {"0000:3d:00.0": ["0000:3a:01.0"]},
-        "gpu_redirecting": [ABOVE_GPU],
-    }
-    assert brief(pcie_state(facts_of(gpus=[]))) == {"acs_mode": "leave", "usual_mrrs_bytes": 4096}
+    assert pcie_state(facts_of(gpus=[]))["acs_mode"] == "leave"
 
 
 def test_virtual_functions_and_software_have_no_state() -> None:
@@ -75,7 +68,6 @@ def test_virtual_functions_and_software_have_no_state() -> None:
     facts["devices"]["mlx5_1"]["pci"] = None
     state = pcie_state(facts)
     assert (state["mrrs_bytes"], state["acs_mode"], state["acs_why"]) == ({}, None, "GPUs were not looked for")
-    assert brief(state)["usual_mrrs_bytes"] is None
 
 
 def test_the_facts_that_are_read_have_all_of_it(tmp_path: Path) -> None:

@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 
 from ansible_collections.rdma.cluster.plugins.module_utils._base.findings import Finding, stopping
-from ansible_collections.rdma.cluster.plugins.plugin_utils._facts.digest import comparable, digest
+from ansible_collections.rdma.cluster.plugins.plugin_utils._facts.digest import comparable
 from ansible_collections.rdma.cluster.plugins.plugin_utils._fleet.alike import COMPARISONS, check_alike, check_duplicates
 from tests.unit.builders.hosts import lab_facts, lab_intent
 
@@ -383,7 +383,7 @@ def test_facts_that_tell_nothing_are_not_applicable(stage: str) -> None:
 
 @pytest.mark.parametrize("stage", STAGES)
 def test_the_digests_of_the_lab_are_alike(stage: str) -> None:
-    lab = {f"node{node}": {"intent": lab_intent(node), "facts": digest(lab_facts(node))} for node in (1, 2, 3, 4)}
+    lab = {f"node{node}": {"intent": lab_intent(node), "facts": comparable(lab_facts(node))} for node in (1, 2, 3, 4)}
     by_host = check_alike(lab, stage)
     assert [finding for findings in by_host.values() for finding in stopping(findings)] == []
     assert {finding.status for findings in by_host.values() for finding in findings} <= {"ok", "not_applicable"}
@@ -418,8 +418,8 @@ def addresses(**hosts: dict[str, list[str]]) -> Fleet:
     """Lab machines node1, node2, …, with all that they have on their interfaces; lo and a bridge of their own are the same on all."""
     fleet = {}
     for number, (name, live) in enumerate(hosts.items(), 1):
-        facts = comparable(lab_facts(number))
-        fleet[name] = {"intent": lab_intent(number), "facts": {**facts, "addresses": {"docker0": ["172.17.0.1/16"], **live}}}
+        interfaces = {netdev: {"ipv4": own} for netdev, own in {"docker0": ["172.17.0.1/16"], **live}.items()}
+        fleet[name] = {"intent": lab_intent(number), "facts": {**comparable(lab_facts(number)), "interfaces": interfaces}}
     return fleet
 
 
@@ -429,8 +429,8 @@ RAILS = {number: {"ens1": [f"192.168.100.{number}/24"], "ens2": [f"192.168.101.{
 def test_each_address_on_its_own_host_is_well() -> None:
     found = check_duplicates(addresses(node1=RAILS[1], node2=RAILS[2]))
     assert [(each.check, each.status) for findings in found.values() for each in findings] == [("network.duplicate", "ok")] * 2
-    assert comparable(lab_facts())["addresses"]["ens1"] == ["192.168.100.1/24"]
-    assert "lo" not in comparable(lab_facts())["addresses"]
+    assert comparable(lab_facts())["interfaces"]["ens1"] == {"ipv4": ["192.168.100.1/24"]}
+    assert "lo" not in comparable(lab_facts())["interfaces"]
 
 
 def test_an_address_of_one_host_added_on_another_is_an_error_of_the_one_that_took_it() -> None:
@@ -469,11 +469,11 @@ def test_the_address_of_the_session_on_another_host(reached_at: str, statuses: l
 def test_addresses_of_lo_that_are_not_each_host_s_own_are_compared() -> None:
     facts = lab_facts()
     facts["interfaces"]["lo"]["ipv4"] = ["127.0.0.1/8", "192.168.100.1/32"]
-    assert comparable(facts)["addresses"]["lo"] == ["192.168.100.1/32"]
+    assert comparable(facts)["interfaces"]["lo"] == {"ipv4": ["192.168.100.1/32"]}
 
 
 def test_addresses_that_were_not_read_are_unknown() -> None:
     fleet = addresses(node1=RAILS[1], node2=RAILS[2])
-    del fleet["node2"]["facts"]["addresses"]
+    fleet["node2"]["facts"]["interfaces"] = {}
     found = check_duplicates(fleet)
     assert [each.status for each in found["node2"]] == ["unknown"]

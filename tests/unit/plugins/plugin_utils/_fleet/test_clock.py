@@ -22,7 +22,7 @@ def host(ahead: float | None = 0.0, took: float = 1.0, at: float = 0.5, limit: f
     """A host whose clock is ahead of the control node's, read at some part of the time that the reading took."""
     clock = None if ahead is None else {"clock_seconds": NOW + took * at + ahead, "between_seconds": [NOW, NOW + took]}
     checks = {} if limit is None else {"host.clock": {"threshold": limit}}
-    return {"intent": {"checks": checks}, "facts": {"clock": clock}}
+    return {"intent": {"checks": checks}, "facts": {"time": clock}}
 
 
 def found(*hosts: dict[str, Any]) -> list[Finding]:
@@ -89,7 +89,7 @@ def test_a_site_has_its_own_limit() -> None:
 
 @pytest.mark.parametrize("clock", [None, {}, {"clock_seconds": None, "between_seconds": [NOW, NOW]}, {"clock_seconds": NOW}])
 def test_a_clock_that_was_not_read_is_unknown(clock: Any) -> None:
-    unread = {"intent": {"checks": {}}, "facts": {"clock": clock}}
+    unread = {"intent": {"checks": {}}, "facts": {"time": clock}}
     assert statuses(host(), unread, host()) == ["ok", "unknown", "ok"]
 
 

@@ -17,7 +17,6 @@ from ansible_collections.rdma.cluster.plugins.module_utils._host.cpu_ensure impo
 from ansible_collections.rdma.cluster.plugins.module_utils._net.rings import RailRings, rules_file
 from ansible_collections.rdma.cluster.plugins.plugin_utils._explain.explain import explain
 from ansible_collections.rdma.cluster.plugins.plugin_utils._explain.text import MARK
-from ansible_collections.rdma.cluster.plugins.plugin_utils._facts.digest import digest
 from ansible_collections.rdma.cluster.plugins.plugin_utils._gate.host_checks import HOST_CHECKS
 from ansible_collections.rdma.cluster.plugins.plugin_utils._host_plan.plan import PERMITS, host_plan
 from tests.unit.builders.hosts import lab_facts, lab_intent, on_host
@@ -55,7 +54,7 @@ def converged() -> Facts:
 
 
 def plan(facts: Facts) -> set[str]:
-    found = host_plan("node1", INTENT, digest(facts), dict.fromkeys(PERMITS, False))
+    found = host_plan("node1", INTENT, facts, dict.fromkeys(PERMITS, False))
     return {name for name, work in found.items() if work is True and name in ("cpu", "irqbalance", "limits", "rings", "network")}
 
 

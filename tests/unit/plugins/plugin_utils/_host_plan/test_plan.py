@@ -14,7 +14,6 @@ import pytest
 
 from ansible_collections.rdma.cluster.plugins.module_utils._base.errors import ApplyError, CommandError, ParseError
 from ansible_collections.rdma.cluster.plugins.plugin_utils._catalogue.sources import SOURCES
-from ansible_collections.rdma.cluster.plugins.plugin_utils._facts.digest import digest
 from ansible_collections.rdma.cluster.plugins.plugin_utils._host_plan import stored
 from ansible_collections.rdma.cluster.plugins.plugin_utils._host_plan.plan import LINK_TOGGLE, NCCL_CONF, PCIE_MRRS, PERMITS, host_plan
 from ansible_collections.rdma.cluster.plugins.plugin_utils._intent.read import normalise
@@ -42,7 +41,7 @@ def test_a_host_of_which_any_one_source_is_lost_still_has_a_plan(machines: dict[
             facts = read(host, damage).facts
         except (ApplyError, CommandError, OSError, ParseError):
             continue
-        plan = host_plan("node1", intent, digest(facts), NONE)
+        plan = host_plan("node1", intent, facts, NONE)
         assert json.loads(json.dumps(plan)) == plan
 
 
@@ -56,12 +55,12 @@ def test_a_permission_makes_the_plan_another_one(tmp_path: Path) -> None:
     folder = run_with(tmp_path / "20260101T000000Z-1", intent)
     assert stored.read(folder, "node1", NONE) is None
     folder.write_json("facts/node1.json", facts)
-    stored.write(folder, "node1", stored.make("node1", intent, digest(facts), NONE))
+    stored.write(folder, "node1", stored.make("node1", intent, facts, NONE))
     kept = stored.read(folder, "node1", NONE)
-    assert kept == host_plan("node1", intent, digest(facts), NONE)
+    assert kept == host_plan("node1", intent, facts, NONE)
     allowed = {**NONE, PCIE_MRRS: True}
     other = stored.read(folder, "node1", allowed)
-    assert other == host_plan("node1", intent, digest(facts), allowed)
+    assert other == host_plan("node1", intent, facts, allowed)
     assert other is not None
     assert kept["settings"]["pcie"] != other["settings"]["pcie"]
     assert stored.read(folder, "node1", NONE) == kept
@@ -71,7 +70,7 @@ def test_a_stored_plan_holds_for_its_intent_and_its_permissions(tmp_path: Path) 
     intent, facts = roce()
     folder = run_with(tmp_path / "20260101T000000Z-1", intent)
     assert not stored.holds(folder, "node1", intent, NONE)
-    stored.write(folder, "node1", stored.make("node1", intent, digest(facts), NONE))
+    stored.write(folder, "node1", stored.make("node1", intent, facts, NONE))
     assert stored.holds(folder, "node1", intent, NONE)
     assert not stored.holds(folder, "node1", intent, {**NONE, LINK_TOGGLE: True})
     assert not stored.holds(folder, "node1", lab_intent(), NONE)

@@ -39,11 +39,9 @@ def lab_host(node: int = 1, **sections: Any) -> Host:
     facts = lab_facts(node)
     for rail, bus in enumerate(("21", "41")):
         address, hop = f"0000:{bus}:00.0", {"address": f"0000:{bus}:01.0", "speed_gtps": 32.0, "width": 16}
-        pci = {"address": address, "speed_gtps": 32.0, "width": 16, "narrowest": hop, "hops": []}
+        pci = {"address": address, "speed_gtps": 32.0, "width": 16, "narrowest": hop, "hops": [], "mrrs_bytes": 4096}
         facts["devices"][f"rxe_rail{rail}"].update(firmware="28.41.1000", board_id="MT_0000000838", pci=pci, function="pf")
-    digest = comparable(facts)
-    digest["pcie"].update(usual_mrrs_bytes=4096, mrrs_bytes={})
-    return lab_intent(node, **{"roce": {}, **sections}), digest
+    return lab_intent(node, **{"roce": {}, **sections}), comparable(facts)
 
 
 def of_module(name: str, **to: Any) -> Change:
@@ -90,7 +88,7 @@ OF_RAIL0: dict[str, tuple[Change, set[str]]] = {
     "another RDMA MTU": (of_port(active_mtu_bytes=1024), {"port"}),
     "another RDMA MTU on InfiniBand": (of_port(link_layer="InfiniBand", active_mtu_bytes=2048), {"port"}),
     "another NUMA node": (of_device(numa_node=1), {"port"}),
-    "another MRRS": (lambda host: host[1]["pcie"]["mrrs_bytes"].update({"0000:21:00.0": 512}), {"port"}),
+    "another MRRS": (lambda host: host[1]["devices"]["rxe_rail0"]["pci"].update(mrrs_bytes=512), {"port"}),
     "no device": (lambda host: host[1]["devices"].pop("rxe_rail0"), {"firmware", "port"}),
     "another plane": (of_rail(plane="other"), {"intent"}),
     "another address": (of_rail(address="192.168.100.9/24"), {"intent"}),

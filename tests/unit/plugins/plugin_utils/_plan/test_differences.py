@@ -14,7 +14,6 @@ from typing import Any
 import pytest
 
 from ansible_collections.rdma.cluster.plugins.module_utils._net import rail_network
-from ansible_collections.rdma.cluster.plugins.plugin_utils._facts.digest import digest
 from ansible_collections.rdma.cluster.plugins.plugin_utils._host_plan.plan import PERMITS, host_plan
 from ansible_collections.rdma.cluster.plugins.plugin_utils._intent.read import normalise
 from ansible_collections.rdma.cluster.plugins.plugin_utils._plan.differences import network_rails
@@ -38,7 +37,7 @@ ARP_IGNORE = "net.ipv4.conf.all.arp_ignore"
 
 def rdma_plan(intent: dict[str, Any], facts: Facts) -> dict[str, Any]:
     """As observe makes it."""
-    return host_plan("node1", intent, digest(facts), dict.fromkeys(PERMITS, False))
+    return host_plan("node1", intent, facts, dict.fromkeys(PERMITS, False))
 
 
 def roles_with_work(intent: dict[str, Any], facts: Facts) -> set[str]:

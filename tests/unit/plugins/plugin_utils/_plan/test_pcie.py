@@ -11,7 +11,6 @@ from typing import Any
 
 import pytest
 
-from ansible_collections.rdma.cluster.plugins.module_utils._pcie_tuning.acs import brief, pcie_state
 from ansible_collections.rdma.cluster.plugins.module_utils._pcie_tuning.service import UNIT, service_files
 from ansible_collections.rdma.cluster.plugins.module_utils._pcie_tuning.wish import make_wish
 from ansible_collections.rdma.cluster.plugins.plugin_utils._plan.host import pcie_differs, pcie_settings, pcie_withheld
@@ -26,7 +25,7 @@ def intent(mrrs_bytes: int | str = 4096, acs: str = "auto", **rails: Any) -> dic
 
 
 def host(*, guarded: bool = False, model: str | None = "NVIDIA H100", sibling_bytes: int = 4096) -> dict[str, Any]:
-    """What a role knows of a host: its digest, before any service is there."""
+    """A host before any service is there."""
     facts = card_facts()
     gpu = {
         "address": "0000:3f:00.0",
@@ -35,7 +34,7 @@ def host(*, guarded: bool = False, model: str | None = "NVIDIA H100", sibling_by
     }
     facts.update(gpus=[gpu], iommu={"virtual_machine": False}, nics={"0000:3d:00.1": {"mrrs_bytes": sibling_bytes}})
     first_pci(facts)["hops"][0]["acs"] = ["SrcValid"] if guarded else []
-    return {**facts, "pcie": brief(pcie_state(facts)), "gpus": ["0000:3f:00.0"], "files": {}, "units": {}}
+    return {**facts, "files": {}, "units": {}}
 
 
 def converged(wish: dict[str, Any], acs_allowed: bool = True, **of: Any) -> dict[str, Any]:
@@ -99,7 +98,8 @@ def test_a_converged_host_is_left_alone(acs_allowed: bool) -> None:
     for wish in (intent(), intent(2048, "leave"), intent("leave", "leave"), intent(soft=True)):
         facts = converged(wish, acs_allowed)
         if wish["host"]["pcie"]["mrrs_bytes"] == 2048:
-            facts["pcie"]["usual_mrrs_bytes"] = 2048
+            for pci in (*(device["pci"] for device in facts["devices"].values()), *facts["nics"].values()):
+                pci["mrrs_bytes"] = 2048
         assert pcie_differs(wish, facts, acs_allowed, True) is False
 
 
@@ -119,7 +119,7 @@ def test_each_thing_that_differs_is_seen() -> None:
         assert differs(intent(), {**converged(intent()), "units": unit}) is True
     assert differs(intent(), {**converged(intent()), "units": None}) is True
     unread = converged(intent())
-    unread["pcie"]["usual_mrrs_bytes"] = None
+    first_pci(unread)["mrrs_bytes"] = None
     assert differs(intent(), unread) is True
     planned = intent(acs="bare_metal")
     assert differs(planned, converged(planned, model="NVIDIA GB200")) is True

@@ -2,7 +2,7 @@
 # GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""Whether the QoS stage has something to do, by the digest of a lab machine's facts."""
+"""Whether the QoS stage has something to do, by the facts of a lab machine."""
 
 from __future__ import annotations
 
@@ -11,7 +11,6 @@ from typing import Any
 import pytest
 
 from ansible_collections.rdma.cluster.plugins.module_utils._qos.service import service_files
-from ansible_collections.rdma.cluster.plugins.plugin_utils._facts.digest import digest
 from ansible_collections.rdma.cluster.plugins.plugin_utils._roce.differs import qos_differs, qos_nics
 from ansible_collections.rdma.cluster.plugins.plugin_utils._roce.profile import roce_profile
 from tests.unit.builders.hosts import lab_facts, lab_intent, on_host
@@ -28,7 +27,7 @@ def facts(**changes: Any) -> dict[str, Any]:
     tree["qos"] = {"ens1": dcb_qos("rxe_rail0", **changes), "ens2": dcb_qos("rxe_rail1")}
     tree["files"].update(on_host(service_files(profile, qos_nics(INTENT))))
     tree["units"].update({f"rdma-qos@{name}.service": {"active": True, "enabled": True} for name in ("ens1", "ens2")})
-    return digest(tree)
+    return tree
 
 
 def test_a_host_that_has_it_all_is_left_alone() -> None:
@@ -53,7 +52,7 @@ def test_what_is_not_proven_differs() -> None:
         lambda tree: tree["units"].update({"rdma-qos@ens2.service": {"active": True, "enabled": False}}),
         lambda tree: tree["units"].pop("rdma-qos@ens2.service"),
         lambda tree: tree["files"].pop("/etc/rdma-cluster/roce.json"),
-        lambda tree: tree["files"].update({"/usr/local/lib/rdma-cluster/roce_qos.pyz": "0" * 24}),
+        lambda tree: tree["files"].update({"/usr/local/lib/rdma-cluster/roce_qos.pyz": OTHER}),
     ):
         tree = facts()
         spoil(tree)
@@ -61,13 +60,14 @@ def test_what_is_not_proven_differs() -> None:
     assert qos_differs(INTENT, None) is True
 
 
+OTHER = {"sha256": "0" * 64, "mode": 0o644, "owner": "0:0"}
 UNITS = {"rdma-qos@ens1.service": {"active": True, "enabled": True}}
 NOTHING_PLANNED = [
     ({}, False),
     ({"files": None, "units": None}, False),
-    ({"files": {"/etc/rdma-cluster/roce.json": "0" * 24}}, True),
-    ({"files": {"/usr/local/lib/rdma-cluster/roce_qos.pyz": "0" * 24}}, True),
-    ({"files": {"/etc/rdma-cluster/pcie.json": "0" * 24}}, False),
+    ({"files": {"/etc/rdma-cluster/roce.json": OTHER}}, True),
+    ({"files": {"/usr/local/lib/rdma-cluster/roce_qos.pyz": OTHER}}, True),
+    ({"files": {"/etc/rdma-cluster/pcie.json": OTHER}}, False),
     ({"units": UNITS}, True),
     ({"units": {name: {**state, "enabled": False} for name, state in UNITS.items()}}, False),
 ]
@@ -75,7 +75,7 @@ NOTHING_PLANNED = [
 
 @pytest.mark.parametrize(("told", "differs"), NOTHING_PLANNED, ids=range(len(NOTHING_PLANNED)))
 def test_where_nothing_is_planned_what_is_left_of_us_differs(told: dict[str, Any], differs: bool) -> None:
-    known = {**digest(lab_facts()), **told}
+    known = {**lab_facts(), **told}
     assert qos_differs(lab_intent(), known) is differs
     infiniband = {**INTENT, "rails": [{**rail, "link_layer": "infiniband"} for rail in INTENT["rails"]]}
     assert qos_differs(infiniband, known) is differs, "nor is anything without a RoCE rail"
