@@ -18,6 +18,7 @@ from ansible.module_utils.parsing.convert_bool import boolean
 
 from ansible_collections.rdma.cluster.plugins.module_utils._base.errors import ParseError
 from ansible_collections.rdma.cluster.plugins.module_utils._base.findings import Finding, stopping, worst
+from ansible_collections.rdma.cluster.plugins.plugin_utils._catalogue.checks import STAGES
 from ansible_collections.rdma.cluster.plugins.plugin_utils._collectives.gate import CollectiveGate
 from ansible_collections.rdma.cluster.plugins.plugin_utils._collectives.plan import FILE as COLLECTIVE_PROOFS
 from ansible_collections.rdma.cluster.plugins.plugin_utils._collectives.plan import CollectivePlan
@@ -36,7 +37,7 @@ from ansible_collections.rdma.cluster.plugins.plugin_utils._pairs.loads.spines i
 from ansible_collections.rdma.cluster.plugins.plugin_utils._run.action import RunAction
 from ansible_collections.rdma.cluster.plugins.plugin_utils._run.folder import PLANE, is_plane, run_id
 from ansible_collections.rdma.cluster.plugins.plugin_utils._run.policy import REPORT, STOP, apply_rules, decide
-from ansible_collections.rdma.cluster.plugins.plugin_utils._run.stages import STAGES, is_under_way, lost, mark_symptoms, up_to
+from ansible_collections.rdma.cluster.plugins.plugin_utils._run.stages import is_under_way, lost, mark_symptoms, up_to
 
 #: The policy where hosts do not agree on one, or none of them has an intent.
 STRICTEST = {"policy": STOP, "max_failed_percent": None}

@@ -12,6 +12,7 @@ from typing import Any, ClassVar
 from ansible.errors import AnsibleError
 
 from ansible_collections.rdma.cluster.plugins.module_utils._base.lines import clean
+from ansible_collections.rdma.cluster.plugins.plugin_utils._catalogue.checks import STAGES
 from ansible_collections.rdma.cluster.plugins.plugin_utils._intent.problem import IntentError, IntentProblem, findings
 from ansible_collections.rdma.cluster.plugins.plugin_utils._intent.read import normalise
 from ansible_collections.rdma.cluster.plugins.plugin_utils._intent.schema.table import OURS
@@ -19,7 +20,7 @@ from ansible_collections.rdma.cluster.plugins.plugin_utils._run.action import Ru
 from ansible_collections.rdma.cluster.plugins.plugin_utils._run.folder import run_id
 from ansible_collections.rdma.cluster.plugins.plugin_utils._run.lock import LockedError, claim, lock_file
 from ansible_collections.rdma.cluster.plugins.plugin_utils._run.own_names import PREFIX, refused, remedy
-from ansible_collections.rdma.cluster.plugins.plugin_utils._run.stages import STAGES, under_way
+from ansible_collections.rdma.cluster.plugins.plugin_utils._run.stages import under_way
 
 
 class ActionModule(RunAction):

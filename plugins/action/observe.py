@@ -12,6 +12,7 @@ from typing import Any, ClassVar
 
 from ansible_collections.rdma.cluster.plugins.module_utils._host.load import host_users
 from ansible_collections.rdma.cluster.plugins.module_utils._rdma.counters import since
+from ansible_collections.rdma.cluster.plugins.plugin_utils._catalogue.checks import STAGES
 from ansible_collections.rdma.cluster.plugins.plugin_utils._facts.digest import digest
 from ansible_collections.rdma.cluster.plugins.plugin_utils._facts.entry import EXPECTED, FactsError, admitted, facts_finding, place_of
 from ansible_collections.rdma.cluster.plugins.plugin_utils._firmware.wishes import firmware_names
@@ -20,7 +21,6 @@ from ansible_collections.rdma.cluster.plugins.plugin_utils._host_plan.stored imp
 from ansible_collections.rdma.cluster.plugins.plugin_utils._nccl.derive import files_to_ask
 from ansible_collections.rdma.cluster.plugins.plugin_utils._plan.host import sysctl_settings
 from ansible_collections.rdma.cluster.plugins.plugin_utils._run.action import RunAction
-from ansible_collections.rdma.cluster.plugins.plugin_utils._run.stages import STAGES
 
 
 class ActionModule(RunAction):

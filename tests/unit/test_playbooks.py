@@ -16,8 +16,8 @@ from typing import Any
 import pytest
 import yaml
 
+from ansible_collections.rdma.cluster.plugins.plugin_utils._catalogue.checks import STAGES
 from ansible_collections.rdma.cluster.plugins.plugin_utils._intent.schema.table import OURS, OURS_PREFIX, RUN, SECTIONS
-from ansible_collections.rdma.cluster.plugins.plugin_utils._run.stages import STAGES
 
 ROOT = Path(__file__).parents[2]
 LAB = ROOT / "inventories/lab/hosts.yml"

@@ -6,16 +6,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 
-from ansible_collections.rdma.cluster.plugins.plugin_utils._catalogue.checks import CHECKS
-from ansible_collections.rdma.cluster.plugins.plugin_utils._catalogue.sources import COMMAND, SOURCES, Source
+from ansible_collections.rdma.cluster.plugins.plugin_utils._catalogue.checks import Check, all_checks
+from ansible_collections.rdma.cluster.plugins.plugin_utils._catalogue.sources import COMMAND, Source
 
+Checks = Mapping[str, Check]
 TITLES = {"every": "At every gate", "preflight, link": "At the gate of the preflight stage or, without a planned rate, of the link stage"}
 INTRODUCTION = """\
 # The checks
 
-<!-- Made by tests/tools/docs.py from plugins/plugin_utils/_catalogue/checks.py. -->
+<!-- Made by tests/tools/docs.py of the checks' declarations in plugins/plugin_utils. -->
 
 Each check makes a finding: `ok`, `warning`, `error`, `unknown` (it could not be told, which stops a gate as an error does) or
 `not_applicable` with the reason; with what was seen, what was expected and what to do.
@@ -65,24 +66,26 @@ made, or that gave an average of zero, is `unknown`.
 
 def render() -> str:
     """The whole of docs/checks.md."""
-    stages = dict.fromkeys(check.stage for check in CHECKS.values())
-    return INTRODUCTION + "\n".join(_section(stage) for stage in stages) + _symptoms() + _absent() + _thresholds() + RULES
+    checks = all_checks()
+    stages = dict.fromkeys(check.stage for check in checks.values())
+    sections = "\n".join(_section(stage, checks) for stage in stages)
+    return INTRODUCTION + sections + _symptoms(checks) + _absent(checks) + _thresholds(checks) + RULES
 
 
-def _section(stage: str) -> str:
+def _section(stage: str, checks: Checks) -> str:
     lines = [
         f"## {TITLES.get(stage, f'At the gate of the {stage} stage')}",
         "",
         "| check | looks at | read from | what to do |",
         "|---|---|---|---|",
     ]
-    lines += [f"| `{name}` | {each.subject} | {each.read_from} | {each.remedy} |" for name, each in CHECKS.items() if each.stage == stage]
+    lines += [f"| `{name}` | {each.subject} | {each.read_from} | {each.remedy} |" for name, each in checks.items() if each.stage == stage]
     return "\n".join(lines) + "\n"
 
 
-def _symptoms() -> str:
-    lines = [f"| `{name}` | `unknown` | {_ids(check.follows)} |" for name, check in CHECKS.items() if check.follows]
-    lines += [f"| `{name}` | `error` | {_ids(check.repeats)} |" for name, check in CHECKS.items() if check.repeats]
+def _symptoms(checks: Checks) -> str:
+    lines = [f"| `{name}` | `unknown` | {_ids(check.follows)} |" for name, check in checks.items() if check.follows]
+    lines += [f"| `{name}` | `error` | {_ids(check.repeats)} |" for name, check in checks.items() if check.repeats]
     return SYMPTOMS + "\n".join(lines) + "\n"
 
 
@@ -90,14 +93,14 @@ def _ids(checks: Iterable[str]) -> str:
     return ", ".join(f"`{check}`" for check in checks)
 
 
-def _absent() -> str:
+def _absent(checks: Checks) -> str:
     """What a check takes for an answer where it is missing, by what is missing."""
     told: dict[tuple[str, str], list[str]] = {}
-    for name, sources in SOURCES.items():
-        for source in sources:
+    for name, check in checks.items():
+        for source in check.sources:
             if source.absent_means:
                 told.setdefault((_words(source), source.absent_means), []).append(f"`{name}`")
-    lines = [f"| {what} | {why} | {', '.join(checks)} |" for (what, why), checks in told.items()]
+    lines = [f"| {what} | {why} | {', '.join(names)} |" for (what, why), names in told.items()]
     return ABSENT + "\n".join(lines) + "\n"
 
 
@@ -106,6 +109,6 @@ def _words(source: Source) -> str:
     return ", ".join(f"`{path}`" for path in paths)
 
 
-def _thresholds() -> str:
-    lines = [f"* `{name}`: {check.threshold}." for name, check in CHECKS.items() if check.threshold]
+def _thresholds(checks: Checks) -> str:
+    lines = [f"* `{name}`: {check.threshold}." for name, check in checks.items() if check.threshold]
     return "\n".join(["", "## Limits that `rdma_checks.ID.threshold` replaces", "", *lines]) + "\n"

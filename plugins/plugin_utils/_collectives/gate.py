@@ -28,6 +28,8 @@ from ansible_collections.rdma.cluster.plugins.module_utils._collectives.result i
     STAGE,
     TRANSPORT_CHECK,
 )
+from ansible_collections.rdma.cluster.plugins.plugin_utils._catalogue import sources as reads
+from ansible_collections.rdma.cluster.plugins.plugin_utils._catalogue.checks import Check, declare
 from ansible_collections.rdma.cluster.plugins.plugin_utils._checks.nccl.nccl import HCA
 from ansible_collections.rdma.cluster.plugins.plugin_utils._collectives.blame import CONNECTION, EVERYWHERE, HOST, NO_MORE, SETUP, Blame
 from ansible_collections.rdma.cluster.plugins.plugin_utils._collectives.expected import BITS_PER_BYTE
@@ -45,6 +47,79 @@ from ansible_collections.rdma.cluster.plugins.plugin_utils._pairs import proofs
 from ansible_collections.rdma.cluster.plugins.plugin_utils._pairs.evidence import REFUSED
 from ansible_collections.rdma.cluster.plugins.plugin_utils._pairs.proofs import Proof, Proofs, Standing
 from ansible_collections.rdma.cluster.plugins.plugin_utils._run.folder import RunFolder
+
+declare(
+    {
+        "collective.exit": Check(
+            "collectives",
+            "each run: exit status 0, and the whole output",
+            "nccl-tests through Open MPI, srun or alone",
+            "the first warning of its output; is the program there, and can the launcher reach all hosts",
+            sources=(reads.result("nccl-tests"),),
+        ),
+        "collective.ranks": Check(
+            "collectives",
+            "each run: one run of as many ranks as planned, on the planned hosts",
+            "nccl-tests' list of devices; NCCL's log",
+            "nccl-tests built with `MPI=1`; the launcher's hosts and slots",
+            sources=(reads.result("nccl-tests"),),
+        ),
+        "collective.wrong": Check(
+            "collectives",
+            "each run: every size was checked, and no value is wrong",
+            "nccl-tests",
+            "trust no result of these hosts: Xid and ECC errors of the GPUs",
+            sources=(reads.result("nccl-tests"),),
+        ),
+        "collective.busbw": Check(
+            "collectives",
+            "each host: busbw of the large sizes of the last set of hosts that is well, or a proof of an earlier run; on one "
+            "host alone it is "
+            "judged only where `rdma_collectives.nvlink_busbw_gbps` is given",
+            "nccl-tests; for what it should reach, the payload of all NICs of a host: link, MTU and PCIe path",
+            "`collective.transport` and `collective.hcas` first, then the pairs stage",
+            sources=(reads.result("nccl-tests"), reads.LADDER),
+        ),
+        "collective.transport": Check(
+            "collectives",
+            "each host: all channels between hosts on NET/IB, with GPUDirect RDMA where it is planned; sockets are an error however fast",
+            "NCCL's log (`NCCL_DEBUG=INFO`)",
+            "why NCCL takes no RDMA device: NET/IB in its log, `NCCL_IB_HCA`, `NCCL_IB_DISABLE`, memlock; GPUDirect: the gpu stage",
+            sources=(reads.result("NCCL log"),),
+        ),
+        "collective.hcas": Check(
+            "collectives",
+            "each host: its channels use the devices of its compute rails; all of them, but of sendrecv, with a part of its "
+            "GPUs and in a mesh",
+            "NCCL's log",
+            "`NCCL_IB_HCA` (the nccl stage); which NIC is near which GPU",
+            sources=(reads.result("NCCL log"),),
+        ),
+        "collective.ladder": Check(
+            "collectives",
+            "each host: whether it is well together with the others, or what of it or of its connections is to blame; a "
+            "warning for the well "
+            "side of a bad connection",
+            "runs on 2, 4, 8 … hosts, and on halves of what is not well",
+            "the pairs stage for the host or connection that is named",
+            sources=(reads.LADDER,),
+        ),
+        "collective.jitter": Check(
+            "collectives",
+            "the last set of hosts: how far its repeats lie apart; a warning only where one of them is not well",
+            "`rdma_collectives.repeats` runs",
+            "other load on hosts or fabric",
+            sources=(reads.LADDER,),
+        ),
+        "collective.pairs": Check(
+            "collectives",
+            "the first two hosts of the ladder: at least 0.8 of what perftest reached between them, else a warning",
+            "the proofs of the pairs stage, all compute rails together",
+            "GPUDirect, ACS, the channels of NCCL: the network is well, NCCL does not use it",
+            sources=(reads.result("pair proofs"),),
+        ),
+    }
+)
 
 JITTER_CHECK, PAIRS_CHECK = "collective.jitter", "collective.pairs"
 #: As of the sum of the NICs: where two hosts reach less of what perftest reached, NCCL loses it and not the network.

@@ -11,11 +11,26 @@ from collections import defaultdict
 from collections.abc import Iterator, Sequence
 
 from ansible_collections.rdma.cluster.plugins.module_utils._base.findings import ERROR, UNKNOWN, WARNING
+from ansible_collections.rdma.cluster.plugins.plugin_utils._catalogue import sources as reads
+from ansible_collections.rdma.cluster.plugins.plugin_utils._catalogue.checks import Check, declare
 from ansible_collections.rdma.cluster.plugins.plugin_utils._fabric.cabling.wanted import Wanted
 from ansible_collections.rdma.cluster.plugins.plugin_utils._fabric.told import Cause, Teller, counted
 from ansible_collections.rdma.cluster.plugins.plugin_utils._fabric.view import View
 from ansible_collections.rdma.cluster.plugins.plugin_utils._fleet.majority import some
 from ansible_collections.rdma.cluster.plugins.plugin_utils._run.folder import natural
+
+declare(
+    {
+        "fabric.graph": Check(
+            "fabric",
+            "the graph of each plane: whether it is whole; names of switches, GUIDs and LIDs that are given twice",
+            "`ibnetdiscover`, `iblinkinfo`, `smpquery` where two nodes may have one GUID, `/etc/rdma/ib-node-name-map`; "
+            "`lldpcli` on Ethernet",
+            "what could not be read, then again; the node-name map; two subnet managers",
+            sources=(reads.result("ibnetdiscover"), reads.result("iblinkinfo"), reads.GRAPH),
+        ),
+    }
+)
 
 CHECK = "fabric.graph"
 DISCOVERY = "discovery"

@@ -19,8 +19,22 @@ from ansible_collections.rdma.cluster.plugins.module_utils._base.findings import
 from ansible_collections.rdma.cluster.plugins.module_utils._fabric.managers import SmInfo
 from ansible_collections.rdma.cluster.plugins.module_utils._fabric.tools import SILENT_MANAGER
 from ansible_collections.rdma.cluster.plugins.module_utils._rdma.rails import ResolvedRail, resolve
+from ansible_collections.rdma.cluster.plugins.plugin_utils._catalogue import sources as reads
+from ansible_collections.rdma.cluster.plugins.plugin_utils._catalogue.checks import Check, declare
 from ansible_collections.rdma.cluster.plugins.plugin_utils._fleet.majority import Found, Known, some
 from ansible_collections.rdma.cluster.plugins.plugin_utils._subnet_manager.plan import priority_of
+
+declare(
+    {
+        "link.sm": Check(
+            "link",
+            "the subnet manager of each plane: one master, the intended one; the standby; no other",
+            "`ports/N/sm_lid`, `lid`; `sminfo`, `saquery -s`, `smpquery nodeinfo`, `nodedesc`",
+            "plan or stop the other master, find out why the intended one does not run, or restart the one that does not hand over",
+            sources=(reads.file(f"{reads.IB}/ports/*/sm_lid"), reads.result("sminfo"), reads.result("saquery")),
+        ),
+    }
+)
 
 STAGE, CHECK = "link", "link.sm"
 #: Of SmInfo.state: one that takes part; the others are off.

@@ -24,6 +24,21 @@ from ansible_collections.rdma.cluster.plugins.module_utils._net.session import S
 from ansible_collections.rdma.cluster.plugins.module_utils._pci.functions import PciFunction, PciHop, PciLink
 from ansible_collections.rdma.cluster.plugins.module_utils._qos.state import QosState
 from ansible_collections.rdma.cluster.plugins.module_utils._rdma.device import Gid
+from ansible_collections.rdma.cluster.plugins.plugin_utils._catalogue import sources as reads
+from ansible_collections.rdma.cluster.plugins.plugin_utils._catalogue.checks import Check, declare
+
+declare(
+    {
+        "host.facts": Check(
+            "every",
+            "what a host reports of itself: its schema, types and bounds, and that it sets no variable of this collection",
+            "the host's facts",
+            "find out what answers on the host",
+            fixed=True,
+            sources=(reads.RUN,),
+        ),
+    }
+)
 
 CHECK = "host.facts"
 EXPECTED = "facts that this collection's own reader makes"

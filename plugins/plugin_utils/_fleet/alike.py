@@ -16,10 +16,108 @@ from dataclasses import dataclass
 
 from ansible_collections.rdma.cluster.plugins.module_utils._base.findings import ERROR, NOT_APPLICABLE, OK, UNKNOWN, WARNING, Finding
 from ansible_collections.rdma.cluster.plugins.module_utils._rdma.rails import rail_ip
+from ansible_collections.rdma.cluster.plugins.plugin_utils._catalogue import sources as reads
+from ansible_collections.rdma.cluster.plugins.plugin_utils._catalogue.checks import Check, declare
 from ansible_collections.rdma.cluster.plugins.plugin_utils._fleet import claims as fleet_claims
 from ansible_collections.rdma.cluster.plugins.plugin_utils._fleet.claims import Host, Said
 from ansible_collections.rdma.cluster.plugins.plugin_utils._fleet.majority import Claim, Found, Known, Odd, group_by, odd_ones, some
 from ansible_collections.rdma.cluster.plugins.plugin_utils._run.session_address import session_address
+
+declare(
+    {
+        "alike.firmware": Check(
+            "driver",
+            "the firmware of all NICs that are the same board (PSID)",
+            "`fw_ver`, `board_id`",
+            "burn the same on the odd one",
+            sources=(reads.FIRMWARE, reads.BOARD),
+        ),
+        "alike.board": Check(
+            "driver",
+            "the board (PSID) of each rail, on like hosts",
+            "`board_id`",
+            "see which card it is",
+            sources=(reads.BOARD,),
+        ),
+        "alike.driver": Check(
+            "driver",
+            "the loaded driver, on like hosts; the kernel's own where the kernel is the same",
+            "`/sys/module/NAME/version`, `srcversion`",
+            "run the driver stage for the odd one, reboot it",
+            sources=reads.SOURCE_VERSIONS,
+        ),
+        "alike.kernel": Check(
+            "driver",
+            "the running kernel, on like hosts",
+            "`/proc/sys/kernel/osrelease`",
+            "install the same, and reboot",
+            sources=(reads.RELEASE,),
+        ),
+        "alike.packages": Check(
+            "driver",
+            "perftest and rdma-core, on like hosts",
+            "`/var/lib/dpkg/status`",
+            "install the same versions on the odd one",
+            sources=(reads.DPKG, reads.RPM),
+        ),
+        "alike.os": Check(
+            "driver",
+            "the distribution, on like hosts",
+            "`/etc/os-release`",
+            "install the same on the odd one",
+            sources=(reads.OS,),
+        ),
+        "alike.mtu": Check(
+            "network",
+            "the MTU of each rail whose intent has no `mtu_bytes`, on like hosts; in a mesh at both ends of the cable",
+            "`/sys/class/net/IF/mtu`",
+            "set `mtu_bytes` of the rail on all hosts",
+            sources=(reads.file(f"{reads.NET}/mtu"),),
+        ),
+        "alike.rate": Check(
+            "link",
+            "rate and width of each rail that is up, on like hosts, where `link.rate` does not judge it already",
+            "`ports/N/rate`",
+            "cable, port speed, card, switch port of the odd one",
+            sources=(reads.RATE,),
+        ),
+        "alike.names": Check(
+            "link",
+            "names of device and interface of each rail, on like hosts",
+            "`/sys/class/infiniband`, `/sys/class/net`",
+            "name NICs by PCI address or MAC in configurations, or give the interfaces the same names by .link files",
+            sources=(reads.DEVICES,),
+        ),
+        "alike.pcie": Check(
+            "link",
+            "the PCIe link of each rail's NIC, on like hosts",
+            "`current_link_speed`, `current_link_width`",
+            "slot, riser, BIOS settings of the odd one",
+            sources=reads.PCI_LINK[:2],
+        ),
+        "network.duplicate": Check(
+            "network",
+            "addresses of rails: none on a second host",
+            "`ip address show` of all hosts, `rdma_rails`",
+            "`ip addr del` on the host that must not have it; find who adds it",
+            sources=(reads.ADDRESSES,),
+        ),
+        "alike.gid_index": Check(
+            "network",
+            "the index of each rail's RoCE v2 GID, on like hosts",
+            "`ports/N/gids`, `gid_attrs`",
+            "set no GID index by hand (NCCL 2.21 or newer finds it)",
+            sources=(reads.GIDS, reads.GID_TYPES),
+        ),
+        "alike.nccl": Check(
+            "nccl",
+            "NCCL, nccl-tests and Open MPI of like hosts",
+            "as of `nccl.version` and `nccl.install`",
+            "install the same versions",
+            sources=(reads.LIBNCCL, reads.STAMP, reads.DPKG, reads.RPM),
+        ),
+    }
+)
 
 ON_ONE_HOST = "each address of a rail, and where Ansible reaches a host, on one host"
 

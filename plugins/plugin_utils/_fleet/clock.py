@@ -12,7 +12,22 @@ from dataclasses import dataclass
 from typing import Any
 
 from ansible_collections.rdma.cluster.plugins.module_utils._base.findings import ERROR, OK, UNKNOWN, WARNING, Finding
+from ansible_collections.rdma.cluster.plugins.plugin_utils._catalogue import sources as reads
+from ansible_collections.rdma.cluster.plugins.plugin_utils._catalogue.checks import Check, declare
 from ansible_collections.rdma.cluster.plugins.plugin_utils._fleet.majority import Found, Known
+
+declare(
+    {
+        "host.clock": Check(
+            "host",
+            "each host's clock against the median of all hosts and the control node; an error where more than half agree, else a warning",
+            "the time of day, read with the facts between two looks at the control node's clock",
+            "the same time servers; `chronyc makestep` while no job runs; `hwclock --systohc`",
+            threshold="the seconds that a clock may differ beyond the uncertainty of its reading, instead of 1",
+            sources=(reads.kernel("clock_gettime"),),
+        ),
+    }
+)
 
 STAGE, CHECK, SUBJECT = "host", "host.clock", "clock against the other hosts"
 #: By how much a clock may differ beyond what its reading leaves uncertain: log lines of a job are still in the right order within it,

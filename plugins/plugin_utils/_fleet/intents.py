@@ -30,7 +30,63 @@ from ansible_collections.rdma.cluster.plugins.module_utils._base.findings import
     Finding,
 )
 from ansible_collections.rdma.cluster.plugins.module_utils._rdma.rails import ResolvedRail, nic_label, no_nic_words, rail_ip, resolve
+from ansible_collections.rdma.cluster.plugins.plugin_utils._catalogue import sources as reads
+from ansible_collections.rdma.cluster.plugins.plugin_utils._catalogue.checks import Check, declare
 from ansible_collections.rdma.cluster.plugins.plugin_utils._fleet.majority import Claim, Found, Known, Odd, group_by, odd_ones, some
+
+declare(
+    {
+        "intent.rails": Check(
+            "preflight",
+            "the rails of a host, and of hosts that should be alike",
+            "the inventory",
+            "correct the odd one out",
+            sources=(reads.INTENT,),
+        ),
+        "intent.address": Check(
+            "preflight",
+            "each rail's address: form, subnet, given twice",
+            "the inventory",
+            "give every rail of every host its own address",
+            sources=(reads.INTENT,),
+        ),
+        "intent.mtu": Check(
+            "preflight",
+            "each rail's MTU against what its NIC takes",
+            "`ip -d address show`",
+            "lower `mtu_bytes`, or see which NIC this is",
+            sources=(reads.ADDRESSES,),
+        ),
+        "intent.nic": Check(
+            "preflight",
+            "each planned NIC",
+            "`/sys/class/net`",
+            "correct `nic`; those that are there are named",
+            sources=(reads.folder("/sys/class/net", absent_means="the interfaces are not there: the driver may be missing yet"),),
+        ),
+        "intent.hosts": Check(
+            "preflight",
+            "the hosts of the play",
+            "the inventory",
+            "add hosts: one alone has no pair",
+            sources=(reads.INTENT,),
+        ),
+        "intent.alike": Check(
+            "preflight",
+            "`rdma_gate` and `rdma_pairs`, which hold for all hosts at once; `rdma_roce` of hosts whose RoCE rails share a plane",
+            "the inventory",
+            "set them for all hosts alike",
+            sources=(reads.INTENT,),
+        ),
+        "host.identity": Check(
+            "preflight",
+            "hostname, machine-id, and node GUIDs of InfiniBand rails",
+            "`/proc/sys/kernel/hostname`, `/etc/machine-id`, `/sys/class/infiniband/*/node_guid`",
+            "a cloned machine: `systemd-machine-id-setup`; a GUID that two hosts claim: compare `ibstat` with the labels of the cards",
+            sources=(reads.file("/proc/sys/kernel/hostname", about="hostname"), reads.file("/etc/machine-id", about="machine-id")),
+        ),
+    }
+)
 
 STAGE = "preflight"
 #: What like hosts have alike on a rail.

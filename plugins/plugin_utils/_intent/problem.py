@@ -12,6 +12,37 @@ from dataclasses import dataclass
 from typing import Any
 
 from ansible_collections.rdma.cluster.plugins.module_utils._base.findings import ERROR, Finding
+from ansible_collections.rdma.cluster.plugins.plugin_utils._catalogue import sources as reads
+from ansible_collections.rdma.cluster.plugins.plugin_utils._catalogue.checks import Check, declare
+
+declare(
+    {
+        "intent.key": Check(
+            "every",
+            "a variable or key that the schema does not have",
+            "the inventory",
+            "the nearest valid one is named, with file and line",
+            fixed=True,
+            sources=(reads.INTENT,),
+        ),
+        "intent.type": Check(
+            "every",
+            "a value of another type",
+            "the inventory",
+            "see docs/intent.md",
+            fixed=True,
+            sources=(reads.INTENT,),
+        ),
+        "intent.value": Check(
+            "every",
+            "a value that is not allowed",
+            "the inventory",
+            "see docs/intent.md",
+            fixed=True,
+            sources=(reads.INTENT,),
+        ),
+    }
+)
 
 KEY, TYPE, VALUE, RAILS, ADDRESS = "intent.key", "intent.type", "intent.value", "intent.rails", "intent.address"
 

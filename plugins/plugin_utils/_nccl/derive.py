@@ -33,6 +33,8 @@ from ansible_collections.rdma.cluster.plugins.module_utils._rdma.rails import (
     resolve,
     rocev2_gid_index,
 )
+from ansible_collections.rdma.cluster.plugins.plugin_utils._catalogue import sources as reads
+from ansible_collections.rdma.cluster.plugins.plugin_utils._catalogue.checks import Check, declare
 from ansible_collections.rdma.cluster.plugins.plugin_utils._checks.nccl.nccl import HCA, SOCKET_IFNAME, STAGE, Kind
 from ansible_collections.rdma.cluster.plugins.plugin_utils._intent.schema.nccl_profiles import (
     DEBUG,
@@ -58,6 +60,25 @@ from ansible_collections.rdma.cluster.plugins.plugin_utils._nccl.fabric import (
 from ansible_collections.rdma.cluster.plugins.plugin_utils._nccl.launchers import HEADER, LAUNCHERS, launcher_file
 from ansible_collections.rdma.cluster.plugins.plugin_utils._roce.profile import roce_profile
 from ansible_collections.rdma.cluster.plugins.plugin_utils._run.session_address import session_address
+
+declare(
+    {
+        "nccl.socket_ifname": Check(
+            "nccl",
+            "where `NCCL_SOCKET_IFNAME` comes from: `rdma_nccl`, else the interface of Ansible's SSH session; or why it is not set",
+            "the session's address and the interfaces' addresses",
+            "set `rdma_nccl.socket_ifname`",
+            sources=(reads.kernel("SSH_CONNECTION"), reads.ADDRESSES),
+        ),
+        "nccl.gid_index": Check(
+            "nccl",
+            "`NCCL_IB_GID_INDEX`, where NCCL is older than 2.21",
+            "`ports/N/gids`",
+            "use NCCL 2.21 or newer",
+            sources=(reads.but(reads.GIDS, absent_means=reads.NO_GID), reads.but(reads.GID_TYPES, absent_means=reads.NO_GID)),
+        ),
+    }
+)
 
 GID_INDEX = "NCCL_IB_GID_INDEX"
 TRAFFIC_CLASS = "NCCL_IB_TC"

@@ -11,9 +11,23 @@ from typing import Any
 
 from ansible_collections.rdma.cluster.plugins.module_utils._base.findings import ERROR, NOT_APPLICABLE, OK, UNKNOWN, Finding
 from ansible_collections.rdma.cluster.plugins.module_utils._rdma.rails import Facts, Intent, ResolvedRail
+from ansible_collections.rdma.cluster.plugins.plugin_utils._catalogue import sources as reads
+from ansible_collections.rdma.cluster.plugins.plugin_utils._catalogue.checks import Check, declare
 from ansible_collections.rdma.cluster.plugins.plugin_utils._checks.nccl.nccl import STAGE
 from ansible_collections.rdma.cluster.plugins.plugin_utils._intent.schema.nccl_profiles import MESH
 from ansible_collections.rdma.cluster.plugins.plugin_utils._subnet_manager.plan import partition_place, partition_words
+
+declare(
+    {
+        "nccl.pkey": Check(
+            "nccl",
+            "`NCCL_IB_PKEY`, on InfiniBand",
+            "`ports/N/pkeys`, by the partition that ports are measured in",
+            "`index0: true` in `rdma_partitions`",
+            sources=(reads.PKEYS,),
+        ),
+    }
+)
 
 PKEY, COLLNET, CROSS_NIC = "NCCL_IB_PKEY", "NCCL_COLLNET_ENABLE", "NCCL_CROSS_NIC"
 #: The entry of the table that a queue pair takes unless it is told another one.

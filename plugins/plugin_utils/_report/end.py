@@ -13,12 +13,12 @@ from functools import cached_property
 from typing import Any
 
 from ansible_collections.rdma.cluster.plugins.module_utils._base.findings import WARNING, Finding, stopping, worst
+from ansible_collections.rdma.cluster.plugins.plugin_utils._catalogue.checks import STAGES
 from ansible_collections.rdma.cluster.plugins.plugin_utils._pairs import proofs as pairs_proofs
 from ansible_collections.rdma.cluster.plugins.plugin_utils._report import metrics
 from ansible_collections.rdma.cluster.plugins.plugin_utils._report.drift import Difference, drift
 from ansible_collections.rdma.cluster.plugins.plugin_utils._report.summary import drift_table, render
 from ansible_collections.rdma.cluster.plugins.plugin_utils._run.folder import RunFolder, if_sound, is_plane
-from ansible_collections.rdma.cluster.plugins.plugin_utils._run.stages import STAGES
 from ansible_collections.rdma.cluster.plugins.plugin_utils._run.withheld import WithheldGroup, grouped
 
 CLEAN, DRIFTED, FAILED, UNREACHABLE = "clean", "drifted", "failed", "unreachable"

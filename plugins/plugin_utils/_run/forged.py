@@ -11,9 +11,9 @@ from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
 from typing import Any
 
+from ansible_collections.rdma.cluster.plugins.plugin_utils._catalogue.checks import STAGES
 from ansible_collections.rdma.cluster.plugins.plugin_utils._run.folder import DEFAULT_FOLDER, RunFolder, RunFolderError, run_id
 from ansible_collections.rdma.cluster.plugins.plugin_utils._run.own_names import names_finding, own_names, refused, remedy
-from ansible_collections.rdma.cluster.plugins.plugin_utils._run.stages import STAGES
 
 Variables = Mapping[str, Any]
 

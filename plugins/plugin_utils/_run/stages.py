@@ -11,7 +11,21 @@ from collections.abc import Iterable, Sequence
 from dataclasses import replace
 
 from ansible_collections.rdma.cluster.plugins.module_utils._base.findings import ERROR, UNKNOWN, Finding, stopping
-from ansible_collections.rdma.cluster.plugins.plugin_utils._catalogue.checks import CHECKS
+from ansible_collections.rdma.cluster.plugins.plugin_utils._catalogue import sources as reads
+from ansible_collections.rdma.cluster.plugins.plugin_utils._catalogue.checks import CHECKS, STAGES, Check, declare
+
+declare(
+    {
+        "stage.completed": Check(
+            "every",
+            "a host that has begun a stage",
+            "the run itself",
+            "see the task that failed, or why it cannot be reached",
+            fixed=True,
+            sources=(reads.RUN,),
+        ),
+    }
+)
 
 COMPLETED = "stage.completed"
 AT_GATE = "every task of the stage done, and the host at its gate"
@@ -77,9 +91,6 @@ def _rails_of(finding: Finding, rails: set[str]) -> list[str]:
     if finding.subject in rails:
         return [finding.subject]
     return [rail for rail in sorted(rails) if re.search(rf"(?<![\w.-]){re.escape(rail)}(?![\w.-])", finding.observed)]
-
-
-STAGES = ("preflight", "driver", "link", "fabric", "host", "network", "qos", "gpu", "nccl", "pairs", "collectives")
 
 
 def up_to(stage: str) -> tuple[str, ...]:

@@ -14,6 +14,20 @@ from typing import Any
 from ansible_collections.rdma.cluster.plugins.module_utils._base.findings import ERROR, NOT_APPLICABLE, OK, Finding
 from ansible_collections.rdma.cluster.plugins.module_utils._driver.dkms import BROKEN, INSTALLED, OFED, ON_OFED, is_relevant
 from ansible_collections.rdma.cluster.plugins.module_utils._rdma.rails import Facts
+from ansible_collections.rdma.cluster.plugins.plugin_utils._catalogue import sources as reads
+from ansible_collections.rdma.cluster.plugins.plugin_utils._catalogue.checks import Check, declare
+
+declare(
+    {
+        "driver.dkms": Check(
+            "driver",
+            "each DKMS module that RDMA or a GPU needs, for the running kernel",
+            "`/var/lib/dkms`",
+            "`dkms install`; read `/var/lib/dkms/NAME/VERSION/build/make.log`",
+            sources=(reads.DKMS, reads.RELEASE),
+        ),
+    }
+)
 
 STAGE = "driver"
 

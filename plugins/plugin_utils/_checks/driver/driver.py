@@ -12,6 +12,56 @@ from typing import Any
 from ansible_collections.rdma.cluster.plugins.module_utils._base.findings import ERROR, NOT_APPLICABLE, OK, UNKNOWN, Finding
 from ansible_collections.rdma.cluster.plugins.module_utils._rdma.nics import RDMA_CM
 from ansible_collections.rdma.cluster.plugins.module_utils._rdma.rails import Facts, Rail, ResolvedRail, no_nic_words, resolve
+from ansible_collections.rdma.cluster.plugins.plugin_utils._catalogue import sources as reads
+from ansible_collections.rdma.cluster.plugins.plugin_utils._catalogue.checks import Check, declare
+
+_NO_NIC = "the NIC is not there, which is an error unless its RDMA device is"
+declare(
+    {
+        "driver.package": Check(
+            "driver",
+            "each RDMA package",
+            "`/var/lib/dpkg/status`, `rpm -qa`",
+            "run the driver stage; see what apt or dnf says on the host; with a vendor's stack install it from there",
+            sources=(reads.DPKG, reads.RPM),
+        ),
+        "driver.module": Check(
+            "driver",
+            "each kernel module that the rails need",
+            "`/sys/module`",
+            "`modprobe NAME` and `dmesg` tell the reason",
+            sources=(reads.MODULES,),
+        ),
+        "driver.nic": Check(
+            "driver",
+            "each planned rail's NIC",
+            "`/sys/class/net/*/device`, `…/address`",
+            "correct `nic`, or look for the card; those that are there are named",
+            repeats=("intent.nic",),
+            sources=(
+                reads.folder("/sys/class/net", absent_means=_NO_NIC),
+                reads.link(f"{reads.NET}/device", absent_means=_NO_NIC),
+            ),
+        ),
+        "driver.device": Check(
+            "driver",
+            "the RDMA device on that NIC",
+            "`/sys/class/infiniband`",
+            "`journalctl -u rdma-soft-links.service` or `dmesg`",
+            sources=(reads.but(reads.DEVICES, absent_means="the device is not there, which is an error"),),
+        ),
+        "driver.node": Check(
+            "driver",
+            "the device node of each planned rail's RDMA device and its mode (0666), and that of `rdma_cm`",
+            "`/sys/class/infiniband_verbs`, `/dev/infiniband`",
+            "`modprobe ib_uverbs`; hand a container /dev/infiniband; find the udev rule that sets another mode",
+            sources=(
+                reads.folder("/dev/infiniband", absent_means="the node is not there, which is an error"),
+                reads.file("/sys/class/infiniband_verbs/*/ibdev", absent_means="the device has no node, which is an error"),
+            ),
+        ),
+    }
+)
 
 STAGE = "driver"
 NODE = "/dev/infiniband/uverbsN"

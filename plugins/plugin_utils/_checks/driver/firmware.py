@@ -14,7 +14,28 @@ from ansible_collections.rdma.cluster.plugins.module_utils._base.findings import
 from ansible_collections.rdma.cluster.plugins.module_utils._firmware.cards import Wish, argument, is_array, read_value
 from ansible_collections.rdma.cluster.plugins.module_utils._firmware.ensure import RESETS
 from ansible_collections.rdma.cluster.plugins.module_utils._rdma.rails import Facts
+from ansible_collections.rdma.cluster.plugins.plugin_utils._catalogue import sources as reads
+from ansible_collections.rdma.cluster.plugins.plugin_utils._catalogue.checks import Check, declare
 from ansible_collections.rdma.cluster.plugins.plugin_utils._firmware.wishes import RailWish, is_pending, is_settled, rail_wishes, told
+
+declare(
+    {
+        "firmware.setting": Check(
+            "driver",
+            "the firmware settings of each rail's card: as wished at the next boot, and in force",
+            "`mstconfig -d PCI -e q`",
+            "allow `firmware_write_allowed`; where it is pending, reboot or `mstfwreset`",
+            sources=(reads.command("mstconfig", "-d"),),
+        ),
+        "firmware.version": Check(
+            "driver",
+            "the firmware of each card whose PSID is in `rdma_firmware.versions`",
+            "`fw_ver`, `board_id`",
+            "burn it by hand: `mstflint … burn` or `mlxfwmanager -u`; never done by the build",
+            sources=(reads.FIRMWARE, reads.BOARD),
+        ),
+    }
+)
 
 STAGE = "driver"
 SETTING, VERSION = "firmware.setting", "firmware.version"

@@ -32,7 +32,39 @@ from ansible_collections.rdma.cluster.plugins.module_utils._driver.planned impor
 )
 from ansible_collections.rdma.cluster.plugins.module_utils._rdma.nics import OFED_DRIVERS, module_of, modules_of
 from ansible_collections.rdma.cluster.plugins.module_utils._rdma.rails import Facts, resolve
+from ansible_collections.rdma.cluster.plugins.plugin_utils._catalogue import sources as reads
+from ansible_collections.rdma.cluster.plugins.plugin_utils._catalogue.checks import Check, declare
 from ansible_collections.rdma.cluster.plugins.plugin_utils._checks.driver.dkms import missing
+
+declare(
+    {
+        "driver.stack": Check(
+            "driver",
+            "where the modules below the rails come from and which version they are, against `rdma_driver`",
+            "`modinfo` (filename, version, srcversion), `ofed_info`; how the last installation ended",
+            "keep the installed stack (`stack: keep`), or allow the switch; see why the planned stack is not installed for this kernel",
+            sources=(
+                reads.MODINFO,
+                reads.MODULES,
+                reads.file("/usr/bin/ofed_info", absent_means="no OFED is installed, or its packages give its version"),
+            ),
+        ),
+        "driver.option": Check(
+            "driver",
+            "the parameters of kernel modules that the intent sets (`rdma_driver.module_options`)",
+            "`/sys/module/NAME/parameters`",
+            "reload the module or reboot; `modprobe --showconfig`; rebuild the initramfs",
+            sources=(reads.file("/sys/module/*/parameters/*"),),
+        ),
+        "driver.loaded": Check(
+            "driver",
+            "each loaded module of RDMA against its file: version and srcversion",
+            "`/sys/module/NAME`, `modinfo`",
+            "reload the driver or reboot; if it stays, an old copy is in the initramfs",
+            sources=(reads.MODINFO, *reads.SOURCE_VERSIONS),
+        ),
+    }
+)
 
 #: How many modules a finding names.
 NAMED = 6

@@ -15,7 +15,26 @@ from ansible_collections.rdma.cluster.plugins.module_utils._driver.kernels impor
 from ansible_collections.rdma.cluster.plugins.module_utils._driver.ofed_state import DRIVER, ofed_state
 from ansible_collections.rdma.cluster.plugins.module_utils._driver.planned import INBOX, is_kept, planned_modules
 from ansible_collections.rdma.cluster.plugins.module_utils._rdma.rails import Facts
+from ansible_collections.rdma.cluster.plugins.plugin_utils._catalogue import sources as reads
+from ansible_collections.rdma.cluster.plugins.plugin_utils._catalogue.checks import Check, declare
 from ansible_collections.rdma.cluster.plugins.plugin_utils._checks.driver.modules import build_steps, dkms_versions, lacks_planned
+
+declare(
+    {
+        "driver.next_kernel": Check(
+            "driver",
+            "the installed kernels that a reboot may bring: the planned stack is built for them too",
+            "`/var/lib/dkms`, `/lib/modules`",
+            "install the headers of that kernel and `dkms autoinstall -k RELEASE`, or remove it",
+            sources=(
+                reads.KERNELS,
+                reads.DKMS,
+                reads.file("/lib/modules/*/modules.dep", absent_means="DKMS says what it has built for the kernel"),
+                reads.RELEASE,
+            ),
+        ),
+    }
+)
 
 STAGE, SUBJECT = "driver", "kernels that a reboot may bring"
 

@@ -16,7 +16,66 @@ from ansible_collections.rdma.cluster.plugins.module_utils._facts.host_state imp
 from ansible_collections.rdma.cluster.plugins.module_utils._gpu.gpudirect import DMABUF_GPU_DRIVER
 from ansible_collections.rdma.cluster.plugins.module_utils._pci.distance import DISTANCES
 from ansible_collections.rdma.cluster.plugins.module_utils._rdma.rails import Facts, resolve
+from ansible_collections.rdma.cluster.plugins.plugin_utils._catalogue import sources as reads
+from ansible_collections.rdma.cluster.plugins.plugin_utils._catalogue.checks import Check, declare
 from ansible_collections.rdma.cluster.plugins.plugin_utils._checks.preflight.pcie_settings import NO_DISTANCE, gives_no_distance
+
+_NVIDIA = reads.file("/proc/driver/nvidia/version", absent_means="the driver is not loaded, which is an error")
+declare(
+    {
+        "gpu.driver": Check(
+            "gpu",
+            "the NVIDIA driver, for every GPU on the bus",
+            "`/proc/driver/nvidia`, PCI",
+            "install the driver; `dmesg | grep -iE 'nvrm|xid'`",
+            sources=(
+                _NVIDIA,
+                reads.but(reads.GPUS, absent_means="a GPU that the driver has and the bus has not is lost, which is an error"),
+                reads.file("/proc/driver/nvidia/gpus/*/information", absent_means="the driver does not drive the GPU, which is an error"),
+            ),
+        ),
+        "gpu.fabricmanager": Check(
+            "gpu",
+            "Fabric Manager where there are NVSwitches",
+            "PCI class 0680 of NVIDIA, product data (VPD) of InfiniBand NICs, systemd, dpkg or `nv-fabricmanager --version`",
+            "install the driver's version; `systemctl enable --now nvidia-fabricmanager`",
+            sources=(
+                reads.UNITS,
+                reads.any_of(reads.DPKG, reads.command("/usr/bin/nv-fabricmanager")),
+                reads.file(f"{reads.GPUS.names[0]}/*/modalias", absent_means="older kernels have none; then the class is read"),
+                _NVIDIA,
+            ),
+        ),
+        "gpu.cuda": Check(
+            "gpu",
+            "libcuda is the driver's",
+            "what `libcuda.so.1` leads to",
+            "reboot after an upgrade; packages of one version",
+            sources=(reads.link("/usr/lib/*/libcuda.so.1", absent_means="the library is not there, which is an error"), _NVIDIA),
+        ),
+        "gpu.path": Check(
+            "gpu",
+            "the path between GPU and NIC, and why it is that one",
+            "GPU driver, kernel, rdma-core, symbols of the RDMA stack, loaded modules",
+            "do what the finding says would help, or `rdma_gpudirect.path: none`",
+            sources=(_NVIDIA, reads.RELEASE, reads.link("/usr/lib/*/libibverbs.so.1")),
+        ),
+        "gpu.nics": Check(
+            "gpu",
+            "each GPU: a NIC of a compute rail on its NUMA node; NICs that serve as many GPUs each",
+            "the paths of GPUs and NICs on the PCI tree, NUMA nodes",
+            "`nvidia-smi topo -m`; move NICs, or plan those that are nearer",
+            sources=(
+                reads.GPUS,
+                reads.DEVICES,
+                reads.file(
+                    f"{reads.PCI}/numa_node",
+                    absent_means="what is below one host bridge is near without it; else how far it is, is unknown",
+                ),
+            ),
+        ),
+    }
+)
 
 STAGE = "gpu"
 SUBJECTS = {

@@ -21,7 +21,76 @@ from ansible_collections.rdma.cluster.plugins.module_utils._host.limits import (
 )
 from ansible_collections.rdma.cluster.plugins.module_utils._host.sysctl import FILE, remedy
 from ansible_collections.rdma.cluster.plugins.module_utils._rdma.rails import Facts
+from ansible_collections.rdma.cluster.plugins.plugin_utils._catalogue import sources as reads
+from ansible_collections.rdma.cluster.plugins.plugin_utils._catalogue.checks import Check, declare
 from ansible_collections.rdma.cluster.plugins.plugin_utils._checks.host.wishes import limits_wish, memlock_of
+
+_LIMITS_CONF = reads.folder(
+    "/etc/security/limits.d", absent_means="nothing lifts the kernel's own limit, which is an error", about="*login*"
+)
+_IN_A_SERVICE = reads.command("systemd-run", about="*a service*")
+declare(
+    {
+        "host.memlock": Check(
+            "host",
+            "how much memory a service and a login may lock",
+            "`/proc/self/limits` inside a transient service, `limits.d`; `system.conf.d`, `service.d` for the line that sets it",
+            "remove the line that is named, or run the host stage",
+            sources=(_IN_A_SERVICE, _LIMITS_CONF),
+        ),
+        "host.sysctl": Check(
+            "host",
+            "each kernel setting, now and after a boot",
+            "`/proc/sys`, `sysctl.d`",
+            "see which later file sets it",
+            sources=(
+                reads.file("/proc/sys/net/*", absent_means="the kernel has no such key, which is an error"),
+                reads.folder("/etc/sysctl.d", absent_means="nothing sets the key at boot, which is an error"),
+            ),
+        ),
+        "host.files": Check(
+            "host",
+            "how many files a service and a login may have open",
+            "`/proc/self/limits` inside a transient service, `limits.d`",
+            "see which later file or drop-in sets less",
+            sources=(_IN_A_SERVICE, _LIMITS_CONF),
+        ),
+        "host.ipc": Check(
+            "host",
+            "whether logind removes the shared memory of users who have logged out",
+            "`RemoveIPC` of `org.freedesktop.login1`",
+            "see which later file sets it: `systemd-analyze cat-config systemd/logind.conf`",
+            sources=(reads.command("busctl", "get-property"),),
+        ),
+        "host.services": Check(
+            "host",
+            "how much memory the services that start jobs may lock, of those that run: SSH, slurmd, containerd, Docker, kubelet",
+            "`/proc/PID/limits`",
+            "remove the line of its unit or drop-in that is named; drain the host and restart the service",
+            sources=(
+                reads.file(f"{reads.SERVICE_GROUPS}/*/cgroup.procs", absent_means="a service that does not run has no processes"),
+                reads.file("/proc/*/limits", absent_means="a process that has ended has no limits"),
+            ),
+        ),
+        "host.memory": Check(
+            "host",
+            "the memory that programs can have: an error below the smaller of 1 GiB and 5 %, a warning below the smaller of 4 GiB and 10 %",
+            "`/proc/meminfo`",
+            "stop the largest processes; fewer huge pages; files in `/dev/shm`",
+            threshold="GiB that must be available, instead of both limits",
+            sources=(reads.file("/proc/meminfo"),),
+        ),
+        "host.shm": Check(
+            "host",
+            "free space and inodes of `/dev/shm`, where NCCL puts shared memory: an error below the smaller of 0.5 GiB and 10 %, or 1024 "
+            "inodes; a warning if it is smaller than 1 GiB and a quarter of the memory",
+            "`statvfs`, `/proc/meminfo`",
+            "`du -ah /dev/shm | sort -h | tail`; `mount -o remount,size=50% /dev/shm`",
+            threshold="GiB that must be free in `/dev/shm`",
+            sources=(reads.kernel("statvfs"), reads.file("/proc/meminfo")),
+        ),
+    }
+)
 
 STAGE = "host"
 MEMLOCK_SUBJECT = "memory that a service may lock"

@@ -30,7 +30,33 @@ from ansible_collections.rdma.cluster.plugins.module_utils._pcie_tuning.service 
 from ansible_collections.rdma.cluster.plugins.module_utils._pcie_tuning.tuning import VIRTUAL_FUNCTION
 from ansible_collections.rdma.cluster.plugins.module_utils._pcie_tuning.wish import ACS_EFFECT, EFFECTS, MRRS_EFFECT, Wish
 from ansible_collections.rdma.cluster.plugins.module_utils._rdma.rails import Facts, Intent, ResolvedRail, resolve
+from ansible_collections.rdma.cluster.plugins.plugin_utils._catalogue import sources as reads
+from ansible_collections.rdma.cluster.plugins.plugin_utils._catalogue.checks import Check, declare
 from ansible_collections.rdma.cluster.plugins.plugin_utils._checks.rail_port import NO_DEVICE, RailPort, rail_ports
+
+declare(
+    {
+        "host.pcie": Check(
+            "host",
+            "MRRS of each rail's card and ACS between GPUs and NICs as requested, and the service that sets them at boot; a "
+            "warning where our "
+            "default is withheld, or a job is on the host",
+            "PCI configuration space, `systemctl show`, files of ours, `/sys/kernel/security/lockdown`, `/proc`",
+            "`pcie_mrrs_allowed: true` or `pcie_acs_write_allowed: true` and the host stage; `rdma_host.pcie`; "
+            "`journalctl --unit rdma-pcie.service`",
+            sources=(
+                reads.but(reads.CONFIG, about="[rA]*"),
+                reads.but(reads.UNITS, about="*at boot"),
+                reads.file(
+                    "/etc/systemd/system/rdma-pcie.service",
+                    absent_means="the service is not there, which is an error",
+                    garbled_means="another content is an error",
+                    about="*at boot",
+                ),
+            ),
+        ),
+    }
+)
 
 DRIVER = "mlx5_core"
 #: What auto gives the cards of ports that reach FAST_GBPS. A slower port is fast enough with the kernel's 512 bytes.

@@ -13,7 +13,63 @@ from ansible_collections.rdma.cluster.plugins.module_utils._base.findings import
 from ansible_collections.rdma.cluster.plugins.module_utils._host.cpu_ensure import GOVERNOR, IDLE_STATES
 from ansible_collections.rdma.cluster.plugins.module_utils._net.rings import RailRings, ring_difference
 from ansible_collections.rdma.cluster.plugins.module_utils._rdma.rails import Facts
+from ansible_collections.rdma.cluster.plugins.plugin_utils._catalogue import sources as reads
+from ansible_collections.rdma.cluster.plugins.plugin_utils._catalogue.checks import Check, declare
 from ansible_collections.rdma.cluster.plugins.plugin_utils._checks.host.wishes import cpu_wish, cpu_wrong, irqbalance_wrong
+
+_CLOCKSOURCE = "/sys/devices/system/clocksource/clocksource0/current_clocksource"
+declare(
+    {
+        "host.rings": Check(
+            "host",
+            "the rings of each rail's NIC against the wish, or the most that it has",
+            "`ethtool -g`",
+            "`-e nic_rings_reset_allowed=true`, which takes the link down for a moment",
+            sources=(reads.driver("rings", absent_means="the driver has no rings that could be set"),),
+        ),
+        "host.cpu": Check(
+            "host",
+            "governor and idle states of the CPUs, and irqbalance, as far as `rdma_host.cpu` asks",
+            "`/sys/devices/system/cpu`, `/dev/cpu_dma_latency`",
+            "see what sets it again: tuned, cpupower",
+            sources=(
+                reads.file(
+                    "/sys/devices/system/cpu/cpufreq/*/scaling_governor",
+                    absent_means="the kernel does not scale frequencies",
+                    about="governor*",
+                ),
+                reads.file("/sys/devices/system/cpu/cpu*/cpuidle/*/latency", about="idle*"),
+                reads.file(
+                    "/sys/devices/system/cpu/cpu*/cpuidle/*/disable",
+                    absent_means="a state that cannot be switched off counts as entered",
+                    about="idle*",
+                ),
+                reads.but(reads.UNITS, about="irqbalance"),
+            ),
+        ),
+        "host.time": Check(
+            "host",
+            "whether the clock is synchronised, and how far off chrony says it is",
+            "`adjtimex`, `chronyc tracking`",
+            "`timedatectl set-ntp true`; `chronyc tracking`",
+            threshold="the seconds that the clock may be off, instead of 0.1",
+            sources=(
+                reads.kernel("adjtimex"),
+                reads.command("chronyc"),
+                reads.entry(
+                    "/run/chrony/chronyd.pid", absent_means="chrony does not run; the kernel says whether another one keeps the clock"
+                ),
+            ),
+        ),
+        "host.clocksource": Check(
+            "host",
+            "the counter that the kernel reads the time from: the CPU's own, or a hypervisor's for it; anything else is a warning",
+            "`/sys/devices/system/clocksource/clocksource0`",
+            "`dmesg | grep -iE 'clocksource|tsc'`; write tsc back to `current_clocksource`; `tsc=nowatchdog` on the kernel command line",
+            sources=(reads.file(_CLOCKSOURCE), reads.kernel("uname")),
+        ),
+    }
+)
 
 STAGE = "host"
 Wishes = Sequence[Mapping[str, Any]]

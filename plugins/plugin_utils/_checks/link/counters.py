@@ -23,7 +23,40 @@ from ansible_collections.rdma.cluster.plugins.module_utils._rdma.counters import
     of_port,
 )
 from ansible_collections.rdma.cluster.plugins.module_utils._rdma.rails import Facts, Rail
+from ansible_collections.rdma.cluster.plugins.plugin_utils._catalogue import sources as reads
+from ansible_collections.rdma.cluster.plugins.plugin_utils._catalogue.checks import Check, declare
 from ansible_collections.rdma.cluster.plugins.plugin_utils._checks.rail_port import RailPort, rail_ports
+
+_NO_COUNTERS = "not every driver has counters of this kind; what is there is compared"
+declare(
+    {
+        "link.flaps": Check(
+            "link",
+            "how often each rail's link went down since the last run",
+            "`link_downed`, `link_error_recovery`, `link_down_events_phy`, `carrier_down_count`",
+            "the kernel's log for when; then cable and optic",
+            "the times an hour from which on it is an error, instead of 3",
+            sources=(
+                reads.folder(f"{reads.IB}/ports/*/counters", absent_means=_NO_COUNTERS),
+                reads.driver("statistics", absent_means=_NO_COUNTERS),
+                reads.file(f"{reads.NET}/carrier_down_count", absent_means=_NO_COUNTERS),
+                reads.file("/proc/uptime"),
+            ),
+        ),
+        "link.errors": Check(
+            "link",
+            "what the error counters of each rail's port did since the last run",
+            "`ports/N/counters`, `ethtool -S`",
+            "cable and optic; for packets damaged before, `ibqueryerrors`; for drops, PFC and ECN; clear a counter that is full",
+            "the errors of one counter an hour from which on it is an error, instead of 100",
+            sources=(
+                reads.folder(f"{reads.IB}/ports/*/counters", absent_means=_NO_COUNTERS),
+                reads.driver("statistics", absent_means=_NO_COUNTERS),
+                reads.file("/proc/uptime"),
+            ),
+        ),
+    }
+)
 
 STAGE = "link"
 SECONDS_PER_HOUR = 3600

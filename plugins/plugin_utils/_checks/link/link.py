@@ -12,8 +12,45 @@ from typing import Any
 from ansible_collections.rdma.cluster.plugins.module_utils._base.findings import ERROR, OK, UNKNOWN, WARNING, Finding
 from ansible_collections.rdma.cluster.plugins.module_utils._firmware.cards import DRIVERS, card_port
 from ansible_collections.rdma.cluster.plugins.module_utils._rdma.rails import LINK_LAYERS, LINK_TYPES, Facts, Rail
+from ansible_collections.rdma.cluster.plugins.plugin_utils._catalogue import sources as reads
+from ansible_collections.rdma.cluster.plugins.plugin_utils._catalogue.checks import NO_DEVICE, Check, declare
 from ansible_collections.rdma.cluster.plugins.plugin_utils._checks.link.rate import check_rate
 from ansible_collections.rdma.cluster.plugins.plugin_utils._checks.rail_port import RailPort, rail_ports
+
+declare(
+    {
+        "link.state": Check(
+            "link",
+            "the port of each planned rail",
+            "`ports/N/state`, `phys_state`; `carrier`, `flags` of the interface",
+            "cable, switch port, optic; or what set the interface down; on InfiniBand by its state: INIT lacks a subnet manager, "
+            "Disabled was switched off",
+            follows=NO_DEVICE,
+            sources=(reads.file(f"{reads.IB}/ports/*/state"), reads.file(f"{reads.IB}/ports/*/phys_state")),
+        ),
+        "link.layer": Check(
+            "link",
+            "the same port",
+            "`ports/N/link_layer`",
+            "`LINK_TYPE` of the NIC, or correct the intent",
+            sources=(reads.file(f"{reads.IB}/ports/*/link_layer"),),
+        ),
+        "link.iwarp": Check(
+            "link",
+            "what the device of each rail speaks",
+            "`node_type`",
+            "make an E800 a RoCE device with `devlink`, remove a siw device, or plan another NIC",
+            sources=(reads.file(f"{reads.IB}/node_type"),),
+        ),
+        "link.mtu": Check(
+            "link",
+            "the active MTU of each InfiniBand port",
+            "`ibv_devinfo`",
+            "`max_mtu`, the switch port, `mtu=5` of the subnet manager's partition",
+            sources=(reads.DEVINFO,),
+        ),
+    }
+)
 
 STAGE = "link"
 UP = "ACTIVE, LinkUp"

@@ -12,7 +12,27 @@ from typing import Any
 from ansible_collections.rdma.cluster.plugins.module_utils._base.findings import ERROR, NOT_APPLICABLE, OK, UNKNOWN, WARNING, Finding
 from ansible_collections.rdma.cluster.plugins.module_utils._net.optics import out_of_range
 from ansible_collections.rdma.cluster.plugins.module_utils._rdma.rails import Facts, Rail
+from ansible_collections.rdma.cluster.plugins.plugin_utils._catalogue import sources as reads
+from ansible_collections.rdma.cluster.plugins.plugin_utils._catalogue.checks import Check, declare
 from ansible_collections.rdma.cluster.plugins.plugin_utils._checks.rail_port import RailPort, rail_ports
+
+declare(
+    {
+        "link.optic": Check(
+            "link",
+            "the readings of each rail's module against the module's own limits",
+            "`ethtool -m`, on InfiniBand `mstlink -m`",
+            "clean and reseat both ends, exchange the module or its partner; cooling; where it could not be read, what the "
+            "tool says; without "
+            "it (not applicable), install ethtool or mstflint",
+            sources=(
+                reads.command("ethtool", "-m"),
+                reads.command("mstlink", "-d"),
+                reads.driver("module", absent_means="the driver's own answer that there is no module"),
+            ),
+        ),
+    }
+)
 
 STAGE = "link"
 CHECK = "link.optic"

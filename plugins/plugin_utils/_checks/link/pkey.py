@@ -18,7 +18,28 @@ from ansible_collections.rdma.cluster.plugins.module_utils._subnet_manager.parti
     FULL_BIT,
     table_key,
 )
+from ansible_collections.rdma.cluster.plugins.plugin_utils._catalogue import sources as reads
+from ansible_collections.rdma.cluster.plugins.plugin_utils._catalogue.checks import Check, declare
 from ansible_collections.rdma.cluster.plugins.plugin_utils._checks.rail_port import RailPort, rail_ports
+
+declare(
+    {
+        "link.pkey": Check(
+            "link",
+            "the P_Keys of each InfiniBand rail's port",
+            "`ports/N/pkeys`",
+            "the link stage for the plane's subnet manager; a second manager; the switch's partitions",
+            sources=(reads.PKEYS,),
+        ),
+        "link.partitions": Check(
+            "link",
+            "whether the default partition joins what others keep apart",
+            "the intent",
+            "`default_membership: limited`, or 0x7fff limited in `rdma_partitions`",
+            sources=(reads.INTENT,),
+        ),
+    }
+)
 
 STAGE = "link"
 TABLE = "link.pkey"

@@ -10,7 +10,28 @@ from collections.abc import Iterator
 
 from ansible_collections.rdma.cluster.plugins.module_utils._base.findings import ERROR, OK, UNKNOWN, WARNING, Finding
 from ansible_collections.rdma.cluster.plugins.module_utils._pci.path import payload_gbps
+from ansible_collections.rdma.cluster.plugins.plugin_utils._catalogue import sources as reads
+from ansible_collections.rdma.cluster.plugins.plugin_utils._catalogue.checks import Check, declare
 from ansible_collections.rdma.cluster.plugins.plugin_utils._checks.rail_port import RailPort
+
+declare(
+    {
+        "link.rate": Check(
+            "link",
+            "the rate of each rail's port, against `rate_gbps`, or on Ethernet without it against the most that the port can do",
+            "ethtool's speed, `ports/N/rate`",
+            "cable (type, length), autonegotiation, a forced speed at either end; or correct `rate_gbps`",
+            sources=(reads.any_of(reads.RATE, reads.driver("link")),),
+        ),
+        "link.width": Check(
+            "link",
+            "its lanes",
+            "`ports/N/rate`",
+            "splitter cable, split switch port, a dead lane; plan `rate_gbps` where fewer lanes are meant (HDR100, NDR200)",
+            sources=(reads.RATE,),
+        ),
+    }
+)
 
 #: Rates are named roundly: the kernel's 56 Gb/s of 4X FDR is 56.25 by its lanes, and 54.5 of payload.
 TOLERANCE = 0.03

@@ -19,6 +19,42 @@ from ansible_collections.rdma.cluster.plugins.module_utils._nccl.conf import par
 from ansible_collections.rdma.cluster.plugins.module_utils._nccl.devices import DeviceList, Entry, parse_list
 from ansible_collections.rdma.cluster.plugins.module_utils._nccl.variables.model import OF_HOST
 from ansible_collections.rdma.cluster.plugins.module_utils._rdma.rails import Facts
+from ansible_collections.rdma.cluster.plugins.plugin_utils._catalogue import sources as reads
+from ansible_collections.rdma.cluster.plugins.plugin_utils._catalogue.checks import NO_DEVICE, Check, declare
+
+declare(
+    {
+        "nccl.file": Check(
+            "nccl",
+            "nccl.conf, the environment file, and those of launchers",
+            "the files' SHA-256 and mode",
+            "run the nccl stage; see what else writes the file",
+            sources=(reads.but(reads.NCCL_FILE, garbled_means="another content is an error"),),
+        ),
+        "nccl.user_lines": Check(
+            "nccl",
+            "lines of others in nccl.conf that set a variable of the intent to another value: they are kept, and win",
+            "nccl.conf outside of the managed block",
+            "remove the line, or allow it with `nccl_conf_replace_allowed`; or set its value in `rdma_nccl.variables`",
+            sources=(reads.NCCL_FILE,),
+        ),
+        "nccl.hca": Check(
+            "nccl",
+            "each device that `NCCL_IB_HCA` names",
+            "`/sys/class/infiniband`",
+            "run the driver and link stages; correct `NCCL_IB_HCA` in `rdma_nccl.variables`",
+            follows=NO_DEVICE,
+            sources=(reads.DEVICES, reads.file(f"{reads.IB}/ports/*/state")),
+        ),
+        "nccl.alike": Check(
+            "nccl",
+            "NCCL's variables on hosts that should be alike",
+            "what the nccl stage derives for each",
+            "see what differs on the odd one out",
+            sources=(reads.INTENT,),
+        ),
+    }
+)
 
 STAGE = "nccl"
 HCA = "NCCL_IB_HCA"

@@ -13,7 +13,48 @@ from ansible_collections.rdma.cluster.plugins.module_utils._base.findings import
 from ansible_collections.rdma.cluster.plugins.module_utils._collectives.install import wish_id
 from ansible_collections.rdma.cluster.plugins.module_utils._nccl.installed import LIBRARY, STAMP
 from ansible_collections.rdma.cluster.plugins.module_utils._rdma.rails import Facts
+from ansible_collections.rdma.cluster.plugins.plugin_utils._catalogue import sources as reads
+from ansible_collections.rdma.cluster.plugins.plugin_utils._catalogue.checks import Check, declare
 from ansible_collections.rdma.cluster.plugins.plugin_utils._checks.nccl.nccl import STAGE
+
+declare(
+    {
+        "nccl.lint": Check(
+            "nccl",
+            "every variable that NCCL's files set: known, of a value that NCCL takes, in agreement with the others and the host",
+            "`/etc/nccl.conf`, root's `.nccl.conf`, the environment file",
+            "correct it where the finding says, intent or file; `rdma.cluster.nccl_lint` on the host reads users' files and services too",
+            sources=(
+                reads.but(reads.NCCL_FILE, garbled_means="NCCL passes over such lines too, and nccl.file says that the file is another"),
+            ),
+        ),
+        "nccl.topology": Check(
+            "nccl",
+            "the file that `NCCL_TOPO_FILE` names",
+            "whether it is there",
+            "put it there, or take `topology_file` out",
+            sources=(reads.entry("/etc/nccl-topology.xml", absent_means="the file that a variable names is not there, which is an error"),),
+        ),
+        "nccl.version": Check(
+            "nccl",
+            "the host's NCCL against `rdma_nccl.version`; not what frameworks bring",
+            "the name of the file that `libnccl.so.2` leads to",
+            "install that version, or correct `rdma_nccl.version`",
+            sources=(reads.LIBNCCL,),
+        ),
+        "nccl.install": Check(
+            "nccl",
+            "each package of `rdma_nccl.install`, and nccl-tests",
+            "the package database; what the collection has noted in `/var/lib/rdma-cluster/nccl-tests.json`",
+            "run the nccl stage",
+            sources=(
+                reads.but(reads.DPKG, about="package *"),
+                reads.but(reads.RPM, about="package *"),
+                reads.but(reads.STAMP, about="nccl-tests"),
+            ),
+        ),
+    }
+)
 
 #: Of the normalised intent, what rdma_nccl says.
 Nccl = Mapping[str, Any]

@@ -13,6 +13,30 @@ from typing import Any
 
 from ansible_collections.rdma.cluster.plugins.module_utils._base.findings import ERROR, NOT_APPLICABLE, OK, UNKNOWN, WARNING, Finding
 from ansible_collections.rdma.cluster.plugins.module_utils._rdma.rails import Facts, Rail, ResolvedRail, resolve
+from ansible_collections.rdma.cluster.plugins.plugin_utils._catalogue import sources as reads
+from ansible_collections.rdma.cluster.plugins.plugin_utils._catalogue.checks import Check, declare
+
+declare(
+    {
+        "network.address": Check(
+            "network",
+            "addresses of rails and other interfaces: each where it is planned, none in another rail's subnet",
+            "`ip address show`",
+            "`ip addr del`; find who adds it",
+            sources=(reads.ADDRESSES,),
+        ),
+        "network.manager": Check(
+            "network",
+            "who claims the interface of each planned rail: one at most",
+            "systemd-networkd's, NetworkManager's and ifupdown's own state in `/run`",
+            "`networkctl`; `unmanaged-devices` of NetworkManager, `nmcli device set IF managed no` until a boot; `/etc/network/interfaces`",
+            sources=(
+                reads.file("/run/systemd/netif/links/*", absent_means="systemd-networkd does not know the interface"),
+                reads.file(f"{reads.NET}/ifindex"),
+            ),
+        ),
+    }
+)
 
 STAGE = "network"
 #: How an interface is taken from what manages it; {netdev} is its name.

@@ -13,6 +13,34 @@ from ansible_collections.rdma.cluster.plugins.module_utils._base.findings import
 from ansible_collections.rdma.cluster.plugins.module_utils._host.load import rail_users
 from ansible_collections.rdma.cluster.plugins.module_utils._net.rail_network import NETPLAN, PENDING, SERVICE, path_of
 from ansible_collections.rdma.cluster.plugins.module_utils._rdma.rails import Facts, Rail, ResolvedRail, resolve
+from ansible_collections.rdma.cluster.plugins.plugin_utils._catalogue import sources as reads
+from ansible_collections.rdma.cluster.plugins.plugin_utils._catalogue.checks import Check, declare
+
+_NETWORK_FILES = "/etc/systemd/network"
+_NO_NETWORK_FILE = "no file of the rail applies at boot, which is an error"
+declare(
+    {
+        "network.boot": Check(
+            "network",
+            "what systemd-networkd makes of each planned rail at the next boot: the `.network` file that applies first, its "
+            "drop-ins, MTU and "
+            "addresses, by file and line",
+            "`.network` files and their `.d` folders in `/etc`, `/run`, `/usr/local/lib` and `/usr/lib/systemd/network`; `systemctl show`",
+            "remove the line or the file that the finding names; run the network stage",
+            sources=(
+                reads.folder(_NETWORK_FILES, absent_means=_NO_NETWORK_FILE),
+                reads.file(
+                    f"{_NETWORK_FILES}/60-rdma-*.network",
+                    absent_means=_NO_NETWORK_FILE,
+                    garbled_means="a file that does not apply is an error",
+                ),
+                reads.file("/run/udev/data/n*"),
+                reads.file(f"{reads.NET}/ifindex"),
+                reads.UNITS,
+            ),
+        ),
+    }
+)
 
 STAGE = "network"
 #: (status, observed, remedy)

@@ -20,6 +20,36 @@ from ansible_collections.rdma.cluster.plugins.module_utils._rdma.roce_mtu import
     efficiency_percent,
     rdma_mtu_bytes,
 )
+from ansible_collections.rdma.cluster.plugins.plugin_utils._catalogue import sources as reads
+from ansible_collections.rdma.cluster.plugins.plugin_utils._catalogue.checks import NO_DEVICE, NO_NIC, Check, declare
+
+declare(
+    {
+        "network.mtu": Check(
+            "network",
+            "the interface of each planned rail",
+            "`/sys/class/net/IF/mtu`",
+            "see what else manages the interface",
+            follows=NO_NIC,
+            sources=(reads.file(f"{reads.NET}/mtu"),),
+        ),
+        "network.gid": Check(
+            "network",
+            "the RoCE v2 GID of the rail's address",
+            "`ports/N/gids`, `gid_attrs`",
+            "see whether the interface has the address",
+            follows=NO_DEVICE,
+            sources=(reads.but(reads.GIDS, absent_means=reads.NO_GID), reads.but(reads.GID_TYPES, absent_means=reads.NO_GID)),
+        ),
+        "network.rdma_mtu": Check(
+            "network",
+            "the MTU of RoCE on each planned rail: 4096 needs an MTU of 4192 at least",
+            "`ibv_devinfo` (the port's active MTU), `/sys/class/net/IF/mtu`",
+            "set `mtu_bytes` to 9000 on all hosts, and more on the switches",
+            sources=(reads.DEVINFO, reads.file(f"{reads.NET}/mtu")),
+        ),
+    }
+)
 
 STAGE = "network"
 

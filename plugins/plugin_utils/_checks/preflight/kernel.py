@@ -21,8 +21,49 @@ from ansible_collections.rdma.cluster.plugins.module_utils._driver.planned impor
 )
 from ansible_collections.rdma.cluster.plugins.module_utils._driver.secure_boot import LOCKED_DOWN
 from ansible_collections.rdma.cluster.plugins.module_utils._rdma.rails import Facts
+from ansible_collections.rdma.cluster.plugins.plugin_utils._catalogue import sources as reads
+from ansible_collections.rdma.cluster.plugins.plugin_utils._catalogue.checks import Check, declare
 from ansible_collections.rdma.cluster.plugins.plugin_utils._checks.driver.dkms import lacks_headers
 from ansible_collections.rdma.cluster.plugins.plugin_utils._checks.driver.modules import build_steps, lacks_planned
+
+declare(
+    {
+        "preflight.newest": Check(
+            "preflight",
+            "the running kernel against the installed ones of its flavour; an error only where modules are built for kernels",
+            "`/proc/sys/kernel/osrelease`, `/lib/modules`",
+            "build the driver stack for the newest if it lacks it, then reboot into it; or remove it",
+            sources=(reads.RELEASE, reads.KERNELS),
+        ),
+        "preflight.headers": Check(
+            "preflight",
+            "the headers of the running kernel, where DKMS or the planned stack builds modules",
+            "`/lib/modules/RELEASE/build`",
+            "install the package named (`linux-headers-RELEASE`, `kernel-devel-RELEASE`)",
+            sources=(reads.RELEASE, reads.entry("/lib/modules/*/build/*", absent_means="headers that are not there are the finding")),
+        ),
+        "preflight.secure_boot": Check(
+            "preflight",
+            "Secure Boot against modules that nobody has signed",
+            "the EFI variable `SecureBoot`; `modinfo` (signer)",
+            "enrol the key that DKMS signs with (`mokutil --import`), or switch Secure Boot off",
+            sources=(
+                reads.folder("/sys/firmware/efi", absent_means="the host was not booted by EFI"),
+                reads.file(
+                    "/sys/firmware/efi/efivars/SecureBoot-*", absent_means="firmware with variables but without this one cannot do it"
+                ),
+                reads.MODINFO,
+            ),
+        ),
+        "preflight.lockdown": Check(
+            "preflight",
+            "kernel lockdown, which forbids writes to PCI configuration space; informational",
+            "`/sys/kernel/security/lockdown`",
+            "none needed; `host.pcie` reports the settings that are withheld",
+            sources=(reads.file("/sys/kernel/security/lockdown"),),
+        ),
+    }
+)
 
 STAGE = "preflight"
 NEWEST_SUBJECT, HEADERS_SUBJECT, SECURE_BOOT_SUBJECT = "running kernel", "headers of the running kernel", "Secure Boot"

@@ -13,8 +13,30 @@ from typing import Any
 from ansible_collections.rdma.cluster.plugins.module_utils._base.findings import ERROR, OK, WARNING, Finding
 from ansible_collections.rdma.cluster.plugins.module_utils._pci.path import generation, payload_gbps
 from ansible_collections.rdma.cluster.plugins.module_utils._rdma.rails import Facts, Rail
+from ansible_collections.rdma.cluster.plugins.plugin_utils._catalogue import sources as reads
+from ansible_collections.rdma.cluster.plugins.plugin_utils._catalogue.checks import Check, declare
 from ansible_collections.rdma.cluster.plugins.plugin_utils._checks.preflight.pcie_settings import check_pcie_settings
 from ansible_collections.rdma.cluster.plugins.plugin_utils._checks.rail_port import RailPort, rail_ports
+
+declare(
+    {
+        "pcie.link": Check(
+            "preflight",
+            "the PCIe link of each rail's card: speed and width against the most that the card can",
+            "`current_link_speed`, `current_link_width`, `max_link_*` of the PCI function",
+            "reseat the card; slot, riser, BIOS (bifurcation); a warning where it is no more than headroom, or where "
+            "`pcie.path` is the error",
+            sources=reads.PCI_LINK,
+        ),
+        "pcie.path": Check(
+            "preflight, link",
+            "the narrowest PCIe link from each rail's card up to the root, and links that several rails share",
+            "the same files of every bridge; the planned rate (preflight), or without one the port's own (link)",
+            "another slot, a mended link, or a lower `rate_gbps` in the plan",
+            sources=reads.PCI_LINK[:2],
+        ),
+    }
+)
 
 PREFLIGHT = "preflight"
 #: What RoCE v2 over IPv4 leaves of a link at an MTU of 4096 bytes, where 82 bytes go with each packet; InfiniBand leaves more.

@@ -18,8 +18,53 @@ from ansible_collections.rdma.cluster.plugins.module_utils._pcie_tuning.acs impo
     redirecting,
 )
 from ansible_collections.rdma.cluster.plugins.module_utils._rdma.rails import Facts
+from ansible_collections.rdma.cluster.plugins.plugin_utils._catalogue import sources as reads
+from ansible_collections.rdma.cluster.plugins.plugin_utils._catalogue.checks import Check, declare
 from ansible_collections.rdma.cluster.plugins.plugin_utils._checks.host.pcie_tuning import BEST_MRRS_BYTES, FAST_GBPS, rate_gbps
 from ansible_collections.rdma.cluster.plugins.plugin_utils._checks.rail_port import RailPort
+
+declare(
+    {
+        "pcie.payload": Check(
+            "preflight",
+            "the maximum payload size of the card and of every bridge above it",
+            "PCI configuration space",
+            "`pci=pcie_bus_safe` on the kernel's command line, or the BIOS",
+            sources=(reads.CONFIG,),
+        ),
+        "pcie.mrrs": Check(
+            "preflight",
+            "MRRS (maximum read request size) of each mlx5 card of 100 Gb/s or more, where `rdma_host.pcie.mrrs_bytes` is `leave`",
+            "PCI configuration space",
+            "`rdma_host.pcie.mrrs_bytes: auto` and `pcie_mrrs_allowed: true`",
+            sources=(reads.CONFIG,),
+        ),
+        "pcie.acs": Check(
+            "preflight",
+            "ACS controls on the bridges above each rail's card, on hosts with GPUs that are no virtual machine",
+            "PCI configuration space",
+            "BIOS, or `setpci` at every boot; on ConnectX-8 and boards with Grace see `rdma_topo check`",
+            sources=(reads.CONFIG,),
+        ),
+        "pcie.distance": Check(
+            "preflight",
+            "how far each compute rail is from the nearest GPU",
+            "`/sys/devices`, `numa_node`",
+            "another slot, or a NIC that is nearer",
+            sources=(reads.GPUS,),
+        ),
+        "host.iommu": Check(
+            "preflight",
+            "the IOMMU of a host with GPUs that is no virtual machine",
+            "`/sys/class/iommu`, `/sys/kernel/iommu_groups`",
+            "`iommu.passthrough=1` (on x86 also `iommu=pt`) on the kernel's command line, or off in the BIOS",
+            sources=(
+                reads.folder("/sys/kernel/iommu_groups", absent_means="a kernel that uses no IOMMU has no groups"),
+                reads.file("/sys/kernel/iommu_groups/*/type"),
+            ),
+        ),
+    }
+)
 
 STAGE = "preflight"
 #: From near to far: one PCIe switch, several, one host bridge, one NUMA node, between NUMA nodes (`nvidia-smi topo -m`).

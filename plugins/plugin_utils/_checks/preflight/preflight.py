@@ -12,6 +12,56 @@ from typing import Any
 
 from ansible_collections.rdma.cluster.plugins.module_utils._base.findings import ERROR, NOT_APPLICABLE, OK, UNKNOWN, WARNING, Finding
 from ansible_collections.rdma.cluster.plugins.module_utils._rdma.rails import Facts, Rail, ResolvedRail, rail_ip, resolve
+from ansible_collections.rdma.cluster.plugins.plugin_utils._catalogue import sources as reads
+from ansible_collections.rdma.cluster.plugins.plugin_utils._catalogue.checks import Check, declare
+
+declare(
+    {
+        "preflight.os": Check(
+            "preflight",
+            "the distribution",
+            "`/etc/os-release`",
+            "install a supported one, or take the host out with `--limit`",
+            sources=(reads.OS,),
+        ),
+        "preflight.kernel": Check(
+            "preflight",
+            "the running kernel",
+            "`/proc/sys/kernel/osrelease`",
+            "boot a newer one",
+            sources=(reads.RELEASE,),
+        ),
+        "preflight.disk": Check(
+            "preflight",
+            "free space of the file systems of `/`, `/var` and `/boot`",
+            "`statvfs`",
+            "`df -h`; clean caches and logs, remove old kernels, or enlarge it",
+            "GiB that must be free in `/` and `/var`, instead of 1 (`/boot` needs 0.1)",
+            sources=(reads.kernel("statvfs"),),
+        ),
+        "preflight.ssh": Check(
+            "preflight",
+            "the interface that our own SSH session comes in by",
+            "`SSH_CONNECTION`, `ip address show`",
+            "reach the host by an interface that is no rail (`ansible_host`)",
+            sources=(reads.kernel("SSH_CONNECTION"), reads.ADDRESSES),
+        ),
+        "preflight.firewall": Check(
+            "preflight",
+            "firewalld, nftables and ufw",
+            "`systemctl show`",
+            "let pass what is named: TCP of perftest and NCCL, UDP 4791 for Soft-RoCE",
+            sources=(
+                reads.UNITS,
+                reads.file(
+                    "/etc/ufw/ufw.conf",
+                    absent_means="ufw without its own file filters nothing",
+                    garbled_means="without a line ENABLED=yes ufw filters nothing",
+                ),
+            ),
+        ),
+    }
+)
 
 STAGE = "preflight"
 #: os-release's ID → the VERSION_IDs whose packages are known, "9" for every 9.x.

@@ -15,6 +15,124 @@ from ansible_collections.rdma.cluster.plugins.module_utils._qos.differences impo
 from ansible_collections.rdma.cluster.plugins.module_utils._qos.plan import unit_of
 from ansible_collections.rdma.cluster.plugins.module_utils._qos.sysfs import NP_PARAMETERS, RP_PARAMETERS
 from ansible_collections.rdma.cluster.plugins.module_utils._rdma.rails import Facts, ResolvedRail, resolve
+from ansible_collections.rdma.cluster.plugins.plugin_utils._catalogue import sources as reads
+from ansible_collections.rdma.cluster.plugins.plugin_utils._catalogue.checks import Check, declare
+
+_NO_TOOL = "neither tool is installed, which is an error"
+_NP = reads.file(f"{reads.NET}/ecn/roce_np/cnp_*", "/sys/kernel/debug/mlx5/*/cc_params/np_cnp_*", absent_means=reads.NO_DCQCN)
+_RP = reads.file(f"{reads.NET}/ecn/roce_rp/rpg_ai_rate", "/sys/kernel/debug/mlx5/*/cc_params/rp_ai_rate", absent_means=reads.NO_DCQCN)
+declare(
+    {
+        "qos.backend": Check(
+            "qos",
+            "whether mlnx_qos or dcb answers for each RoCE rail",
+            "`mlnx_qos -i`, `dcb pfc show`",
+            "install iproute2 or mlnx-tools",
+            sources=(reads.but(reads.MLNX_QOS, absent_means=_NO_TOOL), reads.but(reads.DCB_PFC, absent_means=_NO_TOOL)),
+        ),
+        "qos.dcbx": Check(
+            "qos",
+            "whose the settings of each rail are, the host's or the firmware's",
+            "`mlnx_qos -i`, `dcb dcbx show`",
+            "run the QoS stage; `journalctl --unit rdma-qos@INTERFACE.service`",
+            sources=(reads.MLNX_QOS, reads.command("dcb", "-N", "-j", "dcbx")),
+        ),
+        "qos.pause": Check(
+            "qos",
+            "that global pause is off, which excludes PFC",
+            "`ethtool -a`",
+            "the QoS stage with `-e roce_qos_link_toggle_allowed=true`",
+            sources=(reads.driver("pause"),),
+        ),
+        "qos.trust": Check(
+            "qos",
+            "that each rail trusts DSCP",
+            "`mlnx_qos -i`, `dcb app show`",
+            "run the QoS stage; `journalctl --unit rdma-qos@INTERFACE.service`",
+            sources=(reads.MLNX_QOS, reads.command("dcb", "-N", "-j", "app")),
+        ),
+        "qos.dscp": Check(
+            "qos",
+            "the priorities of RDMA's and CNPs' DSCP",
+            "`mlnx_qos -i`, `dcb app show`",
+            "run the QoS stage; `journalctl --unit rdma-qos@INTERFACE.service`",
+            sources=(reads.MLNX_QOS, reads.command("dcb", "-N", "-j", "app")),
+        ),
+        "qos.pfc": Check(
+            "qos",
+            "that PFC is on for RDMA's priority alone",
+            "`mlnx_qos -i`, `dcb pfc show`",
+            "the QoS stage with `-e roce_qos_link_toggle_allowed=true`, which takes the link down for a moment",
+            sources=(reads.MLNX_QOS, reads.DCB_PFC),
+        ),
+        "qos.ets": Check(
+            "qos",
+            "priorities' classes and their shares",
+            "`mlnx_qos -i`, `dcb ets show`",
+            "run the QoS stage; `journalctl --unit rdma-qos@INTERFACE.service`",
+            sources=(reads.MLNX_QOS, reads.command("dcb", "-N", "-j", "ets")),
+        ),
+        "qos.buffers": Check(
+            "qos",
+            "the cable's length, from which the headroom follows",
+            "`mlnx_qos -i`, `dcb pfc show`",
+            "run the QoS stage; `journalctl --unit rdma-qos@INTERFACE.service`",
+            sources=(reads.MLNX_QOS, reads.DCB_PFC),
+        ),
+        "qos.ecn": Check(
+            "qos",
+            "that congestion control is on for RDMA's priority",
+            "`/sys/class/net/IF/ecn`",
+            "run the QoS stage; `journalctl --unit rdma-qos@INTERFACE.service`",
+            sources=(reads.file(f"{reads.NET}/ecn/roce_*/enable/*", absent_means="the driver has no switch for it"),),
+        ),
+        "qos.cnp": Check(
+            "qos",
+            "DSCP and priority of CNPs",
+            "`/sys/class/net/IF/ecn/roce_np`, `cc_params` in debugfs",
+            "run the QoS stage; `journalctl --unit rdma-qos@INTERFACE.service`",
+            sources=(_NP,),
+        ),
+        "qos.dcqcn": Check(
+            "qos",
+            "the parameters of DCQCN that `rdma_roce.dcqcn` sets",
+            "`/sys/class/net/IF/ecn`, `cc_params` in debugfs",
+            "run the QoS stage; `journalctl --unit rdma-qos@INTERFACE.service`",
+            sources=(_RP,),
+        ),
+        "qos.traffic_class": Check(
+            "qos",
+            "the traffic class that OFED's driver forces",
+            "`/sys/class/infiniband/DEVICE/tc`",
+            "run the QoS stage; `journalctl --unit rdma-qos@INTERFACE.service`",
+            sources=(reads.file(f"{reads.IB}/tc/*/traffic_class", absent_means="the kernel's own driver forces none"),),
+        ),
+        "qos.rdma_cm": Check(
+            "qos",
+            "RDMA-CM's default mode and ToS",
+            "`/sys/kernel/config/rdma_cm`",
+            "run the QoS stage; `journalctl --unit rdma-qos@INTERFACE.service`",
+            sources=(reads.folder("/sys/kernel/config/rdma_cm", absent_means="no program has made the folder, which is an error"),),
+        ),
+        "qos.overwritten": Check(
+            "qos",
+            "that no daemon of DCBX would overwrite the settings",
+            "control groups of lldpad and dcbd",
+            "`systemctl disable --now lldpad.socket lldpad.service`",
+            sources=(
+                reads.folder(reads.SERVICE_GROUPS, absent_means="no service runs"),
+                reads.folder("/etc/systemd/system", absent_means="nothing is enabled"),
+            ),
+        ),
+        "qos.boot": Check(
+            "qos",
+            "that the service of each rail sets all of it again",
+            "`systemctl show`",
+            "run the QoS stage; `systemctl status rdma-qos@INTERFACE.service`",
+            sources=(reads.UNITS,),
+        ),
+    }
+)
 
 STAGE = "qos"
 CNP = frozenset({"cnp_dscp", "cnp_802p_prio"})

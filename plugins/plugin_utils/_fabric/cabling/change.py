@@ -13,12 +13,33 @@ from typing import Any
 from ansible_collections.rdma.cluster.plugins.module_utils._base.errors import ParseError
 from ansible_collections.rdma.cluster.plugins.module_utils._base.findings import ERROR, OK, WARNING
 from ansible_collections.rdma.cluster.plugins.module_utils._fabric.graph import Graph
+from ansible_collections.rdma.cluster.plugins.plugin_utils._catalogue import sources as reads
+from ansible_collections.rdma.cluster.plugins.plugin_utils._catalogue.checks import Check, declare
 from ansible_collections.rdma.cluster.plugins.plugin_utils._fabric.cabling.compare import Difference, differences
 from ansible_collections.rdma.cluster.plugins.plugin_utils._fabric.cabling.findings import Terms, told
 from ansible_collections.rdma.cluster.plugins.plugin_utils._fabric.cabling.wanted import Wanted
 from ansible_collections.rdma.cluster.plugins.plugin_utils._fabric.links.links import link_name, words
 from ansible_collections.rdma.cluster.plugins.plugin_utils._fabric.told import Cause, Teller
 from ansible_collections.rdma.cluster.plugins.plugin_utils._fabric.view import End, rate_of
+
+declare(
+    {
+        "fabric.change": Check(
+            "fabric",
+            "what went, moved or got slower since the last run; what came or came back is told too",
+            "the graphs of both runs",
+            "as of `fabric.cabling`; it is told once, and the next run compares with this one",
+            sources=(reads.GRAPH,),
+        ),
+        "fabric.under_load": Check(
+            "pairs",
+            "what went, moved or got slower in a plane while pairs were measured",
+            "the graph before the load and after it",
+            "the cable or switch that is named: it does not bear load",
+            sources=(reads.result("graph under load"),),
+        ),
+    }
+)
 
 CHECK = "fabric.change"
 EXPECTED = "the fabric of the run before"

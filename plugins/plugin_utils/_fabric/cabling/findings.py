@@ -11,12 +11,26 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
 from ansible_collections.rdma.cluster.plugins.module_utils._base.findings import ERROR, WARNING
+from ansible_collections.rdma.cluster.plugins.plugin_utils._catalogue import sources as reads
+from ansible_collections.rdma.cluster.plugins.plugin_utils._catalogue.checks import Check, declare
 from ansible_collections.rdma.cluster.plugins.plugin_utils._fabric.cabling.compare import Difference, differences
 from ansible_collections.rdma.cluster.plugins.plugin_utils._fabric.cabling.wanted import Wanted
 from ansible_collections.rdma.cluster.plugins.plugin_utils._fabric.told import Cause, Teller, counted
 from ansible_collections.rdma.cluster.plugins.plugin_utils._fabric.view import End, View
 from ansible_collections.rdma.cluster.plugins.plugin_utils._fleet.majority import NAMED, some
 from ansible_collections.rdma.cluster.plugins.plugin_utils._run.folder import natural
+
+declare(
+    {
+        "fabric.cabling": Check(
+            "fabric",
+            "every cable against the plan; without one every planned HCA: there, on its plane, with a link",
+            "the graph; `rdma_fabric.planes.NAME.plan`, `rdma_rails`",
+            "move the cable that is named, or correct the plan",
+            sources=(reads.GRAPH,),
+        ),
+    }
+)
 
 CHECK = "fabric.cabling"
 #: Differences that are seen by what is not there.

@@ -10,10 +10,24 @@ from collections import Counter, defaultdict
 from collections.abc import Collection
 
 from ansible_collections.rdma.cluster.plugins.module_utils._base.findings import ERROR, WARNING
+from ansible_collections.rdma.cluster.plugins.plugin_utils._catalogue import sources as reads
+from ansible_collections.rdma.cluster.plugins.plugin_utils._catalogue.checks import Check, declare
 from ansible_collections.rdma.cluster.plugins.plugin_utils._fabric.told import Cause, Teller
 from ansible_collections.rdma.cluster.plugins.plugin_utils._fabric.view import End, View
 from ansible_collections.rdma.cluster.plugins.plugin_utils._fleet.majority import some
 from ansible_collections.rdma.cluster.plugins.plugin_utils._run.folder import natural
+
+declare(
+    {
+        "fabric.rails": Check(
+            "fabric",
+            "the HCAs of each rail on leaves of that rail, where a plan does not say it",
+            "the graph, `rdma_rails`",
+            "move the cable, or correct the rails in the intent",
+            sources=(reads.GRAPH,),
+        ),
+    }
+)
 
 CHECK = "fabric.rails"
 EXPECTED = "each rail's HCAs on leaves of that rail"

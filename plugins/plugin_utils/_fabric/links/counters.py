@@ -14,6 +14,8 @@ from typing import Any
 
 from ansible_collections.rdma.cluster.plugins.module_utils._base.errors import ParseError
 from ansible_collections.rdma.cluster.plugins.module_utils._base.findings import ERROR, WARNING
+from ansible_collections.rdma.cluster.plugins.plugin_utils._catalogue import sources as reads
+from ansible_collections.rdma.cluster.plugins.plugin_utils._catalogue.checks import Check, declare
 from ansible_collections.rdma.cluster.plugins.plugin_utils._checks.link.counters import (
     ERRORS_PER_HOUR,
     FEWEST_ERRORS,
@@ -25,6 +27,18 @@ from ansible_collections.rdma.cluster.plugins.plugin_utils._fabric.told import C
 from ansible_collections.rdma.cluster.plugins.plugin_utils._fabric.view import End, View
 from ansible_collections.rdma.cluster.plugins.plugin_utils._fleet.majority import some
 from ansible_collections.rdma.cluster.plugins.plugin_utils._run.folder import natural
+
+declare(
+    {
+        "fabric.counters": Check(
+            "fabric",
+            "what the error and congestion counters of every port did since the last run",
+            "`ibqueryerrors`",
+            "cable and optic of the link that is named; for congestion the receiver that is slow; clear a counter that is full",
+            sources=(reads.GRAPH, reads.result("ibqueryerrors")),
+        ),
+    }
+)
 
 CABLE, FLAP, REMOTE, CONGESTION, REFUSED = "cable", "flap", "remote", "congestion", "refused"
 DROPS_PER_HOUR = 1000.0

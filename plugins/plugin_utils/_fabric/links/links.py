@@ -12,11 +12,25 @@ from dataclasses import dataclass
 
 from ansible_collections.rdma.cluster.plugins.module_utils._base.findings import ERROR, UNKNOWN, WARNING
 from ansible_collections.rdma.cluster.plugins.module_utils._fabric.graph import Link
+from ansible_collections.rdma.cluster.plugins.plugin_utils._catalogue import sources as reads
+from ansible_collections.rdma.cluster.plugins.plugin_utils._catalogue.checks import Check, declare
 from ansible_collections.rdma.cluster.plugins.plugin_utils._fabric.links.faults import faults
 from ansible_collections.rdma.cluster.plugins.plugin_utils._fabric.told import Cause, Teller, counted
 from ansible_collections.rdma.cluster.plugins.plugin_utils._fabric.view import End, Rate, View, rate_of
 from ansible_collections.rdma.cluster.plugins.plugin_utils._fleet.majority import some
 from ansible_collections.rdma.cluster.plugins.plugin_utils._run.folder import natural
+
+declare(
+    {
+        "fabric.link": Check(
+            "fabric",
+            "every link: active, at the width and speed that is planned, that both ends can do, and that its like have",
+            "`iblinkinfo`, `ibnetdiscover`",
+            "a forced speed or width, the cable's type, both ends; a subnet manager where no link is active",
+            sources=(reads.GRAPH, reads.result("iblinkinfo")),
+        ),
+    }
+)
 
 CHECK = "fabric.link"
 ALL = "all links"

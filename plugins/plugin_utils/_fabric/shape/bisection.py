@@ -10,9 +10,23 @@ from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 
 from ansible_collections.rdma.cluster.plugins.module_utils._base.findings import ERROR, WARNING
+from ansible_collections.rdma.cluster.plugins.plugin_utils._catalogue import sources as reads
+from ansible_collections.rdma.cluster.plugins.plugin_utils._catalogue.checks import Check, declare
 from ansible_collections.rdma.cluster.plugins.plugin_utils._fabric.networkx import nx
 from ansible_collections.rdma.cluster.plugins.plugin_utils._fabric.shape.mended import Shape
 from ansible_collections.rdma.cluster.plugins.plugin_utils._fabric.told import Cause, Teller
+
+declare(
+    {
+        "fabric.bisection": Check(
+            "fabric",
+            "what one half of the hosts can send to the other half",
+            "the graph, as if known faults were mended; `rdma_fabric.planes.NAME.ratio`",
+            "the tier that is short of links",
+            sources=(reads.GRAPH,),
+        ),
+    }
+)
 
 CHECK = "fabric.bisection"
 TOLERANCE = 0.03

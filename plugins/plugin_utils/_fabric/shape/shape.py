@@ -14,10 +14,31 @@ from dataclasses import replace
 
 from ansible_collections.rdma.cluster.plugins.module_utils._base.findings import ERROR, UNKNOWN, WARNING
 from ansible_collections.rdma.cluster.plugins.module_utils._fabric.lldp import SOURCE
+from ansible_collections.rdma.cluster.plugins.plugin_utils._catalogue import sources as reads
+from ansible_collections.rdma.cluster.plugins.plugin_utils._catalogue.checks import Check, declare
 from ansible_collections.rdma.cluster.plugins.plugin_utils._fabric.networkx import nx
 from ansible_collections.rdma.cluster.plugins.plugin_utils._fabric.shape.mended import TIERS, Shape, matrix
 from ansible_collections.rdma.cluster.plugins.plugin_utils._fabric.told import Cause, Teller
 from ansible_collections.rdma.cluster.plugins.plugin_utils._fleet.majority import some
+
+declare(
+    {
+        "fabric.symmetry": Check(
+            "fabric",
+            "uplinks: as many and as fast from each leaf to each spine, and two ways at least",
+            "the graph, as if known faults were mended",
+            "the cables and ports of the leaf or spine that is named",
+            sources=(reads.GRAPH,),
+        ),
+        "fabric.ratio": Check(
+            "fabric",
+            "the oversubscription of each leaf, and of each spine below core switches, against the intended one; without one against 1",
+            "the graph, as if known faults were mended; `rdma_fabric.planes.NAME.ratio`",
+            "add uplinks, move hosts, or set `ratio` to what is meant",
+            sources=(reads.GRAPH,),
+        ),
+    }
+)
 
 RATIO, SYMMETRY = "fabric.ratio", "fabric.symmetry"
 #: How much worse than intended a ratio may be.

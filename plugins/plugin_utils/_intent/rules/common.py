@@ -12,7 +12,7 @@ from typing import Any
 
 from ansible_collections.rdma.cluster.plugins.module_utils._base.lines import hint
 from ansible_collections.rdma.cluster.plugins.module_utils._rdma.roce_mtu import ROCE_HEADERS_BYTES, rdma_mtu_bytes
-from ansible_collections.rdma.cluster.plugins.plugin_utils._catalogue.checks import CHECKS
+from ansible_collections.rdma.cluster.plugins.plugin_utils._catalogue.checks import all_checks
 from ansible_collections.rdma.cluster.plugins.plugin_utils._intent.problem import ADDRESS, KEY, RAILS, VALUE, IntentProblem, where_of
 from ansible_collections.rdma.cluster.plugins.plugin_utils._intent.rules.fabric import ipoib_problems, partition_problems, plane_problems
 from ansible_collections.rdma.cluster.plugins.plugin_utils._intent.rules.nccl import nccl_rail_problems, nccl_section_problems
@@ -198,15 +198,16 @@ class Rules:
             self.add(where, message, VALUE, "0, or the policy quarantine", self.given["rdma_gate"])
 
     def checks(self) -> None:
+        known_checks = all_checks() if self.intent["checks"] else {}
         for name, rule in self.intent["checks"].items():
             place = _key(self.given["rdma_checks"], name)
-            if name not in CHECKS:
-                words = hint(name, CHECKS, "checks")
+            if name not in known_checks:
+                words = hint(name, known_checks, "checks")
                 self.add(f"rdma_checks.{name}", f"is no check of this collection: {words}", KEY, words, place)
-            elif CHECKS[name].fixed:
+            elif known_checks[name].fixed:
                 self.add(f"rdma_checks.{name}", "is a check that nothing can change", VALUE, "another check", place)
-            elif rule["threshold"] is not None and not CHECKS[name].threshold:
-                known = ", ".join(each for each, check in CHECKS.items() if check.threshold)
+            elif rule["threshold"] is not None and not known_checks[name].threshold:
+                known = ", ".join(each for each, check in known_checks.items() if check.threshold)
                 self.add(
                     f"rdma_checks.{name}.threshold", "is given, but this check has none", VALUE, f"one of a check with one: {known}", place
                 )

@@ -15,6 +15,8 @@ from typing import Any
 
 from ansible_collections.rdma.cluster.plugins.module_utils._base.findings import ERROR, NOT_APPLICABLE, OK, UNKNOWN, WARNING, Finding
 from ansible_collections.rdma.cluster.plugins.module_utils._rdma.counters import FLAPS
+from ansible_collections.rdma.cluster.plugins.plugin_utils._catalogue import sources as reads
+from ansible_collections.rdma.cluster.plugins.plugin_utils._catalogue.checks import NO_DEVICE, Check, declare
 from ansible_collections.rdma.cluster.plugins.plugin_utils._checks.link.counters import ERROR_KINDS, FEWEST_ERRORS, FEWEST_FLAPS, FLAP_KINDS
 from ansible_collections.rdma.cluster.plugins.plugin_utils._pairs.expected import (
     LatencyBounds,
@@ -28,6 +30,54 @@ from ansible_collections.rdma.cluster.plugins.plugin_utils._pairs.matrix.reader 
 from ansible_collections.rdma.cluster.plugins.plugin_utils._pairs.plan.endpoint import NoLimit
 from ansible_collections.rdma.cluster.plugins.plugin_utils._pairs.verdict.judged import Judged
 from ansible_collections.rdma.cluster.plugins.plugin_utils._pairs.verdict.words import FAILED, SLOW_SOFTWARE, steps
+
+declare(
+    {
+        "pair.bandwidth": Check(
+            "pairs",
+            "each rail of a host: what it reaches with good partners, and whether a verdict names it",
+            "perftest's own output; a proof of an earlier run; link, MTU and PCIe path for what it should reach",
+            "MTU, flow control, cable or optic, PCIe, NUMA, in this order; [the pairs](pairs.md) says how the culprit is found",
+            "the fraction of what link, MTU and PCIe path allow below which it is an error, instead of "
+            "`rdma_pairs.fail_below`; of software "
+            "devices that of what the fleet reaches, instead of `rdma_pairs.software_fail_below`",
+            follows=(*NO_DEVICE, "link.state", "network.gid"),
+            sources=(reads.SWEEP,),
+        ),
+        "pair.latency": Check(
+            "pairs",
+            "each rail of a host: the median latency with good partners; not of software devices",
+            "`ib_write_lat` or another, 2 bytes",
+            "C-states, the NIC's NUMA node, the number of switches in between",
+            "µs from which on it is an error, instead of 5 (InfiniBand and RoCE; the double for `ib_read_lat`)",
+            sources=(reads.SWEEP,),
+        ),
+        "pair.clock": Check(
+            "pairs",
+            "perftest on each host that was measured: a warning where it could not calibrate its clock (3 attempts), with the rails that "
+            "have no measurement left; the other measurements count",
+            "perftest's own output; `/sys/devices/system/clocksource/clocksource0/current_clocksource` at that moment",
+            "`host.clocksource`; stop other work on the host, then measure again",
+            sources=(reads.result("attempts of perftest"),),
+        ),
+        "pair.results": Check(
+            "pairs",
+            "the lines of each host's results: `unknown` where a line is no result, or is about a measurement that the plan "
+            "does not have for "
+            "this host. The line is not counted; the hosts that it is about keep their own results",
+            "what the pair runner of the host has written in `/run/rdma-cluster/pairs`",
+            "run the pairs stage again; if it stays so, which program on the host writes there",
+            sources=(reads.result("lines of the results"),),
+        ),
+        "pair.errors": Check(
+            "pairs",
+            "the counters of errors of each port that was measured: what they did under load; not of software devices",
+            "`/sys/class/infiniband/*/ports`, `ethtool -S`, before and after the sweep",
+            "as of `link.errors`",
+            sources=(reads.result("port counters"),),
+        ),
+    }
+)
 
 STAGE = "pairs"
 BANDWIDTH_CHECK, LATENCY_CHECK, ERRORS_CHECK, CLOCK_CHECK = "pair.bandwidth", "pair.latency", "pair.errors", "pair.clock"

@@ -14,8 +14,24 @@ from dataclasses import dataclass
 from typing import Any
 
 from ansible_collections.rdma.cluster.plugins.module_utils._base.findings import ERROR, NOT_APPLICABLE, OK, UNKNOWN, Finding
+from ansible_collections.rdma.cluster.plugins.plugin_utils._catalogue import sources as reads
+from ansible_collections.rdma.cluster.plugins.plugin_utils._catalogue.checks import Check, declare
 from ansible_collections.rdma.cluster.plugins.plugin_utils._pairs.matrix.matrix import Failure, Matrix
 from ansible_collections.rdma.cluster.plugins.plugin_utils._pairs.verdict.words import failure_remedy
+
+declare(
+    {
+        "pair.gpu": Check(
+            "pairs",
+            "each rail, with `rdma_pairs.gpu_memory`: what it reaches from the memory of its nearest GPU, at least 0.90 of "
+            "what the same pairs "
+            "reach from the hosts' (`gpu_fail_below`); below a quarter data goes through the host",
+            "perftest with CUDA (`--use_cuda_bus_id`, `--use_cuda_dmabuf`), after the measurement from the host's memory",
+            "the path of the gpu stage; distance of GPU and NIC, ACS, IOMMU; a perftest that was built with CUDA",
+            sources=(reads.result("sweep from GPUs"),),
+        ),
+    }
+)
 
 STAGE, CHECK = "pairs", "pair.gpu"
 #: Host and rail.

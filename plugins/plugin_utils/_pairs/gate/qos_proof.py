@@ -15,6 +15,8 @@ from typing import Any
 
 from ansible_collections.rdma.cluster.plugins.module_utils._base.findings import ERROR, NOT_APPLICABLE, OK, UNKNOWN, Finding
 from ansible_collections.rdma.cluster.plugins.module_utils._rdma.counters import PriorityCounters
+from ansible_collections.rdma.cluster.plugins.plugin_utils._catalogue import sources as reads
+from ansible_collections.rdma.cluster.plugins.plugin_utils._catalogue.checks import Check, declare
 from ansible_collections.rdma.cluster.plugins.plugin_utils._pairs.evidence import LOAD, Evidence
 from ansible_collections.rdma.cluster.plugins.plugin_utils._pairs.fleet import Fleet
 from ansible_collections.rdma.cluster.plugins.plugin_utils._pairs.gate.checks import STAGE
@@ -22,6 +24,19 @@ from ansible_collections.rdma.cluster.plugins.plugin_utils._pairs.loads.qos impo
 from ansible_collections.rdma.cluster.plugins.plugin_utils._pairs.matrix.matrix import Matrix
 from ansible_collections.rdma.cluster.plugins.plugin_utils._roce.profile import roce_profile
 from ansible_collections.rdma.cluster.plugins.plugin_utils._run.folder import RunFolder
+
+declare(
+    {
+        "qos.traffic": Check(
+            "pairs",
+            "each RoCE rail that was measured: what perftest sent and received there, at least 99 % of it in the priority of `rdma_roce`",
+            "`ethtool -S` (bytes and pauses of each priority) before and after the sweep; what perftest was told to send, or "
+            "its rate and time",
+            "run the QoS stage; `ethtool -S INTERFACE | grep prio` shows where it is counted",
+            sources=(reads.result("priority counters"),),
+        ),
+    }
+)
 
 TRAFFIC_CHECK = "qos.traffic"
 #: Of what was sent, and of what a port counted in all priorities: what its own priority must have.

@@ -12,6 +12,8 @@ from dataclasses import dataclass, replace
 
 from ansible_collections.rdma.cluster.plugins.module_utils._base.findings import NOT_APPLICABLE, UNKNOWN, WARNING, Finding
 from ansible_collections.rdma.cluster.plugins.module_utils._fabric.graph import Graph, Port
+from ansible_collections.rdma.cluster.plugins.plugin_utils._catalogue import sources as reads
+from ansible_collections.rdma.cluster.plugins.plugin_utils._catalogue.checks import Check, declare
 from ansible_collections.rdma.cluster.plugins.plugin_utils._fabric.cabling.change import UNDER_LOAD, check_under_load
 from ansible_collections.rdma.cluster.plugins.plugin_utils._fabric.cabling.wanted import of_graph
 from ansible_collections.rdma.cluster.plugins.plugin_utils._fabric.expected import Known, expected_hcas
@@ -23,6 +25,18 @@ from ansible_collections.rdma.cluster.plugins.plugin_utils._fleet.majority impor
 from ansible_collections.rdma.cluster.plugins.plugin_utils._pairs.proofs import Doubt
 from ansible_collections.rdma.cluster.plugins.plugin_utils._pairs.proofs import Port as PlannedPort
 from ansible_collections.rdma.cluster.plugins.plugin_utils._run.folder import PLANE, RunFolder, natural
+
+declare(
+    {
+        "fabric.balance": Check(
+            "pairs",
+            "what each uplink of a leaf carried while pairs were measured, against the mean of its like",
+            "`ibqueryerrors --counters` before the load and after it",
+            "routing engine, adaptive routing, more queue pairs",
+            sources=(reads.result("graph under load"),),
+        ),
+    }
+)
 
 STAGE = "pairs"
 AGAIN = "See the fabric stage for who could read the plane; then run again with -e rdma_measure=true."

@@ -11,6 +11,8 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from ansible_collections.rdma.cluster.plugins.module_utils._base.findings import ERROR, NOT_APPLICABLE, OK, UNKNOWN, Finding
+from ansible_collections.rdma.cluster.plugins.plugin_utils._catalogue import sources as reads
+from ansible_collections.rdma.cluster.plugins.plugin_utils._catalogue.checks import Check, declare
 from ansible_collections.rdma.cluster.plugins.plugin_utils._fleet.majority import some
 from ansible_collections.rdma.cluster.plugins.plugin_utils._pairs.evidence import ISOLATION, Evidence
 from ansible_collections.rdma.cluster.plugins.plugin_utils._pairs.fleet import Fleet
@@ -20,6 +22,20 @@ from ansible_collections.rdma.cluster.plugins.plugin_utils._pairs.matrix.matrix 
 from ansible_collections.rdma.cluster.plugins.plugin_utils._pairs.proofs import Doubt
 from ansible_collections.rdma.cluster.plugins.plugin_utils._run.folder import RunFolder
 from ansible_collections.rdma.cluster.plugins.plugin_utils._subnet_manager.plan import partition_words
+
+declare(
+    {
+        "pair.isolation": Check(
+            "pairs",
+            "each rail whose InfiniBand ports are in several partitions: a host of each must not reach one of another, "
+            "neither with their own "
+            "keys nor in a partition of which both are limited members",
+            "perftest after the sweep, among hosts that it has found well (`--pkey_index`); ok only if no packet is answered",
+            "the ports' P_Key tables; the partition enforcement of the switches; the files of the subnet manager",
+            sources=(reads.result("attempts between partitions"),),
+        ),
+    }
+)
 
 STAGE, CHECK = "pairs", "pair.isolation"
 FILE = f"{ISOLATION}.json"

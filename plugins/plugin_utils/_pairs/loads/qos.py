@@ -14,9 +14,23 @@ from typing import Any
 
 from ansible_collections.rdma.cluster.plugins.module_utils._base.findings import ERROR, NOT_APPLICABLE, OK, UNKNOWN, WARNING, Finding
 from ansible_collections.rdma.cluster.plugins.module_utils._rdma.counters import PriorityCounters
+from ansible_collections.rdma.cluster.plugins.plugin_utils._catalogue import sources as reads
+from ansible_collections.rdma.cluster.plugins.plugin_utils._catalogue.checks import Check, declare
 from ansible_collections.rdma.cluster.plugins.plugin_utils._pairs.gate.checks import STAGE
 from ansible_collections.rdma.cluster.plugins.plugin_utils._pairs.loads.qos_plan import FEWEST_SOURCES, SENDER, Funnel, planned_funnels
 from ansible_collections.rdma.cluster.plugins.plugin_utils._pairs.matrix.matrix import Matrix
+
+declare(
+    {
+        "qos.load": Check(
+            "pairs",
+            "one host of each RoCE rail while many send to it: pause frames or CNPs move, and nothing is discarded",
+            "`ethtool -S`, `ports/N/hw_counters` of all that take part, before and after",
+            "PFC, ECN, buffer and headroom of the switch ports: `plan.yml --tags roce`",
+            sources=(reads.result("many-to-one load"), reads.result("priority counters")),
+        ),
+    }
+)
 
 LOAD_CHECK = "qos.load"
 #: So many sources that share a full line must have been held back by something.

@@ -13,6 +13,8 @@ from dataclasses import dataclass
 
 from ansible_collections.rdma.cluster.plugins.module_utils._base.findings import ERROR, NOT_APPLICABLE, OK, UNKNOWN, WARNING, Finding
 from ansible_collections.rdma.cluster.plugins.module_utils._fabric.graph import Graph
+from ansible_collections.rdma.cluster.plugins.plugin_utils._catalogue import sources as reads
+from ansible_collections.rdma.cluster.plugins.plugin_utils._catalogue.checks import Check, declare
 from ansible_collections.rdma.cluster.plugins.plugin_utils._fabric.readings import FABRIC
 from ansible_collections.rdma.cluster.plugins.plugin_utils._fabric.shape.uplink_share import Pair, allowed_shares
 from ansible_collections.rdma.cluster.plugins.plugin_utils._pairs.evidence import SPINES, SWEEP, Evidence
@@ -21,6 +23,20 @@ from ansible_collections.rdma.cluster.plugins.plugin_utils._pairs.fleet import F
 from ansible_collections.rdma.cluster.plugins.plugin_utils._pairs.loads.spines_plan import plane_of, planned_rounds
 from ansible_collections.rdma.cluster.plugins.plugin_utils._pairs.proofs import Doubt
 from ansible_collections.rdma.cluster.plugins.plugin_utils._run.folder import PLANE, RunFolder
+
+declare(
+    {
+        "pair.oversubscription": Check(
+            "pairs",
+            "each rail of a plane: what all pairs across the spines reach at once, against one pair alone and what the "
+            "uplinks leave to each; "
+            "an error below 0.7 of it, a warning below 0.9",
+            "perftest after the sweep, among hosts that it has found well; the rates in the graph of this run's fabric stage",
+            "how flows are spread over the spines: routing engine, adaptive routing, `fabric.balance`; congestion control",
+            sources=(reads.result("load across spines"),),
+        ),
+    }
+)
 
 STAGE, CHECK = "pairs", "pair.oversubscription"
 #: What all pairs at once may reach less than the graph allows: a fabric without adaptive routing does not spread its flows evenly.

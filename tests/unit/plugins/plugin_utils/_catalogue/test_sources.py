@@ -21,14 +21,13 @@ from ansible_collections.rdma.cluster.plugins.module_utils._base.errors import A
 from ansible_collections.rdma.cluster.plugins.module_utils._base.findings import ERROR, NOT_APPLICABLE, OK, UNKNOWN, Finding
 from ansible_collections.rdma.cluster.plugins.module_utils._fabric.managers import SmInfo
 from ansible_collections.rdma.cluster.plugins.module_utils._rdma.counters import since
-from ansible_collections.rdma.cluster.plugins.plugin_utils._catalogue.checks import CHECKS
-from ansible_collections.rdma.cluster.plugins.plugin_utils._catalogue.sources import KERNEL, NOTHING, RESULT, SOURCES, Source
+from ansible_collections.rdma.cluster.plugins.plugin_utils._catalogue.checks import STAGES, all_checks
+from ansible_collections.rdma.cluster.plugins.plugin_utils._catalogue.sources import KERNEL, NOTHING, RESULT, Source
 from ansible_collections.rdma.cluster.plugins.plugin_utils._fabric.managers import Seen, check_managers
 from ansible_collections.rdma.cluster.plugins.plugin_utils._facts.digest import comparable
 from ansible_collections.rdma.cluster.plugins.plugin_utils._gate.fleet_checks import FLEET_CHECKS
 from ansible_collections.rdma.cluster.plugins.plugin_utils._gate.host_checks import HOST_CHECKS
 from ansible_collections.rdma.cluster.plugins.plugin_utils._intent.read import normalise
-from ansible_collections.rdma.cluster.plugins.plugin_utils._run.stages import STAGES
 from ansible_collections.rdma.cluster.plugins.plugin_utils._subnet_manager.plan import PRIORITY
 from tests.unit.builders.blind_hosts import GARBLED, MISSING, WAYS, Damage, Host, Reading, has_read, read
 from tests.unit.builders.blind_trees import hosts
@@ -134,8 +133,8 @@ STILL_BLIND: dict[str, str] = {}
 
 def combinations() -> Iterator[Combination]:
     """Of everything that a host alone tells."""
-    for check, sources in SOURCES.items():
-        for source in sources:
+    for check, declared in all_checks().items():
+        for source in declared.sources:
             if source.kind not in (NOTHING, RESULT):
                 yield from (Combination(check, source, way) for way in WAYS[source.kind])
 
@@ -186,8 +185,7 @@ def _parts(name: str) -> list[str]:
 
 
 def test_every_check_says_where_it_reads() -> None:
-    assert set(SOURCES) == set(CHECKS)
-    assert [check for check, sources in SOURCES.items() if not sources] == []
+    assert [check for check, declared in all_checks().items() if not declared.sources] == []
 
 
 def _marked(each: Combination) -> Any:

@@ -27,8 +27,8 @@ from ansible_collections.rdma.cluster.plugins.module_utils._collectives.start im
 from ansible_collections.rdma.cluster.plugins.module_utils._fabric.managers import read_managers
 from ansible_collections.rdma.cluster.plugins.module_utils._fabric.read import read_fabric
 from ansible_collections.rdma.cluster.plugins.module_utils._fabric.tools import Asked, Tools
-from ansible_collections.rdma.cluster.plugins.plugin_utils._catalogue.checks import CHECKS
-from ansible_collections.rdma.cluster.plugins.plugin_utils._catalogue.sources import COMMAND, RESULT, SOURCES, Source
+from ansible_collections.rdma.cluster.plugins.plugin_utils._catalogue.checks import all_checks
+from ansible_collections.rdma.cluster.plugins.plugin_utils._catalogue.sources import COMMAND, RESULT, Source
 from ansible_collections.rdma.cluster.plugins.plugin_utils._fabric.gate import FabricGate
 from ansible_collections.rdma.cluster.plugins.plugin_utils._fabric.managers import Seen, check_managers
 from ansible_collections.rdma.cluster.plugins.plugin_utils._pairs.gate.qos_proof import check_traffic
@@ -239,14 +239,14 @@ class Told:
 
     scene: Scene
     ways: Mapping[str, tuple[str, ...]]
-    checks: frozenset[str] = frozenset(CHECKS)
+    checks: frozenset[str] = frozenset(all_checks())
 
 
 #: What only a fabric of more than two hosts can be well in.
 SHAPE = frozenset({"fabric.symmetry", "fabric.ratio", "fabric.bisection"})
 TOOLS = ("ibnetdiscover", "iblinkinfo", "ibqueryerrors")
 SCENES = (
-    Told(discovery, {**dict.fromkeys(TOOLS, TOOL_WAYS), "graph": FILE_WAYS}, frozenset(CHECKS) - SHAPE),
+    Told(discovery, {**dict.fromkeys(TOOLS, TOOL_WAYS), "graph": FILE_WAYS}, frozenset(all_checks()) - SHAPE),
     Told(leaves_and_spines, {"graph": FILE_WAYS}, SHAPE),
     Told(managers, dict.fromkeys(("sminfo", "saquery"), TOOL_WAYS)),
     Told(sweep, dict.fromkeys(("sweep", "port counters"), FILE_WAYS)),
@@ -272,8 +272,8 @@ NOT_SHOWN = (
 
 
 def results() -> Iterator[tuple[str, Source, Told, str]]:
-    for check, sources in SOURCES.items():
-        for source in sources:
+    for check, declared in all_checks().items():
+        for source in declared.sources:
             for told in SCENES:
                 if source.kind == RESULT and source.names[0] in told.ways and check in told.checks:
                     yield from ((check, source, told, way) for way in told.ways[source.names[0]])
@@ -313,7 +313,7 @@ def test_every_result_is_taken_away_somewhere() -> None:
     shown = {(check, source) for check, source, _told, _way in results()}
     assert [
         (check, source.words)
-        for check, sources in SOURCES.items()
-        for source in sources
+        for check, declared in all_checks().items()
+        for source in declared.sources
         if source.kind == RESULT and (check, source) not in shown
     ] == [*NOT_SHOWN]

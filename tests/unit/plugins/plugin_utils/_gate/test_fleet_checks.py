@@ -12,13 +12,14 @@ from typing import Any
 import pytest
 
 from ansible_collections.rdma.cluster.plugins.module_utils._base.findings import Finding, stopping
+from ansible_collections.rdma.cluster.plugins.plugin_utils._catalogue.checks import STAGES
 from ansible_collections.rdma.cluster.plugins.plugin_utils._facts.digest import comparable
 from ansible_collections.rdma.cluster.plugins.plugin_utils._facts.known import known_hosts
 from ansible_collections.rdma.cluster.plugins.plugin_utils._gate.fleet_checks import FLEET_CHECKS, compared, verdict
 from ansible_collections.rdma.cluster.plugins.plugin_utils._gate.host_checks import HOST_CHECKS
 from ansible_collections.rdma.cluster.plugins.plugin_utils._nccl.derive import nccl_differs, nccl_files
 from ansible_collections.rdma.cluster.plugins.plugin_utils._run.folder import RunFolder
-from ansible_collections.rdma.cluster.plugins.plugin_utils._run.stages import STAGES, up_to
+from ansible_collections.rdma.cluster.plugins.plugin_utils._run.stages import up_to
 from tests.unit.builders.hosts import lab_facts, lab_intent, lab_rails, on_host
 
 NODES = (1, 2, 3, 4)

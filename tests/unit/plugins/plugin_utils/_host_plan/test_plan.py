@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 
 from ansible_collections.rdma.cluster.plugins.module_utils._base.errors import ApplyError, CommandError, ParseError
-from ansible_collections.rdma.cluster.plugins.plugin_utils._catalogue.sources import SOURCES
+from ansible_collections.rdma.cluster.plugins.plugin_utils._catalogue.checks import all_checks
 from ansible_collections.rdma.cluster.plugins.plugin_utils._host_plan import stored
 from ansible_collections.rdma.cluster.plugins.plugin_utils._host_plan.plan import LINK_TOGGLE, NCCL_CONF, PCIE_MRRS, PERMITS, host_plan
 from ansible_collections.rdma.cluster.plugins.plugin_utils._intent.read import normalise
@@ -35,7 +35,7 @@ def test_a_host_of_which_any_one_source_is_lost_still_has_a_plan(machines: dict[
     """Else its facts would be refused, and the gates could not say what of them is unknown."""
     host = machines[name]
     intent = normalise(host.variables)
-    sources = {source for of_check in SOURCES.values() for source in of_check}
+    sources = {source for check in all_checks().values() for source in check.sources}
     for damage in (Damage(source, way) for source in sources for way in {*WAYS.get(source.kind, ())[:1], *WAYS.get(source.kind, ())[-1:]}):
         try:
             facts = read(host, damage).facts

@@ -12,10 +12,10 @@ import pytest
 import yaml
 
 from ansible_collections.rdma.cluster.plugins.modules import intent
+from ansible_collections.rdma.cluster.plugins.plugin_utils._catalogue.checks import STAGES
 from ansible_collections.rdma.cluster.plugins.plugin_utils._intent.docs import UNREAD, render
 from ansible_collections.rdma.cluster.plugins.plugin_utils._intent.read import normalise
 from ansible_collections.rdma.cluster.plugins.plugin_utils._intent.schema.table import RUN, SECTIONS
-from ansible_collections.rdma.cluster.plugins.plugin_utils._run.stages import STAGES
 
 PAGE = Path(__file__).parents[5] / "docs/intent.md"
 

@@ -14,9 +14,8 @@ from ansible_collections.rdma.cluster.plugins.module_utils._base.files import Fi
 from ansible_collections.rdma.cluster.plugins.module_utils._base.findings import Finding
 from ansible_collections.rdma.cluster.plugins.module_utils._driver.kernel_modules import ModulesResult
 from ansible_collections.rdma.cluster.plugins.module_utils._net.rail_network import NetworkResult
-from ansible_collections.rdma.cluster.plugins.plugin_utils._catalogue.checks import CHECKS
+from ansible_collections.rdma.cluster.plugins.plugin_utils._catalogue.checks import STAGES, all_checks
 from ansible_collections.rdma.cluster.plugins.plugin_utils._report.drift import EXPLAINED_BY, Difference, differences, drift
-from ansible_collections.rdma.cluster.plugins.plugin_utils._run.stages import STAGES
 
 NETWORK_FILE = "/etc/systemd/network/60-rdma-rail0.network"
 
@@ -170,7 +169,7 @@ def test_a_finding_is_explained_by_a_change_that_it_follows_from(check: str, cau
 
 
 def test_what_explains_a_check_is_a_stage_that_changes_hosts() -> None:
-    assert EXPLAINED_BY.keys() <= CHECKS.keys()
+    assert EXPLAINED_BY.keys() <= all_checks().keys()
     assert {stage for stages in EXPLAINED_BY.values() for stage in stages} <= set(STAGES)
 
 

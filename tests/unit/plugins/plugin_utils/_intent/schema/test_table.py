@@ -13,10 +13,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from ansible_collections.rdma.cluster.plugins.plugin_utils._catalogue.checks import STAGES
 from ansible_collections.rdma.cluster.plugins.plugin_utils._intent.keys import Form, Key
 from ansible_collections.rdma.cluster.plugins.plugin_utils._intent.schema import fabric, nccl, table
 from ansible_collections.rdma.cluster.plugins.plugin_utils._intent.schema.table import RUN, SECTIONS
-from ansible_collections.rdma.cluster.plugins.plugin_utils._run.stages import STAGES
 
 FORMS = {name.lstrip("_"): form for room in (table, fabric, nccl) for name, form in vars(room).items() if isinstance(form, Form)}
 GOOD = {
