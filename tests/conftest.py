@@ -7,9 +7,12 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Iterator
 
 import pytest
 from hypothesis import settings
+
+from tests.unit.builders.fakes import FakeRunner
 
 # The same examples each time, so that a check fails for what was changed and not by chance; `make test-all` draws new ones.
 # No deadline: the machines that run this have other work.
@@ -26,3 +29,12 @@ os.environ.setdefault("ANSIBLE_INJECT_FACT_VARS", "false")
 def own_locks(tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.MonkeyPatch) -> None:
     """Runs that tests start leave their locks among the tests' own files."""
     monkeypatch.setenv("RDMA_LOCK_DIR", str(tmp_path_factory.getbasetemp()))
+
+
+@pytest.fixture(autouse=True)
+def all_commands_are_run() -> Iterator[None]:
+    """A test that expects a command which the code does not run fails."""
+    FakeRunner.made.clear()
+    yield
+    for runner in FakeRunner.made:
+        runner.assert_done()

@@ -7,6 +7,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from typing import ClassVar
 
 from ansible_collections.rdma.cluster.plugins.module_utils._base.command import CommandError, Completed
 
@@ -16,11 +17,14 @@ Call = tuple[Sequence[str], int, str, str]
 class FakeRunner:
     """A Runner that plays a script of (argv, rc, stdout, stderr) in order.
 
-    Give it every command that the code under test shall run. A different command, or one too many, fails at once;
-    assert_done() at the end fails when a command of the script was not run.
+    Give it every command that the code under test is to run. A different command, or one too many, fails at once; a command of the script
+    that was not run fails the test at its end (tests/conftest.py).
     """
 
+    made: ClassVar[list[FakeRunner]] = []
+
     def __init__(self, calls: Iterable[Call]) -> None:
+        self.made.append(self)
         self._calls = [Completed(tuple(argv), rc, stdout, stderr) for argv, rc, stdout, stderr in calls]
         self.ran: list[tuple[str, ...]] = []
         self.timeouts_seconds: list[float] = []

@@ -68,7 +68,6 @@ def test_peermem_asks_who_uses_the_host_before_it_builds(
     monkeypatch.setattr(sysroot, "SysRoot", lambda: SysRoot(root))
     monkeypatch.setattr(command, "SubprocessRunner", lambda: runner)
     code, result = run(capsys, monkeypatch, "peermem", rebuild_allowed=allowed, _ansible_check_mode=False)
-    runner.assert_done()
     assert (code, result["loaded"], result["rebuilt"]) == (0, False, None), result
     assert result["withheld"] == f"nvidia/550.54.15 has to be built again by DKMS for the loaded RDMA stack: {reason}"
 

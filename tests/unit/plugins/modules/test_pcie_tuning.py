@@ -51,7 +51,6 @@ def call(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, tm
         monkeypatch.setattr(sys, "stdin", io.StringIO())
         with pytest.raises(SystemExit):
             runpy.run_path(str(MODULE), run_name="__main__")
-        runner.assert_done()
         said: dict[str, Any] = json.loads(capsys.readouterr().out)
         return said
 

@@ -108,7 +108,6 @@ def test_the_fake_plays_its_script() -> None:
 
     assert runner.run(["a"]).stdout == "one"
     assert runner.run(("b", "-x"), timeout_seconds=5) == Completed(("b", "-x"), 1, "", "two")
-    runner.assert_done()
     assert runner.timeouts_seconds == [30.0, 5]
 
 
@@ -116,6 +115,7 @@ def test_the_fake_plays_its_script() -> None:
 def test_the_fake_fails_on_another_command(argv) -> None:
     with pytest.raises(AssertionError):
         FakeRunner([(["b", "-x"], 0, "", "")]).run(argv)
+    FakeRunner.made.clear()
 
 
 def test_the_fake_fails_on_one_command_too_many() -> None:
@@ -126,6 +126,7 @@ def test_the_fake_fails_on_one_command_too_many() -> None:
 def test_the_fake_fails_on_leftovers() -> None:
     with pytest.raises(AssertionError, match="not run"):
         FakeRunner([(["a"], 0, "", "")]).assert_done()
+    FakeRunner.made.clear()
 
 
 def test_output_goes_into_a_file_of_the_owners_alone_with_errors_in_their_place(tmp_path: Path) -> None:

@@ -80,9 +80,7 @@ def host(root: Path, text: str = "") -> SysRoot:
 
 def swap(sys: SysRoot, runner: FakeRunner, modules: list[str], wanted: list[str], **options: Any) -> SwapResult:
     given_ = {"service": "none", "always": False, "check_mode": False, **options}
-    result = reload_driver(modules, wanted, runner=runner, sys=sys, **given_)
-    runner.assert_done()
-    return result
+    return reload_driver(modules, wanted, runner=runner, sys=sys, **given_)
 
 
 def test_unloads_top_first_loads_lowest_first_and_looks(tmp_path: Path) -> None:
@@ -197,7 +195,6 @@ def test_a_module_that_went_along_with_another_is_not_unloaded_again(tmp_path: P
     calls = [unload("mlx5_ib"), load("mlx5_core"), modinfo(mlx5_core=NEW)]
     runner = Greedy(tmp_path, calls)
     swap(host(tmp_path), runner, ["mlx5_ib", "mlx5_core"], ["mlx5_core"], always=True)
-    runner.assert_done()
 
 
 def test_one_that_does_not_load_is_the_end_and_the_kernel_is_quoted(tmp_path: Path) -> None:

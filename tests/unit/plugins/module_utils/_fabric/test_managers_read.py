@@ -23,9 +23,7 @@ SWITCH = fabric_text("smpquery-nodeinfo").replace("Channel Adapter", "Switch")
 
 def ask(*calls: Call) -> Managers:
     runner = FakeRunner(calls)
-    found = read_managers(Tools(runner, SysRoot("/nowhere"), Asked(device="mlx5_0")))
-    runner.assert_done()
-    return found
+    return read_managers(Tools(runner, SysRoot("/nowhere"), Asked(device="mlx5_0")))
 
 
 def test_one_stands_by() -> None:
@@ -47,7 +45,6 @@ def test_each_is_identified_by_its_node() -> None:
     ]  # fmt: skip
     runner = FakeRunner(calls)
     found = read_managers(Tools(runner, SysRoot("/nowhere"), Asked(device="mlx5_0")), identify=True)
-    runner.assert_done()
     assert [(each.kind, each.description) for each in found.known or ()] == [("switch", "MF0;sw1:MQM8700/U1"), (None, None)]
     assert found.why_not is None
 

@@ -41,7 +41,6 @@ def read(*calls: Call, missing: tuple[str, ...] = (), is_mlx5: bool = True) -> t
     """What is told, and what is warned of, where exactly these commands run."""
     runner, warnings = Without(missing, list(calls)), list[str]()
     told = read_told(runner, "eth1", warnings, is_mlx5=is_mlx5)
-    runner.assert_done()
     assert len(runner.ran) <= 5
     return told, warnings
 

@@ -354,7 +354,6 @@ def test_the_mtu_of_a_port_is_asked_of_libibverbs(tmp_path: Path, answer: tuple[
 
     facts = to_dict(gather(SysRoot(str(mlx5_machine(tmp_path))), runner, Asked(frozenset({"netdevs"})), SilentPort()))
 
-    runner.assert_done()
     ports = {name: device["ports"]["1"] for name, device in facts["devices"].items()}
     assert [port["active_mtu_bytes"] for port in ports.values()] == [mtu_bytes, None]
     first, second = ports.values()
@@ -384,7 +383,6 @@ def test_the_module_of_an_infiniband_card_is_asked_of_mstlink(tmp_path: Path, an
 
     facts = to_dict(gather(SysRoot(str(root)), runner, Asked(frozenset({"optics"}))))
 
-    runner.assert_done()
     optic = facts["devices"]["mlx5_0"]["ports"]["1"]["optic"]
     assert (optic and optic["temperature_celsius"]["value"]) == value
     assert facts["devices"]["mlx5_1"]["ports"]["1"]["optic"] is None

@@ -148,9 +148,7 @@ def ensure(
     sys.state, sys.umad = state, umad
     runner = FakeRunner(calls)
     host, fleet = ManagerHost(sys, runner), Fleet(ports or {}, busy or {})
-    done = ensure_managers(instances, flavour, host, fleet=fleet, allowed=allowed, sharp=sharp, check_mode=check_mode)
-    runner.assert_done()
-    return done
+    return ensure_managers(instances, flavour, host, fleet=fleet, allowed=allowed, sharp=sharp, check_mode=check_mode)
 
 
 def withheld(result: ManagerResult) -> dict[str, dict[str, list[str]]]:
