@@ -174,7 +174,7 @@ def stage(there: Fabric, folder: Path) -> tuple[subprocess.CompletedProcess[str]
         devices = its["facts"]["devices"]
         devices["ibsim0"] = devices.pop("mlx5_0")
         _argv, environment = fabric.tool(there, [], node=f"{host} mlx5_0")
-        stack = {"distribution": {}, "modules": {}}
+        stack = {"kind": "inbox", "kernel": "6.1.0-28-amd64", "distribution": {}, "modules": {}}
         (folder / f"{host}.json").write_text(json.dumps({"netdevs": {}, "devices": devices, "schema": 1, "stack": stack}))
         rails = [{key: value for key, value in rail.items() if key != "plane"} for rail in its["intent"]["rails"]]
         inventory[host] = {

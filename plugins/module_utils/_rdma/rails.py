@@ -19,7 +19,7 @@ LINK_LAYERS = {"roce": "Ethernet", "infiniband": "InfiniBand"}
 #: Interfaces that stand on the PCI function of another one.
 PARTS = ("representor", "sf")
 #: The tree of rdma_facts, or its digest.
-Facts = Mapping[str, Any]
+Facts = Any
 #: The normalised intent of a host.
 Intent = Mapping[str, Any]
 

@@ -11,6 +11,7 @@ from typing import Any
 
 from ansible_collections.rdma.cluster.plugins.plugin_utils._facts.digest import comparable
 from ansible_collections.rdma.cluster.plugins.plugin_utils._facts.entry import place_of
+from ansible_collections.rdma.cluster.plugins.plugin_utils._facts.typed import from_dict
 from ansible_collections.rdma.cluster.plugins.plugin_utils._run.folder import RunFolder
 
 #: What the gate knows of a host when it compares hosts: its normalised intent and its facts, None where there are none.
@@ -30,7 +31,7 @@ def _known(folder: RunFolder, host: str, use: Callable[[Known], object] | None) 
     intent = folder.read_if_there(folder.host_file("intent", host))
     try:
         facts = folder.read_if_there(folder.host_file("facts", host))
-        known = {"intent": intent, "facts": comparable(facts) if facts else None}
+        known = {"intent": intent, "facts": from_dict(comparable(facts)) if facts else None}
         if intent and use is not None:
             use({host: known})
     except Exception as error:  # noqa: BLE001 (whatever a host's data does)

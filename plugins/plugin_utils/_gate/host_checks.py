@@ -9,7 +9,8 @@ Beside the intent's sections the gate adds `allowed`: the effects of roles that 
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
+from typing import Any
 
 from ansible_collections.rdma.cluster.plugins.module_utils._base.findings import Finding
 from ansible_collections.rdma.cluster.plugins.module_utils._driver.ofed_state import with_kept_stack
@@ -50,6 +51,7 @@ from ansible_collections.rdma.cluster.plugins.plugin_utils._checks.qos.qos impor
 from ansible_collections.rdma.cluster.plugins.plugin_utils._driver.blockers import told_obstacles
 from ansible_collections.rdma.cluster.plugins.plugin_utils._driver.modules import needed_modules
 from ansible_collections.rdma.cluster.plugins.plugin_utils._facts.entry import facts_finding, place_of
+from ansible_collections.rdma.cluster.plugins.plugin_utils._facts.typed import from_dict
 from ansible_collections.rdma.cluster.plugins.plugin_utils._intent.schema.nccl_profiles import TOPOLOGY
 from ansible_collections.rdma.cluster.plugins.plugin_utils._nccl.derive import (
     check_gid_index,
@@ -174,9 +176,9 @@ HOST_CHECKS: dict[str, HostCheck] = {
 }
 
 
-def host_findings(stage: str, host: str, intent: Intent, facts: Facts) -> list[Finding]:
+def host_findings(stage: str, host: str, intent: Intent, facts: Mapping[str, Any]) -> list[Finding]:
     """The findings of a stage on one host. If its facts break a check, the host is unknown, and only this host."""
     try:
-        return HOST_CHECKS[stage](host, intent, facts)
+        return HOST_CHECKS[stage](host, intent, from_dict(facts))
     except Exception as error:  # noqa: BLE001 (whatever a host's data does)
         return [facts_finding(stage, host, place_of(error))]

@@ -8,12 +8,13 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import Any
 
 from ansible.module_utils.parsing.convert_bool import boolean
 
-from ansible_collections.rdma.cluster.plugins.module_utils._rdma.rails import Facts, Intent
+from ansible_collections.rdma.cluster.plugins.module_utils._rdma.rails import Intent
+from ansible_collections.rdma.cluster.plugins.plugin_utils._facts.typed import from_dict
 from ansible_collections.rdma.cluster.plugins.plugin_utils._host_plan.plan import PERMITS, Permits, host_plan
 from ansible_collections.rdma.cluster.plugins.plugin_utils._run.folder import RunFolder
 
@@ -27,9 +28,9 @@ def permits_of(setting: Callable[[str, bool], Any]) -> dict[str, bool]:
     return {name: bool(boolean(setting(name, False), strict=False)) for name in PERMITS}  # type: ignore[no-untyped-call]
 
 
-def make(host: str, intent: Intent, facts: Facts, permits: Permits) -> Stored:
+def make(host: str, intent: Intent, facts: Mapping[str, Any], permits: Permits) -> Stored:
     """A plan to store."""
-    return {"permits": permits, "intent": _sum(intent), "plan": host_plan(host, intent, facts, permits)}
+    return {"permits": permits, "intent": _sum(intent), "plan": host_plan(host, intent, from_dict(facts), permits)}
 
 
 def write(folder: RunFolder, host: str, plan: Stored) -> None:

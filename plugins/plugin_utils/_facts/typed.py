@@ -1,0 +1,72 @@
+# Copyright (c) 2026, the rdma.cluster authors
+# GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""The tree of a host's facts as the dataclasses that its readers return: what checks, plans and comparisons read on the control node."""
+
+from __future__ import annotations
+
+import dataclasses
+import types
+import typing
+from collections.abc import Callable, Mapping
+from functools import cache
+from typing import Any
+
+from ansible_collections.rdma.cluster.plugins.module_utils._facts.gather import Facts
+
+_Maker = Callable[[Any], Any]
+
+
+def from_dict(tree: Mapping[str, Any] | None) -> Facts:
+    """The facts of a tree of to_dict, or of a part of one.
+
+    What the tree lacks is None; a list or a dictionary is empty, unless its type says that it can be None. A tree that comes from a host
+    goes through `admitted` first, which refuses values of other types.
+    """
+    facts: Facts = _maker(Facts)(tree or {})
+    return facts
+
+
+@cache
+def _maker(hint: Any) -> _Maker:
+    """What makes a value of a type of its JSON."""
+    origin, arguments = typing.get_origin(hint), typing.get_args(hint)
+    if dataclasses.is_dataclass(hint):
+        return _dataclass_maker(hint)
+    if origin in (types.UnionType, typing.Union):
+        known = _maker(next(each for each in arguments if each is not types.NoneType))
+        return lambda value: None if value is None else known(value)
+    if origin is list:
+        each = _maker(arguments[0])
+        return lambda value: value or [] if each is _same else [each(item) for item in value or ()]
+    if origin is dict:
+        key, each_value = (int if arguments[0] is int else _same), _maker(arguments[1])
+        if (key, each_value) == (_same, _same):
+            return lambda value: value or {}
+        return lambda value: {key(name): each_value(item) for name, item in (value or {}).items()}
+    return _same
+
+
+def _same(value: Any) -> Any:
+    return value
+
+
+def _dataclass_maker(cls: Any) -> _Maker:
+    hints = typing.get_type_hints(cls)
+    makers = [(field.name, _maker(hints[field.name])) for field in dataclasses.fields(cls)]
+
+    def make(value: Any) -> Any:
+        told = value or {}
+        return cls(**{name: maker(told.get(name)) for name, maker in makers})
+
+    _readable(cls)
+    return make
+
+
+def _readable(cls: Any) -> None:
+    """Until every reader uses attributes."""
+    cls.__getitem__ = lambda self, name: getattr(self, name)
+    cls.get = lambda self, name, default=None: default if getattr(self, name, None) is None else getattr(self, name)
+    cls.__contains__ = lambda self, name: getattr(self, name, None) is not None
+    cls.keys = lambda self: [field.name for field in dataclasses.fields(self)]
