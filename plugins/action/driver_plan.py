@@ -10,6 +10,7 @@ from collections.abc import Mapping
 from typing import Any, ClassVar
 
 from ansible_collections.rdma.cluster.plugins.plugin_utils._driver.plan import plan
+from ansible_collections.rdma.cluster.plugins.plugin_utils._facts.typed import from_dict
 from ansible_collections.rdma.cluster.plugins.plugin_utils._run.action import RunAction
 from ansible_collections.rdma.cluster.plugins.plugin_utils._run.withheld import Withheld, allow_words, reason_words, record
 
@@ -32,7 +33,7 @@ class ActionModule(RunAction):
         removal = options["removal"]
         decided = plan(
             self.intent,
-            self.all_facts,
+            from_dict(self.all_facts),
             reboot_allowed=options["reboot_allowed"],
             switch_allowed=options["switch_allowed"],
             removal=removal,

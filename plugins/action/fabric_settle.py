@@ -12,6 +12,7 @@ from typing import Any, ClassVar
 
 from ansible_collections.rdma.cluster.plugins.module_utils._base.findings import stopping
 from ansible_collections.rdma.cluster.plugins.plugin_utils._checks.link.pkey import check_pkeys
+from ansible_collections.rdma.cluster.plugins.plugin_utils._facts.typed import from_dict
 from ansible_collections.rdma.cluster.plugins.plugin_utils._run.action import RunAction
 from ansible_collections.rdma.cluster.plugins.plugin_utils._subnet_manager.plan import managers_of, waiting
 
@@ -23,14 +24,14 @@ class ActionModule(RunAction):
 
     def work(self, options: Mapping[str, Any]) -> dict[str, Any]:
         changed = any(self._changed(host) for host in managers_of(self.intent))
-        if self._task.check_mode or not (changed or waiting(self.intent, self.all_facts)):
+        if self._task.check_mode or not (changed or waiting(self.intent, from_dict(self.all_facts))):
             return {"read": False}
         deadline = time.monotonic() + options["timeout_seconds"]
         while True:
             read = self.module("rdma_facts", gather_subset=["min"])
             if read.get("failed") or read.get("unreachable"):
                 return read
-            seen = read["ansible_facts"]["rdma"]
+            seen = from_dict(read["ansible_facts"]["rdma"])
             if not waiting(self.intent, seen) and not stopping(check_pkeys(self.host, self.intent, seen)):
                 return {"read": True, "settled": True}
             if time.monotonic() >= deadline:

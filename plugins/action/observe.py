@@ -15,6 +15,7 @@ from ansible_collections.rdma.cluster.plugins.module_utils._rdma.counters import
 from ansible_collections.rdma.cluster.plugins.plugin_utils._catalogue.checks import STAGES
 from ansible_collections.rdma.cluster.plugins.plugin_utils._facts.digest import digest
 from ansible_collections.rdma.cluster.plugins.plugin_utils._facts.entry import EXPECTED, FactsError, admitted, facts_finding, place_of
+from ansible_collections.rdma.cluster.plugins.plugin_utils._facts.typed import from_dict
 from ansible_collections.rdma.cluster.plugins.plugin_utils._firmware.wishes import firmware_names
 from ansible_collections.rdma.cluster.plugins.plugin_utils._host_plan import stored
 from ansible_collections.rdma.cluster.plugins.plugin_utils._host_plan.stored import permits_of
@@ -31,7 +32,8 @@ class ActionModule(RunAction):
         if self._is_known(self.facts_max_age_seconds if most is None else most):
             return self._plan_again() or {"read": False}
         asked = {"files": files_to_ask(self.intent), "packages": sorted(self.intent["nccl"]["install"]["packages"])}
-        firmware = firmware_names(self.intent, self.variables["ansible_facts"].get("rdma"))
+        earlier = self.variables["ansible_facts"].get("rdma")
+        firmware = firmware_names(self.intent, from_dict(earlier) if earlier else None)
         # Of quality of service up to five processes tell, for each interface: it is read where it is planned.
         subset = ["all"] if self.intent["roce"] is not None else ["!qos"]
         settings = sorted(sysctl_settings(self.intent))

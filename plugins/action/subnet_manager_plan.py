@@ -12,6 +12,7 @@ from typing import Any, ClassVar
 from ansible.module_utils.parsing.convert_bool import boolean
 
 from ansible_collections.rdma.cluster.plugins.module_utils._subnet_manager.service import ports_file
+from ansible_collections.rdma.cluster.plugins.plugin_utils._facts.typed import from_dict
 from ansible_collections.rdma.cluster.plugins.plugin_utils._run.action import RunAction
 from ansible_collections.rdma.cluster.plugins.plugin_utils._subnet_manager.plan import busy_hosts, fleet_ports, plan_managers
 
@@ -65,4 +66,5 @@ class ActionModule(RunAction):
         return "rdma_rails" in self.variables["hostvars"].get(host, {})
 
     def _known(self, host: str) -> dict[str, Any]:
-        return {what: self.folder.read_if_there(self.folder.host_file(what, host)) for what in ("intent", "facts")}
+        intent, facts = (self.folder.read_if_there(self.folder.host_file(what, host)) for what in ("intent", "facts"))
+        return {"intent": intent, "facts": from_dict(facts) if facts else None}

@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
+from ansible_collections.rdma.cluster.plugins.plugin_utils._facts.typed import from_dict
 from ansible_collections.rdma.cluster.plugins.plugin_utils._firmware import wishes
 
 
@@ -16,4 +17,4 @@ class FilterModule:
     """The filters of this file."""
 
     def filters(self) -> dict[str, Callable[..., Any]]:
-        return {"firmware_pending": wishes.firmware_pending}
+        return {"firmware_pending": lambda intent, facts: wishes.firmware_pending(intent, from_dict(facts))}

@@ -33,6 +33,7 @@ from ansible_collections.rdma.cluster.plugins.module_utils._rdma.rdma_cm import 
 from ansible_collections.rdma.cluster.plugins.module_utils._rdma.soft_links import PROGRAM as SOFT_LINKS
 from ansible_collections.rdma.cluster.plugins.module_utils._rdma.soft_links import service_files as soft_files
 from ansible_collections.rdma.cluster.plugins.plugin_utils._driver.modules import boot_modules, needed_modules, soft_links
+from ansible_collections.rdma.cluster.plugins.plugin_utils._facts.typed import from_dict
 from ansible_collections.rdma.cluster.plugins.plugin_utils._nccl.derive import nccl_files
 from ansible_collections.rdma.cluster.plugins.plugin_utils._plan.differences import network_rails
 from ansible_collections.rdma.cluster.plugins.plugin_utils._plan.host import limits_wish, sysctl_settings
@@ -160,7 +161,7 @@ def test_its_files_are_ours() -> None:
 
 def test_its_values_are_ours() -> None:
     assert sorted(VARIABLES["plain_packages"]) == sorted(PACKAGES[DEBIAN])
-    assert VARIABLES["plain_modules"] == needed_modules(INTENT, FACTS)
+    assert VARIABLES["plain_modules"] == needed_modules(INTENT, from_dict(FACTS))
     assert VARIABLES["plain_sysctl"] == sysctl_settings(INTENT)
     assert tasks("sysctl")[0]["ansible.posix.sysctl"]["sysctl_file"] == FILE
     assert VARIABLES["plain_netdevs"] == {rail["name"]: rail["netdev"] for rail in network_rails(INTENT, FACTS)}

@@ -7,13 +7,12 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass
-from typing import Any
 
 from ansible_collections.rdma.cluster.plugins.module_utils._base.command import CommandError, Runner
 from ansible_collections.rdma.cluster.plugins.module_utils._base.errors import ParseError
-from ansible_collections.rdma.cluster.plugins.module_utils._base.findings import ERROR, NOT_APPLICABLE, OK, UNKNOWN
+from ansible_collections.rdma.cluster.plugins.module_utils._base.findings import ERROR, OK, UNKNOWN
 from ansible_collections.rdma.cluster.plugins.module_utils._base.sysroot import SysRoot, named
 
 BUILT_IN = "(builtin)"
@@ -42,6 +41,28 @@ class ModuleFile:
     srcversion: str | None
     signer: str | None
     vermagic: str | None
+
+
+@dataclass(frozen=True)
+class Module:
+    """A loaded kernel module. version and srcversion: of what is loaded; modules of the kernel often declare neither.
+
+    holders: the modules that stand on it; refcount: how many use it, the holders, open files, mounts and sockets among them, None for
+    a part of the kernel itself.
+    file, file_version, file_srcversion: of what modprobe would load now ("(builtin)" for a part of the kernel itself), and signer who
+    signed that, as in ModuleFile. provenance: "kernel", "dkms" or "extra", as the function has it. These five are None for a tree
+    that was captured, and where there is no such file.
+    """
+
+    version: str | None
+    srcversion: str | None
+    holders: list[str]
+    file: str | None = None
+    file_version: str | None = None
+    file_srcversion: str | None = None
+    provenance: str | None = None
+    signer: str | None = None
+    refcount: int | None = None
 
 
 def parse_modinfo(text: str) -> dict[str, ModuleFile]:
@@ -157,21 +178,19 @@ KERNELS_OWN = "kernel"
 ADD_ONS = frozenset({"dkms", "extra"})
 
 
-def compare(module: Mapping[str, Any]) -> str:
-    """Whether a loaded module is the one on disk: OK; ERROR for another; UNKNOWN; NOT_APPLICABLE where the facts do not tell the file's.
+def compare(module: Module) -> str:
+    """Whether a loaded module is the one on disk: OK; ERROR for another; UNKNOWN.
 
     Modules of the kernel often declare neither version nor srcversion, loaded or on disk.
     """
-    if not {"file", "file_version", "file_srcversion"} & set(module):
-        return NOT_APPLICABLE
-    if module.get("file") == BUILT_IN:
+    if module.file == BUILT_IN:
         return OK
-    loaded, on_disk = (module.get("version"), module.get("srcversion")), (module.get("file_version"), module.get("file_srcversion"))
-    if module.get("file", "") is None and not any(on_disk):
+    loaded, on_disk = (module.version, module.srcversion), (module.file_version, module.file_srcversion)
+    if module.file is None and not any(on_disk):
         return UNKNOWN
     if loaded != on_disk:
         return ERROR
-    return OK if any(loaded) or module.get("provenance") == KERNELS_OWN else UNKNOWN
+    return OK if any(loaded) or module.provenance == KERNELS_OWN else UNKNOWN
 
 
 FILE = "/lib/modules/{release}/modules.dep"

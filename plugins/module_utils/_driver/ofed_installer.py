@@ -10,7 +10,7 @@ import os
 import re
 import shutil
 from collections.abc import Callable, Sequence
-from dataclasses import asdict, dataclass, replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from ansible_collections.rdma.cluster.plugins.module_utils._base.archive import (
@@ -242,7 +242,7 @@ class OfedInstaller:
 def state_now(sys: SysRoot, runner: Runner) -> OfedState:
     """The state of OFED as it is now, also of a driver that is not loaded: then modinfo tells which file modprobe would load."""
     stack = read_stack(sys, runner)
-    state = ofed_state(asdict(stack))
+    state = ofed_state(stack)
     file = None if DRIVER in stack.modules else read_modinfo(runner, [DRIVER]).get(DRIVER)
     if file is None:
         return state

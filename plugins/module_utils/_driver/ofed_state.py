@@ -15,6 +15,7 @@ from ansible_collections.rdma.cluster.plugins.module_utils._base.findings import
 from ansible_collections.rdma.cluster.plugins.module_utils._driver.dkms import BROKEN, INSTALLED, OFED
 from ansible_collections.rdma.cluster.plugins.module_utils._driver.modinfo import ADD_ONS, KERNELS_OWN, compare, is_stock
 from ansible_collections.rdma.cluster.plugins.module_utils._driver.planned import ADD_ON, DOCA, INBOX, KEEP, MLNX_OFED
+from ansible_collections.rdma.cluster.plugins.module_utils._driver.stack import Stack
 
 #: The module that all is judged by: each stack has it, and no host with a ConnectX NIC does without.
 DRIVER = "mlx5_core"
@@ -46,7 +47,7 @@ class OfedState:
     is_release: bool = False
 
 
-def ofed_state(stack: Mapping[str, Any]) -> OfedState:
+def ofed_state(stack: Stack) -> OfedState:
     """The state of OFED by stack of the facts."""
     name, version, is_release = _installed(stack)
     built, why_not_built = _built(stack, name)
@@ -71,9 +72,8 @@ def has_version(state: OfedState, stack: str, wished: str | None) -> bool | None
     return state.version == wished or (stack == DOCA and state.version.startswith(f"{wished}-"))
 
 
-def _installed(stack: Mapping[str, Any]) -> tuple[str | None, str | None, bool]:
-    said = stack.get("ofed_version")
-    vendor: Mapping[str, str] = (stack.get("distribution") or {}).get("vendor") or {}
+def _installed(stack: Stack) -> tuple[str | None, str | None, bool]:
+    said, vendor = stack.ofed_version, stack.distribution.vendor or {}
     package = next((bare_version(vendor[each]) for each in DOCA_PACKAGES if vendor.get(each)), None)
     if said is None:
         return (DOCA, package, True) if package else (None, None, False)
@@ -82,11 +82,11 @@ def _installed(stack: Mapping[str, Any]) -> tuple[str | None, str | None, bool]:
     return (MLNX_OFED, of_ofed, False) if said.startswith("MLNX_OFED") else (DOCA, package or of_ofed, package is not None)
 
 
-def kept_stack(stack: Mapping[str, Any]) -> tuple[str, str | None]:
+def kept_stack(stack: Stack) -> tuple[str, str | None]:
     """The stack that a host has, and of DOCA the installed profile: "mlnx_ofed", "doca", "inbox", or "add_on" for add-on modules of another
     kind."""
     name = ofed_state(stack).stack
-    vendor: Mapping[str, str] = (stack.get("distribution") or {}).get("vendor") or {}
+    vendor = stack.distribution.vendor or {}
     if name == DOCA:
         return DOCA, next((each for each in DOCA_PACKAGES if vendor.get(each)), None)
     if name is not None:
@@ -94,25 +94,24 @@ def kept_stack(stack: Mapping[str, Any]) -> tuple[str, str | None]:
     return (ADD_ON if _has_add_on(stack, vendor) else INBOX), None
 
 
-def with_kept_stack(intent: Mapping[str, Any], stack: Mapping[str, Any]) -> Mapping[str, Any]:
-    """The intent in which `stack: keep` is replaced by the stack that the host has; any other intent as it is."""
+def with_kept_stack(intent: Mapping[str, Any], stack: Stack | None) -> Mapping[str, Any]:
+    """The intent in which `stack: keep` is replaced by the stack that the host has; any other intent as it is, and where none was read."""
     driver = intent.get("driver") or {}
-    if driver.get("stack") != KEEP:
+    if driver.get("stack") != KEEP or stack is None:
         return intent
     name, profile = kept_stack(stack)
     return {**intent, "driver": {**driver, "stack": name, "profile": profile or driver.get("profile"), "version": None, "kept": True}}
 
 
-def _has_add_on(stack: Mapping[str, Any], vendor: Mapping[str, str]) -> bool:
+def _has_add_on(stack: Stack, vendor: Mapping[str, str]) -> bool:
     """Whether anything shows that a host's RDMA modules are not the kernel's, or not meant to be."""
-    modules = stack.get("modules") or {}
-    loaded = {name for name, module in modules.items() if module.get("provenance") in ADD_ONS}
-    file = (stack.get("driver_files") or {}).get(stack.get("kernel"))
+    loaded = {name for name, module in stack.modules.items() if module.provenance in ADD_ONS}
+    file = _driver_file(stack)
     return (
-        stack.get("kind") == "ofed"
+        stack.kind == "ofed"
         or bool({DRIVER, "ib_core"} & loaded)
         or (file is not None and not is_stock(file))
-        or any(entry["name"] in OFED and entry.get("state") != BROKEN for entry in stack.get("dkms") or ())
+        or any(entry.name in OFED and entry.state != BROKEN for entry in stack.dkms)
         or any(_ADD_ON_PACKAGES.fullmatch(each) for each in vendor)
     )
 
@@ -122,27 +121,31 @@ def bare_version(version: str) -> str:
     return _EPOCH.sub("", version, count=1)
 
 
-def _built(stack: Mapping[str, Any], name: str | None) -> tuple[bool | None, list[str]]:
+def _driver_file(stack: Stack) -> str | None:
+    """What modprobe would load for the kernel that runs; None: not known."""
+    return None if stack.kernel is None else (stack.driver_files or {}).get(stack.kernel)
+
+
+def _built(stack: Stack, name: str | None) -> tuple[bool | None, list[str]]:
     """By the file of the loaded module; as long as nothing is loaded by what modprobe would load, else by DKMS."""
-    kernel = stack.get("kernel")
-    module = (stack.get("modules") or {}).get(DRIVER) or {}
-    if module.get("provenance") in ADD_ONS:
+    kernel, module = stack.kernel, stack.modules.get(DRIVER)
+    if module is not None and module.provenance in ADD_ONS:
         return True, []
-    if module.get("provenance") == KERNELS_OWN:
-        return False, [f"modprobe loads the kernel's own {DRIVER} ({module.get('file')})"]
-    file = (stack.get("driver_files") or {}).get(kernel)
+    if module is not None and module.provenance == KERNELS_OWN:
+        return False, [f"modprobe loads the kernel's own {DRIVER} ({module.file})"]
+    file = _driver_file(stack)
     if file is not None:
         return (False, [f"modprobe would load the kernel's own {DRIVER} ({file})"]) if is_stock(file) else (True, [])
-    entries = [entry for entry in stack.get("dkms") or () if entry["name"] in OFED]
-    if any(entry.get("kernel") == kernel and str(entry.get("state")).startswith(INSTALLED) for entry in entries):
+    entries = [entry for entry in stack.dkms if entry.name in OFED]
+    if any(entry.kernel == kernel and entry.state.startswith(INSTALLED) for entry in entries):
         return True, []
     if entries:
-        return False, [f"DKMS has {entries[0]['name']}/{entries[0].get('version')} not installed for {kernel}"]
+        return False, [f"DKMS has {entries[0].name}/{entries[0].version} not installed for {kernel}"]
     return (False, []) if name is None else (None, [f"it is not known whether it is built for {kernel}: DKMS does not have it"])
 
 
-def _loaded(stack: Mapping[str, Any]) -> tuple[bool | None, list[str]]:
-    module = (stack.get("modules") or {}).get(DRIVER)
+def _loaded(stack: Stack) -> tuple[bool | None, list[str]]:
+    module = stack.modules.get(DRIVER)
     if module is None:
         return False, [f"{DRIVER} is not loaded"]
     compared = compare(module)

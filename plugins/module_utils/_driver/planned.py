@@ -10,7 +10,9 @@ import re
 from collections.abc import Mapping
 from typing import Any
 
+from ansible_collections.rdma.cluster.plugins.module_utils._driver.distribution import Distribution
 from ansible_collections.rdma.cluster.plugins.module_utils._driver.dkms import is_relevant
+from ansible_collections.rdma.cluster.plugins.module_utils._driver.stack import Stack
 
 INBOX, MLNX_OFED, DOCA = "inbox", "mlnx_ofed", "doca"
 #: Plan no stack of its own: use and judge the installed one.
@@ -49,11 +51,11 @@ def planned_modules(intent: Mapping[str, Any]) -> str:
     return INBOX if stack == DOCA and profile.endswith(USERSPACE) else stack
 
 
-def is_rpm(distribution: Mapping[str, Any]) -> bool:
+def is_rpm(distribution: Distribution) -> bool:
     """Whether packages are RPMs: as the facts tell, or by the distribution's id and those that it is like."""
-    if distribution.get("family") is not None:
-        return bool(distribution["family"] == "rpm")
-    return bool({distribution.get("id"), *(distribution.get("like") or [])} & RPM_FAMILY)
+    if distribution.family is not None:
+        return distribution.family == "rpm"
+    return bool({distribution.id, *distribution.like} & RPM_FAMILY)
 
 
 def is_dkms_release(release: str | None) -> bool:
@@ -62,7 +64,7 @@ def is_dkms_release(release: str | None) -> bool:
     return not numbers or numbers >= DOCA_DKMS
 
 
-def builds_planned(intent: Mapping[str, Any], stack: Mapping[str, Any]) -> bool:
+def builds_planned(intent: Mapping[str, Any], stack: Stack) -> bool:
     """Whether the planned stack's modules are built on the host. stack: that of the facts.
 
     On Debian's family always. RPMs have ready-made modules for the distribution's kernels, but for DOCA since 3.2.
@@ -71,12 +73,12 @@ def builds_planned(intent: Mapping[str, Any], stack: Mapping[str, Any]) -> bool:
     planned, driver = planned_modules(intent), intent.get("driver") or {}
     if planned == INBOX or is_kept(intent):
         return False
-    if not is_rpm(stack.get("distribution") or {}) or (planned == DOCA and is_dkms_release(driver.get("version"))):
+    if not is_rpm(stack.distribution) or (planned == DOCA and is_dkms_release(driver.get("version"))):
         return True
     return driver.get("add_kernel_support") is not False
 
 
-def bypasses_dkms(intent: Mapping[str, Any], stack: Mapping[str, Any]) -> bool:
+def bypasses_dkms(intent: Mapping[str, Any], stack: Stack) -> bool:
     """Whether the planned stack's modules are built into packages for the kernel that runs, which DKMS neither signs nor builds again.
 
     mlnxofedinstall has no DKMS on RPMs; on Debian's family --add-kernel-support installs again --without-dkms (mlnxofedinstall_deb.pl).
@@ -87,15 +89,15 @@ def bypasses_dkms(intent: Mapping[str, Any], stack: Mapping[str, Any]) -> bool:
     if planned_stack(intent) == DOCA:
         return not is_dkms_release(driver.get("version")) and driver.get("add_kernel_support") is not False
     asked = driver.get("add_kernel_support") or bool(NO_DKMS & set(driver.get("flags") or ()))
-    return bool(asked) or is_rpm(stack.get("distribution") or {})
+    return bool(asked) or is_rpm(stack.distribution)
 
 
-def builds_modules(intent: Mapping[str, Any], stack: Mapping[str, Any]) -> bool:
+def builds_modules(intent: Mapping[str, Any], stack: Stack) -> bool:
     """Whether modules that RDMA or a GPU needs are built for the kernels of a host, or shall be."""
-    return any(is_relevant(str(entry["name"])) for entry in stack.get("dkms") or ()) or builds_planned(intent, stack)
+    return any(is_relevant(entry.name) for entry in stack.dkms) or builds_planned(intent, stack)
 
 
-def headers_package(kernel: str, distribution: Mapping[str, Any]) -> str:
+def headers_package(kernel: str, distribution: Distribution) -> str:
     """The package with the headers of a release of `uname -r`; the kernels of RHEL's variants are named "5.14.0-427.el9.x86_64+rt"."""
     if is_rpm(distribution):
         release, plus, variant = kernel.partition("+")

@@ -18,7 +18,13 @@ from ansible_collections.rdma.cluster.plugins.module_utils._driver.build_report 
 from ansible_collections.rdma.cluster.plugins.module_utils._driver.distribution import Distribution, read_distribution
 from ansible_collections.rdma.cluster.plugins.module_utils._driver.dkms import DkmsModule, module_names, read_dkms
 from ansible_collections.rdma.cluster.plugins.module_utils._driver.kernels import newest, read_headers, read_kernels
-from ansible_collections.rdma.cluster.plugins.module_utils._driver.modinfo import ModuleFile, provenance, read_modinfo, read_module_files
+from ansible_collections.rdma.cluster.plugins.module_utils._driver.modinfo import (
+    Module,
+    ModuleFile,
+    provenance,
+    read_modinfo,
+    read_module_files,
+)
 from ansible_collections.rdma.cluster.plugins.module_utils._driver.secure_boot import (
     Mok,
     read_lockdown,
@@ -52,28 +58,6 @@ _HEADING = re.compile(
     r"^([A-Za-z_]{0,20}OFED[A-Za-z_]{0,20}(?:-internal)?-[0-9][\w.-]{0,99})(?:[ \t]{0,9}\([^()\n]{0,99}\))?:?[ \t]{0,9}\r?$",
     re.ASCII | re.MULTILINE,
 )
-
-
-@dataclass(frozen=True)
-class Module:
-    """A loaded kernel module. version and srcversion: of what is loaded; modules of the kernel often declare neither.
-
-    holders: the modules that stand on it; refcount: how many use it, the holders, open files, mounts and sockets among them, None for
-    a part of the kernel itself.
-    file, file_version, file_srcversion: of what modprobe would load now ("(builtin)" for a part of the kernel itself), and signer who
-    signed that, as in ModuleFile. provenance: "kernel", "dkms" or "extra", as _modinfo.provenance has it. These five are None for a tree
-    that was captured, and where there is no such file.
-    """
-
-    version: str | None
-    srcversion: str | None
-    holders: list[str]
-    file: str | None = None
-    file_version: str | None = None
-    file_srcversion: str | None = None
-    provenance: str | None = None
-    signer: str | None = None
-    refcount: int | None = None
 
 
 @dataclass(frozen=True)

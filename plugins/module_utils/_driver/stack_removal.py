@@ -24,8 +24,8 @@ from ansible_collections.rdma.cluster.plugins.module_utils._driver.distribution 
     read_rpm_packages,
 )
 from ansible_collections.rdma.cluster.plugins.module_utils._driver.kernel_modules import CORE, PEERMEM_MODULES
-from ansible_collections.rdma.cluster.plugins.module_utils._driver.modinfo import KERNELS_OWN
-from ansible_collections.rdma.cluster.plugins.module_utils._driver.stack import OFED_INFO, read_stack
+from ansible_collections.rdma.cluster.plugins.module_utils._driver.modinfo import KERNELS_OWN, Module
+from ansible_collections.rdma.cluster.plugins.module_utils._driver.stack import OFED_INFO, Stack, read_stack
 from ansible_collections.rdma.cluster.plugins.module_utils._driver.swap import unload_order
 from ansible_collections.rdma.cluster.plugins.module_utils._host.load import busy_words, read_load
 from ansible_collections.rdma.cluster.plugins.module_utils._rdma.nics import DRIVER_MODULES, OFED_DRIVERS
@@ -145,7 +145,6 @@ _DPKG_WORDS = re.compile(
 # <TAB>libibverbs.so.1()(64bit) is needed by (installed) qemu-kvm-core-17:7.2.0-14.el9.x86_64
 _NEEDED = re.compile(r"\t.+ is needed by \(installed\) (?P<name>[A-Za-z0-9][\w.+-]*?)-(?:[0-9]+:)?[^-\s]+-[^-\s]+")
 _RPM_WORDS = re.compile(r"|error: Failed dependencies:|warning: .+")
-Modules = Mapping[str, Mapping[str, Any]]
 
 
 @dataclass(frozen=True)
@@ -248,7 +247,7 @@ def _all_dependants(named: Collection[str], sys: SysRoot, runner: Runner) -> set
 def read_uses(sys: SysRoot, runner: Runner) -> list[str]:
     """Who uses the stack now, in words; what cannot be read is a use."""
     try:
-        return stack_uses(asdict(read_stack(sys, runner)), asdict(read_load(sys)))
+        return stack_uses(read_stack(sys, runner), asdict(read_load(sys)))
     except (CommandError, ParseError, OSError) as error:
         return [f"it is not known whether it is in use: {error}"]
 
@@ -284,46 +283,49 @@ def refuse_unless_safe(
         )
 
 
-def stack_uses(stack: Mapping[str, Any], load: Mapping[str, Any] | None) -> list[str]:
+def stack_uses(stack: Stack, load: Mapping[str, Any] | None) -> list[str]:
     """Who uses an installed stack, in words: modules of others on top of it, open devices, storage over RDMA, GPU processes, jobs.
 
     stack, load: of the facts. Unknown is in use. Modules of the kernel itself are passed over, but for open devices of verbs.
     """
-    modules: Modules = stack.get("modules") or {}
+    modules = stack.modules
     # OFED's core stands on mlx_compat, whose holders with_holders adds.
-    base = [name for name in (*OFED_DRIVERS, *CORE, COMPAT) if name in modules and modules[name].get("provenance") != KERNELS_OWN]
+    base = [name for name in (*OFED_DRIVERS, *CORE, COMPAT) if name in modules and modules[name].provenance != KERNELS_OWN]
     touched = with_holders(base, modules)
-    order = unload_order({name: (modules.get(name) or {}).get("holders") or () for name in touched | ({VERBS} & set(modules))})
+    order = unload_order({name: holders_of(name, modules) for name in touched | ({VERBS} & set(modules))})
     found = [words for name in order for words in module_uses(name, order if name in touched else [], modules)]
     return [*found, *storage_uses(stack), *filter(None, [busy_words(load)])]
 
 
-def storage_uses(stack: Mapping[str, Any]) -> Iterator[str]:
+def storage_uses(stack: Stack) -> Iterator[str]:
     """Mounts, NVMe and iSCSI over RDMA, in words."""
-    uses = stack.get("uses")
-    if uses is None:
+    if stack.uses is None:
         yield "it is not known whether storage goes over RDMA"
-    yield from (f"{USES.get(str(use['kind']), use['kind'])}: {use['what']}" for use in uses or ())
+    yield from (f"{USES.get(use.kind, use.kind)}: {use.what}" for use in stack.uses or ())
 
 
-def with_holders(names: Collection[str], modules: Modules) -> set[str]:
+def holders_of(name: str, modules: Mapping[str, Module]) -> list[str]:
+    """The modules that stand on one; none on one that is not loaded."""
+    return modules[name].holders if name in modules else []
+
+
+def with_holders(names: Collection[str], modules: Mapping[str, Module]) -> set[str]:
     """These modules and all that stand upon them."""
     found, todo = set(names), list(names)
     while todo:
-        above = set((modules.get(todo.pop()) or {}).get("holders") or ()) - found
+        above = set(holders_of(todo.pop(), modules)) - found
         found |= above
         todo += above
     return found
 
 
-def module_uses(name: str, order: Sequence[str], modules: Modules) -> Iterator[str]:
+def module_uses(name: str, order: Sequence[str], modules: Mapping[str, Module]) -> Iterator[str]:
     """What is against unloading one module. Each module above it is one of its references; more are connections and open devices."""
-    module = modules.get(name) or {}
-    refcount = module.get("refcount")
-    below = ", ".join(other for other in order if name in ((modules.get(other) or {}).get("holders") or ())) or "the driver"
+    refcount = modules[name].refcount if name in modules else None
+    below = ", ".join(other for other in order if name in holders_of(other, modules)) or "the driver"
     if name not in OWN | UNUSED_MAY_GO | set(PEERMEM_MODULES):
         yield f"{name} holds {below} (refcount {'not known' if refcount is None else refcount}), and is no part of the stack"
     elif refcount is None:
         yield f"it is not known whether {name} is in use"
-    elif refcount > len(module.get("holders") or ()):
+    elif refcount > len(holders_of(name, modules)):
         yield f"{name} is in use (refcount {refcount})"

@@ -17,7 +17,7 @@ from ansible_collections.rdma.cluster.plugins.module_utils._base.errors import A
 from ansible_collections.rdma.cluster.plugins.module_utils._base.files import listed_diff
 from ansible_collections.rdma.cluster.plugins.module_utils._base.findings import ERROR
 from ansible_collections.rdma.cluster.plugins.module_utils._base.sysroot import SysRoot
-from ansible_collections.rdma.cluster.plugins.module_utils._driver.modinfo import compare, provenance, read_modinfo
+from ansible_collections.rdma.cluster.plugins.module_utils._driver.modinfo import Module, compare, provenance, read_modinfo
 from ansible_collections.rdma.cluster.plugins.module_utils._host.load import in_use_now
 
 OPENIBD, AUTO = "openibd", "auto"
@@ -149,13 +149,13 @@ def missing_or_other(names: Sequence[str], runner: Runner, sys: SysRoot) -> list
     others = []
     for name in present:
         file = files.get(name)
-        loaded = {"version": sys.text(f"/sys/module/{name}/version"), "srcversion": sys.text(f"/sys/module/{name}/srcversion")}
+        loaded = sys.text(f"/sys/module/{name}/version"), sys.text(f"/sys/module/{name}/srcversion")
         if file is None:
             others.append(f"of {name} modinfo knows no file")
             continue
-        on_disk = {"file": file.file, "file_version": file.version, "file_srcversion": file.srcversion}
-        if compare({**loaded, **on_disk, "provenance": provenance(file.file)}) == ERROR:
-            others.append(f"{name} is {_build(*loaded.values())}, {file.file} is {_build(file.version, file.srcversion)}")
+        module = Module(*loaded, [], file.file, file.version, file.srcversion, provenance(file.file))
+        if compare(module) == ERROR:
+            others.append(f"{name} is {_build(*loaded)}, {file.file} is {_build(file.version, file.srcversion)}")
     return [*absent, *others]
 
 

@@ -9,9 +9,8 @@ Sources: NCCL's user guide (troubleshooting: PCI Access Control Services), rdma-
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from typing import Any
 
 #: The ACS controls that send traffic between two devices up to the root complex, in lspci's words.
 REDIRECTING = ("SrcValid", "ReqRedir", "CmpltRedir", "UpstreamFwd")
@@ -59,40 +58,6 @@ def redirecting(controls: Iterable[str] | None) -> list[str]:
     return [name for name in controls or () if name in REDIRECTING]
 
 
-def pcie_state(facts: Mapping[str, Any]) -> dict[str, Any]:
-    """What tuning depends on, out of the whole tree of facts.
-
-    {"acs_mode": what auto stands for, or None, "acs_why": why, "mrrs_bytes": {physical function of a NIC: bytes, or None},
-    "redirecting": {a NIC's function: the bridges above it that redirect}, of those that have any, "gpu_redirecting": those above GPUs}
-    """
-    own, gpus = _own_functions(facts), facts.get("gpus") or []
-    slots = {slot_of(address) for address in own}
-    beside = {address: pci for address, pci in (facts.get("nics") or {}).items() if slot_of(address) in slots}
-    found = platform(
-        [gpu.get("model") for gpu in gpus],
-        [pci.get("device_id") for pci in own.values()],
-        (facts.get("iommu") or {}).get("virtual_machine"),
-    )
-    blocked = {address: _redirecting_hops(pci) for address, pci in sorted(own.items())}
-    return {
-        "acs_mode": found.mode if facts.get("gpus") is not None else None,
-        "acs_why": found.why if facts.get("gpus") is not None else "GPUs were not looked for",
-        "mrrs_bytes": {address: pci.get("mrrs_bytes") for address, pci in sorted({**own, **beside}.items())},
-        "redirecting": {address: bridges for address, bridges in blocked.items() if bridges},
-        "gpu_redirecting": sorted({bridge for gpu in gpus for bridge in _redirecting_hops(gpu.get("pci") or {})}),
-    }
-
-
 def slot_of(address: str) -> str:
     """What all functions of a card have in common."""
     return address.rpartition(".")[0]
-
-
-def _own_functions(facts: Mapping[str, Any]) -> dict[str, Mapping[str, Any]]:
-    """The physical functions of RDMA devices, by address."""
-    devices = [device for device in facts["devices"].values() if device.get("pci") and device.get("function") == "pf"]
-    return {device["pci"]["address"]: device["pci"] for device in devices}
-
-
-def _redirecting_hops(pci: Mapping[str, Any]) -> list[str]:
-    return [hop["address"] for hop in pci.get("hops") or () if redirecting(hop.get("acs"))]

@@ -10,7 +10,6 @@ import re
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from pathlib import PurePosixPath
-from typing import Any
 
 from ansible_collections.rdma.cluster.plugins.module_utils._base.command import CommandError, Runner
 from ansible_collections.rdma.cluster.plugins.module_utils._base.errors import ParseError
@@ -335,12 +334,12 @@ def _read_pkeys(sys: SysRoot, base: str) -> dict[str, int] | None:
     return {name: key for name, key in found.items() if key} if found else None
 
 
-def port_guid(port: Mapping[str, Any]) -> str | None:
-    """The GUID of an InfiniBand port of the facts as tools have it, "0x0002c9030002fb05": the lower half of its first GID.
+def port_guid(port: Port | None) -> str | None:
+    """The GUID of an InfiniBand port as tools have it, "0x0002c9030002fb05": the lower half of its first GID.
 
     None if there is no such GID, or if it is not one: this text goes into opensm's partitions.conf.
     """
-    first = next((each["gid"] for each in port.get("gids") or () if each["index"] == 0), None)
+    first = next((each.gid for each in (port.gids if port else ()) if each.index == 0), None)
     guid = "0x" + "".join(str(first).split(":")[4:]).lower()
     return guid if _PORT_GUID.fullmatch(guid) and int(guid, 16) else None
 

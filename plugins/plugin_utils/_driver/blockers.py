@@ -11,40 +11,51 @@ from dataclasses import replace
 from typing import Any
 
 from ansible_collections.rdma.cluster.plugins.module_utils._base.findings import ERROR, Finding
-from ansible_collections.rdma.cluster.plugins.module_utils._driver.modinfo import ADD_ONS, compare
+from ansible_collections.rdma.cluster.plugins.module_utils._driver.modinfo import ADD_ONS, Module, compare
 from ansible_collections.rdma.cluster.plugins.module_utils._driver.planned import INBOX, planned_modules
-from ansible_collections.rdma.cluster.plugins.module_utils._driver.stack_removal import COMPAT, module_uses, storage_uses, with_holders
+from ansible_collections.rdma.cluster.plugins.module_utils._driver.stack import Stack
+from ansible_collections.rdma.cluster.plugins.module_utils._driver.stack_removal import (
+    COMPAT,
+    holders_of,
+    module_uses,
+    storage_uses,
+    with_holders,
+)
 from ansible_collections.rdma.cluster.plugins.module_utils._driver.swap import unload_order
+from ansible_collections.rdma.cluster.plugins.module_utils._facts.gather import Facts
 from ansible_collections.rdma.cluster.plugins.module_utils._host.load import busy_words
+from ansible_collections.rdma.cluster.plugins.module_utils._net.netdev import Netdev
 from ansible_collections.rdma.cluster.plugins.module_utils._rdma.nics import OFED_DRIVERS, module_of
 from ansible_collections.rdma.cluster.plugins.module_utils._rdma.rails import resolve
 from ansible_collections.rdma.cluster.plugins.plugin_utils._checks.driver.modules import check_options
+from ansible_collections.rdma.cluster.plugins.plugin_utils._facts.typed import stack_of
 
-Modules = Mapping[str, Mapping[str, Any]]
+Modules = Mapping[str, Module]
 
 
-def reload_plan(intent: Mapping[str, Any], facts: Mapping[str, Any], *, changes: bool) -> dict[str, Any]:
+def reload_plan(intent: Mapping[str, Any], facts: Facts, *, changes: bool) -> dict[str, Any]:
     """What a reload of the driver is about: needed, why, live (nothing is in its way), obstacles in words, modules (top first).
 
     changes: whether modules are about to be installed or removed; then it is told by what is loaded now, until facts are read again.
     always: an option of a module differs, so that it is reloaded although it is the one on disk.
     """
-    modules: Modules = facts["stack"].get("modules") or {}
+    stack = stack_of(facts)
+    modules = stack.modules
     swapped = _replaced(intent, modules) if changes else differing(modules)
     options = {} if changes else options_that_differ(intent, facts)
     found = {"needed": False, "always": bool(options), "live": False, "obstacles": [], "modules": []}
     if not swapped and not options:
         return {**found, "why": "what is loaded is the same as on disk"}
     touched = with_holders({*swapped, *options}, modules)
-    order = unload_order({name: (modules.get(name) or {}).get("holders") or () for name in touched})
-    unsigned = [] if changes else unsigned_replacements(facts["stack"])
+    order = unload_order({name: holders_of(name, modules) for name in touched})
+    unsigned = [] if changes else unsigned_replacements(stack)
     obstacles = [*unsigned, *_obstacles(order, intent, facts)]
     verb = "will be replaced" if changes else f"{'is' if len(swapped) == 1 else 'are'} not the same as on disk"
     why = [*([f"{', '.join(sorted(swapped))} {verb}"] if swapped else []), *(words for each in options.values() for words in each)]
     return {**found, "needed": True, "why": "; ".join(why), "live": not obstacles, "obstacles": obstacles, "modules": order}
 
 
-def told_obstacles(findings: Sequence[Finding], intent: Mapping[str, Any], facts: Mapping[str, Any]) -> list[Finding]:
+def told_obstacles(findings: Sequence[Finding], intent: Mapping[str, Any], facts: Facts) -> list[Finding]:
     """The findings, with what is in the way of a reload added to the remedy of each error that asks for one (driver.loaded)."""
     obstacles = reload_plan(intent, facts, changes=False)["obstacles"]
     words = f" In the running host it cannot be reloaded: {'; '.join(obstacles)}."
@@ -58,14 +69,14 @@ def differing(modules: Modules) -> list[str]:
     The base stays where something on it has no file either: that could not be loaded again.
     """
     others = {name for name, module in modules.items() if compare(module) == ERROR}
-    base = modules.get(COMPAT) or {}
-    gone = base.get("file", "") is None and others.issuperset(base.get("holders") or ())
+    base = modules.get(COMPAT)
+    gone = base is not None and base.file is None and others.issuperset(base.holders)
     return [name for name in modules if name in others or (name == COMPAT and gone)]
 
 
-def options_that_differ(intent: Mapping[str, Any], facts: Mapping[str, Any]) -> dict[str, list[str]]:
+def options_that_differ(intent: Mapping[str, Any], facts: Facts) -> dict[str, list[str]]:
     """The loaded modules that have not taken the options of the intent: name → each in words, "mlx5_core.prof_sel is 2, expected 3"."""
-    modules: Modules = facts["stack"].get("modules") or {}
+    modules = stack_of(facts).modules
     found: dict[str, list[str]] = {}
     for each in check_options("", intent, facts):
         name, dot, _option = each.subject.partition(".")
@@ -74,12 +85,12 @@ def options_that_differ(intent: Mapping[str, Any], facts: Mapping[str, Any]) -> 
     return found
 
 
-def unsigned_replacements(stack: Mapping[str, Any]) -> list[str]:
+def unsigned_replacements(stack: Stack) -> list[str]:
     """One sentence, or none, of the modules on disk that are to replace loaded ones, and that Secure Boot would not let in."""
-    modules: Modules = stack.get("modules") or {}
-    if not stack.get("secure_boot"):
+    if not stack.secure_boot:
         return []
-    names = [each for each in differing(modules) if modules[each].get("provenance") in ADD_ONS and modules[each].get("signer") is None]
+    modules = stack.modules
+    names = [each for each in differing(modules) if modules[each].provenance in ADD_ONS and modules[each].signer is None]
     return [f"Secure Boot is on, and nobody has signed {', '.join(sorted(names))} on disk"] if names else []
 
 
@@ -89,26 +100,26 @@ def _replaced(intent: Mapping[str, Any], modules: Modules) -> list[str]:
     OFED's core stands on mlx_compat; where it does not, the core is the kernel's, Soft-RoCE stands on it, and it stays.
     """
     drivers = [name for name in (*OFED_DRIVERS, COMPAT) if name in modules]
-    core_stays = COMPAT in modules and "ib_core" not in (modules[COMPAT].get("holders") or ())
+    core_stays = COMPAT in modules and "ib_core" not in modules[COMPAT].holders
     core = [] if core_stays or "ib_core" not in modules else ["ib_core"]
     if planned_modules(intent) == INBOX:
-        return [name for name in (*drivers, *core) if modules[name].get("provenance") in ADD_ONS]
+        return [name for name in (*drivers, *core) if modules[name].provenance in ADD_ONS]
     return [*drivers, *core] if drivers else []
 
 
-def _obstacles(order: Sequence[str], intent: Mapping[str, Any], facts: Mapping[str, Any]) -> Iterator[str]:
-    modules: Modules = facts["stack"].get("modules") or {}
+def _obstacles(order: Sequence[str], intent: Mapping[str, Any], facts: Facts) -> Iterator[str]:
+    stack = stack_of(facts)
     for name in order:
-        yield from module_uses(name, order, modules)
-    yield from storage_uses(facts["stack"])
-    yield from filter(None, [busy_words(facts.get("load"))])
+        yield from module_uses(name, order, stack.modules)
+    yield from storage_uses(stack)
+    yield from filter(None, [busy_words(facts.load)])
     yield from _session(facts, set(order))
     yield from _others(intent, facts, set(order))
 
 
-def _session(facts: Mapping[str, Any], swapped: Collection[str]) -> Iterator[str]:
+def _session(facts: Facts, swapped: Collection[str]) -> Iterator[str]:
     """Whether our own session would be cut: its interface, or those below a bond, a bridge or a VLAN, are of a driver that goes."""
-    netdevs, name = facts.get("netdevs") or {}, (facts.get("session") or {}).get("netdev")
+    name = _session_netdev(facts)
     if name is None:
         yield "it is not known by which interface our own session comes in"
         return
@@ -116,41 +127,44 @@ def _session(facts: Mapping[str, Any], swapped: Collection[str]) -> Iterator[str
     if not below:
         yield f"our own session comes in by {name}, and it is not known what that stands on"
     for each in below:
-        driver = _driver(netdevs[each])
+        driver = _driver(facts.netdevs[each])
         if not driver:
             yield f"our own session comes in by {each}, whose driver is not known"
         elif driver in swapped:
             yield f"our own session comes in by {each}, which is {driver}'s"
 
 
-def _below_session(facts: Mapping[str, Any]) -> list[str]:
-    netdevs, name = facts.get("netdevs") or {}, str((facts.get("session") or {}).get("netdev") or "")
+def _session_netdev(facts: Facts) -> str | None:
+    return facts.session.netdev if facts.session is not None else None
+
+
+def _below_session(facts: Facts) -> list[str]:
+    netdevs, name = facts.netdevs, _session_netdev(facts) or ""
     base = name if name in netdevs else name.partition(".")[0]
-    return [base] if base in netdevs else [each for each, netdev in netdevs.items() if netdev.get("master") in (base, name)]
+    return [base] if base in netdevs else [each for each, netdev in netdevs.items() if netdev.master in (base, name)]
 
 
-def _driver(netdev: Mapping[str, Any]) -> str:
+def _driver(netdev: Netdev) -> str:
     """The module."""
-    return module_of(str(netdev.get("driver") or ""))
+    return module_of(netdev.driver or "")
 
 
-def _others(intent: Mapping[str, Any], facts: Mapping[str, Any], swapped: Collection[str]) -> Iterator[str]:
+def _others(intent: Mapping[str, Any], facts: Facts, swapped: Collection[str]) -> Iterator[str]:
     """The interfaces of a driver that goes which are up, carry an address, and are neither rails nor below our own session."""
-    netdevs = facts.get("netdevs") or {}
     told = {*_below_session(facts), *(rail.netdev for rail in resolve(intent.get("rails") or [], facts))}
-    for name, netdev in netdevs.items():
-        if name not in told and _driver(netdev) in swapped and netdev.get("admin_up") is not False:
-            yield from _carried(name, netdev, netdevs)
+    for name, netdev in facts.netdevs.items():
+        if name not in told and _driver(netdev) in swapped and netdev.admin_up is not False:
+            yield from _carried(name, netdev, facts.netdevs)
 
 
-def _carried(name: str, netdev: Mapping[str, Any], netdevs: Mapping[str, Any]) -> Iterator[str]:
+def _carried(name: str, netdev: Netdev, netdevs: Mapping[str, Netdev]) -> Iterator[str]:
     """What one interface carries. That of a bond or a bridge is in the facts only where it is read."""
-    what, master = f"{name} ({_driver(netdev)})", netdev.get("master")
+    what, master = f"{name} ({_driver(netdev)})", netdev.master
     above = [other for other in netdevs if other == master or other.startswith(f"{name}.")]
-    addresses = [str(each).partition("/")[0] for other in (name, *above) for each in netdevs[other].get("ipv4") or ()]
+    addresses = [each.partition("/")[0] for other in (name, *above) for each in netdevs[other].ipv4 or ()]
     if addresses:
         yield f"{what} carries {', '.join(addresses)}: storage or others use it"
     elif master is not None and master not in netdevs:
         yield f"{what} is part of {master}: storage or others may use it"
-    elif netdev.get("ipv4", ()) is None:
+    elif netdev.ipv4 is None:
         yield f"it is not known whether {what} carries an address"

@@ -13,6 +13,8 @@ from ansible_collections.rdma.cluster.plugins.module_utils._driver.dkms import B
 from ansible_collections.rdma.cluster.plugins.module_utils._driver.modinfo import is_stock
 from ansible_collections.rdma.cluster.plugins.module_utils._driver.ofed_state import DRIVER
 from ansible_collections.rdma.cluster.plugins.module_utils._driver.planned import INBOX, headers_package, is_kept, planned_modules
+from ansible_collections.rdma.cluster.plugins.module_utils._driver.stack import Stack
+from ansible_collections.rdma.cluster.plugins.module_utils._facts.gather import Facts
 from ansible_collections.rdma.cluster.plugins.module_utils._rdma.nics import DRIVERS, module_of, modules_of
 from ansible_collections.rdma.cluster.plugins.module_utils._rdma.rails import ResolvedRail, resolve, soft_device_name
 from ansible_collections.rdma.cluster.plugins.plugin_utils._checks.driver.modules import dkms_versions
@@ -29,10 +31,10 @@ INFINIBAND_MODULES = ("ib_umad", "ib_ipoib")
 USUAL_DRIVER = "mlx5_core"
 
 
-def needed_modules(intent: Mapping[str, Any], facts: Mapping[str, Any] | None = None) -> list[str]:
+def needed_modules(intent: Mapping[str, Any], facts: Facts) -> list[str]:
     """The kernel modules that must be loaded for these rails, in order; those of a card by the driver that the facts name."""
     soft = any(rail["soft"] for rail in intent["rails"])
-    drivers = dict.fromkeys(_driver(rail, facts or {}) for rail in resolve(intent["rails"], facts or {}) if not rail.rail["soft"])
+    drivers = dict.fromkeys(_driver(rail, facts) for rail in resolve(intent["rails"], facts) if not rail.rail["soft"])
     cards = [name for driver in drivers for name in modules_of(driver)]
     add_on = ADD_ON_MODULES if planned_modules(intent) != INBOX and not is_kept(intent) else ()
     infiniband = any(rail["link_layer"] == "infiniband" and not rail["soft"] for rail in intent["rails"])
@@ -40,18 +42,18 @@ def needed_modules(intent: Mapping[str, Any], facts: Mapping[str, Any] | None = 
     return list(dict.fromkeys([*CORE_MODULES, *add_on, *cards, *kinds]))
 
 
-def _driver(rail: ResolvedRail, facts: Mapping[str, Any]) -> str:
+def _driver(rail: ResolvedRail, facts: Facts) -> str:
     """The driver of a rail's card: of its RDMA device, else of its interface if that is one for RDMA."""
-    device = facts["devices"][rail.device] if rail.device is not None else {}
-    netdev = facts["netdevs"][rail.netdev] if rail.netdev is not None else {}
-    if device.get("driver") and not device.get("software"):
-        return module_of(str(device["driver"]))
-    return str(netdev["driver"]) if netdev.get("driver") in DRIVERS else USUAL_DRIVER
+    device = facts.devices[rail.device] if rail.device is not None else None
+    if device is not None and device.driver and not device.software:
+        return module_of(device.driver)
+    driver = facts.netdevs[rail.netdev].driver if rail.netdev is not None else None
+    return driver if driver in DRIVERS else USUAL_DRIVER
 
 
 def boot_modules(intent: Mapping[str, Any]) -> list[str]:
     """Those of them that nothing else loads at boot: udev and rdma-core load the rest when the device appears."""
-    return [name for name in needed_modules(intent) if name in SOFT_MODULES]
+    return list(SOFT_MODULES) if any(rail["soft"] for rail in intent["rails"]) else []
 
 
 def soft_links(intent: Mapping[str, Any]) -> list[dict[str, Any]]:
@@ -59,12 +61,9 @@ def soft_links(intent: Mapping[str, Any]) -> list[dict[str, Any]]:
     return [{"name": soft_device_name(rail), "type": "rxe", "nic": rail["nic"]} for rail in intent["rails"] if rail["soft"]]
 
 
-Stack = Mapping[str, Any]
-
-
 def has_sources(stack: Stack) -> bool:
     """Whether DKMS has OFED's own modules to build from."""
-    return any(entry["name"] in OFED and entry.get("state") != BROKEN for entry in stack.get("dkms") or ())
+    return any(entry.name in OFED and entry.state != BROKEN for entry in stack.dkms)
 
 
 def can_build(stack: Stack, kernel: str) -> bool:
@@ -86,21 +85,21 @@ def before_reboot(stack: Stack, newest: str) -> tuple[str | None, str | None]:
         return None, f"{stock}, and DKMS does not have it: {todo}"
     if not can_build(stack, newest) and not _is_older(stack, newest):
         return None, f"{stock}, although DKMS has built for it: run `depmod -a {newest}`, and see `modinfo -k {newest} {DRIVER}`"
-    if not (stack.get("headers") or {}).get(newest):
-        package = headers_package(newest, stack.get("distribution") or {})
+    if not stack.headers.get(newest):
+        package = headers_package(newest, stack.distribution)
         return None, f"{stock}, and without its headers nothing can be built for it: install {package}"
     return newest, None
 
 
 def _lacks_driver(stack: Stack, kernel: str) -> bool | None:
     """Whether a kernel would load its own driver, or an older add-on; None: not known."""
-    files = stack.get("driver_files") or {}
-    if kernel in files:
-        return files[kernel] is None or is_stock(files[kernel]) or _is_older(stack, kernel)
+    if kernel in (stack.driver_files or {}):
+        file = (stack.driver_files or {})[kernel]
+        return file is None or is_stock(file) or _is_older(stack, kernel)
     return not dkms_versions(stack, kernel) or _is_older(stack, kernel) if has_sources(stack) else None
 
 
 def _is_older(stack: Stack, kernel: str) -> bool:
     """Whether DKMS has other versions of OFED installed for a kernel than for the one that runs."""
-    there, here = dkms_versions(stack, kernel), dkms_versions(stack, str(stack.get("kernel")))
+    there, here = dkms_versions(stack, kernel), dkms_versions(stack, stack.kernel)
     return bool(there and here) and not there & here

@@ -32,14 +32,17 @@ from ansible_collections.rdma.cluster.plugins.module_utils._driver.planned impor
     planned_modules,
     planned_stack,
 )
+from ansible_collections.rdma.cluster.plugins.module_utils._driver.stack import Stack
 from ansible_collections.rdma.cluster.plugins.module_utils._driver.stack_removal import DISTRIBUTION_STACK, NO_PACKAGE, stack_uses
+from ansible_collections.rdma.cluster.plugins.module_utils._facts.gather import Facts
 from ansible_collections.rdma.cluster.plugins.module_utils._host.load import busy_words
-from ansible_collections.rdma.cluster.plugins.module_utils._rdma.rails import Facts, Intent
+from ansible_collections.rdma.cluster.plugins.module_utils._rdma.rails import Intent
 from ansible_collections.rdma.cluster.plugins.plugin_utils._driver.blockers import reload_plan
 from ansible_collections.rdma.cluster.plugins.plugin_utils._driver.modules import can_build
 from ansible_collections.rdma.cluster.plugins.plugin_utils._driver.reboot import newer_kernel, reboot_plan
 from ansible_collections.rdma.cluster.plugins.plugin_utils._driver.refusals import has_no_uninstaller, refusals
 from ansible_collections.rdma.cluster.plugins.plugin_utils._driver.supplies import distribution_packages, doca, flags, hold
+from ansible_collections.rdma.cluster.plugins.plugin_utils._facts.typed import stack_of
 
 NONE, INSTALL, UPGRADE, DOWNGRADE, SWITCH, REBUILD = "none", "install", "upgrade", "downgrade", "switch", "rebuild"
 
@@ -55,7 +58,7 @@ class Change:
     replaces: bool = False
 
 
-def wished_change(intent: Intent, stack: Mapping[str, Any], state: OfedState) -> Change:
+def wished_change(intent: Intent, stack: Stack, state: OfedState) -> Change:
     """The change from what is installed to what is wished. state: ofed_state of the stack of the facts."""
     planned, version = planned_stack(intent), (intent.get("driver") or {}).get("version")
     seen = " ".join(filter(None, (state.stack, state.version)))
@@ -73,21 +76,21 @@ def wished_change(intent: Intent, stack: Mapping[str, Any], state: OfedState) ->
     return other if other is not None else _rebuild(intent, stack, state, seen)
 
 
-def _fresh(planned: str, version: str | None, stack: Mapping[str, Any]) -> Change:
+def _fresh(planned: str, version: str | None, stack: Stack) -> Change:
     """An installation where no stack is known. It replaces add-on modules, and packages of a stack, that are there all the same."""
-    vendor = sorted((stack.get("distribution") or {}).get("vendor") or {})
+    vendor = sorted(stack.distribution.vendor or {})
     why = f"{planned} {version} is wished, and neither MLNX_OFED nor DOCA-OFED is installed."
     if not vendor and kept_stack(stack)[0] == INBOX:
         return Change(INSTALL, why)
     return Change(INSTALL, f"{why} It would replace {', '.join(vendor) or 'add-on modules that belong to no package'}.", replaces=True)
 
 
-def _other_version(intent: Intent, stack: Mapping[str, Any], state: OfedState) -> Change | None:
+def _other_version(intent: Intent, stack: Stack, state: OfedState) -> Change | None:
     """The change to the wished version of the stack that is installed; None if it is there."""
     driver, planned = intent["driver"], planned_stack(intent)
     wished = driver.get("version")
     if planned == DOCA:
-        vendor, profile = (stack.get("distribution") or {}).get("vendor"), driver.get("profile") or "doca-ofed"
+        vendor, profile = stack.distribution.vendor, driver.get("profile") or "doca-ofed"
         if vendor and vendor.get(profile):
             state = replace(state, version=bare_version(vendor[profile]), is_release=True)
         elif vendor is not None and has_version(state, DOCA, wished) is not False:
@@ -103,11 +106,11 @@ def _other_version(intent: Intent, stack: Mapping[str, Any], state: OfedState) -
     return Change(kind, f"{planned} {state.version} is installed, and {wished} is wished.", None if planned == MLNX_OFED else planned, True)
 
 
-def _rebuild(intent: Intent, stack: Mapping[str, Any], state: OfedState, seen: str) -> Change:
+def _rebuild(intent: Intent, stack: Stack, state: OfedState, seen: str) -> Change:
     if planned_modules(intent) == INBOX:
         return Change(NONE, f"{seen} is installed.")
     if state.built is False:
-        why = f"{seen} is installed, and not built for {stack.get('kernel')}: {'; '.join(state.why)}."
+        why = f"{seen} is installed, and not built for {stack.kernel}: {'; '.join(state.why)}."
         return Change(REBUILD, why, replaces=planned_stack(intent) == MLNX_OFED)
     doubts = f"; {'; '.join(state.why)}" if state.why else " and loaded"
     return Change(NONE, f"{seen} is installed{', built' if state.built else ''}{doubts}.")
@@ -137,22 +140,22 @@ def plan(
     tell what is planned, and everything else is left as it is. lists: the packages that driver_removal asks for; allow: what permits it.
     files: whether repository and hook are managed.
     """
-    stack = facts["stack"]
+    stack = stack_of(facts)
     intent = with_kept_stack(intent, stack)
     planned, kept = planned_stack(intent), is_kept(intent)
     driver, state = intent.get("driver") or {}, ofed_state(stack)
     change = wished_change(intent, stack, state)
     builds = builds_planned(intent, stack)
     newest = newer_kernel(stack) if builds or (kept and planned_modules(intent) != INBOX) else None
-    kernel = newest if newest and (reboot_allowed or change.kind == NONE) else stack.get("kernel")
+    kernel = newest if newest and (reboot_allowed or change.kind == NONE) else stack.kernel
     packages = distribution_packages(intent, stack, kernel, changes=change.kind != NONE, removes=change.kind == SWITCH)
     change = _of_packages(planned, change, packages)
     settled = change.kind == NONE
     by_dkms = change.kind == REBUILD and _can_build(stack, packages)
-    options = flags(driver, rpm=is_rpm(stack.get("distribution") or {})) if planned == MLNX_OFED else []
+    options = flags(driver, rpm=is_rpm(stack.distribution)) if planned == MLNX_OFED else []
     # A first installation that comes after a reboot asks again then: the reboot drains the host first.
     reboots_before = newest is not None and not settled and reboot_allowed and not change.replaces
-    in_use = [] if reboots_before else stack_uses(stack, facts.get("load"))
+    in_use = [] if reboots_before else stack_uses(stack, facts.load)
     kind = "" if by_dkms else _switch_kind(planned, change, options, in_use)
     stops = change.remove is None and planned == MLNX_OFED and "--force" not in options
     forced = DISTRIBUTION_STACK if "--force" in options else ()
@@ -169,7 +172,7 @@ def plan(
     return {
         "stack": planned,
         "version": None if planned == INBOX else driver.get("version"),
-        "kernel": stack.get("kernel"),
+        "kernel": stack.kernel,
         "installed": {"stack": state.stack or INBOX, "version": state.version, "packages": _vendor(stack)},
         "change": change.kind,
         "why": f"{change.why} {ENDED}" if planned == MLNX_OFED else change.why,
@@ -179,9 +182,9 @@ def plan(
         "distribution_packages": [] if waits else packages,
         "installer": not settled and planned != INBOX and not by_dkms and not waits,
         "flags": options,
-        "dkms_build": stack.get("kernel") if by_dkms and not first else None,
+        "dkms_build": stack.kernel if by_dkms and not first else None,
         "doca": doca(intent, stack),
-        "busy": busy_words(facts.get("load")),
+        "busy": busy_words(facts.load),
         "reload": reload,
         "reboot": reboot_plan(intent, facts, reload, newest=newest, first=first, settled=settled),
         "hold": hold(intent, stack),
@@ -222,7 +225,7 @@ def _switch(
     stops: the installer removes nothing that other packages depend on; forced: packages of the distribution that it removes all the same.
     in_use is what the host said just now, and what the facts say: one of them is enough.
     """
-    vendor = (facts["stack"].get("distribution") or {}).get("vendor")
+    vendor = stack_of(facts).distribution.vendor
     if not kind:
         return {"needed": False, "withheld": None, "reason": "", "packages": {}, "dependants": {}, "lists": [], "allow": ""}
     read = removal or {"unread": "the packages to remove were not read from the host"}
@@ -263,25 +266,25 @@ def _of_packages(planned: str, change: Change, packages: Sequence[str]) -> Chang
     return Change(INSTALL, f"{', '.join(packages)} of the distribution {'is' if len(packages) == 1 else 'are'} not known to be installed.")
 
 
-def _can_build(stack: Mapping[str, Any], packages: Sequence[str]) -> bool:
+def _can_build(stack: Stack, packages: Sequence[str]) -> bool:
     """Whether DKMS can build for the kernel that runs, once the packages are there.
 
     What an installer has left that failed is not built again: the next run of the installer brings it anew.
     """
-    kernel, failed = stack.get("kernel"), stack.get("last_build") or {}
-    if kernel is None or not can_build(stack, kernel) or failed.get("source") == BUNDLE:
+    kernel, failed = stack.kernel, stack.last_build
+    if kernel is None or not can_build(stack, kernel) or (failed is not None and failed.source == BUNDLE):
         return False
-    return bool((stack.get("headers") or {}).get(kernel)) or headers_package(kernel, stack.get("distribution") or {}) in packages
+    return bool(stack.headers.get(kernel)) or headers_package(kernel, stack.distribution) in packages
 
 
 def _refused(intent: Intent, facts: Facts, change: Change, *, by_dkms: bool, reboot_allowed: bool) -> list[str]:
-    touched = _vendor(facts["stack"]) if change.kind in {UPGRADE, DOWNGRADE, SWITCH} else {}
+    touched = _vendor(stack_of(facts)) if change.kind in {UPGRADE, DOWNGRADE, SWITCH} else {}
     return refusals(intent, facts, touched=touched, reboot_allowed=reboot_allowed, removes=change.remove, by_dkms=by_dkms)
 
 
-def _vendor(stack: Mapping[str, Any]) -> dict[str, str]:
+def _vendor(stack: Stack) -> dict[str, str]:
     """The installed packages of MLNX_OFED and DOCA, name → version."""
-    return dict((stack.get("distribution") or {}).get("vendor") or {})
+    return dict(stack.distribution.vendor or {})
 
 
 def _reload(intent: Intent, facts: Facts, change: Change) -> dict[str, Any]:

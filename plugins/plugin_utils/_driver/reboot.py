@@ -10,20 +10,22 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from ansible_collections.rdma.cluster.plugins.module_utils._driver.planned import is_kept
+from ansible_collections.rdma.cluster.plugins.module_utils._driver.stack import Stack
+from ansible_collections.rdma.cluster.plugins.module_utils._facts.gather import Facts
 from ansible_collections.rdma.cluster.plugins.module_utils._host.load import busy_words
-from ansible_collections.rdma.cluster.plugins.module_utils._rdma.rails import Facts, Intent
+from ansible_collections.rdma.cluster.plugins.module_utils._rdma.rails import Intent
 from ansible_collections.rdma.cluster.plugins.plugin_utils._driver.blockers import differing, unsigned_replacements
 from ansible_collections.rdma.cluster.plugins.plugin_utils._driver.modules import before_reboot
+from ansible_collections.rdma.cluster.plugins.plugin_utils._facts.typed import stack_of
 from ansible_collections.rdma.cluster.plugins.plugin_utils._firmware.wishes import firmware_pending
 
 #: What a boot that is not older than this has not brought, the next one does not bring either.
 JUST_BOOTED_SECONDS = 1800
 
 
-def newer_kernel(stack: Mapping[str, Any]) -> str | None:
+def newer_kernel(stack: Stack) -> str | None:
     """The newest kernel of the running one's flavour, if that is another."""
-    newest: str | None = stack.get("newest")
-    return newest if stack.get("kernel") is not None and newest not in {None, stack.get("kernel")} else None
+    return stack.newest if stack.kernel is not None and stack.newest != stack.kernel else None
 
 
 def reboot_plan(
@@ -38,9 +40,9 @@ def reboot_plan(
     such a kernel asks for no reboot, and withholds one if it lacks the stack; settled: nothing is to be
     installed, without which only first asks for a reboot.
     """
-    stack, busy = facts["stack"], busy_words(facts.get("load"))
+    stack, busy = stack_of(facts), busy_words(facts.load)
     kept = is_kept(intent)
-    reasons = [f"{stack.get('kernel')} runs, and the next boot takes {newest}"] if newest and (settled or first) and not kept else []
+    reasons = [f"{stack.kernel} runs, and the next boot takes {newest}"] if newest and (settled or first) and not kept else []
     notes: list[str] = []
     if settled:
         swap = _swap(facts, reload, busy)
@@ -65,11 +67,11 @@ def reboot_plan(
 
 def _swap(facts: Facts, reload: Mapping[str, Any], busy: str) -> tuple[list[str], list[str]]:
     """Why the driver needs a reboot, and what is noted besides. Work on the host is no reason, nor is what a reboot does not mend."""
-    passing = {busy, *unsigned_replacements(facts["stack"])}
+    passing = {busy, *unsigned_replacements(stack_of(facts))}
     obstacles = [each for each in reload["obstacles"] if each not in passing]
     if not reload["needed"] or not obstacles:
         return [], []
-    if _just_booted(facts) and not differing(facts["stack"].get("modules") or {}):
+    if _just_booted(facts) and not differing(stack_of(facts).modules):
         return [], [f"{reload['why']}, after a boot {_minutes(facts)} minutes ago: see `modprobe --showconfig`, and the initramfs"]
     return [f"the driver cannot be swapped live: {'; '.join(obstacles)}"], []
 
@@ -91,9 +93,9 @@ def _waiting(intent: Intent, facts: Facts) -> Iterator[str]:
 
 
 def _just_booted(facts: Facts) -> bool:
-    uptime = (facts.get("boot") or {}).get("uptime_seconds")
+    uptime = facts.boot.uptime_seconds
     return uptime is not None and uptime < JUST_BOOTED_SECONDS
 
 
 def _minutes(facts: Facts) -> int:
-    return int(facts["boot"]["uptime_seconds"] // 60)
+    return int((facts.boot.uptime_seconds or 0) // 60)

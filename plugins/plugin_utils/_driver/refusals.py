@@ -21,9 +21,13 @@ from ansible_collections.rdma.cluster.plugins.module_utils._driver.planned impor
     planned_modules,
     planned_stack,
 )
+from ansible_collections.rdma.cluster.plugins.module_utils._driver.secure_boot import Mok
+from ansible_collections.rdma.cluster.plugins.module_utils._driver.stack import Stack
+from ansible_collections.rdma.cluster.plugins.module_utils._facts.gather import Facts
 from ansible_collections.rdma.cluster.plugins.plugin_utils._checks.preflight.kernel import enrolment, key_trouble
 from ansible_collections.rdma.cluster.plugins.plugin_utils._checks.preflight.preflight import OLDEST_KERNEL
 from ansible_collections.rdma.cluster.plugins.plugin_utils._driver.supplies import RHEL_LIKE, architecture, doca
+from ansible_collections.rdma.cluster.plugins.plugin_utils._facts.typed import stack_of
 
 #: The distributions that the last line of MLNX_OFED, 24.10, is for; of the RHEL family all that are like 9.
 MLNX_OFED_SYSTEMS = {"debian": ("12",), "ubuntu": ("22.04", "24.04")}
@@ -34,7 +38,7 @@ _FAMILY_NAMES = {"rhel": RHEL_LIKE, "debian": frozenset({"debian"}), "ubuntu": f
 
 def refusals(
     intent: Mapping[str, Any],
-    facts: Mapping[str, Any],
+    facts: Facts,
     *,
     touched: Mapping[str, str],
     reboot_allowed: bool,
@@ -46,8 +50,7 @@ def refusals(
     touched: the packages of NVIDIA's that would be replaced or removed, name → version. removes: the stack to uninstall, if one is.
     by_dkms: DKMS builds again what is installed, and no installer runs.
     """
-    stack = facts["stack"]
-    host = str((facts.get("boot") or {}).get("hostname") or "the host")
+    stack, host = stack_of(facts), facts.boot.hostname or "the host"
     found = [*_held(host, stack, touched), *_removal(host, stack, removes)]
     if planned_stack(intent) == INBOX:
         return found
@@ -62,31 +65,30 @@ def refusals(
     return found
 
 
-def has_no_uninstaller(stack: Mapping[str, Any], removes: str | None) -> bool:
+def has_no_uninstaller(stack: Stack, removes: str | None) -> bool:
     """Whether the stack to remove came without ofed-scripts, as DOCA's userspace does: then only its packages can be removed."""
-    return removes is not None and stack.get("ofed_version") is None
+    return removes is not None and stack.ofed_version is None
 
 
-def _removal(host: str, stack: Mapping[str, Any], removes: str | None) -> Iterator[str]:
+def _removal(host: str, stack: Stack, removes: str | None) -> Iterator[str]:
     if not has_no_uninstaller(stack, removes):
         return
-    distribution = stack.get("distribution") or {}
-    names = " ".join(name for name in DOCA_PACKAGES if (distribution.get("vendor") or {}).get(name))
-    command = "dnf remove" if is_rpm(distribution) else "apt purge --autoremove"
+    names = " ".join(name for name in DOCA_PACKAGES if (stack.distribution.vendor or {}).get(name))
+    command = "dnf remove" if is_rpm(stack.distribution) else "apt purge --autoremove"
     yield f"{names} of {removes} came without an uninstaller: remove its packages on {host}, `{command} {names}`."
 
 
-def _held(host: str, stack: Mapping[str, Any], touched: Mapping[str, str]) -> Iterator[str]:
-    held = sorted(set((stack.get("distribution") or {}).get("held") or ()) & set(touched))
+def _held(host: str, stack: Stack, touched: Mapping[str, str]) -> Iterator[str]:
+    held = sorted(set(stack.distribution.held or ()) & set(touched))
     if held:
         yield f"{', '.join(held)} of the installed stack may not be replaced: held. Run `apt-mark unhold {' '.join(held)}` on {host}."
 
 
-def _system(host: str, intent: Mapping[str, Any], stack: Mapping[str, Any]) -> Iterator[str]:
-    distribution, machine = stack.get("distribution") or {}, architecture(stack)
-    name, version = distribution.get("id"), str(distribution.get("version_id") or "")
-    if machine is None and stack.get("arch"):
-        yield f"NVIDIA has no driver stack for {stack['arch']}: plan inbox for {host}."
+def _system(host: str, intent: Mapping[str, Any], stack: Stack) -> Iterator[str]:
+    machine = architecture(stack)
+    name, version = stack.distribution.id, stack.distribution.version_id or ""
+    if machine is None and stack.arch:
+        yield f"NVIDIA has no driver stack for {stack.arch}: plan inbox for {host}."
     if planned_stack(intent) == DOCA:
         if (doca(intent, stack) or {}).get("repository") is None:
             yield (
@@ -95,11 +97,11 @@ def _system(host: str, intent: Mapping[str, Any], stack: Mapping[str, Any]) -> I
             )
         return
     is_rhel = name in RHEL_LIKE and version.partition(".")[0] == "9"
-    if not is_rhel and version not in MLNX_OFED_SYSTEMS.get(str(name), ()):
+    if not is_rhel and version not in MLNX_OFED_SYSTEMS.get(name or "", ()):
         yield (f"MLNX_OFED has ended with 24.10, which does not know {name} {version}: plan doca for {host} (3.2 or later), or inbox.")
 
 
-def _bundle(host: str, intent: Mapping[str, Any], stack: Mapping[str, Any]) -> Iterator[str]:
+def _bundle(host: str, intent: Mapping[str, Any], stack: Stack) -> Iterator[str]:
     """NVIDIA's bundles have names that tell what they are for; a name of another form tells nothing."""
     if planned_stack(intent) != MLNX_OFED:
         return
@@ -108,7 +110,7 @@ def _bundle(host: str, intent: Mapping[str, Any], stack: Mapping[str, Any]) -> I
     if found is None:
         return
     version, system, machine = found.groups()
-    wished, name, here = intent["driver"].get("version"), (stack.get("distribution") or {}).get("id"), architecture(stack)
+    wished, name, here = intent["driver"].get("version"), stack.distribution.id, architecture(stack)
     if wished is not None and version != wished:
         yield f"The bundle {found[0]} is {version}, and rdma_driver.version is {wished}: make them agree."
     if name not in _FAMILY_NAMES.get(system, {name}):
@@ -117,19 +119,19 @@ def _bundle(host: str, intent: Mapping[str, Any], stack: Mapping[str, Any]) -> I
         yield f"The bundle {found[0]} is for {machine}, and {host} is {here}: give {host} the one for its architecture."
 
 
-def _kernel(host: str, stack: Mapping[str, Any]) -> Iterator[str]:
-    kernel = stack.get("kernel")
-    found = _RELEASE.match(str(kernel or ""))
+def _kernel(host: str, stack: Stack) -> Iterator[str]:
+    found = _RELEASE.match(stack.kernel or "")
     if found is None:
         yield f"It is not known which kernel runs on {host}: look at `uname -r` there."
     elif (int(found[1]), int(found[2])) < OLDEST_KERNEL:
-        yield f"Linux {kernel} is older than {'.'.join(map(str, OLDEST_KERNEL))}: boot {host} with a newer kernel of its distribution."
-    elif not stack.get("kernels"):
+        oldest = ".".join(map(str, OLDEST_KERNEL))
+        yield f"Linux {stack.kernel} is older than {oldest}: boot {host} with a newer kernel of its distribution."
+    elif not stack.kernels:
         yield f"{host} has no kernel of its own, as a container: install the driver on the machine that it runs on, and plan inbox here."
 
 
-def _newer_kernel(host: str, stack: Mapping[str, Any], *, reboot_allowed: bool) -> Iterator[str]:
-    kernel, newest, kernels = stack.get("kernel"), stack.get("newest"), stack.get("kernels") or []
+def _newer_kernel(host: str, stack: Stack, *, reboot_allowed: bool) -> Iterator[str]:
+    kernel, newest, kernels = stack.kernel, stack.newest, stack.kernels
     if kernel is None or not kernels or kernel == newest:
         return
     if newest is None and kernel not in kernels:
@@ -141,9 +143,9 @@ def _newer_kernel(host: str, stack: Mapping[str, Any], *, reboot_allowed: bool) 
         )
 
 
-def _secure_boot(host: str, stack: Mapping[str, Any]) -> Iterator[str]:
-    mok = stack.get("mok") or {}
-    if not stack.get("secure_boot") or (mok.get("key") and mok.get("enrolled")):
+def _secure_boot(host: str, stack: Stack) -> Iterator[str]:
+    mok = stack.mok or Mok(None, None)
+    if not stack.secure_boot or (mok.key and mok.enrolled):
         return
     _status, what = key_trouble(mok)
     yield (
@@ -152,10 +154,10 @@ def _secure_boot(host: str, stack: Mapping[str, Any]) -> Iterator[str]:
     )
 
 
-def _nobody_signs(host: str, intent: Mapping[str, Any], stack: Mapping[str, Any]) -> Iterator[str]:
-    if not stack.get("secure_boot"):
+def _nobody_signs(host: str, intent: Mapping[str, Any], stack: Stack) -> Iterator[str]:
+    if not stack.secure_boot:
         return
-    if planned_stack(intent) == MLNX_OFED and not is_rpm(stack.get("distribution") or {}):
+    if planned_stack(intent) == MLNX_OFED and not is_rpm(stack.distribution):
         todo = f"unset rdma_driver.add_kernel_support for {host}, so that DKMS signs, and enrol its key; or switch Secure Boot off"
     else:
         todo = (

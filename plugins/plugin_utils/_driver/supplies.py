@@ -10,7 +10,7 @@ import re
 from collections.abc import Mapping
 from typing import Any
 
-from ansible_collections.rdma.cluster.plugins.module_utils._driver.distribution import DEBIAN, PACKAGES, RPM
+from ansible_collections.rdma.cluster.plugins.module_utils._driver.distribution import DEBIAN, PACKAGES, RPM, Distribution
 from ansible_collections.rdma.cluster.plugins.module_utils._driver.kernels import flavour
 from ansible_collections.rdma.cluster.plugins.module_utils._driver.planned import (
     DOCA,
@@ -24,6 +24,7 @@ from ansible_collections.rdma.cluster.plugins.module_utils._driver.planned impor
     planned_modules,
     planned_stack,
 )
+from ansible_collections.rdma.cluster.plugins.module_utils._driver.stack import Stack
 
 REPOSITORY = "https://linux.mellanox.com/public/repo/doca"
 #: How its folders name architectures.
@@ -48,14 +49,13 @@ OPTIONS = {
     "force": "--force",
 }
 _WORD = re.compile(r"[a-z0-9_]+")
-Stack = Mapping[str, Any]
 
 
 def architecture(stack: Stack) -> str | None:
     """What `uname -m` says: by arch of the facts, else by the kernel's release (Ubuntu's does not tell) or what DKMS has built for;
     None: not told."""
-    words = _WORD.findall(str(stack.get("kernel") or ""))
-    told = [stack["arch"]] if stack.get("arch") else [*words, *(str(each.get("arch")) for each in stack.get("dkms") or ())]
+    words = _WORD.findall(stack.kernel or "")
+    told = [stack.arch] if stack.arch else [*words, *(each.arch or "" for each in stack.dkms)]
     return next((ARCHITECTURES[word] for word in told if word in ARCHITECTURES), None)
 
 
@@ -89,13 +89,13 @@ def doca(intent: Mapping[str, Any], stack: Stack) -> dict[str, Any] | None:
 
 
 def _derived(version: str | None, stack: Stack, *, dkms: bool) -> str | None:
-    system, machine = _doca_system(stack.get("distribution") or {}, dkms=dkms), DOCA_ARCHITECTURES.get(architecture(stack) or "")
+    system, machine = _doca_system(stack.distribution, dkms=dkms), DOCA_ARCHITECTURES.get(architecture(stack) or "")
     return f"{REPOSITORY}/{version}/{system}/{machine}/" if version and system and machine else None
 
 
-def _doca_system(distribution: Mapping[str, Any], *, dkms: bool) -> str | None:
+def _doca_system(distribution: Distribution, *, dkms: bool) -> str | None:
     """The folder of a distribution. Before 3.2 there is one for each minor release."""
-    name, version = distribution.get("id"), str(distribution.get("version_id") or "")
+    name, version = distribution.id, distribution.version_id or ""
     if name == "ubuntu" and version in ("22.04", "24.04"):
         return f"ubuntu{version}"
     if name == "debian" and version in (("12", "13") if dkms else ("12",)):
@@ -114,16 +114,15 @@ def distribution_packages(
     removes: whether another stack is removed first: it takes its own rdma-core and perftest along, whatever is installed now.
     Where the packages of a kept stack cannot be read, nothing is installed.
     """
-    distribution = stack.get("distribution") or {}
-    rpm = is_rpm(distribution)
+    rpm = is_rpm(stack.distribution)
     if planned_stack(intent) == INBOX:
-        known = distribution.get("packages")
+        known = stack.distribution.packages
         if known is None or removes:
             return [] if is_kept(intent) else list(PACKAGES[RPM if rpm else DEBIAN])
         return [name for name, version in known.items() if version is None]
     if not builds_planned(intent, stack) or kernel is None:
         return []
-    headers = [] if (stack.get("headers") or {}).get(kernel) else [headers_package(kernel, distribution)]
+    headers = [] if stack.headers.get(kernel) else [headers_package(kernel, stack.distribution)]
     if not changes:
         return headers
     if not rpm:
@@ -138,21 +137,19 @@ def hold(intent: Mapping[str, Any], stack: Stack) -> dict[str, Any]:
     """
     if planned_stack(intent) == INBOX or not intent["driver"].get("hold_kernel"):
         return {"packages": [], "differs": False}
-    distribution = stack.get("distribution") or {}
-    there = distribution.get("kernels")
+    there = stack.distribution.kernels
     packages = kernel_packages(stack) if there is None else there
-    return {"packages": packages, "differs": bool(set(packages) - set(distribution.get("held") or ()))}
+    return {"packages": packages, "differs": bool(set(packages) - set(stack.distribution.held or ()))}
 
 
 def kernel_packages(stack: Stack) -> list[str]:
     """The meta-packages that pull in newer kernels of the running one's flavour: "6.1.0-10-cloud-amd64" → linux-image-cloud-amd64, …"""
-    distribution, kernel = stack.get("distribution") or {}, stack.get("kernel")
-    if is_rpm(distribution):
+    if is_rpm(stack.distribution):
         return list(KERNELS_RPM)
-    if kernel is None:
+    if stack.kernel is None:
         return []
-    name = "-".join(flavour(kernel))
-    if distribution.get("id") != "ubuntu":
+    name = "-".join(flavour(stack.kernel))
+    if stack.distribution.id != "ubuntu":
         return [f"linux-image-{name}", f"linux-headers-{name}"]
-    flavours = [name, f"{name}-hwe-{distribution.get('version_id')}"]
+    flavours = [name, f"{name}-hwe-{stack.distribution.version_id}"]
     return [f"{kind}-{each}" for each in flavours for kind in ("linux", "linux-image", "linux-headers")]

@@ -13,7 +13,9 @@ from collections.abc import Callable, Mapping
 from functools import cache
 from typing import Any
 
+from ansible_collections.rdma.cluster.plugins.module_utils._driver.stack import Stack
 from ansible_collections.rdma.cluster.plugins.module_utils._facts.gather import Facts
+from ansible_collections.rdma.cluster.plugins.plugin_utils._facts.entry import FactsError
 
 _Maker = Callable[[Any], Any]
 
@@ -26,6 +28,13 @@ def from_dict(tree: Mapping[str, Any] | None) -> Facts:
     """
     facts: Facts = _maker(Facts)(tree or {})
     return facts
+
+
+def stack_of(facts: Facts) -> Stack:
+    """The driver stack of a host. Raises FactsError where it was not read: then nothing of its driver can be told."""
+    if facts.stack is None:
+        raise FactsError("stack: it was not read")
+    return facts.stack
 
 
 @cache

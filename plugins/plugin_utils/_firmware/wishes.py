@@ -14,8 +14,11 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
+from ansible_collections.rdma.cluster.plugins.module_utils._facts.gather import Facts
 from ansible_collections.rdma.cluster.plugins.module_utils._firmware.cards import DRIVERS, Wish, card_port, is_wished, read_value
-from ansible_collections.rdma.cluster.plugins.module_utils._rdma.rails import LINK_LAYERS, LINK_TYPES, Facts, Intent, ResolvedRail, resolve
+from ansible_collections.rdma.cluster.plugins.module_utils._net.netdev import Netdev
+from ansible_collections.rdma.cluster.plugins.module_utils._rdma.device import Device
+from ansible_collections.rdma.cluster.plugins.module_utils._rdma.rails import LINK_LAYERS, LINK_TYPES, Intent, ResolvedRail, resolve
 
 #: What facts tell of a setting of a card; None: the card lacks it.
 Told = Mapping[str, Any] | None
@@ -60,7 +63,7 @@ def rail_wishes(intent: Mapping[str, Any], facts: Facts) -> list[RailWish]:
 
 def told(facts: Facts, card: str) -> Mapping[str, Any]:
     """What the facts tell of the settings of a card: tool, settings, error; nothing where it was not asked."""
-    return (facts.get("firmware") or {}).get(card) or {}
+    return (facts.firmware or {}).get(card) or {}
 
 
 def is_settled(setting: Told, wish: Wish) -> bool:
@@ -77,45 +80,49 @@ def is_pending(setting: Mapping[str, Any]) -> bool:
 def _no_card(rail: ResolvedRail, facts: Facts) -> str | None:
     """Why a rail has no card with such settings; None where it has one."""
     device, netdev = _device(rail, facts), _netdev(rail, facts)
-    if rail.rail["soft"] or device.get("software"):
+    if rail.rail["soft"] or (device is not None and device.software):
         return "a software device has no firmware"
-    if not device and not netdev:
+    if device is None and netdev is None:
         return "its NIC is not there: driver.nic says what to do"
-    if "vf" in (device.get("function"), netdev.get("function")):
+    there = [each for each in (device, netdev) if each is not None]
+    if "vf" in [each.function for each in there]:
         return "a virtual function has no settings of its own: its host's physical function has"
-    driver = device.get("driver") or netdev.get("driver")
-    if driver is not None and str(driver).partition("[")[0] not in DRIVERS:
+    driver = next((each.driver for each in there if each.driver), None)
+    if driver is not None and driver.partition("[")[0] not in DRIVERS:
         return f"its driver is {driver}: only adapters of mlx4_core and mlx5_core have these settings"
     return None if _address(rail, facts) else "no PCI function is known for this NIC"
 
 
 def _place(rail: ResolvedRail, facts: Facts) -> tuple[str, int]:
     """The card of a rail, and which of the card's ports it is, from 1."""
-    address = str(_address(rail, facts))
-    own = int(rail.port) if rail.port is not None else int(_netdev(rail, facts).get("dev_port") or 0) + 1
-    return card_port(address, own)
+    netdev = _netdev(rail, facts)
+    own = int(rail.port) if rail.port is not None else (netdev.dev_port or 0 if netdev is not None else 0) + 1
+    return card_port(str(_address(rail, facts)), own)
 
 
 def _wants_link_type(intent: Mapping[str, Any], rail: ResolvedRail, facts: Facts, card: str, name: str) -> bool:
     if not intent["firmware"]["link_type"]:
         return False
-    port = _device(rail, facts).get("ports", {}).get(rail.port) or {}
-    other = port.get("link_layer") not in (LINK_LAYERS[rail.rail["link_layer"]], None)
+    device = _device(rail, facts)
+    port = device.ports[rail.port] if device is not None and rail.port is not None else None
+    other = port is not None and port.link_layer not in (LINK_LAYERS[rail.rail["link_layer"]], None)
     return other or bool(intent["firmware"]["settings"]) or name in told(facts, card).get("settings", {})
 
 
 def _address(rail: ResolvedRail, facts: Facts) -> str | None:
     """The PCI function of a rail's NIC."""
-    found = (_device(rail, facts).get("pci") or {}).get("address") or _netdev(rail, facts).get("pci")
-    return str(found) if found else None
+    device, netdev = _device(rail, facts), _netdev(rail, facts)
+    if device is not None and device.pci is not None:
+        return device.pci.address
+    return netdev.pci if netdev is not None else None
 
 
-def _device(rail: ResolvedRail, facts: Facts) -> Mapping[str, Any]:
-    return facts["devices"][rail.device] if rail.device is not None else {}
+def _device(rail: ResolvedRail, facts: Facts) -> Device | None:
+    return facts.devices[rail.device] if rail.device is not None else None
 
 
-def _netdev(rail: ResolvedRail, facts: Facts) -> Mapping[str, Any]:
-    return facts["netdevs"][rail.netdev] if rail.netdev is not None else {}
+def _netdev(rail: ResolvedRail, facts: Facts) -> Netdev | None:
+    return facts.netdevs[rail.netdev] if rail.netdev is not None else None
 
 
 LINK_TYPE_SETTINGS = ("LINK_TYPE_P1", "LINK_TYPE_P2")

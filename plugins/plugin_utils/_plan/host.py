@@ -17,11 +17,12 @@ from ansible_collections.rdma.cluster.plugins.module_utils._host.clock import ti
 from ansible_collections.rdma.cluster.plugins.module_utils._host.cpu_ensure import CPU_UNIT, cpu_differences, cpu_files
 from ansible_collections.rdma.cluster.plugins.module_utils._host.sysctl import path_of, spelling, sysctl_files
 from ansible_collections.rdma.cluster.plugins.module_utils._net.rings import RailRings, ring_difference, rules_file
-from ansible_collections.rdma.cluster.plugins.module_utils._pcie_tuning.acs import BARE_METAL, DATADIRECT, pcie_state
+from ansible_collections.rdma.cluster.plugins.module_utils._pcie_tuning.acs import BARE_METAL, DATADIRECT
 from ansible_collections.rdma.cluster.plugins.module_utils._pcie_tuning.service import UNIT, service_files
 from ansible_collections.rdma.cluster.plugins.module_utils._pcie_tuning.wish import Wish
 from ansible_collections.rdma.cluster.plugins.module_utils._rdma.rails import Facts, Intent, resolve
 from ansible_collections.rdma.cluster.plugins.plugin_utils._checks.host import pcie_tuning
+from ansible_collections.rdma.cluster.plugins.plugin_utils._checks.host.pcie_state import pcie_state
 from ansible_collections.rdma.cluster.plugins.plugin_utils._checks.host.pcie_tuning import (
     boot_wish,
     kept_effects,

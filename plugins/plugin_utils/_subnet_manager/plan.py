@@ -15,8 +15,9 @@ from ansible_collections.rdma.cluster.plugins.module_utils._base.lines import cl
 from ansible_collections.rdma.cluster.plugins.module_utils._driver.distribution import RPM
 from ansible_collections.rdma.cluster.plugins.module_utils._driver.ofed_state import with_kept_stack
 from ansible_collections.rdma.cluster.plugins.module_utils._fabric.tools import keys_text
+from ansible_collections.rdma.cluster.plugins.module_utils._facts.gather import Facts
 from ansible_collections.rdma.cluster.plugins.module_utils._host.load import busy_words
-from ansible_collections.rdma.cluster.plugins.module_utils._rdma.device import port_guid
+from ansible_collections.rdma.cluster.plugins.module_utils._rdma.device import Port, port_guid
 from ansible_collections.rdma.cluster.plugins.module_utils._rdma.rails import ResolvedRail, resolve
 from ansible_collections.rdma.cluster.plugins.module_utils._subnet_manager.conf import KEYS, render_conf
 from ansible_collections.rdma.cluster.plugins.module_utils._subnet_manager.partitions_conf import (
@@ -75,8 +76,9 @@ def priority_of(manager: Mapping[str, Any], host: str) -> int:
 
 def plan_managers(host: str, fleet: Known, inventory: Sequence[str], keys: Mapping[str, Mapping[str, str | None]]) -> ManagerPlan:
     """The plan of one host. fleet: hosts of the run; inventory: all names; keys: plane → m_key, sm_key, sa_key."""
-    intent, facts = fleet[host]["intent"], fleet[host]["facts"]
-    plan = ManagerPlan(_flavour(intent, facts), starts_at_install=_family(facts) != RPM)
+    intent = fleet[host]["intent"]
+    flavour, family = _flavour(intent, fleet[host]["facts"])
+    plan = ManagerPlan(flavour, starts_at_install=family != RPM)
     planes = {
         name: plane["subnet_manager"]
         for name, plane in intent["fabric"]["planes"].items()
@@ -117,8 +119,12 @@ def _named_managers(plane: str, manager: Mapping[str, Any], fleet: Known) -> dic
         "managers": {port.guid: host for host, ports in hosts.items() for port in ports},
         "lids": [str(port.lid) for ports in hosts.values() for port in ports if port.lid],
         "unread": [host for host, ports in hosts.items() if not ports],
-        "unconfigured": [host for host in hosts if config_path(plane) not in ((fleet.get(host) or {}).get("facts") or {}).get("files", {})],
+        "unconfigured": [host for host in hosts if config_path(plane) not in _files((fleet.get(host) or {}).get("facts"))],
     }
+
+
+def _files(facts: Facts | None) -> Mapping[str, Any]:
+    return (facts.files if facts is not None else None) or {}
 
 
 def fleet_ports(fleet: Known) -> dict[str, str]:
@@ -129,9 +135,10 @@ def fleet_ports(fleet: Known) -> dict[str, str]:
 def _claims(fleet: Known) -> Iterator[tuple[str, str, str]]:
     """GUID, host and device of each InfiniBand port that is known."""
     for host, known in fleet.items():
-        for name, device in ((known["facts"] or {}).get("devices") or {}).items():
-            for port in device["ports"].values():
-                if port.get("link_layer") != "Ethernet" and (guid := port_guid(port)) is not None:
+        facts: Facts | None = known["facts"]
+        for name, device in facts.devices.items() if facts is not None else ():
+            for port in device.ports.values():
+                if port.link_layer != "Ethernet" and (guid := port_guid(port)) is not None:
                     yield guid, host, name
         for plane in {rail["plane"] for rail in (known["intent"] or {}).get("rails", ())}:
             # By the intent it is InfiniBand, whatever the host calls it.
@@ -160,15 +167,15 @@ def busy_hosts(fleet: Known, unread: Sequence[str], dropped: Sequence[str] = ())
 
     unread: hosts that this run does not read; dropped: those of the play that have failed, so that their facts are of before.
     """
-    words = {host: busy_words(known["facts"].get("load")) if known["facts"] else NOT_READ for host, known in fleet.items()}
+    words = {host: busy_words(known["facts"].load) if known["facts"] else NOT_READ for host, known in fleet.items()}
     in_use = {host: each for host, each in words.items() if each}
     return {**dict.fromkeys(dropped, DROPPED), **in_use, **dict.fromkeys(unread, NOT_READ)}
 
 
-def runs_subnet_manager(intent: Mapping[str, Any], host: str, facts: Mapping[str, Any]) -> bool:
+def runs_subnet_manager(intent: Mapping[str, Any], host: str, facts: Facts) -> bool:
     """Whether a host runs one by the intent, or has our files of one."""
     planned = any(host in (plane["subnet_manager"] or {}).get("hosts", ()) for plane in _planes(intent).values())
-    return planned or any(path.startswith(config_path("")[: -len(".conf")]) for path in facts.get("files") or ())
+    return planned or any(path.startswith(config_path("")[: -len(".conf")]) for path in _files(facts))
 
 
 def managers_of(intent: Mapping[str, Any]) -> list[str]:
@@ -178,19 +185,21 @@ def managers_of(intent: Mapping[str, Any]) -> list[str]:
     return [host for name in sorted(own & set(planes)) for host in (planes[name]["subnet_manager"] or {}).get("hosts", ())]
 
 
-def waiting(intent: Mapping[str, Any], facts: Mapping[str, Any]) -> list[str]:
+def waiting(intent: Mapping[str, Any], facts: Facts) -> list[str]:
     """The rails whose cable carries and whose port no subnet manager has made active yet, of planes that have one of ours."""
     if not managers_of(intent):
         return []
-    ports = {
-        rail.name: facts["devices"][rail.device]["ports"][rail.port] for rail in resolve(intent["rails"], facts) if _is_ours(rail, intent)
-    }
-    return [name for name, port in ports.items() if port.get("physical_state") == "LinkUp" and port.get("state") in ("INIT", "ARMED")]
+    ports = {rail.name: _port(rail, facts) for rail in resolve(intent["rails"], facts) if _is_ours(rail, intent)}
+    return [name for name, port in ports.items() if port and port.physical_state == "LinkUp" and port.state in ("INIT", "ARMED")]
+
+
+def _port(rail: ResolvedRail, facts: Facts) -> Port | None:
+    return facts.devices[rail.device].ports[rail.port] if rail.device is not None and rail.port is not None else None
 
 
 def _is_ours(rail: ResolvedRail, intent: Mapping[str, Any]) -> bool:
     manager = (_planes(intent).get(rail.rail["plane"]) or {}).get("subnet_manager") or {}
-    return rail.rail["link_layer"] == "infiniband" and rail.port is not None and bool(manager.get("hosts"))
+    return rail.rail["link_layer"] == "infiniband" and bool(manager.get("hosts"))
 
 
 def _planes(intent: Mapping[str, Any]) -> Mapping[str, Mapping[str, Any]]:
@@ -198,16 +207,13 @@ def _planes(intent: Mapping[str, Any]) -> Mapping[str, Mapping[str, Any]]:
     return planes
 
 
-def _flavour(intent: Mapping[str, Any], facts: Mapping[str, Any] | None) -> str:
-    stack = (facts or {}).get("stack") or {}
+def _flavour(intent: Mapping[str, Any], facts: Facts | None) -> tuple[str, str | None]:
+    """The flavour of opensm, and the family of the distribution."""
+    stack = facts.stack if facts is not None else None
+    family = stack.distribution.family if stack is not None else None
     if with_kept_stack(intent, stack)["driver"]["stack"] in OFED:
-        return "ofed"
-    return "rhel" if _family(facts) == RPM else "debian"
-
-
-def _family(facts: Mapping[str, Any] | None) -> str | None:
-    family: str | None = (((facts or {}).get("stack") or {}).get("distribution") or {}).get("family")
-    return family
+        return "ofed", family
+    return "rhel" if family == RPM else "debian", family
 
 
 def _missing_keys(intent: Mapping[str, Any], planes: Mapping[str, Mapping[str, Any]], keys: Mapping[str, Any]) -> Iterator[str]:
@@ -244,11 +250,9 @@ def plane_ports(known: Mapping[str, Any], plane: str) -> list[PlanePort]:
         return []
     found = []
     for rail in resolve(known["intent"]["rails"], known["facts"]):
-        if rail.rail["plane"] == plane and rail.rail["link_layer"] == "infiniband" and rail.device is not None and rail.port is not None:
-            port = known["facts"]["devices"][rail.device]["ports"][rail.port]
-            guid = port_guid(port)
-            if guid is not None:
-                found.append(PlanePort(rail.device, rail.port, guid, port.get("lid")))
+        port = _port(rail, known["facts"]) if rail.rail["plane"] == plane and rail.rail["link_layer"] == "infiniband" else None
+        if port is not None and (guid := port_guid(port)) is not None:
+            found.append(PlanePort(str(rail.device), str(rail.port), guid, port.lid))
     return found
 
 
@@ -304,31 +308,30 @@ class Place(NamedTuple):
 NO_PARTITION = Place(None, None)
 
 
-def partition_place(port: Mapping[str, Any], intent: Mapping[str, Any]) -> Place | None:
-    """The partition that a port is measured in, None if it is a full member of none. port: of the facts; intent: normalised.
+def partition_place(port: Port, intent: Mapping[str, Any]) -> Place | None:
+    """The partition that a port is measured in, None if it is a full member of none. intent: normalised.
 
     Of several the default one comes first, then those of rdma_partitions in their order, then the rest by their keys: the order is the
     same on every host, whatever the order of its table.
     """
-    table = port.get("pkeys")
-    if table is None:
+    if port.pkeys is None:
         return NO_PARTITION
-    full = {key & ~FULL_BIT: int(index) for index, key in reversed(list(table.items())) if key & FULL_BIT}
+    full = {key & ~FULL_BIT: int(index) for index, key in reversed(list(port.pkeys.items())) if key & FULL_BIT}
     named = [partition["key"] for partition in intent["partitions"].values()]
     order = [*([] if DEFAULT_KEY in named else [DEFAULT_KEY]), *named, *sorted(full)]
     return next((Place(key, full[key]) for key in order if key in full), None)
 
 
-def limited_places(port: Mapping[str, Any]) -> dict[int, int]:
-    """The partitions of which a port is a limited member: key of 15 bits → where its table has it. port: of the facts."""
-    return {key: int(index) for index, key in reversed(list((port.get("pkeys") or {}).items())) if not key & FULL_BIT}
+def limited_places(port: Port) -> dict[int, int]:
+    """The partitions of which a port is a limited member: key of 15 bits → where its table has it."""
+    return {key: int(index) for index, key in reversed(list((port.pkeys or {}).items())) if not key & FULL_BIT}
 
 
-def limited_only(port: Mapping[str, Any], intent: Mapping[str, Any]) -> str:
+def limited_only(port: Port, intent: Mapping[str, Any]) -> str:
     """Why a port cannot be measured, if it is that it reaches no port like itself; "" else."""
     if partition_place(port, intent) is not None:
         return ""
-    keys = ", ".join(f"0x{key:04x}" for key in port["pkeys"].values()) or "nothing"
+    keys = ", ".join(f"0x{key:04x}" for key in (port.pkeys or {}).values()) or "nothing"
     return f"its port is a full member of no partition (its table has {keys}), and limited members do not reach one another"
 
 

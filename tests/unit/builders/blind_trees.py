@@ -23,6 +23,7 @@ from ansible_collections.rdma.cluster.plugins.module_utils._net.rail_network imp
 from ansible_collections.rdma.cluster.plugins.module_utils._pcie_tuning.service import service_files
 from ansible_collections.rdma.cluster.plugins.module_utils._qos.sysfs import NP_PARAMETERS, RP_PARAMETERS
 from ansible_collections.rdma.cluster.plugins.plugin_utils._checks.host.pcie_tuning import pcie_wish
+from ansible_collections.rdma.cluster.plugins.plugin_utils._facts.typed import from_dict
 from ansible_collections.rdma.cluster.plugins.plugin_utils._intent.read import normalise
 from ansible_collections.rdma.cluster.plugins.plugin_utils._nccl.derive import files_to_ask, nccl_files
 from ansible_collections.rdma.cluster.plugins.plugin_utils._plan.host import sysctl_settings
@@ -190,7 +191,7 @@ def _finished(name: str, root: Path, text: str, variables: Mapping[str, Any], an
     for file in _boot_files(intent["rails"]):
         _write(root, file)
     for _time in range(2):
-        facts = read(host).facts
+        facts = from_dict(read(host).facts)
         wish = pcie_wish(intent, facts, mrrs_allowed=True, acs_allowed=False)
         for file in [*nccl_files(intent, facts), *service_files(wish)]:
             _write(root, file)

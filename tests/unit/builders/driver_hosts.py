@@ -6,8 +6,17 @@
 
 from __future__ import annotations
 
-from typing import Any
+from collections.abc import Mapping
+from dataclasses import fields
+from typing import Any, TypeVar
 
+from ansible_collections.rdma.cluster.plugins.module_utils._driver.distribution import Distribution
+from ansible_collections.rdma.cluster.plugins.module_utils._driver.dkms import DkmsModule
+from ansible_collections.rdma.cluster.plugins.module_utils._driver.modinfo import Module
+from ansible_collections.rdma.cluster.plugins.module_utils._driver.stack import Stack
+from ansible_collections.rdma.cluster.plugins.module_utils._driver.storage_uses import StorageUse
+
+Part = TypeVar("Part")
 KERNEL, NEWER = "6.1.0-10-amd64", "6.1.0-11-amd64"
 STOCK, DKMS = f"/lib/modules/{KERNEL}/kernel/drivers", f"/lib/modules/{KERNEL}/updates/dkms"
 HOLDERS = {
@@ -67,7 +76,7 @@ def host(
     return {
         "boot": {"hostname": "node1"},
         "stack": {**seen, **stack},
-        "netdevs": {"eno1": {"driver": "igb", "master": None}, "ens1": {"driver": "mlx5_core", "master": None}},
+        "netdevs": {"eno1": {"driver": "igb", "master": None, "ipv4": []}, "ens1": {"driver": "mlx5_core", "master": None, "ipv4": []}},
         "session": {"address": "192.0.2.1", "netdev": "eno1"},
         "load": {"gpu_processes": [], "jobs": []},
         "devices": {},
@@ -77,3 +86,19 @@ def host(
 def installed(**changes: Any) -> dict[str, Any]:
     """A host with MLNX_OFED 24.10-1.1.4.0, built and loaded."""
     return host(**{"ofed_version": SAID, "modules": add_on(), "dkms": [built()], "vendor": {"mlnx-ofed-kernel-dkms": "24.10"}, **changes})
+
+
+def part(cls: type[Part], told: Mapping[str, Any]) -> Part:
+    """A dataclass of the facts of its dictionary; what that lacks is None."""
+    return cls(**{field.name: told.get(field.name) for field in fields(cls)})
+
+
+def stack_of(told: Mapping[str, Any]) -> Stack:
+    """The stack of the facts of a part of its tree, also where hosts' oldest Python runs."""
+    parts = {
+        "modules": {name: part(Module, {"holders": [], **each}) for name, each in told.get("modules", {}).items()},
+        "distribution": part(Distribution, {"like": [], **(told.get("distribution") or {})}),
+        "dkms": [part(DkmsModule, each) for each in told.get("dkms", ())],
+        "uses": told.get("uses") and [part(StorageUse, each) for each in told["uses"]],
+    }
+    return part(Stack, {**told, **parts})

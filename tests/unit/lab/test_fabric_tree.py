@@ -56,7 +56,7 @@ def test_a_port_says_what_the_simulated_one_says(tmp_path: Path) -> None:
     assert (port.state, port.physical_state, port.link_layer, port.lid, port.sm_lid) == ("ACTIVE", "LinkUp", "InfiniBand", 4, 1)
     assert (port.rate_gbps, port.width, port.speed) == (200.0, 4, "HDR")
     assert port.pkeys == {"0": 0x7FFF, "1": 0x8101}
-    assert port_guid({"gids": [{"index": gid.index, "gid": gid.gid} for gid in port.gids]}) == "0xa088c20300000021"
+    assert port_guid(port) == "0xa088c20300000021"
     assert port.counters == {"symbol_error": 7, "link_downed": 0, "VL15_dropped": 0, "port_xmit_data": 720}
 
 

@@ -7,15 +7,16 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from typing import Any
 
 from ansible_collections.rdma.cluster.plugins.module_utils._base.findings import ERROR, NOT_APPLICABLE, OK, Finding
-from ansible_collections.rdma.cluster.plugins.module_utils._driver.dkms import BROKEN, INSTALLED, OFED, ON_OFED, is_relevant
-from ansible_collections.rdma.cluster.plugins.module_utils._rdma.rails import Facts
+from ansible_collections.rdma.cluster.plugins.module_utils._driver.dkms import BROKEN, INSTALLED, OFED, ON_OFED, DkmsModule, is_relevant
+from ansible_collections.rdma.cluster.plugins.module_utils._driver.stack import Stack
+from ansible_collections.rdma.cluster.plugins.module_utils._facts.gather import Facts
 from ansible_collections.rdma.cluster.plugins.plugin_utils._catalogue import sources as reads
 from ansible_collections.rdma.cluster.plugins.plugin_utils._catalogue.checks import Check, declare
+from ansible_collections.rdma.cluster.plugins.plugin_utils._facts.typed import stack_of
 
 declare(
     {
@@ -59,9 +60,8 @@ def check_dkms(host: str, facts: Facts, *, stack_judged: bool = False) -> list[F
     Not one cause twice: what is built on OFED's modules is named with them, modules that DKMS has built for other kernels and not
     tried for this one are one finding, and missing headers are the finding `preflight.headers`.
     """
-    stack = facts["stack"]
-    names = sorted({str(entry["name"]) for entry in stack.get("dkms") or () if is_relevant(str(entry["name"]))})
-    kernel = stack.get("kernel")
+    stack = stack_of(facts)
+    names, kernel = sorted({entry.name for entry in stack.dkms if is_relevant(entry.name)}), stack.kernel
     expected = f"installed for {kernel}"
     if not names or kernel is None:
         why = "none that RDMA or a GPU needs is registered" if not names else "preflight.kernel says that it is not known which one runs"
@@ -78,34 +78,33 @@ def check_dkms(host: str, facts: Facts, *, stack_judged: bool = False) -> list[F
     return [_finding(host, cause, kernel) for cause in causes]
 
 
-def lacks_headers(stack: Mapping[str, Any]) -> bool:
+def lacks_headers(stack: Stack) -> bool:
     """Whether the headers of the running kernel are known not to be there."""
-    headers, kernel = stack.get("headers"), stack.get("kernel")
-    return headers is not None and kernel is not None and not headers.get(kernel)
+    return stack.kernel is not None and not stack.headers.get(stack.kernel)
 
 
-def missing(stack: Mapping[str, Any]) -> list[Missing]:
+def missing(stack: Stack) -> list[Missing]:
     """The relevant modules of stack.dkms that are not installed for stack.kernel, in any of their versions."""
-    entries: dict[str, list[Mapping[str, Any]]] = defaultdict(list)
-    for entry in stack.get("dkms") or ():
-        if is_relevant(str(entry["name"])):
-            entries[str(entry["name"])].append(entry)
-    found = (_missing(name, own, stack.get("kernel")) for name, own in sorted(entries.items()))
+    entries: dict[str, list[DkmsModule]] = defaultdict(list)
+    for entry in stack.dkms:
+        if is_relevant(entry.name):
+            entries[entry.name].append(entry)
+    found = (_missing(name, own, stack.kernel) for name, own in sorted(entries.items()))
     return [each for each in found if each is not None]
 
 
-def _missing(name: str, entries: Sequence[Mapping[str, Any]], kernel: str | None) -> Missing | None:
-    here = [entry for entry in entries if kernel is not None and entry.get("kernel") == kernel]
+def _missing(name: str, entries: Sequence[DkmsModule], kernel: str | None) -> Missing | None:
+    here = [entry for entry in entries if kernel is not None and entry.kernel == kernel]
     if any(_is_installed(entry) for entry in here):
         return None
-    elsewhere = sorted({str(entry["kernel"]) for entry in entries if _is_installed(entry) and entry.get("kernel") is not None})
+    elsewhere = sorted({entry.kernel for entry in entries if _is_installed(entry) and entry.kernel is not None})
     last = (here or entries)[-1]
-    told = here or last.get("state") == BROKEN
-    return Missing(name, str(last.get("version")), str(last.get("state")) if told else None, tuple(elsewhere))
+    told = here or last.state == BROKEN
+    return Missing(name, last.version, last.state if told else None, tuple(elsewhere))
 
 
-def _is_installed(entry: Mapping[str, Any]) -> bool:
-    return str(entry.get("state")).startswith(INSTALLED)
+def _is_installed(entry: DkmsModule) -> bool:
+    return entry.state.startswith(INSTALLED)
 
 
 def _causes(lacking: Sequence[Missing]) -> Iterator[list[Missing]]:

@@ -6,16 +6,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
-from typing import Any
+from collections.abc import Collection, Iterator, Mapping, Sequence
 
 from ansible_collections.rdma.cluster.plugins.module_utils._base.findings import ERROR, NOT_APPLICABLE, OK, UNKNOWN, Finding
+from ansible_collections.rdma.cluster.plugins.module_utils._driver.distribution import Distribution
+from ansible_collections.rdma.cluster.plugins.module_utils._facts.gather import Facts
 from ansible_collections.rdma.cluster.plugins.module_utils._rdma.nics import RDMA_CM
-from ansible_collections.rdma.cluster.plugins.module_utils._rdma.rails import Facts, Rail, ResolvedRail, no_nic_words, resolve
+from ansible_collections.rdma.cluster.plugins.module_utils._rdma.rails import Rail, ResolvedRail, no_nic_words, resolve
 from ansible_collections.rdma.cluster.plugins.plugin_utils._catalogue import sources as reads
 from ansible_collections.rdma.cluster.plugins.plugin_utils._catalogue.checks import Check, declare
+from ansible_collections.rdma.cluster.plugins.plugin_utils._facts.typed import stack_of
 
-_NO_NIC = "the NIC is not there, which is an error unless its RDMA device is"
 declare(
     {
         "driver.package": Check(
@@ -74,23 +75,22 @@ def check_driver(host: str, rails: Sequence[Rail], facts: Facts, modules: Sequen
 
     modules: names of the kernel modules that must be loaded.
     """
-    loaded = facts["stack"]["modules"]
-    findings = _packages(host, facts["stack"]["distribution"])
-    findings += [_module(host, name, loaded) for name in modules]
+    stack = stack_of(facts)
+    findings = _packages(host, stack.distribution)
+    findings += [_module(host, name, stack.modules) for name in modules]
     for rail in resolve(rails, facts):
         findings += _rail(host, rail, facts)
     return findings
 
 
-def _packages(host: str, distribution: Mapping[str, Any]) -> list[Finding]:
-    packages: Mapping[str, str | None] | None = distribution["packages"]
+def _packages(host: str, distribution: Distribution) -> list[Finding]:
     # The driver stage mixes no package of the distribution into the stack of a vendor.
     help_words = (
         f"Install it on {host} from the repository or bundle of the installed driver stack. The driver stage adds none to that stack."
-        if distribution.get("vendor")
+        if distribution.vendor
         else f"Run the driver stage for {host}, and see what apt or dnf says there."
     )
-    if packages is None:
+    if distribution.packages is None:
         return [
             Finding(
                 STAGE,
@@ -114,11 +114,11 @@ def _packages(host: str, distribution: Mapping[str, Any]) -> list[Finding]:
             expected="installed",
             remedy="" if version else help_words,
         )
-        for name, version in packages.items()
+        for name, version in distribution.packages.items()
     ]
 
 
-def _module(host: str, name: str, loaded: Mapping[str, Any]) -> Finding:
+def _module(host: str, name: str, loaded: Collection[str]) -> Finding:
     there = name in loaded
     return Finding(
         STAGE, "driver.module", host, f"kernel module {name}", OK if there else ERROR,
@@ -133,10 +133,10 @@ def _rail(host: str, rail: ResolvedRail, facts: Facts) -> Iterator[Finding]:
         yield _no_nic(host, rail, facts)
         return
     yield Finding(STAGE, "driver.nic", host, rail.subject, OK, "present", "present")
-    if rail.device is not None and not rail.rail["soft"] and facts["devices"][rail.device].get("software"):
+    if rail.device is not None and not rail.rail["soft"] and facts.devices[rail.device].software:
         yield _software(host, rail)
         return
-    master = facts["netdevs"][rail.netdev].get("master") if rail.netdev is not None else None
+    master = facts.netdevs[rail.netdev].master if rail.netdev is not None else None
     if rail.device is None and master is not None:
         yield _bonded(host, rail, master)
         return
@@ -184,16 +184,14 @@ def _device_remedy(host: str, rail: ResolvedRail) -> str:
 def check_nodes(host: str, rails: Sequence[Rail], facts: Facts) -> list[Finding]:
     """Finding `driver.node` for each planned rail that has an RDMA device, and for RDMA-CM: programs can open it, whoever runs them.
 
-    One for all where none is there: that is a container without /dev/infiniband. Nothing is said of devices whose facts do not tell,
-    nor, as `driver.module` does, where ib_uverbs is not loaded.
+    One for all where none is there: that is a container without /dev/infiniband. Where ib_uverbs is not loaded, `driver.module` says it.
     """
-    told = [(rail, facts["devices"][rail.device]) for rail in resolve(rails, facts) if rail.device is not None]
-    nodes = [(rail, device["uverbs"]) for rail, device in told if "uverbs" in device]
+    nodes = [(rail, facts.devices[rail.device].uverbs) for rail in resolve(rails, facts) if rail.device is not None]
     if nodes and not any(node for _rail, node in nodes):
         return [_no_nodes(host, [rail for rail, _node in nodes], facts)]
-    modes: Mapping[str, int] | None = facts.get("nodes")
+    modes = facts.nodes
     found = [_node(host, rail.subject, node, f"none for {rail.device}", modes) for rail, node in nodes]
-    if nodes and modes is not None and "rdma_ucm" in facts["stack"]["modules"]:
+    if nodes and modes is not None and "rdma_ucm" in stack_of(facts).modules:
         found.append(_node(host, "RDMA-CM", RDMA_CM if RDMA_CM in modes else None, f"no {RDMA_CM}", modes))
     return found
 
@@ -219,7 +217,7 @@ def _node(host: str, subject: str, node: str | None, absent: str, modes: Mapping
 
 def _no_nodes(host: str, rails: Sequence[ResolvedRail], facts: Facts) -> Finding:
     subject = rails[0].subject if len(rails) == 1 else "every rail"
-    if "ib_uverbs" not in facts["stack"]["modules"]:
+    if "ib_uverbs" not in stack_of(facts).modules:
         return Finding(STAGE, "driver.node", host, subject, NOT_APPLICABLE, "ib_uverbs is not loaded: driver.module says so", NODE)
     remedy = f"If {host} is a container, hand it /dev/infiniband; else `modprobe ib_uverbs`, and see `ls -l /dev/infiniband` there."
     names = ", ".join(str(rail.device) for rail in rails)

@@ -11,9 +11,10 @@ from dataclasses import dataclass
 from typing import Any
 
 from ansible_collections.rdma.cluster.plugins.module_utils._base.findings import ERROR, NOT_APPLICABLE, OK, UNKNOWN, WARNING, Finding
+from ansible_collections.rdma.cluster.plugins.module_utils._facts.gather import Facts
 from ansible_collections.rdma.cluster.plugins.module_utils._firmware.cards import Wish, argument, is_array, read_value
 from ansible_collections.rdma.cluster.plugins.module_utils._firmware.ensure import RESETS
-from ansible_collections.rdma.cluster.plugins.module_utils._rdma.rails import Facts
+from ansible_collections.rdma.cluster.plugins.module_utils._rdma.device import Device
 from ansible_collections.rdma.cluster.plugins.plugin_utils._catalogue import sources as reads
 from ansible_collections.rdma.cluster.plugins.plugin_utils._catalogue.checks import Check, declare
 from ansible_collections.rdma.cluster.plugins.plugin_utils._firmware.wishes import RailWish, is_pending, is_settled, rail_wishes, told
@@ -119,8 +120,8 @@ def _remedy(host: str, wish: RailWish, seen: Mapping[str, Any], bad: Sequence[Ju
 
 def _version(host: str, intent: Mapping[str, Any], wish: RailWish, facts: Facts) -> Finding:
     wished = intent["firmware"]["versions"]
-    device = facts["devices"][wish.rail.device] if wish.rail.device is not None else {}
-    psid, seen = device.get("board_id"), device.get("firmware")
+    device = facts.devices[wish.rail.device] if wish.rail.device is not None else None
+    psid, seen = (device.board_id, device.firmware) if device is not None else (None, None)
     expected = wished.get(psid, "as wished") if psid is not None else "as wished"
     why = wish.why or _no_version(wish, wished, psid, device)
     if why:
@@ -138,11 +139,11 @@ def _version(host: str, intent: Mapping[str, Any], wish: RailWish, facts: Facts)
     return Finding(STAGE, VERSION, host, wish.rail.subject, WARNING, f"{seen} ({psid})", expected, remedy)
 
 
-def _no_version(wish: RailWish, wished: Mapping[str, str], psid: str | None, device: Mapping[str, Any]) -> str:
+def _no_version(wish: RailWish, wished: Mapping[str, str], psid: str | None, device: Device | None) -> str:
     """Why no version is asked of a rail's card; "" where one is."""
     if not wished:
         return "no version is wished"
-    if not device:
+    if device is None:
         return "no RDMA device, which would tell it: driver.device says what to do"
     if not wish.first:
         return f"the same card as another rail's, which says it: {wish.card}"

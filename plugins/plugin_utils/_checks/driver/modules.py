@@ -20,7 +20,7 @@ from ansible_collections.rdma.cluster.plugins.module_utils._base.findings import
 )
 from ansible_collections.rdma.cluster.plugins.module_utils._driver.dkms import INSTALLED, OFED
 from ansible_collections.rdma.cluster.plugins.module_utils._driver.kernel_modules import CORE, parse_options, same_value
-from ansible_collections.rdma.cluster.plugins.module_utils._driver.modinfo import ADD_ONS, KERNELS_OWN, compare, is_stock
+from ansible_collections.rdma.cluster.plugins.module_utils._driver.modinfo import ADD_ONS, KERNELS_OWN, Module, compare, is_stock
 from ansible_collections.rdma.cluster.plugins.module_utils._driver.ofed_state import DRIVER, has_version, ofed_state
 from ansible_collections.rdma.cluster.plugins.module_utils._driver.planned import (
     ADD_ON,
@@ -30,11 +30,14 @@ from ansible_collections.rdma.cluster.plugins.module_utils._driver.planned impor
     planned_modules,
     planned_stack,
 )
+from ansible_collections.rdma.cluster.plugins.module_utils._driver.stack import Stack
+from ansible_collections.rdma.cluster.plugins.module_utils._facts.gather import Facts
 from ansible_collections.rdma.cluster.plugins.module_utils._rdma.nics import OFED_DRIVERS, module_of, modules_of
-from ansible_collections.rdma.cluster.plugins.module_utils._rdma.rails import Facts, resolve
+from ansible_collections.rdma.cluster.plugins.module_utils._rdma.rails import resolve
 from ansible_collections.rdma.cluster.plugins.plugin_utils._catalogue import sources as reads
 from ansible_collections.rdma.cluster.plugins.plugin_utils._catalogue.checks import Check, declare
 from ansible_collections.rdma.cluster.plugins.plugin_utils._checks.driver.dkms import missing
+from ansible_collections.rdma.cluster.plugins.plugin_utils._facts.typed import stack_of
 
 declare(
     {
@@ -70,25 +73,24 @@ declare(
 NAMED = 6
 #: How many lines of a log.
 LINES = 4
-Modules = Mapping[str, Mapping[str, Any]]
+Modules = Mapping[str, Module]
 
 
 def left_over_modules(intent: Mapping[str, Any], facts: Facts) -> Modules:
     """The modules that are still loaded of an add-on whose place on disk the kernel's own have taken, since an installation failed."""
-    stack = facts["stack"]
-    if planned_modules(intent) == INBOX or not why_stock(intent, stack):
+    stack = stack_of(facts)
+    if planned_modules(intent) == INBOX or not why_stock(stack):
         return {}
-    modules: Modules = stack.get("modules") or {}
-    found = {name: each for name, each in modules.items() if each.get("provenance") == KERNELS_OWN and compare(each) == ERROR}
-    return found if any(each.get("version") for each in found.values()) else {}
+    found = {name: each for name, each in stack.modules.items() if each.provenance == KERNELS_OWN and compare(each) == ERROR}
+    return found if any(each.version for each in found.values()) else {}
 
 
-def still_loaded(host: str, intent: Mapping[str, Any], left_over: Modules, stack: Mapping[str, Any]) -> tuple[str, ...]:
+def still_loaded(host: str, left_over: Modules, stack: Stack) -> tuple[str, ...]:
     """Status, words and remedy of left_over_modules: the driver of before still works, and goes with a reload or a reboot."""
-    names = sorted(left_over, key=lambda name: (name != DRIVER, not left_over[name].get("version"), name))
-    first, version = names[0], next(left_over[name]["version"] for name in names if left_over[name].get("version"))
+    names = sorted(left_over, key=lambda name: (name != DRIVER, not left_over[name].version, name))
+    first, version = names[0], next(left_over[name].version for name in names if left_over[name].version)
     others = f" (and {some(names[1:])})" if len(names) > 1 else ""
-    observed = f"{first}{others} of OFED {version} is still loaded, and the stock {first} is on disk: {why_stock(intent, stack)}"
+    observed = f"{first}{others} of OFED {version} is still loaded, and the stock {first} is on disk: {why_stock(stack)}"
     return ERROR, observed, f"Do not reload the driver of {host}, and do not reboot it: it would come up with the stock one. {mend(host)}"
 
 
@@ -100,51 +102,41 @@ def mend(host: str) -> str:
     )
 
 
-def why_stock(intent: Mapping[str, Any], stack: Mapping[str, Any]) -> str:
-    """Why the planned stack is not there: what DKMS has not built, and how the last installation failed, with the lines of its log.
-
-    An installation of another version than the planned one is passed over, where it is told which it was.
-    """
+def why_stock(stack: Stack) -> str:
+    """Why the planned stack is not there: what DKMS has not built, and how the last installation failed, with the lines of its log."""
     lacking = [each.words for each in missing(stack) if each.name in OFED]
-    failure = stack.get("last_build") or {}
-    if failure.get("version") not in {None, (intent.get("driver") or {}).get("version")}:
-        failure = {}
-    return "; ".join([*lacking, *([str(failure["meaning"]), *failure["lines"][:LINES]] if failure else [])])
+    failure = stack.last_build
+    return "; ".join([*lacking, *([failure.meaning, *failure.lines[:LINES]] if failure is not None else [])])
 
 
-def lacks_planned(intent: Mapping[str, Any], stack: Mapping[str, Any], kernel: str) -> bool | None:
+def lacks_planned(intent: Mapping[str, Any], stack: Stack, kernel: str) -> bool | None:
     """Whether a kernel would load its own driver in the place of the planned stack's; None where that is not known, or nothing is planned
     beside the kernel's own."""
     if planned_modules(intent) == INBOX:
         return None
-    files = stack.get("driver_files") or {}
-    if kernel in files:
-        return files[kernel] is None or is_stock(files[kernel])
-    if not any(entry["name"] in OFED for entry in stack.get("dkms") or ()):
+    if kernel in (stack.driver_files or {}):
+        file = (stack.driver_files or {})[kernel]
+        return file is None or is_stock(file)
+    if not any(entry.name in OFED for entry in stack.dkms):
         return None
     return not dkms_versions(stack, kernel)
 
 
-def dkms_versions(stack: Mapping[str, Any], kernel: str) -> set[str]:
+def dkms_versions(stack: Stack, kernel: str | None) -> set[str]:
     """The versions of OFED's modules that DKMS has installed, or linked, for a kernel."""
-    return {
-        str(entry.get("version"))
-        for entry in stack.get("dkms") or ()
-        if entry["name"] in OFED and entry.get("kernel") == kernel and str(entry.get("state")).startswith(INSTALLED)
-    }
+    return {entry.version for entry in stack.dkms if entry.name in OFED and entry.kernel == kernel and entry.state.startswith(INSTALLED)}
 
 
-def build_steps(host: str, kernels: Sequence[str], stack: Mapping[str, Any]) -> str:
+def build_steps(host: str, kernels: Sequence[str], stack: Stack) -> str:
     """How to build the installed stack for kernels that lack it, and to boot the newest of them; without DKMS only its installer can."""
     newest = kernels[-1]
     them = newest if len(kernels) == 1 else "them"
-    if not any(entry["name"] in OFED for entry in stack.get("dkms") or ()):
+    if not any(entry.name in OFED for entry in stack.dkms):
         return (
             f"1. Install the stack's packages for {' and '.join(kernels)} on {host}, or remove {them} there. "
             f"2. Reboot {host} only after that."
         )
-    headers = stack.get("headers") or {}
-    packages = [headers_package(kernel, stack.get("distribution") or {}) for kernel in kernels if not headers.get(kernel)]
+    packages = [headers_package(kernel, stack.distribution) for kernel in kernels if not stack.headers.get(kernel)]
     install = f"install {' and '.join(packages)}, then " if packages else ""
     builds = " and ".join(f"`dkms autoinstall -k {kernel}`" for kernel in kernels)
     return f"1. On {host} {install}run {builds}. 2. Reboot {host} into {newest} only after that. 3. Or remove {them} there instead."
@@ -168,34 +160,33 @@ def check_modules(host: str, intent: Mapping[str, Any], facts: Facts) -> list[Fi
     modules in the place of those that were not built are `driver.stack`, which says why, also while an older add-on is still loaded.
     """
     left_over = left_over_modules(intent, facts)
-    return [_stack(host, intent, facts, left_over), *_loaded(host, facts["stack"], told=left_over)]
+    return [_stack(host, intent, facts, left_over), *_loaded(host, stack_of(facts), told=left_over)]
 
 
 def _stack(host: str, intent: Mapping[str, Any], facts: Facts, left_over: Modules) -> Finding:
-    planned = planned_modules(intent)
+    planned, stack = planned_modules(intent), stack_of(facts)
 
     def finding(status: str, observed: str, remedy: str = "") -> Finding:
-        return Finding(STAGE, "driver.stack", host, "driver stack", status, observed, _expected(intent, facts["stack"]), remedy)
+        return Finding(STAGE, "driver.stack", host, "driver stack", status, observed, _expected(intent, stack), remedy)
 
-    installed = ofed_state(facts["stack"])
+    installed = ofed_state(stack)
     if planned_stack(intent) == INBOX and not is_kept(intent) and installed.stack is not None:
         return finding(ERROR, f"{installed.stack} {installed.version or ''}".rstrip() + " is installed", _switch(host))
     if left_over:
-        return finding(*still_loaded(host, intent, left_over, facts["stack"]))
-    modules: Modules = facts["stack"].get("modules") or {}
-    judged = {name: modules[name] for name in _judged(intent, facts) if name in modules}
+        return finding(*still_loaded(host, left_over, stack))
+    judged = {name: stack.modules[name] for name in _judged(intent, facts) if name in stack.modules}
     if not judged:
         return finding(NOT_APPLICABLE, "no module of the rails' drivers is loaded: driver.module says so")
     same = {name: module for name, module in judged.items() if compare(module) != ERROR}
     if not same:
         return finding(NOT_APPLICABLE, "others are loaded than are on disk: driver.loaded says which")
-    told = {name: module for name, module in same.items() if module.get("provenance") is not None}
+    told = {name: module for name, module in same.items() if module.provenance is not None}
     if planned == INBOX:
-        return finding(*_inbox(host, told, facts["stack"], kept=is_kept(intent)))
-    return finding(*(_add_on(host, intent, told, facts["stack"]) or _installed(host, intent, told, facts["stack"])))
+        return finding(*_inbox(host, told, stack, kept=is_kept(intent)))
+    return finding(*(_add_on(host, intent, told, stack) or _installed(host, intent, told, stack)))
 
 
-def _expected(intent: Mapping[str, Any], stack: Mapping[str, Any]) -> str:
+def _expected(intent: Mapping[str, Any], stack: Stack) -> str:
     planned, version = planned_modules(intent), (intent.get("driver") or {}).get("version")
     if is_kept(intent):
         found = ofed_state(stack)
@@ -213,40 +204,40 @@ def _switch(host: str) -> str:
     )
 
 
-def _inbox(host: str, told: Modules, stack: Mapping[str, Any], *, kept: bool) -> tuple[str, ...]:
-    foreign = [name for name, module in told.items() if module["provenance"] in ADD_ONS]
-    if foreign or stack.get("kind") == "ofed":
-        version = stack.get("ofed_version") or "an add-on"
-        file = told[foreign[0]].get("file") if foreign else None
+def _inbox(host: str, told: Modules, stack: Stack, *, kept: bool) -> tuple[str, ...]:
+    foreign = [name for name, module in told.items() if module.provenance in ADD_ONS]
+    if foreign or stack.kind == "ofed":
+        version = stack.ofed_version or "an add-on"
+        file = told[foreign[0]].file if foreign else None
         what = f"{some(foreign or ['mlx_compat'])} of {version}" + (f" ({file})" if file else "")
         if kept:
             return OK, what
         todo = f"1. To keep it, set `rdma_driver: {{stack: keep}}` for {host}. 2. Or remove its packages on {host}, then reboot it."
         # Another vendor's driver is no other stack: it is said, and stops nothing.
-        another = stack.get("kind") == "ofed" or bool({DRIVER, "ib_core"} & set(foreign))
+        another = stack.kind == "ofed" or bool({DRIVER, "ib_core"} & set(foreign))
         return ERROR if another else WARNING, f"{what} in the place of the kernel's own", todo
     todo = f"Run `modinfo -F filename ib_core` on {host}."
     return (OK, f"{some(told)} of the kernel") if told else (UNKNOWN, "it is not told where the modules come from", todo)
 
 
-def _add_on(host: str, intent: Mapping[str, Any], told: Modules, stack: Mapping[str, Any]) -> tuple[str, ...]:
+def _add_on(host: str, intent: Mapping[str, Any], told: Modules, stack: Stack) -> tuple[str, ...]:
     """Whether the modules are those of an add-on; () if they are."""
-    own = sorted((name for name, module in told.items() if module["provenance"] == KERNELS_OWN), key=lambda name: name != DRIVER)
+    own = sorted((name for name, module in told.items() if module.provenance == KERNELS_OWN), key=lambda name: name != DRIVER)
     if not told:
         todo = f"Look at `modinfo -F filename mlx5_core` on {host}."
         return UNKNOWN, "it is not known where the modules come from", todo
     if not own:
         return ()
     others = f"; the same is true of {some(own[1:])}" if len(own) > 1 else ""
-    why = why_stock(intent, stack)
+    why = why_stock(stack)
     if why:
         return ERROR, f"the stock {own[0]} is running{others}: {why}", mend(host)
     planned = planned_modules(intent)
-    todo = f"See on {host} whether {planned} is installed for {stack.get('kernel')} (`modinfo -F filename {own[0]}`, `dkms status`)"
+    todo = f"See on {host} whether {planned} is installed for {stack.kernel} (`modinfo -F filename {own[0]}`, `dkms status`)"
     return ERROR, f"the stock {own[0]} is running, not the installed one{others}", f"{todo}; then reload the driver, or reboot."
 
 
-def _installed(host: str, intent: Mapping[str, Any], told: Modules, stack: Mapping[str, Any]) -> tuple[str, ...]:
+def _installed(host: str, intent: Mapping[str, Any], told: Modules, stack: Stack) -> tuple[str, ...]:
     """Whether the add-on is the planned one, in the planned version."""
     wished, planned = (intent.get("driver") or {}).get("version"), planned_modules(intent)
     state = ofed_state(stack)
@@ -268,8 +259,8 @@ def _of(told: Modules) -> str:
     if DRIVER not in told:
         return f"{some(told)} of an add-on"
     module = told[DRIVER]
-    marks = (f"{key} {module[key]}" for key in ("version", "srcversion") if module.get(key))
-    return ", ".join([f"{DRIVER} from {module.get('file') or 'a file that is not told'}", *marks])
+    marks = (f"{key} {value}" for key, value in (("version", module.version), ("srcversion", module.srcversion)) if value)
+    return ", ".join([f"{DRIVER} from {module.file or 'a file that is not told'}", *marks])
 
 
 def _judged(intent: Mapping[str, Any], facts: Facts) -> list[str]:
@@ -281,22 +272,21 @@ def _judged(intent: Mapping[str, Any], facts: Facts) -> list[str]:
     rails = [rail for rail in resolve(intent["rails"], facts) if not rail.rail["soft"]]
     if not rails and planned != INBOX:
         return [DRIVER]
-    known = {module_of(facts["devices"][rail.device].get("driver") or DRIVER) if rail.device else DRIVER for rail in rails}
+    known = {module_of(facts.devices[rail.device].driver or DRIVER) if rail.device else DRIVER for rail in rails}
     drivers = known if planned == INBOX else known & set(OFED_DRIVERS)
     return [*CORE, *(name for driver in sorted(drivers) for name in modules_of(driver))]
 
 
-def _loaded(host: str, stack: Mapping[str, Any], told: Modules) -> list[Finding]:
+def _loaded(host: str, stack: Stack, told: Modules) -> list[Finding]:
     """told: the modules of which driver.stack speaks, with all that differs in the same pile."""
-    modules: Modules = stack.get("modules") or {}
     by_status: dict[str, list[str]] = {}
-    for name, module in modules.items():
+    for name, module in stack.modules.items():
         if name in told:
             continue
         status = compare(module)
-        by_status.setdefault(OK if status == UNKNOWN and _stands_on_add_on(name, modules) else status, []).append(name)
+        by_status.setdefault(OK if status == UNKNOWN and _stands_on_add_on(name, stack.modules) else status, []).append(name)
     if ERROR in by_status:
-        return [_different(host, group, stack) for group in causes(by_status[ERROR], modules)]
+        return [_different(host, group, stack) for group in causes(by_status[ERROR], stack.modules)]
     expected = "the same as on disk"
     if told:
         return [Finding(STAGE, "driver.loaded", host, SUBJECT, NOT_APPLICABLE, "driver.stack says why", expected)]
@@ -306,10 +296,7 @@ def _loaded(host: str, stack: Mapping[str, Any], told: Modules) -> list[Finding]
         return [Finding(STAGE, "driver.loaded", host, SUBJECT, UNKNOWN, f"cannot be compared: {some(names)}", expected, remedy)]
     if OK in by_status:
         return [Finding(STAGE, "driver.loaded", host, SUBJECT, OK, f"{len(by_status[OK])} modules, the same as on disk", expected)]
-    if not modules:
-        return [Finding(STAGE, "driver.loaded", host, SUBJECT, NOT_APPLICABLE, "no module of RDMA is loaded", expected)]
-    remedy = f"Run `modinfo {next(iter(modules))}` on {host}."
-    return [Finding(STAGE, "driver.loaded", host, SUBJECT, UNKNOWN, "the facts do not tell what is on disk", expected, remedy)]
+    return [Finding(STAGE, "driver.loaded", host, SUBJECT, NOT_APPLICABLE, "no module of RDMA is loaded", expected)]
 
 
 def _stands_on_add_on(name: str, modules: Modules) -> bool:
@@ -317,20 +304,15 @@ def _stands_on_add_on(name: str, modules: Modules) -> bool:
 
     Debian's kernels give no srcversion, and of OFED's modules only some have a version.
     """
-    below = [module for module in modules.values() if name in (module.get("holders") or ())]
-    return modules[name].get("provenance") in ADD_ONS and any(
-        module.get("provenance") in ADD_ONS and module.get("version") and compare(module) == OK for module in below
+    below = [module for module in modules.values() if name in module.holders]
+    return modules[name].provenance in ADD_ONS and any(
+        module.provenance in ADD_ONS and module.version and compare(module) == OK for module in below
     )
 
 
 def causes(names: Sequence[str], modules: Modules) -> list[list[str]]:
-    """The modules that differ, those together that are below or above each other; in each the lowest first.
-
-    Where the facts do not tell who holds whom, all are one.
-    """
-    if not any("holders" in modules[name] for name in names):
-        return [sorted(names)]
-    above = {name: set(modules[name].get("holders") or ()) & set(names) for name in names}
+    """The modules that differ, those together that are below or above each other; in each the lowest first."""
+    above = {name: set(modules[name].holders) & set(names) for name in names}
     groups: list[set[str]] = []
     for name in names:
         touching = [group for group in groups if group & {name, *above[name]}]
@@ -339,12 +321,11 @@ def causes(names: Sequence[str], modules: Modules) -> list[list[str]]:
     return [sorted(group, key=lambda name: (any(name in above[other] for other in group), name)) for group in groups]
 
 
-def _different(host: str, names: Sequence[str], stack: Mapping[str, Any]) -> Finding:
-    module = stack["modules"][names[0]]
-    own = f"{stack.get('kernel')}'s own"
-    from_kernel = module.get("provenance") == KERNELS_OWN
-    installed = _build(module.get("file_version"), module.get("file_srcversion"), own if from_kernel else "one without version")
-    loaded = _build(module.get("version"), module.get("srcversion"), "another build" if from_kernel else own)
+def _different(host: str, names: Sequence[str], stack: Stack) -> Finding:
+    module, own = stack.modules[names[0]], f"{stack.kernel}'s own"
+    from_kernel = module.provenance == KERNELS_OWN
+    installed = _build(module.file_version, module.file_srcversion, own if from_kernel else "one without version")
+    loaded = _build(module.version, module.srcversion, "another build" if from_kernel else own)
     others = f"; the same is true of {some(names[1:])}" if len(names) > 1 else ""
     return Finding(
         STAGE, "driver.loaded", host, f"kernel module {names[0]}", ERROR,
@@ -373,7 +354,7 @@ def module_options(intent: Mapping[str, Any]) -> dict[str, str]:
 
 def check_options(host: str, intent: Mapping[str, Any], facts: Facts) -> list[Finding]:
     """Finding `driver.option` for each planned option of a kernel module of one host; none where none is planned."""
-    parameters = facts.get("module_parameters")
+    parameters = facts.module_parameters
     findings: list[Finding] = []
     for module, text in sorted(module_options(intent).items()):
         try:
@@ -404,7 +385,7 @@ def _of_module(
 def _why_unknown(module: str, name: str, facts: Facts, *, told: bool) -> str:
     if not told:
         return "the facts do not tell the parameters of modules"
-    if module not in facts["stack"]["modules"]:
+    if module not in stack_of(facts).modules:
         return f"{module} is not loaded, or is no module that is looked at"
     return f"{module} does not show {name}: see `modinfo -p {module}` whether it has one"
 

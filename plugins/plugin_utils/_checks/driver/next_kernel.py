@@ -14,10 +14,12 @@ from ansible_collections.rdma.cluster.plugins.module_utils._driver.dkms import O
 from ansible_collections.rdma.cluster.plugins.module_utils._driver.kernels import flavour, version_key
 from ansible_collections.rdma.cluster.plugins.module_utils._driver.ofed_state import DRIVER, ofed_state
 from ansible_collections.rdma.cluster.plugins.module_utils._driver.planned import INBOX, is_kept, planned_modules
-from ansible_collections.rdma.cluster.plugins.module_utils._rdma.rails import Facts
+from ansible_collections.rdma.cluster.plugins.module_utils._driver.stack import Stack
+from ansible_collections.rdma.cluster.plugins.module_utils._facts.gather import Facts
 from ansible_collections.rdma.cluster.plugins.plugin_utils._catalogue import sources as reads
 from ansible_collections.rdma.cluster.plugins.plugin_utils._catalogue.checks import Check, declare
 from ansible_collections.rdma.cluster.plugins.plugin_utils._checks.driver.modules import build_steps, dkms_versions, lacks_planned
+from ansible_collections.rdma.cluster.plugins.plugin_utils._facts.typed import stack_of
 
 declare(
     {
@@ -41,29 +43,28 @@ STAGE, SUBJECT = "driver", "kernels that a reboot may bring"
 
 def check_next_kernel(host: str, intent: Mapping[str, Any], facts: Facts) -> list[Finding]:
     """Finding `driver.next_kernel` of one host; the kernel that runs is the business of `driver.dkms` and `driver.stack`."""
-    stack, planned = facts["stack"], planned_modules(intent)
+    stack, planned = stack_of(facts), planned_modules(intent)
     expected = f"the modules of {planned} installed for each newer one" if planned != INBOX else "nothing has to be built for them"
     found = _not_asked(stack, planned, kept=is_kept(intent)) or _judged(host, intent, stack, next_kernels(stack))
     return [Finding(STAGE, "driver.next_kernel", host, SUBJECT, found[0], found[1], expected, *found[2:])]
 
 
-def _not_asked(stack: Mapping[str, Any], planned: str, *, kept: bool) -> tuple[str, ...]:
+def _not_asked(stack: Stack, planned: str, *, kept: bool) -> tuple[str, ...]:
     if planned == INBOX:
         return NOT_APPLICABLE, "each kernel has its own modules"
-    if stack.get("kernel") is None or not stack.get("kernels"):
+    if stack.kernel is None or not stack.kernels:
         return NOT_APPLICABLE, "no kernel is installed here that could be booted"
     if not next_kernels(stack):
-        return OK, f"none is newer than {stack['kernel']}"
+        return OK, f"none is newer than {stack.kernel}"
     absent = not kept and ofed_state(stack).stack is None
     return (NOT_APPLICABLE, f"{planned} is not installed: driver.stack says so") if absent else ()
 
 
-def _judged(host: str, intent: Mapping[str, Any], stack: Mapping[str, Any], kernels: list[str]) -> tuple[str, ...]:
-    files = stack.get("driver_files") or {}
-    if not any(entry["name"] in OFED for entry in stack.get("dkms") or ()) and not set(kernels) <= set(files):
+def _judged(host: str, intent: Mapping[str, Any], stack: Stack, kernels: list[str]) -> tuple[str, ...]:
+    if not any(entry.name in OFED for entry in stack.dkms) and not set(kernels) <= set(stack.driver_files or {}):
         todo = f"Look at `modinfo -k {kernels[-1]} -F filename {DRIVER}` on {host}."
         return UNKNOWN, f"DKMS does not have it, so that it is not known what {', '.join(kernels)} would load", todo
-    versions, running = {kernel: dkms_versions(stack, kernel) for kernel in kernels}, dkms_versions(stack, stack["kernel"])
+    versions, running = {kernel: dkms_versions(stack, kernel) for kernel in kernels}, dkms_versions(stack, stack.kernel)
     lacking = [kernel for kernel in kernels if lacks_planned(intent, stack, kernel)]
     if lacking:
         return ERROR, f"a reboot into {', '.join(lacking)} takes the stock {DRIVER}", build_steps(host, lacking, stack)
@@ -74,10 +75,11 @@ def _judged(host: str, intent: Mapping[str, Any], stack: Mapping[str, Any], kern
     return OK, f"installed for {', '.join(kernels)} too"
 
 
-def next_kernels(stack: Mapping[str, Any]) -> list[str]:
+def next_kernels(stack: Stack) -> list[str]:
     """The installed kernels of the running one's flavour that are newer, and the newest of it where another runs; oldest first."""
-    kernel = stack["kernel"]
-    alike = [each for each in stack.get("kernels") or () if flavour(each) == flavour(kernel)]
-    found = {str(each) for each in alike if version_key(each) > version_key(kernel)}
-    newest = stack.get("newest")
-    return sorted(found if newest in {None, kernel} else {*found, str(newest)}, key=version_key)
+    kernel = stack.kernel
+    if kernel is None:
+        return []
+    alike = [each for each in stack.kernels if flavour(each) == flavour(kernel)]
+    found = {each for each in alike if version_key(each) > version_key(kernel)}
+    return sorted(found if stack.newest is None or stack.newest == kernel else {*found, stack.newest}, key=version_key)

@@ -11,14 +11,19 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from ansible_collections.rdma.cluster.plugins.module_utils._base.findings import ERROR, NOT_APPLICABLE, OK, UNKNOWN, WARNING, Finding
+from ansible_collections.rdma.cluster.plugins.module_utils._base.systemd import UnitState
 from ansible_collections.rdma.cluster.plugins.module_utils._driver.kernel_modules import PEERMEM_MODULES
+from ansible_collections.rdma.cluster.plugins.module_utils._facts.gather import Facts
 from ansible_collections.rdma.cluster.plugins.module_utils._facts.host_state import FABRIC_MANAGER
 from ansible_collections.rdma.cluster.plugins.module_utils._gpu.gpudirect import DMABUF_GPU_DRIVER
+from ansible_collections.rdma.cluster.plugins.module_utils._gpu.gpus import Gpu, GpuDriver
+from ansible_collections.rdma.cluster.plugins.module_utils._gpu.support import GpuSupport
 from ansible_collections.rdma.cluster.plugins.module_utils._pci.distance import DISTANCES
-from ansible_collections.rdma.cluster.plugins.module_utils._rdma.rails import Facts, resolve
+from ansible_collections.rdma.cluster.plugins.module_utils._rdma.rails import resolve
 from ansible_collections.rdma.cluster.plugins.plugin_utils._catalogue import sources as reads
 from ansible_collections.rdma.cluster.plugins.plugin_utils._catalogue.checks import Check, declare
 from ansible_collections.rdma.cluster.plugins.plugin_utils._checks.preflight.pcie_settings import NO_DISTANCE, gives_no_distance
+from ansible_collections.rdma.cluster.plugins.plugin_utils._facts.typed import stack_of
 
 _NVIDIA = reads.file("/proc/driver/nvidia/version", absent_means="the driver is not loaded, which is an error")
 declare(
@@ -99,34 +104,33 @@ def check_gpu(host: str, intent: Mapping[str, Any], facts: Facts, plan: Mapping[
 
 
 def _parts(host: str, intent: Mapping[str, Any], facts: Facts, plan: Mapping[str, str | None]) -> list[Finding]:
-    gpus = facts.get("gpus")
+    gpus = facts.gpus
     if gpus is None:
         todo = f"Read {host} with the subset gpus."
         return [Finding(STAGE, check, host, subject, UNKNOWN, "not read", "known", todo) for check, subject in SUBJECTS.items()]
     if not gpus:
         return [Finding(STAGE, check, host, subject, NOT_APPLICABLE, "no NVIDIA GPU", "") for check, subject in SUBJECTS.items()]
     least = (intent.get("gpudirect") or {}).get("driver_version")
-    driver = _driver(host, facts, least)
-    others = (_fabric_manager, _cuda)
-    if facts.get("gpu_driver") is None:
+    driver = _driver(host, gpus, facts.gpu_driver, least)
+    if facts.gpu_driver is None:
         rest = [check for check in SUBJECTS if check != "gpu.driver"]
         why = "the NVIDIA driver is not loaded: gpu.driver says so"
         return [driver, *(Finding(STAGE, check, host, SUBJECTS[check], NOT_APPLICABLE, why, "") for check in rest)]
-    return [_path(host, facts, plan), driver, *(check(host, facts) for check in others)]
+    version = facts.gpu_driver.version
+    return [_path(host, facts, plan), driver, _fabric_manager(host, facts, version), _cuda(host, facts.gpu_support, version)]
 
 
 def check_nics(host: str, intent: Mapping[str, Any], facts: Facts) -> Finding:
     """Finding `gpu.nics`: each GPU reaches a NIC of a compute rail within its NUMA node, and the NICs serve as many GPUs each."""
     expected = "for each GPU a NIC of a compute rail on its NUMA node, and as many GPUs for each NIC"
-    gpus, devices = facts.get("gpus"), facts.get("devices")
-    if gpus is None or devices is None:
-        what = "GPUs" if gpus is None else "devices"
-        return _nics(host, UNKNOWN, f"the {what} were not read", expected, f"Read {host} with the subset gpus.")
+    gpus = facts.gpus
+    if gpus is None:
+        return _nics(host, UNKNOWN, "the GPUs were not read", expected, f"Read {host} with the subset gpus.")
     rails = [rail for rail in resolve(intent.get("rails") or (), facts) if rail.rail["role"] == "compute"]
     # Both ports of a device may be rails.
-    found = [rail.device for rail in rails if rail.device is not None and not devices[rail.device].get("software")]
+    found = [rail.device for rail in rails if rail.device is not None and not facts.devices[rail.device].software]
     nics = list(dict.fromkeys(found))
-    distances = {gpu["address"]: (facts.get("distances") or {}).get(gpu["address"]) or {} for gpu in gpus}
+    distances = {gpu.address: (facts.distances or {}).get(gpu.address, {}) for gpu in gpus}
     nearest = {gpu: _nearest_nics(of_gpu, nics) for gpu, of_gpu in distances.items()}
     untold = [gpu for gpu, near in nearest.items() if near is None]
     reasons = {
@@ -188,21 +192,20 @@ def _path(host: str, facts: Facts, plan: Mapping[str, str | None]) -> Finding:
         return _finding("gpu.path", host, status, refused, expected, remedy)
     if path is None:
         return _finding("gpu.path", host, NOT_APPLICABLE, why, expected)
-    if path == "peermem" and not set(PEERMEM_MODULES) & set(facts["stack"]["modules"]):
+    if path == "peermem" and not set(PEERMEM_MODULES) & set(stack_of(facts).modules):
         observed = f"{path}, and nvidia_peermem is not loaded"
         return _finding("gpu.path", host, ERROR, observed, expected, f"Run the gpu stage for {host}; see `modprobe nvidia_peermem` there.")
     return _finding("gpu.path", host, OK, f"{path}: {why}", expected)
 
 
-def _driver(host: str, facts: Facts, least: str | None) -> Finding:
-    gpus, driver = facts["gpus"], facts.get("gpu_driver")
+def _driver(host: str, gpus: Sequence[Gpu], driver: GpuDriver | None, least: str | None) -> Finding:
     expected = f"loaded, {least} or newer, for every GPU" if least else "loaded, for every GPU"
     if driver is None:
         remedy = f"Install NVIDIA's driver on {host}, or see `modprobe nvidia` and `dmesg | grep -i nvrm` there: this collection does not."
         return _finding("gpu.driver", host, ERROR, f"not loaded; {len(gpus)} GPUs are on the bus", expected, remedy)
-    version = driver.get("version")
-    lost = [gpu["address"] for gpu in gpus if gpu.get("pci") is None]
-    unknown = [gpu["address"] for gpu in gpus if gpu.get("pci") is not None and gpu.get("model") is None]
+    version = driver.version
+    lost = [gpu.address for gpu in gpus if gpu.pci is None]
+    unknown = [gpu.address for gpu in gpus if gpu.pci is not None and gpu.model is None]
     if lost or unknown:
         fell = f"{', '.join(lost)} fell off the bus" if lost else ""
         idle = f"it does not drive {', '.join(unknown)}" if unknown else ""
@@ -215,38 +218,37 @@ def _driver(host: str, facts: Facts, least: str | None) -> Finding:
     return _finding("gpu.driver", host, OK, version, expected)
 
 
-def switch_words(support: Mapping[str, Any] | None) -> str | None:
+def switch_words(support: GpuSupport | None) -> str | None:
     """What of NVSwitches a host has: "4 NVSwitches"; "" where it has none; None where that was not read. support: gpu_support."""
-    told = support or {}
-    if told.get("nvswitches") is None:
+    if support is None:
         return None
-    counts = {"NVSwitches": told["nvswitches"], "bridges to NVSwitches": told.get("nvswitch_bridges")}
+    counts = {"NVSwitches": support.nvswitches, "bridges to NVSwitches": support.nvswitch_bridges}
     return next((f"{count} {what}" for what, count in counts.items() if count), "")
 
 
-def _fabric_manager(host: str, facts: Facts) -> Finding:
-    check, switches = "gpu.fabricmanager", switch_words(facts.get("gpu_support"))
-    expected = f"active, enabled, and of the driver's version, {facts['gpu_driver'].get('version')}"
-    if switches is None:
+def _fabric_manager(host: str, facts: Facts, version: str | None) -> Finding:
+    """version: of the driver."""
+    check, support, switches = "gpu.fabricmanager", facts.gpu_support, switch_words(facts.gpu_support)
+    expected = f"active, enabled, and of the driver's version, {version}"
+    if support is None or switches is None:
         return _finding(check, host, UNKNOWN, "whether there are NVSwitches was not read", expected, f"Read {host} with the subset gpus.")
     if not switches:
         return _finding(check, host, NOT_APPLICABLE, "no NVSwitch on the PCI bus, and no NIC that leads to one", expected)
-    unit = (facts.get("units") or {}).get(FABRIC_MANAGER)
+    unit = (facts.units or {}).get(FABRIC_MANAGER)
     if unit is None:
         return _finding(
             check, host, UNKNOWN, f"{FABRIC_MANAGER} was not read", expected, f"See `systemctl status {FABRIC_MANAGER}` on {host}."
         )
-    status, observed, remedy = _of_switches(host, switches, unit, facts)
+    status, observed, remedy = _of_switches(host, switches, unit, support.fabric_manager, version)
     return _finding(check, host, status, observed, expected, remedy)
 
 
-def _of_switches(host: str, switches: str, unit: Mapping[str, bool], facts: Facts) -> tuple[str, str, str]:
-    """Status, what was observed, and the remedy, on a host with NVSwitches."""
-    installed, version = facts["gpu_support"].get("fabric_manager"), facts["gpu_driver"].get("version")
+def _of_switches(host: str, switches: str, unit: UnitState, installed: str | None, version: str | None) -> tuple[str, str, str]:
+    """Status, what was observed, and the remedy, on a host with NVSwitches. installed, version: of Fabric Manager and the driver."""
     if installed is not None and version is not None and installed != version:
         remedy = f"Install Fabric Manager {version} on {host}: it refuses every other driver; then `systemctl restart {FABRIC_MANAGER}`."
         return ERROR, f"version {installed} beside driver {version}", remedy
-    if not unit["active"]:
+    if not unit.active:
         remedy = (
             f"Without it no program gets a GPU. Read `journalctl -u {FABRIC_MANAGER}` on {host}; `systemctl enable --now {FABRIC_MANAGER}`."
         )
@@ -254,17 +256,17 @@ def _of_switches(host: str, switches: str, unit: Mapping[str, bool], facts: Fact
     if installed is None or version is None:
         remedy = f"Compare `nv-fabricmanager --version` and /proc/driver/nvidia/version on {host}."
         return UNKNOWN, "active, of unknown version", remedy
-    if not unit["enabled"]:
+    if not unit.enabled:
         return WARNING, f"{installed}, active, and not started at boot", f"Run `systemctl enable {FABRIC_MANAGER}` on {host}."
     return OK, f"{installed}, active", ""
 
 
-def _cuda(host: str, facts: Facts) -> Finding:
-    version = (facts.get("gpu_driver") or {}).get("version")
+def _cuda(host: str, support: GpuSupport | None, version: str | None) -> Finding:
+    """version: of the driver."""
     expected = f"of the driver's version, {version}"
-    if facts.get("gpu_support") is None:
+    if support is None:
         return _finding("gpu.cuda", host, UNKNOWN, "not read", expected, f"Read {host} with the subset gpus.")
-    cuda = facts["gpu_support"].get("cuda")
+    cuda = support.cuda
     if cuda is None:
         remedy = f"Install the user space of NVIDIA driver {version} on {host} (Ubuntu: libnvidia-compute; RHEL: nvidia-driver-cuda-libs)."
         return _finding("gpu.cuda", host, ERROR, "no libcuda.so.1 in the usual folders", expected, remedy)

@@ -10,17 +10,22 @@ from collections.abc import Mapping
 from typing import Any
 
 from ansible_collections.rdma.cluster.plugins.module_utils._base.findings import ERROR, NOT_APPLICABLE, OK, UNKNOWN, WARNING, Finding
+from ansible_collections.rdma.cluster.plugins.module_utils._facts.gather import Facts
+from ansible_collections.rdma.cluster.plugins.module_utils._facts.host_state import Limits
+from ansible_collections.rdma.cluster.plugins.module_utils._host.limit_sources import LimitSource
 from ansible_collections.rdma.cluster.plugins.module_utils._host.limits import (
     LOGIN_FILE,
     NAME,
     UNLIMITED,
     LimitsWish,
+    LoginLimit,
+    RunningService,
     locks_too_little,
     loses_ipc,
     opens_too_few,
 )
-from ansible_collections.rdma.cluster.plugins.module_utils._host.sysctl import FILE, remedy
-from ansible_collections.rdma.cluster.plugins.module_utils._rdma.rails import Facts
+from ansible_collections.rdma.cluster.plugins.module_utils._host.memory import Memory
+from ansible_collections.rdma.cluster.plugins.module_utils._host.sysctl import FILE, BootValue, remedy
 from ansible_collections.rdma.cluster.plugins.plugin_utils._catalogue import sources as reads
 from ansible_collections.rdma.cluster.plugins.plugin_utils._catalogue.checks import Check, declare
 from ansible_collections.rdma.cluster.plugins.plugin_utils._checks.host.wishes import limits_wish, memlock_of
@@ -123,9 +128,9 @@ def check_memory(host: str, facts: Facts, memory_gib: float | None = None, shm_g
 
 
 def _memory(host: str, facts: Facts, limit_gib: float | None) -> Finding:
-    memory = facts.get("memory") or {}
-    available, total = memory.get("available_bytes"), memory.get("total_bytes")
-    if available is None or not total:
+    memory = facts.memory
+    available, total = (memory.available_bytes, memory.total_bytes) if memory is not None else (None, 0)
+    if memory is None or available is None or not total:
         remedy = f"On {host}, see `cat /proc/meminfo`."
         return Finding(
             STAGE, "host.memory", host, MEMORY_SUBJECT, UNKNOWN, "/proc/meminfo was not read, or has no MemAvailable", "known", remedy
@@ -135,24 +140,24 @@ def _memory(host: str, facts: Facts, limit_gib: float | None) -> Finding:
     expected = f"{_gib(scarce)} or more"
     holders = [
         f"{what} {_gib(held)}"
-        for what, held in (("huge pages hold", memory.get("huge_bytes")), ("shared memory and tmpfs hold", memory.get("shared_bytes")))
+        for what, held in (("huge pages hold", memory.huge_bytes), ("shared memory and tmpfs hold", memory.shared_bytes))
         if held and held >= total / 10
     ]
     observed = "; ".join([f"{_gib(available)} of {_gib(total)}", *holders])
     if available >= scarce:
         return Finding(STAGE, "host.memory", host, MEMORY_SUBJECT, OK, observed, expected)
     status = ERROR if available < exhausted else WARNING
-    return Finding(STAGE, "host.memory", host, MEMORY_SUBJECT, status, observed, expected, _free_memory(host, memory))
+    return Finding(STAGE, "host.memory", host, MEMORY_SUBJECT, status, observed, expected, _free_memory(host, memory, available))
 
 
-def _free_memory(host: str, memory: Mapping[str, Any]) -> str:
+def _free_memory(host: str, memory: Memory, available_bytes: int) -> str:
     """The largest holder comes first."""
     steps = {
         f"On {host}, `ps -eo pid,rss,comm --sort=-rss | head` shows the largest processes: stop those that do not belong there.": (
-            memory["total_bytes"] - memory["available_bytes"] - (memory.get("huge_bytes") or 0) - (memory.get("shared_bytes") or 0)
+            memory.total_bytes - available_bytes - memory.huge_bytes - memory.shared_bytes
         ),
-        f"On {host}, `grep -i huge /proc/meminfo` shows unused huge pages: lower vm.nr_hugepages.": memory.get("huge_free_bytes") or 0,
-        f"On {host}, `du -ah {SHM} | sort -h | tail` shows files in memory: remove those of ended jobs.": memory.get("shared_bytes") or 0,
+        f"On {host}, `grep -i huge /proc/meminfo` shows unused huge pages: lower vm.nr_hugepages.": memory.huge_free_bytes,
+        f"On {host}, `du -ah {SHM} | sort -h | tail` shows files in memory: remove those of ended jobs.": memory.shared_bytes,
     }
     first = [step for step, held in sorted(steps.items(), key=lambda item: -item[1]) if held > 0]
     return " ".join(f"{number}. {step}" for number, step in enumerate(first or list(steps), start=1))
@@ -162,21 +167,20 @@ def _shm(host: str, facts: Facts, limit_gib: float | None) -> Finding:
     def finding(status: str, observed: str, remedy: str = "") -> Finding:
         return Finding(STAGE, "host.shm", host, SHM_SUBJECT, status, observed, "room for the shared memory of NCCL", remedy)
 
-    filesystems = facts.get("filesystems")
-    if not filesystems:
+    if not facts.filesystems:
         return finding(UNKNOWN, "file systems were not read", f"On {host}, see `df -h {SHM}`.")
-    shm = filesystems.get(SHM)
+    shm = facts.filesystems.get(SHM)
     if shm is None:
         return finding(ERROR, f"{SHM} does not exist", f"On {host}, run `mkdir {SHM} && mount -t tmpfs -o mode=1777 tmpfs {SHM}`.")
-    free, size = shm["free_bytes"], shm["size_bytes"]
+    free, size = shm.free_bytes, shm.size_bytes
     needed = _part(SHM_FREE, size) if limit_gib is None else limit_gib * GIB_BYTES
     observed = f"{_gib(free)} of {_gib(size)} free"
     clean = f"On {host}, `du -ah {SHM} | sort -h | tail` shows the largest files: remove those of ended jobs."
-    few_inodes = shm.get("inodes") and shm.get("free_inodes", 0) < SHM_INODES
+    few_inodes = shm.inodes and shm.free_inodes < SHM_INODES
     if free < needed or few_inodes:
-        observed += f"; {shm.get('free_inodes', 0)} of {shm['inodes']} inodes free" if few_inodes else ""
+        observed += f"; {shm.free_inodes} of {shm.inodes} inodes free" if few_inodes else ""
         return finding(ERROR, observed, f"1. {clean}{_enlarge(host, 2)}")
-    total = (facts.get("memory") or {}).get("total_bytes")
+    total = facts.memory.total_bytes if facts.memory is not None else None
     if size >= (_part(SHM_SIZE, total) if total else SHM_SIZE[0] * GIB_BYTES):
         return finding(OK, observed)
     if total:
@@ -202,16 +206,12 @@ def _memlock(host: str, intent: Mapping[str, Any], facts: Facts) -> list[Finding
     if not intent["host"]["memlock_unlimited"]:
         why = "rdma_host.memlock_unlimited is false: the limit is left as it is"
         return [Finding(STAGE, "host.memlock", host, MEMLOCK_SUBJECT, NOT_APPLICABLE, why, "any")]
-    limits, wish = facts.get("limits") or {}, limits_wish(intent)
-    logins = limits.get("login_memlock") or {}
-    source = (limits.get("service_sources") or {}).get("memlock")
-    return [
-        _service_memlock(host, wish, limits.get("service_memlock"), source),
-        *(_login_memlock(host, wish, who, logins.get(who)) for who in LOGINS),
-    ]
+    limits, wish = facts.limits, limits_wish(intent)
+    logins = limits.login_memlock if limits is not None else {}
+    return [_service_memlock(host, wish, limits), *(_login_memlock(host, wish, who, logins.get(who)) for who in LOGINS)]
 
 
-def _login_memlock(host: str, wish: LimitsWish, who: str, seen: Mapping[str, Any] | None) -> Finding:
+def _login_memlock(host: str, wish: LimitsWish, who: str, seen: LoginLimit | None) -> Finding:
     subject = f"memory that a login of {LOGINS[who]} may lock"
     if seen is None:
         todo = f"Run the host stage for {host}."
@@ -219,46 +219,47 @@ def _login_memlock(host: str, wish: LimitsWish, who: str, seen: Mapping[str, Any
     good = not locks_too_little(wish, memlock_of(seen))
     return Finding(
         STAGE, "host.memlock", host, subject, OK if good else ERROR,
-        observed="unlimited" if good else f"{seen['value']} KiB by {place(seen)}",
+        observed="unlimited" if good else f"{seen.value} KiB by {place(seen)}",
         expected="unlimited",
         remedy="" if good else login_remedy(host, seen),
     )  # fmt: skip
 
 
-def _service_memlock(host: str, wish: LimitsWish, seen: Mapping[str, Any] | None, source: Mapping[str, Any] | None) -> Finding:
-    if seen is None:
+def _service_memlock(host: str, wish: LimitsWish, limits: Limits | None) -> Finding:
+    seen = limits.service_memlock if limits is not None else None
+    if limits is None or seen is None:
         return Finding(
             STAGE, "host.memlock", host, MEMLOCK_SUBJECT, UNKNOWN, "no service could be asked", "unlimited",
             f"See on {host} whether `systemd-run --wait --pipe cat /proc/self/limits` works.",
         )  # fmt: skip
-    good = not locks_too_little(wish, memlock_of(seen))
+    good, source = not locks_too_little(wish, seen), limits.service_sources.get("memlock")
     by = f" by {place(source)}" if source is not None and is_foreign(source) else ""
     return Finding(
         STAGE, "host.memlock", host, MEMLOCK_SUBJECT, OK if good else ERROR,
-        observed="unlimited" if good else f"{seen['bytes']} bytes{by}",
+        observed="unlimited" if good else f"{seen.bytes} bytes{by}",
         expected="unlimited",
         remedy="" if good else service_remedy(host, source),
     )  # fmt: skip
 
 
-def place(source: Mapping[str, Any]) -> str:
+def place(source: LimitSource | LoginLimit | BootValue) -> str:
     """The line of a file that sets a limit."""
-    return f"line {source['line']} of {source['file']}" if source.get("line") else str(source["file"])
+    return f"line {source.line} of {source.file}" if source.line else source.file
 
 
-def is_foreign(source: Mapping[str, Any] | None) -> bool:
+def is_foreign(source: LimitSource | None) -> bool:
     """Whether a setting of a limit is not ours; None: no file sets it."""
-    return source is not None and not source["file"].endswith(f"/{NAME}")
+    return source is not None and not source.file.endswith(f"/{NAME}")
 
 
-def login_remedy(host: str, seen: Mapping[str, Any]) -> str:
+def login_remedy(host: str, seen: LoginLimit) -> str:
     """What to do about a limit of logins: pam_limits reads files in the order of their names, and the last line wins."""
-    if seen["file"].rpartition("/")[2] <= NAME or not seen["file"].startswith(LOGIN_FILE.rpartition("/")[0]):
-        return f"Run the host stage for {host}: its {LOGIN_FILE} wins over {seen['file']}. Then log in again."
+    if seen.file.rpartition("/")[2] <= NAME or not seen.file.startswith(LOGIN_FILE.rpartition("/")[0]):
+        return f"Run the host stage for {host}: its {LOGIN_FILE} wins over {seen.file}. Then log in again."
     return f"1. On {host}, remove {place(seen)}: pam_limits reads it after {LOGIN_FILE}, and the last line wins. 2. Log in again."
 
 
-def service_remedy(host: str, source: Mapping[str, Any] | None) -> str:
+def service_remedy(host: str, source: LimitSource | None) -> str:
     """What to do about a limit of services. source: the line that sets it, where that is known."""
     restart = "restart the services that start jobs when no job runs: they keep their limit"
     if source is None or not is_foreign(source):
@@ -271,8 +272,7 @@ def service_remedy(host: str, source: Mapping[str, Any] | None) -> str:
 
 def _setting(host: str, key: str, value: str, facts: Facts) -> Finding:
     expected = f"{value}, live and after a boot"
-    seen = facts.get("sysctl") or {}
-    live, boot = seen.get("live") or {}, seen.get("boot") or {}
+    live, boot = (facts.sysctl.live, facts.sysctl.boot) if facts.sysctl is not None else ({}, {})
     if key not in live or key not in boot:
         return Finding(STAGE, "host.sysctl", host, key, UNKNOWN, "not read", expected, f"Read the facts of {host} again.")
     observed = f"live {live[key] or 'no such key'}, after a boot {_boot_words(boot[key])}"
@@ -280,23 +280,22 @@ def _setting(host: str, key: str, value: str, facts: Facts) -> Finding:
     return Finding(STAGE, "host.sysctl", host, key, ERROR if todo else OK, observed, expected, todo)
 
 
-def _boot_words(boot: Mapping[str, str] | None) -> str:
-    return f"{boot['value']} ({boot['file']})" if boot is not None else "not set by any file"
+def _boot_words(boot: BootValue | None) -> str:
+    return f"{boot.value} ({boot.file})" if boot is not None else "not set by any file"
 
 
-def _todo(host: str, key: str, value: str, live: str | None, boot: Mapping[str, Any] | None) -> str:
+def _todo(host: str, key: str, value: str, live: str | None, boot: BootValue | None) -> str:
     """What to do about a setting; "" if it is as it should be."""
     if live is None:
         return f"Correct {key} in rdma_host.sysctl, or load the kernel module on {host} that brings it."
-    if boot is not None and boot["value"] != value and not boot["file"].startswith("/etc/"):
-        return f"On {host}, {remedy(boot['file'])}."
-    if boot is not None and boot["value"] != value and boot["file"] != FILE:
-        line = f"line {boot['line']} of {boot['file']}" if boot.get("line") else boot["file"]
+    if boot is not None and boot.value != value and not boot.file.startswith("/etc/"):
+        return f"On {host}, {remedy(boot.file)}."
+    if boot is not None and boot.value != value and boot.file != FILE:
         return (
-            f"1. On {host}, remove {key} from {line}, then run the host stage; or allow that with -e sysctl_replace_allowed=true. "
+            f"1. On {host}, remove {key} from {place(boot)}, then run the host stage; or allow that with -e sysctl_replace_allowed=true. "
             f"2. If that value is right, put it into rdma_host.sysctl."
         )
-    return f"Run the host stage for {host}." if boot is None or boot["value"] != value or live != value else ""
+    return f"Run the host stage for {host}." if boot is None or boot.value != value or live != value else ""
 
 
 SERVICE_SUBJECT = "files that a service may have open"
@@ -305,48 +304,46 @@ IPC_SUBJECT = "shared memory of users who have logged out"
 
 def check_limits(host: str, intent: Mapping[str, Any], facts: Facts) -> list[Finding]:
     """Findings `host.files`, `host.ipc`, and `host.services`, one for each service that starts jobs."""
-    limits = facts.get("limits") or {}
-    wish = limits_wish(intent)
+    limits, wish = facts.limits, limits_wish(intent)
     return [*_open_files(host, wish, limits), _ipc(host, wish, limits), *_services(host, wish, limits)]
 
 
-def _open_files(host: str, wish: LimitsWish, limits: Facts) -> list[Finding]:
+def _open_files(host: str, wish: LimitsWish, limits: Limits | None) -> list[Finding]:
     if not wish.open_files:
         why = "rdma_host.open_files is 0: the limit is left as it is"
         return [Finding(STAGE, "host.files", host, SERVICE_SUBJECT, NOT_APPLICABLE, why, "any")]
-    logins = limits.get("login_open_files") or {}
+    logins = limits.login_open_files if limits is not None else {}
     return [_service_files(host, wish, limits), *(_login_files(host, wish, who, logins.get(who)) for who in LOGINS)]
 
 
-def _service_files(host: str, wish: LimitsWish, limits: Facts) -> Finding:
-    seen, expected = limits.get("service_open_files"), f"{wish.open_files} at least"
-    if seen is None:
+def _service_files(host: str, wish: LimitsWish, limits: Limits | None) -> Finding:
+    seen, expected = limits.service_open_files if limits is not None else None, f"{wish.open_files} at least"
+    if limits is None or seen is None:
         remedy = f"See on {host} whether `systemd-run --wait --pipe cat /proc/self/limits` works."
         return Finding(STAGE, "host.files", host, SERVICE_SUBJECT, UNKNOWN, "no service could be asked", expected, remedy)
-    source = (limits.get("service_sources") or {}).get("nofile")
-    remedy = service_remedy(host, source) if opens_too_few(wish, seen) else ""
+    remedy = service_remedy(host, limits.service_sources.get("nofile")) if opens_too_few(wish, seen) else ""
     return Finding(STAGE, "host.files", host, SERVICE_SUBJECT, ERROR if remedy else OK, str(seen), expected, remedy)
 
 
-def _login_files(host: str, wish: LimitsWish, who: str, seen: Mapping[str, Any] | None) -> Finding:
+def _login_files(host: str, wish: LimitsWish, who: str, seen: LoginLimit | None) -> Finding:
     subject, expected = f"files that a login of {LOGINS[who]} may have open", f"{wish.open_files} at least"
     if seen is None:
         todo = f"Run the host stage for {host}."
         return Finding(STAGE, "host.files", host, subject, ERROR, "no file says it: the kernel's default", expected, todo)
     # What is no number counts as the least: nobody can rely on it.
-    most = None if seen["unlimited"] else int(seen["value"]) if seen["value"].isdecimal() else 0
+    most = None if seen.unlimited else int(seen.value) if seen.value.isdecimal() else 0
     good = not opens_too_few(wish, most)
     remedy = "" if good else login_remedy(host, seen)
-    return Finding(STAGE, "host.files", host, subject, OK if good else ERROR, f"{seen['value']} by {place(seen)}", expected, remedy)
+    return Finding(STAGE, "host.files", host, subject, OK if good else ERROR, f"{seen.value} by {place(seen)}", expected, remedy)
 
 
-def _ipc(host: str, wish: LimitsWish, limits: Facts) -> Finding:
+def _ipc(host: str, wish: LimitsWish, limits: Limits | None) -> Finding:
     if not wish.keep_ipc:
         return Finding(STAGE, "host.ipc", host, IPC_SUBJECT, NOT_APPLICABLE, "rdma_host.keep_ipc is false: logind is left as it is", "any")
-    removed = limits.get("remove_ipc")
-    if removed is None and ("remove_ipc" not in limits or limits.get("logind")):
+    removed = limits.remove_ipc if limits is not None else None
+    if removed is None and (limits is None or limits.logind):
         look = f"Run `busctl introspect org.freedesktop.login1 /org/freedesktop/login1 | grep RemoveIPC` on {host}."
-        words = "logind runs, and did not answer" if "remove_ipc" in limits else "logind was not asked"
+        words = "logind runs, and did not answer" if limits is not None else "logind was not asked"
         return Finding(STAGE, "host.ipc", host, IPC_SUBJECT, UNKNOWN, words, "kept", look)
     if removed is None:
         return Finding(STAGE, "host.ipc", host, IPC_SUBJECT, NOT_APPLICABLE, "no logind runs here that could remove it", "kept")
@@ -356,9 +353,9 @@ def _ipc(host: str, wish: LimitsWish, limits: Facts) -> Finding:
     return Finding(STAGE, "host.ipc", host, IPC_SUBJECT, ERROR, "removed by logind", "kept", remedy)
 
 
-def _services(host: str, wish: LimitsWish, limits: Facts) -> list[Finding]:
+def _services(host: str, wish: LimitsWish, limits: Limits | None) -> list[Finding]:
     expected = "unlimited, as for services that start now"
-    running = limits.get("running")
+    running = limits.running if limits is not None else None
     if running is None and wish.memlock_unlimited:
         look = f"Run `systemctl list-units --type service --state running` on {host}."
         return [Finding(STAGE, "host.services", host, "services that run", UNKNOWN, "running services were not read", expected, look)]
@@ -368,14 +365,14 @@ def _services(host: str, wish: LimitsWish, limits: Facts) -> list[Finding]:
     return [_service(host, wish, unit, seen, expected) for unit, seen in sorted(running.items())]
 
 
-def _service(host: str, wish: LimitsWish, unit: str, seen: Mapping[str, Any], expected: str) -> Finding:
+def _service(host: str, wish: LimitsWish, unit: str, seen: RunningService, expected: str) -> Finding:
     """A warning: nothing is wrong with the configuration, and a restart ends what the service has started."""
     subject = f"memory that {unit} may lock"
-    if not locks_too_little(wish, memlock_of(seen["memlock"])):
+    if not locks_too_little(wish, seen.memlock):
         return Finding(STAGE, "host.services", host, subject, OK, "unlimited", expected)
-    source = seen.get("source")
-    observed = f"{seen['memlock']['bytes']} bytes (process {seen['pid']})"
-    if source is not None and source["value"] not in UNLIMITED:
+    source = seen.source
+    observed = f"{seen.memlock.bytes} bytes (process {seen.pid})"
+    if source is not None and source.value not in UNLIMITED:
         observed += f" by {place(source)}"
         remedy = (
             f"1. On {host}, remove {place(source)} and run `systemctl daemon-reload`. 2. Drain {host}, then `systemctl restart {unit}`."

@@ -12,8 +12,9 @@ from typing import Any
 
 from ansible_collections.rdma.cluster.plugins.module_utils._base.files import differs
 from ansible_collections.rdma.cluster.plugins.module_utils._base.findings import ERROR, NOT_APPLICABLE, OK, UNKNOWN, WARNING, Finding
-from ansible_collections.rdma.cluster.plugins.module_utils._base.systemd import UNITS
+from ansible_collections.rdma.cluster.plugins.module_utils._base.systemd import UNITS, UnitState
 from ansible_collections.rdma.cluster.plugins.module_utils._driver.secure_boot import LOCKED_DOWN, lockdown_words
+from ansible_collections.rdma.cluster.plugins.module_utils._facts.gather import Facts
 from ansible_collections.rdma.cluster.plugins.module_utils._host.load import busy_words
 from ansible_collections.rdma.cluster.plugins.module_utils._pcie_tuning.acs import (
     AUTO,
@@ -22,16 +23,16 @@ from ansible_collections.rdma.cluster.plugins.module_utils._pcie_tuning.acs impo
     LEAVE,
     NO_GPU,
     THIS_PLATFORM,
-    pcie_state,
     slot_of,
 )
 from ansible_collections.rdma.cluster.plugins.module_utils._pcie_tuning.runner import CONFIG
 from ansible_collections.rdma.cluster.plugins.module_utils._pcie_tuning.service import UNIT, service_files
 from ansible_collections.rdma.cluster.plugins.module_utils._pcie_tuning.tuning import VIRTUAL_FUNCTION
 from ansible_collections.rdma.cluster.plugins.module_utils._pcie_tuning.wish import ACS_EFFECT, EFFECTS, MRRS_EFFECT, Wish
-from ansible_collections.rdma.cluster.plugins.module_utils._rdma.rails import Facts, Intent, ResolvedRail, resolve
+from ansible_collections.rdma.cluster.plugins.module_utils._rdma.rails import Intent, ResolvedRail, resolve
 from ansible_collections.rdma.cluster.plugins.plugin_utils._catalogue import sources as reads
 from ansible_collections.rdma.cluster.plugins.plugin_utils._catalogue.checks import Check, declare
+from ansible_collections.rdma.cluster.plugins.plugin_utils._checks.host.pcie_state import pcie_state
 from ansible_collections.rdma.cluster.plugins.plugin_utils._checks.rail_port import NO_DEVICE, RailPort, rail_ports
 
 declare(
@@ -107,7 +108,7 @@ def boot_wish(intent: Intent, facts: Facts, *, acs_allowed: bool, mrrs_allowed: 
     made = pcie_wish(intent, facts, acs_allowed=acs_allowed, mrrs_allowed=mrrs_allowed)
     permits = ((True, True), (True, mrrs_allowed), (acs_allowed, True))
     plans = [pcie_wish(intent, facts, acs_allowed=acs, mrrs_allowed=mrrs) for acs, mrrs in permits]
-    if not plans[0] or plans[0] == made or CONFIG not in (facts.get("files") or {}):
+    if not plans[0] or plans[0] == made or CONFIG not in (facts.files or {}):
         return made
     return next((wish for wish in (*plans, made) if wish and not differs(service_files(wish)[0], facts)), plans[0])
 
@@ -148,9 +149,10 @@ def mrrs_changes(wish: Wish, facts: Facts) -> list[str]:
 def rate_gbps(rail: ResolvedRail, facts: Facts) -> float | None:
     """The planned rate; without one the rate of a port that is up."""
     planned: float | None = rail.rail.get("rate_gbps")
-    port = ((facts["devices"].get(rail.device) or {}).get("ports") or {}).get(rail.port) or {}
-    current: float | None = port.get("rate_gbps") if port.get("state") == "ACTIVE" else None
-    return current if planned is None else planned
+    if planned is not None or rail.device is None or rail.port is None:
+        return planned
+    port = facts.devices[rail.device].ports[rail.port]
+    return port.rate_gbps if port.state == "ACTIVE" else None
 
 
 def mrrs_setting(intent: Intent) -> int | str:
@@ -167,8 +169,7 @@ def planned_mrrs_bytes(intent: Intent) -> int | None:
 
 def lockdown_of(facts: Facts) -> str | None:
     """The state of kernel lockdown; None if the facts do not have it."""
-    state: str | None = (facts.get("stack") or {}).get("lockdown")
-    return state
+    return facts.stack.lockdown if facts.stack is not None else None
 
 
 def planned_acs(intent: Intent, facts: Facts) -> str | None:
@@ -190,10 +191,10 @@ def redirecting_bridges(state: Mapping[str, Any], wish: Wish) -> list[str]:
 
 def _card(rail: ResolvedRail, facts: Facts) -> str | None:
     """The function that a rail's settings are on; None for what is not tuned: software, virtual functions, other drivers."""
-    device = facts["devices"].get(rail.device) or {}
-    if rail.rail.get("soft") or device.get("software") or device.get("driver") != DRIVER or device.get("function") != "pf":
+    device = facts.devices[rail.device] if rail.device is not None else None
+    if device is None or device.pci is None or rail.rail.get("soft") or device.software:
         return None
-    return (device.get("pci") or {}).get("address")
+    return device.pci.address if device.driver == DRIVER and device.function == "pf" else None
 
 
 STAGE, CHECK = "host", "host.pcie"
@@ -208,8 +209,7 @@ def check_pcie_tuning(host: str, intent: Mapping[str, Any], facts: Facts) -> lis
     """
     allowed = intent.get("allowed") or {}
     permits = {"acs_allowed": bool(allowed.get("pcie_acs_write")), "mrrs_allowed": bool(allowed.get("pcie_mrrs"))}
-    load = facts.get("load")
-    reasons = withheld(intent, facts, **permits, busy=busy_words(load) if load is not None else "")
+    reasons = withheld(intent, facts, **permits, busy=busy_words(facts.load) if facts.load is not None else "")
     wish = boot_wish(intent, facts, **permits)
     return [
         *(_mrrs(port, intent, facts, reasons.get(MRRS_EFFECT)) for port in rail_ports(STAGE, host, intent["rails"], facts)),
@@ -222,13 +222,13 @@ def _mrrs(port: RailPort, intent: Mapping[str, Any], facts: Facts, reason: Withh
     setting, wish = mrrs_setting(intent), requested(intent, facts)
     expected = "any" if wish.mrrs_bytes is None else f"MRRS of {wish.mrrs_bytes} bytes on every function of the card"
     why_not = "rdma_host.pcie.mrrs_bytes is leave: MRRS is not judged" if setting == LEAVE else _not_tuned(port)
-    if why_not is None and port.pci["address"] not in wish.mrrs_cards:
+    if why_not is None and port.address not in wish.mrrs_cards:
         why_not = _not_fast(port, facts)
     if setting != LEAVE and (unread := _unread(port, why_not, facts)):
         return port.unread(CHECK, unread, expected)
     if why_not is not None:
         return port.skip(CHECK, why_not, expected)
-    found = mrrs_of(pcie_state(facts), port.pci["address"])
+    found = mrrs_of(pcie_state(facts), port.address)
     words = ", ".join(f"{address} {size} bytes" for address, size in found.items() if size is not None)
     if not found or None in found.values():
         remedy = f"Read the facts of {port.host} as root; `lspci -vvv -s {port.address}` there shows MaxReadReq."
@@ -255,7 +255,7 @@ def _withheld_status(setting: int | str, facts: Facts) -> str:
 
 
 def _is_busy(facts: Facts) -> bool:
-    return lockdown_of(facts) not in LOCKED_DOWN and facts.get("load") is not None and bool(busy_words(facts["load"]))
+    return lockdown_of(facts) not in LOCKED_DOWN and facts.load is not None and bool(busy_words(facts.load))
 
 
 def _mrrs_remedy(host: str, facts: Facts, reason: str) -> str:
@@ -284,7 +284,7 @@ def _unread(port: RailPort, why_not: str | None, facts: Facts) -> str:
     """What of a NIC that is there is not known, so that it is not clear whether it is tuned (why_not); "" if nothing."""
     if port.software or not port.device or why_not is None:
         return ""
-    known = {"PCI function": port.pci, "kind of PCI function": port.device.get("function"), "driver": port.device.get("driver")}
+    known = {"PCI function": port.pci, "kind of PCI function": port.device.function, "driver": port.device.driver}
     missing = [what for what, value in known.items() if not value]
     if missing:
         return f"the {' and the '.join(missing)} of {port.rail.device} could not be read"
@@ -296,9 +296,9 @@ def _not_tuned(port: RailPort) -> str | None:
     """Why a rail's card is none that is tuned."""
     if port.software or not port.device:
         return port.no_pci if port.software else NO_DEVICE
-    if port.device.get("function") != "pf":
+    if port.device.function != "pf":
         return VIRTUAL_FUNCTION
-    return port.no_pci if port.device.get("driver") == DRIVER else f"asked of mlx5 only, this is {port.device.get('driver')}"
+    return port.no_pci if port.device.driver == DRIVER else f"asked of mlx5 only, this is {port.device.driver}"
 
 
 def _acs(host: str, intent: Mapping[str, Any], facts: Facts, reason: Withheld | None) -> Finding:
@@ -320,13 +320,13 @@ def _acs(host: str, intent: Mapping[str, Any], facts: Facts, reason: Withheld | 
 
 def _are_read(facts: Facts) -> bool:
     """Whether the configuration of a bridge was read, if there are bridges."""
-    hops = [hop for device in facts["devices"].values() for hop in (device.get("pci") or {}).get("hops") or ()]
-    return not hops or any(hop.get("acs") is not None or hop.get("mps_bytes") is not None for hop in hops)
+    hops = [hop for device in facts.devices.values() if device.pci is not None for hop in device.pci.hops]
+    return not hops or any(hop.acs is not None or hop.mps_bytes is not None for hop in hops)
 
 
 def _acs_left(intent: Mapping[str, Any], facts: Facts, wish: Wish) -> str | None:
     """Why ACS is none that is tuned; None where it is, or where that is not known."""
-    if not facts.get("gpus"):
+    if not facts.gpus:
         return NO_GPU
     if not wish.nics:
         return "no rail has a card that is tuned"
@@ -360,17 +360,17 @@ def _acs_finding(host: str, status: str, observed: str, remedy: str = "") -> Fin
 def _boot(host: str, facts: Facts, wish: Wish, reason: Withheld | None) -> Finding:
     """Whether the service is there for the settings that may be made, and for no others."""
     expected = f"{UNIT} applies them" if wish else "no service"
-    units, files = facts.get("units"), service_files(wish)
-    if units is None or facts.get("files") is None:
+    units, files = facts.units, service_files(wish)
+    if units is None or facts.files is None:
         return _boot_finding(host, UNKNOWN, "systemd or the files could not be read", expected)
     wrong = [file.path for file in files if differs(file, facts)]
     if not wish:
         if wrong:
             return _boot_finding(host, ERROR, f"{wrong[0]} exists and applies settings that the plan does not allow", expected)
         return _boot_finding(host, NOT_APPLICABLE, f"withheld: {reason.reason}" if reason else "no setting is requested", expected)
-    unit = units.get(UNIT) or {}
+    unit = units.get(UNIT) or UnitState(active=False, enabled=False)
     seen = [f"{path} differs from the plan" for path in wrong]
-    seen += [word for word, good in (("not enabled", unit.get("enabled")), ("did not run or failed", unit.get("active"))) if not good]
+    seen += [word for word, good in (("not enabled", unit.enabled), ("did not run or failed", unit.active)) if not good]
     if seen and reason is not None and _is_busy(facts):
         return _boot_finding(host, WARNING, f"{'; '.join(seen)}; withheld: {reason.reason}", expected)
     return _boot_finding(host, ERROR if seen else OK, "; ".join(seen) or expected, expected)

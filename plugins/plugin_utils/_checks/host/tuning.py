@@ -10,14 +10,17 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from ansible_collections.rdma.cluster.plugins.module_utils._base.findings import ERROR, NOT_APPLICABLE, OK, UNKNOWN, WARNING, Finding
+from ansible_collections.rdma.cluster.plugins.module_utils._base.systemd import UnitState
+from ansible_collections.rdma.cluster.plugins.module_utils._facts.gather import Facts
+from ansible_collections.rdma.cluster.plugins.module_utils._host.clock import Chrony
+from ansible_collections.rdma.cluster.plugins.module_utils._host.cpu import Cpu
 from ansible_collections.rdma.cluster.plugins.module_utils._host.cpu_ensure import GOVERNOR, IDLE_STATES
+from ansible_collections.rdma.cluster.plugins.module_utils._net.netdev import Netdev
 from ansible_collections.rdma.cluster.plugins.module_utils._net.rings import RailRings, ring_difference
-from ansible_collections.rdma.cluster.plugins.module_utils._rdma.rails import Facts
 from ansible_collections.rdma.cluster.plugins.plugin_utils._catalogue import sources as reads
 from ansible_collections.rdma.cluster.plugins.plugin_utils._catalogue.checks import Check, declare
 from ansible_collections.rdma.cluster.plugins.plugin_utils._checks.host.wishes import cpu_wish, cpu_wrong, irqbalance_wrong
 
-_CLOCKSOURCE = "/sys/devices/system/clocksource/clocksource0/current_clocksource"
 declare(
     {
         "host.rings": Check(
@@ -84,11 +87,12 @@ def check_rings(host: str, rings: Wishes, facts: Facts, *, wished: bool) -> list
     if not rings:
         why = "no driver of a rail tells its rings" if wished else "rdma_host.rings asks for nothing"
         return [Finding(STAGE, "host.rings", host, "rings", NOT_APPLICABLE, why, "any")]
-    return [_ring(host, rail, (facts.get("netdevs") or {}).get(rail["netdev"]) or {}) for rail in rings]
+    return [_ring(host, rail, facts.netdevs[rail["netdev"]]) for rail in rings]
 
 
-def _ring(host: str, rail: Mapping[str, Any], netdev: Facts) -> Finding:
-    seen = (netdev.get("ethtool") or {}).get("rings") or {}
+def _ring(host: str, rail: Mapping[str, Any], netdev: Netdev) -> Finding:
+    rings = netdev.ethtool.rings if netdev.ethtool is not None else None
+    seen = {"rx": rings.rx, "tx": rings.tx} if rings is not None else {}
     ways = [way for way in ("rx", "tx") if rail[way] is not None]
     observed = ", ".join(f"{way} {seen.get(way)}" for way in ways)
     expected = ", ".join(f"{way} {rail[way]}" for way in ways)
@@ -102,57 +106,57 @@ def _ring(host: str, rail: Mapping[str, Any], netdev: Facts) -> Finding:
 
 def check_cpu(host: str, intent: Mapping[str, Any], facts: Facts) -> list[Finding]:
     """Findings `host.cpu`: the governor, idle states and irqbalance, each where the intent wishes something."""
-    cpu = facts.get("cpu")
+    cpu = facts.cpu
     asked = {name: value for name, value in intent["host"]["cpu"].items() if value is not None}
     if not asked:
         return [Finding(STAGE, "host.cpu", host, "CPUs", NOT_APPLICABLE, "rdma_host.cpu asks for nothing", "any")]
-    found, wrong = [], cpu_wrong(cpu_wish(intent), cpu or {})
+    found, wrong = [], cpu_wrong(cpu_wish(intent), cpu)
     if "governor" in asked:
         found.append(_governor(host, asked["governor"], cpu, good=GOVERNOR not in wrong))
     if "max_cstate_latency_us" in asked:
         found.append(_idle(host, asked["max_cstate_latency_us"], cpu, good=IDLE_STATES not in wrong))
     if "irqbalance" in asked:
-        found.append(_irqbalance(host, asked["irqbalance"], (facts.get("units") or {}).get("irqbalance.service")))
+        found.append(_irqbalance(host, asked["irqbalance"], (facts.units or {}).get("irqbalance.service")))
     return found
 
 
-def _governor(host: str, wished: str, cpu: Facts | None, *, good: bool) -> Finding:
+def _governor(host: str, wished: str, cpu: Cpu | None, *, good: bool) -> Finding:
     subject = GOVERNOR
     if cpu is None:
         return _unknown(host, subject, wished)
-    if not cpu["governors"]:
+    if not cpu.governors:
         why = "the kernel does not scale frequencies here: a virtual machine, or the firmware keeps them to itself"
         return Finding(STAGE, "host.cpu", host, subject, NOT_APPLICABLE, why, wished)
-    observed = ", ".join(cpu["governors"])
+    observed = ", ".join(cpu.governors)
     if good:
         return Finding(STAGE, "host.cpu", host, subject, OK, observed, wished)
     remedy = (
         f"Run the host stage for {host}; what sets it again afterwards is another service there: see `systemctl status cpupower tuned`."
     )
-    if wished not in cpu["available"]:
-        remedy = f"Correct rdma_host.cpu.governor: {cpu['driver']} on {host} has {', '.join(cpu['available']) or 'none'}."
+    if wished not in cpu.available:
+        remedy = f"Correct rdma_host.cpu.governor: {cpu.driver} on {host} has {', '.join(cpu.available) or 'none'}."
     return Finding(STAGE, "host.cpu", host, subject, ERROR, observed, wished, remedy)
 
 
-def _idle(host: str, most_us: int, cpu: Facts | None, *, good: bool) -> Finding:
+def _idle(host: str, most_us: int, cpu: Cpu | None, *, good: bool) -> Finding:
     subject, expected = IDLE_STATES, f"at most {most_us} µs to wake up"
     if cpu is None:
         return _unknown(host, subject, expected)
-    if not cpu["idle_states"]:
+    if not cpu.idle_states:
         return Finding(STAGE, "host.cpu", host, subject, NOT_APPLICABLE, "the kernel tells of no idle states here", expected)
-    if cpu["latency_us"] is not None and cpu["latency_us"] <= most_us:
-        return Finding(STAGE, "host.cpu", host, subject, OK, f"{cpu['latency_us']} µs asked for by a process", expected)
-    entered = {name: state["latency_us"] for name, state in cpu["idle_states"].items() if state["disabled"] < state["cpus"]}
+    if cpu.latency_us is not None and cpu.latency_us <= most_us:
+        return Finding(STAGE, "host.cpu", host, subject, OK, f"{cpu.latency_us} µs asked for by a process", expected)
+    entered = {name: state.latency_us for name, state in cpu.idle_states.items() if state.disabled < state.cpus}
     observed = ", ".join(f"{name} ({latency_us} µs)" for name, latency_us in entered.items()) or "none entered"
     return Finding(
         STAGE, "host.cpu", host, subject, OK if good else ERROR, observed, expected, "" if good else f"Run the host stage for {host}."
     )
 
 
-def _irqbalance(host: str, wished: str, unit: Mapping[str, bool] | None) -> Finding:
+def _irqbalance(host: str, wished: str, unit: UnitState | None) -> Finding:
     if unit is None:
         return _unknown(host, "irqbalance", wished)
-    observed = f"{'active' if unit['active'] else 'not active'}, {'enabled' if unit['enabled'] else 'disabled'}"
+    observed = f"{'active' if unit.active else 'not active'}, {'enabled' if unit.enabled else 'disabled'}"
     good = not irqbalance_wrong(wished, unit)
     remedy = "" if good else f"Run the host stage for {host}."
     return Finding(STAGE, "host.cpu", host, "irqbalance", OK if good else ERROR, observed, wished, remedy)
@@ -175,21 +179,21 @@ def check_time(host: str, facts: Facts, limit_seconds: float | None = None) -> l
 
     limit_seconds: another limit than OFFSET_SECONDS.
     """
-    time = facts.get("time") or {}
-    synchronised, chrony = time.get("synchronised"), time.get("chrony") or {}
-    if synchronised is None:
+    time = facts.time
+    if time is None or time.synchronised is None:
         return [_finding(host, UNKNOWN, "the kernel was not asked", f"Run `timedatectl` on {host}.")]
-    if not synchronised:
+    chrony = time.chrony
+    if not time.synchronised:
         remedy = f"Run `timedatectl set-ntp true` on {host}, and see `timedatectl timesync-status` or `chronyc tracking` there."
         return [_finding(host, WARNING, _not_synchronised(chrony), remedy)]
-    if time.get("chrony_unread"):
-        observed = f"synchronised, and chrony does not say how far off: {time['chrony_unread']}"
+    if time.chrony_unread:
+        observed = f"synchronised, and chrony does not say how far off: {time.chrony_unread}"
         return [_finding(host, UNKNOWN, observed, f"Run `chronyc tracking` on {host}.")]
-    offset_seconds, limit = chrony.get("offset_seconds"), OFFSET_SECONDS if limit_seconds is None else limit_seconds
-    if offset_seconds is None:
+    if chrony is None or chrony.offset_seconds is None:
         return [_finding(host, OK, "synchronised")]
-    observed = f"synchronised with {chrony['source']}, {offset_words(offset_seconds)}"
-    if abs(offset_seconds) <= limit:
+    limit = OFFSET_SECONDS if limit_seconds is None else limit_seconds
+    observed = f"synchronised with {chrony.source}, {offset_words(chrony.offset_seconds)}"
+    if abs(chrony.offset_seconds) <= limit:
         return [_finding(host, OK, observed)]
     remedy = f"See `chronyc tracking` on {host}; `chronyc makestep` there sets the clock at once, when no job runs."
     return [_finding(host, WARNING, observed, remedy, f"{EXPECTED}, off by {limit:g} s at most")]
@@ -205,10 +209,10 @@ def check_clocksource(host: str, facts: Facts) -> list[Finding]:
     def finding(status: str, observed: str, expected: str, remedy: str = "") -> list[Finding]:
         return [Finding(STAGE, "host.clocksource", host, "clock source", status, observed, expected, remedy)]
 
-    source = (facts.get("time") or {}).get("clocksource")
+    source = facts.time.clocksource if facts.time is not None else None
     if source is None:
         return finding(UNKNOWN, f"{SOURCE_FILE} could not be read", "the CPU's own counter", f"On {host}, see `cat {SOURCE_FILE}`.")
-    machine, current = (facts.get("stack") or {}).get("arch"), source["current"]
+    machine, current = facts.stack.arch if facts.stack is not None else None, source.current
     good = GOOD_SOURCES.get(machine or "")
     if machine is None:
         return finding(UNKNOWN, f"{current}; the machine type was not read", "the CPU's own counter", f"On {host}, see `uname -m`.")
@@ -217,12 +221,12 @@ def check_clocksource(host: str, facts: Facts) -> list[Finding]:
     expected = " or ".join(good)
     if current in good:
         return finding(OK, current, expected)
-    best = next((name for name in good if name in source["available"]), None)
+    best = next((name for name in good if name in source.available), None)
     why = f"1. On {host}, `dmesg | grep -iE 'clocksource|tsc'` shows why the kernel left {good[0]}."
     if best is not None:
         now = f"2. `echo {best} > {SOURCE_FILE}` there, until the next boot."
     else:
-        now = f"2. The kernel offers only {', '.join(source['available']) or current}: boot it again, with the newest BIOS."
+        now = f"2. The kernel offers only {', '.join(source.available) or current}: boot it again, with the newest BIOS."
     lasting = f"3. If it happens again, add `tsc=nowatchdog` to the kernel command line of {host}" if machine == "x86_64" else ""
     remedy = " ".join(filter(None, [why, now, f"{lasting} (in a virtual machine also `tsc=reliable`)." if lasting else ""]))
     return finding(WARNING, f"{current}; perftest may fail to calibrate", expected, remedy)
@@ -237,8 +241,7 @@ def offset_words(seconds: float) -> str:
     return f"{abs(seconds):.6f} s {'ahead' if seconds >= 0 else 'behind'}"
 
 
-def _not_synchronised(chrony: dict[str, Any]) -> str:
-    sources = chrony.get("sources") or {}
-    if not chrony:
+def _not_synchronised(chrony: Chrony | None) -> str:
+    if chrony is None:
         return "not synchronised"
-    return f"not synchronised; chrony has {', '.join(sources) or 'no server'} and follows none of them"
+    return f"not synchronised; chrony has {', '.join(chrony.sources) or 'no server'} and follows none of them"

@@ -9,13 +9,11 @@ The plan, the gate and the explanation ask this, so that each setting has one wi
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import Any
-
-from ansible_collections.rdma.cluster.plugins.module_utils._host.cpu import Cpu, IdleState, Tuned
+from ansible_collections.rdma.cluster.plugins.module_utils._base.systemd import UnitState
+from ansible_collections.rdma.cluster.plugins.module_utils._host.cpu import Cpu
 from ansible_collections.rdma.cluster.plugins.module_utils._host.cpu_ensure import CpuWish, cpu_differences
-from ansible_collections.rdma.cluster.plugins.module_utils._host.limits import LimitsWish, Memlock
-from ansible_collections.rdma.cluster.plugins.module_utils._rdma.rails import Facts, Intent
+from ansible_collections.rdma.cluster.plugins.module_utils._host.limits import LimitsWish, LoginLimit, Memlock
+from ansible_collections.rdma.cluster.plugins.module_utils._rdma.rails import Intent
 
 
 def cpu_wish(intent: Intent) -> CpuWish:
@@ -24,31 +22,19 @@ def cpu_wish(intent: Intent) -> CpuWish:
     return CpuWish(cpu["governor"], cpu["max_cstate_latency_us"])
 
 
-def cpu_of(told: Facts) -> Cpu:
-    """The CPUs as the facts have them; what is not told of an idle state keeps nobody awake."""
-    return Cpu(
-        driver=told.get("driver"),
-        governors=told.get("governors") or {},
-        available=told.get("available") or [],
-        idle_states={name: _idle_state(state) for name, state in (told.get("idle_states") or {}).items()},
-        latency_us=told.get("latency_us"),
-        tuned=Tuned(**told["tuned"]) if told.get("tuned") else None,
-    )
+def cpu_of(told: Cpu | None) -> Cpu:
+    """The CPUs as the facts have them, of which nothing is known where they were not read."""
+    return told or Cpu(driver=None, governors={}, available=[], idle_states={}, latency_us=None, tuned=None)
 
 
-def _idle_state(state: Mapping[str, Any] | None) -> IdleState:
-    told = state or {}
-    return IdleState(told.get("latency_us") or 0, told.get("cpus") or 1, told.get("disabled") or 0)
-
-
-def cpu_wrong(wish: CpuWish, told: Facts) -> set[str]:
+def cpu_wrong(wish: CpuWish, told: Cpu | None) -> set[str]:
     """Which of GOVERNOR and IDLE_STATES is not as wished."""
     return {what for what, _seen, _wished in cpu_differences(wish, cpu_of(told))}
 
 
-def irqbalance_wrong(wished: str, unit: Mapping[str, bool]) -> bool:
+def irqbalance_wrong(wished: str, unit: UnitState) -> bool:
     """Whether the service does not run, now and after a boot, where it shall, or does where it shall not."""
-    return not unit["active"] == unit["enabled"] == (wished == "enabled")
+    return not unit.active == unit.enabled == (wished == "enabled")
 
 
 def limits_wish(intent: Intent) -> LimitsWish:
@@ -57,6 +43,6 @@ def limits_wish(intent: Intent) -> LimitsWish:
     return LimitsWish(host["memlock_unlimited"], host["open_files"], host["keep_ipc"])
 
 
-def memlock_of(told: Facts) -> Memlock:
-    """What a service, or a login, may lock."""
-    return Memlock(unlimited=bool(told.get("unlimited")), bytes=told.get("bytes"))
+def memlock_of(told: Memlock | LoginLimit | None) -> Memlock:
+    """What a service, or a login, may lock: not without limit where it is not told."""
+    return told if isinstance(told, Memlock) else Memlock(unlimited=bool(told and told.unlimited), bytes=None)

@@ -10,7 +10,8 @@ from typing import Any
 
 import pytest
 
-from ansible_collections.rdma.cluster.plugins.module_utils._driver.modinfo import compare
+from ansible_collections.rdma.cluster.plugins.module_utils._driver.modinfo import Module, compare
+from tests.unit.builders.driver_hosts import part
 
 NONE = {"version": None, "srcversion": None, "file_version": None, "file_srcversion": None}
 SAME = {"version": "1", "srcversion": "A", "file_version": "1", "file_srcversion": "A", "file": "/x.ko"}
@@ -26,11 +27,12 @@ COMPARED = [
     pytest.param({**NONE, "file": "(builtin)"}, "ok", id="part of the kernel"),
     pytest.param({**NONE, "srcversion": "A", "file": "(builtin)"}, "ok", id="part of the kernel, with a srcversion"),
     pytest.param({**NONE, "file": None, "srcversion": "A"}, "unknown", id="no file was found"),
-    pytest.param({**NONE, "srcversion": "A", "provenance": "kernel"}, "error", id="only what is loaded declares something"),
-    pytest.param({"version": "1", "srcversion": "A", "holders": []}, "not_applicable", id="facts of before"),
+    pytest.param(
+        {**NONE, "file": "/x.ko", "srcversion": "A", "provenance": "kernel"}, "error", id="only what is loaded declares something"
+    ),
 ]
 
 
 @pytest.mark.parametrize(("seen", "status"), COMPARED)
 def test_a_module_against_its_file(seen: dict[str, Any], status: str) -> None:
-    assert compare(seen) == status
+    assert compare(part(Module, seen)) == status

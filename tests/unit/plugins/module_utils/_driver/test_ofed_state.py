@@ -11,6 +11,8 @@ from typing import Any
 import pytest
 
 from ansible_collections.rdma.cluster.plugins.module_utils._driver.ofed_state import bare_version, has_version, ofed_state
+from ansible_collections.rdma.cluster.plugins.module_utils._driver.stack import Stack
+from tests.unit.builders.driver_hosts import stack_of
 from tests.unit.builders.hosts import lab_facts
 
 KERNEL = "6.1.0-10-amd64"
@@ -26,8 +28,9 @@ LOADED = {
 ENTRY = {"name": "mlnx-ofed-kernel", "version": "24.10", "kernel": KERNEL, "arch": "x86_64", "state": "installed"}
 
 
-def stack(said: str | None = SAID, driver: dict[str, Any] | None = None, **more: Any) -> dict[str, Any]:
-    return {"kernel": KERNEL, "ofed_version": said, "modules": {} if driver is None else {"mlx5_core": driver}, "dkms": [], **more}
+def stack(said: str | None = SAID, driver: dict[str, Any] | None = None, **more: Any) -> Stack:
+    modules = {} if driver is None else {"mlx5_core": driver}
+    return stack_of({"kernel": KERNEL, "ofed_version": said, "modules": modules, **more})
 
 
 def test_all_is_well() -> None:
@@ -36,7 +39,7 @@ def test_all_is_well() -> None:
 
 
 def test_a_real_host_without_ofed() -> None:
-    state = ofed_state(lab_facts()["stack"])
+    state = ofed_state(stack_of(lab_facts()["stack"]))
     assert (state.stack, state.version, state.built, state.loaded) == (None, None, False, False)
     assert state.why == ["neither MLNX_OFED nor DOCA-OFED is installed", "mlx5_core is not loaded"]
 

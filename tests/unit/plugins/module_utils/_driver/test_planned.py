@@ -17,6 +17,7 @@ from ansible_collections.rdma.cluster.plugins.module_utils._driver.planned impor
     is_rpm,
     planned_modules,
 )
+from tests.unit.builders.driver_hosts import stack_of
 
 DEBIAN, RPM = {"id": "debian", "like": [], "family": "debian"}, {"id": "rocky", "like": ["rhel"], "family": "rpm"}
 
@@ -36,7 +37,7 @@ DEBIAN, RPM = {"id": "debian", "like": [], "family": "debian"}, {"id": "rocky", 
     ],
 )
 def test_whether_modules_are_built(driver: dict[str, Any], distribution: dict[str, Any], builds: bool) -> None:
-    assert builds_planned({"driver": driver}, {"distribution": distribution}) is builds
+    assert builds_planned({"driver": driver}, stack_of({"distribution": distribution})) is builds
 
 
 @pytest.mark.parametrize(
@@ -54,7 +55,7 @@ def test_whether_modules_are_built(driver: dict[str, Any], distribution: dict[st
     ],
 )
 def test_whether_dkms_is_passed_by(driver: dict[str, Any], distribution: dict[str, Any], bypasses: bool) -> None:
-    assert bypasses_dkms({"driver": driver}, {"distribution": distribution}) is bypasses
+    assert bypasses_dkms({"driver": driver}, stack_of({"distribution": distribution})) is bypasses
 
 
 def test_userspace_stands_on_the_kernels_own() -> None:
@@ -80,4 +81,4 @@ def test_docas_generations(release: str | None, dkms: bool) -> None:
     ],
 )
 def test_how_packages_are_kept(distribution: dict[str, Any], rpm: bool) -> None:
-    assert is_rpm(distribution) is rpm
+    assert is_rpm(stack_of({"distribution": distribution}).distribution) is rpm

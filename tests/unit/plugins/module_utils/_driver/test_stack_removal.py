@@ -24,7 +24,7 @@ from ansible_collections.rdma.cluster.plugins.module_utils._driver.stack_removal
     refuse_unless_safe,
     stack_uses,
 )
-from tests.unit.builders.driver_hosts import add_on, module, stock
+from tests.unit.builders.driver_hosts import add_on, module, stack_of, stock
 from tests.unit.builders.fakes import FakeRunner
 
 # dpkg 1.21.22 of Debian 12.
@@ -223,4 +223,4 @@ USES = [
 
 @pytest.mark.parametrize(("differs", "load", "expected"), USES)
 def test_who_uses_a_stack(differs: dict[str, Any], load: dict[str, Any] | None, expected: list[str]) -> None:
-    assert stack_uses({"uses": [], **differs}, load) == expected
+    assert stack_uses(stack_of({"uses": [], **differs}), load) == expected

@@ -12,7 +12,8 @@ import pytest
 
 from ansible_collections.rdma.cluster.plugins.plugin_utils._checks.driver.modules import check_modules
 from ansible_collections.rdma.cluster.plugins.plugin_utils._driver.blockers import differing, reload_plan, told_obstacles, with_holders
-from tests.unit.builders.driver_hosts import add_on, driver, host, module, stock
+from ansible_collections.rdma.cluster.plugins.plugin_utils._facts.typed import from_dict
+from tests.unit.builders.driver_hosts import add_on, driver, host, module, stack_of, stock
 from tests.unit.builders.hosts import lab_facts, lab_intent
 
 NEW = {"srcversion": "OLD", "version": None}
@@ -26,7 +27,7 @@ def pending(**changes: dict[str, Any]) -> dict[str, dict[str, Any]]:
 
 
 def reload(tree: dict[str, Any], *, changes: bool = False, stack: str = "mlnx_ofed") -> dict[str, Any]:
-    return reload_plan(driver(stack), tree, changes=changes)
+    return reload_plan(driver(stack), from_dict(tree), changes=changes)
 
 
 def test_nothing_to_reload() -> None:
@@ -52,7 +53,7 @@ def test_only_what_differs_and_what_is_above_it() -> None:
 
 def test_holders_of_holders() -> None:
     modules = {"a": {"holders": ["b"]}, "b": {"holders": ["c", "a"]}}
-    assert with_holders(["a"], modules) == {"a", "b", "c"}
+    assert with_holders(["a"], stack_of({"modules": modules}).modules) == {"a", "b", "c"}
 
 
 EXPECTED = [
@@ -165,7 +166,7 @@ def test_facts_of_a_real_host_that_tell_less() -> None:
     tree = lab_facts()
     for seen in tree["stack"]["modules"].values():
         seen["file_srcversion"] = "NEW"
-    found = reload_plan(lab_intent(), tree, changes=False)
+    found = reload_plan(lab_intent(), from_dict(tree), changes=False)
     assert not found["live"]
     assert "it is not known whether ib_core is in use" in found["obstacles"]
     assert found["modules"].index("rpcrdma") < found["modules"].index("rdma_cm") < found["modules"].index("ib_core")
@@ -199,7 +200,7 @@ OTHERS = [
 def test_interfaces_of_the_driver_that_are_no_rails(netdevs: dict[str, Any], obstacles: list[str]) -> None:
     tree = host(modules=pending())
     tree["netdevs"] = {"eno1": {"driver": "igb", "master": None, "ipv4": ["192.0.2.1/24"]}, "ens1": RAIL_PORT, **netdevs}
-    found = reload_plan({**driver(), "rails": [RAIL]}, tree, changes=False)
+    found = reload_plan({**driver(), "rails": [RAIL]}, from_dict(tree), changes=False)
     assert found["obstacles"] == obstacles
 
 
@@ -218,12 +219,12 @@ def test_modules_on_disk_that_nobody_has_signed(secure_boot: bool, signer: str |
 def test_options_that_are_not_taken_reload_their_module_and_what_is_above_it() -> None:
     intent = driver(module_options={"mlx5-core": "prof_sel=3 debug_mask=0", "knem": "x=1"})
     tree = {**host(modules=add_on()), "module_parameters": {"mlx5_core": {"prof_sel": "2", "debug_mask": "0"}, "knem": {"x": "0"}}}
-    found = reload_plan(intent, tree, changes=False)
+    found = reload_plan(intent, from_dict(tree), changes=False)
     assert (found["needed"], found["always"], found["live"]) == (True, True, True)
     assert found["modules"] == ["mlx5_ib", "mlx5_core"]
     assert found["why"] == "mlx5_core.prof_sel is 2, expected 3"
     tree["module_parameters"]["mlx5_core"]["prof_sel"] = "3"
-    assert reload_plan(intent, tree, changes=False)["needed"] is False
+    assert reload_plan(intent, from_dict(tree), changes=False)["needed"] is False
 
 
 def test_the_gate_names_what_is_in_the_way() -> None:
@@ -232,22 +233,25 @@ def test_the_gate_names_what_is_in_the_way() -> None:
     modules["ib_core"] = {**modules["ib_core"], "holders": [*modules["ib_core"]["holders"], "third_party"]}
     tree = host(modules=modules)
     intent = {**driver(), "rails": []}
-    (said,) = [each for each in told_obstacles(check_modules("node1", intent, tree), intent, tree) if each.check == "driver.loaded"]
+    held = from_dict(tree)
+    (said,) = [each for each in told_obstacles(check_modules("node1", intent, held), intent, held) if each.check == "driver.loaded"]
     assert said.status == "error"
     assert "In the running host it cannot be reloaded: " in said.remedy
     assert "third_party" in said.remedy.partition("reloaded: ")[2]
-    free = host(modules=pending())
+    free = from_dict(host(modules=pending()))
     assert told_obstacles(check_modules("node1", intent, free), intent, free) == check_modules("node1", intent, free)
+
+
+def others(**modules: dict[str, Any]) -> list[str]:
+    return differing(stack_of({"modules": modules}).modules)
 
 
 def test_the_base_of_a_stack_that_is_gone_goes_too() -> None:
     gone = {"version": "24.10", "srcversion": "AAAA", "file": None, "file_version": None, "file_srcversion": None, "holders": []}
-    assert differing({"mlx_compat": gone, "ib_core": {**gone, "file": "/lib/modules/x/ib_core.ko", "file_srcversion": "AAAA"}}) == [
-        "mlx_compat",
-        "ib_core",
-    ]
-    assert differing({"other": gone}) == []
+    ib_core = {**gone, "file": "/lib/modules/x/ib_core.ko", "file_srcversion": "AAAA"}
+    assert others(mlx_compat=gone, ib_core=ib_core) == ["mlx_compat", "ib_core"]
+    assert others(other=gone) == []
     above = {**gone, "holders": ["mlx5_core"]}
-    assert differing({"mlx_compat": above, "mlx5_core": gone}) == [], "the kernel's whole folder may be gone"
+    assert others(mlx_compat=above, mlx5_core=gone) == [], "the kernel's whole folder may be gone"
     replaced = {**gone, "file": "/lib/modules/x/mlx5_core.ko", "file_srcversion": "BBBB"}
-    assert differing({"mlx_compat": above, "mlx5_core": replaced}) == ["mlx_compat", "mlx5_core"]
+    assert others(mlx_compat=above, mlx5_core=replaced) == ["mlx_compat", "mlx5_core"]

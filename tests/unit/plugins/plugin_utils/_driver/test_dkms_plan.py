@@ -12,7 +12,8 @@ import pytest
 
 from ansible_collections.rdma.cluster.plugins.plugin_utils._driver.modules import before_reboot, can_build
 from ansible_collections.rdma.cluster.plugins.plugin_utils._driver.plan import plan
-from tests.unit.builders.driver_hosts import KERNEL, NEWER, built, driver, installed
+from ansible_collections.rdma.cluster.plugins.plugin_utils._facts.typed import from_dict
+from tests.unit.builders.driver_hosts import KERNEL, NEWER, built, driver, installed, stack_of
 
 NEXT = {"kernels": [KERNEL, NEWER], "newest": NEWER, "headers": {KERNEL: True, NEWER: True}}
 STOCK_NEXT = {KERNEL: "updates/dkms/mlx5_core.ko", NEWER: "kernel/drivers/mlx5_core.ko"}
@@ -32,11 +33,11 @@ BOOTS = [
 @pytest.mark.parametrize(("stack", "build_first", "withheld"), BOOTS)
 def test_a_newer_kernel_gets_its_driver_before_it_is_booted(stack: dict[str, Any], build_first: str | None, withheld: str | None) -> None:
     tree = installed(**{**NEXT, **stack})
-    release, trouble = before_reboot(tree["stack"], NEWER)
+    release, trouble = before_reboot(stack_of(tree["stack"]), NEWER)
     assert release == build_first
     assert (trouble is None) is (withheld is None)
     assert (withheld or "") in (trouble or "")
-    found = plan(driver(), tree, reboot_allowed=True)
+    found = plan(driver(), from_dict(tree), reboot_allowed=True)
     assert (found["change"], found["reboot"]["needed"], found["reboot"]["first"]) == ("none", True, False)
     assert (found["reboot"]["build_first"], found["reboot"]["withheld"]) == (build_first, trouble)
     assert found["distribution_packages"] == ([f"linux-headers-{NEWER}"] if "headers" in stack else [])
@@ -47,4 +48,4 @@ def test_a_newer_kernel_gets_its_driver_before_it_is_booted(stack: dict[str, Any
     [([], False), ([built(None, "added")], True), ([built(NEWER)], True), ([built()], False), ([built(None, "broken")], False)],
 )
 def test_whether_dkms_can_build(dkms: list[dict[str, Any]], can: bool) -> None:
-    assert can_build(installed(dkms=dkms)["stack"], KERNEL) is can
+    assert can_build(stack_of(installed(dkms=dkms)["stack"]), KERNEL) is can

@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 
 from ansible_collections.rdma.cluster.plugins.plugin_utils._driver.modules import CORE_MODULES, needed_modules
+from ansible_collections.rdma.cluster.plugins.plugin_utils._facts.typed import from_dict
 from tests.unit.builders.hosts import lab_facts, lab_intent, lab_rails
 
 
@@ -39,23 +40,23 @@ def test_the_modules_of_a_card_are_those_of_its_driver(device: str | None, netde
     for number in (0, 1):
         facts["devices"][f"rxe_rail{number}"].update(driver=device, software=False)
         facts["netdevs"][f"ens{number + 1}"]["driver"] = netdev
-    assert needed_modules(hard_intent(), facts) == [*CORE_MODULES, *modules]
+    assert needed_modules(hard_intent(), from_dict(facts)) == [*CORE_MODULES, *modules]
 
 
 def test_a_software_device_on_a_card_says_nothing_of_the_card() -> None:
-    assert needed_modules(hard_intent(), lab_facts()) == [*CORE_MODULES, "mlx5_core", "mlx5_ib"]
-    assert needed_modules(lab_intent(), lab_facts()) == [*CORE_MODULES, "rdma_rxe"]
-    assert needed_modules(hard_intent()) == [*CORE_MODULES, "mlx5_core", "mlx5_ib"]
+    assert needed_modules(hard_intent(), from_dict(lab_facts())) == [*CORE_MODULES, "mlx5_core", "mlx5_ib"]
+    assert needed_modules(lab_intent(), from_dict(lab_facts())) == [*CORE_MODULES, "rdma_rxe"]
+    assert needed_modules(hard_intent(), from_dict({})) == [*CORE_MODULES, "mlx5_core", "mlx5_ib"]
 
 
 @pytest.mark.parametrize("stack", ["doca", "mlnx_ofed"])
 def test_an_add_on_is_loaded_whatever_the_cards_are(stack: str) -> None:
     planned = {**lab_intent(), "driver": {"stack": stack, "profile": "doca-ofed"}}
-    assert needed_modules(planned, lab_facts()) == [*CORE_MODULES, "mlx5_core", "rdma_rxe"]
+    assert needed_modules(planned, from_dict(lab_facts())) == [*CORE_MODULES, "mlx5_core", "rdma_rxe"]
     hard = {**hard_intent(), "driver": {"stack": stack, "profile": "doca-ofed"}}
-    assert needed_modules(hard, lab_facts()) == [*CORE_MODULES, "mlx5_core", "mlx5_ib"]
+    assert needed_modules(hard, from_dict(lab_facts())) == [*CORE_MODULES, "mlx5_core", "mlx5_ib"]
 
 
 def test_docas_userspace_brings_no_modules() -> None:
     planned = {**lab_intent(), "driver": {"stack": "doca", "profile": "doca-ofed-userspace"}}
-    assert needed_modules(planned, lab_facts()) == needed_modules(lab_intent(), lab_facts())
+    assert needed_modules(planned, from_dict(lab_facts())) == needed_modules(lab_intent(), from_dict(lab_facts()))

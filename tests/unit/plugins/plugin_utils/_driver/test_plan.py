@@ -13,6 +13,7 @@ from typing import Any
 import pytest
 
 from ansible_collections.rdma.cluster.plugins.plugin_utils._driver.plan import ENDED, plan
+from ansible_collections.rdma.cluster.plugins.plugin_utils._facts.typed import from_dict
 from tests.unit.builders.driver_hosts import KERNEL, NEWER, SAID, add_on, built, driver, host, installed, module, stock
 from tests.unit.builders.hosts import lab_facts, lab_intent
 
@@ -42,7 +43,7 @@ def decide(
     switch_allowed: bool = True,
     removal: Mapping[str, Any] | None = REMOVAL,
 ) -> dict[str, Any]:
-    found = plan(intent, tree, reboot_allowed=reboot_allowed, switch_allowed=switch_allowed, removal=removal)
+    found = plan(intent, from_dict(tree), reboot_allowed=reboot_allowed, switch_allowed=switch_allowed, removal=removal)
     assert set(found) == KEYS
     return found
 

@@ -12,6 +12,7 @@ import pytest
 
 from ansible_collections.rdma.cluster.plugins.plugin_utils._driver import reboot
 from ansible_collections.rdma.cluster.plugins.plugin_utils._driver.plan import plan
+from ansible_collections.rdma.cluster.plugins.plugin_utils._facts.typed import from_dict
 from tests.unit.builders.driver_hosts import add_on, driver, installed, module
 
 QUIET = {"needed": False, "first": False, "why": "nothing asks for it", "withheld": None, "drainable": False, "build_first": None}
@@ -23,7 +24,7 @@ KO2IBLND = {
 
 
 def decide(intent: dict[str, Any], tree: dict[str, Any]) -> dict[str, Any]:
-    return plan(intent, tree, reboot_allowed=False)
+    return plan(intent, from_dict(tree), reboot_allowed=False)
 
 
 def test_work_on_a_host_withholds_a_reboot_and_is_no_reason_for_one() -> None:

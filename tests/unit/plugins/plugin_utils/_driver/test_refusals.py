@@ -11,6 +11,7 @@ from typing import Any
 import pytest
 
 from ansible_collections.rdma.cluster.plugins.plugin_utils._driver.refusals import refusals
+from ansible_collections.rdma.cluster.plugins.plugin_utils._facts.typed import from_dict
 from tests.unit.builders.driver_hosts import KERNEL, NEWER, driver, host
 
 UBUNTU = {"id": "ubuntu", "version_id": "24.04", "like": ["debian"]}
@@ -21,9 +22,8 @@ KEY = {"key": "/var/lib/dkms/mok.pub", "enrolled": True}
 
 
 def refused(intent: dict[str, Any], tree: dict[str, Any], *, reboot_allowed: bool = False, **touched: str) -> list[str]:
-    return refusals(
-        intent, tree, touched={name.replace("_", "-"): version for name, version in touched.items()}, reboot_allowed=reboot_allowed
-    )
+    packages = {name.replace("_", "-"): version for name, version in touched.items()}
+    return refusals(intent, from_dict(tree), touched=packages, reboot_allowed=reboot_allowed)
 
 
 GOOD = [
@@ -132,15 +132,16 @@ def test_packages_that_are_held_are_not_replaced() -> None:
 
 def test_a_stack_without_an_uninstaller_is_removed_by_hand() -> None:
     tree = host(vendor={"doca-ofed-userspace": "3.2.0-125000", "doca-host": "3.2.0"})
-    (sentence,) = refusals(driver("inbox", None), tree, touched={}, reboot_allowed=False, removes="doca")
+    (sentence,) = refusals(driver("inbox", None), from_dict(tree), touched={}, reboot_allowed=False, removes="doca")
     assert "on node1, `apt purge --autoremove doca-ofed-userspace`" in sentence
     tree["stack"]["distribution"].update(ROCKY)
-    assert "`dnf remove doca-ofed-userspace`" in refusals(driver("inbox", None), tree, touched={}, reboot_allowed=False, removes="doca")[0]
+    (sentence,) = refusals(driver("inbox", None), from_dict(tree), touched={}, reboot_allowed=False, removes="doca")
+    assert "`dnf remove doca-ofed-userspace`" in sentence
     tree["stack"]["ofed_version"] = "OFED-internal-25.10-1.7.1"
-    assert refusals(driver("inbox", None), tree, touched={}, reboot_allowed=False, removes="doca") == []
+    assert refusals(driver("inbox", None), from_dict(tree), touched={}, reboot_allowed=False, removes="doca") == []
 
 
 def test_what_dkms_builds_again_needs_neither_a_bundle_nor_its_signing() -> None:
     tree = host(system={"version_id": "13"}, secure_boot=True, mok=KEY)
-    assert refusals(driver(), tree, touched={}, reboot_allowed=False, by_dkms=True) == []
-    assert len(refusals(driver(), tree, touched={}, reboot_allowed=False)) == 2
+    assert refusals(driver(), from_dict(tree), touched={}, reboot_allowed=False, by_dkms=True) == []
+    assert len(refusals(driver(), from_dict(tree), touched={}, reboot_allowed=False)) == 2

@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 
+from ansible_collections.rdma.cluster.plugins.module_utils._driver.stack import Stack
 from ansible_collections.rdma.cluster.plugins.plugin_utils._driver.supplies import (
     architecture,
     distribution_packages,
@@ -16,11 +17,15 @@ from ansible_collections.rdma.cluster.plugins.plugin_utils._driver.supplies impo
     hold,
     kernel_packages,
 )
-from tests.unit.builders.driver_hosts import KERNEL, driver, host
+from tests.unit.builders.driver_hosts import KERNEL, driver, host, stack_of
 
 UBUNTU = {"id": "ubuntu", "version_id": "24.04", "like": ["debian"], "family": "debian"}
 ROCKY = {"id": "rocky", "version_id": "9.4", "like": ["rhel", "centos", "fedora"], "family": "rpm"}
 EL9 = "5.14.0-427.13.1.el9_4.x86_64"
+
+
+def here(**changes: Any) -> Stack:
+    return stack_of(host(**changes)["stack"])
 
 
 @pytest.mark.parametrize(
@@ -38,7 +43,7 @@ EL9 = "5.14.0-427.13.1.el9_4.x86_64"
     ],
 )
 def test_the_architecture(stack: dict[str, Any], machine: str | None) -> None:
-    assert architecture(stack) == machine
+    assert architecture(stack_of(stack)) == machine
 
 
 def test_the_installers_options_are_in_order_and_none_twice() -> None:
@@ -63,13 +68,13 @@ REPOSITORIES = [
 
 @pytest.mark.parametrize(("version", "system", "stack", "folder"), REPOSITORIES)
 def test_where_doca_is(version: str, system: dict[str, Any], stack: dict[str, Any], folder: str | None) -> None:
-    found = doca(driver("doca", version), host(system=system, **stack)["stack"])
+    found = doca(driver("doca", version), here(system=system, **stack))
     assert found is not None
     assert found["repository"] == (f"https://linux.mellanox.com/public/repo/doca/{folder}" if folder else None)
 
 
 def test_docas_generations() -> None:
-    stack = host()["stack"]
+    stack = here()
     assert doca(driver("doca", "3.2.0"), stack) == {
         "packages": ["doca-ofed"],
         "generation": "dkms",
@@ -108,10 +113,10 @@ PACKAGES = [
 
 @pytest.mark.parametrize(("intent", "changes", "change", "packages"), PACKAGES)
 def test_packages_of_the_distribution(intent: dict[str, Any], changes: dict[str, Any], change: bool, packages: list[str]) -> None:
-    stack = host(**changes)["stack"]
-    found = distribution_packages(intent, stack, stack["kernel"], changes=change)
+    stack = here(**changes)
+    found = distribution_packages(intent, stack, stack.kernel, changes=change)
     assert len(found) == len(set(found))
-    if stack["distribution"]["family"] == "rpm":
+    if stack.distribution.family == "rpm":
         assert set(packages) <= set(found)
         assert bool(found) is bool(packages)
     else:
@@ -120,17 +125,13 @@ def test_packages_of_the_distribution(intent: dict[str, Any], changes: dict[str,
 
 def test_kernels_are_held_where_that_is_wished() -> None:
     names = ["linux-image-amd64", "linux-headers-amd64"]
-    assert hold(driver(hold_kernel=True), host()["stack"]) == {"packages": names, "differs": True}
-    assert hold(driver(hold_kernel=True), host(held=["linux-image-amd64"])["stack"]) == {"packages": names, "differs": True}
-    assert hold(driver(hold_kernel=True), host(held=names)["stack"]) == {"packages": names, "differs": False}
-    installed = host(held=["linux-image-amd64"], system={"kernels": ["linux-image-amd64"]})["stack"]
+    assert hold(driver(hold_kernel=True), here()) == {"packages": names, "differs": True}
+    assert hold(driver(hold_kernel=True), here(held=["linux-image-amd64"])) == {"packages": names, "differs": True}
+    assert hold(driver(hold_kernel=True), here(held=names)) == {"packages": names, "differs": False}
+    installed = here(held=["linux-image-amd64"], system={"kernels": ["linux-image-amd64"]})
     assert hold(driver(hold_kernel=True), installed) == {"packages": ["linux-image-amd64"], "differs": False}
-    assert hold(driver(hold_kernel=True), host(held=["vim"])["stack"])["differs"] is True
-    assert (
-        hold(driver(), host()["stack"])
-        == hold(driver("inbox", None, hold_kernel=True), host()["stack"])
-        == {"packages": [], "differs": False}
-    )
+    assert hold(driver(hold_kernel=True), here(held=["vim"]))["differs"] is True
+    assert hold(driver(), here()) == hold(driver("inbox", None, hold_kernel=True), here()) == {"packages": [], "differs": False}
 
 
 def test_where_dkms_builds_for_every_kernel_it_is_not_switched_off_unasked() -> None:
@@ -140,15 +141,15 @@ def test_where_dkms_builds_for_every_kernel_it_is_not_switched_off_unasked() -> 
 
 
 def test_the_packages_that_bring_the_next_kernel() -> None:
-    assert kernel_packages(host(kernel="6.1.0-10-cloud-arm64")["stack"]) == ["linux-image-cloud-arm64", "linux-headers-cloud-arm64"]
-    ubuntu = kernel_packages(host(system=UBUNTU, kernel="6.8.0-45-generic")["stack"])
+    assert kernel_packages(here(kernel="6.1.0-10-cloud-arm64")) == ["linux-image-cloud-arm64", "linux-headers-cloud-arm64"]
+    ubuntu = kernel_packages(here(system=UBUNTU, kernel="6.8.0-45-generic"))
     assert {"linux-generic", "linux-image-generic", "linux-headers-generic-hwe-24.04"} <= set(ubuntu)
-    assert "kernel-core" in kernel_packages(host(system=ROCKY, kernel=EL9)["stack"])
+    assert "kernel-core" in kernel_packages(here(system=ROCKY, kernel=EL9))
 
 
 def test_all_of_inbox_is_installed_where_another_stack_is_removed() -> None:
     """Which takes its own rdma-core and perftest along."""
     packages = {"perftest": "24.10", "rdma-core": "2410mlnx54", "mstflint": None}
-    stack = host(system={"packages": packages})["stack"]
+    stack = here(system={"packages": packages})
     found = distribution_packages(driver("inbox", None), stack, KERNEL, changes=True, removes=True)
     assert found == ["ibverbs-utils", "infiniband-diags", "mstflint", "perftest", "rdma-core"]

@@ -10,6 +10,7 @@ from typing import Any
 
 import pytest
 
+from ansible_collections.rdma.cluster.plugins.plugin_utils._facts.typed import from_dict
 from ansible_collections.rdma.cluster.plugins.plugin_utils._firmware.wishes import (
     firmware_differs,
     firmware_names,
@@ -22,21 +23,21 @@ from tests.unit.builders.firmware import dual_port, entry, intent, told
 
 def test_nothing_is_asked_where_nothing_is_wished() -> None:
     assert firmware_names(intent(card_rails())) == []
-    assert firmware_names(intent(card_rails()), card_facts()) == []
-    assert firmware_names(intent(card_rails(), link_type=False), card_facts("InfiniBand")) == []
+    assert firmware_names(intent(card_rails()), from_dict(card_facts())) == []
+    assert firmware_names(intent(card_rails(), link_type=False), from_dict(card_facts("InfiniBand"))) == []
 
 
 def test_the_names_to_ask_for() -> None:
     assert firmware_names(intent(card_rails(), {"SRIOV_EN": 0})) == ["LINK_TYPE_P1", "LINK_TYPE_P2", "SRIOV_EN"]
     assert firmware_names(intent(card_rails(), {"SRIOV_EN": 0}, link_type=False)) == ["SRIOV_EN"]
-    assert firmware_names(intent(card_rails()), card_facts("InfiniBand")) == ["LINK_TYPE_P1", "LINK_TYPE_P2"]
+    assert firmware_names(intent(card_rails()), from_dict(card_facts("InfiniBand"))) == ["LINK_TYPE_P1", "LINK_TYPE_P2"]
 
 
 def test_each_card_once() -> None:
     rails, facts = dual_port("InfiniBand")
     settings = {"LINK_TYPE_P1": "ETH(2)", "LINK_TYPE_P2": "ETH(2)", "SRIOV_EN": 0}
-    assert firmware_wishes(intent(rails, {"SRIOV_EN": 0}), facts) == [{"device": ADDRESSES[0], "settings": settings}]
-    assert firmware_wishes(intent(card_rails()), card_facts()) == []
+    assert firmware_wishes(intent(rails, {"SRIOV_EN": 0}), from_dict(facts)) == [{"device": ADDRESSES[0], "settings": settings}]
+    assert firmware_wishes(intent(card_rails()), from_dict(card_facts())) == []
 
 
 def facts_with(first: dict[str, Any], second: dict[str, Any]) -> dict[str, Any]:
@@ -57,24 +58,24 @@ GOOD = entry(LINK_TYPE_P1=told("ETH(2)"), SRIOV_EN=told("False(0)"))
     ],
 )
 def test_a_call_is_needed_unless_all_is_proven(second: dict[str, Any], differs: bool) -> None:
-    assert firmware_differs(intent(card_rails(), {"SRIOV_EN": 0}), facts_with(GOOD, second)) is differs
+    assert firmware_differs(intent(card_rails(), {"SRIOV_EN": 0}), from_dict(facts_with(GOOD, second))) is differs
 
 
 def test_in_doubt_a_call_is_needed() -> None:
     wished = intent(card_rails(), {"SRIOV_EN": 0})
     assert firmware_differs(wished, None)
-    assert firmware_differs(wished, card_facts())
-    assert firmware_differs(intent(card_rails()), card_facts("InfiniBand"))
+    assert firmware_differs(wished, from_dict(card_facts()))
+    assert firmware_differs(intent(card_rails()), from_dict(card_facts("InfiniBand")))
 
 
 def test_without_a_wish_no_call_is_needed() -> None:
-    assert not firmware_differs(intent(card_rails()), card_facts())
+    assert not firmware_differs(intent(card_rails()), from_dict(card_facts()))
     assert not firmware_differs(intent(card_rails()), None)
-    assert not firmware_differs(intent(card_rails(soft=True), {"SRIOV_EN": 0}), card_facts())
+    assert not firmware_differs(intent(card_rails(soft=True), {"SRIOV_EN": 0}), from_dict(card_facts()))
 
 
 def test_what_waits_for_a_reboot() -> None:
     waiting = entry(LINK_TYPE_P1=told("ETH(2)", "IB(1)"), SRIOV_EN=told("True(1)", "False(0)"))
     expected = [{"device": ADDRESSES[1], "name": "LINK_TYPE_P1", "current": "IB(1)", "next_boot": "ETH(2)"}]
-    assert firmware_pending(intent(card_rails(), {"SRIOV_EN": 0}), facts_with(GOOD, waiting)) == expected
-    assert firmware_pending(intent(card_rails(), {"SRIOV_EN": 0}), card_facts()) == []
+    assert firmware_pending(intent(card_rails(), {"SRIOV_EN": 0}), from_dict(facts_with(GOOD, waiting))) == expected
+    assert firmware_pending(intent(card_rails(), {"SRIOV_EN": 0}), from_dict(card_facts())) == []

@@ -6,11 +6,18 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 
+from ansible_collections.rdma.cluster.plugins.plugin_utils._facts.typed import from_dict
 from ansible_collections.rdma.cluster.plugins.plugin_utils._firmware.wishes import RailWish, rail_wishes
 from tests.unit.builders.cards import ADDRESSES, card_facts, card_rails, first_netdev, infiniband_rails
 from tests.unit.builders.firmware import dual_port, entry, intent, told
+
+
+def wished(plan: dict[str, Any], facts: dict[str, Any]) -> list[RailWish]:
+    return rail_wishes(plan, from_dict(facts))
 
 
 def shown(wishes: list[RailWish]) -> list[tuple[str | None, dict[str, object]]]:
@@ -18,30 +25,30 @@ def shown(wishes: list[RailWish]) -> list[tuple[str | None, dict[str, object]]]:
 
 
 def test_nothing_is_wished_where_the_link_layer_is_as_planned() -> None:
-    assert shown(rail_wishes(intent(card_rails()), card_facts())) == [(ADDRESSES[0], {}), (ADDRESSES[1], {})]
+    assert shown(wished(intent(card_rails()), card_facts())) == [(ADDRESSES[0], {}), (ADDRESSES[1], {})]
 
 
 def test_the_link_type_of_a_port_of_the_wrong_kind() -> None:
-    wishes = rail_wishes(intent(card_rails()), card_facts("InfiniBand"))
+    wishes = wished(intent(card_rails()), card_facts("InfiniBand"))
     assert shown(wishes) == [(address, {"LINK_TYPE_P1": "ETH(2)"}) for address in ADDRESSES]
-    wishes = rail_wishes(intent(infiniband_rails()), card_facts("Ethernet"))
+    wishes = wished(intent(infiniband_rails()), card_facts("Ethernet"))
     assert shown(wishes) == [(address, {"LINK_TYPE_P1": "IB(1)"}) for address in ADDRESSES]
-    assert shown(rail_wishes(intent(card_rails(), link_type=False), card_facts("InfiniBand"))) == [(address, {}) for address in ADDRESSES]
+    assert shown(wished(intent(card_rails(), link_type=False), card_facts("InfiniBand"))) == [(address, {}) for address in ADDRESSES]
 
 
 def test_settings_go_to_every_card_and_the_link_type_with_them() -> None:
     settings = {"LINK_TYPE_P1": "ETH(2)", "SRIOV_EN": 0}
-    assert shown(rail_wishes(intent(card_rails(), {"SRIOV_EN": 0}), card_facts())) == [(address, settings) for address in ADDRESSES]
+    assert shown(wished(intent(card_rails(), {"SRIOV_EN": 0}), card_facts())) == [(address, settings) for address in ADDRESSES]
 
 
 def test_the_link_type_is_judged_where_it_was_read_anyway() -> None:
     facts = {**card_facts(), "firmware": {ADDRESSES[0]: entry(LINK_TYPE_P1=told("IB(1)", "ETH(2)"))}}
-    assert shown(rail_wishes(intent(card_rails()), facts)) == [(ADDRESSES[0], {"LINK_TYPE_P1": "ETH(2)"}), (ADDRESSES[1], {})]
+    assert shown(wished(intent(card_rails()), facts)) == [(ADDRESSES[0], {"LINK_TYPE_P1": "ETH(2)"}), (ADDRESSES[1], {})]
 
 
 def test_two_ports_of_one_card() -> None:
     rails, facts = dual_port()
-    wishes = rail_wishes(intent(rails, {"SRIOV_EN": 0}), facts)
+    wishes = wished(intent(rails, {"SRIOV_EN": 0}), facts)
     assert shown(wishes) == [(ADDRESSES[0], {"LINK_TYPE_P1": "ETH(2)", "SRIOV_EN": 0}), (ADDRESSES[0], {"LINK_TYPE_P2": "ETH(2)"})]
     assert [wish.first for wish in wishes] == [True, False]
 
@@ -53,12 +60,12 @@ def test_two_ports_of_one_function_as_mlx4_has_them() -> None:
     port = facts["devices"]["mlx5_0"]["ports"]["1"]
     facts["devices"] = {"mlx4_0": {**facts["devices"]["mlx5_0"], "driver": "mlx4_core", "ports": {"2": {**port, "netdev": "ens1"}}}}
     facts["netdevs"] = {"ens1": {"pci": ADDRESSES[0], "dev_port": 1, "driver": "mlx4_core"}}
-    assert shown(rail_wishes(intent(rails[1:]), facts)) == [(ADDRESSES[0], {"LINK_TYPE_P2": "IB(1)"})]
+    assert shown(wished(intent(rails[1:]), facts)) == [(ADDRESSES[0], {"LINK_TYPE_P2": "IB(1)"})]
 
 
 def test_what_the_intent_says_by_name_wins() -> None:
     rails, facts = dual_port()
-    wishes = rail_wishes(intent(rails, {"LINK_TYPE_P2": "IB"}), facts)
+    wishes = wished(intent(rails, {"LINK_TYPE_P2": "IB"}), facts)
     assert [wish.settings["LINK_TYPE_P2"] for wish in wishes] == ["IB", "IB"]
 
 
@@ -76,7 +83,7 @@ def test_what_has_no_such_settings(rail: dict[str, object], device: dict[str, ob
     rails, facts = card_rails(**rail), card_facts("InfiniBand")
     for each in facts["devices"].values():
         each.update(device)
-    wish = rail_wishes(intent(rails, {"SRIOV_EN": 0}), facts)[0]
+    wish = wished(intent(rails, {"SRIOV_EN": 0}), facts)[0]
     assert (wish.card, wish.settings) == (None, {})
     assert words in wish.why
 
@@ -84,6 +91,6 @@ def test_what_has_no_such_settings(rail: dict[str, object], device: dict[str, ob
 def test_an_interface_without_rdma_device() -> None:
     facts = card_facts()
     del facts["devices"]["mlx5_0"]
-    assert rail_wishes(intent(card_rails(), {"SRIOV_EN": 0}), facts)[0].card == ADDRESSES[0]
+    assert wished(intent(card_rails(), {"SRIOV_EN": 0}), facts)[0].card == ADDRESSES[0]
     first_netdev(facts)["driver"] = "virtio_net"
-    assert "its driver is virtio_net" in rail_wishes(intent(card_rails(), {"SRIOV_EN": 0}), facts)[0].why
+    assert "its driver is virtio_net" in wished(intent(card_rails(), {"SRIOV_EN": 0}), facts)[0].why

@@ -10,6 +10,7 @@ from typing import Any
 
 import pytest
 
+from ansible_collections.rdma.cluster.plugins.module_utils._rdma.device import Port
 from ansible_collections.rdma.cluster.plugins.plugin_utils._subnet_manager.plan import (
     NO_PARTITION,
     limited_only,
@@ -17,14 +18,15 @@ from ansible_collections.rdma.cluster.plugins.plugin_utils._subnet_manager.plan 
     partition_place,
     partition_words,
 )
+from tests.unit.builders.driver_hosts import part
 
 
 def intent(*keys: int) -> dict[str, Any]:
     return {"partitions": {f"tenant{number}": {"key": key} for number, key in enumerate(keys)}}
 
 
-def port(*table: int) -> dict[str, Any]:
-    return {"pkeys": {str(index): key for index, key in enumerate(table)}}
+def port(*table: int) -> Port:
+    return part(Port, {"pkeys": {str(index): key for index, key in enumerate(table)}})
 
 
 @pytest.mark.parametrize(
@@ -55,8 +57,8 @@ def test_a_limited_member_reaches_no_other_one() -> None:
     assert limited_only(port(), intent(1)).startswith("its port is a full member of no partition (its table has nothing)")
 
 
-@pytest.mark.parametrize("told", [{}, {"pkeys": None}], ids=["not told", "none"])
-def test_without_a_table_there_are_no_partitions(told: dict[str, Any]) -> None:
+def test_without_a_table_there_are_no_partitions() -> None:
+    told = part(Port, {})
     assert partition_place(told, intent(1)) is NO_PARTITION
     assert limited_only(told, intent(1)) == ""
     assert limited_places(told) == {}

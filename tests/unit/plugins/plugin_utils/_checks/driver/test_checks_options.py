@@ -7,6 +7,7 @@ from __future__ import annotations
 from typing import Any
 
 from ansible_collections.rdma.cluster.plugins.plugin_utils._checks.driver.modules import check_options, module_options
+from ansible_collections.rdma.cluster.plugins.plugin_utils._facts.typed import from_dict
 
 SHOWN = {"mlx5_core": {"prof_sel": "2", "node_guid": "(null)"}, "ib_ipoib": {"recv_queue_size": "512"}}
 MODULES: dict[str, Any] = {"mlx5_core": {}, "ib_ipoib": {}}
@@ -14,7 +15,7 @@ MODULES: dict[str, Any] = {"mlx5_core": {}, "ib_ipoib": {}}
 
 def check(shown: Any = None, **options: str) -> list[tuple[str, str, str, str]]:
     facts = {"stack": {"modules": MODULES}, "module_parameters": SHOWN if shown is None else shown}
-    found = check_options("node1", {"driver": {"module_options": options}}, facts)
+    found = check_options("node1", {"driver": {"module_options": options}}, from_dict(facts))
     assert {(finding.stage, finding.check, finding.host) for finding in found} <= {("driver", "driver.option", "node1")}
     assert all(bool(finding.remedy) is (finding.status == "error") for finding in found)
     return [(finding.subject, finding.status, finding.observed, finding.expected) for finding in found]
@@ -29,7 +30,7 @@ def test_what_holds_and_what_does_not() -> None:
 
 def test_none_is_planned() -> None:
     assert check() == []
-    assert check_options("node1", {"driver": {"stack": "inbox"}}, {"stack": {"modules": {}}}) == []
+    assert check_options("node1", {"driver": {"stack": "inbox"}}, from_dict({"stack": {"modules": {}}})) == []
 
 
 def test_what_cannot_be_seen_is_said_and_not_taken_for_right() -> None:
@@ -40,7 +41,7 @@ def test_what_cannot_be_seen_is_said_and_not_taken_for_right() -> None:
         ("mlx4_core.debug_level", "not_applicable", "mlx4_core is not loaded, or is no module that is looked at", "on")
     ]
     facts: dict[str, Any] = {"stack": {"modules": MODULES}}
-    (finding,) = check_options("node1", {"driver": {"module_options": {"mlx5_core": "prof_sel=2"}}}, facts)
+    (finding,) = check_options("node1", {"driver": {"module_options": {"mlx5_core": "prof_sel=2"}}}, from_dict(facts))
     assert (finding.status, finding.observed) == ("unknown", "the facts do not tell the parameters of modules")
 
 

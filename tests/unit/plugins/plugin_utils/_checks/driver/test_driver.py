@@ -11,6 +11,7 @@ import pytest
 
 from ansible_collections.rdma.cluster.plugins.module_utils._base.findings import Finding
 from ansible_collections.rdma.cluster.plugins.plugin_utils._checks.driver.driver import check_driver, check_nodes
+from ansible_collections.rdma.cluster.plugins.plugin_utils._facts.typed import from_dict
 from tests.unit.builders.hosts import lab_facts, lab_rails
 
 
@@ -19,7 +20,7 @@ def check(*nodes: str | None, **modules: Any) -> list[tuple[str, str, str]]:
     facts["stack"]["modules"] = modules or {"ib_uverbs": {}}
     for rail, node in enumerate(nodes):
         facts["devices"][f"rxe_rail{rail}"]["uverbs"] = node
-    found = check_nodes("node1", lab_rails(), facts)
+    found = check_nodes("node1", lab_rails(), from_dict(facts))
     assert {(finding.stage, finding.check, finding.host) for finding in found} <= {("driver", "driver.node", "node1")}
     assert all(bool(finding.remedy) is (finding.status == "error") for finding in found)
     return [(finding.subject, finding.status, finding.observed) for finding in found]
@@ -50,20 +51,13 @@ def test_without_ib_uverbs_it_is_the_finding_of_another_check() -> None:
     assert check(None, None, ib_core={}) == [("every rail", "not_applicable", "ib_uverbs is not loaded: driver.module says so")]
 
 
-def test_only_what_the_facts_tell() -> None:
-    facts = lab_facts()
-    for device in facts["devices"].values():
-        device.pop("uverbs", None)
-    assert check_nodes("node1", lab_rails(), facts) == []
-
-
 @pytest.mark.parametrize("gone", ["rxe_rail0", "rxe_rail1"])
 def test_a_rail_without_device_is_the_finding_of_another_check(gone: str) -> None:
     facts = lab_facts()
     for name, device in facts["devices"].items():
         device["uverbs"] = f"/dev/infiniband/{name}"
     del facts["devices"][gone]
-    assert [finding.status for finding in check_nodes("node1", lab_rails(), facts)] == ["ok"]
+    assert [finding.status for finding in check_nodes("node1", lab_rails(), from_dict(facts))] == ["ok"]
 
 
 NODES = {"/dev/infiniband/uverbs0": 0o666, "/dev/infiniband/uverbs1": 0o666, "/dev/infiniband/rdma_cm": 0o666}
@@ -72,7 +66,7 @@ NODES = {"/dev/infiniband/uverbs0": 0o666, "/dev/infiniband/uverbs1": 0o666, "/d
 def nodes(modes: dict[str, int], *modules: str) -> list[Finding]:
     facts = lab_facts()
     facts["stack"]["modules"] = {name: {} for name in modules or ("ib_uverbs", "rdma_ucm")}
-    return check_nodes("node1", lab_rails(), {**facts, "nodes": modes})
+    return check_nodes("node1", lab_rails(), from_dict({**facts, "nodes": modes}))
 
 
 def test_modes_and_the_node_of_rdma_cm() -> None:
@@ -98,7 +92,7 @@ def device(*, soft: bool) -> Finding:
     """What is said of a NIC that has a Soft-RoCE device and no other."""
     facts = lab_facts()
     rails = [{**lab_rails()[0], "soft": soft}]
-    (finding,) = [finding for finding in check_driver("node1", rails, facts, []) if finding.check == "driver.device"]
+    (finding,) = [finding for finding in check_driver("node1", rails, from_dict(facts), []) if finding.check == "driver.device"]
     assert finding.subject == RAILS[0]
     return finding
 
@@ -116,7 +110,7 @@ def test_a_nic_in_a_bond_is_told_from_one_without_driver() -> None:
     facts["devices"]["mlx5_bond_0"]["ports"]["1"]["netdev"] = "bond0"
     facts["netdevs"]["ens1"]["master"] = "bond0"
     hard = [{**lab_rails()[0], "soft": False}]
-    (finding,) = [each for each in check_driver("node1", hard, facts, []) if each.check == "driver.device"]
+    (finding,) = [each for each in check_driver("node1", hard, from_dict(facts), []) if each.check == "driver.device"]
     assert (finding.status, finding.observed) == ("error", "no RDMA device of its own: ens1 is part of bond0")
     assert "cannot be a rail yet" in finding.remedy
 
@@ -124,7 +118,7 @@ def test_a_nic_in_a_bond_is_told_from_one_without_driver() -> None:
 def test_a_package_that_is_missing_on_either_family() -> None:
     facts = lab_facts()
     facts["stack"]["distribution"]["packages"] = {"perftest": None, "rdma-core": "48.0-1.el9"}
-    found = {finding.subject: finding for finding in check_driver("node1", [], facts, []) if finding.check == "driver.package"}
+    found = {finding.subject: finding for finding in check_driver("node1", [], from_dict(facts), []) if finding.check == "driver.package"}
     assert {subject: finding.status for subject, finding in found.items()} == {"package perftest": "error", "package rdma-core": "ok"}
     assert found["package perftest"].remedy == "Run the driver stage for node1, and see what apt or dnf says there."
 
@@ -132,7 +126,7 @@ def test_a_package_that_is_missing_on_either_family() -> None:
 def test_a_package_that_a_vendor_s_stack_lacks_is_not_promised_by_the_driver_stage() -> None:
     facts = lab_facts()
     facts["stack"]["distribution"].update(packages={"perftest": None}, vendor={"ofed-scripts": "24.10.OFED.24.10.1.1.4-1"})
-    (finding,) = [each for each in check_driver("node1", [], facts, []) if each.check == "driver.package"]
+    (finding,) = [each for each in check_driver("node1", [], from_dict(facts), []) if each.check == "driver.package"]
     assert finding.remedy == (
         "Install it on node1 from the repository or bundle of the installed driver stack. The driver stage adds none to that stack."
     )

@@ -12,6 +12,7 @@ import pytest
 
 from ansible_collections.rdma.cluster.plugins.module_utils._base.findings import Finding
 from ansible_collections.rdma.cluster.plugins.plugin_utils._checks.driver.firmware import check_firmware
+from ansible_collections.rdma.cluster.plugins.plugin_utils._facts.typed import from_dict
 from tests.unit.builders.cards import ADDRESSES, HOST, card_facts, card_rails, of_first
 from tests.unit.builders.firmware import dual_port, entry, intent, told
 
@@ -20,7 +21,7 @@ PSID = "MT_0000000838"
 
 def setting(firmware: dict[str, Any] | None, settings: dict[str, Any] | None = None, link_layer: str = "Ethernet") -> Finding:
     facts = {**card_facts(link_layer), "firmware": {ADDRESSES[0]: firmware} if firmware is not None else None}
-    return of_first(check_firmware(HOST, intent(card_rails(), settings), facts))["firmware.setting"]
+    return of_first(check_firmware(HOST, intent(card_rails(), settings), from_dict(facts)))["firmware.setting"]
 
 
 @pytest.mark.parametrize(
@@ -78,7 +79,7 @@ def test_nothing_known_is_unknown() -> None:
 def test_no_wish_and_no_card() -> None:
     found = setting(None)
     assert (found.status, found.observed) == ("not_applicable", "no setting is wished of it")
-    soft = check_firmware(HOST, intent(card_rails(soft=True), {"SRIOV_EN": 0}), card_facts())
+    soft = check_firmware(HOST, intent(card_rails(soft=True), {"SRIOV_EN": 0}), from_dict(card_facts()))
     assert {(each.check, each.status, each.observed) for each in soft if each.subject.startswith("rail 0")} == {
         ("firmware.setting", "not_applicable", "a software device has no firmware"),
         ("firmware.version", "not_applicable", "a software device has no firmware"),
@@ -88,14 +89,16 @@ def test_no_wish_and_no_card() -> None:
 def test_two_ports_of_one_card_are_one_error() -> None:
     rails, facts = dual_port()
     facts["firmware"] = {ADDRESSES[0]: entry(LINK_TYPE_P1=told("ETH(2)"), LINK_TYPE_P2=told("ETH(2)"), SRIOV_EN=told("True(1)"))}
-    found = [each.status for each in check_firmware(HOST, intent(rails, {"SRIOV_EN": 0}), facts) if each.check == "firmware.setting"]
+    found = [
+        each.status for each in check_firmware(HOST, intent(rails, {"SRIOV_EN": 0}), from_dict(facts)) if each.check == "firmware.setting"
+    ]
     assert found == ["error", "ok"]
 
 
 def version(versions: dict[str, str], **device: Any) -> Finding:
     facts = card_facts()
     facts["devices"]["mlx5_0"].update({"firmware": "28.39.1002", "board_id": PSID, **device})
-    return of_first(check_firmware(HOST, intent(card_rails(), **versions), facts))["firmware.version"]
+    return of_first(check_firmware(HOST, intent(card_rails(), **versions), from_dict(facts)))["firmware.version"]
 
 
 @pytest.mark.parametrize(
@@ -125,5 +128,6 @@ def test_the_version_of_a_card_is_said_once() -> None:
     rails, facts = dual_port()
     for device in facts["devices"].values():
         device.update(firmware="28.39.1002", board_id=PSID)
-    found = [each.status for each in check_firmware(HOST, intent(rails, **{PSID: "28.42.1000"}), facts) if each.check == "firmware.version"]
+    judged = check_firmware(HOST, intent(rails, **{PSID: "28.42.1000"}), from_dict(facts))
+    found = [each.status for each in judged if each.check == "firmware.version"]
     assert found == ["warning", "not_applicable"]

@@ -15,6 +15,8 @@ from ansible_collections.rdma.cluster.plugins.module_utils._driver.ofed_state im
 from ansible_collections.rdma.cluster.plugins.plugin_utils._checks.driver.dkms import check_dkms
 from ansible_collections.rdma.cluster.plugins.plugin_utils._checks.driver.modules import causes, check_modules
 from ansible_collections.rdma.cluster.plugins.plugin_utils._checks.preflight.kernel import check_kernels
+from ansible_collections.rdma.cluster.plugins.plugin_utils._facts.typed import from_dict
+from tests.unit.builders.driver_hosts import stack_of
 from tests.unit.builders.hosts import lab_facts, lab_rails
 
 KERNEL = "5.15.0-25-generic"
@@ -58,7 +60,7 @@ def all_of(provenance: str, names: Any = tuple(name for name in HOLDERS if name 
 
 
 def check(tree: dict[str, Any], stack: str = "inbox", **rail: Any) -> dict[str, list[Finding]]:
-    found = check_modules("node1", intent(stack, **rail), tree)
+    found = check_modules("node1", intent(stack, **rail), from_dict(tree))
     assert {(finding.stage, finding.host) for finding in found} == {("driver", "node1")}
     return {name: [finding for finding in found if finding.check == name] for name in ("driver.stack", "driver.loaded")}
 
@@ -107,9 +109,9 @@ KEPT = [
 
 @pytest.mark.parametrize(("tree", "status", "seen"), KEPT)
 def test_a_kept_stack_is_judged_by_itself(tree: dict[str, Any], status: str, seen: str) -> None:
-    (finding,) = [
-        each for each in check_modules("node1", with_kept_stack(intent("keep"), tree["stack"]), tree) if each.check == "driver.stack"
-    ]
+    known = from_dict(tree)
+    found = check_modules("node1", with_kept_stack(intent("keep"), known.stack), known)
+    (finding,) = [each for each in found if each.check == "driver.stack"]
     assert (finding.status, finding.expected) == (status, f"the installed stack, kept as it is: {seen}"), finding
 
 
@@ -117,7 +119,7 @@ def test_another_vendor_s_driver_is_no_other_stack() -> None:
     tree = facts({**all_of("kernel"), "bnxt_re": module("bnxt_re", "dkms")})
     tree["devices"]["mlx5_0"]["driver"] = "bnxt_re"
     assert [each.status for each in check(tree)["driver.stack"]] == ["warning"]
-    kept = check_modules("node1", with_kept_stack(intent("keep"), tree["stack"]), tree)
+    kept = check_modules("node1", with_kept_stack(intent("keep"), stack_of(tree["stack"])), from_dict(tree))
     assert [each.status for each in kept if each.check == "driver.stack"] == ["ok"]
 
 
@@ -127,7 +129,7 @@ def test_ofed_s_compatibility_layer_alone_tells_as_well() -> None:
 
 
 def test_the_kernel_s_own_in_the_place_of_the_planned() -> None:
-    (finding,) = stopping(check_modules("node1", intent("doca"), facts(all_of("kernel", ["mlx5_core"]))))
+    (finding,) = stopping(check_modules("node1", intent("doca"), from_dict(facts(all_of("kernel", ["mlx5_core"])))))
     assert (finding.check, finding.status) == ("driver.stack", "error")
     assert finding.observed == "the stock mlx5_core is running, not the installed one"
     assert "`modinfo -F filename mlx5_core`" in finding.remedy
@@ -135,7 +137,7 @@ def test_the_kernel_s_own_in_the_place_of_the_planned() -> None:
 
 def test_one_of_them_is_enough() -> None:
     mixed = {**all_of("dkms"), "mlx5_ib": module("mlx5_ib", "kernel")}
-    (finding,) = stopping(check_modules("node1", intent("doca"), facts(mixed)))
+    (finding,) = stopping(check_modules("node1", intent("doca"), from_dict(facts(mixed))))
     assert finding.observed == "the stock mlx5_ib is running, not the installed one"
 
 
@@ -166,7 +168,7 @@ VERSIONS = [
 
 @pytest.mark.parametrize(("stack", "version", "installed", "status"), VERSIONS)
 def test_the_wished_version_is_a_part_of_the_stack(stack: str, version: str, installed: dict[str, Any], status: str) -> None:
-    found = check_modules("node1", planned(stack, version), facts(all_of("dkms"), **installed))
+    found = check_modules("node1", planned(stack, version), from_dict(facts(all_of("dkms"), **installed)))
     assert [(finding.check, finding.status) for finding in found] == [("driver.stack", status), ("driver.loaded", "ok")]
     assert found[0].expected == f"the modules of {stack} {version}"
     assert (f"{stack} {version}" in found[0].observed) is (status in ("error", "unknown"))
@@ -184,7 +186,7 @@ def test_an_add_on_is_judged_by_its_driver_where_all_rails_are_soft(provenance: 
 
 def test_docas_userspace_stands_on_the_kernels_own_modules() -> None:
     wish = {**intent("doca"), "driver": {"stack": "doca", "version": "3.2.0", "profile": "doca-ofed-userspace"}}
-    assert check_modules("node1", wish, facts(all_of("kernel")))[0].status == "ok"
+    assert check_modules("node1", wish, from_dict(facts(all_of("kernel"))))[0].status == "ok"
 
 
 def test_the_driver_of_another_vendor_s_nic_is_not_ofed_s() -> None:
@@ -216,7 +218,7 @@ NEW = {"file_version": "24.10-1.1.4", "file_srcversion": "NEW", "version": None,
 
 
 def test_an_installed_driver_that_is_not_loaded_yet_is_one_error() -> None:
-    (finding,) = stopping(check_modules("node1", intent("doca"), facts(all_of("dkms", **NEW))))
+    (finding,) = stopping(check_modules("node1", intent("doca"), from_dict(facts(all_of("dkms", **NEW)))))
     assert (finding.check, finding.status, finding.subject) == ("driver.loaded", "error", "kernel module ib_core")
     assert finding.observed == (
         "24.10-1.1.4 (srcversion NEW) is installed, 5.15.0-25-generic's own (srcversion OLD) is loaded; "
@@ -229,7 +231,7 @@ def test_an_installed_driver_that_is_not_loaded_yet_is_one_error() -> None:
 def test_a_removed_add_on_that_is_still_loaded_is_one_error() -> None:
     still = {"version": "24.10-1.1.4", "srcversion": "OLD", "file_version": None, "file_srcversion": "NEW"}
     for planned in ("inbox", "doca"):
-        (finding,) = stopping(check_modules("node1", intent(planned), facts(all_of("kernel", **still))))
+        (finding,) = stopping(check_modules("node1", intent(planned), from_dict(facts(all_of("kernel", **still)))))
         assert finding.observed.startswith("5.15.0-25-generic's own (srcversion NEW) is installed, 24.10-1.1.4 (srcversion OLD) is loaded")
 
 
@@ -260,23 +262,20 @@ def test_causes_are_the_modules_that_are_upon_each_other() -> None:
         "e": {"holders": []},
         "x": {},
     }
-    assert causes(["c", "b", "a"], modules) == [["a", "b", "c"]]
-    assert causes(["a", "c"], modules) == [["a"], ["c"]]
-    assert causes(["a", "d", "b", "e"], modules) == [["a", "d", "b"], ["e"]]
-
-
-def test_without_holders_all_are_one_cause() -> None:
-    assert causes(["c", "a"], {"a": {}, "c": {}}) == [["a", "c"]]
+    loaded = stack_of({"modules": modules}).modules
+    assert causes(["c", "b", "a"], loaded) == [["a", "b", "c"]]
+    assert causes(["a", "c"], loaded) == [["a"], ["c"]]
+    assert causes(["a", "d", "b", "e"], loaded) == [["a", "d", "b"], ["e"]]
 
 
 def test_holders_that_hold_each_other_come_to_an_end() -> None:
-    assert causes(["a", "b"], {"a": {"holders": ["b"]}, "b": {"holders": ["a"]}}) == [["a", "b"]]
+    assert causes(["a", "b"], stack_of({"modules": {"a": {"holders": ["b"]}, "b": {"holders": ["a"]}}}).modules) == [["a", "b"]]
 
 
 def everything(tree: dict[str, Any]) -> list[str]:
     """What all checks on the driver stack find wrong."""
-    doca = intent("doca")
-    found = [*check_kernels("node1", doca, tree), *check_dkms("node1", tree, stack_judged=True), *check_modules("node1", doca, tree)]
+    doca, known = intent("doca"), from_dict(tree)
+    found = [*check_kernels("node1", doca, known), *check_dkms("node1", known, stack_judged=True), *check_modules("node1", doca, known)]
     return [finding.check for finding in stopping(found)]
 
 
@@ -303,7 +302,7 @@ def test_a_stock_driver_is_told_with_the_line_of_the_compiler() -> None:
     """And not by a line of driver.dkms as well."""
     failure = {"meaning": "the installation failed", "lines": ["mlx5_core.c:12:5: error: expected ';'", "b", "c", "d", "e"]}
     not_built = {**BUILT, "dkms": [{**ENTRY, "state": "added", "kernel": None, "arch": None}], "last_build": failure}
-    found = stopping(check_modules("node1", intent("doca"), facts(all_of("kernel"), **not_built)))
+    found = stopping(check_modules("node1", intent("doca"), from_dict(facts(all_of("kernel"), **not_built))))
     assert [finding.check for finding in found] == ["driver.stack"]
     assert "the stock mlx5_core is running" in found[0].observed
     assert "mlnx-ofed-kernel/24.10 is added, and built for no kernel; the installation failed; mlx5_core.c:12:5: error" in found[0].observed
@@ -321,7 +320,7 @@ def test_facts_that_do_not_tell_the_files_of_modules_are_unknown() -> None:
     for seen in tree["stack"]["modules"].values():
         for key in [key for key in seen if key not in ("version", "srcversion", "holders")]:
             del seen[key]
-    found = check_modules("node1", {"driver": {"stack": "inbox"}, "rails": lab_rails()}, tree)
+    found = check_modules("node1", {"driver": {"stack": "inbox"}, "rails": lab_rails()}, from_dict(tree))
     assert [(finding.check, finding.status) for finding in found] == [
         ("driver.stack", "unknown"),
         ("driver.loaded", "unknown"),

@@ -11,6 +11,8 @@ from typing import Any
 import pytest
 
 from ansible_collections.rdma.cluster.plugins.plugin_utils._checks.driver.next_kernel import check_next_kernel, next_kernels
+from ansible_collections.rdma.cluster.plugins.plugin_utils._facts.typed import from_dict
+from tests.unit.builders.driver_hosts import stack_of
 
 OLD, RUNNING, NEXT, CLOUD = "6.1.0-9-amd64", "6.1.0-10-amd64", "6.1.0-11-amd64", "6.1.0-12-cloud-amd64"
 OFED: dict[str, Any] = {"driver": {"stack": "mlnx_ofed", "version": "24.10-1.1.4.0"}}
@@ -57,7 +59,7 @@ def test_what_is_told_counts_more_than_what_dkms_says() -> None:
 
 
 def check(intent: dict[str, Any], tree: dict[str, Any]) -> tuple[str, str, str]:
-    (finding,) = check_next_kernel("node1", intent, tree)
+    (finding,) = check_next_kernel("node1", intent, from_dict(tree))
     assert (finding.stage, finding.check, finding.host) == ("driver", "driver.next_kernel", "node1")
     return finding.status, finding.observed, finding.remedy
 
@@ -103,5 +105,5 @@ def test_where_it_is_not_an_error(intent: dict[str, Any], changes: dict[str, Any
 
 
 def test_kernels_of_another_flavour_only_stand_beside() -> None:
-    assert next_kernels(facts()["stack"]) == [NEXT]
-    assert next_kernels({"kernel": NEXT, "kernels": [OLD, RUNNING], "newest": RUNNING}) == [RUNNING]
+    assert next_kernels(stack_of(facts()["stack"])) == [NEXT]
+    assert next_kernels(stack_of({"kernel": NEXT, "kernels": [OLD, RUNNING], "newest": RUNNING})) == [RUNNING]

@@ -6,8 +6,8 @@
 
 from __future__ import annotations
 
-from ansible_collections.rdma.cluster.plugins.plugin_utils._checks.driver.modules import check_modules, some
-from tests.unit.plugins.plugin_utils._checks.driver.test_modules import all_of, check, facts, module, planned
+from ansible_collections.rdma.cluster.plugins.plugin_utils._checks.driver.modules import some
+from tests.unit.plugins.plugin_utils._checks.driver.test_modules import all_of, check, facts, module
 
 STILL = {"version": "24.10-1.1.4", "srcversion": "OLD", "file_version": None, "file_srcversion": "NEW"}
 FAILURE = {"meaning": "the installation failed", "lines": ["mlx5_core.c:12:5: error: expected ';'"]}
@@ -29,14 +29,6 @@ def test_what_differs_for_another_cause_is_still_told() -> None:
     modules = {**all_of("kernel", **STILL), "gdrdrv": module("gdrdrv", "dkms", srcversion="A")}
     found = check(facts(modules, last_build=FAILURE), "mlnx_ofed")["driver.loaded"]
     assert [(each.subject, each.status) for each in found] == [("kernel module gdrdrv", "error")]
-
-
-def test_a_failed_installation_of_another_version_is_no_reason() -> None:
-    tree = facts(all_of("kernel", **STILL), last_build={**FAILURE, "version": "23.10-3.2.2.0"})
-    found = check_modules("node1", planned("mlnx_ofed", "24.10-1.1.4.0"), tree)
-    assert [(each.check, each.status) for each in found] == [("driver.stack", "not_applicable"), ("driver.loaded", "error")]
-    tree["stack"]["last_build"]["version"] = "24.10-1.1.4.0"
-    assert check_modules("node1", planned("mlnx_ofed", "24.10-1.1.4.0"), tree)[0].status == "error"
 
 
 def test_how_many_are_named() -> None:

@@ -11,6 +11,7 @@ from typing import Any
 import pytest
 
 from ansible_collections.rdma.cluster.plugins.plugin_utils._checks.host.tuning import check_clocksource, check_time
+from ansible_collections.rdma.cluster.plugins.plugin_utils._facts.typed import from_dict
 
 
 @pytest.mark.parametrize(
@@ -24,7 +25,7 @@ from ansible_collections.rdma.cluster.plugins.plugin_utils._checks.host.tuning i
     ],
 )
 def test_the_clock(facts: dict[str, Any], status: str) -> None:
-    (finding,) = check_time("node1", facts)
+    (finding,) = check_time("node1", from_dict(facts))
     assert (finding.stage, finding.check, finding.host, finding.status) == ("host", "host.time", "node1", status)
     assert ("timedatectl set-ntp true` on node1" in finding.remedy) is (status == "warning")
 
@@ -39,14 +40,14 @@ def in_step(offset_seconds: float) -> dict[str, Any]:
     [(0.000001579, None, "ok"), (0.1, None, "ok"), (-0.11, None, "warning"), (0.11, 1.0, "ok"), (0.02, 0.01, "warning")],
 )
 def test_how_far_chrony_says_it_is_off(offset_seconds: float, limit_seconds: float | None, status: str) -> None:
-    (finding,) = check_time("node1", in_step(offset_seconds), limit_seconds)
+    (finding,) = check_time("node1", from_dict(in_step(offset_seconds)), limit_seconds)
     assert finding.status == status
     assert finding.observed == f"synchronised with ntp1, {abs(offset_seconds):.6f} s {'ahead' if offset_seconds > 0 else 'behind'}"
 
 
 def test_a_clock_out_of_step_names_the_servers_that_chrony_has() -> None:
     chrony = {"synchronised": False, "source": None, "stratum": None, "offset_seconds": None, "sources": {"ntp1": "?", "ntp2": "?"}}
-    (finding,) = check_time("node1", {"time": {"synchronised": False, "chrony": chrony}})
+    (finding,) = check_time("node1", from_dict({"time": {"synchronised": False, "chrony": chrony}}))
     assert (finding.status, finding.observed) == ("warning", "not synchronised; chrony has ntp1, ntp2 and follows none of them")
 
 
@@ -66,7 +67,7 @@ SOURCES = [
 @pytest.mark.parametrize(("arch", "current", "available", "status"), SOURCES)
 def test_the_clock_source(arch: str | None, current: str, available: list[str], status: str) -> None:
     facts = {"time": {"clocksource": {"current": current, "available": available}}, "stack": {"arch": arch}}
-    (finding,) = check_clocksource("node1", facts)
+    (finding,) = check_clocksource("node1", from_dict(facts))
     assert (finding.stage, finding.check, finding.status) == ("host", "host.clocksource", status)
     assert finding.observed.startswith(current)
     assert bool(finding.remedy) == (status in ("warning", "unknown"))
@@ -74,15 +75,17 @@ def test_the_clock_source(arch: str | None, current: str, available: list[str], 
 
 def test_a_clock_source_that_could_not_be_read_is_unknown() -> None:
     for time in (None, {}, {"clocksource": None}):
-        (finding,) = check_clocksource("node1", {"time": time, "stack": {"arch": "x86_64"}})
+        (finding,) = check_clocksource("node1", from_dict({"time": time, "stack": {"arch": "x86_64"}}))
         assert (finding.status, finding.observed[:4]) == ("unknown", "/sys")
 
 
 def test_the_way_back_to_the_tsc_is_told_in_steps() -> None:
-    stack = {"arch": "x86_64"}
-    (finding,) = check_clocksource("node1", {"time": {"clocksource": {"current": "hpet", "available": ["tsc", "hpet"]}}, "stack": stack})
+    clocksource = {"current": "hpet", "available": ["tsc", "hpet"]}
+    facts = {"time": {"clocksource": clocksource}, "stack": {"arch": "x86_64"}}
+    (finding,) = check_clocksource("node1", from_dict(facts))
     assert finding.remedy.startswith("1. On node1, `dmesg | grep -iE 'clocksource|tsc'`")
     assert "2. `echo tsc > /sys/devices/system/clocksource/clocksource0/current_clocksource` there" in finding.remedy
     assert "3. If it happens again, add `tsc=nowatchdog` to the kernel command line of node1" in finding.remedy
-    (finding,) = check_clocksource("node1", {"time": {"clocksource": {"current": "hpet", "available": ["hpet"]}}, "stack": stack})
+    clocksource["available"] = ["hpet"]
+    (finding,) = check_clocksource("node1", from_dict(facts))
     assert "2. The kernel offers only hpet" in finding.remedy

@@ -13,6 +13,7 @@ import pytest
 from ansible_collections.rdma.cluster.plugins.module_utils._base.findings import stopping
 from ansible_collections.rdma.cluster.plugins.module_utils._host.sysctl import FILE
 from ansible_collections.rdma.cluster.plugins.plugin_utils._checks.host.host import check_host, check_memory
+from ansible_collections.rdma.cluster.plugins.plugin_utils._facts.typed import from_dict
 
 KEY = "net.ipv4.conf.all.arp_ignore"
 LOGIN_FILE = "/etc/security/limits.d/90-rdma-cluster.conf"
@@ -35,7 +36,7 @@ def sysctl(live: str | None = "1", boot: str | None = "1", file: str = FILE) -> 
 
 
 def test_a_good_host_passes() -> None:
-    found = check_host("node1", INTENT, facts(), SETTINGS)
+    found = check_host("node1", INTENT, from_dict(facts()), SETTINGS)
     assert [(finding.check, finding.subject, finding.status) for finding in found] == [
         ("host.memlock", "memory that a service may lock", "ok"),
         ("host.memlock", "memory that a login of any user may lock", "ok"),
@@ -48,7 +49,7 @@ def test_a_good_host_passes() -> None:
 
 
 def test_what_nobody_asks_for_is_not_applicable_and_says_why() -> None:
-    found = check_host("node1", {"host": {"memlock_unlimited": False, "sysctl": {}}}, {}, {})
+    found = check_host("node1", {"host": {"memlock_unlimited": False, "sysctl": {}}}, from_dict({}), {})
     assert [(finding.check, finding.status) for finding in found] == [("host.memlock", "not_applicable"), ("host.sysctl", "not_applicable")]
     assert "rdma_host.memlock_unlimited is false" in found[0].observed
     assert "asks for no kernel setting" in found[1].observed
@@ -56,7 +57,7 @@ def test_what_nobody_asks_for_is_not_applicable_and_says_why() -> None:
 
 def test_a_service_that_is_limited() -> None:
     bound = facts(limits={"service_memlock": {"unlimited": False, "bytes": 8388608}, "login_memlock": LOGINS})
-    (finding,) = stopping(check_host("node3", INTENT, bound, SETTINGS))
+    (finding,) = stopping(check_host("node3", INTENT, from_dict(bound), SETTINGS))
     assert (finding.host, finding.check, finding.status) == ("node3", "host.memlock", "error")
     assert (finding.observed, finding.expected) == ("8388608 bytes", "unlimited")
     assert finding.remedy.startswith("1. Run the host stage for node3. 2. On node3, restart the services")
@@ -65,18 +66,18 @@ def test_a_service_that_is_limited() -> None:
 def test_the_line_that_limits_services_is_named() -> None:
     source = {"file": "/etc/systemd/system/service.d/zz-site.conf", "line": 3, "value": "64K"}
     limits = {"service_memlock": {"unlimited": False, "bytes": 65536}, "login_memlock": LOGINS, "service_sources": {"memlock": source}}
-    (finding,) = stopping(check_host("node3", INTENT, facts(limits=limits), SETTINGS))
+    (finding,) = stopping(check_host("node3", INTENT, from_dict(facts(limits=limits)), SETTINGS))
     assert finding.observed == "65536 bytes by line 3 of /etc/systemd/system/service.d/zz-site.conf"
     assert finding.remedy.startswith("1. On node3, remove line 3 of /etc/systemd/system/service.d/zz-site.conf")
     # Our own line, and a live limit that is another: systemd has not read it yet.
     source["file"] = "/etc/systemd/system.conf.d/90-rdma-cluster.conf"
-    (finding,) = stopping(check_host("node3", INTENT, facts(limits=limits), SETTINGS))
+    (finding,) = stopping(check_host("node3", INTENT, from_dict(facts(limits=limits)), SETTINGS))
     assert (finding.observed, finding.remedy[:31]) == ("65536 bytes", "1. Run the host stage for node3")
 
 
 @pytest.mark.parametrize("limits", [{"login_memlock": LOGINS}, {"service_memlock": None, "login_memlock": LOGINS}])
 def test_a_service_that_nobody_asked_is_unknown(limits: dict[str, Any]) -> None:
-    (finding,) = stopping(check_host("node1", INTENT, facts(limits=limits), SETTINGS))
+    (finding,) = stopping(check_host("node1", INTENT, from_dict(facts(limits=limits)), SETTINGS))
     assert (finding.check, finding.status) == ("host.memlock", "unknown")
 
 
@@ -93,7 +94,7 @@ LOGIN_FILES = [
 def test_the_line_that_limits_logins_is_named(file: str, remedy: str) -> None:
     bad = {"unlimited": False, "value": "65536", "file": file, "line": 7}
     bound = facts(limits={"service_memlock": {"unlimited": True, "bytes": None}, "login_memlock": {**LOGINS, "*": bad}})
-    (finding,) = stopping(check_host("node3", INTENT, bound, SETTINGS))
+    (finding,) = stopping(check_host("node3", INTENT, from_dict(bound), SETTINGS))
     assert (finding.subject, finding.status) == ("memory that a login of any user may lock", "error")
     assert finding.observed == f"65536 KiB by line 7 of {file}"
     assert finding.remedy.startswith(remedy)
@@ -101,7 +102,7 @@ def test_the_line_that_limits_logins_is_named(file: str, remedy: str) -> None:
 
 def test_logins_of_which_no_file_says_anything_have_the_kernels_default() -> None:
     bound = facts(limits={"service_memlock": {"unlimited": True, "bytes": None}, "login_memlock": {"*": None, "root": None}})
-    assert [finding.status for finding in stopping(check_host("node3", INTENT, bound, SETTINGS))] == ["error", "error"]
+    assert [finding.status for finding in stopping(check_host("node3", INTENT, from_dict(bound), SETTINGS))] == ["error", "error"]
 
 
 FAULTS = [
@@ -126,24 +127,24 @@ FAULTS = [
 
 @pytest.mark.parametrize(("seen", "observed", "remedy"), FAULTS)
 def test_a_setting_that_does_not_hold(seen: dict[str, Any], observed: str, remedy: str) -> None:
-    (finding,) = stopping(check_host("node1", INTENT, seen, SETTINGS))
+    (finding,) = stopping(check_host("node1", INTENT, from_dict(seen), SETTINGS))
     assert (finding.check, finding.subject, finding.status) == ("host.sysctl", KEY, "error")
     assert (finding.observed, finding.expected) == (observed, "1, live and after a boot")
     assert finding.remedy.startswith(remedy)
 
 
 def test_a_value_from_another_file_is_good_as_well() -> None:
-    assert stopping(check_host("node1", INTENT, sysctl(file="/etc/sysctl.d/zz.conf"), SETTINGS)) == []
+    assert stopping(check_host("node1", INTENT, from_dict(sysctl(file="/etc/sysctl.d/zz.conf")), SETTINGS)) == []
 
 
 @pytest.mark.parametrize("seen", [None, {"live": {}, "boot": {}}, {"live": {KEY: "1"}, "boot": {}}, {"live": {}, "boot": {KEY: None}}])
 def test_a_setting_that_was_not_read_is_unknown(seen: dict[str, Any] | None) -> None:
-    (finding,) = stopping(check_host("node1", INTENT, facts(sysctl=seen), SETTINGS))
+    (finding,) = stopping(check_host("node1", INTENT, from_dict(facts(sysctl=seen)), SETTINGS))
     assert (finding.check, finding.subject, finding.status) == ("host.sysctl", KEY, "unknown")
 
 
 def test_every_setting_has_its_own_finding() -> None:
-    found = check_host("node1", INTENT, facts(), {KEY: "1", "net.core.rmem_max": "4194304"})
+    found = check_host("node1", INTENT, from_dict(facts()), {KEY: "1", "net.core.rmem_max": "4194304"})
     assert [(finding.subject, finding.status) for finding in found[3:]] == [(KEY, "ok"), ("net.core.rmem_max", "unknown")]
 
 
@@ -151,7 +152,8 @@ GIB = 2**30
 
 
 def memory(available_gib: float, total_gib: float = 64, **held: int) -> dict[str, Any]:
-    return {"memory": {"total_bytes": int(total_gib * GIB), "available_bytes": int(available_gib * GIB), **held}}
+    none = {"shared_bytes": 0, "huge_bytes": 0, "huge_free_bytes": 0}
+    return {"memory": {"total_bytes": int(total_gib * GIB), "available_bytes": int(available_gib * GIB), **none, **held}}
 
 
 def shm(free_gib: float, size_gib: float, free_inodes: int = 100000, inodes: int = 100000) -> dict[str, Any]:
@@ -160,7 +162,7 @@ def shm(free_gib: float, size_gib: float, free_inodes: int = 100000, inodes: int
 
 
 def found(seen: dict[str, Any], check: str, **limits: float) -> tuple[str, str, str]:
-    (finding,) = [each for each in check_memory("node2", seen, **limits) if each.check == check]
+    (finding,) = [each for each in check_memory("node2", from_dict(seen), **limits) if each.check == check]
     return finding.status, finding.observed, finding.remedy
 
 
@@ -231,5 +233,5 @@ def test_a_site_has_its_own_limit_of_shared_memory() -> None:
 def test_a_line_of_somebody_else_is_named() -> None:
     tree = sysctl(boot="0", file="/etc/sysctl.d/zz.conf")
     tree["sysctl"]["boot"][KEY]["line"] = 7
-    (finding,) = stopping(check_host("node1", INTENT, tree, SETTINGS))
+    (finding,) = stopping(check_host("node1", INTENT, from_dict(tree), SETTINGS))
     assert "from line 7 of /etc/sysctl.d/zz.conf" in finding.remedy

@@ -13,6 +13,7 @@ import pytest
 from ansible_collections.rdma.cluster.plugins.module_utils._base.findings import Finding
 from ansible_collections.rdma.cluster.plugins.plugin_utils._checks.host.host import check_limits
 from ansible_collections.rdma.cluster.plugins.plugin_utils._checks.host.tuning import check_cpu, check_rings
+from ansible_collections.rdma.cluster.plugins.plugin_utils._facts.typed import from_dict
 
 FILE = "/etc/security/limits.d/90-rdma-cluster.conf"
 LOGIN = {"unlimited": False, "value": "131072", "file": FILE}
@@ -41,7 +42,7 @@ def told(found: list[Finding]) -> list[tuple[str, str, str]]:
 
 
 def test_a_good_host_passes() -> None:
-    assert told(check_limits("node1", host(), limits())) == [
+    assert told(check_limits("node1", host(), from_dict(limits()))) == [
         ("host.files", "ok", "131072"),
         ("host.files", "ok", f"131072 by {FILE}"),
         ("host.files", "ok", f"131072 by {FILE}"),
@@ -83,7 +84,7 @@ FAULTS = [
 
 @pytest.mark.parametrize(("facts", "expected", "remedy"), FAULTS)
 def test_each_fault_is_one_finding(facts: dict[str, Any], expected: tuple[str, str, str], remedy: str) -> None:
-    found = check_limits("node1", host(), facts)
+    found = check_limits("node1", host(), from_dict(facts))
     (bad,) = [finding for finding in found if finding.status != "ok"]
     assert (bad.check, bad.status, bad.observed) == expected
     assert bad.remedy.startswith(remedy)
@@ -91,12 +92,12 @@ def test_each_fault_is_one_finding(facts: dict[str, Any], expected: tuple[str, s
 
 def test_what_nobody_asks_for_or_has_is_not_applicable() -> None:
     silent = host(memlock_unlimited=False, open_files=0, keep_ipc=False)
-    assert {finding.status for finding in check_limits("node1", silent, limits())} == {"not_applicable"}
-    silent_logind = check_limits("node1", host(), limits(remove_ipc=None, logind=True, running={}))
+    assert {finding.status for finding in check_limits("node1", silent, from_dict(limits()))} == {"not_applicable"}
+    silent_logind = check_limits("node1", host(), from_dict(limits(remove_ipc=None, logind=True, running={})))
     assert [(each.status, each.observed) for each in silent_logind if each.check == "host.ipc"] == [
         ("unknown", "logind runs, and did not answer")
     ]
-    bare = check_limits("node1", host(), limits(remove_ipc=None, logind=False, running={}))
+    bare = check_limits("node1", host(), from_dict(limits(remove_ipc=None, logind=False, running={})))
     assert told(bare)[3:] == [
         ("host.ipc", "not_applicable", "no logind runs here that could remove it"),
         ("host.services", "not_applicable", "no service that starts jobs runs here"),
@@ -111,12 +112,13 @@ def rings(rx: int | None) -> dict[str, Any]:
 
 
 def test_rings() -> None:
-    assert told(check_rings("node1", [RAIL], rings(256), wished=True)) == [("host.rings", "ok", "rx 256")]
-    (short,) = check_rings("node1", [RAIL], rings(128), wished=True)
+    assert told(check_rings("node1", [RAIL], from_dict(rings(256)), wished=True)) == [("host.rings", "ok", "rx 256")]
+    (short,) = check_rings("node1", [RAIL], from_dict(rings(128)), wished=True)
     assert (short.status, short.observed, short.expected, short.subject) == ("warning", "rx 128", "rx 256", "rings of rail0 (ens1)")
     assert "nic_rings_reset_allowed=true" in short.remedy
-    assert told(check_rings("node1", [], {}, wished=False)) == [("host.rings", "not_applicable", "rdma_host.rings asks for nothing")]
-    assert told(check_rings("node1", [], {}, wished=True)) == [("host.rings", "not_applicable", "no driver of a rail tells its rings")]
+    none = from_dict({})
+    assert told(check_rings("node1", [], none, wished=False)) == [("host.rings", "not_applicable", "rdma_host.rings asks for nothing")]
+    assert told(check_rings("node1", [], none, wished=True)) == [("host.rings", "not_applicable", "no driver of a rail tells its rings")]
 
 
 def cpu(**changes: Any) -> dict[str, Any]:
@@ -150,15 +152,15 @@ CPUS = [
 
 @pytest.mark.parametrize(("intent", "facts", "expected"), CPUS)
 def test_cpus(intent: dict[str, Any], facts: dict[str, Any], expected: tuple[str, str, str]) -> None:
-    assert told(check_cpu("node1", intent, facts)) == [expected]
+    assert told(check_cpu("node1", intent, from_dict(facts))) == [expected]
 
 
 def test_a_governor_that_is_not_there_is_to_be_corrected() -> None:
-    (finding,) = check_cpu("node1", wish("ondemand"), cpu())
+    (finding,) = check_cpu("node1", wish("ondemand"), from_dict(cpu()))
     assert finding.remedy == "Correct rdma_host.cpu.governor: intel_pstate on node1 has performance, powersave."
 
 
 def test_a_virtual_machine_has_neither_frequencies_nor_idle_states() -> None:
-    found = check_cpu("node1", wish("performance", 10), cpu(driver=None, governors={}, available=[], idle_states={}))
+    found = check_cpu("node1", wish("performance", 10), from_dict(cpu(driver=None, governors={}, available=[], idle_states={})))
     assert [finding.status for finding in found] == ["not_applicable", "not_applicable"]
-    assert [finding.observed for finding in check_cpu("node1", wish(), {})] == ["rdma_host.cpu asks for nothing"]
+    assert [finding.observed for finding in check_cpu("node1", wish(), from_dict({}))] == ["rdma_host.cpu asks for nothing"]
