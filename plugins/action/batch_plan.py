@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any, ClassVar
 
+from ansible_collections.rdma.cluster.plugins.plugin_utils._facts.typed import from_dict
 from ansible_collections.rdma.cluster.plugins.plugin_utils._plan.differences import live_rails
 from ansible_collections.rdma.cluster.plugins.plugin_utils._run.action import RunAction
 
@@ -26,7 +27,7 @@ class ActionModule(RunAction):
     def work(self, options: Mapping[str, Any]) -> dict[str, Any]:
         noted = self.folder.host_file(NEW, self.host)
         is_new = (self.folder.read_if_there(noted) or {}).get("new") is True
-        why = "" if is_new else live_rails(self.intent, self.all_facts)
+        why = "" if is_new else live_rails(self.intent, from_dict(self.all_facts))
         self.folder.write_json(noted, {"new": not why})
         waits = (options["always"] or bool(why)) and not self._task.check_mode
         return {

@@ -28,7 +28,7 @@ class ActionModule(RunAction):
     def work(self, options: Mapping[str, Any]) -> dict[str, Any]:
         if not options["plan"]["files"]:
             return {"written": []}
-        wrong = [file for file in self._files(options["plan"]) if differs(file, self.all_facts)]
+        wrong = [file for file in self._files(options["plan"]) if differs(file, self.all_facts.get("files"))]
         if not wrong:
             return {"written": []}
         files = [{"path": file.path, "content": file.content, "mode": f"{file.mode:04o}"} for file in wrong]

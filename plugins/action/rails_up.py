@@ -10,6 +10,7 @@ import time
 from collections.abc import Mapping
 from typing import Any, ClassVar
 
+from ansible_collections.rdma.cluster.plugins.plugin_utils._facts.typed import from_dict
 from ansible_collections.rdma.cluster.plugins.plugin_utils._plan.differences import states
 from ansible_collections.rdma.cluster.plugins.plugin_utils._run.action import RunAction
 
@@ -29,7 +30,7 @@ class ActionModule(RunAction):
             read = self.module("rdma_facts", gather_subset=["min"])
             if read.get("failed") or read.get("unreachable"):
                 return {**read, "failed": True}
-            seen = states(self.intent["rails"], read["ansible_facts"]["rdma"])
+            seen = states(self.intent["rails"], from_dict(read["ansible_facts"]["rdma"]))
             up = [name for name, state in seen.items() if state == "ACTIVE"]
             missing = [name for name in wanted if name not in up]
             if not missing or self._task.check_mode:

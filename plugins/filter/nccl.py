@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
+from ansible_collections.rdma.cluster.plugins.plugin_utils._facts.typed import from_dict
 from ansible_collections.rdma.cluster.plugins.plugin_utils._nccl import lint
 
 
@@ -18,5 +19,5 @@ class FilterModule:
     def filters(self) -> dict[str, Callable[..., Any]]:
         return {
             "nccl_lint": lint.nccl_lint,
-            "nccl_lint_plan": lint.nccl_lint_plan,
+            "nccl_lint_plan": lambda intent, facts: lint.nccl_lint_plan(intent, from_dict(facts)),
         }

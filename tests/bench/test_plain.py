@@ -80,7 +80,7 @@ def holds(condition: str, **variables: Any) -> bool:
 
 def ours() -> dict[str, ManagedFile]:
     """Every file of the collection on a lab machine, by path."""
-    rails = [NetworkRail(**rail) for rail in network_rails(INTENT, FACTS)]
+    rails = [NetworkRail(**rail) for rail in network_rails(INTENT, from_dict(FACTS))]
     found = [
         *boot_files(boot_modules(INTENT)),
         *soft_files(soft_links(INTENT)),
@@ -164,7 +164,7 @@ def test_its_values_are_ours() -> None:
     assert VARIABLES["plain_modules"] == needed_modules(INTENT, from_dict(FACTS))
     assert VARIABLES["plain_sysctl"] == sysctl_settings(INTENT)
     assert tasks("sysctl")[0]["ansible.posix.sysctl"]["sysctl_file"] == FILE
-    assert VARIABLES["plain_netdevs"] == {rail["name"]: rail["netdev"] for rail in network_rails(INTENT, FACTS)}
+    assert VARIABLES["plain_netdevs"] == {rail["name"]: rail["netdev"] for rail in network_rails(INTENT, from_dict(FACTS))}
     names = [link["name"] for link in soft_links(INTENT)]
     assert VARIABLES["plain_devices"] == dict(zip([rail["name"] for rail in INTENT["rails"]], names, strict=True))
     assert set(VARIABLES["plain_firewalls"]) < set(UNITS)
@@ -177,7 +177,7 @@ def test_its_values_are_ours() -> None:
 
 
 def test_ours_of_nccl_has_its_lines() -> None:
-    files = {file.path: file.text for file in nccl_files(INTENT, FACTS)}
+    files = {file.path: file.text for file in nccl_files(INTENT, from_dict(FACTS))}
     assert {task["ansible.builtin.lineinfile"]["path"] for task in tasks("nccl")} == set(files)
     for text in files.values():
         assert parse_nccl_conf(text).variables == VARIABLES["plain_nccl"]

@@ -28,6 +28,7 @@ from ansible_collections.rdma.cluster.plugins.plugin_utils._checks.link.pkey imp
 from ansible_collections.rdma.cluster.plugins.plugin_utils._fabric.judge import Asked as Judging
 from ansible_collections.rdma.cluster.plugins.plugin_utils._fabric.judge import judge
 from ansible_collections.rdma.cluster.plugins.plugin_utils._fabric.managers import Seen, check_managers
+from ansible_collections.rdma.cluster.plugins.plugin_utils._facts.typed import from_dict
 from lab import fabric, fabric_faults, opensm
 from lab.fabric import Fabric, Wishes
 from lab.fabric_plan import Shape
@@ -86,7 +87,7 @@ def keys(there: Fabric, host: str, intent: dict[str, Any]) -> list[tuple[str, st
     facts = known(there)[host]["facts"]
     pkeys = {str(at): each.key | (0x8000 if each.full else 0) for at, each in enumerate(table) if each.key}
     facts["devices"]["mlx5_0"]["ports"]["1"].update(pkeys=pkeys, gids=[])
-    return [(each.status, each.observed) for each in check_pkeys(host, intent, facts) if each.check == "link.pkey"]
+    return [(each.status, each.observed) for each in check_pkeys(host, intent, from_dict(facts)) if each.check == "link.pkey"]
 
 
 def intent_of(there: Fabric, host: str, members: list[str]) -> dict[str, Any]:

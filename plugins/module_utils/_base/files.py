@@ -60,6 +60,8 @@ END = "# END rdma.cluster"
 WHOLE_HEADER = "# Managed by rdma.cluster"
 #: What stands before a line that the block replaces.
 REPLACED = "# replaced by rdma.cluster: "
+#: What facts tell of the files of a host, by path: see managed_files.
+Files = Mapping[str, Mapping[str, Any]]
 
 
 @dataclass(frozen=True)
@@ -165,14 +167,13 @@ def _digest_of(content: str | bytes) -> str:
     return hashlib.sha256(as_bytes(content)).hexdigest()
 
 
-def differs(file: ManagedFile, facts: Mapping[str, Any]) -> bool:
+def differs(file: ManagedFile, files: Files | None) -> bool:
     """Whether a file is not as it shall be, by the facts of its host; True if they do not tell."""
-    there = facts.get("files")
-    if there is None:
+    if files is None:
         return True
     if file.content is None:
-        return bool(file.path in there)
-    seen = there.get(file.path)
+        return file.path in files
+    seen = files.get(file.path)
     if file.block:
         return not _has_block(seen, file)
     wished = described(file.content, file.mode)
@@ -185,10 +186,9 @@ def _has_block(seen: Mapping[str, Any] | None, file: ManagedFile) -> bool:
     return told.get("block") == _digest_of(file.text) and not set(file.replaced) & set(told.get("others") or ())
 
 
-def others_of(facts: Mapping[str, Any], path: str) -> Mapping[str, str]:
+def others_of(files: Files | None, path: str) -> Mapping[str, str]:
     """The variables that lines of others set in a file with a managed block, by the facts of its host."""
-    seen: Mapping[str, Any] = (facts.get("files") or {}).get(path) or {}
-    return seen.get("others") or {}
+    return (files or {}).get(path, {}).get("others") or {}
 
 
 def described(content: str | bytes, mode: int) -> dict[str, Any]:
@@ -201,9 +201,9 @@ def as_bytes(content: str | bytes) -> bytes:
     return content.encode() if isinstance(content, str) else content
 
 
-def files_differ(files: Sequence[ManagedFile], facts: Mapping[str, Any]) -> bool:
+def files_differ(wanted: Sequence[ManagedFile], files: Files | None) -> bool:
     """Whether any of them does."""
-    return any(differs(file, facts) for file in files)
+    return any(differs(file, files) for file in wanted)
 
 
 def listed_diff(header: str, items: Sequence[str], gone: Sequence[str] = ()) -> list[dict[str, str]]:

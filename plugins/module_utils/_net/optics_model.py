@@ -9,9 +9,8 @@ No table of modules is used: 0 to 70 °C is the case of many modules, and not of
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from dataclasses import dataclass, field
-from typing import Any
 
 #: What is measured: its name in words, and its unit.
 QUANTITIES = {
@@ -132,29 +131,30 @@ def _is_range(low: float | None, high: float | None) -> bool:
     return low is None or high is None or low < high
 
 
-def out_of_range(optic: Mapping[str, Any]) -> list[tuple[str, str, float, str]]:
+def out_of_range(optic: Optic) -> list[tuple[str, str, float, str]]:
     """Each reading outside the module's own limits: what, "alarm" or "warning", the value, and the limit in words.
 
-    optic is an Optic as a dictionary: ("rx power of lane 3", "alarm", 0.0, "below its low alarm threshold of 0.0467 mW").
+    ("rx power of lane 3", "alarm", 0.0, "below its low alarm threshold of 0.0467 mW")
     """
-    readings = [(QUANTITIES[name][0], name, optic.get(name)) for name in ("temperature_celsius", "voltage_volt")]
-    for number, lane in enumerate(optic.get("lanes") or [], 1):
-        readings += [(f"{QUANTITIES[name][0]} of lane {number}", name, lane.get(name)) for name in LANE_QUANTITIES]
+    readings = [("temperature_celsius", "", optic.temperature_celsius), ("voltage_volt", "", optic.voltage_volt)]
+    for number, lane in enumerate(optic.lanes, 1):
+        of_lane = (lane.rx_power_mw, lane.tx_power_mw, lane.tx_bias_ma)
+        readings += [(name, f" of lane {number}", reading) for name, reading in zip(LANE_QUANTITIES, of_lane)]
     return [
-        (what, grade, reading["value"], f"{bound} {QUANTITIES[name][1]}")
-        for what, name, reading in readings
+        (f"{QUANTITIES[name][0]}{where}", grade, reading.value, f"{bound} {QUANTITIES[name][1]}")
+        for name, where, reading in readings
         if reading is not None
         for grade, bound in list(_broken(reading))[:1]
     ]
 
 
-def _broken(reading: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
+def _broken(reading: Reading) -> Iterator[tuple[str, str]]:
     """The limits that a reading is outside of, those of alarms first."""
-    for grade in ("alarm", "warning"):
-        low, high = reading.get(f"low_{grade}"), reading.get(f"high_{grade}")
+    limits = (("alarm", reading.low_alarm, reading.high_alarm), ("warning", reading.low_warning, reading.high_warning))
+    for grade, low, high in limits:
         if not _is_range(low, high):
             continue
-        if low is not None and reading["value"] < low:
+        if low is not None and reading.value < low:
             yield grade, f"below its low {grade} threshold of {low:g}"
-        if high is not None and reading["value"] > high:
+        if high is not None and reading.value > high:
             yield grade, f"above its high {grade} threshold of {high:g}"

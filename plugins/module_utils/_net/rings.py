@@ -106,7 +106,8 @@ def ring_difference(rail: RailRings, seen: Lengths) -> tuple[Lengths, Lengths] |
     return None if now == rail.wished else (now, rail.wished)
 
 
-def _lengths(rings: Rings | None) -> Lengths:
+def lengths_of(rings: Rings | None) -> Lengths:
+    """As ring_difference takes them."""
     return {} if rings is None else {"rx": rings.rx, "tx": rings.tx}
 
 
@@ -119,7 +120,7 @@ def ensure_rings(
     Check mode shows their differences as well. Raises ApplyError if an interface does not have its rings afterwards.
     """
     files = ensure_files(rules_file(rails), check_mode=check_mode)
-    different = [(rail, found) for rail in rails if (found := ring_difference(rail, _lengths(port.rings(rail.netdev)))) is not None]
+    different = [(rail, found) for rail in rails if (found := ring_difference(rail, lengths_of(port.rings(rail.netdev)))) is not None]
     withheld = [f"{rail.netdev}: {words(seen)}, requested {words(wished)} ({refused})" for rail, (seen, wished) in different if refused]
     if not refused and not check_mode:
         for rail, _found in different:
@@ -132,7 +133,7 @@ def _set(rail: RailRings, runner: Runner, port: EthtoolPort, sys: SysRoot) -> No
     had_carrier = has_carrier(rail.netdev, sys)
     sizes = [word for way, length in rail.wished.items() for word in (way, str(length))]
     run_checked(runner, "ethtool", "-G", rail.netdev, *sizes)
-    left = ring_difference(rail, _lengths(port.rings(rail.netdev)))
+    left = ring_difference(rail, lengths_of(port.rings(rail.netdev)))
     if left is not None:
         raise ApplyError(
             f"`ethtool -G {rail.netdev} {' '.join(sizes)}` succeeded, and the rings are {words(left[0])}. "

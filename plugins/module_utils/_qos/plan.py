@@ -75,8 +75,7 @@ def find_ports(sys: SysRoot, nics: Sequence[Mapping[str, str]]) -> QosPorts:
     """nics: each named by pci or mac."""
     netdevs = read_netdevs(sys)
     ports = roce_interfaces(netdevs, read_devices(sys, netdevs, PciReader(sys), counters=False))
-    told: dict[str, Mapping[str, Any]] = {name: vars(netdev) for name, netdev in netdevs.items()}
-    names = [(nic, find_netdev(nic, told)) for nic in nics]
+    names = [(nic, find_netdev(nic, netdevs)) for nic in nics]
     there = [name for _nic, name in names if name is not None]
     return QosPorts(
         found={name: QosPort(name, *ports[name]) for name in there if name in ports},

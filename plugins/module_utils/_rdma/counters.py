@@ -11,8 +11,6 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
-from ansible_collections.rdma.cluster.plugins.module_utils._rdma.rails import Facts
-
 # The names are those of sysfs (ports/N/counters, drivers/infiniband/core/sysfs.c of Linux; ports/N/hw_counters of mlx5 and rxe), of
 # `ethtool -S` (ending in _phy and module_*, *_pci_*: mlx5, Documentation/networking/device_drivers/ethernet/mellanox/mlx5/counters.rst;
 # in .nic: ice; the others: bnxt_en), and carrier_downs, which is the facts' own.
@@ -53,7 +51,7 @@ TRANSPORT = frozenset(
 COUNTERS = FLAPS | CABLE_ERRORS | REMOTE_ERRORS | CONGESTION | OVERSIZE | MODULE | PCIE | TRANSPORT
 
 
-def since(before: Facts, after: Facts, run: str) -> dict[str, Any] | None:
+def since(before: Mapping[str, Any], after: Mapping[str, Any], run: str) -> dict[str, Any] | None:
     """What the counters of COUNTERS did from one reading of a host to a later one: the facts' part `since`.
 
     before, after: whole trees of facts; run: the id of the run that has read the earlier one. None where they are not of one boot, in
@@ -76,24 +74,24 @@ def since(before: Facts, after: Facts, run: str) -> dict[str, Any] | None:
         "seconds": seconds,
         "devices": devices,
         "netdevs": {
-            name: _risen(of_netdev(netdevs[name]), of_netdev(netdev))
+            name: _risen(_of_interface(netdevs[name]), _of_interface(netdev))
             for name, netdev in _part(after, "netdevs").items()
             if _same("mac", netdevs, name, netdev)
         },
     }
 
 
-def of_port(port: Mapping[str, Any]) -> dict[str, int]:
-    """The counters of COUNTERS that a port of the facts tells."""
-    return {**_told(_part(port, "hw_counters")), **_told(_part(port, "counters"))}
+def of_port(counters: Mapping[str, Any] | None, hw_counters: Mapping[str, Any] | None) -> dict[str, int]:
+    """Of the counters that a port of the facts tells, those of COUNTERS."""
+    return {**_told(hw_counters or {}), **_told(counters or {})}
 
 
-def of_netdev(netdev: Mapping[str, Any]) -> dict[str, int]:
-    """The counters of COUNTERS that an interface of the facts tells."""
-    return _told({**_part(_part(netdev, "ethtool"), "counters"), "carrier_downs": netdev.get("carrier_downs")})
+def of_netdev(statistics: Mapping[str, Any], carrier_downs: Any) -> dict[str, int]:
+    """The same of an interface. statistics: its driver's."""
+    return _told({**statistics, "carrier_downs": carrier_downs})
 
 
-def _part(tree: Facts, name: str) -> Facts:
+def _part(tree: Any, name: str) -> Mapping[str, Any]:
     """A dictionary of the facts; empty if it is missing, or is no dictionary in a damaged file."""
     found = tree.get(name) if isinstance(tree, Mapping) else None
     return found if isinstance(found, Mapping) else {}
@@ -120,7 +118,16 @@ def _same(identity: str, earlier: Mapping[str, Any], name: str, item: Mapping[st
 
 def _ports(before: Mapping[str, Any], after: Mapping[str, Any]) -> dict[str, dict[str, int]]:
     ports, earlier = _part(after, "ports"), _part(before, "ports")
-    return {number: _risen(of_port(_part(earlier, number)), of_port(_part(ports, number))) for number in ports if number in earlier}
+    return {number: _risen(_of_port(earlier, number), _of_port(ports, number)) for number in ports if number in earlier}
+
+
+def _of_port(ports: Mapping[str, Any], number: str) -> dict[str, int]:
+    port = _part(ports, number)
+    return of_port(_part(port, "counters"), _part(port, "hw_counters"))
+
+
+def _of_interface(netdev: Mapping[str, Any]) -> dict[str, int]:
+    return of_netdev(_part(_part(netdev, "ethtool"), "counters"), netdev.get("carrier_downs"))
 
 
 def _risen(before: Mapping[str, int], after: Mapping[str, int]) -> dict[str, int]:

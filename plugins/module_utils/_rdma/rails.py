@@ -8,7 +8,10 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Protocol
+
+from ansible_collections.rdma.cluster.plugins.module_utils._net.netdev import Netdev
+from ansible_collections.rdma.cluster.plugins.module_utils._rdma.device import Device, Port
 
 #: One rail of the normalised intent: name, nic {pci | mac}, link_layer, plane, address, mtu_bytes, soft, …
 Rail = Mapping[str, Any]
@@ -22,6 +25,16 @@ PARTS = ("representor", "sf")
 Facts = Any
 #: The normalised intent of a host.
 Intent = Mapping[str, Any]
+
+
+class Found(Protocol):
+    """Of a host's facts, what its rails are found in."""
+
+    @property
+    def netdevs(self) -> Mapping[str, Netdev]: ...
+
+    @property
+    def devices(self) -> Mapping[str, Device]: ...
 
 
 @dataclass(frozen=True)
@@ -64,45 +77,49 @@ def soft_device_name(rail: Rail) -> str:
     return f"rxe_{rail['name']}"
 
 
-def resolve(rails: Sequence[Rail], facts: Facts) -> list[ResolvedRail]:
-    """Each planned rail, in the plan's order, with its interface and its RDMA device."""
-    return [_resolve(index, rail, facts) for index, rail in enumerate(rails)]
+def resolve(rails: Sequence[Rail], facts: Found | None) -> list[ResolvedRail]:
+    """Each planned rail, in the plan's order, with its interface and its RDMA device. facts: None where nothing is known of the host."""
+    netdevs, devices = ({}, {}) if facts is None else (facts.netdevs, facts.devices)
+    return [_resolve(index, rail, netdevs, devices) for index, rail in enumerate(rails)]
 
 
-def _resolve(index: int, rail: Rail, facts: Facts) -> ResolvedRail:
-    netdev = find_netdev(rail["nic"], facts.get("netdevs", {}))
-    device, port = _find_port(rail, netdev, facts.get("devices", {}))
-    return ResolvedRail(index, rail, netdev, device, port)
+def _resolve(index: int, rail: Rail, netdevs: Mapping[str, Netdev], devices: Mapping[str, Device]) -> ResolvedRail:
+    netdev = find_netdev(rail["nic"], netdevs)
+    return ResolvedRail(index, rail, netdev, *_find_port(rail, netdev, devices))
 
 
-def find_netdev(nic: Mapping[str, str], netdevs: Mapping[str, Any]) -> str | None:
+def find_netdev(nic: Mapping[str, str], netdevs: Mapping[str, Netdev]) -> str | None:
     """The interface of a NIC; of several on one PCI function, that with the lowest port, and one of PARTS only if no other is there."""
-    key, wanted = next(iter(nic.items()))
-    found = [name for name, netdev in netdevs.items() if (netdev.get(key) or "").lower() == wanted.lower()]
-    return min(found, key=lambda name: (netdevs[name].get("function") in PARTS, netdevs[name].get("dev_port") or 0, name), default=None)
+    wanted = nic_label(nic).lower()
+    found = [name for name, netdev in netdevs.items() if (_label(nic, netdev) or "").lower() == wanted]
+    return min(found, key=lambda name: (netdevs[name].function in PARTS, netdevs[name].dev_port or 0, name), default=None)
 
 
-def no_nic_words(rail: ResolvedRail, facts: Facts) -> str:
+def _label(nic: Mapping[str, str], netdev: Netdev) -> str | None:
+    """What an interface has of that by which a NIC is named."""
+    return netdev.pci if "pci" in nic else netdev.mac
+
+
+def no_nic_words(rail: ResolvedRail, facts: Found) -> str:
     """That a rail's NIC is not there, and which are, named as the intent names it."""
-    key = next(iter(rail.rail["nic"]))
-    there = sorted(netdev[key] for netdev in facts.get("netdevs", {}).values() if netdev.get(key))
-    return f"no NIC with {key} {rail.nic}; there are {', '.join(there) or 'none'}"
+    nic = rail.rail["nic"]
+    there = sorted(label for netdev in facts.netdevs.values() if (label := _label(nic, netdev)))
+    return f"no NIC with {next(iter(nic))} {rail.nic}; there are {', '.join(there) or 'none'}"
 
 
-def _find_port(rail: Rail, netdev: str | None, devices: Mapping[str, Any]) -> tuple[str | None, str | None]:
+def _find_port(rail: Rail, netdev: str | None, devices: Mapping[str, Device]) -> tuple[str | None, str | None]:
     """The RDMA device and port on an interface, or (InfiniBand without IPoIB) on the PCI function itself."""
     pci = rail["nic"].get("pci")
     wanted = bool(rail.get("soft"))
-    for name, device in sorted(devices.items(), key=lambda item: (bool(item[1].get("software")) != wanted, item[0])):
-        for number, port in sorted(device["ports"].items()):
-            if netdev is not None and port["netdev"] == netdev:
+    for name, device in sorted(devices.items(), key=lambda item: (bool(item[1].software) != wanted, item[0])):
+        for number, port in sorted(device.ports.items()):
+            if netdev is not None and port.netdev == netdev:
                 return name, number
-            if port["netdev"] is None and pci and (device.get("pci") or {}).get("address") == pci.lower():
+            if port.netdev is None and pci and device.pci is not None and device.pci.address == pci.lower():
                 return name, number
     return None, None
 
 
-def rocev2_gid_index(port: Mapping[str, Any], ipv4: str | None) -> int | None:
+def rocev2_gid_index(port: Port, ipv4: str | None) -> int | None:
     """The GID index for RoCE v2 on an IPv4 address of a port, or None. Never a constant (see Port.rocev2)."""
-    index: int | None = port["rocev2"].get(ipv4)
-    return index
+    return None if ipv4 is None else port.rocev2.get(ipv4)

@@ -6,12 +6,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
 
 from ansible_collections.rdma.cluster.plugins.module_utils._base.findings import NOT_APPLICABLE, UNKNOWN, Finding
-from ansible_collections.rdma.cluster.plugins.module_utils._rdma.rails import LINK_LAYERS, Facts, Rail, ResolvedRail, resolve
+from ansible_collections.rdma.cluster.plugins.module_utils._facts.gather import Facts
+from ansible_collections.rdma.cluster.plugins.module_utils._net.ethtool import Ethtool
+from ansible_collections.rdma.cluster.plugins.module_utils._net.netdev import Netdev
+from ansible_collections.rdma.cluster.plugins.module_utils._pci.functions import PciFunction, PciHop
+from ansible_collections.rdma.cluster.plugins.module_utils._rdma.device import Device, Port
+from ansible_collections.rdma.cluster.plugins.module_utils._rdma.rails import LINK_LAYERS, Rail, ResolvedRail, resolve
 
 NO_DEVICE = "no RDMA device, so no port to look at: link.state says what to do"
 WRONG_KIND = "the port is of the wrong kind: link.layer says what to do"
@@ -21,7 +25,7 @@ NOT_UP = "the port is not up: link.state says why"
 
 @dataclass(frozen=True)
 class RailPort:
-    """A rail of a host with what the facts tell of its device, its port and its interface; each is empty where there is none.
+    """A rail of a host with what the facts tell of its device, its port and its interface; each is None where there is none.
 
     stage: whose gate asks; card: its PCI function while it has no RDMA device.
     """
@@ -29,10 +33,10 @@ class RailPort:
     stage: str
     host: str
     rail: ResolvedRail
-    device: Mapping[str, Any]
-    port: Mapping[str, Any]
-    netdev: Mapping[str, Any]
-    card: Mapping[str, Any]
+    device: Device | None
+    port: Port | None
+    netdev: Netdev | None
+    card: PciFunction | None
 
     @property
     def name(self) -> str:
@@ -46,34 +50,51 @@ class RailPort:
     @property
     def software(self) -> bool:
         """Whether the rail is one of software, which has no line rate and no PCIe path."""
-        return bool(self.rail.rail.get("soft")) or self.device.get("software") is True
+        return bool(self.rail.rail.get("soft")) or (self.device is not None and self.device.software is True)
+
+    @property
+    def virtual(self) -> bool:
+        """Whether it is a port of a virtual function."""
+        return self.device is not None and self.device.function == "vf"
+
+    @property
+    def driver(self) -> str | None:
+        return self.device.driver if self.device else None
+
+    @property
+    def link_layer(self) -> str | None:
+        return self.port.link_layer if self.port else None
 
     @property
     def infiniband(self) -> bool:
-        return self.port.get("link_layer") == "InfiniBand"
+        return self.link_layer == "InfiniBand"
 
     @property
     def wrong_kind(self) -> bool:
         """Whether the port is known to have another link layer than the planned one."""
-        return self.port.get("link_layer") not in (LINK_LAYERS[self.rail.rail["link_layer"]], None)
+        return self.link_layer not in (LINK_LAYERS[self.rail.rail["link_layer"]], None)
 
     @property
     def up(self) -> bool:
-        return self.port.get("state") == "ACTIVE" and self.port.get("physical_state") == "LinkUp"
+        return self.port is not None and (self.port.state, self.port.physical_state) == ("ACTIVE", "LinkUp")
 
     @property
-    def pci(self) -> Mapping[str, Any]:
-        """The PCI function of the card, also before it has an RDMA device; empty for a software device."""
-        return self.device.get("pci") or ({} if self.software else self.card)
+    def pci(self) -> PciFunction | None:
+        """The PCI function of the card, also before it has an RDMA device; None for a software device."""
+        return (self.device.pci if self.device else None) or (None if self.software else self.card)
 
     @property
     def address(self) -> str:
         """The card for a command: its PCI address, or how the intent names it."""
-        return str(self.pci.get("address") or self.rail.nic)
+        return self.pci.address if self.pci else self.rail.nic
 
     @property
-    def ethtool(self) -> Mapping[str, Any]:
-        return self.netdev.get("ethtool") or {}
+    def ethtool(self) -> Ethtool | None:
+        return self.netdev.ethtool if self.netdev else None
+
+    def unread_by_driver(self, what: str) -> str | None:
+        """Why what was asked of the interface's driver could not be read; None where it was."""
+        return self.ethtool.unread.get(what) if self.ethtool else None
 
     @property
     def planned_gbps(self) -> float | None:
@@ -85,8 +106,9 @@ class RailPort:
 
         On Ethernet as the interface says, where it does: an RDMA driver gives a speed that it does not know as another one.
         """
-        speed_mbps = None if self.infiniband else self.ethtool.get("speed_mbps")
-        return speed_mbps / 1000 if speed_mbps else self.port.get("rate_gbps")
+        if self.ethtool and self.ethtool.speed_mbps and not self.infiniband:
+            return self.ethtool.speed_mbps / 1000
+        return self.port.rate_gbps if self.port else None
 
     @property
     def cable(self) -> str:
@@ -130,14 +152,19 @@ class RailPort:
         return self.finding(check, UNKNOWN, why, expected, remedy)
 
 
+def way_of(pci: PciFunction) -> list[PciFunction | PciHop]:
+    """A function and the bridges above it, up to the root."""
+    return [pci, *pci.hops]
+
+
 def rail_ports(stage: str, host: str, rails: Sequence[Rail], facts: Facts) -> list[RailPort]:
     """Each planned rail of a host, in the plan's order."""
     return [_rail_port(stage, host, rail, facts) for rail in resolve(rails, facts)]
 
 
 def _rail_port(stage: str, host: str, rail: ResolvedRail, facts: Facts) -> RailPort:
-    device = facts["devices"][rail.device] if rail.device is not None else {}
-    port = device["ports"][rail.port] if rail.port is not None else {}
-    netdev = facts["netdevs"].get(rail.netdev, {}) if rail.netdev is not None else {}
-    card = (facts.get("nics") or {}).get(rail.rail["nic"].get("pci") or netdev.get("pci"), {})
-    return RailPort(stage, host, rail, device, port, netdev, card)
+    device = facts.devices[rail.device] if rail.device is not None else None
+    port = device.ports[rail.port] if device is not None and rail.port is not None else None
+    netdev = facts.netdevs[rail.netdev] if rail.netdev is not None else None
+    address = rail.rail["nic"].get("pci") or (netdev.pci if netdev else None)
+    return RailPort(stage, host, rail, device, port, netdev, facts.nics.get(address or ""))

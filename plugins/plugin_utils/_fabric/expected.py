@@ -24,7 +24,7 @@ def expected_hcas(hosts: Known, link_layer: str = "infiniband") -> dict[str, lis
     found: dict[str, list[Expected]] = {}
     for host, known in hosts.items():
         facts = known["facts"] or {}
-        for each in resolve((known["intent"] or {}).get("rails") or [], facts):
+        for each in resolve((known["intent"] or {}).get("rails") or [], known["facts"]):
             if each.rail["link_layer"] != link_layer or each.rail.get("soft"):
                 continue
             device = (facts.get("devices") or {}).get(each.device or "") or {}

@@ -20,13 +20,27 @@ from ansible_collections.rdma.cluster.plugins.plugin_utils._facts.entry import F
 _Maker = Callable[[Any], Any]
 
 
-def from_dict(tree: Mapping[str, Any] | None) -> Facts:
-    """The facts of a tree of to_dict, or of a part of one.
+@dataclasses.dataclass(frozen=True)
+class RunFacts(Facts):
+    """Facts as they lie in the run's folder, with what the control node adds.
+
+    since: what counters have done since an earlier run; reached_at: by which name or address Ansible reaches the host; between_seconds:
+    the control node's clock before and after the host's was read (`time.between_seconds` of the tree).
+    """
+
+    since: dict[str, Any] | None = None
+    reached_at: str | None = None
+    between_seconds: list[float] | None = None
+
+
+def from_dict(tree: Mapping[str, Any] | None) -> RunFacts:
+    """The facts of a tree of the run's folder, or of a part of one.
 
     What the tree lacks is None; a list or a dictionary is empty, unless its type says that it can be None. A tree that comes from a host
     goes through `admitted` first, which refuses values of other types.
     """
-    facts: Facts = _maker(Facts)(tree or {})
+    told = tree or {}
+    facts: RunFacts = _maker(RunFacts)({**told, "between_seconds": (told.get("time") or {}).get("between_seconds")})
     return facts
 
 

@@ -354,7 +354,7 @@ def _guids(hosts: Known) -> Iterator[Finding]:
     owners: dict[str, dict[str, str]] = defaultdict(dict)
     for host, known in hosts.items():
         devices = (known["facts"] or {}).get("devices") or {}
-        for rail in resolve((known["intent"] or {}).get("rails") or [], known["facts"] or {}):
+        for rail in resolve((known["intent"] or {}).get("rails") or [], known["facts"]):
             guid = (devices.get(rail.device or "") or {}).get("node_guid")
             if guid and rail.rail["link_layer"] == "infiniband":
                 owners[str(guid)].setdefault(host, rail.subject)

@@ -9,9 +9,10 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from ansible_collections.rdma.cluster.plugins.module_utils._rdma.rails import Facts, Intent, resolve
+from ansible_collections.rdma.cluster.plugins.module_utils._rdma.rails import Intent, resolve
 from ansible_collections.rdma.cluster.plugins.plugin_utils._checks.driver.modules import module_options
 from ansible_collections.rdma.cluster.plugins.plugin_utils._driver.modules import boot_modules, needed_modules, soft_links
+from ansible_collections.rdma.cluster.plugins.plugin_utils._facts.typed import RunFacts
 from ansible_collections.rdma.cluster.plugins.plugin_utils._firmware.wishes import firmware_differs, firmware_wishes
 from ansible_collections.rdma.cluster.plugins.plugin_utils._nccl import derive
 from ansible_collections.rdma.cluster.plugins.plugin_utils._nccl.install import nccl_install
@@ -29,7 +30,7 @@ PERMITS = (NCCL_CONF, PCIE_ACS, PCIE_MRRS, LINK_TOGGLE)
 Permits = Mapping[str, bool]
 
 
-def host_plan(name: str, intent: Intent, facts: Facts, permits: Permits) -> dict[str, Any]:
+def host_plan(name: str, intent: Intent, facts: RunFacts, permits: Permits) -> dict[str, Any]:
     """The plan of a host: concern → whether its role has something to do, true where the facts do not prove that it has not.
 
     "settings" has the options of the roles' modules. facts: the whole tree. permits: of each of PERMITS whether it is allowed.
@@ -82,7 +83,7 @@ def host_plan(name: str, intent: Intent, facts: Facts, permits: Permits) -> dict
     }
 
 
-def netdevs_down(intent: Intent, facts: Facts) -> list[str]:
+def netdevs_down(intent: Intent, facts: RunFacts) -> list[str]:
     """The rails' interfaces that are administratively down."""
     names = [rail.netdev for rail in resolve(intent["rails"], facts) if rail.netdev is not None]
-    return [name for name in names if not facts["netdevs"][name]["admin_up"]]
+    return [name for name in names if not facts.netdevs[name].admin_up]

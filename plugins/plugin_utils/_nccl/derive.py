@@ -25,17 +25,11 @@ from ansible_collections.rdma.cluster.plugins.module_utils._base.files import (
 from ansible_collections.rdma.cluster.plugins.module_utils._base.findings import ERROR, NOT_APPLICABLE, OK, UNKNOWN, Finding, stopping
 from ansible_collections.rdma.cluster.plugins.module_utils._nccl.conf import render_environment, render_nccl_conf
 from ansible_collections.rdma.cluster.plugins.module_utils._nccl.lint.rules_devices import WITHIN_HOST
-from ansible_collections.rdma.cluster.plugins.module_utils._rdma.rails import (
-    Facts,
-    Intent,
-    ResolvedRail,
-    rail_ip,
-    resolve,
-    rocev2_gid_index,
-)
+from ansible_collections.rdma.cluster.plugins.module_utils._rdma.rails import Intent, ResolvedRail, rail_ip, resolve, rocev2_gid_index
 from ansible_collections.rdma.cluster.plugins.plugin_utils._catalogue import sources as reads
 from ansible_collections.rdma.cluster.plugins.plugin_utils._catalogue.checks import Check, declare
 from ansible_collections.rdma.cluster.plugins.plugin_utils._checks.nccl.nccl import HCA, SOCKET_IFNAME, STAGE, Kind
+from ansible_collections.rdma.cluster.plugins.plugin_utils._facts.typed import RunFacts
 from ansible_collections.rdma.cluster.plugins.plugin_utils._intent.schema.nccl_profiles import (
     DEBUG,
     DEBUG_SUBSYS,
@@ -86,7 +80,7 @@ TRAFFIC_CLASS = "NCCL_IB_TC"
 FINDS_GID_SINCE = (2, 21)
 
 
-def nccl_variables(intent: Intent, facts: Facts | None) -> dict[str, str]:
+def nccl_variables(intent: Intent, facts: RunFacts) -> dict[str, str]:
     """NCCL's variables for a host, by name; those of the user (rdma_nccl.variables) win.
 
     NCCL_IB_HCA names exactly the devices of the compute rails, in the order of the rails; it is absent if none has a device.
@@ -101,13 +95,13 @@ def nccl_variables(intent: Intent, facts: Facts | None) -> dict[str, str]:
     derived: dict[str, str] = {}
     if rails := _compute_rails(intent, facts):
         derived[HCA] = "=" + ",".join(f"{rail.device}:{rail.port}" for rail in rails)
-    if facts is not None and (index := pkey_index(intent, facts, rails)):
+    if index := pkey_index(intent, facts, rails):
         derived[PKEY] = index
     if collnet(intent):
         derived[COLLNET] = "1"
     if rails_apart(intent):
         derived[CROSS_NIC] = "0"
-    if nccl["topology_file"] and ((facts or {}).get("iommu") or {}).get("virtual_machine"):
+    if nccl["topology_file"] and facts.iommu and facts.iommu.virtual_machine:
         derived[TOPOLOGY] = nccl["topology_file"]
     indexes = set(_gid_indexes(intent, facts).values()) if _needs_gid_index(nccl["version"]) else set()
     if len(indexes) == 1 and None not in indexes:
@@ -116,25 +110,24 @@ def nccl_variables(intent: Intent, facts: Facts | None) -> dict[str, str]:
         derived[TRAFFIC_CLASS] = str(profile["traffic_class"])
     if name := nccl["socket_ifname"] or session_interface(intent, facts)[0]:
         derived[SOCKET_IFNAME] = f"={name}"
-    derived.update((setting.name, value) for setting, value in profile_settings(intent, facts or {}))
+    derived.update((setting.name, value) for setting, value in profile_settings(intent, facts))
     return {**derived, **{name: str(value) for name, value in nccl["variables"].items()}}
 
 
-def session_interface(intent: Intent, facts: Facts | None) -> tuple[str | None, str]:
+def session_interface(intent: Intent, facts: RunFacts) -> tuple[str | None, str]:
     """The interface for NCCL's sockets, which is that of Ansible's SSH session, and why it is this one or none."""
-    session = (facts or {}).get("session") or {}
-    name = session.get("netdev")
-    why_not = _no_session_interface(intent, facts or {}, session.get("address"), name)
+    address, name = (facts.session.address, facts.session.netdev) if facts.session else (None, None)
+    why_not = _no_session_interface(intent, facts, address, name)
     return (None, why_not) if why_not else (name, f"{name}, the interface of Ansible's session")
 
 
-def _no_session_interface(intent: Intent, facts: Facts, address: str | None, name: str | None) -> str:
+def _no_session_interface(intent: Intent, facts: RunFacts, address: str | None, name: str | None) -> str:
     """Why the session's interface is not for NCCL's sockets; "" if it is."""
     if not any(rail["role"] == "compute" for rail in intent["rails"]):
         return "no compute rail is planned"
     if address is None:
         return "Ansible's session on the host does not come in by SSH"
-    reached_at, comes_in = str(facts.get("reached_at") or ""), f"Ansible's session comes in on {name}, which"
+    reached_at, comes_in = facts.reached_at or "", f"Ansible's session comes in on {name}, which"
     rails = {str(rail.netdev): rail.name for rail in resolve(intent["rails"], facts) if rail.netdev is not None}
     rail = rails.get(name or "") or rails.get((name or "").partition(".")[0])
     reasons = {
@@ -148,12 +141,12 @@ def _no_session_interface(intent: Intent, facts: Facts, address: str | None, nam
     return next((reason for reason, holds in reasons.items() if holds), "")
 
 
-def check_socket(host: str, intent: Intent, facts: Facts) -> list[Finding]:
+def check_socket(host: str, intent: Intent, facts: RunFacts) -> list[Finding]:
     """Finding `nccl.socket_ifname`: where NCCL_SOCKET_IFNAME comes from, or why it is not set. nccl.lint judges its value."""
     nccl, check, expected = intent["nccl"], "nccl.socket_ifname", "an interface on which hosts reach each other, and no rail"
     if nccl["socket_ifname"] or SOCKET_IFNAME in nccl["variables"]:
         return [Finding(STAGE, check, host, SOCKET_IFNAME, NOT_APPLICABLE, "set by rdma_nccl; nccl.lint judges it", expected)]
-    if SOCKET_IFNAME in others_of(facts, nccl["conf_file"]):
+    if SOCKET_IFNAME in others_of(facts.files, nccl["conf_file"]):
         words = f"set by a line of others in {nccl['conf_file']}; nccl.lint judges it"
         return [Finding(STAGE, check, host, SOCKET_IFNAME, NOT_APPLICABLE, words, expected)]
     name, why = session_interface(intent, facts)
@@ -169,13 +162,13 @@ def files_to_ask(intent: Intent) -> list[str]:
     return [nccl["conf_file"], nccl["environment_file"], *([str(topology)] if topology else [])]
 
 
-def alike_variables(intent: Intent, facts: Facts) -> dict[str, str]:
+def alike_variables(intent: Intent, facts: RunFacts) -> dict[str, str]:
     """Those of them that like hosts have alike: whether its first collectives have passed each host knows for itself."""
     own = (DEBUG, DEBUG_SUBSYS) if intent["nccl"]["profile"] == FIRST_RUN else ()
     return {name: value for name, value in effective_variables(intent, facts).items() if name not in own}
 
 
-def alike_kind(intent: Intent, facts: Facts) -> Kind:
+def alike_kind(intent: Intent, facts: RunFacts) -> Kind:
     """What of a host's rails decides which hosts its variables are compared with."""
     compute = [rail for rail in intent["rails"] if rail["role"] == "compute"]
     return Kind(
@@ -186,7 +179,7 @@ def alike_kind(intent: Intent, facts: Facts) -> Kind:
     )
 
 
-def nccl_files(intent: Intent, facts: Facts | None, replace_allowed: bool = False) -> list[ManagedFile]:
+def nccl_files(intent: Intent, facts: RunFacts, replace_allowed: bool = False) -> list[ManagedFile]:
     """nccl.conf, the environment file and those of launchers, in this order; none where no rail is NCCL's and the user sets nothing.
 
     A variable that a line of others sets to another value in nccl.conf is in none of them, so that this line holds. replace_allowed: it
@@ -205,7 +198,7 @@ def nccl_files(intent: Intent, facts: Facts | None, replace_allowed: bool = Fals
             *(launcher_file(name, variables, nccl["conf_file"]) for name in LAUNCHERS if name in nccl["launchers"]),
         ]
     ours = [*(launcher.path for launcher in LAUNCHERS.values()), *([] if nccl["profile"] == FIRST_RUN else [PASSED])]
-    paths, there = {file.path for file in files}, (facts or {}).get("files") or {}
+    paths, there = {file.path for file in files}, facts.files or {}
     return [*files, *(ManagedFile(path, None) for path in ours if path in there and path not in paths)]
 
 
@@ -214,59 +207,57 @@ def _in_block(path: str, text: str, replaced: Sequence[str] = ()) -> ManagedFile
     return ManagedFile(path, text, block=True, replaced=replaced) if is_shared(path) else ManagedFile(path, HEADER + text)
 
 
-def _without(variables: Mapping[str, str], facts: Facts | None, path: str) -> dict[str, str]:
+def _without(variables: Mapping[str, str], facts: RunFacts, path: str) -> dict[str, str]:
     """The variables that no line of others in a file sets to another value."""
-    others = others_of(facts or {}, path)
+    others = others_of(facts.files, path)
     return {name: value for name, value in variables.items() if others.get(name, value) == value}
 
 
-def kept_variables(intent: Intent, facts: Facts | None) -> dict[str, tuple[str, str]]:
+def kept_variables(intent: Intent, facts: RunFacts) -> dict[str, tuple[str, str]]:
     """The variables that lines of others in nccl.conf set to another value than the intent: name → (theirs, the intent's)."""
-    others, wanted = others_of(facts or {}, intent["nccl"]["conf_file"]), nccl_variables(intent, facts)
+    others, wanted = others_of(facts.files, intent["nccl"]["conf_file"]), nccl_variables(intent, facts)
     return {name: (value, wanted[name]) for name, value in sorted(others.items()) if wanted.get(name, value) != value}
 
 
-def kept_words(intent: Intent, facts: Facts | None) -> list[str]:
+def kept_words(intent: Intent, facts: RunFacts) -> list[str]:
     """The same as sentences, for the role."""
     conf_file = intent["nccl"]["conf_file"]
     return [f"{conf_file} sets {name}={theirs}, the intent {name}={ours}" for name, (theirs, ours) in kept_variables(intent, facts).items()]
 
 
-def effective_variables(intent: Intent, facts: Facts | None) -> dict[str, str]:
+def effective_variables(intent: Intent, facts: RunFacts) -> dict[str, str]:
     """NCCL's variables for the jobs of a host: those of the intent, with the lines of others in nccl.conf that are kept."""
     return {**nccl_variables(intent, facts), **{name: theirs for name, (theirs, _ours) in kept_variables(intent, facts).items()}}
 
 
-def passed_files(intent: Intent, facts: Facts) -> list[ManagedFile]:
+def passed_files(intent: Intent, facts: RunFacts) -> list[ManagedFile]:
     """What is written when the collectives of a host with the profile debug_first_run have passed for the first time; nothing else."""
     if intent["nccl"]["profile"] != FIRST_RUN or has_passed(facts):
         return []
     mark = ManagedFile(PASSED, HEADER)
-    later = {**facts, "files": {**(facts.get("files") or {}), mark.path: described(HEADER, mark.mode)}}
-    return [mark, *(file for file in nccl_files(intent, later) if differs(file, later))]
+    later = replace(facts, files={**(facts.files or {}), mark.path: described(HEADER, mark.mode)})
+    return [mark, *(file for file in nccl_files(intent, later) if differs(file, later.files))]
 
 
-def nccl_passed(intent: Intent, facts: Facts) -> list[dict[str, Any]]:
+def nccl_passed(intent: Intent, facts: RunFacts) -> list[dict[str, Any]]:
     """The same in the shape that rdma.cluster.managed_files takes."""
     return [_as_options(file) for file in passed_files(intent, facts)]
 
 
-def nccl_differs(intent: Intent, facts: Facts | None, replace_allowed: bool = False) -> bool:
+def nccl_differs(intent: Intent, facts: RunFacts, replace_allowed: bool = False) -> bool:
     """Whether any of the files differs from the plan, or the facts do not tell. replace_allowed: as for nccl_files.
 
     False where a compute rail has no device now: its files would say less than they shall, and the driver stage comes first.
     """
-    if facts is not None and missing_devices(intent, facts):
-        return False
-    return files_differ(nccl_files(intent, facts, replace_allowed), facts or {})
+    return not missing_devices(intent, facts) and files_differ(nccl_files(intent, facts, replace_allowed), facts.files)
 
 
-def missing_devices(intent: Intent, facts: Facts) -> list[str]:
-    """The names of the compute rails that have no device; none where the facts do not tell of devices."""
-    return [rail.name for rail in _planned_rails(intent, facts) if rail.device is None] if "devices" in facts else []
+def missing_devices(intent: Intent, facts: RunFacts) -> list[str]:
+    """The names of the compute rails that have no device."""
+    return [rail.name for rail in _planned_rails(intent, facts) if rail.device is None]
 
 
-def told_missing(findings: Sequence[Finding], host: str, intent: Intent, facts: Facts) -> list[Finding]:
+def told_missing(findings: Sequence[Finding], host: str, intent: Intent, facts: RunFacts) -> list[Finding]:
     """The findings of a gate, and that devices of compute rails are missing: that alone is what is wrong with files that wait for them.
 
     Where the user names the devices (rdma_nccl.variables), an error of one of these says it already.
@@ -288,9 +279,9 @@ def _waiting(finding: Finding, words: str) -> Finding:
     return replace(finding, status=NOT_APPLICABLE, observed=f"left as it is: {words}", remedy="")
 
 
-def files_to_write(intent: Intent, facts: Facts | None, replace_allowed: bool = False) -> list[dict[str, Any]]:
+def files_to_write(intent: Intent, facts: RunFacts, replace_allowed: bool = False) -> list[dict[str, Any]]:
     """The files that differ from the plan, in the shape that rdma.cluster.managed_files takes. replace_allowed: as for nccl_files."""
-    return [_as_options(file) for file in nccl_files(intent, facts, replace_allowed) if differs(file, facts or {})]
+    return [_as_options(file) for file in nccl_files(intent, facts, replace_allowed) if differs(file, facts.files)]
 
 
 def _as_options(file: ManagedFile) -> dict[str, Any]:
@@ -298,12 +289,12 @@ def _as_options(file: ManagedFile) -> dict[str, Any]:
     return {"path": file.path, "content": file.content, "mode": f"{file.mode:04o}", **more}
 
 
-def check_pkey(host: str, intent: Intent, facts: Facts) -> list[Finding]:
+def check_pkey(host: str, intent: Intent, facts: RunFacts) -> list[Finding]:
     """Finding `nccl.pkey`, as _nccl_fabric has it."""
     return fabric.check_pkey(host, intent, facts, _compute_rails(intent, facts))
 
 
-def check_gid_index(host: str, intent: Intent, facts: Facts | None) -> list[Finding]:
+def check_gid_index(host: str, intent: Intent, facts: RunFacts) -> list[Finding]:
     """Finding `nccl.gid_index`: NCCL before 2.21 takes one GID index for all rails of a host, so they must have the same."""
     version, check, expected = intent["nccl"]["version"], "nccl.gid_index", "one GID index for all RoCE rails"
     indexes = _gid_indexes(intent, facts)
@@ -325,14 +316,14 @@ def check_gid_index(host: str, intent: Intent, facts: Facts | None) -> list[Find
     return [Finding(STAGE, check, host, GID_INDEX, ERROR, seen, expected, remedy)]
 
 
-def _compute_rails(intent: Intent, facts: Facts | None) -> list[ResolvedRail]:
+def _compute_rails(intent: Intent, facts: RunFacts) -> list[ResolvedRail]:
     """The rails for NCCL that have a device."""
     return [rail for rail in _planned_rails(intent, facts) if rail.device is not None]
 
 
-def _planned_rails(intent: Intent, facts: Facts | None) -> list[ResolvedRail]:
+def _planned_rails(intent: Intent, facts: RunFacts) -> list[ResolvedRail]:
     """The rails for NCCL; storage is not its business."""
-    return [rail for rail in resolve(intent["rails"], facts or {}) if rail.rail["role"] == "compute"]
+    return [rail for rail in resolve(intent["rails"], facts) if rail.rail["role"] == "compute"]
 
 
 def roce_computes(intent: Intent) -> bool:
@@ -340,13 +331,12 @@ def roce_computes(intent: Intent) -> bool:
     return any(rail["link_layer"] == "roce" for rail in intent["rails"] if rail["role"] == "compute")
 
 
-def _gid_indexes(intent: Intent, facts: Facts | None) -> dict[str, int | None]:
+def _gid_indexes(intent: Intent, facts: RunFacts) -> dict[str, int | None]:
     """The index of the RoCE v2 GID of each RoCE rail's address, by the rail's name; None if it has no such GID."""
     indexes = {}
     for rail in _compute_rails(intent, facts):
-        if facts is not None and rail.rail["link_layer"] == "roce" and rail.device and rail.port:
-            address = rail_ip(rail.rail)
-            indexes[rail.name] = rocev2_gid_index(facts["devices"][rail.device]["ports"][rail.port], address)
+        if rail.rail["link_layer"] == "roce" and rail.device and rail.port:
+            indexes[rail.name] = rocev2_gid_index(facts.devices[rail.device].ports[rail.port], rail_ip(rail.rail))
     return indexes
 
 

@@ -6,11 +6,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from typing import Any
+from collections.abc import Sequence
 
 from ansible_collections.rdma.cluster.plugins.module_utils._base.findings import ERROR, NOT_APPLICABLE, OK, UNKNOWN, Finding
-from ansible_collections.rdma.cluster.plugins.module_utils._rdma.rails import Facts, Intent, ResolvedRail
+from ansible_collections.rdma.cluster.plugins.module_utils._facts.gather import Facts
+from ansible_collections.rdma.cluster.plugins.module_utils._rdma.device import Port
+from ansible_collections.rdma.cluster.plugins.module_utils._rdma.rails import Intent, ResolvedRail
 from ansible_collections.rdma.cluster.plugins.plugin_utils._catalogue import sources as reads
 from ansible_collections.rdma.cluster.plugins.plugin_utils._catalogue.checks import Check, declare
 from ansible_collections.rdma.cluster.plugins.plugin_utils._checks.nccl.nccl import STAGE
@@ -91,7 +92,8 @@ def no_device_words(rails: Sequence[str]) -> str:
 
 
 def _words(intent: Intent, facts: Facts, rail: ResolvedRail) -> str:
-    place = partition_place(_port(facts, rail), intent)
+    port = _port(facts, rail)
+    place = partition_place(port, intent) if port else None
     return "a full member of none" if place is None else f"{place.pkey_index} ({partition_words(place.pkey)})"
 
 
@@ -101,10 +103,9 @@ def _indexes(intent: Intent, facts: Facts, rails: Sequence[ResolvedRail]) -> dic
     return {
         name: place.pkey_index if (place := partition_place(port, intent)) is not None else None
         for name, port in tables.items()
-        if port.get("pkeys") is not None
+        if port and port.pkeys is not None
     }
 
 
-def _port(facts: Facts, rail: ResolvedRail) -> Mapping[str, Any]:
-    port: Mapping[str, Any] = facts["devices"][rail.device]["ports"][rail.port] if rail.device and rail.port else {}
-    return port
+def _port(facts: Facts, rail: ResolvedRail) -> Port | None:
+    return facts.devices[rail.device].ports[rail.port] if rail.device and rail.port else None

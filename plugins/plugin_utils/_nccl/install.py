@@ -11,20 +11,21 @@ from typing import Any
 
 from ansible_collections.rdma.cluster.plugins.module_utils._collectives.install import PARTS
 from ansible_collections.rdma.cluster.plugins.module_utils._driver.distribution import RPM
+from ansible_collections.rdma.cluster.plugins.module_utils._facts.gather import Facts
 from ansible_collections.rdma.cluster.plugins.plugin_utils._checks.nccl.nccl_host import nccl_tests_due, packages_to_install
 
 #: Where what is sent or fetched lies on a host.
 FOLDER = "/var/lib/rdma-cluster/nccl"
 
 
-def nccl_install(intent: Mapping[str, Any], facts: Mapping[str, Any]) -> dict[str, Any]:
-    """{differs, family, packages, files, tests} for the role; facts: the digest.
+def nccl_install(intent: Mapping[str, Any], facts: Facts) -> dict[str, Any]:
+    """{differs, family, packages, files, tests} for the role.
 
     packages: as apt or dnf take them (libnccl2=2.30.7-1+cuda13.0); files: {source, path, checksum} of packages that are given as files;
     tests: None where nothing is to be done, else {source, timeout_seconds} and the options of rdma.cluster.nccl_tests_install.
     """
     nccl = intent["nccl"]
-    install, family = nccl["install"], ((facts.get("stack") or {}).get("distribution") or {}).get("family")
+    install, family = nccl["install"], facts.stack.distribution.family if facts.stack else None
     names = packages_to_install(nccl, facts)
     of_files = install["kind"] == "files"
     packages = [] if of_files else [_specification(name, install["packages"][name]["version"], family) for name in names]

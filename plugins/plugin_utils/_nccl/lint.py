@@ -12,6 +12,7 @@ from typing import Any
 
 from ansible_collections.rdma.cluster.plugins.module_utils._base.environment_file import unquoted
 from ansible_collections.rdma.cluster.plugins.module_utils._base.files import others_of
+from ansible_collections.rdma.cluster.plugins.module_utils._facts.gather import Facts
 from ansible_collections.rdma.cluster.plugins.module_utils._facts.host_state import NCCL_FILES, NCCL_PREFIXES
 from ansible_collections.rdma.cluster.plugins.module_utils._nccl.conf import parse_nccl_conf
 from ansible_collections.rdma.cluster.plugins.module_utils._nccl.devices import parse_list
@@ -25,8 +26,10 @@ from ansible_collections.rdma.cluster.plugins.module_utils._nccl.lint.precedence
     Source,
 )
 from ansible_collections.rdma.cluster.plugins.module_utils._nccl.lint.problem import INFO, SEVERITIES, Plan, Problem
-from ansible_collections.rdma.cluster.plugins.module_utils._rdma.rails import Facts, Intent, resolve
+from ansible_collections.rdma.cluster.plugins.module_utils._rdma.device import Port
+from ansible_collections.rdma.cluster.plugins.module_utils._rdma.rails import Intent, resolve
 from ansible_collections.rdma.cluster.plugins.plugin_utils._checks.nccl.nccl import HCA, SOCKET_IFNAME
+from ansible_collections.rdma.cluster.plugins.plugin_utils._facts.typed import RunFacts
 from ansible_collections.rdma.cluster.plugins.plugin_utils._intent.schema.nccl_profiles import TOPOLOGY, profile_settings
 from ansible_collections.rdma.cluster.plugins.plugin_utils._nccl.derive import GID_INDEX, TRAFFIC_CLASS, nccl_files, roce_computes
 from ansible_collections.rdma.cluster.plugins.plugin_utils._nccl.fabric import COLLNET, CROSS_NIC, PKEY, rails_apart
@@ -53,7 +56,7 @@ def origins(intent: Intent, facts: Facts) -> dict[str, str]:
     return {**FOLLOWS_FROM, **by_profile, TOPOLOGY: "rdma_nccl.topology_file", **asked_for}
 
 
-def written(intent: Intent, facts: Facts) -> dict[str, Mapping[str, str]]:
+def written(intent: Intent, facts: RunFacts) -> dict[str, Mapping[str, str]]:
     """The variables that the nccl stage writes, as facts would tell of them: nccl.conf and the environment file, each by its path."""
     ours = (intent["nccl"]["conf_file"], intent["nccl"]["environment_file"])
     return {file.path: parse_nccl_conf(file.text).variables for file in nccl_files(intent, facts) if file.path in ours and file.content}
@@ -66,18 +69,18 @@ _OF_HCA = ("devices_not_known", "hca_missing", "hca_unused")
 _OF_FILES = ("shadowed", "not_read")
 
 
-def nccl_lint_plan(intent: Intent, facts: Facts | None) -> dict[str, Any]:
+def nccl_lint_plan(intent: Intent, facts: Facts) -> dict[str, Any]:
     """What NCCL's variables of a host depend on, in the shape that rdma.cluster.nccl_lint takes as plan; None: not known or not planned."""
     rails = intent["rails"]
     profile = roce_profile(intent) if roce_computes(intent) else None
     return {
-        "leave_out": _leave_out(intent, facts or {}),
+        "leave_out": _leave_out(intent, facts),
         "traffic_class": profile["traffic_class"] if profile else None,
         "trust": profile["trust"] if profile else None,
         "rails_apart": rails_apart(intent) if rails else None,
-        "gpudirect": _gpudirect(intent, facts or {}),
+        "gpudirect": _gpudirect(intent, facts),
         "asked_for": sorted(intent["nccl"]["variables"]),
-        "rail_interfaces": {rail.netdev: str(rail.rail["name"]) for rail in resolve(rails, facts or {}) if rail.netdev is not None},
+        "rail_interfaces": {rail.netdev: str(rail.rail["name"]) for rail in resolve(rails, facts) if rail.netdev is not None},
     }
 
 
@@ -88,7 +91,7 @@ def _leave_out(intent: Intent, facts: Facts) -> dict[str, str]:
     others = {rail.device: f"{rail.rail['role']}, {rail.name}" for rail in rails if rail.rail["role"] != "compute"}
     if not compute or None in compute:
         return {}
-    return {name: others.get(name, "no rail of NCCL's") for name in sorted(facts.get("devices") or {}) if name not in compute}
+    return {name: others.get(name, "no rail of NCCL's") for name in sorted(facts.devices) if name not in compute}
 
 
 def _gpudirect(intent: Intent, facts: Facts) -> str | None:
@@ -99,12 +102,15 @@ def _gpudirect(intent: Intent, facts: Facts) -> str | None:
 
 def nccl_lint(
     variables: Mapping[str, Any] | str,
-    facts: Facts | None = None,
+    facts: Mapping[str, Any] | None = None,
     version: str | None = None,
     plan: Mapping[str, Any] | None = None,
     path: str = SITE,
 ) -> list[dict[str, str]]:
-    """Problems of variables by name, or of the text of an nccl.conf. path: the file that it is, or will be."""
+    """Problems of variables by name, or of the text of an nccl.conf.
+
+    facts: a tree of rdma_facts, or a part of it; path: the file that it is, or will be.
+    """
     if isinstance(variables, str):
         conf = parse_nccl_conf(variables)
         source = Source(SITE_FILE, path, "", conf.variables, (*conf.ignored, *conf.altered))
@@ -113,19 +119,29 @@ def nccl_lint(
     return [problem.to_dict() for problem in lint([source], facts or {}, version, Plan(**(plan or {})))]
 
 
-def host_problems(intent: Intent, facts: Facts) -> list[dict[str, str]] | None:
+def host_problems(intent: Intent, facts: RunFacts) -> list[dict[str, str]] | None:
     """Problems of the files that rdma_facts has read on a host; None if it has read none of them.
 
     What other findings of the gate tell is worth a note only. What the intent has is corrected there, and told once of all our files.
     """
-    files = facts.get("nccl_files")
+    files = facts.nccl_files
     if files is None:
         return None
-    plan, ours = Plan(**nccl_lint_plan(intent, facts)), _Ours.of(intent, facts)
+    plan, ours = Plan(**nccl_lint_plan(intent, facts)), _Ours.of(intent, facts, files)
     sources = [ours.marked(_source(path, variables, ours.environment), variables) for path, variables in sorted(files.items())]
-    problems = lint(sources, facts, intent["nccl"]["version"], plan)
+    problems = lint(sources, _told(facts), intent["nccl"]["version"], plan)
     found = [replace(each, severity=INFO) if ours.told_elsewhere(each, sources) else each for each in problems]
     return [problem.to_dict() for problem in sorted(found, key=lambda each: SEVERITIES.index(each.severity))]
+
+
+def _told(facts: Facts) -> dict[str, Any]:
+    """What rules read of facts, in the shape of their tree."""
+
+    def told(port: Port) -> dict[str, Any]:
+        return {"state": port.state, "link_layer": port.link_layer, "rocev2": port.rocev2}
+
+    devices = {name: {"ports": {number: told(port) for number, port in each.ports.items()}} for name, each in facts.devices.items()}
+    return {"devices": devices, "interfaces": facts.interfaces, "modules": facts.stack.modules if facts.stack else None}
 
 
 @dataclass(frozen=True)
@@ -142,11 +158,11 @@ class _Ours:
     others: Collection[str] = ()
 
     @classmethod
-    def of(cls, intent: Intent, facts: Facts) -> _Ours:
-        """facts: with nccl_files."""
+    def of(cls, intent: Intent, facts: RunFacts, there: Mapping[str, Mapping[str, str]]) -> _Ours:
+        """there: the facts' nccl_files."""
         files = {path: _shown_by_facts(variables) for path, variables in written(intent, facts).items()}
-        others = {path: dict(others_of(facts, path)) for path in files}
-        stale = any(facts["nccl_files"].get(path) != {**others[path], **variables} for path, variables in files.items())
+        others = {path: dict(others_of(facts.files, path)) for path in files}
+        stale = any(there.get(path) != {**others[path], **variables} for path, variables in files.items())
         kept = {name for variables in others.values() for name in variables}
         return cls(files, origins(intent, facts), intent["nccl"]["environment_file"], stale, kept)
 

@@ -13,16 +13,20 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from ansible_collections.rdma.cluster.plugins.module_utils._base.files import files_differ
+from ansible_collections.rdma.cluster.plugins.module_utils._base.systemd import UnitState
 from ansible_collections.rdma.cluster.plugins.module_utils._driver.kernel_modules import module_files
+from ansible_collections.rdma.cluster.plugins.module_utils._facts.gather import Facts
 from ansible_collections.rdma.cluster.plugins.module_utils._host.load import host_users
 from ansible_collections.rdma.cluster.plugins.module_utils._net import rail_network
 from ansible_collections.rdma.cluster.plugins.module_utils._net.ipoib import CONNECTED_MTU_BYTES, IPOIB_HEADER_BYTES, SUFFIXES
-from ansible_collections.rdma.cluster.plugins.module_utils._rdma.rails import Facts, Intent, ResolvedRail, resolve, soft_device_name
+from ansible_collections.rdma.cluster.plugins.module_utils._rdma.device import Port
+from ansible_collections.rdma.cluster.plugins.module_utils._rdma.rails import Intent, ResolvedRail, resolve, soft_device_name
 from ansible_collections.rdma.cluster.plugins.module_utils._rdma.soft_links import UNIT, service_files
 from ansible_collections.rdma.cluster.plugins.plugin_utils._checks.driver.modules import module_options
 from ansible_collections.rdma.cluster.plugins.plugin_utils._driver.modules import boot_modules, needed_modules, soft_links
+from ansible_collections.rdma.cluster.plugins.plugin_utils._facts.typed import stack_of
 
-RUNS = {"active": True, "enabled": True}
+RUNS = UnitState(active=True, enabled=True)
 
 
 def network_rails(intent: Intent, facts: Facts) -> list[dict[str, Any]]:
@@ -58,30 +62,30 @@ def _ipoib(rail: ResolvedRail, intent: Intent) -> dict[str, Any] | None:
 
 def modules_differ(intent: Intent, facts: Facts) -> bool:
     """A kernel module that the rails need is not loaded, or the file that loads them at boot is another."""
-    loaded = facts["stack"]["modules"]
+    loaded = stack_of(facts).modules
     files = module_files(boot_modules(intent), module_options(intent))
-    return any(name not in loaded for name in needed_modules(intent, facts)) or files_differ(files, facts)
+    return any(name not in loaded for name in needed_modules(intent, facts)) or files_differ(files, facts.files)
 
 
 def soft_links_differ(intent: Intent, facts: Facts) -> bool:
     """A file of the service, its state, or a device is not as it shall be."""
     links = soft_links(intent)
-    if files_differ(service_files(links), facts):
+    if files_differ(service_files(links), facts.files):
         return True
-    return bool(links) and ((facts["units"] or {}).get(UNIT) != RUNS or not _soft_devices_right(intent, facts))
+    return bool(links) and ((facts.units or {}).get(UNIT) != RUNS or not _soft_devices_right(intent, facts))
 
 
 def _soft_devices_right(intent: Intent, facts: Facts) -> bool:
     """Each soft rail has the device of its name on its interface."""
     return all(
-        rail.netdev is not None and [port["netdev"] for port in _ports(facts, soft_device_name(rail.rail))] == [rail.netdev]
+        rail.netdev is not None and [port.netdev for port in _ports(facts, soft_device_name(rail.rail))] == [rail.netdev]
         for rail in resolve(intent["rails"], facts)
         if rail.rail["soft"]
     )
 
 
-def _ports(facts: Facts, device: str) -> list[Mapping[str, Any]]:
-    return list(facts["devices"].get(device, {}).get("ports", {}).values())
+def _ports(facts: Facts, device: str) -> list[Port]:
+    return list(facts.devices[device].ports.values()) if device in facts.devices else []
 
 
 def live_rails(intent: Intent, facts: Facts) -> str:
@@ -89,11 +93,9 @@ def live_rails(intent: Intent, facts: Facts) -> str:
 
     facts: the whole tree, since a digest has no queue pairs.
     """
-    netdevs = facts["netdevs"]
-    live = [
-        f"{rail.name} has {ipv4[0]}" for rail in resolve(intent["rails"], facts) if rail.netdev and (ipv4 := netdevs[rail.netdev]["ipv4"])
-    ]
-    return "; ".join(filter(None, [", ".join(live), host_users(facts.get("load"))]))
+    rails = resolve(intent["rails"], facts)
+    live = [f"{rail.name} has {ipv4[0]}" for rail in rails if rail.netdev and (ipv4 := facts.netdevs[rail.netdev].ipv4)]
+    return "; ".join(filter(None, [", ".join(live), host_users(facts.load)]))
 
 
 def network_differs(intent: Intent, facts: Facts) -> bool:
@@ -104,21 +106,21 @@ def network_differs(intent: Intent, facts: Facts) -> bool:
         return True
     rails = [rail_network.make_rail(rail) for rail in given]
     prefix = f"{rail_network.FOLDER}/{rail_network.PREFIX}"
-    present = [path for path in facts["files"] or () if path.startswith(prefix) and path.endswith(SUFFIXES)]
+    present = [path for path in facts.files or () if path.startswith(prefix) and path.endswith(SUFFIXES)]
     planned = [rail["name"] for rail in intent["rails"]]
-    if rail_network.PENDING in (facts["files"] or ()):
+    if rail_network.PENDING in (facts.files or ()):
         return True
-    serves = rail_network.needs_service(rails) and (facts["units"] or {}).get(rail_network.SERVICE) != RUNS
-    if files_differ(rail_network.files(rails, present, planned), facts) or serves:
+    serves = rail_network.needs_service(rails) and (facts.units or {}).get(rail_network.SERVICE) != RUNS
+    if files_differ(rail_network.files(rails, present, planned), facts.files) or serves:
         return True
-    seen = facts["netdevs"]
-    return any(rail_network.live_differences(rail, seen[rail.netdev]["mtu_bytes"], seen[rail.netdev].get("ipv4") or ()) for rail in rails)
+    seen = facts.netdevs
+    return any(rail_network.live_differences(rail, seen[rail.netdev].mtu_bytes, seen[rail.netdev].ipv4 or ()) for rail in rails)
 
 
-def states(rails: Sequence[Mapping[str, Any]], facts: Mapping[str, Any]) -> dict[str, str]:
+def states(rails: Sequence[Mapping[str, Any]], facts: Facts) -> dict[str, str]:
     """Rail → "ACTIVE", "DOWN", … as the port's own file has it; "no RDMA device" for a rail without one."""
     found = {}
     for rail in resolve(rails, facts):
-        is_there = rail.device is not None and rail.port is not None
-        found[rail.name] = str(facts["devices"][rail.device]["ports"][rail.port]["state"]) if is_there else "no RDMA device"
+        port = facts.devices[rail.device].ports[rail.port] if rail.device is not None and rail.port is not None else None
+        found[rail.name] = str(port.state) if port else "no RDMA device"
     return found

@@ -11,8 +11,10 @@ from typing import Any
 
 from ansible_collections.rdma.cluster.plugins.module_utils._base.files import files_differ
 from ansible_collections.rdma.cluster.plugins.module_utils._driver.kernel_modules import PEERMEM_MODULES
-from ansible_collections.rdma.cluster.plugins.module_utils._gpu.gpudirect import PEER_SYMBOL
+from ansible_collections.rdma.cluster.plugins.module_utils._facts.gather import Facts
+from ansible_collections.rdma.cluster.plugins.module_utils._gpu.gpudirect import PEER_SYMBOL, GpuDirect, Possibility
 from ansible_collections.rdma.cluster.plugins.module_utils._gpu.peermem import MODULE, boot_files
+from ansible_collections.rdma.cluster.plugins.plugin_utils._facts.typed import stack_of
 
 AUTO, DMABUF, PEERMEM, NONE = "auto", "dmabuf", "peermem", "none"
 #: In order of preference: DMA-BUF is the kernel's own, and needs no module that must suit both drivers.
@@ -29,22 +31,22 @@ _HELP = {
 }
 
 
-def gpudirect_path(intent: Mapping[str, Any], facts: Mapping[str, Any]) -> dict[str, str | None]:
+def gpudirect_path(intent: Mapping[str, Any], facts: Facts) -> dict[str, str | None]:
     """The path of a host: {"path": "dmabuf", "peermem" or None, "why": a sentence, "refused": None, or the sentence why not}.
 
     What is not known to be possible is refused as what is known not to be. A host without GPUs has no path, and that is no error;
     nor is it one of storage rails alone where none can work and none is asked for by name: nothing of GPUs goes over those.
     """
     wished = str((intent.get("gpudirect") or {}).get("path") or AUTO)
-    judged = facts.get("gpudirect")
-    if judged is not None and not facts.get("gpus"):
+    judged = facts.gpudirect
+    if judged is not None and not facts.gpus:
         return _plan(None, "no NVIDIA GPU")
     if wished == NONE:
         return _plan(None, f"rdma_gpudirect.path is none{_left(facts)}")
     if judged is None:
         return _plan(None, "not known", refused="The facts do not tell of GPUs: read the host with the subset gpus.")
     candidates = PATHS if wished == AUTO else (wished,)
-    chosen = next((path for path in candidates if judged[path]["possible"]), None)
+    chosen = next((path for path in candidates if _of(judged, path).possible), None)
     if chosen is None and wished == AUTO and not _computes(intent):
         return _plan(None, "none can work, and no compute rail needs one")
     if chosen is None:
@@ -52,13 +54,13 @@ def gpudirect_path(intent: Mapping[str, Any], facts: Mapping[str, Any]) -> dict[
     return _plan(chosen, _why(chosen, wished, judged))
 
 
-def gpudirect_differs(intent: Mapping[str, Any], facts: Mapping[str, Any]) -> bool:
+def gpudirect_differs(intent: Mapping[str, Any], facts: Facts) -> bool:
     """True unless the facts prove that the module that the path needs is loaded, and is loaded at boot if it is needed only."""
-    loaded = facts["stack"]["modules"]
+    loaded = stack_of(facts).modules
     needed = gpudirect_path(intent, facts)["path"] == PEERMEM
     others = any(name in loaded for name in PEERMEM_MODULES if name != MODULE)
     present = MODULE in loaded or others
-    return (needed and not present) or files_differ(boot_files(at_boot=needed and not others), facts)
+    return (needed and not present) or files_differ(boot_files(at_boot=needed and not others), facts.files)
 
 
 def _computes(intent: Mapping[str, Any]) -> bool:
@@ -71,31 +73,35 @@ def _plan(path: str | None, why: str, refused: str | None = None) -> dict[str, s
     return {"path": path, "why": why, "refused": refused}
 
 
-def _left(facts: Mapping[str, Any]) -> str:
-    loaded = [name for name in PEERMEM_MODULES if name in (facts.get("stack") or {}).get("modules", {})]
+def _left(facts: Facts) -> str:
+    loaded = [name for name in PEERMEM_MODULES if facts.stack and name in facts.stack.modules]
     return f"; {' and '.join(loaded)} is loaded, and left so" if loaded else ""
 
 
-def _why(chosen: str, wished: str, judged: Mapping[str, Any]) -> str:
+def _why(chosen: str, wished: str, judged: GpuDirect) -> str:
     if wished != AUTO:
         return f"rdma_gpudirect.path is {wished}, and it can work"
     if chosen == DMABUF:
         return "DMA-BUF can work, and needs no further module"
-    return f"nvidia_peermem can work, DMA-BUF cannot: {'; '.join(judged[DMABUF]['why_not'])}"
+    return f"nvidia_peermem can work, DMA-BUF cannot: {'; '.join(judged.dmabuf.why_not)}"
 
 
-def _refusal(wished: str, candidates: Sequence[str], judged: Mapping[str, Any]) -> str:
-    said = [f"{NAMES[path]} {_verdict(judged[path])}: {'; '.join(judged[path]['why_not'])}" for path in candidates]
-    reasons = [reason for path in candidates for reason in judged[path]["why_not"]]
+def _refusal(wished: str, candidates: Sequence[str], judged: GpuDirect) -> str:
+    said = [f"{NAMES[path]} {_verdict(_of(judged, path))}: {'; '.join(_of(judged, path).why_not)}" for path in candidates]
+    reasons = [reason for path in candidates for reason in _of(judged, path).why_not]
     helps = dict.fromkeys(help_ for reason in reasons if (help_ := _help(reason)) is not None)
     todo = f" What would help: {'; or '.join(helps)}." if helps else ""
-    other = next((path for path in PATHS if path not in candidates and judged[path]["possible"]), None)
+    other = next((path for path in PATHS if path not in candidates and _of(judged, path).possible), None)
     instead = f" rdma_gpudirect.path: {other} would work." if other is not None else ""
     return f"rdma_gpudirect.path {wished} is refused. {'. '.join(said)}.{todo}{instead}"
 
 
-def _verdict(possibility: Mapping[str, Any]) -> str:
-    return "cannot work" if possibility["possible"] is False else "is not known to work"
+def _of(judged: GpuDirect, path: str) -> Possibility:
+    return judged.dmabuf if path == DMABUF else judged.peermem
+
+
+def _verdict(possibility: Possibility) -> str:
+    return "cannot work" if possibility.possible is False else "is not known to work"
 
 
 def _help(reason: str) -> str | None:

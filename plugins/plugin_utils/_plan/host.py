@@ -12,15 +12,18 @@ from dataclasses import asdict
 from typing import Any
 
 from ansible_collections.rdma.cluster.plugins.module_utils._base.files import files_differ
+from ansible_collections.rdma.cluster.plugins.module_utils._base.systemd import UnitState
+from ansible_collections.rdma.cluster.plugins.module_utils._facts.gather import Facts
 from ansible_collections.rdma.cluster.plugins.module_utils._host import limits
 from ansible_collections.rdma.cluster.plugins.module_utils._host.clock import time_files
 from ansible_collections.rdma.cluster.plugins.module_utils._host.cpu_ensure import CPU_UNIT, cpu_differences, cpu_files
 from ansible_collections.rdma.cluster.plugins.module_utils._host.sysctl import path_of, spelling, sysctl_files
-from ansible_collections.rdma.cluster.plugins.module_utils._net.rings import RailRings, ring_difference, rules_file
+from ansible_collections.rdma.cluster.plugins.module_utils._net.ethtool import Rings
+from ansible_collections.rdma.cluster.plugins.module_utils._net.rings import RailRings, lengths_of, ring_difference, rules_file
 from ansible_collections.rdma.cluster.plugins.module_utils._pcie_tuning.acs import BARE_METAL, DATADIRECT
 from ansible_collections.rdma.cluster.plugins.module_utils._pcie_tuning.service import UNIT, service_files
 from ansible_collections.rdma.cluster.plugins.module_utils._pcie_tuning.wish import Wish
-from ansible_collections.rdma.cluster.plugins.module_utils._rdma.rails import Facts, Intent, resolve
+from ansible_collections.rdma.cluster.plugins.module_utils._rdma.rails import Intent, resolve
 from ansible_collections.rdma.cluster.plugins.plugin_utils._checks.host import pcie_tuning
 from ansible_collections.rdma.cluster.plugins.plugin_utils._checks.host.pcie_state import pcie_state
 from ansible_collections.rdma.cluster.plugins.plugin_utils._checks.host.pcie_tuning import (
@@ -30,13 +33,7 @@ from ansible_collections.rdma.cluster.plugins.plugin_utils._checks.host.pcie_tun
     pcie_wish,
     redirecting_bridges,
 )
-from ansible_collections.rdma.cluster.plugins.plugin_utils._checks.host.wishes import (
-    cpu_of,
-    cpu_wish,
-    irqbalance_wrong,
-    limits_wish,
-    memlock_of,
-)
+from ansible_collections.rdma.cluster.plugins.plugin_utils._checks.host.wishes import cpu_wish, irqbalance_wrong, limits_wish
 
 #: For several addresses in reach of each other: each rail answers and asks for its own address only, and takes what comes to it
 #: although the way back may be another rail's. The kernel takes the larger of "all" and the interface's own value.
@@ -61,14 +58,13 @@ def sysctl_settings(intent: Mapping[str, Any]) -> dict[str, str]:
     return {**arp, **neighbour_settings(intent), **wished}
 
 
-def sysctl_differs(intent: Mapping[str, Any], facts: Mapping[str, Any] | None) -> bool:
+def sysctl_differs(intent: Mapping[str, Any], facts: Facts) -> bool:
     """True unless the facts prove that our file, the live values and those after a boot are all as wished."""
     settings = sysctl_settings(intent)
-    if facts is None or files_differ(sysctl_files(settings), facts):
-        return True
-    seen = facts.get("sysctl") or {}
-    live, boot = seen.get("live") or {}, seen.get("boot") or {}
-    return any(live.get(key) != value or (boot.get(key) or {}).get("value") != value for key, value in settings.items())
+    live, boot = (facts.sysctl.live, facts.sysctl.boot) if facts.sysctl else ({}, {})
+    return files_differ(sysctl_files(settings), facts.files) or any(
+        live.get(key) != value or (later := boot.get(key)) is None or later.value != value for key, value in settings.items()
+    )
 
 
 def neighbour_settings(intent: Mapping[str, Any]) -> dict[str, str]:
@@ -94,22 +90,23 @@ def limits_options(intent: Mapping[str, Any]) -> dict[str, Any]:
     return asdict(limits_wish(intent))
 
 
-def limits_differ(intent: Mapping[str, Any], facts: Mapping[str, Any] | None) -> bool:
+def limits_differ(intent: Mapping[str, Any], facts: Facts) -> bool:
     """True unless the facts prove that the files are as wished, that a service gets what it shall, and that logind keeps what it shall."""
     wish = limits_wish(intent)
-    if facts is None or files_differ(limits.files(wish), facts):
+    seen = facts.limits
+    if files_differ(limits.files(wish), facts.files):
         return True
-    seen = facts.get("limits") or {}
-    open_files = seen.get("service_open_files")
+    if seen is None:
+        return wish.memlock_unlimited or bool(wish.open_files)
     return (
-        limits.locks_too_little(wish, memlock_of(seen.get("service_memlock") or {}))
-        or (bool(wish.open_files) and open_files is None)
-        or limits.opens_too_few(wish, open_files)
-        or limits.loses_ipc(wish, seen.get("remove_ipc"))
+        limits.locks_too_little(wish, seen.service_memlock or limits.Memlock(unlimited=False, bytes=None))
+        or (bool(wish.open_files) and seen.service_open_files is None)
+        or limits.opens_too_few(wish, seen.service_open_files)
+        or limits.loses_ipc(wish, seen.remove_ipc)
     )
 
 
-RUNS = {"active": True, "enabled": True}
+RUNS = UnitState(active=True, enabled=True)
 #: chrony's unit by the distribution's family.
 CHRONY_UNITS = {"debian": "chrony.service", "rpm": "chronyd.service"}
 
@@ -120,49 +117,49 @@ def ring_settings(intent: Intent, facts: Facts) -> list[dict[str, Any]]:
     found = []
     for rail in resolve(intent["rails"], facts):
         rings = _rings(facts, rail.netdev)
-        lengths = {way: _least(wish[way], rings.get(f"{way}_max")) for way in ("rx", "tx")}
+        most = {"rx": rings.rx_max, "tx": rings.tx_max} if rings else {}
+        lengths = {way: _least(wish[way], most.get(way)) for way in ("rx", "tx")}
         if rail.rail["link_layer"] == "roce" and rail.netdev is not None and any(lengths.values()):
             found.append({"name": rail.name, "nic": dict(rail.rail["nic"]), "netdev": rail.netdev, **lengths})
     return found
 
 
-def _rings(facts: Facts, netdev: str | None) -> Mapping[str, Any]:
-    told = ((facts.get("netdevs") or {}).get(netdev) or {}).get("ethtool") or {}
-    return told.get("rings") or {}
+def _rings(facts: Facts, netdev: str | None) -> Rings | None:
+    ethtool = facts.netdevs[netdev].ethtool if netdev else None
+    return ethtool.rings if ethtool else None
 
 
 def _least(wished: int | None, most: int | None) -> int | None:
     return None if wished is None or most is None else min(wished, most)
 
 
-def rings_differ(intent: Intent, facts: Facts | None) -> bool:
+def rings_differ(intent: Intent, facts: Facts) -> bool:
     """True unless the facts prove that the rules are as wished, and the rings that the hardware can have too."""
-    if facts is None:
-        return True
     rings = [RailRings(**rail) for rail in ring_settings(intent, facts)]
-    return files_differ(rules_file(rings), facts) or any(ring_difference(rail, _rings(facts, rail.netdev)) for rail in rings)
+    return files_differ(rules_file(rings), facts.files) or any(
+        ring_difference(rail, lengths_of(_rings(facts, rail.netdev))) for rail in rings
+    )
 
 
-def cpu_differs(intent: Intent, facts: Facts | None) -> bool:
+def cpu_differs(intent: Intent, facts: Facts) -> bool:
     """True unless the facts prove that tuned's profile or our unit is there, and that the CPUs are as wished, as far as they can be."""
-    wish = cpu_wish(intent)
-    if facts is None or (facts.get("cpu") is None and not wish.is_empty):
+    wish, seen = cpu_wish(intent), facts.cpu
+    if seen is None:
+        return not wish.is_empty or files_differ(cpu_files(wish, None), facts.files)
+    if files_differ(cpu_files(wish, seen.tuned), facts.files):
         return True
-    seen = cpu_of(facts.get("cpu") or {})
-    if files_differ(cpu_files(wish, seen.tuned), facts):
-        return True
-    if not wish.is_empty and seen.tuned is None and (facts.get("units") or {}).get(CPU_UNIT) != RUNS:
+    if not wish.is_empty and seen.tuned is None and (facts.units or {}).get(CPU_UNIT) != RUNS:
         return True
     in_force = seen.tuned is None or wish.is_empty or seen.tuned.profile == "rdma-cluster"
     return not in_force or bool(cpu_differences(wish, seen))
 
 
-def irqbalance_differs(intent: Intent, facts: Facts | None) -> bool:
+def irqbalance_differs(intent: Intent, facts: Facts) -> bool:
     """True where the intent wishes something of irqbalance, and the facts do not prove it."""
     wished = intent["host"]["cpu"]["irqbalance"]
     if wished is None:
         return False
-    unit = ((facts or {}).get("units") or {}).get("irqbalance.service")
+    unit = (facts.units or {}).get("irqbalance.service")
     return unit is None or irqbalance_wrong(wished, unit)
 
 
@@ -172,15 +169,15 @@ def time_content(intent: Intent) -> str | None:
     return file.text or None
 
 
-def time_differs(intent: Intent, facts: Facts | None) -> bool:
+def time_differs(intent: Intent, facts: Facts) -> bool:
     """False where the clock is not ours to manage; else True unless the facts prove that chrony runs and knows our servers."""
     wish = intent["host"]["time"]
     if not wish["manage"]:
         return False
-    if facts is None or files_differ(time_files(wish["servers"]), facts):
+    if files_differ(time_files(wish["servers"]), facts.files):
         return True
-    units = facts.get("units") or {}
-    known = ((facts.get("time") or {}).get("chrony") or {}).get("sources") or {}
+    units = facts.units or {}
+    known = facts.time.chrony.sources if facts.time and facts.time.chrony else {}
     return not any(units.get(name) == RUNS for name in CHRONY_UNITS.values()) or not set(wish["servers"]) <= set(known)
 
 
@@ -197,15 +194,13 @@ def pcie_settings(intent: Intent, facts: Facts, acs_allowed: bool = False, mrrs_
     return {**options, "kept": kept} if kept else options
 
 
-def pcie_differs(intent: Intent, facts: Facts | None, acs_allowed: bool = False, mrrs_allowed: bool = False) -> bool:
+def pcie_differs(intent: Intent, facts: Facts, acs_allowed: bool = False, mrrs_allowed: bool = False) -> bool:
     """True unless the facts prove that the service, MRRS and ACS are all as requested, as far as they may be changed."""
-    if facts is None:
-        return True
     wish = boot_wish(intent, facts, acs_allowed=acs_allowed, mrrs_allowed=mrrs_allowed)
-    if files_differ(service_files(wish), facts):
+    if files_differ(service_files(wish), facts.files):
         return True
     made = pcie_wish(intent, facts, acs_allowed=acs_allowed, mrrs_allowed=mrrs_allowed)
-    return bool(wish) and ((facts.get("units") or {}).get(UNIT) != RUNS or _live_differs(made, facts))
+    return bool(wish) and ((facts.units or {}).get(UNIT) != RUNS or _live_differs(made, facts))
 
 
 def _live_differs(wish: Wish, facts: Facts) -> bool:

@@ -6,17 +6,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import Any
-
 from ansible_collections.rdma.cluster.plugins.module_utils._base.files import files_differ
+from ansible_collections.rdma.cluster.plugins.module_utils._base.systemd import UnitState
+from ansible_collections.rdma.cluster.plugins.module_utils._facts.gather import Facts
 from ansible_collections.rdma.cluster.plugins.module_utils._qos.apply import to_write
 from ansible_collections.rdma.cluster.plugins.module_utils._qos.plan import UNIT_PREFIX, unit_of
 from ansible_collections.rdma.cluster.plugins.module_utils._qos.service import service_files
 from ansible_collections.rdma.cluster.plugins.module_utils._rdma.rails import Intent, resolve
 from ansible_collections.rdma.cluster.plugins.plugin_utils._roce.profile import roce_profile
 
-RUNS = {"active": True, "enabled": True}
+RUNS = UnitState(active=True, enabled=True)
 
 
 def qos_nics(intent: Intent) -> list[dict[str, str]]:
@@ -25,7 +24,7 @@ def qos_nics(intent: Intent) -> list[dict[str, str]]:
     return [nic for number, nic in enumerate(nics) if nic not in nics[:number]] if intent["roce"] is not None else []
 
 
-def qos_differs(intent: Intent, facts: Mapping[str, Any] | None, *, toggle_allowed: bool = False) -> bool:
+def qos_differs(intent: Intent, facts: Facts, *, toggle_allowed: bool = False) -> bool:
     """Whether a NIC of the host is not as the profile says, or would not be after a boot; True where the facts do not prove it is.
 
     What is withheld, since a link would go down for it, is no reason to try. Where nothing is planned, only files or
@@ -33,10 +32,10 @@ def qos_differs(intent: Intent, facts: Mapping[str, Any] | None, *, toggle_allow
     """
     profile, nics = roce_profile(intent), qos_nics(intent)
     if profile is None or not nics:
-        return facts is not None and (_has_files(facts) or bool(_enabled_units(facts)))
-    if facts is None or files_differ(service_files(profile, nics), facts):
+        return _has_files(facts) or bool(_enabled_units(facts))
+    if files_differ(service_files(profile, nics), facts.files):
         return True
-    states, units = facts.get("qos"), facts.get("units") or {}
+    states, units = facts.qos, facts.units or {}
     rails = [rail for rail in resolve(intent["rails"], facts) if rail.rail["link_layer"] == "roce"]
     netdevs = [rail.netdev for rail in rails if rail.netdev is not None]
     stale = _enabled_units(facts) - {unit_of(name) for name in netdevs}
@@ -47,10 +46,10 @@ def qos_differs(intent: Intent, facts: Mapping[str, Any] | None, *, toggle_allow
     return any(units.get(unit_of(name)) != RUNS or to_write(profile, states[name], toggle_allowed=toggle_allowed) for name in netdevs)
 
 
-def _has_files(facts: Mapping[str, Any]) -> bool:
-    return facts.get("files") is not None and files_differ(service_files(None, []), facts)
+def _has_files(facts: Facts) -> bool:
+    return facts.files is not None and files_differ(service_files(None, []), facts.files)
 
 
-def _enabled_units(facts: Mapping[str, Any]) -> set[str]:
+def _enabled_units(facts: Facts) -> set[str]:
     """The units of interfaces that a boot or a hot-plug starts."""
-    return {name for name, state in (facts.get("units") or {}).items() if name.startswith(UNIT_PREFIX) and state.get("enabled")}
+    return {name for name, state in (facts.units or {}).items() if name.startswith(UNIT_PREFIX) and state.enabled}

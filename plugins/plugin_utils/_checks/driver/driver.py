@@ -17,6 +17,7 @@ from ansible_collections.rdma.cluster.plugins.plugin_utils._catalogue import sou
 from ansible_collections.rdma.cluster.plugins.plugin_utils._catalogue.checks import Check, declare
 from ansible_collections.rdma.cluster.plugins.plugin_utils._facts.typed import stack_of
 
+_NO_NIC = "the NIC is not there, which is an error unless its RDMA device is"
 declare(
     {
         "driver.package": Check(

@@ -110,7 +110,7 @@ def boot_wish(intent: Intent, facts: Facts, *, acs_allowed: bool, mrrs_allowed: 
     plans = [pcie_wish(intent, facts, acs_allowed=acs, mrrs_allowed=mrrs) for acs, mrrs in permits]
     if not plans[0] or plans[0] == made or CONFIG not in (facts.files or {}):
         return made
-    return next((wish for wish in (*plans, made) if wish and not differs(service_files(wish)[0], facts)), plans[0])
+    return next((wish for wish in (*plans, made) if wish and not differs(service_files(wish)[0], facts.files)), plans[0])
 
 
 def kept_effects(boot: Wish, made: Wish) -> list[str]:
@@ -363,7 +363,7 @@ def _boot(host: str, facts: Facts, wish: Wish, reason: Withheld | None) -> Findi
     units, files = facts.units, service_files(wish)
     if units is None or facts.files is None:
         return _boot_finding(host, UNKNOWN, "systemd or the files could not be read", expected)
-    wrong = [file.path for file in files if differs(file, facts)]
+    wrong = [file.path for file in files if differs(file, facts.files)]
     if not wish:
         if wrong:
             return _boot_finding(host, ERROR, f"{wrong[0]} exists and applies settings that the plan does not allow", expected)

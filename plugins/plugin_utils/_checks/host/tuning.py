@@ -21,6 +21,7 @@ from ansible_collections.rdma.cluster.plugins.plugin_utils._catalogue import sou
 from ansible_collections.rdma.cluster.plugins.plugin_utils._catalogue.checks import Check, declare
 from ansible_collections.rdma.cluster.plugins.plugin_utils._checks.host.wishes import cpu_wish, cpu_wrong, irqbalance_wrong
 
+_CLOCKSOURCE = "/sys/devices/system/clocksource/clocksource0/current_clocksource"
 declare(
     {
         "host.rings": Check(

@@ -22,10 +22,11 @@ from ansible_collections.rdma.cluster.plugins.module_utils._rdma.counters import
     of_netdev,
     of_port,
 )
-from ansible_collections.rdma.cluster.plugins.module_utils._rdma.rails import Facts, Rail
+from ansible_collections.rdma.cluster.plugins.module_utils._rdma.rails import Rail
 from ansible_collections.rdma.cluster.plugins.plugin_utils._catalogue import sources as reads
 from ansible_collections.rdma.cluster.plugins.plugin_utils._catalogue.checks import Check, declare
 from ansible_collections.rdma.cluster.plugins.plugin_utils._checks.rail_port import RailPort, rail_ports
+from ansible_collections.rdma.cluster.plugins.plugin_utils._facts.typed import RunFacts
 
 _NO_COUNTERS = "not every driver has counters of this kind; what is there is compared"
 declare(
@@ -117,7 +118,7 @@ ERROR_KINDS = (
 def check_counters(
     host: str,
     rails: Sequence[Rail],
-    facts: Facts,
+    facts: RunFacts,
     errors_per_hour: float | None = None,
     flaps_per_hour: float | None = None,
 ) -> list[Finding]:
@@ -127,7 +128,7 @@ def check_counters(
     """
     flaps = Limit(FLAPS_PER_HOUR if flaps_per_hour is None else flaps_per_hour, FEWEST_FLAPS)
     errors = Limit(ERRORS_PER_HOUR if errors_per_hour is None else errors_per_hour, FEWEST_ERRORS)
-    return [finding for port in rail_ports(STAGE, host, rails, facts) for finding in _rail(port, facts.get("since"), flaps, errors)]
+    return [finding for port in rail_ports(STAGE, host, rails, facts) for finding in _rail(port, facts.since, flaps, errors)]
 
 
 @dataclass(frozen=True)
@@ -152,17 +153,18 @@ def _rail(port: RailPort, since: Mapping[str, Any] | None, flaps: Limit, errors:
 
 def _judge(port: RailPort, check: str, kinds: Sequence[Kind], since: Mapping[str, Any] | None, limit: Limit) -> Finding:
     names = frozenset().union(*(kind.counters for kind in kinds))
-    failed = (port.ethtool.get("unread") or {}).get("statistics")
-    if failed and port.not_judged is None:
+    unread = port.unread_by_driver("statistics")
+    if unread and port.not_judged is None:
         remedy = f"Run `ethtool -S {port.rail.netdev}` on {port.host}; then see `dmesg` there for the driver of {port.address}."
-        return port.finding(check, UNKNOWN, f"the counters of {port.rail.netdev} could not be read: {failed}", limit.words, remedy)
-    if port.infiniband and port.not_judged is None and not names & of_port(port.port).keys():
+        return port.finding(check, UNKNOWN, f"the counters of {port.rail.netdev} could not be read: {unread}", limit.words, remedy)
+    if port.infiniband and port.not_judged is None and not names & _of_port(port).keys():
         remedy = f"Run `perfquery -C {port.rail.device} -P {port.rail.port}` on {port.host}; then see `dmesg` there for the driver."
         return port.finding(check, UNKNOWN, f"{port.name} has no such counter, and each InfiniBand port has them", limit.words, remedy)
     why_not = port.not_judged or _not_told(port, names)
     if why_not is not None:
         return port.skip(check, why_not, limit.words)
-    full = sorted(name for name in FULL.keys() & names if (port.port.get("counters") or {}).get(name) == FULL[name])
+    counters = (port.port.counters if port.port else None) or {}
+    full = sorted(name for name in FULL.keys() & names if counters.get(name) == FULL[name])
     counts = _counts(port, since, names)
     if counts is None or since is None:
         why_not = "no earlier run of this boot to compare with" if since is None else f"not the same port as in run {since['run']}"
@@ -185,8 +187,14 @@ def _rate_words(per_hour: float) -> str:
 
 
 def _not_told(port: RailPort, names: frozenset[str]) -> str | None:
-    told = names & (of_port(port.port).keys() | of_netdev(port.netdev).keys())
+    netdev, ethtool = port.netdev, port.ethtool
+    of_interface = of_netdev(ethtool.counters if ethtool else {}, netdev.carrier_downs) if netdev else {}
+    told = names & (_of_port(port).keys() | of_interface.keys())
     return None if told else f"{port.name} and its interface have no such counter"
+
+
+def _of_port(port: RailPort) -> dict[str, int]:
+    return of_port(port.port.counters, port.port.hw_counters) if port.port else {}
 
 
 def _counts(port: RailPort, since: Mapping[str, Any] | None, names: frozenset[str]) -> dict[str, int] | None:

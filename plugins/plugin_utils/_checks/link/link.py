@@ -6,12 +6,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
-from typing import Any
+from collections.abc import Iterator, Sequence
 
 from ansible_collections.rdma.cluster.plugins.module_utils._base.findings import ERROR, OK, UNKNOWN, WARNING, Finding
+from ansible_collections.rdma.cluster.plugins.module_utils._facts.gather import Facts
 from ansible_collections.rdma.cluster.plugins.module_utils._firmware.cards import DRIVERS, card_port
-from ansible_collections.rdma.cluster.plugins.module_utils._rdma.rails import LINK_LAYERS, LINK_TYPES, Facts, Rail
+from ansible_collections.rdma.cluster.plugins.module_utils._net.netdev import Netdev
+from ansible_collections.rdma.cluster.plugins.module_utils._rdma.device import Device, Port
+from ansible_collections.rdma.cluster.plugins.module_utils._rdma.rails import LINK_LAYERS, LINK_TYPES, Rail
 from ansible_collections.rdma.cluster.plugins.plugin_utils._catalogue import sources as reads
 from ansible_collections.rdma.cluster.plugins.plugin_utils._catalogue.checks import NO_DEVICE, Check, declare
 from ansible_collections.rdma.cluster.plugins.plugin_utils._checks.link.rate import check_rate
@@ -122,17 +124,17 @@ def check_link(host: str, rails: Sequence[Rail], facts: Facts) -> list[Finding]:
 
 
 def _rail(port: RailPort) -> Iterator[Finding]:
-    if not port.port:
+    if port.device is None or port.port is None:
         yield port.finding(
             "link.state", UNKNOWN, "no RDMA device, so no port to look at", UP,
             f"Run the driver stage for {port.host}; its gate says what is missing.",
         )  # fmt: skip
         return
-    yield _state(port)
+    yield _state(port, port.port)
     yield _layer(port)
-    yield _iwarp(port)
+    yield _iwarp(port, port.device)
     yield from check_rate(port)
-    yield _mtu(port)
+    yield _mtu(port, port.port.active_mtu_bytes)
 
 
 def _words(port: RailPort, template: str) -> str:
@@ -143,8 +145,8 @@ def _words(port: RailPort, template: str) -> str:
     )  # fmt: skip
 
 
-def _state(port: RailPort) -> Finding:
-    state, physical = port.port.get("state"), port.port.get("physical_state")
+def _state(port: RailPort, seen: Port) -> Finding:
+    state, physical = seen.state, seen.physical_state
     observed = f"{port.name} is {state}, {physical}"
     if port.up:
         return port.finding("link.state", OK, observed, UP)
@@ -163,24 +165,24 @@ def _ethernet_down(port: RailPort, observed: str) -> Finding:
     """The port of an interface is what the interface is: DOWN, Disabled as well without carrier as without being up."""
     netdev, name = port.netdev, port.rail.netdev
     remedy = _words(port, CABLE[1])
-    if netdev:
-        observed += f"; {name} is {_netdev_words(netdev)}"
-    if netdev.get("admin_up") is False:
+    if netdev is None:
+        return port.finding("link.state", ERROR, observed, UP, remedy)
+    observed += f"; {name} is {_netdev_words(netdev)}"
+    if netdev.admin_up is False:
         remedy = f"Something has set {name} down on {port.host}: run the site again (or `ip link set {name} up`), and find what manages it."
-    elif netdev.get("carrier"):
+    elif netdev.carrier:
         remedy = f"The interface is well and its RDMA port is not: see `rdma link show {port.name}` and `dmesg` on {port.host}."
     return port.finding("link.state", ERROR, observed, UP, remedy)
 
 
-def _netdev_words(netdev: Mapping[str, Any]) -> str:
-    if netdev.get("admin_up") is False:
+def _netdev_words(netdev: Netdev) -> str:
+    if netdev.admin_up is False:
         return "administratively down"
-    carrier: dict[bool | None, str] = {True: "up, with carrier", False: "up, without carrier"}
-    return carrier.get(netdev.get("carrier"), "up, carrier unknown")
+    return {True: "up, with carrier", False: "up, without carrier", None: "up, carrier unknown"}[netdev.carrier]
 
 
 def _layer(port: RailPort) -> Finding:
-    planned, seen = port.rail.rail["link_layer"], port.port.get("link_layer")
+    planned, seen = port.rail.rail["link_layer"], port.link_layer
     expected = LINK_LAYERS[planned]
     if seen is None:
         remedy = f"Look at {port.sysfs}/link_layer on {port.host}."
@@ -188,30 +190,29 @@ def _layer(port: RailPort) -> Finding:
     if seen == expected:
         return port.finding("link.layer", OK, seen, expected)
     remedy = f"Correct link_layer of {port.rail.name} of {port.host}"
-    if port.device.get("driver") in DRIVERS and port.pci.get("address"):
-        card, number = card_port(str(port.pci["address"]), int(port.rail.port or 1))
+    if port.driver in DRIVERS and port.pci:
+        card, number = card_port(port.pci.address, int(port.rail.port or 1))
         remedy += f", or set LINK_TYPE_P{number} of {card} to {LINK_TYPES[planned]} with mstconfig and reboot {port.host}"
     return port.finding("link.layer", ERROR, seen, expected, remedy + ".")
 
 
-def _iwarp(port: RailPort) -> Finding:
-    expected, kind = "RoCE or InfiniBand", port.device.get("node_type")
+def _iwarp(port: RailPort, device: Device) -> Finding:
+    expected, kind = "RoCE or InfiniBand", device.node_type
     if kind is None:
         look = f"Run `cat /sys/class/infiniband/{port.rail.device}/node_type` on {port.host}."
         return port.finding("link.iwarp", UNKNOWN, f"nothing tells what {port.rail.device} speaks", expected, look)
     if kind != "RNIC":
         return port.finding("link.iwarp", OK, f"{port.rail.device} is a {kind}", expected)
-    remedy = _words(port, IWARP_REMEDIES.get(port.device.get("driver") or "", IWARP_REMEDY))
+    remedy = _words(port, IWARP_REMEDIES.get(device.driver or "", IWARP_REMEDY))
     return port.finding("link.iwarp", ERROR, f"{port.rail.device} speaks iWARP, which no RoCE peer understands", expected, remedy)
 
 
-def _mtu(port: RailPort) -> Finding:
+def _mtu(port: RailPort, mtu_bytes: int | None) -> Finding:
     expected, check = f"{BEST_MTU_BYTES} bytes", "link.mtu"
     if not port.infiniband:
         return port.skip(check, "on Ethernet it follows the interface's: the network stage looks at that", expected)
     if not port.up:
         return port.skip(check, port.not_judged or "the port is not up", expected)
-    mtu_bytes = port.port.get("active_mtu_bytes")
     look = f"`ibv_devinfo -d {port.rail.device} -i {port.rail.port}` on {port.host}"
     if mtu_bytes is None:
         return port.finding(check, UNKNOWN, "the active MTU could not be read", expected, f"See what {look} says.")

@@ -6,12 +6,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from typing import Any
+from collections.abc import Sequence
+from dataclasses import replace
 
 from ansible_collections.rdma.cluster.plugins.module_utils._base.findings import ERROR, NOT_APPLICABLE, OK, UNKNOWN, WARNING, Finding
-from ansible_collections.rdma.cluster.plugins.module_utils._net.optics import out_of_range
-from ansible_collections.rdma.cluster.plugins.module_utils._rdma.rails import Facts, Rail
+from ansible_collections.rdma.cluster.plugins.module_utils._facts.gather import Facts
+from ansible_collections.rdma.cluster.plugins.module_utils._net.optics import Lane, Optic, out_of_range
+from ansible_collections.rdma.cluster.plugins.module_utils._rdma.rails import Rail
 from ansible_collections.rdma.cluster.plugins.plugin_utils._catalogue import sources as reads
 from ansible_collections.rdma.cluster.plugins.plugin_utils._catalogue.checks import Check, declare
 from ansible_collections.rdma.cluster.plugins.plugin_utils._checks.rail_port import RailPort, rail_ports
@@ -41,7 +42,6 @@ EXPECTED = "every reading inside the module's own limits"
 DARK_MW = 0.0001
 #: The program that reads a module, and its package: by whether the port is InfiniBand's.
 TOOLS = {False: ("ethtool", "ethtool"), True: ("mstlink", "mstflint")}
-READINGS = ("temperature_celsius", "voltage_volt")
 
 
 def check_optic(host: str, rails: Sequence[Rail], facts: Facts) -> list[Finding]:
@@ -77,49 +77,43 @@ def _no_tool(port: RailPort) -> Finding:
 
 def _unread(port: RailPort) -> str | None:
     """Why the module could not be read; None where it was, or the driver or tool says that there is none."""
-    if port.software or port.device.get("function") == "vf":
+    if port.software or port.virtual:
         return None
-    if port.infiniband:
-        unread: str | None = port.port.get("optic_unread")
-        return unread
-    return (port.ethtool.get("unread") or {}).get("module")
+    return port.port.optic_unread if port.port and port.infiniband else port.unread_by_driver("module")
 
 
 def _no_module(port: RailPort) -> str:
-    if port.software or port.device.get("function") == "vf":
+    if port.software or port.virtual:
         return "no cage of its own: " + ("a software device" if port.software else "a virtual function")
     return "no module: the port's driver tells of none"
 
 
-def _used(port: RailPort) -> Mapping[str, Any] | None:
+def _used(port: RailPort) -> Optic | None:
     """The module, without lanes that get no light because the link runs on fewer: a splitter cable has but some of them."""
-    optic: Mapping[str, Any] | None = port.port.get("optic") or port.ethtool.get("optic")
-    lanes, width = (optic or {}).get("lanes") or (), port.port.get("width")
-    lit = [lane for lane in lanes if (lane.get("rx_power_mw") or {}).get("value", DARK_MW + 1) > DARK_MW]
-    return {**optic, "lanes": lit} if optic and port.up and len(lit) == width else optic
+    optic = (port.port.optic if port.port else None) or (port.ethtool.optic if port.ethtool else None)
+    if optic is None or port.port is None or not port.up:
+        return optic
+    lit = [lane for lane in optic.lanes if lane.rx_power_mw is None or lane.rx_power_mw.value > DARK_MW]
+    return replace(optic, lanes=lit) if len(lit) == port.port.width else optic
 
 
-def _module(optic: Mapping[str, Any]) -> str:
-    parts = [optic.get("vendor"), optic.get("part_number"), f"serial {optic['serial']}" if optic.get("serial") else None]
+def _module(optic: Optic) -> str:
+    parts = [optic.vendor, optic.part_number, f"serial {optic.serial}" if optic.serial else None]
     return " ".join(part for part in parts if part) or "the module"
 
 
-def _has_diagnostics(optic: Mapping[str, Any]) -> bool:
-    lanes = optic.get("lanes") or ()
-    return (
-        any(optic.get(name) for name in READINGS)
-        or any(reading for lane in lanes for reading in lane.values())
-        or bool(optic.get("alarms"))
-    )
+def _has_diagnostics(optic: Optic) -> bool:
+    readings = (optic.temperature_celsius, optic.voltage_volt)
+    return any(readings) or any(lane != Lane(None, None, None) for lane in optic.lanes) or bool(optic.alarms)
 
 
-def _troubles(optic: Mapping[str, Any]) -> tuple[list[str], list[str]]:
+def _troubles(optic: Optic) -> tuple[list[str], list[str]]:
     """What is beyond alarm limits and what beyond warning limits, each in words.
 
     A flag that the module has raised is a warning: it stands until somebody reads it, so that it may be of last week.
     """
     found = [(severity, f"{what} is {value:g}, {bound}") for what, severity, value, bound in out_of_range(optic)]
-    found += [("warning", f"it has raised {flag!r} since it was last read") for flag in optic.get("alarms") or ()]
+    found += [("warning", f"it has raised {flag!r} since it was last read") for flag in optic.alarms]
     alarms = [words for severity, words in found if severity == "alarm"]
     return alarms, [words for severity, words in found if severity != "alarm"]
 

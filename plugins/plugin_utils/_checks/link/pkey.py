@@ -10,8 +10,8 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from ansible_collections.rdma.cluster.plugins.module_utils._base.findings import ERROR, OK, UNKNOWN, WARNING, Finding
+from ansible_collections.rdma.cluster.plugins.module_utils._facts.gather import Facts
 from ansible_collections.rdma.cluster.plugins.module_utils._rdma.device import port_guid
-from ansible_collections.rdma.cluster.plugins.module_utils._rdma.rails import Facts
 from ansible_collections.rdma.cluster.plugins.module_utils._subnet_manager.partitions_conf import (
     DEFAULT_KEY,
     DEFAULT_NAME,
@@ -85,12 +85,12 @@ def _membership(host: str, guid: str | None, partition: Mapping[str, Any]) -> st
 
 
 def _table(port: RailPort, intent: Mapping[str, Any], manager: Mapping[str, Any]) -> Finding:
-    planned = planned_keys(port.host, port_guid(port.port), intent)
+    planned = planned_keys(port.host, port_guid(port.port) if port.port else None, intent)
     allowed = {**planned, **_default(intent, manager)}
     expected = _words(allowed) if allowed else "no partition of rdma_partitions"
     if port.not_judged:
         return port.skip(TABLE, port.not_judged, expected)
-    seen = port.port.get("pkeys")
+    seen = port.port.pkeys if port.port else None
     if seen is None:
         remedy = f"Look at {port.sysfs}/pkeys on {port.host}."
         return port.finding(TABLE, UNKNOWN, "the table of P_Keys was not read", expected, remedy)

@@ -63,7 +63,7 @@ def _wanted_gbps(port: RailPort) -> float | None:
     """The planned rate; without one, on Ethernet, the most that the interface can do."""
     if port.planned_gbps is not None or port.infiniband:
         return port.planned_gbps
-    speeds_mbps = port.ethtool.get("supported_speeds_mbps")
+    speeds_mbps = port.ethtool.supported_speeds_mbps if port.ethtool else []
     return max(speeds_mbps) / 1000 if speeds_mbps else None
 
 
@@ -77,12 +77,16 @@ def _rate_words(gbps: float | None) -> str:
 
 def _width(port: RailPort) -> int | None:
     """The lanes, unless the driver's rate is not the interface's: then its lanes are not either."""
-    gbps, said_gbps = port.rate_gbps, port.port.get("rate_gbps")
-    return port.port.get("width") if gbps and said_gbps and _alike(gbps, said_gbps) else None
+    gbps, said = port.rate_gbps, port.port
+    return said.width if said and gbps and said.rate_gbps and _alike(gbps, said.rate_gbps) else None
+
+
+def _speed(port: RailPort) -> str | None:
+    return port.port.speed if port.port else None
 
 
 def _seen(port: RailPort) -> str:
-    gbps, width, speed = port.rate_gbps, _width(port), port.port.get("speed")
+    gbps, width, speed = port.rate_gbps, _width(port), _speed(port)
     lanes = f" ({width}X{' ' + speed if speed else ''})" if width else ""
     return f"{port.name} runs at {gbps:g} Gb/s{lanes}" if gbps is not None else f"{port.name} tells no rate"
 
@@ -116,8 +120,8 @@ def _fast_enough(port: RailPort, gbps: float, wanted_gbps: float) -> Finding:
     expected = _expected(port, wanted_gbps)
     if _alike(gbps, wanted_gbps):
         return port.finding("link.rate", OK, _seen(port), expected)
-    narrowest = port.pci.get("narrowest")
-    carried_gbps = payload_gbps(narrowest["speed_gtps"], narrowest["width"]) if narrowest else gbps
+    narrowest = port.pci.narrowest if port.pci else None
+    carried_gbps = payload_gbps(narrowest.speed_gtps, narrowest.width) if narrowest else gbps
     if carried_gbps < ENOUGH * gbps:
         return port.finding("link.rate", OK, f"{_seen(port)}, of which PCIe carries {carried_gbps:.0f}", expected)
     remedy = f"Correct rate_gbps of {port.rail.name} of {port.host} to {gbps:g}, or see which card and cable are in rail {port.rail.index}."
@@ -133,7 +137,7 @@ def _right_width(port: RailPort, width: int | None) -> Finding:
 
 def _unplanned_rate(port: RailPort) -> Finding:
     """On InfiniBand the card's generation tells what it can do; there are boards that do less."""
-    best, speed = BEST_SPEEDS.get(port.pci.get("device_id") or "") if port.infiniband else None, port.port.get("speed")
+    best, speed = BEST_SPEEDS.get(port.pci.device_id or "") if port.pci and port.infiniband else None, _speed(port)
     seen = f"{_seen(port)}; no rate is planned (rate_gbps){_cannot_tell(port)}"
     if best is None or speed not in SPEEDS or _width(port) != LANES or SPEEDS.index(speed) >= SPEEDS.index(best):
         return port.skip("link.rate", seen, "the planned rate")

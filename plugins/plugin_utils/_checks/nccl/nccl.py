@@ -11,14 +11,14 @@ import re
 from collections import Counter, defaultdict
 from collections.abc import Callable, Collection, Hashable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
 
 from ansible_collections.rdma.cluster.plugins.module_utils._base.files import ManagedFile, differs, others_of
 from ansible_collections.rdma.cluster.plugins.module_utils._base.findings import ERROR, NOT_APPLICABLE, OK, UNKNOWN, WARNING, Finding
+from ansible_collections.rdma.cluster.plugins.module_utils._facts.gather import Facts
 from ansible_collections.rdma.cluster.plugins.module_utils._nccl.conf import parse_nccl_conf
 from ansible_collections.rdma.cluster.plugins.module_utils._nccl.devices import DeviceList, Entry, parse_list
 from ansible_collections.rdma.cluster.plugins.module_utils._nccl.variables.model import OF_HOST
-from ansible_collections.rdma.cluster.plugins.module_utils._rdma.rails import Facts
+from ansible_collections.rdma.cluster.plugins.module_utils._rdma.device import Device
 from ansible_collections.rdma.cluster.plugins.plugin_utils._catalogue import sources as reads
 from ansible_collections.rdma.cluster.plugins.plugin_utils._catalogue.checks import NO_DEVICE, Check, declare
 
@@ -100,18 +100,18 @@ def _nothing(host: str) -> list[Finding]:
 def _file(host: str, file: ManagedFile, facts: Facts) -> Finding:
     expected = "not there" if file.content is None else f"as the intent has it, mode {file.mode:04o}"
     expected = "the block as the intent has it" if file.block else expected
-    there = facts.get("files")
-    if there is None:
+    if facts.files is None:
         return Finding(STAGE, "nccl.file", host, file.path, UNKNOWN, "the facts have no files", expected, _run(host))
-    seen = there.get(file.path)
-    if not differs(file, facts):
-        unread = file.block and not int(_mode(seen)) & 0o004
-        if not unread:
+    seen = facts.files.get(file.path)
+    if not differs(file, facts.files):
+        # A digest leaves out the usual mode.
+        mode = int((seen or {}).get("mode", 0o644))
+        if not file.block or mode & 0o004:
             return Finding(STAGE, "nccl.file", host, file.path, OK, expected, expected)
-        observed = f"mode {_mode(seen):04o}: jobs of other users than root cannot read it"
+        observed = f"mode {mode:04o}: jobs of other users than root cannot read it"
         remedy = f"Run `chmod a+r {file.path}` on {host}."
         return Finding(STAGE, "nccl.file", host, file.path, WARNING, observed, "readable for all", remedy)
-    if file.block and isinstance(seen, Mapping):
+    if file.block and seen is not None:
         observed = "no block of rdma.cluster" if not seen.get("block") else "the block has another content"
         return Finding(STAGE, "nccl.file", host, file.path, ERROR, observed, expected, _run(host))
     observed = (
@@ -124,20 +124,15 @@ def _file(host: str, file: ManagedFile, facts: Facts) -> Finding:
     return Finding(STAGE, "nccl.file", host, file.path, ERROR, observed, expected, _run(host))
 
 
-def _mode(seen: Any) -> int:
-    """The mode of a file by its facts, where a digest leaves out the usual one."""
-    return int(seen.get("mode", 0o644)) if isinstance(seen, Mapping) else 0o644
-
-
 def check_others(host: str, path: str, kept: Mapping[str, tuple[str, str]], asked_for: Collection[str], facts: Facts) -> list[Finding]:
     """Finding `nccl.user_lines`: the lines of others in nccl.conf agree with the intent.
 
     kept: the variables that do not, name → (theirs, the intent's); asked_for: the names in rdma_nccl.variables.
     """
     check, expected = "nccl.user_lines", "no line outside of the block that sets a variable of the intent to another value"
-    if facts.get("files") is None:
+    if facts.files is None:
         return [Finding(STAGE, check, host, path, UNKNOWN, "the facts have no files", expected, _run(host))]
-    others = others_of(facts, path)
+    others = others_of(facts.files, path)
     if not others:
         return [Finding(STAGE, check, host, path, NOT_APPLICABLE, "it has no variables of others", expected)]
     if not kept:
@@ -183,12 +178,9 @@ def _look(host: str) -> str:
 
 def _device(host: str, entry: Entry, listed: DeviceList, facts: Facts, correct: str) -> Finding:
     subject, expected = f"device {entry} of {HCA}", "ACTIVE"
-    devices = facts.get("devices")
-    if devices is None:
-        return Finding(STAGE, "nccl.hca", host, subject, UNKNOWN, "the facts have no devices", expected, _look(host))
-    states = _states(entry, listed, devices)
+    states = _states(entry, listed, facts.devices)
     if not states:
-        observed = f"no such device; there are {', '.join(sorted(devices)) or 'none'}"
+        observed = f"no such device; there are {', '.join(sorted(facts.devices)) or 'none'}"
         return Finding(STAGE, "nccl.hca", host, subject, ERROR, observed, expected, correct)
     good = "ACTIVE" in states.values()
     status = OK if good else UNKNOWN if None in states.values() else ERROR
@@ -197,13 +189,13 @@ def _device(host: str, entry: Entry, listed: DeviceList, facts: Facts, correct: 
     return Finding(STAGE, "nccl.hca", host, subject, status, observed, expected, remedy)
 
 
-def _states(entry: Entry, listed: DeviceList, devices: Mapping[str, Any]) -> dict[str, str | None]:
+def _states(entry: Entry, listed: DeviceList, devices: Mapping[str, Device]) -> dict[str, str | None]:
     """The state of each port that an entry means, by "mlx5_0/1"."""
     return {
-        f"{device}/{number}": port["state"]
+        f"{device}/{number}": port.state
         for device, seen in sorted(devices.items())
         if listed.named(entry, device)
-        for number, port in sorted(seen["ports"].items())
+        for number, port in sorted(seen.ports.items())
         if entry.port in (None, int(number))
     }
 

@@ -11,8 +11,8 @@ from typing import Any
 
 from ansible_collections.rdma.cluster.plugins.module_utils._base.findings import ERROR, NOT_APPLICABLE, OK, UNKNOWN, WARNING, Finding
 from ansible_collections.rdma.cluster.plugins.module_utils._collectives.install import wish_id
+from ansible_collections.rdma.cluster.plugins.module_utils._facts.gather import Facts
 from ansible_collections.rdma.cluster.plugins.module_utils._nccl.installed import LIBRARY, STAMP
-from ansible_collections.rdma.cluster.plugins.module_utils._rdma.rails import Facts
 from ansible_collections.rdma.cluster.plugins.plugin_utils._catalogue import sources as reads
 from ansible_collections.rdma.cluster.plugins.plugin_utils._catalogue.checks import Check, declare
 from ansible_collections.rdma.cluster.plugins.plugin_utils._checks.nccl.nccl import STAGE
@@ -66,16 +66,16 @@ def check_version(host: str, nccl: Nccl, facts: Facts) -> list[Finding]:
 
     A host without one is none of its business, unless the intent installs it: frameworks bring their own.
     """
-    there, wanted = facts.get("nccl"), nccl["version"]
+    there, wanted = facts.nccl, nccl["version"]
     expected = f"NCCL {wanted}" if wanted else "any version"
     if there is None and wanted is not None:
         told = (UNKNOWN, "the facts do not tell what is installed of NCCL", READ_AGAIN.format(host=host))
     elif there is None:
         told = (NOT_APPLICABLE, "rdma_nccl.version is not given", "")
-    elif there.get("library") is None:
+    elif there.library is None:
         told = _without_library(host, nccl)
     else:
-        told = _of_library(host, wanted, there["library"], there.get("version"))
+        told = _of_library(host, wanted, there.library, there.version)
     return [Finding(STAGE, "nccl.version", host, LIBRARY, told[0], told[1], expected, told[2])]
 
 
@@ -115,16 +115,15 @@ def packages_to_install(nccl: Nccl, facts: Facts) -> list[str]:
 
 def nccl_tests_due(nccl: Nccl, facts: Facts) -> bool:
     """Whether nccl-tests are planned and not there as planned, or the facts do not tell; what could not be read is left alone."""
-    if (facts.get("nccl") or {}).get("tests_unread"):
+    there = facts.nccl
+    if there and there.tests_unread:
         return False
     tests = nccl["install"]["tests"]
-    there = ((facts.get("nccl") or {}).get("tests") or {}).get("wish")
-    return tests is not None and there != wish_id(tests)
+    return tests is not None and (there is None or there.tests is None or there.tests.wish != wish_id(tests))
 
 
-def _installed(facts: Facts) -> Mapping[str, Any] | None:
-    asked: Mapping[str, Any] | None = ((facts.get("stack") or {}).get("distribution") or {}).get("asked")
-    return asked
+def _installed(facts: Facts) -> Mapping[str, str | None] | None:
+    return facts.stack.distribution.asked if facts.stack else None
 
 
 def _has(installed: str | None, wanted: str | None) -> bool:
@@ -159,14 +158,14 @@ def _tests(host: str, nccl: Nccl, facts: Facts) -> Iterator[Finding]:
     if tests is None:
         return
     expected = f"{tests['version']} in {tests['folder']}"
-    there = (facts.get("nccl") or {}).get("tests")
-    seen = f"{there['version']} in {there['folder']}" if there else "not installed by this collection"
-    if facts.get("nccl") is None:
+    there = facts.nccl
+    seen = f"{there.tests.version} in {there.tests.folder}" if there and there.tests else "not installed by this collection"
+    if there is None:
         why = "the facts do not tell"
         yield Finding(STAGE, "nccl.install", host, "nccl-tests", UNKNOWN, why, expected, READ_AGAIN.format(host=host))
-    elif facts["nccl"].get("tests_unread"):
+    elif there.tests_unread:
         remedy = f"Remove {STAMP} on {host} and run the nccl stage, which installs nccl-tests again."
-        yield Finding(STAGE, "nccl.install", host, "nccl-tests", UNKNOWN, facts["nccl"]["tests_unread"], expected, remedy)
+        yield Finding(STAGE, "nccl.install", host, "nccl-tests", UNKNOWN, there.tests_unread, expected, remedy)
     elif nccl_tests_due(nccl, facts):
         other = f"{seen}, from another archive or made otherwise" if seen == expected else seen
         yield Finding(STAGE, "nccl.install", host, "nccl-tests", ERROR, other, expected, f"Run the nccl stage for {host}.")
@@ -180,10 +179,9 @@ def check_topology(host: str, path: str | None, facts: Facts) -> list[Finding]:
     if path is None:
         why = "not set: NCCL finds the topology by itself"
         return [Finding(STAGE, check, host, "NCCL_TOPO_FILE", NOT_APPLICABLE, why, expected)]
-    files = facts.get("files")
-    if files is None:
+    if facts.files is None:
         return [Finding(STAGE, check, host, path, UNKNOWN, "the facts have no files", expected, READ_AGAIN.format(host=host))]
-    if path in files:
+    if path in facts.files:
         return [Finding(STAGE, check, host, path, OK, "there", expected)]
     remedy = f"Put the topology of this kind of machine to {path} on {host}, as its provider has it, or take it out of rdma_nccl."
     return [Finding(STAGE, check, host, path, ERROR, "not there", expected, remedy)]

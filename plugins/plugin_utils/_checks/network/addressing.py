@@ -7,12 +7,12 @@
 from __future__ import annotations
 
 import ipaddress
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from typing import Any
 
 from ansible_collections.rdma.cluster.plugins.module_utils._base.findings import ERROR, NOT_APPLICABLE, OK, UNKNOWN, WARNING, Finding
-from ansible_collections.rdma.cluster.plugins.module_utils._rdma.rails import Facts, Rail, ResolvedRail, resolve
+from ansible_collections.rdma.cluster.plugins.module_utils._facts.gather import Facts
+from ansible_collections.rdma.cluster.plugins.module_utils._rdma.rails import Rail, ResolvedRail, resolve
 from ansible_collections.rdma.cluster.plugins.plugin_utils._catalogue import sources as reads
 from ansible_collections.rdma.cluster.plugins.plugin_utils._catalogue.checks import Check, declare
 
@@ -83,11 +83,7 @@ def check_addressing(host: str, rails: Sequence[Rail], facts: Facts) -> list[Fin
 
 def _plan(rail: ResolvedRail, facts: Facts) -> Plan:
     planned = ipaddress.IPv4Interface(rail.rail["address"]) if rail.rail["address"] else None
-    return Plan(rail, planned, _netdev(rail.netdev, facts).get("ipv4"))
-
-
-def _netdev(name: str | None, facts: Facts) -> Mapping[str, Any]:
-    return (facts.get("netdevs") or {}).get(name) or {} if name is not None else {}
+    return Plan(rail, planned, facts.netdevs[rail.netdev].ipv4 if rail.netdev else None)
 
 
 def _address(host: str, plan: Plan, plans: Sequence[Plan], facts: Facts) -> Iterator[Finding]:
@@ -128,8 +124,7 @@ def _told_by_gid(plan: Plan, facts: Facts) -> bool:
         return False
     if rail.device is None or rail.port is None:
         return True
-    port = facts["devices"][rail.device]["ports"][rail.port]
-    return plan.planned is None or (port.get("rocev2") or {}).get(str(plan.planned.ip)) is None
+    return plan.planned is None or str(plan.planned.ip) not in facts.devices[rail.device].ports[rail.port].rocev2
 
 
 def _fault(host: str, text: str, plan: Plan, plans: Sequence[Plan]) -> tuple[str, str, str] | None:
@@ -167,10 +162,10 @@ def _astray(host: str, text: str, netdev: str, other: Plan) -> tuple[str, str, s
 
 def _intruders(host: str, plans: Sequence[Plan], facts: Facts) -> Iterator[Finding]:
     """Interfaces that are no rails, nor what a rail is enslaved to, with an address in a rail's subnet."""
-    rails = {plan.rail.netdev for plan in plans}
-    rails |= {_netdev(name, facts).get("master") for name in rails}
-    for name, netdev in sorted((facts.get("netdevs") or {}).items()):
-        for text in (netdev.get("ipv4") or ()) if name not in rails else ():
+    rails = {plan.rail.netdev for plan in plans if plan.rail.netdev}
+    known = rails | {facts.netdevs[name].master for name in rails}
+    for name, netdev in sorted(facts.netdevs.items()):
+        for text in (netdev.ipv4 or ()) if name not in known else ():
             other = _owner(text, plans)
             if other is not None:
                 status, observed, remedy = _astray(host, text, name, other)
@@ -180,7 +175,7 @@ def _intruders(host: str, plans: Sequence[Plan], facts: Facts) -> Iterator[Findi
 
 def _manager(host: str, plan: Plan, facts: Facts) -> Finding:
     netdev = plan.rail.netdev
-    managers = _netdev(netdev, facts).get("managers")
+    managers = facts.netdevs[netdev].managers if netdev else None
 
     def finding(status: str, observed: str, remedy: str = "") -> Finding:
         return Finding(STAGE, "network.manager", host, plan.rail.subject, status, observed, "one at most", remedy)

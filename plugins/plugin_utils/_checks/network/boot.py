@@ -6,13 +6,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from typing import Any
+from collections.abc import Sequence
 
 from ansible_collections.rdma.cluster.plugins.module_utils._base.findings import ERROR, NOT_APPLICABLE, OK, UNKNOWN, WARNING, Finding
+from ansible_collections.rdma.cluster.plugins.module_utils._facts.gather import Facts
 from ansible_collections.rdma.cluster.plugins.module_utils._host.load import rail_users
+from ansible_collections.rdma.cluster.plugins.module_utils._net.network_files import BootNetwork
 from ansible_collections.rdma.cluster.plugins.module_utils._net.rail_network import NETPLAN, PENDING, SERVICE, path_of
-from ansible_collections.rdma.cluster.plugins.module_utils._rdma.rails import Facts, Rail, ResolvedRail, resolve
+from ansible_collections.rdma.cluster.plugins.module_utils._rdma.rails import Rail, ResolvedRail, resolve
 from ansible_collections.rdma.cluster.plugins.plugin_utils._catalogue import sources as reads
 from ansible_collections.rdma.cluster.plugins.plugin_utils._catalogue.checks import Check, declare
 
@@ -60,73 +61,72 @@ def _boot(host: str, rail: ResolvedRail, facts: Facts) -> Finding:
         return Finding(STAGE, "network.boot", host, rail.subject, NOT_APPLICABLE, why, "no file")
     mtu = "any MTU" if planned is None else f"MTU {planned} bytes"
     expected = f"{path_of(rail.name)}: {mtu}, {f'address {address}' if address else 'no address'}"
-    verdict = _not_known(host, rail, facts) or _not_ours(host, rail, facts) or _faults(host, rail, facts) or _loaded(host, rail, facts)
-    return Finding(STAGE, "network.boot", host, rail.subject, verdict[0], verdict[1], expected, verdict[2])
+    status, observed, remedy = _verdict(host, rail, facts)
+    return Finding(STAGE, "network.boot", host, rail.subject, status, observed, expected, remedy)
 
 
 def _stage(host: str) -> str:
     return f"Run `ansible-playbook rdma.cluster.network --limit {host}` on the control node."
 
 
-def _file(rail: ResolvedRail, facts: Facts) -> Mapping[str, Any]:
-    boot: Mapping[str, Any] = facts["netdevs"][rail.netdev]["boot"]
-    return boot
-
-
-def _not_known(host: str, rail: ResolvedRail, facts: Facts) -> Verdict | None:
+def _verdict(host: str, rail: ResolvedRail, facts: Facts) -> Verdict:
     if rail.netdev is None:
         return NOT_APPLICABLE, "no interface: network.mtu says so", ""
-    if facts["netdevs"][rail.netdev].get("boot") is None:
+    boot, service = facts.netdevs[rail.netdev].boot, (facts.units or {}).get(SERVICE)
+    if boot is None:
         return UNKNOWN, "the .network files were not read", f"Run `networkctl status {rail.netdev}` on {host}."
-    if (facts.get("units") or {}).get(SERVICE) is None:
+    if service is None:
         return UNKNOWN, f"the state of {SERVICE} was not read", f"Run `systemctl status {SERVICE}` on {host}."
-    undecided = _file(rail, facts)["undecided"]
-    if not undecided:
-        return None
-    files = "; ".join(f"{each['where']} ({each['value']})" for each in undecided)
+    if boot.undecided:
+        return _undecided(host, rail, boot)
+    if not service.enabled:
+        return ERROR, f"{SERVICE} is not enabled", _stage(host)
+    return _not_ours(host, rail, facts, boot.file) or _faults(host, rail, boot) or _loaded(host, rail, facts)
+
+
+def _undecided(host: str, rail: ResolvedRail, boot: BootNetwork) -> Verdict:
+    files = "; ".join(f"{each.where} ({each.value})" for each in boot.undecided)
     remedy = f"1. Run `networkctl status {rail.netdev}` on {host}. 2. If it names that file, exclude {rail.netdev} in its [Match] section."
     return UNKNOWN, f"a file that comes before ours may apply to {rail.netdev}: {files}", remedy
 
 
-def _not_ours(host: str, rail: ResolvedRail, facts: Facts) -> Verdict | None:
-    own, file = path_of(rail.name), _file(rail, facts)["file"]
-    if not facts["units"][SERVICE]["enabled"]:
-        return ERROR, f"{SERVICE} is not enabled", _stage(host)
+def _not_ours(host: str, rail: ResolvedRail, facts: Facts, file: str | None) -> Verdict | None:
+    own = path_of(rail.name)
     if file is None:
         return ERROR, f"{own} is missing, and no other file applies to {rail.netdev}", _stage(host)
     if file == own:
         return None
     observed = f"{file} applies to {rail.netdev}"
-    if own not in (facts.get("files") or ()):
+    if own not in (facts.files or ()):
         return ERROR, f"{own} is missing; {observed}", _stage(host)
     source = f"/etc/netplan, then run `netplan generate`; it writes {file}" if file.startswith(NETPLAN) else f"[Match] of {file}"
     return ERROR, observed, f"1. On {host}, remove {rail.netdev} from {source}. 2. {_stage(host)}"
 
 
-def _faults(host: str, rail: ResolvedRail, facts: Facts) -> Verdict | None:
+def _faults(host: str, rail: ResolvedRail, boot: BootNetwork) -> Verdict | None:
     """What the file and its drop-ins say other than the plan."""
-    own, address, boot = path_of(rail.name), rail.rail["address"], _file(rail, facts)
-    mtu, missing = boot["mtu"], []
-    wrong = [{"value": f"Address={each['value']}", "where": each["where"]} for each in boot["addresses"] if each["value"] != address]
-    wrong += boot["others"]
+    own, address = path_of(rail.name), rail.rail["address"]
+    mtu, missing = boot.mtu, []
+    wrong = [(f"Address={each.value}", each.where) for each in boot.addresses if each.value != address]
+    wrong += [(each.value, each.where) for each in boot.others]
     planned = rail.rail["mtu_bytes"]
     if mtu is None and planned is not None:
         missing.append(f"{own} has no MTUBytes=")
-    elif mtu is not None and planned is not None and mtu["value"] != str(planned):
-        wrong.insert(0, {"value": f"MTUBytes={mtu['value']}", "where": mtu["where"]})
-    if address is not None and address not in [each["value"] for each in boot["addresses"]]:
+    elif mtu is not None and planned is not None and mtu.value != str(planned):
+        wrong.insert(0, (f"MTUBytes={mtu.value}", mtu.where))
+    if address is not None and address not in [each.value for each in boot.addresses]:
         missing.append(f"{own} with its drop-ins has no Address={address}")
     if not wrong and not missing:
         return None
-    lines = [each["where"] for each in wrong if not each["where"].startswith(f"{own}:")]
+    lines = [where for _value, where in wrong if not where.startswith(f"{own}:")]
     remedy = f"1. On {host}, remove {' and '.join(lines)}. 2. Run `networkctl reload` there while {rail.netdev} is idle."
-    observed = "; ".join([*(f"{each['value']} ({each['where']})" for each in wrong), *missing])
+    observed = "; ".join([*(f"{value} ({where})" for value, where in wrong), *missing])
     return ERROR, observed, remedy if lines else _stage(host)
 
 
 def _loaded(host: str, rail: ResolvedRail, facts: Facts) -> Verdict:
-    if PENDING not in (facts.get("files") or ()):
+    if PENDING not in (facts.files or ()):
         return OK, f"as planned, from {path_of(rail.name)}", ""
-    users = rail_users(facts.get("load"), rail.device, rail.port)
+    users = rail_users(facts.load, rail.device, rail.port)
     wait = f"1. Wait until the rail is idle ({users}). 2. " if users else ""
     return WARNING, f"as planned; {SERVICE} has not loaded the file yet, because the host was in use", f"{wait}{_stage(host)}"

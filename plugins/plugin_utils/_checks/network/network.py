@@ -6,14 +6,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
-from typing import Any
 
 from ansible_collections.rdma.cluster.plugins.module_utils._base.findings import ERROR, NOT_APPLICABLE, OK, UNKNOWN, WARNING, Finding
+from ansible_collections.rdma.cluster.plugins.module_utils._facts.gather import Facts
 from ansible_collections.rdma.cluster.plugins.module_utils._host.load import rail_users
 from ansible_collections.rdma.cluster.plugins.module_utils._net.rail_network import mtu_differs
-from ansible_collections.rdma.cluster.plugins.module_utils._rdma.rails import Facts, Rail, ResolvedRail, rail_ip, resolve, rocev2_gid_index
+from ansible_collections.rdma.cluster.plugins.module_utils._rdma.device import Port
+from ansible_collections.rdma.cluster.plugins.module_utils._rdma.rails import Rail, ResolvedRail, rail_ip, resolve, rocev2_gid_index
 from ansible_collections.rdma.cluster.plugins.module_utils._rdma.roce_mtu import (
     RDMA_MTUS_BYTES,
     ROCE_HEADERS_BYTES,
@@ -66,13 +67,13 @@ def _rail(host: str, rail: ResolvedRail, facts: Facts) -> Iterator[Finding]:
     elif rail.netdev is None:
         yield Finding(STAGE, "network.mtu", host, rail.subject, UNKNOWN, "no interface", _mtu_words(rail), _look(host))
     else:
-        yield with_users(_mtu(host, rail, facts["netdevs"][rail.netdev]["mtu_bytes"]), rail, facts)
+        yield with_users(_mtu(host, rail, facts.netdevs[rail.netdev].mtu_bytes), rail, facts)
     yield with_users(_gid(host, rail, facts), rail, facts)
 
 
 def with_users(finding: Finding, rail: ResolvedRail, facts: Facts) -> Finding:
     """The finding; if it stops the gate and the rail is in use, with the users and what the network stage withholds."""
-    users = rail_users(facts["load"], rail.device, rail.port) if facts.get("load") is not None else ""
+    users = rail_users(facts.load, rail.device, rail.port) if facts.load is not None else ""
     if finding.status != ERROR or not users:
         return finding
     words = (
@@ -117,11 +118,11 @@ def _gid(host: str, rail: ResolvedRail, facts: Facts) -> Finding:
         return Finding(STAGE, "network.gid", host, rail.subject, NOT_APPLICABLE, why, "a RoCE v2 GID")
     address = rail_ip(rail.rail)
     expected = f"a RoCE v2 GID of {address}"
-    if rail.device is None or rail.port is None:
+    port = _port(rail, facts)
+    if port is None:
         return Finding(STAGE, "network.gid", host, rail.subject, UNKNOWN, "no RDMA device", expected, _look(host))
-    port = facts["devices"][rail.device]["ports"][rail.port]
     index = rocev2_gid_index(port, address)
-    there = sorted(port["rocev2"])
+    there = sorted(port.rocev2)
     return Finding(
         STAGE, "network.gid", host, rail.subject, ERROR if index is None else OK,
         observed=f"GID index {index}" if index is not None else f"none; the addresses in the table are {', '.join(there) or 'none'}",
@@ -143,16 +144,16 @@ def _rdma_mtu(host: str, rail: ResolvedRail, facts: Facts) -> Finding:
 
     if rail.rail["link_layer"] != "roce":
         return finding(NOT_APPLICABLE, "on InfiniBand it does not depend on the interface: link.mtu looks at it")
-    mtu_bytes = (facts["netdevs"].get(rail.netdev) or {}).get("mtu_bytes") if rail.netdev else None
-    if mtu_bytes is None or rail.device is None:
+    mtu_bytes, port = facts.netdevs[rail.netdev].mtu_bytes if rail.netdev else None, _port(rail, facts)
+    if mtu_bytes is None or port is None:
         missing = "interface whose MTU is known: network.mtu" if mtu_bytes is None else "RDMA device: network.gid"
         return finding(NOT_APPLICABLE, f"no {missing} says so")
     follows = rdma_mtu_bytes(mtu_bytes)
     if follows is None:
         return finding(WARNING, f"none: an MTU of {mtu_bytes} bytes is too small for RoCE", _raise_mtu(host, rail))
-    active = _port(rail, facts).get("active_mtu_bytes")
+    active = port.active_mtu_bytes
     if active is None:
-        return finding(UNKNOWN, *_not_read(host, rail, facts))
+        return finding(UNKNOWN, *_not_read(host, rail, port.active_mtu_error))
     observed = f"{active} bytes with an MTU of {mtu_bytes}: {efficiency_percent(active):.1f} % of the rate is payload"
     if active >= best:
         return finding(OK, observed)
@@ -160,18 +161,15 @@ def _rdma_mtu(host: str, rail: ResolvedRail, facts: Facts) -> Finding:
     return finding(WARNING, observed, not_followed if follows == best else _raise_mtu(host, rail))
 
 
-def _not_read(host: str, rail: ResolvedRail, facts: Facts) -> tuple[str, str]:
+def _not_read(host: str, rail: ResolvedRail, error: str | None) -> tuple[str, str]:
     """That the active MTU of a port was not read, and why; and what to do."""
-    why = _port(rail, facts).get("active_mtu_error") or "the facts do not have it"
+    why = error or "the facts do not have it"
     steps = f"1. Run `ibv_devinfo -d {rail.device} -i {rail.port}` on {host}. 2. If it is missing, run the driver stage for {host}."
     return f"the active MTU of {rail.device}/{rail.port} was not read: {why}", steps
 
 
-def _port(rail: ResolvedRail, facts: Facts) -> Mapping[str, Any]:
-    if rail.device is None or rail.port is None:
-        return {}
-    port: Mapping[str, Any] = facts["devices"][rail.device]["ports"][rail.port]
-    return port
+def _port(rail: ResolvedRail, facts: Facts) -> Port | None:
+    return None if rail.device is None or rail.port is None else facts.devices[rail.device].ports[rail.port]
 
 
 def _raise_mtu(host: str, rail: ResolvedRail) -> str:

@@ -19,12 +19,14 @@ from ansible_collections.rdma.cluster.plugins.module_utils._driver.planned impor
     is_kept,
     planned_stack,
 )
-from ansible_collections.rdma.cluster.plugins.module_utils._driver.secure_boot import LOCKED_DOWN
-from ansible_collections.rdma.cluster.plugins.module_utils._rdma.rails import Facts
+from ansible_collections.rdma.cluster.plugins.module_utils._driver.secure_boot import LOCKED_DOWN, Mok
+from ansible_collections.rdma.cluster.plugins.module_utils._driver.stack import Stack
+from ansible_collections.rdma.cluster.plugins.module_utils._facts.gather import Facts
 from ansible_collections.rdma.cluster.plugins.plugin_utils._catalogue import sources as reads
 from ansible_collections.rdma.cluster.plugins.plugin_utils._catalogue.checks import Check, declare
 from ansible_collections.rdma.cluster.plugins.plugin_utils._checks.driver.dkms import lacks_headers
 from ansible_collections.rdma.cluster.plugins.plugin_utils._checks.driver.modules import build_steps, lacks_planned
+from ansible_collections.rdma.cluster.plugins.plugin_utils._facts.typed import stack_of
 
 declare(
     {
@@ -77,11 +79,11 @@ def check_kernels(host: str, intent: Mapping[str, Any], facts: Facts, *, reboot_
     What the driver stage will do itself is a warning: reboot, where that is allowed, and install headers for the planned stack.
     A kept stack that the newest kernel has too is a warning as well: nothing is built for it.
     """
-    stack = facts["stack"]
+    stack = stack_of(facts)
     builds = builds_modules(intent, stack)
     # A stack that is not installed yet is in no kernel: the driver stage installs it for the one that runs after the reboot.
     is_there = is_kept(intent) or ofed_state(stack).stack is not None
-    lacks = lacks_planned(intent, stack, str(stack.get("newest"))) if is_there else None
+    lacks = lacks_planned(intent, stack, str(stack.newest)) if is_there else None
     asks = builds and (not reboot_allowed or is_kept(intent)) and not (is_kept(intent) and lacks is False)
     return [
         _newest(host, stack, ERROR if asks else WARNING, builds=builds, lacks=bool(lacks)),
@@ -91,9 +93,9 @@ def check_kernels(host: str, intent: Mapping[str, Any], facts: Facts, *, reboot_
     ]
 
 
-def _newest(host: str, stack: Mapping[str, Any], older: str, *, builds: bool, lacks: bool) -> Finding:
+def _newest(host: str, stack: Stack, older: str, *, builds: bool, lacks: bool) -> Finding:
     """lacks: the newest kernel would load its own driver in the place of the planned, or kept, stack's."""
-    kernel, newest, installed = stack.get("kernel"), stack.get("newest"), stack.get("kernels") or []
+    kernel, newest, installed = stack.kernel, stack.newest, stack.kernels
     expected = "the newest of its flavour that is installed"
     if kernel is None or not installed:
         why = "no kernel is installed here that it could be compared with" if kernel else "preflight.kernel says that it is not known"
@@ -110,46 +112,45 @@ def _newest(host: str, stack: Mapping[str, Any], older: str, *, builds: bool, la
     return Finding(STAGE, "preflight.newest", host, NEWEST_SUBJECT, older, observed, expected, f"{todo}: {why}.")
 
 
-def _headers(host: str, intent: Mapping[str, Any], stack: Mapping[str, Any], *, builds: bool) -> Finding:
+def _headers(host: str, intent: Mapping[str, Any], stack: Stack, *, builds: bool) -> Finding:
     def finding(status: str, observed: str, remedy: str = "") -> Finding:
         return Finding(STAGE, "preflight.headers", host, HEADERS_SUBJECT, status, observed, "there, to build modules for it", remedy)
 
-    kernel, newest, headers = stack.get("kernel"), stack.get("newest"), stack.get("headers")
+    kernel, newest = stack.kernel, stack.newest
     if not builds:
         return finding(NOT_APPLICABLE, "nothing is built for it: the stack is inbox, and DKMS has no module that RDMA or a GPU needs")
     if kernel is None:
         return finding(NOT_APPLICABLE, "preflight.kernel says that it is not known which one runs")
     place = f"/lib/modules/{kernel}/build"
-    if headers is None or not lacks_headers(stack):
-        return finding(OK, place) if headers is not None else finding(UNKNOWN, "not read", f"Look at {place} on {host}.")
-    if newest not in {None, kernel} and headers.get(newest):
+    if not lacks_headers(stack):
+        return finding(OK, place)
+    if newest not in {None, kernel} and stack.headers.get(newest or ""):
         return finding(NOT_APPLICABLE, f"those of {newest} are there: preflight.newest says to reboot into it")
-    package = headers_package(kernel, stack.get("distribution") or {})
+    package = headers_package(kernel, stack.distribution)
     planned = builds_planned(intent, stack)
     todo = f"The driver stage installs {package} on {host}." if planned else f"Install {package} on {host}."
     return finding(WARNING if planned else ERROR, f"nothing at {place}", todo)
 
 
-def _secure_boot(host: str, intent: Mapping[str, Any], stack: Mapping[str, Any]) -> Finding:
+def _secure_boot(host: str, intent: Mapping[str, Any], stack: Stack) -> Finding:
     def finding(status: str, observed: str, remedy: str = "") -> Finding:
         return Finding(STAGE, "preflight.secure_boot", host, SECURE_BOOT_SUBJECT, status, observed, "no obstacle to the driver", remedy)
 
-    if stack.get("secure_boot") is None:
+    if stack.secure_boot is None:
         return finding(*_secure_boot_not_told(host, intent, stack))
-    if not stack["secure_boot"]:
+    if not stack.secure_boot:
         return finding(OK, "off")
     if not builds_modules(intent, stack):
         return finding(OK, "on; the modules of the kernel are signed by the distribution")
-    modules = stack.get("modules") or {}
-    untold = sorted(name for name, module in modules.items() if "file" in module and module["file"] is None)
-    if untold and not any(module.get("provenance") in ADD_ONS for module in modules.values()):
+    untold = sorted(name for name, module in stack.modules.items() if module.file is None)
+    if untold and not any(module.provenance in ADD_ONS for module in stack.modules.values()):
         words = f"on, and it is not known whether the loaded modules are signed: modinfo tells nothing of {', '.join(untold[:3])}"
         return finding(UNKNOWN, words, f"Run `modinfo -F signer {untold[0]}` on {host}.")
     return finding(*_signing(host, intent, stack))
 
 
-def _secure_boot_not_told(host: str, intent: Mapping[str, Any], stack: Mapping[str, Any]) -> tuple[str, ...]:
-    if "secure_boot" not in (stack.get("unread") or ()):
+def _secure_boot_not_told(host: str, intent: Mapping[str, Any], stack: Stack) -> tuple[str, ...]:
+    if "secure_boot" not in stack.unread:
         return NOT_APPLICABLE, "not told: no EFI, or a container"
     if not builds_modules(intent, stack):
         return NOT_APPLICABLE, "not read, and nothing is built: the modules of the kernel are signed by the distribution"
@@ -157,10 +158,10 @@ def _secure_boot_not_told(host: str, intent: Mapping[str, Any], stack: Mapping[s
     return UNKNOWN, "the host was booted by EFI, and its variables could not be read", remedy
 
 
-def _lockdown(host: str, stack: Mapping[str, Any]) -> Finding:
+def _lockdown(host: str, stack: Stack) -> Finding:
     """Lockdown is no fault. The stage that it keeps from writing a setting says so: host.pcie, qos.cnp, qos.dcqcn."""
-    state, expected = stack.get("lockdown"), "known"
-    if state is None and "lockdown" in (stack.get("unread") or ()):
+    state, expected = stack.lockdown, "known"
+    if state is None and "lockdown" in stack.unread:
         why = "/sys/kernel/security/lockdown could not be read, or securityfs is not mounted"
         remedy = f"On {host}, as root, see `cat /sys/kernel/security/lockdown` (`mount -t securityfs securityfs /sys/kernel/security`)."
         return Finding(STAGE, "preflight.lockdown", host, LOCKDOWN_SUBJECT, UNKNOWN, why, expected, remedy)
@@ -169,7 +170,7 @@ def _lockdown(host: str, stack: Mapping[str, Any]) -> Finding:
         return Finding(STAGE, "preflight.lockdown", host, LOCKDOWN_SUBJECT, NOT_APPLICABLE, why, expected)
     if state not in LOCKED_DOWN:
         return Finding(STAGE, "preflight.lockdown", host, LOCKDOWN_SUBJECT, OK, state, expected)
-    cause = "Secure Boot is on" if stack.get("secure_boot") else "set by the kernel command line or configuration"
+    cause = "Secure Boot is on" if stack.secure_boot else "set by the kernel command line or configuration"
     observed = (
         f"{state} ({cause}): the kernel refuses writes to PCI configuration space (MRRS, ACS, `setpci`; mstconfig may fail), "
         "writes to debugfs (congestion control of RoCE without MLNX_OFED or DOCA-OFED) and modules without a valid signature; "
@@ -178,37 +179,37 @@ def _lockdown(host: str, stack: Mapping[str, Any]) -> Finding:
     return Finding(STAGE, "preflight.lockdown", host, LOCKDOWN_SUBJECT, OK, observed, expected)
 
 
-def _signing(host: str, intent: Mapping[str, Any], stack: Mapping[str, Any]) -> tuple[str, ...]:
+def _signing(host: str, intent: Mapping[str, Any], stack: Stack) -> tuple[str, ...]:
     """Of a host with Secure Boot on, where modules are built: whether they are signed, and by a key that is enrolled."""
-    built = {name: module for name, module in (stack.get("modules") or {}).items() if module.get("provenance") in ADD_ONS}
-    unsigned = sorted(name for name, module in built.items() if module.get("signer") is None)
-    mok = stack.get("mok") if builds_planned(intent, stack) else None
+    built = {name: module for name, module in stack.modules.items() if module.provenance in ADD_ONS}
+    unsigned = sorted(name for name, module in built.items() if module.signer is None)
+    mok = stack.mok if builds_planned(intent, stack) else None
     if unsigned:
         return ERROR, f"on, and nobody has signed {', '.join(unsigned)}", enrolment(host, stack)
-    if mok is not None and not mok.get("enrolled"):
+    if mok is not None and not mok.enrolled:
         return (*key_trouble(mok), enrolment(host, stack))
     if built:
         return OK, f"on; {len(built)} modules that do not come with the kernel are signed"
     if mok is not None:
-        return OK, f"on; the key that DKMS signs with ({mok.get('key')}) is enrolled"
+        return OK, f"on; the key that DKMS signs with ({mok.key}) is enrolled"
     if builds_planned(intent, stack):
         return WARNING, f"on; what {planned_stack(intent)} builds will have to be signed", enrolment(host, stack)
     return OK, "on; no module of an add-on is loaded"
 
 
-def key_trouble(mok: Mapping[str, Any]) -> tuple[str, str]:
+def key_trouble(mok: Mok) -> tuple[str, str]:
     """A status, and what is wrong with a key of DKMS that is not known to be enrolled. mok: stack.mok of the facts."""
-    if not mok.get("key"):
+    if not mok.key:
         return ERROR, "on, and DKMS has no key yet that it could sign with"
-    key = f"the key that DKMS signs with ({mok['key']})"
-    if mok.get("enrolled") is None:
+    key = f"the key that DKMS signs with ({mok.key})"
+    if mok.enrolled is None:
         return UNKNOWN, f"on, and it is not known whether {key} is enrolled"
     return ERROR, f"on, and {key} is not enrolled"
 
 
-def enrolment(host: str, stack: Mapping[str, Any]) -> str:
+def enrolment(host: str, stack: Stack) -> str:
     """What to do so that a host with Secure Boot on loads what DKMS builds: a key is made by dkms or by Ubuntu's shim-signed."""
-    key = (stack.get("mok") or {}).get("key")
+    key = stack.mok.key if stack.mok else None
     file = f"`mokutil --import {key}`" if key else "`mokutil --import /var/lib/dkms/mok.pub` (Ubuntu: /var/lib/shim-signed/mok/MOK.der)"
     make = "" if key else " If there is none yet, install dkms and run `dkms generate_mok` (Ubuntu: `update-secureboot-policy --new-key`)."
     return (

@@ -6,17 +6,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
-from typing import Any
 
 from ansible_collections.rdma.cluster.plugins.module_utils._base.findings import ERROR, OK, WARNING, Finding
+from ansible_collections.rdma.cluster.plugins.module_utils._facts.gather import Facts
+from ansible_collections.rdma.cluster.plugins.module_utils._pci.functions import PciFunction, PciHop, PciLink
 from ansible_collections.rdma.cluster.plugins.module_utils._pci.path import generation, payload_gbps
-from ansible_collections.rdma.cluster.plugins.module_utils._rdma.rails import Facts, Rail
+from ansible_collections.rdma.cluster.plugins.module_utils._rdma.rails import Rail
 from ansible_collections.rdma.cluster.plugins.plugin_utils._catalogue import sources as reads
 from ansible_collections.rdma.cluster.plugins.plugin_utils._catalogue.checks import Check, declare
 from ansible_collections.rdma.cluster.plugins.plugin_utils._checks.preflight.pcie_settings import check_pcie_settings
-from ansible_collections.rdma.cluster.plugins.plugin_utils._checks.rail_port import RailPort, rail_ports
+from ansible_collections.rdma.cluster.plugins.plugin_utils._checks.rail_port import NO_FUNCTION, RailPort, rail_ports, way_of
 
 declare(
     {
@@ -39,6 +40,8 @@ declare(
 )
 
 PREFLIGHT = "preflight"
+#: GT/s and lanes.
+Link = tuple[float, int]
 #: What RoCE v2 over IPv4 leaves of a link at an MTU of 4096 bytes, where 82 bytes go with each packet; InfiniBand leaves more.
 MTU_EFFICIENCY = 0.98
 #: A path that carries less than this of a port's payload caps it: what pairs would be warned for.
@@ -55,7 +58,7 @@ def check_pcie(host: str, rails: Sequence[Rail], facts: Facts, stage: str, *, mr
     mrrs_planned: whether the host stage sets MRRS, whose gate then judges it.
     """
     ports = rail_ports(stage, host, rails, facts)
-    if (facts.get("iommu") or {}).get("virtual_machine"):
+    if facts.iommu and facts.iommu.virtual_machine:
         ports = [_without_bridges(port) for port in ports]
     judged = [port for port in ports if (port.planned_gbps is not None) == (stage == PREFLIGHT)]
     paths = [*(_path(port) for port in judged), *_shared(judged)]
@@ -67,9 +70,11 @@ def check_pcie(host: str, rails: Sequence[Rail], facts: Facts, stage: str, *, mr
 def _without_bridges(port: RailPort) -> RailPort:
     """As a virtual machine sees it: its bridges are the hypervisor's inventions (QEMU shows 2.5 GT/s x1 above a VF)."""
     pci = port.pci
-    own = {name: pci.get(name) for name in ("address", "speed_gtps", "width")}
-    narrowest = own if pci.get("speed_gtps") and pci.get("width") else None
-    return replace(port, device={**port.device, "pci": {**pci, "narrowest": narrowest, "hops": []} if pci else None})
+    if pci is None:
+        return port
+    narrowest = PciLink(pci.address, pci.speed_gtps, pci.width) if pci.speed_gtps and pci.width else None
+    own = replace(pci, narrowest=narrowest, hops=[])
+    return replace(port, card=own, device=port.device and replace(port.device, pci=own))
 
 
 def needed_gbps(rate_gbps: float) -> float:
@@ -88,87 +93,87 @@ def link_words(speed_gtps: float, width: int) -> str:
     return f"{f'Gen{number}' if number else f'{speed_gtps:g} GT/s'} x{width}"
 
 
-def _most_words(item: Mapping[str, Any]) -> str:
-    return link_words(item["max_speed_gtps"], item["max_width"])
+def _links(item: PciFunction | PciHop) -> tuple[Link, Link] | None:
+    """A function's link as it is, and the best that the function can; None where something of that is not told."""
+    if item.speed_gtps and item.width and item.max_speed_gtps and item.max_width:
+        return (item.speed_gtps, item.width), (item.max_speed_gtps, item.max_width)
+    return None
 
 
-def _is_told(item: Mapping[str, Any]) -> bool:
-    return all(item.get(name) for name in ("speed_gtps", "width", "max_speed_gtps", "max_width"))
-
-
-def _is_below(item: Mapping[str, Any]) -> bool:
+def _is_below(now: Link, most: Link) -> bool:
     """Whether a link is slower or narrower than its function can."""
-    return _is_told(item) and bool(item["speed_gtps"] < item["max_speed_gtps"] or item["width"] < item["max_width"])
+    return now[0] < most[0] or now[1] < most[1]
 
 
 def _link(port: RailPort) -> Finding:
     pci, check = port.pci, "pcie.link"
-    why_not = port.no_pci
-    if why_not is None and port.device.get("function") == "vf":
-        why_not = "a virtual function has no link of its own"
-    if why_not is None and not _is_told(pci):
-        why_not = f"{pci['address']} tells no PCIe link (in a virtual machine, say)"
-    if why_not is not None:
-        return port.skip(check, why_not, EXPECTED_LINK)
-    if not _is_below(pci):
-        return port.finding(check, OK, link_words(pci["speed_gtps"], pci["width"]), EXPECTED_LINK)
-    planned_gbps, narrowest = port.planned_gbps, pci.get("narrowest") or {}
-    caps = planned_gbps is not None and payload_gbps(pci["speed_gtps"], pci["width"]) < needed_gbps(planned_gbps)
-    own_is_narrowest = narrowest.get("address") == pci["address"]
-    observed = f"{link_words(pci['speed_gtps'], pci['width'])} of {_most_words(pci)}"
+    if pci is None or port.no_pci:
+        return port.skip(check, port.no_pci or NO_FUNCTION, EXPECTED_LINK)
+    if port.virtual:
+        return port.skip(check, "a virtual function has no link of its own", EXPECTED_LINK)
+    links = _links(pci)
+    if links is None:
+        return port.skip(check, f"{pci.address} tells no PCIe link (in a virtual machine, say)", EXPECTED_LINK)
+    now, most = links
+    if not _is_below(now, most):
+        return port.finding(check, OK, link_words(*now), EXPECTED_LINK)
+    planned_gbps = port.planned_gbps
+    caps = planned_gbps is not None and payload_gbps(*now) < needed_gbps(planned_gbps)
+    own_is_narrowest = pci.narrowest is not None and pci.narrowest.address == pci.address
+    observed = f"{link_words(*now)} of {link_words(*most)}"
     if caps and own_is_narrowest:
         observed += ": pcie.path says what it costs"
     status = ERROR if caps and not own_is_narrowest else WARNING
-    return port.finding(check, status, observed, EXPECTED_LINK, _mend(port))
+    return port.finding(check, status, observed, EXPECTED_LINK, _mend(port, pci))
 
 
-def _mend(port: RailPort) -> str:
+def _mend(port: RailPort, pci: PciFunction) -> str:
     """What to do about a card's own link that is below its best."""
-    pci = port.pci
-    slot: Mapping[str, Any] = next(iter(pci.get("hops") or ()), {})
-    where = f"card {pci['address']} of {port.host}"
-    if slot.get("max_speed_gtps") and slot.get("max_width") and _is_below(pci):
-        most = (min(slot["max_speed_gtps"], pci["max_speed_gtps"]), min(slot["max_width"], pci["max_width"]))
-        if most == (pci["speed_gtps"], pci["width"]):
-            return f"The slot of {where} ({slot['address']}) can do no more than {link_words(*most)}: put the card into a better one."
+    links, where = _links(pci), f"card {pci.address} of {port.host}"
+    slot = next(iter(pci.hops), None)
+    if slot and slot.max_speed_gtps and slot.max_width and links and _is_below(*links):
+        now, best = links
+        most = (min(slot.max_speed_gtps, best[0]), min(slot.max_width, best[1]))
+        if most == now:
+            return f"The slot of {where} ({slot.address}) can do no more than {link_words(*most)}: put the card into a better one."
     return (
-        f"Reseat {where}, then see its slot, riser and BIOS (bifurcation, link speed): "
-        f"`lspci -vv -s {pci['address']}`, LnkCap against LnkSta."
+        f"Reseat {where}, then see its slot, riser and BIOS (bifurcation, link speed): `lspci -vv -s {pci.address}`, LnkCap against LnkSta."
     )
 
 
 def _path(port: RailPort) -> Finding:
-    check, narrowest, rate_gbps = "pcie.path", port.pci.get("narrowest"), _rate_gbps(port)
-    why_not = port.no_pci
-    if why_not is None and not narrowest:
-        why_not = f"no link from {port.pci['address']} up to the root tells its speed (in a virtual machine, say)"
-    if why_not is None and rate_gbps is None:
-        why_not = port.not_judged or f"{port.name} tells no rate, and none is planned"
-    if why_not is not None or not narrowest or rate_gbps is None:
-        return port.skip(check, why_not or "", EXPECTED_PATH)
-    carried_gbps = payload_gbps(narrowest["speed_gtps"], narrowest["width"])
-    place, remedy = _place(port, narrowest["address"])
-    words = f"{link_words(narrowest['speed_gtps'], narrowest['width'])} at {narrowest['address']} ({place})"
+    check, pci, rate_gbps = "pcie.path", port.pci, _rate_gbps(port)
+    if pci is None or port.no_pci:
+        return port.skip(check, port.no_pci or NO_FUNCTION, EXPECTED_PATH)
+    narrowest = pci.narrowest
+    if narrowest is None:
+        why_not = f"no link from {pci.address} up to the root tells its speed (in a virtual machine, say)"
+        return port.skip(check, why_not, EXPECTED_PATH)
+    if rate_gbps is None:
+        return port.skip(check, port.not_judged or f"{port.name} tells no rate, and none is planned", EXPECTED_PATH)
+    carried_gbps = payload_gbps(narrowest.speed_gtps, narrowest.width)
+    place, remedy = _place(port, pci, narrowest.address)
+    words = f"{link_words(narrowest.speed_gtps, narrowest.width)} at {narrowest.address} ({place})"
     if carried_gbps >= needed_gbps(rate_gbps):
         return port.finding(check, OK, f"{words} is the narrowest and carries {carried_gbps:.0f} Gb/s", EXPECTED_PATH)
     observed = f"{words} caps this {rate_gbps:g} Gb/s port at {carried_gbps:.0f} Gb/s"
     return port.finding(check, ERROR, observed, EXPECTED_PATH, remedy)
 
 
-def _place(port: RailPort, address: str) -> tuple[str, str]:
+def _place(port: RailPort, pci: PciFunction, address: str) -> tuple[str, str]:
     """Where on the way to the root a link is, and what to do about it."""
-    hops = port.pci.get("hops") or ()
-    if address == port.pci.get("address") or (hops and address == hops[0]["address"]):
-        place = "the card's own link" if address == port.pci.get("address") else "the link of the card's slot"
-        if _is_below(port.pci) or not _is_told(port.pci):
-            return place, _mend(port)
-        return place, f"Card {port.pci['address']} of {port.host} can do no more: it takes another card, or a lower rate_gbps in the plan."
-    place = "the root port" if hops and address == hops[-1]["address"] else "the uplink of a PCIe switch" if hops else "above the card"
-    hop: Mapping[str, Any] = next((hop for hop in hops if hop["address"] == address), {})
+    hops = pci.hops
+    if address == pci.address or (hops and address == hops[0].address):
+        place, links = "the card's own link" if address == pci.address else "the link of the card's slot", _links(pci)
+        if links is None or _is_below(*links):
+            return place, _mend(port, pci)
+        return place, f"Card {pci.address} of {port.host} can do no more: it takes another card, or a lower rate_gbps in the plan."
+    place = "the root port" if hops and address == hops[-1].address else "the uplink of a PCIe switch" if hops else "above the card"
+    links = next((_links(hop) for hop in hops if hop.address == address), None)
     look = f"`lspci -vv -s {address}` on {port.host}"
-    if _is_below(hop):
-        return place, f"It could be {_most_words(hop)}: see {look} (LnkCap against LnkSta), then riser, backplane and BIOS."
-    return place, f"See {look}; put card {port.pci['address']} into a slot with a wider way to the root, or plan a lower rate_gbps."
+    if links and _is_below(*links):
+        return place, f"It could be {link_words(*links[1])}: see {look} (LnkCap against LnkSta), then riser, backplane and BIOS."
+    return place, f"See {look}; put card {pci.address} into a slot with a wider way to the root, or plan a lower rate_gbps."
 
 
 def _shared(ports: Sequence[RailPort]) -> Iterator[Finding]:
@@ -196,11 +201,11 @@ def _users(ports: Sequence[RailPort]) -> dict[str, tuple[float, dict[str, float]
     """By the address of each link what it carries in Gb/s, and the rates of the rails that go through it, by their names."""
     users: dict[str, tuple[float, dict[str, float]]] = {}
     for port in ports:
-        rate_gbps = _rate_gbps(port)
-        if port.no_pci is not None or rate_gbps is None:
+        pci, rate_gbps = port.pci, _rate_gbps(port)
+        if pci is None or port.software or rate_gbps is None:
             continue
-        for hop in (port.pci, *(port.pci.get("hops") or ())):
-            if hop.get("speed_gtps") and hop.get("width"):
-                carried_gbps = payload_gbps(hop["speed_gtps"], hop["width"])
-                users.setdefault(hop["address"], (carried_gbps, {}))[1][port.rail.name] = rate_gbps
+        for hop in way_of(pci):
+            if hop.speed_gtps and hop.width:
+                carried_gbps = payload_gbps(hop.speed_gtps, hop.width)
+                users.setdefault(hop.address, (carried_gbps, {}))[1][port.rail.name] = rate_gbps
     return users

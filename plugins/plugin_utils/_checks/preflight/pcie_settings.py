@@ -7,9 +7,10 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from typing import Any
 
 from ansible_collections.rdma.cluster.plugins.module_utils._base.findings import NOT_APPLICABLE, OK, UNKNOWN, WARNING, Finding
+from ansible_collections.rdma.cluster.plugins.module_utils._facts.gather import Facts
+from ansible_collections.rdma.cluster.plugins.module_utils._pci.functions import PciFunction
 from ansible_collections.rdma.cluster.plugins.module_utils._pcie_tuning.acs import (
     IN_A_VIRTUAL_MACHINE,
     NO_GPU,
@@ -17,11 +18,10 @@ from ansible_collections.rdma.cluster.plugins.module_utils._pcie_tuning.acs impo
     is_data_direct,
     redirecting,
 )
-from ansible_collections.rdma.cluster.plugins.module_utils._rdma.rails import Facts
 from ansible_collections.rdma.cluster.plugins.plugin_utils._catalogue import sources as reads
 from ansible_collections.rdma.cluster.plugins.plugin_utils._catalogue.checks import Check, declare
 from ansible_collections.rdma.cluster.plugins.plugin_utils._checks.host.pcie_tuning import BEST_MRRS_BYTES, FAST_GBPS, rate_gbps
-from ansible_collections.rdma.cluster.plugins.plugin_utils._checks.rail_port import RailPort
+from ansible_collections.rdma.cluster.plugins.plugin_utils._checks.rail_port import NO_FUNCTION, RailPort, way_of
 
 declare(
     {
@@ -90,41 +90,45 @@ def _rail(port: RailPort, facts: Facts, *, mrrs_planned: bool) -> Iterator[Findi
 
 def _payload(port: RailPort) -> Finding:
     check, expected = "pcie.payload", "one maximum payload on the whole way to the root, which every bridge takes"
-    way = [port.pci, *(port.pci.get("hops") or ())]
-    why_not = port.no_pci
-    if why_not is None and port.pci.get("mps_bytes") is None:
-        return port.unread(check, f"the configuration space of {port.pci['address']} could not be read", expected)
-    if why_not is None and len(way) < 2:
-        why_not = f"no bridge above {port.pci['address']}"
-    if why_not is not None:
-        return port.skip(check, why_not, expected)
-    told = [hop for hop in way if hop.get("mps_bytes") is not None]
-    words = ", ".join(f"{hop['address']} {hop['mps_bytes']} bytes" for hop in told)
-    above = [hop for hop in told if hop.get("mps_max_bytes") is not None and hop["mps_bytes"] > hop["mps_max_bytes"]]
-    if len({hop["mps_bytes"] for hop in told}) == 1 and not above:
-        return port.finding(check, OK, f"{port.pci['mps_bytes']} bytes", expected)
+    pci = port.pci
+    if pci is None or port.no_pci:
+        return port.skip(check, port.no_pci or NO_FUNCTION, expected)
+    if pci.mps_bytes is None:
+        return port.unread(check, _unread_words(pci), expected)
+    if not pci.hops:
+        return port.skip(check, f"no bridge above {pci.address}", expected)
+    told = [(hop.address, hop.mps_bytes, hop.mps_max_bytes) for hop in way_of(pci) if hop.mps_bytes is not None]
+    words = ", ".join(f"{address} {mps_bytes} bytes" for address, mps_bytes, _most in told)
+    above = [address for address, mps_bytes, most in told if most is not None and mps_bytes > most]
+    if len({mps_bytes for _address, mps_bytes, _most in told}) == 1 and not above:
+        return port.finding(check, OK, f"{pci.mps_bytes} bytes", expected)
     if above:
-        words += f"; {', '.join(hop['address'] for hop in above)} takes less"
+        words += f"; {', '.join(above)} takes less"
     remedy = f"Boot {port.host} with pci=pcie_bus_safe on the kernel's command line, or see its BIOS; do not set it with setpci."
     return port.finding(check, WARNING, words, expected, remedy)
 
 
+def _unread_words(pci: PciFunction) -> str:
+    return f"the configuration space of {pci.address} could not be read"
+
+
 def _mrrs(port: RailPort, facts: Facts, *, mrrs_planned: bool) -> Finding:
-    check, expected, mrrs_bytes = "pcie.mrrs", f"{BEST_MRRS_BYTES} bytes", port.pci.get("mrrs_bytes")
-    why_not = port.no_pci
+    check, expected, pci = "pcie.mrrs", f"{BEST_MRRS_BYTES} bytes", port.pci
+    why_not, parent = port.no_pci, port.device.parent_pci if port.device else None
     if why_not is None and mrrs_planned:
         why_not = "rdma_host.pcie.mrrs_bytes requests a value: host.pcie judges it in the host stage"
-    if why_not is None and port.device.get("driver") != "mlx5_core":
-        why_not = f"asked of mlx5 only, this is {port.device.get('driver')}"
-    if why_not is None and port.device.get("function") == "vf" and not port.device.get("parent_pci"):
+    if why_not is None and port.driver != "mlx5_core":
+        why_not = f"asked of mlx5 only, this is {port.driver}"
+    if why_not is None and port.virtual and not parent:
         why_not = "the physical function sets it, which is not on this host"
-    if why_not is None and mrrs_bytes is None:
-        return port.unread(check, f"the configuration space of {port.pci['address']} could not be read", expected)
-    if why_not is not None or mrrs_bytes is None:
-        return port.skip(check, why_not or "", expected)
+    if pci is None or why_not is not None:
+        return port.skip(check, why_not or NO_FUNCTION, expected)
+    mrrs_bytes = pci.mrrs_bytes
+    if mrrs_bytes is None:
+        return port.unread(check, _unread_words(pci), expected)
     if mrrs_bytes >= BEST_MRRS_BYTES:
         return port.finding(check, OK, f"{mrrs_bytes} bytes", expected)
-    address, known = port.device.get("parent_pci") or port.pci["address"], rate_gbps(port.rail, facts)
+    address, known = parent or pci.address, rate_gbps(port.rail, facts)
     if known is not None and known < FAST_GBPS:
         return port.finding(check, OK, f"{mrrs_bytes} bytes, enough for {known:g} Gb/s", expected)
     remedy = (
@@ -136,25 +140,26 @@ def _mrrs(port: RailPort, facts: Facts, *, mrrs_planned: bool) -> Finding:
 
 def _no_gpu_traffic(facts: Facts) -> str | None:
     """Why the way between GPUs and NICs is nothing to look at on this host."""
-    if not facts.get("gpus"):
+    if not facts.gpus:
         return NO_GPU
-    return IN_A_VIRTUAL_MACHINE if (facts.get("iommu") or {}).get("virtual_machine") else None
+    return IN_A_VIRTUAL_MACHINE if facts.iommu and facts.iommu.virtual_machine else None
 
 
 def _acs(port: RailPort, facts: Facts) -> Finding:
     check, expected = "pcie.acs", "no bridge redirects traffic between GPU and NIC"
-    why_not = _no_gpu_traffic(facts) or port.no_pci or _other_platform(port, facts)
-    hops = port.pci.get("hops")
-    if why_not is None and hops is None:
-        return port.unread(check, NOT_READ, expected)
-    if why_not is None and not hops:
-        why_not = f"no bridge above {port.pci['address']}"
-    if why_not is not None or not hops:
-        return port.skip(check, why_not or "", expected)
-    if all(hop.get("acs") is None and hop.get("mps_bytes") is None for hop in hops):
+    why_not, pci = _no_gpu_traffic(facts) or port.no_pci, port.pci
+    if pci is None or why_not:
+        return port.skip(check, why_not or NO_FUNCTION, expected)
+    # ConnectX-8 and boards with Grace: ACS is part of how their direct path works.
+    if is_data_direct([gpu.model for gpu in facts.gpus or ()], [pci.device_id]):
+        return port.skip(check, THIS_PLATFORM, expected)
+    hops = pci.hops
+    if not hops:
+        return port.skip(check, f"no bridge above {pci.address}", expected)
+    if all(hop.acs is None and hop.mps_bytes is None for hop in hops):
         remedy = f"Read the facts of {port.host} as root; `lspci -vvv` there shows ACSCtl."
         return port.finding(check, UNKNOWN, "no configuration space could be read", expected, remedy)
-    found = {hop["address"]: names for hop in hops if (names := redirecting(hop.get("acs")))}
+    found = {hop.address: names for hop in hops if (names := redirecting(hop.acs))}
     if not found:
         return port.finding(check, OK, "none on its way to the root", expected)
     commands = ", ".join(f"`setpci -s {address} ECAP_ACS+0x6.w=0000`" for address in found)
@@ -164,21 +169,15 @@ def _acs(port: RailPort, facts: Facts) -> Finding:
     )  # fmt: skip
 
 
-def _other_platform(port: RailPort, facts: Facts) -> str | None:
-    """ConnectX-8 and boards with Grace: ACS is part of how their direct path works."""
-    models = [gpu.get("model") for gpu in facts["gpus"]]
-    return THIS_PLATFORM if is_data_direct(models, [port.pci.get("device_id")]) else None
-
-
 def _iommu(host: str, facts: Facts) -> Finding:
-    expected, iommu = "off, or passing through", facts.get("iommu")
+    expected, iommu = "off, or passing through", facts.iommu
     why_not = _no_gpu_traffic(facts)
     if why_not is not None:
         return Finding(STAGE, "host.iommu", host, "IOMMU", NOT_APPLICABLE, why_not, expected)
     if iommu is None:
         remedy = f"Read {host} with the subset gpus."
         return Finding(STAGE, "host.iommu", host, "IOMMU", UNKNOWN, NOT_READ, expected, remedy)
-    mode = iommu.get("mode")
+    mode = iommu.mode
     if mode is None:
         remedy = f"See /sys/kernel/iommu_groups/*/type and `dmesg | grep -i iommu` on {host}."
         return Finding(STAGE, "host.iommu", host, "IOMMU", UNKNOWN, "its mode could not be read", expected, remedy)
@@ -190,35 +189,34 @@ def _iommu(host: str, facts: Facts) -> Finding:
 
 def gives_no_distance(facts: Facts) -> bool:
     """Whether distances of GPUs and NICs were read, and the firmware gives none of them."""
-    distances = facts.get("distances") or {}
+    distances = facts.distances or {}
     return bool(distances) and not any(each for of_gpu in distances.values() for each in of_gpu.values())
 
 
 def _distance(port: RailPort, facts: Facts) -> Finding:
     check, expected = "pcie.distance", "a GPU on the same NUMA node or nearer"
-    distances = facts.get("distances") or {}
-    why_not = NO_GPU if not facts.get("gpus") else port.no_pci
+    distances, pci = facts.distances or {}, port.pci
+    why_not = NO_GPU if not facts.gpus else port.no_pci
     if why_not is None and port.rail.rail.get("role") != "compute":
         why_not = f"a {port.rail.rail.get('role')} rail carries nothing of GPUs"
     nearest = _nearest(distances, port.rail.device)
     if why_not is None and gives_no_distance(facts):
         why_not = NO_DISTANCE
-    if why_not is not None:
-        return port.skip(check, why_not, expected)
+    if pci is None or why_not is not None:
+        return port.skip(check, why_not or NO_FUNCTION, expected)
     if nearest is None:
         return port.unread(check, "how far it is to a GPU is not told", expected)
     if nearest != "SYS":
         return port.finding(check, OK, f"{nearest} to the nearest GPU", expected)
     devices = sorted({name for of_gpu in distances.values() for name in of_gpu})
     near = [name for name in devices if _nearest(distances, name) not in (None, "SYS")]
-    remedy = (
-        f"Traffic of {port.rail.device} crosses the sockets of {port.host}: put card {port.pci['address']} into a slot at a GPU's socket"
-        + (f", or plan a NIC that is nearer ({', '.join(near)})." if near else ".")
+    remedy = f"Traffic of {port.rail.device} crosses the sockets of {port.host}: put card {pci.address} into a slot at a GPU's socket" + (
+        f", or plan a NIC that is nearer ({', '.join(near)})." if near else "."
     )
     return port.finding(check, WARNING, "every GPU is on another NUMA node (SYS)", expected, remedy)
 
 
-def _nearest(distances: Mapping[str, Mapping[str, Any]], device: str | None) -> str | None:
+def _nearest(distances: Mapping[str, Mapping[str, str | None]], device: str | None) -> str | None:
     """How near the nearest GPU is to a device; None where nothing tells."""
     known = [distance for of_gpu in distances.values() if (distance := of_gpu.get(device or "")) in DISTANCES]
     return min(known, key=DISTANCES.index, default=None)

@@ -8,12 +8,15 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Mapping, Sequence
-from typing import Any
 
 from ansible_collections.rdma.cluster.plugins.module_utils._base.findings import ERROR, NOT_APPLICABLE, OK, UNKNOWN, WARNING, Finding
-from ansible_collections.rdma.cluster.plugins.module_utils._rdma.rails import Facts, Rail, ResolvedRail, rail_ip, resolve
+from ansible_collections.rdma.cluster.plugins.module_utils._driver.distribution import Distribution
+from ansible_collections.rdma.cluster.plugins.module_utils._facts.gather import Facts
+from ansible_collections.rdma.cluster.plugins.module_utils._host.memory import Filesystem
+from ansible_collections.rdma.cluster.plugins.module_utils._rdma.rails import Rail, ResolvedRail, rail_ip, resolve
 from ansible_collections.rdma.cluster.plugins.plugin_utils._catalogue import sources as reads
 from ansible_collections.rdma.cluster.plugins.plugin_utils._catalogue.checks import Check, declare
+from ansible_collections.rdma.cluster.plugins.plugin_utils._facts.typed import stack_of
 
 declare(
     {
@@ -83,13 +86,14 @@ SAME_BYTES = 2**24
 FIREWALLS = ("firewalld.service", "nftables.service", "ufw.service")
 
 
-def check_preflight(host: str, facts: Mapping[str, Any]) -> list[Finding]:
+def check_preflight(host: str, facts: Facts) -> list[Finding]:
     """Findings `preflight.os` and `preflight.kernel` of one host."""
-    return [_os(host, facts["stack"]["distribution"]), _kernel(host, facts["stack"]["kernel"])]
+    stack = stack_of(facts)
+    return [_os(host, stack.distribution), _kernel(host, stack.kernel)]
 
 
-def _os(host: str, distribution: Mapping[str, Any]) -> Finding:
-    name, version = distribution["id"], distribution["version_id"]
+def _os(host: str, distribution: Distribution) -> Finding:
+    name, version = distribution.id, distribution.version_id
     if name is None:
         return Finding(
             STAGE,
@@ -131,9 +135,9 @@ def check_space(host: str, facts: Facts, threshold: float | None = None) -> list
     threshold: how much must be free, in GiB, instead of what FREE_GIB has for / and /var.
     """
     needed = {path: gib if threshold is None or path == "/boot" else threshold for path, gib in FREE_GIB.items()}
-    said = facts.get("filesystems") or {}
-    readable = {path: said[path] for path in needed if (said.get(path) or {}).get("free_bytes") is not None}
-    unread = [path for path in needed if path not in readable and (path in said or path == "/")]
+    said = facts.filesystems or {}
+    readable = {path: said[path] for path in needed if path in said}
+    unread = [] if "/" in readable else ["/"]
     return [
         *(_space(host, paths, readable[paths[0]], max(needed[path] for path in paths)) for paths in _by_filesystem(readable)),
         *(
@@ -143,12 +147,12 @@ def check_space(host: str, facts: Facts, threshold: float | None = None) -> list
     ]
 
 
-def _by_filesystem(read: Mapping[str, Mapping[str, Any]]) -> list[list[str]]:
+def _by_filesystem(read: Mapping[str, Filesystem]) -> list[list[str]]:
     groups: list[list[str]] = []
     for path, space in read.items():
         for group in groups:
             other = read[group[0]]
-            if space.get("size_bytes") == other.get("size_bytes") and abs(space["free_bytes"] - other["free_bytes"]) < SAME_BYTES:
+            if space.size_bytes == other.size_bytes and abs(space.free_bytes - other.free_bytes) < SAME_BYTES:
                 group.append(path)
                 break
         else:
@@ -156,8 +160,8 @@ def _by_filesystem(read: Mapping[str, Mapping[str, Any]]) -> list[list[str]]:
     return groups
 
 
-def _space(host: str, paths: Sequence[str], space: Mapping[str, Any], needed_gib: float) -> Finding:
-    free_gib = space["free_bytes"] / GIB_BYTES
+def _space(host: str, paths: Sequence[str], space: Filesystem, needed_gib: float) -> Finding:
+    free_gib = space.free_bytes / GIB_BYTES
     good = free_gib >= needed_gib
     todo = (
         "remove old kernels" if list(paths) == ["/boot"] else "remove packages in the cache and old logs (`journalctl --vacuum-size=200M`)"
@@ -171,8 +175,7 @@ def _space(host: str, paths: Sequence[str], space: Mapping[str, Any], needed_gib
 
 def check_ssh(host: str, rails: Sequence[Rail], facts: Facts) -> list[Finding]:
     """Finding `preflight.ssh` of one host: the session that the build comes in by rides on none of its rails."""
-    session = facts.get("session") or {}
-    address, netdev = session.get("address"), session.get("netdev")
+    address, netdev = (facts.session.address, facts.session.netdev) if facts.session else (None, None)
     ours = [rail for rail in resolve(rails, facts) if _carries(rail, facts, address, netdev)]
     expected = "by an interface that is no rail"
     if ours:
@@ -183,7 +186,7 @@ def check_ssh(host: str, rails: Sequence[Rail], facts: Facts) -> list[Finding]:
         by = f"by {netdev or address}: {', '.join(rail.subject for rail in ours)}"
         return [Finding(STAGE, "preflight.ssh", host, "our SSH session", ERROR, by, expected, remedy)]
     if netdev is None:
-        unread = sorted(name for name, each in (facts.get("netdevs") or {}).items() if each.get("ipv4") is None)
+        unread = sorted(name for name, each in facts.netdevs.items() if each.ipv4 is None)
         # Addresses of IPv6 are never read.
         if address and ":" not in address and unread:
             why = f"its address is {address}, and the addresses of {', '.join(unread[:4])} were not read"
@@ -201,14 +204,14 @@ def _carries(rail: ResolvedRail, facts: Facts, address: str | None, netdev: str 
     if rail.netdev is None:
         return False
     base = netdev.partition(".")[0]
-    return base in {rail.netdev, (facts["netdevs"].get(rail.netdev) or {}).get("master")}
+    return base in {rail.netdev, facts.netdevs[rail.netdev].master}
 
 
 def check_firewall(host: str, rails: Sequence[Rail], facts: Facts) -> list[Finding]:
     """Finding `preflight.firewall` of one host: a firewall that is active gets a warning that names what must pass."""
-    units = facts.get("units") or {}
-    told = [name for name in FIREWALLS if units.get(name) is not None]
-    active = [name for name in told if units[name].get("active")]
+    units = facts.units or {}
+    told = [name for name in FIREWALLS if name in units]
+    active = [name for name in told if units[name].active]
     expected = "none that filters, or one that lets pass what the cluster needs"
     if not told:
         remedy = f"Run `systemctl is-active {' '.join(FIREWALLS)}` on {host}."

@@ -10,17 +10,18 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from ansible_collections.rdma.cluster.plugins.module_utils._base.findings import ERROR, NOT_APPLICABLE, OK, UNKNOWN, WARNING, Finding
+from ansible_collections.rdma.cluster.plugins.module_utils._facts.gather import Facts
 from ansible_collections.rdma.cluster.plugins.module_utils._qos.backends import NOT_MLX5
 from ansible_collections.rdma.cluster.plugins.module_utils._qos.differences import Difference, differences, told
 from ansible_collections.rdma.cluster.plugins.module_utils._qos.plan import unit_of
 from ansible_collections.rdma.cluster.plugins.module_utils._qos.sysfs import NP_PARAMETERS, RP_PARAMETERS
-from ansible_collections.rdma.cluster.plugins.module_utils._rdma.rails import Facts, ResolvedRail, resolve
+from ansible_collections.rdma.cluster.plugins.module_utils._rdma.rails import ResolvedRail, resolve
 from ansible_collections.rdma.cluster.plugins.plugin_utils._catalogue import sources as reads
 from ansible_collections.rdma.cluster.plugins.plugin_utils._catalogue.checks import Check, declare
 
-_NO_TOOL = "neither tool is installed, which is an error"
 _NP = reads.file(f"{reads.NET}/ecn/roce_np/cnp_*", "/sys/kernel/debug/mlx5/*/cc_params/np_cnp_*", absent_means=reads.NO_DCQCN)
 _RP = reads.file(f"{reads.NET}/ecn/roce_rp/rpg_ai_rate", "/sys/kernel/debug/mlx5/*/cc_params/rp_ai_rate", absent_means=reads.NO_DCQCN)
+_NO_TOOL = "neither tool is installed, which is an error"
 declare(
     {
         "qos.backend": Check(
@@ -196,8 +197,9 @@ class _Rail:
     """One RoCE rail of a host."""
 
     def __init__(self, host: str, rail: ResolvedRail, facts: Facts, profile: Mapping[str, Any]) -> None:
-        self._host, self._rail, self._facts, self._profile = host, rail, facts, profile
-        self._state: Mapping[str, Any] | None = (facts.get("qos") or {}).get(rail.netdev)
+        self._host, self._rail, self._profile, self._units = host, rail, profile, facts.units
+        self._netdev = facts.netdevs[rail.netdev] if rail.netdev else None
+        self._state: Mapping[str, Any] | None = (facts.qos or {}).get(rail.netdev or "")
 
     def findings(self) -> Iterator[Finding]:
         state = self._state
@@ -223,7 +225,7 @@ class _Rail:
             return self._finding("qos.backend", OK, f"{state['backend']}: {why}", expected)
         if self._rail.rail["soft"]:
             return self._finding("qos.backend", NOT_APPLICABLE, f"Soft-RoCE, and {why}", expected)
-        if self._facts["netdevs"][self._rail.netdev].get("function") == "vf":
+        if self._netdev and self._netdev.function == "vf":
             whose = "a virtual function, whose trust, PFC and classes are those of its card: the machine that has it sets them"
             return self._finding("qos.backend", NOT_APPLICABLE, f"{whose}; {why}", expected)
         if not all(_is_answer(each) for each in why.split("; ")):
@@ -259,7 +261,7 @@ class _Rail:
         words = {"qos.traffic_class": ("/traffic_class",), "qos.rdma_cm": ("/rdma_cm/",), "qos.ecn": ("/enable/",)}
         files = tuple({**NP_PARAMETERS, **RP_PARAMETERS}[name] for name in names) + tuple(names) + words.get(check, ())
         if check == "qos.pause":
-            failed = (self._facts["netdevs"][self._rail.netdev].get("ethtool") or {}).get("unread") or {}
+            failed = self._netdev.ethtool.unread if self._netdev and self._netdev.ethtool else {}
             return [f"global pause: {failed['pause']}"] if "pause" in failed else []
         warnings = [each for each in state.get("warnings") or () if any(file in each for file in files)]
         if warnings or state.get("dcqcn_source") is None:
@@ -287,12 +289,12 @@ class _Rail:
             yield self._finding("qos.overwritten", OK, "neither lldpad nor dcbd", expected)
 
     def _boot(self) -> Finding:
-        unit, units = unit_of(str(self._rail.netdev)), self._facts.get("units")
+        unit, units = unit_of(str(self._rail.netdev)), self._units
         expected = f"{unit} active and enabled"
         remedy = f"Run the QoS stage for {self._host}; see `systemctl status {unit}` there."
         if units is None or unit not in units:
             return self._finding("qos.boot", UNKNOWN, "not read", expected, remedy)
-        words = [word for word in ("active", "enabled") if not units[unit].get(word)]
+        words = [word for word, holds in (("active", units[unit].active), ("enabled", units[unit].enabled)) if not holds]
         if not words:
             return self._finding("qos.boot", OK, "active and enabled", expected)
         return self._finding("qos.boot", ERROR, f"not {' and not '.join(words)}", expected, remedy)

@@ -18,7 +18,8 @@ import re
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 
-from ansible_collections.rdma.cluster.plugins.module_utils._rdma.rails import Facts, Intent
+from ansible_collections.rdma.cluster.plugins.module_utils._facts.gather import Facts
+from ansible_collections.rdma.cluster.plugins.module_utils._rdma.rails import Intent
 
 Version = tuple[int, ...]
 _NUMBERS = re.compile(r"[0-9]{1,4}(?:\.[0-9]{1,4}){1,2}", re.ASCII)
@@ -55,7 +56,7 @@ class Setting:
 
 def has_passed(facts: Facts) -> bool:
     """Whether collectives have passed on a host since it has the profile debug_first_run."""
-    return PASSED in (facts.get("files") or {})
+    return PASSED in (facts.files or {})
 
 
 def prefix_lengths(intent: Intent) -> dict[str, int]:

@@ -13,6 +13,7 @@ from typing import Any
 import pytest
 
 from ansible_collections.rdma.cluster.plugins.action import batch_plan
+from ansible_collections.rdma.cluster.plugins.plugin_utils._facts.typed import from_dict
 from ansible_collections.rdma.cluster.plugins.plugin_utils._plan.differences import live_rails
 from tests.unit.builders.hosts import lab_facts, lab_intent, run_with
 
@@ -46,7 +47,7 @@ def with_load(**load: Any) -> dict[str, Any]:
     ],
 )
 def test_a_host_is_live_if_a_change_could_harm_somebody(facts: dict[str, Any], why: str) -> None:
-    assert live_rails(lab_intent(), facts) == why
+    assert live_rails(lab_intent(), from_dict(facts)) == why
 
 
 class Planned(batch_plan.ActionModule):

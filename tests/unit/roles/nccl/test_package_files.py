@@ -17,6 +17,7 @@ from typing import Any
 
 import pytest
 
+from ansible_collections.rdma.cluster.plugins.plugin_utils._facts.typed import from_dict
 from ansible_collections.rdma.cluster.plugins.plugin_utils._nccl.install import FOLDER, nccl_install
 from tests.unit.builders.hosts import lab_facts, lab_intent
 
@@ -29,7 +30,7 @@ SOURCES = {"host_file": f"/tmp/{PACKAGE}", "file": f"files/{PACKAGE}", "url": f"
 def test_a_package_is_installed_from_our_own_folder(kind: str) -> None:
     given = {"version": "2.20.5-1", "source": {kind: SOURCES[kind]}, "checksum": f"sha256:{64 * '0'}"}
     intent = lab_intent(nccl={"install": {"kind": "files", "packages": {"libnccl2": given}}})
-    (file,) = nccl_install(intent, lab_facts())["files"]
+    (file,) = nccl_install(intent, from_dict(lab_facts()))["files"]
     assert file == {"source": {kind: SOURCES[kind]}, "path": f"{FOLDER}/{PACKAGE}", "checksum": given["checksum"]}
 
 

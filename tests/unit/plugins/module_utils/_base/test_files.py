@@ -104,7 +104,7 @@ def test_a_program_is_bytes_and_shown_by_its_sum(tmp_path: Path) -> None:
     (gone,) = ensure_files([ManagedFile(str(path), None)], check_mode=False)
     assert (gone.before, gone.after) == (change.after, None)
     there = {"sha256": hashlib.sha256(data).hexdigest(), "mode": 0o755, "owner": "0:0"}
-    assert not differs(file, {"files": {str(path): there}})
+    assert not differs(file, {str(path): there})
     assert (file.text, FILE.text, GONE.text) == ("", "NCCL_DEBUG=WARN\n", "")
 
 
@@ -131,15 +131,16 @@ COMPARISONS = [
 
 @pytest.mark.parametrize(("file", "there", "expected"), COMPARISONS)
 def test_a_file_against_facts(file: ManagedFile, there: Any, expected: bool) -> None:
-    assert differs(file, {"files": there}) is expected
-    assert files_differ([file], {"files": there}) is expected
+    assert differs(file, there) is expected
+    assert files_differ([file], there) is expected
     right = ManagedFile("/etc/x", None)
-    assert files_differ([right, file, right], {"files": there}) is expected
+    assert files_differ([right, file, right], there) is expected
 
 
 def test_facts_without_files_prove_nothing() -> None:
-    assert differs(FILE, {}) is True
-    assert files_differ([], {}) is False
+    assert differs(FILE, None) is True
+    assert files_differ([], None) is False
+    assert others_of(None, FILE.path) == {}
 
 
 def test_the_files_of_a_host_are_those_in_our_places(tmp_path: Path) -> None:
@@ -184,10 +185,10 @@ def test_what_is_done_beside_files_is_listed() -> None:
 def test_a_file_differs_by_its_content_its_mode_and_its_owner() -> None:
     usual, secret = ManagedFile("/etc/nccl.conf", "NCCL_DEBUG=WARN\n"), ManagedFile("/etc/key", "x", 0o600)
     seen = {file.path: described(file.content or "", file.mode) for file in (usual, secret)}
-    assert not files_differ([usual, secret], {"files": seen})
+    assert not files_differ([usual, secret], seen)
     for path, told in seen.items():
         for change in ({"sha256": "0" * 64}, {"mode": 0o640}, {"owner": "1:0"}):
-            assert files_differ([usual, secret], {"files": {**seen, path: {**told, **change}}})
+            assert files_differ([usual, secret], {**seen, path: {**told, **change}})
 
 
 OTHERS = "# site settings\nNCCL_IB_HCA=mlx5\nNCCL_BUFFSIZE=8388608\n"
@@ -244,9 +245,8 @@ def test_facts_of_a_shared_file_tell_the_block_and_the_lines_of_others(tmp_path:
     file = ManagedFile("/etc/nccl.conf", "NCCL_IB_TC=106\n", block=True)
     others = {"NCCL_IB_HCA": "mlx5", "NCCL_BUFFSIZE": "8388608"}
     assert seen["/etc/nccl.conf"]["others"] == others
-    facts = {"files": seen}
-    assert (others_of(facts, file.path), differs(file, facts)) == (others, False)
-    assert differs(replace(file, content="NCCL_IB_TC=1\n"), facts)
-    assert differs(replace(file, replaced=("NCCL_IB_HCA",)), facts)
-    assert not differs(file, {"files": {file.path: described_file(file)}})
-    assert differs(file, {"files": {file.path: described("NCCL_IB_TC=106\n", 0o644)}})
+    assert (others_of(seen, file.path), differs(file, seen)) == (others, False)
+    assert differs(replace(file, content="NCCL_IB_TC=1\n"), seen)
+    assert differs(replace(file, replaced=("NCCL_IB_HCA",)), seen)
+    assert not differs(file, {file.path: described_file(file)})
+    assert differs(file, {file.path: described("NCCL_IB_TC=106\n", 0o644)})

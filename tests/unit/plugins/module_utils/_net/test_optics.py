@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import contextlib
 import json
-from dataclasses import asdict
 from typing import Any
 
 import pytest
@@ -485,21 +484,25 @@ def test_a_power_that_no_light_has_is_quoted() -> None:
 
 
 def test_a_module_within_its_limits() -> None:
-    assert out_of_range(asdict(parse_ethtool_module(CMIS.replace("0.1000 mW / -1.00", "0.1100 mW / -1.00")))) == []
+    assert out_of_range(parse_ethtool_module(CMIS.replace("0.1000 mW / -1.00", "0.1100 mW / -1.00"))) == []
 
 
 def test_readings_outside_the_limits_of_the_module() -> None:
-    assert out_of_range(asdict(parse_ethtool_module(SFP))) == [
+    assert out_of_range(parse_ethtool_module(SFP)) == [
         ("temperature", "alarm", 76.5, "above its high alarm threshold of 75 °C"),
         ("rx power of lane 1", "alarm", 0.0, "below its low alarm threshold of 0.0398 mW"),
     ]
-    assert out_of_range(asdict(parse_ethtool_module(QSFP28))) == [
+    assert out_of_range(parse_ethtool_module(QSFP28)) == [
         ("rx power of lane 3", "alarm", 0.0001, "below its low alarm threshold of 0.0398 mW")
     ]
 
 
-def reading(value: float, **limits: float | None) -> dict[str, Any]:
-    return {"temperature_celsius": None, "voltage_volt": {"value": value, **limits}, "lanes": []}
+def module(*lanes: Lane, volt: Reading | None = None) -> Optic:
+    return Optic(None, None, None, None, None, None, volt, list(lanes), [])
+
+
+def reading(value: float, **limits: float | None) -> Optic:
+    return module(volt=Reading(value, **limits))
 
 
 @pytest.mark.parametrize(
@@ -516,18 +519,16 @@ def reading(value: float, **limits: float | None) -> dict[str, Any]:
         ]),
         (reading(3.3, low_alarm=None, high_alarm=None), []),
         (reading(3.3), []),
-        ({}, []),
-        ({"lanes": None}, []),
-        ({"lanes": [{}]}, []),
+        (module(), []),
+        (module(Lane(None, None, None)), []),
     ],
 )  # fmt: skip
-def test_grades(optic: dict[str, Any], expected: list[Any]) -> None:
+def test_grades(optic: Optic, expected: list[Any]) -> None:
     assert out_of_range(optic) == expected
 
 
 def test_a_dark_lane_without_a_limit_is_no_alarm() -> None:
-    dark = {"rx_power_mw": {"value": 0.0, "low_alarm": 0.0, "high_alarm": 3.5}, "tx_power_mw": None, "tx_bias_ma": None}
-    assert out_of_range({"lanes": [dark]}) == []
+    assert out_of_range(module(Lane(Reading(0.0, low_alarm=0.0, high_alarm=3.5), None, None))) == []
 
 
 @given(
@@ -556,7 +557,7 @@ def test_nothing_but_a_parse_error_escapes_a_damaged_output(parser, sample: str,
         )
     text = "".join(lines)
     with contextlib.suppress(ParseError):
-        out_of_range(asdict(parser(text[: data.draw(st.integers(0, len(text)))])))
+        out_of_range(parser(text[: data.draw(st.integers(0, len(text)))]))
 
 
 @given(

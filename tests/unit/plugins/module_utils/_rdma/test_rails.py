@@ -6,53 +6,87 @@
 
 from __future__ import annotations
 
-from ansible_collections.rdma.cluster.plugins.module_utils._rdma.rails import find_netdev, resolve
+from collections.abc import Mapping
+from dataclasses import dataclass, fields, replace
+from typing import Any
+
+from ansible_collections.rdma.cluster.plugins.module_utils._net.netdev import Netdev
+from ansible_collections.rdma.cluster.plugins.module_utils._pci.functions import PciFunction
+from ansible_collections.rdma.cluster.plugins.module_utils._rdma.device import Device, Port
+from ansible_collections.rdma.cluster.plugins.module_utils._rdma.rails import find_netdev, no_nic_words, resolve
 from tests.unit.builders.hosts import lab_facts, lab_rails
 
 
+def made(cls: Any, told: Mapping[str, Any]) -> Any:
+    """A dataclass of what is told of it; the rest is None."""
+    return cls(**{field.name: told.get(field.name) for field in fields(cls)})
+
+
+def device(told: Mapping[str, Any]) -> Device:
+    pci, ports = told["pci"] and made(PciFunction, told["pci"]), {number: made(Port, port) for number, port in told["ports"].items()}
+    found: Device = made(Device, {**told, "pci": pci, "ports": ports})
+    return found
+
+
+@dataclass
+class Machine:
+    netdevs: dict[str, Netdev]
+    devices: dict[str, Device]
+
+
+def lab() -> Machine:
+    facts = lab_facts()
+    netdevs = {name: made(Netdev, netdev) for name, netdev in facts["netdevs"].items()}
+    return Machine(netdevs, {name: device(each) for name, each in facts["devices"].items()})
+
+
 def test_rails_of_a_lab_machine() -> None:
-    found = [(rail.name, rail.netdev, rail.device, rail.port) for rail in resolve(lab_rails(), lab_facts())]
+    found = [(rail.name, rail.netdev, rail.device, rail.port) for rail in resolve(lab_rails(), lab())]
     assert found == [("rail0", "ens1", "rxe_rail0", "1"), ("rail1", "ens2", "rxe_rail1", "1")]
 
 
+def test_of_a_host_that_nothing_is_known_of_nothing_is_found() -> None:
+    assert [(rail.name, rail.netdev, rail.device) for rail in resolve(lab_rails()[:1], None)] == [("rail0", None, None)]
+
+
 def test_subject_names_rail_nic_and_interface() -> None:
-    assert resolve(lab_rails(), lab_facts())[1].subject == "rail 1 (rail1, 0000:41:00.0, ens2)"
+    assert resolve(lab_rails(), lab())[1].subject == "rail 1 (rail1, 0000:41:00.0, ens2)"
 
 
 def test_nic_by_mac_in_any_case() -> None:
-    assert find_netdev({"mac": "52:54:00:1A:01:01"}, lab_facts()["netdevs"]) == "ens2"
+    assert find_netdev({"mac": "52:54:00:1A:01:01"}, lab().netdevs) == "ens2"
 
 
 def test_a_nic_that_is_not_there_resolves_to_nothing() -> None:
     rails = [{**lab_rails()[0], "nic": {"pci": "0000:99:00.0"}}]
-    found = resolve(rails, lab_facts())[0]
+    found = resolve(rails, lab())[0]
     assert (found.netdev, found.device, found.port) == (None, None, None)
+    assert no_nic_words(found, lab()) == "no NIC with pci 0000:99:00.0; there are 0000:00:02.0, 0000:21:00.0, 0000:41:00.0"
 
 
 def test_of_two_interfaces_on_one_function_the_lowest_port_wins() -> None:
     netdevs = {"b": {"pci": "0000:01:00.0", "dev_port": 0}, "a": {"pci": "0000:01:00.0", "dev_port": 1}}
-    assert find_netdev({"pci": "0000:01:00.0"}, netdevs) == "b"
+    assert find_netdev({"pci": "0000:01:00.0"}, {name: made(Netdev, told) for name, told in netdevs.items()}) == "b"
 
 
 def test_infiniband_port_without_interface_is_found_by_its_pci_function() -> None:
-    port = {"netdev": None}
-    facts = {"netdevs": {}, "devices": {"mlx5_0": {"pci": {"address": "0000:3d:00.0"}, "ports": {"1": port}}}}
+    machine = Machine({}, {"mlx5_0": device({"pci": {"address": "0000:3d:00.0"}, "ports": {"1": {"netdev": None}}})})
     rail = {**lab_rails()[0], "nic": {"pci": "0000:3D:00.0"}}
-    assert resolve([rail], facts)[0].device == "mlx5_0"
+    assert resolve([rail], machine)[0].device == "mlx5_0"
 
 
 def test_the_interface_of_a_part_is_taken_only_if_no_other_is_there() -> None:
     kinds = {"en3f0pf0sf0": "representor", "p0": "pf"}
-    netdevs = {name: {"pci": "0000:03:00.0", "dev_port": 0, "function": kind} for name, kind in kinds.items()}
+    netdevs = {name: made(Netdev, {"pci": "0000:03:00.0", "dev_port": 0, "function": kind}) for name, kind in kinds.items()}
     assert find_netdev({"pci": "0000:03:00.0"}, netdevs) == "p0"
     del netdevs["p0"]
     assert find_netdev({"pci": "0000:03:00.0"}, netdevs) == "en3f0pf0sf0"
 
 
 def test_a_rail_takes_the_device_of_its_kind() -> None:
-    facts = lab_facts()
-    facts["devices"]["a_card"] = {**facts["devices"]["rxe_rail0"], "software": False}
+    machine = lab()
+    machine.devices["a_card"] = replace(machine.devices["rxe_rail0"], software=False)
     hard = {**lab_rails()[0], "soft": False}
-    assert [resolve([rail], facts)[0].device for rail in (lab_rails()[0], hard)] == ["rxe_rail0", "a_card"]
-    del facts["devices"]["a_card"]
-    assert resolve([hard], facts)[0].device == "rxe_rail0"
+    assert [resolve([rail], machine)[0].device for rail in (lab_rails()[0], hard)] == ["rxe_rail0", "a_card"]
+    del machine.devices["a_card"]
+    assert resolve([hard], machine)[0].device == "rxe_rail0"

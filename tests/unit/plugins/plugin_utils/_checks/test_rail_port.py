@@ -18,6 +18,7 @@ from ansible_collections.rdma.cluster.plugins.plugin_utils._checks.link.link imp
 from ansible_collections.rdma.cluster.plugins.plugin_utils._checks.link.optic import check_optic
 from ansible_collections.rdma.cluster.plugins.plugin_utils._checks.preflight.pcie import check_pcie
 from ansible_collections.rdma.cluster.plugins.plugin_utils._checks.rail_port import rail_ports
+from ansible_collections.rdma.cluster.plugins.plugin_utils._facts.typed import from_dict
 from tests.unit.builders.cards import HOST, card_facts, card_rails, infiniband_rails
 
 #: What facts have always had; resolve() of _rails reads it as well.
@@ -79,9 +80,9 @@ def changed(facts: dict[str, Any], path: tuple[str, ...], *, null: bool) -> dict
 
 
 def everything(facts: dict[str, Any], rails: list[dict[str, Any]]) -> list[Finding]:
-    checks = (check_link, check_counters, check_optic)
-    of_rails = [finding for check in checks for finding in check(HOST, rails, facts)]
-    return [*of_rails, *(finding for stage in ("preflight", "link") for finding in check_pcie(HOST, rails, facts, stage))]
+    checks, told = (check_link, check_counters, check_optic), from_dict(facts)
+    of_rails = [finding for check in checks for finding in check(HOST, rails, told)]
+    return [*of_rails, *(finding for stage in ("preflight", "link") for finding in check_pcie(HOST, rails, told, stage))]
 
 
 @pytest.mark.parametrize("null", [True, False], ids=["null", "missing"])
@@ -118,23 +119,23 @@ def test_every_remedy_names_the_host() -> None:
 
 
 def test_rails_in_the_order_of_the_plan() -> None:
-    assert [port.name for port in rail_ports("link", HOST, card_rails(), card_facts())] == ["mlx5_0/1", "mlx5_1/1"]
+    assert [port.name for port in rail_ports("link", HOST, card_rails(), from_dict(card_facts()))] == ["mlx5_0/1", "mlx5_1/1"]
 
 
 def test_what_is_software() -> None:
     facts = card_facts()
     facts["devices"]["mlx5_1"]["software"] = True
-    assert [port.software for port in rail_ports("link", HOST, card_rails(), facts)] == [False, True]
-    assert [port.software for port in rail_ports("link", HOST, card_rails(soft=True), card_facts())] == [True, True]
+    assert [port.software for port in rail_ports("link", HOST, card_rails(), from_dict(facts))] == [False, True]
+    assert [port.software for port in rail_ports("link", HOST, card_rails(soft=True), from_dict(card_facts()))] == [True, True]
 
 
 def test_the_command_that_tells_most() -> None:
-    looks = {kind: rail_ports("link", HOST, rails, card_facts(kind))[0].look for kind, rails in
+    looks = {kind: rail_ports("link", HOST, rails, from_dict(card_facts(kind)))[0].look for kind, rails in
              (("Ethernet", card_rails()), ("InfiniBand", infiniband_rails()))}  # fmt: skip
     assert looks == {"Ethernet": "`ethtool ens1np0` and `ethtool -m ens1np0`", "InfiniBand": "`mstlink -d 0000:3d:00.0 -m -c`"}
 
 
-def test_a_rail_that_was_found_nowhere_is_empty() -> None:
+def test_of_a_rail_that_was_found_nowhere_there_is_nothing() -> None:
     rails = card_rails(nic={"mac": "00:00:00:00:00:01"})
-    (port, _other) = rail_ports("link", HOST, rails, card_facts())
-    assert (port.device, port.port, port.netdev, port.address) == ({}, {}, {}, "00:00:00:00:00:01")
+    (port, _other) = rail_ports("link", HOST, rails, from_dict(card_facts()))
+    assert (port.device, port.port, port.netdev, port.address) == (None, None, None, "00:00:00:00:00:01")

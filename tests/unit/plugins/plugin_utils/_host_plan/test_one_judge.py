@@ -17,6 +17,7 @@ from ansible_collections.rdma.cluster.plugins.module_utils._host.cpu_ensure impo
 from ansible_collections.rdma.cluster.plugins.module_utils._net.rings import RailRings, rules_file
 from ansible_collections.rdma.cluster.plugins.plugin_utils._explain.explain import explain
 from ansible_collections.rdma.cluster.plugins.plugin_utils._explain.text import MARK
+from ansible_collections.rdma.cluster.plugins.plugin_utils._facts.typed import from_dict
 from ansible_collections.rdma.cluster.plugins.plugin_utils._gate.host_checks import HOST_CHECKS
 from ansible_collections.rdma.cluster.plugins.plugin_utils._host_plan.plan import PERMITS, host_plan
 from tests.unit.builders.hosts import lab_facts, lab_intent, on_host
@@ -54,12 +55,12 @@ def converged() -> Facts:
 
 
 def plan(facts: Facts) -> set[str]:
-    found = host_plan("node1", INTENT, facts, dict.fromkeys(PERMITS, False))
+    found = host_plan("node1", INTENT, from_dict(facts), dict.fromkeys(PERMITS, False))
     return {name for name, work in found.items() if work is True and name in ("cpu", "irqbalance", "limits", "rings", "network")}
 
 
 def complaints(facts: Facts) -> set[tuple[str, str]]:
-    found = [each for stage in ("host", "network") for each in HOST_CHECKS[stage]("node1", INTENT, facts)]
+    found = [each for stage in ("host", "network") for each in HOST_CHECKS[stage]("node1", INTENT, from_dict(facts))]
     judged = ("host.cpu", "host.memlock", "host.files", "host.ipc", "host.rings", "network.mtu")
     return {(each.check, each.subject) for each in found if each.check in judged and each.status in (ERROR, WARNING)}
 

@@ -14,6 +14,7 @@ import pytest
 
 from ansible_collections.rdma.cluster.plugins.module_utils._base.errors import ApplyError, CommandError, ParseError
 from ansible_collections.rdma.cluster.plugins.plugin_utils._catalogue.checks import all_checks
+from ansible_collections.rdma.cluster.plugins.plugin_utils._facts.typed import from_dict
 from ansible_collections.rdma.cluster.plugins.plugin_utils._host_plan import stored
 from ansible_collections.rdma.cluster.plugins.plugin_utils._host_plan.plan import LINK_TOGGLE, NCCL_CONF, PCIE_MRRS, PERMITS, host_plan
 from ansible_collections.rdma.cluster.plugins.plugin_utils._intent.read import normalise
@@ -41,7 +42,7 @@ def test_a_host_of_which_any_one_source_is_lost_still_has_a_plan(machines: dict[
             facts = read(host, damage).facts
         except (ApplyError, CommandError, OSError, ParseError):
             continue
-        plan = host_plan("node1", intent, facts, NONE)
+        plan = host_plan("node1", intent, from_dict(facts), NONE)
         assert json.loads(json.dumps(plan)) == plan
 
 
@@ -57,10 +58,10 @@ def test_a_permission_makes_the_plan_another_one(tmp_path: Path) -> None:
     folder.write_json("facts/node1.json", facts)
     stored.write(folder, "node1", stored.make("node1", intent, facts, NONE))
     kept = stored.read(folder, "node1", NONE)
-    assert kept == host_plan("node1", intent, facts, NONE)
+    assert kept == host_plan("node1", intent, from_dict(facts), NONE)
     allowed = {**NONE, PCIE_MRRS: True}
     other = stored.read(folder, "node1", allowed)
-    assert other == host_plan("node1", intent, facts, allowed)
+    assert other == host_plan("node1", intent, from_dict(facts), allowed)
     assert other is not None
     assert kept["settings"]["pcie"] != other["settings"]["pcie"]
     assert stored.read(folder, "node1", NONE) == kept

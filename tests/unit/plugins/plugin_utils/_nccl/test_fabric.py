@@ -10,6 +10,7 @@ from typing import Any
 
 import pytest
 
+from ansible_collections.rdma.cluster.plugins.plugin_utils._facts.typed import from_dict
 from ansible_collections.rdma.cluster.plugins.plugin_utils._nccl.derive import check_pkey, nccl_variables
 from tests.unit.builders.hosts import lab_intent
 
@@ -56,8 +57,8 @@ def test_the_index_is_told_where_it_is_one_and_not_the_first(
     tables: list[tuple[int, ...] | None], value: str | None, status: str, observed: str
 ) -> None:
     intent, facts = infiniband(*tables)
-    assert nccl_variables(intent, facts).get("NCCL_IB_PKEY") == value
-    (finding,) = check_pkey("node1", intent, facts)
+    assert nccl_variables(intent, from_dict(facts)).get("NCCL_IB_PKEY") == value
+    (finding,) = check_pkey("node1", intent, from_dict(facts))
     assert (finding.stage, finding.check, finding.subject) == ("nccl", "nccl.pkey", "NCCL_IB_PKEY")
     assert (finding.status, finding.observed) == (status, observed)
     assert ("node1" in finding.remedy) == bool(finding.remedy) == (status in ("error", "unknown"))
@@ -66,18 +67,18 @@ def test_the_index_is_told_where_it_is_one_and_not_the_first(
 def test_the_storage_s_partition_is_its_own_affair() -> None:
     intent, facts = infiniband((LIMITED, OURS), (OURS,))
     intent["rails"][1]["role"] = "storage"
-    assert nccl_variables(intent, facts)["NCCL_IB_PKEY"] == "1"
-    assert check_pkey("node1", intent, facts)[0].status == "ok"
+    assert nccl_variables(intent, from_dict(facts))["NCCL_IB_PKEY"] == "1"
+    assert check_pkey("node1", intent, from_dict(facts))[0].status == "ok"
 
 
 def test_the_user_s_index_is_left_alone() -> None:
     intent, facts = infiniband((LIMITED, OURS), (OURS,), nccl={"variables": {"NCCL_IB_PKEY": 1}})
-    assert nccl_variables(intent, facts)["NCCL_IB_PKEY"] == "1"
-    assert check_pkey("node1", intent, facts)[0].observed == "rdma_nccl.variables sets it"
+    assert nccl_variables(intent, from_dict(facts))["NCCL_IB_PKEY"] == "1"
+    assert check_pkey("node1", intent, from_dict(facts))[0].observed == "rdma_nccl.variables sets it"
 
 
 def test_roce_has_no_partitions() -> None:
-    (finding,) = check_pkey("node1", lab_intent(), {"devices": {}, "netdevs": {}})
+    (finding,) = check_pkey("node1", lab_intent(), from_dict({"devices": {}, "netdevs": {}}))
     assert (finding.status, finding.observed) == ("not_applicable", "no compute rail is InfiniBand")
 
 
@@ -87,9 +88,9 @@ def test_collnet_needs_sharp_on_every_plane(sharp: tuple[bool | None, ...], valu
         f"p{number}": {} if runs is None else {"subnet_manager": {"hosts": ["node1"], "sharp": runs}} for number, runs in enumerate(sharp)
     }
     intent, facts = infiniband((FULL,), (FULL,), fabric={"planes": planes}, partitions={}, driver=DOCA)
-    assert nccl_variables(intent, facts).get("NCCL_COLLNET_ENABLE") == value
+    assert nccl_variables(intent, from_dict(facts)).get("NCCL_COLLNET_ENABLE") == value
     intent["rails"][1]["role"] = "storage"
-    assert nccl_variables(intent, facts).get("NCCL_COLLNET_ENABLE") == ("1" if sharp[0] else None)
+    assert nccl_variables(intent, from_dict(facts)).get("NCCL_COLLNET_ENABLE") == ("1" if sharp[0] else None)
 
 
 DOCA = {"stack": "doca", "version": "3.2.0", "repository": {"key": {"file": "key"}, "key_checksum": "sha256:" + "0" * 64}}

@@ -15,6 +15,7 @@ from typing import Any
 import pytest
 
 from ansible_collections.rdma.cluster.plugins.module_utils._base.findings import stopping
+from ansible_collections.rdma.cluster.plugins.plugin_utils._facts.typed import from_dict
 from ansible_collections.rdma.cluster.plugins.plugin_utils._gate.host_checks import HOST_CHECKS
 from ansible_collections.rdma.cluster.plugins.plugin_utils._intent.schema.nccl import LAUNCHERS as NAMES
 from ansible_collections.rdma.cluster.plugins.plugin_utils._nccl.derive import files_to_write, nccl_files
@@ -80,7 +81,7 @@ def test_what_breaks_a_line_is_refused_by_every_launcher(name: str) -> None:
 
 def test_what_travels_does_not_name_the_devices_of_one_host() -> None:
     nccl = {"launchers": list(NAMES), "socket_ifname": "eno1", "variables": {"NCCL_IB_TIMEOUT": 22, "UCX_NET_DEVICES": "mlx5_0:1"}}
-    written = {file.path: file for file in nccl_files(lab_intent(nccl=nccl), lab_facts())}
+    written = {file.path: file for file in nccl_files(lab_intent(nccl=nccl), from_dict(lab_facts()))}
     assert list(written) == ["/etc/nccl.conf", "/etc/rdma-cluster/nccl.env", PROFILE, PROLOG, TUNE]
     assert written[PROFILE].text == "# Managed by rdma.cluster\n[ -n \"${NCCL_IB_TIMEOUT+set}\" ] || export NCCL_IB_TIMEOUT='22'\n"
     assert written[TUNE].text == "# Managed by rdma.cluster\n-x NCCL_IB_TIMEOUT=22\n"
@@ -91,25 +92,25 @@ def test_what_travels_does_not_name_the_devices_of_one_host() -> None:
 
 def test_a_conf_file_elsewhere_is_named_to_nccl() -> None:
     nccl = {"launchers": ["openmpi"], "conf_file": "/opt/nccl.conf"}
-    written = {file.path: file.text for file in nccl_files(lab_intent(nccl=nccl), lab_facts())}
+    written = {file.path: file.text for file in nccl_files(lab_intent(nccl=nccl), from_dict(lab_facts()))}
     assert written[TUNE] == "# Managed by rdma.cluster\n-x NCCL_CONF_FILE=/opt/nccl.conf\n"
 
 
 def test_a_launcher_that_is_not_wanted_any_more_loses_its_file() -> None:
-    before = {**lab_facts(), "files": on_host(nccl_files(lab_intent(nccl={"launchers": ["profile_d", "slurm"]}), lab_facts()))}
+    before = {**lab_facts(), "files": on_host(nccl_files(lab_intent(nccl={"launchers": ["profile_d", "slurm"]}), from_dict(lab_facts())))}
     wanted: dict[str, Any] = lab_intent(nccl={"launchers": ["slurm"]})
-    assert files_to_write(wanted, before) == [{"path": PROFILE, "content": None, "mode": "0644"}]
-    (finding,) = stopping(HOST_CHECKS["nccl"]("node1", wanted, before))
+    assert files_to_write(wanted, from_dict(before)) == [{"path": PROFILE, "content": None, "mode": "0644"}]
+    (finding,) = stopping(HOST_CHECKS["nccl"]("node1", wanted, from_dict(before)))
     assert (finding.check, finding.subject, finding.observed, finding.expected) == ("nccl.file", PROFILE, "there", "not there")
     now = {**before, "files": {path: file for path, file in before["files"].items() if path != PROFILE}}
-    assert files_to_write(wanted, now) == []
-    assert stopping(HOST_CHECKS["nccl"]("node1", wanted, now)) == []
+    assert files_to_write(wanted, from_dict(now)) == []
+    assert stopping(HOST_CHECKS["nccl"]("node1", wanted, from_dict(now))) == []
 
 
 def test_a_host_without_rails_for_nccl_loses_them_too() -> None:
-    facts = {**lab_facts(), "files": on_host(nccl_files(lab_intent(nccl={"launchers": ["slurm"]}), lab_facts()))}
+    facts = {**lab_facts(), "files": on_host(nccl_files(lab_intent(nccl={"launchers": ["slurm"]}), from_dict(lab_facts())))}
     intent = lab_intent(nccl={"launchers": ["slurm"]})
     for rail in intent["rails"]:
         rail["role"] = "storage"
-    assert files_to_write(intent, facts) == [{"path": PROLOG, "content": None, "mode": "0644"}]
-    assert [finding.check for finding in stopping(HOST_CHECKS["nccl"]("node1", intent, facts))] == ["nccl.file"]
+    assert files_to_write(intent, from_dict(facts)) == [{"path": PROLOG, "content": None, "mode": "0644"}]
+    assert [finding.check for finding in stopping(HOST_CHECKS["nccl"]("node1", intent, from_dict(facts)))] == ["nccl.file"]

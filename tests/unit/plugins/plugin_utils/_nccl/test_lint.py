@@ -13,6 +13,7 @@ import pytest
 from ansible_collections.rdma.cluster.plugins.filter.nccl import FilterModule
 from ansible_collections.rdma.cluster.plugins.module_utils._base.findings import stopping
 from ansible_collections.rdma.cluster.plugins.module_utils._nccl.conf import parse_nccl_conf
+from ansible_collections.rdma.cluster.plugins.plugin_utils._facts.typed import from_dict
 from ansible_collections.rdma.cluster.plugins.plugin_utils._gate.host_checks import HOST_CHECKS
 from ansible_collections.rdma.cluster.plugins.plugin_utils._intent.schema.nccl_profiles import PROFILES
 from ansible_collections.rdma.cluster.plugins.plugin_utils._nccl.derive import nccl_files, nccl_variables
@@ -33,7 +34,7 @@ def rules(problems: list[dict[str, str]] | None) -> list[tuple[str, str, str]]:
 def test_the_filters_are_there() -> None:
     filters = FilterModule().filters()
     assert filters["nccl_lint"] is nccl_lint
-    assert filters["nccl_lint_plan"] is nccl_lint_plan
+    assert filters["nccl_lint_plan"](lab_intent(), lab_facts()) == nccl_lint_plan(lab_intent(), from_dict(lab_facts()))
 
 
 def test_variables_by_name_and_the_text_of_a_file() -> None:
@@ -58,7 +59,7 @@ def test_facts_version_and_plan_are_used() -> None:
 
 
 def test_the_plan_of_a_lab_machine() -> None:
-    assert nccl_lint_plan(lab_intent(), lab_facts()) == {
+    assert nccl_lint_plan(lab_intent(), from_dict(lab_facts())) == {
         "leave_out": {},
         "traffic_class": None,
         "trust": None,
@@ -73,7 +74,7 @@ def test_the_plan_of_a_host_with_storage_and_a_profile() -> None:
     rails = lab_rails()
     rails[1]["role"] = "storage"
     intent, facts = {**lab_intent(roce=ROCE), "rails": rails}, lab_facts()
-    assert nccl_lint_plan(intent, facts) == {
+    assert nccl_lint_plan(intent, from_dict(facts)) == {
         "leave_out": {"rxe_rail1": "storage, rail1"},
         "traffic_class": 106,
         "trust": "dscp",
@@ -86,24 +87,24 @@ def test_the_plan_of_a_host_with_storage_and_a_profile() -> None:
 
 def test_a_device_of_no_rail_is_not_nccls() -> None:
     intent = {**lab_intent(), "rails": lab_rails()[:1]}
-    assert nccl_lint_plan(intent, lab_facts())["leave_out"] == {"rxe_rail1": "no rail of NCCL's"}
+    assert nccl_lint_plan(intent, from_dict(lab_facts()))["leave_out"] == {"rxe_rail1": "no rail of NCCL's"}
 
 
 def test_rails_of_two_planes_and_no_gpudirect() -> None:
     rails = lab_rails()
     rails[1]["plane"] = "other"
-    plan = nccl_lint_plan({**lab_intent(gpudirect={"path": "none"}), "rails": rails}, lab_facts())
+    plan = nccl_lint_plan({**lab_intent(gpudirect={"path": "none"}), "rails": rails}, from_dict(lab_facts()))
     assert (plan["rails_apart"], plan["gpudirect"]) == (True, "none")
 
 
 @pytest.mark.parametrize("facts", [None, {}])
 def test_without_facts_nothing_is_left_out(facts: dict[str, Any] | None) -> None:
-    assert nccl_lint_plan(lab_intent(), facts)["leave_out"] == {}
+    assert nccl_lint_plan(lab_intent(), from_dict(facts))["leave_out"] == {}
 
 
 def test_what_the_intent_asks_for_is_a_note_and_no_warning() -> None:
     intent = lab_intent(nccl={"variables": {"NCCL_IB_QPS_PER_CONNECTION": 4}})
-    problems = nccl_lint({"NCCL_IB_QPS_PER_CONNECTION": "4", "NCCL_MAX_CTAS": "8"}, plan=nccl_lint_plan(intent, lab_facts()))
+    problems = nccl_lint({"NCCL_IB_QPS_PER_CONNECTION": "4", "NCCL_MAX_CTAS": "8"}, plan=nccl_lint_plan(intent, from_dict(lab_facts())))
     tests = {each["variable"]: (each["severity"], each["observed"]) for each in problems if each["rule"] == "for_tests_only"}
     assert tests["NCCL_IB_QPS_PER_CONNECTION"] == (
         "info",
@@ -114,14 +115,14 @@ def test_what_the_intent_asks_for_is_a_note_and_no_warning() -> None:
 
 def test_the_files_that_the_stage_writes_are_good() -> None:
     intent, facts = lab_intent(roce=ROCE, nccl={"socket_ifname": "enp0s2", "variables": {"NCCL_DEBUG": "WARN"}}), lab_facts()
-    for file in nccl_files(intent, facts):
-        assert nccl_lint(file.content or "", facts, plan=nccl_lint_plan(intent, facts), path=file.path) == []
+    for file in nccl_files(intent, from_dict(facts)):
+        assert nccl_lint(file.content or "", facts, plan=nccl_lint_plan(intent, from_dict(facts)), path=file.path) == []
 
 
 def after_the_stage(intent: dict[str, Any], **there: dict[str, str]) -> dict[str, Any]:
     """Facts of a host whose files are as the stage has written them. there: further variables by the word for a file that has them."""
     facts = lab_facts()
-    files = nccl_files(intent, facts)
+    files = nccl_files(intent, from_dict(facts))
     facts["files"].update(on_host(files))
     facts["nccl_files"] = {file.path: dict(parse_nccl_conf(file.text).variables) for file in files}
     for word, variables in there.items():
@@ -131,14 +132,14 @@ def after_the_stage(intent: dict[str, Any], **there: dict[str, str]) -> dict[str
 
 def stops(intent: dict[str, Any], facts: dict[str, Any]) -> list[tuple[str, str, str]]:
     """What stops the gate: check, subject and remedy."""
-    return [(each.check, each.subject, each.remedy) for each in stopping(HOST_CHECKS["nccl"]("node1", intent, facts))]
+    return [(each.check, each.subject, each.remedy) for each in stopping(HOST_CHECKS["nccl"]("node1", intent, from_dict(facts)))]
 
 
 def test_a_host_as_the_facts_tell_of_it() -> None:
-    assert host_problems(lab_intent(), lab_facts()) == []
+    assert host_problems(lab_intent(), from_dict(lab_facts())) == []
     intent = lab_intent(nccl={"conf_file": "/opt/nccl.conf", "variables": {"NCCL_CONF_FILE": "/opt/nccl.conf", "NCCL_IB_SL": 99}})
     others = {"site": {"NCCL_IB_HCA": "=rxe_rail0:1,rxe_rail1:1", "NCCL_DEBUG": "WARNING"}, "root": {"NCCL_IB_HCA": "=rxe_rail0:1"}}
-    assert rules(host_problems(intent, after_the_stage(intent, **others))) == [
+    assert rules(host_problems(intent, from_dict(after_the_stage(intent, **others)))) == [
         ("error", "value_choice", "/etc/nccl.conf"),
         ("error", "conf_file_in_file", "rdma_nccl.variables"),
         ("error", "value_range", "rdma_nccl.variables"),
@@ -204,15 +205,15 @@ def test_of_files_that_are_not_there_yet_nothing_else_is_said() -> None:
 
 def test_a_file_where_the_intent_has_none_is_somebodys_own() -> None:
     intent, facts = {**lab_intent(), "rails": []}, {**lab_facts(), "nccl_files": {"/etc/nccl.conf": {"NCCL_IB_SL": "99"}}}
-    assert rules(host_problems(intent, facts)) == [("error", "value_range", "/etc/nccl.conf")]
+    assert rules(host_problems(intent, from_dict(facts))) == [("error", "value_range", "/etc/nccl.conf")]
 
 
 @pytest.mark.parametrize(("profile", "version"), [*((profile, None) for profile in PROFILES), ("default", "2.19.3")])
 def test_every_variable_has_a_place_in_the_intent(profile: str, version: str | None) -> None:
     told = {"profile": profile, "socket_ifname": "enp0s2", "topology_file": "/t.xml", "variables": {"NCCL_DEBUG": "WARN"}}
     intent = lab_intent(roce=ROCE, nccl={**told, **({"version": version} if version else {})})
-    places = origins(intent, lab_facts())
-    assert set(nccl_variables(intent, lab_facts())) <= set(places)
+    places = origins(intent, from_dict(lab_facts()))
+    assert set(nccl_variables(intent, from_dict(lab_facts()))) <= set(places)
     assert (places["NCCL_DEBUG"], places["NCCL_SOCKET_IFNAME"]) == ("rdma_nccl.variables", "rdma_nccl.socket_ifname")
     assert all(place.startswith("rdma_") for place in places.values())
 
@@ -228,24 +229,24 @@ def test_every_variable_has_a_place_in_the_intent(profile: str, version: str | N
 def test_an_interface_that_is_no_nic_may_be_named(interfaces: dict[str, Any] | None, found: list[str]) -> None:
     """A bond, VLAN or bridge is no NIC of the facts; older facts tell of NICs alone."""
     intent = lab_intent(nccl={"socket_ifname": "bond0"})
-    assert [each[1] for each in rules(host_problems(intent, {**after_the_stage(intent), "interfaces": interfaces}))] == found
+    assert [each[1] for each in rules(host_problems(intent, from_dict({**after_the_stage(intent), "interfaces": interfaces})))] == found
 
 
 def test_facts_without_files_are_not_good() -> None:
-    assert host_problems(lab_intent(), {**lab_facts(), "nccl_files": None}) is None
+    assert host_problems(lab_intent(), from_dict({**lab_facts(), "nccl_files": None})) is None
 
 
 @pytest.mark.parametrize(("version", "found"), [("2.22.3", []), ("2.21.5", [("error", "name_too_new", "rdma_nccl.variables")])])
 def test_the_version_of_the_intent_is_used(version: str, found: list[tuple[str, str, str]]) -> None:
     intent = lab_intent(nccl={"version": version, "variables": {"NCCL_IB_FIFO_TC": "106"}})
-    assert rules(host_problems(intent, after_the_stage(intent))) == found
+    assert rules(host_problems(intent, from_dict(after_the_stage(intent)))) == found
 
 
 def test_quotes_and_comments_are_told_even_where_the_stage_writes_the_file_anew() -> None:
     intent = lab_intent()
     facts = after_the_stage(intent, site={"NCCL_IB_HCA": '"=rxe_rail0:1,rxe_rail1:1"', "NCCL_DEBUG": "WARN # quiet"})
     facts["files"][PLACES["site"]].update(block="0" * 64)
-    found = [each for each in host_problems(intent, facts) or [] if each["severity"] == "error"]
+    found = [each for each in host_problems(intent, from_dict(facts)) or [] if each["severity"] == "error"]
     assert [(each["rule"], each["variable"]) for each in found] == [("value_form", "NCCL_DEBUG"), ("value_form", "NCCL_IB_HCA")]
     assert found[1]["observed"] == 'NCCL_IB_HCA="=rxe_rail0:1,rxe_rail1:1": NCCL takes the quotes as part of the value'
     assert [each["expected"] for each in found] == [
@@ -258,4 +259,4 @@ def test_what_a_line_of_others_sets_is_told_though_the_stage_writes_the_file() -
     intent, bad = lab_intent(), {"NCCL_IB_HCA": "=mlx5_9"}
     facts = after_the_stage(intent, site=bad)
     facts["files"][PLACES["site"]].update(block=None, others=bad)
-    assert ("hca_missing", "error") in [(each["rule"], each["severity"]) for each in host_problems(intent, facts) or []]
+    assert ("hca_missing", "error") in [(each["rule"], each["severity"]) for each in host_problems(intent, from_dict(facts)) or []]

@@ -14,6 +14,7 @@ from typing import Any
 import pytest
 
 from ansible_collections.rdma.cluster.plugins.module_utils._net import rail_network
+from ansible_collections.rdma.cluster.plugins.plugin_utils._facts.typed import from_dict
 from ansible_collections.rdma.cluster.plugins.plugin_utils._host_plan.plan import PERMITS, host_plan
 from ansible_collections.rdma.cluster.plugins.plugin_utils._intent.read import normalise
 from ansible_collections.rdma.cluster.plugins.plugin_utils._plan.differences import network_rails
@@ -37,7 +38,7 @@ ARP_IGNORE = "net.ipv4.conf.all.arp_ignore"
 
 def rdma_plan(intent: dict[str, Any], facts: Facts) -> dict[str, Any]:
     """As observe makes it."""
-    return host_plan("node1", intent, facts, dict.fromkeys(PERMITS, False))
+    return host_plan("node1", intent, from_dict(facts), dict.fromkeys(PERMITS, False))
 
 
 def roles_with_work(intent: dict[str, Any], facts: Facts) -> set[str]:
@@ -182,7 +183,7 @@ def test_the_rails_of_the_network_are_those_with_an_interface() -> None:
     facts = lab_facts()
     del facts["netdevs"]["ens1"]
     rail1 = {"name": "rail1", "nic": {"pci": "0000:41:00.0"}, "netdev": "ens2", "device": "rxe_rail1", "port": 1}
-    assert network_rails(lab_intent(), facts) == [{**rail1, "address": "192.168.101.1/24", "mtu_bytes": 9000, "ipoib": None}]
+    assert network_rails(lab_intent(), from_dict(facts)) == [{**rail1, "address": "192.168.101.1/24", "mtu_bytes": 9000, "ipoib": None}]
 
 
 def test_a_rail_without_address_asks_for_none() -> None:

@@ -15,6 +15,7 @@ from ansible_collections.rdma.cluster.plugins.module_utils._base.files import de
 from ansible_collections.rdma.cluster.plugins.module_utils._gpu.gpudirect import possible_paths
 from ansible_collections.rdma.cluster.plugins.module_utils._gpu.gpus import Gpu, GpuDriver
 from ansible_collections.rdma.cluster.plugins.module_utils._gpu.peermem import BOOT_FILE, BOOT_TEXT
+from ansible_collections.rdma.cluster.plugins.plugin_utils._facts.typed import from_dict
 from ansible_collections.rdma.cluster.plugins.plugin_utils._plan.gpudirect import gpudirect_differs, gpudirect_path
 
 GPU = Gpu("0000:1b:00.0", "NVIDIA H200", None, 0, None)
@@ -27,18 +28,18 @@ def facts(**host: Any) -> dict[str, Any]:
     asked = {**usual, "peer_symbol": False, "memory_peers": (), **host}
     judged = asdict(possible_paths(**asked))
     modules = {name: {} for name in asked["modules"]}
-    return {"gpus": [gpu.address for gpu in asked["gpus"]], "gpudirect": judged, "stack": {"modules": modules}, "files": {}}
+    return {"gpus": [asdict(gpu) for gpu in asked["gpus"]], "gpudirect": judged, "stack": {"modules": modules}, "files": {}}
 
 
 def plan(path: str = "auto", **host: Any) -> dict[str, str | None]:
-    return gpudirect_path({"gpudirect": {"path": path}}, facts(**host))
+    return gpudirect_path({"gpudirect": {"path": path}}, from_dict(facts(**host)))
 
 
 def test_dma_buf_is_preferred() -> None:
     both = {"path": "dmabuf", "why": "DMA-BUF can work, and needs no further module", "refused": None}
     assert plan() == both
     assert plan(peer_symbol=True) == both
-    assert gpudirect_path({}, facts()) == both
+    assert gpudirect_path({}, from_dict(facts())) == both
 
 
 def test_peermem_where_dma_buf_cannot_work_and_why() -> None:
@@ -78,7 +79,7 @@ def test_a_host_of_storage_rails_alone_needs_no_path_unless_one_is_asked_for() -
 
     def storage(path: str, *roles: str, **host: Any) -> dict[str, str | None]:
         rails = [{"role": role} for role in ("storage", *roles)]
-        return gpudirect_path({"gpudirect": {"path": path}, "rails": rails}, facts(**host))
+        return gpudirect_path({"gpudirect": {"path": path}, "rails": rails}, from_dict(facts(**host)))
 
     closed = {"gpu_driver": CLOSED}
     assert storage("auto", **closed) == {"path": None, "why": "none can work, and no compute rail needs one", "refused": None}
@@ -106,7 +107,7 @@ def test_none_leaves_what_is_loaded_and_says_so() -> None:
 
 
 def test_facts_that_do_not_tell_are_no_answer() -> None:
-    found = gpudirect_path({}, {"gpus": [], "gpudirect": None, "stack": {"modules": {}}})
+    found = gpudirect_path({}, from_dict({"gpus": [], "gpudirect": None, "stack": {"modules": {}}}))
     assert found["path"] is None
     assert found["refused"] == "The facts do not tell of GPUs: read the host with the subset gpus."
 
@@ -129,4 +130,4 @@ PEERMEM = {"gpu_driver": CLOSED, "peer_symbol": True}
     ],
 )
 def test_whether_the_role_has_something_to_do(host: dict[str, Any], files: Any, differs: bool) -> None:
-    assert gpudirect_differs({}, {**facts(**host), "files": files}) is differs
+    assert gpudirect_differs({}, from_dict({**facts(**host), "files": files})) is differs

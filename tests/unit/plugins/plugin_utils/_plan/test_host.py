@@ -17,6 +17,7 @@ from ansible_collections.rdma.cluster.plugins.module_utils._base.files import Ma
 from ansible_collections.rdma.cluster.plugins.module_utils._host import limits as host_limits
 from ansible_collections.rdma.cluster.plugins.module_utils._host.sysctl import FILE, sysctl_files
 from ansible_collections.rdma.cluster.plugins.plugin_utils._checks.host.wishes import limits_wish
+from ansible_collections.rdma.cluster.plugins.plugin_utils._facts.typed import from_dict
 from ansible_collections.rdma.cluster.plugins.plugin_utils._plan.host import (
     MULTI_RAIL,
     limits_differ,
@@ -102,14 +103,14 @@ def test_a_key_that_is_none_is_refused() -> None:
 
 @pytest.mark.parametrize("wish", [intent(), intent(1), intent(memlock=False), intent(sysctl={DOTTED: 2, "net.ipv4.tcp_rmem": "1 2 3"})])
 def test_a_converged_host_is_left_alone(wish: dict[str, Any]) -> None:
-    assert sysctl_differs(wish, converged(wish)) is False
-    assert limits_differ(wish, converged(wish)) is False
+    assert sysctl_differs(wish, from_dict(converged(wish))) is False
+    assert limits_differ(wish, from_dict(converged(wish))) is False
 
 
 @pytest.mark.parametrize("facts", [None, {}, {"files": None, "sysctl": None, "limits": None}])
 def test_facts_that_do_not_tell_prove_nothing(facts: dict[str, Any] | None) -> None:
-    assert sysctl_differs(intent(1), facts) is True
-    assert limits_differ(intent(memlock=False), facts) is True
+    assert sysctl_differs(intent(1), from_dict(facts)) is True
+    assert limits_differ(intent(memlock=False), from_dict(facts)) is True
 
 
 IGNORE = "net.ipv4.conf.all.arp_ignore"
@@ -126,26 +127,26 @@ def test_a_setting_that_differs(fault: dict[str, Any]) -> None:
     facts = converged(intent())
     for part, values in fault.items():
         facts["sysctl"][part].update(values)
-    assert sysctl_differs(intent(), facts) is True
+    assert sysctl_differs(intent(), from_dict(facts)) is True
 
 
 @pytest.mark.parametrize("part", ["live", "boot"])
 def test_a_setting_that_was_not_read(part: str) -> None:
     facts = converged(intent())
     del facts["sysctl"][part][IGNORE]
-    assert sysctl_differs(intent(), facts) is True
+    assert sysctl_differs(intent(), from_dict(facts)) is True
 
 
 def test_our_file_differs_although_the_values_are_right() -> None:
     facts = converged(intent())
     facts["files"][FILE]["mode"] = 0o600
-    assert sysctl_differs(intent(), facts) is True
+    assert sysctl_differs(intent(), from_dict(facts)) is True
     del facts["files"][FILE]
-    assert sysctl_differs(intent(), facts) is True
+    assert sysctl_differs(intent(), from_dict(facts)) is True
 
 
 def test_our_file_of_settings_that_nobody_wants_any_more() -> None:
-    assert sysctl_differs(intent(1), converged(intent())) is True
+    assert sysctl_differs(intent(1), from_dict(converged(intent()))) is True
 
 
 MEMLOCKS = [
@@ -158,9 +159,9 @@ MEMLOCKS = [
 
 @pytest.mark.parametrize(("limits", "expected"), MEMLOCKS)
 def test_the_limit_of_services(limits: dict[str, Any] | None, expected: bool) -> None:
-    assert limits_differ(intent(), {**converged(intent()), "limits": limits}) is expected
+    assert limits_differ(intent(), from_dict({**converged(intent()), "limits": limits})) is expected
     unasked = intent(memlock=False)
-    assert limits_differ(unasked, {**converged(unasked), "limits": limits}) is False
+    assert limits_differ(unasked, from_dict({**converged(unasked), "limits": limits})) is False
 
 
 OPEN_FILES = [
@@ -174,13 +175,13 @@ OPEN_FILES = [
 @pytest.mark.parametrize(("limits", "expected"), OPEN_FILES)
 def test_the_files_that_a_service_may_open(limits: dict[str, Any], expected: bool) -> None:
     wish = intent(memlock=False, open_files=131072)
-    assert limits_differ(wish, {**converged(wish), "limits": limits}) is expected
+    assert limits_differ(wish, from_dict({**converged(wish), "limits": limits})) is expected
 
 
 @pytest.mark.parametrize(("removed", "expected"), [(True, True), (False, False), (None, False)])
 def test_what_logind_removes(removed: bool | None, expected: bool) -> None:
     wish = intent(memlock=False, keep_ipc=True)
-    assert limits_differ(wish, {**converged(wish), "limits": {"remove_ipc": removed}}) is expected
+    assert limits_differ(wish, from_dict({**converged(wish), "limits": {"remove_ipc": removed}})) is expected
 
 
 def in_subnets(*addresses: str) -> dict[str, Any]:
@@ -215,6 +216,6 @@ def test_the_users_size_of_the_table_wins() -> None:
 @pytest.mark.parametrize("path", [host_limits.LOGIN_FILE, host_limits.SYSTEM_FILE, host_limits.USER_FILE])
 def test_each_file_of_the_limit_counts(path: str) -> None:
     facts = converged(intent())
-    assert limits_differ(intent(memlock=False), {**facts, "files": {path: facts["files"][path]}}) is True
+    assert limits_differ(intent(memlock=False), from_dict({**facts, "files": {path: facts["files"][path]}})) is True
     facts["files"][path]["sha256"] = "0"
-    assert limits_differ(intent(), facts) is True
+    assert limits_differ(intent(), from_dict(facts)) is True

@@ -14,6 +14,7 @@ from ansible_collections.rdma.cluster.plugins.module_utils._host.clock import ti
 from ansible_collections.rdma.cluster.plugins.module_utils._host.cpu import Tuned
 from ansible_collections.rdma.cluster.plugins.module_utils._host.cpu_ensure import CpuWish, cpu_files
 from ansible_collections.rdma.cluster.plugins.module_utils._net.rings import RailRings, rules_file
+from ansible_collections.rdma.cluster.plugins.plugin_utils._facts.typed import from_dict
 from ansible_collections.rdma.cluster.plugins.plugin_utils._plan.host import (
     cpu_differs,
     irqbalance_differs,
@@ -45,24 +46,24 @@ def with_rings(tx: int = 128) -> dict[str, Any]:
 
 
 def test_rings_are_the_wish_or_the_most_of_the_hardware() -> None:
-    assert ring_settings(RINGS, lab_facts()) == WANTED
-    assert ring_settings(lab_intent(), lab_facts()) == []
+    assert ring_settings(RINGS, from_dict(lab_facts())) == WANTED
+    assert ring_settings(lab_intent(), from_dict(lab_facts())) == []
 
 
 def test_a_nic_that_tells_no_rings_or_is_not_there_is_left() -> None:
     facts = lab_facts()
     facts["netdevs"]["ens1"]["ethtool"] = None
     facts["netdevs"]["ens2"]["pci"] = "0000:51:00.0"
-    assert ring_settings(RINGS, facts) == []
+    assert ring_settings(RINGS, from_dict(facts)) == []
 
 
 def test_whether_rings_differ() -> None:
-    assert rings_differ(RINGS, with_rings()) is False
-    assert rings_differ(RINGS, with_rings(tx=256)) is True
-    assert rings_differ(RINGS, lab_facts()) is True
-    assert rings_differ(RINGS, None) is True
-    assert rings_differ(lab_intent(), with_rings()) is True
-    assert rings_differ(lab_intent(), lab_facts()) is False
+    assert rings_differ(RINGS, from_dict(with_rings())) is False
+    assert rings_differ(RINGS, from_dict(with_rings(tx=256))) is True
+    assert rings_differ(RINGS, from_dict(lab_facts())) is True
+    assert rings_differ(RINGS, from_dict({})) is True
+    assert rings_differ(lab_intent(), from_dict(with_rings())) is True
+    assert rings_differ(lab_intent(), from_dict(lab_facts())) is False
 
 
 WISH = lab_intent(host={"cpu": {"governor": "performance"}})
@@ -83,7 +84,7 @@ CPUS = [
     pytest.param(WISH, with_cpu(tuned=Tuned("balanced", "balanced")), True, id="tuned has another profile"),
     pytest.param(WISH, {**with_cpu(), "units": {}}, True, id="no unit"),
     pytest.param(WISH, {**with_cpu(), "cpu": None}, True, id="not read"),
-    pytest.param(WISH, None, True, id="no facts"),
+    pytest.param(WISH, {}, True, id="no facts"),
     pytest.param(lab_intent(), with_cpu(), True, id="nobody wants it any more"),
     pytest.param(lab_intent(), lab_facts(), False, id="nobody wants anything"),
     pytest.param(lab_intent(), {**lab_facts(), "cpu": None}, False, id="nobody wants anything, not read"),
@@ -91,14 +92,14 @@ CPUS = [
 
 
 @pytest.mark.parametrize(("intent", "facts", "expected"), CPUS)
-def test_whether_cpus_differ(intent: dict[str, Any], facts: dict[str, Any] | None, expected: bool) -> None:
-    assert cpu_differs(intent, facts) is expected
+def test_whether_cpus_differ(intent: dict[str, Any], facts: dict[str, Any], expected: bool) -> None:
+    assert cpu_differs(intent, from_dict(facts)) is expected
 
 
 def test_whether_irqbalance_differs() -> None:
     off, on = (lab_intent(host={"cpu": {"irqbalance": word}}) for word in ("disabled", "enabled"))
-    assert [irqbalance_differs(wish, lab_facts()) for wish in (lab_intent(), off, on)] == [False, False, True]
-    assert [irqbalance_differs(wish, None) for wish in (lab_intent(), off, on)] == [False, True, True]
+    assert [irqbalance_differs(wish, from_dict(lab_facts())) for wish in (lab_intent(), off, on)] == [False, False, True]
+    assert [irqbalance_differs(wish, from_dict({})) for wish in (lab_intent(), off, on)] == [False, True, True]
 
 
 TIME = lab_intent(host={"time": {"manage": True, "servers": ["ntp1.example.com", "192.0.2.1"]}})
@@ -117,13 +118,13 @@ def test_the_servers_in_chronys_words() -> None:
 
 
 def test_whether_the_clock_differs() -> None:
-    assert time_differs(TIME, with_chrony()) is False
-    assert time_differs(TIME, with_chrony("chronyd.service")) is False
-    assert time_differs(lab_intent(), None) is False
-    assert time_differs(TIME, None) is True
-    assert time_differs(TIME, lab_facts()) is True
+    assert time_differs(TIME, from_dict(with_chrony())) is False
+    assert time_differs(TIME, from_dict(with_chrony("chronyd.service"))) is False
+    assert time_differs(lab_intent(), from_dict({})) is False
+    assert time_differs(TIME, from_dict({})) is True
+    assert time_differs(TIME, from_dict(lab_facts())) is True
     unknown, stopped, alone = with_chrony(), with_chrony(), with_chrony()
     del unknown["time"]["chrony"]["sources"]["192.0.2.1"]
     stopped["units"]["chrony.service"] = {"active": False, "enabled": True}
     alone["files"].pop("/etc/chrony/sources.d/rdma-cluster.sources")
-    assert [time_differs(TIME, facts) for facts in (unknown, stopped, alone)] == [True, True, True]
+    assert [time_differs(TIME, from_dict(facts)) for facts in (unknown, stopped, alone)] == [True, True, True]

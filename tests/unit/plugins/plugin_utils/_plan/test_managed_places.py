@@ -30,6 +30,7 @@ from ansible_collections.rdma.cluster.plugins.module_utils._net.rings import Rai
 from ansible_collections.rdma.cluster.plugins.module_utils._pcie_tuning import service
 from ansible_collections.rdma.cluster.plugins.module_utils._pcie_tuning.wish import Wish
 from ansible_collections.rdma.cluster.plugins.module_utils._rdma.soft_links import service_files
+from ansible_collections.rdma.cluster.plugins.plugin_utils._facts.typed import from_dict
 from ansible_collections.rdma.cluster.plugins.plugin_utils._nccl.derive import nccl_files
 from tests.unit.builders.hosts import lab_facts, lab_intent, on_host
 
@@ -51,17 +52,17 @@ def test_every_file_that_a_role_writes_is_found_again(tmp_path: Path) -> None:
         *filter(_is_there, cpu_files(CpuWish("performance", 10), Tuned("balanced", "balanced"))),
         *time_files(["ntp.example.com"]),
         *sysctl_files({"net.core.rmem_max": "1"}),
-        *nccl_files(lab_intent(), lab_facts()),
+        *nccl_files(lab_intent(), from_dict(lab_facts())),
     ]
     ensure_files([replace(file, path=f"{tmp_path}{file.path}") for file in wanted], check_mode=False)
     found = managed_files(SysRoot(str(tmp_path)), (), shared_files([]), variables_in)
     assert found == on_host(wanted)
-    assert not files_differ(wanted, {"files": found})
+    assert not files_differ(wanted, found)
 
 
 def test_a_file_that_the_intent_puts_elsewhere_is_found_again(tmp_path: Path) -> None:
     intent = lab_intent(nccl={"conf_file": "/opt/site/nccl.conf", "environment_file": "/opt/site/nccl.env"})
-    wanted = nccl_files(intent, lab_facts())
+    wanted = nccl_files(intent, from_dict(lab_facts()))
     ensure_files([replace(file, path=f"{tmp_path}{file.path}") for file in wanted], check_mode=False)
     sys = SysRoot(str(tmp_path))
     assert managed_files(sys) == {}

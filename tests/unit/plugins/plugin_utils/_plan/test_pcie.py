@@ -13,6 +13,7 @@ import pytest
 
 from ansible_collections.rdma.cluster.plugins.module_utils._pcie_tuning.service import UNIT, service_files
 from ansible_collections.rdma.cluster.plugins.module_utils._pcie_tuning.wish import make_wish
+from ansible_collections.rdma.cluster.plugins.plugin_utils._facts.typed import from_dict
 from ansible_collections.rdma.cluster.plugins.plugin_utils._plan.host import pcie_differs, pcie_settings, pcie_withheld
 from tests.unit.builders.cards import ADDRESSES, card_facts, card_rails, first_pci
 from tests.unit.builders.hosts import on_host
@@ -39,20 +40,20 @@ def host(*, guarded: bool = False, model: str | None = "NVIDIA H100", sibling_by
 
 def converged(wish: dict[str, Any], acs_allowed: bool = True, **of: Any) -> dict[str, Any]:
     facts = host(**of)
-    facts["files"] = on_host(service_files(make_wish(**pcie_settings(wish, facts, acs_allowed, True))))
+    facts["files"] = on_host(service_files(make_wish(**pcie_settings(wish, from_dict(facts), acs_allowed, True))))
     facts["units"] = {UNIT: {"active": True, "enabled": True}}
     return facts
 
 
 def test_what_is_asked_of_the_module() -> None:
     both = {"nics": list(ADDRESSES), "mrrs_nics": None}
-    assert pcie_settings(intent(), host()) == {**both, "mrrs_bytes": None, "acs": "leave"}
-    assert pcie_settings(intent(), host(), False, True) == {**both, "mrrs_bytes": 4096, "acs": "leave"}
-    assert pcie_settings(intent(), host(), True) == {**both, "mrrs_bytes": None, "acs": "bare_metal"}
-    assert pcie_settings(intent("leave", "bare_metal"), host(), False, True) == {**both, "mrrs_bytes": None, "acs": "leave"}
-    assert pcie_settings(intent(), host(model="NVIDIA GB200"), True)["acs"] == "datadirect"
-    assert pcie_settings(intent(), host(model=None), True)["acs"] == "leave"
-    assert pcie_settings(intent(acs="vm"), host(), True)["acs"] == "vm"
+    assert pcie_settings(intent(), from_dict(host())) == {**both, "mrrs_bytes": None, "acs": "leave"}
+    assert pcie_settings(intent(), from_dict(host()), False, True) == {**both, "mrrs_bytes": 4096, "acs": "leave"}
+    assert pcie_settings(intent(), from_dict(host()), True) == {**both, "mrrs_bytes": None, "acs": "bare_metal"}
+    assert pcie_settings(intent("leave", "bare_metal"), from_dict(host()), False, True) == {**both, "mrrs_bytes": None, "acs": "leave"}
+    assert pcie_settings(intent(), from_dict(host(model="NVIDIA GB200")), True)["acs"] == "datadirect"
+    assert pcie_settings(intent(), from_dict(host(model=None)), True)["acs"] == "leave"
+    assert pcie_settings(intent(acs="vm"), from_dict(host()), True)["acs"] == "vm"
 
 
 def with_rates(*rates_gbps: float | None, state: str = "ACTIVE") -> dict[str, Any]:
@@ -75,9 +76,9 @@ FAST = [
 
 @pytest.mark.parametrize(("planned_gbps", "facts", "expected"), FAST)
 def test_auto_sets_mrrs_of_fast_cards_only(planned_gbps: float | None, facts: dict[str, Any], expected: tuple[Any, Any]) -> None:
-    settings = pcie_settings(intent("auto", rate_gbps=planned_gbps), facts, False, True)
+    settings = pcie_settings(intent("auto", rate_gbps=planned_gbps), from_dict(facts), False, True)
     assert (settings["mrrs_nics"], settings["mrrs_bytes"]) == expected
-    assert pcie_settings(intent(2048, rate_gbps=planned_gbps), facts, False, True)["mrrs_nics"] is None
+    assert pcie_settings(intent(2048, rate_gbps=planned_gbps), from_dict(facts), False, True)["mrrs_nics"] is None
     make_wish(**settings)
 
 
@@ -89,8 +90,8 @@ def test_auto_sets_mrrs_of_fast_cards_only(planned_gbps: float | None, facts: di
 def test_cards_that_are_left_out(change: dict[str, Any]) -> None:
     facts = host()
     facts["devices"]["mlx5_0"].update(change)
-    assert pcie_settings(intent(), facts)["nics"] == [ADDRESSES[1]]
-    assert pcie_settings(intent(soft=True), facts)["nics"] == []
+    assert pcie_settings(intent(), from_dict(facts))["nics"] == [ADDRESSES[1]]
+    assert pcie_settings(intent(soft=True), from_dict(facts))["nics"] == []
 
 
 @pytest.mark.parametrize("acs_allowed", [True, False])
@@ -100,17 +101,17 @@ def test_a_converged_host_is_left_alone(acs_allowed: bool) -> None:
         if wish["host"]["pcie"]["mrrs_bytes"] == 2048:
             for pci in (*(device["pci"] for device in facts["devices"].values()), *facts["nics"].values()):
                 pci["mrrs_bytes"] = 2048
-        assert pcie_differs(wish, facts, acs_allowed, True) is False
+        assert pcie_differs(wish, from_dict(facts), acs_allowed, True) is False
 
 
 @pytest.mark.parametrize("facts", [None, host()], ids=["no facts", "nothing there"])
 def test_what_is_not_there_differs(facts: dict[str, Any] | None) -> None:
-    assert pcie_differs(intent(), facts, False, True) is True
+    assert pcie_differs(intent(), from_dict(facts), False, True) is True
 
 
 def test_each_thing_that_differs_is_seen() -> None:
     def differs(wish: dict[str, Any], facts: dict[str, Any]) -> bool:
-        return pcie_differs(wish, facts, True, True)
+        return pcie_differs(wish, from_dict(facts), True, True)
 
     assert differs(intent(), converged(intent(), sibling_bytes=512)) is True
     assert differs(intent(), converged(intent(), guarded=True)) is True
@@ -131,53 +132,58 @@ SMALL = "0000:3d:00.1 MRRS of 512 bytes → 4096 bytes"
 
 def test_what_is_withheld_until_it_is_allowed() -> None:
     facts = host(guarded=True, sibling_bytes=512)
-    assert pcie_withheld(intent("auto"), facts) == {
+    assert pcie_withheld(intent("auto"), from_dict(facts)) == {
         "mrrs": f"{SMALL}; pcie_mrrs_allowed is false",
         "acs_write": f"{BRIDGES}; pcie_acs_write_allowed is false",
     }
-    assert list(pcie_withheld(intent(), facts, True)) == ["mrrs"]
-    assert list(pcie_withheld(intent(), facts, False, True)) == ["acs_write"]
-    assert pcie_withheld(intent(), facts, True, True) == {}
-    assert pcie_withheld(intent(), host()) == {}
-    assert pcie_withheld(intent("leave", "leave"), facts) == {}
-    assert "acs_write" not in pcie_withheld(intent(), host(guarded=True, model="NVIDIA GB200"))
-    assert pcie_withheld(intent(soft=True), facts) == {}
+    assert list(pcie_withheld(intent(), from_dict(facts), True)) == ["mrrs"]
+    assert list(pcie_withheld(intent(), from_dict(facts), False, True)) == ["acs_write"]
+    assert pcie_withheld(intent(), from_dict(facts), True, True) == {}
+    assert pcie_withheld(intent(), from_dict(host())) == {}
+    assert pcie_withheld(intent("leave", "leave"), from_dict(facts)) == {}
+    assert "acs_write" not in pcie_withheld(intent(), from_dict(host(guarded=True, model="NVIDIA GB200")))
+    assert pcie_withheld(intent(soft=True), from_dict(facts)) == {}
     # What may not be changed is no difference.
-    assert pcie_differs(intent(), host(guarded=True, sibling_bytes=512)) is False
+    assert pcie_differs(intent(), from_dict(host(guarded=True, sibling_bytes=512))) is False
 
 
 @pytest.mark.parametrize(("permits", "kept"), [((False, False), ["mrrs", "acs_write"]), ((True, False), ["mrrs"])])
 def test_a_permission_that_is_withdrawn_keeps_the_service(permits: tuple[bool, bool], kept: list[str]) -> None:
     """It is removed where nothing is requested any more."""
     facts, wish = converged(intent()), intent()
-    assert pcie_settings(wish, facts, *permits) == {**pcie_settings(wish, facts, True, True), "kept": kept}
-    assert pcie_differs(wish, facts, *permits) is False
+    assert pcie_settings(wish, from_dict(facts), *permits) == {**pcie_settings(wish, from_dict(facts), True, True), "kept": kept}
+    assert pcie_differs(wish, from_dict(facts), *permits) is False
     drifted = {**converged(wish, sibling_bytes=512)}
-    assert pcie_differs(wish, drifted, *permits) is False
-    assert pcie_withheld(wish, drifted, *permits)["mrrs"] == f"{SMALL}; pcie_mrrs_allowed is false"
-    assert pcie_settings(intent(2048), facts, *permits)["mrrs_bytes"] == 2048
+    assert pcie_differs(wish, from_dict(drifted), *permits) is False
+    assert pcie_withheld(wish, from_dict(drifted), *permits)["mrrs"] == f"{SMALL}; pcie_mrrs_allowed is false"
+    assert pcie_settings(intent(2048), from_dict(facts), *permits)["mrrs_bytes"] == 2048
     nothing = intent("leave", "leave")
-    assert "kept" not in pcie_settings(nothing, facts, *permits)
-    assert pcie_differs(nothing, facts, *permits) is True
+    assert "kept" not in pcie_settings(nothing, from_dict(facts), *permits)
+    assert pcie_differs(nothing, from_dict(facts), *permits) is True
 
 
 def test_a_setting_that_was_never_allowed_is_not_kept() -> None:
     wish = intent()
     only_acs = host()
-    only_acs["files"] = on_host(service_files(make_wish(**pcie_settings(wish, only_acs, True, False))))
+    only_acs["files"] = on_host(service_files(make_wish(**pcie_settings(wish, from_dict(only_acs), True, False))))
     only_acs["units"] = {UNIT: {"active": True, "enabled": True}}
-    assert pcie_settings(wish, only_acs, True, False)["mrrs_bytes"] is None
-    assert pcie_settings(wish, only_acs) == {**pcie_settings(wish, only_acs, True), "kept": ["acs_write"]}
-    assert pcie_differs(wish, only_acs) is False
+    assert pcie_settings(wish, from_dict(only_acs), True, False)["mrrs_bytes"] is None
+    assert pcie_settings(wish, from_dict(only_acs)) == {**pcie_settings(wish, from_dict(only_acs), True), "kept": ["acs_write"]}
+    assert pcie_differs(wish, from_dict(only_acs)) is False
 
 
 @pytest.mark.parametrize("state", ["integrity", "confidentiality"])
 def test_lockdown_withholds_what_is_allowed(state: str) -> None:
     facts = {**host(guarded=True, sibling_bytes=512), "stack": {"lockdown": state}}
     reason = f"kernel lockdown ({state}) forbids writes to PCI configuration space"
-    assert pcie_withheld(intent(), facts, True, True) == {"mrrs": f"{SMALL}; {reason}", "acs_write": f"{BRIDGES}; {reason}"}
-    assert pcie_settings(intent(), facts, True, True) == {"nics": list(ADDRESSES), "mrrs_nics": None, "mrrs_bytes": None, "acs": "leave"}
-    assert pcie_differs(intent(), facts, True, True) is False
+    assert pcie_withheld(intent(), from_dict(facts), True, True) == {"mrrs": f"{SMALL}; {reason}", "acs_write": f"{BRIDGES}; {reason}"}
+    assert pcie_settings(intent(), from_dict(facts), True, True) == {
+        "nics": list(ADDRESSES),
+        "mrrs_nics": None,
+        "mrrs_bytes": None,
+        "acs": "leave",
+    }
+    assert pcie_differs(intent(), from_dict(facts), True, True) is False
     # A service from before lockdown is removed.
-    assert pcie_differs(intent(), {**converged(intent()), "stack": {"lockdown": state}}, True, True) is True
-    assert pcie_withheld(intent(), {**facts, "stack": {"lockdown": "none"}}, True, True) == {}
+    assert pcie_differs(intent(), from_dict({**converged(intent()), "stack": {"lockdown": state}}), True, True) is True
+    assert pcie_withheld(intent(), from_dict({**facts, "stack": {"lockdown": "none"}}), True, True) == {}

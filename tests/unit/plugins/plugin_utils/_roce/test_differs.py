@@ -11,6 +11,7 @@ from typing import Any
 import pytest
 
 from ansible_collections.rdma.cluster.plugins.module_utils._qos.service import service_files
+from ansible_collections.rdma.cluster.plugins.plugin_utils._facts.typed import from_dict
 from ansible_collections.rdma.cluster.plugins.plugin_utils._roce.differs import qos_differs, qos_nics
 from ansible_collections.rdma.cluster.plugins.plugin_utils._roce.profile import roce_profile
 from tests.unit.builders.hosts import lab_facts, lab_intent, on_host
@@ -31,19 +32,19 @@ def facts(**changes: Any) -> dict[str, Any]:
 
 
 def test_a_host_that_has_it_all_is_left_alone() -> None:
-    assert qos_differs(INTENT, facts()) is False
-    assert qos_differs(lab_intent(), lab_facts()) is False, "without rdma_roce nothing is wished"
+    assert qos_differs(INTENT, from_dict(facts())) is False
+    assert qos_differs(lab_intent(), from_dict(lab_facts())) is False, "without rdma_roce nothing is wished"
 
 
 @pytest.mark.parametrize("changes", [{"trust": "pcp", "dscp_to_priority": {}}, {"rdma_cm": None}, {"np": {"cnp_dscp": 46}}])
 def test_a_setting_that_differs(changes: dict[str, Any]) -> None:
-    assert qos_differs(INTENT, facts(**changes)) is True
+    assert qos_differs(INTENT, from_dict(facts(**changes))) is True
 
 
 def test_what_takes_a_link_down_counts_where_it_is_allowed() -> None:
     fresh = facts(pfc=[False] * 8)
-    assert qos_differs(INTENT, fresh) is False
-    assert qos_differs(INTENT, fresh, toggle_allowed=True) is True
+    assert qos_differs(INTENT, from_dict(fresh)) is False
+    assert qos_differs(INTENT, from_dict(fresh), toggle_allowed=True) is True
 
 
 def test_what_is_not_proven_differs() -> None:
@@ -56,8 +57,8 @@ def test_what_is_not_proven_differs() -> None:
     ):
         tree = facts()
         spoil(tree)
-        assert qos_differs(INTENT, tree) is True
-    assert qos_differs(INTENT, None) is True
+        assert qos_differs(INTENT, from_dict(tree)) is True
+    assert qos_differs(INTENT, from_dict({})) is True
 
 
 OTHER = {"sha256": "0" * 64, "mode": 0o644, "owner": "0:0"}
@@ -76,21 +77,21 @@ NOTHING_PLANNED = [
 @pytest.mark.parametrize(("told", "differs"), NOTHING_PLANNED, ids=range(len(NOTHING_PLANNED)))
 def test_where_nothing_is_planned_what_is_left_of_us_differs(told: dict[str, Any], differs: bool) -> None:
     known = {**lab_facts(), **told}
-    assert qos_differs(lab_intent(), known) is differs
+    assert qos_differs(lab_intent(), from_dict(known)) is differs
     infiniband = {**INTENT, "rails": [{**rail, "link_layer": "infiniband"} for rail in INTENT["rails"]]}
-    assert qos_differs(infiniband, known) is differs, "nor is anything without a RoCE rail"
+    assert qos_differs(infiniband, from_dict(known)) is differs, "nor is anything without a RoCE rail"
 
 
 def test_without_facts_and_plan_nobody_is_asked() -> None:
-    assert qos_differs(lab_intent(), None) is False
+    assert qos_differs(lab_intent(), from_dict({})) is False
 
 
 def test_a_unit_of_an_interface_that_is_not_planned_any_more() -> None:
     stale = facts()
     stale["units"]["rdma-qos@ens9.service"] = {"active": False, "enabled": True}
-    assert qos_differs(INTENT, stale) is True
+    assert qos_differs(INTENT, from_dict(stale)) is True
     stale["units"]["rdma-qos@ens9.service"]["enabled"] = False
-    assert qos_differs(INTENT, stale) is False
+    assert qos_differs(INTENT, from_dict(stale)) is False
 
 
 def test_each_nic_once() -> None:

@@ -13,6 +13,7 @@ import pytest
 from ansible_collections.rdma.cluster.plugins.module_utils._base.findings import Finding
 from ansible_collections.rdma.cluster.plugins.module_utils._rdma.counters import CABLE_ERRORS, CONGESTION, since
 from ansible_collections.rdma.cluster.plugins.plugin_utils._checks.link.counters import FULL, check_counters
+from ansible_collections.rdma.cluster.plugins.plugin_utils._facts.typed import from_dict
 from tests.unit.builders.cards import HOST, bad, card_facts, card_rails, first_netdev, first_port, infiniband_rails, of_first
 from tests.unit.builders.hosts import lab_facts, lab_rails
 
@@ -26,7 +27,7 @@ def checked(port: dict[str, int], netdev: dict[str, int] | None = None, hours: f
         "devices": {"mlx5_0": {"1": port}},
         "netdevs": {"ens1np0": netdev or {}},
     }
-    return of_first(check_counters(HOST, card_rails(), facts, **thresholds))
+    return of_first(check_counters(HOST, card_rails(), from_dict(facts), **thresholds))
 
 
 def test_a_quiet_link_says_for_how_long() -> None:
@@ -116,7 +117,7 @@ def test_thresholds_can_be_replaced() -> None:
 
 def test_the_first_run_of_a_boot_has_nothing_to_compare_with() -> None:
     for facts in (card_facts(), {**card_facts(), "since": None}):
-        found = check_counters(HOST, card_rails(), facts)
+        found = check_counters(HOST, card_rails(), from_dict(facts))
         assert {(finding.status, finding.observed) for finding in found} == {
             ("not_applicable", "no earlier run of this boot to compare with")
         }
@@ -126,14 +127,14 @@ def test_a_port_that_is_not_up_is_not_judged_twice() -> None:
     facts = card_facts()
     first_port(facts)["state"] = "DOWN"
     facts["since"] = {"run": "r", "seconds": 60.0, "devices": {"mlx5_0": {"1": {"link_downed": 9, "symbol_error": 999}}}, "netdevs": {}}
-    found = of_first(check_counters(HOST, card_rails(), facts))
+    found = of_first(check_counters(HOST, card_rails(), from_dict(facts)))
     assert {finding.observed for finding in found.values()} == {"the port is not up: link.state says why"}
 
 
 def test_a_rail_without_a_device_points_to_the_finding_on_that() -> None:
     facts = card_facts()
     del facts["devices"]["mlx5_0"]
-    found = of_first(check_counters(HOST, card_rails(), facts))
+    found = of_first(check_counters(HOST, card_rails(), from_dict(facts)))
     assert {finding.status for finding in found.values()} == {"not_applicable"}
     assert "link.state says" in found["link.errors"].observed
 
@@ -141,7 +142,7 @@ def test_a_rail_without_a_device_points_to_the_finding_on_that() -> None:
 def test_a_device_that_was_another_one_then() -> None:
     facts = card_facts()
     facts["since"] = {"run": "run-7", "seconds": 60.0, "devices": {"mlx5_1": {"1": {}}}, "netdevs": {"ens2np0": {}}}
-    assert of_first(check_counters(HOST, card_rails(), facts))["link.flaps"].observed == "not the same port as in run run-7"
+    assert of_first(check_counters(HOST, card_rails(), from_dict(facts)))["link.flaps"].observed == "not the same port as in run run-7"
 
 
 def test_the_greatest_values_are_those_of_16_8_and_4_bits() -> None:
@@ -159,7 +160,7 @@ def test_a_counter_that_is_full_is_a_warning_with_and_without_an_earlier_run(nam
     first_port(facts)["counters"][name] = FULL[name]
     if compared:
         facts["since"] = {"run": "r", "seconds": 60.0, "devices": {"mlx5_0": {"1": {}}}, "netdevs": {}}
-    (finding,) = [each for each in check_counters(HOST, infiniband_rails(), facts) if each.status == "warning"]
+    (finding,) = [each for each in check_counters(HOST, infiniband_rails(), from_dict(facts)) if each.status == "warning"]
     assert finding.check == ("link.flaps" if name in ("link_downed", "link_error_recovery") else "link.errors")
     assert f"; {name} stands at its greatest value and counts no further" in finding.observed
     assert "`perfquery -C mlx5_0 -P 1 -R`" in finding.remedy
@@ -169,7 +170,7 @@ def test_a_full_counter_beside_one_that_rises_keeps_the_error() -> None:
     facts = card_facts()
     first_port(facts)["counters"]["symbol_error"] = 65535
     facts["since"] = {"run": "r", "seconds": 3600.0, "devices": {"mlx5_0": {"1": {"port_rcv_errors": 500}}}, "netdevs": {}}
-    finding = of_first(check_counters(HOST, card_rails(), facts))["link.errors"]
+    finding = of_first(check_counters(HOST, card_rails(), from_dict(facts)))["link.errors"]
     assert finding.status == "error"
     assert finding.observed.endswith("; symbol_error stands at its greatest value and counts no further")
     assert "at the latest when node1 boots." in finding.remedy
@@ -179,7 +180,7 @@ def test_a_full_counter_beside_one_that_rises_keeps_the_error() -> None:
 def test_a_counter_beyond_the_classic_width_is_not_full() -> None:
     facts = card_facts("InfiniBand")
     first_port(facts)["counters"]["symbol_error"] = 65536
-    assert bad(check_counters(HOST, infiniband_rails(), facts)) == []
+    assert bad(check_counters(HOST, infiniband_rails(), from_dict(facts))) == []
 
 
 def test_soft_roce_has_flaps_and_no_error_counters() -> None:
@@ -188,7 +189,7 @@ def test_soft_roce_has_flaps_and_no_error_counters() -> None:
     for facts, downs in ((before, 1), (after, 2)):
         facts["devices"]["rxe_rail0"]["ports"]["1"]["hw_counters"]["link_downed"] = downs
     after["since"] = since(before, after, "run-1")
-    found = of_first(check_counters("node1", lab_rails(), after))
+    found = of_first(check_counters("node1", lab_rails(), from_dict(after)))
     assert (found["link.flaps"].status, found["link.errors"].status) == ("warning", "not_applicable")
     assert found["link.flaps"].observed == "link_downed 1 (1 an hour) in 1 h since run run-1"
     assert found["link.errors"].observed == "rxe_rail0/1 and its interface have no such counter"
@@ -199,7 +200,9 @@ def test_null_counters_tell_nothing() -> None:
     first_port(facts).update(counters={"symbol_error": None, "link_downed": None}, hw_counters={})
     netdev: dict[str, Any] = first_netdev(facts)
     netdev.update(carrier_downs=None, ethtool=None)
-    found = of_first(check_counters(HOST, card_rails(), {**facts, "since": {"run": "r", "seconds": 1.0, "devices": {}, "netdevs": {}}}))
+    found = of_first(
+        check_counters(HOST, card_rails(), from_dict({**facts, "since": {"run": "r", "seconds": 1.0, "devices": {}, "netdevs": {}}}))
+    )
     assert {finding.observed for finding in found.values()} == {"mlx5_0/1 and its interface have no such counter"}
 
 
@@ -208,6 +211,6 @@ def test_an_infiniband_port_without_counters_is_unknown() -> None:
     facts = card_facts("InfiniBand")
     first_port(facts).update(counters={}, hw_counters={})
     facts["since"] = {"run": "r", "seconds": 3600.0, "devices": {"mlx5_0": {"1": {}}}, "netdevs": {"ens1np0": {}}}
-    found = of_first(check_counters(HOST, infiniband_rails(), facts))
+    found = of_first(check_counters(HOST, infiniband_rails(), from_dict(facts)))
     assert {check: finding.status for check, finding in found.items()} == {"link.flaps": "unknown", "link.errors": "unknown"}
     assert "`perfquery -C mlx5_0 -P 1`" in found["link.errors"].remedy

@@ -13,6 +13,7 @@ import pytest
 
 from ansible_collections.rdma.cluster.plugins.module_utils._base.findings import Finding, stopping
 from ansible_collections.rdma.cluster.plugins.plugin_utils._checks.link.link import check_link
+from ansible_collections.rdma.cluster.plugins.plugin_utils._facts.typed import from_dict
 from tests.unit.builders.cards import HOST, bad, card_facts, card_rails, first_netdev, first_port, infiniband_rails, of_first
 from tests.unit.builders.hosts import lab_facts, lab_rails
 
@@ -28,7 +29,7 @@ def infiniband(**port: Any) -> dict[str, Finding]:
     """The findings on rail 0 of an InfiniBand host whose first port is changed so."""
     facts = card_facts("InfiniBand")
     first_port(facts).update(port)
-    return of_first(check_link(HOST, infiniband_rails(), facts))
+    return of_first(check_link(HOST, infiniband_rails(), from_dict(facts)))
 
 
 def statuses(found: dict[str, Finding]) -> dict[str, str]:
@@ -36,7 +37,7 @@ def statuses(found: dict[str, Finding]) -> dict[str, str]:
 
 
 def test_a_good_lab_machine_passes_and_its_rate_is_not_judged() -> None:
-    found = check_link("node1", lab_rails(), lab_facts())
+    found = check_link("node1", lab_rails(), from_dict(lab_facts()))
     assert [finding.check for finding in found] == CHECKS * 2
     assert [finding.status for finding in found] == ["ok", "ok", "ok", "not_applicable", "not_applicable", "not_applicable"] * 2
     assert {finding.observed for finding in found if finding.check == "link.rate"} == {"a software device has no line rate"}
@@ -44,7 +45,7 @@ def test_a_good_lab_machine_passes_and_its_rate_is_not_judged() -> None:
 
 
 def test_a_good_host_of_each_kind_passes() -> None:
-    ethernet = of_first(check_link(HOST, card_rails(), card_facts()))
+    ethernet = of_first(check_link(HOST, card_rails(), from_dict(card_facts())))
     assert statuses(ethernet) == {**dict.fromkeys(CHECKS, "ok"), "link.mtu": "not_applicable"}
     assert ethernet["link.rate"].observed == "mlx5_0/1 runs at 400 Gb/s (4X NDR)"
     assert "network stage" in ethernet["link.mtu"].observed
@@ -55,7 +56,7 @@ def test_a_good_host_of_each_kind_passes() -> None:
 def test_no_device_is_unknown_and_the_only_finding() -> None:
     facts = lab_facts()
     del facts["devices"]["rxe_rail0"]
-    (finding,) = of_first(check_link("node1", lab_rails(), facts)).values()
+    (finding,) = of_first(check_link("node1", lab_rails(), from_dict(facts))).values()
     assert (finding.check, finding.status, finding.subject) == ("link.state", "unknown", "rail 0 (rail0, 0000:21:00.0, ens1)")
 
 
@@ -63,7 +64,7 @@ def test_a_cut_cable_names_rail_state_and_cable() -> None:
     facts = lab_facts()
     lab_port(facts, 1).update(state="DOWN", physical_state="Disabled")
     facts["netdevs"]["ens2"].update(carrier=False, operstate="down")
-    (finding,) = stopping(check_link("node3", lab_rails(), facts))
+    (finding,) = stopping(check_link("node3", lab_rails(), from_dict(facts)))
     assert (finding.host, finding.check, finding.status) == ("node3", "link.state", "error")
     assert finding.observed == "rxe_rail1/1 is DOWN, Disabled; ens2 is up, without carrier"
     assert finding.expected == "ACTIVE, LinkUp"
@@ -74,7 +75,7 @@ def test_an_interface_that_is_down_is_not_blamed_on_the_cable() -> None:
     facts = lab_facts()
     lab_port(facts, 0).update(state="DOWN", physical_state="Disabled")
     facts["netdevs"]["ens1"].update(carrier=None, admin_up=False)
-    (finding,) = stopping(check_link("node1", lab_rails(), facts))
+    (finding,) = stopping(check_link("node1", lab_rails(), from_dict(facts)))
     assert finding.observed.endswith("; ens1 is administratively down")
     assert "`ip link set ens1 up`" in finding.remedy
     assert "cable" not in finding.remedy
@@ -83,7 +84,7 @@ def test_an_interface_that_is_down_is_not_blamed_on_the_cable() -> None:
 def test_an_interface_that_is_well_over_a_port_that_is_not() -> None:
     facts = card_facts()
     first_port(facts).update(state="DOWN", physical_state="Disabled")
-    (finding,) = stopping(check_link(HOST, card_rails(), facts))
+    (finding,) = stopping(check_link(HOST, card_rails(), from_dict(facts)))
     assert finding.observed == "mlx5_0/1 is DOWN, Disabled; ens1np0 is up, with carrier"
     assert "`rdma link show mlx5_0/1`" in finding.remedy
 
@@ -118,7 +119,7 @@ def test_no_plane_names_the_rail_instead() -> None:
     first_port(facts).update(state="INIT")
     rails = infiniband_rails()
     rails[0]["plane"] = None
-    assert "for the fabric of rail0;" in of_first(check_link(HOST, rails, facts))["link.state"].remedy
+    assert "for the fabric of rail0;" in of_first(check_link(HOST, rails, from_dict(facts)))["link.state"].remedy
 
 
 @pytest.mark.parametrize("unknown", ["state", "physical_state"])
@@ -132,7 +133,7 @@ def test_the_wrong_kind_of_port_is_one_error_even_where_it_is_down() -> None:
     facts = card_facts("Ethernet")
     first_port(facts).update(state="DOWN", physical_state="Disabled")
     first_netdev(facts).update(carrier=False)
-    found = of_first(check_link(HOST, infiniband_rails(), facts))
+    found = of_first(check_link(HOST, infiniband_rails(), from_dict(facts)))
     assert bad(list(found.values())) == [("link.layer", "error")]
     assert (found["link.layer"].observed, found["link.layer"].expected) == ("Ethernet", "InfiniBand")
     assert "set LINK_TYPE_P1 of 0000:3d:00.0 to IB(1) with mstconfig and reboot node1" in found["link.layer"].remedy
@@ -143,7 +144,7 @@ def test_the_wrong_kind_of_port_is_one_error_even_where_it_is_down() -> None:
 def test_a_software_device_of_the_wrong_kind_has_no_link_type() -> None:
     rails = lab_rails()
     rails[0]["link_layer"] = "infiniband"
-    (finding,) = stopping(check_link("node1", rails, lab_facts()))
+    (finding,) = stopping(check_link("node1", rails, from_dict(lab_facts())))
     assert (finding.check, finding.remedy) == ("link.layer", "Correct link_layer of rail0 of node1.")
 
 
@@ -165,7 +166,7 @@ def test_a_kind_that_the_kernel_does_not_tell_is_unknown() -> None:
 def test_iwarp_is_no_rail(driver: str | None, do: str) -> None:
     facts = card_facts()
     facts["devices"]["mlx5_0"].update(driver=driver, node_type="RNIC")
-    found = of_first(check_link(HOST, card_rails(), facts))
+    found = of_first(check_link(HOST, card_rails(), from_dict(facts)))
     assert bad(list(found.values())) == [("link.iwarp", "error")]
     assert do in found["link.iwarp"].remedy
 
@@ -173,7 +174,7 @@ def test_iwarp_is_no_rail(driver: str | None, do: str) -> None:
 def test_a_device_whose_type_was_not_read_is_unknown() -> None:
     facts = card_facts()
     facts["devices"]["mlx5_0"]["node_type"] = None
-    assert of_first(check_link(HOST, card_rails(), facts))["link.iwarp"].status == "unknown"
+    assert of_first(check_link(HOST, card_rails(), from_dict(facts)))["link.iwarp"].status == "unknown"
 
 
 def test_a_small_mtu_on_infiniband_is_a_warning() -> None:
@@ -188,7 +189,7 @@ def test_an_mtu_that_could_not_be_read_is_unknown() -> None:
     assert bad(list(infiniband(active_mtu_bytes=None).values())) == [("link.mtu", "unknown")]
     facts = card_facts("InfiniBand")
     del first_port(facts)["active_mtu_bytes"]
-    assert of_first(check_link(HOST, infiniband_rails(), facts))["link.mtu"].status == "unknown"
+    assert of_first(check_link(HOST, infiniband_rails(), from_dict(facts)))["link.mtu"].status == "unknown"
 
 
 def test_facts_with_nothing_but_what_schema_1_began_with_do_not_raise() -> None:
@@ -198,16 +199,16 @@ def test_facts_with_nothing_but_what_schema_1_began_with_do_not_raise() -> None:
         device["ports"] = {number: {key: port[key] for key in old} for number, port in device["ports"].items()}
     for netdev in facts["netdevs"].values():
         del netdev["ethtool"]
-    assert bad(check_link(HOST, card_rails(), facts)) == []
-    assert bad(check_link(HOST, card_rails(None), facts)) == []
+    assert bad(check_link(HOST, card_rails(), from_dict(facts))) == []
+    assert bad(check_link(HOST, card_rails(None), from_dict(facts))) == []
 
 
 def test_only_cards_that_have_a_link_type_are_told_to_change_it() -> None:
     facts = card_facts("InfiniBand")
-    assert "set LINK_TYPE_P1 of 0000:3d:00.0" in of_first(check_link(HOST, card_rails(), facts))["link.layer"].remedy
+    assert "set LINK_TYPE_P1 of 0000:3d:00.0" in of_first(check_link(HOST, card_rails(), from_dict(facts)))["link.layer"].remedy
     facts["devices"]["mlx5_0"]["pci"]["address"] = "0000:3d:00.1"
-    assert "set LINK_TYPE_P2 of 0000:3d:00.0" in of_first(check_link(HOST, card_rails(), facts))["link.layer"].remedy
-    del facts["devices"]["mlx5_0"]["pci"]["address"]
-    assert "LINK_TYPE" not in of_first(check_link(HOST, card_rails(), facts))["link.layer"].remedy
+    assert "set LINK_TYPE_P2 of 0000:3d:00.0" in of_first(check_link(HOST, card_rails(), from_dict(facts)))["link.layer"].remedy
+    facts["devices"]["mlx5_0"]["pci"] = None
+    assert "LINK_TYPE" not in of_first(check_link(HOST, card_rails(), from_dict(facts)))["link.layer"].remedy
     facts["devices"]["mlx5_0"]["driver"] = "bnxt_en"
-    assert of_first(check_link(HOST, card_rails(), facts))["link.layer"].remedy == "Correct link_layer of rail0 of node1."
+    assert of_first(check_link(HOST, card_rails(), from_dict(facts)))["link.layer"].remedy == "Correct link_layer of rail0 of node1."

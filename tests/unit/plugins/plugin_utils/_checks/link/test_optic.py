@@ -12,6 +12,7 @@ import pytest
 
 from ansible_collections.rdma.cluster.plugins.module_utils._base.findings import Finding
 from ansible_collections.rdma.cluster.plugins.plugin_utils._checks.link.optic import check_optic
+from ansible_collections.rdma.cluster.plugins.plugin_utils._facts.typed import from_dict
 from tests.unit.builders.cards import HOST, card_facts, card_rails, first_netdev, first_port, infiniband_rails
 from tests.unit.builders.hosts import lab_facts, lab_rails
 
@@ -47,7 +48,7 @@ def judged(module: dict[str, Any] | None, **port: Any) -> Finding:
     facts = card_facts()
     first_netdev(facts)["ethtool"]["optic"] = module
     first_port(facts).update(port)
-    finding, _other = check_optic(HOST, card_rails(), facts)
+    finding, _other = check_optic(HOST, card_rails(), from_dict(facts))
     assert (finding.check, finding.stage) == ("link.optic", "link")
     assert bool(finding.remedy) == (finding.status in ("error", "warning"))
     return finding
@@ -121,17 +122,17 @@ def test_a_port_that_is_not_up_points_to_link_state_and_adds_what_its_module_say
 def test_a_module_that_could_not_be_read_is_unknown_in_the_words_of_the_tool() -> None:
     facts, why = card_facts(), "`ethtool -m ens1np0` fails: netlink error: Input/output error"
     first_netdev(facts)["ethtool"]["unread"] = {"module": why}
-    finding, _other = check_optic(HOST, card_rails(), facts)
+    finding, _other = check_optic(HOST, card_rails(), from_dict(facts))
     assert (finding.status, finding.observed) == ("unknown", f"the module could not be read: {why}")
     assert finding.remedy == "Run `ethtool ens1np0` and `ethtool -m ens1np0` on node1 as root: it says the same, or more."
     first_port(facts)["state"] = "DOWN"
-    assert check_optic(HOST, card_rails(), facts)[0].status == "not_applicable"
+    assert check_optic(HOST, card_rails(), from_dict(facts))[0].status == "not_applicable"
 
 
 def test_the_module_of_an_infiniband_port_that_could_not_be_read() -> None:
     facts, why = card_facts("InfiniBand"), "`mstlink -d 0000:3d:00.0 -m` fails: -E- No supported devices were found"
     first_port(facts)["optic_unread"] = why
-    finding, other = check_optic(HOST, infiniband_rails(), facts)
+    finding, other = check_optic(HOST, infiniband_rails(), from_dict(facts))
     assert (finding.status, finding.observed) == ("unknown", f"the module could not be read: {why}")
     assert other.status == "not_applicable"
 
@@ -142,30 +143,32 @@ def test_without_its_tool_a_module_is_not_judged(link_layer: str, tool: str, pac
     first_netdev(facts)["ethtool"]["unread"] = {"module": why}
     first_port(facts)["optic_unread"] = why
     rails = infiniband_rails() if link_layer == "InfiniBand" else card_rails()
-    finding, _other = check_optic(HOST, rails, facts)
+    finding, _other = check_optic(HOST, rails, from_dict(facts))
     assert (finding.status, finding.observed) == ("not_applicable", f"{tool} is not installed, and nothing else reads the module")
     assert finding.remedy.startswith(f"1. Install the package {package} on node1. 2. Run `ansible-playbook rdma.cluster.link")
     first_port(facts)["state"] = "DOWN"
-    assert check_optic(HOST, rails, facts)[0].observed.startswith("the port is not up")
+    assert check_optic(HOST, rails, from_dict(facts))[0].observed.startswith("the port is not up")
 
 
 def test_a_virtual_function_has_no_cage() -> None:
     facts = card_facts()
     facts["devices"]["mlx5_0"]["function"] = "vf"
     first_netdev(facts)["ethtool"]["unread"] = {"module": "Input/output error"}
-    finding = check_optic(HOST, card_rails(), facts)[0]
+    finding = check_optic(HOST, card_rails(), from_dict(facts))[0]
     assert (finding.status, finding.observed) == ("not_applicable", "no cage of its own: a virtual function")
 
 
 def test_a_lab_machine_has_no_modules() -> None:
-    assert {finding.observed for finding in check_optic("node1", lab_rails(), lab_facts())} == {"no cage of its own: a software device"}
+    assert {finding.observed for finding in check_optic("node1", lab_rails(), from_dict(lab_facts()))} == {
+        "no cage of its own: a software device"
+    }
 
 
 def test_facts_of_before_do_not_raise() -> None:
     facts = card_facts()
     for netdev in facts["netdevs"].values():
         del netdev["ethtool"]
-    assert {finding.status for finding in check_optic(HOST, card_rails(), facts)} == {"not_applicable"}
+    assert {finding.status for finding in check_optic(HOST, card_rails(), from_dict(facts))} == {"not_applicable"}
 
 
 @pytest.mark.parametrize(

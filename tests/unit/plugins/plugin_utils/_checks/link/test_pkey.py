@@ -12,6 +12,7 @@ import pytest
 
 from ansible_collections.rdma.cluster.plugins.module_utils._base.findings import ERROR, NOT_APPLICABLE, OK, UNKNOWN, WARNING, Finding
 from ansible_collections.rdma.cluster.plugins.plugin_utils._checks.link.pkey import check_pkeys, planned_keys
+from ansible_collections.rdma.cluster.plugins.plugin_utils._facts.typed import from_dict
 from tests.unit.builders.cards import HOST, card_facts, infiniband_rails
 
 GUID = "0xa088c20300000000"
@@ -34,7 +35,7 @@ def check(*keys: int, partitions: Any = None, manager: Any = None, port: Any = N
     first.update({"pkeys": {str(index): key for index, key in enumerate(keys)}, "gids": [{"index": 0, "gid": GID}], **(port or {})})
     planes = {"blue": {"subnet_manager": MANAGER if manager is None else manager}}
     intent = {"rails": infiniband_rails()[:1], "fabric": {"planes": planes}, "partitions": TENANTS if partitions is None else partitions}
-    return check_pkeys(HOST, intent, facts)
+    return check_pkeys(HOST, intent, from_dict(facts))
 
 
 def one(*keys: int, **more: Any) -> Finding:

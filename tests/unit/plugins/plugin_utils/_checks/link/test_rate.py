@@ -10,6 +10,7 @@ import pytest
 
 from ansible_collections.rdma.cluster.plugins.module_utils._base.findings import Finding
 from ansible_collections.rdma.cluster.plugins.plugin_utils._checks.link.link import check_link
+from ansible_collections.rdma.cluster.plugins.plugin_utils._facts.typed import from_dict
 from tests.unit.builders.cards import HOST, bad, card_facts, card_rails, first_netdev, first_pci, first_port, infiniband_rails, of_first
 
 
@@ -17,14 +18,14 @@ def infiniband(gbps: float | None, width: int | None, speed: str, planned: float
     facts = card_facts("InfiniBand")
     first_port(facts).update(rate_gbps=gbps, width=width, speed=speed)
     first_netdev(facts)["ethtool"] = {"speed_mbps": 10, "supported_speeds_mbps": [10]}  # what IPoIB says is not the port's
-    return of_first(check_link(HOST, infiniband_rails(planned), facts))
+    return of_first(check_link(HOST, infiniband_rails(planned), from_dict(facts)))
 
 
 def ethernet(gbps: float, width: int | None, speed: str, planned: float | None, speed_mbps: int | None = None) -> dict[str, Finding]:
     facts = card_facts()
     first_port(facts).update(rate_gbps=gbps, width=width, speed=speed)
     first_netdev(facts)["ethtool"]["speed_mbps"] = speed_mbps or int(gbps * 1000)
-    return of_first(check_link(HOST, card_rails(planned), facts))
+    return of_first(check_link(HOST, card_rails(planned), from_dict(facts)))
 
 
 def judged(found: dict[str, Finding]) -> tuple[str, str]:
@@ -116,7 +117,7 @@ def test_the_interface_is_believed_where_the_driver_does_not_know_the_speed() ->
 def test_an_interface_without_a_speed_leaves_the_word_to_the_driver() -> None:
     facts = card_facts()
     first_netdev(facts)["ethtool"]["speed_mbps"] = None
-    assert judged(of_first(check_link(HOST, card_rails(), facts))) == ("ok", "ok")
+    assert judged(of_first(check_link(HOST, card_rails(), from_dict(facts)))) == ("ok", "ok")
 
 
 def test_a_planned_rate_and_none_that_can_be_read_is_unknown() -> None:
@@ -126,7 +127,7 @@ def test_a_planned_rate_and_none_that_can_be_read_is_unknown() -> None:
 def test_ethernet_that_tells_nothing_is_not_judged_without_a_plan() -> None:
     facts = card_facts()
     first_netdev(facts)["ethtool"] = None
-    found = of_first(check_link(HOST, card_rails(None), facts))
+    found = of_first(check_link(HOST, card_rails(None), from_dict(facts)))
     assert judged(found) == ("not_applicable", "not_applicable")
     assert "does not tell what it can do" in found["link.rate"].observed
 
@@ -147,7 +148,7 @@ def test_infiniband_without_a_plan_is_judged_by_the_card_s_generation(gbps: floa
     facts = card_facts("InfiniBand")
     first_port(facts).update(rate_gbps=float(gbps), width=4, speed=speed)
     first_pci(facts)["device_id"] = device_id
-    finding = of_first(check_link(HOST, infiniband_rails(), facts))["link.rate"]
+    finding = of_first(check_link(HOST, infiniband_rails(), from_dict(facts)))["link.rate"]
     assert finding.status == status
     assert ("plan rate_gbps: 200 for rail0 of node1" in finding.remedy) is (status == "warning")
 
@@ -159,4 +160,4 @@ def test_a_lower_rate_is_planned_with_reason_where_pcie_caps_the_port(lanes: int
     first_port(facts).update(rate_gbps=200.0, width=4, speed="HDR")
     first_netdev(facts)["ethtool"]["speed_mbps"] = 200_000
     first_pci(facts)["narrowest"] = {"address": "0000:3d:00.0", "speed_gtps": 32.0, "width": lanes}
-    assert of_first(check_link(HOST, card_rails(100), facts))["link.rate"].status == status
+    assert of_first(check_link(HOST, card_rails(100), from_dict(facts)))["link.rate"].status == status

@@ -16,6 +16,7 @@ from ansible_collections.rdma.cluster.plugins.module_utils._base.files import Ma
 from ansible_collections.rdma.cluster.plugins.module_utils._base.findings import Finding, stopping
 from ansible_collections.rdma.cluster.plugins.module_utils._nccl.variables.model import OF_HOST
 from ansible_collections.rdma.cluster.plugins.plugin_utils._checks.nccl.nccl import Kind, check_nccl, check_nccl_fleet
+from ansible_collections.rdma.cluster.plugins.plugin_utils._facts.typed import from_dict
 from tests.unit.builders.hosts import lab_facts
 
 CONF = "# Managed by rdma.cluster\nNCCL_IB_HCA==rxe_rail0:1,rxe_rail1:1\n"
@@ -34,11 +35,11 @@ def written(content: str, mode: int = 0o644) -> dict[str, Any]:
 def hca(value: str, facts: dict[str, Any] | None = None) -> list[Finding]:
     """The findings on devices for a value of NCCL_IB_HCA."""
     files = [ManagedFile("/etc/nccl.conf", f"NCCL_IB_HCA={value}\n")]
-    return [finding for finding in check_nccl("node1", files, facts or lab_facts()) if finding.check == "nccl.hca"]
+    return [finding for finding in check_nccl("node1", files, from_dict(facts or lab_facts())) if finding.check == "nccl.hca"]
 
 
 def test_a_good_host_passes() -> None:
-    findings = check_nccl("node1", FILES, facts_with(FILES))
+    findings = check_nccl("node1", FILES, from_dict(facts_with(FILES)))
     assert [(finding.check, finding.subject, finding.status) for finding in findings] == [
         ("nccl.file", "/etc/nccl.conf", "ok"),
         ("nccl.file", "/etc/rdma-cluster/nccl.env", "ok"),
@@ -62,7 +63,7 @@ def test_a_file_that_is_not_as_it_shall_be(there: dict[str, Any] | None, observe
     del facts["files"]["/etc/nccl.conf"]
     if there is not None:
         facts["files"]["/etc/nccl.conf"] = there
-    (finding,) = stopping(check_nccl("node1", FILES, facts))
+    (finding,) = stopping(check_nccl("node1", FILES, from_dict(facts)))
     assert (finding.check, finding.subject, finding.status) == ("nccl.file", "/etc/nccl.conf", "error")
     assert observed in finding.observed
     assert finding.remedy == "Run the nccl stage for node1."
@@ -73,7 +74,9 @@ def test_facts_that_do_not_tell_are_unknown_and_stop(files: Any) -> None:
     facts = {**lab_facts(), "files": files}
     if files == "missing":
         del facts["files"]
-    assert [(finding.check, finding.status) for finding in stopping(check_nccl("node1", FILES, facts))] == [("nccl.file", "unknown")] * 2
+    assert [(finding.check, finding.status) for finding in stopping(check_nccl("node1", FILES, from_dict(facts)))] == [
+        ("nccl.file", "unknown")
+    ] * 2
 
 
 def test_a_device_that_is_not_there_names_those_that_are() -> None:
@@ -89,7 +92,7 @@ def test_a_device_that_is_not_there_names_those_that_are() -> None:
 def test_a_device_that_the_intent_names_is_corrected_there(asked: bool, remedy: str) -> None:
     """Another run of the stage would write it again."""
     files = [ManagedFile("/etc/nccl.conf", "NCCL_IB_HCA==mlx5_0:1\n")]
-    (finding,) = stopping(check_nccl("node1", files, facts_with(files), asks_for_hca=asked))
+    (finding,) = stopping(check_nccl("node1", files, from_dict(facts_with(files)), asks_for_hca=asked))
     assert (finding.check, finding.remedy) == ("nccl.hca", remedy)
 
 
@@ -125,26 +128,24 @@ def test_exact_names_and_prefixes(value: str, statuses: list[str]) -> None:
     assert [finding.status for finding in hca(value)] == statuses
 
 
-def test_no_devices_in_the_facts_is_unknown() -> None:
-    assert [finding.status for finding in hca("=rxe_rail0:1", {"files": {}})] == ["unknown"]
-
-
 def test_no_device_in_the_file_is_unknown_and_stops() -> None:
     files = [ManagedFile("/etc/nccl.conf", "# Managed by rdma.cluster\n")]
-    (finding,) = stopping(check_nccl("node1", files, facts_with(files)))
+    (finding,) = stopping(check_nccl("node1", files, from_dict(facts_with(files))))
     assert (finding.check, finding.observed) == ("nccl.hca", "not set: no compute rail has an RDMA device")
 
 
 def test_without_a_compute_rail_no_device_is_expected() -> None:
     files = [ManagedFile("/etc/nccl.conf", "# Managed by rdma.cluster\nNCCL_NVLS_ENABLE=0\n")]
-    found = {each.check: each for each in check_nccl("node1", files, facts_with(files), computes=False)}
+    found = {each.check: each for each in check_nccl("node1", files, from_dict(facts_with(files)), computes=False)}
     assert (found["nccl.hca"].status, found["nccl.hca"].observed) == ("not_applicable", "not set: no compute rail is planned")
     named = [ManagedFile("/etc/nccl.conf", "# Managed by rdma.cluster\nNCCL_IB_HCA==mlx5_9:1\n")]
-    assert [each.status for each in check_nccl("node1", named, facts_with(named), computes=False) if each.check == "nccl.hca"] == ["error"]
+    assert [
+        each.status for each in check_nccl("node1", named, from_dict(facts_with(named)), computes=False) if each.check == "nccl.hca"
+    ] == ["error"]
 
 
 def test_where_nccl_has_no_rail_nothing_is_asked() -> None:
-    (finding,) = check_nccl("node1", [], lab_facts())
+    (finding,) = check_nccl("node1", [], from_dict(lab_facts()))
     assert (finding.check, finding.status) == ("nccl.file", "not_applicable")
 
 

@@ -19,6 +19,7 @@ from ansible_collections.rdma.cluster.plugins.plugin_utils._checks.nccl.nccl_hos
     nccl_tests_due,
     packages_to_install,
 )
+from ansible_collections.rdma.cluster.plugins.plugin_utils._facts.typed import from_dict
 from ansible_collections.rdma.cluster.plugins.plugin_utils._gate.fleet_checks import FLEET_CHECKS
 from tests.unit.builders.hosts import lab_facts, lab_intent
 
@@ -62,12 +63,14 @@ def told(findings: list[Finding]) -> list[tuple[str, str, str, str]]:
 )
 def test_the_version_is_that_of_the_intent(version: str | None, there: dict[str, Any] | None, status: str, observed: str) -> None:
     expected = f"NCCL {version}" if version else "any version"
-    assert told(check_version("node1", nccl(version=version), {"nccl": there})) == [("libnccl.so.2", status, observed, expected)]
+    assert told(check_version("node1", nccl(version=version), from_dict({"nccl": there}))) == [("libnccl.so.2", status, observed, expected)]
 
 
 def test_a_library_that_the_intent_installs_must_be_there() -> None:
     wished = nccl(version="2.30.7", install=INSTALL)
-    assert told(check_version("node1", wished, {"nccl": {}})) == [("libnccl.so.2", "error", "the host has no libnccl.so.2", "NCCL 2.30.7")]
+    assert told(check_version("node1", wished, from_dict({"nccl": {}}))) == [
+        ("libnccl.so.2", "error", "the host has no libnccl.so.2", "NCCL 2.30.7")
+    ]
 
 
 def facts_with(asked: dict[str, str | None] | None, tests: dict[str, Any] | None = None) -> dict[str, Any]:
@@ -86,9 +89,9 @@ def facts_with(asked: dict[str, str | None] | None, tests: dict[str, Any] | None
 )
 def test_each_package_in_its_version(asked: dict[str, str | None] | None, missing: list[str], seen: list[tuple[str, str]]) -> None:
     wished, facts = nccl(install=INSTALL), facts_with(asked)
-    assert packages_to_install(wished, facts) == missing
+    assert packages_to_install(wished, from_dict(facts)) == missing
     (first, second) = seen
-    assert told(check_install("node1", wished, facts)) == [
+    assert told(check_install("node1", wished, from_dict(facts))) == [
         ("package libnccl2", *first, "2.30.7-1"),
         ("package openmpi-bin", *second, "installed"),
     ]
@@ -106,9 +109,9 @@ def test_nccl_tests_are_those_that_were_ordered() -> None:
     }
     for name, (there, seen) in cases.items():
         facts = facts_with({}, there)
-        assert nccl_tests_due(wished, facts) is (name != "ok")
-        assert told(check_install("node1", wished, facts)) == [("nccl-tests", "ok" if name == "ok" else "error", seen, expected)]
-    assert told(check_install("node1", wished, {})) == [("nccl-tests", "unknown", "the facts do not tell", expected)]
+        assert nccl_tests_due(wished, from_dict(facts)) is (name != "ok")
+        assert told(check_install("node1", wished, from_dict(facts))) == [("nccl-tests", "ok" if name == "ok" else "error", seen, expected)]
+    assert told(check_install("node1", wished, from_dict({}))) == [("nccl-tests", "unknown", "the facts do not tell", expected)]
 
 
 def test_other_options_are_another_order() -> None:
@@ -122,7 +125,7 @@ def test_other_options_are_another_order() -> None:
 
 
 def test_nothing_to_install() -> None:
-    assert told(check_install("node1", nccl(), {})) == [
+    assert told(check_install("node1", nccl(), from_dict({}))) == [
         ("NCCL", "not_applicable", "rdma_nccl.install names nothing", "what rdma_nccl.install names")
     ]
 
@@ -138,14 +141,14 @@ def test_nothing_to_install() -> None:
     ids=["unset", "there", "gone", "unread"],
 )
 def test_the_topology_file_is_there(path: str | None, files: dict[str, Any] | None, found: tuple[str, str, str]) -> None:
-    assert told(check_topology("node1", path, {"files": files})) == [(*found, "a file of the host")]
+    assert told(check_topology("node1", path, from_dict({"files": files}))) == [(*found, "a file of the host")]
 
 
 def test_like_hosts_have_like_versions() -> None:
     def host(node: int, version: str) -> dict[str, Any]:
         return {
             "intent": lab_intent(node),
-            "facts": {**lab_facts(node), "nccl": {"library": LIBRARY, "version": version, "openmpi": "4.1.4"}},
+            "facts": from_dict({**lab_facts(node), "nccl": {"library": LIBRARY, "version": version, "openmpi": "4.1.4"}}),
         }
 
     hosts = {f"node{node}": host(node, "2.29.7" if node == 3 else "2.30.7") for node in range(1, 5)}

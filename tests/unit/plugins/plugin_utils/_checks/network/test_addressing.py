@@ -11,6 +11,7 @@ import pytest
 
 from ansible_collections.rdma.cluster.plugins.module_utils._base.findings import Finding, stopping
 from ansible_collections.rdma.cluster.plugins.plugin_utils._checks.network.addressing import check_addressing
+from ansible_collections.rdma.cluster.plugins.plugin_utils._facts.typed import from_dict
 from tests.unit.builders.hosts import lab_facts, lab_rails
 
 Tree = dict[str, Any]
@@ -29,7 +30,7 @@ def tree(**ipv4: list[str] | None) -> Tree:
 
 
 def check(facts: Tree, rails: list[dict[str, Any]] | None = None, *, of: str = "network.address") -> list[Finding]:
-    found = check_addressing("node1", lab_rails() if rails is None else rails, facts)
+    found = check_addressing("node1", lab_rails() if rails is None else rails, from_dict(facts))
     assert {(finding.stage, finding.host) for finding in found} == {("network", "node1")}
     return [finding for finding in found if finding.check == of]
 
@@ -198,7 +199,7 @@ def test_facts_without_addresses_and_managers_are_unknown() -> None:
     for netdev in facts["netdevs"].values():
         for key in ("ipv4", "managers", "master"):
             netdev.pop(key, None)
-    assert {finding.status for finding in check_addressing("node1", lab_rails(), facts)} == {"unknown"}
+    assert {finding.status for finding in check_addressing("node1", lab_rails(), from_dict(facts))} == {"unknown"}
 
 
 @pytest.mark.parametrize(

@@ -12,6 +12,7 @@ import pytest
 from ansible_collections.rdma.cluster.plugins.module_utils._base.findings import Finding
 from ansible_collections.rdma.cluster.plugins.module_utils._rdma.roce_mtu import efficiency_percent, rdma_mtu_bytes
 from ansible_collections.rdma.cluster.plugins.plugin_utils._checks.network.network import check_network, check_rdma_mtu
+from ansible_collections.rdma.cluster.plugins.plugin_utils._facts.typed import from_dict
 from tests.unit.builders.cards import card_facts, first_port, infiniband_rails
 from tests.unit.builders.hosts import lab_facts, lab_rails
 
@@ -45,14 +46,14 @@ def check(seen_bytes: int | None = 9000, active: int | None = 4096, why: str | N
     facts = lab_facts()
     facts["netdevs"]["ens1"]["mtu_bytes"] = seen_bytes
     facts["devices"]["rxe_rail0"]["ports"]["1"].update(active_mtu_bytes=active, active_mtu_error=why)
-    finding = check_rdma_mtu("node1", [{**lab_rails()[0], **rail}], facts)[0]
+    finding = check_rdma_mtu("node1", [{**lab_rails()[0], **rail}], from_dict(facts))[0]
     assert (finding.stage, finding.check, finding.host) == ("network", "network.rdma_mtu", "node1")
     assert finding.subject.startswith("rail 0 (rail0, ")
     return finding
 
 
 def test_the_largest_is_well() -> None:
-    assert [finding.status for finding in check_rdma_mtu("node1", lab_rails(), lab_facts())] == ["ok", "ok"]
+    assert [finding.status for finding in check_rdma_mtu("node1", lab_rails(), from_dict(lab_facts()))] == ["ok", "ok"]
     assert check().observed == "4096 bytes with an MTU of 9000: 98.0 % of the rate is payload"
 
 
@@ -85,7 +86,7 @@ def test_an_active_mtu_that_was_not_read_is_unknown(why: str | None) -> None:
 def test_a_rail_without_an_rdma_device_is_the_finding_of_another_check() -> None:
     facts = lab_facts()
     del facts["devices"]["rxe_rail0"]
-    finding = check_rdma_mtu("node1", lab_rails(), facts)[0]
+    finding = check_rdma_mtu("node1", lab_rails(), from_dict(facts))[0]
     assert (finding.status, finding.observed) == ("not_applicable", "no RDMA device: network.gid says so")
 
 
@@ -106,7 +107,7 @@ def test_a_finding_says_who_keeps_the_stage_from_fixing_it(load: dict[str, Any],
     facts = lab_facts()
     facts["netdevs"]["ens1"]["mtu_bytes"] = 1500
     facts["load"].update(load)
-    finding = next(each for each in check_network("node1", lab_rails(), facts) if each.check == "network.mtu")
+    finding = next(each for each in check_network("node1", lab_rails(), from_dict(facts)) if each.check == "network.mtu")
     assert finding.status == "error"
     assert (f"while the rail is in use: {users}" in finding.remedy) is (users is not None)
     assert ("withholds" in finding.remedy) is (users is not None)
@@ -126,12 +127,12 @@ def test_where_there_is_nothing_to_say(mtu_bytes: int | None, rail: dict[str, An
 
 def test_an_mtu_that_is_not_planned_is_left_to_the_comparison_of_hosts() -> None:
     rails = [{**rail, "mtu_bytes": None} for rail in lab_rails()]
-    found = [finding for finding in check_network("node1", rails, lab_facts()) if finding.check == "network.mtu"]
+    found = [finding for finding in check_network("node1", rails, from_dict(lab_facts())) if finding.check == "network.mtu"]
     assert {finding.status for finding in found} == {"not_applicable"}
     assert "alike.mtu" in found[0].observed
     facts = lab_facts()
     facts["netdevs"]["ens1"]["mtu_bytes"] = None
-    assert next(each for each in check_network("node1", rails, facts) if each.check == "network.mtu").status == "unknown"
+    assert next(each for each in check_network("node1", rails, from_dict(facts)) if each.check == "network.mtu").status == "unknown"
     assert check(1500, active=1024, mtu_bytes=None).remedy.endswith("(9216).")
 
 
@@ -147,5 +148,5 @@ def test_the_mtu_of_infiniband_without_ipoib(address: str | None, device: str | 
     if device is None:
         del facts["devices"]["mlx5_0"]
     rails = [{**infiniband_rails()[0], "mtu_bytes": 2044, "address": address}]
-    (finding,) = [finding for finding in check_network("node1", rails, facts) if finding.check == "network.mtu"]
+    (finding,) = [finding for finding in check_network("node1", rails, from_dict(facts)) if finding.check == "network.mtu"]
     assert finding.status == status

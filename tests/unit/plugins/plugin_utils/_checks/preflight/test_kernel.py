@@ -13,6 +13,8 @@ import pytest
 from ansible_collections.rdma.cluster.plugins.module_utils._base.findings import stopping
 from ansible_collections.rdma.cluster.plugins.module_utils._driver.planned import headers_package
 from ansible_collections.rdma.cluster.plugins.plugin_utils._checks.preflight.kernel import check_kernels
+from ansible_collections.rdma.cluster.plugins.plugin_utils._facts.entry import FactsError
+from ansible_collections.rdma.cluster.plugins.plugin_utils._facts.typed import from_dict
 from tests.unit.builders.hosts import lab_facts
 
 OLD, NEW = "6.1.0-9-amd64", "6.1.0-10-amd64"
@@ -37,7 +39,7 @@ def facts(**changes: Any) -> dict[str, Any]:
 
 
 def by_check(intent: dict[str, Any], tree: dict[str, Any]) -> dict[str, tuple[str, str, str]]:
-    found = check_kernels("node1", intent, tree)
+    found = check_kernels("node1", intent, from_dict(tree))
     *three, lockdown = found
     assert [finding.check for finding in three] == ["preflight.newest", "preflight.headers", "preflight.secure_boot"]
     assert (lockdown.check, lockdown.status) == ("preflight.lockdown", "not_applicable")
@@ -54,14 +56,14 @@ LOCKDOWN = [
 
 @pytest.mark.parametrize(("state", "secure_boot", "observed"), LOCKDOWN)
 def test_lockdown_is_reported_and_is_no_fault(state: str, secure_boot: bool | None, observed: str) -> None:
-    finding = check_kernels("node1", INBOX, facts(lockdown=state, secure_boot=secure_boot))[-1]
+    finding = check_kernels("node1", INBOX, from_dict(facts(lockdown=state, secure_boot=secure_boot)))[-1]
     assert (finding.check, finding.status, finding.remedy) == ("preflight.lockdown", "ok", "")
     assert finding.observed.startswith(observed)
 
 
 @pytest.mark.parametrize(("intent", "status"), [(INBOX, "not_applicable"), (DOCA, "unknown")], ids=["inbox", "doca"])
 def test_what_could_not_be_read_is_unknown(intent: dict[str, Any], status: str) -> None:
-    found = {each.check: each for each in check_kernels("node1", intent, facts(unread=["secure_boot", "lockdown"]))}
+    found = {each.check: each for each in check_kernels("node1", intent, from_dict(facts(unread=["secure_boot", "lockdown"])))}
     secure_boot, lockdown = found["preflight.secure_boot"], found["preflight.lockdown"]
     assert (secure_boot.status, lockdown.status) == (status, "unknown")
     assert "mount -t securityfs" in lockdown.remedy
@@ -132,7 +134,7 @@ def test_a_kernel_whose_release_is_not_known_is_the_finding_of_another_check() -
 
 @pytest.mark.parametrize("headers", [{OLD: True, NEW: False}, {OLD: True}, {}])
 def test_missing_headers_name_the_package(headers: dict[str, bool]) -> None:
-    (finding,) = stopping(check_kernels("node1", INBOX, facts(headers=headers, dkms=[KNEM])))
+    (finding,) = stopping(check_kernels("node1", INBOX, from_dict(facts(headers=headers, dkms=[KNEM]))))
     assert (finding.check, finding.status) == ("preflight.headers", "error")
     assert finding.remedy == f"Install linux-headers-{NEW} on node1."
 
@@ -145,9 +147,9 @@ def test_the_driver_stage_installs_the_headers_that_the_planned_stack_needs() ->
 @pytest.mark.parametrize("intent", [INBOX, DOCA])
 def test_an_older_kernel_is_a_warning_where_the_host_may_be_rebooted(intent: dict[str, Any]) -> None:
     tree = facts(kernel=OLD, headers={OLD: True, NEW: True}, dkms=[KNEM])
-    (first, *_others) = check_kernels("node1", intent, tree, reboot_allowed=True)
+    (first, *_others) = check_kernels("node1", intent, from_dict(tree), reboot_allowed=True)
     assert (first.check, first.status) == ("preflight.newest", "warning")
-    assert check_kernels("node1", intent, tree)[0].status == "error"
+    assert check_kernels("node1", intent, from_dict(tree))[0].status == "error"
 
 
 KEY = "/var/lib/dkms/mok.pub"
@@ -179,7 +181,7 @@ def test_secure_boot_and_the_key_of_dkms(
 
 
 def test_headers_that_a_newer_kernel_has_taken_along_are_one_error() -> None:
-    (finding,) = stopping(check_kernels("node1", DOCA, facts(kernel=OLD)))
+    (finding,) = stopping(check_kernels("node1", DOCA, from_dict(facts(kernel=OLD))))
     assert finding.check == "preflight.newest"
     assert by_check(DOCA, facts(kernel=OLD))["preflight.headers"][:2] == (
         "not_applicable",
@@ -187,9 +189,9 @@ def test_headers_that_a_newer_kernel_has_taken_along_are_one_error() -> None:
     )
 
 
-def test_headers_that_were_not_read_are_unknown() -> None:
-    (finding,) = stopping(check_kernels("node1", DOCA, facts(headers=None)))
-    assert (finding.check, finding.status) == ("preflight.headers", "unknown")
+def test_of_a_stack_that_was_not_read_nothing_is_told() -> None:
+    with pytest.raises(FactsError, match="stack: it was not read"):
+        check_kernels("node1", DOCA, from_dict({"stack": None}))
 
 
 PACKAGES = [
@@ -211,7 +213,7 @@ UNSIGNED = {"mlx5_core": {"provenance": "dkms", "signer": None}, "knem": {"prove
 
 @pytest.mark.parametrize(("intent", "dkms"), [(INBOX, [KNEM]), (DOCA, [])], ids=["dkms", "doca"])
 def test_secure_boot_against_modules_that_nobody_has_signed(intent: dict[str, Any], dkms: list[Any]) -> None:
-    (finding,) = stopping(check_kernels("node1", intent, facts(secure_boot=True, modules=UNSIGNED, dkms=dkms)))
+    (finding,) = stopping(check_kernels("node1", intent, from_dict(facts(secure_boot=True, modules=UNSIGNED, dkms=dkms))))
     assert (finding.check, finding.status) == ("preflight.secure_boot", "error")
     assert finding.observed == "on, and nobody has signed knem, mlx5_core"
     assert "mokutil --import" in finding.remedy
@@ -239,7 +241,7 @@ def test_facts_of_before_tell_nothing_and_stop_nobody() -> None:
     tree = lab_facts()
     for key in ("kernels", "newest", "headers", "secure_boot", "dkms"):
         tree["stack"].pop(key, None)
-    assert stopping(check_kernels("node1", INBOX, tree)) == []
+    assert stopping(check_kernels("node1", INBOX, from_dict(tree))) == []
 
 
 def test_what_dkms_builds_for_others_asks_for_no_headers() -> None:

@@ -12,6 +12,7 @@ import pytest
 
 from ansible_collections.rdma.cluster.plugins.module_utils._base.findings import Finding
 from ansible_collections.rdma.cluster.plugins.plugin_utils._checks.preflight.pcie import check_pcie, link_words, needed_gbps
+from ansible_collections.rdma.cluster.plugins.plugin_utils._facts.typed import from_dict
 from tests.unit.builders.cards import HOST, bad, card_facts, card_rails, first_pci, first_port, of_first
 from tests.unit.builders.hosts import lab_facts, lab_rails
 
@@ -20,7 +21,11 @@ LINKS = ("pcie.link", "pcie.path")
 
 
 def links(facts: dict[str, Any], rate_gbps: float | None = 400, stage: str = "preflight") -> dict[str, Finding]:
-    return {check: finding for check, finding in of_first(check_pcie(HOST, card_rails(rate_gbps), facts, stage)).items() if check in LINKS}
+    return {
+        check: finding
+        for check, finding in of_first(check_pcie(HOST, card_rails(rate_gbps), from_dict(facts), stage)).items()
+        if check in LINKS
+    }
 
 
 def card(speed_gtps: float, width: int, slot: tuple[float, int] | None = None) -> dict[str, Any]:
@@ -48,14 +53,14 @@ def test_a_good_card_passes() -> None:
     assert {check: finding.status for check, finding in found.items()} == dict.fromkeys(LINKS, "ok")
     assert found["pcie.link"].observed == "Gen5 x16"
     assert found["pcie.path"].observed == f"Gen5 x16 at {OWN} (the card's own link) is the narrowest and carries 459 Gb/s"
-    assert {finding.stage for finding in check_pcie(HOST, card_rails(), card_facts(), "preflight")} == {"preflight"}
+    assert {finding.stage for finding in check_pcie(HOST, card_rails(), from_dict(card_facts()), "preflight")} == {"preflight"}
 
 
 def test_what_software_does_not_have_is_not_asked_of_it() -> None:
-    found = check_pcie("node1", lab_rails(), lab_facts(), "preflight")
+    found = check_pcie("node1", lab_rails(), from_dict(lab_facts()), "preflight")
     assert {finding.status for finding in found} == {"not_applicable"}
     assert {finding.observed for finding in found if finding.check == "pcie.link"} == {"a software device has no PCIe path"}
-    assert {finding.check for finding in check_pcie("node1", lab_rails(), lab_facts(), "link")} == {"pcie.path"}
+    assert {finding.check for finding in check_pcie("node1", lab_rails(), from_dict(lab_facts()), "link")} == {"pcie.path"}
 
 
 @pytest.mark.parametrize(
@@ -169,7 +174,7 @@ def test_a_card_is_judged_before_it_has_an_rdma_device() -> None:
     card = facts["devices"].pop("mlx5_0")["pci"]
     link = {"speed_gtps": 16.0, "width": 8}
     facts["nics"] = {card["address"]: {**card, **link, "narrowest": {**card["narrowest"], **link}}}
-    found = check_pcie(HOST, card_rails(400)[:1], facts, "preflight")
+    found = check_pcie(HOST, card_rails(400)[:1], from_dict(facts), "preflight")
     (path,) = [finding for finding in found if finding.check == "pcie.path" and "rail" in finding.subject]
     assert (path.status, "Gen4 x8" in path.observed) == ("error", True), path
 
@@ -181,7 +186,7 @@ def test_a_nic_without_an_rdma_device_tells_no_path() -> None:
 
 
 def shared(facts: dict[str, Any], rate_gbps: float | None = 400, stage: str = "preflight") -> list[Finding]:
-    found = check_pcie(HOST, card_rails(rate_gbps), facts, stage)
+    found = check_pcie(HOST, card_rails(rate_gbps), from_dict(facts), stage)
     return [finding for finding in found if finding.subject.startswith("PCIe link")]
 
 
@@ -197,7 +202,7 @@ def one_switch(speed_gtps: float, width: int) -> dict[str, Any]:
 
 def test_an_uplink_that_two_rails_share_is_a_warning_once() -> None:
     facts = one_switch(32.0, 16)
-    assert bad(check_pcie(HOST, card_rails(), facts, "preflight")) == [("pcie.path", "warning")]
+    assert bad(check_pcie(HOST, card_rails(), from_dict(facts), "preflight")) == [("pcie.path", "warning")]
     (finding,) = shared(facts)
     assert finding.subject == f"PCIe link at {UPSTREAM}"
     assert finding.observed == "it carries 459 Gb/s for rail0, rail1, which together have 800 Gb/s"
@@ -210,7 +215,7 @@ def test_a_link_that_caps_a_rail_alone_is_not_told_again_as_shared() -> None:
     for name in ("mlx5_0", "mlx5_1"):
         facts["devices"][name]["pci"]["narrowest"] = {"address": UPSTREAM, "speed_gtps": 16.0, "width": 8}
     assert shared(facts) == []
-    assert bad(check_pcie(HOST, card_rails(), facts, "preflight")) == [("pcie.path", "error")] * 2
+    assert bad(check_pcie(HOST, card_rails(), from_dict(facts), "preflight")) == [("pcie.path", "error")] * 2
 
 
 def test_two_ports_of_one_card_share_its_slot() -> None:

@@ -12,6 +12,7 @@ import pytest
 
 from ansible_collections.rdma.cluster.plugins.module_utils._base.findings import ERROR, NOT_APPLICABLE, OK, UNKNOWN, WARNING, Finding
 from ansible_collections.rdma.cluster.plugins.plugin_utils._checks.qos.qos import TOLD, check_qos
+from ansible_collections.rdma.cluster.plugins.plugin_utils._facts.typed import from_dict
 from tests.unit.builders.hosts import lab_facts, lab_rails
 from tests.unit.builders.qos_hosts import dcb_qos, mlx5_qos, profile
 
@@ -23,7 +24,7 @@ def judged(state: dict[str, Any] | None, units: Any = UNITS, **roce: Any) -> dic
     facts = lab_facts()
     facts["qos"] = {"ens2": mlx5_qos("rxe_rail1"), **({"ens1": state} if state is not None else {})}
     facts["units"] = {**facts["units"], **(units or {})} if units is not None else None
-    found = check_qos("node1", {"rails": lab_rails()}, facts, profile(**roce))
+    found = check_qos("node1", {"rails": lab_rails()}, from_dict(facts), profile(**roce))
     assert {finding.stage for finding in found} == {"qos"}
     return {finding.check: finding for finding in found if "rail0" in finding.subject}
 
@@ -103,7 +104,7 @@ def test_a_virtual_function_has_the_settings_of_its_card(function: str, status: 
     for netdev in facts["netdevs"].values():
         netdev["function"] = function
     rails = [{**rail, "soft": False} for rail in lab_rails()]
-    found = check_qos("node1", {"rails": rails}, facts, profile())
+    found = check_qos("node1", {"rails": rails}, from_dict(facts), profile())
     assert {finding.status for finding in found if finding.check == "qos.backend"} == {status}
     assert {finding.status for finding in found if finding.check != "qos.backend"} == {OK}
 
@@ -134,6 +135,6 @@ def test_the_boot_has_a_unit(units: Any, status: str, observed: str) -> None:
 
 
 def test_where_there_is_nothing_to_do() -> None:
-    (finding,) = check_qos("node1", {"rails": lab_rails()}, lab_facts(), None)
+    (finding,) = check_qos("node1", {"rails": lab_rails()}, from_dict(lab_facts()), None)
     assert finding.status == NOT_APPLICABLE
     assert "rdma_roce is not given" in finding.observed
