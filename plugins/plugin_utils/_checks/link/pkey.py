@@ -85,7 +85,7 @@ def _membership(host: str, guid: str | None, partition: Mapping[str, Any]) -> st
 
 
 def _table(port: RailPort, intent: Mapping[str, Any], manager: Mapping[str, Any]) -> Finding:
-    planned = planned_keys(port.host, port_guid(port.port) if port.port else None, intent)
+    planned = planned_keys(port.host, port_guid(port.port), intent)
     allowed = {**planned, **_default(intent, manager)}
     expected = _words(allowed) if allowed else "no partition of rdma_partitions"
     if port.not_judged:
