@@ -159,10 +159,11 @@ def way_of(pci: PciFunction) -> list[PciFunction | PciHop]:
 
 def rail_ports(stage: str, host: str, rails: Sequence[Rail], facts: Facts) -> list[RailPort]:
     """Each planned rail of a host, in the plan's order."""
-    return [_rail_port(stage, host, rail, facts) for rail in resolve(rails, facts)]
+    return [rail_port(stage, host, rail, facts) for rail in resolve(rails, facts)]
 
 
-def _rail_port(stage: str, host: str, rail: ResolvedRail, facts: Facts) -> RailPort:
+def rail_port(stage: str, host: str, rail: ResolvedRail, facts: Facts) -> RailPort:
+    """A planned rail with what the facts tell of what it resolves to."""
     device = facts.devices[rail.device] if rail.device is not None else None
     port = device.ports[rail.port] if device is not None and rail.port is not None else None
     netdev = facts.netdevs[rail.netdev] if rail.netdev is not None else None
