@@ -21,6 +21,7 @@ from ansible_collections.rdma.cluster.plugins.plugin_utils._collectives.record i
 from ansible_collections.rdma.cluster.plugins.plugin_utils._collectives.runs import WELL
 from ansible_collections.rdma.cluster.plugins.plugin_utils._facts.digest import comparable
 from ansible_collections.rdma.cluster.plugins.plugin_utils._facts.entry import place_of
+from ansible_collections.rdma.cluster.plugins.plugin_utils._facts.typed import from_dict
 from ansible_collections.rdma.cluster.plugins.plugin_utils._pairs import proofs as pairs_proofs
 from ansible_collections.rdma.cluster.plugins.plugin_utils._pairs.evidence import REFUSED
 from ansible_collections.rdma.cluster.plugins.plugin_utils._pairs.fleet import Fleet, measurable_hosts
@@ -65,7 +66,7 @@ class ActionModule(RunAction):
         """Who is to be run. A word that is no truth value is an error: what is not understood must not put load on a fabric."""
         measure = self.argument(options["measure"], "collectives_measure", "rdma_measure", default="auto")
         plan = self._whole()
-        blocked = self.at_work({host: plan.fleet.facts[host]["load"] for host in plan.able})
+        blocked = self.at_work({host: plan.fleet.facts[host].load for host in plan.able})
         self.folder.write_json(BLOCKED, blocked)
         gone = [host for host in plan.able if host not in self.variables["ansible_play_hosts"]]
         hosts = plan.chosen(None if measure == "auto" else boolean(measure), [*blocked, *gone])
@@ -76,7 +77,7 @@ class ActionModule(RunAction):
 
     def _alone_scope(self, _options: Mapping[str, Any]) -> dict[str, Any]:
         """This host by itself; with one GPU there is nothing that it could show."""
-        known = {self.host: {"intent": self.intent, "facts": comparable(self.all_facts)}}
+        known = {self.host: {"intent": self.intent, "facts": from_dict(comparable(self.all_facts))}}
         plan = self._plan(Fleet.of(known))
         if self._task.check_mode or plan.expectations.gpus(self.host) < 2:
             return {"run": False}
@@ -92,7 +93,7 @@ class ActionModule(RunAction):
         """The hosts that climb: those that are still in the play, and well alone; the first of them launches."""
         climb = [host for host in self.folder.read_json(PLAN_FILE)["hosts"] if self._climbs(host)]
         facts = self._whole().fleet.facts
-        busy = self.at_work({host: facts[host].get("load") for host in climb if host in facts})
+        busy = self.at_work({host: facts[host].load for host in climb if host in facts})
         for host, words in busy.items():
             self._refuse(host, words)
         hosts = [host for host in climb if host not in busy]

@@ -13,12 +13,14 @@ from typing import Any, ClassVar, TextIO
 from ansible.errors import AnsibleError
 from ansible.utils.display import Display
 
+from ansible_collections.rdma.cluster.plugins.module_utils._facts.gather import Facts
 from ansible_collections.rdma.cluster.plugins.plugin_utils._diagnose.diagnose import Fleet, confirmed, diagnose
 from ansible_collections.rdma.cluster.plugins.plugin_utils._diagnose.log import JobLog, read_job_log
 from ansible_collections.rdma.cluster.plugins.plugin_utils._diagnose.log_line import LONGEST_LINE
 from ansible_collections.rdma.cluster.plugins.plugin_utils._diagnose.scene import Known
 from ansible_collections.rdma.cluster.plugins.plugin_utils._diagnose.text import text
-from ansible_collections.rdma.cluster.plugins.plugin_utils._facts.entry import FactsError, admitted
+from ansible_collections.rdma.cluster.plugins.plugin_utils._facts.entry import admitted
+from ansible_collections.rdma.cluster.plugins.plugin_utils._facts.typed import from_dict
 from ansible_collections.rdma.cluster.plugins.plugin_utils._intent.schema.table import SECTIONS
 from ansible_collections.rdma.cluster.plugins.plugin_utils._run.action import RunAction
 
@@ -74,20 +76,21 @@ class ActionModule(RunAction):
         except (AnsibleError, OSError) as error:
             return " ".join(str(error).split())[:300]
 
-    def _brief(self, host: str) -> Mapping[str, Any]:
+    def _brief(self, host: str) -> Facts | None:
         """What Ansible has of a host. Facts that observe has not taken in are checked here: a host without an intent is read without it."""
-        facts: Mapping[str, Any] = self._raw_facts(self.variables["hostvars"][host]).get("rdma") or {}
+        facts = self._raw_facts(self.variables["hostvars"][host]).get("rdma")
         try:
             is_stored = (self.folder.path / self.folder.host_file("facts", host)).exists()
-            return facts if is_stored or not facts else admitted(facts)
-        except FactsError as error:
+            return from_dict(facts if is_stored else admitted(facts)) if facts else None
+        except Exception as error:  # noqa: BLE001 (whatever a host's data does)
             display.warning(f"{host}: its facts are refused: {error}")
-            return {}
+            return None
 
     def _known(self, host: str) -> Known:
-        """The whole tree of what was read in this run, or what Ansible has kept of it; no intent that was refused, or of an earlier run."""
-        tree = self.folder.read_if_there(self.folder.host_file("facts", host)) or self._brief(host) or None
-        return Known(host, tree, None if host in self._unusable else self.intent_of(host))
+        """All facts of this run, or what Ansible has kept of them; no intent that was refused, or of an earlier run."""
+        tree = self.folder.read_if_there(self.folder.host_file("facts", host))
+        facts = from_dict(tree) if tree else self._brief(host)
+        return Known(host, facts, None if host in self._unusable else self.intent_of(host))
 
     def _is_absent(self, host: str, problems: Iterable[str]) -> bool:
         """Whether the inventory gives the host no part of an intent, and nothing else is wrong."""

@@ -62,7 +62,7 @@ class ActionModule(RunAction):
         # Only facts that can be used come into the run's folder, where the fleet's gates find them.
         stored.write(self.folder, self.host, plan)
         place = self.folder.write_json(name, tree)
-        return {"read": True, "stored": str(place), "users": host_users(tree.get("load")), "ansible_facts": {"rdma": brief}}
+        return {"read": True, "stored": str(place), "users": host_users(from_dict(tree).load), "ansible_facts": {"rdma": brief}}
 
     def _plan_again(self) -> dict[str, Any] | None:
         """Make the plan anew if intent or permissions have changed since, of the facts in the run's folder; the result if that fails."""

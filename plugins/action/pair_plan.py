@@ -12,8 +12,10 @@ from typing import Any, ClassVar
 
 from ansible.errors import AnsibleError
 
+from ansible_collections.rdma.cluster.plugins.module_utils._host.load import Load
 from ansible_collections.rdma.cluster.plugins.plugin_utils._fabric.readings import FABRIC
 from ansible_collections.rdma.cluster.plugins.plugin_utils._facts.entry import FactsError, admitted
+from ansible_collections.rdma.cluster.plugins.plugin_utils._facts.typed import from_dict
 from ansible_collections.rdma.cluster.plugins.plugin_utils._pairs.action import PairAction
 from ansible_collections.rdma.cluster.plugins.plugin_utils._pairs.evidence import AGAIN, ISOLATION, LOAD, SPINES, Evidence
 from ansible_collections.rdma.cluster.plugins.plugin_utils._pairs.fabric import crossing_schedule
@@ -121,16 +123,16 @@ class ActionModule(PairAction):
 
     def _blocked(self) -> dict[str, str]:
         """The hosts that are at work and may not be measured: host → what is at work there."""
-        loads = {host: facts["load"] for host, facts in self.fleet.facts.items()}
+        loads = {host: facts.load for host, facts in self.fleet.facts.items()}
         for host in self.beyond:
             loads[host] = self._load_of(host)
         return self.at_work(loads)
 
-    def _load_of(self, host: str) -> Mapping[str, Any] | None:
+    def _load_of(self, host: str) -> Load | None:
         """What is at work on a host outside of the play, None if that was not read or makes no sense."""
         read = self._raw_facts(self.variables["hostvars"][host]).get("rdma")
         try:
-            return None if read is None else admitted(read)["load"]
+            return None if read is None else from_dict(admitted(read)).load
         except FactsError:
             return None
 

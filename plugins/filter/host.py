@@ -10,10 +10,11 @@ from collections.abc import Callable
 from typing import Any
 
 from ansible_collections.rdma.cluster.plugins.module_utils._host.load import busy_words
+from ansible_collections.rdma.cluster.plugins.plugin_utils._facts.typed import from_dict
 
 
 class FilterModule:
     """The filters of this file."""
 
     def filters(self) -> dict[str, Callable[..., Any]]:
-        return {"in_use": lambda facts: busy_words((facts or {}).get("load"))}
+        return {"in_use": lambda facts: busy_words(from_dict({"load": (facts or {}).get("load")}).load)}

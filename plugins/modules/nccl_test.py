@@ -230,7 +230,7 @@ findings:
 import os
 import time
 from collections.abc import Callable
-from dataclasses import asdict
+from dataclasses import asdict, replace
 
 from ansible.module_utils.basic import AnsibleModule
 
@@ -297,8 +297,8 @@ def users(sys: SysRoot, *, is_root: bool | None = None, sleep: Callable[[float],
         if (os.geteuid() == 0) if is_root is None else is_root:
             words = in_use_now(sys)
         else:
-            load = asdict(read_load(sys))
-            words = busy_words({**load, "gpu_processes": load["gpu_processes"] or []})
+            load = read_load(sys)
+            words = busy_words(replace(load, gpu_processes=load.gpu_processes or []))
         if not words:
             return ""
         sleep(1.0)

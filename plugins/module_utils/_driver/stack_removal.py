@@ -11,8 +11,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Collection, Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass, field
-from typing import Any
+from dataclasses import dataclass, field
 
 from ansible_collections.rdma.cluster.plugins.module_utils._base.command import CommandError, Runner
 from ansible_collections.rdma.cluster.plugins.module_utils._base.errors import ApplyError, ParseError
@@ -27,7 +26,7 @@ from ansible_collections.rdma.cluster.plugins.module_utils._driver.kernel_module
 from ansible_collections.rdma.cluster.plugins.module_utils._driver.modinfo import KERNELS_OWN, Module
 from ansible_collections.rdma.cluster.plugins.module_utils._driver.stack import OFED_INFO, Stack, read_stack
 from ansible_collections.rdma.cluster.plugins.module_utils._driver.swap import unload_order
-from ansible_collections.rdma.cluster.plugins.module_utils._host.load import busy_words, read_load
+from ansible_collections.rdma.cluster.plugins.module_utils._host.load import Load, busy_words, read_load
 from ansible_collections.rdma.cluster.plugins.module_utils._rdma.nics import DRIVER_MODULES, OFED_DRIVERS
 
 _HEAD = re.compile(r"(?P<name>[A-Za-z][A-Za-z_]*(?:-[A-Za-z_]+)*)-(?P<version>[0-9][0-9.]*-[0-9][0-9A-Za-z.~+]*)\s*(?:\([^()]*\)\s*)?:")
@@ -247,7 +246,7 @@ def _all_dependants(named: Collection[str], sys: SysRoot, runner: Runner) -> set
 def read_uses(sys: SysRoot, runner: Runner) -> list[str]:
     """Who uses the stack now, in words; what cannot be read is a use."""
     try:
-        return stack_uses(read_stack(sys, runner), asdict(read_load(sys)))
+        return stack_uses(read_stack(sys, runner), read_load(sys))
     except (CommandError, ParseError, OSError) as error:
         return [f"it is not known whether it is in use: {error}"]
 
@@ -283,7 +282,7 @@ def refuse_unless_safe(
         )
 
 
-def stack_uses(stack: Stack, load: Mapping[str, Any] | None) -> list[str]:
+def stack_uses(stack: Stack, load: Load | None) -> list[str]:
     """Who uses an installed stack, in words: modules of others on top of it, open devices, storage over RDMA, GPU processes, jobs.
 
     stack, load: of the facts. Unknown is in use. Modules of the kernel itself are passed over, but for open devices of verbs.

@@ -11,9 +11,8 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass
-from typing import Any
+from collections.abc import Sequence
+from dataclasses import dataclass
 
 from ansible_collections.rdma.cluster.plugins.module_utils._base.command import CommandError, Runner
 from ansible_collections.rdma.cluster.plugins.module_utils._base.errors import ParseError
@@ -123,18 +122,12 @@ def qp_users(qps: Sequence[RdmaQp]) -> list[QpUser]:
     return [QpUser(*key, count) for key, count in counts.items()]
 
 
-def busy_words(load: Mapping[str, Any] | None) -> str:
-    """Who uses a host, in words: "GPU process 4711 (python3)"; "" if nobody does.
-
-    load: Load as a dictionary; None if it was not read, which is not the same as idle.
-    """
+def busy_words(load: Load | None) -> str:
+    """Who uses a host, in words: "GPU process 4711 (python3)"; "" if nobody does. load: None if it was not read, which is not idle."""
     if load is None:
         return "whether it is in use is not known"
-    gpu = load["gpu_processes"]
-    words = [
-        "GPU processes cannot be seen" if gpu is None else _words("GPU process", gpu),
-        _words("job process", load["jobs"]),
-    ]
+    gpu = load.gpu_processes
+    words = ["GPU processes cannot be seen" if gpu is None else _words("GPU process", gpu), _words("job process", load.jobs)]
     return "; ".join(filter(None, words))
 
 
@@ -144,7 +137,7 @@ def in_use_now(sys: SysRoot, runner: Runner | None = None) -> str:
     What interrupts a host asks this right before it acts: facts may be minutes old. What cannot be read counts as in use.
     """
     try:
-        load = asdict(read_load(sys, runner))
+        load = read_load(sys, runner)
     except OSError as error:
         return f"it is not known whether the host is in use: {error}"
     return busy_words(load) if runner is None else host_users(load)
@@ -160,49 +153,49 @@ def idle_refusal(sys: SysRoot, runner: Runner | None = None, *, allowed: bool) -
     return "" if allowed else in_use_now(sys, runner)
 
 
-def rail_users(load: Mapping[str, Any] | None, device: str | None, port: int | str | None) -> str:
+def rail_users(load: Load | None, device: str | None, port: int | str | None) -> str:
     """Who uses a rail, in words: queue pairs on its port, and work on its host; "" if the rail is idle.
 
-    load: Load as a dictionary; None if it was not read. device: None for a rail without an RDMA device, which has no queue pairs.
+    load: None if it was not read. device: None for a rail without an RDMA device, which has no queue pairs.
     """
     words = [busy_words(load)]
     if load is not None and device is not None:
-        words.append(_qp_words(load, [each for each in load.get("qps") or () if _is_on(each, device, port)]))
+        words.append(_qp_words(load, [each for each in load.qps or () if _is_on(each, device, port)]))
     return "; ".join(filter(None, words))
 
 
-def host_users(load: Mapping[str, Any] | None) -> str:
+def host_users(load: Load | None) -> str:
     """The same for all RDMA devices of a host."""
     words = [busy_words(load)]
     if load is not None:
-        words.append(_qp_words(load, load.get("qps") or ()))
+        words.append(_qp_words(load, load.qps or ()))
     return "; ".join(filter(None, words))
 
 
-def _is_on(user: Mapping[str, Any], device: str, port: int | str | None) -> bool:
-    return bool(user["device"] == device) and (user["port"] is None or port is None or str(user["port"]) == str(port))
+def _is_on(user: QpUser, device: str, port: int | str | None) -> bool:
+    return user.device == device and (user.port is None or port is None or str(user.port) == str(port))
 
 
-def _qp_words(load: Mapping[str, Any], users: Sequence[Mapping[str, Any]]) -> str:
-    if load.get("qps") is None:
-        return f"queue pairs cannot be read ({load.get('qps_error') or 'not read'})"
-    named = [f"{_owner(user)} on {user['device']}/{user['port'] or '-'}" for user in users[:_NAMED]]
+def _qp_words(load: Load, users: Sequence[QpUser]) -> str:
+    if load.qps is None:
+        return f"queue pairs cannot be read ({load.qps_error or 'not read'})"
+    named = [f"{_owner(user)} on {user.device}/{user.port or '-'}" for user in users[:_NAMED]]
     more = len(users) - _NAMED
     return ", ".join(named) + (f" and {more} more" if more > 0 else "")
 
 
-def _owner(user: Mapping[str, Any]) -> str:
-    qps = f"{user['count']} {'queue pair' if user['count'] == 1 else 'queue pairs'}"
-    if user["name"] == ENDED:
+def _owner(user: QpUser) -> str:
+    qps = f"{user.count} {'queue pair' if user.count == 1 else 'queue pairs'}"
+    if user.name == ENDED:
         return f"{qps} of {ENDED}"
-    where = "kernel" if user["pid"] is None else f"pid {user['pid']}"
-    return f"{qps} of {user['name']} ({where})"
+    where = "kernel" if user.pid is None else f"pid {user.pid}"
+    return f"{qps} of {user.name} ({where})"
 
 
-def _words(kind: str, processes: Sequence[Mapping[str, Any]]) -> str:
+def _words(kind: str, processes: Sequence[Process]) -> str:
     if not processes:
         return ""
-    named = ", ".join(f"{process['pid']} ({process['name']})" for process in processes[:_NAMED])
+    named = ", ".join(f"{process.pid} ({process.name})" for process in processes[:_NAMED])
     more = len(processes) - _NAMED
     return f"{kind}{'es' if len(processes) > 1 else ''} {named}" + (f" and {more} more" if more > 0 else "")
 

@@ -20,7 +20,7 @@ import os
 import re
 import time
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass, field
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -35,7 +35,7 @@ from ansible_collections.rdma.cluster.plugins.module_utils._base.files import (
 )
 from ansible_collections.rdma.cluster.plugins.module_utils._base.sysroot import SysRoot
 from ansible_collections.rdma.cluster.plugins.module_utils._base.systemd import UnitState, unit_state
-from ansible_collections.rdma.cluster.plugins.module_utils._host.load import host_users, rail_users, read_load
+from ansible_collections.rdma.cluster.plugins.module_utils._host.load import Load, host_users, rail_users, read_load
 from ansible_collections.rdma.cluster.plugins.module_utils._net.ipoib import (
     SUFFIXES,
     Ipoib,
@@ -224,7 +224,7 @@ class _Change:
         self.session = session
         self.carries_session: set[str] = set()
         self.withheld: list[Withheld] = []
-        self._load: dict[str, Any] | None = None
+        self._load: Load | None = None
 
     def run(self, *, check_mode: bool) -> NetworkResult:
         present = [str(path) for suffix in SUFFIXES for path in Path(FOLDER).glob(f"{PREFIX}*{suffix}")]
@@ -287,7 +287,7 @@ class _Change:
         if self.allowed:
             return ""
         if self._load is None:
-            self._load = asdict(read_load(self.sys, self.runner))
+            self._load = read_load(self.sys, self.runner)
         return host_users(self._load) if rail is None else rail_users(self._load, rail.device, rail.port)
 
     def _is_held(self, rail: NetworkRail, todo: Sequence[Step]) -> bool:

@@ -7,11 +7,12 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Any
 
+from ansible_collections.rdma.cluster.plugins.module_utils._host.limits import Memlock
 from ansible_collections.rdma.cluster.plugins.module_utils._nccl.devices import DeviceList, missing_entries, parse_list
+from ansible_collections.rdma.cluster.plugins.module_utils._rdma.device import Device, Port
 from ansible_collections.rdma.cluster.plugins.plugin_utils._diagnose.scene import Answer, Scene, Test, confirmed, excluded, unknown
-from ansible_collections.rdma.cluster.plugins.plugin_utils._explain.text import at, listed, part
+from ansible_collections.rdma.cluster.plugins.plugin_utils._explain.text import listed
 
 #: Less than this is what a container has unless it is told otherwise (64 MiB), and little for a host.
 _SHM_LEAST_BYTES = 256 * 1024**2
@@ -19,27 +20,28 @@ _SHM_LEAST_BYTES = 256 * 1024**2
 
 def locked_memory(scene: Scene) -> Answer:
     """What services, logins and the services that start jobs may lock."""
-    limits = part(scene.facts, "limits")
-    if not limits:
+    limits = scene.facts.limits
+    if limits is None:
         return unknown("the limits were not read")
-    said = {f"services may lock {_bytes(limits['service_memlock'])}": limits["service_memlock"]} if limits.get("service_memlock") else {}
-    for unit, running in sorted(part(limits, "running").items()):
-        said[f"{unit} may lock {_bytes(running['memlock'])}, and what it starts"] = running["memlock"]
-    for who, login in sorted(part(limits, "login_memlock").items()):
-        name = "root" if who == "root" else "users"
-        said[f"logins of {name} get {login['value'] if login else 'the default of the kernel'}"] = login or {"unlimited": False}
-    low = [words for words, limit in said.items() if not limit.get("unlimited")]
+    service = limits.service_memlock
+    is_enough = {f"services may lock {_bytes(service)}": service.unlimited} if service else {}
+    for unit, running in sorted(limits.running.items()):
+        is_enough[f"{unit} may lock {_bytes(running.memlock)}, and what it starts"] = running.memlock.unlimited
+    for who, login in sorted(limits.login_memlock.items()):
+        words = f"logins of {'root' if who == 'root' else 'users'} get {login.value if login else 'the default of the kernel'}"
+        is_enough[words] = login is not None and login.unlimited
+    low = [words for words, enough in is_enough.items() if not enough]
     if low:
         return confirmed("; ".join(low))
-    return excluded("services and logins may lock any amount") if said else unknown("the limits were not read")
+    return excluded("services and logins may lock any amount") if is_enough else unknown("the limits were not read")
 
 
-def _bytes(limit: Mapping[str, Any]) -> str:
-    return "any amount" if limit.get("unlimited") else f"{limit.get('bytes')} bytes"
+def _bytes(limit: Memlock) -> str:
+    return "any amount" if limit.unlimited else f"{limit.bytes} bytes"
 
 
 def no_device(scene: Scene) -> Answer:
-    devices = at(scene.facts, "devices")
+    devices = scene.devices
     if devices is None:
         return unknown("the RDMA devices were not read")
     return excluded(f"there are {listed(sorted(devices))}") if devices else confirmed("the host has no RDMA device")
@@ -47,7 +49,7 @@ def no_device(scene: Scene) -> Answer:
 
 def device_list(scene: Scene) -> Answer:
     """Whether NCCL_IB_HCA names a device that the host does not have, or leaves no ACTIVE port."""
-    devices = at(scene.facts, "devices")
+    devices = scene.devices
     if devices is None:
         return unknown("the RDMA devices were not read")
     if not devices:
@@ -60,7 +62,7 @@ def device_list(scene: Scene) -> Answer:
         missing = missing_entries(wanted, devices)
         if missing:
             return confirmed(f"NCCL_IB_HCA={value} by {where} names {listed(missing)}; there are {listed(sorted(devices))}")
-        states = {f"{name}:{port}": told.get("state") for name, port, told in _ports(devices) if wanted.has(name, int(port))}
+        states = {f"{name}:{port}": told.state for name, port, told in _ports(devices) if wanted.has(name, int(port))}
         if "ACTIVE" not in states.values():
             seen = [f"{name} {state}" for name, state in states.items()]
             said = f"what it names is {listed(seen)}" if seen else f"names none of {listed(sorted(devices))}"
@@ -68,8 +70,8 @@ def device_list(scene: Scene) -> Answer:
     return excluded(f"NCCL_IB_HCA={values[0][0]} ({values[0][1]}) names ports that are ACTIVE")
 
 
-def _ports(devices: Mapping[str, Any]) -> list[tuple[str, str, Mapping[str, Any]]]:
-    return [(name, number, port) for name, device in sorted(devices.items()) for number, port in sorted(part(device, "ports").items())]
+def _ports(devices: Mapping[str, Device]) -> list[tuple[str, str, Port]]:
+    return [(name, number, port) for name, device in sorted(devices.items()) for number, port in sorted(device.ports.items())]
 
 
 def set_to(name: str, *values: str) -> Test:
@@ -82,7 +84,7 @@ def set_to(name: str, *values: str) -> Test:
             return confirmed(f"{name}={bad[0][0]} by {bad[0][1]}")
         if found:
             return excluded(f"{name}={found[0][0]} by {found[0][1]}")
-        if at(scene.facts, "nccl_files") is None:
+        if scene.facts.nccl_files is None:
             return unknown("NCCL's files were not read, and the log does not name it")
         return excluded(f"nothing sets {name}")
 
@@ -107,13 +109,13 @@ def ports_down(scene: Scene) -> Answer:
 
     NCCL passes over a port that is down: one that neither the line nor the list calls by its whole name may never have had a cable.
     """
-    devices = at(scene.facts, "devices")
+    devices = scene.devices
     if devices is None:
         return unknown("the RDMA devices were not read")
     named = [device.removesuffix("_dma") for device in scene.told("device")]
     lists = [parse_list(value) for value, _where in scene.variable("NCCL_IB_HCA")]
     wanted = [
-        (f"{name}/{port}", told.get("state"), name in named or _is_named(name, lists))
+        (f"{name}/{port}", told.state, name in named or _is_named(name, lists))
         for name, port, told in _ports(devices)
         if (name in named if named else all(each.has(name, int(port)) for each in lists))
     ]
@@ -135,15 +137,15 @@ def _is_named(name: str, lists: Sequence[DeviceList]) -> bool:
 
 def no_node(scene: Scene) -> Answer:
     """Whether programs find a node in /dev/infiniband for each device."""
-    devices = at(scene.facts, "devices")
+    devices = scene.devices
     if not devices:
         return unknown("there is no RDMA device, or it was not read")
-    without = [name for name, device in sorted(devices.items()) if device.get("uverbs") is None]
+    without = [name for name, device in sorted(devices.items()) if device.uverbs is None]
     return confirmed(f"{listed(without)} has no node in /dev/infiniband") if without else excluded("each device has its node on the host")
 
 
 def iommu(scene: Scene) -> Answer:
-    mode = at(scene.facts, "iommu", "mode")
+    mode = scene.facts.iommu.mode if scene.facts.iommu else None
     if mode is None:
         return unknown("what the IOMMU does was not read")
     said = f"the IOMMU is {'off' if mode == 'off' else f'on: {mode}'}"
@@ -151,15 +153,15 @@ def iommu(scene: Scene) -> Answer:
 
 
 def shared_memory(scene: Scene) -> Answer:
-    space = part(scene.facts, "filesystems", "/dev/shm")  # noqa: S108
-    if not space:
+    space = (scene.facts.filesystems or {}).get("/dev/shm")  # noqa: S108
+    if space is None:
         return unknown("how much room /dev/shm has was not read")
-    said = f"{space['free_bytes'] // 1024**2} of {space['size_bytes'] // 1024**2} MiB of the host's are free now"
-    return confirmed(said) if space["free_bytes"] < _SHM_LEAST_BYTES else excluded(said)
+    said = f"{space.free_bytes // 1024**2} of {space.size_bytes // 1024**2} MiB of the host's are free now"
+    return confirmed(said) if space.free_bytes < _SHM_LEAST_BYTES else excluded(said)
 
 
 def ipc_removed(scene: Scene) -> Answer:
-    removed = at(scene.facts, "limits", "remove_ipc")
+    removed = scene.facts.limits.remove_ipc if scene.facts.limits else None
     if removed is None:
         return unknown("whether logind clears up behind users was not read, or there is no logind")
     return confirmed("logind removes what users who log out leave there") if removed else excluded("logind keeps it")

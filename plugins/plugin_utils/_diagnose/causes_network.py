@@ -10,50 +10,57 @@ import ipaddress
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
-from typing import Any
 
 from ansible_collections.rdma.cluster.plugins.module_utils._nccl.devices import parse_list
-from ansible_collections.rdma.cluster.plugins.plugin_utils._diagnose.scene import Answer, Known, Scene, confirmed, excluded, unknown
-from ansible_collections.rdma.cluster.plugins.plugin_utils._explain.text import at, elements, listed, part
+from ansible_collections.rdma.cluster.plugins.module_utils._rdma.device import ROCE_V2, Port
+from ansible_collections.rdma.cluster.plugins.plugin_utils._diagnose.scene import (
+    Answer,
+    Known,
+    Scene,
+    addresses,
+    confirmed,
+    excluded,
+    unknown,
+)
+from ansible_collections.rdma.cluster.plugins.plugin_utils._explain.text import listed
 from ansible_collections.rdma.cluster.plugins.plugin_utils._nccl.derive import FINDS_GID_SINCE
 
-_ROCE_V2 = "RoCE v2"
 #: Addresses that no other host can reach.
 _LOOPBACK = ("127.0.0.0/8", "::1/128")
 #: Those of links, and of Docker's own bridge, which a site may have given to rails.
 _LOCAL = ("169.254.0.0/16", "172.17.0.0/16")
 
 
-def _ports(scene: Scene) -> Iterator[tuple[str, Mapping[str, Any]]]:
+def _ports(scene: Scene) -> Iterator[tuple[str, Port]]:
     """The ports that the line or NCCL_IB_HCA names, else all that are ACTIVE, by "mlx5_0/1"."""
     named = [device.removesuffix("_dma") for device in scene.told("device")]
     if not named:
         yield from _usable(scene)
-    for name in sorted(set(named) & set(part(scene.facts, "devices"))):
-        for number, port in sorted(part(scene.facts, "devices", name, "ports").items()):
+    for name in sorted(set(named) & set(scene.facts.devices)):
+        for number, port in sorted(scene.facts.devices[name].ports.items()):
             yield f"{name}/{number}", port
 
 
-def _usable(scene: Scene) -> Iterator[tuple[str, Mapping[str, Any]]]:
+def _usable(scene: Scene) -> Iterator[tuple[str, Port]]:
     """The ports of the host that are ACTIVE, of those that NCCL_IB_HCA names where it is set, by "mlx5_0/1"."""
     lists = [parse_list(value) for value, _where in scene.variable("NCCL_IB_HCA")]
-    for name, device in sorted(part(scene.facts, "devices").items()):
-        for number, port in sorted(part(device, "ports").items()):
-            if port.get("state") == "ACTIVE" and all(each.has(name, int(number)) for each in lists):
+    for name, device in sorted(scene.facts.devices.items()):
+        for number, port in sorted(device.ports.items()):
+            if port.state == "ACTIVE" and all(each.has(name, int(number)) for each in lists):
                 yield f"{name}/{number}", port
 
 
 def gid_index(scene: Scene) -> Answer:
     """Whether the GID that is taken by its index is one for RoCE v2 on an IPv4 address."""
-    if at(scene.facts, "devices") is None:
+    if scene.devices is None:
         return unknown("the GIDs were not read")
     set_to = [
         (int(value), f"NCCL_IB_GID_INDEX={value} by {where}") for value, where in scene.variable("NCCL_IB_GID_INDEX") if _number(value)
     ]
     told = set_to or [(int(value), f"the line says index {value}") for value in scene.told("gid_index") if _number(value)]
-    ethernet = [(name, port) for name, port in _ports(scene) if port.get("link_layer") == "Ethernet"]
+    ethernet = [(name, port) for name, port in _ports(scene) if port.link_layer == "Ethernet"]
     if not ethernet:
-        layers = {port.get("link_layer") for _name, port in _ports(scene)}
+        layers = {port.link_layer for _name, port in _ports(scene)}
         return excluded("there is no RoCE port") if layers == {"InfiniBand"} else unknown("no RoCE port was read")
     if not told:
         version = _version(scene)
@@ -70,7 +77,8 @@ def gid_index(scene: Scene) -> Answer:
 
 def _version(scene: Scene) -> tuple[int, int] | None:
     """The oldest NCCL that the log tells of, else the one that the intent names."""
-    said = [*scene.log.context.versions] or [str(at(scene.host.intent, "nccl", "version") or "")]
+    planned = scene.host.intent["nccl"]["version"] if scene.host.intent else None
+    said = [*scene.log.context.versions] or [str(planned or "")]
     numbers = [(int(major), int(minor)) for each in said for major, minor in re.findall(r"^([0-9]+)\.([0-9]+)", each)]
     return min(numbers, default=None)
 
@@ -79,22 +87,22 @@ def _number(value: str) -> bool:
     return value.isdecimal()
 
 
-def _bad_gid(port: Mapping[str, Any], index: int) -> str:
+def _bad_gid(port: Port, index: int) -> str:
     """What is wrong with the GID at an index of a RoCE port; "" if nothing is."""
-    gid = next((gid for gid in elements(port, "gids") if gid.get("index") == index), None)
+    gid = next((gid for gid in port.gids if gid.index == index), None)
     if gid is None:
         return f"no GID at index {index}"
-    if gid.get("type") != _ROCE_V2:
-        return f"a GID for {gid.get('type')} at index {index}"
-    return "" if gid.get("ipv4") else f"a link-local or IPv6 GID at index {index}"
+    if gid.type != ROCE_V2:
+        return f"a GID for {gid.type} at index {index}"
+    return "" if gid.ipv4 else f"a link-local or IPv6 GID at index {index}"
 
 
 def no_ip_gid(scene: Scene) -> Answer:
     """Whether a RoCE port has no GID for RoCE v2 on an IPv4 address, of which there is one as long as its interface has an address."""
-    ethernet = [(name, port) for name, port in _ports(scene) if port.get("link_layer") == "Ethernet"]
-    if at(scene.facts, "devices") is None or not ethernet:
+    ethernet = [(name, port) for name, port in _ports(scene) if port.link_layer == "Ethernet"]
+    if not ethernet:
         return unknown("no RoCE port was read")
-    without = [name for name, port in ethernet if not part(port, "rocev2")]
+    without = [name for name, port in ethernet if not port.rocev2]
     return confirmed(f"no RoCE v2 GID on IPv4 at {listed(without)}") if without else excluded("each RoCE port has a RoCE v2 GID on IPv4")
 
 
@@ -117,9 +125,8 @@ def subnets_differ(scene: Scene) -> Answer:
 
 
 def _interfaces(known: Known) -> list[ipaddress.IPv4Interface]:
-    """The IPv4 addresses of a host with their networks, also those of bonds, VLANs and bridges."""
-    netdevs = {**part(known.facts, "interfaces"), **part(known.facts, "netdevs")}
-    return [ipaddress.IPv4Interface(str(ip)) for netdev in netdevs.values() for ip in elements(netdev, "ipv4")]
+    """The IPv4 addresses of a host with their networks."""
+    return [ipaddress.IPv4Interface(ip) for ips in addresses(known.facts).values() for ip in ips] if known.facts else []
 
 
 def _ends(scene: Scene) -> list[tuple[str, str]]:
@@ -147,9 +154,9 @@ def mtu_differs(scene: Scene) -> Answer:
     layers: dict[str, dict[int, list[str]]] = {}
     for each in scenes:
         for name, port in _usable(each):
-            if port.get("active_mtu_bytes"):
-                said = layers.setdefault(str(port.get("link_layer")), {})
-                said.setdefault(port["active_mtu_bytes"], []).append(f"{each.host.name} {name}")
+            if port.active_mtu_bytes:
+                said = layers.setdefault(str(port.link_layer), {})
+                said.setdefault(port.active_mtu_bytes, []).append(f"{each.host.name} {name}")
     differing = next((said for said in layers.values() if len(said) > 1), None)
     if differing is not None:
         words = _mtu_words(differing)
@@ -167,18 +174,16 @@ def _mtu_words(said: Mapping[int, Sequence[str]]) -> str:
 
 def socket_interface(scene: Scene) -> Answer:
     """Whether NCCL_SOCKET_IFNAME names an interface of the host that is up and has an address."""
-    there = part(scene.facts, "interfaces")
+    there = scene.facts.interfaces
     if not there:
         return unknown("the interfaces that are no NIC's, such as bonds and bridges, were not read")
     values = list(scene.variable("NCCL_SOCKET_IFNAME"))
     for value, where in values:
         if not any(parse_list(value).has(name) for name in there):
             return confirmed(f"NCCL_SOCKET_IFNAME={value} by {where} names no interface; there are {listed(sorted(there), 8)}")
-    if all(told.get("ipv4") is None for told in there.values()):
+    if all(told.ipv4 is None for told in there.values()):
         return unknown("the addresses of the interfaces were not read")
-    return _socket_address(
-        values, [name for name, told in sorted(there.items()) if told.get("admin_up") and told.get("ipv4") and name != "lo"]
-    )
+    return _socket_address(values, [name for name, told in sorted(there.items()) if told.admin_up and told.ipv4 and name != "lo"])
 
 
 def _socket_address(values: Sequence[tuple[str, str]], ready: Sequence[str]) -> Answer:
@@ -216,16 +221,16 @@ def _within(address: str, networks: tuple[str, ...]) -> bool:
 
 def _owner(known: Known, address: str) -> Iterator[str]:
     """The interface of a host that has an address; Docker's bridge has the same one on every host."""
-    for name, netdev in {**part(known.facts, "netdevs"), **part(known.facts, "interfaces")}.items():
-        if name != "docker0" and any(str(ip).partition("/")[0] == address for ip in elements(netdev, "ipv4")):
+    for name, ips in addresses(known.facts).items() if known.facts else ():
+        if name != "docker0" and any(ip.partition("/")[0] == address for ip in ips):
             yield f"{name} of {known.name}"
 
 
 def firewall(scene: Scene) -> Answer:
     """Whether a firewall runs; what it lets pass is not known."""
-    units = part(scene.facts, "units")
+    units = scene.facts.units or {}
     names = ("firewalld.service", "nftables.service", "ufw.service")
     if not any(name in units for name in names):
         return unknown("the services were not read")
-    active = [name for name in names if at(units, name, "active")]
+    active = [name for name in names if name in units and units[name].active]
     return unknown(f"{listed(active)} is active; what it lets pass was not read") if active else excluded("no firewall service is active")

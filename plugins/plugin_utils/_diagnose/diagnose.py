@@ -11,12 +11,13 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
+from ansible_collections.rdma.cluster.plugins.module_utils._facts.gather import Facts
 from ansible_collections.rdma.cluster.plugins.plugin_utils._diagnose.causes import CAUSES
 from ansible_collections.rdma.cluster.plugins.plugin_utils._diagnose.likely import LIKELY
 from ansible_collections.rdma.cluster.plugins.plugin_utils._diagnose.log import JobLog, Occurrence
-from ansible_collections.rdma.cluster.plugins.plugin_utils._diagnose.scene import CONFIRMED, VERDICTS, Answer, Known, Scene
+from ansible_collections.rdma.cluster.plugins.plugin_utils._diagnose.scene import CONFIRMED, VERDICTS, Answer, Known, Scene, addresses
 from ansible_collections.rdma.cluster.plugins.plugin_utils._diagnose.signature import CONSEQUENCE, ERROR, REMARK, SYMPTOM, UNKNOWN
-from ansible_collections.rdma.cluster.plugins.plugin_utils._explain.text import at, elements, listed, part
+from ansible_collections.rdma.cluster.plugins.plugin_utils._explain.text import listed
 
 SCHEMA = 1
 #: Against the facts of so many hosts each kind of line is checked, the first ones.
@@ -103,13 +104,13 @@ class Diagnosis:
 class Fleet:
     """The hosts of the play.
 
-    briefs: the digest of each host's facts; load: all that is known of one; names: what a log calls it → host.
+    briefs: the digest of each host's facts, None where there is none; load: all that is known of one; names: what a log calls it → host.
     refused: host → the problems of an intent that cannot be used; without_intent: hosts that have none.
     """
 
     def __init__(
         self,
-        briefs: Mapping[str, Mapping[str, Any]],
+        briefs: Mapping[str, Facts | None],
         load: Callable[[str], Known],
         names: Mapping[str, str],
         refused: Mapping[str, Sequence[str]] | None = None,
@@ -118,26 +119,25 @@ class Fleet:
         self._load, self._known = load, dict[str, Known]()
         self.hosts = tuple(briefs)
         self.refused, self.without_intent = refused or {}, tuple(without_intent)
-        self.unread = tuple(host for host, facts in briefs.items() if not facts)
+        self.unread = tuple(host for host, facts in briefs.items() if facts is None)
         self._names = {**self._hostnames(briefs), **{_short(host): host for host in briefs}, **{host: host for host in briefs}, **names}
         self._owners = self._addresses(briefs)
 
     @staticmethod
-    def _hostnames(briefs: Mapping[str, Mapping[str, Any]]) -> dict[str, str]:
+    def _hostnames(briefs: Mapping[str, Facts | None]) -> dict[str, str]:
         """Host names as kernels tell them, also without their domain; of several hosts with one name, none has it."""
-        told = [(name, host) for host, facts in briefs.items() for name in [at(facts, "boot", "hostname")] if name]
+        told = [(facts.boot.hostname, host) for host, facts in briefs.items() if facts and facts.boot.hostname]
         names = [(each, host) for name, host in told for each in sorted({name, _short(name)})]
         uses = Counter(name for name, _host in names)
         return {name: host for name, host in names if uses[name] == 1}
 
     @staticmethod
-    def _addresses(briefs: Mapping[str, Mapping[str, Any]]) -> dict[str, list[str]]:
+    def _addresses(briefs: Mapping[str, Facts | None]) -> dict[str, list[str]]:
         """Address → hosts, of all interfaces but loopback; several hosts have that of Docker's bridge."""
         owners: dict[str, dict[str, None]] = {}
         for host, facts in briefs.items():
-            for netdev in (*part(facts, "netdevs").values(), *part(facts, "interfaces").values()):
-                for ip in elements(netdev, "ipv4"):
-                    owners.setdefault(str(ip).partition("/")[0], {})[host] = None
+            for ip in (ip for ips in addresses(facts).values() for ip in ips) if facts else ():
+                owners.setdefault(ip.partition("/")[0], {})[host] = None
         return {address: list(hosts) for address, hosts in owners.items() if not address.startswith("127.")}
 
     def find(self, name: str) -> str | None:

@@ -11,12 +11,14 @@ from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
 from ansible_collections.rdma.cluster.plugins.module_utils._base.findings import ERROR, NOT_APPLICABLE, UNKNOWN, WARNING, Finding
+from ansible_collections.rdma.cluster.plugins.module_utils._facts.gather import Facts
+from ansible_collections.rdma.cluster.plugins.module_utils._rdma.device import Device
 from ansible_collections.rdma.cluster.plugins.plugin_utils._diagnose.log import JobLog, Occurrence
-from ansible_collections.rdma.cluster.plugins.plugin_utils._explain.devices import complete
-from ansible_collections.rdma.cluster.plugins.plugin_utils._explain.text import part
+from ansible_collections.rdma.cluster.plugins.plugin_utils._facts.typed import from_dict
 from ansible_collections.rdma.cluster.plugins.plugin_utils._gate.host_checks import HOST_CHECKS
 
 CONFIRMED, NOT_CHECKABLE, EXCLUDED = VERDICTS = ("confirmed", "not checkable", "excluded")
+_NOTHING = from_dict(None)
 
 
 class Answer(NamedTuple):
@@ -28,10 +30,10 @@ class Answer(NamedTuple):
 
 @dataclass(frozen=True)
 class Known:
-    """A host of the inventory: the tree of its facts, None if it was not read, and its normalised intent, None if there is none."""
+    """A host of the inventory: its facts, None if it was not read, and its normalised intent, None if there is none."""
 
     name: str
-    facts: Mapping[str, Any] | None = None
+    facts: Facts | None = None
     intent: Mapping[str, Any] | None = None
 
 
@@ -45,9 +47,14 @@ class Scene:
     others: Mapping[str, Known] = field(default_factory=dict)
 
     @property
-    def facts(self) -> dict[str, Any]:
-        """The tree, of which any part may be missing."""
-        return complete(self.host.facts)
+    def facts(self) -> Facts:
+        """Those of the host, without any part if it was not read."""
+        return self.host.facts or _NOTHING
+
+    @property
+    def devices(self) -> Mapping[str, Device] | None:
+        """The RDMA devices of the host; None if it was not read."""
+        return self.host.facts.devices if self.host.facts else None
 
     def told(self, name: str) -> tuple[str, ...]:
         """The values of a field of the line."""
@@ -59,9 +66,13 @@ class Scene:
         if values:
             yield from ((value, "the log") for value in values)
             return
-        for path, variables in sorted(part(self.facts, "nccl_files").items()):
-            if variables.get(name) is not None:
-                yield str(variables[name]), path
+        yield from ((variables[name], path) for path, variables in sorted((self.facts.nccl_files or {}).items()) if name in variables)
+
+
+def addresses(facts: Facts) -> dict[str, list[str]]:
+    """The IPv4 addresses of each interface, also of bonds, VLANs and bridges: "192.168.100.1/24"."""
+    told = {name: each.ipv4 or [] for name, each in (facts.interfaces or {}).items()}
+    return {**told, **{name: each.ipv4 or [] for name, each in facts.netdevs.items()}}
 
 
 Test = Callable[[Scene], Answer]
@@ -91,11 +102,12 @@ def judged(stage: str, *checks: str, must_apply: bool = False) -> Test:
     """
 
     def test(scene: Scene) -> Answer:
-        if scene.host.facts is None or scene.host.intent is None:
-            return unknown("the host was not read" if scene.host.facts is None else "there is no intent to compare with")
+        facts, intent = scene.host.facts, scene.host.intent
+        if facts is None or intent is None:
+            return unknown("the host was not read" if facts is None else "there is no intent to compare with")
         try:
-            findings = HOST_CHECKS[stage](scene.host.name, scene.host.intent, scene.facts)
-        except (KeyError, TypeError) as error:
+            findings = HOST_CHECKS[stage](scene.host.name, intent, facts)
+        except Exception as error:  # noqa: BLE001 (whatever a host's data does)
             return unknown(f"the facts lack what the {stage} stage needs: {error}")
         return _of_findings([finding for finding in findings if finding.check in checks], must_apply)
 

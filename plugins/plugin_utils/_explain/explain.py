@@ -10,10 +10,11 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from ansible_collections.rdma.cluster.plugins.plugin_utils._checks.rail_port import rail_ports
-from ansible_collections.rdma.cluster.plugins.plugin_utils._explain.devices import complete, errors, gpus, rails, unplanned
+from ansible_collections.rdma.cluster.plugins.plugin_utils._explain.devices import errors, gpus, rails, unplanned
 from ansible_collections.rdma.cluster.plugins.plugin_utils._explain.nccl import nccl
 from ansible_collections.rdma.cluster.plugins.plugin_utils._explain.system import driver, limits, settings, system, time_and_load
 from ansible_collections.rdma.cluster.plugins.plugin_utils._explain.text import MARK, text_lines
+from ansible_collections.rdma.cluster.plugins.plugin_utils._facts.typed import from_dict
 
 STAGE = "link"
 LEGEND = f"{MARK} marks what differs from the intent, or is likely to cost throughput; rdma.cluster.validate judges."
@@ -25,18 +26,18 @@ def explain(host: str, intent: Mapping[str, Any] | None, facts: Mapping[str, Any
     intent: normalised, None where there is none to compare with, of which problems are the reasons, a sentence each.
     facts: the whole tree of rdma_facts, of which any part may be missing or null: the text then says "not read", or nothing of it.
     """
-    tree = complete(facts)
+    tree = from_dict(facts)
     ports = rail_ports(STAGE, host, intent["rails"] if intent is not None else [], tree)
     return "\n\n".join(
         [
             _head(host, intent, problems),
             system(tree),
-            driver(intent, tree),
+            driver(intent, tree.stack),
             rails(intent, ports, tree),
-            unplanned(ports, tree),
+            unplanned(ports, tree.devices if facts else None),
             gpus(intent, ports, tree),
-            errors(tree),
-            limits(intent, tree),
+            errors((facts or {}).get("since")),
+            limits(intent, tree.limits),
             settings(intent, tree),
             time_and_load(intent, tree),
             nccl(intent, tree),

@@ -10,6 +10,7 @@ import re
 from collections.abc import Mapping, Sequence
 
 from ansible_collections.rdma.cluster.plugins.module_utils._base.lines import nearest
+from ansible_collections.rdma.cluster.plugins.module_utils._facts.gather import Facts
 from ansible_collections.rdma.cluster.plugins.module_utils._facts.host_state import NCCL_FILES
 from ansible_collections.rdma.cluster.plugins.module_utils._nccl.lint.precedence import (
     CONF_FILE,
@@ -25,15 +26,13 @@ from ansible_collections.rdma.cluster.plugins.module_utils._nccl.lint.precedence
 from ansible_collections.rdma.cluster.plugins.module_utils._nccl.lint.values import LEVELS, read_level
 from ansible_collections.rdma.cluster.plugins.module_utils._nccl.variables.model import GONE, LEVEL
 from ansible_collections.rdma.cluster.plugins.module_utils._nccl.variables.table import NEVER, PREFIX, VARIABLES
-from ansible_collections.rdma.cluster.plugins.module_utils._rdma.rails import Facts, Intent, resolve
+from ansible_collections.rdma.cluster.plugins.module_utils._rdma.rails import Intent, resolve
 from ansible_collections.rdma.cluster.plugins.plugin_utils._checks.nccl.nccl import HCA
 from ansible_collections.rdma.cluster.plugins.plugin_utils._explain.text import (
     NOT_READ,
     Item,
     Row,
-    at,
     items,
-    part,
     section,
     table,
     text_lines,
@@ -127,13 +126,13 @@ TITLE = "NCCL"
 
 
 def nccl(intent: Intent | None, facts: Facts) -> str:
-    """The table of every variable that counts. Facts without nccl_files: none of the files was read."""
+    """The table of every variable that counts."""
     wanted = _wanted(intent, facts) if intent is not None else None
-    if at(facts, "nccl_files") is None:
+    files = facts.nccl_files
+    if files is None:
         rows = [_unread(name, wanted or {}) for name in _names(wanted or {}, {})]
         return section(TITLE, text_lines("The files of NCCL's variables were not read."), _table(rows))
-    files = {path: _told(part(facts, "nccl_files", path)) for path in part(facts, "nccl_files")}
-    version = at(intent, "nccl", "version")
+    version = intent["nccl"]["version"] if intent else None
     job = started_with(_environment_file(intent), files, version)
     listing = items([Item(LABELS[source.kind], f"{source.path}, {_count(files.get(source.path))}") for source in job.sources], 4)
     rows = [_row(name, job.settings.get(name), wanted) for name in _names(wanted or {}, job.settings)]
@@ -149,10 +148,6 @@ def _wanted(intent: Intent, facts: Facts) -> Wanted:
     return derived
 
 
-def _told(variables: Mapping[str, str | None]) -> dict[str, str]:
-    return {name: value for name, value in variables.items() if value is not None}
-
-
 def _precedence(version: str | None) -> str:
     named = f"; the intent names NCCL {version}" if version else ""
     return (
@@ -163,7 +158,7 @@ def _precedence(version: str | None) -> str:
 
 def _environment_file(intent: Intent | None) -> str:
     keys = SECTIONS["rdma_nccl"].key.keys or {}
-    return str(at(intent, "nccl", "environment_file") or keys["environment_file"].default)
+    return str(intent["nccl"]["environment_file"] if intent else keys["environment_file"].default)
 
 
 def started_with(environment_file: str, files: Files, version: str | None) -> Job:

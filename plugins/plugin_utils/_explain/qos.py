@@ -9,11 +9,13 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import Any
 
+from ansible_collections.rdma.cluster.plugins.module_utils._base.systemd import UnitState
+from ansible_collections.rdma.cluster.plugins.module_utils._facts.gather import Facts
 from ansible_collections.rdma.cluster.plugins.module_utils._qos.differences import Difference, differences, told
 from ansible_collections.rdma.cluster.plugins.module_utils._qos.plan import unit_of
 from ansible_collections.rdma.cluster.plugins.plugin_utils._checks.qos.qos import overwriting
 from ansible_collections.rdma.cluster.plugins.plugin_utils._checks.rail_port import RailPort
-from ansible_collections.rdma.cluster.plugins.plugin_utils._explain.text import NOT_READ, Item, at, part
+from ansible_collections.rdma.cluster.plugins.plugin_utils._explain.text import NOT_READ, Item
 from ansible_collections.rdma.cluster.plugins.plugin_utils._roce.profile import roce_profile
 
 #: Setting → the keys of rdma_roce that the wished value follows from (docs/qos.md has how).
@@ -36,7 +38,7 @@ _CONGESTION = frozenset({"ecn_np", "ecn_rp", "np", "rp"})
 _READ_BY = {"global_pause": "ethtool", "traffic_class": "sysfs", "rdma_cm": "configfs"}
 
 
-def qos_items(port: RailPort, intent: Mapping[str, Any] | None, facts: Mapping[str, Any]) -> list[Item]:
+def qos_items(port: RailPort, intent: Mapping[str, Any] | None, facts: Facts) -> list[Item]:
     """The lines of a rail; none of one that is no RoCE."""
     if intent is None or port.rail.rail["link_layer"] != "roce":
         return []
@@ -44,13 +46,14 @@ def qos_items(port: RailPort, intent: Mapping[str, Any] | None, facts: Mapping[s
     if profile is None:
         return [Item("QoS", "rdma_roce is not given: nothing is marked")]
     words, netdev = _profile_words(profile), str(port.rail.netdev)
-    state = part(facts, "qos", netdev)
+    state = (facts.qos or {}).get(netdev)
     if not state:
         return [Item("QoS", f"{words}; {NOT_READ}")]
     backend = state.get("backend")
     by = f"by {backend}" if backend else f"no way to set it: {state.get('why') or NOT_READ}"
     found = [_difference(each, state) for each in differences(profile, state)]
-    return [Item("QoS", f"{words}; {by}", not backend and not port.software), *found, *_agents(state), _boot(netdev, facts)]
+    boot = _boot(unit_of(netdev), facts.units or {})
+    return [Item("QoS", f"{words}; {by}", not backend and not port.software), *found, *_agents(state), boot]
 
 
 def _profile_words(profile: Mapping[str, Any]) -> str:
@@ -77,9 +80,9 @@ def _agents(state: Mapping[str, Any]) -> Iterator[Item]:
         yield Item("agent", f"{name} would set PFC and ETS again", marked=True)
 
 
-def _boot(netdev: str, facts: Mapping[str, Any]) -> Item:
-    unit = unit_of(netdev)
-    if at(facts, "units", unit) is None:
+def _boot(unit: str, units: Mapping[str, UnitState]) -> Item:
+    if unit not in units:
         return Item("boot", f"{unit}: {NOT_READ}")
-    lacking = [word for word in ("active", "enabled") if not at(facts, "units", unit, word)]
+    state = units[unit]
+    lacking = [word for word, there in (("active", state.active), ("enabled", state.enabled)) if not there]
     return Item("boot", f"{unit}, {'not ' + ' and not '.join(lacking) if lacking else 'active and enabled'}", bool(lacking))

@@ -2,15 +2,14 @@
 # GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""How an explanation is laid out: labelled lines and tables of plain text, of which some are marked; and a tree that may lack any key."""
+"""How an explanation is laid out: labelled lines and tables of plain text, of which some are marked."""
 
 from __future__ import annotations
 
 import itertools
 import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from typing import Any
 
 from ansible_collections.rdma.cluster.plugins.module_utils._base.lines import clean
 
@@ -38,25 +37,6 @@ class Row:
     cells: tuple[str, ...]
     marked: bool = False
     notes: tuple[str, ...] = ()
-
-
-def at(tree: Any, *path: str) -> Any:
-    """What a tree of dictionaries has at a path; None where any part of the path is missing or null."""
-    for name in path:
-        tree = tree.get(name) if isinstance(tree, Mapping) else None
-    return tree
-
-
-def part(tree: Any, *path: str) -> Mapping[str, Any]:
-    """The dictionary at a path; empty where there is none."""
-    found = at(tree, *path)
-    return found if isinstance(found, Mapping) else {}
-
-
-def elements(tree: Any, *path: str) -> list[Any]:
-    """The elements of the list at a path, without nulls; none where there is no list."""
-    found = at(tree, *path)
-    return [element for element in found if element is not None] if isinstance(found, Sequence) and not isinstance(found, str) else []
 
 
 def section(title: str, *blocks: Sequence[str]) -> str:

@@ -106,7 +106,7 @@ class PairAction(RunAction):
         rails = {rail["name"] for rail in sweep.plan["rails"]}
         planes = {of[rail] for of in self._planes.values() for rail in rails & set(of)}
         near = [host for host, of in self._planes.items() if planes & set(of.values())]
-        busy = self.at_work({host: self.fleet.facts[host].get("load") for host in near})
+        busy = self.at_work({host: self.fleet.facts[host].load for host in near})
         if not busy:
             return ""
         return f"Hosts of the same plane are at work ({listed(busy)}); run again when they are idle, or allow load (rdma_load_allowed)."

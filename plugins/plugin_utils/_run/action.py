@@ -19,7 +19,7 @@ from ansible.plugins.action import ActionBase
 from ansible.plugins.action.normal import ActionModule as Normal
 
 from ansible_collections.rdma.cluster.plugins.module_utils._base.lines import clean
-from ansible_collections.rdma.cluster.plugins.module_utils._host.load import busy_words
+from ansible_collections.rdma.cluster.plugins.module_utils._host.load import Load, busy_words
 from ansible_collections.rdma.cluster.plugins.plugin_utils._run.folder import RunFolder, RunFolderError
 from ansible_collections.rdma.cluster.plugins.plugin_utils._run.forged import (
     forged_names,
@@ -170,7 +170,7 @@ class RunAction(CleanAnswers):
         forged = name in self._raw_facts(variables)
         return bool(boolean(self._noted(host, name, False) if forged else variables.get(name, False)))  # type: ignore[no-untyped-call]
 
-    def at_work(self, loads: Mapping[str, Mapping[str, Any] | None]) -> dict[str, str]:
+    def at_work(self, loads: Mapping[str, Load | None]) -> dict[str, str]:
         """The hosts that are at work and may not be measured: host → what is at work there. loads: of the facts, by host."""
         idle_only = [host for host in loads if not self._load_allowed(host)]
         words = {host: busy_words(loads[host]) for host in idle_only}

@@ -18,6 +18,7 @@ from ansible_collections.rdma.cluster.plugins.action import collectives
 from ansible_collections.rdma.cluster.plugins.module_utils._base.findings import Finding
 from ansible_collections.rdma.cluster.plugins.plugin_utils._collectives.gate import CollectiveGate
 from ansible_collections.rdma.cluster.plugins.plugin_utils._collectives.plan import ALONE_FOLDER, BLOCKED, LADDER
+from ansible_collections.rdma.cluster.plugins.plugin_utils._facts.typed import from_dict
 from ansible_collections.rdma.cluster.plugins.plugin_utils._run.folder import RunFolder
 from tests.unit.builders.collective_hosts import HOSTS, known
 
@@ -42,7 +43,7 @@ class Stage:
         for host, each in self.known.items():
             self.folder.write_json(self.folder.host_file("intent", host), each["intent"])
             self.folder.write_json(self.folder.host_file("facts", host), {})
-        monkeypatch.setattr(collectives, "measurable_hosts", lambda _folder, _stage: self.known)
+        monkeypatch.setattr(collectives, "measurable_hosts", lambda _folder, _stage: self._measurable())
         monkeypatch.setattr(collectives, "comparable", lambda _facts: self.known[self.action.host]["facts"])
         self.action = collectives.ActionModule.__new__(collectives.ActionModule)
         self.action.folder = self.folder
@@ -54,6 +55,9 @@ class Stage:
             "ansible_play_hosts": list(HOSTS),
         }
         monkeypatch.setattr(self.action, "module", self._module, raising=False)
+
+    def _measurable(self) -> dict[str, dict[str, Any]]:
+        return {host: {**each, "facts": from_dict(each["facts"])} for host, each in self.known.items()}
 
     def _module(self, name: str, **arguments: Any) -> dict[str, Any]:
         assert name == "nccl_test"

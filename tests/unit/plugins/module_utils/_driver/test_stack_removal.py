@@ -24,6 +24,7 @@ from ansible_collections.rdma.cluster.plugins.module_utils._driver.stack_removal
     refuse_unless_safe,
     stack_uses,
 )
+from ansible_collections.rdma.cluster.plugins.module_utils._host.load import Load, Process
 from tests.unit.builders.driver_hosts import add_on, module, stack_of, stock
 from tests.unit.builders.fakes import FakeRunner
 
@@ -66,7 +67,7 @@ Installed Packages:
 ii  libibverbs1   2410mlnx54-1.2410068   amd64   library
 ii  ofed-scripts  24.10.OFED.24.10.1.1.4 amd64   scripts
 """
-IDLE: dict[str, Any] = {"gpu_processes": [], "jobs": []}
+IDLE = Load([], [])
 
 
 def test_who_depends_on_a_package() -> None:
@@ -217,10 +218,10 @@ USES = [
         id="storage",
     ),
     pytest.param({"modules": LOADED}, None, ["whether it is in use is not known"], id="load unknown"),
-    pytest.param({"modules": LOADED}, {**IDLE, "jobs": [{"pid": 7, "name": "slurmstepd"}]}, ["job process 7 (slurmstepd)"], id="a job"),
+    pytest.param({"modules": LOADED}, Load([], [Process(7, "slurmstepd")]), ["job process 7 (slurmstepd)"], id="a job"),
 ]
 
 
 @pytest.mark.parametrize(("differs", "load", "expected"), USES)
-def test_who_uses_a_stack(differs: dict[str, Any], load: dict[str, Any] | None, expected: list[str]) -> None:
+def test_who_uses_a_stack(differs: dict[str, Any], load: Load | None, expected: list[str]) -> None:
     assert stack_uses(stack_of({"uses": [], **differs}), load) == expected

@@ -9,7 +9,6 @@ from __future__ import annotations
 import errno
 import json
 import os
-from dataclasses import asdict
 from pathlib import Path
 
 import pytest
@@ -135,7 +134,7 @@ def test_what_may_not_be_seen_is_not_idle(tmp_path: Path) -> None:
     text = DRIVER + INIT + process(4711, "python3", "/dev/nvidia0")
     found = read_load(Failing(write_tree(tmp_path, text), "/proc/4711/fd", errno.EACCES), FakeRunner([]))
     assert found == idle(None, [])
-    assert busy_words(asdict(found)) == "GPU processes cannot be seen"
+    assert busy_words(found) == "GPU processes cannot be seen"
 
 
 def test_the_first_process_may_be_closed_to_root(tmp_path: Path) -> None:
@@ -196,7 +195,7 @@ def test_the_running_system(tmp_path: Path) -> None:
     ],
 )
 def test_busy_in_words(found: Load, words: str) -> None:
-    assert busy_words(asdict(found)) == words
+    assert busy_words(found) == words
 
 
 def test_not_read_is_not_idle() -> None:
@@ -301,20 +300,20 @@ def test_queue_pairs_that_cannot_be_read_are_not_none(tmp_path: Path, answer: tu
     found = qps_of(tmp_path, answer)
     assert found.qps is None
     assert str(found.qps_error).startswith(why)
-    assert rail_users(asdict(found), "mlx5_0", 1) == f"queue pairs cannot be read ({found.qps_error})"
+    assert rail_users(found, "mlx5_0", 1) == f"queue pairs cannot be read ({found.qps_error})"
 
 
 def test_no_tool_and_no_device(tmp_path: Path) -> None:
     sys = SysRoot(str(write_tree(tmp_path / "a", DEVICE + INIT)))
     assert "command not found: rdma" in str(read_load(sys, Without(["rdma"], [])).qps_error)
     none = read_load(SysRoot(str(write_tree(tmp_path / "b", INIT))), Without(["rdma"], []))
-    assert (none.qps, host_users(asdict(none)), rail_users(asdict(none), None, None)) == ([], "", "")
+    assert (none.qps, host_users(none), rail_users(none, None, None)) == ([], "", "")
     assert read_load(sys).qps is None
 
 
 def test_who_uses_a_rail_and_who_the_host() -> None:
     users = [QpUser("mlx5_0", 1, 4711, "python3", 3), QpUser("mlx5_1", None, 4712, "ucx", 1), QpUser("mlx5_2", 1, None, "nvme_rdma", 8)]
-    load = asdict(Load([], [Process(812, "slurmstepd")], qps=users))
+    load = Load([], [Process(812, "slurmstepd")], qps=users)
     job = "job process 812 (slurmstepd)"
     assert rail_users(load, "mlx5_0", "1") == f"{job}; 3 queue pairs of python3 (pid 4711) on mlx5_0/1"
     assert rail_users(load, "mlx5_0", 2) == job

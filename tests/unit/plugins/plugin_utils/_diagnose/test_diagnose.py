@@ -22,6 +22,7 @@ from ansible_collections.rdma.cluster.plugins.plugin_utils._diagnose.scene impor
 from ansible_collections.rdma.cluster.plugins.plugin_utils._diagnose.signature import CONSEQUENCE
 from ansible_collections.rdma.cluster.plugins.plugin_utils._diagnose.text import text
 from ansible_collections.rdma.cluster.plugins.plugin_utils._explain.text import WIDTH
+from ansible_collections.rdma.cluster.plugins.plugin_utils._facts.typed import from_dict
 from tests.unit.builders.hosts import lab_facts, lab_intent
 from tests.unit.builders.job_lines import CAPTURED, DERIVED
 
@@ -53,7 +54,8 @@ def fleet(*changes: Change, intent: bool = True, names: Mapping[str, str] | None
     for each, change in zip(facts.values(), changes, strict=True):
         change(each)
     plans = {host: lab_intent(number) if intent else None for number, host in enumerate(facts, start=1)}
-    return Fleet(facts, lambda host: Known(host, copy.deepcopy(facts[host]), plans[host]), names or {})
+    read = {host: from_dict(tree) if tree else None for host, tree in facts.items()}
+    return Fleet(read, lambda host: Known(host, read[host], plans[host]), names or {})
 
 
 def as_it_is(facts: Facts) -> None:
@@ -322,7 +324,7 @@ PORT = ("devices", "rxe_rail0", "ports", "1")
         ),
         (
             WARN.format("node1", SPACE),
-            by_path("filesystems", "/dev/shm", value=None),
+            by_path("filesystems", value={}),
             "shm.full",
             NOT_CHECKABLE,
             "how much room /dev/shm has was not read",
@@ -639,10 +641,10 @@ def test_so_many_hosts_are_asked_and_no_more() -> None:
 
     def load(host: str) -> Known:
         asked.append(host)
-        return Known(host, facts)
+        return Known(host, from_dict(facts))
 
     log = "".join(WARN.format(host, LOCKED) for host in hosts)
-    found(log, Fleet({host: {} for host in hosts}, load, {}))
+    found(log, Fleet(dict.fromkeys(hosts), load, {}))
     assert asked == hosts[:MOST_CHECKED]
 
 
@@ -718,9 +720,9 @@ def test_unknown_warnings_are_shown_beside_a_known_cause() -> None:
 
 
 def test_refused_and_missing_intents_and_hosts_that_were_not_read_stand_at_the_top() -> None:
-    briefs = {"node1": lab_facts(1), "node2": lab_facts(2), "node3": {}}
+    briefs = {"node1": from_dict(lab_facts(1)), "node2": from_dict(lab_facts(2)), "node3": None}
     problems = {"node1": [f"rdma_x{number} is no variable" for number in range(7)]}
-    hosts = Fleet(briefs, lambda host: Known(host, briefs[host] or None), {}, problems, ["node2"])
+    hosts = Fleet(briefs, lambda host: Known(host, briefs[host]), {}, problems, ["node2"])
     diagnosis = found(WARN.format("node1", LOCKED), hosts)
     lines = text(diagnosis, "job.log").splitlines()
     assert lines[2].startswith("! ERROR: the intent of node1 is refused.")

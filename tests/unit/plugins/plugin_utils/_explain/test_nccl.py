@@ -21,6 +21,7 @@ from ansible_collections.rdma.cluster.plugins.plugin_utils._explain.nccl import 
     started_with,
     value_trouble,
 )
+from ansible_collections.rdma.cluster.plugins.plugin_utils._facts.typed import from_dict
 from tests.unit.builders.hosts import lab_facts, lab_intent
 
 ENVIRONMENT = "/etc/rdma-cluster/nccl.env"
@@ -187,7 +188,7 @@ def test_files_that_were_not_read_are_not_taken_for_empty_ones() -> None:
 
 
 def test_without_an_intent_there_is_nothing_to_differ_from() -> None:
-    text = nccl(None, {"nccl_files": {SITE: {"NCCL_DEBUG": "INFO"}, ENVIRONMENT: {"NCCL_ALGO": "Tree"}}})
+    text = nccl(None, from_dict({"nccl_files": {SITE: {"NCCL_DEBUG": "INFO"}, ENVIRONMENT: {"NCCL_ALGO": "Tree"}}}))
     assert not [line for line in text.splitlines() if line.startswith("!")]
     found = rows(text)
     assert found["NCCL_DEBUG"][0].startswith(f"NCCL_DEBUG INFO {SITE} ")

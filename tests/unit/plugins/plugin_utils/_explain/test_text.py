@@ -6,8 +6,6 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -17,12 +15,9 @@ from ansible_collections.rdma.cluster.plugins.plugin_utils._explain.text import 
     WIDTH,
     Item,
     Row,
-    at,
     duration_words,
-    elements,
     items,
     listed,
-    part,
     section,
     table,
     text_lines,
@@ -85,16 +80,6 @@ def test_a_table_gives_what_is_left_to_its_last_column() -> None:
 def test_a_section_is_a_title_and_its_lines() -> None:
     assert section("TITLE", ["  a"], [], ["  b", "  c"]) == "TITLE\n  a\n  b\n  c"
     assert text_lines("word " * 30, 4, marked=True) == ["!   " + "word " * 22 + "word", "    " + "word " * 6 + "word"]
-
-
-@pytest.mark.parametrize("tree", [None, {}, {"a": None}, {"a": 5}, {"a": {"b": None}}, {"a": "text"}, {"a": {"b": "text"}}])
-def test_what_is_not_there_is_empty(tree: Any) -> None:
-    assert (part(tree, "a", "b"), elements(tree, "a", "b")) == ({}, [])
-
-
-def test_what_is_there_is_found() -> None:
-    tree = {"a": {"b": 0, "c": {"d": 1}, "e": [1, None, 2]}}
-    assert (at(tree, "a", "b"), at(tree), part(tree, "a", "c"), elements(tree, "a", "e")) == (0, tree, {"d": 1}, [1, 2])
 
 
 def test_a_terminal_gets_no_orders_from_a_host() -> None:
