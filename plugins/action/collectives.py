@@ -21,6 +21,7 @@ from ansible_collections.rdma.cluster.plugins.plugin_utils._collectives.record i
 from ansible_collections.rdma.cluster.plugins.plugin_utils._collectives.runs import WELL
 from ansible_collections.rdma.cluster.plugins.plugin_utils._facts.digest import comparable
 from ansible_collections.rdma.cluster.plugins.plugin_utils._facts.entry import place_of
+from ansible_collections.rdma.cluster.plugins.plugin_utils._facts.known import Known
 from ansible_collections.rdma.cluster.plugins.plugin_utils._facts.typed import from_dict
 from ansible_collections.rdma.cluster.plugins.plugin_utils._pairs import proofs as pairs_proofs
 from ansible_collections.rdma.cluster.plugins.plugin_utils._pairs.evidence import REFUSED
@@ -69,7 +70,7 @@ class ActionModule(RunAction):
         blocked = self.at_work({host: plan.fleet.facts[host].load for host in plan.able})
         self.folder.write_json(BLOCKED, blocked)
         gone = [host for host in plan.able if host not in self.variables["ansible_play_hosts"]]
-        hosts = plan.chosen(None if measure == "auto" else boolean(measure), [*blocked, *gone])
+        hosts = plan.chosen(None if measure == "auto" else boolean(measure), [*blocked, *gone])  # type: ignore[no-untyped-call]
         self.folder.write_json(PLAN_FILE, {"hosts": hosts})
         valid = sum(each.valid for each in plan.standings.values())
         words = f"{valid} of {len(plan.able)} hosts with GPUs are proven; {len(hosts)} are to be run"
@@ -77,8 +78,7 @@ class ActionModule(RunAction):
 
     def _alone_scope(self, _options: Mapping[str, Any]) -> dict[str, Any]:
         """This host by itself; with one GPU there is nothing that it could show."""
-        known = {self.host: {"intent": self.intent, "facts": from_dict(comparable(self.all_facts))}}
-        plan = self._plan(Fleet.of(known))
+        plan = self._plan(Fleet.of({self.host: Known(self.intent, from_dict(comparable(self.all_facts)))}))
         if self._task.check_mode or plan.expectations.gpus(self.host) < 2:
             return {"run": False}
         run = self._run(plan, [self.host], self.host, plan.operation(self.host))

@@ -13,14 +13,13 @@ from typing import Any, ClassVar, TextIO
 from ansible.errors import AnsibleError
 from ansible.utils.display import Display
 
-from ansible_collections.rdma.cluster.plugins.module_utils._facts.gather import Facts
 from ansible_collections.rdma.cluster.plugins.plugin_utils._diagnose.diagnose import Fleet, confirmed, diagnose
 from ansible_collections.rdma.cluster.plugins.plugin_utils._diagnose.log import JobLog, read_job_log
 from ansible_collections.rdma.cluster.plugins.plugin_utils._diagnose.log_line import LONGEST_LINE
 from ansible_collections.rdma.cluster.plugins.plugin_utils._diagnose.scene import Known
 from ansible_collections.rdma.cluster.plugins.plugin_utils._diagnose.text import text
 from ansible_collections.rdma.cluster.plugins.plugin_utils._facts.entry import admitted
-from ansible_collections.rdma.cluster.plugins.plugin_utils._facts.typed import from_dict
+from ansible_collections.rdma.cluster.plugins.plugin_utils._facts.typed import RunFacts, from_dict
 from ansible_collections.rdma.cluster.plugins.plugin_utils._intent.schema.table import SECTIONS
 from ansible_collections.rdma.cluster.plugins.plugin_utils._run.action import RunAction
 
@@ -70,13 +69,13 @@ class ActionModule(RunAction):
         try:
             path = Path(name).expanduser()
             if not path.is_file():
-                path = Path(self._find_needle("files", name))
+                path = Path(self._find_needle("files", name))  # type: ignore[no-untyped-call]
             with path.open(encoding="utf-8", errors="replace") as handle:
                 return read_job_log(_lines(handle))
         except (AnsibleError, OSError) as error:
             return " ".join(str(error).split())[:300]
 
-    def _brief(self, host: str) -> Facts | None:
+    def _brief(self, host: str) -> RunFacts | None:
         """What Ansible has of a host. Facts that observe has not taken in are checked here: a host without an intent is read without it."""
         facts = self._raw_facts(self.variables["hostvars"][host]).get("rdma")
         try:

@@ -16,6 +16,7 @@ from ansible.module_utils.urls import open_url
 
 from ansible_collections.rdma.cluster.plugins.module_utils._base.files import ManagedFile, differs
 from ansible_collections.rdma.cluster.plugins.plugin_utils._driver.files import KEY_OF, hook_files, no_repository, repository_files
+from ansible_collections.rdma.cluster.plugins.plugin_utils._facts.typed import from_dict, stack_of
 from ansible_collections.rdma.cluster.plugins.plugin_utils._run.action import RunAction
 
 FETCH_SECONDS = 60
@@ -28,29 +29,32 @@ class ActionModule(RunAction):
     def work(self, options: Mapping[str, Any]) -> dict[str, Any]:
         if not options["plan"]["files"]:
             return {"written": []}
-        wrong = [file for file in self._files(options["plan"]) if differs(file, self.all_facts.get("files"))]
+        self.seen = from_dict(self.all_facts)
+        wrong = [file for file in self._files(options["plan"]) if differs(file, self.seen.files)]
         if not wrong:
             return {"written": []}
         files = [{"path": file.path, "content": file.content, "mode": f"{file.mode:04o}"} for file in wrong]
         return self.module("managed_files", files=files)
 
     def _files(self, plan: Mapping[str, Any]) -> list[ManagedFile]:
-        family = self.all_facts["stack"]["distribution"]["family"]
+        family = stack_of(self.seen).distribution.family
         doca = plan["doca"]
         repository = no_repository() if doca is None else self._repository(plan, family) if doca["repository"] is not None else []
         return [*repository, *hook_files(family, wished=plan["hook"], dkms=plan["hook_dkms"])]
 
-    def _repository(self, plan: Mapping[str, Any], family: str) -> list[ManagedFile]:
+    def _repository(self, plan: Mapping[str, Any], family: str | None) -> list[ManagedFile]:
+        if family is None:
+            raise AnsibleError(f"{self.host}: there is no repository of DOCA-OFED for this distribution.")
         driver = self.intent["driver"]
         wanted = driver["repository"]["key_checksum"].partition(":")[2]
-        there = (self.all_facts.get("files") or {}).get(KEY_OF[family])
+        there = (self.seen.files or {}).get(KEY_OF[family])
         key = None if there is not None and there["sha256"] == wanted else self._key(driver["repository"]["key"], wanted)
         return repository_files(family, url=plan["doca"]["repository"], version=driver["version"], profile=driver["profile"], key=key)
 
     def _key(self, place: Mapping[str, str], wanted: str) -> str:
         """The key's text, if it is the one that the intent means."""
         name = place.get("file") or place["url"]
-        data = Path(self._find_needle("files", name)).read_bytes() if "file" in place else _fetch(name)
+        data = Path(self._find_needle("files", name)).read_bytes() if "file" in place else _fetch(name)  # type: ignore[no-untyped-call]
         found = hashlib.sha256(data).hexdigest()
         if found != wanted:
             raise AnsibleError(
@@ -65,7 +69,7 @@ class ActionModule(RunAction):
 
 def _fetch(url: str) -> bytes:
     try:
-        with open_url(url, timeout=FETCH_SECONDS) as answer:
+        with open_url(url, timeout=FETCH_SECONDS) as answer:  # type: ignore[no-untyped-call]
             data: bytes = answer.read(KEY_BYTES)
             return data
     except OSError as exc:

@@ -14,10 +14,12 @@ from typing import Any, ClassVar
 
 from ansible_collections.rdma.cluster.plugins.module_utils._base.errors import ParseError
 from ansible_collections.rdma.cluster.plugins.module_utils._fabric.graph import Graph
+from ansible_collections.rdma.cluster.plugins.module_utils._facts.gather import Facts
 from ansible_collections.rdma.cluster.plugins.plugin_utils._fabric.discover.inventory import inventory
 from ansible_collections.rdma.cluster.plugins.plugin_utils._fabric.draw.marks import bad_links
 from ansible_collections.rdma.cluster.plugins.plugin_utils._fabric.draw.svg import graphml, svg
 from ansible_collections.rdma.cluster.plugins.plugin_utils._facts.entry import FactsError, admitted
+from ansible_collections.rdma.cluster.plugins.plugin_utils._facts.typed import from_dict
 from ansible_collections.rdma.cluster.plugins.plugin_utils._intent.keys import NAME, is_form
 from ansible_collections.rdma.cluster.plugins.plugin_utils._run.action import RunAction
 
@@ -65,18 +67,19 @@ class ActionModule(RunAction):
         problems = [*(f"{graph.plane}: {problem}" for graph in graphs for problem in graph.problems), *strange]
         return {"stored": [str(path) for path in written], "bad_links": bad, "problems": problems}
 
-    def _facts(self) -> tuple[dict[str, Any], list[str]]:
+    def _facts(self) -> tuple[dict[str, Facts], list[str]]:
         """The facts of the hosts of the play that were read in this run, and why those of others are refused.
 
         rdma_facts has set them, or observe has stored them, which has checked them.
         """
-        found, refused = {}, []
+        found: dict[str, Facts] = {}
+        refused = []
         for host in self.variables["ansible_play_hosts_all"]:
             try:
                 stored = self.folder.read_if_there(self.folder.host_file("facts", host))
                 facts = self._raw_facts(self.variables["hostvars"][host]).get("rdma")
                 if stored is not None or facts is not None:
-                    found[host] = stored if stored is not None else admitted(json.loads(json.dumps(facts)))
+                    found[host] = from_dict(stored if stored is not None else admitted(json.loads(json.dumps(facts))))
             except (FactsError, ParseError) as error:
                 refused.append(f"{host}: its facts are refused: {error}. It is missing in the proposed inventory.")
         return found, refused

@@ -20,6 +20,7 @@ from ansible_collections.rdma.cluster.plugins.plugin_utils._fabric.readings impo
     reader,
     reading_of,
 )
+from ansible_collections.rdma.cluster.plugins.plugin_utils._facts.typed import from_dict
 from ansible_collections.rdma.cluster.plugins.plugin_utils._pairs.evidence import SWEEP
 from ansible_collections.rdma.cluster.plugins.plugin_utils._run.action import RunAction
 
@@ -28,10 +29,10 @@ class ActionModule(RunAction):
     ARGUMENTS: ClassVar[Mapping[str, Any]] = {"what": {"type": "str", "required": True, "choices": [GRAPHS, MANAGERS, LOADED]}}
 
     def work(self, options: Mapping[str, Any]) -> dict[str, Any]:
-        what, stored = options["what"], []
+        what, facts, stored = options["what"], from_dict(self.all_facts), []
         if what == LOADED and self.folder.read_if_there(f"{SWEEP}/plan.json") is None:
             return {"stored": [], "msg": "Nothing was measured in this run, so nothing was under load."}
-        for plane, (device, port) in ports_of(self.intent, self.all_facts, what).items():
+        for plane, (device, port) in ports_of(self.intent, facts, what).items():
             if reader(self.folder, what, plane, self.variables["ansible_play_hosts"]) != self.host:
                 continue
             asked = {"plane": plane, "device": device, "port": port, "graph": what != MANAGERS, "counters": ["errors", "data"]}
@@ -40,7 +41,7 @@ class ActionModule(RunAction):
                 return said
             reading = reading_of(what, plane, self.host, said)
             stored.append(self.folder.write_json(self.folder.host_file(folder_of(what, plane), self.host), reading.to_dict()))
-        interfaces = sorted({str(rail.netdev) for rails in ethernet(self.intent, self.all_facts).values() for rail in rails})
+        interfaces = sorted({str(rail.netdev) for rails in ethernet(self.intent, facts).values() for rail in rails})
         if what == GRAPHS and interfaces and not self._has(LLDP):
             said = self.module("fabric_facts", source="lldp", name=self.host, interfaces=interfaces)
             if said.get("unreachable"):

@@ -67,13 +67,13 @@ class ActionModule(RunAction):
         known = (known_hosts if stage in FLEET_CHECKS else measurable_hosts)(self.folder, stage)
         by_host = judges[stage](known) if stage in judges else compared(stage, known, self.folder)
         for host, each in known.items():
-            if each["problem"]:
-                by_host[host] = [*by_host.get(host, ()), facts_finding(stage, host, each["problem"])]
+            if each.problem:
+                by_host[host] = [*by_host.get(host, ()), facts_finding(stage, host, each.problem)]
         for host, findings in by_host.items():
             self.folder.write_findings(stage, host, findings, of="fleet")
         return {"msg": f"{stage} gate: {len(by_host)} hosts compared."}
 
-    def _judge_fabric(self, known: Known) -> dict[str, list[Finding]]:
+    def _judge_fabric(self, known: Mapping[str, Known]) -> dict[str, list[Finding]]:
         """The graph of each plane; findings on a plane as a whole have no host that could take them over, and are recorded here."""
         found = FabricGate(self.folder, known, run_id(), self._plan_text).judge()
         self._write_planes("fabric", found.planes)
@@ -108,11 +108,11 @@ class ActionModule(RunAction):
     def _plan_text(self, name: str) -> str:
         """A plan of cables on the control node: relative to the playbook's folder (or files/ there), or absolute. Raises ParseError."""
         try:
-            return Path(self._find_needle("files", name)).read_text(encoding="utf-8")
+            return Path(self._find_needle("files", name)).read_text(encoding="utf-8")  # type: ignore[no-untyped-call]
         except (AnsibleError, OSError, UnicodeDecodeError) as error:
             raise ParseError(f"{name} cannot be read: {' '.join(str(error).split())[:300]}") from error
 
-    def _judge_pairs(self, known: Known) -> dict[str, list[Finding]]:
+    def _judge_pairs(self, known: Mapping[str, Known]) -> dict[str, list[Finding]]:
         """Measurements and proofs. A host that was lost while it was measured has its findings too."""
         fleet = Fleet.of(known)
         proofs = pairs_proofs.read(self.folder.read_if_there(pairs_proofs.FILE))
@@ -131,7 +131,7 @@ class ActionModule(RunAction):
         self._write_lost("pairs", found)
         return found
 
-    def _judge_collectives(self, known: Known) -> dict[str, list[Finding]]:
+    def _judge_collectives(self, known: Mapping[str, Known]) -> dict[str, list[Finding]]:
         """The ladder and proofs. A host that was lost while it ran has its findings too."""
         proofs = pairs_proofs.read(self.folder.read_if_there(COLLECTIVE_PROOFS))
         plan = CollectivePlan(Fleet.of(known), proofs, time.time(), self.proof_max_age_hours)
@@ -174,7 +174,7 @@ class ActionModule(RunAction):
         compared = self.folder.read_findings(stage, self.host, of="fleet")
         if stage not in HOST_CHECKS:
             return compared or [lost(stage, self.host, "the hosts were not compared: the fleet's part of the gate has not run")]
-        allowed = {effect: boolean(self._setting(f"{effect}_allowed", False)) for effect in ALLOWED}
+        allowed = {effect: boolean(self._setting(f"{effect}_allowed", False)) for effect in ALLOWED}  # type: ignore[no-untyped-call]
         return [*compared, *host_findings(stage, self.host, {**self.intent, "allowed": allowed}, self.all_facts)]
 
     def _decide(self, stage: str) -> dict[str, Any]:

@@ -64,16 +64,18 @@ class LookupModule(LookupBase):
     def run(self, terms: list[Any], variables: Mapping[str, Any] | None = None, **kwargs: Any) -> list[dict[str, Any]]:  # noqa: ARG002
         """Ansible's entry."""
         known = variables or {}
-        host = str(known["inventory_hostname"])
+        host, templar = str(known["inventory_hostname"]), self._templar
+        if templar is None:
+            raise AnsibleError("rdma.cluster.plan is a lookup for playbooks: it needs Ansible's templates.")
+        template = templar.template
         try:
-            folder = run_folder(known, self._templar.template)
+            folder = run_folder(known, template)
         except RunFolderError as error:
             raise AnsibleError(str(error)) from error
         forged = forged_names(known, folder)
         if forged:
             note_forged(known, folder, forged)
             raise AnsibleError(nothing_done(host, forged))
-        template = self._templar.template
         permits = permits_of(lambda name, default: template(known[name]) if name in known else default)
         plan = stored.read(folder, host, permits)
         if plan is None:

@@ -32,6 +32,7 @@ from ansible_collections.rdma.cluster.plugins.plugin_utils._pairs.verdict.low im
 from ansible_collections.rdma.cluster.plugins.plugin_utils._run.folder import RunFolder
 from tests.simulator.small_fleets import DEVELOPMENT_SEEDS, HELD_OUT_SEEDS, NOISE, SmallFleet, simulate_small
 from tests.unit.builders.hosts import hard, lab_facts, lab_intent
+from tests.unit.builders.known import known_of
 
 SETTINGS = {"iterations": 200, "floor_gbps": 0.005, "software_fail_below": 0.4, "latency_command": "none"}
 FULL = {"kind": "full"}
@@ -110,7 +111,7 @@ def _known(hosts: int, rails: int, cards: bool) -> Fleet:
         known[f"node{number}"] = {"intent": intent, "facts": comparable(lab_facts(number))}
     if cards:
         hard(known)
-    return Fleet.of(known)
+    return Fleet.of(known_of(known))
 
 
 def judge_small(fleet: SmallFleet, path: Path) -> Judgement:

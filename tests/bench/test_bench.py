@@ -18,6 +18,7 @@ from tests.bench import bars, fabric_parse, figures, fleet, nccl_log, pair_figur
 from tests.bench.localisation import Compared
 from tests.bench.runners import Measured
 from tests.simulator.score import Score
+from tests.unit.builders.known import known_of
 from tests.unit.builders.nccl_texts import Job
 
 LOG = """<127.0.0.1> SSH: EXEC ssh -o ControlMaster=auto 127.0.0.1 '/bin/sh -c /usr/bin/python3'
@@ -50,7 +51,7 @@ def test_a_fleet_is_of_real_size_and_passes_the_gate() -> None:
         host: {"intent": normalise({"rdma_rails": fleet.rails(number)}), "facts": comparable(hosts[host])}
         for number, host in zip((1, 2, 1000), hosts, strict=True)
     }
-    findings = [finding for found in FLEET_CHECKS["preflight"](known).values() for finding in found]
+    findings = [finding for found in FLEET_CHECKS["preflight"](known_of(known)).values() for finding in found]
     assert {finding.status for finding in findings} == {"ok"}, findings
 
 

@@ -14,9 +14,7 @@ check ruff check --output-format concise
 check ruff format --check
 # Hosts have 3.9 at least; mypy knows nothing older than 3.10.
 check mypy --python-version 3.10 --package $package.module_utils
-controller=(--package lab)
-[[ ! -d plugins/plugin_utils ]] || controller+=(--package "$package.plugin_utils")
-check mypy --python-version 3.11 "${controller[@]}"
+check mypy --python-version 3.11 --package lab --package $package.plugin_utils --package $package.action --package $package.filter --package $package.lookup
 check yamllint --strict .
 check ansible-lint --strict
 check antsibull-changelog lint

@@ -16,6 +16,7 @@ from ansible.template import Templar
 from ansible.vars.manager import VariableManager
 
 from ansible_collections.rdma.cluster.plugins.module_utils._base.findings import ERROR, WARNING
+from ansible_collections.rdma.cluster.plugins.plugin_utils._facts.known import Known
 from ansible_collections.rdma.cluster.plugins.plugin_utils._fleet.intents import check_fleet
 from ansible_collections.rdma.cluster.plugins.plugin_utils._intent.read import normalise
 
@@ -52,7 +53,7 @@ def test_an_example_can_be_built(name: str, hosts: int, rails: int, planes: set[
     intents = load(name)
     assert [len(intent["rails"]) for intent in intents.values()] == [rails] * hosts
     assert {rail["plane"] for intent in intents.values() for rail in intent["rails"]} == planes
-    found = check_fleet({host: {"intent": intent, "facts": None} for host, intent in intents.items()})
+    found = check_fleet({host: Known(intent, None) for host, intent in intents.items()})
     assert found.keys() == intents.keys()
     assert not [finding for findings in found.values() for finding in findings if finding.status in (ERROR, WARNING)]
 

@@ -21,6 +21,7 @@ from ansible_collections.rdma.cluster.plugins.plugin_utils._fabric.gate import F
 from ansible_collections.rdma.cluster.plugins.plugin_utils._run.folder import RunFolder
 from lab import fabric
 from lab.fabric import Fabric
+from tests.unit.builders.known import known_of
 
 PLANE = "default"
 #: HDR, as the lab makes its fabrics.
@@ -100,7 +101,7 @@ class Stage:
                 break
         reading = {"graph": facts.graph.to_dict(), "subnet_managers": None, "no_subnet_manager": None, "read_at": 3600.0 * self.runs}
         folder.write_json(f"fabric/{PLANE}/graphs/node1.json", reading)
-        return FabricGate(folder, known(self.there, **self.settings), run, self._plan).judge()
+        return FabricGate(folder, known_of(known(self.there, **self.settings)), run, self._plan).judge()
 
     def _plan(self, name: str) -> str:
         if self.text is None:

@@ -32,6 +32,7 @@ from ansible_collections.rdma.cluster.plugins.plugin_utils._facts.typed import f
 from lab import fabric, fabric_faults, opensm
 from lab.fabric import Fabric, Wishes
 from lab.fabric_plan import Shape
+from tests.unit.builders.known import known_of
 from tests.verify.fabric import Meanwhile, OnFabric, known, managers
 from tests.verify.patience import until
 
@@ -77,7 +78,7 @@ def fleet(there: Fabric, manager: dict[str, Any]) -> dict[str, Any]:
 def sm(there: Fabric, *hosts: str, runner: OnFabric | None = None) -> list[tuple[str, str, str, str]]:
     """What link.sm says that is not ok, where these hosts are to run the managers."""
     seen = managers(there, runner)
-    found = check_managers(fleet(there, {"kind": "hosts", "hosts": list(hosts)}), {"default": Seen(seen.known, seen.why_not)})
+    found = check_managers(known_of(fleet(there, {"kind": "hosts", "hosts": list(hosts)})), {"default": Seen(seen.known, seen.why_not)})
     return [(each.host, each.status, each.subject, each.observed) for of in found.values() for each in of if each.status != "ok"]
 
 

@@ -19,6 +19,7 @@ from ansible_collections.rdma.cluster.plugins.plugin_utils._run.folder import Ru
 from lab import fabric, fabric_faults
 from lab.fabric import Fabric, Wishes
 from lab.fabric_plan import Shape
+from tests.unit.builders.known import known_of
 from tests.verify.fabric import PLANE, OnFabric, Stage, known, told
 
 #: Two planes, whose hosts have a rail on each; and a fabric whose switches nobody has named.
@@ -119,7 +120,7 @@ def two_planes(folder: Path, fabrics: dict[str, Fabric]) -> Any:
         facts = read_fabric(OnFabric(there, f"node1 {PLANES[plane][1]}"), SysRoot("/"), Asked(plane))
         reading = {"graph": facts.graph.to_dict(), "subnet_managers": None, "no_subnet_manager": None, "read_at": 3600.0}
         where.write_json(f"fabric/{plane}/graphs/node1.json", reading)
-    return FabricGate(where, hosts, "20261122T120000Z-1", str).judge()
+    return FabricGate(where, known_of(hosts), "20261122T120000Z-1", str).judge()
 
 
 @pytest.fixture(scope="module")

@@ -21,8 +21,6 @@ LINK_TYPES = {"roce": "ETH(2)", "infiniband": "IB(1)"}
 LINK_LAYERS = {"roce": "Ethernet", "infiniband": "InfiniBand"}
 #: Interfaces that stand on the PCI function of another one.
 PARTS = ("representor", "sf")
-#: The tree of rdma_facts, or its digest.
-Facts = Any
 #: The normalised intent of a host.
 Intent = Mapping[str, Any]
 

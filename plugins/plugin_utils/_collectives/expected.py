@@ -47,17 +47,17 @@ class Rate:
 
 @dataclass(frozen=True)
 class Expectations:
-    """Of the hosts of a fleet, whose facts are comparable digests."""
+    """Of the hosts of a fleet, whose facts are of comparable()."""
 
     fleet: Fleet
 
     def gpus(self, host: str) -> int:
         """How many GPUs of a host take part."""
-        return int(self.fleet.intents[host]["collectives"]["gpus"] or len(self.fleet.facts[host].get("gpus") or ()))
+        return int(self.fleet.intents[host]["collectives"]["gpus"] or len(self.fleet.facts[host].gpus or ()))
 
     def node_name(self, host: str) -> str:
         """What NCCL calls a host."""
-        return str((self.fleet.facts[host].get("boot") or {}).get("hostname") or host).partition(".")[0]
+        return (self.fleet.facts[host].boot.hostname or host).partition(".")[0]
 
     def rails(self, host: str, hosts: Sequence[str]) -> list[ResolvedRail]:
         """The compute rails of a host by which it reaches others of a set: in a mesh the cables that lead to one of them, else all."""
@@ -83,16 +83,16 @@ class Expectations:
 
     def _near_gpus(self, host: str) -> bool:
         """Whether each compute NIC has a GPU behind the same PCIe switches."""
-        distances = self.fleet.facts[host].get("distances") or {}
+        distances = self.fleet.facts[host].distances or {}
         return all(any(of.get(device) in BELOW_SWITCHES for of in distances.values()) for device in self.devices(host))
 
     def taking_part(self, host: str, hosts: Sequence[str], gpus: int) -> list[ResolvedRail] | None:
         """The rails of the GPUs that take part: all, or, of some GPUs, those near them; None where that is not known."""
-        rails, there = self.rails(host, hosts), len(self.fleet.facts[host].get("gpus") or ())
+        rails, there = self.rails(host, hosts), len(self.fleet.facts[host].gpus or ())
         if gpus >= there:
             return rails
         near = gpus_of(rails, self.fleet.intents[host], self.fleet.facts[host])
-        first = sorted(self.fleet.facts[host].get("distances") or {})[:gpus]
+        first = sorted(self.fleet.facts[host].distances or {})[:gpus]
         return [rail for rail in rails if near.get(rail.name, {}).get("bus_id") in first] or None
 
     def rate(self, hosts: Sequence[str], operation: str, gpus: int) -> Rate:
@@ -123,7 +123,7 @@ class Expectations:
 
     def _all_rails(self, host: str, gpus: int) -> bool:
         """Whether a run has to use all NICs of a host: not in a mesh, where NCCL's log does not tell which port of several it takes."""
-        everybody = gpus >= len(self.fleet.facts[host].get("gpus") or ())
+        everybody = gpus >= len(self.fleet.facts[host].gpus or ())
         return everybody and self.fleet.intents[host]["fabric"]["topology"] != MESH
 
     @cached_property

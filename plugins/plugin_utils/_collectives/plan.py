@@ -9,14 +9,16 @@ from __future__ import annotations
 import hashlib
 import json
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from functools import cached_property
 from typing import Any
 
 from ansible_collections.rdma.cluster.plugins.module_utils._collectives.command import ALONE, PROGRAMS
 from ansible_collections.rdma.cluster.plugins.module_utils._nccl.devices import missing_entries, parse_list
+from ansible_collections.rdma.cluster.plugins.module_utils._rdma.rails import Intent
 from ansible_collections.rdma.cluster.plugins.plugin_utils._checks.nccl.nccl import HCA
 from ansible_collections.rdma.cluster.plugins.plugin_utils._collectives.expected import Expectations
+from ansible_collections.rdma.cluster.plugins.plugin_utils._facts.typed import RunFacts
 from ansible_collections.rdma.cluster.plugins.plugin_utils._nccl.derive import effective_variables, kept_variables
 from ansible_collections.rdma.cluster.plugins.plugin_utils._pairs.fleet import Fleet
 from ansible_collections.rdma.cluster.plugins.plugin_utils._pairs.proofs import Basis, Proofs, Standing, standing
@@ -72,10 +74,12 @@ class CollectivePlan:
         compute = {rail["name"] for rail in intent["rails"] if rail["role"] == "compute"}
         rails = {name: of for name, of in self.fleet.bases[host].items() if name in compute}
         settings = {key: value for key, value in intent["collectives"].items() if key not in _NO_MATTER}
+        gpus = None if facts.gpus is None else [{"address": gpu.address} for gpu in facts.gpus]
+        nccl = facts.nccl and {name: value for name, value in asdict(facts.nccl).items() if value is not None}
         return {
             "rails": _hash(rails),
-            "gpu": _hash([facts.get("gpus"), facts.get("gpudirect"), intent.get("gpudirect")]),
-            "nccl": _hash([_told(intent, facts), intent["nccl"]["version"], facts.get("nccl")]),
+            "gpu": _hash([gpus, facts.gpudirect and asdict(facts.gpudirect), intent.get("gpudirect")]),
+            "nccl": _hash([_told(intent, facts), intent["nccl"]["version"], nccl]),
             "intent": _hash(settings),
         }
 
@@ -96,7 +100,7 @@ class CollectivePlan:
     def address(self, host: str) -> str:
         """Where a launcher reaches a host."""
         told = self.fleet.intents[host]["collectives"]["address"]
-        return str(told or session_address(self.fleet.facts[host]) or host)
+        return str(told or session_address(self.fleet.facts[host].session) or host)
 
     def subject(self, hosts: Sequence[str], operation: str) -> str:
         """What findings call a run."""
@@ -107,13 +111,12 @@ class CollectivePlan:
         intent, facts = self.fleet.intents[host], self.fleet.facts[host]
         environment = intent["collectives"]["environment"]
         value = str(environment[HCA]) if HCA in environment else effective_variables(intent, facts).get(HCA)
-        devices = facts.get("devices")
-        if value is None or devices is None:
+        if value is None:
             return "", ""
-        missing = missing_entries(parse_list(value), devices)
+        missing = missing_entries(parse_list(value), facts.devices)
         in_intent = f"rdma_nccl.variables.{HCA}" if HCA in intent["nccl"]["variables"] and HCA not in kept_variables(intent, facts) else ""
         where = f"rdma_collectives.environment.{HCA}" if HCA in environment else in_intent or intent["nccl"]["conf_file"]
-        words = f"{HCA}={value} names {', '.join(missing)}; there are {', '.join(sorted(devices)) or 'no devices'}"
+        words = f"{HCA}={value} names {', '.join(missing)}; there are {', '.join(sorted(facts.devices)) or 'no devices'}"
         return (words, where) if missing else ("", "")
 
     def arguments(self, hosts: Sequence[str], launcher: str, operation: str) -> dict[str, Any]:
@@ -148,7 +151,7 @@ def _installed(intent: Mapping[str, Any]) -> str | None:
     return f"{tests['folder']}/build" if tests else None
 
 
-def _told(intent: Mapping[str, Any], facts: Mapping[str, Any]) -> dict[str, str]:
+def _told(intent: Intent, facts: RunFacts) -> dict[str, str]:
     """What NCCL is told on a host, without its log, which a run sets for itself."""
     return {name: value for name, value in effective_variables(intent, facts).items() if not name.startswith(LOG)}
 

@@ -11,13 +11,13 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from ansible_collections.rdma.cluster.plugins.module_utils._facts.gather import Facts
 from ansible_collections.rdma.cluster.plugins.plugin_utils._diagnose.causes import CAUSES
 from ansible_collections.rdma.cluster.plugins.plugin_utils._diagnose.likely import LIKELY
 from ansible_collections.rdma.cluster.plugins.plugin_utils._diagnose.log import JobLog, Occurrence
 from ansible_collections.rdma.cluster.plugins.plugin_utils._diagnose.scene import CONFIRMED, VERDICTS, Answer, Known, Scene, addresses
 from ansible_collections.rdma.cluster.plugins.plugin_utils._diagnose.signature import CONSEQUENCE, ERROR, REMARK, SYMPTOM, UNKNOWN
 from ansible_collections.rdma.cluster.plugins.plugin_utils._explain.text import listed
+from ansible_collections.rdma.cluster.plugins.plugin_utils._facts.typed import RunFacts
 
 SCHEMA = 1
 #: Against the facts of so many hosts each kind of line is checked, the first ones.
@@ -110,7 +110,7 @@ class Fleet:
 
     def __init__(
         self,
-        briefs: Mapping[str, Facts | None],
+        briefs: Mapping[str, RunFacts | None],
         load: Callable[[str], Known],
         names: Mapping[str, str],
         refused: Mapping[str, Sequence[str]] | None = None,
@@ -124,7 +124,7 @@ class Fleet:
         self._owners = self._addresses(briefs)
 
     @staticmethod
-    def _hostnames(briefs: Mapping[str, Facts | None]) -> dict[str, str]:
+    def _hostnames(briefs: Mapping[str, RunFacts | None]) -> dict[str, str]:
         """Host names as kernels tell them, also without their domain; of several hosts with one name, none has it."""
         told = [(facts.boot.hostname, host) for host, facts in briefs.items() if facts and facts.boot.hostname]
         names = [(each, host) for name, host in told for each in sorted({name, _short(name)})]
@@ -132,7 +132,7 @@ class Fleet:
         return {name: host for name, host in names if uses[name] == 1}
 
     @staticmethod
-    def _addresses(briefs: Mapping[str, Facts | None]) -> dict[str, list[str]]:
+    def _addresses(briefs: Mapping[str, RunFacts | None]) -> dict[str, list[str]]:
         """Address → hosts, of all interfaces but loopback; several hosts have that of Docker's bridge."""
         owners: dict[str, dict[str, None]] = {}
         for host, facts in briefs.items():

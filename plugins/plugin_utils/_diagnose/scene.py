@@ -11,10 +11,9 @@ from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
 from ansible_collections.rdma.cluster.plugins.module_utils._base.findings import ERROR, NOT_APPLICABLE, UNKNOWN, WARNING, Finding
-from ansible_collections.rdma.cluster.plugins.module_utils._facts.gather import Facts
 from ansible_collections.rdma.cluster.plugins.module_utils._rdma.device import Device
 from ansible_collections.rdma.cluster.plugins.plugin_utils._diagnose.log import JobLog, Occurrence
-from ansible_collections.rdma.cluster.plugins.plugin_utils._facts.typed import from_dict
+from ansible_collections.rdma.cluster.plugins.plugin_utils._facts.typed import RunFacts, from_dict
 from ansible_collections.rdma.cluster.plugins.plugin_utils._gate.host_checks import HOST_CHECKS
 
 CONFIRMED, NOT_CHECKABLE, EXCLUDED = VERDICTS = ("confirmed", "not checkable", "excluded")
@@ -33,7 +32,7 @@ class Known:
     """A host of the inventory: its facts, None if it was not read, and its normalised intent, None if there is none."""
 
     name: str
-    facts: Facts | None = None
+    facts: RunFacts | None = None
     intent: Mapping[str, Any] | None = None
 
 
@@ -47,7 +46,7 @@ class Scene:
     others: Mapping[str, Known] = field(default_factory=dict)
 
     @property
-    def facts(self) -> Facts:
+    def facts(self) -> RunFacts:
         """Those of the host, without any part if it was not read."""
         return self.host.facts or _NOTHING
 
@@ -69,7 +68,7 @@ class Scene:
         yield from ((variables[name], path) for path, variables in sorted((self.facts.nccl_files or {}).items()) if name in variables)
 
 
-def addresses(facts: Facts) -> dict[str, list[str]]:
+def addresses(facts: RunFacts) -> dict[str, list[str]]:
     """The IPv4 addresses of each interface, also of bonds, VLANs and bridges: "192.168.100.1/24"."""
     told = {name: each.ipv4 or [] for name, each in (facts.interfaces or {}).items()}
     return {**told, **{name: each.ipv4 or [] for name, each in facts.netdevs.items()}}

@@ -10,7 +10,6 @@ import re
 from collections.abc import Mapping, Sequence
 
 from ansible_collections.rdma.cluster.plugins.module_utils._base.lines import nearest
-from ansible_collections.rdma.cluster.plugins.module_utils._facts.gather import Facts
 from ansible_collections.rdma.cluster.plugins.module_utils._facts.host_state import NCCL_FILES
 from ansible_collections.rdma.cluster.plugins.module_utils._nccl.lint.precedence import (
     CONF_FILE,
@@ -37,6 +36,7 @@ from ansible_collections.rdma.cluster.plugins.plugin_utils._explain.text import 
     table,
     text_lines,
 )
+from ansible_collections.rdma.cluster.plugins.plugin_utils._facts.typed import RunFacts
 from ansible_collections.rdma.cluster.plugins.plugin_utils._intent.schema.table import SECTIONS
 from ansible_collections.rdma.cluster.plugins.plugin_utils._nccl.derive import nccl_variables
 
@@ -125,7 +125,7 @@ DEFAULT = "NCCL's default"
 TITLE = "NCCL"
 
 
-def nccl(intent: Intent | None, facts: Facts) -> str:
+def nccl(intent: Intent | None, facts: RunFacts) -> str:
     """The table of every variable that counts."""
     wanted = _wanted(intent, facts) if intent is not None else None
     files = facts.nccl_files
@@ -139,7 +139,7 @@ def nccl(intent: Intent | None, facts: Facts) -> str:
     return section(TITLE, text_lines(_precedence(version)), listing, _left_over(files, job.sources), _table(rows))
 
 
-def _wanted(intent: Intent, facts: Facts) -> Wanted:
+def _wanted(intent: Intent, facts: RunFacts) -> Wanted:
     """The intent's variables; None for the list of devices while a rail has none: then it would be shorter than it shall be."""
     derived: dict[str, str | None] = {**nccl_variables(intent, facts)}
     compute = [rail for rail in resolve(intent["rails"], facts) if rail.rail["role"] == "compute"]

@@ -9,8 +9,9 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 
 from ansible_collections.rdma.cluster.plugins.module_utils._base.findings import ERROR, OK
-from ansible_collections.rdma.cluster.plugins.module_utils._driver.modinfo import Module, Stack, compare
+from ansible_collections.rdma.cluster.plugins.module_utils._driver.modinfo import Module, compare
 from ansible_collections.rdma.cluster.plugins.module_utils._driver.planned import INBOX, KEEP
+from ansible_collections.rdma.cluster.plugins.module_utils._driver.stack import Stack
 from ansible_collections.rdma.cluster.plugins.module_utils._facts.gather import Facts
 from ansible_collections.rdma.cluster.plugins.module_utils._facts.host_state import Limits, Time
 from ansible_collections.rdma.cluster.plugins.module_utils._host.cpu import Cpu

@@ -7,27 +7,26 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any
 
+from ansible_collections.rdma.cluster.plugins.module_utils._rdma.device import Device
 from ansible_collections.rdma.cluster.plugins.module_utils._rdma.rails import resolve
 from ansible_collections.rdma.cluster.plugins.plugin_utils._fabric.view import Expected
+from ansible_collections.rdma.cluster.plugins.plugin_utils._facts.known import Known
+from ansible_collections.rdma.cluster.plugins.plugin_utils._facts.typed import from_dict
 
-#: host → {"intent": its normalised intent or None, "facts": the digest of its facts or None}
-Known = Mapping[str, Mapping[str, Any]]
 
-
-def expected_hcas(hosts: Known, link_layer: str = "infiniband") -> dict[str, list[Expected]]:
+def expected_hcas(hosts: Mapping[str, Known], link_layer: str = "infiniband") -> dict[str, list[Expected]]:
     """Plane → the rails of this link layer that the hosts plan there; a host without facts has them without GUID and device.
 
     A virtual function is left out: the fabric's node is its physical one, which the machine that has it may plan.
     """
     found: dict[str, list[Expected]] = {}
     for host, known in hosts.items():
-        facts = known["facts"] or {}
-        for each in resolve((known["intent"] or {}).get("rails") or [], known["facts"]):
+        facts = known.facts or from_dict(None)
+        for each in resolve(known.intent["rails"], facts) if known.intent else ():
             if each.rail["link_layer"] != link_layer or each.rail.get("soft"):
                 continue
-            device = (facts.get("devices") or {}).get(each.device or "") or {}
+            device = facts.devices.get(each.device or "")
             if is_virtual(device):
                 continue
             plane = str(each.rail.get("plane") or "default")
@@ -35,7 +34,7 @@ def expected_hcas(hosts: Known, link_layer: str = "infiniband") -> dict[str, lis
                 Expected(
                     host,
                     each.name,
-                    graph_guid(device.get("node_guid")),
+                    graph_guid(device.node_guid if device else None),
                     each.device,
                     int(each.port or 1),
                     each.rail.get("rate_gbps"),
@@ -46,9 +45,9 @@ def expected_hcas(hosts: Known, link_layer: str = "infiniband") -> dict[str, lis
     return found
 
 
-def is_virtual(device: Mapping[str, Any]) -> bool:
+def is_virtual(device: Device | None) -> bool:
     """Whether an RDMA device of the facts is a virtual function: no node of an InfiniBand fabric, and it may not ask by directed routes."""
-    return device.get("function") == "vf"
+    return device is not None and device.function == "vf"
 
 
 def graph_guid(guid: str | None) -> str | None:

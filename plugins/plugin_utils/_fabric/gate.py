@@ -19,7 +19,7 @@ from ansible_collections.rdma.cluster.plugins.plugin_utils._fabric.cabling.chang
 from ansible_collections.rdma.cluster.plugins.plugin_utils._fabric.cabling.plan import Plan, parse_plan
 from ansible_collections.rdma.cluster.plugins.plugin_utils._fabric.cabling.rails import leaf_of
 from ansible_collections.rdma.cluster.plugins.plugin_utils._fabric.entry import Reading
-from ansible_collections.rdma.cluster.plugins.plugin_utils._fabric.expected import Known, expected_hcas
+from ansible_collections.rdma.cluster.plugins.plugin_utils._fabric.expected import expected_hcas
 from ansible_collections.rdma.cluster.plugins.plugin_utils._fabric.identity import CHECK, DISCOVERY, EXPECTED
 from ansible_collections.rdma.cluster.plugins.plugin_utils._fabric.judge import Asked, Judged, judge
 from ansible_collections.rdma.cluster.plugins.plugin_utils._fabric.links.counters import parse_baseline
@@ -36,6 +36,7 @@ from ansible_collections.rdma.cluster.plugins.plugin_utils._fabric.readings impo
 )
 from ansible_collections.rdma.cluster.plugins.plugin_utils._fabric.told import STAGE, by_host
 from ansible_collections.rdma.cluster.plugins.plugin_utils._fabric.view import End, Expected, View
+from ansible_collections.rdma.cluster.plugins.plugin_utils._facts.known import Known
 from ansible_collections.rdma.cluster.plugins.plugin_utils._intent.schema.nccl_profiles import MESH
 from ansible_collections.rdma.cluster.plugins.plugin_utils._run.folder import PLANE, RunFolder
 
@@ -53,13 +54,13 @@ class Ports:
     of_hosts: dict[str, str] = field(default_factory=dict)
 
 
-def ethernet_planes(folder: RunFolder, hosts: Known) -> dict[str, Ports]:
+def ethernet_planes(folder: RunFolder, hosts: Mapping[str, Known]) -> dict[str, Ports]:
     """Each plane that hosts have RoCE rails of hardware on. A host tells of its own interfaces alone."""
     told = readings(folder, LLDP)
     found: dict[str, Ports] = {}
     for host, known in hosts.items():
-        if known["intent"] and known["facts"]:
-            for plane, rails in ethernet(known["intent"], known["facts"]).items():
+        if known.intent and known.facts:
+            for plane, rails in ethernet(known.intent, known.facts).items():
                 ports = found.setdefault(plane, Ports())
                 for rail in rails:
                     role = str(rail.rail.get("role") or "compute")
@@ -134,7 +135,7 @@ class FabricGate:
     """known: intent and facts of the hosts of the stage; run: this run's id; read_plan: the text of a plan's file, or ParseError."""
 
     folder: RunFolder
-    known: Known
+    known: Mapping[str, Known]
     run: str
     read_plan: Callable[[str], str]
 
@@ -183,7 +184,7 @@ class FabricGate:
 
     def _without_graph(self, found: Found) -> None:
         """Add the plans that cannot be read of planes without a graph, and planes whose plan or ratio nothing can be compared with."""
-        intents = [known["intent"] for known in self.known.values() if known["intent"]]
+        intents = [known.intent for known in self.known.values() if known.intent]
         with_rails = {str(rail.get("plane") or "default") for intent in intents for rail in intent["rails"]}
         for name in sorted({plane for intent in intents for plane in intent["fabric"]["planes"]}):
             if name in self.planes and self.planes[name].graph is not None:
@@ -240,7 +241,7 @@ class FabricGate:
 
     def _mesh(self, hosts: Iterable[str]) -> bool:
         """Whether the rails of a plane's hosts are cables between them."""
-        return any(self.known[host]["intent"]["fabric"].get("topology") == MESH for host in hosts)
+        return any(intent["fabric"].get("topology") == MESH for host in hosts if (intent := self.known[host].intent))
 
     def _plan(self, name: str) -> tuple[Plan | None, list[Finding]]:
         """The plan of a plane's cables, if the intent has one that can be read."""
@@ -257,7 +258,7 @@ class FabricGate:
 
     def _setting(self, plane: str, key: str) -> Any:
         """What the intents say of a plane: that of the first host that says something."""
-        intents = [known["intent"] for known in self.known.values() if known["intent"]]
+        intents = [known.intent for known in self.known.values() if known.intent]
         values = (intent["fabric"]["planes"].get(plane, {}).get(key) for intent in intents)
         return next((value for value in values if value is not None), None)
 

@@ -18,10 +18,12 @@ from typing import Any
 from ansible_collections.rdma.cluster.plugins.module_utils._base.findings import ERROR, NOT_APPLICABLE, OK, UNKNOWN, Finding
 from ansible_collections.rdma.cluster.plugins.module_utils._fabric.managers import SmInfo
 from ansible_collections.rdma.cluster.plugins.module_utils._fabric.tools import SILENT_MANAGER
+from ansible_collections.rdma.cluster.plugins.module_utils._rdma.device import Port
 from ansible_collections.rdma.cluster.plugins.module_utils._rdma.rails import ResolvedRail, resolve
 from ansible_collections.rdma.cluster.plugins.plugin_utils._catalogue import sources as reads
 from ansible_collections.rdma.cluster.plugins.plugin_utils._catalogue.checks import Check, declare
-from ansible_collections.rdma.cluster.plugins.plugin_utils._fleet.majority import Found, Known, some
+from ansible_collections.rdma.cluster.plugins.plugin_utils._facts.known import Known
+from ansible_collections.rdma.cluster.plugins.plugin_utils._fleet.majority import Found, some
 from ansible_collections.rdma.cluster.plugins.plugin_utils._subnet_manager.plan import priority_of
 
 declare(
@@ -47,11 +49,11 @@ class View:
 
     host: str
     rail: ResolvedRail
-    port: Mapping[str, Any]
+    port: Port
 
     @property
     def up(self) -> bool:
-        return self.port.get("state") == "ACTIVE"
+        return self.port.state == "ACTIVE"
 
 
 @dataclass(frozen=True)
@@ -65,12 +67,12 @@ class Seen:
 NOT_ASKED = Seen(None, "sminfo was not asked")
 
 
-def check_managers(hosts: Known, seen: Mapping[str, Seen]) -> Found:
+def check_managers(hosts: Mapping[str, Known], seen: Mapping[str, Seen]) -> Found:
     """Findings `link.sm` of every host, one for each of its planes whose subnet manager is planned. seen: by plane."""
     found: Found = {host: [] for host in hosts}
     managers: dict[str, Mapping[str, Any]] = {}
     for known in hosts.values():
-        for name, plane in ((known["intent"] or {}).get("fabric") or {"planes": {}})["planes"].items():
+        for name, plane in known.intent["fabric"]["planes"].items() if known.intent else ():
             if plane["subnet_manager"] is not None:
                 managers.setdefault(name, plane["subnet_manager"])
     for name, manager in managers.items():
@@ -80,12 +82,12 @@ def check_managers(hosts: Known, seen: Mapping[str, Seen]) -> Found:
     return found
 
 
-def _views(host: str, known: Mapping[str, Any], plane: str) -> Iterator[View]:
-    if not known["intent"] or not known["facts"]:
+def _views(host: str, known: Known, plane: str) -> Iterator[View]:
+    if not known.intent or not known.facts:
         return
-    for rail in resolve(known["intent"]["rails"], known["facts"]):
+    for rail in resolve(known.intent["rails"], known.facts):
         if rail.rail["plane"] == plane and rail.rail["link_layer"] == "infiniband" and rail.device is not None and rail.port is not None:
-            yield View(host, rail, known["facts"]["devices"][rail.device]["ports"][rail.port])
+            yield View(host, rail, known.facts.devices[rail.device].ports[rail.port])
 
 
 def _plane(name: str, manager: Mapping[str, Any], views: Sequence[View], seen: Seen) -> Iterator[Finding]:
@@ -110,7 +112,7 @@ def _plane(name: str, manager: Mapping[str, Any], views: Sequence[View], seen: S
 
 def _usual(views: Sequence[View]) -> int | None:
     """The LID of the master that most ports have."""
-    told = Counter(view.port.get("sm_lid") for view in views if view.up and view.port.get("sm_lid"))
+    told = Counter(view.port.sm_lid for view in views if view.up and view.port.sm_lid)
     return told.most_common(1)[0][0] if told else None
 
 
@@ -125,13 +127,13 @@ def _host(host: str, subject: str, own: Sequence[View], usual: int | None, expec
     up = [view for view in own if view.up]
     if not up:
         return Finding(STAGE, CHECK, host, subject, NOT_APPLICABLE, "no port of it is up: link.state says why", expected)
-    untold = [view.rail.name for view in up if not view.port.get("sm_lid")]
+    untold = [view.rail.name for view in up if not view.port.sm_lid]
     if untold:
         remedy = f"Look at ports/*/sm_lid of {some(untold)} below /sys/class/infiniband on {host}."
         return Finding(STAGE, CHECK, host, subject, UNKNOWN, f"{some(untold)} does not tell its master's LID", expected, remedy)
-    odd = [view for view in up if view.port["sm_lid"] != usual]
+    odd = [view for view in up if view.port.sm_lid != usual]
     if odd:
-        words = ", ".join(f"LID {view.port['sm_lid']} on {view.rail.name}" for view in odd)
+        words = ", ".join(f"LID {view.port.sm_lid} on {view.rail.name}" for view in odd)
         first = odd[0].rail
         return Finding(
             STAGE, CHECK, host, subject, ERROR, f"its master is {words}; that of the plane is LID {usual}", "one master for the plane",
@@ -143,7 +145,7 @@ def _host(host: str, subject: str, own: Sequence[View], usual: int | None, expec
 
 def _of_lid(views: Sequence[View], lid: int | None) -> str | None:
     """The host that has a LID."""
-    return next((view.host for view in views if view.port.get("lid") == lid), None)
+    return next((view.host for view in views if view.port.lid == lid), None)
 
 
 def _silent(finding: Finding, manager: Mapping[str, Any], views: Sequence[View], usual: int | None, seen: Seen) -> Finding | None:

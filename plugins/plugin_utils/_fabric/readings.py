@@ -20,6 +20,7 @@ from ansible_collections.rdma.cluster.plugins.module_utils._base.errors import P
 from ansible_collections.rdma.cluster.plugins.module_utils._base.findings import Finding
 from ansible_collections.rdma.cluster.plugins.module_utils._base.lines import clean
 from ansible_collections.rdma.cluster.plugins.module_utils._fabric.graph import Graph
+from ansible_collections.rdma.cluster.plugins.module_utils._facts.gather import Facts
 from ansible_collections.rdma.cluster.plugins.module_utils._rdma.rails import ResolvedRail, resolve
 from ansible_collections.rdma.cluster.plugins.plugin_utils._fabric.entry import (
     GraphError,
@@ -30,6 +31,7 @@ from ansible_collections.rdma.cluster.plugins.plugin_utils._fabric.entry import 
 )
 from ansible_collections.rdma.cluster.plugins.plugin_utils._fabric.expected import is_virtual
 from ansible_collections.rdma.cluster.plugins.plugin_utils._fabric.managers import Seen
+from ansible_collections.rdma.cluster.plugins.plugin_utils._facts.typed import from_dict
 from ansible_collections.rdma.cluster.plugins.plugin_utils._run.folder import RunFolder, natural
 
 GRAPHS, MANAGERS, LOADED = "graphs", "managers", "loaded"
@@ -111,7 +113,7 @@ def refused_answers(folder: RunFolder, stage: str, check: str, what: str) -> dic
     return found
 
 
-def ports_of(intent: Mapping[str, Any], facts: Mapping[str, Any], what: str) -> dict[str, tuple[str, int]]:
+def ports_of(intent: Mapping[str, Any], facts: Facts, what: str) -> dict[str, tuple[str, int]]:
     """The InfiniBand planes of a host that can be asked from it: plane → device and port, one whose cable carries.
 
     what: MANAGERS leaves out planes whose subnet manager nobody has planned.
@@ -122,13 +124,13 @@ def ports_of(intent: Mapping[str, Any], facts: Mapping[str, Any], what: str) -> 
         manager = intent["fabric"]["planes"].get(plane, {}).get("subnet_manager") or {}
         if rail.device is None or rail.port is None or (what == MANAGERS and manager.get("kind") not in MANAGED):
             continue
-        device = facts["devices"][rail.device]
-        if device["ports"][rail.port].get("physical_state") == "LinkUp" and not is_virtual(device):
+        device = facts.devices[rail.device]
+        if device.ports[rail.port].physical_state == "LinkUp" and not is_virtual(device):
             found.setdefault(plane, (rail.device, int(rail.port)))
     return found
 
 
-def ethernet(intent: Mapping[str, Any], facts: Mapping[str, Any]) -> dict[str, list[ResolvedRail]]:
+def ethernet(intent: Mapping[str, Any], facts: Facts) -> dict[str, list[ResolvedRail]]:
     """Plane → the rails of a host on Ethernet that are no software and have an interface."""
     found: dict[str, list[ResolvedRail]] = {}
     for rail in _rails(intent, facts, "roce"):
@@ -137,10 +139,10 @@ def ethernet(intent: Mapping[str, Any], facts: Mapping[str, Any]) -> dict[str, l
     return found
 
 
-def _rails(intent: Mapping[str, Any], facts: Mapping[str, Any], link_layer: str) -> Iterator[ResolvedRail]:
+def _rails(intent: Mapping[str, Any], facts: Facts, link_layer: str) -> Iterator[ResolvedRail]:
     for rail in resolve(intent["rails"], facts):
-        software = facts.get("devices", {}).get(rail.device or "", {}).get("software")
-        if rail.rail["link_layer"] == link_layer and not rail.rail.get("soft") and not software:
+        software = rail.rail.get("soft") or (rail.device and facts.devices[rail.device].software)
+        if rail.rail["link_layer"] == link_layer and not software:
             yield rail
 
 
@@ -163,7 +165,7 @@ def reader(folder: RunFolder, what: str, plane: str, playing: Iterable[str]) -> 
             continue
         candidates += 1
         facts = folder.read_if_there(folder.host_file("facts", host))
-        if facts is not None and plane in ports_of(intent, facts, what):
+        if facts is not None and plane in ports_of(intent, from_dict(facts), what):
             return host
         if candidates >= CANDIDATES:
             break

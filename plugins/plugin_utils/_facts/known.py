@@ -7,33 +7,39 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from typing import Any
+from dataclasses import dataclass
 
+from ansible_collections.rdma.cluster.plugins.module_utils._rdma.rails import Intent
 from ansible_collections.rdma.cluster.plugins.plugin_utils._facts.digest import comparable
 from ansible_collections.rdma.cluster.plugins.plugin_utils._facts.entry import place_of
-from ansible_collections.rdma.cluster.plugins.plugin_utils._facts.typed import from_dict
+from ansible_collections.rdma.cluster.plugins.plugin_utils._facts.typed import RunFacts, from_dict
 from ansible_collections.rdma.cluster.plugins.plugin_utils._run.folder import RunFolder
 
-#: What the gate knows of a host when it compares hosts: its normalised intent and its facts, None where there are none.
-Known = Mapping[str, Mapping[str, Any]]
+
+@dataclass(frozen=True)
+class Known:
+    """A host's normalised intent and its facts, None where there are none. problem: why its facts cannot be used; "" otherwise."""
+
+    intent: Intent | None
+    facts: RunFacts | None
+    problem: str = ""
 
 
-def known_hosts(folder: RunFolder, stage: str, use: Callable[[Known], object] | None = None) -> dict[str, dict[str, Any]]:
+def known_hosts(folder: RunFolder, stage: str, use: Callable[[Mapping[str, Known]], object] | None = None) -> dict[str, Known]:
     """Intent and facts of every host that has begun a stage, one file of the run at a time: what hosts are compared by.
 
-    use: what is done with all hosts at once, tried on each host alone first. A host whose facts cannot be used has None, and `problem`
-    says why; "" otherwise.
+    use: what is done with all hosts at once, tried on each host alone first.
     """
     return {host: _known(folder, host, use) for host in folder.hosts_of(stage)}
 
 
-def _known(folder: RunFolder, host: str, use: Callable[[Known], object] | None) -> dict[str, Any]:
-    intent = folder.read_if_there(folder.host_file("intent", host))
+def _known(folder: RunFolder, host: str, use: Callable[[Mapping[str, Known]], object] | None) -> Known:
+    intent: Intent | None = folder.read_if_there(folder.host_file("intent", host))
     try:
         facts = folder.read_if_there(folder.host_file("facts", host))
-        known = {"intent": intent, "facts": from_dict(comparable(facts)) if facts else None}
+        known = Known(intent, from_dict(comparable(facts)) if facts else None)
         if intent and use is not None:
             use({host: known})
     except Exception as error:  # noqa: BLE001 (whatever a host's data does)
-        return {"intent": intent, "facts": None, "problem": place_of(error)}
-    return {**known, "problem": ""}
+        return Known(intent, None, place_of(error))
+    return known

@@ -83,13 +83,4 @@ def _dataclass_maker(cls: Any) -> _Maker:
         told = value or {}
         return cls(**{name: maker(told.get(name)) for name, maker in makers})
 
-    _readable(cls)
     return make
-
-
-def _readable(cls: Any) -> None:
-    """Until every reader uses attributes."""
-    cls.__getitem__ = lambda self, name: getattr(self, name)
-    cls.get = lambda self, name, default=None: default if getattr(self, name, None) is None else getattr(self, name)
-    cls.__contains__ = lambda self, name: getattr(self, name, None) is not None
-    cls.keys = lambda self: [field.name for field in dataclasses.fields(self)]

@@ -11,16 +11,17 @@ where a rail is a cable, by their places. And addresses of rails that two hosts 
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Callable, Hashable, Iterator, Sequence
+from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from ansible_collections.rdma.cluster.plugins.module_utils._base.findings import ERROR, NOT_APPLICABLE, OK, UNKNOWN, WARNING, Finding
 from ansible_collections.rdma.cluster.plugins.module_utils._rdma.rails import rail_ip
 from ansible_collections.rdma.cluster.plugins.plugin_utils._catalogue import sources as reads
 from ansible_collections.rdma.cluster.plugins.plugin_utils._catalogue.checks import Check, declare
+from ansible_collections.rdma.cluster.plugins.plugin_utils._facts.known import Known
 from ansible_collections.rdma.cluster.plugins.plugin_utils._fleet import claims as fleet_claims
 from ansible_collections.rdma.cluster.plugins.plugin_utils._fleet.claims import Host, Said
-from ansible_collections.rdma.cluster.plugins.plugin_utils._fleet.majority import Claim, Found, Known, Odd, group_by, odd_ones, some
+from ansible_collections.rdma.cluster.plugins.plugin_utils._fleet.majority import Claim, Found, Odd, group_by, odd_ones, some
 from ansible_collections.rdma.cluster.plugins.plugin_utils._run.session_address import session_address
 
 declare(
@@ -136,12 +137,12 @@ class Alike:
     of: str = "hosts"
 
 
-def check_alike(hosts: Known, stage: str) -> Found:
+def check_alike(hosts: Mapping[str, Known], stage: str) -> Found:
     """The findings `alike.*` of every host at the gate of a stage: for each check one `ok`, or what is odd.
 
     A host whose intent or facts are not known has none: it is lost already, and says so itself.
     """
-    known = [Host(host, each["intent"], each["facts"]) for host, each in hosts.items() if each["intent"] and each["facts"]]
+    known = [Host(host, each.intent, each.facts) for host, each in hosts.items() if each.intent and each.facts]
     found: Found = {host: [] for host in hosts}
     for alike in COMPARISONS[stage]:
         for host, findings in _compare(stage, alike, known).items():
@@ -149,13 +150,13 @@ def check_alike(hosts: Known, stage: str) -> Found:
     return found
 
 
-def check_duplicates(hosts: Known) -> Found:
+def check_duplicates(hosts: Mapping[str, Known]) -> Found:
     """The findings `network.duplicate` of every host: an address of a rail, or of Ansible's session, that another host has as well.
 
     No other address counts: each host may have the same addresses on bridges of its own (docker0). On another host, a planned address of a
     rail counts as well as a current one.
     """
-    known = [Host(host, each["intent"], each["facts"]) for host, each in hosts.items() if each["intent"] and each["facts"]]
+    known = [Host(host, each.intent, each.facts) for host, each in hosts.items() if each.intent and each.facts]
     holders: dict[str, list[_Holder]] = defaultdict(list)
     for host in known:
         for holder in _holders(host):
@@ -167,7 +168,7 @@ def check_duplicates(hosts: Known) -> Found:
             for name in dict.fromkeys(holder.host for holder in group):
                 found[name].append(_duplicate(name, group))
     for host in known:
-        if not found[host.name] and host.facts.get("interfaces"):
+        if not found[host.name] and host.facts.interfaces:
             found[host.name].append(Finding("network", "network.duplicate", host.name, "addresses", OK, "on no other host", ON_ONE_HOST))
         elif not found[host.name]:
             why = f"no address of {host.name} was read"
@@ -206,7 +207,7 @@ class _Holder:
 def _holders(host: Host) -> Iterator[_Holder]:
     planned = {address: rail.name for rail in host.rails if (address := rail_ip(rail.rail)) is not None}
     rails = {rail.netdev for rail in host.rails}
-    live = {text.split("/")[0]: name for name, each in (host.facts.get("interfaces") or {}).items() for text in each["ipv4"] or ()}
+    live = {text.split("/")[0]: name for name, each in (host.facts.interfaces or {}).items() for text in each.ipv4 or ()}
     reached = _reached_at(host)
     for address, name in live.items():
         yield _Holder(host.name, address, planned.get(address), name, on_rail=name in rails, of_session=address == reached)
@@ -215,8 +216,8 @@ def _holders(host: Host) -> Iterator[_Holder]:
 
 def _reached_at(host: Host) -> str | None:
     """The address of a host where Ansible's session comes in; None without a session and behind a forwarded port."""
-    forwarded = str(host.facts.get("reached_at") or "").startswith(("localhost", "127.", "::1"))
-    return None if forwarded else session_address(host.facts)
+    forwarded = (host.facts.reached_at or "").startswith(("localhost", "127.", "::1"))
+    return None if forwarded else session_address(host.facts.session)
 
 
 def _duplicate(host: str, group: Sequence[_Holder]) -> Finding:

@@ -9,12 +9,14 @@ from __future__ import annotations
 import statistics
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any
 
 from ansible_collections.rdma.cluster.plugins.module_utils._base.findings import ERROR, OK, UNKNOWN, WARNING, Finding
+from ansible_collections.rdma.cluster.plugins.module_utils._rdma.rails import Intent
 from ansible_collections.rdma.cluster.plugins.plugin_utils._catalogue import sources as reads
 from ansible_collections.rdma.cluster.plugins.plugin_utils._catalogue.checks import Check, declare
-from ansible_collections.rdma.cluster.plugins.plugin_utils._fleet.majority import Found, Known
+from ansible_collections.rdma.cluster.plugins.plugin_utils._facts.known import Known
+from ansible_collections.rdma.cluster.plugins.plugin_utils._facts.typed import RunFacts
+from ansible_collections.rdma.cluster.plugins.plugin_utils._fleet.majority import Found
 
 declare(
     {
@@ -47,13 +49,13 @@ class Offset:
         return max(self.low - other.high, 0.0) - max(other.low - self.high, 0.0)
 
 
-def check_clocks(hosts: Known) -> Found:
+def check_clocks(hosts: Mapping[str, Known]) -> Found:
     """Finding `host.clock` of every host: its clock against the median of all hosts and the control node.
 
     Where more than half of them agree, a clock that does not is an error; without a majority all that differ get a warning. A host whose
     intent or facts are not known has no finding: it is lost already, and another check reports it.
     """
-    offsets = {host: _offset(_clock(each["facts"])) for host, each in hosts.items() if each["intent"] and each["facts"]}
+    offsets = {host: _offset(each.facts) for host, each in hosts.items() if each.intent and each.facts}
     known = {host: offset for host, offset in offsets.items() if offset is not None}
     # The control node has a vote as well: of two hosts it tells which one is off.
     votes = [*known.values(), Offset(0.0, 0.0)]
@@ -61,24 +63,20 @@ def check_clocks(hosts: Known) -> Found:
     has_majority = 2 * sum(abs(vote.beyond(usual)) <= LIMIT_SECONDS for vote in votes) > len(votes)
     found: Found = {host: [] for host in hosts}
     for host in offsets:
-        limit = _limit_seconds(hosts[host]["intent"])
+        limit = _limit_seconds(hosts[host].intent or {})
         found[host].append(_unknown(host) if host not in known else _finding(host, known[host], usual, limit, has_majority=has_majority))
     return found
 
 
-def _clock(facts: Mapping[str, Any]) -> Mapping[str, Any]:
-    """The reading of a host's clock."""
-    return facts.get("time") or {}
-
-
-def _offset(clock: Mapping[str, Any]) -> Offset | None:
-    seconds, between = clock.get("clock_seconds"), clock.get("between_seconds")
-    if not isinstance(seconds, int | float) or not isinstance(between, list) or len(between) != 2:
+def _offset(facts: RunFacts) -> Offset | None:
+    seconds = facts.time.clock_seconds if facts.time else None
+    if seconds is None or facts.between_seconds is None:
         return None
-    return Offset(seconds - between[1], seconds - between[0])
+    before, after = facts.between_seconds
+    return Offset(seconds - after, seconds - before)
 
 
-def _limit_seconds(intent: Mapping[str, Any]) -> float:
+def _limit_seconds(intent: Intent) -> float:
     given: float | None = (intent.get("checks") or {}).get(CHECK, {}).get("threshold")
     return LIMIT_SECONDS if given is None else given
 

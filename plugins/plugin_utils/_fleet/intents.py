@@ -29,10 +29,12 @@ from ansible_collections.rdma.cluster.plugins.module_utils._base.findings import
     WARNING,
     Finding,
 )
+from ansible_collections.rdma.cluster.plugins.module_utils._facts.gather import Facts
 from ansible_collections.rdma.cluster.plugins.module_utils._rdma.rails import ResolvedRail, nic_label, no_nic_words, rail_ip, resolve
 from ansible_collections.rdma.cluster.plugins.plugin_utils._catalogue import sources as reads
 from ansible_collections.rdma.cluster.plugins.plugin_utils._catalogue.checks import Check, declare
-from ansible_collections.rdma.cluster.plugins.plugin_utils._fleet.majority import Claim, Found, Known, Odd, group_by, odd_ones, some
+from ansible_collections.rdma.cluster.plugins.plugin_utils._facts.known import Known
+from ansible_collections.rdma.cluster.plugins.plugin_utils._fleet.majority import Claim, Found, Odd, group_by, odd_ones, some
 
 declare(
     {
@@ -120,14 +122,13 @@ class Spot:
         return None if address is None else str(ipaddress.IPv4Interface(address).network)
 
 
-def check_fleet(hosts: Known) -> Found:
+def check_fleet(hosts: Mapping[str, Known]) -> Found:
     """The findings of every host: intent.hosts, intent.alike, intent.address, intent.rails, intent.nic, intent.mtu
     and host.identity.
 
-    hosts: host → {"intent": its normalised intent or None, "facts": the digest of its facts or None}.
     A check that a host passes is one `ok`.
     """
-    planned = {host: known["intent"] for host, known in hosts.items() if known["intent"] is not None}
+    planned = {host: known.intent for host, known in hosts.items() if known.intent is not None}
     mesh = {host: intent for host, intent in planned.items() if intent["fabric"]["topology"] == "mesh"}
     others = {host: intent for host, intent in planned.items() if host not in mesh}
     found: Found = {host: [] for host in hosts}
@@ -144,10 +145,10 @@ def check_fleet(hosts: Known) -> Found:
         for finding in findings:
             found[finding.host].append(finding)
     for host, known in hosts.items():
-        if known["intent"] is None:
+        if known.intent is None:
             found[host].append(_no_intent(host))
         else:
-            found[host] += _hardware(host, known["intent"]["rails"], known["facts"])
+            found[host] += _hardware(host, known.intent["rails"], known.facts)
             found[host] += _passed(host, found[host])
     return found
 
@@ -331,16 +332,18 @@ def _cable_subnets(cables: Mapping[str, Sequence[Spot]]) -> Iterator[Finding]:
             )  # fmt: skip
 
 
-def _identities(hosts: Known) -> Iterator[Finding]:
+def _identities(hosts: Mapping[str, Known]) -> Iterator[Finding]:
     """Hostname and machine-id: two hosts with one are a cloned image, or one machine under two names.
 
     The inventory says whose a hostname is. That host has no fault: otherwise one host could exclude another by its name.
     """
-    for key, subject in (("hostname", "hostname"), ("machine_id", "machine-id")):
-        said = {host: ((known["facts"] or {}).get("boot") or {}).get(key) or None for host, known in hosts.items()}
+    boots = {host: known.facts.boot if known.facts else None for host, known in hosts.items()}
+    hostnames = {host: (boot.hostname or None) if boot else None for host, boot in boots.items()}
+    machine_ids = {host: (boot.machine_id or None) if boot else None for host, boot in boots.items()}
+    for subject, said in (("hostname", hostnames), ("machine-id", machine_ids)):
         for value, group in group_by(said.items(), lambda item: item[1]).items():
             names = [host for host, _value in group]
-            owners = [host for host in names if value and key == "hostname" and len(names) > 1 and _label(host) == _label(value)]
+            owners = [host for host in names if value and subject == "hostname" and len(names) > 1 and _label(host) == _label(value)]
             for host in names:
                 yield _hostname(host, value, owners[0], names) if len(owners) == 1 else _identity(host, subject, value, names)
 
@@ -349,15 +352,15 @@ def _label(name: str) -> str:
     return name.partition(".")[0].lower()
 
 
-def _guids(hosts: Known) -> Iterator[Finding]:
+def _guids(hosts: Mapping[str, Known]) -> Iterator[Finding]:
     """Node GUIDs of InfiniBand rails that two hosts claim: the fabric is read, and partitions are given, by GUID."""
     owners: dict[str, dict[str, str]] = defaultdict(dict)
     for host, known in hosts.items():
-        devices = (known["facts"] or {}).get("devices") or {}
-        for rail in resolve((known["intent"] or {}).get("rails") or [], known["facts"]):
-            guid = (devices.get(rail.device or "") or {}).get("node_guid")
-            if guid and rail.rail["link_layer"] == "infiniband":
-                owners[str(guid)].setdefault(host, rail.subject)
+        if known.intent and known.facts:
+            for rail in resolve(known.intent["rails"], known.facts):
+                guid = known.facts.devices[rail.device].node_guid if rail.device else None
+                if guid and rail.rail["link_layer"] == "infiniband":
+                    owners[guid].setdefault(host, rail.subject)
     for guid, claimed in owners.items():
         for host, subject in claimed.items() if len(claimed) > 1 else ():
             yield Finding(
@@ -392,7 +395,7 @@ def _identity(host: str, subject: str, value: str | None, group: Sequence[str]) 
     )  # fmt: skip
 
 
-def _hardware(host: str, rails: Sequence[Mapping[str, Any]], facts: Mapping[str, Any] | None) -> list[Finding]:
+def _hardware(host: str, rails: Sequence[Mapping[str, Any]], facts: Facts | None) -> list[Finding]:
     """intent.nic and intent.mtu of one host."""
     if facts is None:
         remedy = f"Look whether {host} can be reached."
@@ -409,18 +412,18 @@ def _hardware(host: str, rails: Sequence[Mapping[str, Any]], facts: Mapping[str,
     ]
 
 
-def _no_nic(host: str, rail: ResolvedRail, facts: Mapping[str, Any]) -> Finding:
+def _no_nic(host: str, rail: ResolvedRail, facts: Facts) -> Finding:
     """A NIC that is not there; only a warning as long as the driver that would show it is not loaded."""
     observed = no_nic_words(rail, facts)
     driver = DRIVERS[rail.rail["link_layer"]]
-    if not rail.rail["soft"] and driver not in ((facts.get("stack") or {}).get("modules") or {}):
+    if not rail.rail["soft"] and driver not in (facts.stack.modules if facts.stack else ()):
         remedy = f"The driver stage loads it; if its gate then says the same, correct `nic` of {rail.name} in rdma_rails of {host}."
         return Finding(STAGE, "intent.nic", host, rail.subject, WARNING, f"{observed}; {driver} is not loaded", "present", remedy)
     remedy = f"Correct `nic` of {rail.name} in rdma_rails of {host}, or look for the card with `lspci` there."
     return Finding(STAGE, "intent.nic", host, rail.subject, ERROR, observed, "present", remedy)
 
 
-def _mtu(host: str, rail: ResolvedRail, facts: Mapping[str, Any]) -> Finding | None:
+def _mtu(host: str, rail: ResolvedRail, facts: Facts) -> Finding | None:
     """A planned MTU that the NIC cannot have, or of which that is not known; None where it can."""
     if rail.rail["mtu_bytes"] is None:
         words = "the intent has no mtu_bytes: the interface keeps its MTU"
@@ -429,7 +432,7 @@ def _mtu(host: str, rail: ResolvedRail, facts: Mapping[str, Any]) -> Finding | N
         if rail.device is not None:
             return None
         return Finding(STAGE, "intent.mtu", host, rail.subject, NOT_APPLICABLE, "there is no NIC to ask", _carries(rail))
-    largest = facts["netdevs"][rail.netdev].get("max_mtu_bytes")
+    largest = facts.netdevs[rail.netdev].max_mtu_bytes
     if largest is None:
         remedy = f"See whether `ip -d link show {rail.netdev}` says maxmtu on {host}."
         return Finding(STAGE, "intent.mtu", host, rail.subject, UNKNOWN, "its largest MTU was not read", _carries(rail), remedy)

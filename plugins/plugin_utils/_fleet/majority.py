@@ -10,7 +10,7 @@ Where more than half agree, the others are odd; without such a majority nobody c
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Hashable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -19,8 +19,6 @@ from ansible_collections.rdma.cluster.plugins.module_utils._base.findings import
 #: How many hosts a finding names; all of them in each finding would be the square of their number.
 NAMED = 4
 
-#: host → {"intent": its normalised intent or None, "facts": the digest of its facts or None}
-Known = Mapping[str, Mapping[str, Any]]
 Found = dict[str, list[Finding]]
 
 

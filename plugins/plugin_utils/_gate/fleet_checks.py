@@ -7,7 +7,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any
+from dataclasses import replace
 
 from ansible_collections.rdma.cluster.plugins.module_utils._base.findings import Finding, stopping
 from ansible_collections.rdma.cluster.plugins.plugin_utils._checks.nccl.nccl import check_nccl_fleet
@@ -24,17 +24,18 @@ from ansible_collections.rdma.cluster.plugins.plugin_utils._report.summary impor
 from ansible_collections.rdma.cluster.plugins.plugin_utils._run.folder import RunFolder
 from ansible_collections.rdma.cluster.plugins.plugin_utils._run.stages import cause_key
 
-FleetCheck = Callable[[Known], Mapping[str, list[Finding]]]
+FleetCheck = Callable[[Mapping[str, Known]], Mapping[str, list[Finding]]]
 
 
-def _nccl(hosts: Known) -> dict[str, list[Finding]]:
-    known = {host: each for host, each in hosts.items() if each["intent"] and each["facts"]}
-    variables = {host: alike_variables(each["intent"], each["facts"]) for host, each in known.items()}
-    told = check_nccl_fleet(variables, {host: alike_kind(each["intent"], each["facts"]) for host, each in known.items()})
-    return {host: [*told[host], *found] for host, found in check_alike(known, "nccl").items()}
+def _nccl(hosts: Mapping[str, Known]) -> dict[str, list[Finding]]:
+    known = {host: (each.intent, each.facts) for host, each in hosts.items() if each.intent and each.facts}
+    variables = {host: alike_variables(*each) for host, each in known.items()}
+    told = check_nccl_fleet(variables, {host: alike_kind(*each) for host, each in known.items()})
+    alike = check_alike(hosts, "nccl")
+    return {host: [*told[host], *alike[host]] for host in known}
 
 
-def _network(hosts: Known) -> dict[str, list[Finding]]:
+def _network(hosts: Mapping[str, Known]) -> dict[str, list[Finding]]:
     duplicates = check_duplicates(hosts)
     return {host: [*found, *duplicates[host]] for host, found in check_alike(hosts, "network").items()}
 
@@ -50,18 +51,18 @@ FLEET_CHECKS: dict[str, FleetCheck] = {
 }
 
 
-def compared(stage: str, hosts: Known, folder: RunFolder) -> dict[str, list[Finding]]:
+def compared(stage: str, hosts: Mapping[str, Known], folder: RunFolder) -> dict[str, list[Finding]]:
     """The findings of every host that come of comparing hosts; the link stage's also of what was told of subnet managers.
 
     A host whose facts break a comparison is unknown. The others are compared without its facts.
     """
     problems: dict[str, str] = {}
     while True:
-        usable = {host: {**each, "facts": None} if host in problems else each for host, each in hosts.items()}
+        usable = {host: replace(each, facts=None) if host in problems else each for host, each in hosts.items()}
         try:
             found = _compared(stage, usable, folder)
         except Exception as error:
-            with_facts = [host for host, each in usable.items() if each["facts"] is not None]
+            with_facts = [host for host, each in usable.items() if each.facts is not None]
             if not with_facts:
                 raise
             culprits = _culprits(lambda some: _compared(stage, some, folder), usable, with_facts)
@@ -72,18 +73,18 @@ def compared(stage: str, hosts: Known, folder: RunFolder) -> dict[str, list[Find
         return found
 
 
-def _culprits(compare: Callable[[Known], Any], hosts: Known, with_facts: Sequence[str]) -> dict[str, str]:
+def _culprits(compare: Callable[[Mapping[str, Known]], object], hosts: Mapping[str, Known], with_facts: Sequence[str]) -> dict[str, str]:
     """The hosts whose facts break a comparison → how: those that break it alone, else the one without which it works."""
     alone = {host: _problem(compare, {host: hosts[host]}) for host in with_facts}
     found = {host: problem for host, problem in alone.items() if problem}
     for host in () if found else with_facts:
-        rest = {name: {**each, "facts": None} if name == host else each for name, each in hosts.items()}
+        rest = {name: replace(each, facts=None) if name == host else each for name, each in hosts.items()}
         if not _problem(compare, rest):
             return {host: _problem(compare, hosts)}
     return found
 
 
-def _problem(compare: Callable[[Known], Any], hosts: Known) -> str:
+def _problem(compare: Callable[[Mapping[str, Known]], object], hosts: Mapping[str, Known]) -> str:
     try:
         compare(hosts)
     except Exception as error:  # noqa: BLE001 (whatever a host's data does)
@@ -91,7 +92,7 @@ def _problem(compare: Callable[[Known], Any], hosts: Known) -> str:
     return ""
 
 
-def _compared(stage: str, hosts: Known, folder: RunFolder) -> dict[str, list[Finding]]:
+def _compared(stage: str, hosts: Mapping[str, Known], folder: RunFolder) -> dict[str, list[Finding]]:
     found = {host: list(findings) for host, findings in FLEET_CHECKS[stage](hosts).items()}
     if stage == "link":
         for host, findings in check_managers(hosts, seen_managers(folder)).items():

@@ -15,7 +15,7 @@ from typing import Any
 from ansible_collections.rdma.cluster.plugins.module_utils._base.findings import Finding
 from ansible_collections.rdma.cluster.plugins.module_utils._driver.ofed_state import with_kept_stack
 from ansible_collections.rdma.cluster.plugins.module_utils._driver.planned import INBOX, planned_modules
-from ansible_collections.rdma.cluster.plugins.module_utils._rdma.rails import Facts, Intent
+from ansible_collections.rdma.cluster.plugins.module_utils._rdma.rails import Intent
 from ansible_collections.rdma.cluster.plugins.plugin_utils._checks.driver.dkms import check_dkms
 from ansible_collections.rdma.cluster.plugins.plugin_utils._checks.driver.driver import check_driver, check_nodes
 from ansible_collections.rdma.cluster.plugins.plugin_utils._checks.driver.firmware import check_firmware
@@ -51,7 +51,7 @@ from ansible_collections.rdma.cluster.plugins.plugin_utils._checks.qos.qos impor
 from ansible_collections.rdma.cluster.plugins.plugin_utils._driver.blockers import told_obstacles
 from ansible_collections.rdma.cluster.plugins.plugin_utils._driver.modules import needed_modules
 from ansible_collections.rdma.cluster.plugins.plugin_utils._facts.entry import facts_finding, place_of
-from ansible_collections.rdma.cluster.plugins.plugin_utils._facts.typed import from_dict
+from ansible_collections.rdma.cluster.plugins.plugin_utils._facts.typed import RunFacts, from_dict
 from ansible_collections.rdma.cluster.plugins.plugin_utils._intent.schema.nccl_profiles import TOPOLOGY
 from ansible_collections.rdma.cluster.plugins.plugin_utils._nccl.derive import (
     check_gid_index,
@@ -67,7 +67,7 @@ from ansible_collections.rdma.cluster.plugins.plugin_utils._plan.gpudirect impor
 from ansible_collections.rdma.cluster.plugins.plugin_utils._plan.host import ring_settings, sysctl_settings
 from ansible_collections.rdma.cluster.plugins.plugin_utils._roce.profile import roce_profile
 
-HostCheck = Callable[[str, Intent, Facts], list[Finding]]
+HostCheck = Callable[[str, Intent, RunFacts], list[Finding]]
 
 
 def threshold(intent: Intent, check: str) -> float | None:
@@ -76,8 +76,8 @@ def threshold(intent: Intent, check: str) -> float | None:
     return value
 
 
-def _preflight(host: str, intent: Intent, facts: Facts) -> list[Finding]:
-    intent, rails = with_kept_stack(intent, facts["stack"]), intent["rails"]
+def _preflight(host: str, intent: Intent, facts: RunFacts) -> list[Finding]:
+    intent, rails = with_kept_stack(intent, facts.stack), intent["rails"]
     return [
         *check_preflight(host, facts),
         *check_kernels(host, intent, facts, reboot_allowed=(intent.get("allowed") or {}).get("reboot", False)),
@@ -88,8 +88,8 @@ def _preflight(host: str, intent: Intent, facts: Facts) -> list[Finding]:
     ]
 
 
-def _driver(host: str, intent: Intent, facts: Facts) -> list[Finding]:
-    intent, rails = with_kept_stack(intent, facts["stack"]), intent["rails"]
+def _driver(host: str, intent: Intent, facts: RunFacts) -> list[Finding]:
+    intent, rails = with_kept_stack(intent, facts.stack), intent["rails"]
     return [
         *check_driver(host, rails, facts, needed_modules(intent, facts)),
         *check_nodes(host, rails, facts),
@@ -101,7 +101,7 @@ def _driver(host: str, intent: Intent, facts: Facts) -> list[Finding]:
     ]
 
 
-def _link(host: str, intent: Intent, facts: Facts) -> list[Finding]:
+def _link(host: str, intent: Intent, facts: RunFacts) -> list[Finding]:
     rails = intent["rails"]
     return [
         *check_link(host, rails, facts),
@@ -112,7 +112,7 @@ def _link(host: str, intent: Intent, facts: Facts) -> list[Finding]:
     ]
 
 
-def _host(host: str, intent: Intent, facts: Facts) -> list[Finding]:
+def _host(host: str, intent: Intent, facts: RunFacts) -> list[Finding]:
     rings = ring_settings(intent, facts)
     return [
         *check_host(host, intent, facts, sysctl_settings(intent)),
@@ -126,7 +126,7 @@ def _host(host: str, intent: Intent, facts: Facts) -> list[Finding]:
     ]
 
 
-def _network(host: str, intent: Intent, facts: Facts) -> list[Finding]:
+def _network(host: str, intent: Intent, facts: RunFacts) -> list[Finding]:
     rails = intent["rails"]
     return [
         *check_network(host, rails, facts),
@@ -136,15 +136,15 @@ def _network(host: str, intent: Intent, facts: Facts) -> list[Finding]:
     ]
 
 
-def _qos(host: str, intent: Intent, facts: Facts) -> list[Finding]:
+def _qos(host: str, intent: Intent, facts: RunFacts) -> list[Finding]:
     return check_qos(host, intent, facts, roce_profile(intent))
 
 
-def _gpu(host: str, intent: Intent, facts: Facts) -> list[Finding]:
+def _gpu(host: str, intent: Intent, facts: RunFacts) -> list[Finding]:
     return check_gpu(host, intent, facts, gpudirect_path(intent, facts))
 
 
-def _nccl(host: str, intent: Intent, facts: Facts) -> list[Finding]:
+def _nccl(host: str, intent: Intent, facts: RunFacts) -> list[Finding]:
     nccl = intent["nccl"]
     computes, asks_for_hca = any(rail["role"] == "compute" for rail in intent["rails"]), HCA in nccl["variables"]
     found = [

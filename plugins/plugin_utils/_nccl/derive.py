@@ -133,7 +133,7 @@ def _no_session_interface(intent: Intent, facts: RunFacts, address: str | None, 
     reasons = {
         f"Ansible reaches the host at {reached_at}, by a forwarded port": reached_at == "localhost"
         or reached_at.startswith(("127.", "::1")),
-        f"Ansible's session comes in at {address}, a loopback address": session_address(facts) is None or name == "lo",
+        f"Ansible's session comes in at {address}, a loopback address": session_address(facts.session) is None or name == "lo",
         f"no interface, or more than one, has {address}, where Ansible's session comes in": name is None,
         f"{comes_in} is {rail}": rail is not None,
         f"{comes_in} leads to no other host": (name or "").startswith(WITHIN_HOST),

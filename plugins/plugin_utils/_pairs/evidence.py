@@ -17,6 +17,8 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any, TypeVar
 
+from ansible_collections.rdma.cluster.plugins.module_utils._facts.gather import Facts
+from ansible_collections.rdma.cluster.plugins.module_utils._rdma.rails import Intent
 from ansible_collections.rdma.cluster.plugins.plugin_utils._fabric.readings import FABRIC
 from ansible_collections.rdma.cluster.plugins.plugin_utils._pairs.expected import CLOCK_TOLERANCE, Limit, Limits, grid, is_software, limits
 from ansible_collections.rdma.cluster.plugins.plugin_utils._pairs.fabric import paths_of
@@ -55,16 +57,16 @@ Counters = dict[str, dict[str, Any]]
 
 @dataclass(frozen=True)
 class Evidence:
-    """One sweep: its plan and where its results lie. facts: host → comparable digest; intents likewise."""
+    """One sweep: its plan and where its results lie. facts: of comparable()."""
 
     folder: RunFolder
     name: str
     plan: Mapping[str, Any]
-    intents: Mapping[str, Any]
-    facts: Mapping[str, Any]
+    intents: Mapping[str, Intent]
+    facts: Mapping[str, Facts]
 
     @classmethod
-    def of(cls, folder: RunFolder, name: str, intents: Mapping[str, Any], facts: Mapping[str, Any]) -> Evidence | None:
+    def of(cls, folder: RunFolder, name: str, intents: Mapping[str, Intent], facts: Mapping[str, Facts]) -> Evidence | None:
         """The run's sweep of this name (SWEEP, AGAIN, LOAD, SPINES or ISOLATION), None if it has none."""
         plan = folder.read_if_there(f"{name}/plan.json")
         return None if plan is None else cls(folder, name, plan, intents, facts)
@@ -249,7 +251,7 @@ class Evidence:
         graph = hashlib.sha256(fabric.read_bytes()).hexdigest() if fabric.exists() else None
         devices = {profile["device"] for profile in self.plan["profiles"]} if graph else set[str]()
         guids = {
-            host: {name: each.get("node_guid") for name, each in self.facts[host]["devices"].items() if name in devices}
+            host: {name: each.node_guid for name, each in self.facts[host].devices.items() if name in devices}
             for host in self.plan["hosts"]
             if host in self.facts
         }

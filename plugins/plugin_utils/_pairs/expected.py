@@ -18,8 +18,9 @@ from dataclasses import dataclass, replace
 from typing import Any, NamedTuple
 
 from ansible_collections.rdma.cluster.plugins.module_utils._base.findings import ERROR, NOT_APPLICABLE, OK, UNKNOWN, WARNING
+from ansible_collections.rdma.cluster.plugins.module_utils._facts.gather import Facts
 from ansible_collections.rdma.cluster.plugins.module_utils._pci.path import payload_gbps
-from ansible_collections.rdma.cluster.plugins.module_utils._rdma.rails import resolve
+from ansible_collections.rdma.cluster.plugins.module_utils._rdma.rails import Intent, resolve
 from ansible_collections.rdma.cluster.plugins.module_utils._rdma.roce_mtu import ROCE_WIRE_BYTES
 from ansible_collections.rdma.cluster.plugins.plugin_utils._pairs.plan.endpoint import (
     INFINIBAND,
@@ -182,14 +183,14 @@ def _at_least(limit: Limit, share: float) -> str:
 Limits = Mapping[str, Mapping[str, Limit | NoLimit]]
 
 
-def limits(plan: Mapping[str, Any], intents: Mapping[str, Any], facts: Mapping[str, Any]) -> Limits:
+def limits(plan: Mapping[str, Any], intents: Mapping[str, Intent], facts: Mapping[str, Facts]) -> Limits:
     """By what a pair of two such endpoints could reach in the plan's first test. Hosts without facts here are not in it."""
     test = plan["tests"][0]
     rails = {rail["name"] for rail in plan["rails"]}
     return {host: _of_host(intents[host], facts[host], rails, test) for host in plan["hosts"] if host in intents}
 
 
-def _of_host(intent: Mapping[str, Any], facts: Mapping[str, Any], rails: set[str], test: Mapping[str, Any]) -> dict[str, Limit | NoLimit]:
+def _of_host(intent: Intent, facts: Facts, rails: set[str], test: Mapping[str, Any]) -> dict[str, Limit | NoLimit]:
     measured = [rail for rail in resolve(intent["rails"], facts) if rail.name in rails]
     ends = zip(measured, endpoints(measured, facts), strict=True)
     return {rail.name: pair_limit(end, end, bidirectional=test["bidirectional"], mtu_bytes=test["mtu_bytes"]) for rail, end in ends}

@@ -13,6 +13,8 @@ from random import Random
 from typing import Any
 
 from ansible_collections.rdma.cluster.plugins.module_utils._fabric.graph import Graph
+from ansible_collections.rdma.cluster.plugins.module_utils._facts.gather import Facts
+from ansible_collections.rdma.cluster.plugins.plugin_utils._fabric.expected import graph_guid
 from ansible_collections.rdma.cluster.plugins.plugin_utils._pairs.schedule import partitions, serves
 from ansible_collections.rdma.cluster.plugins.plugin_utils._pairs.verdict.crossings import Paths
 from ansible_collections.rdma.cluster.plugins.plugin_utils._pairs.verdict.paths import End, FabricPaths
@@ -90,8 +92,8 @@ class PlanePaths:
         return max((plane.alternatives(element) for plane in self.planes), default=1)
 
 
-def paths_of(fabric: Mapping[str, Any], plan: Mapping[str, Any], facts: Mapping[str, Any], *, bidirectional: bool = False) -> Paths:
-    """fabric: what FABRIC says; plan: of the sweep; facts: host → comparable digest."""
+def paths_of(fabric: Mapping[str, Any], plan: Mapping[str, Any], facts: Mapping[str, Facts], *, bidirectional: bool = False) -> Paths:
+    """fabric: what FABRIC says; plan: of the sweep; facts: of comparable(), by host."""
     planes = []
     for told in fabric["planes"]:
         graph, routes = Graph.from_dict(told), fabric.get("routes", {}).get(told["plane"], {})
@@ -100,7 +102,7 @@ def paths_of(fabric: Mapping[str, Any], plan: Mapping[str, Any], facts: Mapping[
     return planes[0] if len(planes) == 1 else PlanePaths(planes)
 
 
-def ends(graph: Graph, plan: Mapping[str, Any], facts: Mapping[str, Any]) -> list[list[End | None]]:
+def ends(graph: Graph, plan: Mapping[str, Any], facts: Mapping[str, Facts]) -> list[list[End | None]]:
     """[rail][host] of a plan: the port of the HCA in the graph, by the GUID of the device; None where it is not in there."""
     return [
         [_end(graph, facts.get(host), plan["profiles"], number) for host, number in zip(plan["hosts"], rail["profiles"], strict=True)]
@@ -108,7 +110,7 @@ def ends(graph: Graph, plan: Mapping[str, Any], facts: Mapping[str, Any]) -> lis
     ]
 
 
-def crossing_schedule(fabric: Mapping[str, Any], plan: Mapping[str, Any], facts: Mapping[str, Any]) -> dict[str, Any] | None:
+def crossing_schedule(fabric: Mapping[str, Any], plan: Mapping[str, Any], facts: Mapping[str, Facts]) -> dict[str, Any] | None:
     """The sample that a plan has asked for, listed so that it crosses spines first.
 
     None unless each rail has FEWEST endpoints in each of its partitions, and the graph has all of them, below several leaves.
@@ -144,9 +146,9 @@ def leaves(graph: Graph, of: Sequence[End | None]) -> list[str | None]:
     return [None if peer is None else peer[0] for peer in peers]
 
 
-def _end(graph: Graph, facts: Mapping[str, Any] | None, profiles: Sequence[Mapping[str, Any]], number: int | None) -> End | None:
+def _end(graph: Graph, facts: Facts | None, profiles: Sequence[Mapping[str, Any]], number: int | None) -> End | None:
     if facts is None or number is None:
         return None
-    device = facts["devices"].get(profiles[number]["device"]) or {}
-    end = "0x" + str(device.get("node_guid") or "").replace(":", ""), int(profiles[number]["port"])
-    return end if graph.peer(*end) is not None else None
+    device = facts.devices.get(profiles[number]["device"])
+    guid, port = graph_guid(device.node_guid if device else None), int(profiles[number]["port"])
+    return (guid, port) if guid and graph.peer(guid, port) is not None else None

@@ -10,10 +10,10 @@ from collections import Counter
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any
 
-from ansible_collections.rdma.cluster.plugins.module_utils._rdma.rails import rail_ip, resolve
-from ansible_collections.rdma.cluster.plugins.plugin_utils._facts.known import known_hosts
+from ansible_collections.rdma.cluster.plugins.module_utils._rdma.rails import Intent, rail_ip, resolve
+from ansible_collections.rdma.cluster.plugins.plugin_utils._facts.known import Known, known_hosts
+from ansible_collections.rdma.cluster.plugins.plugin_utils._facts.typed import RunFacts
 from ansible_collections.rdma.cluster.plugins.plugin_utils._pairs.plan.plan import Endpoint, endpoints
 from ansible_collections.rdma.cluster.plugins.plugin_utils._pairs.proofs import Basis, Proofs, Standing, bases, standing
 from ansible_collections.rdma.cluster.plugins.plugin_utils._run.folder import RunFolder
@@ -31,19 +31,19 @@ Standings = Mapping[str, Mapping[str, Standing]]
 
 @dataclass(frozen=True)
 class Fleet:
-    """intents and facts (comparable digests) by host, in the play's order; endpoints: host → rail → where and how it is measured."""
+    """intents and facts (of comparable()) by host, in the play's order; endpoints: host → rail → where and how it is measured."""
 
-    intents: Mapping[str, Any]
-    facts: Mapping[str, Any]
+    intents: Mapping[str, Intent]
+    facts: Mapping[str, RunFacts]
     endpoints: Mapping[str, Mapping[str, Endpoint]]
 
     @classmethod
-    def of(cls, known: Mapping[str, Mapping[str, Any]]) -> Fleet:
-        """known: host → {"intent", "facts"}; a host of which one of the two is missing is left out."""
-        there = {host: each for host, each in known.items() if each["intent"] and each["facts"]}
-        intents = {host: each["intent"] for host, each in there.items()}
-        facts = {host: each["facts"] for host, each in there.items()}
-        return cls(intents, facts, {host: endpoints(intents[host], facts[host]) for host in there})
+    def of(cls, known: Mapping[str, Known]) -> Fleet:
+        """A host of which intent or facts are missing is left out."""
+        there = {host: (each.intent, each.facts) for host, each in known.items() if each.intent and each.facts}
+        intents = {host: intent for host, (intent, _facts) in there.items()}
+        facts = {host: its for host, (_intent, its) in there.items()}
+        return cls(intents, facts, {host: endpoints(*each) for host, each in there.items()})
 
     @property
     def hosts(self) -> list[str]:
@@ -68,8 +68,8 @@ class Fleet:
         """The rest of the fleet."""
         left_out = set(hosts)
         kept = [host for host in self.intents if host not in left_out]
-        parts = ({host: part[host] for host in kept} for part in (self.intents, self.facts, self.endpoints))
-        return Fleet(*parts)
+        intents, facts = {host: self.intents[host] for host in kept}, {host: self.facts[host] for host in kept}
+        return Fleet(intents, facts, {host: self.endpoints[host] for host in kept})
 
     def having(self, rail: str) -> list[str]:
         """The hosts with an endpoint on a rail."""
@@ -85,10 +85,10 @@ class Fleet:
         found = next((each for each in resolve(self.intents[host]["rails"], self.facts[host]) if each.name == rail), None)
         if found is None or found.device is None or found.port is None:
             return None
-        partitions = limited_only(self.facts[host]["devices"][found.device]["ports"][found.port], self.intents[host])
+        partitions = limited_only(self.facts[host].devices[found.device].ports[found.port], self.intents[host])
         if partitions:
             return partitions, f"Make {host} a full member of a partition in rdma_partitions, then run the link stage."
-        if rail_ip(found.rail) is None and session_address(self.facts[host]) is None:
+        if rail_ip(found.rail) is None and session_address(self.facts[host].session) is None:
             return NOWHERE, REACH
         return None
 
@@ -109,6 +109,6 @@ class Fleet:
         return {host: {rail: of_rail(host, rail) for rail in of} for host, of in self.endpoints.items()}
 
 
-def measurable_hosts(folder: RunFolder, stage: str) -> dict[str, dict[str, Any]]:
+def measurable_hosts(folder: RunFolder, stage: str) -> dict[str, Known]:
     """What is known of each host, tried out as what plans and judges measurements uses it."""
     return known_hosts(folder, stage, lambda known: Fleet.of(known).bases)

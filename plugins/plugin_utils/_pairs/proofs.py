@@ -18,7 +18,8 @@ from dataclasses import asdict, dataclass, field, fields
 from typing import Any
 
 from ansible_collections.rdma.cluster.plugins.module_utils._base.findings import Finding
-from ansible_collections.rdma.cluster.plugins.module_utils._rdma.rails import ResolvedRail, resolve
+from ansible_collections.rdma.cluster.plugins.module_utils._facts.gather import Facts
+from ansible_collections.rdma.cluster.plugins.module_utils._rdma.rails import Intent, ResolvedRail, resolve
 from ansible_collections.rdma.cluster.plugins.module_utils._subnet_manager.partitions_conf import DEFAULT_KEY
 from ansible_collections.rdma.cluster.plugins.plugin_utils._driver.modules import needed_modules
 from ansible_collections.rdma.cluster.plugins.plugin_utils._fleet.majority import some
@@ -74,44 +75,45 @@ class Standing:
         return self.changed or "its proof is older than rdma_proof_max_age_hours"
 
 
-def bases(intent: Mapping[str, Any], facts: Mapping[str, Any]) -> dict[str, Basis]:
-    """What the measurements of each rail of this host depend on. intent: normalised; facts: digest."""
-    loaded = facts["stack"]["modules"]
-    modules = {name: (loaded[name]["version"], loaded[name]["srcversion"]) for name in needed_modules(intent, facts) if name in loaded}
-    driver = _hash([facts["stack"]["kernel"], modules])
+def bases(intent: Intent, facts: Facts) -> dict[str, Basis]:
+    """What the measurements of each rail of this host depend on. intent: normalised; facts: of comparable()."""
+    loaded = facts.stack.modules if facts.stack else {}
+    modules = {name: (loaded[name].version, loaded[name].srcversion) for name in needed_modules(intent, facts) if name in loaded}
+    driver = _hash([facts.stack.kernel if facts.stack else None, modules])
     tests = [{key: value for key, value in test.items() if key != "deadline_seconds"} for test in tests_of(intent)]
     return {rail.name: _basis(rail, facts, driver, tests, _partition(rail, facts, intent)) for rail in resolve(intent["rails"], facts)}
 
 
-def _partition(rail: ResolvedRail, facts: Mapping[str, Any], intent: Mapping[str, Any]) -> list[int | None]:
+def _partition(rail: ResolvedRail, facts: Facts, intent: Intent) -> list[int | None]:
     """The partition that a port is measured in, where it is another one than everybody's."""
-    port = facts["devices"].get(rail.device, {}).get("ports", {}).get(rail.port, {})
-    place = partition_place(port, intent)
+    if rail.device is None or rail.port is None:
+        return []
+    place = partition_place(facts.devices[rail.device].ports[rail.port], intent)
     return [] if place is not None and place.pkey in (None, DEFAULT_KEY) else [place and place.pkey]
 
 
-def _basis(
-    rail: ResolvedRail, facts: Mapping[str, Any], driver: str, tests: Sequence[Mapping[str, Any]], partition: Sequence[int | None]
-) -> Basis:
-    device = facts["devices"].get(rail.device, {})
+def _basis(rail: ResolvedRail, facts: Facts, driver: str, tests: Sequence[Mapping[str, Any]], partition: Sequence[int | None]) -> Basis:
+    device = facts.devices[rail.device] if rail.device else None
     return {
         "driver": driver,
-        "firmware": _hash((device.get("firmware"), device.get("board_id"))),
+        "firmware": _hash((device.firmware, device.board_id) if device else (None, None)),
         "port": _hash([*_port(rail, facts), *partition]),
         "intent": _hash([rail.rail, tests]),
     }
 
 
-def _port(rail: ResolvedRail, facts: Mapping[str, Any]) -> list[Any]:
-    device = facts["devices"].get(rail.device, {})
-    port = device.get("ports", {}).get(rail.port, {})
-    netdev = facts["netdevs"].get(rail.netdev, {})
-    pci = {key: (device.get("pci") or {}).get(key) for key in PCI_KEYS}
-    numa_node = netdev.get("numa_node") if device.get("numa_node") is None else device["numa_node"]
-    mtus = [netdev.get("mtu_bytes"), port.get("active_mtu_bytes")]
-    link = [port.get("link_layer"), port.get("rate_gbps"), port.get("width")]
-    mrrs_bytes = (device.get("pci") or {}).get("mrrs_bytes") if device.get("function") == "pf" else None
-    return [device.get("node_guid"), pci, *link, *mtus, numa_node, mrrs_bytes]
+def _port(rail: ResolvedRail, facts: Facts) -> list[Any]:
+    device = facts.devices[rail.device] if rail.device else None
+    port = device.ports[rail.port] if device and rail.port else None
+    netdev = facts.netdevs[rail.netdev] if rail.netdev else None
+    pci = asdict(device.pci) if device and device.pci else {}
+    mrrs_bytes = pci.get("mrrs_bytes") if device and device.function == "pf" else None
+    numa_node = device.numa_node if device else None
+    if numa_node is None and netdev:
+        numa_node = netdev.numa_node
+    mtus = [netdev.mtu_bytes if netdev else None, port.active_mtu_bytes if port else None]
+    link = [port.link_layer, port.rate_gbps, port.width] if port else [None, None, None]
+    return [device.node_guid if device else None, {key: pci.get(key) for key in PCI_KEYS}, *link, *mtus, numa_node, mrrs_bytes]
 
 
 def _hash(data: Any) -> str:

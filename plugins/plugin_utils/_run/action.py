@@ -113,16 +113,12 @@ class RunAction(CleanAnswers):
         return intent
 
     @property
-    def facts(self) -> dict[str, Any]:
-        """The digest of the host's facts."""
-        facts: dict[str, Any] = self.variables["ansible_facts"]["rdma"]
-        return facts
-
-    @property
     def all_facts(self) -> dict[str, Any]:
-        """The whole tree of the host's facts, of which Ansible keeps the digest only."""
+        """The whole tree of the host's facts, of which Ansible keeps a part."""
         tree: dict[str, Any] | None = self.folder.read_if_there(self.folder.host_file("facts", self.host))
-        return self.facts if tree is None else tree
+        if tree is None:
+            raise AnsibleError(f"The facts of {self.host} were not read in this run. Call rdma.cluster.observe before.")
+        return tree
 
     @property
     def proof_max_age_hours(self) -> float:

@@ -7,16 +7,16 @@
 from __future__ import annotations
 
 import ipaddress
-from collections.abc import Mapping
-from typing import Any
+
+from ansible_collections.rdma.cluster.plugins.module_utils._net.session import Session
 
 
-def session_address(facts: Mapping[str, Any]) -> str | None:
-    """The address of a host's end of our session, as its sshd says it. facts: of the host.
+def session_address(session: Session | None) -> str | None:
+    """The address of a host's end of our session, as its sshd says it. session: of the host's facts.
 
     None without a session (a local connection), and for a loopback address (a forwarded port), by which no other host reaches it.
     """
-    address: str | None = (facts.get("session") or {}).get("address")
+    address = session.address if session else None
     if address is None or ipaddress.ip_address(address.partition("%")[0]).is_loopback:
         return None
     return address

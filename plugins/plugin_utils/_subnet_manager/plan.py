@@ -29,7 +29,7 @@ from ansible_collections.rdma.cluster.plugins.module_utils._subnet_manager.parti
     render_partitions,
 )
 from ansible_collections.rdma.cluster.plugins.module_utils._subnet_manager.service import config_path, partitions_path
-from ansible_collections.rdma.cluster.plugins.plugin_utils._fleet.majority import Known, some
+from ansible_collections.rdma.cluster.plugins.plugin_utils._fleet.majority import some
 from ansible_collections.rdma.cluster.plugins.plugin_utils._intent.rules.fabric import (
     OFED,
     manager_host_problems,
@@ -42,6 +42,8 @@ PRIORITY = 14
 NOT_READ = "not read in this run"
 DROPPED = "not read again, because it failed or did not answer in this run"
 SECRET = re.compile(r"0x[0-9a-fA-F]{16}")
+#: host → {"intent": its normalised intent or None, "facts": its facts or None}
+Known = Mapping[str, Mapping[str, Any]]
 
 
 @dataclass(frozen=True)

@@ -14,6 +14,7 @@ from ansible_collections.rdma.cluster.plugins.plugin_utils._facts.digest import 
 from ansible_collections.rdma.cluster.plugins.plugin_utils._pairs.fleet import Fleet
 from ansible_collections.rdma.cluster.plugins.plugin_utils._pairs.proofs import Proofs
 from tests.unit.builders.hosts import lab_facts, lab_intent
+from tests.unit.builders.known import known_of
 
 HOSTS = ["node1", "node2", "node3", "node4"]
 NOW = 1_795_179_000.0
@@ -41,4 +42,4 @@ def _cards(host: dict[str, Any]) -> None:
 
 
 def plan(of: dict[str, dict[str, Any]] | None = None, proofs: Proofs | None = None, *, now: float = NOW) -> CollectivePlan:
-    return CollectivePlan(Fleet.of(known() if of is None else of), proofs or {}, now, 168.0)
+    return CollectivePlan(Fleet.of(known_of(known() if of is None else of)), proofs or {}, now, 168.0)

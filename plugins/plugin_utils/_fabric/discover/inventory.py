@@ -16,6 +16,7 @@ import yaml
 
 from ansible_collections.rdma.cluster.plugins.module_utils._base.lines import clean
 from ansible_collections.rdma.cluster.plugins.module_utils._fabric.graph import Graph
+from ansible_collections.rdma.cluster.plugins.module_utils._facts.gather import Facts
 from ansible_collections.rdma.cluster.plugins.plugin_utils._fabric.discover.rail_ports import RailPort, find_ports, strange
 from ansible_collections.rdma.cluster.plugins.plugin_utils._fabric.draw.layout import host_names
 from ansible_collections.rdma.cluster.plugins.plugin_utils._fleet.majority import some
@@ -24,7 +25,7 @@ from ansible_collections.rdma.cluster.plugins.plugin_utils._run.folder import na
 Rail = dict[str, Any]
 
 
-def inventory(graphs: Sequence[Graph], facts: Mapping[str, Mapping[str, Any]]) -> str:
+def inventory(graphs: Sequence[Graph], facts: Mapping[str, Facts]) -> str:
     """The text. facts: host of the inventory → its facts; a host of the fabric without facts is named in a comment.
 
     Hosts with the same rails share a group, or all of them have the rails once. A rail's rate is that of most of its ports.
@@ -113,7 +114,7 @@ def _slow(ports: Sequence[RailPort]) -> Iterator[str]:
             yield f"{port.host} {port.device} runs at {port.rate_gbps:g} Gb/s; most of rail{port.rail} at {rate_gbps:g}, which is proposed"
 
 
-def _notes(graphs: Sequence[Graph], facts: Mapping[str, Any], by_host: Mapping[str, Sequence[Rail]]) -> Iterator[str]:
+def _notes(graphs: Sequence[Graph], facts: Mapping[str, Facts], by_host: Mapping[str, Sequence[Rail]]) -> Iterator[str]:
     yield "Proposed by rdma.cluster.discover from what is cabled now: compare it with what was planned before taking it over."
     if not all(graph.complete for graph in graphs):
         yield "Not all of the fabric could be read: what is missing here may be there."

@@ -10,9 +10,11 @@ import re
 from collections import Counter, defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Any
 
 from ansible_collections.rdma.cluster.plugins.module_utils._fabric.graph import Graph
+from ansible_collections.rdma.cluster.plugins.module_utils._facts.gather import Facts
+from ansible_collections.rdma.cluster.plugins.module_utils._rdma.device import Device
+from ansible_collections.rdma.cluster.plugins.plugin_utils._fabric.expected import graph_guid
 from ansible_collections.rdma.cluster.plugins.plugin_utils._intent.keys import ADDRESS, is_form
 
 #: A leaf is one rail's if so many of its ports are; all leaves must be for rails to be told by them.
@@ -36,46 +38,47 @@ class RailPort:
     rail: int = 0
 
 
-def find_ports(graphs: Sequence[Graph], facts: Mapping[str, Mapping[str, Any]]) -> list[RailPort]:
+def find_ports(graphs: Sequence[Graph], facts: Mapping[str, Facts]) -> list[RailPort]:
     """The ports of hosts with facts that are in one of the fabrics, rails told; host by host, in the order of PCI addresses.
 
-    facts: host → digest or tree of rdma_facts. A device is found by its GUID; on Ethernet by the host's and the interface's name.
+    A device is found by its GUID; on Ethernet by the host's and the interface's name.
     """
     found = {host: sorted(_ports(host, known, graphs), key=lambda port: (port.pci or "", port.device)) for host, known in facts.items()}
     numbered = [replace(port, rail=number) for ports in found.values() for number, port in enumerate(ports)]
     return _by_leaves(numbered)
 
 
-def _ports(host: str, facts: Mapping[str, Any], graphs: Sequence[Graph]) -> Iterator[RailPort]:
-    for name, device in facts.get("devices", {}).items():
-        for number, port in device["ports"].items():
+def _ports(host: str, facts: Facts, graphs: Sequence[Graph]) -> Iterator[RailPort]:
+    for name, device in facts.devices.items():
+        for number, port in device.ports.items():
             for graph in graphs:
-                guid = _guid(graph, host, device, str(port.get("netdev") or name))
+                guid = _guid(graph, host, device, port.netdev or name)
                 leaf = None if guid is None else graph.peer(guid, int(number))
                 if guid is None or leaf is None or leaf[0] not in graph.nodes:
                     continue
-                layer = "infiniband" if port.get("link_layer") == "InfiniBand" else "roce"
-                addresses = facts.get("netdevs", {}).get(port.get("netdev"), {}).get("ipv4") or []
+                layer = "infiniband" if port.link_layer == "InfiniBand" else "roce"
+                netdev = facts.netdevs.get(port.netdev or "")
+                addresses = (netdev.ipv4 if netdev else None) or []
                 yield RailPort(
                     host,
                     graph.plane,
                     name,
                     int(number),
                     graph.nodes[leaf[0]].name,
-                    port.get("rate_gbps"),
-                    _pci((device.get("pci") or {}).get("address")),
+                    port.rate_gbps,
+                    _pci(device.pci.address if device.pci else None),
                     layer,
                     next((each for each in addresses if layer == "roce" and is_form(ADDRESS, each)), None),
                 )
 
 
-def _pci(address: Any) -> str | None:
+def _pci(address: str | None) -> str | None:
     """A host's PCI address, if it is one: it becomes a value of an inventory, where any other text could be a template."""
-    return address if isinstance(address, str) and PCI.fullmatch(address) else None
+    return address if address and PCI.fullmatch(address) else None
 
 
-def _guid(graph: Graph, host: str, device: Mapping[str, Any], interface: str) -> str | None:
-    guid = "0x" + str(device.get("node_guid") or "").replace(":", "").lower()
+def _guid(graph: Graph, host: str, device: Device, interface: str) -> str | None:
+    guid = graph_guid(device.node_guid)
     if guid in graph.nodes:
         return guid
     # As lldp_graph knows a host's interface.

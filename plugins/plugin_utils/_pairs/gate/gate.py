@@ -134,9 +134,9 @@ class PairGate:
         found = {}
         for host, facts in self.fleet.facts.items():
             for rail in resolve(self.fleet.intents[host]["rails"], facts):
-                mac = facts["netdevs"].get(rail.netdev, {}).get("mac")
-                if mac is not None:
-                    found[host, rail.name] = str(mac).lower()
+                netdev = facts.netdevs.get(rail.netdev or "")
+                if netdev and netdev.mac is not None:
+                    found[host, rail.name] = netdev.mac.lower()
         return found
 
     @cached_property

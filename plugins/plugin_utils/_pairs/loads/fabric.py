@@ -16,11 +16,12 @@ from ansible_collections.rdma.cluster.plugins.plugin_utils._catalogue import sou
 from ansible_collections.rdma.cluster.plugins.plugin_utils._catalogue.checks import Check, declare
 from ansible_collections.rdma.cluster.plugins.plugin_utils._fabric.cabling.change import UNDER_LOAD, check_under_load
 from ansible_collections.rdma.cluster.plugins.plugin_utils._fabric.cabling.wanted import of_graph
-from ansible_collections.rdma.cluster.plugins.plugin_utils._fabric.expected import Known, expected_hcas
+from ansible_collections.rdma.cluster.plugins.plugin_utils._fabric.expected import expected_hcas
 from ansible_collections.rdma.cluster.plugins.plugin_utils._fabric.readings import GRAPHS, LOADED, best_graph, folder_of, readings
 from ansible_collections.rdma.cluster.plugins.plugin_utils._fabric.shape.mended import TIERS
 from ansible_collections.rdma.cluster.plugins.plugin_utils._fabric.told import Cause, Teller
 from ansible_collections.rdma.cluster.plugins.plugin_utils._fabric.view import End, View
+from ansible_collections.rdma.cluster.plugins.plugin_utils._facts.known import Known
 from ansible_collections.rdma.cluster.plugins.plugin_utils._fleet.majority import some
 from ansible_collections.rdma.cluster.plugins.plugin_utils._pairs.proofs import Doubt
 from ansible_collections.rdma.cluster.plugins.plugin_utils._pairs.proofs import Port as PlannedPort
@@ -156,7 +157,7 @@ def _cause(teller: Teller, subject: str, observed: str, odd: Sequence[Odd]) -> C
     return teller.cause(BALANCE_CHECK, WARNING, subject, observed, BALANCED, remedy, ends=[each.end for each in odd])
 
 
-def judge_load(folder: RunFolder, known: Known) -> list[Doubt]:
+def judge_load(folder: RunFolder, known: Mapping[str, Known]) -> list[Doubt]:
     """Findings of the pairs stage on each plane that was read after load in this run; their host is "plane NAME".
 
     below: the planned ports on what a finding names, by the graph before the load; around: all that are planned in the plane.

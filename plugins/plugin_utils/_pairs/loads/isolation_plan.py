@@ -15,6 +15,7 @@ from dataclasses import dataclass
 from itertools import combinations, pairwise
 from typing import Any
 
+from ansible_collections.rdma.cluster.plugins.module_utils._facts.gather import Facts
 from ansible_collections.rdma.cluster.plugins.plugin_utils._pairs.plan.plan import Endpoint, make_plan, tests_of
 from ansible_collections.rdma.cluster.plugins.plugin_utils._pairs.plan.suspects import Meeting, rounds
 from ansible_collections.rdma.cluster.plugins.plugin_utils._subnet_manager.plan import limited_places, partition_words
@@ -70,8 +71,8 @@ def apart(endpoints: Mapping[str, Mapping[str, Endpoint]], good: Mapping[str, Se
     return found
 
 
-def attempts(rail: Apart, endpoints: Mapping[str, Mapping[str, Endpoint]], facts: Mapping[str, Any]) -> Iterator[Attempt]:
-    """What is tried on a rail. endpoints: host → rail → endpoint; facts: host → comparable digest."""
+def attempts(rail: Apart, endpoints: Mapping[str, Mapping[str, Endpoint]], facts: Mapping[str, Facts]) -> Iterator[Attempt]:
+    """What is tried on a rail. endpoints: host → rail → endpoint; facts: of comparable(), by host."""
     for server, client in rail.pairs():
         ends = [endpoints[host][rail.rail] for host in (server, client)]
         yield Attempt(rail.rail, server, client, [end["pkey_index"] for end in ends])
@@ -79,8 +80,8 @@ def attempts(rail: Apart, endpoints: Mapping[str, Mapping[str, Endpoint]], facts
         yield from (Attempt(rail.rail, server, client, [one[key], other[key]], key) for key in one if key in other)
 
 
-def _limited(facts: Mapping[str, Any], endpoint: Endpoint) -> dict[int, int]:
-    return limited_places(facts["devices"][endpoint["device"]]["ports"][str(endpoint["port"])])
+def _limited(facts: Facts, endpoint: Endpoint) -> dict[int, int]:
+    return limited_places(facts.devices[endpoint["device"]].ports[str(endpoint["port"])])
 
 
 def isolation_plan(

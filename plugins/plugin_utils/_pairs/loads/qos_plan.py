@@ -14,7 +14,8 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from ansible_collections.rdma.cluster.plugins.module_utils._rdma.rails import resolve
+from ansible_collections.rdma.cluster.plugins.module_utils._facts.gather import Facts
+from ansible_collections.rdma.cluster.plugins.module_utils._rdma.rails import Intent, resolve
 from ansible_collections.rdma.cluster.plugins.plugin_utils._pairs.plan.plan import (
     PERFTEST_PORT,
     RENDEZVOUS_PORT,
@@ -40,9 +41,9 @@ class Funnel:
     sources: tuple[str, ...]
 
 
-def rails_with_queues(intent: Mapping[str, Any], facts: Mapping[str, Any]) -> set[str]:
+def rails_with_queues(intent: Intent, facts: Facts) -> set[str]:
     """The RoCE rails of a host whose NIC has priorities at all (DCB): on another one (Soft-RoCE) nobody would be held back."""
-    states = facts.get("qos") or {}
+    states = facts.qos or {}
     rails = [rail for rail in resolve(intent["rails"], facts) if rail.rail["link_layer"] == "roce"]
     return {rail.name for rail in rails if (states.get(rail.netdev or "") or {}).get("backend") is not None}
 

@@ -8,16 +8,17 @@ from __future__ import annotations
 
 import math
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
 from ansible_collections.rdma.cluster.plugins.module_utils._base.findings import NOT_APPLICABLE, UNKNOWN
+from ansible_collections.rdma.cluster.plugins.module_utils._facts.gather import Facts
 from ansible_collections.rdma.cluster.plugins.module_utils._pci.distance import DISTANCES
-from ansible_collections.rdma.cluster.plugins.module_utils._pci.functions import PciLink
+from ansible_collections.rdma.cluster.plugins.module_utils._pci.functions import PciFunction, PciHop, PciLink
 from ansible_collections.rdma.cluster.plugins.module_utils._pci.path import payload_gbps
-from ansible_collections.rdma.cluster.plugins.module_utils._rdma.rails import LINK_LAYERS, Facts, ResolvedRail
-from ansible_collections.rdma.cluster.plugins.plugin_utils._checks.rail_port import RailPort
+from ansible_collections.rdma.cluster.plugins.module_utils._rdma.rails import LINK_LAYERS, Intent, ResolvedRail
+from ansible_collections.rdma.cluster.plugins.plugin_utils._checks.rail_port import RailPort, rail_port
 from ansible_collections.rdma.cluster.plugins.plugin_utils._plan.gpudirect import DMABUF, gpudirect_path
 
 ROCE, INFINIBAND = LINK_LAYERS["roce"], LINK_LAYERS["infiniband"]
@@ -63,7 +64,7 @@ class Endpoint:
 
 def endpoints(rails: Sequence[ResolvedRail], facts: Facts) -> list[Endpoint]:
     """An end for each of the rails of a host that are measured side by side, and so share its PCIe links. facts: of comparable()."""
-    ports = [_rail_port(rail, facts) for rail in rails]
+    ports = [rail_port("pairs", "", rail, facts) for rail in rails]
     return [_endpoint(port, facts, ports) for port in ports]
 
 
@@ -84,20 +85,15 @@ def pcie_words(link: PciLink) -> str:
     return f"{link.speed_gtps:g} GT/s x{link.width}"
 
 
-def _rail_port(rail: ResolvedRail, facts: Facts) -> RailPort:
-    device = facts["devices"].get(rail.device) or {}
-    port = (device.get("ports") or {}).get(rail.port) or {}
-    return RailPort("pairs", "", rail, device, port, facts["netdevs"].get(rail.netdev) or {}, {})
-
-
 def _endpoint(port: RailPort, facts: Facts, together: Sequence[RailPort]) -> Endpoint:
-    link_layer, rate_gbps, mtu_bytes = port.port.get("link_layer"), _data_gbps(port), port.port.get("active_mtu_bytes") or None
+    link_layer, mtu_bytes = (port.port.link_layer, port.port.active_mtu_bytes or None) if port.port else (None, None)
+    rate_gbps = _data_gbps(port)
     if port.software:
-        software = str(port.device.get("driver") or "software")
+        software = port.device.driver or "" if port.device else ""
         why_not = NoLimit(NOT_APPLICABLE, f"{SOFTWARE.get(software, 'a software device')} has no line rate")
         return Endpoint(why_not, link_layer, rate_gbps, mtu_bytes)
     reason = _unknown(port, rate_gbps, mtu_bytes)
-    virtual = (facts.get("iommu") or {}).get("virtual_machine") is True
+    virtual = facts.iommu is not None and facts.iommu.virtual_machine is True
     link, gbps, others = _pcie(port, [] if virtual else together, virtual=virtual)
     return Endpoint(NoLimit(UNKNOWN, reason) if reason else None, link_layer, rate_gbps, mtu_bytes, link, gbps, others)
 
@@ -106,9 +102,9 @@ def _unknown(port: RailPort, rate_gbps: float | None, mtu_bytes: int | None) -> 
     """Why no limit can be told; None where it can."""
     if port.not_judged is not None:
         return port.not_judged
-    if port.device.get("node_type") == "RNIC":
+    if port.device and port.device.node_type == "RNIC":
         return f"{port.name} is iWARP, which is not a rail"
-    if port.port.get("link_layer") not in (ROCE, INFINIBAND):
+    if not port.port or port.port.link_layer not in (ROCE, INFINIBAND):
         return f"{port.name} tells no link layer"
     if rate_gbps is None:
         return f"{port.name} tells no rate"
@@ -117,26 +113,28 @@ def _unknown(port: RailPort, rate_gbps: float | None, mtu_bytes: int | None) -> 
 
 def _data_gbps(port: RailPort) -> float | None:
     """A port's rate after line coding: 54.5 for the kernel's 56 of 4X FDR. On Ethernet it is the rate as it is named."""
-    gbps, width, speed = port.rate_gbps, port.port.get("width"), port.port.get("speed")
-    if not gbps:
-        return None
-    if not port.infiniband:
-        return gbps
-    return gbps * DATA_SHARES.get(speed or SPEEDS_OF_LANES.get(gbps / width if width else 0.0, ""), 1.0)
+    gbps = port.rate_gbps
+    if not gbps or not port.port or not port.infiniband:
+        return gbps or None
+    lane_gbps = gbps / port.port.width if port.port.width else 0.0
+    return gbps * DATA_SHARES.get(port.port.speed or SPEEDS_OF_LANES.get(lane_gbps, ""), 1.0)
 
 
 def _pcie(port: RailPort, together: Sequence[RailPort], *, virtual: bool) -> tuple[PciLink | None, float, tuple[str, ...]]:
     """The link that leaves a rail least, what it leaves, and with which rails it is shared; (None, inf, ()) where none is known."""
     found: list[tuple[float, tuple[str, ...], PciLink]] = []
-    for link in [port.pci if virtual else port.pci.get("narrowest") or {}, *([] if virtual else _hops(port))]:
-        if link.get("speed_gtps") and link.get("width"):
-            users = [other for other in together if other is not port and other.up and _goes_through(other, link["address"])]
-            gbps = payload_gbps(link["speed_gtps"], link["width"])
+    links: Sequence[PciFunction | PciHop | PciLink | None] = ()
+    if port.pci:
+        links = [port.pci] if virtual else [port.pci.narrowest, *port.pci.hops]
+    for link in links:
+        if link and link.speed_gtps and link.width:
+            users = [other for other in together if other is not port and other.up and _goes_through(other, link.address)]
+            gbps = payload_gbps(link.speed_gtps, link.width)
             wanted = sum(other.rate_gbps or 0.0 for other in (port, *users))
             short = bool(users) and bool(port.rate_gbps) and wanted > gbps
             left = gbps * (port.rate_gbps or 0.0) / wanted if short else gbps
             names = tuple(other.rail.name for other in users) if short else ()
-            found.append((left, names, PciLink(link["address"], link["speed_gtps"], link["width"])))
+            found.append((left, names, PciLink(link.address, link.speed_gtps, link.width)))
     if not found:
         return None, math.inf, ()
     left, names, least = min(found, key=lambda each: each[0])
@@ -144,25 +142,21 @@ def _pcie(port: RailPort, together: Sequence[RailPort], *, virtual: bool) -> tup
 
 
 def _goes_through(port: RailPort, address: str) -> bool:
-    return any(hop["address"] == address for hop in _hops(port))
-
-
-def _hops(port: RailPort) -> Sequence[Mapping[str, Any]]:
-    return port.pci.get("hops") or ()
+    return port.pci is not None and any(hop.address == address for hop in port.pci.hops)
 
 
 Gpu = dict[str, Any]
 """{"bus_id", "dmabuf"}: perftest's --use_cuda_bus_id, and whether it registers the memory through DMA-BUF, not through nvidia_peermem."""
 
 
-def gpus_of(rails: Sequence[ResolvedRail], intent: Mapping[str, Any], facts: Mapping[str, Any]) -> dict[str, Gpu]:
+def gpus_of(rails: Sequence[ResolvedRail], intent: Intent, facts: Facts) -> dict[str, Gpu]:
     """Rail → its GPU; {} for a host without GPUs, or whose NICs shall or can not reach them. facts: of comparable().
 
     Of GPUs that are equally near each is taken as often as the others, in the order of their addresses, so that rails do not share one
     while another is idle. A GPU whose distance is not known is as far as can be.
     """
     path = gpudirect_path(intent, facts)["path"]
-    distances: Mapping[str, Mapping[str, str | None]] = facts.get("distances") or {}
+    distances = facts.distances or {}
     if path is None or not distances:
         return {}
     taken = Counter[str]()

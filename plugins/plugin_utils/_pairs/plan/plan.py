@@ -14,8 +14,9 @@ import math
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from ansible_collections.rdma.cluster.plugins.module_utils._facts.gather import Facts
 from ansible_collections.rdma.cluster.plugins.module_utils._pairs.runner.perftest import PERFTEST_OVERHEAD_SECONDS
-from ansible_collections.rdma.cluster.plugins.module_utils._rdma.rails import ResolvedRail, rail_ip, resolve, rocev2_gid_index
+from ansible_collections.rdma.cluster.plugins.module_utils._rdma.rails import Intent, ResolvedRail, rail_ip, resolve
 from ansible_collections.rdma.cluster.plugins.plugin_utils._pairs.plan.endpoint import gpus_of
 from ansible_collections.rdma.cluster.plugins.plugin_utils._pairs.schedule import plan_rounds
 from ansible_collections.rdma.cluster.plugins.plugin_utils._roce.profile import roce_profile
@@ -40,8 +41,8 @@ perftest is told of it. ipv6, only with such an address: perftest has to be told
 asks for none, or the rail has none."""
 
 
-def endpoints(intent: Mapping[str, Any], facts: Mapping[str, Any]) -> dict[str, Endpoint]:
-    """A host's rails that can be measured: rail → endpoint. intent: normalised; facts: comparable digest.
+def endpoints(intent: Intent, facts: Facts) -> dict[str, Endpoint]:
+    """A host's rails that can be measured: rail → endpoint. intent: normalised; facts: of comparable().
 
     A rail whose device or GID was not found has none, nor has a port that is in no partition as a full member. On InfiniBand without IP
     on the rail partners meet where our own session came in, if they can.
@@ -52,24 +53,25 @@ def endpoints(intent: Mapping[str, Any], facts: Mapping[str, Any]) -> dict[str, 
     return {name: {**endpoint, "gpu": gpus.get(name)} for name, endpoint in found if endpoint is not None}
 
 
-def _endpoint(rail: ResolvedRail, facts: Mapping[str, Any], intent: Mapping[str, Any]) -> Endpoint | None:
+def _endpoint(rail: ResolvedRail, facts: Facts, intent: Intent) -> Endpoint | None:
     if rail.device is None or rail.port is None:
         return None
-    device = facts["devices"][rail.device]
+    device = facts.devices[rail.device]
+    port = device.ports[rail.port]
     address, index = rail_ip(rail.rail), None
     place: Place | None = NO_PARTITION
     if rail.rail["link_layer"] == "roce":
-        index = rocev2_gid_index(device["ports"][rail.port], address)
+        index = port.rocev2.get(address or "")
         if index is None:
             return None
     else:
-        address = address or session_address(facts)
-        place = partition_place(device["ports"][rail.port], intent)
+        address = address or session_address(facts.session)
+        place = partition_place(port, intent)
     if address is None or place is None:
         return None
-    numa_node = device["numa_node"]
+    numa_node = device.numa_node
     if numa_node is None and rail.netdev is not None:
-        numa_node = facts["netdevs"][rail.netdev].get("numa_node")
+        numa_node = facts.netdevs[rail.netdev].numa_node
     return {
         "address": address,
         **({"ipv6": True} if ":" in address else {}),

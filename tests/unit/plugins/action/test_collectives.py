@@ -21,6 +21,7 @@ from ansible_collections.rdma.cluster.plugins.plugin_utils._collectives.plan imp
 from ansible_collections.rdma.cluster.plugins.plugin_utils._facts.typed import from_dict
 from ansible_collections.rdma.cluster.plugins.plugin_utils._run.folder import RunFolder
 from tests.unit.builders.collective_hosts import HOSTS, known
+from tests.unit.builders.known import known_of
 
 Says = Callable[[Sequence[str]], str]
 
@@ -43,7 +44,7 @@ class Stage:
         for host, each in self.known.items():
             self.folder.write_json(self.folder.host_file("intent", host), each["intent"])
             self.folder.write_json(self.folder.host_file("facts", host), {})
-        monkeypatch.setattr(collectives, "measurable_hosts", lambda _folder, _stage: self._measurable())
+        monkeypatch.setattr(collectives, "measurable_hosts", lambda _folder, _stage: known_of(self.known))
         monkeypatch.setattr(collectives, "comparable", lambda _facts: self.known[self.action.host]["facts"])
         self.action = collectives.ActionModule.__new__(collectives.ActionModule)
         self.action.folder = self.folder

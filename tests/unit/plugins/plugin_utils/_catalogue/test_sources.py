@@ -31,6 +31,7 @@ from ansible_collections.rdma.cluster.plugins.plugin_utils._intent.read import n
 from ansible_collections.rdma.cluster.plugins.plugin_utils._subnet_manager.plan import PRIORITY
 from tests.unit.builders.blind_hosts import GARBLED, MISSING, WAYS, Damage, Host, Reading, has_read, read
 from tests.unit.builders.blind_trees import hosts
+from tests.unit.builders.known import known_of
 
 #: What rdma_facts turns into its own failure, which names what could not be read.
 REFUSED = (OSError, ParseError, CommandError, ApplyError)
@@ -98,9 +99,9 @@ class Fleet:
         found = {stage: list(check(ME, self.intent, facts)) for stage, check in HOST_CHECKS.items()}
         known = {ME: {"intent": self.intent, "facts": comparable(facts)}, **self._others}
         for stage, compare in FLEET_CHECKS.items():
-            found[stage] = [*found.get(stage, ()), *compare(known)[ME]]
+            found[stage] = [*found.get(stage, ()), *compare(known_of(known))[ME]]
         master = SmInfo(1, "0xa088c20300000000", "MASTER", PRIORITY, 99)
-        found["link"] += check_managers(known, {"blue": Seen([master])})[ME]
+        found["link"] += check_managers(known_of(known), {"blue": Seen([master])})[ME]
         return Judged(found)
 
 

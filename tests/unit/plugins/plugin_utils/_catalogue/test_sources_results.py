@@ -38,6 +38,7 @@ from tests.unit.builders.blind_hosts import FAILING, GARBAGE, GARBLED, MISSING, 
 from tests.unit.builders.fabric_runs import FabricRun
 from tests.unit.builders.fabric_texts import fabric_text
 from tests.unit.builders.fabrics import leafspine
+from tests.unit.builders.known import known_of
 from tests.unit.builders.nccl_texts import H200, Job
 from tests.unit.plugins.plugin_utils._collectives.test_gate import climbed, judged
 from tests.unit.plugins.plugin_utils._fabric.test_gate import RUNS, known, no_plan
@@ -105,7 +106,7 @@ def discovery(source: str, way: str, folder: Path) -> list[Finding]:
         path = of_run.write_json("fabric/default/graphs/node1.json", reading)
         if number and source == "graph":
             hurt(path, way)
-        said = FabricGate(of_run, fabric_hosts(), run, no_plan).judge()
+        said = FabricGate(of_run, known_of(fabric_hosts()), run, no_plan).judge()
         found = [each for of in (*said.hosts.values(), *said.planes.values()) for each in of]
     return found
 
@@ -119,13 +120,13 @@ def leaves_and_spines(source: str, way: str, folder: Path) -> list[Finding]:
     path = run.write_json("fabric/default/graphs/node1.json", reading)
     if source:
         hurt(path, way)
-    said = FabricGate(run, known(fabric, ratio=1.0), RUNS[0], no_plan).judge()
+    said = FabricGate(run, known_of(known(fabric, ratio=1.0)), RUNS[0], no_plan).judge()
     return [each for of in (*said.hosts.values(), *said.planes.values()) for each in of]
 
 
 def managers(source: str, way: str, folder: Path) -> list[Finding]:
     seen = read_managers(Tools(tools(source, way), SysRoot(str(folder)), Asked()))
-    return [each for of in check_managers(fabric_hosts(), {"default": Seen(seen.known, seen.why_not)}).values() for each in of]
+    return [each for of in check_managers(known_of(fabric_hosts()), {"default": Seen(seen.known, seen.why_not)}).values() for each in of]
 
 
 def sweep(source: str, way: str, folder: Path) -> list[Finding]:

@@ -6,11 +6,14 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 
 from ansible_collections.rdma.cluster.plugins.plugin_utils._collectives.expected import Expectations
 from ansible_collections.rdma.cluster.plugins.plugin_utils._pairs.fleet import Fleet
 from tests.unit.builders.collective_hosts import known
+from tests.unit.builders.known import known_of
 
 CABLES = {"node1": ("cable12", "cable13"), "node2": ("cable12", "cable23"), "node3": ("cable13", "cable23")}
 GPUS = ("0000:1b:00.0", "0000:2b:00.0", "0000:3b:00.0", "0000:4b:00.0")
@@ -23,7 +26,7 @@ def mesh() -> Expectations:
         of[host]["intent"]["fabric"]["topology"] = "mesh"
         for rail, name in zip(of[host]["intent"]["rails"], names, strict=True):
             rail["name"] = name
-    return Expectations(Fleet.of(of))
+    return Expectations(Fleet.of(known_of(of)))
 
 
 def with_gpus(far: str = "PIX", path: str = "auto") -> Expectations:
@@ -34,7 +37,7 @@ def with_gpus(far: str = "PIX", path: str = "auto") -> Expectations:
         near = [{"rxe_rail0": far, "rxe_rail1": "SYS"}] * 2 + [{"rxe_rail0": "SYS", "rxe_rail1": far}] * 2
         gpus = [{"address": address, "model": "NVIDIA H100 80GB HBM3"} for address in GPUS]
         each["facts"].update(gpus=gpus, gpudirect={"dmabuf": WAY, "peermem": WAY}, distances=dict(zip(GPUS, near, strict=True)))
-    return Expectations(Fleet.of(of))
+    return Expectations(Fleet.of(known_of(of)))
 
 
 def gbps(of: Expectations, *hosts: str, gpus: int = 2) -> float:
@@ -58,13 +61,13 @@ def test_hosts_of_a_mesh_that_nothing_joins() -> None:
     for host, name in (("node1", "a"), ("node2", "b")):
         of[host]["intent"]["fabric"]["topology"] = "mesh"
         of[host]["intent"]["rails"] = [{**of[host]["intent"]["rails"][0], "name": name}]
-    found = Expectations(Fleet.of(of)).rate(["node1", "node2"], "all_reduce", 2)
+    found = Expectations(Fleet.of(known_of(of))).rate(["node1", "node2"], "all_reduce", 2)
     assert (found.gbps, found.no_limit, found.reason) == (None, "", "no cable leads from node1 to another of them")
 
 
 @pytest.mark.parametrize(("operation", "every"), [("all_reduce", True), ("alltoall", True), ("sendrecv", False)])
 def test_of_sendrecv_the_last_rank_of_a_host_alone_has_something_for_another_host(operation: str, every: bool) -> None:
-    assert Expectations(Fleet.of(known())).expected(["node1", "node2"], operation, 2)["all_hcas"] is every
+    assert Expectations(Fleet.of(known_of(known()))).expected(["node1", "node2"], operation, 2)["all_hcas"] is every
 
 
 def test_some_of_the_gpus_go_by_the_nics_near_them() -> None:
@@ -74,10 +77,9 @@ def test_some_of_the_gpus_go_by_the_nics_near_them() -> None:
 
 
 def test_where_it_is_not_known_which_nics_are_near_no_figure_is_invented() -> None:
-    of = with_gpus()
-    for facts in of.fleet.facts.values():
-        facts["distances"] = None
-    found = of.rate(["node1", "node2"], "all_reduce", 2)
+    fleet = with_gpus().fleet
+    untold = replace(fleet, facts={host: replace(facts, distances=None) for host, facts in fleet.facts.items()})
+    found = Expectations(untold).rate(["node1", "node2"], "all_reduce", 2)
     assert (found.gbps, found.no_limit) == (None, "2 of the GPUs of node1 take part, and which NICs are near them is not known")
 
 

@@ -22,6 +22,7 @@ from ansible_collections.rdma.cluster.plugins.plugin_utils._pairs import proofs 
 from ansible_collections.rdma.cluster.plugins.plugin_utils._pairs.fleet import Fleet
 from ansible_collections.rdma.cluster.plugins.plugin_utils._run.folder import RunFolder
 from tests.unit.builders.collective_hosts import HOSTS, NOW, known
+from tests.unit.builders.known import known_of
 
 #: What goes wrong in a run on these hosts: check → (host, status, observed).
 Fault = Callable[[Sequence[str]], dict[str, tuple[str, str, str]]]
@@ -70,7 +71,7 @@ def judged(
     folder: RunFolder, *, check_mode: bool = False, planned: int = 4, hosts: dict[str, dict[str, Any]] | None = None
 ) -> dict[str, list[Finding]]:
     proofs = pairs_proofs.read(folder.read_if_there(FILE))
-    plan = CollectivePlan(Fleet.of(known() if hosts is None else hosts), proofs, NOW, 168.0)
+    plan = CollectivePlan(Fleet.of(known_of(known() if hosts is None else hosts)), proofs, NOW, 168.0)
     return CollectiveGate(folder, plan, check_mode, planned).judge()
 
 

@@ -13,6 +13,7 @@ from ansible_collections.rdma.cluster.plugins.plugin_utils._collectives.plan imp
 from ansible_collections.rdma.cluster.plugins.plugin_utils._pairs.fleet import Fleet
 from ansible_collections.rdma.cluster.plugins.plugin_utils._pairs.proofs import Proof
 from tests.unit.builders.collective_hosts import HOSTS, NOW, known, plan
+from tests.unit.builders.known import known_of
 
 #: Two NICs of 100 Gb/s, MTU 4096: 98.04 Gb/s of payload each.
 NICS_GBPS = 2 * 100 * 4096 / (4096 + 82)
@@ -23,7 +24,7 @@ def proof(of: CollectivePlan, host: str, partners: int = 3) -> Proof:
 
 
 def rate(operation: str = "all_reduce", count: int = 4, **settings: object) -> Rate:
-    return Expectations(Fleet.of(known(**settings))).rate(HOSTS[:count], operation, 2)
+    return Expectations(Fleet.of(known_of(known(**settings)))).rate(HOSTS[:count], operation, 2)
 
 
 @pytest.mark.parametrize("operation", ["all_reduce", "all_gather", "reduce_scatter", "broadcast", "reduce"])
@@ -35,7 +36,7 @@ def test_between_hosts_the_nics_of_one_bound_it(operation: str) -> None:
 def test_the_host_with_the_least_bounds_a_set() -> None:
     of = known()
     of["node3"]["facts"]["devices"]["rxe_rail1"]["ports"]["1"]["rate_gbps"] = 40.0
-    expectations = Expectations(Fleet.of(of))
+    expectations = Expectations(Fleet.of(known_of(of)))
     assert expectations.rate(HOSTS[:2], "all_reduce", 2).gbps == pytest.approx(NICS_GBPS)
     assert expectations.rate(HOSTS, "all_reduce", 2).gbps == pytest.approx(0.7 * NICS_GBPS)
 
@@ -60,12 +61,12 @@ def test_software_has_no_limit_and_a_card_whose_rate_is_not_known_has_none_eithe
     assert rate(hard=False) == Rate(None, "Soft-RoCE has no line rate", "node1: Soft-RoCE has no line rate")
     of = known()
     of["node2"]["facts"]["devices"]["rxe_rail0"]["ports"]["1"]["rate_gbps"] = None
-    found = Expectations(Fleet.of(of)).rate(HOSTS, "all_reduce", 2)
+    found = Expectations(Fleet.of(known_of(of))).rate(HOSTS, "all_reduce", 2)
     assert (found.gbps, found.no_limit) == (None, "")
 
 
 def test_the_option_expected_is_whole() -> None:
-    assert Expectations(Fleet.of(known())).expected(HOSTS[:2], "all_reduce", 2) == {
+    assert Expectations(Fleet.of(known_of(known()))).expected(HOSTS[:2], "all_reduce", 2) == {
         "names": {"node1": "node1", "node2": "node2"},
         "gbytes_per_s": pytest.approx(NICS_GBPS / 8),
         "no_limit": "",
@@ -79,13 +80,13 @@ def test_the_option_expected_is_whole() -> None:
 
 
 def test_a_figure_of_the_intent_is_meant_as_it_is_given() -> None:
-    found = Expectations(Fleet.of(known(min_busbw_gbps=160, max_bytes=2**20, min_bytes=2**10))).expected(HOSTS, "all_reduce", 2)
+    found = Expectations(Fleet.of(known_of(known(min_busbw_gbps=160, max_bytes=2**20, min_bytes=2**10)))).expected(HOSTS, "all_reduce", 2)
     assert (found["gbytes_per_s"], found["fail_below"], found["warn_below"], found["large_bytes"]) == (20, 1.0, 1.0, 2**20)
 
 
 def test_a_rate_counts_from_a_size_on_that_is_really_run() -> None:
     """From 1 MiB on by a factor of 2 no size of 100 MB is met."""
-    found = Expectations(Fleet.of(known(min_bytes=2**20, max_bytes=100_000_000))).expected(HOSTS[:2], "all_reduce", 2)
+    found = Expectations(Fleet.of(known_of(known(min_bytes=2**20, max_bytes=100_000_000)))).expected(HOSTS[:2], "all_reduce", 2)
     assert found["large_bytes"] == 2**26
 
 

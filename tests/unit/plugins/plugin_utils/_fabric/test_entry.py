@@ -39,6 +39,7 @@ from ansible_collections.rdma.cluster.plugins.plugin_utils._pairs.loads.fabric i
 from ansible_collections.rdma.cluster.plugins.plugin_utils._run.folder import RunFolder
 from tests.unit.builders.fabric_texts import fabric_text
 from tests.unit.builders.fabrics import rail
+from tests.unit.builders.known import known_of
 from tests.unit.plugins.plugin_utils._fabric import test_ethernet as ethernet
 from tests.unit.plugins.plugin_utils._fabric.test_gate import known, no_plan
 from tests.unit.plugins.plugin_utils._facts.test_entry import REMOVED, VALUES, changed, places
@@ -99,16 +100,16 @@ def gate_case(path: Path, name: str, graph: Graph, hosts: dict[str, Any]) -> Cas
     before, folder = RunFolder(path / name / RUNS[0]), RunFolder(path / name / RUNS[1])
     first = reading_of(GRAPHS, "default", READER, {**answer(graph), "read_at": 1_700_000_000.0})
     before.write_json(f"fabric/default/graphs/{READER}.json", first.to_dict())
-    FabricGate(before, hosts, RUNS[0], no_plan).judge()
+    FabricGate(before, known_of(hosts), RUNS[0], no_plan).judge()
     folder.write_json(f"fabric/default/graphs/{READER}.json", first.to_dict())
-    assert expected_hcas(hosts)
+    assert expected_hcas(known_of(hosts))
 
     def use(reading: Any) -> dict[str, list[Finding]]:
         folder.write_json(f"fabric/default/loaded/{READER}.json", reading.to_dict())
         folder.write_json(f"fabric/default/graphs/{READER}.json", first.to_dict())
-        loads = [doubt.finding for doubt in judge_load(folder, hosts)]
+        loads = [doubt.finding for doubt in judge_load(folder, known_of(hosts))]
         folder.write_json(f"fabric/default/graphs/{READER}.json", reading.to_dict())
-        found = FabricGate(folder, hosts, RUNS[1], no_plan).judge()
+        found = FabricGate(folder, known_of(hosts), RUNS[1], no_plan).judge()
         kept = folder.read_json("fabric.json")
         paths_of(kept, {"hosts": [], "rails": [], "profiles": []}, {})
         drawn = [Graph.from_dict(each) for each in kept["planes"]]
@@ -131,7 +132,7 @@ def lldp_case(path: Path) -> Case:
 
     def use(reading: Any) -> dict[str, list[Finding]]:
         folder.write_json("lldp/n1.json", reading.to_dict())
-        found = FabricGate(folder, hosts, "R1", no_plan).judge()
+        found = FabricGate(folder, known_of(hosts), "R1", no_plan).judge()
         return {**found.hosts, **found.planes}
 
     return Case(LLDP, LLDP, {**answer(ethernet.neighbours("n1", "swp1")), "subnet_managers": None}, use)
@@ -142,7 +143,7 @@ def manager_case(path: Path, kind: str) -> Case:
 
     def use(reading: Any) -> dict[str, list[Finding]]:
         folder.write_json(f"fabric/default/managers/{READER}.json", reading.to_dict())
-        return check_managers(hosts, seen_managers(folder))
+        return check_managers(known_of(hosts), seen_managers(folder))
 
     return Case(MANAGERS, "default", answer(), use)
 
@@ -292,14 +293,14 @@ def test_the_fabric_gate_names_the_host_and_the_plane_is_unknown(tmp_path: Path)
     folder, hosts = RunFolder(tmp_path / RUNS[1]), known(fabric)
     bad = reading_of(GRAPHS, "default", "node2", {**answer(fabric.graph()), "read_at": float("inf")})
     folder.write_json("fabric/default/graphs/node2.json", bad.to_dict())
-    found = FabricGate(folder, hosts, RUNS[1], no_plan).judge()
+    found = FabricGate(folder, known_of(hosts), RUNS[1], no_plan).judge()
     (plane,) = [each for each in found.planes["default"] if each.status == UNKNOWN]
     assert plane.observed == "the answer of node2 is refused: read_at: expected seconds since 1970, got inf"
     unknown = {host: [each.observed for each in of if each.status == UNKNOWN] for host, of in found.hosts.items()}
     assert unknown == {"node1": [], "node2": [plane.observed], "node3": [], "node4": []}
     # Another host has read the plane: it is judged, and the first one stays unknown.
     folder.write_json("fabric/default/graphs/node3.json", reading_of(GRAPHS, "default", "node3", answer(fabric.graph())).to_dict())
-    found = FabricGate(folder, hosts, RUNS[1], no_plan).judge()
+    found = FabricGate(folder, known_of(hosts), RUNS[1], no_plan).judge()
     assert [each for each in found.planes["default"] if each.status == UNKNOWN] == []
     assert [each.status for each in found.hosts["node2"]] == ["ok", UNKNOWN]
 
@@ -309,7 +310,7 @@ def test_the_load_of_pairs_names_the_host(tmp_path: Path) -> None:
     folder, hosts = RunFolder(tmp_path), known(fabric)
     folder.write_json("fabric/default/graphs/node1.json", reading_of(GRAPHS, "default", "node1", answer(fabric.graph())).to_dict())
     folder.write_json("fabric/default/loaded/node2.json", reading_of(LOADED, "default", "node2", {}).to_dict())
-    (doubt,) = judge_load(folder, hosts)
+    (doubt,) = judge_load(folder, known_of(hosts))
     assert doubt.finding.status == UNKNOWN
     assert doubt.finding.observed.endswith("the whole plane: the answer of node2 is refused: graph: it is missing")
 
@@ -323,7 +324,7 @@ def test_the_link_gate_names_the_host_and_other_hosts_keep_their_findings(tmp_pa
         each["facts"]["devices"]["rxe_rail0"]["ports"]["1"].update(lid=number, sm_lid=1)
     bad = reading_of(MANAGERS, "default", "node3", {**answer(), "subnet_managers": [{}]})
     folder.write_json("fabric/default/managers/node3.json", bad.to_dict())
-    found = {host: [each for each in of if each.check == "link.sm"] for host, of in compared("link", hosts, folder).items()}
+    found = {host: [each for each in of if each.check == "link.sm"] for host, of in compared("link", known_of(hosts), folder).items()}
     assert [each.observed for each in found["node3"] if each.status == UNKNOWN] == [
         "the answer of node3 is refused: subnet_managers[0].lid: it is missing"
     ]
@@ -332,7 +333,7 @@ def test_the_link_gate_names_the_host_and_other_hosts_keep_their_findings(tmp_pa
     assert [each.status for each in found["node2"]] == ["ok"]
     alone = {**answer(), "subnet_managers": managers(1)}
     folder.write_json("fabric/default/managers/node2.json", reading_of(MANAGERS, "default", "node2", alone).to_dict())
-    found = {host: [each for each in of if each.check == "link.sm"] for host, of in compared("link", hosts, folder).items()}
+    found = {host: [each for each in of if each.check == "link.sm"] for host, of in compared("link", known_of(hosts), folder).items()}
     unknown = {host: [each.status for each in of if each.status == UNKNOWN] for host, of in found.items()}
     assert unknown == {host: [UNKNOWN] * (host == "node3") for host in hosts}
 
@@ -344,10 +345,10 @@ def test_a_damaged_file_is_an_answer_that_is_refused(tmp_path: Path, text: str) 
     folder, hosts = RunFolder(tmp_path / RUNS[1]), known(fabric)
     for what in (GRAPHS, LOADED, MANAGERS):
         folder.write(f"fabric/default/{what}/node2.json", text)
-    found = FabricGate(folder, hosts, RUNS[1], no_plan).judge()
+    found = FabricGate(folder, known_of(hosts), RUNS[1], no_plan).judge()
     assert [each.status for each in found.planes["default"] if each.check == "fabric.graph"] == [UNKNOWN]
     assert UNKNOWN in [each.status for each in found.hosts["node2"]]
-    assert list(judge_load(folder, hosts))
+    assert list(judge_load(folder, known_of(hosts)))
     assert seen_managers(folder)["default"].managers is None
 
 

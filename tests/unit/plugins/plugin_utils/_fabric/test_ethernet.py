@@ -15,6 +15,7 @@ from ansible_collections.rdma.cluster.plugins.module_utils._fabric.graph import 
 from ansible_collections.rdma.cluster.plugins.module_utils._fabric.lldp import Neighbour, lldp_graph, parse_lldpcli
 from ansible_collections.rdma.cluster.plugins.plugin_utils._fabric.gate import SILENT, FabricGate, ethernet_planes
 from ansible_collections.rdma.cluster.plugins.plugin_utils._run.folder import RunFolder
+from tests.unit.builders.known import known_of
 from tests.unit.plugins.plugin_utils._fabric.test_gate import no_plan
 
 
@@ -54,7 +55,7 @@ PLAN = "{switches: {leaf1: {tier: leaf}}, links: [{from: leaf1/1, to: n1 mlx5_0}
 
 def judge(folder: RunFolder, hosts: dict[str, Any], plan: str | None = None) -> dict[str, list[tuple[str, str, str]]]:
     """plan: the text of any plan of cables; without it there is no file."""
-    found = FabricGate(folder, hosts, "R1", no_plan if plan is None else lambda _name: plan).judge()
+    found = FabricGate(folder, known_of(hosts), "R1", no_plan if plan is None else lambda _name: plan).judge()
     by = {**found.hosts, **found.planes}
     return {name: [(each.check, each.status, each.observed) for each in of if each.status != "ok"] for name, of in by.items()}
 
@@ -63,7 +64,7 @@ def test_hosts_on_one_leaf(tmp_path: Path) -> None:
     folder = RunFolder(tmp_path)
     for number in (1, 2):
         read(folder, f"n{number}", neighbours(f"n{number}", f"swp{number}"))
-    plane = ethernet_planes(folder, known(2))["eth"]
+    plane = ethernet_planes(folder, known_of(known(2)))["eth"]
     assert plane.graph is not None
     assert (plane.graph.complete, len(plane.graph.links), plane.read_at) == (True, 2, 7.0)
     said = judge(folder, known(2))
@@ -83,14 +84,14 @@ def test_a_mesh_of_cables_between_hosts_has_no_switch(tmp_path: Path) -> None:
     said = judge(folder, hosts)
     assert said["n1"] == said["n2"] == []
     assert {status for _check, status, _observed in said["eth"]} == {"not_applicable"}
-    assert [each.observed for each in FabricGate(folder, hosts, "R1", no_plan).judge().hosts["n1"]] == ["rail0 on n2 ens1"]
+    assert [each.observed for each in FabricGate(folder, known_of(hosts), "R1", no_plan).judge().hosts["n1"]] == ["rail0 on n2 ens1"]
 
 
 def test_other_interfaces_are_none_of_the_planes(tmp_path: Path) -> None:
     folder = RunFolder(tmp_path)
     for number in (1, 2):
         read(folder, f"n{number}", neighbours(f"n{number}", f"swp{number}", "eno1"))
-    plane = ethernet_planes(folder, known(2))["eth"]
+    plane = ethernet_planes(folder, known_of(known(2)))["eth"]
     assert (plane.graph, plane.why_not) == (None, SILENT)
     assert judge(folder, known(2))["n1"] == [("fabric.graph", "not_applicable", SILENT)]
 

@@ -22,6 +22,7 @@ from ansible_collections.rdma.cluster.plugins.plugin_utils._fabric.links.counter
 from ansible_collections.rdma.cluster.plugins.plugin_utils._fabric.readings import FABRIC
 from ansible_collections.rdma.cluster.plugins.plugin_utils._run.folder import RunFolder
 from tests.unit.builders.fabrics import Fabric, leafspine, rail
+from tests.unit.builders.known import known_of
 
 RUNS = ("20261120T120000Z-1", "20261121T120000Z-1", "20261122T120000Z-1")
 
@@ -54,7 +55,7 @@ def no_plan(name: str) -> str:
 
 
 def judge(folder: Path, hosts: dict[str, Any], *, run: int = 2, text: str | None = None) -> Found:
-    found = FabricGate(RunFolder(folder / RUNS[run]), hosts, RUNS[run], no_plan if text is None else lambda _name: text).judge()
+    found = FabricGate(RunFolder(folder / RUNS[run]), known_of(hosts), RUNS[run], no_plan if text is None else lambda _name: text).judge()
     assert set(found.hosts) == set(hosts)
     assert all(found.hosts.values())
     assert {each.host for of in found.hosts.values() for each in of} <= set(hosts)

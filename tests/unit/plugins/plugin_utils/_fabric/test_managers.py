@@ -12,6 +12,7 @@ from typing import Any
 from ansible_collections.rdma.cluster.plugins.module_utils._base.findings import ERROR, NOT_APPLICABLE, OK, UNKNOWN
 from ansible_collections.rdma.cluster.plugins.module_utils._fabric.managers import SmInfo
 from ansible_collections.rdma.cluster.plugins.plugin_utils._fabric.managers import Seen, check_managers
+from tests.unit.builders.known import known_of
 
 
 def sm(lid: int, state: str | None, priority: int = 0) -> SmInfo:
@@ -34,7 +35,7 @@ def fleet(*sm_lids: int | None, manager: Any = None) -> dict[str, Any]:
 
 
 def check(hosts: Any, seen: dict[str, Sequence[SmInfo]] | None = None) -> Any:
-    return check_managers(hosts, {plane: Seen(managers) for plane, managers in (SEEN if seen is None else seen).items()})
+    return check_managers(known_of(hosts), {plane: Seen(managers) for plane, managers in (SEEN if seen is None else seen).items()})
 
 
 def told(hosts: Any, seen: Any = None) -> list[tuple[str, str, str, str]]:
@@ -103,7 +104,7 @@ def test_a_second_subnet_manager_that_nobody_planned() -> None:
 
 def silent(lid: int, hosts: Any) -> list[tuple[str, str, str, str, str]]:
     why = f"the subnet administrator, a part of the subnet manager, does not answer saquery: x; no subnet manager answers at LID {lid}"
-    found = check_managers(hosts, {"blue": Seen(None, why)})
+    found = check_managers(known_of(hosts), {"blue": Seen(None, why)})
     return [
         (each.host, each.subject, each.status, each.observed, each.remedy)
         for all_of in found.values()
@@ -133,7 +134,7 @@ def test_what_sminfo_was_not_asked_is_unknown() -> None:
     alone = fleet(1, 1, manager={"kind": "hosts", "hosts": ["n1"]})
     assert told(alone, {}) == [("n1", "plane blue, others", UNKNOWN, "sminfo was not asked")]
     assert told(alone, {"blue": [sm(1, "MASTER", 14)]}) == []
-    found = check_managers(alone, {"blue": Seen(None, "saquery is not installed on this host: install infiniband-diags")})
+    found = check_managers(known_of(alone), {"blue": Seen(None, "saquery is not installed on this host: install infiniband-diags")})
     assert "saquery is not installed" in found["n1"][1].observed
 
 
@@ -146,7 +147,7 @@ def on_switch(lid: int, state: str = "MASTER", description: str = "MF0;sw1:MQM87
 
 def switch_master(*managers: SmInfo, name: str | None = None, why_not: str | None = None) -> tuple[str, str]:
     hosts = fleet(9, 9, manager={**SWITCH, "switch": name})
-    (finding,) = check_managers(hosts, {"blue": Seen(list(managers) if why_not is None else None, why_not)})["n1"]
+    (finding,) = check_managers(known_of(hosts), {"blue": Seen(list(managers) if why_not is None else None, why_not)})["n1"]
     return finding.status, finding.observed
 
 

@@ -117,8 +117,8 @@ class Cluster:
         said["collectives"] = _brief(CollectiveGate(self.folder, CollectivePlan(fleet, {}, 0.0, 168.0), False, len(HOSTS)).judge())
         for each in ("fabric", "pairs", "collectives"):
             for host, known_host in known.items():
-                if known_host["problem"]:
-                    said[each].setdefault(host, []).append(_key(facts_finding(each, host, known_host["problem"])))
+                if known_host.problem:
+                    said[each].setdefault(host, []).append(_key(facts_finding(each, host, known_host.problem)))
         for stage in HOST_CHECKS:
             intent = {**self.intent, "allowed": {}}
             of = {name: host_findings(stage, name, intent, self.folder.read_json(f"facts/{name}.json")) for name in HOSTS}
@@ -245,7 +245,7 @@ def test_facts_that_break_a_comparison_are_found_and_left_out(clusters: dict[str
     for least in (1, 3):
 
         def breaks(hosts: Any, least: int = least) -> Any:
-            names = [each["facts"]["boot"]["hostname"] for each in hosts.values() if each["facts"]]
+            names = [each.facts.boot.hostname for each in hosts.values() if each.facts]
             if "odd" in names and len(names) >= least:
                 raise ZeroDivisionError("by its facts")
             return check_fleet(hosts)
@@ -265,9 +265,9 @@ def test_damaged_facts_in_the_folder_are_one_hosts_unknown(clusters: dict[str, C
     cluster.write(cluster.raw)
     cluster.folder.write(f"facts/{ODD}.json", '{"devices": 5}')
     known = known_hosts(cluster.folder, "link")
-    assert known[ODD]["facts"] is None
-    assert known[ODD]["problem"].startswith("KeyError at plugin_utils/_facts/digest.py:")
-    assert [name for name in HOSTS if known[name]["problem"]] == [ODD]
+    assert known[ODD].facts is None
+    assert known[ODD].problem.startswith("KeyError at plugin_utils/_facts/digest.py:")
+    assert [name for name in HOSTS if known[name].problem] == [ODD]
     (finding,) = host_findings("link", ODD, cluster.intent, {"devices": 5})
     assert (finding.check, finding.status, finding.host) == ("host.facts", UNKNOWN, ODD)
 

@@ -15,6 +15,7 @@ from ansible_collections.rdma.cluster.plugins.module_utils._base.findings import
 from ansible_collections.rdma.cluster.plugins.plugin_utils._facts.digest import comparable
 from ansible_collections.rdma.cluster.plugins.plugin_utils._fleet.alike import COMPARISONS, check_alike, check_duplicates
 from tests.unit.builders.hosts import lab_facts, lab_intent
+from tests.unit.builders.known import known_of
 
 Fleet = dict[str, dict[str, Any]]
 STAGES = ("driver", "link", "network")
@@ -77,7 +78,7 @@ def fleet(count: int, rails: int = 2) -> Fleet:
 
 def found(hosts: Fleet, stage: str) -> dict[str, list[Finding]]:
     """What is not ok, by host; every host has something to each check."""
-    by_host = check_alike(hosts, stage)
+    by_host = check_alike(known_of(hosts), stage)
     assert list(by_host) == list(hosts)
     ids = {alike.check for alike in COMPARISONS[stage]}
     for name, findings in by_host.items():
@@ -95,7 +96,7 @@ def said(hosts: Fleet, stage: str) -> dict[str, list[tuple[str, str, str]]]:
 def test_hosts_that_are_alike_get_one_ok_for_each_check(stage: str, count: int) -> None:
     hosts = fleet(count)
     assert found(hosts, stage) == {}
-    assert [len(findings) for findings in check_alike(hosts, stage).values()] == [len(COMPARISONS[stage])] * count
+    assert [len(findings) for findings in check_alike(known_of(hosts), stage).values()] == [len(COMPARISONS[stage])] * count
 
 
 def of(node: str, rail: int) -> Callable[[Fleet], dict[str, Any]]:
@@ -318,7 +319,7 @@ def test_infiniband_has_no_gid_index_and_what_ipoib_says_of_speeds_is_not_asked(
     of("node2", 0)(hosts)["ports"]["1"].update(rate_gbps=200.0, width=2)
     hosts["node2"]["facts"]["netdevs"]["ens0np0"]["ethtool"] = {"supported_speeds_mbps": [400000]}
     assert [finding.check for finding in found(hosts, "link")["node2"]] == ["alike.rate"]
-    seen = [finding.observed for finding in check_alike(hosts, "network")["node1"]]
+    seen = [finding.observed for finding in check_alike(known_of(hosts), "network")["node1"]]
     assert seen == ["as on like hosts", "no RoCE v2 GID of a planned address"]
 
 
@@ -357,7 +358,7 @@ def test_in_a_mesh_the_ends_of_a_cable_have_one_mtu() -> None:
 
 @pytest.mark.parametrize("stage", STAGES)
 def test_one_host_alone_has_nobody_to_compare_with(stage: str) -> None:
-    findings = check_alike(fleet(1), stage)["node1"]
+    findings = check_alike(known_of(fleet(1)), stage)["node1"]
     assert {finding.status for finding in findings if finding.check != "alike.firmware"} <= {"not_applicable"}
     assert {finding.observed for finding in findings if finding.status != "ok"} == {"no like host to compare with"}
 
@@ -366,7 +367,7 @@ def test_one_host_alone_has_nobody_to_compare_with(stage: str) -> None:
 @pytest.mark.parametrize("stage", STAGES)
 def test_a_host_of_which_not_all_is_known_is_no_part_of_any_majority(stage: str, known: dict[str, Any]) -> None:
     hosts = fleet(3)
-    by_host = check_alike({**hosts, "node4": known}, stage)
+    by_host = check_alike(known_of({**hosts, "node4": known}), stage)
     assert by_host.pop("node4") == []
     assert {finding.status for findings in by_host.values() for finding in findings} == {"ok"}
 
@@ -376,7 +377,7 @@ def test_facts_that_tell_nothing_are_not_applicable(stage: str) -> None:
     hosts = fleet(3)
     for known in hosts.values():
         known["facts"] = {"devices": {}, "netdevs": {}, "stack": {}}
-    by_host = check_alike(hosts, stage)
+    by_host = check_alike(known_of(hosts), stage)
     assert {finding.status for findings in by_host.values() for finding in findings} == {"not_applicable"}
     assert all(len(findings) == len(COMPARISONS[stage]) for findings in by_host.values())
 
@@ -384,7 +385,7 @@ def test_facts_that_tell_nothing_are_not_applicable(stage: str) -> None:
 @pytest.mark.parametrize("stage", STAGES)
 def test_the_digests_of_the_lab_are_alike(stage: str) -> None:
     lab = {f"node{node}": {"intent": lab_intent(node), "facts": comparable(lab_facts(node))} for node in (1, 2, 3, 4)}
-    by_host = check_alike(lab, stage)
+    by_host = check_alike(known_of(lab), stage)
     assert [finding for findings in by_host.values() for finding in stopping(findings)] == []
     assert {finding.status for findings in by_host.values() for finding in findings} <= {"ok", "not_applicable"}
 
@@ -406,8 +407,9 @@ def test_a_thousand_hosts_take_a_second_for_all_stages(worst: bool) -> None:
     hosts = fleet(1000, rails=8)
     if worst:
         spoil(hosts)
+    known = known_of(hosts)
     begun = time.process_time()
-    by_stage = {stage: check_alike(hosts, stage) for stage in STAGES}
+    by_stage = {stage: check_alike(known, stage) for stage in STAGES}
     assert time.process_time() - begun < 3, "about one second on a machine that has nothing else to do"
     findings = [finding for by_host in by_stage.values() for each in by_host.values() for finding in each]
     assert any(finding.status == "warning" for finding in findings) is worst
@@ -427,7 +429,7 @@ RAILS = {number: {"ens1": [f"192.168.100.{number}/24"], "ens2": [f"192.168.101.{
 
 
 def test_each_address_on_its_own_host_is_well() -> None:
-    found = check_duplicates(addresses(node1=RAILS[1], node2=RAILS[2]))
+    found = check_duplicates(known_of(addresses(node1=RAILS[1], node2=RAILS[2])))
     assert [(each.check, each.status) for findings in found.values() for each in findings] == [("network.duplicate", "ok")] * 2
     assert comparable(lab_facts())["interfaces"]["ens1"] == {"ipv4": ["192.168.100.1/24"]}
     assert "lo" not in comparable(lab_facts())["interfaces"]
@@ -435,7 +437,7 @@ def test_each_address_on_its_own_host_is_well() -> None:
 
 def test_an_address_of_one_host_added_on_another_is_an_error_of_the_one_that_took_it() -> None:
     found = check_duplicates(
-        addresses(node1=RAILS[1], node2={**RAILS[2], "ens2": ["192.168.101.2/24", "192.168.100.1/32"]}, node3=RAILS[3])
+        known_of(addresses(node1=RAILS[1], node2={**RAILS[2], "ens2": ["192.168.101.2/24", "192.168.100.1/32"]}, node3=RAILS[3]))
     )
     [one], [two], [three] = found["node1"], found["node2"], found["node3"]
     assert three.status == "ok"
@@ -446,11 +448,11 @@ def test_an_address_of_one_host_added_on_another_is_an_error_of_the_one_that_too
 
 
 def test_also_where_its_own_host_does_not_have_it_now_or_nobody_plans_it() -> None:
-    taken = check_duplicates(addresses(node1={"ens2": RAILS[1]["ens2"]}, node2={**RAILS[2], "vlan7": ["192.168.100.1/24"]}))
+    taken = check_duplicates(known_of(addresses(node1={"ens2": RAILS[1]["ens2"]}, node2={**RAILS[2], "vlan7": ["192.168.100.1/24"]})))
     assert taken["node1"][0].observed == "192.168.100.1 is planned for rail0 of node1, which does not have it, on vlan7 of node2"
     assert taken["node2"][0].status == "error"
     extra = {"ens1": ["192.168.100.9/24"]}
-    foreign = check_duplicates(addresses(node1={**RAILS[1], **extra}, node2={**RAILS[2], **extra}))
+    foreign = check_duplicates(known_of(addresses(node1={**RAILS[1], **extra}, node2={**RAILS[2], **extra})))
     assert any("192.168.100.9 is on ens1 of node1, on ens1 of node2" in each.observed for each in foreign["node1"])
 
 
@@ -459,7 +461,7 @@ def test_the_address_of_the_session_on_another_host(reached_at: str, statuses: l
     """Behind a forwarded port each machine may have the same address."""
     fleet = addresses(node1={**RAILS[1], "eno1": ["10.1.0.1/24"]}, node2={**RAILS[2], "lo": ["10.1.0.1/32"]})
     fleet["node1"]["facts"].update(session={"address": "10.1.0.1", "netdev": "eno1"}, reached_at=reached_at)
-    found = check_duplicates(fleet)
+    found = check_duplicates(known_of(fleet))
     assert [each.status for findings in found.values() for each in findings] == statuses
     if "error" in statuses:
         assert found["node2"][0].observed == "10.1.0.1 is on eno1 of node1 (where Ansible reaches it), on lo of node2"
@@ -475,5 +477,5 @@ def test_addresses_of_lo_that_are_not_each_host_s_own_are_compared() -> None:
 def test_addresses_that_were_not_read_are_unknown() -> None:
     fleet = addresses(node1=RAILS[1], node2=RAILS[2])
     fleet["node2"]["facts"]["interfaces"] = {}
-    found = check_duplicates(fleet)
+    found = check_duplicates(known_of(fleet))
     assert [each.status for each in found["node2"]] == ["unknown"]

@@ -13,6 +13,7 @@ import pytest
 
 from ansible_collections.rdma.cluster.plugins.module_utils._base.findings import Finding
 from ansible_collections.rdma.cluster.plugins.plugin_utils._fleet.clock import check_clocks
+from tests.unit.builders.known import known_of
 
 NOW = 1_800_000_000.0
 HOURS = 3600.0
@@ -27,7 +28,7 @@ def host(ahead: float | None = 0.0, took: float = 1.0, at: float = 0.5, limit: f
 
 def found(*hosts: dict[str, Any]) -> list[Finding]:
     """One finding a host, in order."""
-    by_host = check_clocks({f"node{number}": each for number, each in enumerate(hosts, start=1)})
+    by_host = check_clocks(known_of({f"node{number}": each for number, each in enumerate(hosts, start=1)}))
     assert {len(findings) for findings in by_host.values()} == {1}
     findings = [finding for (finding,) in by_host.values()]
     assert [(finding.stage, finding.check, finding.host) for finding in findings] == [
@@ -95,5 +96,5 @@ def test_a_clock_that_was_not_read_is_unknown(clock: Any) -> None:
 
 def test_a_host_of_which_nothing_is_known_is_another_checks() -> None:
     hosts = {"node1": host(), "node2": {"intent": None, "facts": None}, "node3": {"intent": {"checks": {}}, "facts": None}}
-    by_host = check_clocks(hosts)
+    by_host = check_clocks(known_of(hosts))
     assert (by_host["node2"], by_host["node3"]) == ([], [])

@@ -16,6 +16,7 @@ from ansible_collections.rdma.cluster.plugins.module_utils._rdma.rails import re
 from ansible_collections.rdma.cluster.plugins.plugin_utils._fleet.intents import check_fleet
 from ansible_collections.rdma.cluster.plugins.plugin_utils._intent.read import normalise
 from tests.unit.builders.hosts import lab_facts, lab_rails
+from tests.unit.builders.known import known_of
 
 Fleet = dict[str, dict[str, Any]]
 
@@ -56,7 +57,7 @@ def rails(hosts: Fleet, host: str) -> list[dict[str, Any]]:
 
 def bad(hosts: Fleet) -> dict[str, list[Finding]]:
     """What is not ok, by host, and nothing for hosts that are well."""
-    found = {host: [finding for finding in findings if finding.status != OK] for host, findings in check_fleet(hosts).items()}
+    found = {host: [finding for finding in findings if finding.status != OK] for host, findings in check_fleet(known_of(hosts)).items()}
     assert all(finding.host == host and finding.stage == "preflight" for host, findings in found.items() for finding in findings)
     return {host: findings for host, findings in found.items() if findings}
 
@@ -77,7 +78,7 @@ def test_a_fleet_that_is_well_gets_one_ok_for_each_check(hosts: Fleet) -> None:
         "intent.address",
         "intent.rails",
     ]
-    for findings in check_fleet(hosts).values():
+    for findings in check_fleet(known_of(hosts)).values():
         assert [(finding.check, finding.status) for finding in findings] == [(check, OK) for check in checks]
 
 
@@ -376,8 +377,9 @@ def test_a_thousand_hosts_take_seconds(worst: bool) -> None:
             known["intent"]["roce"] = {**known["intent"]["roce"], "dscp": node % 64, "priority": node % 8}
             for rail in known["intent"]["rails"]:
                 rail |= {"address": "10.0.0.1/24", "mtu_bytes": 2000 + node}
+    fleet = known_of(hosts)
     started = time.monotonic()
-    found = check_fleet(hosts)
+    found = check_fleet(fleet)
     assert time.monotonic() - started < 5
     assert len(found) == 1000
     lines = [len(finding.observed) for findings in found.values() for finding in findings]

@@ -14,13 +14,15 @@ import pytest
 from ansible_collections.rdma.cluster.plugins.module_utils._base.findings import Finding, stopping
 from ansible_collections.rdma.cluster.plugins.plugin_utils._catalogue.checks import STAGES
 from ansible_collections.rdma.cluster.plugins.plugin_utils._facts.digest import comparable
-from ansible_collections.rdma.cluster.plugins.plugin_utils._facts.known import known_hosts
+from ansible_collections.rdma.cluster.plugins.plugin_utils._facts.known import Known, known_hosts
+from ansible_collections.rdma.cluster.plugins.plugin_utils._facts.typed import from_dict
 from ansible_collections.rdma.cluster.plugins.plugin_utils._gate.fleet_checks import FLEET_CHECKS, compared, verdict
 from ansible_collections.rdma.cluster.plugins.plugin_utils._gate.host_checks import HOST_CHECKS
 from ansible_collections.rdma.cluster.plugins.plugin_utils._nccl.derive import nccl_differs, nccl_files
 from ansible_collections.rdma.cluster.plugins.plugin_utils._run.folder import RunFolder
 from ansible_collections.rdma.cluster.plugins.plugin_utils._run.stages import up_to
 from tests.unit.builders.hosts import lab_facts, lab_intent, lab_rails, on_host
+from tests.unit.builders.known import known_of
 
 NODES = (1, 2, 3, 4)
 
@@ -62,7 +64,7 @@ def test_a_host_that_has_nothing_passes_no_gate_that_looks(stage: str) -> None:
 
 @pytest.mark.parametrize("stage", FLEET_CHECKS)
 def test_hosts_that_are_alike_pass_the_comparison(stage: str) -> None:
-    by_host = FLEET_CHECKS[stage](lab())
+    by_host = FLEET_CHECKS[stage](known_of(lab()))
     assert sorted(by_host) == ["node1", "node2", "node3", "node4"]
     assert [finding for findings in by_host.values() for finding in stopping(findings)] == []
 
@@ -71,7 +73,7 @@ def test_hosts_that_are_alike_pass_the_comparison(stage: str) -> None:
 @pytest.mark.parametrize("stage", FLEET_CHECKS)
 def test_a_host_of_which_not_all_is_known_does_not_end_the_comparison(stage: str, known: dict[str, Any]) -> None:
     """Its intent could not be read, or it was unreachable when its facts were: the others are compared all the same."""
-    by_host = FLEET_CHECKS[stage]({**lab(), "node4": known})
+    by_host = FLEET_CHECKS[stage](known_of({**lab(), "node4": known}))
     assert {"node1", "node2", "node3"} <= set(by_host)
     assert [finding for host in ("node1", "node2", "node3") for finding in stopping(by_host[host])] == []
 
@@ -89,7 +91,7 @@ def two_planes(node: int, nccl: dict[str, Any] | None = None, *, role: str = "co
 def odd(*hosts: dict[str, Any]) -> list[tuple[str, str]]:
     """What nccl.alike finds beside three hosts that are alike."""
     known = {f"node{node}": each for node, each in enumerate((*map(two_planes, (1, 2, 3)), *hosts), start=1)}
-    found = FLEET_CHECKS["nccl"](known)
+    found = FLEET_CHECKS["nccl"](known_of(known))
     told = [each for findings in found.values() for each in stopping(findings)]
     assert {each.check for each in told} <= {"nccl.alike"}
     return [(each.host, each.subject) for each in told]
@@ -200,10 +202,13 @@ def test_the_hosts_of_a_stage_are_known_by_the_files_of_the_run(tmp_path: Path) 
     folder.write_json("facts/node1.json", lab_facts())
     known = known_hosts(folder, "link")
     assert list(known) == ["node1", "node2", "node3"]
-    assert known["node1"] == {"intent": {"rails": lab_rails()}, "facts": comparable(lab_facts()), "problem": ""}
-    assert known["node2"] == {"intent": {"rails": lab_rails(2)}, "facts": None, "problem": ""}
-    assert known["node3"] == {"intent": None, "facts": None, "problem": ""}
-    assert "hw_counters" not in known["node1"]["facts"]["devices"]["rxe_rail0"]["ports"]["1"]
+    assert known["node1"] == Known({"rails": lab_rails()}, from_dict(comparable(lab_facts())))
+    assert known["node2"] == Known({"rails": lab_rails(2)}, None)
+    assert known["node3"] == Known(None, None)
+    facts = known["node1"].facts
+    assert facts is not None
+    assert facts.devices["rxe_rail0"].ports["1"].hw_counters is None
+    assert (facts.reached_at, facts.between_seconds) == ("127.0.0.1", [1_800_000_000.0, 1_800_000_001.0])
 
 
 def finding(status: str, subject: str = "rail 0", silenced_by: str | None = None) -> Finding:
@@ -257,13 +262,13 @@ def test_the_link_gate_compares_hosts_and_looks_at_subnet_managers(tmp_path: Pat
         known["intent"]["rails"][0].update(link_layer="infiniband", plane="default")
         port = known["facts"]["devices"]["rxe_rail0"]["ports"]["1"]
         port.update(lid=1, sm_lid=1)
-    found = compared("link", hosts, RunFolder(tmp_path))
+    found = compared("link", known_of(hosts), RunFolder(tmp_path))
     assert {each.check for each in found["node2"]} == {"alike.rate", "alike.names", "alike.pcie", "link.sm"}
     assert [each.observed for each in found["node1"] if each.check == "link.sm"][1:] == ["sminfo was not asked"]
     master = {"lid": 1, "guid": "0x0000000000000001", "state": "MASTER", "priority": 14, "activity": 1}
     reading = {"graph": None, "subnet_managers": [master], "no_subnet_manager": None, "read_at": 0.0}
     RunFolder(tmp_path).write_json("fabric/default/managers/node2.json", reading)
-    assert [each.status for each in compared("link", hosts, RunFolder(tmp_path))["node1"] if each.check == "link.sm"] == ["ok"]
+    assert [each.status for each in compared("link", known_of(hosts), RunFolder(tmp_path))["node1"] if each.check == "link.sm"] == ["ok"]
 
 
 def test_a_host_cannot_forge_a_line_of_a_verdict() -> None:

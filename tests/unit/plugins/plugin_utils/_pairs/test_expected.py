@@ -20,6 +20,7 @@ from ansible_collections.rdma.cluster.plugins.module_utils._pci.functions import
 from ansible_collections.rdma.cluster.plugins.module_utils._pci.path import payload_gbps
 from ansible_collections.rdma.cluster.plugins.module_utils._rdma.rails import ResolvedRail, resolve
 from ansible_collections.rdma.cluster.plugins.plugin_utils._facts.digest import comparable
+from ansible_collections.rdma.cluster.plugins.plugin_utils._facts.typed import from_dict
 from ansible_collections.rdma.cluster.plugins.plugin_utils._pairs.expected import (
     PCIE_PAYLOAD_SHARE,
     LatencyBounds,
@@ -52,7 +53,7 @@ def end(rate_gbps: float = 400.0, mtu_bytes: int = 4096, link: PciLink | None = 
 
 def limit_of(facts: dict[str, Any], rail: int = 0, link_layer: str = ETHERNET, **asked: Any) -> Limit | NoLimit:
     rails = card_rails() if link_layer == ETHERNET else infiniband_rails()
-    one = endpoints([resolve(rails, facts)[rail]], facts)[0]
+    one = endpoints([resolve(rails, from_dict(facts))[rail]], from_dict(facts))[0]
     return pair_limit(one, one, **asked)
 
 
@@ -160,7 +161,7 @@ def test_a_captured_tree_has_what_bounds_its_pairs(tmp_path: Path) -> None:
     facts = to_dict(gather(SysRoot(str(mlx5_machine(tmp_path)))))
     facts["devices"]["mlx5_0"]["ports"]["1"]["active_mtu_bytes"] = 4096
     rails = [{**rail, "nic": {"pci": f"0000:3d:00.{port}"}} for port, rail in enumerate(card_rails())]
-    seen = comparable(facts)
+    seen = from_dict(comparable(facts))
 
     one, other = endpoints(resolve(rails, seen), seen)
 
@@ -177,7 +178,7 @@ def on_one_link(up: bool = True) -> list[Endpoint]:
         device["pci"]["hops"] = [hop]
     if not up:
         facts["devices"]["mlx5_1"]["ports"]["1"]["state"] = "DOWN"
-    return endpoints(resolve(card_rails(), facts), facts)
+    return endpoints(resolve(card_rails(), from_dict(facts)), from_dict(facts))
 
 
 def test_rails_that_are_measured_side_by_side_share_a_pcie_link() -> None:
@@ -208,7 +209,7 @@ def test_in_a_virtual_machine_a_function_of_its_own_link_is_bound_by_it() -> Non
 
 
 def test_soft_roce_has_no_line_rate_and_pairs_of_it_are_judged_by_their_fleet() -> None:
-    facts = lab_facts()
+    facts = from_dict(lab_facts())
     one, other = endpoints(resolve(lab_rails(), facts), facts)
     assert pair_limit(one, other) == NoLimit("not_applicable", "Soft-RoCE has no line rate")
     assert judge_bandwidth(0.2, pair_limit(one, other), 0.8, 0.95) == ("not_applicable", "Soft-RoCE has no line rate")
@@ -243,7 +244,7 @@ def test_iwarp_and_a_rail_without_device_have_no_limit() -> None:
     facts["devices"]["mlx5_0"]["node_type"] = "RNIC"
     assert limit_of(facts) == NoLimit("unknown", "mlx5_0/1 is iWARP, which is not a rail")
     lost = ResolvedRail(0, card_rails()[0], None, None, None)
-    nothing = endpoints([lost], {"devices": {}, "netdevs": {}})[0].why_not
+    nothing = endpoints([lost], from_dict(None))[0].why_not
     assert nothing is not None
     assert nothing.status == "unknown"
 

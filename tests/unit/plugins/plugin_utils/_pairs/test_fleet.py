@@ -11,9 +11,11 @@ from typing import Any
 import pytest
 
 from ansible_collections.rdma.cluster.plugins.plugin_utils._facts.digest import comparable
+from ansible_collections.rdma.cluster.plugins.plugin_utils._facts.typed import from_dict
 from ansible_collections.rdma.cluster.plugins.plugin_utils._pairs.fleet import Fleet
 from ansible_collections.rdma.cluster.plugins.plugin_utils._pairs.proofs import Proof, bases
 from tests.unit.builders.hosts import lab_facts, lab_intent
+from tests.unit.builders.known import known_of
 
 NOW = 1_795_179_125.0
 HOUR = 3600.0
@@ -28,7 +30,7 @@ def without_device(of: dict[str, Any], rail: int = 1) -> None:
 
 
 def test_hosts_are_in_the_order_of_the_play() -> None:
-    fleet = Fleet.of(known(3, 1, 2))
+    fleet = Fleet.of(known_of(known(3, 1, 2)))
     assert fleet.hosts == ["node3", "node1", "node2"]
     assert fleet.having("rail1") == ["node3", "node1", "node2"]
     assert fleet.having("rail2") == []
@@ -39,25 +41,25 @@ def test_hosts_are_in_the_order_of_the_play() -> None:
 def test_a_host_of_which_a_part_is_missing_is_left_out(part: str, nothing: Any) -> None:
     of = known(1, 2)
     of["node1"][part] = nothing
-    assert Fleet.of(of).hosts == ["node2"]
+    assert Fleet.of(known_of(of)).hosts == ["node2"]
 
 
 def test_rails_are_in_the_order_of_the_plans_each_once() -> None:
     of = known(1, 2)
     of["node1"]["intent"]["rails"] = of["node1"]["intent"]["rails"][1:]
-    assert Fleet.of(of).rails == ["rail1", "rail0"]
+    assert Fleet.of(known_of(of)).rails == ["rail1", "rail0"]
     assert Fleet.of({}).rails == []
 
 
 def test_an_endpoint_is_where_a_host_is_met() -> None:
-    endpoint = Fleet.of(known(2)).endpoints["node2"]["rail1"]
+    endpoint = Fleet.of(known_of(known(2))).endpoints["node2"]["rail1"]
     assert (endpoint["address"], endpoint["device"], endpoint["port"], endpoint["gid_index"]) == ("192.168.101.2", "rxe_rail1", 1, 1)
 
 
 def test_a_rail_that_cannot_be_measured_is_missing_on_its_host_alone() -> None:
     of = known(1, 2, 3)
     without_device(of["node2"])
-    fleet = Fleet.of(of)
+    fleet = Fleet.of(known_of(of))
     assert fleet.having("rail1") == ["node1", "node3"]
     assert {host: fleet.missing(host) for host in fleet.hosts} == {"node1": [], "node2": ["rail1"], "node3": []}
 
@@ -66,13 +68,13 @@ def test_it_is_missing_also_where_nobody_can_be_measured_on_it() -> None:
     of = known(1, 2)
     for each in of.values():
         without_device(each)
-    assert Fleet.of(of).missing("node1") == ["rail1"]
+    assert Fleet.of(known_of(of)).missing("node1") == ["rail1"]
 
 
 def test_nothing_is_missing_on_a_host_that_is_alone() -> None:
     of = known(1)
     without_device(of["node1"])
-    assert Fleet.of(of).missing("node1") == []
+    assert Fleet.of(known_of(of)).missing("node1") == []
 
 
 def test_a_rail_that_no_other_host_is_planned_to_have_is_not_missing() -> None:
@@ -80,11 +82,11 @@ def test_a_rail_that_no_other_host_is_planned_to_have_is_not_missing() -> None:
     of = known(1, 2)
     of["node1"]["intent"]["rails"][1]["name"] = "storage"
     without_device(of["node1"])
-    assert Fleet.of(of).missing("node1") == []
+    assert Fleet.of(known_of(of)).missing("node1") == []
 
 
 def test_without_some_of_them_the_rest_is_as_it_was() -> None:
-    whole = Fleet.of(known(1, 2, 3))
+    whole = Fleet.of(known_of(known(1, 2, 3)))
     rest = whole.without(["node2", "somebody"])
     assert rest.hosts == ["node1", "node3"]
     assert list(rest.facts) == list(rest.endpoints) == rest.hosts
@@ -94,14 +96,14 @@ def test_without_some_of_them_the_rest_is_as_it_was() -> None:
 
 def proof(node: int, rail: str, measured: float = NOW) -> Proof:
     of = known(node)[f"node{node}"]
-    return Proof(bases(of["intent"], of["facts"])[rail], measured, "R0", 3, {"bandwidth": 0.2}, 1.0)
+    return Proof(bases(of["intent"], from_dict(of["facts"]))[rail], measured, "R0", 3, {"bandwidth": 0.2}, 1.0)
 
 
 def test_each_endpoint_has_its_own_standing() -> None:
     of = known(1, 2)
     without_device(of["node2"])
     proofs = {"node1": {"rail0": proof(1, "rail0"), "rail1": proof(1, "rail1", NOW - 200 * HOUR)}, "node9": {"rail0": proof(9, "rail0")}}
-    standings = Fleet.of(of).standings(proofs, NOW + HOUR, 168)
+    standings = Fleet.of(known_of(of)).standings(proofs, NOW + HOUR, 168)
     assert {host: list(each) for host, each in standings.items()} == {"node1": ["rail0", "rail1"], "node2": ["rail0"]}
     assert standings["node1"]["rail0"].valid
     assert standings["node1"]["rail1"].too_old
@@ -111,6 +113,6 @@ def test_each_endpoint_has_its_own_standing() -> None:
 def test_a_proof_of_another_host_or_rail_does_not_count() -> None:
     """node2 has another NIC than node1, and rail1 another than rail0."""
     proofs = {"node2": {"rail0": proof(1, "rail0"), "rail1": proof(2, "rail0")}}
-    standings = Fleet.of(known(2)).standings(proofs, NOW, 168)["node2"]
+    standings = Fleet.of(known_of(known(2))).standings(proofs, NOW, 168)["node2"]
     assert {rail: each.valid for rail, each in standings.items()} == {"rail0": False, "rail1": False}
     assert standings["rail0"].changed == "changed since it was measured: port, intent"

@@ -13,6 +13,7 @@ from typing import Any
 import pytest
 
 from ansible_collections.rdma.cluster.plugins.plugin_utils._facts.digest import comparable
+from ansible_collections.rdma.cluster.plugins.plugin_utils._facts.typed import from_dict
 from ansible_collections.rdma.cluster.plugins.plugin_utils._pairs.expected import Limit, grid, limits
 from ansible_collections.rdma.cluster.plugins.plugin_utils._pairs.matrix.matrix import Matrix
 from ansible_collections.rdma.cluster.plugins.plugin_utils._pairs.plan.endpoint import NoLimit
@@ -35,6 +36,10 @@ def card_host(rate_gbps: float = 400.0) -> dict[str, Any]:
     return comparable({**facts, "stack": lab_facts()["stack"]})
 
 
+def limits_of(plan: dict[str, Any], intents: dict[str, Any], trees: dict[str, dict[str, Any]]) -> Any:
+    return limits(plan, intents, {host: from_dict(tree) for host, tree in trees.items()})
+
+
 CARDS = {"rails": card_rails()}
 
 
@@ -43,7 +48,7 @@ def gbps(found: dict[str, Any] | Any) -> dict[str, Any]:
 
 
 def test_each_rail_of_a_host_has_its_limit() -> None:
-    found = limits(plan_of("a", "b"), {"a": CARDS, "b": CARDS}, {"a": card_host(), "b": card_host(200.0)})
+    found = limits_of(plan_of("a", "b"), {"a": CARDS, "b": CARDS}, {"a": card_host(), "b": card_host(200.0)})
     assert gbps(found["a"]) == pytest.approx({"rail0": LINK_GBPS, "rail1": LINK_GBPS})
     assert gbps(found["b"]) == pytest.approx({"rail0": LINK_GBPS / 2, "rail1": LINK_GBPS})
 
@@ -54,16 +59,16 @@ def test_each_rail_of_a_host_has_its_limit() -> None:
     ids=["MTU", "both directions"],
 )
 def test_it_is_the_limit_of_what_is_measured(test: dict[str, Any], expected: float) -> None:
-    found = limits(plan_of("a", **test), {"a": CARDS}, {"a": card_host()})
+    found = limits_of(plan_of("a", **test), {"a": CARDS}, {"a": card_host()})
     assert gbps(found["a"])["rail0"] == pytest.approx(expected)
 
 
 def test_a_rail_that_is_not_measured_has_none() -> None:
-    assert list(limits(plan_of("a", rails=("rail1",)), {"a": CARDS}, {"a": card_host()})["a"]) == ["rail1"]
+    assert list(limits_of(plan_of("a", rails=("rail1",)), {"a": CARDS}, {"a": card_host()})["a"]) == ["rail1"]
 
 
 def test_only_hosts_of_the_plan_and_of_the_play_have_limits() -> None:
-    found = limits(plan_of("a", "beyond"), {"a": CARDS, "other": CARDS}, {"a": card_host(), "other": card_host()})
+    found = limits_of(plan_of("a", "beyond"), {"a": CARDS, "other": CARDS}, {"a": card_host(), "other": card_host()})
     assert list(found) == ["a"]
 
 
@@ -73,8 +78,8 @@ def test_cards_that_share_a_bridge_share_what_it_carries_if_both_are_measured() 
     for device in facts["devices"].values():
         device["pci"]["hops"] = [hop]
     shared = comparable({**facts, "stack": lab_facts()["stack"]})
-    together = limits(plan_of("a"), {"a": CARDS}, {"a": shared})["a"]["rail0"]
-    alone = limits(plan_of("a", rails=("rail0",)), {"a": CARDS}, {"a": shared})["a"]["rail0"]
+    together = limits_of(plan_of("a"), {"a": CARDS}, {"a": shared})["a"]["rail0"]
+    alone = limits_of(plan_of("a", rails=("rail0",)), {"a": CARDS}, {"a": shared})["a"]["rail0"]
     assert isinstance(together, Limit)
     assert isinstance(alone, Limit)
     assert (together.bound, round(together.gbps)) == ("pcie", 229)
@@ -82,7 +87,7 @@ def test_cards_that_share_a_bridge_share_what_it_carries_if_both_are_measured() 
 
 
 def test_software_has_no_limit_and_says_why() -> None:
-    found = limits(plan_of("node1"), {"node1": lab_intent()}, {"node1": comparable(lab_facts())})["node1"]
+    found = limits_of(plan_of("node1"), {"node1": lab_intent()}, {"node1": comparable(lab_facts())})["node1"]
     assert list(found) == ["rail0", "rail1"]
     for limit in found.values():
         assert isinstance(limit, NoLimit)
@@ -93,25 +98,25 @@ def test_a_card_that_tells_no_rate_is_unknown_and_not_unlimited() -> None:
     facts = card_host()
     facts["devices"]["mlx5_0"]["ports"]["1"]["rate_gbps"] = None
     facts["netdevs"]["ens1np0"]["ethtool"] = {}
-    found = limits(plan_of("a"), {"a": CARDS}, {"a": facts})
+    found = limits_of(plan_of("a"), {"a": CARDS}, {"a": facts})
     assert gbps(found["a"]) == {"rail0": "unknown", "rail1": pytest.approx(LINK_GBPS)}
     assert grid(plan_of("a"), found)[0] == [None]
 
 
 def test_the_grid_is_in_the_order_of_the_plan() -> None:
     plan = plan_of("b", "a", rails=("rail1", "rail0"))
-    found = limits(plan, {"a": CARDS, "b": CARDS}, {"a": card_host(), "b": card_host(200.0)})
+    found = limits_of(plan, {"a": CARDS, "b": CARDS}, {"a": card_host(), "b": card_host(200.0)})
     assert grid(plan, found) == [pytest.approx([LINK_GBPS, LINK_GBPS]), pytest.approx([LINK_GBPS / 2, LINK_GBPS])]
 
 
 def test_of_a_partner_of_another_play_nothing_is_asked_and_of_a_rail_that_is_not_there_nothing_is_known() -> None:
     plan = plan_of("a", "beyond", rails=("rail0", "rail7"))
-    found = limits(plan, {"a": CARDS}, {"a": card_host()})
+    found = limits_of(plan, {"a": CARDS}, {"a": card_host()})
     assert grid(plan, found) == [[pytest.approx(LINK_GBPS), math.inf], [None, math.inf]]
 
 
 def test_with_a_partner_of_another_play_the_hosts_own_limit_counts() -> None:
     plan = plan_of("a", "beyond", rails=("rail0",))
     values = Matrix.of(["a", "beyond"], ["rail0"], [(0, 1, 0, LINK_GBPS / 2)])
-    matrix = values.with_limits(grid(plan, limits(plan, {"a": CARDS}, {"a": card_host()})))
+    matrix = values.with_limits(grid(plan, limits_of(plan, {"a": CARDS}, {"a": card_host()})))
     assert matrix.ratio == array("d", [0.5])

@@ -7,13 +7,14 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import replace
 from typing import Any
 
 import pytest
 
 from ansible_collections.rdma.cluster.plugins.plugin_utils._facts.digest import comparable
+from ansible_collections.rdma.cluster.plugins.plugin_utils._facts.typed import from_dict
 from ansible_collections.rdma.cluster.plugins.plugin_utils._pairs.proofs import (
     Proof,
     Proofs,
@@ -42,6 +43,10 @@ def lab_host(node: int = 1, **sections: Any) -> Host:
         pci = {"address": address, "speed_gtps": 32.0, "width": 16, "narrowest": hop, "hops": [], "mrrs_bytes": 4096}
         facts["devices"][f"rxe_rail{rail}"].update(firmware="28.41.1000", board_id="MT_0000000838", pci=pci, function="pf")
     return lab_intent(node, **{"roce": {}, **sections}), comparable(facts)
+
+
+def bases_of(intent: dict[str, Any], facts: dict[str, Any]) -> Mapping[str, Mapping[str, str]]:
+    return bases(intent, from_dict(facts))
 
 
 def of_module(name: str, **to: Any) -> Change:
@@ -120,15 +125,17 @@ OF_NOTHING: dict[str, Change] = {
 
 def changed(change: Change) -> dict[str, set[str]]:
     """Rail → the parts of its basis that a change of the host makes others."""
-    before, host = bases(*lab_host()), lab_host()
+    before, host = bases_of(*lab_host()), lab_host()
     change(host)
-    after = bases(*host)
+    after = bases_of(*host)
     return {rail: {part for part in before[rail] if before[rail][part] != after[rail][part]} for rail in RAILS}
 
 
 def test_a_basis_is_the_same_for_the_same_host_and_names_four_parts() -> None:
-    assert bases(*lab_host()) == bases(*lab_host())
-    assert {rail: list(of) for rail, of in bases(*lab_host()).items()} == {rail: ["driver", "firmware", "port", "intent"] for rail in RAILS}
+    assert bases_of(*lab_host()) == bases_of(*lab_host())
+    assert {rail: list(of) for rail, of in bases_of(*lab_host()).items()} == {
+        rail: ["driver", "firmware", "port", "intent"] for rail in RAILS
+    }
 
 
 @pytest.mark.parametrize(("change", "parts"), OF_RAIL0.values(), ids=OF_RAIL0)
@@ -149,16 +156,16 @@ def test_what_says_nothing_of_a_port_ends_no_proof(change: Change) -> None:
 def test_a_rail_more_ends_no_proof_of_the_others() -> None:
     intent, facts = lab_host()
     intent["rails"].append({**intent["rails"][1], "name": "rail2", "nic": {"pci": "0000:61:00.0"}, "address": "192.168.102.1/24"})
-    after = bases(intent, facts)
-    assert {rail: after[rail] for rail in RAILS} == bases(*lab_host())
+    after = bases_of(intent, facts)
+    assert {rail: after[rail] for rail in RAILS} == bases_of(*lab_host())
 
 
 def proof(rail: str = "rail0", node: int = 1, measured: float = MEASURED, run: str = "R0") -> Proof:
     endpoint = {"address": "192.168.100.1", "device": "rxe_rail0", "port": 1, "gid_index": 1, "numa_node": None, "gpu": None}
-    return Proof(bases(*lab_host(node))[rail], measured, run, 3, {"bandwidth": 0.2, "latency": 180.5}, 0.98, endpoint)
+    return Proof(bases_of(*lab_host(node))[rail], measured, run, 3, {"bandwidth": 0.2, "latency": 180.5}, 0.98, endpoint)
 
 
-NOW_BASIS = bases(*lab_host())["rail0"]
+NOW_BASIS = bases_of(*lab_host())["rail0"]
 
 
 def test_a_fresh_proof_holds() -> None:
@@ -218,7 +225,7 @@ def test_all_that_has_changed_is_named_before_its_age() -> None:
     host = lab_host()
     of_module("rdma_rxe", version="1")(host)
     of_port(rate_gbps=100.0)(host)
-    found = standing(proof(), bases(*host)["rail0"], MEASURED + 1000 * HOUR, 168)
+    found = standing(proof(), bases_of(*host)["rail0"], MEASURED + 1000 * HOUR, 168)
     assert found.changed == "changed since it was measured: driver, port"
     assert not found.too_old
 
@@ -304,6 +311,6 @@ def test_another_place_in_the_table_ends_no_proof() -> None:
     one, other = lab_host(), lab_host()
     of_port(pkeys={"0": 0x7FFF, "1": 0x8001})(one)
     of_port(pkeys={"0": 0x7FFF, "1": 0x0002, "5": 0x8001})(other)
-    assert bases(*one) == bases(*other)
+    assert bases_of(*one) == bases_of(*other)
     of_port(pkeys={"0": 0xFFFF})(one)
-    assert bases(*one) == bases(*lab_host())
+    assert bases_of(*one) == bases_of(*lab_host())

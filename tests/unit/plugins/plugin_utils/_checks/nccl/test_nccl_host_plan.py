@@ -22,6 +22,7 @@ from ansible_collections.rdma.cluster.plugins.plugin_utils._checks.nccl.nccl_hos
 from ansible_collections.rdma.cluster.plugins.plugin_utils._facts.typed import from_dict
 from ansible_collections.rdma.cluster.plugins.plugin_utils._gate.fleet_checks import FLEET_CHECKS
 from tests.unit.builders.hosts import lab_facts, lab_intent
+from tests.unit.builders.known import known_of
 
 LIBRARY = "/usr/lib64/libnccl.so.2.30.7"
 ARCHIVE = {"source": {"file": "a.tgz"}, "checksum": "sha256:" + "a" * 64, "version": "2.19.6", "mpi_home": "/usr/lib/openmpi"}
@@ -152,7 +153,7 @@ def test_like_hosts_have_like_versions() -> None:
         }
 
     hosts = {f"node{node}": host(node, "2.29.7" if node == 3 else "2.30.7") for node in range(1, 5)}
-    found = FLEET_CHECKS["nccl"](hosts)
+    found = FLEET_CHECKS["nccl"](known_of(hosts))
     alike = {name: finding for name, findings in found.items() for finding in findings if finding.check == "alike.nccl"}
     assert {name: finding.status for name, finding in alike.items()} == {"node1": "ok", "node2": "ok", "node3": "warning", "node4": "ok"}
     assert alike["node3"].observed == (

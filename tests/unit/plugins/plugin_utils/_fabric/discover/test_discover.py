@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import itertools
 import random
+from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
 from xml.etree import ElementTree
@@ -21,6 +22,7 @@ from ansible_collections.rdma.cluster.plugins.plugin_utils._fabric.draw.layout i
 from ansible_collections.rdma.cluster.plugins.plugin_utils._fabric.draw.marks import bad_links
 from ansible_collections.rdma.cluster.plugins.plugin_utils._fabric.draw.svg import graphml, svg
 from ansible_collections.rdma.cluster.plugins.plugin_utils._fabric.shape.tiers import Ways
+from ansible_collections.rdma.cluster.plugins.plugin_utils._facts.typed import from_dict
 from ansible_collections.rdma.cluster.plugins.plugin_utils._intent.read import normalise
 from tests.unit.builders.small_fabrics import fabric, guid, hca
 
@@ -147,6 +149,10 @@ def test_graphml_is_what_networkx_reads() -> None:
     assert graphml(shuffled(graph, 1)) == graphml(graph)
 
 
+def proposed(graphs: Sequence[Graph], trees: dict[str, dict[str, Any]]) -> str:
+    return inventory(graphs, {host: from_dict(tree) for host, tree in trees.items()})
+
+
 def rails_of(text: str) -> dict[str, list[tuple[str, str]]]:
     told = yaml.safe_load(text)["all"]
     shared = told.get("vars", {}).get("rdma_rails")
@@ -159,7 +165,7 @@ def rails_of(text: str) -> dict[str, list[tuple[str, str]]]:
 
 
 def test_hosts_alike_have_the_rails_once() -> None:
-    text = inventory([fabric(8)], {f"node{host + 1}": facts(host) for host in range(8)})
+    text = proposed([fabric(8)], {f"node{host + 1}": facts(host) for host in range(8)})
     assert rails_of(text)["node3"] == [("rail0", "0000:18:00.0"), ("rail1", "0000:28:00.0")]
     assert text.count("rdma_rails") == 1
     assert "rate_gbps: 400" in text
@@ -167,20 +173,20 @@ def test_hosts_alike_have_the_rails_once() -> None:
 
 def test_a_host_whose_cards_are_in_another_order_is_told_by_the_leaves() -> None:
     known = {f"node{host + 1}": facts(host, order=(1, 0) if host == 5 else (0, 1)) for host in range(40)}
-    found = rails_of(inventory([fabric(40, per_leaf=20)], known))
+    found = rails_of(proposed([fabric(40, per_leaf=20)], known))
     assert found["node6"] == [("rail0", "0000:28:00.0"), ("rail1", "0000:18:00.0")]
     assert found["node7"] == [("rail0", "0000:18:00.0"), ("rail1", "0000:28:00.0")]
 
 
 def test_rails_on_one_leaf_are_told_by_the_order_of_cards() -> None:
-    found = rails_of(inventory([fabric(8, plan="shared")], {f"node{host + 1}": facts(host) for host in range(8)}))
+    found = rails_of(proposed([fabric(8, plan="shared")], {f"node{host + 1}": facts(host) for host in range(8)}))
     assert found["node6"] == [("rail0", "0000:18:00.0"), ("rail1", "0000:28:00.0")]
 
 
 def test_what_is_strange_stands_at_the_head() -> None:
     known = {f"node{host + 1}": facts(host, rate_gbps=100.0 if host == 2 else 400.0) for host in range(7)}
     known["other"] = {"devices": {}, "netdevs": {}}
-    text = inventory([replace(fabric(8), complete=False)], known)
+    text = proposed([replace(fabric(8), complete=False)], known)
     for words in (
         "not read: node8",
         "no port in the fabric: other",
@@ -192,7 +198,7 @@ def test_what_is_strange_stands_at_the_head() -> None:
 
 
 def test_the_proposal_is_an_intent() -> None:
-    text = inventory([fabric(8)], {f"node{host + 1}": facts(host) for host in range(8)})
+    text = proposed([fabric(8)], {f"node{host + 1}": facts(host) for host in range(8)})
     variables = yaml.safe_load(text)["all"]["vars"]
     intent = normalise({**variables, "inventory_hostname": "node1"})
     assert [rail["name"] for rail in intent["rails"]] == ["rail0", "rail1"]
@@ -235,8 +241,8 @@ def test_a_name_cannot_leave_the_place_that_it_has(name: str) -> None:
     assert max(len(node.name) for node in graph.nodes.values()) <= 255
     ElementTree.fromstring(svg(graph))  # noqa: S314
     assert len(nx.parse_graphml(graphml(graph))) == len(graph.nodes)
-    text = inventory([graph], {f"node{host + 1}": facts(host) for host in range(8)})
-    assert yaml.safe_load(text) == yaml.safe_load(inventory([fabric(8)], {f"node{host + 1}": facts(host) for host in range(8)}))
+    text = proposed([graph], {f"node{host + 1}": facts(host) for host in range(8)})
+    assert yaml.safe_load(text) == yaml.safe_load(proposed([fabric(8)], {f"node{host + 1}": facts(host) for host in range(8)}))
     assert "alert(1)</script>" not in svg(graph)
     graphml(graph).encode()
 
@@ -248,7 +254,7 @@ def test_what_is_no_address_is_not_proposed() -> None:
     known["node1"]["devices"]["mlx5_0"]["pci"]["address"] = evil
     known["node2"]["netdevs"] = {"ens1": {"ipv4": [evil, ["10.0.0.1/24"], "10.0.0.1/24"]}}
     known["node2"]["devices"]["mlx5_0"]["ports"]["1"].update(link_layer="Ethernet", netdev="ens1")
-    text = inventory([fabric(8)], known)
+    text = proposed([fabric(8)], known)
     assert "{{" not in text
     assert "address: 10.0.0.1/24" in text
 
@@ -257,5 +263,5 @@ def test_what_is_no_address_is_not_proposed() -> None:
     "name", ["yes", "no", "1e3", "null", "a: b", "a #b", "-", "0o7", "1:30", "=", "*a", "&a", "!a", "%a", "@a", "`a", "'", '"']
 )
 def test_a_host_of_any_name_comes_back_from_the_inventory(name: str) -> None:
-    loaded = yaml.safe_load(inventory([fabric(8)], {name: facts(0)}))
+    loaded = yaml.safe_load(proposed([fabric(8)], {name: facts(0)}))
     assert list(loaded["all"]["hosts"]) == [name]

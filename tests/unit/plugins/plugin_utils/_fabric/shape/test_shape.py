@@ -12,6 +12,7 @@ from ansible_collections.rdma.cluster.plugins.plugin_utils._fabric.shape.bisecti
 from ansible_collections.rdma.cluster.plugins.plugin_utils._fabric.shape.mended import shape
 from ansible_collections.rdma.cluster.plugins.plugin_utils._fabric.view import Expected, View
 from tests.unit.builders.fabrics import Fabric, leafspine, rail
+from tests.unit.builders.known import known_of
 
 
 def three_tiers(pods: int = 2) -> Fabric:
@@ -103,11 +104,11 @@ def test_expected_hcas_come_of_intent_and_facts() -> None:
         "node2": {"intent": {"rails": rails}, "facts": None},
         "node3": {"intent": None, "facts": None},
     }
-    assert expected_hcas(known) == {
+    assert expected_hcas(known_of(known)) == {
         "compute": [
             Expected("node1", "rail0", "0x0002c90300f9bfa0", "mlx5_0", 1, 400, "compute"),
             Expected("node2", "rail0", None, None, 1, 400, "compute"),
         ]
     }
     device["function"] = "vf"
-    assert expected_hcas({"node1": known["node1"]}) == {}
+    assert expected_hcas(known_of({"node1": known["node1"]})) == {}

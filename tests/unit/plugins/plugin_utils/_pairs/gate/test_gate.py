@@ -28,6 +28,7 @@ from ansible_collections.rdma.cluster.plugins.plugin_utils._pairs.proofs import 
 from ansible_collections.rdma.cluster.plugins.plugin_utils._pairs.schedule import planned_meetings
 from ansible_collections.rdma.cluster.plugins.plugin_utils._run.folder import RunFolder
 from tests.unit.builders.hosts import hard, lab_facts, lab_intent
+from tests.unit.builders.known import known_of
 
 HOSTS = ["node1", "node2", "node3", "node4"]
 PAIRS = {"iterations": 200, "floor_gbps": 0.005, "software_fail_below": 0.4, "latency_command": "none"}
@@ -66,7 +67,7 @@ def known(hosts: Iterable[str] = (*HOSTS,), **pairs: Any) -> Known:
 def fleet(change: Callable[[Known], None] = lambda each: None, hosts: Iterable[str] = (*HOSTS,), **pairs: Any) -> Fleet:
     each = known(hosts, **pairs)
     change(each)
-    return Fleet.of(each)
+    return Fleet.of(known_of(each))
 
 
 def steady(rail: str, server: str, client: str) -> float:

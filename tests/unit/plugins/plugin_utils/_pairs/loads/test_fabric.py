@@ -11,16 +11,13 @@ from typing import Any
 import pytest
 
 from ansible_collections.rdma.cluster.plugins.module_utils._base.findings import Finding
+from ansible_collections.rdma.cluster.plugins.plugin_utils._facts.known import Known
 from ansible_collections.rdma.cluster.plugins.plugin_utils._pairs.loads.fabric import judge_load
 from ansible_collections.rdma.cluster.plugins.plugin_utils._run.folder import RunFolder
 from tests.unit.builders.fabrics import Fabric, leafspine
 
-KNOWN = {
-    "n1": {
-        "intent": {"rails": [{"name": "rail0", "nic": {"pci": "0000:01:00.0"}, "link_layer": "infiniband", "plane": "blue"}]},
-        "facts": None,
-    }
-}
+RAILS = [{"name": "rail0", "nic": {"pci": "0000:01:00.0"}, "link_layer": "infiniband", "plane": "blue"}]
+KNOWN = {"n1": Known({"rails": RAILS}, None)}
 BEGUN, ENDED = 100.0, 110.0
 #: Of an uplink at 200 Gb/s for the time between, in words of four bytes.
 WORDS = int(200e9 * (ENDED - BEGUN) / 8 / 4)

@@ -14,6 +14,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from ansible_collections.rdma.cluster.plugins.plugin_utils._facts.typed import from_dict
 from ansible_collections.rdma.cluster.plugins.plugin_utils._pairs.fleet import Fleet, Standings
 from ansible_collections.rdma.cluster.plugins.plugin_utils._pairs.plan.choice import Choice, Lane, choose
 from ansible_collections.rdma.cluster.plugins.plugin_utils._pairs.plan.plan import make_plan
@@ -39,7 +40,7 @@ def met(rails: Rails) -> dict[str, dict[str, Any]]:
 def fleet_of(rails: Rails) -> Fleet:
     """host → the rails on which it can be measured."""
     intents = {host: {"rails": [{"name": rail} for rail in of]} for host, of in rails.items()}
-    return Fleet(intents, {host: {} for host in rails}, met(rails))
+    return Fleet(intents, {host: from_dict(None) for host in rails}, met(rails))
 
 
 def standings(rails: Rails, unproven: Iterable[tuple[str, str]]) -> Standings:
@@ -318,7 +319,7 @@ def test_a_fleet_of_one_meets_those_outside(
 def tenants(keys: Mapping[str, int]) -> Fleet:
     """Hosts with one rail, each in the partition of a tenant."""
     met = {host: {"rail0": {**endpoint(host, "rail0"), "pkey": key, "pkey_index": 1}} for host, key in keys.items()}
-    return Fleet({host: {"rails": [{"name": "rail0"}]} for host in keys}, {host: {} for host in keys}, met)
+    return Fleet({host: {"rails": [{"name": "rail0"}]} for host in keys}, {host: from_dict(None) for host in keys}, met)
 
 
 def test_a_new_host_meets_proven_ones_of_its_own_partition() -> None:
@@ -341,7 +342,9 @@ def test_who_is_alone_in_a_partition_of_one_rail_is_measured_on_the_others() -> 
     met = {host: {rail: endpoint(host, rail) for rail in ("rail0", "rail1")} for host in ("node1", "node2", "node3")}
     for host, of in met.items():
         of["rail1"].update(pkey=1 if host == "node1" else 2, pkey_index=1)
-    fleet = Fleet({host: {"rails": [{"name": rail} for rail in of]} for host, of in met.items()}, {host: {} for host in met}, met)
+    fleet = Fleet(
+        {host: {"rails": [{"name": rail} for rail in of]} for host, of in met.items()}, {host: from_dict(None) for host in met}, met
+    )
     proven = {host: dict.fromkeys(of, UNPROVEN) for host, of in met.items()}
     choice = sure(choose(fleet, proven, PAIRS, anew=False, outside={}))
     assert (choice.hosts, choice.lanes) == (("node1", "node2", "node3"), (("rail0", None), ("rail1", 2)))

@@ -13,6 +13,7 @@ import pytest
 
 from ansible_collections.rdma.cluster.plugins.module_utils._rdma.rails import ResolvedRail
 from ansible_collections.rdma.cluster.plugins.plugin_utils._facts.digest import comparable
+from ansible_collections.rdma.cluster.plugins.plugin_utils._facts.typed import from_dict
 from ansible_collections.rdma.cluster.plugins.plugin_utils._pairs.plan.endpoint import gpus_of
 from ansible_collections.rdma.cluster.plugins.plugin_utils._pairs.plan.plan import GPU_BANDWIDTH, endpoints
 from ansible_collections.rdma.cluster.plugins.plugin_utils._pairs.plan.plan import tests_of as measured_of
@@ -30,28 +31,32 @@ def with_gpus(distances: dict[str, dict[str, str | None]], dmabuf: Any = None, p
     return {"gpus": [{"address": each} for each in distances], "gpudirect": paths, "distances": distances}
 
 
+def near(of: list[ResolvedRail], intent: dict[str, Any], facts: dict[str, Any]) -> dict[str, Any]:
+    return gpus_of(of, intent, from_dict(facts))
+
+
 def rails(*devices: str | None) -> list[ResolvedRail]:
     return [ResolvedRail(number, {"name": f"rail{number}"}, None, device, "1") for number, device in enumerate(devices)]
 
 
 def test_each_rail_takes_the_nearest_gpu_by_the_path_of_the_gpu_stage() -> None:
-    assert gpus_of(rails("mlx5_0", "mlx5_1"), {}, with_gpus(NEAR)) == {
+    assert near(rails("mlx5_0", "mlx5_1"), {}, with_gpus(NEAR)) == {
         "rail0": {"bus_id": "0000:18:00.0", "dmabuf": True},
         "rail1": {"bus_id": "0000:c0:00.0", "dmabuf": True},
     }
-    found = gpus_of(rails("mlx5_1"), {}, with_gpus(NEAR, dmabuf=REFUSED))
+    found = near(rails("mlx5_1"), {}, with_gpus(NEAR, dmabuf=REFUSED))
     assert found == {"rail0": {"bus_id": "0000:c0:00.0", "dmabuf": False}}
 
 
 def test_rails_take_turns_where_gpus_are_as_near() -> None:
     alike: dict[str, dict[str, str | None]] = {f"0000:{bus}:00.0": {"mlx5_0": "NODE", "mlx5_1": "NODE"} for bus in ("2a", "1b")}
-    found = gpus_of(rails("mlx5_0", "mlx5_1", "mlx5_0"), {}, with_gpus(alike))
+    found = near(rails("mlx5_0", "mlx5_1", "mlx5_0"), {}, with_gpus(alike))
     assert [each["bus_id"] for each in found.values()] == ["0000:1b:00.0", "0000:2a:00.0", "0000:1b:00.0"]
 
 
 def test_a_gpu_whose_distance_is_not_known_is_the_last() -> None:
     unknown: dict[str, dict[str, str | None]] = {"0000:1b:00.0": {"mlx5_0": None}, "0000:2a:00.0": {"mlx5_0": "SYS"}}
-    assert gpus_of(rails("mlx5_0"), {}, with_gpus(unknown))["rail0"]["bus_id"] == "0000:2a:00.0"
+    assert near(rails("mlx5_0"), {}, with_gpus(unknown))["rail0"]["bus_id"] == "0000:2a:00.0"
 
 
 @pytest.mark.parametrize(
@@ -65,11 +70,11 @@ def test_a_gpu_whose_distance_is_not_known_is_the_last() -> None:
     ids=["no GPU", "no path", "not asked for", "not told"],
 )
 def test_without_a_path_there_is_no_gpu(intent: dict[str, Any], facts: dict[str, Any]) -> None:
-    assert gpus_of(rails("mlx5_0"), intent, facts) == {}
+    assert near(rails("mlx5_0"), intent, facts) == {}
 
 
 def test_a_rail_without_a_device_has_none() -> None:
-    assert list(gpus_of(rails(None, "mlx5_0"), {}, with_gpus(NEAR))) == ["rail1"]
+    assert list(near(rails(None, "mlx5_0"), {}, with_gpus(NEAR))) == ["rail1"]
 
 
 def measured(path: Path, gpus: int = 4, **shares: float | None) -> FabricRun:
@@ -96,8 +101,8 @@ def test_the_test_from_gpus_is_the_last_and_else_the_same(tmp_path: Path) -> Non
 def test_the_comparable_facts_are_enough(tmp_path: Path) -> None:
     run = measured(tmp_path)
     facts = run.folder.read_json(run.folder.host_file("facts", "node1"))
-    assert endpoints(run.intent, comparable(facts)) == endpoints(run.intent, facts)
-    assert endpoints(run.intent, facts)["rail0"]["gpu"] is not None
+    assert endpoints(run.intent, from_dict(comparable(facts))) == endpoints(run.intent, from_dict(facts))
+    assert endpoints(run.intent, from_dict(facts))["rail0"]["gpu"] is not None
 
 
 def test_as_fast_as_from_the_host_is_well(tmp_path: Path) -> None:

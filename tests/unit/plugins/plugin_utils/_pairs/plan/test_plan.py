@@ -17,6 +17,7 @@ import pytest
 from ansible_collections.rdma.cluster.plugins.module_utils._pairs.runner.perftest import perftest_argv
 from ansible_collections.rdma.cluster.plugins.module_utils._pairs.runner.schedule import own_meetings
 from ansible_collections.rdma.cluster.plugins.plugin_utils._facts.digest import comparable
+from ansible_collections.rdma.cluster.plugins.plugin_utils._facts.typed import from_dict
 from ansible_collections.rdma.cluster.plugins.plugin_utils._pairs.plan.plan import (
     endpoints,
     fingerprint,
@@ -34,8 +35,12 @@ FULL = {"kind": "full"}
 Endpoints = Mapping[str, Mapping[str, dict[str, Any]]]
 
 
+def met_at(intent: dict[str, Any], facts: dict[str, Any]) -> dict[str, dict[str, Any]]:
+    return endpoints(intent, from_dict(facts))
+
+
 def lab_endpoints(nodes: Sequence[int] = (1, 2, 3, 4)) -> dict[str, dict[str, dict[str, Any]]]:
-    return {f"node{node}": endpoints(lab_intent(node), lab_facts(node)) for node in nodes}
+    return {f"node{node}": met_at(lab_intent(node), lab_facts(node)) for node in nodes}
 
 
 def plan_of(
@@ -62,7 +67,7 @@ def cards(link_layer: str = "Ethernet") -> dict[str, Any]:
 
 
 def test_the_endpoints_of_a_lab_machine() -> None:
-    assert endpoints(lab_intent(3), lab_facts(3)) == {
+    assert met_at(lab_intent(3), lab_facts(3)) == {
         f"rail{rail}": {
             "address": f"192.168.{100 + rail}.3",
             "device": f"rxe_rail{rail}",
@@ -76,17 +81,17 @@ def test_the_endpoints_of_a_lab_machine() -> None:
 
 
 def test_what_is_kept_of_the_facts_of_a_lab_machine_is_enough() -> None:
-    assert endpoints(lab_intent(), comparable(lab_facts())) == endpoints(lab_intent(), lab_facts())
+    assert met_at(lab_intent(), comparable(lab_facts())) == met_at(lab_intent(), lab_facts())
 
 
 def test_what_is_kept_of_the_facts_of_an_infiniband_host_is_enough() -> None:
     facts = {**cards("InfiniBand"), "stack": lab_facts()["stack"]}
     intent = {"rails": infiniband_rails()}
-    assert list(endpoints(intent, comparable(facts))) == ["rail0", "rail1"]
+    assert list(met_at(intent, comparable(facts))) == ["rail0", "rail1"]
 
 
 def test_a_card_is_pinned_to_its_own_node() -> None:
-    found = endpoints({"rails": card_rails()}, cards())
+    found = met_at({"rails": card_rails()}, cards())
     assert found["rail1"] == {
         "address": "192.168.1.1",
         "device": "mlx5_1",
@@ -117,11 +122,11 @@ def with_another_address(intent: dict[str, Any], facts: dict[str, Any]) -> None:
 def test_what_cannot_be_measured_has_no_endpoint(fault: Callable[[dict[str, Any], dict[str, Any]], None]) -> None:
     intent, facts = lab_intent(), comparable(lab_facts())
     fault(intent, facts)
-    assert list(endpoints(intent, facts)) == ["rail1"]
+    assert list(met_at(intent, facts)) == ["rail1"]
 
 
 def test_infiniband_without_an_address_meets_where_our_session_came_in_and_has_no_gid_index() -> None:
-    found = endpoints({"rails": infiniband_rails()}, cards("InfiniBand"))
+    found = met_at({"rails": infiniband_rails()}, cards("InfiniBand"))
     assert [(of["address"], of["gid_index"], of["device"]) for of in found.values()] == [
         ("192.0.2.7", None, "mlx5_0"),
         ("192.0.2.7", None, "mlx5_1"),
@@ -131,9 +136,9 @@ def test_infiniband_without_an_address_meets_where_our_session_came_in_and_has_n
 def test_perftest_is_told_of_an_ipv6_address_at_both_ends() -> None:
     """It connects by IPv4 unless it is told otherwise, and does not take an IPv6 address then."""
     facts = {**cards("InfiniBand"), "session": {"address": "2001:db8::7", "netdev": "eno1"}}
-    found = endpoints({"rails": infiniband_rails()}, facts)
+    found = met_at({"rails": infiniband_rails()}, facts)
     assert [of["address"] for of in found.values()] == ["2001:db8::7"] * 2
-    [by_ipv4, *_rest] = endpoints({"rails": infiniband_rails()}, cards("InfiniBand")).values()
+    [by_ipv4, *_rest] = met_at({"rails": infiniband_rails()}, cards("InfiniBand")).values()
     for test in measured_of(lab_intent()):
         for server_address in (None, "2001:db8::8"):
             assert all("--ipv6-addr" in perftest_argv(test, profile, 18515, server_address) for profile in found.values())
@@ -142,7 +147,7 @@ def test_perftest_is_told_of_an_ipv6_address_at_both_ends() -> None:
 
 def test_infiniband_with_an_address_meets_there() -> None:
     rails = card_rails(link_layer="infiniband", mtu_bytes=2044)
-    found = endpoints({"rails": rails}, cards("InfiniBand"))
+    found = met_at({"rails": rails}, cards("InfiniBand"))
     assert [(of["address"], of["gid_index"]) for of in found.values()] == [("192.168.0.1", None), ("192.168.1.1", None)]
 
 
@@ -152,7 +157,7 @@ def test_infiniband_with_an_address_meets_there() -> None:
     ids=["none", "empty", "no address", "loopback", "loopback, IPv6"],
 )
 def test_infiniband_without_any_address_cannot_meet(session: Any) -> None:
-    assert endpoints({"rails": infiniband_rails()}, {**cards("InfiniBand"), "session": session}) == {}
+    assert met_at({"rails": infiniband_rails()}, {**cards("InfiniBand"), "session": session}) == {}
 
 
 def test_a_plan_is_of_the_shape_that_the_runner_reads() -> None:
@@ -381,15 +386,15 @@ def in_tables(*tables: dict[str, int] | None) -> dict[str, Any]:
 
 def test_an_infiniband_port_is_measured_in_its_partition() -> None:
     intent = {"rails": infiniband_rails(), "partitions": {"red": {"key": 1}}}
-    found = endpoints(intent, in_tables({"0": 0x7FFF, "3": 0x8001}, {"0": 0xFFFF}))
+    found = met_at(intent, in_tables({"0": 0x7FFF, "3": 0x8001}, {"0": 0xFFFF}))
     assert [(each["pkey"], each["pkey_index"]) for each in found.values()] == [(1, 3), (0x7FFF, 0)]
     kept = comparable({**lab_facts(), **in_tables({"0": 0x7FFF, "3": 0x8001}, {"0": 0xFFFF})})
-    assert endpoints(intent, kept) == found
+    assert met_at(intent, kept) == found
 
 
 def test_a_port_that_reaches_nobody_like_itself_is_not_measured() -> None:
     intent = {"rails": infiniband_rails(), "partitions": {"red": {"key": 1}}}
-    assert list(endpoints(intent, in_tables({"0": 0x7FFF}, {"0": 0x7FFF, "1": 0x8001}))) == ["rail1"]
+    assert list(met_at(intent, in_tables({"0": 0x7FFF}, {"0": 0x7FFF, "1": 0x8001}))) == ["rail1"]
 
 
 def test_perftest_is_told_of_another_entry_than_the_first() -> None:

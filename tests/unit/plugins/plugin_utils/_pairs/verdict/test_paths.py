@@ -13,6 +13,8 @@ from typing import Any
 import pytest
 
 from ansible_collections.rdma.cluster.plugins.module_utils._fabric.graph import Graph
+from ansible_collections.rdma.cluster.plugins.module_utils._facts.gather import Facts
+from ansible_collections.rdma.cluster.plugins.plugin_utils._facts.typed import from_dict
 from ansible_collections.rdma.cluster.plugins.plugin_utils._pairs.fabric import crossing_rounds, crossing_schedule, ends, paths_of
 from ansible_collections.rdma.cluster.plugins.plugin_utils._pairs.matrix.matrix import Matrix
 from ansible_collections.rdma.cluster.plugins.plugin_utils._pairs.plan.suspects import meetings, reach
@@ -151,12 +153,12 @@ def test_a_path_is_measured_again_as_it_was() -> None:
         assert "spine1" in paths.elements(*where)
 
 
-def facts(host: int) -> dict[str, Any]:
+def facts(host: int) -> Facts:
     named = {}
     for rail in range(2):
         digits = hca(rail, host)[2:]
         named[f"mlx5_{rail}"] = {"node_guid": ":".join(digits[at : at + 4] for at in range(0, 16, 4))}
-    return {"devices": named}
+    return from_dict({"devices": named})
 
 
 def plan(hosts: int, schedule: dict[str, Any]) -> dict[str, Any]:
