@@ -142,7 +142,7 @@ class ActionModule(PairAction):
             return self.nobody("The sweep was stopped; the next run goes on with it.")
         suspects = suspects_of(sweep, self.intent["pairs"], self.proofs)
         matrix = sweep.bandwidth
-        self.beyond = dict.fromkeys(self.folder.read_json("pairs/sweep.json")["outside"], {})
+        self.beyond = {host: {} for host in self.folder.read_json("pairs/sweep.json")["outside"]}
         playing = [host for host in sweep.plan["hosts"] if host in self.variables["ansible_play_hosts"]]
         there = [host for host in (*playing, *self.beyond) if host not in sweep.in_use]
         planned = meetings(suspects, matrix, reach(matrix, suspects, there, sweep.partitions), controls=sweep.software)

@@ -14,6 +14,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
+from ansible_collections.rdma.cluster.plugins.module_utils._rdma.device import Device
+
 #: More devices NCCL does not take (src/transport/net_ib/common.h, MAX_IB_DEVS), and more entries it does not look at.
 MAX_DEVICES = 32
 _NUMBER = re.compile(r"[0-9]{1,9}")
@@ -70,11 +72,11 @@ def _entry(word: str) -> Entry:
     return Entry(name, port, well_formed)
 
 
-def missing_entries(listed: DeviceList, devices: Mapping[str, Any]) -> list[str]:
+def missing_entries(listed: DeviceList, devices: Mapping[str, Device]) -> list[str]:
     """The entries that mean no port of a host, of whatever state; none of a list that excludes."""
     if listed.excluded:
         return []
-    ports = [(name, int(number)) for name, device in devices.items() for number in device.get("ports") or ()]
+    ports = [(name, int(number)) for name, device in devices.items() for number in device.ports]
     return [
         str(entry)
         for entry in listed.entries

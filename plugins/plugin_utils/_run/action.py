@@ -114,11 +114,10 @@ class RunAction(CleanAnswers):
 
     @property
     def all_facts(self) -> dict[str, Any]:
-        """The whole tree of the host's facts, of which Ansible keeps a part."""
+        """The whole tree of the host's facts; what Ansible keeps of it where this run's folder has none."""
         tree: dict[str, Any] | None = self.folder.read_if_there(self.folder.host_file("facts", self.host))
-        if tree is None:
-            raise AnsibleError(f"The facts of {self.host} were not read in this run. Call rdma.cluster.observe before.")
-        return tree
+        kept: dict[str, Any] = self.variables["ansible_facts"]["rdma"] if tree is None else tree
+        return kept
 
     @property
     def proof_max_age_hours(self) -> float:

@@ -25,6 +25,7 @@ from ansible_collections.rdma.cluster.plugins.plugin_utils._catalogue.checks imp
 from ansible_collections.rdma.cluster.plugins.plugin_utils._catalogue.sources import KERNEL, NOTHING, RESULT, Source
 from ansible_collections.rdma.cluster.plugins.plugin_utils._fabric.managers import Seen, check_managers
 from ansible_collections.rdma.cluster.plugins.plugin_utils._facts.digest import comparable
+from ansible_collections.rdma.cluster.plugins.plugin_utils._facts.typed import from_dict
 from ansible_collections.rdma.cluster.plugins.plugin_utils._gate.fleet_checks import FLEET_CHECKS
 from ansible_collections.rdma.cluster.plugins.plugin_utils._gate.host_checks import HOST_CHECKS
 from ansible_collections.rdma.cluster.plugins.plugin_utils._intent.read import normalise
@@ -96,7 +97,7 @@ class Fleet:
 
     def _judge(self, facts: dict[str, Any]) -> Judged:
         facts["since"] = since(self.earlier, facts, "R1")
-        found = {stage: list(check(ME, self.intent, facts)) for stage, check in HOST_CHECKS.items()}
+        found = {stage: list(check(ME, self.intent, from_dict(facts))) for stage, check in HOST_CHECKS.items()}
         known = {ME: {"intent": self.intent, "facts": comparable(facts)}, **self._others}
         for stage, compare in FLEET_CHECKS.items():
             found[stage] = [*found.get(stage, ()), *compare(known_of(known))[ME]]

@@ -13,6 +13,7 @@ import pytest
 
 from ansible_collections.rdma.cluster.plugins.module_utils._base.findings import ERROR, NOT_APPLICABLE, OK, UNKNOWN, WARNING, Finding
 from ansible_collections.rdma.cluster.plugins.module_utils._rdma.rails import resolve
+from ansible_collections.rdma.cluster.plugins.plugin_utils._facts.typed import from_dict
 from ansible_collections.rdma.cluster.plugins.plugin_utils._fleet.intents import check_fleet
 from ansible_collections.rdma.cluster.plugins.plugin_utils._intent.read import normalise
 from tests.unit.builders.hosts import lab_facts, lab_rails
@@ -246,7 +247,7 @@ def with_guids(link_layer: str, *guids: str) -> Fleet:
     hosts = fleet(len(guids))
     for host, guid in zip(hosts.values(), guids, strict=True):
         host["intent"]["rails"][0]["link_layer"] = link_layer
-        (device,) = [each.device for each in resolve(host["intent"]["rails"][:1], host["facts"])]
+        (device,) = [each.device for each in resolve(host["intent"]["rails"][:1], from_dict(host["facts"]))]
         host["facts"]["devices"][device]["node_guid"] = guid
     return hosts
 

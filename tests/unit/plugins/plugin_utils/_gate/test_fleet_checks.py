@@ -39,7 +39,7 @@ def test_every_stage_has_checks_and_those_of_fabric_pairs_and_collectives_their_
 
 @pytest.mark.parametrize("stage", HOST_CHECKS)
 def test_a_converged_host_passes_every_gate_with_findings_of_its_own(stage: str) -> None:
-    findings = HOST_CHECKS[stage]("node1", lab_intent(), lab_facts())
+    findings = HOST_CHECKS[stage]("node1", lab_intent(), from_dict(lab_facts()))
     assert findings
     assert {(finding.stage, finding.host) for finding in findings} == {(stage, "node1")}
     assert stopping(findings) == []
@@ -59,7 +59,7 @@ LOOKING = ("preflight", "driver", "link", "host", "network", "nccl")
 
 @pytest.mark.parametrize("stage", LOOKING)
 def test_a_host_that_has_nothing_passes_no_gate_that_looks(stage: str) -> None:
-    assert stopping(HOST_CHECKS[stage]("node1", lab_intent(), EMPTY))
+    assert stopping(HOST_CHECKS[stage]("node1", lab_intent(), from_dict(EMPTY)))
 
 
 @pytest.mark.parametrize("stage", FLEET_CHECKS)
@@ -139,11 +139,11 @@ def without(*devices: str, files: bool = False, **nccl: Any) -> tuple[list[tuple
     """
     intent, facts = lab_intent(nccl=nccl), {**lab_facts(), "nccl_files": {}}
     facts["nccl"] = {"library": "/usr/lib/libnccl.so.2", "version": nccl.get("version"), "tests": None, "openmpi": None}
-    facts["files"] = on_host(nccl_files(intent, facts)) if files else {}
+    facts["files"] = on_host(nccl_files(intent, from_dict(facts))) if files else {}
     for device in devices:
         del facts["devices"][device]
-    assert not nccl_differs(intent, facts)
-    findings = HOST_CHECKS["nccl"]("node1", intent, facts)
+    assert not nccl_differs(intent, from_dict(facts))
+    findings = HOST_CHECKS["nccl"]("node1", intent, from_dict(facts))
     return [(each.check, each.status, each.observed) for each in stopping(findings)], findings
 
 
@@ -177,7 +177,7 @@ def test_another_port_that_is_down_is_told_beside_a_missing_device() -> None:
     intent, facts = lab_intent(), {**lab_facts(), "nccl_files": {}}
     del facts["devices"]["rxe_rail1"]
     facts["devices"]["rxe_rail0"]["ports"]["1"]["state"] = "DOWN"
-    stops = stopping(HOST_CHECKS["nccl"]("node1", intent, facts))
+    stops = stopping(HOST_CHECKS["nccl"]("node1", intent, from_dict(facts)))
     assert [(each.status, each.subject) for each in stops] == [
         ("unknown", "NCCL_IB_HCA"),
         ("error", "device rxe_rail0:1 of NCCL_IB_HCA"),
@@ -188,7 +188,7 @@ def test_nccl_s_one_gid_index_for_all_rails_is_asked_for() -> None:
     """NCCL before 2.21 takes one index for all rails; nccl.gid_index says so where they differ."""
     facts = lab_facts()
     facts["devices"]["rxe_rail1"]["ports"]["1"]["rocev2"] = {"192.168.101.1": 3}
-    findings = HOST_CHECKS["nccl"]("node1", lab_intent(nccl={"version": "2.20.5"}), facts)
+    findings = HOST_CHECKS["nccl"]("node1", lab_intent(nccl={"version": "2.20.5"}), from_dict(facts))
     assert ("nccl.gid_index", "error") in {(finding.check, finding.status) for finding in findings}
 
 

@@ -149,7 +149,7 @@ def test_like_hosts_have_like_versions() -> None:
     def host(node: int, version: str) -> dict[str, Any]:
         return {
             "intent": lab_intent(node),
-            "facts": from_dict({**lab_facts(node), "nccl": {"library": LIBRARY, "version": version, "openmpi": "4.1.4"}}),
+            "facts": {**lab_facts(node), "nccl": {"library": LIBRARY, "version": version, "openmpi": "4.1.4"}},
         }
 
     hosts = {f"node{node}": host(node, "2.29.7" if node == 3 else "2.30.7") for node in range(1, 5)}

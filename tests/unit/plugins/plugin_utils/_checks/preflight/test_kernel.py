@@ -14,7 +14,7 @@ from ansible_collections.rdma.cluster.plugins.module_utils._base.findings import
 from ansible_collections.rdma.cluster.plugins.module_utils._driver.planned import headers_package
 from ansible_collections.rdma.cluster.plugins.plugin_utils._checks.preflight.kernel import check_kernels
 from ansible_collections.rdma.cluster.plugins.plugin_utils._facts.entry import FactsError
-from ansible_collections.rdma.cluster.plugins.plugin_utils._facts.typed import from_dict
+from ansible_collections.rdma.cluster.plugins.plugin_utils._facts.typed import from_dict, stack_of
 from tests.unit.builders.hosts import lab_facts
 
 OLD, NEW = "6.1.0-9-amd64", "6.1.0-10-amd64"
@@ -205,7 +205,7 @@ PACKAGES = [
 
 @pytest.mark.parametrize(("kernel", "distribution", "package"), PACKAGES)
 def test_the_package_with_the_headers(kernel: str, distribution: dict[str, Any], package: str) -> None:
-    assert headers_package(kernel, distribution) == package
+    assert headers_package(kernel, stack_of(from_dict({"stack": {"distribution": distribution}})).distribution) == package
 
 
 UNSIGNED = {"mlx5_core": {"provenance": "dkms", "signer": None}, "knem": {"provenance": "extra"}, "ib_core": {"provenance": "kernel"}}

@@ -121,10 +121,9 @@ def test_another_profile_ends_it_too_and_the_next_time_is_a_first_one() -> None:
 def test_a_host_that_is_new_is_not_odd_for_its_first_run() -> None:
     intents = {f"node{node}": lab_intent(node, nccl=FIRST_RUN) for node in (1, 2, 3)}
     hosts = {
-        host: {"intent": intent, "facts": from_dict({**lab_facts(node), "files": on_host([]) if node == 3 else {PASSED: {}}})}
+        host: {"intent": intent, "facts": {**lab_facts(node), "files": on_host([]) if node == 3 else {PASSED: {}}}}
         for node, (host, intent) in enumerate(intents.items(), start=1)
     }
-    assert {nccl_variables(each["intent"], each["facts"])["NCCL_DEBUG"] for each in hosts.values()} == {"INFO", "WARN"}
-    assert [
-        finding for found in FLEET_CHECKS["nccl"](known_of(hosts)).values() for finding in found if finding.status in ("error", "warning")
-    ] == []
+    assert {nccl_variables(each["intent"], from_dict(each["facts"]))["NCCL_DEBUG"] for each in hosts.values()} == {"INFO", "WARN"}
+    judged = FLEET_CHECKS["nccl"](known_of(hosts))
+    assert [finding for found in judged.values() for finding in found if finding.status in ("error", "warning")] == []
