@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import importlib
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
 
 from ansible_collections.rdma.cluster.plugins.plugin_utils._catalogue.sources import Source
@@ -31,11 +31,11 @@ class Check:
     subject: str
     read_from: str
     remedy: str
-    sources: tuple[Source, ...] = field(kw_only=True)
     threshold: str = ""
     fixed: bool = False
     follows: tuple[str, ...] = ()
     repeats: tuple[str, ...] = ()
+    sources: tuple[Source, ...] = ()
 
 
 NO_NIC = ("intent.nic", "driver.nic")
