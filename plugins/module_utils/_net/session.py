@@ -30,6 +30,17 @@ class Session:
     netdev: str | None
 
 
+def session_address(session: Session | None) -> str | None:
+    """The address of a host's end of our session, as its sshd says it. session: of the host's facts.
+
+    None without a session (a local connection), and for a loopback address (a forwarded port), by which no other host reaches it.
+    """
+    address = session.address if session else None
+    if address is None or ipaddress.ip_address(address.partition("%")[0]).is_loopback:
+        return None
+    return address
+
+
 def parse_ssh_connection(text: str) -> str | None:
     """The server's address in SSH_CONNECTION of sshd(8), "192.0.2.9 50022 192.0.2.1 22" → "192.0.2.1"; None for a session without one."""
     words = text.split()

@@ -73,9 +73,8 @@ declare(
         ),
         "collective.busbw": Check(
             "collectives",
-            "each host: busbw of the large sizes of the last set of hosts that is well, or a proof of an earlier run; on one "
-            "host alone it is "
-            "judged only where `rdma_collectives.nvlink_busbw_gbps` is given",
+            "each host: busbw of the large sizes of the last set of hosts that is well, or a proof of an earlier run; on one host alone "
+            "it is judged only where `rdma_collectives.nvlink_busbw_gbps` is given",
             "nccl-tests; for what it should reach, the payload of all NICs of a host: link, MTU and PCIe path",
             "`collective.transport` and `collective.hcas` first, then the pairs stage",
             sources=(reads.result("nccl-tests"), reads.LADDER),
@@ -89,17 +88,16 @@ declare(
         ),
         "collective.hcas": Check(
             "collectives",
-            "each host: its channels use the devices of its compute rails; all of them, but of sendrecv, with a part of its "
-            "GPUs and in a mesh",
+            "each host: its channels use the devices of its compute rails; all of them, but of sendrecv, with a part of its GPUs and in a "
+            "mesh",
             "NCCL's log",
             "`NCCL_IB_HCA` (the nccl stage); which NIC is near which GPU",
             sources=(reads.result("NCCL log"),),
         ),
         "collective.ladder": Check(
             "collectives",
-            "each host: whether it is well together with the others, or what of it or of its connections is to blame; a "
-            "warning for the well "
-            "side of a bad connection",
+            "each host: whether it is well together with the others, or what of it or of its connections is to blame; a warning for the "
+            "well side of a bad connection",
             "runs on 2, 4, 8 … hosts, and on halves of what is not well",
             "the pairs stage for the host or connection that is named",
             sources=(reads.LADDER,),

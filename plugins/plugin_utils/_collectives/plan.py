@@ -15,6 +15,7 @@ from typing import Any
 
 from ansible_collections.rdma.cluster.plugins.module_utils._collectives.command import ALONE, PROGRAMS
 from ansible_collections.rdma.cluster.plugins.module_utils._nccl.devices import missing_entries, parse_list
+from ansible_collections.rdma.cluster.plugins.module_utils._net.session import session_address
 from ansible_collections.rdma.cluster.plugins.module_utils._rdma.rails import Intent
 from ansible_collections.rdma.cluster.plugins.plugin_utils._checks.nccl.nccl import HCA
 from ansible_collections.rdma.cluster.plugins.plugin_utils._collectives.expected import Expectations
@@ -22,7 +23,6 @@ from ansible_collections.rdma.cluster.plugins.plugin_utils._facts.typed import R
 from ansible_collections.rdma.cluster.plugins.plugin_utils._nccl.derive import effective_variables, kept_variables
 from ansible_collections.rdma.cluster.plugins.plugin_utils._pairs.fleet import Fleet
 from ansible_collections.rdma.cluster.plugins.plugin_utils._pairs.proofs import Basis, Proofs, Standing, standing
-from ansible_collections.rdma.cluster.plugins.plugin_utils._run.session_address import session_address
 
 #: Beside the runs, in the form of the proofs of pairs; in the place of a rail stands the operation.
 FILE = "../proofs/collectives.json"

@@ -15,6 +15,7 @@ from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from ansible_collections.rdma.cluster.plugins.module_utils._base.findings import ERROR, NOT_APPLICABLE, OK, UNKNOWN, WARNING, Finding
+from ansible_collections.rdma.cluster.plugins.module_utils._net.session import session_address
 from ansible_collections.rdma.cluster.plugins.module_utils._rdma.rails import rail_ip
 from ansible_collections.rdma.cluster.plugins.plugin_utils._catalogue import sources as reads
 from ansible_collections.rdma.cluster.plugins.plugin_utils._catalogue.checks import Check, declare
@@ -22,7 +23,6 @@ from ansible_collections.rdma.cluster.plugins.plugin_utils._facts.known import K
 from ansible_collections.rdma.cluster.plugins.plugin_utils._fleet import claims as fleet_claims
 from ansible_collections.rdma.cluster.plugins.plugin_utils._fleet.claims import Host, Said
 from ansible_collections.rdma.cluster.plugins.plugin_utils._fleet.majority import Claim, Found, Odd, group_by, odd_ones, some
-from ansible_collections.rdma.cluster.plugins.plugin_utils._run.session_address import session_address
 
 declare(
     {

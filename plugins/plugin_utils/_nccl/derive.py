@@ -25,6 +25,7 @@ from ansible_collections.rdma.cluster.plugins.module_utils._base.files import (
 from ansible_collections.rdma.cluster.plugins.module_utils._base.findings import ERROR, NOT_APPLICABLE, OK, UNKNOWN, Finding, stopping
 from ansible_collections.rdma.cluster.plugins.module_utils._nccl.conf import render_environment, render_nccl_conf
 from ansible_collections.rdma.cluster.plugins.module_utils._nccl.lint.rules_devices import WITHIN_HOST
+from ansible_collections.rdma.cluster.plugins.module_utils._net.session import session_address
 from ansible_collections.rdma.cluster.plugins.module_utils._rdma.rails import Intent, ResolvedRail, rail_ip, resolve, rocev2_gid_index
 from ansible_collections.rdma.cluster.plugins.plugin_utils._catalogue import sources as reads
 from ansible_collections.rdma.cluster.plugins.plugin_utils._catalogue.checks import Check, declare
@@ -53,7 +54,6 @@ from ansible_collections.rdma.cluster.plugins.plugin_utils._nccl.fabric import (
 )
 from ansible_collections.rdma.cluster.plugins.plugin_utils._nccl.launchers import HEADER, LAUNCHERS, launcher_file
 from ansible_collections.rdma.cluster.plugins.plugin_utils._roce.profile import roce_profile
-from ansible_collections.rdma.cluster.plugins.plugin_utils._run.session_address import session_address
 
 declare(
     {

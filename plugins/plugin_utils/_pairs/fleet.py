@@ -11,13 +11,13 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from functools import cached_property
 
+from ansible_collections.rdma.cluster.plugins.module_utils._net.session import session_address
 from ansible_collections.rdma.cluster.plugins.module_utils._rdma.rails import Intent, rail_ip, resolve
 from ansible_collections.rdma.cluster.plugins.plugin_utils._facts.known import Known, known_hosts
 from ansible_collections.rdma.cluster.plugins.plugin_utils._facts.typed import RunFacts
 from ansible_collections.rdma.cluster.plugins.plugin_utils._pairs.plan.plan import Endpoint, endpoints
 from ansible_collections.rdma.cluster.plugins.plugin_utils._pairs.proofs import Basis, Proofs, Standing, bases, standing
 from ansible_collections.rdma.cluster.plugins.plugin_utils._run.folder import RunFolder
-from ansible_collections.rdma.cluster.plugins.plugin_utils._run.session_address import session_address
 from ansible_collections.rdma.cluster.plugins.plugin_utils._subnet_manager.plan import limited_only
 
 NOWHERE = "it has no address on this rail, and our own session comes in where no other host can meet it (loopback, or a local connection)"

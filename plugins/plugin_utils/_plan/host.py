@@ -25,11 +25,11 @@ from ansible_collections.rdma.cluster.plugins.module_utils._pcie_tuning.service 
 from ansible_collections.rdma.cluster.plugins.module_utils._pcie_tuning.wish import Wish
 from ansible_collections.rdma.cluster.plugins.module_utils._rdma.rails import Intent, resolve
 from ansible_collections.rdma.cluster.plugins.plugin_utils._checks.host import pcie_tuning
-from ansible_collections.rdma.cluster.plugins.plugin_utils._checks.host.pcie_state import pcie_state
 from ansible_collections.rdma.cluster.plugins.plugin_utils._checks.host.pcie_tuning import (
     boot_wish,
     kept_effects,
     mrrs_changes,
+    pcie_state,
     pcie_wish,
     redirecting_bridges,
 )
@@ -208,7 +208,7 @@ def _live_differs(wish: Wish, facts: Facts) -> bool:
     if any(not pcie_tuning.mrrs_of(state, nic) for nic in wish.mrrs_cards) or mrrs_changes(wish, facts):
         return True
     # Where it may not be switched off, the module says so.
-    return wish.acs == BARE_METAL and (state["acs_mode"] == DATADIRECT or bool(redirecting_bridges(state, wish)))
+    return wish.acs == BARE_METAL and (state.acs_mode == DATADIRECT or bool(redirecting_bridges(state, wish)))
 
 
 def pcie_withheld(intent: Intent, facts: Facts, acs_allowed: bool = False, mrrs_allowed: bool = False) -> dict[str, str]:

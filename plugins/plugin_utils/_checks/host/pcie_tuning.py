@@ -16,6 +16,7 @@ from ansible_collections.rdma.cluster.plugins.module_utils._base.systemd import 
 from ansible_collections.rdma.cluster.plugins.module_utils._driver.secure_boot import LOCKED_DOWN, lockdown_words
 from ansible_collections.rdma.cluster.plugins.module_utils._facts.gather import Facts
 from ansible_collections.rdma.cluster.plugins.module_utils._host.load import busy_words
+from ansible_collections.rdma.cluster.plugins.module_utils._pci.functions import PciFunction
 from ansible_collections.rdma.cluster.plugins.module_utils._pcie_tuning.acs import (
     AUTO,
     BARE_METAL,
@@ -23,6 +24,8 @@ from ansible_collections.rdma.cluster.plugins.module_utils._pcie_tuning.acs impo
     LEAVE,
     NO_GPU,
     THIS_PLATFORM,
+    platform,
+    redirecting,
     slot_of,
 )
 from ansible_collections.rdma.cluster.plugins.module_utils._pcie_tuning.runner import CONFIG
@@ -32,19 +35,17 @@ from ansible_collections.rdma.cluster.plugins.module_utils._pcie_tuning.wish imp
 from ansible_collections.rdma.cluster.plugins.module_utils._rdma.rails import Intent, ResolvedRail, resolve
 from ansible_collections.rdma.cluster.plugins.plugin_utils._catalogue import sources as reads
 from ansible_collections.rdma.cluster.plugins.plugin_utils._catalogue.checks import Check, declare
-from ansible_collections.rdma.cluster.plugins.plugin_utils._checks.host.pcie_state import pcie_state
 from ansible_collections.rdma.cluster.plugins.plugin_utils._checks.rail_port import NO_DEVICE, RailPort, rail_ports
 
 declare(
     {
         "host.pcie": Check(
             "host",
-            "MRRS of each rail's card and ACS between GPUs and NICs as requested, and the service that sets them at boot; a "
-            "warning where our "
-            "default is withheld, or a job is on the host",
+            "MRRS of each rail's card and ACS between GPUs and NICs as requested, and the service that sets them at boot; a warning where "
+            "our default is withheld, or a job is on the host",
             "PCI configuration space, `systemctl show`, files of ours, `/sys/kernel/security/lockdown`, `/proc`",
-            "`pcie_mrrs_allowed: true` or `pcie_acs_write_allowed: true` and the host stage; `rdma_host.pcie`; "
-            "`journalctl --unit rdma-pcie.service`",
+            "`pcie_mrrs_allowed: true` or `pcie_acs_write_allowed: true` and the host stage; `rdma_host.pcie`; `journalctl --unit "
+            "rdma-pcie.service`",
             sources=(
                 reads.but(reads.CONFIG, about="[rA]*"),
                 reads.but(reads.UNITS, about="*at boot"),
@@ -63,6 +64,43 @@ DRIVER = "mlx5_core"
 #: What auto gives the cards of ports that reach FAST_GBPS. A slower port is fast enough with the kernel's 512 bytes.
 BEST_MRRS_BYTES = 4096
 FAST_GBPS = 100.0
+
+
+@dataclass(frozen=True)
+class PcieState:
+    """What tuning depends on. acs_mode: what auto stands for, None where it is not known; acs_why: why.
+
+    mrrs_bytes: physical function of a NIC → bytes, None where it was not read; redirecting: a NIC's function → the bridges above it that
+    redirect, if there are any; gpu_redirecting: those above GPUs.
+    """
+
+    acs_mode: str | None
+    acs_why: str
+    mrrs_bytes: Mapping[str, int | None]
+    redirecting: Mapping[str, list[str]]
+    gpu_redirecting: list[str]
+
+
+def pcie_state(facts: Facts) -> PcieState:
+    """That of a host, of the whole tree of its facts."""
+    devices = [device for device in facts.devices.values() if device.function == "pf"]
+    own, gpus = {device.pci.address: device.pci for device in devices if device.pci is not None}, facts.gpus or []
+    slots = {slot_of(address) for address in own}
+    beside = {address: pci for address, pci in facts.nics.items() if slot_of(address) in slots}
+    virtual_machine = facts.iommu.virtual_machine if facts.iommu is not None else None
+    found = platform([gpu.model for gpu in gpus], [pci.device_id for pci in own.values()], virtual_machine)
+    blocked = {address: _redirecting_hops(pci) for address, pci in sorted(own.items())}
+    return PcieState(
+        acs_mode=found.mode if facts.gpus is not None else None,
+        acs_why=found.why if facts.gpus is not None else "GPUs were not looked for",
+        mrrs_bytes={address: pci.mrrs_bytes for address, pci in sorted({**own, **beside}.items())},
+        redirecting={address: bridges for address, bridges in blocked.items() if bridges},
+        gpu_redirecting=sorted({bridge for gpu in gpus if gpu.pci is not None for bridge in _redirecting_hops(gpu.pci)}),
+    )
+
+
+def _redirecting_hops(pci: PciFunction) -> list[str]:
+    return [hop.address for hop in pci.hops if redirecting(hop.acs)]
 
 
 @dataclass(frozen=True)
@@ -175,18 +213,18 @@ def lockdown_of(facts: Facts) -> str | None:
 def planned_acs(intent: Intent, facts: Facts) -> str | None:
     """The mode, or what auto stands for; None where that is not known."""
     mode: str | None = intent["host"]["pcie"]["acs"]
-    return pcie_state(facts)["acs_mode"] if mode == AUTO else mode
+    return pcie_state(facts).acs_mode if mode == AUTO else mode
 
 
-def mrrs_of(state: Mapping[str, Any], nic: str) -> dict[str, int | None]:
+def mrrs_of(state: PcieState, nic: str) -> dict[str, int | None]:
     """The MRRS of each function of a NIC's card."""
-    return {address: size for address, size in state["mrrs_bytes"].items() if slot_of(address) == slot_of(nic)}
+    return {address: size for address, size in state.mrrs_bytes.items() if slot_of(address) == slot_of(nic)}
 
 
-def redirecting_bridges(state: Mapping[str, Any], wish: Wish) -> list[str]:
+def redirecting_bridges(state: PcieState, wish: Wish) -> list[str]:
     """The bridges above GPUs and a wish's NICs that redirect."""
-    above = {bridge for nic in wish.nics for bridge in state["redirecting"].get(nic, ())}
-    return sorted(above | set(state["gpu_redirecting"])) if wish.nics else []
+    above = {bridge for nic in wish.nics for bridge in state.redirecting.get(nic, ())}
+    return sorted(above | set(state.gpu_redirecting)) if wish.nics else []
 
 
 def _card(rail: ResolvedRail, facts: Facts) -> str | None:
@@ -312,8 +350,8 @@ def _acs(host: str, intent: Mapping[str, Any], facts: Facts, reason: Withheld | 
     words = f"{', '.join(bridges)} redirect" if bridges else "no bridge redirects"
     if planned is None:
         remedy = f"Set rdma_host.pcie.acs of {host} to what the host is: bare_metal, vm, datadirect, or leave."
-        return _acs_finding(host, UNKNOWN, f"{words}; {state['acs_why']}", remedy)
-    if state["acs_mode"] == DATADIRECT:
+        return _acs_finding(host, UNKNOWN, f"{words}; {state.acs_why}", remedy)
+    if state.acs_mode == DATADIRECT:
         return _acs_finding(host, ERROR, THIS_PLATFORM, f"Set rdma_host.pcie.acs of {host} to auto.")
     return _redirects(host, intent, facts, words, reason) if bridges else _acs_finding(host, OK, words)
 
@@ -333,7 +371,7 @@ def _acs_left(intent: Mapping[str, Any], facts: Facts, wish: Wish) -> str | None
     given = intent["host"]["pcie"]["acs"]
     if planned_acs(intent, facts) in (BARE_METAL, None):
         return None
-    why: str = pcie_state(facts)["acs_why"]
+    why: str = pcie_state(facts).acs_why
     return why if given == AUTO else f"rdma_host.pcie.acs is {given}: it is left as it is"
 
 

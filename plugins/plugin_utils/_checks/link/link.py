@@ -25,8 +25,8 @@ declare(
             "link",
             "the port of each planned rail",
             "`ports/N/state`, `phys_state`; `carrier`, `flags` of the interface",
-            "cable, switch port, optic; or what set the interface down; on InfiniBand by its state: INIT lacks a subnet manager, "
-            "Disabled was switched off",
+            "cable, switch port, optic; or what set the interface down; on InfiniBand by its state: INIT lacks a subnet manager, Disabled "
+            "was switched off",
             follows=NO_DEVICE,
             sources=(reads.file(f"{reads.IB}/ports/*/state"), reads.file(f"{reads.IB}/ports/*/phys_state")),
         ),

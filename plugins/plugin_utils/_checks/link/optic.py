@@ -23,9 +23,8 @@ declare(
             "link",
             "the readings of each rail's module against the module's own limits",
             "`ethtool -m`, on InfiniBand `mstlink -m`",
-            "clean and reseat both ends, exchange the module or its partner; cooling; where it could not be read, what the "
-            "tool says; without "
-            "it (not applicable), install ethtool or mstflint",
+            "clean and reseat both ends, exchange the module or its partner; cooling; where it could not be read, what the tool says; "
+            "without it (not applicable), install ethtool or mstflint",
             sources=(
                 reads.command("ethtool", "-m"),
                 reads.command("mstlink", "-d"),

@@ -23,9 +23,8 @@ declare(
     {
         "network.boot": Check(
             "network",
-            "what systemd-networkd makes of each planned rail at the next boot: the `.network` file that applies first, its "
-            "drop-ins, MTU and "
-            "addresses, by file and line",
+            "what systemd-networkd makes of each planned rail at the next boot: the `.network` file that applies first, its drop-ins, MTU "
+            "and addresses, by file and line",
             "`.network` files and their `.d` folders in `/etc`, `/run`, `/usr/local/lib` and `/usr/lib/systemd/network`; `systemctl show`",
             "remove the line or the file that the finding names; run the network stage",
             sources=(

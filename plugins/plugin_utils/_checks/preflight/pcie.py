@@ -25,8 +25,8 @@ declare(
             "preflight",
             "the PCIe link of each rail's card: speed and width against the most that the card can",
             "`current_link_speed`, `current_link_width`, `max_link_*` of the PCI function",
-            "reseat the card; slot, riser, BIOS (bifurcation); a warning where it is no more than headroom, or where "
-            "`pcie.path` is the error",
+            "reseat the card; slot, riser, BIOS (bifurcation); a warning where it is no more than headroom, or where `pcie.path` is the "
+            "error",
             sources=reads.PCI_LINK,
         ),
         "pcie.path": Check(

@@ -38,9 +38,8 @@ declare(
             "each rail of a host: what it reaches with good partners, and whether a verdict names it",
             "perftest's own output; a proof of an earlier run; link, MTU and PCIe path for what it should reach",
             "MTU, flow control, cable or optic, PCIe, NUMA, in this order; [the pairs](pairs.md) says how the culprit is found",
-            "the fraction of what link, MTU and PCIe path allow below which it is an error, instead of "
-            "`rdma_pairs.fail_below`; of software "
-            "devices that of what the fleet reaches, instead of `rdma_pairs.software_fail_below`",
+            "the fraction of what link, MTU and PCIe path allow below which it is an error, instead of `rdma_pairs.fail_below`; of "
+            "software devices that of what the fleet reaches, instead of `rdma_pairs.software_fail_below`",
             follows=(*NO_DEVICE, "link.state", "network.gid"),
             sources=(reads.SWEEP,),
         ),
@@ -62,9 +61,8 @@ declare(
         ),
         "pair.results": Check(
             "pairs",
-            "the lines of each host's results: `unknown` where a line is no result, or is about a measurement that the plan "
-            "does not have for "
-            "this host. The line is not counted; the hosts that it is about keep their own results",
+            "the lines of each host's results: `unknown` where a line is no result, or is about a measurement that the plan does not have "
+            "for this host. The line is not counted; the hosts that it is about keep their own results",
             "what the pair runner of the host has written in `/run/rdma-cluster/pairs`",
             "run the pairs stage again; if it stays so, which program on the host writes there",
             sources=(reads.result("lines of the results"),),

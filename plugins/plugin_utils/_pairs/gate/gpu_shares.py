@@ -23,9 +23,8 @@ declare(
     {
         "pair.gpu": Check(
             "pairs",
-            "each rail, with `rdma_pairs.gpu_memory`: what it reaches from the memory of its nearest GPU, at least 0.90 of "
-            "what the same pairs "
-            "reach from the hosts' (`gpu_fail_below`); below a quarter data goes through the host",
+            "each rail, with `rdma_pairs.gpu_memory`: what it reaches from the memory of its nearest GPU, at least 0.90 of what the same "
+            "pairs reach from the hosts' (`gpu_fail_below`); below a quarter data goes through the host",
             "perftest with CUDA (`--use_cuda_bus_id`, `--use_cuda_dmabuf`), after the measurement from the host's memory",
             "the path of the gpu stage; distance of GPU and NIC, ACS, IOMMU; a perftest that was built with CUDA",
             sources=(reads.result("sweep from GPUs"),),

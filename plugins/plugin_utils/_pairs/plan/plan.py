@@ -15,12 +15,12 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from ansible_collections.rdma.cluster.plugins.module_utils._facts.gather import Facts
+from ansible_collections.rdma.cluster.plugins.module_utils._net.session import session_address
 from ansible_collections.rdma.cluster.plugins.module_utils._pairs.runner.perftest import PERFTEST_OVERHEAD_SECONDS
 from ansible_collections.rdma.cluster.plugins.module_utils._rdma.rails import Intent, ResolvedRail, rail_ip, resolve
 from ansible_collections.rdma.cluster.plugins.plugin_utils._pairs.plan.endpoint import gpus_of
 from ansible_collections.rdma.cluster.plugins.plugin_utils._pairs.schedule import plan_rounds
 from ansible_collections.rdma.cluster.plugins.plugin_utils._roce.profile import roce_profile
-from ansible_collections.rdma.cluster.plugins.plugin_utils._run.session_address import session_address
 from ansible_collections.rdma.cluster.plugins.plugin_utils._subnet_manager.plan import NO_PARTITION, Place, partition_place
 
 SCHEMA = 2
