@@ -43,13 +43,16 @@ class ActionModule(RunAction):
         return [*repository, *hook_files(family, wished=plan["hook"], dkms=plan["hook_dkms"])]
 
     def _repository(self, plan: Mapping[str, Any], family: str | None) -> list[ManagedFile]:
-        if family is None:
-            raise AnsibleError(f"{self.host}: there is no repository of DOCA-OFED for this distribution.")
         driver = self.intent["driver"]
-        wanted = driver["repository"]["key_checksum"].partition(":")[2]
+        version, place, checksum = driver["version"], driver["repository"]["key"], driver["repository"]["key_checksum"]
+        if family is None or version is None or place is None or checksum is None:
+            raise AnsibleError(
+                f"{self.host}: a repository of DOCA-OFED needs a version, a key and its checksum, and a distribution it is for."
+            )
+        wanted = checksum.partition(":")[2]
         there = (self.seen.files or {}).get(KEY_OF[family])
-        key = None if there is not None and there["sha256"] == wanted else self._key(driver["repository"]["key"], wanted)
-        return repository_files(family, url=plan["doca"]["repository"], version=driver["version"], profile=driver["profile"], key=key)
+        key = None if there is not None and there["sha256"] == wanted else self._key(place, wanted)
+        return repository_files(family, url=plan["doca"]["repository"], version=version, profile=driver["profile"], key=key)
 
     def _key(self, place: Mapping[str, str], wanted: str) -> str:
         """The key's text, if it is the one that the intent means."""

@@ -56,7 +56,7 @@ class ActionModule(RunAction):
 
     def _members(self) -> set[str]:
         """The hosts whose ports are asked for by name."""
-        names = set()
+        names: set[str | None] = set()
         for partition in self.intent["partitions"].values():
             for each in partition["members"] if isinstance(partition["members"], list) else ():
                 names.add(each if isinstance(each, str) else each["host"])

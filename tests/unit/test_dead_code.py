@@ -46,6 +46,7 @@ ALLOWED = (
     Allowed("plugins/plugin_utils/*", "ignore_aliases|indentless", "PyYAML calls its dumper so"),
     Allowed("*", "gname|create_system|external_attr", "tarfile and zipfile write them into archives"),
     Allowed("plugins/module_utils/*", "not_applicable", "to_dict() reads it by its name"),
+    Allowed("plugins/module_utils/_base/intent.py", "[a-z0-9_]+", "keys of dictionaries, read as text"),
     Allowed("lab/*", "add_slurm|add_openmpi5|python_path", "scenarios of molecule call them"),
     Allowed("roles/*", "calibrate", "training loops of users call it"),
 )  # fmt: skip

@@ -9,9 +9,9 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any
 
 from ansible_collections.rdma.cluster.plugins.module_utils._base.findings import ERROR, OK
+from ansible_collections.rdma.cluster.plugins.module_utils._base.intent import Intent
 from ansible_collections.rdma.cluster.plugins.module_utils._driver.dkms import BROKEN, INSTALLED, OFED
 from ansible_collections.rdma.cluster.plugins.module_utils._driver.modinfo import ADD_ONS, KERNELS_OWN, compare, is_stock
 from ansible_collections.rdma.cluster.plugins.module_utils._driver.planned import ADD_ON, DOCA, INBOX, KEEP, MLNX_OFED
@@ -94,13 +94,13 @@ def kept_stack(stack: Stack) -> tuple[str, str | None]:
     return (ADD_ON if _has_add_on(stack, vendor) else INBOX), None
 
 
-def with_kept_stack(intent: Mapping[str, Any], stack: Stack | None) -> Mapping[str, Any]:
+def with_kept_stack(intent: Intent, stack: Stack | None) -> Intent:
     """The intent in which `stack: keep` is replaced by the stack that the host has; any other intent as it is, and where none was read."""
-    driver = intent.get("driver") or {}
-    if driver.get("stack") != KEEP or stack is None:
+    driver = intent["driver"]
+    if driver["stack"] != KEEP or stack is None:
         return intent
     name, profile = kept_stack(stack)
-    return {**intent, "driver": {**driver, "stack": name, "profile": profile or driver.get("profile"), "version": None, "kept": True}}
+    return {**intent, "driver": {**driver, "stack": name, "profile": profile or driver["profile"], "version": None, "kept": True}}
 
 
 def _has_add_on(stack: Stack, vendor: Mapping[str, str]) -> bool:

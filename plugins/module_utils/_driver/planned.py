@@ -7,9 +7,8 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
-from typing import Any
 
+from ansible_collections.rdma.cluster.plugins.module_utils._base.intent import Intent
 from ansible_collections.rdma.cluster.plugins.module_utils._driver.distribution import Distribution
 from ansible_collections.rdma.cluster.plugins.module_utils._driver.dkms import is_relevant
 from ansible_collections.rdma.cluster.plugins.module_utils._driver.stack import Stack
@@ -29,7 +28,7 @@ NO_DKMS = frozenset({"--add-kernel-support", "--without-dkms"})
 _NUMBERS = re.compile(r"[0-9]+")
 
 
-def planned_stack(intent: Mapping[str, Any]) -> str:
+def planned_stack(intent: Intent) -> str:
     """rdma_driver.stack: "inbox", "doca", "mlnx_ofed"; "add_on" is a kept stack of another kind.
 
     "keep" counts as "inbox" here: resolve it with `with_kept_stack` before you judge or change a host.
@@ -38,13 +37,13 @@ def planned_stack(intent: Mapping[str, Any]) -> str:
     return INBOX if stack == KEEP else stack
 
 
-def is_kept(intent: Mapping[str, Any]) -> bool:
+def is_kept(intent: Intent) -> bool:
     """Whether the host keeps its stack: nothing is removed, replaced or built."""
     driver = intent.get("driver") or {}
     return bool(driver.get("kept")) or driver.get("stack") == KEEP
 
 
-def planned_modules(intent: Mapping[str, Any]) -> str:
+def planned_modules(intent: Intent) -> str:
     """Whose modules are to run: as planned_stack, but "inbox" where DOCA brings its userspace only."""
     profile = str((intent.get("driver") or {}).get("profile") or "")
     stack = planned_stack(intent)
@@ -64,7 +63,7 @@ def is_dkms_release(release: str | None) -> bool:
     return not numbers or numbers >= DOCA_DKMS
 
 
-def builds_planned(intent: Mapping[str, Any], stack: Stack) -> bool:
+def builds_planned(intent: Intent, stack: Stack) -> bool:
     """Whether the planned stack's modules are built on the host. stack: that of the facts.
 
     On Debian's family always. RPMs have ready-made modules for the distribution's kernels, but for DOCA since 3.2.
@@ -78,7 +77,7 @@ def builds_planned(intent: Mapping[str, Any], stack: Stack) -> bool:
     return driver.get("add_kernel_support") is not False
 
 
-def bypasses_dkms(intent: Mapping[str, Any], stack: Stack) -> bool:
+def bypasses_dkms(intent: Intent, stack: Stack) -> bool:
     """Whether the planned stack's modules are built into packages for the kernel that runs, which DKMS neither signs nor builds again.
 
     mlnxofedinstall has no DKMS on RPMs; on Debian's family --add-kernel-support installs again --without-dkms (mlnxofedinstall_deb.pl).
@@ -92,7 +91,7 @@ def bypasses_dkms(intent: Mapping[str, Any], stack: Stack) -> bool:
     return bool(asked) or is_rpm(stack.distribution)
 
 
-def builds_modules(intent: Mapping[str, Any], stack: Stack) -> bool:
+def builds_modules(intent: Intent, stack: Stack) -> bool:
     """Whether modules that RDMA or a GPU needs are built for the kernels of a host, or shall be."""
     return any(is_relevant(entry.name) for entry in stack.dkms) or builds_planned(intent, stack)
 

@@ -8,21 +8,18 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, Protocol
+from typing import Protocol
 
+from ansible_collections.rdma.cluster.plugins.module_utils._base.intent import Rail
 from ansible_collections.rdma.cluster.plugins.module_utils._net.netdev import Netdev
 from ansible_collections.rdma.cluster.plugins.module_utils._rdma.device import Device, Port
 
-#: One rail of the normalised intent: name, nic {pci | mac}, link_layer, plane, address, mtu_bytes, soft, …
-Rail = Mapping[str, Any]
 #: What LINK_TYPE_P1 of a card that can be both is set to for the intent's link layer.
 LINK_TYPES = {"roce": "ETH(2)", "infiniband": "IB(1)"}
 #: The kernel's name of a port's link layer (sysfs ports/N/link_layer) for the intent's.
 LINK_LAYERS = {"roce": "Ethernet", "infiniband": "InfiniBand"}
 #: Interfaces that stand on the PCI function of another one.
 PARTS = ("representor", "sf")
-#: The normalised intent of a host.
-Intent = Mapping[str, Any]
 
 
 class Found(Protocol):

@@ -10,12 +10,13 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from ansible_collections.rdma.cluster.plugins.module_utils._base.findings import NOT_APPLICABLE, UNKNOWN, Finding
+from ansible_collections.rdma.cluster.plugins.module_utils._base.intent import Rail
 from ansible_collections.rdma.cluster.plugins.module_utils._facts.gather import Facts
 from ansible_collections.rdma.cluster.plugins.module_utils._net.ethtool import Ethtool
 from ansible_collections.rdma.cluster.plugins.module_utils._net.netdev import Netdev
 from ansible_collections.rdma.cluster.plugins.module_utils._pci.functions import PciFunction, PciHop
 from ansible_collections.rdma.cluster.plugins.module_utils._rdma.device import Device, Port
-from ansible_collections.rdma.cluster.plugins.module_utils._rdma.rails import LINK_LAYERS, Rail, ResolvedRail, resolve
+from ansible_collections.rdma.cluster.plugins.module_utils._rdma.rails import LINK_LAYERS, ResolvedRail, resolve
 
 NO_DEVICE = "no RDMA device, so no port to look at: link.state says what to do"
 WRONG_KIND = "the port is of the wrong kind: link.layer says what to do"

@@ -13,10 +13,10 @@ from dataclasses import asdict, dataclass
 from functools import cached_property
 from typing import Any
 
+from ansible_collections.rdma.cluster.plugins.module_utils._base.intent import Intent
 from ansible_collections.rdma.cluster.plugins.module_utils._collectives.command import ALONE, PROGRAMS
 from ansible_collections.rdma.cluster.plugins.module_utils._nccl.devices import missing_entries, parse_list
 from ansible_collections.rdma.cluster.plugins.module_utils._net.session import session_address
-from ansible_collections.rdma.cluster.plugins.module_utils._rdma.rails import Intent
 from ansible_collections.rdma.cluster.plugins.plugin_utils._checks.nccl.nccl import HCA
 from ansible_collections.rdma.cluster.plugins.plugin_utils._collectives.expected import Expectations
 from ansible_collections.rdma.cluster.plugins.plugin_utils._facts.typed import RunFacts
@@ -145,7 +145,7 @@ class CollectivePlan:
         }
 
 
-def _installed(intent: Mapping[str, Any]) -> str | None:
+def _installed(intent: Intent) -> str | None:
     """Where rdma_nccl.install has put nccl-tests, None if it installs none."""
     tests = (intent["nccl"].get("install") or {}).get("tests")
     return f"{tests['folder']}/build" if tests else None

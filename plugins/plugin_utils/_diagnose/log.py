@@ -20,8 +20,7 @@ from ansible_collections.rdma.cluster.plugins.plugin_utils._diagnose.log_context
 from ansible_collections.rdma.cluster.plugins.plugin_utils._diagnose.log_line import LONGEST_LINE, Said, fields, read
 from ansible_collections.rdma.cluster.plugins.plugin_utils._diagnose.meanings import MEANINGS
 from ansible_collections.rdma.cluster.plugins.plugin_utils._diagnose.signature import ERROR, REMARK, SYMPTOM, Signature
-from ansible_collections.rdma.cluster.plugins.plugin_utils._diagnose.signatures_nccl import NCCL_SIGNATURES
-from ansible_collections.rdma.cluster.plugins.plugin_utils._diagnose.signatures_others import CUDA_SIGNATURES, JOB_SIGNATURES
+from ansible_collections.rdma.cluster.plugins.plugin_utils._diagnose.signatures import CUDA_SIGNATURES, JOB_SIGNATURES, NCCL_SIGNATURES
 
 #: The first that a line fits counts.
 SIGNATURES: tuple[Signature, ...] = (*CUDA_SIGNATURES, *NCCL_SIGNATURES, *JOB_SIGNATURES)

@@ -8,9 +8,10 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 from ansible_collections.rdma.cluster.plugins.module_utils._base.findings import ERROR, NOT_APPLICABLE, UNKNOWN, WARNING, Finding
+from ansible_collections.rdma.cluster.plugins.module_utils._base.intent import Intent
 from ansible_collections.rdma.cluster.plugins.module_utils._rdma.device import Device
 from ansible_collections.rdma.cluster.plugins.plugin_utils._diagnose.log import JobLog, Occurrence
 from ansible_collections.rdma.cluster.plugins.plugin_utils._facts.typed import RunFacts, from_dict
@@ -33,7 +34,7 @@ class Known:
 
     name: str
     facts: RunFacts | None = None
-    intent: Mapping[str, Any] | None = None
+    intent: Intent | None = None
 
 
 @dataclass(frozen=True)

@@ -11,6 +11,7 @@ from dataclasses import replace
 from typing import Any
 
 from ansible_collections.rdma.cluster.plugins.module_utils._base.findings import ERROR, Finding
+from ansible_collections.rdma.cluster.plugins.module_utils._base.intent import Intent
 from ansible_collections.rdma.cluster.plugins.module_utils._driver.modinfo import ADD_ONS, Module, compare
 from ansible_collections.rdma.cluster.plugins.module_utils._driver.planned import INBOX, planned_modules
 from ansible_collections.rdma.cluster.plugins.module_utils._driver.stack import Stack
@@ -33,7 +34,7 @@ from ansible_collections.rdma.cluster.plugins.plugin_utils._facts.typed import s
 Modules = Mapping[str, Module]
 
 
-def reload_plan(intent: Mapping[str, Any], facts: Facts, *, changes: bool) -> dict[str, Any]:
+def reload_plan(intent: Intent, facts: Facts, *, changes: bool) -> dict[str, Any]:
     """What a reload of the driver is about: needed, why, live (nothing is in its way), obstacles in words, modules (top first).
 
     changes: whether modules are about to be installed or removed; then it is told by what is loaded now, until facts are read again.
@@ -55,7 +56,7 @@ def reload_plan(intent: Mapping[str, Any], facts: Facts, *, changes: bool) -> di
     return {**found, "needed": True, "why": "; ".join(why), "live": not obstacles, "obstacles": obstacles, "modules": order}
 
 
-def told_obstacles(findings: Sequence[Finding], intent: Mapping[str, Any], facts: Facts) -> list[Finding]:
+def told_obstacles(findings: Sequence[Finding], intent: Intent, facts: Facts) -> list[Finding]:
     """The findings, with what is in the way of a reload added to the remedy of each error that asks for one (driver.loaded)."""
     obstacles = reload_plan(intent, facts, changes=False)["obstacles"]
     words = f" In the running host it cannot be reloaded: {'; '.join(obstacles)}."
@@ -74,7 +75,7 @@ def differing(modules: Modules) -> list[str]:
     return [name for name in modules if name in others or (name == COMPAT and gone)]
 
 
-def options_that_differ(intent: Mapping[str, Any], facts: Facts) -> dict[str, list[str]]:
+def options_that_differ(intent: Intent, facts: Facts) -> dict[str, list[str]]:
     """The loaded modules that have not taken the options of the intent: name → each in words, "mlx5_core.prof_sel is 2, expected 3"."""
     modules = stack_of(facts).modules
     found: dict[str, list[str]] = {}
@@ -94,7 +95,7 @@ def unsigned_replacements(stack: Stack) -> list[str]:
     return [f"Secure Boot is on, and nobody has signed {', '.join(sorted(names))} on disk"] if names else []
 
 
-def _replaced(intent: Mapping[str, Any], modules: Modules) -> list[str]:
+def _replaced(intent: Intent, modules: Modules) -> list[str]:
     """The loaded modules that an installation or a removal will replace, as far as that can be told before it.
 
     OFED's core stands on mlx_compat; where it does not, the core is the kernel's, Soft-RoCE stands on it, and it stays.
@@ -107,7 +108,7 @@ def _replaced(intent: Mapping[str, Any], modules: Modules) -> list[str]:
     return [*drivers, *core] if drivers else []
 
 
-def _obstacles(order: Sequence[str], intent: Mapping[str, Any], facts: Facts) -> Iterator[str]:
+def _obstacles(order: Sequence[str], intent: Intent, facts: Facts) -> Iterator[str]:
     stack = stack_of(facts)
     for name in order:
         yield from module_uses(name, order, stack.modules)
@@ -149,7 +150,7 @@ def _driver(netdev: Netdev) -> str:
     return module_of(netdev.driver or "")
 
 
-def _others(intent: Mapping[str, Any], facts: Facts, swapped: Collection[str]) -> Iterator[str]:
+def _others(intent: Intent, facts: Facts, swapped: Collection[str]) -> Iterator[str]:
     """The interfaces of a driver that goes which are up, carry an address, and are neither rails nor below our own session."""
     told = {*_below_session(facts), *(rail.netdev for rail in resolve(intent.get("rails") or [], facts))}
     for name, netdev in facts.netdevs.items():

@@ -6,9 +6,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from typing import Any
 
+from ansible_collections.rdma.cluster.plugins.module_utils._base.intent import Intent
 from ansible_collections.rdma.cluster.plugins.module_utils._driver.dkms import BROKEN, OFED
 from ansible_collections.rdma.cluster.plugins.module_utils._driver.modinfo import is_stock
 from ansible_collections.rdma.cluster.plugins.module_utils._driver.ofed_state import DRIVER
@@ -31,7 +31,7 @@ INFINIBAND_MODULES = ("ib_umad", "ib_ipoib")
 USUAL_DRIVER = "mlx5_core"
 
 
-def needed_modules(intent: Mapping[str, Any], facts: Facts) -> list[str]:
+def needed_modules(intent: Intent, facts: Facts) -> list[str]:
     """The kernel modules that must be loaded for these rails, in order; those of a card by the driver that the facts name."""
     soft = any(rail["soft"] for rail in intent["rails"])
     drivers = dict.fromkeys(_driver(rail, facts) for rail in resolve(intent["rails"], facts) if not rail.rail["soft"])
@@ -51,12 +51,12 @@ def _driver(rail: ResolvedRail, facts: Facts) -> str:
     return driver if driver in DRIVERS else USUAL_DRIVER
 
 
-def boot_modules(intent: Mapping[str, Any]) -> list[str]:
+def boot_modules(intent: Intent) -> list[str]:
     """Those of them that nothing else loads at boot: udev and rdma-core load the rest when the device appears."""
     return list(SOFT_MODULES) if any(rail["soft"] for rail in intent["rails"]) else []
 
 
-def soft_links(intent: Mapping[str, Any]) -> list[dict[str, Any]]:
+def soft_links(intent: Intent) -> list[dict[str, Any]]:
     """The Soft-RoCE links of a host, in the shape that rdma.cluster.soft_links takes."""
     return [{"name": soft_device_name(rail), "type": "rxe", "nic": rail["nic"]} for rail in intent["rails"] if rail["soft"]]
 

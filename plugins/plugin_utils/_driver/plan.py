@@ -10,6 +10,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
+from ansible_collections.rdma.cluster.plugins.module_utils._base.intent import Intent
 from ansible_collections.rdma.cluster.plugins.module_utils._driver.build_report import BUNDLE
 from ansible_collections.rdma.cluster.plugins.module_utils._driver.kernels import version_key
 from ansible_collections.rdma.cluster.plugins.module_utils._driver.ofed_state import (
@@ -36,7 +37,6 @@ from ansible_collections.rdma.cluster.plugins.module_utils._driver.stack import 
 from ansible_collections.rdma.cluster.plugins.module_utils._driver.stack_removal import DISTRIBUTION_STACK, NO_PACKAGE, stack_uses
 from ansible_collections.rdma.cluster.plugins.module_utils._facts.gather import Facts
 from ansible_collections.rdma.cluster.plugins.module_utils._host.load import busy_words
-from ansible_collections.rdma.cluster.plugins.module_utils._rdma.rails import Intent
 from ansible_collections.rdma.cluster.plugins.plugin_utils._driver.blockers import reload_plan
 from ansible_collections.rdma.cluster.plugins.plugin_utils._driver.modules import can_build
 from ansible_collections.rdma.cluster.plugins.plugin_utils._driver.reboot import newer_kernel, reboot_plan

@@ -9,11 +9,11 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import Any
 
+from ansible_collections.rdma.cluster.plugins.module_utils._base.intent import Intent
 from ansible_collections.rdma.cluster.plugins.module_utils._driver.planned import is_kept
 from ansible_collections.rdma.cluster.plugins.module_utils._driver.stack import Stack
 from ansible_collections.rdma.cluster.plugins.module_utils._facts.gather import Facts
 from ansible_collections.rdma.cluster.plugins.module_utils._host.load import busy_words
-from ansible_collections.rdma.cluster.plugins.module_utils._rdma.rails import Intent
 from ansible_collections.rdma.cluster.plugins.plugin_utils._driver.blockers import differing, unsigned_replacements
 from ansible_collections.rdma.cluster.plugins.plugin_utils._driver.modules import before_reboot
 from ansible_collections.rdma.cluster.plugins.plugin_utils._facts.typed import stack_of

@@ -8,8 +8,8 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Mapping
-from typing import Any
 
+from ansible_collections.rdma.cluster.plugins.module_utils._base.intent import Intent
 from ansible_collections.rdma.cluster.plugins.module_utils._driver.ofed_state import DOCA_PACKAGES
 from ansible_collections.rdma.cluster.plugins.module_utils._driver.planned import (
     DOCA,
@@ -37,7 +37,7 @@ _FAMILY_NAMES = {"rhel": RHEL_LIKE, "debian": frozenset({"debian"}), "ubuntu": f
 
 
 def refusals(
-    intent: Mapping[str, Any],
+    intent: Intent,
     facts: Facts,
     *,
     touched: Mapping[str, str],
@@ -84,7 +84,7 @@ def _held(host: str, stack: Stack, touched: Mapping[str, str]) -> Iterator[str]:
         yield f"{', '.join(held)} of the installed stack may not be replaced: held. Run `apt-mark unhold {' '.join(held)}` on {host}."
 
 
-def _system(host: str, intent: Mapping[str, Any], stack: Stack) -> Iterator[str]:
+def _system(host: str, intent: Intent, stack: Stack) -> Iterator[str]:
     machine = architecture(stack)
     name, version = stack.distribution.id, stack.distribution.version_id or ""
     if machine is None and stack.arch:
@@ -101,7 +101,7 @@ def _system(host: str, intent: Mapping[str, Any], stack: Stack) -> Iterator[str]
         yield (f"MLNX_OFED has ended with 24.10, which does not know {name} {version}: plan doca for {host} (3.2 or later), or inbox.")
 
 
-def _bundle(host: str, intent: Mapping[str, Any], stack: Stack) -> Iterator[str]:
+def _bundle(host: str, intent: Intent, stack: Stack) -> Iterator[str]:
     """NVIDIA's bundles have names that tell what they are for; a name of another form tells nothing."""
     if planned_stack(intent) != MLNX_OFED:
         return
@@ -154,7 +154,7 @@ def _secure_boot(host: str, stack: Stack) -> Iterator[str]:
     )
 
 
-def _nobody_signs(host: str, intent: Mapping[str, Any], stack: Stack) -> Iterator[str]:
+def _nobody_signs(host: str, intent: Intent, stack: Stack) -> Iterator[str]:
     if not stack.secure_boot:
         return
     if planned_stack(intent) == MLNX_OFED and not is_rpm(stack.distribution):

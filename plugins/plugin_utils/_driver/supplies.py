@@ -10,6 +10,7 @@ import re
 from collections.abc import Mapping
 from typing import Any
 
+from ansible_collections.rdma.cluster.plugins.module_utils._base.intent import Intent
 from ansible_collections.rdma.cluster.plugins.module_utils._driver.distribution import DEBIAN, PACKAGES, RPM, Distribution
 from ansible_collections.rdma.cluster.plugins.module_utils._driver.kernels import flavour
 from ansible_collections.rdma.cluster.plugins.module_utils._driver.planned import (
@@ -70,7 +71,7 @@ def flags(driver: Mapping[str, Any], *, rpm: bool) -> list[str]:
     return list(dict.fromkeys([*typed, *(driver.get("flags") or ())]))
 
 
-def doca(intent: Mapping[str, Any], stack: Stack) -> dict[str, Any] | None:
+def doca(intent: Intent, stack: Stack) -> dict[str, Any] | None:
     """What of DOCA is installed, and from where; repository is None where NVIDIA has none for this host and the site names none.
 
     generation: "dkms" since 3.2, "packages" before; kernel_support: doca-kernel-support makes packages for the running kernel first.
@@ -105,9 +106,7 @@ def _doca_system(distribution: Distribution, *, dkms: bool) -> str | None:
     return None
 
 
-def distribution_packages(
-    intent: Mapping[str, Any], stack: Stack, kernel: str | None, *, changes: bool, removes: bool = False
-) -> list[str]:
+def distribution_packages(intent: Intent, stack: Stack, kernel: str | None, *, changes: bool, removes: bool = False) -> list[str]:
     """The packages of the distribution to install: those of inbox that are missing, headers that are, and tools where something is built.
 
     kernel: the one that modules shall be built for; changes: whether something is built now. Which tools are there, the facts do not tell.
@@ -130,7 +129,7 @@ def distribution_packages(
     return [*headers, *BUILD_RPM, *(BUNDLE_RPM if planned_stack(intent) == MLNX_OFED else ("dkms",))]
 
 
-def hold(intent: Mapping[str, Any], stack: Stack) -> dict[str, Any]:
+def hold(intent: Intent, stack: Stack) -> dict[str, Any]:
     """The packages that would bring the next kernel, where the site wants them held. differs: one of them is not known to be.
 
     What RPM's versionlock holds the facts do not tell. Nothing is released that somebody has held.

@@ -9,12 +9,12 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
+from ansible_collections.rdma.cluster.plugins.module_utils._base.intent import Intent
 from ansible_collections.rdma.cluster.plugins.module_utils._facts.gather import Facts
 from ansible_collections.rdma.cluster.plugins.module_utils._gpu.gpudirect import Possibility
 from ansible_collections.rdma.cluster.plugins.module_utils._gpu.gpus import Gpu, GpuDriver
 from ansible_collections.rdma.cluster.plugins.module_utils._pci.functions import Iommu
 from ansible_collections.rdma.cluster.plugins.module_utils._rdma.device import Device, Port
-from ansible_collections.rdma.cluster.plugins.module_utils._rdma.rails import Intent
 from ansible_collections.rdma.cluster.plugins.plugin_utils._checks.rail_port import RailPort
 from ansible_collections.rdma.cluster.plugins.plugin_utils._explain.rails import (
     function_words,

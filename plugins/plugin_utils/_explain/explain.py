@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from ansible_collections.rdma.cluster.plugins.module_utils._base.intent import Intent
 from ansible_collections.rdma.cluster.plugins.plugin_utils._checks.rail_port import rail_ports
 from ansible_collections.rdma.cluster.plugins.plugin_utils._explain.devices import errors, gpus, rails, unplanned
 from ansible_collections.rdma.cluster.plugins.plugin_utils._explain.nccl import nccl
@@ -20,7 +21,7 @@ STAGE = "link"
 LEGEND = f"{MARK} marks what differs from the intent, or is likely to cost throughput; rdma.cluster.validate judges."
 
 
-def explain(host: str, intent: Mapping[str, Any] | None, facts: Mapping[str, Any] | None, problems: Sequence[str] = ()) -> str:
+def explain(host: str, intent: Intent | None, facts: Mapping[str, Any] | None, problems: Sequence[str] = ()) -> str:
     """The text, of lines of 120 columns at most, without a line break at its end.
 
     intent: normalised, None where there is none to compare with, of which problems are the reasons, a sentence each.
@@ -45,7 +46,7 @@ def explain(host: str, intent: Mapping[str, Any] | None, facts: Mapping[str, Any
     )
 
 
-def _head(host: str, intent: Mapping[str, Any] | None, problems: Sequence[str]) -> str:
+def _head(host: str, intent: Intent | None, problems: Sequence[str]) -> str:
     lines = [*text_lines(f"{host}: what matters to RDMA and NCCL", 0), *text_lines(LEGEND, 0)]
     if intent is None:
         lines += text_lines("There is no intent to compare with" + (", as it cannot be built:" if problems else "."), marked=True)

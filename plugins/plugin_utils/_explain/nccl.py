@@ -9,6 +9,7 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping, Sequence
 
+from ansible_collections.rdma.cluster.plugins.module_utils._base.intent import Intent
 from ansible_collections.rdma.cluster.plugins.module_utils._base.lines import nearest
 from ansible_collections.rdma.cluster.plugins.module_utils._facts.host_state import NCCL_FILES
 from ansible_collections.rdma.cluster.plugins.module_utils._nccl.lint.precedence import (
@@ -25,7 +26,7 @@ from ansible_collections.rdma.cluster.plugins.module_utils._nccl.lint.precedence
 from ansible_collections.rdma.cluster.plugins.module_utils._nccl.lint.values import LEVELS, read_level
 from ansible_collections.rdma.cluster.plugins.module_utils._nccl.variables.model import GONE, LEVEL
 from ansible_collections.rdma.cluster.plugins.module_utils._nccl.variables.table import NEVER, PREFIX, VARIABLES
-from ansible_collections.rdma.cluster.plugins.module_utils._rdma.rails import Intent, resolve
+from ansible_collections.rdma.cluster.plugins.module_utils._rdma.rails import resolve
 from ansible_collections.rdma.cluster.plugins.plugin_utils._checks.nccl.nccl import HCA
 from ansible_collections.rdma.cluster.plugins.plugin_utils._explain.text import (
     NOT_READ,

@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import Any
 
+from ansible_collections.rdma.cluster.plugins.module_utils._base.intent import Intent
 from ansible_collections.rdma.cluster.plugins.module_utils._base.systemd import UnitState
 from ansible_collections.rdma.cluster.plugins.module_utils._facts.gather import Facts
 from ansible_collections.rdma.cluster.plugins.module_utils._qos.differences import Difference, differences, told
@@ -38,7 +39,7 @@ _CONGESTION = frozenset({"ecn_np", "ecn_rp", "np", "rp"})
 _READ_BY = {"global_pause": "ethtool", "traffic_class": "sysfs", "rdma_cm": "configfs"}
 
 
-def qos_items(port: RailPort, intent: Mapping[str, Any] | None, facts: Facts) -> list[Item]:
+def qos_items(port: RailPort, intent: Intent | None, facts: Facts) -> list[Item]:
     """The lines of a rail; none of one that is no RoCE."""
     if intent is None or port.rail.rail["link_layer"] != "roce":
         return []

@@ -7,8 +7,8 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any
 
+from ansible_collections.rdma.cluster.plugins.module_utils._base.intent import Intent
 from ansible_collections.rdma.cluster.plugins.module_utils._facts.gather import Facts
 from ansible_collections.rdma.cluster.plugins.module_utils._net.optics import Optic, out_of_range
 from ansible_collections.rdma.cluster.plugins.module_utils._net.rail_network import address_misses, mtu_differs
@@ -26,7 +26,7 @@ from ansible_collections.rdma.cluster.plugins.plugin_utils._explain.text import 
 BEST_RDMA_MTU_BYTES = 4096
 
 
-def rail_block(port: RailPort, intent: Mapping[str, Any] | None, facts: Facts) -> list[str]:
+def rail_block(port: RailPort, intent: Intent | None, facts: Facts) -> list[str]:
     """Everything that is known of one planned rail."""
     rail = port.rail.rail
     kind = "Soft-RoCE" if rail["soft"] else {"roce": "RoCE", "infiniband": "InfiniBand"}[rail["link_layer"]]

@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 
 from ansible_collections.rdma.cluster.plugins.module_utils._base.findings import ERROR, OK
+from ansible_collections.rdma.cluster.plugins.module_utils._base.intent import Intent
 from ansible_collections.rdma.cluster.plugins.module_utils._driver.modinfo import Module, compare
 from ansible_collections.rdma.cluster.plugins.module_utils._driver.planned import INBOX, KEEP
 from ansible_collections.rdma.cluster.plugins.module_utils._driver.stack import Stack
@@ -27,7 +28,6 @@ from ansible_collections.rdma.cluster.plugins.module_utils._host.load import Pro
 from ansible_collections.rdma.cluster.plugins.module_utils._host.memory import Filesystem
 from ansible_collections.rdma.cluster.plugins.module_utils._host.sysctl import BootValue
 from ansible_collections.rdma.cluster.plugins.module_utils._net.session import Session
-from ansible_collections.rdma.cluster.plugins.module_utils._rdma.rails import Intent
 from ansible_collections.rdma.cluster.plugins.plugin_utils._checks.driver.dkms import missing
 from ansible_collections.rdma.cluster.plugins.plugin_utils._checks.host.wishes import cpu_wish, cpu_wrong, limits_wish
 from ansible_collections.rdma.cluster.plugins.plugin_utils._explain.text import (

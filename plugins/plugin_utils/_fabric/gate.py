@@ -259,7 +259,8 @@ class FabricGate:
     def _setting(self, plane: str, key: str) -> Any:
         """What the intents say of a plane: that of the first host that says something."""
         intents = [known.intent for known in self.known.values() if known.intent]
-        values = (intent["fabric"]["planes"].get(plane, {}).get(key) for intent in intents)
+        planes = (intent["fabric"]["planes"].get(plane) for intent in intents)
+        values = (dict(of).get(key) for of in planes if of is not None)
         return next((value for value in values if value is not None), None)
 
     def _keep(self, name: str, graph: Graph, judged: Judged) -> None:

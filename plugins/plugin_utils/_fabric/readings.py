@@ -18,6 +18,7 @@ from urllib.parse import unquote
 
 from ansible_collections.rdma.cluster.plugins.module_utils._base.errors import ParseError
 from ansible_collections.rdma.cluster.plugins.module_utils._base.findings import Finding
+from ansible_collections.rdma.cluster.plugins.module_utils._base.intent import Intent, subnet_manager_of
 from ansible_collections.rdma.cluster.plugins.module_utils._base.lines import clean
 from ansible_collections.rdma.cluster.plugins.module_utils._fabric.graph import Graph
 from ansible_collections.rdma.cluster.plugins.module_utils._facts.gather import Facts
@@ -113,7 +114,7 @@ def refused_answers(folder: RunFolder, stage: str, check: str, what: str) -> dic
     return found
 
 
-def ports_of(intent: Mapping[str, Any], facts: Facts, what: str) -> dict[str, tuple[str, int]]:
+def ports_of(intent: Intent, facts: Facts, what: str) -> dict[str, tuple[str, int]]:
     """The InfiniBand planes of a host that can be asked from it: plane → device and port, one whose cable carries.
 
     what: MANAGERS leaves out planes whose subnet manager nobody has planned.
@@ -121,8 +122,8 @@ def ports_of(intent: Mapping[str, Any], facts: Facts, what: str) -> dict[str, tu
     found: dict[str, tuple[str, int]] = {}
     for rail in _rails(intent, facts, "infiniband"):
         plane = str(rail.rail["plane"])
-        manager = intent["fabric"]["planes"].get(plane, {}).get("subnet_manager") or {}
-        if rail.device is None or rail.port is None or (what == MANAGERS and manager.get("kind") not in MANAGED):
+        manager = subnet_manager_of(intent, plane)
+        if rail.device is None or rail.port is None or (what == MANAGERS and (manager is None or manager["kind"] not in MANAGED)):
             continue
         device = facts.devices[rail.device]
         if device.ports[rail.port].physical_state == "LinkUp" and not is_virtual(device):
@@ -130,7 +131,7 @@ def ports_of(intent: Mapping[str, Any], facts: Facts, what: str) -> dict[str, tu
     return found
 
 
-def ethernet(intent: Mapping[str, Any], facts: Facts) -> dict[str, list[ResolvedRail]]:
+def ethernet(intent: Intent, facts: Facts) -> dict[str, list[ResolvedRail]]:
     """Plane → the rails of a host on Ethernet that are no software and have an interface."""
     found: dict[str, list[ResolvedRail]] = {}
     for rail in _rails(intent, facts, "roce"):
@@ -139,7 +140,7 @@ def ethernet(intent: Mapping[str, Any], facts: Facts) -> dict[str, list[Resolved
     return found
 
 
-def _rails(intent: Mapping[str, Any], facts: Facts, link_layer: str) -> Iterator[ResolvedRail]:
+def _rails(intent: Intent, facts: Facts, link_layer: str) -> Iterator[ResolvedRail]:
     for rail in resolve(intent["rails"], facts):
         software = rail.rail.get("soft") or (rail.device and facts.devices[rail.device].software)
         if rail.rail["link_layer"] == link_layer and not software:
@@ -157,11 +158,11 @@ def reader(folder: RunFolder, what: str, plane: str, playing: Iterable[str]) -> 
         return None
     candidates = 0
     for host in playing:
-        intent = folder.read_if_there(folder.host_file("intent", host))
+        intent: Intent | None = folder.read_if_there(folder.host_file("intent", host))
         if host in there or intent is None or not any(rail["plane"] == plane for rail in intent["rails"]):
             continue
-        manager = intent["fabric"]["planes"].get(plane, {}).get("subnet_manager") or {}
-        if manager.get("m_key_protection_level", 0) >= READ_PROTECTED and host not in manager["hosts"]:
+        manager = subnet_manager_of(intent, plane)
+        if manager is not None and manager["m_key_protection_level"] >= READ_PROTECTED and host not in manager["hosts"]:
             continue
         candidates += 1
         facts = folder.read_if_there(folder.host_file("facts", host))

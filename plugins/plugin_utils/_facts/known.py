@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
-from ansible_collections.rdma.cluster.plugins.module_utils._rdma.rails import Intent
+from ansible_collections.rdma.cluster.plugins.module_utils._base.intent import Intent
 from ansible_collections.rdma.cluster.plugins.plugin_utils._facts.digest import comparable
 from ansible_collections.rdma.cluster.plugins.plugin_utils._facts.entry import place_of
 from ansible_collections.rdma.cluster.plugins.plugin_utils._facts.typed import RunFacts, from_dict

@@ -14,11 +14,12 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
+from ansible_collections.rdma.cluster.plugins.module_utils._base.intent import Intent
 from ansible_collections.rdma.cluster.plugins.module_utils._facts.gather import Facts
 from ansible_collections.rdma.cluster.plugins.module_utils._firmware.cards import DRIVERS, Wish, card_port, is_wished, read_value
 from ansible_collections.rdma.cluster.plugins.module_utils._net.netdev import Netdev
 from ansible_collections.rdma.cluster.plugins.module_utils._rdma.device import Device
-from ansible_collections.rdma.cluster.plugins.module_utils._rdma.rails import LINK_LAYERS, LINK_TYPES, Intent, ResolvedRail, resolve
+from ansible_collections.rdma.cluster.plugins.module_utils._rdma.rails import LINK_LAYERS, LINK_TYPES, ResolvedRail, resolve
 
 #: What facts tell of a setting of a card; None: the card lacks it.
 Told = Mapping[str, Any] | None
@@ -39,7 +40,7 @@ class RailWish:
     settings: dict[str, Wish] = field(default_factory=dict)
 
 
-def rail_wishes(intent: Mapping[str, Any], facts: Facts) -> list[RailWish]:
+def rail_wishes(intent: Intent, facts: Facts) -> list[RailWish]:
     """Each planned rail in the plan's order, also those of which nothing is wished.
 
     The link type is wished where the port has another link layer than planned, and where settings are read anyway.
@@ -100,7 +101,7 @@ def _place(rail: ResolvedRail, facts: Facts) -> tuple[str, int]:
     return card_port(str(_address(rail, facts)), own)
 
 
-def _wants_link_type(intent: Mapping[str, Any], rail: ResolvedRail, facts: Facts, card: str, name: str) -> bool:
+def _wants_link_type(intent: Intent, rail: ResolvedRail, facts: Facts, card: str, name: str) -> bool:
     if not intent["firmware"]["link_type"]:
         return False
     device = _device(rail, facts)

@@ -13,9 +13,10 @@ from collections.abc import Hashable, Iterator, Mapping
 from dataclasses import dataclass
 from functools import cached_property
 
+from ansible_collections.rdma.cluster.plugins.module_utils._base.intent import Intent
 from ansible_collections.rdma.cluster.plugins.module_utils._driver.modinfo import Module
 from ansible_collections.rdma.cluster.plugins.module_utils._rdma.device import Device, Port
-from ansible_collections.rdma.cluster.plugins.module_utils._rdma.rails import Intent, ResolvedRail, rail_ip, resolve
+from ansible_collections.rdma.cluster.plugins.module_utils._rdma.rails import ResolvedRail, rail_ip, resolve
 from ansible_collections.rdma.cluster.plugins.plugin_utils._facts.typed import RunFacts
 
 PACKAGES = ("perftest", "rdma-core")

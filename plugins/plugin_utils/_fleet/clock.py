@@ -11,7 +11,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from ansible_collections.rdma.cluster.plugins.module_utils._base.findings import ERROR, OK, UNKNOWN, WARNING, Finding
-from ansible_collections.rdma.cluster.plugins.module_utils._rdma.rails import Intent
+from ansible_collections.rdma.cluster.plugins.module_utils._base.intent import Intent
 from ansible_collections.rdma.cluster.plugins.plugin_utils._catalogue import sources as reads
 from ansible_collections.rdma.cluster.plugins.plugin_utils._catalogue.checks import Check, declare
 from ansible_collections.rdma.cluster.plugins.plugin_utils._facts.known import Known
@@ -63,7 +63,7 @@ def check_clocks(hosts: Mapping[str, Known]) -> Found:
     has_majority = 2 * sum(abs(vote.beyond(usual)) <= LIMIT_SECONDS for vote in votes) > len(votes)
     found: Found = {host: [] for host in hosts}
     for host in offsets:
-        limit = _limit_seconds(hosts[host].intent or {})
+        limit = _limit_seconds(hosts[host].intent)
         found[host].append(_unknown(host) if host not in known else _finding(host, known[host], usual, limit, has_majority=has_majority))
     return found
 
@@ -76,9 +76,9 @@ def _offset(facts: RunFacts) -> Offset | None:
     return Offset(seconds - after, seconds - before)
 
 
-def _limit_seconds(intent: Intent) -> float:
-    given: float | None = (intent.get("checks") or {}).get(CHECK, {}).get("threshold")
-    return LIMIT_SECONDS if given is None else given
+def _limit_seconds(intent: Intent | None) -> float:
+    rule = intent["checks"].get(CHECK) if intent else None
+    return LIMIT_SECONDS if rule is None or rule["threshold"] is None else rule["threshold"]
 
 
 def _expected(limit: float) -> str:

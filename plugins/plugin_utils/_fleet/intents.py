@@ -29,6 +29,7 @@ from ansible_collections.rdma.cluster.plugins.module_utils._base.findings import
     WARNING,
     Finding,
 )
+from ansible_collections.rdma.cluster.plugins.module_utils._base.intent import Intent, Rail
 from ansible_collections.rdma.cluster.plugins.module_utils._facts.gather import Facts
 from ansible_collections.rdma.cluster.plugins.module_utils._rdma.rails import ResolvedRail, nic_label, no_nic_words, rail_ip, resolve
 from ansible_collections.rdma.cluster.plugins.plugin_utils._catalogue import sources as reads
@@ -105,7 +106,7 @@ class Spot:
 
     host: str
     index: int
-    rail: Mapping[str, Any]
+    rail: Rail
 
     @property
     def subject(self) -> str:
@@ -266,7 +267,7 @@ def _switched(planned: Mapping[str, Any]) -> Iterator[Finding]:
         yield from _odd("intent.address", "subnet", subnets)
 
 
-def _names(intent: Mapping[str, Any]) -> str:
+def _names(intent: Intent) -> str:
     return ", ".join(rail["name"] for rail in intent["rails"])
 
 
@@ -304,7 +305,8 @@ def _mesh(planned: Mapping[str, Any]) -> Iterator[Finding]:
 
 def _ends(one: Spot, other: Spot) -> Iterator[Finding]:
     """Where the two ends of a cable do not agree."""
-    pairs = [("intent.rails", key, one.rail[key], other.rail[key]) for key in ALIKE]
+    mine, its = dict(one.rail), dict(other.rail)
+    pairs = [("intent.rails", key, mine[key], its[key]) for key in ALIKE]
     for check, what, *values in (*pairs, ("intent.address", "subnet", one.network, other.network)):
         if values[0] != values[1]:
             for end in (one, other):
@@ -395,7 +397,7 @@ def _identity(host: str, subject: str, value: str | None, group: Sequence[str]) 
     )  # fmt: skip
 
 
-def _hardware(host: str, rails: Sequence[Mapping[str, Any]], facts: Facts | None) -> list[Finding]:
+def _hardware(host: str, rails: Sequence[Rail], facts: Facts | None) -> list[Finding]:
     """intent.nic and intent.mtu of one host."""
     if facts is None:
         remedy = f"Look whether {host} can be reached."

@@ -13,9 +13,9 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 from ansible_collections.rdma.cluster.plugins.module_utils._base.findings import Finding
+from ansible_collections.rdma.cluster.plugins.module_utils._base.intent import Intent
 from ansible_collections.rdma.cluster.plugins.module_utils._driver.ofed_state import with_kept_stack
 from ansible_collections.rdma.cluster.plugins.module_utils._driver.planned import INBOX, planned_modules
-from ansible_collections.rdma.cluster.plugins.module_utils._rdma.rails import Intent
 from ansible_collections.rdma.cluster.plugins.plugin_utils._checks.driver.dkms import check_dkms
 from ansible_collections.rdma.cluster.plugins.plugin_utils._checks.driver.driver import check_driver, check_nodes
 from ansible_collections.rdma.cluster.plugins.plugin_utils._checks.driver.firmware import check_firmware
@@ -72,8 +72,8 @@ HostCheck = Callable[[str, Intent, RunFacts], list[Finding]]
 
 def threshold(intent: Intent, check: str) -> float | None:
     """What a site has put in the place of a check's own limit, if anything."""
-    value: float | None = intent["checks"].get(check, {}).get("threshold")
-    return value
+    rule = intent["checks"].get(check)
+    return rule["threshold"] if rule is not None else None
 
 
 def _preflight(host: str, intent: Intent, facts: RunFacts) -> list[Finding]:

@@ -9,7 +9,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from ansible_collections.rdma.cluster.plugins.module_utils._rdma.rails import Intent, resolve
+from ansible_collections.rdma.cluster.plugins.module_utils._base.intent import Intent
+from ansible_collections.rdma.cluster.plugins.module_utils._rdma.rails import resolve
 from ansible_collections.rdma.cluster.plugins.plugin_utils._checks.driver.modules import module_options
 from ansible_collections.rdma.cluster.plugins.plugin_utils._driver.modules import boot_modules, needed_modules, soft_links
 from ansible_collections.rdma.cluster.plugins.plugin_utils._facts.typed import RunFacts

@@ -13,7 +13,7 @@ from typing import Any
 
 from ansible.module_utils.parsing.convert_bool import boolean
 
-from ansible_collections.rdma.cluster.plugins.module_utils._rdma.rails import Intent
+from ansible_collections.rdma.cluster.plugins.module_utils._base.intent import Intent
 from ansible_collections.rdma.cluster.plugins.plugin_utils._facts.typed import from_dict
 from ansible_collections.rdma.cluster.plugins.plugin_utils._host_plan.plan import PERMITS, Permits, host_plan
 from ansible_collections.rdma.cluster.plugins.plugin_utils._run.folder import RunFolder

@@ -12,6 +12,7 @@ from collections.abc import Mapping, Sequence
 from datetime import date
 from typing import Any
 
+from ansible_collections.rdma.cluster.plugins.module_utils._base.intent import Intent
 from ansible_collections.rdma.cluster.plugins.module_utils._base.lines import SHOWN, hint, without_passwords
 from ansible_collections.rdma.cluster.plugins.plugin_utils._intent.keys import Form, Key
 from ansible_collections.rdma.cluster.plugins.plugin_utils._intent.problem import KEY, TYPE, VALUE, IntentError, IntentProblem, where_of
@@ -23,7 +24,7 @@ TYPE_WORDS = {str: "a string", int: "an integer", float: "a number", bool: "true
 TRUTHS = {"true": True, "yes": True, "on": True, "1": True, "false": False, "no": False, "off": False, "0": False}
 
 
-def normalise(variables: Mapping[str, Any]) -> dict[str, Any]:
+def normalise(variables: Mapping[str, Any]) -> Intent:
     """The normalised intent of one host, complete with defaults: {"rails": [...], "fabric": {...}, "driver": {...}, ...}.
 
     variables: those of the host's variables whose names begin with rdma_, templated. The result has a key for each
@@ -32,12 +33,12 @@ def normalise(variables: Mapping[str, Any]) -> dict[str, Any]:
     reader = _Reader()
     reader.top_level(variables)
     reader.run(variables)
-    result = {name.removeprefix("rdma_"): reader.value(name, variables, name, section.key) for name, section in SECTIONS.items()}
-    rules = Rules(result, variables, reader.problems)
-    rules.check()
+    result: Any = {name.removeprefix("rdma_"): reader.value(name, variables, name, section.key) for name, section in SECTIONS.items()}
+    intent: Intent = result
+    Rules(intent, variables, reader.problems).check()
     if reader.problems:
         raise IntentError(reader.problems)
-    return result
+    return intent
 
 
 class _Reader:

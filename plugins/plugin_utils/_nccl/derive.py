@@ -23,10 +23,11 @@ from ansible_collections.rdma.cluster.plugins.module_utils._base.files import (
     others_of,
 )
 from ansible_collections.rdma.cluster.plugins.module_utils._base.findings import ERROR, NOT_APPLICABLE, OK, UNKNOWN, Finding, stopping
+from ansible_collections.rdma.cluster.plugins.module_utils._base.intent import Intent
 from ansible_collections.rdma.cluster.plugins.module_utils._nccl.conf import render_environment, render_nccl_conf
 from ansible_collections.rdma.cluster.plugins.module_utils._nccl.lint.rules_devices import WITHIN_HOST
 from ansible_collections.rdma.cluster.plugins.module_utils._net.session import session_address
-from ansible_collections.rdma.cluster.plugins.module_utils._rdma.rails import Intent, ResolvedRail, rail_ip, resolve, rocev2_gid_index
+from ansible_collections.rdma.cluster.plugins.module_utils._rdma.rails import ResolvedRail, rail_ip, resolve, rocev2_gid_index
 from ansible_collections.rdma.cluster.plugins.plugin_utils._catalogue import sources as reads
 from ansible_collections.rdma.cluster.plugins.plugin_utils._catalogue.checks import Check, declare
 from ansible_collections.rdma.cluster.plugins.plugin_utils._checks.nccl.nccl import HCA, SOCKET_IFNAME, STAGE, Kind

@@ -9,9 +9,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from ansible_collections.rdma.cluster.plugins.module_utils._base.findings import ERROR, NOT_APPLICABLE, OK, UNKNOWN, Finding
+from ansible_collections.rdma.cluster.plugins.module_utils._base.intent import Intent, subnet_manager_of
 from ansible_collections.rdma.cluster.plugins.module_utils._facts.gather import Facts
 from ansible_collections.rdma.cluster.plugins.module_utils._rdma.device import Port
-from ansible_collections.rdma.cluster.plugins.module_utils._rdma.rails import Intent, ResolvedRail
+from ansible_collections.rdma.cluster.plugins.module_utils._rdma.rails import ResolvedRail
 from ansible_collections.rdma.cluster.plugins.plugin_utils._catalogue import sources as reads
 from ansible_collections.rdma.cluster.plugins.plugin_utils._catalogue.checks import Check, declare
 from ansible_collections.rdma.cluster.plugins.plugin_utils._checks.nccl.nccl import STAGE
@@ -49,8 +50,8 @@ def pkey_index(intent: Intent, facts: Facts, rails: Sequence[ResolvedRail]) -> s
 def collnet(intent: Intent) -> bool:
     """Whether every rail for NCCL is on a plane whose subnet manager runs SHARP's aggregation manager."""
     planes = {rail["plane"] for rail in intent["rails"] if rail["role"] == "compute"}
-    managers = [(intent["fabric"]["planes"].get(plane) or {}).get("subnet_manager") or {} for plane in planes]
-    return bool(managers) and all(manager.get("sharp") for manager in managers)
+    managers = [subnet_manager_of(intent, plane) for plane in planes]
+    return bool(managers) and all(manager is not None and manager["sharp"] for manager in managers)
 
 
 def rails_apart(intent: Intent) -> bool:

@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
+from ansible_collections.rdma.cluster.plugins.module_utils._base.intent import Intent
 from ansible_collections.rdma.cluster.plugins.module_utils._collectives.install import PARTS
 from ansible_collections.rdma.cluster.plugins.module_utils._driver.distribution import RPM
 from ansible_collections.rdma.cluster.plugins.module_utils._facts.gather import Facts
@@ -18,7 +19,7 @@ from ansible_collections.rdma.cluster.plugins.plugin_utils._checks.nccl.nccl_hos
 FOLDER = "/var/lib/rdma-cluster/nccl"
 
 
-def nccl_install(intent: Mapping[str, Any], facts: Facts) -> dict[str, Any]:
+def nccl_install(intent: Intent, facts: Facts) -> dict[str, Any]:
     """{differs, family, packages, files, tests} for the role.
 
     packages: as apt or dnf take them (libnccl2=2.30.7-1+cuda13.0); files: {source, path, checksum} of packages that are given as files;
@@ -30,7 +31,8 @@ def nccl_install(intent: Mapping[str, Any], facts: Facts) -> dict[str, Any]:
     of_files = install["kind"] == "files"
     packages = [] if of_files else [_specification(name, install["packages"][name]["version"], family) for name in names]
     files = [_package(install["packages"][name]) for name in names] if of_files else []
-    tests = _tests(install["tests"]) if nccl_tests_due(nccl, facts) else None
+    wished = install["tests"]
+    tests = _tests(wished) if wished is not None and nccl_tests_due(nccl, facts) else None
     return {
         "differs": bool(packages or files or tests),
         "family": family,

@@ -12,6 +12,7 @@ from typing import Any
 
 from ansible_collections.rdma.cluster.plugins.module_utils._base.environment_file import unquoted
 from ansible_collections.rdma.cluster.plugins.module_utils._base.files import others_of
+from ansible_collections.rdma.cluster.plugins.module_utils._base.intent import Intent
 from ansible_collections.rdma.cluster.plugins.module_utils._facts.gather import Facts
 from ansible_collections.rdma.cluster.plugins.module_utils._facts.host_state import NCCL_FILES, NCCL_PREFIXES
 from ansible_collections.rdma.cluster.plugins.module_utils._nccl.conf import parse_nccl_conf
@@ -27,7 +28,7 @@ from ansible_collections.rdma.cluster.plugins.module_utils._nccl.lint.precedence
 )
 from ansible_collections.rdma.cluster.plugins.module_utils._nccl.lint.problem import INFO, SEVERITIES, Plan, Problem
 from ansible_collections.rdma.cluster.plugins.module_utils._rdma.device import Port
-from ansible_collections.rdma.cluster.plugins.module_utils._rdma.rails import Intent, resolve
+from ansible_collections.rdma.cluster.plugins.module_utils._rdma.rails import resolve
 from ansible_collections.rdma.cluster.plugins.plugin_utils._checks.nccl.nccl import HCA, SOCKET_IFNAME
 from ansible_collections.rdma.cluster.plugins.plugin_utils._facts.typed import RunFacts
 from ansible_collections.rdma.cluster.plugins.plugin_utils._intent.schema.nccl_profiles import TOPOLOGY, profile_settings

@@ -17,8 +17,8 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any, TypeVar
 
+from ansible_collections.rdma.cluster.plugins.module_utils._base.intent import Intent
 from ansible_collections.rdma.cluster.plugins.module_utils._facts.gather import Facts
-from ansible_collections.rdma.cluster.plugins.module_utils._rdma.rails import Intent
 from ansible_collections.rdma.cluster.plugins.plugin_utils._fabric.readings import FABRIC
 from ansible_collections.rdma.cluster.plugins.plugin_utils._pairs.expected import CLOCK_TOLERANCE, Limit, Limits, grid, is_software, limits
 from ansible_collections.rdma.cluster.plugins.plugin_utils._pairs.fabric import paths_of

@@ -18,9 +18,10 @@ from dataclasses import dataclass, replace
 from typing import Any, NamedTuple
 
 from ansible_collections.rdma.cluster.plugins.module_utils._base.findings import ERROR, NOT_APPLICABLE, OK, UNKNOWN, WARNING
+from ansible_collections.rdma.cluster.plugins.module_utils._base.intent import Intent
 from ansible_collections.rdma.cluster.plugins.module_utils._facts.gather import Facts
 from ansible_collections.rdma.cluster.plugins.module_utils._pci.path import payload_gbps
-from ansible_collections.rdma.cluster.plugins.module_utils._rdma.rails import Intent, resolve
+from ansible_collections.rdma.cluster.plugins.module_utils._rdma.rails import resolve
 from ansible_collections.rdma.cluster.plugins.module_utils._rdma.roce_mtu import ROCE_WIRE_BYTES
 from ansible_collections.rdma.cluster.plugins.plugin_utils._pairs.plan.endpoint import (
     INFINIBAND,

@@ -11,8 +11,9 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from functools import cached_property
 
+from ansible_collections.rdma.cluster.plugins.module_utils._base.intent import Intent
 from ansible_collections.rdma.cluster.plugins.module_utils._net.session import session_address
-from ansible_collections.rdma.cluster.plugins.module_utils._rdma.rails import Intent, rail_ip, resolve
+from ansible_collections.rdma.cluster.plugins.module_utils._rdma.rails import rail_ip, resolve
 from ansible_collections.rdma.cluster.plugins.plugin_utils._facts.known import Known, known_hosts
 from ansible_collections.rdma.cluster.plugins.plugin_utils._facts.typed import RunFacts
 from ansible_collections.rdma.cluster.plugins.plugin_utils._pairs.plan.plan import Endpoint, endpoints

@@ -18,8 +18,9 @@ from dataclasses import asdict, dataclass, field, fields
 from typing import Any
 
 from ansible_collections.rdma.cluster.plugins.module_utils._base.findings import Finding
+from ansible_collections.rdma.cluster.plugins.module_utils._base.intent import Intent
 from ansible_collections.rdma.cluster.plugins.module_utils._facts.gather import Facts
-from ansible_collections.rdma.cluster.plugins.module_utils._rdma.rails import Intent, ResolvedRail, resolve
+from ansible_collections.rdma.cluster.plugins.module_utils._rdma.rails import ResolvedRail, resolve
 from ansible_collections.rdma.cluster.plugins.module_utils._subnet_manager.partitions_conf import DEFAULT_KEY
 from ansible_collections.rdma.cluster.plugins.plugin_utils._driver.modules import needed_modules
 from ansible_collections.rdma.cluster.plugins.plugin_utils._fleet.majority import some

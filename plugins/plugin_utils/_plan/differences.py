@@ -9,10 +9,11 @@ Each says True when in doubt; the role's module then compares for itself, with t
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 from ansible_collections.rdma.cluster.plugins.module_utils._base.files import files_differ
+from ansible_collections.rdma.cluster.plugins.module_utils._base.intent import Intent, Rail
 from ansible_collections.rdma.cluster.plugins.module_utils._base.systemd import UnitState
 from ansible_collections.rdma.cluster.plugins.module_utils._driver.kernel_modules import module_files
 from ansible_collections.rdma.cluster.plugins.module_utils._facts.gather import Facts
@@ -20,7 +21,7 @@ from ansible_collections.rdma.cluster.plugins.module_utils._host.load import hos
 from ansible_collections.rdma.cluster.plugins.module_utils._net import rail_network
 from ansible_collections.rdma.cluster.plugins.module_utils._net.ipoib import CONNECTED_MTU_BYTES, IPOIB_HEADER_BYTES, SUFFIXES
 from ansible_collections.rdma.cluster.plugins.module_utils._rdma.device import Port
-from ansible_collections.rdma.cluster.plugins.module_utils._rdma.rails import Intent, ResolvedRail, resolve, soft_device_name
+from ansible_collections.rdma.cluster.plugins.module_utils._rdma.rails import ResolvedRail, resolve, soft_device_name
 from ansible_collections.rdma.cluster.plugins.module_utils._rdma.soft_links import UNIT, service_files
 from ansible_collections.rdma.cluster.plugins.plugin_utils._checks.driver.modules import module_options
 from ansible_collections.rdma.cluster.plugins.plugin_utils._driver.modules import boot_modules, needed_modules, soft_links
@@ -117,7 +118,7 @@ def network_differs(intent: Intent, facts: Facts) -> bool:
     return any(rail_network.live_differences(rail, seen[rail.netdev].mtu_bytes, seen[rail.netdev].ipv4 or ()) for rail in rails)
 
 
-def states(rails: Sequence[Mapping[str, Any]], facts: Facts) -> dict[str, str]:
+def states(rails: Sequence[Rail], facts: Facts) -> dict[str, str]:
     """Rail → "ACTIVE", "DOWN", … as the port's own file has it; "no RDMA device" for a rail without one."""
     found = {}
     for rail in resolve(rails, facts):

@@ -6,10 +6,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from typing import Any
+from collections.abc import Sequence
 
 from ansible_collections.rdma.cluster.plugins.module_utils._base.files import files_differ
+from ansible_collections.rdma.cluster.plugins.module_utils._base.intent import Intent
 from ansible_collections.rdma.cluster.plugins.module_utils._driver.kernel_modules import PEERMEM_MODULES
 from ansible_collections.rdma.cluster.plugins.module_utils._facts.gather import Facts
 from ansible_collections.rdma.cluster.plugins.module_utils._gpu.gpudirect import PEER_SYMBOL, GpuDirect, Possibility
@@ -31,7 +31,7 @@ _HELP = {
 }
 
 
-def gpudirect_path(intent: Mapping[str, Any], facts: Facts) -> dict[str, str | None]:
+def gpudirect_path(intent: Intent, facts: Facts) -> dict[str, str | None]:
     """The path of a host: {"path": "dmabuf", "peermem" or None, "why": a sentence, "refused": None, or the sentence why not}.
 
     What is not known to be possible is refused as what is known not to be. A host without GPUs has no path, and that is no error;
@@ -54,7 +54,7 @@ def gpudirect_path(intent: Mapping[str, Any], facts: Facts) -> dict[str, str | N
     return _plan(chosen, _why(chosen, wished, judged))
 
 
-def gpudirect_differs(intent: Mapping[str, Any], facts: Facts) -> bool:
+def gpudirect_differs(intent: Intent, facts: Facts) -> bool:
     """True unless the facts prove that the module that the path needs is loaded, and is loaded at boot if it is needed only."""
     loaded = stack_of(facts).modules
     needed = gpudirect_path(intent, facts)["path"] == PEERMEM
@@ -63,7 +63,7 @@ def gpudirect_differs(intent: Mapping[str, Any], facts: Facts) -> bool:
     return (needed and not present) or files_differ(boot_files(at_boot=needed and not others), facts.files)
 
 
-def _computes(intent: Mapping[str, Any]) -> bool:
+def _computes(intent: Intent) -> bool:
     """Whether a host has compute rails, as far as its rails are known."""
     rails = intent.get("rails") or ()
     return not rails or any(rail["role"] == "compute" for rail in rails)

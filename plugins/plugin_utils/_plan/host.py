@@ -7,11 +7,11 @@
 from __future__ import annotations
 
 import ipaddress
-from collections.abc import Mapping
 from dataclasses import asdict
 from typing import Any
 
 from ansible_collections.rdma.cluster.plugins.module_utils._base.files import files_differ
+from ansible_collections.rdma.cluster.plugins.module_utils._base.intent import Intent
 from ansible_collections.rdma.cluster.plugins.module_utils._base.systemd import UnitState
 from ansible_collections.rdma.cluster.plugins.module_utils._facts.gather import Facts
 from ansible_collections.rdma.cluster.plugins.module_utils._host import limits
@@ -23,7 +23,7 @@ from ansible_collections.rdma.cluster.plugins.module_utils._net.rings import Rai
 from ansible_collections.rdma.cluster.plugins.module_utils._pcie_tuning.acs import BARE_METAL, DATADIRECT
 from ansible_collections.rdma.cluster.plugins.module_utils._pcie_tuning.service import UNIT, service_files
 from ansible_collections.rdma.cluster.plugins.module_utils._pcie_tuning.wish import Wish
-from ansible_collections.rdma.cluster.plugins.module_utils._rdma.rails import Intent, resolve
+from ansible_collections.rdma.cluster.plugins.module_utils._rdma.rails import resolve
 from ansible_collections.rdma.cluster.plugins.plugin_utils._checks.host import pcie_tuning
 from ansible_collections.rdma.cluster.plugins.plugin_utils._checks.host.pcie_tuning import (
     boot_wish,
@@ -46,7 +46,7 @@ MULTI_RAIL = {
 KERNEL_GC_THRESH2, MAX_NEIGHBOURS = 512, 65536
 
 
-def sysctl_settings(intent: Mapping[str, Any]) -> dict[str, str]:
+def sysctl_settings(intent: Intent) -> dict[str, str]:
     """The kernel settings of a host, key → value: what its rails need, and what rdma_host.sysctl says, which wins.
 
     A key is spelled one way whatever the intent's is, so that two spellings cannot both be there.
@@ -58,7 +58,7 @@ def sysctl_settings(intent: Mapping[str, Any]) -> dict[str, str]:
     return {**arp, **neighbour_settings(intent), **wished}
 
 
-def sysctl_differs(intent: Mapping[str, Any], facts: Facts) -> bool:
+def sysctl_differs(intent: Intent, facts: Facts) -> bool:
     """True unless the facts prove that our file, the live values and those after a boot are all as wished."""
     settings = sysctl_settings(intent)
     live, boot = (facts.sysctl.live, facts.sysctl.boot) if facts.sysctl else ({}, {})
@@ -67,7 +67,7 @@ def sysctl_differs(intent: Mapping[str, Any], facts: Facts) -> bool:
     )
 
 
-def neighbour_settings(intent: Mapping[str, Any]) -> dict[str, str]:
+def neighbour_settings(intent: Intent) -> dict[str, str]:
     """The sizes of the kernel's table of IPv4 neighbours, where its own would be too small for the subnets of the rails; none elsewhere.
 
     The table is one for all interfaces. Each rail may come to know every host of its subnet, so that together they are at most
@@ -85,12 +85,12 @@ def neighbour_settings(intent: Mapping[str, Any]) -> dict[str, str]:
     return {f"net.ipv4.neigh.default.gc_thresh{number}": str(room << (number - 1)) for number in (1, 2, 3)}
 
 
-def limits_options(intent: Mapping[str, Any]) -> dict[str, Any]:
+def limits_options(intent: Intent) -> dict[str, Any]:
     """The same in the shape that rdma.cluster.limits takes."""
     return asdict(limits_wish(intent))
 
 
-def limits_differ(intent: Mapping[str, Any], facts: Facts) -> bool:
+def limits_differ(intent: Intent, facts: Facts) -> bool:
     """True unless the facts prove that the files are as wished, that a service gets what it shall, and that logind keeps what it shall."""
     wish = limits_wish(intent)
     seen = facts.limits

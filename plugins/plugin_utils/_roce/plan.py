@@ -11,11 +11,10 @@ from dataclasses import dataclass
 from itertools import zip_longest
 from typing import Any
 
+from ansible_collections.rdma.cluster.plugins.module_utils._base.intent import Intent
 from ansible_collections.rdma.cluster.plugins.plugin_utils._roce.profile import roce_profile
 from ansible_collections.rdma.cluster.plugins.plugin_utils._roce.switch_config import SUFFIXES, render, switches_of
 
-Intents = Mapping[str, Mapping[str, Any]]
-"""host → its normalised intent"""
 #: The column of the NIC's side.
 WIDTH = 46
 
@@ -39,7 +38,7 @@ class RocePlan:
     switches: list[SwitchFile]
 
 
-def make_plan(intents: Intents) -> RocePlan:
+def make_plan(intents: Mapping[str, Intent]) -> RocePlan:
     """Raises ValueError where two hosts would have one switch set in two ways, with every such switch."""
     profiles: list[tuple[dict[str, Any], list[str]]] = []
     without: list[str] = []

@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
+from ansible_collections.rdma.cluster.plugins.module_utils._base.intent import Intent
 from ansible_collections.rdma.cluster.plugins.module_utils._qos.sysfs import NP_PARAMETERS, RP_PARAMETERS
 
 SCHEMA = 1
@@ -21,7 +22,7 @@ ECN_CAPABLE = 0b10
 ROCE_MODE = "RoCE v2"
 
 
-def roce_profile(intent: Mapping[str, Any]) -> dict[str, Any] | None:
+def roce_profile(intent: Intent) -> dict[str, Any] | None:
     """The profile of a host, of plain JSON types; None where the inventory has no rdma_roce. intent: normalised.
 
     pfc, priority_to_tc: by priority; tsa ("ets" or "strict", IEEE 802.1Qaz) and bandwidth_percent: by traffic class, a strict one has 0.
@@ -68,5 +69,5 @@ def _classes(roce: Mapping[str, Any]) -> dict[str, Any]:
     }
 
 
-def _of(names: Mapping[str, Any], dcqcn: Mapping[str, int]) -> dict[str, int]:
+def _of(names: Mapping[str, Any], dcqcn: Mapping[str, object]) -> dict[str, object]:
     return {name: value for name, value in dcqcn.items() if name in names}

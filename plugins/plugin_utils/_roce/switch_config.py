@@ -10,6 +10,7 @@ import math
 from collections.abc import Callable, Mapping
 from typing import Any
 
+from ansible_collections.rdma.cluster.plugins.module_utils._base.intent import Intent
 from ansible_collections.rdma.cluster.plugins.plugin_utils._roce.profile import roce_profile
 from ansible_collections.rdma.cluster.plugins.plugin_utils._roce.switch_nvue import render_nvue
 
@@ -109,7 +110,7 @@ RENDERERS: dict[str, Callable[[Profile, Switch], str]] = {"nvue": render_nvue, "
 SUFFIXES = {"nvue": ".nv", "table": ".txt"}
 
 
-def switches_of(intent: Mapping[str, Any]) -> dict[str, dict[str, Any]]:
+def switches_of(intent: Intent) -> dict[str, dict[str, Any]]:
     """The switches of a host's intent by name, complete: the length of cables is rdma_roce's, and the rate that of the host's RoCE
     rails, where the switch has none of its own. The rate is None where rails have several, or none is planned.
     """
@@ -134,7 +135,7 @@ def render(profile: Profile, switch: Switch) -> str:
     return RENDERERS[switch["syntax"]](profile, switch)
 
 
-def switch_config(intent: Mapping[str, Any], name: str) -> str:
+def switch_config(intent: Intent, name: str) -> str:
     """The file of one of the switches of a host's intent. Raises ValueError for a name that rdma_roce.switches does not have."""
     profile, switches = roce_profile(intent), switches_of(intent)
     if profile is None or name not in switches:

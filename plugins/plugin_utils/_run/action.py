@@ -18,6 +18,7 @@ from ansible.module_utils.parsing.convert_bool import boolean
 from ansible.plugins.action import ActionBase
 from ansible.plugins.action.normal import ActionModule as Normal
 
+from ansible_collections.rdma.cluster.plugins.module_utils._base.intent import Intent
 from ansible_collections.rdma.cluster.plugins.module_utils._base.lines import clean
 from ansible_collections.rdma.cluster.plugins.module_utils._host.load import Load, busy_words
 from ansible_collections.rdma.cluster.plugins.plugin_utils._run.folder import RunFolder, RunFolderError
@@ -100,16 +101,16 @@ class RunAction(CleanAnswers):
         return str(self.variables["inventory_hostname"])
 
     @property
-    def intent(self) -> dict[str, Any]:
+    def intent(self) -> Intent:
         """The host's normalised intent, as the control node wrote it in this run: its facts have a copy that the host could change."""
-        intent: dict[str, Any] | None = self.intent_of(self.host)
+        intent: Intent | None = self.intent_of(self.host)
         if intent is None:
             raise AnsibleError(f"The intent of {self.host} was not read in this run. Call rdma.cluster.intent before.")
         return intent
 
-    def intent_of(self, host: str) -> dict[str, Any] | None:
+    def intent_of(self, host: str) -> Intent | None:
         """The normalised intent of a host as the control node wrote it in this run, None if it did not."""
-        intent: dict[str, Any] | None = self.folder.read_if_there(self.folder.host_file("intent", host))
+        intent: Intent | None = self.folder.read_if_there(self.folder.host_file("intent", host))
         return intent
 
     @property

@@ -11,6 +11,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
+from ansible_collections.rdma.cluster.plugins.module_utils._base.intent import Intent
 from ansible_collections.rdma.cluster.plugins.module_utils._base.lines import clean
 from ansible_collections.rdma.cluster.plugins.module_utils._driver.distribution import RPM
 from ansible_collections.rdma.cluster.plugins.module_utils._driver.ofed_state import with_kept_stack
@@ -174,20 +175,20 @@ def busy_hosts(fleet: Known, unread: Sequence[str], dropped: Sequence[str] = ())
     return {**dict.fromkeys(dropped, DROPPED), **in_use, **dict.fromkeys(unread, NOT_READ)}
 
 
-def runs_subnet_manager(intent: Mapping[str, Any], host: str, facts: Facts) -> bool:
+def runs_subnet_manager(intent: Intent, host: str, facts: Facts) -> bool:
     """Whether a host runs one by the intent, or has our files of one."""
     planned = any(host in (plane["subnet_manager"] or {}).get("hosts", ()) for plane in _planes(intent).values())
     return planned or any(path.startswith(config_path("")[: -len(".conf")]) for path in _files(facts))
 
 
-def managers_of(intent: Mapping[str, Any]) -> list[str]:
+def managers_of(intent: Intent) -> list[str]:
     """The hosts that run the subnet managers of the planes that a host has InfiniBand rails on."""
     own = {rail["plane"] for rail in intent["rails"] if rail["link_layer"] == "infiniband"}
     planes = _planes(intent)
     return [host for name in sorted(own & set(planes)) for host in (planes[name]["subnet_manager"] or {}).get("hosts", ())]
 
 
-def waiting(intent: Mapping[str, Any], facts: Facts) -> list[str]:
+def waiting(intent: Intent, facts: Facts) -> list[str]:
     """The rails whose cable carries and whose port no subnet manager has made active yet, of planes that have one of ours."""
     if not managers_of(intent):
         return []
@@ -199,17 +200,17 @@ def _port(rail: ResolvedRail, facts: Facts) -> Port | None:
     return facts.devices[rail.device].ports[rail.port] if rail.device is not None and rail.port is not None else None
 
 
-def _is_ours(rail: ResolvedRail, intent: Mapping[str, Any]) -> bool:
+def _is_ours(rail: ResolvedRail, intent: Intent) -> bool:
     manager = (_planes(intent).get(rail.rail["plane"]) or {}).get("subnet_manager") or {}
     return rail.rail["link_layer"] == "infiniband" and bool(manager.get("hosts"))
 
 
-def _planes(intent: Mapping[str, Any]) -> Mapping[str, Mapping[str, Any]]:
+def _planes(intent: Intent) -> Mapping[str, Mapping[str, Any]]:
     planes: Mapping[str, Mapping[str, Any]] = intent["fabric"]["planes"]
     return planes
 
 
-def _flavour(intent: Mapping[str, Any], facts: Facts | None) -> tuple[str, str | None]:
+def _flavour(intent: Intent, facts: Facts | None) -> tuple[str, str | None]:
     """The flavour of opensm, and the family of the distribution."""
     stack = facts.stack if facts is not None else None
     family = stack.distribution.family if stack is not None else None
@@ -218,7 +219,7 @@ def _flavour(intent: Mapping[str, Any], facts: Facts | None) -> tuple[str, str |
     return "rhel" if family == RPM else "debian", family
 
 
-def _missing_keys(intent: Mapping[str, Any], planes: Mapping[str, Mapping[str, Any]], keys: Mapping[str, Any]) -> Iterator[str]:
+def _missing_keys(intent: Intent, planes: Mapping[str, Mapping[str, Any]], keys: Mapping[str, Any]) -> Iterator[str]:
     """A protection without a key protects nothing."""
     for name, manager in planes.items():
         level = manager["m_key_protection_level"]
@@ -296,7 +297,7 @@ def _partition_ports(plane: str, partition: Mapping[str, Any], fleet: Known) -> 
     return list(ports.values()), unknown
 
 
-def _planned(intent: Mapping[str, Any], plane: str) -> bool:
+def _planned(intent: Intent, plane: str) -> bool:
     return any(rail["plane"] == plane and rail["link_layer"] == "infiniband" for rail in intent["rails"])
 
 
@@ -310,7 +311,7 @@ class Place(NamedTuple):
 NO_PARTITION = Place(None, None)
 
 
-def partition_place(port: Port, intent: Mapping[str, Any]) -> Place | None:
+def partition_place(port: Port, intent: Intent) -> Place | None:
     """The partition that a port is measured in, None if it is a full member of none. intent: normalised.
 
     Of several the default one comes first, then those of rdma_partitions in their order, then the rest by their keys: the order is the
@@ -329,7 +330,7 @@ def limited_places(port: Port) -> dict[int, int]:
     return {key: int(index) for index, key in reversed(list((port.pkeys or {}).items())) if not key & FULL_BIT}
 
 
-def limited_only(port: Port, intent: Mapping[str, Any]) -> str:
+def limited_only(port: Port, intent: Intent) -> str:
     """Why a port cannot be measured, if it is that it reaches no port like itself; "" else."""
     if partition_place(port, intent) is not None:
         return ""

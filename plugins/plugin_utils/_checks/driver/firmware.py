@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from ansible_collections.rdma.cluster.plugins.module_utils._base.findings import ERROR, NOT_APPLICABLE, OK, UNKNOWN, WARNING, Finding
+from ansible_collections.rdma.cluster.plugins.module_utils._base.intent import Intent
 from ansible_collections.rdma.cluster.plugins.module_utils._facts.gather import Facts
 from ansible_collections.rdma.cluster.plugins.module_utils._firmware.cards import Wish, argument, is_array, read_value
 from ansible_collections.rdma.cluster.plugins.module_utils._firmware.ensure import RESETS
@@ -54,7 +55,7 @@ class Judged:
     word: str = ""
 
 
-def check_firmware(host: str, intent: Mapping[str, Any], facts: Facts) -> list[Finding]:
+def check_firmware(host: str, intent: Intent, facts: Facts) -> list[Finding]:
     """Findings `firmware.setting` and `firmware.version` of each planned rail of one host.
 
     The settings of a card stand at its first rail; at another one stands the link type of its own port.
@@ -118,7 +119,7 @@ def _remedy(host: str, wish: RailWish, seen: Mapping[str, Any], bad: Sequence[Ju
     return f"See `{tool} -d {wish.card} -e q` on {host}; mstconfig comes with the package mstflint."
 
 
-def _version(host: str, intent: Mapping[str, Any], wish: RailWish, facts: Facts) -> Finding:
+def _version(host: str, intent: Intent, wish: RailWish, facts: Facts) -> Finding:
     wished = intent["firmware"]["versions"]
     device = facts.devices[wish.rail.device] if wish.rail.device is not None else None
     psid, seen = (device.board_id, device.firmware) if device is not None else (None, None)

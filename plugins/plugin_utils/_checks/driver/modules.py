@@ -7,7 +7,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from typing import Any
 
 from ansible_collections.rdma.cluster.plugins.module_utils._base.errors import ParseError
 from ansible_collections.rdma.cluster.plugins.module_utils._base.findings import (
@@ -18,6 +17,7 @@ from ansible_collections.rdma.cluster.plugins.module_utils._base.findings import
     WARNING,
     Finding,
 )
+from ansible_collections.rdma.cluster.plugins.module_utils._base.intent import Intent
 from ansible_collections.rdma.cluster.plugins.module_utils._driver.dkms import INSTALLED, OFED
 from ansible_collections.rdma.cluster.plugins.module_utils._driver.kernel_modules import CORE, parse_options, same_value
 from ansible_collections.rdma.cluster.plugins.module_utils._driver.modinfo import ADD_ONS, KERNELS_OWN, Module, compare, is_stock
@@ -76,7 +76,7 @@ LINES = 4
 Modules = Mapping[str, Module]
 
 
-def left_over_modules(intent: Mapping[str, Any], facts: Facts) -> Modules:
+def left_over_modules(intent: Intent, facts: Facts) -> Modules:
     """The modules that are still loaded of an add-on whose place on disk the kernel's own have taken, since an installation failed."""
     stack = stack_of(facts)
     if planned_modules(intent) == INBOX or not why_stock(stack):
@@ -109,7 +109,7 @@ def why_stock(stack: Stack) -> str:
     return "; ".join([*lacking, *([failure.meaning, *failure.lines[:LINES]] if failure is not None else [])])
 
 
-def lacks_planned(intent: Mapping[str, Any], stack: Stack, kernel: str) -> bool | None:
+def lacks_planned(intent: Intent, stack: Stack, kernel: str) -> bool | None:
     """Whether a kernel would load its own driver in the place of the planned stack's; None where that is not known, or nothing is planned
     beside the kernel's own."""
     if planned_modules(intent) == INBOX:
@@ -153,7 +153,7 @@ STAGE = "driver"
 SUBJECT = "loaded modules"
 
 
-def check_modules(host: str, intent: Mapping[str, Any], facts: Facts) -> list[Finding]:
+def check_modules(host: str, intent: Intent, facts: Facts) -> list[Finding]:
     """Findings `driver.stack` (one) and `driver.loaded` (one for each cause where modules differ, else one) of one host.
 
     Of one cause there is one error: what is loaded and differs from what is on disk is `driver.loaded` alone, and the kernel's own
@@ -163,7 +163,7 @@ def check_modules(host: str, intent: Mapping[str, Any], facts: Facts) -> list[Fi
     return [_stack(host, intent, facts, left_over), *_loaded(host, stack_of(facts), told=left_over)]
 
 
-def _stack(host: str, intent: Mapping[str, Any], facts: Facts, left_over: Modules) -> Finding:
+def _stack(host: str, intent: Intent, facts: Facts, left_over: Modules) -> Finding:
     planned, stack = planned_modules(intent), stack_of(facts)
 
     def finding(status: str, observed: str, remedy: str = "") -> Finding:
@@ -186,7 +186,7 @@ def _stack(host: str, intent: Mapping[str, Any], facts: Facts, left_over: Module
     return finding(*(_add_on(host, intent, told, stack) or _installed(host, intent, told, stack)))
 
 
-def _expected(intent: Mapping[str, Any], stack: Stack) -> str:
+def _expected(intent: Intent, stack: Stack) -> str:
     planned, version = planned_modules(intent), (intent.get("driver") or {}).get("version")
     if is_kept(intent):
         found = ofed_state(stack)
@@ -220,7 +220,7 @@ def _inbox(host: str, told: Modules, stack: Stack, *, kept: bool) -> tuple[str, 
     return (OK, f"{some(told)} of the kernel") if told else (UNKNOWN, "it is not told where the modules come from", todo)
 
 
-def _add_on(host: str, intent: Mapping[str, Any], told: Modules, stack: Stack) -> tuple[str, ...]:
+def _add_on(host: str, intent: Intent, told: Modules, stack: Stack) -> tuple[str, ...]:
     """Whether the modules are those of an add-on; () if they are."""
     own = sorted((name for name, module in told.items() if module.provenance == KERNELS_OWN), key=lambda name: name != DRIVER)
     if not told:
@@ -237,7 +237,7 @@ def _add_on(host: str, intent: Mapping[str, Any], told: Modules, stack: Stack) -
     return ERROR, f"the stock {own[0]} is running, not the installed one{others}", f"{todo}; then reload the driver, or reboot."
 
 
-def _installed(host: str, intent: Mapping[str, Any], told: Modules, stack: Stack) -> tuple[str, ...]:
+def _installed(host: str, intent: Intent, told: Modules, stack: Stack) -> tuple[str, ...]:
     """Whether the add-on is the planned one, in the planned version."""
     wished, planned = (intent.get("driver") or {}).get("version"), planned_modules(intent)
     state = ofed_state(stack)
@@ -263,7 +263,7 @@ def _of(told: Modules) -> str:
     return ", ".join([f"{DRIVER} from {module.file or 'a file that is not told'}", *marks])
 
 
-def _judged(intent: Mapping[str, Any], facts: Facts) -> list[str]:
+def _judged(intent: Intent, facts: Facts) -> list[str]:
     """The modules below the rails of a host: those of RDMA itself, and of their NICs' drivers as far as the planned stack has them.
 
     An add-on's driver is judged without such a rail too. Not the core: Soft-RoCE stands on the kernel's own.
@@ -346,13 +346,13 @@ def _build(version: str | None, srcversion: str | None, nameless: str) -> str:
 OPTION = "driver.option"
 
 
-def module_options(intent: Mapping[str, Any]) -> dict[str, str]:
+def module_options(intent: Intent) -> dict[str, str]:
     """rdma_driver.module_options, a module's name spelled as the kernel does."""
     planned: Mapping[str, str] = (intent.get("driver") or {}).get("module_options") or {}
     return {name.replace("-", "_"): text for name, text in planned.items()}
 
 
-def check_options(host: str, intent: Mapping[str, Any], facts: Facts) -> list[Finding]:
+def check_options(host: str, intent: Intent, facts: Facts) -> list[Finding]:
     """Finding `driver.option` for each planned option of a kernel module of one host; none where none is planned."""
     parameters = facts.module_parameters
     findings: list[Finding] = []

@@ -6,10 +6,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import Any
-
 from ansible_collections.rdma.cluster.plugins.module_utils._base.findings import ERROR, NOT_APPLICABLE, OK, UNKNOWN, Finding
+from ansible_collections.rdma.cluster.plugins.module_utils._base.intent import Intent
 from ansible_collections.rdma.cluster.plugins.module_utils._driver.dkms import OFED
 from ansible_collections.rdma.cluster.plugins.module_utils._driver.kernels import flavour, version_key
 from ansible_collections.rdma.cluster.plugins.module_utils._driver.ofed_state import DRIVER, ofed_state
@@ -41,7 +39,7 @@ declare(
 STAGE, SUBJECT = "driver", "kernels that a reboot may bring"
 
 
-def check_next_kernel(host: str, intent: Mapping[str, Any], facts: Facts) -> list[Finding]:
+def check_next_kernel(host: str, intent: Intent, facts: Facts) -> list[Finding]:
     """Finding `driver.next_kernel` of one host; the kernel that runs is the business of `driver.dkms` and `driver.stack`."""
     stack, planned = stack_of(facts), planned_modules(intent)
     expected = f"the modules of {planned} installed for each newer one" if planned != INBOX else "nothing has to be built for them"
@@ -60,7 +58,7 @@ def _not_asked(stack: Stack, planned: str, *, kept: bool) -> tuple[str, ...]:
     return (NOT_APPLICABLE, f"{planned} is not installed: driver.stack says so") if absent else ()
 
 
-def _judged(host: str, intent: Mapping[str, Any], stack: Stack, kernels: list[str]) -> tuple[str, ...]:
+def _judged(host: str, intent: Intent, stack: Stack, kernels: list[str]) -> tuple[str, ...]:
     if not any(entry.name in OFED for entry in stack.dkms) and not set(kernels) <= set(stack.driver_files or {}):
         todo = f"Look at `modinfo -k {kernels[-1]} -F filename {DRIVER}` on {host}."
         return UNKNOWN, f"DKMS does not have it, so that it is not known what {', '.join(kernels)} would load", todo

@@ -8,9 +8,9 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping, Sequence
-from typing import Any
 
 from ansible_collections.rdma.cluster.plugins.module_utils._base.findings import ERROR, NOT_APPLICABLE, OK, UNKNOWN, WARNING, Finding
+from ansible_collections.rdma.cluster.plugins.module_utils._base.intent import Intent
 from ansible_collections.rdma.cluster.plugins.module_utils._base.systemd import UnitState
 from ansible_collections.rdma.cluster.plugins.module_utils._driver.kernel_modules import PEERMEM_MODULES
 from ansible_collections.rdma.cluster.plugins.module_utils._facts.gather import Facts
@@ -95,7 +95,7 @@ _NAMED = 8
 _NUMBER = re.compile(r"[0-9]{1,6}")
 
 
-def check_gpu(host: str, intent: Mapping[str, Any], facts: Facts, plan: Mapping[str, str | None]) -> list[Finding]:
+def check_gpu(host: str, intent: Intent, facts: Facts, plan: Mapping[str, str | None]) -> list[Finding]:
     """Findings `gpu.path`, `gpu.driver`, `gpu.fabricmanager`, `gpu.cuda` and `gpu.nics` of one host.
 
     plan: what gpudirect_path makes of intent and facts. Of one cause there is one error: without the driver, the rest is not looked at.
@@ -103,7 +103,7 @@ def check_gpu(host: str, intent: Mapping[str, Any], facts: Facts, plan: Mapping[
     return [*_parts(host, intent, facts, plan), check_nics(host, intent, facts)]
 
 
-def _parts(host: str, intent: Mapping[str, Any], facts: Facts, plan: Mapping[str, str | None]) -> list[Finding]:
+def _parts(host: str, intent: Intent, facts: Facts, plan: Mapping[str, str | None]) -> list[Finding]:
     gpus = facts.gpus
     if gpus is None:
         todo = f"Read {host} with the subset gpus."
@@ -120,7 +120,7 @@ def _parts(host: str, intent: Mapping[str, Any], facts: Facts, plan: Mapping[str
     return [_path(host, facts, plan), driver, _fabric_manager(host, facts, version), _cuda(host, facts.gpu_support, version)]
 
 
-def check_nics(host: str, intent: Mapping[str, Any], facts: Facts) -> Finding:
+def check_nics(host: str, intent: Intent, facts: Facts) -> Finding:
     """Finding `gpu.nics`: each GPU reaches a NIC of a compute rail within its NUMA node, and the NICs serve as many GPUs each."""
     expected = "for each GPU a NIC of a compute rail on its NUMA node, and as many GPUs for each NIC"
     gpus = facts.gpus

@@ -7,9 +7,9 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any
 
 from ansible_collections.rdma.cluster.plugins.module_utils._base.findings import ERROR, NOT_APPLICABLE, OK, UNKNOWN, WARNING, Finding
+from ansible_collections.rdma.cluster.plugins.module_utils._base.intent import Intent
 from ansible_collections.rdma.cluster.plugins.module_utils._facts.gather import Facts
 from ansible_collections.rdma.cluster.plugins.module_utils._facts.host_state import Limits
 from ansible_collections.rdma.cluster.plugins.module_utils._host.limit_sources import LimitSource
@@ -114,7 +114,7 @@ SHM_SIZE = (1.0, 0.25)
 SHM_INODES = 1024
 
 
-def check_host(host: str, intent: Mapping[str, Any], facts: Facts, settings: Mapping[str, str]) -> list[Finding]:
+def check_host(host: str, intent: Intent, facts: Facts, settings: Mapping[str, str]) -> list[Finding]:
     """Finding `host.memlock`, and `host.sysctl` for each setting: key → value, live and after a boot."""
     if not settings:
         why = "the intent asks for no kernel setting"
@@ -202,7 +202,7 @@ def _gib(size_bytes: float) -> str:
     return f"{size_bytes / GIB_BYTES:.1f} GiB" if size_bytes >= GIB_BYTES else f"{size_bytes / MIB_BYTES:.0f} MiB"
 
 
-def _memlock(host: str, intent: Mapping[str, Any], facts: Facts) -> list[Finding]:
+def _memlock(host: str, intent: Intent, facts: Facts) -> list[Finding]:
     if not intent["host"]["memlock_unlimited"]:
         why = "rdma_host.memlock_unlimited is false: the limit is left as it is"
         return [Finding(STAGE, "host.memlock", host, MEMLOCK_SUBJECT, NOT_APPLICABLE, why, "any")]
@@ -302,7 +302,7 @@ SERVICE_SUBJECT = "files that a service may have open"
 IPC_SUBJECT = "shared memory of users who have logged out"
 
 
-def check_limits(host: str, intent: Mapping[str, Any], facts: Facts) -> list[Finding]:
+def check_limits(host: str, intent: Intent, facts: Facts) -> list[Finding]:
     """Findings `host.files`, `host.ipc`, and `host.services`, one for each service that starts jobs."""
     limits, wish = facts.limits, limits_wish(intent)
     return [*_open_files(host, wish, limits), _ipc(host, wish, limits), *_services(host, wish, limits)]

@@ -8,10 +8,10 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any
 
 from ansible_collections.rdma.cluster.plugins.module_utils._base.files import differs
 from ansible_collections.rdma.cluster.plugins.module_utils._base.findings import ERROR, NOT_APPLICABLE, OK, UNKNOWN, WARNING, Finding
+from ansible_collections.rdma.cluster.plugins.module_utils._base.intent import Intent
 from ansible_collections.rdma.cluster.plugins.module_utils._base.systemd import UNITS, UnitState
 from ansible_collections.rdma.cluster.plugins.module_utils._driver.secure_boot import LOCKED_DOWN, lockdown_words
 from ansible_collections.rdma.cluster.plugins.module_utils._facts.gather import Facts
@@ -32,7 +32,7 @@ from ansible_collections.rdma.cluster.plugins.module_utils._pcie_tuning.runner i
 from ansible_collections.rdma.cluster.plugins.module_utils._pcie_tuning.service import UNIT, service_files
 from ansible_collections.rdma.cluster.plugins.module_utils._pcie_tuning.tuning import VIRTUAL_FUNCTION
 from ansible_collections.rdma.cluster.plugins.module_utils._pcie_tuning.wish import ACS_EFFECT, EFFECTS, MRRS_EFFECT, Wish
-from ansible_collections.rdma.cluster.plugins.module_utils._rdma.rails import Intent, ResolvedRail, resolve
+from ansible_collections.rdma.cluster.plugins.module_utils._rdma.rails import ResolvedRail, resolve
 from ansible_collections.rdma.cluster.plugins.plugin_utils._catalogue import sources as reads
 from ansible_collections.rdma.cluster.plugins.plugin_utils._catalogue.checks import Check, declare
 from ansible_collections.rdma.cluster.plugins.plugin_utils._checks.rail_port import NO_DEVICE, RailPort, rail_ports
@@ -239,7 +239,7 @@ STAGE, CHECK = "host", "host.pcie"
 ACS_SUBJECT, BOOT_SUBJECT = "ACS between GPUs and NICs", "PCIe settings at boot"
 
 
-def check_pcie_tuning(host: str, intent: Mapping[str, Any], facts: Facts) -> list[Finding]:
+def check_pcie_tuning(host: str, intent: Intent, facts: Facts) -> list[Finding]:
     """Findings `host.pcie`: MRRS of each rail, ACS of the host, and whether the next boot applies both again.
 
     A requested value that is not set is an error. It is a warning while a job withholds it, and where the value is only our default
@@ -256,7 +256,7 @@ def check_pcie_tuning(host: str, intent: Mapping[str, Any], facts: Facts) -> lis
     ]
 
 
-def _mrrs(port: RailPort, intent: Mapping[str, Any], facts: Facts, reason: Withheld | None) -> Finding:
+def _mrrs(port: RailPort, intent: Intent, facts: Facts, reason: Withheld | None) -> Finding:
     setting, wish = mrrs_setting(intent), requested(intent, facts)
     expected = "any" if wish.mrrs_bytes is None else f"MRRS of {wish.mrrs_bytes} bytes on every function of the card"
     why_not = "rdma_host.pcie.mrrs_bytes is leave: MRRS is not judged" if setting == LEAVE else _not_tuned(port)
@@ -339,7 +339,7 @@ def _not_tuned(port: RailPort) -> str | None:
     return port.no_pci if port.device.driver == DRIVER else f"asked of mlx5 only, this is {port.device.driver}"
 
 
-def _acs(host: str, intent: Mapping[str, Any], facts: Facts, reason: Withheld | None) -> Finding:
+def _acs(host: str, intent: Intent, facts: Facts, reason: Withheld | None) -> Finding:
     state, planned, wish = pcie_state(facts), planned_acs(intent, facts), requested(intent, facts)
     why_not = _acs_left(intent, facts, wish)
     if why_not is not None:
@@ -362,7 +362,7 @@ def _are_read(facts: Facts) -> bool:
     return not hops or any(hop.acs is not None or hop.mps_bytes is not None for hop in hops)
 
 
-def _acs_left(intent: Mapping[str, Any], facts: Facts, wish: Wish) -> str | None:
+def _acs_left(intent: Intent, facts: Facts, wish: Wish) -> str | None:
     """Why ACS is none that is tuned; None where it is, or where that is not known."""
     if not facts.gpus:
         return NO_GPU
@@ -375,7 +375,7 @@ def _acs_left(intent: Mapping[str, Any], facts: Facts, wish: Wish) -> str | None
     return why if given == AUTO else f"rdma_host.pcie.acs is {given}: it is left as it is"
 
 
-def _redirects(host: str, intent: Mapping[str, Any], facts: Facts, words: str, reason: Withheld | None) -> Finding:
+def _redirects(host: str, intent: Intent, facts: Facts, words: str, reason: Withheld | None) -> Finding:
     """Bridges that redirect: see check_pcie_tuning for the status."""
     if reason is None:
         return _acs_finding(host, ERROR, words, f"Run the host stage for {host}.")

@@ -10,6 +10,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from ansible_collections.rdma.cluster.plugins.module_utils._base.findings import ERROR, NOT_APPLICABLE, OK, UNKNOWN, WARNING, Finding
+from ansible_collections.rdma.cluster.plugins.module_utils._base.intent import Intent
 from ansible_collections.rdma.cluster.plugins.module_utils._base.systemd import UnitState
 from ansible_collections.rdma.cluster.plugins.module_utils._facts.gather import Facts
 from ansible_collections.rdma.cluster.plugins.module_utils._host.clock import Chrony
@@ -105,18 +106,18 @@ def _ring(host: str, rail: Mapping[str, Any], netdev: Netdev) -> Finding:
     return Finding(STAGE, "host.rings", host, subject, OK if good else WARNING, observed, expected, "" if good else remedy)
 
 
-def check_cpu(host: str, intent: Mapping[str, Any], facts: Facts) -> list[Finding]:
+def check_cpu(host: str, intent: Intent, facts: Facts) -> list[Finding]:
     """Findings `host.cpu`: the governor, idle states and irqbalance, each where the intent wishes something."""
     cpu = facts.cpu
-    asked = {name: value for name, value in intent["host"]["cpu"].items() if value is not None}
-    if not asked:
+    asked = intent["host"]["cpu"]
+    if asked["governor"] is None and asked["max_cstate_latency_us"] is None and asked["irqbalance"] is None:
         return [Finding(STAGE, "host.cpu", host, "CPUs", NOT_APPLICABLE, "rdma_host.cpu asks for nothing", "any")]
     found, wrong = [], cpu_wrong(cpu_wish(intent), cpu)
-    if "governor" in asked:
+    if asked["governor"] is not None:
         found.append(_governor(host, asked["governor"], cpu, good=GOVERNOR not in wrong))
-    if "max_cstate_latency_us" in asked:
+    if asked["max_cstate_latency_us"] is not None:
         found.append(_idle(host, asked["max_cstate_latency_us"], cpu, good=IDLE_STATES not in wrong))
-    if "irqbalance" in asked:
+    if asked["irqbalance"] is not None:
         found.append(_irqbalance(host, asked["irqbalance"], (facts.units or {}).get("irqbalance.service")))
     return found
 

@@ -9,11 +9,11 @@ The plan, the gate and the explanation ask this, so that each setting has one wi
 
 from __future__ import annotations
 
+from ansible_collections.rdma.cluster.plugins.module_utils._base.intent import Intent
 from ansible_collections.rdma.cluster.plugins.module_utils._base.systemd import UnitState
 from ansible_collections.rdma.cluster.plugins.module_utils._host.cpu import Cpu
 from ansible_collections.rdma.cluster.plugins.module_utils._host.cpu_ensure import CpuWish, cpu_differences
 from ansible_collections.rdma.cluster.plugins.module_utils._host.limits import LimitsWish, LoginLimit, Memlock
-from ansible_collections.rdma.cluster.plugins.module_utils._rdma.rails import Intent
 
 
 def cpu_wish(intent: Intent) -> CpuWish:

@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from ansible_collections.rdma.cluster.plugins.module_utils._base.findings import ERROR, OK, UNKNOWN, WARNING, Finding
+from ansible_collections.rdma.cluster.plugins.module_utils._base.intent import Rail
 from ansible_collections.rdma.cluster.plugins.module_utils._rdma.counters import (
     CABLE_ERRORS,
     CONGESTION,
@@ -22,7 +23,6 @@ from ansible_collections.rdma.cluster.plugins.module_utils._rdma.counters import
     of_netdev,
     of_port,
 )
-from ansible_collections.rdma.cluster.plugins.module_utils._rdma.rails import Rail
 from ansible_collections.rdma.cluster.plugins.plugin_utils._catalogue import sources as reads
 from ansible_collections.rdma.cluster.plugins.plugin_utils._catalogue.checks import Check, declare
 from ansible_collections.rdma.cluster.plugins.plugin_utils._checks.rail_port import RailPort, rail_ports

@@ -10,6 +10,7 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from ansible_collections.rdma.cluster.plugins.module_utils._base.findings import ERROR, OK, UNKNOWN, WARNING, Finding
+from ansible_collections.rdma.cluster.plugins.module_utils._base.intent import Intent
 from ansible_collections.rdma.cluster.plugins.module_utils._facts.gather import Facts
 from ansible_collections.rdma.cluster.plugins.module_utils._rdma.device import port_guid
 from ansible_collections.rdma.cluster.plugins.module_utils._subnet_manager.partitions_conf import (
@@ -48,7 +49,7 @@ POLICY = "link.partitions"
 Keys = Mapping[str, int]
 
 
-def check_pkeys(host: str, intent: Mapping[str, Any], facts: Facts) -> list[Finding]:
+def check_pkeys(host: str, intent: Intent, facts: Facts) -> list[Finding]:
     """Findings `link.pkey` of each InfiniBand rail on a plane whose subnet manager is planned, and `link.partitions` of each such plane."""
     planes = {name: plane["subnet_manager"] for name, plane in intent["fabric"]["planes"].items() if plane["subnet_manager"]}
     ports = [port for port in rail_ports(STAGE, host, intent["rails"], facts) if _looked_at(port, planes)]
@@ -60,7 +61,7 @@ def _looked_at(port: RailPort, planes: Mapping[str, Mapping[str, Any]]) -> bool:
     return rail["link_layer"] == "infiniband" and planes.get(rail["plane"], {}).get("kind") in ("hosts", "switch")
 
 
-def planned_keys(host: str, guid: str | None, intent: Mapping[str, Any]) -> dict[str, int]:
+def planned_keys(host: str, guid: str | None, intent: Intent) -> dict[str, int]:
     """The keys that a port is to have, of the partitions of the intent. guid: its port GUID."""
     found = {}
     for name, partition in intent["partitions"].items():
@@ -84,7 +85,7 @@ def _membership(host: str, guid: str | None, partition: Mapping[str, Any]) -> st
     return found
 
 
-def _table(port: RailPort, intent: Mapping[str, Any], manager: Mapping[str, Any]) -> Finding:
+def _table(port: RailPort, intent: Intent, manager: Mapping[str, Any]) -> Finding:
     planned = planned_keys(port.host, port_guid(port.port), intent)
     allowed = {**planned, **_default(intent, manager)}
     expected = _words(allowed) if allowed else "no partition of rdma_partitions"
@@ -112,14 +113,14 @@ def _table(port: RailPort, intent: Mapping[str, Any], manager: Mapping[str, Any]
     return port.finding(TABLE, ERROR, "; ".join(problems), expected, remedy)
 
 
-def _default(intent: Mapping[str, Any], manager: Mapping[str, Any]) -> dict[str, int]:
+def _default(intent: Intent, manager: Mapping[str, Any]) -> dict[str, int]:
     """What the port has of the default partition, as far as we make it; {} where a switch does. Not given: a full member, or as it was."""
     if manager["kind"] == "switch" or any(each["key"] == DEFAULT_KEY for each in intent["partitions"].values()):
         return {}
     return {DEFAULT_NAME: table_key(DEFAULT_KEY, manager.get("default_membership") or "full")}
 
 
-def _problems(seen: set[int], allowed: Keys, host: str, intent: Mapping[str, Any], manager: Mapping[str, Any]) -> Iterator[str]:
+def _problems(seen: set[int], allowed: Keys, host: str, intent: Intent, manager: Mapping[str, Any]) -> Iterator[str]:
     # The master's own port is a full member of the default partition whatever is planned.
     may_be_full = host in manager["hosts"]
     # Without default_membership the default partition stays as it is, also where it was made limited before.
@@ -148,7 +149,7 @@ def _words(keys: Keys) -> str:
     return ", ".join(f"0x{key:04x} ({name})" for name, key in keys.items())
 
 
-def _policies(host: str, intent: Mapping[str, Any], planes: Mapping[str, Any], ports: list[RailPort]) -> Iterator[Finding]:
+def _policies(host: str, intent: Intent, planes: Mapping[str, Any], ports: list[RailPort]) -> Iterator[Finding]:
     """Once a plane, by the host that is to be its master: whether the default partition joins what others keep apart."""
     partitions = intent["partitions"]
     tenants = [name for name, each in partitions.items() if each["key"] != DEFAULT_KEY and not each["shared"]]

@@ -9,11 +9,12 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from ansible_collections.rdma.cluster.plugins.module_utils._base.findings import ERROR, NOT_APPLICABLE, OK, UNKNOWN, WARNING, Finding
+from ansible_collections.rdma.cluster.plugins.module_utils._base.intent import Rail
 from ansible_collections.rdma.cluster.plugins.module_utils._facts.gather import Facts
 from ansible_collections.rdma.cluster.plugins.module_utils._host.load import rail_users
 from ansible_collections.rdma.cluster.plugins.module_utils._net.network_files import BootNetwork
 from ansible_collections.rdma.cluster.plugins.module_utils._net.rail_network import NETPLAN, PENDING, SERVICE, path_of
-from ansible_collections.rdma.cluster.plugins.module_utils._rdma.rails import Rail, ResolvedRail, resolve
+from ansible_collections.rdma.cluster.plugins.module_utils._rdma.rails import ResolvedRail, resolve
 from ansible_collections.rdma.cluster.plugins.plugin_utils._catalogue import sources as reads
 from ansible_collections.rdma.cluster.plugins.plugin_utils._catalogue.checks import Check, declare
 

@@ -10,11 +10,12 @@ from collections.abc import Iterator, Sequence
 from dataclasses import replace
 
 from ansible_collections.rdma.cluster.plugins.module_utils._base.findings import ERROR, NOT_APPLICABLE, OK, UNKNOWN, WARNING, Finding
+from ansible_collections.rdma.cluster.plugins.module_utils._base.intent import Rail
 from ansible_collections.rdma.cluster.plugins.module_utils._facts.gather import Facts
 from ansible_collections.rdma.cluster.plugins.module_utils._host.load import rail_users
 from ansible_collections.rdma.cluster.plugins.module_utils._net.rail_network import mtu_differs
 from ansible_collections.rdma.cluster.plugins.module_utils._rdma.device import Port
-from ansible_collections.rdma.cluster.plugins.module_utils._rdma.rails import Rail, ResolvedRail, rail_ip, resolve, rocev2_gid_index
+from ansible_collections.rdma.cluster.plugins.module_utils._rdma.rails import ResolvedRail, rail_ip, resolve, rocev2_gid_index
 from ansible_collections.rdma.cluster.plugins.module_utils._rdma.roce_mtu import (
     RDMA_MTUS_BYTES,
     ROCE_HEADERS_BYTES,

@@ -6,10 +6,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import Any
-
 from ansible_collections.rdma.cluster.plugins.module_utils._base.findings import ERROR, NOT_APPLICABLE, OK, UNKNOWN, WARNING, Finding
+from ansible_collections.rdma.cluster.plugins.module_utils._base.intent import Intent
 from ansible_collections.rdma.cluster.plugins.module_utils._driver.modinfo import ADD_ONS
 from ansible_collections.rdma.cluster.plugins.module_utils._driver.ofed_state import DRIVER, ofed_state
 from ansible_collections.rdma.cluster.plugins.module_utils._driver.planned import (
@@ -72,7 +70,7 @@ NEWEST_SUBJECT, HEADERS_SUBJECT, SECURE_BOOT_SUBJECT = "running kernel", "header
 LOCKDOWN_SUBJECT = "kernel lockdown"
 
 
-def check_kernels(host: str, intent: Mapping[str, Any], facts: Facts, *, reboot_allowed: bool = False) -> list[Finding]:
+def check_kernels(host: str, intent: Intent, facts: Facts, *, reboot_allowed: bool = False) -> list[Finding]:
     """Findings `preflight.newest`, `preflight.headers`, `preflight.secure_boot` and `preflight.lockdown` of one host.
 
     An older kernel that runs lacks its headers where those of the newest have replaced them: then only `preflight.newest` is an error.
@@ -112,7 +110,7 @@ def _newest(host: str, stack: Stack, older: str, *, builds: bool, lacks: bool) -
     return Finding(STAGE, "preflight.newest", host, NEWEST_SUBJECT, older, observed, expected, f"{todo}: {why}.")
 
 
-def _headers(host: str, intent: Mapping[str, Any], stack: Stack, *, builds: bool) -> Finding:
+def _headers(host: str, intent: Intent, stack: Stack, *, builds: bool) -> Finding:
     def finding(status: str, observed: str, remedy: str = "") -> Finding:
         return Finding(STAGE, "preflight.headers", host, HEADERS_SUBJECT, status, observed, "there, to build modules for it", remedy)
 
@@ -132,7 +130,7 @@ def _headers(host: str, intent: Mapping[str, Any], stack: Stack, *, builds: bool
     return finding(WARNING if planned else ERROR, f"nothing at {place}", todo)
 
 
-def _secure_boot(host: str, intent: Mapping[str, Any], stack: Stack) -> Finding:
+def _secure_boot(host: str, intent: Intent, stack: Stack) -> Finding:
     def finding(status: str, observed: str, remedy: str = "") -> Finding:
         return Finding(STAGE, "preflight.secure_boot", host, SECURE_BOOT_SUBJECT, status, observed, "no obstacle to the driver", remedy)
 
@@ -149,7 +147,7 @@ def _secure_boot(host: str, intent: Mapping[str, Any], stack: Stack) -> Finding:
     return finding(*_signing(host, intent, stack))
 
 
-def _secure_boot_not_told(host: str, intent: Mapping[str, Any], stack: Stack) -> tuple[str, ...]:
+def _secure_boot_not_told(host: str, intent: Intent, stack: Stack) -> tuple[str, ...]:
     if "secure_boot" not in stack.unread:
         return NOT_APPLICABLE, "not told: no EFI, or a container"
     if not builds_modules(intent, stack):
@@ -179,7 +177,7 @@ def _lockdown(host: str, stack: Stack) -> Finding:
     return Finding(STAGE, "preflight.lockdown", host, LOCKDOWN_SUBJECT, OK, observed, expected)
 
 
-def _signing(host: str, intent: Mapping[str, Any], stack: Stack) -> tuple[str, ...]:
+def _signing(host: str, intent: Intent, stack: Stack) -> tuple[str, ...]:
     """Of a host with Secure Boot on, where modules are built: whether they are signed, and by a key that is enrolled."""
     built = {name: module for name, module in stack.modules.items() if module.provenance in ADD_ONS}
     unsigned = sorted(name for name, module in built.items() if module.signer is None)

@@ -10,10 +10,10 @@ from collections.abc import Iterator, Sequence
 from dataclasses import replace
 
 from ansible_collections.rdma.cluster.plugins.module_utils._base.findings import ERROR, OK, WARNING, Finding
+from ansible_collections.rdma.cluster.plugins.module_utils._base.intent import Rail
 from ansible_collections.rdma.cluster.plugins.module_utils._facts.gather import Facts
 from ansible_collections.rdma.cluster.plugins.module_utils._pci.functions import PciFunction, PciHop, PciLink
 from ansible_collections.rdma.cluster.plugins.module_utils._pci.path import generation, payload_gbps
-from ansible_collections.rdma.cluster.plugins.module_utils._rdma.rails import Rail
 from ansible_collections.rdma.cluster.plugins.plugin_utils._catalogue import sources as reads
 from ansible_collections.rdma.cluster.plugins.plugin_utils._catalogue.checks import Check, declare
 from ansible_collections.rdma.cluster.plugins.plugin_utils._checks.preflight.pcie_settings import check_pcie_settings

@@ -10,10 +10,11 @@ import re
 from collections.abc import Iterator, Mapping, Sequence
 
 from ansible_collections.rdma.cluster.plugins.module_utils._base.findings import ERROR, NOT_APPLICABLE, OK, UNKNOWN, WARNING, Finding
+from ansible_collections.rdma.cluster.plugins.module_utils._base.intent import Rail
 from ansible_collections.rdma.cluster.plugins.module_utils._driver.distribution import Distribution
 from ansible_collections.rdma.cluster.plugins.module_utils._facts.gather import Facts
 from ansible_collections.rdma.cluster.plugins.module_utils._host.memory import Filesystem
-from ansible_collections.rdma.cluster.plugins.module_utils._rdma.rails import Rail, ResolvedRail, rail_ip, resolve
+from ansible_collections.rdma.cluster.plugins.module_utils._rdma.rails import ResolvedRail, rail_ip, resolve
 from ansible_collections.rdma.cluster.plugins.plugin_utils._catalogue import sources as reads
 from ansible_collections.rdma.cluster.plugins.plugin_utils._catalogue.checks import Check, declare
 from ansible_collections.rdma.cluster.plugins.plugin_utils._facts.typed import stack_of

@@ -10,6 +10,7 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from ansible_collections.rdma.cluster.plugins.module_utils._base.findings import ERROR, NOT_APPLICABLE, OK, UNKNOWN, WARNING, Finding
+from ansible_collections.rdma.cluster.plugins.module_utils._base.intent import Intent
 from ansible_collections.rdma.cluster.plugins.module_utils._facts.gather import Facts
 from ansible_collections.rdma.cluster.plugins.module_utils._qos.backends import NOT_MLX5
 from ansible_collections.rdma.cluster.plugins.module_utils._qos.differences import Difference, differences, told
@@ -164,7 +165,7 @@ _CHECK_OF = {
 }
 
 
-def check_qos(host: str, intent: Mapping[str, Any], facts: Facts, profile: Mapping[str, Any] | None) -> list[Finding]:
+def check_qos(host: str, intent: Intent, facts: Facts, profile: Mapping[str, Any] | None) -> list[Finding]:
     """The findings of TOLD, `qos.backend`, `qos.boot` and `qos.overwritten` of each RoCE rail.
 
     profile: what roce_profile makes of the intent.

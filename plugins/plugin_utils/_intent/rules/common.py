@@ -10,6 +10,7 @@ import ipaddress
 from collections.abc import Iterator, Mapping
 from typing import Any
 
+from ansible_collections.rdma.cluster.plugins.module_utils._base.intent import Intent
 from ansible_collections.rdma.cluster.plugins.module_utils._base.lines import hint
 from ansible_collections.rdma.cluster.plugins.module_utils._rdma.roce_mtu import ROCE_HEADERS_BYTES, rdma_mtu_bytes
 from ansible_collections.rdma.cluster.plugins.plugin_utils._catalogue.checks import all_checks
@@ -79,7 +80,7 @@ RULED = (
 class Rules:
     """What shows only between the values of one host. A section with a problem of its own is left out."""
 
-    def __init__(self, intent: Mapping[str, Any], given: Mapping[str, Any], problems: list[IntentProblem]) -> None:
+    def __init__(self, intent: Intent, given: Mapping[str, Any], problems: list[IntentProblem]) -> None:
         self.intent, self.given, self.problems = intent, given, problems
         text = "\n".join(problem.where for problem in problems)
         self.sound = {name for name in SECTIONS if name not in text}
@@ -108,7 +109,7 @@ class Rules:
         """Names and NICs that occur twice."""
         seen: dict[str, int] = {}
         for index, rail in enumerate(self.intent["rails"]):
-            value = next(iter(rail[key].values())) if key == "nic" else rail[key]
+            value = next(iter(rail["nic"].values())) if key == "nic" else rail["name"]
             if value in seen:
                 message = f"is {value}, and so is that of rdma_rails[{seen[value]}]"
                 self.add(f"rdma_rails[{index}].{key}", message, check, "one of its own", self.place(index, key))
@@ -162,7 +163,7 @@ class Rules:
             return
         found = list(roce_problems(roce, self.given["rdma_roce"]))
         if "rdma_rails" in self.sound:
-            found += rail_problems(self.intent)
+            found += rail_problems(self.intent["rails"], roce)
         for path, message, expected in found:
             self.add(f"rdma_roce.{path}", message, VALUE, expected, self.given["rdma_roce"])
         if {"rdma_rails", "rdma_nccl"} <= self.sound:
@@ -233,9 +234,10 @@ class Rules:
         given, sizes = self.given.get("rdma_collectives") or {}, self.intent["collectives"]
         if sizes["min_bytes"] <= sizes["max_bytes"]:
             return
-        name, other, relation = ("min_bytes", "max_bytes", "more") if given.get("min_bytes") else ("max_bytes", "min_bytes", "less")
+        low, high = ("min_bytes", sizes["min_bytes"]), ("max_bytes", sizes["max_bytes"])
+        (name, size), (other, limit), relation = (low, high, "more") if given.get("min_bytes") else (high, low, "less")
         default = "" if given.get(other) else " by default"
-        message = f"is {sizes[name]}, which is {relation} than {other}, {sizes[other]}{default}"
+        message = f"is {size}, which is {relation} than {other}, {limit}{default}"
         expected = f"min_bytes of {sizes['max_bytes']} at most, or max_bytes of {sizes['min_bytes']} at least"
         self.add(f"rdma_collectives.{name}", message, VALUE, expected, given.get(name))
 

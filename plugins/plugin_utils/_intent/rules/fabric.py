@@ -11,6 +11,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
+from ansible_collections.rdma.cluster.plugins.module_utils._base.intent import Intent
 from ansible_collections.rdma.cluster.plugins.module_utils._net.ipoib import CONNECTED_MTU_BYTES, IPOIB_HEADER_BYTES
 from ansible_collections.rdma.cluster.plugins.plugin_utils._intent.rules.roce import Problem
 from ansible_collections.rdma.cluster.plugins.plugin_utils._intent.schema.fabric import ADAPTIVE_ENGINES, DEFAULT_KEY
@@ -196,7 +197,7 @@ def nearest(name: str, known: Iterable[str]) -> str:
     return f"a host of the inventory; did you mean {near[0]}?" if near else "a host of the inventory"
 
 
-def ipoib_problems(intent: Mapping[str, Any]) -> Iterator[Problem]:
+def ipoib_problems(intent: Intent) -> Iterator[Problem]:
     """What a rail's IP over InfiniBand asks that cannot be, by paths below rdma_rails: "[0].ipoib"."""
     for index, rail in enumerate(intent["rails"]):
         if rail["link_layer"] == "infiniband":

@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import Any
 
+from ansible_collections.rdma.cluster.plugins.module_utils._base.intent import Intent
 from ansible_collections.rdma.cluster.plugins.plugin_utils._intent.schema.nccl_profiles import (
     BY_SUBNET_SINCE,
     MESH,
@@ -54,7 +55,7 @@ def _install(install: Mapping[str, Any]) -> Iterator[Problem]:
         yield "install.tests.mpi_home", "is missing: without MPI each process would test alone", "where include/mpi.h is, or built: true"
 
 
-def nccl_rail_problems(intent: Mapping[str, Any]) -> Iterator[Problem]:
+def nccl_rail_problems(intent: Intent) -> Iterator[Problem]:
     """A profile that does not fit the rails or the fabric; both are sound by themselves."""
     profile, topology = intent["nccl"]["profile"], intent["fabric"]["topology"]
     if profile == RAIL_ONLY and topology == MESH:

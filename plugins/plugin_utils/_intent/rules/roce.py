@@ -7,9 +7,10 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
+from ansible_collections.rdma.cluster.plugins.module_utils._base.intent import Intent, Rail, RoceIntent
 from ansible_collections.rdma.cluster.plugins.plugin_utils._roce.profile import roce_profile
 
 Problem = tuple[str, str, str]
@@ -81,17 +82,17 @@ def expand(ports: str) -> list[str]:
     return [f"{parts[1]}{number}" for number in range(int(parts[2]), int(parts[3]) + 1)]
 
 
-def rail_problems(intent: Mapping[str, Any]) -> Iterator[Problem]:
+def rail_problems(rails: Sequence[Rail], roce: RoceIntent) -> Iterator[Problem]:
     """Switches whose ports carry less than a RoCE rail sends, by paths below rdma_roce."""
-    sizes = {rail["mtu_bytes"]: rail["name"] for rail in reversed(intent["rails"]) if rail["link_layer"] == "roce" and rail["mtu_bytes"]}
+    sizes = {rail["mtu_bytes"]: rail["name"] for rail in reversed(rails) if rail["link_layer"] == "roce" and rail["mtu_bytes"]}
     largest = max(sizes, default=0)
-    for name, switch in intent["roce"]["switches"].items():
+    for name, switch in roce["switches"].items():
         if switch["mtu_bytes"] < largest:
             message = f"is {switch['mtu_bytes']}, but {sizes[largest]} sends {largest}: the switch would drop that"
             yield f"switches.{name}.mtu_bytes", message, f"{largest} at least"
 
 
-def nccl_problems(intent: Mapping[str, Any]) -> Iterator[Problem]:
+def nccl_problems(intent: Intent) -> Iterator[Problem]:
     """Variables of rdma_nccl that say something else than rdma_roce, by their names; none where no compute rail is RoCE."""
     profile = roce_profile(intent)
     if profile is None or not any(rail["role"] == "compute" and rail["link_layer"] == "roce" for rail in intent["rails"]):

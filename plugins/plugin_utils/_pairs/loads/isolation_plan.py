@@ -15,6 +15,7 @@ from dataclasses import dataclass
 from itertools import combinations, pairwise
 from typing import Any
 
+from ansible_collections.rdma.cluster.plugins.module_utils._base.intent import Intent
 from ansible_collections.rdma.cluster.plugins.module_utils._facts.gather import Facts
 from ansible_collections.rdma.cluster.plugins.plugin_utils._pairs.plan.plan import Endpoint, make_plan, tests_of
 from ansible_collections.rdma.cluster.plugins.plugin_utils._pairs.plan.suspects import Meeting, rounds
@@ -85,7 +86,7 @@ def _limited(facts: Facts, endpoint: Endpoint) -> dict[int, int]:
 
 
 def isolation_plan(
-    name: str, planned: Sequence[Attempt], of: Mapping[str, Mapping[str, Endpoint]], intent: Mapping[str, Any], forks: int
+    name: str, planned: Sequence[Attempt], of: Mapping[str, Mapping[str, Endpoint]], intent: Intent, forks: int
 ) -> dict[str, Any]:
     """The plan. of: host → rail → endpoint; intent: of a host, for the test."""
     test = {**tests_of(intent)[0], "iterations": ITERATIONS, "queue_pairs": 1, "bidirectional": False}

@@ -14,8 +14,9 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from ansible_collections.rdma.cluster.plugins.module_utils._base.intent import Intent
 from ansible_collections.rdma.cluster.plugins.module_utils._facts.gather import Facts
-from ansible_collections.rdma.cluster.plugins.module_utils._rdma.rails import Intent, resolve
+from ansible_collections.rdma.cluster.plugins.module_utils._rdma.rails import resolve
 from ansible_collections.rdma.cluster.plugins.plugin_utils._pairs.plan.plan import (
     PERFTEST_PORT,
     RENDEZVOUS_PORT,
@@ -59,9 +60,7 @@ def funnels(rails: Sequence[str], hosts: Sequence[str], good: Mapping[str, Seque
     return [each for each in found if len(each.sources) >= FEWEST_SOURCES]
 
 
-def load_plan(
-    name: str, planned: Sequence[Funnel], of: Mapping[str, Mapping[str, Endpoint]], intent: Mapping[str, Any], forks: int
-) -> dict[str, Any]:
+def load_plan(name: str, planned: Sequence[Funnel], of: Mapping[str, Mapping[str, Endpoint]], intent: Intent, forks: int) -> dict[str, Any]:
     """The plan of these funnels. of: host → rail → endpoint; intent: of a host, for the bandwidth test, which goes one way here."""
     tests = [{**tests_of(intent)[0], "bidirectional": False}]
     hosts = list(dict.fromkeys(host for each in planned for host in (each.target, *each.sources)))

@@ -14,6 +14,7 @@ from collections.abc import Container, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from ansible_collections.rdma.cluster.plugins.module_utils._base.intent import Intent
 from ansible_collections.rdma.cluster.plugins.module_utils._fabric.graph import Graph
 from ansible_collections.rdma.cluster.plugins.plugin_utils._fabric.shape.uplink_share import between_switches, tells_rates
 from ansible_collections.rdma.cluster.plugins.plugin_utils._pairs.evidence import Evidence
@@ -41,7 +42,7 @@ class Crossing:
     receivers: tuple[str, ...]
 
 
-def plane_of(intents: Mapping[str, Any], rail: str) -> str:
+def plane_of(intents: Mapping[str, Intent], rail: str) -> str:
     """The plane of a rail: that of the first host that has one of this name."""
     planned = (each for intent in intents.values() for each in intent["rails"] if each["name"] == rail)
     return next((str(each.get("plane") or "default") for each in planned), "default")
@@ -111,7 +112,7 @@ def exchanged(pairs: Sequence[tuple[int, int]], most: int) -> Rounds:
 
 
 def spine_load_plan(
-    name: str, planned: Sequence[Crossing], of: Mapping[str, Mapping[str, Endpoint]], intent: Mapping[str, Any], forks: int
+    name: str, planned: Sequence[Crossing], of: Mapping[str, Mapping[str, Endpoint]], intent: Intent, forks: int
 ) -> dict[str, Any]:
     """The plan of these rails. of: host → rail → endpoint; intent: of a host, for the test, which goes one way and by time."""
     test = tests_of({**intent, "pairs": {**intent["pairs"], "iterations": None, "bidirectional": False}})[0]

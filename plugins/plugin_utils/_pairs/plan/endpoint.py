@@ -13,11 +13,12 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from ansible_collections.rdma.cluster.plugins.module_utils._base.findings import NOT_APPLICABLE, UNKNOWN
+from ansible_collections.rdma.cluster.plugins.module_utils._base.intent import Intent
 from ansible_collections.rdma.cluster.plugins.module_utils._facts.gather import Facts
 from ansible_collections.rdma.cluster.plugins.module_utils._pci.distance import DISTANCES
 from ansible_collections.rdma.cluster.plugins.module_utils._pci.functions import PciFunction, PciHop, PciLink
 from ansible_collections.rdma.cluster.plugins.module_utils._pci.path import payload_gbps
-from ansible_collections.rdma.cluster.plugins.module_utils._rdma.rails import LINK_LAYERS, Intent, ResolvedRail
+from ansible_collections.rdma.cluster.plugins.module_utils._rdma.rails import LINK_LAYERS, ResolvedRail
 from ansible_collections.rdma.cluster.plugins.plugin_utils._checks.rail_port import RailPort, rail_port
 from ansible_collections.rdma.cluster.plugins.plugin_utils._plan.gpudirect import DMABUF, gpudirect_path
 

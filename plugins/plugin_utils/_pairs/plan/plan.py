@@ -14,10 +14,11 @@ import math
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from ansible_collections.rdma.cluster.plugins.module_utils._base.intent import Intent
 from ansible_collections.rdma.cluster.plugins.module_utils._facts.gather import Facts
 from ansible_collections.rdma.cluster.plugins.module_utils._net.session import session_address
 from ansible_collections.rdma.cluster.plugins.module_utils._pairs.runner.perftest import PERFTEST_OVERHEAD_SECONDS
-from ansible_collections.rdma.cluster.plugins.module_utils._rdma.rails import Intent, ResolvedRail, rail_ip, resolve
+from ansible_collections.rdma.cluster.plugins.module_utils._rdma.rails import ResolvedRail, rail_ip, resolve
 from ansible_collections.rdma.cluster.plugins.plugin_utils._pairs.plan.endpoint import gpus_of
 from ansible_collections.rdma.cluster.plugins.plugin_utils._pairs.schedule import plan_rounds
 from ansible_collections.rdma.cluster.plugins.plugin_utils._roce.profile import roce_profile
@@ -130,7 +131,7 @@ def _column(rail: str, hosts: Sequence[str], of: Mapping[str, Mapping[str, Endpo
     return {"name": rail, "addresses": addresses, "profiles": numbers}
 
 
-def tests_of(intent: Mapping[str, Any]) -> list[dict[str, Any]]:
+def tests_of(intent: Intent) -> list[dict[str, Any]]:
     """What is measured in each meeting, from the intent of a host; the same for all hosts."""
     pairs = intent["pairs"]
     common = {
@@ -141,7 +142,7 @@ def tests_of(intent: Mapping[str, Any]) -> list[dict[str, Any]]:
         "deadline_seconds": _deadline_seconds(pairs),
     }
     kept = ("command", "size_bytes", "queue_pairs", "duration_seconds", "iterations", "bidirectional")
-    tests = [{"name": BANDWIDTH, **{key: pairs[key] for key in kept}, **common}]
+    tests = [{"name": BANDWIDTH, **{key: value for key, value in pairs.items() if key in kept}, **common}]
     if pairs["latency_command"] != "none":
         latency = {"command": pairs["latency_command"], "size_bytes": LATENCY_BYTES, "queue_pairs": 1, "duration_seconds": 0}
         tests.append({"name": LATENCY, **latency, "iterations": LATENCY_ITERATIONS, "bidirectional": False, **common})
@@ -161,7 +162,7 @@ def _deadline_seconds(pairs: Mapping[str, Any]) -> float:
     return float(max(pairs["deadline_seconds"], lasts_seconds))
 
 
-def traffic_class(intent: Mapping[str, Any]) -> int | None:
+def traffic_class(intent: Intent) -> int | None:
     """The traffic class that perftest sets, that of the RoCE profile; None where no rail is RoCE, or rdma_roce is not given."""
     profile = roce_profile(intent)
     if profile is None or all(rail["link_layer"] != "roce" for rail in intent["rails"]):
