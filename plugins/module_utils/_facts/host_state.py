@@ -93,6 +93,11 @@ class Sysctl:
     live: dict[str, str | None]
     boot: dict[str, BootValue | None]
 
+    def differs(self, key: str, value: str) -> bool:
+        """Whether a setting is not proven to have this value, now and after a boot."""
+        later = self.boot.get(key)
+        return self.live.get(key) != value or later is None or later.value != value
+
 
 @dataclass(frozen=True)
 class Boot:

@@ -61,9 +61,8 @@ def sysctl_settings(intent: Intent) -> dict[str, str]:
 def sysctl_differs(intent: Intent, facts: Facts) -> bool:
     """True unless the facts prove that our file, the live values and those after a boot are all as wished."""
     settings = sysctl_settings(intent)
-    live, boot = (facts.sysctl.live, facts.sysctl.boot) if facts.sysctl else ({}, {})
     return files_differ(sysctl_files(settings), facts.files) or any(
-        live.get(key) != value or (later := boot.get(key)) is None or later.value != value for key, value in settings.items()
+        facts.sysctl is None or facts.sysctl.differs(key, value) for key, value in settings.items()
     )
 
 

@@ -276,7 +276,7 @@ def _setting(host: str, key: str, value: str, facts: Facts) -> Finding:
     if key not in live or key not in boot:
         return Finding(STAGE, "host.sysctl", host, key, UNKNOWN, "not read", expected, f"Read the facts of {host} again.")
     observed = f"live {live[key] or 'no such key'}, after a boot {_boot_words(boot[key])}"
-    todo = _todo(host, key, value, live[key], boot[key])
+    todo = _todo(host, key, value, live[key], boot[key]) if facts.sysctl is None or facts.sysctl.differs(key, value) else ""
     return Finding(STAGE, "host.sysctl", host, key, ERROR if todo else OK, observed, expected, todo)
 
 
@@ -285,7 +285,7 @@ def _boot_words(boot: BootValue | None) -> str:
 
 
 def _todo(host: str, key: str, value: str, live: str | None, boot: BootValue | None) -> str:
-    """What to do about a setting; "" if it is as it should be."""
+    """What to do about a setting that differs."""
     if live is None:
         return f"Correct {key} in rdma_host.sysctl, or load the kernel module on {host} that brings it."
     if boot is not None and boot.value != value and not boot.file.startswith("/etc/"):
@@ -295,7 +295,7 @@ def _todo(host: str, key: str, value: str, live: str | None, boot: BootValue | N
             f"1. On {host}, remove {key} from {place(boot)}, then run the host stage; or allow that with -e sysctl_replace_allowed=true. "
             f"2. If that value is right, put it into rdma_host.sysctl."
         )
-    return f"Run the host stage for {host}." if boot is None or boot.value != value or live != value else ""
+    return f"Run the host stage for {host}."
 
 
 SERVICE_SUBJECT = "files that a service may have open"

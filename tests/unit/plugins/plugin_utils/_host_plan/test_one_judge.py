@@ -31,6 +31,7 @@ INTENT = lab_intent(
         "rings": {"rx": 4096, "tx": 4096},
     }
 )
+ARP = "net.ipv4.conf.all.arp_ignore"
 RINGS = {"rx": 4096, "tx": 4096, "rx_max": 8192, "tx_max": 8192}
 IDLE = {"C1": {"latency_us": 2, "cpus": 2, "disabled": 0}, "C6": {"latency_us": 133, "cpus": 2, "disabled": 2}}
 
@@ -56,12 +57,12 @@ def converged() -> Facts:
 
 def plan(facts: Facts) -> set[str]:
     found = host_plan("node1", INTENT, from_dict(facts), dict.fromkeys(PERMITS, False))
-    return {name for name, work in found.items() if work is True and name in ("cpu", "irqbalance", "limits", "rings", "network")}
+    return {name for name, work in found.items() if work is True and name in ("cpu", "irqbalance", "limits", "rings", "network", "sysctl")}
 
 
 def complaints(facts: Facts) -> set[tuple[str, str]]:
     found = [each for stage in ("host", "network") for each in HOST_CHECKS[stage]("node1", INTENT, from_dict(facts))]
-    judged = ("host.cpu", "host.memlock", "host.files", "host.ipc", "host.rings", "network.mtu")
+    judged = ("host.cpu", "host.memlock", "host.files", "host.ipc", "host.rings", "host.sysctl", "network.mtu", "network.address")
     return {(each.check, each.subject) for each in found if each.check in judged and each.status in (ERROR, WARNING)}
 
 
@@ -89,6 +90,9 @@ DRIFTS: list[tuple[str, Callable[[Facts], None], str, str, bool]] = [
     ("open files", lambda facts: facts["limits"].update(service_open_files=4095), "limits", "host.files", True),
     ("shared memory", lambda facts: facts["limits"].update(remove_ipc=True), "limits", "host.ipc", False),
     ("ring", lambda facts: facts["netdevs"]["ens2"]["ethtool"]["rings"].update(tx=1024), "rings", "host.rings", False),
+    ("kernel setting now", lambda facts: facts["sysctl"]["live"].update({ARP: "0"}), "sysctl", "host.sysctl", True),
+    ("kernel setting at boot", lambda facts: facts["sysctl"]["boot"][ARP].update(value="0"), "sysctl", "host.sysctl", True),
+    ("address", lambda facts: facts["netdevs"]["ens1"].update(ipv4=["192.168.100.1/16"]), "network", "network.address", True),
     ("MTU", lambda facts: facts["netdevs"]["ens1"].update(mtu_bytes=1500), "network", "network.mtu", True),
 ]
 
