@@ -48,7 +48,15 @@ from ansible_collections.rdma.cluster.plugins.module_utils._net.ipoib import (
 )
 from ansible_collections.rdma.cluster.plugins.module_utils._net.managers import read_networkd_link
 from ansible_collections.rdma.cluster.plugins.module_utils._net.network_files import applied_files, reloaded_files
-from ansible_collections.rdma.cluster.plugins.module_utils._net.rail_steps import RECONFIGURES, Step, Target, keeping, steps
+from ansible_collections.rdma.cluster.plugins.module_utils._net.rail_steps import (
+    RECONFIGURES,
+    Step,
+    Target,
+    address_misses,
+    keeping,
+    mtu_differs,
+    steps,
+)
 from ansible_collections.rdma.cluster.plugins.module_utils._net.session import Session
 
 SERVICE = "systemd-networkd.service"
@@ -425,16 +433,6 @@ def _failed(rail: NetworkRail, todo: Sequence[Step], runner: Runner) -> str:
     words = "; ".join(f"{step.was} instead of {step.planned}" for step in todo)
     hint = f" {rail.ipoib.hint}" if rail.ipoib else ""
     return f"{rail.netdev} was configured, and still has {words}.{_in_the_way(rail, runner)}{hint}"
-
-
-def mtu_differs(planned_bytes: int | None, mtu_bytes: int | None) -> bool:
-    """planned_bytes: None keeps the interface's; mtu_bytes: None where it was not read."""
-    return planned_bytes is not None and mtu_bytes != planned_bytes
-
-
-def address_misses(planned: str | None, ipv4: Sequence[str]) -> bool:
-    """Whether an interface lacks the planned address, "192.168.100.1/24"."""
-    return bool(planned) and planned not in ipv4
 
 
 def live_differences(rail: NetworkRail, mtu_bytes: int | None, ipv4: Sequence[str]) -> list[tuple[str, str]]:

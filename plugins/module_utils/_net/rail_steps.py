@@ -70,6 +70,16 @@ def keeping(target: Target, ipv4: Sequence[str]) -> Target:
     return replace(target, keep=tuple(text for text in ipv4 if text not in wrong and text != target.address))
 
 
+def mtu_differs(planned_bytes: int | None, mtu_bytes: int | None) -> bool:
+    """planned_bytes: None keeps the interface's; mtu_bytes: None where it was not read."""
+    return planned_bytes is not None and mtu_bytes != planned_bytes
+
+
+def address_misses(planned: str | None, ipv4: Sequence[str]) -> bool:
+    """Whether an interface lacks the planned address, "192.168.100.1/24"."""
+    return bool(planned) and planned not in ipv4
+
+
 def steps(target: Target, mtu_bytes: int | None, ipv4: Sequence[str]) -> list[Step]:
     """What is left to do. mtu_bytes, ipv4: what the interface has now.
 
@@ -81,7 +91,7 @@ def steps(target: Target, mtu_bytes: int | None, ipv4: Sequence[str]) -> list[St
     seen = ", ".join(ipv4) or "none"
     found: list[Step] = []
     argv: tuple[str, ...]
-    if target.mtu_bytes is not None and mtu_bytes != target.mtu_bytes:
+    if mtu_differs(target.mtu_bytes, mtu_bytes):
         argv = ("ip", "link", "set", "dev", target.netdev, "mtu", str(target.mtu_bytes))
         found.append(Step(target.netdev, f"MTU {mtu_bytes} bytes", f"MTU {target.mtu_bytes} bytes", argv, MTU_CHANGES))
     found += [_remove(target, text, f"address {target.address}") for text in twins]

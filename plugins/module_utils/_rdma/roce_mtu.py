@@ -9,6 +9,7 @@ from __future__ import annotations
 #: From IBTA's header lengths: GRH 40, UDP 8, BTH 12, XRC 4, atomic 28, ICRC 4 (iboe_get_mtu, include/rdma/ib_addr.h of Linux).
 ROCE_HEADERS_BYTES = 96
 RDMA_MTUS_BYTES = (4096, 2048, 1024, 512, 256)
+BEST_MTU_BYTES = RDMA_MTUS_BYTES[0]
 #: What a RoCE v2 packet has on an Ethernet wire beside its payload, preamble and gap included (IPv4, no VLAN).
 ROCE_WIRE_BYTES = 82
 

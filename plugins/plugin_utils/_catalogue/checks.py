@@ -2,7 +2,12 @@
 # GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""The catalogue of checks: each is declared beside the function that makes it, and collected here. docs/checks.md is made of it."""
+"""The catalogue of checks: each is declared beside the function that makes it, and collected here. docs/checks.md is made of it.
+
+A new check is a function that returns its findings and, in the same file, `declare({"link.new": Check("link", …, sources=(…))})` at the
+beginning of a line, by which all_checks finds it. A new function is called in _gate/host_checks.py too. `python tests/tools/docs.py`
+writes the page.
+"""
 
 from __future__ import annotations
 

@@ -34,7 +34,7 @@ from ansible_collections.rdma.cluster.plugins.plugin_utils._diagnose.causes_host
 from ansible_collections.rdma.cluster.plugins.plugin_utils._diagnose.causes_network import (
     firewall,
     gid_index,
-    mtu_differs,
+    mtus_of_job_differ,
     no_ip_gid,
     socket_interface,
     subnets_differ,
@@ -185,7 +185,9 @@ CAUSES: dict[str, Cause] = {
         "See `ip route get` on {host} for the other end; NCCL_CROSS_NIC=0 where rails do not meet, in a mesh "
         "NCCL_IB_SUBNET_AWARE_ROUTING=1.",
     ),
-    "mtu": Cause("MTUs differ", mtu_differs, "Run the network stage for {host}; prove the path: `ping -M do -s 8972` to its partners."),
+    "mtu": Cause(
+        "MTUs differ", mtus_of_job_differ, "Run the network stage for {host}; prove the path: `ping -M do -s 8972` to its partners."
+    ),
     "mtu.planned": Cause(
         "a rail has not its planned MTU", judged("network", "network.mtu", "network.rdma_mtu"), "Run the network stage for {host}."
     ),

@@ -148,7 +148,7 @@ def _ipv4(gid: str) -> str | None:
     return str(address.ipv4_mapped) if address.ipv4_mapped is not None else None
 
 
-def mtu_differs(scene: Scene) -> Answer:
+def mtus_of_job_differ(scene: Scene) -> Answer:
     """Whether the RDMA ports that the job may use have one MTU. Ports of InfiniBand and of Ethernet do not meet."""
     scenes = [scene, *(replace(scene, host=known) for known in scene.others.values() if known.facts is not None)]
     layers: dict[str, dict[int, list[str]]] = {}

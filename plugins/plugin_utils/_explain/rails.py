@@ -11,19 +11,18 @@ from collections.abc import Mapping
 from ansible_collections.rdma.cluster.plugins.module_utils._base.intent import Intent
 from ansible_collections.rdma.cluster.plugins.module_utils._facts.gather import Facts
 from ansible_collections.rdma.cluster.plugins.module_utils._net.optics import Optic, out_of_range
-from ansible_collections.rdma.cluster.plugins.module_utils._net.rail_network import address_misses, mtu_differs
+from ansible_collections.rdma.cluster.plugins.module_utils._net.rail_steps import address_misses, mtu_differs
 from ansible_collections.rdma.cluster.plugins.module_utils._pci.distance import DISTANCES
 from ansible_collections.rdma.cluster.plugins.module_utils._pci.functions import PciFunction
 from ansible_collections.rdma.cluster.plugins.module_utils._pci.path import payload_gbps
 from ansible_collections.rdma.cluster.plugins.module_utils._rdma.device import Device, Port
 from ansible_collections.rdma.cluster.plugins.module_utils._rdma.rails import LINK_LAYERS, no_nic_words, rail_ip, rocev2_gid_index
+from ansible_collections.rdma.cluster.plugins.module_utils._rdma.roce_mtu import BEST_MTU_BYTES
 from ansible_collections.rdma.cluster.plugins.plugin_utils._checks.link.rate import TOLERANCE
-from ansible_collections.rdma.cluster.plugins.plugin_utils._checks.preflight.pcie import link_words, needed_gbps
+from ansible_collections.rdma.cluster.plugins.plugin_utils._checks.pcie import link_words, needed_gbps
 from ansible_collections.rdma.cluster.plugins.plugin_utils._checks.rail_port import RailPort
 from ansible_collections.rdma.cluster.plugins.plugin_utils._explain.qos import qos_items
 from ansible_collections.rdma.cluster.plugins.plugin_utils._explain.text import NOT_READ, Item, items, listed, text_lines
-
-BEST_RDMA_MTU_BYTES = 4096
 
 
 def rail_block(port: RailPort, intent: Intent | None, facts: Facts) -> list[str]:
@@ -106,7 +105,7 @@ def _mtu(port: RailPort) -> Item:
     if differs:
         words.append(f"planned {planned}")
     words.append(f"RDMA {rdma} bytes" if rdma else "RDMA not read")
-    return Item("MTU", ", ".join(words), differs or bool(rdma and rdma < BEST_RDMA_MTU_BYTES and not port.software))
+    return Item("MTU", ", ".join(words), differs or bool(rdma and rdma < BEST_MTU_BYTES and not port.software))
 
 
 def _address(port: RailPort) -> Item:

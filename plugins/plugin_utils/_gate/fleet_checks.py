@@ -2,7 +2,7 @@
 # GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""Which checks the gate of each stage asks, and how its verdict reads."""
+"""Which checks the gate of each stage asks of all hosts at once, because they compare them, and how a gate's verdict reads."""
 
 from __future__ import annotations
 

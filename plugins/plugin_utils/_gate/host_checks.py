@@ -39,8 +39,8 @@ from ansible_collections.rdma.cluster.plugins.plugin_utils._checks.nccl.nccl_hos
 from ansible_collections.rdma.cluster.plugins.plugin_utils._checks.network.addressing import check_addressing
 from ansible_collections.rdma.cluster.plugins.plugin_utils._checks.network.boot import check_boot
 from ansible_collections.rdma.cluster.plugins.plugin_utils._checks.network.network import check_network, check_rdma_mtu
+from ansible_collections.rdma.cluster.plugins.plugin_utils._checks.pcie import check_pcie
 from ansible_collections.rdma.cluster.plugins.plugin_utils._checks.preflight.kernel import check_kernels
-from ansible_collections.rdma.cluster.plugins.plugin_utils._checks.preflight.pcie import check_pcie
 from ansible_collections.rdma.cluster.plugins.plugin_utils._checks.preflight.preflight import (
     check_firewall,
     check_preflight,

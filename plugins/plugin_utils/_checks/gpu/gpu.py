@@ -22,7 +22,7 @@ from ansible_collections.rdma.cluster.plugins.module_utils._pci.distance import 
 from ansible_collections.rdma.cluster.plugins.module_utils._rdma.rails import resolve
 from ansible_collections.rdma.cluster.plugins.plugin_utils._catalogue import sources as reads
 from ansible_collections.rdma.cluster.plugins.plugin_utils._catalogue.checks import Check, declare
-from ansible_collections.rdma.cluster.plugins.plugin_utils._checks.preflight.pcie_settings import NO_DISTANCE, gives_no_distance
+from ansible_collections.rdma.cluster.plugins.plugin_utils._checks.pcie_settings import NO_DISTANCE, gives_no_distance
 from ansible_collections.rdma.cluster.plugins.plugin_utils._facts.typed import stack_of
 
 _NVIDIA = reads.file("/proc/driver/nvidia/version", absent_means="the driver is not loaded, which is an error")

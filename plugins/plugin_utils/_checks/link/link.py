@@ -15,6 +15,7 @@ from ansible_collections.rdma.cluster.plugins.module_utils._firmware.cards impor
 from ansible_collections.rdma.cluster.plugins.module_utils._net.netdev import Netdev
 from ansible_collections.rdma.cluster.plugins.module_utils._rdma.device import Device, Port
 from ansible_collections.rdma.cluster.plugins.module_utils._rdma.rails import LINK_LAYERS, LINK_TYPES
+from ansible_collections.rdma.cluster.plugins.module_utils._rdma.roce_mtu import BEST_MTU_BYTES
 from ansible_collections.rdma.cluster.plugins.plugin_utils._catalogue import sources as reads
 from ansible_collections.rdma.cluster.plugins.plugin_utils._catalogue.checks import NO_DEVICE, Check, declare
 from ansible_collections.rdma.cluster.plugins.plugin_utils._checks.link.rate import check_rate
@@ -49,7 +50,7 @@ declare(
             "link",
             "the active MTU of each InfiniBand port",
             "`ibv_devinfo`",
-            "`max_mtu`, the switch port, `mtu=5` of the subnet manager's partition",
+            "`max_mtu` of the card, MtuCap of its switch port (`smpquery portinfo`): the subnet manager takes the smaller one",
             sources=(reads.DEVINFO,),
         ),
     }
@@ -57,7 +58,6 @@ declare(
 
 STAGE = "link"
 UP = "ACTIVE, LinkUp"
-BEST_MTU_BYTES = 4096
 
 #: What keeps an InfiniBand port from being up, by its state: what it means, and what to do.
 STATES = {
@@ -219,5 +219,8 @@ def _mtu(port: RailPort, mtu_bytes: int | None) -> Finding:
         return port.finding(check, UNKNOWN, "the active MTU could not be read", expected, f"See what {look} says.")
     if mtu_bytes >= BEST_MTU_BYTES:
         return port.finding(check, OK, f"{mtu_bytes} bytes", expected)
-    remedy = f"See max_mtu in {look} and the MTU of its switch port; then mtu=5 (4096) in the partitions of the subnet manager of "
-    return port.finding(check, WARNING, f"{mtu_bytes} bytes", expected, _words(port, remedy + "{plane}."))
+    remedy = (
+        f"1. Run {look}: max_mtu is what the card can do. 2. Run `smpquery portinfo LID PORT` for its switch port: MtuCap is what the "
+        "switch can do. 3. Correct the smaller one: the subnet manager of {plane} sets the link to it at its next sweep."
+    )
+    return port.finding(check, WARNING, f"{mtu_bytes} bytes", expected, _words(port, remedy))

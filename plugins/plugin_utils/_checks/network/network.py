@@ -13,11 +13,11 @@ from ansible_collections.rdma.cluster.plugins.module_utils._base.findings import
 from ansible_collections.rdma.cluster.plugins.module_utils._base.intent import Rail
 from ansible_collections.rdma.cluster.plugins.module_utils._facts.gather import Facts
 from ansible_collections.rdma.cluster.plugins.module_utils._host.load import rail_users
-from ansible_collections.rdma.cluster.plugins.module_utils._net.rail_network import mtu_differs
+from ansible_collections.rdma.cluster.plugins.module_utils._net.rail_steps import mtu_differs
 from ansible_collections.rdma.cluster.plugins.module_utils._rdma.device import Port
 from ansible_collections.rdma.cluster.plugins.module_utils._rdma.rails import ResolvedRail, rail_ip, resolve, rocev2_gid_index
 from ansible_collections.rdma.cluster.plugins.module_utils._rdma.roce_mtu import (
-    RDMA_MTUS_BYTES,
+    BEST_MTU_BYTES,
     ROCE_HEADERS_BYTES,
     efficiency_percent,
     rdma_mtu_bytes,
@@ -138,7 +138,7 @@ def check_rdma_mtu(host: str, rails: Sequence[Rail], facts: Facts) -> list[Findi
 
 
 def _rdma_mtu(host: str, rail: ResolvedRail, facts: Facts) -> Finding:
-    best = RDMA_MTUS_BYTES[0]
+    best = BEST_MTU_BYTES
 
     def finding(status: str, observed: str, remedy: str = "") -> Finding:
         return Finding(STAGE, "network.rdma_mtu", host, rail.subject, status, observed, f"{best} bytes", remedy)
@@ -174,7 +174,7 @@ def _port(rail: ResolvedRail, facts: Facts) -> Port | None:
 
 
 def _raise_mtu(host: str, rail: ResolvedRail) -> str:
-    least = RDMA_MTUS_BYTES[0] + ROCE_HEADERS_BYTES
+    least = BEST_MTU_BYTES + ROCE_HEADERS_BYTES
     words = f"Set mtu_bytes of {rail.name} to 9000 ({least} at least) on all hosts, and what the switches carry to more (9216)"
     planned = rail.rail["mtu_bytes"]
     return (

@@ -16,7 +16,7 @@ from ansible_collections.rdma.cluster.plugins.module_utils._base.findings import
 from ansible_collections.rdma.cluster.plugins.plugin_utils._checks.link.counters import check_counters
 from ansible_collections.rdma.cluster.plugins.plugin_utils._checks.link.link import check_link
 from ansible_collections.rdma.cluster.plugins.plugin_utils._checks.link.optic import check_optic
-from ansible_collections.rdma.cluster.plugins.plugin_utils._checks.preflight.pcie import check_pcie
+from ansible_collections.rdma.cluster.plugins.plugin_utils._checks.pcie import check_pcie
 from ansible_collections.rdma.cluster.plugins.plugin_utils._checks.rail_port import rail_ports
 from ansible_collections.rdma.cluster.plugins.plugin_utils._facts.typed import from_dict
 from tests.unit.builders.cards import HOST, card_facts, card_rails, infiniband_rails

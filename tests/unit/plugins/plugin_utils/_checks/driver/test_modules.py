@@ -52,7 +52,7 @@ def facts(modules: dict[str, Any], **stack: Any) -> dict[str, Any]:
 
 
 def intent(stack: str = "inbox", **rail: Any) -> dict[str, Any]:
-    return {"driver": {"stack": stack}, "rails": [{**RAIL, **rail}]}
+    return {"driver": {"stack": stack, "profile": "doca-ofed"}, "rails": [{**RAIL, **rail}]}
 
 
 def all_of(provenance: str, names: Any = tuple(name for name in HOLDERS if name != "mlx_compat"), **changes: Any) -> dict[str, Any]:

@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from ansible_collections.rdma.cluster.plugins.module_utils._base.findings import Finding
-from ansible_collections.rdma.cluster.plugins.plugin_utils._checks.preflight.pcie import check_pcie, link_words, needed_gbps
+from ansible_collections.rdma.cluster.plugins.plugin_utils._checks.pcie import check_pcie, link_words, needed_gbps
 from ansible_collections.rdma.cluster.plugins.plugin_utils._facts.typed import from_dict
 from tests.unit.builders.cards import HOST, bad, card_facts, card_rails, first_pci, first_port, of_first
 from tests.unit.builders.hosts import lab_facts, lab_rails

@@ -16,7 +16,7 @@ from ansible_collections.rdma.cluster.plugins.module_utils._pci.functions import
 from ansible_collections.rdma.cluster.plugins.module_utils._pci.path import generation, payload_gbps
 from ansible_collections.rdma.cluster.plugins.plugin_utils._catalogue import sources as reads
 from ansible_collections.rdma.cluster.plugins.plugin_utils._catalogue.checks import Check, declare
-from ansible_collections.rdma.cluster.plugins.plugin_utils._checks.preflight.pcie_settings import check_pcie_settings
+from ansible_collections.rdma.cluster.plugins.plugin_utils._checks.pcie_settings import check_pcie_settings
 from ansible_collections.rdma.cluster.plugins.plugin_utils._checks.rail_port import NO_FUNCTION, RailPort, rail_ports, way_of
 
 declare(
