@@ -23,7 +23,10 @@ MASTER = {"lid": 1, "guid": "0x0000000000000001", "state": "MASTER", "priority":
 
 def intent(link_layer: str = "infiniband", manager: dict[str, Any] | None = None, *, soft: bool = False) -> dict[str, Any]:
     rail = {"name": "rail0", "nic": {"pci": "0000:01:00.0"}, "link_layer": link_layer, "plane": "blue", "soft": soft}
-    return {"rails": [rail], "fabric": {"planes": {"blue": {"subnet_manager": manager}}}}
+    return {
+        "rails": [rail],
+        "fabric": {"planes": {"blue": {"subnet_manager": manager and {"m_key_protection_level": 0, "hosts": [], **manager}}}},
+    }
 
 
 def facts(physical: str = "LinkUp", netdev: str | None = None) -> dict[str, Any]:
