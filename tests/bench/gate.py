@@ -32,6 +32,6 @@ seconds = time.monotonic() - begun
 for host in hosts:
     folder.write_findings(STAGE, host, folder.read_findings(STAGE, host, of="fleet"))
 begun = time.monotonic()
-decision = action.work({"stage": STAGE, "scope": "decide"})["decision"]
+decision = action.work({"stage": STAGE, "scope": "decide", "batch": False})["decision"]
 seconds += time.monotonic() - begun
 print(json.dumps({"seconds": seconds, "mib": peak_mib("self"), "out": decision["out"]}))

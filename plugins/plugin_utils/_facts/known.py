@@ -6,6 +6,7 @@
 
 from __future__ import annotations
 
+import gc
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
@@ -30,7 +31,14 @@ def known_hosts(folder: RunFolder, stage: str, use: Callable[[Mapping[str, Known
 
     use: what is done with all hosts at once, tried on each host alone first.
     """
-    return {host: _known(folder, host, use) for host in folder.hosts_of(stage)}
+    # All of it is kept. Python would look through it for garbage again and again as it grows.
+    was_enabled = gc.isenabled()
+    gc.disable()
+    try:
+        return {host: _known(folder, host, use) for host in folder.hosts_of(stage)}
+    finally:
+        if was_enabled:
+            gc.enable()
 
 
 def _known(folder: RunFolder, host: str, use: Callable[[Mapping[str, Known]], object] | None) -> Known:
