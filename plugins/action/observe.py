@@ -32,8 +32,8 @@ class ActionModule(RunAction):
         if self._is_known(self.facts_max_age_seconds if most is None else most):
             return self._plan_again() or {"read": False}
         asked = {"files": files_to_ask(self.intent), "packages": sorted(self.intent["nccl"]["install"]["packages"])}
-        earlier = self.variables["ansible_facts"].get("rdma")
-        firmware = firmware_names(self.intent, from_dict(earlier) if earlier else None)
+        known = self.variables["ansible_facts"].get("rdma")
+        firmware = firmware_names(self.intent, from_dict(known) if known else None)
         # Of quality of service up to five processes tell, for each interface: it is read where it is planned.
         subset = ["all"] if self.intent["roce"] is not None else ["!qos"]
         settings = sorted(sysctl_settings(self.intent))
@@ -50,19 +50,20 @@ class ActionModule(RunAction):
             # By the control node's clock; the host's own was read in between (host.clock).
             tree["time"]["between_seconds"] = [before, after]
         name = self.folder.host_file("facts", self.host)
-        earlier = self.folder.earlier(name)
+        earlier: tuple[str, dict[str, Any]] | None = self.folder.earlier(name)
         tree["since"] = since(earlier[1], tree, earlier[0]) if earlier is not None else None
         # By a loopback address a port is forwarded, and other hosts do not reach this one where our session comes in.
         tree["reached_at"] = str(self._templar.template(self.variables.get("ansible_host") or self.host))
         permits = permits_of(self._setting)
         try:
-            brief, plan = digest(tree), stored.make(self.host, self.intent, tree, permits)
+            brief, facts = digest(tree), from_dict(tree)
+            plan = stored.make(self.host, self.intent, facts, permits)
         except Exception as error:  # noqa: BLE001 (whatever a host's data does)
             return self._refuse_facts(place_of(error))
         # Only facts that can be used come into the run's folder, where the fleet's gates find them.
         stored.write(self.folder, self.host, plan)
         place = self.folder.write_json(name, tree)
-        return {"read": True, "stored": str(place), "users": host_users(from_dict(tree).load), "ansible_facts": {"rdma": brief}}
+        return {"read": True, "stored": str(place), "users": host_users(facts.load), "ansible_facts": {"rdma": brief}}
 
     def _plan_again(self) -> dict[str, Any] | None:
         """Make the plan anew if intent or permissions have changed since, of the facts in the run's folder; the result if that fails."""
@@ -70,7 +71,7 @@ class ActionModule(RunAction):
         if stored.holds(self.folder, self.host, intent, permits):
             return None
         try:
-            plan = stored.make(self.host, intent, self.all_facts, permits)
+            plan = stored.make(self.host, intent, from_dict(self.all_facts), permits)
         except Exception as error:  # noqa: BLE001 (whatever a host's data does)
             return self._refuse_facts(place_of(error))
         stored.write(self.folder, self.host, plan)

@@ -12,6 +12,7 @@ from typing import Any, ClassVar
 from ansible.module_utils.parsing.convert_bool import boolean
 
 from ansible_collections.rdma.cluster.plugins.module_utils._subnet_manager.service import ports_file
+from ansible_collections.rdma.cluster.plugins.plugin_utils._facts.known import Known
 from ansible_collections.rdma.cluster.plugins.plugin_utils._facts.typed import from_dict
 from ansible_collections.rdma.cluster.plugins.plugin_utils._run.action import RunAction
 from ansible_collections.rdma.cluster.plugins.plugin_utils._subnet_manager.plan import busy_hosts, fleet_ports, plan_managers
@@ -49,7 +50,7 @@ class ActionModule(RunAction):
             "_ansible_no_log": bool(options["keys"]),
         }
 
-    def _busy(self, fleet: Mapping[str, dict[str, Any]], inventory: Sequence[str], playing: Sequence[str]) -> dict[str, str]:
+    def _busy(self, fleet: Mapping[str, Known], inventory: Sequence[str], playing: Sequence[str]) -> dict[str, str]:
         present = self.variables.get("ansible_play_hosts") or playing
         unread = [name for name in inventory if name not in playing and self._has_rails(name)]
         return busy_hosts(fleet, unread, [name for name in playing if name not in present])
@@ -65,6 +66,6 @@ class ActionModule(RunAction):
     def _has_rails(self, host: str) -> bool:
         return "rdma_rails" in self.variables["hostvars"].get(host, {})
 
-    def _known(self, host: str) -> dict[str, Any]:
+    def _known(self, host: str) -> Known:
         intent, facts = (self.folder.read_if_there(self.folder.host_file(what, host)) for what in ("intent", "facts"))
-        return {"intent": intent, "facts": from_dict(facts) if facts else None}
+        return Known(intent, from_dict(facts) if facts else None)

@@ -31,6 +31,10 @@ class UnitState:
     enabled: bool
 
 
+#: A unit that runs, and starts at boot.
+RUNS = UnitState(active=True, enabled=True)
+
+
 def parse_show(text: str) -> dict[str, UnitState]:
     """Each unit by its Id: the blocks of `systemctl show --property=Id,ActiveState,UnitFileState`, apart by an empty line."""
     states = {}

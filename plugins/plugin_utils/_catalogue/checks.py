@@ -14,6 +14,7 @@ from __future__ import annotations
 import importlib
 from collections.abc import Mapping
 from dataclasses import dataclass
+from functools import cache
 from pathlib import Path
 
 from ansible_collections.rdma.cluster.plugins.plugin_utils._catalogue.sources import Source
@@ -57,7 +58,8 @@ def declare(checks: Mapping[str, Check]) -> None:
     CHECKS.update(checks)
 
 
-def all_checks() -> dict[str, Check]:
+@cache
+def all_checks() -> Mapping[str, Check]:
     """Every check, by stage in the order of the build. Imports the modules that declare some."""
     for path in sorted(HOUSE.rglob("*.py")):
         if path != Path(__file__) and "\ndeclare(" in path.read_text(encoding="utf-8"):

@@ -37,7 +37,7 @@ def explain(host: str, intent: Intent | None, facts: Mapping[str, Any] | None, p
             rails(intent, ports, tree),
             unplanned(ports, tree.devices if facts else None),
             gpus(intent, ports, tree),
-            errors((facts or {}).get("since")),
+            errors(tree.since),
             limits(intent, tree.limits),
             settings(intent, tree),
             time_and_load(intent, tree),

@@ -126,7 +126,8 @@ PARTS: Mapping[str, _Shape] = {"qos": _QOS, "files": _FILE, "firmware": _CARD}
 
 
 @cache
-def _fields(cls: type) -> tuple[tuple[str, Any], ...]:
+def fields_of(cls: type) -> tuple[tuple[str, Any], ...]:
+    """The names of a dataclass's fields and their types."""
     hints = typing.get_type_hints(cls)
     return tuple((field.name, hints[field.name]) for field in dataclasses.fields(cls))
 
@@ -199,7 +200,7 @@ class _Door:
         }
 
     def _dataclass(self, value: Any, cls: Any, where: str) -> dict[str, Any]:
-        kept = self._keys(value, _fields(cls), where)
+        kept = self._keys(value, fields_of(cls), where)
         for name in kept:
             form = FORMS.get((cls, name))
             if form is not None:

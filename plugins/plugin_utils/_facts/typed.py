@@ -15,22 +15,29 @@ from typing import Any
 
 from ansible_collections.rdma.cluster.plugins.module_utils._driver.stack import Stack
 from ansible_collections.rdma.cluster.plugins.module_utils._facts.gather import Facts
-from ansible_collections.rdma.cluster.plugins.plugin_utils._facts.entry import FactsError
+from ansible_collections.rdma.cluster.plugins.module_utils._facts.host_state import Time
+from ansible_collections.rdma.cluster.plugins.plugin_utils._facts.entry import FactsError, fields_of
 
 _Maker = Callable[[Any], Any]
+
+
+@dataclasses.dataclass(frozen=True)
+class RunTime(Time):
+    """between_seconds: the control node's clock before and after the host's was read."""
+
+    between_seconds: list[float] | None = None
 
 
 @dataclasses.dataclass(frozen=True)
 class RunFacts(Facts):
     """Facts as they lie in the run's folder, with what the control node adds.
 
-    since: what counters have done since an earlier run; reached_at: by which name or address Ansible reaches the host; between_seconds:
-    the control node's clock before and after the host's was read (`time.between_seconds` of the tree).
+    since: what counters have done since an earlier run; reached_at: by which name or address Ansible reaches the host.
     """
 
+    time: RunTime | None = None
     since: dict[str, Any] | None = None
     reached_at: str | None = None
-    between_seconds: list[float] | None = None
 
 
 def from_dict(tree: Mapping[str, Any] | None) -> RunFacts:
@@ -39,8 +46,7 @@ def from_dict(tree: Mapping[str, Any] | None) -> RunFacts:
     What the tree lacks is None; a list or a dictionary is empty, unless its type says that it can be None. A tree that comes from a host
     goes through `admitted` first, which refuses values of other types.
     """
-    told = tree or {}
-    facts: RunFacts = _maker(RunFacts)({**told, "between_seconds": (told.get("time") or {}).get("between_seconds")})
+    facts: RunFacts = _maker(RunFacts)(tree)
     return facts
 
 
@@ -76,8 +82,7 @@ def _same(value: Any) -> Any:
 
 
 def _dataclass_maker(cls: Any) -> _Maker:
-    hints = typing.get_type_hints(cls)
-    makers = [(field.name, _maker(hints[field.name])) for field in dataclasses.fields(cls)]
+    makers = [(name, _maker(hint)) for name, hint in fields_of(cls)]
 
     def make(value: Any) -> Any:
         told, made = value or {}, object.__new__(cls)

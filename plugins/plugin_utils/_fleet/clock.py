@@ -69,11 +69,11 @@ def check_clocks(hosts: Mapping[str, Known]) -> Found:
 
 
 def _offset(facts: RunFacts) -> Offset | None:
-    seconds = facts.time.clock_seconds if facts.time else None
-    if seconds is None or facts.between_seconds is None:
+    time = facts.time
+    if time is None or time.clock_seconds is None or time.between_seconds is None:
         return None
-    before, after = facts.between_seconds
-    return Offset(seconds - after, seconds - before)
+    before, after = time.between_seconds
+    return Offset(time.clock_seconds - after, time.clock_seconds - before)
 
 
 def _limit_seconds(intent: Intent | None) -> float:

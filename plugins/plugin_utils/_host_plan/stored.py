@@ -8,13 +8,13 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from typing import Any
 
 from ansible.module_utils.parsing.convert_bool import boolean
 
 from ansible_collections.rdma.cluster.plugins.module_utils._base.intent import Intent
-from ansible_collections.rdma.cluster.plugins.plugin_utils._facts.typed import from_dict
+from ansible_collections.rdma.cluster.plugins.plugin_utils._facts.typed import RunFacts, from_dict
 from ansible_collections.rdma.cluster.plugins.plugin_utils._host_plan.plan import PERMITS, Permits, host_plan
 from ansible_collections.rdma.cluster.plugins.plugin_utils._run.folder import RunFolder
 
@@ -28,9 +28,9 @@ def permits_of(setting: Callable[[str, bool], Any]) -> dict[str, bool]:
     return {name: bool(boolean(setting(name, False), strict=False)) for name in PERMITS}  # type: ignore[no-untyped-call]
 
 
-def make(host: str, intent: Intent, facts: Mapping[str, Any], permits: Permits) -> Stored:
+def make(host: str, intent: Intent, facts: RunFacts, permits: Permits) -> Stored:
     """A plan to store."""
-    return {"permits": permits, "intent": _sum(intent), "plan": host_plan(host, intent, from_dict(facts), permits)}
+    return {"permits": permits, "intent": _sum(intent), "plan": host_plan(host, intent, facts, permits)}
 
 
 def write(folder: RunFolder, host: str, plan: Stored) -> None:
@@ -49,7 +49,7 @@ def read(folder: RunFolder, host: str, permits: Permits) -> dict[str, Any] | Non
     if stored is None or stored["permits"] == permits:
         return stored and stored["plan"]
     intent, tree = (folder.read_json(folder.host_file(part, host)) for part in ("intent", "facts"))
-    plan: dict[str, Any] = make(host, intent, tree, permits)["plan"]
+    plan: dict[str, Any] = make(host, intent, from_dict(tree), permits)["plan"]
     return plan
 
 

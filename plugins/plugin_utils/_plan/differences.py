@@ -14,7 +14,7 @@ from typing import Any
 
 from ansible_collections.rdma.cluster.plugins.module_utils._base.files import files_differ
 from ansible_collections.rdma.cluster.plugins.module_utils._base.intent import Intent, Rail
-from ansible_collections.rdma.cluster.plugins.module_utils._base.systemd import UnitState
+from ansible_collections.rdma.cluster.plugins.module_utils._base.systemd import RUNS
 from ansible_collections.rdma.cluster.plugins.module_utils._driver.kernel_modules import module_files
 from ansible_collections.rdma.cluster.plugins.module_utils._facts.gather import Facts
 from ansible_collections.rdma.cluster.plugins.module_utils._host.load import host_users
@@ -26,8 +26,6 @@ from ansible_collections.rdma.cluster.plugins.module_utils._rdma.soft_links impo
 from ansible_collections.rdma.cluster.plugins.plugin_utils._checks.driver.modules import module_options
 from ansible_collections.rdma.cluster.plugins.plugin_utils._driver.modules import boot_modules, needed_modules, soft_links
 from ansible_collections.rdma.cluster.plugins.plugin_utils._facts.typed import stack_of
-
-RUNS = UnitState(active=True, enabled=True)
 
 
 def network_rails(intent: Intent, facts: Facts) -> list[dict[str, Any]]:

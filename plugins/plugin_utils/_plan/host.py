@@ -12,7 +12,7 @@ from typing import Any
 
 from ansible_collections.rdma.cluster.plugins.module_utils._base.files import files_differ
 from ansible_collections.rdma.cluster.plugins.module_utils._base.intent import Intent
-from ansible_collections.rdma.cluster.plugins.module_utils._base.systemd import UnitState
+from ansible_collections.rdma.cluster.plugins.module_utils._base.systemd import RUNS
 from ansible_collections.rdma.cluster.plugins.module_utils._facts.gather import Facts
 from ansible_collections.rdma.cluster.plugins.module_utils._host import limits
 from ansible_collections.rdma.cluster.plugins.module_utils._host.clock import time_files
@@ -105,7 +105,6 @@ def limits_differ(intent: Intent, facts: Facts) -> bool:
     )
 
 
-RUNS = UnitState(active=True, enabled=True)
 #: chrony's unit by the distribution's family.
 CHRONY_UNITS = {"debian": "chrony.service", "rpm": "chronyd.service"}
 

@@ -8,15 +8,13 @@ from __future__ import annotations
 
 from ansible_collections.rdma.cluster.plugins.module_utils._base.files import files_differ
 from ansible_collections.rdma.cluster.plugins.module_utils._base.intent import Intent
-from ansible_collections.rdma.cluster.plugins.module_utils._base.systemd import UnitState
+from ansible_collections.rdma.cluster.plugins.module_utils._base.systemd import RUNS
 from ansible_collections.rdma.cluster.plugins.module_utils._facts.gather import Facts
 from ansible_collections.rdma.cluster.plugins.module_utils._qos.apply import to_write
 from ansible_collections.rdma.cluster.plugins.module_utils._qos.plan import UNIT_PREFIX, unit_of
 from ansible_collections.rdma.cluster.plugins.module_utils._qos.service import service_files
 from ansible_collections.rdma.cluster.plugins.module_utils._rdma.rails import resolve
 from ansible_collections.rdma.cluster.plugins.plugin_utils._roce.profile import roce_profile
-
-RUNS = UnitState(active=True, enabled=True)
 
 
 def qos_nics(intent: Intent) -> list[dict[str, str]]:

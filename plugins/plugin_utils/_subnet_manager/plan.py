@@ -30,6 +30,7 @@ from ansible_collections.rdma.cluster.plugins.module_utils._subnet_manager.parti
     render_partitions,
 )
 from ansible_collections.rdma.cluster.plugins.module_utils._subnet_manager.service import config_path, partitions_path
+from ansible_collections.rdma.cluster.plugins.plugin_utils._facts.known import Known
 from ansible_collections.rdma.cluster.plugins.plugin_utils._fleet.majority import some
 from ansible_collections.rdma.cluster.plugins.plugin_utils._intent.rules.fabric import (
     OFED,
@@ -43,8 +44,6 @@ PRIORITY = 14
 NOT_READ = "not read in this run"
 DROPPED = "not read again, because it failed or did not answer in this run"
 SECRET = re.compile(r"0x[0-9a-fA-F]{16}")
-#: host → {"intent": its normalised intent or None, "facts": its facts or None}
-Known = Mapping[str, Mapping[str, Any]]
 
 
 @dataclass(frozen=True)
@@ -77,10 +76,14 @@ def priority_of(manager: Mapping[str, Any], host: str) -> int:
     return PRIORITY - list(manager["hosts"]).index(host)
 
 
-def plan_managers(host: str, fleet: Known, inventory: Sequence[str], keys: Mapping[str, Mapping[str, str | None]]) -> ManagerPlan:
+def plan_managers(
+    host: str, fleet: Mapping[str, Known], inventory: Sequence[str], keys: Mapping[str, Mapping[str, str | None]]
+) -> ManagerPlan:
     """The plan of one host. fleet: hosts of the run; inventory: all names; keys: plane → m_key, sm_key, sa_key."""
-    intent = fleet[host]["intent"]
-    flavour, family = _flavour(intent, fleet[host]["facts"])
+    intent = fleet[host].intent
+    if intent is None:
+        raise ValueError(f"{host} has no intent")
+    flavour, family = _flavour(intent, fleet[host].facts)
     plan = ManagerPlan(flavour, starts_at_install=family != RPM)
     planes = {
         name: plane["subnet_manager"]
@@ -112,7 +115,7 @@ def plan_managers(host: str, fleet: Known, inventory: Sequence[str], keys: Mappi
     return plan
 
 
-def _named_managers(plane: str, manager: Mapping[str, Any], fleet: Known) -> dict[str, Any]:
+def _named_managers(plane: str, manager: Mapping[str, Any], fleet: Mapping[str, Known]) -> dict[str, Any]:
     """The ports of the hosts that run a plane's subnet manager, as far as they are known: any of them may be its master.
 
     An opensm on one of these hosts is ours only if the host has our file for the plane.
@@ -122,7 +125,7 @@ def _named_managers(plane: str, manager: Mapping[str, Any], fleet: Known) -> dic
         "managers": {port.guid: host for host, ports in hosts.items() for port in ports},
         "lids": [str(port.lid) for ports in hosts.values() for port in ports if port.lid],
         "unread": [host for host, ports in hosts.items() if not ports],
-        "unconfigured": [host for host in hosts if config_path(plane) not in _files((fleet.get(host) or {}).get("facts"))],
+        "unconfigured": [host for host in hosts if config_path(plane) not in _files(fleet[host].facts if host in fleet else None)],
     }
 
 
@@ -130,25 +133,24 @@ def _files(facts: Facts | None) -> Mapping[str, Any]:
     return (facts.files if facts is not None else None) or {}
 
 
-def fleet_ports(fleet: Known) -> dict[str, str]:
+def fleet_ports(fleet: Mapping[str, Known]) -> dict[str, str]:
     """The GUIDs of all InfiniBand ports that are known → "node3 mlx5_0"."""
     return {guid: f"{host} {name}" for guid, host, name in _claims(fleet)}
 
 
-def _claims(fleet: Known) -> Iterator[tuple[str, str, str]]:
+def _claims(fleet: Mapping[str, Known]) -> Iterator[tuple[str, str, str]]:
     """GUID, host and device of each InfiniBand port that is known."""
     for host, known in fleet.items():
-        facts: Facts | None = known["facts"]
-        for name, device in facts.devices.items() if facts is not None else ():
+        for name, device in known.facts.devices.items() if known.facts else ():
             for port in device.ports.values():
                 if port.link_layer != "Ethernet" and (guid := port_guid(port)) is not None:
                     yield guid, host, name
-        for plane in {rail["plane"] for rail in (known["intent"] or {}).get("rails", ())}:
+        for plane in {rail["plane"] for rail in (known.intent["rails"] if known.intent else ())}:
             # By the intent it is InfiniBand, whatever the host calls it.
             yield from ((port.guid, host, port.device) for port in plane_ports(known, plane))
 
 
-def shared_guids(fleet: Known) -> list[str]:
+def shared_guids(fleet: Mapping[str, Known]) -> list[str]:
     """The GUIDs that more than one host claims, as problems: a port would get the partitions of another host."""
     owners: dict[str, dict[str, str]] = {}
     for guid, host, name in _claims(fleet):
@@ -165,12 +167,12 @@ def _named(claimed: Mapping[str, str]) -> str:
     return " and ".join(f"{host} ({clean(name, 64)})" for host, name in claimed.items())
 
 
-def busy_hosts(fleet: Known, unread: Sequence[str], dropped: Sequence[str] = ()) -> dict[str, str]:
+def busy_hosts(fleet: Mapping[str, Known], unread: Sequence[str], dropped: Sequence[str] = ()) -> dict[str, str]:
     """The hosts that are in use → what runs there, or why that is not known.
 
     unread: hosts that this run does not read; dropped: those of the play that have failed, so that their facts are of before.
     """
-    words = {host: busy_words(known["facts"].load) if known["facts"] else NOT_READ for host, known in fleet.items()}
+    words = {host: busy_words(known.facts.load) if known.facts else NOT_READ for host, known in fleet.items()}
     in_use = {host: each for host, each in words.items() if each}
     return {**dict.fromkeys(dropped, DROPPED), **in_use, **dict.fromkeys(unread, NOT_READ)}
 
@@ -247,19 +249,21 @@ def _instance(host: str, name: str, manager: Mapping[str, Any], port: PlanePort,
     }
 
 
-def plane_ports(known: Mapping[str, Any], plane: str) -> list[PlanePort]:
+def plane_ports(known: Known, plane: str) -> list[PlanePort]:
     """The InfiniBand ports of a host on a plane, in the order of its rails, as far as their GUIDs are known."""
-    if not known["intent"] or not known["facts"]:
+    if not known.intent or not known.facts:
         return []
     found = []
-    for rail in resolve(known["intent"]["rails"], known["facts"]):
-        port = _port(rail, known["facts"]) if rail.rail["plane"] == plane and rail.rail["link_layer"] == "infiniband" else None
+    for rail in resolve(known.intent["rails"], known.facts):
+        port = _port(rail, known.facts) if rail.rail["plane"] == plane and rail.rail["link_layer"] == "infiniband" else None
         if port is not None and (guid := port_guid(port)) is not None:
             found.append(PlanePort(str(rail.device), str(rail.port), guid, port.lid))
     return found
 
 
-def plane_partitions(plane: str, partitions: Mapping[str, Mapping[str, Any]], fleet: Known) -> tuple[list[Partition], list[str]]:
+def plane_partitions(
+    plane: str, partitions: Mapping[str, Mapping[str, Any]], fleet: Mapping[str, Known]
+) -> tuple[list[Partition], list[str]]:
     """The partitions of a plane with the ports of their members, and whose ports are not known: those would silently be left out."""
     found, unknown = [], []
     for name, partition in partitions.items():
@@ -278,7 +282,7 @@ def plane_partitions(plane: str, partitions: Mapping[str, Mapping[str, Any]], fl
     return found, [f"{words}: run the stage for all hosts, or name those by the GUIDs of their ports in rdma_partitions."]
 
 
-def _partition_ports(plane: str, partition: Mapping[str, Any], fleet: Known) -> tuple[list[PartitionPort], list[str]]:
+def _partition_ports(plane: str, partition: Mapping[str, Any], fleet: Mapping[str, Known]) -> tuple[list[PartitionPort], list[str]]:
     members = members_of(partition)
     if members is None:
         default = partition["key"] == DEFAULT_KEY
@@ -288,7 +292,7 @@ def _partition_ports(plane: str, partition: Mapping[str, Any], fleet: Known) -> 
     for member in (each for each in members if each.host is not None):
         known = fleet.get(str(member.host))
         theirs = plane_ports(known, plane) if known else []
-        if not theirs and (not known or not known["intent"] or not known["facts"] or _planned(known["intent"], plane)):
+        if not theirs and (not known or not known.intent or not known.facts or _planned(known.intent, plane)):
             unknown.append(str(member.host))
         ports.update({port.guid: PartitionPort(port.guid, member.membership, f"{member.host} {port.device}") for port in theirs})
     for member in (each for each in members if each.guid is not None):

@@ -32,7 +32,7 @@ declare(
             "driver",
             "each kernel module that the rails need",
             "`/sys/module`",
-            "`modprobe NAME` and `dmesg` tell the reason",
+            "`modprobe NAME`; `dmesg` shows the reason",
             sources=(reads.MODULES,),
         ),
         "driver.nic": Check(

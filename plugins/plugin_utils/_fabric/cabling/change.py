@@ -26,9 +26,9 @@ declare(
     {
         "fabric.change": Check(
             "fabric",
-            "what went, moved or got slower since the last run; what came or came back is told too",
+            "what is gone, moved, slower or new since the last run",
             "the graphs of both runs",
-            "as of `fabric.cabling`; it is told once, and the next run compares with this one",
+            "as for `fabric.cabling`; each change is reported once, the next run compares with this one",
             sources=(reads.GRAPH,),
         ),
         "fabric.under_load": Check(

@@ -21,7 +21,7 @@ declare(
         "fabric.bisection": Check(
             "fabric",
             "what one half of the hosts can send to the other half",
-            "the graph, as if known faults were mended; `rdma_fabric.planes.NAME.ratio`",
+            "the graph, with known faults counted as repaired; `rdma_fabric.planes.NAME.ratio`",
             "the tier that is short of links",
             sources=(reads.GRAPH,),
         ),

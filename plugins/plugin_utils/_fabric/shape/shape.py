@@ -26,14 +26,14 @@ declare(
         "fabric.symmetry": Check(
             "fabric",
             "uplinks: as many and as fast from each leaf to each spine, and two ways at least",
-            "the graph, as if known faults were mended",
+            "the graph, with known faults counted as repaired",
             "the cables and ports of the leaf or spine that is named",
             sources=(reads.GRAPH,),
         ),
         "fabric.ratio": Check(
             "fabric",
             "the oversubscription of each leaf, and of each spine below core switches, against the intended one; without one against 1",
-            "the graph, as if known faults were mended; `rdma_fabric.planes.NAME.ratio`",
+            "the graph, with known faults counted as repaired; `rdma_fabric.planes.NAME.ratio`",
             "add uplinks, move hosts, or set `ratio` to what is meant",
             sources=(reads.GRAPH,),
         ),

@@ -149,8 +149,10 @@ def test_a_state_that_was_written_in_half_tells_nothing(bench: Bench) -> None:
 
 def test_what_ended_before_is_forgotten_at_the_next_start(bench: Bench) -> None:
     bench.run()
-    unit, _runner = bench.unit(BAD, (["systemctl", "reset-failed", UNIT], 0, "", ""), (start(bench.job), 0, "", ""))
+    unit, runner = bench.unit(BAD, (["systemctl", "reset-failed", UNIT], 0, "", ""), (start(bench.job), 0, "", ""))
     unit.start()
+    assert runner.ran[1] == ("systemctl", "reset-failed", UNIT)
+    assert runner.ran[2] == tuple(start(bench.job))
 
 
 def test_a_start_that_fails_leaves_no_state(bench: Bench) -> None:

@@ -195,6 +195,7 @@ def test_a_module_that_went_along_with_another_is_not_unloaded_again(tmp_path: P
     calls = [unload("mlx5_ib"), load("mlx5_core"), modinfo(mlx5_core=NEW)]
     runner = Greedy(tmp_path, calls)
     swap(host(tmp_path), runner, ["mlx5_ib", "mlx5_core"], ["mlx5_core"], always=True)
+    assert runner.ran == [tuple(argv) for argv, *_answer in calls]
 
 
 def test_one_that_does_not_load_is_the_end_and_the_kernel_is_quoted(tmp_path: Path) -> None:

@@ -142,6 +142,7 @@ def test_check_mode_asks_logind_and_tells_it_nothing(root: Path) -> None:
 def test_logind_may_take_a_moment(root: Path) -> None:
     runner = FakeRunner([REMOVES, RELOAD, REMOVES, KEEPS])
     ensure_limits(KEEP, runner=runner, sys=SysRoot(str(write_tree(root, LOGIND))), check_mode=False)
+    assert runner.ran == [tuple(call[0]) for call in (REMOVES, RELOAD, REMOVES, KEEPS)]
 
 
 def test_a_logind_that_goes_on_removing_is_an_error(root: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -12,5 +12,6 @@ from ansible_collections.rdma.cluster.plugins.plugin_utils._facts.typed import f
 def test_what_the_control_node_adds_is_kept() -> None:
     since = {"run": "r", "seconds": 60.0, "devices": {}, "netdevs": {}}
     facts = from_dict({"since": since, "reached_at": "127.0.0.1", "time": {"between_seconds": [1.0, 2.0]}})
-    assert (facts.since, facts.reached_at, facts.between_seconds) == (since, "127.0.0.1", [1.0, 2.0])
-    assert (from_dict({}).since, from_dict({}).reached_at, from_dict({}).between_seconds) == (None, None, None)
+    assert facts.time is not None
+    assert (facts.since, facts.reached_at, facts.time.between_seconds) == (since, "127.0.0.1", [1.0, 2.0])
+    assert (from_dict({}).since, from_dict({}).reached_at, from_dict({}).time) == (None, None, None)

@@ -208,7 +208,7 @@ def test_the_hosts_of_a_stage_are_known_by_the_files_of_the_run(tmp_path: Path) 
     facts = known["node1"].facts
     assert facts is not None
     assert facts.devices["rxe_rail0"].ports["1"].hw_counters is None
-    assert (facts.reached_at, facts.between_seconds) == ("127.0.0.1", [1_800_000_000.0, 1_800_000_001.0])
+    assert (facts.reached_at, facts.time and facts.time.between_seconds) == ("127.0.0.1", [1_800_000_000.0, 1_800_000_001.0])
 
 
 def finding(status: str, subject: str = "rail 0", silenced_by: str | None = None) -> Finding:

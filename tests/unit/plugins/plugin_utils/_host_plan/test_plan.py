@@ -56,7 +56,7 @@ def test_a_permission_makes_the_plan_another_one(tmp_path: Path) -> None:
     folder = run_with(tmp_path / "20260101T000000Z-1", intent)
     assert stored.read(folder, "node1", NONE) is None
     folder.write_json("facts/node1.json", facts)
-    stored.write(folder, "node1", stored.make("node1", intent, facts, NONE))
+    stored.write(folder, "node1", stored.make("node1", intent, from_dict(facts), NONE))
     kept = stored.read(folder, "node1", NONE)
     assert kept == host_plan("node1", intent, from_dict(facts), NONE)
     allowed = {**NONE, PCIE_MRRS: True}
@@ -71,7 +71,7 @@ def test_a_stored_plan_holds_for_its_intent_and_its_permissions(tmp_path: Path) 
     intent, facts = roce()
     folder = run_with(tmp_path / "20260101T000000Z-1", intent)
     assert not stored.holds(folder, "node1", intent, NONE)
-    stored.write(folder, "node1", stored.make("node1", intent, facts, NONE))
+    stored.write(folder, "node1", stored.make("node1", intent, from_dict(facts), NONE))
     assert stored.holds(folder, "node1", intent, NONE)
     assert not stored.holds(folder, "node1", intent, {**NONE, LINK_TOGGLE: True})
     assert not stored.holds(folder, "node1", lab_intent(), NONE)

@@ -21,6 +21,7 @@ from ansible_collections.rdma.cluster.plugins.plugin_utils._subnet_manager.plan 
     plan_managers,
     runs_subnet_manager,
 )
+from tests.unit.builders.known import known_of
 
 HOSTS = ["n1", "n2", "n3", "n4"]
 PCI = ("0000:18:00.0", "0000:40:00.0")
@@ -50,12 +51,8 @@ def fleet(partitions: Any = None, *, family: str = "debian", planes: Any = None,
     return {host: {"intent": intent, "facts": facts(index, family)} for index, host in enumerate(HOSTS, 1)}
 
 
-def typed(known: Any) -> dict[str, Any]:
-    return {host: {**each, "facts": from_dict(each["facts"]) if each["facts"] else None} for host, each in known.items()}
-
-
 def plan(host: str, known: Any, keys: Any = None) -> ManagerPlan:
-    return plan_managers(host, typed(known), HOSTS, keys or {})
+    return plan_managers(host, known_of(known), HOSTS, keys or {})
 
 
 def test_both_hosts_have_the_same_files_and_their_own_port_and_priority() -> None:
@@ -138,14 +135,14 @@ def test_ports_and_hosts_in_use_of_the_whole_run() -> None:
     for idle in ("n1", "n2"):
         known[idle]["facts"]["load"] = {"gpu_processes": [], "jobs": []}
     known["n5"] = {"intent": None, "facts": None}
-    assert fleet_ports(typed(known))[guid(3, 1)] == "n3 mlx5_1"
-    assert busy_hosts(typed(known), ["n6"]) == {
+    assert fleet_ports(known_of(known))[guid(3, 1)] == "n3 mlx5_1"
+    assert busy_hosts(known_of(known), ["n6"]) == {
         "n3": "job process 7 (slurmstepd)", "n4": "whether it is in use is not known", "n5": "not read in this run",
         "n6": "not read in this run",
     }  # fmt: skip
     # n1 was idle when it was read, and has not answered since.
-    assert busy_hosts(typed(known), [], ["n1", "n3"])["n1"] == "not read again, because it failed or did not answer in this run"
-    assert busy_hosts(typed(known), [], ["n1", "n3"])["n3"] == "job process 7 (slurmstepd)"
+    assert busy_hosts(known_of(known), [], ["n1", "n3"])["n1"] == "not read again, because it failed or did not answer in this run"
+    assert busy_hosts(known_of(known), [], ["n1", "n3"])["n3"] == "job process 7 (slurmstepd)"
 
 
 def test_secrets_are_given_beside_the_intent() -> None:
