@@ -40,7 +40,7 @@ class Lab:
 
     @property
     def host(self) -> ModuleType:
-        """The kind's module: create, start, stop, is_running, set_carrier."""
+        """The kind's module: prepare, create, start, stop, is_running, set_carrier, has_booted, host_key."""
         return machine if self.plan.kind == "machine" else container
 
     def is_running(self, node: Node) -> bool:
@@ -116,12 +116,13 @@ def _bring_up(lab: Lab) -> None:
     folder, plan = lab.folder, lab.plan
     folder.path.mkdir(parents=True)
     _write_state(lab, "starting")
-    _write_access(lab)
     namespace.create(plan)
-    lab.host.prepare(plan, folder.path)
+    lab.host.prepare(plan, folder.path, lab.image)
     log(f"nodes     starting {len(plan.nodes)} {plan.kind}s ...")
     for node in plan.nodes:
         lab.host.create(plan, node, folder.node(node.name), lab.image)
+    _write_access(lab)
+    for node in plan.nodes:
         lab.host.start(plan, node, folder.node(node.name), lab.image)
     wait_until_ready(lab, list(plan.nodes), started)
     _write_state(lab, "up")
@@ -131,8 +132,8 @@ def _bring_up(lab: Lab) -> None:
 def _write_access(lab: Lab) -> None:
     """The key, the known hosts and the inventory."""
     shutil.copy2(lab.image.key, lab.folder.key)
-    lines = [f"[127.0.0.1]:{node.ssh_port} {lab.image.host_key}\n" for node in lab.plan.nodes]
-    lab.folder.known_hosts.write_text("".join(lines))
+    keys = {node: lab.host.host_key(lab.folder.node(node.name), lab.image) for node in lab.plan.nodes}
+    lab.folder.known_hosts.write_text("".join(f"[127.0.0.1]:{node.ssh_port} {key}\n" for node, key in keys.items()))
     data = inventory(lab.plan, str(lab.folder.key), str(lab.folder.known_hosts))
     lab.folder.inventory.write_text(yaml.safe_dump(data, sort_keys=False))
 

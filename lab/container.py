@@ -35,7 +35,7 @@ def node_namespace(lab: str, node: str) -> str:
     return f"rdma-{lab}-{node}"
 
 
-def prepare(plan: Plan, folder: Path) -> None:
+def prepare(plan: Plan, folder: Path, _image: Image) -> None:
     """Once a lab, before its containers: enough inotify instances, and the way to their SSH."""
     before = int(INOTIFY_LIMIT.read_text())
     needed = 128 + INOTIFY_INSTANCES_PER_NODE * len(plan.nodes)
@@ -112,6 +112,11 @@ def _processes(group: Path) -> list[int]:
 
 def is_running(folder: Path) -> bool:
     return process.is_ours(folder / "pid", str(folder))
+
+
+def host_key(_folder: Path, image: Image) -> str:
+    """The SSH host key by which a container is known: the image's."""
+    return image.host_key
 
 
 def has_booted(_folder: Path) -> bool:

@@ -4,17 +4,17 @@
 
 from __future__ import annotations
 
-import json
 import os
-import socket
 import subprocess
+import sys
 from pathlib import Path
-from typing import Any
 
-from lab import namespace, process
+from lab import namespace, process, saved
 from lab.errors import LabError
 from lab.image import Image
 from lab.plan import MTU_BYTES, PCI_BUSES, Node, Plan, Rail
+from lab.qmp import Monitor
+from lab.saved import State
 from lab.shell import run
 
 MEMORY_MIB = 768
@@ -42,21 +42,64 @@ def acceleration() -> str:
     return "kvm" if usable else "tcg"
 
 
-def prepare(_plan: Plan, _folder: Path) -> None:
-    """Nothing to do once a lab: each machine brings its own."""
+def prepare(plan: Plan, _folder: Path, image: Image) -> None:
+    """Once a lab, before its machines: the state that they start from, made if it is not there yet."""
+    if (state := _state(plan, image)) and not state.path.exists():
+        saved.make(state, lambda kept: _start_template(kept, image), stop)
+
+
+def _state(plan: Plan, image: Image) -> State | None:
+    """What the machines of a lab start from; None where each boots: with arguments of its own for the kernel, and by KVM, in seconds."""
+    if plan.kernel_arguments or acceleration() != "tcg":
+        return None
+    return saved.of(image.path, [sys.modules[__name__], saved])
 
 
 def create(plan: Plan, node: Node, folder: Path, image: Image) -> None:
-    """The node's folder, disk overlay and cables; nothing runs yet."""
+    """The node's folder, disk overlay, SSH host key and cables; nothing runs yet."""
     folder.mkdir()
-    run(["qemu-img", "create", "-q", "-f", "qcow2", "-F", "raw", "-b", image.disk, folder / "disk.qcow2"])
+    if state := _state(plan, image):
+        _overlay(folder, state.disk, "qcow2")
+        saved.make_host_key(folder)
+    else:
+        _overlay(folder, image.disk, "raw")
     for rail in node.rails:
         namespace.add_tap(plan.namespace, rail)
 
 
-def qemu_arguments(node: Node, folder: Path, image: Image, taps: list[int], kernel_arguments: str = "") -> list[str]:
-    """The whole command line of a node; `taps` are open descriptors, one a rail; `kernel_arguments` come after our own."""
-    half_mib = MEMORY_MIB // 2
+def _overlay(folder: Path, disk: Path, kind: str) -> None:
+    run(["qemu-img", "create", "-q", "-f", "qcow2", "-F", kind, "-b", disk, folder / "disk.qcow2"])
+
+
+def host_key(folder: Path, image: Image) -> str:
+    """The SSH host key by which the machine is known: its own, or the image's where it boots by itself."""
+    own = folder / "host_key.pub"
+    return " ".join(own.read_text().split()[:2]) if own.exists() else image.host_key
+
+
+def qemu_arguments(
+    node: Node, folder: Path, image: Image, taps: list[int], kernel_arguments: str = "", *, state: State | None = None
+) -> list[str]:
+    """The whole command line of a node; `taps` are open descriptors, one a rail; `kernel_arguments` come after our own.
+
+    With a state, QEMU waits to be given it, and the rails' NICs are to be plugged in then (`rail_devices`).
+    """
+    arguments = [
+        *_board(node, folder, image, kernel_arguments),
+        *(word for i in range(len(PCI_BUSES)) for word in _memory(i, state.memory(i) if state else None)),
+        "-netdev", f"user,id=management,hostfwd=tcp:127.0.0.1:{node.ssh_port}-:22",
+    ]  # fmt: skip
+    for rail, descriptor in zip(node.rails, taps, strict=True):
+        arguments += ["-netdev", f"tap,id=rail{rail.index},fd={descriptor}"]
+    if state:
+        return [*arguments, "-incoming", "defer", "-S"]
+    for device in rail_devices(node):
+        arguments += ["-device", ",".join([f"{device['driver']}", *(f"{key}={value}" for key, value in device.items() if key != "driver")])]
+    return arguments
+
+
+def _board(node: Node, folder: Path, image: Image, kernel_arguments: str) -> list[str]:
+    """What is the same in a machine that boots, in the template, and in a machine that starts from the template's state."""
     kernel = f"{KERNEL_ARGUMENTS.format(name=node.name, machine_id=node.machine_id)} {kernel_arguments}".strip()
     accel = acceleration()
     # Emulated, an instruction for whole strings goes byte by byte: without them the kernel clears memory six times as fast.
@@ -65,50 +108,71 @@ def qemu_arguments(node: Node, folder: Path, image: Image, taps: list[int], kern
         "qemu-system-x86_64", "-nodefaults", "-no-user-config", "-display", "none",
         "-name", node.name, "-machine", f"q35,accel={accel}", "-cpu", cpu,
         "-smp", PROCESSORS, "-m", f"{MEMORY_MIB}M",
-        "-object", f"memory-backend-ram,id=memory0,size={half_mib}M", "-numa", "node,nodeid=0,cpus=0,memdev=memory0",
-        "-object", f"memory-backend-ram,id=memory1,size={half_mib}M", "-numa", "node,nodeid=1,cpus=1,memdev=memory1",
         "-kernel", str(image.kernel), "-initrd", str(image.initrd), "-append", kernel,
         "-drive", f"file={folder / 'disk.qcow2'},if=none,id=disk,cache=unsafe,discard=unmap",
         "-device", "virtio-blk-pci,drive=disk,addr=03.0",
         "-device", "virtio-rng-pci,addr=04.0",
-        "-netdev", f"user,id=management,hostfwd=tcp:127.0.0.1:{node.ssh_port}-:22",
+        # Tells the kernel of a machine that starts from a state to make its random numbers anew.
+        "-device", "vmgenid,guid=auto",
         "-device", f"virtio-net-pci,netdev=management,mac={node.management_mac},addr=02.0,romfile=",
         "-serial", f"file:{folder / 'console.log'}",
+        "-serial", f"unix:{folder / 'identity.sock'},server=on,wait=off",
         "-qmp", f"unix:{folder / 'qmp.sock'},server=on,wait=off",
         "-pidfile", str(folder / "pid"), "-daemonize",
     ]  # fmt: skip
-    for rail, descriptor in zip(node.rails, taps, strict=True):
-        arguments += _rail_arguments(rail, descriptor)
+    for i, bus in enumerate(PCI_BUSES):
+        arguments += [
+            "-device", f"pxb-pcie,id=pxb{i},bus_nr={bus},numa_node={i},bus=pcie.0",
+            "-device", f"pcie-root-port,id=port{i},bus=pxb{i},chassis={i + 1},slot={i + 1}",
+        ]  # fmt: skip
     return arguments
 
 
-def _rail_arguments(rail: Rail, descriptor: int) -> list[str]:
-    i = rail.index
+def _memory(i: int, file: Path | None, *, share: bool = False) -> list[str]:
+    """A NUMA node and its memory: of its own, or what a file holds, shared with others until it is written or for good."""
+    size_mib = MEMORY_MIB // len(PCI_BUSES)
+    backend = f"memory-backend-file,mem-path={file},share={'on' if share else 'off'}" if file else "memory-backend-ram"
+    return ["-object", f"{backend},id=memory{i},size={size_mib}M", "-numa", f"node,nodeid={i},cpus={i},memdev=memory{i}"]
+
+
+def rail_devices(node: Node) -> list[dict[str, object]]:
+    """The NICs of the rails, each by the properties of its device."""
     return [
-        "-device", f"pxb-pcie,id=pxb{i},bus_nr={PCI_BUSES[i]},numa_node={i},bus=pcie.0",
-        "-device", f"pcie-root-port,id=port{i},bus=pxb{i},chassis={i + 1},slot={i + 1}",
-        "-netdev", f"tap,id=rail{i},fd={descriptor}",
-        "-device", f"virtio-net-pci,id=nic{i},netdev=rail{i},bus=port{i},mac={rail.mac},host_mtu={MTU_BYTES},romfile=",
+        {
+            "driver": "virtio-net-pci", "id": f"nic{rail.index}", "netdev": f"rail{rail.index}", "bus": f"port{rail.index}",
+            "mac": rail.mac, "host_mtu": MTU_BYTES, "romfile": "",
+        }
+        for rail in node.rails
     ]  # fmt: skip
 
 
+def _start_template(state: State, image: Image) -> None:
+    """Power on the machine that is to be kept: its memory is in files, and its management NIC leads nowhere."""
+    _overlay(state.path, image.disk, "raw")
+    memory = [word for i in range(len(PCI_BUSES)) for word in _memory(i, state.memory(i), share=True)]
+    board = _board(saved.TEMPLATE, state.path, image, saved.TEMPLATE_ARGUMENT)
+    _power_on(saved.TEMPLATE.name, [*board, *memory, "-netdev", "hubport,id=management,hubid=0"], [])
+
+
 def start(plan: Plan, node: Node, folder: Path, image: Image) -> None:
-    """Power the machine on; returns when QEMU runs, long before the machine answers."""
+    """Power the machine on; returns when QEMU runs, long before the machine answers. The first time it starts from the state."""
+    state = None if (folder / "console.log").exists() else _state(plan, image)
+    (folder / "resumed").unlink(missing_ok=True)
     taps = [namespace.open_tap(plan.namespace, rail.cable) for rail in node.rails]
     try:
-        done = subprocess.run(
-            qemu_arguments(node, folder, image, taps, plan.kernel_arguments),
-            pass_fds=taps,
-            capture_output=True,
-            text=True,
-            timeout=60,
-            check=False,
-        )
+        _power_on(node.name, qemu_arguments(node, folder, image, taps, plan.kernel_arguments, state=state), taps)
     finally:
         for descriptor in taps:
             os.close(descriptor)
+    if state:
+        saved.resume(state, folder, node, rail_devices(node))
+        (folder / "resumed").touch()
+
+
+def _power_on(name: str, arguments: list[str], descriptors: list[int]) -> None:
+    done = subprocess.run(arguments, pass_fds=descriptors, capture_output=True, text=True, timeout=60, check=False)
     if done.returncode:
-        raise LabError(f"{node.name} does not start: {(done.stderr.strip() or 'QEMU said nothing').splitlines()[-1]}")
+        raise LabError(f"{name} does not start: {(done.stderr.strip() or 'QEMU said nothing').splitlines()[-1]}")
 
 
 def is_running(folder: Path) -> bool:
@@ -123,27 +187,11 @@ def stop(folder: Path) -> None:
 def set_carrier(folder: Path, rail: Rail, *, up: bool) -> None:
     """Make the machine's NIC see light on its cable, or none."""
     if is_running(folder):
-        _qmp(folder / "qmp.sock", "set_link", {"name": f"nic{rail.index}", "up": up})
-
-
-def _qmp(path: Path, command: str, arguments: dict[str, Any]) -> None:
-    """One QMP command (qemu-qmp-ref): greeting, capabilities, command, answer; events in between are passed over."""
-    with socket.socket(socket.AF_UNIX) as connection:
-        connection.settimeout(20)
-        connection.connect(str(path))
-        lines = connection.makefile("rw")
-        lines.readline()
-        for request in ({"execute": "qmp_capabilities"}, {"execute": command, "arguments": arguments}):
-            lines.write(json.dumps(request) + "\n")
-            lines.flush()
-            answer = json.loads(lines.readline())
-            while "event" in answer:
-                answer = json.loads(lines.readline())
-            if "error" in answer:
-                raise LabError(f"QEMU refuses {command}: {answer['error'].get('desc')}")
+        with Monitor(folder / "qmp.sock") as monitor:
+            monitor.execute("set_link", name=f"nic{rail.index}", up=up)
 
 
 def has_booted(folder: Path) -> bool:
-    """True once the serial console asks for a login: before that, asking over SSH only costs the machine time."""
+    """True once the serial console asks for a login, and from the start where the state had booted: SSH before that only costs time."""
     file = folder / "console.log"
-    return file.exists() and "login:" in file.read_text(errors="replace")
+    return (folder / "resumed").exists() or (file.exists() and "login:" in file.read_text(errors="replace"))
