@@ -2,7 +2,7 @@
 # GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""Pieces of NCCL's logs of real clusters and of its manual, read where they lie; skipped where they are not."""
+"""Pieces of NCCL's logs of real clusters and of its manual, read where they lie."""
 
 from __future__ import annotations
 
@@ -16,7 +16,6 @@ from ansible_collections.rdma.cluster.plugins.module_utils._nccl.log.model impor
 
 FIXTURES = Path(__file__).parents[2].parent / "shared" / "fixtures"
 CAPTURES = FIXTURES / "nccl-log"
-pytestmark = pytest.mark.skipif(not CAPTURES.is_dir(), reason=f"the captures are not at {CAPTURES}")
 NOTHING = NcclLog(0, (), (), None, (), {}, (), (), (), (), None, (), (), (), (), 0)
 NODE1 = "node-01"
 EXAMPLES = ("Channel 00/0 : 0[0] -> 1[1] [send] via NET/Socket/0", "Channel 00 : 0[0] -> 1[1] via SHM/direct/direct")

@@ -2,7 +2,7 @@
 # GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""Distances on the PCI trees of real machines, read where they lie; skipped where they are not.
+"""Distances on the PCI trees of real machines, read where they lie.
 
 No capture has both a machine's tree and what `nvidia-smi topo -m` says of it, so the expected words were told from the trees
 by the legend that it prints.
@@ -27,7 +27,6 @@ FIXTURES = Path(__file__).parents[2].parent / "shared" / "fixtures"
 TREES, LSTOPO, NCCL, LSPCI = (FIXTURES / name for name in ("sysfs", "lstopo", "nccl-topo-xml", "lspci"))
 #: What the trees hold of PCI; the rest is large.
 PART = re.compile(r"/bus/pci/devices/[^/]+$|pci.*/(config|device|numa_node|vendor|[a-z]+_link_[a-z]+)$|/node/has_cpu$")
-pytestmark = pytest.mark.skipif(not FIXTURES.is_dir(), reason=f"the captures are not at {FIXTURES}")
 
 Pairs = dict[tuple[str, str], "str | None"]
 

@@ -13,8 +13,6 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
-import pytest
-
 from ansible_collections.rdma.cluster.plugins.module_utils._base.sysroot import SysRoot
 from ansible_collections.rdma.cluster.plugins.module_utils._facts.gather import gather, to_dict
 
@@ -178,8 +176,7 @@ def part_of(facts: Mapping[str, Any], like: Mapping[str, Any]) -> dict[str, Any]
 
 def capture(name: str) -> Path:
     path = CAPTURES / name
-    if not path.exists():
-        pytest.skip(f"the capture {name} is missing from {CAPTURES}")
+    assert path.exists(), f"the capture {name} is missing from {CAPTURES}"
     return path
 
 

@@ -14,7 +14,6 @@ import pytest
 from roles.collectives.files.torch_straggler import measures
 
 CAPTURES = Path(__file__).parents[2].parent / "shared" / "fixtures"
-pytestmark = pytest.mark.skipif(not CAPTURES.is_dir(), reason=f"the captures are not at {CAPTURES}")
 ROW = re.compile(
     r"^ *(?P<bytes>\d+) +\d+ +float +(?:sum|none)?(?: +-1)? +(?P<usec>[\d.]+) +(?P<algbw>[\d.]+) +(?P<busbw>[\d.]+) ", re.MULTILINE
 )
