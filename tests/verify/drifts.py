@@ -71,10 +71,11 @@ APART = ("MTU", "address", "interface down")
 
 
 def draw(seed: int, nodes: list[Node], count: int) -> list[tuple[Node, Kind]]:
-    """So many different kinds, each on some node; the same for the same seed."""
+    """So many different kinds, each on some node, and of those that are apart as many as there are nodes; the same for the same seed."""
     chance = random.Random(seed)
-    own = dict(zip(APART, chance.sample(nodes, len(APART)), strict=True))
-    return [(own.get(kind.name) or chance.choice(nodes), kind) for kind in chance.sample(KINDS, count)]
+    own = dict(zip(APART, chance.sample(nodes, min(len(APART), len(nodes))), strict=False))
+    kinds = [kind for kind in KINDS if kind.name in own or kind.name not in APART]
+    return [(own.get(kind.name) or chance.choice(nodes), kind) for kind in chance.sample(kinds, count)]
 
 
 def command(node: Node, kind: Kind) -> str:

@@ -1,77 +1,19 @@
 # Copyright (c) 2026, the rdma.cluster authors
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Site runs that are killed at random moments leave readable evidence, and the next one converges; beside it no other may run."""
+"""A site run that is killed at a random moment: the next one converges, and nothing differs."""
 
 from __future__ import annotations
 
-import json
-import os
 import random
-import re
-import subprocess
-from pathlib import Path
 
-import pytest
-
-from lab import remote
 from lab.cluster import Lab
-from tests.verify.drifts import KINDS, command
-from tests.verify.patience import until
+from tests.verify.killed import kill_and_converge
 from tests.verify.site import Site
 
-KILLS = int(os.environ.get("RDMA_TEST_KILLS") or 10)
-#: How many runs are killed before one may end: all in `make test`, where a run that ends costs minutes; one in `make test-all`.
-IN_A_ROW = 1 if "RDMA_TEST_KILLS" in os.environ else KILLS
-#: A run that has something to mend takes longer than that.
-LONGEST_SECONDS = 22.0
-#: Packages take a minute to come back on an emulated CPU, and dpkg must not be killed for a test's sake.
-DRIFTS = [kind for kind in KINDS if kind.name != "package removed"]
+
+def test_killed_and_run_again_and_a_second_run_beside_that_names_it(lab: Lab, site: Site, seed: int) -> None:
+    kill_and_converge(lab, site, random.Random(seed), kills=1)
 
 
-def assert_readable(site: Site) -> None:
-    files = [*site.evidence.rglob("*.json"), *site.evidence.rglob("*.jsonl")]
-    for file in files:
-        for document in file.read_text().splitlines() if file.suffix == ".jsonl" else [file.read_text()]:
-            json.loads(document)
-    print(f"{len(files)} files of the killed run are readable")
-
-
-def kill(site: Site, moment: float) -> None:
-    print(f"killed after {moment:.1f} s")
-    before = site.evidence
-    site.kill_after(moment)
-    if site.evidence != before:
-        assert_readable(site)
-
-
-def begun(site: Site, before: Path) -> str:
-    """The name of a run that has just been started."""
-    until(lambda: site.evidence != before, 60, "a run that begins")
-    return site.evidence.name
-
-
-def assert_refused(site: Site, run: str, first: subprocess.Popen[str]) -> None:
-    second = site.run()
-    assert second.returncode != 0
-    assert re.search(rf"Run {run} of \w+ \(pid {first.pid}, ", second.stdout), second.stdout
-    assert "Read the host" not in second.stdout
-
-
-@pytest.mark.parametrize("round_number", range(KILLS // IN_A_ROW))
-def test_killed_and_run_again_and_a_second_run_beside_that_names_it(lab: Lab, site: Site, seed: int, round_number: int) -> None:
-    chance = random.Random(f"{seed} {round_number}")
-    for node, kind in zip(chance.sample(lab.plan.nodes, 2), chance.sample(DRIFTS, 2), strict=True):
-        done = remote.execute(node, lab.folder, command(node, kind))
-        assert done.status == 0, done.stderr
-        print(f"{node.name}: {kind.name}")
-    for _kill in range(IN_A_ROW):
-        kill(site, chance.uniform(1.0, LONGEST_SECONDS))
-    before = site.evidence
-    with site.start("site") as again:
-        assert_refused(site, begun(site, before), again)
-        said, _nothing = again.communicate()
-    assert again.returncode == 0, said
-
-
-def test_after_all_of_that_nothing_differs(site: Site) -> None:
+def test_after_that_nothing_differs(site: Site) -> None:
     assert site.drift() == []

@@ -21,7 +21,7 @@ def names(playbook: Path) -> set[str]:
 
 
 def test_every_scenario_is_looked_at() -> None:
-    asked = {"collectives", "default", "driver", "driver_keep", "fabric", "hostile", "lockdown", "pairs", "policies", "qos"}
+    asked = {"collectives", "default", "driver", "driver_keep", "fabric", "hostile", "lockdown", "pairs", "policies", "qos", "recovery"}
     assert asked <= {folder.name for folder in SCENARIOS}
 
 
