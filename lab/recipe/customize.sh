@@ -27,6 +27,9 @@ rm -rf "$root"/etc/apt/sources.list.d/* "$root"/var/lib/apt/lists/*
 echo 'deb [trusted=yes] file:/srv/packages ./' > "$root/etc/apt/sources.list"
 chroot "$root" apt-get update --quiet
 
+# Packages ask nobody, so their questions need not be looked for before each installation.
+rm -f "$root/etc/apt/apt.conf.d/70debconf"
+
 # One host key per image, so that SSH can be strict about it; one user key.
 rm -f "$root"/etc/ssh/ssh_host_*
 ssh-keygen -q -t ed25519 -N '' -C 'lab host' -f "$root/etc/ssh/ssh_host_ed25519_key"

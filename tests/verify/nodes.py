@@ -5,6 +5,7 @@
 from __future__ import annotations
 
 import json
+import time
 
 from lab import remote
 from lab.cluster import Lab
@@ -34,3 +35,21 @@ def assert_rails(lab: Lab, node: Node) -> None:
 def assert_modules(lab: Lab, node: Node) -> None:
     loaded = {line.split()[0] for line in say(lab, node, "cat /proc/modules").splitlines()}
     assert loaded >= set(MODULES)
+
+
+def assert_identity(lab: Lab, node: Node) -> None:
+    """Machines start from one saved state: each is one of its own, and its clock is right within a second."""
+    name, machine_id, key, *macs = say(
+        lab, node, "hostname; cat /etc/machine-id; cut -d' ' -f2 /etc/ssh/ssh_host_ed25519_key.pub; cat /sys/class/net/e*/address"
+    ).split()
+    assert (name, machine_id) == (node.name, node.machine_id)
+    assert f"[127.0.0.1]:{node.ssh_port} ssh-ed25519 {key}" in lab.folder.known_hosts.read_text().splitlines()
+    assert set(macs) == {node.management_mac, *(rail.mac for rail in node.rails)}
+    before = time.time()
+    now = float(say(lab, node, "date +%s.%N"))
+    assert before - 1 < now < time.time() + 1
+
+
+def host_keys(lab: Lab) -> set[str]:
+    """The SSH host keys by which the nodes are known: one each, or the image's where KVM boots them."""
+    return {line.split()[2] for line in lab.folder.known_hosts.read_text().splitlines()}
