@@ -6,10 +6,11 @@ export VENV ?= .venv
 export LAB_NAME ?= lab
 PYTHON ?= python3
 tools := tests/tools
-steps := python3 $(tools)/steps.py
+steps := python3 -m tests.tools.steps
+turns := python3 -m tests.tools.turns
 
 help: ## this list
-	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-14s %s\n", $$1, $$2}' Makefile
+	@awk -F ':.*## ' '/^[a-z%-]+:.*## / {printf "  make %-14s %s\n", $$1, $$2}' Makefile
 
 lab: ## from nothing to four machines with the site playbook run on them
 	@$(steps) --stop prepare=4 lab-up=6 site=6
@@ -24,10 +25,11 @@ site: venv ## the site playbook on the lab that is up
 	@$(tools)/site.sh
 
 test: ## every check, each unit test once (add PYTHON=python3.13 for the newest ansible-core)
-	@RDMA_TEST_ONCE=yes $(steps) prepare=1 unit=3 host-units=2 build=1 checks=5 molecule=21 policies=2 hostile=3
+	@RDMA_TEST_ONCE=yes $(steps) prepare=1 unit=3 host-units=2 build=1 checks=5 scenario-default scenario-policies scenario-hostile
 
-test-all: ## the checks of `test`, every scenario, and the newest ansible-core
-	@RDMA_TEST_EXAMPLES=new RDMA_TEST_PYTHONS=all $(steps) prepare=4 unit=3 host-units=4 lint=3 build=1 sanity=3 molecule-all=59 newest=8
+test-all: ## the checks of `test`, every scenario, and the newest ansible-core; goes on where it was ended
+	@RDMA_TEST_EXAMPLES=new RDMA_TEST_PYTHONS=all RDMA_TEST_KILLS=20 RDMA_TEST_EACH=1 \
+		$(steps) --resume prepare=4 unit=7 host-units=5 lint=3 build=1 sanity=7 scenarios newest=14
 
 prepare: ## packages of the distribution, and the virtual environment
 	@$(tools)/packages.sh lab/packages.txt tests/packages.txt
@@ -54,17 +56,11 @@ checks: venv ## lint and sanity, side by side
 sanity: venv ## ansible-test sanity
 	@$(tools)/sanity.sh
 
-molecule: prepare ## the scenario `default`
-	@$(tools)/run.sh molecule test --scenario-name default
+scenario-%: prepare ## one scenario of molecule, such as scenario-policies
+	@$(turns) $*
 
-policies: prepare ## the scenario `policies`
-	@$(tools)/run.sh molecule test --scenario-name policies
-
-hostile: prepare ## the scenario `hostile`
-	@$(tools)/run.sh molecule test --scenario-name hostile
-
-molecule-all: prepare ## every scenario, with 20 killed runs instead of 10, and each kind of drift alone
-	@RDMA_TEST_KILLS=20 RDMA_TEST_EACH=1 $(tools)/run.sh molecule test --all
+turns: prepare ## as many scenarios as fit into 60 minutes, the most needed first (ARGS=--list shows them)
+	@$(turns) $(ARGS)
 
 newest: ## units, build and sanity under the newest supported ansible-core
 	@$(MAKE) --no-print-directory VENV=.venv/newest PYTHON=python3.13 unit build sanity
@@ -82,4 +78,4 @@ requirements: venv ## pin the newest of everything anew
 clean: ## remove what the tools made, but no lab and no evidence
 	rm -rf .venv .ansible .hypothesis .mypy_cache .pytest_cache .ruff_cache tests/output rdma-cluster-*.tar.gz
 
-.PHONY: help lab lab-up lab-down site test test-all prepare venv unit host-units lint build checks sanity molecule policies hostile molecule-all newest bench format requirements clean
+.PHONY: help lab lab-up lab-down site test test-all prepare venv unit host-units lint build checks sanity turns newest bench format requirements clean

@@ -8,7 +8,6 @@ import json
 import socket
 import time
 from pathlib import Path
-from types import TracebackType
 from typing import Any
 
 from lab.errors import LabError
@@ -28,7 +27,7 @@ class Monitor:
     def __enter__(self) -> Monitor:
         return self
 
-    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
+    def __exit__(self, *_error: object) -> None:
         self._lines.close()
         self._connection.close()
 

@@ -10,15 +10,29 @@ import signal
 import subprocess
 import time
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar
 
 ROOT = Path(__file__).parents[2]
 TIMEOUT_SECONDS = 900
 
 
+@dataclass(frozen=True)
+class Ended:
+    """A run that has ended. evidence: its folder; None if it left none."""
+
+    playbook: str
+    status: int
+    output: str
+    evidence: Path | None
+
+
 class Site:
     """Runs playbooks of ours on an inventory and keeps what they print and leave."""
+
+    #: The last run of any site, for the report of a test that fails (failures.py).
+    last: ClassVar[Ended | None] = None
 
     def __init__(self, inventory: Path, folder: Path, words: Sequence[str] = (), environment: Mapping[str, str] | None = None) -> None:
         """words: of every command line; environment: more variables of the environment."""
@@ -39,14 +53,15 @@ class Site:
         )  # fmt: skip
 
     def run(self, playbook: str = "site", *words: str) -> subprocess.CompletedProcess[str]:
-        begun = time.monotonic()
+        begun, before = time.monotonic(), self.evidence
         with self.start(playbook, *words) as process:
             try:
                 said, _nothing = process.communicate(timeout=TIMEOUT_SECONDS)
-            except subprocess.TimeoutExpired:
-                # It waits for somebody to read what it says, and we for its end.
+            except (subprocess.TimeoutExpired, KeyboardInterrupt):
+                # Nothing else ends it: it is in a group of its own, and waits for somebody to read what it says.
                 os.killpg(process.pid, signal.SIGKILL)
                 raise
+        Site.last = Ended(playbook, process.returncode, said, self.evidence if self.evidence != before else None)
         print(f"\n{playbook} run: exit status {process.returncode} after {time.monotonic() - begun:.0f} s")
         return subprocess.CompletedProcess(process.args, process.returncode, said, "")
 
