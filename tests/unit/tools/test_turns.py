@@ -172,6 +172,12 @@ class TestCounts:
         assert "no run of a playbook was counted" in turns.excess(scenario("qos"), Counts(0, 0))
         assert turns.excess(scenario("qos"), Counts(1, 0)) == ""
 
+    def test_where_chance_decides_no_count_is_kept_or_compared(self) -> None:
+        drawn = replace(scenario("qos", counts=Counts(2, 2)), counted=False)
+        assert turns.excess(drawn, Counts(3, 9)) == ""
+        made = turns.recorded(replace(scenario("qos"), counted=False), Outcome(True, 9, counts=Counts(3, 9)), COMMIT, "2026-11-21")
+        assert made.green == Green(COMMIT, "2026-11-21", 9, None)
+
     def test_the_record_follows_no_small_steps(self) -> None:
         assert turns.kept(None, Counts(3, 50)) == Counts(3, 50)
         assert turns.kept(Counts(10, 100), Counts(11, 109)) == Counts(10, 100)
@@ -243,7 +249,7 @@ except KeyboardInterrupt:
 class TestRecord:
     def test_a_green_run_is_recorded_in_place(self, clone: Clone) -> None:
         file = clone.root / RECORD
-        records = [scenario("pairs"), scenario("driver", date=None), replace(scenario("qos"), thorough_minutes=49)]
+        records = [scenario("pairs"), scenario("driver", date=None), replace(scenario("qos"), thorough_minutes=49, counted=False)]
         file.write_text(turns.dump(records))
         head = commit_all(clone.root)
         assert turns.note("driver", Outcome(True, 61.4, "", Counts(3, 40)), head, clone) == ""
