@@ -54,6 +54,34 @@ SLOW: dict[str, tuple[str, ...]] = {
     "pair": (MTU, "Check the path that ECMP or routing chooses for these two: a spine or an uplink"),
     "path": ("On this element: check MTU and PFC, then its cables and optics; the endpoints are not to blame",),
 }
+#: The same on InfiniBand, which has no PFC: a port without credits waits (PortXmitWait), and a bad cable counts symbol errors.
+ERRORS = "On {host}: `ibqueryerrors`. Reseat or replace the cable of {rail} if its ports count errors"
+SLOW_INFINIBAND: dict[str, tuple[str, ...]] = {
+    "host": SLOW["host"],
+    "nic": (ERRORS, PCIE),
+    "rail": (
+        "On {host}: `iblinkinfo`. The links of the leaf switches of {rail} must have their full width and speed; the hosts are well on "
+        "other rails",
+        "On {host}: `ibqueryerrors`. Replace the cables of {rail} whose ports count errors",
+    ),
+    "sends": (
+        "On {host}: `ibqueryerrors --counters`. If `PortXmitWait` of its port rises, the fabric or the receivers hold back what it sends",
+        ERRORS,
+        PCIE + ". Check MRRS too: sending reads the host's memory",
+    ),
+    "receives": (
+        "On {host}: `ibqueryerrors --counters`. If `PortXmitWait` of its switch port rises, {host} is too slow to take what it receives",
+        ERRORS,
+        PCIE + ". Check MaxPayload, ACS and the IOMMU too: receiving writes to the host's memory",
+    ),
+    "pair": (
+        "On {host}: `ibtracert` from its LID to that of {partner}. Check the links on this path: a spine or an uplink",
+        ERRORS,
+    ),
+    "path": (
+        "On {host}: `ibqueryerrors` and `iblinkinfo`. Check the links of this element, then its cables; the endpoints are not to blame",
+    ),
+}
 #: What to check of slow software devices, which are as fast as their CPU and their network interface.
 SLOW_SOFTWARE = (
     "On {host}: `uptime`. Stop other work there: a software device is as fast as its CPU",
@@ -196,7 +224,7 @@ def _remedy(verdict: Verdict, matrix: Matrix, places: Places, software: bool) ->
     """Steps by kind of failure; of what is slow by kind of verdict. The line that a failure left is quoted."""
     names = _names(verdict, matrix, places)
     if not verdict.failed:
-        return steps(*(text.format(**names) for text in _slow_steps(verdict, software)))
+        return steps(*(text.format(**names) for text in _slow_steps(verdict, names["rail"], places, software)))
     failure = _failure(verdict, matrix) or Failure("unknown")
     texts = [*_failed_steps(failure.kind, names, places)]
     rails = list(dict.fromkeys(matrix.rails[matrix.rail[at]] for at in verdict.evidence))
@@ -208,10 +236,10 @@ def _remedy(verdict: Verdict, matrix: Matrix, places: Places, software: bool) ->
     return _quoting(steps(*(text.format(**names) for text in texts)), failure.line)
 
 
-def _slow_steps(verdict: Verdict, software: bool) -> Sequence[str]:
+def _slow_steps(verdict: Verdict, rail: str, places: Places, software: bool) -> Sequence[str]:
     """Of software devices without PCIe, PFC and governors: they are as fast as their CPU and their interface."""
     if not software or verdict.kind == "path":
-        return SLOW[verdict.direction or verdict.kind]
+        return (SLOW_INFINIBAND if rail in places.infiniband else SLOW)[verdict.direction or verdict.kind]
     return SLOW["rail"][:1] if verdict.kind == "rail" else SLOW_SOFTWARE
 
 

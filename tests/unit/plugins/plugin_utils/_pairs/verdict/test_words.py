@@ -141,6 +141,17 @@ def test_what_answers_ping_is_behind_a_firewall(kind: str, port: str) -> None:
     assert remedy.count("nft list ruleset") == 1
 
 
+@pytest.mark.parametrize("kind", list(SLOW))
+def test_slow_infiniband_has_no_pfc_and_no_optic_of_an_interface(kind: str) -> None:
+    matrix = lab(0.16)
+    (nic,) = localise(matrix)
+    verdict = dataclasses.replace(nic, kind=kind) if kind not in ("sends", "receives") else dataclasses.replace(nic, direction=kind)
+    remedy = describe(verdict, matrix, Places({}, {}, frozenset({"rail0"})))[2]
+    assert remedy.startswith("1. On node2: ")
+    assert not {word for word in ("PFC", "ethtool", "ping", "MTU", "pause") if word in remedy}
+    assert describe(verdict, matrix, Places({}, {}, frozenset({"rail1"})))[2] != remedy or kind == "host"
+
+
 def test_infiniband_has_no_udp_port() -> None:
     assert "4791" in failed("retry_exceeded")
     assert "4791" not in failed("retry_exceeded", rail=1)
