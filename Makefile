@@ -12,6 +12,9 @@ turns := python3 -m tests.tools.turns
 help: ## this list
 	@awk -F ':.*## ' '/^[a-z%-]+:.*## / {printf "  make %-14s %s\n", $$1, $$2}' Makefile
 
+demo: venv ## the gates on 32 simulated hosts: plan, three faults, report; no root, one minute
+	@$(tools)/demo.sh
+
 lab: ## from nothing to four machines with the site playbook run on them
 	@$(steps) --stop prepare=4 lab-up=6 site=6
 
@@ -78,4 +81,4 @@ requirements: venv ## pin the newest of everything anew
 clean: ## remove what the tools made, but no lab and no evidence
 	rm -rf .venv .ansible .hypothesis .mypy_cache .pytest_cache .ruff_cache tests/output rdma-cluster-*.tar.gz
 
-.PHONY: help lab lab-up lab-down site test test-all prepare venv unit host-units lint build checks sanity turns newest bench format requirements clean
+.PHONY: help demo lab lab-up lab-down site test test-all prepare venv unit host-units lint build checks sanity turns newest bench format requirements clean

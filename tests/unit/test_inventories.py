@@ -6,42 +6,22 @@
 
 from __future__ import annotations
 
-from pathlib import Path
-from typing import Any
-
 import pytest
-from ansible.inventory.manager import InventoryManager
-from ansible.parsing.dataloader import DataLoader
-from ansible.template import Templar
-from ansible.vars.manager import VariableManager
 
 from ansible_collections.rdma.cluster.plugins.module_utils._base.findings import ERROR, WARNING
 from ansible_collections.rdma.cluster.plugins.plugin_utils._facts.known import Known
 from ansible_collections.rdma.cluster.plugins.plugin_utils._fleet.intents import check_fleet
-from ansible_collections.rdma.cluster.plugins.plugin_utils._intent.read import normalise
+from tests.unit.builders.inventories import INVENTORIES, load
 
-INVENTORIES = Path(__file__).parents[2] / "inventories"
 #: Name, hosts, rails of each host, planes.
 EXAMPLES = [
+    ("demo", 32, 8, {"compute"}),
     ("infiniband", 4, 8, {"compute"}),
     ("infiniband-lab", 4, 2, {"compute"}),
     ("lab", 4, 2, {"lab"}),
     ("mesh", 3, 2, {"cables"}),
     ("roce", 4, 8, {"a", "b"}),
 ]
-
-
-def load(name: str) -> dict[str, dict[str, Any]]:
-    """The normalised intent of every host of an inventory."""
-    loader = DataLoader()
-    inventory = InventoryManager(loader=loader, sources=[str(INVENTORIES / name / "hosts.yml")])
-    manager = VariableManager(loader=loader, inventory=inventory)
-    intents = {}
-    for host in inventory.get_hosts():
-        variables = manager.get_vars(host=host)
-        templar = Templar(loader=loader, variables=variables)
-        intents[host.name] = normalise({key: templar.template(variables[key]) for key in variables if key.startswith("rdma_")})
-    return intents
 
 
 def test_every_example_is_tested() -> None:
