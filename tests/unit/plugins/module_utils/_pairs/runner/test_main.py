@@ -46,6 +46,13 @@ time.time = lambda: real() + next(jumps)
 sys.argv = sys.argv[1:]
 runpy.run_path(sys.argv[0], run_name="__main__")
 """
+ABORTING = """
+import ctypes, runpy, sys
+libc = ctypes.CDLL(None)
+libc.__cxa_atexit(ctypes.cast(libc.abort, ctypes.c_void_p), None, None)
+sys.argv = sys.argv[1:]
+runpy.run_path(sys.argv[0], run_name="__main__")
+"""
 
 
 @pytest.fixture
@@ -651,6 +658,14 @@ def test_two_runners_do_not_write_to_one_file(fleet: Fleet) -> None:
     assert second.returncode == 2
     first.kill()
     first.communicate()
+
+
+def test_no_exit_handler_of_a_library_runs_beside_threads_that_still_end(fleet: Fleet) -> None:
+    """OpenSSL's exit handler frees memory that such a thread frees too. The exit handler of this test aborts."""
+    for host in fleet.hosts:
+        fleet.start(host, how=("-c", ABORTING))
+    assert [fleet.end(host) for host in fleet.hosts] == [0, 0]
+    assert [len(fleet.records(host)) for host in fleet.hosts] == [1, 1]
 
 
 @pytest.mark.parametrize(("plan", "complaint"), [({"schema": 1}, "schema 2"), ({"rails": None}, "TypeError")], ids=["schema", "rails"])
