@@ -35,13 +35,14 @@ class Results:
         self.resumed = resume
         self._lock = threading.Lock()
         self._file = os.open(path, os.O_RDWR | os.O_CREAT | os.O_APPEND, 0o644)
-        try:
-            fcntl.flock(self._file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except BlockingIOError as exc:
-            raise ValueError(f"{path}: another runner writes to it") from exc
         self._end = 0
-        if resume and stat.S_ISREG(os.fstat(self._file).st_mode):
-            self._take_up(path)
+        if stat.S_ISREG(os.fstat(self._file).st_mode):  # runners may share a device such as /dev/null
+            try:
+                fcntl.flock(self._file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            except BlockingIOError as exc:
+                raise ValueError(f"{path}: another runner writes to it") from exc
+            if resume:
+                self._take_up(path)
         self._cut()
 
     def _take_up(self, path: Path) -> None:

@@ -660,6 +660,12 @@ def test_two_runners_do_not_write_to_one_file(fleet: Fleet) -> None:
     first.communicate()
 
 
+def test_runners_may_share_a_device(fleet: Fleet) -> None:
+    for host in fleet.hosts:
+        fleet.results_file(host).symlink_to("/dev/null")
+    fleet.run()
+
+
 def test_no_exit_handler_of_a_library_runs_beside_threads_that_still_end(fleet: Fleet) -> None:
     """OpenSSL's exit handler frees memory that such a thread frees too. The exit handler of this test aborts."""
     for host in fleet.hosts:
