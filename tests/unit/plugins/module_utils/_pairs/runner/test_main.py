@@ -1100,7 +1100,7 @@ def test_strangers_that_come_every_time_are_reported_with_the_failure(fleet: Fle
     assert time.monotonic() - begun < 15
     client, server = (fleet.records(host)[0] for host in fleet.hosts)
     assert client["exit_code"] != 0
-    assert server["strangers"] == ATTEMPTS
+    assert ATTEMPTS <= server["strangers"] <= ATTEMPTS**2  # each attempt starts perftest's server up to ATTEMPTS times
 
 
 def test_a_perftest_that_nobody_reaches_is_no_stranger_s_fault(fleet: Fleet) -> None:
