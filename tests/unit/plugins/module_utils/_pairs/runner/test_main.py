@@ -716,8 +716,10 @@ def test_a_full_disk_costs_no_partner_anything(fleet: Fleet) -> None:
 
 
 def test_resume_where_the_client_lost_its_record(fleet: Fleet) -> None:
-    """Its value is measured again, whoever of the two is late, although the server has a good record."""
+    """Its value is measured again, whoever of the two is late, although the server has a good record, and nobody waits for a deadline."""
+    begun = time.monotonic()
     fleet.run()
+    usual = time.monotonic() - begun
     text = fleet.results_file("node2").read_bytes()
     fleet.arguments = ("--resume",)
     for early, late in permutations(fleet.hosts):
@@ -728,7 +730,7 @@ def test_resume_where_the_client_lost_its_record(fleet: Fleet) -> None:
         begun = time.monotonic()
         fleet.start(late)
         assert [fleet.end(host) for host in fleet.hosts] == [0, 0]
-        assert time.monotonic() - begun < 2
+        assert time.monotonic() - begun < 3 * usual
         assert [(record["role"], record["error"], record["exit_code"]) for record in fleet.records("node1")] == [("client", None, 0)]
         assert [(record["role"], record["error"], record["exit_code"]) for record in fleet.records("node2")] == [("server", None, 0)] * 2
 
