@@ -4,10 +4,18 @@
 export MAKE
 export VENV ?= .venv
 export LAB_NAME ?= lab
+NODES ?= 4
 PYTHON ?= python3
 tools := tests/tools
 steps := python3 -m tests.tools.steps
 turns := python3 -m tests.tools.turns
+
+# Through sudo, make would fill the clone of an ordinary user with files of root's.
+ifeq ($(shell id -u):$(SUDO_UID),0:$(shell stat --format=%u .))
+ifneq ($(SUDO_UID),0)
+$(error Run make without sudo, as $(SUDO_USER): it uses sudo itself for what needs root)
+endif
+endif
 
 help: ## this list
 	@awk -F ':.*## ' '/^[a-z%-]+:.*## / {printf "  make %-14s %s\n", $$1, $$2}' Makefile
@@ -15,11 +23,12 @@ help: ## this list
 demo: venv ## the gates on 32 simulated hosts: plan, three faults, report; no root, one minute
 	@$(tools)/demo.sh
 
-lab: ## from nothing to four machines with the site playbook run on them
+lab: ## from nothing to four machines (or NODES=2 …) with the site playbook run on them
+	@python3 -m lab.preflight --name $(LAB_NAME) --nodes $(NODES) --python $(PYTHON)
 	@$(steps) --stop prepare=4 lab-up=6 site=6
 
 lab-up: prepare ## the lab's machines alone
-	@lab/lab up --name $(LAB_NAME)
+	@lab/lab up --name $(LAB_NAME) --nodes $(NODES)
 
 lab-down: ## remove the lab
 	@lab/lab down --name $(LAB_NAME)
@@ -28,7 +37,7 @@ site: venv ## the site playbook on the lab that is up
 	@$(tools)/site.sh
 
 test: ## every check, each unit test once (add PYTHON=python3.13 for the newest ansible-core)
-	@RDMA_TEST_ONCE=yes $(steps) prepare=1 unit=3 host-units=2 build=1 checks=5 scenario-default scenario-policies demo=1
+	@RDMA_TEST_ONCE=yes $(steps) prepare=1 fabric-packages=1 unit=3 host-units=2 build=1 checks=5 scenario-default scenario-policies demo=1
 
 test-all: ## the checks of `test`, every scenario, and the newest ansible-core; goes on where it was ended
 	@RDMA_TEST_EXAMPLES=new RDMA_TEST_PYTHONS=all RDMA_TEST_KILLS=20 RDMA_TEST_EACH=1 \
@@ -37,6 +46,9 @@ test-all: ## the checks of `test`, every scenario, and the newest ansible-core; 
 prepare: ## packages of the distribution, and the virtual environment
 	@$(tools)/packages.sh lab/packages.txt tests/packages.txt
 	@$(tools)/venv.sh $(PYTHON)
+
+fabric-packages: ## packages of the distribution for a simulated fabric, with opensm masked
+	@$(tools)/packages.sh lab/fabric-packages.txt
 
 venv: ## the virtual environment alone
 	@$(tools)/venv.sh $(PYTHON)
@@ -81,4 +93,4 @@ requirements: venv ## pin the newest of everything anew
 clean: ## remove what the tools made, but no lab and no evidence
 	rm -rf .venv .ansible .hypothesis .mypy_cache .pytest_cache .ruff_cache tests/output rdma-cluster-*.tar.gz
 
-.PHONY: help demo lab lab-up lab-down site test test-all prepare venv unit host-units lint build checks sanity turns newest bench format requirements clean
+.PHONY: help fabric-packages demo lab lab-up lab-down site test test-all prepare venv unit host-units lint build checks sanity turns newest bench format requirements clean

@@ -11,7 +11,7 @@ import signal
 import sys
 from types import FrameType
 
-from lab import cluster, fabric, fabric_cli, fabric_state, namespace, remote
+from lab import cluster, fabric, fabric_cli, fabric_state, namespace, preflight, remote
 from lab.errors import LabError
 from lab.plan import KINDS
 
@@ -66,6 +66,7 @@ def dispatch(arguments: argparse.Namespace) -> None:
         case "status":
             cluster.status(name)
         case "counters":
+            preflight.need_root("to look into the network namespace of the lab")
             print(json.dumps(namespace.counters(cluster.load(name).plan.namespace)))
         case "power":
             cluster.power(name, arguments.node, arguments.action)
@@ -95,6 +96,8 @@ def _interrupted(number: int, _frame: FrameType | None) -> None:
 def main(words: list[str] | None = None) -> int:
     """Entry point; 0 done, 1 one sentence on standard error, 130 interrupted (and cleaned up)."""
     arguments = parser().parse_args(words)
+    # The lab's folders are to be read by the person who used sudo; what is secret in them has a mode of its own.
+    os.umask(0o022)
     for number in (signal.SIGTERM, signal.SIGHUP):
         signal.signal(number, _interrupted)
     try:

@@ -6,6 +6,7 @@ from __future__ import annotations
 
 import fcntl
 import json
+import os
 import shutil
 import time
 from collections.abc import Iterator
@@ -87,17 +88,23 @@ def _write_state(lab: Lab, phase: str) -> None:
 
 def up(name: str, kind: str, nodes: int, port_base: int | None, kernel_arguments: str = "") -> None:
     """Bring a lab up; if it is up already, say so. An `up` that fails or is interrupted leaves nothing behind."""
+    requested = make_plan(name, kind, nodes, port_base or PORT_BASE, kernel_arguments)
+    if os.geteuid() and not preflight.has_sudo():
+        preflight.check(requested)
     preflight.need_root()
-    make_plan(name, kind, nodes, PORT_BASE, kernel_arguments)
     with locked(name):
         state = _state(name)
-        if state and state["phase"] == "up":
+        if state and state["phase"] == "up" and not namespace.exists(requested.namespace):
+            log(f"lab       '{name}' ended with a restart of this computer, and is made again")
+        elif state and state["phase"] == "up":
             log(f"Lab '{name}' is up already: {state['nodes']} {state['kind']}s. (lab status; lab down)")
             return
         tear_down(name)
-        plan = make_plan(name, kind, nodes, port_base or _free_port_base(), kernel_arguments)
-        preflight.check(plan)
-        lab = Lab(plan, LabFolder.of(name), image.ensure())
+        preflight.check(make_plan(name, kind, nodes, port_base or _free_port_base(nodes), kernel_arguments))
+        made = image.ensure()
+        # Chosen anew: while an image is built, another program can take a port.
+        plan = make_plan(name, kind, nodes, port_base or _free_port_base(nodes), kernel_arguments)
+        lab = Lab(plan, LabFolder.of(name), made)
         try:
             _bring_up(lab)
         except BaseException:
@@ -105,10 +112,12 @@ def up(name: str, kind: str, nodes: int, port_base: int | None, kernel_arguments
             raise
 
 
-def _free_port_base() -> int:
+def _free_port_base(nodes: int) -> int:
+    """The first block of ports that no lab has, and whose ports no other program uses."""
     taken = [_state(path.parent.name) or {} for path in paths.labs().glob("*/lab.json")]
     bases = {state.get("port_base") for state in taken}
-    return next(base for base in range(PORT_BASE, 60000, PORTS_PER_LAB) if base not in bases)
+    blocks = (base for base in range(PORT_BASE, 60000, PORTS_PER_LAB) if base not in bases)
+    return next(base for base in blocks if all(preflight.is_free(base + index) for index in range(1, nodes + 1)))
 
 
 def _bring_up(lab: Lab) -> None:
@@ -132,6 +141,8 @@ def _bring_up(lab: Lab) -> None:
 def _write_access(lab: Lab) -> None:
     """The key, the known hosts and the inventory."""
     shutil.copy2(lab.image.key, lab.folder.key)
+    # The key is for the person who used sudo: ssh and ansible-playbook run without it.
+    os.chown(lab.folder.key, int(os.environ.get("SUDO_UID", "0")), -1)
     keys = {node: lab.host.host_key(lab.folder.node(node.name), lab.image) for node in lab.plan.nodes}
     lab.folder.known_hosts.write_text("".join(f"[127.0.0.1]:{node.ssh_port} {key}\n" for node, key in keys.items()))
     data = inventory(lab.plan, str(lab.folder.key), str(lab.folder.known_hosts))

@@ -66,7 +66,7 @@ def start(plan: Plan, node: Node, folder: Path, image: Image) -> None:
     if not os.path.ismount(root):
         layers = f"lowerdir={image.root},upperdir={folder / 'upper'},workdir={folder / 'work'}"
         run(["mount", "-t", "overlay", "overlay", "-o", layers, root])
-    groups = [_group(hierarchy, plan.name, node.name) for hierarchy in _hierarchies()]
+    groups = [_group(hierarchy, plan.name, node.name) for hierarchy in hierarchies()]
     for group in groups:
         group.mkdir(parents=True, exist_ok=True)
     argv = [
@@ -90,7 +90,7 @@ def start(plan: Plan, node: Node, folder: Path, image: Image) -> None:
     (folder / "pid").write_text(str(started.pid))
 
 
-def _hierarchies() -> list[Path]:
+def hierarchies() -> list[Path]:
     """The control group hierarchies that systemd in a container looks at: hybrid (v1 and v2) or v2 alone."""
     hybrid = [CGROUPS / name for name in ("systemd", "unified") if (CGROUPS / name / "cgroup.procs").exists()]
     return hybrid or [CGROUPS]
@@ -127,7 +127,7 @@ def has_booted(_folder: Path) -> bool:
 def stop(folder: Path) -> None:
     """Pull the plug: end nspawn, and every process in the container's control groups (they outlive nspawn)."""
     process.end(folder / "pid", str(folder), first=signal.SIGKILL)
-    groups = [_group(hierarchy, folder.parent.name, folder.name) for hierarchy in _hierarchies()]
+    groups = [_group(hierarchy, folder.parent.name, folder.name) for hierarchy in hierarchies()]
     deadline = time.monotonic() + GONE_SECONDS
     while pids := [pid for group in groups for pid in _processes(group)]:
         if time.monotonic() > deadline:
@@ -150,7 +150,7 @@ def remove(lab: str, folders: list[Path]) -> None:
             run(["umount", folder / "root"])
     for path in namespace.path(node_namespace(lab, "node1")).parent.glob(node_namespace(lab, "node*")):
         namespace.delete(path.name)
-    for hierarchy in _hierarchies():
+    for hierarchy in hierarchies():
         _remove_groups(hierarchy / f"rdma-{lab}")
 
 

@@ -6,4 +6,4 @@ from __future__ import annotations
 
 
 class LabError(Exception):
-    """Something that the person at the keyboard can act on: one sentence, printed as it is, exit status 1."""
+    """Something that the person at the keyboard can act on: one sentence, or a list of what is missing, printed as it is, exit status 1."""

@@ -8,7 +8,7 @@ import argparse
 from collections.abc import Callable
 from typing import TYPE_CHECKING
 
-from lab import cluster, fabric, fabric_faults
+from lab import cluster, fabric, fabric_faults, preflight
 from lab.errors import LabError
 from lab.fabric import Wishes
 from lab.fabric_plan import KINDS, SWITCH_PORTS, Shape
@@ -123,4 +123,6 @@ VERBS: dict[str, Callable[[str, argparse.Namespace], None]] = {
 
 def dispatch(arguments: argparse.Namespace) -> None:
     """Carry out one command."""
+    if arguments.verb != "status":
+        preflight.need_folder()
     VERBS[arguments.verb](arguments.name, arguments)

@@ -60,7 +60,7 @@ class Image:
         return (self.path / "host_key.pub").read_text().split(" lab")[0].strip()
 
 
-def _words(file: Path) -> list[str]:
+def words(file: Path) -> list[str]:
     """The words of a list file: one a line, `#` comments."""
     return [line.strip() for line in file.read_text().splitlines() if line.strip() and not line.startswith("#")]
 
@@ -70,7 +70,10 @@ def distribution() -> tuple[str, str]:
     release = platform.freedesktop_os_release()
     name, codename = release.get("ID", ""), release.get("VERSION_CODENAME", "")
     if name not in kernels.META_PACKAGES or not codename:
-        raise LabError(f"The lab is built from this machine's own distribution, Debian or Ubuntu; this one is '{name}'.")
+        raise LabError(
+            f"The lab is built from this machine's own distribution, Debian or Ubuntu; this one is '{name}'. "
+            "Run it in a container: docs/lab.md, What it needs."
+        )
     if platform.machine() != "x86_64":
         raise LabError(f"The lab's machines are x86_64; this machine is {platform.machine()}.")
     return name, codename
@@ -135,8 +138,10 @@ def _build(folder: Path, image: Image) -> None:
 def _bootstrap(build: Path) -> None:
     """mmdebstrap into build/root, its log beside it; the log's errors are quoted if it fails."""
     name, codename = distribution()
-    packages = [*_words(RECIPE / "packages.txt"), kernels.image_package(name)]
-    offered = " ".join([*_words(RECIPE / "driver_packages.txt"), *kernels.META_PACKAGES[name]])
+    # A mirror keeps only the newest versions: old lists would name kernels that are no longer there. Another apt at work is no matter.
+    run(["apt-get", "-qq", "update"], timeout_seconds=300, check=False)
+    packages = [*words(RECIPE / "packages.txt"), *kernels.image_packages(name)]
+    offered = " ".join([*words(RECIPE / "driver_packages.txt"), *kernels.META_PACKAGES[name]])
     argv = [
         "mmdebstrap", "--variant=minbase", "--format=directory", f"--include={','.join(packages)}",
         '--aptopt=Acquire::Languages "none"',
@@ -146,11 +151,14 @@ def _bootstrap(build: Path) -> None:
         "--dpkgopt=path-exclude=/usr/share/locale/*",
         f'--essential-hook=cp -rT {RECIPE / "files"} "$1"',
         f'--customize-hook={RECIPE / "customize.sh"} "$1" {build} {offered}',
-        codename, str(build / "root"), *_sources(name),
+        codename, str(build / "root"), *sources(name),
     ]  # fmt: skip
     log_file = build.parent / "build.log"
     with log_file.open("w") as output:
-        done = subprocess.Popen(argv, stdout=output, stderr=subprocess.STDOUT, env=ENVIRONMENT, process_group=0)
+        # In a session of its own: dpkg would touch the terminal, which stops a process in the background for good.
+        done = subprocess.Popen(
+            argv, stdin=subprocess.DEVNULL, stdout=output, stderr=subprocess.STDOUT, env=ENVIRONMENT, start_new_session=True
+        )
         try:
             status = done.wait(timeout=1200)
         except BaseException:
@@ -163,7 +171,7 @@ def _bootstrap(build: Path) -> None:
         raise LabError(f"mmdebstrap failed: {lines[-1] if lines else 'no reason given'} (all of it: {log_file}).")
 
 
-def _sources(distribution_name: str) -> list[str]:
+def sources(distribution_name: str) -> list[str]:
     """This machine's own package sources for its distribution, as one-line entries."""
     listed = run(
         [

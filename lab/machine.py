@@ -9,15 +9,17 @@ import subprocess
 import sys
 from pathlib import Path
 
-from lab import namespace, process, saved
+from lab import kvm, namespace, process, saved
 from lab.errors import LabError
 from lab.image import Image
 from lab.plan import MTU_BYTES, PCI_BUSES, Node, Plan, Rail
 from lab.qmp import Monitor
 from lab.saved import State
-from lab.shell import run
+from lab.shell import log, run
 
 MEMORY_MIB = 768
+#: Room for translated code. Left to itself QEMU takes up to 1 GiB of it for each machine; docs/measurements.md has what this one costs.
+TRANSLATION_MIB = 64
 #: One processor, and a place for a second one that never comes. Where there can be no second, QEMU emulates an instruction with a
 #: LOCK prefix without one: the guest's memory barrier is then none to the thread of its devices, and now and then a NIC is not
 #: told of a packet and sends no more, until it is reset (QEMU 7.2; virtio's event index). The kernel is told that there is one
@@ -33,17 +35,16 @@ KERNEL_ARGUMENTS = (
 
 
 def acceleration() -> str:
-    """`kvm` where /dev/kvm is usable and the CPU says so itself, else `tcg`; RDMA_LAB_ACCEL overrides."""
-    chosen = os.environ.get("RDMA_LAB_ACCEL")
-    if chosen:
-        return chosen
-    flags = set(Path("/proc/cpuinfo").read_text().split())
-    usable = os.access("/dev/kvm", os.R_OK | os.W_OK) and bool(flags & {"vmx", "svm"})
-    return "kvm" if usable else "tcg"
+    """`kvm` where the CPU has it and /dev/kvm opens, else `tcg`; RDMA_LAB_ACCEL overrides."""
+    return os.environ.get("RDMA_LAB_ACCEL") or ("kvm" if kvm.usable() else "tcg")
 
 
 def prepare(plan: Plan, _folder: Path, image: Image) -> None:
-    """Once a lab, before its machines: the state that they start from, made if it is not there yet."""
+    """Once a lab, before its machines: the state that they start from, made if it is not there yet. Where the machines are emulated and
+    something can be done about it, that is said.
+    """
+    if not os.environ.get("RDMA_LAB_ACCEL") and (remark := kvm.remark()):
+        log(f"nodes     {remark}")
     if (state := _state(plan, image)) and not state.path.exists():
         saved.make(state, lambda kept: _start_template(kept, image), stop)
 
@@ -101,12 +102,12 @@ def qemu_arguments(
 def _board(node: Node, folder: Path, image: Image, kernel_arguments: str) -> list[str]:
     """What is the same in a machine that boots, in the template, and in a machine that starts from the template's state."""
     kernel = f"{KERNEL_ARGUMENTS.format(name=node.name, machine_id=node.machine_id)} {kernel_arguments}".strip()
-    accel = acceleration()
+    accel = "kvm" if acceleration() == "kvm" else f"tcg,tb-size={TRANSLATION_MIB}"
     # Emulated, an instruction for whole strings goes byte by byte: without them the kernel clears memory six times as fast.
     cpu = "host" if accel == "kvm" else "max,la57=off,erms=off,fsrm=off"
     arguments = [
         "qemu-system-x86_64", "-nodefaults", "-no-user-config", "-display", "none",
-        "-name", node.name, "-machine", f"q35,accel={accel}", "-cpu", cpu,
+        "-name", node.name, "-machine", "q35", "-accel", accel, "-cpu", cpu,
         "-smp", PROCESSORS, "-m", f"{MEMORY_MIB}M",
         "-kernel", str(image.kernel), "-initrd", str(image.initrd), "-append", kernel,
         "-drive", f"file={folder / 'disk.qcow2'},if=none,id=disk,cache=unsafe,discard=unmap",

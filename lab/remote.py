@@ -5,6 +5,7 @@
 from __future__ import annotations
 
 import logging
+import os
 import time
 from collections.abc import Callable
 from contextlib import closing
@@ -92,7 +93,9 @@ def _answers(node: Node, folder: LabFolder) -> bool:
 
 
 def ssh_argv(node: Node, folder: LabFolder) -> list[str]:
-    """The ssh command for a person's session."""
+    """The ssh command for a person's session; LabError if the key is another user's."""
+    if not os.access(folder.key, os.R_OK):
+        raise LabError(f"The key of this lab belongs to {folder.key.owner()}: run this as that user, or through sudo.")
     return [
         "ssh", "-q", "-i", str(folder.key), "-p", str(node.ssh_port), "-o", f"UserKnownHostsFile={folder.known_hosts}",
         "-o", "GlobalKnownHostsFile=/dev/null", "-o", "IdentitiesOnly=yes", "root@127.0.0.1",

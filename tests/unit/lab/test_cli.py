@@ -7,14 +7,11 @@
 from __future__ import annotations
 
 import os
-import socket
 from pathlib import Path
 
 import pytest
 
-from lab import cli, preflight
-from lab.errors import LabError
-from lab.plan import make_plan
+from lab import cli
 
 
 @pytest.fixture(autouse=True)
@@ -48,42 +45,3 @@ WRONG = [
 def test_one_sentence(words: list[str], sentence: str, capsys: pytest.CaptureFixture[str]) -> None:
     assert cli.main(words) == 1
     assert capsys.readouterr().err == f"lab: {sentence}\n"
-
-
-def test_not_root(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
-    monkeypatch.setattr(os, "geteuid", lambda: 1000)
-    assert cli.main(["up"]) == 1
-    assert capsys.readouterr().err == "lab: The lab makes network namespaces and mounts: run it as root.\n"
-
-
-def test_missing_programs_are_named_with_the_packages_to_install(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setitem(preflight.ENVIRONMENT, "PATH", "/nowhere")
-    with pytest.raises(LabError, match=r"Missing on this machine: qemu-system-x86_64, .*apt-get install .*qemu-system-x86"):
-        preflight.check(make_plan("lab", "machine", 1, 22000))
-
-
-def test_missing_tools_of_a_fabric_are_named_and_a_manager_of_the_machines_own_ports_is_kept_from_starting(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    monkeypatch.setitem(preflight.ENVIRONMENT, "PATH", "/nowhere")
-    with pytest.raises(
-        LabError, match=r"ibsim, opensm.*systemctl mask opensm.service && apt-get install ibsim-utils infiniband-diags opensm"
-    ):
-        preflight.check_fabric()
-
-
-def test_a_busy_port(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(preflight, "COMMANDS", ())
-    with socket.socket() as other:
-        other.bind(("127.0.0.1", 0))
-        other.listen()
-        port = other.getsockname()[1]
-        with pytest.raises(LabError, match=f"Port {port} on 127.0.0.1 is in use"):
-            preflight.check(make_plan("lab", "container", 1, port - 1))
-
-
-def test_no_disk(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(preflight, "COMMANDS", ())
-    monkeypatch.setattr("lab.image.NEEDED_GIB", 10**9)
-    with pytest.raises(LabError, match=r"GiB free; an image and its machines need 1000000000 GiB"):
-        preflight.check(make_plan("lab", "container", 1, 22000))

@@ -45,11 +45,11 @@ def test_only_the_distribution_s_own_sources_are_used(monkeypatch: pytest.Monkey
         return run
 
     monkeypatch.setattr(image, "run", apt(LISTED))
-    (entry,) = image._sources("debian")
+    (entry,) = image.sources("debian")
     assert entry.endswith("http://deb.example.org/debian/ bookworm main")
     monkeypatch.setattr(image, "run", apt(""))
     with pytest.raises(LabError, match="apt-get update"):
-        image._sources("debian")
+        image.sources("debian")
 
 
 def test_each_rail_of_a_machine_has_its_own_numa_node_and_root_port() -> None:
@@ -60,6 +60,14 @@ def test_each_rail_of_a_machine_has_its_own_numa_node_and_root_port() -> None:
     assert "tap,id=rail1,fd=8" in words
     assert "virtio-net-pci,id=nic1,netdev=rail1,bus=port1,mac=52:54:00:1a:01:02,host_mtu=9000,romfile=" in words
     assert "user,id=management,hostfwd=tcp:127.0.0.1:22002-:22" in words
+
+
+@pytest.mark.parametrize(("chosen", "accel", "cpu"), [("kvm", "kvm", "host"), ("tcg", "tcg,tb-size=64", "max,la57=off,erms=off,fsrm=off")])
+def test_an_emulated_cpu_gets_little_room_for_translated_code(chosen: str, accel: str, cpu: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """QEMU's default is 1 GiB a machine: four would not fit into 4 GiB."""
+    monkeypatch.setenv("RDMA_LAB_ACCEL", chosen)
+    words = qemu_arguments(make_plan("lab", "machine", 1, 22000).nodes[0], Path("/labs/lab/node1"), image.Image(Path("/images/x")), [7, 8])
+    assert (words[words.index("-accel") + 1], words[words.index("-cpu") + 1]) == (accel, cpu)
 
 
 def test_a_barrier_of_the_guest_is_one_for_its_devices() -> None:
