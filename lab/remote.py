@@ -13,7 +13,7 @@ from dataclasses import dataclass
 
 import paramiko
 
-from lab.errors import LabError
+from lab.errors import LabError, console_tail
 from lab.paths import LabFolder
 from lab.plan import Node
 
@@ -71,13 +71,13 @@ def wait_until_ready(
     while missing:
         for node in list(missing):
             if not alive(node):
-                raise LabError(f"{node.name} has ended while it was starting; see {folder.node(node.name)}/console.log.")
+                raise LabError(f"{node.name} has ended while it was starting.{console_tail(folder.node(node.name))}")
             if booted(node) and _answers(node, folder):
                 missing.remove(node)
                 ready(node)
         if time.monotonic() > deadline:
             names = ", ".join(node.name for node in missing)
-            raise LabError(f"No answer on SSH within {timeout_seconds:.0f} s from {names}; see {folder.path}/NODE/console.log.")
+            raise LabError(f"No answer on SSH within {timeout_seconds:.0f} s from {names}.{console_tail(folder.node(missing[0].name))}")
         if missing:
             time.sleep(0.1 if len(missing) > 4 else 0.3)
 

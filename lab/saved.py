@@ -19,7 +19,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from lab.errors import LabError
+from lab.errors import LabError, console_tail
 from lab.plan import Node
 from lab.qmp import Monitor
 from lab.shell import log, run
@@ -95,11 +95,9 @@ def _wait_for(connection: socket.socket, word: bytes, folder: Path, timeout_seco
         try:
             part = connection.recv(4096)
         except TimeoutError:
-            raise LabError(
-                f"{folder.name} does not say '{word.decode()}' within {timeout_seconds:.0f} s; see {folder}/console.log."
-            ) from None
+            raise LabError(f"{folder.name} does not say '{word.decode()}' within {timeout_seconds:.0f} s.{console_tail(folder)}") from None
         if not part:
-            raise LabError(f"{folder.name} has ended before it said '{word.decode()}'; see {folder}/console.log.")
+            raise LabError(f"{folder.name} has ended before it said '{word.decode()}'.{console_tail(folder)}")
         said += part
 
 

@@ -99,9 +99,13 @@ def test_a_state_that_does_not_load_is_said(folder: Path) -> None:
         monitor.wait_for_migration(5)
 
 
-def test_a_machine_that_ends_before_it_knows_itself_is_named(folder: Path) -> None:
+def test_a_machine_that_ends_before_it_knows_itself_is_named_with_its_last_words(folder: Path) -> None:
+    (folder / "console.log").write_text("Linux\n\nKernel panic - not syncing\n")
     Played(folder, {"query-migrate": [{"return": {"status": "completed"}}]}, says=b"")
-    with pytest.raises(LabError, match=f"{folder.name} has ended before it said 'known'"):
+    with pytest.raises(
+        LabError,
+        match=f"{folder.name} has ended before it said 'known'\\.\n  .*Linux\n  console of {folder.name}: Kernel panic - not syncing$",
+    ):
         saved.resume(saved.State(Path("/images/x/state-1")), folder, NODE, [])
 
 
