@@ -93,6 +93,11 @@ class Site:
         files = sorted((self.evidence / folder).glob("*.jsonl"))
         return [json.loads(line) for file in files if not file.name.endswith(".failures.jsonl") for line in file.read_text().splitlines()]
 
+    def sweeps(self) -> list[tuple[dict[str, Any], list[list[Any]]]]:
+        """Plan and results of what the last run measured, and of what it measured again: perftest 6.06 counts nothing now and then."""
+        folders = [name for name in ("pairs", "pairs/again") if (self.evidence / name).exists()]
+        return [(self.json(f"{name}/plan.json"), self.results(name)) for name in folders]
+
     def json(self, name: str) -> Any:
         return json.loads((self.evidence / name).read_text())
 

@@ -47,10 +47,7 @@ def test_restored_it_goes_through_and_changes_nothing(lab: Lab, site: Site) -> N
         assert snapshot(lab, node) == before[node.name]
     results = site.results()
     assert len(results) == 4  # two hosts measure each other in both directions
-    sweeps = [(site.json("pairs/plan.json"), results)]
-    if (site.evidence / "pairs/again").exists():  # perftest 6.06 counts nothing now and then, and is run again
-        sweeps.append((site.json("pairs/again/plan.json"), site.results("pairs/again")))
-    recorder.assert_bytes(*sweeps)
+    recorder.assert_bytes(*site.sweeps())
     # pgrep has a warning for a pattern of more than 15 letters, and ends with 1 where it finds nobody.
     left = remote.execute(lab.plan.node("node1"), lab.folder, "ls -A /run/rdma-cluster/pairs 2>/dev/null; pgrep -a 'ib_wri|python3'")
     assert (left.status, left.stdout, left.stderr) == (1, "", "")
