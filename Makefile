@@ -37,7 +37,7 @@ site: venv ## the site playbook on the lab that is up
 	@$(tools)/site.sh
 
 test: ## every check, each unit test once (add PYTHON=python3.13 for the newest ansible-core)
-	@RDMA_TEST_ONCE=yes $(steps) prepare=1 fabric-packages=1 unit=3 host-units=2 build=1 checks=5 scenario-default scenario-policies demo=1
+	@RDMA_TEST_ONCE=yes $(steps) prepare=1 fabric-packages=1 unit=3 host-units=2 build=1 checks=5 scenario-default scenario-policies scenario-hostile demo=1
 
 test-all: ## the checks of `test`, every scenario, and the newest ansible-core; goes on where it was ended
 	@RDMA_TEST_EXAMPLES=new RDMA_TEST_PYTHONS=all RDMA_TEST_KILLS=20 RDMA_TEST_EACH=1 \
