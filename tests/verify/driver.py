@@ -6,9 +6,11 @@ from __future__ import annotations
 
 import hashlib
 import json
+import os
 import subprocess
 import time
 from collections.abc import Mapping
+from contextlib import closing
 from pathlib import Path
 from typing import Any
 
@@ -33,6 +35,14 @@ class Hosts:
         said = remote.execute(self.lab.plan.node(name), self.lab.folder, command, timeout_seconds=timeout_seconds)
         assert said.status == 0, f"{name}: {command}: {said.stdout}{said.stderr}"
         return said.stdout.strip()
+
+    def write(self, name: str, path: str, content: bytes, mode: int) -> None:
+        """A file in a folder that may have to be made, on a node."""
+        self.run(name, f"mkdir -p {os.path.dirname(path)}")
+        with closing(remote.connect(self.lab.plan.node(name), self.lab.folder)) as client, client.open_sftp() as files:
+            with files.open(path, "wb") as file:
+                file.write(content)
+            files.chmod(path, mode)
 
     def reboot(self, name: str) -> None:
         """Until it answers again, booted anew."""

@@ -4,7 +4,6 @@
 
 from __future__ import annotations
 
-import base64
 import json
 import subprocess
 
@@ -68,8 +67,7 @@ def test_a_write_is_withheld_with_its_reason_and_no_service_is_installed(site: S
 
 def test_a_service_from_before_lockdown_does_not_fail_and_the_host_stage_removes_it(site: Site, hosts: Hosts, nic: str) -> None:
     for file in service_files(Wish((nic,), 4096, "leave")):
-        text = base64.b64encode(as_bytes(file.content or "")).decode()
-        hosts.run("node1", f"mkdir -p $(dirname {file.path}); echo {text} | base64 -d > {file.path}; chmod {file.mode:o} {file.path}")
+        hosts.write("node1", file.path, as_bytes(file.content or ""), file.mode)
     hosts.run("node1", f"systemctl daemon-reload; systemctl enable --quiet {UNIT}; systemctl restart {UNIT}")
     assert hosts.run("node1", f"systemctl is-active {UNIT}") == "active"
     assert hosts.run("node1", FAILED) == ""
