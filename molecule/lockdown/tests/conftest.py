@@ -21,11 +21,6 @@ def lab() -> Lab:
 
 
 @pytest.fixture(scope="session")
-def site(lab: Lab, tmp_path_factory: pytest.TempPathFactory) -> Site:
-    return Site(lab.folder.inventory, tmp_path_factory.mktemp("site"))
-
-
-@pytest.fixture(scope="session")
 def runs(site: Site, tmp_path_factory: pytest.TempPathFactory) -> Driver:
     """The findings of the last run."""
     return Driver(site, tmp_path_factory.mktemp("runs"))

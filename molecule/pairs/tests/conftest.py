@@ -10,15 +10,9 @@ import pytest
 
 from lab import cluster
 from lab.cluster import Lab
-from tests.verify.site import Site
 
 
 @pytest.fixture(scope="session")
 def lab() -> Lab:
     """The scenario's own; RDMA_TEST_LAB names another one that is up and built, to try a test by hand."""
     return cluster.load(os.environ.get("RDMA_TEST_LAB", "mpairs"))
-
-
-@pytest.fixture(scope="session")
-def site(lab: Lab, tmp_path_factory: pytest.TempPathFactory) -> Site:
-    return Site(lab.folder.inventory, tmp_path_factory.mktemp("site"))
