@@ -245,6 +245,7 @@ def before(*words: str) -> None:
 
 def test_make_lab_leaves_out_what_it_installs_itself(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(preflight, "COMMANDS", ("no-such-command",))
+    assert preflight._missing(preflight.COMMANDS) == "no-such-command"
     before()
 
 

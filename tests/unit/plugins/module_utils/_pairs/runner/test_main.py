@@ -664,6 +664,7 @@ def test_runners_may_share_a_device(fleet: Fleet) -> None:
     for host in fleet.hosts:
         fleet.results_file(host).symlink_to("/dev/null")
     fleet.run()
+    assert all(fleet.results_file(host).is_char_device() for host in fleet.hosts)
 
 
 def test_no_exit_handler_of_a_library_runs_beside_threads_that_still_end(fleet: Fleet) -> None:
