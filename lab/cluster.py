@@ -102,7 +102,7 @@ def up(name: str, kind: str, nodes: int, port_base: int | None, kernel_arguments
         tear_down(name)
         preflight.check(make_plan(name, kind, nodes, port_base or _free_port_base(nodes), kernel_arguments))
         made = image.ensure()
-        # Chosen anew: while an image is built, another program can take a port.
+        # Chosen again, since another program can take a port while an image is built.
         plan = make_plan(name, kind, nodes, port_base or _free_port_base(nodes), kernel_arguments)
         lab = Lab(plan, LabFolder.of(name), made)
         try:

@@ -113,7 +113,7 @@ def _board(node: Node, folder: Path, image: Image, kernel_arguments: str) -> lis
         "-drive", f"file={folder / 'disk.qcow2'},if=none,id=disk,cache=unsafe,discard=unmap",
         "-device", "virtio-blk-pci,drive=disk,addr=03.0",
         "-device", "virtio-rng-pci,addr=04.0",
-        # Tells the kernel of a machine that starts from a state to make its random numbers anew.
+        # Makes the kernel of a machine that starts from a state reseed its random numbers.
         "-device", "vmgenid,guid=auto",
         "-device", f"virtio-net-pci,netdev=management,mac={node.management_mac},addr=02.0,romfile=",
         "-serial", f"file:{folder / 'console.log'}",

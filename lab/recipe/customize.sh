@@ -11,7 +11,7 @@ chroot "$root" apt-get clean
 chroot "$root" apt-get install --yes --quiet --no-install-recommends --download-only "$@" "linux-headers-$kernel"
 mkdir -p "$root/srv/packages"
 mv "$root"/var/cache/apt/archives/*.deb "$root/srv/packages/"
-# An emulated machine takes ten times as long to unpack xz as zstd. What is in the packages stays the same.
+# Repack xz as zstd, which an emulated machine unpacks faster. The files in the packages stay the same.
 for package in "$root"/srv/packages/*.deb; do
     parts=$(mktemp -d)
     (cd "$parts" && ar x "$package")
@@ -27,7 +27,7 @@ rm -rf "$root"/etc/apt/sources.list.d/* "$root"/var/lib/apt/lists/*
 echo 'deb [trusted=yes] file:/srv/packages ./' > "$root/etc/apt/sources.list"
 chroot "$root" apt-get update --quiet
 
-# Packages ask nobody, so their questions need not be looked for before each installation.
+# No package asks a question here, so apt need not look for questions before each installation.
 rm -f "$root/etc/apt/apt.conf.d/70debconf"
 
 # One host key per image, so that SSH can be strict about it; one user key.

@@ -115,7 +115,7 @@ def _listed(faults: set[tuple[str, str, str]]) -> str:
     return "; ".join(f"{check} on {host} ({stage} stage)" for stage, host, check in sorted(faults)) or "none"
 
 
-def tell(out: Path) -> None:
+def show_report(out: Path) -> None:
     """The whole demo. out: an empty folder for the evidence. Raises UnexpectedError, and LabError where a program is missing."""
     begun = time.monotonic()
     say(INTRODUCTION)
@@ -167,7 +167,7 @@ def main(out: Path) -> int:
     for number in (signal.SIGTERM, signal.SIGHUP):
         signal.signal(number, interrupted)
     try:
-        tell(out)
+        show_report(out)
     except (LabError, UnexpectedError) as error:
         print(f"demo: {error}", file=sys.stderr)
         return 1
