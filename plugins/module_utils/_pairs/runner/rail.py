@@ -46,6 +46,8 @@ CALLERS = 512
 CALLS = 8
 """How many different calls may wait for one round: the client's own, and those of before it or this host was started again."""
 IP_BIND_ADDRESS_NO_PORT = 24
+Call = tuple[Wire, JsonDict]
+"""A caller's connection, and its hello."""
 
 
 def ping_intervals(at_once: bool) -> Iterator[float]:
@@ -75,8 +77,7 @@ class Rail:
         self.listener: socket.socket | None = None
         self.broken: MeetingError | None = None
         self._end = max(self.meetings, default=-1) + 1
-        self._parked: dict[int, tuple[Wire, JsonDict] | MeetingError] = {}
-        self._more_calls: dict[int, list[tuple[Wire, JsonDict]]] = {}
+        self._parked: dict[int, list[Call] | MeetingError] = {}
         self._calls: str | None = None
         self._lock = threading.Lock()
         self._asks_back = threading.Lock()
@@ -109,11 +110,11 @@ class Rail:
         """Begin a round, and refuse the calls for earlier ones."""
         with self._lock:
             self.round, self._waits, self._calls = number, None, None
-            for passed in [key for key in {*self._parked, *self._more_calls} if key < number]:
-                for parked in (self._parked.pop(passed, None), *self._more_calls.pop(passed, ())):
-                    if isinstance(parked, tuple):
-                        with contextlib.closing(parked[0]), contextlib.suppress(MeetingError):
-                            parked[0].send((self.broken or MeetingError("refused", f"round {passed} has passed")).told())
+            for passed in [key for key in self._parked if key < number]:
+                for wire, _hello in self._calls_for(passed):
+                    with contextlib.closing(wire), contextlib.suppress(MeetingError):
+                        wire.send((self.broken or MeetingError("refused", f"round {passed} has passed")).told())
+                del self._parked[passed]
 
     def finish(self) -> None:
         """Refuse all calls that are left: there is no further round."""
@@ -147,7 +148,7 @@ class Rail:
         """Return the tests of the plan that are in what a partner has told, in the plan's order."""
         return [test for test in range(len(self.sweep.tests)) if isinstance(told, list) and test in told]
 
-    def await_client(self, number: int, other: int) -> tuple[Wire, JsonDict]:
+    def await_client(self, number: int, other: int) -> Call:
         """Return the connection of this round's client with its hello. While it has not come, ask now and then whether it gets on."""
         patience = Patience(self, number, other)
         intervals = ping_intervals(self.sweep.is_called_dead(other))
@@ -186,34 +187,40 @@ class Rail:
         """Note for those that wait for this host: the lowest round of the hosts that it waits for, and how many these are."""
         self._waits = low, hops
 
-    def arrived(self, number: int, keep: bool = False) -> tuple[Wire, JsonDict] | None:
+    def arrived(self, number: int) -> Call | None:
         """Return the caller that waits for a round, None if there is none. Raises MeetingError if it was turned away."""
         with self._lock:
-            parked = self._parked.get(number) if keep else self._parked.pop(number, None)
-        if isinstance(parked, MeetingError):
-            raise parked
-        return parked
+            parked = self._parked.pop(number, [])
+            if isinstance(parked, MeetingError):
+                raise parked
+            self._parked[number] = parked[1:]
+        return parked[0] if parked else None
 
-    def own_call(self, number: int, other: int, keep: bool = False) -> tuple[Wire, JsonDict] | None:
+    def own_call(self, number: int, other: int, keep: bool = False) -> Call | None:
         """As arrived, but for calls that are not the client's own: they are dropped.
 
         A hello from before this host or the client was started again is signed, and anybody who has heard it can send it again. The client
         says in its answer to a ping, which cannot be sent again, which call is its own.
         """
         with self._lock:
-            doubtful = number in self._more_calls or (self.sweep.results.resumed and isinstance(self._parked.get(number), tuple))
-        if doubtful:
-            pong = self.ping(number, other)
-            own = None if pong is None else pong.get("calls")
-            with self._lock:
-                calls = [call for call in (self._parked.pop(number, None), *self._more_calls.pop(number, ())) if isinstance(call, tuple)]
-                kept = next((call for call in calls if call[0].nonce == own), None)
-                if kept is not None:
-                    self._parked[number] = kept
-            for call in calls:
-                if call is not kept:
-                    call[0].close()
-        return self.arrived(number, keep)
+            doubtful = list(self._calls_for(number))
+        if not doubtful:
+            return self.arrived(number)
+        sure = len(doubtful) == 1 and not self.sweep.results.resumed
+        pong = None if sure else self.ping(number, other)
+        own = doubtful[0][0].nonce if sure else None if pong is None else pong.get("calls")
+        with self._lock:  # a call that has come since the ping was sent is in doubt the next time
+            calls = self._calls_for(number)
+            kept = next((call for call in calls if call[0].nonce == own), None)
+            self._parked[number] = [call for call in calls if (keep if call is kept else call not in doubtful)]
+        for call in doubtful:
+            if call is not kept:
+                call[0].close()
+        return kept
+
+    def _calls_for(self, number: int) -> list[Call]:
+        parked = self._parked.get(number, [])
+        return [] if isinstance(parked, MeetingError) else parked
 
     def last_word(self, number: int, error: MeetingError) -> MeetingError:
         """Return what a partner that is gone had said of a round before it went, else the error that it is gone."""
@@ -375,26 +382,24 @@ class Rail:
             self.sweep.hear_rumours(message)
         return None
 
-    def _park(self, number: int, arrival: tuple[Wire, JsonDict] | MeetingError) -> MeetingError | None:
+    def _park(self, number: int, arrival: Call | MeetingError) -> MeetingError | None:
         """Keep what arrived for a round until the rail gets there. Returns why not if it cannot."""
         with self._lock:
             if self.broken is not None:
                 return self.broken
             if number < self.round or not self._is_new_call(number, arrival):
                 return MeetingError("refused", f"round {number} has passed or has its caller, {self.sweep.host} says")
-            if number not in self._parked:
-                self._parked[number] = arrival
-            elif isinstance(arrival, tuple):
-                self._more_calls.setdefault(number, []).append(arrival)
+            self._parked[number] = arrival if isinstance(arrival, MeetingError) else [*self._calls_for(number), arrival]
         with contextlib.suppress(BlockingIOError):  # it is full of rings that wake the rail already
             self._rope.send(b".")
         return None
 
-    def _is_new_call(self, number: int, arrival: tuple[Wire, JsonDict] | MeetingError) -> bool:
+    def _is_new_call(self, number: int, arrival: Call | MeetingError) -> bool:
         """Whether nothing waits for a round yet, or only other calls of its client, which has been started again since."""
-        waiting = [self._parked[number], *self._more_calls.get(number, ())] if number in self._parked else []
-        calls = [call[0].nonce for call in (*waiting, arrival) if isinstance(call, tuple)]
-        return not waiting or (len(calls) == len(waiting) + 1 <= CALLS and len(set(calls)) == len(calls))
+        calls = self._calls_for(number)
+        if isinstance(arrival, MeetingError) or not calls:
+            return not self._parked.get(number)
+        return len(calls) < CALLS and arrival[0].nonce not in [wire.nonce for wire, _hello in calls]
 
 
 class Patience:
