@@ -30,6 +30,8 @@ chroot "$root" apt-get update --quiet
 # No package asks a question here, so apt need not look for questions before each installation.
 rm -f "$root/etc/apt/apt.conf.d/70debconf"
 
+install -d -m 0700 "$root/var/cache/lab-bytecode"
+
 # One host key per image, so that SSH can be strict about it; one user key.
 rm -f "$root"/etc/ssh/ssh_host_*
 ssh-keygen -q -t ed25519 -N '' -C 'lab host' -f "$root/etc/ssh/ssh_host_ed25519_key"

@@ -245,8 +245,8 @@ def remedy(file: str) -> str:
 
 
 def sysctl_files(settings: Mapping[str, str]) -> list[ManagedFile]:
-    """Our file for these settings; none: that it shall go. Raises ParseError for a key that is none."""
-    lines = "".join(f"{spelling(path_of(key))} = {_words(value)}\n" for key, value in settings.items())
+    """Our file for these settings, the same for any order of them; none: that it shall go. Raises ParseError for a key that is none."""
+    lines = "".join(f"{spelling(path_of(key))} = {_words(value)}\n" for key, value in sorted(settings.items()))
     return [ManagedFile(FILE, HEADER + lines if settings else None)]
 
 

@@ -271,7 +271,7 @@ def test_writes_the_file_and_only_the_live_values_that_differ(tmp_path: Path) ->
     result = ensure(tmp_path, settings)
     assert [(item.key, item.before, item.after) for item in result.live] == [(IGNORE, "0", "1")]
     assert (tmp_path / FILE[1:]).read_text().splitlines()[1:] == [
-        "net.ipv4.conf.all.arp_ignore = 1", "net.ipv4.conf.all.arp_announce = 2", "net.ipv4.tcp_rmem = 4096 131072 6291456",
+        "net.ipv4.conf.all.arp_announce = 2", "net.ipv4.conf.all.arp_ignore = 1", "net.ipv4.tcp_rmem = 4096 131072 6291456",
     ]  # fmt: skip
     assert live(tmp_path, IGNORE) == "1\n"
     assert (tmp_path / "proc/sys/net/ipv4/conf/all/arp_announce").stat().st_mtime_ns == untouched

@@ -107,6 +107,16 @@ def test_a_converged_host_is_left_alone(wish: dict[str, Any]) -> None:
     assert limits_differ(wish, from_dict(converged(wish))) is False
 
 
+def test_the_file_of_a_module_whose_settings_came_in_another_order_is_the_planned_one() -> None:
+    """Ansible hands a module its arguments in the order of their names."""
+    wish = intent()
+    facts = converged(wish)
+    ordered = dict(sorted(sysctl_settings(wish).items()))
+    assert list(ordered) != list(sysctl_settings(wish))
+    facts["files"].update(on_host(sysctl_files(ordered)))
+    assert sysctl_differs(wish, from_dict(facts)) is False
+
+
 @pytest.mark.parametrize("facts", [None, {}, {"files": None, "sysctl": None, "limits": None}])
 def test_facts_that_do_not_tell_prove_nothing(facts: dict[str, Any] | None) -> None:
     assert sysctl_differs(intent(1), from_dict(facts)) is True
