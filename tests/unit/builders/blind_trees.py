@@ -178,8 +178,8 @@ def _finished(name: str, root: Path, text: str, variables: Mapping[str, Any], an
     _write_bytes(root)
     intent = normalise(variables)
     settings = sysctl_settings(intent)
-    write_tree(root, "".join(f"/proc/sys/{key.replace('.', '/')}: {value}\n" for key, value in sorted(settings.items())))
-    lines = "".join(f"{key} = {value}\\n" for key, value in settings.items())
+    write_tree(root, "".join(f"/proc/sys/{key.replace('.', '/')}: {value}\n" for key, value in settings.items()))
+    lines = "".join(f"{key} = {value}\\n" for key, value in sorted(settings.items()))
     write_tree(root, f"/etc/sysctl.d/99-zz-rdma-cluster.conf: {lines}")
     asked = Asked(
         sysctl=sorted(settings),
