@@ -9,6 +9,14 @@ from tests.verify.driver import NEWER, Driver, Hosts
 INSTALL = "DEBIAN_FRONTEND=noninteractive apt-get install --yes"
 
 
+def test_the_bundle_is_installed(driver: Driver, hosts: Hosts) -> None:
+    done = driver.run(hosts.bundle("newer", NEWER), driver_reload_allowed=True, driver_switch_allowed=True)
+    assert done.returncode == 0, done.stdout
+    for host in ("node1", "node2"):
+        now = hosts.driver(host)
+        assert now["loaded"] == now["on_disk"] != ""
+
+
 def test_a_kernel_without_headers_is_told_before_it_is_booted_and_gets_them(driver: Driver, hosts: Hosts) -> None:
     said = hosts.run("node2", f"{INSTALL} --no-install-recommends linux-image-amd64 2>&1", timeout_seconds=900)
     assert "has no RDMA driver but the stock one, which its boot would take: its headers are not installed" in said, said
