@@ -18,8 +18,8 @@ if [[ ${RDMA_TEST_PYTHONS:-} != all ]]; then
     # Those that are older are missing, those that are newer are not asked for.
     missing="${missing%%" ${tried[0]:-none} "*} "
 fi
-# As many processes as there are cores, whether one Python is tried or several at once.
-each=$(( ${#tried[@]} > 1 ? 1 : $(nproc) ))
+# More processes than cores where one Python is tried, for the runner's tests wait most of their time.
+each=$(( ${#tried[@]} > 1 ? 1 : $(nproc) + 2 ))
 while read -r version python; do
     missing=${missing/ $version / }
     [[ $version != "$own" ]] || continue # `make unit` runs these tests, and all others
@@ -35,7 +35,7 @@ while read -r version python; do
         less=(--ignore tests/unit/plugins/module_utils/_pairs/runner/test_main.py)
     (
         PYTHONPATH=$VENV/hosts/lib "$venv/bin/python" -m pytest --quiet -p no:cacheprovider \
-            --numprocesses "$each" --dist loadfile ${less[@]+"${less[@]}"} \
+            --numprocesses "$each" --dist worksteal --durations 10 ${less[@]+"${less[@]}"} \
             tests/unit/plugins/module_utils tests/unit/plugins/modules </dev/null > "$VENV/hosts/$version.log" 2>&1 ||
             echo failed >> "$VENV/hosts/$version.log"
     ) &

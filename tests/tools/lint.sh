@@ -20,4 +20,5 @@ check ansible-lint --strict
 check antsibull-changelog lint
 # `all` instead of `dependent` would read the hundred collections that PyPI's ansible brings: two minutes.
 check antsibull-docs lint-collection-docs --plugin-docs --validate-collection-refs dependent --disallow-unknown-collection-refs .
+check python -m tests.tools.prose
 exit $status
