@@ -37,11 +37,11 @@ site: venv ## the site playbook on the lab that is up
 	@$(tools)/site.sh
 
 test: ## every check, each unit test once (add PYTHON=python3.13 for the newest ansible-core)
-	@RDMA_TEST_ONCE=yes $(steps) prepare=1 fabric-packages=1 unit=3 host-units=2 build=1 checks=5 scenario-default scenario-policies scenario-hostile demo=1
+	@RDMA_TEST_ONCE=yes $(steps) prepare=1 fabric-packages=1 unit=3 host-units=2 build=1 checks=5 docs=1 scenario-default scenario-policies scenario-hostile demo=1
 
 test-all: ## the checks of `test`, every scenario, and the newest ansible-core; goes on where it was ended
 	@RDMA_TEST_EXAMPLES=new RDMA_TEST_PYTHONS=all RDMA_TEST_KILLS=20 RDMA_TEST_EACH=1 \
-		$(steps) --resume prepare=4 unit=7 host-units=5 lint=3 build=1 sanity=7 scenarios newest=14
+		$(steps) --resume prepare=4 unit=7 host-units=5 lint=3 build=1 sanity=7 docs=1 scenarios newest=14
 
 prepare: ## packages of the distribution, and the virtual environment
 	@$(tools)/packages.sh lab/packages.txt tests/packages.txt
@@ -68,6 +68,9 @@ build: venv ## build and install the collection, and find its site playbook
 checks: venv ## lint and sanity, side by side
 	@$(MAKE) --no-print-directory --jobs=2 --output-sync=target lint sanity
 
+docs: venv ## the documentation site
+	@$(tools)/docs_site.sh
+
 sanity: venv ## ansible-test sanity
 	@$(tools)/sanity.sh
 
@@ -93,4 +96,4 @@ requirements: venv ## pin the newest of everything anew
 clean: ## remove what the tools made, but no lab and no evidence
 	rm -rf .venv .ansible .hypothesis .mypy_cache .pytest_cache .ruff_cache tests/output rdma-cluster-*.tar.gz
 
-.PHONY: help fabric-packages demo lab lab-up lab-down site test test-all prepare venv unit host-units lint build checks sanity turns newest bench format requirements clean
+.PHONY: help docs fabric-packages demo lab lab-up lab-down site test test-all prepare venv unit host-units lint build checks sanity turns newest bench format requirements clean
