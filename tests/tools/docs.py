@@ -1,16 +1,17 @@
-"""Writes the pages of docs/ that are made of the code; with --check, says which are not what would be written."""
+"""Writes the pages of docs/ and the READMEs of roles that are made from the code; with --check, lists those that are out of date."""
 
 import argparse
 import sys
 from pathlib import Path
 
 ROOT = Path(__file__).parents[2]
-sys.path.insert(0, str(ROOT / ".venv/collections"))
+sys.path[:0] = [str(ROOT), str(ROOT / ".venv/collections")]
 
 from ansible_collections.rdma.cluster.plugins.plugin_utils._catalogue import docs, effects
 from ansible_collections.rdma.cluster.plugins.plugin_utils._intent import docs as intent_docs
+from tests.tools import role_pages
 
-PAGES = {"docs/intent.md": intent_docs.render, "docs/checks.md": docs.render, "docs/effects.md": effects.render}
+PAGES = {"docs/intent.md": intent_docs.render, "docs/checks.md": docs.render, "docs/effects.md": effects.render, **role_pages.pages()}
 
 
 def main():
@@ -23,7 +24,7 @@ def main():
         return 0
     stale = [name for name, render in PAGES.items() if (ROOT / name).read_text(encoding="utf-8") != render()]
     for name in stale:
-        print(f"{name} is not what the code says; run `python tests/tools/docs.py`.", file=sys.stderr)
+        print(f"{name} is out of date: run `python tests/tools/docs.py`.", file=sys.stderr)
     return 1 if stale else 0
 
 

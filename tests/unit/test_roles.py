@@ -16,6 +16,8 @@ from typing import Any
 import pytest
 import yaml
 
+from tests.tools import role_pages
+
 COLLECTION = Path(__file__).parents[2]
 ROLES = sorted(path for path in (COLLECTION / "roles").iterdir() if path.is_dir())
 
@@ -32,6 +34,14 @@ def test_defaults_are_the_argument_specs(role: Path) -> None:
     options = load(role / "meta/argument_specs.yml")["argument_specs"]["main"].get("options", {})
     defaults = load(role / "defaults/main.yml")
     assert {name: spec.get("default") for name, spec in options.items() if "default" in spec} == defaults
+
+
+@pytest.mark.parametrize("role", ROLES, ids=lambda path: path.name)
+def test_the_readme_is_generated_from_the_argument_specs(role: Path) -> None:
+    readme = (role / "README.md").read_text(encoding="utf-8")
+    assert readme == role_pages.render(role), "run `python tests/tools/docs.py`"
+    for name in load(role / "defaults/main.yml"):
+        assert f"| `{name}` |" in readme
 
 
 @pytest.mark.parametrize("role", ROLES, ids=lambda path: path.name)
