@@ -16,19 +16,19 @@ from ansible_collections.rdma.cluster.plugins.plugin_utils._intent.schema.table 
 HEAD = """\
 # The intent
 
-What the inventory says the cluster should be. It is validated before anything is touched: a key that is not in these tables is an
-error that names its nearest neighbour, with file and line, and all problems of a host are told at once. So is a variable beginning
-with `rdma_` that is not named here. Defaults live in the code (`plugins/plugin_utils/_intent/schema/table.py`), not in group variables.
-A missing key and `null` are the same. Text is one line without control characters.
+The intent is the part of the inventory that describes the planned cluster. It is validated before any host is touched. A key that is not
+in these tables is an error, and so is a variable that begins with `rdma_` and is not listed here. The message names the nearest known key,
+with file and line, and all problems of a host are reported at once. A missing key and `null` are the same. Text is one line without control
+characters. Defaults are in the code (`plugins/plugin_utils/_intent/schema/table.py`), not in group variables.
 
 Complete examples are in `inventories/`: `infiniband`, `roce`, `mesh`, and `lab`, the embedded default.
 
-This page is written from the schema by `tests/tools/docs.py`.
+`tests/tools/docs.py` generates this page from the schema.
 """
 RUN_HEAD = """\
 ## Of a run
 
-They are no part of the intent. Give them with `-e`, or in the inventory.
+These variables are not part of the intent. Set them with `-e`, or in the inventory.
 """
 TABLE = "| key | type | default | meaning |\n|---|---|---|---|"
 WORDS = {str: "text", int: "integer", float: "number", bool: "boolean", dict: "dictionary", list: "list", date: "date"}

@@ -54,7 +54,7 @@ ON_CONTROL_NODE = text("A file on the control node; relative to the playbook's f
 SECTIONS: dict[str, Section] = {
     "rdma_driver": Section(
         keys(
-            "The driver stack, and how it is installed.",
+            "The driver stack and its installation.",
             stack=choice(
                 "`keep`: use and judge the installed stack, and never replace it; install the distribution's packages only where there "
                 "is no MLNX_OFED or DOCA-OFED. `inbox`: the distribution's own packages; `doca`: DOCA-OFED from NVIDIA's repository; "
@@ -62,65 +62,79 @@ SECTIONS: dict[str, Section] = {
                 "keep",
                 *STACKS,
             ),
-            version=text("The bundle's version (`mlnx_ofed`) or the release (`doca`), which both need; never the latest.", STACK_VERSION),
-            source=one_place(
-                "`mlnx_ofed` only: where the bundle is, `MLNX_OFED_LINUX-VERSION-DISTRIBUTION-ARCHITECTURE.tgz`.",
-                file=ON_CONTROL_NODE,
-                host_file=text("A file that is on the hosts already.", ABSOLUTE),
-                url=text("From where each host fetches it.", URL),
+            version=text(
+                'Version of the bundle (`mlnx_ofed`) or release (`doca`). Required for both; there is no "latest".', STACK_VERSION
             ),
-            checksum=text("`mlnx_ofed` only, and needed there: the bundle's SHA-256.", SHA256),
+            source=one_place(
+                "`mlnx_ofed` only: location of the bundle, `MLNX_OFED_LINUX-VERSION-DISTRIBUTION-ARCHITECTURE.tgz`.",
+                file=ON_CONTROL_NODE,
+                host_file=text("A file that is already on the hosts.", ABSOLUTE),
+                url=text("URL from which each host downloads the file.", URL),
+            ),
+            checksum=text("`mlnx_ofed` only, and required: SHA-256 of the bundle.", SHA256),
             add_kernel_support=Key(
                 (bool,),
-                "Build packages for the running kernel (`--add-kernel-support`; of DOCA before 3.2 `doca-kernel-support`). Where it is "
-                "absent that is done, but for `mlnx_ofed` on Debian and Ubuntu: DKMS builds for every kernel there, which it would end.",
+                "Build packages for the running kernel (`--add-kernel-support`; for DOCA before 3.2 `doca-kernel-support`). "
+                "Without it, this is done except for `mlnx_ofed` on Debian and Ubuntu: there DKMS builds for every kernel, which "
+                "this option would disable.",
             ),
-            with_nvmf=flag("`mlnx_ofed` only: build NVMe over Fabrics too (`--with-nvmf`).", False),
-            without_fw_update=flag("`mlnx_ofed` only: leave the NICs' firmware alone (`--without-fw-update`).", True),
+            with_nvmf=flag("`mlnx_ofed` only: also build NVMe over Fabrics (`--with-nvmf`).", False),
+            without_fw_update=flag("`mlnx_ofed` only: do not update the firmware of the NICs (`--without-fw-update`).", True),
             force=flag(
-                "`mlnx_ofed` only: pass `--force`: its installer then also removes packages that depend on those it replaces.", False
+                "`mlnx_ofed` only: pass `--force`. The installer then also removes packages that depend on the packages it replaces.", False
             ),
-            flags=Key((list,), "`mlnx_ofed` only: further options of `mlnxofedinstall`.", each=text("An option.", OPTION)),
-            profile=choice("`doca` only: the package that brings the rest.", "doca-ofed", *PROFILES),
+            flags=Key((list,), "`mlnx_ofed` only: additional options of `mlnxofedinstall`.", each=text("An option.", OPTION)),
+            profile=choice("`doca` only: the package that installs the others as dependencies.", "doca-ofed", *PROFILES),
             repository=keys(
                 "`doca` only: the repository.",
-                url=text("Where it is, if not on linux.mellanox.com by release, distribution and architecture.", URL),
-                key=one_place(
-                    "The key that it is signed with.", file=ON_CONTROL_NODE, url=text("From where the control node fetches it.", URL)
+                url=text(
+                    "URL of the repository. Without it, the folder on linux.mellanox.com for the release, distribution and architecture.",
+                    URL,
                 ),
-                key_checksum=text("The SHA-256 of the key's file: from then on it is trusted.", SHA256),
+                key=one_place(
+                    "The key that signs the repository.",
+                    file=ON_CONTROL_NODE,
+                    url=text("URL from which the control node downloads the file.", URL),
+                ),
+                key_checksum=text("SHA-256 of the key's file. A key that matches is trusted.", SHA256),
             ),
             module_options=named(
-                "Parameters of kernel modules, in `/etc/modprobe.d`.", MODULE, Key((str,), "Its parameters.", form=PARAMETERS)
+                "Parameters of kernel modules, written to `/etc/modprobe.d`.",
+                MODULE,
+                Key((str,), "Parameters of the module.", form=PARAMETERS),
             ),
-            hold_kernel=flag("Keep the distribution's newer kernels away while a stack is built for this one.", False),
-            build_minutes=integer("How long an installation may take.", 1, 600, default=60),
+            hold_kernel=flag("Hold back newer kernels of the distribution while a stack is built for this one.", False),
+            build_minutes=integer("Maximum duration of an installation.", 1, 600, default=60),
         ),
         ("preflight", "driver"),
     ),
     "rdma_firmware": Section(
         keys(
-            "Settings in the firmware of the rails' NICs. Versions are compared, and never updated.",
+            "Firmware settings of the rails' NICs. Firmware versions are compared and never updated.",
             settings=named(
-                "Settings of mlxconfig by name, the same on every NIC.", FIRMWARE_NAME, Key((str, int), "Its value.", form=FIRMWARE_VALUE)
+                "Settings by their names in mlxconfig, the same on every NIC.",
+                FIRMWARE_NAME,
+                Key((str, int), "Its value.", form=FIRMWARE_VALUE),
             ),
-            link_type=flag("Set the link type of ports that can be both (`LINK_TYPE_Pn`) by the rail's `link_layer`.", True),
-            versions=named("The version that boards shall have, by PSID.", PSID, Key((str,), "Its version.", form=FIRMWARE_VERSION)),
+            link_type=flag("Set the link type (`LINK_TYPE_Pn`) of ports that support both to the rail's `link_layer`.", True),
+            versions=named(
+                "Expected firmware versions, by the PSID of the board.", PSID, Key((str,), "Firmware version.", form=FIRMWARE_VERSION)
+            ),
         ),
         ("driver",),
     ),
     "rdma_gpudirect": Section(
         keys(
-            "How NICs reach the memory of GPUs.",
+            "The path by which NICs reach GPU memory.",
             path=choice(
-                "`auto`: DMA-BUF where it can work, else peer memory; `none`: neither is prepared.",
+                "`auto`: DMA-BUF if it can work, otherwise peer memory; `none`: neither is set up.",
                 "auto",
                 "auto",
                 "dmabuf",
                 "peermem",
                 "none",
             ),
-            driver_version=text("The oldest NVIDIA driver that is good enough.", VERSION),
+            driver_version=text("The oldest accepted version of the NVIDIA driver.", VERSION),
         ),
         ("gpu",),
     ),

@@ -43,54 +43,60 @@ DEFAULT_KEY = 0x7FFF
 _VL_TABLE = matching(r"[0-9]{1,2}:[0-9]{1,3}(,[0-9]{1,2}:[0-9]{1,3}){0,63}", "pairs of virtual lane and weight (0:4,1:0)")
 _SL_TABLE = matching(r"[0-9]{1,2}(,[0-9]{1,2}){15}", "sixteen virtual lanes, one for each service level")
 QOS = keys(
-    "Service levels and virtual lanes, for all kinds of ports; opensm's own where they are absent.",
-    enabled=flag("Set them up; without it opensm puts every partition on service level 0.", False),
-    max_vls=integer("The most virtual lanes; 0 is the port's own.", 0, 15, default=0),
-    high_limit=integer("Limit of the high priority arbitration table; -1 is opensm's own.", -1, 255, default=-1),
+    "Service levels and virtual lanes, for all kinds of ports. Without a key, opensm's default.",
+    enabled=flag("Enable QoS. Without it, opensm puts every partition on service level 0.", False),
+    max_vls=integer("Maximum number of virtual lanes; 0 means the port's own.", 0, 15, default=0),
+    high_limit=integer("Limit of the high priority arbitration table; -1 means opensm's default.", -1, 255, default=-1),
     vlarb_high=text("High priority arbitration table.", _VL_TABLE),
     vlarb_low=text("Low priority arbitration table.", _VL_TABLE),
     sl2vl=text("The virtual lane of each service level.", _SL_TABLE),
 )
 LOG = keys(
-    "Its log.",
-    flags=integer("What is logged, as bits: 1 errors, 2 information, 4 verbose, 8 debug.", 0, 255, default=3),
-    max_size_mb=integer("At this size the log begins anew; 0 is without limit.", 0, 1_000_000, default=0),
-    flush=flag("Write out each line at once.", False),
+    "The log of opensm.",
+    flags=integer("Logged messages, as bits: 1 errors, 2 information, 4 verbose, 8 debug.", 0, 255, default=3),
+    max_size_mb=integer("At this size opensm starts the log again; 0 means no limit.", 0, 1_000_000, default=0),
+    flush=flag("Write each line to the file at once.", False),
 )
 SUBNET_MANAGER = optional(
     keys(
-        "Who runs its subnet manager ([the subnet manager](subnet_manager.md)); nobody is looked for where it is absent. InfiniBand only.",
+        "Where the subnet manager of the plane runs ([the subnet manager](subnet_manager.md)). Without it, the subnet "
+        "manager is not checked. InfiniBand only.",
         kind=choice(
-            "`hosts`: opensm on one or two hosts; `switch`: a switch runs it, and nothing is set; `none`: a fabric without one.",
+            "`hosts`: opensm on one or two hosts; `switch`: a switch runs it, and the role sets nothing; `none`: the fabric has none.",
             "hosts",
             "hosts",
             "switch",
             "none",
         ),
-        hosts=Key((list,), "The hosts of `kind: hosts`; the first is the master, the others stand by.", each=text("A host.", HOST)),
+        hosts=Key(
+            (list,), "For `kind: hosts`, the hosts. The first one is the master, the others are standby.", each=text("A host.", HOST)
+        ),
         routing=choice(
-            "The routing engine; opensm's own (`minhop`) where it is absent. Only NVIDIA's opensm (DOCA, MLNX_OFED) has those of ar_.",
+            "The routing engine. Without it, opensm's default (`minhop`). Only NVIDIA's opensm (DOCA, MLNX_OFED) has the "
+            "engines that begin with ar_.",
             None,
             *ENGINES,
             *ADAPTIVE_ENGINES,
         ),
-        lmc=integer("A port has 2^lmc LIDs.", 0, 7, default=0),
-        sweep_interval_seconds=integer("How often it looks for changes by itself; 0 is never.", 0, 86400, default=10),
-        subnet_prefix=text("The upper half of its GIDs; give each plane of a host its own.", HEX64, default="0xfe80000000000000"),
-        m_key_protection_level=integer(
-            "What an M_Key keeps from others: 0 writing, 1 the key as well, 2 and 3 all reading.", 0, 3, default=0
+        lmc=integer("LID mask control: each port has 2^lmc LIDs.", 0, 7, default=0),
+        sweep_interval_seconds=integer("Interval of opensm's own sweeps for changes; 0 means never.", 0, 86400, default=10),
+        subnet_prefix=text(
+            "The upper half of the plane's GIDs. Use a different prefix for each plane of a host.", HEX64, default="0xfe80000000000000"
         ),
-        m_key_lease_seconds=integer("After this a port forgets its M_Key; 0 is never.", 0, 65535, default=0),
+        m_key_protection_level=integer(
+            "What an M_Key protects from others: 0 writing, 1 also reading the key, 2 and 3 all reading.", 0, 3, default=0
+        ),
+        m_key_lease_seconds=integer("After this time a port loses its M_Key; 0 means never.", 0, 65535, default=0),
         default_membership=choice(
-            "What every port is in the default partition (0x7fff), where `rdma_partitions` does not name that. Without it the partition "
-            "stays as it is. A subnet manager that is new to a plane keeps limited members limited; on a new fabric every port is a full "
-            "member, as with opensm without a file.",
+            "Membership of every port in the default partition (0x7fff), if `rdma_partitions` does not define that "
+            "partition. Without it, the partition does not change: a new subnet manager of a plane keeps limited members "
+            "limited. On a new fabric every port is a full member, as with opensm without a partition file.",
             None,
             *MEMBERSHIPS,
         ),
         switch=text(
-            "With `kind: switch`, which one: the GUID or the node description of the master, or one word of that. Without it any single "
-            "switch is accepted.",
+            "With `kind: switch`, the switch of the master: its GUID, its node description, or one word of the description. "
+            "Without it, any single switch is accepted.",
             matching(r"[!-~][ -~]{0,63}", "a GUID or a node description"),
         ),
         partition_enforcement=choice("Where switches enforce partitions.", "both", "both", "in", "out", "off"),
@@ -103,13 +109,13 @@ PLANE = keys(
     "A plane.",
     subnet_manager=SUBNET_MANAGER,
     ratio=number(
-        "Its intended oversubscription: bandwidth to the hosts over bandwidth to the spines; more is an error. "
-        "Without it, an oversubscription of a plane with compute rails is a warning.",
+        "Planned oversubscription: bandwidth to the hosts divided by bandwidth to the spines. More is an error. Without "
+        "it, oversubscription of a plane with compute rails is a warning.",
         0.1,
         64,
     ),
     plan=text(
-        "The file on the control node that says how it is cabled ([the fabric](fabric.md)); relative to the playbook's folder.",
+        "File on the control node with the planned cabling ([the fabric](fabric.md)); relative to the playbook's folder.",
         FILE,
     ),
 )
@@ -120,36 +126,42 @@ MEMBER = Key(
     keys={
         "host": text("A host.", HOST),
         "guid": text("A port.", GUID),
-        "membership": choice("Its membership, if it is another.", None, *MEMBERSHIPS),
+        "membership": choice("Membership of this member, if it differs from that of the partition.", None, *MEMBERSHIPS),
     },
 )
 PARTITION = keys(
     "A partition.",
-    key=integer("Its key, without the bit for full membership; 0x7fff is the default partition.", 1, 0x7FFF, required=True),
-    members=Key((str, list), "Who is in it: `all` ports, or a list.", required=True, choices=("all",), each=MEMBER),
-    membership=choice("`limited` members talk to full ones only, not to each other.", "full", *MEMBERSHIPS),
-    shared=flag("Its members may be in other partitions too: storage, services. Two that are not shared have no host in common.", False),
-    index0=flag("It is first in its members' tables, which is what NCCL and verbs use that are not told an index.", False),
-    ipoib=flag("It carries IP over InfiniBand.", False),
-    mtu=integer("MTU of its IP over InfiniBand, 2048 or 4096 bytes.", 2048, 4096, default=2048),
-    sl=integer("Its service level; other than 0 only with `qos` of the subnet manager.", 0, 15, default=0),
+    key=integer("P_Key without the bit for full membership; 0x7fff is the default partition.", 1, 0x7FFF, required=True),
+    members=Key((str, list), "Members: `all` ports, or a list.", required=True, choices=("all",), each=MEMBER),
+    membership=choice("`limited` members reach only full members, not each other.", "full", *MEMBERSHIPS),
+    shared=flag(
+        "Members may be in other partitions too, for example for storage or services. Two partitions that are not shared "
+        "have no host in common.",
+        False,
+    ),
+    index0=flag(
+        "Put the partition first in the P_Key tables of its members. NCCL and verbs programs use this entry if no index is set.", False
+    ),
+    ipoib=flag("The partition carries IP over InfiniBand.", False),
+    mtu=integer("MTU of IP over InfiniBand on this partition, 2048 or 4096 bytes.", 2048, 4096, default=2048),
+    sl=integer("Service level. Values other than 0 need `qos` of the subnet manager.", 0, 15, default=0),
 )
 IPOIB = optional(
     keys(
-        "IP over InfiniBand on this rail, where it is more than an address on the default partition.",
+        "IP over InfiniBand on this rail, if it needs more than an address on the default partition.",
         mode=choice(
-            "`connected` allows an MTU of 65520, and only drivers other than that of ConnectX-4 and later have it.",
+            "`connected` allows an MTU of 65520. The driver of ConnectX-4 and later does not support it.",
             "datagram",
             "datagram",
             "connected",
         ),
         children=named(
-            "Interfaces on other partitions, by the partition's name; they are called `INTERFACE.8001`, by the key.",
+            "Interfaces on other partitions, by the name of the partition. The interface is named after the key: `INTERFACE.8001`.",
             NAME,
             keys(
                 "A child interface.",
                 address=text("IPv4 address with prefix length.", ADDRESS),
-                mtu_bytes=integer("MTU of the interface; that of the partition less 4 where it is absent.", 1280, 65520),
+                mtu_bytes=integer("MTU of the interface. Without it, the MTU of the partition minus 4.", 1280, 65520),
             ),
         ),
     )
@@ -157,18 +169,18 @@ IPOIB = optional(
 SECTIONS: dict[str, Section] = {
     "rdma_fabric": Section(
         keys(
-            "What joins the rails.",
+            "The fabrics that join the rails.",
             topology=choice(
-                "`switched`: all hosts meet in every rail; `mesh`: a rail is a cable between two hosts; `single`: one switch.",
+                "`switched`: every rail connects all hosts; `mesh`: a rail is a cable between two hosts; `single`: one switch.",
                 "switched",
                 "switched",
                 "mesh",
                 "single",
             ),
             planes=named("The planes by name.", NAME, PLANE),
-            shared_subnet=flag("Two rails of a host may be in one subnet, which is an error otherwise.", False),
+            shared_subnet=flag("Allow two rails of a host in one subnet. Otherwise this is an error.", False),
         ),
         ("preflight", "link", "fabric", "host"),
     ),
-    "rdma_partitions": Section(named("The partitions of InfiniBand planes, by name.", NAME, PARTITION), ("link", "network")),
+    "rdma_partitions": Section(named("Partitions of the InfiniBand planes, by name.", NAME, PARTITION), ("link", "network")),
 }

@@ -39,36 +39,39 @@ PACKAGE_VERSION = matching(
     "the whole version of a package in quotes ('2.30.7-1+cuda13.0'), as `apt-cache policy` or `rpm -q` has it",
 )
 SOURCE = driver.one_place(
-    "Where the file is.",
+    "Location of the file.",
     file=driver.ON_CONTROL_NODE,
-    host_file=text("A file that is on the hosts already.", ABSOLUTE),
-    url=text("From where each host fetches it.", driver.URL),
+    host_file=text("A file that is already on the hosts.", ABSOLUTE),
+    url=text("URL from which each host downloads the file.", driver.URL),
 )
 TESTS = optional(
     keys(
-        "nccl-tests, made with MPI on each host from the archive of its source; left alone where it is absent.",
-        version=text("Its version; a source that says another one is refused.", VERSION, required=True),
+        "nccl-tests, built with MPI on each host from an archive of the source. Without it, nothing is installed or removed.",
+        version=text("Version of nccl-tests. A source with another version is refused.", VERSION, required=True),
         source=SOURCE,
-        checksum=text("The archive's SHA-256.", driver.SHA256, required=True),
-        built=flag("The archive has the programs themselves, made for these hosts: nothing is compiled.", False),
-        folder=text("Where it goes; the programs are in `build` there. The whole folder is replaced.", ABSOLUTE, default="/opt/nccl-tests"),
-        cuda_home=text("Where CUDA is, with `bin/nvcc`.", ABSOLUTE, default="/usr/local/cuda"),
-        mpi_home=text(
-            "Where MPI is, with `include/mpi.h` and `lib`; needed unless `built` (Debian: /usr/lib/x86_64-linux-gnu/openmpi).", ABSOLUTE
+        checksum=text("SHA-256 of the archive.", driver.SHA256, required=True),
+        built=flag("The archive contains programs that are built for these hosts; nothing is compiled.", False),
+        folder=text(
+            "Destination folder; the programs are in its folder `build`. The whole folder is replaced.", ABSOLUTE, default="/opt/nccl-tests"
         ),
-        nccl_home=text("Where NCCL is, with `include/nccl.h` and `lib`, if not where the compiler looks by itself.", ABSOLUTE),
+        cuda_home=text("Folder of CUDA, with `bin/nvcc`.", ABSOLUTE, default="/usr/local/cuda"),
+        mpi_home=text(
+            "Folder of MPI, with `include/mpi.h` and `lib`. Required unless `built` is set (Debian: /usr/lib/x86_64-linux-gnu/openmpi).",
+            ABSOLUTE,
+        ),
+        nccl_home=text("Folder of NCCL, with `include/nccl.h` and `lib`, if the compiler does not find it by itself.", ABSOLUTE),
         architectures=Key(
             (list,),
-            "The compute capabilities to compile for (90: H100 and H200); without, all that its makefile names, which takes far longer.",
+            "Compute capabilities to compile for (90: H100 and H200). Without it, all that the makefile names, which takes far longer.",
             each=integer("A compute capability.", 50, 199),
         ),
-        build_minutes=integer("How long the build may take.", 1, 600, default=60),
+        build_minutes=integer("Maximum duration of the build.", 1, 600, default=60),
     )
 )
 INSTALL = keys(
-    "What of NCCL is installed on the hosts.",
+    "Parts of NCCL to install on the hosts.",
     kind=choice(
-        "`none`: nothing; `packages`: packages from the repositories that the host has; `files`: packages that are given as files.",
+        "`none`: nothing; `packages`: packages from the repositories of the host; `files`: package files.",
         "none",
         "none",
         "packages",
@@ -79,9 +82,12 @@ INSTALL = keys(
         PACKAGE,
         keys(
             "A package.",
-            version=text("Its version; `kind: files` needs it, and of a repository whatever is there is good without.", PACKAGE_VERSION),
+            version=text(
+                "Version of the package. Required for `kind: files`. Without it, any version from the repository is accepted.",
+                PACKAGE_VERSION,
+            ),
             source=SOURCE,
-            checksum=text("`kind: files` only, and needed there: the file's SHA-256.", driver.SHA256),
+            checksum=text("`kind: files` only, and required: SHA-256 of the file.", driver.SHA256),
         ),
     ),
     tests=TESTS,
@@ -89,32 +95,36 @@ INSTALL = keys(
 SECTIONS: dict[str, Section] = {
     "rdma_nccl": Section(
         keys(
-            "What NCCL is told ([NCCL](nccl.md)).",
-            conf_file=text("Where NCCL's own file is.", ABSOLUTE, default="/etc/nccl.conf"),
-            environment_file=text("The same for units and shells.", ABSOLUTE, default="/etc/rdma-cluster/nccl.env"),
-            version=text("The version of NCCL in use; before 2.21 it must be told the GID index.", VERSION),
+            "Settings of NCCL ([NCCL](nccl.md)).",
+            conf_file=text("Path of NCCL's own file.", ABSOLUTE, default="/etc/nccl.conf"),
+            environment_file=text(
+                "Path of a file with the same variables for units and shells.", ABSOLUTE, default="/etc/rdma-cluster/nccl.env"
+            ),
+            version=text("The NCCL version in use. Versions before 2.21 need the GID index.", VERSION),
             profile=choice(
-                "What is set beside what follows from rails and fabric. `debug_first_run`: NCCL_DEBUG=INFO until the collectives stage has "
-                "passed, then WARN; `rail_only`: a fabric that does not join the rails; `mesh`: cables between hosts, each a subnet; "
-                "`cloud`: `topology_file` is believed whether or not the facts show a virtual machine.",
+                "Settings in addition to those derived from rails and fabric. `debug_first_run`: NCCL_DEBUG=INFO until the "
+                "collectives stage has passed, then WARN; `rail_only`: a fabric that does not join the rails; `mesh`: cables "
+                "between hosts, each with its own subnet; `cloud`: use `topology_file` even if the facts do not show a virtual "
+                "machine.",
                 "default",
                 *PROFILES,
             ),
             launchers=Key(
                 (list,),
-                "Which further files are written: `profile_d`: for logins; `slurm`: a task prolog; `openmpi`: for `mpirun --tune`.",
+                "Additional files to write. `profile_d`: for logins; `slurm`: a task prolog; `openmpi`: for `mpirun --tune`.",
                 each=choice("A launcher.", None, *LAUNCHERS),
             ),
             socket_ifname=text(
-                "The interface of NCCL's own connections. Where it is absent: that of Ansible's SSH session, if it is known, not loopback"
-                " and no rail.",
+                "The interface of NCCL's own connections. Without it, the interface of Ansible's SSH session, if that is known, "
+                "not loopback and not a rail.",
                 INTERFACE,
             ),
             topology_file=text(
-                "A topology that the hosts have as a file, for NCCL on virtual machines, which show none of their own; left out elsewhere.",
+                "Path of a topology file on the hosts, for NCCL on virtual machines, which do not show the real topology. Not "
+                "used elsewhere.",
                 ABSOLUTE,
             ),
-            variables=named("Variables that win over those derived from rails.", NCCL_NAME, Key((str, int), "Its value.", form=NCCL_VALUE)),
+            variables=named("Variables that override those derived from rails.", NCCL_NAME, Key((str, int), "Its value.", form=NCCL_VALUE)),
             install=INSTALL,
         ),
         ("nccl",),
@@ -124,37 +134,43 @@ SECTIONS: dict[str, Section] = {
 
 COLLECTIVES = Section(
     keys(
-        "How collectives are run, and what they must reach.",
-        operation=choice("The operation of nccl-tests that the ladder of hosts runs.", "all_reduce", *PROGRAMS),
-        also=Key((list,), "Others that are run on the last set of the ladder.", each=choice("An operation.", None, *PROGRAMS)),
-        gpus=integer("GPUs of each host that take part; all that the facts tell of, where it is absent.", 1, 64),
-        launcher=choice("What starts a run on several hosts.", MPIRUN, MPIRUN, SRUN),
-        launcher_program=text("Where that is; the first on the path of the session where it is absent.", ABSOLUTE),
-        launcher_arguments=Key((list,), "More arguments of the launcher; everybody on the host can read them.", each=text("An argument.")),
-        allow_root=flag("Tell Open MPI that root may run it; without it, a run needs a user whose key all hosts know.", False),
-        address=text("Where the launcher reaches this host; by itself where our own session came in, else its name.", HOST),
-        interface=text("The interface of Open MPI's own connections; `rdma_nccl.socket_ifname` where it is absent.", INTERFACE),
+        "Measurement of collectives, and the values that they must reach.",
+        operation=choice("Operation of nccl-tests for the ladder of hosts.", "all_reduce", *PROGRAMS),
+        also=Key((list,), "Other operations to run on the last set of the ladder.", each=choice("An operation.", None, *PROGRAMS)),
+        gpus=integer("Number of GPUs used on each host. Without it, all GPUs in the facts.", 1, 64),
+        launcher=choice("Launcher of a run on several hosts.", MPIRUN, MPIRUN, SRUN),
+        launcher_program=text("Path of the launcher. Without it, the first one on the session's PATH.", ABSOLUTE),
+        launcher_arguments=Key(
+            (list,), "Additional arguments of the launcher. Every user on the host can read them.", each=text("An argument.")
+        ),
+        allow_root=flag("Allow root to run Open MPI. Without it, a run needs a user whose key all hosts accept.", False),
+        address=text(
+            "Address at which the launcher reaches this host. Without it, the address of Ansible's SSH session, otherwise the host name.",
+            HOST,
+        ),
+        interface=text("Interface of Open MPI's own connections. Without it, `rdma_nccl.socket_ifname`.", INTERFACE),
         folder=text(
-            "Where the programs of nccl-tests are; by itself where `rdma_nccl.install` has put them, else on the path of the session.",
+            "Folder of the nccl-tests programs. Without it, the folder of `rdma_nccl.install`, otherwise the session's PATH.",
             ABSOLUTE,
         ),
         environment=named(
-            "Variables of a run beside those of the host, no secrets among them.",
+            "Variables of a run in addition to those of the host. Do not put secrets here.",
             ENVIRONMENT_NAME,
             Key((str, int), "Its value.", form=NCCL_VALUE),
         ),
-        min_bytes=integer("The smallest size of a run.", 1, 2**40, default=2**30),
-        max_bytes=integer("No size of a run is larger; each is twice the one before.", 1, 2**40, default=2**33),
-        iterations=integer("How often each size is measured.", 1, 1_000_000, default=20),
-        timeout_seconds=integer("After this a run is ended.", 1, 86400, default=300),
-        repeats=integer("How often the last set of the ladder is run, to see how far its figures lie apart.", 1, 100, default=3),
+        min_bytes=integer("Smallest size of a run.", 1, 2**40, default=2**30),
+        max_bytes=integer("Largest size of a run; each size is twice the one before.", 1, 2**40, default=2**33),
+        iterations=integer("Number of measurements of each size.", 1, 1_000_000, default=20),
+        timeout_seconds=integer("Time limit of a run.", 1, 86400, default=300),
+        repeats=integer("Number of runs of the last set of the ladder, to see the spread of its figures.", 1, 100, default=3),
         min_busbw_gbps=number(
-            "busbw between hosts, in the place of what their NICs allow, in 10^9 bit/s; nccl-tests prints GB/s, 8 of them.",
+            "Required busbw between hosts, instead of the value that their NICs allow, in 10^9 bit/s. nccl-tests prints "
+            "GB/s; 1 GB/s is 8 of these.",
             0,
         ),
-        nvlink_busbw_gbps=number("busbw of one host alone, in 10^9 bit/s; without it that figure is told and not judged.", 0),
-        fail_below=number("Below this fraction of what the NICs allow is an error.", 0, 1, default=0.80),
-        warn_below=number("Below this fraction of it is a warning.", 0, 1, default=0.90),
+        nvlink_busbw_gbps=number("Required busbw of a single host, in 10^9 bit/s. Without it, the figure is reported and not judged.", 0),
+        fail_below=number("Less than this fraction of what the NICs allow is an error.", 0, 1, default=0.80),
+        warn_below=number("Less than this fraction is a warning.", 0, 1, default=0.90),
     ),
     ("collectives",),
 )

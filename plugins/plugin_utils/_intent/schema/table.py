@@ -40,19 +40,23 @@ from ansible_collections.rdma.cluster.plugins.plugin_utils._intent.schema.roce i
 
 RAIL = keys(
     "A rail of this host.",
-    name=text("The rail's name, the same on every host; in a mesh the cable's, the same at both ends.", NAME, required=True),
+    name=text("Name of the rail, the same on every host; in a mesh, name of the cable, the same at both ends.", NAME, required=True),
     nic=Key(
         (dict,),
-        "The NIC, by one of the two; never by a name that a reboot changes.",
+        "The NIC, by one of the two keys. Device and interface names are not allowed, because a reboot can change them.",
         required=True,
         one_of=True,
-        keys={"pci": text("By where it is.", PCI), "mac": text("By what it is.", MAC)},
+        keys={"pci": text("PCI address of the NIC.", PCI), "mac": text("MAC address of the NIC.", MAC)},
     ),
-    link_layer=choice("What the port must be.", "roce", "roce", "infiniband"),
-    rate_gbps=number("The rate that it should have, in 10^9 bit/s.", 1, 10000),
-    plane=text("The set of rails that one fabric joins; one of `rdma_fabric.planes`, where those are given.", NAME, default="default"),
-    role=choice("What it is for.", "compute", "compute", "storage"),
-    address=text("IPv4 address with prefix length; RoCE needs one, InfiniBand has one where it carries IP.", ADDRESS),
+    link_layer=choice("Link layer of the port.", "roce", "roce", "infiniband"),
+    rate_gbps=number("Expected rate, in 10^9 bit/s.", 1, 10000),
+    plane=text(
+        "Plane of the rail: the set of rails that one fabric joins. It must be one of `rdma_fabric.planes` if these are set.",
+        NAME,
+        default="default",
+    ),
+    role=choice("`compute` (used by NCCL) or `storage` (not used by NCCL).", "compute", "compute", "storage"),
+    address=text("IPv4 address with prefix length. Required for RoCE; on InfiniBand only for IP over InfiniBand.", ADDRESS),
     # 1280 is IPv6's minimum; below it an interface is of no use to anything. 65535 is the largest that IPv4 can say.
     mtu_bytes=integer(
         "MTU of the interface, live and at boot. Without it, the interface keeps its MTU. RoCE reaches its largest MTU of 4096 from 4192 "
@@ -65,10 +69,10 @@ RAIL = keys(
 )
 RULE = keys(
     "What this site makes of one check.",
-    severity=choice("What an error or a warning of it counts as.", None, "error", "warning"),
-    threshold=number("Replaces the check's own limit; [the checks](checks.md) says which have one.", 0),
-    silenced_by=text("Who has silenced it; needs `reason` and `until`."),
-    reason=text("Why it is silenced."),
+    severity=choice("Severity of an error or a warning of this check.", None, "error", "warning"),
+    threshold=number("Replaces the check's own threshold; [the checks](checks.md) lists the checks that have one.", 0),
+    silenced_by=text("Person who silenced the check; needs `reason` and `until`."),
+    reason=text("Reason of the silence."),
     until=Key((str, date), "The last day of the silence.", form=DATE),
 )
 EVERY = ("every",)
@@ -76,7 +80,7 @@ EVERY = ("every",)
 #: Every variable of the intent, in the order in which it is documented.
 SECTIONS: dict[str, Section] = {
     "rdma_rails": Section(
-        Key((list,), "The rails of a host, in order, one at least.", required=True, each=RAIL),
+        Key((list,), "The rails of a host, in order; at least one.", required=True, each=RAIL),
         ("preflight", "driver", "link", "fabric", "network", "nccl", "pairs"),
     ),
     "rdma_fabric": FABRIC_SECTIONS["rdma_fabric"],
@@ -84,39 +88,41 @@ SECTIONS: dict[str, Section] = {
     "rdma_host": Section(
         keys(
             "Settings of the operating system.",
-            memlock_unlimited=flag("Services and sessions may lock as much memory as they like; RDMA pins what it registers.", True),
-            open_files=integer("Files that a process may have open at least; 0 leaves it as it is.", 0, 1048576, default=131072),
-            keep_ipc=flag("logind leaves the shared memory of users who have logged out, which their jobs may still use.", True),
+            memlock_unlimited=flag(
+                "Allow services and sessions to lock unlimited memory, because RDMA pins the memory that it registers.", True
+            ),
+            open_files=integer("Minimum for the limit of open files per process; 0 leaves the limit as it is.", 0, 1048576, default=131072),
+            keep_ipc=flag("logind keeps the shared memory of users who have logged out, because their jobs may still use it.", True),
             sysctl=named(
-                "Kernel parameters, live and at boot; they win over those that the rails need.",
+                "Kernel parameters, live and at boot. They override those that the rails need.",
                 SYSCTL_NAME,
                 Key((str, int), "Its value.", form=SYSCTL_VALUE),
             ),
             rings=keys(
-                "The rings of the rails' NICs, as far as the hardware goes; a change resets the interface.",
-                rx=integer("Descriptors in a receive ring; the driver's own choice where it is absent.", 16, 65536),
+                "Ring sizes of the rails' NICs, limited to the maximum of the hardware. A change resets the interface.",
+                rx=integer("Descriptors in a receive ring. Without it, the driver's own choice.", 16, 65536),
                 tx=integer("Descriptors in a transmit ring.", 16, 65536),
             ),
             cpu=keys(
-                "The CPUs; what is absent is left as it is.",
+                "CPU settings. A missing key leaves the setting as it is.",
                 governor=choice("The frequency governor.", None, "performance", "powersave", "schedutil", "ondemand", "conservative"),
-                max_cstate_latency_us=integer("Idle states that take longer to wake up from, in µs, are not entered.", 0, 100_000),
-                irqbalance=choice("The service of this name, which moves interrupts between CPUs.", None, "enabled", "disabled"),
+                max_cstate_latency_us=integer("Disable idle states with a longer wake-up time than this, in µs.", 0, 100_000),
+                irqbalance=choice("The service irqbalance, which moves interrupts between CPUs.", None, "enabled", "disabled"),
             ),
             pcie=keys(
-                "PCIe of the rails' NICs, live and at boot.",
+                "PCIe settings of the rails' NICs, live and at boot.",
                 mrrs_bytes=Key(
                     (int, str),
-                    "MRRS (maximum read request size) of their cards, 128 to 4096 bytes; needs `pcie_mrrs_allowed`. `auto`: 4096 on cards"
-                    " of 100 Gb/s or more, others as they are; `leave`: as it is.",
+                    "MRRS (maximum read request size) of the cards, 128 to 4096 bytes; needs `pcie_mrrs_allowed`. `auto`: 4096 on "
+                    "cards of 100 Gb/s or more, no change on others; `leave`: no change.",
                     "auto",
                     choices=("auto", "leave"),
                     minimum=128,
                     maximum=4096,
                 ),
                 acs=choice(
-                    "ACS of the bridges above GPUs and NICs. `bare_metal` switches off what redirects (needs `pcie_acs_write_allowed`),"
-                    " `vm` and `datadirect` keep it, `auto`: by what the host is, `leave`: as it is.",
+                    "ACS of the bridges above GPUs and NICs. `bare_metal`: disable ACS redirection (needs `pcie_acs_write_allowed`); "
+                    "`vm` and `datadirect`: keep it; `auto`: depends on the host; `leave`: no change.",
                     "auto",
                     "auto",
                     "bare_metal",
@@ -126,9 +132,9 @@ SECTIONS: dict[str, Section] = {
                 ),
             ),
             time=keys(
-                "The clock.",
+                "Clock synchronization.",
                 manage=flag("Install chrony and keep it running.", False),
-                servers=Key((list,), "Time servers, beside those that the distribution names.", each=text("A server.", HOST)),
+                servers=Key((list,), "Time servers, in addition to those of the distribution.", each=text("A server.", HOST)),
             ),
         ),
         ("host",),
@@ -138,17 +144,17 @@ SECTIONS: dict[str, Section] = {
     **NCCL_SECTIONS,
     "rdma_pairs": Section(
         keys(
-            "How pairs of hosts are measured and judged.",
+            "Measurement and judgment of pairs of hosts.",
             command=choice(
-                "The perftest program that measures bandwidth; the client writes or sends, or reads what the server has.",
+                "Perftest program for bandwidth. The client writes, sends, or reads from the server.",
                 "ib_write_bw",
                 "ib_write_bw",
                 "ib_read_bw",
                 "ib_send_bw",
             ),
-            bidirectional=flag("Both directions at once (perftest's `-b`): the sum of them is measured.", False),
+            bidirectional=flag("Measure the sum of both directions at once (perftest's `-b`).", False),
             latency_command=choice(
-                "The perftest program that measures latency after bandwidth, with 2 bytes; `none` measures none.",
+                "Perftest program for latency, run after bandwidth with 2 bytes; `none` skips it.",
                 "ib_write_lat",
                 "ib_write_lat",
                 "ib_send_lat",
@@ -156,40 +162,48 @@ SECTIONS: dict[str, Section] = {
                 "none",
             ),
             schedule=choice(
-                "Who meets whom: `full`: every pair; `ring`: each host the next one; `sample`: each host as many as `partners` says.",
+                "Measured pairs. `full`: every pair; `ring`: each host with the next one; `sample`: each host with `partners` others.",
                 "full",
                 "full",
                 "ring",
                 "sample",
             ),
             partners=integer(
-                "Partners of a host in a `sample`, and proven partners of a host that is new or has changed.", 2, 4096, default=4
+                "Number of partners of a host in a `sample`, and of proven partners of a new or changed host.", 2, 4096, default=4
             ),
-            seed=integer("What a `sample` is drawn from; a new one is drawn and recorded where it is absent.", 0, 2**63 - 1),
-            size_bytes=integer("The size of a message.", 1, 2**31 - 1, default=1048576),
-            queue_pairs=integer("Queue pairs of a measurement; one alone may not fill 400 Gb/s.", 1, 16384, default=4),
-            duration_seconds=integer("How long a pair is measured (perftest's `-D`).", 1, 86400, default=10),
+            seed=integer("Random seed of a `sample`. Without it, a new seed is generated and recorded.", 0, 2**63 - 1),
+            size_bytes=integer("Size of a message.", 1, 2**31 - 1, default=1048576),
+            queue_pairs=integer("Queue pairs of a measurement. A single one may not fill 400 Gb/s.", 1, 16384, default=4),
+            duration_seconds=integer("Duration of a measurement (perftest's `-D`).", 1, 86400, default=10),
             iterations=integer(
-                "Instead of a duration (`-n`): on a starved CPU a software device can count nothing within its duration.", 5, 100_000_000
+                "Number of iterations instead of a duration (`-n`). On an overloaded CPU a software device can count nothing "
+                "within the duration.",
+                5,
+                100_000_000,
             ),
             deadline_seconds=integer(
-                "After this a perftest is ended; at least the duration and 30 s, unless `iterations` are given.", 1, 86400, default=60
+                "Time limit of a perftest: at least the duration plus 30 s, unless `iterations` is set.", 1, 86400, default=60
             ),
-            mtu_bytes=integer("The RDMA MTU of the measurement (`-m`), a power of two; that of the ports where it is absent.", 256, 4096),
-            qp_timeout=integer("perftest's `-u`: a queue pair sends again after 4.096 µs × 2^n; perftest's own is 14.", 0, 31),
+            mtu_bytes=integer("RDMA MTU of the measurement (`-m`), a power of two. Without it, the MTU of the ports.", 256, 4096),
+            qp_timeout=integer(
+                "Timeout of a queue pair (perftest's `-u`): it retries after 4.096 µs × 2^n. perftest's default is 14.", 0, 31
+            ),
             gpu_memory=flag(
-                "Measure each pair from the memory of GPUs as well, by the path of `rdma_gpudirect`; needs a perftest built with CUDA.",
+                "Also measure each pair from GPU memory, by the path of `rdma_gpudirect`. Needs a perftest built with CUDA.",
                 False,
             ),
             gpu_fail_below=number(
-                "A port that reaches less from a GPU's memory than this fraction of what it reaches from the host's is an error.",
+                "A port is an error if its bandwidth from GPU memory is less than this fraction of its bandwidth from host memory.",
                 0,
                 1,
                 default=0.90,
             ),
-            floor_gbps=number("A pair below this is an error, in 10^9 bit/s.", 0, default=0.0),
+            floor_gbps=number("A pair below this bandwidth is an error, in 10^9 bit/s.", 0, default=0.0),
             software_fail_below=number(
-                "Of software devices, without a line rate: below this fraction of what the fleet reaches is an error.", 0, 1, default=0.25
+                "For software devices, which have no line rate: less than this fraction of what the fleet reaches is an error.",
+                0,
+                1,
+                default=0.25,
             ),
             fail_below=number("A pair below this fraction of what link, MTU and PCIe path allow is an error.", 0, 1, default=0.80),
             warn_below=number("A pair below this fraction of it is a warning.", 0, 1, default=0.95),
@@ -199,19 +213,19 @@ SECTIONS: dict[str, Section] = {
     "rdma_collectives": COLLECTIVES,
     "rdma_gate": Section(
         keys(
-            "What happens when hosts do not pass a gate.",
+            "What happens if hosts do not pass a gate.",
             policy=choice(
-                "`stop`: the build stops; `quarantine`: it goes on without them up to the limit; `report`: it goes on.",
+                "`stop`: the build stops; `quarantine`: it continues without them up to the limit; `report`: it continues with them.",
                 "stop",
                 "stop",
                 "quarantine",
                 "report",
             ),
-            max_failed_percent=number("The limit of `quarantine`, which needs one; `stop` means 0.", 0, 100),
+            max_failed_percent=number("Limit of `quarantine`, which requires one; `stop` means 0.", 0, 100),
         ),
         EVERY,
     ),
-    "rdma_checks": Section(named("What this site makes of single checks, by their id (see [the checks](checks.md)).", CHECK, RULE), EVERY),
+    "rdma_checks": Section(named("Rules of this site for single checks, by their id (see [the checks](checks.md)).", CHECK, RULE), EVERY),
 }
 _ANY = (str, int, list)
 
@@ -223,17 +237,17 @@ RUN: dict[str, Key] = {
         "auto",
         choices=("auto", "true", "false"),
     ),
-    "rdma_load_allowed": flag("Measure also on hosts with a running GPU process or job.", False),
+    "rdma_load_allowed": flag("Also measure on hosts with a running GPU process or job.", False),
     "rdma_proof_max_age_hours": number("A proof older than this is not valid.", 0, default=168),
-    "rdma_facts_max_age_seconds": number("Facts of this run older than this are read again.", 0, default=300),
-    "rdma_serial": Key(_ANY, "How many hosts at a time a stage changes: a number, a percentage, or a list of them."),
-    "rdma_restart_serial": Key(_ANY, "How many hosts at a time reload their driver or reboot, in the same forms.", 1),
-    "rdma_hosts": Key(_ANY, "Which hosts the run is about; give it with `-e`.", "all"),
-    "rdma_run_dir": text("Where evidence goes; below the working directory unless it is absolute.", default="artifacts"),
+    "rdma_facts_max_age_seconds": number("Facts of this run that are older are read again.", 0, default=300),
+    "rdma_serial": Key(_ANY, "Number of hosts that a stage changes at a time: a number, a percentage, or a list of these."),
+    "rdma_restart_serial": Key(_ANY, "Number of hosts that reload their driver or reboot at a time, in the same forms.", 1),
+    "rdma_hosts": Key(_ANY, "Hosts of the run; set it with `-e`.", "all"),
+    "rdma_run_dir": text("Folder of the evidence, relative to the working directory unless it is absolute.", default="artifacts"),
     "rdma_discover_planes": Key(
         (list,),
-        "What `discover` reads: for each plane its `plane`, and the `device` and `port` of the first host that are on it; by itself "
-        "one plane, by the first active port.",
+        "Planes that `discover` reads: for each one `plane`, and the `device` and `port` of the first host on it. "
+        "Without it, one plane by the first active port.",
         each=keys(
             "A plane.",
             plane=text("Its name.", NAME, required=True),
@@ -241,13 +255,13 @@ RUN: dict[str, Key] = {
             port=integer("Its port.", 1, 255),
         ),
     ),
-    "rdma_job_log": text("The log of a job, a file on the control node; the playbook `diagnose` reads it."),
+    "rdma_job_log": text("Log of a job, a file on the control node, for the playbook `diagnose`."),
     "rdma_job_hosts": named(
-        "For `diagnose`, a name in the log → the host of the inventory, for names that the inventory does not have.",
+        "For `diagnose`: name in the log → host of the inventory, for names that the inventory does not have.",
         HOST,
         text("A host of the inventory.", HOST),
     ),
-    "rdma_stage": text("The stage that a playbook is about; the playbooks set it."),
+    "rdma_stage": text("Stage of a playbook; the playbooks set it."),
 }
 #: What else begins with rdma_ among a host's variables: the fact that this very schema makes, what plays define, and a role's own.
 OURS = ("rdma_intent", "rdma_plan")
