@@ -44,7 +44,7 @@ options:
 """
 
 EXAMPLES = r"""
-- name: Find what is not proven
+- name: Plan the runs that have no valid proof
   rdma.cluster.collectives:
     scope: plan
   run_once: true

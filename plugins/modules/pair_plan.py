@@ -66,7 +66,7 @@ EXAMPLES = r"""
   no_log: true
   register: __pairs_sweep
 
-- name: Find suspects, and good partners for them
+- name: Plan to re-measure suspects with good partners
   rdma.cluster.pair_plan:
     kind: suspects
   run_once: true

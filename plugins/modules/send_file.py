@@ -38,7 +38,7 @@ options:
 """
 
 EXAMPLES = r"""
-- name: Send the bundle
+- name: Copy the bundle to the host
   rdma.cluster.send_file:
     src: "{{ ansible_facts.rdma_intent.driver.source.file }}"
     dest: /var/lib/rdma-cluster/ofed/bundle.tgz

@@ -46,9 +46,9 @@ def test_list_tasks_reads_as_the_story_of_the_build(tmp_path: Path) -> None:
         gate = [name.split(":")[0] for name in names].index("Gate")
         assert [name.split(":")[0] for name in names[gate : gate + 3]] == ["Gate"] * 3
         assert names[gate + 3 :] == after.get(stage, [])
-    assert "rdma.cluster.soft_roce : Keep the Soft-RoCE devices of the rails" in by_stage["driver"]
+    assert "rdma.cluster.soft_roce : Create the Soft-RoCE devices of the rails" in by_stage["driver"]
     loads = [
-        f"rdma.cluster.{name}" for name in ("pairs : Measure it, and suspects again", "pairs_fabric_load : Plan the load across spines")
+        f"rdma.cluster.{name}" for name in ("pairs : Measure these pairs, and re-measure suspects", "pairs_fabric_load : Plan the load across spines")
     ]
     in_order = [
         by_stage["pairs"].index(name)

@@ -62,4 +62,4 @@ def test_a_file_of_the_host_is_copied_before_it_is_compared(tmp_path: Path) -> N
     original.write_bytes(b"another one")
     refused = prepared(tmp_path, [file])
     assert refused.returncode != 0
-    assert "has another SHA-256" in refused.stdout
+    assert "its SHA-256 is not the one in rdma_nccl.install.packages" in refused.stdout
