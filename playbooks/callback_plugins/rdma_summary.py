@@ -2,8 +2,8 @@
 # GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""What a run says, and what it leaves when it ends. It stands beside the playbooks, so Ansible loads it with them, also from an
-installed collection."""
+"""Prints the progress and the summary of a run, and writes its evidence. The file is next to the playbooks, so Ansible loads it with
+them, also from an installed collection."""
 
 from __future__ import annotations
 
@@ -29,26 +29,26 @@ DOCUMENTATION = r"""
 name: rdma_summary
 type: aggregate
 version_added: 0.1.0
-short_description: What a run says to a person, and the evidence that it leaves
+short_description: Print the summary of a run and write its evidence
 description:
-  - As each stage ends, a line with its hosts, its time and how they fared, and every offender with what to do.
-  - While a task takes longer than ten seconds, a line that says for which hosts it waits; while pairs are measured, how many of them are
-    done, failed and slow so far, and how long it will take.
-  - What M(rdma.cluster.explain) has to say of a host, and M(rdma.cluster.roce_plan) of all, as it is.
-  - After the last play, also one that stopped at a gate, hosts × stages, what the pairs measured, what is to be mended and how, and
-    where the evidence is; in check mode every difference as a line of C(drift.jsonl).
-  - Prints nothing where the terminal belongs to a program (a JSON callback); the evidence is written all the same.
+  - At the end of each stage, prints its hosts, duration and results, and every finding with its remedy.
+  - If a task takes longer than ten seconds, prints the hosts for which it waits. While pairs are measured, prints how many are done, failed
+    and slow so far, and the remaining time.
+  - Prints the text of M(rdma.cluster.explain) and M(rdma.cluster.roce_plan) unchanged.
+  - After the last play, even if it stopped at a gate, prints a table of hosts and stages, the results of the pairs, the faults with their
+    remedies, and the path of the evidence. In check mode it writes every difference as a line of C(drift.jsonl).
+  - Prints nothing if a program reads the output (a JSON callback). It still writes the evidence.
 author: the rdma.cluster authors (@rdma-cluster)
 """
 
-#: The action under which the results of a sweep come.
+#: The action that returns the results of a sweep.
 PAIR_RESULTS = "rdma.cluster.pair_results"
 GATE = "gate"
-#: Those that say which stage it is.
+#: The actions whose results name the stage.
 STAGE_ACTIONS = ("intent", GATE)
 #: The actions that run on the control node; all other modules of the collection run on hosts.
 OWN_ACTIONS = frozenset(path.stem for path in (Path(__file__).resolve().parents[2] / "plugins/action").glob("*.py"))
-#: How often the thread looks whether a line of progress is due.
+#: Interval at which the thread checks whether a progress line is due.
 TICK_SECONDS = 1.0
 
 
@@ -75,7 +75,7 @@ class CallbackModule(CallbackBase):
     # A task under way
 
     def v2_playbook_on_start(self, playbook: Any) -> None:
-        # Asked here first, so that task workers inherit the answer.
+        # Called here first, so that task workers inherit the id.
         run_id()
         threading.Thread(target=self._tick, name="rdma_summary", daemon=True).start()
 
@@ -111,7 +111,7 @@ class CallbackModule(CallbackBase):
 
     def v2_runner_on_failed(self, result: Any, ignore_errors: bool = False) -> None:
         self._take(result)
-        # The decision to stop is reported on some host that may be well.
+        # The decision to stop is reported on a host that may be healthy.
         if not ignore_errors and not (_own_action(result) == GATE and result.result.get("scope") == "decide"):
             self._failed.add(result.host.get_name())
             remedy = remedy_of_failure(_output(result.result), result.host.get_name())
@@ -123,9 +123,9 @@ class CallbackModule(CallbackBase):
         self._lost(result, f"it cannot be reached: {why_unreachable(message)}", remedy_of(message, result.host.get_name()))
 
     def _take(self, result: Any) -> None:
-        """Every action of ours says where the run's folder is, and the first of a stage which stage it is.
+        """Read the run folder and the stage from the results of the collection's own actions.
 
-        The same keys in the result of a module are a host's words, and mean nothing.
+        The same keys in a module's result come from a host and are ignored.
         """
         said = result.result
         self._progress.host_ends(result.host.get_name())
@@ -139,7 +139,7 @@ class CallbackModule(CallbackBase):
             self._end_stage(self._folder, said["msg"])
 
     def _lost(self, result: Any, why: str, remedy: str) -> None:
-        """A host that has begun a stage and will not come to its gate: the evidence gets the reason."""
+        """Record the reason why a host that has begun a stage will not reach its gate."""
         host = result.host.get_name()
         if self._folder and self._stage and is_under_way(self._folder.known_findings(self._stage, host)):
             self._folder.write_findings(self._stage, host, [lost(self._stage, host, why, remedy)])
@@ -170,13 +170,13 @@ class CallbackModule(CallbackBase):
 
 
 def _own_action(result: Any) -> str:
-    """The name of the action of this collection that ran on the control node: "gate"; "" for modules, and for those of others."""
+    """The name of the collection's action that ran on the control node, such as "gate"; "" for modules and for other collections."""
     collection, _dot, name = str(result.task.resolved_action or result.task.action).rpartition(".")
     return name if collection == "rdma.cluster" and name in OWN_ACTIONS else ""
 
 
 def _output(result: Any) -> str:
-    """A failed task's message, and what the host's shell printed where no module could run."""
+    """A failed task's message, and the output of the host's shell if no module could run."""
     return "\n".join(str(result.get(key, "")) for key in ("msg", "module_stderr", "module_stdout"))
 
 

@@ -58,7 +58,7 @@ EXAMPLES = r"""
 - name: Read the hosts
   rdma.cluster.rdma_facts:
 
-- name: Find out why the job failed
+- name: Diagnose the failed job
   rdma.cluster.diagnose:
     log: job.log
     hosts:

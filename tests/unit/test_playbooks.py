@@ -40,7 +40,7 @@ def test_list_tasks_reads_as_the_story_of_the_build(tmp_path: Path) -> None:
             continue
         by_stage.setdefault(stage, []).extend(line.split("\t")[0].strip() for line in words.splitlines()[2:] if "TAGS" in line)
     assert list(by_stage) == list(STAGES)
-    after = {"collectives": ["NCCL's variables once collectives have passed"]}
+    after = {"collectives": ["Lower NCCL's log level after the collectives have passed"]}
     for stage, names in by_stage.items():
         assert names[:2] == ["Read the intent", "Read the host"]
         gate = [name.split(":")[0] for name in names].index("Gate")
@@ -52,7 +52,7 @@ def test_list_tasks_reads_as_the_story_of_the_build(tmp_path: Path) -> None:
     ]
     in_order = [
         by_stage["pairs"].index(name)
-        for name in (*loads, "rdma.cluster.pairs_qos_load : Plan the load", "Fabric: one host of each plane reads it")
+        for name in (*loads, "rdma.cluster.pairs_qos_load : Plan the load", "Fabric: read it on one host of each plane")
     ]
     assert in_order == sorted(in_order)
 
@@ -99,7 +99,7 @@ def test_discover_needs_no_intent_and_asks_the_fabric_before_it_writes(tmp_path:
     inventory.write_text("all: {hosts: {node1: {}}}\n")
     listed = play(tmp_path, "discover", "--list-tasks", inventory=inventory).stdout
     tasks = [line.split("\t")[0].strip() for line in listed.splitlines() if "TAGS" in line and "play #" not in line]
-    assert tasks == ["Read the host", "Read the fabric of each plane", "Write down what was found", "Say where it is"]
+    assert tasks == ["Read the host", "Read the fabric of each plane", "Store the discovered fabric", "Show where the results are"]
 
 
 @pytest.mark.parametrize(("stage", "what"), [("link", "managers"), ("fabric", "graphs")])
@@ -109,7 +109,7 @@ def test_a_fabric_is_read_before_its_gate(stage: str, what: str) -> None:
     _hosts, validate = yaml.safe_load((ROOT / "playbooks/validate.yml").read_text())
     for tasks in ([*of_stage.get("tasks", []), *of_stage["post_tasks"]], validate["tasks"]):
         reads = [at for at, task in enumerate(tasks) if task.get("vars", {}).get("__fabric_read_what") == what]
-        gates = [at for at, task in enumerate(tasks) if task["name"] in ("Gate", stage.capitalize())]
+        gates = [at for at, task in enumerate(tasks) if task["name"] in ("Run the gate", f"Run the {stage} gate")]
         assert len(reads) == 1
         assert reads[0] + 1 in gates
     both = yaml.safe_load((ROOT / "playbooks/tasks/fabric_read.yml").read_text())
