@@ -10,12 +10,12 @@ module: batch_plan
 version_added: 0.1.0
 short_description: Plan which hosts are changed in batches
 description:
-  - Adds a host to a group if a change of its rails could harm somebody. A later play changes that group in batches.
-  - A rail is live if its interface has an address. A host is also live while it has a GPU process, a job or queue pairs of a user, or if
-    that cannot be read.
+  - Adds a host to a group if a change of its rails could harm a user. A later play changes that group in batches.
+  - A rail is live if its interface has an address. A host is also live while a GPU process, a job or a user's queue pairs use it, or if
+    the users cannot be read.
   - A host without a live rail at the first call of a run is not live for the rest of the run.
   - In check mode no host joins the group, so that one play covers all hosts.
-  - Runs on the control node only; it uses the facts of M(rdma.cluster.observe).
+  - Runs only on the control node and uses the facts of M(rdma.cluster.observe).
 author:
   - the rdma.cluster authors (@rdma-cluster)
 extends_documentation_fragment:
@@ -45,15 +45,15 @@ EXAMPLES = r"""
 
 RETURN = r"""
 live:
-  description: Whether a change of the host's rails could harm somebody.
+  description: Whether a change of the host's rails could harm a user.
   type: bool
   returned: always
 waits:
-  description: Whether the host was added to the group, and is changed later.
+  description: Whether the host was added to the group, so that it is changed later.
   type: bool
   returned: always
 run_folder:
-  description: Folder of the run on the control node.
+  description: The folder of this run on the control node.
   type: str
   returned: always
 """

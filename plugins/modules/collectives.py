@@ -10,9 +10,9 @@ module: collectives
 version_added: 0.1.0
 short_description: Run collectives on each host and on growing sets of them
 description:
-  - Decides who is to be run, runs M(rdma.cluster.nccl_test) on a host alone, or climbs the ladder of 2, 4, 8 … hosts and finds who is to
-    blame where a set of them is not well. What comes of it is judged by the gate of the collectives stage.
-  - Hosts with a GPU process or a job on them are left out, unless C(rdma_load_allowed) is set.
+  - Plans the runs, runs M(rdma.cluster.nccl_test) on a host alone, or runs it on 2, 4, 8 … hosts together. If a set of hosts fails, it
+    finds the host or connection at fault. The gate of the collectives stage judges the results.
+  - Excludes hosts with a GPU process or a job unless C(rdma_load_allowed) is set.
 author:
   - the rdma.cluster authors (@rdma-cluster)
 extends_documentation_fragment:
@@ -21,25 +21,26 @@ attributes:
   check_mode:
     support: full
     details:
-      - Nothing is run.
+      - Runs nothing.
   diff_mode:
     support: none
 options:
   scope:
     description:
-      - V(plan), to be run once, says who is to be run.
-      - V(alone) runs each of them by itself, without MPI; with one GPU there is nothing to run.
-      - V(choose), to be run once, says who of them is well alone, and is to launch the others.
-      - V(ladder), to be run once and delegated to the launching host, climbs. It writes C(collectives.json) into the run folder.
+      - V(plan) returns the hosts to run. Run it once.
+      - V(alone) runs each of these hosts by itself, without MPI. On a host with one GPU there is nothing to run.
+      - V(choose) returns the hosts that passed alone, and the host that launches the joint runs. Run it once.
+      - V(ladder) runs 2, 4, 8 … hosts together and writes C(collectives.json) to the run folder. Run it once, delegated to the launching
+        host.
     type: str
     required: true
     choices: [plan, alone, choose, ladder]
   measure:
-    description: V(auto) for what is not proven, V(true) for everything, V(false) for nothing.
+    description: V(auto) runs only what has no valid proof, V(true) runs everything, and V(false) runs nothing.
     type: raw
     default: auto
   launcher:
-    description: The host that O(scope=ladder) is delegated to.
+    description: The host to which O(scope=ladder) is delegated.
     type: str
 """
 
@@ -53,12 +54,12 @@ EXAMPLES = r"""
 
 RETURN = r"""
 hosts:
-  description: Who is to be run, or who is to climb; known good hosts first.
+  description: The hosts to run alone, or to run together. Hosts known to be good come first.
   type: list
   elements: str
   returned: when O(scope=plan) or O(scope=choose)
 launcher:
-  description: The host that launches.
+  description: The host that launches the joint runs.
   type: str
   returned: when O(scope=choose)
 run:
@@ -66,15 +67,15 @@ run:
   type: bool
   returned: when O(scope=alone)
 status:
-  description: What came of it, V(well), V(slow), V(failed) or V(setup).
+  description: The result, V(well), V(slow), V(failed) or V(setup).
   type: str
-  returned: when O(scope=alone) has run it
+  returned: when O(scope=alone) has run the host
 runs:
-  description: How many runs the ladder took.
+  description: The number of joint runs.
   type: int
   returned: when O(scope=ladder)
 well:
-  description: The largest set of hosts that is well.
+  description: The largest set of hosts that passed.
   type: list
   elements: str
   returned: when O(scope=ladder) has run

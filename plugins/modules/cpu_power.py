@@ -8,13 +8,14 @@ from __future__ import annotations
 DOCUMENTATION = r"""
 module: cpu_power
 version_added: 0.1.0
-short_description: Governor and idle states of the CPUs, now and at boot
+short_description: Set the governor and idle states of the CPUs, now and at boot
 description:
-  - Where C(tuned) runs, makes a profile C(rdma-cluster) that includes the one in force, and has tuned take it, because tuned would set
-    both anew otherwise.
-  - Elsewhere installs C(rdma-cpu.service), which writes one file's values to sysfs at boot, and runs it where they differ now.
-  - What this kernel does not have, such as frequencies in most virtual machines, is left out; the gate of the host stage says so.
-  - With neither option, what is ours is removed and values stay until the next boot.
+  - If C(tuned) runs, creates a profile C(rdma-cluster) that includes the active profile, and activates it. Otherwise tuned would overwrite
+    both settings.
+  - If C(tuned) does not run, installs C(rdma-cpu.service), which writes the values of one file to sysfs at boot. If the current values
+    differ, the module also runs it now.
+  - Skips settings that the kernel does not have, such as frequencies in most virtual machines. The gate of the host stage reports them.
+  - With neither option, removes the module's own files. The values stay until the next boot.
 author:
   - the rdma.cluster authors (@rdma-cluster)
 extends_documentation_fragment:
@@ -26,10 +27,10 @@ attributes:
     support: full
 options:
   governor:
-    description: The frequency governor of all CPUs, as C(scaling_available_governors) names it.
+    description: The frequency governor of all CPUs, one of C(scaling_available_governors).
     type: str
   max_cstate_latency_us:
-    description: Idle states that take longer to wake up from, in microseconds, are not entered.
+    description: The maximum wake-up latency of idle states in microseconds. The CPUs do not enter idle states with a higher latency.
     type: int
   change_allowed:
     description:
@@ -40,7 +41,7 @@ options:
 """
 
 EXAMPLES = r"""
-- name: Full speed, and no deep sleep
+- name: Set full speed, and prevent deep idle states
   rdma.cluster.cpu_power:
     governor: performance
     max_cstate_latency_us: 10
@@ -48,14 +49,14 @@ EXAMPLES = r"""
 
 RETURN = r"""
 live:
-  description: What differed now, what was seen and what is wished.
+  description: The current settings that differed, each with the current and the requested value.
   type: list
   elements: list
   returned: always
   sample:
     - [governor of the CPUs, powersave, performance]
 withheld:
-  description: What was left as it is, and who uses the host; empty if nothing was.
+  description: The differences that were not changed, and who uses the host. Empty if there are none.
   type: str
   returned: always
   sample: "governor of the CPUs: powersave to performance (job process 4711 (slurmstepd))"

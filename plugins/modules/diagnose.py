@@ -8,19 +8,19 @@ from __future__ import annotations
 DOCUMENTATION = r"""
 module: diagnose
 version_added: 0.1.0
-short_description: Find out from the log of a job why it failed
+short_description: Diagnose a failed job from its log
 description:
-  - Reads the log of a job for the error lines of NCCL, CUDA, PyTorch, nccl-tests, Open MPI, UCX, Slurm and the kernel, and says which came
-    first and which followed from it.
-  - Of each kind of line it has a list of likely causes. Each is checked against the facts and the intent of the hosts that the line
-    concerns, and is C(confirmed), C(excluded) or C(not checkable), with what was seen and with what to do, where.
-  - Facts are what M(rdma.cluster.observe) or M(rdma.cluster.rdma_facts) have read in this run, of now and not of the time when the job
-    failed. They are those of hosts and not of containers.
-  - Warnings of NCCL whose text it does not know are shown as C(unknown), grouped by their text.
-  - The text and the data are stored in the folder of this run, as C(diagnosis.txt) and C(diagnosis.json). It changes nothing, and judges
-    nothing; a log with failures is no failure of this task.
-  - Works on the control node alone. Its task runs once for all hosts. A log of a million lines takes some seconds, and memory that does
-    not grow with it.
+  - Reads the log of a job for the error lines of NCCL, CUDA, PyTorch, nccl-tests, Open MPI, UCX, Slurm and the kernel. It reports which
+    error came first, and which errors followed from it.
+  - Each kind of line has a list of likely causes. The module checks each cause against the facts and the intent of the affected hosts. A
+    cause is C(confirmed), C(excluded) or C(not checkable), with the observed values, the remedy, and the hosts to fix.
+  - It uses the facts that M(rdma.cluster.observe) or M(rdma.cluster.rdma_facts) have read in this run. They show the current state, not the
+    state when the job failed. They describe hosts, not containers.
+  - Unknown NCCL warnings are shown as C(unknown), grouped by their text.
+  - Stores the text and the data in the folder of this run, as C(diagnosis.txt) and C(diagnosis.json). It changes nothing. A log with
+    failures does not fail the task.
+  - Runs only on the control node, once for all hosts. A log of a million lines takes a few seconds; the memory use does not depend on its
+    length.
 author:
   - the rdma.cluster authors (@rdma-cluster)
 extends_documentation_fragment:
@@ -33,20 +33,20 @@ attributes:
 options:
   log:
     description:
-      - The file on the control node, as the launcher has written it, with whatever prefix it puts before lines. The output of all ranks
-        in one file tells most. Best with C(NCCL_DEBUG=INFO).
+      - The log file on the control node, as the launcher wrote it. Any prefix of the lines is allowed.
+      - The result is best with the output of all ranks in one file, and with C(NCCL_DEBUG=INFO).
     type: str
     required: true
   hosts:
     description:
-      - Who is meant by names that are neither those of the inventory nor the hosts' own, for example those of containers.
-        The name in the log → the host's name in the inventory.
+      - Maps a name in the log to the host's name in the inventory. Use it for names that are neither in the inventory nor the host's own
+        name, for example names of containers.
     type: dict
     default: {}
   problems:
     description:
-      - The problems of each host's intent, host → list of texts, as M(rdma.cluster.intent) returns them. Such an intent is not used.
-      - The text names the refused intents at its top. A host without any part of an intent is not refused.
+      - The problems of each host's intent as M(rdma.cluster.intent) returns them, host → list of texts. Such an intent is not used.
+      - The text names the rejected intents at its top. A host without any intent is not rejected.
     type: dict
     default: {}
 seealso:
@@ -69,75 +69,75 @@ EXAMPLES = r"""
 
 RETURN = r"""
 explained:
-  description: The diagnosis as a text.
+  description: The diagnosis as text.
   type: str
   returned: success
 first_cause:
-  description: The kind of line that is likely to be the cause of the others; null for a log without failures.
+  description: The kind of line that is likely to have caused the others; V(null) for a log without failures.
   type: str
   returned: success
   sample: memory.locked
 confirmed:
-  description: The causes that were found to hold, the most interesting ones first.
+  description: The confirmed causes, the most important first.
   type: list
   elements: str
   returned: success
   sample: [memlock]
 findings:
   description:
-    - Each kind of line, in the order in which to look at them; C(is) is C(error), C(symptom), C(unknown), C(remark) or C(consequence).
-    - Warnings of NCCL that fit no known text have the kind C(nccl.unknown), with one entry for each text.
+    - Each kind of line, the most important first. C(is) is C(error), C(symptom), C(unknown), C(remark) or C(consequence).
+    - Unknown NCCL warnings have the kind C(nccl.unknown), with one entry for each text.
   type: list
   elements: dict
   returned: success
   contains:
     kind:
-      description: Stable name of the kind of line.
+      description: The stable name of the kind of line.
       type: str
     is:
-      description: What it is in the course of things.
+      description: The role of the line in the failure.
       type: str
     says:
-      description: What it means.
+      description: The meaning of the line.
       type: str
     first_cause:
-      description: Whether it is likely to be the cause of the others.
+      description: Whether the line is likely to have caused the others.
       type: bool
     source:
-      description: Whose text it is.
+      description: The program that writes such lines.
       type: str
     count:
-      description: How often it comes.
+      description: The number of such lines.
       type: int
     first_line:
-      description: The first such line, with host, rank, number and time, as far as it tells them.
+      description: The first such line, with host, rank, number and time if the line contains them.
       type: dict
     hosts:
-      description: Who wrote it, as they call themselves.
+      description: The hosts that wrote such lines, by the names in the log.
       type: list
       elements: str
     ranks:
-      description: The ranks that wrote it.
+      description: The ranks that wrote such lines.
       type: list
       elements: int
     fields:
-      description: What such lines tell, each with its first values.
+      description: The fields of such lines, each with its first values.
       type: dict
     causes:
-      description: The likely causes, confirmed ones first, with the verdict, what each host shows, and what to do.
+      description: The likely causes, confirmed ones first, with the verdict, the observations of each host, and the remedy.
       type: list
       elements: dict
 unknown_hosts:
-  description: Names in the log that are no host of the play.
+  description: Names in the log that match no host of the play.
   type: list
   elements: str
   returned: success
 refused_intents:
-  description: The hosts whose intent is refused, each with its problems; their causes are checked by facts alone.
+  description: The hosts whose intent was rejected, each with its problems. Their causes are checked against facts alone.
   type: dict
   returned: success
 stored:
-  description: The file with all of it on the control node.
+  description: The file with the complete diagnosis on the control node.
   type: str
   returned: success
 run_folder:

@@ -8,14 +8,14 @@ from __future__ import annotations
 DOCUMENTATION = r"""
 module: driver_build
 version_added: 0.1.0
-short_description: Run a long build for a driver in the background of a host
+short_description: Run a long driver build in the background of a host
 description:
-  - Runs a program such as C(doca-kernel-support) or C(dkms autoinstall) as the transient systemd unit C(rdma-build-NAME.service), so that
-    it goes on when the connection or the control node is lost, and waits for its end.
-  - A second task takes over the one that runs if its O(argv) is the same, and is refused otherwise.
-  - Every half minute a line tells how far it is. If it fails, the lines that tell why are quoted, and its whole log is
-    brought into the folder of this run, C(driver/HOST.log).
-  - The task fails as well if the program ends with 0 and DKMS says that it could not build a module, or O(creates) is not there.
+  - Runs a program such as C(doca-kernel-support) or C(dkms autoinstall) as the transient systemd unit C(rdma-build-NAME.service), and waits
+    for its end. The build continues if the connection or the control node is lost.
+  - If a build with the same O(argv) is already running, the task waits for it. If the O(argv) differs, the task fails.
+  - Every 30 seconds the task prints the progress. If the build fails, it quotes the relevant log lines, and copies the whole log to
+    C(driver/HOST.log) in the folder of this run.
+  - The task also fails if the program exits 0 but DKMS reports a module that it could not build, or O(creates) is missing.
 author:
   - the rdma.cluster authors (@rdma-cluster)
 extends_documentation_fragment:
@@ -24,52 +24,52 @@ attributes:
   check_mode:
     support: full
     details:
-      - Nothing is started or waited for.
+      - Starts nothing and waits for nothing.
   diff_mode:
     support: full
 options:
   name:
-    description: The name of the build, of letters, digits and hyphens.
+    description: The name of the build. It consists of letters, digits and hyphens.
     type: str
     required: true
   argv:
-    description: The program by its whole path, and its arguments.
+    description: The absolute path of the program, and its arguments.
     type: list
     elements: str
     required: true
   creates:
-    description: A path that is there after a good end. Nothing is run where it is there before.
+    description: A path that exists after a successful build. If it already exists, the module runs nothing.
     type: str
   idle_only:
     description:
-      - Refuse to start it while anything uses the driver stack, which is read right before.
-      - Uses are GPU processes, jobs, storage over RDMA, open devices and modules of others.
+      - Whether to refuse to start while anything uses the driver stack. The users are read right before the start.
+      - Users are GPU processes, jobs, storage over RDMA, open devices and other modules.
     type: bool
     default: false
   log:
-    description: Where its output goes, C(NAME/build.log) in O(folder) unless given.
+    description: The file of the program's output. The default is C(NAME/build.log) in O(folder).
     type: str
   folder:
-    description: Where log and state are kept.
+    description: The folder of the log and the state.
     type: str
     default: /var/lib/rdma-cluster/builds
   timeout_seconds:
-    description: After this time systemd ends it, which is a failure.
+    description: The time limit. When it expires, systemd ends the program and the task fails.
     type: int
     default: 3600
   poll_seconds:
     description:
-      - How long one question to the host waits for the end. The task asks again and again until it has come.
+      - How long one call to the host waits for the end. The task repeats the call until the program has ended.
     type: int
     default: 10
   collect:
-    description: Start nothing, and only wait for what an earlier task has started.
+    description: Whether to start nothing, and only wait for a build that an earlier task has started.
     type: bool
     default: false
   host:
     description:
-      - How messages and remedies call the host.
-      - The name in the inventory, unless given.
+      - The name of the host in messages and remedies.
+      - The default is the name in the inventory.
     type: str
 requirements:
   - systemd 240 or later
@@ -85,65 +85,65 @@ EXAMPLES = r"""
 
 RETURN = r"""
 started:
-  description: Whether this task started it; V(false) if one that ran already was taken over.
+  description: Whether this task started the build; V(false) if the build was already running.
   type: bool
   returned: always
 running:
-  description: Whether it still runs.
+  description: Whether the build still runs.
   type: bool
   returned: always
 finished:
-  description: Whether it has come to its end in this task.
+  description: Whether the build ended during this task.
   type: bool
   returned: always
 rc:
-  description: The exit status, negative for a signal; V(null) while it runs, where nothing was run, and if that is not known.
+  description: The exit status, negative for a signal. V(null) while the build runs, if nothing was run, or if the status is unknown.
   type: int
   returned: always
   sample: 28
 meaning:
-  description: What the end means, or why there was nothing to do.
+  description: The meaning of the exit status, or why there was nothing to do.
   type: str
   returned: always
   sample: it failed with exit code 28
 remedy:
-  description: What to do about a failure.
+  description: The remedy of a failure.
   type: str
   returned: always
 progress:
-  description: The last line of the log that tells how far it is.
+  description: The last line of the log that shows the progress.
   type: str
-  returned: while it runs
+  returned: while the build runs
   sample: Building initial module for 6.8.0-58-generic
 seconds:
-  description: How long it has worked.
+  description: How long the build has run.
   type: float
   returned: when known
 lines:
-  description: The lines of the logs that tell why it failed, twelve at most.
+  description: The log lines that show why the build failed, at most 12.
   type: list
   elements: str
   returned: always
 log:
-  description: The last 200 lines of its log.
+  description: The last 200 lines of the log.
   type: list
   elements: str
   returned: on a failure whose log could not be stored
 log_files:
-  description: The logs on the host that belong to it.
+  description: The log files of the build on the host.
   type: list
   elements: str
   returned: always
 stored:
-  description: The file on the control node with the whole log of a failure, C(driver/HOST.log) in the folder of this run.
+  description: The file on the control node with the whole log of a failed build, C(driver/HOST.log) in the folder of this run.
   type: str
   returned: on failure
 note:
-  description: What else a person should know, such as that an earlier one was cut off by a power cut.
+  description: Other information for the admin, such as an earlier build that a power failure interrupted.
   type: str
   returned: always
 would:
-  description: What would be done, in check mode.
+  description: The action that would be taken, in check mode.
   type: str
   returned: always
 """

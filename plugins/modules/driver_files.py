@@ -8,13 +8,13 @@ from __future__ import annotations
 DOCUMENTATION = r"""
 module: driver_files
 version_added: 0.1.0
-short_description: The repository of the driver stack, and the hook that builds it for later kernels
+short_description: Write the repository of the driver stack, and the hook that builds it for later kernels
 description:
-  - Runs on the control node, and asks the host only for what the facts say differs.
-  - For DOCA-OFED the repository of the release, bound to the key that C(rdma_driver.repository) names by its checksum
-    (C(signed-by), C(gpgcheck=1)), and what of it is kept out.
-  - For every stack that builds modules the hook that builds them for a kernel when that is installed.
-  - What the planned stack does not want is removed.
+  - Runs on the control node, and contacts the host only if the facts show a difference.
+  - For DOCA-OFED, writes the repository of the release and its excluded packages. The repository accepts only the key whose checksum is in
+    C(rdma_driver.repository) (C(signed-by), C(gpgcheck=1)).
+  - For every stack that builds modules, writes the hook that builds them for each newly installed kernel.
+  - Removes files that the planned stack does not need.
 author:
   - the rdma.cluster authors (@rdma-cluster)
 extends_documentation_fragment:
@@ -26,24 +26,24 @@ attributes:
     support: full
 options:
   plan:
-    description: What M(rdma.cluster.driver_plan) returned.
+    description: The plan that M(rdma.cluster.driver_plan) returned.
     type: dict
     required: true
 """
 
 EXAMPLES = r"""
-- name: Decide
+- name: Plan the changes of the driver
   rdma.cluster.driver_plan:
   register: decided
 
-- name: Keep the repository
+- name: Write the repository and the hook
   rdma.cluster.driver_files:
     plan: "{{ decided.plan }}"
 """
 
 RETURN = r"""
 written:
-  description: The files that were not as they shall be.
+  description: The files that differed from the plan.
   type: list
   elements: str
   returned: success

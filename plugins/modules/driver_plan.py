@@ -8,12 +8,12 @@ from __future__ import annotations
 DOCUMENTATION = r"""
 module: driver_plan
 version_added: 0.1.0
-short_description: Decide what the driver stage does to a host
+short_description: Plan the changes of the driver stage on a host
 description:
-  - Compares C(rdma_driver) with the facts of the host, which have to be read first, and decides what is installed, removed, reloaded
-    and rebooted. It touches nothing, and needs no connection.
-  - A change that could not work, or would leave the host without a driver, is refused with the reason and what to do about it.
-    Then the task fails; in check mode it only says so.
+  - Compares C(rdma_driver) with the facts of the host, and decides what to install, remove, reload and reboot. The facts must be read
+    before. The module changes nothing, and needs no connection.
+  - If a change could not work, or would leave the host without a driver, the task fails with the reason and the remedy. In check mode it
+    only reports them.
 author:
   - the rdma.cluster authors (@rdma-cluster)
 extends_documentation_fragment:
@@ -25,30 +25,30 @@ attributes:
     support: none
 options:
   reload_allowed:
-    description: Whether the driver may be reloaded in the running host.
+    description: Whether the driver may be reloaded on the running host.
     type: bool
     default: false
   switch_allowed:
     description:
-      - Whether packages of an installed stack may be removed, to switch to another stack or version.
-      - The change also waits until the host is idle.
+      - Whether packages of an installed stack may be removed to switch to another stack or version.
+      - The change also requires an idle host.
     type: bool
     default: false
   removal:
     description:
-      - What M(rdma.cluster.driver_removal) returned just before. Without it no package of an installed stack is removed.
+      - The result of M(rdma.cluster.driver_removal) right before this task. Without it, no package of an installed stack is removed.
     type: dict
   group:
-    description: A group of the inventory that the host joins if it has to be started again, in a way that is allowed.
+    description: An inventory group to which the host is added if it needs a reload or reboot that is allowed.
     type: str
   reboot_allowed:
-    description: Whether the host may be rebooted. Without it nothing is built for a kernel that is not the newest installed.
+    description: Whether the host may be rebooted. If not, nothing is built for a kernel that is not the newest installed one.
     type: bool
     default: false
 """
 
 EXAMPLES = r"""
-- name: Decide what is done to the driver
+- name: Plan the changes of the driver
   rdma.cluster.driver_plan:
     reboot_allowed: false
   register: driver
@@ -56,18 +56,20 @@ EXAMPLES = r"""
 
 RETURN = r"""
 plan:
-  description: The decision.
+  description: The plan.
   type: dict
   returned: always
   contains:
     stack:
-      description: The planned stack, V(inbox), V(doca) or V(mlnx_ofed); of V(keep) the installed one, V(add_on) for one of another kind.
+      description:
+        - The planned stack, V(inbox), V(doca) or V(mlnx_ofed). With V(keep) it is the installed stack, or V(add_on) for a stack of
+          another kind.
       type: str
     version:
-      description: The wished version; none for V(inbox).
+      description: The requested version; none for V(inbox).
       type: str
     kernel:
-      description: The kernel that runs.
+      description: The running kernel.
       type: str
     installed:
       description: The installed C(stack), its C(version), and its C(packages) by name with their versions.
@@ -76,35 +78,34 @@ plan:
       description: One of V(none), V(install), V(upgrade), V(downgrade), V(switch), V(rebuild).
       type: str
     why:
-      description: Why it is that.
+      description: The reason for the change.
       type: str
     refused:
-      description: Why nothing may be changed, and what to do; none if nothing is refused.
+      description: Why the change is refused, and the remedy; none if it is not refused.
       type: str
     switch:
       description:
-        - Whether the change removes packages of an installed stack (C(needed)), its C(packages), the C(dependants) of others that are
-          removed too, C(withheld), none or why it is not done now, and the whole C(reason) in words.
-        - As long as it is withheld, everything is left as it is, and the host has the facts C(driver_switch_required) and
-          C(driver_switch_reason).
+        - Whether the change removes packages of an installed stack (C(needed)), these C(packages), and the C(dependants), other packages
+          that are removed with them. C(withheld) is why the change is not made now, or none. C(reason) is the full text.
+        - If C(withheld) is set, nothing is changed, and the host has the facts C(driver_switch_required) and C(driver_switch_reason).
       type: dict
     files:
-      description: Whether the repository and the kernel hook are managed; not for a kept stack, and not where a switch is withheld.
+      description: Whether the repository and the kernel hook are managed. They are not for a kept stack, or if a switch is not made now.
       type: bool
     remove:
-      description: The stack that is uninstalled first by its own uninstaller, if one is.
+      description: The stack that its own uninstaller removes first, or none.
       type: str
     distribution_packages:
       description:
-        - Packages of the distribution to install. Where another stack is removed first, all those of V(inbox), of which it takes its own
-          along.
+        - Packages of the distribution to install. If another stack is removed first, these are all packages of V(inbox), because the
+          removal also removes some of them.
       type: list
       elements: str
     installer:
-      description: Whether C(mlnxofedinstall), or DOCA's packages, bring the change.
+      description: Whether C(mlnxofedinstall) or the DOCA packages make the change.
       type: bool
     dkms_build:
-      description: The kernel for which C(dkms autoinstall -k) builds again what is installed, in the place of the installer.
+      description: The kernel for which C(dkms autoinstall -k) rebuilds the installed stack, instead of the installer.
       type: str
     flags:
       description: The options of C(mlnxofedinstall), in order.
@@ -112,39 +113,39 @@ plan:
       elements: str
     doca:
       description:
-        - For V(doca) the C(packages) to install, the C(repository) that they are in, the C(generation) (V(dkms) since 3.2,
-          V(packages) before), and whether packages for the running kernel are made first (C(kernel_support)).
+        - For V(doca), the C(packages) to install, their C(repository), the C(generation) (V(dkms) since 3.2, V(packages) before), and
+          whether packages for the running kernel are built first (C(kernel_support)).
       type: dict
     busy:
-      description: Who uses the host, which keeps it from being reloaded or rebooted; an empty text for nobody.
+      description: The users of the host that prevent a reload or reboot. Empty if nothing uses it.
       type: str
     reload:
       description:
-        - Whether what is loaded has to be replaced (C(needed)), C(why), the C(modules) to unload, top first, and the C(obstacles)
-          to doing that in the running host; C(live) if there is none. C(always) where an option of a module differs, which is then
-          reloaded although it is the one on disk.
-        - As long as something is to be installed or removed, nothing is needed, and the rest is what is expected after it. Facts that
-          were read after that tell what is so.
+        - Whether the loaded modules must be replaced (C(needed)), C(why), the C(modules) to unload, top first, and the C(obstacles) to a
+          reload on the running host. C(live) is V(true) if there are no obstacles. C(always) is V(true) if a module option differs; the
+          module is then reloaded even if it is the one on disk.
+        - While packages are still to be installed or removed, C(needed) is V(false), and the other values are expectations. A plan from
+          facts read afterwards has the actual values.
       type: dict
     reboot:
       description:
-        - Whether a reboot is C(needed) and C(why); C(first) if it comes before anything is built. As long as something is to be installed,
-          nothing else asks for one.
-        - C(withheld) tells why it must wait, none if it need not. C(drainable) where that is work on the host and nothing else.
-        - C(build_first) is the kernel for which C(dkms autoinstall -k) has to build before, none if it has the driver. What that has
-          come to, a plan from fresh facts tells.
+        - Whether a reboot is C(needed), and C(why). C(first) is V(true) if the host must reboot before anything is built. While packages
+          are still to be installed, there is no other reason for a reboot.
+        - C(withheld) is why the reboot must wait, or none. C(drainable) is V(true) if it waits only for work on the host.
+        - C(build_first) is the kernel for which C(dkms autoinstall -k) must build first, or none if that kernel has the driver. A plan from
+          fresh facts shows the result.
       type: dict
     hold:
-      description: The C(packages) to hold that would bring another kernel, and whether none of them is held (C(differs)).
+      description: The C(packages) to hold because they would install another kernel, and whether none of them is held (C(differs)).
       type: dict
     hook:
-      description: Whether later kernels need modules built for them before they are booted.
+      description: Whether modules must be built for later kernels before they are booted.
       type: bool
     hook_dkms:
-      description: Whether DKMS builds them; else the hook can only warn.
+      description: Whether DKMS builds them. If not, the hook can only warn.
       type: bool
 msg:
-  description: The change in a sentence, or why it is refused.
+  description: The change in one sentence, or why it is refused.
   type: str
   returned: always
 """

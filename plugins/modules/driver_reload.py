@@ -8,15 +8,15 @@ from __future__ import annotations
 DOCUMENTATION = r"""
 module: driver_reload
 version_added: 0.1.0
-short_description: Take kernel modules out, and put those on disk in
+short_description: Unload kernel modules and load those on disk
 description:
-  - Does nothing where every module of O(load) is loaded, and is the one on disk.
-  - Else unloads O(modules) one by one with C(modprobe -r), restarts C(openibd) where O(service) says so, loads O(load), and looks
-    whether each that is loaded now is the one on disk, by version and srcversion.
-  - Refuses to unload anything while a process has a GPU open or a job runs on the host, or if that cannot be read.
-  - Nothing is forced. If a module is held by one that is not unloaded before it, or is in use otherwise, this is said, and nothing was
-    changed.
-  - A step that fails is the end. The error says what is loaded then, and what the kernel said.
+  - Does nothing if every module of O(load) is loaded and is the one on disk.
+  - Otherwise it unloads O(modules) one by one with C(modprobe -r), restarts C(openibd) if O(service) requires it, and loads O(load). It
+    then verifies by version and srcversion that each loaded module is the one on disk.
+  - Refuses to unload anything while a process has a GPU open or a job runs on the host, or if the users cannot be read.
+  - Never unloads by force. If another module that is not unloaded first holds a module, or if it is otherwise in use, the task fails and
+    changes nothing.
+  - Stops at the first failed step. The error lists the loaded modules and the message of the kernel.
 author:
   - the rdma.cluster authors (@rdma-cluster)
 extends_documentation_fragment:
@@ -29,37 +29,37 @@ attributes:
 options:
   modules:
     description:
-      - What is to be unloaded, top first. Those that are not loaded are passed over.
-      - C(modprobe -r) takes along what only this module has needed.
+      - The modules to unload, top first. Modules that are not loaded are skipped.
+      - C(modprobe -r) also unloads modules that only this module needed.
     type: list
     elements: str
     required: true
   load:
-    description: What is to be loaded afterwards, lowest first. With none, nothing is compared before O(modules) are unloaded.
+    description: The modules to load afterwards, lowest first. If empty, O(modules) are unloaded without a comparison.
     type: list
     elements: str
     default: []
   service:
     description:
-      - V(openibd), which MLNX_OFED and DOCA-OFED bring, unloads and loads their own modules when it is restarted. It fails on others
-        that hold them, which O(modules) must name.
-      - V(auto) takes it where its unit is installed.
+      - V(openibd) is the service of MLNX_OFED and DOCA-OFED. A restart unloads and loads their own modules. It fails if other modules hold
+        them, so O(modules) must name these.
+      - V(auto) restarts it if its unit is installed.
     type: str
     choices: [auto, openibd, none]
     default: auto
   always:
-    description: Reload also where the modules are those on disk, as after a change of their options.
+    description: Whether to reload even if the modules are those on disk, for example after a change of their options.
     type: bool
     default: false
 """
 
 EXAMPLES = r"""
-- name: Run the driver that was installed
+- name: Load the installed driver
   rdma.cluster.driver_reload:
     modules: [nvidia_peermem, rdma_ucm, rdma_cm, ib_umad, mlx5_ib, ib_uverbs, mlx5_core]
     load: [mlx5_core, mlx5_ib, ib_uverbs, rdma_ucm]
 
-- name: Take out what stands on the driver
+- name: Unload a module that depends on the driver
   rdma.cluster.driver_reload:
     modules: [nvidia_peermem]
     service: none
@@ -73,7 +73,7 @@ unloaded:
   returned: always
   sample: [mlx5_ib, mlx5_core]
 restarted:
-  description: The unit that was restarted, V(null) for none.
+  description: The unit that was restarted, or V(null).
   type: str
   returned: always
   sample: openibd.service

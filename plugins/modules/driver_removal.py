@@ -8,11 +8,11 @@ from __future__ import annotations
 DOCUMENTATION = r"""
 module: driver_removal
 version_added: 0.1.0
-short_description: List what the removal of the driver stack removes
+short_description: List the packages that a removal of the driver stack removes
 description:
-  - Lists the packages of the installed stack, and the packages of others that depend on them and are removed with them
-    (C(dpkg --no-act --purge), C(rpm --erase --test)).
-  - Reads who uses the stack now. It changes nothing.
+  - Lists the packages of the installed stack, and the dependent packages that are removed with them (C(dpkg --no-act --purge),
+    C(rpm --erase --test)).
+  - Reads who currently uses the stack. It changes nothing.
 author:
   - the rdma.cluster authors (@rdma-cluster)
 extends_documentation_fragment:
@@ -24,14 +24,14 @@ attributes:
     support: none
 options:
   packages:
-    description: The packages to remove, as the driver plan names them. C(ofed_info) adds its own.
+    description: The packages to remove, from the driver plan. The module adds the packages that C(ofed_info) lists.
     type: list
     elements: str
     required: true
 """
 
 EXAMPLES = r"""
-- name: List what a switch of the driver stack removes
+- name: List the packages that a switch of the driver stack removes
   rdma.cluster.driver_removal:
     packages: "{{ ansible_facts.rdma.stack.distribution.vendor | list }}"
   register: removal
@@ -39,23 +39,23 @@ EXAMPLES = r"""
 
 RETURN = r"""
 packages:
-  description: The installed packages of the stack, by name, with their versions.
+  description: The installed packages of the stack with their versions, by name.
   type: dict
   returned: always
   sample: {mlnx-ofed-kernel-dkms: 24.10.OFED.24.10.1.1.4.1-1}
 dependants:
-  description: Other packages that depend on them, by name, with their versions.
+  description: Other packages that depend on them with their versions, by name.
   type: dict
   returned: always
   sample: {qemu-system-x86: "1:7.2+dfsg-7"}
 in_use:
-  description: Who uses the stack now, in words. What cannot be read is in use.
+  description: The current users of the stack. A source that cannot be read counts as a user.
   type: list
   elements: str
   returned: always
   sample: [GPU process 4711 (python3)]
 unread:
-  description: Why the packages are not known; none if they are.
+  description: Why the packages are unknown; none if they are known.
   type: str
   returned: always
 """

@@ -10,13 +10,13 @@ module: explain
 version_added: 0.1.0
 short_description: Explain the RDMA and NCCL state of a host to a person
 description:
-  - Writes what is known of a host as plain text of at most 120 columns. Its parts are the system, the driver stack, each planned
-    rail, other RDMA devices, GPUs and GPUDirect RDMA, errors since the last run, limits, kernel settings, clock, disks and load,
-    and the variables of NCCL, with the value that holds, the file that it comes from, and its meaning.
-  - What differs from the intent, or is likely to cost throughput, is marked with C(!). It judges nothing; the gates do.
-  - Works on the intent and the facts that M(rdma.cluster.intent) and M(rdma.cluster.observe) have read in this run. Where there
-    are no such facts, it reads the host; where there is no intent, it compares with none.
-  - The text is stored as C(explain/HOST.txt) in the folder of this run. It changes nothing on the host.
+  - Writes the state of a host as plain text of at most 120 columns. Its parts are the system, the driver stack, each planned
+    rail, other RDMA devices, GPUs and GPUDirect RDMA, errors since the last run, limits, kernel settings, clock, disks and load.
+  - For each NCCL variable it shows the effective value, the file that sets it, and its meaning.
+  - Marks with C(!) the values that differ from the intent or are likely to reduce throughput. It judges nothing; the gates do.
+  - Uses the intent and the facts that M(rdma.cluster.intent) and M(rdma.cluster.observe) have read in this run. Without such facts it reads
+    the host. Without an intent it compares nothing.
+  - Stores the text as C(explain/HOST.txt) in the folder of this run. It changes nothing on the host.
 author:
   - the rdma.cluster authors (@rdma-cluster)
 extends_documentation_fragment:
@@ -29,8 +29,8 @@ attributes:
 options:
   problems:
     description:
-      - Why the intent of the host cannot be built, a sentence each, as M(rdma.cluster.intent) returns them. They stand at the
-        head of the text, and nothing is compared with an intent.
+      - The problems of the host's intent, as M(rdma.cluster.intent) returns them. They are at the top of the text, and nothing is compared
+        with the intent.
     type: list
     elements: str
     default: []

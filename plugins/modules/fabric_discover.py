@@ -8,14 +8,16 @@ from __future__ import annotations
 DOCUMENTATION = r"""
 module: fabric_discover
 version_added: 0.1.0
-short_description: Write down the fabrics that were found, as data, as a drawing and as an inventory
+short_description: Store the discovered fabrics as data, drawings and a proposed inventory
 description:
-  - Writes into the folder of this run C(fabric.json) with the graphs; of each plane C(fabric/PLANE.graphml) for Gephi, yEd and networkx,
-    and C(fabric/PLANE.svg), a drawing of leaves, spines and hosts with the bad links in red; and C(fabric/inventory.yml), an
-    inventory proposed from the graphs and from the facts of the hosts.
-  - The rails of the inventory are told by the leaves, where each leaf is nearly all one rail's, or else by the order of the PCI
-    addresses of each host. What looks wrong (a port on another rail's leaf, a slow one) stands in comments at its head.
-  - Works on the control node alone and changes nothing on hosts. Its task runs once for all of them.
+  - Writes C(fabric.json) with the graphs to the folder of this run.
+  - Writes for each plane C(fabric/PLANE.graphml) for Gephi, yEd and networkx, and C(fabric/PLANE.svg), a drawing of leaves, spines and
+    hosts with the bad links in red.
+  - Writes C(fabric/inventory.yml), an inventory proposed from the graphs and the facts of the hosts.
+  - If nearly all ports of each leaf belong to one rail, the leaves determine the rails of the inventory. Otherwise the order of the PCI
+    addresses of each host does. Comments at the top of the file list what looks wrong, such as a slow port or a port on another rail's
+    leaf.
+  - Runs only on the control node, once for all hosts, and changes nothing on hosts.
 author:
   - the rdma.cluster authors (@rdma-cluster)
 extends_documentation_fragment:
@@ -28,14 +30,14 @@ attributes:
 options:
   graphs:
     description:
-      - The graph of each plane, as M(rdma.cluster.fabric_facts) returns it; each plane once.
+      - The graph of each plane as M(rdma.cluster.fabric_facts) returns it. Each plane occurs once.
     type: list
     elements: dict
     required: true
   planes:
     description:
       - The plane of each graph, in the order of O(graphs). It replaces the name in the graph, which a host has returned.
-      - Without it the names in the graphs count. A name has letters, digits, C(_) and C(-), 32 at most, and begins with a letter.
+      - By default the names in the graphs are used. A name begins with a letter and has at most 32 letters, digits, C(_) and C(-).
     type: list
     elements: str
 seealso:
@@ -43,7 +45,7 @@ seealso:
 """
 
 EXAMPLES = r"""
-- name: Write down the fabric
+- name: Store the discovered fabric
   rdma.cluster.fabric_discover:
     graphs: "{{ [fabric.graph] }}"
     planes: [default]
@@ -57,12 +59,12 @@ stored:
   elements: str
   returned: success
 bad_links:
-  description: How many links are bad, by plane.
+  description: The number of bad links, by plane.
   type: dict
   returned: success
   sample: {default: 2}
 problems:
-  description: What of the fabrics could not be read, a sentence each.
+  description: The parts of the fabrics that could not be read, one sentence for each.
   type: list
   elements: str
   returned: success

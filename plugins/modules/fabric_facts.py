@@ -12,67 +12,68 @@ version_added: 0.1.0
 author:
   - the rdma.cluster authors (@rdma-cluster)
 description:
-  - Asks one host for the whole InfiniBand fabric that one of its ports is on, by C(ibnetdiscover), C(iblinkinfo), C(ibqueryerrors),
-    C(sminfo) and C(saquery), and C(smpquery) where two nodes may have one GUID, and returns it as one graph of switches, HCAs, and links
-    between their ports. Nothing is changed and no counter is reset.
-  - On Ethernet, asks C(lldpcli) for the neighbours of this host; the graphs of all hosts together are the fabric.
-  - What could not be read leaves a graph that is not complete and says why. It never fails for that, and a graph that is not complete
-    never means that the fabric is well.
+  - Reads the whole InfiniBand fabric of one port of a host, and returns it as one graph of switches, HCAs, and links between their ports.
+    It changes nothing and resets no counter.
+  - It uses C(ibnetdiscover), C(iblinkinfo), C(ibqueryerrors), C(sminfo) and C(saquery). If two nodes may share a GUID, it also uses
+    C(smpquery).
+  - On Ethernet, it reads the neighbors of this host with C(lldpcli). The graphs of all hosts together form the fabric.
+  - If a part cannot be read, the graph is incomplete and states why; the task does not fail. An incomplete graph never proves that the
+    fabric is healthy.
 options:
   source:
     description:
-      - V(infiniband) for the fabric of an InfiniBand port.
-      - V(lldp) for what this host sees of an Ethernet fabric.
+      - V(infiniband) reads the fabric of an InfiniBand port.
+      - V(lldp) reads the neighbors of this host on an Ethernet fabric.
     type: str
     choices: [infiniband, lldp]
     default: infiniband
   plane:
     description:
-      - Name of the plane, which is returned with the graph.
+      - The name of the plane, which is returned with the graph.
     type: str
     default: default
   device:
     description:
-      - RDMA device to ask from, such as V(mlx5_0). Without it, the tools take the first one with an active port.
+      - The RDMA device to use, such as V(mlx5_0). By default the tools use the first device with an active port.
     type: str
   port:
     description:
-      - Port of the device to ask from.
+      - The port of the device to use.
     type: int
   graph:
     description:
-      - Whether to read the graph; without it O(source=infiniband) tells the subnet managers alone, which takes a second.
+      - Whether to read the graph. If V(false), O(source=infiniband) reads only the subnet managers, which takes a second.
     type: bool
     default: true
   links:
     description:
-      - Whether to read the states of all ports, and what their links could be.
+      - Whether to read the states of all ports, and the speed and width that their links support.
     type: bool
     default: true
   counters:
     description:
-      - V(errors) for the error counters of all ports, V(data) for what they sent and received.
+      - V(errors) reads the error counters of all ports, and V(data) their counters of sent and received data.
     type: list
     elements: str
     choices: [errors, data]
     default: [errors]
   node_name_map:
     description:
-      - Node-name map on the host, in the form of opensm, whose names go before the descriptions that nodes give of themselves.
+      - The node-name map on the host, in the format of opensm. Its names replace the node descriptions.
     type: path
   name:
     description:
-      - What to call this host with O(source=lldp), where C(inventory_hostname) fits.
+      - The name of this host with O(source=lldp), for example C(inventory_hostname).
     type: str
     default: localhost
   interfaces:
     description:
-      - With O(source=lldp), the interfaces that count; without it, all do.
+      - The interfaces to read with O(source=lldp). By default all are read.
     type: list
     elements: str
   timeout:
     description:
-      - How many seconds each tool may take.
+      - The time limit of each tool, in seconds.
     type: float
     default: 120.0
 extends_documentation_fragment:
@@ -101,7 +102,7 @@ EXAMPLES = r"""
   register: fabric
   become: true
 
-- name: Ask what this host is plugged into
+- name: Read the neighbors of this host
   rdma.cluster.fabric_facts:
     source: lldp
     name: "{{ inventory_hostname }}"
@@ -110,17 +111,17 @@ EXAMPLES = r"""
 
 RETURN = r"""
 graph:
-  description: The graph. What was not told is left out. V(null) with O(graph=false).
+  description: The graph. Values that no tool reported are absent. V(null) with O(graph=false).
   returned: success
   type: dict
   contains:
     schema:
-      description: Version of this form.
+      description: The version of this data format.
       type: int
       returned: success
       sample: 1
     plane:
-      description: Name of the plane.
+      description: The name of the plane.
       type: str
       returned: success
     source:
@@ -128,43 +129,43 @@ graph:
       type: str
       returned: success
     complete:
-      description: Whether all that is there was read and understood.
+      description: Whether everything was read and parsed.
       type: bool
       returned: success
     problems:
-      description: What could not be read or understood, as sentences.
+      description: The parts that could not be read or parsed, as sentences.
       type: list
       elements: str
       returned: success
     doubles:
       description:
-        - GUIDs that several nodes have, which the tools take for one node; RV(graph.complete) is then V(false). Each node as what it calls
-          itself, and GUID and port of the switch that lead to it.
+        - GUIDs that several nodes share. The tools merge such nodes, so RV(graph.complete) is then V(false). Each node is listed with its
+          description, and the GUID and port of the switch that lead to it.
       type: dict
       returned: success
       sample: {"0x506b4b0300000010": [["leaf1", "0x506b4b0300000030", 1], ["leaf2", "0x506b4b0300000030", 2]]}
     counter_names:
-      description: Lists of names of counters. The C(counters) of a port are the number of its list and then its values, up to the last one
-        that is not zero.
+      description: Lists of counter names. The C(counters) of a port are the index of its list, and then its values up to the last nonzero
+        one.
       type: list
       elements: list
       returned: success
     nodes:
       description:
-        - Of each GUID C(kind) (V(switch), V(host), V(router), V(aggregation)), C(name), C(description), C(device), C(system_guid),
+        - For each GUID, C(kind) (V(switch), V(host), V(router), V(aggregation)), C(name), C(description), C(device), C(system_guid),
           C(vendor_id), C(device_id), C(lid), and C(ports) by number.
-        - Of each port C(guid), C(lid), C(lmc), C(state), C(physical), C(width) in lanes, C(speed), C(could_be) with the lanes and the speed
-          that both ends could do, C(counters), and on Ethernet its C(label).
+        - For each port, C(guid), C(lid), C(lmc), C(state), C(physical), C(width) in lanes, C(speed), C(could_be) with the lanes and the
+          speed that both ends support, C(counters), and on Ethernet its C(label).
       type: dict
       returned: success
     links:
-      description: Links, each as GUID and port of one end, GUID and port of the other, lanes, and speed.
+      description: The links, each as GUID and port of one end, GUID and port of the other end, lanes, and speed.
       type: list
       elements: list
       returned: success
       sample: [["0x2c5eab0300b87b40", 1, "0xe09d7303007a4bd8", 1, 4, "NDR"]]
 subnet_manager:
-  description: The master that the port knows. V(null) if none answers, and with O(source=lldp).
+  description: The master subnet manager of the port. V(null) if none answers, and with O(source=lldp).
   returned: success
   type: dict
   contains:
@@ -173,7 +174,7 @@ subnet_manager:
       type: int
       returned: success
     guid:
-      description: GUID of its port.
+      description: The GUID of its port.
       type: str
       returned: success
     state:
@@ -185,28 +186,28 @@ subnet_manager:
       type: int
       returned: success
     activity:
-      description: A count that grows while it lives.
+      description: A counter that increases while it runs.
       type: int
       returned: success
     kind:
-      description: The kind of node that it runs on, V(host) or V(switch). V(null) with O(graph=true), and where the node did not answer.
+      description: The kind of its node, V(host) or V(switch). V(null) with O(graph=true), or if the node did not answer.
       type: str
       returned: success
     description:
-      description: The description of that node. V(null) as RV(subnet_manager.kind).
+      description: The description of that node. V(null) in the same cases as RV(subnet_manager.kind).
       type: str
       returned: success
 subnet_managers:
-  description: All that take part in the plane, each as RV(subnet_manager), the master first. V(null) if that is not known.
+  description: All subnet managers of the plane, each as RV(subnet_manager), the master first. V(null) if they are unknown.
   returned: success
   type: list
   elements: dict
 no_subnet_manager:
-  description: Why RV(subnet_managers) are not known, V(null) if they are.
+  description: Why RV(subnet_managers) are unknown. V(null) if they are known.
   returned: success
   type: str
 read_at:
-  description: When it was read, in seconds since 1970, of the host's clock.
+  description: The time of the reading by the host's clock, in seconds since 1970.
   returned: success
   type: float
 """

@@ -8,14 +8,15 @@ from __future__ import annotations
 DOCUMENTATION = r"""
 module: fabric_read
 version_added: 0.1.0
-short_description: Let one host of each plane read its fabric
+short_description: Read the fabric of each plane on one host
 description:
-  - Reads each InfiniBand plane with M(rdma.cluster.fabric_facts) on the first host of the play that has a port on it whose cable carries,
-    and keeps what it told in the folder of this run. A second task reads on the next host the planes of which the first one was not told
-    all; otherwise it asks nobody.
-  - With O(what=graphs) each host that has RoCE rails of hardware is asked for its neighbours by LLDP.
-  - A host without such rails is not asked for anything, and no connection to it is made.
-  - Needs M(rdma.cluster.intent) and M(rdma.cluster.observe) before. Changes nothing; what could not be read is told by the gate.
+  - Reads each InfiniBand plane with M(rdma.cluster.fabric_facts) on the first host of the play that has a port with a link on it. The
+    result is stored in the folder of this run.
+  - If the first host could not read all of a plane, a second task reads that plane on the next host. Otherwise the second task reads
+    nothing.
+  - With O(what=graphs), each host with hardware RoCE rails also reads its LLDP neighbors.
+  - Does not connect to a host without such rails.
+  - Run M(rdma.cluster.intent) and M(rdma.cluster.observe) before. It changes nothing. The gate reports what could not be read.
 author:
   - the rdma.cluster authors (@rdma-cluster)
 extends_documentation_fragment:
@@ -28,10 +29,10 @@ attributes:
 options:
   what:
     description:
-      - V(graphs) for the graph of each plane with its counters.
-      - V(managers) for the subnet managers of the planes whose subnet manager is planned.
-      - V(loaded) for the graph of each InfiniBand plane with its counters once more, after the load of this run; nothing is read where no
-        pairs were measured in it.
+      - V(graphs) reads the graph of each plane with its counters.
+      - V(managers) reads the subnet managers of the planes with a planned subnet manager.
+      - V(loaded) reads the graph of each InfiniBand plane with its counters again, after the load of this run. If the run measured no
+        pairs, it reads nothing.
     type: str
     choices: [graphs, managers, loaded]
     required: true
@@ -48,7 +49,7 @@ EXAMPLES = r"""
 
 RETURN = r"""
 stored:
-  description: The files on the control node that hold what this host has read.
+  description: The files on the control node with the results of this host.
   type: list
   elements: str
   returned: success

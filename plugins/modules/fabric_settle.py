@@ -8,12 +8,13 @@ from __future__ import annotations
 DOCUMENTATION = r"""
 module: fabric_settle
 version_added: 0.1.0
-short_description: Wait until the subnet managers of this run have done their work on a host's ports
+short_description: Wait until the subnet managers have configured the ports of a host
 description:
-  - A subnet manager that was started or changed makes the ports of other hosts active, and gives them their P_Keys, seconds later.
-  - Waits on each host with InfiniBand rails on such a plane, until its ports are active and have the planned P_Keys; also where a port
-    waits for a subnet manager that runs already. What has not come in time is no failure here; the gate tells it.
-  - A host with nothing to wait for is not asked for anything, nor is any host in check mode.
+  - After a subnet manager was started or changed, it takes seconds until it has activated the ports of other hosts and set their P_Keys.
+  - Waits on each host with InfiniBand rails on such a plane until its ports are active and have the planned P_Keys. It also waits if a port
+    waits for a subnet manager that already runs.
+  - A timeout does not fail the task; the gate reports it.
+  - Does not connect to a host without such ports, nor to any host in check mode.
 author:
   - the rdma.cluster authors (@rdma-cluster)
 extends_documentation_fragment:
@@ -40,13 +41,13 @@ EXAMPLES = r"""
 
 RETURN = r"""
 read:
-  description: Whether the host was asked; its facts are to be read again then.
+  description: Whether the ports of the host were read. If so, its facts must be read again.
   type: bool
   returned: success
 settled:
-  description: Whether all has come in time.
+  description: Whether all ports were ready in time.
   type: bool
-  returned: when it was asked
+  returned: when the ports were read
 run_folder:
   description: The folder of this run on the control node.
   type: str

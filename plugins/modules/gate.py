@@ -8,16 +8,16 @@ from __future__ import annotations
 DOCUMENTATION = r"""
 module: gate
 version_added: 0.1.0
-short_description: Ask what must hold before the next stage may start
+short_description: Check the results of a stage before the next one may start
 description:
   - Makes findings from intent and facts, records them in the run folder, and decides whether the build goes on. A stage ends with
     three calls, one for each O(scope).
-  - An C(error) stops a host, and so does an C(unknown), since what could not be checked is not known to be well. C(rdma_checks)
-    sets the severity of single checks, or silences them until a date.
-  - What happens to a host that does not pass says C(rdma_gate.policy). With V(stop) the build ends at the gate of this stage; with
-    V(quarantine) it goes on without the host while not more than C(max_failed_percent) of the hosts are out; with V(report) it
-    goes on with it.
-  - In check mode a gate records and never fails a host.
+  - An C(error) stops a host. An C(unknown) stops it too, because a check that could not be made proves nothing. C(rdma_checks) sets the
+    severity of single checks, or silences them until a date.
+  - C(rdma_gate.policy) decides what happens if a host does not pass. With V(stop) the build ends at the gate of this stage. With V(report)
+    it goes on with the host.
+  - With V(quarantine) the build goes on without the host, if at most C(max_failed_percent) of the hosts are out.
+  - In check mode a gate records findings and never fails a host.
 author:
   - the rdma.cluster authors (@rdma-cluster)
 extends_documentation_fragment:
@@ -35,20 +35,20 @@ options:
     choices: [preflight, driver, link, fabric, host, network, qos, gpu, nccl, pairs, collectives]
   scope:
     description:
-      - V(fleet) makes the findings that compare hosts; it runs once and fails nobody.
-      - V(host) judges one host, and fails it unless the policy is to report.
-      - V(decide) compares all hosts that have begun the stage, unreachable ones included, with policy and limit; it runs once, with
+      - V(fleet) makes the findings that compare hosts. It runs once and fails no host.
+      - V(host) judges one host, and fails it unless the policy is V(report).
+      - V(decide) applies policy and limit to all hosts that have begun the stage, including unreachable ones. It runs once, with
         C(any_errors_fatal).
     type: str
     required: true
     choices: [fleet, host, decide]
   fail_host:
-    description: Whether O(scope=host) fails a host that does not pass. A batch of a rolling stage is judged without that, since
-      Ansible ends the whole run when all hosts of a batch fail.
+    description: Whether O(scope=host) fails a host that does not pass. Set it to V(false) for a batch of a rolling stage, because Ansible
+      ends the whole run if all hosts of a batch fail.
     type: bool
     default: true
   batch:
-    description: Whether O(scope=decide) looks at the hosts that were judged so far alone. Those that wait for their batch do not count.
+    description: Whether O(scope=decide) considers only the hosts judged so far. Hosts that wait for their batch do not count.
     type: bool
     default: false
 """
@@ -85,8 +85,8 @@ offenders:
   elements: dict
   returned: with O(scope=host)
 decision:
-  description: C(policy), C(limit_percent), the number of C(hosts), those that are C(out) and why, C(planes) that do not pass, and whether
-    the build C(stops).
+  description: C(policy), C(limit_percent), the number of C(hosts), the hosts that are C(out) with the reasons, the C(planes) that do not
+    pass, and whether the build C(stops).
   type: dict
   returned: with O(scope=decide)
 run_folder:

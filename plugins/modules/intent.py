@@ -8,13 +8,13 @@ from __future__ import annotations
 DOCUMENTATION = r"""
 module: intent
 version_added: 0.1.0
-short_description: Read what the inventory says the cluster should be
+short_description: Read and validate the intent of a host from the inventory
 description:
-  - Validates the C(rdma_) variables of a host against a closed schema, fills in the defaults, and sets the normalised
-    result as C(ansible_facts.rdma_intent). The first task of every stage.
-  - A key that the schema does not have is an error that names its nearest neighbour, with file and line where Ansible
-    knows them, and so is a variable beginning with C(rdma_) that nobody knows. All problems are reported at once.
-  - Runs on the control node and touches no host.
+  - Validates the C(rdma_) variables of a host against a closed schema, fills in the defaults, and sets the normalized
+    result as C(ansible_facts.rdma_intent). It is the first task of every stage.
+  - An unknown key is an error that names the most similar key, with file and line if Ansible knows them. An unknown variable that begins
+    with C(rdma_) is an error too. All problems are reported at once.
+  - Runs on the control node and contacts no host.
 author:
   - the rdma.cluster authors (@rdma-cluster)
 extends_documentation_fragment:
@@ -27,7 +27,7 @@ attributes:
 options:
   stage:
     description:
-      - The stage that begins here. Problems of the intent become its findings, and the host counts as one that has begun it.
+      - The stage that begins here. Problems of the intent become findings of the stage, and the host counts as having begun it.
     type: str
     choices: [preflight, driver, link, fabric, host, network, qos, gpu, nccl, pairs, collectives]
 """
@@ -40,12 +40,12 @@ EXAMPLES = r"""
 
 RETURN = r"""
 ansible_facts:
-  description: The normalised intent.
+  description: The normalized intent.
   type: dict
   returned: success
   contains:
     rdma_intent:
-      description: Every section of the intent, complete with defaults; their keys are those of the C(rdma_) variables.
+      description: Every section of the intent, complete with defaults. The keys are those of the C(rdma_) variables.
       type: dict
       contains:
         rails:
@@ -53,40 +53,40 @@ ansible_facts:
           type: list
           elements: dict
         fabric:
-          description: What joins the rails.
+          description: The fabric that connects the rails.
           type: dict
         driver:
           description: The driver stack, and how it is installed.
           type: dict
         firmware:
-          description: Settings in the firmware of the rails' NICs.
+          description: Firmware settings of the rails' NICs.
           type: dict
         gpudirect:
-          description: How NICs reach the memory of GPUs.
+          description: The path between NICs and GPU memory.
           type: dict
         host:
           description: Settings of the operating system.
           type: dict
         roce:
-          description: How RoCE is told from other traffic; null where the inventory does not say.
+          description: How RoCE traffic is marked and prioritized; V(null) if the inventory does not set it.
           type: dict
         partitions:
           description: The partitions of InfiniBand planes, by name.
           type: dict
         nccl:
-          description: What NCCL is told.
+          description: The settings of NCCL.
           type: dict
         pairs:
           description: How pairs of hosts are measured and judged.
           type: dict
         collectives:
-          description: What collectives must reach.
+          description: The thresholds of collectives.
           type: dict
         gate:
-          description: What happens when hosts do not pass a gate.
+          description: What happens if hosts do not pass a gate.
           type: dict
         checks:
-          description: What the site makes of single checks, by their id.
+          description: The site's settings of single checks, by check id.
           type: dict
 run_folder:
   description: The folder of this run on the control node.
@@ -97,7 +97,7 @@ stage:
   type: str
   returned: with O(stage)
 problems:
-  description: What is wrong with the intent, a sentence each, with file and line where they are known.
+  description: The problems of the intent, one sentence for each, with file and line if they are known.
   type: list
   elements: str
   returned: failure

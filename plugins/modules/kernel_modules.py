@@ -10,10 +10,10 @@ module: kernel_modules
 version_added: 0.1.0
 short_description: Load kernel modules in order, now and at boot
 description:
-  - Loads each module that is not in the running kernel, in the order given, and looks whether it is there afterwards.
-  - Writes those that nothing else loads at boot to C(/etc/modules-load.d/rdma-cluster.conf).
+  - Loads each module that is not loaded, in the given order, and verifies that it is loaded afterwards.
+  - Writes the modules of O(at_boot) to C(/etc/modules-load.d/rdma-cluster.conf).
   - Writes O(options) to C(/etc/modprobe.d/rdma-cluster.conf), before anything is loaded.
-  - Never unloads a module. One that is loaded already keeps the options that it was loaded with.
+  - Never unloads a module. A loaded module keeps its current options.
 author:
   - the rdma.cluster authors (@rdma-cluster)
 extends_documentation_fragment:
@@ -25,21 +25,21 @@ attributes:
     support: full
 options:
   names:
-    description: The modules that must be in the kernel, in the order in which they are to be loaded.
+    description: The modules that must be loaded, in loading order.
     type: list
     elements: str
     required: true
   at_boot:
     description:
-      - Those of O(names) that are to be loaded at boot by C(systemd-modules-load).
-      - Leave out what udev and rdma-core load by themselves.
+      - The modules of O(names) that C(systemd-modules-load) loads at boot.
+      - Omit modules that udev and rdma-core load.
     type: list
     elements: str
     default: []
   options:
     description:
-      - The options of modules, each module's as one text (V(prof_sel=2 debug_mask=1)), for the next time that it is loaded.
-      - With none, the file is removed.
+      - The options of each module as one text (V(prof_sel=2 debug_mask=1)). They take effect when the module is loaded the next time.
+      - If empty, the file is removed.
     type: dict
     default: {}
 """
@@ -50,7 +50,7 @@ EXAMPLES = r"""
     names: [ib_core, ib_uverbs, rdma_cm, rdma_ucm, rdma_rxe]
     at_boot: [rdma_rxe]
 
-- name: Load the driver of ConnectX with an option
+- name: Load the ConnectX driver with an option
   rdma.cluster.kernel_modules:
     names: [mlx5_core, mlx5_ib]
     options:

@@ -8,17 +8,16 @@ from __future__ import annotations
 DOCUMENTATION = r"""
 module: limits
 version_added: 0.1.0
-short_description: What logins and services may lock of memory and have open of files
+short_description: Set the limits of locked memory and open files for logins and services
 description:
-  - RDMA locks the memory that it registers; where that is limited, registering fails with C(Cannot allocate memory).
+  - RDMA locks the memory that it registers. If locked memory is limited, registration fails with C(Cannot allocate memory).
   - Writes C(/etc/security/limits.d/90-rdma-cluster.conf) for logins, root among them, and C(90-rdma-cluster.conf) in
     C(/etc/systemd/system.conf.d) and C(/etc/systemd/user.conf.d) for services, and in C(/etc/systemd/logind.conf.d).
-  - Whether systemd has to read them again is decided by what a service that starts now gets, and that is what is looked
-    at afterwards. A transient unit is started for this look, in check mode too. logind is asked what it does now.
-  - The default of systemd holds for services that start later. A service that runs already, such as C(slurmd) or C(containerd), keeps
-    its limit, and hands it to its jobs, until it is restarted; this module restarts none. A service whose unit sets a limit
-    itself has that one.
-  - The size of the stack is never set.
+  - Starts a transient unit, also in check mode, to read the limits that a new service gets. If they differ, systemd reads the files again,
+    and the module verifies the result the same way. The current setting of logind comes from logind itself.
+  - The systemd defaults apply to services that start later. A running service, such as C(slurmd) or C(containerd), keeps its limits until
+    it is restarted, and its jobs inherit them. This module restarts no service. A limit in a service's own unit takes precedence.
+  - The module never sets the stack size.
 author:
   - the rdma.cluster authors (@rdma-cluster)
 extends_documentation_fragment:
@@ -31,22 +30,23 @@ attributes:
 options:
   memlock_unlimited:
     description:
-      - Whether there shall be no limit of locked memory.
-      - What is not wished leaves the files. The manager that runs is left as it is, so that services follow at the next boot.
+      - Whether locked memory is unlimited.
+      - If V(false), the setting is removed from the files. The running systemd manager does not change, so services follow at the next
+        boot.
     type: bool
     default: true
   open_files:
-    description: Files that a process may have open at least, before it asks for more; V(0) leaves it as it is.
+    description: The minimum soft limit of open files of a process. V(0) does not set it.
     type: int
     default: 0
   keep_ipc:
-    description: Whether logind shall leave shared memory and semaphores of users who have logged out (C(RemoveIPC=no)), where it runs.
+    description: Whether logind, if it runs, keeps shared memory and semaphores of users who have logged out (C(RemoveIPC=no)).
     type: bool
     default: false
 """
 
 EXAMPLES = r"""
-- name: Let services and logins lock any amount of memory
+- name: Allow services and logins to lock any amount of memory
   rdma.cluster.limits:
     memlock_unlimited: true
     open_files: 131072
@@ -55,7 +55,7 @@ EXAMPLES = r"""
 
 RETURN = r"""
 live:
-  description: What differed on the running system, what was seen and what is wished.
+  description: The settings that differed on the running system, each with the current and the requested value.
   type: list
   elements: list
   returned: always

@@ -12,7 +12,7 @@ short_description: Manage several files in one call
 description:
   - Compares each file with its planned content and writes those that differ. Missing folders are created.
   - A file is replaced as a whole, or only a marked block in it is managed and all other lines are kept.
-  - One call for a list of files, because a remote task costs the control node far more than the work that it does.
+  - One call manages a list of files, because a remote task costs the control node far more than the work itself.
 author:
   - the rdma.cluster authors (@rdma-cluster)
 extends_documentation_fragment:
@@ -34,21 +34,21 @@ options:
         type: str
         required: true
       content:
-        description: The whole text. Without it, the file shall not be there.
+        description: The whole text. Without it, the file is removed.
         type: str
       mode:
-        description: Permission bits in octal digits. With O(files[].block), only of a file that is created.
+        description: Permission bits in octal digits. With O(files[].block), they apply only to a file that is created.
         type: str
         default: "0644"
       block:
         description:
           - Manage only a block between two marker lines, at the end of the file if it has none yet. All other lines are kept.
           - O(files[].content) is then the text of the block. A file without the block that begins with the line
-            C(# Managed by rdma.cluster) was replaced as a whole by an earlier version, and is once more.
+            C(# Managed by rdma.cluster) comes from an earlier version, and is replaced as a whole.
         type: bool
         default: false
       replaced:
-        description: Names of variables. With O(files[].block), lines outside of the block that set one of them become comments.
+        description: Names of variables. With O(files[].block), lines outside the block that set one of them become comments.
         type: list
         elements: str
         default: []
