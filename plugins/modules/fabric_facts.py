@@ -88,9 +88,9 @@ attributes:
     details:
       - It only reads.
 requirements:
-  - The package infiniband-diags on the host, or lldpd for O(source=lldp), and the right to open C(/dev/infiniband/umad*).
+  - The package infiniband-diags on the host, or lldpd for O(source=lldp), and permission to open C(/dev/infiniband/umad*).
 notes:
-  - A fabric of 2048 HCAs is some 2 MB.
+  - The graph of a fabric of 2048 HCAs is about 2 MB.
 """
 
 EXAMPLES = r"""

@@ -55,7 +55,7 @@ options:
 """
 
 EXAMPLES = r"""
-- name: NCCL's variables
+- name: Write NCCL's variables
   rdma.cluster.managed_files:
     files:
       - path: /etc/nccl.conf
@@ -66,7 +66,7 @@ EXAMPLES = r"""
 
 RETURN = r"""
 written:
-  description: The files that were not as they shall be.
+  description: The files that differed from the plan.
   type: list
   elements: str
   returned: always

@@ -8,14 +8,15 @@ from __future__ import annotations
 DOCUMENTATION = r"""
 module: mlxconfig
 version_added: 0.1.0
-short_description: Firmware settings of NVIDIA adapters at the next boot
+short_description: Write firmware settings of NVIDIA adapters for the next boot
 description:
-  - Asks each device with C(mstconfig -e q), or C(mlxconfig) where there is no mstconfig, and compares with what the next boot brings.
-  - Writes only the settings that differ, in one call for each device, and reads them back. Other settings are left alone.
-  - A setting that a device lacks (C(LINK_TYPE_P1) of an Ethernet adapter) is not applicable there, which is no error.
-  - What cannot be compared is refused - arrays, read-only settings of another value, values that the tool does not tell. Nothing is
-    then written on that device. Every other device is done all the same, and all errors are listed.
-  - The module neither reboots a host nor resets a card. C(pending) and C(reset_commands) say what waits for it.
+  - Reads each device with C(mstconfig -e q), or with C(mlxconfig) if mstconfig is missing, and compares the settings of the next boot.
+  - Writes only the settings that differ, in one call for each device, and reads them back. It does not change other settings.
+  - If a device lacks a setting (C(LINK_TYPE_P1) of an Ethernet adapter), the setting is not applicable to it. This is not an error.
+  - Refuses settings that it cannot compare, such as arrays, read-only settings with another value, and values that the tool does not
+    report. It then writes nothing to that device, continues with the other devices, and lists all errors.
+  - The module neither reboots a host nor resets a card. C(pending) and C(reset_commands) list the settings that require it, and the
+    commands.
 author:
   - the rdma.cluster authors (@rdma-cluster)
 extends_documentation_fragment:
@@ -23,7 +24,7 @@ extends_documentation_fragment:
 attributes:
   check_mode:
     support: full
-    details: Where no tool is installed yet, all settings are told as if they would be written.
+    details: If no tool is installed yet, all settings are reported as if they would be written.
   diff_mode:
     support: full
 options:
@@ -34,19 +35,19 @@ options:
     required: true
     suboptions:
       device:
-        description: The PCI address of one function of the card, V(0000:21:00.0). It answers for all ports of the card.
+        description: The PCI address of one function of the card, V(0000:21:00.0). It represents all ports of the card.
         type: str
         required: true
       settings:
         description:
-          - Value by name, as C(mlxconfig -e q) lists the names.
+          - The value of each setting by the name that C(mlxconfig -e q) lists.
           - A value is a number (V(2), V(0xff)), a name in any case (V(eth)), both (V(ETH(2))), or a boolean.
         type: dict
         required: true
 """
 
 EXAMPLES = r"""
-- name: Ethernet on both ports of a card
+- name: Set both ports of a card to Ethernet
   rdma.cluster.mlxconfig:
     devices:
       - device: "0000:21:00.0"
@@ -57,7 +58,7 @@ EXAMPLES = r"""
 
 RETURN = r"""
 devices:
-  description: What was found and done on each device (would be done, in check mode), in the order of the option.
+  description: The result for each device, or the expected result in check mode, in the order of the option.
   type: list
   elements: dict
   returned: always
@@ -66,32 +67,32 @@ devices:
       description: Its PCI address.
       type: str
     tool:
-      description: Which tool answered; none where none is installed.
+      description: The tool that was used; none if no tool is installed.
       type: str
     written:
-      description: By name, the value of the next boot C(before) and C(after).
+      description: The value of the next boot C(before) and C(after), by name.
       type: dict
     not_applicable:
       description: Settings that the device lacks.
       type: list
       elements: str
     pending:
-      description: By name, the C(current) value of a wished setting and the one of the C(next_boot), where they differ.
+      description: The C(current) and C(next_boot) values of requested settings that differ, by name.
       type: dict
     pending_others:
-      description: The same for settings that were not asked for, and that someone else has changed. A reboot changes them too.
+      description: The same for other settings that someone else has changed. They also take effect at a reboot.
       type: dict
     reboot_required:
-      description: Whether a wished setting waits for a reboot or a reset.
+      description: Whether a requested setting waits for a reboot or a reset.
       type: bool
     why:
-      description: Why, in words.
+      description: The reason in words.
       type: str
     error:
-      description: What went wrong on this device; none where nothing did.
+      description: The error on this device, or none.
       type: str
 differences:
-  description: Each setting that was not as wished for the next boot, in words.
+  description: Each setting whose value for the next boot differed from the request, in words.
   type: list
   elements: str
   returned: always
@@ -101,7 +102,7 @@ reboot_required:
   type: bool
   returned: always
 reset_commands:
-  description: What makes the settings hold without a reboot of the host. Each takes the links of its card down.
+  description: The commands that activate the settings without a reboot of the host. Each takes the links of its card down.
   type: list
   elements: str
   returned: always

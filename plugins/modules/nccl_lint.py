@@ -8,15 +8,16 @@ from __future__ import annotations
 DOCUMENTATION = r"""
 module: nccl_lint
 version_added: 0.1.0
-short_description: Say what is wrong with NCCL's variables on a host, and which source of them counts
+short_description: Find mistakes in NCCL's variables on a host
 description:
-  - NCCL ignores names that it does not know, reads what it can of a number (V(yes) is 0 before NCCL 2.32), takes names of devices for
-    prefixes, and prefers a user's file over the site's. It says nothing of all that.
-  - Reads every source of variables in NCCL's order, which is the environment of a process, the file that E(NCCL_CONF_FILE) names or else
-    C(.nccl.conf) in its home, and C(/etc/nccl.conf). Compares them with all variables that NCCL reads, with each other, and with the
-    devices and interfaces of the host.
-  - A container does not see files of the host that are not mounted. For a process in one, its own files are read.
-  - Changes nothing. Only variables whose names look like NCCL's are returned.
+  - NCCL reports none of these mistakes. It ignores unknown names, parses numbers partially (V(yes) is 0 before NCCL 2.32), matches device
+    names as prefixes, and prefers a user's file to the site's file.
+  - Reads every source of variables in NCCL's order. These are the environment of a process, the file of E(NCCL_CONF_FILE) or else
+    C(.nccl.conf) in the user's home, and C(/etc/nccl.conf).
+  - Compares the variables with all variables that NCCL reads, with each other, and with the devices and interfaces of the host. It also
+    returns the source that sets each variable.
+  - A container sees only mounted files of the host. For a process in a container, the module reads the container's files.
+  - Changes nothing. It returns only variables whose names look like NCCL's.
 author:
   - the rdma.cluster authors (@rdma-cluster)
 extends_documentation_fragment:
@@ -34,17 +35,17 @@ options:
   users:
     description:
       - Users whose C(.nccl.conf) is read.
-      - A file that a user may not read, as far as its owner and mode say, is not told of, whatever link leads to it.
+      - A file that its owner and mode make unreadable for the user is not reported, even if a link leads to it.
     type: list
     elements: str
     default: [root]
   services:
-    description: Units of systemd that start jobs, such as C(slurmd.service). One that runs is asked for what its main process has.
+    description: systemd units that start jobs, such as C(slurmd.service). If a unit runs, the environment of its main process is read.
     type: list
     elements: str
     default: []
   processes:
-    description: Processes, such as one of a running job, by their numbers on the host.
+    description: Process IDs on the host, for example of a running job.
     type: list
     elements: int
     default: []
@@ -54,38 +55,38 @@ options:
     elements: path
     default: []
   version:
-    description: The version of NCCL that jobs use. Without it, a recent one is taken.
+    description: The version of NCCL that jobs use. By default a recent version is assumed.
     type: str
   plan:
-    description: What the host shall be, as P(rdma.cluster.nccl_lint_plan#filter) makes it. What is not given is not compared.
+    description: The expected state of the host, as P(rdma.cluster.nccl_lint_plan#filter) returns it. Absent values are not compared.
     type: dict
     default: {}
     suboptions:
       leave_out:
-        description: RDMA devices that are not NCCL's, and why.
+        description: The RDMA devices that NCCL must not use, with the reasons.
         type: dict
         default: {}
       traffic_class:
-        description: The byte of IP that RoCE shall have.
+        description: The traffic class byte of the IP header that RoCE uses.
         type: int
       trust:
-        description: What switches and NICs go by.
+        description: The header field that switches and NICs trust.
         type: str
         choices: [dscp, pcp]
       rails_apart:
-        description: Whether no network joins the rails.
+        description: Whether the rails are separate networks.
         type: bool
       gpudirect:
         description: The planned path to GPU memory.
         type: str
         choices: [dmabuf, peermem, none]
       asked_for:
-        description: Variables that somebody wants set for every job, though they are for tests.
+        description: Variables that the intent sets for every job, although they are meant for tests.
         type: list
         elements: str
         default: []
       rail_interfaces:
-        description: The interfaces of rails, each with the name of its rail. Traffic that sets jobs up should not use them.
+        description: The interfaces of rails, each with the name of its rail. Bootstrap traffic of jobs should not use them.
         type: dict
         default: {}
 seealso:
@@ -94,7 +95,7 @@ seealso:
 """
 
 EXAMPLES = r"""
-- name: Look at NCCL's variables of everybody who starts jobs
+- name: Check NCCL's variables of all users and services that start jobs
   rdma.cluster.nccl_lint:
     users: [root, alice]
     services: [slurmd.service]
@@ -103,14 +104,14 @@ EXAMPLES = r"""
     plan: "{{ ansible_facts.rdma_intent | rdma.cluster.nccl_lint_plan(ansible_facts.rdma) }}"
   register: variables
 
-- name: Refuse errors
+- name: Fail on errors
   ansible.builtin.assert:
     that: variables.problems | selectattr('severity', 'equalto', 'error') | length == 0
 """
 
 RETURN = r"""
 problems:
-  description: What is wrong, the worst first.
+  description: The problems, the most severe first.
   type: list
   elements: dict
   returned: success
@@ -119,22 +120,22 @@ problems:
       description: The name of the rule.
       type: str
     severity:
-      description: V(error), V(unknown) where it could not be judged, V(warning) or V(info).
+      description: V(error), V(unknown) if it could not be judged, V(warning) or V(info).
       type: str
     variable:
-      description: The variable, or those that contradict each other. Empty where it is about a line or a file.
+      description: The variable, or the variables that contradict each other. Empty if the problem concerns a line or a file.
       type: str
     where:
-      description: The file or environment; where nothing sets the variable, whose jobs it is about.
+      description: The file or environment. If nothing sets the variable, the owner of the affected jobs.
       type: str
     observed:
-      description: What is there, and what NCCL makes of it.
+      description: The current value, and how NCCL interprets it.
       type: str
     expected:
-      description: What would be right.
+      description: The correct value.
       type: str
     remedy:
-      description: What to do.
+      description: The remedy.
       type: str
   sample:
     - rule: value_range
@@ -145,7 +146,7 @@ problems:
       expected: a number from -1 to 255
       remedy: Correct NCCL_IB_TC in /etc/nccl.conf.
 jobs:
-  description: Whose jobs take their variables from where.
+  description: The sources from which each owner's jobs get their variables.
   type: list
   elements: dict
   returned: success
@@ -154,11 +155,11 @@ jobs:
       description: The user, service, process or file, or V(every other job).
       type: str
     sources:
-      description: What NCCL reads for them, in its order.
+      description: The sources that NCCL reads for these jobs, in its order.
       type: list
       elements: str
     variables:
-      description: Of each variable its C(value), where that is C(from), and what it C(hides), each with C(value) and C(in).
+      description: For each variable, its C(value), the source it is C(from), and the values that it C(hides), each with C(value) and C(in).
       type: dict
 """
 

@@ -8,15 +8,15 @@ from __future__ import annotations
 DOCUMENTATION = r"""
 module: nccl_test
 version_added: 0.1.0
-short_description: Run one of the nccl-tests and judge it
+short_description: Run one of the nccl-tests and judge its result
 description:
-  - Runs a program of nccl-tests on the GPUs of this host, or of several hosts through Open MPI or Slurm, waits for its end and judges what
-    it and NCCL have said. A run over sockets does not pass, however fast it is.
-  - NCCL's log is switched on for the run (C(NCCL_DEBUG=INFO)); all other variables are those of the hosts, C(/etc/nccl.conf) among them.
-  - A run that lasts too long is ended with all that it has started.
-  - Before the run it reads who uses this host. With a GPU process or a job there nothing is run, unless O(load_allowed) is set. Only root
-    sees the GPU processes of all users.
-  - It puts load on GPUs and network, and changes nothing. What does not pass does not fail the task; see RV(passed).
+  - Runs a program of nccl-tests on the GPUs of this host, or of several hosts with Open MPI or Slurm. It waits for the end and judges the
+    output of the program and of NCCL. A run over sockets does not pass, regardless of its speed.
+  - Enables NCCL's log for the run (C(NCCL_DEBUG=INFO)). All other variables are those of the hosts, including C(/etc/nccl.conf).
+  - If a run exceeds the time limit, the module ends it with all its processes.
+  - Before the run it reads who uses this host. If a GPU process or a job uses it, the module runs nothing unless O(load_allowed) is set.
+    Only root sees the GPU processes of all users.
+  - It puts load on GPUs and network, and changes nothing. A run that does not pass does not fail the task; see RV(passed).
 author:
   - the rdma.cluster authors (@rdma-cluster)
 extends_documentation_fragment:
@@ -25,128 +25,128 @@ attributes:
   check_mode:
     support: full
     details:
-      - Nothing is run.
+      - Runs nothing.
   diff_mode:
     support: N/A
     details:
       - There is no state to compare.
 options:
   operation:
-    description: What is run.
+    description: The collective operation to run.
     type: str
     choices: [all_reduce, all_gather, reduce_scatter, alltoall, sendrecv, broadcast, reduce]
     default: all_reduce
   hosts:
     description:
-      - The hosts as the launcher reaches them from this one, by name or IPv4 address.
-      - Required unless O(launcher=none), which runs on this host alone.
+      - The names or IPv4 addresses by which the launcher on this host reaches the hosts.
+      - Required unless O(launcher=none), which runs only on this host.
     type: list
     elements: str
     default: []
   gpus:
-    description: GPUs of each host, a rank each.
+    description: The number of GPUs of each host. Each GPU is one rank.
     type: int
     required: true
   launcher:
-    description: V(none) runs one process for all GPUs of this host, and needs no MPI; the others start a process for each GPU.
+    description: V(none) runs one process for all GPUs of this host, and needs no MPI. The other launchers start a process for each GPU.
     type: str
     choices: [none, mpirun, srun]
     default: none
   program:
-    description: The path of the launcher, where it is not on the path of the session.
+    description: The path of the launcher, if it is not in E(PATH).
     type: path
   launcher_arguments:
-    description: More arguments for the launcher (C(--mpi=pmix), C(--partition=gpu)). They can be read by all users of the host.
+    description: More arguments for the launcher (C(--mpi=pmix), C(--partition=gpu)). All users of the host can read them.
     type: list
     elements: str
     default: []
   interface:
-    description: The interface of Open MPI's own connections, where it shall not choose.
+    description: The interface of Open MPI's own connections. By default Open MPI chooses it.
     type: str
   allow_root:
-    description: Whether Open MPI is told that root may run it. Without it a run by root fails.
+    description: Whether Open MPI may be run by root. If V(false), a run by root fails.
     type: bool
     default: false
   folder:
-    description: Where the programs of nccl-tests are; the same on all hosts. Without it they are looked for on the path of the session.
+    description: The folder of the nccl-tests programs, the same on all hosts. By default they are searched in E(PATH).
     type: path
   environment:
-    description: Variables for the run beside the host's own, for example C(LD_LIBRARY_PATH). They are no place for secrets.
+    description: Additional variables for the run, for example C(LD_LIBRARY_PATH). Do not put secrets in them.
     type: dict
     default: {}
   min_bytes:
-    description: The smallest size.
+    description: The smallest size in bytes.
     type: int
     default: 1073741824
   max_bytes:
-    description: The largest size.
+    description: The largest size in bytes.
     type: int
     default: 8589934592
   step_factor:
-    description: Each size is so many times the one before.
+    description: The factor between one size and the next.
     type: int
     default: 2
   iterations:
-    description: How often each size is measured.
+    description: The number of measured iterations of each size.
     type: int
     default: 20
   warmup_iterations:
-    description: How often before that.
+    description: The number of warm-up iterations of each size.
     type: int
     default: 5
   load_allowed:
-    description: Run also while a GPU process or a job uses this host.
+    description: Whether to run even if a GPU process or a job uses this host.
     type: bool
     default: false
   timeout_seconds:
-    description: After this time the run is ended.
+    description: The time limit of the run.
     type: int
     default: 300
   output_file:
-    description: Where the raw output of the run is kept on this host; it replaces a file of that name.
+    description: The file on this host for the raw output of the run. An existing file is replaced.
     type: path
   host:
-    description: The name of this host in the findings; its own where it is absent.
+    description: The name of this host in the findings. The default is its host name.
     type: str
   subject:
-    description: What the findings call the run.
+    description: The name of the run in the findings.
     type: str
   expected:
-    description: What the run is held against.
+    description: The expected result of the run.
     type: dict
     default: {}
     suboptions:
       names:
-        description: Host in the findings → its name as NCCL prints it. By itself this host.
+        description: Maps a host in the findings to its name in NCCL's output. The default is only this host.
         type: dict
       gbytes_per_s:
-        description: busbw in 10^9 bytes a second.
+        description: The expected busbw in 10^9 bytes per second.
         type: float
       no_limit:
-        description: Why there is no such figure; without one and without this, the rate is judged unknown.
+        description: Why no busbw is expected. If neither this nor a busbw is set, the rate is judged unknown.
         type: str
         default: ""
       hcas:
-        description: Host → the RDMA devices that it should use.
+        description: Maps a host to the RDMA devices that it should use.
         type: dict
         default: {}
       all_hcas:
-        description: Whether a run has to use each of them; else only a device that is not of them is an error.
+        description: Whether a run must use each of them. If V(false), only the use of any other device is an error.
         type: bool
         default: true
       gdr:
-        description: Whether GPUDirect RDMA is planned between hosts; not judged as an error where it is absent.
+        description: Whether GPUDirect RDMA is planned between hosts. If not set, it is not judged as an error.
         type: bool
       fail_below:
-        description: Below this fraction of the figure is an error.
+        description: A busbw below this fraction of the expected one is an error.
         type: float
         default: 0.8
       warn_below:
-        description: Below this fraction of it is a warning.
+        description: A busbw below this fraction of the expected one is a warning.
         type: float
         default: 0.9
       large_bytes:
-        description: From this size on a rate counts.
+        description: The smallest size whose rate is judged.
         type: int
         default: 268435456
 requirements:
@@ -160,7 +160,7 @@ EXAMPLES = r"""
     folder: /opt/nccl-tests/build
     expected: {no_limit: no rate of NVLink is known}
 
-- name: Run on two hosts through Open MPI, as a user whose key both know
+- name: Run on two hosts with Open MPI, as a user whose SSH key works on both
   rdma.cluster.nccl_test:
     gpus: 8
     hosts: [192.0.2.1, 192.0.2.2]
@@ -178,11 +178,11 @@ EXAMPLES = r"""
 
 RETURN = r"""
 ran:
-  description: Whether something was run; V(false) in check mode, and while the host is in use.
+  description: Whether a test was run. V(false) in check mode, and while the host is in use.
   type: bool
   returned: always
 in_use:
-  description: Who uses this host, for which nothing was run; empty if nobody does.
+  description: Who uses this host, which is why nothing was run. Empty if nothing uses it.
   type: str
   returned: always
   sample: GPU process 4711 (python3)
@@ -199,32 +199,32 @@ variables:
 passed:
   description: Whether none of the findings is an error or unknown.
   type: bool
-  returned: when something was run
+  returned: when a test was run
 exit_status:
-  description: The status with which it ended, negative for a signal; V(null) if it was not started or had to be ended.
+  description: The exit status, negative for a signal. V(null) if the test was not started or exceeded the time limit.
   type: int
-  returned: when something was run
+  returned: when a test was run
 seconds:
-  description: How long it took.
+  description: The duration of the run.
   type: float
-  returned: when something was run
+  returned: when a test was run
 busbw_gbytes_per_s:
-  description: The median of busbw over the large sizes, out of place and in place; V(null) where there is none.
+  description: The median busbw of the large sizes, out of place and in place. V(null) if there is none.
   type: float
-  returned: when something was run
+  returned: when a test was run
 result:
-  description: What nccl-tests printed, V(null) if that cannot be read.
+  description: The parsed output of nccl-tests. V(null) if it cannot be parsed.
   type: dict
-  returned: when something was run
+  returned: when a test was run
 log:
-  description: What NCCL's log says in short, V(null) if there is none.
+  description: A summary of NCCL's log. V(null) if there is none.
   type: dict
-  returned: when something was run
+  returned: when a test was run
 findings:
-  description: What was judged, in the form of all findings of this collection.
+  description: The findings, in the format of all findings of this collection.
   type: list
   elements: dict
-  returned: when something was run
+  returned: when a test was run
 """
 
 import os
@@ -240,7 +240,7 @@ from ansible_collections.rdma.cluster.plugins.module_utils._collectives.command 
 from ansible_collections.rdma.cluster.plugins.module_utils._collectives.start import described, expected_of, run_nccl, run_of
 from ansible_collections.rdma.cluster.plugins.module_utils._host.load import busy_words, in_use_now, read_load
 
-#: How long the processes of an earlier run may take to end.
+#: Time limit for the processes of an earlier run to end.
 ENDING_SECONDS = 10
 EXPECTED_SPEC = {
     "names": {"type": "dict"},
@@ -288,7 +288,7 @@ def main() -> None:
 
 
 def users(sys: SysRoot, *, is_root: bool | None = None, sleep: Callable[[float], None] = time.sleep) -> str:
-    """Who uses this host, in words; "" if nobody does. What a run before this one has left gets some seconds to end.
+    """The users of this host in words; "" if there are none. Processes of an earlier run get some seconds to end.
 
     Another user than root does not see the GPU processes of others, for which it is no reason: the role has looked as root.
     """

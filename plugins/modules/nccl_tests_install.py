@@ -8,13 +8,13 @@ from __future__ import annotations
 DOCUMENTATION = r"""
 module: nccl_tests_install
 version_added: 0.2.0
-short_description: nccl-tests on a host, made with MPI from an archive
+short_description: Build nccl-tests with MPI from an archive and install them
 description:
-  - Checks the archive by its SHA-256, looks through it, unpacks it, runs C(make MPI=1), and puts the programs to C(build) in O(folder),
-    which is replaced as a whole.
-  - What was installed is noted in C(/var/lib/rdma-cluster/nccl-tests.json); with the same archive and options nothing is done.
-  - It fails, and says what is missing, where CUDA's compiler, MPI's or NCCL's headers, C(make) or C(g++) are not there.
-  - A folder that has something else in it is left alone, and is an error.
+  - Verifies the SHA-256 of the archive, checks its contents, unpacks it, and runs C(make MPI=1). It copies the programs to C(build) in
+    O(folder), which is replaced as a whole.
+  - Records the installation in C(/var/lib/rdma-cluster/nccl-tests.json). With the same archive and options it does nothing.
+  - If the CUDA compiler, the headers of MPI or NCCL, C(make) or C(g++) are missing, the task fails and names them.
+  - If the folder contains other files, the task fails and does not change it.
 author:
   - the rdma.cluster authors (@rdma-cluster)
 extends_documentation_fragment:
@@ -23,53 +23,53 @@ attributes:
   check_mode:
     support: full
     details:
-      - Nothing is unpacked or built, and the archive need not be there; RV(lacks) tells what the build would miss now.
+      - Unpacks and builds nothing, and does not need the archive. RV(lacks) lists what is missing for the build.
   diff_mode:
     support: full
 options:
   archive:
-    description: The archive on the host, of the source, or with O(built) of the programs; with one folder at its top.
+    description: The archive on the host with one top-level folder. It contains the source, or with O(built) the programs.
     type: path
     required: true
   checksum:
-    description: Its SHA-256, C(sha256:) and 64 hexadecimal digits.
+    description: The SHA-256 of the archive, C(sha256:) and 64 hexadecimal digits.
     type: str
     required: true
   version:
-    description: The version of nccl-tests. A source that says another one is refused.
+    description: The version of nccl-tests. A source of another version is rejected.
     type: str
     required: true
   folder:
-    description: Where it goes.
+    description: The installation folder.
     type: path
     default: /opt/nccl-tests
   built:
-    description: Whether the archive has the programs themselves, in C(build) or at its top.
+    description: Whether the archive contains built programs, in C(build) or at its top level.
     type: bool
     default: false
   cuda_home:
-    description: Where CUDA is.
+    description: The folder of CUDA.
     type: path
     default: /usr/local/cuda
   mpi_home:
-    description: Where MPI is, with C(include/mpi.h); needed unless O(built).
+    description: The folder of MPI, which contains C(include/mpi.h). Required unless O(built).
     type: path
   nccl_home:
-    description: Where NCCL is, if not where the compiler looks by itself.
+    description: The folder of NCCL, if the compiler does not search it by default.
     type: path
   architectures:
-    description: Compute capabilities to compile for, all that the makefile names unless given.
+    description: The compute capabilities to compile for. The default is all that the makefile names.
     type: list
     elements: int
     default: []
   timeout_seconds:
-    description: How long the build may take.
+    description: The time limit of the build.
     type: int
     default: 3600
 """
 
 EXAMPLES = r"""
-- name: nccl-tests for H100
+- name: Build nccl-tests for H100
   rdma.cluster.nccl_tests_install:
     archive: /var/lib/rdma-cluster/nccl/nccl-tests-2.19.6.tar.gz
     checksum: sha256:0000000000000000000000000000000000000000000000000000000000000000
@@ -80,11 +80,11 @@ EXAMPLES = r"""
 
 RETURN = r"""
 tests:
-  description: What is installed, C(folder), C(version), and C(wish), which differs where archive or options do.
+  description: The installation, with C(folder), C(version), and C(wish), which identifies archive and options.
   type: dict
   returned: always
 lacks:
-  description: What the build would miss, a sentence each.
+  description: What is missing for the build, one sentence for each.
   type: list
   elements: str
   returned: always

@@ -8,13 +8,14 @@ from __future__ import annotations
 DOCUMENTATION = r"""
 module: nic_rings
 version_added: 0.1.0
-short_description: The length of the rings of rails' NICs, now and at boot
+short_description: Set the ring sizes of rails' NICs, now and at boot
 description:
-  - Compares the rings of each interface with what they shall be, and sets those that differ with C(ethtool -G).
-  - Setting them resets the interface, and with many drivers its link goes for about a second. It is done one interface after the
+  - Compares the rings of each interface with the request, and sets those that differ with C(ethtool -G).
+  - Setting rings resets the interface; with many drivers its link is down for about a second. The module resets one interface after the
     other, and only with O(reset_allowed).
-  - Writes one file of C(udev) rules, which sets them whenever the interface appears - at boot, after a driver reload, after hot-plug.
-  - Rings matter to sockets; the queue pairs of RDMA have their own.
+  - Writes one file of C(udev) rules, which set the rings whenever the interface appears, at boot, after a driver reload, and after
+    hot-plug.
+  - Rings matter only to sockets. The queue pairs of RDMA have their own queues.
 author:
   - the rdma.cluster authors (@rdma-cluster)
 extends_documentation_fragment:
@@ -26,7 +27,7 @@ attributes:
     support: full
 options:
   rails:
-    description: The rails. With none, the file of rules is removed; rings stay as they are.
+    description: The rails. If empty, the file of rules is removed, and the rings do not change.
     type: list
     elements: dict
     required: true
@@ -40,14 +41,14 @@ options:
         type: dict
         required: true
       netdev:
-        description: The interface that this NIC has now.
+        description: The current interface of this NIC.
         type: str
         required: true
       rx:
-        description: Descriptors in a receive ring, not above what the hardware has; without it they stay as they are.
+        description: Descriptors in a receive ring, at most the hardware maximum. If not set, the ring does not change.
         type: int
       tx:
-        description: Descriptors in a transmit ring.
+        description: Descriptors in a transmit ring, as for O(rails[].rx).
         type: int
   reset_allowed:
     description: Whether interfaces may be reset. If V(false), the rules are written and the rings follow at the next boot.
@@ -56,7 +57,7 @@ options:
 """
 
 EXAMPLES = r"""
-- name: Long rings
+- name: Set long rings
   rdma.cluster.nic_rings:
     rails:
       - name: rail0
@@ -70,13 +71,13 @@ EXAMPLES = r"""
 
 RETURN = r"""
 live:
-  description: Each interface whose rings were set (would be, in check mode), with what they were and what they shall be.
+  description: Each interface whose rings were set, or would be in check mode, with the previous and the requested sizes.
   type: dict
   returned: always
   sample:
     ens1: ["rx 1024, tx 1024", "rx 8192, tx 8192"]
 withheld:
-  description: The interfaces whose rings differ and stay as they are, because O(reset_allowed) is V(false) or the host is in use.
+  description: The interfaces whose rings differ but were not set, because O(reset_allowed) is V(false) or the host is in use.
   type: list
   elements: str
   returned: always

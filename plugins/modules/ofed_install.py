@@ -8,20 +8,20 @@ from __future__ import annotations
 DOCUMENTATION = r"""
 module: ofed_install
 version_added: 0.1.0
-short_description: Install MLNX_OFED by its own installer, or remove it
+short_description: Install MLNX_OFED with its own installer, or remove it
 description:
-  - Checks the archive of MLNX_OFED on the host by its SHA-256, looks through it before anything is unpacked, and runs its
+  - Verifies the SHA-256 of the MLNX_OFED archive on the host, checks its contents before it is unpacked, and runs its
     C(mlnxofedinstall).
-  - The installer works as the transient systemd unit C(rdma-ofed-install.service), so it goes on when the connection or the control node
-    is lost. A second task takes over the one that runs if archive and flags are the same, and is refused otherwise.
-  - Every half minute a line tells how far it is. If it fails, its exit status is explained, the lines that tell why are
-    quoted, and its whole log is brought into the folder of this run, C(driver/HOST.log).
-  - An installer that ends with 0 is not believed, but looked after. The task fails if the kernel's own C(mlx5_core) would be loaded, if
-    another version is installed, and if DKMS says that it could not build a module.
-  - A stack is installed or removed only while nothing uses the present one. Modules of others on top of it, open devices, storage over
-    RDMA, processes on GPUs and jobs are looked for on the host just before, and each of them is a failure that has changed nothing.
-  - Nothing happens where the wished version is installed and built for the running kernel. The driver that is in use is not exchanged,
-    this comes with the next boot or a restart of the driver.
+  - The installer runs as the transient systemd unit C(rdma-ofed-install.service), so it continues if the connection or the control node
+    is lost. If an installer with the same archive and flags is already running, the task waits for it. If they differ, the task fails.
+  - Every 30 seconds the task prints the progress. If the installer fails, the task explains the exit status, quotes the relevant log
+    lines, and copies the whole log to C(driver/HOST.log) in the folder of this run.
+  - Exit status 0 is not sufficient. The task also fails if the kernel's own C(mlx5_core) would be loaded, if another version is installed,
+    or if DKMS reports a module that it could not build.
+  - A stack is installed or removed only while nothing uses the current one. Right before, the module looks for other modules on top of it,
+    open devices, storage over RDMA, GPU processes and jobs. If it finds one, the task fails and changes nothing.
+  - If the requested version is installed and built for the running kernel, the module does nothing. It does not replace the loaded driver;
+    this requires a reboot or a restart of the driver.
 author:
   - the rdma.cluster authors (@rdma-cluster)
 extends_documentation_fragment:
@@ -30,14 +30,14 @@ attributes:
   check_mode:
     support: full
     details:
-      - Nothing is started, unpacked or waited for; the archive need not be there.
+      - Starts and unpacks nothing, waits for nothing, and does not need the archive.
   diff_mode:
     support: full
 options:
   state:
     description:
-      - V(present) installs.
-      - V(absent) runs the O(uninstaller) of the stack that is installed, MLNX_OFED or DOCA-OFED, in the same way.
+      - V(present) installs MLNX_OFED.
+      - V(absent) runs the O(uninstaller) of the installed stack, MLNX_OFED or DOCA-OFED, in the same way.
     type: str
     choices: [present, absent]
     default: present
@@ -48,28 +48,28 @@ options:
     type: str
   checksum:
     description:
-      - The sum of the archive, V(sha256:) and 64 hexadecimal digits.
+      - The SHA-256 of the archive, V(sha256:) and 64 hexadecimal digits.
       - Required for O(state=present).
     type: str
   version:
     description:
-      - The version that the archive is of and that shall be installed.
+      - The version of the archive, which is installed.
       - Required for O(state=present).
     type: str
   flags:
     description:
       - The flags of C(mlnxofedinstall).
-      - Without C(--force) it is run with C(-q), since nobody can answer its question.
+      - Without C(--force) the installer runs with C(-q), because nobody can answer its question.
     type: list
     elements: str
     default: []
   folder:
-    description: Where the archive is unpacked, and where log and state are kept.
+    description: The folder of the unpacked archive, the log and the state.
     type: str
     default: /var/lib/rdma-cluster/ofed
   tmpdir:
     description:
-      - Where the installer builds. Without it, a folder in O(folder) that is removed after a success.
+      - The build folder of the installer. The default is a folder in O(folder) that is removed after a success.
     type: str
   uninstaller:
     description: The program for O(state=absent), and its arguments.
@@ -78,28 +78,28 @@ options:
     default: [/usr/sbin/ofed_uninstall.sh, --force]
   may_remove:
     description:
-      - The packages that may be removed, with those of others that depend on them, as M(rdma.cluster.driver_removal) lists them. They are
-        those of an installed stack, or for a first installation the distribution's. If more would be removed, nothing is.
-      - Without it packages are not compared.
+      - The packages that may be removed, with their dependent packages, as M(rdma.cluster.driver_removal) lists them. They belong to an
+        installed stack, or for a first installation to the distribution. If more packages would be removed, nothing is removed.
+      - If not set, packages are not compared.
     type: list
     elements: str
   timeout_seconds:
-    description: After this time systemd ends it, which is a failure.
+    description: The time limit. When it expires, systemd ends the program and the task fails.
     type: int
     default: 3600
   poll_seconds:
     description:
-      - How long one question to the host waits for the end. The task asks again and again until it has come.
+      - How long one call to the host waits for the end. The task repeats the call until the program has ended.
     type: int
     default: 10
   collect:
-    description: Start nothing, and only wait for what an earlier task has started.
+    description: Whether to start nothing, and only wait for a program that an earlier task has started.
     type: bool
     default: false
   host:
     description:
-      - How messages and remedies call the host.
-      - The name in the inventory, unless given.
+      - The name of the host in messages and remedies.
+      - The default is the name in the inventory.
     type: str
 requirements:
   - systemd 240 or later
@@ -113,59 +113,59 @@ EXAMPLES = r"""
     version: 24.10-1.1.4.0
     flags: [--add-kernel-support, --without-fw-update, --force]
 
-- name: Remove it
+- name: Remove MLNX_OFED
   rdma.cluster.ofed_install:
     state: absent
 """
 
 RETURN = r"""
 started:
-  description: Whether this task started it; V(false) if one that ran already was taken over.
+  description: Whether this task started the installer; V(false) if it was already running.
   type: bool
   returned: always
 running:
-  description: Whether it still runs.
+  description: Whether the installer still runs.
   type: bool
   returned: always
 finished:
-  description: Whether it has come to its end in this task.
+  description: Whether the installer ended during this task.
   type: bool
   returned: always
 rc:
-  description: The exit status, negative for a signal; V(null) while it runs, where nothing was run, and if that is not known.
+  description: The exit status, negative for a signal. V(null) while the installer runs, if nothing was run, or if the status is unknown.
   type: int
   returned: always
   sample: 28
 meaning:
-  description: What the end means, or why there was nothing to do.
+  description: The meaning of the exit status, or why there was nothing to do.
   type: str
   returned: always
   sample: "the installer ended with 28: there is not enough free space"
 remedy:
-  description: What to do about a failure.
+  description: The remedy of a failure.
   type: str
   returned: always
 progress:
-  description: The last line of the log that tells how far it is.
+  description: The last line of the log that shows the progress.
   type: str
-  returned: while it runs
+  returned: while the installer runs
   sample: Installing mlnx-ofed-kernel-dkms-24.10.OFED.24.10.1.1.4.1...
 seconds:
-  description: How long it has worked.
+  description: How long the installer has run.
   type: float
   returned: when known
 lines:
-  description: The lines of the logs that tell why it failed, twelve at most.
+  description: The log lines that show why the installer failed, at most 12.
   type: list
   elements: str
   returned: always
 log:
-  description: The last 200 lines of its log.
+  description: The last 200 lines of the log.
   type: list
   elements: str
   returned: on a failure whose log could not be stored
 log_files:
-  description: The logs on the host that belong to it.
+  description: The log files of the installer on the host.
   type: list
   elements: str
   returned: always
@@ -174,11 +174,11 @@ stored:
   type: str
   returned: on failure
 note:
-  description: What else a person should know, such as that an earlier one was cut off by a power cut.
+  description: Other information for the admin, such as an earlier installer that a power failure interrupted.
   type: str
   returned: always
 would:
-  description: What would be done, in check mode.
+  description: The action that would be taken, in check mode.
   type: str
   returned: always
 """

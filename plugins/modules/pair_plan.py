@@ -12,10 +12,10 @@ short_description: Plan the measurements of pairs of hosts
 description:
   - Makes one plan for the hosts from their intent and facts, stores it in the run folder, and draws a token for it. Runs on the control
     node, once for all hosts.
-  - Hosts with a GPU process or a job on them are excluded from the sweep, unless C(rdma_load_allowed) is set.
+  - Hosts with a GPU process or a job are excluded from the sweep unless C(rdma_load_allowed) is set.
   - If an earlier run started the same sweep and did not collect it, the run continues that sweep. Its name and its secret are kept in
     C(ANSIBLE_HOME) until then.
-  - All other kinds need the results of the sweep of this run. Hosts that the sweep found slow or dead take no part in V(isolation),
+  - All other kinds need the results of the sweep of this run. Hosts that the sweep found slow or dead are excluded from V(isolation),
     V(spines) and V(qos).
 author:
   - the rdma.cluster authors (@rdma-cluster)
@@ -29,31 +29,31 @@ attributes:
 options:
   kind:
     description:
-      - V(sweep) for the pairs of hosts on every rail.
-      - V(suspects) for what the sweep found slow or failed. Each suspect is measured again with two good partners, in both directions, on
-        its rail and on another one.
-      - V(isolation) for attempts between InfiniBand ports of different partitions, which must fail. A host of each partition tries to reach
-        one of each other partition, with both hosts' own keys, and again in every partition of which both are limited members. With more
-        than 28 pairs of partitions on a rail, each partition tries two others. The attempts are listed in C(pairs/isolation.json) of the
-        run folder.
-      - V(spines) for the oversubscription of each rail, if the run has the graph of the fabric. Half of the hosts send, each to one below
-        another leaf; then one pair measures alone. A rail needs two pairs. C(pairs/spines.json) of the run folder says why a rail has no
-        such load, and the gate of the pairs stage reports it.
-      - V(qos) for many hosts that send to one, marked as C(rdma_roce) says, on each RoCE rail. A rail needs three hosts.
+      - V(sweep) measures the pairs of hosts on every rail.
+      - V(suspects) re-measures hosts that the sweep found slow or failed. Each suspect is measured with two good partners, in both
+        directions, on its rail and on another one.
+      - V(isolation) plans attempts between InfiniBand ports of different partitions, which must fail. A host of each partition tries to
+        reach a host of every other partition, with both hosts' own keys, and again in every partition of which both are limited members.
+        With more than 28 pairs of partitions on a rail, each partition tries two others. C(pairs/isolation.json) of the run folder lists
+        the attempts.
+      - V(spines) measures the oversubscription of each rail, if the run has the graph of the fabric. Half of the hosts send, each to a host
+        below another leaf; then one pair measures alone. A rail needs two pairs. If a rail has no such load, C(pairs/spines.json) of the
+        run folder has the reason, and the gate of the pairs stage reports it.
+      - V(qos) sends from many hosts to one on each RoCE rail, marked as in C(rdma_roce). A rail needs three hosts.
     type: str
     required: true
     choices: [sweep, suspects, isolation, spines, qos]
   measure:
-    description: For V(sweep); V(auto) for what is not proven, V(true) for everything, V(false) for nothing.
+    description: For V(sweep). V(auto) measures only what has no valid proof, V(true) measures everything, and V(false) measures nothing.
     type: raw
     default: auto
   outside:
-    description: For V(sweep); hosts outside of the play that are proven and may serve as partners; their facts have been read.
+    description: For V(sweep). Proven hosts outside the play that may serve as partners. Their facts must have been read.
     type: list
     elements: str
     default: []
   sources:
-    description: For V(qos); how many hosts send to one target at the most, at least 2. All rails together have 85.
+    description: For V(qos). The maximum number of hosts that send to one target, at least 2. All rails together have at most 85 senders.
     type: int
     default: 8
 """
@@ -76,29 +76,29 @@ EXAMPLES = r"""
 
 RETURN = r"""
 hosts:
-  description: The hosts of the play that take part; none if there is nothing to be measured.
+  description: The hosts of the play that take part; none if there is nothing to measure.
   type: list
   elements: str
   returned: success
 outside:
-  description: The proven partners outside of the play that take part; none in V(isolation), V(spines) and V(qos).
+  description: The proven partners outside the play that take part; none in V(isolation), V(spines) and V(qos).
   type: list
   elements: str
   returned: success
 sweep:
-  description: The sweep's name.
+  description: The name of the sweep.
   type: str
   returned: when there is something to measure
 plan:
-  description: The plan as it travels to the hosts, in the shape that M(rdma.cluster.perftest_rounds) takes.
+  description: The plan that is sent to the hosts, in the format of M(rdma.cluster.perftest_rounds).
   type: str
   returned: when there is something to measure
 token:
-  description: The secret by which the runners of this sweep know each other.
+  description: The secret with which the runners of this sweep authenticate to each other.
   type: str
   returned: when there is something to measure
 runtime_max_seconds:
-  description: The longest that the sweep may take, from the rounds of the plan and the deadlines of its tests.
+  description: The maximum duration of the sweep, from the rounds of the plan and the deadlines of its tests.
   type: int
   returned: when there is something to measure
 resumed:

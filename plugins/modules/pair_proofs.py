@@ -8,13 +8,13 @@ from __future__ import annotations
 DOCUMENTATION = r"""
 module: pair_proofs
 version_added: 0.1.0
-short_description: Find the ports that no earlier measurement proves
+short_description: Find the ports without a valid proof
 description:
-  - Holds the recorded proofs in C(rdma_run_dir) against the hosts as they are now. The proof of a host's rail holds while its driver,
-    firmware, port and intent are what they were, and for C(rdma_proof_max_age_hours).
-  - Says who is to be measured. While nothing is proven that is every host. Later it is those that are new or have changed, against a few
-    that are proven; with C(--limit) those may be hosts outside of the play.
-  - Runs on the control node, once for all hosts, and touches none.
+  - Compares the recorded proofs in C(rdma_run_dir) with the current hosts. The proof of a host's rail is valid for
+    C(rdma_proof_max_age_hours), while its driver, firmware, port and intent do not change.
+  - Returns the hosts to measure. Without any proof these are all hosts. Later they are new and changed hosts, and a few proven partners;
+    with C(--limit) the partners may be outside the play.
+  - Runs on the control node, once for all hosts, and contacts none.
 author:
   - the rdma.cluster authors (@rdma-cluster)
 extends_documentation_fragment:
@@ -26,7 +26,7 @@ attributes:
     support: none
 options:
   measure:
-    description: V(auto) for what is not proven, V(true) for everything, V(false) for nothing.
+    description: V(auto) measures only what has no valid proof, V(true) measures everything, and V(false) measures nothing.
     type: raw
     default: auto
 """
@@ -40,12 +40,12 @@ EXAMPLES = r"""
 
 RETURN = r"""
 hosts:
-  description: The hosts of the play that are to be measured.
+  description: The hosts of the play to measure.
   type: list
   elements: str
   returned: success
 outside:
-  description: The proven hosts outside of the play that are to be measured against.
+  description: The proven hosts outside the play that serve as partners.
   type: list
   elements: str
   returned: success

@@ -8,14 +8,14 @@ from __future__ import annotations
 DOCUMENTATION = r"""
 module: pair_results
 version_added: 0.1.0
-short_description: Bring a host's results of a sweep home as they come
+short_description: Copy a host's results of a sweep to the control node
 description:
-  - Asks M(rdma.cluster.perftest_rounds) again and again, with O(rdma.cluster.perftest_rounds#module:state=collected), until the sweep has
-    come to its end on the host, and adds what is new to C(HOST.jsonl) in the O(folder) of this run, a line for each result.
-  - Beside it, C(HOST.failures.jsonl) has the raw output of the first 32 failures, and C(HOST.counters.json) the counters of errors that
-    went up during the sweep.
-  - Nothing is removed from the host, so that another run finds it if this one is lost.
-  - What has come stays if the host is lost; a second attempt is made before the task fails.
+  - Calls M(rdma.cluster.perftest_rounds) with O(rdma.cluster.perftest_rounds#module:state=collected) until the sweep has ended on the
+    host. It appends new results to C(HOST.jsonl) in the O(folder) of this run, one line for each result.
+  - C(HOST.failures.jsonl) contains the raw output of the first 32 failures, and C(HOST.counters.json) the error counters that rose
+    during the sweep.
+  - Removes nothing from the host, so that another run can collect the results if this one is lost.
+  - If the host is lost, the collected results are kept, and the task tries once more before it fails.
 author:
   - the rdma.cluster authors (@rdma-cluster)
 extends_documentation_fragment:
@@ -31,19 +31,19 @@ options:
     type: str
     required: true
   wait_seconds:
-    description: How long to wait for its end, in all.
+    description: The total time to wait for the end of the sweep.
     type: int
     required: true
   poll_seconds:
-    description: How long a single question to the host waits for the end; as often comes what is new.
+    description: How long a single call to the host waits for the end. New results arrive at this interval.
     type: int
     default: 15
   folder:
-    description: Where the files go, in the folder of this run.
+    description: The folder of the files, in the folder of this run.
     type: str
     default: pairs
   host:
-    description: The name that the plan has for the host that is asked, if it is not that of the inventory, as with C(delegate_to).
+    description: The name of the host in the plan, if it is not the name in the inventory, as with C(delegate_to).
     type: str
 """
 
@@ -56,11 +56,11 @@ EXAMPLES = r"""
 
 RETURN = r"""
 records:
-  description: How many results have come.
+  description: The number of collected results.
   type: int
   returned: always
 unreadable:
-  description: How many records of the host were none, or of no meeting of the plan.
+  description: The number of the host's records that were invalid or did not belong to the plan.
   type: int
   returned: always
 stored:
@@ -68,15 +68,15 @@ stored:
   type: str
   returned: always
 running:
-  description: Whether the runner still works; it does when the time was over first.
+  description: Whether the runner still works. V(true) if the wait ended first.
   type: bool
   returned: success
 finished:
-  description: Whether the runner has come to its end and everything is here.
+  description: Whether the runner has ended and all results were collected.
   type: bool
   returned: always
 reason:
-  description: Why it is not finished.
+  description: Why the sweep is not finished.
   type: str
   returned: success
   sample: the sweep still runs

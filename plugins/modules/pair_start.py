@@ -11,9 +11,9 @@ version_added: 0.1.0
 short_description: Start a host's share of a sweep, unless the host is in use
 description:
   - Starts a sweep with M(rdma.cluster.perftest_rounds), with O(rdma.cluster.perftest_rounds#module:state=started).
-  - The host reads right before who uses it. With a GPU process or a job on it nothing starts, unless C(rdma_load_allowed) is set for the
-    host. C(HOST.refused.json) in the O(folder) of this run then says so, and the gate reports the host as not measured.
-  - A sweep that runs on the host already is adopted.
+  - The module first reads who uses the host. If a GPU process or a job uses it, nothing starts unless C(rdma_load_allowed) is set for the
+    host. C(HOST.refused.json) in the O(folder) of this run records this, and the gate reports the host as not measured.
+  - If the sweep already runs on the host, the module adopts it.
 author:
   - the rdma.cluster authors (@rdma-cluster)
 extends_documentation_fragment:
@@ -33,19 +33,19 @@ options:
     type: str
     required: true
   token:
-    description: The secret by which the runners of this sweep know each other.
+    description: The secret with which the runners of this sweep authenticate to each other.
     type: str
     required: true
   runtime_max_seconds:
-    description: After this time systemd ends the runner.
+    description: The time limit of the runner, after which systemd ends it.
     type: int
     required: true
   folder:
-    description: Where the results go, in the folder of this run.
+    description: The folder of the results, in the folder of this run.
     type: str
     default: pairs
   host:
-    description: The name of the host in the plan, if it is not that of the inventory, as with C(delegate_to).
+    description: The name of the host in the plan, if it is not the name in the inventory, as with C(delegate_to).
     type: str
 """
 
@@ -64,7 +64,7 @@ started:
   type: bool
   returned: success
 in_use:
-  description: Who uses the host, for which nothing was started; empty if it was.
+  description: Who uses the host, which is why nothing was started. Empty if the runner was started.
   type: str
   returned: success
   sample: job process 815 (slurmstepd)

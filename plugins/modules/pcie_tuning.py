@@ -8,21 +8,21 @@ from __future__ import annotations
 DOCUMENTATION = r"""
 module: pcie_tuning
 version_added: 0.1.0
-short_description: MRRS of NICs and ACS between GPUs and NICs, now and at boot
+short_description: Set MRRS of NICs and disable ACS between GPUs and NICs, now and at boot
 description:
   - Sets MRRS (maximum read request size) of all functions of the given NICs' cards. Only bits 14:12 of Device Control are written, as
     C(setpci -s ADDRESS CAP_EXP+8.w=5000:7000) does for 4096 bytes.
-  - On bare metal, switches off what redirects traffic on the bridges above GPUs and these NICs (C(SrcValid), C(ReqRedir), C(CmpltRedir)
-    and C(UpstreamFwd) of ACS Control). Other controls stay.
-  - Each word is read, written only where it differs, and read back; what does not stick is an error.
+  - On bare metal, disables the ACS controls that redirect traffic on the bridges above GPUs and these NICs (C(SrcValid), C(ReqRedir),
+    C(CmpltRedir) and C(UpstreamFwd)). Other controls do not change.
+  - Each register is read, written only if it differs, and read back. A value that does not persist is an error.
   - The maximum payload size (MPS) is reported and never written. It must fit the whole path to the root port, and belongs to the
     firmware or the kernel.
-  - Installs C(rdma-pcie.service), which applies the same file with the same code at every boot, and fails where that fails. The service
+  - Installs C(rdma-pcie.service), which applies the same file with the same code at every boot, and fails if that fails. The service
     is installed only after the settings have been applied.
-  - The settings are lost at a reset of the card too (C(mlxfwreset)); run the module again after one.
+  - A reset of the card (C(mlxfwreset)) also discards the settings. Run the module again after a reset.
   - While a GPU process, a job or a user's queue pairs use the host, a setting that differs is not written; RV(withheld) reports it.
-  - Kernel lockdown, which Secure Boot enables, forbids every such write. The settings are then left as they are, RV(withheld) reports
-    them, and the service is removed. Where lockdown is enabled later, the service reports it in the journal and does not fail.
+  - Kernel lockdown, which Secure Boot enables, forbids every such write. The settings then do not change, RV(withheld) reports
+    them, and the service is removed. If lockdown is enabled later, the service reports it in the journal and does not fail.
 author:
   - the rdma.cluster authors (@rdma-cluster)
 extends_documentation_fragment:
@@ -35,32 +35,32 @@ attributes:
 options:
   nics:
     description:
-      - One function of each card, by PCI address. A virtual function has no such settings and is left out.
-      - With none, the service and its files are removed; settings stay until the next boot.
+      - One function of each card, by PCI address. A virtual function has no such settings and is skipped.
+      - If empty, the service and its files are removed. The settings stay until the next boot.
     type: list
     elements: str
     required: true
   mrrs_nics:
-    description: Those of O(nics) whose MRRS is set; all of them if absent.
+    description: The members of O(nics) whose MRRS is set. The default is all.
     type: list
     elements: str
   mrrs_bytes:
-    description: MRRS in bytes. Without it, it is left as it is.
+    description: MRRS in bytes. If not set, MRRS does not change.
     type: int
     choices: [128, 256, 512, 1024, 2048, 4096]
   acs:
     description:
-      - V(bare_metal) switches off what redirects. On boards with Grace, and with ConnectX-8 and later, that is refused.
-      - V(vm) and V(datadirect) leave ACS on, which virtual machines and Data Direct need, and tell what is on.
-      - V(auto) is one of these three by what the host is, and V(leave) where nothing tells.
-      - V(leave) does not look at it.
+      - V(bare_metal) disables the controls that redirect traffic. It is refused on boards with Grace, and with ConnectX-8 and later.
+      - V(vm) and V(datadirect) keep ACS enabled, which virtual machines and Data Direct need, and report the enabled controls.
+      - V(auto) selects one of these three by the kind of host, or V(leave) if the kind is unknown.
+      - V(leave) does not read or change ACS.
     type: str
     choices: [auto, bare_metal, vm, datadirect, leave]
     default: leave
   kept:
     description:
-      - The effects that are requested and not allowed any more. The module writes none of their live settings. The service keeps those
-        of them that its file has, and gets no others.
+      - The effects that are requested but no longer allowed. The module writes none of their live settings. The service keeps the settings
+        that its file already has, and gets no others.
     type: list
     elements: str
     choices: [mrrs, acs_write]
@@ -77,12 +77,12 @@ EXAMPLES = r"""
 
 RETURN = r"""
 acs:
-  description: The mode, or what V(auto) stands for on this host.
+  description: The mode. With V(auto), the mode selected on this host.
   type: str
   returned: always
   sample: bare_metal
 functions:
-  description: Each setting that was looked at.
+  description: Each setting that was read.
   type: list
   elements: dict
   returned: always
@@ -94,10 +94,10 @@ functions:
       description: V(mrrs_bytes), or V(acs).
       type: str
     old:
-      description: What was found - bytes, or the ACS controls that were enabled.
+      description: The previous value, in bytes or as the list of enabled ACS controls.
       type: raw
     new:
-      description: What it is now (would be, in check mode).
+      description: The current value, or the value that would be set in check mode.
       type: raw
   sample:
     - address: "0000:3d:00.0"
@@ -105,19 +105,19 @@ functions:
       old: 512
       new: 4096
 payload_bytes:
-  description: The greatest payload that is set, by the address of the function.
+  description: The configured maximum payload size, by the address of the function.
   type: dict
   returned: always
   sample: {"0000:3d:00.0": 256}
 left:
-  description: What is not tuned, and the C(reason), by C(subject).
+  description: The settings that were not tuned, each with C(subject) and C(reason).
   type: list
   elements: dict
   returned: always
 withheld:
   description:
-    - The changes that were requested and not made, by their effect, C(mrrs) or C(acs_write), with functions, values and the reason.
-    - If there is one, no setting was written.
+    - The requested changes that were not made, by their effect, C(mrrs) or C(acs_write), with functions, values and the reason.
+    - If there is such a change, no setting was written.
   type: dict
   returned: always
   sample: {"mrrs": "0000:3d:00.0 MRRS of 512 bytes → MRRS of 4096 bytes; GPU process 4711 (python3)"}

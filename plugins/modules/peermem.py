@@ -10,12 +10,13 @@ module: peermem
 version_added: 0.1.0
 short_description: Keep nvidia_peermem loaded, now and at boot
 description:
-  - Loads C(nvidia_peermem), through which NICs reach the memory of GPUs where DMA-BUF cannot work, and looks whether it is there.
-  - Where it was built without the RDMA stack that is loaded, or against another one, builds the NVIDIA driver again with DKMS for the
-    running kernel, once, and tries again, if O(rebuild_allowed) is V(true) and neither a GPU process nor a job uses the host. A build that
-    fails leaves the installed driver in its place.
-  - Writes C(/etc/modules-load.d/rdma-cluster-gpudirect.conf) only after it could be loaded, and removes it where it could not, because
-    a module that cannot be loaded makes C(systemd-modules-load.service) fail at every boot.
+  - Loads C(nvidia_peermem) and verifies that it is loaded. NICs access GPU memory through this module if DMA-BUF does not work.
+  - If the module was built without the loaded RDMA stack, or for another one, the NVIDIA driver must be rebuilt. The module rebuilds it
+    once with DKMS for the running kernel, and loads the module again.
+  - The rebuild requires O(rebuild_allowed), and a host without a GPU process or job. If the build fails, the installed driver stays in
+    place.
+  - Writes C(/etc/modules-load.d/rdma-cluster-gpudirect.conf) only after the module could be loaded, and removes the file if it could not.
+    Otherwise C(systemd-modules-load.service) would fail at every boot.
   - Never unloads the module.
 author:
   - the rdma.cluster authors (@rdma-cluster)
@@ -25,38 +26,38 @@ attributes:
   check_mode:
     support: full
     details:
-      - Whether the driver has to be built again shows only when the module is loaded; check mode does not foretell it.
+      - Check mode cannot predict a rebuild of the driver, because only loading the module shows whether it is necessary.
   diff_mode:
     support: full
 options:
   state:
     description:
-      - V(loaded) now and at boot.
-      - V(not_at_boot), the file for the boot is removed; a module that is loaded stays until the next boot.
+      - V(loaded) loads the module now and at boot.
+      - V(not_at_boot) removes the file for the boot. A loaded module stays until the next boot.
     type: str
     choices: [loaded, not_at_boot]
     default: loaded
   rebuild_allowed:
     description:
-      - Whether the NVIDIA driver may be built again and its installed modules be replaced.
-      - If a build is necessary and not allowed, RV(withheld) says so.
+      - Whether the NVIDIA driver may be rebuilt and its installed modules replaced.
+      - If a build is necessary but not allowed, RV(withheld) reports it.
     type: bool
     default: false
   build_minutes:
-    description: How long a build of the NVIDIA driver may take.
+    description: The time limit for a build of the NVIDIA driver.
     type: int
     default: 30
 """
 
 EXAMPLES = r"""
-- name: NICs reach the memory of GPUs through nvidia_peermem
+- name: Load nvidia_peermem, now and at boot
   rdma.cluster.peermem:
 
-- name: The same on a host that may build its NVIDIA driver again
+- name: Load nvidia_peermem, and rebuild the NVIDIA driver if necessary
   rdma.cluster.peermem:
     rebuild_allowed: true
 
-- name: The path is DMA-BUF, which needs no module
+- name: Do not load nvidia_peermem at boot, because the path is DMA-BUF
   rdma.cluster.peermem:
     state: not_at_boot
 """
@@ -67,12 +68,12 @@ loaded:
   type: bool
   returned: always
 rebuilt:
-  description: The driver in DKMS that was built again, V(null) for none.
+  description: The DKMS driver that was rebuilt, or V(null).
   type: str
   returned: always
   sample: nvidia/550.54.15
 withheld:
-  description: The driver that has to be built again, and why it is not; empty if there is none.
+  description: The driver that must be rebuilt, and why it was not. Empty if there is none.
   type: str
   returned: always
   sample: "nvidia/550.54.15 has to be built again by DKMS for the loaded RDMA stack: not allowed"

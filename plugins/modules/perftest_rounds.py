@@ -10,12 +10,11 @@ module: perftest_rounds
 version_added: 0.1.0
 short_description: Run a host's share of a sweep of pairwise measurements
 description:
-  - Starts, collects, stops and removes the pair runner of this collection on a host. The runners of all hosts meet each other in
-    rounds and measure every pair on every rail with perftest; the control node takes no part in that.
-  - The runner works as the transient systemd unit C(rdma-pairs-SWEEP.service), so it goes on when the control node is lost.
+  - Starts, collects, stops and removes the pair runner of this collection on a host. The runners of all hosts measure every pair on every
+    rail in rounds with perftest. The control node does not take part.
+  - The runner works as the transient systemd unit C(rdma-pairs-SWEEP.service), so it continues if the control node is lost.
     Its files are in C(/run/rdma-cluster/pairs/SWEEP) and stay there until O(state=absent), or until another sweep starts.
-  - Measuring leaves nothing on a host, therefore O(state=started) and O(state=collected) are never reported as changed.
-    They do put load on the fabric.
+  - Measurements leave nothing on a host, so O(state=started) and O(state=collected) never report a change. They do put load on the fabric.
 author:
   - the rdma.cluster authors (@rdma-cluster)
 extends_documentation_fragment:
@@ -24,7 +23,7 @@ attributes:
   check_mode:
     support: full
     details:
-      - Nothing is started, waited for, stopped or removed.
+      - Starts, stops and removes nothing, and waits for nothing.
   diff_mode:
     support: N/A
     details:
@@ -32,37 +31,37 @@ attributes:
 options:
   state:
     description:
-      - V(started) starts the sweep in the background. If the same sweep runs by the same O(plan), or has ended here without a failure,
-        it is adopted; if it was stopped, its runner died, or something failed, it goes on and does not repeat what it has measured well.
-        While another one runs, or the same one by another plan, the module fails and names it; what an earlier sweep or plan has left
-        is removed.
-      - Before V(started) starts anything, it reads who uses this host. With a GPU process or a job there, or if that cannot be read, it
-        starts nothing and returns RV(in_use), unless O(load_allowed) is set. A sweep that runs already is adopted all the same.
-      - V(collected) returns what has been measured after O(from_byte), and removes nothing. A sweep that this host does not know is an
-        error.
-      - V(stopped) ends the runner and keeps its files, so that V(started) goes on with the sweep.
-      - V(absent) ends the runner and removes its files. What a sweep that has come to its end has left is not reported as a change.
+      - V(started) starts the sweep in the background. If the same sweep runs with the same O(plan), or has ended here without a failure,
+        the module adopts it. If it was stopped, its runner died, or a measurement failed, the module continues it and does not repeat
+        successful measurements.
+      - If another sweep runs, or the same sweep with another plan, V(started) fails and names it. Files of an earlier sweep or plan are
+        removed.
+      - Before V(started) starts anything, it reads who uses this host. If a GPU process or a job uses it, or the users cannot be read, it
+        starts nothing and returns RV(in_use), unless O(load_allowed) is set. A running sweep is adopted in any case.
+      - V(collected) returns the measurements after O(from_byte), and removes nothing. A sweep that is unknown on this host is an error.
+      - V(stopped) ends the runner and keeps its files, so that V(started) can continue the sweep.
+      - V(absent) ends the runner and removes its files. The removal of a finished sweep is not reported as a change.
     type: str
     choices: [started, collected, stopped, absent]
     default: started
   sweep:
     description:
-      - The name of the sweep, of letters, digits and hyphens.
-      - Required unless O(state=stopped), which without it ends whichever sweep runs.
+      - The name of the sweep. It consists of letters, digits and hyphens.
+      - Required unless O(state=stopped). Without it, O(state=stopped) ends any running sweep.
     type: str
   plan:
     description:
-      - The plan of the sweep, the same for every host, as JSON packed by gzip and base64. Its key C(sweep) has to be the O(sweep).
-      - Required for O(state=started). It is kept out of logs, for its size.
+      - The plan of the sweep, the same for every host, as JSON packed with gzip and base64. Its key C(sweep) must equal O(sweep).
+      - Required for O(state=started). It is not logged because of its size.
     type: str
   host:
     description:
-      - The name that the plan has for this host.
+      - The name of this host in the plan.
       - Required for O(state=started).
     type: str
   token:
     description:
-      - The secret by which the runners of this sweep know each other.
+      - The secret with which the runners of this sweep authenticate to each other.
       - Required for O(state=started).
     type: str
   wait_seconds:
@@ -72,17 +71,17 @@ options:
     default: 0
   from_byte:
     description:
-      - Where O(state=collected) begins to read the runner's records, which is RV(next_byte) of the call before.
+      - The offset at which O(state=collected) begins to read the runner's records. It is RV(next_byte) of the previous call.
     type: int
     default: 0
   load_allowed:
     description:
-      - Start also on a host that a GPU process or a job uses.
+      - Whether to start even if a GPU process or a job uses the host.
     type: bool
     default: false
   runtime_max_seconds:
     description:
-      - After this time systemd ends the runner.
+      - The time limit of the runner, after which systemd ends it.
     type: int
     default: 3600
 requirements:
@@ -100,18 +99,18 @@ EXAMPLES = r"""
     token: "{{ token }}"
     runtime_max_seconds: 600
 
-- name: Collect what was measured
+- name: Collect the measurements
   rdma.cluster.perftest_rounds:
     state: collected
     sweep: "{{ plan.sweep }}"
     wait_seconds: 600
   register: sweep
 
-- name: Leave the fabric alone for a while, whichever sweep runs
+- name: Stop any running sweep
   rdma.cluster.perftest_rounds:
     state: stopped
 
-- name: End a sweep that is no longer wanted
+- name: Remove a sweep
   rdma.cluster.perftest_rounds:
     state: absent
     sweep: 20261120T120000-123
@@ -123,7 +122,7 @@ started:
   type: bool
   returned: when O(state=started)
 in_use:
-  description: Who uses the host, for which nothing was started; empty if it was, or if the sweep was adopted.
+  description: Who uses the host, which is why nothing was started. Empty if the sweep was started or adopted.
   type: str
   returned: when O(state=started)
   sample: job process 815 (slurmstepd)
@@ -137,7 +136,7 @@ running:
   type: bool
   returned: when O(state=collected)
 finished:
-  description: Whether the runner has come to its end and everything has been given out.
+  description: Whether the runner has ended and all results were returned.
   type: bool
   returned: when O(state=collected)
 reason:
@@ -146,47 +145,48 @@ reason:
   returned: when O(state=collected)
   sample: the sweep still runs
 next_byte:
-  description: Where the next call begins to read.
+  description: The offset at which the next call begins to read.
   type: int
   returned: when O(state=collected)
 more:
-  description: Whether there are more records already than one answer takes.
+  description: Whether there are more records than fit into one result.
   type: bool
   returned: when O(state=collected)
 results:
   description:
-    - What this host has measured, one list for each measurement of which it was the client and for each one that failed.
-    - The positions of rail, server, client and test in the plan, and the number of the round come first, in the order rail, round, server,
-      client, test; then the role of this host (0 client, 1 server), the value (10^9 bit/s, or microseconds of a latency test; V(null) if it
-      failed), the seconds that perftest took, and those that the partner was waited for.
-    - Of a failure follow its kind and the line that says so. They are not judged.
+    - The measurements of this host, one list for each measurement in which it was the client, and for each failed one.
+    - The first values are rail, round, server, client and test, as positions in the plan and the number of the round. The role of this host
+      follows (0 client, 1 server), and then the value (10^9 bit/s, or microseconds of a latency test; V(null) after a failure).
+    - The last values are the seconds that perftest took, and the seconds of waiting for the partner. After a failure, its kind and the line
+      that reports it follow. The results are not judged.
   type: list
   elements: list
   returned: when O(state=collected)
   sample: [[0, 0, 1, 0, 0, 0, 392.1, 6.2, 0.01], [0, 1, 2, 0, 0, 0, null, 0.0, 5.0, dead, "node3 at 192.168.100.3 port 18600: timed out"]]
 failures:
-  description: The command line and raw output of what failed, of 32 measurements at most, and each output without its middle beyond 4 KiB.
+  description: The command line and raw output of at most 32 failed measurements. The middle of an output longer than 4 KiB is cut.
   type: list
   elements: dict
   returned: when O(state=collected)
 unreadable:
-  description: How many records were none, or of no meeting of the plan. They are in RV(failures), as C(record), and not in RV(results).
+  description: The number of records that were invalid or did not belong to the plan. They are in RV(failures) as C(record).
   type: int
   returned: when O(state=collected)
 strangers:
-  description: How often another process than its client had connected to a perftest server of this host. These were measured again.
+  description: How often a process other than its client connected to a perftest server of this host. These pairs were re-measured.
   type: int
   returned: when O(state=collected)
 seconds:
-  description: How long the runner has worked, by its last word.
+  description: How long the runner has worked, by its last record.
   type: float
   returned: when O(state=collected); V(null) while it works
 counters:
   description:
-    - For each rail the C(seconds) since the start and C(risen), the counters of errors and events of its port that went up by then.
-    - With them C(netdev), its interface, and by how much since then C(priorities), the bytes, pause frames and discards of each priority
-      (V(null) for a counter that the driver does not have, no priority where it has none), and C(cnps), the congestion notifications, rose.
-    - V(null) while the runner works, and where they cannot be read.
+    - For each rail, the C(seconds) since the start, its interface (C(netdev)), and C(risen), the error and event counters of its port that
+      have increased.
+    - C(priorities) is the increase of bytes, pause frames and discards of each priority. It is V(null) for a counter that the driver
+      lacks, and has no priorities if the driver has none. C(cnps) is the increase of the congestion notifications.
+    - V(null) while the runner works, or if the counters cannot be read.
   type: dict
   returned: when O(state=collected)
   sample:
@@ -222,7 +222,7 @@ def main() -> None:
         argument_spec={
             "state": {"type": "str", "choices": ["started", "collected", "stopped", "absent"], "default": "started"},
             "sweep": {"type": "str"},
-            # No secret, but AnsibleModule writes its other arguments into the journal, and this one has up to a megabyte.
+            # Not a secret, but AnsibleModule writes other arguments to the journal, and this one is up to a megabyte.
             "plan": {"type": "str", "no_log": True},
             "host": {"type": "str"},
             "token": {"type": "str", "no_log": True},
@@ -268,7 +268,7 @@ def apply(options: dict, check_mode: bool) -> dict:
             check_mode=check_mode,
         )
 
-    # A job may have begun since the plan was made. What runs here already, or has ended, is adopted.
+    # A job may have started since the plan was made. A sweep that runs here already, or has ended, is adopted.
     in_use = in_use_now(SysRoot()) if not options["load_allowed"] and start(check_mode=True) else ""
     return {"changed": False, "started": not in_use and start(check_mode=check_mode), "in_use": in_use}
 

@@ -10,9 +10,9 @@ module: rail_links
 version_added: 0.1.0
 short_description: Set the interfaces of rails up
 description:
-  - Sets each interface that is administratively down up, and waits for carrier.
-  - An interface that gets no carrier is not an error of this module; the link gate reports it, with the cable in question.
-  - Boot state is the network manager's, see M(rdma.cluster.rail_network).
+  - Sets each interface up that is administratively down, and waits for carrier.
+  - An interface without carrier does not fail the task. The link gate reports it, with the cable in question.
+  - The network manager sets the interfaces up at boot; see M(rdma.cluster.rail_network).
 author:
   - the rdma.cluster authors (@rdma-cluster)
 extends_documentation_fragment:
@@ -42,7 +42,7 @@ EXAMPLES = r"""
 
 RETURN = r"""
 set_up:
-  description: The interfaces that were down, and were set up (would be, in check mode).
+  description: The interfaces that were set up, or would be in check mode.
   type: list
   elements: str
   returned: always

@@ -8,19 +8,20 @@ from __future__ import annotations
 DOCUMENTATION = r"""
 module: rail_network
 version_added: 0.1.0
-short_description: Give rails their address and MTU, now and at boot
+short_description: Set the address and MTU of rails, now and at boot
 description:
-  - Changes only what differs on a live interface, with C(ip), and reads the result back. A missing address is added beside the others.
-  - Writes one file a rail for the network manager of the host, which configures the rail at boot. A rail without address, MTU and
+  - Changes with C(ip) only the settings of a live interface that differ, and reads the result back. A missing address is added to the
+    existing ones.
+  - Writes one file for each rail for the network manager of the host, which configures the rail at boot. A rail without address, MTU and
     O(rails[].ipoib) has no file.
-  - A change that harms a running job is withheld while the rail is in use, and returned in RV(withheld). Such a change removes an
-    address, changes an MTU, or makes the network manager load a file, start, or reconfigure the interface. A rail is in use while a
-    process or a module of the kernel holds queue pairs on its port, or while the host has a GPU process or a job. The module reads
-    this on the host when it runs. What cannot be read counts as in use.
-  - A rail whose change is withheld keeps its file as well.
-  - The network manager loads all changed files at once. If somebody else has changed a file that applies or may apply to an interface
-    that is no rail, the load is withheld until the next boot. Live settings are then changed with C(ip) alone.
-  - Removes files of ours for rails that are no longer O(planned).
+  - While a rail is in use, the module does not make a change that harms a running job, and returns it in RV(withheld). Such a change
+    removes an address, changes an MTU, or makes the network manager load a file, start, or reconfigure the interface.
+  - A rail is in use while a process or a kernel module holds queue pairs on its port, or while the host has a GPU process or a job. The
+    module reads this on the host when it runs. If the users cannot be read, the rail counts as in use.
+  - If the change of a rail is not made, its file does not change either.
+  - The network manager loads all changed files at once. If another changed file applies or may apply to an interface that is not a rail,
+    the files are not loaded until the next boot. Live settings then change with C(ip) alone.
+  - Removes its own files of rails that are no longer O(planned).
 author:
   - the rdma.cluster authors (@rdma-cluster)
 extends_documentation_fragment:
@@ -43,7 +44,7 @@ options:
     required: true
     suboptions:
       name:
-        description: The rail's name; part of the file's name.
+        description: The rail's name, which is part of the file's name.
         type: str
         required: true
       nic:
@@ -51,11 +52,11 @@ options:
         type: dict
         required: true
       netdev:
-        description: The interface that this NIC has now.
+        description: The current interface of this NIC.
         type: str
         required: true
       device:
-        description: The RDMA device of the rail; its queue pairs show whether the rail is in use.
+        description: The RDMA device of the rail. Its queue pairs show whether the rail is in use.
         type: str
       port:
         description: The port of O(rails[].device).
@@ -67,11 +68,11 @@ options:
         description: MTU of the interface in bytes. Without it, the interface keeps its MTU.
         type: int
       ipoib:
-        description: IP over InfiniBand, where it is more than an address on the default partition.
+        description: Settings of IP over InfiniBand, if it is more than an address on the default partition.
         type: dict
         suboptions:
           mode:
-            description: Its mode; drivers of ConnectX-4 and later have only V(datagram).
+            description: The mode. Drivers of ConnectX-4 and later have only V(datagram).
             type: str
             choices: [datagram, connected]
             default: datagram
@@ -82,7 +83,7 @@ options:
             default: []
             suboptions:
               key:
-                description: The partition's key, without the bit for full membership.
+                description: The P_Key without the bit for full membership.
                 type: int
                 required: true
               address:
@@ -94,29 +95,30 @@ options:
                 required: true
   session:
     description:
-      - Our own SSH session, as C(ansible_facts.rdma.session) has it. What would harm it is withheld although O(change_allowed) is set.
-        It would remove the session's address, change the MTU of its interface, or load that interface's file.
+      - Our own SSH session, from C(ansible_facts.rdma.session). The module does not make a change that would harm it, even if
+        O(change_allowed) is set. Such a change removes the session's address, changes the MTU of its interface, or loads that interface's
+        file.
     type: dict
     suboptions:
       address:
-        description: The address of this host which the session came in at.
+        description: The address of this host that the session uses.
         type: str
       netdev:
         description: The interface that has this address.
         type: str
   change_allowed:
-    description: Apply changes that harm a running job also while a rail is in use.
+    description: Whether to make changes that harm a running job while a rail is in use.
     type: bool
     default: false
   planned:
-    description: The names of all rails of the host, also those whose NIC is not there now; the files of others are removed.
+    description: The names of all rails of the host, including those whose NIC is missing. The files of other rails are removed.
     type: list
     elements: str
     required: true
 """
 
 EXAMPLES = r"""
-- name: Address and jumbo frames for a rail
+- name: Set an address and jumbo frames on a rail
   rdma.cluster.rail_network:
     rails:
       - name: rail0
@@ -130,23 +132,23 @@ EXAMPLES = r"""
 
 RETURN = r"""
 live:
-  description: What was changed on each interface, pairs of what was there and what is planned. In check mode everything that differs.
+  description: The changes of each interface, as pairs of previous and planned value. In check mode, all differences.
   type: dict
   returned: always
   sample:
     ens1:
       - [MTU 1500 bytes, MTU 9000 bytes]
 withheld:
-  description: The changes that are withheld because a rail is in use.
+  description: The changes that were not made because a rail is in use.
   type: list
   elements: dict
   returned: always
   contains:
     rail:
-      description: Name of the rail.
+      description: The name of the rail.
       type: str
     netdev:
-      description: Name of the interface; null for a rail that is no longer planned.
+      description: The name of the interface; V(null) for a rail that is no longer planned.
       type: str
     change:
       description: The change in words.
@@ -160,7 +162,7 @@ withheld:
       change: MTU 1500 bytes → MTU 9000 bytes (restarts the interface's queues)
       users: 1 queue pair of ib_write_bw (pid 4711) on mlx5_0/1
 reason:
-  description: The same in one text, for people; empty if nothing is withheld.
+  description: The same changes as one text. Empty if there are none.
   type: str
   returned: always
 """

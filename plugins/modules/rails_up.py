@@ -8,10 +8,10 @@ from __future__ import annotations
 DOCUMENTATION = r"""
 module: rails_up
 version_added: 0.1.0
-short_description: Which rails of a host are up, and waiting for them
+short_description: Wait for the rails of a host to come up
 description:
-  - Reads the ports of the rails of C(rdma_rails) on the host, again and again until those asked for are C(ACTIVE).
-  - Rails are named, and not their devices, because a driver may give a device another name.
+  - Reads the ports of the rails of C(rdma_rails) on the host until all requested ports are C(ACTIVE).
+  - The option names rails, not devices, because a driver may rename a device.
 author:
   - the rdma.cluster authors (@rdma-cluster)
 extends_documentation_fragment:
@@ -23,21 +23,21 @@ attributes:
     support: none
 options:
   rails:
-    description: The rails that are waited for; none unless given.
+    description: The rails to wait for. By default the module does not wait.
     type: list
     elements: str
   timeout_seconds:
-    description: How long; after that it fails, and says in which state those are that are missing.
+    description: How long to wait. After that the task fails, and lists the missing rails with their states.
     type: int
     default: 0
 """
 
 EXAMPLES = r"""
-- name: Note which rails are up
+- name: Record which rails are up
   rdma.cluster.rails_up:
   register: before
 
-- name: Wait for them after a reboot
+- name: Wait for these rails after a reboot
   rdma.cluster.rails_up:
     rails: "{{ before.up }}"
     timeout_seconds: 300

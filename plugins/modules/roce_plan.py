@@ -8,12 +8,12 @@ from __future__ import annotations
 DOCUMENTATION = r"""
 module: roce_plan
 version_added: 0.1.0
-short_description: What NICs and switches are to be set to for RoCE
+short_description: Plan the RoCE settings of NICs and switches
 description:
-  - Derives from the intents of all hosts of the play what their RoCE NICs and the switches of C(rdma_roce.switches) are to be set to,
-    says it with both sides next to each other, and writes a file for each switch, for the network team.
-  - Works on the intents that M(rdma.cluster.intent) has read in this run. It reaches no host and no switch, and changes nothing.
-  - Fails where hosts would have one switch set in two ways.
+  - Derives the settings of RoCE NICs and of the switches in C(rdma_roce.switches) from the intents of all hosts of the play. It shows both
+    sides next to each other, and writes a file for each switch, for the network team.
+  - Uses the intents that M(rdma.cluster.intent) has read in this run. It contacts no host and no switch, and changes nothing.
+  - Fails if the intents of hosts require different settings of one switch.
   - Writes C(plan/roce.json), C(plan/roce.txt) and C(plan/switch-NAME.nv) or C(.txt) to the folder of this run. Call it once.
 author:
   - the rdma.cluster authors (@rdma-cluster)

@@ -8,16 +8,16 @@ from __future__ import annotations
 DOCUMENTATION = r"""
 module: roce_qos
 version_added: 0.1.0
-short_description: Keep RoCE's quality of service on NICs, now and at boot
+short_description: Set up RoCE quality of service on NICs, now and at boot
 description:
-  - Reads what the interface of each NIC is told to do, compares it with the profile, writes only what differs, and reads it back.
-  - Uses C(mlnx_qos) and OFED's files where they answer for an interface, else C(dcb) of iproute2 and the kernel's own files; never both.
-    What an interface has no place for is left alone; the gate of the QoS stage tells it.
-  - Installs one file with the profile, one program, and C(rdma-qos@INTERFACE.service), which applies the very same file by the very same
+  - Reads the settings of each NIC's interface, compares them with the profile, writes only the differences, and reads them back.
+  - Uses C(mlnx_qos) and OFED's files if they work for an interface, otherwise C(dcb) of iproute2 and the kernel's own files; never both.
+    Settings that an interface does not support are skipped; the gate of the QoS stage reports them.
+  - Installs one file with the profile, one program, and C(rdma-qos@INTERFACE.service). The service applies the same file with the same
     code at boot, after a reload of the driver, and when a NIC is plugged in.
-  - Several NICs are done one after the other. What can be done is done before one that fails is told.
-  - Units of interfaces that are not planned any more are disabled. Without O(profile) or O(nics), all units, the file, the program and the
-    unit's template are removed. What NICs are set to is left in either case, until the next boot or reload of the driver.
+  - Configures several NICs one after the other. If one fails, the module finishes the others and then reports the failure.
+  - Disables the units of interfaces that are no longer planned. Without O(profile) or O(nics), it removes all units, the file, the program
+    and the unit's template. In both cases the NICs keep their settings until the next boot or reload of the driver.
 author:
   - the rdma.cluster authors (@rdma-cluster)
 extends_documentation_fragment:
@@ -29,7 +29,7 @@ attributes:
     support: full
 options:
   profile:
-    description: What filter P(rdma.cluster.roce_profile#filter) makes of the intent; none where nothing shall be set any more.
+    description: The profile that the filter P(rdma.cluster.roce_profile#filter) derives from the intent. If not set, nothing is planned.
     type: dict
   nics:
     description: The NICs, each named by exactly one of C(pci) (V(0000:21:00.0)) and C(mac).
@@ -38,21 +38,21 @@ options:
     required: true
   change_allowed:
     description:
-      - Whether settings change while a GPU process, a job or a user's queue pairs use the host. Without it, the module writes nothing
-        on such a host, and RV(waits) names the settings. What cannot be read counts as in use.
+      - Whether settings change while a GPU process, a job or a user's queue pairs use the host. If V(false), the module writes nothing
+        on such a host, and RV(waits) names the settings. If the users cannot be read, the host counts as in use.
     type: bool
     default: false
   toggle_allowed:
     description:
-      - Whether a link may go down for a moment, which it does where PFC or global pause changes. The next NIC waits until it is
-        ACTIVE again. It is refused while the host is in use.
-      - If this is withheld, the module writes no setting of that interface. Traffic that moves to a priority without PFC is lossy.
+      - Whether a link may go down for a moment. This happens if PFC or global pause changes. The next NIC waits until the link is
+        ACTIVE again. While the host is in use, the module refuses such a change.
+      - If the change is not made, the module writes no setting of that interface. Traffic that moves to a priority without PFC is lossy.
     type: bool
     default: false
 """
 
 EXAMPLES = r"""
-- name: The profile on two NICs
+- name: Apply the profile to two NICs
   rdma.cluster.roce_qos:
     profile: "{{ ansible_facts.rdma_intent | rdma.cluster.roce_profile }}"
     nics:
@@ -63,44 +63,44 @@ EXAMPLES = r"""
 
 RETURN = r"""
 written:
-  description: What was not as the profile says and was written, by interface. In check mode everything that differs.
+  description: The settings that were written, by interface. In check mode, all differences.
   type: dict
   returned: always
   sample: {"ens1": ["trust", "pfc", "np cnp_dscp"]}
 withheld:
-  description: What was not written (would not be, in check mode), since a link would have gone down for it, by interface.
+  description: The settings that were not written because they would take a link down, by interface.
   type: dict
   returned: always
   sample: {"ens1": ["pfc"]}
 refused:
-  description: Why the settings in RV(withheld) were not written; V(not allowed), or the processes that use the host.
+  description: Why the settings in RV(withheld) were not written, V(not allowed) or the processes that use the host.
   type: str
   returned: always
   sample: GPU process 4711 (python3)
 waits:
-  description: The other settings that were not written (would not be, in check mode), by interface.
+  description: The other settings that were not written, by interface.
   type: dict
   returned: always
   sample: {"ens1": ["dscp 26", "ets"]}
 in_use:
-  description: Who uses the host, if that is why nothing was written; empty where the settings in RV(waits) wait for those in RV(withheld).
+  description: Who uses the host, if that is why nothing was written. Empty if the settings in RV(waits) wait for those in RV(withheld).
   type: str
   returned: always
   sample: 2 queue pairs of ib_write_bw (pid 4711) on mlx5_0/1
 missing:
-  description: NICs that are not there.
+  description: The NICs that were not found.
   type: list
   elements: str
   returned: always
   sample: []
 waiting:
-  description: Interfaces of NICs that have no RDMA device yet, and are left.
+  description: The interfaces of NICs that have no RDMA device yet, which were skipped.
   type: list
   elements: str
   returned: always
   sample: []
 removed:
-  description: Whether units and files of earlier runs were removed (would be, in check mode), as nothing is planned any more.
+  description: Whether units and files of earlier runs were removed, or would be in check mode, because nothing is planned any more.
   type: bool
   returned: always
   sample: false

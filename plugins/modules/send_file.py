@@ -8,11 +8,11 @@ from __future__ import annotations
 DOCUMENTATION = r"""
 module: send_file
 version_added: 0.1.0
-short_description: Send a file of the control node that the intent names to a host
+short_description: Copy a file that the intent names from the control node to a host
 description:
-  - Copies a file only if the inventory's intent of the host names it as C(source.file), and only if its SHA-256 on the control node is
-    the C(checksum) beside it. Both are compared before anything is sent.
-  - The intent is that of the run folder, which hosts cannot change. Facts of a host cannot name a file.
+  - Copies a file only if the host's intent names it as C(source.file), and only if its SHA-256 on the control node is the C(checksum) next
+    to that name. Both are verified before the copy.
+  - The intent comes from the run folder, which hosts cannot change. Facts of a host cannot name a file.
 author:
   - the rdma.cluster authors (@rdma-cluster)
 extends_documentation_fragment:
@@ -28,11 +28,11 @@ options:
     type: str
     required: true
   dest:
-    description: Where the host gets it.
+    description: The path on the host.
     type: path
     required: true
   mode:
-    description: Its permission bits on the host.
+    description: The permission bits of the file on the host.
     type: str
     default: "0600"
 """
@@ -46,7 +46,7 @@ EXAMPLES = r"""
 
 RETURN = r"""
 dest:
-  description: Where the host has it.
+  description: The path on the host.
   type: str
   returned: success
   sample: /var/lib/rdma-cluster/ofed/bundle.tgz

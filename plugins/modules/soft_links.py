@@ -8,11 +8,11 @@ from __future__ import annotations
 DOCUMENTATION = r"""
 module: soft_links
 version_added: 0.1.0
-short_description: Keep Soft-RoCE links on NICs, now and at boot
+short_description: Create Soft-RoCE links on NICs, now and at boot
 description:
-  - Installs C(rdma-soft-links.service) with one file that says which Soft-RoCE device sits on which NIC.
-  - Where a link is not as the file says, runs the service, and looks whether the link is there afterwards.
-  - The boot and this module thus apply the very same file. NICs are found by PCI address or MAC each time.
+  - Installs C(rdma-soft-links.service) with one file that maps Soft-RoCE devices to NICs.
+  - If a link differs from the file, runs the service, and verifies the link afterwards.
+  - So the boot and this module apply the same file. NICs are found by PCI address or MAC each time.
 author:
   - the rdma.cluster authors (@rdma-cluster)
 extends_documentation_fragment:
@@ -24,7 +24,7 @@ attributes:
     support: full
 options:
   links:
-    description: The links. With none, the service and its files are removed; links that exist stay until the next boot.
+    description: The links. If empty, the service and its files are removed. Existing links stay until the next boot.
     type: list
     elements: dict
     required: true
@@ -44,14 +44,14 @@ options:
         required: true
   replace_allowed:
     description:
-      - Whether to delete and create again a device that is on another NIC, while a GPU process or a job uses the host.
+      - Whether to delete and recreate a device that is on another NIC, while a GPU process or a job uses the host.
       - If V(false), the module changes nothing on a host in use and names such devices in RV(withheld).
     type: bool
     default: false
 """
 
 EXAMPLES = r"""
-- name: A Soft-RoCE device on a NIC
+- name: Create a Soft-RoCE device on a NIC
   rdma.cluster.soft_links:
     links:
       - name: rxe_rail0
@@ -61,13 +61,13 @@ EXAMPLES = r"""
 
 RETURN = r"""
 created:
-  description: The devices that were not as they shall be, and were made so (would be, in check mode).
+  description: The devices that were created, or would be in check mode.
   type: list
   elements: str
   returned: always
   sample: [rxe_rail0]
 withheld:
-  description: The devices on another NIC that stay there, and who uses the host; empty if there is none.
+  description: The devices on another NIC that were not moved, and who uses the host. Empty if there is none.
   type: str
   returned: always
   sample: rxe_rail0 (job process 4711 (slurmstepd))

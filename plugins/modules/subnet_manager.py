@@ -10,19 +10,19 @@ module: subnet_manager
 version_added: 0.1.0
 short_description: Run opensm on ports of a host, now and at boot
 description:
-  - Gives opensm its configuration and partitions, a set of files for each plane, and runs it by the service of its distribution.
-  - Compares files and service with the plan, and the files with what the running opensm has read. opensm reads a change of partitions, and
-    of most settings, at a signal. What it reads only when it starts needs O(restart_allowed).
-  - Before it starts or changes anything, it reads who is master of the plane (C(sminfo)). If the master is not one of
-    O(instances[].managers), is one of O(instances[].unconfigured), or cannot be read, nothing is started or changed without
-    O(takeover_allowed).
-  - If a change takes a P_Key or full membership from any port of the fabric, the partitions stay as they are without
-    O(partition_change_allowed), and RV(losses) names the ports.
-  - An allowed effect is refused while one of the hosts that it touches is in use (O(busy)). A change of partitions is refused as long as it
-    is not known what all ports would lose.
-  - If the distribution has a single unit for opensm, and that unit runs one on another port or on an unknown one, a takeover is refused.
-  - Units of opensm that this module did not configure are reported in RV(foreign). They are not stopped or changed.
-  - A converged host reads nothing of the fabric. After a start the module waits for the port to become active.
+  - Writes the configuration and partitions of opensm, a set of files for each plane, and runs opensm with the distribution's service.
+  - Compares files and service with the plan, and the files with those that the running opensm has read. opensm reads changes of partitions,
+    and of most settings, on a signal. Settings that it reads only at its start require O(restart_allowed).
+  - Before it starts or changes anything, it reads which subnet manager is master of the plane (C(sminfo)).
+  - Without O(takeover_allowed) it starts and changes nothing if the master is not one of O(instances[].managers), is one of
+    O(instances[].unconfigured), or cannot be read.
+  - Without O(partition_change_allowed) it does not make a change that removes a P_Key or full membership from any port of the fabric.
+    RV(losses) names the ports.
+  - It refuses an allowed effect while one of the affected hosts is in use (O(busy)). It refuses a change of partitions if the losses of any
+    port are unknown.
+  - It refuses a takeover if the distribution has a single unit for opensm, and that unit runs opensm on another or an unknown port.
+  - RV(foreign) lists the units of opensm that this module did not configure. They are not stopped or changed.
+  - On a converged host it does not read the fabric. After a start the module waits for the port to become active.
 author:
   - the rdma.cluster authors (@rdma-cluster)
 extends_documentation_fragment:
@@ -34,18 +34,18 @@ attributes:
     support: full
 options:
   flavour:
-    description: Whose opensm it is, which says the names of its services.
+    description: The vendor of opensm, which determines the names of its services.
     type: str
     choices: [debian, rhel, ofed]
     required: true
   instances:
-    description: One for each plane.
+    description: The subnet managers, one for each plane.
     type: list
     elements: dict
     required: true
     suboptions:
       plane:
-        description: Its name.
+        description: The name of the plane.
         type: str
         required: true
       guid:
@@ -61,7 +61,7 @@ options:
         type: str
         required: true
       priority:
-        description: From 0 to 15; the highest is the master.
+        description: The priority from 0 to 15. The subnet manager with the highest priority is the master.
         type: int
         required: true
       config:
@@ -73,16 +73,16 @@ options:
         type: str
         required: true
       diags:
-        description: The text of the file with the keys of the plane for the tools of infiniband-diags. Without it that file is removed.
+        description: The text of the file with the keys of the plane for infiniband-diags. If not set, that file is removed.
         type: str
       default_given:
         description: >-
-          Whether the intent gives the membership of the default partition. If V(false), a default partition of the present file whose
-          members are limited stays so.
+          Whether the intent sets the membership of the default partition. If V(false), limited members of the default partition in the
+          current file stay limited.
         type: bool
         default: true
       managers:
-        description: The ports of the hosts that may be master of the plane, each GUID with the name of its host.
+        description: The ports of the hosts that may be master of the plane. Maps each GUID to the name of its host.
         type: dict
         default: {}
       lids:
@@ -91,13 +91,13 @@ options:
         elements: str
         default: []
       unread:
-        description: The hosts that may be master of the plane and whose ports are not known.
+        description: The hosts that may be master of the plane but whose ports are unknown.
         type: list
         elements: str
         default: []
       unconfigured:
         description: >-
-          The hosts that may be master of the plane and do not have the opensm.conf of this role for it. An opensm there is foreign.
+          The hosts that may be master of the plane but do not have the opensm.conf of this role for it. An opensm there is foreign.
         type: list
         elements: str
         default: []
@@ -106,11 +106,11 @@ options:
     type: bool
     default: false
   ports:
-    description: The ports of the inventory's hosts, each GUID with host and device, V(node3 mlx5_0).
+    description: The ports of the inventory's hosts. Maps each GUID to host and device, V(node3 mlx5_0).
     type: dict
     default: {}
   busy:
-    description: The hosts that are in use, each with what runs there, or why that is not known.
+    description: The hosts that are in use, each with its users, or why they are unknown.
     type: dict
     default: {}
   restart_allowed:
@@ -118,22 +118,23 @@ options:
     type: bool
     default: false
   takeover_allowed:
-    description: Whether opensm may be started or changed where another subnet manager is master, or where the master could not be read.
+    description: Whether opensm may be started or changed if another subnet manager is master, or if the master could not be read.
     type: bool
     default: false
   partition_change_allowed:
     description: >-
-      Whether ports may lose a P_Key or full membership, or may keep a P_Key with another index, service level, MTU or IP over InfiniBand.
+      Whether ports may lose a P_Key or full membership, or may keep a P_Key with a different index, service level, MTU or IP over
+      InfiniBand setting.
     type: bool
     default: false
   settings_change_allowed:
     description:
-      - Whether a running opensm may be given other keys (M_Key, SM_Key, SA_Key), another M_Key protection, or other settings of QoS.
-      - It takes them over at a signal or in any heavy sweep, and writes them to the ports of the fabric.
+      - Whether the keys (M_Key, SM_Key, SA_Key), the M_Key protection or the QoS settings of a running opensm may change.
+      - opensm applies them on a signal or in any heavy sweep, and writes them to the ports of the fabric.
     type: bool
     default: false
   stop_allowed:
-    description: Whether an opensm of this role may be stopped and removed that is no longer in O(instances).
+    description: Whether an opensm of this role may be stopped and removed if it is no longer in O(instances).
     type: bool
     default: false
 """
@@ -147,15 +148,15 @@ EXAMPLES = r"""
 
 RETURN = r"""
 steps:
-  description: What was done beside files, or would be in check mode.
+  description: The actions other than file changes that were taken, or would be in check mode.
   type: list
   elements: str
   returned: always
   sample: ["reload opensm@0x0002c9030002fb05.service"]
 withheld:
   description: >-
-    Each effect (V(restart), V(takeover), V(partition_change), V(settings_change), V(stop)) with the planes that need it, and why. It was
-    not allowed, or it was refused because hosts are in use.
+    The effects that were not allowed, or were refused because hosts are in use. Each effect (V(restart), V(takeover),
+    V(partition_change), V(settings_change), V(stop)) has the planes that need it, with the reasons.
   type: dict
   returned: always
   sample:
@@ -166,7 +167,7 @@ withheld:
     settings_change: {}
     stop: {}
 losses:
-  description: Each plane with the ports that lose a P_Key or full membership by the planned partitions, whether that was done or withheld.
+  description: The ports of each plane that lose a P_Key or full membership with the planned partitions, whether or not the change was made.
   type: dict
   returned: always
   sample:

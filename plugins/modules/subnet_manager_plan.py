@@ -8,12 +8,12 @@ from __future__ import annotations
 DOCUMENTATION = r"""
 module: subnet_manager_plan
 version_added: 0.1.0
-short_description: Say what a host runs of the planes' subnet managers
+short_description: Plan the subnet managers of a host
 description:
-  - Makes opensm's files for each plane of C(rdma_fabric.planes) whose subnet manager runs on this host, with C(rdma_partitions) and the
-    GUIDs of their members' ports, in the shape that M(rdma.cluster.subnet_manager) takes.
-  - Works on intents and facts that this run has read. It reaches no host and changes nothing.
-  - Fails where a member's ports are not known, because a partition would be written without it.
+  - Makes opensm's files for each plane of C(rdma_fabric.planes) whose subnet manager runs on this host, in the format of
+    M(rdma.cluster.subnet_manager). They contain C(rdma_partitions) and the GUIDs of the members' ports.
+  - Uses intents and facts that this run has read. It contacts no host and changes nothing.
+  - Fails if the ports of a member are unknown, because the partition would be written without it.
 author:
   - the rdma.cluster authors (@rdma-cluster)
 extends_documentation_fragment:
@@ -25,11 +25,11 @@ attributes:
     support: none
 options:
   keys:
-    description: The secrets of each plane, by its name, each with C(m_key), C(sm_key) and C(sa_key) as 64 bits in hexadecimal.
+    description: The secrets of each plane by plane name. Each has C(m_key), C(sm_key) and C(sa_key) as 64 bits in hexadecimal.
     type: dict
     default: {}
   load:
-    description: Whether to find the hosts that are in use, which an allowed change of the fabric is refused for.
+    description: Whether to find the hosts in use, because of which an allowed change of the fabric is refused.
     type: bool
     default: false
 seealso:
@@ -45,22 +45,22 @@ EXAMPLES = r"""
 RETURN = r"""
 problems:
   description:
-    - Why the subnet manager cannot be set up, as sentences; empty if it can. With problems, the task fails, except in check mode.
+    - Why the subnet manager cannot be set up, as sentences; empty if it can. If there are problems, the task fails, except in check mode.
   type: list
   elements: str
   returned: always
 flavour:
-  description: Whose opensm it is, V(debian), V(rhel) or V(ofed).
+  description: The vendor of opensm, V(debian), V(rhel) or V(ofed).
   type: str
   returned: success
 starts_at_install:
   description: >-
-    Whether the package of the host's distribution may start opensm on every port as soon as it is installed, as Debian's does, also beside
-    a vendor's stack.
+    Whether the distribution's package may start opensm on every port as soon as it is installed. Debian's package does so, even on a host
+    with a vendor's stack.
   type: bool
   returned: success
 instances:
-  description: One for each plane.
+  description: The subnet managers, one for each plane.
   type: list
   elements: dict
   returned: success
@@ -69,19 +69,19 @@ sharp:
   type: bool
   returned: success
 ports:
-  description: The ports of the hosts of this run, each GUID with host and device.
+  description: The ports of the hosts of this run. Maps each GUID to host and device.
   type: dict
   returned: success
 busy:
   description: >-
-    With O(load), the hosts that are in use, each with what runs there. A host of the inventory that has C(rdma_rails) and is not in the
-    play counts as in use, because it was not read, and so does a host that did not answer.
+    With O(load), the hosts in use, each with its users. A host of the inventory with C(rdma_rails) that is not in the play counts as in
+    use, because it was not read. A host that did not answer counts as in use too.
   type: dict
   returned: success
 ports_file:
   description:
-    - The C(path) of Debian's file that says on which ports opensm runs, and its text for C(none). It has to be there before the package
-      is installed, which would start opensm on every port.
+    - The C(path) of Debian's file that lists the ports of opensm, and its text for C(none). Write it before the package is installed;
+      otherwise the package starts opensm on every port.
   type: dict
   returned: success
 run_folder:

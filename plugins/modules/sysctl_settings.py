@@ -8,17 +8,17 @@ from __future__ import annotations
 DOCUMENTATION = r"""
 module: sysctl_settings
 version_added: 0.1.0
-short_description: Kernel settings, now and after a boot
+short_description: Set kernel parameters, now and at boot
 description:
-  - Writes all settings to C(/etc/sysctl.d/99-zz-rdma-cluster.conf), and to the running kernel those that differ there.
-  - A line of somebody else in a file that comes after it keeps its key, live and at boot, and RV(withheld) names file and line.
-    With O(replace_allowed) the line is commented out if the file is in C(/etc), which the diff shows. A file elsewhere is never edited;
-    the module then fails, names it and says what to do.
-  - While a GPU process, a job or a user's queue pairs use the host, a live value stays if a line of somebody else in C(/etc) or C(/run)
+  - Writes all settings to C(/etc/sysctl.d/99-zz-rdma-cluster.conf), and writes those that differ to the running kernel.
+  - A foreign line in a file that is read after this one overrides its key, live and at boot. RV(withheld) names file and line.
+  - With O(replace_allowed) the module comments out the line if the file is in C(/etc), and shows it in the diff. It never edits a file
+    elsewhere; the task then fails with the name of the file and the remedy.
+  - While a GPU process, a job or a user's queue pairs use the host, a live value does not change if a foreign line in C(/etc) or C(/run)
     sets another value than the requested one.
-  - A line that was commented out stays so when its key is no longer among O(settings).
+  - A line that was commented out stays so if its key is no longer in O(settings).
   - Live values and those of the next boot are read back, the latter by the rules of C(systemd-sysctl).
-  - A key that is no longer among O(settings) leaves the file and keeps its value until the next boot.
+  - A key that is no longer in O(settings) is removed from the file and keeps its value until the next boot.
 author:
   - the rdma.cluster authors (@rdma-cluster)
 extends_documentation_fragment:
@@ -31,19 +31,19 @@ attributes:
 options:
   settings:
     description:
-      - The value of each key. All settings that this module shall keep are named at once; with none, its file is removed.
-      - A key is written as in C(sysctl.d), with dots or slashes (V(net/ipv4/conf/eth0.100/rp_filter)), and is no pattern.
+      - The value of each key. One call names all settings of this module. If empty, its file is removed.
+      - A key is written as in C(sysctl.d), with dots or slashes (V(net/ipv4/conf/eth0.100/rp_filter)). It must not be a pattern.
       - A value is one line of letters, digits, spaces, dots, underscores, colons, slashes and hyphens.
     type: dict
     required: true
   replace_allowed:
-    description: Whether lines of others that set another value are commented out, and such live values change on a host in use.
+    description: Whether to comment out foreign lines that set another value, and to change such live values on a host in use.
     type: bool
     default: false
 """
 
 EXAMPLES = r"""
-- name: Let each rail answer for its own address
+- name: Answer ARP requests only on the rail with the address
   rdma.cluster.sysctl_settings:
     settings:
       net.ipv4.conf.all.arp_ignore: 1
@@ -53,14 +53,14 @@ EXAMPLES = r"""
 RETURN = r"""
 live:
   description:
-    - What was changed in the running kernel; in check mode everything that differs there.
-    - The value is the one that the key had before, V(null) if there is no such key.
+    - The keys that were changed in the running kernel; in check mode, all differences.
+    - The value is the previous value of the key, V(null) if there is no such key.
   type: dict
   returned: always
   sample:
     net.ipv4.conf.all.arp_ignore: "0"
 withheld:
-  description: What stays because a line of somebody else sets it, in words.
+  description: The settings that were not changed because a foreign line sets them, in words.
   type: list
   elements: str
   returned: always

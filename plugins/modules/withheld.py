@@ -13,7 +13,7 @@ description:
   - Prints one line with the effect, the reason, what the effect would change, and the variable that allows it.
   - Records it in the run folder. The summary at the end of the run groups the hosts that share a reason, and C(summary.json) lists all
     of them under C(withheld).
-  - Runs on the control node only, also in check mode. It changes nothing.
+  - Runs only on the control node, also in check mode. It changes nothing.
 author:
   - the rdma.cluster authors (@rdma-cluster)
 extends_documentation_fragment:
@@ -32,7 +32,7 @@ options:
     required: true
   reason:
     description:
-      - "Why the role wants the effect: a text, a list of texts, or a dictionary of ports, packages or planes with the reason of each."
+      - "Why the role needs the effect: a text, a list of texts, or a dictionary of ports, packages or planes with the reason for each."
     type: raw
     required: true
   touches:
@@ -42,8 +42,8 @@ options:
     default: []
   allow:
     description:
-      - "What the user does to allow it. Default is C(EFFECT_allowed: true)."
-      - Set it where something else is needed, for example V(end job 4711 on node3, then rerun).
+      - "The step that allows the effect. The default is C(EFFECT_allowed: true)."
+      - Set it if another step is necessary, for example V(end job 4711 on node3, then rerun).
     type: str
 """
 
