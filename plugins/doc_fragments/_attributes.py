@@ -2,13 +2,13 @@
 # GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-# Not for use outside of this collection: what a fragment here says can change at any time.
+# Do not use these fragments outside this collection: they can change at any time.
 
 from __future__ import annotations
 
 
 class ModuleDocFragment:
-    """What an attribute means. Whether a module supports it is said by the module."""
+    """The meaning of the attributes. Each module documents whether it supports them."""
 
     DOCUMENTATION = r"""
 options: {}

@@ -8,13 +8,13 @@ from __future__ import annotations
 DOCUMENTATION = r"""
 module: observe
 version_added: 0.1.0
-short_description: Read a host and keep what was read in the run folder
+short_description: Read the facts of a host and store them in the run folder
 description:
   - Runs M(rdma.cluster.rdma_facts) on the host, stores the full tree as C(facts/HOST.json) in the folder of this run, and
     keeps a digest of it as C(ansible_facts.rdma).
-  - Derives from the intent and the facts what the roles have to do on the host, and stores it as C(plan/HOST.json). The lookup
+  - Derives from the intent and the facts the plan of the roles for this host, and stores it as C(plan/HOST.json). The lookup
     P(rdma.cluster.plan#lookup) returns it.
-  - Facts that this run has read before are kept if they are not older than O(max_age_seconds); the intent has to be read first.
+  - Keeps facts that this run has read before if they are not older than O(max_age_seconds). The intent must be read first.
 author:
   - the rdma.cluster authors (@rdma-cluster)
 extends_documentation_fragment:
@@ -27,8 +27,8 @@ attributes:
 options:
   max_age_seconds:
     description:
-      - Facts of this run that are older are read again; V(0) reads the host in any case, as after a change.
-      - Where it is not given, C(rdma_facts_max_age_seconds) holds.
+      - The maximum age of kept facts of this run. V(0) always reads the host, for example after a change.
+      - The default is C(rdma_facts_max_age_seconds).
     type: float
 """
 
@@ -47,13 +47,13 @@ ansible_facts:
       description: The facts without counters.
       type: dict
 read:
-  description: Whether the host was read now; V(false) if the facts of this run were kept.
+  description: Whether the task read the host; V(false) if the facts of this run were kept.
   type: bool
   returned: success
 users:
   description:
-    - Who uses the host, which are GPU processes, jobs, and holders of queue pairs; empty for an idle host.
-    - What cannot be read counts as a user.
+    - The users of the host, which are GPU processes, jobs, and holders of queue pairs. Empty for an idle host.
+    - A source that cannot be read counts as a user.
   type: str
   returned: when the host was read
   sample: 2 queue pairs of ib_write_bw (pid 4711) on mlx5_0/1

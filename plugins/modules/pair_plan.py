@@ -53,7 +53,7 @@ options:
     elements: str
     default: []
   sources:
-    description: For V(qos). The maximum number of hosts that send to one target, at least 2. All rails together have at most 85 senders.
+    description: For V(qos). The maximum number of hosts that send to one target, at least 2. All rails together can have about 85 senders.
     type: int
     default: 8
 """

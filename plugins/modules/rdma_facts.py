@@ -13,50 +13,49 @@ version_added: 0.1.0
 author:
   - the rdma.cluster authors (@rdma-cluster)
 description:
-  - Reads what the kernel tells about RDMA devices, their ports, GIDs and counters, the PCI path to each device,
+  - Reads the kernel's data about RDMA devices, their ports, GIDs and counters, the PCI path to each device,
     network interfaces, and the loaded modules of the driver stack.
-  - It reads files below C(/sys), C(/proc), C(/etc), C(/lib/modules) and C(/var/lib), and asks drivers of interfaces by ethtool's ioctls.
-    Of the running system it also runs C(ip), C(ibv_devinfo), C(modinfo), C(systemctl) and, for the limits that a service gets,
-    C(systemd-run) once each, C(ethtool -m) for each interface with a module in its cage, C(mstlink -m) for each InfiniBand card, and
-    C(mlnx_qos) once or C(dcb) up to five times for each interface with a RoCE port; on RHEL's family C(rpm), with Secure Boot
-    C(mokutil). What they do not tell is V(null).
-  - What a host does not expose is V(null), never V(0).
+  - It reads files below C(/sys), C(/proc), C(/etc), C(/lib/modules) and C(/var/lib), and queries drivers of interfaces with ethtool ioctls.
+  - On the running system it also runs C(ip), C(ibv_devinfo), C(modinfo), C(systemctl) and, for the limits of a service, C(systemd-run)
+    once each. It runs C(ethtool -m) for each interface with an optical module, and C(mstlink -m) for each InfiniBand card.
+  - For each interface with a RoCE port it runs C(mlnx_qos) once or C(dcb) up to five times. On the RHEL family it runs C(rpm), and with
+    Secure Boot C(mokutil).
+  - Values that a host or tool does not expose are V(null), never V(0).
 options:
   root:
     description:
-      - The folder to read C(/sys), C(/proc) and C(/etc) from.
-      - With another folder than V(/), a tree that was captured from some system is read instead of the running system.
-        Its symbolic links are followed inside the folder.
+      - The folder that contains C(/sys), C(/proc) and C(/etc).
+      - If it is not V(/), the module reads a captured tree instead of the running system. Symbolic links are followed inside the folder.
     type: path
     default: /
   gather_subset:
     description:
-      - What to read beside devices, their ports and PCIe paths and interfaces, which are always read and cost no process.
-      - V(all), V(min) for nothing else, or some of V(counters), V(gpus) (with GPUDirect and IOMMU), V(host) (limits, kernel settings,
-        files, units, load, time, memory, file systems), V(netdevs) (addresses, who manages each interface, ethtool, the MTU of ports),
-        V(optics) (the modules in the cages), V(qos) (RoCE quality of service of interfaces) and V(stack) (kernel modules and their
+      - The parts to read. Devices, their ports, PCIe paths and interfaces are always read, and start no process.
+      - V(all), V(min) for no other part, or some of V(counters), V(gpus) (with GPUDirect and IOMMU), V(host) (limits, kernel settings,
+        files, units, load, time, memory, file systems), V(netdevs) (addresses, managers of each interface, ethtool, the MTU of ports),
+        V(optics) (optical modules), V(qos) (RoCE quality of service of interfaces) and V(stack) (kernel modules and their
         files, DKMS, kernels, headers, packages).
-      - A C(!) in front leaves one out.
+      - A leading C(!) excludes a part.
     type: list
     elements: str
     default: [all]
   sysctl:
-    description: Kernel settings to read, live and as the next boot will set them.
+    description: Kernel settings to read, with the live value and the value of the next boot.
     type: list
     elements: str
     default: []
   files:
-    description: Further files to tell of, beside those that the collection keeps in places of its own.
+    description: Files to report in addition to the collection's own files.
     type: list
     elements: path
     default: []
   firmware:
-    description: Firmware settings to read of every NVIDIA card with C(mstconfig) or C(mlxconfig), which takes seconds for each card.
+    description: Firmware settings to read from every NVIDIA card with C(mstconfig) or C(mlxconfig). This takes seconds for each card.
     type: list
     elements: str
     default: []
   packages:
-    description: Further packages of the distribution to tell the versions of.
+    description: More packages of the distribution whose versions are reported.
     type: list
     elements: str
     default: []
@@ -64,15 +63,15 @@ extends_documentation_fragment:
   - rdma.cluster._attributes
   - rdma.cluster._attributes.facts
 notes:
-  - Reading the running system needs no privileges. PCI configuration space, optics, C(mlnx_qos), C(debugfs), other people's processes
-    and the counters of some drivers do.
+  - Reading the running system needs no privileges, except for PCI configuration space, optics, C(mlnx_qos), C(debugfs), processes of other
+    users and the counters of some drivers.
 """
 
 EXAMPLES = r"""
 - name: Observe the RDMA devices
   rdma.cluster.rdma_facts:
 
-- name: State of the first port
+- name: Show the state of the first port
   ansible.builtin.debug:
     msg: "{{ ansible_facts.rdma.devices.mlx5_0.ports['1'].state }}"
 
@@ -87,17 +86,17 @@ EXAMPLES = r"""
 
 RETURN = r"""
 ansible_facts:
-  description: What was observed, in one dictionary.
+  description: The observed facts in one dictionary.
   returned: success
   type: dict
   contains:
     rdma:
-      description: The tree.
+      description: The tree of facts.
       type: dict
       returned: success
       contains:
         schema:
-          description: Number of the form that this tree has.
+          description: The version of the tree's format.
           type: int
           returned: success
           sample: 1
@@ -111,7 +110,7 @@ ansible_facts:
               type: str
               returned: success
             software:
-              description: Whether the device is one of software, on top of a network interface.
+              description: Whether it is a software device on top of a network interface.
               type: bool
               returned: success
             firmware:
@@ -125,7 +124,7 @@ ansible_facts:
               returned: success
               sample: MT_0000000838
             hca_type:
-              description: Name that the driver gives to the kind of device.
+              description: The driver's name for the kind of device.
               type: str
               returned: success
               sample: MT4129
@@ -135,7 +134,7 @@ ansible_facts:
               returned: success
               sample: "0002:c903:00f9:bfa0"
             sys_image_guid:
-              description: GUID that the devices of one adapter share. V(null) if it is not set.
+              description: The GUID that all devices of one adapter share. V(null) if it is not set.
               type: str
               returned: success
               sample: "0002:c903:00f9:bfa3"
@@ -145,7 +144,7 @@ ansible_facts:
               returned: success
               sample: CA
             numa_node:
-              description: NUMA node. V(null) if the firmware names none.
+              description: NUMA node. V(null) if the firmware reports none.
               type: int
               returned: success
             function:
@@ -153,23 +152,23 @@ ansible_facts:
               type: str
               returned: success
             parent_pci:
-              description: Of a virtual function, the PCI address of its physical one.
+              description: The PCI address of the physical function of a virtual function.
               type: str
               returned: success
             uverbs:
-              description: The node that programs open. V(null) if it is not there.
+              description: The device node that programs open. V(null) if it is missing.
               type: str
               returned: success
               sample: /dev/infiniband/uverbs0
             pci:
               description:
                 - The PCI function with C(address), C(vendor_id), C(device_id), C(numa_node), the negotiated
-                  C(speed_gtps) and C(width), and the greatest possible C(max_speed_gtps) and C(max_width).
-                - Its C(narrowest) is the link of least bandwidth between the device and the root, with C(address),
-                  C(speed_gtps) and C(width); C(hops) are the bridges up to the root, nearest first, each with its link, its payload
-                  and the ACS controls (C(acs)) that are enabled.
-                - C(mps_bytes), C(mps_max_bytes) and C(mrrs_bytes) are the payload of a packet and the size of a read request that
-                  are set, and the payload that is possible. Configuration space needs root; V(null) without.
+                  C(speed_gtps) and C(width), and the maximum C(max_speed_gtps) and C(max_width).
+                - C(narrowest) is the link with the least bandwidth between the device and the root, with C(address),
+                  C(speed_gtps) and C(width). C(hops) are the bridges up to the root, nearest first, each with its link, its payload
+                  and the enabled ACS controls (C(acs)).
+                - C(mps_bytes) is the configured maximum payload size, C(mps_max_bytes) the supported one, and C(mrrs_bytes) the
+                  configured maximum read request size. Reading them needs root; otherwise they are V(null).
                 - V(null) for a device that is not on PCI.
               type: dict
               returned: success
@@ -193,7 +192,7 @@ ansible_facts:
                   type: str
                   returned: success
                 rate_gbps:
-                  description: Negotiated rate of all lanes together in 10^9 bit/s.
+                  description: Negotiated rate of all lanes in 10^9 bit/s.
                   type: float
                   returned: success
                   sample: 400.0
@@ -203,7 +202,7 @@ ansible_facts:
                   returned: success
                   sample: 4
                 speed:
-                  description: The kernel's word for the speed of a lane.
+                  description: The kernel's name for the speed of a lane.
                   type: str
                   returned: success
                   sample: NDR
@@ -216,20 +215,20 @@ ansible_facts:
                   type: int
                   returned: success
                 netdev:
-                  description: Network interface of the port. V(null) if there is none, or more than one could be meant.
+                  description: Network interface of the port. V(null) if there is none, or if several are possible.
                   type: str
                   returned: success
                 optic:
-                  description: Of an InfiniBand port, the module in its cage by C(mstlink), as C(optic) of an interface.
+                  description: The optical module of an InfiniBand port by C(mstlink), as C(optic) of an interface.
                   type: dict
                   returned: success
                 active_mtu_bytes:
-                  description: MTU that the port uses, by C(ibv_devinfo). V(null) where that cannot be asked.
+                  description: Active MTU of the port by C(ibv_devinfo). V(null) if C(ibv_devinfo) is not available.
                   type: int
                   returned: success
                   sample: 4096
                 rocev2:
-                  description: Of each IPv4 address in the GID table, the index to use for RoCE v2 on it.
+                  description: The GID index to use for RoCE v2, by IPv4 address in the GID table.
                   type: dict
                   returned: success
                   sample: {192.168.100.1: 3}
@@ -242,16 +241,16 @@ ansible_facts:
                   returned: success
                 counters:
                   description:
-                    - Counters of the port by their name; C(port_xmit_data) and C(port_rcv_data) count words of four bytes.
-                      V(null) where the driver has no value, and for all of them if they were not asked for.
+                    - Counters of the port by name. C(port_xmit_data) and C(port_rcv_data) count words of four bytes. A counter is V(null)
+                      if the driver has no value. C(counters) is V(null) if they were not requested.
                   type: dict
                   returned: success
                 hw_counters:
-                  description: Counters that only this driver has, by their name.
+                  description: Driver-specific counters by name.
                   type: dict
                   returned: success
         netdevs:
-          description: Network interfaces that have a device below them or belong to RDMA, by their name.
+          description: Network interfaces that have a hardware device or belong to RDMA, by name.
           type: dict
           returned: success
           contains:
@@ -298,7 +297,7 @@ ansible_facts:
               type: int
               returned: success
             max_mtu_bytes:
-              description: Largest MTU that the driver takes. V(null) if it sets no bound, and for a captured tree.
+              description: Largest MTU that the driver allows. V(null) if it has no limit, and for a captured tree.
               type: int
               returned: success
             ipv4:
@@ -307,40 +306,39 @@ ansible_facts:
               elements: str
               returned: success
             ifindex:
-              description: The kernel's number of the interface.
+              description: The kernel's index of the interface.
               type: int
               returned: success
             function:
-              description: V(pf), V(vf), V(sf), or V(representor), which is a switch's end of a virtual or subfunction.
+              description: V(pf), V(vf), V(sf), or V(representor), the switch side of a virtual function or subfunction.
               type: str
               returned: success
             master:
-              description: The bond, bridge or VRF that it is part of.
+              description: The bond, bridge or VRF to which it belongs.
               type: str
               returned: success
             carrier_downs:
-              description: How often its link has gone since it was made.
+              description: How often its link went down since it was created.
               type: int
               returned: success
             managers:
-              description: Who claims to configure it. V(null) for a captured tree.
+              description: The network managers that claim to configure it. V(null) for a captured tree.
               type: list
               elements: str
               returned: success
               sample: [systemd-networkd]
             ethtool:
               description:
-                - What its driver tells, V(null) for a captured tree. C(driver), C(version), C(firmware), C(bus_info), C(speed_mbps),
-                  C(duplex), C(autoneg), C(port), C(supported_speeds_mbps), C(rings), C(pause), C(counters) without those of single queues.
-                - C(optic) is the module in its cage with C(temperature_celsius), C(voltage_volt) and, for each of its C(lanes),
-                  C(rx_power_mw), C(tx_power_mw) and C(tx_bias_ma); each has its C(value) and the thresholds that the module itself
-                  names. C(alarms) are those that the module has raised.
+                - The driver's data. V(null) for a captured tree. C(driver), C(version), C(firmware), C(bus_info), C(speed_mbps),
+                  C(duplex), C(autoneg), C(port), C(supported_speeds_mbps), C(rings), C(pause), and C(counters) without per-queue counters.
+                - C(optic) is the optical module with C(temperature_celsius), C(voltage_volt) and, for each of its C(lanes),
+                  C(rx_power_mw), C(tx_power_mw) and C(tx_bias_ma). Each has its C(value) and the thresholds of the module.
+                  C(alarms) are the active alarms of the module.
               type: dict
               returned: success
         interfaces:
           description:
-            - Every network interface by its name, also those that are no NIC's, such as V(lo), bonds, VLANs and bridges.
-              V(null) for a captured tree without any.
+            - All network interfaces by name, including V(lo), bonds, VLANs and bridges. V(null) for a captured tree without any.
           type: dict
           returned: success
           contains:
@@ -355,85 +353,85 @@ ansible_facts:
               returned: success
               sample: [10.0.0.1/24]
         qos:
-          description: RoCE quality of service of each interface with a RoCE port, of the members of a bond. V(null) for a captured tree.
+          description: RoCE quality of service of each interface with a RoCE port; for a bond, of its members. V(null) for a captured tree.
           type: dict
           returned: success
           contains:
             backend:
-              description: What was asked, V(mlnx_qos) or V(dcb). V(null) if neither answers.
+              description: The tool that was used, V(mlnx_qos) or V(dcb). V(null) if neither works.
               type: str
               returned: success
             why:
-              description: Why it is this one, or none.
+              description: The reason for this tool, or for none.
               type: str
               returned: success
             device:
-              description: The RDMA device on the interface; C(port) is the number of its port.
+              description: The RDMA device of the interface; C(port) is the number of its port.
               type: str
               returned: success
             dcbx:
-              description: Whose the settings are, V(os) or V(firmware), whose peer may change them.
+              description: The owner of the settings, V(os) or V(firmware). With V(firmware), the peer may change them.
               type: str
               returned: success
             trust:
-              description: Whether DSCP (V(dscp)) or the tag of the VLAN (V(pcp)) says which priority a packet has.
+              description: Whether DSCP (V(dscp)) or the VLAN tag (V(pcp)) determines the priority of a packet.
               type: str
               returned: success
             dscp_to_priority:
-              description: Of each DSCP its priority, with C(dcb) of those that have an entry.
+              description: The priority of each DSCP. With C(dcb), only DSCPs that have an entry.
               type: dict
               returned: success
               sample: {"26": 3, "48": 6}
             pfc:
-              description: Of each priority whether it is lossless.
+              description: Whether each priority is lossless.
               type: list
               elements: bool
               returned: success
             priority_to_tc:
-              description: Of each priority its traffic class.
+              description: The traffic class of each priority.
               type: list
               elements: int
               returned: success
             tsa:
-              description: Of each class V(ets), V(strict) or V(vendor). V(null) for one without a priority, which C(mlnx_qos) leaves out.
+              description: V(ets), V(strict) or V(vendor) for each class. V(null) for a class without a priority, which C(mlnx_qos) omits.
               type: list
               elements: str
               returned: success
             bandwidth_percent:
-              description: Of each class its share of what V(ets) gives out.
+              description: The share of each class in the bandwidth of V(ets).
               type: list
               elements: int
               returned: success
             cable_length_m:
-              description: Length of the cable that the driver reckons with.
+              description: The cable length that the driver assumes.
               type: int
               returned: success
             priority_to_buffer:
-              description: Of each priority its receive buffer; C(buffer_bytes) has their sizes.
+              description: The receive buffer of each priority; C(buffer_bytes) has the sizes of the buffers.
               type: list
               elements: int
               returned: success
             np:
               description:
-                - Parameters of the notification point of congestion control, and C(rp) of the reaction point, by the names of
-                  MLNX_OFED's files; C(dcqcn_source) says whether they stand in V(sysfs) or V(debugfs).
+                - Parameters of the notification point of congestion control, by the names of MLNX_OFED's files. C(rp) has those of the
+                  reaction point. C(dcqcn_source) is V(sysfs) or V(debugfs).
               type: dict
               returned: success
               sample: {cnp_802p_prio: 6, cnp_dscp: 48, min_time_between_cnps: 4}
             ecn_np:
-              description: Of each priority whether the notification point is on; C(ecn_rp) of the reaction point.
+              description: Whether the notification point is enabled for each priority; C(ecn_rp) for the reaction point.
               type: list
               elements: bool
               returned: success
             traffic_class:
               description:
-                - The traffic class that the driver forces on all connections of the port. V(null) if none is set;
-                  C(traffic_class_settable) says whether one can be.
+                - The traffic class that the driver forces on all connections of the port. V(null) if none is set.
+                  C(traffic_class_settable) is whether it can be set.
               type: int
               returned: success
               sample: 106
             rdma_cm:
-              description: C(mode) and C(tos) that RDMA-CM gives connections. V(null) while the kernel's defaults hold.
+              description: The C(mode) and C(tos) that RDMA-CM sets on connections. V(null) if the kernel's defaults apply.
               type: dict
               returned: success
             agents:
@@ -441,12 +439,12 @@ ansible_facts:
               type: dict
               returned: success
             warnings:
-              description: What could not be read, and what the tools warn of.
+              description: Values that could not be read, and warnings of the tools.
               type: list
               elements: str
               returned: success
         nics:
-          description: Network cards that have no RDMA device (yet), by PCI address, each as C(pci) of a device.
+          description: Network cards without an RDMA device, by PCI address, each as C(pci) of a device.
           type: dict
           returned: success
         stack:
@@ -455,7 +453,7 @@ ansible_facts:
           returned: success
           contains:
             kind:
-              description: V(ofed) if MLNX_OFED or DOCA-OFED is loaded. V(null) if the files do not tell.
+              description: V(ofed) if MLNX_OFED or DOCA-OFED is loaded. V(null) if the files do not show it.
               type: str
               returned: success
             kernel:
@@ -464,14 +462,13 @@ ansible_facts:
               returned: success
             modules:
               description:
-                - Loaded modules that have to do with RDMA, by their name, each with C(version), C(srcversion)
-                  and C(holders), the modules that use it.
-                - Of the file that would be loaded now, C(file), C(file_version), C(file_srcversion), C(signer), and C(provenance),
-                  V(kernel), V(dkms) or V(extra). V(null) for a captured tree.
+                - Loaded modules that concern RDMA, by name, each with C(version), C(srcversion) and C(holders), the modules that use it.
+                - The file that would be loaded now has C(file), C(file_version), C(file_srcversion), C(signer), and C(provenance),
+                  which is V(kernel), V(dkms) or V(extra). V(null) for a captured tree.
               type: dict
               returned: success
             distribution:
-              description: C(id), C(version_id), C(like), and C(packages) with the version of each RDMA package, V(null) if it is not there.
+              description: C(id), C(version_id), C(like), and C(packages) with the version of each RDMA package, V(null) if not installed.
               type: dict
               returned: success
             kernels:
@@ -480,15 +477,15 @@ ansible_facts:
               elements: str
               returned: success
             newest:
-              description: The newest of those that are of the running one's flavour.
+              description: The newest installed kernel of the running kernel's flavor.
               type: str
               returned: success
             headers:
-              description: Of each installed kernel, whether modules can be built for it.
+              description: Whether modules can be built for each installed kernel.
               type: dict
               returned: success
             secure_boot:
-              description: Whether Secure Boot is on, as the kernel takes it. V(null) without EFI, or if it is in C(unread).
+              description: Whether Secure Boot is enabled according to the kernel. V(null) without EFI, or if it is in C(unread).
               type: bool
               returned: success
             lockdown:
@@ -496,12 +493,12 @@ ansible_facts:
               type: str
               returned: success
             unread:
-              description: Which of C(secure_boot) and C(lockdown) the host may have and could not be read.
+              description: Which of C(secure_boot) and C(lockdown) may be enabled but could not be read.
               type: list
               elements: str
               returned: success
             dkms:
-              description: Modules that DKMS knows, each with C(name), C(version), C(kernel), C(arch) and C(state).
+              description: The modules of DKMS, each with C(name), C(version), C(kernel), C(arch) and C(state).
               type: list
               elements: dict
               returned: success
@@ -512,47 +509,46 @@ ansible_facts:
               sample: MLNX_OFED_LINUX-24.10-1.1.4.0
         boot:
           description:
-            - What was read, C(machine_id) and C(hostname), since which start of it, C(boot_id), and for how long, C(uptime_seconds).
+            - The identity of the host, C(machine_id) and C(hostname), and of its current boot, C(boot_id) and C(uptime_seconds).
           type: dict
           returned: success
         limits:
           description:
-            - C(service_memlock), the locked memory that a service gets, read inside a transient one, C(unlimited) or C(bytes).
+            - C(service_memlock), the locked memory of a service, read inside a transient service, C(unlimited) or C(bytes).
               V(null) for a captured tree.
-            - C(login_memlock), what logins of everybody (C(*)) and of C(root) get, C(unlimited), C(value) in KiB and the C(file)
-              and C(line) that set it last; V(null) where none does.
-            - The same of open files, C(service_open_files) and C(login_open_files); C(running), the locked memory that services of ours
-              and of schedulers run with; C(remove_ipc), whether logind removes the shared memory of users who have logged out;
-              C(logind), whether it runs;
-              C(service_sources), of C(memlock) and C(nofile) the C(file), C(line) and C(value) of systemd's configuration that set it.
+            - C(login_memlock), the locked memory of logins of all users (C(*)) and of C(root), with C(unlimited), C(value) in KiB and the
+              C(file) and C(line) that set it last. V(null) if no line sets it.
+            - C(service_open_files) and C(login_open_files), the same for open files.
+            - C(running), the locked memory of the running services of the collection and of schedulers.
+            - C(remove_ipc), whether logind removes the shared memory of users who have logged out, and C(logind), whether it runs.
+            - C(service_sources), the C(file), C(line) and C(value) of systemd's configuration that set C(memlock) and C(nofile).
           type: dict
           returned: success
         sysctl:
           description:
-            - Of the settings asked for, C(live), the value now, and C(boot), the next boot's value with the file and line it comes
-              from, V(null) if none sets it.
+            - The requested settings, each with C(live), the current value, and C(boot), the value of the next boot with its file and line.
+              C(boot) is V(null) if no line sets it.
           type: dict
           returned: success
         files:
           description:
-            - Files of this collection on the host, by their path, each with C(sha256), C(mode) and C(owner), the numbers of user
-              and group.
-            - Of C(/etc/nccl.conf) and the files asked for also C(block), the SHA-256 of the managed block, and C(others), the variables
-              of NCCL that lines outside of the block set.
+            - Files of this collection on the host, by path, each with C(sha256), C(mode) and C(owner), the user ID and group ID.
+            - C(/etc/nccl.conf) and the requested files also have C(block), the SHA-256 of the managed block, and C(others), the NCCL
+              variables that lines outside the block set.
           type: dict
           returned: success
         module_parameters:
-          description: The parameters that each kernel module of the stack shows, by module and name, as text.
+          description: The parameters of each kernel module of the stack, by module and name, as text.
           type: dict
           returned: success
         firmware:
           description:
-            - The firmware settings that were asked for, of each card by PCI address. C(settings) has C(current), C(next_boot) and
-              C(default) of each; V(null) for one that the card lacks. C(error) says why one is not told.
+            - The requested firmware settings of each card, by PCI address. C(settings) has C(current), C(next_boot) and C(default) of
+              each setting, and V(null) for a setting that the card lacks. C(error) is why a setting could not be read.
           type: dict
           returned: with O(firmware)
         nodes:
-          description: The permission bits of the nodes in C(/dev/infiniband) that are open to all. V(null) for a captured tree.
+          description: The permission bits of the device nodes in C(/dev/infiniband) that all users may open. V(null) for a captured tree.
           type: dict
           returned: success
         units:
@@ -560,7 +556,7 @@ ansible_facts:
           type: dict
           returned: success
         subset:
-          description: What was read beside that which always is. The parts below are V(null) where they were not asked for.
+          description: The parts that were read in addition to those always read. The parts below are V(null) if they were not requested.
           type: list
           elements: str
           returned: success
@@ -570,40 +566,41 @@ ansible_facts:
           elements: dict
           returned: success
         gpu_driver:
-          description: C(version) of the loaded NVIDIA driver and whether it is the C(open) one.
+          description: The C(version) of the loaded NVIDIA driver, and whether it is the C(open) driver.
           type: dict
           returned: success
         gpu_support:
           description:
-            - Of a host with GPUs, the version of libcuda (C(cuda)), how many NVSwitches are on the bus (C(nvswitches)) or how many NICs
-              lead to others (C(nvswitch_bridges)), and the version of Fabric Manager (C(fabric_manager)).
+            - For a host with GPUs, the version of libcuda (C(cuda)), the number of NVSwitches on the bus (C(nvswitches)) or of NICs that
+              lead to other NVSwitches (C(nvswitch_bridges)), and the version of Fabric Manager (C(fabric_manager)).
           type: dict
           returned: success
         distances:
-          description: Of each GPU, by address, its distance to each RDMA device; V(PIX), V(PXB), V(PHB), V(NODE) or V(SYS).
+          description: The distance of each GPU, by address, to each RDMA device; V(PIX), V(PXB), V(PHB), V(NODE) or V(SYS).
           type: dict
           returned: success
         gpudirect:
-          description: Whether C(dmabuf) and C(peermem) are each C(possible), and C(why_not).
+          description: Whether C(dmabuf) and C(peermem) are each C(possible), and if not, C(why_not).
           type: dict
           returned: success
         iommu:
-          description: Whether there is one (C(present)), its C(mode), and whether this is a C(virtual_machine).
+          description: Whether there is an IOMMU (C(present)), its C(mode), and whether the host is a C(virtual_machine).
           type: dict
           returned: success
         time:
           description:
-            - Whether the clock is C(synchronised); what C(chrony) says of it, V(null) where it does not run, with C(source),
-              C(offset_seconds) and C(sources); why a chrony that runs does not answer (C(chrony_unread)); which interfaces have
-              C(hardware_clocks).
-            - C(clock_seconds), the host's time of day when it was read; C(clocksource), what the kernel counts time with, C(current) and
-              C(available). In the run's folder also C(between_seconds), the control node's clock before and after the reading.
+            - Whether the clock is C(synchronised). C(chrony) is its data about the clock, with C(source), C(offset_seconds) and C(sources),
+              and V(null) if it does not run. C(chrony_unread) is why a running chrony does not answer. C(hardware_clocks) are the
+              interfaces with a clock.
+            - C(clock_seconds) is the host's time at the reading. C(clocksource) has the C(current) and C(available) clock sources of the
+              kernel. In the run folder, C(between_seconds) is the control node's clock before and after the reading.
           type: dict
           returned: success
         cpu:
           description:
-            - Of the CPUs their frequency C(driver), C(governors) and how many have each, those that are C(available), C(idle_states) and
-              how many may not enter each, C(latency_us) that processes allow, and the profile of C(tuned).
+            - The frequency C(driver) of the CPUs, the C(governors) with the number of CPUs of each, the C(available) governors, the
+              C(idle_states) with the number of CPUs that may not enter each, the C(latency_us) that processes allow, and the profile of
+              C(tuned).
           type: dict
           returned: success
         filesystems:
@@ -612,30 +609,30 @@ ansible_facts:
           returned: success
         memory:
           description:
-            - Main memory, C(total_bytes) and C(available_bytes), and what holds it, C(shared_bytes) (shared memory and tmpfs),
-              C(huge_bytes) (reserved for huge pages) and C(huge_free_bytes) (of those not in use).
+            - Main memory, C(total_bytes) and C(available_bytes), and its use, C(shared_bytes) (shared memory and tmpfs),
+              C(huge_bytes) (reserved for huge pages) and C(huge_free_bytes) (unused huge pages).
           type: dict
           returned: success
         session:
-          description: At which C(address) our own SSH session comes in, and on which interface (C(netdev)).
+          description: The C(address) and the interface (C(netdev)) of the host that our own SSH session uses.
           type: dict
           returned: success
         nccl:
           description:
-            - What is installed of NCCL. C(library), the file that C(libnccl.so.2) leads to, and its C(version); C(tests), what the
-              collection has installed of nccl-tests (C(folder), C(version), C(wish)); C(openmpi), the version of the distribution's
-              package. Each is V(null) where it is not there; C(tests_unread) says why that of nccl-tests is not known. What frameworks
-              and containers bring is not looked for.
+            - The NCCL installation. C(library) is the file to which C(libnccl.so.2) links, with its C(version). C(tests) is the
+              collection's installation of nccl-tests (C(folder), C(version), C(wish)). C(openmpi) is the version of the distribution's
+              package. Each is V(null) if it is missing.
+            - C(tests_unread) is why the installation of nccl-tests is unknown. Libraries of frameworks and containers are not read.
           type: dict
           returned: success
         nccl_files:
-          description: NCCL's variables in C(/etc/nccl.conf), C(/root/.nccl.conf) and the files asked for, by path.
+          description: NCCL's variables in C(/etc/nccl.conf), C(/root/.nccl.conf) and the requested files, by path.
           type: dict
           returned: success
         load:
           description:
-            - What works on the host already, C(gpu_processes), which hold a GPU open, and C(jobs), which a scheduler has placed here,
-              each with C(pid) and C(name).
+            - The current work on the host. C(gpu_processes) have a GPU open, and C(jobs) were placed by a scheduler. Each has C(pid) and
+              C(name).
           type: dict
           returned: success
 """
@@ -665,7 +662,7 @@ def main() -> None:
     root = module.params["root"]
     runner = SubprocessRunner() if root == "/" else None
     if not Path(root).is_dir():
-        module.fail_json(msg=f"root is not a folder: {root}. Name one that has sys/class/infiniband in it, or leave root out.")
+        module.fail_json(msg=f"root is not a folder: {root}. Set it to a folder that contains sys/class/infiniband, or omit it.")
     try:
         more = (module.params[name] for name in ("sysctl", "files", "firmware", "packages"))
         asked = Asked(parse_subset(module.params["gather_subset"]), *more)
