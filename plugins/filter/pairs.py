@@ -2,7 +2,7 @@
 # GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""Filters of pairwise measurements: who meets whom."""
+"""The filter that returns the rounds of pairwise measurements."""
 
 from __future__ import annotations
 
@@ -17,16 +17,16 @@ Rounds = list[list[dict[str, str]]]
 def pair_rounds(
     hosts: Sequence[str], schedule: str = "full", partners: int = 8, seed: int = 0, against: Sequence[str] | None = None
 ) -> Rounds:
-    """Return the rounds of a schedule over hosts: in each, pairs as {server, client}. Raises ValueError.
+    """Return the rounds of a schedule over hosts, each as pairs {server, client}. Raises ValueError.
 
-    against: the proven hosts that the other ones are measured against, for the schedule of that name.
+    against: the proven hosts with which the others are measured, for the schedule `against`.
     """
     if len(set(hosts)) != len(hosts):
-        raise ValueError("pair_rounds: a host stands there twice")
+        raise ValueError("pair_rounds: a host is listed twice")
     proven = list(against or [])
     strangers = [host for host in proven if host not in hosts]
     if strangers:
-        raise ValueError(f"pair_rounds: {', '.join(strangers)} of against is not among the hosts")
+        raise ValueError(f"pair_rounds: {', '.join(strangers)} in against is not one of the hosts")
     known = set(proven)
     order = [*(host for host in hosts if host not in known), *proven]
     wanted = {"kind": schedule, "partners": partners, "seed": seed}

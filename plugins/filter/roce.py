@@ -2,7 +2,7 @@
 # GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""Filters of the RoCE profile: what follows from rdma_roce for NICs, and for switches."""
+"""Filters that derive the settings of NICs and switches from rdma_roce."""
 
 from __future__ import annotations
 

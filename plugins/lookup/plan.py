@@ -2,26 +2,26 @@
 # GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""The plan of the host that a task is for."""
+"""The lookup that returns the plan of the task's host."""
 
 from __future__ import annotations
 
 DOCUMENTATION = """
 name: plan
 version_added: 0.1.0
-short_description: What the roles have to do on a host
+short_description: Return the plan of the roles for a host
 description:
-  - Returns what M(rdma.cluster.observe) has derived from the intent and the facts of the host that the task is for.
-  - The playbooks of this collection define C(rdma_plan) with it, and the roles read that. A play of your own that uses such a role needs
-    the same line, and M(rdma.cluster.intent) and M(rdma.cluster.observe) before the role.
-  - The plan is read from the folder of the run on the control node. No result of a module can change it. On a host whose facts set a
-    variable of this collection the lookup fails, and names the variable.
+  - Returns the plan that M(rdma.cluster.observe) has derived from the intent and the facts of the task's host.
+  - The playbooks of this collection define C(rdma_plan) with it, and the roles read that variable. If your own play uses such a role, it
+    needs the same line, and M(rdma.cluster.intent) and M(rdma.cluster.observe) before the role.
+  - The plan is read from the folder of the run on the control node. No result of a module can change it. If the facts of a host set a
+    variable of this collection, the lookup fails and names the variable.
 author: the rdma.cluster authors (@rdma-cluster)
 options: {}
 """
 
 EXAMPLES = """
-- name: Let logins and services lock memory
+- name: Set the limits of logins and services
   hosts: all
   gather_facts: false
   vars:
@@ -39,9 +39,9 @@ EXAMPLES = """
 RETURN = """
 _raw:
   description:
-    - One dictionary. For each concern, such as C(limits), C(sysctl), C(cpu), C(network) and C(nccl), it has V(true) if the role has
-      something to do, or if the facts do not prove that it has not.
-    - C(settings) has the options that the roles give to their modules.
+    - One dictionary. For each concern, such as C(limits), C(sysctl), C(cpu), C(network) and C(nccl), it has V(true) if the role must
+      run. V(false) means that the facts prove that there is nothing to change.
+    - C(settings) has the options of the roles' modules.
   type: list
   elements: dict
 """
@@ -62,7 +62,7 @@ class LookupModule(LookupBase):
     """The lookup."""
 
     def run(self, terms: list[Any], variables: Mapping[str, Any] | None = None, **kwargs: Any) -> list[dict[str, Any]]:  # noqa: ARG002
-        """Ansible's entry."""
+        """Return the plan as a list of one dictionary."""
         known = variables or {}
         host, templar = str(known["inventory_hostname"]), self._templar
         if templar is None:
