@@ -13,7 +13,7 @@ from ansible_collections.rdma.cluster.plugins.plugin_utils._facts.typed import f
 from ansible_collections.rdma.cluster.plugins.plugin_utils._plan.differences import live_rails
 from ansible_collections.rdma.cluster.plugins.plugin_utils._run.action import RunAction
 
-#: Of a host that had no live rail when this run first changed it: what the run has built by itself harms nobody.
+#: The folder of notes on hosts that had no live rail when this run first changed them. Rails that the run itself has set up do not count.
 NEW = "batches"
 
 
@@ -34,6 +34,6 @@ class ActionModule(RunAction):
             "live": bool(why),
             "waits": waits,
             "msg": f"{self.host}: {f'live, changed in a batch: {why}' if why else 'no live rail, changed with the others'}",
-            # Ansible reports it as a change that a host joins a group.
+            # Ansible reports a change if a host is added to a group.
             **({"add_group": options["group"], "parent_groups": []} if waits else {}),
         }

@@ -34,7 +34,7 @@ display = Display()
 
 
 class InUse(str):
-    """Why nothing was run: who uses the host by now."""
+    """The users of a host, because of which nothing was run."""
 
     __slots__ = ()
 
@@ -64,7 +64,7 @@ class ActionModule(RunAction):
         return self._plan(Fleet.of(measurable_hosts(self.folder, STAGE)))
 
     def _plan_scope(self, options: Mapping[str, Any]) -> dict[str, Any]:
-        """Who is to be run. A word that is no truth value is an error: what is not understood must not put load on a fabric."""
+        """The hosts to run. An invalid `measure` is an error, because a misunderstood value must not put load on a fabric."""
         measure = self.argument(options["measure"], "collectives_measure", "rdma_measure", default="auto")
         plan = self._whole()
         blocked = self.at_work({host: plan.fleet.facts[host].load for host in plan.able})
@@ -73,24 +73,24 @@ class ActionModule(RunAction):
         hosts = plan.chosen(None if measure == "auto" else boolean(measure), [*blocked, *gone])  # type: ignore[no-untyped-call]
         self.folder.write_json(PLAN_FILE, {"hosts": hosts})
         valid = sum(each.valid for each in plan.standings.values())
-        words = f"{valid} of {len(plan.able)} hosts with GPUs are proven; {len(hosts)} are to be run"
-        return {"hosts": hosts, "msg": f"{words}; at work: {', '.join(blocked)}." if blocked else f"{words}."}
+        words = f"{valid} of {len(plan.able)} hosts with GPUs have a valid proof; hosts to run: {len(hosts)}"
+        return {"hosts": hosts, "msg": f"{words}; in use: {', '.join(blocked)}." if blocked else f"{words}."}
 
     def _alone_scope(self, _options: Mapping[str, Any]) -> dict[str, Any]:
-        """This host by itself; with one GPU there is nothing that it could show."""
+        """Run this host alone. With one GPU there is nothing to run."""
         plan = self._plan(Fleet.of({self.host: Known(self.intent, from_dict(comparable(self.all_facts)))}))
         if self._task.check_mode or plan.expectations.gpus(self.host) < 2:
             return {"run": False}
         run = self._run(plan, [self.host], self.host, plan.operation(self.host))
         if isinstance(run, InUse):
-            return {"run": False, "msg": f"{self.host} is not run, at work: {run}"}
+            return {"run": False, "msg": f"{self.host} was not run: {run}"}
         if isinstance(run, str):
             return {"failed": True, "msg": run}
         self.folder.write_json(self.folder.host_file(ALONE_FOLDER, self.host), run)
         return {"run": True, "status": run["status"], "msg": _words(run)}
 
     def _choose_scope(self, _options: Mapping[str, Any]) -> dict[str, Any]:
-        """The hosts that climb: those that are still in the play, and well alone; the first of them launches."""
+        """The hosts for the joint runs: those that are still in the play and passed alone. The first of them launches the runs."""
         climb = [host for host in self.folder.read_json(PLAN_FILE)["hosts"] if self._climbs(host)]
         facts = self._whole().fleet.facts
         busy = self.at_work({host: facts[host].load for host in climb if host in facts})
@@ -130,11 +130,11 @@ class ActionModule(RunAction):
         return {"runs": len(runs) + len(others), "well": list(ladder.well), "msg": problem or _summary(ladder, len(runs))}
 
     def _refuse(self, host: str, words: str) -> None:
-        """Note that a host is not run, since it was in use by then."""
+        """Record that a host was not run because it was in use."""
         self.folder.write_json(self.folder.host_file(ALONE_FOLDER, host, REFUSED), {"in_use": words})
 
     def _run(self, plan: CollectivePlan, hosts: Sequence[str], launcher: str, operation: str) -> Record | str:
-        """One run, or why there is none."""
+        """One run, or why nothing was run."""
         allowed = self._load_allowed(launcher)
         try:
             said = self.module(MODULE, load_allowed=allowed, **plan.arguments(hosts, launcher, operation))
@@ -155,7 +155,7 @@ class ActionModule(RunAction):
 
 
 def _words(run: Record) -> str:
-    """A run in a line, for a person who waits."""
+    """A run as one line of progress."""
     figure = "no figure" if run["gbytes_per_s"] is None else f"{run['gbytes_per_s']:.4g} GB/s"
     hosts = f"{len(run['hosts'])} hosts" if len(run["hosts"]) > 1 else run["hosts"][0]
     return f"{run['operation']} on {hosts}: {figure}, {run['status']} ({run['seconds']:.0f} s)"

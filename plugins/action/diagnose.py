@@ -43,7 +43,7 @@ class ActionModule(RunAction):
         play = list(self.variables["ansible_play_hosts_all"])
         nowhere = sorted(f"{name}: {host}" for name, host in names.items() if host not in play)
         if nowhere:
-            return {"failed": True, "msg": f"Of rdma_job_hosts, these name no host of the play: {', '.join(nowhere)}"}
+            return {"failed": True, "msg": f"rdma_job_hosts maps names to hosts that are not in the play: {', '.join(nowhere)}"}
         problems = {host: [str(each) for each in options["problems"].get(host) or ()] for host in play}
         wrong = [host for host in play if problems[host]]
         refused = {host: problems[host] for host in wrong if not self._is_absent(host, problems[host])}
@@ -65,7 +65,7 @@ class ActionModule(RunAction):
         }
 
     def _read(self, name: str) -> JobLog | str:
-        """The log, or why it cannot be read. A path that is not absolute is one of the working directory, or of the playbook's files/."""
+        """The log, or why it cannot be read. A relative path is searched in the working directory, then in the playbook's files/."""
         try:
             path = Path(name).expanduser()
             if not path.is_file():
@@ -76,7 +76,7 @@ class ActionModule(RunAction):
             return " ".join(str(error).split())[:300]
 
     def _brief(self, host: str) -> RunFacts | None:
-        """What Ansible has of a host. Facts that observe has not taken in are checked here: a host without an intent is read without it."""
+        """Ansible's facts of a host, checked here unless observe has stored them: a host without an intent is read without observe."""
         facts = self._raw_facts(self.variables["hostvars"][host]).get("rdma")
         try:
             is_stored = (self.folder.path / self.folder.host_file("facts", host)).exists()
@@ -86,18 +86,18 @@ class ActionModule(RunAction):
             return None
 
     def _known(self, host: str) -> Known:
-        """All facts of this run, or what Ansible has kept of them; no intent that was refused, or of an earlier run."""
+        """All facts of this run, or Ansible's digest of them, and the intent. A refused intent, or one of an earlier run, is not used."""
         tree = self.folder.read_if_there(self.folder.host_file("facts", host))
         facts = from_dict(tree) if tree else self._brief(host)
         return Known(host, facts, None if host in self._unusable else self.intent_of(host))
 
     def _is_absent(self, host: str, problems: Iterable[str]) -> bool:
-        """Whether the inventory gives the host no part of an intent, and nothing else is wrong."""
+        """Whether the inventory has no part of an intent for the host, and there is no other problem."""
         variables = self.variables["hostvars"][host]
         return not any(name in variables for name in SECTIONS) and all(each.startswith("rdma_rails is missing") for each in problems)
 
 
 def _lines(handle: TextIO) -> Iterator[str]:
-    """The lines of a log; one that is longer than any sense comes in pieces."""
+    """The lines of a log. An extremely long line comes in pieces."""
     while line := handle.readline(4 * LONGEST_LINE):
         yield line

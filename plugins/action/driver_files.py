@@ -47,7 +47,7 @@ class ActionModule(RunAction):
         version, place, checksum = driver["version"], driver["repository"]["key"], driver["repository"]["key_checksum"]
         if family is None or version is None or place is None or checksum is None:
             raise AnsibleError(
-                f"{self.host}: a repository of DOCA-OFED needs a version, a key and its checksum, and a distribution it is for."
+                f"{self.host}: a DOCA-OFED repository needs a version, a key with its checksum, and a supported distribution."
             )
         wanted = checksum.partition(":")[2]
         there = (self.seen.files or {}).get(KEY_OF[family])
@@ -55,19 +55,19 @@ class ActionModule(RunAction):
         return repository_files(family, url=plan["doca"]["repository"], version=version, profile=driver["profile"], key=key)
 
     def _key(self, place: Mapping[str, str], wanted: str) -> str:
-        """The key's text, if it is the one that the intent means."""
+        """The key's text. Raises AnsibleError if its checksum is not the one in the intent."""
         name = place.get("file") or place["url"]
         data = Path(self._find_needle("files", name)).read_bytes() if "file" in place else _fetch(name)  # type: ignore[no-untyped-call]
         found = hashlib.sha256(data).hexdigest()
         if found != wanted:
             raise AnsibleError(
                 f"The key of DOCA's repository, {name}, has the SHA-256 {found}; rdma_driver.repository.key_checksum is {wanted}: it is "
-                "another key. Look at it with `gpg --show-keys` before you trust it."
+                "another key. Inspect it with `gpg --show-keys` before you trust it."
             )
         try:
             return data.decode("ascii")
         except UnicodeDecodeError as exc:
-            raise AnsibleError(f"The key {name} is not armoured text: make it so with `gpg --armor --export`.") from exc
+            raise AnsibleError(f"The key {name} is not ASCII-armored text. Convert it with `gpg --armor --export`.") from exc
 
 
 def _fetch(url: str) -> bytes:
@@ -76,4 +76,4 @@ def _fetch(url: str) -> bytes:
             data: bytes = answer.read(KEY_BYTES)
             return data
     except OSError as exc:
-        raise AnsibleError(f"Cannot fetch the key of DOCA's repository from {url}: {exc}") from exc
+        raise AnsibleError(f"Cannot download the key of DOCA's repository from {url}: {exc}") from exc

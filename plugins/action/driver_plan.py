@@ -14,7 +14,7 @@ from ansible_collections.rdma.cluster.plugins.plugin_utils._facts.typed import f
 from ansible_collections.rdma.cluster.plugins.plugin_utils._run.action import RunAction
 from ansible_collections.rdma.cluster.plugins.plugin_utils._run.withheld import Withheld, allow_words, reason_words, record
 
-#: What a restart is called in EFFECT_allowed and EFFECT_required.
+#: The names of the restarts in EFFECT_allowed and EFFECT_required.
 EFFECTS = {"reload": "driver_reload", "reboot": "reboot"}
 
 
@@ -48,19 +48,19 @@ class ActionModule(RunAction):
         return {
             "plan": decided,
             "reload_reason": reasons["reload"],
-            # Not into a kernel for which the driver is still to be built: that comes first, and then the host is looked at again.
+            # Do not boot a kernel without the driver. The driver is built first, and then the host is read again.
             "reboot_reason": reasons["reboot"] if decided["reboot"]["build_first"] is None else "",
             "msg": f"{self.host}: {decided['change']}. {decided['switch']['reason'] or decided['why']}",
             "ansible_facts": {
                 **_required({kind: why for kind, why in reasons.items() if not allowed[kind]}),
                 **_switch_required(decided["switch"], is_read=removal is not None),
             },
-            # Ansible reports it as a change that a host joins a group.
+            # Ansible reports a change if a host is added to a group.
             **({"add_group": options["group"], "parent_groups": []} if options["group"] and done else {}),
         }
 
     def _record(self, decided: Mapping[str, Any], reasons: Mapping[str, str]) -> None:
-        """Have the summary name the restarts that are not allowed, and a reboot that has to wait."""
+        """Record for the summary the restarts that are not allowed, and a reboot that must wait."""
         reboot = decided["reboot"]
         found = [(EFFECTS[kind], why, allow_words(EFFECTS[kind])) for kind, why in reasons.items()]
         if reboot["needed"] and reboot["withheld"] is not None and "reboot" not in reasons:
@@ -70,7 +70,7 @@ class ActionModule(RunAction):
 
 
 def restarts(decided: Mapping[str, Any], *, reboot_drained: bool) -> dict[str, str]:
-    """Why a host needs a reload or a reboot, "" if it does not, or not now. reboot_drained: whoever uses it is sent away before."""
+    """Why a host needs a reload or a reboot now, "" if it does not. reboot_drained: whether the host is drained before the reboot."""
     reload, reboot = decided["reload"], decided["reboot"]
     drained = reboot_drained and reboot["drainable"]
     waits = reboot["withheld"] is not None and not drained
@@ -81,7 +81,7 @@ def restarts(decided: Mapping[str, Any], *, reboot_drained: bool) -> dict[str, s
 
 
 def _switch_required(switch: Mapping[str, Any], *, is_read: bool) -> dict[str, Any]:
-    """driver_switch_required and driver_switch_reason; nothing as long as the host was not asked what would be removed."""
+    """driver_switch_required and driver_switch_reason. Empty until the packages to remove were read on the host."""
     if switch["needed"] and not is_read:
         return {}
     withheld = switch["withheld"] is not None
@@ -89,7 +89,7 @@ def _switch_required(switch: Mapping[str, Any], *, is_read: bool) -> dict[str, A
 
 
 def _required(reasons: Mapping[str, str]) -> dict[str, Any]:
-    """What a play can ask for afterwards: driver_reload_required, reboot_required, and why; also that nothing is required any more."""
+    """The facts driver_reload_required and reboot_required with their reasons, also if nothing is required any more."""
     return {f"{EFFECTS[kind]}_required": bool(why) for kind, why in reasons.items()} | {
         f"{EFFECTS[kind]}_reason": why for kind, why in reasons.items() if why
     }

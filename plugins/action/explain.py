@@ -28,7 +28,7 @@ class ActionModule(RunAction):
         return {"explained": text, "stored": str(stored)}
 
     def _read_once(self) -> dict[str, Any] | None:
-        """Read the host unless this run has: a host whose intent cannot be built has been read by nobody. Returns a failure."""
+        """Read the host unless this run has read it: observe does not read a host with a bad intent. Returns a failure or None."""
         file = self.folder.host_file("facts", self.host)
         if self.folder.read_if_there(file) is not None:
             return None

@@ -32,26 +32,26 @@ class ActionModule(RunAction):
     }
 
     def work(self, options: Mapping[str, Any]) -> dict[str, Any]:
-        # Ansible's own kinds of text are not what writers of files know.
+        # The writers of files do not accept Ansible's own text types.
         plain, planes = json.loads(json.dumps([options["graphs"], options["planes"]]))
         if planes is not None and len(planes) != len(plain):
             return {
                 "failed": True,
-                "msg": f"planes has {len(planes)} names and graphs {len(plain)} graphs; expected a name for each graph.",
+                "msg": f"planes has {len(planes)} names, but graphs has {len(plain)} graphs; expected one name for each graph.",
             }
         read = list(map(_graph, plain))
         refused = [each for each in read if isinstance(each, str)]
         if refused and (planes is None or len(refused) == len(read)):
             return {"failed": True, "msg": f"A host has returned no graph of a fabric: {refused[0]}"}
-        # A host has made the graph. Which plane it is, the playbook knows.
+        # The graph comes from a host. The plane's name comes from the playbook.
         named = [_of_plane(each, None if planes is None else planes[index]) for index, each in enumerate(read)]
         graphs = sorted(named, key=lambda graph: graph.plane)
         if not graphs:
-            return {"failed": True, "msg": "There is no fabric: no host has told one. Its link stage says whether a port is up."}
+            return {"failed": True, "msg": "There is no fabric: no host has returned one. The link stage reports whether a port is up."}
         twice = sorted({one.plane for one, other in itertools.pairwise(graphs) if one.plane == other.plane})
         wrong = [graph.plane for graph in graphs if not is_form(NAME, graph.plane)]
         if wrong:
-            # The name of the plane becomes the name of a file.
+            # The plane's name becomes part of a file name.
             return {"failed": True, "msg": f"A plane cannot be called {wrong[0][:80]!r}: expected {NAME.words}."}
         if twice:
             return {"failed": True, "msg": f"There is more than one graph of plane {', '.join(twice)}; give each plane once."}
@@ -68,9 +68,9 @@ class ActionModule(RunAction):
         return {"stored": [str(path) for path in written], "bad_links": bad, "problems": problems}
 
     def _facts(self) -> tuple[dict[str, Facts], list[str]]:
-        """The facts of the hosts of the play that were read in this run, and why those of others are refused.
+        """The facts that this run has read of the hosts of the play, and why the facts of other hosts are refused.
 
-        rdma_facts has set them, or observe has stored them, which has checked them.
+        rdma_facts has set them, or observe has checked and stored them.
         """
         found: dict[str, Facts] = {}
         refused = []
@@ -86,7 +86,7 @@ class ActionModule(RunAction):
 
 
 def _graph(told: Any) -> Graph | str:
-    """The graph that a host has returned, or why it is none."""
+    """The graph that a host has returned, or why it is invalid."""
     try:
         return Graph.from_dict(told)
     except ParseError as error:
@@ -94,7 +94,7 @@ def _graph(told: Any) -> Graph | str:
 
 
 def _of_plane(read: Graph | str, plane: str | None) -> Graph:
-    """The graph as that of a plane; one that is refused is empty, and says why."""
+    """The graph with the name of its plane. A refused graph becomes an empty graph with the reason."""
     if isinstance(read, str):
         return Graph(str(plane), {}, [], "ibnetdiscover", False, [f"its reader's answer is refused: {read}"])
     return read if plane is None else replace(read, plane=plane)

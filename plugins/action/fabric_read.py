@@ -31,7 +31,7 @@ class ActionModule(RunAction):
     def work(self, options: Mapping[str, Any]) -> dict[str, Any]:
         what, facts, stored = options["what"], from_dict(self.all_facts), []
         if what == LOADED and self.folder.read_if_there(f"{SWEEP}/plan.json") is None:
-            return {"stored": [], "msg": "Nothing was measured in this run, so nothing was under load."}
+            return {"stored": [], "msg": "This run measured nothing, so there was no load."}
         for plane, (device, port) in ports_of(self.intent, facts, what).items():
             if reader(self.folder, what, plane, self.variables["ansible_play_hosts"]) != self.host:
                 continue

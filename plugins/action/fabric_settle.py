@@ -39,6 +39,6 @@ class ActionModule(RunAction):
             time.sleep(LOOK_SECONDS)
 
     def _changed(self, host: str) -> bool:
-        """Whether the role subnet_manager has changed something on a host in this run."""
+        """Whether the role subnet_manager has changed a host in this run."""
         result = self.variables["hostvars"].get(host, {}).get("__subnet_manager_result") or {}
         return bool(result.get("changed"))

@@ -39,9 +39,9 @@ from ansible_collections.rdma.cluster.plugins.plugin_utils._run.folder import PL
 from ansible_collections.rdma.cluster.plugins.plugin_utils._run.policy import REPORT, STOP, apply_rules, decide
 from ansible_collections.rdma.cluster.plugins.plugin_utils._run.stages import is_under_way, lost, mark_symptoms, up_to
 
-#: The policy where hosts do not agree on one, or none of them has an intent.
+#: The policy if hosts have different policies, or none of them has an intent.
 STRICTEST = {"policy": STOP, "max_failed_percent": None}
-#: The effects of roles whose permission decides what a check expects: their variables are EFFECT_allowed.
+#: The effects whose permission EFFECT_allowed changes the expectation of a check.
 ALLOWED = ("reboot", "pcie_mrrs", "pcie_acs_write")
 
 
@@ -60,7 +60,7 @@ class ActionModule(RunAction):
         return {"stage": options["stage"], "scope": options["scope"], **ask(options["stage"])}
 
     def _fleet(self, stage: str) -> dict[str, Any]:
-        """Checks that compare hosts: writes the findings of each, fails nobody."""
+        """Compare hosts and write the findings of each. Fails no host."""
         judges = {"pairs": self._judge_pairs, "fabric": self._judge_fabric, "collectives": self._judge_collectives}
         if stage not in judges and stage not in FLEET_CHECKS:
             return {"msg": f"{stage} gate: nothing to compare between hosts."}
@@ -74,7 +74,7 @@ class ActionModule(RunAction):
         return {"msg": f"{stage} gate: {len(by_host)} hosts compared."}
 
     def _judge_fabric(self, known: Mapping[str, Known]) -> dict[str, list[Finding]]:
-        """The graph of each plane; findings on a plane as a whole have no host that could take them over, and are recorded here."""
+        """Judge the graph of each plane. Findings about a whole plane belong to no host, so they are recorded here."""
         found = FabricGate(self.folder, known, run_id(), self._plan_text).judge()
         self._write_planes("fabric", found.planes)
         return found.hosts
@@ -84,12 +84,12 @@ class ActionModule(RunAction):
             self.folder.write_findings(stage, f"{PLANE}{plane}", self._ruled(stage, findings))
 
     def _ruled(self, stage: str, findings: Iterable[Finding]) -> list[Finding]:
-        """The findings under rdma_checks, as of today: a host's under its own rules, a plane's under the rules that all hosts have."""
+        """Apply today's rdma_checks to the findings: the host's own rules, or for a plane the rules that all hosts share."""
         today, rules = datetime.now(UTC).date(), self._rules(stage)
         return [each for finding in findings for each in apply_rules([finding], rules(finding.host), today)]
 
     def _rules(self, stage: str) -> Callable[[str], Mapping[str, Any]]:
-        """Host or plane → its rules. A rule that only some hosts have rules no plane."""
+        """The function that returns the rules of a host or plane. A rule that only some hosts have does not apply to a plane."""
 
         @cache
         def of(host: str) -> Mapping[str, Any]:
@@ -106,14 +106,14 @@ class ActionModule(RunAction):
         return {host: intent for host, intent in intents.items() if intent is not None}
 
     def _plan_text(self, name: str) -> str:
-        """A plan of cables on the control node: relative to the playbook's folder (or files/ there), or absolute. Raises ParseError."""
+        """A cable plan on the control node as text. A relative path is searched in the playbook's folder and files/. Raises ParseError."""
         try:
             return Path(self._find_needle("files", name)).read_text(encoding="utf-8")  # type: ignore[no-untyped-call]
         except (AnsibleError, OSError, UnicodeDecodeError) as error:
             raise ParseError(f"{name} cannot be read: {' '.join(str(error).split())[:300]}") from error
 
     def _judge_pairs(self, known: Mapping[str, Known]) -> dict[str, list[Finding]]:
-        """Measurements and proofs. A host that was lost while it was measured has its findings too."""
+        """Judge measurements and proofs, also for hosts that were lost while they were measured."""
         fleet = Fleet.of(known)
         proofs = pairs_proofs.read(self.folder.read_if_there(pairs_proofs.FILE))
         settings = {**self.intent["pairs"], **self._thresholds()}
@@ -132,7 +132,7 @@ class ActionModule(RunAction):
         return found
 
     def _judge_collectives(self, known: Mapping[str, Known]) -> dict[str, list[Finding]]:
-        """The ladder and proofs. A host that was lost while it ran has its findings too."""
+        """Judge the runs and proofs, also for hosts that were lost during a run."""
         proofs = pairs_proofs.read(self.folder.read_if_there(COLLECTIVE_PROOFS))
         plan = CollectivePlan(Fleet.of(known), proofs, time.time(), self.proof_max_age_hours)
         planned = len(self.variables["ansible_play_hosts_all"])
@@ -141,18 +141,18 @@ class ActionModule(RunAction):
         return found
 
     def _write_lost(self, stage: str, found: Mapping[str, list[Finding]]) -> None:
-        """The findings of hosts that are no longer in the play, whose gate will not take them over."""
+        """Write the findings of hosts that are no longer in the play, because their own gate will not run."""
         for host in set(found) - set(self.variables["ansible_play_hosts"]):
             self.folder.write_findings(stage, host, [*self.folder.read_findings(stage, host), *found[host]])
 
     def _thresholds(self) -> dict[str, float]:
-        """What rdma_checks puts in the place of rdma_pairs' own limits."""
+        """The thresholds of rdma_checks that replace those of rdma_pairs."""
         below, usec = threshold(self.intent, "pair.bandwidth"), threshold(self.intent, "pair.latency")
         fractions = {} if below is None else {"software_fail_below": below, "fail_below": below}
         return {**fractions, **({} if usec is None else {"latency_fail_usec": usec})}
 
     def _host(self, stage: str) -> dict[str, Any]:
-        """This host's findings: recorded, and fatal for it unless the policy is to report, or in check mode."""
+        """Record this host's findings. They fail the host, except in check mode or with the policy `report`."""
         findings = self._marked(stage, self._ruled(stage, self._findings(stage)))
         self.folder.write_findings(stage, self.host, findings)
         gentle = self._task.check_mode or self.intent["gate"]["policy"] == REPORT or not self.options["fail_host"]
@@ -164,7 +164,7 @@ class ActionModule(RunAction):
         }
 
     def _marked(self, stage: str, findings: list[Finding]) -> list[Finding]:
-        """The findings; those that follow from an error of this or an earlier stage say so."""
+        """The findings, with a mark on those that follow from an error of this or an earlier stage."""
         if not stopping(findings):
             return findings
         earlier = [each for before in up_to(stage) if before != stage for each in self.folder.read_findings(before, self.host)]
@@ -173,12 +173,12 @@ class ActionModule(RunAction):
     def _findings(self, stage: str) -> list[Finding]:
         compared = self.folder.read_findings(stage, self.host, of="fleet")
         if stage not in HOST_CHECKS:
-            return compared or [lost(stage, self.host, "the hosts were not compared: the fleet's part of the gate has not run")]
+            return compared or [lost(stage, self.host, "the hosts were not compared: scope fleet of the gate has not run")]
         allowed = {effect: boolean(self._setting(f"{effect}_allowed", False)) for effect in ALLOWED}  # type: ignore[no-untyped-call]
         return [*compared, *host_findings(stage, self.host, {**self.intent, "allowed": allowed}, self.all_facts)]
 
     def _decide(self, stage: str) -> dict[str, Any]:
-        """Whether the build goes on: all hosts of the play against those that are still in it and pass this stage."""
+        """Decide whether the build goes on, from all hosts of the play and those that are still in it and pass this stage."""
         playing = set(self.variables["ansible_play_hosts"])
         gone = [host for host in self.variables["ansible_play_hosts_all"] if host not in playing]
         out = {host: self._why(stage, host) for host in gone}
@@ -188,16 +188,16 @@ class ActionModule(RunAction):
         intents = self._intents(stage)
         differ = differing("gate", intents)
         if differ:
-            # Without a policy that all hosts share, no host can be left out.
+            # If hosts have different policies, no host can be excluded.
             out.update(dict.fromkeys(intents, f"intent.alike: rdma_gate: {differ}"))
         policy = next((intent["gate"] for intent in intents.values()), STRICTEST) if not differ else STRICTEST
         decision = decide(stage, policy, hosts, out, planes, check_mode=self._task.check_mode)
         self.folder.write_json(f"gates/{stage}.json", decision.to_dict())
-        words = f"{stage} gate: rdma_gate: {differ}. Set rdma_gate for all hosts of the run alike. " if differ else ""
+        words = f"{stage} gate: rdma_gate: {differ}. Set the same rdma_gate for all hosts of the run. " if differ else ""
         return {"failed": decision.stops, "msg": words + decision.words, "decision": decision.to_dict()}
 
     def _offences(self, stage: str) -> dict[str, str]:
-        """The hosts that do not pass a stage: host → its first offence."""
+        """The hosts that do not pass a stage, each with its first stopping finding."""
         hosts = self.folder.hosts_of(stage)
         if self.options["batch"]:
             hosts = [host for host in hosts if not is_under_way(self.folder.read_findings(stage, host))]
@@ -207,11 +207,11 @@ class ActionModule(RunAction):
         return next(iter(stopping(self.folder.read_findings(stage, host))), None)
 
     def _why(self, stage: str, host: str) -> str:
-        """Why a host is no longer in the play; a host that this stage has lost without a word gets a finding of its own."""
+        """Why a host is no longer in the play. If this stage lost it for an unknown reason, a finding is written."""
         for earlier in reversed(up_to(stage)):
             if found := self._offence(earlier, host):
                 return f"{earlier} stage, {_words(found)}"
-        finding = lost(stage, host, "it is no longer in the play, and nothing says why")
+        finding = lost(stage, host, "it is no longer in the play, for an unknown reason")
         self.folder.write_findings(stage, host, [finding])
         return _words(finding)
 

@@ -48,11 +48,11 @@ class ActionModule(RunAction):
         return {**begun, "ansible_facts": {"rdma_intent": intent}}
 
     def refuse(self, names: Sequence[str]) -> dict[str, Any]:
-        """The same as a problem of the intent, which playbooks that only look go on with."""
+        """The same as a problem of the intent, so that playbooks that only read can go on."""
         return {**super().refuse(names), "problems": [f"{refused(names)}. {remedy(self.host)}"]}
 
     def _given(self) -> dict[str, Any]:
-        """The host's variables that are ours, templated. Raises IntentError for those that cannot be."""
+        """The host's variables of this collection, templated. Raises IntentError if one cannot be templated."""
         given, problems = {}, []
         for name in self.variables:
             if name.startswith(PREFIX) and name not in OURS:
@@ -67,7 +67,7 @@ class ActionModule(RunAction):
         return given
 
     def _lock(self) -> None:
-        """A run that changes hosts excludes another; looking is free."""
+        """Lock the inventory if this run changes hosts. Runs in check mode take no lock."""
         sources = self.variables.get("ansible_inventory_sources")
         if sources and not self._task.check_mode:
             claim(lock_file(sources), run_id(), sources, self.folder.path)

@@ -2,7 +2,7 @@
 # GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""Action plugin of rdma.cluster.managed_files, and by meta/runtime.yml of the other modules that a host runs for itself."""
+"""Action plugin of rdma.cluster.managed_files, and with meta/runtime.yml of all modules without their own action."""
 
 from __future__ import annotations
 
@@ -10,4 +10,4 @@ from ansible_collections.rdma.cluster.plugins.plugin_utils._run.action import Sp
 
 
 class ActionModule(SpokenModule):
-    """The module alone; what it says is cleaned."""
+    """Runs the module and cleans its result."""

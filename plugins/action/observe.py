@@ -34,7 +34,7 @@ class ActionModule(RunAction):
         asked = {"files": files_to_ask(self.intent), "packages": sorted(self.intent["nccl"]["install"]["packages"])}
         known = self.variables["ansible_facts"].get("rdma")
         firmware = firmware_names(self.intent, from_dict(known) if known else None)
-        # Of quality of service up to five processes tell, for each interface: it is read where it is planned.
+        # Reading quality of service takes up to five processes for each interface, so it is read only if it is planned.
         subset = ["all"] if self.intent["roce"] is not None else ["!qos"]
         settings = sorted(sysctl_settings(self.intent))
         before = time.time()
@@ -47,12 +47,12 @@ class ActionModule(RunAction):
         except FactsError as error:
             return self._refuse_facts(str(error))
         if tree.get("time"):
-            # By the control node's clock; the host's own was read in between (host.clock).
+            # Times of the control node's clock. The host's clock was read in between (check host.clock).
             tree["time"]["between_seconds"] = [before, after]
         name = self.folder.host_file("facts", self.host)
         earlier: tuple[str, dict[str, Any]] | None = self.folder.earlier(name)
         tree["since"] = since(earlier[1], tree, earlier[0]) if earlier is not None else None
-        # By a loopback address a port is forwarded, and other hosts do not reach this one where our session comes in.
+        # With a loopback address the SSH port is forwarded, and other hosts cannot reach this host at the address of our session.
         tree["reached_at"] = str(self._templar.template(self.variables.get("ansible_host") or self.host))
         permits = permits_of(self._setting)
         try:
@@ -60,13 +60,13 @@ class ActionModule(RunAction):
             plan = stored.make(self.host, self.intent, facts, permits)
         except Exception as error:  # noqa: BLE001 (whatever a host's data does)
             return self._refuse_facts(place_of(error))
-        # Only facts that can be used come into the run's folder, where the fleet's gates find them.
+        # Only valid facts are stored in the run folder, where the fleet gates read them.
         stored.write(self.folder, self.host, plan)
         place = self.folder.write_json(name, tree)
         return {"read": True, "stored": str(place), "users": host_users(facts.load), "ansible_facts": {"rdma": brief}}
 
     def _plan_again(self) -> dict[str, Any] | None:
-        """Make the plan anew if intent or permissions have changed since, of the facts in the run's folder; the result if that fails."""
+        """Plan again from the stored facts if intent or permissions have changed since. Returns a failure or None."""
         intent, permits = self.intent, permits_of(self._setting)
         if stored.holds(self.folder, self.host, intent, permits):
             return None
@@ -78,14 +78,14 @@ class ActionModule(RunAction):
         return None
 
     def _refuse_facts(self, problem: str) -> dict[str, Any]:
-        """The result for a host whose facts make no sense; the stage's evidence says that it is unknown, and where."""
+        """The result for a host with invalid facts. The findings of the stage record the problem as unknown."""
         stage = str(self._setting("rdma_stage", ""))
         if stage in STAGES:
             self.folder.write_findings(stage, self.host, [facts_finding(stage, self.host, problem)])
         return {"read": False, "failed": True, "msg": f"{self.host}: its facts are refused: {problem}. Expected {EXPECTED}."}
 
     def _is_known(self, max_age_seconds: float) -> bool:
-        """Whether this run has read the host a short while ago; whoever changed it since has read it again."""
+        """Whether this run has read the host recently. A task that changes a host also reads it again."""
         file = self.folder.path / self.folder.host_file("facts", self.host)
         if "rdma" not in self.variables["ansible_facts"] or not file.exists():
             return False

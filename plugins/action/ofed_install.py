@@ -14,7 +14,7 @@ from ansible_collections.rdma.cluster.plugins.plugin_utils._driver.build_action 
 
 class ActionModule(BuildAction):
     MODULE = "ofed_install"
-    WHAT = "the installer of OFED works"
+    WHAT = "the OFED installer is running"
     ARGUMENTS: ClassVar[Mapping[str, Any]] = {
         **BuildAction.COMMON,
         "state": {"type": "str", "choices": ["present", "absent"], "default": "present"},

@@ -52,8 +52,8 @@ from ansible_collections.rdma.cluster.plugins.plugin_utils._pairs.verdict.low im
 from ansible_collections.rdma.cluster.plugins.plugin_utils._run.folder import run_id
 
 KINDS = ("sweep", "suspects", "isolation", "spines", "qos")
-NO_RAIL = f"No RoCE rail has {FEWEST_SOURCES + 1} hosts that nothing is said against, and whose NICs have queues to hold anybody back with."
-#: Sources of one target, unless the role says otherwise.
+NO_RAIL = f"No RoCE rail has {FEWEST_SOURCES + 1} healthy hosts whose NICs support priorities (DCB)."
+#: The default number of sources of one target.
 SOURCES = 8
 
 
@@ -81,18 +81,18 @@ class ActionModule(PairAction):
         return self._spines(sweep) if kind == "spines" else self._qos(sweep, sources)
 
     def _first(self, options: Mapping[str, Any]) -> dict[str, Any]:
-        """The sweep itself."""
+        """Plan the sweep."""
         self.beyond = {host: of for host, of in self.outside().items() if host in options["outside"]}
         blocked = self._blocked()
         self.folder.write_json("pairs/blocked.json", blocked)
         gone = [host for host in self.fleet.hosts if host not in self.variables["ansible_play_hosts"]]
         choice = self.choice(self.measure(options["measure"]), self.beyond, [*blocked, *gone])
         if choice is None:
-            return self.nobody(f"There is nobody to be measured; at work: {', '.join(blocked) or 'none'}.")
+            return self.nobody(f"There are no hosts to measure; in use: {', '.join(blocked) or 'none'}.")
         return self._sweep(choice)
 
     def _sweep(self, choice: Choice) -> dict[str, Any]:
-        """The plan of a sweep: of one that was begun and not collected if it is the same, else of a new one."""
+        """The plan of a sweep. If the same sweep was started but not collected, it continues that sweep."""
         plan = self._plan(choice, "", None)
         limit = runtime_max_seconds(plan)
         mark = fingerprint(plan)
@@ -122,14 +122,14 @@ class ActionModule(PairAction):
         return plan if crossing is None else {**plan, "schedule": crossing}
 
     def _blocked(self) -> dict[str, str]:
-        """The hosts that are at work and may not be measured: host → what is at work there."""
+        """The hosts that are in use and must not be measured, each with its users."""
         loads = {host: facts.load for host, facts in self.fleet.facts.items()}
         for host in self.beyond:
             loads[host] = self._load_of(host)
         return self.at_work(loads)
 
     def _load_of(self, host: str) -> Load | None:
-        """What is at work on a host outside of the play, None if that was not read or makes no sense."""
+        """The load of a host outside the play, None if it was not read or is invalid."""
         read = self._raw_facts(self.variables["hostvars"][host]).get("rdma")
         try:
             return None if read is None else from_dict(admitted(read)).load
@@ -137,7 +137,7 @@ class ActionModule(PairAction):
             return None
 
     def _suspects(self, sweep: Evidence) -> dict[str, Any]:
-        """Each suspect of the sweep again, with good partners."""
+        """Plan to re-measure each suspect of the sweep with good partners."""
         if not self._is_over(sweep):
             return self.nobody("The sweep was stopped; the next run goes on with it.")
         suspects = suspects_of(sweep, self.intent["pairs"], self.proofs)
@@ -147,11 +147,11 @@ class ActionModule(PairAction):
         there = [host for host in (*playing, *self.beyond) if host not in sweep.in_use]
         planned = meetings(suspects, matrix, reach(matrix, suspects, there, sweep.partitions), controls=sweep.software)
         if not planned:
-            return self.nobody(f"{len(suspects)} suspects, of which none can be measured again.")
+            return self.nobody(f"{len(suspects)} suspects; none can be re-measured.")
         return self._again(f"{run_id()}-again", planned)
 
     def _is_over(self, sweep: Evidence) -> bool:
-        """Whether all results have come. A sweep that was stopped is not over; one that is, is no longer known."""
+        """Whether all results were collected. If so, the record of the running sweep is removed. A stopped sweep is not over."""
         playing = self.variables["ansible_play_hosts"]
         hosts = [host for host in sweep.plan["hosts"] if host in playing and host not in sweep.in_use]
         over = all(self.variables["hostvars"][host].get("__pairs_collected", {}).get("finished") for host in hosts)
@@ -166,12 +166,12 @@ class ActionModule(PairAction):
         endpoints = {**self.outside(), **self.fleet.endpoints}
         schedule = {"kind": "meetings", "rails": rounds(planned, hosts, rails)}
         plan = make_plan(name, hosts=hosts, rails=rails, of=endpoints, tests=tests_of(self.intent)[:1], schedule=schedule, forks=self.forks)
-        # Each meeting that fails again is followed by a probe of the partner's address.
+        # After a meeting that fails again, the partner's address is probed.
         plan["probe"] = True
         return self.hand_out(AGAIN, plan, self.beyond, f"{len(planned)} meetings of {len(hosts)} hosts.")
 
     def _isolation(self, sweep: Evidence) -> dict[str, Any]:
-        """What must fail between partitions."""
+        """Plan the attempts between partitions, which must fail."""
         if len({each.get("pkey") for of in self.fleet.endpoints.values() for each in of.values()} - {None}) < 2:
             return self.nobody("All ports are in one partition.")
         why = self.why_no_load(sweep)
@@ -183,14 +183,14 @@ class ActionModule(PairAction):
         planned = [attempt for each in rails for attempt in attempts(each, self.fleet.endpoints, self.fleet.facts)]
         self.folder.write_json(ATTEMPTS, record({each.rail: each.unknown for each in rails}, planned))
         if not planned:
-            return self.nobody("In no two partitions of a rail there is a host that is known to be well.")
+            return self.nobody("No rail has two partitions with a healthy host each.")
         plan = isolation_plan(f"{run_id()}-isolation", planned, self.fleet.endpoints, self.intent, self.forks)
         return self.hand_out(ISOLATION, plan, (), f"{len(planned)} attempts that must fail.")
 
     def _well_or_unproven(self, sweep: Evidence) -> dict[str, list[str]]:
-        """Each rail of the sweep → the hosts of this play that it has found well, then those that need no proof of this run.
+        """The healthy hosts of each rail of the sweep, then the hosts of the play that this run did not need to measure.
 
-        The latter were proven before, or are alone in their partition and cannot be proven: what gets through from there counts as well.
+        The latter have a valid proof, or are alone in their partition and cannot be proven. Their successful attempts count as well.
         """
         good = self.well(sweep)
         rails = [each["name"] for each in sweep.plan["rails"]]
@@ -202,7 +202,7 @@ class ActionModule(PairAction):
         return [host for host in there if self.standings[host][rail].valid or self.fleet.reached(host, rail) == [host]]
 
     def _spines(self, sweep: Evidence) -> dict[str, Any]:
-        """All pairs of a rail across the spines at once, and one pair alone."""
+        """Plan all pairs of a rail across the spines at once, and one pair alone."""
         found = self._crossings(sweep)
         planned = [each for each in found.values() if isinstance(each, Crossing)]
         why_not = {rail: each for rail, each in found.items() if not isinstance(each, Crossing)}
@@ -214,12 +214,12 @@ class ActionModule(PairAction):
         return self.hand_out(SPINES, plan, (), "; ".join(words))
 
     def _crossings(self, sweep: Evidence) -> dict[str, Crossing | str]:
-        """Each rail of the sweep: who meets whom, or why nobody does."""
+        """The pairs across the spines of each rail of the sweep, or why there are none."""
         rails = [rail["name"] for rail in sweep.plan["rails"]]
         if why := self.why_no_load(sweep):
             return dict.fromkeys(rails, why)
         graphs = graphs_of(self.folder)
-        # Finding the good hosts takes a while. Where nothing crosses a spine, they are not needed.
+        # Finding the good hosts takes time. They are not needed if nothing crosses a spine.
         good = self.well(sweep) if any(not not_crossed(graph) for graph in graphs.values()) else {}
         return {rail: crossing(sweep, rail, graphs.get(plane_of(self.fleet.intents, rail)), good.get(rail, ())) for rail in rails}
 
@@ -227,12 +227,12 @@ class ActionModule(PairAction):
         """The argument `sources`, checked."""
         sources = int(self.argument(given, "pairs_qos_load_sources", default=SOURCES))
         if sources < FEWEST_SOURCES:
-            raise AnsibleError(f"sources is at least {FEWEST_SOURCES}: one alone is held back by nothing, got {sources}")
+            raise AnsibleError(f"sources must be at least {FEWEST_SOURCES}, because one sender alone causes no congestion; got {sources}")
         return sources
 
     def _qos(self, sweep: Evidence, sources: int) -> dict[str, Any]:
-        """Many hosts send to one on each RoCE rail. sources: the most that send to one."""
-        why = "" if traffic_class(self.intent) is not None else "No traffic is marked: rdma_roce is not given, or no rail is RoCE."
+        """Plan many hosts that send to one on each RoCE rail. sources: the maximum number of senders to one host."""
+        why = "" if traffic_class(self.intent) is not None else "No traffic is marked: rdma_roce is not set, or no rail is RoCE."
         why = why or self.why_no_load(sweep)
         planned = [] if why else self._funnels(sweep, sources)
         if not planned:

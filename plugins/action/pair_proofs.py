@@ -21,5 +21,5 @@ class ActionModule(PairAction):
         valid = sum(each.valid for each in standings)
         choice = self.choice(self.measure(options["measure"]), self.outside())
         hosts, outside = (list(choice.hosts), list(choice.outside)) if choice else ([], [])
-        words = f"{valid} of {len(standings)} ports are proven; {len(hosts)} hosts are to be measured."
+        words = f"{valid} of {len(standings)} ports have a valid proof; hosts to measure: {len(hosts)}."
         return {"hosts": [host for host in hosts if host not in outside], "outside": outside, "msg": words}

@@ -18,10 +18,10 @@ from ansible_collections.rdma.cluster.plugins.plugin_utils._run.action import Ru
 from ansible_collections.rdma.cluster.plugins.plugin_utils._run.folder import RunFolder
 
 MODULE = "perftest_rounds"
-#: The raw output of so many failures is kept of each host.
+#: The number of failures of each host whose raw output is kept.
 FAILURES = 32
 RETRY_SECONDS = 5.0
-#: What a host may answer in all, and for how long it may have more after its time is over: thousands of partners on 8 rails need a tenth.
+#: The most that a host may return in all, and how long after the deadline. Thousands of partners on 8 rails need a tenth of it.
 MOST_BYTES = 64 * 2**20
 MORE_SECONDS = 60.0
 
@@ -48,11 +48,11 @@ class ActionModule(RunAction):
             try:
                 answer = Answer.of(said)
             except ParseError as exc:
-                words = f"the answer of {options['host'] or self.host} is none of perftest_rounds: {exc} ({came.words()})"
+                words = f"{options['host'] or self.host} returned no valid result of perftest_rounds: {exc} ({came.words()})"
                 return {**came.summary(), "finished": False, **self._trouble(words, options["host"])}
             came.take(answer)
             if came.more and (came.bytes > MOST_BYTES or time.monotonic() >= deadline + MORE_SECONDS):
-                words = f"{options['host'] or self.host} always answers that it has more results: {came.bytes} bytes, and no end"
+                words = f"{options['host'] or self.host} always answers that it has more results: {came.bytes} bytes without an end"
                 return {**came.summary(), "finished": False, **self._trouble(f"{words} ({came.words()})", options["host"])}
             if not came.more and (not answer.running or self._task.check_mode or time.monotonic() >= deadline):
                 break
@@ -61,11 +61,11 @@ class ActionModule(RunAction):
 
     @staticmethod
     def _trouble(words: str, outside: str | None) -> dict[str, Any]:
-        """A host of the play fails; one outside of it only helps, and its partners' results tell what came of it."""
+        """The result after trouble. A host of the play fails. A host outside it only helps, so a warning is enough."""
         return {"failed": True, "msg": words} if outside is None else {"warnings": [f"{outside}: {words}"]}
 
     def _ask_twice(self, **arguments: Any) -> dict[str, Any]:
-        """What the module says, at the second attempt if the first one fails; failed and msg also of a host that cannot be reached."""
+        """The module's result, of a second attempt if the first one fails. An unreachable host has `failed` and `msg` too."""
         said = self._ask(state="collected", **arguments)
         if said.get("failed"):
             time.sleep(RETRY_SECONDS)
@@ -81,7 +81,7 @@ class ActionModule(RunAction):
 
 
 class Arrivals:
-    """What has come from one host, each piece added to its files as it comes."""
+    """The results of one host. Each piece is appended to the host's files when it arrives."""
 
     def __init__(self, folder: RunFolder, name: str, host: str) -> None:
         self._folder = folder
@@ -95,7 +95,7 @@ class Arrivals:
         self._records = self._evidence = self._unreadable = 0
 
     def take(self, answer: Answer) -> None:
-        """Add a piece. The first one begins the files again: it is from the beginning of the records."""
+        """Append a piece. The first piece overwrites the files, because it starts at the first record."""
         if not self._begun:
             self._begun = True
             for name in (self._results, self._failures):
@@ -116,17 +116,17 @@ class Arrivals:
         self._unreadable += answer.unreadable
 
     def strangers_words(self, host: str) -> str:
-        """For a warning."""
+        """The text of a warning about strangers."""
         return (
-            f"{host}: another process connected to perftest's ports {self.strangers} times before the partner did. These were measured "
-            f"again. Look on {host}, and in the monitoring, for what scans TCP ports 18515 and above."
+            f"{host}: another process connected to perftest's ports {self.strangers} times before the partner did. These pairs were "
+            f"re-measured. Find the program that scans TCP ports 18515 and above, on {host} or in the monitoring."
         )
 
     def words(self) -> str:
-        """What there is when no more comes."""
-        return f"{self._records} results had come before and are kept" if self._records else "nothing had come before"
+        """The collected results in words, for a failure."""
+        return f"{self._records} results were collected before and are kept" if self._records else "no results were collected before"
 
     def summary(self) -> dict[str, Any]:
-        """For the result of the task."""
+        """The part of the task's result about the stored records."""
         stored = str(self._folder.path / self._results)
         return {"records": self._records, "unreadable": self._unreadable, "stored": stored}

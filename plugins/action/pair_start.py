@@ -34,6 +34,6 @@ class ActionModule(RunAction):
         in_use = said.get("in_use")
         if said.get("failed") or said.get("unreachable") or not in_use:
             return said
-        # Its partners find no runner there. This note distinguishes the host from a dead one.
+        # Its partners find no runner there. This file distinguishes the host from a dead one.
         self.folder.write_json(self.folder.host_file(options["folder"], host, REFUSED), {"in_use": in_use})
-        return {**said, "msg": f"{host} is not measured, at work: {in_use}", "_ansible_verbose_always": True}
+        return {**said, "msg": f"{host} is not measured, in use: {in_use}", "_ansible_verbose_always": True}

@@ -41,4 +41,4 @@ class ActionModule(RunAction):
 
     def _words(self, missing: list[str], seen: Mapping[str, str], seconds: int) -> str:
         each = ", ".join(f"{name} ({seen.get(name, 'no longer planned')})" for name in missing)
-        return f"{self.host} is back, but after {seconds} s not all of the rails that were up before: {each}."
+        return f"{self.host}: these rails are not up after {seconds} s: {each}."

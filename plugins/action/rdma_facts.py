@@ -2,7 +2,7 @@
 # GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""Action plugin of rdma.cluster.rdma_facts: runs the module of this name, and drops facts that it must not set."""
+"""Action plugin of rdma.cluster.rdma_facts: runs the module of this name and drops facts that it must not set."""
 
 from __future__ import annotations
 

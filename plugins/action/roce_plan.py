@@ -31,7 +31,7 @@ class ActionModule(RunAction):
         return {"explained": plan_text(plan), "stored": self._store(plan)}
 
     def _store(self, plan: RocePlan) -> list[str]:
-        """Write the profiles, what was printed, and each switch's file; the paths."""
+        """Write the profiles, the printed text, and the file of each switch. Returns the paths."""
         profiles = [{"hosts": hosts, "profile": profile} for profile, hosts in plan.profiles]
         stored = [self.folder.write_json(f"{FOLDER}/roce.json", profiles), self.folder.write(f"{FOLDER}/roce.txt", plan_text(plan) + "\n")]
         stored += [

@@ -36,13 +36,13 @@ class ActionModule(RunAction):
         found = sha256_of(Path(self._loader.get_real_file(path)))
         if found not in expected:
             raise AnsibleError(
-                f"{self.host}: nothing was sent. {path} on the control node has the SHA-256 {found}, and the intent says "
+                f"{self.host}: nothing was sent. {path} on the control node has the SHA-256 {found}, but the intent has "
                 f"{' or '.join(expected)}. Correct the checksum in the inventory, or replace the file."
             )
         return without_facts(self._copy(src=path, dest=options["dest"], mode=options["mode"]))
 
     def _copy(self, **arguments: Any) -> dict[str, Any]:
-        """Ansible's copy, in the place of this task."""
+        """Run Ansible's copy action instead of this task's module."""
         task = self._task.copy()
         task.args = arguments
         action = self._shared_loader_obj.action_loader.get(
@@ -59,7 +59,7 @@ class ActionModule(RunAction):
 
 
 def named_files(part: Any) -> Iterator[tuple[str, str]]:
-    """The files of the control node that an intent names as a source: (name, its SHA-256 in hex)."""
+    """The files of the control node that an intent names as a source, as (name, SHA-256 in hex)."""
     if isinstance(part, Mapping):
         source, checksum = part.get("source"), part.get("checksum")
         if isinstance(source, Mapping) and isinstance(source.get("file"), str) and isinstance(checksum, str):

@@ -33,7 +33,7 @@ class ActionModule(RunAction):
         plan = plan_managers(self.host, fleet, inventory, options["keys"])
         if plan.problems:
             words = "The subnet manager cannot be set up:\n" + "\n".join(f"  - {each}" for each in plan.problems)
-            # Check mode reaches every difference. The task itself also runs in check mode, so that only the variable says so.
+            # Check mode must reach every difference. The role's task has check_mode: false, so only the variable shows check mode.
             checks = bool(boolean(self.variables.get("ansible_check_mode", False)))  # type: ignore[no-untyped-call]
             return {"failed": not checks, "msg": words, "problems": plan.problems, "_ansible_verbose_always": True}
         none = ports_file()
@@ -46,7 +46,7 @@ class ActionModule(RunAction):
             "ports": fleet_ports(fleet),
             "busy": self._busy(fleet, inventory, playing) if options["load"] else {},
             "ports_file": {"path": none.path, "none": none.text},
-            # Keys are in opensm.conf.
+            # opensm.conf contains the keys.
             "_ansible_no_log": bool(options["keys"]),
         }
 
@@ -56,7 +56,7 @@ class ActionModule(RunAction):
         return busy_hosts(fleet, unread, [name for name in playing if name not in present])
 
     def _members(self) -> set[str]:
-        """The hosts whose ports are asked for by name."""
+        """The hosts that the partitions name as members."""
         names: set[str | None] = set()
         for partition in self.intent["partitions"].values():
             for each in partition["members"] if isinstance(partition["members"], list) else ():

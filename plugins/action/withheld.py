@@ -13,7 +13,7 @@ from typing import Any, ClassVar
 from ansible_collections.rdma.cluster.plugins.plugin_utils._run.action import RunAction
 from ansible_collections.rdma.cluster.plugins.plugin_utils._run.withheld import Withheld, allow_words, reason_words, record
 
-#: The name of an effect is part of variables' names and of a file's.
+#: The name of an effect is part of the names of variables and of a file.
 EFFECT = re.compile(r"[a-z][a-z0-9_]*")
 
 
@@ -29,7 +29,7 @@ class ActionModule(RunAction):
     def work(self, options: Mapping[str, Any]) -> dict[str, Any]:
         effect = options["effect"]
         if not EFFECT.fullmatch(effect):
-            return {"failed": True, "msg": f"effect: lower case letters, digits and _, for example pcie_acs_write; got {effect!r}"}
+            return {"failed": True, "msg": f"effect: expected lower-case letters, digits and _, for example pcie_acs_write; got {effect!r}"}
         reason = reason_words(options["reason"])
         if not reason:
             return {"failed": True, "msg": f"reason: expected why {effect} is needed, got nothing"}
@@ -37,7 +37,7 @@ class ActionModule(RunAction):
         withheld = Withheld(self.host, effect, stage, reason, tuple(options["touches"]), options["allow"] or allow_words(effect))
         record(self.folder, withheld)
         touches = f" It would change: {', '.join(withheld.touches)}." if withheld.touches else ""
-        # Printed without -v, as debug does: a role also reports it in a playbook without this collection's summary.
+        # Printed without -v, like debug, because a role also reports it in a playbook without this collection's summary.
         return {
             "msg": f"{effect}_required: {reason.rstrip('.')}.{touches} To allow it: {withheld.allow}",
             "_ansible_verbose_always": True,

@@ -97,7 +97,7 @@ BUSY = {"gpu_processes": [{"pid": 4711, "name": "python3"}], "jobs": []}
 def test_a_host_that_began_to_work_is_not_run_and_does_not_fail(stage: Stage) -> None:
     stage.ask("plan")
     stage.in_use = "job process 815 (slurmstepd)"
-    assert stage.ask("alone") == {"run": False, "msg": "node1 is not run, at work: node1 is in use: job process 815 (slurmstepd)"}
+    assert stage.ask("alone") == {"run": False, "msg": "node1 was not run: node1 is in use: job process 815 (slurmstepd)"}
     assert [call["load_allowed"] for call in stage.calls] == [False]
     stage.in_use = ""
     stage.known["node2"]["facts"]["load"] = BUSY

@@ -73,7 +73,7 @@ def test_a_log_that_cannot_be_read_is_a_failure(tmp_path: Path) -> None:
 def test_a_name_for_no_host_of_the_play_is_a_failure(tmp_path: Path) -> None:
     done = diagnose(tmp_path, str(H200), {"here": {}}, "-e", json.dumps({"rdma_job_hosts": {"vm": "there"}}))
     assert done.returncode == 2
-    assert "Of rdma_job_hosts, these name no host of the play: vm: there" in done.stdout + done.stderr
+    assert "rdma_job_hosts maps names to hosts that are not in the play: vm: there" in done.stdout + done.stderr
 
 
 def test_an_intent_is_used_with_the_playbooks_own_variables(tmp_path: Path) -> None:

@@ -104,7 +104,7 @@ def test_another_key_is_not_trusted(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def test_a_key_that_is_no_text_is_refused(monkeypatch: pytest.MonkeyPatch, key_file: Path) -> None:
     key_file.write_bytes(b"\x99\x01\x0d")
-    with pytest.raises(AnsibleError, match="not armoured"):
+    with pytest.raises(AnsibleError, match="not ASCII-armored"):
         ask(monkeypatch, DOCA, {}, checksum=hashlib.sha256(b"\x99\x01\x0d").hexdigest())
 
 

@@ -146,7 +146,7 @@ def test_a_host_that_goes_without_a_word_is_missed(tmp_path: Path) -> None:
     done = run(tmp_path, [silent, stage("link", [FACTS, GATE]), stage("network", [])])
     assert reached(tmp_path) == [], done.stdout
     (finding,) = json.loads((tmp_path / f"artifacts/latest/findings/link/{ODD}.json").read_text())
-    assert finding["observed"] == "it is no longer in the play, and nothing says why"
+    assert finding["observed"] == "it is no longer in the play, for an unknown reason"
 
 
 def test_a_template_that_cannot_be_resolved_is_a_finding(tmp_path: Path) -> None:

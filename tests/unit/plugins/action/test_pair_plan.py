@@ -75,7 +75,7 @@ def test_a_suspect_is_measured_again_with_two_good_hosts(tmp_path: Path) -> None
 
 
 def test_a_sweep_without_suspects(tmp_path: Path) -> None:
-    assert planned(swept(tmp_path), "suspects")["msg"] == "0 suspects, of which none can be measured again."
+    assert planned(swept(tmp_path), "suspects")["msg"] == "0 suspects; none can be re-measured."
 
 
 def test_suspects_of_a_sweep_that_was_stopped(tmp_path: Path) -> None:

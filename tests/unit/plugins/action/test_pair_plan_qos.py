@@ -27,7 +27,7 @@ from tests.unit.builders.qos_hosts import dcb_qos
 IDLE: dict[str, Any] = {"gpu_processes": [], "jobs": []}
 BUSY = {"gpu_processes": [{"pid": 4711, "name": "python3"}], "jobs": []}
 HOSTS = ("node1", "node2", "node3", "node4")
-NOBODY = "No RoCE rail has 3 hosts that nothing is said against, and whose NICs have queues to hold anybody back with."
+NOBODY = "No RoCE rail has 3 healthy hosts whose NICs support priorities (DCB)."
 
 
 class Run:
@@ -110,7 +110,7 @@ def test_nics_without_queues_are_not_asked(tmp_path: Path) -> None:
 def test_fewer_sources(tmp_path: Path) -> None:
     run = Run(tmp_path / "R1").measure()
     assert run.plan(sources=2)["hosts"] == list(HOSTS[:3])
-    with pytest.raises(AnsibleError, match="sources is at least 2: one alone is held back by nothing, got 1"):
+    with pytest.raises(AnsibleError, match="sources must be at least 2, because one sender alone causes no congestion; got 1"):
         run.plan(sources=1)
 
 
@@ -122,7 +122,7 @@ def test_nothing_is_asked_where_nothing_was_measured(tmp_path: Path) -> None:
 
 def test_without_rdma_roce_there_is_no_load(tmp_path: Path) -> None:
     said = Run(tmp_path / "R1", roce=None).measure().plan()
-    assert (said["hosts"], said["msg"]) == ([], "No traffic is marked: rdma_roce is not given, or no rail is RoCE.")
+    assert (said["hosts"], said["msg"]) == ([], "No traffic is marked: rdma_roce is not set, or no rail is RoCE.")
 
 
 def test_a_sweep_that_was_stopped_is_not_followed_by_a_load(tmp_path: Path) -> None:

@@ -122,14 +122,14 @@ def test_trouble_that_stays_fails_and_what_has_come_is_kept(
     result = run.work()
     assert (result["failed"], result["finished"], result["records"]) == (True, False, 1)
     assert why in result["msg"]
-    assert "(1 results had come before and are kept)" in result["msg"]
+    assert "(1 results were collected before and are kept)" in result["msg"]
     assert run.rounds() == [0]
 
 
 def test_a_second_attempt_replaces_only_what_it_can(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     Run(tmp_path, monkeypatch, [piece(0), GONE, GONE]).work()
     lost = Run(tmp_path, monkeypatch, [GONE, GONE])
-    assert "nothing had come before" in lost.work()["msg"]
+    assert "no results were collected before" in lost.work()["msg"]
     assert lost.rounds() == [0]
     again = Run(tmp_path, monkeypatch, [piece(0), piece(1, running=False, finished=True)])
     again.work()
@@ -190,7 +190,7 @@ def test_an_answer_of_another_type_fails_its_own_host_and_writes_nothing(
     result = run.work(host=outside)
     host = outside or "node1"
     (words,) = [result["msg"]] if outside is None else result["warnings"]
-    assert f"the answer of {host} is none of perftest_rounds: {key} is not" in words
+    assert f"{host} returned no valid result of perftest_rounds: {key} is not" in words
     assert (result["finished"], result.get("failed", False)) == (False, outside is None)
     assert run.rounds(f"pairs/{host}.jsonl") == [0]
     assert not list(tmp_path.glob("pairs/*.counters.json"))

@@ -41,7 +41,7 @@ def start(folder: RunFolder, said: dict[str, Any], host: str = "node1", **variab
 def test_a_host_in_use_is_noted_and_does_not_fail(tmp_path: Path) -> None:
     folder = RunFolder(tmp_path)
     done, given = start(folder, {"changed": False, "started": False, "in_use": "job process 815 (slurmstepd)"})
-    assert (done["started"], done["msg"]) == (False, "node1 is not measured, at work: job process 815 (slurmstepd)")
+    assert (done["started"], done["msg"]) == (False, "node1 is not measured, in use: job process 815 (slurmstepd)")
     assert "failed" not in done
     assert (given["called"], given["state"], given["host"], given["load_allowed"]) == ("perftest_rounds", "started", "node1", False)
     assert folder.read_json("pairs/node1.refused.json") == {"in_use": "job process 815 (slurmstepd)"}

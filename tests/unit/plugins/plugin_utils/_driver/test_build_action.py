@@ -83,7 +83,7 @@ def test_it_starts_once_and_waits_then(tmp_path: Path, monkeypatch: pytest.Monke
     assert [arguments["collect"] for _name, arguments in run.asked] == [False] + [True] * 8
     assert run.asked[0][1] == {"host": "node7", "archive": "/a.tgz", "timeout_seconds": 600, "poll_seconds": 10, "collect": False}
     assert (result["changed"], result["started"], result["note"], result["rc"]) == (True, True, "the first was cut off", 0)
-    assert run.lines == ["  … node7: the installer of OFED works, 2 min: Installing x..."] * 2
+    assert run.lines == ["  … node7: the OFED installer is running, 2 min: Installing x..."] * 2
 
 
 @pytest.mark.parametrize("trouble", [GONE, {"unreachable": True, "msg": "gone"}, {"failed": True, "msg": "crash"}])

@@ -112,7 +112,7 @@ def test_a_plan_that_nobody_has_measured_is_unknown(tmp_path: Path) -> None:
 def test_a_partition_without_a_host_that_is_well_is_unknown(tmp_path: Path) -> None:
     run = two_tenants(tmp_path)
     said = run.part(playing=["node1", "node2"])
-    assert (said["hosts"], said["msg"]) == ([], "In no two partitions of a rail there is a host that is known to be well.")
+    assert (said["hosts"], said["msg"]) == ([], "No rail has two partitions with a healthy host each.")
     (found,) = run.judged("pair.isolation")
     assert (found.status, found.observed) == ("unknown", "no host is known to be well in partition 0x8002")
 
