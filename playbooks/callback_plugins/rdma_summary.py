@@ -35,8 +35,9 @@ description:
   - If a task takes longer than ten seconds, prints the hosts for which it waits. While pairs are measured, prints how many are done, failed
     and slow so far, and the remaining time.
   - Prints the text of M(rdma.cluster.explain) and M(rdma.cluster.roce_plan) unchanged.
-  - After the last play, even if it stopped at a gate, prints a table of hosts and stages, the results of the pairs, the faults with their
-    remedies, and the path of the evidence. In check mode it writes every difference as a line of C(drift.jsonl).
+  - After the last play, even if it stopped at a gate, prints a table of hosts and stages and the results of the pairs. The faults with
+    their remedies and the path of the evidence follow.
+  - In check mode, writes every difference as a line of C(drift.jsonl).
   - Prints nothing if a program reads the output (a JSON callback). It still writes the evidence.
 author: the rdma.cluster authors (@rdma-cluster)
 """

@@ -10,8 +10,9 @@ module: explain
 version_added: 0.1.0
 short_description: Explain the RDMA and NCCL state of a host to a person
 description:
-  - Writes the state of a host as plain text of at most 120 columns. Its parts are the system, the driver stack, each planned
-    rail, other RDMA devices, GPUs and GPUDirect RDMA, errors since the last run, limits, kernel settings, clock, disks and load.
+  - Writes the state of a host as plain text of at most 120 columns. The first parts are the system, the driver stack, each planned
+    rail, other RDMA devices, GPUs and GPUDirect RDMA.
+  - Errors since the last run, limits, kernel settings, clock, disks and load follow.
   - For each NCCL variable it shows the effective value, the file that sets it, and its meaning.
   - Marks with C(!) the values that differ from the intent or are likely to reduce throughput. It judges nothing; the gates do.
   - Uses the intent and the facts that M(rdma.cluster.intent) and M(rdma.cluster.observe) have read in this run. Without such facts it reads

@@ -14,10 +14,10 @@ description:
     C(mlnxofedinstall).
   - The installer runs as the transient systemd unit C(rdma-ofed-install.service), so it continues if the connection or the control node
     is lost. If an installer with the same archive and flags is already running, the task waits for it. If they differ, the task fails.
-  - Every 30 seconds the task prints the progress. If the installer fails, the task explains the exit status, quotes the relevant log
-    lines, and copies the whole log to C(driver/HOST.log) in the folder of this run.
-  - Exit status 0 is not sufficient. The task also fails if the kernel's own C(mlx5_core) would be loaded, if another version is installed,
-    or if DKMS reports a module that it could not build.
+  - Every 30 seconds the task prints the progress. If the installer fails, the task explains the exit status and quotes the relevant log
+    lines. It copies the whole log to C(driver/HOST.log) in the folder of this run.
+  - Exit status 0 is not sufficient. The task also fails if the kernel's own C(mlx5_core) would be loaded, or if another version is
+    installed. It fails too if DKMS reports a module that it could not build.
   - A stack is installed or removed only while nothing uses the current one. Right before, the module looks for other modules on top of it,
     open devices, storage over RDMA, GPU processes and jobs. If it finds one, the task fails and changes nothing.
   - If the requested version is installed and built for the running kernel, the module does nothing. It does not replace the loaded driver;
@@ -59,7 +59,7 @@ options:
   flags:
     description:
       - The flags of C(mlnxofedinstall).
-      - Without C(--force) the installer runs with C(-q), because nobody can answer its question.
+      - Without C(--force) the installer runs with C(-q), because it runs unattended.
     type: list
     elements: str
     default: []

@@ -16,8 +16,8 @@ description:
     O(rails[].ipoib) has no file.
   - While a rail is in use, the module does not make a change that harms a running job, and returns it in RV(withheld). Such a change
     removes an address, changes an MTU, or makes the network manager load a file, start, or reconfigure the interface.
-  - A rail is in use while a process or a kernel module holds queue pairs on its port, or while the host has a GPU process or a job. The
-    module reads this on the host when it runs. If the users cannot be read, the rail counts as in use.
+  - A rail is in use while a process or a kernel module holds queue pairs on its port. It is also in use while the host has a GPU process
+    or a job. The module reads this on the host when it runs. If the users cannot be read, the rail counts as in use.
   - If the change of a rail is not made, its file does not change either.
   - The network manager loads all changed files at once. If another changed file applies or may apply to an interface that is not a rail,
     the files are not loaded until the next boot. Live settings then change with C(ip) alone.

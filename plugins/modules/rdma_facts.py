@@ -13,7 +13,7 @@ version_added: 0.1.0
 author:
   - the rdma.cluster authors (@rdma-cluster)
 description:
-  - Reads the kernel's data about RDMA devices, their ports, GIDs and counters, the PCI path to each device,
+  - Reads the kernel's data about RDMA devices, their ports, GIDs and counters, and the PCI path to each device. It also reads
     network interfaces, and the loaded modules of the driver stack.
   - It reads files below C(/sys), C(/proc), C(/etc), C(/lib/modules) and C(/var/lib), and queries drivers of interfaces with ethtool ioctls.
   - On the running system it also runs C(ip), C(ibv_devinfo), C(modinfo), C(systemctl) and, for the limits of a service, C(systemd-run)
@@ -31,11 +31,12 @@ options:
   gather_subset:
     description:
       - The parts to read. Devices, their ports, PCIe paths and interfaces are always read, and start no process.
-      - V(all), V(min) for no other part, or some of V(counters), V(gpus) (with GPUDirect and IOMMU), V(host) (limits, kernel settings,
-        files, units, load, time, memory, file systems), V(netdevs) (addresses, managers of each interface, ethtool, the MTU of ports),
-        V(optics) (optical modules), V(qos) (RoCE quality of service of interfaces) and V(stack) (kernel modules and their
-        files, DKMS, kernels, headers, packages).
-      - A leading C(!) excludes a part.
+      - V(all) reads all parts, V(min) no other part. A leading C(!) excludes a part.
+      - V(counters) reads the counters of ports, and V(gpus) the GPUs with GPUDirect and IOMMU.
+      - V(host) reads limits, kernel settings, files, units, load, time, memory and file systems.
+      - V(netdevs) reads addresses, managers of each interface, ethtool, and the MTU of ports.
+      - V(optics) reads optical modules, and V(qos) the RoCE quality of service of interfaces.
+      - V(stack) reads kernel modules and their files, DKMS, kernels, headers and packages.
     type: list
     elements: str
     default: [all]
@@ -571,8 +572,8 @@ ansible_facts:
           returned: success
         gpu_support:
           description:
-            - For a host with GPUs, the version of libcuda (C(cuda)), the number of NVSwitches on the bus (C(nvswitches)) or of NICs that
-              lead to other NVSwitches (C(nvswitch_bridges)), and the version of Fabric Manager (C(fabric_manager)).
+            - For a host with GPUs, the versions of libcuda (C(cuda)) and of Fabric Manager (C(fabric_manager)).
+            - C(nvswitches) is the number of NVSwitches on the bus, and C(nvswitch_bridges) the number of NICs that lead to NVSwitches.
           type: dict
           returned: success
         distances:
@@ -598,9 +599,9 @@ ansible_facts:
           returned: success
         cpu:
           description:
-            - The frequency C(driver) of the CPUs, the C(governors) with the number of CPUs of each, the C(available) governors, the
-              C(idle_states) with the number of CPUs that may not enter each, the C(latency_us) that processes allow, and the profile of
-              C(tuned).
+            - The frequency C(driver) of the CPUs, the C(governors) with the number of CPUs of each, and the C(available) governors.
+            - The C(idle_states) with the number of CPUs that may not enter each, the C(latency_us) that processes allow, and the profile
+              of C(tuned).
           type: dict
           returned: success
         filesystems:

@@ -11,8 +11,8 @@ version_added: 0.1.0
 short_description: Run opensm on ports of a host, now and at boot
 description:
   - Writes the configuration and partitions of opensm, a set of files for each plane, and runs opensm with the distribution's service.
-  - Compares files and service with the plan, and the files with those that the running opensm has read. opensm reads changes of partitions,
-    and of most settings, on a signal. Settings that it reads only at its start require O(restart_allowed).
+  - Compares files and service with the plan, and the files with those that the running opensm has read. On a signal, opensm reads changes
+    of partitions, and of most settings. Settings that it reads only at its start require O(restart_allowed).
   - Before it starts or changes anything, it reads which subnet manager is master of the plane (C(sminfo)).
   - Without O(takeover_allowed) it starts and changes nothing if the master is not one of O(instances[].managers), is one of
     O(instances[].unconfigured), or cannot be read.

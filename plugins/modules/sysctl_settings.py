@@ -14,8 +14,8 @@ description:
   - A foreign line in a file that is read after this one overrides its key, live and at boot. RV(withheld) names file and line.
   - With O(replace_allowed) the module comments out the line if the file is in C(/etc), and shows it in the diff. It never edits a file
     elsewhere; the task then fails with the name of the file and the remedy.
-  - While a GPU process, a job or a user's queue pairs use the host, a live value does not change if a foreign line in C(/etc) or C(/run)
-    sets another value than the requested one.
+  - While a GPU process, a job or a user's queue pairs use the host, the module keeps some live values. It keeps a value if a foreign line
+    in C(/etc) or C(/run) sets another value than the requested one.
   - A line that was commented out stays so if its key is no longer in O(settings).
   - Live values and those of the next boot are read back, the latter by the rules of C(systemd-sysctl).
   - A key that is no longer in O(settings) is removed from the file and keeps its value until the next boot.
