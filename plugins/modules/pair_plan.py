@@ -34,8 +34,8 @@ options:
         directions, on its rail and on another one.
       - V(isolation) plans attempts between InfiniBand ports of different partitions, which must fail. A host of each partition tries to
         reach a host of every other partition, with both hosts' own keys. It tries again in every partition of which both are limited
-        members. With more than 28 pairs of partitions on a rail, each partition tries two others. C(pairs/isolation.json) of the run folder lists
-        the attempts.
+        members. With more than 28 pairs of partitions on a rail, each partition tries two others. C(pairs/isolation.json) of the run
+        folder lists the attempts.
       - V(spines) measures the oversubscription of each rail, if the run has the graph of the fabric. Half of the hosts send, each to a host
         below another leaf; then one pair measures alone. A rail needs two pairs. If a rail has no such load, C(pairs/spines.json) of the
         run folder has the reason, and the gate of the pairs stage reports it.

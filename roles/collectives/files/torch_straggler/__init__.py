@@ -2,7 +2,7 @@
 # GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""Who comes late to the collectives of a job: for training loops; torch_collectives.py beside this is the program."""
+"""Finds ranks that come late to the collectives of a job, for training loops. The program is torch_collectives.py next to this package."""
 
 from __future__ import annotations
 

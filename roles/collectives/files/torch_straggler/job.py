@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
     from .place import Place
 
-# PyTorch 2.13 has new names for two of them, and warns of the old ones.
+# PyTorch 2.13 has new names for two of them, and warns about the old names.
 COLLECTIVES = {
     "all_reduce": ("all_reduce",),
     "all_gather": ("all_gather_single", "all_gather_into_tensor"),
@@ -28,7 +28,7 @@ COLLECTIVES = {
 
 
 class Job:
-    """This rank among the others: `control` is a gloo group for small talk, `group` the one that is measured."""
+    """This rank and its groups: `control` is a gloo group for coordination, `group` is the measured one."""
 
     def __init__(self, at: Place, backend: str, timeout_seconds: float) -> None:
         self.torch, self.dist = load_torch()
@@ -65,8 +65,8 @@ class Job:
         return (lambda: function(*buffers, group=self.group)), source, target
 
     def read_clocks(self, exchanges: int = 50) -> tuple[int, int, int]:
-        """(own time, offset of rank 0's clock, its error) in ns by the quickest of some exchanges with rank 0, one rank after another. The
-        error is half the round trip: rank 0 read its clock somewhere within it."""
+        """(own time, offset of rank 0's clock, its error) in ns, from the quickest of several exchanges with rank 0, rank after rank.
+        The error is half the round trip, because rank 0 read its clock at some time within it."""
         stamp, clock = self.torch.zeros(1, dtype=self.torch.int64), Cpu()
         trips = [(0, clock.mark(), clock.mark())] if self.rank == 0 else []
         for other in [one for one in range(1, self.ranks) if self.rank in (0, one)] * exchanges:
@@ -86,7 +86,7 @@ class Job:
 
 
 def chosen_backend(members: Sequence[Mapping[str, Any]], wanted: str) -> str:
-    """nccl if every rank has a GPU of its own, gloo if none has one (or it is asked for); SystemExit for anything else."""
+    """nccl if every rank has its own GPU, gloo if no rank has one or gloo is requested. Raises SystemExit otherwise."""
     bare = [member["rank"] for member in members if member["uuid"] is None]
     if wanted == "gloo" or (wanted == "auto" and len(bare) == len(members)):
         return "gloo"

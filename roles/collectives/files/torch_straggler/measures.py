@@ -2,7 +2,7 @@
 # GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""What is measured between the ranks of a job: latency of pairs, collectives over sizes, and who comes late."""
+"""Measurements between the ranks of a job: latency of pairs, collectives over sizes, and late ranks."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ def bandwidths(collective: str, size_bytes: int, ranks: int, usec: float) -> tup
 
 
 def partner(rank: int, ranks: int, turn: int) -> int | None:
-    """Who meets whom in each of n-1 turns (n, if n is odd) of the circle method; None has nobody in this turn."""
+    """The partner of a rank in each of n-1 turns (n if n is odd) of the circle method; None if it has none in this turn."""
     circle = ranks + ranks % 2 - 1
     other = turn if rank == circle else (2 * turn - rank) % circle
     other = circle if other == rank else other
@@ -41,7 +41,7 @@ def exchange(ways: Sequence[Callable[..., Any]], buffer: Any, other: int, group:
 
 
 def measure_p2p(job: Job, size_bytes: int, turns: int, batch: int = 20, batches: int = 5) -> dict[str, Any]:
-    """Halves of round trips: batches of ping-pong between pairs of ranks, all pairs of a turn at once."""
+    """Half the round trip between pairs of ranks, from batches of ping-pong. All pairs of a turn run at once."""
     buffer = job.torch.zeros(max(1, size_bytes // 4), device=job.timer.device)
     own: list[tuple[int, int, float, float]] = []
     for turn in range(min(turns, job.ranks + job.ranks % 2 - 1)):
@@ -58,7 +58,7 @@ def measure_p2p(job: Job, size_bytes: int, turns: int, batch: int = 20, batches:
 
 
 def measure_collective(job: Job, collective: str, size_bytes: int, iterations: int) -> dict[str, Any]:
-    """Over iterations: the mean of the ranks' times (as nccl-tests), and how far they differ; what comes out is checked first."""
+    """The mean of the ranks' times over iterations (as nccl-tests), and their spread. The result of the collective is checked first."""
     size_bytes -= size_bytes % (4 * job.ranks)
     try:
         call, source, target = job.operation(collective, size_bytes)
@@ -80,7 +80,7 @@ def measure_collective(job: Job, collective: str, size_bytes: int, iterations: i
 
 
 def measure_skew(job: Job, chosen: argparse.Namespace) -> dict[str, Any]:
-    """Each step: two small collectives one behind the other, a fixed piece of work, a third collective."""
+    """The report about late ranks. Each step has two small collectives in a row, a fixed piece of work, and a third collective."""
     call, *_buffers = job.operation("all_reduce", 4 * job.ranks)
     work = chosen.work if chosen.work is not None else 4096 if job.backend == "nccl" else 256
     matrix, clock = job.torch.ones(work, work, device=job.timer.device), Cpu()

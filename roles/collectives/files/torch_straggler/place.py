@@ -2,7 +2,7 @@
 # GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""Where a rank stands in its job: the variables that torchrun, srun and mpirun set."""
+"""The rank of a process in its job, from the variables that torchrun, srun and mpirun set."""
 
 from __future__ import annotations
 
@@ -12,8 +12,8 @@ from typing import TYPE_CHECKING, NamedTuple
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-# Launcher, its variables for rank and number of ranks, and those that may hold the rank within the host. What starts another stands
-# first: torchrun runs under srun, and the processes of an mpirun inherit the variables of the Slurm job around it.
+# Launcher, its variables for rank and number of ranks, and those that may hold the rank within the host. The innermost launcher comes
+# first: torchrun runs under srun, and the processes of mpirun inherit the variables of the Slurm job around it.
 LAUNCHERS = (
     ("torchrun", "RANK", "WORLD_SIZE", ("LOCAL_RANK",)),
     ("Open MPI", "OMPI_COMM_WORLD_RANK", "OMPI_COMM_WORLD_SIZE", ("OMPI_COMM_WORLD_LOCAL_RANK",)),
@@ -23,7 +23,7 @@ LAUNCHERS = (
 
 
 class Place(NamedTuple):
-    """Where a rank stands, and where rank 0 listens: the address is None where the launcher does not tell."""
+    """The rank of a process, and the address of rank 0, which is None if the launcher does not set it."""
 
     launcher: str
     rank: int
@@ -33,7 +33,7 @@ class Place(NamedTuple):
 
 
 def place(environment: Mapping[str, str]) -> Place:
-    """The variables that torchrun, Open MPI 4 and 5, MPICH's and Intel's hydra, and srun set for each process; ValueError if none did."""
+    """The place of this process, from the variables of torchrun, Open MPI 4 and 5, hydra (MPICH, Intel) or srun. Raises ValueError."""
     for launcher, rank, ranks, local in LAUNCHERS:
         if rank in environment and ranks in environment:
             within = [environment[name] for name in local if name in environment] or ["0"]

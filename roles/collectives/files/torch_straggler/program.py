@@ -21,37 +21,37 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
 
 
-ABOUT = "Times what collectives cost between the ranks of a job, and says which rank comes late to them."
+ABOUT = "Measures collectives between the ranks of a job, and reports which rank comes late to them."
 
 
 def options(arguments: Sequence[str] | None) -> argparse.Namespace:
     parser = argparse.ArgumentParser(description=ABOUT)
     add = parser.add_argument
-    add("--output", type=Path, help="JSON, written by rank 0")
-    add("--ranks", type=int, help="fail unless there are so many")
-    add("--master", help="address of rank 0, where the launcher does not tell it")
+    add("--output", type=Path, help="JSON file, written by rank 0")
+    add("--ranks", type=int, help="expected number of ranks; fail if it differs")
+    add("--master", help="address of rank 0, if the launcher does not set it")
     add("--backend", choices=("auto", "nccl", "gloo"), default="auto")
-    add("--timeout", type=float, default=300.0, help="seconds until a rank that does not answer is an error")
+    add("--timeout", type=float, default=300.0, help="seconds after which a rank that does not answer is an error")
     add("--collectives", nargs="*", choices=tuple(COLLECTIVES), default=tuple(COLLECTIVES))
-    add("--begin", type=float, default=1024, help="bytes (1e9 will do)")
+    add("--begin", type=float, default=1024, help="smallest size in bytes, for example 1e9")
     add("--end", type=float, default=64 * 2**20)
     add("--factor", type=int, default=4)
     add("--iterations", type=int, default=20)
     add("--p2p-bytes", type=int, default=8)
-    add("--p2p-turns", type=int, default=15, help="with how many others each rank is measured")
-    add("--steps", type=int, default=60, help="of the search for late ranks, at most 1000; 0 for none")
-    add("--work", type=int, help="side of the matrix that is multiplied in each step")
-    add("--false-alarm", type=float, default=1e-3, help="highest probability of naming anybody where all are alike")
-    add("--delay-rank", type=int, default=-1, help="a test of this program: this rank sleeps in each step")
+    add("--p2p-turns", type=int, default=15, help="number of partners of each rank")
+    add("--steps", type=int, default=60, help="steps of the search for late ranks, at most 1000; 0 skips it")
+    add("--work", type=int, help="size of the square matrix that is multiplied in each step")
+    add("--false-alarm", type=float, default=1e-3, help="maximum probability of naming a rank if all are equal")
+    add("--delay-rank", type=int, default=-1, help="for tests of this program: this rank sleeps in each step")
     add("--delay-ms", type=float, default=20.0)
     chosen = parser.parse_args(arguments)
     if chosen.factor < 2 or chosen.iterations < 1 or not 0 <= chosen.steps <= 1000 or chosen.begin > chosen.end:
-        parser.error("--factor from 2, --iterations from 1, --steps to 1000, --begin up to --end")
+        parser.error("expected --factor of at least 2, --iterations of at least 1, --steps of at most 1000, --begin not above --end")
     return chosen
 
 
 def sizes(begin: float, end: float, factor: int, ranks: int) -> list[int]:
-    """Bytes from begin to end, in each of them at least one number for each rank."""
+    """The sizes in bytes from begin to end. Each has at least one number for each rank."""
     found = [max(int(begin), 4 * ranks)]
     while found[-1] * factor <= end:
         found.append(found[-1] * factor)
@@ -68,10 +68,10 @@ def measure(job: Job, chosen: argparse.Namespace) -> dict[str, Any]:
 
 
 def told(result: Mapping[str, Any]) -> Iterator[str]:
-    """The result as lines for people."""
+    """The result as lines of text."""
     yield f"{result['ranks']} ranks, {result['backend']}, PyTorch {result['torch']}, started by {result['launcher']}"
     if result["launch_hidden"] is False:
-        yield "the cost of launching is within some of the times: the queue ran dry"
+        yield "some times include the cost of launching, because the queue was empty"
     for pair in sorted(result["p2p"]["pairs"], key=lambda pair: -pair["usec"])[:8]:
         yield "p2p {ranks}: {usec:.1f} us, half of a round trip (the slowest pairs first)".format(**pair)
     text = "{bytes:>12} bytes {usec[median]:>10.1f} us, p95 {usec[p95]:>10.1f}, algbw {algbw_gbytes:>8.3f} GB/s, busbw {busbw_gbytes:>8.3f}"
@@ -95,10 +95,10 @@ def main(arguments: Sequence[str] | None = None) -> int:
         raise SystemExit(str(error)) from error
     if at.ranks < 2 or chosen.ranks not in (None, at.ranks):
         raise SystemExit(
-            f"{at.ranks} ranks by {at.launcher}, expected {chosen.ranks or 'two at least'}: is the launcher's MPI the right one?"
+            f"{at.ranks} ranks by {at.launcher}, expected {chosen.ranks or 'at least two'}: check that the launcher uses the right MPI"
         )
     if at.address is None:
-        raise SystemExit(f"{at.launcher} does not tell where rank 0 is: --master ADDRESS, or MASTER_ADDR for every rank")
+        raise SystemExit(f"{at.launcher} does not set the address of rank 0: use --master ADDRESS, or set MASTER_ADDR for every rank")
     port = os.environ.get("MASTER_PORT", "29500")
     os.environ.update(RANK=str(at.rank), WORLD_SIZE=str(at.ranks), MASTER_ADDR=at.address, MASTER_PORT=port)
     began = time.time()

@@ -2,7 +2,7 @@
 # GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""How long calls take: on the host, or by events on a GPU's stream."""
+"""Timers of calls, on the host or with events on a GPU's stream."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 
 def load_torch() -> tuple[Any, Any]:
-    """What follows needs PyTorch, what stands above does not."""
+    """PyTorch and its distributed package, imported late because some modules work without them."""
     try:
         return importlib.import_module("torch"), importlib.import_module("torch.distributed")
     except ImportError as error:
@@ -24,7 +24,7 @@ def load_torch() -> tuple[Any, Any]:
 
 
 class Cpu:
-    """Times calls that return when they are done."""
+    """A timer of calls that return when they are done."""
 
     hidden: bool | None = None
 
@@ -33,7 +33,7 @@ class Cpu:
         self.device = self.torch.device("cpu")
 
     def mark(self) -> Any:
-        """Nanoseconds of the clock that nothing slews while we measure."""
+        """Nanoseconds of a clock that is not slewed during the measurement."""
         return time.clock_gettime_ns(time.CLOCK_MONOTONIC_RAW)
 
     def usec(self, before: Any, after: Any) -> float:
@@ -43,14 +43,14 @@ class Cpu:
         return bool(mark)
 
     def finish(self) -> None:
-        """Nothing is under way when a call has returned."""
+        """Do nothing, because the work is done when a call returns."""
 
     def lead(self, operation: Callable[[], Any], count: int) -> None:  # noqa: ARG002
-        """A call that is not counted brings the ranks together; where calls are queued, the queue is held until count of them are in it."""
+        """Align the ranks with an uncounted call. If calls are queued, hold the queue until it has count calls."""
         operation()
 
     def spans(self, operation: Callable[[], Any], count: int = 1, lead: bool = True) -> list[float]:
-        """Microseconds of each of count calls, one behind the other."""
+        """The microseconds of each of count consecutive calls."""
         if lead:
             self.lead(operation, count)
         marks = [self.mark()]
@@ -64,8 +64,8 @@ class Cpu:
 
 
 class Gpu(Cpu):
-    """Times by events on the stream, so without the cost of launching where the queue is held; hidden tells whether all of every series
-    was queued before the first began."""
+    """A timer with events on the stream, which excludes the cost of launching while the queue is held. hidden: whether every series was
+    queued completely before its first call began."""
 
     def __init__(self, index: int) -> None:
         super().__init__()
@@ -94,7 +94,7 @@ class Gpu(Cpu):
         operation()
         launch_ns = time.monotonic_ns() - before
         self.finish()
-        # Cycles at about 2 GHz; private to PyTorch, which tests itself with it. Without it `hidden` tells.
+        # Cycles at about 2 GHz. _sleep is private to PyTorch, which uses it in its own tests. If it is missing, `hidden` shows whether the queue was full.
         if hasattr(self.torch.cuda, "_sleep"):
             self.torch.cuda._sleep(2 * min(max(2 * launch_ns * (count + 2), 1_000_000), 500_000_000))
         operation()

@@ -20,10 +20,10 @@ if TYPE_CHECKING:
 
 
 class Times:
-    """The times of a training loop's collectives, taken without stopping the GPU. All ranks make one, at the same place, and call step().
+    """The times of a training loop's collectives, timed without stopping the GPU. All ranks create one at the same place and call step().
 
-    Every `every` steps each rank sends its last `keep` times of each name over gloo to rank 0, of the calls that are through on all, and
-    that gives the comparison to tell(). Without calibrate() it cannot know how small a difference means nothing, and names nobody.
+    Every `every` steps each rank sends its last `keep` times of each name over gloo to rank 0, for the calls that are finished on all
+    ranks. Rank 0 passes the comparison to tell(). Without calibrate() the error is unknown, so no rank is named.
     """
 
     def __init__(self, every: int = 100, keep: int = 512, tell: Callable[[dict[str, Any]], Any] | None = None) -> None:
@@ -39,7 +39,7 @@ class Times:
         self.pending: deque[tuple[str, Any, Any]] = deque()
 
     def calibrate(self, count: int = 50) -> float:
-        """How far the ranks' times of one small all-reduce differ (95th percentile, usec) where it follows upon another: nobody is late."""
+        """The spread of the ranks' times (95th percentile, usec) of a small all-reduce that follows another, so that no rank is late."""
         token = self.timer.torch.zeros(1, device=self.timer.device)
         found: list[Any] = [None] * self.dist.get_world_size()
         self.dist.all_gather_object(found, self.timer.spans(lambda: self.dist.all_reduce(token), count), group=self.control)
@@ -47,7 +47,7 @@ class Times:
         return self.error_usec
 
     def harvest(self) -> None:
-        """Takes the times of what is through, and waits for nothing; of more than 4 `keep` that are not, the oldest are given up."""
+        """Collect the times of finished calls without waiting. If more than 4 `keep` calls are pending, the oldest are dropped."""
         while self.pending and (len(self.pending) > 4 * self.keep or self.timer.done(self.pending[0][2])):
             name, before, after = self.pending.popleft()
             number = self.numbers[name] = self.numbers.get(name, 0) + 1
@@ -57,20 +57,20 @@ class Times:
                 self.lost += 1
 
     def through_on_all(self) -> dict[str, int]:
-        """Of each name the last call that is through on all ranks: the host of a rank that waits runs ahead of its GPU."""
+        """The last call of each name that is finished on all ranks, because the host of a waiting rank runs ahead of its GPU."""
         found: list[Any] = [None] * self.dist.get_world_size()
         self.dist.all_gather_object(found, self.numbers, group=self.control)
         return {name: min(numbers[name] for numbers in found) for name in set.intersection(*map(set, found))}
 
     def take(self, last: Mapping[str, int]) -> dict[str, dict[int, float]]:
-        """The times of each name up to its last call here; later ones stay for the next meeting."""
+        """The times of each name up to its call in `last`. Later times stay for the next comparison."""
         taken = {name: {number: usec for number, usec in times if number <= last.get(name, 0)} for name, times in self.kept.items()}
         for name, times in self.kept.items():
             self.kept[name] = deque(((number, usec) for number, usec in times if number not in taken[name]), maxlen=self.keep)
         return taken
 
     def step(self) -> dict[str, Any] | None:
-        """At the end of each training step; at every `every`th all ranks meet here, and the result is rank 0's."""
+        """Call this at the end of each training step. At every `every`th step all ranks meet here, and rank 0 returns the report."""
         before = time.monotonic_ns()
         self.harvest()
         self.own_ns += time.monotonic_ns() - before
@@ -88,7 +88,7 @@ class Times:
 
 
 def window(found: Sequence[Mapping[str, Any]], error: float | None, false_alarm: float = 1e-3) -> dict[str, Any]:
-    """Compares what the ranks (times: {name: {number of the call: usec}}, lost, ns) tell of the calls that all of them have."""
+    """The comparison of the ranks' data (times: {name: {number of the call: usec}}, lost, ns) for the calls that all ranks have."""
     names: dict[str, Any] = {}
     for name in sorted(set.intersection(*(set(own["times"]) for own in found))):
         calls = sorted(set.intersection(*(set(own["times"][name]) for own in found)))
@@ -101,8 +101,8 @@ def window(found: Sequence[Mapping[str, Any]], error: float | None, false_alarm:
 
 @contextlib.contextmanager
 def timed_collective(name: str, times: Times) -> Iterator[None]:
-    """Times what the stream does within: from where it gets to the collective, so without what was queued before, to its end. An
-    asynchronous one is to be waited for within. All ranks use the same names, in the same order."""
+    """Measures the work of the stream in this block, from the collective to its end, without work that was queued before. Wait for an
+    asynchronous collective within the block. All ranks use the same names in the same order."""
     entered = time.monotonic_ns()
     before = times.timer.mark()
     inside = time.monotonic_ns()

@@ -74,7 +74,7 @@ def test_few_steps_name_nobody_and_say_so() -> None:
     rows = [[0.0, 0.1, 0.2, 50.0]] * 5
     found = late_ranks.judge(rows, 1, 1e-3)
     assert (found["late"], found["enough_steps"]) == ([], False)
-    assert late_ranks.verdict({"clocks": found, "waits": found})["reason"] == "too few steps to tell"
+    assert late_ranks.verdict({"clocks": found, "waits": found})["reason"] == "too few steps to decide"
 
 
 def way(*late: int) -> dict[str, Any]:
@@ -141,7 +141,7 @@ def test_the_late_rank_is_found_through_clocks_that_differ_and_drift() -> None:
 
 def test_nobody_is_late_for_a_clock_that_is_wrong_within_its_error() -> None:
     found = late_ranks.skew(*a_run({}), 1e-3)
-    assert found["verdict"] == {"stragglers": [], "by": [], "reason": "nobody stands apart from the rest"}
+    assert found["verdict"] == {"stragglers": [], "by": [], "reason": "no rank stands out"}
 
 
 def test_what_is_late_by_less_than_clocks_can_tell_is_found_by_waits() -> None:

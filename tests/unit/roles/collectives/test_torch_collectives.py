@@ -79,9 +79,9 @@ def test_options_that_cannot_be(arguments: list[str], capsys: pytest.CaptureFixt
     ("environment", "arguments", "message"),
     [
         ({}, [], "torchrun, srun or mpirun"),
-        ({"RANK": "0", "WORLD_SIZE": "1"}, [], "1 ranks by torchrun, expected two at least"),
+        ({"RANK": "0", "WORLD_SIZE": "1"}, [], "1 ranks by torchrun, expected at least two"),
         (MPIRUN, ["--ranks", "16"], "4 ranks by Open MPI, expected 16"),
-        (MPIRUN, [], "Open MPI does not tell where rank 0 is"),
+        (MPIRUN, [], "Open MPI does not set the address of rank 0"),
     ],
 )
 def test_a_start_that_cannot_measure_is_refused(environment: dict[str, str], arguments: list[str], message: str) -> None:
