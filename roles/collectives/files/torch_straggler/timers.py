@@ -94,7 +94,8 @@ class Gpu(Cpu):
         operation()
         launch_ns = time.monotonic_ns() - before
         self.finish()
-        # Cycles at about 2 GHz. _sleep is private to PyTorch, which uses it in its own tests. If it is missing, `hidden` shows whether the queue was full.
+        # Cycles at about 2 GHz. _sleep is private to PyTorch, which uses it in its own tests. If it is missing, `hidden` shows whether the
+        # queue ran empty.
         if hasattr(self.torch.cuda, "_sleep"):
             self.torch.cuda._sleep(2 * min(max(2 * launch_ns * (count + 2), 1_000_000), 500_000_000))
         operation()

@@ -72,7 +72,7 @@ def test_sizes_hold_a_number_for_each_rank() -> None:
 def test_options_that_cannot_be(arguments: list[str], capsys: pytest.CaptureFixture[str]) -> None:
     with pytest.raises(SystemExit):
         program.options(arguments)
-    assert "--steps to 1000" in capsys.readouterr().err
+    assert "--steps of at most 1000" in capsys.readouterr().err
 
 
 @pytest.mark.parametrize(
