@@ -131,5 +131,5 @@ def server() -> Iterator[str]:
 def test_a_key_by_url_is_fetched_on_the_control_node(monkeypatch: pytest.MonkeyPatch, server: str) -> None:
     asked = ask(monkeypatch, DOCA, {}, key={"url": f"{server}/key.pub"}) or {}
     assert asked[doca.APT_KEY] == KEY.decode()
-    with pytest.raises(AnsibleError, match=f"Cannot fetch .*{server}/nokey"):
+    with pytest.raises(AnsibleError, match=f"Cannot download .*{server}/nokey"):
         ask(monkeypatch, DOCA, {}, key={"url": f"{server}/nokey"})
