@@ -26,7 +26,7 @@ def pair_rounds(
     proven = list(against or [])
     strangers = [host for host in proven if host not in hosts]
     if strangers:
-        raise ValueError(f"pair_rounds: {', '.join(strangers)} in against is not one of the hosts")
+        raise ValueError(f"pair_rounds: against has names that are not in the list of hosts: {', '.join(strangers)}")
     known = set(proven)
     order = [*(host for host in hosts if host not in known), *proven]
     wanted = {"kind": schedule, "partners": partners, "seed": seed}
