@@ -272,7 +272,7 @@ def test_the_filter_names_the_hosts_of_each_round() -> None:
     ("hosts", "more", "complaint"),
     [
         (["a", "a"], {}, "twice"),
-        (["a", "b"], {"schedule": "against", "against": ["c"]}, "c of against is not among"),
+        (["a", "b"], {"schedule": "against", "against": ["c"]}, "against has names that are not in the list of hosts: c"),
         (["a", "b"], {"schedule": "all"}, "no such kind"),
     ],
 )
