@@ -128,7 +128,7 @@ def test_the_plane_is_the_one_that_was_asked(tmp_path: Path, discover: Discover)
     run = run_folder(tmp_path)
     assert sorted(path.name for path in (run / "fabric").iterdir()) == ["compute.graphml", "compute.svg", "inventory.yml"]
     assert json.loads((run / "fabric.json").read_text())["planes"][0]["plane"] == "compute"
-    assert "planes has 2 names and graphs 1 graphs" in discover(tmp_path, [fabric(3)], planes=["a", "b"]).stdout
+    assert "planes has 2 names, but graphs has 1 graphs" in discover(tmp_path, [fabric(3)], planes=["a", "b"]).stdout
 
 
 def test_the_playbook_names_the_planes_that_it_has_asked() -> None:
