@@ -48,7 +48,8 @@ def test_list_tasks_reads_as_the_story_of_the_build(tmp_path: Path) -> None:
         assert names[gate + 3 :] == after.get(stage, [])
     assert "rdma.cluster.soft_roce : Create the Soft-RoCE devices of the rails" in by_stage["driver"]
     loads = [
-        f"rdma.cluster.{name}" for name in ("pairs : Measure these pairs, and re-measure suspects", "pairs_fabric_load : Plan the load across spines")
+        f"rdma.cluster.{name}"
+        for name in ("pairs : Measure these pairs, and re-measure suspects", "pairs_fabric_load : Plan the load across spines")
     ]
     in_order = [
         by_stage["pairs"].index(name)
