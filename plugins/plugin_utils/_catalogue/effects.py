@@ -341,6 +341,6 @@ def _row(effect: Effect) -> str:
 
 
 WITHHELD = """
-Each variable is `false` by default. If an effect is withheld, the role does everything else, and the summary at the end of the run names
+Each variable is `false` by default. If an effect is withheld, the role does everything else. The summary at the end of the run then names
 the effect, the hosts, the reason and the variable. In check mode the run shows what each effect would change.
 """
