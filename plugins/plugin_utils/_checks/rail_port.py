@@ -18,17 +18,17 @@ from ansible_collections.rdma.cluster.plugins.module_utils._pci.functions import
 from ansible_collections.rdma.cluster.plugins.module_utils._rdma.device import Device, Port
 from ansible_collections.rdma.cluster.plugins.module_utils._rdma.rails import LINK_LAYERS, ResolvedRail, resolve
 
-NO_DEVICE = "no RDMA device, so no port to look at: link.state says what to do"
-WRONG_KIND = "the port is of the wrong kind: link.layer says what to do"
+NO_DEVICE = "no RDMA device, so no port to check: see link.state"
+WRONG_KIND = "the port has the wrong link layer: see link.layer"
 NO_FUNCTION = "no PCI function is known for this NIC"
-NOT_UP = "the port is not up: link.state says why"
+NOT_UP = "the port is not up: see link.state"
 
 
 @dataclass(frozen=True)
 class RailPort:
-    """A rail of a host with what the facts tell of its device, its port and its interface; each is None where there is none.
+    """A rail of a host with the facts of its device, port and interface; each is None if missing.
 
-    stage: whose gate asks; card: its PCI function while it has no RDMA device.
+    stage: the stage whose gate runs the check; card: its PCI function while it has no RDMA device.
     """
 
     stage: str
@@ -41,7 +41,7 @@ class RailPort:
 
     @property
     def name(self) -> str:
-        """The port as the tools name it: "mlx5_0/1"."""
+        """The port's name as the tools print it: "mlx5_0/1"."""
         return f"{self.rail.device}/{self.rail.port}"
 
     @property
@@ -50,7 +50,7 @@ class RailPort:
 
     @property
     def software(self) -> bool:
-        """Whether the rail is one of software, which has no line rate and no PCIe path."""
+        """Whether the rail's device is a software device, which has no line rate and no PCIe path."""
         return bool(self.rail.rail.get("soft")) or (self.device is not None and self.device.software is True)
 
     @property
@@ -72,7 +72,7 @@ class RailPort:
 
     @property
     def wrong_kind(self) -> bool:
-        """Whether the port is known to have another link layer than the planned one."""
+        """Whether the port is known to have a link layer other than the planned one."""
         return self.link_layer not in (LINK_LAYERS[self.rail.rail["link_layer"]], None)
 
     @property
@@ -86,7 +86,7 @@ class RailPort:
 
     @property
     def address(self) -> str:
-        """The card for a command: its PCI address, or how the intent names it."""
+        """The card's name for a command: its PCI address, or else `nic` of the intent."""
         return self.pci.address if self.pci else self.rail.nic
 
     @property
@@ -94,7 +94,7 @@ class RailPort:
         return self.netdev.ethtool if self.netdev else None
 
     def unread_by_driver(self, what: str) -> str | None:
-        """Why what was asked of the interface's driver could not be read; None where it was."""
+        """Why a value of the interface's driver could not be read; None if it was read."""
         return self.ethtool.unread.get(what) if self.ethtool else None
 
     @property
@@ -103,9 +103,9 @@ class RailPort:
 
     @property
     def rate_gbps(self) -> float | None:
-        """What the port runs at.
+        """The port's current rate.
 
-        On Ethernet as the interface says, where it does: an RDMA driver gives a speed that it does not know as another one.
+        On Ethernet the interface's speed, if known: an RDMA driver reports a speed that it does not know as another one.
         """
         if self.ethtool and self.ethtool.speed_mbps and not self.infiniband:
             return self.ethtool.speed_mbps / 1000
@@ -117,14 +117,14 @@ class RailPort:
 
     @property
     def look(self) -> str:
-        """The command that tells most about the link."""
+        """The commands that show most about the link."""
         if self.infiniband or self.rail.netdev is None:
             return f"`mstlink -d {self.address} -m -c`"
         return f"`ethtool {self.rail.netdev}` and `ethtool -m {self.rail.netdev}`"
 
     @property
     def not_judged(self) -> str | None:
-        """Why nothing that needs a link that is up can be asked of it; None for a link that is up."""
+        """Why checks that need an active link do not apply; None for an active link."""
         if not self.port:
             return NO_DEVICE
         if self.wrong_kind:
@@ -133,7 +133,7 @@ class RailPort:
 
     @property
     def no_pci(self) -> str | None:
-        """Why nothing that needs a PCIe path can be asked of it; None where there is one."""
+        """Why checks that need a PCIe path do not apply; None if there is one."""
         if self.software:
             return "a software device has no PCIe path"
         return None if self.pci else NO_FUNCTION
@@ -142,13 +142,13 @@ class RailPort:
         return Finding(self.stage, check, self.host, self.rail.subject, status, observed, expected, remedy)
 
     def skip(self, check: str, why: str, expected: str) -> Finding:
-        """A check that does not apply to this rail, and why; unknown where it needs the PCI function of a NIC that is there."""
+        """A not_applicable finding with the reason; unknown if the PCI function of an existing NIC is not known."""
         if why == NO_FUNCTION and (self.rail.device or self.rail.netdev):
             return self.unread(check, why, expected)
         return self.finding(check, NOT_APPLICABLE, why, expected)
 
     def unread(self, check: str, why: str, expected: str) -> Finding:
-        """A check of a NIC's PCI function or path that could not be made, and why."""
+        """An unknown finding of a NIC's PCI function or path, with the reason."""
         remedy = f"1. On {self.host}, run `lspci -vvv -s {self.address}` as root. 2. Read its facts as root, then run the stage again."
         return self.finding(check, UNKNOWN, why, expected, remedy)
 
@@ -164,7 +164,7 @@ def rail_ports(stage: str, host: str, rails: Sequence[Rail], facts: Facts) -> li
 
 
 def rail_port(stage: str, host: str, rail: ResolvedRail, facts: Facts) -> RailPort:
-    """A planned rail with what the facts tell of what it resolves to."""
+    """A planned rail with the facts of its device, port and interface."""
     device = facts.devices[rail.device] if rail.device is not None else None
     port = device.ports[rail.port] if device is not None and rail.port is not None else None
     netdev = facts.netdevs[rail.netdev] if rail.netdev is not None else None

@@ -64,7 +64,7 @@ def check_dkms(host: str, facts: Facts, *, stack_judged: bool = False) -> list[F
     names, kernel = sorted({entry.name for entry in stack.dkms if is_relevant(entry.name)}), stack.kernel
     expected = f"installed for {kernel}"
     if not names or kernel is None:
-        why = "none that RDMA or a GPU needs is registered" if not names else "preflight.kernel says that it is not known which one runs"
+        why = "none that RDMA or a GPU needs is registered" if not names else "the running kernel is not known: see preflight.kernel"
         return [Finding(STAGE, "driver.dkms", host, "DKMS modules", NOT_APPLICABLE, why, expected)]
     lacking = missing(stack)
     if lacking and lacks_headers(stack):

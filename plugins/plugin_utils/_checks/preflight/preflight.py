@@ -2,7 +2,7 @@
 # GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""What the gate of the preflight stage asks of a host before anything is touched."""
+"""Checks of the preflight gate that need only one host: distribution, kernel, disk space, SSH and firewalls."""
 
 from __future__ import annotations
 
@@ -25,14 +25,14 @@ declare(
             "preflight",
             "the distribution",
             "`/etc/os-release`",
-            "install a supported one, or take the host out with `--limit`",
+            "install a supported one, or exclude the host with `--limit`",
             sources=(reads.OS,),
         ),
         "preflight.kernel": Check(
             "preflight",
             "the running kernel",
             "`/proc/sys/kernel/osrelease`",
-            "boot a newer one",
+            "install and boot a newer kernel of the distribution",
             sources=(reads.RELEASE,),
         ),
         "preflight.disk": Check(
@@ -45,22 +45,22 @@ declare(
         ),
         "preflight.ssh": Check(
             "preflight",
-            "the interface that our own SSH session comes in by",
+            "the interface that carries Ansible's SSH session",
             "`SSH_CONNECTION`, `ip address show`",
-            "reach the host by an interface that is no rail (`ansible_host`)",
+            "set `ansible_host` to an address on an interface that is not a rail",
             sources=(reads.kernel("SSH_CONNECTION"), reads.ADDRESSES),
         ),
         "preflight.firewall": Check(
             "preflight",
             "firewalld, nftables and ufw",
             "`systemctl show`",
-            "let pass what is named: TCP of perftest and NCCL, UDP 4791 for Soft-RoCE",
+            "allow the ports that the finding names: TCP for perftest and NCCL, UDP 4791 for Soft-RoCE",
             sources=(
                 reads.UNITS,
                 reads.file(
                     "/etc/ufw/ufw.conf",
-                    absent_means="ufw without its own file filters nothing",
-                    garbled_means="without a line ENABLED=yes ufw filters nothing",
+                    absent_means="ufw is not configured and filters nothing",
+                    garbled_means="without a line ENABLED=yes, ufw filters nothing",
                 ),
             ),
         ),
@@ -71,7 +71,7 @@ STAGE = "preflight"
 #: os-release's ID → the VERSION_IDs whose packages are known, "9" for every 9.x.
 SUPPORTED = {"debian": ("12", "13"), "ubuntu": ("22.04", "24.04"), "rhel": ("9",), "rocky": ("9",)}
 SUPPORTED_WORDS = "Debian 12 or 13, Ubuntu 22.04 or 24.04, RHEL or Rocky 9"
-_RHEL_8 = "no ansible-core that rdma.cluster runs on can manage its packages: dnf's Python there is 3.6"
+_RHEL_8 = "its dnf needs Python 3.6, which no ansible-core supported by rdma.cluster can manage"
 #: Those that are named often and not supported, with the reason.
 REFUSED = {
     ("rhel", "8"): _RHEL_8,
@@ -104,7 +104,7 @@ def _os(host: str, distribution: Distribution) -> Finding:
             UNKNOWN,
             "no os-release file",
             SUPPORTED_WORDS,
-            f"Look for /etc/os-release on {host}.",
+            f"Run `cat /etc/os-release` on {host}.",
         )
     # A distribution that counts minor versions is known by the major one.
     known = {version, (version or "").partition(".")[0]} if name in ("rhel", "rocky") else {version}
@@ -113,7 +113,7 @@ def _os(host: str, distribution: Distribution) -> Finding:
     observed = f"{name} {version}" + (f": {why}" if why else "")
     return Finding(
         STAGE, "preflight.os", host, "distribution", OK if good else ERROR, observed, SUPPORTED_WORDS,
-        "" if good else f"Take {host} out of the play with --limit, or install a supported distribution on it.",
+        "" if good else f"Install a supported distribution on {host}, or exclude it from the play: `--limit 'all:!{host}'`.",
     )  # fmt: skip
 
 
@@ -121,19 +121,19 @@ def _kernel(host: str, release: str | None) -> Finding:
     expected = ".".join(map(str, OLDEST_KERNEL)) + " or newer"
     found = re.match(r"(\d+)\.(\d+)", release or "")
     if found is None:
-        remedy = f"Look at `uname -r` on {host}."
+        remedy = f"Run `uname -r` on {host}."
         return Finding(STAGE, "preflight.kernel", host, "running kernel", UNKNOWN, f"release {release!r}", expected, remedy)
     good = (int(found[1]), int(found[2])) >= OLDEST_KERNEL
     return Finding(
         STAGE, "preflight.kernel", host, "running kernel", OK if good else ERROR, str(release), expected,
-        "" if good else f"Boot {host} with a newer kernel of its distribution.",
+        "" if good else f"Install a newer kernel of the distribution on {host}, then reboot it.",
     )  # fmt: skip
 
 
 def check_space(host: str, facts: Facts, threshold: float | None = None) -> list[Finding]:
     """Finding `preflight.disk` for each file system of one host that the build writes to.
 
-    threshold: how much must be free, in GiB, instead of what FREE_GIB has for / and /var.
+    threshold: the space that must be free, in GiB, instead of FREE_GIB for / and /var.
     """
     needed = {path: gib if threshold is None or path == "/boot" else threshold for path, gib in FREE_GIB.items()}
     said = facts.filesystems or {}
@@ -142,7 +142,7 @@ def check_space(host: str, facts: Facts, threshold: float | None = None) -> list
     return [
         *(_space(host, paths, readable[paths[0]], max(needed[path] for path in paths)) for paths in _by_filesystem(readable)),
         *(
-            Finding(STAGE, "preflight.disk", host, f"space in {path}", UNKNOWN, "not read", "known", f"Look at `df -h {path}` on {host}.")
+            Finding(STAGE, "preflight.disk", host, f"space in {path}", UNKNOWN, "not read", "known", f"Run `df -h {path}` on {host}.")
             for path in unread
         ),
     ]
@@ -165,41 +165,41 @@ def _space(host: str, paths: Sequence[str], space: Filesystem, needed_gib: float
     free_gib = space.free_bytes / GIB_BYTES
     good = free_gib >= needed_gib
     todo = (
-        "remove old kernels" if list(paths) == ["/boot"] else "remove packages in the cache and old logs (`journalctl --vacuum-size=200M`)"
+        "remove old kernels" if list(paths) == ["/boot"] else "remove cached packages and old logs (`journalctl --vacuum-size=200M`)"
     )
     return Finding(
         STAGE, "preflight.disk", host, f"space in {', '.join(paths)}", OK if good else ERROR, f"{free_gib:.2f} GiB free",
         f"{needed_gib:g} GiB free",
-        "" if good else f"Make room in {paths[0]} on {host} (`df -h {paths[0]}`): {todo}, or enlarge it.",
+        "" if good else f"Free space in {paths[0]} on {host} (`df -h {paths[0]}`): {todo}, or enlarge it.",
     )  # fmt: skip
 
 
 def check_ssh(host: str, rails: Sequence[Rail], facts: Facts) -> list[Finding]:
-    """Finding `preflight.ssh` of one host: the session that the build comes in by rides on none of its rails."""
+    """Finding `preflight.ssh` of one host: Ansible's SSH session does not use a rail."""
     address, netdev = (facts.session.address, facts.session.netdev) if facts.session else (None, None)
     ours = [rail for rail in resolve(rails, facts) if _carries(rail, facts, address, netdev)]
-    expected = "by an interface that is no rail"
+    expected = "an interface that is not a rail"
     if ours:
         remedy = (
-            f"Reach {host} by another interface (ansible_host), or take {ours[0].name} out of its rdma_rails: "
-            "what the build does to a rail would cut its own connection."
+            f"Set `ansible_host` of {host} to an address on another interface, or remove {ours[0].name} from its rdma_rails. "
+            "The build reconfigures rails and would cut this connection."
         )
-        by = f"by {netdev or address}: {', '.join(rail.subject for rail in ours)}"
+        by = f"{netdev or address}, which is {', '.join(rail.subject for rail in ours)}"
         return [Finding(STAGE, "preflight.ssh", host, "our SSH session", ERROR, by, expected, remedy)]
     if netdev is None:
         unread = sorted(name for name, each in facts.netdevs.items() if each.ipv4 is None)
         # Addresses of IPv6 are never read.
         if address and ":" not in address and unread:
-            why = f"its address is {address}, and the addresses of {', '.join(unread[:4])} were not read"
-            remedy = f"Run `ip addr show to {address}` on {host}: the interface must be no rail."
+            why = f"its address is {address}; the addresses of {', '.join(unread[:4])} were not read"
+            remedy = f"Run `ip addr show to {address}` on {host}: the interface must not be a rail."
             return [Finding(STAGE, "preflight.ssh", host, "our SSH session", UNKNOWN, why, expected, remedy)]
-        why = f"its address {address} is on no interface that was read" if address else "there is none: another kind of connection"
+        why = f"no interface has its address {address}" if address else "the connection does not use SSH"
         return [Finding(STAGE, "preflight.ssh", host, "our SSH session", NOT_APPLICABLE, why, expected)]
-    return [Finding(STAGE, "preflight.ssh", host, "our SSH session", OK, f"by {netdev}", expected)]
+    return [Finding(STAGE, "preflight.ssh", host, "our SSH session", OK, str(netdev), expected)]
 
 
 def _carries(rail: ResolvedRail, facts: Facts, address: str | None, netdev: str | None) -> bool:
-    """Whether a session is on a rail: on its interface, a VLAN of it, what it is enslaved to, or by its planned address."""
+    """Whether a session uses a rail: its interface, a VLAN on it, its bond or bridge, or its planned address."""
     if netdev is None:
         return address is not None and rail_ip(rail.rail) == address
     if rail.netdev is None:
@@ -209,26 +209,26 @@ def _carries(rail: ResolvedRail, facts: Facts, address: str | None, netdev: str 
 
 
 def check_firewall(host: str, rails: Sequence[Rail], facts: Facts) -> list[Finding]:
-    """Finding `preflight.firewall` of one host: a firewall that is active gets a warning that names what must pass."""
+    """Finding `preflight.firewall` of one host: a warning with the required ports if a firewall is active."""
     units = facts.units or {}
     told = [name for name in FIREWALLS if name in units]
     active = [name for name in told if units[name].active]
-    expected = "none that filters, or one that lets pass what the cluster needs"
+    expected = "none active, or one that allows the cluster's traffic"
     if not told:
         remedy = f"Run `systemctl is-active {' '.join(FIREWALLS)}` on {host}."
-        return [Finding(STAGE, "preflight.firewall", host, "firewall", UNKNOWN, "systemd was not asked about any", expected, remedy)]
+        return [Finding(STAGE, "preflight.firewall", host, "firewall", UNKNOWN, "the firewall units were not read", expected, remedy)]
     if not active:
         return [Finding(STAGE, "preflight.firewall", host, "firewall", OK, f"none of {', '.join(told)} is active", expected)]
-    remedy = f"See that {' and '.join(_must_pass(rails))} pass between the hosts on {host}: {', '.join(_how_to_look(active))}."
+    remedy = f"On {host}, run {', '.join(_how_to_look(active))}. Allow between the hosts: {' and '.join(_must_pass(rails))}."
     return [Finding(STAGE, "preflight.firewall", host, "firewall", WARNING, f"{', '.join(active)} active", expected, remedy)]
 
 
 def _must_pass(rails: Sequence[Rail]) -> Iterator[str]:
-    """RoCE of hardware passes the kernel by, and InfiniBand is no IP."""
+    """The traffic that a firewall must allow. RoCE of a NIC bypasses the kernel, and InfiniBand does not use IP."""
     if any(rail["soft"] for rail in rails):
         yield "UDP 4791 (Soft-RoCE; RoCE of a NIC is not filtered)"
-    yield "TCP from 18600 on (pairs) and from 18515 on (perftest)"
-    yield "TCP of net.ipv4.ip_local_port_range (NCCL, 32768-60999 unless it is set)"
+    yield "TCP 18600 and up (pairs), 18515 and up (perftest)"
+    yield "TCP ports of net.ipv4.ip_local_port_range (NCCL; default 32768-60999)"
 
 
 def _how_to_look(active: Sequence[str]) -> list[str]:

@@ -147,7 +147,7 @@ def test_without_a_planned_rate_the_path_is_the_link_stages() -> None:
 def test_a_port_that_is_not_up_has_no_rate_for_its_path() -> None:
     facts = card(16.0, 16)
     first_port(facts).update(state="DOWN", rate_gbps=10.0)
-    assert links(facts, None, "link")["pcie.path"].observed == "the port is not up: link.state says why"
+    assert links(facts, None, "link")["pcie.path"].observed == "the port is not up: see link.state"
     facts = card(16.0, 16)
     first_port(facts)["rate_gbps"] = None
     facts["netdevs"]["ens1np0"]["ethtool"] = None

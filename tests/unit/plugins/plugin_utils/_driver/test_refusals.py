@@ -95,14 +95,14 @@ BAD = [
     ),
     pytest.param(
         driver(add_kernel_support=None), host(secure_boot=True, mok={**KEY, "enrolled": False}),
-        ["is not enrolled", "`mokutil --import /var/lib/dkms/mok.pub`", "node1", "switch Secure Boot off", "DOCA before 3.2"],
+        ["is not enrolled", "`mokutil --import /var/lib/dkms/mok.pub`", "node1", "disable Secure Boot", "DOCA before 3.2"],
         id="not enrolled",
     ),
     pytest.param(
         driver("doca", "3.2.0"), host(secure_boot=True, mok={**KEY, "enrolled": None}), ["not known whether"],
         id="not known to be enrolled",
     ),
-    pytest.param(driver(add_kernel_support=False), host(secure_boot=True), ["no key yet", "dkms generate_mok"], id="no key"),
+    pytest.param(driver(add_kernel_support=False), host(secure_boot=True), ["no signing key yet", "dkms generate_mok"], id="no key"),
     pytest.param(driver(), host(secure_boot=True, mok=KEY), ["nobody signs", "add_kernel_support for node1"], id="past DKMS"),
     pytest.param(
         driver(add_kernel_support=None), host(system=ROCKY, kernel=EL9, kernels=[EL9], newest=EL9, secure_boot=True, mok=KEY),

@@ -167,7 +167,7 @@ def test_a_captured_tree_has_what_bounds_its_pairs(tmp_path: Path) -> None:
 
     assert (one.rate_gbps, one.mtu_bytes, one.pcie, one.shared_with) == (200.0, 4096, PciLink("0000:3b:00.0", 32.0, 8), ())
     assert sure(pair_limit(one, one)).reason == "link 200 Gb/s, MTU 4096: 196.1"
-    assert other.why_not == NoLimit("unknown", "the port is not up: link.state says why")
+    assert other.why_not == NoLimit("unknown", "the port is not up: see link.state")
 
 
 def on_one_link(up: bool = True) -> list[Endpoint]:
@@ -223,8 +223,8 @@ def test_soft_roce_has_no_line_rate_and_pairs_of_it_are_judged_by_their_fleet() 
         ({"active_mtu_bytes": None}, "the active MTU of mlx5_0/1 is not known (ibv_devinfo tells it)"),
         ({"active_mtu_bytes": 0}, "the active MTU of mlx5_0/1 is not known (ibv_devinfo tells it)"),
         ({"link_layer": None}, "mlx5_0/1 tells no link layer"),
-        ({"link_layer": "InfiniBand"}, "the port is of the wrong kind: link.layer says what to do"),
-        ({"state": "DOWN"}, "the port is not up: link.state says why"),
+        ({"link_layer": "InfiniBand"}, "the port has the wrong link layer: see link.layer"),
+        ({"state": "DOWN"}, "the port is not up: see link.state"),
     ],
 )
 def test_what_is_not_known_is_unknown_with_its_reason(port: dict[str, Any], reason: str) -> None:

@@ -203,7 +203,7 @@ def test_auto_does_not_judge_slow_cards() -> None:
     assert found["rail 0"].observed == "25 Gb/s: MRRS does not limit cards below 100 Gb/s"
     wish = intent("auto", "leave", rate_gbps=None)
     facts["devices"]["mlx5_0"]["ports"]["1"]["state"] = "DOWN"
-    assert check(wish, facts)["rail 0"].observed == "the port is not up: link.state says why"
+    assert check(wish, facts)["rail 0"].observed == "the port is not up: see link.state"
 
 
 def test_a_service_from_before_lockdown_is_an_error_until_the_host_stage_removes_it() -> None:

@@ -111,7 +111,7 @@ def test_each_state_of_an_infiniband_port_has_its_own_words(state: str, physical
     assert seen in found["link.state"].observed
     assert do in found["link.state"].remedy
     for check in ("link.rate", "link.width", "link.mtu"):
-        assert (found[check].status, found[check].observed) == ("not_applicable", "the port is not up: link.state says why")
+        assert (found[check].status, found[check].observed) == ("not_applicable", "the port is not up: see link.state")
 
 
 def test_no_plane_names_the_rail_instead() -> None:
@@ -137,8 +137,8 @@ def test_the_wrong_kind_of_port_is_one_error_even_where_it_is_down() -> None:
     assert bad(list(found.values())) == [("link.layer", "error")]
     assert (found["link.layer"].observed, found["link.layer"].expected) == ("Ethernet", "InfiniBand")
     assert "set LINK_TYPE_P1 of 0000:3d:00.0 to IB(1) with mstconfig and reboot node1" in found["link.layer"].remedy
-    assert "link.layer says" in found["link.state"].observed
-    assert "link.layer says" in found["link.rate"].observed
+    assert "see link.layer" in found["link.state"].observed
+    assert "see link.layer" in found["link.rate"].observed
 
 
 def test_a_software_device_of_the_wrong_kind_has_no_link_type() -> None:

@@ -114,9 +114,9 @@ def test_what_has_no_readings_is_not_judged(module: dict[str, Any] | None, reaso
 def test_a_port_that_is_not_up_points_to_link_state_and_adds_what_its_module_says() -> None:
     finding = judged(optic(lanes=[lane(0.0)]), state="DOWN", physical_state="Polling")
     assert finding.status == "not_applicable"
-    assert finding.observed.startswith("the port is not up: link.state says why (ACME SR4 serial A17: rx power of lane 1 is 0, below")
-    assert judged(optic(), state="DOWN").observed == "the port is not up: link.state says why"
-    assert judged(None, state="DOWN").observed == "the port is not up: link.state says why"
+    assert finding.observed.startswith("the port is not up: see link.state (ACME SR4 serial A17: rx power of lane 1 is 0, below")
+    assert judged(optic(), state="DOWN").observed == "the port is not up: see link.state"
+    assert judged(None, state="DOWN").observed == "the port is not up: see link.state"
 
 
 def test_a_module_that_could_not_be_read_is_unknown_in_the_words_of_the_tool() -> None:

@@ -75,10 +75,10 @@ def test_a_good_host_without_add_ons() -> None:
         "preflight.newest": ("ok", NEW, ""),
         "preflight.headers": (
             "not_applicable",
-            "nothing is built for it: the stack is inbox, and DKMS has no module that RDMA or a GPU needs",
+            "no module is built: the stack is inbox, and DKMS has no module for RDMA or GPUs",
             "",
         ),
-        "preflight.secure_boot": ("not_applicable", "not told: no EFI, or a container", ""),
+        "preflight.secure_boot": ("not_applicable", "not reported: no EFI, or a container", ""),
     }
 
 
@@ -88,7 +88,7 @@ def test_a_good_host_with_add_ons() -> None:
     assert found == {
         "preflight.newest": ("ok", NEW, ""),
         "preflight.headers": ("ok", f"/lib/modules/{NEW}/build", ""),
-        "preflight.secure_boot": ("ok", "on; 2 modules that do not come with the kernel are signed", ""),
+        "preflight.secure_boot": ("ok", "on; 2 add-on modules are signed", ""),
     }
 
 
@@ -97,8 +97,8 @@ def test_a_good_host_with_add_ons() -> None:
 )
 def test_an_older_kernel_runs(intent: dict[str, Any], dkms: list[Any], status: str) -> None:
     found = by_check(intent, facts(kernel=OLD, headers={OLD: True, NEW: True}, dkms=dkms))
-    assert found["preflight.newest"][:2] == (status, f"{OLD} runs; {NEW} is the newest of its flavour")
-    assert found["preflight.newest"][2].startswith(f"Reboot node1 into {NEW}, or remove it: ")
+    assert found["preflight.newest"][:2] == (status, f"{OLD} runs; {NEW} is the newest of its flavor")
+    assert found["preflight.newest"][2].startswith(f"Reboot node1 into {NEW}, or remove that kernel: ")
     assert found["preflight.headers"][0] != "error"
 
 
@@ -106,19 +106,19 @@ def test_the_next_kernel_needs_no_build_of_a_stack_that_is_not_installed() -> No
     """Each host with an mlx5 NIC has a stock driver for each kernel; the driver stage installs the planned stack after the reboot."""
     files = {NEW: f"/lib/modules/{NEW}/kernel/drivers/net/ethernet/mellanox/mlx5/core/mlx5_core.ko"}
     found = by_check(DOCA, facts(kernel=OLD, headers={OLD: True, NEW: True}, driver_files=files))
-    assert found["preflight.newest"][1] == f"{OLD} runs; {NEW} is the newest of its flavour"
-    assert found["preflight.newest"][2].startswith(f"Reboot node1 into {NEW}, or remove it: ")
+    assert found["preflight.newest"][1] == f"{OLD} runs; {NEW} is the newest of its flavor"
+    assert found["preflight.newest"][2].startswith(f"Reboot node1 into {NEW}, or remove that kernel: ")
 
 
 def test_a_kernel_that_is_no_longer_installed() -> None:
     found = by_check(INBOX, facts(kernel="6.1.0-8-amd64"))["preflight.newest"]
-    assert found[:2] == ("warning", f"6.1.0-8-amd64 runs and is not installed; {NEW} is the newest of its flavour")
-    assert found[2].startswith("Reboot node1 into a kernel that is installed")
+    assert found[:2] == ("warning", f"6.1.0-8-amd64 runs but is not installed; {NEW} is the newest of its flavor")
+    assert found[2].startswith("Reboot node1 into an installed kernel")
 
 
 def test_only_other_flavours_are_installed() -> None:
     found = by_check(DOCA, facts(kernel="6.1.0-10-rt-amd64", newest=None))["preflight.newest"]
-    assert found[:2] == ("error", f"6.1.0-10-rt-amd64 runs and is not installed; there are {OLD}, {NEW}")
+    assert found[:2] == ("error", f"6.1.0-10-rt-amd64 runs but is not installed; there are {OLD}, {NEW}")
 
 
 @pytest.mark.parametrize("kernels", [[], None])
@@ -141,7 +141,7 @@ def test_missing_headers_name_the_package(headers: dict[str, bool]) -> None:
 
 def test_the_driver_stage_installs_the_headers_that_the_planned_stack_needs() -> None:
     found = by_check(DOCA, facts(headers={}))["preflight.headers"]
-    assert found == ("warning", f"nothing at /lib/modules/{NEW}/build", f"The driver stage installs linux-headers-{NEW} on node1.")
+    assert found == ("warning", f"/lib/modules/{NEW}/build is missing", f"The driver stage installs linux-headers-{NEW} on node1.")
 
 
 @pytest.mark.parametrize("intent", [INBOX, DOCA])
@@ -154,20 +154,20 @@ def test_an_older_kernel_is_a_warning_where_the_host_may_be_rebooted(intent: dic
 
 KEY = "/var/lib/dkms/mok.pub"
 SIGNED = {"mlx5_core": {"provenance": "dkms", "signer": "DKMS module signing key"}}
-ON = "on, and the key that DKMS signs with"
+ON = "on; the key that DKMS signs with"
 KEYS = [
     pytest.param(DOCA, True, {}, "ok", f"on; the key that DKMS signs with ({KEY}) is enrolled", id="enrolled"),
     pytest.param(DOCA, False, SIGNED, "error", f"{ON} ({KEY}) is not enrolled", id="not enrolled"),
     pytest.param(
-        DOCA, None, {}, "unknown", f"on, and it is not known whether the key that DKMS signs with ({KEY}) is enrolled", id="unknown"
+        DOCA, None, {}, "unknown", f"on; not known whether the key that DKMS signs with ({KEY}) is enrolled", id="unknown"
     ),
-    pytest.param(INBOX, False, SIGNED, "ok", "on; the modules of the kernel are signed by the distribution", id="inbox"),
+    pytest.param(INBOX, False, SIGNED, "ok", "on; the distribution signed the kernel's modules", id="inbox"),
 ]
 
 
 def test_secure_boot_where_dkms_has_no_key_yet() -> None:
     found = by_check(DOCA, facts(secure_boot=True, mok={"key": None, "enrolled": None}))["preflight.secure_boot"]
-    assert found[:2] == ("error", "on, and DKMS has no key yet that it could sign with")
+    assert found[:2] == ("error", "on; DKMS has no signing key yet")
     assert "dkms generate_mok" in found[2]
 
 
@@ -185,7 +185,7 @@ def test_headers_that_a_newer_kernel_has_taken_along_are_one_error() -> None:
     assert finding.check == "preflight.newest"
     assert by_check(DOCA, facts(kernel=OLD))["preflight.headers"][:2] == (
         "not_applicable",
-        f"those of {NEW} are there: preflight.newest says to reboot into it",
+        f"only the headers of {NEW} are installed: see preflight.newest",
     )
 
 
@@ -215,7 +215,7 @@ UNSIGNED = {"mlx5_core": {"provenance": "dkms", "signer": None}, "knem": {"prove
 def test_secure_boot_against_modules_that_nobody_has_signed(intent: dict[str, Any], dkms: list[Any]) -> None:
     (finding,) = stopping(check_kernels("node1", intent, from_dict(facts(secure_boot=True, modules=UNSIGNED, dkms=dkms))))
     assert (finding.check, finding.status) == ("preflight.secure_boot", "error")
-    assert finding.observed == "on, and nobody has signed knem, mlx5_core"
+    assert finding.observed == "on; unsigned modules: knem, mlx5_core"
     assert "mokutil --import" in finding.remedy
 
 
