@@ -23,17 +23,17 @@ declare(
     {
         "pcie.link": Check(
             "preflight",
-            "the PCIe link of each rail's card: speed and width against the most that the card can",
+            "the PCIe link of each rail's card: current speed and width against the card's maximum",
             "`current_link_speed`, `current_link_width`, `max_link_*` of the PCI function",
-            "reseat the card; slot, riser, BIOS (bifurcation); a warning where it is no more than headroom, or where `pcie.path` is the "
+            "reseat the card; check slot, riser and BIOS (bifurcation); only a warning if the rate is not affected or `pcie.path` is the "
             "error",
             sources=reads.PCI_LINK,
         ),
         "pcie.path": Check(
             "preflight, link",
-            "the narrowest PCIe link from each rail's card up to the root, and links that several rails share",
-            "the same files of every bridge; the planned rate (preflight), or without one the port's own (link)",
-            "another slot, a mended link, or a lower `rate_gbps` in the plan",
+            "the slowest PCIe link between each rail's card and the root, and links that several rails share",
+            "the same files of every bridge; compared with the planned rate (preflight), else with the port's rate (link)",
+            "move the card to another slot, fix the link, or plan a lower `rate_gbps`",
             sources=reads.PCI_LINK[:2],
         ),
     }
@@ -42,11 +42,11 @@ declare(
 PREFLIGHT = "preflight"
 #: GT/s and lanes.
 Link = tuple[float, int]
-#: What RoCE v2 over IPv4 leaves of a link at an MTU of 4096 bytes, where 82 bytes go with each packet; InfiniBand leaves more.
+#: Payload share of RoCE v2 over IPv4 at an MTU of 4096 bytes, with 82 bytes of headers a packet; InfiniBand has a larger share.
 MTU_EFFICIENCY = 0.98
-#: A path that carries less than this of a port's payload caps it: what pairs would be warned for.
+#: A path that carries less than this part of a port's payload limits it: the threshold of a pair warning.
 ENOUGH = 0.95
-EXPECTED_LINK = "as fast and as wide as the card can"
+EXPECTED_LINK = "the card's maximum speed and width"
 EXPECTED_PATH = "every PCIe link up to the root carries the port's rate"
 
 
@@ -54,7 +54,7 @@ def check_pcie(host: str, rails: Sequence[Rail], facts: Facts, stage: str, *, mr
     """The findings on PCIe that belong to a stage, preflight or link.
 
     preflight: `pcie.link`, `pcie.payload`, `pcie.mrrs`, `pcie.acs`, `pcie.distance` for each planned rail, `host.iommu` for the host, and
-    `pcie.path` for each rail with a planned rate. link: `pcie.path` for the others, against the rate that the port has.
+    `pcie.path` for each rail with a planned rate. link: `pcie.path` for the others, against the port's current rate.
     mrrs_planned: whether the host stage sets MRRS, whose gate then judges it.
     """
     ports = rail_ports(stage, host, rails, facts)
@@ -68,7 +68,7 @@ def check_pcie(host: str, rails: Sequence[Rail], facts: Facts, stage: str, *, mr
 
 
 def _without_bridges(port: RailPort) -> RailPort:
-    """As a virtual machine sees it: its bridges are the hypervisor's inventions (QEMU shows 2.5 GT/s x1 above a VF)."""
+    """The port of a virtual machine without its bridges, which the hypervisor emulates (QEMU shows 2.5 GT/s x1 above a VF)."""
     pci = port.pci
     if pci is None:
         return port
@@ -78,30 +78,30 @@ def _without_bridges(port: RailPort) -> RailPort:
 
 
 def needed_gbps(rate_gbps: float) -> float:
-    """What a path must carry of payload so that it does not cap a port of a rate."""
+    """The payload rate that a path must carry so that it does not limit a port of this rate."""
     return ENOUGH * MTU_EFFICIENCY * rate_gbps
 
 
 def _rate_gbps(port: RailPort) -> float | None:
-    """The planned rate; without one, what a port that is up runs at."""
+    """The planned rate; without one, the current rate of a port that is up."""
     return port.planned_gbps if port.planned_gbps is not None else (port.rate_gbps if port.not_judged is None else None)
 
 
 def link_words(speed_gtps: float, width: int) -> str:
-    """A link in a person's words: "Gen4 x8"."""
+    """A link in the usual notation: "Gen4 x8"."""
     number = generation(speed_gtps)
     return f"{f'Gen{number}' if number else f'{speed_gtps:g} GT/s'} x{width}"
 
 
 def _links(item: PciFunction | PciHop) -> tuple[Link, Link] | None:
-    """A function's link as it is, and the best that the function can; None where something of that is not told."""
+    """A function's current link and its best one; None if any of the four values is not known."""
     if item.speed_gtps and item.width and item.max_speed_gtps and item.max_width:
         return (item.speed_gtps, item.width), (item.max_speed_gtps, item.max_width)
     return None
 
 
 def _is_below(now: Link, most: Link) -> bool:
-    """Whether a link is slower or narrower than its function can."""
+    """Whether a link is slower or narrower than its function supports."""
     return now[0] < most[0] or now[1] < most[1]
 
 
@@ -113,7 +113,7 @@ def _link(port: RailPort) -> Finding:
         return port.skip(check, "a virtual function has no link of its own", EXPECTED_LINK)
     links = _links(pci)
     if links is None:
-        return port.skip(check, f"{pci.address} tells no PCIe link (in a virtual machine, say)", EXPECTED_LINK)
+        return port.skip(check, f"{pci.address} reports no PCIe link, as in many virtual machines", EXPECTED_LINK)
     now, most = links
     if not _is_below(now, most):
         return port.finding(check, OK, link_words(*now), EXPECTED_LINK)
@@ -122,22 +122,23 @@ def _link(port: RailPort) -> Finding:
     own_is_narrowest = pci.narrowest is not None and pci.narrowest.address == pci.address
     observed = f"{link_words(*now)} of {link_words(*most)}"
     if caps and own_is_narrowest:
-        observed += ": pcie.path says what it costs"
+        observed += ": see pcie.path for the effect"
     status = ERROR if caps and not own_is_narrowest else WARNING
     return port.finding(check, status, observed, EXPECTED_LINK, _mend(port, pci))
 
 
 def _mend(port: RailPort, pci: PciFunction) -> str:
-    """What to do about a card's own link that is below its best."""
+    """The remedy for a card's own link that is below its maximum."""
     links, where = _links(pci), f"card {pci.address} of {port.host}"
     slot = next(iter(pci.hops), None)
     if slot and slot.max_speed_gtps and slot.max_width and links and _is_below(*links):
         now, best = links
         most = (min(slot.max_speed_gtps, best[0]), min(slot.max_width, best[1]))
         if most == now:
-            return f"The slot of {where} ({slot.address}) can do no more than {link_words(*most)}: put the card into a better one."
+            return f"Move {where} to a faster slot: this one ({slot.address}) supports at most {link_words(*most)}."
     return (
-        f"Reseat {where}, then see its slot, riser and BIOS (bifurcation, link speed): `lspci -vv -s {pci.address}`, LnkCap against LnkSta."
+        f"1. Reseat {where}. 2. Run `lspci -vv -s {pci.address}` there and compare LnkSta with LnkCap. "
+        "3. If LnkSta is still lower, check slot, riser and BIOS (bifurcation, link speed)."
     )
 
 
@@ -147,40 +148,45 @@ def _path(port: RailPort) -> Finding:
         return port.skip(check, port.no_pci or NO_FUNCTION, EXPECTED_PATH)
     narrowest = pci.narrowest
     if narrowest is None:
-        why_not = f"no link from {pci.address} up to the root tells its speed (in a virtual machine, say)"
+        why_not = f"no link from {pci.address} up to the root reports its speed, as in many virtual machines"
         return port.skip(check, why_not, EXPECTED_PATH)
     if rate_gbps is None:
-        return port.skip(check, port.not_judged or f"{port.name} tells no rate, and none is planned", EXPECTED_PATH)
+        return port.skip(check, port.not_judged or f"{port.name} reports no rate, and none is planned", EXPECTED_PATH)
     carried_gbps = payload_gbps(narrowest.speed_gtps, narrowest.width)
     place, remedy = _place(port, pci, narrowest.address)
     words = f"{link_words(narrowest.speed_gtps, narrowest.width)} at {narrowest.address} ({place})"
     if carried_gbps >= needed_gbps(rate_gbps):
-        return port.finding(check, OK, f"{words} is the narrowest and carries {carried_gbps:.0f} Gb/s", EXPECTED_PATH)
-    observed = f"{words} caps this {rate_gbps:g} Gb/s port at {carried_gbps:.0f} Gb/s"
+        return port.finding(check, OK, f"{words} is the slowest and carries {carried_gbps:.0f} Gb/s", EXPECTED_PATH)
+    observed = f"{words} limits this {rate_gbps:g} Gb/s port to {carried_gbps:.0f} Gb/s"
     return port.finding(check, ERROR, observed, EXPECTED_PATH, remedy)
 
 
 def _place(port: RailPort, pci: PciFunction, address: str) -> tuple[str, str]:
-    """Where on the way to the root a link is, and what to do about it."""
+    """The place of a link on the path to the root, and the remedy."""
     hops = pci.hops
     if address == pci.address or (hops and address == hops[0].address):
         place, links = "the card's own link" if address == pci.address else "the link of the card's slot", _links(pci)
         if links is None or _is_below(*links):
             return place, _mend(port, pci)
-        return place, f"Card {pci.address} of {port.host} can do no more: it takes another card, or a lower rate_gbps in the plan."
+        return place, f"Card {pci.address} of {port.host} is at its maximum: replace the card, or plan a lower rate_gbps."
     place = "the root port" if hops and address == hops[-1].address else "the uplink of a PCIe switch" if hops else "above the card"
     links = next((_links(hop) for hop in hops if hop.address == address), None)
     look = f"`lspci -vv -s {address}` on {port.host}"
     if links and _is_below(*links):
-        return place, f"It could be {link_words(*links[1])}: see {look} (LnkCap against LnkSta), then riser, backplane and BIOS."
-    return place, f"See {look}; put card {pci.address} into a slot with a wider way to the root, or plan a lower rate_gbps."
+        return place, (
+            f"1. Run {look} and compare LnkSta with LnkCap: the link supports {link_words(*links[1])}. "
+            "2. Check riser, backplane and BIOS."
+        )
+    return place, (
+        f"1. Run {look}. 2. Move card {pci.address} to a slot with a faster path to the root, or plan a lower rate_gbps."
+    )
 
 
 def _shared(ports: Sequence[RailPort]) -> Iterator[Finding]:
-    """A warning for each link that several rails share and that does not carry all of them.
+    """A warning for each link that several rails share and that cannot carry all of them at once.
 
-    Of links in a row it is the narrowest, of equal ones the nearest. Left out is a link that caps one of them alone: that rail has its
-    own finding.
+    Of several links on a path it is the slowest, of equally fast ones the nearest. A link that limits a single rail is skipped: that
+    rail has its own finding.
     """
     worst: dict[tuple[str, ...], tuple[float, float, str]] = {}
     for address, (carried_gbps, rates_gbps) in _users(ports).items():
@@ -192,13 +198,13 @@ def _shared(ports: Sequence[RailPort]) -> Iterator[Finding]:
     for names, (carried_gbps, total_gbps, address) in worst.items():
         yield Finding(
             ports[0].stage, "pcie.path", ports[0].host, f"PCIe link at {address}", WARNING,
-            f"it carries {carried_gbps:.0f} Gb/s for {', '.join(names)}, which together have {total_gbps:g} Gb/s", EXPECTED_PATH,
-            f"They cannot all run at their rate at once: spread their cards over the slots of {ports[0].host}, or plan lower rates.",
+            f"it carries {carried_gbps:.0f} Gb/s, but {', '.join(names)} together need {total_gbps:g} Gb/s", EXPECTED_PATH,
+            f"Spread the cards over other slots of {ports[0].host}, or plan lower rates: these rails cannot reach their rates at once.",
         )  # fmt: skip
 
 
 def _users(ports: Sequence[RailPort]) -> dict[str, tuple[float, dict[str, float]]]:
-    """By the address of each link what it carries in Gb/s, and the rates of the rails that go through it, by their names."""
+    """By the address of each link: the Gb/s it carries, and the rates of the rails that use it, by their names."""
     users: dict[str, tuple[float, dict[str, float]]] = {}
     for port in ports:
         pci, rate_gbps = port.pci, _rate_gbps(port)

@@ -336,7 +336,7 @@ def _not_tuned(port: RailPort) -> str | None:
         return port.no_pci if port.software else NO_DEVICE
     if port.device.function != "pf":
         return VIRTUAL_FUNCTION
-    return port.no_pci if port.device.driver == DRIVER else f"asked of mlx5 only, this is {port.device.driver}"
+    return port.no_pci if port.device.driver == DRIVER else f"checked for mlx5 only; the driver here is {port.device.driver}"
 
 
 def _acs(host: str, intent: Intent, facts: Facts, reason: Withheld | None) -> Finding:

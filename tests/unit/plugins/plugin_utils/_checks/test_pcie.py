@@ -52,7 +52,7 @@ def test_a_good_card_passes() -> None:
     found = links(card_facts())
     assert {check: finding.status for check, finding in found.items()} == dict.fromkeys(LINKS, "ok")
     assert found["pcie.link"].observed == "Gen5 x16"
-    assert found["pcie.path"].observed == f"Gen5 x16 at {OWN} (the card's own link) is the narrowest and carries 459 Gb/s"
+    assert found["pcie.path"].observed == f"Gen5 x16 at {OWN} (the card's own link) is the slowest and carries 459 Gb/s"
     assert {finding.stage for finding in check_pcie(HOST, card_rails(), from_dict(card_facts()), "preflight")} == {"preflight"}
 
 
@@ -78,9 +78,9 @@ def test_a_card_whose_own_link_caps_its_rate_is_one_error(
 ) -> None:
     found = links(card(speed_gtps, width), rate_gbps)
     assert bad(list(found.values())) == [("pcie.link", "warning"), ("pcie.path", "error")]
-    assert found["pcie.path"].observed == f"{words} at {OWN} (the card's own link) caps this {rate_gbps} Gb/s port at {carried_gbps} Gb/s"
-    assert found["pcie.path"].remedy.startswith(f"Reseat card {OWN} of node1, then see its slot, riser and BIOS")
-    assert found["pcie.link"].observed == f"{words} of Gen5 x16: pcie.path says what it costs"
+    assert found["pcie.path"].observed == f"{words} at {OWN} (the card's own link) limits this {rate_gbps} Gb/s port to {carried_gbps} Gb/s"
+    assert found["pcie.path"].remedy.startswith(f"1. Reseat card {OWN} of node1. 2. Run `lspci -vv -s {OWN}` there")
+    assert found["pcie.link"].observed == f"{words} of Gen5 x16: see pcie.path for the effect"
 
 
 @pytest.mark.parametrize(("speed_gtps", "width", "rate_gbps"), [(16.0, 16, 200), (8.0, 16, 100), (16.0, 8, 100), (8.0, 8, 50)])
@@ -93,9 +93,9 @@ def test_a_card_below_its_best_that_still_carries_its_rate_is_a_warning(speed_gt
 def test_a_slot_that_can_do_no_more_is_named() -> None:
     found = links(card(16.0, 16, slot=(16.0, 16)))
     assert found["pcie.path"].remedy == (
-        f"The slot of card {OWN} of node1 ({DOWNSTREAM}) can do no more than Gen4 x16: put the card into a better one."
+        f"Move card {OWN} of node1 to a faster slot: this one ({DOWNSTREAM}) supports at most Gen4 x16."
     )
-    assert links(card(16.0, 8, slot=(16.0, 16)))["pcie.path"].remedy.startswith("Reseat card")
+    assert links(card(16.0, 8, slot=(16.0, 16)))["pcie.path"].remedy.startswith("1. Reseat card")
 
 
 def test_a_card_at_its_best_that_is_too_slow_takes_another_card() -> None:
@@ -103,7 +103,7 @@ def test_a_card_at_its_best_that_is_too_slow_takes_another_card() -> None:
     first_pci(facts).update(max_speed_gtps=16.0)
     found = links(facts)
     assert bad(list(found.values())) == [("pcie.path", "error")]
-    assert "can do no more" in found["pcie.path"].remedy
+    assert "is at its maximum" in found["pcie.path"].remedy
 
 
 @pytest.mark.parametrize(
@@ -113,15 +113,15 @@ def test_a_card_at_its_best_that_is_too_slow_takes_another_card() -> None:
 def test_a_hop_that_caps_a_rail_is_named(address: str, place: str) -> None:
     found = links(uplink(address, 16.0, 8))
     assert bad(list(found.values())) == [("pcie.path", "error")]
-    assert found["pcie.path"].observed == f"Gen4 x8 at {address} ({place}) caps this 400 Gb/s port at 115 Gb/s"
+    assert found["pcie.path"].observed == f"Gen4 x8 at {address} ({place}) limits this 400 Gb/s port to 115 Gb/s"
     if address != DOWNSTREAM:
-        assert found["pcie.path"].remedy.startswith(f"It could be Gen5 x16: see `lspci -vv -s {address}` on node1")
+        assert found["pcie.path"].remedy.startswith(f"1. Run `lspci -vv -s {address}` on node1")
 
 
 def test_an_uplink_at_its_best_takes_another_slot() -> None:
     facts = uplink(UPSTREAM, 16.0, 8)
     first_pci(facts)["hops"][1].update(max_speed_gtps=16.0, max_width=8)
-    assert f"put card {OWN} into a slot with a wider way" in links(facts)["pcie.path"].remedy
+    assert f"Move card {OWN} to a slot with a faster path" in links(facts)["pcie.path"].remedy
 
 
 def test_two_causes_are_two_errors() -> None:
@@ -151,7 +151,7 @@ def test_a_port_that_is_not_up_has_no_rate_for_its_path() -> None:
     facts = card(16.0, 16)
     first_port(facts)["rate_gbps"] = None
     facts["netdevs"]["ens1np0"]["ethtool"] = None
-    assert links(facts, None, "link")["pcie.path"].observed == "mlx5_0/1 tells no rate, and none is planned"
+    assert links(facts, None, "link")["pcie.path"].observed == "mlx5_0/1 reports no rate, and none is planned"
 
 
 def test_a_virtual_function_has_a_path_and_no_link_of_its_own() -> None:
@@ -205,7 +205,7 @@ def test_an_uplink_that_two_rails_share_is_a_warning_once() -> None:
     assert bad(check_pcie(HOST, card_rails(), from_dict(facts), "preflight")) == [("pcie.path", "warning")]
     (finding,) = shared(facts)
     assert finding.subject == f"PCIe link at {UPSTREAM}"
-    assert finding.observed == "it carries 459 Gb/s for rail0, rail1, which together have 800 Gb/s"
+    assert finding.observed == "it carries 459 Gb/s, but rail0, rail1 together need 800 Gb/s"
     assert shared(facts, 200) == []
     assert len(shared(facts, None, "link")) == 1
 
@@ -222,7 +222,7 @@ def test_two_ports_of_one_card_share_its_slot() -> None:
     facts = card(16.0, 16)
     facts["devices"]["mlx5_1"]["pci"]["hops"] = first_pci(facts)["hops"]
     (finding,) = shared(facts, 200)
-    assert (finding.status, finding.observed) == ("warning", "it carries 229 Gb/s for rail0, rail1, which together have 400 Gb/s")
+    assert (finding.status, finding.observed) == ("warning", "it carries 229 Gb/s, but rail0, rail1 together need 400 Gb/s")
 
 
 def test_only_rails_with_a_card_and_a_rate_share_a_link_and_only_links_that_tell_theirs() -> None:

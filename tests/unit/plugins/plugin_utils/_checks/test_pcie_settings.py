@@ -116,8 +116,8 @@ def test_small_read_requests_of_mlx5() -> None:
 @pytest.mark.parametrize(
     ("device", "pci", "reason"),
     [
-        ({"driver": "bnxt_en"}, {}, "this is bnxt_en"),
-        ({"function": "vf"}, {}, "the physical function sets it"),
+        ({"driver": "bnxt_en"}, {}, "the driver here is bnxt_en"),
+        ({"function": "vf"}, {}, "the physical function, which is not on this host"),
     ],
 )
 def test_read_requests_that_are_not_judged(device: dict[str, Any], pci: dict[str, Any], reason: str) -> None:
@@ -198,13 +198,13 @@ def test_a_rail_on_the_other_socket_names_nics_that_are_nearer() -> None:
     found = found_in(facts)
     assert warned(found) == [("pcie.distance", "warning")]
     assert found["pcie.distance"].observed == "every GPU is on another NUMA node (SYS)"
-    assert found["pcie.distance"].remedy.endswith("or plan a NIC that is nearer (mlx5_1).")
+    assert found["pcie.distance"].remedy.endswith("Or plan a nearer NIC (mlx5_1).")
 
 
 def test_all_rails_on_the_other_socket_have_no_nearer_nic() -> None:
     facts = gpu_facts()
     facts["distances"] = {"0000:3f:00.0": {"mlx5_0": "SYS", "mlx5_1": "SYS"}}
-    assert found_in(facts)["pcie.distance"].remedy.endswith("into a slot at a GPU's socket.")
+    assert found_in(facts)["pcie.distance"].remedy.endswith("traffic of mlx5_0 crosses sockets.")
 
 
 def test_distances_that_are_not_judged() -> None:
@@ -212,13 +212,13 @@ def test_distances_that_are_not_judged() -> None:
     facts = gpu_facts()
     facts["distances"] = {"0000:3f:00.0": {"mlx5_0": None}}
     assert found_in(facts)["pcie.distance"].status == "not_applicable"
-    assert found_in(facts)["pcie.distance"].observed.startswith("the firmware gives no distance between any GPU and any NIC")
+    assert found_in(facts)["pcie.distance"].observed.startswith("the firmware reports no distance between any GPU and any NIC")
     facts["distances"] = {"0000:3f:00.0": {"mlx5_0": None, "mlx5_1": "PIX"}}
     assert found_in(facts)["pcie.distance"].status == "unknown"
-    assert found_in(facts)["pcie.distance"].observed == "how far it is to a GPU is not told"
+    assert found_in(facts)["pcie.distance"].observed == "the distance to a GPU is not known"
     del facts["distances"], facts["iommu"]
     assert found_in(facts)["pcie.distance"].status == "unknown"
-    assert (found_in(facts)["host.iommu"].status, found_in(facts)["host.iommu"].observed) == ("unknown", "these facts do not tell it")
+    assert (found_in(facts)["host.iommu"].status, found_in(facts)["host.iommu"].observed) == ("unknown", "the facts do not contain it")
 
 
 def test_facts_of_before_do_not_raise() -> None:
@@ -231,4 +231,4 @@ def test_facts_of_before_do_not_raise() -> None:
     found = found_in(facts)
     unread = ("pcie.payload", "pcie.mrrs", "pcie.distance", "host.iommu")
     assert warned(found) == [(check, "unknown") for check in unread]
-    assert found["host.iommu"].observed == "these facts do not tell it"
+    assert found["host.iommu"].observed == "the facts do not contain it"

@@ -203,7 +203,7 @@ def test_a_nic_that_serves_more_gpus_than_another() -> None:
     [
         ({}, {}, "unknown", f"how far {', '.join(GPUS)} is from the NICs is not known"),
         (each_gpu(["SYS", "SYS", "SYS", None]), {}, "unknown", "how far"),
-        ({gpu: dict.fromkeys(NICS) for gpu in GPUS}, {}, "not_applicable", "the firmware gives no distance between any GPU and any NIC"),
+        ({gpu: dict.fromkeys(NICS) for gpu in GPUS}, {}, "not_applicable", "the firmware reports no distance between any GPU and any NIC"),
         (each_gpu(["PIX"] * 4), {"gpus": None}, "unknown", "the GPUs were not read"),
         (each_gpu(["PIX"] * 4), {"gpus": []}, "not_applicable", "no NVIDIA GPU"),
         (each_gpu(["PIX"] * 4), {"devices": {}}, "not_applicable", "no compute rail has a NIC"),

@@ -73,7 +73,7 @@ def test_one_function_of_a_card_with_other_read_requests_is_an_error() -> None:
 NOT_TUNED = [
     ({"soft": True}, {}, "a software device has no PCIe path"),
     ({}, {"function": "vf"}, "a virtual function: what its physical function has set holds"),
-    ({}, {"driver": "bnxt_en"}, "asked of mlx5 only, this is bnxt_en"),
+    ({}, {"driver": "bnxt_en"}, "checked for mlx5 only; the driver here is bnxt_en"),
 ]
 
 
