@@ -2,7 +2,7 @@
 # GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""What the gate of the driver stage asks of DKMS: each module that RDMA or GPUs need is installed for the kernel that runs."""
+"""Check of the driver gate on DKMS: each module that RDMA or GPUs need is installed for the running kernel."""
 
 from __future__ import annotations
 
@@ -22,9 +22,9 @@ declare(
     {
         "driver.dkms": Check(
             "driver",
-            "each DKMS module that RDMA or a GPU needs, for the running kernel",
+            "each DKMS module that RDMA or a GPU needs: whether it is installed for the running kernel",
             "`/var/lib/dkms`",
-            "`dkms install`; read `/var/lib/dkms/NAME/VERSION/build/make.log`",
+            "`dkms install`; if that fails, read `/var/lib/dkms/NAME/VERSION/build/make.log`",
             sources=(reads.DKMS, reads.RELEASE),
         ),
     }
@@ -36,7 +36,7 @@ STAGE = "driver"
 @dataclass(frozen=True)
 class Missing:
     """A DKMS module that is not installed for the running kernel. elsewhere: the kernels that it is installed for;
-    state: how far it is for the running one, None if nothing was begun; "broken" where its source is gone."""
+    state: its DKMS state for the running kernel, None if nothing was built; "broken" if its source is missing."""
 
     name: str
     version: str
@@ -46,40 +46,40 @@ class Missing:
     @property
     def words(self) -> str:
         if self.state == BROKEN:
-            return f"{self.name}/{self.version} is broken: its source is gone"
+            return f"{self.name}/{self.version} is broken: its source is missing"
         if self.state is not None:
-            return f"{self.name}/{self.version} is {self.state} only"
-        where = f"installed for {', '.join(self.elsewhere)} only" if self.elsewhere else "added, and built for no kernel"
+            return f"{self.name}/{self.version} is only {self.state}"
+        where = f"installed only for {', '.join(self.elsewhere)}" if self.elsewhere else "added, but not built for any kernel"
         return f"{self.name}/{self.version} is {where}"
 
 
 def check_dkms(host: str, facts: Facts, *, stack_judged: bool = False) -> list[Finding]:
-    """Findings `driver.dkms` of one host: one for each cause where modules are missing, one for all where none is.
+    """Findings `driver.dkms` of one host: one for each cause of missing modules, or one in all if none is missing.
 
-    stack_judged: driver.stack speaks of OFED's own modules, where the kernel's are loaded in their place.
-    Not one cause twice: what is built on OFED's modules is named with them, modules that DKMS has built for other kernels and not
-    tried for this one are one finding, and missing headers are the finding `preflight.headers`.
+    stack_judged: driver.stack reports OFED's own modules if the kernel's modules are loaded instead.
+    A cause is reported once: modules that build on OFED's are named with them; modules that DKMS built only for other kernels are one
+    finding; missing headers are the finding `preflight.headers`.
     """
     stack = stack_of(facts)
     names, kernel = sorted({entry.name for entry in stack.dkms if is_relevant(entry.name)}), stack.kernel
     expected = f"installed for {kernel}"
     if not names or kernel is None:
-        why = "none that RDMA or a GPU needs is registered" if not names else "the running kernel is not known: see preflight.kernel"
+        why = "no module that RDMA or a GPU needs is registered" if not names else "the running kernel is not known: see preflight.kernel"
         return [Finding(STAGE, "driver.dkms", host, "DKMS modules", NOT_APPLICABLE, why, expected)]
     lacking = missing(stack)
     if lacking and lacks_headers(stack):
-        why = f"{lacking[0].words}: preflight.headers says that it cannot be built"
+        why = f"{lacking[0].words}: kernel headers are missing, see preflight.headers"
         return [Finding(STAGE, "driver.dkms", host, "DKMS modules", NOT_APPLICABLE, why, expected)]
     if not lacking:
         return [Finding(STAGE, "driver.dkms", host, "DKMS modules", OK, f"{', '.join(names)} installed", expected)]
     causes = [cause for cause in _causes(lacking) if not (stack_judged and cause[0].name in OFED)]
     if not causes:
-        return [Finding(STAGE, "driver.dkms", host, "DKMS modules", NOT_APPLICABLE, f"{lacking[0].words}: driver.stack says why", expected)]
+        return [Finding(STAGE, "driver.dkms", host, "DKMS modules", NOT_APPLICABLE, f"{lacking[0].words}: see driver.stack", expected)]
     return [_finding(host, cause, kernel) for cause in causes]
 
 
 def lacks_headers(stack: Stack) -> bool:
-    """Whether the headers of the running kernel are known not to be there."""
+    """Whether the headers of the running kernel are known to be missing."""
     return stack.kernel is not None and not stack.headers.get(stack.kernel)
 
 
@@ -108,7 +108,7 @@ def _is_installed(entry: DkmsModule) -> bool:
 
 
 def _causes(lacking: Sequence[Missing]) -> Iterator[list[Missing]]:
-    """What is missing for one reason, the module to begin with first."""
+    """Groups of modules that are missing for the same reason, the module to build first at the front."""
     lacking = sorted(lacking, key=lambda each: each.name not in OFED)
     untried = [each for each in lacking if each.state is None and each.elsewhere]
     if untried:
@@ -127,7 +127,7 @@ def _finding(host: str, cause: Sequence[Missing], kernel: str) -> Finding:
     again = f"Install the package of {first.name} again. " if first.state == BROKEN else ""
     return Finding(
         STAGE, "driver.dkms", host, f"DKMS module {first.name}", ERROR,
-        observed=first.words + (f"; the same is true of {', '.join(others)}" if others else ""),
+        observed=first.words + (f"; likewise {', '.join(others)}" if others else ""),
         expected=f"installed for {kernel}",
-        remedy=f"{again}Run {build} on {host}; if that fails, read /var/lib/dkms/{first.name}/{first.version}/build/make.log there.",
+        remedy=f"{again}On {host}, run {build}. If it fails, read `/var/lib/dkms/{first.name}/{first.version}/build/make.log` there.",
     )  # fmt: skip

@@ -2,7 +2,7 @@
 # GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""What the gate of the driver stage asks of a host."""
+"""Checks of the driver gate: packages, kernel modules, NICs, RDMA devices and device nodes."""
 
 from __future__ import annotations
 
@@ -18,14 +18,14 @@ from ansible_collections.rdma.cluster.plugins.plugin_utils._catalogue import sou
 from ansible_collections.rdma.cluster.plugins.plugin_utils._catalogue.checks import Check, declare
 from ansible_collections.rdma.cluster.plugins.plugin_utils._facts.typed import stack_of
 
-_NO_NIC = "the NIC is not there, which is an error unless its RDMA device is"
+_NO_NIC = "the NIC is missing, which is an error unless its RDMA device exists"
 declare(
     {
         "driver.package": Check(
             "driver",
             "each RDMA package",
             "`/var/lib/dpkg/status`, `rpm -qa`",
-            "run the driver stage; see what apt or dnf says on the host; with a vendor's stack install it from there",
+            "run the driver stage and read the error of apt or dnf on the host; with a vendor's stack, install it from that stack",
             sources=(reads.DPKG, reads.RPM),
         ),
         "driver.module": Check(
@@ -39,7 +39,7 @@ declare(
             "driver",
             "each planned rail's NIC",
             "`/sys/class/net/*/device`, `…/address`",
-            "correct `nic`, or look for the card; those that are there are named",
+            "correct `nic`, or check the card; the finding lists the NICs of the host",
             repeats=("intent.nic",),
             sources=(
                 reads.folder("/sys/class/net", absent_means=_NO_NIC),
@@ -51,15 +51,15 @@ declare(
             "the RDMA device on that NIC",
             "`/sys/class/infiniband`",
             "`journalctl -u rdma-soft-links.service` or `dmesg`",
-            sources=(reads.but(reads.DEVICES, absent_means="the device is not there, which is an error"),),
+            sources=(reads.but(reads.DEVICES, absent_means="the device is missing, which is an error"),),
         ),
         "driver.node": Check(
             "driver",
             "the device node of each planned rail's RDMA device and its mode (0666), and that of `rdma_cm`",
             "`/sys/class/infiniband_verbs`, `/dev/infiniband`",
-            "`modprobe ib_uverbs`; hand a container /dev/infiniband; find the udev rule that sets another mode",
+            "`modprobe ib_uverbs`; pass `/dev/infiniband` to a container; remove the udev rule that sets another mode",
             sources=(
-                reads.folder("/dev/infiniband", absent_means="the node is not there, which is an error"),
+                reads.folder("/dev/infiniband", absent_means="the node is missing, which is an error"),
                 reads.file("/sys/class/infiniband_verbs/*/ibdev", absent_means="the device has no node, which is an error"),
             ),
         ),
@@ -86,11 +86,11 @@ def check_driver(host: str, rails: Sequence[Rail], facts: Facts, modules: Sequen
 
 
 def _packages(host: str, distribution: Distribution) -> list[Finding]:
-    # The driver stage mixes no package of the distribution into the stack of a vendor.
+    # The driver stage does not mix packages of the distribution into a vendor's stack.
     help_words = (
-        f"Install it on {host} from the repository or bundle of the installed driver stack. The driver stage adds none to that stack."
+        f"Install it on {host} from the repository or bundle of the installed driver stack. The driver stage does not add to that stack."
         if distribution.vendor
-        else f"Run the driver stage for {host}, and see what apt or dnf says there."
+        else f"Run the driver stage for {host} and read the error of apt or dnf."
     )
     if distribution.packages is None:
         return [
@@ -126,7 +126,7 @@ def _module(host: str, name: str, loaded: Collection[str]) -> Finding:
         STAGE, "driver.module", host, f"kernel module {name}", OK if there else ERROR,
         observed="loaded" if there else "not loaded",
         expected="loaded",
-        remedy="" if there else f"Look for the reason with `modprobe {name}` and `dmesg` on {host}.",
+        remedy="" if there else f"On {host}, run `modprobe {name}`. If it fails, `dmesg` shows the reason.",
     )  # fmt: skip
 
 
@@ -156,37 +156,38 @@ def _no_nic(host: str, rail: ResolvedRail, facts: Facts) -> Finding:
         STAGE, "driver.nic", host, rail.subject, ERROR,
         observed=no_nic_words(rail, facts),
         expected="present",
-        remedy=f"Correct `nic` of {rail.name} in rdma_rails of {host}, or look for the card with `lspci` there.",
+        remedy=f"1. On {host}, run `lspci` to see whether the card is present. 2. Correct `nic` of {rail.name} in its rdma_rails.",
     )  # fmt: skip
 
 
 def _bonded(host: str, rail: ResolvedRail, master: str) -> Finding:
-    """The RDMA device of a NIC in a bond stands on the bond."""
+    """Finding `driver.device` of a NIC in a bond, whose RDMA device belongs to the bond."""
     return Finding(
         STAGE, "driver.device", host, rail.subject, ERROR, f"no RDMA device of its own: {rail.netdev} is part of {master}",
-        "a NIC that is a rail by itself",
-        f"A bond cannot be a rail yet: take {rail.netdev} out of {master} on {host}, or plan other NICs as rails.",
+        "a NIC outside any bond",
+        f"Remove {rail.netdev} from {master} on {host}, or plan other NICs as rails. Bonds are not supported as rails.",
     )  # fmt: skip
 
 
 def _software(host: str, rail: ResolvedRail) -> Finding:
     return Finding(
         STAGE, "driver.device", host, rail.subject, ERROR, f"only {rail.device}, a software device", "the RDMA device of the NIC",
-        f"Look in `dmesg` on {host} for the driver of {rail.nic}, and remove what stands in for it: `rdma link delete {rail.device}`; "
-        f"if Soft-RoCE is meant, plan soft: true for {rail.name}.",
+        f"1. On {host}, check `dmesg` for the driver of {rail.nic}. 2. Remove the software device: `rdma link delete {rail.device}`. "
+        f"3. If you want Soft-RoCE, set `soft: true` for {rail.name}.",
     )  # fmt: skip
 
 
 def _device_remedy(host: str, rail: ResolvedRail) -> str:
     if rail.rail["soft"]:
         return f"Read `journalctl -u rdma-soft-links.service` on {host}."
-    return f"Look in `dmesg` on {host} for the driver of {rail.nic}."
+    return f"On {host}, check `dmesg` for errors of the driver of {rail.nic}."
 
 
 def check_nodes(host: str, rails: Sequence[Rail], facts: Facts) -> list[Finding]:
-    """Finding `driver.node` for each planned rail that has an RDMA device, and for RDMA-CM: programs can open it, whoever runs them.
+    """Finding `driver.node` for each planned rail that has an RDMA device, and for RDMA-CM: every user can open the node.
 
-    One for all where none is there: that is a container without /dev/infiniband. Where ib_uverbs is not loaded, `driver.module` says it.
+    If all nodes are missing, as in a container without /dev/infiniband, there is one finding for all. If ib_uverbs is not loaded,
+    `driver.module` reports it.
     """
     nodes = [(rail, facts.devices[rail.device].uverbs) for rail in resolve(rails, facts) if rail.device is not None]
     if nodes and not any(node for _rail, node in nodes):
@@ -202,25 +203,25 @@ def _node(host: str, subject: str, node: str | None, absent: str, modes: Mapping
     expected = RDMA_CM if subject == "RDMA-CM" else NODE
     if node is None:
         name = expected.rpartition("/")[2].rstrip("N")
-        remedy = f"Look at /sys/class/infiniband_verbs and `udevadm info --export-db | grep {name}` on {host}."
+        remedy = f"On {host}, run `ls /sys/class/infiniband_verbs` and `udevadm info --export-db | grep {name}`."
         return Finding(STAGE, "driver.node", host, subject, ERROR, absent, expected, remedy)
     mode = (modes or {}).get(node)
     if mode is None or mode & OPEN_TO_ALL == OPEN_TO_ALL:
         return Finding(STAGE, "driver.node", host, subject, OK, node, expected)
     name = node.rpartition("/")[2].rstrip("0123456789")
     return Finding(
-        STAGE, "driver.node", host, subject, ERROR, f"{node} has mode {mode:04o}: not everybody may use it",
+        STAGE, "driver.node", host, subject, ERROR, f"{node} has mode {mode:04o}: not all users may open it",
         f"{expected}, mode {OPEN_TO_ALL:04o}",
-        f"The kernel makes it {OPEN_TO_ALL:04o}. Find the rule that changes that on {host} with "
-        f"`grep -rn {name} /etc/udev/rules.d /run/udev/rules.d /usr/lib/udev/rules.d`, take it out, then "
-        f"`udevadm trigger --action=change {node}`.",
+        f"1. On {host}, find the rule that changes the mode: "
+        f"`grep -rn {name} /etc/udev/rules.d /run/udev/rules.d /usr/lib/udev/rules.d`. 2. Remove it. "
+        f"3. Run `udevadm trigger --action=change {node}`.",
     )  # fmt: skip
 
 
 def _no_nodes(host: str, rails: Sequence[ResolvedRail], facts: Facts) -> Finding:
     subject = rails[0].subject if len(rails) == 1 else "every rail"
     if "ib_uverbs" not in stack_of(facts).modules:
-        return Finding(STAGE, "driver.node", host, subject, NOT_APPLICABLE, "ib_uverbs is not loaded: driver.module says so", NODE)
-    remedy = f"If {host} is a container, hand it /dev/infiniband; else `modprobe ib_uverbs`, and see `ls -l /dev/infiniband` there."
+        return Finding(STAGE, "driver.node", host, subject, NOT_APPLICABLE, "ib_uverbs is not loaded: see driver.module", NODE)
+    remedy = f"1. If {host} is a container, pass /dev/infiniband to it. 2. Else run `ls -l /dev/infiniband` and `modprobe ib_uverbs` there."
     names = ", ".join(str(rail.device) for rail in rails)
     return Finding(STAGE, "driver.node", host, subject, ERROR, f"none for {names}", NODE, remedy)

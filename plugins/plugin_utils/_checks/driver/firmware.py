@@ -24,16 +24,16 @@ declare(
     {
         "firmware.setting": Check(
             "driver",
-            "the firmware settings of each rail's card: as wished at the next boot, and in force",
+            "the firmware settings of each rail's card: as requested for the next boot, and in effect now",
             "`mstconfig -d PCI -e q`",
-            "allow `firmware_write_allowed`; where it is pending, reboot or `mstfwreset`",
+            "set `firmware_write_allowed`; for a pending setting, reboot or run `mstfwreset`",
             sources=(reads.command("mstconfig", "-d"),),
         ),
         "firmware.version": Check(
             "driver",
             "the firmware of each card whose PSID is in `rdma_firmware.versions`",
             "`fw_ver`, `board_id`",
-            "burn it by hand: `mstflint … burn` or `mlxfwmanager -u`; never done by the build",
+            "burn it by hand: `mstflint … burn` or `mlxfwmanager -u`; the build never does",
             sources=(reads.FIRMWARE, reads.BOARD),
         ),
     }
@@ -41,13 +41,13 @@ declare(
 
 STAGE = "driver"
 SETTING, VERSION = "firmware.setting", "firmware.version"
-#: What keeps a setting from being as wished, the first to be mended first.
+#: Why a setting differs, in the order in which to fix it.
 READ_ONLY, WRITE, REBOOT = "read-only", "write", "reboot"
 
 
 @dataclass(frozen=True)
 class Judged:
-    """One setting of a card. cause: one of the above, "" where another look is all that can be done; word: what to hand to `set`."""
+    """One checked setting of a card. cause: one of the above, or "" if it can only be read again; word: the argument of `set`."""
 
     status: str
     words: str
@@ -58,7 +58,7 @@ class Judged:
 def check_firmware(host: str, intent: Intent, facts: Facts) -> list[Finding]:
     """Findings `firmware.setting` and `firmware.version` of each planned rail of one host.
 
-    The settings of a card stand at its first rail; at another one stands the link type of its own port.
+    The settings of a card are reported at its first rail; the link type of a port at the rail of that port.
     """
     return [
         finding for wish in rail_wishes(intent, facts) for finding in (_settings(host, wish, facts), _version(host, intent, wish, facts))
@@ -66,9 +66,9 @@ def check_firmware(host: str, intent: Intent, facts: Facts) -> list[Finding]:
 
 
 def _settings(host: str, wish: RailWish, facts: Facts) -> Finding:
-    expected = ", ".join(f"{name}={value}" for name, value in wish.settings.items()) or "as wished"
+    expected = ", ".join(f"{name}={value}" for name, value in wish.settings.items()) or "as requested"
     if wish.card is None or not wish.settings:
-        return Finding(STAGE, SETTING, host, wish.rail.subject, NOT_APPLICABLE, wish.why or "no setting is wished of it", expected)
+        return Finding(STAGE, SETTING, host, wish.rail.subject, NOT_APPLICABLE, wish.why or "no setting is requested", expected)
     seen = told(facts, wish.card)
     judged = [_judge(name, value, seen) for name, value in wish.settings.items()]
     bad = [each for status in (ERROR, UNKNOWN) for each in judged if each.status == status]
@@ -84,68 +84,69 @@ def _settings(host: str, wish: RailWish, facts: Facts) -> Finding:
 def _judge(name: str, wish: Wish, seen: Mapping[str, Any]) -> Judged:
     settings = seen.get("settings") or {}
     if name not in settings:
-        return Judged(UNKNOWN, f"{name} could not be read: {seen.get('error') or 'the card was not asked'}")
+        return Judged(UNKNOWN, f"{name} could not be read: {seen.get('error') or 'the card was not read'}")
     return Judged(NOT_APPLICABLE, "") if settings[name] is None else _judge_told(name, wish, settings[name])
 
 
 def _judge_told(name: str, wish: Wish, setting: Mapping[str, Any]) -> Judged:
     current, next_boot = setting.get("current"), setting.get("next_boot")
     if next_boot is None or is_array(read_value(next_boot)):
-        return Judged(UNKNOWN, f"{name} is {next_boot or 'not told (N/A)'}, which cannot be compared")
+        return Judged(UNKNOWN, f"{name} is {next_boot or 'not reported (N/A)'}, which cannot be compared")
     if not is_settled(setting, wish):
-        words = f"{name} is {next_boot} at the next boot, wished {wish}"
+        words = f"{name} is {next_boot} at the next boot, requested is {wish}"
         word = f"{name}={argument(wish, read_value(next_boot))}"
         return Judged(ERROR, words, READ_ONLY if setting.get("read_only") else WRITE, word)
     if is_pending(setting):
         return Judged(ERROR, f"{name} is pending: {current} now, {next_boot} at the next boot", REBOOT)
     if current is None:
-        return Judged(UNKNOWN, f"{name} is {next_boot} at the next boot, and what it is now is not told", REBOOT)
+        return Judged(UNKNOWN, f"{name} is {next_boot} at the next boot; its current value is not reported", REBOOT)
     return Judged(OK, f"{name} is {current}")
 
 
 def _remedy(host: str, wish: RailWish, seen: Mapping[str, Any], bad: Sequence[Judged]) -> str:
-    """What mends the first cause; a reboot comes after everything that is to be written."""
+    """The remedy for the first cause; a reboot comes after all writes."""
     tool = seen.get("tool") or "mstconfig"
     causes = {each.cause for each in bad}
-    reset = f"`{RESETS.get(tool, RESETS['mstconfig'])} -d {wish.card} -y reset` there, which takes its links down"
+    reset = f"`{RESETS.get(tool, RESETS['mstconfig'])} -d {wish.card} -y reset` there (takes its links down)"
     if READ_ONLY in causes:
-        return f"The card does not let this be set: correct rdma_firmware of {host}, see `{tool} -d {wish.card} -e q` there."
+        return f"Remove the setting from rdma_firmware of {host}: it is read-only on this card (`{tool} -d {wish.card} -e q` there)."
     if WRITE in causes:
         words = " ".join(each.word for each in bad if each.cause == WRITE)
         by_hand = f"`{tool} -y -d {wish.card} set {words}` there"
-        return f"Run the driver stage for {host} with firmware_write_allowed=true, or {by_hand}; then reboot {host}, or run {reset}."
+        return f"1. Run the driver stage for {host} with `-e firmware_write_allowed=true`, or {by_hand}. 2. Reboot {host}, or run {reset}."
     if REBOOT in causes:
         return f"Reboot {host}, or run {reset}."
-    return f"See `{tool} -d {wish.card} -e q` on {host}; mstconfig comes with the package mstflint."
+    return f"Run `{tool} -d {wish.card} -e q` on {host}. The package mstflint has mstconfig."
 
 
 def _version(host: str, intent: Intent, wish: RailWish, facts: Facts) -> Finding:
     wished = intent["firmware"]["versions"]
     device = facts.devices[wish.rail.device] if wish.rail.device is not None else None
     psid, seen = (device.board_id, device.firmware) if device is not None else (None, None)
-    expected = wished.get(psid, "as wished") if psid is not None else "as wished"
+    expected = wished.get(psid, "as requested") if psid is not None else "as requested"
     why = wish.why or _no_version(wish, wished, psid, device)
     if why:
         return Finding(STAGE, VERSION, host, wish.rail.subject, NOT_APPLICABLE, why, expected)
     if psid is None or seen is None:
         what = "its PSID" if psid is None else "its version"
-        remedy = f"Look on {host} at fw_ver and board_id in /sys/class/infiniband/{wish.rail.device}, or `mstflint -d {wish.card} q`."
-        return Finding(STAGE, VERSION, host, wish.rail.subject, UNKNOWN, f"{what} is not told", expected, remedy)
+        remedy = f"On {host}, read fw_ver and board_id in /sys/class/infiniband/{wish.rail.device}, or run `mstflint -d {wish.card} q`."
+        return Finding(STAGE, VERSION, host, wish.rail.subject, UNKNOWN, f"{what} is not known", expected, remedy)
     if seen == expected:
         return Finding(STAGE, VERSION, host, wish.rail.subject, OK, f"{seen} ({psid})", expected)
     remedy = (
-        f"Firmware is never updated by the build. Burn it by hand on {host}: `mstflint -d {wish.card} -i IMAGE burn` with the image for "
-        f"{psid} (or `mlxfwmanager -d {wish.card} -u`), and reboot; or correct rdma_firmware.versions."
+        f"1. On {host}, burn it by hand: `mstflint -d {wish.card} -i IMAGE burn` with the image for {psid}, or "
+        f"`mlxfwmanager -d {wish.card} -u`. The build never updates firmware. 2. Reboot {host}. "
+        "3. If the version is right, correct rdma_firmware.versions."
     )
     return Finding(STAGE, VERSION, host, wish.rail.subject, WARNING, f"{seen} ({psid})", expected, remedy)
 
 
 def _no_version(wish: RailWish, wished: Mapping[str, str], psid: str | None, device: Device | None) -> str:
-    """Why no version is asked of a rail's card; "" where one is."""
+    """Why the firmware version of a rail's card is not checked; "" if it is."""
     if not wished:
-        return "no version is wished"
+        return "no version is requested"
     if device is None:
-        return "no RDMA device, which would tell it: driver.device says what to do"
+        return "no RDMA device to read it from: see driver.device"
     if not wish.first:
-        return f"the same card as another rail's, which says it: {wish.card}"
-    return f"no version is wished for {psid}" if psid is not None and psid not in wished else ""
+        return f"reported at another rail of the same card: {wish.card}"
+    return f"no version is requested for {psid}" if psid is not None and psid not in wished else ""

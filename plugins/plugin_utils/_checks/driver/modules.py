@@ -43,9 +43,9 @@ declare(
     {
         "driver.stack": Check(
             "driver",
-            "where the modules below the rails come from and which version they are, against `rdma_driver`",
+            "origin and version of the rails' kernel modules against `rdma_driver`",
             "`modinfo` (filename, version, srcversion), `ofed_info`; how the last installation ended",
-            "keep the installed stack (`stack: keep`), or allow the switch; see why the planned stack is not installed for this kernel",
+            "keep the installed stack (`stack: keep`), or allow the switch; check why the planned stack is not installed for this kernel",
             sources=(
                 reads.MODINFO,
                 reads.MODULES,
@@ -56,28 +56,28 @@ declare(
             "driver",
             "the parameters of kernel modules that the intent sets (`rdma_driver.module_options`)",
             "`/sys/module/NAME/parameters`",
-            "reload the module or reboot; `modprobe --showconfig`; rebuild the initramfs",
+            "reload the module or reboot; check `modprobe --showconfig`; rebuild the initramfs",
             sources=(reads.file("/sys/module/*/parameters/*"),),
         ),
         "driver.loaded": Check(
             "driver",
-            "each loaded module of RDMA against its file: version and srcversion",
+            "version and srcversion of each loaded RDMA module against its file on disk",
             "`/sys/module/NAME`, `modinfo`",
-            "reload the driver or reboot; if it stays, an old copy is in the initramfs",
+            "reload the driver or reboot; if that does not help, rebuild the initramfs, which has an old copy",
             sources=(reads.MODINFO, *reads.SOURCE_VERSIONS),
         ),
     }
 )
 
-#: How many modules a finding names.
+#: Modules that a finding names at most.
 NAMED = 6
-#: How many lines of a log.
+#: Lines of a log that a finding quotes at most.
 LINES = 4
 Modules = Mapping[str, Module]
 
 
 def left_over_modules(intent: Intent, facts: Facts) -> Modules:
-    """The modules that are still loaded of an add-on whose place on disk the kernel's own have taken, since an installation failed."""
+    """The loaded modules of an add-on that the kernel's own modules have replaced on disk because an installation failed."""
     stack = stack_of(facts)
     if planned_modules(intent) == INBOX or not why_stock(stack):
         return {}
@@ -86,32 +86,32 @@ def left_over_modules(intent: Intent, facts: Facts) -> Modules:
 
 
 def still_loaded(host: str, left_over: Modules, stack: Stack) -> tuple[str, ...]:
-    """Status, words and remedy of left_over_modules: the driver of before still works, and goes with a reload or a reboot."""
+    """Status, words and remedy of left_over_modules: the old driver still works until a reload or a reboot."""
     names = sorted(left_over, key=lambda name: (name != DRIVER, not left_over[name].version, name))
     first, version = names[0], next(left_over[name].version for name in names if left_over[name].version)
     others = f" (and {some(names[1:])})" if len(names) > 1 else ""
-    observed = f"{first}{others} of OFED {version} is still loaded, and the stock {first} is on disk: {why_stock(stack)}"
-    return ERROR, observed, f"Do not reload the driver of {host}, and do not reboot it: it would come up with the stock one. {mend(host)}"
+    observed = f"{first}{others} of OFED {version} is still loaded, but the stock {first} is on disk: {why_stock(stack)}"
+    return ERROR, observed, f"Do not reload the driver of {host} and do not reboot it: it would load the stock driver. {mend(host)}"
 
 
 def mend(host: str) -> str:
-    """What to do after an installation that failed."""
+    """The remedy for an installation that failed."""
     return (
-        f"Mend that on {host} and run the driver stage again. The log is driver/{host}.log in the folder of the run that failed; "
-        f"see also /var/lib/dkms/*/*/build/make.log on {host}."
+        f"1. Read driver/{host}.log in the folder of the run that failed, and `/var/lib/dkms/*/*/build/make.log` on {host}. "
+        f"2. Fix the cause on {host}, then run the driver stage again."
     )
 
 
 def why_stock(stack: Stack) -> str:
-    """Why the planned stack is not there: what DKMS has not built, and how the last installation failed, with the lines of its log."""
+    """Why the planned stack is missing: the modules that DKMS has not built, and how the last installation failed, with log lines."""
     lacking = [each.words for each in missing(stack) if each.name in OFED]
     failure = stack.last_build
     return "; ".join([*lacking, *([failure.meaning, *failure.lines[:LINES]] if failure is not None else [])])
 
 
 def lacks_planned(intent: Intent, stack: Stack, kernel: str) -> bool | None:
-    """Whether a kernel would load its own driver in the place of the planned stack's; None where that is not known, or nothing is planned
-    beside the kernel's own."""
+    """Whether a kernel would load its own driver instead of the planned stack's; None if that is not known or the kernel's own is
+    planned."""
     if planned_modules(intent) == INBOX:
         return None
     if kernel in (stack.driver_files or {}):
@@ -128,22 +128,22 @@ def dkms_versions(stack: Stack, kernel: str | None) -> set[str]:
 
 
 def build_steps(host: str, kernels: Sequence[str], stack: Stack) -> str:
-    """How to build the installed stack for kernels that lack it, and to boot the newest of them; without DKMS only its installer can."""
+    """The steps to build the installed stack for kernels without it, and to boot the newest. Without DKMS only its installer can."""
     newest = kernels[-1]
     them = newest if len(kernels) == 1 else "them"
     if not any(entry.name in OFED for entry in stack.dkms):
         return (
-            f"1. Install the stack's packages for {' and '.join(kernels)} on {host}, or remove {them} there. "
-            f"2. Reboot {host} only after that."
+            f"1. On {host}, install the stack's packages for {' and '.join(kernels)}, or remove {them}. "
+            f"2. Only then reboot {host}."
         )
     packages = [headers_package(kernel, stack.distribution) for kernel in kernels if not stack.headers.get(kernel)]
     install = f"install {' and '.join(packages)}, then " if packages else ""
     builds = " and ".join(f"`dkms autoinstall -k {kernel}`" for kernel in kernels)
-    return f"1. On {host} {install}run {builds}. 2. Reboot {host} into {newest} only after that. 3. Or remove {them} there instead."
+    return f"1. On {host}, {install}run {builds}. 2. Only then reboot {host} into {newest}. 3. Or remove {them} instead."
 
 
 def some(names: Iterable[str]) -> str:
-    """The first of these modules, and how many more there are."""
+    """The names of the first modules, and the number of the others."""
     listed = list(names)
     more = len(listed) - NAMED
     return ", ".join(listed[:NAMED]) + (f" and {more} more" if more > 0 else "")
@@ -154,10 +154,10 @@ SUBJECT = "loaded modules"
 
 
 def check_modules(host: str, intent: Intent, facts: Facts) -> list[Finding]:
-    """Findings `driver.stack` (one) and `driver.loaded` (one for each cause where modules differ, else one) of one host.
+    """Findings `driver.stack` (one) and `driver.loaded` (one for each cause of different modules, else one) of one host.
 
-    Of one cause there is one error: what is loaded and differs from what is on disk is `driver.loaded` alone, and the kernel's own
-    modules in the place of those that were not built are `driver.stack`, which says why, also while an older add-on is still loaded.
+    Each cause is one error: `driver.loaded` reports loaded modules that differ from the disk. `driver.stack` reports the kernel's own
+    modules in place of those that were not built, also while an older add-on is still loaded.
     """
     left_over = left_over_modules(intent, facts)
     return [_stack(host, intent, facts, left_over), *_loaded(host, stack_of(facts), told=left_over)]
@@ -176,10 +176,10 @@ def _stack(host: str, intent: Intent, facts: Facts, left_over: Modules) -> Findi
         return finding(*still_loaded(host, left_over, stack))
     judged = {name: stack.modules[name] for name in _judged(intent, facts) if name in stack.modules}
     if not judged:
-        return finding(NOT_APPLICABLE, "no module of the rails' drivers is loaded: driver.module says so")
+        return finding(NOT_APPLICABLE, "no module of the rails' drivers is loaded: see driver.module")
     same = {name: module for name, module in judged.items() if compare(module) != ERROR}
     if not same:
-        return finding(NOT_APPLICABLE, "others are loaded than are on disk: driver.loaded says which")
+        return finding(NOT_APPLICABLE, "the loaded modules differ from those on disk: see driver.loaded")
     told = {name: module for name, module in same.items() if module.provenance is not None}
     if planned == INBOX:
         return finding(*_inbox(host, told, stack, kept=is_kept(intent)))
@@ -191,14 +191,14 @@ def _expected(intent: Intent, stack: Stack) -> str:
     if is_kept(intent):
         found = ofed_state(stack)
         seen = {INBOX: "the kernel's own modules", ADD_ON: "add-on modules"}.get(planned) or f"{found.stack} {found.version or ''}".rstrip()
-        return f"the installed stack, kept as it is: {seen}"
+        return f"the installed stack (kept): {seen}"
     return "the kernel's own modules (inbox)" if planned == INBOX else f"the modules of {planned}" + (f" {version}" if version else "")
 
 
 def _switch(host: str) -> str:
-    """How to reach the planned stack on a host that has another."""
+    """The steps to keep or switch the stack of a host that has another one than planned."""
     return (
-        f"1. To keep what {host} has, set `rdma_driver: {{stack: keep}}`. 2. To switch, first list what is removed: "
+        f"1. To keep the stack of {host}, set `rdma_driver: {{stack: keep}}`. 2. To switch, list first what would be removed: "
         f"`ansible-playbook rdma.cluster.driver --limit {host} --check`. "
         f"3. Drain {host}, then run it without --check and with `-e driver_switch_allowed=true`."
     )
@@ -213,28 +213,28 @@ def _inbox(host: str, told: Modules, stack: Stack, *, kept: bool) -> tuple[str, 
         if kept:
             return OK, what
         todo = f"1. To keep it, set `rdma_driver: {{stack: keep}}` for {host}. 2. Or remove its packages on {host}, then reboot it."
-        # Another vendor's driver is no other stack: it is said, and stops nothing.
+        # A single driver of another vendor is not another stack: only a warning.
         another = stack.kind == "ofed" or bool({DRIVER, "ib_core"} & set(foreign))
-        return ERROR if another else WARNING, f"{what} in the place of the kernel's own", todo
+        return ERROR if another else WARNING, f"{what} instead of the kernel's own", todo
     todo = f"Run `modinfo -F filename ib_core` on {host}."
-    return (OK, f"{some(told)} of the kernel") if told else (UNKNOWN, "it is not told where the modules come from", todo)
+    return (OK, f"{some(told)} of the kernel") if told else (UNKNOWN, "the origin of the modules is not known", todo)
 
 
 def _add_on(host: str, intent: Intent, told: Modules, stack: Stack) -> tuple[str, ...]:
     """Whether the modules are those of an add-on; () if they are."""
     own = sorted((name for name, module in told.items() if module.provenance == KERNELS_OWN), key=lambda name: name != DRIVER)
     if not told:
-        todo = f"Look at `modinfo -F filename mlx5_core` on {host}."
-        return UNKNOWN, "it is not known where the modules come from", todo
+        todo = f"Run `modinfo -F filename mlx5_core` on {host}."
+        return UNKNOWN, "the origin of the modules is not known", todo
     if not own:
         return ()
-    others = f"; the same is true of {some(own[1:])}" if len(own) > 1 else ""
+    others = f"; likewise {some(own[1:])}" if len(own) > 1 else ""
     why = why_stock(stack)
     if why:
         return ERROR, f"the stock {own[0]} is running{others}: {why}", mend(host)
     planned = planned_modules(intent)
-    todo = f"See on {host} whether {planned} is installed for {stack.kernel} (`modinfo -F filename {own[0]}`, `dkms status`)"
-    return ERROR, f"the stock {own[0]} is running, not the installed one{others}", f"{todo}; then reload the driver, or reboot."
+    todo = f"1. On {host}, check that {planned} is installed for {stack.kernel}: `modinfo -F filename {own[0]}`, `dkms status`."
+    return ERROR, f"the stock {own[0]} is running, not the installed one{others}", f"{todo} 2. Reload the driver, or reboot."
 
 
 def _installed(host: str, intent: Intent, told: Modules, stack: Stack) -> tuple[str, ...]:
@@ -248,25 +248,25 @@ def _installed(host: str, intent: Intent, told: Modules, stack: Stack) -> tuple[
     if has_it is None and wished:
         return (
             UNKNOWN,
-            f"{_of(told)}; it is not known whether that is {planned} {wished}",
-            f"Look at `ofed_info -s` and the packages on {host}.",
+            f"{_of(told)}; not known whether this is {planned} {wished}",
+            f"Run `ofed_info -s` on {host} and check its packages.",
         )
     return OK, _of(told)
 
 
 def _of(told: Modules) -> str:
-    """The driver's file, version and srcversion; of a host without it the names of what is there."""
+    """The driver's file, version and srcversion; on a host without it, the names of the add-on's modules."""
     if DRIVER not in told:
         return f"{some(told)} of an add-on"
     module = told[DRIVER]
     marks = (f"{key} {value}" for key, value in (("version", module.version), ("srcversion", module.srcversion)) if value)
-    return ", ".join([f"{DRIVER} from {module.file or 'a file that is not told'}", *marks])
+    return ", ".join([f"{DRIVER} from {module.file or 'an unknown file'}", *marks])
 
 
 def _judged(intent: Intent, facts: Facts) -> list[str]:
-    """The modules below the rails of a host: those of RDMA itself, and of their NICs' drivers as far as the planned stack has them.
+    """The modules that the rails of a host use: the RDMA core and those of their NICs' drivers that the planned stack contains.
 
-    An add-on's driver is judged without such a rail too. Not the core: Soft-RoCE stands on the kernel's own.
+    An add-on's driver is checked also on a host without such a rail. The core is not, because Soft-RoCE uses the kernel's own.
     """
     planned = planned_modules(intent)
     rails = [rail for rail in resolve(intent["rails"], facts) if not rail.rail["soft"]]
@@ -278,7 +278,7 @@ def _judged(intent: Intent, facts: Facts) -> list[str]:
 
 
 def _loaded(host: str, stack: Stack, told: Modules) -> list[Finding]:
-    """told: the modules of which driver.stack speaks, with all that differs in the same pile."""
+    """Findings `driver.loaded`. told: the modules that driver.stack reports already."""
     by_status: dict[str, list[str]] = {}
     for name, module in stack.modules.items():
         if name in told:
@@ -289,20 +289,20 @@ def _loaded(host: str, stack: Stack, told: Modules) -> list[Finding]:
         return [_different(host, group, stack) for group in causes(by_status[ERROR], stack.modules)]
     expected = "the same as on disk"
     if told:
-        return [Finding(STAGE, "driver.loaded", host, SUBJECT, NOT_APPLICABLE, "driver.stack says why", expected)]
+        return [Finding(STAGE, "driver.loaded", host, SUBJECT, NOT_APPLICABLE, "see driver.stack", expected)]
     if UNKNOWN in by_status:
         names = by_status[UNKNOWN]
-        remedy = f"Look at `modinfo {names[0]}` and /sys/module/{names[0]}/srcversion on {host}."
+        remedy = f"On {host}, run `modinfo {names[0]}` and `cat /sys/module/{names[0]}/srcversion`."
         return [Finding(STAGE, "driver.loaded", host, SUBJECT, UNKNOWN, f"cannot be compared: {some(names)}", expected, remedy)]
     if OK in by_status:
         return [Finding(STAGE, "driver.loaded", host, SUBJECT, OK, f"{len(by_status[OK])} modules, the same as on disk", expected)]
-    return [Finding(STAGE, "driver.loaded", host, SUBJECT, NOT_APPLICABLE, "no module of RDMA is loaded", expected)]
+    return [Finding(STAGE, "driver.loaded", host, SUBJECT, NOT_APPLICABLE, "no RDMA module is loaded", expected)]
 
 
 def _stands_on_add_on(name: str, modules: Modules) -> bool:
-    """Whether a module of an add-on that declares nothing stands on one that is the same as on disk, which the kernel's own cannot.
+    """Whether an add-on's module without version depends on an add-on's module that is the same as on disk.
 
-    Debian's kernels give no srcversion, and of OFED's modules only some have a version.
+    Debian's kernels have no srcversion, and only some of OFED's modules have a version.
     """
     below = [module for module in modules.values() if name in module.holders]
     return modules[name].provenance in ADD_ONS and any(
@@ -311,7 +311,7 @@ def _stands_on_add_on(name: str, modules: Modules) -> bool:
 
 
 def causes(names: Sequence[str], modules: Modules) -> list[list[str]]:
-    """The modules that differ, those together that are below or above each other; in each the lowest first."""
+    """The different modules in groups that depend on each other, the lowest module of each group first."""
     above = {name: set(modules[name].holders) & set(names) for name in names}
     groups: list[set[str]] = []
     for name in names:
@@ -326,20 +326,20 @@ def _different(host: str, names: Sequence[str], stack: Stack) -> Finding:
     from_kernel = module.provenance == KERNELS_OWN
     installed = _build(module.file_version, module.file_srcversion, own if from_kernel else "one without version")
     loaded = _build(module.version, module.srcversion, "another build" if from_kernel else own)
-    others = f"; the same is true of {some(names[1:])}" if len(names) > 1 else ""
+    others = f"; likewise {some(names[1:])}" if len(names) > 1 else ""
     return Finding(
         STAGE, "driver.loaded", host, f"kernel module {names[0]}", ERROR,
         observed=f"{installed} is installed, {loaded} is loaded{others}",
         expected="the same as on disk",
         remedy=(
-            f"Reload the driver on {host} (`systemctl restart openibd` where it is there) or reboot it; if it is the same after that, "
-            "an old copy is in the initramfs (`update-initramfs -u`, `dracut -f`)."
+            f"1. Reload the driver on {host} (`systemctl restart openibd` if it exists), or reboot it. 2. If it still differs, the "
+            "initramfs has an old copy: rebuild it (`update-initramfs -u`, `dracut -f`) and reboot."
         ),
     )  # fmt: skip
 
 
 def _build(version: str | None, srcversion: str | None, nameless: str) -> str:
-    """A module in a person's words. nameless: what one is that declares no version, as the kernel's own often do."""
+    """A module's version and srcversion. nameless: the words for a module without version, as many of the kernel's own."""
     return f"{version or nameless} (srcversion {srcversion})" if srcversion else version or nameless
 
 
@@ -347,13 +347,13 @@ OPTION = "driver.option"
 
 
 def module_options(intent: Intent) -> dict[str, str]:
-    """rdma_driver.module_options, a module's name spelled as the kernel does."""
+    """rdma_driver.module_options, with module names in the kernel's spelling."""
     planned: Mapping[str, str] = (intent.get("driver") or {}).get("module_options") or {}
     return {name.replace("-", "_"): text for name, text in planned.items()}
 
 
 def check_options(host: str, intent: Intent, facts: Facts) -> list[Finding]:
-    """Finding `driver.option` for each planned option of a kernel module of one host; none where none is planned."""
+    """Finding `driver.option` for each planned option of a kernel module of one host."""
     parameters = facts.module_parameters
     findings: list[Finding] = []
     for module, text in sorted(module_options(intent).items()):
@@ -384,14 +384,14 @@ def _of_module(
 
 def _why_unknown(module: str, name: str, facts: Facts, *, told: bool) -> str:
     if not told:
-        return "the facts do not tell the parameters of modules"
+        return "the facts do not contain module parameters"
     if module not in stack_of(facts).modules:
-        return f"{module} is not loaded, or is no module that is looked at"
-    return f"{module} does not show {name}: see `modinfo -p {module}` whether it has one"
+        return f"{module} is not loaded, or is not among the checked modules"
+    return f"{module} does not show {name}: `modinfo -p {module}` lists its parameters"
 
 
 def _remedy(host: str, module: str) -> str:
     return (
-        f"A module takes its options when it is loaded: reload {module} on {host}, or reboot it. If it is the same after that, see "
-        f"`modprobe --showconfig | grep 'options {module} '` there, and build the initramfs again (`update-initramfs -u`, `dracut -f`)."
+        f"1. Reload {module} on {host}, or reboot it: options apply when a module is loaded. 2. If it still differs, run "
+        f"`modprobe --showconfig | grep 'options {module} '` there. 3. Rebuild the initramfs (`update-initramfs -u`, `dracut -f`)."
     )

@@ -23,13 +23,13 @@ declare(
     {
         "driver.next_kernel": Check(
             "driver",
-            "the installed kernels that a reboot may bring: the planned stack is built for them too",
+            "whether the planned stack is also built for every kernel that the host could boot next",
             "`/var/lib/dkms`, `/lib/modules`",
-            "install the headers of that kernel and `dkms autoinstall -k RELEASE`, or remove it",
+            "install the headers of that kernel and run `dkms autoinstall -k RELEASE`, or remove the kernel",
             sources=(
                 reads.KERNELS,
                 reads.DKMS,
-                reads.file("/lib/modules/*/modules.dep", absent_means="DKMS says what it has built for the kernel"),
+                reads.file("/lib/modules/*/modules.dep", absent_means="DKMS lists what it has built for the kernel"),
                 reads.RELEASE,
             ),
         ),
@@ -40,9 +40,9 @@ STAGE, SUBJECT = "driver", "kernels that a reboot may bring"
 
 
 def check_next_kernel(host: str, intent: Intent, facts: Facts) -> list[Finding]:
-    """Finding `driver.next_kernel` of one host; the kernel that runs is the business of `driver.dkms` and `driver.stack`."""
+    """Finding `driver.next_kernel` of one host. `driver.dkms` and `driver.stack` check the running kernel."""
     stack, planned = stack_of(facts), planned_modules(intent)
-    expected = f"the modules of {planned} installed for each newer one" if planned != INBOX else "nothing has to be built for them"
+    expected = f"the modules of {planned} installed for each newer kernel" if planned != INBOX else "no module to build for them"
     found = _not_asked(stack, planned, kept=is_kept(intent)) or _judged(host, intent, stack, next_kernels(stack))
     return [Finding(STAGE, "driver.next_kernel", host, SUBJECT, found[0], found[1], expected, *found[2:])]
 
@@ -51,30 +51,30 @@ def _not_asked(stack: Stack, planned: str, *, kept: bool) -> tuple[str, ...]:
     if planned == INBOX:
         return NOT_APPLICABLE, "each kernel has its own modules"
     if stack.kernel is None or not stack.kernels:
-        return NOT_APPLICABLE, "no kernel is installed here that could be booted"
+        return NOT_APPLICABLE, "no bootable kernel is installed here"
     if not next_kernels(stack):
         return OK, f"none is newer than {stack.kernel}"
     absent = not kept and ofed_state(stack).stack is None
-    return (NOT_APPLICABLE, f"{planned} is not installed: driver.stack says so") if absent else ()
+    return (NOT_APPLICABLE, f"{planned} is not installed: see driver.stack") if absent else ()
 
 
 def _judged(host: str, intent: Intent, stack: Stack, kernels: list[str]) -> tuple[str, ...]:
     if not any(entry.name in OFED for entry in stack.dkms) and not set(kernels) <= set(stack.driver_files or {}):
-        todo = f"Look at `modinfo -k {kernels[-1]} -F filename {DRIVER}` on {host}."
-        return UNKNOWN, f"DKMS does not have it, so that it is not known what {', '.join(kernels)} would load", todo
+        todo = f"Run `modinfo -k {kernels[-1]} -F filename {DRIVER}` on {host}."
+        return UNKNOWN, f"not in DKMS, so it is not known which driver {', '.join(kernels)} would load", todo
     versions, running = {kernel: dkms_versions(stack, kernel) for kernel in kernels}, dkms_versions(stack, stack.kernel)
     lacking = [kernel for kernel in kernels if lacks_planned(intent, stack, kernel)]
     if lacking:
-        return ERROR, f"a reboot into {', '.join(lacking)} takes the stock {DRIVER}", build_steps(host, lacking, stack)
+        return ERROR, f"a reboot into {', '.join(lacking)} would load the stock {DRIVER}", build_steps(host, lacking, stack)
     other = [kernel for kernel in kernels if running and versions[kernel] and not versions[kernel] & running]
     if other:
-        seen = f"a reboot into {other[0]} takes {DRIVER} of {', '.join(sorted(versions[other[0]]))}, not of {', '.join(sorted(running))}"
+        seen = f"a reboot into {other[0]} would load {DRIVER} {', '.join(sorted(versions[other[0]]))}, not {', '.join(sorted(running))}"
         return ERROR, seen, build_steps(host, other, stack)
-    return OK, f"installed for {', '.join(kernels)} too"
+    return OK, f"also installed for {', '.join(kernels)}"
 
 
 def next_kernels(stack: Stack) -> list[str]:
-    """The installed kernels of the running one's flavour that are newer, and the newest of it where another runs; oldest first."""
+    """The newer installed kernels of the running kernel's flavor, and the newest one if another runs; oldest first."""
     kernel = stack.kernel
     if kernel is None:
         return []

@@ -35,14 +35,14 @@ def test_none_is_planned() -> None:
 
 def test_what_cannot_be_seen_is_said_and_not_taken_for_right() -> None:
     assert check(mlx5_core="hidden=1") == [
-        ("mlx5_core.hidden", "not_applicable", "mlx5_core does not show hidden: see `modinfo -p mlx5_core` whether it has one", "1")
+        ("mlx5_core.hidden", "not_applicable", "mlx5_core does not show hidden: `modinfo -p mlx5_core` lists its parameters", "1")
     ]
     assert check(mlx4_core="debug_level") == [
-        ("mlx4_core.debug_level", "not_applicable", "mlx4_core is not loaded, or is no module that is looked at", "on")
+        ("mlx4_core.debug_level", "not_applicable", "mlx4_core is not loaded, or is not among the checked modules", "on")
     ]
     facts: dict[str, Any] = {"stack": {"modules": MODULES}}
     (finding,) = check_options("node1", {"driver": {"module_options": {"mlx5_core": "prof_sel=2"}}}, from_dict(facts))
-    assert (finding.status, finding.observed) == ("unknown", "the facts do not tell the parameters of modules")
+    assert (finding.status, finding.observed) == ("unknown", "the facts do not contain module parameters")
 
 
 def test_options_that_are_none() -> None:

@@ -50,16 +50,16 @@ def test_an_older_version_or_kernel_beside_it_does_no_harm() -> None:
 )
 def test_nothing_relevant_is_not_applicable(dkms: list[Any] | None) -> None:
     (finding,) = check_dkms("node1", from_dict({"stack": {"kernel": HERE, "dkms": dkms}}))
-    assert (finding.status, finding.observed) == ("not_applicable", "none that RDMA or a GPU needs is registered")
+    assert (finding.status, finding.observed) == ("not_applicable", "no module that RDMA or a GPU needs is registered")
 
 
 BAD = [
     pytest.param(
-        [entry("mlnx-ofed-kernel", "added", None, OFED)], f"mlnx-ofed-kernel/{OFED} is added, and built for no kernel", id="added"
+        [entry("mlnx-ofed-kernel", "added", None, OFED)], f"mlnx-ofed-kernel/{OFED} is added, but not built for any kernel", id="added"
     ),
     pytest.param([entry("mlnx-ofed-kernel", "built", HERE, OFED)], f"mlnx-ofed-kernel/{OFED} is built only", id="built"),
     pytest.param(
-        [entry("mlnx-ofed-kernel", "installed", THERE, OFED)], f"mlnx-ofed-kernel/{OFED} is installed for {THERE} only", id="elsewhere"
+        [entry("mlnx-ofed-kernel", "installed", THERE, OFED)], f"mlnx-ofed-kernel/{OFED} is installed only for {THERE}", id="elsewhere"
     ),
 ]
 
@@ -68,14 +68,14 @@ BAD = [
 def test_what_is_not_installed_for_the_running_kernel(dkms: list[Any], observed: str) -> None:
     (finding,) = check(*dkms)
     assert (finding.status, finding.subject, finding.observed) == ("error", "DKMS module mlnx-ofed-kernel", observed)
-    assert f"`dkms install mlnx-ofed-kernel/{OFED} -k {HERE}` on node1" in finding.remedy
+    assert f"On node1, run `dkms install mlnx-ofed-kernel/{OFED} -k {HERE}`" in finding.remedy
     assert f"/var/lib/dkms/mlnx-ofed-kernel/{OFED}/build/make.log" in finding.remedy
 
 
 def test_a_module_whose_source_is_gone() -> None:
     (finding,) = check(entry("gdrdrv", "broken", None))
-    assert (finding.status, finding.observed) == ("error", "gdrdrv/1.0 is broken: its source is gone")
-    assert finding.remedy.startswith("Install the package of gdrdrv again. Run `dkms install gdrdrv/1.0")
+    assert (finding.status, finding.observed) == ("error", "gdrdrv/1.0 is broken: its source is missing")
+    assert finding.remedy.startswith("Install the package of gdrdrv again. On node1, run `dkms install gdrdrv/1.0")
 
 
 def test_a_module_in_weak_updates_is_installed() -> None:
@@ -90,7 +90,7 @@ def test_what_is_built_on_ofed_is_named_with_it() -> None:
         ("DKMS module mlnx-ofa_kernel", "error"),
         ("DKMS module gdrdrv", "error"),
     ]
-    assert found[0].observed == "mlnx-ofa_kernel/1.0 is built only; the same is true of iser, srp"
+    assert found[0].observed == "mlnx-ofa_kernel/1.0 is built only; likewise iser, srp"
 
 
 def test_without_ofed_s_own_fault_each_is_its_own() -> None:
@@ -101,7 +101,7 @@ def test_without_ofed_s_own_fault_each_is_its_own() -> None:
 def test_a_new_kernel_that_nothing_was_built_for_is_one_error() -> None:
     (finding,) = check(*(entry(name, kernel=THERE) for name in ("nvidia", "mlnx-ofed-kernel", "iser")))
     assert finding.subject == "DKMS module mlnx-ofed-kernel"
-    assert finding.observed == f"mlnx-ofed-kernel/1.0 is installed for {THERE} only; the same is true of iser, nvidia"
+    assert finding.observed == f"mlnx-ofed-kernel/1.0 is installed only for {THERE}; likewise iser, nvidia"
     assert f"`dkms autoinstall -k {HERE}`" in finding.remedy
 
 

@@ -48,7 +48,7 @@ def test_a_container_without_any_is_one_error() -> None:
 
 
 def test_without_ib_uverbs_it_is_the_finding_of_another_check() -> None:
-    assert check(None, None, ib_core={}) == [("every rail", "not_applicable", "ib_uverbs is not loaded: driver.module says so")]
+    assert check(None, None, ib_core={}) == [("every rail", "not_applicable", "ib_uverbs is not loaded: see driver.module")]
 
 
 @pytest.mark.parametrize("gone", ["rxe_rail0", "rxe_rail1"])
@@ -77,7 +77,7 @@ def test_modes_and_the_node_of_rdma_cm() -> None:
 def test_a_rule_that_closes_a_node_is_to_be_found() -> None:
     closed = [finding for finding in nodes({**NODES, "/dev/infiniband/uverbs1": 0o660}) if finding.status == "error"]
     assert [(finding.subject, finding.expected) for finding in closed] == [(RAILS[1], "/dev/infiniband/uverbsN, mode 0666")]
-    assert closed[0].observed == "/dev/infiniband/uverbs1 has mode 0660: not everybody may use it"
+    assert closed[0].observed == "/dev/infiniband/uverbs1 has mode 0660: not all users may open it"
     assert "grep -rn uverbs /etc/udev/rules.d" in closed[0].remedy
     assert [finding.status for finding in nodes({**NODES, "/dev/infiniband/rdma_cm": 0o600})] == ["ok", "ok", "error"]
 
@@ -112,7 +112,7 @@ def test_a_nic_in_a_bond_is_told_from_one_without_driver() -> None:
     hard = [{**lab_rails()[0], "soft": False}]
     (finding,) = [each for each in check_driver("node1", hard, from_dict(facts), []) if each.check == "driver.device"]
     assert (finding.status, finding.observed) == ("error", "no RDMA device of its own: ens1 is part of bond0")
-    assert "cannot be a rail yet" in finding.remedy
+    assert "Bonds are not supported as rails" in finding.remedy
 
 
 def test_a_package_that_is_missing_on_either_family() -> None:
@@ -120,7 +120,7 @@ def test_a_package_that_is_missing_on_either_family() -> None:
     facts["stack"]["distribution"]["packages"] = {"perftest": None, "rdma-core": "48.0-1.el9"}
     found = {finding.subject: finding for finding in check_driver("node1", [], from_dict(facts), []) if finding.check == "driver.package"}
     assert {subject: finding.status for subject, finding in found.items()} == {"package perftest": "error", "package rdma-core": "ok"}
-    assert found["package perftest"].remedy == "Run the driver stage for node1, and see what apt or dnf says there."
+    assert found["package perftest"].remedy == "Run the driver stage for node1 and read the error of apt or dnf."
 
 
 def test_a_package_that_a_vendor_s_stack_lacks_is_not_promised_by_the_driver_stage() -> None:
@@ -128,5 +128,5 @@ def test_a_package_that_a_vendor_s_stack_lacks_is_not_promised_by_the_driver_sta
     facts["stack"]["distribution"].update(packages={"perftest": None}, vendor={"ofed-scripts": "24.10.OFED.24.10.1.1.4-1"})
     (finding,) = [each for each in check_driver("node1", [], from_dict(facts), []) if each.check == "driver.package"]
     assert finding.remedy == (
-        "Install it on node1 from the repository or bundle of the installed driver stack. The driver stage adds none to that stack."
+        "Install it on node1 from the repository or bundle of the installed driver stack. The driver stage does not add to that stack."
     )

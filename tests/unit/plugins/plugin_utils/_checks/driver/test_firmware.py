@@ -28,11 +28,11 @@ def setting(firmware: dict[str, Any] | None, settings: dict[str, Any] | None = N
     ("seen", "status", "words"),
     [
         (told("ETH(2)"), "ok", "LINK_TYPE_P1 is ETH(2)"),
-        (told("IB(1)"), "error", "LINK_TYPE_P1 is IB(1) at the next boot, wished ETH(2)"),
-        (told("IB(1)", "ETH(2)"), "error", "LINK_TYPE_P1 is IB(1) at the next boot, wished ETH(2)"),
+        (told("IB(1)"), "error", "LINK_TYPE_P1 is IB(1) at the next boot, requested is ETH(2)"),
+        (told("IB(1)", "ETH(2)"), "error", "LINK_TYPE_P1 is IB(1) at the next boot, requested is ETH(2)"),
         (told("ETH(2)", "IB(1)"), "error", "LINK_TYPE_P1 is pending: IB(1) now, ETH(2) at the next boot"),
-        (told("ETH(2)", None), "unknown", "what it is now is not told"),
-        (told(None), "unknown", "LINK_TYPE_P1 is not told (N/A)"),
+        (told("ETH(2)", None), "unknown", "its current value is not reported"),
+        (told(None), "unknown", "LINK_TYPE_P1 is not reported (N/A)"),
         (told("Array[0..7]"), "unknown", "LINK_TYPE_P1 is Array[0..7], which cannot be compared"),
         (None, "not_applicable", f"{ADDRESSES[0]} has no LINK_TYPE_P1"),
     ],
@@ -49,8 +49,8 @@ def test_remedies() -> None:
     assert "firmware_write_allowed=true" in write
     assert f"`mstconfig -y -d {ADDRESSES[0]} set LINK_TYPE_P1=2` there" in write
     reboot = setting(entry(LINK_TYPE_P1=told("ETH(2)", "IB(1)"))).remedy
-    assert reboot == f"Reboot {HOST}, or run `mstfwreset -d {ADDRESSES[0]} -y reset` there, which takes its links down."
-    assert "correct rdma_firmware of node1" in setting(entry(LINK_TYPE_P1=told("IB(1)", read_only=True))).remedy
+    assert reboot == f"Reboot {HOST}, or run `mstfwreset -d {ADDRESSES[0]} -y reset` there (takes its links down)."
+    assert "Remove the setting from rdma_firmware of node1" in setting(entry(LINK_TYPE_P1=told("IB(1)", read_only=True))).remedy
 
 
 def test_all_that_is_wrong_is_named_and_the_error_comes_first() -> None:
@@ -58,7 +58,8 @@ def test_all_that_is_wrong_is_named_and_the_error_comes_first() -> None:
     found = setting(firmware, {"ATS_ENABLED": 1, "SRIOV_EN": 0})
     assert found.status == "error"
     assert found.observed == (
-        f"{ADDRESSES[0]}: LINK_TYPE_P1 is pending: IB(1) now, ETH(2) at the next boot; SRIOV_EN is True(1) at the next boot, wished 0; "
+        f"{ADDRESSES[0]}: LINK_TYPE_P1 is pending: IB(1) now, ETH(2) at the next boot; SRIOV_EN is True(1) at the next boot, requested "
+        "is 0; "
         "ATS_ENABLED could not be read: could not read all"
     )
     assert "set SRIOV_EN=0`" in found.remedy
@@ -70,7 +71,7 @@ def test_what_the_card_lacks_does_not_hide_what_is_well() -> None:
 
 def test_nothing_known_is_unknown() -> None:
     found = setting(None, link_layer="InfiniBand")
-    assert (found.status, found.observed) == ("unknown", f"{ADDRESSES[0]}: LINK_TYPE_P1 could not be read: the card was not asked")
+    assert (found.status, found.observed) == ("unknown", f"{ADDRESSES[0]}: LINK_TYPE_P1 could not be read: the card was not read")
     found = setting({"tool": None, "settings": {}, "error": "neither mstconfig nor mlxconfig is installed"}, {"SRIOV_EN": 0})
     assert "neither mstconfig nor mlxconfig is installed" in found.observed
     assert "mstflint" in found.remedy
@@ -78,7 +79,7 @@ def test_nothing_known_is_unknown() -> None:
 
 def test_no_wish_and_no_card() -> None:
     found = setting(None)
-    assert (found.status, found.observed) == ("not_applicable", "no setting is wished of it")
+    assert (found.status, found.observed) == ("not_applicable", "no setting is requested")
     soft = check_firmware(HOST, intent(card_rails(soft=True), {"SRIOV_EN": 0}), from_dict(card_facts()))
     assert {(each.check, each.status, each.observed) for each in soft if each.subject.startswith("rail 0")} == {
         ("firmware.setting", "not_applicable", "a software device has no firmware"),
@@ -104,12 +105,12 @@ def version(versions: dict[str, str], **device: Any) -> Finding:
 @pytest.mark.parametrize(
     ("versions", "device", "status", "words"),
     [
-        ({}, {}, "not_applicable", "no version is wished"),
+        ({}, {}, "not_applicable", "no version is requested"),
         ({PSID: "28.39.1002"}, {}, "ok", f"28.39.1002 ({PSID})"),
         ({PSID: "28.42.1000"}, {}, "warning", f"28.39.1002 ({PSID})"),
-        ({"MT_0000000001": "28.42.1000"}, {}, "not_applicable", f"no version is wished for {PSID}"),
-        ({PSID: "28.42.1000"}, {"firmware": None}, "unknown", "its version is not told"),
-        ({PSID: "28.42.1000"}, {"board_id": None}, "unknown", "its PSID is not told"),
+        ({"MT_0000000001": "28.42.1000"}, {}, "not_applicable", f"no version is requested for {PSID}"),
+        ({PSID: "28.42.1000"}, {"firmware": None}, "unknown", "its version is not known"),
+        ({PSID: "28.42.1000"}, {"board_id": None}, "unknown", "its PSID is not known"),
     ],
 )
 def test_versions(versions: dict[str, str], device: dict[str, Any], status: str, words: str) -> None:

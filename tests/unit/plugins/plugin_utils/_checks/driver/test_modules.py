@@ -84,7 +84,7 @@ def test_a_rail_on_a_subfunction_is_judged_by_the_same_driver() -> None:
 def test_an_installed_stack_where_inbox_is_planned_is_an_error() -> None:
     (finding,) = check(facts(all_of("dkms"), ofed_version="MLNX_OFED_LINUX-24.10-1.1.4.0"))["driver.stack"]
     assert (finding.status, finding.observed) == ("error", "mlnx_ofed 24.10-1.1.4.0 is installed")
-    assert finding.remedy.startswith("1. To keep what node1 has, set `rdma_driver: {stack: keep}`.")
+    assert finding.remedy.startswith("1. To keep the stack of node1, set `rdma_driver: {stack: keep}`.")
     assert "`-e driver_switch_allowed=true`" in finding.remedy
 
 
@@ -112,7 +112,7 @@ def test_a_kept_stack_is_judged_by_itself(tree: dict[str, Any], status: str, see
     known = from_dict(tree)
     found = check_modules("node1", with_kept_stack(intent("keep"), known.stack), known)
     (finding,) = [each for each in found if each.check == "driver.stack"]
-    assert (finding.status, finding.expected) == (status, f"the installed stack, kept as it is: {seen}"), finding
+    assert (finding.status, finding.expected) == (status, f"the installed stack (kept): {seen}"), finding
 
 
 def test_another_vendor_s_driver_is_no_other_stack() -> None:
@@ -125,7 +125,7 @@ def test_another_vendor_s_driver_is_no_other_stack() -> None:
 
 def test_ofed_s_compatibility_layer_alone_tells_as_well() -> None:
     (finding,) = check(facts(all_of("kernel"), kind="ofed"))["driver.stack"]
-    assert (finding.status, finding.observed) == ("error", "mlx_compat of an add-on in the place of the kernel's own")
+    assert (finding.status, finding.observed) == ("error", "mlx_compat of an add-on instead of the kernel's own")
 
 
 def test_the_kernel_s_own_in_the_place_of_the_planned() -> None:
@@ -143,7 +143,7 @@ def test_one_of_them_is_enough() -> None:
 
 def test_the_driver_is_named_first() -> None:
     (finding,) = check(facts(all_of("kernel")), "doca")["driver.stack"]
-    assert finding.observed.startswith("the stock mlx5_core is running, not the installed one; the same is true of ")
+    assert finding.observed.startswith("the stock mlx5_core is running, not the installed one; likewise ")
 
 
 def test_which_file_version_and_srcversion_is_loaded() -> None:
@@ -221,8 +221,8 @@ def test_an_installed_driver_that_is_not_loaded_yet_is_one_error() -> None:
     (finding,) = stopping(check_modules("node1", intent("doca"), from_dict(facts(all_of("dkms", **NEW)))))
     assert (finding.check, finding.status, finding.subject) == ("driver.loaded", "error", "kernel module ib_core")
     assert finding.observed == (
-        "24.10-1.1.4 (srcversion NEW) is installed, 5.15.0-25-generic's own (srcversion OLD) is loaded; "
-        "the same is true of mlx5_core, ib_uverbs, mlx5_ib, rdma_cm"
+        "24.10-1.1.4 (srcversion NEW) is installed, 5.15.0-25-generic's own (srcversion OLD) is loaded; likewise mlx5_core, ib_uverbs, "
+        "mlx5_ib, rdma_cm"
     )
     assert "openibd" in finding.remedy
     assert "node1" in finding.remedy
@@ -305,7 +305,9 @@ def test_a_stock_driver_is_told_with_the_line_of_the_compiler() -> None:
     found = stopping(check_modules("node1", intent("doca"), from_dict(facts(all_of("kernel"), **not_built))))
     assert [finding.check for finding in found] == ["driver.stack"]
     assert "the stock mlx5_core is running" in found[0].observed
-    assert "mlnx-ofed-kernel/24.10 is added, and built for no kernel; the installation failed; mlx5_core.c:12:5: error" in found[0].observed
+    assert (
+        "mlnx-ofed-kernel/24.10 is added, but not built for any kernel; the installation failed; mlx5_core.c:12:5: error"
+    ) in found[0].observed
     assert found[0].observed.endswith("; b; c; d")
 
 

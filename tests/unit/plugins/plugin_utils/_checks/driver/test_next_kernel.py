@@ -50,7 +50,7 @@ def test_modules_that_dkms_did_not_build_are_told_by_what_modprobe_would_load(fi
     found = check(OFED, facts(driver_files={RUNNING: "updates/dkms/mlx5_core.ko", NEXT: file}))
     assert found[0] == status
     if status == "error":
-        assert found[1] == f"a reboot into {NEXT} takes the stock mlx5_core"
+        assert found[1] == f"a reboot into {NEXT} would load the stock mlx5_core"
 
 
 def test_what_is_told_counts_more_than_what_dkms_says() -> None:
@@ -65,36 +65,36 @@ def check(intent: dict[str, Any], tree: dict[str, Any]) -> tuple[str, str, str]:
 
 
 def test_the_stack_is_built_for_the_next_kernel_too() -> None:
-    assert check(OFED, facts(built(RUNNING), built(NEXT)))[:2] == ("ok", f"installed for {NEXT} too")
+    assert check(OFED, facts(built(RUNNING), built(NEXT)))[:2] == ("ok", f"also installed for {NEXT}")
 
 
 def test_a_reboot_would_take_the_stock_driver() -> None:
     for entry in (built(OLD), built(NEXT, state="built"), built(NEXT, name="knem")):
         status, observed, remedy = check(OFED, facts(built(RUNNING), entry))
-        assert (status, observed) == ("error", f"a reboot into {NEXT} takes the stock mlx5_core")
+        assert (status, observed) == ("error", f"a reboot into {NEXT} would load the stock mlx5_core")
         assert remedy == (
-            f"1. On node1 run `dkms autoinstall -k {NEXT}`. 2. Reboot node1 into {NEXT} only after that. 3. Or remove {NEXT} there instead."
+            f"1. On node1, run `dkms autoinstall -k {NEXT}`. 2. Only then reboot node1 into {NEXT}. 3. Or remove {NEXT} instead."
         )
 
 
 def test_missing_headers_are_named() -> None:
     _status, _observed, remedy = check(OFED, facts(built(RUNNING), headers={RUNNING: True}))
-    assert remedy.startswith(f"1. On node1 install linux-headers-{NEXT}, then run `dkms autoinstall -k {NEXT}`")
+    assert remedy.startswith(f"1. On node1, install linux-headers-{NEXT}, then run `dkms autoinstall -k {NEXT}`")
 
 
 def test_a_reboot_would_take_an_older_ofed() -> None:
     status, observed, _remedy = check(OFED, facts(built(RUNNING, "2"), built(NEXT, "1")))
-    assert (status, observed) == ("error", f"a reboot into {NEXT} takes mlx5_core of 1, not of 2")
+    assert (status, observed) == ("error", f"a reboot into {NEXT} would load mlx5_core 1, not 2")
 
 
 OTHERS = [
     pytest.param({"driver": {"stack": "inbox"}}, {}, "not_applicable", "each kernel has its own modules", id="inbox"),
     pytest.param(OFED, {"newest": RUNNING, "kernels": [OLD, RUNNING]}, "ok", f"none is newer than {RUNNING}", id="the newest runs"),
-    pytest.param(OFED, {"kernels": []}, "not_applicable", "no kernel is installed here that could be booted", id="a container"),
-    pytest.param(OFED, {"kernel": None}, "not_applicable", "no kernel is installed here that could be booted", id="kernel not known"),
-    pytest.param(OFED, {"ofed_version": None}, "not_applicable", "mlnx_ofed is not installed: driver.stack says so", id="not installed"),
+    pytest.param(OFED, {"kernels": []}, "not_applicable", "no bootable kernel is installed here", id="a container"),
+    pytest.param(OFED, {"kernel": None}, "not_applicable", "no bootable kernel is installed here", id="kernel not known"),
+    pytest.param(OFED, {"ofed_version": None}, "not_applicable", "mlnx_ofed is not installed: see driver.stack", id="not installed"),
     pytest.param(
-        OFED, {"dkms": []}, "unknown", f"DKMS does not have it, so that it is not known what {NEXT} would load", id="packages of modules"
+        OFED, {"dkms": []}, "unknown", f"not in DKMS, so it is not known which driver {NEXT} would load", id="packages of modules"
     ),
 ]
 

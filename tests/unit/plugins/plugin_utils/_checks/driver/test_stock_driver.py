@@ -19,10 +19,10 @@ def test_an_old_add_on_over_a_failed_installation_is_one_error_that_advises_no_r
     assert finding.status == "error"
     assert finding.observed.startswith("mlx5_core (and ib_core, ")
     assert (
-        "of OFED 24.10-1.1.4 is still loaded, and the stock mlx5_core is on disk: the installation failed; mlx5_core.c" in finding.observed
+        "of OFED 24.10-1.1.4 is still loaded, but the stock mlx5_core is on disk: the installation failed; mlx5_core.c" in finding.observed
     )
-    assert finding.remedy.startswith("Do not reload the driver of node1, and do not reboot it")
-    assert [(each.status, each.observed) for each in found["driver.loaded"]] == [("not_applicable", "driver.stack says why")]
+    assert finding.remedy.startswith("Do not reload the driver of node1 and do not reboot it")
+    assert [(each.status, each.observed) for each in found["driver.loaded"]] == [("not_applicable", "see driver.stack")]
 
 
 def test_what_differs_for_another_cause_is_still_told() -> None:
