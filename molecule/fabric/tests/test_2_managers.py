@@ -105,7 +105,7 @@ def test_a_wrong_partition_is_told_of_each_port_that_has_it(small: Fabric) -> No
     """The intent has node3 in it instead of node2."""
     said = {host: keys(small, host, intent_of(small, host, ["node1", "node3"])) for host in ("node1", "node2", "node3", "node4")}
     assert [status for (status, _observed) in said["node1"] + said["node4"]] == ["ok", "ok"]
-    assert said["node2"] == [("error", "in red (0x0101), of which it is no member")]
+    assert said["node2"] == [("error", "in red (0x0101), but it is not a planned member")]
     assert said["node3"] == [("error", "not in red (0x0101)")]
 
 

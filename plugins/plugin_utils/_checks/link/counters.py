@@ -28,15 +28,15 @@ from ansible_collections.rdma.cluster.plugins.plugin_utils._catalogue.checks imp
 from ansible_collections.rdma.cluster.plugins.plugin_utils._checks.rail_port import RailPort, rail_ports
 from ansible_collections.rdma.cluster.plugins.plugin_utils._facts.typed import RunFacts
 
-_NO_COUNTERS = "not every driver has counters of this kind; what is there is compared"
+_NO_COUNTERS = "not every driver has these counters; existing ones are compared"
 declare(
     {
         "link.flaps": Check(
             "link",
             "how often each rail's link went down since the last run",
             "`link_downed`, `link_error_recovery`, `link_down_events_phy`, `carrier_down_count`",
-            "the kernel's log for when; then cable and optic",
-            "the times an hour from which on it is an error, instead of 3",
+            "read the times in the kernel log; then check cable and optic",
+            "link failures an hour that are an error, instead of 3",
             sources=(
                 reads.folder(f"{reads.IB}/ports/*/counters", absent_means=_NO_COUNTERS),
                 reads.driver("statistics", absent_means=_NO_COUNTERS),
@@ -46,10 +46,10 @@ declare(
         ),
         "link.errors": Check(
             "link",
-            "what the error counters of each rail's port did since the last run",
+            "the increase of the error counters of each rail's port since the last run",
             "`ports/N/counters`, `ethtool -S`",
-            "cable and optic; for packets damaged before, `ibqueryerrors`; for drops, PFC and ECN; clear a counter that is full",
-            "the errors of one counter an hour from which on it is an error, instead of 100",
+            "check cable and optic; for packets damaged elsewhere, `ibqueryerrors`; for drops, PFC and ECN; clear a full counter",
+            "errors an hour of one counter that are an error, instead of 100",
             sources=(
                 reads.folder(f"{reads.IB}/ports/*/counters", absent_means=_NO_COUNTERS),
                 reads.driver("statistics", absent_means=_NO_COUNTERS),
@@ -62,14 +62,14 @@ declare(
 STAGE = "link"
 SECONDS_PER_HOUR = 3600
 #: Errors of one counter in an hour. NVIDIA tests its cables to a bit error rate below 10^-15, which is about one error an hour at
-#: 400 Gb/s; InfiniBand itself allows 10^-12, with which no job of many hosts would end. A hundred an hour is between the two.
+#: 400 Gb/s; InfiniBand itself allows 10^-12, too many for jobs on many hosts. A hundred an hour is between the two.
 ERRORS_PER_HOUR = 100.0
-#: Times in an hour that a link goes down. Once can be a hand at the cable or a switch that boots; a link does not do it three times.
+#: Times in an hour that a link goes down. Once can be a person at the cable or a booting switch; a good link does not do it three times.
 FLAPS_PER_HOUR = 3.0
-#: Fewer than these are no rate, however short the time was.
+#: Smaller counts are not an error, however short the time was.
 FEWEST_ERRORS = 10
 FEWEST_FLAPS = 3
-#: The classic counters stop at their greatest value (PortCounters of the InfiniBand specification: 16, 8 and 4 bits).
+#: The classic counters stop at their maximum (PortCounters of the InfiniBand specification: 16, 8 and 4 bits).
 FULL = {
     "symbol_error": 0xFFFF,
     "port_rcv_errors": 0xFFFF,
@@ -84,7 +84,7 @@ FULL = {
 
 @dataclass(frozen=True)
 class Kind:
-    """Counters that mean the same: whether enough of them are an error, and what to do (a template)."""
+    """Counters with the same meaning. can_fail: whether a high rate is an error; remedy: a template."""
 
     counters: frozenset[str]
     can_fail: bool
@@ -94,24 +94,24 @@ class Kind:
 FLAP_KINDS = (
     Kind(
         FLAPS, True,
-        "`journalctl -k` on {host} tells when. If nobody set it down and no switch booted: clean and reseat {cable} at both ends, then "
-        "exchange it; {look} tells what the module says.",
+        "1. On {host}, run `journalctl -k` to see when it happened: was the link set down, or did the switch boot? 2. If not, clean and "
+        "reseat {cable} at both ends. 3. Run {look} there for the module's readings, then replace the cable.",
     ),
 )  # fmt: skip
 ERROR_KINDS = (
-    Kind(CABLE_ERRORS, True, "Clean and reseat {cable} at both ends, then exchange it; {look} tells what the module says."),
+    Kind(CABLE_ERRORS, True, "Clean and reseat {cable} at both ends, then replace it ({look} shows the module's readings)."),
     Kind(
         REMOTE_ERRORS, True,
-        "The packets were damaged before the switch of {cable}: find the link with `ibqueryerrors` on a host of this fabric.",
+        "Run `ibqueryerrors` on a host of this fabric to find the link: packets were damaged before the switch of {cable}.",
     ),
-    Kind(MODULE, False, "Exchange the module or cable of {cable}, or see to its cooling; {look} tells what it says."),
-    Kind(PCIE, False, "Reseat card {address} of {host}, or try it in another slot; `dmesg` there may tell of PCIe errors (AER)."),
+    Kind(MODULE, False, "Check the cooling, then replace {cable} or its module ({look} shows its readings)."),
+    Kind(PCIE, False, "Check `dmesg` on {host} for PCIe errors (AER), then reseat card {address} or move it to another slot."),
     Kind(
         CONGESTION, False,
-        "It is congestion, not the cable: on RoCE see that PFC and ECN are alike on {host} and its switch port, on InfiniBand which "
-        "receiver is slow.",
+        "This is congestion, not the cable. On RoCE, compare PFC and ECN of {host} and its switch port; on InfiniBand, find the slow "
+        "receiver.",
     ),
-    Kind(OVERSIZE, False, "Larger frames come than {host} takes: make the MTU of rail {rail} alike on its hosts and switch ports."),
+    Kind(OVERSIZE, False, "Set the same MTU on all hosts and switch ports of rail {rail}: {host} receives frames larger than its own."),
 )  # fmt: skip
 
 
@@ -124,7 +124,7 @@ def check_counters(
 ) -> list[Finding]:
     """Findings `link.flaps` and `link.errors` for each planned rail of one host.
 
-    errors_per_hour, flaps_per_hour: from when on it is an error, instead of ERRORS_PER_HOUR and FLAPS_PER_HOUR.
+    errors_per_hour, flaps_per_hour: error thresholds instead of ERRORS_PER_HOUR and FLAPS_PER_HOUR.
     """
     flaps = Limit(FLAPS_PER_HOUR if flaps_per_hour is None else flaps_per_hour, FEWEST_FLAPS)
     errors = Limit(ERRORS_PER_HOUR if errors_per_hour is None else errors_per_hour, FEWEST_ERRORS)
@@ -133,14 +133,14 @@ def check_counters(
 
 @dataclass(frozen=True)
 class Limit:
-    """From which rate on, and from which count on, a counter is an error."""
+    """The rate and the count from which a counter is an error."""
 
     per_hour: float
     fewest: int
 
     @property
     def words(self) -> str:
-        return f"none; from {self.per_hour:g} an hour on it is an error"
+        return f"none; {self.per_hour:g} an hour or more is an error"
 
     def passed(self, count: int, hours: float) -> bool:
         return count >= self.fewest and count / hours >= self.per_hour
@@ -155,11 +155,11 @@ def _judge(port: RailPort, check: str, kinds: Sequence[Kind], since: Mapping[str
     names = frozenset().union(*(kind.counters for kind in kinds))
     unread = port.unread_by_driver("statistics")
     if unread and port.not_judged is None:
-        remedy = f"Run `ethtool -S {port.rail.netdev}` on {port.host}; then see `dmesg` there for the driver of {port.address}."
+        remedy = f"On {port.host}, run `ethtool -S {port.rail.netdev}`, then check `dmesg` for the driver of {port.address}."
         return port.finding(check, UNKNOWN, f"the counters of {port.rail.netdev} could not be read: {unread}", limit.words, remedy)
     if port.infiniband and port.not_judged is None and not names & _of_port(port).keys():
-        remedy = f"Run `perfquery -C {port.rail.device} -P {port.rail.port}` on {port.host}; then see `dmesg` there for the driver."
-        return port.finding(check, UNKNOWN, f"{port.name} has no such counter, and each InfiniBand port has them", limit.words, remedy)
+        remedy = f"On {port.host}, run `perfquery -C {port.rail.device} -P {port.rail.port}`, then check `dmesg` for the driver."
+        return port.finding(check, UNKNOWN, f"{port.name} has none of these counters, which every InfiniBand port has", limit.words, remedy)
     why_not = port.not_judged or _not_told(port, names)
     if why_not is not None:
         return port.skip(check, why_not, limit.words)
@@ -178,7 +178,7 @@ def _judge(port: RailPort, check: str, kinds: Sequence[Kind], since: Mapping[str
     observed = ", ".join([f"{name} {count} ({_rate_words(count / hours)})" for name, count in counts.items()])
     remedies = [_words(port, kind.remedy) for kind in seen] + ([_clear(port)] if full else [])
     if failed:
-        remedies.append("If that has been done since: run again, which counts from this run on.")
+        remedies.append("If this has been fixed since, run again: the next run counts from this one.")
     return port.finding(check, ERROR if failed else WARNING, f"{observed} {time}{_full_words(full)}", limit.words, " ".join(remedies))
 
 
@@ -190,7 +190,7 @@ def _not_told(port: RailPort, names: frozenset[str]) -> str | None:
     netdev, ethtool = port.netdev, port.ethtool
     of_interface = of_netdev(ethtool.counters if ethtool else {}, netdev.carrier_downs) if netdev else {}
     told = names & (_of_port(port).keys() | of_interface.keys())
-    return None if told else f"{port.name} and its interface have no such counter"
+    return None if told else f"{port.name} and its interface have none of these counters"
 
 
 def _of_port(port: RailPort) -> dict[str, int]:
@@ -198,7 +198,7 @@ def _of_port(port: RailPort) -> dict[str, int]:
 
 
 def _counts(port: RailPort, since: Mapping[str, Any] | None, names: frozenset[str]) -> dict[str, int] | None:
-    """The counters that have risen, the greatest rise first; None where there is nothing to compare with."""
+    """The counters that have increased, the largest increase first; None if there is nothing to compare with."""
     device, number = port.rail.device or "", port.rail.port or ""
     of_device = (((since or {}).get("devices") or {}).get(device) or {}).get(number)
     of_interface = ((since or {}).get("netdevs") or {}).get(port.rail.netdev or "")
@@ -213,15 +213,15 @@ def _full(port: RailPort, check: str, full: Sequence[str], limit: Limit, context
 
 
 def _full_words(full: Sequence[str]) -> str:
-    return f"; {', '.join(full)} stands at its greatest value and counts no further" if full else ""
+    return f"; {', '.join(full)} is at its maximum and no longer counts" if full else ""
 
 
 def _clear(port: RailPort) -> str:
     if port.infiniband:
         return (
-            f"Clear the full counters on {port.host}, so that they count again: `perfquery -C {port.rail.device} -P {port.rail.port} -R`."
+            f"On {port.host}, clear the full counters so that they count again: `perfquery -C {port.rail.device} -P {port.rail.port} -R`."
         )
-    return f"The full counters of {port.rail.device} begin anew when its driver is loaded anew, at the latest when {port.host} boots."
+    return f"Reload the driver of {port.rail.device} or reboot {port.host}: this resets the full counters."
 
 
 def _words(port: RailPort, template: str) -> str:

@@ -25,32 +25,32 @@ declare(
     {
         "link.state": Check(
             "link",
-            "the port of each planned rail",
+            "the state of each planned rail's port",
             "`ports/N/state`, `phys_state`; `carrier`, `flags` of the interface",
-            "cable, switch port, optic; or what set the interface down; on InfiniBand by its state: INIT lacks a subnet manager, Disabled "
-            "was switched off",
+            "check cable, switch port and optic, or what set the interface down; on InfiniBand, INIT means no subnet manager, and Disabled "
+            "a disabled port",
             follows=NO_DEVICE,
             sources=(reads.file(f"{reads.IB}/ports/*/state"), reads.file(f"{reads.IB}/ports/*/phys_state")),
         ),
         "link.layer": Check(
             "link",
-            "the same port",
+            "the link layer of that port",
             "`ports/N/link_layer`",
-            "`LINK_TYPE` of the NIC, or correct the intent",
+            "set `LINK_TYPE` of the NIC, or correct the intent",
             sources=(reads.file(f"{reads.IB}/ports/*/link_layer"),),
         ),
         "link.iwarp": Check(
             "link",
-            "what the device of each rail speaks",
+            "whether the device of each rail uses RoCE or InfiniBand, not iWARP",
             "`node_type`",
-            "make an E800 a RoCE device with `devlink`, remove a siw device, or plan another NIC",
+            "switch an E800 to RoCE with `devlink`, remove a siw device, or plan another NIC",
             sources=(reads.file(f"{reads.IB}/node_type"),),
         ),
         "link.mtu": Check(
             "link",
             "the active MTU of each InfiniBand port",
             "`ibv_devinfo`",
-            "`max_mtu` of the card, MtuCap of its switch port (`smpquery portinfo`): the subnet manager takes the smaller one",
+            "compare `max_mtu` of the card and MtuCap of its switch port (`smpquery portinfo`): the subnet manager uses the smaller one",
             sources=(reads.DEVINFO,),
         ),
     }
@@ -59,56 +59,56 @@ declare(
 STAGE = "link"
 UP = "ACTIVE, LinkUp"
 
-#: What keeps an InfiniBand port from being up, by its state: what it means, and what to do.
+#: Why an InfiniBand port is not up, by its state: the meaning and the remedy.
 STATES = {
     "INIT": (
-        "the link is there, and no subnet manager has configured it",
-        "Start a subnet manager for {plane}; see from {host} whether one answers: `sminfo -C {device} -P {number}`.",
+        "the link is up, but no subnet manager has configured it",
+        "1. On {host}, check whether a subnet manager answers: `sminfo -C {device} -P {number}`. 2. If none does, start one for {plane}.",
     ),
     "ARMED": (
-        "the subnet manager has configured it, and not made it active",
-        "See the log of the subnet manager of {plane} (`sminfo -C {device} -P {number}` names it), and run again.",
+        "the subnet manager has configured it, but not activated it",
+        "1. On {host}, find the subnet manager of {plane}: `sminfo -C {device} -P {number}`. 2. Check its log there, then run again.",
     ),
     "ACTIVE_DEFER": (
-        "it was active, and its link has failed a moment ago",
-        "See {look}, then exchange {cable}: it loses the link.",
+        "it was active, but its link has just failed",
+        "1. On {host}, run {look}. 2. Replace {cable}, which loses the link.",
     ),
 }
 TRAINING = (
-    "both ends see each other, and the link does not hold",
-    "Clean and reseat {cable} at both ends, then exchange cable or optic; {look} tells what the module says.",
+    "both ends detect each other, but the link does not come up",
+    "1. Clean and reseat {cable} at both ends. 2. On {host}, run {look} for the module's readings. 3. Replace cable or optic.",
 )
 #: The same for a port that is DOWN, by its physical state.
 PHYSICAL_STATES = {
     "Polling": (
-        "it hears no partner",
+        "it detects no partner",
         "Check {cable}: seated at both ends, switch port enabled, optic lit ({look}).",
     ),
     "Disabled": (
-        "somebody has switched it off",
-        "Switch it on again on {host}: `ibportstate -C {device} -P {number} -D 0 {number} enable`.",
+        "the port is disabled",
+        "Enable it on {host}: `ibportstate -C {device} -P {number} -D 0 {number} enable`.",
     ),
     "Sleep": (
-        "it sleeps",
+        "the port is in sleep mode",
         "Wake it on {host}: `ibportstate -C {device} -P {number} -D 0 {number} enable`.",
     ),
     "PortConfigurationTraining": TRAINING,
     "LinkErrorRecovery": TRAINING,
     "Phy Test": (
-        "it is in a test of its physical layer",
-        "End the test on {host}: `mstlink -d {address} --port_state TG`, which switches the link off and on.",
+        "the port runs a physical-layer test",
+        "End the test on {host}: `mstlink -d {address} --port_state TG`. It takes the link down and up.",
     ),
 }
 CABLE = ("", "Check {cable}: seated at both ends, switch port enabled, optic lit ({look}).")
 
 E800_REMEDY = (
-    "Make it a RoCE device on {host}: `devlink dev param set pci/{address} name enable_iwarp value false cmode runtime`, then the same "
-    "with enable_roce and true; Intel's own irdma takes the module option roce_ena=1 instead."
+    "1. On {host}, disable iWARP: `devlink dev param set pci/{address} name enable_iwarp value false cmode runtime`. 2. Run the same "
+    "with `enable_roce` and `true`. Intel's own irdma needs the module option `roce_ena=1` instead."
 )
-ONLY_IWARP = "This NIC speaks iWARP only: plan another one of {host} for this rail."
-#: What to do about a device that speaks iWARP, by its driver, or by the driver of the PCI function below it.
+ONLY_IWARP = "Plan another NIC of {host} for this rail: this one supports only iWARP."
+#: The remedy for an iWARP device, by its driver, or by the driver of the PCI function below it.
 IWARP_REMEDIES = {
-    "siw": "Remove the software iWARP device from {host}: `rdma link delete {device}`; the driver stage makes a Soft-RoCE one.",
+    "siw": "1. On {host}, remove the software iWARP device: `rdma link delete {device}`. 2. Run the driver stage, which creates Soft-RoCE.",
     "ice": E800_REMEDY,
     "irdma": E800_REMEDY,
     "i40e": ONLY_IWARP,
@@ -127,8 +127,8 @@ def check_link(host: str, rails: Sequence[Rail], facts: Facts) -> list[Finding]:
 def _rail(port: RailPort) -> Iterator[Finding]:
     if port.device is None or port.port is None:
         yield port.finding(
-            "link.state", UNKNOWN, "no RDMA device, so no port to look at", UP,
-            f"Run the driver stage for {port.host}; its gate says what is missing.",
+            "link.state", UNKNOWN, "no RDMA device, so no port to check", UP,
+            f"Run the driver stage for {port.host}. Its gate reports what is missing.",
         )  # fmt: skip
         return
     yield _state(port, port.port)
@@ -152,10 +152,10 @@ def _state(port: RailPort, seen: Port) -> Finding:
     if port.up:
         return port.finding("link.state", OK, observed, UP)
     if port.wrong_kind:
-        return port.skip("link.state", f"{observed}, of the wrong kind: link.layer says what to do", UP)
+        return port.skip("link.state", f"{observed}, with the wrong link layer: see link.layer", UP)
     if state is None or physical is None:
-        remedy = f"Look on {port.host} at {port.sysfs}/state and phys_state, and `dmesg`."
-        return port.finding("link.state", UNKNOWN, f"{observed}: the kernel does not tell", UP, remedy)
+        remedy = f"On {port.host}, run `grep . {port.sysfs}/state {port.sysfs}/phys_state` and check `dmesg`."
+        return port.finding("link.state", UNKNOWN, f"{observed}: the kernel does not report its state", UP, remedy)
     if not port.infiniband:
         return _ethernet_down(port, observed)
     meaning, remedy = STATES.get(state) or PHYSICAL_STATES.get(physical) or CABLE
@@ -163,16 +163,19 @@ def _state(port: RailPort, seen: Port) -> Finding:
 
 
 def _ethernet_down(port: RailPort, observed: str) -> Finding:
-    """The port of an interface is what the interface is: DOWN, Disabled as well without carrier as without being up."""
+    """Finding `link.state` of an Ethernet port, which shows DOWN, Disabled both without carrier and if the interface is down."""
     netdev, name = port.netdev, port.rail.netdev
     remedy = _words(port, CABLE[1])
     if netdev is None:
         return port.finding("link.state", ERROR, observed, UP, remedy)
     observed += f"; {name} is {_netdev_words(netdev)}"
     if netdev.admin_up is False:
-        remedy = f"Something has set {name} down on {port.host}: run the site again (or `ip link set {name} up`), and find what manages it."
+        remedy = (
+            f"1. On {port.host}, run `ip link set {name} up`, or run the site playbook again. "
+            f"2. Find what set it down: `networkctl status {name}`."
+        )
     elif netdev.carrier:
-        remedy = f"The interface is well and its RDMA port is not: see `rdma link show {port.name}` and `dmesg` on {port.host}."
+        remedy = f"On {port.host}, run `rdma link show {port.name}` and check `dmesg`: only the RDMA port is down, not the interface."
     return port.finding("link.state", ERROR, observed, UP, remedy)
 
 
@@ -186,8 +189,8 @@ def _layer(port: RailPort) -> Finding:
     planned, seen = port.rail.rail["link_layer"], port.link_layer
     expected = LINK_LAYERS[planned]
     if seen is None:
-        remedy = f"Look at {port.sysfs}/link_layer on {port.host}."
-        return port.finding("link.layer", UNKNOWN, "the kernel does not tell", expected, remedy)
+        remedy = f"Run `cat {port.sysfs}/link_layer` on {port.host}."
+        return port.finding("link.layer", UNKNOWN, "the kernel does not report it", expected, remedy)
     if seen == expected:
         return port.finding("link.layer", OK, seen, expected)
     remedy = f"Correct link_layer of {port.rail.name} of {port.host}"
@@ -201,26 +204,26 @@ def _iwarp(port: RailPort, device: Device) -> Finding:
     expected, kind = "RoCE or InfiniBand", device.node_type
     if kind is None:
         look = f"Run `cat /sys/class/infiniband/{port.rail.device}/node_type` on {port.host}."
-        return port.finding("link.iwarp", UNKNOWN, f"nothing tells what {port.rail.device} speaks", expected, look)
+        return port.finding("link.iwarp", UNKNOWN, f"the protocol of {port.rail.device} is not known", expected, look)
     if kind != "RNIC":
         return port.finding("link.iwarp", OK, f"{port.rail.device} is a {kind}", expected)
     remedy = _words(port, IWARP_REMEDIES.get(device.driver or "", IWARP_REMEDY))
-    return port.finding("link.iwarp", ERROR, f"{port.rail.device} speaks iWARP, which no RoCE peer understands", expected, remedy)
+    return port.finding("link.iwarp", ERROR, f"{port.rail.device} uses iWARP, which RoCE peers do not understand", expected, remedy)
 
 
 def _mtu(port: RailPort, mtu_bytes: int | None) -> Finding:
     expected, check = f"{BEST_MTU_BYTES} bytes", "link.mtu"
     if not port.infiniband:
-        return port.skip(check, "on Ethernet it follows the interface's: the network stage looks at that", expected)
+        return port.skip(check, "on Ethernet it depends on the interface's MTU, which the network stage checks", expected)
     if not port.up:
         return port.skip(check, port.not_judged or "the port is not up", expected)
     look = f"`ibv_devinfo -d {port.rail.device} -i {port.rail.port}` on {port.host}"
     if mtu_bytes is None:
-        return port.finding(check, UNKNOWN, "the active MTU could not be read", expected, f"See what {look} says.")
+        return port.finding(check, UNKNOWN, "the active MTU could not be read", expected, f"Run {look}.")
     if mtu_bytes >= BEST_MTU_BYTES:
         return port.finding(check, OK, f"{mtu_bytes} bytes", expected)
     remedy = (
-        f"1. Run {look}: max_mtu is what the card can do. 2. Run `smpquery portinfo LID PORT` for its switch port: MtuCap is what the "
-        "switch can do. 3. Correct the smaller one: the subnet manager of {plane} sets the link to it at its next sweep."
+        f"1. Run {look}: max_mtu is the card's limit. 2. Run `smpquery portinfo LID PORT` for its switch port: MtuCap is the switch's "
+        "limit. 3. Raise the smaller one. The subnet manager of {plane} sets the link to it at its next sweep."
     )
     return port.finding(check, WARNING, f"{mtu_bytes} bytes", expected, _words(port, remedy))

@@ -21,14 +21,14 @@ declare(
     {
         "link.optic": Check(
             "link",
-            "the readings of each rail's module against the module's own limits",
+            "the readings of each rail's optical module against the module's own limits",
             "`ethtool -m`, on InfiniBand `mstlink -m`",
-            "clean and reseat both ends, exchange the module or its partner; cooling; where it could not be read, what the tool says; "
-            "without it (not applicable), install ethtool or mstflint",
+            "clean and reseat both ends, replace the module or its partner; check cooling; if it could not be read, run the tool as root; "
+            "if the tool is missing (not applicable), install ethtool or mstflint",
             sources=(
                 reads.command("ethtool", "-m"),
                 reads.command("mstlink", "-d"),
-                reads.driver("module", absent_means="the driver's own answer that there is no module"),
+                reads.driver("module", absent_means="the driver reports that there is no module"),
             ),
         ),
     }
@@ -36,15 +36,15 @@ declare(
 
 STAGE = "link"
 CHECK = "link.optic"
-EXPECTED = "every reading inside the module's own limits"
-#: No light at all: modules say 0, or their smallest step, -40 dBm.
+EXPECTED = "every reading within the module's own limits"
+#: No light at all: modules report 0, or their smallest step, -40 dBm.
 DARK_MW = 0.0001
-#: The program that reads a module, and its package: by whether the port is InfiniBand's.
+#: The program that reads a module, and its package; the key: whether the port is InfiniBand.
 TOOLS = {False: ("ethtool", "ethtool"), True: ("mstlink", "mstflint")}
 
 
 def check_optic(host: str, rails: Sequence[Rail], facts: Facts) -> list[Finding]:
-    """Finding `link.optic` for each planned rail of one host: an error beyond its module's alarm limits, else a warning."""
+    """Finding `link.optic` for each planned rail of one host: an error outside the module's alarm limits, else a warning."""
     return [_optic(port) for port in rail_ports(STAGE, host, rails, facts)]
 
 
@@ -53,29 +53,29 @@ def _optic(port: RailPort) -> Finding:
     if not optic and unread and port.not_judged is None:
         if unread.startswith("command not found"):
             return _no_tool(port)
-        remedy = f"Run {port.look} on {port.host} as root: it says the same, or more."
+        remedy = f"Run {port.look} on {port.host} as root, which may show more of the cause."
         return port.finding(CHECK, UNKNOWN, f"the module could not be read: {unread}", EXPECTED, remedy)
     if not optic or not _has_diagnostics(optic):
-        why_not = port.not_judged or (f"{_module(optic)} tells no readings, as a copper cable does" if optic else _no_module(port))
+        why_not = port.not_judged or (f"{_module(optic)} reports no readings, like a copper cable" if optic else _no_module(port))
         return port.skip(CHECK, why_not, EXPECTED)
     alarms, warnings = _troubles(optic)
     words = "; ".join([*alarms, *warnings])
     if port.not_judged is not None:
         return port.skip(CHECK, port.not_judged + (f" ({_module(optic)}: {words})" if words else ""), EXPECTED)
     if not words:
-        return port.finding(CHECK, OK, f"{_module(optic)} is inside its limits", EXPECTED)
+        return port.finding(CHECK, OK, f"{_module(optic)} is within its limits", EXPECTED)
     return port.finding(CHECK, ERROR if alarms else WARNING, f"{_module(optic)}: {words}", EXPECTED, _remedy(port, words))
 
 
 def _no_tool(port: RailPort) -> Finding:
-    """Debian installs none of them by default, and a module that nobody reads keeps no build from going on."""
+    """Finding `link.optic` of a module without a tool to read it: not_applicable, since Debian installs none of them by default."""
     tool, package = TOOLS[port.infiniband]
     remedy = f"1. Install the package {package} on {port.host}. 2. Run `ansible-playbook rdma.cluster.link --limit {port.host}`."
-    return port.finding(CHECK, NOT_APPLICABLE, f"{tool} is not installed, and nothing else reads the module", EXPECTED, remedy)
+    return port.finding(CHECK, NOT_APPLICABLE, f"{tool}, which reads the module, is not installed", EXPECTED, remedy)
 
 
 def _unread(port: RailPort) -> str | None:
-    """Why the module could not be read; None where it was, or the driver or tool says that there is none."""
+    """Why the module could not be read; None if it was read, or the driver or tool reports that there is none."""
     if port.software or port.virtual:
         return None
     return port.port.optic_unread if port.port and port.infiniband else port.unread_by_driver("module")
@@ -83,12 +83,12 @@ def _unread(port: RailPort) -> str | None:
 
 def _no_module(port: RailPort) -> str:
     if port.software or port.virtual:
-        return "no cage of its own: " + ("a software device" if port.software else "a virtual function")
-    return "no module: the port's driver tells of none"
+        return "no module of its own: " + ("a software device" if port.software else "a virtual function")
+    return "no module: the port's driver reports none"
 
 
 def _used(port: RailPort) -> Optic | None:
-    """The module, without lanes that get no light because the link runs on fewer: a splitter cable has but some of them."""
+    """The module without its dark lanes if the link runs on fewer lanes, as with a splitter cable."""
     optic = (port.port.optic if port.port else None) or (port.ethtool.optic if port.ethtool else None)
     if optic is None or port.port is None or not port.up:
         return optic
@@ -107,20 +107,26 @@ def _has_diagnostics(optic: Optic) -> bool:
 
 
 def _troubles(optic: Optic) -> tuple[list[str], list[str]]:
-    """What is beyond alarm limits and what beyond warning limits, each in words.
+    """The readings outside alarm limits, and those outside warning limits, in words.
 
-    A flag that the module has raised is a warning: it stands until somebody reads it, so that it may be of last week.
+    A flag that the module has raised is a warning: it remains until it is read, so it may be old.
     """
     found = [(severity, f"{what} is {value:g}, {bound}") for what, severity, value, bound in out_of_range(optic)]
-    found += [("warning", f"it has raised {flag!r} since it was last read") for flag in optic.alarms]
+    found += [("warning", f"{flag!r} was raised since the last reading") for flag in optic.alarms]
     alarms = [words for severity, words in found if severity == "alarm"]
     return alarms, [words for severity, words in found if severity != "alarm"]
 
 
 def _remedy(port: RailPort, words: str) -> str:
-    look = f"`ethtool -m {port.rail.netdev}` on {port.host} shows all readings"
+    look = f"run `ethtool -m {port.rail.netdev}`, which shows all readings"
     if "power" in words.lower() or "bias" in words.lower():
-        return f"Clean both ends of {port.cable} and seat the modules anew, then exchange the one that is named, or its partner; {look}."
+        return (
+            f"1. Clean both ends of {port.cable} and reseat the modules. 2. On {port.host}, {look}. "
+            "3. If it is not better, replace the module, then its partner."
+        )
     if "temp" in words.lower():
-        return f"See to the cooling of {port.host} and its card {port.address}, then exchange the module of rail {port.rail.index}; {look}."
-    return f"Exchange the module of rail {port.rail.index} of {port.host}; {look}."
+        return (
+            f"1. Check the cooling of {port.host} and its card {port.address}. 2. There, {look}. "
+            f"3. Replace the module of rail {port.rail.index}."
+        )
+    return f"1. On {port.host}, {look}. 2. Replace the module of rail {port.rail.index}."

@@ -29,14 +29,14 @@ declare(
             "link",
             "the P_Keys of each InfiniBand rail's port",
             "`ports/N/pkeys`",
-            "the link stage for the plane's subnet manager; a second manager; the switch's partitions",
+            "run the link stage for the plane's subnet manager; look for a second manager; check the switch's partitions",
             sources=(reads.PKEYS,),
         ),
         "link.partitions": Check(
             "link",
-            "whether the default partition joins what others keep apart",
+            "whether the default partition connects hosts that other partitions separate",
             "the intent",
-            "`default_membership: limited`, or 0x7fff limited in `rdma_partitions`",
+            "set `default_membership: limited`, or make 0x7fff limited in `rdma_partitions`",
             sources=(reads.INTENT,),
         ),
     }
@@ -50,7 +50,7 @@ Keys = Mapping[str, int]
 
 
 def check_pkeys(host: str, intent: Intent, facts: Facts) -> list[Finding]:
-    """Findings `link.pkey` of each InfiniBand rail on a plane whose subnet manager is planned, and `link.partitions` of each such plane."""
+    """Findings `link.pkey` of each InfiniBand rail on a plane with a planned subnet manager, and `link.partitions` of each such plane."""
     planes = {name: plane["subnet_manager"] for name, plane in intent["fabric"]["planes"].items() if plane["subnet_manager"]}
     ports = [port for port in rail_ports(STAGE, host, intent["rails"], facts) if _looked_at(port, planes)]
     return [*(_table(port, intent, planes[port.rail.rail["plane"]]) for port in ports), *_policies(host, intent, planes, ports)]
@@ -62,7 +62,7 @@ def _looked_at(port: RailPort, planes: Mapping[str, Mapping[str, Any]]) -> bool:
 
 
 def planned_keys(host: str, guid: str | None, intent: Intent) -> dict[str, int]:
-    """The keys that a port is to have, of the partitions of the intent. guid: its port GUID."""
+    """The P_Keys that the intent's partitions plan for a port. guid: its port GUID."""
     found = {}
     for name, partition in intent["partitions"].items():
         membership = _membership(host, guid, partition)
@@ -72,7 +72,7 @@ def planned_keys(host: str, guid: str | None, intent: Intent) -> dict[str, int]:
 
 
 def _membership(host: str, guid: str | None, partition: Mapping[str, Any]) -> str | None:
-    """A port that is named by its GUID is what that says; opensm takes the last of two words on one port as well."""
+    """The membership of a port in a partition; an entry by GUID has priority, as the last of two entries has in opensm."""
     if partition["members"] == "all":
         return str(partition["membership"])
     found = None
@@ -88,24 +88,24 @@ def _membership(host: str, guid: str | None, partition: Mapping[str, Any]) -> st
 def _table(port: RailPort, intent: Intent, manager: Mapping[str, Any]) -> Finding:
     planned = planned_keys(port.host, port_guid(port.port), intent)
     allowed = {**planned, **_default(intent, manager)}
-    expected = _words(allowed) if allowed else "no partition of rdma_partitions"
+    expected = _words(allowed) if allowed else "not in any partition of rdma_partitions"
     if port.not_judged:
         return port.skip(TABLE, port.not_judged, expected)
     seen = port.port.pkeys if port.port else None
     if seen is None:
-        remedy = f"Look at {port.sysfs}/pkeys on {port.host}."
-        return port.finding(TABLE, UNKNOWN, "the table of P_Keys was not read", expected, remedy)
+        remedy = f"Run `grep . {port.sysfs}/pkeys/*` on {port.host}."
+        return port.finding(TABLE, UNKNOWN, "the P_Key table was not read", expected, remedy)
     problems = list(_problems(set(seen.values()), allowed, port.host, intent, manager))
     if not problems:
         return port.finding(TABLE, OK, ", ".join(f"0x{key:04x}" for key in seen.values()) or "an empty table", expected)
     if manager["kind"] == "switch":
         remedy = (
-            f"Set the partitions of the switch that runs the subnet manager of plane {port.rail.rail['plane']} as rdma_partitions says."
+            f"On the switch that runs the subnet manager of plane {port.rail.rail['plane']}, set the partitions of rdma_partitions."
         )
     else:
         first = manager["hosts"][0]
         remedy = (
-            f"1. Run the link stage for {first}, which gives its opensm the partitions. If that reports "
+            f"1. Run the link stage for {first}, which configures the partitions in its opensm. If it reports "
             "subnet_manager_partition_change_required, allow it with `-e subnet_manager_partition_change_allowed=true`. "
             f"2. On {first}, search /var/log/opensm.*.log for `Partition configuration in error`. "
             f"3. On {port.host}, run `sminfo -C {port.rail.device} -P {port.rail.port}` and look for another manager."
@@ -114,16 +114,16 @@ def _table(port: RailPort, intent: Intent, manager: Mapping[str, Any]) -> Findin
 
 
 def _default(intent: Intent, manager: Mapping[str, Any]) -> dict[str, int]:
-    """What the port has of the default partition, as far as we make it; {} where a switch does. Not given: a full member, or as it was."""
+    """The planned key of the default partition; {} if a switch sets it. Without default_membership: full, or unchanged."""
     if manager["kind"] == "switch" or any(each["key"] == DEFAULT_KEY for each in intent["partitions"].values()):
         return {}
     return {DEFAULT_NAME: table_key(DEFAULT_KEY, manager.get("default_membership") or "full")}
 
 
 def _problems(seen: set[int], allowed: Keys, host: str, intent: Intent, manager: Mapping[str, Any]) -> Iterator[str]:
-    # The master's own port is a full member of the default partition whatever is planned.
+    # The master's own port is always a full member of the default partition.
     may_be_full = host in manager["hosts"]
-    # Without default_membership the default partition stays as it is, also where it was made limited before.
+    # Without default_membership the default partition is not changed, so it may be limited.
     may_be_limited = not manager.get("default_membership") and not any(each["key"] == DEFAULT_KEY for each in intent["partitions"].values())
     names = {partition["key"]: name for name, partition in intent["partitions"].items()}
     there = {key & ~FULL_BIT: key for key in sorted(seen)}
@@ -136,9 +136,9 @@ def _problems(seen: set[int], allowed: Keys, host: str, intent: Intent, manager:
     planned = {key & ~FULL_BIT for key in allowed.values()}
     for short in sorted(set(there) - planned):
         if short in names:
-            yield f"in {names[short]} (0x{short:04x}), of which it is no member"
+            yield f"in {names[short]} (0x{short:04x}), but it is not a planned member"
         elif short != DEFAULT_KEY and manager["kind"] == "hosts":
-            yield f"in 0x{short:04x}, which is no partition of rdma_partitions"
+            yield f"in 0x{short:04x}, which is not in rdma_partitions"
 
 
 def _kind(key: int) -> str:
@@ -150,26 +150,26 @@ def _words(keys: Keys) -> str:
 
 
 def _policies(host: str, intent: Intent, planes: Mapping[str, Any], ports: list[RailPort]) -> Iterator[Finding]:
-    """Once a plane, by the host that is to be its master: whether the default partition joins what others keep apart."""
+    """Finding `link.partitions` of each plane whose planned master is this host."""
     partitions = intent["partitions"]
     tenants = [name for name, each in partitions.items() if each["key"] != DEFAULT_KEY and not each["shared"]]
     named = next((each for each in partitions.values() if each["key"] == DEFAULT_KEY), None)
     for plane in dict.fromkeys(port.rail.rail["plane"] for port in ports):
         if host not in planes[plane]["hosts"][:1]:
             continue
-        subject, expected = f"plane {plane}", "a default partition that does not join tenants"
+        subject, expected = f"plane {plane}", "a default partition that does not connect tenants"
         given = planes[plane].get("default_membership")
         full = (named["membership"] == "full" and named["members"] == "all") if named else given != "limited"
         if not full:
-            yield Finding(STAGE, POLICY, host, subject, OK, "its members are limited: they do not talk to each other on it", expected)
+            yield Finding(STAGE, POLICY, host, subject, OK, "its members are limited: they cannot reach each other over it", expected)
         elif not tenants:
             status = WARNING if named else OK
-            yield Finding(STAGE, POLICY, host, subject, status, "everybody is a full member, and no tenants are planned", expected)
+            yield Finding(STAGE, POLICY, host, subject, status, "all ports are full members, and no tenants are planned", expected)
         else:
-            who = f"{', '.join(tenants[:4])} reach each other over it all the same"
+            who = f"{', '.join(tenants[:4])} can reach each other over it"
             unless = "" if named or given else ", unless it was limited before: default_membership is not given"
             yield Finding(
-                STAGE, POLICY, host, subject, WARNING, f"everybody is a full member of it: {who}{unless}", expected,
-                f"Set `default_membership: limited` in rdma_fabric.planes.{plane}.subnet_manager, and run the link stage with "
-                "`-e subnet_manager_partition_change_allowed=true` while no job runs.",
+                STAGE, POLICY, host, subject, WARNING, f"all ports are full members of it: {who}{unless}", expected,
+                f"1. Set `default_membership: limited` in rdma_fabric.planes.{plane}.subnet_manager. 2. While no job runs, run the link "
+                "stage with `-e subnet_manager_partition_change_allowed=true`.",
             )  # fmt: skip

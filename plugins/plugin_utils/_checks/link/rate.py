@@ -2,7 +2,7 @@
 # GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""Rate and width of a link that is up: against the plan, or else against what the port can do."""
+"""Checks of the rate and width of an active link: against the plan, else against the port's maximum."""
 
 from __future__ import annotations
 
@@ -18,16 +18,16 @@ declare(
     {
         "link.rate": Check(
             "link",
-            "the rate of each rail's port, against `rate_gbps`, or on Ethernet without it against the most that the port can do",
+            "the rate of each rail's port against `rate_gbps`; on Ethernet without it, against the port's maximum",
             "ethtool's speed, `ports/N/rate`",
-            "cable (type, length), autonegotiation, a forced speed at either end; or correct `rate_gbps`",
+            "check the cable (type, length), autonegotiation and forced speeds at both ends; or correct `rate_gbps`",
             sources=(reads.any_of(reads.RATE, reads.driver("link")),),
         ),
         "link.width": Check(
             "link",
-            "its lanes",
+            "the number of lanes of that port",
             "`ports/N/rate`",
-            "splitter cable, split switch port, a dead lane; plan `rate_gbps` where fewer lanes are meant (HDR100, NDR200)",
+            "look for a splitter cable, a split switch port or a dead lane; if fewer lanes are intended (HDR100, NDR200), plan `rate_gbps`",
             sources=(reads.RATE,),
         ),
     }
@@ -46,7 +46,7 @@ SOFTWARE = "a software device has no line rate"
 
 
 def check_rate(port: RailPort) -> Iterator[Finding]:
-    """Findings `link.rate` and `link.width` of a rail with a device: at most one of them is an error, since one cause slows a port."""
+    """Findings `link.rate` and `link.width` of a rail with a device; at most one of them is an error, so that a cause counts once."""
     wanted_gbps = _wanted_gbps(port)
     why_not = SOFTWARE if port.software else port.not_judged
     if why_not is not None:
@@ -60,7 +60,7 @@ def check_rate(port: RailPort) -> Iterator[Finding]:
 
 
 def _wanted_gbps(port: RailPort) -> float | None:
-    """The planned rate; without one, on Ethernet, the most that the interface can do."""
+    """The planned rate; without one, on Ethernet, the interface's maximum."""
     if port.planned_gbps is not None or port.infiniband:
         return port.planned_gbps
     speeds_mbps = port.ethtool.supported_speeds_mbps if port.ethtool else []
@@ -68,7 +68,7 @@ def _wanted_gbps(port: RailPort) -> float | None:
 
 
 def _cannot_tell(port: RailPort) -> str:
-    return "" if port.infiniband else ", and the interface does not tell what it can do"
+    return "" if port.infiniband else ", and the interface does not report its maximum"
 
 
 def _rate_words(gbps: float | None) -> str:
@@ -76,7 +76,7 @@ def _rate_words(gbps: float | None) -> str:
 
 
 def _width(port: RailPort) -> int | None:
-    """The lanes, unless the driver's rate is not the interface's: then its lanes are not either."""
+    """The lanes; None if the driver's rate differs from the interface's, since its lanes are then wrong too."""
     gbps, said = port.rate_gbps, port.port
     return said.width if said and gbps and said.rate_gbps and _alike(gbps, said.rate_gbps) else None
 
@@ -88,7 +88,7 @@ def _speed(port: RailPort) -> str | None:
 def _seen(port: RailPort) -> str:
     gbps, width, speed = port.rate_gbps, _width(port), _speed(port)
     lanes = f" ({width}X{' ' + speed if speed else ''})" if width else ""
-    return f"{port.name} runs at {gbps:g} Gb/s{lanes}" if gbps is not None else f"{port.name} tells no rate"
+    return f"{port.name} runs at {gbps:g} Gb/s{lanes}" if gbps is not None else f"{port.name} reports no rate"
 
 
 def _alike(gbps: float, wanted_gbps: float) -> bool:
@@ -98,22 +98,22 @@ def _alike(gbps: float, wanted_gbps: float) -> bool:
 def _against(port: RailPort, wanted_gbps: float) -> Iterator[Finding]:
     gbps, width, expected = port.rate_gbps, _width(port), _rate_words(wanted_gbps)
     if gbps is None:
-        look = f"See {port.look} on {port.host}."
+        look = f"Run {port.look} on {port.host}."
         yield port.finding("link.rate", UNKNOWN, _seen(port), expected, look)
-        yield port.skip("link.width", "link.rate says that the port tells no rate", f"{LANES} lanes")
+        yield port.skip("link.width", "the port reports no rate: see link.rate", f"{LANES} lanes")
     elif _alike(gbps, wanted_gbps) or gbps > wanted_gbps:
         yield _fast_enough(port, gbps, wanted_gbps)
         yield _right_width(port, width)
     elif width is not None and width < LANES and _alike(gbps * LANES / width, wanted_gbps):
-        yield port.skip("link.rate", f"{_seen(port)}: link.width says why", expected)
+        yield port.skip("link.rate", f"{_seen(port)}: see link.width", expected)
         yield port.finding("link.width", ERROR, f"{_seen(port)}: {width} of {LANES} lanes", f"{LANES} lanes", _lanes_remedy(port))
     else:
         yield port.finding("link.rate", ERROR, _seen(port), _expected(port, wanted_gbps), _rate_remedy(port, gbps, wanted_gbps))
-        yield port.skip("link.width", "link.rate says what is wrong", f"{LANES} lanes")
+        yield port.skip("link.width", "see link.rate", f"{LANES} lanes")
 
 
 def _expected(port: RailPort, wanted_gbps: float) -> str:
-    return _rate_words(wanted_gbps) + ("" if port.planned_gbps is not None else ", the most that the port can do")
+    return _rate_words(wanted_gbps) + ("" if port.planned_gbps is not None else ", the port's maximum")
 
 
 def _fast_enough(port: RailPort, gbps: float, wanted_gbps: float) -> Finding:
@@ -124,26 +124,26 @@ def _fast_enough(port: RailPort, gbps: float, wanted_gbps: float) -> Finding:
     carried_gbps = payload_gbps(narrowest.speed_gtps, narrowest.width) if narrowest else gbps
     if carried_gbps < ENOUGH * gbps:
         return port.finding("link.rate", OK, f"{_seen(port)}, of which PCIe carries {carried_gbps:.0f}", expected)
-    remedy = f"Correct rate_gbps of {port.rail.name} of {port.host} to {gbps:g}, or see which card and cable are in rail {port.rail.index}."
+    remedy = f"Correct rate_gbps of {port.rail.name} of {port.host} to {gbps:g}, or check the card and cable of rail {port.rail.index}."
     return port.finding("link.rate", WARNING, f"{_seen(port)}, faster than planned", expected, remedy)
 
 
 def _right_width(port: RailPort, width: int | None) -> Finding:
-    """A port at its rate has the lanes that this takes: two for HDR100 or NDR200."""
+    """Finding `link.width` of a port at its expected rate, which has the lanes for it: two for HDR100 or NDR200."""
     if width is None:
-        return port.skip("link.width", "the port tells no lanes; its rate is as it should be", "the lanes of its rate")
+        return port.skip("link.width", "the port reports no lanes; its rate is as expected", "the lanes of its rate")
     return port.finding("link.width", OK, f"{width} lanes", "the lanes of its rate")
 
 
 def _unplanned_rate(port: RailPort) -> Finding:
-    """On InfiniBand the card's generation tells what it can do; there are boards that do less."""
+    """Finding `link.rate` without a planned rate: on InfiniBand against the best speed of the card's generation; some boards are slower."""
     best, speed = BEST_SPEEDS.get(port.pci.device_id or "") if port.pci and port.infiniband else None, _speed(port)
     seen = f"{_seen(port)}; no rate is planned (rate_gbps){_cannot_tell(port)}"
     if best is None or speed not in SPEEDS or _width(port) != LANES or SPEEDS.index(speed) >= SPEEDS.index(best):
         return port.skip("link.rate", seen, "the planned rate")
     remedy = (
-        f"If it is meant (a board or a switch for {speed}), plan rate_gbps: {port.rate_gbps:g} for {port.rail.name} of {port.host}; else "
-        f"see whether {port.cable} and its switch port are made for {best} (`mstlink -d {port.address} -c`)."
+        f"1. If intended (a board or switch for {speed}), set `rate_gbps: {port.rate_gbps:g}` for {port.rail.name} of {port.host}. "
+        f"2. Else check that {port.cable} and its switch port support {best}: `mstlink -d {port.address} -c`."
     )
     return port.finding("link.rate", WARNING, seen, f"{best}, the best of this card's generation", remedy)
 
@@ -151,29 +151,29 @@ def _unplanned_rate(port: RailPort) -> Finding:
 def _unplanned_width(port: RailPort) -> Finding:
     expected, width = f"{LANES} lanes", _width(port)
     if not port.infiniband:
-        return port.skip("link.width", "on Ethernet the lanes are judged by the rate, and none is planned", expected)
+        return port.skip("link.width", "on Ethernet the lanes follow from the rate, and none is planned", expected)
     if width is None:
-        return port.finding("link.width", UNKNOWN, "the port tells no lanes", expected, f"See {port.look} on {port.host}.")
+        return port.finding("link.width", UNKNOWN, "the port reports no lanes", expected, f"Run {port.look} on {port.host}.")
     if width >= LANES:
         return port.finding("link.width", OK, f"{width} lanes", expected)
     remedy = (
-        f"If it is meant (HDR100, NDR200, a splitter cable), plan rate_gbps: {port.rate_gbps:g} for {port.rail.name} of {port.host}; "
-        f"else: {_lanes_remedy(port)}"
+        f"If intended (HDR100, NDR200, a splitter cable), set `rate_gbps: {port.rate_gbps:g}` for {port.rail.name} of {port.host}. "
+        f"Else: {_lanes_remedy(port)}"
     )
     return port.finding("link.width", WARNING, f"{_seen(port)}: {width} of {LANES} lanes", expected, remedy)
 
 
 def _lanes_remedy(port: RailPort) -> str:
     return (
-        f"See whether {port.cable} is a splitter (breakout) cable or its switch port is split or set to fewer lanes; else a lane is dead: "
-        f"{port.look} shows which, clean and reseat both ends, then exchange the cable."
+        f"1. Check whether {port.cable} is a splitter (breakout) cable, or its switch port is split or set to fewer lanes. "
+        f"2. Else a lane is dead: on {port.host}, run {port.look} to see which. 3. Clean and reseat both ends, then replace the cable."
     )
 
 
 def _rate_remedy(port: RailPort, gbps: float, wanted_gbps: float) -> str:
     forced = f"`ibportstate -C {port.rail.device} -P {port.rail.port} -D 0 {port.rail.port} query`" if port.infiniband else port.look
-    meant = "" if port.planned_gbps is not None else f" If {gbps:g} Gb/s is meant, plan rate_gbps: {gbps:g} for {port.rail.name}."
+    meant = "" if port.planned_gbps is not None else f" 3. If {gbps:g} Gb/s is intended, set `rate_gbps: {gbps:g}` for {port.rail.name}."
     return (
-        f"See whether {port.cable} is made for {wanted_gbps:g} Gb/s (its type; with a DAC also its length), then whether autonegotiation "
-        f"is on and no speed is forced at either end: {forced} on {port.host}, and the switch port.{meant}"
+        f"1. Check that {port.cable} supports {wanted_gbps:g} Gb/s (its type; for a DAC also its length). 2. Check that autonegotiation "
+        f"is on and no speed is forced: on {port.host} {forced}, and at the switch port.{meant}"
     )

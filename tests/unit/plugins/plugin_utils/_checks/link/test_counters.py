@@ -34,8 +34,8 @@ def test_a_quiet_link_says_for_how_long() -> None:
     found = checked({})
     assert [(finding.check, finding.status) for finding in found.values()] == [("link.flaps", "ok"), ("link.errors", "ok")]
     assert found["link.errors"].observed == "none in 2 h since run 20261121-1"
-    assert found["link.errors"].expected == "none; from 100 an hour on it is an error"
-    assert found["link.flaps"].expected == "none; from 3 an hour on it is an error"
+    assert found["link.errors"].expected == "none; 100 an hour or more is an error"
+    assert found["link.flaps"].expected == "none; 3 an hour or more is an error"
     assert {finding.stage for finding in found.values()} == {"link"}
 
 
@@ -70,7 +70,7 @@ def test_one_flap_that_several_counters_saw_is_not_several() -> None:
         "carrier_downs 2 (4 an hour), link_down_events_phy 2 (4 an hour), link_downed 2 (4 an hour), link_error_recovery 2 (4 an hour) "
         "in 0.5 h since run 20261121-1"
     )
-    assert "`journalctl -k` on node1 tells when" in found["link.flaps"].remedy
+    assert "On node1, run `journalctl -k`" in found["link.flaps"].remedy
 
 
 @pytest.mark.parametrize("name", sorted(CABLE_ERRORS))
@@ -91,14 +91,14 @@ def test_what_is_not_the_cable_is_a_warning_however_much(name: str) -> None:
 def test_damage_from_further_up_fails_and_does_not_blame_this_cable() -> None:
     finding = checked({"port_rcv_remote_physical_errors": 1000})["link.errors"]
     assert finding.status == "error"
-    assert finding.remedy.startswith("The packets were damaged before the switch of the cable of rail 0")
+    assert finding.remedy.endswith("packets were damaged before the switch of the cable of rail 0 on node1 (mlx5_0/1, 0000:3d:00.0).")
 
 
 def test_each_kind_has_its_remedy_and_the_greatest_stands_first() -> None:
     finding = checked({"symbol_error": 3, "port_xmit_discards": 70})["link.errors"]
     assert finding.status == "warning"
     assert finding.observed == "port_xmit_discards 70 (35 an hour), symbol_error 3 (1.5 an hour) in 2 h since run 20261121-1"
-    assert "exchange it" in finding.remedy
+    assert "then replace it" in finding.remedy
     assert "congestion, not the cable" in finding.remedy
 
 
@@ -109,7 +109,7 @@ def test_transport_events_are_not_the_links() -> None:
 def test_thresholds_can_be_replaced() -> None:
     found = checked({"symbol_error": 30, "link_downed": 4}, errors_per_hour=10, flaps_per_hour=2)
     assert bad(list(found.values())) == [("link.flaps", "error"), ("link.errors", "error")]
-    assert found["link.errors"].expected == "none; from 10 an hour on it is an error"
+    assert found["link.errors"].expected == "none; 10 an hour or more is an error"
     found = checked({"symbol_error": 3000, "link_downed": 40}, errors_per_hour=10000, flaps_per_hour=100)
     assert bad(list(found.values())) == [("link.flaps", "warning"), ("link.errors", "warning")]
     assert bad(list(checked({"symbol_error": 10}, errors_per_hour=0).values())) == [("link.errors", "error")]
@@ -162,7 +162,7 @@ def test_a_counter_that_is_full_is_a_warning_with_and_without_an_earlier_run(nam
         facts["since"] = {"run": "r", "seconds": 60.0, "devices": {"mlx5_0": {"1": {}}}, "netdevs": {}}
     (finding,) = [each for each in check_counters(HOST, infiniband_rails(), from_dict(facts)) if each.status == "warning"]
     assert finding.check == ("link.flaps" if name in ("link_downed", "link_error_recovery") else "link.errors")
-    assert f"; {name} stands at its greatest value and counts no further" in finding.observed
+    assert f"; {name} is at its maximum and no longer counts" in finding.observed
     assert "`perfquery -C mlx5_0 -P 1 -R`" in finding.remedy
 
 
@@ -172,9 +172,9 @@ def test_a_full_counter_beside_one_that_rises_keeps_the_error() -> None:
     facts["since"] = {"run": "r", "seconds": 3600.0, "devices": {"mlx5_0": {"1": {"port_rcv_errors": 500}}}, "netdevs": {}}
     finding = of_first(check_counters(HOST, card_rails(), from_dict(facts)))["link.errors"]
     assert finding.status == "error"
-    assert finding.observed.endswith("; symbol_error stands at its greatest value and counts no further")
-    assert "at the latest when node1 boots." in finding.remedy
-    assert finding.remedy.endswith("If that has been done since: run again, which counts from this run on.")
+    assert finding.observed.endswith("; symbol_error is at its maximum and no longer counts")
+    assert "or reboot node1" in finding.remedy
+    assert finding.remedy.endswith("If this has been fixed since, run again: the next run counts from this one.")
 
 
 def test_a_counter_beyond_the_classic_width_is_not_full() -> None:
@@ -192,7 +192,7 @@ def test_soft_roce_has_flaps_and_no_error_counters() -> None:
     found = of_first(check_counters("node1", lab_rails(), from_dict(after)))
     assert (found["link.flaps"].status, found["link.errors"].status) == ("warning", "not_applicable")
     assert found["link.flaps"].observed == "link_downed 1 (1 an hour) in 1 h since run run-1"
-    assert found["link.errors"].observed == "rxe_rail0/1 and its interface have no such counter"
+    assert found["link.errors"].observed == "rxe_rail0/1 and its interface have none of these counters"
 
 
 def test_null_counters_tell_nothing() -> None:
@@ -203,7 +203,7 @@ def test_null_counters_tell_nothing() -> None:
     found = of_first(
         check_counters(HOST, card_rails(), from_dict({**facts, "since": {"run": "r", "seconds": 1.0, "devices": {}, "netdevs": {}}}))
     )
-    assert {finding.observed for finding in found.values()} == {"mlx5_0/1 and its interface have no such counter"}
+    assert {finding.observed for finding in found.values()} == {"mlx5_0/1 and its interface have none of these counters"}
 
 
 def test_an_infiniband_port_without_counters_is_unknown() -> None:

@@ -92,16 +92,16 @@ def test_an_interface_that_is_well_over_a_port_that_is_not() -> None:
 @pytest.mark.parametrize(
     ("state", "physical", "seen", "do"),
     [
-        ("INIT", "LinkUp", "no subnet manager", "Start a subnet manager for plane blue (rail rail0)"),
-        ("ARMED", "LinkUp", "not made it active", "See the log of the subnet manager of plane blue"),
-        ("ACTIVE_DEFER", "LinkUp", "failed a moment ago", "exchange the cable of rail 0 on node1 (mlx5_0/1, 0000:3d:00.0)"),
-        ("DOWN", "Polling", "hears no partner", "Check the cable of rail 0 on node1 (mlx5_0/1, 0000:3d:00.0)"),
-        ("DOWN", "Disabled", "switched it off", "`ibportstate -C mlx5_0 -P 1 -D 0 1 enable`"),
-        ("DOWN", "Sleep", "it sleeps", "`ibportstate -C mlx5_0 -P 1 -D 0 1 enable`"),
-        ("DOWN", "PortConfigurationTraining", "does not hold", "exchange cable or optic"),
-        ("DOWN", "LinkErrorRecovery", "does not hold", "exchange cable or optic"),
-        ("ACTIVE", "LinkErrorRecovery", "does not hold", "exchange cable or optic"),
-        ("DOWN", "Phy Test", "test of its physical layer", "End the test on node1"),
+        ("INIT", "LinkUp", "no subnet manager", "start one for plane blue (rail rail0)"),
+        ("ARMED", "LinkUp", "not activated it", "find the subnet manager of plane blue"),
+        ("ACTIVE_DEFER", "LinkUp", "link has just failed", "Replace the cable of rail 0 on node1 (mlx5_0/1, 0000:3d:00.0)"),
+        ("DOWN", "Polling", "detects no partner", "Check the cable of rail 0 on node1 (mlx5_0/1, 0000:3d:00.0)"),
+        ("DOWN", "Disabled", "the port is disabled", "`ibportstate -C mlx5_0 -P 1 -D 0 1 enable`"),
+        ("DOWN", "Sleep", "sleep mode", "`ibportstate -C mlx5_0 -P 1 -D 0 1 enable`"),
+        ("DOWN", "PortConfigurationTraining", "does not come up", "Replace cable or optic"),
+        ("DOWN", "LinkErrorRecovery", "does not come up", "Replace cable or optic"),
+        ("ACTIVE", "LinkErrorRecovery", "does not come up", "Replace cable or optic"),
+        ("DOWN", "Phy Test", "physical-layer test", "End the test on node1"),
         ("DOWN", "SomethingNew", "mlx5_0/1 is DOWN, SomethingNew", "Check the cable of rail 0 on node1"),
     ],
 )
@@ -119,7 +119,7 @@ def test_no_plane_names_the_rail_instead() -> None:
     first_port(facts).update(state="INIT")
     rails = infiniband_rails()
     rails[0]["plane"] = None
-    assert "for the fabric of rail0;" in of_first(check_link(HOST, rails, from_dict(facts)))["link.state"].remedy
+    assert "for the fabric of rail0." in of_first(check_link(HOST, rails, from_dict(facts)))["link.state"].remedy
 
 
 @pytest.mark.parametrize("unknown", ["state", "physical_state"])
@@ -157,8 +157,8 @@ def test_a_kind_that_the_kernel_does_not_tell_is_unknown() -> None:
     [
         ("siw", "`rdma link delete mlx5_0`"),
         ("ice", "`devlink dev param set pci/0000:3d:00.0 name enable_iwarp value false cmode runtime`"),
-        ("i40e", "plan another one of node1"),
-        ("cxgb4", "plan another one of node1"),
+        ("i40e", "Plan another NIC of node1"),
+        ("cxgb4", "Plan another NIC of node1"),
         ("qede", "with its vendor's tool"),
         (None, "with its vendor's tool"),
     ],

@@ -56,7 +56,7 @@ def judged(module: dict[str, Any] | None, **port: Any) -> Finding:
 
 def test_a_module_inside_its_limits() -> None:
     finding = judged(optic())
-    assert (finding.status, finding.observed) == ("ok", "ACME SR4 serial A17 is inside its limits")
+    assert (finding.status, finding.observed) == ("ok", "ACME SR4 serial A17 is within its limits")
 
 
 @pytest.mark.parametrize(
@@ -67,20 +67,20 @@ def test_a_lane_beyond_its_limits(rx_power_mw: float, status: str, grade: str) -
     assert finding.status == status
     assert finding.observed.startswith(f"ACME SR4 serial A17: rx power of lane 2 is {rx_power_mw:g}, ")
     assert grade in finding.observed
-    assert finding.remedy.startswith("Clean both ends of the cable of rail 0 on node1")
-    assert "`ethtool -m ens1np0` on node1" in finding.remedy
+    assert finding.remedy.startswith("1. Clean both ends of the cable of rail 0 on node1")
+    assert "On node1, run `ethtool -m ens1np0`" in finding.remedy
 
 
 def test_a_hot_module_asks_for_cooling() -> None:
     finding = judged(optic(temperature_celsius={"value": 76.0, **HEAT_LIMITS}))
     assert finding.status == "error"
-    assert finding.remedy.startswith("See to the cooling of node1 and its card 0000:3d:00.0")
+    assert finding.remedy.startswith("1. Check the cooling of node1 and its card 0000:3d:00.0")
 
 
 def test_a_voltage_beyond_its_limits_takes_another_module() -> None:
     finding = judged(optic(voltage_volt={"value": 2.9, "low_alarm": 3.0, "high_alarm": 3.6}))
     assert finding.status == "error"
-    assert finding.remedy.startswith("Exchange the module of rail 0 of node1")
+    assert finding.remedy.endswith("2. Replace the module of rail 0.")
 
 
 def test_alarms_stand_before_warnings_and_make_it_an_error() -> None:
@@ -92,13 +92,13 @@ def test_alarms_stand_before_warnings_and_make_it_an_error() -> None:
 def test_a_flag_of_the_past_is_a_warning() -> None:
     finding = judged(optic(alarms=["Laser rx power low alarm (Channel 1)"]))
     assert finding.status == "warning"
-    assert "it has raised 'Laser rx power low alarm (Channel 1)' since it was last read" in finding.observed
+    assert "'Laser rx power low alarm (Channel 1)' was raised since the last reading" in finding.observed
 
 
 @pytest.mark.parametrize(
     ("module", "reason"),
     [
-        (None, "no module: the port's driver tells of none"),
+        (None, "no module: the port's driver reports none"),
         (optic(temperature_celsius=None, voltage_volt=None, lanes=[]), "ACME SR4 serial A17 tells no readings"),
         (optic(temperature_celsius=None, voltage_volt=None, lanes=[dict.fromkeys(lane(1))], vendor=None, part_number=None, serial=None),
          "the module tells no readings"),
@@ -124,7 +124,7 @@ def test_a_module_that_could_not_be_read_is_unknown_in_the_words_of_the_tool() -
     first_netdev(facts)["ethtool"]["unread"] = {"module": why}
     finding, _other = check_optic(HOST, card_rails(), from_dict(facts))
     assert (finding.status, finding.observed) == ("unknown", f"the module could not be read: {why}")
-    assert finding.remedy == "Run `ethtool ens1np0` and `ethtool -m ens1np0` on node1 as root: it says the same, or more."
+    assert finding.remedy == "Run `ethtool ens1np0` and `ethtool -m ens1np0` on node1 as root, which may show more of the cause."
     first_port(facts)["state"] = "DOWN"
     assert check_optic(HOST, card_rails(), from_dict(facts))[0].status == "not_applicable"
 
@@ -144,7 +144,7 @@ def test_without_its_tool_a_module_is_not_judged(link_layer: str, tool: str, pac
     first_port(facts)["optic_unread"] = why
     rails = infiniband_rails() if link_layer == "InfiniBand" else card_rails()
     finding, _other = check_optic(HOST, rails, from_dict(facts))
-    assert (finding.status, finding.observed) == ("not_applicable", f"{tool} is not installed, and nothing else reads the module")
+    assert (finding.status, finding.observed) == ("not_applicable", f"{tool}, which reads the module, is not installed")
     assert finding.remedy.startswith(f"1. Install the package {package} on node1. 2. Run `ansible-playbook rdma.cluster.link")
     first_port(facts)["state"] = "DOWN"
     assert check_optic(HOST, rails, from_dict(facts))[0].observed.startswith("the port is not up")
@@ -155,12 +155,12 @@ def test_a_virtual_function_has_no_cage() -> None:
     facts["devices"]["mlx5_0"]["function"] = "vf"
     first_netdev(facts)["ethtool"]["unread"] = {"module": "Input/output error"}
     finding = check_optic(HOST, card_rails(), from_dict(facts))[0]
-    assert (finding.status, finding.observed) == ("not_applicable", "no cage of its own: a virtual function")
+    assert (finding.status, finding.observed) == ("not_applicable", "no module of its own: a virtual function")
 
 
 def test_a_lab_machine_has_no_modules() -> None:
     assert {finding.observed for finding in check_optic("node1", lab_rails(), from_dict(lab_facts()))} == {
-        "no cage of its own: a software device"
+        "no module of its own: a software device"
     }
 
 

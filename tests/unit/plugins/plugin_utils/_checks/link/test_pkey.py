@@ -54,9 +54,9 @@ def test_a_member_has_its_key_and_the_limited_default() -> None:
     [
         ((0x7FFF,), "not in one (0x0001)"),
         ((0x0001, 0x7FFF), "in one as limited member, planned is full"),
-        ((0x8001, 0x8002, 0x7FFF), "in two (0x0002), of which it is no member"),
-        ((0x8001, 0x0002, 0x7FFF), "in two (0x0002), of which it is no member"),
-        ((0x8001, 0x8003, 0x7FFF), "in 0x0003, which is no partition of rdma_partitions"),
+        ((0x8001, 0x8002, 0x7FFF), "in two (0x0002), but it is not a planned member"),
+        ((0x8001, 0x0002, 0x7FFF), "in two (0x0002), but it is not a planned member"),
+        ((0x8001, 0x8003, 0x7FFF), "in 0x0003, which is not in rdma_partitions"),
         ((0x8001, 0xFFFF), "in Default as full member, planned is limited"),
         ((0x8001,), "not in Default (0x7fff)"),
         ((0xFFFF,), "not in one (0x0001); in Default as full member, planned is limited"),
@@ -93,7 +93,7 @@ def test_what_a_switch_makes_of_the_default_partition_is_its_own() -> None:
     assert one(0x8001, 0xFFFF, manager=switch).status == OK
     assert one(0x8001, manager=switch).status == OK
     found = one(0x8001, 0x8002, manager=switch)
-    assert (found.status, "of the switch" in found.remedy) == (ERROR, True)
+    assert (found.status, "On the switch" in found.remedy) == (ERROR, True)
 
 
 def test_unknown_is_not_ok_and_a_port_that_is_down_has_its_own_finding() -> None:

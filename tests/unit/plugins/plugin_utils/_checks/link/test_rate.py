@@ -66,15 +66,15 @@ def test_against_the_plan(seen: tuple[float, int, str], planned: float, rate_sta
 def test_a_slow_port_names_cable_and_forced_speed() -> None:
     finding = infiniband(100, 4, "EDR", 200)["link.rate"]
     assert (finding.observed, finding.expected) == ("mlx5_0/1 runs at 100 Gb/s (4X EDR)", "200 Gb/s")
-    assert "the cable of rail 0 on node1 (mlx5_0/1, 0000:3d:00.0) is made for 200 Gb/s" in finding.remedy
-    assert "`ibportstate -C mlx5_0 -P 1 -D 0 1 query` on node1" in finding.remedy
+    assert "the cable of rail 0 on node1 (mlx5_0/1, 0000:3d:00.0) supports 200 Gb/s" in finding.remedy
+    assert "on node1 `ibportstate -C mlx5_0 -P 1 -D 0 1 query`" in finding.remedy
     assert "`ethtool ens1np0`" in ethernet(100, 4, "EDR", 200)["link.rate"].remedy
 
 
 def test_a_narrow_port_is_told_once() -> None:
     found = infiniband(200, 2, "NDR", 400)
     assert (found["link.width"].observed, found["link.width"].expected) == ("mlx5_0/1 runs at 200 Gb/s (2X NDR): 2 of 4 lanes", "4 lanes")
-    assert found["link.rate"].observed == "mlx5_0/1 runs at 200 Gb/s (2X NDR): link.width says why"
+    assert found["link.rate"].observed == "mlx5_0/1 runs at 200 Gb/s (2X NDR): see link.width"
     assert "splitter" in found["link.width"].remedy
 
 
@@ -92,7 +92,7 @@ def test_infiniband_without_a_plan_is_judged_by_its_lanes(width: int | None, spe
 
 def test_fewer_lanes_that_may_be_meant_say_how_to_plan_them() -> None:
     remedy = infiniband(100, 2, "HDR")["link.width"].remedy
-    assert remedy.startswith("If it is meant (HDR100, NDR200, a splitter cable), plan rate_gbps: 100 for rail0 of node1; else: ")
+    assert remedy.startswith("If intended (HDR100, NDR200, a splitter cable), set `rate_gbps: 100` for rail0 of node1. Else: ")
 
 
 @pytest.mark.parametrize(
@@ -103,8 +103,8 @@ def test_ethernet_without_a_plan_is_judged_by_what_the_port_can_do(gbps: float, 
     found = ethernet(gbps, width, "NDR", None)
     assert judged(found) == (rate_status, width_status)
     if rate_status == "error":
-        assert found["link.rate"].expected == "400 Gb/s, the most that the port can do"
-        assert "If 100 Gb/s is meant, plan rate_gbps: 100 for rail0." in found["link.rate"].remedy
+        assert found["link.rate"].expected == "400 Gb/s, the port's maximum"
+        assert "If 100 Gb/s is intended, set `rate_gbps: 100` for rail0." in found["link.rate"].remedy
 
 
 def test_the_interface_is_believed_where_the_driver_does_not_know_the_speed() -> None:
@@ -129,7 +129,7 @@ def test_ethernet_that_tells_nothing_is_not_judged_without_a_plan() -> None:
     first_netdev(facts)["ethtool"] = None
     found = of_first(check_link(HOST, card_rails(None), from_dict(facts)))
     assert judged(found) == ("not_applicable", "not_applicable")
-    assert "does not tell what it can do" in found["link.rate"].observed
+    assert "does not report its maximum" in found["link.rate"].observed
 
 
 @pytest.mark.parametrize(
@@ -150,7 +150,7 @@ def test_infiniband_without_a_plan_is_judged_by_the_card_s_generation(gbps: floa
     first_pci(facts)["device_id"] = device_id
     finding = of_first(check_link(HOST, infiniband_rails(), from_dict(facts)))["link.rate"]
     assert finding.status == status
-    assert ("plan rate_gbps: 200 for rail0 of node1" in finding.remedy) is (status == "warning")
+    assert ("set `rate_gbps: 200` for rail0 of node1" in finding.remedy) is (status == "warning")
 
 
 @pytest.mark.parametrize(("lanes", "status"), [(4, "ok"), (16, "warning")])
