@@ -70,7 +70,7 @@ def clock(time: Time | None) -> Item:
     """Whether the clock is kept, and what chrony follows."""
     if time is None or time.synchronised is None:
         return Item("clock", NOT_READ)
-    words, chrony = ["kept in step with a time server" if time.synchronised else "not in step with any time server"], time.chrony
+    words, chrony = ["synchronized with a time server" if time.synchronised else "not in step with any time server"], time.chrony
     if chrony and chrony.source:
         offset = f", {abs(chrony.offset_seconds) * 1e6:.0f} µs off" if chrony.offset_seconds is not None else ""
         words.append(f"chrony follows {chrony.source}{offset}")
@@ -220,7 +220,7 @@ def _limits_wish(intent: Intent | None) -> LimitsWish:
 def _login(label: str, login: LoginLimit | None, wish: LimitsWish) -> Item:
     low = locks_too_little(wish, Memlock(unlimited=login is not None and login.unlimited, bytes=None))
     if login is None:
-        return Item(label, "no file says it: the kernel's default", low)
+        return Item(label, "no file sets it: the kernel's default", low)
     return Item(label, f"{'unlimited' if login.unlimited else f'{login.value} KiB'}, by {login.file}", low)
 
 

@@ -2,7 +2,7 @@
 # GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""The host gate's checks on memory and kernel settings: lockable memory, free memory, /dev/shm, sysctl."""
+"""Checks of the host gate on memory and kernel settings: lockable memory, free memory, /dev/shm, sysctl."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ from ansible_collections.rdma.cluster.plugins.plugin_utils._catalogue.checks imp
 from ansible_collections.rdma.cluster.plugins.plugin_utils._checks.host.wishes import limits_wish, memlock_of
 
 _LIMITS_CONF = reads.folder(
-    "/etc/security/limits.d", absent_means="nothing lifts the kernel's own limit, which is an error", about="*login*"
+    "/etc/security/limits.d", absent_means="no file raises the kernel's own limit, which is an error", about="*login*"
 )
 _IN_A_SERVICE = reads.command("systemd-run", about="*a service*")
 declare(
@@ -39,15 +39,15 @@ declare(
         "host.memlock": Check(
             "host",
             "how much memory a service and a login may lock",
-            "`/proc/self/limits` inside a transient service, `limits.d`; `system.conf.d`, `service.d` for the line that sets it",
-            "remove the line that is named, or run the host stage",
+            "`/proc/self/limits` in a transient service, `limits.d`; `system.conf.d`, `service.d` for the line that sets it",
+            "remove the line that the finding names, or run the host stage",
             sources=(_IN_A_SERVICE, _LIMITS_CONF),
         ),
         "host.sysctl": Check(
             "host",
             "each kernel setting, now and after a boot",
             "`/proc/sys`, `sysctl.d`",
-            "see which later file sets it",
+            "remove the key from the later file that the finding names",
             sources=(
                 reads.file("/proc/sys/net/*", absent_means="the kernel has no such key, which is an error"),
                 reads.folder("/etc/sysctl.d", absent_means="nothing sets the key at boot, which is an error"),
@@ -56,22 +56,22 @@ declare(
         "host.files": Check(
             "host",
             "how many files a service and a login may have open",
-            "`/proc/self/limits` inside a transient service, `limits.d`",
-            "see which later file or drop-in sets less",
+            "`/proc/self/limits` in a transient service, `limits.d`",
+            "remove the later file or drop-in that sets less",
             sources=(_IN_A_SERVICE, _LIMITS_CONF),
         ),
         "host.ipc": Check(
             "host",
             "whether logind removes the shared memory of users who have logged out",
             "`RemoveIPC` of `org.freedesktop.login1`",
-            "see which later file sets it: `systemd-analyze cat-config systemd/logind.conf`",
+            "find the later file that sets it: `systemd-analyze cat-config systemd/logind.conf`",
             sources=(reads.command("busctl", "get-property"),),
         ),
         "host.services": Check(
             "host",
-            "how much memory the services that start jobs may lock, of those that run: SSH, slurmd, containerd, Docker, kubelet",
+            "how much memory the running services that start jobs may lock: SSH, slurmd, containerd, Docker, kubelet",
             "`/proc/PID/limits`",
-            "remove the line of its unit or drop-in that is named; drain the host and restart the service",
+            "remove the line of its unit or drop-in that the finding names; drain the host and restart the service",
             sources=(
                 reads.file(f"{reads.SERVICE_GROUPS}/*/cgroup.procs", absent_means="a service that does not run has no processes"),
                 reads.file("/proc/*/limits", absent_means="a process that has ended has no limits"),
@@ -79,9 +79,9 @@ declare(
         ),
         "host.memory": Check(
             "host",
-            "the memory that programs can have: an error below the smaller of 1 GiB and 5 %, a warning below the smaller of 4 GiB and 10 %",
+            "available memory: an error below the smaller of 1 GiB and 5 %, a warning below the smaller of 4 GiB and 10 %",
             "`/proc/meminfo`",
-            "stop the largest processes; fewer huge pages; files in `/dev/shm`",
+            "stop the largest processes; reduce huge pages; delete files in `/dev/shm`",
             threshold="GiB that must be available, instead of both limits",
             sources=(reads.file("/proc/meminfo"),),
         ),
@@ -117,13 +117,13 @@ SHM_INODES = 1024
 def check_host(host: str, intent: Intent, facts: Facts, settings: Mapping[str, str]) -> list[Finding]:
     """Finding `host.memlock`, and `host.sysctl` for each setting: key → value, live and after a boot."""
     if not settings:
-        why = "the intent asks for no kernel setting"
+        why = "the intent requests no kernel setting"
         return [*_memlock(host, intent, facts), Finding(STAGE, "host.sysctl", host, "kernel settings", NOT_APPLICABLE, why, "none")]
     return [*_memlock(host, intent, facts), *(_setting(host, key, value, facts) for key, value in settings.items())]
 
 
 def check_memory(host: str, facts: Facts, memory_gib: float | None = None, shm_gib: float | None = None) -> list[Finding]:
-    """Findings `host.memory` and `host.shm`. memory_gib, shm_gib: other limits of the memory that must be free."""
+    """Findings `host.memory` and `host.shm`. memory_gib, shm_gib: thresholds instead of the built-in ones."""
     return [_memory(host, facts, memory_gib), _shm(host, facts, shm_gib)]
 
 
@@ -131,7 +131,7 @@ def _memory(host: str, facts: Facts, limit_gib: float | None) -> Finding:
     memory = facts.memory
     available, total = (memory.available_bytes, memory.total_bytes) if memory is not None else (None, 0)
     if memory is None or available is None or not total:
-        remedy = f"On {host}, see `cat /proc/meminfo`."
+        remedy = f"On {host}, run `cat /proc/meminfo`."
         return Finding(
             STAGE, "host.memory", host, MEMORY_SUBJECT, UNKNOWN, "/proc/meminfo was not read, or has no MemAvailable", "known", remedy
         )
@@ -151,7 +151,7 @@ def _memory(host: str, facts: Facts, limit_gib: float | None) -> Finding:
 
 
 def _free_memory(host: str, memory: Memory, available_bytes: int) -> str:
-    """The largest holder comes first."""
+    """The steps that free memory, the largest user first."""
     steps = {
         f"On {host}, `ps -eo pid,rss,comm --sort=-rss | head` shows the largest processes: stop those that do not belong there.": (
             memory.total_bytes - available_bytes - memory.huge_bytes - memory.shared_bytes
@@ -168,7 +168,7 @@ def _shm(host: str, facts: Facts, limit_gib: float | None) -> Finding:
         return Finding(STAGE, "host.shm", host, SHM_SUBJECT, status, observed, "room for the shared memory of NCCL", remedy)
 
     if not facts.filesystems:
-        return finding(UNKNOWN, "file systems were not read", f"On {host}, see `df -h {SHM}`.")
+        return finding(UNKNOWN, "file systems were not read", f"On {host}, run `df -h {SHM}`.")
     shm = facts.filesystems.get(SHM)
     if shm is None:
         return finding(ERROR, f"{SHM} does not exist", f"On {host}, run `mkdir {SHM} && mount -t tmpfs -o mode=1777 tmpfs {SHM}`.")
@@ -185,8 +185,8 @@ def _shm(host: str, facts: Facts, limit_gib: float | None) -> Finding:
         return finding(OK, observed)
     if total:
         return finding(WARNING, f"{observed}; this host has {_gib(total)} of memory", _enlarge(host, 1).strip())
-    why = f"{observed}; whether that is enough is not known: /proc/meminfo was not read"
-    return finding(UNKNOWN, why, f"On {host}, see `cat /proc/meminfo`.")
+    why = f"{observed}; not known whether this is enough: /proc/meminfo was not read"
+    return finding(UNKNOWN, why, f"On {host}, run `cat /proc/meminfo`.")
 
 
 def _enlarge(host: str, step: int) -> str:
@@ -194,7 +194,7 @@ def _enlarge(host: str, step: int) -> str:
 
 
 def _part(limit: tuple[float, float], of_bytes: float) -> float:
-    """The smaller of some GiB and a part of a size."""
+    """The smaller of a limit in GiB and a fraction of a size, in bytes."""
     return min(limit[0] * GIB_BYTES, limit[1] * of_bytes)
 
 
@@ -204,7 +204,7 @@ def _gib(size_bytes: float) -> str:
 
 def _memlock(host: str, intent: Intent, facts: Facts) -> list[Finding]:
     if not intent["host"]["memlock_unlimited"]:
-        why = "rdma_host.memlock_unlimited is false: the limit is left as it is"
+        why = "rdma_host.memlock_unlimited is false: the limit is not changed"
         return [Finding(STAGE, "host.memlock", host, MEMLOCK_SUBJECT, NOT_APPLICABLE, why, "any")]
     limits, wish = facts.limits, limits_wish(intent)
     logins = limits.login_memlock if limits is not None else {}
@@ -229,8 +229,8 @@ def _service_memlock(host: str, wish: LimitsWish, limits: Limits | None) -> Find
     seen = limits.service_memlock if limits is not None else None
     if limits is None or seen is None:
         return Finding(
-            STAGE, "host.memlock", host, MEMLOCK_SUBJECT, UNKNOWN, "no service could be asked", "unlimited",
-            f"See on {host} whether `systemd-run --wait --pipe cat /proc/self/limits` works.",
+            STAGE, "host.memlock", host, MEMLOCK_SUBJECT, UNKNOWN, "the limit of a service could not be read", "unlimited",
+            f"On {host}, run `systemd-run --wait --pipe cat /proc/self/limits` and fix its error.",
         )  # fmt: skip
     good, source = not locks_too_little(wish, seen), limits.service_sources.get("memlock")
     by = f" by {place(source)}" if source is not None and is_foreign(source) else ""
@@ -248,24 +248,24 @@ def place(source: LimitSource | LoginLimit | BootValue) -> str:
 
 
 def is_foreign(source: LimitSource | None) -> bool:
-    """Whether a setting of a limit is not ours; None: no file sets it."""
+    """Whether a file of another program or admin sets a limit. source: None if no file sets it."""
     return source is not None and not source.file.endswith(f"/{NAME}")
 
 
 def login_remedy(host: str, seen: LoginLimit) -> str:
-    """What to do about a limit of logins: pam_limits reads files in the order of their names, and the last line wins."""
+    """The remedy for a limit of logins: pam_limits reads files in the order of their names, and the last line wins."""
     if seen.file.rpartition("/")[2] <= NAME or not seen.file.startswith(LOGIN_FILE.rpartition("/")[0]):
-        return f"Run the host stage for {host}: its {LOGIN_FILE} wins over {seen.file}. Then log in again."
+        return f"1. Run the host stage for {host}: its {LOGIN_FILE} overrides {seen.file}. 2. Log in again."
     return f"1. On {host}, remove {place(seen)}: pam_limits reads it after {LOGIN_FILE}, and the last line wins. 2. Log in again."
 
 
 def service_remedy(host: str, source: LimitSource | None) -> str:
-    """What to do about a limit of services. source: the line that sets it, where that is known."""
-    restart = "restart the services that start jobs when no job runs: they keep their limit"
+    """The remedy for a limit of services. source: the line that sets it, if known."""
+    restart = "restart the services that start jobs while no job runs: they keep their old limit until then"
     if source is None or not is_foreign(source):
         return f"1. Run the host stage for {host}. 2. On {host}, {restart}."
     return (
-        f"1. On {host}, remove {place(source)}: it wins over the host stage's setting. "
+        f"1. On {host}, remove {place(source)}: it overrides the host stage's setting. "
         f"2. Run `systemctl daemon-reexec` there, then the host stage for {host}. 3. On {host}, {restart}."
     )
 
@@ -285,15 +285,15 @@ def _boot_words(boot: BootValue | None) -> str:
 
 
 def _todo(host: str, key: str, value: str, live: str | None, boot: BootValue | None) -> str:
-    """What to do about a setting that differs."""
+    """The remedy for a setting that differs."""
     if live is None:
-        return f"Correct {key} in rdma_host.sysctl, or load the kernel module on {host} that brings it."
+        return f"Correct {key} in rdma_host.sysctl, or load the kernel module on {host} that provides it."
     if boot is not None and boot.value != value and not boot.file.startswith("/etc/"):
         return f"On {host}, {remedy(boot.file)}."
     if boot is not None and boot.value != value and boot.file != FILE:
         return (
-            f"1. On {host}, remove {key} from {place(boot)}, then run the host stage; or allow that with -e sysctl_replace_allowed=true. "
-            f"2. If that value is right, put it into rdma_host.sysctl."
+            f"1. On {host}, remove {key} from {place(boot)}, then run the host stage; or run it with `-e sysctl_replace_allowed=true`. "
+            f"2. If that value is right, set it in rdma_host.sysctl."
         )
     return f"Run the host stage for {host}."
 
@@ -310,7 +310,7 @@ def check_limits(host: str, intent: Intent, facts: Facts) -> list[Finding]:
 
 def _open_files(host: str, wish: LimitsWish, limits: Limits | None) -> list[Finding]:
     if not wish.open_files:
-        why = "rdma_host.open_files is 0: the limit is left as it is"
+        why = "rdma_host.open_files is 0: the limit is not changed"
         return [Finding(STAGE, "host.files", host, SERVICE_SUBJECT, NOT_APPLICABLE, why, "any")]
     logins = limits.login_open_files if limits is not None else {}
     return [_service_files(host, wish, limits), *(_login_files(host, wish, who, logins.get(who)) for who in LOGINS)]
@@ -319,8 +319,8 @@ def _open_files(host: str, wish: LimitsWish, limits: Limits | None) -> list[Find
 def _service_files(host: str, wish: LimitsWish, limits: Limits | None) -> Finding:
     seen, expected = limits.service_open_files if limits is not None else None, f"{wish.open_files} at least"
     if limits is None or seen is None:
-        remedy = f"See on {host} whether `systemd-run --wait --pipe cat /proc/self/limits` works."
-        return Finding(STAGE, "host.files", host, SERVICE_SUBJECT, UNKNOWN, "no service could be asked", expected, remedy)
+        remedy = f"On {host}, run `systemd-run --wait --pipe cat /proc/self/limits` and fix its error."
+        return Finding(STAGE, "host.files", host, SERVICE_SUBJECT, UNKNOWN, "the limit of a service could not be read", expected, remedy)
     remedy = service_remedy(host, limits.service_sources.get("nofile")) if opens_too_few(wish, seen) else ""
     return Finding(STAGE, "host.files", host, SERVICE_SUBJECT, ERROR if remedy else OK, str(seen), expected, remedy)
 
@@ -329,8 +329,8 @@ def _login_files(host: str, wish: LimitsWish, who: str, seen: LoginLimit | None)
     subject, expected = f"files that a login of {LOGINS[who]} may have open", f"{wish.open_files} at least"
     if seen is None:
         todo = f"Run the host stage for {host}."
-        return Finding(STAGE, "host.files", host, subject, ERROR, "no file says it: the kernel's default", expected, todo)
-    # What is no number counts as the least: nobody can rely on it.
+        return Finding(STAGE, "host.files", host, subject, ERROR, "no file sets it: the kernel's default", expected, todo)
+    # A value that is not a number counts as 0.
     most = None if seen.unlimited else int(seen.value) if seen.value.isdecimal() else 0
     good = not opens_too_few(wish, most)
     remedy = "" if good else login_remedy(host, seen)
@@ -339,34 +339,37 @@ def _login_files(host: str, wish: LimitsWish, who: str, seen: LoginLimit | None)
 
 def _ipc(host: str, wish: LimitsWish, limits: Limits | None) -> Finding:
     if not wish.keep_ipc:
-        return Finding(STAGE, "host.ipc", host, IPC_SUBJECT, NOT_APPLICABLE, "rdma_host.keep_ipc is false: logind is left as it is", "any")
+        return Finding(STAGE, "host.ipc", host, IPC_SUBJECT, NOT_APPLICABLE, "rdma_host.keep_ipc is false: logind is not changed", "any")
     removed = limits.remove_ipc if limits is not None else None
     if removed is None and (limits is None or limits.logind):
         look = f"Run `busctl introspect org.freedesktop.login1 /org/freedesktop/login1 | grep RemoveIPC` on {host}."
-        words = "logind runs, and did not answer" if limits is not None else "logind was not asked"
+        words = "logind runs but did not answer" if limits is not None else "logind was not read"
         return Finding(STAGE, "host.ipc", host, IPC_SUBJECT, UNKNOWN, words, "kept", look)
     if removed is None:
-        return Finding(STAGE, "host.ipc", host, IPC_SUBJECT, NOT_APPLICABLE, "no logind runs here that could remove it", "kept")
+        return Finding(STAGE, "host.ipc", host, IPC_SUBJECT, NOT_APPLICABLE, "logind, which could remove it, does not run here", "kept")
     if not loses_ipc(wish, removed):
         return Finding(STAGE, "host.ipc", host, IPC_SUBJECT, OK, "kept", "kept")
-    remedy = f"Run the host stage for {host}; `systemd-analyze cat-config systemd/logind.conf` there names a later file."
+    remedy = (
+        f"1. Run the host stage for {host}. 2. If it stays, run `systemd-analyze cat-config systemd/logind.conf` there "
+        "and remove the later setting."
+    )
     return Finding(STAGE, "host.ipc", host, IPC_SUBJECT, ERROR, "removed by logind", "kept", remedy)
 
 
 def _services(host: str, wish: LimitsWish, limits: Limits | None) -> list[Finding]:
-    expected = "unlimited, as for services that start now"
+    expected = "unlimited, as for newly started services"
     running = limits.running if limits is not None else None
     if running is None and wish.memlock_unlimited:
         look = f"Run `systemctl list-units --type service --state running` on {host}."
         return [Finding(STAGE, "host.services", host, "services that run", UNKNOWN, "running services were not read", expected, look)]
     if not wish.memlock_unlimited or not running:
-        why = "rdma_host.memlock_unlimited is false: the limit is left as it is" if running else "no service that starts jobs runs here"
+        why = "rdma_host.memlock_unlimited is false: the limit is not changed" if running else "no service that starts jobs runs here"
         return [Finding(STAGE, "host.services", host, "services that run", NOT_APPLICABLE, why, expected)]
     return [_service(host, wish, unit, seen, expected) for unit, seen in sorted(running.items())]
 
 
 def _service(host: str, wish: LimitsWish, unit: str, seen: RunningService, expected: str) -> Finding:
-    """A warning: nothing is wrong with the configuration, and a restart ends what the service has started."""
+    """Finding `host.services` of one service: at most a warning, since the configuration is right and a restart ends its jobs."""
     subject = f"memory that {unit} may lock"
     if not locks_too_little(wish, seen.memlock):
         return Finding(STAGE, "host.services", host, subject, OK, "unlimited", expected)
@@ -378,5 +381,5 @@ def _service(host: str, wish: LimitsWish, unit: str, seen: RunningService, expec
             f"1. On {host}, remove {place(source)} and run `systemctl daemon-reload`. 2. Drain {host}, then `systemctl restart {unit}`."
         )
     else:
-        remedy = f"Drain {host} and run `systemctl restart {unit}` there: it started before the limit was lifted."
+        remedy = f"Drain {host}, then run `systemctl restart {unit}` there: it started before the limit was raised."
     return Finding(STAGE, "host.services", host, subject, WARNING, observed, expected, remedy)

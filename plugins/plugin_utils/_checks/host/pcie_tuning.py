@@ -2,7 +2,7 @@
 # GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""The host gate's checks on PCIe: MRRS and ACS as requested, now and at the next boot, and the changes that are withheld."""
+"""Checks of the host gate on PCIe: MRRS and ACS as requested, now and at the next boot, and the changes that are withheld."""
 
 from __future__ import annotations
 
@@ -41,18 +41,18 @@ declare(
     {
         "host.pcie": Check(
             "host",
-            "MRRS of each rail's card and ACS between GPUs and NICs as requested, and the service that sets them at boot; a warning where "
-            "our default is withheld, or a job is on the host",
-            "PCI configuration space, `systemctl show`, files of ours, `/sys/kernel/security/lockdown`, `/proc`",
-            "`pcie_mrrs_allowed: true` or `pcie_acs_write_allowed: true` and the host stage; `rdma_host.pcie`; `journalctl --unit "
-            "rdma-pcie.service`",
+            "MRRS of each rail's card and ACS between GPUs and NICs as requested, and the service that sets them at boot; a warning if "
+            "only a default is not allowed, or a job runs on the host",
+            "PCI configuration space, `systemctl show`, the collection's files, `/sys/kernel/security/lockdown`, `/proc`",
+            "set `pcie_mrrs_allowed: true` or `pcie_acs_write_allowed: true` and run the host stage; or change `rdma_host.pcie`; "
+            "`journalctl --unit rdma-pcie.service`",
             sources=(
                 reads.but(reads.CONFIG, about="[rA]*"),
                 reads.but(reads.UNITS, about="*at boot"),
                 reads.file(
                     "/etc/systemd/system/rdma-pcie.service",
-                    absent_means="the service is not there, which is an error",
-                    garbled_means="another content is an error",
+                    absent_means="the service is missing, which is an error",
+                    garbled_means="different content is an error",
                     about="*at boot",
                 ),
             ),
@@ -61,17 +61,17 @@ declare(
 )
 
 DRIVER = "mlx5_core"
-#: What auto gives the cards of ports that reach FAST_GBPS. A slower port is fast enough with the kernel's 512 bytes.
+#: The MRRS that auto requests for ports of FAST_GBPS or more. The kernel's 512 bytes are enough for slower ports.
 BEST_MRRS_BYTES = 4096
 FAST_GBPS = 100.0
 
 
 @dataclass(frozen=True)
 class PcieState:
-    """What tuning depends on. acs_mode: what auto stands for, None where it is not known; acs_why: why.
+    """The state that tuning depends on. acs_mode: the mode of auto, None if it is not known; acs_why: the reason.
 
-    mrrs_bytes: physical function of a NIC → bytes, None where it was not read; redirecting: a NIC's function → the bridges above it that
-    redirect, if there are any; gpu_redirecting: those above GPUs.
+    mrrs_bytes: physical function of a NIC → bytes, None if it was not read; redirecting: a NIC's function → the bridges above it that
+    redirect; gpu_redirecting: those above GPUs.
     """
 
     acs_mode: str | None
@@ -82,7 +82,7 @@ class PcieState:
 
 
 def pcie_state(facts: Facts) -> PcieState:
-    """That of a host, of the whole tree of its facts."""
+    """The PCIe state of a host from its facts."""
     devices = [device for device in facts.devices.values() if device.function == "pf"]
     own, gpus = {device.pci.address: device.pci for device in devices if device.pci is not None}, facts.gpus or []
     slots = {slot_of(address) for address in own}
@@ -92,7 +92,7 @@ def pcie_state(facts: Facts) -> PcieState:
     blocked = {address: _redirecting_hops(pci) for address, pci in sorted(own.items())}
     return PcieState(
         acs_mode=found.mode if facts.gpus is not None else None,
-        acs_why=found.why if facts.gpus is not None else "GPUs were not looked for",
+        acs_why=found.why if facts.gpus is not None else "GPUs were not read",
         mrrs_bytes={address: pci.mrrs_bytes for address, pci in sorted({**own, **beside}.items())},
         redirecting={address: bridges for address, bridges in blocked.items() if bridges},
         gpu_redirecting=sorted({bridge for gpu in gpus if gpu.pci is not None for bridge in _redirecting_hops(gpu.pci)}),
@@ -105,7 +105,7 @@ def _redirecting_hops(pci: PciFunction) -> list[str]:
 
 @dataclass(frozen=True)
 class Withheld:
-    """Changes that are requested and not made, in words, and the reason."""
+    """Requested changes that are not made, in words, and the reason."""
 
     changes: str
     reason: str
@@ -140,8 +140,8 @@ def pcie_wish(intent: Intent, facts: Facts, *, acs_allowed: bool, mrrs_allowed: 
 def boot_wish(intent: Intent, facts: Facts, *, acs_allowed: bool, mrrs_allowed: bool) -> Wish:
     """The settings that the service has to apply at boot.
 
-    These are the settings that may be made. A permission that is withdrawn takes no setting out of the service that is there: these are
-    then the requested settings that its file has, or all of them if the file differs from every plan.
+    These are the allowed settings. Withdrawing a permission removes no setting from the existing service: the result is then the
+    requested settings that its file contains, or all of them if the file differs from every plan.
     """
     made = pcie_wish(intent, facts, acs_allowed=acs_allowed, mrrs_allowed=mrrs_allowed)
     permits = ((True, True), (True, mrrs_allowed), (acs_allowed, True))
@@ -152,7 +152,7 @@ def boot_wish(intent: Intent, facts: Facts, *, acs_allowed: bool, mrrs_allowed: 
 
 
 def kept_effects(boot: Wish, made: Wish) -> list[str]:
-    """The effects whose settings the service has although they are not allowed any more."""
+    """The effects whose settings the service still has although they are no longer allowed."""
     mrrs = boot.mrrs_bytes is not None and made.mrrs_bytes is None
     return [effect for effect, is_kept in ((MRRS_EFFECT, mrrs), (ACS_EFFECT, boot.acs != made.acs)) if is_kept]
 
@@ -160,7 +160,7 @@ def kept_effects(boot: Wish, made: Wish) -> list[str]:
 def withheld(intent: Intent, facts: Facts, *, acs_allowed: bool, mrrs_allowed: bool, busy: str = "") -> dict[str, Withheld]:
     """Effect of the role → the change that is requested and not made, and why; only what differs from the facts.
 
-    busy: what works on the host, in words; it withholds every change.
+    busy: the jobs on the host, in words; they withhold every change.
     """
     wish, lockdown = requested(intent, facts), lockdown_of(facts)
     changes = {MRRS_EFFECT: ", ".join(mrrs_changes(wish, facts)), ACS_EFFECT: ""}
@@ -200,7 +200,7 @@ def mrrs_setting(intent: Intent) -> int | str:
 
 
 def planned_mrrs_bytes(intent: Intent) -> int | None:
-    """The requested MRRS in bytes, None if it is left as it is. By auto it is the MRRS of fast cards."""
+    """The requested MRRS in bytes, None if it is not changed. For auto it is the MRRS of fast cards."""
     setting = mrrs_setting(intent)
     return {LEAVE: None, AUTO: BEST_MRRS_BYTES}.get(setting) if isinstance(setting, str) else setting
 
@@ -211,7 +211,7 @@ def lockdown_of(facts: Facts) -> str | None:
 
 
 def planned_acs(intent: Intent, facts: Facts) -> str | None:
-    """The mode, or what auto stands for; None where that is not known."""
+    """The requested ACS mode, or the mode of auto; None if that is not known."""
     mode: str | None = intent["host"]["pcie"]["acs"]
     return pcie_state(facts).acs_mode if mode == AUTO else mode
 
@@ -228,7 +228,7 @@ def redirecting_bridges(state: PcieState, wish: Wish) -> list[str]:
 
 
 def _card(rail: ResolvedRail, facts: Facts) -> str | None:
-    """The function that a rail's settings are on; None for what is not tuned: software, virtual functions, other drivers."""
+    """The PCI function of a rail's card; None for cards that are not tuned: software, virtual functions, other drivers."""
     device = facts.devices[rail.device] if rail.device is not None else None
     if device is None or device.pci is None or rail.rail.get("soft") or device.software:
         return None
@@ -242,8 +242,8 @@ ACS_SUBJECT, BOOT_SUBJECT = "ACS between GPUs and NICs", "PCIe settings at boot"
 def check_pcie_tuning(host: str, intent: Intent, facts: Facts) -> list[Finding]:
     """Findings `host.pcie`: MRRS of each rail, ACS of the host, and whether the next boot applies both again.
 
-    A requested value that is not set is an error. It is a warning while a job withholds it, and where the value is only our default
-    (auto) and it is not allowed, or kernel lockdown forbids it.
+    A requested value that is not set is an error. It is a warning while a job withholds it, or if the value is only our default
+    (auto) and is not allowed or blocked by kernel lockdown.
     """
     allowed = intent.get("allowed") or {}
     permits = {"acs_allowed": bool(allowed.get("pcie_acs_write")), "mrrs_allowed": bool(allowed.get("pcie_mrrs"))}
@@ -259,7 +259,7 @@ def check_pcie_tuning(host: str, intent: Intent, facts: Facts) -> list[Finding]:
 def _mrrs(port: RailPort, intent: Intent, facts: Facts, reason: Withheld | None) -> Finding:
     setting, wish = mrrs_setting(intent), requested(intent, facts)
     expected = "any" if wish.mrrs_bytes is None else f"MRRS of {wish.mrrs_bytes} bytes on every function of the card"
-    why_not = "rdma_host.pcie.mrrs_bytes is leave: MRRS is not judged" if setting == LEAVE else _not_tuned(port)
+    why_not = "rdma_host.pcie.mrrs_bytes is leave: MRRS is not checked" if setting == LEAVE else _not_tuned(port)
     if why_not is None and port.address not in wish.mrrs_cards:
         why_not = _not_fast(port, facts)
     if setting != LEAVE and (unread := _unread(port, why_not, facts)):
@@ -269,7 +269,7 @@ def _mrrs(port: RailPort, intent: Intent, facts: Facts, reason: Withheld | None)
     found = mrrs_of(pcie_state(facts), port.address)
     words = ", ".join(f"{address} {size} bytes" for address, size in found.items() if size is not None)
     if not found or None in found.values():
-        remedy = f"Read the facts of {port.host} as root; `lspci -vvv -s {port.address}` there shows MaxReadReq."
+        remedy = f"1. On {port.host}, run `lspci -vvv -s {port.address}` as root (MaxReadReq). 2. Run the stage again as root."
         return port.finding(CHECK, UNKNOWN, f"MRRS of some functions could not be read; read: {words or 'none'}", expected, remedy)
     if set(found.values()) == {wish.mrrs_bytes}:
         return port.finding(CHECK, OK, words, expected)
@@ -282,13 +282,13 @@ def _mrrs(port: RailPort, intent: Intent, facts: Facts, reason: Withheld | None)
             _mrrs_remedy(port.host, facts, reason.reason),
         )
     remedy = (
-        f"Run the host stage for {port.host}; where the write does not stick, set rdma_host.pcie.mrrs_bytes to another size or to leave."
+        f"1. Run the host stage for {port.host}. 2. If the write does not stick, set rdma_host.pcie.mrrs_bytes to another size or to leave."
     )
     return port.finding(CHECK, ERROR, words, expected, remedy)
 
 
 def _withheld_status(setting: int | str, facts: Facts) -> str:
-    """A warning for our own default, and while a job is there; an error for what the intent requests by name."""
+    """WARNING for the default, and while a job runs; ERROR for a value that the intent requests explicitly."""
     return WARNING if setting == AUTO or _is_busy(facts) else ERROR
 
 
@@ -299,19 +299,19 @@ def _is_busy(facts: Facts) -> bool:
 def _mrrs_remedy(host: str, facts: Facts, reason: str) -> str:
     if lockdown_of(facts) in LOCKED_DOWN:
         return (
-            f"1. If the pairs stage finds {host} fast enough, set rdma_host.pcie.mrrs_bytes to leave. 2. Else disable Secure Boot in the "
+            f"1. If {host} passes the pairs stage, set rdma_host.pcie.mrrs_bytes to leave. 2. Else disable Secure Boot in the "
             f"BIOS of {host}, or remove lockdown= from its kernel command line, reboot it and run the host stage."
         )
     if "_allowed is false" in reason:
         return (
-            f"1. Set pcie_mrrs_allowed: true for {host} in the inventory and run the host stage while {host} is idle. "
+            f"1. In the inventory, set `pcie_mrrs_allowed: true` for {host} and run the host stage while {host} is idle. "
             "2. Or set rdma_host.pcie.mrrs_bytes to leave."
         )
     return f"Run the host stage when {host} is idle."
 
 
 def _not_fast(port: RailPort, facts: Facts) -> str:
-    """Why auto does not judge a card."""
+    """Why auto does not apply to a card."""
     known = rate_gbps(port.rail, facts)
     if known is None:
         return port.not_judged or f"{port.name} reports no rate, and none is planned"
@@ -319,7 +319,7 @@ def _not_fast(port: RailPort, facts: Facts) -> str:
 
 
 def _unread(port: RailPort, why_not: str | None, facts: Facts) -> str:
-    """What of a NIC that is there is not known, so that it is not clear whether it is tuned (why_not); "" if nothing."""
+    """The unread facts of an existing NIC, without which it is not clear whether it is tuned (why_not); "" if none."""
     if port.software or not port.device or why_not is None:
         return ""
     known = {"PCI function": port.pci, "kind of PCI function": port.device.function, "driver": port.device.driver}
@@ -331,7 +331,7 @@ def _unread(port: RailPort, why_not: str | None, facts: Facts) -> str:
 
 
 def _not_tuned(port: RailPort) -> str | None:
-    """Why a rail's card is none that is tuned."""
+    """Why a rail's card is not tuned; None if it is."""
     if port.software or not port.device:
         return port.no_pci if port.software else NO_DEVICE
     if port.device.function != "pf":
@@ -349,7 +349,7 @@ def _acs(host: str, intent: Intent, facts: Facts, reason: Withheld | None) -> Fi
         return _acs_finding(host, UNKNOWN, "the configuration space of no bridge could be read", f"Run `lspci -vvv` on {host} as root.")
     words = f"{', '.join(bridges)} redirect" if bridges else "no bridge redirects"
     if planned is None:
-        remedy = f"Set rdma_host.pcie.acs of {host} to what the host is: bare_metal, vm, datadirect, or leave."
+        remedy = f"Set rdma_host.pcie.acs of {host} to its kind of host: bare_metal, vm, datadirect, or leave."
         return _acs_finding(host, UNKNOWN, f"{words}; {state.acs_why}", remedy)
     if state.acs_mode == DATADIRECT:
         return _acs_finding(host, ERROR, THIS_PLATFORM, f"Set rdma_host.pcie.acs of {host} to auto.")
@@ -363,16 +363,16 @@ def _are_read(facts: Facts) -> bool:
 
 
 def _acs_left(intent: Intent, facts: Facts, wish: Wish) -> str | None:
-    """Why ACS is none that is tuned; None where it is, or where that is not known."""
+    """Why ACS is not tuned; None if it is, or if that is not known."""
     if not facts.gpus:
         return NO_GPU
     if not wish.nics:
-        return "no rail has a card that is tuned"
+        return "no rail has a card whose ACS is tuned"
     given = intent["host"]["pcie"]["acs"]
     if planned_acs(intent, facts) in (BARE_METAL, None):
         return None
     why: str = pcie_state(facts).acs_why
-    return why if given == AUTO else f"rdma_host.pcie.acs is {given}: it is left as it is"
+    return why if given == AUTO else f"rdma_host.pcie.acs is {given}: it is not changed"
 
 
 def _redirects(host: str, intent: Intent, facts: Facts, words: str, reason: Withheld | None) -> Finding:
@@ -382,10 +382,10 @@ def _redirects(host: str, intent: Intent, facts: Facts, words: str, reason: With
     status = _withheld_status(intent["host"]["pcie"]["acs"], facts)
     remedy = f"Run the host stage when {host} is idle."
     if lockdown_of(facts) in LOCKED_DOWN:
-        remedy = f"Disable ACS in the BIOS of {host}, or Secure Boot, and rerun; or set rdma_host.pcie.acs to leave."
+        remedy = f"1. Disable ACS or Secure Boot in the BIOS of {host}, then rerun. 2. Or set rdma_host.pcie.acs to leave."
     elif "_allowed is false" in reason.reason:
         remedy = (
-            f"1. Set pcie_acs_write_allowed: true for {host} in the inventory and run the host stage while {host} is idle; it removes "
+            f"1. In the inventory, set `pcie_acs_write_allowed: true` for {host} and run the host stage while {host} is idle. This removes "
             "isolation between devices. 2. Or set rdma_host.pcie.acs to leave."
         )
     return _acs_finding(host, status, f"{words}; withheld: {reason.reason}", remedy)
@@ -396,7 +396,7 @@ def _acs_finding(host: str, status: str, observed: str, remedy: str = "") -> Fin
 
 
 def _boot(host: str, facts: Facts, wish: Wish, reason: Withheld | None) -> Finding:
-    """Whether the service is there for the settings that may be made, and for no others."""
+    """Finding `host.pcie` of the boot service: it exists for the allowed settings and applies no others."""
     expected = f"{UNIT} applies them" if wish else "no service"
     units, files = facts.units, service_files(wish)
     if units is None or facts.files is None:
@@ -415,5 +415,5 @@ def _boot(host: str, facts: Facts, wish: Wish, reason: Withheld | None) -> Findi
 
 
 def _boot_finding(host: str, status: str, observed: str, expected: str) -> Finding:
-    todo = f"Run the host stage for {host}. If it stays, see `journalctl --unit {UNIT}` and {UNITS}/{UNIT} on {host}."
+    todo = f"1. Run the host stage for {host}. 2. If it fails again, check `journalctl --unit {UNIT}` and {UNITS}/{UNIT} on {host}."
     return Finding(STAGE, CHECK, host, BOOT_SUBJECT, status, observed, expected, "" if status in (OK, NOT_APPLICABLE) else todo)

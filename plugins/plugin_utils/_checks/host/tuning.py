@@ -27,16 +27,16 @@ declare(
     {
         "host.rings": Check(
             "host",
-            "the rings of each rail's NIC against the wish, or the most that it has",
+            "the ring sizes of each rail's NIC against the requested ones, or its maximum",
             "`ethtool -g`",
-            "`-e nic_rings_reset_allowed=true`, which takes the link down for a moment",
-            sources=(reads.driver("rings", absent_means="the driver has no rings that could be set"),),
+            "run the host stage with `-e nic_rings_reset_allowed=true`, which takes the link down briefly",
+            sources=(reads.driver("rings", absent_means="the driver has no configurable rings"),),
         ),
         "host.cpu": Check(
             "host",
-            "governor and idle states of the CPUs, and irqbalance, as far as `rdma_host.cpu` asks",
+            "CPU governor, idle states and irqbalance, if `rdma_host.cpu` requests them",
             "`/sys/devices/system/cpu`, `/dev/cpu_dma_latency`",
-            "see what sets it again: tuned, cpupower",
+            "find the service that resets it: tuned, cpupower",
             sources=(
                 reads.file(
                     "/sys/devices/system/cpu/cpufreq/*/scaling_governor",
@@ -46,7 +46,7 @@ declare(
                 reads.file("/sys/devices/system/cpu/cpu*/cpuidle/*/latency", about="idle*"),
                 reads.file(
                     "/sys/devices/system/cpu/cpu*/cpuidle/*/disable",
-                    absent_means="a state that cannot be switched off counts as entered",
+                    absent_means="a state that cannot be disabled counts as entered",
                     about="idle*",
                 ),
                 reads.but(reads.UNITS, about="irqbalance"),
@@ -54,23 +54,23 @@ declare(
         ),
         "host.time": Check(
             "host",
-            "whether the clock is synchronised, and how far off chrony says it is",
+            "whether the clock is synchronized, and its offset according to chrony",
             "`adjtimex`, `chronyc tracking`",
             "`timedatectl set-ntp true`; `chronyc tracking`",
-            threshold="the seconds that the clock may be off, instead of 0.1",
+            threshold="seconds that the clock may be off, instead of 0.1",
             sources=(
                 reads.kernel("adjtimex"),
                 reads.command("chronyc"),
                 reads.entry(
-                    "/run/chrony/chronyd.pid", absent_means="chrony does not run; the kernel says whether another one keeps the clock"
+                    "/run/chrony/chronyd.pid", absent_means="chrony does not run; the kernel reports if another service keeps the clock"
                 ),
             ),
         ),
         "host.clocksource": Check(
             "host",
-            "the counter that the kernel reads the time from: the CPU's own, or a hypervisor's for it; anything else is a warning",
+            "the clock source of the kernel: the CPU's own counter or a hypervisor's equivalent; any other is a warning",
             "`/sys/devices/system/clocksource/clocksource0`",
-            "`dmesg | grep -iE 'clocksource|tsc'`; write tsc back to `current_clocksource`; `tsc=nowatchdog` on the kernel command line",
+            "`dmesg | grep -iE 'clocksource|tsc'`; write `tsc` to `current_clocksource`; `tsc=nowatchdog` on the kernel command line",
             sources=(reads.file(_CLOCKSOURCE), reads.kernel("uname")),
         ),
     }
@@ -81,13 +81,13 @@ Wishes = Sequence[Mapping[str, Any]]
 
 
 def check_rings(host: str, rings: Wishes, facts: Facts, *, wished: bool) -> list[Finding]:
-    """Finding `host.rings` of each rail. rings: name, netdev, rx and tx as the rail shall have them, of those whose driver tells;
-    wished: whether the intent wishes anything.
+    """Finding `host.rings` of each rail. rings: name, netdev, and the requested rx and tx of each rail whose driver reports them;
+    wished: whether the intent requests any.
 
-    A warning: rings do nothing for RDMA.
+    At most a warning, because RDMA does not use the rings.
     """
     if not rings:
-        why = "no driver of a rail tells its rings" if wished else "rdma_host.rings asks for nothing"
+        why = "no rail's driver reports its rings" if wished else "rdma_host.rings requests nothing"
         return [Finding(STAGE, "host.rings", host, "rings", NOT_APPLICABLE, why, "any")]
     return [_ring(host, rail, facts.netdevs[rail["netdev"]]) for rail in rings]
 
@@ -99,7 +99,7 @@ def _ring(host: str, rail: Mapping[str, Any], netdev: Netdev) -> Finding:
     observed = ", ".join(f"{way} {seen.get(way)}" for way in ways)
     expected = ", ".join(f"{way} {rail[way]}" for way in ways)
     remedy = (
-        f"Run the host stage for {host} with nic_rings_reset_allowed=true when no job runs: the link of {rail['netdev']} goes for a moment."
+        f"While no job runs, run the host stage for {host} with `-e nic_rings_reset_allowed=true`. It takes {rail['netdev']} down briefly."
     )
     good = ring_difference(RailRings(**rail), seen) is None
     subject = f"rings of {rail['name']} ({rail['netdev']})"
@@ -107,11 +107,11 @@ def _ring(host: str, rail: Mapping[str, Any], netdev: Netdev) -> Finding:
 
 
 def check_cpu(host: str, intent: Intent, facts: Facts) -> list[Finding]:
-    """Findings `host.cpu`: the governor, idle states and irqbalance, each where the intent wishes something."""
+    """Findings `host.cpu`: governor, idle states and irqbalance, each if the intent requests it."""
     cpu = facts.cpu
     asked = intent["host"]["cpu"]
     if asked["governor"] is None and asked["max_cstate_latency_us"] is None and asked["irqbalance"] is None:
-        return [Finding(STAGE, "host.cpu", host, "CPUs", NOT_APPLICABLE, "rdma_host.cpu asks for nothing", "any")]
+        return [Finding(STAGE, "host.cpu", host, "CPUs", NOT_APPLICABLE, "rdma_host.cpu requests nothing", "any")]
     found, wrong = [], cpu_wrong(cpu_wish(intent), cpu)
     if asked["governor"] is not None:
         found.append(_governor(host, asked["governor"], cpu, good=GOVERNOR not in wrong))
@@ -127,13 +127,13 @@ def _governor(host: str, wished: str, cpu: Cpu | None, *, good: bool) -> Finding
     if cpu is None:
         return _unknown(host, subject, wished)
     if not cpu.governors:
-        why = "the kernel does not scale frequencies here: a virtual machine, or the firmware keeps them to itself"
+        why = "the kernel does not scale frequencies here: a virtual machine, or the firmware controls them"
         return Finding(STAGE, "host.cpu", host, subject, NOT_APPLICABLE, why, wished)
     observed = ", ".join(cpu.governors)
     if good:
         return Finding(STAGE, "host.cpu", host, subject, OK, observed, wished)
     remedy = (
-        f"Run the host stage for {host}; what sets it again afterwards is another service there: see `systemctl status cpupower tuned`."
+        f"1. Run the host stage for {host}. 2. If it changes again, find what resets it: `systemctl status cpupower tuned` there."
     )
     if wished not in cpu.available:
         remedy = f"Correct rdma_host.cpu.governor: {cpu.driver} on {host} has {', '.join(cpu.available) or 'none'}."
@@ -145,9 +145,9 @@ def _idle(host: str, most_us: int, cpu: Cpu | None, *, good: bool) -> Finding:
     if cpu is None:
         return _unknown(host, subject, expected)
     if not cpu.idle_states:
-        return Finding(STAGE, "host.cpu", host, subject, NOT_APPLICABLE, "the kernel tells of no idle states here", expected)
+        return Finding(STAGE, "host.cpu", host, subject, NOT_APPLICABLE, "the kernel reports no idle states here", expected)
     if cpu.latency_us is not None and cpu.latency_us <= most_us:
-        return Finding(STAGE, "host.cpu", host, subject, OK, f"{cpu.latency_us} µs asked for by a process", expected)
+        return Finding(STAGE, "host.cpu", host, subject, OK, f"{cpu.latency_us} µs, requested by a process", expected)
     entered = {name: state.latency_us for name, state in cpu.idle_states.items() if state.disabled < state.cpus}
     observed = ", ".join(f"{name} ({latency_us} µs)" for name, latency_us in entered.items()) or "none entered"
     return Finding(
@@ -168,44 +168,44 @@ def _unknown(host: str, subject: str, expected: str) -> Finding:
     return Finding(STAGE, "host.cpu", host, subject, UNKNOWN, "not read", expected, f"Read the facts of {host} again.")
 
 
-#: By machine (uname), the clock sources that are as fast as the CPU's own counter; those behind tsc are a hypervisor's.
+#: Machine (uname) → the clock sources that are as fast as the CPU's own counter; those after tsc are a hypervisor's.
 GOOD_SOURCES = {"x86_64": ("tsc", "kvm-clock", "hyperv_clocksource_tsc_page"), "aarch64": ("arch_sys_counter",)}
 SOURCE_FILE = "/sys/devices/system/clocksource/clocksource0/current_clocksource"
-EXPECTED = "kept in step with a time server"
-#: Logs of several hosts can be laid side by side, and leases hold; chrony keeps a clock to a thousandth of it.
+EXPECTED = "synchronized with a time server"
+#: Small enough to compare logs of several hosts and for leases to hold; chrony keeps a clock within a thousandth of it.
 OFFSET_SECONDS = 0.1
 
 
 def check_time(host: str, facts: Facts, limit_seconds: float | None = None) -> list[Finding]:
-    """Finding `host.time` of one host: whether the kernel counts its clock as synchronised, and how far chrony says it is off.
+    """Finding `host.time` of one host: whether the kernel reports a synchronized clock, and its offset according to chrony.
 
-    limit_seconds: another limit than OFFSET_SECONDS.
+    limit_seconds: the limit instead of OFFSET_SECONDS.
     """
     time = facts.time
     if time is None or time.synchronised is None:
-        return [_finding(host, UNKNOWN, "the kernel was not asked", f"Run `timedatectl` on {host}.")]
+        return [_finding(host, UNKNOWN, "the clock's state was not read", f"Run `timedatectl` on {host}.")]
     chrony = time.chrony
     if not time.synchronised:
-        remedy = f"Run `timedatectl set-ntp true` on {host}, and see `timedatectl timesync-status` or `chronyc tracking` there."
+        remedy = f"1. Run `timedatectl set-ntp true` on {host}. 2. Check `timedatectl timesync-status` or `chronyc tracking` there."
         return [_finding(host, WARNING, _not_synchronised(chrony), remedy)]
     if time.chrony_unread:
-        observed = f"synchronised, and chrony does not say how far off: {time.chrony_unread}"
+        observed = f"synchronized, but chrony does not report the offset: {time.chrony_unread}"
         return [_finding(host, UNKNOWN, observed, f"Run `chronyc tracking` on {host}.")]
     if chrony is None or chrony.offset_seconds is None:
-        return [_finding(host, OK, "synchronised")]
+        return [_finding(host, OK, "synchronized")]
     limit = OFFSET_SECONDS if limit_seconds is None else limit_seconds
-    observed = f"synchronised with {chrony.source}, {offset_words(chrony.offset_seconds)}"
+    observed = f"synchronized with {chrony.source}, {offset_words(chrony.offset_seconds)}"
     if abs(chrony.offset_seconds) <= limit:
         return [_finding(host, OK, observed)]
-    remedy = f"See `chronyc tracking` on {host}; `chronyc makestep` there sets the clock at once, when no job runs."
+    remedy = f"1. On {host}, run `chronyc tracking`. 2. While no job runs, set the clock at once: `chronyc makestep`."
     return [_finding(host, WARNING, observed, remedy, f"{EXPECTED}, off by {limit:g} s at most")]
 
 
 def check_clocksource(host: str, facts: Facts) -> list[Finding]:
-    """Finding `host.clocksource` of one host: the kernel reads the time from the CPU's own counter.
+    """Finding `host.clocksource` of one host: the kernel uses the CPU's own counter as its clock source.
 
-    Where it left it, as after a watchdog that found the counter unstable, each reading of the time is slow, and perftest, which counts
-    the cycles of the CPU, cannot calibrate.
+    With another one, for example after the watchdog marked the counter unstable, reading the time is slow, and perftest, which counts
+    CPU cycles, cannot calibrate.
     """
 
     def finding(status: str, observed: str, expected: str, remedy: str = "") -> list[Finding]:
@@ -213,22 +213,22 @@ def check_clocksource(host: str, facts: Facts) -> list[Finding]:
 
     source = facts.time.clocksource if facts.time is not None else None
     if source is None:
-        return finding(UNKNOWN, f"{SOURCE_FILE} could not be read", "the CPU's own counter", f"On {host}, see `cat {SOURCE_FILE}`.")
+        return finding(UNKNOWN, f"{SOURCE_FILE} could not be read", "the CPU's own counter", f"On {host}, run `cat {SOURCE_FILE}`.")
     machine, current = facts.stack.arch if facts.stack is not None else None, source.current
     good = GOOD_SOURCES.get(machine or "")
     if machine is None:
-        return finding(UNKNOWN, f"{current}; the machine type was not read", "the CPU's own counter", f"On {host}, see `uname -m`.")
+        return finding(UNKNOWN, f"{current}; the machine type was not read", "the CPU's own counter", f"On {host}, run `uname -m`.")
     if good is None:
         return finding(NOT_APPLICABLE, f"{current}; which one is best on {machine} is not known", "the CPU's own counter")
     expected = " or ".join(good)
     if current in good:
         return finding(OK, current, expected)
     best = next((name for name in good if name in source.available), None)
-    why = f"1. On {host}, `dmesg | grep -iE 'clocksource|tsc'` shows why the kernel left {good[0]}."
+    why = f"1. On {host}, `dmesg | grep -iE 'clocksource|tsc'` shows why the kernel does not use {good[0]}."
     if best is not None:
-        now = f"2. `echo {best} > {SOURCE_FILE}` there, until the next boot."
+        now = f"2. Until the next boot, run `echo {best} > {SOURCE_FILE}` there."
     else:
-        now = f"2. The kernel offers only {', '.join(source.available) or current}: boot it again, with the newest BIOS."
+        now = f"2. The kernel offers only {', '.join(source.available) or current}: update the BIOS and reboot."
     lasting = f"3. If it happens again, add `tsc=nowatchdog` to the kernel command line of {host}" if machine == "x86_64" else ""
     remedy = " ".join(filter(None, [why, now, f"{lasting} (in a virtual machine also `tsc=reliable`)." if lasting else ""]))
     return finding(WARNING, f"{current}; perftest may fail to calibrate", expected, remedy)
@@ -239,11 +239,11 @@ def _finding(host: str, status: str, observed: str, remedy: str = "", expected: 
 
 
 def offset_words(seconds: float) -> str:
-    """How far a clock is ahead (above 0) of the time."""
+    """The offset of a clock in words; above 0 it is ahead of the time."""
     return f"{abs(seconds):.6f} s {'ahead' if seconds >= 0 else 'behind'}"
 
 
 def _not_synchronised(chrony: Chrony | None) -> str:
     if chrony is None:
-        return "not synchronised"
-    return f"not synchronised; chrony has {', '.join(chrony.sources) or 'no server'} and follows none of them"
+        return "not synchronized"
+    return f"not synchronized; chrony has {', '.join(chrony.sources) or 'no server'} but uses none"

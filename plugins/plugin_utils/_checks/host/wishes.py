@@ -17,32 +17,32 @@ from ansible_collections.rdma.cluster.plugins.module_utils._host.limits import L
 
 
 def cpu_wish(intent: Intent) -> CpuWish:
-    """What rdma.cluster.cpu_power shall make."""
+    """The requested settings of rdma.cluster.cpu_power."""
     cpu = intent["host"]["cpu"]
     return CpuWish(cpu["governor"], cpu["max_cstate_latency_us"])
 
 
 def cpu_of(told: Cpu | None) -> Cpu:
-    """The CPUs as the facts have them, of which nothing is known where they were not read."""
+    """The CPUs of the facts; without any value if they were not read."""
     return told or Cpu(driver=None, governors={}, available=[], idle_states={}, latency_us=None, tuned=None)
 
 
 def cpu_wrong(wish: CpuWish, told: Cpu | None) -> set[str]:
-    """Which of GOVERNOR and IDLE_STATES is not as wished."""
+    """Which of GOVERNOR and IDLE_STATES differ from the request."""
     return {what for what, _seen, _wished in cpu_differences(wish, cpu_of(told))}
 
 
 def irqbalance_wrong(wished: str, unit: UnitState) -> bool:
-    """Whether the service does not run, now and after a boot, where it shall, or does where it shall not."""
+    """Whether the service's state, now and after a boot, differs from the requested one."""
     return not unit.active == unit.enabled == (wished == "enabled")
 
 
 def limits_wish(intent: Intent) -> LimitsWish:
-    """What rdma.cluster.limits shall make."""
+    """The requested settings of rdma.cluster.limits."""
     host = intent["host"]
     return LimitsWish(host["memlock_unlimited"], host["open_files"], host["keep_ipc"])
 
 
 def memlock_of(told: Memlock | LoginLimit | None) -> Memlock:
-    """What a service, or a login, may lock: not without limit where it is not told."""
+    """The memory that a service or a login may lock; not unlimited if it is not known."""
     return told if isinstance(told, Memlock) else Memlock(unlimited=bool(told and told.unlimited), bytes=None)

@@ -278,7 +278,7 @@ KERNEL SETTINGS
 
 CPUS, CLOCK, DISKS, LOAD
   CPUs     governor performance, idle states C1 (1 µs)
-  clock    kept in step with a time server, chrony follows ntp1, 12 µs off
+  clock    synchronized with a time server, chrony follows ntp1, 12 µs off
   disk /   40.0 GiB free of 100.0
   on GPUs  none
   jobs     slurmstepd (4711)
@@ -411,7 +411,7 @@ PCI = ("devices", "mlx5_1", "pci")
         (put({"symbol_error": 12, "link_downed": 1}, "since", "devices", "mlx5_0", "1"), "mlx5_0/1 link_downed +1, symbol_error +12"),
         (put({"carrier_downs": 2}, "since", "netdevs", "eth0"), "eth0 carrier_downs +2"),
         (put({"unlimited": False, "bytes": 8388608}, "limits", "service_memlock"), "a service 8388608 bytes"),
-        (put(None, "limits", "login_memlock", "root"), "a login of root no file says it: the kernel's default"),
+        (put(None, "limits", "login_memlock", "root"), "a login of root no file sets it: the kernel's default"),
         (
             put({"unlimited": False, "value": "64", "file": "/etc/security/limits.conf"}, "limits", "login_memlock", "*"),
             "a login of any user but root 64 KiB, by /etc/security/limits.conf",

@@ -42,13 +42,13 @@ def in_step(offset_seconds: float) -> dict[str, Any]:
 def test_how_far_chrony_says_it_is_off(offset_seconds: float, limit_seconds: float | None, status: str) -> None:
     (finding,) = check_time("node1", from_dict(in_step(offset_seconds)), limit_seconds)
     assert finding.status == status
-    assert finding.observed == f"synchronised with ntp1, {abs(offset_seconds):.6f} s {'ahead' if offset_seconds > 0 else 'behind'}"
+    assert finding.observed == f"synchronized with ntp1, {abs(offset_seconds):.6f} s {'ahead' if offset_seconds > 0 else 'behind'}"
 
 
 def test_a_clock_out_of_step_names_the_servers_that_chrony_has() -> None:
     chrony = {"synchronised": False, "source": None, "stratum": None, "offset_seconds": None, "sources": {"ntp1": "?", "ntp2": "?"}}
     (finding,) = check_time("node1", from_dict({"time": {"synchronised": False, "chrony": chrony}}))
-    assert (finding.status, finding.observed) == ("warning", "not synchronised; chrony has ntp1, ntp2 and follows none of them")
+    assert (finding.status, finding.observed) == ("warning", "not synchronized; chrony has ntp1, ntp2 but uses none")
 
 
 SOURCES = [
@@ -84,7 +84,7 @@ def test_the_way_back_to_the_tsc_is_told_in_steps() -> None:
     facts = {"time": {"clocksource": clocksource}, "stack": {"arch": "x86_64"}}
     (finding,) = check_clocksource("node1", from_dict(facts))
     assert finding.remedy.startswith("1. On node1, `dmesg | grep -iE 'clocksource|tsc'`")
-    assert "2. `echo tsc > /sys/devices/system/clocksource/clocksource0/current_clocksource` there" in finding.remedy
+    assert "2. Until the next boot, run `echo tsc > /sys/devices/system/clocksource/clocksource0/current_clocksource` there" in finding.remedy
     assert "3. If it happens again, add `tsc=nowatchdog` to the kernel command line of node1" in finding.remedy
     clocksource["available"] = ["hpet"]
     (finding,) = check_clocksource("node1", from_dict(facts))

@@ -52,7 +52,7 @@ def test_what_nobody_asks_for_is_not_applicable_and_says_why() -> None:
     found = check_host("node1", {"host": {"memlock_unlimited": False, "sysctl": {}}}, from_dict({}), {})
     assert [(finding.check, finding.status) for finding in found] == [("host.memlock", "not_applicable"), ("host.sysctl", "not_applicable")]
     assert "rdma_host.memlock_unlimited is false" in found[0].observed
-    assert "asks for no kernel setting" in found[1].observed
+    assert "requests no kernel setting" in found[1].observed
 
 
 def test_a_service_that_is_limited() -> None:
@@ -84,9 +84,9 @@ def test_a_service_that_nobody_asked_is_unknown(limits: dict[str, Any]) -> None:
 LOGIN_FILES = [
     ("/etc/security/limits.d/99-hpc.conf", "1. On node3, remove line 7 of /etc/security/limits.d/99-hpc.conf: pam_limits reads it after"),
     ("/etc/security/limits.d/zz-site.conf", "1. On node3, remove line 7 of /etc/security/limits.d/zz-site.conf: pam_limits reads it after"),
-    # Files that ours wins over, once it is there.
-    ("/etc/security/limits.d/10-site.conf", "Run the host stage for node3: its /etc/security/limits.d/90-rdma-cluster.conf wins over"),
-    ("/etc/security/limits.conf", "Run the host stage for node3: its /etc/security/limits.d/90-rdma-cluster.conf wins over"),
+    # Files that ours overrides once it exists.
+    ("/etc/security/limits.d/10-site.conf", "1. Run the host stage for node3: its /etc/security/limits.d/90-rdma-cluster.conf overrides"),
+    ("/etc/security/limits.conf", "1. Run the host stage for node3: its /etc/security/limits.d/90-rdma-cluster.conf overrides"),
 ]
 
 
@@ -113,7 +113,7 @@ FAULTS = [
     pytest.param(
         sysctl(boot="0", file="/etc/sysctl.d/zz.conf"),
         "live 1, after a boot 0 (/etc/sysctl.d/zz.conf)",
-        "1. On node1, remove net.ipv4.conf.all.arp_ignore from /etc/sysctl.d/zz.conf, then run the host stage; or allow that",
+        "1. On node1, remove net.ipv4.conf.all.arp_ignore from /etc/sysctl.d/zz.conf, then run the host stage; or run it with",
         id="a later file of the administrator",
     ),
     pytest.param(
@@ -224,8 +224,8 @@ def test_a_site_has_its_own_limit_of_shared_memory() -> None:
     # Only a small /dev/shm is judged by the size of the memory.
     assert found({**shm(30, 32), "memory": None}, "host.shm")[0] == "ok"
     status, observed, remedy = found({**shm(0.5, 0.5), "memory": None}, "host.shm")
-    assert (status, remedy) == ("unknown", "On node2, see `cat /proc/meminfo`.")
-    assert observed == "512 MiB of 512 MiB free; whether that is enough is not known: /proc/meminfo was not read"
+    assert (status, remedy) == ("unknown", "On node2, run `cat /proc/meminfo`.")
+    assert observed == "512 MiB of 512 MiB free; not known whether this is enough: /proc/meminfo was not read"
     # A small machine, as those of the lab: its /dev/shm is half of its memory.
     assert found({**shm(0.37, 0.37), **memory(0.5, 0.75)}, "host.shm")[0] == "ok"
 

@@ -43,7 +43,7 @@ def test_virtual_functions_and_software_have_no_state() -> None:
     facts["devices"]["mlx5_0"]["function"] = "vf"
     facts["devices"]["mlx5_1"]["pci"] = None
     state = pcie_state(from_dict(facts))
-    assert (state.mrrs_bytes, state.acs_mode, state.acs_why) == ({}, None, "GPUs were not looked for")
+    assert (state.mrrs_bytes, state.acs_mode, state.acs_why) == ({}, None, "GPUs were not read")
 
 
 def test_the_facts_that_are_read_have_all_of_it(tmp_path: Path) -> None:

@@ -163,7 +163,7 @@ def test_mrrs_that_is_allowed_and_not_set_is_an_error() -> None:
     facts = converged(wish)
     first_pci(facts)["mrrs_bytes"] = 512
     found = check(wish, facts)["rail 0"]
-    assert (found.status, found.remedy[:32]) == ("error", "Run the host stage for node1; wh")
+    assert (found.status, found.remedy[:35]) == ("error", "1. Run the host stage for node1. 2.")
 
 
 @pytest.mark.parametrize(

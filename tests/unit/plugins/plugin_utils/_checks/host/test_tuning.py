@@ -59,7 +59,12 @@ FAULTS = [
         "1. Run the host stage for node1. 2. On node1, restart",
         id="service",
     ),
-    pytest.param(limits(service_open_files=None), ("host.files", "unknown", "no service could be asked"), "See on node1", id="unasked"),
+    pytest.param(
+        limits(service_open_files=None),
+        ("host.files", "unknown", "the limit of a service could not be read"),
+        "On node1, run `systemd-run",
+        id="unasked",
+    ),
     pytest.param(
         limits(login_open_files={"*": LATER, "root": LOGIN}),
         ("host.files", "error", f"4096 by line 3 of {LATER['file']}"),
@@ -68,15 +73,15 @@ FAULTS = [
     ),
     pytest.param(
         limits(login_open_files={"*": LOGIN, "root": None}),
-        ("host.files", "error", "no file says it: the kernel's default"),
+        ("host.files", "error", "no file sets it: the kernel's default"),
         "Run the host stage for node1.",
         id="no file",
     ),
-    pytest.param(limits(remove_ipc=True), ("host.ipc", "error", "removed by logind"), "Run the host stage for node1", id="ipc"),
+    pytest.param(limits(remove_ipc=True), ("host.ipc", "error", "removed by logind"), "1. Run the host stage for node1", id="ipc"),
     pytest.param(
         limits(running={"containerd.service": BOUND, "slurmd.service": FREE}),
         ("host.services", "warning", "8388608 bytes (process 7)"),
-        "Drain node1 and run `systemctl restart containerd.service` there",
+        "Drain node1, then run `systemctl restart containerd.service` there",
         id="a running service",
     ),
 ]
@@ -95,11 +100,11 @@ def test_what_nobody_asks_for_or_has_is_not_applicable() -> None:
     assert {finding.status for finding in check_limits("node1", silent, from_dict(limits()))} == {"not_applicable"}
     silent_logind = check_limits("node1", host(), from_dict(limits(remove_ipc=None, logind=True, running={})))
     assert [(each.status, each.observed) for each in silent_logind if each.check == "host.ipc"] == [
-        ("unknown", "logind runs, and did not answer")
+        ("unknown", "logind runs but did not answer")
     ]
     bare = check_limits("node1", host(), from_dict(limits(remove_ipc=None, logind=False, running={})))
     assert told(bare)[3:] == [
-        ("host.ipc", "not_applicable", "no logind runs here that could remove it"),
+        ("host.ipc", "not_applicable", "logind, which could remove it, does not run here"),
         ("host.services", "not_applicable", "no service that starts jobs runs here"),
     ]
 
@@ -117,8 +122,8 @@ def test_rings() -> None:
     assert (short.status, short.observed, short.expected, short.subject) == ("warning", "rx 128", "rx 256", "rings of rail0 (ens1)")
     assert "nic_rings_reset_allowed=true" in short.remedy
     none = from_dict({})
-    assert told(check_rings("node1", [], none, wished=False)) == [("host.rings", "not_applicable", "rdma_host.rings asks for nothing")]
-    assert told(check_rings("node1", [], none, wished=True)) == [("host.rings", "not_applicable", "no driver of a rail tells its rings")]
+    assert told(check_rings("node1", [], none, wished=False)) == [("host.rings", "not_applicable", "rdma_host.rings requests nothing")]
+    assert told(check_rings("node1", [], none, wished=True)) == [("host.rings", "not_applicable", "no rail's driver reports its rings")]
 
 
 def cpu(**changes: Any) -> dict[str, Any]:
@@ -142,7 +147,7 @@ CPUS = [
     pytest.param(wish("performance"), {}, ("host.cpu", "unknown", "not read"), id="not read"),
     pytest.param(wish(most_us=10), cpu(), ("host.cpu", "ok", "C1 (1 µs)"), id="shallow"),
     pytest.param(wish(most_us=10), cpu(idle_states=ENTERED), ("host.cpu", "error", "C6 (133 µs)"), id="deep"),
-    pytest.param(wish(most_us=10), cpu(idle_states=ENTERED, latency_us=10), ("host.cpu", "ok", "10 µs asked for by a process"), id="held"),
+    pytest.param(wish(most_us=10), cpu(idle_states=ENTERED, latency_us=10), ("host.cpu", "ok", "10 µs, requested by a process"), id="held"),
     pytest.param(wish(most_us=10), cpu(idle_states=ENTERED, latency_us=20), ("host.cpu", "error", "C6 (133 µs)"), id="held too loosely"),
     pytest.param(wish(irqbalance="enabled"), cpu(), ("host.cpu", "ok", "active, enabled"), id="irqbalance"),
     pytest.param(wish(irqbalance="disabled"), cpu(), ("host.cpu", "error", "active, enabled"), id="irqbalance runs"),
@@ -163,4 +168,4 @@ def test_a_governor_that_is_not_there_is_to_be_corrected() -> None:
 def test_a_virtual_machine_has_neither_frequencies_nor_idle_states() -> None:
     found = check_cpu("node1", wish("performance", 10), from_dict(cpu(driver=None, governors={}, available=[], idle_states={})))
     assert [finding.status for finding in found] == ["not_applicable", "not_applicable"]
-    assert [finding.observed for finding in check_cpu("node1", wish(), from_dict({}))] == ["rdma_host.cpu asks for nothing"]
+    assert [finding.observed for finding in check_cpu("node1", wish(), from_dict({}))] == ["rdma_host.cpu requests nothing"]
