@@ -32,18 +32,18 @@ declare(
             "gpu",
             "the NVIDIA driver, for every GPU on the bus",
             "`/proc/driver/nvidia`, PCI",
-            "install the driver; `dmesg | grep -iE 'nvrm|xid'`",
+            "install the driver; check `dmesg | grep -iE 'nvrm|xid'`",
             sources=(
                 _NVIDIA,
-                reads.but(reads.GPUS, absent_means="a GPU that the driver has and the bus has not is lost, which is an error"),
-                reads.file("/proc/driver/nvidia/gpus/*/information", absent_means="the driver does not drive the GPU, which is an error"),
+                reads.but(reads.GPUS, absent_means="a GPU of the driver that is not on the bus is lost, which is an error"),
+                reads.file("/proc/driver/nvidia/gpus/*/information", absent_means="the driver does not use the GPU, which is an error"),
             ),
         ),
         "gpu.fabricmanager": Check(
             "gpu",
-            "Fabric Manager where there are NVSwitches",
+            "Fabric Manager on hosts with NVSwitches",
             "PCI class 0680 of NVIDIA, product data (VPD) of InfiniBand NICs, systemd, dpkg or `nv-fabricmanager --version`",
-            "install the driver's version; `systemctl enable --now nvidia-fabricmanager`",
+            "install the version of the driver; `systemctl enable --now nvidia-fabricmanager`",
             sources=(
                 reads.UNITS,
                 reads.any_of(reads.DPKG, reads.command("/usr/bin/nv-fabricmanager")),
@@ -53,29 +53,29 @@ declare(
         ),
         "gpu.cuda": Check(
             "gpu",
-            "libcuda is the driver's",
-            "what `libcuda.so.1` leads to",
-            "reboot after an upgrade; packages of one version",
-            sources=(reads.link("/usr/lib/*/libcuda.so.1", absent_means="the library is not there, which is an error"), _NVIDIA),
+            "whether libcuda has the version of the driver",
+            "the target of `libcuda.so.1`",
+            "reboot after an upgrade; install packages of one version",
+            sources=(reads.link("/usr/lib/*/libcuda.so.1", absent_means="the library is missing, which is an error"), _NVIDIA),
         ),
         "gpu.path": Check(
             "gpu",
-            "the path between GPU and NIC, and why it is that one",
+            "the path between GPU and NIC, and why it was chosen",
             "GPU driver, kernel, rdma-core, symbols of the RDMA stack, loaded modules",
-            "do what the finding says would help, or `rdma_gpudirect.path: none`",
+            "apply the fix that the finding names, or set `rdma_gpudirect.path: none`",
             sources=(_NVIDIA, reads.RELEASE, reads.link("/usr/lib/*/libibverbs.so.1")),
         ),
         "gpu.nics": Check(
             "gpu",
-            "each GPU: a NIC of a compute rail on its NUMA node; NICs that serve as many GPUs each",
-            "the paths of GPUs and NICs on the PCI tree, NUMA nodes",
-            "`nvidia-smi topo -m`; move NICs, or plan those that are nearer",
+            "whether each GPU has a NIC of a compute rail on its NUMA node, and each NIC serves equally many GPUs",
+            "the paths of GPUs and NICs in the PCI tree, NUMA nodes",
+            "run `nvidia-smi topo -m`; move NICs, or plan nearer ones",
             sources=(
                 reads.GPUS,
                 reads.DEVICES,
                 reads.file(
                     f"{reads.PCI}/numa_node",
-                    absent_means="what is below one host bridge is near without it; else how far it is, is unknown",
+                    absent_means="devices below one host bridge are near anyway; other distances are then unknown",
                 ),
             ),
         ),
@@ -89,7 +89,7 @@ SUBJECTS = {
     "gpu.fabricmanager": "Fabric Manager",
     "gpu.cuda": "libcuda",
 }
-#: NICs may differ by so many GPUs; a GPU that is as near to several NICs counts as a part for each.
+#: The GPUs by which NICs may differ; a GPU that is equally near to several NICs counts in parts.
 _UNEVEN = 0.5
 _NAMED = 8
 _NUMBER = re.compile(r"[0-9]{1,6}")
@@ -98,7 +98,7 @@ _NUMBER = re.compile(r"[0-9]{1,6}")
 def check_gpu(host: str, intent: Intent, facts: Facts, plan: Mapping[str, str | None]) -> list[Finding]:
     """Findings `gpu.path`, `gpu.driver`, `gpu.fabricmanager`, `gpu.cuda` and `gpu.nics` of one host.
 
-    plan: what gpudirect_path makes of intent and facts. Of one cause there is one error: without the driver, the rest is not looked at.
+    plan: the result of gpudirect_path. A missing driver is one error: the other checks are then not applicable.
     """
     return [*_parts(host, intent, facts, plan), check_nics(host, intent, facts)]
 
@@ -106,7 +106,7 @@ def check_gpu(host: str, intent: Intent, facts: Facts, plan: Mapping[str, str | 
 def _parts(host: str, intent: Intent, facts: Facts, plan: Mapping[str, str | None]) -> list[Finding]:
     gpus = facts.gpus
     if gpus is None:
-        todo = f"Read {host} with the subset gpus."
+        todo = f"Read the facts of {host} with the subset gpus."
         return [Finding(STAGE, check, host, subject, UNKNOWN, "not read", "known", todo) for check, subject in SUBJECTS.items()]
     if not gpus:
         return [Finding(STAGE, check, host, subject, NOT_APPLICABLE, "no NVIDIA GPU", "") for check, subject in SUBJECTS.items()]
@@ -114,18 +114,18 @@ def _parts(host: str, intent: Intent, facts: Facts, plan: Mapping[str, str | Non
     driver = _driver(host, gpus, facts.gpu_driver, least)
     if facts.gpu_driver is None:
         rest = [check for check in SUBJECTS if check != "gpu.driver"]
-        why = "the NVIDIA driver is not loaded: gpu.driver says so"
+        why = "the NVIDIA driver is not loaded: see gpu.driver"
         return [driver, *(Finding(STAGE, check, host, SUBJECTS[check], NOT_APPLICABLE, why, "") for check in rest)]
     version = facts.gpu_driver.version
     return [_path(host, facts, plan), driver, _fabric_manager(host, facts, version), _cuda(host, facts.gpu_support, version)]
 
 
 def check_nics(host: str, intent: Intent, facts: Facts) -> Finding:
-    """Finding `gpu.nics`: each GPU reaches a NIC of a compute rail within its NUMA node, and the NICs serve as many GPUs each."""
-    expected = "for each GPU a NIC of a compute rail on its NUMA node, and as many GPUs for each NIC"
+    """Finding `gpu.nics`: each GPU has a NIC of a compute rail on its NUMA node, and each NIC serves equally many GPUs."""
+    expected = "for each GPU a NIC of a compute rail on its NUMA node, and equally many GPUs for each NIC"
     gpus = facts.gpus
     if gpus is None:
-        return _nics(host, UNKNOWN, "the GPUs were not read", expected, f"Read {host} with the subset gpus.")
+        return _nics(host, UNKNOWN, "the GPUs were not read", expected, f"Read the facts of {host} with the subset gpus.")
     rails = [rail for rail in resolve(intent.get("rails") or (), facts) if rail.rail["role"] == "compute"]
     # Both ports of a device may be rails.
     found = [rail.device for rail in rails if rail.device is not None and not facts.devices[rail.device].software]
@@ -141,19 +141,19 @@ def check_nics(host: str, intent: Intent, facts: Facts) -> Finding:
     if why_not := next((reason for reason, holds in reasons.items() if holds), None):
         return _nics(host, NOT_APPLICABLE, why_not, expected)
     if untold:
-        remedy = f"Run `nvidia-smi topo -m` on {host}; the BIOS may not tell the NUMA nodes of PCI devices."
-        return _nics(host, UNKNOWN, f"how far {_some(untold)} is from the NICs is not known", expected, remedy)
+        remedy = f"Run `nvidia-smi topo -m` on {host}. Its BIOS may not report the NUMA nodes of PCI devices."
+        return _nics(host, UNKNOWN, f"the distance of {_some(untold)} to the NICs is not known", expected, remedy)
     near = {gpu: each for gpu, each in nearest.items() if each is not None}
     shares = {nic: sum(1 / len(names) for _far, names in near.values() if nic in names) for nic in nics}
     served = ", ".join(f"{nic} {share:.3g}" for nic, share in sorted(shares.items()))
     far = [gpu for gpu, (distance, _names) in near.items() if distance == "SYS"]
     if far:
-        observed = f"{len(far)} of {len(gpus)} GPUs reach all NICs across sockets only (SYS): {_some(far)}; GPUs for each NIC: {served}"
-        remedy = f"1. See the distances: `nvidia-smi topo -m` on {host}. 2. Plan NICs at the socket of these GPUs, or move cards there."
+        observed = f"{len(far)} of {len(gpus)} GPUs reach every NIC only across sockets (SYS): {_some(far)}; GPUs for each NIC: {served}"
+        remedy = f"1. On {host}, run `nvidia-smi topo -m` for the distances. 2. Plan NICs at the socket of these GPUs, or move cards there."
         return _nics(host, WARNING, observed, expected, remedy)
     if max(shares.values()) - min(shares.values()) > _UNEVEN:
         observed = f"the NICs serve GPUs unevenly, by distance: {served}"
-        remedy = f"1. See which NIC is near which GPU: `nvidia-smi topo -m` on {host}. 2. Plan the nearest NICs as rails."
+        remedy = f"1. On {host}, run `nvidia-smi topo -m` to see which NIC is near which GPU. 2. Plan the nearest NICs as rails."
         return _nics(host, WARNING, observed, expected, remedy)
     worst = max((distance for distance, _names in near.values()), key=DISTANCES.index)
     return _nics(host, OK, f"{worst} at most from each GPU to its nearest NIC; GPUs for each NIC: {served}", expected)
@@ -164,7 +164,7 @@ def _nics(host: str, *status_and_words: str) -> Finding:
 
 
 def _nearest_nics(distances: Mapping[str, str | None], nics: Sequence[str]) -> tuple[str, list[str]] | None:
-    """How far the nearest NICs are from a GPU, and which; None where a distance is not known and could be nearer."""
+    """The distance of the nearest NICs to a GPU, and their names; None if an unknown distance could be nearer."""
     known = {nic: distance for nic in nics if (distance := distances.get(nic)) in DISTANCES}
     if not known:
         return None
@@ -187,39 +187,43 @@ def _path(host: str, facts: Facts, plan: Mapping[str, str | None]) -> Finding:
     expected = "a path between GPU and NIC that registers memory"
     path, why, refused = plan["path"], str(plan["why"]), plan["refused"]
     if refused is not None:
-        remedy = f"Do on {host} what would help, or set rdma_gpudirect.path: none for it, which makes NCCL copy through the host's memory."
+        remedy = f"1. Apply that fix on {host}. 2. Or set `rdma_gpudirect.path: none` for it: NCCL then copies through host memory."
         status = UNKNOWN if " is not known to work: " in refused and " cannot work: " not in refused else ERROR
         return _finding("gpu.path", host, status, refused, expected, remedy)
     if path is None:
         return _finding("gpu.path", host, NOT_APPLICABLE, why, expected)
     if path == "peermem" and not set(PEERMEM_MODULES) & set(stack_of(facts).modules):
-        observed = f"{path}, and nvidia_peermem is not loaded"
-        return _finding("gpu.path", host, ERROR, observed, expected, f"Run the gpu stage for {host}; see `modprobe nvidia_peermem` there.")
+        observed = f"{path}, but nvidia_peermem is not loaded"
+        remedy = f"1. Run the gpu stage for {host}. 2. If it fails, run `modprobe nvidia_peermem` there and check `dmesg`."
+        return _finding("gpu.path", host, ERROR, observed, expected, remedy)
     return _finding("gpu.path", host, OK, f"{path}: {why}", expected)
 
 
 def _driver(host: str, gpus: Sequence[Gpu], driver: GpuDriver | None, least: str | None) -> Finding:
     expected = f"loaded, {least} or newer, for every GPU" if least else "loaded, for every GPU"
     if driver is None:
-        remedy = f"Install NVIDIA's driver on {host}, or see `modprobe nvidia` and `dmesg | grep -i nvrm` there: this collection does not."
+        remedy = (
+            f"1. On {host}, install NVIDIA's driver, which this collection does not install. 2. If it is installed, run `modprobe nvidia` "
+            "and check `dmesg | grep -i nvrm`."
+        )
         return _finding("gpu.driver", host, ERROR, f"not loaded; {len(gpus)} GPUs are on the bus", expected, remedy)
     version = driver.version
     lost = [gpu.address for gpu in gpus if gpu.pci is None]
     unknown = [gpu.address for gpu in gpus if gpu.pci is not None and gpu.model is None]
     if lost or unknown:
         fell = f"{', '.join(lost)} fell off the bus" if lost else ""
-        idle = f"it does not drive {', '.join(unknown)}" if unknown else ""
+        idle = f"it does not use {', '.join(unknown)}" if unknown else ""
         observed = f"{version or 'unknown version'}; {'; '.join(filter(None, (fell, idle)))}"
-        return _finding("gpu.driver", host, ERROR, observed, expected, f"See `dmesg | grep -iE 'nvrm|xid'` on {host}, and reboot it.")
+        return _finding("gpu.driver", host, ERROR, observed, expected, f"1. On {host}, check `dmesg | grep -iE 'nvrm|xid'`. 2. Reboot it.")
     if version is None:
-        return _finding("gpu.driver", host, UNKNOWN, "of unknown version", expected, f"Look at /proc/driver/nvidia/version on {host}.")
+        return _finding("gpu.driver", host, UNKNOWN, "of unknown version", expected, f"Run `cat /proc/driver/nvidia/version` on {host}.")
     if least is not None and _numbers(version) < _numbers(least):
         return _finding("gpu.driver", host, ERROR, version, expected, f"Install NVIDIA driver {least} or newer on {host}, and reboot it.")
     return _finding("gpu.driver", host, OK, version, expected)
 
 
 def switch_words(support: GpuSupport | None) -> str | None:
-    """What of NVSwitches a host has: "4 NVSwitches"; "" where it has none; None where that was not read. support: gpu_support."""
+    """The NVSwitches of a host in words: "4 NVSwitches"; "" if it has none; None if that was not read. support: gpu_support."""
     if support is None:
         return None
     counts = {"NVSwitches": support.nvswitches, "bridges to NVSwitches": support.nvswitch_bridges}
@@ -227,54 +231,58 @@ def switch_words(support: GpuSupport | None) -> str | None:
 
 
 def _fabric_manager(host: str, facts: Facts, version: str | None) -> Finding:
-    """version: of the driver."""
+    """Finding `gpu.fabricmanager`. version: the driver's version."""
     check, support, switches = "gpu.fabricmanager", facts.gpu_support, switch_words(facts.gpu_support)
-    expected = f"active, enabled, and of the driver's version, {version}"
+    expected = f"active, enabled, and the driver's version {version}"
     if support is None or switches is None:
-        return _finding(check, host, UNKNOWN, "whether there are NVSwitches was not read", expected, f"Read {host} with the subset gpus.")
+        return _finding(check, host, UNKNOWN, "NVSwitches were not read", expected, f"Read the facts of {host} with the subset gpus.")
     if not switches:
         return _finding(check, host, NOT_APPLICABLE, "no NVSwitch on the PCI bus, and no NIC that leads to one", expected)
     unit = (facts.units or {}).get(FABRIC_MANAGER)
     if unit is None:
         return _finding(
-            check, host, UNKNOWN, f"{FABRIC_MANAGER} was not read", expected, f"See `systemctl status {FABRIC_MANAGER}` on {host}."
+            check, host, UNKNOWN, f"{FABRIC_MANAGER} was not read", expected, f"Run `systemctl status {FABRIC_MANAGER}` on {host}."
         )
     status, observed, remedy = _of_switches(host, switches, unit, support.fabric_manager, version)
     return _finding(check, host, status, observed, expected, remedy)
 
 
 def _of_switches(host: str, switches: str, unit: UnitState, installed: str | None, version: str | None) -> tuple[str, str, str]:
-    """Status, what was observed, and the remedy, on a host with NVSwitches. installed, version: of Fabric Manager and the driver."""
+    """Status, observed and remedy on a host with NVSwitches. installed: Fabric Manager's version; version: the driver's."""
     if installed is not None and version is not None and installed != version:
-        remedy = f"Install Fabric Manager {version} on {host}: it refuses every other driver; then `systemctl restart {FABRIC_MANAGER}`."
-        return ERROR, f"version {installed} beside driver {version}", remedy
+        remedy = (
+            f"1. On {host}, install Fabric Manager {version}, the version of the driver: it refuses any other. "
+            f"2. Run `systemctl restart {FABRIC_MANAGER}`."
+        )
+        return ERROR, f"version {installed} with driver {version}", remedy
     if not unit.active:
         remedy = (
-            f"Without it no program gets a GPU. Read `journalctl -u {FABRIC_MANAGER}` on {host}; `systemctl enable --now {FABRIC_MANAGER}`."
+            f"1. On {host}, run `systemctl enable --now {FABRIC_MANAGER}`: without it no program can use a GPU. "
+            f"2. If it fails, check `journalctl -u {FABRIC_MANAGER}`."
         )
         return ERROR, f"not active, with {switches}", remedy
     if installed is None or version is None:
-        remedy = f"Compare `nv-fabricmanager --version` and /proc/driver/nvidia/version on {host}."
+        remedy = f"On {host}, compare `nv-fabricmanager --version` with `cat /proc/driver/nvidia/version`."
         return UNKNOWN, "active, of unknown version", remedy
     if not unit.enabled:
-        return WARNING, f"{installed}, active, and not started at boot", f"Run `systemctl enable {FABRIC_MANAGER}` on {host}."
+        return WARNING, f"{installed}, active, but not started at boot", f"Run `systemctl enable {FABRIC_MANAGER}` on {host}."
     return OK, f"{installed}, active", ""
 
 
 def _cuda(host: str, support: GpuSupport | None, version: str | None) -> Finding:
-    """version: of the driver."""
-    expected = f"of the driver's version, {version}"
+    """Finding `gpu.cuda`. version: the driver's version."""
+    expected = f"the driver's version {version}"
     if support is None:
-        return _finding("gpu.cuda", host, UNKNOWN, "not read", expected, f"Read {host} with the subset gpus.")
+        return _finding("gpu.cuda", host, UNKNOWN, "not read", expected, f"Read the facts of {host} with the subset gpus.")
     cuda = support.cuda
     if cuda is None:
         remedy = f"Install the user space of NVIDIA driver {version} on {host} (Ubuntu: libnvidia-compute; RHEL: nvidia-driver-cuda-libs)."
         return _finding("gpu.cuda", host, ERROR, "no libcuda.so.1 in the usual folders", expected, remedy)
     if version is None:
-        return _finding("gpu.cuda", host, UNKNOWN, f"{cuda}; that of the driver is not known", expected, "See gpu.driver.")
+        return _finding("gpu.cuda", host, UNKNOWN, f"{cuda}; the driver's version is not known", expected, "See gpu.driver.")
     if cuda != version:
-        remedy = f"Reboot {host} if the driver was upgraded; else install the driver's and libcuda's packages of one version."
-        return _finding("gpu.cuda", host, ERROR, f"{cuda} beside driver {version}", expected, remedy)
+        remedy = f"1. If the driver was upgraded, reboot {host}. 2. Else install driver and libcuda packages of the same version there."
+        return _finding("gpu.cuda", host, ERROR, f"{cuda} with driver {version}", expected, remedy)
     dmabuf = "" if _numbers(version) >= DMABUF_GPU_DRIVER else "; too old for DMA-BUF, which needs CUDA 11.7, driver 515"
     return _finding("gpu.cuda", host, OK, f"{cuda}{dmabuf}", expected)
 

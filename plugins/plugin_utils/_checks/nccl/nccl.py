@@ -2,7 +2,7 @@
 # GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""What the gate of the nccl stage asks: its files, the devices that they name, and that like hosts have like variables."""
+"""Checks of the nccl gate: NCCL's files, the devices that they name, and equal variables on like hosts."""
 
 from __future__ import annotations
 
@@ -26,16 +26,16 @@ declare(
     {
         "nccl.file": Check(
             "nccl",
-            "nccl.conf, the environment file, and those of launchers",
+            "nccl.conf, the environment file, and the launchers' files",
             "the files' SHA-256 and mode",
-            "run the nccl stage; see what else writes the file",
-            sources=(reads.but(reads.NCCL_FILE, garbled_means="another content is an error"),),
+            "run the nccl stage; find what else writes the file",
+            sources=(reads.but(reads.NCCL_FILE, garbled_means="different content is an error"),),
         ),
         "nccl.user_lines": Check(
             "nccl",
-            "lines of others in nccl.conf that set a variable of the intent to another value: they are kept, and win",
+            "the users' own lines in nccl.conf that set a variable of the intent to another value: they are kept, and take effect",
             "nccl.conf outside of the managed block",
-            "remove the line, or allow it with `nccl_conf_replace_allowed`; or set its value in `rdma_nccl.variables`",
+            "remove the line, or set `nccl_conf_replace_allowed` to replace it; or set its value in `rdma_nccl.variables`",
             sources=(reads.NCCL_FILE,),
         ),
         "nccl.hca": Check(
@@ -49,8 +49,8 @@ declare(
         "nccl.alike": Check(
             "nccl",
             "NCCL's variables on hosts that should be alike",
-            "what the nccl stage derives for each",
-            "see what differs on the odd one out",
+            "the variables that the nccl stage derives for each",
+            "compare the intent of the host that differs",
             sources=(reads.INTENT,),
         ),
     }
@@ -60,7 +60,7 @@ STAGE = "nccl"
 HCA = "NCCL_IB_HCA"
 SOCKET_IFNAME = "NCCL_SOCKET_IFNAME"
 _NAMED = 3
-# A device in the value of NCCL_IB_HCA: what stands between the signs at the front, the commas and the ports.
+# A device in the value of NCCL_IB_HCA, between the leading signs, the commas and the ports.
 _DEVICE = re.compile(r"(?<![^,=^])[^,:=^]+")
 
 
@@ -75,10 +75,10 @@ def check_nccl(
 ) -> list[Finding]:
     """Findings `nccl.file` for each file and `nccl.hca` for each device that they name.
 
-    files: as nccl_files gives them, nccl.conf first; none at all where NCCL uses no rail of the host, and those that shall go last.
-    variables: those that jobs get; without, those of the first file.
-    computes: whether a compute rail is planned; without one nobody expects a device. asks_for_hca: whether rdma_nccl.variables names the
-    devices, and they do not follow from the rails.
+    files: the result of nccl_files, nccl.conf first and files to remove last; empty if NCCL uses no rail of the host.
+    variables: the variables of jobs; by default those of the first file.
+    computes: whether a compute rail is planned; without one no device is expected. asks_for_hca: whether rdma_nccl.variables names the
+    devices, instead of deriving them from the rails.
     """
     wanted = [file for file in files if file.content is not None]
     gone = [_file(host, file, facts) for file in files if file.content is None]
@@ -98,52 +98,52 @@ def _nothing(host: str) -> list[Finding]:
 
 
 def _file(host: str, file: ManagedFile, facts: Facts) -> Finding:
-    expected = "not there" if file.content is None else f"as the intent has it, mode {file.mode:04o}"
-    expected = "the block as the intent has it" if file.block else expected
+    expected = "no file" if file.content is None else f"the content of the intent, mode {file.mode:04o}"
+    expected = "the managed block of the intent" if file.block else expected
     if facts.files is None:
-        return Finding(STAGE, "nccl.file", host, file.path, UNKNOWN, "the facts have no files", expected, _run(host))
+        return Finding(STAGE, "nccl.file", host, file.path, UNKNOWN, "the facts do not contain files", expected, _run(host))
     seen = facts.files.get(file.path)
     if not differs(file, facts.files):
-        # A digest leaves out the usual mode.
+        # The facts omit the usual mode.
         mode = int((seen or {}).get("mode", 0o644))
         if not file.block or mode & 0o004:
             return Finding(STAGE, "nccl.file", host, file.path, OK, expected, expected)
-        observed = f"mode {mode:04o}: jobs of other users than root cannot read it"
+        observed = f"mode {mode:04o}: only root's jobs can read it"
         remedy = f"Run `chmod a+r {file.path}` on {host}."
-        return Finding(STAGE, "nccl.file", host, file.path, WARNING, observed, "readable for all", remedy)
+        return Finding(STAGE, "nccl.file", host, file.path, WARNING, observed, "readable for all users", remedy)
     if file.block and seen is not None:
-        observed = "no block of rdma.cluster" if not seen.get("block") else "the block has another content"
+        observed = "no managed block of rdma.cluster" if not seen.get("block") else "the managed block has different content"
         return Finding(STAGE, "nccl.file", host, file.path, ERROR, observed, expected, _run(host))
     observed = (
-        "not there"
+        "missing"
         if seen is None
-        else "there"
+        else "exists"
         if file.content is None
-        else f"another content (sha256 {str(seen['sha256'])[:12]}…) or mode ({seen['mode']:04o})"
+        else f"different content (sha256 {str(seen['sha256'])[:12]}…) or mode ({seen['mode']:04o})"
     )
     return Finding(STAGE, "nccl.file", host, file.path, ERROR, observed, expected, _run(host))
 
 
 def check_others(host: str, path: str, kept: Mapping[str, tuple[str, str]], asked_for: Collection[str], facts: Facts) -> list[Finding]:
-    """Finding `nccl.user_lines`: the lines of others in nccl.conf agree with the intent.
+    """Finding `nccl.user_lines`: the users' own lines in nccl.conf agree with the intent.
 
-    kept: the variables that do not, name → (theirs, the intent's); asked_for: the names in rdma_nccl.variables.
+    kept: the variables that differ, name → (the line's value, the intent's); asked_for: the names in rdma_nccl.variables.
     """
-    check, expected = "nccl.user_lines", "no line outside of the block that sets a variable of the intent to another value"
+    check, expected = "nccl.user_lines", "no line outside the block that sets a variable of the intent to another value"
     if facts.files is None:
-        return [Finding(STAGE, check, host, path, UNKNOWN, "the facts have no files", expected, _run(host))]
+        return [Finding(STAGE, check, host, path, UNKNOWN, "the facts do not contain files", expected, _run(host))]
     others = others_of(facts.files, path)
     if not others:
-        return [Finding(STAGE, check, host, path, NOT_APPLICABLE, "it has no variables of others", expected)]
+        return [Finding(STAGE, check, host, path, NOT_APPLICABLE, "no variables outside the block", expected)]
     if not kept:
-        return [Finding(STAGE, check, host, path, OK, f"{len(others)} variables of others, none differs", expected)]
+        return [Finding(STAGE, check, host, path, OK, f"{len(others)} variables outside the block, none differs", expected)]
     return [
         Finding(
             STAGE, check, host, f"{name} in {path}", ERROR if name in asked_for else WARNING,
-            f"{name}={theirs}, set outside of the block; it is kept, and jobs use it",
-            f"{name}={ours}, as the intent has it",
-            f"1. Remove the line from {path} on {host}, then run the nccl stage; or allow that with -e nccl_conf_replace_allowed=true."
-            f" 2. To keep it, set rdma_nccl.variables.{name} of {host} to its value.",
+            f"{name}={theirs}, set outside the block; it is kept, and jobs use it",
+            f"{name}={ours}, from the intent",
+            f"1. On {host}, remove the line from {path}, then run the nccl stage; or run it with `-e nccl_conf_replace_allowed=true`."
+            f" 2. To keep the line, set rdma_nccl.variables.{name} of {host} to its value.",
         )
         for name, (theirs, ours) in kept.items()
     ]  # fmt: skip
@@ -154,11 +154,11 @@ def _run(host: str) -> str:
 
 
 def _correct(host: str) -> str:
-    return f"Correct rdma_nccl.variables.{HCA} of {host}, or leave it out."
+    return f"Correct rdma_nccl.variables.{HCA} of {host}, or remove it."
 
 
 def _hca(host: str, variables: Mapping[str, str], facts: Facts, correct: str) -> Iterator[Finding]:
-    """correct: the remedy for a device that is not there."""
+    """Findings `nccl.hca`. correct: the remedy for a missing device."""
     value = variables.get(HCA)
     expected = "ACTIVE"
     if value is None:
@@ -166,31 +166,31 @@ def _hca(host: str, variables: Mapping[str, str], facts: Facts, correct: str) ->
         return
     listed = parse_list(value)
     if listed.excluded or not listed.entries:
-        why = f"{value} says which devices NCCL shall leave alone" if listed.excluded else f"{value!r} names no device: NCCL takes any"
+        why = f"{value} only excludes devices" if listed.excluded else f"{value!r} names no device: NCCL may use any"
         yield Finding(STAGE, "nccl.hca", host, HCA, NOT_APPLICABLE, why, expected)
     else:
         yield from (_device(host, entry, listed, facts, correct) for entry in listed.entries)
 
 
 def _look(host: str) -> str:
-    return f"Run the driver stage for {host}; its gate says what is missing."
+    return f"Run the driver stage for {host}. Its gate reports what is missing."
 
 
 def _device(host: str, entry: Entry, listed: DeviceList, facts: Facts, correct: str) -> Finding:
     subject, expected = f"device {entry} of {HCA}", "ACTIVE"
     states = _states(entry, listed, facts.devices)
     if not states:
-        observed = f"no such device; there are {', '.join(sorted(facts.devices)) or 'none'}"
+        observed = f"no such device; the host has {', '.join(sorted(facts.devices)) or 'none'}"
         return Finding(STAGE, "nccl.hca", host, subject, ERROR, observed, expected, correct)
     good = "ACTIVE" in states.values()
     status = OK if good else UNKNOWN if None in states.values() else ERROR
-    observed = ", ".join(f"{port} is {state or 'in no known state'}" for port, state in states.items())
-    remedy = "" if good else f"Run the link stage for {host}; its gate says why the port is not ACTIVE."
+    observed = ", ".join(f"{port} is {state or 'in an unknown state'}" for port, state in states.items())
+    remedy = "" if good else f"Run the link stage for {host}. Its gate reports why the port is not ACTIVE."
     return Finding(STAGE, "nccl.hca", host, subject, status, observed, expected, remedy)
 
 
 def _states(entry: Entry, listed: DeviceList, devices: Mapping[str, Device]) -> dict[str, str | None]:
-    """The state of each port that an entry means, by "mlx5_0/1"."""
+    """The state of each port that matches an entry, by "mlx5_0/1"."""
     return {
         f"{device}/{number}": port.state
         for device, seen in sorted(devices.items())
@@ -202,8 +202,8 @@ def _states(entry: Entry, listed: DeviceList, devices: Mapping[str, Device]) -> 
 
 @dataclass(frozen=True)
 class Kind:
-    """What a host's variables follow from, of its compute rails: their link layers, none where there is no such rail; their planes;
-    whether no network joins them; and the names of those that have a device."""
+    """The properties of a host's compute rails from which its variables are derived: link layers (none without such a rail), planes,
+    whether the rails are separate networks, and the names of the rails with a device."""
 
     link_layers: frozenset[str] = frozenset()
     planes: frozenset[str] = frozenset()
@@ -211,8 +211,8 @@ class Kind:
     devices_of: tuple[str, ...] = ()
 
 
-#: A job runs on hosts of the same link layers, so that all variables are compared among these; and some of them only where
-#: the same follows from the rails.
+#: A job runs on hosts of the same link layers, so all variables are compared among these; these variables only among hosts
+#: with equal rails.
 FOLLOWS_FROM: dict[str, Callable[[Kind], Hashable]] = {
     HCA: lambda kind: kind.devices_of,
     "NCCL_CROSS_NIC": lambda kind: kind.rails_apart,
@@ -221,12 +221,12 @@ FOLLOWS_FROM: dict[str, Callable[[Kind], Hashable]] = {
 
 
 def check_nccl_fleet(hosts: Mapping[str, Mapping[str, str]], kinds: Mapping[str, Kind] | None = None) -> dict[str, list[Finding]]:
-    """Finding `nccl.alike` for each host: its variables are those of like hosts; an error for each that is not.
+    """Finding `nccl.alike` for each host: its variables equal those of like hosts; an error for each that differs.
 
-    hosts: host → its variables; kinds: host → what it is like, without it all are alike. Variables of OF_HOST may differ; of NCCL_IB_HCA
-    only the names of devices may, since kernels give them, and not how many there are, and which ports.
-    If no value is the most frequent one, none is taken for the right one, and every host gets the error. NCCL_SOCKET_IFNAME may differ,
-    but a host without it beside hosts with it gets a warning: NCCL then chooses an interface, which may be another network's.
+    hosts: host → its variables; kinds: host → its kind, without it all are alike. Variables of OF_HOST may differ; in NCCL_IB_HCA only
+    the device names may, since kernels choose them, but not the number of devices and the ports.
+    If no value is the most frequent one, every host gets the error. NCCL_SOCKET_IFNAME may differ, but a host without it gets a warning
+    if others have it: NCCL then chooses an interface, possibly of another network.
     """
     of_kind = {host: (kinds or {}).get(host, Kind()) for host in hosts}
     odd: dict[str, list[Finding]] = {host: [] for host in hosts}
@@ -243,7 +243,7 @@ def check_nccl_fleet(hosts: Mapping[str, Mapping[str, str]], kinds: Mapping[str,
 
 def _alike(host: str, others: int) -> Finding:
     if not others:
-        why = "there is no other host with such rails"
+        why = "no other host has such rails"
         return Finding(STAGE, "nccl.alike", host, "NCCL variables", NOT_APPLICABLE, why, "as on other hosts")
     return Finding(STAGE, "nccl.alike", host, "NCCL variables", OK, f"as on {others} other hosts", "as on other hosts")
 
@@ -274,12 +274,12 @@ def _without_socket(values: Mapping[str, str | None]) -> Iterator[Finding]:
     having = [host for host, value in values.items() if value is not None]
     for host in values.keys() - set(having) if having else ():
         expected = f"set, as on {_names(having)}"
-        remedy = f"Set rdma_nccl.socket_ifname for {host}: the interface on which {_names(having[:1])} reaches it."
+        remedy = f"Set rdma_nccl.socket_ifname for {host} to the interface on which {_names(having[:1])} reaches it."
         yield Finding(STAGE, "nccl.alike", host, SOCKET_IFNAME, WARNING, "not set: NCCL chooses an interface", expected, remedy)
 
 
 def _shape(name: str, value: str | None) -> str | None:
-    """What must be equal: of NCCL_IB_HCA all but the names of the devices."""
+    """The part of a value that must be equal: NCCL_IB_HCA without its device names."""
     return _DEVICE.sub("*", value) if name == HCA and value is not None else value
 
 
@@ -290,7 +290,7 @@ def _odd(
     others = ((shape, there) for shape, there in alike.items() if shape != like)
     shown = [usual] if usual else list(itertools.islice(others, _NAMED))
     there = "; ".join(f"{_value_words(name, shape)} on {_names(found)}" for shape, found in shown)
-    expected = f"as on other hosts: {there}" if usual else f"one value on all hosts; there is also {there}"
+    expected = f"as on other hosts: {there}" if usual else f"one value on all hosts; others: {there}"
     other = shown[0][1][0]
     return Finding(
         STAGE, "nccl.alike", host, name, ERROR, _value_words(name, value), expected,

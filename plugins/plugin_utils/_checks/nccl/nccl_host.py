@@ -2,7 +2,7 @@
 # GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""What the gate of the nccl stage asks of what is installed: the version of NCCL, packages, nccl-tests, and the topology file."""
+"""Checks of the nccl gate on installed software: the version of NCCL, packages, nccl-tests, and the topology file."""
 
 from __future__ import annotations
 
@@ -21,31 +21,31 @@ declare(
     {
         "nccl.lint": Check(
             "nccl",
-            "every variable that NCCL's files set: known, of a value that NCCL takes, in agreement with the others and the host",
+            "every variable in NCCL's files: whether it is known, has a valid value, and agrees with the others and the host",
             "`/etc/nccl.conf`, root's `.nccl.conf`, the environment file",
-            "correct it where the finding says, intent or file; `rdma.cluster.nccl_lint` on the host reads users' files and services too",
+            "correct it in the intent or file that the finding names; `rdma.cluster.nccl_lint` also reads users' files and services",
             sources=(
-                reads.but(reads.NCCL_FILE, garbled_means="NCCL passes over such lines too, and nccl.file says that the file is another"),
+                reads.but(reads.NCCL_FILE, garbled_means="NCCL ignores such lines too, and nccl.file reports the different file"),
             ),
         ),
         "nccl.topology": Check(
             "nccl",
             "the file that `NCCL_TOPO_FILE` names",
-            "whether it is there",
-            "put it there, or take `topology_file` out",
-            sources=(reads.entry("/etc/nccl-topology.xml", absent_means="the file that a variable names is not there, which is an error"),),
+            "whether the file exists",
+            "copy the file to the host, or remove `topology_file`",
+            sources=(reads.entry("/etc/nccl-topology.xml", absent_means="the file that a variable names is missing, which is an error"),),
         ),
         "nccl.version": Check(
             "nccl",
-            "the host's NCCL against `rdma_nccl.version`; not what frameworks bring",
-            "the name of the file that `libnccl.so.2` leads to",
+            "the host's NCCL against `rdma_nccl.version`; not the copies in frameworks",
+            "the name of the target of `libnccl.so.2`",
             "install that version, or correct `rdma_nccl.version`",
             sources=(reads.LIBNCCL,),
         ),
         "nccl.install": Check(
             "nccl",
             "each package of `rdma_nccl.install`, and nccl-tests",
-            "the package database; what the collection has noted in `/var/lib/rdma-cluster/nccl-tests.json`",
+            "the package database; the collection's record in `/var/lib/rdma-cluster/nccl-tests.json`",
             "run the nccl stage",
             sources=(
                 reads.but(reads.DPKG, about="package *"),
@@ -62,16 +62,16 @@ READ_AGAIN = "Read the facts of {host} with all subsets."
 
 
 def check_version(host: str, nccl: Nccl, facts: Facts) -> list[Finding]:
-    """Finding `nccl.version`: the NCCL that programs of the host find is that of rdma_nccl.version.
+    """Finding `nccl.version`: the host's NCCL library has the version of rdma_nccl.version.
 
-    A host without one is none of its business, unless the intent installs it: frameworks bring their own.
+    A host without the library is not applicable, unless the intent installs it, since frameworks bring their own.
     """
     there, wanted = facts.nccl, nccl["version"]
     expected = f"NCCL {wanted}" if wanted else "any version"
     if there is None and wanted is not None:
-        told = (UNKNOWN, "the facts do not tell what is installed of NCCL", READ_AGAIN.format(host=host))
+        told = (UNKNOWN, "the facts do not contain the NCCL version", READ_AGAIN.format(host=host))
     elif there is None:
-        told = (NOT_APPLICABLE, "rdma_nccl.version is not given", "")
+        told = (NOT_APPLICABLE, "rdma_nccl.version is not set", "")
     elif there.library is None:
         told = _without_library(host, nccl)
     else:
@@ -83,15 +83,15 @@ def _without_library(host: str, nccl: Nccl) -> tuple[str, str, str]:
     """(status, observed, remedy)"""
     if nccl["version"] is None or not any(name.startswith("libnccl") for name in nccl["install"]["packages"]):
         return NOT_APPLICABLE, f"the host has no {LIBRARY}; frameworks bring their own", ""
-    return ERROR, f"the host has no {LIBRARY}", f"Run the nccl stage for {host}; see what `ldconfig -p | grep nccl` says there."
+    return ERROR, f"the host has no {LIBRARY}", f"1. Run the nccl stage for {host}. 2. Check `ldconfig -p | grep nccl` there."
 
 
 def _of_library(host: str, wanted: str | None, library: str, version: str | None) -> tuple[str, str, str]:
-    seen = f"{version} ({library})" if version else f"{library}, whose name tells no version"
+    seen = f"{version} ({library})" if version else f"{library}, whose name contains no version"
     if wanted is None:
-        return NOT_APPLICABLE, f"rdma_nccl.version is not given; the host has {seen}", ""
+        return NOT_APPLICABLE, f"rdma_nccl.version is not set; the host has {seen}", ""
     if version is None:
-        return UNKNOWN, seen, f"Look on {host}: `strings {library} | grep 'NCCL version'`; install NCCL from a package."
+        return UNKNOWN, seen, f"1. On {host}, run `strings {library} | grep 'NCCL version'`. 2. Install NCCL from a package."
     if _is_version(version, wanted):
         return OK, seen, ""
     return (
@@ -102,19 +102,19 @@ def _of_library(host: str, wanted: str | None, library: str, version: str | None
 
 
 def _is_version(version: str, wanted: str) -> bool:
-    """Whether "2.30.7" is "2.30.7", or of "2.30"."""
+    """Whether a version equals the wanted one or belongs to it: "2.30.7" matches "2.30.7" and "2.30"."""
     return version == wanted or version.startswith(f"{wanted}.")
 
 
 def packages_to_install(nccl: Nccl, facts: Facts) -> list[str]:
-    """The packages of rdma_nccl.install that a host does not have in the version that is asked for; all if the facts do not tell."""
+    """The packages of rdma_nccl.install that a host lacks in the requested version; all if the facts do not contain them."""
     installed = _installed(facts)
     wanted = nccl["install"]["packages"]
     return [name for name, package in wanted.items() if installed is None or not _has(installed.get(name), package["version"])]
 
 
 def nccl_tests_due(nccl: Nccl, facts: Facts) -> bool:
-    """Whether nccl-tests are planned and not there as planned, or the facts do not tell; what could not be read is left alone."""
+    """Whether planned nccl-tests are missing or different, or not in the facts; False if the record could not be read."""
     there = facts.nccl
     if there and there.tests_unread:
         return False
@@ -148,7 +148,7 @@ def _packages(host: str, nccl: Nccl, facts: Facts) -> Iterator[Finding]:
             yield Finding(STAGE, "nccl.install", host, subject, UNKNOWN, why, expected, READ_AGAIN.format(host=host))
             continue
         seen = installed.get(name) or "not installed"
-        remedy = f"Run the nccl stage for {host}; see which versions its repositories have (`apt-cache policy {name}`, `dnf list {name}`)."
+        remedy = f"1. Run the nccl stage for {host}. 2. If it fails, check the repositories: `apt-cache policy {name}`, `dnf list {name}`."
         status = ERROR if name in missing else OK
         yield Finding(STAGE, "nccl.install", host, subject, status, seen, expected, remedy if name in missing else "")
 
@@ -161,50 +161,50 @@ def _tests(host: str, nccl: Nccl, facts: Facts) -> Iterator[Finding]:
     there = facts.nccl
     seen = f"{there.tests.version} in {there.tests.folder}" if there and there.tests else "not installed by this collection"
     if there is None:
-        why = "the facts do not tell"
+        why = "the facts do not contain it"
         yield Finding(STAGE, "nccl.install", host, "nccl-tests", UNKNOWN, why, expected, READ_AGAIN.format(host=host))
     elif there.tests_unread:
-        remedy = f"Remove {STAMP} on {host} and run the nccl stage, which installs nccl-tests again."
+        remedy = f"1. On {host}, remove {STAMP}. 2. Run the nccl stage, which installs nccl-tests again."
         yield Finding(STAGE, "nccl.install", host, "nccl-tests", UNKNOWN, there.tests_unread, expected, remedy)
     elif nccl_tests_due(nccl, facts):
-        other = f"{seen}, from another archive or made otherwise" if seen == expected else seen
+        other = f"{seen}, from another archive or with other options" if seen == expected else seen
         yield Finding(STAGE, "nccl.install", host, "nccl-tests", ERROR, other, expected, f"Run the nccl stage for {host}.")
     else:
         yield Finding(STAGE, "nccl.install", host, "nccl-tests", OK, seen, expected)
 
 
 def check_topology(host: str, path: str | None, facts: Facts) -> list[Finding]:
-    """Finding `nccl.topology`: the file that NCCL_TOPO_FILE names is there; NCCL only warns without it. path: None where it is not set."""
-    check, expected = "nccl.topology", "a file of the host"
+    """Finding `nccl.topology`: the file that NCCL_TOPO_FILE names exists; NCCL only warns without it. path: None if it is not set."""
+    check, expected = "nccl.topology", "an existing file"
     if path is None:
-        why = "not set: NCCL finds the topology by itself"
+        why = "not set: NCCL detects the topology itself"
         return [Finding(STAGE, check, host, "NCCL_TOPO_FILE", NOT_APPLICABLE, why, expected)]
     if facts.files is None:
-        return [Finding(STAGE, check, host, path, UNKNOWN, "the facts have no files", expected, READ_AGAIN.format(host=host))]
+        return [Finding(STAGE, check, host, path, UNKNOWN, "the facts do not contain files", expected, READ_AGAIN.format(host=host))]
     if path in facts.files:
-        return [Finding(STAGE, check, host, path, OK, "there", expected)]
-    remedy = f"Put the topology of this kind of machine to {path} on {host}, as its provider has it, or take it out of rdma_nccl."
-    return [Finding(STAGE, check, host, path, ERROR, "not there", expected, remedy)]
+        return [Finding(STAGE, check, host, path, OK, "exists", expected)]
+    remedy = f"Copy the topology file of this machine type from its provider to {path} on {host}, or remove it from rdma_nccl."
+    return [Finding(STAGE, check, host, path, ERROR, "missing", expected, remedy)]
 
 
 CHECK = "nccl.lint"
 _SUBJECT = "NCCL's variables"
 #: What a place in the intent of a host begins with.
 _INTENT = "rdma_"
-_EXPECTED = "variables that NCCL reads, and that agree with the host and each other"
+_EXPECTED = "variables that NCCL reads and that agree with the host and each other"
 
 
 def check_lint(host: str, problems: Sequence[Mapping[str, str]] | None) -> list[Finding]:
-    """A finding for each error, unknown and warning, or one that there is none; what is only worth knowing is counted.
+    """A finding for each error, unknown and warning, or one that is ok; notes are only counted.
 
-    problems: as rdma.cluster.nccl_lint returns them; None: nobody has looked.
+    problems: the result of rdma.cluster.nccl_lint; None if it did not run.
     """
     if problems is None:
-        remedy = f"Run the nccl stage for {host}, which lints them."
-        return [Finding(STAGE, CHECK, host, _SUBJECT, UNKNOWN, "nobody has looked at them", _EXPECTED, remedy)]
+        remedy = f"Run the nccl stage for {host}, which checks them."
+        return [Finding(STAGE, CHECK, host, _SUBJECT, UNKNOWN, "not checked yet", _EXPECTED, remedy)]
     told = [_finding(host, problem) for problem in problems if problem["severity"] in (ERROR, UNKNOWN, WARNING)]
     notes = len(problems) - len(told)
-    observed = "nothing is wrong" + (f"; {notes} note{'s' if notes > 1 else ''}" if notes else "")
+    observed = "no problem" + (f"; {notes} note{'s' if notes > 1 else ''}" if notes else "")
     return told or [Finding(STAGE, CHECK, host, _SUBJECT, OK, observed, _EXPECTED)]
 
 

@@ -21,14 +21,14 @@ declare(
     {
         "network.address": Check(
             "network",
-            "addresses of rails and other interfaces: each where it is planned, none in another rail's subnet",
+            "addresses of rails and other interfaces: each as planned, none in another rail's subnet",
             "`ip address show`",
-            "`ip addr del`; find who adds it",
+            "`ip addr del`; find what adds it",
             sources=(reads.ADDRESSES,),
         ),
         "network.manager": Check(
             "network",
-            "who claims the interface of each planned rail: one at most",
+            "the managers of each planned rail's interface: at most one",
             "systemd-networkd's, NetworkManager's and ifupdown's own state in `/run`",
             "`networkctl`; `unmanaged-devices` of NetworkManager, `nmcli device set IF managed no` until a boot; `/etc/network/interfaces`",
             sources=(
@@ -40,22 +40,22 @@ declare(
 )
 
 STAGE = "network"
-#: How an interface is taken from what manages it; {netdev} is its name.
+#: Manager → how to make it release an interface; {netdev} is its name.
 RELEASE = {
-    "NetworkManager": "`nmcli device set {netdev} managed no` until the next boot, and for good a file in /etc/NetworkManager/conf.d "
+    "NetworkManager": "`nmcli device set {netdev} managed no` until the next boot, and permanently a file in /etc/NetworkManager/conf.d "
     "with the lines `[keyfile]` and `unmanaged-devices=interface-name:{netdev}`",
     "dhclient": "`dhclient -x {netdev}`",
     "dhcpcd": "`dhcpcd -x {netdev}`",
     "ifupdown": "remove its stanza from /etc/network/interfaces",
-    "systemd-networkd": "see `networkctl status {netdev}` for its file",
+    "systemd-networkd": "remove its file, which `networkctl status {netdev}` names",
 }
-#: DHCP clients that a manager starts for an interface of its own: it and its client are one.
+#: DHCP clients that a manager starts for its own interfaces: the manager and its client count as one.
 CLIENTS = {"ifupdown": {"dhclient", "dhcpcd"}, "NetworkManager": {"dhclient", "dhcpcd"}}
 
 
 @dataclass(frozen=True)
 class Plan:
-    """A rail with its planned address, and whether its interface has it (None: not known)."""
+    """A rail with its planned address and the addresses of its interface (None: not known)."""
 
     rail: ResolvedRail
     planned: ipaddress.IPv4Interface | None
@@ -63,16 +63,16 @@ class Plan:
 
     @property
     def has_address(self) -> bool | None:
-        """Whether the address is there, whatever its prefix."""
+        """Whether the interface has the planned address, with any prefix; None if it is not known."""
         if self.planned is None or self.there is None:
             return None
         return any(ipaddress.IPv4Interface(text).ip == self.planned.ip for text in self.there)
 
 
 def check_addressing(host: str, rails: Sequence[Rail], facts: Facts) -> list[Finding]:
-    """Findings `network.address` for each planned rail and each further interface that is astray, and `network.manager` for each rail.
+    """Findings `network.address` for each planned rail and each other interface with a wrong address, `network.manager` for each rail.
 
-    A RoCE rail without its address is the error `network.gid`, and what another interface then has in its place is no second one.
+    A RoCE rail without its address is the error `network.gid`; the same address on another interface is then not a second error.
     """
     plans = [_plan(rail, facts) for rail in resolve(rails, facts)]
     return [
@@ -89,28 +89,28 @@ def _plan(rail: ResolvedRail, facts: Facts) -> Plan:
 
 def _address(host: str, plan: Plan, plans: Sequence[Plan], facts: Facts) -> Iterator[Finding]:
     rail, planned = plan.rail, plan.planned
-    expected = f"{planned}, and none in another rail's subnet" if planned else "none in another rail's subnet"
+    expected = f"{planned}, and no address in another rail's subnet" if planned else "no address in another rail's subnet"
 
     def finding(status: str, observed: str, remedy: str = "") -> Finding:
         return Finding(STAGE, "network.address", host, rail.subject, status, observed, expected, remedy)
 
     if plan.there is None:
         if rail.netdev is None:
-            yield finding(NOT_APPLICABLE, "no interface: driver.nic says so")
+            yield finding(NOT_APPLICABLE, "no interface: see driver.nic")
         else:
             yield finding(UNKNOWN, "the addresses were not read", f"Run `ip -json address show dev {rail.netdev}` on {host}.")
         return
     if plan.has_address is False:
-        remedy = f"Run the network stage for {host}, and see `ip addr show {rail.netdev}` there."
+        remedy = f"Run the network stage for {host}, then check `ip addr show {rail.netdev}` there."
         seen = f"{', '.join(plan.there) or 'no address'} on {rail.netdev}"
-        yield finding(NOT_APPLICABLE, f"{seen}: network.gid says so") if _told_by_gid(plan, facts) else finding(ERROR, seen, remedy)
+        yield finding(NOT_APPLICABLE, f"{seen}: see network.gid") if _told_by_gid(plan, facts) else finding(ERROR, seen, remedy)
         return
     own = [text for text in plan.there if planned is None or ipaddress.IPv4Interface(text).ip != planned.ip]
     faults = [fault for text in own if (fault := _fault(host, text, plan, plans)) is not None]
     if planned is not None and str(planned) not in plan.there:
         wrong = next((text for text in plan.there if text not in own), str(planned))
         remedy = f"Run `ip addr del {wrong} dev {rail.netdev}` on {host}, then the network stage for it."
-        faults.insert(0, (ERROR, f"{wrong} on {rail.netdev}: another prefix than planned", remedy))
+        faults.insert(0, (ERROR, f"{wrong} on {rail.netdev}: the prefix is not the planned one", remedy))
     if faults:
         statuses, observed, remedies = zip(*faults, strict=True)
         yield finding(ERROR if ERROR in statuses else WARNING, "; ".join(observed), " ".join(remedies))
@@ -119,7 +119,7 @@ def _address(host: str, plan: Plan, plans: Sequence[Plan], facts: Facts) -> Iter
 
 
 def _told_by_gid(plan: Plan, facts: Facts) -> bool:
-    """Whether network.gid is not ok: on RoCE, unless the GID table still has what the interface has not."""
+    """Whether network.gid is not ok: on RoCE, unless the GID table still has the address that the interface lacks."""
     rail = plan.rail
     if rail.rail["link_layer"] != "roce":
         return False
@@ -129,20 +129,20 @@ def _told_by_gid(plan: Plan, facts: Facts) -> bool:
 
 
 def _fault(host: str, text: str, plan: Plan, plans: Sequence[Plan]) -> tuple[str, str, str] | None:
-    """What is wrong with a further address on a rail's interface: (status, observed, remedy)."""
+    """The fault of an additional address on a rail's interface: (status, observed, remedy)."""
     netdev = str(plan.rail.netdev)
     other = _owner(text, [each for each in plans if each is not plan])
     own = plan.planned is not None and ipaddress.IPv4Interface(text).ip in plan.planned.network
     if other is not None and not (own and not _is_its_address(text, other)):
         return _astray(host, text, netdev, other)
     if own:
-        observed = f"{text} besides {plan.planned} on {netdev}: GID indexes and answers to ARP depend on their order"
-        return WARNING, observed, f"Run `ip addr del {text} dev {netdev}` on {host}, and find who adds it (`networkctl`, `nmcli`)."
+        observed = f"{text} in addition to {plan.planned} on {netdev}: GID indexes and ARP replies depend on their order"
+        return WARNING, observed, f"Run `ip addr del {text} dev {netdev}` on {host}, and find what adds it (`networkctl`, `nmcli`)."
     return None
 
 
 def _owner(text: str, plans: Sequence[Plan]) -> Plan | None:
-    """The rail whose planned address this is, else one whose subnet it is in."""
+    """The rail with this planned address, else a rail whose subnet contains it."""
     address = ipaddress.IPv4Interface(text).ip
     exact = next((plan for plan in plans if _is_its_address(text, plan)), None)
     return exact or next((plan for plan in plans if plan.planned is not None and address in plan.planned.network), None)
@@ -153,16 +153,16 @@ def _is_its_address(text: str, plan: Plan) -> bool:
 
 
 def _astray(host: str, text: str, netdev: str, other: Plan) -> tuple[str, str, str]:
-    """Only a warning where the rail lacks that very address: that it does is an error of its own."""
+    """The fault of an address that belongs to another rail; a warning if that rail lacks it, which is an error of its own."""
     name = other.rail.name
     missing = _is_its_address(text, other) and other.has_address is False
     observed = f"{text} on {netdev} is " + (f"the address of {name}" if _is_its_address(text, other) else f"in {name}'s subnet")
-    remedy = f"Run `ip addr del {text} dev {netdev}` on {host}, and find who adds it (`networkctl`, `nmcli`, /etc/network/interfaces)."
+    remedy = f"Run `ip addr del {text} dev {netdev}` on {host}, and find what adds it (`networkctl`, `nmcli`, /etc/network/interfaces)."
     return WARNING if missing else ERROR, f"{observed} ({other.planned})", remedy
 
 
 def _intruders(host: str, plans: Sequence[Plan], facts: Facts) -> Iterator[Finding]:
-    """Interfaces that are no rails, nor what a rail is enslaved to, with an address in a rail's subnet."""
+    """Findings on interfaces with an address in a rail's subnet that are neither a rail nor a rail's bond or bridge."""
     rails = {plan.rail.netdev for plan in plans if plan.rail.netdev}
     known = rails | {facts.netdevs[name].master for name in rails}
     for name, netdev in sorted(facts.netdevs.items()):
@@ -179,17 +179,17 @@ def _manager(host: str, plan: Plan, facts: Facts) -> Finding:
     managers = facts.netdevs[netdev].managers if netdev else None
 
     def finding(status: str, observed: str, remedy: str = "") -> Finding:
-        return Finding(STAGE, "network.manager", host, plan.rail.subject, status, observed, "one at most", remedy)
+        return Finding(STAGE, "network.manager", host, plan.rail.subject, status, observed, "at most one", remedy)
 
     if netdev is None:
-        return finding(NOT_APPLICABLE, "no interface: driver.nic says so")
+        return finding(NOT_APPLICABLE, "no interface: see driver.nic")
     if managers is None:
-        return finding(UNKNOWN, "the facts do not tell", f"Run `networkctl status {netdev}` and `nmcli device show {netdev}` on {host}.")
+        return finding(UNKNOWN, "not in the facts", f"Run `networkctl status {netdev}` and `nmcli device show {netdev}` on {host}.")
     started = set().union(*(CLIENTS.get(name, set()) for name in managers))
     managers = [name for name in managers if name not in started]
     if len(managers) > 1:
-        ways = ", or ".join(f"{name}: {RELEASE.get(name, 'tell it to leave it').format(netdev=netdev)}" for name in managers)
-        return finding(ERROR, f"{', '.join(managers)} all claim {netdev}", f"Leave {netdev} on {host} to one of them. {ways}.")
+        ways = ", or ".join(f"{name}: {RELEASE.get(name, 'make it release it').format(netdev=netdev)}" for name in managers)
+        return finding(ERROR, f"{', '.join(managers)} all claim {netdev}", f"On {host}, keep one manager of {netdev}. {ways}.")
     if not managers and plan.has_address is False:
-        return finding(NOT_APPLICABLE, "nobody manages it, and it has no address: network.gid or network.address says so")
-    return finding(OK, managers[0] if managers else "nobody, and nobody needs to")
+        return finding(NOT_APPLICABLE, "not managed and without an address: see network.gid or network.address")
+    return finding(OK, managers[0] if managers else "none, and none is needed")

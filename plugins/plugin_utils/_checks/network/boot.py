@@ -2,7 +2,7 @@
 # GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""What the gate of the network stage asks of the next boot: the .network file of each rail, and what overrides it."""
+"""Check of the network gate on the next boot: the .network file of each rail, and the files that override it."""
 
 from __future__ import annotations
 
@@ -24,8 +24,8 @@ declare(
     {
         "network.boot": Check(
             "network",
-            "what systemd-networkd makes of each planned rail at the next boot: the `.network` file that applies first, its drop-ins, MTU "
-            "and addresses, by file and line",
+            "how systemd-networkd would configure each planned rail at the next boot: the `.network` file that applies first, its "
+            "drop-ins, MTU and addresses, by file and line",
             "`.network` files and their `.d` folders in `/etc`, `/run`, `/usr/local/lib` and `/usr/lib/systemd/network`; `systemctl show`",
             "remove the line or the file that the finding names; run the network stage",
             sources=(
@@ -49,7 +49,7 @@ Verdict = tuple[str, str, str]
 
 
 def check_boot(host: str, rails: Sequence[Rail], facts: Facts) -> list[Finding]:
-    """Finding `network.boot` for each planned rail: what systemd-networkd makes of its interface at the next boot."""
+    """Finding `network.boot` for each planned rail: how systemd-networkd would configure its interface at the next boot."""
     return [_boot(host, rail, facts) for rail in resolve(rails, facts)]
 
 
@@ -57,7 +57,7 @@ def _boot(host: str, rail: ResolvedRail, facts: Facts) -> Finding:
     address = rail.rail["address"]
     planned = rail.rail["mtu_bytes"]
     if address is None and planned is None and not rail.rail.get("ipoib"):
-        why = "neither address nor MTU is planned: systemd-networkd has no file of ours for it"
+        why = "neither address nor MTU is planned, so the collection writes no file for systemd-networkd"
         return Finding(STAGE, "network.boot", host, rail.subject, NOT_APPLICABLE, why, "no file")
     mtu = "any MTU" if planned is None else f"MTU {planned} bytes"
     expected = f"{path_of(rail.name)}: {mtu}, {f'address {address}' if address else 'no address'}"
@@ -71,7 +71,7 @@ def _stage(host: str) -> str:
 
 def _verdict(host: str, rail: ResolvedRail, facts: Facts) -> Verdict:
     if rail.netdev is None:
-        return NOT_APPLICABLE, "no interface: network.mtu says so", ""
+        return NOT_APPLICABLE, "no interface: see network.mtu", ""
     boot, service = facts.netdevs[rail.netdev].boot, (facts.units or {}).get(SERVICE)
     if boot is None:
         return UNKNOWN, "the .network files were not read", f"Run `networkctl status {rail.netdev}` on {host}."
@@ -87,7 +87,7 @@ def _verdict(host: str, rail: ResolvedRail, facts: Facts) -> Verdict:
 def _undecided(host: str, rail: ResolvedRail, boot: BootNetwork) -> Verdict:
     files = "; ".join(f"{each.where} ({each.value})" for each in boot.undecided)
     remedy = f"1. Run `networkctl status {rail.netdev}` on {host}. 2. If it names that file, exclude {rail.netdev} in its [Match] section."
-    return UNKNOWN, f"a file that comes before ours may apply to {rail.netdev}: {files}", remedy
+    return UNKNOWN, f"another file may apply to {rail.netdev} first: {files}", remedy
 
 
 def _not_ours(host: str, rail: ResolvedRail, facts: Facts, file: str | None) -> Verdict | None:
@@ -104,7 +104,7 @@ def _not_ours(host: str, rail: ResolvedRail, facts: Facts, file: str | None) -> 
 
 
 def _faults(host: str, rail: ResolvedRail, boot: BootNetwork) -> Verdict | None:
-    """What the file and its drop-ins say other than the plan."""
+    """The differences between the plan and the file with its drop-ins."""
     own, address = path_of(rail.name), rail.rail["address"]
     mtu, missing = boot.mtu, []
     wrong = [(f"Address={each.value}", each.where) for each in boot.addresses if each.value != address]
@@ -129,4 +129,4 @@ def _loaded(host: str, rail: ResolvedRail, facts: Facts) -> Verdict:
         return OK, f"as planned, from {path_of(rail.name)}", ""
     users = rail_users(facts.load, rail.device, rail.port)
     wait = f"1. Wait until the rail is idle ({users}). 2. " if users else ""
-    return WARNING, f"as planned; {SERVICE} has not loaded the file yet, because the host was in use", f"{wait}{_stage(host)}"
+    return WARNING, f"as planned, but {SERVICE} has not loaded the file yet because the host was in use", f"{wait}{_stage(host)}"

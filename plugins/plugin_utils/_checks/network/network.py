@@ -2,7 +2,7 @@
 # GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""What the gate of the network stage asks of a host: MTU, address, and the GID that belongs to it, now and at the next boot."""
+"""Checks of the network gate: the MTU of each rail, the GID of its address, and the MTU of RoCE."""
 
 from __future__ import annotations
 
@@ -29,9 +29,9 @@ declare(
     {
         "network.mtu": Check(
             "network",
-            "the interface of each planned rail",
+            "the MTU of each planned rail's interface",
             "`/sys/class/net/IF/mtu`",
-            "see what else manages the interface",
+            "find what else manages the interface: `networkctl status IF`",
             follows=NO_NIC,
             sources=(reads.file(f"{reads.NET}/mtu"),),
         ),
@@ -39,15 +39,15 @@ declare(
             "network",
             "the RoCE v2 GID of the rail's address",
             "`ports/N/gids`, `gid_attrs`",
-            "see whether the interface has the address",
+            "check that the interface has the address: `ip addr show IF`",
             follows=NO_DEVICE,
             sources=(reads.but(reads.GIDS, absent_means=reads.NO_GID), reads.but(reads.GID_TYPES, absent_means=reads.NO_GID)),
         ),
         "network.rdma_mtu": Check(
             "network",
-            "the MTU of RoCE on each planned rail: 4096 needs an MTU of 4192 at least",
+            "the RoCE MTU of each planned rail: 4096 needs an interface MTU of at least 4192",
             "`ibv_devinfo` (the port's active MTU), `/sys/class/net/IF/mtu`",
-            "set `mtu_bytes` to 9000 on all hosts, and more on the switches",
+            "set `mtu_bytes` to 9000 on all hosts, and a larger MTU on the switches",
             sources=(reads.DEVINFO, reads.file(f"{reads.NET}/mtu")),
         ),
     }
@@ -63,7 +63,7 @@ def check_network(host: str, rails: Sequence[Rail], facts: Facts) -> list[Findin
 
 def _rail(host: str, rail: ResolvedRail, facts: Facts) -> Iterator[Finding]:
     if rail.netdev is None and rail.device is not None and rail.rail["link_layer"] == "infiniband" and rail.rail["address"] is None:
-        why = "no address is planned, and there is no IPoIB interface: RDMA needs none"
+        why = "no address is planned and there is no IPoIB interface; RDMA does not need one"
         yield Finding(STAGE, "network.mtu", host, rail.subject, NOT_APPLICABLE, why, _mtu_words(rail))
     elif rail.netdev is None:
         yield Finding(STAGE, "network.mtu", host, rail.subject, UNKNOWN, "no interface", _mtu_words(rail), _look(host))
@@ -73,12 +73,12 @@ def _rail(host: str, rail: ResolvedRail, facts: Facts) -> Iterator[Finding]:
 
 
 def with_users(finding: Finding, rail: ResolvedRail, facts: Facts) -> Finding:
-    """The finding; if it stops the gate and the rail is in use, with the users and what the network stage withholds."""
+    """The finding; if it stops the gate and the rail is in use, with the users in its remedy."""
     users = rail_users(facts.load, rail.device, rail.port) if facts.load is not None else ""
     if finding.status != ERROR or not users:
         return finding
     words = (
-        f"The network stage withholds changes of the MTU and removals of addresses while the rail is in use: {users}. "
+        f"The network stage does not change the MTU or remove addresses while the rail is in use: {users}. "
         f"1. Wait until it ends, or drain {finding.host}. "
         f"2. Run `ansible-playbook rdma.cluster.network --limit {finding.host}` on the control node."
     )
@@ -90,7 +90,7 @@ def _mtu_words(rail: ResolvedRail) -> str:
 
 
 def _look(host: str) -> str:
-    return f"Run the driver stage for {host}; its gate says what is missing."
+    return f"Run the driver stage for {host}. Its gate reports what is missing."
 
 
 def _mtu(host: str, rail: ResolvedRail, mtu_bytes: int | None) -> Finding:
@@ -98,14 +98,14 @@ def _mtu(host: str, rail: ResolvedRail, mtu_bytes: int | None) -> Finding:
         remedy = f"Run `cat /sys/class/net/{rail.netdev}/mtu` on {host}."
         return Finding(STAGE, "network.mtu", host, rail.subject, UNKNOWN, "the MTU was not read", _mtu_words(rail), remedy)
     if rail.rail["mtu_bytes"] is None:
-        words = f"{mtu_bytes} bytes: the interface keeps its MTU, and alike.mtu compares it with other hosts"
+        words = f"{mtu_bytes} bytes: the MTU is not changed, and alike.mtu compares it with other hosts"
         return Finding(STAGE, "network.mtu", host, rail.subject, NOT_APPLICABLE, words, _mtu_words(rail))
     good = not mtu_differs(rail.rail["mtu_bytes"], mtu_bytes)
-    remedy = f"See what else manages {rail.netdev} on {host} (`networkctl status {rail.netdev}`)."
+    remedy = f"On {host}, find what else manages {rail.netdev}: `networkctl status {rail.netdev}`."
     if rail.rail["link_layer"] == "infiniband" and mtu_bytes is not None and mtu_bytes < rail.rail["mtu_bytes"]:
         remedy = (
-            f"IP over InfiniBand carries no more than its partition's multicast group ({mtu_bytes} bytes and 4 of header): set mtu of "
-            f"the partition in rdma_partitions, or mtu_bytes of {rail.name} on {host}. RDMA does not use it."
+            f"Set `mtu` of the partition in rdma_partitions, or `mtu_bytes` of {rail.name} on {host}. IP over InfiniBand is limited by its "
+            f"partition's multicast group ({mtu_bytes} bytes and a header of 4). RDMA does not use it."
         )
     return Finding(
         STAGE, "network.mtu", host, rail.subject, OK if good else ERROR, f"{mtu_bytes} bytes", _mtu_words(rail),
@@ -126,14 +126,14 @@ def _gid(host: str, rail: ResolvedRail, facts: Facts) -> Finding:
     there = sorted(port.rocev2)
     return Finding(
         STAGE, "network.gid", host, rail.subject, ERROR if index is None else OK,
-        observed=f"GID index {index}" if index is not None else f"none; the addresses in the table are {', '.join(there) or 'none'}",
+        observed=f"GID index {index}" if index is not None else f"none; the GID table has {', '.join(there) or 'no address'}",
         expected=expected,
-        remedy="" if index is not None else f"See whether {rail.netdev} on {host} has {address} (`ip addr show {rail.netdev}`).",
+        remedy="" if index is not None else f"On {host}, check that {rail.netdev} has {address}: `ip addr show {rail.netdev}`.",
     )  # fmt: skip
 
 
 def check_rdma_mtu(host: str, rails: Sequence[Rail], facts: Facts) -> list[Finding]:
-    """Finding `network.rdma_mtu` for each planned rail: RoCE reaches its largest MTU of 4096 only from an MTU of 4192 on."""
+    """Finding `network.rdma_mtu` for each planned rail: RoCE reaches its largest MTU of 4096 only with an interface MTU of 4192 or more."""
     return [_rdma_mtu(host, rail, facts) for rail in resolve(rails, facts)]
 
 
@@ -144,11 +144,11 @@ def _rdma_mtu(host: str, rail: ResolvedRail, facts: Facts) -> Finding:
         return Finding(STAGE, "network.rdma_mtu", host, rail.subject, status, observed, f"{best} bytes", remedy)
 
     if rail.rail["link_layer"] != "roce":
-        return finding(NOT_APPLICABLE, "on InfiniBand it does not depend on the interface: link.mtu looks at it")
+        return finding(NOT_APPLICABLE, "on InfiniBand it does not depend on the interface: see link.mtu")
     mtu_bytes, port = facts.netdevs[rail.netdev].mtu_bytes if rail.netdev else None, _port(rail, facts)
     if mtu_bytes is None or port is None:
-        missing = "interface whose MTU is known: network.mtu" if mtu_bytes is None else "RDMA device: network.gid"
-        return finding(NOT_APPLICABLE, f"no {missing} says so")
+        missing = "interface with a known MTU: see network.mtu" if mtu_bytes is None else "RDMA device: see network.gid"
+        return finding(NOT_APPLICABLE, f"no {missing}")
     follows = rdma_mtu_bytes(mtu_bytes)
     if follows is None:
         return finding(WARNING, f"none: an MTU of {mtu_bytes} bytes is too small for RoCE", _raise_mtu(host, rail))
@@ -158,13 +158,13 @@ def _rdma_mtu(host: str, rail: ResolvedRail, facts: Facts) -> Finding:
     observed = f"{active} bytes with an MTU of {mtu_bytes}: {efficiency_percent(active):.1f} % of the rate is payload"
     if active >= best:
         return finding(OK, observed)
-    not_followed = f"The port has not followed its interface: set {rail.netdev} on {host} down and up again."
+    not_followed = f"On {host}, set {rail.netdev} down and up: its RDMA port still uses the old MTU."
     return finding(WARNING, observed, not_followed if follows == best else _raise_mtu(host, rail))
 
 
 def _not_read(host: str, rail: ResolvedRail, error: str | None) -> tuple[str, str]:
-    """That the active MTU of a port was not read, and why; and what to do."""
-    why = error or "the facts do not have it"
+    """The observed text and the remedy for a port whose active MTU was not read."""
+    why = error or "the facts do not contain it"
     steps = f"1. Run `ibv_devinfo -d {rail.device} -i {rail.port}` on {host}. 2. If it is missing, run the driver stage for {host}."
     return f"the active MTU of {rail.device}/{rail.port} was not read: {why}", steps
 
@@ -175,10 +175,10 @@ def _port(rail: ResolvedRail, facts: Facts) -> Port | None:
 
 def _raise_mtu(host: str, rail: ResolvedRail) -> str:
     least = BEST_MTU_BYTES + ROCE_HEADERS_BYTES
-    words = f"Set mtu_bytes of {rail.name} to 9000 ({least} at least) on all hosts, and what the switches carry to more (9216)"
+    words = f"Set mtu_bytes of {rail.name} to 9000 (at least {least}) on all hosts, and the MTU of the switches to more (9216)"
     planned = rail.rail["mtu_bytes"]
     return (
         f"{words}."
         if planned is None or planned < least
-        else f"{words}; {planned} is planned already on {host}, network.mtu says why it is not there."
+        else f"{words}. {planned} is already planned on {host}: see network.mtu for why it is not set."
     )

@@ -2,7 +2,7 @@
 # GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""What the gate of the QoS stage asks of each RoCE rail: that the whole chain is as the profile says, now and after a boot."""
+"""Checks of the QoS gate: every setting of each RoCE rail matches the profile, now and after a boot."""
 
 from __future__ import annotations
 
@@ -34,91 +34,91 @@ declare(
         ),
         "qos.dcbx": Check(
             "qos",
-            "whose the settings of each rail are, the host's or the firmware's",
+            "whether host or firmware controls the DCB settings of each rail",
             "`mlnx_qos -i`, `dcb dcbx show`",
-            "run the QoS stage; `journalctl --unit rdma-qos@INTERFACE.service`",
+            "run the QoS stage; check `journalctl --unit rdma-qos@INTERFACE.service`",
             sources=(reads.MLNX_QOS, reads.command("dcb", "-N", "-j", "dcbx")),
         ),
         "qos.pause": Check(
             "qos",
-            "that global pause is off, which excludes PFC",
+            "that global pause, which conflicts with PFC, is off",
             "`ethtool -a`",
-            "the QoS stage with `-e roce_qos_link_toggle_allowed=true`",
+            "run the QoS stage with `-e roce_qos_link_toggle_allowed=true`",
             sources=(reads.driver("pause"),),
         ),
         "qos.trust": Check(
             "qos",
             "that each rail trusts DSCP",
             "`mlnx_qos -i`, `dcb app show`",
-            "run the QoS stage; `journalctl --unit rdma-qos@INTERFACE.service`",
+            "run the QoS stage; check `journalctl --unit rdma-qos@INTERFACE.service`",
             sources=(reads.MLNX_QOS, reads.command("dcb", "-N", "-j", "app")),
         ),
         "qos.dscp": Check(
             "qos",
-            "the priorities of RDMA's and CNPs' DSCP",
+            "the priorities of the DSCP values of RDMA and CNPs",
             "`mlnx_qos -i`, `dcb app show`",
-            "run the QoS stage; `journalctl --unit rdma-qos@INTERFACE.service`",
+            "run the QoS stage; check `journalctl --unit rdma-qos@INTERFACE.service`",
             sources=(reads.MLNX_QOS, reads.command("dcb", "-N", "-j", "app")),
         ),
         "qos.pfc": Check(
             "qos",
-            "that PFC is on for RDMA's priority alone",
+            "that PFC is enabled only for RDMA's priority",
             "`mlnx_qos -i`, `dcb pfc show`",
-            "the QoS stage with `-e roce_qos_link_toggle_allowed=true`, which takes the link down for a moment",
+            "run the QoS stage with `-e roce_qos_link_toggle_allowed=true`, which takes the link down briefly",
             sources=(reads.MLNX_QOS, reads.DCB_PFC),
         ),
         "qos.ets": Check(
             "qos",
-            "priorities' classes and their shares",
+            "the traffic classes of the priorities and their bandwidth shares",
             "`mlnx_qos -i`, `dcb ets show`",
-            "run the QoS stage; `journalctl --unit rdma-qos@INTERFACE.service`",
+            "run the QoS stage; check `journalctl --unit rdma-qos@INTERFACE.service`",
             sources=(reads.MLNX_QOS, reads.command("dcb", "-N", "-j", "ets")),
         ),
         "qos.buffers": Check(
             "qos",
-            "the cable's length, from which the headroom follows",
+            "the configured cable length, which sets the headroom",
             "`mlnx_qos -i`, `dcb pfc show`",
-            "run the QoS stage; `journalctl --unit rdma-qos@INTERFACE.service`",
+            "run the QoS stage; check `journalctl --unit rdma-qos@INTERFACE.service`",
             sources=(reads.MLNX_QOS, reads.DCB_PFC),
         ),
         "qos.ecn": Check(
             "qos",
-            "that congestion control is on for RDMA's priority",
+            "that congestion control is enabled for RDMA's priority",
             "`/sys/class/net/IF/ecn`",
-            "run the QoS stage; `journalctl --unit rdma-qos@INTERFACE.service`",
+            "run the QoS stage; check `journalctl --unit rdma-qos@INTERFACE.service`",
             sources=(reads.file(f"{reads.NET}/ecn/roce_*/enable/*", absent_means="the driver has no switch for it"),),
         ),
         "qos.cnp": Check(
             "qos",
             "DSCP and priority of CNPs",
             "`/sys/class/net/IF/ecn/roce_np`, `cc_params` in debugfs",
-            "run the QoS stage; `journalctl --unit rdma-qos@INTERFACE.service`",
+            "run the QoS stage; check `journalctl --unit rdma-qos@INTERFACE.service`",
             sources=(_NP,),
         ),
         "qos.dcqcn": Check(
             "qos",
-            "the parameters of DCQCN that `rdma_roce.dcqcn` sets",
+            "the DCQCN parameters that `rdma_roce.dcqcn` sets",
             "`/sys/class/net/IF/ecn`, `cc_params` in debugfs",
-            "run the QoS stage; `journalctl --unit rdma-qos@INTERFACE.service`",
+            "run the QoS stage; check `journalctl --unit rdma-qos@INTERFACE.service`",
             sources=(_RP,),
         ),
         "qos.traffic_class": Check(
             "qos",
             "the traffic class that OFED's driver forces",
             "`/sys/class/infiniband/DEVICE/tc`",
-            "run the QoS stage; `journalctl --unit rdma-qos@INTERFACE.service`",
+            "run the QoS stage; check `journalctl --unit rdma-qos@INTERFACE.service`",
             sources=(reads.file(f"{reads.IB}/tc/*/traffic_class", absent_means="the kernel's own driver forces none"),),
         ),
         "qos.rdma_cm": Check(
             "qos",
             "RDMA-CM's default mode and ToS",
             "`/sys/kernel/config/rdma_cm`",
-            "run the QoS stage; `journalctl --unit rdma-qos@INTERFACE.service`",
-            sources=(reads.folder("/sys/kernel/config/rdma_cm", absent_means="no program has made the folder, which is an error"),),
+            "run the QoS stage; check `journalctl --unit rdma-qos@INTERFACE.service`",
+            sources=(reads.folder("/sys/kernel/config/rdma_cm", absent_means="no program has created the folder, which is an error"),),
         ),
         "qos.overwritten": Check(
             "qos",
-            "that no daemon of DCBX would overwrite the settings",
+            "that no DCBX daemon would overwrite the settings",
             "control groups of lldpad and dcbd",
             "`systemctl disable --now lldpad.socket lldpad.service`",
             sources=(
@@ -128,9 +128,9 @@ declare(
         ),
         "qos.boot": Check(
             "qos",
-            "that the service of each rail sets all of it again",
+            "that each rail has a service that applies the settings at boot",
             "`systemctl show`",
-            "run the QoS stage; `systemctl status rdma-qos@INTERFACE.service`",
+            "run the QoS stage; check `systemctl status rdma-qos@INTERFACE.service`",
             sources=(reads.UNITS,),
         ),
     }
@@ -140,17 +140,17 @@ STAGE = "qos"
 CNP = frozenset({"cnp_dscp", "cnp_802p_prio"})
 #: Check → the keys of a state that tell it, any of which is enough, and why it is none where they do not.
 TOLD: Mapping[str, tuple[tuple[str, ...], str]] = {
-    "qos.dcbx": (("dcbx",), "the driver does not tell whose the settings are"),
+    "qos.dcbx": (("dcbx",), "the driver does not report who controls the settings"),
     "qos.pause": (("pause",), "the driver has no global pause"),
     "qos.trust": (("trust",), ""),
     "qos.dscp": (("dscp_to_priority",), ""),
     "qos.pfc": (("pfc",), ""),
-    "qos.ets": (("priority_to_tc",), "the driver has no classes of traffic to set"),
-    "qos.buffers": (("cable_length_m",), "the driver reckons no headroom from a cable's length"),
-    "qos.ecn": (("ecn_np", "ecn_rp"), "the driver has no switch for it: firmware has (ROCE_CC_PRIO_MASK_P1, on by default)"),
-    "qos.cnp": (("np",), "the driver does not tell of notifications"),
-    "qos.dcqcn": (("rp", "np"), "the driver does not tell of rate control"),
-    "qos.traffic_class": (("traffic_class_settable",), "the driver forces none: NCCL_IB_TC and perftest's --tclass set it"),
+    "qos.ets": (("priority_to_tc",), "the driver has no traffic classes to set"),
+    "qos.buffers": (("cable_length_m",), "the driver does not derive headroom from a cable length"),
+    "qos.ecn": (("ecn_np", "ecn_rp"), "the driver has no switch for it; the firmware has (ROCE_CC_PRIO_MASK_P1, on by default)"),
+    "qos.cnp": (("np",), "the driver does not report notification settings"),
+    "qos.dcqcn": (("rp", "np"), "the driver does not report rate control settings"),
+    "qos.traffic_class": (("traffic_class_settable",), "the driver forces none; NCCL_IB_TC and perftest's --tclass set it"),
     "qos.rdma_cm": ((), ""),
 }
 #: Of these, not to be told is not good enough.
@@ -168,17 +168,17 @@ _CHECK_OF = {
 def check_qos(host: str, intent: Intent, facts: Facts, profile: Mapping[str, Any] | None) -> list[Finding]:
     """The findings of TOLD, `qos.backend`, `qos.boot` and `qos.overwritten` of each RoCE rail.
 
-    profile: what roce_profile makes of the intent.
+    profile: the result of roce_profile for the intent.
     """
     rails = [rail for rail in resolve(intent["rails"], facts) if rail.rail["link_layer"] == "roce"]
     if profile is None or not rails:
-        why = "no rail is RoCE: InfiniBand has its own flow control" if not rails else "rdma_roce is not given: no traffic is marked"
+        why = "no rail is RoCE; InfiniBand has its own flow control" if not rails else "rdma_roce is not set, so no traffic is marked"
         return [Finding(STAGE, "qos.backend", host, "host", NOT_APPLICABLE, why, "the profile of rdma_roce")]
     return [finding for rail in rails for finding in _Rail(host, rail, facts, profile).findings()]
 
 
 def _is_answer(why: str) -> bool:
-    """Whether a part of QosState.why says that there is no such tool or no DCB, and not that a tool has failed."""
+    """Whether a part of QosState.why reports a missing tool or a driver without DCB, and not a tool that failed."""
     return why.endswith("is not installed") or " has no DCB (" in why or why == NOT_MLX5
 
 
@@ -190,7 +190,7 @@ def check_of(difference: Difference) -> str:
 
 
 def overwriting(state: Mapping[str, Any]) -> list[str]:
-    """The agents that run, or will after a boot, and would set PFC and ETS again."""
+    """The DCBX daemons that run, or are enabled at boot, and would overwrite PFC and ETS."""
     return [name for name, unit in (state.get("agents") or {}).items() if unit.get("active") or unit.get("enabled")]
 
 
@@ -205,14 +205,14 @@ class _Rail:
     def findings(self) -> Iterator[Finding]:
         state = self._state
         if state is None:
-            why = "its NIC is not there: driver.nic says what to do" if self._rail.netdev is None else "not read"
-            remedy = f"Read {self._host} with the subset qos, which takes an RDMA device on {self._rail.netdev or 'the NIC'}."
+            why = "its NIC is missing: see driver.nic" if self._rail.netdev is None else "not read"
+            remedy = f"Read the facts of {self._host} with the subset qos. It needs an RDMA device on {self._rail.netdev or 'the NIC'}."
             yield self._finding("qos.backend", UNKNOWN, why, "mlnx_qos or dcb", remedy)
             return
         found = differences(self._profile, state)
         yield self._backend(state)
         if state.get("backend") is None:
-            # The rest is about what stands beside the backend.
+            # The other checks need a backend.
             yield from self._judged("qos.rdma_cm", state, found)
         else:
             for check in TOLD:
@@ -227,12 +227,12 @@ class _Rail:
         if self._rail.rail["soft"]:
             return self._finding("qos.backend", NOT_APPLICABLE, f"Soft-RoCE, and {why}", expected)
         if self._netdev and self._netdev.function == "vf":
-            whose = "a virtual function, whose trust, PFC and classes are those of its card: the machine that has it sets them"
+            whose = "a virtual function: the host that owns the card sets trust, PFC and classes"
             return self._finding("qos.backend", NOT_APPLICABLE, f"{whose}; {why}", expected)
         if not all(_is_answer(each) for each in why.split("; ")):
             remedy = f"Run `mlnx_qos -i {self._rail.netdev}` and `dcb pfc show dev {self._rail.netdev}` on {self._host} as root."
             return self._finding("qos.backend", UNKNOWN, why, expected, remedy)
-        remedy = f"Install iproute2's dcb or mlnx-tools on {self._host}; a NIC whose driver has no DCB cannot carry lossless RoCE."
+        remedy = f"Install iproute2's dcb or mlnx-tools on {self._host}. A NIC whose driver has no DCB cannot carry lossless RoCE."
         return self._finding("qos.backend", ERROR, why, expected, remedy)
 
     def _judged(self, check: str, state: Mapping[str, Any], found: list[Difference]) -> Iterator[Finding]:
@@ -240,22 +240,22 @@ class _Rail:
         wrong = [each for each in found if check_of(each) == check]
         unread = self._unread(check, state)
         if unread:
-            remedy = f"Read the files on {self._host} as root; a kernel that is locked down shows nothing of debugfs."
-            yield self._finding(check, UNKNOWN, f"could not be read: {'; '.join(unread)}", "as the profile says", remedy)
+            remedy = f"Read the files on {self._host} as root. A kernel in lockdown does not show debugfs."
+            yield self._finding(check, UNKNOWN, f"could not be read: {'; '.join(unread)}", "as in the profile", remedy)
         elif wrong:
             observed = ", ".join(f"{each.name}: {told(each.was)}" for each in wrong)
             expected = ", ".join(f"{each.name}: {told(each.wished)}" for each in wrong)
             yield self._finding(check, ERROR, observed, expected, self._remedy(found))
         elif keys and all(not state.get(key) and state.get(key) != {} for key in keys):
             status = UNKNOWN if check in REQUIRED else NOT_APPLICABLE
-            observed = why_not or "; ".join(state.get("warnings") or ()) or "not told"
-            remedy = f"See `{self._show(state)}` on {self._host}." if status == UNKNOWN else ""
-            yield self._finding(check, status, observed, "as the profile says", remedy)
+            observed = why_not or "; ".join(state.get("warnings") or ()) or "not reported"
+            remedy = f"Run `{self._show(state)}` on {self._host}." if status == UNKNOWN else ""
+            yield self._finding(check, status, observed, "as in the profile", remedy)
         else:
-            yield self._finding(check, OK, "as the profile says", "as the profile says")
+            yield self._finding(check, OK, "as in the profile", "as in the profile")
 
     def _unread(self, check: str, state: Mapping[str, Any]) -> list[str]:
-        """What of a check's own files could not be read, and why; [] for what the driver does not have."""
+        """The files of a check that could not be read, and why; without those that the driver does not have."""
         wished = {name: setting for setting in ("np", "rp") for name in self._profile[setting]}
         missing = [name for name, setting in wished.items() if name not in (state.get(setting) or {})]
         names = [name for name in missing if (check == "qos.cnp") == (name in CNP)] if check in ("qos.cnp", "qos.dcqcn") else []
@@ -270,11 +270,11 @@ class _Rail:
         return [f"{name} is not among the values of {state['dcqcn_source']}" for name in names]
 
     def _remedy(self, found: list[Difference]) -> str:
-        """found: all differences of the interface. A change that takes its link down withholds the others."""
+        """The remedy for a difference. found: all differences of the interface; one that toggles its link blocks the others."""
         if any(each.toggles for each in found):
-            allowed = "with roce_qos_link_toggle_allowed=true when no job runs: the link goes for a moment"
+            allowed = "with `-e roce_qos_link_toggle_allowed=true` while no job runs. It takes the link down briefly"
             return f"Run the QoS stage for {self._host} {allowed}."
-        return f"Run the QoS stage for {self._host}; see `journalctl --unit {unit_of(str(self._rail.netdev))}` there."
+        return f"1. Run the QoS stage for {self._host}. 2. If it fails, check `journalctl --unit {unit_of(str(self._rail.netdev))}` there."
 
     def _show(self, state: Mapping[str, Any]) -> str:
         name = self._rail.netdev
@@ -285,14 +285,14 @@ class _Rail:
         expected = "nothing else that sets PFC and ETS"
         if agents:
             remedy = f"On {self._host}: " + ", ".join(f"`systemctl disable --now {name}.socket {name}.service`" for name in agents) + "."
-            yield self._finding("qos.overwritten", WARNING, f"{' and '.join(agents)} would set it again", expected, remedy)
+            yield self._finding("qos.overwritten", WARNING, f"{' and '.join(agents)} would overwrite it", expected, remedy)
         else:
             yield self._finding("qos.overwritten", OK, "neither lldpad nor dcbd", expected)
 
     def _boot(self) -> Finding:
         unit, units = unit_of(str(self._rail.netdev)), self._units
         expected = f"{unit} active and enabled"
-        remedy = f"Run the QoS stage for {self._host}; see `systemctl status {unit}` there."
+        remedy = f"1. Run the QoS stage for {self._host}. 2. If it fails, check `systemctl status {unit}` there."
         if units is None or unit not in units:
             return self._finding("qos.boot", UNKNOWN, "not read", expected, remedy)
         words = [word for word, holds in (("active", units[unit].active), ("enabled", units[unit].enabled)) if not holds]

@@ -58,7 +58,7 @@ def test_an_address_that_is_not_in_the_gid_table() -> None:
     facts = lab_facts()
     (finding,) = stopping(check_network("node2", lab_rails(node=2)[:1] + lab_rails()[1:], from_dict(facts)))
     assert finding.check == "network.gid"
-    assert finding.observed == "none; the addresses in the table are 192.168.100.1"
+    assert finding.observed == "none; the GID table has 192.168.100.1"
 
 
 def test_infiniband_has_no_gid_by_address() -> None:

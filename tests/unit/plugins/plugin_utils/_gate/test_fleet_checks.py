@@ -168,7 +168,7 @@ def test_no_device_at_all_is_one_finding_of_nccl(version: str | None) -> None:
 
 def test_a_missing_device_that_the_user_names_is_told_once() -> None:
     (stop,), _findings = without("rxe_rail1", variables={"NCCL_IB_HCA": "=rxe_rail0:1,rxe_rail1:1"})
-    assert stop == ("nccl.hca", "error", "no such device; there are rxe_rail0")
+    assert stop == ("nccl.hca", "error", "no such device; the host has rxe_rail0")
     stops, _findings = without("rxe_rail1", variables={"NCCL_IB_HCA": "=rxe_rail0:1"})
     assert stops == [("nccl.hca", "unknown", "rail1 has no RDMA device")]
 

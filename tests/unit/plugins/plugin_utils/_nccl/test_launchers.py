@@ -101,7 +101,7 @@ def test_a_launcher_that_is_not_wanted_any_more_loses_its_file() -> None:
     wanted: dict[str, Any] = lab_intent(nccl={"launchers": ["slurm"]})
     assert files_to_write(wanted, from_dict(before)) == [{"path": PROFILE, "content": None, "mode": "0644"}]
     (finding,) = stopping(HOST_CHECKS["nccl"]("node1", wanted, from_dict(before)))
-    assert (finding.check, finding.subject, finding.observed, finding.expected) == ("nccl.file", PROFILE, "there", "not there")
+    assert (finding.check, finding.subject, finding.observed, finding.expected) == ("nccl.file", PROFILE, "exists", "no file")
     now = {**before, "files": {path: file for path, file in before["files"].items() if path != PROFILE}}
     assert files_to_write(wanted, from_dict(now)) == []
     assert stopping(HOST_CHECKS["nccl"]("node1", wanted, from_dict(now))) == []

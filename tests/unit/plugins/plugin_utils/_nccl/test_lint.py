@@ -166,7 +166,7 @@ def test_what_the_intent_has_is_told_once_and_corrected_there() -> None:
     [
         (
             "=mlx5_99:1",
-            [("nccl.hca", "device mlx5_99:1 of NCCL_IB_HCA", "Correct rdma_nccl.variables.NCCL_IB_HCA of node1, or leave it out.")],
+            [("nccl.hca", "device mlx5_99:1 of NCCL_IB_HCA", "Correct rdma_nccl.variables.NCCL_IB_HCA of node1, or remove it.")],
         ),
         ("^mlx5_99", []),
         ("^rxe", [("nccl.lint", "NCCL_IB_HCA in rdma_nccl.variables (hca_unused)", UNUSED)]),

@@ -70,7 +70,7 @@ def test_one_missing_device_explains_what_every_later_gate_says_of_its_rail() ->
 def test_another_rail_and_another_kind_of_trouble_stay_findings_of_their_own() -> None:
     others = [
         found("link.state", RAIL1),
-        found("network.gid", RAIL0, "error", "none; the addresses in the table are 192.0.2.1"),
+        found("network.gid", RAIL0, "error", "none; the GID table has 192.0.2.1"),
         found("network.address", RAIL0),
     ]
     assert marks(others, NO_DEVICE) == [None, None, None]

@@ -88,7 +88,7 @@ def test_the_oldest_driver_that_is_good_enough(least: str | None, status: str) -
 @pytest.mark.parametrize(
     ("gpus", "observed"),
     [
-        ([GPU, {**GPU, "address": "0000:5d:00.0", "model": None}], f"{VERSION}; it does not drive 0000:5d:00.0"),
+        ([GPU, {**GPU, "address": "0000:5d:00.0", "model": None}], f"{VERSION}; it does not use 0000:5d:00.0"),
         ([GPU, {**GPU, "address": "0000:5d:00.0", "pci": None}], f"{VERSION}; 0000:5d:00.0 fell off the bus"),
     ],
 )
@@ -112,14 +112,14 @@ def test_a_driver_that_does_not_tell() -> None:
         ),
         ({"support": BRIDGED}, "ok", f"{VERSION}, active"),
         ({"support": BRIDGED, "unit": {"active": False}}, "error", "not active, with 4 bridges to NVSwitches"),
-        ({"support": {"fabric_manager": "580.95.05"}}, "error", f"version 580.95.05 beside driver {VERSION}"),
-        ({"support": {"fabric_manager": "580.95.05"}, "unit": {"active": False}}, "error", f"version 580.95.05 beside driver {VERSION}"),
+        ({"support": {"fabric_manager": "580.95.05"}}, "error", f"version 580.95.05 with driver {VERSION}"),
+        ({"support": {"fabric_manager": "580.95.05"}, "unit": {"active": False}}, "error", f"version 580.95.05 with driver {VERSION}"),
         ({"unit": {"active": False}}, "error", "not active, with 4 NVSwitches"),
         ({"support": {"fabric_manager": None}, "unit": {"active": False}}, "error", "not active, with 4 NVSwitches"),
         ({"support": {"fabric_manager": None}}, "unknown", "active, of unknown version"),
-        ({"unit": {"enabled": False}}, "warning", f"{VERSION}, active, and not started at boot"),
+        ({"unit": {"enabled": False}}, "warning", f"{VERSION}, active, but not started at boot"),
         ({"units": None}, "unknown", f"{FABRIC_MANAGER} was not read"),
-        ({"gpu_support": None}, "unknown", "whether there are NVSwitches was not read"),
+        ({"gpu_support": None}, "unknown", "NVSwitches were not read"),
     ],
 )
 def test_fabric_manager(changes: dict[str, Any], status: str, observed: str) -> None:
@@ -131,7 +131,7 @@ def test_fabric_manager(changes: dict[str, Any], status: str, observed: str) -> 
     ("changes", "status", "observed"),
     [
         ({"support": {"cuda": None}}, "error", "no libcuda.so.1 in the usual folders"),
-        ({"support": {"cuda": "575.57.08"}}, "error", f"575.57.08 beside driver {VERSION}"),
+        ({"support": {"cuda": "575.57.08"}}, "error", f"575.57.08 with driver {VERSION}"),
         ({"gpu_support": None}, "unknown", "not read"),
         (
             {"support": {"cuda": "510.47.03"}, "gpu_driver": {"version": "510.47.03", "open": False}},
@@ -170,7 +170,7 @@ def test_gpus_that_reach_nics_across_sockets_only() -> None:
     """8 GPUs, 4 NICs, all on one socket: each NIC has a GPU near it."""
     found = nics_of(each_gpu(["NODE"] * 4, ["SYS"] * 4))
     assert (found.check, found.status) == ("gpu.nics", "warning")
-    assert found.observed.startswith(f"4 of 8 GPUs reach all NICs across sockets only (SYS): {', '.join(GPUS[4:])}; ")
+    assert found.observed.startswith(f"4 of 8 GPUs reach every NIC only across sockets (SYS): {', '.join(GPUS[4:])}; ")
     assert found.observed.endswith("GPUs for each NIC: mlx5_0 2, mlx5_1 2, mlx5_2 2, mlx5_3 2")
 
 
@@ -187,7 +187,7 @@ def test_each_nic_serves_two_gpus() -> None:
 def test_both_ports_of_a_nic_are_rails() -> None:
     """The device counts once."""
     found = nics_of(each_gpu(["SYS"] * 4), [*NICS, NICS[0]])
-    assert (found.status, found.observed[:25]) == ("warning", "8 of 8 GPUs reach all NIC")
+    assert (found.status, found.observed[:25]) == ("warning", "8 of 8 GPUs reach every N")
 
 
 def test_a_nic_that_serves_more_gpus_than_another() -> None:
@@ -201,8 +201,8 @@ def test_a_nic_that_serves_more_gpus_than_another() -> None:
 @pytest.mark.parametrize(
     ("distances", "changes", "status", "observed"),
     [
-        ({}, {}, "unknown", f"how far {', '.join(GPUS)} is from the NICs is not known"),
-        (each_gpu(["SYS", "SYS", "SYS", None]), {}, "unknown", "how far"),
+        ({}, {}, "unknown", f"the distance of {', '.join(GPUS)} to the NICs is not known"),
+        (each_gpu(["SYS", "SYS", "SYS", None]), {}, "unknown", "the distance of"),
         ({gpu: dict.fromkeys(NICS) for gpu in GPUS}, {}, "not_applicable", "the firmware reports no distance between any GPU and any NIC"),
         (each_gpu(["PIX"] * 4), {"gpus": None}, "unknown", "the GPUs were not read"),
         (each_gpu(["PIX"] * 4), {"gpus": []}, "not_applicable", "no NVIDIA GPU"),

@@ -84,7 +84,8 @@ def test_the_way_back_to_the_tsc_is_told_in_steps() -> None:
     facts = {"time": {"clocksource": clocksource}, "stack": {"arch": "x86_64"}}
     (finding,) = check_clocksource("node1", from_dict(facts))
     assert finding.remedy.startswith("1. On node1, `dmesg | grep -iE 'clocksource|tsc'`")
-    assert "2. Until the next boot, run `echo tsc > /sys/devices/system/clocksource/clocksource0/current_clocksource` there" in finding.remedy
+    now = "2. Until the next boot, run `echo tsc > /sys/devices/system/clocksource/clocksource0/current_clocksource` there"
+    assert now in finding.remedy
     assert "3. If it happens again, add `tsc=nowatchdog` to the kernel command line of node1" in finding.remedy
     clocksource["available"] = ["hpet"]
     (finding,) = check_clocksource("node1", from_dict(facts))

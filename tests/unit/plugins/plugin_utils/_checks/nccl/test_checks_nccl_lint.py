@@ -12,7 +12,7 @@ from ansible_collections.rdma.cluster.plugins.module_utils._nccl.lint.precedence
 from ansible_collections.rdma.cluster.plugins.plugin_utils._checks.nccl.nccl_host import check_lint
 from tests.unit.builders.hosts import lab_facts
 
-EXPECTED = "variables that NCCL reads, and that agree with the host and each other"
+EXPECTED = "variables that NCCL reads and that agree with the host and each other"
 
 
 def found(variables: dict[str, str]) -> list[Finding]:
@@ -22,20 +22,20 @@ def found(variables: dict[str, str]) -> list[Finding]:
 
 def test_good_variables() -> None:
     assert found({"NCCL_IB_HCA": "=rxe_rail0:1,rxe_rail1:1"}) == [
-        Finding("nccl", "nccl.lint", "node1", "NCCL's variables", "ok", "nothing is wrong", EXPECTED)
+        Finding("nccl", "nccl.lint", "node1", "NCCL's variables", "ok", "no problem", EXPECTED)
     ]
 
 
 def test_notes_stop_nobody_and_are_counted() -> None:
     (finding,) = found({"NCCL_MESH_DEBUG": "1", "NCCL_IBEXT_DISABLE": "1"})
-    assert (finding.status, finding.observed) == ("ok", "nothing is wrong; 2 notes")
+    assert (finding.status, finding.observed) == ("ok", "no problem; 2 notes")
 
 
 def test_nobody_has_looked() -> None:
     assert check_lint("node1", None) == [
         Finding(
-            "nccl", "nccl.lint", "node1", "NCCL's variables", "unknown", "nobody has looked at them", EXPECTED,
-            "Run the nccl stage for node1, which lints them.",
+            "nccl", "nccl.lint", "node1", "NCCL's variables", "unknown", "not checked yet", EXPECTED,
+            "Run the nccl stage for node1, which checks them.",
         )
     ]  # fmt: skip
 

@@ -53,8 +53,8 @@ def test_a_good_host_passes() -> None:
 @pytest.mark.parametrize(
     ("there", "observed"),
     [
-        (None, "not there"),
-        (written("NCCL_DEBUG=INFO\n"), "another content (sha256 "),
+        (None, "missing"),
+        (written("NCCL_DEBUG=INFO\n"), "different content (sha256 "),
         (written(CONF, 0o600), "or mode (0600)"),
     ],
 )
@@ -82,12 +82,12 @@ def test_facts_that_do_not_tell_are_unknown_and_stop(files: Any) -> None:
 def test_a_device_that_is_not_there_names_those_that_are() -> None:
     (finding,) = hca("=mlx5_0:1")
     assert (finding.check, finding.status, finding.subject) == ("nccl.hca", "error", "device mlx5_0:1 of NCCL_IB_HCA")
-    assert finding.observed == "no such device; there are rxe_rail0, rxe_rail1"
+    assert finding.observed == "no such device; the host has rxe_rail0, rxe_rail1"
 
 
 @pytest.mark.parametrize(
     ("asked", "remedy"),
-    [(False, "Run the nccl stage for node1."), (True, "Correct rdma_nccl.variables.NCCL_IB_HCA of node1, or leave it out.")],
+    [(False, "Run the nccl stage for node1."), (True, "Correct rdma_nccl.variables.NCCL_IB_HCA of node1, or remove it.")],
 )
 def test_a_device_that_the_intent_names_is_corrected_there(asked: bool, remedy: str) -> None:
     """Another run of the stage would write it again."""
@@ -196,8 +196,8 @@ def test_a_host_without_an_interface_for_sockets_beside_hosts_with_one() -> None
 def test_without_a_most_frequent_value_nobody_is_taken_to_be_right() -> None:
     found = check_nccl_fleet({"node1": {"NCCL_IB_TC": "106"}, "node2": {"NCCL_IB_TC": "104"}})
     assert [finding.status for findings in found.values() for finding in findings] == ["error", "error"]
-    assert found["node1"][0].expected == "one value on all hosts; there is also 104 on node2"
-    assert found["node2"][0].expected == "one value on all hosts; there is also 106 on node1"
+    assert found["node1"][0].expected == "one value on all hosts; others: 104 on node2"
+    assert found["node2"][0].expected == "one value on all hosts; others: 106 on node1"
 
 
 TWO_RAILS = Kind(frozenset(("roce",)), frozenset(("a", "b")), rails_apart=True, devices_of=("rail0", "rail1"))
@@ -227,7 +227,7 @@ def test_hosts_without_compute_rails_are_like_each_other_only() -> None:
     hosts = {"node1": USUAL, "nfs1": {}, "nfs2": {}, "nfs3": {"NCCL_DEBUG": "INFO"}}
     found = check_nccl_fleet(hosts, {host: STORAGE if host.startswith("nfs") else TWO_RAILS for host in hosts})
     assert {host: findings[0].observed for host, findings in found.items()} == {
-        "node1": "there is no other host with such rails",
+        "node1": "no other host has such rails",
         "nfs1": "as on 2 other hosts",
         "nfs2": "as on 2 other hosts",
         "nfs3": "INFO",

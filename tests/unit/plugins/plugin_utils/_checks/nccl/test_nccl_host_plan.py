@@ -48,17 +48,17 @@ def told(findings: list[Finding]) -> list[tuple[str, str, str, str]]:
         ("2.30", {"library": LIBRARY, "version": "2.30.7"}, "ok", f"2.30.7 ({LIBRARY})"),
         ("2.3", {"library": LIBRARY, "version": "2.30.7"}, "error", f"2.30.7 ({LIBRARY})"),
         ("2.29.7", {"library": LIBRARY, "version": "2.30.7"}, "error", f"2.30.7 ({LIBRARY})"),
-        ("2.30.7", {"library": "/opt/libnccl.so.2"}, "unknown", "/opt/libnccl.so.2, whose name tells no version"),
+        ("2.30.7", {"library": "/opt/libnccl.so.2"}, "unknown", "/opt/libnccl.so.2, whose name contains no version"),
         ("2.30.7", {}, "not_applicable", "the host has no libnccl.so.2; frameworks bring their own"),
-        ("2.30.7", None, "unknown", "the facts do not tell what is installed of NCCL"),
+        ("2.30.7", None, "unknown", "the facts do not contain it what is installed of NCCL"),
         (
             None,
             {"library": LIBRARY, "version": "2.30.7"},
             "not_applicable",
-            f"rdma_nccl.version is not given; the host has 2.30.7 ({LIBRARY})",
+            f"rdma_nccl.version is not set; the host has 2.30.7 ({LIBRARY})",
         ),
         (None, {}, "not_applicable", "the host has no libnccl.so.2; frameworks bring their own"),
-        (None, None, "not_applicable", "rdma_nccl.version is not given"),
+        (None, None, "not_applicable", "rdma_nccl.version is not set"),
     ],
     ids=str,
 )
@@ -105,14 +105,14 @@ def test_nccl_tests_are_those_that_were_ordered() -> None:
     cases = {
         "ok": (order, expected),
         "older": ({**order, "version": "2.18.2", "wish": "0"}, "2.18.2 in /opt/nccl-tests"),
-        "otherwise": ({**order, "wish": "0"}, f"{expected}, from another archive or made otherwise"),
+        "otherwise": ({**order, "wish": "0"}, f"{expected}, from another archive or with other options"),
         "absent": (None, "not installed by this collection"),
     }
     for name, (there, seen) in cases.items():
         facts = facts_with({}, there)
         assert nccl_tests_due(wished, from_dict(facts)) is (name != "ok")
         assert told(check_install("node1", wished, from_dict(facts))) == [("nccl-tests", "ok" if name == "ok" else "error", seen, expected)]
-    assert told(check_install("node1", wished, from_dict({}))) == [("nccl-tests", "unknown", "the facts do not tell", expected)]
+    assert told(check_install("node1", wished, from_dict({}))) == [("nccl-tests", "unknown", "the facts do not contain it", expected)]
 
 
 def test_other_options_are_another_order() -> None:
@@ -134,15 +134,15 @@ def test_nothing_to_install() -> None:
 @pytest.mark.parametrize(
     ("path", "files", "found"),
     [
-        (None, {}, ("NCCL_TOPO_FILE", "not_applicable", "not set: NCCL finds the topology by itself")),
-        ("/etc/t.xml", {"/etc/t.xml": {}}, ("/etc/t.xml", "ok", "there")),
-        ("/etc/t.xml", {}, ("/etc/t.xml", "error", "not there")),
-        ("/etc/t.xml", None, ("/etc/t.xml", "unknown", "the facts have no files")),
+        (None, {}, ("NCCL_TOPO_FILE", "not_applicable", "not set: NCCL detects the topology itself")),
+        ("/etc/t.xml", {"/etc/t.xml": {}}, ("/etc/t.xml", "ok", "exists")),
+        ("/etc/t.xml", {}, ("/etc/t.xml", "error", "missing")),
+        ("/etc/t.xml", None, ("/etc/t.xml", "unknown", "the facts do not contain files")),
     ],
     ids=["unset", "there", "gone", "unread"],
 )
 def test_the_topology_file_is_there(path: str | None, files: dict[str, Any] | None, found: tuple[str, str, str]) -> None:
-    assert told(check_topology("node1", path, from_dict({"files": files}))) == [(*found, "a file of the host")]
+    assert told(check_topology("node1", path, from_dict({"files": files}))) == [(*found, "an existing file")]
 
 
 def test_like_hosts_have_like_versions() -> None:

@@ -50,7 +50,7 @@ def test_a_good_host() -> None:
         (RAIL0, "ok", "192.168.100.1/24"),
         (RAIL1, "ok", "192.168.101.1/24"),
     ]
-    assert found[0].expected == "192.168.100.1/24, and none in another rail's subnet"
+    assert found[0].expected == "192.168.100.1/24, and no address in another rail's subnet"
 
 
 def test_addresses_of_no_rail_do_no_harm() -> None:
@@ -62,7 +62,7 @@ def test_an_address_in_another_rail_s_subnet_names_both() -> None:
     (finding,) = stopping(check(tree(ens1=[OWN, "192.168.101.77/24"])))
     assert (finding.subject, finding.status) == (RAIL0, "error")
     assert finding.observed == "192.168.101.77/24 on ens1 is in rail1's subnet (192.168.101.1/24)"
-    assert finding.remedy.startswith("Run `ip addr del 192.168.101.77/24 dev ens1` on node1, and find who adds it")
+    assert finding.remedy.startswith("Run `ip addr del 192.168.101.77/24 dev ens1` on node1, and find what adds it")
 
 
 def test_the_very_address_of_another_rail_that_has_it_too() -> None:
@@ -75,20 +75,20 @@ def test_an_address_that_went_to_the_wrong_rail_is_one_error_of_another_check() 
     found = said(check(tree(ens1=[OWN, "192.168.101.1/24"], ens2=[])))
     assert found == [
         (RAIL0, "warning", "192.168.101.1/24 on ens1 is the address of rail1 (192.168.101.1/24)"),
-        (RAIL1, "not_applicable", "no address on ens2: network.gid says so"),
+        (RAIL1, "not_applicable", "no address on ens2: see network.gid"),
     ]
 
 
 def test_swapped_addresses_are_errors_of_another_check() -> None:
     found = said(check(tree(ens1=["192.168.101.1/24"], ens2=[OWN])))
     assert [(subject, status) for subject, status, _observed in found] == [(RAIL0, "not_applicable"), (RAIL1, "not_applicable")]
-    assert found[0][2] == "192.168.101.1/24 on ens1: network.gid says so"
+    assert found[0][2] == "192.168.101.1/24 on ens1: see network.gid"
 
 
 def test_a_second_address_in_the_same_subnet_is_a_warning() -> None:
     ((subject, status, observed),) = said(check(tree(ens1=["192.168.100.99/24", OWN])))
     assert (subject, status) == (RAIL0, "warning")
-    assert observed == "192.168.100.99/24 besides 192.168.100.1/24 on ens1: GID indexes and answers to ARP depend on their order"
+    assert observed == "192.168.100.99/24 in addition to 192.168.100.1/24 on ens1: GID indexes and ARP replies depend on their order"
 
 
 def test_all_that_is_wrong_with_a_rail_is_named_at_once() -> None:
@@ -100,7 +100,7 @@ def test_all_that_is_wrong_with_a_rail_is_named_at_once() -> None:
 
 def test_another_prefix_than_planned() -> None:
     (finding,) = stopping(check(tree(ens1=["192.168.100.1/16"])))
-    assert (finding.subject, finding.observed) == (RAIL0, "192.168.100.1/16 on ens1: another prefix than planned")
+    assert (finding.subject, finding.observed) == (RAIL0, "192.168.100.1/16 on ens1: the prefix is not the planned one")
 
 
 def test_an_interface_that_is_no_rail_in_a_rail_s_subnet() -> None:
@@ -157,7 +157,7 @@ def test_addresses_that_were_not_read_are_unknown() -> None:
     assert said(check(tree(ens1=None)))[0] == (RAIL0, "unknown", "the addresses were not read")
     rails = lab_rails()
     rails[0]["nic"] = {"pci": "0000:99:00.0"}
-    assert said(check(tree(), rails))[0][1:] == ("not_applicable", "no interface: driver.nic says so")
+    assert said(check(tree(), rails))[0][1:] == ("not_applicable", "no interface: see driver.nic")
 
 
 def managed(managers: Any, **ipv4: list[str] | None) -> Finding:
@@ -170,9 +170,9 @@ def managed(managers: Any, **ipv4: list[str] | None) -> Finding:
     ("managers", "ipv4", "status", "observed"),
     [
         (["systemd-networkd"], {}, "ok", "systemd-networkd"),
-        ([], {}, "ok", "nobody, and nobody needs to"),
-        ([], {"ens1": []}, "not_applicable", "nobody manages it, and it has no address: network.gid or network.address says so"),
-        (None, {}, "unknown", "the facts do not tell"),
+        ([], {}, "ok", "none, and none is needed"),
+        ([], {"ens1": []}, "not_applicable", "not managed and without an address: see network.gid or network.address"),
+        (None, {}, "unknown", "not in the facts"),
         (["NetworkManager", "ifupdown"], {}, "error", "NetworkManager, ifupdown all claim ens1"),
     ],
     ids=["one", "none", "none and no address", "not told", "two"],
@@ -189,7 +189,7 @@ def test_two_managers_are_told_how_to_let_go() -> None:
         "`unmanaged-devices=interface-name:ens1`",
         "/etc/network/interfaces",
         "`networkctl status ens1`",
-        "connman: tell it to leave it",
+        "connman: make it release it",
     ):
         assert words in remedy
 

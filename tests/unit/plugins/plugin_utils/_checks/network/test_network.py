@@ -61,14 +61,14 @@ def test_the_largest_is_well() -> None:
 def test_a_small_one_is_a_warning_even_if_it_is_planned(planned: int) -> None:
     finding = check(1500, active=1024, mtu_bytes=planned)
     assert (finding.status, finding.observed) == ("warning", "1024 bytes with an MTU of 1500: 92.6 % of the rate is payload")
-    assert "Set mtu_bytes of rail0 to 9000 (4192 at least)" in finding.remedy
-    assert ("network.mtu says why" in finding.remedy) is (planned == 9000)
+    assert "Set mtu_bytes of rail0 to 9000 (at least 4192)" in finding.remedy
+    assert ("see network.mtu for why" in finding.remedy) is (planned == 9000)
 
 
 def test_what_the_port_says_counts() -> None:
     finding = check(9000, active=1024)
     assert (finding.status, finding.observed) == ("warning", "1024 bytes with an MTU of 9000: 92.6 % of the rate is payload")
-    assert finding.remedy == "The port has not followed its interface: set ens1 on node1 down and up again."
+    assert finding.remedy == "On node1, set ens1 down and up: its RDMA port still uses the old MTU."
     assert check(9000, active=4096).status == "ok"
 
 
@@ -78,7 +78,7 @@ def test_an_active_mtu_that_was_not_read_is_unknown(why: str | None) -> None:
     finding = check(9000, active=None, why=why)
     assert (finding.status, finding.observed) == (
         "unknown",
-        f"the active MTU of rxe_rail0/1 was not read: {why or 'the facts do not have it'}",
+        f"the active MTU of rxe_rail0/1 was not read: {why or 'the facts do not contain it'}",
     )
     assert finding.remedy.startswith("1. Run `ibv_devinfo -d rxe_rail0 -i 1` on node1. 2. ")
 
@@ -87,7 +87,7 @@ def test_a_rail_without_an_rdma_device_is_the_finding_of_another_check() -> None
     facts = lab_facts()
     del facts["devices"]["rxe_rail0"]
     finding = check_rdma_mtu("node1", lab_rails(), from_dict(facts))[0]
-    assert (finding.status, finding.observed) == ("not_applicable", "no RDMA device: network.gid says so")
+    assert (finding.status, finding.observed) == ("not_applicable", "no RDMA device: see network.gid says so")
 
 
 @pytest.mark.parametrize(
@@ -110,7 +110,7 @@ def test_a_finding_says_who_keeps_the_stage_from_fixing_it(load: dict[str, Any],
     finding = next(each for each in check_network("node1", lab_rails(), from_dict(facts)) if each.check == "network.mtu")
     assert finding.status == "error"
     assert (f"while the rail is in use: {users}" in finding.remedy) is (users is not None)
-    assert ("withholds" in finding.remedy) is (users is not None)
+    assert ("does not change the MTU" in finding.remedy) is (users is not None)
 
 
 def test_an_mtu_that_carries_no_roce() -> None:

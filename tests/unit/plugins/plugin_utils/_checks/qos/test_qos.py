@@ -48,8 +48,8 @@ def test_what_the_kernel_s_own_driver_has_not_is_not_asked_for() -> None:
 
 
 WRONG: list[Any] = [
-    pytest.param({"pfc": [False] * 8}, "qos.pfc", "with roce_qos_link_toggle_allowed=true", id="PFC"),
-    pytest.param({"pause": (True, False)}, "qos.pause", "with roce_qos_link_toggle_allowed=true", id="global pause"),
+    pytest.param({"pfc": [False] * 8}, "qos.pfc", "with `-e roce_qos_link_toggle_allowed=true`", id="PFC"),
+    pytest.param({"pause": (True, False)}, "qos.pause", "with `-e roce_qos_link_toggle_allowed=true`", id="global pause"),
     pytest.param({"trust": "pcp", "dscp_to_priority": {}}, "qos.trust", "journalctl --unit rdma-qos@ens1.service", id="trust"),
     pytest.param({"dscp_to_priority": {26: 0}}, "qos.dscp", "Run the QoS stage for node1", id="DSCP"),
     pytest.param({"ecn_rp": [False] * 8}, "qos.ecn", "Run the QoS stage", id="ECN"),
@@ -72,7 +72,7 @@ def test_each_setting_has_its_check(changes: dict[str, Any], check: str, remedy:
 
 def test_what_waits_for_pfc_names_the_permission_that_pfc_needs() -> None:
     found = judged(mlx5_qos(pfc=[False] * 8, dscp_to_priority={26: 0}))
-    assert "with roce_qos_link_toggle_allowed=true" in found["qos.dscp"].remedy
+    assert "with `-e roce_qos_link_toggle_allowed=true`" in found["qos.dscp"].remedy
 
 
 def test_what_must_be_known_and_is_not_is_unknown() -> None:
@@ -137,4 +137,4 @@ def test_the_boot_has_a_unit(units: Any, status: str, observed: str) -> None:
 def test_where_there_is_nothing_to_do() -> None:
     (finding,) = check_qos("node1", {"rails": lab_rails()}, from_dict(lab_facts()), None)
     assert finding.status == NOT_APPLICABLE
-    assert "rdma_roce is not given" in finding.observed
+    assert "rdma_roce is not set" in finding.observed
