@@ -2,11 +2,11 @@
 # GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""The catalogue of checks: each is declared beside the function that makes it, and collected here. docs/checks.md is made of it.
+"""The catalogue of checks. Each check is declared next to its function and collected here; docs/checks.md is generated from it.
 
-A new check is a function that returns its findings and, in the same file, `declare({"link.new": Check("link", …, sources=(…))})` at the
-beginning of a line, by which all_checks finds it. A new function is called in _gate/host_checks.py too. `python tests/tools/docs.py`
-writes the page.
+To add a check, write a function that returns its findings and, in the same file, `declare({"link.new": Check("link", …, sources=(…))})`
+at the beginning of a line, where all_checks finds it. Call the function in _gate/host_checks.py. `python tests/tools/docs.py` writes the
+page.
 """
 
 from __future__ import annotations
@@ -26,11 +26,11 @@ STAGES = ("preflight", "driver", "link", "fabric", "host", "network", "qos", "gp
 
 @dataclass(frozen=True)
 class Check:
-    """One check: its stage, what it looks at, where that is read, what to do, and the same sources as data, which a test takes away.
+    """One check: its stage, its subject, where it is read, the remedy, and the same sources as data for the tests.
 
-    threshold: what rdma_checks.ID.threshold means for it, "" where it has none. fixed: rdma_checks cannot change it.
+    threshold: the meaning of rdma_checks.ID.threshold, "" if it has none. fixed: rdma_checks cannot change it.
     follows: the checks whose error on the same rail explains an `unknown` of this one, the most basic first; repeats: those whose error
-    explains an `error` of this one too, because both look at the same thing.
+    also explains an `error` of this one, because both check the same thing.
     """
 
     stage: str
@@ -46,12 +46,12 @@ class Check:
 
 NO_NIC = ("intent.nic", "driver.nic")
 NO_DEVICE = (*NO_NIC, "driver.device")
-#: By the stable id that findings carry: those of the modules that are imported. all_checks has every one.
+#: Check ID → check, of the modules imported so far. all_checks returns all of them.
 CHECKS: dict[str, Check] = {}
 
 
 def declare(checks: Mapping[str, Check]) -> None:
-    """Add the checks that a module makes. Raises ValueError for an id that another module has."""
+    """Add a module's checks to the catalogue. Raises ValueError for an ID that another module has declared."""
     twice = sorted(CHECKS.keys() & checks.keys())
     if twice:
         raise ValueError(f"declared twice: {', '.join(twice)}")
@@ -60,7 +60,7 @@ def declare(checks: Mapping[str, Check]) -> None:
 
 @cache
 def all_checks() -> Mapping[str, Check]:
-    """Every check, by stage in the order of the build. Imports the modules that declare some."""
+    """Every check, by stage in the order of the build. Imports the modules that declare checks."""
     for path in sorted(HOUSE.rglob("*.py")):
         if path != Path(__file__) and "\ndeclare(" in path.read_text(encoding="utf-8"):
             importlib.import_module(".".join([PACKAGE, *path.relative_to(HOUSE).with_suffix("").parts]))

@@ -2,9 +2,9 @@
 # GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""What each role does to a live host or fabric, and what guards it. tests/tools/docs.py makes docs/effects.md of it.
+"""The effects of each role on a live host or fabric, and their guards. tests/tools/docs.py renders docs/effects.md from them.
 
-tests/unit/test_effects.py compares every row with the roles: a module without a row, or a row without its guard, fails.
+tests/unit/test_effects.py compares every row with the roles: it fails for a module without a row and for a row without its guard.
 """
 
 from __future__ import annotations
@@ -19,9 +19,9 @@ ALLOWED = "allowed"
 LOAD = "load"
 GUARDS = {
     ADDS: "Interrupts nothing that runs, so it needs no permission.",
-    REQUESTED: "Happens only if the intent asks for it by name.",
+    REQUESTED: "Happens only if the intent requests it explicitly.",
     IDLE: "Happens on an idle host. On a host in use it happens only with the variable.",
-    LOAD: "Happens on idle hosts without a valid proof, never in check mode. With the variable it happens on hosts in use as well.",
+    LOAD: "Happens on idle hosts without a valid proof, never in check mode. With the variable it also happens on hosts in use.",
     ALLOWED: "Never happens without the variable, and is refused on a host in use.",
 }
 
@@ -30,9 +30,9 @@ GUARDS = {
 class Effect:
     """One effect of one role.
 
-    does: what it does to the host or the fabric, and what that means for a job; modules: those in the role's tasks that have the effect;
+    does: its effect on the host or the fabric, and on jobs; modules: the modules in the role's tasks that have the effect;
     guard: one of GUARDS; allowed_by: the role's variable (IDLE, ALLOWED) or the key of the intent (REQUESTED), "" for ADDS;
-    refused_by: what refuses it although it is allowed, "" if nothing does.
+    refused_by: the conditions that refuse it although it is allowed, "" if there are none.
     """
 
     role: str
@@ -90,7 +90,7 @@ EFFECTS = (
     ),
     Effect(
         "driver",
-        "holds the distribution's kernels back",
+        "puts the distribution's kernels on hold",
         ("ansible.builtin.dpkg_selections", "community.general.dnf_versionlock"),
         REQUESTED,
         "rdma_driver.hold_kernel",
@@ -98,13 +98,13 @@ EFFECTS = (
     Effect("link", "sets rails up that are down", ("rdma.cluster.rail_links",), ADDS),
     Effect(
         "nccl",
-        "writes its own block of `nccl.conf`, the environment file and files of launchers; jobs read them at their next start",
+        "writes its own block of `nccl.conf`, the environment file and the launchers' files; jobs read them at their next start",
         ("rdma.cluster.managed_files",),
         ADDS,
     ),
     Effect(
         "nccl",
-        "replaces lines of others in `nccl.conf`",
+        "replaces lines in `nccl.conf` outside its own block",
         ("rdma.cluster.managed_files",),
         ALLOWED,
         "nccl_conf_replace_allowed",
@@ -112,7 +112,7 @@ EFFECTS = (
     ),
     Effect(
         "nccl",
-        "installs NCCL, Open MPI and nccl-tests as `rdma_nccl.install` asks for, also an older version than the installed one",
+        "installs NCCL, Open MPI and nccl-tests as in `rdma_nccl.install`, also versions older than the installed ones",
         (
             *INSTALLERS,
             *("ansible.builtin.file", "ansible.builtin.copy", "ansible.builtin.get_url"),
@@ -136,7 +136,7 @@ EFFECTS = (
         ("rdma.cluster.rail_network",),
         IDLE,
         "network_change_allowed",
-        "our own SSH session on the interface",
+        "Ansible's SSH session on the interface",
     ),
     Effect(
         "pairs",
@@ -156,7 +156,7 @@ EFFECTS = (
     ),
     Effect(
         "pairs_qos_load",
-        "has many hosts send to one at once, which loads a whole plane",
+        "makes many hosts send to one at once, which loads a whole plane",
         ("rdma.cluster.pair_start", "rdma.cluster.perftest_rounds"),
         LOAD,
         "rdma_load_allowed",
@@ -171,7 +171,7 @@ EFFECTS = (
         QUEUE_PAIRS,
     ),
     Effect(
-        "pcie", "switches ACS redirection of bridges off", ("rdma.cluster.pcie_tuning",), ALLOWED, "pcie_acs_write_allowed", QUEUE_PAIRS
+        "pcie", "disables ACS redirection of bridges", ("rdma.cluster.pcie_tuning",), ALLOWED, "pcie_acs_write_allowed", QUEUE_PAIRS
     ),
     Effect(
         "subnet_manager",
@@ -183,7 +183,7 @@ EFFECTS = (
     ),
     Effect(
         "subnet_manager",
-        "starts or changes opensm beside a master that the intent does not name, or that this role did not configure",
+        "starts or changes opensm on a plane whose master the intent does not name, or this role did not configure",
         ("rdma.cluster.subnet_manager",),
         ALLOWED,
         "subnet_manager_takeover_allowed",
@@ -191,7 +191,7 @@ EFFECTS = (
     ),
     Effect(
         "subnet_manager",
-        "restarts opensm for settings that it reads only at its start; all routes are computed again",
+        "restarts opensm for settings that it reads only at startup; all routes are computed again",
         ("rdma.cluster.subnet_manager",),
         ALLOWED,
         "subnet_manager_restart_allowed",
@@ -199,15 +199,15 @@ EFFECTS = (
     ),
     Effect(
         "subnet_manager",
-        "takes a P_Key or full membership from ports of the fabric, or changes its index, service level, MTU or IPoIB",
+        "removes a P_Key or full membership from ports of the fabric, or changes its index, service level, MTU or IPoIB",
         ("rdma.cluster.subnet_manager",),
         ALLOWED,
         "subnet_manager_partition_change_allowed",
-        "a GPU process or a job on a host that loses something; losses that are not known",
+        "a GPU process or a job on a host that loses a key or membership; unknown losses",
     ),
     Effect(
         "subnet_manager",
-        "gives a running opensm other keys, M_Key protection or QoS settings, which it writes to the ports of the fabric",
+        "changes keys, M_Key protection or QoS settings of a running opensm, which it writes to the ports of the fabric",
         ("rdma.cluster.subnet_manager",),
         ALLOWED,
         "subnet_manager_settings_change_allowed",
@@ -262,7 +262,7 @@ EFFECTS = (
         ("rdma.cluster.roce_qos",),
         IDLE,
         "roce_qos_change_allowed",
-        "a change of PFC or global pause of the interface that is withheld",
+        "a withheld change of PFC or global pause of the interface",
     ),
     Effect(
         "roce_qos",
@@ -282,20 +282,20 @@ EFFECTS = (
     ),
     Effect(
         "sysctl",
-        "sets kernel parameters for several rails and those of `rdma_host.sysctl` that no line of others sets to another value",
+        "sets kernel parameters for several rails and those of `rdma_host.sysctl`, if no other file sets another value",
         ("rdma.cluster.sysctl_settings",),
         ADDS,
     ),
     Effect(
         "sysctl",
-        "changes the live value of a kernel parameter that a line of others in /etc or /run sets to another value",
+        "changes the live value of a kernel parameter that another file in /etc or /run sets to another value",
         ("rdma.cluster.sysctl_settings",),
         IDLE,
         "sysctl_replace_allowed",
     ),
     Effect(
         "sysctl",
-        "comments out lines of others that come after its own file in /etc and set another value",
+        "comments out lines in later files of /etc that set another value",
         ("rdma.cluster.sysctl_settings",),
         ALLOWED,
         "sysctl_replace_allowed",
@@ -303,7 +303,7 @@ EFFECTS = (
     ),
     Effect(
         "time_sync",
-        "installs chrony, which replaces the distribution's other time daemon, only if the intent has chrony managed",
+        "installs chrony, which replaces the distribution's other time daemon, only if the intent requests it",
         ("ansible.builtin.package", "rdma.cluster.managed_files", "ansible.builtin.lineinfile"),
         REQUESTED,
         "rdma_host.time.manage",
@@ -314,7 +314,7 @@ EFFECTS = (
 INTRODUCTION = """\
 # Effects
 
-<!-- Made by tests/tools/docs.py from plugins/plugin_utils/_catalogue/effects.py. -->
+<!-- Generated by tests/tools/docs.py from plugins/plugin_utils/_catalogue/effects.py. -->
 
 This page lists what each role does to a live host or fabric, and what guards it.
 [Before you run this on a cluster with jobs](live_clusters.md) explains how to use it.
@@ -328,7 +328,7 @@ read, the host counts as in use. Modules read this on the host right before they
 
 
 def render() -> str:
-    """The whole of docs/effects.md."""
+    """The text of docs/effects.md."""
     guards = "".join(f"| {name} | {meaning} |\n" for name, meaning in GUARDS.items())
     head = "\n| role | effect | guard | variable or key | refused by |\n|---|---|---|---|---|\n"
     rows = "".join(_row(each) for each in sorted(EFFECTS, key=lambda each: each.role))

@@ -2,10 +2,10 @@
 # GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""The odd one out among like hosts, by their facts: firmware, boards, drivers, packages; rates, names, PCIe links; GID indexes.
+"""Checks that compare the facts of like hosts: firmware, boards, drivers, packages, rates, names, PCIe links, GID indexes.
 
-Like hosts are those that have compute rails, and those that have only storage rails; rails are compared by their names, in a mesh,
-where a rail is a cable, by their places. And addresses of rails that two hosts have.
+Hosts with compute rails are alike, and so are hosts with only storage rails. Rails are compared by name; in a mesh, where a rail is a
+cable, by index. Also checks for addresses that two hosts have.
 """
 
 from __future__ import annotations
@@ -28,44 +28,44 @@ declare(
     {
         "alike.firmware": Check(
             "driver",
-            "the firmware of all NICs that are the same board (PSID)",
+            "the firmware of all NICs of the same board (PSID)",
             "`fw_ver`, `board_id`",
-            "burn the same on the odd one",
+            "burn the same firmware on the NIC that differs",
             sources=(reads.FIRMWARE, reads.BOARD),
         ),
         "alike.board": Check(
             "driver",
             "the board (PSID) of each rail, on like hosts",
             "`board_id`",
-            "see which card it is",
+            "check which card it is",
             sources=(reads.BOARD,),
         ),
         "alike.driver": Check(
             "driver",
-            "the loaded driver, on like hosts; the kernel's own where the kernel is the same",
+            "the loaded driver, on like hosts; the kernel's own only between equal kernels",
             "`/sys/module/NAME/version`, `srcversion`",
-            "run the driver stage for the odd one, reboot it",
+            "run the driver stage for the host that differs, and reboot it",
             sources=reads.SOURCE_VERSIONS,
         ),
         "alike.kernel": Check(
             "driver",
             "the running kernel, on like hosts",
             "`/proc/sys/kernel/osrelease`",
-            "install the same, and reboot",
+            "install the same kernel, and reboot",
             sources=(reads.RELEASE,),
         ),
         "alike.packages": Check(
             "driver",
             "perftest and rdma-core, on like hosts",
             "`/var/lib/dpkg/status`",
-            "install the same versions on the odd one",
+            "install the same versions on the host that differs",
             sources=(reads.DPKG, reads.RPM),
         ),
         "alike.os": Check(
             "driver",
             "the distribution, on like hosts",
             "`/etc/os-release`",
-            "install the same on the odd one",
+            "install the same distribution on the host that differs",
             sources=(reads.OS,),
         ),
         "alike.mtu": Check(
@@ -77,56 +77,56 @@ declare(
         ),
         "alike.rate": Check(
             "link",
-            "rate and width of each rail that is up, on like hosts, where `link.rate` does not judge it already",
+            "rate and width of each active rail, on like hosts, if `link.rate` does not check them",
             "`ports/N/rate`",
-            "cable, port speed, card, switch port of the odd one",
+            "check cable, port speed, card and switch port of the rail that differs",
             sources=(reads.RATE,),
         ),
         "alike.names": Check(
             "link",
-            "names of device and interface of each rail, on like hosts",
+            "device and interface names of each rail, on like hosts",
             "`/sys/class/infiniband`, `/sys/class/net`",
-            "name NICs by PCI address or MAC in configurations, or give the interfaces the same names by .link files",
+            "use PCI addresses or MACs in configurations, or give the interfaces equal names with .link files",
             sources=(reads.DEVICES,),
         ),
         "alike.pcie": Check(
             "link",
             "the PCIe link of each rail's NIC, on like hosts",
             "`current_link_speed`, `current_link_width`",
-            "slot, riser, BIOS settings of the odd one",
+            "check slot, riser and BIOS settings of the host that differs",
             sources=reads.PCI_LINK[:2],
         ),
         "network.duplicate": Check(
             "network",
-            "addresses of rails: none on a second host",
+            "whether an address of a rail is also on another host",
             "`ip address show` of all hosts, `rdma_rails`",
-            "`ip addr del` on the host that must not have it; find who adds it",
+            "`ip addr del` on the host that must not have it; find what adds it",
             sources=(reads.ADDRESSES,),
         ),
         "alike.gid_index": Check(
             "network",
             "the index of each rail's RoCE v2 GID, on like hosts",
             "`ports/N/gids`, `gid_attrs`",
-            "set no GID index by hand (NCCL 2.21 or newer finds it)",
+            "do not set a GID index by hand (NCCL 2.21 or newer finds it)",
             sources=(reads.GIDS, reads.GID_TYPES),
         ),
         "alike.nccl": Check(
             "nccl",
-            "NCCL, nccl-tests and Open MPI of like hosts",
-            "as of `nccl.version` and `nccl.install`",
+            "the versions of NCCL, nccl-tests and Open MPI, on like hosts",
+            "the sources of `nccl.version` and `nccl.install`",
             "install the same versions",
             sources=(reads.LIBNCCL, reads.STAMP, reads.DPKG, reads.RPM),
         ),
     }
 )
 
-ON_ONE_HOST = "each address of a rail, and where Ansible reaches a host, on one host"
+ON_ONE_HOST = "each address of a rail or of an Ansible connection on one host only"
 
 
 @dataclass(frozen=True)
 class Alike:
-    """One comparison. what: in a person's words; of: what each claim is about, in the plural; todo: how to mend the odd one;
-    severity: of an odd one, and of all where there is no majority a warning."""
+    """One comparison. what: the property in words; of: the things that claim, in the plural; todo: the remedy for one that differs;
+    nothing: the reason if a host claims nothing; severity: of one that differs; without a majority all get a warning."""
 
     check: str
     what: str
@@ -138,9 +138,9 @@ class Alike:
 
 
 def check_alike(hosts: Mapping[str, Known], stage: str) -> Found:
-    """The findings `alike.*` of every host at the gate of a stage: for each check one `ok`, or what is odd.
+    """The findings `alike.*` of every host at the gate of a stage: for each check one `ok`, or the differences.
 
-    A host whose intent or facts are not known has none: it is lost already, and says so itself.
+    A host without known intent or facts has no findings here; other checks report it.
     """
     known = [Host(host, each.intent, each.facts) for host, each in hosts.items() if each.intent and each.facts]
     found: Found = {host: [] for host in hosts}
@@ -151,10 +151,10 @@ def check_alike(hosts: Mapping[str, Known], stage: str) -> Found:
 
 
 def check_duplicates(hosts: Mapping[str, Known]) -> Found:
-    """The findings `network.duplicate` of every host: an address of a rail, or of Ansible's session, that another host has as well.
+    """The findings `network.duplicate` of every host: an address of a rail, or of Ansible's session, that another host has too.
 
-    No other address counts: each host may have the same addresses on bridges of its own (docker0). On another host, a planned address of a
-    rail counts as well as a current one.
+    Other addresses do not count: every host may have the same address on its own bridges (docker0). On another host, a planned address
+    of a rail counts like a current one.
     """
     known = [Host(host, each.intent, each.facts) for host, each in hosts.items() if each.intent and each.facts]
     holders: dict[str, list[_Holder]] = defaultdict(list)
@@ -179,7 +179,7 @@ def check_duplicates(hosts: Mapping[str, Known]) -> Found:
 
 @dataclass(frozen=True)
 class _Holder:
-    """A host that has an address, or for which it is planned. rail: the rail of the plan; netdev: the interface that has it now;
+    """A host with a current or planned address. rail: the rail of the plan; netdev: the interface that has it now;
     on_rail: whether that is a rail's; of_session: whether Ansible reaches the host at this address."""
 
     host: str
@@ -215,24 +215,24 @@ def _holders(host: Host) -> Iterator[_Holder]:
 
 
 def _reached_at(host: Host) -> str | None:
-    """The address of a host where Ansible's session comes in; None without a session and behind a forwarded port."""
+    """The address at which Ansible's session reaches a host; None without a session and behind a forwarded port."""
     forwarded = (host.facts.reached_at or "").startswith(("localhost", "127.", "::1"))
     return None if forwarded else session_address(host.facts.session)
 
 
 def _duplicate(host: str, group: Sequence[_Holder]) -> Finding:
-    """Of one host that has the address. Whoever has the address against the plan is at fault; the host of the plan gets a warning.
+    """The finding of one host with a duplicate address: an error if the plan gives it to another host, else a warning.
 
-    Where the plan names no host, the host that Ansible reaches at the address has the right to it; a host tells that of itself.
+    If the plan names no host, the address belongs to the host that reports that Ansible reaches it there.
     """
     own = next(holder for holder in group if holder.host == host)
     owners = [holder for holder in group if holder.rail is not None] or [holder for holder in group if holder.of_session]
     wrong = [holder for holder in group if holder.is_live and holder not in owners]
-    # Two plans with one address are intent.address's; both hosts are named all the same.
+    # intent.address reports two plans with one address; both hosts are named here too.
     which = wrong if owners else group
     planned_here = own.rail is not None and bool(wrong) and {holder.host for holder in owners} == {host}
     steps = [f"Run `ip addr del {each.address}/PREFIX dev {each.netdev}` on {each.host}" for each in which if each.netdev][:2]
-    remedy = f"1. {', or '.join(steps)}. 2. Find who adds it: `networkctl`, `nmcli`." if steps else "1. Give one of them another address."
+    remedy = f"1. {', or '.join(steps)}. 2. Find what adds it: `networkctl`, `nmcli`." if steps else "Give one of them another address."
     return Finding(
         "network", "network.duplicate", host, own.rail or f"interface {own.netdev}", WARNING if planned_here else ERROR,
         f"{own.address} is {some([holder.words for holder in group])}", ON_ONE_HOST, remedy,
@@ -256,7 +256,7 @@ def _compare(stage: str, alike: Alike, hosts: Sequence[Host]) -> Found:
 
 
 def _odd(stage: str, alike: Alike, host: str, odd: Sequence[Odd]) -> Iterator[Finding]:
-    """What a host has odd; rails that are odd in the same way are one finding."""
+    """The differences of a host; rails that differ in the same way are one finding."""
     for (value, others, has_majority), same in group_by(odd, lambda each: (each.claim.value, each.others, each.has_majority)).items():
         subject = some(list(dict.fromkeys(each.claim.subject for each in same)))
         if has_majority:
@@ -264,7 +264,7 @@ def _odd(stage: str, alike: Alike, host: str, odd: Sequence[Odd]) -> Iterator[Fi
             seen, remedy = f"{alike.what} {value}; {others}", alike.todo.format(host=host)
             yield Finding(stage, alike.check, host, subject, alike.severity, seen, expected, remedy)
         else:
-            remedy = f"No majority tells which is right. {alike.todo.format(host=f'{host} or the others')}"
+            remedy = f"There is no majority to show which is right. {alike.todo.format(host=f'{host} or the others')}"
             seen, expected = f"{alike.what} {value}; there are {others}", f"the same {alike.what} on like hosts"
             yield Finding(stage, alike.check, host, subject, WARNING, seen, expected, remedy)
 
@@ -277,65 +277,65 @@ def _not_odd(stage: str, alike: Alike, host: str, *, claims: bool, compared: boo
     return Finding(stage, alike.check, host, alike.what, NOT_APPLICABLE, why, expected)
 
 
-#: What is compared at the gate of which stage.
+#: Stage → the comparisons at its gate.
 COMPARISONS: dict[str, tuple[Alike, ...]] = {
     "driver": (
         Alike(
             "alike.firmware", "firmware", fleet_claims.firmware,
-            "Burn the same firmware on {host} (`mstflint -d ADDRESS query` tells it).", "no NIC with a board id", of="NICs",
+            "Burn the same firmware on {host} (`mstflint -d ADDRESS query` shows it).", "no NIC with a board ID", of="NICs",
         ),
         Alike(
             "alike.board", "board", fleet_claims.board,
-            "See on {host} whether it is the card that was ordered (`mstflint -d ADDRESS query`, PSID).", "no NIC with a board id",
+            "Check that {host} has the card that was ordered (`mstflint -d ADDRESS query`, PSID).", "no NIC with a board ID",
         ),
         Alike(
             "alike.driver", "driver", fleet_claims.driver,
-            "Run the driver stage for {host}, and reboot it where another module is loaded than is on disk.", "no module of RDMA is loaded",
+            "Run the driver stage for {host}, and reboot it if its loaded modules differ from those on disk.", "no RDMA module is loaded",
         ),
         Alike("alike.kernel", "kernel", fleet_claims.kernel, "Install the same kernel on {host}, and reboot.", "the release was not read"),
         Alike(
             "alike.packages", "packages", fleet_claims.packages,
-            "Install the same versions on {host}: versions of perftest that are far apart do not talk to each other.",
+            "Install the same versions on {host}: very different versions of perftest cannot talk to each other.",
             "the package database was not read",
         ),
-        Alike("alike.os", "distribution", fleet_claims.distribution, "Install the same one on {host}.", "os-release was not read"),
+        Alike("alike.os", "distribution", fleet_claims.distribution, "Install the same distribution on {host}.", "os-release was not read"),
     ),
     "link": (
         Alike(
             "alike.rate", "rate", fleet_claims.rate,
-            "Look at cable, port speed and card of this rail on {host} and at its switch port (`mlxlink -d DEVICE`, `ethtool IF`); plan "
-            "rate_gbps for it if it is meant.",
-            "no port to compare: Soft-RoCE, not up, or link.rate judges by the plan", severity=ERROR,
+            "Check cable, port speed and card of this rail on {host} and its switch port (`mlxlink -d DEVICE`, `ethtool IF`). If this rate "
+            "is intended, set `rate_gbps` for it.",
+            "no port to compare: Soft-RoCE, not up, or checked by link.rate", severity=ERROR,
         ),
         Alike(
             "alike.names", "names", fleet_claims.names,
-            "A name in a configuration (NCCL_IB_HCA, an interface) means another NIC on {host}: use PCI addresses or MACs, or name the "
-            "interfaces alike with .link files.",
+            "Use PCI addresses or MACs, or give the interfaces equal names with .link files: a name in a configuration (NCCL_IB_HCA, an "
+            "interface) means another NIC on {host}.",
             "no RDMA device",
         ),
         Alike(
             "alike.pcie", "PCIe link", fleet_claims.pcie,
-            "See slot, riser and BIOS settings of {host} (`lspci -vv`, LnkSta and LnkCap).", "no PCIe link was read",
+            "Check slot, riser and BIOS settings of {host} (`lspci -vv`, LnkSta and LnkCap).", "no PCIe link was read",
         ),
     ),
     "network": (
         Alike(
             "alike.mtu", "MTU", fleet_claims.mtu,
             "Set mtu_bytes of this rail in rdma_rails on all hosts, then run the network stage while {host} is idle.",
-            "network.mtu judges the MTU by the plan, or no MTU was read", severity=ERROR,
+            "network.mtu checks the MTU against the plan, or no MTU was read", severity=ERROR,
         ),
         Alike(
             "alike.gid_index", "GID index", fleet_claims.gid_index,
-            "One number in a configuration (NCCL_IB_GID_INDEX, `-x`) means another GID on {host}: leave it out, or see which addresses "
-            "came and went there (`rdma link`, `show_gids`).",
+            "Remove a fixed index (NCCL_IB_GID_INDEX, `-x`) from configurations: it means another GID on {host}. `rdma link` and "
+            "`show_gids` there show its addresses.",
             "no RoCE v2 GID of a planned address",
         ),
     ),
     "nccl": (
         Alike(
             "alike.nccl", "versions", fleet_claims.nccl,
-            "Install the same versions on {host} (rdma_nccl.install): ranks of different versions of NCCL do not talk to each other.",
-            "what is installed of NCCL was not read",
+            "Install the same versions on {host} (rdma_nccl.install): ranks with different versions of NCCL cannot talk to each other.",
+            "the NCCL version was not read",
         ),
     ),
 }  # fmt: skip

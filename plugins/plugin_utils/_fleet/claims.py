@@ -2,9 +2,9 @@
 # GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""What a host says of itself that like hosts should say the same of, by its intent and the digest of its facts.
+"""The properties of a host that should be equal on like hosts, from its intent and its facts.
 
-What was not read is not said, nor what is not up or does not reach what is planned for it: that is the finding of another check.
+Values that were not read are omitted, as are ports that are not up or below their plan: other checks report these.
 """
 
 from __future__ import annotations
@@ -20,15 +20,15 @@ from ansible_collections.rdma.cluster.plugins.module_utils._rdma.rails import Re
 from ansible_collections.rdma.cluster.plugins.plugin_utils._facts.typed import RunFacts
 
 PACKAGES = ("perftest", "rdma-core")
-#: A port is as fast as something if it lacks less than this of it: sysfs rounds.
+#: The relative difference up to which rates count as equal, because sysfs rounds.
 RATE_TOLERANCE = 0.03
-#: What a host says: (what it is compared within, its subject, its value).
+#: A claim of a host: (the group it is compared in, its subject, its value).
 Said = tuple[Hashable, str, str]
 
 
 @dataclass(frozen=True)
 class Host:
-    """A host of which intent and facts are known."""
+    """A host with known intent and facts."""
 
     name: str
     intent: Intent
@@ -43,7 +43,7 @@ class Host:
         return resolve(self.intent["rails"], self.facts)
 
     def place(self, rail: ResolvedRail) -> Hashable:
-        """What a rail is compared with: the rail of this name, or in this place, on like hosts."""
+        """The group in which a rail is compared: rails of this name, or in a mesh with this index, on like hosts."""
         mesh = self.intent["fabric"]["topology"] == "mesh"
         return self.is_compute, rail.index if mesh else rail.name
 
@@ -64,7 +64,7 @@ class Host:
 
 
 def firmware(host: Host) -> Iterator[Said]:
-    """Of all NICs that are the same board, wherever they are: NVIDIA's firmware is made for one PSID."""
+    """The firmware of each NIC, compared among all NICs of the same board: NVIDIA's firmware is made for one PSID."""
     for rail, device in host.devices:
         if device.board_id and device.firmware:
             yield device.board_id, rail.subject, f"{device.firmware} on board {device.board_id}"
@@ -77,7 +77,7 @@ def board(host: Host) -> Iterator[Said]:
 
 
 def driver(host: Host) -> Iterator[Said]:
-    """The version of ib_core and of the rails' drivers; the kernel's own have none, and are compared where the kernel is the same."""
+    """The version of ib_core and the rails' drivers; the kernel's own have none and are compared only between equal kernels."""
     stack = host.facts.stack
     if stack is None:
         return
@@ -108,7 +108,7 @@ def packages(host: Host) -> Iterator[Said]:
 
 
 def nccl(host: Host) -> Iterator[Said]:
-    """Of what is installed on the host; what frameworks bring is theirs."""
+    """The versions installed on the host, without those that frameworks bring."""
     there = host.facts.nccl
     if there is not None and host.packages is not None and not there.tests_unread:
         said = {
@@ -126,9 +126,9 @@ def distribution(host: Host) -> Iterator[Said]:
 
 
 def rate(host: Host) -> Iterator[Said]:
-    """Of ports that are up, and of which link.rate finds no fault: it judges by the plan, or by what the NIC can do.
+    """The rate of each port that is up and whose rate link.rate cannot check against the plan or the NIC's maximum.
 
-    Within one kind of board: of two kinds the slower one is no fault, and `alike.board` tells of them.
+    Rates are compared within one kind of board: another kind may be slower, and `alike.board` reports it.
     """
     for rail, device, port in host.ports:
         if port.rate_gbps is None or port.state != "ACTIVE" or device.software or rail.rail["rate_gbps"] is not None:
@@ -140,7 +140,7 @@ def rate(host: Host) -> Iterator[Said]:
 
 
 def _most_gbps(host: Host, rail: ResolvedRail) -> float | None:
-    """What an Ethernet NIC says that it can do: link.rate judges by that where no rate is planned."""
+    """The maximum rate that an Ethernet NIC reports, which link.rate uses if no rate is planned."""
     if rail.rail["link_layer"] == "infiniband":
         return None
     netdev = host.facts.netdevs.get(rail.netdev or "")
@@ -160,7 +160,7 @@ def pcie(host: Host) -> Iterator[Said]:
 
 
 def mtu(host: Host) -> Iterator[Said]:
-    """Of rails whose interface keeps its MTU; network.mtu judges the others by the plan. The ends of a cable are compared in a mesh."""
+    """The MTU of each rail without a planned MTU; network.mtu checks the others. In a mesh, the ends of a cable are compared."""
     mesh = host.intent["fabric"]["topology"] == "mesh"
     for rail in host.rails:
         netdev = host.facts.netdevs.get(rail.netdev or "")

@@ -2,7 +2,7 @@
 # GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""The clocks of all hosts side by side: each was read between two looks at the control node's clock."""
+"""Check that compares the clocks of all hosts; each was read between two readings of the control node's clock."""
 
 from __future__ import annotations
 
@@ -22,42 +22,42 @@ declare(
     {
         "host.clock": Check(
             "host",
-            "each host's clock against the median of all hosts and the control node; an error where more than half agree, else a warning",
-            "the time of day, read with the facts between two looks at the control node's clock",
-            "the same time servers; `chronyc makestep` while no job runs; `hwclock --systohc`",
-            threshold="the seconds that a clock may differ beyond the uncertainty of its reading, instead of 1",
+            "each host's clock against the median of all hosts and the control node; an error if more than half agree, else a warning",
+            "the time of day, read with the facts between two readings of the control node's clock",
+            "use the same time servers; `chronyc makestep` while no job runs; `hwclock --systohc`",
+            threshold="seconds that a clock may differ beyond the uncertainty of its reading, instead of 1",
             sources=(reads.kernel("clock_gettime"),),
         ),
     }
 )
 
 STAGE, CHECK, SUBJECT = "host", "host.clock", "clock against the other hosts"
-#: By how much a clock may differ beyond what its reading leaves uncertain: log lines of a job are still in the right order within it,
-#: and leases, tickets and certificates hold.
+#: The difference that a clock may have beyond the uncertainty of its reading. It keeps log lines of a job in order, and leases,
+#: tickets and certificates valid.
 LIMIT_SECONDS = 1.0
 
 
 @dataclass(frozen=True)
 class Offset:
-    """How far a clock is ahead of the control node's, in seconds: between these two, as reading it took time."""
+    """The offset of a clock to the control node's in seconds, as a range, because reading it takes time. Above 0: ahead."""
 
     low: float
     high: float
 
     def beyond(self, other: Offset) -> float:
-        """How far it is certainly ahead of another (above 0) or behind it (below 0); 0 where they may be equal."""
+        """The certain difference to another offset: above 0 if ahead, below 0 if behind, 0 if they may be equal."""
         return max(self.low - other.high, 0.0) - max(other.low - self.high, 0.0)
 
 
 def check_clocks(hosts: Mapping[str, Known]) -> Found:
     """Finding `host.clock` of every host: its clock against the median of all hosts and the control node.
 
-    Where more than half of them agree, a clock that does not is an error; without a majority all that differ get a warning. A host whose
-    intent or facts are not known has no finding: it is lost already, and another check reports it.
+    If more than half of them agree, a clock that differs is an error; without a majority all that differ get a warning. A host without
+    known intent or facts has no finding here; another check reports it.
     """
     offsets = {host: _offset(each.facts) for host, each in hosts.items() if each.intent and each.facts}
     known = {host: offset for host, offset in offsets.items() if offset is not None}
-    # The control node has a vote as well: of two hosts it tells which one is off.
+    # The control node votes too, which decides between two hosts.
     votes = [*known.values(), Offset(0.0, 0.0)]
     usual = Offset(statistics.median(vote.low for vote in votes), statistics.median(vote.high for vote in votes))
     has_majority = 2 * sum(abs(vote.beyond(usual)) <= LIMIT_SECONDS for vote in votes) > len(votes)
@@ -87,7 +87,7 @@ def _expected(limit: float) -> str:
 
 def _unknown(host: str) -> Finding:
     why = "the host's clock was not read"
-    return Finding(STAGE, CHECK, host, SUBJECT, UNKNOWN, why, _expected(LIMIT_SECONDS), f"Read the facts of {host} again; `date` there.")
+    return Finding(STAGE, CHECK, host, SUBJECT, UNKNOWN, why, _expected(LIMIT_SECONDS), f"Run `date` on {host}, then the stage again.")
 
 
 def _finding(host: str, offset: Offset, usual: Offset, limit: float, *, has_majority: bool) -> Finding:
@@ -96,17 +96,17 @@ def _finding(host: str, offset: Offset, usual: Offset, limit: float, *, has_majo
         aside = Offset(0.0, 0.0).beyond(usual)
         note = f"; the control node is {_words(aside)} them" if has_majority and abs(aside) > limit else ""
         return Finding(STAGE, CHECK, host, SUBJECT, OK, f"agrees with the other hosts{note}", _expected(limit))
-    observed = f"{_words(beyond)} the other hosts" if has_majority else f"{_words(beyond)} the middle of all clocks, which have no majority"
+    observed = f"{_words(beyond)} the other hosts" if has_majority else f"{_words(beyond)} the median of all clocks, without a majority"
     remedy = (
-        f"1. On {host}, see `date` and `chronyc tracking` (or `timedatectl timesync-status`): which time server does it follow? "
-        f"2. Let it follow the same servers as the others (`rdma_host.time`), and step it with `chronyc makestep` while no job runs. "
+        f"1. On {host}, run `date` and `chronyc tracking` (or `timedatectl timesync-status`) to see its time server. "
+        f"2. Use the same servers as on the other hosts (`rdma_host.time`), and run `chronyc makestep` while no job runs. "
         "3. If it is wrong again after a boot, set the hardware clock: `hwclock --systohc`."
     )
     return Finding(STAGE, CHECK, host, SUBJECT, ERROR if has_majority else WARNING, observed, _expected(limit), remedy)
 
 
 def _words(seconds: float) -> str:
-    """ "10800.2 s (3.0 h) ahead of", "2.1 s behind"."""
+    """A difference in words: "10800.2 s (3.0 h) ahead of", "2.1 s behind"."""
     size = abs(seconds)
     long = f" ({size / 3600:.1f} h)" if size >= 3600 else f" ({size / 60:.0f} min)" if size >= 120 else ""
     return f"{size:.1f} s{long} {'ahead of' if seconds > 0 else 'behind'}"

@@ -2,13 +2,12 @@
 # GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""What only shows when hosts are laid side by side: duplicates, the odd one out, and a plan that the hardware cannot have.
+"""Checks that compare the intents of all hosts: duplicates, differences, and plans that the hardware cannot follow.
 
 Every check passes over the hosts once, so that a thousand of them are compared in about a second.
 
-Like hosts are those that have compute rails, and those that have only storage rails. Where more than half of them agree, the
-others are wrong; without such a majority nobody can tell who is, and all get a warning. In a mesh a rail is a cable: it has two
-ends, which must agree, and there is no majority to ask.
+Hosts with compute rails are alike, and so are hosts with only storage rails. If more than half of them agree, the others are wrong;
+without such a majority all get a warning. In a mesh a rail is a cable whose two ends must agree, without a majority.
 """
 
 from __future__ import annotations
@@ -43,60 +42,60 @@ declare(
             "preflight",
             "the rails of a host, and of hosts that should be alike",
             "the inventory",
-            "correct the odd one out",
+            "correct the host that differs",
             sources=(reads.INTENT,),
         ),
         "intent.address": Check(
             "preflight",
-            "each rail's address: form, subnet, given twice",
+            "each rail's address: format, subnet, duplicates",
             "the inventory",
             "give every rail of every host its own address",
             sources=(reads.INTENT,),
         ),
         "intent.mtu": Check(
             "preflight",
-            "each rail's MTU against what its NIC takes",
+            "each rail's MTU against the maximum of its NIC",
             "`ip -d address show`",
-            "lower `mtu_bytes`, or see which NIC this is",
+            "lower `mtu_bytes`, or check which NIC this is",
             sources=(reads.ADDRESSES,),
         ),
         "intent.nic": Check(
             "preflight",
             "each planned NIC",
             "`/sys/class/net`",
-            "correct `nic`; those that are there are named",
-            sources=(reads.folder("/sys/class/net", absent_means="the interfaces are not there: the driver may be missing yet"),),
+            "correct `nic`; the finding lists the NICs of the host",
+            sources=(reads.folder("/sys/class/net", absent_means="the interfaces are missing: the driver may not be installed yet"),),
         ),
         "intent.hosts": Check(
             "preflight",
-            "the hosts of the play",
+            "the number of hosts in the play",
             "the inventory",
-            "add hosts: one alone has no pair",
+            "add hosts: a pair needs two",
             sources=(reads.INTENT,),
         ),
         "intent.alike": Check(
             "preflight",
-            "`rdma_gate` and `rdma_pairs`, which hold for all hosts at once; `rdma_roce` of hosts whose RoCE rails share a plane",
+            "whether `rdma_gate` and `rdma_pairs` are equal on all hosts, and `rdma_roce` on hosts whose RoCE rails share a plane",
             "the inventory",
-            "set them for all hosts alike",
+            "set the same value for all hosts",
             sources=(reads.INTENT,),
         ),
         "host.identity": Check(
             "preflight",
             "hostname, machine-id, and node GUIDs of InfiniBand rails",
             "`/proc/sys/kernel/hostname`, `/etc/machine-id`, `/sys/class/infiniband/*/node_guid`",
-            "a cloned machine: `systemd-machine-id-setup`; a GUID that two hosts claim: compare `ibstat` with the labels of the cards",
+            "for a cloned machine, `systemd-machine-id-setup`; for a duplicate GUID, compare `ibstat` with the labels of the cards",
             sources=(reads.file("/proc/sys/kernel/hostname", about="hostname"), reads.file("/etc/machine-id", about="machine-id")),
         ),
     }
 )
 
 STAGE = "preflight"
-#: What like hosts have alike on a rail.
-#: What of rdma_roce both ends of a connection, and the switches between them, must agree on.
+#: The keys of rdma_roce that both ends of a connection, and the switches between them, must agree on.
 ROCE_ALIKE = ("priority", "dscp", "cnp_priority", "cnp_dscp", "pfc", "ecn", "dcqcn")
+#: The keys of a rail that must be equal on like hosts.
 ALIKE = ("link_layer", "mtu_bytes", "plane")
-#: Without it there is neither interface nor RDMA device, so that a missing NIC proves nothing yet.
+#: Link layer → the driver without which a NIC has neither interface nor RDMA device, so that a missing NIC proves nothing yet.
 DRIVERS = {"roce": "mlx5_core", "infiniband": "mlx5_ib"}
 
 
@@ -114,7 +113,7 @@ class Spot:
 
     @property
     def address(self) -> str | None:
-        """Without its prefix length."""
+        """The planned address without its prefix length."""
         return rail_ip(self.rail)
 
     @property
@@ -127,7 +126,7 @@ def check_fleet(hosts: Mapping[str, Known]) -> Found:
     """The findings of every host: intent.hosts, intent.alike, intent.address, intent.rails, intent.nic, intent.mtu
     and host.identity.
 
-    A check that a host passes is one `ok`.
+    A check that a host passes is one finding `ok`.
     """
     planned = {host: known.intent for host, known in hosts.items() if known.intent is not None}
     mesh = {host: intent for host, intent in planned.items() if intent["fabric"]["topology"] == "mesh"}
@@ -157,12 +156,12 @@ def check_fleet(hosts: Mapping[str, Known]) -> Found:
 def _no_intent(host: str) -> Finding:
     return Finding(
         STAGE, "intent.rails", host, "rails", UNKNOWN, "no valid intent", "an intent to compare with the other hosts",
-        f"Mend the variables of {host}; the first task of the stage says what is wrong with them.",
+        f"Correct the variables of {host}. The first task of the stage reports what is wrong with them.",
     )  # fmt: skip
 
 
 def _passed(host: str, found: Iterable[Finding]) -> Iterator[Finding]:
-    """What the comparisons did not find fault with."""
+    """A finding `ok` for each comparison without a fault."""
     there = {finding.check for finding in found}
     for check, subject, observed in (
         ("intent.alike", "shared variables", "the same for all hosts that share them"),
@@ -174,18 +173,18 @@ def _passed(host: str, found: Iterable[Finding]) -> Iterator[Finding]:
 
 
 def _run_wide(planned: Mapping[str, Any]) -> Iterator[Finding]:
-    """What holds for all hosts at once and is taken from any of them: it must not differ."""
+    """Findings on sections that apply to all hosts at once and are read from any of them, so they must not differ."""
     for section in ("gate", "pairs"):
         words = differing(section, planned)
         for host in planned if words else ():
             yield Finding(
                 STAGE, "intent.alike", host, f"rdma_{section}", ERROR, words,
-                "the same for all hosts", f"Set rdma_{section} for all hosts of the run alike.",
+                "the same for all hosts", f"Set the same rdma_{section} for all hosts of the run.",
             )  # fmt: skip
 
 
 def differing(section: str, planned: Mapping[str, Any]) -> str:
-    """Which keys of a section of the intent differ, and between which hosts; "" if all hosts have the same. planned: intent by host."""
+    """The keys of a section of the intent that differ, and the hosts; "" if all hosts are equal. planned: intent by host."""
     groups: dict[str, list[str]] = {}
     for host, intent in planned.items():
         groups.setdefault(json.dumps(intent[section], sort_keys=True), []).append(host)
@@ -198,13 +197,13 @@ def differing(section: str, planned: Mapping[str, Any]) -> str:
 
 
 def _marked(planned: Mapping[str, Any]) -> Iterator[Finding]:
-    """rdma_roce of hosts whose RoCE rails meet: what one marks and pauses the others must know. A key that differs is one finding."""
+    """Findings on rdma_roce of hosts whose RoCE rails share a plane: they need the same profile. Each different key is one finding."""
     found: dict[tuple[str, str], tuple[Odd, list[str]]] = {}
     roce = [spot for spot in _spots(planned) if spot.rail["link_layer"] == "roce"]
     for plane, spots in group_by(roce, lambda spot: spot.rail["plane"]).items():
         hosts = list(dict.fromkeys(spot.host for spot in spots))
         marking = [host for host in hosts if planned[host]["roce"] is not None]
-        given = [Claim(host, "rdma_roce", "given" if host in marking else "not given") for host in hosts]
+        given = [Claim(host, "rdma_roce", "set" if host in marking else "not set") for host in hosts]
         keys = [[Claim(host, f"rdma_roce.{key}", _said(planned[host]["roce"][key])) for host in marking] for key in ROCE_ALIKE]
         for odd in (each for claims in (given, *keys) for each in odd_ones(claims)):
             found.setdefault((odd.claim.host, odd.claim.subject), (odd, []))[1].append(plane)
@@ -212,25 +211,25 @@ def _marked(planned: Mapping[str, Any]) -> Iterator[Finding]:
         where = f"{'planes' if len(planes) > 1 else 'plane'} {some(planes)}"
         expected = f"{odd.usual}, as on most hosts of {where}" if odd.has_majority else f"the same on all hosts of {where}"
         observed = f"{odd.claim.value}; {odd.others}" if odd.has_majority else f"{odd.claim.value}; there are {odd.others}"
-        remedy = f"Give {subject} to {host} as to the other hosts of {where}: they share switches, which know one profile."
+        remedy = f"Set {subject} of {host} as on the other hosts of {where}: they share switches, which have one profile."
         yield Finding(STAGE, "intent.alike", host, subject, ERROR, observed[:250], expected, remedy)
 
 
 def _said(value: Any) -> str:
-    """A value as YAML has it; of DCQCN what is set, the rest is the firmware's."""
+    """A value in YAML notation; for DCQCN only the parameters that are set."""
     if isinstance(value, Mapping):
         return ", ".join(f"{name} {each}" for name, each in value.items() if each is not None) or "the firmware's"
     return json.dumps(value)
 
 
 def _hosts(planned: Mapping[str, Any]) -> Iterator[Finding]:
-    """One host alone has nobody to be measured with."""
+    """Finding `intent.hosts`: a warning for a single host, which has no partner to measure."""
     for host in planned:
         alone = len(planned) == 1
         yield Finding(
             STAGE, "intent.hosts", host, "hosts", WARNING if alone else OK,
-            "one host alone: there is nothing to measure a pair with" if alone else f"{len(planned)} hosts",
-            "two hosts at least",
+            "a single host, which has no partner to measure a pair" if alone else f"{len(planned)} hosts",
+            "at least two hosts",
             "Add hosts to the inventory, or to rdma_hosts." if alone else "",
         )  # fmt: skip
 
@@ -240,19 +239,19 @@ def _spots(planned: Mapping[str, Any]) -> Iterator[Spot]:
 
 
 def _odd(check: str, what: str, claims: Sequence[Claim]) -> Iterator[Finding]:
-    """The claims that are not as most of them are; all of them where there is no majority."""
+    """Findings on the claims that differ from the majority; on all of them without a majority."""
     for odd in odd_ones(claims):
         host, subject, value = odd.claim.host, odd.claim.subject, odd.claim.value
         if odd.has_majority:
             remedy = f"Correct {what} of {subject} in rdma_rails of {host}."
             yield Finding(STAGE, check, host, subject, ERROR, f"{what} {value}; {odd.others}", f"{what} {odd.usual}", remedy)
         else:
-            remedy = f"No majority tells which is right: correct {what} in rdma_rails of the one or the other."
+            remedy = f"Correct {what} in rdma_rails of one or the other: there is no majority to show which is right."
             yield Finding(STAGE, check, host, subject, WARNING, f"{what}: {odd.others}", f"the same {what} on all hosts", remedy)
 
 
 def _switched(planned: Mapping[str, Any]) -> Iterator[Finding]:
-    """Rails that meet in switches: the same ones on like hosts, and each the same on all of its hosts."""
+    """Findings on rails in switched fabrics: like hosts have the same rails, and each rail is equal on all its hosts."""
     alike = group_by(planned, lambda host: any(rail["role"] == "compute" for rail in planned[host]["rails"]))
     for hosts in alike.values():
         if len(hosts) == 1:
@@ -272,7 +271,7 @@ def _names(intent: Intent) -> str:
 
 
 def _addresses(planned: Mapping[str, Any]) -> Iterator[Finding]:
-    """Addresses that two hosts have. (Within one host the intent has refused them.)"""
+    """Findings on addresses that two hosts have; the intent already refuses duplicates within one host."""
     spots = [spot for spot in _spots(planned) if spot.address is not None]
     for address, group in group_by(spots, lambda spot: spot.address).items():
         if len(group) > 1:
@@ -281,12 +280,12 @@ def _addresses(planned: Mapping[str, Any]) -> Iterator[Finding]:
                 yield Finding(
                     STAGE, "intent.address", spot.host, spot.subject, ERROR,
                     f"{address} is also that of {some(who, own)}", "an address of its own",
-                    f"Give {own} another address in rdma_rails, or the other one.",
+                    f"In rdma_rails, give {own} or the other rail another address.",
                 )  # fmt: skip
 
 
 def _mesh(planned: Mapping[str, Any]) -> Iterator[Finding]:
-    """Rails that are cables: two ends each, alike, in a subnet of their own."""
+    """Findings on the rails of a mesh: each is a cable with two equal ends and its own subnet."""
     cables = group_by(_spots(planned), lambda spot: spot.rail["name"])
     for name, ends in cables.items():
         where = some([end.host for end in ends])
@@ -294,7 +293,7 @@ def _mesh(planned: Mapping[str, Any]) -> Iterator[Finding]:
             if len(planned) == 1:
                 yield Finding(STAGE, "intent.rails", end.host, end.subject, NOT_APPLICABLE, "no other host", "two ends of each cable")
             elif len(ends) != 2:
-                remedy = f"In a mesh a rail is a cable: name it alike at its two ends, and nowhere else, in rdma_rails of {end.host}."
+                remedy = f"In rdma_rails of {end.host}, name both ends of a cable alike, and no other rail: in a mesh a rail is a cable."
                 seen = f"{name} is on {len(ends)} {'host' if len(ends) == 1 else 'hosts'} ({where})"
                 yield Finding(STAGE, "intent.rails", end.host, end.subject, ERROR, seen, "two ends of each cable", remedy)
         if len(ends) == 2:
@@ -304,7 +303,7 @@ def _mesh(planned: Mapping[str, Any]) -> Iterator[Finding]:
 
 
 def _ends(one: Spot, other: Spot) -> Iterator[Finding]:
-    """Where the two ends of a cable do not agree."""
+    """Findings on the differences between the two ends of a cable."""
     mine, its = dict(one.rail), dict(other.rail)
     pairs = [("intent.rails", key, mine[key], its[key]) for key in ALIKE]
     for check, what, *values in (*pairs, ("intent.address", "subnet", one.network, other.network)):
@@ -318,7 +317,7 @@ def _ends(one: Spot, other: Spot) -> Iterator[Finding]:
 
 
 def _cable_subnets(cables: Mapping[str, Sequence[Spot]]) -> Iterator[Finding]:
-    """Subnets of several cables: a host could not tell by which one it reaches an address."""
+    """Findings on subnets that several cables share: a host could not choose the cable for an address."""
     owners: dict[str, dict[str, None]] = defaultdict(dict)
     for name, ends in cables.items():
         for end in ends:
@@ -335,9 +334,9 @@ def _cable_subnets(cables: Mapping[str, Sequence[Spot]]) -> Iterator[Finding]:
 
 
 def _identities(hosts: Mapping[str, Known]) -> Iterator[Finding]:
-    """Hostname and machine-id: two hosts with one are a cloned image, or one machine under two names.
+    """Findings on hostnames and machine-ids that two hosts share: a cloned image, or one machine under two names.
 
-    The inventory says whose a hostname is. That host has no fault: otherwise one host could exclude another by its name.
+    A hostname belongs to the host of that name in the inventory, which is not at fault: otherwise one host could exclude another.
     """
     boots = {host: known.facts.boot if known.facts else None for host, known in hosts.items()}
     hostnames = {host: (boot.hostname or None) if boot else None for host, boot in boots.items()}
@@ -355,7 +354,7 @@ def _label(name: str) -> str:
 
 
 def _guids(hosts: Mapping[str, Known]) -> Iterator[Finding]:
-    """Node GUIDs of InfiniBand rails that two hosts claim: the fabric is read, and partitions are given, by GUID."""
+    """Findings on node GUIDs of InfiniBand rails that two hosts report: graph and partitions depend on GUIDs."""
     owners: dict[str, dict[str, str]] = defaultdict(dict)
     for host, known in hosts.items():
         if known.intent and known.facts:
@@ -373,7 +372,7 @@ def _guids(hosts: Mapping[str, Known]) -> Iterator[Finding]:
 
 
 def _hostname(host: str, value: str | None, owner: str, group: Sequence[str]) -> Finding:
-    """host.identity of a host that has the name of a host of the inventory as its hostname, together with the owner of the name."""
+    """Finding `host.identity` of a host whose hostname is the inventory name of another host, or of that other host."""
     expected = "a hostname of its own"
     if host == owner:
         remedy = f"Correct the hostname of {some([each for each in group if each != host])}; nothing is wrong with {host}."
@@ -387,20 +386,20 @@ def _hostname(host: str, value: str | None, owner: str, group: Sequence[str]) ->
 def _identity(host: str, subject: str, value: str | None, group: Sequence[str]) -> Finding:
     expected = f"a {subject} of its own"
     if value is None:
-        return Finding(STAGE, "host.identity", host, subject, UNKNOWN, "not read", expected, f"Look whether {host} can be reached.")
+        return Finding(STAGE, "host.identity", host, subject, UNKNOWN, "not read", expected, f"Check whether {host} can be reached.")
     if len(group) == 1:
         return Finding(STAGE, "host.identity", host, subject, OK, value, expected)
     how = "hostnamectl set-hostname NAME" if subject == "hostname" else "rm /etc/machine-id && systemd-machine-id-setup"
     return Finding(
         STAGE, "host.identity", host, subject, ERROR, f"{value} is also that of {some(group, host)}", expected,
-        f"See whether the inventory has one machine twice; if it was cloned, run `{how}` on {host} and reboot it.",
+        f"1. Check whether the inventory has one machine twice. 2. If {host} was cloned, run `{how}` there and reboot it.",
     )  # fmt: skip
 
 
 def _hardware(host: str, rails: Sequence[Rail], facts: Facts | None) -> list[Finding]:
-    """intent.nic and intent.mtu of one host."""
+    """Findings `intent.nic` and `intent.mtu` of one host."""
     if facts is None:
-        remedy = f"Look whether {host} can be reached."
+        remedy = f"Check whether {host} can be reached."
         return [
             Finding(STAGE, check, host, "NICs", UNKNOWN, "no facts", "NICs as planned", remedy) for check in ("intent.nic", "intent.mtu")
         ]
@@ -410,38 +409,38 @@ def _hardware(host: str, rails: Sequence[Rail], facts: Facts | None) -> list[Fin
     every = f"{len(rails)} {'NIC' if len(rails) == 1 else 'NICs'}"
     return [
         *(nics or [Finding(STAGE, "intent.nic", host, every, OK, "present", "present")]),
-        *(mtus or [Finding(STAGE, "intent.mtu", host, every, OK, "within what they carry", "within what they carry")]),
+        *(mtus or [Finding(STAGE, "intent.mtu", host, every, OK, "within the NICs' maximum", "within the NICs' maximum")]),
     ]
 
 
 def _no_nic(host: str, rail: ResolvedRail, facts: Facts) -> Finding:
-    """A NIC that is not there; only a warning as long as the driver that would show it is not loaded."""
+    """Finding `intent.nic` of a missing NIC: only a warning while the driver that would show it is not loaded."""
     observed = no_nic_words(rail, facts)
     driver = DRIVERS[rail.rail["link_layer"]]
     if not rail.rail["soft"] and driver not in (facts.stack.modules if facts.stack else ()):
-        remedy = f"The driver stage loads it; if its gate then says the same, correct `nic` of {rail.name} in rdma_rails of {host}."
+        remedy = f"Run the driver stage, which loads it. If it is still missing, correct `nic` of {rail.name} in rdma_rails of {host}."
         return Finding(STAGE, "intent.nic", host, rail.subject, WARNING, f"{observed}; {driver} is not loaded", "present", remedy)
-    remedy = f"Correct `nic` of {rail.name} in rdma_rails of {host}, or look for the card with `lspci` there."
+    remedy = f"1. On {host}, run `lspci` to see whether the card is present. 2. Correct `nic` of {rail.name} in its rdma_rails."
     return Finding(STAGE, "intent.nic", host, rail.subject, ERROR, observed, "present", remedy)
 
 
 def _mtu(host: str, rail: ResolvedRail, facts: Facts) -> Finding | None:
-    """A planned MTU that the NIC cannot have, or of which that is not known; None where it can."""
+    """Finding `intent.mtu` of an MTU above the NIC's maximum, or if that is not known; None if it is within."""
     if rail.rail["mtu_bytes"] is None:
-        words = "the intent has no mtu_bytes: the interface keeps its MTU"
+        words = "the intent has no mtu_bytes: the MTU is not changed"
         return Finding(STAGE, "intent.mtu", host, rail.subject, NOT_APPLICABLE, words, "any MTU")
     if rail.netdev is None:
         if rail.device is not None:
             return None
-        return Finding(STAGE, "intent.mtu", host, rail.subject, NOT_APPLICABLE, "there is no NIC to ask", _carries(rail))
+        return Finding(STAGE, "intent.mtu", host, rail.subject, NOT_APPLICABLE, "the NIC is missing", _carries(rail))
     largest = facts.netdevs[rail.netdev].max_mtu_bytes
     if largest is None:
-        remedy = f"See whether `ip -d link show {rail.netdev}` says maxmtu on {host}."
-        return Finding(STAGE, "intent.mtu", host, rail.subject, UNKNOWN, "its largest MTU was not read", _carries(rail), remedy)
+        remedy = f"On {host}, run `ip -d link show {rail.netdev}` and look for maxmtu."
+        return Finding(STAGE, "intent.mtu", host, rail.subject, UNKNOWN, "its maximum MTU was not read", _carries(rail), remedy)
     if rail.rail["mtu_bytes"] <= largest:
         return None
-    remedy = f"Set mtu_bytes of {rail.name} to {largest} at most in rdma_rails, on all hosts."
-    return Finding(STAGE, "intent.mtu", host, rail.subject, ERROR, f"{largest} bytes at most", _carries(rail), remedy)
+    remedy = f"In rdma_rails of all hosts, set `mtu_bytes` of {rail.name} to at most {largest}."
+    return Finding(STAGE, "intent.mtu", host, rail.subject, ERROR, f"at most {largest} bytes", _carries(rail), remedy)
 
 
 def _carries(rail: ResolvedRail) -> str:

@@ -2,9 +2,9 @@
 # GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""The odd one out: who says of a thing what most others do not, found in one pass.
+"""Finds values that differ from the majority, in one pass.
 
-Where more than half agree, the others are odd; without such a majority nobody can tell who is, and all are.
+If more than half of the hosts agree, the others differ; without such a majority all of them differ.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from typing import Any
 
 from ansible_collections.rdma.cluster.plugins.module_utils._base.findings import Finding
 
-#: How many hosts a finding names; all of them in each finding would be the square of their number.
+#: Hosts that a finding names at most; naming all in each finding would grow with the square of their number.
 NAMED = 4
 
 Found = dict[str, list[Finding]]
@@ -24,7 +24,7 @@ Found = dict[str, list[Finding]]
 
 @dataclass(frozen=True)
 class Claim:
-    """What one host says of a thing that all should say the same of."""
+    """The value that one host has for a property that should be equal on all hosts."""
 
     host: str
     subject: str
@@ -33,9 +33,9 @@ class Claim:
 
 @dataclass(frozen=True)
 class Odd:
-    """A claim that is not as most are. has_majority: whether there is such a most, which usual then is.
+    """A claim that differs from most others. has_majority: whether there is a majority; usual is then its value.
 
-    others: the usual value and who has it; without a majority, the values that there are and who has them.
+    others: the usual value and its hosts; without a majority, all values and their hosts.
     """
 
     claim: Claim
@@ -45,7 +45,7 @@ class Odd:
 
 
 def odd_ones(claims: Sequence[Claim], of: str = "hosts") -> Iterator[Odd]:
-    """The claims that are not as most of them are; all of them where there is no majority. of: what makes a claim, in the plural."""
+    """The claims that differ from the majority; all of them without a majority. of: the things that claim, in the plural."""
     groups = group_by(claims, lambda claim: claim.value)
     if len(groups) < 2:
         return
@@ -63,7 +63,7 @@ def _hosts(claims: Iterable[Claim]) -> str:
 
 
 def group_by(items: Iterable[Any], key: Callable[[Any], Hashable]) -> dict[Any, list[Any]]:
-    """The items by their key, in the order in which they come."""
+    """The items by their key, in their order."""
     groups: dict[Any, list[Any]] = defaultdict(list)
     for item in items:
         groups[key(item)].append(item)
@@ -71,7 +71,7 @@ def group_by(items: Iterable[Any], key: Callable[[Any], Hashable]) -> dict[Any, 
 
 
 def some(names: Sequence[str], without: str | None = None) -> str:
-    """The first few of some names, "node1, node2 and 7 more"; one of them may be left out."""
+    """The first names, "node1, node2 and 7 more". without: a name to leave out."""
     shown = [name for name in names[: NAMED + 1] if name != without][:NAMED]
     more = len(names) - len(shown) - (without is not None)
     return ", ".join(shown) + (f" and {more} more" if more > 0 else "")

@@ -2,7 +2,7 @@
 # GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""Which checks the gate of each stage asks of all hosts at once, because they compare them, and how a gate's verdict reads."""
+"""The checks that the gate of each stage runs for all hosts at once to compare them, and the text of a gate's verdict."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ def _network(hosts: Mapping[str, Known]) -> dict[str, list[Finding]]:
     return {host: [*found, *duplicates[host]] for host, found in check_alike(hosts, "network").items()}
 
 
-#: Checks that compare hosts, in one pass; the stages fabric and pairs have their own.
+#: Stage → the checks that compare hosts, in one pass. The stages fabric and pairs have their own.
 FLEET_CHECKS: dict[str, FleetCheck] = {
     "preflight": check_fleet,
     "driver": lambda hosts: check_alike(hosts, "driver"),
@@ -52,7 +52,7 @@ FLEET_CHECKS: dict[str, FleetCheck] = {
 
 
 def compared(stage: str, hosts: Mapping[str, Known], folder: RunFolder) -> dict[str, list[Finding]]:
-    """The findings of every host that come of comparing hosts; the link stage's also of what was told of subnet managers.
+    """The findings of every host from comparing hosts; for the link stage also from the answers about subnet managers.
 
     A host whose facts break a comparison is unknown. The others are compared without its facts.
     """
@@ -74,7 +74,7 @@ def compared(stage: str, hosts: Mapping[str, Known], folder: RunFolder) -> dict[
 
 
 def _culprits(compare: Callable[[Mapping[str, Known]], object], hosts: Mapping[str, Known], with_facts: Sequence[str]) -> dict[str, str]:
-    """The hosts whose facts break a comparison → how: those that break it alone, else the one without which it works."""
+    """Host → how its facts break a comparison: the hosts that break it alone, else the one without which it works."""
     alone = {host: _problem(compare, {host: hosts[host]}) for host in with_facts}
     found = {host: problem for host, problem in alone.items() if problem}
     for host in () if found else with_facts:
@@ -103,7 +103,7 @@ def _compared(stage: str, hosts: Mapping[str, Known], folder: RunFolder) -> dict
 
 
 def verdict(stage: str, host: str, findings: list[Finding]) -> str:
-    """What the gate says of a host: one line if all is well, else each offender with what to do."""
+    """The gate's verdict on a host: one line if it passes, else each failed check with its remedy."""
     bad = stopping(findings)
     if not bad:
         return f"{stage} gate: {host} passes, {len(findings)} checks."

@@ -2,9 +2,9 @@
 # GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""Which checks the gate of each stage asks of one host: (host, normalised intent, the whole tree of its facts) → findings.
+"""The checks that the gate of each stage runs for one host: (host, normalized intent, its facts) → findings.
 
-Beside the intent's sections the gate adds `allowed`: the effects of roles that the run allows ("reboot", "pcie_mrrs", …) → bool.
+The gate adds `allowed` to the intent's sections: the effects of roles ("reboot", "pcie_mrrs", …) → whether the run allows them.
 """
 
 from __future__ import annotations
@@ -71,7 +71,7 @@ HostCheck = Callable[[str, Intent, RunFacts], list[Finding]]
 
 
 def threshold(intent: Intent, check: str) -> float | None:
-    """What a site has put in the place of a check's own limit, if anything."""
+    """The site's threshold for a check, instead of the built-in one; None if it has not set one."""
     rule = intent["checks"].get(check)
     return rule["threshold"] if rule is not None else None
 
@@ -163,7 +163,7 @@ def _nccl(host: str, intent: Intent, facts: RunFacts) -> list[Finding]:
     return told_missing(found, host, intent, facts)
 
 
-#: By stage; those of the fabric, of the pairs and of the collectives judge graphs and measurements, which no host has alone.
+#: Stage → its checks of one host. The stages fabric, pairs and collectives check graphs and measurements of several hosts.
 HOST_CHECKS: dict[str, HostCheck] = {
     "preflight": _preflight,
     "driver": _driver,
@@ -177,7 +177,7 @@ HOST_CHECKS: dict[str, HostCheck] = {
 
 
 def host_findings(stage: str, host: str, intent: Intent, facts: Mapping[str, Any]) -> list[Finding]:
-    """The findings of a stage on one host. If its facts break a check, the host is unknown, and only this host."""
+    """The findings of a stage on one host. If its facts break a check, only this host is unknown."""
     try:
         return HOST_CHECKS[stage](host, intent, from_dict(facts))
     except Exception as error:  # noqa: BLE001 (whatever a host's data does)

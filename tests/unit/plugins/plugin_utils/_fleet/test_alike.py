@@ -219,7 +219,7 @@ def test_half_against_half_is_a_warning_for_all(stage: str, change: Callable[[Fl
         ("node1", expected[0], "warning"),
         ("node2", expected[0], "warning"),
     ]
-    assert all(finding.remedy.startswith("No majority tells which is right.") for findings in bad.values() for finding in findings)
+    assert all(finding.remedy.startswith("There is no majority to show which is right.") for findings in bad.values() for finding in findings)
     assert all(word in bad["node1"][0].observed for word in ("node1", "node2"))
 
 

@@ -108,7 +108,7 @@ ROCE = [
     ({"priority": 4}, "rdma_roce.priority", "4; 3 on 3 of 4 hosts (node1, node2, node3)", "3"),
     ({"pfc": False}, "rdma_roce.pfc", "false; true on 3 of 4 hosts (node1, node2, node3)", "true"),
     ({"cnp_dscp": 50}, "rdma_roce.cnp_dscp", "50; 48 on 3 of 4 hosts (node1, node2, node3)", "48"),
-    ({"none": True}, "rdma_roce", "not given; given on 3 of 4 hosts (node1, node2, node3)", "given"),
+    ({"none": True}, "rdma_roce", "not set; set on 3 of 4 hosts (node1, node2, node3)", "set"),
     (
         {"dcqcn": {"rpg_threshold": 5}},
         "rdma_roce.dcqcn",
@@ -123,7 +123,7 @@ def test_hosts_of_one_plane_have_one_rdma_roce(odd: dict[str, Any], subject: str
     found = bad(marked(4, **odd))
     assert {host: said(each) for host, each in found.items()} == {"node4": [("intent.alike", ERROR, observed)]}
     assert (found["node4"][0].subject, found["node4"][0].expected) == (subject, f"{usual}, as on most hosts of plane lab")
-    assert found["node4"][0].remedy.startswith(f"Give {subject} to node4 as to the other hosts of plane lab")
+    assert found["node4"][0].remedy.startswith(f"Set {subject} of node4 as on the other hosts of plane lab")
 
 
 def test_of_two_hosts_that_mark_differently_both_are_refused() -> None:
@@ -212,7 +212,7 @@ def test_hosts_for_storage_are_no_odd_ones_among_those_for_computing() -> None:
 def test_one_host_alone_is_warned_that_there_is_nothing_to_measure() -> None:
     found = bad(fleet(1))["node1"]
     assert said(found) == [
-        ("intent.hosts", WARNING, "one host alone: there is nothing to measure a pair with"),
+        ("intent.hosts", WARNING, "a single host, which has no partner to measure a pair"),
         ("intent.rails", NOT_APPLICABLE, "no like host to compare with"),
     ]
 
@@ -278,7 +278,7 @@ def test_a_nic_that_is_not_there_names_those_that_are() -> None:
     rails(hosts, "node2")[1]["nic"] = {"pci": "0000:99:00.0"}
     assert said(bad(hosts)["node2"]) == [
         ("intent.nic", ERROR, "no NIC with pci 0000:99:00.0; there are 0000:00:02.0, 0000:21:00.0, 0000:41:00.0"),
-        ("intent.mtu", NOT_APPLICABLE, "there is no NIC to ask"),
+        ("intent.mtu", NOT_APPLICABLE, "the NIC is missing"),
     ]
 
 

@@ -50,7 +50,7 @@ def told(findings: list[Finding]) -> list[tuple[str, str, str, str]]:
         ("2.29.7", {"library": LIBRARY, "version": "2.30.7"}, "error", f"2.30.7 ({LIBRARY})"),
         ("2.30.7", {"library": "/opt/libnccl.so.2"}, "unknown", "/opt/libnccl.so.2, whose name contains no version"),
         ("2.30.7", {}, "not_applicable", "the host has no libnccl.so.2; frameworks bring their own"),
-        ("2.30.7", None, "unknown", "the facts do not contain it what is installed of NCCL"),
+        ("2.30.7", None, "unknown", "the facts do not contain the NCCL version"),
         (
             None,
             {"library": LIBRARY, "version": "2.30.7"},
