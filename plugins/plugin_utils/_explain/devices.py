@@ -2,7 +2,7 @@
 # GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""What an explanation says of the devices that no rail plans, of GPUs and the ways between them and NICs, and of risen counters."""
+"""The parts of an explanation on unplanned RDMA devices, GPUs and their paths to NICs, and increased error counters."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ from ansible_collections.rdma.cluster.plugins.plugin_utils._explain.text import 
     text_lines,
 )
 
-#: The ACS controls that send what two devices say to each other up to the root, and from there back.
+#: The ACS controls that redirect traffic between two devices to the root and back.
 REDIRECTING = frozenset({"ReqRedir", "CmpltRedir"})
 
 
@@ -46,8 +46,8 @@ def rails(intent: Intent | None, ports: Sequence[RailPort], facts: Facts) -> str
 
 
 def unplanned(ports: Sequence[RailPort], devices: Mapping[str, Device] | None) -> str:
-    """The ports of RDMA devices that are no rail."""
-    title = "RDMA DEVICES THAT NO RAIL PLANS"
+    """The ports of RDMA devices that are not rails."""
+    title = "RDMA DEVICES THAT ARE NOT RAILS"
     if devices is None:
         return section(title, text_lines(NOT_READ))
     planned = {(port.rail.device, port.rail.port) for port in ports}
@@ -74,7 +74,7 @@ def _port_words(device: Device, port: Port) -> str:
 
 
 def gpus(intent: Intent | None, ports: Sequence[RailPort], facts: Facts) -> str:
-    """GPUs, and by which way NICs could reach their memory."""
+    """GPUs, and the paths by which NICs could access their memory."""
     title, iommu, ways = "GPUS AND GPUDIRECT RDMA", facts.iommu, facts.gpudirect
     if not facts.gpus:
         return section(title, items([Item("GPUs", NOT_READ if facts.gpus is None else "none"), _iommu(iommu)]))
@@ -91,41 +91,41 @@ def gpus(intent: Intent | None, ports: Sequence[RailPort], facts: Facts) -> str:
 
 
 def _gpu_table(there: Iterable[Gpu], distances: Mapping[str, Mapping[str, str | None]]) -> list[str]:
-    """Marked where lanes are missing; an idle GPU may slow its link down, so that its speed says nothing."""
+    """The table of GPUs, marked if lanes are missing; the speed is not marked, because an idle GPU may slow its link down."""
     rows = []
     for gpu in there:
         near = nearest(distances.get(gpu.address) or {}) or "not known"
-        link, is_narrow = (pcie_words(gpu.pci), slow_and_narrow(gpu.pci)[1]) if gpu.pci else ("not told", False)
+        link, is_narrow = (pcie_words(gpu.pci), slow_and_narrow(gpu.pci)[1]) if gpu.pci else ("not reported", False)
         node = "-" if gpu.numa_node is None else str(gpu.numa_node)
-        rows.append(Row((gpu.address, gpu.model or "not told", node, near, link), is_narrow))
+        rows.append(Row((gpu.address, gpu.model or "not reported", node, near, link), is_narrow))
     return table(("GPU", "model", "NUMA", "nearest RDMA devices", "PCIe"), rows, (14, 24, 4, 28))
 
 
 def _driver_words(driver: GpuDriver | None) -> str:
     if driver is None:
         return "not loaded"
-    kinds = {True: "the open kernel modules", False: "the closed kernel modules", None: "whether the open kernel modules is not told"}
-    return f"{driver.version or 'version not told'}, {kinds[driver.open]}"
+    kinds = {True: "the open kernel modules", False: "the closed kernel modules", None: "open or closed kernel modules not known"}
+    return f"{driver.version or 'version not reported'}, {kinds[driver.open]}"
 
 
 def _way(label: str, way: Possibility | None, *, wanted: bool) -> Item:
     if way is None:
         return Item(label, NOT_READ)
-    verdict = {True: "possible", False: "not possible", None: "not known whether it is possible"}[way.possible]
+    verdict = {True: "possible", False: "not possible", None: "not known whether possible"}[way.possible]
     return Item(label, ": ".join(filter(None, [verdict, "; ".join(way.why_not)])), wanted and way.possible is False)
 
 
 def _iommu(iommu: Iommu | None) -> Item:
-    """Marked where it stands between GPU and NIC: on bare metal, unless it passes everything through."""
+    """The IOMMU, marked if it is between GPU and NIC: on bare metal, unless in passthrough mode."""
     if iommu is None:
         return Item("IOMMU", NOT_READ)
     place = {True: "; a virtual machine", False: "; bare metal", None: ""}[iommu.virtual_machine]
     is_between = iommu.virtual_machine is False and iommu.mode in ("translated", "mixed")
-    return Item("IOMMU", f"{iommu.mode or 'mode not told'}{place}", is_between)
+    return Item("IOMMU", f"{iommu.mode or 'mode not reported'}{place}", is_between)
 
 
 def _acs(there: Iterable[Gpu], ports: Sequence[RailPort], *, needed: bool) -> Item | None:
-    """The bridges above GPUs and rails that send what they say to each other over the root; needed: as a virtual machine does."""
+    """The bridges above GPUs and rails that redirect their traffic to the root. needed: whether ACS is needed, as for virtual machines."""
     above = [gpu.pci for gpu in there] + [port.pci for port in ports]
     told = {hop.address: hop.acs for pci in above if pci for hop in pci.hops if hop.acs is not None}
     redirecting = sorted(address for address, acs in told.items() if REDIRECTING & set(acs))
@@ -136,10 +136,10 @@ def _acs(there: Iterable[Gpu], ports: Sequence[RailPort], *, needed: bool) -> It
 
 
 def errors(since: Mapping[str, Any] | None) -> str:
-    """What counters of errors did since an earlier run: the part of the facts that the control node adds."""
+    """The increase of error counters since an earlier run, which the control node adds to the facts."""
     title = "ERRORS SINCE THE LAST RUN"
     if not since:
-        return section(title, text_lines("Not known: there is no earlier reading of this boot to compare with."))
+        return section(title, text_lines("Not known: no earlier reading of this boot to compare with."))
     ports = {f"{device}/{number}": each for device, of_ports in since["devices"].items() for number, each in of_ports.items()}
     head = f"Since run {since['run']}, {duration_words(since['seconds'])} before this reading:"
     return section(title, text_lines(head), items([*_counters(ports), *_counters(since["netdevs"])]) or text_lines("none"))

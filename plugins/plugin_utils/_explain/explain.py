@@ -2,7 +2,7 @@
 # GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""One host for a person: what of its state matters to RDMA and NCCL, as it is, and where that differs from the intent."""
+"""The explanation of one host: its state that matters to RDMA and NCCL, and the differences from the intent."""
 
 from __future__ import annotations
 
@@ -18,14 +18,14 @@ from ansible_collections.rdma.cluster.plugins.plugin_utils._explain.text import 
 from ansible_collections.rdma.cluster.plugins.plugin_utils._facts.typed import from_dict
 
 STAGE = "link"
-LEGEND = f"{MARK} marks what differs from the intent, or is likely to cost throughput; rdma.cluster.validate judges."
+LEGEND = f"{MARK} marks differences from the intent and likely causes of low throughput. The gates decide: rdma.cluster.validate."
 
 
 def explain(host: str, intent: Intent | None, facts: Mapping[str, Any] | None, problems: Sequence[str] = ()) -> str:
-    """The text, of lines of 120 columns at most, without a line break at its end.
+    """The text, in lines of at most 120 columns, without a final line break.
 
-    intent: normalised, None where there is none to compare with, of which problems are the reasons, a sentence each.
-    facts: the whole tree of rdma_facts, of which any part may be missing or null: the text then says "not read", or nothing of it.
+    intent: normalized, or None if there is none to compare with; problems are then the reasons, one sentence each.
+    facts: the tree of rdma_facts; any part may be missing or null, and the text then says "not read" or omits it.
     """
     tree = from_dict(facts)
     ports = rail_ports(STAGE, host, intent["rails"] if intent is not None else [], tree)
@@ -49,6 +49,6 @@ def explain(host: str, intent: Intent | None, facts: Mapping[str, Any] | None, p
 def _head(host: str, intent: Intent | None, problems: Sequence[str]) -> str:
     lines = [*text_lines(f"{host}: what matters to RDMA and NCCL", 0), *text_lines(LEGEND, 0)]
     if intent is None:
-        lines += text_lines("There is no intent to compare with" + (", as it cannot be built:" if problems else "."), marked=True)
+        lines += text_lines("There is no intent to compare with" + (", because of these problems:" if problems else "."), marked=True)
         lines += [line for problem in problems for line in text_lines(problem, 4)]
     return "\n".join(lines)

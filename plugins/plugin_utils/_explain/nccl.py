@@ -2,7 +2,7 @@
 # GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""NCCL's variables on a host: which value holds, which file it comes from, what it means, and where the intent has another."""
+"""NCCL's variables on a host: the effective value, its file, its meaning, and differences from the intent."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ from ansible_collections.rdma.cluster.plugins.plugin_utils._facts.typed import R
 from ansible_collections.rdma.cluster.plugins.plugin_utils._intent.schema.table import SECTIONS
 from ansible_collections.rdma.cluster.plugins.plugin_utils._nccl.derive import nccl_variables
 
-#: Always told of, in this order.
+#: Always listed, in this order.
 MAIN = (
     "NCCL_DEBUG",
     "NCCL_DEBUG_SUBSYS",
@@ -57,65 +57,65 @@ MAIN = (
     "NCCL_BUFFSIZE",
     "NCCL_GRAPH_DUMP_FILE",
 )
-#: Names of guides and scripts that no version of NCCL reads, or none since long: name → why, and what to use.
+#: Names in guides and scripts that no current version of NCCL reads: name → the reason, and what to use.
 DEAD = {
     **NEVER,
     **{
-        name: f"removed in NCCL {variable.until}" + (f": {variable.instead} took its place" if variable.instead else "")
+        name: f"removed in NCCL {variable.until}" + (f", replaced by {variable.instead}" if variable.instead else "")
         for name, variable in VARIABLES.items()
         if variable.kind == GONE
     },
 }
-#: Those of DEAD that are always told of, because the scripts that this replaces print them.
+#: The names of DEAD that are always listed, because the scripts that this replaces print them.
 NEVER_THERE = ("NCCL_NCHUNKS_COARSE", "NCCL_SHARP_ENABLE")
 _DIGITS = re.compile(r"[0-9]{1,9}")
-#: Variables that take a distance; case counts.
+#: Variables whose value is a distance; case matters.
 WITH_LEVEL = tuple(name for name, variable in VARIABLES.items() if variable.kind == LEVEL)
-#: From here on a name is taken for another one that was not typed well.
+#: The similarity from which a name counts as a typing error of another.
 _LIKE = 0.9
 
 
 def default(name: str) -> str:
-    """What holds if nobody sets a variable."""
+    """The value of a variable that is not set."""
     return VARIABLES[name].default if name in VARIABLES else "not set"
 
 
 def meaning(name: str) -> str:
-    """What a variable does, in a few words."""
+    """The meaning of a variable, in a few words."""
     if name in DEAD:
         return "nothing"
     if name in VARIABLES:
         return VARIABLES[name].meaning
-    return "not known here; what NCCL does not know either has no effect" if name.startswith(PREFIX) else "none of NCCL's variables"
+    return "not known here; no effect if NCCL does not know it either" if name.startswith(PREFIX) else "not a variable of NCCL"
 
 
 def name_trouble(name: str) -> str:
-    """Why a variable that somebody sets has no effect: "" for one that has, and for one that is not known here and like no other."""
+    """Why a set variable has no effect; "" if it has one, or if it is unknown and similar to no other."""
     if name in DEAD:
         return DEAD[name]
     near = nearest(name, VARIABLES, _LIKE) if name.startswith(PREFIX) else None
-    return f"is {near} meant?" if near and near != name else ""
+    return f"did you mean {near}?" if near and near != name else ""
 
 
 def value_trouble(name: str, value: str) -> str:
-    """Why a value has no effect; "" if it has, or is not looked at."""
+    """Why a value has no effect; "" if it has one, or is not checked."""
     if name not in WITH_LEVEL or value in LEVELS or not value or _DIGITS.fullmatch(value):
         return ""
-    return f"NCCL knows no such level and takes its default; levels are {', '.join(LEVELS)}"
+    return f"NCCL does not know this level and uses its default; levels are {', '.join(LEVELS)}"
 
 
 def value_words(name: str, value: str) -> str:
-    """What a value of the old spelling means; "" for any other."""
+    """The meaning of a value in the old spelling; "" for any other."""
     if name not in WITH_LEVEL or not _DIGITS.fullmatch(value):
         return ""
     return f"{value} is the old spelling of {read_level(value)}"
 
 
 Files = Mapping[str, Mapping[str, str]]
-#: Variables by the intent, name → value; None for one that cannot be derived now.
+#: The intent's variables, name → value; None for one that cannot be derived now.
 Wanted = Mapping[str, "str | None"]
 SITE, ROOT_FILE = NCCL_FILES
-#: Whose files they are, by the kind of source.
+#: Kind of source → the processes that read it.
 LABELS = {
     ENVIRONMENT: "environment of what is started with it",
     NAMED_FILE: f"{CONF_FILE} of that",
@@ -127,7 +127,7 @@ TITLE = "NCCL"
 
 
 def nccl(intent: Intent | None, facts: RunFacts) -> str:
-    """The table of every variable that counts."""
+    """The table of all relevant variables."""
     wanted = _wanted(intent, facts) if intent is not None else None
     files = facts.nccl_files
     if files is None:
@@ -141,7 +141,7 @@ def nccl(intent: Intent | None, facts: RunFacts) -> str:
 
 
 def _wanted(intent: Intent, facts: RunFacts) -> Wanted:
-    """The intent's variables; None for the list of devices while a rail has none: then it would be shorter than it shall be."""
+    """The intent's variables; None for the list of devices while a rail has no device, because it would be incomplete."""
     derived: dict[str, str | None] = {**nccl_variables(intent, facts)}
     compute = [rail for rail in resolve(intent["rails"], facts) if rail.rail["role"] == "compute"]
     if any(rail.device is None for rail in compute) and HCA not in intent["nccl"]["variables"]:
@@ -152,8 +152,8 @@ def _wanted(intent: Intent, facts: RunFacts) -> Wanted:
 def _precedence(version: str | None) -> str:
     named = f"; the intent names NCCL {version}" if version else ""
     return (
-        f"The first of these files that sets a variable counts, without one NCCL's default (that of 2.30{named}). "
-        "Containers see none that is not mounted."
+        f"The first of these files that sets a variable is used, else NCCL's default (2.30{named}). "
+        "Containers see only mounted files."
     )
 
 
@@ -163,7 +163,7 @@ def _environment_file(intent: Intent | None) -> str:
 
 
 def started_with(environment_file: str, files: Files, version: str | None) -> Job:
-    """A job of root that has this environment, and what it takes from where. files: path → its variables, of those that are there."""
+    """A job of root with this environment, and its sources. files: path of each existing file → its variables."""
     named = files.get(environment_file, {}).get(CONF_FILE, "")
     places = ((ENVIRONMENT, environment_file, "root"), (NAMED_FILE, named, "root"), (USER_FILE, ROOT_FILE, "root"), (SITE_FILE, SITE, ""))
     return jobs([Source(kind, path, owner, files.get(path, {})) for kind, path, owner in places if path], version)[0]
@@ -174,17 +174,17 @@ def _count(variables: Mapping[str, str] | None) -> str:
 
 
 def _left_over(files: Files, sources: Sequence[Source]) -> list[str]:
-    """Files with variables that are there and that NCCL does not look at."""
+    """Lines on existing files with variables that NCCL does not read."""
     read = {source.path for source in sources}
     return [
         line
         for path in sorted(path for path, variables in files.items() if variables and path not in read)
-        for line in text_lines(f"{path} is there, and NCCL does not read it unless {CONF_FILE} names it.", marked=True)
+        for line in text_lines(f"{path} exists, but NCCL does not read it unless {CONF_FILE} names it.", marked=True)
     ]
 
 
 def _names(wanted: Wanted, settings: Mapping[str, Setting]) -> list[str]:
-    """The variables that count: those that the intent derives or somebody sets, then the main ones."""
+    """The relevant variables: those of the intent and those set in a file, then the main ones."""
     somewhere = {*wanted, *settings}
     return [*sorted(somewhere), *(name for name in (*MAIN, *NEVER_THERE) if name not in somewhere)]
 
@@ -199,7 +199,7 @@ def _row(name: str, setting: Setting | None, wanted: Wanted | None) -> Row:
     value = setting.value
     troubles = [each for each in (name_trouble(name), value_trouble(name, value), _difference(name, value, wanted)) if each]
     if name == CONF_FILE and setting.source.kind != ENVIRONMENT:
-        troubles.append("it has an effect in the environment only")
+        troubles.append("it takes effect only in the environment")
     words = filter(None, [value_words(name, value)])
     hidden = [f"this hides {said} of {source.path}" for source, said in setting.hidden if said != value]
     return Row((name, value or "(empty)", setting.source.path, meaning(name)), bool(troubles), (*troubles, *words, *hidden))
@@ -223,7 +223,7 @@ def _intent_words(name: str, wanted: Wanted) -> tuple[str, ...]:
 
 
 def _difference(name: str, value: str, wanted: Wanted | None) -> str:
-    """How a value differs from the intent; "" without an intent."""
+    """The difference of a value from the intent; "" without an intent."""
     if wanted is None or wanted.get(name, "") is None or wanted.get(name) == value:
         return ""
     return f"the intent has {wanted[name]}" if name in wanted else "the intent does not set it"

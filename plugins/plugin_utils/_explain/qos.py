@@ -2,7 +2,7 @@
 # GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""What an explanation says of RoCE's quality of service on a rail: the profile, what of it does not hold and who says so, the boot."""
+"""The part of an explanation on RoCE's quality of service of a rail: the profile, the differences and their source, the boot."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from ansible_collections.rdma.cluster.plugins.plugin_utils._checks.rail_port imp
 from ansible_collections.rdma.cluster.plugins.plugin_utils._explain.text import NOT_READ, Item
 from ansible_collections.rdma.cluster.plugins.plugin_utils._roce.profile import roce_profile
 
-#: Setting → the keys of rdma_roce that the wished value follows from (docs/qos.md has how).
+#: Setting → the keys of rdma_roce from which the requested value is derived (see docs/qos.md).
 WISHED_BY = {
     "dcbx": "dcbx",
     "global_pause": "",
@@ -40,18 +40,18 @@ _READ_BY = {"global_pause": "ethtool", "traffic_class": "sysfs", "rdma_cm": "con
 
 
 def qos_items(port: RailPort, intent: Intent | None, facts: Facts) -> list[Item]:
-    """The lines of a rail; none of one that is no RoCE."""
+    """The lines of a RoCE rail; none for other rails."""
     if intent is None or port.rail.rail["link_layer"] != "roce":
         return []
     profile = roce_profile(intent)
     if profile is None:
-        return [Item("QoS", "rdma_roce is not given: nothing is marked")]
+        return [Item("QoS", "rdma_roce is not set: no traffic is marked")]
     words, netdev = _profile_words(profile), str(port.rail.netdev)
     state = (facts.qos or {}).get(netdev)
     if not state:
         return [Item("QoS", f"{words}; {NOT_READ}")]
     backend = state.get("backend")
-    by = f"by {backend}" if backend else f"no way to set it: {state.get('why') or NOT_READ}"
+    by = f"by {backend}" if backend else f"no tool can set it: {state.get('why') or NOT_READ}"
     found = [_difference(each, state) for each in differences(profile, state)]
     boot = _boot(unit_of(netdev), facts.units or {})
     return [Item("QoS", f"{words}; {by}", not backend and not port.software), *found, *_agents(state), boot]
@@ -66,10 +66,10 @@ def _profile_words(profile: Mapping[str, Any]) -> str:
 
 def _difference(difference: Difference, state: Mapping[str, Any]) -> Item:
     keys = WISHED_BY[difference.setting]
-    why = f"rdma_roce: {keys}" if keys else "so with every profile"
+    why = f"rdma_roce: {keys}" if keys else "the same for every profile"
     read_by = state.get("dcqcn_source") if difference.setting in _CONGESTION else _READ_BY.get(difference.setting, state.get("backend"))
-    seen = f"{difference.name} is {_shown(difference.was)} by {read_by or 'a source that is not told'}"
-    return Item("differs", f"{seen}, wished {_shown(difference.wished)} ({why})", marked=True)
+    seen = f"{difference.name} is {_shown(difference.was)} by {read_by or 'an unknown source'}"
+    return Item("differs", f"{seen}, requested {_shown(difference.wished)} ({why})", marked=True)
 
 
 def _shown(value: Any) -> str:
@@ -78,7 +78,7 @@ def _shown(value: Any) -> str:
 
 def _agents(state: Mapping[str, Any]) -> Iterator[Item]:
     for name in overwriting(state):
-        yield Item("agent", f"{name} would set PFC and ETS again", marked=True)
+        yield Item("agent", f"{name} would overwrite PFC and ETS", marked=True)
 
 
 def _boot(unit: str, units: Mapping[str, UnitState]) -> Item:

@@ -2,7 +2,7 @@
 # GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""What an explanation says of the planned rails, one block each."""
+"""The part of an explanation on the planned rails, one block each."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ from ansible_collections.rdma.cluster.plugins.plugin_utils._explain.text import 
 
 
 def rail_block(port: RailPort, intent: Intent | None, facts: Facts) -> list[str]:
-    """Everything that is known of one planned rail."""
+    """The lines on one planned rail."""
     rail = port.rail.rail
     kind = "Soft-RoCE" if rail["soft"] else {"roce": "RoCE", "infiniband": "InfiniBand"}[rail["link_layer"]]
     title = f"rail {port.rail.index}: {rail['name']}, {kind}, {rail['role']}, plane {rail['plane']}"
@@ -58,12 +58,12 @@ def _device(port: RailPort, facts: Facts) -> Item:
 
 
 def function_words(device: Device) -> str | None:
-    """What is worth knowing of a device's kind; None for an ordinary one."""
+    """The kind of a device in words; None for an ordinary one."""
     if device.node_type == "RNIC":
-        return "speaks iWARP, which no RoCE peer understands"
+        return "uses iWARP, which RoCE peers do not understand"
     if device.software:
         return "software"
-    kinds = {"vf": f"a virtual function of {device.parent_pci or 'a card that is not told'}", "sf": "a subfunction"}
+    kinds = {"vf": f"a virtual function of {device.parent_pci or 'an unknown card'}", "sf": "a subfunction"}
     return kinds.get(device.function or "")
 
 
@@ -91,7 +91,7 @@ def _link(port: RailPort, rdma: Port) -> Item:
 
 
 def _lanes(port: Port, rate_gbps: float) -> str:
-    """Lanes and speed, where the driver's rate is the interface's: "as 4 lanes of NDR"."""
+    """Lanes and speed, if the driver's rate is the interface's: "as 4 lanes of NDR"."""
     if not port.width or port.rate_gbps != rate_gbps:
         return ""
     return f" as {port.width} {'lane' if port.width == 1 else 'lanes'}" + (f" of {port.speed}" if port.speed else "")
@@ -119,43 +119,43 @@ def _address(port: RailPort) -> Item:
     if not port.port:
         return Item("address", ", ".join(words), missing)
     index = rocev2_gid_index(port.port, rail_ip(port.rail.rail))
-    words.append("no RoCE v2 GID of it" if index is None else f"its RoCE v2 GID has index {index}")
+    words.append("without a RoCE v2 GID" if index is None else f"its RoCE v2 GID has index {index}")
     return Item("address", ", ".join(words), missing or index is None)
 
 
 def _lids(port: Port | None) -> str:
     lid, sm_lid = (port.lid, port.sm_lid) if port else (None, None)
-    return f"{f'LID {lid}' if lid else 'no LID'}, {f'subnet manager at LID {sm_lid}' if sm_lid else 'no subnet manager told'}"
+    return f"{f'LID {lid}' if lid else 'no LID'}, {f'subnet manager at LID {sm_lid}' if sm_lid else 'no subnet manager known'}"
 
 
 def pcie_words(pci: PciFunction) -> str:
-    """The link of a function, what it could be, and the narrowest up to the root."""
-    words = link_words(pci.speed_gtps, pci.width) if pci.speed_gtps and pci.width else "its own link is not told"
+    """The link of a function, its maximum, and the slowest link up to the root."""
+    words = link_words(pci.speed_gtps, pci.width) if pci.speed_gtps and pci.width else "its own link is not known"
     if any(slow_and_narrow(pci)) and pci.max_speed_gtps and pci.max_width:
-        words += f", it could be {link_words(pci.max_speed_gtps, pci.max_width)}"
+        words += f", at most {link_words(pci.max_speed_gtps, pci.max_width)}"
     narrowest = pci.narrowest
     if narrowest is None:
-        return f"{words}, the narrowest link up to the root is not known"
+        return f"{words}, the slowest link up to the root is not known"
     carries = f"{payload_gbps(narrowest.speed_gtps, narrowest.width):.0f} Gb/s of payload"
     if narrowest.address == pci.address:
-        return f"{words}, nothing narrower on the way: {carries}"
-    return f"{words}, narrowest at {narrowest.address}: {link_words(narrowest.speed_gtps, narrowest.width)} with {carries}"
+        return f"{words}, no slower link on the path: {carries}"
+    return f"{words}, slowest at {narrowest.address}: {link_words(narrowest.speed_gtps, narrowest.width)} with {carries}"
 
 
 def slow_and_narrow(pci: PciFunction) -> tuple[bool, bool]:
-    """Whether a link is slower, and whether it has fewer lanes, than its function could use; neither where that is not told."""
+    """Whether a link is slower, and whether it has fewer lanes, than its function supports; neither if that is not known."""
     if not (pci.speed_gtps and pci.width and pci.max_speed_gtps and pci.max_width):
         return False, False
     return pci.speed_gtps < pci.max_speed_gtps, pci.width < pci.max_width
 
 
 def _pcie(port: RailPort) -> Item | None:
-    """Marked if the card's link is less than it could be, or a link on the way caps the port; None for what is not on PCI."""
+    """The PCIe line, marked if the card's link is below its maximum or a link limits the port; None for devices not on PCI."""
     if port.software or not port.pci:
         return None
     rate, link = port.rate_gbps or port.planned_gbps, port.pci.narrowest
     caps = bool(rate and link and payload_gbps(link.speed_gtps, link.width) < needed_gbps(rate))
-    words = pcie_words(port.pci) + (f", which caps {rate:g} Gb/s" if caps else "")
+    words = pcie_words(port.pci) + (f", which limits {rate:g} Gb/s" if caps else "")
     return Item("PCIe", words, caps or any(slow_and_narrow(port.pci)))
 
 
@@ -166,24 +166,24 @@ def _place(port: RailPort, facts: Facts) -> Item | None:
         port.netdev.numa_node if port.netdev else None,
     )
     node = next((each for each in nodes if each is not None), None)
-    words = [f"NUMA node {node}" if node is not None else "NUMA node not told"]
+    words = [f"NUMA node {node}" if node is not None else "NUMA node not known"]
     if near := nearest({gpu: row.get(port.rail.device or "") for gpu, row in (facts.distances or {}).items()}):
         words.append(f"nearest GPU {near}")
     return None if port.software and node is None else Item("place", ", ".join(words))
 
 
 def nearest(distances: Mapping[str, str | None]) -> str:
-    """The nearest of several and how far they are: "0000:1b:00.0 (PIX)"; "" where no distance is known."""
+    """The nearest of several devices and their distance: "0000:1b:00.0 (PIX)"; "" if no distance is known."""
     known = {name: DISTANCES.index(each) for name, each in sorted(distances.items()) if each in DISTANCES}
     least = min(known.values(), default=None)
     return "" if least is None else f"{listed([name for name, each in known.items() if each == least])} ({DISTANCES[least]})"
 
 
 def _settings(pci: PciFunction) -> Item | None:
-    """What is set in the card's configuration space."""
-    words = [f"read requests of {pci.mrrs_bytes} bytes (MRRS)"] if pci.mrrs_bytes else []
+    """The settings in the card's configuration space."""
+    words = [f"MRRS {pci.mrrs_bytes} bytes"] if pci.mrrs_bytes else []
     if pci.mps_bytes:
-        words.append(f"payloads of {pci.mps_bytes} bytes (MPS)" + (f", at most {pci.mps_max_bytes}" if pci.mps_max_bytes else ""))
+        words.append(f"MPS {pci.mps_bytes} bytes" + (f", at most {pci.mps_max_bytes}" if pci.mps_max_bytes else ""))
     return Item("card", ", ".join(words)) if words else None
 
 
@@ -195,5 +195,5 @@ def _optic(optic: Optic) -> Item:
         f"{celsius.value:g} °C" if celsius else "",
     ]
     troubles = [f"{what} {value:g}, {bound}" for what, _grade, value, bound in out_of_range(optic)]
-    troubles += [f"it raises {flag!r}" for flag in optic.alarms]
+    troubles += [f"{flag!r} is raised" for flag in optic.alarms]
     return Item("optic", ", ".join([*filter(None, words), *troubles]) or NOT_READ, bool(troubles))

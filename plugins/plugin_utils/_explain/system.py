@@ -2,7 +2,7 @@
 # GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""What an explanation says of the system: distribution and kernel, driver stack, limits, kernel settings, clock, disks, load."""
+"""The part of an explanation on the system: distribution, kernel, driver stack, limits, kernel settings, clock, disks, load."""
 
 from __future__ import annotations
 
@@ -45,32 +45,32 @@ from ansible_collections.rdma.cluster.plugins.plugin_utils._plan.host import sys
 
 
 def cpus(intent: Intent | None, cpu: Cpu | None) -> Item:
-    """Governors, idle states and tuned; marked where they are not as the intent wishes."""
+    """Governors, idle states and tuned; marked if they differ from the intent."""
     if cpu is None:
         return Item("CPUs", NOT_READ)
     wish = cpu_wish(intent) if intent else CpuWish(None, None)
     wrong = cpu_wrong(wish, cpu)
-    words = [f"governor {listed(list(cpu.governors))}" if cpu.governors else "frequencies are not the kernel's to scale"]
+    words = [f"governor {listed(list(cpu.governors))}" if cpu.governors else "the kernel does not scale frequencies"]
     if GOVERNOR in wrong:
         words.append(f"planned {wish.governor}")
     if cpu.idle_states:
-        planned = f", planned none that takes more than {wish.max_cstate_latency_us} µs" if IDLE_STATES in wrong else ""
+        planned = f", planned at most {wish.max_cstate_latency_us} µs" if IDLE_STATES in wrong else ""
         words.append(f"idle states {listed(_entered(cpu))}{planned}")
     if cpu.tuned:
-        words.append(f"tuned's profile {cpu.tuned.profile or 'not told'}")
+        words.append(f"tuned's profile {cpu.tuned.profile or 'not reported'}")
     return Item("CPUs", ", ".join(words), bool(wrong))
 
 
 def _entered(cpu: Cpu) -> list[str]:
-    """The idle states that some CPU may enter: "C6 (133 µs)"."""
+    """The idle states that at least one CPU may enter: "C6 (133 µs)"."""
     return [f"{name} ({state.latency_us} µs)" for name, state in cpu.idle_states.items() if state.disabled < state.cpus]
 
 
 def clock(time: Time | None) -> Item:
-    """Whether the clock is kept, and what chrony follows."""
+    """Whether the clock is synchronized, and chrony's source."""
     if time is None or time.synchronised is None:
         return Item("clock", NOT_READ)
-    words, chrony = ["synchronized with a time server" if time.synchronised else "not in step with any time server"], time.chrony
+    words, chrony = ["synchronized with a time server" if time.synchronised else "not synchronized with a time server"], time.chrony
     if chrony and chrony.source:
         offset = f", {abs(chrony.offset_seconds) * 1e6:.0f} µs off" if chrony.offset_seconds is not None else ""
         words.append(f"chrony follows {chrony.source}{offset}")
@@ -78,7 +78,7 @@ def clock(time: Time | None) -> Item:
 
 
 def open_files(intent: Intent | None, told: Limits | None) -> Item:
-    """How many files a service and a login may have open; marked where that is less than planned."""
+    """How many files a service and a login may have open; marked if less than planned."""
     service, login = (told.service_open_files, told.login_open_files.get("*")) if told else (None, None)
     if service is None and login is None:
         return Item("open files", NOT_READ)
@@ -92,12 +92,12 @@ def open_files(intent: Intent | None, told: Limits | None) -> Item:
 
 
 GIB_BYTES = 2**30
-#: Whose logins limits.conf tells of.
+#: The logins of limits.conf.
 LOGINS = {"*": "a login of any user but root", "root": "a login of root"}
 
 
 def system(facts: Facts) -> str:
-    """Distribution, kernel, uptime, and by which interface we have come."""
+    """Distribution, kernel, uptime, and the interface of Ansible's SSH session."""
     stack, boot = facts.stack, facts.boot
     release = " ".join(filter(None, (stack.distribution.id, stack.distribution.version_id))) if stack else ""
     return section(
@@ -118,25 +118,25 @@ def system(facts: Facts) -> str:
 def _kernel(stack: Stack | None) -> Item:
     kernel, newest = (stack.kernel, stack.newest) if stack else (None, None)
     if kernel is None or newest is None:
-        return Item("kernel", f"{kernel}; which one is the newest installed is not known" if kernel else NOT_READ)
+        return Item("kernel", f"{kernel}; the newest installed one is not known" if kernel else NOT_READ)
     if kernel == newest:
         return Item("kernel", f"{kernel}, the newest installed")
-    return Item("kernel", f"{kernel}; the newest installed is {newest}, which the next boot takes", marked=True)
+    return Item("kernel", f"{kernel}; the newest installed is {newest}, which the next boot starts", marked=True)
 
 
 def _headers(stack: Stack | None) -> Item | None:
     there = stack.headers.get(stack.kernel or "") if stack else None
-    return None if there is None else Item("headers", "of the running kernel: there" if there else "of the running kernel: not there")
+    return None if there is None else Item("headers", "of the running kernel: installed" if there else "of the running kernel: missing")
 
 
 def _session(session: Session | None) -> Item | None:
     if session is None or not session.address:
         return None
-    return Item("our SSH", f"comes in at {session.address} on {session.netdev or 'an interface that is not known'}")
+    return Item("SSH session", f"to {session.address} on {session.netdev or 'an unknown interface'}")
 
 
 def driver(intent: Intent | None, stack: Stack | None) -> str:
-    """The driver stack: what it is, whether it is signed, built and loaded as installed."""
+    """The driver stack: its kind, Secure Boot, DKMS, and the loaded modules against those on disk."""
     planned = intent["driver"]["stack"] if intent else None
     packages = stack.distribution.packages if stack else None
     versions = [f"{name} {version}" for name, version in sorted((packages or {}).items()) if version]
@@ -152,24 +152,24 @@ def driver(intent: Intent | None, stack: Stack | None) -> str:
 
 
 def _kind(stack: Stack | None, planned: str | None) -> Item:
-    """Marked where an add-on is loaded that is not planned, or the other way round."""
+    """The kind of the stack, marked if an add-on is loaded but not planned, or planned but not loaded."""
     if stack is None:
         return Item("stack", NOT_READ)
     add_on = stack.kind == "ofed"
     differs = planned not in {None, KEEP} and add_on == (planned == INBOX)
     if add_on:
-        return Item("stack", f"{stack.ofed_version or 'MLNX_OFED or DOCA-OFED of a version that is not told'} is loaded", differs)
+        return Item("stack", f"{stack.ofed_version or 'MLNX_OFED or DOCA-OFED of unknown version'} is loaded", differs)
     return Item("stack", stack.kind or "no MLNX_OFED and no DOCA-OFED is loaded", differs)
 
 
 def _secure_boot(stack: Stack | None) -> str:
     if stack is None:
         return NOT_READ
-    return {True: "on", False: "off", None: "not told: there is no EFI, or it could not be read"}[stack.secure_boot]
+    return {True: "on", False: "off", None: "not known: no EFI, or it could not be read"}[stack.secure_boot]
 
 
 def _dkms(stack: Stack | None) -> list[Item]:
-    """Each package of DKMS; marked if RDMA or a GPU needs it and the running kernel does not have it."""
+    """Each package of DKMS; marked if RDMA or a GPU needs it and the running kernel lacks it."""
     if stack is None:
         return [Item("DKMS", NOT_READ)]
     lacking = {each.name for each in missing(stack)}
@@ -183,7 +183,7 @@ def _dkms(stack: Stack | None) -> list[Item]:
 
 def _modules(stack: Stack | None) -> list[str]:
     if stack is None or not stack.modules:
-        return text_lines("kernel modules: " + (NOT_READ if stack is None else "none of RDMA is loaded"))
+        return text_lines("kernel modules: " + (NOT_READ if stack is None else "no RDMA module is loaded"))
     header = ("module", "loaded", "on disk", "comes from", "signed by")
     return table(header, [_module(name, module) for name, module in sorted(stack.modules.items())], (24, 26, 26, 12))
 
@@ -201,7 +201,7 @@ def _build(version: str | None, srcversion: str | None) -> str:
 
 
 def limits(intent: Intent | None, told: Limits | None) -> str:
-    """How much memory may be locked, which is what RDMA registers, and how many files may be open."""
+    """The limits of locked memory, which RDMA needs to register memory, and of open files."""
     wish, service = _limits_wish(intent), told.service_memlock if told else None
     lines = [Item("a service", NOT_READ)]
     if service is not None:
@@ -213,7 +213,7 @@ def limits(intent: Intent | None, told: Limits | None) -> str:
 
 
 def _limits_wish(intent: Intent | None) -> LimitsWish:
-    """Without an intent, the limit of memory is looked at as RDMA needs it."""
+    """The requested limits; without an intent, unlimited locked memory, which RDMA needs."""
     return limits_wish(intent) if intent else LimitsWish(memlock_unlimited=True, open_files=0, keep_ipc=False)
 
 
@@ -225,19 +225,19 @@ def _login(label: str, login: LoginLimit | None, wish: LimitsWish) -> Item:
 
 
 def settings(intent: Intent | None, facts: Facts) -> str:
-    """Kernel settings: now, after a boot, and by the intent."""
+    """Kernel settings: now, after a boot, and in the intent."""
     wished = sysctl_settings(intent) if intent is not None else {}
     live, boot = (facts.sysctl.live, facts.sysctl.boot) if facts.sysctl else ({}, {})
     keys = sorted({*wished, *live, *boot})
     title = "KERNEL SETTINGS"
     if not keys:
-        return section(title, text_lines("The intent asks for none." if intent is not None else NOT_READ))
+        return section(title, text_lines("The intent requests none." if intent is not None else NOT_READ))
     header = ("setting", "now", "after a boot", "intent", "the file for the boot")
     return section(title, table(header, [_setting(key, wished.get(key), live, boot) for key in keys], (44, 20, 20, 20)))
 
 
 def _setting(key: str, wished: str | None, live: Mapping[str, str | None], boot: Mapping[str, BootValue | None]) -> Row:
-    """Marked if what was read differs from the intent or, without an intent, now and after a boot from each other."""
+    """The row of a setting, marked if it differs from the intent or, without an intent, if a boot changes it."""
     now, at_boot = live.get(key), boot.get(key)
     value = at_boot.value if at_boot else None
     shown = NOT_READ if key not in live else "no such key" if now is None else now
@@ -248,7 +248,7 @@ def _setting(key: str, wished: str | None, live: Mapping[str, str | None], boot:
 
 
 def time_and_load(intent: Intent | None, facts: Facts) -> str:
-    """How CPUs and clock are set, room on the disks, and who is at work."""
+    """CPU settings, clock, free disk space, and the processes at work."""
     return section(
         "CPUS, CLOCK, DISKS, LOAD",
         items(
@@ -269,7 +269,7 @@ def _disk(path: str, disk: Filesystem) -> Item:
 
 
 def _processes(processes: Sequence[Process] | None) -> str:
-    """Those of a host; None: some of them could not be looked into."""
+    """The processes in words. processes: None if some of them could not be read."""
     if processes is None:
-        return "not known: some processes could not be looked into"
+        return "not known: some processes could not be read"
     return listed([f"{process.name} ({process.pid})" for process in processes])

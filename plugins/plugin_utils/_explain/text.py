@@ -2,7 +2,7 @@
 # GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""How an explanation is laid out: labelled lines and tables of plain text, of which some are marked."""
+"""The layout of an explanation: labeled lines and tables of plain text, some of them marked."""
 
 from __future__ import annotations
 
@@ -17,13 +17,13 @@ WIDTH = 120
 MARK = "!"
 NOT_READ = "not read"
 _GAP = "  "
-# What is kept on one line: up to a blank, or to the commas of a list.
+# A piece that is kept on one line: up to a blank, or to the commas of a list.
 _PIECE = re.compile(r"[^ ,]+,* ?|,+ ?")
 
 
 @dataclass(frozen=True)
 class Item:
-    """A labelled line; marked: it asks for attention."""
+    """A labeled line; marked: it needs attention."""
 
     label: str
     text: str
@@ -32,7 +32,7 @@ class Item:
 
 @dataclass(frozen=True)
 class Row:
-    """A line of a table; notes stand below it."""
+    """A line of a table; notes are printed below it."""
 
     cells: tuple[str, ...]
     marked: bool = False
@@ -44,7 +44,7 @@ def section(title: str, *blocks: Sequence[str]) -> str:
 
 
 def items(lines: Iterable[Item | None], indent: int = 2) -> list[str]:
-    """Labelled lines below each other, their texts in one column; None is left out."""
+    """Labeled lines with their texts in one column; None is omitted."""
     there = [line for line in lines if line is not None]
     widest = max((len(clean(line.label)) for line in there), default=0)
     return [text for line in there for text in _item(line, indent, widest)]
@@ -57,13 +57,13 @@ def _item(line: Item, indent: int, widest: int) -> list[str]:
 
 
 def text_lines(text: str, indent: int = 2, *, marked: bool = False) -> list[str]:
-    """A sentence, with as many lines as it takes."""
+    """A sentence, wrapped to as many lines as needed."""
     first, *rest = wrap(text, WIDTH - indent)
     return [_marked(marked, indent) + first, *(" " * indent + line for line in rest)]
 
 
 def table(header: Sequence[str], rows: Sequence[Row], most: Sequence[int]) -> list[str]:
-    """Columns below a header. most: how wide each column but the last may be; the last one has what is left of WIDTH."""
+    """Columns below a header. most: the maximum width of each column but the last, which gets the rest of WIDTH."""
     columns = list(zip(header, *(row.cells for row in rows), strict=True))
     widths = [min(max(len(clean(cell)) for cell in column), limit) for column, limit in zip(columns, most, strict=False)]
     widths.append(WIDTH - 2 - sum(widths) - len(_GAP) * len(widths))
@@ -88,7 +88,7 @@ def _marked(marked: bool, indent: int) -> str:
 
 
 def wrap(text: str, width: int) -> list[str]:
-    """The lines of a text, one at least: broken at blanks, behind the commas of a list, and within a word only if that is too long."""
+    """The lines of a text, at least one: broken at blanks, after the commas of a list, and within a word only if it is too long."""
     lines, line = [], ""
     for piece in _PIECE.findall(" ".join(clean(text).split())):
         if line and len(line) + len(piece.rstrip()) > width:
@@ -102,7 +102,7 @@ def wrap(text: str, width: int) -> list[str]:
 
 
 def listed(names: Sequence[str], most: int = 4) -> str:
-    """Names, the first few if there are many; "none" if there is none."""
+    """The first names and the number of the others; "none" if there are none."""
     more = len(names) - most
     return (", ".join(names[:most]) or "none") + (f" and {more} more" if more > 0 else "")
 

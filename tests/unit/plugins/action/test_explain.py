@@ -70,7 +70,7 @@ def test_each_host_is_printed_and_stored_also_one_with_a_bad_intent(tmp_path: Pa
         assert f"  kernel        {os.uname().release}" in text
     assert "!   device  no NIC with pci 0000:21:00.0; there are " in explained(tmp_path, "node1")
     problem = "    rdma_rails[0].nic has no key 'pcu': did you mean 'pci'? (hosts.yml:"
-    assert f"\n! There is no intent to compare with, as it cannot be built:\n{problem}" in explained(tmp_path, "node2")
+    assert f"\n! There is no intent to compare with, because of these problems:\n{problem}" in explained(tmp_path, "node2")
     # Read on the way, so that the evidence has what the text was made of.
     for host in ("node1", "node2"):
         assert json.loads((tmp_path / f"artifacts/latest/facts/{host}.json").read_text())["stack"]["kernel"] == os.uname().release

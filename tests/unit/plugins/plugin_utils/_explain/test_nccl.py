@@ -83,14 +83,14 @@ def test_a_file_that_the_environment_names_takes_the_place_of_the_user_s_own() -
     read = [(source.path, dict(source.variables)) for source in started_with(ENVIRONMENT, files, None).sources]
     assert read == [(ENVIRONMENT, files[ENVIRONMENT]), ("/opt/nccl.conf", files["/opt/nccl.conf"]), (SITE, {})]
     text = lab(files)
-    assert f"! {ROOT_FILE} is there, and NCCL does not read it unless NCCL_CONF_FILE names it." in text.splitlines()
+    assert f"! {ROOT_FILE} exists, but NCCL does not read it unless NCCL_CONF_FILE names it." in text.splitlines()
     assert rows(text)["NCCL_DEBUG"][0].startswith("NCCL_DEBUG WARN /opt/nccl.conf ")
     assert "    NCCL_CONF_FILE of that                  /opt/nccl.conf, 1 variable" in text.splitlines()
 
 
 def test_the_name_of_a_file_has_no_effect_within_a_file() -> None:
     files = {SITE: {"NCCL_CONF_FILE": "/opt/nccl.conf"}}
-    assert "it has an effect in the environment only" in rows(lab(files))["NCCL_CONF_FILE"]
+    assert "it takes effect only in the environment" in rows(lab(files))["NCCL_CONF_FILE"]
     assert started_with(ENVIRONMENT, files, None).sources[1].path == ROOT_FILE
 
 
@@ -102,7 +102,7 @@ def test_an_nccl_that_is_older_than_the_name_of_a_file_reads_the_user_s_own() ->
 def test_a_file_of_the_intent_where_nccl_does_not_look() -> None:
     files = {"/opt/site/nccl.conf": {"NCCL_IB_HCA": LAB_HCA}}
     text = lab(files, conf_file="/opt/site/nccl.conf")
-    assert "! /opt/site/nccl.conf is there, and NCCL does not read it unless NCCL_CONF_FILE names it." in text.splitlines()
+    assert "! /opt/site/nccl.conf exists, but NCCL does not read it unless NCCL_CONF_FILE names it." in text.splitlines()
     assert rows(text)["NCCL_IB_HCA"][1] == f"the intent has {LAB_HCA}"
 
 
@@ -123,7 +123,7 @@ def test_as_the_intent_has_it_nothing_is_marked() -> None:
         (
             {"NCCL_IB_HCA": LAB_HCA, "NCCL_P2P_LEVEL": "PH"},
             {"variables": {"NCCL_P2P_LEVEL": "PH"}},
-            "NCCL knows no such level and takes its default; levels are LOC, NVL, NVB, C2C, PIX, PXB, P2C, PXN, PHB, SYS",
+            "NCCL does not know this level and uses its default; levels are LOC, NVL, NVB, C2C, PIX, PXB, P2C, PXN, PHB, SYS",
         ),
         (
             {"NCCL_IB_HCA": LAB_HCA, "NCCL_SHARP_ENABLE": "1"},
@@ -133,12 +133,12 @@ def test_as_the_intent_has_it_nothing_is_marked() -> None:
         (
             {"NCCL_IB_HCA": LAB_HCA, "NCCL_IB_CUDA_SUPPORT": "1"},
             {"variables": {"NCCL_IB_CUDA_SUPPORT": 1}},
-            "removed in NCCL 2.4.2: NCCL_NET_GDR_LEVEL took its place",
+            "removed in NCCL 2.4.2, replaced by NCCL_NET_GDR_LEVEL",
         ),
         (
             {"NCCL_IB_HCA": LAB_HCA, "NCCL_IB_GDI_INDEX": "3"},
             {"variables": {"NCCL_IB_GDI_INDEX": 3}},
-            "is NCCL_IB_GID_INDEX meant?",
+            "did you mean NCCL_IB_GID_INDEX?",
         ),
     ],
 )
@@ -170,8 +170,8 @@ def test_what_exists_or_may_exist_is_no_trouble(name: str) -> None:
 @pytest.mark.parametrize(
     ("name", "words"),
     [
-        ("NCCL_FOO", "not known here; what NCCL does not know either has no effect"),
-        ("UCX_TLS", "none of NCCL's variables"),
+        ("NCCL_FOO", "not known here; no effect if NCCL does not know it either"),
+        ("UCX_TLS", "not a variable of NCCL"),
         ("NCCL_IB_GDR_LEVEL", "nothing"),
     ],
 )
@@ -207,7 +207,7 @@ def test_while_a_rail_has_no_device_the_list_of_devices_is_not_compared(files: F
 
 @pytest.mark.parametrize(
     ("version", "words"),
-    [(None, "NCCL's default (that of 2.30). Containers"), ("2.20.5", "NCCL's default (that of 2.30; the intent names NCCL 2.20.5).")],
+    [(None, "NCCL's default (2.30). Containers"), ("2.20.5", "NCCL's default (2.30; the intent names NCCL 2.20.5).")],
 )
 def test_whose_defaults_these_are(version: str | None, words: str) -> None:
     assert words in " ".join(lab({}, version=version).split())
