@@ -2,10 +2,10 @@
 # GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""Which firmware setting the plan wishes on which card, and which rail speaks for it.
+"""The firmware settings that the plan requests for each card, and the rail that reports them.
 
-The functions of a card each answer for the whole card, so a card is asked and told once, at its function 0. Port n of it is function
-n - 1 of a card of mlx5, where each port is a function of its own, and RDMA port n of a card of mlx4.
+Each function of a card answers for the whole card, so a card is read and written once, at its function 0. Port n is function n - 1 of an
+mlx5 card, where each port has its own function, and RDMA port n of an mlx4 card.
 """
 
 from __future__ import annotations
@@ -21,16 +21,16 @@ from ansible_collections.rdma.cluster.plugins.module_utils._net.netdev import Ne
 from ansible_collections.rdma.cluster.plugins.module_utils._rdma.device import Device
 from ansible_collections.rdma.cluster.plugins.module_utils._rdma.rails import LINK_LAYERS, LINK_TYPES, ResolvedRail, resolve
 
-#: What facts tell of a setting of a card; None: the card lacks it.
+#: A setting of a card in the facts; None: the card lacks it.
 Told = Mapping[str, Any] | None
 
 
 @dataclass(frozen=True)
 class RailWish:
-    """What is wished of a rail's card, in the words of the rail: its port's link type, and on the first rail of a card all the rest.
+    """The requested settings of a rail's card: its port's link type, and at the first rail of a card all other settings.
 
-    card: the PCI address of its function 0, None where there is no card that has settings, and why says the reason. first: whether
-    the rail is the card's first one in the plan.
+    card: the PCI address of its function 0, None if there is no card with settings; why is then the reason. first: whether the rail is
+    the card's first one in the plan.
     """
 
     rail: ResolvedRail
@@ -41,10 +41,10 @@ class RailWish:
 
 
 def rail_wishes(intent: Intent, facts: Facts) -> list[RailWish]:
-    """Each planned rail in the plan's order, also those of which nothing is wished.
+    """Each planned rail in the plan's order, including those without requested settings.
 
-    The link type is wished where the port has another link layer than planned, and where settings are read anyway.
-    What the intent says of a setting by name wins over what follows from a rail.
+    The link type is requested if the port has another link layer than planned, and if settings are read anyway.
+    A setting that the intent names overrides the one derived from a rail.
     """
     wishes: list[RailWish] = []
     wished = intent["firmware"]["settings"]
@@ -63,39 +63,39 @@ def rail_wishes(intent: Intent, facts: Facts) -> list[RailWish]:
 
 
 def told(facts: Facts, card: str) -> Mapping[str, Any]:
-    """What the facts tell of the settings of a card: tool, settings, error; nothing where it was not asked."""
+    """The facts on the settings of a card: tool, settings, error; empty if it was not read."""
     return (facts.firmware or {}).get(card) or {}
 
 
 def is_settled(setting: Told, wish: Wish) -> bool:
-    """Whether nothing is to be written: the card lacks the setting, or its next boot brings the wished value."""
+    """Whether there is nothing to write: the card lacks the setting, or has the requested value at its next boot."""
     return setting is None or (setting.get("next_boot") is not None and is_wished(read_value(setting["next_boot"]), wish))
 
 
 def is_pending(setting: Mapping[str, Any]) -> bool:
-    """Whether the next boot changes the setting; False where one of the values is not told."""
+    """Whether the next boot changes the setting; False if one of the values is not known."""
     current, next_boot = setting.get("current"), setting.get("next_boot")
     return current is not None and next_boot is not None and not is_wished(read_value(current), next_boot)
 
 
 def _no_card(rail: ResolvedRail, facts: Facts) -> str | None:
-    """Why a rail has no card with such settings; None where it has one."""
+    """Why a rail has no card with such settings; None if it has one."""
     device, netdev = _device(rail, facts), _netdev(rail, facts)
     if rail.rail["soft"] or (device is not None and device.software):
         return "a software device has no firmware"
     if device is None and netdev is None:
-        return "its NIC is not there: driver.nic says what to do"
+        return "its NIC is missing: see driver.nic"
     there = [each for each in (device, netdev) if each is not None]
     if "vf" in [each.function for each in there]:
-        return "a virtual function has no settings of its own: its host's physical function has"
+        return "a virtual function has no settings; its physical function has"
     driver = next((each.driver for each in there if each.driver), None)
     if driver is not None and driver.partition("[")[0] not in DRIVERS:
-        return f"its driver is {driver}: only adapters of mlx4_core and mlx5_core have these settings"
+        return f"its driver is {driver}: only mlx4_core and mlx5_core cards have these settings"
     return None if _address(rail, facts) else "no PCI function is known for this NIC"
 
 
 def _place(rail: ResolvedRail, facts: Facts) -> tuple[str, int]:
-    """The card of a rail, and which of the card's ports it is, from 1."""
+    """The card of a rail, and the number of its port on the card, from 1."""
     netdev = _netdev(rail, facts)
     own = int(rail.port) if rail.port is not None else (netdev.dev_port or 0 if netdev is not None else 0) + 1
     return card_port(str(_address(rail, facts)), own)
@@ -130,10 +130,10 @@ LINK_TYPE_SETTINGS = ("LINK_TYPE_P1", "LINK_TYPE_P2")
 
 
 def firmware_names(intent: Intent, facts: Facts | None = None) -> list[str]:
-    """The names of the settings that rdma_facts shall read; none where nothing is wished, for a query takes a second or more.
+    """The names of the settings that rdma_facts reads; empty if none is requested, because a query takes a second or more.
 
-    facts: those of earlier in the run, if there are any. The link type is asked for where a port has another link layer than planned,
-    and where settings are read anyway.
+    facts: the earlier facts of this run, if any. The link type is read if a port has another link layer than planned, and if settings
+    are read anyway.
     """
     names = set(intent["firmware"]["settings"])
     for wish in firmware_wishes(intent, facts) if facts is not None else ():
@@ -142,7 +142,7 @@ def firmware_names(intent: Intent, facts: Facts | None = None) -> list[str]:
 
 
 def firmware_wishes(intent: Intent, facts: Facts) -> list[dict[str, Any]]:
-    """The settings of each card, in the shape that rdma.cluster.mlxconfig takes; a card with several ports stands once."""
+    """The settings of each card as options of rdma.cluster.mlxconfig; a card with several ports appears once."""
     cards: dict[str, dict[str, Wish]] = {}
     for wish in rail_wishes(intent, facts):
         if wish.card is not None and wish.settings:
@@ -151,7 +151,7 @@ def firmware_wishes(intent: Intent, facts: Facts) -> list[dict[str, Any]]:
 
 
 def firmware_differs(intent: Intent, facts: Facts | None) -> bool:
-    """True unless the facts prove that the next boot of every card brings what is wished, or that the card lacks it."""
+    """True unless the facts prove that every card has the requested settings at its next boot, or lacks them."""
     if facts is None:
         return bool(intent["firmware"]["settings"])
     wishes = [(wish["device"], name, value) for wish in firmware_wishes(intent, facts) for name, value in wish["settings"].items()]
@@ -164,7 +164,7 @@ def _is_settled(facts: Facts, card: str, name: str, value: Wish) -> bool:
 
 
 def firmware_pending(intent: Intent, facts: Facts) -> list[dict[str, Any]]:
-    """The wished settings that wait for a reboot of the host, or a reset of the card."""
+    """The requested settings that wait for a reboot of the host or a reset of the card."""
     found = []
     for wish in firmware_wishes(intent, facts):
         seen = told(facts, wish["device"])

@@ -2,9 +2,9 @@
 # GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""Whether a role has something to do on a host: intent against facts, on the control node, so that a host in order is not asked again.
+"""Whether a role has something to do on a host: compares intent and facts on the control node, so that a converged host needs no module.
 
-Each says True when in doubt; the role's module then compares for itself, with the same functions.
+Each function returns True in case of doubt; the role's module then compares on the host, with the same functions.
 """
 
 from __future__ import annotations
@@ -47,7 +47,7 @@ def network_rails(intent: Intent, facts: Facts) -> list[dict[str, Any]]:
 
 
 def _ipoib(rail: ResolvedRail, intent: Intent) -> dict[str, Any] | None:
-    """What is said of IP over InfiniBand beside address and MTU, with the keys of the partitions."""
+    """The settings of IP over InfiniBand other than address and MTU, with the keys of the partitions."""
     said = rail.rail.get("ipoib")
     if said is None:
         return None
@@ -60,14 +60,14 @@ def _ipoib(rail: ResolvedRail, intent: Intent) -> dict[str, Any] | None:
 
 
 def modules_differ(intent: Intent, facts: Facts) -> bool:
-    """A kernel module that the rails need is not loaded, or the file that loads them at boot is another."""
+    """Whether a kernel module that the rails need is not loaded, or the file that loads them at boot differs."""
     loaded = stack_of(facts).modules
     files = module_files(boot_modules(intent), module_options(intent))
     return any(name not in loaded for name in needed_modules(intent, facts)) or files_differ(files, facts.files)
 
 
 def soft_links_differ(intent: Intent, facts: Facts) -> bool:
-    """A file of the service, its state, or a device is not as it shall be."""
+    """Whether a file of the Soft-RoCE service, its state, or a device differs from the plan."""
     links = soft_links(intent)
     if files_differ(service_files(links), facts.files):
         return True
@@ -75,7 +75,7 @@ def soft_links_differ(intent: Intent, facts: Facts) -> bool:
 
 
 def _soft_devices_right(intent: Intent, facts: Facts) -> bool:
-    """Each soft rail has the device of its name on its interface."""
+    """Whether each soft rail has the device of its name on its interface."""
     return all(
         rail.netdev is not None and [port.netdev for port in _ports(facts, soft_device_name(rail.rail))] == [rail.netdev]
         for rail in resolve(intent["rails"], facts)
@@ -88,9 +88,9 @@ def _ports(facts: Facts, device: str) -> list[Port]:
 
 
 def live_rails(intent: Intent, facts: Facts) -> str:
-    """Why a change of this host's rails could harm somebody, in words; "" if no rail has an address and nothing uses the host.
+    """Why a change of this host's rails could do harm, in words; "" if no rail has an address and nothing uses the host.
 
-    facts: the whole tree, since a digest has no queue pairs.
+    facts: the complete facts, since a digest has no queue pairs.
     """
     rails = resolve(intent["rails"], facts)
     live = [f"{rail.name} has {ipv4[0]}" for rail in rails if rail.netdev and (ipv4 := facts.netdevs[rail.netdev].ipv4)]
@@ -98,10 +98,10 @@ def live_rails(intent: Intent, facts: Facts) -> str:
 
 
 def network_differs(intent: Intent, facts: Facts) -> bool:
-    """A rail's file, its live address or MTU, or the network manager is not as it shall be."""
+    """Whether a rail's file, its live address or MTU, or the network manager differs from the plan."""
     given = network_rails(intent, facts)
     if any(rail["ipoib"] is not None for rail in given):
-        # Facts do not tell mode and partition of an interface.
+        # The facts do not contain mode and partition of an interface.
         return True
     rails = [rail_network.make_rail(rail) for rail in given]
     prefix = f"{rail_network.FOLDER}/{rail_network.PREFIX}"
@@ -117,7 +117,7 @@ def network_differs(intent: Intent, facts: Facts) -> bool:
 
 
 def states(rails: Sequence[Rail], facts: Facts) -> dict[str, str]:
-    """Rail → "ACTIVE", "DOWN", … as the port's own file has it; "no RDMA device" for a rail without one."""
+    """Rail → the state in the port's own file, "ACTIVE", "DOWN", …; "no RDMA device" for a rail without one."""
     found = {}
     for rail in resolve(rails, facts):
         port = facts.devices[rail.device].ports[rail.port] if rail.device is not None and rail.port is not None else None

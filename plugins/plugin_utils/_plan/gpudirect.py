@@ -2,7 +2,7 @@
 # GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""By which way GPUs and NICs of a host shall reach each other: what rdma_gpudirect.path asks for, and what the facts allow."""
+"""The planned path between GPUs and NICs of a host: the request of rdma_gpudirect.path, and the paths that the facts allow."""
 
 from __future__ import annotations
 
@@ -17,10 +17,10 @@ from ansible_collections.rdma.cluster.plugins.module_utils._gpu.peermem import M
 from ansible_collections.rdma.cluster.plugins.plugin_utils._facts.typed import stack_of
 
 AUTO, DMABUF, PEERMEM, NONE = "auto", "dmabuf", "peermem", "none"
-#: In order of preference: DMA-BUF is the kernel's own, and needs no module that must suit both drivers.
+#: In order of preference: DMA-BUF is the kernel's own, and needs no module that must match both drivers.
 PATHS = (DMABUF, PEERMEM)
 NAMES = {DMABUF: "DMA-BUF", PEERMEM: "nvidia_peermem"}
-#: What helps against a reason of _gpudirect.possible_paths, by a piece of it.
+#: Part of a reason of possible_paths → the fix.
 _HELP = {
     "the NVIDIA driver is not loaded": "install NVIDIA's driver, and load it",
     "is not the open one": "install the open kernel modules of NVIDIA's driver, 515 or newer",
@@ -32,10 +32,10 @@ _HELP = {
 
 
 def gpudirect_path(intent: Intent, facts: Facts) -> dict[str, str | None]:
-    """The path of a host: {"path": "dmabuf", "peermem" or None, "why": a sentence, "refused": None, or the sentence why not}.
+    """The path of a host: {"path": "dmabuf", "peermem" or None, "why": a sentence, "refused": None, or a sentence with the reason}.
 
-    What is not known to be possible is refused as what is known not to be. A host without GPUs has no path, and that is no error;
-    nor is it one of storage rails alone where none can work and none is asked for by name: nothing of GPUs goes over those.
+    A path that is not known to work is refused like one that cannot work. A host without GPUs has no path and no error. The same holds
+    for a host with only storage rails if no path can work and none is requested explicitly: such rails carry no GPU traffic.
     """
     wished = str((intent.get("gpudirect") or {}).get("path") or AUTO)
     judged = facts.gpudirect
@@ -44,18 +44,18 @@ def gpudirect_path(intent: Intent, facts: Facts) -> dict[str, str | None]:
     if wished == NONE:
         return _plan(None, f"rdma_gpudirect.path is none{_left(facts)}")
     if judged is None:
-        return _plan(None, "not known", refused="The facts do not tell of GPUs: read the host with the subset gpus.")
+        return _plan(None, "not known", refused="The facts do not contain GPUs: read the facts with the subset gpus.")
     candidates = PATHS if wished == AUTO else (wished,)
     chosen = next((path for path in candidates if _of(judged, path).possible), None)
     if chosen is None and wished == AUTO and not _computes(intent):
-        return _plan(None, "none can work, and no compute rail needs one")
+        return _plan(None, "no path can work, and no compute rail needs one")
     if chosen is None:
-        return _plan(None, "none can work", refused=_refusal(wished, candidates, judged))
+        return _plan(None, "no path can work", refused=_refusal(wished, candidates, judged))
     return _plan(chosen, _why(chosen, wished, judged))
 
 
 def gpudirect_differs(intent: Intent, facts: Facts) -> bool:
-    """True unless the facts prove that the module that the path needs is loaded, and is loaded at boot if it is needed only."""
+    """True unless the facts prove that the path's module is loaded, and is loaded at boot only if it is needed."""
     loaded = stack_of(facts).modules
     needed = gpudirect_path(intent, facts)["path"] == PEERMEM
     others = any(name in loaded for name in PEERMEM_MODULES if name != MODULE)
@@ -64,7 +64,7 @@ def gpudirect_differs(intent: Intent, facts: Facts) -> bool:
 
 
 def _computes(intent: Intent) -> bool:
-    """Whether a host has compute rails, as far as its rails are known."""
+    """Whether a host has compute rails; True if its rails are not known."""
     rails = intent.get("rails") or ()
     return not rails or any(rail["role"] == "compute" for rail in rails)
 
@@ -75,14 +75,14 @@ def _plan(path: str | None, why: str, refused: str | None = None) -> dict[str, s
 
 def _left(facts: Facts) -> str:
     loaded = [name for name in PEERMEM_MODULES if facts.stack and name in facts.stack.modules]
-    return f"; {' and '.join(loaded)} is loaded, and left so" if loaded else ""
+    return f"; {' and '.join(loaded)} stays loaded" if loaded else ""
 
 
 def _why(chosen: str, wished: str, judged: GpuDirect) -> str:
     if wished != AUTO:
         return f"rdma_gpudirect.path is {wished}, and it can work"
     if chosen == DMABUF:
-        return "DMA-BUF can work, and needs no further module"
+        return "DMA-BUF can work, and needs no additional module"
     return f"nvidia_peermem can work, DMA-BUF cannot: {'; '.join(judged.dmabuf.why_not)}"
 
 
@@ -90,7 +90,7 @@ def _refusal(wished: str, candidates: Sequence[str], judged: GpuDirect) -> str:
     said = [f"{NAMES[path]} {_verdict(_of(judged, path))}: {'; '.join(_of(judged, path).why_not)}" for path in candidates]
     reasons = [reason for path in candidates for reason in _of(judged, path).why_not]
     helps = dict.fromkeys(help_ for reason in reasons if (help_ := _help(reason)) is not None)
-    todo = f" What would help: {'; or '.join(helps)}." if helps else ""
+    todo = f" To fix it: {'; or '.join(helps)}." if helps else ""
     other = next((path for path in PATHS if path not in candidates and _of(judged, path).possible), None)
     instead = f" rdma_gpudirect.path: {other} would work." if other is not None else ""
     return f"rdma_gpudirect.path {wished} is refused. {'. '.join(said)}.{todo}{instead}"

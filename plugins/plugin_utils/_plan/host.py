@@ -2,7 +2,7 @@
 # GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""What the host stage derives from the intent, and whether a host differs from it."""
+"""The settings that the host stage derives from the intent, and whether a host differs from them."""
 
 from __future__ import annotations
 
@@ -35,22 +35,21 @@ from ansible_collections.rdma.cluster.plugins.plugin_utils._checks.host.pcie_tun
 )
 from ansible_collections.rdma.cluster.plugins.plugin_utils._checks.host.wishes import cpu_wish, irqbalance_wrong, limits_wish
 
-#: For several addresses in reach of each other: each rail answers and asks for its own address only, and takes what comes to it
-#: although the way back may be another rail's. The kernel takes the larger of "all" and the interface's own value.
+#: For several rails in reach of each other: each rail answers and sends ARP only for its own address, and accepts packets
+#: although the return path may use another rail. The kernel uses the larger of "all" and the interface's own value.
 MULTI_RAIL = {
     "net.ipv4.conf.all.arp_ignore": "1",
     "net.ipv4.conf.all.arp_announce": "2",
     "net.ipv4.conf.all.rp_filter": "2",
 }
-#: Linux's own gc_thresh2 of IPv4; and what neighbour_settings goes up to.
+#: Linux's own gc_thresh2 of IPv4, and the upper limit of neighbour_settings.
 KERNEL_GC_THRESH2, MAX_NEIGHBOURS = 512, 65536
 
 
 def sysctl_settings(intent: Intent) -> dict[str, str]:
-    """The kernel settings of a host, key → value: what its rails need, and what rdma_host.sysctl says, which wins.
+    """The kernel settings of a host, key → value: those that its rails need, overridden by rdma_host.sysctl.
 
-    A key is spelled one way whatever the intent's is, so that two spellings cannot both be there.
-    Raises ParseError for a key that is none.
+    All keys use one spelling, so that a key cannot appear twice. Raises ParseError for an invalid key.
     """
     addressed = [rail for rail in intent["rails"] if rail["link_layer"] == "roce" and rail["address"]]
     arp = MULTI_RAIL if len(addressed) > 1 or intent["fabric"]["shared_subnet"] else {}
@@ -59,7 +58,7 @@ def sysctl_settings(intent: Intent) -> dict[str, str]:
 
 
 def sysctl_differs(intent: Intent, facts: Facts) -> bool:
-    """True unless the facts prove that our file, the live values and those after a boot are all as wished."""
+    """True unless the facts prove that our file, the live values and those after a boot are all as requested."""
     settings = sysctl_settings(intent)
     return files_differ(sysctl_files(settings), facts.files) or any(
         facts.sysctl is None or facts.sysctl.differs(key, value) for key, value in settings.items()
@@ -67,14 +66,13 @@ def sysctl_differs(intent: Intent, facts: Facts) -> bool:
 
 
 def neighbour_settings(intent: Intent) -> dict[str, str]:
-    """The sizes of the kernel's table of IPv4 neighbours, where its own would be too small for the subnets of the rails; none elsewhere.
+    """The sizes of the kernel's IPv4 neighbor table, if the defaults are too small for the subnets of the rails; else empty.
 
-    The table is one for all interfaces. Each rail may come to know every host of its subnet, so that together they are at most
-    n = Σ (2^(32 - prefix) - 2). From gc_thresh2 on (512) the kernel throws out entries that are a few seconds old whenever it needs a
-    new one, and at gc_thresh3 (1024) it refuses one (neigh_alloc and neigh_periodic_work in net/core/neighbour.c, defaults in
-    net/ipv4/arp.c of Linux). Where n reaches gc_thresh2, gc_thresh1, below which nothing is thrown out, becomes the power of two that
-    has room for all of them, and the others twice and four times that. Entries take memory only as they come to be; more of
-    them than MAX_NEIGHBOURS no switch's tables carry either.
+    All interfaces share the table. Each rail may learn every host of its subnet, so there are at most n = Σ (2^(32 - prefix) - 2)
+    entries. Above gc_thresh2 (512) the kernel removes entries that are a few seconds old to make room, and at gc_thresh3 (1024) it
+    refuses new ones (neigh_alloc and neigh_periodic_work in net/core/neighbour.c, defaults in net/ipv4/arp.c of Linux). If n reaches
+    gc_thresh2, gc_thresh1, below which nothing is removed, becomes the power of two with room for all entries; the others become twice
+    and four times that. Only existing entries use memory. Switches do not support more than MAX_NEIGHBOURS entries either.
     """
     networks = [ipaddress.IPv4Interface(rail["address"]).network for rail in intent["rails"] if rail["address"]]
     neighbours = min(sum(max(network.num_addresses - 2, 1) for network in networks), MAX_NEIGHBOURS)
@@ -85,12 +83,12 @@ def neighbour_settings(intent: Intent) -> dict[str, str]:
 
 
 def limits_options(intent: Intent) -> dict[str, Any]:
-    """The same in the shape that rdma.cluster.limits takes."""
+    """The requested limits as options of rdma.cluster.limits."""
     return asdict(limits_wish(intent))
 
 
 def limits_differ(intent: Intent, facts: Facts) -> bool:
-    """True unless the facts prove that the files are as wished, that a service gets what it shall, and that logind keeps what it shall."""
+    """True unless the facts prove that files, limits of services, and logind's RemoveIPC are all as requested."""
     wish = limits_wish(intent)
     seen = facts.limits
     if files_differ(limits.files(wish), facts.files):
@@ -105,12 +103,12 @@ def limits_differ(intent: Intent, facts: Facts) -> bool:
     )
 
 
-#: chrony's unit by the distribution's family.
+#: Family of the distribution → chrony's unit.
 CHRONY_UNITS = {"debian": "chrony.service", "rpm": "chronyd.service"}
 
 
 def ring_settings(intent: Intent, facts: Facts) -> list[dict[str, Any]]:
-    """The rings of each RoCE rail whose driver tells them, the wish or the hardware's most, in the shape rdma.cluster.nic_rings takes."""
+    """The rings of each RoCE rail whose driver reports them, requested or the maximum, as options of rdma.cluster.nic_rings."""
     wish = intent["host"]["rings"]
     found = []
     for rail in resolve(intent["rails"], facts):
@@ -132,7 +130,7 @@ def _least(wished: int | None, most: int | None) -> int | None:
 
 
 def rings_differ(intent: Intent, facts: Facts) -> bool:
-    """True unless the facts prove that the rules are as wished, and the rings that the hardware can have too."""
+    """True unless the facts prove that the udev rules and the rings, within the hardware's maximum, are as requested."""
     rings = [RailRings(**rail) for rail in ring_settings(intent, facts)]
     return files_differ(rules_file(rings), facts.files) or any(
         ring_difference(rail, lengths_of(_rings(facts, rail.netdev))) for rail in rings
@@ -140,7 +138,7 @@ def rings_differ(intent: Intent, facts: Facts) -> bool:
 
 
 def cpu_differs(intent: Intent, facts: Facts) -> bool:
-    """True unless the facts prove that tuned's profile or our unit is there, and that the CPUs are as wished, as far as they can be."""
+    """True unless the facts prove that tuned's profile or our unit exists, and that the CPUs are as requested where possible."""
     wish, seen = cpu_wish(intent), facts.cpu
     if seen is None:
         return not wish.is_empty or files_differ(cpu_files(wish, None), facts.files)
@@ -153,7 +151,7 @@ def cpu_differs(intent: Intent, facts: Facts) -> bool:
 
 
 def irqbalance_differs(intent: Intent, facts: Facts) -> bool:
-    """True where the intent wishes something of irqbalance, and the facts do not prove it."""
+    """True if the intent requests a state of irqbalance and the facts do not prove it."""
     wished = intent["host"]["cpu"]["irqbalance"]
     if wished is None:
         return False
@@ -162,13 +160,13 @@ def irqbalance_differs(intent: Intent, facts: Facts) -> bool:
 
 
 def time_content(intent: Intent) -> str | None:
-    """The text of chrony's file of our servers; None where there shall be none."""
+    """The text of chrony's file with our servers; None if no file is planned."""
     (file,) = time_files(intent["host"]["time"]["servers"])
     return file.text or None
 
 
 def time_differs(intent: Intent, facts: Facts) -> bool:
-    """False where the clock is not ours to manage; else True unless the facts prove that chrony runs and knows our servers."""
+    """False if the intent does not manage the clock; else True unless the facts prove that chrony runs with our servers."""
     wish = intent["host"]["time"]
     if not wish["manage"]:
         return False
@@ -182,7 +180,7 @@ def time_differs(intent: Intent, facts: Facts) -> bool:
 def pcie_settings(intent: Intent, facts: Facts, acs_allowed: bool = False, mrrs_allowed: bool = False) -> dict[str, Any]:
     """The options of rdma.cluster.pcie_tuning: {"nics": PCI addresses, "mrrs_nics", "mrrs_bytes": size or None, "acs": mode}.
 
-    Where a permission is withdrawn, "kept" has its effects.
+    If a permission is withdrawn, "kept" has its effects.
     """
     made = pcie_wish(intent, facts, acs_allowed=acs_allowed, mrrs_allowed=mrrs_allowed)
     wish = boot_wish(intent, facts, acs_allowed=acs_allowed, mrrs_allowed=mrrs_allowed)
@@ -205,11 +203,11 @@ def _live_differs(wish: Wish, facts: Facts) -> bool:
     state = pcie_state(facts)
     if any(not pcie_tuning.mrrs_of(state, nic) for nic in wish.mrrs_cards) or mrrs_changes(wish, facts):
         return True
-    # Where it may not be switched off, the module says so.
+    # If ACS may not be disabled, the module reports it.
     return wish.acs == BARE_METAL and (state.acs_mode == DATADIRECT or bool(redirecting_bridges(state, wish)))
 
 
 def pcie_withheld(intent: Intent, facts: Facts, acs_allowed: bool = False, mrrs_allowed: bool = False) -> dict[str, str]:
-    """Effect ("mrrs", "acs_write") → the change that is withheld and why; empty where nothing is."""
+    """Effect ("mrrs", "acs_write") → the withheld change and the reason; empty if nothing is withheld."""
     found = pcie_tuning.withheld(intent, facts, acs_allowed=acs_allowed, mrrs_allowed=mrrs_allowed)
     return {effect: each.words for effect, each in found.items()}

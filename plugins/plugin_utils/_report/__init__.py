@@ -2,4 +2,4 @@
 # GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""What a run leaves for people and monitors: summary, drift, metrics, progress."""
+"""The output of a run for people and monitoring: summary, drift, metrics, progress."""

@@ -2,7 +2,7 @@
 # GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""Drift: each difference between intent and host as one line, out of what a check run reports."""
+"""Drift: each difference between intent and host as one line, from the results of a run in check mode."""
 
 from __future__ import annotations
 
@@ -17,8 +17,8 @@ from ansible_collections.rdma.cluster.plugins.module_utils._base.lines import cl
 from ansible_collections.rdma.cluster.plugins.plugin_utils._checks.qos.qos import TOLD
 
 _PORT = ("driver", "link")
-#: Which changes a finding is the consequence of, by the stages they are made in: without driver no port, without port no GID.
-#: What is not here no change of the build explains.
+#: Check → the stages whose changes explain its findings: without driver there is no port, without port no GID.
+#: No change of the build explains the findings of other checks.
 EXPLAINED_BY = {
     "driver.module": ("driver",),
     "driver.device": ("driver",),
@@ -51,15 +51,15 @@ EXPLAINED_BY = {
 }
 
 
-#: Of the lines that differ, so many characters are kept of either side.
+#: The characters of the different lines that are kept of either side.
 LONGEST_DIFFERENCE = 65536
-#: Findings that only a change of a file or service explains that their observation names.
+#: Checks whose findings are explained only by a change of a file or service that the observation names.
 OF_FILES = frozenset({"network.boot"})
 
 
 @dataclass(frozen=True)
 class Difference:
-    """One line of drift.jsonl: was and should_be are the lines that differ, as text; "" for what is not there."""
+    """One line of drift.jsonl: was and should_be are the different lines as text; "" if there are none."""
 
     host: str
     stage: str
@@ -78,12 +78,12 @@ class Difference:
 
     @property
     def is_live(self) -> bool:
-        """Whether it shows on the running host beyond its own stage; a file that differs does so at the next boot."""
+        """Whether it affects the running host beyond its own stage; a different file does so only at the next boot."""
         return not self.subject.startswith("/")
 
 
 def differences(host: str, stage: str, result: Mapping[str, Any]) -> list[Difference]:
-    """What a task would change, or has changed, by the diffs in its result; nothing for a task that tells none."""
+    """The changes of a task, planned or made, from the diffs in its result; empty for a task without diffs."""
     found = []
     for each in result.get("results") or [result]:
         if not each.get("changed"):
@@ -101,7 +101,7 @@ def _subject(diff: Mapping[str, Any]) -> str:
 
 
 def _state(side: Any) -> Mapping[str, Any]:
-    """ansible.builtin.file, and copy where only the mode differs, tell attributes instead of text."""
+    """The attributes of a side of a diff: ansible.builtin.file, and copy if only the mode differs, return them instead of text."""
     return side if isinstance(side, Mapping) else {}
 
 
@@ -110,14 +110,14 @@ def _text(side: Any) -> str:
 
 
 def _changed_lines(before: str, after: str) -> tuple[str, str]:
-    """Only the lines that differ, of either side."""
+    """The different lines of either side."""
     lines = list(difflib.ndiff(before.splitlines(), after.splitlines()))
     was, should_be = ("\n".join(line[2:] for line in lines if line.startswith(mark)) for mark in ("- ", "+ "))
     return was, should_be
 
 
 def drift(changes: Sequence[Difference], findings: Iterable[Finding]) -> list[Difference]:
-    """All that differs: what the build would change, and what its gates find besides that nothing of it explains."""
+    """All differences: the changes that the build would make, and the findings of its gates that these do not explain."""
     return [*changes, *(_of(finding) for finding in stopping(findings) if not _explained(finding, changes))]
 
 
@@ -126,10 +126,10 @@ def _of(finding: Finding) -> Difference:
 
 
 def _explained(finding: Finding, changes: Sequence[Difference]) -> bool:
-    """Whether the finding sees the consequence of a change on the same host, which has a line of its own."""
+    """Whether the finding is the consequence of a change on the same host, which has its own line."""
     stages = EXPLAINED_BY.get(finding.check, ())
     if finding.check in OF_FILES:
-        # A file of somebody else is explained by no change of ours.
+        # Our changes do not explain a file of another program or admin.
         changes = [change for change in changes if re.search(rf"{re.escape(change.subject)}(?=[: ])", finding.observed)]
     return any(
         change.host == finding.host and change.stage in stages and (change.is_live or change.stage == finding.stage) for change in changes

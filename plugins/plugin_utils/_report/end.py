@@ -2,7 +2,7 @@
 # GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""The end of a run: what its many files say, merged, and its outcome in one word."""
+"""The end of a run: its results merged from many files, and its outcome in one word."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ class RunEnd:
 
     @cached_property
     def drift(self) -> list[Difference]:
-        """What differs, in check mode; a run that changes hosts leaves none."""
+        """The differences in check mode; empty for a run that changes hosts."""
         return drift(self._changes, self.findings) if self.check_mode else []
 
     @cached_property
@@ -52,7 +52,7 @@ class RunEnd:
 
     @property
     def outcome(self) -> str:
-        """clean, drifted, failed or unreachable: the worst that happened. A gate that fails nobody in check mode is drift."""
+        """clean, drifted, failed or unreachable: the worst that happened. In check mode a failed gate counts as drift."""
         if self.failed or (stopping(self.findings) and not self.check_mode):
             only_unreachable = {each.host for each in stopping(self.findings)} | set(self.failed) <= set(self.unreachable)
             return UNREACHABLE if self.unreachable and only_unreachable else FAILED
@@ -87,7 +87,7 @@ class RunEnd:
         }
 
     def write(self) -> None:
-        """Merge: findings.jsonl, drift.jsonl (check mode), summary.json, summary.txt and metrics.prom."""
+        """Write findings.jsonl, drift.jsonl (check mode), summary.json, summary.txt and metrics.prom."""
         self.folder.write("findings.jsonl", _lines([finding.to_dict() for finding in self.findings]))
         if self.check_mode:
             self.folder.write("drift.jsonl", _lines([line.to_dict() for line in self.drift]))

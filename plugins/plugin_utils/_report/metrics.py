@@ -2,10 +2,10 @@
 # GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""metrics.prom: what a run has found, in Prometheus' text format 0.0.4, for node_exporter's textfile collector.
+"""Renders metrics.prom: the results of a run in Prometheus' text format 0.0.4, for node_exporter's textfile collector.
 
-Gates as the worst status of each host and stage, drift as a count of lines, proofs as the time when each rail was measured: an alert on
-their age, or on a run that has not come, needs nothing but `time() - metric`.
+Gates are the worst status of each host and stage, drift is a count of lines, proofs are the time when each rail was measured. An alert
+on their age, or on a missing run, needs only `time() - metric`.
 """
 
 from __future__ import annotations
@@ -25,9 +25,9 @@ Samples = Iterable[tuple[Labels, float]]
 def metrics(
     findings: Sequence[Finding], drift: Sequence[Difference] | None, proofs: Proofs, *, ended: float, outcome: str, check_mode: bool
 ) -> str:
-    """The file's text. ended: seconds since 1970; drift: None where the run did not look for it, which is not the same as none.
+    """The file's text. ended: seconds since 1970; drift: None if the run did not look for it, which is not the same as no drift.
 
-    A host in a stage has one sample for each status, 1 for that which holds and 0 for the others, so that a query needs no table of
+    A host in a stage has one sample for each status, 1 for the current one and 0 for the others, so that a query needs no table of
     numbers: `rdma_cluster_gate{status="error"} == 1`.
     """
     families = [
@@ -54,7 +54,7 @@ def _labels(labels: Labels) -> str:
 
 
 def _escaped(value: str) -> str:
-    """A label's value: backslash, quote and line feed are escaped, and nothing else."""
+    """A label's value with backslash, quote and line feed escaped."""
     return value.replace("\\", "\\\\").replace('"', '\\"').replace("\n", "\\n")
 
 
@@ -85,7 +85,7 @@ def _proofs(proofs: Proofs) -> Samples:
 
 
 def _drift(drift: Sequence[Difference], hosts: Sequence[str]) -> Samples:
-    """A host without drift has a sample of 0, so that its drift can be seen to end."""
+    """The samples of drift. A host without drift has a sample of 0, which shows that its drift has ended."""
     counts = Counter((each.host, each.stage) for each in drift)
     told = {host for host, _stage in counts}
     for host in hosts:

@@ -2,7 +2,7 @@
 # GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""A sign of life from a task that takes long: how long, how many hosts are done, for whom it waits."""
+"""Progress of a long task: elapsed time, number of finished hosts, and the hosts it waits for. Reasons and remedies for lost hosts."""
 
 from __future__ import annotations
 
@@ -13,13 +13,13 @@ from dataclasses import dataclass
 
 from ansible_collections.rdma.cluster.plugins.plugin_utils._report.summary import names
 
-#: The first line after so long, and then again and again; less often once it has taken a minute.
+#: The time before the first line and between lines, and between lines after the first minute.
 FIRST_SECONDS = 10.0
 LATER_SECONDS = 30.0
 SLOW_SECONDS = 60.0
 
 
-#: What else can tell how far a task is, at a time of the clock; None while it cannot.
+#: Another source of a task's progress: time of the clock → text, None while there is none.
 Watch = Callable[[float], str | None]
 
 
@@ -59,7 +59,7 @@ class Progress:
 
 @dataclass(frozen=True)
 class _Trouble:
-    """pattern: what OpenSSH's client (8.0 to 9.9), sudo or Ansible prints; remedy: a template, see _places.
+    """pattern: the message of OpenSSH's client (8.0 to 9.9), sudo or Ansible; remedy: a template, see _places.
 
     fails: whether Ansible counts a host with it as failed instead of unreachable.
     """
@@ -70,15 +70,15 @@ class _Trouble:
     fails: bool = False
 
 
-#: The first one that fits counts.
+#: The first match counts.
 TROUBLES = (
     _Trouble(
         r"identification has changed|host key for .* has changed",
         "its SSH host key differs from the one in known_hosts on the control node",
         "1. On the console of {host}, run `ssh-keygen -lf /etc/ssh/ssh_host_{key_type}_key.pub`. Compare it with {fingerprint}, the "
         "key that the control node receives. 2. If they are equal, {host} was reinstalled or replaced: on the control node, remove the "
-        "old key ({known_hosts}) with `{remove}`. 3. If they differ, something else answers at {name}: correct `ansible_host`, or look for "
-        "a duplicate address.",
+        "old key ({known_hosts}) with `{remove}`. 3. If they differ, another machine answers at {name}: correct `ansible_host`, or look "
+        "for a duplicate address.",
     ),
     _Trouble(
         r"no \S+ host key is known|host key verification failed",
@@ -110,7 +110,7 @@ TROUBLES = (
     _Trouble(
         r"no route to host|network is unreachable",
         "the control node has no route to it",
-        "1. See whether {host} has power and its management link is up. 2. On the control node, run `ip route get {address}`.",
+        "1. Check that {host} has power and its management link is up. 2. On the control node, run `ip route get {address}`.",
     ),
     _Trouble(
         r"privilege escalation prompt|missing sudo password|a password is required|incorrect sudo password",
@@ -144,14 +144,14 @@ TROUBLES = (
     _Trouble(
         r"timed out|timeout",
         "it does not answer in time",
-        "1. See whether {host} has power and has booted (its BMC or console). 2. On the control node, run `ping {address}`; if it answers, "
+        "1. Check on its BMC or console that {host} has power and has booted. 2. On the control node, run `ping {address}`; if it answers, "
         "a firewall drops the SSH port.",
     ),
     _Trouble(
         r"connection (was )?(closed|reset)|broken pipe",
         "the connection closes before SSH starts, or is lost",
-        "1. See whether {host} is booting or has gone down (its BMC or console). 2. On {host}, run `journalctl -u ssh -u sshd`; with "
-        "`MaxStartups` in it, lower `forks` on the control node.",
+        "1. Check on its BMC or console whether {host} is booting or down. 2. On {host}, run `journalctl -u ssh -u sshd`; if it mentions "
+        "`MaxStartups`, lower `forks` on the control node.",
     ),
 )
 
@@ -163,13 +163,13 @@ def why_unreachable(message: str) -> str:
 
 
 def remedy_of(message: str, host: str) -> str:
-    """What to do about it and on which machine; "" if the trouble is not known."""
+    """The remedy and the machine where to apply it; "" if the message is not known."""
     found = _trouble(message)
     return "" if found is None else found.remedy.format(host=host, **_places(message, host))
 
 
 def remedy_of_failure(message: str, host: str) -> str:
-    """The same for a task that failed; "" unless Ansible could run nothing there: a task has its own timeouts and refusals."""
+    """The remedy for a failed task; "" unless Ansible could run nothing there, since a task has its own timeouts and refusals."""
     found = _trouble(message)
     return remedy_of(message, host) if found is not None and found.fails else ""
 
@@ -179,7 +179,7 @@ def _trouble(message: str) -> _Trouble | None:
 
 
 def _places(message: str, host: str) -> dict[str, str]:
-    """What remedies name: the address that SSH uses, the login, the line of known_hosts, the command that removes it, and the new key."""
+    """The fields of remedies: the address that SSH uses, the login, the line of known_hosts, the command to remove it, the new key."""
     known = re.search(r"host key (?:is known )?for (\S+) (?:has changed|and you)", message, re.IGNORECASE)
     offending = re.search(r"Offending .*?key.*? in (\S+):(\d+)", message)
     sent = re.search(r"fingerprint for the (\S+) key sent by the remote host is\s+(\S+)", message)

@@ -2,7 +2,7 @@
 # GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""The texts that a run prints: a block for each stage as it ends; at the end the table, errors, warnings and the evidence."""
+"""The texts that a run prints: a block for each finished stage; at the end the table, errors, warnings and the evidence."""
 
 from __future__ import annotations
 
@@ -24,11 +24,11 @@ from ansible_collections.rdma.cluster.plugins.plugin_utils._run.stages import ca
 from ansible_collections.rdma.cluster.plugins.plugin_utils._run.withheld import WithheldGroup
 
 NOT_REACHED = "-"
-#: From so many hosts on, hosts that fared alike share a row.
+#: Above this number of hosts, hosts with equal results share a row.
 ROWS = 32
-#: So many hosts are named where more are meant.
+#: Hosts that a list names at most.
 NAMES = 5
-#: So many offenders are told on the terminal; the evidence has all.
+#: Errors that the terminal shows at most; the evidence has all.
 OFFENDERS = 40
 #: The most lines of warnings on the terminal, and the length of what one of them quotes.
 WARNINGS = 10
@@ -39,7 +39,7 @@ LABEL_WIDTH = 14
 
 
 def stage_block(stage: str, findings: Sequence[Finding], decision: str, seconds: float) -> str:
-    """A stage that has ended: one line if all is well, else its offenders and what was decided."""
+    """The block of a finished stage: one line if it passed, else its errors and the decision."""
     by_host: dict[str, list[Finding]] = {}
     for finding in findings:
         by_host.setdefault(finding.host, []).append(finding)
@@ -58,7 +58,7 @@ def _words(status: str) -> str:
 
 
 def _reason(findings: Sequence[Finding]) -> str:
-    """Why a stage is not applicable, where all hosts say the same."""
+    """Why a stage is not applicable, if the reason is the same for all hosts."""
     reasons = {finding.observed for finding in findings}
     if all(finding.status == NOT_APPLICABLE for finding in findings) and len(reasons) == 1:
         return f": {_one_line(reasons.pop(), 2 * QUOTED)}"
@@ -68,8 +68,7 @@ def _reason(findings: Sequence[Finding]) -> str:
 def offender_lines(bad: Sequence[Finding]) -> list[str]:
     """Each error once, with the hosts that share it, what was seen, what was expected, and what to do.
 
-    A finding that follows from a printed one is named in that one's `also` line. If its cause belongs to another stage's block, one line
-    names both.
+    The `also` line of an error names the findings that follow from it. If the cause belongs to another stage's block, one line names both.
     """
     causes = {(finding.host, cause_key(finding)) for finding in bad if finding.caused_by is None}
     symptoms: dict[tuple[str, str], list[str]] = {}
@@ -103,12 +102,12 @@ def offender_lines(bad: Sequence[Finding]) -> list[str]:
 
 
 def indented(text: str) -> str:
-    """A text behind a label of an offender: further lines stand below it, so that none looks like a line of the summary."""
+    """A text after a label: its further lines are indented, so that none looks like a line of the summary."""
     return text.replace("\n", "\n" + " " * LABEL_WIDTH)
 
 
 def _remedy(found: Sequence[Finding]) -> str:
-    """The remedy of findings that share a block; if more than the host's name differs, whose it is."""
+    """The remedy of findings that share a block; if the remedies differ by more than the host's name, with that host."""
     first = found[0]
     if len({finding.remedy.replace(finding.host, "HOST") for finding in found}) == 1:
         return first.remedy
@@ -116,7 +115,7 @@ def _remedy(found: Sequence[Finding]) -> str:
 
 
 def warning_lines(findings: Iterable[Finding]) -> list[str]:
-    """The warnings, WARNINGS lines at most: hosts with the same one share a line; if that is not enough, so do those of one check."""
+    """The warnings in at most WARNINGS lines: hosts with the same warning share a line; if needed, so do all of one check."""
     warnings = [finding for finding in findings if finding.status == WARNING and finding.silenced_by is None]
     if not warnings:
         return []
@@ -149,7 +148,7 @@ def _warning_line(group: Sequence[Finding]) -> str:
 
 
 def withheld_lines(groups: Sequence[WithheldGroup]) -> list[str]:
-    """Each withheld effect with its hosts, the reason, what it would change and how to allow it."""
+    """Each withheld effect with its hosts, the reason, its changes and how to allow it."""
     if not groups:
         return []
     lines = ["Not applied, because it is not allowed:"]
@@ -164,7 +163,7 @@ def withheld_lines(groups: Sequence[WithheldGroup]) -> list[str]:
 
 
 def names(hosts: Sequence[str]) -> str:
-    """Hosts by name, the first few if there are many."""
+    """The first host names and the number of the others."""
     listed = list(dict.fromkeys(hosts))
     shown = ", ".join(listed[:NAMES])
     return shown if len(listed) <= NAMES else f"{shown} and {len(listed) - NAMES} more"
@@ -200,7 +199,7 @@ def render(
 
 
 def drift_table(lines: Sequence[Mapping[str, str]]) -> str:
-    """Every difference on a line of its own, aligned."""
+    """Every difference on its own line, aligned."""
     if not lines:
         return "Drift: none."
     rows = [("host", "stage", "subject", "was", "should be")]
@@ -223,7 +222,7 @@ def _table(stages: Sequence[str], findings: Sequence[Finding]) -> str:
 
 
 def _alike(cells: Mapping[str, tuple[str, ...]]) -> list[tuple[str, tuple[str, ...]]]:
-    """A row for all hosts that fared alike; the rarest first."""
+    """One row for all hosts with equal results; the rarest first."""
     groups: dict[tuple[str, ...], list[str]] = {}
     for host, row in cells.items():
         groups.setdefault(row, []).append(host)
@@ -244,9 +243,9 @@ def _cell(findings: Iterable[Finding]) -> str:
 
 
 def _pair_lines(pairs: Mapping[str, Any]) -> str:
-    """What was measured, a line a rail, and who is to blame for what was not as it should be."""
+    """The measurements, one line a rail, and the verdicts on the causes of bad ones."""
     lines = [clean(_rail_line(rail)) for rail in pairs["rails"]]
-    for title, key in (("To blame:", "verdicts"), ("Bad once, well when measured again:", "cleared")):
+    for title, key in (("To blame:", "verdicts"), ("Bad once, good when measured again:", "cleared")):
         if pairs[key]:
             lines += [title, *(f"  {clean(words)}" for words in pairs[key])]
     return "\n".join(lines)

@@ -2,7 +2,7 @@
 # GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""What the action plugins share: arguments checked, the run's folder at hand, and where it is in every result."""
+"""Base classes of the action plugins: checked arguments, the run folder, and its path in every result."""
 
 from __future__ import annotations
 
@@ -32,25 +32,25 @@ from ansible_collections.rdma.cluster.plugins.plugin_utils._run.forged import (
 )
 from ansible_collections.rdma.cluster.plugins.plugin_utils._run.own_names import NOTED
 
-#: The folder of the variables that the intent action noted.
+#: The folder of the variables that the intent action recorded.
 SETTINGS = "settings"
 
 
 #: Facts of the connection that Ansible itself adds to a module's result.
 INTERPRETER = ("discovered_interpreter_", "ansible_discovered_interpreter_")
-#: The keys of a result by which our own actions speak to the summary.
+#: The keys of a result that our own actions add for the summary.
 RUN_WORDS = ("run_folder", "explained")
 
 
 #: The parts of a module's answer that Ansible prints as they are.
 PRINTED = ("msg", "exception", "warnings", "deprecations", "reason")
-#: Control characters as they are, and as JSON spells them. JSON has none within its texts; a terminal ends its lines by \r\n.
+#: Control characters, raw and in JSON's spelling. JSON has none within its texts; a terminal ends its lines with \r\n.
 _RAW_CONTROL = re.compile(r"[\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f]|\r(?!\n)")
 _CONTROL = re.compile(_RAW_CONTROL.pattern + r"|\\(?:[bfr]|u00[0189][0-9A-Fa-f]|u007[Ff]|u20[0-9A-Fa-f]{2})")
 
 
 class CleanAnswers(ActionBase):
-    """An action whose module's answer is cleaned before Ansible prints any of it."""
+    """An action that cleans its module's output before Ansible prints it."""
 
     def _parse_returned_data(self, res: dict[str, Any], *args: Any, **kwargs: Any) -> dict[str, Any]:
         data: dict[str, Any] = super()._parse_returned_data({**res, "stdout": clean_answer(res.get("stdout", ""))}, *args, **kwargs)
@@ -58,17 +58,17 @@ class CleanAnswers(ActionBase):
 
 
 class RunAction(CleanAnswers):
-    """An action of this collection: give ARGUMENTS and `work`."""
+    """An action of this collection; subclasses define ARGUMENTS and `work`."""
 
     TRANSFERS_FILES = False
     ARGUMENTS: ClassVar[Mapping[str, Any]] = {}
     _raw_facts = staticmethod(raw_facts)
 
     def run(self, tmp: str | None = None, task_vars: dict[str, Any] | None = None) -> dict[str, Any]:
-        """Ansible's entry; the result says changed: false unless `work` says otherwise, and run_folder.
+        """Run the action for Ansible; the result has run_folder, and changed: false unless `work` returns otherwise.
 
         A host whose facts set a variable of this collection fails here, before anything is done. A task that runs once for all hosts
-        goes on: it uses none of this host's variables that facts could have set.
+        continues, because it does not use variables of this host that facts could have set.
         """
         result: dict[str, Any] = super().run(tmp, task_vars)
         self.variables: dict[str, Any] = task_vars or {}
@@ -83,15 +83,15 @@ class RunAction(CleanAnswers):
             return {**result, "changed": False, "failed": True, "msg": str(error)}
 
     def _run_folder(self) -> RunFolder:
-        """This run's folder, whatever the host's facts say of it."""
+        """This run's folder, independent of the host's facts."""
         return run_folder(self.variables, self._templar.template)
 
     def _forged(self) -> list[str]:
-        """The variables of ours that the host's facts set or have changed."""
+        """Our variables that the host's facts set or have changed."""
         return forged_names(self.variables, self.folder)
 
     def refuse(self, names: Sequence[str]) -> dict[str, Any]:
-        """The result for a host whose facts set variables of ours; the stage's evidence names them."""
+        """The result for a host whose facts set our variables; the stage's evidence records them."""
         note_forged(self.variables, self.folder, names)
         return {"failed": True, "msg": nothing_done(self.host, names)}
 
@@ -102,42 +102,42 @@ class RunAction(CleanAnswers):
 
     @property
     def intent(self) -> Intent:
-        """The host's normalised intent, as the control node wrote it in this run: its facts have a copy that the host could change."""
+        """The host's normalized intent as the control node wrote it in this run; the host could change the copy in its facts."""
         intent: Intent | None = self.intent_of(self.host)
         if intent is None:
-            raise AnsibleError(f"The intent of {self.host} was not read in this run. Call rdma.cluster.intent before.")
+            raise AnsibleError(f"The intent of {self.host} was not read in this run. Call rdma.cluster.intent first.")
         return intent
 
     def intent_of(self, host: str) -> Intent | None:
-        """The normalised intent of a host as the control node wrote it in this run, None if it did not."""
+        """The normalized intent of a host as the control node wrote it in this run, None if it did not."""
         intent: Intent | None = self.folder.read_if_there(self.folder.host_file("intent", host))
         return intent
 
     @property
     def all_facts(self) -> dict[str, Any]:
-        """The whole tree of the host's facts; what Ansible keeps of it where this run's folder has none."""
+        """The host's facts from this run's folder, else those that Ansible keeps."""
         tree: dict[str, Any] | None = self.folder.read_if_there(self.folder.host_file("facts", self.host))
         kept: dict[str, Any] = self.variables["ansible_facts"]["rdma"] if tree is None else tree
         return kept
 
     @property
     def proof_max_age_hours(self) -> float:
-        """How long a measurement holds, if nothing that it depends on changes."""
+        """How long a measurement is valid if nothing that it depends on changes."""
         return float(self._setting("rdma_proof_max_age_hours", 168))
 
     @property
     def facts_max_age_seconds(self) -> float:
-        """How long facts hold within a run."""
+        """How long facts are valid within a run."""
         return float(self._setting("rdma_facts_max_age_seconds", 300))
 
     def _setting(self, name: str, default: Any) -> Any:
-        """A variable of the run, as docs/intent.md lists them; as the intent action noted it if the host's facts set it."""
+        """A variable of the run (docs/intent.md); the value that the intent action recorded if the host's facts set it."""
         return self._noted(self.host, name, default) if name in self._raw_facts(self.variables) else self._templated(name, default)
 
     def argument(self, value: Any, *names: str, default: Any) -> Any:
-        """An argument of a task that runs once for all hosts, by the variables that it is made of, the most specific first.
+        """An argument of a task that runs once for all hosts. names: the variables that it is made of, the most specific first.
 
-        If this host's facts set one of them, the argument is what the intent action noted of them, or the default.
+        If this host's facts set one of them, the argument is the value that the intent action recorded, or the default.
         """
         if not set(names) & set(self._raw_facts(self.variables)):
             return value
@@ -145,7 +145,7 @@ class RunAction(CleanAnswers):
         return next((each for each in noted if each is not None), default)
 
     def note_settings(self) -> None:
-        """Note the variables that a task may need after the host's facts have set them. Secrets are not among them."""
+        """Record the variables that a task may need after the host's facts have set them. They contain no secrets."""
         noted = {}
         for name in NOTED:
             # A role's default may need variables that only the role has.
@@ -161,23 +161,23 @@ class RunAction(CleanAnswers):
         return self._templar.template(self.variables[name]) if name in self.variables else default
 
     def _load_allowed(self, host: str) -> bool:
-        """Whether a host may be measured while it is at work."""
+        """Whether a host may be measured while it is in use."""
         variables, name = self.variables["hostvars"][host], "rdma_load_allowed"
         forged = name in self._raw_facts(variables)
         return bool(boolean(self._noted(host, name, False) if forged else variables.get(name, False)))  # type: ignore[no-untyped-call]
 
     def at_work(self, loads: Mapping[str, Load | None]) -> dict[str, str]:
-        """The hosts that are at work and may not be measured: host → what is at work there. loads: of the facts, by host."""
+        """The hosts in use that may not be measured: host → what uses it. loads: the load of the facts, by host."""
         idle_only = [host for host in loads if not self._load_allowed(host)]
         words = {host: busy_words(loads[host]) for host in idle_only}
         return {host: each for host, each in words.items() if each}
 
     def work(self, options: Mapping[str, Any]) -> dict[str, Any]:
-        """Do what the action is for and return what it adds to the result."""
+        """Do the action's work and return its part of the result."""
         raise NotImplementedError
 
     def _execute_module(self, *args: Any, **kwargs: Any) -> dict[str, Any]:
-        """Ansible's, without the facts in its result that would become variables: a host reports of itself in `rdma` alone."""
+        """Run a module as Ansible does, and drop facts that would become variables: a host may only return `rdma`."""
         return without_facts(super()._execute_module(*args, **kwargs), "rdma")
 
     def module(self, called: str, /, **arguments: Any) -> dict[str, Any]:
@@ -190,13 +190,13 @@ class SpokenModule(CleanAnswers, Normal):
     """A module of this collection that one host runs for itself."""
 
     def run(self, tmp: str | None = None, task_vars: dict[str, Any] | None = None) -> dict[str, Any]:
-        """Ansible's entry."""
+        """Run the module for Ansible, without the keys of our own actions in the result."""
         result: dict[str, Any] = super().run(tmp, task_vars)  # type: ignore[no-untyped-call]
         return {name: value for name, value in result.items() if name not in RUN_WORDS}
 
 
 class HostModule(SpokenModule):
-    """A module of this collection that a task runs for all hosts at once or by another host: its facts would become those of every host.
+    """A module of this collection that a task runs for all hosts at once or on another host, where its facts would apply to every host.
 
     KEPT: the facts that it may return.
     """
@@ -204,12 +204,12 @@ class HostModule(SpokenModule):
     KEPT: ClassVar[tuple[str, ...]] = ()
 
     def run(self, tmp: str | None = None, task_vars: dict[str, Any] | None = None) -> dict[str, Any]:
-        """Ansible's entry."""
+        """Run the module for Ansible, without other facts in the result."""
         return without_facts(super().run(tmp, task_vars), *self.KEPT)
 
 
 def clean_answer(text: str) -> str:
-    """What a module printed, without control characters in the parts that Ansible itself prints.
+    """A module's output without control characters in the parts that Ansible itself prints.
 
     Ansible also prints keys that a module may not return (add_host, _ansible_*), and text around the JSON object.
     """
@@ -235,7 +235,7 @@ def _cleaned(value: Any) -> Any:
 
 
 def without_facts(result: dict[str, Any], *kept: str) -> dict[str, Any]:
-    """A module's result whose facts are none but those of these names and those that Ansible adds."""
+    """A module's result with only the facts of these names and those that Ansible adds."""
     facts = result.get("ansible_facts")
     if isinstance(facts, Mapping):
         result["ansible_facts"] = {name: value for name, value in facts.items() if name in kept or name.startswith(INTERPRETER)}

@@ -2,7 +2,7 @@
 # GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""The run folder: what one execution leaves behind on the control node. Every writer owns its file and renames it into place."""
+"""The run folder: the files of one execution on the control node. Every writer owns its file and renames it into place."""
 
 from __future__ import annotations
 
@@ -29,15 +29,15 @@ from ansible_collections.rdma.cluster.plugins.module_utils._base.lines import cl
 from ansible_collections.rdma.cluster.plugins.plugin_utils._run.stages import lost
 
 DEFAULT_FOLDER = "artifacts"
-#: In the place of a host's name, before that of a plane.
+#: The prefix of a plane's name where a host's name is expected.
 PLANE = "plane "
 RUN_ID = re.compile(r"[0-9]{8}T[0-9]{6}Z-[0-9]+")
-#: Files that lie beside the runs and outlive them, such as proofs.
+#: Files next to the run folders that outlive them, such as proofs.
 BESIDE = "../"
-#: What later runs read, and the summary for people. These files are on the disk before they get their name, so that a power loss leaves
-#: no empty file. The others are thousands, no later run reads them, and fsync of each costs more than it is worth: docs/running.md.
+#: The files that later runs read, and the summary. They are on disk before they get their name, so that a power loss leaves no empty
+#: file. The thousands of other files are not read by later runs, and fsync of each would cost too much: docs/running.md.
 DURABLE = (BESIDE, "facts/", "fabric/", "summary.")
-#: How much of the cause a warning quotes, in characters.
+#: Characters of the cause that a warning quotes at most.
 QUOTED = 300
 T = TypeVar("T")
 display = Display()
@@ -45,11 +45,10 @@ display = Display()
 
 @cache
 def run_id() -> str:
-    """The id of this run, "20261120T120501Z-4711": start and pid of the ansible process that owns it.
+    """The ID of this run, "20261120T120501Z-4711": start time and pid of the ansible process that owns it.
 
-    Task workers are children of that process, so that all of them, and the callback in the process itself, find the same
-    id without handing it around. The callback asks first, and workers inherit its answer, so that a step of the clock changes
-    nothing. Linux only (proc(5), /proc/PID/stat).
+    Task workers are children of that process, so all of them, and the callback in the process itself, compute the same ID. The callback
+    computes it first and workers inherit it, so that a step of the clock changes nothing. Linux only (proc(5), /proc/PID/stat).
     """
     parent = multiprocessing.parent_process()
     pid = parent.pid if parent is not None and parent.pid is not None else os.getpid()
@@ -63,7 +62,7 @@ def _start_ticks(pid: int) -> str:
 
 
 def process_of(pid: int) -> str | None:
-    """What tells a process from a later one of the same pid, whatever the clock does; None if there is none."""
+    """The identity of a process, different from a later one with the same pid; None if there is no such process."""
     try:
         return f"{Path('/proc/sys/kernel/random/boot_id').read_text(encoding='utf-8').strip()} {_start_ticks(pid)}"
     except (FileNotFoundError, ProcessLookupError):
@@ -71,7 +70,7 @@ def process_of(pid: int) -> str | None:
 
 
 def user_name() -> str:
-    """The user that runs this process. A container may run under a number that its /etc/passwd does not have."""
+    """The user that runs this process; its number if /etc/passwd does not have it, as in containers."""
     try:
         return pwd.getpwuid(os.getuid()).pw_name
     except KeyError:
@@ -79,20 +78,20 @@ def user_name() -> str:
 
 
 def is_plane(name: str) -> bool:
-    """Whether what findings call their host is a plane: a switch is no host of the run. No host's name has a space."""
+    """Whether the host name of a finding is a plane's. No host's name has a space."""
     return name.startswith(PLANE)
 
 
 def natural(name: str) -> list[tuple[str, int]]:
-    """The order in which a person counts: node2 before node10."""
+    """The key for natural sorting: node2 before node10."""
     return [(text, int(digits or 0)) for text, digits in re.findall(r"(\D*)(\d*)", name)]
 
 
 class RunFolderError(RuntimeError):
-    """The run folder cannot be written. The message names rdma_run_dir, the cause and what to do on the control node."""
+    """The run folder cannot be written. The message has rdma_run_dir, the cause and the remedy on the control node."""
 
 
-#: By errno: what stops the control node, and the first step. PATH is the folder that exists.
+#: errno → the cause and the first step. {path}: the existing parent folder.
 CAUSES = {
     errno.EROFS: ("its file system is read-only", "Set rdma_run_dir to a folder on a writable file system"),
     errno.EACCES: ("the user {user} has no permission to write in {path}", "Set rdma_run_dir to a folder of {user}"),
@@ -102,7 +101,7 @@ CAUSES = {
     errno.ENOSPC: ("no space is left there", "Free space (`df -h {path}`, `df -i {path}`), or set rdma_run_dir to a folder elsewhere"),
     errno.EDQUOT: ("the quota of {user} is used up", "Free space (`quota`), or set rdma_run_dir to a folder elsewhere"),
 }
-#: A new run needs this much: the facts of a host take up to 0.2 MiB.
+#: The free space that a new run needs: the facts of a host take up to 0.2 MiB.
 NEEDED_BYTES = 16 * 2**20
 
 
@@ -114,7 +113,7 @@ class RunFolder:
 
     @classmethod
     def current(cls, base: str) -> RunFolder:
-        """The folder of this run, made if it is not there; base: rdma_run_dir. Raises RunFolderError."""
+        """The folder of this run, created if missing; base: rdma_run_dir. Raises RunFolderError."""
         folder = cls(Path(base or DEFAULT_FOLDER).absolute() / run_id())
         with folder.writing("Nothing was done on any host."):
             if not folder.path.is_dir():
@@ -126,7 +125,7 @@ class RunFolder:
 
     @contextmanager
     def writing(self, so_far: str = "") -> Iterator[None]:
-        """Turn an OSError of writing into the folder into a RunFolderError. so_far: what the run has done until now, if that is known."""
+        """Turn an OSError of writing into the folder into a RunFolderError. so_far: what the run has done so far, if known."""
         try:
             yield
         except OSError as error:
@@ -145,11 +144,11 @@ class RunFolder:
 
     @staticmethod
     def host_file(folder: str, host: str, suffix: str = ".json") -> str:
-        """The name of a host's file; an inventory's name of a host may hold anything."""
+        """The name of a host's file; the host name is quoted, because it may contain any character."""
         return f"{folder}/{quote(host, safe='')}{suffix}"
 
     def link_latest(self) -> None:
-        """Let `latest` beside the runs be this one."""
+        """Point `latest` next to the run folders to this run."""
         link = self.path.parent / "latest"
         if link.is_symlink() and os.readlink(link) == self.path.name:
             return
@@ -160,7 +159,7 @@ class RunFolder:
             new.replace(link)
 
     def write(self, name: str, text: str) -> Path:
-        """Write a file as a whole; it is there completely or not at all. Raises RunFolderError."""
+        """Write a file atomically: it exists completely or not at all. Raises RunFolderError."""
         path = self.path / name
         new = path.with_name(f".{path.name}.{os.getpid()}")
         with self.writing():
@@ -179,15 +178,15 @@ class RunFolder:
         return self.write(name, json.dumps(data, indent=1, sort_keys=True) + "\n")
 
     def read_json(self, name: str) -> Any:
-        """What a file says. Raises ParseError, which names it, for one that is cut off or was changed by hand."""
+        """The content of a file. Raises ParseError with its name if it is cut off or was changed by hand."""
         return _loaded(self.path / name)
 
     def append(self, name: str, data: Any) -> None:
-        """Add a line of JSON to a file that one process alone writes."""
+        """Add a line of JSON to a file that only one process writes."""
         self.append_lines(name, [json.dumps(data, sort_keys=True)])
 
     def append_lines(self, name: str, lines: Iterable[str]) -> None:
-        """Add lines to a file that one process alone writes; who reads it meanwhile sees whole lines, and at most the last one in part."""
+        """Add lines to a file that only one process writes; a concurrent reader sees whole lines, except possibly the last one."""
         path = self.path / name
         with self.writing():
             path.parent.mkdir(parents=True, exist_ok=True)
@@ -195,15 +194,15 @@ class RunFolder:
                 stream.writelines(f"{line}\n" for line in lines)
 
     def read_if_there(self, name: str) -> Any:
-        """The file, or None. A damaged file beside the runs (BESIDE) counts as missing, with a warning."""
+        """The content of a file, or None if it is missing. A damaged file next to the runs (BESIDE) counts as missing, with a warning."""
         if name.startswith(BESIDE):
             return if_sound(self.path / name)
         return self.read_json(name) if (self.path / name).exists() else None
 
     def earlier(self, name: str, parse: Callable[[Any], T] = dict) -> tuple[str, T] | None:  # type: ignore[assignment]
-        """The newest of the earlier runs beside this one that has the file: its id, and the file's content; None if no run has it.
+        """The newest earlier run that has the file: its ID and the file's content; None if no run has it.
 
-        parse: makes a value of the JSON object in the file, or raises ParseError. A damaged file counts as missing, with a warning.
+        parse: converts the JSON object in the file, or raises ParseError. A damaged file counts as missing, with a warning.
         """
         runs = sorted((path.name for path in self.path.parent.iterdir() if RUN_ID.fullmatch(path.name)), reverse=True)
         for run in runs:
@@ -214,7 +213,7 @@ class RunFolder:
         return None
 
     def of_run(self, run: str, name: str, parse: Callable[[Any], T] = dict) -> T | None:  # type: ignore[assignment]
-        """A file of another run beside this one, or None if it is missing or damaged. parse: as in `earlier`."""
+        """A file of another run, or None if it is missing or damaged. parse: as in `earlier`."""
         return if_sound(self.path.parent / run / name, parse)
 
     def hosts_of(self, stage: str) -> list[str]:
@@ -222,14 +221,14 @@ class RunFolder:
         return [name for name in self._named(stage) if not is_plane(name)]
 
     def planes_of(self, stage: str) -> list[str]:
-        """The planes of which a stage has findings of their own: "plane default"."""
+        """The planes with their own findings of a stage: "plane default"."""
         return [name for name in self._named(stage) if is_plane(name)]
 
     def _named(self, stage: str) -> list[str]:
         return sorted((unquote(path.stem) for path in (self.path / "findings" / stage).glob("*.json")), key=natural)
 
     def write_findings(self, stage: str, host: str, findings: list[Finding], of: str = "findings") -> Path:
-        """A host's findings of a stage; of: "fleet" for those that came of comparing hosts, which its gate takes over."""
+        """Write a host's findings of a stage; of: "fleet" for those from comparing hosts, which its gate adds."""
         return self.write_json(self.host_file(f"{of}/{stage}", host), [finding.to_dict() for finding in findings])
 
     def read_findings(self, stage: str, host: str, of: str = "findings") -> list[Finding]:
@@ -239,42 +238,42 @@ class RunFolder:
         try:
             return [Finding.from_dict(item) for item in ([] if data is None else data)]
         except (TypeError, ValueError) as error:
-            raise ParseError(f"{self.path / name} has no findings of this collection ({error}). {STEP}") from error
+            raise ParseError(f"{self.path / name} does not contain findings of this collection ({error}). {STEP}") from error
 
     def known_findings(self, stage: str, host: str) -> list[Finding]:
-        """The findings in a host's file. For a damaged file it is one finding, unknown, which names the file."""
+        """The findings in a host's file; for a damaged file one unknown finding with its name."""
         try:
             return self.read_findings(stage, host)
         except ParseError as error:
             return [lost(stage, host, str(error))]
 
     def all_findings(self) -> list[Finding]:
-        """The findings of all stages and hosts. A damaged file gives a finding of its own, see known_findings."""
+        """The findings of all stages and hosts. A damaged file is its own finding, see known_findings."""
         files = sorted((self.path / "findings").glob("*/*.json"), key=lambda file: natural(file.stem))
         return [finding for file in files for finding in self.known_findings(file.parent.name, unquote(file.stem))]
 
 
-#: What to do about a damaged file of this run.
-STEP = "It is cut off, or was changed by hand. Remove it, and run again."
+#: The remedy for a damaged file of this run.
+STEP = "It is cut off or was changed by hand. Remove it, then run again."
 
 
 def _loaded(path: Path) -> Any:
     try:
         return json.loads(path.read_text(encoding="utf-8"))
     except (ValueError, RecursionError) as error:
-        raise ParseError(f"{path} is no JSON ({error}). {STEP}") from error
+        raise ParseError(f"{path} is not JSON ({error}). {STEP}") from error
 
 
 def if_sound(path: Path, parse: Callable[[Any], T] = dict) -> T | None:  # type: ignore[assignment]
-    """The content of a file that this run can do without; None if it is missing, or damaged, which a warning says.
+    """The content of an optional file; None if it is missing or damaged. A damaged file causes a warning.
 
-    A power loss, a full disk or an editor may have damaged what an earlier run has left. The run then measures again, or compares less.
-    parse: makes a value of the JSON object in the file, or raises ParseError.
+    A power loss, a full disk or an editor may have damaged a file of an earlier run. The run then measures again, or compares less.
+    parse: converts the JSON object in the file, or raises ParseError.
     """
     try:
         data = _loaded(path)
         if not isinstance(data, Mapping):
-            raise ParseError(f"{path} is no JSON object, got {type(data).__name__}")
+            raise ParseError(f"{path} is not a JSON object, got {type(data).__name__}")
         return parse(data)
     except FileNotFoundError:
         return None
@@ -285,7 +284,7 @@ def if_sound(path: Path, parse: Callable[[Any], T] = dict) -> T | None:  # type:
 
 
 def _sync_folder(folder: Path) -> None:
-    """Put the names in a folder on the disk. Some network file systems know no fsync of a folder."""
+    """Sync the names in a folder to disk. Some network file systems do not support fsync of a folder."""
     descriptor = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
     try:
         with suppress(OSError):

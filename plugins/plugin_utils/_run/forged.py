@@ -2,7 +2,7 @@
 # GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""What holds although a host's facts may set variables of ours: the folder of this run, and which of these variables they set."""
+"""The folder of this run although a host's facts may set our variables, and the variables that they set."""
 
 from __future__ import annotations
 
@@ -19,13 +19,13 @@ Variables = Mapping[str, Any]
 
 
 def raw_facts(variables: Variables) -> Mapping[str, Any]:
-    """What modules have returned of a host. Ansible's ansible_facts is the only place that has all of it."""
+    """The facts that modules returned for a host. Only Ansible's ansible_facts has all of them."""
     facts: Mapping[str, Any] = variables.get("ansible_facts") or {}
     return facts
 
 
 def run_folder(variables: Variables, template: Callable[[Any], Any]) -> RunFolder:
-    """This run's folder. If the host's facts have rdma_run_dir, the folder that the run already has, wherever that is."""
+    """This run's folder. If the host's facts have rdma_run_dir, the folder that the run already has."""
     facts, name = raw_facts(variables), "rdma_run_dir"
     if name not in facts:
         return RunFolder.current(str(template(variables[name]) if name in variables else ""))
@@ -34,7 +34,7 @@ def run_folder(variables: Variables, template: Callable[[Any], Any]) -> RunFolde
     trusted = [str(each.get(name, "")) for each in others]
     for base in dict.fromkeys(["", *trusted, str(variables.get(name, ""))]):
         folder = RunFolder(Path(base or DEFAULT_FOLDER).absolute() / run_id())
-        # The name of the run's folder is known to this run alone: where it is there, a host without such facts has made it.
+        # Only this run knows the name of its folder, so an existing one was created for a host without such facts.
         if folder.path.is_dir():
             return folder
     if trusted:
@@ -44,7 +44,7 @@ def run_folder(variables: Variables, template: Callable[[Any], Any]) -> RunFolde
 
 
 def forged_names(variables: Variables, folder: RunFolder) -> list[str]:
-    """The variables of ours that the host's facts set, and rdma_intent if it is no longer what the intent action wrote in this run."""
+    """Our variables that the host's facts set, and rdma_intent if it differs from the one that the intent action wrote in this run."""
     facts = raw_facts(variables)
     names = own_names(facts)
     intent = folder.host_file("intent", str(variables["inventory_hostname"]))
@@ -53,17 +53,17 @@ def forged_names(variables: Variables, folder: RunFolder) -> list[str]:
 
 
 def note_forged(variables: Variables, folder: RunFolder, names: Iterable[str]) -> None:
-    """Name the host, whose facts set variables of ours, in the evidence of the stage that runs."""
+    """Record a host whose facts set our variables in the evidence of the current stage."""
     stage, host = str(variables.get("rdma_stage", "")), str(variables["inventory_hostname"])
     if stage in STAGES:
         folder.write_findings(stage, host, [names_finding(stage, host, list(names))])
 
 
 def nothing_done(host: str, names: Iterable[str]) -> str:
-    """What is said of a host whose facts set variables of ours."""
+    """The message for a host whose facts set our variables."""
     return f"{host}: {refused(names)}. Nothing was done. {remedy(host)}"
 
 
 def plain(value: Any) -> Any:
-    """A value as the run folder's JSON has it."""
+    """A value after a round trip through the run folder's JSON."""
     return json.loads(json.dumps(value, default=str))

@@ -2,11 +2,11 @@
 # GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""Two runs that change hosts of one inventory exclude each other. The second names the first and stops.
+"""The lock of an inventory: two runs that change its hosts exclude each other. The second run names the first and stops.
 
-The lock belongs to the ansible process whose task workers claim it, by its run id (start and pid): it ends with that process,
-also when that was killed, and nothing has to be cleaned up. It holds between runs of one user on one control node. Users who share
-an inventory share a folder of their group, see VARIABLE: in a folder for everybody any local user could stop all runs.
+The lock belongs to the ansible process whose task workers claim it, by its run ID (start and pid). It ends with that process, even if
+the process is killed, and needs no cleanup. It works between runs of one user on one control node. Users who share an inventory use a
+folder of their group, see VARIABLE: in a folder for all users any local user could stop all runs.
 """
 
 from __future__ import annotations
@@ -29,49 +29,49 @@ from ansible.utils.display import Display
 from ansible_collections.rdma.cluster.plugins.module_utils._base.lines import clean
 from ansible_collections.rdma.cluster.plugins.plugin_utils._run.folder import process_of, user_name
 
-#: The folder of root's locks. Other users have one in their home, which is the same by hand and by cron; /run/user/UID is not.
+#: The folder of root's locks. Other users have one in their home, which is the same in a login and in cron; /run/user/UID is not.
 ROOT_FOLDER = "/run/rdma.cluster"
 HOME_FOLDER = ".cache/rdma.cluster/locks"
-#: Names another folder for them, for example one of a group.
+#: The environment variable that names another folder for locks, for example one of a group.
 VARIABLE = "RDMA_LOCK_DIR"
 #: The lock is held only while its file is read and written.
 WAIT_SECONDS = 30.0
 QUIET_SECONDS = 2.0
 INTERVAL_SECONDS = 0.05
-#: What a lock says of its holder.
+#: The keys of a lock that describe its holder.
 TEXTS = ("run", "process", "user", "evidence")
 LONGEST_BYTES = 65536
-UNTOUCHED = "This run has touched nothing."
+UNTOUCHED = "This run has changed nothing."
 LARGEST_PID = 2**22
 display = Display()
 
 
 class LockedError(RuntimeError):
-    """Another run holds the lock, or the lock cannot be used. The message says what to do."""
+    """Another run holds the lock, or the lock cannot be used. The message contains the remedy."""
 
 
 def lock_file(sources: Sequence[str]) -> Path:
-    """The lock of an inventory, by its sources (files, folders, scripts or lists of hosts), in whatever order and spelling."""
+    """The lock file of an inventory, by its sources (files, folders, scripts or lists of hosts) in any order and spelling."""
     key = hashlib.sha256("\n".join(sorted(set(map(_canonical, sources)))).encode("utf-8", "surrogateescape")).hexdigest()[:16]
     return _folder() / f"rdma-cluster-{key}.lock"
 
 
 def _canonical(source: str) -> str:
-    """A source in the one spelling that all of its spellings have."""
+    """The canonical spelling of a source."""
     if "," in source:
         return ",".join(sorted({host.strip() for host in source.split(",")} - {""})) + ","
     return os.path.realpath(source)
 
 
 def _folder() -> Path:
-    """The folder of the locks; made if it is missing. Raises LockedError if others than its group may write there."""
+    """The folder of the locks, created if missing. Raises LockedError if users outside its group may write there."""
     given = os.environ.get(VARIABLE)
     if given:
         folder = Path(given)
         try:
             folder.mkdir(mode=0o700, parents=True, exist_ok=True)
         except OSError as error:
-            raise LockedError(f"{VARIABLE} is {folder}, which is no folder and cannot be made: {error.strerror}. {UNTOUCHED}") from error
+            raise LockedError(f"{VARIABLE} is {folder}, not a folder, and cannot be created: {error.strerror}. {UNTOUCHED}") from error
         return folder
     problems = []
     for folder in _own_folders():
@@ -83,7 +83,7 @@ def _folder() -> Path:
             continue
         if stat.S_ISDIR(found.st_mode) and found.st_uid == os.geteuid() and not found.st_mode & 0o022:
             return folder
-        problems.append(f"{folder}: it is not a folder that {user_name()} alone can write")
+        problems.append(f"{folder}: it is not a folder that only {user_name()} can write")
     raise LockedError(
         f"The lock of this inventory has no folder ({'; '.join(problems)}). Set the environment variable {VARIABLE} to a folder of "
         f"{user_name()}, for example `{VARIABLE}=$HOME/locks`. {UNTOUCHED}"
@@ -91,7 +91,7 @@ def _folder() -> Path:
 
 
 def _own_folders() -> list[Path]:
-    """The folders of this user in which nobody else can make a file, the first one first."""
+    """The folders of this user in which no other user can create a file, in order of preference."""
     user = os.geteuid()
     found = [Path(ROOT_FOLDER)] if user == 0 else []
     with suppress(KeyError):
@@ -100,7 +100,7 @@ def _own_folders() -> list[Path]:
 
 
 def claim(path: Path, run: str, sources: Sequence[str], evidence: Path, *, wait_seconds: float = WAIT_SECONDS) -> None:
-    """Take the lock for a run, or keep it. Raises LockedError that names the run which holds it."""
+    """Take the lock for a run, or keep it. Raises LockedError with the run that holds it."""
     descriptor = _open(path)
     try:
         _lock(descriptor, path, wait_seconds)
@@ -110,8 +110,8 @@ def claim(path: Path, run: str, sources: Sequence[str], evidence: Path, *, wait_
         if holder and process_of(holder["pid"]) == holder["process"]:
             raise LockedError(
                 clean(
-                    f"Run {holder['run']} of {holder['user']} (pid {holder['pid']}, evidence in {holder['evidence']}) is at work on this "
-                    f"inventory ({', '.join(sources)}). Wait for its end, or end it; this run has touched nothing."
+                    f"Run {holder['run']} of {holder['user']} (pid {holder['pid']}, evidence in {holder['evidence']}) is using this "
+                    f"inventory ({', '.join(sources)}). Wait until it ends, or end it. {UNTOUCHED}"
                 )
             )
         pid = int(run.rsplit("-", 1)[1])
@@ -121,12 +121,12 @@ def claim(path: Path, run: str, sources: Sequence[str], evidence: Path, *, wait_
 
 
 def _open(path: Path) -> int:
-    """The file of the lock, made if it is missing. Raises LockedError for a file that somebody else may have made or can write."""
+    """The open lock file, created if missing. Raises LockedError for a file that another user may have created or can write."""
     folder = path.parent.stat()
-    # Everybody who can write in a folder that is closed to others is trusted: it is the user's own, or one of a group of admins.
+    # All users who can write in a folder closed to others are trusted: it is the user's own, or that of a group of admins.
     closed = folder.st_uid in (0, os.geteuid()) and not folder.st_mode & 0o002
     mode = 0o660 if closed and folder.st_mode & 0o020 else 0o600
-    # Not created if it is there: a sticky folder may forbid O_CREAT on another user's file (proc(5), protected_regular).
+    # No O_CREAT on an existing file: a sticky folder may forbid it for another user's file (proc(5), protected_regular).
     flags = os.O_RDWR | os.O_NOFOLLOW | os.O_CLOEXEC | os.O_NONBLOCK
     try:
         descriptor = os.open(path, flags)
@@ -144,8 +144,8 @@ def _open(path: Path) -> int:
 
 def _not_ours(path: Path, owner: int) -> str:
     return (
-        f"The lock {path} belongs to uid {owner}, so that its content cannot be believed. If no run of another user is at work on this "
-        f"inventory, remove the file. Set {VARIABLE} to a folder that only the group of your admins can write (`chmod o-w`). {UNTOUCHED}"
+        f"The lock {path} belongs to uid {owner}, so its content cannot be trusted. 1. If no run of another user uses this inventory, "
+        f"remove the file. 2. Set {VARIABLE} to a folder that only the group of your admins can write (`chmod o-w`). {UNTOUCHED}"
     )
 
 
@@ -157,12 +157,12 @@ def _lock(descriptor: int, path: Path, wait_seconds: float) -> None:
         waited = time.monotonic() - begun
         if waited >= wait_seconds:
             raise LockedError(
-                f"Another process has held the file {path} for more than {wait_seconds:g} s. Runs hold it for an instant only: "
-                f"`fuser {path}` shows the process. End it, then run again. {UNTOUCHED}"
+                f"Another process has held the file {path} for more than {wait_seconds:g} s; runs hold it only briefly. "
+                f"Find the process with `fuser {path}`, end it, then run again. {UNTOUCHED}"
             )
         if waited >= QUIET_SECONDS and not told:
             told = True
-            display.warning(f"Waiting for the lock {path}, {wait_seconds:g} s at most: `fuser {path}` shows the process that holds it.")
+            display.warning(f"Waiting at most {wait_seconds:g} s for the lock {path}: `fuser {path}` shows the process that holds it.")
         time.sleep(INTERVAL_SECONDS)
 
 
@@ -175,7 +175,7 @@ def _try_lock(descriptor: int) -> bool:
 
 
 def _read(descriptor: int) -> dict[str, Any]:
-    """What the lock says; nothing if it is new, was cut off while it was written, is of another version, or is damaged."""
+    """The content of the lock; empty if it is new, was cut off while being written, is of another version, or is damaged."""
     try:
         holder = json.loads(os.pread(descriptor, LONGEST_BYTES, 0))
     except (ValueError, RecursionError):

@@ -4,8 +4,8 @@
 
 """The variables of this collection, which only the inventory, the play and the command line may set.
 
-Ansible also makes a variable of every fact that a module on a host returns, and it wins over the inventory. A host could so set the
-intent, a permission or a path of the control node. Facts of these names are therefore refused.
+Ansible also turns every fact that a module on a host returns into a variable, which overrides the inventory. A host could thus set the
+intent, a permission or a path of the control node. Facts with these names are therefore refused.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from ansible_collections.rdma.cluster.plugins.module_utils._base.findings import
 PREFIX = "rdma_"
 #: Private variables of roles and playbooks.
 PRIVATE = "__"
-#: The facts of our own actions besides EFFECT_required and EFFECT_reason.
+#: The facts of our own actions, in addition to EFFECT_required and EFFECT_reason.
 OWN_FACTS = ("rdma", "rdma_intent")
 #: The public variables of the roles.
 ROLE_VARIABLES = (
@@ -54,7 +54,7 @@ ROLE_VARIABLES = (
     "sysctl_replace_allowed",
     "time_sync_restart_allowed",
 )
-#: What the run takes from variables and may need on behalf of a host whose facts have a name of ours: it is noted with the intent.
+#: The variables that the run may need for a host whose facts have one of our names: they are recorded with the intent.
 NOTED = (
     "rdma_load_allowed",
     "rdma_proof_max_age_hours",
@@ -66,7 +66,7 @@ NOTED = (
 )
 SHOWN = 5
 CHECK = "host.facts"
-EXPECTED = "facts that set no variable of rdma.cluster"
+EXPECTED = "facts that do not set variables of rdma.cluster"
 
 
 def is_own(name: str) -> bool:
@@ -77,12 +77,12 @@ def is_own(name: str) -> bool:
 
 
 def own_names(facts: Iterable[str]) -> list[str]:
-    """The names among a host's facts that no host may set."""
+    """The names in a host's facts that a host may not set."""
     return sorted(name for name in map(str, facts) if is_own(name))
 
 
 def refused(names: Iterable[str]) -> str:
-    """What is wrong, in words. names: those of own_names, or rdma_intent where a host has changed it."""
+    """The fault in words. names: the result of own_names, or rdma_intent if a host has changed it."""
     there = [name if name.isprintable() and len(name) <= 80 else ascii(name)[:80] for name in names]
     more = f" and {len(there) - SHOWN} more" if len(there) > SHOWN else ""
     return f"its facts set {', '.join(there[:SHOWN])}{more}"
@@ -90,7 +90,7 @@ def refused(names: Iterable[str]) -> str:
 
 def remedy(host: str) -> str:
     return (
-        f"1. A module or a facts.d file on {host} returned it: find out who changed this machine. "
+        f"1. On {host}, find the module or facts.d file that returns it, and who changed this machine. "
         "2. If your own play sets it with `set_fact` and `cacheable: true`, set it in the inventory. "
         f"3. If facts are cached, run once with `--flush-cache`. To exclude the host: `--limit '!{host}'`."
     )

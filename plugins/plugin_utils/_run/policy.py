@@ -2,7 +2,7 @@
 # GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""What a site makes of findings: rules on single checks, and what a stage's policy does with the hosts that do not pass."""
+"""A site's rules on single checks, and its policy for the hosts that do not pass a stage."""
 
 from __future__ import annotations
 
@@ -17,9 +17,9 @@ STOP, QUARANTINE, REPORT = "stop", "quarantine", "report"
 
 
 def apply_rules(findings: Iterable[Finding], rules: Mapping[str, Mapping[str, Any]], today: date) -> list[Finding]:
-    """The findings under the intent's rdma_checks: severity exchanges error and warning, a silence holds until its last day.
+    """The findings after the intent's rdma_checks: severity swaps error and warning, a silence holds until its last day.
 
-    rules: check id → {"severity", "threshold", "silenced_by", "reason", "until"}. An unknown stays one: a rule cannot make it known.
+    rules: check ID → {"severity", "threshold", "silenced_by", "reason", "until"}. The severity of an unknown does not change.
     """
     return [_ruled(finding, rules[finding.check], today) if finding.check in rules else finding for finding in findings]
 
@@ -36,9 +36,9 @@ def _ruled(finding: Finding, rule: Mapping[str, Any], today: date) -> Finding:
 
 @dataclass(frozen=True)
 class Decision:
-    """Whether the build goes on after a stage. out: host → why it is out; hosts: how many the run is about.
+    """Whether the build continues after a stage. out: host → why it does not pass; hosts: the number of hosts in the run.
 
-    planes: plane → what is wrong with it as a whole.
+    planes: plane → its fault as a whole.
     """
 
     stage: str
@@ -58,7 +58,7 @@ class Decision:
         if self.planes:
             names = ", ".join(self.planes)
             out = f", nor do {len(self.out)} of {self.hosts} hosts: {', '.join(self.out)}" if self.out else ""
-            whole = "no host can be left out for that. The build stops" if self.stops else "the build goes on"
+            whole = "excluding hosts cannot fix that. The build stops" if self.stops else "the build continues"
             return f"{self.stage} gate: {names} does not pass{out}; {whole}."
         if not self.out:
             return f"{self.stage} gate: all {self.hosts} hosts pass."
@@ -67,8 +67,8 @@ class Decision:
         if self.stops:
             return f"{self.stage} gate: {share}; policy {self.policy} allows {self.limit_percent:g} %. The build stops: {names}."
         if self.policy == QUARANTINE:
-            return f"{self.stage} gate: {share}; policy quarantine allows {self.limit_percent:g} %. The build goes on without {names}."
-        return f"{self.stage} gate: {share}; the build goes on: {names}."
+            return f"{self.stage} gate: {share}; policy quarantine allows {self.limit_percent:g} %. The build continues without {names}."
+        return f"{self.stage} gate: {share}; the build continues: {names}."
 
 
 def decide(
@@ -80,10 +80,10 @@ def decide(
     *,
     check_mode: bool,
 ) -> Decision:
-    """Compare the hosts that are out with the limit of the policy. A plane that does not pass is beyond any limit, and no host of them.
+    """The decision for the hosts that do not pass, by the policy's limit. A plane that does not pass exceeds any limit.
 
-    settings: the intent's rdma_gate, {"policy", "max_failed_percent"}; stop means a limit of 0. report never stops, nor does
-    check mode, in which every drift shall be reached.
+    settings: the intent's rdma_gate, {"policy", "max_failed_percent"}; stop means a limit of 0. The policy report and check mode never
+    stop, so that check mode finds all drift.
     """
     policy = settings["policy"]
     limit = float(settings["max_failed_percent"] or 0) if policy == QUARANTINE else 0.0

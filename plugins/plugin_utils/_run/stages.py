@@ -18,9 +18,9 @@ declare(
     {
         "stage.completed": Check(
             "every",
-            "a host that has begun a stage",
+            "whether each host that began a stage reached its gate",
             "the run itself",
-            "see the task that failed, or why it cannot be reached",
+            "check the failed task, or why the host is unreachable",
             fixed=True,
             sources=(reads.RUN,),
         ),
@@ -34,30 +34,30 @@ RAIL = re.compile(r"rail \d+ \(([^,)]+)[,)]")
 
 
 def under_way(stage: str, host: str) -> Finding:
-    """What stands in the evidence from a host's first task of a stage until its gate: all that is left of a host that is lost."""
-    return lost(stage, host, "the host has not come to its gate: a task failed, it could not be reached, or the run was ended")
+    """The finding from a host's first task of a stage until its gate, which remains if the host is lost."""
+    return lost(stage, host, "the host did not reach its gate: a task failed, it is unreachable, or the run was ended")
 
 
 def lost(stage: str, host: str, why: str, remedy: str = "") -> Finding:
-    """A host that did not come to its gate, and why. remedy: what to do and where, if that is known."""
-    remedy = remedy or f"Fix the cause on {host}, then run the same command again; completed work is kept."
+    """The finding of a host that did not reach its gate. remedy: the remedy, if it is known."""
+    remedy = remedy or f"Fix the cause on {host}, then run the same command again. Completed work is kept."
     return Finding(stage, COMPLETED, host, "stage", UNKNOWN, why, AT_GATE, remedy)
 
 
 def is_under_way(findings: list[Finding]) -> bool:
-    """Whether the findings of a host are no more than that it has begun."""
+    """Whether a host's only finding is that it has begun the stage."""
     return len(findings) == 1 and findings[0].check == COMPLETED
 
 
 def cause_key(finding: Finding) -> str:
-    """How a finding that follows from this one names it, in `caused_by`."""
+    """The name of this finding in `caused_by` of findings that follow from it."""
     return f"{finding.check} on {finding.subject}"
 
 
 def mark_symptoms(findings: Sequence[Finding], earlier: Iterable[Finding] = ()) -> list[Finding]:
-    """One host's findings; those which follow from an error on the same rail say so in `caused_by`.
+    """One host's findings, with `caused_by` for those that follow from an error on the same rail.
 
-    earlier: all findings of the host's earlier stages in this run. The catalogue says which check follows from which. A finding on
+    earlier: all findings of the host's earlier stages in this run. The catalogue defines which check follows from which. A finding on
     several rails follows only if each of them has such an error. A silenced error explains nothing, because the summary does not
     print it as an error.
     """
@@ -84,7 +84,7 @@ def _marked(finding: Finding, rails: set[str], errors: dict[tuple[str, str], Fin
 
 
 def _rails_of(finding: Finding, rails: set[str]) -> list[str]:
-    """The names of the rails that a finding is about: its subject's, or those that its observation names."""
+    """The names of a finding's rails: from its subject, else from its observation."""
     match = RAIL.match(finding.subject)
     if match:
         return [match[1]]
@@ -94,5 +94,5 @@ def _rails_of(finding: Finding, rails: set[str]) -> list[str]:
 
 
 def up_to(stage: str) -> tuple[str, ...]:
-    """The stages before this one, and itself."""
+    """The stages up to and including this one."""
     return STAGES[: STAGES.index(stage) + 1]

@@ -22,8 +22,8 @@ FOLDER = "withheld"
 class Withheld:
     """One withheld effect of one host.
 
-    effect: "pcie_acs_write"; stage: "" outside a stage; reason: why the role wants it, one sentence; touches: the ports, packages or
-    hosts that it would change; allow: what the user does to allow it.
+    effect: "pcie_acs_write"; stage: "" outside a stage; reason: why the role needs it, one sentence; touches: the ports, packages or
+    hosts that it would change; allow: the setting that allows it.
     """
 
     host: str
@@ -68,7 +68,7 @@ class WithheldGroup:
 
 
 def allow_words(effect: str) -> str:
-    """How to allow an effect whose variable follows the rule."""
+    """The setting that allows an effect with the usual variable name."""
     return f"{effect}_allowed: true"
 
 
@@ -82,7 +82,7 @@ def reason_words(reason: Any) -> str:
 
 
 def record(folder: RunFolder, withheld: Withheld) -> None:
-    """Write the record. A later one of the same host and effect replaces it."""
+    """Write the record; a later one of the same host and effect replaces it."""
     folder.write_json(folder.host_file(f"{FOLDER}/{withheld.effect}", withheld.host), withheld.to_dict())
 
 

@@ -75,8 +75,8 @@ def test_what_the_intent_says_by_name_wins() -> None:
         ({"soft": True}, {}, "a software device has no firmware"),
         ({}, {"software": True}, "a software device has no firmware"),
         ({}, {"driver": "bnxt_en"}, "its driver is bnxt_en"),
-        ({}, {"function": "vf"}, "a virtual function has no settings of its own"),
-        ({"nic": {"pci": "0000:99:00.0"}}, {}, "its NIC is not there"),
+        ({}, {"function": "vf"}, "a virtual function has no settings"),
+        ({"nic": {"pci": "0000:99:00.0"}}, {}, "its NIC is missing"),
     ],
 )
 def test_what_has_no_such_settings(rail: dict[str, object], device: dict[str, object], words: str) -> None:

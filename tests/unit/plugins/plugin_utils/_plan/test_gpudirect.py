@@ -36,7 +36,7 @@ def plan(path: str = "auto", **host: Any) -> dict[str, str | None]:
 
 
 def test_dma_buf_is_preferred() -> None:
-    both = {"path": "dmabuf", "why": "DMA-BUF can work, and needs no further module", "refused": None}
+    both = {"path": "dmabuf", "why": "DMA-BUF can work, and needs no additional module", "refused": None}
     assert plan() == both
     assert plan(peer_symbol=True) == both
     assert gpudirect_path({}, from_dict(facts())) == both
@@ -82,7 +82,7 @@ def test_a_host_of_storage_rails_alone_needs_no_path_unless_one_is_asked_for() -
         return gpudirect_path({"gpudirect": {"path": path}, "rails": rails}, from_dict(facts(**host)))
 
     closed = {"gpu_driver": CLOSED}
-    assert storage("auto", **closed) == {"path": None, "why": "none can work, and no compute rail needs one", "refused": None}
+    assert storage("auto", **closed) == {"path": None, "why": "no path can work, and no compute rail needs one", "refused": None}
     assert storage("auto")["path"] == "dmabuf"
     assert storage("dmabuf", **closed)["refused"] is not None
     assert storage("auto", "compute", **closed)["refused"] is not None
@@ -91,7 +91,7 @@ def test_a_host_of_storage_rails_alone_needs_no_path_unless_one_is_asked_for() -
 def test_every_reason_that_is_certain_has_something_that_helps() -> None:
     """The words of _gpudirect and those looked for here belong together."""
     worst = plan("auto", kernel="5.4.0", rdma_core_version="28.0", gpu_driver=CLOSED)
-    assert str(worst["refused"]).partition("What would help: ")[2].count("; or ") == 3
+    assert str(worst["refused"]).partition("To fix it: ")[2].count("; or ") == 3
 
 
 @pytest.mark.parametrize("path", ["auto", "dmabuf", "peermem", "none"])
@@ -102,14 +102,14 @@ def test_a_host_without_gpu_has_no_path_and_no_error(path: str) -> None:
 def test_none_leaves_what_is_loaded_and_says_so() -> None:
     assert plan("none")["why"] == "rdma_gpudirect.path is none"
     assert plan("none", modules=("nvidia_peermem",)) == {
-        "path": None, "why": "rdma_gpudirect.path is none; nvidia_peermem is loaded, and left so", "refused": None
+        "path": None, "why": "rdma_gpudirect.path is none; nvidia_peermem stays loaded", "refused": None
     }  # fmt: skip
 
 
 def test_facts_that_do_not_tell_are_no_answer() -> None:
     found = gpudirect_path({}, from_dict({"gpus": [], "gpudirect": None, "stack": {"modules": {}}}))
     assert found["path"] is None
-    assert found["refused"] == "The facts do not tell of GPUs: read the host with the subset gpus."
+    assert found["refused"] == "The facts do not contain GPUs: read the facts with the subset gpus."
 
 
 BOOT = {BOOT_FILE: described(BOOT_TEXT, 0o644)}

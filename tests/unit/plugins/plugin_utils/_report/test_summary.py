@@ -273,7 +273,7 @@ def test_the_whole_text_with_pairs() -> None:
             "rail2: 1 of 1 pairs measured, 1 of 3 ports proven before, median 0.3 Gb/s (lowest 0.3, highest 0.3)",
             "To blame:",
             "  node22, rail0: slow",
-            "Bad once, well when measured again:",
+            "Bad once, good when measured again:",
             "  node1, rail2: slow once",
             "",
             "To fix:",

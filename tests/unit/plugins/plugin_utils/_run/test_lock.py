@@ -157,7 +157,7 @@ def test_a_lock_that_somebody_holds_stops_the_run_in_time_and_says_so(tmp_path: 
             claim(lock, my_run(), SOURCES, tmp_path, wait_seconds=0.4)
     assert 0.4 <= time.monotonic() - begun < 5
     (words,) = warned
-    assert f"Waiting for the lock {lock}" in words
+    assert f"for the lock {lock}" in words
 
 
 def test_a_lock_that_is_released_in_time_is_taken(tmp_path: Path) -> None:
@@ -186,7 +186,7 @@ def test_what_another_user_writes_is_not_believed(tmp_path: Path, monkeypatch: p
     evil = "\x1b]0;owned\x07"
     lock.write_text(json.dumps({"run": evil, "pid": 1, "process": process_of(1), "user": evil, "evidence": evil}))
     foreign(lock, monkeypatch)
-    with pytest.raises(LockedError, match=rf"The lock {lock} belongs to uid \d+, so that its content cannot be believed") as caught:
+    with pytest.raises(LockedError, match=rf"The lock {lock} belongs to uid \d+, so its content cannot be trusted") as caught:
         claim(lock, my_run(), SOURCES, tmp_path)
     assert "owned" not in str(caught.value)
 

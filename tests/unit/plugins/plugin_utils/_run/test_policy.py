@@ -83,7 +83,9 @@ def test_decide(settings: dict[str, Any], hosts: int, out: int, check_mode: bool
 
 def test_the_words_name_the_hosts_that_are_out() -> None:
     decision = decide("link", QUARANTINE, 10, {"node7": "link.state: DOWN"}, check_mode=False)
-    assert decision.words == "link gate: 1 of 10 hosts do not pass (10 %); policy quarantine allows 10 %. The build goes on without node7."
+    assert decision.words == (
+        "link gate: 1 of 10 hosts do not pass (10 %); policy quarantine allows 10 %. The build continues without node7."
+    )
 
 
 PLANES = {"plane default": "fabric.cabling: spine1 is gone"}
@@ -93,7 +95,7 @@ PLANES = {"plane default": "fabric.cabling: spine1 is gone"}
 def test_a_plane_is_beyond_any_limit_and_no_host(settings: dict[str, Any], stops: bool) -> None:
     decision = decide("fabric", settings, 100, {}, PLANES, check_mode=False)
     assert (decision.stops, decision.out, decision.planes) == (stops, {}, PLANES)
-    end = "no host can be left out for that. The build stops." if stops else "the build goes on."
+    end = "excluding hosts cannot fix that. The build stops." if stops else "the build continues."
     assert decision.words == f"fabric gate: plane default does not pass; {end}"
     assert not decide("fabric", settings, 100, {}, PLANES, check_mode=True).stops
 

@@ -24,7 +24,7 @@ def test_a_lost_host_says_why_and_what_to_do() -> None:
     assert lost("link", "node1", "it cannot be reached: timed out") == Finding(
         "link", "stage.completed", "node1", "stage", "unknown", "it cannot be reached: timed out",
         "every task of the stage done, and the host at its gate",
-        "Fix the cause on node1, then run the same command again; completed work is kept.",
+        "Fix the cause on node1, then run the same command again. Completed work is kept.",
     )  # fmt: skip
 
 

@@ -13,7 +13,7 @@ from ansible_collections.rdma.cluster.plugins.plugin_utils._checks.gpu.gpu impor
 from ansible_collections.rdma.cluster.plugins.plugin_utils._facts.typed import from_dict
 
 VERSION = "580.159.04"
-CHOSEN = {"path": "dmabuf", "why": "DMA-BUF can work, and needs no further module", "refused": None}
+CHOSEN = {"path": "dmabuf", "why": "DMA-BUF can work, and needs no additional module", "refused": None}
 FABRIC_MANAGER = "nvidia-fabricmanager.service"
 #: HGX B200 reaches its NVSwitches by ConnectX-7.
 BRIDGED = {"nvswitches": 0, "nvswitch_bridges": 4}
@@ -50,7 +50,7 @@ def statuses(**asked: Any) -> dict[str, str]:
 
 def test_all_of_one_version() -> None:
     assert set(statuses().values()) == {"ok"}
-    assert check()["gpu.path"].observed == "dmabuf: DMA-BUF can work, and needs no further module"
+    assert check()["gpu.path"].observed == "dmabuf: DMA-BUF can work, and needs no additional module"
 
 
 def test_no_gpu_is_no_error_and_not_read_is_no_answer() -> None:
