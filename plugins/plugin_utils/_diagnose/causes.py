@@ -2,9 +2,9 @@
 # GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""What may be the cause of an error line, how that is checked, and what to do: a table.
+"""The table of possible causes of error lines: how each is checked, and its remedy.
 
-A remedy names the host ({host}) and what the line tells ({device}, {file}, {peer}).
+A remedy contains the host ({host}) and fields of the line ({device}, {file}, {peer}).
 """
 
 from __future__ import annotations
@@ -65,30 +65,32 @@ def earlier_error(scene: Scene) -> Answer:
 
 
 def different_collectives(scene: Scene) -> Answer:
-    """Whether ranks wait in different places of the program."""
+    """Whether ranks wait in different collectives of the program."""
     operations, numbers = scene.told("operation"), scene.told("sequence")
     groups = dict.fromkeys(group for each in scene.log.occurrences for group in each.fields.get("group", ()))
     if len(groups) > 1 and max(len(operations), len(numbers)) > 1:
-        return unknown(f"ranks wait in process groups {listed(list(groups))}, each of which counts collectives of its own")
+        return unknown(f"ranks wait in process groups {listed(list(groups))}, each of which counts its own collectives")
     if len(operations) > 1:
         return confirmed(f"ranks wait in {', '.join(operations)}")
     if len(numbers) > 1:
         return confirmed(f"ranks wait in collectives number {listed(numbers)}")
-    return excluded(f"all that tell wait in {operations[0]}, number {numbers[0]}") if numbers else unknown("the lines do not tell which")
+    if numbers:
+        return excluded(f"all ranks with this line wait in {operations[0]}, number {numbers[0]}")
+    return unknown("the lines do not contain the collective")
 
 
 def silent_ranks(scene: Scene) -> Answer:
-    """Whether a few ranks did not say what all others say: they were not there, or hang elsewhere."""
+    """Whether a few ranks did not write the line that all others wrote: they were missing, or hang elsewhere."""
     ranks, count = set(scene.occurrence.ranks), scene.log.context.nranks
     if count < 2 or not ranks:
-        return unknown("how many ranks there are, or which they are, the log does not tell")
+        return unknown("the log does not contain the number of ranks, or the ranks of this line")
     silent = [str(rank) for rank in range(count) if rank not in ranks]
     if not silent:
-        return excluded(f"all {count} ranks say it")
+        return excluded(f"all {count} ranks report it")
     if len(silent) > max(8, count // 8):
-        return unknown(f"{len(ranks)} of {count} ranks say it")
+        return unknown(f"{len(ranks)} of {count} ranks report it")
     places = list(dict.fromkeys(host for rank in silent for host in [scene.log.context.host_of(int(rank))] if host))
-    return confirmed(f"rank {listed(silent)} of {count} did not say it{f', on {listed(places)}' if places else ''}")
+    return confirmed(f"rank {listed(silent)} of {count} did not report it{f', on {listed(places)}' if places else ''}")
 
 
 def versions_differ(scene: Scene) -> Answer:
@@ -96,13 +98,13 @@ def versions_differ(scene: Scene) -> Answer:
     if len(said) > 1:
         return confirmed("; ".join(said))
     if said:
-        return unknown(f"only {said[0]} is told")
+        return unknown(f"only {said[0]} is known")
     numbers = [*scene.told("one_version"), *scene.told("other_version")]
-    return confirmed(f"versions {listed(numbers)}") if len(set(numbers)) > 1 else unknown("the log does not tell them")
+    return confirmed(f"versions {listed(numbers)}") if len(set(numbers)) > 1 else unknown("the log does not contain the versions")
 
 
 class Cause(NamedTuple):
-    """says: for a person; test: whether it holds; remedy: the command and the host; of_log: whether the log alone tells it."""
+    """A possible cause. says: the cause in words; test: whether it holds; remedy: command and host; of_log: only the log shows it."""
 
     says: str
     test: Test
@@ -110,49 +112,49 @@ class Cause(NamedTuple):
     of_log: bool = False
 
 
-_CONTAINER = nothing_tells("facts are of the host, not of a job's container")
+_CONTAINER = nothing_tells("the facts describe the host, not a job's container")
 _QOS = ("qos.trust", "qos.dscp", "qos.pfc", "qos.ets", "qos.ecn", "qos.traffic_class", "qos.overwritten")
 
 CAUSES: dict[str, Cause] = {
-    "earlier": Cause("another error came before it", earlier_error, "Mend the error that came first.", of_log=True),
+    "earlier": Cause("another error came before it", earlier_error, "Fix the error that came first.", of_log=True),
     # memory
     "memlock": Cause(
         "the limit of locked memory is too low",
         locked_memory,
-        "Run the host stage for {host}, then `systemctl restart` what starts jobs there (slurmd, containerd), or log in anew.",
+        "1. Run the host stage for {host}. 2. There, run `systemctl restart slurmd` (or containerd), or log in again.",
     ),
     "memlock.container": Cause(
-        "the job's container has a limit of its own", _CONTAINER, "Start the container on {host} with `--ulimit memlock=-1`."
+        "the job's container has its own limit", _CONTAINER, "Start the container on {host} with `--ulimit memlock=-1`."
     ),
     "gpu.path": Cause(
-        "the host has no way to register GPU memory",
+        "the host cannot register GPU memory",
         no_gpu_path,
-        "Run the gpu stage for {host}; `modprobe nvidia_peermem` there tells more.",
+        "1. Run the gpu stage for {host}. 2. If it fails, run `modprobe nvidia_peermem` there, which shows the reason.",
     ),
     "gpu.dmabuf_off": Cause(
         "NCCL may not use DMA-BUF, and nvidia_peermem is missing",
         peermem_alone,
-        "Take NCCL_DMABUF_ENABLE away on {host}, or run `modprobe nvidia_peermem` there.",
+        "Unset NCCL_DMABUF_ENABLE on {host}, or run `modprobe nvidia_peermem` there.",
     ),
-    "gpu.intent": Cause("the planned way to GPU memory is not there", judged("gpu", "gpu.path"), "Run the gpu stage for {host}."),
+    "gpu.intent": Cause("the planned path to GPU memory is missing", judged("gpu", "gpu.path"), "Run the gpu stage for {host}."),
     "iommu": Cause(
-        "the IOMMU translates what devices send to each other",
+        "the IOMMU translates traffic between devices",
         iommu,
-        "Boot {host} with `iommu.passthrough=1` (on x86 also `iommu=pt`), or turn the IOMMU off in its BIOS.",
+        "Boot {host} with `iommu.passthrough=1` (on x86 also `iommu=pt`), or disable the IOMMU in its BIOS.",
     ),
     "acs": Cause(
-        "ACS sends what GPUs and NICs say to each other through the root",
+        "ACS redirects traffic between GPUs and NICs to the root",
         judged("preflight", "pcie.acs"),
-        "Run the host stage for {host} with rdma_host.pcie; its gate says which bridge.",
+        "Set rdma_host.pcie for {host} and run the host stage. Its gate names the bridge.",
     ),
     # devices
-    "hca.none": Cause("the host has no RDMA device", no_device, "Run the driver stage for {host}; its gate says what is missing."),
+    "hca.none": Cause("the host has no RDMA device", no_device, "Run the driver stage for {host}. Its gate reports what is missing."),
     "hca.list": Cause(
-        "NCCL_IB_HCA leaves no device", device_list, "Run the nccl stage for {host}, or mend NCCL_IB_HCA where the job sets it."
+        "NCCL_IB_HCA selects no device", device_list, "Run the nccl stage for {host}, or correct NCCL_IB_HCA in the job."
     ),
-    "ib.disabled": Cause("RDMA is turned off", set_to("NCCL_IB_DISABLE", "1"), "Take NCCL_IB_DISABLE away on {host}."),
-    "ib.net": Cause("the job asks for sockets", set_to("NCCL_NET", "Socket"), "Take NCCL_NET away on {host}."),
-    "port.down": Cause("a port is not ACTIVE", ports_down, "Run the link stage for {host}; its gate says why the port is not ACTIVE."),
+    "ib.disabled": Cause("RDMA is disabled", set_to("NCCL_IB_DISABLE", "1"), "Unset NCCL_IB_DISABLE on {host}."),
+    "ib.net": Cause("the job requests sockets", set_to("NCCL_NET", "Socket"), "Unset NCCL_NET on {host}."),
+    "port.down": Cause("a port is not ACTIVE", ports_down, "Run the link stage for {host}. Its gate reports why the port is not ACTIVE."),
     "port.planned": Cause("a planned rail is not up", judged("link", "link.state"), "Run the link stage for {host}."),
     "port.flaps": Cause(
         "the link goes down, or has errors",
@@ -160,206 +162,204 @@ CAUSES: dict[str, Cause] = {
         "Check cable and optic of {device} on {host}: `mlxlink -d {device} -m -c -e`.",
     ),
     "ib.node": Cause(
-        "programs find no node in /dev/infiniband", no_node, "Run the driver stage for {host}; `ls -l /dev/infiniband` there."
+        "a device node in /dev/infiniband is missing", no_node, "Run the driver stage for {host}, then `ls -l /dev/infiniband` there."
     ),
     "ib.container": Cause(
-        "the job's container lacks devices or the library of verbs",
+        "the job's container lacks RDMA devices or libibverbs",
         _CONTAINER,
-        "Start the container on {host} with `--device /dev/infiniband`, and have rdma-core in its image: `ldconfig -p | grep ibverbs`.",
+        "1. Start the container on {host} with `--device /dev/infiniband`. 2. Add rdma-core to its image: `ldconfig -p | grep ibverbs`.",
     ),
-    "ib.pkey": Cause("partitions keep them apart", judged("link", "link.pkey", "link.partitions"), "Run the link stage for {host}."),
+    "ib.pkey": Cause("partitions separate the hosts", judged("link", "link.pkey", "link.partitions"), "Run the link stage for {host}."),
     "ib.layers": Cause(
-        "RoCE and InfiniBand ports are mixed", judged("link", "link.layer"), "Name ports of one kind in NCCL_IB_HCA on {host}."
+        "RoCE and InfiniBand ports are mixed", judged("link", "link.layer"), "Use only ports of one kind in NCCL_IB_HCA on {host}."
     ),
     # addresses
     "gid.index": Cause(
-        "the GID index is that of no RoCE v2 address",
+        "the GID index does not belong to a RoCE v2 address",
         gid_index,
-        "Take NCCL_IB_GID_INDEX away on {host} (NCCL finds it since 2.21), or set that of `show_gids` for RoCE v2 on IPv4.",
+        "Unset NCCL_IB_GID_INDEX on {host} (NCCL 2.21 or newer finds it), or set the index of RoCE v2 on IPv4 from `show_gids`.",
     ),
     "gid.none": Cause("a RoCE port has no IPv4 address", no_ip_gid, "Run the network stage for {host}."),
-    "gid.planned": Cause("a rail has not its planned GID", judged("network", "network.gid"), "Run the network stage for {host}."),
+    "gid.planned": Cause("a rail lacks its planned GID", judged("network", "network.gid"), "Run the network stage for {host}."),
     "gid.subnet": Cause(
         "the two ends are in different subnets",
         subnets_differ,
-        "See `ip route get` on {host} for the other end; NCCL_CROSS_NIC=0 where rails do not meet, in a mesh "
-        "NCCL_IB_SUBNET_AWARE_ROUTING=1.",
+        "1. On {host}, run `ip route get` with the address of the other end. 2. Set NCCL_CROSS_NIC=0 if rails are separate networks; in a "
+        "mesh set NCCL_IB_SUBNET_AWARE_ROUTING=1.",
     ),
     "mtu": Cause(
-        "MTUs differ", mtus_of_job_differ, "Run the network stage for {host}; prove the path: `ping -M do -s 8972` to its partners."
+        "MTUs differ", mtus_of_job_differ, "1. Run the network stage for {host}. 2. Test the path to its partners: `ping -M do -s 8972`."
     ),
     "mtu.planned": Cause(
-        "a rail has not its planned MTU", judged("network", "network.mtu", "network.rdma_mtu"), "Run the network stage for {host}."
+        "a rail lacks its planned MTU", judged("network", "network.mtu", "network.rdma_mtu"), "Run the network stage for {host}."
     ),
     "arp": Cause("several rails answer for each other's addresses", judged("host", "host.sysctl"), "Run the host stage for {host}."),
     "qos": Cause("RoCE is not lossless", judged("qos", *_QOS), "Run the qos stage for {host}."),
     "loss": Cause(
         "the fabric loses packets or is down between them",
-        nothing_tells("switches were not asked"),
-        "Measure the pair: `ansible-playbook rdma.cluster.pairs`; then discards of the switch ports and `ethtool -S` of {host}.",
+        nothing_tells("switches were not read"),
+        "1. Measure the pair: `ansible-playbook rdma.cluster.pairs`. 2. Check `ethtool -S` on {host} and the discards of its switch ports.",
     ),
     # sockets
     "socket.name": Cause(
-        "NCCL_SOCKET_IFNAME fits no interface",
+        "NCCL_SOCKET_IFNAME matches no interface",
         socket_interface,
-        "Mend NCCL_SOCKET_IFNAME on {host} (rdma_nccl.socket_ifname); `ip -br address` there.",
+        "Correct NCCL_SOCKET_IFNAME on {host} (rdma_nccl.socket_ifname); `ip -br address` there lists its interfaces.",
     ),
     "socket.address": Cause(
-        "it connects to an address that is none of another host",
+        "it connects to an address that does not belong to another host",
         wrong_address,
-        "Set NCCL_SOCKET_IFNAME to the management interface of {host}; for PyTorch also MASTER_ADDR.",
+        "Set NCCL_SOCKET_IFNAME to the management interface of {host}; for PyTorch also set MASTER_ADDR.",
     ),
     "socket.firewall": Cause(
-        "a firewall is between them", firewall, "See `nft list ruleset` on {host}: ports 1024 to 65535 between the job's hosts."
+        "a firewall blocks them", firewall, "Run `nft list ruleset` on {host}, and allow ports 1024 to 65535 between the job's hosts."
     ),
     "store.alone": Cause(
-        "the launcher did not start all ranks, or with other addresses",
-        nothing_tells("the log has only those that came"),
-        "Compare MASTER_ADDR, MASTER_PORT and the number of ranks on all hosts; see the log of the host that is missing.",
+        "the launcher did not start all ranks, or used different addresses",
+        nothing_tells("the log has only the ranks that connected"),
+        "1. Compare MASTER_ADDR, MASTER_PORT and the number of ranks on all hosts. 2. Read the log of the missing host.",
     ),
     "port.taken": Cause(
         "an earlier job still runs there",
-        nothing_tells("who listens was not read"),
-        "See `ss -ltnp` on {host}, and end what is left of earlier jobs.",
+        nothing_tells("listening processes were not read"),
+        "Run `ss -ltnp` on {host}, and end the processes of earlier jobs.",
     ),
     # versions and programs
     "version": Cause(
         "images or installations differ",
         versions_differ,
-        "Use one image on all hosts; see `ldconfig -p | grep nccl` on {host}, and LD_LIBRARY_PATH.",
+        "Use one image on all hosts. On {host}, check `ldconfig -p | grep nccl` and LD_LIBRARY_PATH.",
         of_log=True,
     ),
     "mpi.build": Cause(
         "the program was built without MPI, or another mpirun starts it",
-        nothing_tells("how it was built, facts do not tell"),
-        "Build nccl-tests with `make MPI=1 MPI_HOME=…`, and start it with that MPI's mpirun; `ldd all_reduce_perf | grep mpi` on {host}.",
+        nothing_tells("the facts do not contain how it was built"),
+        "1. On {host}, run `ldd all_reduce_perf | grep mpi`. 2. Build nccl-tests with `make MPI=1 MPI_HOME=…`, and use that MPI's mpirun.",
     ),
     "mpi.launcher": Cause(
         "mpirun cannot log in, or finds no installation there",
-        nothing_tells("logins between hosts were not tried"),
-        "Try `ssh HOST true` and `ssh HOST which orted prted` from {host}.",
+        nothing_tells("logins between hosts were not tested"),
+        "On {host}, run `ssh HOST true` and `ssh HOST which orted prted`.",
     ),
     "mpi.hosts": Cause(
         "the host file has too few slots",
         nothing_tells("the job's host file was not read"),
-        "Give each host `slots=GPUs` in the host file of {host}.",
+        "In the host file of {host}, set `slots=GPUs` for each host.",
     ),
     "plugin": Cause(
         "the plugin is not installed, or its folder is not in LD_LIBRARY_PATH",
-        nothing_tells("libraries of a job are not in the facts"),
-        "Look for it on {host}: `ldconfig -p | grep nccl-net`; else take NCCL_NET_PLUGIN away.",
+        nothing_tells("the facts do not contain a job's libraries"),
+        "1. On {host}, run `ldconfig -p | grep nccl-net`. 2. If it is not there, unset NCCL_NET_PLUGIN.",
     ),
     "ucx.mpi": Cause(
-        "openib is not used since Open MPI 4", nothing_tells("it is no failure"), "Nothing for NCCL. `mpirun --mca btl ^openib` hides it."
+        "openib is not used since Open MPI 4", nothing_tells("it is not a failure"), "`mpirun --mca btl ^openib` hides it."
     ),
     # GPUs
     "gpu.driver": Cause(
-        "driver, its libraries and CUDA do not fit",
+        "driver, its libraries and CUDA do not match",
         gpu_driver,
-        "Install a newer NVIDIA driver on {host}, with libcuda of the same version, and reboot it.",
+        "On {host}, install a newer NVIDIA driver with libcuda of the same version, then reboot it.",
     ),
     "gpu.fabric_manager": Cause(
         "Fabric Manager does not run",
         fabric_manager,
-        "Run `systemctl enable --now nvidia-fabricmanager` on {host}; its version must be the driver's.",
+        "Run `systemctl enable --now nvidia-fabricmanager` on {host}. Its version must match the driver's.",
     ),
-    "gpu.lost": Cause("a GPU fell off the bus", gpu_lost, "See `dmesg | grep -i xid` on {host}, and reboot it."),
+    "gpu.lost": Cause("a GPU fell off the bus", gpu_lost, "1. On {host}, run `dmesg | grep -i xid`. 2. Reboot it."),
     "gpu.broken": Cause(
         "the hardware of a GPU is broken",
-        nothing_tells("the GPU itself was not asked"),
+        nothing_tells("the GPU's own diagnostics were not run"),
         "Run `nvidia-smi -q -d ECC,PAGE_RETIREMENT,ROW_REMAPPER` and `dcgmi diag -r 3` on {host}.",
     ),
-    "gpu.load": Cause("something else uses the GPU", gpu_load, "See `nvidia-smi` on {host}."),
+    "gpu.load": Cause("another process uses the GPU", gpu_load, "Run `nvidia-smi` on {host}."),
     "gpu.batch": Cause(
-        "the program wants more than the GPU has",
-        nothing_tells("facts do not tell what a program wants"),
-        "Take a smaller batch, or look what else is on the GPUs of {host}.",
+        "the program needs more memory than the GPU has",
+        nothing_tells("the facts do not contain a program's needs"),
+        "Use a smaller batch, or check with `nvidia-smi` what else uses the GPUs of {host}.",
     ),
     "gpu.visible": Cause(
-        "CUDA_VISIBLE_DEVICES or the ranks of a host do not fit its GPUs",
+        "CUDA_VISIBLE_DEVICES or the ranks of a host do not match its GPUs",
         nothing_tells("the environment of ranks was not read"),
         "Start as many ranks on {host} as it has GPUs, with cuda:LOCAL_RANK.",
     ),
     "program": Cause(
-        "the program itself", nothing_tells("facts do not tell"), "Run it with CUDA_LAUNCH_BLOCKING=1, or under compute-sanitizer."
+        "the program itself", nothing_tells("facts cannot show it"), "Run it with CUDA_LAUNCH_BLOCKING=1, or under compute-sanitizer."
     ),
     # shared memory
     "shm.container": Cause(
-        "the container's /dev/shm is small (64 MiB unless told otherwise)",
+        "the container's /dev/shm is small (default 64 MiB)",
         _CONTAINER,
-        "Start the container on {host} with `--shm-size=8g` or `--ipc=host`; in Kubernetes an emptyDir in memory.",
+        "Start the container on {host} with `--shm-size=8g` or `--ipc=host`; in Kubernetes use an emptyDir in memory.",
     ),
     "shm.full": Cause(
-        "the host's /dev/shm is full", shared_memory, "See `df -h /dev/shm; ls -l /dev/shm` on {host}, and remove what earlier jobs left."
+        "the host's /dev/shm is full", shared_memory, "Run `df -h /dev/shm; ls -l /dev/shm` on {host}, and remove files of earlier jobs."
     ),
     "shm.ipc": Cause("logind removes it while the job runs", ipc_removed, "Run the host stage for {host} (rdma_host.keep_ipc)."),
     "shm.apart": Cause(
-        "ranks of a host are in containers that share no /dev/shm",
+        "ranks of a host are in containers without a common /dev/shm",
         _CONTAINER,
-        "Start the containers on {host} with `--ipc=host`, or set NCCL_HOSTID to differ.",
+        "Start the containers on {host} with `--ipc=host`, or set a different NCCL_HOSTID in each.",
     ),
     # files
     "topo.variable": Cause(
-        "NCCL_TOPO_FILE names a file that is not there",
+        "NCCL_TOPO_FILE names a missing file",
         names_file("NCCL_TOPO_FILE"),
-        "Take NCCL_TOPO_FILE away on {host}: bare metal needs none; see `ls -l {file}` there, and in the container.",
+        "1. On {host} and in the container, run `ls -l {file}`. 2. Unset NCCL_TOPO_FILE, which bare metal does not need.",
     ),
-    "graph.variable": Cause(
-        "NCCL_GRAPH_FILE names a file that is not there", names_file("NCCL_GRAPH_FILE"), "Take NCCL_GRAPH_FILE away on {host}."
-    ),
+    "graph.variable": Cause("NCCL_GRAPH_FILE names a missing file", names_file("NCCL_GRAPH_FILE"), "Unset NCCL_GRAPH_FILE on {host}."),
     "topo.stale": Cause(
         "the file is of another version of NCCL",
         nothing_tells("the file was not read"),
-        "Write it anew with NCCL_TOPO_DUMP_FILE on {host}, or do without.",
+        "Write it again with NCCL_TOPO_DUMP_FILE on {host}, or unset the variable.",
     ),
     # hangs and ends
     "hang.program": Cause(
         "ranks wait in different collectives",
         different_collectives,
-        "Look where ranks part ways: TORCH_DISTRIBUTED_DEBUG=DETAIL.",
+        "Run with TORCH_DISTRIBUTED_DEBUG=DETAIL to see where the ranks diverge.",
         of_log=True,
     ),
     "hang.rank": Cause(
-        "a rank does not take part",
+        "a rank does not participate",
         silent_ranks,
-        "See what that rank does: `py-spy dump --pid` and `nvidia-smi` on its host; its log may end earlier.",
+        "On that rank's host, run `py-spy dump --pid` and `nvidia-smi`. Its log may end earlier.",
         of_log=True,
     ),
     "hang.slow": Cause(
         "a rank is only slow: loading, compiling, writing a checkpoint",
-        nothing_tells("facts do not tell how long a step takes"),
-        "Compare the last lines of each rank; raise the timeout of init_process_group.",
+        nothing_tells("the facts do not contain the time of a step"),
+        "1. Compare the last lines of each rank. 2. Raise the timeout of init_process_group.",
     ),
     "debug": Cause(
-        "the line that tells more is not in this log",
+        "the line with the reason is not in this log",
         nothing_tells("NCCL prints it at level WARN"),
-        "Run it again with NCCL_DEBUG=WARN, or INFO with NCCL_DEBUG_SUBSYS=INIT,ENV,NET.",
+        "Run the job again with NCCL_DEBUG=WARN, or INFO with NCCL_DEBUG_SUBSYS=INIT,ENV,NET.",
     ),
     "unknown": Cause(
-        "no table of this collection has the text, so what it means is unknown",
-        nothing_tells("the facts of the hosts have no check for it"),
+        "this collection does not know the text, so its meaning is unknown",
+        nothing_tells("no check of the facts exists for it"),
         "1. Read the lines before its first occurrence in the log: the first failed call there is the reason. "
         "2. Run `dmesg -T | grep -iE 'xid|nvrm|mlx5|oom'` on {host} for the time of the job. "
-        "3. Run the job again with `NCCL_DEBUG=INFO NCCL_DEBUG_SUBSYS=INIT,ENV,NET`, and search the text in the source of NCCL.",
+        "3. Run the job again with `NCCL_DEBUG=INFO NCCL_DEBUG_SUBSYS=INIT,ENV,NET`, and search for the text in the source of NCCL.",
     ),
     "oom.host": Cause(
-        "the kernel's or the job's limit of memory",
-        nothing_tells("it is over now"),
-        "See `journalctl -k --grep oom` on {host}, and what the job was given.",
+        "the host's memory or the job's memory limit",
+        nothing_tells("the process has already ended"),
+        "1. Run `journalctl -k --grep oom` on {host}. 2. Check the job's memory limit.",
     ),
     "ended": Cause(
         "the host went down or was drained",
-        nothing_tells("why is not in the facts"),
-        "See `journalctl --boot=-1` and the BMC's event log of {host}.",
+        nothing_tells("the facts do not contain the reason"),
+        "On {host}, run `journalctl --boot=-1`, and check its BMC's event log.",
     ),
     "time": Cause(
-        "the job was not done in its time",
+        "the job exceeded its time limit",
         nothing_tells("it is the scheduler's limit"),
-        "Give it more time, or see whether it hung: the last lines of each rank.",
+        "1. Check the last lines of each rank for a hang. 2. If there is none, raise the time limit.",
     ),
     "firmware": Cause(
         "the firmware or the card",
-        nothing_tells("the card was not asked"),
-        "See `dmesg | grep mlx5` on {host}, and compare its firmware with the other hosts' (alike.firmware).",
+        nothing_tells("the card was not read"),
+        "Run `dmesg | grep mlx5` on {host}, and compare its firmware with that of the other hosts (alike.firmware).",
     ),
 }

@@ -2,7 +2,7 @@
 # GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""Whether a cause of a failed job holds on a host: its GPUs, their driver, and the ways between them and NICs."""
+"""Tests of the causes of a failed job on a host: its GPUs, their driver, and the paths between GPUs and NICs."""
 
 from __future__ import annotations
 
@@ -15,12 +15,12 @@ from ansible_collections.rdma.cluster.plugins.plugin_utils._diagnose.scene impor
 from ansible_collections.rdma.cluster.plugins.plugin_utils._explain.text import listed
 
 _CUDA_OF_NCCL = re.compile(r"\+cuda([0-9]{1,2})")
-#: From this NVIDIA driver on a CUDA of so many runs (CUDA's release notes, minor version compatibility).
+#: Major version of CUDA → the oldest NVIDIA driver for it (CUDA's release notes, minor version compatibility).
 _DRIVER_OF_CUDA = {11: 450, 12: 525, 13: 580}
 
 
 def _loaded_peermem(scene: Scene) -> list[str] | None:
-    """The modules for peer memory that are loaded; None where that was not read."""
+    """The loaded modules for peer memory; None if that was not read."""
     stack = scene.facts.stack
     return None if stack is None else sorted(set(PEERMEM_MODULES) & set(stack.modules))
 
@@ -42,7 +42,7 @@ def no_gpu_path(scene: Scene) -> Answer:
 
 
 def peermem_alone(scene: Scene) -> Answer:
-    """Whether NCCL is kept off DMA-BUF while nvidia_peermem is not there."""
+    """Whether NCCL may not use DMA-BUF while nvidia_peermem is not loaded."""
     off = [where for value, where in scene.variable("NCCL_DMABUF_ENABLE") if value == "0"]
     if not off:
         return excluded("NCCL_DMABUF_ENABLE is not 0")
@@ -54,7 +54,7 @@ def peermem_alone(scene: Scene) -> Answer:
 
 
 def gpu_driver(scene: Scene) -> Answer:
-    """Whether NVIDIA's driver is there, of one version with libcuda, and new enough for the CUDA that NCCL was built with."""
+    """Whether NVIDIA's driver is missing, differs from libcuda, or is too old for the CUDA that NCCL was built with."""
     facts = scene.facts
     if facts.gpus is None:
         return unknown("the GPUs were not read")
@@ -62,10 +62,10 @@ def gpu_driver(scene: Scene) -> Answer:
         return confirmed("the NVIDIA driver is not loaded" if facts.gpus else "the host has no NVIDIA GPU")
     version, cuda = facts.gpu_driver.version, facts.gpu_support.cuda if facts.gpu_support else None
     if cuda is not None and version is not None and cuda != version:
-        return confirmed(f"driver {version} is loaded, and libcuda is of {cuda}")
+        return confirmed(f"driver {version} is loaded, but libcuda is {cuda}")
     wanted = max((int(found[1]) for each in scene.log.context.versions for found in [_CUDA_OF_NCCL.search(each)] if found), default=None)
     if version is None or wanted not in _DRIVER_OF_CUDA:
-        return unknown(f"driver {version or 'of unknown version'}; which CUDA the job has, the log does not say")
+        return unknown(f"driver {version or 'of unknown version'}; the log does not contain the job's CUDA version")
     least = _DRIVER_OF_CUDA[wanted]
     said = f"driver {version}; NCCL is built for CUDA {wanted}, which needs {least}"
     return confirmed(said) if int(version.split(".")[0]) < least else excluded(said)
@@ -82,7 +82,7 @@ def fabric_manager(scene: Scene) -> Answer:
         return confirmed(f"{FABRIC_MANAGER} is not active, with {switches}")
     versions = support.fabric_manager, driver.version if driver else None
     if None not in versions and versions[0] != versions[1]:
-        return confirmed(f"Fabric Manager {versions[0]} beside driver {versions[1]}")
+        return confirmed(f"Fabric Manager {versions[0]} with driver {versions[1]}")
     return excluded(f"{FABRIC_MANAGER} is active")
 
 
@@ -95,7 +95,7 @@ def gpu_lost(scene: Scene) -> Answer:
 
 
 def gpu_load(scene: Scene) -> Answer:
-    """Who else holds memory of the GPUs; now, which is not then."""
+    """The other processes that hold GPU memory now, which may not be those at the time of the job."""
     processes = scene.facts.load.gpu_processes if scene.facts.load else None
     if processes is None:
         return unknown("the processes on the GPUs were not read")

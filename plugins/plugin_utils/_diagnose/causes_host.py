@@ -2,7 +2,7 @@
 # GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""Whether a cause of a failed job holds on a host: its memory, RDMA devices, and the variables of NCCL."""
+"""Tests of the causes of a failed job on a host: its memory, RDMA devices, and the variables of NCCL."""
 
 from __future__ import annotations
 
@@ -14,21 +14,21 @@ from ansible_collections.rdma.cluster.plugins.module_utils._rdma.device import D
 from ansible_collections.rdma.cluster.plugins.plugin_utils._diagnose.scene import Answer, Scene, Test, confirmed, excluded, unknown
 from ansible_collections.rdma.cluster.plugins.plugin_utils._explain.text import listed
 
-#: Less than this is what a container has unless it is told otherwise (64 MiB), and little for a host.
+#: The least free /dev/shm: a container has less by default (64 MiB), and it is little for a host.
 _SHM_LEAST_BYTES = 256 * 1024**2
 
 
 def locked_memory(scene: Scene) -> Answer:
-    """What services, logins and the services that start jobs may lock."""
+    """Whether services, logins or the services that start jobs may lock too little memory."""
     limits = scene.facts.limits
     if limits is None:
         return unknown("the limits were not read")
     service = limits.service_memlock
     is_enough = {f"services may lock {_bytes(service)}": service.unlimited} if service else {}
     for unit, running in sorted(limits.running.items()):
-        is_enough[f"{unit} may lock {_bytes(running.memlock)}, and what it starts"] = running.memlock.unlimited
+        is_enough[f"{unit} and its jobs may lock {_bytes(running.memlock)}"] = running.memlock.unlimited
     for who, login in sorted(limits.login_memlock.items()):
-        words = f"logins of {'root' if who == 'root' else 'users'} get {login.value if login else 'the default of the kernel'}"
+        words = f"logins of {'root' if who == 'root' else 'users'} get {login.value if login else 'the kernel default'}"
         is_enough[words] = login is not None and login.unlimited
     low = [words for words, enough in is_enough.items() if not enough]
     if low:
@@ -44,16 +44,16 @@ def no_device(scene: Scene) -> Answer:
     devices = scene.devices
     if devices is None:
         return unknown("the RDMA devices were not read")
-    return excluded(f"there are {listed(sorted(devices))}") if devices else confirmed("the host has no RDMA device")
+    return excluded(f"the host has {listed(sorted(devices))}") if devices else confirmed("the host has no RDMA device")
 
 
 def device_list(scene: Scene) -> Answer:
-    """Whether NCCL_IB_HCA names a device that the host does not have, or leaves no ACTIVE port."""
+    """Whether NCCL_IB_HCA names a device that the host does not have, or selects no ACTIVE port."""
     devices = scene.devices
     if devices is None:
         return unknown("the RDMA devices were not read")
     if not devices:
-        return unknown("there is no RDMA device that it could name")
+        return unknown("the host has no RDMA device to name")
     values = list(scene.variable("NCCL_IB_HCA"))
     if not values:
         return excluded("NCCL_IB_HCA is not set")
@@ -61,11 +61,11 @@ def device_list(scene: Scene) -> Answer:
         wanted = parse_list(value)
         missing = missing_entries(wanted, devices)
         if missing:
-            return confirmed(f"NCCL_IB_HCA={value} by {where} names {listed(missing)}; there are {listed(sorted(devices))}")
+            return confirmed(f"NCCL_IB_HCA={value} by {where} names {listed(missing)}; the host has {listed(sorted(devices))}")
         states = {f"{name}:{port}": told.state for name, port, told in _ports(devices) if wanted.has(name, int(port))}
         if "ACTIVE" not in states.values():
             seen = [f"{name} {state}" for name, state in states.items()]
-            said = f"what it names is {listed(seen)}" if seen else f"names none of {listed(sorted(devices))}"
+            said = f"its ports are {listed(seen)}" if seen else f"it matches none of {listed(sorted(devices))}"
             return confirmed(f"NCCL_IB_HCA={value} by {where}: {said}")
     return excluded(f"NCCL_IB_HCA={values[0][0]} ({values[0][1]}) names ports that are ACTIVE")
 
@@ -85,8 +85,8 @@ def set_to(name: str, *values: str) -> Test:
         if found:
             return excluded(f"{name}={found[0][0]} by {found[0][1]}")
         if scene.facts.nccl_files is None:
-            return unknown("NCCL's files were not read, and the log does not name it")
-        return excluded(f"nothing sets {name}")
+            return unknown("NCCL's files were not read, and the log does not contain it")
+        return excluded(f"{name} is not set")
 
     return test
 
@@ -99,15 +99,15 @@ def names_file(name: str) -> Test:
         setters = [f"{value} by {where}" for value, where in scene.variable(name) if value in files]
         if setters:
             return confirmed(f"{name}={setters[0]}")
-        return unknown(f"neither the log nor the host's files say who sets {name}")
+        return unknown(f"neither the log nor the host's files show what sets {name}")
 
     return test
 
 
 def ports_down(scene: Scene) -> Answer:
-    """Whether a port that the job wants is not ACTIVE: that of the line, else those of NCCL_IB_HCA, else any at all.
+    """Whether a port that the job needs is not ACTIVE: that of the line, else those of NCCL_IB_HCA, else any port.
 
-    NCCL passes over a port that is down: one that neither the line nor the list calls by its whole name may never have had a cable.
+    NCCL skips a port that is down: one that neither the line nor the list names in full may never have had a cable.
     """
     devices = scene.devices
     if devices is None:
@@ -119,24 +119,26 @@ def ports_down(scene: Scene) -> Answer:
         for name, port, told in _ports(devices)
         if (name in named if named else all(each.has(name, int(port)) for each in lists))
     ]
-    down = {f"{port} is {state or 'in no known state'}": is_named for port, state, is_named in wanted if state != "ACTIVE"}
+    down = {f"{port} is {state or 'in an unknown state'}": is_named for port, state, is_named in wanted if state != "ACTIVE"}
     missed = [words for words, is_named in down.items() if is_named]
     if not wanted:
-        return confirmed(f"no RDMA device {listed(named)}; there are {listed(sorted(devices))}") if named else unknown("there is no port")
+        if not named:
+            return unknown("there is no port")
+        return confirmed(f"no RDMA device {listed(named)}; the host has {listed(sorted(devices))}")
     if missed or (down and len(down) == len(wanted)):
         return confirmed(listed(missed or list(down)))
     if down:
-        return unknown(f"{listed(list(down))}; which ports the job uses, the log does not say")
+        return unknown(f"{listed(list(down))}; the log does not show which ports the job uses")
     return excluded(f"{listed([port for port, *_told in wanted])} {'is' if len(wanted) == 1 else 'are'} ACTIVE now")
 
 
 def _is_named(name: str, lists: Sequence[DeviceList]) -> bool:
-    """Whether each value of NCCL_IB_HCA, of which there must be one, has the whole name of a device: "mlx5" and "^mlx5_7" have not."""
+    """Whether every value of NCCL_IB_HCA (at least one) has the full name of a device, unlike "mlx5" and "^mlx5_7"."""
     return bool(lists) and all(not each.excluded and any(entry.name == name for entry in each.entries) for each in lists)
 
 
 def no_node(scene: Scene) -> Answer:
-    """Whether programs find a node in /dev/infiniband for each device."""
+    """Whether a device has no node in /dev/infiniband."""
     devices = scene.devices
     if not devices:
         return unknown("there is no RDMA device, or it was not read")
@@ -147,7 +149,7 @@ def no_node(scene: Scene) -> Answer:
 def iommu(scene: Scene) -> Answer:
     mode = scene.facts.iommu.mode if scene.facts.iommu else None
     if mode is None:
-        return unknown("what the IOMMU does was not read")
+        return unknown("the IOMMU's mode was not read")
     said = f"the IOMMU is {'off' if mode == 'off' else f'on: {mode}'}"
     return confirmed(said) if mode in ("translated", "mixed") else excluded(said)
 
@@ -155,13 +157,13 @@ def iommu(scene: Scene) -> Answer:
 def shared_memory(scene: Scene) -> Answer:
     space = (scene.facts.filesystems or {}).get("/dev/shm")  # noqa: S108
     if space is None:
-        return unknown("how much room /dev/shm has was not read")
-    said = f"{space.free_bytes // 1024**2} of {space.size_bytes // 1024**2} MiB of the host's are free now"
+        return unknown("the free space of /dev/shm was not read")
+    said = f"{space.free_bytes // 1024**2} of {space.size_bytes // 1024**2} MiB of the host's /dev/shm are free now"
     return confirmed(said) if space.free_bytes < _SHM_LEAST_BYTES else excluded(said)
 
 
 def ipc_removed(scene: Scene) -> Answer:
     removed = scene.facts.limits.remove_ipc if scene.facts.limits else None
     if removed is None:
-        return unknown("whether logind clears up behind users was not read, or there is no logind")
-    return confirmed("logind removes what users who log out leave there") if removed else excluded("logind keeps it")
+        return unknown("RemoveIPC of logind was not read, or there is no logind")
+    return confirmed("logind removes the files of users who log out") if removed else excluded("logind keeps them")

@@ -2,7 +2,7 @@
 # GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""Whether a cause of a failed job holds on a host: its addresses, GIDs, MTU and interfaces."""
+"""Tests of the causes of a failed job on a host: its addresses, GIDs, MTU and interfaces."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ from ansible_collections.rdma.cluster.plugins.plugin_utils._nccl.derive import F
 
 #: Addresses that no other host can reach.
 _LOOPBACK = ("127.0.0.0/8", "::1/128")
-#: Those of links, and of Docker's own bridge, which a site may have given to rails.
+#: Link-local addresses, and those of Docker's bridge, which a site may use for rails.
 _LOCAL = ("169.254.0.0/16", "172.17.0.0/16")
 
 
@@ -51,13 +51,13 @@ def _usable(scene: Scene) -> Iterator[tuple[str, Port]]:
 
 
 def gid_index(scene: Scene) -> Answer:
-    """Whether the GID that is taken by its index is one for RoCE v2 on an IPv4 address."""
+    """Whether the GID index in use is not one of RoCE v2 on an IPv4 address."""
     if scene.devices is None:
         return unknown("the GIDs were not read")
     set_to = [
         (int(value), f"NCCL_IB_GID_INDEX={value} by {where}") for value, where in scene.variable("NCCL_IB_GID_INDEX") if _number(value)
     ]
-    told = set_to or [(int(value), f"the line says index {value}") for value in scene.told("gid_index") if _number(value)]
+    told = set_to or [(int(value), f"the line has index {value}") for value in scene.told("gid_index") if _number(value)]
     ethernet = [(name, port) for name, port in _ports(scene) if port.link_layer == "Ethernet"]
     if not ethernet:
         layers = {port.link_layer for _name, port in _ports(scene)}
@@ -65,10 +65,10 @@ def gid_index(scene: Scene) -> Answer:
     if not told:
         version = _version(scene)
         if version is None:
-            return unknown("nothing sets it; NCCL before 2.21 takes index 0, and which NCCL it is, the log does not tell")
+            return unknown("it is not set; NCCL before 2.21 uses index 0, and the log does not contain the version of NCCL")
         if version >= FINDS_GID_SINCE:
-            return excluded(f"nothing sets it, and NCCL {version[0]}.{version[1]} finds the GID by itself")
-        told = [(0, f"nothing sets it, so that NCCL {version[0]}.{version[1]} takes index 0")]
+            return excluded(f"it is not set, and NCCL {version[0]}.{version[1]} finds the GID by itself")
+        told = [(0, f"it is not set, so NCCL {version[0]}.{version[1]} uses index 0")]
     wrong = [f"{name} has {words}" for name, port in ethernet for index, _why in told for words in [_bad_gid(port, index)] if words]
     if wrong:
         return confirmed(f"{told[0][1]}, and {listed(wrong)}")
@@ -76,7 +76,7 @@ def gid_index(scene: Scene) -> Answer:
 
 
 def _version(scene: Scene) -> tuple[int, int] | None:
-    """The oldest NCCL that the log tells of, else the one that the intent names."""
+    """The oldest NCCL in the log, else the one that the intent names."""
     planned = scene.host.intent["nccl"]["version"] if scene.host.intent else None
     said = [*scene.log.context.versions] or [str(planned or "")]
     numbers = [(int(major), int(minor)) for each in said for major, minor in re.findall(r"^([0-9]+)\.([0-9]+)", each)]
@@ -88,7 +88,7 @@ def _number(value: str) -> bool:
 
 
 def _bad_gid(port: Port, index: int) -> str:
-    """What is wrong with the GID at an index of a RoCE port; "" if nothing is."""
+    """The fault of the GID at an index of a RoCE port; "" if there is none."""
     gid = next((gid for gid in port.gids if gid.index == index), None)
     if gid is None:
         return f"no GID at index {index}"
@@ -98,7 +98,7 @@ def _bad_gid(port: Port, index: int) -> str:
 
 
 def no_ip_gid(scene: Scene) -> Answer:
-    """Whether a RoCE port has no GID for RoCE v2 on an IPv4 address, of which there is one as long as its interface has an address."""
+    """Whether a RoCE port has no GID for RoCE v2 on IPv4, which exists while its interface has an address."""
     ethernet = [(name, port) for name, port in _ports(scene) if port.link_layer == "Ethernet"]
     if not ethernet:
         return unknown("no RoCE port was read")
@@ -110,7 +110,7 @@ def subnets_differ(scene: Scene) -> Answer:
     """Whether the two ends of a connection are in different subnets, by the host that has the local address."""
     pairs = _ends(scene)
     if not pairs:
-        return unknown("the line does not tell both GIDs, or they are no IPv4 addresses")
+        return unknown("the line does not contain both GIDs, or they are not IPv4 addresses")
     hosts = (scene.host, *scene.others.values())
     if not any(_interfaces(known) for known in hosts):
         return unknown("the addresses of the hosts were not read")
@@ -130,9 +130,9 @@ def _interfaces(known: Known) -> list[ipaddress.IPv4Interface]:
 
 
 def _ends(scene: Scene) -> list[tuple[str, str]]:
-    """(local, remote) IPv4 addresses of GIDs that one line tells: of this kind of line, or of the line that stands below it."""
+    """(local, remote) IPv4 addresses of the GIDs in one line: of this kind of line, or of the line below it."""
     lines = [scene.occurrence, *(each for each in scene.log.occurrences if each.name == "qp.gids")]
-    # Of each field the values are told once each: those that stand first are of one line, and of no others that is known.
+    # Each field lists its different values: only the first ones are known to be of the same line.
     first = [(each.fields["gid"][0], each.fields["remote_gid"][0]) for each in lines if {"gid", "remote_gid"} <= set(each.fields)]
     ends = [(_ipv4(own), _ipv4(other)) for own, other in first]
     return [(local, remote) for local, remote in ends if local and remote]
@@ -149,7 +149,7 @@ def _ipv4(gid: str) -> str | None:
 
 
 def mtus_of_job_differ(scene: Scene) -> Answer:
-    """Whether the RDMA ports that the job may use have one MTU. Ports of InfiniBand and of Ethernet do not meet."""
+    """Whether the RDMA ports that the job may use differ in MTU; InfiniBand and Ethernet ports are compared separately."""
     scenes = [scene, *(replace(scene, host=known) for known in scene.others.values() if known.facts is not None)]
     layers: dict[str, dict[int, list[str]]] = {}
     for each in scenes:
@@ -161,11 +161,11 @@ def mtus_of_job_differ(scene: Scene) -> Answer:
     if differing is not None:
         words = _mtu_words(differing)
         named = all(any(each.variable("NCCL_IB_HCA")) for each in scenes)
-        return confirmed(words) if named else unknown(f"{words}; which ports the job uses, neither the log nor NCCL's files say")
+        return confirmed(words) if named else unknown(f"{words}; neither the log nor NCCL's files show which ports the job uses")
     if not layers:
         return unknown("the MTU of no RDMA port was read")
     words = "; ".join(f"{layer}: {_mtu_words(said)}" for layer, said in sorted(layers.items()))
-    return excluded(f"{words}; switches between them were not asked")
+    return excluded(f"{words}; switches between them were not read")
 
 
 def _mtu_words(said: Mapping[int, Sequence[str]]) -> str:
@@ -173,46 +173,46 @@ def _mtu_words(said: Mapping[int, Sequence[str]]) -> str:
 
 
 def socket_interface(scene: Scene) -> Answer:
-    """Whether NCCL_SOCKET_IFNAME names an interface of the host that is up and has an address."""
+    """Whether NCCL_SOCKET_IFNAME matches no interface of the host that is up and has an address."""
     there = scene.facts.interfaces
     if not there:
-        return unknown("the interfaces that are no NIC's, such as bonds and bridges, were not read")
+        return unknown("interfaces other than NICs, such as bonds and bridges, were not read")
     values = list(scene.variable("NCCL_SOCKET_IFNAME"))
     for value, where in values:
         if not any(parse_list(value).has(name) for name in there):
-            return confirmed(f"NCCL_SOCKET_IFNAME={value} by {where} names no interface; there are {listed(sorted(there), 8)}")
+            return confirmed(f"NCCL_SOCKET_IFNAME={value} by {where} matches no interface; the host has {listed(sorted(there), 8)}")
     if all(told.ipv4 is None for told in there.values()):
         return unknown("the addresses of the interfaces were not read")
     return _socket_address(values, [name for name, told in sorted(there.items()) if told.admin_up and told.ipv4 and name != "lo"])
 
 
 def _socket_address(values: Sequence[tuple[str, str]], ready: Sequence[str]) -> Answer:
-    """values: of NCCL_SOCKET_IFNAME, and where each comes from. ready: the interfaces that are up with an IPv4 address."""
+    """The answer on NCCL_SOCKET_IFNAME. values: its values and their sources; ready: the interfaces that are up with an IPv4 address."""
     for value, where in values:
         wanted = parse_list(value)
         if not any(wanted.has(name) for name in ready):
-            return confirmed(f"NCCL_SOCKET_IFNAME={value} by {where} names none that is up with an IPv4 address; {listed(ready)} would do")
+            return confirmed(f"NCCL_SOCKET_IFNAME={value} by {where} matches none that is up with an IPv4 address; usable: {listed(ready)}")
     if values:
-        return excluded(f"NCCL_SOCKET_IFNAME={values[0][0]} names {listed([name for name in ready if parse_list(values[0][0]).has(name)])}")
+        return excluded(f"NCCL_SOCKET_IFNAME={values[0][0]} fits {listed([name for name in ready if parse_list(values[0][0]).has(name)])}")
     return (
-        excluded(f"NCCL_SOCKET_IFNAME is not set; {listed(ready)} would do")
+        excluded(f"NCCL_SOCKET_IFNAME is not set; usable: {listed(ready)}")
         if ready
         else confirmed("no interface is up with an IPv4 address")
     )
 
 
 def wrong_address(scene: Scene) -> Answer:
-    """Whether what a rank connects to is an address of another host."""
+    """Whether a rank connects to an address that is not one of another host."""
     peers = [peer for peer in scene.told("peer") if _ipv4(peer)]
     if not peers:
-        return unknown("the line does not tell the address")
+        return unknown("the line does not contain the address")
     owners = {peer: [name for known in (scene.host, *scene.others.values()) for name in _owner(known, peer)] for peer in peers}
     for peer in peers:
         if _within(peer, _LOOPBACK) or (len(owners[peer]) != 1 and _within(peer, _LOCAL)):
             return confirmed(f"{peer} is an address within a host: loopback, link-local or Docker's bridge")
     if owners[peers[0]]:
         return excluded(f"{peers[0]} is {owners[peers[0]][0]}")
-    return unknown(f"{peers[0]} is no address of a host that was read")
+    return unknown(f"{peers[0]} is not an address of a host that was read")
 
 
 def _within(address: str, networks: tuple[str, ...]) -> bool:
@@ -220,17 +220,17 @@ def _within(address: str, networks: tuple[str, ...]) -> bool:
 
 
 def _owner(known: Known, address: str) -> Iterator[str]:
-    """The interface of a host that has an address; Docker's bridge has the same one on every host."""
+    """The interfaces of a host with an address, except Docker's bridge, which has the same one on every host."""
     for name, ips in addresses(known.facts).items() if known.facts else ():
         if name != "docker0" and any(ip.partition("/")[0] == address for ip in ips):
             yield f"{name} of {known.name}"
 
 
 def firewall(scene: Scene) -> Answer:
-    """Whether a firewall runs; what it lets pass is not known."""
+    """Whether a firewall runs; its rules are not known."""
     units = scene.facts.units or {}
     names = ("firewalld.service", "nftables.service", "ufw.service")
     if not any(name in units for name in names):
         return unknown("the services were not read")
     active = [name for name in names if name in units and units[name].active]
-    return unknown(f"{listed(active)} is active; what it lets pass was not read") if active else excluded("no firewall service is active")
+    return unknown(f"{listed(active)} is active; its rules were not read") if active else excluded("no firewall service is active")

@@ -2,7 +2,7 @@
 # GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""From the error lines of a job's log to their likely causes, each checked against the hosts that the lines concern."""
+"""Finds the likely causes of the error lines of a job's log, and checks each against the hosts of these lines."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from ansible_collections.rdma.cluster.plugins.plugin_utils._explain.text import 
 from ansible_collections.rdma.cluster.plugins.plugin_utils._facts.typed import RunFacts
 
 SCHEMA = 1
-#: Against the facts of so many hosts each kind of line is checked, the first ones.
+#: Hosts against whose facts each kind of line is checked at most.
 MOST_CHECKED = 32
 _ORDER = (ERROR, SYMPTOM, UNKNOWN, REMARK, CONSEQUENCE)
 
@@ -29,7 +29,7 @@ _ORDER = (ERROR, SYMPTOM, UNKNOWN, REMARK, CONSEQUENCE)
 class Checked:
     """One likely cause.
 
-    name: of CAUSES; verdict: the strongest that a host gives; answers: by host, "" for the log; remedy: "" for what is excluded.
+    name: of CAUSES; verdict: the strongest of all hosts; answers: by host, "" for the log; remedy: "" for an excluded cause.
     """
 
     name: str
@@ -45,7 +45,7 @@ class Checked:
 
 @dataclass(frozen=True)
 class Finding:
-    """A kind of line with its causes: confirmed ones first, excluded ones last. first: whether it is likely to be the cause of the rest."""
+    """A kind of line with its causes: confirmed ones first, excluded ones last. first: whether it probably caused the others."""
 
     occurrence: Occurrence
     first: bool
@@ -71,7 +71,7 @@ class Finding:
 
 @dataclass(frozen=True)
 class Diagnosis:
-    """strangers: hosts of the log that the play does not have.
+    """The diagnosis of a log. strangers: hosts of the log that are not in the play.
 
     refused: host → the problems of its intent; without_intent, unread: hosts without an intent, and without facts.
     """
@@ -104,8 +104,8 @@ class Diagnosis:
 class Fleet:
     """The hosts of the play.
 
-    briefs: the digest of each host's facts, None where there is none; load: all that is known of one; names: what a log calls it → host.
-    refused: host → the problems of an intent that cannot be used; without_intent: hosts that have none.
+    briefs: the digest of each host's facts, None if there is none; load: loads all that is known of a host; names: name in a log → host.
+    refused: host → the problems of its unusable intent; without_intent: hosts without an intent.
     """
 
     def __init__(
@@ -125,7 +125,7 @@ class Fleet:
 
     @staticmethod
     def _hostnames(briefs: Mapping[str, RunFacts | None]) -> dict[str, str]:
-        """Host names as kernels tell them, also without their domain; of several hosts with one name, none has it."""
+        """The kernels' host names, with and without domain; a name that several hosts have is omitted."""
         told = [(facts.boot.hostname, host) for host, facts in briefs.items() if facts and facts.boot.hostname]
         names = [(each, host) for name, host in told for each in sorted({name, _short(name)})]
         uses = Counter(name for name, _host in names)
@@ -133,7 +133,7 @@ class Fleet:
 
     @staticmethod
     def _addresses(briefs: Mapping[str, RunFacts | None]) -> dict[str, list[str]]:
-        """Address → hosts, of all interfaces but loopback; several hosts have that of Docker's bridge."""
+        """Address → hosts, of all interfaces except loopback; several hosts have the address of Docker's bridge."""
         owners: dict[str, dict[str, None]] = {}
         for host, facts in briefs.items():
             for ip in (ip for ips in addresses(facts).values() for ip in ips) if facts else ():
@@ -141,12 +141,12 @@ class Fleet:
         return {address: list(hosts) for address, hosts in owners.items() if not address.startswith("127.")}
 
     def find(self, name: str) -> str | None:
-        """The host of the play that a log calls so, or the only one that has such an address."""
+        """The host of the play with this name in a log, or the only one with this address."""
         found = self.find_all(name)
         return found[0] if len(found) == 1 else None
 
     def find_all(self, name: str) -> list[str]:
-        """The same, and all hosts that have such an address."""
+        """The host of the play with this name in a log, or all hosts with this address."""
         named = self._names.get(name) or self._names.get(_short(name))
         return [named] if named else self._owners.get(name.removeprefix("::ffff:"), [])
 
@@ -161,7 +161,7 @@ def _short(name: str) -> str:
 
 
 def diagnose(log: JobLog, fleet: Fleet) -> Diagnosis:
-    """What went wrong, why, and what to do; the findings in the order in which to look at them."""
+    """The diagnosis of a log, with the findings in the order in which to check them."""
     findings = [_finding(each, log, fleet) for each in log.occurrences]
     ordered = sorted(findings, key=lambda each: (not each.first, _ORDER.index(each.occurrence.kind), each.occurrence.line))
     named = dict.fromkeys([*log.context.hosts, *(host for each in log.occurrences for host in each.hosts)])
@@ -176,7 +176,7 @@ def _finding(occurrence: Occurrence, log: JobLog, fleet: Fleet) -> Finding:
 
 
 def _concerned(occurrence: Occurrence, log: JobLog, fleet: Fleet) -> dict[str, Known]:
-    """The hosts that wrote the line, else those of the job, else those of the play; and the peers that the line names."""
+    """The hosts that wrote the line, else those of the job, else those of the play; plus the peers that the line names."""
     peers = [*occurrence.fields.get("peer", ()), *occurrence.fields.get("remote_gid", ())]
     named = [*(occurrence.hosts or log.context.hosts), *(host for peer in peers for host in fleet.find_all(peer))]
     hosts = list(dict.fromkeys(fleet.find(name) or name for name in named)) or list(fleet.hosts)
@@ -200,7 +200,7 @@ def _without(hosts: Mapping[str, Known], host: str) -> dict[str, Known]:
 
 
 class _Words(dict[str, str]):
-    """What a remedy names, in words where the line does not tell it."""
+    """The fields of a remedy, with placeholders for those that the line does not contain."""
 
     def __missing__(self, name: str) -> str:
         return {"host": "the hosts of the job", "device": "DEVICE", "file": "FILE", "peer": "PEER"}[name]
@@ -215,5 +215,5 @@ def _remedy(template: str, hosts: Iterable[str], occurrence: Occurrence) -> str:
 
 
 def confirmed(diagnosis: Diagnosis) -> list[Checked]:
-    """The causes that were found to hold, in the order of the findings."""
+    """The confirmed causes, in the order of the findings."""
     return [cause for finding in diagnosis.findings for cause in finding.causes if cause.verdict == CONFIRMED]

@@ -2,7 +2,7 @@
 # GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""What may be the cause of each kind of error line, the likeliest first: a table of kinds (_job_meanings) and causes (_diagnose_causes)."""
+"""The table of likely causes of each kind of error line, the most likely first: kinds of meanings.py → causes of causes.py."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ _SOCKETS = ("earlier", "socket.address", "socket.name", "socket.firewall")
 _SPACE = ("shm.container", "shm.full")
 _GPU = ("gpu.lost", "gpu.broken", "program")
 
-#: Name of a kind of line → its causes in the order of their likelihood.
+#: Kind of line → its causes, the most likely first.
 LIKELY: dict[str, tuple[str, ...]] = {
     "ib.no_device": _ALLOWED,
     "ib.no_address": ("socket.name",),

@@ -2,10 +2,9 @@
 # GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""What the log of a job says went wrong: its error lines by kind, with the ranks and hosts that wrote them, and which of them came first.
+"""Reads the log of a job: its error lines by kind, with the ranks and hosts that wrote them, and the one that came first.
 
-The log is read line by line, and what is kept has a bound, however long it is. The texts are those of _job_signatures_nccl and
-_job_signatures_others.
+The log is read line by line, and the kept data is bounded for any length. The texts are those of signatures.py.
 """
 
 from __future__ import annotations
@@ -22,22 +21,22 @@ from ansible_collections.rdma.cluster.plugins.plugin_utils._diagnose.meanings im
 from ansible_collections.rdma.cluster.plugins.plugin_utils._diagnose.signature import ERROR, REMARK, SYMPTOM, Signature
 from ansible_collections.rdma.cluster.plugins.plugin_utils._diagnose.signatures import CUDA_SIGNATURES, JOB_SIGNATURES, NCCL_SIGNATURES
 
-#: The first that a line fits counts.
+#: The first match of a line counts.
 SIGNATURES: tuple[Signature, ...] = (*CUDA_SIGNATURES, *NCCL_SIGNATURES, *JOB_SIGNATURES)
-#: Of each kind of line so many hosts and ranks are told, and of each field so many values.
+#: Hosts and ranks that are kept of each kind of line at most, and values of each field.
 MOST_PLACES = 4096
 MOST_VALUES = 16
-#: So many kinds of unknown warnings are kept apart; the rest is one kind.
+#: Kinds of unknown warnings that are kept apart at most; the rest counts as one kind.
 MOST_UNKNOWN = 64
 UNKNOWN_WARNING = "nccl.unknown"
 _SOURCE = "NCCL"
-#: What a warning or error of NCCL follows in a line: NCCL's own level, and PyTorch's exceptions that quote NCCL.
+#: The marks before a warning or error of NCCL in a line: NCCL's own level, and PyTorch's exceptions that quote NCCL.
 _UNKNOWN_MARKS = (WARN, "DistBackendError: ", "NCCL error: ")
-#: What differs between warnings of one kind: addresses, numbers, and the names of files in shared memory.
+#: The parts that vary between warnings of one kind: addresses, numbers, and names of files in shared memory.
 _VARYING = re.compile(r"nccl-\w{4,}|0x[0-9a-fA-F]+|[0-9a-fA-F]*(?::[0-9a-fA-F]*){2,}|[0-9]+(?:\.[0-9]+)*")
-#: Of so many lines of a kind the fields are read.
+#: Lines of a kind whose fields are read at most.
 _MOST_READ = 1000
-#: What in NCCL's own log is no failure, and long: channels. Nearly all lines of a large job's log are of this kind.
+#: The lines on channels in NCCL's log, which are not failures. Nearly all lines of a large job's log are of this kind.
 _CHANNEL = "NCCL INFO Channel "
 _OF_ANY = tuple((signature.needle, signature) for signature in SIGNATURES)
 _OF_INFO = tuple((signature.needle, signature) for signature in SIGNATURES if signature.info)
@@ -45,10 +44,10 @@ _OF_INFO = tuple((signature.needle, signature) for signature in SIGNATURES if si
 
 @dataclass(frozen=True)
 class Occurrence:
-    """All lines of one kind; of unknown warnings, which have one name, those of one text.
+    """All lines of one kind; unknown warnings, which share a name, are split by text.
 
-    name: of MEANINGS; line: number of the first one, from 1; first: what it says, and who; hosts: as they call themselves, in the order in
-    which they came, with those of ranks that another line places on a host; fields: name → values, the first ones.
+    name: of MEANINGS; line: number of the first one, from 1; first: its text and origin; hosts: their own names in the order of the
+    log, including hosts of ranks that another line locates; fields: name → the first values.
     """
 
     name: str
@@ -71,9 +70,9 @@ class Occurrence:
 
 @dataclass(frozen=True)
 class JobLog:
-    """lines: how many there are; cut: whether the last one has no end; occurrences: in the order of their first lines.
+    """A job's log. lines: the number of lines; cut: whether the last one is incomplete; occurrences: in the order of their first lines.
 
-    cause: the name of the occurrence that came first and is no consequence of others, None in a log without failures.
+    cause: the name of the first occurrence that is not a consequence of others, None in a log without failures.
     """
 
     lines: int
@@ -131,7 +130,7 @@ class _Reader:
             self._add(line, *found)
 
     def _add_unknown(self, line: str, mark: str) -> None:
-        """Keep a warning that fits no signature, by its text without what varies. mark: of _UNKNOWN_MARKS, what the text follows."""
+        """Keep a warning without signature, by its text without the varying parts. mark: of _UNKNOWN_MARKS, before the text."""
         head, _mark, text = line.partition(mark)
         key = _VARYING.sub("#", text.strip())
         if key not in self.unknown and len(self.unknown) >= MOST_UNKNOWN:
@@ -152,7 +151,7 @@ class _Reader:
 
 
 def find_signature(line: str, *, info: bool) -> tuple[Signature, dict[str, str]] | None:
-    """The first of SIGNATURES that a line fits, and its named groups. info: whether NCCL wrote the line at level INFO."""
+    """The first of SIGNATURES that a line matches, and its named groups. info: whether NCCL wrote the line at level INFO."""
     for needle, signature in _OF_INFO if info else _OF_ANY:
         if needle in line:
             found = signature.regex.search(line) if signature.regex is not None else None
@@ -163,7 +162,7 @@ def find_signature(line: str, *, info: bool) -> tuple[Signature, dict[str, str]]
 
 
 def read_job_log(lines: Iterable[str]) -> JobLog:
-    """Read a log, of whatever is in it; lines with their ends, so that a last one without tells that the log was cut off."""
+    """The content of any log. lines: with their line ends; a last line without one means that the log is cut off."""
     reader = _Reader()
     for line in whole_sentences(lines):
         reader.line(line)
@@ -185,23 +184,23 @@ def _occurrence(kept: _Kept, context: Context) -> Occurrence:
 
 
 def _made(reader: _Reader, there: set[str]) -> list[Occurrence]:
-    """What no single line says."""
+    """The occurrences that follow from several lines."""
     context, made = reader.context, []
     if len(context.versions) > 1 and "version.differs" not in there:
         hosts = tuple(dict.fromkeys(host for hosts in context.versions.values() for host in hosts))
         said = Said("NCCL version " + ", ".join(sorted(context.versions)))
         made.append(Occurrence("version.differs", len(context.versions), context.second_version_line, "NCCL", said, hosts))
     if context.singles:
-        text = f"{len(context.singles)} processes at once, each a job of its own"
+        text = f"{len(context.singles)} processes at once, each a separate job"
         hosts = tuple(dict.fromkeys(host for host, _pid in context.singles if host is not None))
         made.append(Occurrence("mpi.absent", len(context.singles), context.single_line, "NCCL, nccl-tests", Said(text), hosts))
     return made
 
 
 def first_cause(occurrences: Iterable[Occurrence]) -> str | None:
-    """The kind of line that is likely to be the cause: the first error, else the first symptom, or what explains it and stood before it.
+    """The kind of line that is probably the cause: the first error, else the first symptom, or an earlier line that explains it.
 
-    Lines that all have a time are ordered by it, as a log may be made of those of the ranks one after another.
+    If all lines have a time, it defines their order, because a log may contain the logs of the ranks one after another.
     """
     there = list(occurrences)
     failed = [each for each in there if each.kind == ERROR] or [each for each in there if each.kind == SYMPTOM]

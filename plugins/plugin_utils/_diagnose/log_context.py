@@ -2,7 +2,7 @@
 # GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""What the lines of a job's log tell beside errors: where the ranks are, which NCCL they use, and NCCL's variables."""
+"""The context in a job's log: the hosts of the ranks, their version of NCCL, and NCCL's variables."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from dataclasses import replace
 from ansible_collections.rdma.cluster.plugins.plugin_utils._diagnose.log_line import Said, read
 
 _RANK = re.compile(r"\brank ([0-9]{1,7}) nranks ([0-9]{1,7}) cudaDev ([0-9]{1,3})\b")
-#: As NCCL says it. PyTorch puts it behind an error in words of its own: ", NCCL version 2.18.1", and of 2.10.3 ", NCCL version 21.0.3".
+#: NCCL's own line. PyTorch appends it to an error in its own format: ", NCCL version 2.18.1", and for 2.10.3 ", NCCL version 21.0.3".
 _VERSION = re.compile(r"(?<!, )\bNCCL version ([0-9]{1,2}\.[0-9]{1,3}\.[0-9]{1,3}[\w.+-]{0,40})")
 _VARIABLE = re.compile(r"\b(NCCL_[A-Z0-9_]{1,60}) set (?:by environment )?to (.{1,1024}?)\.?\s*$")
 _TESTS_RANK = re.compile(r"#\s{1,9}Rank\s{1,9}([0-9]{1,7})\s.{0,60}?\bPid\s{1,9}([0-9]{1,10}) on\s{1,60}(\S{1,253})\s{1,60}device")
@@ -26,10 +26,10 @@ Process = tuple["str | None", "int | None"]
 
 
 class Context:
-    """What was told so far.
+    """The context read so far.
 
-    nranks: of the largest communicator; versions: of NCCL → the hosts that use it; second_version_line: where they began to differ;
-    variables: of NCCL → the values that ranks were given.
+    nranks: of the largest communicator; versions: version of NCCL → its hosts; second_version_line: the first line with another version;
+    variables: variable of NCCL → its values on ranks.
     """
 
     def __init__(self) -> None:
@@ -46,12 +46,12 @@ class Context:
 
     @property
     def hosts(self) -> tuple[str, ...]:
-        """Those that are known to have a rank."""
+        """The hosts that are known to have a rank."""
         return tuple(dict.fromkeys(host for host, _nranks in self._places.values()))
 
     @property
     def singles(self) -> tuple[Process, ...]:
-        """Processes that are each a job of one rank, where several ran at once; none in a job of more than one rank."""
+        """The processes that ran at once as separate jobs of one rank; empty in a job of more than one rank."""
         if self.nranks > 1:
             return ()
         return tuple(self._several_at_once or (self._singles if len(self._singles) > 1 else ()))
@@ -60,7 +60,7 @@ class Context:
         return self._places[rank][0] if rank in self._places else None
 
     def placed(self, said: Said) -> Said:
-        """With the rank that a process is known to be, and with the host that a rank is known to be on."""
+        """A line's origin, completed with the known rank of its process or the known host of its rank."""
         if said.rank is None and said.host is not None:
             known = self._ranks.get((said.host, said.pid, said.device))
             return said if known is None else replace(said, rank=known[0])
@@ -69,7 +69,7 @@ class Context:
         return said
 
     def line(self, number: int, line: str, *, info: bool) -> None:
-        """Take a line that is no error. info: whether NCCL wrote it at level INFO."""
+        """Read the context from a line that is not an error. info: whether NCCL wrote it at level INFO."""
         if "NCCL version " in line:
             self._version(number, line)
         elif info:
@@ -119,7 +119,7 @@ class Context:
                 values[found[2]] = None
 
     def _tests_rank(self, number: int, line: str) -> None:
-        """A line of the head of nccl-tests: two processes of rank 0 before a test has ended are two jobs."""
+        """Read a line of the header of nccl-tests: two processes of rank 0 before a test has ended are two jobs."""
         found = _TESTS_RANK.search(line)
         if found is None:
             return

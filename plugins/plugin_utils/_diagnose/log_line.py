@@ -2,10 +2,10 @@
 # GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""The line of a job's log that says something: who said it, and what, whatever a launcher put before it.
+"""Parses a line of a job's log: its origin and text, without the prefixes of launchers.
 
-Before a line may stand the tag of Open MPI ("[1,3]<stdout>:", also with a time), of `srun --label` ("12: "), of torchrun ("[rank3]:") and
-the heads of NCCL, UCX, Open MPI, nccl-tests and the kernel.
+A line may start with the tag of Open MPI ("[1,3]<stdout>:", also with a time), of `srun --label` ("12: "), of torchrun ("[rank3]:") and
+the prefixes of NCCL, UCX, Open MPI, nccl-tests and the kernel.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from dataclasses import dataclass
 
 from ansible_collections.rdma.cluster.plugins.module_utils._nccl.log.lines import INFO, WARN, origin
 
-#: So much of a line is looked at.
+#: Characters of a line that are read at most.
 LONGEST_LINE = 4096
 _LONGEST_TEXT = 300
 _ESCAPES = re.compile(r"\x1b\[[0-9;?]{0,20}[A-Za-z]")
@@ -39,7 +39,7 @@ _TIMES = (
     re.compile(r"\[[EWF]([0-9]{1,2})([0-9]{2}) ([0-9:]{8}\.[0-9]{1,9}) "),
 )
 _ADDRESS = r"(?P<{}>[0-9a-fA-F:.]{{3,45}})"
-#: What many kinds of lines tell, by name.
+#: Patterns of fields that many kinds of lines contain.
 _FIELDS = tuple(
     re.compile(pattern)
     for pattern in (
@@ -59,7 +59,7 @@ _FIELDS = tuple(
 
 @dataclass(frozen=True)
 class Said:
-    """What a line says, and who. text: without what stands before it; time: "11-20 09:29:41", of the host's clock. None is not told."""
+    """A line's text and origin. text: without prefixes; time: "11-20 09:29:41", of the host's clock. None means not known."""
 
     text: str
     host: str | None = None
@@ -70,7 +70,7 @@ class Said:
 
 
 def read(line: str) -> Said:
-    """Take apart a line of at most LONGEST_LINE characters; it raises nothing, as anything may stand in a job's log."""
+    """The parts of a line of at most LONGEST_LINE characters; never raises, because a job's log may contain anything."""
     line = _ESCAPES.sub("", line)
     rank, rest = _launcher(line)
     for word in (INFO, WARN):
@@ -83,7 +83,7 @@ def read(line: str) -> Said:
 
 
 def _launcher(line: str) -> tuple[int | None, str]:
-    """The rank that a launcher tells, and what follows."""
+    """The rank in a launcher's prefix, and the rest of the line."""
     tag = _TAG.search(line[:400])
     if tag is not None:
         return int(tag[1]), line[tag.end() :].lstrip()
@@ -116,7 +116,7 @@ def _cut(text: str) -> str:
 
 
 def fields(text: str) -> Iterator[tuple[str, str]]:
-    """What a line tells beside what it is: device, port, gid, gid_index, remote_gid, vendor_error, group, peer, each with its value."""
+    """The fields of a line: device, port, gid, gid_index, remote_gid, vendor_error, group, peer, each with its value."""
     for pattern in _FIELDS:
         found = pattern.search(text)
         if found is not None:

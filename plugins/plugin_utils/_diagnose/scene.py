@@ -2,7 +2,7 @@
 # GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""What a cause is checked against: one host that an error line concerns, what is known of it, and the log."""
+"""The input of a cause's test: one host of an error line, its facts and intent, and the log."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ _NOTHING = from_dict(None)
 
 
 class Answer(NamedTuple):
-    """verdict: one of VERDICTS; seen: what tells it, or why nothing does."""
+    """The answer of a test. verdict: one of VERDICTS; seen: the evidence, or why there is none."""
 
     verdict: str
     seen: str
@@ -30,7 +30,7 @@ class Answer(NamedTuple):
 
 @dataclass(frozen=True)
 class Known:
-    """A host of the inventory: its facts, None if it was not read, and its normalised intent, None if there is none."""
+    """A host of the inventory: its facts, None if it was not read, and its normalized intent, None if there is none."""
 
     name: str
     facts: RunFacts | None = None
@@ -39,7 +39,7 @@ class Known:
 
 @dataclass(frozen=True)
 class Scene:
-    """One host that an occurrence concerns. others: the further hosts of the play, by name."""
+    """One host of an occurrence. others: the other hosts of the play, by name."""
 
     host: Known
     occurrence: Occurrence
@@ -48,7 +48,7 @@ class Scene:
 
     @property
     def facts(self) -> RunFacts:
-        """Those of the host, without any part if it was not read."""
+        """The facts of the host; empty if it was not read."""
         return self.host.facts or _NOTHING
 
     @property
@@ -61,7 +61,7 @@ class Scene:
         return tuple(self.occurrence.fields.get(name, ()))
 
     def variable(self, name: str) -> Iterator[tuple[str, str]]:
-        """The values of a variable of NCCL and where each comes from: of the log, which tells what counted, else of the host's files."""
+        """The values of a variable of NCCL and their sources: the log, which has the effective values, else the host's files."""
         values = self.log.context.variables.get(name)
         if values:
             yield from ((value, "the log") for value in values)
@@ -91,14 +91,14 @@ def unknown(why: str) -> Answer:
 
 
 def nothing_tells(why: str) -> Test:
-    """The test of a cause that neither facts nor log can tell."""
+    """The test of a cause that neither facts nor log can show."""
     return lambda _scene: unknown(why)
 
 
 def judged(stage: str, *checks: str, must_apply: bool = False) -> Test:
-    """The test that a check of a gate makes: what its findings are by the facts of now.
+    """The test that runs checks of a gate with the current facts.
 
-    must_apply: a finding that does not apply, as of counters without an earlier reading, excludes nothing.
+    must_apply: a finding that is not applicable, for example counters without an earlier reading, excludes nothing.
     """
 
     def test(scene: Scene) -> Answer:
@@ -121,6 +121,6 @@ def _of_findings(findings: list[Finding], must_apply: bool) -> Answer:
     open_ones = [finding for finding in findings if finding.status in ((UNKNOWN, NOT_APPLICABLE) if must_apply else (UNKNOWN,))]
     if open_ones or not findings:
         why = list(dict.fromkeys(f"{finding.subject}: {finding.observed}" for finding in open_ones))
-        return unknown("; ".join(why[:3]) or "nothing was looked at")
+        return unknown("; ".join(why[:3]) or "nothing was checked")
     told = sorted({finding.check for finding in findings})
-    return excluded(f"{told[0]}: {findings[0].observed}" if len(findings) == 1 else f"nothing wrong by {', '.join(told)}")
+    return excluded(f"{told[0]}: {findings[0].observed}" if len(findings) == 1 else f"no fault found by {', '.join(told)}")

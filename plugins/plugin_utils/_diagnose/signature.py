@@ -2,21 +2,21 @@
 # GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""What a signature of an error line is, and what it says of the job."""
+"""The signature of an error line, and its meaning for the job."""
 
 from __future__ import annotations
 
 import re
 from dataclasses import dataclass, field
 
-#: Something failed here; something failed, and the reason stands elsewhere; something failed because of another failure; no failure;
-#: a warning whose text is in no table.
+#: ERROR: a failure with its reason here; SYMPTOM: a failure with its reason elsewhere; CONSEQUENCE: a failure because of another one;
+#: REMARK: no failure; UNKNOWN: a warning without a signature.
 ERROR, SYMPTOM, CONSEQUENCE, REMARK, UNKNOWN = ("error", "symptom", "consequence", "remark", "unknown")
 
 
 @dataclass(frozen=True)
 class Meaning:
-    """kind: one of those above; says: for a person; explains: the errors that follow from it where it stands before them."""
+    """The meaning of an error line. kind: one of those above; says: its words; explains: the later errors that follow from it."""
 
     kind: str
     says: str
@@ -25,10 +25,10 @@ class Meaning:
 
 @dataclass(frozen=True)
 class Signature:
-    """One text that says it.
+    """One text of an error line.
 
-    name: of a Meaning; needle: what such a line has in it, looked for before pattern, whose named groups are fields of the line; source:
-    whose text it is; info: whether NCCL writes it at level INFO too.
+    name: of a Meaning; needle: a fixed part of the line, searched before pattern; pattern: its named groups are fields of the line;
+    source: the program that writes it; info: whether NCCL also writes it at level INFO.
     """
 
     name: str

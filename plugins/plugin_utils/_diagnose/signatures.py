@@ -2,17 +2,17 @@
 # GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""By which texts errors are known, and whose each text is: NCCL's, CUDA's, and those of PyTorch, launchers and the kernel."""
+"""The texts by which errors are recognized, and their programs: NCCL, CUDA, PyTorch, launchers and the kernel."""
 
 from __future__ import annotations
 
 from ansible_collections.rdma.cluster.plugins.plugin_utils._diagnose.signature import Signature
 
 _IB, _WRAP, _SOCKET, _SHM = "NCCL src/transport/net_ib", "NCCL src/misc/ibvwrap.cc", "NCCL src/misc/socket.cc", "NCCL src/misc/shmutils.cc"
-#: Up to 2.19 "with error 12," and before 2.20 without the name of the status that 2.28 has: "status=IBV_WC_RETRY_EXC_ERR(12)".
+#: Up to 2.19 "with error 12,"; the name of the status comes only later: 2.28 has "status=IBV_WC_RETRY_EXC_ERR(12)".
 _COMPLETION = r"Got completion (?:from peer \S+ )?with (?:error |status=(?:\w+\()?)(?P<status>{})\b"
 _MODIFY = r"Call to ibv_modify_qp failed with (?:error )?(?:{0}\b|.{{0,60}}{1}(?: errno (?P<errno>[0-9]+))?)"
-#: By the numbers of enum ibv_wc_status; what is none of them comes last.
+#: By the numbers of enum ibv_wc_status; the pattern for all others comes last.
 _COMPLETIONS = (
     ("ib.retry", "12"),
     ("ib.receiver_not_ready", "13"),
@@ -25,7 +25,7 @@ _COMPLETIONS = (
     ("ib.completion", "[0-9]+"),
 )
 _EVENT = r"Got (?:non-fatal )?async event ?: (?P<event>{})"
-#: By the words of ibv_event_type_str. Every port has those of the second line when a subnet manager starts, and goes on as it was.
+#: By the words of ibv_event_type_str. Every port has the second kind when a subnet manager starts, and continues unchanged.
 _EVENTS = (
     ("ib.gids_changed", "GID table change"),
     ("ib.managed", "client reregistration|SM change"),
@@ -38,7 +38,7 @@ _NO_INTERFACE = (
     ("NET/Socket : no interface found", "NCCL src/transport/net_socket.cc"),
     ("No interface found in the same subnet", _SOCKET),
 )
-#: What older NCCLs say without more.
+#: The bare texts of older versions of NCCL.
 _OLD_RESULTS = (("nccl.internal", "internal error"), ("nccl.usage", "invalid usage"), ("nccl.argument", "invalid argument"))
 
 NCCL_SIGNATURES: tuple[Signature, ...] = (
@@ -151,7 +151,7 @@ NCCL_SIGNATURES: tuple[Signature, ...] = (
 _TORCH, _STORE = "PyTorch ProcessGroupNCCL.cpp", "PyTorch TCPStore.cpp"
 _OMPI, _UCX, _SLURM, _CUDA, _KERNEL = "Open MPI", "UCX", "Slurm", "CUDA", "Linux"
 
-#: CUDA's texts stand in the lines of everybody who uses it, and so before those of NCCL.
+#: CUDA's texts appear in the lines of every program that uses it, so they come before those of NCCL.
 CUDA_SIGNATURES: tuple[Signature, ...] = (
     Signature("cuda.old_driver", "CUDA driver version is insufficient", _CUDA),
     Signature("cuda.mismatch", "river/library version mismatch", _CUDA),
@@ -188,7 +188,7 @@ JOB_SIGNATURES: tuple[Signature, ...] = (
         r"Timed out after (?P<seconds>\d+) seconds waiting for clients\. (?P<there>\d+)/(?P<wanted>\d+)",
     ),
     Signature("store.connect", "client socket has timed out", _STORE),
-    # Error 97 is IPv6 where there is none, and it goes on with IPv4.
+    # Error 97 means that there is no IPv6; it then uses IPv4.
     Signature("store.retrying", "client socket has failed to connect", _STORE, r"failed to connect(?!.{0,300}errno: 97)"),
     Signature("store.port", "Address already in use", _STORE, r"^(?!.*NCCL)"),
     Signature("store.port", "EADDRINUSE", _STORE),

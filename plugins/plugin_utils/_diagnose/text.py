@@ -2,7 +2,7 @@
 # GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""A diagnosis as plain text for a person: the likely cause first, what follows from it last."""
+"""Renders a diagnosis as plain text: the likely cause first, its consequences last."""
 
 from __future__ import annotations
 
@@ -15,24 +15,24 @@ from ansible_collections.rdma.cluster.plugins.plugin_utils._diagnose.scene impor
 from ansible_collections.rdma.cluster.plugins.plugin_utils._diagnose.signature import CONSEQUENCE, ERROR, REMARK, SYMPTOM, UNKNOWN
 from ansible_collections.rdma.cluster.plugins.plugin_utils._explain.text import Item, items, listed, section, text_lines
 
-#: So many causes of a kind of line are told at length; the others are in diagnosis.json.
+#: Causes of a kind of line that are printed in full at most; the others are in diagnosis.json.
 MOST_TOLD = 4
-#: So many kinds of unknown warnings are printed.
+#: Kinds of unknown warnings that are printed at most.
 MOST_UNKNOWN = 8
-#: So many problems of refused intents are printed.
+#: Problems of refused intents that are printed at most.
 MOST_PROBLEMS = 5
 _STEP = re.compile(r" (?=[1-9]\. )")
 _TITLES = {
     ERROR: "FURTHER ERRORS, WHICH MAY FOLLOW FROM IT",
-    SYMPTOM: "FAILURES WITHOUT A CAUSE OF THEIR OWN",
+    SYMPTOM: "FAILURES WHOSE CAUSE IS ELSEWHERE",
     UNKNOWN: "UNKNOWN WARNINGS OF NCCL, WHICH MAY BE THE CAUSE",
-    REMARK: "REMARKS: NO FAILURES BY THEMSELVES",
-    CONSEQUENCE: "WHAT FOLLOWED",
+    REMARK: "REMARKS: NOT FAILURES BY THEMSELVES",
+    CONSEQUENCE: "CONSEQUENCES",
 }
 
 
 def text(diagnosis: Diagnosis, name: str) -> str:
-    """Lines of at most 120 columns, without a line break at the end. name: of the log."""
+    """The text in lines of at most 120 columns, without a final line break. name: the log's name."""
     parts = ["\n".join(_head(diagnosis, name))]
     parts += ["\n".join(["LIKELY CAUSE", *_lines(finding)]) for finding in diagnosis.findings if finding.first]
     for kind, title in _TITLES.items():
@@ -53,24 +53,24 @@ def _head(diagnosis: Diagnosis, name: str) -> Iterator[str]:
     yield from text_lines("; ".join(told), 0)
     yield from _missing(diagnosis)
     if log.cut:
-        yield from text_lines("The last line has no end: the log is cut off, or the job still runs.", marked=True)
+        yield from text_lines("The last line is incomplete: the log is cut off, or the job still runs.", marked=True)
     if not log.lines:
         yield from text_lines("The log is empty.", marked=True)
     elif log.cause is None:
         yield from _without_cause(log)
     if diagnosis.strangers:
         yield from text_lines(
-            f"This play does not know {listed(diagnosis.strangers)}: nothing could be checked there. "
-            "Run it on an inventory that has them, or say who they are: rdma_job_hosts.",
+            f"This play does not contain {listed(diagnosis.strangers)}: nothing could be checked there. "
+            "Run it on an inventory with these hosts, or map their names in rdma_job_hosts.",
             marked=True,
         )
 
 
 def _without_cause(log: JobLog) -> list[str]:
-    """The sentence about a log in which no line is of a known failure that could be the cause."""
+    """The sentence about a log without a known failure that could be the cause."""
     warned = sum(each.count for each in log.occurrences if each.kind == UNKNOWN)
     if warned:
-        return text_lines(f"No line is of a known failure, but NCCL warned {warned} times: see the unknown warnings.", marked=True)
+        return text_lines(f"No line is a known failure, but NCCL warned {warned} times: see the unknown warnings.", marked=True)
     if any(each.kind == CONSEQUENCE for each in log.occurrences):
         words = "This log has only consequences of a failure. The first failure is in the log of another rank or host: diagnose that log."
         return text_lines(words, marked=True)
@@ -78,10 +78,10 @@ def _without_cause(log: JobLog) -> list[str]:
 
 
 def _missing(diagnosis: Diagnosis) -> Iterator[str]:
-    """What the diagnosis had to do without: refused intents, absent intents, and facts."""
+    """The missing inputs of the diagnosis: refused intents, absent intents, and facts."""
     if diagnosis.refused:
         hosts = listed(list(diagnosis.refused))
-        words = f"ERROR: the intent of {hosts} is refused. Their causes are checked by facts alone, not by the plan."
+        words = f"ERROR: the intent of {hosts} is refused. Causes there are checked only against facts, not against the plan."
         yield from text_lines(words, marked=True)
         alike: dict[str, list[str]] = {}
         for host, problems in diagnosis.refused.items():
@@ -93,7 +93,7 @@ def _missing(diagnosis: Diagnosis) -> Iterator[str]:
             yield from text_lines(f"and {len(alike) - MOST_PROBLEMS} more problems, all in diagnosis.json", 4)
         yield from text_lines("do: correct these in the inventory, then run diagnose again", 4)
     if diagnosis.without_intent:
-        yield from text_lines(f"No intent for {listed(diagnosis.without_intent)}: causes are checked by facts alone.", 0)
+        yield from text_lines(f"No intent for {listed(diagnosis.without_intent)}: causes there are checked only against facts.", 0)
     if diagnosis.unread:
         words = f"No facts of {listed(diagnosis.unread)}: nothing could be checked there. See why: `ansible -m rdma.cluster.rdma_facts`."
         yield from text_lines(words, marked=True)
@@ -108,7 +108,7 @@ def _lines(finding: Finding) -> Iterator[str]:
 
 
 def _unknown(findings: Sequence[Finding]) -> Iterator[str]:
-    """Each kind of warning that no table has, the first ones in the log; what to do stands once below them."""
+    """The first kinds of unknown warnings in the log, followed by one common remedy."""
     ordered = sorted(findings, key=lambda finding: finding.occurrence.line)
     for finding in ordered[:MOST_UNKNOWN]:
         each = finding.occurrence
@@ -131,7 +131,7 @@ def _places(finding: Finding) -> str:
 
 
 def _causes(finding: Finding) -> Iterator[Item]:
-    """What was confirmed, with what to do. If nothing was, what could not be checked, with what to try; and the rest in short."""
+    """The confirmed causes with their remedies; if there are none, the unchecked causes with remedies to try; and the others in short."""
     by_verdict = {verdict: [cause for cause in finding.causes if cause.verdict == verdict] for verdict in VERDICTS}
     told = by_verdict[CONFIRMED] or by_verdict[NOT_CHECKABLE]
     rest = [cause for cause in by_verdict[NOT_CHECKABLE] if cause not in told[:MOST_TOLD]]
@@ -146,13 +146,13 @@ def _causes(finding: Finding) -> Iterator[Item]:
 
 
 def _seen(answers: Mapping[str, Answer], verdict: str) -> Iterator[str]:
-    """What hosts of a verdict have shown; those that say the same in one."""
+    """The observations on the hosts of a verdict; equal ones are merged."""
     alike: dict[str, list[str]] = {}
     for host, answer in answers.items():
         if answer.verdict == verdict:
             alike.setdefault(answer.seen, []).append(host)
     for seen, hosts in list(alike.items())[:3]:
-        # What is not known of any host needs no names.
+        # If nothing is known of any host, their names are omitted.
         named = [host for host in hosts if host] if verdict != NOT_CHECKABLE or len(alike) > 1 else []
         yield f"{listed(named)}: {seen}" if named else seen
     if len(alike) > 3:

@@ -113,5 +113,5 @@ def test_an_inventory_of_names_has_no_intent_and_no_error(tmp_path: Path) -> Non
     (tmp_path / "job.log").write_text(LOCKED.format("node1"))
     done = diagnose(tmp_path, "job.log", {"node1": {}})
     assert done.returncode == 0, done.stdout + done.stderr
-    assert "No intent for node1: causes are checked by facts alone." in done.stdout
+    assert "No intent for node1: causes there are checked only against facts." in done.stdout
     assert (stored(tmp_path)["refused_intents"], stored(tmp_path)["without_intent"]) == ({}, ["node1"])

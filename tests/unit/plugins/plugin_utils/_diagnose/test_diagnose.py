@@ -154,17 +154,17 @@ PORT = ("devices", "rxe_rail0", "ports", "1")
             by_path("limits", "running", value={"slurmd.service": {"pid": 7, "memlock": {"unlimited": False, "bytes": 65536}}}),
             "memlock",
             CONFIRMED,
-            "slurmd.service may lock 65536 bytes, and what it starts",
+            "slurmd.service and its jobs may lock 65536 bytes",
         ),
         (
             LOCKED_LOG,
             by_path("limits", "login_memlock", "*", value=None),
             "memlock",
             CONFIRMED,
-            "logins of users get the default of the kernel",
+            "logins of users get the kernel default",
         ),
         (LOCKED_LOG, by_path("limits", value=None), "memlock", NOT_CHECKABLE, "the limits were not read"),
-        (LOCKED_LOG, as_it_is, "memlock.container", NOT_CHECKABLE, "facts are of the host, not of a job's container"),
+        (LOCKED_LOG, as_it_is, "memlock.container", NOT_CHECKABLE, "the facts describe the host, not a job's container"),
         (
             WARN.format("node1", BAD_ADDRESS),
             with_gpus(),
@@ -194,16 +194,16 @@ PORT = ("devices", "rxe_rail0", "ports", "1")
             as_it_is,
             "gid.index",
             EXCLUDED,
-            "the line says index 1, which is for RoCE v2 on an IPv4 address of rxe_rail0/1",
+            "the line has index 1, which is for RoCE v2 on an IPv4 address of rxe_rail0/1",
         ),
         (
             GID_LOG.format(0),
             as_it_is,
             "gid.index",
             CONFIRMED,
-            "the line says index 0, and rxe_rail0/1 has a link-local or IPv6 GID at index 0",
+            "the line has index 0, and rxe_rail0/1 has a link-local or IPv6 GID at index 0",
         ),
-        (GID_LOG.format(9), as_it_is, "gid.index", CONFIRMED, "the line says index 9, and rxe_rail0/1 has no GID at index 9"),
+        (GID_LOG.format(9), as_it_is, "gid.index", CONFIRMED, "the line has index 9, and rxe_rail0/1 has no GID at index 9"),
         (
             GID_LOG.format(1),
             by_path("nccl_files", "/etc/nccl.conf", "NCCL_IB_GID_INDEX", value="0"),
@@ -216,16 +216,16 @@ PORT = ("devices", "rxe_rail0", "ports", "1")
             as_it_is,
             "gid.index",
             CONFIRMED,
-            "nothing sets it, so that NCCL 2.20 takes index 0, and rxe_rail0/1 has a link-local or IPv6 GID at index 0, rxe_rail1/1 has",
+            "it is not set, so NCCL 2.20 uses index 0, and rxe_rail0/1 has a link-local or IPv6 GID at index 0, rxe_rail1/1 has",
         ),
         (
             INFO.format("node1", "NCCL version 2.28.9+cuda12.2") + WARN.format("node1", OLD_GID),
             as_it_is,
             "gid.index",
             EXCLUDED,
-            "nothing sets it, and NCCL 2.28 finds the GID by itself",
+            "it is not set, and NCCL 2.28 finds the GID by itself",
         ),
-        (WARN.format("node1", OLD_GID), as_it_is, "gid.index", NOT_CHECKABLE, "nothing sets it; NCCL before 2.21 takes index 0"),
+        (WARN.format("node1", OLD_GID), as_it_is, "gid.index", NOT_CHECKABLE, "it is not set; NCCL before 2.21 uses index 0"),
         (GID_LOG.format(1), by_path(*PORT, "rocev2", value={}), "gid.none", CONFIRMED, "no RoCE v2 GID on IPv4 at rxe_rail0/1"),
         (
             WARN.format("node1", TIMEOUT.format("192.168.101.3")),
@@ -250,10 +250,10 @@ PORT = ("devices", "rxe_rail0", "ports", "1")
             as_it_is,
             "hca.list",
             CONFIRMED,
-            "NCCL_IB_HCA=mlx5_0 by the log names mlx5_0; there are rxe_rail0, rxe_rail1",
+            "NCCL_IB_HCA=mlx5_0 by the log names mlx5_0; the host has rxe_rail0, rxe_rail1",
         ),
         (HCA.format("rxe_rail"), as_it_is, "hca.list", EXCLUDED, "NCCL_IB_HCA=rxe_rail (the log) names ports that are ACTIVE"),
-        (HCA.format("=rxe_rail0:1"), by_path(*PORT, "state", value="DOWN"), "hca.list", CONFIRMED, "what it names is rxe_rail0:1 DOWN"),
+        (HCA.format("=rxe_rail0:1"), by_path(*PORT, "state", value="DOWN"), "hca.list", CONFIRMED, "its ports are rxe_rail0:1 DOWN"),
         (HCA.format("mlx5_0"), by_path("devices", value={}), "hca.none", CONFIRMED, "the host has no RDMA device"),
         (
             HCA.format("mlx5_0"),
@@ -262,7 +262,7 @@ PORT = ("devices", "rxe_rail0", "ports", "1")
             CONFIRMED,
             "NCCL_IB_DISABLE=1 by /etc/nccl.conf",
         ),
-        (HCA.format("mlx5_0"), as_it_is, "ib.disabled", EXCLUDED, "nothing sets NCCL_IB_DISABLE"),
+        (HCA.format("mlx5_0"), as_it_is, "ib.disabled", EXCLUDED, "NCCL_IB_DISABLE is not set"),
         (
             HCA.format("mlx5_0"),
             by_path("devices", "rxe_rail1", "uverbs", value=None),
@@ -270,21 +270,27 @@ PORT = ("devices", "rxe_rail0", "ports", "1")
             CONFIRMED,
             "rxe_rail1 has no node in /dev/infiniband",
         ),
-        (IFNAME.format("=eth9"), as_it_is, "socket.name", CONFIRMED, "NCCL_SOCKET_IFNAME==eth9 by the log names no interface; there are"),
-        (IFNAME.format("ens"), as_it_is, "socket.name", EXCLUDED, "NCCL_SOCKET_IFNAME=ens names ens1, ens2"),
+        (
+            IFNAME.format("=eth9"),
+            as_it_is,
+            "socket.name",
+            CONFIRMED,
+            "NCCL_SOCKET_IFNAME==eth9 by the log matches no interface; the host has",
+        ),
+        (IFNAME.format("ens"), as_it_is, "socket.name", EXCLUDED, "NCCL_SOCKET_IFNAME=ens fits ens1, ens2"),
         (
             IFNAME.format("=ens1"),
             by_path("interfaces", "ens1", "ipv4", value=[]),
             "socket.name",
             CONFIRMED,
-            "names none that is up with an IPv4 address",
+            "matches none that is up with an IPv4 address",
         ),
         (
             IFNAME.format("=bond0"),
             by_path("interfaces", "bond0", value=BOND),
             "socket.name",
             EXCLUDED,
-            "NCCL_SOCKET_IFNAME==bond0 names bond0",
+            "NCCL_SOCKET_IFNAME==bond0 fits bond0",
         ),
         (
             IFNAME.format("=bond0"),
@@ -305,7 +311,7 @@ PORT = ("devices", "rxe_rail0", "ports", "1")
             by_path("interfaces", value={"bond0": BOND}),
             "socket.name",
             EXCLUDED,
-            "bond0 would do",
+            "usable: bond0",
         ),
         (
             WARN.format("node1", "Bootstrap : no socket interface found"),
@@ -320,39 +326,39 @@ PORT = ("devices", "rxe_rail0", "ports", "1")
             as_it_is,
             "topo.variable",
             NOT_CHECKABLE,
-            "neither the log nor the host's files say who sets NCCL_TOPO_FILE",
+            "neither the log nor the host's files show what sets NCCL_TOPO_FILE",
         ),
         (
             WARN.format("node1", SPACE),
             by_path("filesystems", value={}),
             "shm.full",
             NOT_CHECKABLE,
-            "how much room /dev/shm has was not read",
+            "the free space of /dev/shm was not read",
         ),
         (
             WARN.format("node1", SPACE),
             by_path("filesystems", "/dev/shm", value={"free_bytes": 0, "size_bytes": 2**30}),
             "shm.full",
             CONFIRMED,
-            "0 of 1024 MiB of the host's are free now",
+            "0 of 1024 MiB of the host's /dev/shm are free now",
         ),
         (
             WARN.format("node1", SPACE),
             by_path("filesystems", "/dev/shm", value={"free_bytes": 2**30, "size_bytes": 2**30}),
             "shm.full",
             EXCLUDED,
-            "1024 of 1024 MiB of the host's are free now",
+            "1024 of 1024 MiB of the host's /dev/shm are free now",
         ),
         (
             WARN.format("node1", "Error while attaching to shared memory segment /dev/shm/nccl-a (size 1)"),
             by_path("limits", "remove_ipc", value=True),
             "shm.ipc",
             CONFIRMED,
-            "logind removes what users who log out leave there",
+            "logind removes the files of users who log out",
         ),
         (OLD_CUDA.format("13.0"), with_gpus(), "gpu.driver", CONFIRMED, "driver 535.129.03; NCCL is built for CUDA 13, which needs 580"),
         (OLD_CUDA.format("12.2"), with_gpus(), "gpu.driver", EXCLUDED, "driver 535.129.03; NCCL is built for CUDA 12, which needs 525"),
-        (OLD_CUDA.format("12.2"), with_gpus(cuda="550.1"), "gpu.driver", CONFIRMED, "driver 535.129.03 is loaded, and libcuda is of 550.1"),
+        (OLD_CUDA.format("12.2"), with_gpus(cuda="550.1"), "gpu.driver", CONFIRMED, "driver 535.129.03 is loaded, but libcuda is 550.1"),
         (
             "node1: Test CUDA failure common.cu:1 'system not yet initialized'\n",
             with_gpus(),
@@ -403,7 +409,7 @@ PORT = ("devices", "rxe_rail0", "ports", "1")
             as_it_is,
             "hang.program",
             NOT_CHECKABLE,
-            "ranks wait in process groups 0, 19, each of which counts collectives of its own",
+            "ranks wait in process groups 0, 19, each of which counts its own collectives",
         ),
         (
             WATCHDOG.format(0, 0, 7, "ALLREDUCE")
@@ -415,13 +421,19 @@ PORT = ("devices", "rxe_rail0", "ports", "1")
             CONFIRMED,
             "ranks wait in collectives number 7, 8",
         ),
-        (WATCHDOG.format(0, 0, 7, "ALLREDUCE") * 2, as_it_is, "hang.program", EXCLUDED, "all that tell wait in ALLREDUCE, number 7"),
+        (
+            WATCHDOG.format(0, 0, 7, "ALLREDUCE") * 2,
+            as_it_is,
+            "hang.program",
+            EXCLUDED,
+            "all ranks with this line wait in ALLREDUCE, number 7",
+        ),
         (
             RANKS + WATCHDOG.format(0, 0, 7, "ALLREDUCE") + WATCHDOG.format(2, 2, 7, "ALLREDUCE"),
             as_it_is,
             "hang.rank",
             CONFIRMED,
-            "rank 1 of 3 did not say it, on node2",
+            "rank 1 of 3 did not report it, on node2",
         ),
         (
             WARN.format("node1", LOCKED) + WARN.format("node1", RETRY),
@@ -456,7 +468,7 @@ def with_card(**since: Any) -> Change:
     ("risen", "verdict", "seen"),
     [
         (None, NOT_CHECKABLE, "no earlier run of this boot to compare with"),
-        ({}, EXCLUDED, "nothing wrong by link.errors, link.flaps"),
+        ({}, EXCLUDED, "no fault found by link.errors, link.flaps"),
         ({"link_down_events_phy": 3}, CONFIRMED, "link_down_events_phy 3"),
     ],
     ids=["first run", "still", "flaps"],
@@ -473,7 +485,7 @@ def test_a_remedy_names_command_and_host() -> None:
     low = by_path("limits", "service_memlock", value={"unlimited": False, "bytes": 65536})
     checked = cause(log, fleet(as_it_is, low), "memlock")
     assert (list(checked.answers), checked.verdict) == (["node2"], CONFIRMED)
-    assert checked.remedy.startswith("Run the host stage for node2, then `systemctl restart`")
+    assert checked.remedy.startswith("1. Run the host stage for node2. 2. There, run `systemctl restart slurmd`")
 
 
 def test_of_several_hosts_the_one_where_it_holds_is_named() -> None:
@@ -481,7 +493,7 @@ def test_of_several_hosts_the_one_where_it_holds_is_named() -> None:
     low = by_path("limits", "service_memlock", value={"unlimited": False, "bytes": 65536})
     checked = cause(log, fleet(as_it_is, low), "memlock")
     assert {host: answer.verdict for host, answer in checked.answers.items()} == {"node1": EXCLUDED, "node2": CONFIRMED}
-    assert "for node2," in checked.remedy
+    assert "for node2." in checked.remedy
 
 
 def test_the_peer_of_a_line_is_asked_too() -> None:
@@ -493,8 +505,8 @@ def test_the_peer_of_a_line_is_asked_too() -> None:
 @pytest.mark.parametrize(
     ("value", "verdict", "seen"),
     [
-        ("rxe", NOT_CHECKABLE, "rxe_rail1/1 is DOWN; which ports the job uses, the log does not say"),
-        ("^rxe_rail7", NOT_CHECKABLE, "rxe_rail1/1 is DOWN; which ports the job uses, the log does not say"),
+        ("rxe", NOT_CHECKABLE, "rxe_rail1/1 is DOWN; the log does not show which ports the job uses"),
+        ("^rxe_rail7", NOT_CHECKABLE, "rxe_rail1/1 is DOWN; the log does not show which ports the job uses"),
         ("rxe_rail0,rxe_rail1", CONFIRMED, "rxe_rail1/1 is DOWN"),
         ("=rxe_rail0:1,rxe_rail1:1", CONFIRMED, "rxe_rail1/1 is DOWN"),
         ("=rxe_rail0:1", EXCLUDED, "rxe_rail0/1 is ACTIVE now"),
@@ -523,7 +535,7 @@ def with_address(name: str, address: str) -> Change:
         ("172.17.0.1", ("docker0", "172.17.0.1/16"), CONFIRMED, "172.17.0.1 is an address within a host"),
         ("127.0.0.1", ("lo", "127.0.0.1/8"), CONFIRMED, "127.0.0.1 is an address within a host"),
         ("127.0.1.1", ("dummy0", "127.0.1.1/8"), CONFIRMED, "127.0.1.1 is an address within a host"),
-        ("192.0.2.77", ("eth7", "172.17.0.9/16"), NOT_CHECKABLE, "192.0.2.77 is no address of a host that was read"),
+        ("192.0.2.77", ("eth7", "172.17.0.9/16"), NOT_CHECKABLE, "192.0.2.77 is not an address of a host that was read"),
     ],
     ids=lambda value: None,
 )
@@ -626,7 +638,7 @@ def test_a_host_that_the_play_does_not_know_is_said() -> None:
         "memlock": NOT_CHECKABLE,
         "memlock.container": NOT_CHECKABLE,
     }
-    assert "! This play does not know elsewhere: nothing could be checked there." in text(diagnosis, "job.log")
+    assert "! This play does not contain elsewhere: nothing could be checked there." in text(diagnosis, "job.log")
 
 
 def test_a_line_without_a_host_is_checked_on_all() -> None:
@@ -677,11 +689,11 @@ LIKELY CAUSE
     > Call to ibv_reg_mr failed with error Cannot allocate memory
     confirmed      the limit of locked memory is too low
                    node1: services may lock 65536 bytes
-    do             Run the host stage for node1, then `systemctl restart` what starts jobs there (slurmd, containerd),
-                   or log in anew.
-    not checkable  the job's container has a limit of its own
+    do             1. Run the host stage for node1. 2. There, run `systemctl restart slurmd` (or containerd), or log in
+                   again.
+    not checkable  the job's container has its own limit
 
-WHAT FOLLOWED
+CONSEQUENCES
   a rank is gone
     line 2, on node2 (NCCL src/misc/socket.cc)
     > socketProgress: Connection closed by remote peer node1<4000>"""
@@ -693,13 +705,13 @@ WHAT FOLLOWED
     [
         ("", "The log is empty."),
         ("step 1\nstep 2\n", "No line reports a failure."),
-        ("n:1:2 [0] NCCL WARN odd\n" * 3, "No line is of a known failure, but NCCL warned 3 times"),
-        ("DistBackendError: NCCL error: frob flux\n" * 2, "No line is of a known failure, but NCCL warned 2 times"),
+        ("n:1:2 [0] NCCL WARN odd\n" * 3, "No line is a known failure, but NCCL warned 3 times"),
+        ("DistBackendError: NCCL error: frob flux\n" * 2, "No line is a known failure, but NCCL warned 2 times"),
         (
             "RuntimeError: NCCL error in: a.cpp:1, remote process exited or there was a network error\n",
             "This log has only consequences of a failure.",
         ),
-        ("step 1\nstep 2", "The last line has no end: the log is cut off, or the job still runs."),
+        ("step 1\nstep 2", "The last line is incomplete: the log is cut off, or the job still runs."),
     ],
     ids=["empty", "healthy", "unknown", "unknown exception", "consequence", "cut"],
 )
@@ -716,7 +728,7 @@ def test_unknown_warnings_are_shown_beside_a_known_cause() -> None:
     steps = [line for line in lines[at:] if line.startswith(("    1. ", "    2. ", "    3. "))]
     assert len(steps) == 3
     assert "on node2" in steps[1]
-    assert "No line is of a known failure" not in lines
+    assert "No line is a known failure" not in lines
 
 
 def test_refused_and_missing_intents_and_hosts_that_were_not_read_stand_at_the_top() -> None:
