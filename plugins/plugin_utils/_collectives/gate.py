@@ -52,68 +52,68 @@ declare(
     {
         "collective.exit": Check(
             "collectives",
-            "each run: exit status 0, and the whole output",
+            "each run: exit status 0 and complete output",
             "nccl-tests through Open MPI, srun or alone",
-            "the first warning of its output; is the program there, and can the launcher reach all hosts",
+            "read the first warning in its output; check that the program exists and the launcher can reach all hosts",
             sources=(reads.result("nccl-tests"),),
         ),
         "collective.ranks": Check(
             "collectives",
-            "each run: one run of as many ranks as planned, on the planned hosts",
+            "each run: one job with the planned number of ranks on the planned hosts",
             "nccl-tests' list of devices; NCCL's log",
-            "nccl-tests built with `MPI=1`; the launcher's hosts and slots",
+            "build nccl-tests with `MPI=1`; check the launcher's hosts and slots",
             sources=(reads.result("nccl-tests"),),
         ),
         "collective.wrong": Check(
             "collectives",
             "each run: every size was checked, and no value is wrong",
             "nccl-tests",
-            "trust no result of these hosts: Xid and ECC errors of the GPUs",
+            "do not trust results of these hosts; check the GPUs for Xid and ECC errors",
             sources=(reads.result("nccl-tests"),),
         ),
         "collective.busbw": Check(
             "collectives",
-            "each host: busbw of the large sizes of the last set of hosts that is well, or a proof of an earlier run; on one host alone "
-            "it is judged only where `rdma_collectives.nvlink_busbw_gbps` is given",
-            "nccl-tests; for what it should reach, the payload of all NICs of a host: link, MTU and PCIe path",
-            "`collective.transport` and `collective.hcas` first, then the pairs stage",
+            "each host: busbw of the large sizes on the last healthy set of hosts, or a proof of an earlier run; a single host is checked "
+            "only if `rdma_collectives.nvlink_busbw_gbps` is set",
+            "nccl-tests; the expected value is the payload of all NICs of a host: link, MTU and PCIe path",
+            "check `collective.transport` and `collective.hcas` first, then run the pairs stage",
             sources=(reads.result("nccl-tests"), reads.LADDER),
         ),
         "collective.transport": Check(
             "collectives",
-            "each host: all channels between hosts on NET/IB, with GPUDirect RDMA where it is planned; sockets are an error however fast",
+            "each host: all channels between hosts use NET/IB, with GPUDirect RDMA if planned; sockets are always an error",
             "NCCL's log (`NCCL_DEBUG=INFO`)",
-            "why NCCL takes no RDMA device: NET/IB in its log, `NCCL_IB_HCA`, `NCCL_IB_DISABLE`, memlock; GPUDirect: the gpu stage",
+            "find why NCCL uses no RDMA device: its log, `NCCL_IB_HCA`, `NCCL_IB_DISABLE`, memlock; for GPUDirect, run the gpu stage",
             sources=(reads.result("NCCL log"),),
         ),
         "collective.hcas": Check(
             "collectives",
-            "each host: its channels use the devices of its compute rails; all of them, but of sendrecv, with a part of its GPUs and in a "
-            "mesh",
+            "each host: its channels use the devices of its compute rails; all of them, except for sendrecv, for some of its GPUs, and in "
+            "a mesh",
             "NCCL's log",
-            "`NCCL_IB_HCA` (the nccl stage); which NIC is near which GPU",
+            "check `NCCL_IB_HCA` (the nccl stage), and which NIC is near which GPU",
             sources=(reads.result("NCCL log"),),
         ),
         "collective.ladder": Check(
             "collectives",
-            "each host: whether it is well together with the others, or what of it or of its connections is to blame; a warning for the "
-            "well side of a bad connection",
-            "runs on 2, 4, 8 … hosts, and on halves of what is not well",
-            "the pairs stage for the host or connection that is named",
+            "each host: whether it is good together with the others, or which host or connection is to blame; a warning for the good side "
+            "of a bad connection",
+            "runs on 2, 4, 8 … hosts, and on halves of bad sets",
+            "run the pairs stage for the host or connection that the finding names",
             sources=(reads.LADDER,),
         ),
         "collective.jitter": Check(
             "collectives",
-            "the last set of hosts: how far its repeats lie apart; a warning only where one of them is not well",
+            "the last set of hosts: the spread of its repeats; only a warning if one of them is bad",
             "`rdma_collectives.repeats` runs",
-            "other load on hosts or fabric",
+            "look for other load on hosts or fabric",
             sources=(reads.LADDER,),
         ),
         "collective.pairs": Check(
             "collectives",
-            "the first two hosts of the ladder: at least 0.8 of what perftest reached between them, else a warning",
+            "the first two hosts of the ladder: at least 0.8 of the perftest result between them, else a warning",
             "the proofs of the pairs stage, all compute rails together",
-            "GPUDirect, ACS, the channels of NCCL: the network is well, NCCL does not use it",
+            "check GPUDirect, ACS and the channels of NCCL: the network is good, but NCCL does not use it fully",
             sources=(reads.result("pair proofs"),),
         ),
     }

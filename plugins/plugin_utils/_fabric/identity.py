@@ -23,10 +23,10 @@ declare(
     {
         "fabric.graph": Check(
             "fabric",
-            "the graph of each plane: whether it is whole; names of switches, GUIDs and LIDs that are given twice",
-            "`ibnetdiscover`, `iblinkinfo`, `smpquery` where two nodes may have one GUID, `/etc/rdma/ib-node-name-map`; `lldpcli` on "
+            "the graph of each plane: whether it is complete; duplicate switch names, GUIDs and LIDs",
+            "`ibnetdiscover`, `iblinkinfo`, `smpquery` if two nodes may have one GUID, `/etc/rdma/ib-node-name-map`; `lldpcli` on "
             "Ethernet",
-            "what could not be read, then again; the node-name map; two subnet managers",
+            "fix the part that could not be read, then run again; correct the node-name map; look for two subnet managers",
             sources=(reads.result("ibnetdiscover"), reads.result("iblinkinfo"), reads.GRAPH),
         ),
     }

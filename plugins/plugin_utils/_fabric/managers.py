@@ -30,9 +30,9 @@ declare(
     {
         "link.sm": Check(
             "link",
-            "the subnet manager of each plane: one master, the intended one; the standby; no other",
+            "the subnet managers of each plane: the intended one is the only master, the standby runs, and there is no other",
             "`ports/N/sm_lid`, `lid`; `sminfo`, `saquery -s`, `smpquery nodeinfo`, `nodedesc`",
-            "plan or stop the other master, find out why the intended one does not run, or restart the one that does not hand over",
+            "plan or stop the other master, find why the intended one does not run, or restart the one that does not hand over",
             sources=(reads.file(f"{reads.IB}/ports/*/sm_lid"), reads.result("sminfo"), reads.result("saquery")),
         ),
     }

@@ -31,9 +31,9 @@ declare(
     {
         "host.facts": Check(
             "every",
-            "what a host reports of itself: its schema, types and bounds, and that it sets no variable of this collection",
+            "a host's facts: schema, types and bounds, and that they do not set variables of this collection",
             "the host's facts",
-            "find out what answers on the host",
+            "find the program that answers on the host",
             fixed=True,
             sources=(reads.RUN,),
         ),

@@ -19,15 +19,15 @@ declare(
     {
         "intent.key": Check(
             "every",
-            "a variable or key that the schema does not have",
+            "unknown variables and keys",
             "the inventory",
-            "the nearest valid one is named, with file and line",
+            "use the nearest valid name, which the finding gives with file and line",
             fixed=True,
             sources=(reads.INTENT,),
         ),
         "intent.type": Check(
             "every",
-            "a value of another type",
+            "values of the wrong type",
             "the inventory",
             "see docs/intent.md",
             fixed=True,
@@ -35,7 +35,7 @@ declare(
         ),
         "intent.value": Check(
             "every",
-            "a value that is not allowed",
+            "values that are not allowed",
             "the inventory",
             "see docs/intent.md",
             fixed=True,

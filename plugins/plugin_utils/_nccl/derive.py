@@ -60,14 +60,14 @@ declare(
     {
         "nccl.socket_ifname": Check(
             "nccl",
-            "where `NCCL_SOCKET_IFNAME` comes from: `rdma_nccl`, else the interface of Ansible's SSH session; or why it is not set",
+            "the source of `NCCL_SOCKET_IFNAME`: `rdma_nccl`, else the interface of Ansible's SSH session; or why it is not set",
             "the session's address and the interfaces' addresses",
             "set `rdma_nccl.socket_ifname`",
             sources=(reads.kernel("SSH_CONNECTION"), reads.ADDRESSES),
         ),
         "nccl.gid_index": Check(
             "nccl",
-            "`NCCL_IB_GID_INDEX`, where NCCL is older than 2.21",
+            "`NCCL_IB_GID_INDEX`, if NCCL is older than 2.21",
             "`ports/N/gids`",
             "use NCCL 2.21 or newer",
             sources=(reads.but(reads.GIDS, absent_means=reads.NO_GID), reads.but(reads.GID_TYPES, absent_means=reads.NO_GID)),

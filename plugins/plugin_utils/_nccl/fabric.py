@@ -24,8 +24,8 @@ declare(
         "nccl.pkey": Check(
             "nccl",
             "`NCCL_IB_PKEY`, on InfiniBand",
-            "`ports/N/pkeys`, by the partition that ports are measured in",
-            "`index0: true` in `rdma_partitions`",
+            "`ports/N/pkeys`, for the partition in which ports are measured",
+            "set `index0: true` in `rdma_partitions`",
             sources=(reads.PKEYS,),
         ),
     }

@@ -26,16 +26,16 @@ declare(
     {
         "fabric.change": Check(
             "fabric",
-            "what is gone, moved, slower or new since the last run",
+            "missing, moved, slower and new links and devices since the last run",
             "the graphs of both runs",
-            "as for `fabric.cabling`; each change is reported once, the next run compares with this one",
+            "as for `fabric.cabling`; each change is reported once, because the next run compares with this one",
             sources=(reads.GRAPH,),
         ),
         "fabric.under_load": Check(
             "pairs",
-            "what went, moved or got slower in a plane while pairs were measured",
-            "the graph before the load and after it",
-            "the cable or switch that is named: it does not bear load",
+            "links and devices of a plane that went missing, moved or became slower while pairs were measured",
+            "the graph before and after the load",
+            "check the cable or switch that the finding names: it fails under load",
             sources=(reads.result("graph under load"),),
         ),
     }

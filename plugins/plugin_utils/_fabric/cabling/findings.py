@@ -24,9 +24,9 @@ declare(
     {
         "fabric.cabling": Check(
             "fabric",
-            "every cable against the plan; without one every planned HCA: there, on its plane, with a link",
+            "every cable against the plan; without a plan, every planned HCA: present, on its plane, with a link",
             "the graph; `rdma_fabric.planes.NAME.plan`, `rdma_rails`",
-            "move the cable that is named, or correct the plan",
+            "move the cable that the finding names, or correct the plan",
             sources=(reads.GRAPH,),
         ),
     }

@@ -21,7 +21,7 @@ declare(
     {
         "fabric.rails": Check(
             "fabric",
-            "the HCAs of each rail on leaves of that rail, where a plan does not say it",
+            "whether the HCAs of each rail are on leaves of that rail, if no plan defines it",
             "the graph, `rdma_rails`",
             "move the cable, or correct the rails in the intent",
             sources=(reads.GRAPH,),

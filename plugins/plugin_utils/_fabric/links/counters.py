@@ -32,9 +32,9 @@ declare(
     {
         "fabric.counters": Check(
             "fabric",
-            "what the error and congestion counters of every port did since the last run",
+            "the increase of the error and congestion counters of every port since the last run",
             "`ibqueryerrors`",
-            "cable and optic of the link that is named; for congestion the receiver that is slow; clear a counter that is full",
+            "check cable and optic of the link that the finding names; for congestion, find the slow receiver; clear a full counter",
             sources=(reads.GRAPH, reads.result("ibqueryerrors")),
         ),
     }

@@ -24,9 +24,9 @@ declare(
     {
         "fabric.link": Check(
             "fabric",
-            "every link: active, at the width and speed that is planned, that both ends can do, and that its like have",
+            "every link: active, and at the width and speed of the plan, of both ends' maximum, and of similar links",
             "`iblinkinfo`, `ibnetdiscover`",
-            "a forced speed or width, the cable's type, both ends; a subnet manager where no link is active",
+            "check for a forced speed or width, the cable's type and both ends; if no link is active, start a subnet manager",
             sources=(reads.GRAPH, reads.result("iblinkinfo")),
         ),
     }

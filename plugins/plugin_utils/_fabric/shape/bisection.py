@@ -20,9 +20,9 @@ declare(
     {
         "fabric.bisection": Check(
             "fabric",
-            "what one half of the hosts can send to the other half",
+            "the bandwidth from one half of the hosts to the other",
             "the graph, with known faults counted as repaired; `rdma_fabric.planes.NAME.ratio`",
-            "the tier that is short of links",
+            "add links to the tier that has too few",
             sources=(reads.GRAPH,),
         ),
     }

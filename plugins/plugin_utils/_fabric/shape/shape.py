@@ -25,16 +25,16 @@ declare(
     {
         "fabric.symmetry": Check(
             "fabric",
-            "uplinks: as many and as fast from each leaf to each spine, and two ways at least",
+            "uplinks: equally many and equally fast from each leaf to each spine, and at least two paths",
             "the graph, with known faults counted as repaired",
-            "the cables and ports of the leaf or spine that is named",
+            "check the cables and ports of the leaf or spine that the finding names",
             sources=(reads.GRAPH,),
         ),
         "fabric.ratio": Check(
             "fabric",
-            "the oversubscription of each leaf, and of each spine below core switches, against the intended one; without one against 1",
+            "the oversubscription of each leaf, and of each spine below core switches, against the intended one (default 1)",
             "the graph, with known faults counted as repaired; `rdma_fabric.planes.NAME.ratio`",
-            "add uplinks, move hosts, or set `ratio` to what is meant",
+            "add uplinks, move hosts, or set `ratio` to the intended value",
             sources=(reads.GRAPH,),
         ),
     }

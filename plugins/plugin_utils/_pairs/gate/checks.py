@@ -35,43 +35,43 @@ declare(
     {
         "pair.bandwidth": Check(
             "pairs",
-            "each rail of a host: what it reaches with good partners, and whether a verdict names it",
-            "perftest's own output; a proof of an earlier run; link, MTU and PCIe path for what it should reach",
-            "MTU, flow control, cable or optic, PCIe, NUMA, in this order; [the pairs](pairs.md) says how the culprit is found",
-            "the fraction of what link, MTU and PCIe path allow below which it is an error, instead of `rdma_pairs.fail_below`; of "
-            "software devices that of what the fleet reaches, instead of `rdma_pairs.software_fail_below`",
+            "each rail of a host: its bandwidth with good partners, and whether a verdict names it",
+            "perftest's own output; a proof of an earlier run; the expected value from link, MTU and PCIe path",
+            "check MTU, flow control, cable or optic, PCIe, NUMA, in this order; [the pairs](pairs.md) explains how the cause is found",
+            "the fraction of the limit of link, MTU and PCIe path below which it is an error, instead of `rdma_pairs.fail_below`; for "
+            "software devices the fraction of the fleet's level, instead of `rdma_pairs.software_fail_below`",
             follows=(*NO_DEVICE, "link.state", "network.gid"),
             sources=(reads.SWEEP,),
         ),
         "pair.latency": Check(
             "pairs",
-            "each rail of a host: the median latency with good partners; not of software devices",
+            "each rail of a host: the median latency with good partners; not for software devices",
             "`ib_write_lat` or another, 2 bytes",
-            "C-states, the NIC's NUMA node, the number of switches in between",
-            "µs from which on it is an error, instead of 5 (InfiniBand and RoCE; the double for `ib_read_lat`)",
+            "check C-states, the NIC's NUMA node, and the number of switches in between",
+            "latency in µs that is an error, instead of 5 (InfiniBand and RoCE; double for `ib_read_lat`)",
             sources=(reads.SWEEP,),
         ),
         "pair.clock": Check(
             "pairs",
-            "perftest on each host that was measured: a warning where it could not calibrate its clock (3 attempts), with the rails that "
-            "have no measurement left; the other measurements count",
+            "perftest on each measured host: a warning if it could not calibrate its clock (3 attempts), with the rails that have no "
+            "measurement left; the other measurements count",
             "perftest's own output; `/sys/devices/system/clocksource/clocksource0/current_clocksource` at that moment",
-            "`host.clocksource`; stop other work on the host, then measure again",
+            "check `host.clocksource`; stop other work on the host, then measure again",
             sources=(reads.result("attempts of perftest"),),
         ),
         "pair.results": Check(
             "pairs",
-            "the lines of each host's results: `unknown` where a line is no result, or is about a measurement that the plan does not have "
-            "for this host. The line is not counted; the hosts that it is about keep their own results",
-            "what the pair runner of the host has written in `/run/rdma-cluster/pairs`",
-            "run the pairs stage again; if it stays so, which program on the host writes there",
+            "the lines of each host's results: `unknown` if a line is not a result, or not one of a measurement planned for this host. "
+            "The line is ignored; other hosts that it names keep their own results",
+            "the output of the host's pair runner in `/run/rdma-cluster/pairs`",
+            "run the pairs stage again; if it persists, find the program on the host that writes there",
             sources=(reads.result("lines of the results"),),
         ),
         "pair.errors": Check(
             "pairs",
-            "the counters of errors of each port that was measured: what they did under load; not of software devices",
+            "the increase of the error counters of each measured port under load; not for software devices",
             "`/sys/class/infiniband/*/ports`, `ethtool -S`, before and after the sweep",
-            "as of `link.errors`",
+            "as for `link.errors`",
             sources=(reads.result("port counters"),),
         ),
     }

@@ -23,10 +23,10 @@ declare(
     {
         "pair.gpu": Check(
             "pairs",
-            "each rail, with `rdma_pairs.gpu_memory`: what it reaches from the memory of its nearest GPU, at least 0.90 of what the same "
-            "pairs reach from the hosts' (`gpu_fail_below`); below a quarter data goes through the host",
+            "each rail, with `rdma_pairs.gpu_memory`: its bandwidth from the memory of its nearest GPU, at least 0.90 of that of the same "
+            "pairs from host memory (`gpu_fail_below`); below a quarter, data goes through the host",
             "perftest with CUDA (`--use_cuda_bus_id`, `--use_cuda_dmabuf`), after the measurement from the host's memory",
-            "the path of the gpu stage; distance of GPU and NIC, ACS, IOMMU; a perftest that was built with CUDA",
+            "check the path of the gpu stage, the distance of GPU and NIC, ACS and IOMMU; use a perftest built with CUDA",
             sources=(reads.result("sweep from GPUs"),),
         ),
     }

@@ -31,9 +31,9 @@ declare(
     {
         "fabric.balance": Check(
             "pairs",
-            "what each uplink of a leaf carried while pairs were measured, against the mean of its like",
-            "`ibqueryerrors --counters` before the load and after it",
-            "routing engine, adaptive routing, more queue pairs",
+            "the traffic of each uplink of a leaf while pairs were measured, against the mean of similar uplinks",
+            "`ibqueryerrors --counters` before and after the load",
+            "check routing engine and adaptive routing; use more queue pairs",
             sources=(reads.result("graph under load"),),
         ),
     }

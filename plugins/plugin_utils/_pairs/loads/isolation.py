@@ -27,10 +27,10 @@ declare(
     {
         "pair.isolation": Check(
             "pairs",
-            "each rail whose InfiniBand ports are in several partitions: a host of each must not reach one of another, neither with their "
-            "own keys nor in a partition of which both are limited members",
-            "perftest after the sweep, among hosts that it has found well (`--pkey_index`); ok only if no packet is answered",
-            "the ports' P_Key tables; the partition enforcement of the switches; the files of the subnet manager",
+            "each rail whose InfiniBand ports are in several partitions: hosts of different partitions must not reach each other, neither "
+            "with their own keys nor in a partition of which both are limited members",
+            "perftest after the sweep, among hosts that it has found good (`--pkey_index`); ok only if no packet is answered",
+            "check the ports' P_Key tables, the partition enforcement of the switches, and the files of the subnet manager",
             sources=(reads.result("attempts between partitions"),),
         ),
     }

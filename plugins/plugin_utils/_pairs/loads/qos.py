@@ -24,9 +24,9 @@ declare(
     {
         "qos.load": Check(
             "pairs",
-            "one host of each RoCE rail while many send to it: pause frames or CNPs move, and nothing is discarded",
-            "`ethtool -S`, `ports/N/hw_counters` of all that take part, before and after",
-            "PFC, ECN, buffer and headroom of the switch ports: `plan.yml --tags roce`",
+            "one host of each RoCE rail while many send to it: pause frames or CNPs are counted, and nothing is discarded",
+            "`ethtool -S`, `ports/N/hw_counters` of all participating hosts, before and after",
+            "check PFC, ECN, buffer and headroom of the switch ports: `plan.yml --tags roce`",
             sources=(reads.result("many-to-one load"), reads.result("priority counters")),
         ),
     }

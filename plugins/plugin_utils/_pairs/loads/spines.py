@@ -28,10 +28,10 @@ declare(
     {
         "pair.oversubscription": Check(
             "pairs",
-            "each rail of a plane: what all pairs across the spines reach at once, against one pair alone and what the uplinks leave to "
-            "each; an error below 0.7 of it, a warning below 0.9",
-            "perftest after the sweep, among hosts that it has found well; the rates in the graph of this run's fabric stage",
-            "how flows are spread over the spines: routing engine, adaptive routing, `fabric.balance`; congestion control",
+            "each rail of a plane: the bandwidth of all pairs across the spines at once, against a single pair and each pair's share of "
+            "the uplinks; an error below 0.7 of it, a warning below 0.9",
+            "perftest after the sweep, among hosts that it has found good; the rates in the graph of this run's fabric stage",
+            "check the distribution of flows over the spines: routing engine, adaptive routing, `fabric.balance`; congestion control",
             sources=(reads.result("load across spines"),),
         ),
     }
