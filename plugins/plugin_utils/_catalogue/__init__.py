@@ -2,4 +2,4 @@
 # GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""What the checks are called, where they read, and the documents made of that."""
+"""The catalogue of checks: their names and sources, and the documents generated from them."""

@@ -20,7 +20,7 @@ from pathlib import Path
 from ansible_collections.rdma.cluster.plugins.plugin_utils._catalogue.sources import Source
 
 HOUSE, PACKAGE = Path(__file__).parents[1], "ansible_collections.rdma.cluster.plugins.plugin_utils"
-#: In the order of the build.
+#: The stages in the order of the build.
 STAGES = ("preflight", "driver", "link", "fabric", "host", "network", "qos", "gpu", "nccl", "pairs", "collectives")
 
 

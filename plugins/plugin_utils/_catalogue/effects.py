@@ -11,7 +11,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-#: How an effect is guarded.
+#: The guards of effects.
 ADDS = "adds"
 REQUESTED = "requested"
 IDLE = "idle"

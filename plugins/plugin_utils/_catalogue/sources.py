@@ -86,7 +86,7 @@ def result(name: str, absent_means: str = "", about: str = "*") -> Source:
 
 
 def any_of(first: Source, *others: Source) -> Source:
-    """Sources of which one is enough."""
+    """Sources of which any one is enough."""
     return replace(first, replaced_by=others)
 
 
@@ -95,7 +95,7 @@ def but(source: Source, **changes: str) -> Source:
     return replace(source, **changes)  # type: ignore[arg-type]
 
 
-#: The inventory alone: nothing of a host is read.
+#: Only the inventory; nothing is read from a host.
 INTENT = Source(NOTHING, ("the intent",))
 #: The run's own records.
 RUN = Source(NOTHING, ("the run",))

@@ -2,7 +2,7 @@
 # GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""Whether the PCIe links below a rail's card carry the rail: its own link, the narrowest on its way to the root, and shared ones."""
+"""Checks of the PCIe links of a rail's card: its own link, the slowest one on its path to the root, and shared links."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ declare(
 )
 
 PREFLIGHT = "preflight"
-#: GT/s and lanes.
+#: A link's GT/s and lanes.
 Link = tuple[float, int]
 #: Payload share of RoCE v2 over IPv4 at an MTU of 4096 bytes, with 82 bytes of headers a packet; InfiniBand has a larger share.
 MTU_EFFICIENCY = 0.98

@@ -67,7 +67,7 @@ declare(
 )
 
 STAGE = "preflight"
-#: From near to far: one PCIe switch, several, one host bridge, one NUMA node, between NUMA nodes (`nvidia-smi topo -m`).
+#: Distances from near to far: one PCIe switch, several, one host bridge, one NUMA node, between NUMA nodes (`nvidia-smi topo -m`).
 DISTANCES = ("PIX", "PXB", "PHB", "NODE", "SYS")
 NOT_READ = "the facts do not contain it"
 NO_DISTANCE = "the firmware reports no distance between any GPU and any NIC, as in many virtual machines"

@@ -2,7 +2,7 @@
 # GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""A planned rail as the checks on its link see it: device, port and interface together, and the findings made of them."""
+"""A planned rail for checks on its link: its device, port and interface, and helpers for findings."""
 
 from __future__ import annotations
 

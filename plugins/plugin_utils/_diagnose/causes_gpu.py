@@ -26,7 +26,7 @@ def _loaded_peermem(scene: Scene) -> list[str] | None:
 
 
 def no_gpu_path(scene: Scene) -> Answer:
-    """Whether GPU memory can be registered at all."""
+    """Whether GPU memory cannot be registered at all."""
     ways, gpus = scene.facts.gpudirect, scene.facts.gpus
     if ways is None or gpus is None:
         return unknown("the GPUs were not read")

@@ -75,7 +75,7 @@ def _ports(devices: Mapping[str, Device]) -> list[tuple[str, str, Port]]:
 
 
 def set_to(name: str, *values: str) -> Test:
-    """The test that finds a variable of NCCL set to one of these values."""
+    """A test whether a variable of NCCL is set to one of these values."""
 
     def test(scene: Scene) -> Answer:
         found = list(scene.variable(name))
@@ -92,7 +92,7 @@ def set_to(name: str, *values: str) -> Test:
 
 
 def names_file(name: str) -> Test:
-    """The test that finds the file of the line in a variable of NCCL."""
+    """A test whether a variable of NCCL names the file of the line."""
 
     def test(scene: Scene) -> Answer:
         files = scene.told("file")

@@ -42,7 +42,7 @@ def _ports(scene: Scene) -> Iterator[tuple[str, Port]]:
 
 
 def _usable(scene: Scene) -> Iterator[tuple[str, Port]]:
-    """The ports of the host that are ACTIVE, of those that NCCL_IB_HCA names where it is set, by "mlx5_0/1"."""
+    """The ACTIVE ports of the host, limited to those of NCCL_IB_HCA if it is set, by "mlx5_0/1"."""
     lists = [parse_list(value) for value, _where in scene.variable("NCCL_IB_HCA")]
     for name, device in sorted(scene.facts.devices.items()):
         for number, port in sorted(device.ports.items()):

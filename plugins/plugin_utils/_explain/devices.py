@@ -40,7 +40,7 @@ REDIRECTING = frozenset({"ReqRedir", "CmpltRedir"})
 
 
 def rails(intent: Intent | None, ports: Sequence[RailPort], facts: Facts) -> str:
-    """A block for each planned rail."""
+    """One block for each planned rail."""
     blocks = [line for port in ports for line in rail_block(port, intent, facts)]
     return section("RAILS", blocks or text_lines("No rail is planned."))
 

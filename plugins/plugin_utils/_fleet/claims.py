@@ -59,7 +59,7 @@ class Host:
 
     @property
     def packages(self) -> Mapping[str, str | None] | None:
-        """None if the package database was not read."""
+        """The packages of the host; None if the package database was not read."""
         return self.facts.stack.distribution.packages if self.facts.stack else None
 
 

@@ -68,7 +68,7 @@ class Difference:
     should_be: str
 
     def __post_init__(self) -> None:
-        # A host's files and settings may hold anything.
+        # A host's files and settings may contain anything.
         object.__setattr__(self, "subject", clean(self.subject, LONGEST_SUBJECT))
         for name in ("was", "should_be"):
             object.__setattr__(self, name, clean(getattr(self, name), LONGEST_DIFFERENCE, lines=True))

@@ -62,7 +62,7 @@ class RunEnd:
 
     @cached_property
     def text(self) -> str:
-        """The run's summary, for a person."""
+        """The run's summary as text."""
         pairs: dict[str, Any] = if_sound(self.folder.path / "pairs/summary.json") or {}
         text = render(self.folder.path.name, STAGES, self.findings, pairs, str(self.folder.path), withheld=self.withheld)
         return f"{drift_table([line.to_dict() for line in self.drift])}\n\n{text}" if self.check_mode else text

@@ -24,7 +24,7 @@ Watch = Callable[[float], str | None]
 
 
 class Progress:
-    """The task under way. Times are those of a monotonic clock, in seconds."""
+    """The progress of the current task. Times are those of a monotonic clock, in seconds."""
 
     def __init__(self) -> None:
         self._task = ""

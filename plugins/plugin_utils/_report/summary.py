@@ -30,11 +30,11 @@ ROWS = 32
 NAMES = 5
 #: Errors that the terminal shows at most; the evidence has all.
 OFFENDERS = 40
-#: The most lines of warnings on the terminal, and the length of what one of them quotes.
+#: Lines of warnings on the terminal at most, and characters that one of them quotes.
 WARNINGS = 10
 QUOTED = 160
 STAGE_WIDTH = 12
-#: The width of the labels of an offender: "    seen:     ".
+#: The width of the labels of an error: "    seen:     ".
 LABEL_WIDTH = 14
 
 
@@ -178,7 +178,7 @@ def render(
     *,
     withheld: Sequence[WithheldGroup] = (),
 ) -> str:
-    """The end of a run. stages: the columns of the table; pairs: pairs/summary.json, empty if no pairs were judged."""
+    """The summary at the end of a run. stages: the columns of the table; pairs: pairs/summary.json, empty if no pairs were measured."""
     parts = [f"RDMA cluster, run {run}"]
     if findings:
         parts.append(_table(stages, findings))

@@ -34,7 +34,7 @@ ROOT_FOLDER = "/run/rdma.cluster"
 HOME_FOLDER = ".cache/rdma.cluster/locks"
 #: The environment variable that names another folder for locks, for example one of a group.
 VARIABLE = "RDMA_LOCK_DIR"
-#: The lock is held only while its file is read and written.
+#: Times of waiting for the lock file, which is held only while it is read and written.
 WAIT_SECONDS = 30.0
 QUIET_SECONDS = 2.0
 INTERVAL_SECONDS = 0.05

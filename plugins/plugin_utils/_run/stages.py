@@ -2,7 +2,7 @@
 # GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""Findings about a host's progress through a stage, and findings that follow from another one."""
+"""Findings on a host's progress through a stage, and findings that follow from another one."""
 
 from __future__ import annotations
 

@@ -34,7 +34,7 @@ class Withheld:
     allow: str
 
     def __post_init__(self) -> None:
-        # Reasons and ports come from hosts.
+        # Hosts supply reasons and ports.
         for name in ("host", "reason", "allow"):
             object.__setattr__(self, name, clean(getattr(self, name)))
         object.__setattr__(self, "touches", tuple(clean(each, LONGEST_SUBJECT) for each in self.touches))

@@ -68,7 +68,7 @@ declare(
 
 STAGE = "driver"
 NODE = "/dev/infiniband/uverbsN"
-#: What anybody needs to open a node, as the kernel makes it.
+#: The mode with which every user can open a node, as the kernel sets it.
 OPEN_TO_ALL = 0o666
 
 

@@ -2,7 +2,7 @@
 # GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""What the gate of the driver stage asks of the firmware of the rails' cards: settings as wished and in force, and the version."""
+"""Checks of the driver gate on the firmware of the rails' cards: settings as requested and in effect, and the version."""
 
 from __future__ import annotations
 

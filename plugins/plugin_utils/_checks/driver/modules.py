@@ -2,7 +2,7 @@
 # GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""What the gate of the driver stage asks of the modules in the kernel: of the planned stack, and the same as on disk."""
+"""Checks of the driver gate on kernel modules: from the planned stack, equal to those on disk, and with the planned options."""
 
 from __future__ import annotations
 
@@ -221,7 +221,7 @@ def _inbox(host: str, told: Modules, stack: Stack, *, kept: bool) -> tuple[str, 
 
 
 def _add_on(host: str, intent: Intent, told: Modules, stack: Stack) -> tuple[str, ...]:
-    """Whether the modules are those of an add-on; () if they are."""
+    """The fault of modules that are not those of an add-on: status, observed, remedy; () if there is none."""
     own = sorted((name for name, module in told.items() if module.provenance == KERNELS_OWN), key=lambda name: name != DRIVER)
     if not told:
         todo = f"Run `modinfo -F filename mlx5_core` on {host}."
@@ -238,7 +238,7 @@ def _add_on(host: str, intent: Intent, told: Modules, stack: Stack) -> tuple[str
 
 
 def _installed(host: str, intent: Intent, told: Modules, stack: Stack) -> tuple[str, ...]:
-    """Whether the add-on is the planned one, in the planned version."""
+    """Status, observed and remedy on whether the add-on is the planned one, in the planned version."""
     wished, planned = (intent.get("driver") or {}).get("version"), planned_modules(intent)
     state = ofed_state(stack)
     has_it = has_version(state, planned, wished)

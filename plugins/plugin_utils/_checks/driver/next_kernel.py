@@ -2,7 +2,7 @@
 # GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""What the gate of the driver stage asks of the kernels that a reboot may bring: the planned stack is built for them too."""
+"""Check of the driver gate: the planned driver is also built for every kernel that the host could boot next."""
 
 from __future__ import annotations
 

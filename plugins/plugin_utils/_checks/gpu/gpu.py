@@ -2,7 +2,7 @@
 # GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""What the gate of the gpu stage asks of a host: a path between GPU and NIC, and NVIDIA's parts of one version."""
+"""Checks of the gpu gate: a path between GPU and NIC, NVIDIA's components in one version, and NICs near the GPUs."""
 
 from __future__ import annotations
 
@@ -179,7 +179,7 @@ def _some(names: Sequence[str]) -> str:
 
 
 def _finding(check: str, host: str, *status_and_words: str) -> Finding:
-    """The words: observed, expected, and the remedy if there is one."""
+    """A finding; status_and_words: status, observed, expected, and the remedy if there is one."""
     return Finding(STAGE, check, host, SUBJECTS[check], *status_and_words)
 
 

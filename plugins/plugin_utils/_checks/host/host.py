@@ -101,16 +101,16 @@ STAGE = "host"
 MEMLOCK_SUBJECT = "memory that a service may lock"
 MEMORY_SUBJECT = "available memory"
 SHM, SHM_SUBJECT = "/dev/shm", "shared memory (/dev/shm)"  # noqa: S108 - it is judged, and nothing is put there
-#: Whose logins are looked at, as limits.conf names them.
+#: The checked logins, by their name in limits.conf.
 LOGINS = {"*": "any user", "root": "root"}
 MIB_BYTES, GIB_BYTES = 2**20, 2**30
-#: Less available memory than this is an error, and below the second one a warning: the smaller of GiB and a part of all memory.
+#: Available memory below the first limit is an error, below the second a warning: the smaller of GiB and a fraction of all memory.
 EXHAUSTED, SCARCE = (1.0, 0.05), (4.0, 0.10)
-#: NCCL puts about 10 MB into /dev/shm for each connection between GPUs of a host. Free: the smaller of GiB and a part of its size.
+#: NCCL puts about 10 MB into /dev/shm for each connection between GPUs of a host. Free: the smaller of GiB and a fraction of its size.
 SHM_FREE = (0.5, 0.10)
-#: Smaller is too small for a job on 8 GPUs, unless the host has little memory at all; the kernel's default is half of the memory.
+#: A smaller size is too small for a job on 8 GPUs, unless the host has little memory; the kernel's default is half of the memory.
 SHM_SIZE = (1.0, 0.25)
-#: One segment is one inode.
+#: Each segment uses one inode.
 SHM_INODES = 1024
 
 

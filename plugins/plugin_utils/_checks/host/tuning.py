@@ -2,7 +2,7 @@
 # GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""What the gate of the host stage asks of rings and CPUs: that they are what the intent wishes, as far as the hardware has it."""
+"""Checks of the host gate on rings, CPUs, time and clock source: as requested, within the limits of the hardware."""
 
 from __future__ import annotations
 

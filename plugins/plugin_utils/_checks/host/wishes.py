@@ -2,9 +2,9 @@
 # GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""What the intent wishes of CPUs and limits, and what facts tell of them, as the hosts' own code compares the two.
+"""The requested CPU settings and limits, and their comparison with the facts, by the same code as on hosts.
 
-The plan, the gate and the explanation ask this, so that each setting has one wish and one comparison.
+The plan, the gate and the explanation use it, so that each setting is requested and compared in one place.
 """
 
 from __future__ import annotations

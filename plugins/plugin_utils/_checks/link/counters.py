@@ -2,7 +2,7 @@
 # GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""What the gate of the link stage asks of a port's counters: what they did since the last run, as rates; a level tells nothing."""
+"""Checks of the link gate on a port's counters: their increase since the last run, as rates; a level has no meaning."""
 
 from __future__ import annotations
 

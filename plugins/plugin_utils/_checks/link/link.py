@@ -2,7 +2,7 @@
 # GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""What the gate of the link stage asks of a host: every planned port up, of the right kind, at its rate, width and MTU."""
+"""Checks of the link gate: every planned port is up, of the right kind, at its rate, width and MTU."""
 
 from __future__ import annotations
 
@@ -78,7 +78,7 @@ TRAINING = (
     "both ends detect each other, but the link does not come up",
     "1. Clean and reseat {cable} at both ends. 2. On {host}, run {look} for the module's readings. 3. Replace cable or optic.",
 )
-#: The same for a port that is DOWN, by its physical state.
+#: Why a port is DOWN, by its physical state: the meaning and the remedy.
 PHYSICAL_STATES = {
     "Polling": (
         "it detects no partner",

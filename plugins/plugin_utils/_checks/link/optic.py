@@ -2,7 +2,7 @@
 # GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""What the gate of the link stage asks of a rail's module (transceiver or cable): its readings inside its own limits."""
+"""Check of the link gate on a rail's module (transceiver or cable): its readings are within its own limits."""
 
 from __future__ import annotations
 

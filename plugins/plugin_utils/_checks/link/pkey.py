@@ -2,7 +2,7 @@
 # GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""What the gate of the link stage asks of P_Keys: each in the table of its members' ports, and in no other."""
+"""Checks of the link gate on P_Keys: each is in the tables of its members' ports, and in no other."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ declare(
 STAGE = "link"
 TABLE = "link.pkey"
 POLICY = "link.partitions"
-#: Partition → key with the bit for full membership, of one port.
+#: Partition → P_Key of one port, with the bit for full membership.
 Keys = Mapping[str, int]
 
 

@@ -33,13 +33,13 @@ declare(
     }
 )
 
-#: Rates are named roundly: the kernel's 56 Gb/s of 4X FDR is 56.25 by its lanes, and 54.5 of payload.
+#: Names of rates are rounded: the kernel's 56 Gb/s of 4X FDR is 56.25 by its lanes, and 54.5 of payload.
 TOLERANCE = 0.03
-#: A PCIe path that carries less than this of a port's rate caps it: then a lower rate is planned with reason.
+#: A PCIe path that carries less than this part of a port's rate limits it; a lower planned rate is then justified.
 ENOUGH = 0.93
-#: The lanes of a whole port, of QSFP and OSFP modules; a port of more (400 Gb/s as 8 × 50) is judged by its rate.
+#: The lanes of a full port of QSFP and OSFP modules; a port with more (400 Gb/s as 8 × 50) is checked by its rate.
 LANES = 4
-#: Speeds of a lane by their names, slowest first, and the best of an InfiniBand card by its PCI device: ConnectX-4, 5, 5 Ex, 6, 7, 8.
+#: Names of lane speeds, slowest first, and the best speed of an InfiniBand card by its PCI device: ConnectX-4, 5, 5 Ex, 6, 7, 8.
 SPEEDS = ("SDR", "DDR", "QDR", "FDR10", "FDR", "EDR", "HDR", "NDR", "XDR")
 BEST_SPEEDS = {"0x1013": "EDR", "0x1017": "EDR", "0x1019": "EDR", "0x101b": "HDR", "0x1021": "NDR", "0x1023": "XDR"}
 SOFTWARE = "a software device has no line rate"

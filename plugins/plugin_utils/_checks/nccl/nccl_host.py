@@ -56,7 +56,7 @@ declare(
     }
 )
 
-#: Of the normalised intent, what rdma_nccl says.
+#: The part rdma_nccl of the normalized intent.
 Nccl = Mapping[str, Any]
 READ_AGAIN = "Read the facts of {host} with all subsets."
 
@@ -80,7 +80,7 @@ def check_version(host: str, nccl: Nccl, facts: Facts) -> list[Finding]:
 
 
 def _without_library(host: str, nccl: Nccl) -> tuple[str, str, str]:
-    """(status, observed, remedy)"""
+    """Status, observed and remedy on a host without the library."""
     if nccl["version"] is None or not any(name.startswith("libnccl") for name in nccl["install"]["packages"]):
         return NOT_APPLICABLE, f"the host has no {LIBRARY}; frameworks bring their own", ""
     return ERROR, f"the host has no {LIBRARY}", f"1. Run the nccl stage for {host}. 2. Check `ldconfig -p | grep nccl` there."
@@ -189,7 +189,7 @@ def check_topology(host: str, path: str | None, facts: Facts) -> list[Finding]:
 
 CHECK = "nccl.lint"
 _SUBJECT = "NCCL's variables"
-#: What a place in the intent of a host begins with.
+#: The prefix of places in the intent.
 _INTENT = "rdma_"
 _EXPECTED = "variables that NCCL reads and that agree with the host and each other"
 

@@ -2,7 +2,7 @@
 # GNU General Public License v3.0+ (see COPYING or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""What the gate of the network stage asks of addresses: each on its rail's interface, none astray, and one manager for an interface."""
+"""Checks of the network gate on addresses: each is only on its rail's interface, and each interface has at most one manager."""
 
 from __future__ import annotations
 

@@ -68,11 +68,11 @@ declare(
 )
 
 STAGE = "preflight"
-#: os-release's ID → the VERSION_IDs whose packages are known, "9" for every 9.x.
+#: os-release's ID → the supported VERSION_IDs; "9" means every 9.x.
 SUPPORTED = {"debian": ("12", "13"), "ubuntu": ("22.04", "24.04"), "rhel": ("9",), "rocky": ("9",)}
 SUPPORTED_WORDS = "Debian 12 or 13, Ubuntu 22.04 or 24.04, RHEL or Rocky 9"
 _RHEL_8 = "its dnf needs Python 3.6, which no ansible-core supported by rdma.cluster can manage"
-#: Those that are named often and not supported, with the reason.
+#: Common unsupported distributions, with the reason.
 REFUSED = {
     ("rhel", "8"): _RHEL_8,
     ("rocky", "8"): _RHEL_8,
@@ -80,9 +80,9 @@ REFUSED = {
 }
 OLDEST_KERNEL = (5, 4)
 GIB_BYTES = 2**30
-#: What must be free, in GiB: for packages and what they build, for logs and evidence, and for one more initramfs.
+#: Required free space in GiB: for packages and builds, for logs and evidence, and for one more initramfs.
 FREE_GIB = {"/": 1.0, "/var": 1.0, "/boot": 0.1}
-#: Two paths whose free space differs by less, of the same size, are on one file system, read one after the other.
+#: Two paths of equal size whose free space differs by less than this are on one file system.
 SAME_BYTES = 2**24
 FIREWALLS = ("firewalld.service", "nftables.service", "ufw.service")
 
@@ -106,7 +106,7 @@ def _os(host: str, distribution: Distribution) -> Finding:
             SUPPORTED_WORDS,
             f"Run `cat /etc/os-release` on {host}.",
         )
-    # A distribution that counts minor versions is known by the major one.
+    # For distributions with minor versions only the major one counts.
     known = {version, (version or "").partition(".")[0]} if name in ("rhel", "rocky") else {version}
     good = bool(known & set(SUPPORTED.get(name, ())))
     why = next((reason for (refused, of), reason in REFUSED.items() if refused == name and of in known), None)
@@ -188,7 +188,7 @@ def check_ssh(host: str, rails: Sequence[Rail], facts: Facts) -> list[Finding]:
         return [Finding(STAGE, "preflight.ssh", host, "our SSH session", ERROR, by, expected, remedy)]
     if netdev is None:
         unread = sorted(name for name, each in facts.netdevs.items() if each.ipv4 is None)
-        # Addresses of IPv6 are never read.
+        # IPv6 addresses are never read.
         if address and ":" not in address and unread:
             why = f"its address is {address}; the addresses of {', '.join(unread[:4])} were not read"
             remedy = f"Run `ip addr show to {address}` on {host}: the interface must not be a rail."

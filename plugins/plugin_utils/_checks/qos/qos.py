@@ -138,7 +138,7 @@ declare(
 
 STAGE = "qos"
 CNP = frozenset({"cnp_dscp", "cnp_802p_prio"})
-#: Check → the keys of a state that tell it, any of which is enough, and why it is none where they do not.
+#: Check → the keys of a state that show it, any of which is enough, and why it does not apply without them.
 TOLD: Mapping[str, tuple[tuple[str, ...], str]] = {
     "qos.dcbx": (("dcbx",), "the driver does not report who controls the settings"),
     "qos.pause": (("pause",), "the driver has no global pause"),
@@ -153,7 +153,7 @@ TOLD: Mapping[str, tuple[tuple[str, ...], str]] = {
     "qos.traffic_class": (("traffic_class_settable",), "the driver forces none; NCCL_IB_TC and perftest's --tclass set it"),
     "qos.rdma_cm": ((), ""),
 }
-#: Of these, not to be told is not good enough.
+#: Checks that are unknown, not inapplicable, without these keys.
 REQUIRED = frozenset({"qos.trust", "qos.dscp", "qos.pfc"})
 _CHECK_OF = {
     **{setting: f"qos.{setting}" for setting in ("dcbx", "trust", "dscp", "pfc", "ets", "traffic_class", "rdma_cm")},
