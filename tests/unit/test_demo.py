@@ -21,8 +21,8 @@ needs_fabric = pytest.mark.skipif(bool(MISSING), reason=f"not installed: {', '.j
 #: What a person must read of each fault: where, why and what to do.
 TOLD = (
     "node9, rail 5 (rail5, 0000:bc:00.0): pcie.path is error",
-    "caps this 200 Gb/s port at 115 Gb/s",
-    "do:       Reseat card 0000:bc:00.0 of node9",
+    "limits this 200 Gb/s port to 115 Gb/s",
+    "do:       1. Reseat card 0000:bc:00.0 of node9",
     "node17, node17: fabric.cabling is error",
     "swapped: node17 mlx5_3 is on leaf5 port 17, planned leaf4 port 17",
     "do:       Exchange the cables",

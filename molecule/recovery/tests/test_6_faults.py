@@ -44,7 +44,7 @@ FAULTS = (
         f"dpkg --remove {HEADERS}",
         "rm -r /usr/src/knem-1.1.4 /var/lib/dkms",
         ("preflight.headers", "headers of the running kernel"),
-        "nothing at /lib/modules",
+        "/lib/modules",
         prepare=f"dpkg --force-depends --install /srv/packages/{HEADERS}_*.deb; {DKMS_ADD}",
     ),
     Fault("node3", RESET_SERVICE_LIMIT, "systemctl daemon-reexec", ("host.memlock", "memory that a service may lock"), "67108864 bytes"),

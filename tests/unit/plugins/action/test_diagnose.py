@@ -61,7 +61,7 @@ def test_with_an_intent_a_relative_log_and_a_host_that_is_not_there(tmp_path: Pa
     assert told["first_cause"] == "memory.locked"
     memlock = told["findings"][0]["causes"][0]
     assert memlock["hosts"] == {"node2": {"verdict": "not checkable", "seen": "the limits were not read"}}
-    assert memlock["remedy"].startswith("Run the host stage for node2,")
+    assert memlock["remedy"].startswith("1. Run the host stage for node2.")
 
 
 def test_a_log_that_cannot_be_read_is_a_failure(tmp_path: Path) -> None:

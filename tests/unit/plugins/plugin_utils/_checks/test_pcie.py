@@ -140,7 +140,7 @@ def test_without_a_planned_rate_the_path_is_the_link_stages() -> None:
     assert "pcie.path" not in links(facts, None)
     found = links(facts, None, "link")
     assert [(finding.check, finding.stage, finding.status) for finding in found.values()] == [("pcie.path", "link", "error")]
-    assert "caps this 400 Gb/s port at 229 Gb/s" in found["pcie.path"].observed
+    assert "limits this 400 Gb/s port to 229 Gb/s" in found["pcie.path"].observed
     assert links(facts, 400, "link") == {}
 
 

@@ -77,7 +77,7 @@ def test_a_payload_above_what_a_bridge_takes() -> None:
     first_pci(facts)["hops"][1]["mps_max_bytes"] = 128
     found = found_in(facts)
     assert warned(found) == [("pcie.payload", "warning")]
-    assert found["pcie.payload"].observed.endswith("; 0000:3b:00.0 takes less")
+    assert found["pcie.payload"].observed.endswith("; 0000:3b:00.0 supports less")
 
 
 def test_a_bridge_that_tells_no_payload_is_left_out() -> None:

@@ -152,7 +152,7 @@ def without(*devices: str, files: bool = False, **nccl: Any) -> tuple[list[tuple
 def test_a_device_that_is_missing_is_one_finding_of_nccl(version: str | None, files: bool) -> None:
     stops, findings = without("rxe_rail1", files=files, version=version)
     assert stops == [("nccl.hca", "unknown", "rail1 has no RDMA device")]
-    assert stopping(findings)[0].remedy == "Run the driver stage for node1. Its gate reports what is missing."
+    assert stopping(findings)[0].remedy == "Run the driver stage for node1; its gate says what is missing."
     told = [each for each in findings if each.check == "nccl.file"]
     assert [(each.status, each.observed, each.remedy) for each in told] == [
         ("not_applicable", "left as it is: rail1 has no RDMA device", "")

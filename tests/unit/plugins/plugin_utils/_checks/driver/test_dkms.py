@@ -57,7 +57,7 @@ BAD = [
     pytest.param(
         [entry("mlnx-ofed-kernel", "added", None, OFED)], f"mlnx-ofed-kernel/{OFED} is added, but not built for any kernel", id="added"
     ),
-    pytest.param([entry("mlnx-ofed-kernel", "built", HERE, OFED)], f"mlnx-ofed-kernel/{OFED} is built only", id="built"),
+    pytest.param([entry("mlnx-ofed-kernel", "built", HERE, OFED)], f"mlnx-ofed-kernel/{OFED} is only built", id="built"),
     pytest.param(
         [entry("mlnx-ofed-kernel", "installed", THERE, OFED)], f"mlnx-ofed-kernel/{OFED} is installed only for {THERE}", id="elsewhere"
     ),
